@@ -1,0 +1,305 @@
+package kernels
+
+// Backend is a compute device. Its operations may run asynchronously in the
+// order they were called; Sync waits for all of them. Copy to a host buffer is
+// complete only after Sync. A Backend is used by one goroutine at a time.
+//
+// Operations panic with "kernels: …" or "cpu: …" on mismatched lengths or
+// types: those are errors of the caller's code. They never fail otherwise.
+// Output buffers must not overlap inputs unless the operation says so.
+//
+// M is the number of rows of the call, taken from the output's length; float
+// means the backend's Float type.
+type Backend interface {
+	// Name is a short name for people: "cpu/avx512", "ref".
+	Name() string
+	// Class names the numerics class: backends of one class produce the same
+	// bits. It enters the id of a run.
+	Class() string
+	// Float is the type of parameters, activations and their gradients.
+	Float() DType
+
+	Memory
+	Linear
+	Norm
+	Sequence
+	Output
+	Update
+}
+
+// Memory allocates and moves data.
+type Memory interface {
+	// Alloc returns n zeroed elements. An error means the device has no room.
+	Alloc(t DType, n int) (Buffer, error)
+	// Free returns what Alloc gave, not a view of it.
+	Free(b Buffer)
+	// Copy sets dst to src, element by element. Lengths must be equal; between
+	// float types it converts. Either may be a host buffer.
+	Copy(dst, src Buffer)
+	// Zero sets every element to 0.
+	Zero(b Buffer)
+	// Add adds src to dst, element by element.
+	Add(dst, src Buffer)
+	// Sync waits until everything called before has finished.
+	Sync()
+}
+
+// Matrix is a weight W [Out,In] with whatever copies the backend multiplies
+// from. Packed and PackedT are made by Backend.Pack and must be refreshed
+// whenever W changes; they are empty where the backend needs no copies.
+type Matrix struct {
+	W       Buffer // [Out,In]
+	Out, In int
+	Packed  Buffer // for MatMul, LogProb and Sample
+	PackedT Buffer // for MatMulDX and LogProbBackward; absent on a frozen model
+}
+
+// Linear are the linear maps and the token embedding.
+type Linear interface {
+	// PackedLen returns the lengths of Matrix.Packed and Matrix.PackedT for a
+	// weight [out,in]; 0 where no copy is needed.
+	PackedLen(out, in int) (packed, packedT int)
+	// Pack refreshes w.Packed, and w.PackedT unless it is empty, from w.W.
+	Pack(w Matrix)
+
+	// MatMul sets out [M,Out] = x [M,In] · Wᵀ + bias [Out]:
+	//	out[m,o] = chain over i of x[m,i]·W[o,i], starting from bias[o], or from
+	//	0 where bias is empty.
+	MatMul(out, x Buffer, w Matrix, bias Buffer)
+	// MatMulDX sets dx [M,In] = dout [M,Out] · W:
+	//	dx[m,i] = chain over o of dout[m,o]·W[o,i], from 0.
+	MatMulDX(dx, dout Buffer, w Matrix)
+	// MatMulDW adds to dw [Out,In] the blocked sum of
+	//	chain over m of dout[m,o]·x[m,i],
+	// and to dbias [Out], unless it is empty, the blocked plain sum of dout.
+	// blocks [B+1] are the row offsets of the gradient blocks.
+	MatMulDW(dw, dbias, dout, x, blocks Buffer)
+
+	// Embed sets out[m] = weight[ids[m]], out [M,C], weight [V,C], ids [M].
+	Embed(out, weight, ids Buffer, C int)
+	// EmbedBackward adds dout[m] to dweight[ids[m]], m ascending.
+	EmbedBackward(dweight, dout, ids Buffer, C int)
+}
+
+// NormShape says which vectors of a buffer a norm works on: of each row of
+// Stride elements, Heads vectors of Dim elements, the first at Offset. The
+// plain norm of x [M,C] is {Heads: 1, Dim: C, Stride: C}. The weight is shared
+// by the heads.
+type NormShape struct{ Heads, Dim, Stride, Offset int }
+
+// Norm are the operations on each row by itself.
+type Norm interface {
+	// RMSNorm sets, for each vector x of the shape,
+	//	ss     = lane sum of x[i]·x[i]
+	//	rstd   = 1 / sqrt(ss/Dim + eps)
+	//	out[i] = (x[i]·rstd) · weight[i]
+	// rstd is [M,Heads]. Elements outside the shape are not written. out may be x.
+	RMSNorm(out, rstd, x, weight Buffer, s NormShape, eps float64)
+	// AddRMSNorm sets sum = x + delta, then out and rstd as RMSNorm does of sum;
+	// all [M,C]. sum may be x or delta.
+	AddRMSNorm(sum, out, rstd, x, delta, weight Buffer, C int, eps float64)
+	// RMSNormBackward, for each vector, with g[i] = dout[i]·weight[i]:
+	//	dot     = lane sum of g[i]·x[i]
+	//	a       = dot·((rstd·rstd)·rstd) / Dim
+	//	dx[i]  += fma(-a, x[i], g[i]·rstd)
+	// and adds to dweight the blocked plain sum over rows, heads ascending within a
+	// row, of fma(dout[i], x[i]·rstd, acc). With set, dx is overwritten instead of
+	// added to (for each vector; the rest of the row is untouched), and dx may be
+	// dout.
+	RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks Buffer, s NormShape, set bool)
+
+	// LayerNorm sets, for each row x [C],
+	//	mean   = lane sum of x[i] / C
+	//	var    = lane sum of (x[i]-mean)² / C
+	//	rstd   = 1 / sqrt(var + eps)
+	//	out[i] = fma((x[i]-mean)·rstd, weight[i], bias[i])
+	// stats [M,2] holds mean and rstd.
+	LayerNorm(out, stats, x, weight, bias Buffer, C int, eps float64)
+	// LayerNormBackward, with h[i] = (x[i]-mean)·rstd and g[i] = dout[i]·weight[i]:
+	//	a     = lane sum of g[i] / C
+	//	b     = lane sum of g[i]·h[i] / C
+	//	dx[i] = fma(-h[i], b, g[i]-a) · rstd
+	// and adds the blocked sums of dout·h (chain) to dweight and dout (plain) to
+	// dbias.
+	LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, blocks Buffer, C int)
+
+	// GELU sets out[i] = x·(1+erf(x/√2))/2, computed in float64 and rounded once.
+	GELU(out, x Buffer)
+	// GELUBackward sets dx[i] = dout[i] · GELU'(x[i]), the derivative computed in
+	// float64 and rounded once. dx may be dout.
+	GELUBackward(dx, dout, x Buffer)
+
+	// SwiGLU sets out[m,f] = (g·Sigmoid(g))·u with g = gateUp[m,f] and
+	// u = gateUp[m,F+f]; out [M,F], gateUp [M,2F].
+	SwiGLU(out, gateUp Buffer, F int)
+	// SwiGLUBackward sets dgateUp [M,2F]; with s = Sigmoid(g):
+	//	du = dout·(g·s)
+	//	dg = (dout·u) · (s·fma(g, 1-s, 1))
+	// dgateUp may be gateUp.
+	SwiGLUBackward(dgateUp, dout, gateUp Buffer, F int)
+
+	// Dropout sets out[m,c] = x[m,c]·(1/(1-p)), or 0 with probability p, for x
+	// [M,C]. Element c of row m is dropped if Uniform24 of word c%4 of
+	// Philox(key of row m, {c/4, layer, 0, 0}) is below p. keys [M,2] holds each row's
+	// key. Its backward pass is itself. out may be x.
+	Dropout(out, x, keys Buffer, C int, layer uint32, p float64)
+}
+
+// AttentionShape is the layout of a row of queries, keys and values:
+// [H·D queries | K·D keys | K·D values]. Query head h reads key/value head
+// h/(H/K). Scale multiplies the scores; it is 1/sqrt(D) rounded to float.
+type AttentionShape struct {
+	H, K, D int
+	Scale   float64
+}
+
+// Stride returns the elements of a row.
+func (s AttentionShape) Stride() int { return (s.H + 2*s.K) * s.D }
+
+// Pages is a paged cache of keys and values for one layer. A page holds Size
+// consecutive positions of one sequence: keys as [K,D,Size] (so that Size
+// positions of one component lie together), values as [K,Size,D].
+type Pages struct {
+	Keys, Values Buffer // [pages,K,D,Size], [pages,K,Size,D]
+	Size         int    // positions in a page; a multiple of Lanes
+}
+
+// Sequence are the operations that know where sequences begin.
+type Sequence interface {
+	// Rope rotates, in place, the H+K query and key heads of every row of qkv
+	// [M,Stride] by its position: for i < D/2, with c = cos[pos,i], s = sin[pos,i],
+	//	x[i]     = fma(x[i], c, -(x[i+D/2]·s))
+	//	x[i+D/2] = fma(x[i+D/2], c, x[i]·s)      of the old x
+	// cos and sin are [positions,D/2]; pos [M]. With inverse, s is negated: the
+	// backward pass.
+	Rope(qkv, cos, sin, pos Buffer, s AttentionShape, inverse bool)
+
+	// Attention sets out [M,H·D] for packed sequences: sequence j is rows
+	// offsets[j] to offsets[j+1], offsets [S+1]. For query row i and head h, over
+	// the rows t ≤ i of its sequence, counted from the sequence's start:
+	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale
+	//	m      = max z
+	//	e[t]   = Exp(z[t] - m)
+	//	l      = lane sum of e[t]
+	//	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
+	// stats [M,H,2] holds m and 1/l for the backward pass.
+	Attention(out, stats, qkv, offsets Buffer, s AttentionShape)
+	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as above and
+	//	delta = lane sum of dout[d]·out[d]
+	//	p[t]  = Exp(z[t] - m)·(1/l)
+	//	dp[t] = chain over d of dout[d]·v[t,d]
+	//	dz[t] = (p[t]·(dp[t] - delta)) · Scale
+	// it is
+	//	dq[d]   = chain over t ascending of dz[t]·k[t,d]
+	//	dk[t,d] = chain of dz[t]·q[d], dv[t,d] = chain of p[t]·dout[d], each over the
+	//	          query heads of the group ascending, within a head the query rows
+	//	          ascending.
+	AttentionBackward(dqkv, dout, out, stats, qkv, offsets Buffer, s AttentionShape)
+
+	// AppendKV stores the keys and values of every row of qkv [M,Stride] in a
+	// layer's pages. slots [M] is page·Size + position within the page.
+	AppendKV(p Pages, qkv, slots Buffer, s AttentionShape)
+	// PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
+	// values are in pages: row m belongs to sequence seq[m] and sees its positions
+	// 0 to pos[m]; position t is in page table[seq[m], t/Size]. table is
+	// [sequences,width], width = tableWidth.
+	PagedAttention(out, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
+	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values.
+	CopyPages(p Pages, pairs Buffer, s AttentionShape)
+
+	// GatherRows sets out[r] = x[rows[r]], C elements each.
+	GatherRows(out, x, rows Buffer, C int)
+	// ScatterRows sets dx [M,C] to zero, then dx[rows[r]] = dout[r]. rows are
+	// distinct.
+	ScatterRows(dx, dout, rows Buffer, C int)
+	// SegmentMean sets out[j] [C] to the mean of rows segments[2j] to
+	// segments[2j+1] of x: plain sum in row order, divided by their number; 0 for
+	// an empty segment.
+	SegmentMean(out, x, segments Buffer, C int)
+	// SegmentMeanBackward adds dout[j]/n to the rows of segment j of dx.
+	SegmentMeanBackward(dx, dout, segments Buffer, C int)
+}
+
+// Scores are the per-row results of the output layer, each [R].
+type Scores struct {
+	LogProb Buffer // log-prob of the row's target under softmax(z)
+	Entropy Buffer // of softmax(z), nats
+	LSE     Buffer // logsumexp(z)
+}
+
+// Sampling restricts and shapes a draw. The log-prob that is recorded is always
+// that of the full softmax at this temperature.
+type Sampling struct {
+	Temperature float64 // > 0, or 0 for the most probable token (lowest id among ties)
+	TopK        int     // keep the k most probable tokens; 0 keeps all
+	TopP        float64 // keep the smallest set of most probable tokens with mass ≥ p; 1 keeps all
+	MinP        float64 // keep tokens with probability ≥ p · the largest; 0 keeps all
+}
+
+// Output is the output layer: projection on the vocabulary, log-softmax, and
+// what is read off it. Logits exist in chunks of rows only.
+//
+// For a row h [C]:
+//
+//	z[v] = (chain over c of h[c]·W[v,c]) · invTemp
+//	m    = max z;  e[v] = Exp(z[v]-m);  s = lane sum of e[v];  lse = m + Log(s)
+//	logprob = z[target] - lse
+//	entropy = Log(s) - (lane sum of e[v]·(z[v]-m)) / s
+//
+// invTemp is 1/temperature rounded to float.
+type Output interface {
+	// LogProb fills out for rows h [R,C], weight w [V,C] and targets [R].
+	LogProb(out Scores, h Buffer, w Matrix, targets Buffer, temperature float64)
+	// LogProbBackward takes the gradients with respect to LogProb and Entropy,
+	// each [R], and the scores of the forward pass. With p = Exp(z[v]-lse),
+	//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
+	//	dz[v] = (-(p·q) + (dLogProb if v is the target)) · invTemp
+	// it sets dh [R,C] = dz·W as MatMulDX does and adds to dw [V,C] as MatMulDW does.
+	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer, temperature float64)
+	// Sample draws a token for each row of h and fills ids [R] (int32) and out. u
+	// [R] (float, from Uniform24) decides the draw:
+	//
+	// Of the tokens ordered by z descending, then id ascending, TopK keeps the
+	// first k, TopP the shortest prefix whose sum of e reaches p·s, MinP those with
+	// e ≥ p. The kept e[v] (0 for the others) are summed in float64: lane sums over
+	// blocks of SampleBlock ids, then over the blocks in order. With
+	// x = u·total, the token is in the first block at whose end the running sum exceeds
+	// x; within it ids are added in order to the sum before the block, and the first
+	// kept id that makes it exceed x is drawn (the block's last kept id if rounding
+	// leaves none).
+	//
+	// At temperature 0 it draws the first token in that order, with scores at
+	// temperature 1.
+	Sample(ids Buffer, out Scores, h Buffer, w Matrix, u Buffer, p Sampling)
+}
+
+// SampleBlock is the number of token ids whose probabilities Sample sums before
+// it looks for the token among them.
+const SampleBlock = 256
+
+// AdamW are the settings of one update (Loshchilov and Hutter,
+// arXiv:1711.05101, algorithm 2 with decoupled decay as PyTorch applies it).
+type AdamW struct {
+	LR, Beta1, Beta2, Eps, WeightDecay float64
+	GradScale                          float64 // multiplies every gradient: the clipping factor
+	Step                               int     // 1 for the first update
+}
+
+// Update are the operations of the optimizer.
+type Update interface {
+	// AdamW updates p, m and v from gradient g, elements in the order
+	//	g' = g·GradScale
+	//	m  = fma(1-Beta1, g', Beta1·m)
+	//	v  = fma((1-Beta2)·g', g', Beta2·v)
+	//	d  = sqrt(v)·c2 + Eps
+	//	p  = fma(-(LR·c1), m/d, p·(1-LR·WeightDecay))
+	// with c1 = 1/(1-Beta1^Step) and c2 = 1/sqrt(1-Beta2^Step). The coefficients
+	// are computed in float64 and rounded to float once.
+	AdamW(p, m, v, g Buffer, a AdamW)
+	// SumSquares sets out[0] (float64) to the sum of x[i]·x[i] in float64: lane sums
+	// over consecutive SumBlock elements, added in order.
+	SumSquares(out, x Buffer)
+}
+
+// SumBlock is the number of elements in a partial sum of SumSquares.
+const SumBlock = 4096

@@ -1,0 +1,34 @@
+package kernels
+
+import "math/bits"
+
+// Philox returns four independent uniform 32-bit words for a key and a counter:
+// Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy
+// as 1, 2, 3", SC'11). Equal arguments give equal words, so a stream needs no
+// state: a sample draws from the counter of its own token position and does not
+// depend on what else is being sampled.
+func Philox(key [2]uint32, ctr [4]uint32) [4]uint32 {
+	const (
+		m0, m1 = 0xD2511F53, 0xCD9E8D57 // multipliers
+		w0, w1 = 0x9E3779B9, 0xBB67AE85 // key schedule: golden ratio, sqrt(3)-1
+	)
+	for round := 0; round < 10; round++ {
+		hi0, lo0 := bits.Mul32(m0, ctr[0])
+		hi1, lo1 := bits.Mul32(m1, ctr[2])
+		ctr = [4]uint32{hi1 ^ ctr[1] ^ key[0], lo1, hi0 ^ ctr[3] ^ key[1], lo0}
+		key[0] += w0
+		key[1] += w1
+	}
+	return ctr
+}
+
+// PhiloxKey splits a 64-bit seed into a key.
+func PhiloxKey(seed uint64) [2]uint32 {
+	return [2]uint32{uint32(seed), uint32(seed >> 32)}
+}
+
+// Uniform24 maps a random word to [0,1) by its upper 24 bits, every value of
+// which a float32 holds exactly.
+func Uniform24(word uint32) float32 {
+	return float32(word>>8) * (1.0 / (1 << 24))
+}

@@ -1,0 +1,33 @@
+package rollout
+
+// Finish says why a completion ended.
+type Finish uint8
+
+const (
+	FinishStop   Finish = 1 + iota // an end token or a stop string was sampled
+	FinishLength                   // the token limit was reached
+)
+
+func (f Finish) String() string {
+	switch f {
+	case FinishStop:
+		return "stop"
+	case FinishLength:
+		return "length"
+	}
+	return "unknown"
+}
+
+// Completion is what the policy sampled after a prompt.
+type Completion struct {
+	// Tokens are the sampled ids, with the end token if there was one; [T].
+	Tokens []int32
+	// LogProbs are the log-probs of Tokens under the policy that sampled them:
+	// temperature-scaled full softmax, before top-k or top-p; [T].
+	LogProbs []float32
+	// Entropies are the entropies of that softmax in nats; [T].
+	Entropies []float32
+	// Text is Tokens decoded, without the end token and without a stop string.
+	Text   string
+	Finish Finish
+}
