@@ -9,7 +9,9 @@ package kernels
 // Output buffers must not overlap inputs unless the operation says so.
 //
 // M is the number of rows of the call, taken from the output's length; float
-// means the backend's Float type.
+// means the backend's Float type. Scalars (eps, scales, temperatures) are rounded
+// to it first. Zero rows are allowed everywhere and write nothing. A NaN that is
+// computed may have any sign and payload.
 type Backend interface {
 	// Name is a short name for people: "cpu/avx512", "ref".
 	Name() string
@@ -33,12 +35,12 @@ type Memory interface {
 	Alloc(t DType, n int) (Buffer, error)
 	// Free returns what Alloc gave, not a view of it.
 	Free(b Buffer)
-	// Copy sets dst to src, element by element. Lengths must be equal; between
-	// float types it converts. Either may be a host buffer.
+	// Copy sets dst to src, element by element. Lengths must be equal; it converts
+	// between F32 and F64, nothing else. Either may be a host buffer.
 	Copy(dst, src Buffer)
 	// Zero sets every element to 0.
 	Zero(b Buffer)
-	// Add adds src to dst, element by element.
+	// Add adds src to dst, float buffers, element by element.
 	Add(dst, src Buffer)
 	// Sync waits until everything called before has finished.
 	Sync()
@@ -46,7 +48,8 @@ type Memory interface {
 
 // Matrix is a weight W [Out,In] with whatever copies the backend multiplies
 // from. Packed and PackedT are made by Backend.Pack and must be refreshed
-// whenever W changes; they are empty where the backend needs no copies.
+// whenever W changes; they are float buffers, empty where the backend needs no
+// copies.
 type Matrix struct {
 	W       Buffer // [Out,In]
 	Out, In int
@@ -72,7 +75,9 @@ type Linear interface {
 	// MatMulDW adds to dw [Out,In] the blocked sum of
 	//	chain over m of dout[m,o]·x[m,i],
 	// and to dbias [Out], unless it is empty, the blocked plain sum of dout.
-	// blocks [B+1] are the row offsets of the gradient blocks.
+	// blocks [B+1] are the row offsets of the gradient blocks: they ascend from 0 to
+	// the number of rows M, and no block is empty. So they do wherever an operation
+	// takes them.
 	MatMulDW(dw, dbias, dout, x, blocks Buffer)
 
 	// Embed sets out[m] = weight[ids[m]], out [M,C], weight [V,C], ids [M].
@@ -83,8 +88,8 @@ type Linear interface {
 
 // NormShape says which vectors of a buffer a norm works on: of each row of
 // Stride elements, Heads vectors of Dim elements, the first at Offset. The
-// plain norm of x [M,C] is {Heads: 1, Dim: C, Stride: C}. The weight is shared
-// by the heads.
+// plain norm of x [M,C] is {Heads: 1, Dim: C, Stride: C}. The weight [Dim] is
+// shared by the heads; x, out, dx and dout are [M,Stride].
 type NormShape struct{ Heads, Dim, Stride, Offset int }
 
 // Norm are the operations on each row by itself.
@@ -100,7 +105,7 @@ type Norm interface {
 	AddRMSNorm(sum, out, rstd, x, delta, weight Buffer, C int, eps float64)
 	// RMSNormBackward, for each vector, with g[i] = dout[i]·weight[i]:
 	//	dot     = lane sum of g[i]·x[i]
-	//	a       = dot·((rstd·rstd)·rstd) / Dim
+	//	a       = (dot·((rstd·rstd)·rstd)) / Dim
 	//	dx[i]  += fma(-a, x[i], g[i]·rstd)
 	// and adds to dweight the blocked plain sum over rows, heads ascending within a
 	// row, of fma(dout[i], x[i]·rstd, acc). With set, dx is overwritten instead of
@@ -123,7 +128,8 @@ type Norm interface {
 	// dbias.
 	LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, blocks Buffer, C int)
 
-	// GELU sets out[i] = x·(1+erf(x/√2))/2, computed in float64 and rounded once.
+	// GELU sets out[i] = x·(1+erf(x/√2))/2, computed in float64 as kernels/ref does
+	// (libraries differ in the tails) and rounded once.
 	GELU(out, x Buffer)
 	// GELUBackward sets dx[i] = dout[i] · GELU'(x[i]), the derivative computed in
 	// float64 and rounded once. dx may be dout.
@@ -141,7 +147,8 @@ type Norm interface {
 	// Dropout sets out[m,c] = x[m,c]·(1/(1-p)), or 0 with probability p, for x
 	// [M,C]. Element c of row m is dropped if Uniform24 of word c%4 of
 	// Philox(key of row m, {c/4, layer, 0, 0}) is below p. keys [M,2] holds each row's
-	// key. Its backward pass is itself. out may be x.
+	// key, the bits of its two words. p is compared, and 1/(1-p) computed, in float64;
+	// a dropped element is +0 whatever x is. Its backward pass is itself. out may be x.
 	Dropout(out, x, keys Buffer, C int, layer uint32, p float64)
 }
 
@@ -175,14 +182,15 @@ type Sequence interface {
 	Rope(qkv, cos, sin, pos Buffer, s AttentionShape, inverse bool)
 
 	// Attention sets out [M,H·D] for packed sequences: sequence j is rows
-	// offsets[j] to offsets[j+1], offsets [S+1]. For query row i and head h, over
+	// offsets[j] to offsets[j+1], offsets [S+1], possibly none. For query row i and head h, over
 	// the rows t ≤ i of its sequence, counted from the sequence's start:
 	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale
 	//	m      = max z
 	//	e[t]   = Exp(z[t] - m)
 	//	l      = lane sum of e[t]
 	//	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
-	// stats [M,H,2] holds m and 1/l for the backward pass.
+	// stats [M,H,2] holds m and 1/l for the backward pass. A maximum starts from -Inf
+	// and passes NaN over; it reaches the result through e.
 	Attention(out, stats, qkv, offsets Buffer, s AttentionShape)
 	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as above and
 	//	delta = lane sum of dout[d]·out[d]
@@ -202,9 +210,10 @@ type Sequence interface {
 	// PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
 	// values are in pages: row m belongs to sequence seq[m] and sees its positions
 	// 0 to pos[m]; position t is in page table[seq[m], t/Size]. table is
-	// [sequences,width], width = tableWidth.
+	// [sequences,width], width = tableWidth; entries past the last visible position are
+	// not read.
 	PagedAttention(out, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
-	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values.
+	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, in order.
 	CopyPages(p Pages, pairs Buffer, s AttentionShape)
 
 	// GatherRows sets out[r] = x[rows[r]], C elements each.
@@ -216,7 +225,8 @@ type Sequence interface {
 	// segments[2j+1] of x: plain sum in row order, divided by their number; 0 for
 	// an empty segment.
 	SegmentMean(out, x, segments Buffer, C int)
-	// SegmentMeanBackward adds dout[j]/n to the rows of segment j of dx.
+	// SegmentMeanBackward adds dout[j]/n to the rows of segment j of dx, segments
+	// ascending; they may overlap.
 	SegmentMeanBackward(dx, dout, segments Buffer, C int)
 }
 
@@ -228,7 +238,9 @@ type Scores struct {
 }
 
 // Sampling restricts and shapes a draw. The log-prob that is recorded is always
-// that of the full softmax at this temperature.
+// that of the full softmax at this temperature. The zero value is invalid:
+// TopP must be in (0,1]. A token is kept if every filter keeps it; each filter sees
+// the whole distribution, not what another left of it.
 type Sampling struct {
 	Temperature float64 // > 0, or 0 for the most probable token (lowest id among ties)
 	TopK        int     // keep the k most probable tokens; 0 keeps all
@@ -253,23 +265,23 @@ type Output interface {
 	// LogProbBackward takes the gradients with respect to LogProb and Entropy,
 	// each [R], and the scores of the forward pass. With p = Exp(z[v]-lse),
 	//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
-	//	dz[v] = (-(p·q) + (dLogProb if v is the target)) · invTemp
+	//	dz[v] = (-(p·q) + dLogProb)·invTemp at the target, -(p·q)·invTemp elsewhere
 	// it sets dh [R,C] = dz·W as MatMulDX does and adds to dw [V,C] as MatMulDW does.
 	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer, temperature float64)
 	// Sample draws a token for each row of h and fills ids [R] (int32) and out. u
 	// [R] (float, from Uniform24) decides the draw:
 	//
 	// Of the tokens ordered by z descending, then id ascending, TopK keeps the
-	// first k, TopP the shortest prefix whose sum of e reaches p·s, MinP those with
-	// e ≥ p. The kept e[v] (0 for the others) are summed in float64: lane sums over
-	// blocks of SampleBlock ids, then over the blocks in order. With
-	// x = u·total, the token is in the first block at whose end the running sum exceeds
-	// x; within it ids are added in order to the sum before the block, and the first
-	// kept id that makes it exceed x is drawn (the block's last kept id if rounding
-	// leaves none).
+	// first k, TopP the shortest prefix whose sum of e in that order in float64
+	// reaches p·s, MinP those with e ≥ p in float64. The kept e[v] (0 for the others)
+	// are summed in float64: lane sums over blocks of SampleBlock ids, lanes counted
+	// from the block's start, then over the blocks in order. With x = u·total, the
+	// token is in the first block at whose end the running sum exceeds x; within it
+	// ids are added in order to the sum before the block, and the first id that makes
+	// it exceed x is drawn (the block's last id with e > 0 if rounding leaves none).
 	//
 	// At temperature 0 it draws the first token in that order, with scores at
-	// temperature 1.
+	// temperature 1. Where s is NaN token 0 is drawn, with NaN scores.
 	Sample(ids Buffer, out Scores, h Buffer, w Matrix, u Buffer, p Sampling)
 }
 
@@ -294,10 +306,11 @@ type Update interface {
 	//	d  = sqrt(v)·c2 + Eps
 	//	p  = fma(-(LR·c1), m/d, p·(1-LR·WeightDecay))
 	// with c1 = 1/(1-Beta1^Step) and c2 = 1/sqrt(1-Beta2^Step). The coefficients
-	// are computed in float64 and rounded to float once.
+	// GradScale, Beta1, 1-Beta1, Beta2, 1-Beta2, c2, Eps, LR·c1 and
+	// 1-LR·WeightDecay are computed in float64 and rounded to float once.
 	AdamW(p, m, v, g Buffer, a AdamW)
-	// SumSquares sets out[0] (float64) to the sum of x[i]·x[i] in float64: lane sums
-	// over consecutive SumBlock elements, added in order.
+	// SumSquares sets out[0] (F64) to the sum of x[i]·x[i] in float64: lane sums,
+	// with fma, over consecutive SumBlock elements, added in order.
 	SumSquares(out, x Buffer)
 }
 

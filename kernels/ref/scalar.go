@@ -17,19 +17,31 @@ func is32[T Float]() bool {
 
 // FMA returns a·b + c rounded once.
 //
-// For float32 the product is exact in float64. The sum is rounded to odd there
-// (its last bit is set if anything was lost), so that the second rounding, to
-// float32, sees on which side of a tie the exact value lies (Boldo and
-// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+// For float32 the product is exact in float64, and the float64 sum rounds
+// correctly to float32 unless it lies exactly between two float32, where the
+// part that was lost decides. Those ties, and all that is subnormal in float32
+// and has them elsewhere, go through roundOdd.
 func FMA[T Float](a, b, c T) T {
 	if !is32[T]() {
 		return T(math.FMA(float64(a), float64(b), float64(c)))
 	}
 	p := float64(a) * float64(b)
 	s := float64(p) + float64(c)
+	// A float64 has 29 bits more than a float32; a tie has only the first set.
+	if math.Float64bits(s)&(1<<29-1) == 1<<28 || math.Abs(s) < 0x1p-126 {
+		s = roundOdd(p, float64(c), s)
+	}
+	return T(s)
+}
+
+// roundOdd returns p + c, of which s is the rounded sum, rounded to odd: its
+// last bit is set if anything was lost, so that a second rounding, to float32,
+// sees on which side of a tie the exact value lies (Boldo and Melquiond,
+// "Emulation of a FMA and correctly rounded sums", 2008).
+func roundOdd(p, c, s float64) float64 {
 	// Knuth's two-sum: the exact error of the addition.
 	bb := s - p
-	e := (p - (s - bb)) + (float64(c) - bb)
+	e := (p - (s - bb)) + (c - bb)
 	if e < 0 || e > 0 { // not for the NaN that an infinite sum leaves
 		u := math.Float64bits(s)
 		if u&1 == 0 {
@@ -42,7 +54,7 @@ func FMA[T Float](a, b, c T) T {
 			s = math.Float64frombits(u)
 		}
 	}
-	return T(s)
+	return s
 }
 
 // Constants of Exp and Log for float32. The polynomials are minimax fits of our

@@ -123,6 +123,25 @@ func TestFMARoundsOnce(t *testing.T) {
 			t.Fatalf("seed %d: FMA(%v, %v, %v) = %v, want %v", seed, a, b, c, got, want)
 		}
 	}
+	// Results around the smallest normal number, where ties move to other bits.
+	for i := 0; i < 200000; i++ {
+		a, b := draw()*0x1p-64, draw()*0x1p-64
+		c := math.Float32frombits(r.Uint32() & 0x81ffffff)
+		if i%3 == 0 {
+			a = math.Float32frombits(math.Float32bits(a) & 0xfff80000)
+			b = math.Float32frombits(math.Float32bits(b) & 0xfff80000)
+		}
+		if got, want := FMA(a, b, c), exactFMA(a, b, c); got != want {
+			t.Fatalf("seed %d: FMA(%v, %v, %v) = %v, want %v", seed, a, b, c, got, want)
+		}
+	}
+	// The largest number and half a unit more is a tie with infinity.
+	const big = math.MaxFloat32
+	for _, tt := range []struct{ a, b, c float32 }{{0x1p52, 0x1p51, big}, {0x1p52, 0x1.fffffep50, big}, {-0x1p52, -0x1.000002p51, big}} {
+		if got, want := FMA(tt.a, tt.b, tt.c), exactFMA(tt.a, tt.b, tt.c); got != want {
+			t.Errorf("FMA(%v, %v, %v) = %v, want %v", tt.a, tt.b, tt.c, got, want)
+		}
+	}
 	inf := float32(math.Inf(1))
 	if got := FMA(inf, 1, -inf); got == got {
 		t.Errorf("FMA(inf, 1, -inf) = %v, want NaN", got)

@@ -1,0 +1,48 @@
+package cpu
+
+import (
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/kerneltest"
+)
+
+func BenchmarkCopy(b *testing.B)                { bench(b) }
+func BenchmarkZero(b *testing.B)                { bench(b) }
+func BenchmarkAdd(b *testing.B)                 { bench(b) }
+func BenchmarkMatMul(b *testing.B)              { bench(b) }
+func BenchmarkMatMulDX(b *testing.B)            { bench(b) }
+func BenchmarkMatMulDW(b *testing.B)            { bench(b) }
+func BenchmarkEmbed(b *testing.B)               { bench(b) }
+func BenchmarkEmbedBackward(b *testing.B)       { bench(b) }
+func BenchmarkRMSNorm(b *testing.B)             { bench(b) }
+func BenchmarkAddRMSNorm(b *testing.B)          { bench(b) }
+func BenchmarkRMSNormBackward(b *testing.B)     { bench(b) }
+func BenchmarkLayerNorm(b *testing.B)           { bench(b) }
+func BenchmarkLayerNormBackward(b *testing.B)   { bench(b) }
+func BenchmarkGELU(b *testing.B)                { bench(b) }
+func BenchmarkGELUBackward(b *testing.B)        { bench(b) }
+func BenchmarkSwiGLU(b *testing.B)              { bench(b) }
+func BenchmarkSwiGLUBackward(b *testing.B)      { bench(b) }
+func BenchmarkDropout(b *testing.B)             { bench(b) }
+func BenchmarkRope(b *testing.B)                { bench(b) }
+func BenchmarkAttention(b *testing.B)           { bench(b) }
+func BenchmarkAttentionBackward(b *testing.B)   { bench(b) }
+func BenchmarkAppendKV(b *testing.B)            { bench(b) }
+func BenchmarkPagedAttention(b *testing.B)      { bench(b) }
+func BenchmarkCopyPages(b *testing.B)           { bench(b) }
+func BenchmarkGatherRows(b *testing.B)          { bench(b) }
+func BenchmarkScatterRows(b *testing.B)         { bench(b) }
+func BenchmarkSegmentMean(b *testing.B)         { bench(b) }
+func BenchmarkSegmentMeanBackward(b *testing.B) { bench(b) }
+func BenchmarkLogProb(b *testing.B)             { bench(b) }
+func BenchmarkLogProbBackward(b *testing.B)     { bench(b) }
+func BenchmarkSample(b *testing.B)              { bench(b) }
+func BenchmarkAdamW(b *testing.B)               { bench(b) }
+func BenchmarkSumSquares(b *testing.B)          { bench(b) }
+
+// bench measures the best level on all processors.
+func bench(b *testing.B) {
+	be := open(b, BestLevel(), 0)
+	kerneltest.Bench(b, func() kernels.Backend { return be })
+}

@@ -1,0 +1,49 @@
+package cpu
+
+// #include "args.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// Embed copies the weight's rows of the ids.
+func (b *Backend) Embed(out, weight, ids kernels.Buffer, C_ int) {
+	check(out, ids.Len()*C_)
+	b.gather(out, weight, ids, C_)
+}
+
+// GatherRows copies the given rows of x.
+func (b *Backend) GatherRows(out, x, rows kernels.Buffer, C_ int) {
+	check(out, rows.Len()*C_)
+	b.gather(out, x, rows, C_)
+}
+
+func (b *Backend) gather(out, from, rows kernels.Buffer, c int) {
+	g := &b.a.embed
+	g.out, g.weight, g.ids = floats(out), floats(from), ints(rows)
+	g.m, g.c = C.long(rows.Len()), C.long(c)
+	b.pool.run(b.k.embed, unsafe.Pointer(g), rows.Len(), rowGrain(c))
+}
+
+// EmbedBackward adds the rows of dout to their tokens' rows of dweight.
+func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int) {
+	check(dout, ids.Len()*C_)
+	g := &b.a.embed
+	g.out, g.weight, g.ids = floats(dout), floats(dweight), ints(ids)
+	g.m, g.c = C.long(ids.Len()), C.long(C_)
+	units := ceilDiv(C_, kernels.Lanes)
+	b.pool.run(b.k.embed_backward, unsafe.Pointer(g), units, ceilDiv(units, b.pool.n))
+}
+
+// ScatterRows zeroes dx and copies the rows of dout to their places.
+func (b *Backend) ScatterRows(dx, dout, rows kernels.Buffer, C_ int) {
+	check(dout, rows.Len()*C_)
+	b.Zero(dx)
+	d, s := kernels.Elems[float32](dx), kernels.Elems[float32](dout)
+	for r, at := range kernels.Elems[int32](rows) {
+		copy(d[int(at)*C_:(int(at)+1)*C_], s[r*C_:(r+1)*C_])
+	}
+}

@@ -1,0 +1,40 @@
+// level.h: all kernels at one instruction level, and their table.
+#include "args.h"
+#include "vec.h"
+#include "tile.h"
+#include "matmul.h"
+#include "embedding.h"
+#include "rmsnorm.h"
+#include "swiglu.h"
+#include "attention.h"
+#include "output.h"
+#include "vector.h"
+
+const struct kernels TABLE = {
+	.mr = MR,
+	.nr = NR,
+	.pack = (kernel)pack,
+	.matmul = (kernel)matmul,
+	.matmul_dw = (kernel)matmul_dw,
+	.matmul_dbias = (kernel)matmul_dbias,
+	.embed = (kernel)embed,
+	.embed_backward = (kernel)embed_backward,
+	.rmsnorm = (kernel)rmsnorm,
+	.add_rmsnorm = (kernel)add_rmsnorm,
+	.rmsnorm_dx = (kernel)rmsnorm_dx,
+	.rmsnorm_dw = (kernel)rmsnorm_dw,
+	.swiglu = (kernel)swiglu,
+	.swiglu_backward = (kernel)swiglu_backward,
+	.rope = (kernel)rope,
+	.attention = (kernel)attention,
+	.attention_backward = (kernel)attention_backward,
+	.append_kv = (kernel)append_kv,
+	.paged_attention = (kernel)paged_attention,
+	.logits = (kernel)logits,
+	.logprob = (kernel)logprob,
+	.logprob_backward = (kernel)logprob_backward,
+	.sample = (kernel)sample,
+	.adamw = (kernel)adamw,
+	.sum_squares = (kernel)sum_squares,
+	.add = (kernel)add,
+};

@@ -1,0 +1,7 @@
+// The kernels for AVX-512 (F, BW, DQ, VL) with FMA.
+#if defined(__x86_64__)
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
+#define LEVEL_AVX512
+#define TABLE kernels_avx512
+#include "level.h"
+#endif

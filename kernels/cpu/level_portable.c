@@ -1,0 +1,5 @@
+// The kernels in plain C, for any processor. fmaf is one instruction where there
+// is one, and the C library's exact routine elsewhere: the bits are the same.
+#define LEVEL_PORTABLE
+#define TABLE kernels_portable
+#include "level.h"

@@ -1,0 +1,111 @@
+package cpu
+
+/*
+#include <stdlib.h>
+#include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+// Large buffers start on a huge page, others on a cache line.
+static void *take_memory(size_t bytes) {
+	void *p = 0;
+	const size_t huge = 2u << 20;
+	const size_t align = bytes >= 2 * huge ? huge : 64;
+	if (posix_memalign(&p, align, bytes) != 0) return 0;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+	if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+	memset(p, 0, bytes);
+	return p;
+}
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// Alloc returns n zeroed elements outside the Go heap.
+func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	if n < 0 {
+		panic("cpu: negative length")
+	}
+	if n == 0 {
+		return kernels.NewBuffer(nil, 0, t), nil
+	}
+	p := C.take_memory(C.size_t(n * t.Size()))
+	if p == nil {
+		return kernels.Buffer{}, fmt.Errorf("cpu: out of memory for %d MiB", n*t.Size()>>20)
+	}
+	b.allocated += int64(n * t.Size())
+	return kernels.NewBuffer(p, n, t), nil
+}
+
+// Free returns what Alloc gave.
+func (b *Backend) Free(buf kernels.Buffer) {
+	if buf.Empty() {
+		return
+	}
+	b.allocated -= int64(buf.Len() * buf.DType().Size())
+	C.free(buf.Addr())
+}
+
+// Allocated returns the bytes that Alloc has given and Free has not taken back.
+func (b *Backend) Allocated() int64 { return b.allocated }
+
+// Copy sets dst to src, converting between float types.
+func (b *Backend) Copy(dst, src kernels.Buffer) {
+	if dst.Len() != src.Len() {
+		panic("cpu: copy of different lengths")
+	}
+	switch {
+	case dst.Empty():
+	case dst.DType() == src.DType():
+		copy(bytesOf(dst), bytesOf(src))
+	case dst.DType() == kernels.F32 && src.DType() == kernels.F64:
+		d, s := kernels.Elems[float32](dst), kernels.Elems[float64](src)
+		for i := range d {
+			d[i] = float32(s[i])
+		}
+	case dst.DType() == kernels.F64 && src.DType() == kernels.F32:
+		d, s := kernels.Elems[float64](dst), kernels.Elems[float32](src)
+		for i := range d {
+			d[i] = float64(s[i])
+		}
+	default:
+		panic("cpu: copy between types")
+	}
+}
+
+// Zero sets every element to 0.
+func (b *Backend) Zero(buf kernels.Buffer) { clear(bytesOf(buf)) }
+
+// Sync does nothing: operations are complete when they return.
+func (b *Backend) Sync() {}
+
+func bytesOf(b kernels.Buffer) []byte {
+	if b.Empty() {
+		return nil
+	}
+	return unsafe.Slice((*byte)(b.Addr()), b.Len()*b.DType().Size())
+}
+
+// grow makes the scratch memory of each thread at least n float32 long. It
+// allocates only when a call needs more than any before it.
+func (b *Backend) grow(n int) {
+	const line = 16 // one cache line: threads do not share any
+	n = (n + line - 1) / line * line
+	if n <= b.scratchLen {
+		return
+	}
+	b.Free(b.scratch)
+	s, err := b.Alloc(kernels.F32, n*b.pool.n)
+	if err != nil {
+		panic(err)
+	}
+	b.scratch, b.scratchLen = s, n
+}

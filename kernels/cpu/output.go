@@ -1,0 +1,165 @@
+package cpu
+
+// #include "args.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// output fills the arguments that all output operations share and chooses the rows
+// of a chunk: whole register tiles, few enough that their logits stay in the
+// second-level cache.
+func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, temperature float64) *C.struct_output_args {
+	rows := h.Len() / w.In
+	check(h, rows*w.In)
+	check(sc.LogProb, rows)
+	check(sc.Entropy, rows)
+	check(sc.LSE, rows)
+	packed, _ := b.PackedLen(w.Out, w.In)
+	check(w.Packed, packed)
+	g := &b.a.output
+	g.logprob, g.entropy, g.lse = floats(sc.LogProb), floats(sc.Entropy), floats(sc.LSE)
+	g.h, g.w = floats(h), floats(w.Packed)
+	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
+	g.inv_temp = C.float(1 / temperature)
+	const cached = 1 << 17 // float32 elements: 512 KiB
+	mr := int(b.k.mr)
+	chunk := min(max(1, cached/w.Out/mr)*mr, ceilDiv(ceilDiv(rows, b.pool.n), mr)*mr)
+	g.chunk = C.long(max(chunk, mr))
+	return g
+}
+
+// LogProb computes the scores of the targets.
+func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
+	g := b.output(out, h, w, temperature)
+	check(targets, int(g.rows))
+	g.targets = ints(targets)
+	b.grow(int(g.chunk) * w.Out)
+	g.scratch, g.scratch_len = floats(b.scratch), C.long(b.scratchLen)
+	b.pool.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+}
+
+// LogProbBackward recomputes the logits in chunks of whole gradient blocks and
+// takes each chunk's gradients through the two matmuls.
+func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
+	rows := h.Len() / w.In
+	check(dh, rows*w.In)
+	check(dw, w.Out*w.In)
+	check(dLogProb, rows)
+	check(dEntropy, rows)
+	check(targets, rows)
+	_, packedT := b.PackedLen(w.Out, w.In)
+	check(w.PackedT, packedT)
+	offsets := kernels.Elems[int32](blocks)
+	const cached = 1 << 22 // float32 elements: 16 MiB of logit gradients at a time
+	limit := max(kernels.BlockRows, cached/w.Out)
+	for lo := 0; lo+1 < len(offsets); {
+		hi := lo + 1
+		for hi+1 < len(offsets) && int(offsets[hi+1]-offsets[lo]) <= limit {
+			hi++
+		}
+		b.logProbBackwardChunk(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets[lo:hi+1], temperature)
+		lo = hi
+	}
+}
+
+func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, temperature float64) {
+	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
+	n := r1 - r0
+	if n == 0 {
+		return
+	}
+	dz := b.workspace(n * w.Out)
+	g := b.output(sc, h, w, temperature)
+	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
+	g.dz, g.row0, g.rows = floats(dz), C.long(r0), C.long(r1)
+	g.chunk = C.long(min(int(g.chunk), max(int(b.k.mr), ceilDiv(n, 2*b.pool.n))))
+	b.pool.run(b.k.logprob_backward, unsafe.Pointer(g), ceilDiv(n, int(g.chunk)), 1)
+	b.matmul(dh.Slice(r0*w.In, r1*w.In), dz, w.PackedT, kernels.Buffer{}, n, w.In, w.Out)
+
+	local := b.localBlocks(offsets)
+	b.MatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), local)
+}
+
+// workspace returns n float32 that live until the next call.
+func (b *Backend) workspace(n int) kernels.Buffer {
+	if b.dz.Len() < n {
+		b.Free(b.dz)
+		dz, err := b.Alloc(kernels.F32, n)
+		if err != nil {
+			panic(err)
+		}
+		b.dz = dz
+	}
+	return b.dz.Slice(0, n)
+}
+
+// localBlocks returns block offsets counted from the first.
+func (b *Backend) localBlocks(offsets []int32) kernels.Buffer {
+	if b.blocks.Len() < len(offsets) {
+		b.Free(b.blocks)
+		buf, err := b.Alloc(kernels.I32, 2*len(offsets))
+		if err != nil {
+			panic(err)
+		}
+		b.blocks = buf
+	}
+	buf := b.blocks.Slice(0, len(offsets))
+	for i, dst := 0, kernels.Elems[int32](buf); i < len(dst); i++ {
+		dst[i] = offsets[i] - offsets[0]
+	}
+	return buf
+}
+
+// Sample draws a token for each row.
+func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+	temperature := p.Temperature
+	if temperature == 0 {
+		temperature = 1
+	}
+	g := b.output(out, h, w, temperature)
+	check(ids, int(g.rows))
+	check(u, int(g.rows))
+	if p.Temperature != 0 && restricted(p, w.Out) {
+		b.sampleRestricted(g, ids, out, u, p)
+		return
+	}
+	g.ids, g.u = ints(ids), floats(u)
+	g.greedy = 0
+	if p.Temperature == 0 {
+		g.greedy = 1
+	}
+	b.grow((int(g.chunk) + 1) * w.Out)
+	g.scratch, g.scratch_len = floats(b.scratch), C.long(b.scratchLen)
+	b.pool.run(b.k.sample, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+}
+
+// restricted reports whether p leaves out any of v tokens.
+func restricted(p kernels.Sampling, v int) bool {
+	return p.TopK > 0 && p.TopK < v || p.TopP < 1 || p.MinP > 0
+}
+
+// sampleRestricted draws with top-k, top-p or min-p: the choice among a row's
+// probabilities is kernels/ref's.
+func (b *Backend) sampleRestricted(g *C.struct_output_args, ids kernels.Buffer, out kernels.Scores, u kernels.Buffer, p kernels.Sampling) {
+	rows, v := int(g.rows), int(g.v)
+	ws := b.workspace(2 * rows * v)
+	g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
+	b.pool.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
+	z, e := kernels.Elems[float32](ws)[:rows*v], kernels.Elems[float32](ws)[rows*v:]
+	lp, lse := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE)
+	id, uni := kernels.Elems[int32](ids), kernels.Elems[float32](u)
+	b.pool.runGo(func(lo, hi int) {
+		order := make([]int32, v)
+		for r := lo; r < hi; r++ {
+			zr := z[r*v : (r+1)*v]
+			k := ref.Pick(zr, e[r*v:(r+1)*v], lp[r], uni[r], p, order)
+			id[r] = int32(k)
+			lp[r] = zr[k] - lse[r]
+		}
+	}, rows, max(1, rows/(2*b.pool.n)))
+}

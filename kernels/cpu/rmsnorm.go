@@ -1,0 +1,67 @@
+package cpu
+
+// #include "args.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// RMSNorm normalises the vectors of the shape.
+func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	m := x.Len() / s.Stride
+	check(out, m*s.Stride)
+	check(x, m*s.Stride)
+	check(rstd, m*s.Heads)
+	check(weight, s.Dim)
+	g := b.norm(out, rstd, weight, s, eps)
+	g.x = floats(x)
+	b.pool.run(b.k.rmsnorm, unsafe.Pointer(g), m, rowGrain(s.Heads*s.Dim))
+}
+
+// AddRMSNorm sets sum = x + delta and normalises it.
+func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C_ int, eps float64) {
+	m := x.Len() / C_
+	check(x, m*C_)
+	check(sum, m*C_)
+	check(out, m*C_)
+	check(delta, m*C_)
+	check(rstd, m)
+	check(weight, C_)
+	g := b.norm(out, rstd, weight, kernels.NormShape{Heads: 1, Dim: C_, Stride: C_}, eps)
+	g.sum, g.x, g.delta = floats(sum), floats(x), floats(delta)
+	b.pool.run(b.k.add_rmsnorm, unsafe.Pointer(g), m, rowGrain(C_))
+}
+
+func (b *Backend) norm(out, rstd, weight kernels.Buffer, s kernels.NormShape, eps float64) *C.struct_norm_args {
+	g := &b.a.norm
+	g.out, g.rstd, g.weight = floats(out), floats(rstd), floats(weight)
+	g.heads, g.dim, g.stride, g.offset = C.long(s.Heads), C.long(s.Dim), C.long(s.Stride), C.long(s.Offset)
+	g.eps = C.float(eps)
+	return g
+}
+
+// RMSNormBackward computes the gradients of RMSNorm.
+func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape, set bool) {
+	m := x.Len() / s.Stride
+	check(dx, m*s.Stride)
+	check(x, m*s.Stride)
+	check(dout, m*s.Stride)
+	check(rstd, m*s.Heads)
+	check(weight, s.Dim)
+	check(dweight, s.Dim)
+	g := &b.a.norm_back
+	g.dx, g.dweight, g.dout, g.x = floats(dx), floats(dweight), floats(dout), floats(x)
+	g.weight, g.rstd, g.block = floats(weight), floats(rstd), ints(blocks)
+	g.blocks = C.long(blocks.Len() - 1)
+	g.heads, g.dim, g.stride, g.offset = C.long(s.Heads), C.long(s.Dim), C.long(s.Stride), C.long(s.Offset)
+	g.set = 0
+	if set {
+		g.set = 1
+	}
+	// The weight first: dx may overwrite dout.
+	b.pool.run(b.k.rmsnorm_dw, unsafe.Pointer(g), ceilDiv(s.Dim, kernels.Lanes), max(1, 16384/max(1, m*s.Heads)/kernels.Lanes))
+	b.pool.run(b.k.rmsnorm_dx, unsafe.Pointer(g), m, rowGrain(s.Heads*s.Dim))
+}

@@ -1,0 +1,245 @@
+// vec.h: vectors of 16 float32 at one instruction level.
+//
+// Included once by each level_*.c after it has defined LEVEL_AVX512, LEVEL_AVX2
+// or LEVEL_PORTABLE. Every function gives the same bits at every level: 16 lanes
+// always, sums of lanes in the fixed tree 8, 4, 2, 1, and fma only where written.
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(LEVEL_AVX512) || defined(LEVEL_AVX2)
+#include <immintrin.h>
+#endif
+
+#define LANES 16
+// Products and sums stay separate unless fma is written. gcc contracts them in its
+// GNU dialects only (level.go asks for ISO C), clang unless told here.
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+// Constants of kernels/ref/scalar.go.
+#define LOG2E 1.44269504088896341f
+#define LN2HI 0.693359375f
+#define LN2LO -2.12194440e-4f
+#define EXP0 0.4999999403953552f
+#define EXP1 0.1666652113199234f
+#define EXP2 0.04166838899254799f
+#define EXP3 0.008368716575205326f
+#define EXP4 0.001381459878757596f
+#define EXPMAX 88.72283172607422f
+#define EXPMIN -87.33654022216797f
+
+INLINE float bits_float(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
+INLINE uint32_t float_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+
+#if defined(LEVEL_AVX512)
+
+typedef __m512 vf;
+#define MR 14 // rows of a register tile: 14·2 accumulators, 2 columns of B, 1 broadcast: 31 of 32 registers
+#define NV 2
+
+INLINE vf v_zero(void) { return _mm512_setzero_ps(); }
+INLINE vf v_set1(float x) { return _mm512_set1_ps(x); }
+INLINE vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+INLINE vf v_loadn(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+INLINE void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
+INLINE void v_storen(float *p, vf a, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a); }
+INLINE vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+INLINE vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+INLINE vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+INLINE vf v_sqrt(vf a) { return _mm512_sqrt_ps(a); }
+INLINE vf v_neg(vf a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
+
+INLINE float v_sum(vf a) {
+	__m256 x = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+	__m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+	y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+	y = _mm_add_ss(y, _mm_movehdup_ps(y));
+	return _mm_cvtss_f32(y);
+}
+
+INLINE vf v_exp(vf x) {
+	const __mmask16 over = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMAX), _CMP_GT_OQ);
+	const __mmask16 under = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMIN), _CMP_LT_OQ);
+	vf n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	vf r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2HI)), x);
+	r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2LO)), r);
+	vf p = _mm512_set1_ps(EXP4);
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP3));
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP2));
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP1));
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP0));
+	vf y = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
+	y = _mm512_scalef_ps(y, n); // exact: the result is normal where it is kept
+	y = _mm512_mask_mov_ps(y, over, _mm512_set1_ps(INFINITY));
+	return _mm512_mask_mov_ps(y, under, _mm512_setzero_ps());
+}
+
+#elif defined(LEVEL_AVX2)
+
+typedef struct { __m256 a, b; } vf;
+#define MR 6 // 6·2 ymm accumulators, 2 of B, 1 broadcast: 15 of 16 registers
+#define NV 1
+
+INLINE vf v_of(__m256 a, __m256 b) { vf v = {a, b}; return v; }
+INLINE __m256i v_mask8(int n) {
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+INLINE vf v_zero(void) { return v_of(_mm256_setzero_ps(), _mm256_setzero_ps()); }
+INLINE vf v_set1(float x) { __m256 v = _mm256_set1_ps(x); return v_of(v, v); }
+INLINE vf v_load(const float *p) { return v_of(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+INLINE vf v_loadn(const float *p, int n) {
+	return v_of(_mm256_maskload_ps(p, v_mask8(n)), _mm256_maskload_ps(p + 8, v_mask8(n - 8)));
+}
+INLINE void v_store(float *p, vf v) { _mm256_storeu_ps(p, v.a); _mm256_storeu_ps(p + 8, v.b); }
+INLINE void v_storen(float *p, vf v, int n) {
+	_mm256_maskstore_ps(p, v_mask8(n), v.a);
+	_mm256_maskstore_ps(p + 8, v_mask8(n - 8), v.b);
+}
+INLINE vf v_add(vf x, vf y) { return v_of(_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)); }
+INLINE vf v_sub(vf x, vf y) { return v_of(_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)); }
+INLINE vf v_mul(vf x, vf y) { return v_of(_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)); }
+INLINE vf v_div(vf x, vf y) { return v_of(_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)); }
+INLINE vf v_fma(vf x, vf y, vf z) { return v_of(_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)); }
+INLINE vf v_max(vf x, vf y) { return v_of(_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)); }
+INLINE vf v_sqrt(vf x) { return v_of(_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)); }
+INLINE vf v_neg(vf x) {
+	const __m256 s = _mm256_set1_ps(-0.0f);
+	return v_of(_mm256_xor_ps(x.a, s), _mm256_xor_ps(x.b, s));
+}
+
+INLINE float v_sum(vf v) {
+	__m256 x = _mm256_add_ps(v.a, v.b);
+	__m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+	y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+	y = _mm_add_ss(y, _mm_movehdup_ps(y));
+	return _mm_cvtss_f32(y);
+}
+
+INLINE __m256 v_exp8(__m256 x) {
+	const __m256 over = _mm256_cmp_ps(x, _mm256_set1_ps(EXPMAX), _CMP_GT_OQ);
+	const __m256 under = _mm256_cmp_ps(x, _mm256_set1_ps(EXPMIN), _CMP_LT_OQ);
+	__m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	__m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-(LN2HI)), x);
+	r = _mm256_fmadd_ps(n, _mm256_set1_ps(-(LN2LO)), r);
+	__m256 p = _mm256_set1_ps(EXP4);
+	p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP3));
+	p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP2));
+	p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP1));
+	p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP0));
+	__m256 y = _mm256_add_ps(_mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
+	// 2^n in two steps, since n = 128 is no float32 exponent.
+	__m256i k = _mm256_cvtps_epi32(n);
+	__m256i h = _mm256_srai_epi32(k, 1);
+	const __m256i bias = _mm256_set1_epi32(127);
+	y = _mm256_mul_ps(y, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(h, bias), 23)));
+	y = _mm256_mul_ps(y, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(k, h), bias), 23)));
+	y = _mm256_blendv_ps(y, _mm256_set1_ps(INFINITY), over);
+	return _mm256_blendv_ps(y, _mm256_setzero_ps(), under);
+}
+INLINE vf v_exp(vf x) { return v_of(v_exp8(x.a), v_exp8(x.b)); }
+
+#else // LEVEL_PORTABLE
+
+typedef struct { float x[LANES]; } vf;
+#define MR 4
+#define NV 1
+
+#define EACH(expr) vf r; for (int i = 0; i < LANES; i++) r.x[i] = (expr); return r
+
+INLINE vf v_zero(void) { EACH(0.0f); }
+INLINE vf v_set1(float x) { EACH(x); }
+INLINE vf v_load(const float *p) { EACH(p[i]); }
+INLINE vf v_loadn(const float *p, int n) { EACH(i < n ? p[i] : 0.0f); }
+INLINE void v_store(float *p, vf a) { memcpy(p, a.x, sizeof a.x); }
+INLINE void v_storen(float *p, vf a, int n) { for (int i = 0; i < LANES; i++) if (i < n) p[i] = a.x[i]; }
+INLINE vf v_add(vf a, vf b) { EACH(a.x[i] + b.x[i]); }
+INLINE vf v_sub(vf a, vf b) { EACH(a.x[i] - b.x[i]); }
+INLINE vf v_mul(vf a, vf b) { EACH(a.x[i] * b.x[i]); }
+INLINE vf v_div(vf a, vf b) { EACH(a.x[i] / b.x[i]); }
+INLINE vf v_fma(vf a, vf b, vf c) { EACH(fmaf(a.x[i], b.x[i], c.x[i])); }
+INLINE vf v_max(vf a, vf b) { EACH(a.x[i] > b.x[i] ? a.x[i] : b.x[i]); }
+INLINE vf v_sqrt(vf a) { EACH(sqrtf(a.x[i])); }
+INLINE vf v_neg(vf a) { EACH(-a.x[i]); }
+
+INLINE float v_sum(vf a) {
+	for (int s = LANES / 2; s > 0; s /= 2)
+		for (int i = 0; i < s; i++) a.x[i] += a.x[i + s];
+	return a.x[0];
+}
+
+INLINE float exp1(float x) {
+	if (x != x) return x;
+	if (x > EXPMAX) return INFINITY;
+	if (x < EXPMIN) return 0.0f;
+	float n = rintf(x * LOG2E);
+	float r = fmaf(n, -(LN2HI), x);
+	r = fmaf(n, -(LN2LO), r);
+	float p = EXP4;
+	p = fmaf(p, r, EXP3);
+	p = fmaf(p, r, EXP2);
+	p = fmaf(p, r, EXP1);
+	p = fmaf(p, r, EXP0);
+	float y = fmaf(p, r * r, r) + 1.0f;
+	// 2^n in two steps, since n = 128 is no float32 exponent. An arithmetic shift,
+	// as every compiler has it.
+	int32_t k = (int32_t)n, h = k >> 1;
+	y *= bits_float((uint32_t)(h + 127) << 23);
+	return y * bits_float((uint32_t)(k - h + 127) << 23);
+}
+INLINE vf v_exp(vf x) { EACH(exp1(x.x[i])); }
+
+#endif
+
+#define NR (NV * LANES) // columns of a register tile and of a packed panel
+
+// v_loadt loads min(n, 16) lanes, the rest 0.
+INLINE vf v_loadt(const float *p, int n) { return n >= LANES ? v_load(p) : v_loadn(p, n); }
+INLINE void v_storet(float *p, vf a, int n) { if (n >= LANES) v_store(p, a); else v_storen(p, a, n); }
+
+// row_max returns the largest of x[0:n], n ≥ 1. A NaN may be passed over: it
+// shows in the sum that always follows.
+INLINE float row_max(const float *x, long n) {
+	vf m = v_set1(x[0]);
+	long i = 0;
+	for (; i + LANES <= n; i += LANES) m = v_max(m, v_load(x + i));
+	float t[LANES];
+	v_store(t, m);
+	float best = t[0];
+	for (int j = 1; j < LANES; j++) if (t[j] > best) best = t[j];
+	for (; i < n; i++) if (x[i] > best) best = x[i];
+	return best;
+}
+
+// log of kernels/ref/scalar.go.
+INLINE float log1(float x) {
+	if (x != x || x == INFINITY) return x;
+	if (x < 0) return NAN;
+	if (x == 0) return -INFINITY;
+	float e = 0;
+	if (x < 0x1p-126f) { x *= 0x1p25f; e = -25; }
+	uint32_t u = float_bits(x);
+	int32_t k = (int32_t)(u - 0x3f3504f3u) >> 23;
+	float r = bits_float(u - ((uint32_t)k << 23)) - 1.0f;
+	e += (float)k;
+	float p = 0.06746647506952286f;
+	p = fmaf(p, r, -0.11676054447889328f);
+	p = fmaf(p, r, 0.11888375133275986f);
+	p = fmaf(p, r, -0.12405543029308319f);
+	p = fmaf(p, r, 0.1421951949596405f);
+	p = fmaf(p, r, -0.1666799634695053f);
+	p = fmaf(p, r, 0.20002120733261108f);
+	p = fmaf(p, r, -0.25000008940696716f);
+	p = fmaf(p, r, 0.3333331346511841f);
+	float q = r * r, t = p * r;
+	t = t * q;
+	t = fmaf(-0.5f, q, t);
+	t = fmaf(e, LN2LO, t);
+	return fmaf(e, LN2HI, r + t);
+}

@@ -1,0 +1,171 @@
+package kerneltest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"exp/kernels"
+)
+
+// Bench measures the operation that the benchmark function is named after, on
+// every shape of the table: BenchmarkMatMul gives
+//
+//	BenchmarkMatMul/impl=cpu-avx512/M=256/N=768/K=256-2
+//
+// with the bytes that must move at least (each operand once), GFLOP/s where
+// arithmetic is the limit, and allocations. A function whose name is no
+// operation's, such as BenchmarkKernels, gets all of them one level down. Shapes
+// are those of a model of 10 million parameters: C = 256, H = 4, K = 2, D = 64,
+// F = 1024; batches of 2048 rows, decode steps of 64.
+func Bench(b *testing.B, open func() kernels.Backend) {
+	dev := open()
+	impl := "impl=" + strings.ReplaceAll(dev.Name(), "/", "-")
+	op := strings.TrimPrefix(b.Name(), "Benchmark")
+	named := false
+	for _, m := range benchmarks() {
+		if m.op == op {
+			named = true
+			b.Run(impl+"/"+m.dims, func(b *testing.B) { m.measure(b, dev) })
+		}
+	}
+	if named {
+		return
+	}
+	for _, m := range benchmarks() {
+		b.Run(m.op+"/"+impl+"/"+m.dims, func(b *testing.B) { m.measure(b, dev) })
+	}
+}
+
+// benchmark is one operation on one shape.
+type benchmark struct {
+	op    string
+	dims  string
+	flops int                      // of one call; 0 where memory is the limit
+	bytes int                      // of one call at 4 bytes an element
+	setup func(c *call) (f func()) // f is one call
+}
+
+func (m benchmark) measure(b *testing.B, dev kernels.Backend) {
+	c := &call{b: dev}
+	f := m.setup(c)
+	if c.err != nil {
+		b.Fatal(c.err)
+	}
+	b.SetBytes(int64(m.bytes))
+	b.ReportAllocs()
+	for b.Loop() {
+		f()
+		dev.Sync()
+	}
+	if m.flops > 0 {
+		b.ReportMetric(float64(m.flops)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	}
+	if _, err := c.finish(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func benchmarks() []benchmark {
+	var all []benchmark
+	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(), outputBenchmarks()} {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// dimsOf renders name and value pairs as "M=256/N=768".
+func dimsOf(pairs ...any) string {
+	var s []string
+	for i := 0; i < len(pairs); i += 2 {
+		s = append(s, fmt.Sprintf("%v=%v", pairs[i], pairs[i+1]))
+	}
+	return strings.Join(s, "/")
+}
+
+// even returns block or sequence offsets every step rows.
+func even(n, step int) []int32 {
+	x := []int32{0}
+	for at := 0; at < n; {
+		at = min(n, at+step)
+		x = append(x, int32(at))
+	}
+	return x
+}
+
+func memoryBenchmarks() []benchmark {
+	const n = 1 << 20
+	r := benchStream("bench")
+	x := r.floats(4096)
+	long := func() []float32 {
+		y := make([]float32, 0, n)
+		for len(y) < n {
+			y = append(y, x...)
+		}
+		return y
+	}
+	a := kernels.AdamW{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.01, GradScale: 1, Step: 10}
+	return []benchmark{
+		{"Copy", dimsOf("n", n), 0, 8 * n, func(c *call) func() {
+			dst, src := c.out("dst", n), c.floats("src", long())
+			return func() { c.b.Copy(dst, src) }
+		}},
+		{"Zero", dimsOf("n", n), 0, 4 * n, func(c *call) func() {
+			dst := c.out("dst", n)
+			return func() { c.b.Zero(dst) }
+		}},
+		{"Add", dimsOf("n", n), 0, 12 * n, func(c *call) func() {
+			dst, src := c.inout("dst", long()), c.floats("src", long())
+			return func() { c.b.Add(dst, src) }
+		}},
+		{"AdamW", dimsOf("n", n), 0, 28 * n, func(c *call) func() {
+			p, m, v, g := c.inout("p", long()), c.inout("m", make([]float32, n)), c.inout("v", make([]float32, n)), c.floats("g", long())
+			return func() { c.b.AdamW(p, m, v, g, a) }
+		}},
+		{"SumSquares", dimsOf("n", n), 0, 4 * n, func(c *call) func() {
+			out, src := c.outDoubles("out", 1), c.floats("src", long())
+			return func() { c.b.SumSquares(out, src) }
+		}},
+	}
+}
+
+func linearBenchmarks() []benchmark {
+	var list []benchmark
+	for _, g := range []gemmShape{{1, 768, 256}, {64, 768, 256}, {256, 768, 256}, {2048, 768, 256}, {2048, 2048, 256}, {2048, 256, 1024}} {
+		dims, flops := dimsOf("M", g.M, "N", g.N, "K", g.K), 2*g.M*g.N*g.K
+		bytes := 4 * (g.M*g.N + g.N*g.K + g.M*g.K)
+		r := benchStream("bench " + dims)
+		list = append(list,
+			benchmark{"MatMul", dims, flops, bytes, func(c *call) func() {
+				out, x, w := c.out("out", g.M*g.N), c.floats("x", r.floats(g.M*g.K)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
+				bias := c.floats("bias", r.floats(g.N))
+				return func() { c.b.MatMul(out, x, w, bias) }
+			}},
+			benchmark{"MatMulDX", dims, flops, bytes, func(c *call) func() {
+				dx, dout, w := c.out("dx", g.M*g.K), c.floats("dout", r.floats(g.M*g.N)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
+				return func() { c.b.MatMulDX(dx, dout, w) }
+			}},
+			benchmark{"MatMulDW", dims, flops, bytes, func(c *call) func() {
+				dw, dbias := c.inout("dw", make([]float32, g.N*g.K)), c.inout("dbias", make([]float32, g.N))
+				dout, x := c.floats("dout", r.floats(g.M*g.N)), c.floats("x", r.floats(g.M*g.K))
+				blocks := c.ints("blocks", even(g.M, kernels.BlockRows))
+				return func() { c.b.MatMulDW(dw, dbias, dout, x, blocks) }
+			}})
+	}
+	const N, K = 2048, 256
+	list = append(list, benchmark{"Pack", dimsOf("N", N, "K", K), 0, 3 * 4 * N * K, func(c *call) func() {
+		w := c.matrix("w", benchStream("pack").floats(N*K), N, K)
+		return func() { c.b.Pack(w) }
+	}})
+	const M, C, V = 2048, 256, 8192
+	r := benchStream("bench embed")
+	return append(list,
+		benchmark{"Embed", dimsOf("M", M, "C", C), 0, 8 * M * C, func(c *call) func() {
+			out, w, ids := c.out("out", M*C), c.floats("weight", r.floats(V*C)), c.ints("ids", r.ids(M, V))
+			return func() { c.b.Embed(out, w, ids, C) }
+		}},
+		benchmark{"EmbedBackward", dimsOf("M", M, "C", C), 0, 12 * M * C, func(c *call) func() {
+			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)), c.ints("ids", r.ids(M, V))
+			return func() { c.b.EmbedBackward(dw, dout, ids, C) }
+		}})
+}

@@ -1,0 +1,184 @@
+package kerneltest
+
+import "exp/kernels"
+
+func normBenchmarks() []benchmark {
+	const M, C, F = 2048, 256, 1024
+	r := benchStream("bench norm")
+	rows, wide := dimsOf("M", M, "C", C), dimsOf("M", M, "F", F)
+	shape := kernels.NormShape{Heads: 1, Dim: C, Stride: C}
+	fl := func(c *call, name string, n int) kernels.Buffer { return c.floats(name, r.floats(n)) }
+	return []benchmark{
+		{"RMSNorm", rows, 0, 8 * M * C, func(c *call) func() {
+			out, rstd, x, w := c.out("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "w", C)
+			return func() { c.b.RMSNorm(out, rstd, x, w, shape, eps) }
+		}},
+		{"AddRMSNorm", rows, 0, 16 * M * C, func(c *call) func() {
+			sum, out, rstd, x, delta, w := c.out("sum", M*C), c.out("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "delta", M*C), fl(c, "w", C)
+			return func() { c.b.AddRMSNorm(sum, out, rstd, x, delta, w, C, eps) }
+		}},
+		{"RMSNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
+			dx, dw, dout, x, w := c.out("dx", M*C), c.inout("dw", make([]float32, C)), fl(c, "dout", M*C), fl(c, "x", M*C), fl(c, "w", C)
+			rstd, blocks := c.floats("rstd", r.positive(M)), c.ints("blocks", even(M, kernels.BlockRows))
+			return func() { c.b.RMSNormBackward(dx, dw, dout, x, w, rstd, blocks, shape, true) }
+		}},
+		{"LayerNorm", rows, 0, 8 * M * C, func(c *call) func() {
+			out, stats, x, w, bias := c.out("out", M*C), c.out("stats", 2*M), fl(c, "x", M*C), fl(c, "w", C), fl(c, "bias", C)
+			return func() { c.b.LayerNorm(out, stats, x, w, bias, C, eps) }
+		}},
+		{"LayerNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
+			dx, dw, db := c.out("dx", M*C), c.inout("dw", make([]float32, C)), c.inout("db", make([]float32, C))
+			dout, x, w, stats := fl(c, "dout", M*C), fl(c, "x", M*C), fl(c, "w", C), c.floats("stats", r.positive(2*M))
+			blocks := c.ints("blocks", even(M, kernels.BlockRows))
+			return func() { c.b.LayerNormBackward(dx, dw, db, dout, x, w, stats, blocks, C) }
+		}},
+		{"GELU", rows, 0, 8 * M * C, func(c *call) func() {
+			out, x := c.out("out", M*C), fl(c, "x", M*C)
+			return func() { c.b.GELU(out, x) }
+		}},
+		{"GELUBackward", rows, 0, 12 * M * C, func(c *call) func() {
+			dx, dout, x := c.out("dx", M*C), fl(c, "dout", M*C), fl(c, "x", M*C)
+			return func() { c.b.GELUBackward(dx, dout, x) }
+		}},
+		{"SwiGLU", wide, 0, 12 * M * F, func(c *call) func() {
+			out, x := c.out("out", M*F), fl(c, "gateUp", M*2*F)
+			return func() { c.b.SwiGLU(out, x, F) }
+		}},
+		{"SwiGLUBackward", wide, 0, 20 * M * F, func(c *call) func() {
+			dx, dout, x := c.out("dgateUp", M*2*F), fl(c, "dout", M*F), fl(c, "gateUp", M*2*F)
+			return func() { c.b.SwiGLUBackward(dx, dout, x, F) }
+		}},
+		{"Dropout", rows, 0, 8 * M * C, func(c *call) func() {
+			out, x, keys := c.out("out", M*C), fl(c, "x", M*C), c.ints("keys", r.ids(2*M, 1<<31-1))
+			return func() { c.b.Dropout(out, x, keys, C, 0, 0.1) }
+		}},
+		{"GatherRows", rows, 0, 8 * M * C, func(c *call) func() {
+			out, x, idx := c.out("out", M*C), fl(c, "x", 2*M*C), c.ints("rows", r.ids(M, 2*M))
+			return func() { c.b.GatherRows(out, x, idx, C) }
+		}},
+		{"ScatterRows", rows, 0, 12 * M * C, func(c *call) func() {
+			dx, dout, idx := c.out("dx", 2*M*C), fl(c, "dout", M*C), c.ints("rows", even(M-1, 1))
+			return func() { c.b.ScatterRows(dx, dout, idx, C) }
+		}},
+		{"SegmentMean", rows, 0, 4 * M * C, func(c *call) func() {
+			out, x, seg := c.out("out", 8*C), fl(c, "x", M*C), c.ints("segments", eighths(M))
+			return func() { c.b.SegmentMean(out, x, seg, C) }
+		}},
+		{"SegmentMeanBackward", rows, 0, 8 * M * C, func(c *call) func() {
+			dx, dout, seg := c.inout("dx", make([]float32, M*C)), fl(c, "dout", 8*C), c.ints("segments", eighths(M))
+			return func() { c.b.SegmentMeanBackward(dx, dout, seg, C) }
+		}},
+	}
+}
+
+func ones(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 1
+	}
+	return x
+}
+
+// eighths are eight segments that cover M rows.
+func eighths(M int) []int32 {
+	var x []int32
+	for _, p := range pairs(even(M, M/8)) {
+		x = append(x, p[0], p[1])
+	}
+	return x
+}
+
+// sequenceBenchmarks measure attention on 8 sequences of 256 tokens, and a
+// decode step of 64 sequences that have 192.
+func sequenceBenchmarks() []benchmark {
+	const S, T, M = 8, 256, 8 * 256
+	const decodeS, decodeT = 64, 192
+	a := kernels.AttentionShape{H: 4, K: 2, D: 64, Scale: 0.125}
+	stride, outs := a.Stride(), a.H*a.D
+	r := benchStream("bench attention")
+	p := packed{shape: a}
+	for range decodeS {
+		p.lengths = append(p.lengths, decodeT)
+	}
+	dims := dimsOf("S", S, "T", T, "H", a.H, "D", a.D)
+	decode := dimsOf("S", decodeS, "T", decodeT, "H", a.H, "D", a.D)
+	scoresMade := S * a.H * T * (T + 1) / 2 // each is a chain of D, and so is its share of a value
+	last := func(x []int32) []int32 {       // the last row of each sequence
+		var y []int32
+		for j := range decodeS {
+			y = append(y, x[(j+1)*decodeT-1])
+		}
+		return y
+	}
+	pagesOf := func(c *call, k *cache) kernels.Pages {
+		return kernels.Pages{Keys: c.spare("keys", r.floats(k.elements())), Values: c.spare("values", r.floats(k.elements())), Size: k.size}
+	}
+	return []benchmark{
+		{"Rope", dims, 0, 8 * M * (a.H + a.K) * a.D, func(c *call) func() {
+			cos, sin := ones(T*a.D/2), make([]float32, T*a.D/2) // the values stay as they are
+			x, cb, sb, pos := c.inout("qkv", r.floats(M*stride)), c.floats("cos", cos), c.floats("sin", sin), c.ints("pos", r.ids(M, T))
+			return func() { c.b.Rope(x, cb, sb, pos, a, false) }
+		}},
+		{"Attention", dims, 4 * scoresMade * a.D, 4 * M * (stride + outs), func(c *call) func() {
+			out, stats, qkv, off := c.out("out", M*outs), c.out("stats", M*a.H*2), c.floats("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
+			return func() { c.b.Attention(out, stats, qkv, off, a) }
+		}},
+		{"AttentionBackward", dims, 10 * scoresMade * a.D, 4 * M * 2 * (stride + outs), func(c *call) func() {
+			out, stats, qkv, off := c.spare("out", nans(M*outs)), c.spare("stats", nans(M*a.H*2)), c.floats("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
+			dqkv, dout := c.out("dqkv", M*stride), c.floats("dout", r.floats(M*outs))
+			c.b.Attention(out, stats, qkv, off, a)
+			return func() { c.b.AttentionBackward(dqkv, dout, out, stats, qkv, off, a) }
+		}},
+		{"PagedAttention", decode, 4 * decodeS * decodeT * a.H * a.D, 8 * decodeS * decodeT * a.K * a.D, func(c *call) func() {
+			k := newCache(p, 16)
+			out, qkv, table := c.out("out", decodeS*outs), c.floats("qkv", r.floats(decodeS*stride)), c.ints("table", k.table)
+			pages, seq, pos := pagesOf(c, k), c.ints("seq", last(k.seq)), c.ints("pos", last(k.pos))
+			return func() { c.b.PagedAttention(out, qkv, pages, table, seq, pos, k.width, a) }
+		}},
+		{"AppendKV", decode, 0, 16 * decodeS * a.K * a.D, func(c *call) func() {
+			k := newCache(p, 16)
+			pages, qkv, slots := pagesOf(c, k), c.floats("qkv", r.floats(decodeS*stride)), c.ints("slots", last(k.slots))
+			return func() { c.b.AppendKV(pages, qkv, slots, a) }
+		}},
+		{"CopyPages", dimsOf("pages", decodeS, "K", a.K, "D", a.D), 0, 16 * decodeS * a.K * a.D * 16, func(c *call) func() {
+			k := newCache(p, 16)
+			pages := pagesOf(c, k)
+			list := c.ints("pairs", even(2*decodeS-1, 1))
+			return func() { c.b.CopyPages(pages, list, a) }
+		}},
+	}
+}
+
+func outputBenchmarks() []benchmark {
+	const C, V = 256, 8192
+	r := benchStream("bench output")
+	var list []benchmark
+	for _, R := range []int{64, 512} {
+		dims := dimsOf("R", R, "C", C, "V", V)
+		bytes := 4 * (R*C + V*C)
+		list = append(list,
+			benchmark{"LogProb", dims, 2 * R * C * V, bytes, func(c *call) func() {
+				h, w, targets, sc := c.floats("h", r.floats(R*C)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V)), scores(c, R)
+				return func() { c.b.LogProb(sc, h, w, targets, 1) }
+			}},
+			benchmark{"LogProbBackward", dims, 6 * R * C * V, 2 * bytes, func(c *call) func() {
+				h, w, targets := c.floats("h", r.floats(R*C)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V))
+				dh, dw, dlp, dent := c.out("dh", R*C), c.inout("dw", make([]float32, V*C)), c.floats("dlp", r.floats(R)), c.floats("dent", r.floats(R))
+				blocks, sc := c.ints("blocks", even(R, kernels.BlockRows)), scores(c, R)
+				c.b.LogProb(sc, h, w, targets, 1)
+				return func() { c.b.LogProbBackward(dh, dw, dlp, dent, sc, h, w, targets, blocks, 1) }
+			}},
+			benchmark{"Sample", dims + "/keep=all", 2 * R * C * V, bytes, sampleBenchmark(R, C, V, kernels.Sampling{Temperature: 1, TopP: 1})},
+			benchmark{"Sample", dims + "/keep=0.95", 2 * R * C * V, bytes, sampleBenchmark(R, C, V, kernels.Sampling{Temperature: 1, TopP: 0.95})})
+	}
+	return list
+}
+
+func sampleBenchmark(R, C, V int, p kernels.Sampling) func(c *call) func() {
+	return func(c *call) func() {
+		r := benchStream("bench sample")
+		h, w, u := c.floats("h", r.scaled(R*C, 0.2)), c.matrix("w", r.floats(V*C), V, C), c.floats("u", r.uniforms(R))
+		ids, sc := c.outInts("ids", R), scores(c, R)
+		return func() { c.b.Sample(ids, sc, h, w, u, p) }
+	}
+}

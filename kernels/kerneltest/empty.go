@@ -1,0 +1,91 @@
+package kerneltest
+
+import (
+	"fmt"
+
+	"exp/kernels"
+)
+
+// checkEmpty calls operations with no rows: they write nothing and leave what
+// they would add to as it is. A micro-batch may have no scored position.
+func checkEmpty(s *subject) error {
+	const C, V = 8, 17
+	a := kernels.AttentionShape{H: 2, K: 1, D: 4, Scale: 0.5}
+	n := kernels.NormShape{Heads: 1, Dim: C, Stride: C}
+	r := newStream("empty")
+	w, row, pages := r.floats(V*C), r.floats(C), r.floats(a.K*a.D*16)
+	none := func(c *call) kernels.Buffer { return c.out("none", 0) }
+	no := func(c *call) kernels.Buffer { return c.ints("no ints", []int32{}) }
+	first := func(c *call) kernels.Buffer { return c.ints("first offset", []int32{0}) }
+	cached := func(c *call) kernels.Pages {
+		return kernels.Pages{Keys: c.inout("keys", pages), Values: c.inout("values", pages), Size: 16}
+	}
+	for _, e := range []struct {
+		op string
+		f  func(c *call)
+	}{
+		{"Copy", func(c *call) { c.b.Copy(none(c), none(c)) }},
+		{"Zero", func(c *call) { c.b.Zero(none(c)) }},
+		{"Add", func(c *call) { c.b.Add(none(c), none(c)) }},
+		{"MatMul", func(c *call) { c.b.MatMul(none(c), none(c), c.matrix("w", w, V, C), kernels.Buffer{}) }},
+		{"MatMulDX", func(c *call) { c.b.MatMulDX(none(c), none(c), c.matrix("w", w, V, C)) }},
+		{"MatMulDW", func(c *call) { c.b.MatMulDW(c.inout("dw", w), c.inout("dbias", w[:V]), none(c), none(c), first(c)) }},
+		{"Embed", func(c *call) { c.b.Embed(none(c), c.floats("w", w), no(c), C) }},
+		{"EmbedBackward", func(c *call) { c.b.EmbedBackward(c.inout("dw", w), none(c), no(c), C) }},
+		{"RMSNorm", func(c *call) { c.b.RMSNorm(none(c), none(c), none(c), c.floats("w", row), n, eps) }},
+		{"RMSNormBackward", func(c *call) {
+			c.b.RMSNormBackward(none(c), c.inout("dw", row), none(c), none(c), c.floats("w", row), none(c), first(c), n, true)
+		}},
+		{"AddRMSNorm", func(c *call) {
+			c.b.AddRMSNorm(none(c), none(c), none(c), none(c), none(c), c.floats("w", row), C, eps)
+		}},
+		{"LayerNorm", func(c *call) {
+			c.b.LayerNorm(none(c), none(c), none(c), c.floats("w", row), c.floats("bias", row), C, eps)
+		}},
+		{"LayerNormBackward", func(c *call) {
+			c.b.LayerNormBackward(none(c), c.inout("dw", row), c.inout("db", row), none(c), none(c), c.floats("w", row), none(c), first(c), C)
+		}},
+		{"GELU", func(c *call) { c.b.GELU(none(c), none(c)) }},
+		{"Dropout", func(c *call) { c.b.Dropout(none(c), none(c), no(c), C, 0, 0.1) }},
+		{"SwiGLU", func(c *call) { c.b.SwiGLU(none(c), none(c), C) }},
+		{"Rope", func(c *call) { c.b.Rope(none(c), c.floats("cos", row), c.floats("sin", row), no(c), a, false) }},
+		{"Attention", func(c *call) { c.b.Attention(none(c), none(c), none(c), first(c), a) }},
+		{"AttentionBackward", func(c *call) {
+			c.b.AttentionBackward(none(c), none(c), none(c), none(c), none(c), first(c), a)
+		}},
+		{"AppendKV", func(c *call) { c.b.AppendKV(cached(c), none(c), no(c), a) }},
+		{"PagedAttention", func(c *call) { c.b.PagedAttention(none(c), none(c), cached(c), no(c), no(c), no(c), 1, a) }},
+		{"CopyPages", func(c *call) { c.b.CopyPages(cached(c), no(c), a) }},
+		{"GatherRows", func(c *call) { c.b.GatherRows(none(c), c.floats("x", w), no(c), C) }},
+		{"ScatterRows", func(c *call) { c.b.ScatterRows(c.out("dx", V*C), none(c), no(c), C) }},
+		{"SegmentMean", func(c *call) { c.b.SegmentMean(none(c), c.floats("x", w), no(c), C) }},
+		{"SegmentMeanBackward", func(c *call) { c.b.SegmentMeanBackward(c.inout("dx", w), none(c), no(c), C) }},
+		{"LogProb", func(c *call) { c.b.LogProb(scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), 1) }},
+		{"LogProbBackward", func(c *call) {
+			c.b.LogProbBackward(none(c), c.inout("dw", w), none(c), none(c), scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), first(c), 1)
+		}},
+		{"Sample", func(c *call) {
+			c.b.Sample(no(c), scores(c, 0), none(c), c.matrix("w", w, V, C), none(c), kernels.Sampling{Temperature: 1, TopP: 0.5})
+		}},
+		{"AdamW", func(c *call) { c.b.AdamW(none(c), none(c), none(c), none(c), kernels.AdamW{Step: 1}) }},
+		{"SumSquares", func(c *call) { c.b.SumSquares(c.outDoubles("out", 1), none(c)) }},
+	} {
+		// One output at least, so that there is something to compare.
+		g := func(c *call) {
+			c.inout("beside", row)
+			e.f(c)
+		}
+		got, err := run(s.b, g)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.op, err)
+		}
+		want, err := run(s.ref, g)
+		if err != nil {
+			return fmt.Errorf("%s: reference: %w", e.op, err)
+		}
+		if err := same(got, want, exactly); err != nil {
+			return fmt.Errorf("%s: %w", e.op, err)
+		}
+	}
+	return nil
+}

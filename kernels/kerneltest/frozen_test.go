@@ -1,0 +1,92 @@
+package kerneltest
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// TestReferenceBitsAreFrozen holds a digest of everything that the reference
+// computes in the suite against the recorded one. The bits of class "cpu/fma"
+// must not depend on the machine, the compiler or what it fuses; and when they
+// change on purpose, so must the class. A changed case of the suite changes them
+// too.
+func TestReferenceBitsAreFrozen(t *testing.T) {
+	digests := map[string]hash.Hash64{}
+	b := &watched{Backend: ref.New[float32](), after: func(op string, out, _ []kernels.Buffer) {
+		if digests[op] == nil {
+			digests[op] = fnv.New64a()
+		}
+		for _, x := range out {
+			digest(digests[op], x)
+		}
+	}}
+	s := newSubject(b, true)
+	for _, c := range checks() {
+		if err := c.run(s); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+	}
+	var lines []string
+	for op, h := range digests {
+		lines = append(lines, fmt.Sprintf("%-20s %016x\n", op, h.Sum64()))
+	}
+	slices.Sort(lines)
+	got := strings.Join(lines, "")
+
+	path := filepath.Join("testdata", "bits.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("bits differ (-want +got):\n%s", diff)
+	}
+}
+
+// digest adds the bits of x to h, every NaN as the same one: its sign and
+// payload differ between machines.
+func digest(h hash.Hash64, x kernels.Buffer) {
+	var b []byte
+	switch x.DType() {
+	case kernels.I32:
+		for _, v := range kernels.Elems[int32](x) {
+			b = binary.LittleEndian.AppendUint32(b, uint32(v))
+		}
+	case kernels.F64:
+		for _, v := range kernels.Elems[float64](x) {
+			if v != v {
+				v = math.NaN()
+			}
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+	default:
+		for _, v := range kernels.Elems[float32](x) {
+			if v != v {
+				v = bandNaN()
+			}
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+	}
+	h.Write(b)
+}

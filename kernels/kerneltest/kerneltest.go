@@ -1,0 +1,73 @@
+// Package kerneltest is the conformance suite of kernels.Backend: Test holds any
+// backend against kernels/ref, Bench measures every operation under one name.
+//
+// Backends of numerics class "cpu/fma" must give the bits of
+// ref.New[float32]; others are compared within the tolerances of tolerance.go,
+// each with its reason. Whatever the class, the suite also checks laws that need
+// no reference:
+//
+//   - an operation writes its outputs and nothing else, and reads its inputs and
+//     nothing else: every buffer is a view between two bands of NaN;
+//   - a row's result depends on that row alone: any subset of the rows in any
+//     order, one row by itself, or rows beside others full of NaN and Inf give the
+//     same bits;
+//   - a prefill, a prefill in chunks and decode steps from pages of any size give
+//     the same bits;
+//   - a parameter gradient is the same in one call as in several that are cut
+//     where gradient blocks end;
+//   - Sample draws from the distribution that it scores.
+//
+// Thread counts and instruction sets are the caller's: it calls Test once per
+// variant. The suite checks neither speed nor the panics of wrong arguments, and
+// a NaN that is computed may have any sign and payload.
+package kerneltest
+
+import (
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// Test runs the suite on the backend that open returns. With -short it leaves
+// out the large shapes.
+func Test(t *testing.T, open func() kernels.Backend) {
+	s := newSubject(open(), testing.Short())
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.run(s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// subject is a backend under test beside the reference.
+type subject struct {
+	b     kernels.Backend
+	ref   kernels.Backend
+	exact bool // compare bits
+	short bool
+}
+
+func newSubject(b kernels.Backend, short bool) *subject {
+	r := ref.New[float32]()
+	return &subject{b: b, ref: r, exact: b.Class() == r.Class(), short: short}
+}
+
+// check is one test of a backend. run returns the first thing it finds wrong.
+type check struct {
+	name string
+	run  func(s *subject) error
+}
+
+func checks() []check {
+	var all []check
+	for _, list := range [][]check{
+		memoryChecks(), linearChecks(), normChecks(), sequenceChecks(), attentionChecks(),
+		outputChecks(), sampleChecks(), updateChecks(),
+	} {
+		all = append(all, list...)
+	}
+	return all
+}

@@ -1,0 +1,166 @@
+package kerneltest
+
+import (
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// TestFindsMutants runs single checks on backends with one plausible mistake
+// each. Where exact is false the mistake must be found by a law alone, without
+// comparing bits with the reference.
+func TestFindsMutants(t *testing.T) {
+	r := ref.New[float32]()
+	f := kernels.Elems[float32]
+	tests := []struct {
+		name  string
+		check string
+		exact bool
+		b     kernels.Backend
+	}{
+		{"memory is not zeroed", "Alloc", true, dirtyAlloc{r}},
+		{"products are rounded before the sum", "MatMul/shapes", true, mutant{Backend: r, matMul: func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+			r.MatMul(out, x, w, bias)
+			for i := range f(out) {
+				m, n := i/w.Out, i%w.Out
+				var acc float32
+				if !bias.Empty() {
+					acc = f(bias)[n]
+				}
+				for k := range w.In {
+					acc += float32(f(x)[m*w.In+k] * f(w.W)[n*w.In+k])
+				}
+				f(out)[i] = acc
+			}
+		}}},
+		{"a tile multiplies a neighbour's row by zero", "MatMul/rows", false, mutant{Backend: r, matMul: func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+			r.MatMul(out, x, w, bias)
+			M := out.Len() / w.Out
+			for i := range f(out) {
+				f(out)[i] += 0 * f(x)[(i/w.Out+1)%M*w.In]
+			}
+		}}},
+		{"one row is computed in another order", "MatMul/rows", false, mutant{Backend: r, matMul: func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+			r.MatMul(out, x, w, bias)
+			if out.Len() == w.Out {
+				for n := range f(out) {
+					f(out)[n] = 0
+					for k := w.In - 1; k >= 0; k-- {
+						f(out)[n] = ref.FMA(f(x)[k], f(w.W)[n*w.In+k], f(out)[n])
+					}
+					f(out)[n] += f(bias)[n]
+				}
+			}
+		}}},
+		{"a gradient is one chain over blocks", "MatMulDW/blocks", false, mutant{Backend: r, matMulDW: func(dw, dbias, dout, x, blocks kernels.Buffer) {
+			bl := kernels.Elems[int32](blocks)
+			r.MatMulDW(dw, dbias, dout, x, kernels.Host([]int32{0, bl[len(bl)-1]}))
+		}}},
+		{"a scatter keeps old rows", "ScatterRows", true, mutant{Backend: r, scatter: func(dx, dout, rows kernels.Buffer, C int) {
+			for i, m := range kernels.Elems[int32](rows) {
+				copy(f(dx)[int(m)*C:][:C], f(dout)[i*C:])
+			}
+		}}},
+		{"positions past the last are read", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
+			r.PagedAttention(out, qkv, p, table, seq, pos, width, s)
+			for m, at := range kernels.Elems[int32](pos) {
+				if next := int(at) + 1; next%p.Size != 0 {
+					page := int(kernels.Elems[int32](table)[int(kernels.Elems[int32](seq)[m])*width+next/p.Size])
+					f(out)[m*s.H*s.D] += 0 * f(p.Keys)[page*s.K*s.D*p.Size+next%p.Size]
+				}
+			}
+		}}},
+		{"draws ignore the temperature", "Sample/distribution", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			if p.Temperature > 0 {
+				p.Temperature = 1
+			}
+			r.Sample(ids, out, h, w, u, p)
+		}}},
+		{"one token too many is kept", "Sample/ties", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			if p.TopK > 0 {
+				p.TopK++
+			}
+			r.Sample(ids, out, h, w, u, p)
+		}}},
+		{"the score is that of the restricted softmax", "Sample/scores", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			r.Sample(ids, out, h, w, u, p)
+			for i := range f(out.LogProb) {
+				if p.TopK > 0 {
+					f(out.LogProb)[i] += 0.1
+				}
+			}
+		}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if found := finds(tt.b, tt.check, tt.exact); found == "" {
+				t.Errorf("%s does not notice it", tt.check)
+			}
+			if found := finds(r, tt.check, tt.exact); found != "" {
+				t.Errorf("%s fails without the mistake: %s", tt.check, found)
+			}
+		})
+	}
+}
+
+// mutant is a backend with some operations replaced.
+type mutant struct {
+	kernels.Backend
+	matMul   func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer)
+	matMulDW func(dw, dbias, dout, x, blocks kernels.Buffer)
+	scatter  func(dx, dout, rows kernels.Buffer, C int)
+	paged    func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape)
+	sample   func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling)
+}
+
+func (t mutant) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+	if t.matMul == nil {
+		t.Backend.MatMul(out, x, w, bias)
+		return
+	}
+	t.matMul(out, x, w, bias)
+}
+
+func (t mutant) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
+	if t.matMulDW == nil {
+		t.Backend.MatMulDW(dw, dbias, dout, x, blocks)
+		return
+	}
+	t.matMulDW(dw, dbias, dout, x, blocks)
+}
+
+func (t mutant) ScatterRows(dx, dout, rows kernels.Buffer, C int) {
+	if t.scatter == nil {
+		t.Backend.ScatterRows(dx, dout, rows, C)
+		return
+	}
+	t.scatter(dx, dout, rows, C)
+}
+
+func (t mutant) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+	if t.paged == nil {
+		t.Backend.PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
+		return
+	}
+	t.paged(out, qkv, p, table, seq, pos, tableWidth, s)
+}
+
+func (t mutant) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+	if t.sample == nil {
+		t.Backend.Sample(ids, out, h, w, u, p)
+		return
+	}
+	t.sample(ids, out, h, w, u, p)
+}
+
+// dirtyAlloc gives memory that holds something.
+type dirtyAlloc struct{ kernels.Backend }
+
+func (d dirtyAlloc) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	b, err := d.Backend.Alloc(t, n)
+	if err == nil && n > 0 {
+		flip(b, n-1)
+	}
+	return b, err
+}

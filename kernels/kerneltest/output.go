@@ -1,0 +1,116 @@
+package kerneltest
+
+import (
+	"fmt"
+
+	"exp/kernels"
+)
+
+func outputChecks() []check {
+	return []check{
+		{"LogProb", checkLogProb},
+		{"LogProbBackward", checkLogProbBackward},
+	}
+}
+
+// outputShape is an output layer: R rows of C on a vocabulary of V.
+type outputShape struct{ R, C, V int }
+
+// outputShapes take vocabularies around the lanes, the sampling block and the
+// tiles, and one of several blocks.
+func outputShapes(short bool) []outputShape {
+	list := []outputShape{{1, 1, 1}, {3, 2, 2}, {5, 7, 15}, {14, 8, 16}, {7, 16, 17}, {33, 5, 31}, {6, 9, 33}, {17, 31, 61},
+		{9, 4, 255}, {8, 4, 256}, {15, 4, 257}, {3, 64, 600}}
+	if short {
+		return list
+	}
+	return append(list, outputShape{131, 20, 40}, outputShape{5, 64, 1000}, outputShape{3, 16, 8200})
+}
+
+// large reports whether the output layer costs more than the rest together.
+func (o outputShape) large() bool { return o.R*o.C*o.V > 50000 }
+
+// data returns rows, weights and targets whose logits are of order 3.
+func (o outputShape) data() (h, w []float32, targets []int32) {
+	r := newStream(fmt.Sprint("output", o))
+	h, w = r.scaled(o.R*o.C, 2), r.floats(o.V*o.C)
+	return h, w, r.ids(o.R, o.V)
+}
+
+func scores(c *call, R int) kernels.Scores {
+	return kernels.Scores{LogProb: c.out("logProb", R), Entropy: c.out("entropy", R), LSE: c.out("lse", R)}
+}
+
+func temperatures() []float64 { return []float64{1, 0.7} }
+
+func checkLogProb(s *subject) error {
+	for _, o := range outputShapes(s.short) {
+		h, w, targets := o.data()
+		for _, temperature := range temperatures() {
+			err := s.checkRows(rowCase{
+				name: fmt.Sprintf("LogProb %+v at %v", o, temperature), op: "LogProb", large: o.large(),
+				rows: []field{{name: "h", width: o.C, f: h}, {name: "targets", width: 1, i: targets}},
+				run: func(c *call, in []kernels.Buffer, R int) {
+					c.b.LogProb(scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], temperature)
+				},
+			}, o.R)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkLogProbBackward(s *subject) error {
+	for _, o := range outputShapes(s.short) {
+		for _, temperature := range temperatures() {
+			if err := s.checkLogProbBackward(o, temperature); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error {
+	h, w, targets := o.data()
+	// The forward pass of the reference, so that errors do not add up.
+	fwd, err := run(s.ref, func(c *call) {
+		c.b.LogProb(scores(c, o.R), c.floats("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), temperature)
+	})
+	if err != nil {
+		return err
+	}
+	r := newStream(fmt.Sprint("output backward", o))
+	dlp, dent, dw0 := r.floats(o.R), r.floats(o.R), r.floats(o.V*o.C)
+	name := fmt.Sprintf("LogProbBackward %+v at %v", o, temperature)
+
+	err = s.checkRows(rowCase{
+		name: name, op: "LogProbBackward", large: o.large(),
+		rows: []field{{name: "h", width: o.C, f: h}, {name: "targets", width: 1, i: targets}, {name: "dLogProb", width: 1, f: dlp},
+			{name: "dEntropy", width: 1, f: dent}, {name: "logProb", width: 1, f: fwd[0].f}, {name: "entropy", width: 1, f: fwd[1].f},
+			{name: "lse", width: 1, f: fwd[2].f}},
+		run: func(c *call, in []kernels.Buffer, R int) {
+			sc := kernels.Scores{LogProb: in[4], Entropy: in[5], LSE: in[6]}
+			c.b.LogProbBackward(c.out("dh", R*o.C), c.spare("dw", dw0), in[2], in[3], sc, in[0],
+				c.matrix("w", w, o.V, o.C), in[1], c.ints("blocks", []int32{0, int32(R)}), temperature)
+		},
+	}, o.R)
+	if err != nil {
+		return err
+	}
+	return s.checkGradient(gradientCase{
+		name: name, op: "LogProbBackward", blocks: r.cuts(o.R, 9),
+		setup: func(c *call) func(lo, hi int, blocks []int32) {
+			dh, dw, m := c.out("dh", o.R*o.C), c.inout("dw", dw0), c.matrix("w", w, o.V, o.C)
+			hb, t, dl, de := c.floats("h", h), c.ints("targets", targets), c.floats("dLogProb", dlp), c.floats("dEntropy", dent)
+			lp, ent, lse := c.floats("logProb", fwd[0].f), c.floats("entropy", fwd[1].f), c.floats("lse", fwd[2].f)
+			return func(lo, hi int, blocks []int32) {
+				sc := kernels.Scores{LogProb: lp.Slice(lo, hi), Entropy: ent.Slice(lo, hi), LSE: lse.Slice(lo, hi)}
+				c.b.LogProbBackward(dh.Slice(lo*o.C, hi*o.C), dw, dl.Slice(lo, hi), de.Slice(lo, hi), sc,
+					hb.Slice(lo*o.C, hi*o.C), m, t.Slice(lo, hi), c.ints("blocks", blocks), temperature)
+			}
+		},
+	})
+}

@@ -1,0 +1,176 @@
+package kerneltest
+
+import (
+	"fmt"
+
+	"exp/kernels"
+)
+
+// pageSizes are multiples of the lanes, one of them no power of two.
+func pageSizes() []int { return []int{16, 32, 48, 64} }
+
+// cache places the sequences of a batch in pages, in random order.
+type cache struct {
+	packed
+	size  int       // positions in a page
+	pages int       // two more than are used
+	width int       // pages in a row of the table; one more than the longest needs
+	table []int32   // [sequences,width]; entries past a sequence's end are garbage
+	seq   []int32   // [M] sequence of a row
+	pos   []int32   // [M] position of a row
+	slots []int32   // [M] where AppendKV puts a row
+	qkv   []float32 // [M,Stride]
+}
+
+func newCache(p packed, size int) *cache {
+	k := &cache{packed: p, size: size, pages: 2, qkv: p.qkv()}
+	for _, n := range p.lengths {
+		need := (n + size - 1) / size
+		k.pages += need
+		k.width = max(k.width, need+1)
+	}
+	free := newStream(fmt.Sprint("pages", p, size)).permutation(k.pages)
+	for j, n := range p.lengths {
+		row := make([]int32, k.width)
+		for i := range row {
+			row[i] = bandInt
+		}
+		for t := range n {
+			if t%size == 0 {
+				row[t/size] = int32(free[0])
+				free = free[1:]
+			}
+			k.seq = append(k.seq, int32(j))
+			k.pos = append(k.pos, int32(t))
+			k.slots = append(k.slots, row[t/size]*int32(size)+int32(t%size))
+		}
+		k.table = append(k.table, row...)
+	}
+	return k
+}
+
+// elements returns the length of the cache's keys, and of its values.
+func (k *cache) elements() int { return k.pages * k.shape.K * k.shape.D * k.size }
+
+func (k *cache) String() string { return fmt.Sprintf("%v, pages of %d", k.packed, k.size) }
+
+// cachesOf returns the batches in pages of several sizes.
+func cachesOf(short bool) []*cache {
+	var list []*cache
+	for i, p := range packedBatches(short) {
+		for j, size := range pageSizes() {
+			// All sizes for the small ones, unless short.
+			if i < 4 && !short || i%len(pageSizes()) == j {
+				list = append(list, newCache(p, size))
+			}
+		}
+	}
+	return list
+}
+
+// filled returns what the pages hold after all rows were appended, by backend b;
+// positions that no row has are NaN.
+func (k *cache) filled(b kernels.Backend) (keys, values []float32, err error) {
+	r, err := run(b, func(c *call) {
+		p := kernels.Pages{Keys: c.out("keys", k.elements()), Values: c.out("values", k.elements()), Size: k.size}
+		c.b.AppendKV(p, c.floats("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r[0].f, r[1].f, nil
+}
+
+func checkAppendKV(s *subject) error {
+	for _, k := range cachesOf(s.short) {
+		r := newStream("append" + k.String())
+		keys, values := r.floats(k.elements()), r.floats(k.elements())
+		err := s.compare("AppendKV", func(c *call) {
+			p := kernels.Pages{Keys: c.inout("keys", keys), Values: c.inout("values", values), Size: k.size}
+			c.b.AppendKV(p, c.floats("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
+		})
+		if err != nil {
+			return fmt.Errorf("%v: %w", k, err)
+		}
+	}
+	return nil
+}
+
+func checkCopyPages(s *subject) error {
+	for _, k := range cachesOf(s.short) {
+		r := newStream("copy pages" + k.String())
+		keys, values := r.floats(k.elements()), r.floats(k.elements())
+		// A chain: 0 → 1, then 1 → the last, in this order.
+		list := []int32{0, 1, 1, int32(k.pages - 1)}
+		err := s.compare("CopyPages", func(c *call) {
+			p := kernels.Pages{Keys: c.inout("keys", keys), Values: c.inout("values", values), Size: k.size}
+			c.b.CopyPages(p, c.ints("pairs", list), k.shape)
+		})
+		if err != nil {
+			return fmt.Errorf("%v: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// checkPagedAttentionRows decodes rows of all sequences in one batch.
+func checkPagedAttentionRows(s *subject) error {
+	for _, k := range cachesOf(s.short) {
+		a := k.shape
+		keys, values, err := k.filled(s.ref)
+		if err != nil {
+			return err
+		}
+		err = s.checkRows(rowCase{
+			name: fmt.Sprintf("PagedAttention %v", k), op: "PagedAttention",
+			rows: []field{{name: "qkv", width: a.Stride(), f: k.qkv}, {name: "seq", width: 1, i: k.seq}, {name: "pos", width: 1, i: k.pos}},
+			run: func(c *call, in []kernels.Buffer, M int) {
+				p := kernels.Pages{Keys: c.floats("keys", keys), Values: c.floats("values", values), Size: k.size}
+				c.b.PagedAttention(c.out("out", M*a.H*a.D), in[0], p, c.ints("table", k.table), in[1], in[2], k.width, a)
+			},
+		}, k.rows())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPrefill checks that Attention over whole sequences, chunks of rows that
+// are appended and attended one after another, and single steps give the same
+// bits.
+func checkPrefill(s *subject) error {
+	for _, k := range cachesOf(s.short) {
+		whole, err := run(s.b, func(c *call) { k.attend(c, k.qkv) })
+		if err != nil {
+			return err
+		}
+		M := k.rows()
+		for _, chunk := range []int{1, 7, 16, M} {
+			got, err := run(s.b, func(c *call) { k.decode(c, chunk) })
+			if err != nil {
+				return err
+			}
+			if err := same(got, whole[:1], exactly); err != nil {
+				return fmt.Errorf("%v in chunks of %d is not Attention: %w", k, chunk, err)
+			}
+		}
+	}
+	return nil
+}
+
+// decode appends and attends to chunk rows at a time. Pages start as NaN, so that
+// positions not yet written show if they are read.
+func (k *cache) decode(c *call, chunk int) {
+	a, M := k.shape, k.rows()
+	out := c.out("out", M*a.H*a.D)
+	p := kernels.Pages{Keys: c.spare("keys", nans(k.elements())), Values: c.spare("values", nans(k.elements())), Size: k.size}
+	qkv, slots := c.floats("qkv", k.qkv), c.ints("slots", k.slots)
+	table, seq, pos := c.ints("table", k.table), c.ints("seq", k.seq), c.ints("pos", k.pos)
+	for lo := 0; lo < M; lo += chunk {
+		hi := min(lo+chunk, M)
+		rows := qkv.Slice(lo*a.Stride(), hi*a.Stride())
+		c.b.AppendKV(p, rows, slots.Slice(lo, hi), a)
+		c.b.PagedAttention(out.Slice(lo*a.H*a.D, hi*a.H*a.D), rows, p, table, seq.Slice(lo, hi), pos.Slice(lo, hi), k.width, a)
+	}
+}

@@ -1,0 +1,125 @@
+package kerneltest
+
+import (
+	"fmt"
+
+	"exp/kernels"
+)
+
+func sequenceChecks() []check {
+	return []check{
+		{"Rope", checkRope},
+		{"GatherRows", checkGatherRows},
+		{"ScatterRows", checkScatterRows},
+		{"SegmentMean", checkSegmentMean},
+		{"SegmentMeanBackward", checkSegmentMeanBackward},
+	}
+}
+
+func checkRope(s *subject) error {
+	const M, positions = 13, 50
+	for _, a := range []kernels.AttentionShape{
+		{H: 1, K: 1, D: 2}, {H: 3, K: 1, D: 6}, {H: 4, K: 2, D: 16}, {H: 2, K: 2, D: 34}, {H: 8, K: 2, D: 64}, {H: 1, K: 1, D: 128},
+	} {
+		for _, inverse := range []bool{false, true} {
+			r := newStream(fmt.Sprint("rope", a))
+			// Any two numbers will do for a cosine and a sine.
+			cos, sin := r.floats(positions*a.D/2), r.floats(positions*a.D/2)
+			err := s.checkRows(rowCase{
+				name: fmt.Sprintf("Rope %+v inverse %v", a, inverse), op: "Rope",
+				rows: []field{{name: "qkv", width: a.Stride(), f: r.floats(M * a.Stride()), inout: true},
+					{name: "pos", width: 1, i: r.ids(M, positions)}},
+				run: func(c *call, in []kernels.Buffer, M int) {
+					c.b.Rope(in[0], c.floats("cos", cos), c.floats("sin", sin), in[1], a, inverse)
+				},
+			}, M)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkGatherRows(s *subject) error {
+	const M, R = 29, 17
+	for _, C := range sizes() {
+		r := newStream(fmt.Sprint("gather", C))
+		x := r.floats(M * C)
+		err := s.checkRows(rowCase{
+			name: fmt.Sprintf("GatherRows C=%d", C), op: "GatherRows",
+			rows: []field{{name: "rows", width: 1, i: r.ids(R, M)}},
+			run: func(c *call, in []kernels.Buffer, R int) {
+				c.b.GatherRows(c.out("out", R*C), c.floats("x", x), in[0], C)
+			},
+		}, R)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkScatterRows(s *subject) error {
+	const M = 29
+	for _, C := range sizes() {
+		for _, R := range []int{0, 1, 17, M} {
+			r := newStream(fmt.Sprint("scatter", C, R))
+			dout, rows := r.floats(R*C), make([]int32, R)
+			for i, m := range r.permutation(M)[:R] {
+				rows[i] = int32(m)
+			}
+			err := s.compare("ScatterRows", func(c *call) {
+				c.b.ScatterRows(c.out("dx", M*C), c.floats("dout", dout), c.ints("rows", rows), C)
+			})
+			if err != nil {
+				return fmt.Errorf("C=%d, %d of %d rows: %w", C, R, M, err)
+			}
+		}
+	}
+	return nil
+}
+
+// segments are row ranges of M rows: some empty, some overlapping, one of all.
+func (r *stream) segments(n, M int) []int32 {
+	x := []int32{0, int32(M), 3, 3}
+	for len(x) < 2*n {
+		lo := r.intn(M)
+		x = append(x, int32(lo), int32(lo+r.intn(M-lo+1)))
+	}
+	return x
+}
+
+func checkSegmentMean(s *subject) error {
+	const M, S = 41, 11
+	for _, C := range sizes() {
+		r := newStream(fmt.Sprint("segments", C))
+		x := r.floats(M * C)
+		err := s.checkRows(rowCase{
+			name: fmt.Sprintf("SegmentMean C=%d", C), op: "SegmentMean",
+			rows: []field{{name: "segments", width: 2, i: r.segments(S, M)}},
+			run: func(c *call, in []kernels.Buffer, S int) {
+				c.b.SegmentMean(c.out("out", S*C), c.floats("x", x), in[0], C)
+			},
+		}, S)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSegmentMeanBackward(s *subject) error {
+	const M, S = 41, 11
+	for _, C := range sizes() {
+		r := newStream(fmt.Sprint("segments backward", C))
+		dx0, dout, segments := r.floats(M*C), r.floats(S*C), r.segments(S, M)
+		err := s.compare("SegmentMeanBackward", func(c *call) {
+			c.b.SegmentMeanBackward(c.inout("dx", dx0), c.floats("dout", dout), c.ints("segments", segments), C)
+		})
+		if err != nil {
+			return fmt.Errorf("C=%d: %w", C, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package kerneltest
+
+import (
+	"fmt"
+
+	"exp/kernels"
+)
+
+// tolerance bounds the difference of a float output from the reference:
+// |got-want| ≤ abs + rel·|want|. The zero value asks for the same bits.
+type tolerance struct{ abs, rel float64 }
+
+// exactly asks for the same bits.
+var exactly = tolerance{}
+
+func (t tolerance) text() string {
+	if t == exactly {
+		return ""
+	}
+	return fmt.Sprintf("; |difference| ≤ %.3g + %.3g·|want|", t.abs, t.rel)
+}
+
+// bound is a tolerance in units of the roundoff of the backend's float type, so
+// that one table serves every type, and why it is that large.
+type bound struct {
+	abs, rel float64
+	why      string
+}
+
+// toleranceOf returns the tolerance of an operation on a backend that is not of
+// class "cpu/fma". Inputs of the suite are of order 1.
+func toleranceOf(op string, t kernels.DType) tolerance {
+	b, ok := bounds()[op]
+	if !ok {
+		panic("kerneltest: no tolerance for " + op)
+	}
+	u := roundoff(t)
+	return tolerance{b.abs * u, b.rel * u}
+}
+
+func bounds() map[string]bound {
+	const (
+		moved    = "data is moved, not computed"
+		single   = "a few roundings of one element"
+		chain    = "n ≤ 4100 terms of order 1: partial sums grow as √n, so does the number of roundings that do not cancel: n·u"
+		norm     = "a root of a mean of squares: a few u; the mean's own error is below u·log n"
+		softmax  = "exp multiplies the error of a score of order 10 by 1; sums are of positive terms"
+		gradient = "differences of order-1 terms that may cancel, summed over ≤ 300 rows"
+		update   = "ten roundings of an element, a quotient and a root among them, and coefficients that are rounded once"
+	)
+	return map[string]bound{
+		"Copy":                {0, 0, moved},
+		"Add":                 {0, 1, single},
+		"Embed":               {0, 0, moved},
+		"EmbedBackward":       {64, 16, "plain sums of ≤ 100 rows"},
+		"MatMul":              {4096, 16, chain},
+		"MatMulDX":            {4096, 16, chain},
+		"MatMulDW":            {4096, 16, chain},
+		"RMSNorm":             {4, 16, norm},
+		"AddRMSNorm":          {8, 16, norm},
+		"RMSNormBackward":     {512, 32, gradient},
+		"LayerNorm":           {64, 32, norm + "; x-mean cancels"},
+		"LayerNormBackward":   {2048, 64, gradient + "; rstd of two elements reaches 30"},
+		"GELU":                {1, 2, single},
+		"GELUBackward":        {1, 4, single},
+		"SwiGLU":              {1, 16, single},
+		"SwiGLUBackward":      {8, 16, single},
+		"Dropout":             {0, 2, single},
+		"Rope":                {8, 4, "two products that may cancel"},
+		"Attention":           {256, 64, softmax},
+		"AttentionBackward":   {2048, 128, softmax + "; " + gradient},
+		"AppendKV":            {0, 0, moved},
+		"PagedAttention":      {256, 64, softmax},
+		"CopyPages":           {0, 0, moved},
+		"GatherRows":          {0, 0, moved},
+		"ScatterRows":         {0, 0, moved},
+		"SegmentMean":         {64, 16, "plain sums of ≤ 100 rows"},
+		"SegmentMeanBackward": {2, 4, single},
+		"LogProb":             {512, 32, softmax + "; logits are chains of ≤ 64 terms"},
+		"LogProbBackward":     {4096, 64, softmax + "; " + gradient},
+		"Sample":              {512, 32, softmax},
+		"AdamW":               {16, 64, update},
+		"SumSquares":          {0, 1, "summed in float64 whatever the float type; only inputs round"},
+	}
+}

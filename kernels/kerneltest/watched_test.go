@@ -1,0 +1,192 @@
+package kerneltest
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// watched is a backend that calls after when an operation is done, with the
+// buffers it wrote and those it only read. Where an operation may work in place,
+// the argument that may be written over is left out of the latter.
+type watched struct {
+	kernels.Backend
+	after func(op string, out, in []kernels.Buffer)
+}
+
+func bufs(b ...kernels.Buffer) []kernels.Buffer { return b }
+
+func (t *watched) Copy(dst, src kernels.Buffer) {
+	t.Backend.Copy(dst, src)
+	if !dst.IsHost() && !src.IsHost() {
+		t.after("Copy", bufs(dst), bufs(src))
+	}
+}
+
+func (t *watched) Zero(b kernels.Buffer) {
+	t.Backend.Zero(b)
+	t.after("Zero", bufs(b), nil)
+}
+
+func (t *watched) Add(dst, src kernels.Buffer) {
+	t.Backend.Add(dst, src)
+	t.after("Add", bufs(dst), bufs(src))
+}
+
+func (t *watched) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+	t.Backend.MatMul(out, x, w, bias)
+	t.after("MatMul", bufs(out), bufs(x, w.W))
+}
+
+func (t *watched) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
+	t.Backend.MatMulDX(dx, dout, w)
+	t.after("MatMulDX", bufs(dx), bufs(dout, w.W))
+}
+
+func (t *watched) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
+	t.Backend.MatMulDW(dw, dbias, dout, x, blocks)
+	t.after("MatMulDW", bufs(dw, dbias), bufs(dout, x, blocks))
+}
+
+func (t *watched) Embed(out, weight, ids kernels.Buffer, C int) {
+	t.Backend.Embed(out, weight, ids, C)
+	t.after("Embed", bufs(out), bufs(weight, ids))
+}
+
+func (t *watched) EmbedBackward(dweight, dout, ids kernels.Buffer, C int) {
+	t.Backend.EmbedBackward(dweight, dout, ids, C)
+	t.after("EmbedBackward", bufs(dweight), bufs(dout, ids))
+}
+
+func (t *watched) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	t.Backend.RMSNorm(out, rstd, x, weight, s, eps)
+	t.after("RMSNorm", bufs(out, rstd), bufs(weight))
+}
+
+func (t *watched) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C int, eps float64) {
+	t.Backend.AddRMSNorm(sum, out, rstd, x, delta, weight, C, eps)
+	t.after("AddRMSNorm", bufs(sum, out, rstd), bufs(weight))
+}
+
+func (t *watched) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape, set bool) {
+	t.Backend.RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks, s, set)
+	t.after("RMSNormBackward", bufs(dx, dweight), bufs(x, weight, rstd, blocks))
+}
+
+func (t *watched) LayerNorm(out, stats, x, weight, bias kernels.Buffer, C int, eps float64) {
+	t.Backend.LayerNorm(out, stats, x, weight, bias, C, eps)
+	t.after("LayerNorm", bufs(out, stats), bufs(x, weight, bias))
+}
+
+func (t *watched) LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, blocks kernels.Buffer, C int) {
+	t.Backend.LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, blocks, C)
+	t.after("LayerNormBackward", bufs(dx, dweight, dbias), bufs(dout, x, weight, stats, blocks))
+}
+
+func (t *watched) GELU(out, x kernels.Buffer) {
+	t.Backend.GELU(out, x)
+	t.after("GELU", bufs(out), bufs(x))
+}
+
+func (t *watched) GELUBackward(dx, dout, x kernels.Buffer) {
+	t.Backend.GELUBackward(dx, dout, x)
+	t.after("GELUBackward", bufs(dx), bufs(x))
+}
+
+func (t *watched) SwiGLU(out, gateUp kernels.Buffer, F int) {
+	t.Backend.SwiGLU(out, gateUp, F)
+	t.after("SwiGLU", bufs(out), bufs(gateUp))
+}
+
+func (t *watched) SwiGLUBackward(dgateUp, dout, gateUp kernels.Buffer, F int) {
+	t.Backend.SwiGLUBackward(dgateUp, dout, gateUp, F)
+	t.after("SwiGLUBackward", bufs(dgateUp), bufs(dout))
+}
+
+func (t *watched) Dropout(out, x, keys kernels.Buffer, C int, layer uint32, p float64) {
+	t.Backend.Dropout(out, x, keys, C, layer, p)
+	t.after("Dropout", bufs(out), bufs(keys))
+}
+
+func (t *watched) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
+	t.Backend.Rope(qkv, cos, sin, pos, s, inverse)
+	t.after("Rope", bufs(qkv), bufs(cos, sin, pos))
+}
+
+func (t *watched) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.Attention(out, stats, qkv, offsets, s)
+	t.after("Attention", bufs(out, stats), bufs(qkv, offsets))
+}
+
+func (t *watched) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, s)
+	t.after("AttentionBackward", bufs(dqkv), bufs(dout, out, stats, qkv, offsets))
+}
+
+func (t *watched) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.AppendKV(p, qkv, slots, s)
+	t.after("AppendKV", bufs(p.Keys, p.Values), bufs(qkv, slots))
+}
+
+func (t *watched) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+	t.Backend.PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
+	t.after("PagedAttention", bufs(out), bufs(qkv, p.Keys, p.Values, table, seq, pos))
+}
+
+func (t *watched) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.CopyPages(p, pairs, s)
+	t.after("CopyPages", bufs(p.Keys, p.Values), bufs(pairs))
+}
+
+func (t *watched) GatherRows(out, x, rows kernels.Buffer, C int) {
+	t.Backend.GatherRows(out, x, rows, C)
+	t.after("GatherRows", bufs(out), bufs(x, rows))
+}
+
+func (t *watched) ScatterRows(dx, dout, rows kernels.Buffer, C int) {
+	t.Backend.ScatterRows(dx, dout, rows, C)
+	t.after("ScatterRows", bufs(dx), bufs(dout, rows))
+}
+
+func (t *watched) SegmentMean(out, x, segments kernels.Buffer, C int) {
+	t.Backend.SegmentMean(out, x, segments, C)
+	t.after("SegmentMean", bufs(out), bufs(x, segments))
+}
+
+func (t *watched) SegmentMeanBackward(dx, dout, segments kernels.Buffer, C int) {
+	t.Backend.SegmentMeanBackward(dx, dout, segments, C)
+	t.after("SegmentMeanBackward", bufs(dx), bufs(dout, segments))
+}
+
+func (t *watched) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
+	t.Backend.LogProb(out, h, w, targets, temperature)
+	t.after("LogProb", bufs(out.LogProb, out.Entropy, out.LSE), bufs(h, w.W, targets))
+}
+
+func (t *watched) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
+	t.Backend.LogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, blocks, temperature)
+	t.after("LogProbBackward", bufs(dh, dw), bufs(dLogProb, dEntropy, sc.LogProb, sc.Entropy, sc.LSE, h, w.W, targets, blocks))
+}
+
+func (t *watched) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+	t.Backend.Sample(ids, out, h, w, u, p)
+	t.after("Sample", bufs(ids, out.LogProb, out.Entropy, out.LSE), bufs(h, w.W, u))
+}
+
+func (t *watched) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
+	t.Backend.AdamW(p, m, v, g, a)
+	t.after("AdamW", bufs(p, m, v), bufs(g))
+}
+
+func (t *watched) SumSquares(out, x kernels.Buffer) {
+	t.Backend.SumSquares(out, x)
+	t.after("SumSquares", bufs(out), bufs(x))
+}
+
+// flip changes the last bit of element i of b, which may lie outside of it.
+func flip(b kernels.Buffer, i int) {
+	if b.Empty() {
+		return
+	}
+	*(*byte)(unsafe.Add(b.Addr(), i*b.DType().Size())) ^= 1
+}

@@ -1,0 +1,86 @@
+package ref
+
+import (
+	"math"
+	"testing"
+
+	"exp/kernels"
+)
+
+func TestAttentionKnown(t *testing.T) {
+	// Two query heads share one key/value head, D = 1, Scale 2; a row is
+	// [q0 q1 k v]. Two sequences: rows 0-1 and row 2.
+	const ln3 = 1.0986122886681098
+	s := kernels.AttentionShape{H: 2, K: 1, D: 1, Scale: 2}
+	qkv := []float64{
+		1, 2, 5, 10,
+		1, 0, 5 - ln3/2, 20,
+		1, 1, 7, 30,
+	}
+	out, stats := make([]float64, 6), make([]float64, 12)
+	Attention(out, stats, qkv, []int32{0, 2, 3}, s)
+	// Row 0 sees itself: out = 10; m = 2·q·5 = 10 and 20; l = 1.
+	// Row 1, head 0: z = [10, 10-ln3], e = [1, 1/3], l = 4/3:
+	// out = (10 + 20/3)·3/4 = 12.5. Head 1: z = [0,0], l = 2, out = 15.
+	// Row 2 is alone: 30, m = 14.
+	wantNear(t, "out", out, []float64{10, 10, 12.5, 15, 30, 30}, 1e-13)
+	wantNear(t, "stats", stats, []float64{10, 1, 20, 1, 10, 0.75, 0, 0.5, 14, 1, 14, 1}, 1e-13)
+
+	// dout = 1 for row 1 head 0 only. delta = 12.5; p = [¾ ¼]; dp = [10 20];
+	// dz = p·(dp-12.5)·2 = [-3.75 3.75];
+	// dq = -3.75·5 + 3.75·(5-ln3/2) = -3.75·ln3/2; dk = dz·q; dv = p.
+	dout := []float64{0, 0, 1, 0, 0, 0}
+	dqkv := make([]float64, 12)
+	AttentionBackward(dqkv, dout, out, stats, qkv, []int32{0, 2, 3}, s)
+	want := []float64{
+		0, 0, -3.75, 0.75,
+		-3.75 * ln3 / 2, 0, 3.75, 0.25,
+		0, 0, 0, 0,
+	}
+	wantNear(t, "dqkv", dqkv, want, 1e-12)
+}
+
+func TestAttentionGradient(t *testing.T) {
+	tests := []struct {
+		name    string
+		s       kernels.AttentionShape
+		offsets []int32
+	}{
+		{"one head", kernels.AttentionShape{H: 1, K: 1, D: 3}, []int32{0, 5}},
+		{"grouped, packed", kernels.AttentionShape{H: 4, K: 2, D: 4}, []int32{0, 1, 7, 7, 10}},
+		{"one key head, past a lane", kernels.AttentionShape{H: 3, K: 1, D: 2}, []int32{0, 18, 20}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, r := tt.s, source(9)
+			s.Scale = 1 / math.Sqrt(float64(s.D))
+			M := int(tt.offsets[len(tt.offsets)-1])
+			qkv, c := normal(r, M*s.Stride()), normal(r, M*s.H*s.D)
+			out, stats := zeros(M*s.H*s.D), zeros(M*s.H*2)
+			loss := func() float64 {
+				Attention(out, stats, qkv, tt.offsets, s)
+				return project(out, c)
+			}
+			loss()
+			dqkv := normal(r, M*s.Stride()) // overwritten
+			AttentionBackward(dqkv, c, out, stats, qkv, tt.offsets, s)
+			checkGradient(t, loss, limit, argument{"qkv", qkv, dqkv})
+		})
+	}
+}
+
+func TestAttentionPanics(t *testing.T) {
+	s := kernels.AttentionShape{H: 2, K: 1, D: 2, Scale: 1}
+	x := zeros(24)
+	wantPanic(t, "ref: sequences do not cover the rows", func() { Attention(x[:12], x[:12], x, []int32{0, 2}, s) })
+	wantPanic(t, "ref: sequences are not in order", func() { Attention(x[:12], x[:12], x, []int32{0, 2, 1, 3}, s) })
+	wantPanic(t, "ref: Attention: length mismatch", func() { Attention(x[:12], x[:6], x, []int32{0, 3}, s) })
+	wantPanic(t, "ref: attention: not a whole number of rows", func() { Attention(x, x, x[:23], []int32{0, 3}, s) })
+	wantPanic(t, "ref: AttentionBackward: length mismatch", func() {
+		AttentionBackward(x, x[:12], x[:11], x[:12], x, []int32{0, 3}, s)
+	})
+	s.K = 3
+	wantPanic(t, "ref: query heads are not a multiple of key/value heads", func() {
+		Attention(x[:12], x[:12], x, []int32{0, 3}, s)
+	})
+}

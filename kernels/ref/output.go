@@ -1,0 +1,122 @@
+package ref
+
+// LogProb sets, for each row h [C] with weight w [V,C] and it = 1/temperature
+// rounded to T,
+//
+//	z[v] = (chain over c of h[c]·w[v,c]) · it
+//	m    = max z
+//	e[v] = Exp(z[v]-m)
+//	s    = lane sum of e[v]
+//	lse     = m + Log(s)
+//	logProb = z[target] - lse
+//	entropy = Log(s) - (lane sum of e[v]·(z[v]-m)) / s
+//
+// logProb, entropy, lse and targets are [R], h [R,C]. The maximum starts from
+// -Inf and skips NaN, which reaches the result through e.
+func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, temperature float64) {
+	R, V := scoreDims(logProb, entropy, lse, h, w, C)
+	if len(targets) != R {
+		panic("ref: LogProb: length mismatch")
+	}
+	l := newLogits[T](V)
+	for r, target := range targets {
+		checkTarget(target, V)
+		l.compute(h[r*C:(r+1)*C], w, inverse[T](temperature))
+		logProb[r], entropy[r], lse[r] = l.scores(int(target))
+	}
+}
+
+// LogProbBackward takes the gradients with respect to logProb and entropy, and
+// entropy and lse from the forward pass, each [R]. With p = Exp(z[v]-lse) it
+// computes
+//
+//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
+//	dz[v] = (-(p·q) + (dLogProb if v is the target)) · it
+//
+// sets dh [R,C] as MatMulDX of dz and adds to dw [V,C] as MatMulDW of dz and h.
+// blocks are row offsets from 0 to R. Where v is not the target nothing is
+// added.
+func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int, temperature float64) {
+	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
+	if len(dEntropy) != R || len(targets) != R || len(dh) != len(h) || len(dw) != len(w) {
+		panic("ref: LogProbBackward: length mismatch")
+	}
+	it := inverse[T](temperature)
+	l := newLogits[T](V)
+	dz := make([]T, R*V)
+	for r, target := range targets {
+		checkTarget(target, V)
+		l.compute(h[r*C:(r+1)*C], w, it)
+		dzr := dz[r*V : (r+1)*V]
+		for v, z := range l.z {
+			p := Exp(z - lse[r])
+			q := FMA(dEntropy[r], (z-lse[r])+entropy[r], dLogProb[r])
+			d := -T(p * q)
+			if v == int(target) {
+				d += dLogProb[r]
+			}
+			dzr[v] = d * it
+		}
+	}
+	MatMulDX(dh, dz, w, R, V, C)
+	MatMulDW(dw, nil, dz, h, blocks, R, V, C)
+}
+
+// logits is the work space of one row of the output layer. It is not safe for
+// concurrent use.
+type logits[T Float] struct {
+	z  []T // [V] scaled logits
+	e  []T // [V] Exp(z-m)
+	zm []T // [V] z-m
+	m  T   // max z
+	s  T   // lane sum of e
+}
+
+func newLogits[T Float](V int) *logits[T] {
+	return &logits[T]{z: make([]T, V), e: make([]T, V), zm: make([]T, V)}
+}
+
+// compute fills l for row h [C] and w [V,C].
+func (l *logits[T]) compute(h, w []T, it T) {
+	C := len(h)
+	for v := range l.z {
+		l.z[v] = T(chain(h, w[v*C:(v+1)*C], 0) * it)
+	}
+	l.m = maxOf(l.z)
+	for v, z := range l.z {
+		l.zm[v] = z - l.m
+		l.e[v] = Exp(l.zm[v])
+	}
+	l.s = LaneSum(l.e)
+}
+
+// scores returns what LogProb says of the row.
+func (l *logits[T]) scores(target int) (logProb, entropy, lse T) {
+	log := Log(l.s)
+	lse = l.m + log
+	return l.z[target] - lse, log - LaneDot(l.e, l.zm)/l.s, lse
+}
+
+// inverse returns 1/temperature rounded to T.
+func inverse[T Float](temperature float64) T {
+	if !(temperature > 0) {
+		panic("ref: temperature is not positive")
+	}
+	return T(1 / temperature)
+}
+
+func checkTarget(id int32, V int) {
+	if id < 0 || int(id) >= V {
+		panic("ref: target out of range")
+	}
+}
+
+// scoreDims returns R and V and panics if the scores, h [R,C] and w [V,C] do not
+// fit together.
+func scoreDims[T Float](a, b, c, h, w []T, C int) (R, V int) {
+	R, V = len(a), len(w)/C
+	if len(b) != R || len(c) != R || len(h) != R*C || len(w) != V*C || V == 0 {
+		panic("ref: scores: length mismatch")
+	}
+	return R, V
+}

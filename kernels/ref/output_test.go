@@ -1,0 +1,74 @@
+package ref
+
+import (
+	"math"
+	"testing"
+)
+
+func TestLogProbKnown(t *testing.T) {
+	// h = [2], w = [0 ln2 0]ᵀ, temperature 2: z = [0 ln2 0], softmax = [¼ ½ ¼],
+	// lse = ln 4, entropy = ½·ln 4 + ½·ln 2 = 1.5·ln 2.
+	ln2 := math.Ln2
+	w := []float64{0, ln2, 0}
+	lp, ent, lse := zeros(2), zeros(2), zeros(2)
+	LogProb(lp, ent, lse, []float64{2, 2}, w, []int32{0, 1}, 1, 2)
+	wantNear(t, "logProb", lp, []float64{-2 * ln2, -ln2}, 1e-15)
+	wantNear(t, "entropy", ent, []float64{1.5 * ln2, 1.5 * ln2}, 1e-15)
+	wantNear(t, "lse", lse, []float64{2 * ln2, 2 * ln2}, 1e-15)
+
+	// Target 1, dLogProb = 4: dz = 4·([0 1 0] - [¼ ½ ¼])/2 = [-½ 1 -½].
+	// dh = ln2; dw = 2·dz, added.
+	dh, dw := zeros(1), []float64{10, 0, 0}
+	LogProbBackward(dh, dw, []float64{4}, []float64{0}, ent[1:], lse[1:], []float64{2}, w, []int32{1}, []int32{0, 1}, 1, 2)
+	wantNear(t, "dh", dh, []float64{ln2}, 1e-15)
+	wantNear(t, "dw", dw, []float64{9, 2, -1}, 1e-14)
+
+	// dEntropy = 8 alone: dz = -8·p·(log p + H)/2 = -4·[¼·(-½ln2) ½·(½ln2) ¼·(-½ln2)]
+	// = [½ -1 ½]·ln2; dw = 2·dz.
+	dw = zeros(3)
+	LogProbBackward(dh, dw, []float64{0}, []float64{8}, ent[1:], lse[1:], []float64{2}, w, []int32{1}, []int32{0, 1}, 1, 2)
+	wantNear(t, "dw of the entropy", dw, []float64{ln2, -2 * ln2, ln2}, 1e-14)
+}
+
+func TestLogProbFarFromZero(t *testing.T) {
+	// Logits of ±1e4 overflow without the maximum; the answer is that of [0 -2e4].
+	lp, ent, lse := make([]float32, 2), make([]float32, 2), make([]float32, 2)
+	LogProb(lp, ent, lse, []float32{1, 1}, []float32{1e4, -1e4}, []int32{0, 1}, 1, 1)
+	wantExact(t, "logProb", lp, []float32{0, -2e4})
+	wantExact(t, "entropy", ent, []float32{0, 0})
+	wantExact(t, "lse", lse, []float32{1e4, 1e4})
+}
+
+func TestLogProbGradient(t *testing.T) {
+	const R, C, V = 4, 3, 21
+	for _, temperature := range []float64{1, 0.7} {
+		r := source(11)
+		h, w := normal(r, R*C), normal(r, V*C)
+		targets := []int32{0, 20, 7, 7}
+		dlp, dent := normal(r, R), normal(r, R)
+		lp, ent, lse := zeros(R), zeros(R), zeros(R)
+		loss := func() float64 {
+			LogProb(lp, ent, lse, h, w, targets, C, temperature)
+			return project(lp, dlp) + project(ent, dent)
+		}
+		loss()
+		dh, dw := normal(r, R*C), normal(r, V*C)
+		dw0 := clone(dw)
+		LogProbBackward(dh, dw, dlp, dent, clone(ent), clone(lse), h, w, targets, []int32{0, 1, 3, R}, C, temperature)
+		checkGradient(t, loss, limit, argument{"h", h, dh}, argument{"w", w, minus(dw, dw0)})
+	}
+}
+
+func TestLogProbPanics(t *testing.T) {
+	x := zeros(6)
+	call := func(R int, target int32, temperature float64) func() {
+		return func() { LogProb(x[:R], x[:1], x[:1], x[:2], x, []int32{target}, 2, temperature) }
+	}
+	wantPanic(t, "ref: scores: length mismatch", call(2, 0, 1))
+	wantPanic(t, "ref: target out of range", call(1, 3, 1))
+	wantPanic(t, "ref: temperature is not positive", call(1, 0, 0))
+	wantPanic(t, "ref: LogProb: length mismatch", func() { LogProb(x[:1], x[:1], x[:1], x[:2], x, nil, 2, 1) })
+	wantPanic(t, "ref: LogProbBackward: length mismatch", func() {
+		LogProbBackward(x[:2], x, x[:1], x[:2], x[:1], x[:1], x[:2], x, []int32{0}, []int32{0, 1}, 2, 1)
+	})
+}

@@ -1,0 +1,122 @@
+package ref
+
+import "exp/kernels"
+
+// Pages is a paged cache of keys and values for one layer, laid out as
+// kernels.Pages says.
+type Pages[T Float] struct {
+	Keys   []T // [pages,K,D,Size]
+	Values []T // [pages,K,Size,D]
+	Size   int // positions in a page
+}
+
+// AppendKV stores the keys and values of every row of qkv [M,Stride]. slots [M]
+// is page·Size + position within the page.
+func AppendKV[T Float](p Pages[T], qkv []T, slots []int32, s kernels.AttentionShape) {
+	pages := pageCount(p, s)
+	if len(qkv) != len(slots)*s.Stride() {
+		panic("ref: AppendKV: length mismatch")
+	}
+	group := s.H / s.K
+	for m, slot := range slots {
+		page, at := int(slot)/p.Size, int(slot)%p.Size
+		if slot < 0 || page >= pages {
+			panic("ref: AppendKV: slot out of range")
+		}
+		for kh := 0; kh < s.K; kh++ {
+			k, v := key(qkv, m, kh*group, s), value(qkv, m, kh*group, s)
+			for d := 0; d < s.D; d++ {
+				p.Keys[((page*s.K+kh)*s.D+d)*p.Size+at] = k[d]
+				p.Values[((page*s.K+kh)*p.Size+at)*s.D+d] = v[d]
+			}
+		}
+	}
+}
+
+// PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
+// values are in pages: row m of qkv [M,Stride] belongs to sequence seq[m] and
+// sees its positions 0 to pos[m]; position t is in page
+// table[seq[m], t/Size], table [sequences,tableWidth]. Entries of the table past
+// the last visible position are not read, nor are positions past pos[m].
+func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, tableWidth int, s kernels.AttentionShape) {
+	pages := pageCount(p, s)
+	M := len(seq)
+	if len(pos) != M || len(qkv) != M*s.Stride() || len(out) != M*s.H*s.D ||
+		tableWidth < 1 || len(table)%tableWidth != 0 {
+		panic("ref: PagedAttention: length mismatch")
+	}
+	var e []T
+	for m := 0; m < M; m++ {
+		n := int(pos[m]) + 1
+		if seq[m] < 0 || int(seq[m]) >= len(table)/tableWidth || n < 1 || n > tableWidth*p.Size {
+			panic("ref: PagedAttention: sequence or position out of range")
+		}
+		row := table[int(seq[m])*tableWidth:][:tableWidth]
+		for _, page := range row[:(n+p.Size-1)/p.Size] {
+			if page < 0 || int(page) >= pages {
+				panic("ref: PagedAttention: page out of range")
+			}
+		}
+		if cap(e) < n {
+			e = make([]T, n)
+		}
+		for h := 0; h < s.H; h++ {
+			o := out[(m*s.H+h)*s.D:][:s.D]
+			attendPages(o, e[:n], head(qkv, m, h, s), p, row, kvHead(h, s), s)
+		}
+	}
+}
+
+// attendPages computes one head of one row: o [D] from q [D] and the first
+// len(z) positions of the pages in row. z is scratch.
+func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernels.AttentionShape) {
+	for t := range z {
+		page, at := int(row[t/p.Size]), t%p.Size
+		keys := p.Keys[(page*s.K+kh)*s.D*p.Size:][:s.D*p.Size]
+		var acc T
+		for d := range q {
+			acc = FMA(q[d], keys[d*p.Size+at], acc)
+		}
+		z[t] = T(acc * T(s.Scale))
+	}
+	_, inv := expSum(z)
+	clear(o)
+	for t, e := range z {
+		page, at := int(row[t/p.Size]), t%p.Size
+		accumulate(o, e, p.Values[((page*s.K+kh)*p.Size+at)*s.D:][:s.D])
+	}
+	for d := range o {
+		o[d] *= inv
+	}
+}
+
+// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, i
+// ascending.
+func CopyPages[T Float](p Pages[T], pairs []int32, s kernels.AttentionShape) {
+	pages := pageCount(p, s)
+	if len(pairs)%2 != 0 {
+		panic("ref: CopyPages: length mismatch")
+	}
+	n := s.K * s.D * p.Size
+	for i := 0; i < len(pairs); i += 2 {
+		from, to := int(pairs[i]), int(pairs[i+1])
+		if from < 0 || from >= pages || to < 0 || to >= pages {
+			panic("ref: CopyPages: page out of range")
+		}
+		copy(p.Keys[to*n:(to+1)*n], p.Keys[from*n:(from+1)*n])
+		copy(p.Values[to*n:(to+1)*n], p.Values[from*n:(from+1)*n])
+	}
+}
+
+// pageCount returns the number of pages and panics if the cache is not whole.
+func pageCount[T Float](p Pages[T], s kernels.AttentionShape) int {
+	checkAttention(s)
+	if p.Size < 1 || p.Size%kernels.Lanes != 0 {
+		panic("ref: page size is not a multiple of the lanes")
+	}
+	n := s.K * s.D * p.Size
+	if len(p.Keys)%n != 0 || len(p.Values) != len(p.Keys) {
+		panic("ref: not a whole number of pages")
+	}
+	return len(p.Keys) / n
+}

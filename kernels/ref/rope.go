@@ -1,0 +1,48 @@
+package ref
+
+import "exp/kernels"
+
+// Rope rotates, in place, the H+K query and key heads of every row of qkv
+// [M,Stride] by the row's position: for i < D/2, with c = cos[pos,i] and
+// s = sin[pos,i],
+//
+//	x[i]     = fma(x[i], c, -(x[i+D/2]·s))
+//	x[i+D/2] = fma(x[i+D/2], c, x[i]·s)      of the old x
+//
+// cos and sin are [positions,D/2], pos [M]; D is even. With inverse, s is
+// negated, which is the backward pass. Su et al., arXiv:2104.09864 eq. 34, with
+// the halves of a head paired as in Hugging Face's Llama.
+func Rope[T Float](qkv, cos, sin []T, pos []int32, s kernels.AttentionShape, inverse bool) {
+	checkAttention(s)
+	half := s.D / 2
+	if s.D%2 != 0 {
+		panic("ref: Rope: odd head size")
+	}
+	if len(qkv) != len(pos)*s.Stride() || len(cos) != len(sin) || len(cos)%half != 0 {
+		panic("ref: Rope: length mismatch")
+	}
+	for m, p := range pos {
+		if p < 0 || int(p) >= len(cos)/half {
+			panic("ref: Rope: position out of range")
+		}
+		for h := 0; h < s.H+s.K; h++ {
+			x := qkv[m*s.Stride()+h*s.D:][:s.D]
+			for i := 0; i < half; i++ {
+				c, sn := cos[int(p)*half+i], sin[int(p)*half+i]
+				if inverse {
+					sn = -sn
+				}
+				a, b := x[i], x[i+half]
+				x[i] = FMA(a, c, -T(b*sn))
+				x[i+half] = FMA(b, c, T(a*sn))
+			}
+		}
+	}
+}
+
+// checkAttention panics unless the heads of s can share key/value heads.
+func checkAttention(s kernels.AttentionShape) {
+	if s.H < 1 || s.K < 1 || s.D < 1 || s.H%s.K != 0 {
+		panic("ref: query heads are not a multiple of key/value heads")
+	}
+}

@@ -1,0 +1,178 @@
+package ref
+
+import (
+	"exp/kernels"
+)
+
+// Sample draws a token for each row of h [R,C] from the softmax of its logits at
+// p.Temperature, restricted by p, and sets ids, logProb, entropy and lse [R] as
+// LogProb does for the drawn token: the scores are those of the unrestricted
+// softmax. u [R] in [0,1) decides the draws; see Pick. At temperature 0 the
+// scores are those of temperature 1.
+func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
+	R, V := scoreDims(logProb, entropy, lse, h, w, C)
+	if len(ids) != R || len(u) != R {
+		panic("ref: Sample: length mismatch")
+	}
+	checkSampling(p)
+	it := T(1)
+	if p.Temperature > 0 {
+		it = inverse[T](p.Temperature)
+	}
+	l := newLogits[T](V)
+	kept, order := make([]T, V), make([]int32, V)
+	for r := range ids {
+		l.compute(h[r*C:(r+1)*C], w, it)
+		copy(kept, l.e)
+		id := Pick(l.z, kept, l.s, u[r], p, order)
+		ids[r] = int32(id)
+		logProb[r], entropy[r], lse[r] = l.scores(id)
+	}
+}
+
+// Pick draws one of V tokens from a row's logits z [V], e[v] = Exp(z[v]-max z)
+// and their lane sum s, by u in [0,1). It sets e to 0 where p drops a token;
+// order [V] is scratch, used only with TopK or TopP.
+//
+// Of the tokens ordered by z descending, then id ascending, TopK keeps the first
+// k; TopP the shortest prefix whose sum of e, added in this order in float64, is
+// ≥ TopP·s; MinP those with e ≥ MinP, compared in float64. A token is kept if
+// every filter keeps it; each filter sees the whole distribution, not what
+// another left of it. Draw chooses among the kept ones.
+//
+// At temperature 0 it returns the first token in that order. If s is NaN it
+// returns 0.
+func Pick[T Float](z, e []T, s, u T, p kernels.Sampling, order []int32) int {
+	if s != s {
+		return 0
+	}
+	if p.Temperature == 0 {
+		return argMax(z)
+	}
+	if p.TopK > 0 || p.TopP < 1 {
+		keepPrefix(z, e, s, p, order)
+	}
+	for v := range e {
+		if float64(e[v]) < p.MinP {
+			e[v] = 0
+		}
+	}
+	return Draw(e, u)
+}
+
+// argMax returns the index of the largest element, the first among equals.
+func argMax[T Float](z []T) int {
+	best := 0
+	for v := range z {
+		if z[v] > z[best] {
+			best = v
+		}
+	}
+	return best
+}
+
+// keepPrefix sets e to 0 for all tokens past the prefix that TopK and TopP keep.
+// It pops the prefix from a heap, so that a short one costs O(V).
+func keepPrefix[T Float](z, e []T, s T, p kernels.Sampling, order []int32) {
+	heap := order[:len(z)]
+	for v := range heap {
+		heap[v] = int32(v)
+	}
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		siftDown(heap, z, i)
+	}
+	var mass float64
+	for n := 1; len(heap) > 0; n++ {
+		last := len(heap) - 1
+		mass += float64(e[heap[0]])
+		heap[0] = heap[last]
+		heap = heap[:last]
+		siftDown(heap, z, 0)
+		if n == p.TopK || p.TopP < 1 && mass >= p.TopP*float64(s) {
+			break
+		}
+	}
+	for _, v := range heap {
+		e[v] = 0
+	}
+}
+
+// siftDown restores the heap below i: a parent comes before its children, by z
+// descending, then id ascending.
+func siftDown[T Float](heap []int32, z []T, i int) {
+	before := func(a, b int32) bool { return z[a] > z[b] || z[a] == z[b] && a < b }
+	for {
+		c := 2*i + 1
+		if c >= len(heap) {
+			return
+		}
+		if c+1 < len(heap) && before(heap[c+1], heap[c]) {
+			c++
+		}
+		if !before(heap[c], heap[i]) {
+			return
+		}
+		heap[i], heap[c] = heap[c], heap[i]
+		i = c
+	}
+}
+
+// Draw returns the token that u in [0,1) selects from the weights e ≥ 0, by
+// float64 sums: e is summed by lane sums over blocks of kernels.SampleBlock ids
+// and over the blocks in order. With x = u·total, the token is in the first block
+// at whose end the running sum exceeds x; within it weights are added in order to
+// the sum before the block, and the first id that makes it exceed x is drawn, or
+// the block's last id with e > 0 if rounding leaves none. An id with e = 0 is
+// never drawn. If no sum exceeds x (total is 0 or not finite) it returns 0.
+func Draw[T Float](e []T, u T) int {
+	var total float64
+	for lo := 0; lo < len(e); lo += kernels.SampleBlock {
+		total += laneSum64(sampleBlock(e, lo))
+	}
+	x := float64(u) * total
+	var sum float64
+	for lo := 0; lo < len(e); lo += kernels.SampleBlock {
+		block := sampleBlock(e, lo)
+		end := sum + laneSum64(block)
+		if end > x {
+			return lo + drawWithin(block, sum, x)
+		}
+		sum = end
+	}
+	return 0
+}
+
+// drawWithin returns the first index at which sum plus the elements of block up
+// to it exceeds x, or the last positive element.
+func drawWithin[T Float](block []T, sum, x float64) int {
+	last := 0
+	for i, e := range block {
+		if e > 0 {
+			last = i
+		}
+		sum += float64(e)
+		if sum > x {
+			return i
+		}
+	}
+	return last
+}
+
+func sampleBlock[T Float](e []T, lo int) []T {
+	return e[lo:min(lo+kernels.SampleBlock, len(e))]
+}
+
+// laneSum64 is LaneSum with float64 lanes.
+func laneSum64[T Float](x []T) float64 {
+	var lane [kernels.Lanes]float64
+	for i, v := range x {
+		lane[i%kernels.Lanes] += float64(v)
+	}
+	return foldLanes(&lane)
+}
+
+func checkSampling(p kernels.Sampling) {
+	if !(p.Temperature >= 0) || p.TopK < 0 || !(p.TopP > 0 && p.TopP <= 1) || !(p.MinP >= 0 && p.MinP <= 1) {
+		panic("ref: Sample: a setting is out of range")
+	}
+}
