@@ -1,0 +1,158 @@
+// Package generate is the sampler: continuous batching over a paged cache of keys
+// and values, on the same weights and the same kernels as training. The log-prob
+// that it records for a token has the bits that the trainer's forward pass
+// computes for it.
+//
+// A call brings requests, each a prompt and the seeds of its completions. The
+// prompt but its last token is computed once and its full pages are shared by the
+// completions; a partly filled page is copied. A completion then starts with the
+// prompt's last token in a row of its own. Completions take slots in order; one
+// that ends leaves its slot to the next at once. None of this shows in a result: a
+// completion depends on weights, prompt, seed and parameters alone.
+package generate
+
+import (
+	"context"
+	"fmt"
+
+	"exp/kernels"
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// Vocabulary is what the engine must know of a tokenizer.
+type Vocabulary interface {
+	// Piece returns the bytes of a token; none for end tokens.
+	Piece(id int32) []byte
+	// EndIDs returns the tokens that end a completion.
+	EndIDs() []int32
+}
+
+// Options size an Engine; none of them changes a result.
+type Options struct {
+	MaxSequences int // completions decoded together
+	PageTokens   int // positions in a cache page, a multiple of 16
+	MaxTokens    int // longest prompt and completion together
+	StepRows     int // rows of a step: MaxSequences and as many prompt tokens as fit
+}
+
+// Stats count an engine's work since it was made.
+type Stats struct {
+	Steps         int
+	PromptTokens  int // computed; shared ones once
+	SampledTokens int
+}
+
+// Engine samples from a model. It is a rollout.Sampler, used by one goroutine at a
+// time.
+type Engine struct {
+	m     *model.Model
+	vocab Vocabulary
+	end   map[int32]bool
+	opt   Options
+	cache *model.Cache
+	dec   *model.Decoder
+	pages *pagePool
+	stats Stats
+	step  stepBuilder
+}
+
+var _ rollout.Sampler = (*Engine)(nil)
+
+// New allocates an engine for m. Its memory is given back by Close.
+func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engine, error) {
+	switch {
+	case o.MaxSequences < 1:
+		return nil, fmt.Errorf("generate: max_sequences is %d, must be at least 1", o.MaxSequences)
+	case o.PageTokens < 1 || o.PageTokens%kernels.Lanes != 0:
+		return nil, fmt.Errorf("generate: page_tokens is %d, must be a multiple of %d", o.PageTokens, kernels.Lanes)
+	case o.MaxTokens < 1 || o.MaxTokens > m.Config.MaxPositions:
+		return nil, fmt.Errorf("generate: max_tokens is %d, must be within the model's %d positions", o.MaxTokens, m.Config.MaxPositions)
+	}
+	o.StepRows = max(o.StepRows, o.MaxSequences+1)
+	e := &Engine{m: m, vocab: vocab, end: map[int32]bool{}, opt: o}
+	for _, id := range vocab.EndIDs() {
+		e.end[id] = true
+	}
+	width := e.tableWidth()
+	// Room for every slot at full length, and for prompts that wait for slots.
+	ahead := max(1, o.MaxSequences/4)
+	pages := (o.MaxSequences + ahead) * width
+	e.pages = newPagePool(pages)
+	var err error
+	if e.cache, err = model.NewCache(be, m.Config, pages, o.PageTokens); err != nil {
+		return nil, err
+	}
+	if e.dec, err = model.NewDecoder(be, m.Config, o.StepRows, (o.MaxSequences+ahead)*width); err != nil {
+		e.cache.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close frees the engine's memory.
+func (e *Engine) Close() {
+	e.cache.Close()
+	e.dec.Close()
+}
+
+// Stats returns the work done so far.
+func (e *Engine) Stats() Stats { return e.stats }
+
+// tableWidth is the number of pages of the longest sequence.
+func (e *Engine) tableWidth() int { return (e.opt.MaxTokens + e.opt.PageTokens - 1) / e.opt.PageTokens }
+
+// Sample draws the completions that reqs ask for.
+func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.Params, done func(n int)) ([][]rollout.Completion, error) {
+	if err := e.check(reqs, p); err != nil {
+		return nil, err
+	}
+	e.pages.reset()
+	s := newSchedule(e, reqs, p)
+	sampling := kernels.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP}
+	reported := 0
+	for !s.finished() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.admit()
+		e.m.CopyPages(e.dec, e.cache, s.copies)
+		st := e.step.build(e, s)
+		out := e.step.drawn(len(st.Sample))
+		e.m.Step(e.dec, e.cache, st, sampling, out)
+		e.stats.Steps++
+		e.stats.SampledTokens += len(st.Sample)
+		e.stats.PromptTokens += len(st.Tokens) - len(st.Sample)
+		s.take(out)
+		if done != nil && s.ended > reported {
+			reported = s.ended
+			done(reported)
+		}
+	}
+	return s.out, nil
+}
+
+func (e *Engine) check(reqs []rollout.Request, p rollout.Params) error {
+	switch {
+	case p.MaxNewTokens < 1:
+		return fmt.Errorf("generate: max_new_tokens is %d, must be at least 1", p.MaxNewTokens)
+	case !(p.Temperature >= 0):
+		return fmt.Errorf("generate: temperature is %g, must not be negative", p.Temperature)
+	case !(p.TopP > 0 && p.TopP <= 1):
+		return fmt.Errorf("generate: top_p is %g, must be in (0, 1]", p.TopP)
+	case p.TopK < 0:
+		return fmt.Errorf("generate: top_k is %d, must not be negative", p.TopK)
+	case !(p.MinP >= 0 && p.MinP <= 1):
+		return fmt.Errorf("generate: min_p is %g, must be in [0, 1]", p.MinP)
+	}
+	for i, r := range reqs {
+		if len(r.Prompt) == 0 {
+			return fmt.Errorf("generate: request %d has an empty prompt", i)
+		}
+		if n := len(r.Prompt) + p.MaxNewTokens; n > e.opt.MaxTokens {
+			return fmt.Errorf("generate: request %d needs %d tokens (prompt %d + max_new_tokens %d), the engine holds %d",
+				i, n, len(r.Prompt), p.MaxNewTokens, e.opt.MaxTokens)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package generate
+
+import (
+	"bytes"
+
+	"exp/train/rollout"
+)
+
+// schedule decides, step by step, which prompts are computed and which
+// completions run.
+type schedule struct {
+	e    *Engine
+	reqs []rollout.Request
+	p    rollout.Params
+	out  [][]rollout.Completion
+
+	prompts []*prompt // being computed or waiting for slots, in order
+	running []*sequence
+	copies  []int32 // page pairs to copy before the next step
+	nextReq int     // first request without a prompt
+	ended   int
+	total   int
+}
+
+// prompt is a request whose prompt is in the cache, or on its way.
+type prompt struct {
+	req   int
+	pages []int32
+	done  int // tokens in the cache, of shared()
+	nextK int // first completion that has not started
+}
+
+// sequence is a completion in a slot.
+type sequence struct {
+	req, k   int
+	pages    []int32
+	reserved int   // pages promised for the tokens to come
+	pos      int   // position of the token that the next step computes
+	token    int32 // that token
+	text     []byte
+	c        *rollout.Completion
+}
+
+func newSchedule(e *Engine, reqs []rollout.Request, p rollout.Params) *schedule {
+	s := &schedule{e: e, reqs: reqs, p: p, out: make([][]rollout.Completion, len(reqs))}
+	for i, r := range reqs {
+		s.out[i] = make([]rollout.Completion, len(r.Seeds))
+		s.total += len(r.Seeds)
+	}
+	return s
+}
+
+func (s *schedule) finished() bool { return s.ended == s.total }
+
+// shared returns how many tokens of a prompt its completions share: all but the
+// last, which each computes in a row of its own.
+func (s *schedule) shared(pr *prompt) int { return len(s.reqs[pr.req].Prompt) - 1 }
+
+func (s *schedule) pagesFor(tokens int) int {
+	return (tokens + s.e.opt.PageTokens - 1) / s.e.opt.PageTokens
+}
+
+// admit starts the completions of finished prompts while there are slots and
+// pages, then takes up new prompts.
+func (s *schedule) admit() {
+	s.copies = s.copies[:0]
+	for len(s.prompts) > 0 && len(s.running) < s.e.opt.MaxSequences {
+		pr := s.prompts[0]
+		if pr.done < s.shared(pr) || !s.start(pr) {
+			break
+		}
+		if pr.nextK == len(s.reqs[pr.req].Seeds) {
+			for _, id := range pr.pages {
+				s.e.pages.drop(id)
+			}
+			s.prompts = s.prompts[1:]
+		}
+	}
+	// Keep enough prompts ahead to fill the free slots.
+	waiting := 0
+	for _, pr := range s.prompts {
+		waiting += len(s.reqs[pr.req].Seeds) - pr.nextK
+	}
+	for s.nextReq < len(s.reqs) && (len(s.prompts) == 0 || len(s.running)+waiting < s.e.opt.MaxSequences) {
+		r := s.reqs[s.nextReq]
+		if len(r.Seeds) > 0 {
+			pr := &prompt{req: s.nextReq}
+			need := s.pagesFor(s.shared(pr))
+			if s.e.pages.available() < need+s.e.tableWidth() {
+				return // a page table's worth stays free, so that the first prompt can always start
+			}
+			for range need {
+				pr.pages = append(pr.pages, s.e.pages.take())
+			}
+			s.prompts = append(s.prompts, pr)
+			waiting += len(r.Seeds)
+		}
+		s.nextReq++
+	}
+}
+
+// start puts the next completion of pr in a slot, if there are pages for its
+// longest course.
+func (s *schedule) start(pr *prompt) bool {
+	r := s.reqs[pr.req]
+	size := s.e.opt.PageTokens
+	full := s.shared(pr) / size // pages that nobody will write to again
+	need := s.pagesFor(s.shared(pr)+s.p.MaxNewTokens) - full
+	if s.e.pages.available() < need {
+		return false
+	}
+	q := &sequence{req: pr.req, k: pr.nextK, reserved: need, pos: s.shared(pr), token: r.Prompt[len(r.Prompt)-1],
+		c: &s.out[pr.req][pr.nextK]}
+	s.e.pages.reserve(need)
+	for _, id := range pr.pages[:full] {
+		s.e.pages.share(id)
+		q.pages = append(q.pages, id)
+	}
+	if full < len(pr.pages) {
+		s.copies = append(s.copies, pr.pages[full], s.grow(q))
+	}
+	s.running = append(s.running, q)
+	pr.nextK++
+	return true
+}
+
+// grow gives q its next page.
+func (s *schedule) grow(q *sequence) int32 {
+	s.e.pages.unreserve(1)
+	q.reserved--
+	id := s.e.pages.take()
+	q.pages = append(q.pages, id)
+	return id
+}
+
+// take gives the running completions their drawn tokens, in the order in which the
+// step was built, and clears the slots of those that ended.
+func (s *schedule) take(out drawn) {
+	live := s.running[:0]
+	for i, q := range s.running {
+		c, id := q.c, out.IDs[i]
+		c.Tokens = append(c.Tokens, id)
+		c.LogProbs = append(c.LogProbs, out.LogProb[i])
+		c.Entropies = append(c.Entropies, out.Entropy[i])
+		piece := s.e.vocab.Piece(id)
+		q.text = append(q.text, piece...)
+		stop := -1
+		if len(piece) > 0 {
+			stop = s.stopAt(q.text, len(piece))
+		}
+		switch {
+		case s.e.end[id] || stop >= 0:
+			c.Finish = rollout.FinishStop
+		case len(c.Tokens) == s.p.MaxNewTokens:
+			c.Finish = rollout.FinishLength
+		default:
+			q.pos++
+			q.token = id
+			live = append(live, q)
+			continue
+		}
+		if stop >= 0 {
+			q.text = q.text[:stop]
+		}
+		c.Text = string(q.text)
+		s.e.pages.unreserve(q.reserved)
+		for _, id := range q.pages {
+			s.e.pages.drop(id)
+		}
+		s.ended++
+	}
+	clear(s.running[len(live):])
+	s.running = live
+}
+
+// stopAt returns where the first stop string begins that the last n bytes of text
+// completed, or -1.
+func (s *schedule) stopAt(text []byte, n int) int {
+	at := -1
+	for _, stop := range s.p.Stop {
+		from := max(0, len(text)-n-len(stop)+1)
+		if i := bytes.Index(text[from:], []byte(stop)); i >= 0 && (at < 0 || from+i < at) {
+			at = from + i
+		}
+	}
+	return at
+}

@@ -1,0 +1,80 @@
+package generate
+
+import (
+	"exp/kernels"
+	"exp/train/model"
+)
+
+type drawn = model.Drawn
+
+// stepBuilder makes the arrays of a step; they are reused.
+type stepBuilder struct {
+	st  model.Step
+	out drawn
+}
+
+// build lines up one row for each running completion, then prompt tokens up to the
+// row limit.
+func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
+	st := &b.st
+	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
+	st.Table, st.Sample, st.U = st.Table[:0], st.Sample[:0], st.U[:0]
+	st.Width = e.tableWidth()
+	size := e.opt.PageTokens
+	seq := int32(0)
+	table := func(pages []int32) {
+		st.Table = append(st.Table, pages...)
+		for range st.Width - len(pages) {
+			st.Table = append(st.Table, 0)
+		}
+	}
+	row := func(token int32, pos int, pages []int32) {
+		st.Tokens = append(st.Tokens, token)
+		st.Pos = append(st.Pos, int32(pos))
+		st.Seq = append(st.Seq, seq)
+		st.Slots = append(st.Slots, pages[pos/size]*int32(size)+int32(pos%size))
+	}
+	for i, q := range s.running {
+		if q.pos/size >= len(q.pages) {
+			s.grow(q)
+		}
+		table(q.pages)
+		row(q.token, q.pos, q.pages)
+		st.Sample = append(st.Sample, int32(i))
+		st.U = append(st.U, uniform(s.reqs[q.req].Seeds[q.k], len(q.c.Tokens)))
+		seq++
+	}
+	for _, pr := range s.prompts {
+		n := min(s.shared(pr)-pr.done, e.opt.StepRows-len(st.Tokens))
+		if n <= 0 {
+			continue
+		}
+		if len(st.Table) == e.tableRows()*st.Width {
+			break
+		}
+		table(pr.pages)
+		for range n {
+			row(s.reqs[pr.req].Prompt[pr.done], pr.done, pr.pages)
+			pr.done++
+		}
+		seq++
+	}
+	return *st
+}
+
+// tableRows is the number of sequences that a step's page table has room for.
+func (e *Engine) tableRows() int { return e.opt.MaxSequences + max(1, e.opt.MaxSequences/4) }
+
+// drawn returns room for n tokens.
+func (b *stepBuilder) drawn(n int) drawn {
+	if cap(b.out.IDs) < n {
+		b.out = drawn{IDs: make([]int32, n), LogProb: make([]float32, n), Entropy: make([]float32, n)}
+	}
+	return drawn{IDs: b.out.IDs[:n], LogProb: b.out.LogProb[:n], Entropy: b.out.Entropy[:n]}
+}
+
+// uniform is the number that decides the draw of a completion's i-th token.
+func uniform(seed uint64, i int) float32 {
+	w := kernels.Philox(kernels.PhiloxKey(seed), [4]uint32{uint32(i), 0, 0, 0})
+	return kernels.Uniform24(w[0])
+}

@@ -1,0 +1,199 @@
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+)
+
+// testSeed is a seed function for tests: the label's hash.
+func testSeed(label string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(label))
+	return h.Sum64()
+}
+
+// variants are toy architectures that between them use every branch.
+var variants = map[string]Config{
+	"llama": {Vocab: 11, Layers: 2, Width: 8, Heads: 2, KVHeads: 1, Head: 4, FFN: 12,
+		RopeTheta: 100, NormEps: 1e-5, TieEmbeddings: true, MaxPositions: 12, InitStd: 0.3},
+	"qwen2": {Vocab: 9, Layers: 2, Width: 6, Heads: 3, KVHeads: 3, Head: 2, FFN: 7,
+		RopeTheta: 50, NormEps: 1e-5, QKVBias: true, MaxPositions: 12, InitStd: 0.4},
+	"qwen3": {Vocab: 7, Layers: 1, Width: 8, Heads: 4, KVHeads: 2, Head: 6, FFN: 5,
+		RopeTheta: 10, NormEps: 1e-5, QKNorm: true, MaxPositions: 12, InitStd: 0.4},
+}
+
+// toyBatch has sequences of several lengths, one without a completion.
+func toyBatch(vocab int, seed uint64) Batch {
+	r := rand.New(rand.NewPCG(seed, 1))
+	b := Batch{Offsets: []int32{0}}
+	for _, s := range []struct{ n, prompt int }{{7, 3}, {2, 1}, {4, 4}, {9, 2}} {
+		for range s.n {
+			b.Tokens = append(b.Tokens, int32(r.IntN(vocab)))
+		}
+		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
+		b.Prompt = append(b.Prompt, int32(s.prompt))
+	}
+	return b
+}
+
+// objective is a model with a random linear functional of its results.
+type objective struct {
+	be       kernels.Backend
+	m        *Model
+	ws       *Workspace
+	up       Upstream
+	wLP, wH  []float64 // [R] weights of log-probs and entropies
+	wV, wZ   []float64 // [R] values, [S] log Zs
+	batch    Batch
+	temp     float64
+	dropKeys []uint64
+}
+
+func newObjective(t *testing.T, c Config, h Heads, keep Keep) *objective {
+	t.Helper()
+	be := ref.New[float64]()
+	m, err := New(be, c, h, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Init(testSeed)
+	b := toyBatch(c.Vocab, 3)
+	ws, err := NewWorkspace(be, c, h, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &objective{be: be, m: m, ws: ws, batch: b, temp: 0.7, dropKeys: []uint64{1, 2, 3, 4},
+		up: Upstream{Scores: h.LM, Values: h.Value, LogZ: h.LogZ != nil}}
+	r := rand.New(rand.NewPCG(5, 5))
+	draw := func(n int) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = r.NormFloat64()
+		}
+		return x
+	}
+	o.wLP, o.wH, o.wV, o.wZ = draw(b.Scored()), draw(b.Scored()), draw(b.Scored()), draw(len(b.Prompt))
+	return o
+}
+
+func (o *objective) value() float64 {
+	o.ws.Load(o.batch)
+	o.m.Refresh()
+	o.m.Forward(o.ws)
+	sum := 0.0
+	dot := func(w []float64, b kernels.Buffer) {
+		x := make([]float64, b.Len())
+		o.be.Copy(kernels.Host(x), b)
+		o.be.Sync()
+		for i := range x {
+			sum += w[i] * x[i]
+		}
+	}
+	if o.up.Scores {
+		o.m.Scores(o.ws, o.temp)
+		dot(o.wLP, o.ws.LogProb())
+		dot(o.wH, o.ws.Entropy())
+	}
+	if o.up.Values {
+		o.m.Values(o.ws)
+		dot(o.wV, o.ws.Value())
+	}
+	if o.up.LogZ {
+		o.ws.SetDropoutKeys(o.dropKeys)
+		o.m.LogZ(o.ws, true)
+		dot(o.wZ, o.ws.LogZ())
+	}
+	return sum
+}
+
+func (o *objective) gradient() []float64 {
+	o.m.ZeroGrads()
+	o.value()
+	if o.up.Scores {
+		o.be.Copy(o.ws.DLogProb(), kernels.Host(o.wLP))
+		o.be.Copy(o.ws.DEntropy(), kernels.Host(o.wH))
+	}
+	if o.up.Values {
+		o.be.Copy(o.ws.DValue(), kernels.Host(o.wV))
+	}
+	if o.up.LogZ {
+		o.be.Copy(o.ws.DLogZ(), kernels.Host(o.wZ))
+	}
+	o.m.Backward(o.ws, o.up)
+	o.m.FinishGrads()
+	g := make([]float64, o.m.Grads().Len())
+	o.be.Copy(kernels.Host(g), o.m.Grads())
+	o.be.Sync()
+	return g
+}
+
+// TestGradients compares every parameter's gradient with central differences on
+// the float64 reference, h = 6e-6. A tensor's error is measured against its own
+// largest gradient. Rounding in the objective (1e-15 of values around 10) over 2h
+// leaves some 1e-9.
+func TestGradients(t *testing.T) {
+	for name, c := range variants {
+		for _, tt := range []struct {
+			heads string
+			h     Heads
+		}{
+			{"policy", Heads{LM: true}},
+			{"policy+logz", Heads{LM: true, LogZ: &LogZConfig{Layers: 3, Dropout: 0.3}}},
+			{"policy+logz all", Heads{LM: true, LogZ: &LogZConfig{Layers: 1, PoolAll: true}}},
+			{"critic", Heads{Value: true}},
+		} {
+			for _, keep := range []Keep{KeepAll, KeepInputs} {
+				t.Run(fmt.Sprintf("%s/%s/keep=%d", name, tt.heads, keep), func(t *testing.T) {
+					checkGradients(t, newObjective(t, c, tt.h, keep))
+				})
+			}
+		}
+	}
+}
+
+func checkGradients(t *testing.T, o *objective) {
+	const h = 6e-6
+	got := o.gradient()
+	params := make([]float64, o.m.Params().Len())
+	o.be.Copy(kernels.Host(params), o.m.Params())
+	for _, tensor := range o.m.Tensors() {
+		worst, scale := 0.0, 0.0
+		for i := tensor.off; i < tensor.off+tensor.Len(); i++ {
+			x := params[i]
+			at := func(v float64) float64 {
+				o.be.Copy(o.m.Params().Slice(i, i+1), kernels.Host([]float64{v}))
+				return o.value()
+			}
+			want := (at(x+h) - at(x-h)) / (2 * h)
+			at(x)
+			worst = max(worst, math.Abs(got[i]-want))
+			scale = max(scale, math.Abs(want))
+		}
+		if !(worst <= 1e-8*max(scale, 1)) {
+			t.Errorf("%s %v: gradient off by %.2g (largest is %.2g)", tensor.Name, tensor.Shape, worst, scale)
+		}
+	}
+}
+
+// A detached log Z head has a gradient for its own parameters only.
+func TestLogZDetach(t *testing.T) {
+	c := variants["llama"]
+	o := newObjective(t, c, Heads{LM: true, LogZ: &LogZConfig{Layers: 2, Detach: true}}, KeepAll)
+	o.up = Upstream{LogZ: true}
+	g := o.gradient()
+	for _, tensor := range o.m.Tensors() {
+		nonzero := false
+		for _, x := range g[tensor.off : tensor.off+tensor.Len()] {
+			nonzero = nonzero || x != 0
+		}
+		if want := tensor.prefix() == "proj_z"; nonzero != want {
+			t.Errorf("%s: has a gradient: %v, want %v", tensor.Name, nonzero, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package model
+
+import (
+	"math"
+	"strings"
+
+	"exp/kernels"
+)
+
+// Init draws all parameters, each tensor from its own stream, so that a head more
+// or less changes no other tensor. seed maps the label "init/NAME" to a seed.
+//
+//   - Weights of linear maps and the embedding: normal with standard deviation
+//     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1.
+//   - The log Z head: linear weights and biases uniform in ±1/√C, the layer norms 1
+//     and 0, which is what its published code gets from its framework's defaults.
+func (m *Model) Init(seed func(label string) uint64) {
+	for _, t := range m.tensors {
+		m.be.Copy(m.params.view(t.Name), kernels.Host(initial(t, m.Config, seed("init/"+t.Name))))
+		m.be.Sync()
+	}
+	m.Refresh()
+}
+
+// InitHeads is Init for the auxiliary heads alone: a value head, a log Z head.
+func (m *Model) InitHeads(seed func(label string) uint64) {
+	for _, t := range m.tensors {
+		if t.Auxiliary() {
+			m.be.Copy(m.params.view(t.Name), kernels.Host(initial(t, m.Config, seed("init/"+t.Name))))
+			m.be.Sync()
+		}
+	}
+	m.Refresh()
+}
+
+func initial(t Tensor, c Config, seed uint64) []float32 {
+	out := make([]float32, t.Len())
+	head := t.prefix() == "proj_z"
+	norm := strings.HasSuffix(t.Name, "norm.weight") || head && len(t.Shape) == 1 && strings.HasSuffix(t.Name, ".weight")
+	linear := len(t.Shape) == 2
+	switch {
+	case norm:
+		for i := range out {
+			out[i] = 1
+		}
+	case head && (linear || !isNormBias(t)):
+		uniform(out, seed, 1/math.Sqrt(float64(c.Width)))
+	case linear:
+		normal(out, seed, c.InitStd)
+	}
+	return out
+}
+
+// isNormBias reports whether a bias of the log Z head belongs to a LayerNorm:
+// those stand at places 2, 6, 10, … of its module list.
+func isNormBias(t Tensor) bool {
+	place := 0
+	for _, ch := range strings.TrimPrefix(t.Name, "proj_z.net.") {
+		if ch < '0' || ch > '9' {
+			break
+		}
+		place = 10*place + int(ch-'0')
+	}
+	return place%4 == 2
+}
+
+// normal fills x with normal deviates of standard deviation std (Box and Muller),
+// two from each Philox block.
+func normal(x []float32, seed uint64, std float64) {
+	key := kernels.PhiloxKey(seed)
+	for i := 0; i < len(x); i += 2 {
+		w := kernels.Philox(key, [4]uint32{uint32(i / 2), uint32(i / 2 >> 32), 0, 0})
+		r := std * math.Sqrt(-2*math.Log(open(w[0], w[1])))
+		a := 2 * math.Pi * open(w[2], w[3])
+		x[i] = float32(r * math.Cos(a))
+		if i+1 < len(x) {
+			x[i+1] = float32(r * math.Sin(a))
+		}
+	}
+}
+
+// uniform fills x with uniform deviates in ±bound.
+func uniform(x []float32, seed uint64, bound float64) {
+	key := kernels.PhiloxKey(seed)
+	for i := range x {
+		w := kernels.Philox(key, [4]uint32{uint32(i), uint32(i >> 32), 0, 0})
+		x[i] = float32(bound * (2*open(w[0], w[1]) - 1))
+	}
+}
+
+// open maps 64 random bits to the open interval (0,1), by the upper 52.
+func open(lo, hi uint32) float64 {
+	u := uint64(hi)<<32 | uint64(lo)
+	return (float64(u>>12) + 0.5) / (1 << 52)
+}

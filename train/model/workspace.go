@@ -1,0 +1,371 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"exp/kernels"
+)
+
+// Batch is a packed batch of sequences on the host. Sequence s is
+// Tokens[Offsets[s]:Offsets[s+1]]: a prompt of Prompt[s] ≥ 1 tokens, then the
+// completion. The tokens of the completions are the scored ones: row r of every
+// [R] result belongs to the r-th completion token of the batch, and comes from the
+// position before it.
+type Batch struct {
+	Tokens  []int32 // [N]
+	Offsets []int32 // [S+1]
+	Prompt  []int32 // [S]
+}
+
+// Scored returns R, the number of completion tokens.
+func (b Batch) Scored() int {
+	n := len(b.Tokens)
+	for _, p := range b.Prompt {
+		n -= int(p)
+	}
+	return n
+}
+
+// Keep says which activations a Workspace keeps.
+type Keep uint8
+
+const (
+	KeepNothing Keep = iota // forward passes only
+	KeepInputs              // each layer's input; the backward pass recomputes the rest
+	KeepAll
+)
+
+// Capacity bounds what a Workspace can hold.
+type Capacity struct {
+	Tokens, Sequences int
+}
+
+// Workspace holds the activations of one micro-batch and everything that the
+// passes over it read or write. It belongs to an architecture, not to a model:
+// policy, reference and critic of one shape share it, one after the other.
+type Workspace struct {
+	be    kernels.Backend
+	c     Config
+	keep  Keep
+	cap   Capacity
+	owned []kernels.Buffer
+
+	n, s, r int // tokens, sequences, scored rows of the loaded batch
+	batch   Batch
+
+	// Index buffers on the device, and the host slices they are filled from.
+	ids, pos, offsets, blocks     indexBuffer // [N], [N], [S+1], [blocks+1]
+	rows, targets, rowBlocksBuf   indexBuffer // [R], [R], [blocks+1]
+	segmentsBuf, seqBlocksBuf     indexBuffer // [2S], [S+1]
+	dropKeysBuf                   indexBuffer // [2S]
+	segments, seqBlocks, dropKeys kernels.Buffer
+
+	acts    []acts           // one per layer with KeepAll, else one
+	inputs  []kernels.Buffer // x0 of each layer [N,C]; with KeepNothing all the same
+	delta   kernels.Buffer   // output of a feed-forward block before it joins the residual, [N,C]
+	att     kernels.Buffer   // the same of an attention block, [N,C]
+	hidden  kernels.Buffer   // after the final norm [N,C]
+	last    kernels.Buffer   // residual stream before the final norm [N,C]
+	rstdEnd kernels.Buffer   // [N]
+
+	h           kernels.Buffer // scored rows of hidden [R,C]
+	gathered    bool           // h belongs to the last Forward
+	scores      kernels.Scores // [R] each
+	values      kernels.Buffer // [R]
+	pooled      kernels.Buffer // [S,C]
+	logZ        kernels.Buffer // [S]
+	zActs       []logZActs
+	dropout     float64
+	temperature float64
+
+	// Gradients.
+	dLogProb, dEntropy, dValue kernels.Buffer    // [R]
+	dLogZ                      kernels.Buffer    // [S]
+	dPooled                    [3]kernels.Buffer // [S,C]
+	dh                         kernels.Buffer    // [R,C]
+	dx, dNorm                  kernels.Buffer    // [N,C]
+	dqkv, dAtt, dAct           kernels.Buffer    // [N,QKV], [N,HD], [N,F]
+}
+
+// acts are the activations of one layer.
+type acts struct {
+	n1, rstd1     kernels.Buffer // [N,C], [N]
+	qkv, raw      kernels.Buffer // [N,QKV]; raw is qkv before QK norm
+	qRstd, kRstd  kernels.Buffer // [N,H], [N,K]
+	att, stats    kernels.Buffer // [N,HD], [N,H,2]
+	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
+	gateUp, act   kernels.Buffer // [N,2F], [N,F]
+}
+
+// indexBuffer is an int32 buffer on the device with its staging slice.
+type indexBuffer struct {
+	dev  kernels.Buffer
+	host []int32
+}
+
+func (x *indexBuffer) upload(be kernels.Backend) kernels.Buffer {
+	v := x.dev.Slice(0, len(x.host))
+	be.Copy(v, kernels.Host(x.host))
+	return v
+}
+
+// NewWorkspace allocates a workspace for models of configuration c, with room for
+// the heads h.
+func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Keep) (*Workspace, error) {
+	ws := &Workspace{be: be, c: c, keep: keep, cap: limit}
+	var errs []error
+	alloc := func(t kernels.DType, n int) kernels.Buffer {
+		b, err := be.Alloc(t, n)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("workspace: %w", err))
+			return kernels.Buffer{}
+		}
+		ws.owned = append(ws.owned, b)
+		return b
+	}
+	ws.allocIndex(func(n int) indexBuffer {
+		return indexBuffer{dev: alloc(kernels.I32, n), host: make([]int32, 0, n)}
+	})
+	ws.allocActs(func(n int) kernels.Buffer { return alloc(be.Float(), n) }, h)
+	if len(errs) > 0 {
+		ws.Close()
+		return nil, errors.Join(errs...)
+	}
+	return ws, nil
+}
+
+func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
+	N, S := ws.cap.Tokens, ws.cap.Sequences
+	maxBlocks := N/kernels.BlockRows + S + 1
+	ws.ids, ws.pos, ws.offsets = index(N), index(N), index(S+1)
+	ws.blocks, ws.rowBlocksBuf = index(maxBlocks), index(maxBlocks)
+	ws.rows, ws.targets = index(N), index(N)
+	ws.segmentsBuf, ws.seqBlocksBuf, ws.dropKeysBuf = index(2*S), index(S+1), index(2*S)
+}
+
+func (ws *Workspace) allocActs(alloc func(n int) kernels.Buffer, h Heads) {
+	c, N, S := ws.c, ws.cap.Tokens, ws.cap.Sequences
+	C, HD := c.Width, c.Heads*c.Head
+	sets := c.Layers
+	if ws.keep != KeepAll {
+		sets = 1
+	}
+	for range sets {
+		a := acts{
+			n1: alloc(N * C), rstd1: alloc(N),
+			qkv: alloc(N * c.QKV()),
+			att: alloc(N * HD), stats: alloc(N * c.Heads * 2),
+			n2: alloc(N * C), rstd2: alloc(N),
+			gateUp: alloc(N * 2 * c.FFN), act: alloc(N * c.FFN),
+			x1: alloc(N * C),
+		}
+		if c.QKNorm {
+			a.raw, a.qRstd, a.kRstd = alloc(N*c.QKV()), alloc(N*c.Heads), alloc(N*c.KVHeads)
+		}
+		ws.acts = append(ws.acts, a)
+	}
+	for l := range c.Layers {
+		if l == 0 || ws.keep != KeepNothing {
+			ws.inputs = append(ws.inputs, alloc(N*C))
+		} else {
+			ws.inputs = append(ws.inputs, ws.inputs[0])
+		}
+	}
+	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), alloc(N*C), alloc(N*C), alloc(N)
+	ws.h = alloc(N * C)
+	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
+	ws.values = alloc(N)
+	train := ws.keep != KeepNothing
+	if h.LogZ != nil {
+		ws.pooled, ws.logZ = alloc(S*C), alloc(S)
+		for range h.LogZ.Layers - 1 {
+			ws.zActs = append(ws.zActs, logZActs{alloc(S * C), alloc(S * C), alloc(2 * S), alloc(S * C)})
+		}
+		if train {
+			ws.dPooled = [3]kernels.Buffer{alloc(S * C), alloc(S * C), alloc(S * C)}
+		}
+	}
+	if train {
+		ws.dLogProb, ws.dEntropy, ws.dValue, ws.dLogZ = alloc(N), alloc(N), alloc(N), alloc(S)
+		ws.dh, ws.dx, ws.dNorm = alloc(N*C), alloc(N*C), alloc(N*C)
+		ws.dqkv, ws.dAtt, ws.dAct = alloc(N*c.QKV()), alloc(N*HD), alloc(N*c.FFN)
+	}
+}
+
+// Close frees the workspace's memory.
+func (ws *Workspace) Close() {
+	for _, b := range ws.owned {
+		ws.be.Free(b)
+	}
+	ws.owned = nil
+}
+
+// Capacity returns what the workspace can hold.
+func (ws *Workspace) Capacity() Capacity { return ws.cap }
+
+// Load makes b the batch that the passes work on. It panics if b is malformed or
+// beyond the workspace's capacity.
+func (ws *Workspace) Load(b Batch) {
+	S := len(b.Prompt)
+	if len(b.Offsets) != S+1 || int(b.Offsets[S]) != len(b.Tokens) {
+		panic("model: malformed batch")
+	}
+	if len(b.Tokens) > ws.cap.Tokens || S > ws.cap.Sequences {
+		panic("model: batch beyond the workspace's capacity")
+	}
+	ws.batch, ws.n, ws.s = b, len(b.Tokens), S
+	ws.ids.host = append(ws.ids.host[:0], b.Tokens...)
+	ws.offsets.host = append(ws.offsets.host[:0], b.Offsets...)
+	ws.pos.host, ws.rows.host, ws.targets.host = ws.pos.host[:0], ws.rows.host[:0], ws.targets.host[:0]
+	ws.blocks.host, ws.rowBlocksBuf.host = append(ws.blocks.host[:0], 0), append(ws.rowBlocksBuf.host[:0], 0)
+	ws.segmentsBuf.host, ws.seqBlocksBuf.host = ws.segmentsBuf.host[:0], append(ws.seqBlocksBuf.host[:0], 0)
+	for s := range S {
+		ws.loadSequence(b, s)
+	}
+	ws.r = len(ws.rows.host)
+	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.offsets, &ws.blocks, &ws.rows, &ws.targets, &ws.rowBlocksBuf} {
+		x.upload(ws.be)
+	}
+	ws.segments, ws.seqBlocks = ws.segmentsBuf.upload(ws.be), ws.seqBlocksBuf.upload(ws.be)
+	ws.be.Sync()
+}
+
+func (ws *Workspace) loadSequence(b Batch, s int) {
+	lo, hi, prompt := int(b.Offsets[s]), int(b.Offsets[s+1]), int(b.Prompt[s])
+	if prompt < 1 || lo+prompt > hi {
+		panic("model: a sequence needs a prompt of at least one token and at most its length")
+	}
+	if hi-lo > ws.c.MaxPositions {
+		panic("model: sequence longer than max_positions")
+	}
+	for i := lo; i < hi; i++ {
+		ws.pos.host = append(ws.pos.host, int32(i-lo))
+	}
+	for i := lo + prompt - 1; i < hi-1; i++ {
+		ws.rows.host = append(ws.rows.host, int32(i))
+		ws.targets.host = append(ws.targets.host, b.Tokens[i+1])
+	}
+	ws.blocks.host = appendBlocks(ws.blocks.host, hi-lo)
+	ws.rowBlocksBuf.host = appendBlocks(ws.rowBlocksBuf.host, hi-lo-prompt)
+	ws.segmentsBuf.host = append(ws.segmentsBuf.host, int32(lo), int32(lo+prompt))
+	ws.seqBlocksBuf.host = append(ws.seqBlocksBuf.host, int32(s+1))
+}
+
+// appendBlocks appends the ends of the gradient blocks of the next n rows.
+func appendBlocks(offsets []int32, n int) []int32 {
+	at := offsets[len(offsets)-1]
+	for n > 0 {
+		k := min(n, kernels.BlockRows)
+		at += int32(k)
+		n -= k
+		offsets = append(offsets, at)
+	}
+	return offsets
+}
+
+// poolPrompts sets which rows the log Z head averages.
+func (ws *Workspace) poolPrompts(z *LogZConfig) {
+	for s := range ws.s {
+		lo := ws.batch.Offsets[s]
+		n := ws.batch.Prompt[s]
+		if !z.PoolAll {
+			n--
+		}
+		ws.segmentsBuf.host[2*s], ws.segmentsBuf.host[2*s+1] = lo, lo+n
+	}
+	ws.segments = ws.segmentsBuf.upload(ws.be)
+	ws.be.Sync()
+}
+
+// SetDropoutKeys gives each sequence of the batch the seed of its dropout masks.
+func (ws *Workspace) SetDropoutKeys(seeds []uint64) {
+	if len(seeds) != ws.s {
+		panic("model: one dropout seed per sequence")
+	}
+	ws.dropKeysBuf.host = ws.dropKeysBuf.host[:0]
+	for _, s := range seeds {
+		ws.dropKeysBuf.host = append(ws.dropKeysBuf.host, int32(uint32(s)), int32(uint32(s>>32)))
+	}
+	ws.dropKeys = ws.dropKeysBuf.upload(ws.be)
+	ws.be.Sync()
+}
+
+// Rows returns R, the number of scored rows of the loaded batch.
+func (ws *Workspace) Rows() int { return ws.r }
+
+// LogProb returns the log-probs [R] that Scores computed.
+func (ws *Workspace) LogProb() kernels.Buffer { return ws.scores.LogProb.Slice(0, ws.r) }
+
+// Entropy returns the entropies [R] that Scores computed.
+func (ws *Workspace) Entropy() kernels.Buffer { return ws.scores.Entropy.Slice(0, ws.r) }
+
+// Value returns the values [R] that Values computed.
+func (ws *Workspace) Value() kernels.Buffer { return ws.values.Slice(0, ws.r) }
+
+// LogZ returns the log partition functions [S] that Model.LogZ computed.
+func (ws *Workspace) LogZ() kernels.Buffer { return ws.logZ.Slice(0, ws.s) }
+
+// DLogProb is where the caller puts the gradient with respect to LogProb.
+func (ws *Workspace) DLogProb() kernels.Buffer { return ws.dLogProb.Slice(0, ws.r) }
+
+// DEntropy is where the caller puts the gradient with respect to Entropy.
+func (ws *Workspace) DEntropy() kernels.Buffer { return ws.dEntropy.Slice(0, ws.r) }
+
+// DValue is where the caller puts the gradient with respect to Value.
+func (ws *Workspace) DValue() kernels.Buffer { return ws.dValue.Slice(0, ws.r) }
+
+// DLogZ is where the caller puts the gradient with respect to LogZ.
+func (ws *Workspace) DLogZ() kernels.Buffer { return ws.dLogZ.Slice(0, ws.s) }
+
+// Hidden returns the hidden states after the final norm [N,C].
+func (ws *Workspace) Hidden() kernels.Buffer { return ws.hidden.Slice(0, ws.n*ws.c.Width) }
+
+func (ws *Workspace) currentScores() kernels.Scores {
+	return kernels.Scores{LogProb: ws.LogProb(), Entropy: ws.Entropy(), LSE: ws.scores.LSE.Slice(0, ws.r)}
+}
+
+func (ws *Workspace) logZActs(i int) logZActs {
+	a, S, C := ws.zActs[i], ws.s, ws.c.Width
+	return logZActs{a.lin.Slice(0, S*C), a.gelu.Slice(0, S*C), a.stats.Slice(0, 2*S), a.out.Slice(0, S*C)}
+}
+
+// layerActs returns the activations of layer l, cut to the loaded batch.
+func (ws *Workspace) layerActs(l int) acts {
+	a := ws.acts[0]
+	if ws.keep == KeepAll {
+		a = ws.acts[l]
+	}
+	c, n := ws.c, ws.n
+	cut := func(b *kernels.Buffer, width int) {
+		if !b.Empty() {
+			*b = b.Slice(0, n*width)
+		}
+	}
+	cut(&a.n1, c.Width)
+	cut(&a.rstd1, 1)
+	cut(&a.qkv, c.QKV())
+	cut(&a.raw, c.QKV())
+	cut(&a.qRstd, c.Heads)
+	cut(&a.kRstd, c.KVHeads)
+	cut(&a.att, c.Heads*c.Head)
+	cut(&a.stats, c.Heads*2)
+	cut(&a.x1, c.Width)
+	cut(&a.n2, c.Width)
+	cut(&a.rstd2, 1)
+	cut(&a.gateUp, 2*c.FFN)
+	cut(&a.act, c.FFN)
+	return a
+}
+
+func (ws *Workspace) attOut() kernels.Buffer { return ws.att.Slice(0, ws.n*ws.c.Width) }
+
+func (ws *Workspace) blockOffsets() kernels.Buffer {
+	return ws.blocks.dev.Slice(0, len(ws.blocks.host))
+}
+
+func (ws *Workspace) rowBlocks() kernels.Buffer {
+	return ws.rowBlocksBuf.dev.Slice(0, len(ws.rowBlocksBuf.host))
+}
+
+func (ws *Workspace) input(l int) kernels.Buffer { return ws.inputs[l].Slice(0, ws.n*ws.c.Width) }

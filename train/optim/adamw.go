@@ -1,0 +1,77 @@
+package optim
+
+import (
+	"fmt"
+	"math"
+
+	"exp/kernels"
+)
+
+// AdamW is the optimizer state of one arena of parameters: two moments of its
+// length and the number of updates (Loshchilov and Hutter, arXiv:1711.05101,
+// decoupled decay; the update itself is kernels.AdamW). As in verl every parameter
+// decays, norms and biases too.
+type AdamW struct {
+	Beta1, Beta2, Eps, WeightDecay float64
+
+	be   kernels.Backend
+	m, v kernels.Buffer
+	sum  kernels.Buffer // float64 [1], for the gradient's norm
+	step int
+}
+
+// NewAdamW allocates moments for n parameters.
+func NewAdamW(be kernels.Backend, n int, beta1, beta2, eps, decay float64) (*AdamW, error) {
+	o := &AdamW{Beta1: beta1, Beta2: beta2, Eps: eps, WeightDecay: decay, be: be}
+	var err error
+	alloc := func(t kernels.DType, n int) kernels.Buffer {
+		b, e := be.Alloc(t, n)
+		if e != nil && err == nil {
+			err = fmt.Errorf("optimizer: %w", e)
+		}
+		return b
+	}
+	o.m, o.v, o.sum = alloc(be.Float(), n), alloc(be.Float(), n), alloc(kernels.F64, 1)
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// Close frees the moments.
+func (o *AdamW) Close() {
+	for _, b := range []*kernels.Buffer{&o.m, &o.v, &o.sum} {
+		if !b.Empty() {
+			o.be.Free(*b)
+			*b = kernels.Buffer{}
+		}
+	}
+}
+
+// Norm returns the L2 norm of grads, summed in float64.
+func (o *AdamW) Norm(grads kernels.Buffer) float64 {
+	o.be.SumSquares(o.sum, grads)
+	var s [1]float64
+	o.be.Copy(kernels.Host(s[:]), o.sum)
+	o.be.Sync()
+	return math.Sqrt(s[0])
+}
+
+// Update takes one step with learning rate lr along grads multiplied by scale.
+func (o *AdamW) Update(params, grads kernels.Buffer, lr, scale float64) {
+	o.step++
+	o.be.AdamW(params, o.m, o.v, grads, kernels.AdamW{
+		LR: lr, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay,
+		GradScale: scale, Step: o.step,
+	})
+}
+
+// Steps returns the number of updates taken.
+func (o *AdamW) Steps() int { return o.step }
+
+// Restore sets the number of updates taken, after the moments were filled.
+func (o *AdamW) Restore(steps int) { o.step = steps }
+
+// Moments returns the first and second moments, in the parameters' order.
+func (o *AdamW) Moments() (m, v kernels.Buffer) { return o.m, o.v }

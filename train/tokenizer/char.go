@@ -1,0 +1,105 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// EndToken is how the end token of a Char is written in Hugging Face files. It
+// has no text of its own.
+const EndToken = "<|endoftext|>"
+
+// Char is a tokenizer with one token per character. Id 0 is the end token; ids 1
+// to n are the characters of its alphabet in the order of their code points. Use
+// NewChar.
+type Char struct {
+	alphabet []rune         // id i is alphabet[i-1]
+	ids      map[rune]int32 // its inverse
+	pieces   [][]byte       // [VocabSize] UTF-8 of each id; nil for the end token
+}
+
+// NewChar returns a tokenizer for the characters of alphabet; their order and
+// repetitions do not matter. The error is for an alphabet that is empty or not
+// UTF-8.
+func NewChar(alphabet string) (*Char, error) {
+	if alphabet == "" {
+		return nil, fmt.Errorf("tokenizer: the alphabet is empty")
+	}
+	if !utf8.ValidString(alphabet) {
+		return nil, fmt.Errorf("tokenizer: the alphabet is not UTF-8: %q", alphabet)
+	}
+	runes := []rune(alphabet)
+	slices.Sort(runes)
+	runes = slices.Compact(runes)
+
+	c := &Char{
+		alphabet: runes,
+		ids:      make(map[rune]int32, len(runes)),
+		pieces:   make([][]byte, len(runes)+1),
+	}
+	for i, r := range runes {
+		c.ids[r] = int32(i + 1)
+		c.pieces[i+1] = []byte(string(r))
+	}
+	return c, nil
+}
+
+// UnknownRuneError is returned when a text has a character that the alphabet
+// does not.
+type UnknownRuneError struct {
+	Rune   rune // U+FFFD where the text is not UTF-8
+	Offset int  // in bytes from the start of the text
+}
+
+func (e *UnknownRuneError) Error() string {
+	return fmt.Sprintf("tokenizer: character %q (%U) at byte %d is not in the alphabet", e.Rune, e.Rune, e.Offset)
+}
+
+// Encode returns one id per character. Its error is an *UnknownRuneError for the
+// first character outside of the alphabet.
+func (c *Char) Encode(text string) ([]int32, error) {
+	ids := make([]int32, 0, len(text))
+	for offset, r := range text {
+		id, ok := c.ids[r]
+		if r == utf8.RuneError && !strings.HasPrefix(text[offset:], string(utf8.RuneError)) {
+			ok = false // a stray byte, not the character U+FFFD
+		}
+		if !ok {
+			return nil, &UnknownRuneError{Rune: r, Offset: offset}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// Decode returns the characters of ids without the end token.
+func (c *Char) Decode(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		b.Write(c.Piece(id))
+	}
+	return b.String()
+}
+
+// Piece returns the UTF-8 of a character, nothing for the end token or an id
+// outside of the vocabulary.
+func (c *Char) Piece(id int32) []byte {
+	if id < 0 || int(id) >= len(c.pieces) {
+		return nil
+	}
+	return c.pieces[id]
+}
+
+// VocabSize is the number of characters and the end token.
+func (c *Char) VocabSize() int { return len(c.pieces) }
+
+// EndIDs is the end token, id 0.
+func (c *Char) EndIDs() []int32 { return []int32{0} }
+
+// Description is `char/1 ` and the alphabet in quotes.
+func (c *Char) Description() string {
+	return "char/1 " + strconv.QuoteToASCII(string(c.alphabet))
+}
