@@ -1,0 +1,61 @@
+// Package rl is the mathematics of reinforcement learning on token log-probs:
+// advantages, losses with their gradients, and statistics, as pure functions on
+// slices. Log-probs, masks and rewards come in; advantages, losses and
+// dLoss/dlogProb go out. It knows no model, no device, no file and no clock,
+// holds no state and imports nothing of ours.
+//
+// # Shapes
+//
+//	N  tokens of all rows, one row after another       B  rows (trajectories)
+//
+// Batches are ragged: a flat array [N] per quantity and offsets Rows [B+1]. A
+// padded (B,T) batch is the case of equal rows. Mask [N] is true where the
+// policy sampled the token and we train on it. A masked-out element takes no
+// part, whatever it holds: not even NaN leaks into a loss, a gradient or a
+// statistic, where the peers let it (0·NaN). What a function writes at such a
+// place is said there.
+//
+// # Micro-batches
+//
+// A loss over a mini-batch is a sum over its tokens with coefficients that are
+// computed from counts of the whole mini-batch (Aggregation), so a mini-batch
+// can be cut into micro-batches of whole rows. Losses and statistics are
+// accumulated in float64, term by term in index order, into a value that the
+// caller carries from one micro-batch to the next: the cut changes no bit. The
+// peers average statistics over micro-batches instead.
+//
+// Losses add to gradients, at unmasked tokens only, so that a policy loss, a KL
+// loss and another term of one objective follow each other on one slice. The
+// caller clears it first.
+//
+// # Which bits
+//
+// Arrays are float32 or float64; every formula is evaluated in float64 and
+// rounded once when it is stored. Compilers for some processors fuse x*y+z,
+// which changes bits: every product here is converted explicitly, which forbids
+// that (a test reads the sources for it). The one transcendental function is
+// our own exp, for the same reason.
+//
+// # Which algorithm is what
+//
+//	PPO     GAE, Whiten; PPO, ValueLoss; EntropyBonus and KLLoss at choice
+//	GRPO    GroupAdvantage, Spread; PPO; KLLoss. GRPO has no loss of its own:
+//	        it is the clipped loss of PPO on group advantages, with the KL
+//	        estimator k3 as a further loss term
+//	FlowRL  GroupAdvantage, Spread; FlowRL
+//
+// The source of truth for formulas is the current verl (verl-project/verl at
+// 1dda039b9, verl/trainer/ppo/core_algos.py) and its FlowRL recipe
+// (verl-project/verl-recipe at 48ea0a7, flowrl/); the comments of exported
+// names say where ours differs. Wrong lengths panic: they are errors of the
+// program.
+//
+// # Adding an algorithm
+//
+// One file here: a function on a Batch that adds to a gradient and to
+// statistics, or one that sets advantages. One entry in the objectives of the
+// tests, which then check its gradient, its bits under any cut into
+// micro-batches, padding, row order and NaN behind the mask. One entry in a
+// golden test for the recorded cases. One line where the training loop chooses
+// by name.
+package rl

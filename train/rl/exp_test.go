@@ -1,0 +1,71 @@
+package rl
+
+import (
+	"math"
+	"testing"
+)
+
+func TestExp(t *testing.T) {
+	for i := -7451; i <= 7098; i++ {
+		x := float64(i)/10 + 1e-3*math.Sin(float64(i))
+		got, want := exp(x), math.Exp(x)
+		ulp := math.Max(math.Nextafter(want, math.Inf(1))-want, 0x1p-1074)
+		if math.Abs(got-want) > ulp {
+			t.Errorf("exp(%g) = %.17g, want %.17g", x, got, want)
+		}
+	}
+	inf := math.Inf(1)
+	for _, tt := range []struct{ x, want float64 }{
+		{0, 1}, {1, math.E}, {-inf, 0}, {-746, 0}, {inf, inf}, {710, inf}, {709.782712893384, 1.797693134862273e308},
+	} {
+		if got := exp(tt.x); got != tt.want && !(math.Abs(got/tt.want-1) < 1e-13) {
+			t.Errorf("exp(%g) = %g, want %g", tt.x, got, tt.want)
+		}
+	}
+	if got := exp(math.NaN()); got == got {
+		t.Errorf("exp(NaN) = %g", got)
+	}
+}
+
+// The same bits on every machine.
+func TestExpBits(t *testing.T) {
+	for _, tt := range []struct {
+		x    float64
+		want uint64
+	}{
+		{0.1, 0x3ff1aec7b35a00d4}, {-0.3, 0x3fe7b4c869c37c05}, {2.5, 0x40285d6fd931e0bb},
+		{-20, 0x3e21b48655f37267}, {20, 0x41bceb088b68e804}, {-700.25, 0xcaf5fe9a485c8e}, {-744.5, 1},
+	} {
+		if got := math.Float64bits(exp(tt.x)); got != tt.want {
+			t.Errorf("exp(%g) has bits %#x, want %#x", tt.x, got, tt.want)
+		}
+	}
+}
+
+func TestLogRatio(t *testing.T) {
+	nan := math.NaN()
+	tests := []struct {
+		logProb, old, want float64
+		inside             bool
+	}{
+		{-1, -2, 1, true},
+		{-21, -1, -20, true}, // on the bound
+		{-22, -1, -20, false},
+		{-1, -26, 20, false},
+		{nan, -1, nan, true},
+	}
+	for _, tt := range tests {
+		got, inside := logRatio(tt.logProb, tt.old)
+		if !same(got, tt.want) || inside != tt.inside {
+			t.Errorf("logRatio(%g, %g) = %g, %t, want %g, %t", tt.logProb, tt.old, got, inside, tt.want, tt.inside)
+		}
+	}
+}
+
+// same reports equality, NaN being equal to itself.
+func same(a, b float64) bool { return a == b || a != a && b != b }
+
+// near reports |got-want| ≤ tol·max(1,|want|), NaN being near NaN only.
+func near(got, want, tol float64) bool {
+	return same(got, want) || math.Abs(got-want) <= tol*math.Max(1, math.Abs(want))
+}

@@ -1,0 +1,72 @@
+package rl
+
+import "math"
+
+const (
+	stdEps = 1e-6 // added to a group's std before division, as in verl
+	stdMin = 1e-8 // below it a group's std is rounding, not signal
+)
+
+// GroupAdvantage sets dst[i] to the advantage of row i among the rows of the
+// same prompt, its group:
+//
+//	A[i] = (r[i] - mean) / (std + 1e-6)   scale        GRPO, arXiv:2402.03300 §4.1.2
+//	A[i] =  r[i] - mean                   otherwise    Dr. GRPO, arXiv:2503.20783
+//
+// dst, score and group are [B]; dst and score may be the same slice. Rows of one
+// group have one value of group, and may stand in any order. std divides by
+// n-1, as in verl (Megatron-LM divides by n and adds 1e-4). Where it is below
+// 1e-8, A is zero; verl divides the rounding error by 1e-6 there. A row alone in
+// its group has nothing to be compared with: as in verl, its mean is 0 and its
+// std 1.
+func GroupAdvantage[T Float](dst, score []T, group []int, scale bool) {
+	sameLen(len(group), len(dst), len(score))
+	for _, members := range groupMembers(group) {
+		mean, std := groupStats(score, members)
+		inv := 1.0
+		switch {
+		case std < stdMin:
+			inv = 0
+		case scale:
+			inv = 1 / (std + stdEps)
+		}
+		for _, i := range members {
+			dst[i] = T((float64(score[i]) - mean) * inv)
+		}
+	}
+}
+
+// groupMembers returns the rows of each group in ascending order, the groups in
+// order of their first row.
+func groupMembers(group []int) [][]int {
+	var members [][]int
+	number := make(map[int]int)
+	for i, g := range group {
+		k, ok := number[g]
+		if !ok {
+			k = len(members)
+			number[g] = k
+			members = append(members, nil)
+		}
+		members[k] = append(members[k], i)
+	}
+	return members
+}
+
+// groupStats returns the mean and the sample standard deviation of the members'
+// scores; 0 and 1 for one member alone.
+func groupStats[T Float](score []T, members []int) (mean, std float64) {
+	if len(members) == 1 {
+		return 0, 1
+	}
+	n := float64(len(members))
+	for _, i := range members {
+		mean += float64(score[i])
+	}
+	mean /= n
+	var ss float64
+	for _, i := range members {
+		ss += square(float64(score[i]) - mean)
+	}
+	return mean, math.Sqrt(ss / (n - 1))
+}
