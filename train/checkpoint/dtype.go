@@ -1,0 +1,90 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"math"
+
+	"exp/kernels"
+)
+
+// DType is the element type of a tensor in a file, as safetensors spells it.
+type DType string
+
+// The types that have a use here. Files may hold others (U8, I64, F8_E4M3, …);
+// those are passed on as raw bytes.
+const (
+	F32  DType = "F32"
+	F64  DType = "F64"
+	F16  DType = "F16"  // IEEE binary16
+	BF16 DType = "BF16" // the upper half of an F32
+	I32  DType = "I32"
+)
+
+// bits returns the size of an element, 0 for a type that the format does not have.
+func (t DType) bits() int {
+	switch t {
+	case "F4":
+		return 4
+	case "F6_E2M3", "F6_E3M2":
+		return 6
+	case "BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ":
+		return 8
+	case "I16", "U16", F16, BF16:
+		return 16
+	case I32, "U32", F32:
+		return 32
+	case "I64", "U64", F64, "C64":
+		return 64
+	}
+	return 0
+}
+
+// dtypeOf returns how a buffer's elements are stored without changing a bit.
+func dtypeOf(t kernels.DType) DType {
+	switch t {
+	case kernels.F32:
+		return F32
+	case kernels.F64:
+		return F64
+	case kernels.I32:
+		return I32
+	}
+	panic("checkpoint: unknown dtype")
+}
+
+// convertible reports whether float32s can decode t.
+func (t DType) convertible() bool { return t == F32 || t == F64 || t == F16 || t == BF16 }
+
+// float32s sets dst to the little-endian elements of raw. F16 and BF16 are exact;
+// F64 is rounded to nearest.
+func (t DType) float32s(dst []float32, raw []byte) {
+	le := binary.LittleEndian
+	for i := range dst {
+		switch t {
+		case F32:
+			dst[i] = math.Float32frombits(le.Uint32(raw[4*i:]))
+		case F64:
+			dst[i] = float32(math.Float64frombits(le.Uint64(raw[8*i:])))
+		case F16:
+			dst[i] = half(le.Uint16(raw[2*i:]))
+		case BF16:
+			dst[i] = math.Float32frombits(uint32(le.Uint16(raw[2*i:])) << 16)
+		default:
+			panic("checkpoint: no conversion to float32")
+		}
+	}
+}
+
+// half returns the value of an IEEE binary16: sign, 5 bits of exponent (bias 15),
+// 10 bits of fraction. The payload of a NaN is kept.
+func half(h uint16) float32 {
+	sign := uint32(h>>15) << 31
+	exp, frac := uint32(h>>10&0x1f), uint32(h&0x3ff)
+	switch exp {
+	case 0: // ±frac·2⁻²⁴, exact in float32
+		return math.Float32frombits(math.Float32bits(float32(frac)*0x1p-24) | sign)
+	case 0x1f:
+		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
+}

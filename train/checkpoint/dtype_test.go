@@ -1,0 +1,58 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+)
+
+// Every binary16 against the formula: (-1)^s·2^(e-15)·(1+f/1024), for e = 0
+// (-1)^s·2^-14·f/1024.
+func TestHalfIsItsFormula(t *testing.T) {
+	for h := range 1 << 16 {
+		e, f := h>>10&31, float64(h&1023)/1024
+		want := math.Ldexp(1+f, e-15)
+		switch {
+		case e == 0:
+			want = math.Ldexp(f, -14)
+		case e == 31 && f == 0:
+			want = math.Inf(1)
+		case e == 31:
+			want = math.NaN()
+		}
+		if h>>15 == 1 {
+			want = math.Copysign(want, -1)
+		}
+		got := half(uint16(h))
+		same := math.Float32bits(got) == math.Float32bits(float32(want))
+		if e == 31 && f != 0 {
+			same = got != got
+		}
+		if !same {
+			t.Fatalf("half(%#04x) = %g, want %g", h, got, want)
+		}
+	}
+}
+
+func TestDTypeFloat32s(t *testing.T) {
+	le := binary.LittleEndian
+	tests := []struct {
+		dtype DType
+		raw   []byte
+		want  float32
+	}{
+		{F32, le.AppendUint32(nil, math.Float32bits(1.5)), 1.5},
+		{F64, le.AppendUint64(nil, math.Float64bits(1+0x1p-24+0x1p-50)), 1 + 0x1p-23}, // above half an ulp
+		{F16, le.AppendUint16(nil, 0xc100), -2.5},                                     // 1 10000 01…: -2·1.25
+		{BF16, le.AppendUint16(nil, 0x4049), 3.140625},                                // 0 10000000 1001001: 2·(1+73/128)
+	}
+	for _, tt := range tests {
+		dst := make([]float32, 1)
+		if tt.dtype.float32s(dst, tt.raw); dst[0] != tt.want {
+			t.Errorf("%s %x = %g, want %g", tt.dtype, tt.raw, dst[0], tt.want)
+		}
+		if got, want := tt.dtype.bits(), 8*len(tt.raw); got != want {
+			t.Errorf("%s has %d bits, want %d", tt.dtype, got, want)
+		}
+	}
+}

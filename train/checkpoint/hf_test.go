@@ -1,0 +1,243 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/kernels"
+	"exp/train/model"
+)
+
+func TestConfigGolden(t *testing.T) {
+	for name, c := range map[string]model.Config{"llama": toyLlama, "qwen2": toyQwen2, "qwen3": toyQwen3} {
+		raw, err := configJSON(c, kernels.F32, []int32{0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "config_"+name, raw)
+		got, err := parseConfig("config.json", raw)
+		if err != nil || got != c {
+			t.Errorf("%s: read back %+v, %v; want %+v", name, got, err, c)
+		}
+	}
+}
+
+// Every published architecture survives config.json and back.
+func TestConfigRoundTrip(t *testing.T) {
+	for _, name := range model.PublishedNames() {
+		c, _ := model.Published(name)
+		raw, err := configJSON(c, kernels.F32, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseConfig("config.json", raw); err != nil || got != c {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c)
+		}
+	}
+	both := toyQwen2
+	both.QKNorm = true
+	if _, err := configJSON(both, kernels.F32, nil); err == nil {
+		t.Error("biases and norms: no error, but no architecture has both")
+	}
+}
+
+func TestGenerationJSON(t *testing.T) {
+	for want, ids := range map[string][]int32{"null": nil, "0": {0}, "[\n    5,\n    3\n  ]": {5, 3}} {
+		if got := string(generationJSON(ids)); got != "{\n  \"eos_token_id\": "+want+"\n}\n" {
+			t.Errorf("%v: %s", ids, got)
+		}
+	}
+}
+
+// Published files, as transformers 4 wrote them.
+const (
+	qwen25Published = `{
+  "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151643,
+  "hidden_act": "silu", "hidden_size": 3584, "initializer_range": 0.02, "intermediate_size": 18944,
+  "max_position_embeddings": 131072, "max_window_layers": 28, "model_type": "qwen2", "num_attention_heads": 28,
+  "num_hidden_layers": 28, "num_key_value_heads": 4, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+  "sliding_window": 131072, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.40.1",
+  "use_cache": true, "use_mrope": false, "use_sliding_window": false, "vocab_size": 152064
+}`
+	qwen3Published = `{
+  "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
+  "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "initializer_range": 0.02,
+  "intermediate_size": 3072, "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+  "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06,
+  "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": true,
+  "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false,
+  "vocab_size": 151936
+}`
+)
+
+func TestReadConfigPublished(t *testing.T) {
+	for name, text := range map[string]string{"Qwen/Qwen2.5-7B": qwen25Published, "Qwen/Qwen3-0.6B": qwen3Published} {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, "config.json"), []byte(text))
+		got, err := ReadConfig(dir)
+		if want, _ := model.Published(name); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+		}
+	}
+}
+
+// edit returns the Qwen2.5 file with keys changed; nil removes one.
+func edit(t *testing.T, changes map[string]any) []byte {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(qwen25Published), &m); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range changes {
+		if m[k] = v; v == nil {
+			delete(m, k)
+		}
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+type jsonObject = map[string]any
+
+func TestParseConfigVariants(t *testing.T) {
+	tests := []struct {
+		name    string
+		changes jsonObject
+		check   func(model.Config) bool
+	}{
+		{"theta in rope_parameters", jsonObject{"rope_theta": nil, "rope_parameters": jsonObject{"rope_theta": 5e5, "rope_type": "default"}},
+			func(c model.Config) bool { return c.RopeTheta == 5e5 }},
+		{"theta nowhere", jsonObject{"rope_theta": nil}, func(c model.Config) bool { return c.RopeTheta == 1e4 }},
+		{"scaling named default", jsonObject{"rope_scaling": jsonObject{"type": "default"}}, func(c model.Config) bool { return c.RopeTheta == 1e6 }},
+		{"window in use nowhere", jsonObject{"use_sliding_window": true, "max_window_layers": 28}, func(c model.Config) bool { return c.Layers == 28 }},
+		{"full layer types", jsonObject{"use_sliding_window": true, "max_window_layers": 1, "layer_types": []string{"full_attention"}},
+			func(c model.Config) bool { return c.Layers == 28 }},
+		{"model_type alone", jsonObject{"architectures": nil}, func(c model.Config) bool { return c.QKVBias }},
+		{"head size", jsonObject{"head_dim": 64}, func(c model.Config) bool { return c.Head == 64 }},
+		{"all heads have keys", jsonObject{"num_key_value_heads": nil}, func(c model.Config) bool { return c.KVHeads == 28 }},
+		{"defaults", jsonObject{"rms_norm_eps": nil, "initializer_range": nil, "max_position_embeddings": nil, "tie_word_embeddings": nil},
+			func(c model.Config) bool {
+				return c.NormEps == 1e-6 && c.InitStd == 0.02 && c.MaxPositions == 32768 && !c.TieEmbeddings
+			}},
+		{"Llama", jsonObject{"architectures": []string{"LlamaForCausalLM"}, "max_position_embeddings": nil},
+			func(c model.Config) bool { return !c.QKVBias && !c.QKNorm && c.Head == 128 && c.MaxPositions == 2048 }},
+		{"Qwen3's head size", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "hidden_size": 1000}, func(c model.Config) bool { return c.QKNorm && c.Head == 128 }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := parseConfig("config.json", edit(t, tt.changes))
+			if err != nil || !tt.check(c) {
+				t.Errorf("got %+v, %v", c, err)
+			}
+		})
+	}
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	llamas := []string{"LlamaForCausalLM"}
+	tests := []struct {
+		name    string
+		changes jsonObject
+		want    string
+	}{
+		{"another architecture", jsonObject{"architectures": []string{"MixtralForCausalLM"}}, "architecture is MixtralForCausalLM, qwen2; known are"},
+		{"no architecture", jsonObject{"architectures": nil, "model_type": nil}, "architecture is"},
+		{"two architectures", jsonObject{"architectures": []string{"Qwen2ForCausalLM", "X"}}, "architecture is Qwen2ForCausalLM, X"},
+		{"yarn", jsonObject{"rope_scaling": jsonObject{"rope_type": "yarn", "factor": 4}}, `rope_scaling: "yarn"`},
+		{"linear, old spelling", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": 2}}, `rope_scaling: "linear"`},
+		{"yarn in rope_parameters", jsonObject{"rope_parameters": jsonObject{"rope_type": "yarn", "rope_theta": 1e6}}, `rope_parameters: "yarn"`},
+		{"rope by layer", jsonObject{"rope_parameters": jsonObject{"full_attention": jsonObject{"rope_theta": 1e6}}}, "differ by layer"},
+		{"partial rotary", jsonObject{"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"},
+		{"partial rotary inside", jsonObject{"rope_parameters": jsonObject{"partial_rotary_factor": 0.25}}, "rope_parameters: partial_rotary_factor is 0.25"},
+		{"rope is a number", jsonObject{"rope_scaling": 2}, "rope_scaling is 2"},
+		{"sliding window", jsonObject{"use_sliding_window": true, "max_window_layers": 21}, "sliding-window attention"},
+		{"sliding layer types", jsonObject{"layer_types": []string{"full_attention", "sliding_attention"}}, "sliding-window attention"},
+		{"attention bias", jsonObject{"architectures": llamas, "attention_bias": true}, "attention_bias: an LlamaForCausalLM"},
+		{"attention bias of Qwen3", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "attention_bias": true}, "attention_bias"},
+		{"feed-forward bias", jsonObject{"architectures": llamas, "mlp_bias": true}, "mlp_bias"},
+		{"activation", jsonObject{"hidden_act": "gelu"}, `hidden_act is "gelu"`},
+		{"experts", jsonObject{"num_experts": 8}, "num_experts is 8"},
+		{"quantized", jsonObject{"quantization_config": jsonObject{"bits": 4}}, "quantization_config"},
+		{"no width", jsonObject{"hidden_size": nil}, "hidden_size is missing"},
+		{"width is a string", jsonObject{"hidden_size": "3584"}, `hidden_size is "3584"`},
+		{"width is a fraction", jsonObject{"hidden_size": 0.5}, "hidden_size is 0.5"},
+		{"theta is a string", jsonObject{"rope_theta": "x"}, "rope_theta"},
+		{"heads do not divide", jsonObject{"num_attention_heads": 27}, "no multiple of num_attention_heads 27"},
+		{"keys do not divide", jsonObject{"num_key_value_heads": 5}, "no multiple of kv_heads 5"},
+		{"no heads", jsonObject{"num_attention_heads": 0}, "heads is 0"},
+		{"negative", jsonObject{"num_hidden_layers": -1}, "layers is -1"},
+		{"vast", jsonObject{"vocab_size": 1 << 40}, "vocab_size is 1099511627776, over the limit"},
+		{"epsilon", jsonObject{"rms_norm_eps": 0}, "norm_eps 0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := parseConfig("some/config.json", edit(t, tt.changes))
+			var e *ConfigError
+			if !errors.As(err, &e) {
+				t.Fatalf("got %+v, %v; want a *ConfigError", c, err)
+			}
+			if !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "some/config.json") {
+				t.Errorf("error %q does not say %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// All that stands in the way comes in one error, in a fixed order.
+func TestParseConfigListsAllProblems(t *testing.T) {
+	raw := edit(t, jsonObject{"rope_scaling": jsonObject{"rope_type": "yarn"}, "hidden_act": "relu", "num_experts": 4, "vocab_size": nil, "use_sliding_window": true, "max_window_layers": 0})
+	var e *ConfigError
+	if _, err := parseConfig("config.json", raw); !errors.As(err, &e) {
+		t.Fatalf("got %v, want a *ConfigError", err)
+	}
+	var keys []string
+	for _, p := range e.Problems {
+		keys = append(keys, strings.Fields(p)[0])
+	}
+	if want := []string{"vocab_size", "rope_scaling:", "hidden_act", "sliding-window", "num_experts"}; !slices.Equal(keys, want) {
+		t.Errorf("problems with %q, want %q", keys, want)
+	}
+}
+
+func TestReadConfigErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadConfig(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("absent: %v", err)
+	}
+	path := writeFile(t, filepath.Join(dir, "config.json"), []byte(qwen25Published[:40]))
+	var e *Error
+	if _, err := ReadConfig(dir); !errors.Is(err, ErrCorrupt) || !errors.As(err, &e) || e.Path != path {
+		t.Errorf("truncated: %v, want ErrCorrupt about %s", err, path)
+	}
+}
+
+// What is accepted is a model that can be, and writes a file that reads the same.
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte(qwen25Published))
+	f.Add([]byte(qwen3Published))
+	f.Add([]byte(`{"model_type":"llama","vocab_size":1,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":1,"rope_parameters":{"rope_theta":3}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConfig("f", raw)
+		if err != nil {
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("accepted %+v: %v", c, err)
+		}
+		again, err := configJSON(c, kernels.F32, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseConfig("f", again); err != nil || got != c {
+			t.Fatalf("written and read: %+v, %v; want %+v", got, err, c)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Latest returns the newest checkpoint in root whose files are all as they were
+// written. Newer ones that are not, and writes that were interrupted, are passed
+// over; passed says why, newest first, each an *Error. The error is ErrNone if no
+// checkpoint is left, or an *Error if root cannot be read.
+func Latest(root string) (c *Checkpoint, passed []error, err error) {
+	for _, name := range names(root) {
+		if isPartial(name) {
+			passed = append(passed, &Error{Op: "read checkpoint", Path: filepath.Join(root, name),
+				Err:  errors.New("its writing was interrupted"),
+				Hint: "nothing to do: the next checkpoint removes it"})
+		}
+	}
+	steps, err := Steps(root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, passed, err
+	}
+	for _, step := range slices.Backward(steps) {
+		c, err := Open(filepath.Join(root, stepDir(step)))
+		if err == nil {
+			return c, passed, nil
+		}
+		passed = append(passed, err)
+	}
+	return nil, passed, &Error{Op: "read checkpoint", Path: root, Err: ErrNone}
+}
+
+// Steps returns the steps that root has directories for, ascending, whether or not
+// they can be read.
+func Steps(root string) ([]int, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, fileError("read checkpoint", root, err)
+	}
+	var steps []int
+	for _, e := range entries {
+		if step, ok := stepOf(e.Name()); ok && e.IsDir() {
+			steps = append(steps, step)
+		}
+	}
+	slices.Sort(steps)
+	return steps, nil
+}
+
+// Prune removes all checkpoints in root but the newest keep that look whole, and
+// returns the steps that it removed. Newer ones that are damaged stay, for a person
+// to look at. Whole here means a good manifest and files of the right size; they
+// are not read. It panics if keep is below 1.
+func Prune(root string, keep int) (removed []int, err error) {
+	if keep < 1 {
+		panic("checkpoint: prune must keep at least one")
+	}
+	steps, err := Steps(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range slices.Backward(steps) {
+		dir := filepath.Join(root, stepDir(step))
+		if keep > 0 {
+			if whole(dir) {
+				keep--
+			}
+			continue
+		}
+		if err := remove(root, step); err != nil {
+			return removed, fileError("remove checkpoint", dir, err)
+		}
+		removed = append(removed, step)
+	}
+	slices.Sort(removed)
+	return removed, nil
+}
+
+// whole reports whether a checkpoint has a good manifest and files of the sizes
+// that it names.
+func whole(dir string) bool {
+	m, err := readManifest(dir)
+	if err != nil {
+		return false
+	}
+	for _, f := range m.Files {
+		info, err := os.Stat(filepath.Join(dir, f.Name))
+		if err != nil || info.Size() != f.Bytes {
+			return false
+		}
+	}
+	return true
+}
+
+// remove renames a checkpoint before it is deleted, so that one that is half
+// deleted is never taken for one that is damaged.
+func remove(root string, step int) error {
+	tmp := filepath.Join(root, fmt.Sprintf(".%s%s", stepDir(step), partial))
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(root, stepDir(step)), tmp); err != nil {
+		return err
+	}
+	return os.RemoveAll(tmp)
+}

@@ -1,0 +1,157 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"exp/kernels"
+)
+
+// Checkpoint is a training checkpoint whose files were found to be as they were
+// written.
+type Checkpoint struct {
+	Dir   string
+	Step  int             // training steps done
+	Extra json.RawMessage // the caller's own state, compact
+
+	files []manifestFile
+}
+
+// Open reads the manifest of a checkpoint and verifies size and SHA-256 of every
+// file. It loads nothing.
+func Open(dir string) (*Checkpoint, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range m.Files {
+		if err := f.verify(dir); err != nil {
+			return nil, err
+		}
+	}
+	var extra json.RawMessage
+	if string(m.State) != "null" {
+		extra = compact(m.State)
+	}
+	return &Checkpoint{Dir: dir, Step: m.Step, Extra: extra, files: m.Files}, nil
+}
+
+func readManifest(dir string) (manifest, error) {
+	path := filepath.Join(dir, manifestName)
+	raw, err := readSmall(path, maxManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, missing := os.Stat(dir); missing == nil {
+			return manifest{}, corrupt(path, "", "it is missing, so the checkpoint is unfinished or damaged")
+		}
+	}
+	if err != nil {
+		return manifest{}, err
+	}
+	m, err := parseManifest(path, raw)
+	if err != nil {
+		return manifest{}, err
+	}
+	if step, ok := stepOf(filepath.Base(dir)); ok && step != m.Step {
+		return manifest{}, corrupt(path, "", "it is of step %d", m.Step)
+	}
+	return m, nil
+}
+
+// verify checks a file against its line in the manifest.
+func (f manifestFile) verify(dir string) error {
+	path := filepath.Join(dir, f.Name)
+	in, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return corrupt(path, "", "it is missing")
+	}
+	if err != nil {
+		return fileError("read", path, err)
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return fileError("read", path, err)
+	}
+	if info.Size() != f.Bytes {
+		return corrupt(path, "", "it has %d bytes, %d were written", info.Size(), f.Bytes)
+	}
+	h := sha256.New()
+	if _, err := io.CopyBuffer(h, io.LimitReader(in, f.Bytes), make([]byte, 1<<20)); err != nil {
+		return fileError("read", path, err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != f.SHA256 {
+		return corrupt(path, "", "its sha256 is %s, %s was written", got, f.SHA256)
+	}
+	return nil
+}
+
+// Load sets buffers to what the checkpoint holds, bit for bit. Groups of the
+// checkpoint that are not asked for are left alone. Nothing is changed unless every
+// group is there and holds exactly the buffers that are asked for; the error lists
+// all that do not fit. Models whose parameters were loaded must be refreshed.
+func (c *Checkpoint) Load(be kernels.Backend, groups []Group) error {
+	open := make([]*Tensors, len(groups))
+	var errs []error
+	for i, g := range groups {
+		t, err := c.group(g)
+		open[i] = t
+		errs = append(errs, err)
+	}
+	err := errors.Join(errs...)
+	for i, g := range groups {
+		if err == nil {
+			err = readGroup(be, open[i], g)
+		}
+	}
+	for _, t := range open {
+		if t != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}
+	return err
+}
+
+// group opens the file of g and checks that it fits.
+func (c *Checkpoint) group(g Group) (*Tensors, error) {
+	path := filepath.Join(c.Dir, g.file())
+	if !slices.ContainsFunc(c.files, func(f manifestFile) bool { return f.Name == g.file() }) {
+		return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("the checkpoint has no group %q: %w", g.Name, fs.ErrNotExist)}
+	}
+	t, err := OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.matchExactly(g.Buffers)
+}
+
+// matchExactly checks that t holds the buffers in their own types, and no others.
+func (t *Tensors) matchExactly(buffers []NamedBuffer) error {
+	err := t.match(buffers, func(string) bool { return false })
+	if err != nil {
+		return err
+	}
+	e := &MismatchError{Path: t.path}
+	for _, b := range buffers {
+		if got, _ := t.Lookup(b.Name); got.DType != dtypeOf(b.Data.DType()) {
+			e.Misshaped = append(e.Misshaped, Misshape{Name: b.Name, Got: got.kind(), Want: b.tensor().kind()})
+		}
+	}
+	return e.orNil()
+}
+
+func readGroup(be kernels.Backend, t *Tensors, g Group) error {
+	for _, b := range g.Buffers {
+		if err := t.Read(be, b.Name, b.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The names that Hugging Face gives to weights in a folder.
+const (
+	weightsFile = "model.safetensors"
+	indexFile   = "model.safetensors.index.json"
+)
+
+// OpenFolder opens the weights of a Hugging Face folder: model.safetensors, or the
+// shards that model.safetensors.index.json lists.
+func OpenFolder(dir string) (*Tensors, error) {
+	t, err := OpenFile(filepath.Join(dir, weightsFile))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return t, err
+	}
+	raw, err := readSmall(filepath.Join(dir, indexFile), maxHeader)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noWeights(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openShards(dir, raw)
+}
+
+// noWeights says what is there instead.
+func noWeights(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return fileError("read", dir, err)
+	}
+	e := &Error{Op: "read", Path: dir,
+		Err:  fmt.Errorf("neither %s nor %s: %w", weightsFile, indexFile, fs.ErrNotExist),
+		Hint: "name a folder with a model's files in Hugging Face's layout"}
+	if pickled, _ := filepath.Glob(filepath.Join(dir, "pytorch_model*.bin")); len(pickled) > 0 {
+		e.Hint = "it holds PyTorch's pickled weights, which are not read; convert them with save_pretrained(safe_serialization=True)"
+	}
+	return e
+}
+
+// openShards opens the files of an index. The map and the files must agree: each
+// tensor is in the file that the index says, and no file holds another.
+func openShards(dir string, raw []byte) (*Tensors, error) {
+	path := filepath.Join(dir, indexFile)
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return nil, corrupt(path, "", "%v", err)
+	}
+	if len(index.WeightMap) == 0 {
+		return nil, corrupt(path, "", "has no weight_map")
+	}
+	t := &Tensors{path: dir, where: map[string]place{}}
+	if err := t.addShards(dir, index.WeightMap); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Tensors) addShards(dir string, weightMap map[string]string) error {
+	path := filepath.Join(dir, indexFile)
+	names := slices.Sorted(maps.Keys(weightMap))
+	opened := map[string]bool{}
+	for _, name := range names {
+		file := weightMap[name]
+		if file != filepath.Base(file) || !filepath.IsLocal(file) {
+			return corrupt(path, name, "%q is not a file of this folder", file)
+		}
+		if opened[file] {
+			continue
+		}
+		opened[file] = true
+		if err := t.add(filepath.Join(dir, file)); err != nil {
+			return err
+		}
+	}
+	e := &MismatchError{Path: path}
+	for _, name := range names {
+		if p, ok := t.where[name]; !ok || filepath.Base(p.file.Name()) != weightMap[name] {
+			e.Missing = append(e.Missing, fmt.Sprintf("%s (not in %s)", name, weightMap[name]))
+		}
+	}
+	for _, tensor := range t.List() {
+		if _, ok := weightMap[tensor.Name]; !ok {
+			e.Unexpected = append(e.Unexpected, fmt.Sprintf("%s (in a shard, not in the index)", tensor.Name))
+		}
+	}
+	return e.orNil()
+}
+
+// readSmall reads a whole file that should be small; one over limit is corrupt.
+func readSmall(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	if int64(len(b)) > limit {
+		return nil, corrupt(path, "", "over %d bytes", limit)
+	}
+	return b, nil
+}

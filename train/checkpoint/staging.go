@@ -1,0 +1,158 @@
+package checkpoint
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// partial ends the name of a directory that is being written.
+const partial = ".partial"
+
+// disk are the operations that change what is stored, as values so that tests can
+// make each of them fail.
+type disk struct {
+	mkdir    func(path string) error
+	create   func(path string) (file, error)
+	syncDir  func(path string) error
+	rename   func(from, to string) error
+	exchange func(a, b string) error // swaps two directories
+}
+
+// file is a new file while it is written.
+type file interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// system is the real disk.
+func system() disk {
+	return disk{
+		mkdir: func(path string) error { return os.Mkdir(path, 0o777) },
+		create: func(path string) (file, error) {
+			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		},
+		syncDir: func(path string) error {
+			d, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			return errors.Join(d.Sync(), d.Close())
+		},
+		rename:   os.Rename,
+		exchange: exchange,
+	}
+}
+
+// threeRenames swaps two directories where the system cannot do it at once. If the
+// machine stops in between, b is missing, and what it was is at a + ".old".
+func threeRenames(a, b string) error {
+	if err := os.Rename(b, a+".old"); err != nil {
+		return err
+	}
+	if err := os.Rename(a, b); err != nil {
+		return errors.Join(err, os.Rename(a+".old", b))
+	}
+	return os.Rename(a+".old", a)
+}
+
+// staging is a directory that is written under another name and then published
+// whole, or discarded.
+type staging struct {
+	disk
+	op         string // for errors
+	tmp, final string
+}
+
+// stage begins to write the directory final. What an interrupted write to it left
+// is removed. Missing parents are created.
+func (d disk) stage(op, final string) (*staging, error) {
+	parent, base := filepath.Split(filepath.Clean(final))
+	s := &staging{disk: d, op: op, final: filepath.Clean(final), tmp: filepath.Join(parent, "."+base+partial)}
+	err := errors.Join(os.MkdirAll(filepath.Dir(s.final), 0o777), os.RemoveAll(s.tmp))
+	if err == nil {
+		err = d.mkdir(s.tmp)
+	}
+	if err != nil {
+		return nil, fileError(op, s.tmp, err)
+	}
+	return s, nil
+}
+
+// FileInfo is a file that was written.
+type FileInfo struct {
+	Name   string
+	Bytes  int64
+	SHA256 [sha256.Size]byte
+}
+
+// write writes and syncs a file of the directory.
+func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo, error) {
+	path := filepath.Join(s.tmp, name)
+	f, err := s.create(path)
+	if err != nil {
+		return FileInfo{}, fileError(s.op, path, err)
+	}
+	h := sha256.New()
+	c := counter{w: io.MultiWriter(f, h)}
+	b := bufio.NewWriterSize(&c, 1<<20)
+	err = content(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return FileInfo{}, fileError(s.op, path, err)
+	}
+	return FileInfo{Name: name, Bytes: c.n, SHA256: [sha256.Size]byte(h.Sum(nil))}, nil
+}
+
+// writeBytes is write for content that is there.
+func (s *staging) writeBytes(name string, content []byte) (FileInfo, error) {
+	return s.write(name, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// publish gives the directory its final name. What had the name before is
+// exchanged for it if replace is set, and an error that wraps ErrExists otherwise.
+// On an error everything is as it was before, and discard is still to be called.
+func (s *staging) publish(replace bool) error {
+	if err := s.syncDir(s.tmp); err != nil {
+		return fileError(s.op, s.tmp, err)
+	}
+	_, err := os.Lstat(s.final)
+	move := s.rename
+	switch {
+	case err == nil && !replace:
+		return taken(s.op, s.final)
+	case err == nil:
+		move = s.exchange
+	case !errors.Is(err, fs.ErrNotExist):
+		return fileError(s.op, s.final, err)
+	}
+	if err := move(s.tmp, s.final); err != nil {
+		return fileError(s.op, s.final, err)
+	}
+	if err := s.syncDir(filepath.Dir(s.final)); err != nil {
+		return fileError(s.op, filepath.Dir(s.final), errors.Join(err, move(s.final, s.tmp)))
+	}
+	return nil
+}
+
+// discard removes what is under the temporary name: an unfinished directory, or
+// the one that was replaced. A rest that cannot be removed is removed by the next
+// write to the place.
+func (s *staging) discard() { os.RemoveAll(s.tmp) }
+
+func taken(op, path string) error {
+	return &Error{Op: op, Path: path, Err: ErrExists, Hint: "choose another place, or ask to replace it"}
+}

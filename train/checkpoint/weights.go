@@ -1,0 +1,190 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exp/kernels"
+	"exp/train/model"
+)
+
+// Filter selects tensors of a model.
+type Filter func(model.Tensor) bool
+
+// Plain selects what a language model has: backbone and output projection.
+func Plain(t model.Tensor) bool { return !t.Auxiliary() }
+
+// Auxiliary selects the value head and the log Z head.
+func Auxiliary(t model.Tensor) bool { return t.Auxiliary() }
+
+// All selects everything.
+func All(model.Tensor) bool { return true }
+
+// headFiles maps the auxiliary heads, by the first part of their tensors' names,
+// to the files that Merge writes them to.
+func headFiles() map[string]string {
+	return map[string]string{"proj_z": "proj_z.safetensors", "score": "value_head.safetensors"}
+}
+
+// headOf returns the first part of a tensor's name.
+func headOf(name string) string {
+	head, _, _ := strings.Cut(name, ".")
+	return head
+}
+
+// Buffers returns the parameters of m that keep selects, in arena order, under
+// their Hugging Face names: a group of a training checkpoint.
+func Buffers(m *model.Model, keep Filter) []NamedBuffer {
+	var list []NamedBuffer
+	for _, t := range m.Tensors() {
+		if keep(t) {
+			list = append(list, NamedBuffer{Name: t.Name, Shape: t.Shape, Data: m.View(t.Name)})
+		}
+	}
+	return list
+}
+
+// Weights returns the parameters of m that keep selects, by name. They are copied
+// from the device when a source is read, in chunks. What the digest of weights is
+// computed of:
+//
+//	for _, s := range Weights(be, m, All) { h := sha256.New(); s.Raw(h); … }
+func Weights(be kernels.Backend, m *model.Model, keep Filter) []Source {
+	var list []Source
+	for _, b := range Buffers(m, keep) {
+		list = append(list, b.source(be))
+	}
+	slices.SortFunc(list, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// LoadWeights sets the parameters of m that want selects from a file or folder,
+// and refreshes m. Other types of numbers are converted, exactly if they are
+// narrower. Nothing is changed unless every tensor is there and fits; the error,
+// a *MismatchError, lists all that do not. Three kinds of tensors may be there
+// without being asked for:
+//
+//   - auxiliary heads, as FlowRL's published models have them;
+//   - lm_head.weight, for a model without output projection, or with a tied one if
+//     it equals the embedding;
+//   - rotary tables (….rotary_emb.inv_freq) of old Llama files.
+func LoadWeights(be kernels.Backend, m *model.Model, t *Tensors, want Filter) error {
+	wanted := Buffers(m, want)
+	if err := t.match(wanted, ignorable(m)); err != nil {
+		return err
+	}
+	if err := t.tied(m); err != nil {
+		return err
+	}
+	for _, b := range wanted {
+		if err := t.Read(be, b.Name, b.Data); err != nil {
+			return err
+		}
+	}
+	m.Refresh()
+	return nil
+}
+
+const (
+	embedding = "model.embed_tokens.weight"
+	lmHead    = "lm_head.weight"
+)
+
+// ignorable returns which tensors of a file a model has no use for.
+func ignorable(m *model.Model) func(name string) bool {
+	return func(name string) bool {
+		return model.Tensor{Name: name}.Auxiliary() ||
+			name == lmHead && (m.Config.TieEmbeddings || !m.Heads.LM) ||
+			strings.HasSuffix(name, ".rotary_emb.inv_freq")
+	}
+}
+
+// match checks that t holds the wanted buffers and nothing else that may not be
+// ignored.
+func (t *Tensors) match(wanted []NamedBuffer, ignore func(name string) bool) error {
+	e := &MismatchError{Path: t.path}
+	asked := map[string]bool{}
+	for _, b := range wanted {
+		asked[b.Name] = true
+		want := b.tensor()
+		got, ok := t.Lookup(b.Name)
+		switch {
+		case !ok:
+			e.Missing = append(e.Missing, b.Name)
+		case !slices.Equal(got.Shape, want.Shape) || !got.DType.fits(b.Data.DType()):
+			e.Misshaped = append(e.Misshaped, Misshape{Name: b.Name, Got: got.kind(), Want: want.kind()})
+		}
+	}
+	for _, got := range t.List() {
+		if !asked[got.Name] && !ignore(got.Name) {
+			e.Unexpected = append(e.Unexpected, got.Name)
+		}
+	}
+	slices.Sort(e.Missing)
+	slices.SortFunc(e.Misshaped, func(a, b Misshape) int { return strings.Compare(a.Name, b.Name) })
+	return e.orNil()
+}
+
+// tied checks that an output projection in the file of a model that ties it is
+// the embedding.
+func (t *Tensors) tied(m *model.Model) error {
+	_, head := t.Lookup(lmHead)
+	_, embed := t.Lookup(embedding)
+	if !m.Config.TieEmbeddings || !head || !embed {
+		return nil
+	}
+	same, err := t.equal(lmHead, embedding)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return &Error{Op: "read", Path: t.path, Tensor: lmHead,
+			Err:  fmt.Errorf("differs from %s, but the configuration ties them", embedding),
+			Hint: "set tie_word_embeddings to false in config.json if the model has an output projection of its own"}
+	}
+	return nil
+}
+
+// LoadFolder sets the plain parameters of m from the weights of a Hugging Face
+// folder, as LoadWeights does. Auxiliary heads keep what they have.
+func LoadFolder(be kernels.Backend, m *model.Model, dir string) error {
+	t, err := OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(LoadWeights(be, m, t, Plain), t.Close())
+}
+
+// LoadHeads sets the auxiliary heads of m from the files that Merge wrote to dir.
+func LoadHeads(be kernels.Backend, m *model.Model, dir string) error {
+	files := headFiles()
+	for _, head := range heads(m) {
+		path := filepath.Join(dir, files[head])
+		t, err := OpenFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return &Error{Op: "read", Path: path, Err: err, Hint: "the folder was merged from a model without this head"}
+		}
+		if err != nil {
+			return err
+		}
+		err = LoadWeights(be, m, t, func(t model.Tensor) bool { return headOf(t.Name) == head })
+		if err := errors.Join(err, t.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heads returns the auxiliary heads of m, in order.
+func heads(m *model.Model) []string {
+	found := map[string]bool{}
+	for _, b := range Buffers(m, Auxiliary) {
+		found[headOf(b.Name)] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}

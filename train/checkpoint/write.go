@@ -1,0 +1,116 @@
+package checkpoint
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"exp/kernels"
+)
+
+// State is what a training checkpoint holds.
+type State struct {
+	Step   int             // training steps done
+	Extra  json.RawMessage // the caller's own state, small; nil for null
+	Groups []Group
+}
+
+// Group is a set of buffers that are kept in one file: the weights of a model, or
+// the moments of its optimizer.
+type Group struct {
+	Name    string // letters, digits, ".", "-" and "_": "policy", "policy.adamw"
+	Buffers []NamedBuffer
+}
+
+// Write stores a checkpoint as directory step-NNNNNNNN of root and returns its
+// path. A checkpoint of the same step is replaced, when the new one is whole. On
+// an error, an *Error, root is as it was before. It panics if names repeat or are
+// not file names, and if Extra is not JSON.
+func Write(be kernels.Backend, root string, s State) (string, error) {
+	return system().writeState(be, root, s)
+}
+
+func (d disk) writeState(be kernels.Backend, root string, s State) (string, error) {
+	dir := filepath.Join(root, stepDir(s.Step))
+	removePartial(root)
+	out, err := d.stage("write checkpoint", dir)
+	if err != nil {
+		return "", err
+	}
+	defer out.discard()
+	m := manifest{Magic: magic, Version: version, Step: s.Step, State: s.Extra, Files: []manifestFile{}}
+	if m.State == nil {
+		m.State = json.RawMessage("null")
+	}
+	seen := map[string]bool{}
+	for _, g := range s.Groups {
+		if seen[g.Name] {
+			panic("checkpoint: two groups are named " + g.Name)
+		}
+		seen[g.Name] = true
+		info, err := out.write(g.file(), func(w io.Writer) error { return WriteSafetensors(w, g.sources(be)) })
+		if err != nil {
+			return "", err
+		}
+		m.Files = append(m.Files, manifestFile{Name: info.Name, Bytes: info.Bytes, SHA256: hex.EncodeToString(info.SHA256[:])})
+	}
+	raw, err := m.render()
+	if err != nil {
+		panic("checkpoint: the state is not JSON: " + err.Error())
+	}
+	if _, err := out.writeBytes(manifestName, raw); err != nil {
+		return "", err
+	}
+	if err := out.publish(true); err != nil {
+		return "", err
+	}
+	return dir, nil
+}
+
+// file returns the name of the group's file. It panics if the group's name is no
+// file name.
+func (g Group) file() string {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
+	if strings.Trim(g.Name, allowed) != "" || strings.Trim(g.Name, ".") == "" {
+		panic("checkpoint: bad group name " + g.Name)
+	}
+	return g.Name + ".safetensors"
+}
+
+func (g Group) sources(be kernels.Backend) []Source {
+	list := make([]Source, len(g.Buffers))
+	for i, b := range g.Buffers {
+		list[i] = b.source(be)
+	}
+	return list
+}
+
+// removePartial removes what interrupted writes left in root. What cannot be
+// removed does no harm but to take space.
+func removePartial(root string) {
+	for _, name := range names(root) {
+		if isPartial(name) {
+			os.RemoveAll(filepath.Join(root, name))
+		}
+	}
+}
+
+// isPartial reports whether a name is that of a checkpoint in the making.
+func isPartial(name string) bool {
+	base, ok := strings.CutSuffix(name, partial)
+	_, step := stepOf(strings.TrimPrefix(base, "."))
+	return ok && step && strings.HasPrefix(name, ".")
+}
+
+// names returns the entries of a directory in order, as far as they can be read.
+func names(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	list := make([]string, len(entries))
+	for i, e := range entries {
+		list[i] = e.Name()
+	}
+	return list
+}

@@ -1,0 +1,133 @@
+package train
+
+import (
+	"time"
+
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// dataMetrics are those of the batch before any update: verl's data metrics, and
+// ours of the verdicts and of the distance to the reference.
+//
+//	train/accuracy        share of graded completions that are correct
+//	train/solved          share of problems with a correct completion
+//	train/distinct        distinct correct answers per problem, mean
+//	train/not_graded      share of completions without a verdict
+//	actor/entropy         mean over tokens of the policy's entropy, nats
+//	kl/ref_k1, kl/ref_k3  mean over tokens of the estimates of KL(policy‖reference)
+func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
+	var response, prompt []int
+	for i, tr := range b.traj {
+		response = append(response, b.rows[i+1]-b.rows[i])
+		prompt = append(prompt, len(tr.Prompt))
+	}
+	maxPrompt := 0
+	for _, p := range t.prompt {
+		maxPrompt = max(maxPrompt, len(p))
+	}
+	m := rl.DataMetrics(rl.Data[float32]{
+		Rows: b.rows, Mask: b.mask, Score: b.score, Reward: b.rewardSums(), Adv: b.adv, Ret: b.ret, Value: b.value,
+		PromptLen: prompt, ResponseLen: response, MaxPrompt: maxPrompt, MaxResponse: t.cfg.Sampling.MaxNewTokens,
+	})
+	m = append(m, t.verdictMetrics(rec.Trajectories)...)
+
+	var entropy, k1, k3, n float64
+	for i, tr := range b.traj {
+		for j, h := range tr.Completion.Entropies {
+			entropy += float64(h)
+			n++
+			if b.ref != nil {
+				k := b.rows[i] + j
+				e1, _ := rl.KL{Kind: rl.KLK1}.At(float64(b.old[k]), float64(b.ref[k]))
+				e3, _ := rl.KL{Kind: rl.KLK3}.At(float64(b.old[k]), float64(b.ref[k]))
+				k1 += e1
+				k3 += e3
+			}
+		}
+	}
+	m = append(m, rl.Metric{Name: "actor/entropy", Value: entropy / n})
+	if b.ref != nil {
+		m = append(m, rl.Metric{Name: "kl/ref_k1", Value: k1 / n}, rl.Metric{Name: "kl/ref_k3", Value: k3 / n})
+	}
+	return m
+}
+
+func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
+	var correct, graded, solved, problems, distinct float64
+	answers := map[string]bool{}
+	right := 0
+	for i := range all {
+		tr := &all[i]
+		if tr.Verdict.Status == rollout.Graded {
+			graded++
+			if tr.Verdict.Correct {
+				correct++
+				right++
+				answers[tr.Verdict.Answer] = true
+			}
+		}
+		if i+1 == len(all) || all[i+1].Problem != tr.Problem {
+			problems++
+			if right > 0 {
+				solved++
+			}
+			distinct += float64(len(answers))
+			clear(answers)
+			right = 0
+		}
+	}
+	return []rl.Metric{
+		{Name: "train/accuracy", Value: correct / graded},
+		{Name: "train/solved", Value: solved / problems},
+		{Name: "train/distinct", Value: distinct / problems},
+		{Name: "train/not_graded", Value: 1 - graded/float64(len(all))},
+	}
+}
+
+// stopwatch measures the phases of a step.
+type stopwatch struct {
+	now         func() time.Time
+	start, last time.Time
+	laps        []rl.Metric // phase, seconds
+}
+
+func newStopwatch(now func() time.Time) *stopwatch {
+	at := now()
+	return &stopwatch{now: now, start: at, last: at}
+}
+
+// lap ends a phase.
+func (s *stopwatch) lap(phase string) {
+	at := s.now()
+	s.laps = append(s.laps, rl.Metric{Name: phase, Value: at.Sub(s.last).Seconds()})
+	s.last = at
+}
+
+// metrics returns verl's timing and throughput metrics: timing_s/PHASE in seconds;
+// timing_per_token_ms/PHASE, over completion tokens for gen and over all tokens
+// for the passes; perf/total_num_tokens, perf/time_per_step and perf/throughput in
+// tokens per second.
+func (s *stopwatch) metrics(b *batch) []rl.Metric {
+	completion := float64(len(b.old))
+	total := completion
+	for _, n := range b.promptLen {
+		total += float64(n)
+	}
+	elapsed := s.now().Sub(s.start).Seconds()
+	var m, per []rl.Metric
+	for _, l := range s.laps {
+		m = append(m, rl.Metric{Name: "timing_s/" + l.Name, Value: l.Value})
+		switch l.Name {
+		case "gen":
+			per = append(per, rl.Metric{Name: "timing_per_token_ms/gen", Value: 1000 * l.Value / completion})
+		case "ref", "values", "adv", "update_critic", "update_actor":
+			per = append(per, rl.Metric{Name: "timing_per_token_ms/" + l.Name, Value: 1000 * l.Value / total})
+		}
+	}
+	m = append(append(m, rl.Metric{Name: "timing_s/step", Value: elapsed}), per...)
+	return append(m,
+		rl.Metric{Name: "perf/total_num_tokens", Value: total},
+		rl.Metric{Name: "perf/time_per_step", Value: elapsed},
+		rl.Metric{Name: "perf/throughput", Value: total / elapsed})
+}

@@ -1,0 +1,89 @@
+package train
+
+import (
+	"exp/kernels"
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// passes runs models over batches, micro-batch by micro-batch.
+type passes struct {
+	be     kernels.Backend
+	budget int // tokens of a micro-batch
+	infer  *model.Workspace
+	train  *model.Workspace
+}
+
+// newPasses allocates workspaces for micro-batches of budget tokens and sequences of
+// at most longest tokens.
+func newPasses(be kernels.Backend, c model.Config, h model.Heads, budget, longest int, recompute bool) (*passes, error) {
+	// A sequence has at least a prompt token and one more.
+	limit := model.Capacity{Tokens: max(budget, longest), Sequences: max(budget, longest)/2 + 1}
+	p := &passes{be: be, budget: budget}
+	keep := model.KeepAll
+	if recompute {
+		keep = model.KeepInputs
+	}
+	var err error
+	if p.infer, err = model.NewWorkspace(be, c, h, limit, model.KeepNothing); err != nil {
+		return nil, err
+	}
+	if p.train, err = model.NewWorkspace(be, c, h, limit, keep); err != nil {
+		p.infer.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *passes) close() {
+	p.infer.Close()
+	p.train.Close()
+}
+
+// each loads rows lo to hi of b into ws, one micro-batch after the other, and calls
+// f with the rows of each.
+func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 int)) {
+	r0 := lo
+	for _, end := range rollout.MicroBatches(b.lengths(lo, hi), p.budget) {
+		r1 := lo + end
+		ws.Load(b.sequences(r0, r1))
+		f(r0, r1)
+		r0 = r1
+	}
+}
+
+// logProbs returns m's log-probs [N] of the completion tokens of rows lo to hi.
+func (p *passes) logProbs(m *model.Model, b *batch, lo, hi int, temperature float64) []float32 {
+	out := make([]float32, b.rows[hi]-b.rows[lo])
+	at := 0
+	p.each(b, lo, hi, p.infer, func(r0, r1 int) {
+		m.Forward(p.infer)
+		m.Scores(p.infer, temperature)
+		at += p.read(out[at:], p.infer.LogProb())
+	})
+	return out
+}
+
+// values returns the critic's values [N] before each completion token.
+func (p *passes) values(m *model.Model, b *batch) []float32 {
+	out := make([]float32, len(b.mask))
+	at := 0
+	p.each(b, 0, len(b.traj), p.infer, func(r0, r1 int) {
+		m.Forward(p.infer)
+		m.Values(p.infer)
+		at += p.read(out[at:], p.infer.Value())
+	})
+	return out
+}
+
+// read copies a device buffer to the start of dst and returns its length.
+func (p *passes) read(dst []float32, src kernels.Buffer) int {
+	p.be.Copy(kernels.Host(dst[:src.Len()]), src)
+	p.be.Sync()
+	return src.Len()
+}
+
+func (p *passes) write(dst kernels.Buffer, src []float32) {
+	p.be.Copy(dst, kernels.Host(src))
+	p.be.Sync()
+}

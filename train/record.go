@@ -1,0 +1,41 @@
+package train
+
+import (
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// Step is what a finished step hands to the Recorder. The recorder must not keep
+// its slices past the call.
+type Step struct {
+	Step int // counted from 1
+	Of   int
+	// Metrics are functions of the run alone, in a fixed order; a re-execution
+	// gives the same bits.
+	Metrics []rl.Metric
+	// System are measurements of this machine: seconds, rates.
+	System []rl.Metric
+	// Trajectories are all completions of the step in the order of their problems.
+	Trajectories []Trajectory
+	Events       []Event
+}
+
+// Trajectory is one graded completion.
+type Trajectory struct {
+	Problem    *rollout.Problem
+	Sample     int // which of the problem's completions
+	Prompt     []int32
+	Completion *rollout.Completion
+	Verdict    rollout.Verdict
+}
+
+// Event is something a person should see.
+type Event struct {
+	Kind string // "nonfinite", "not-graded", …
+	Text string
+}
+
+// Recorder receives finished steps.
+type Recorder interface {
+	Step(s *Step) error
+}

@@ -1,0 +1,108 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// sample draws the completions of a step. Each has its own labelled stream.
+func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Trajectory, error) {
+	reqs := make([]rollout.Request, len(problems))
+	for i, p := range problems {
+		reqs[i].Prompt = t.prompt[p]
+		for k := range t.cfg.Samples {
+			reqs[i].Seeds = append(reqs[i].Seeds, t.Seed(fmt.Sprintf("rollout/step=%d/prompt=%s/sample=%d", step, t.Problems[p].ID, k)))
+		}
+	}
+	total := len(problems) * t.cfg.Samples
+	out, err := t.Sampler.Sample(ctx, reqs, t.cfg.Sampling, func(n int) { t.phase(step, "rollout", n, total) })
+	if err != nil {
+		return nil, err
+	}
+	traj := make([]Trajectory, 0, total)
+	for i, p := range problems {
+		for k := range out[i] {
+			traj = append(traj, Trajectory{Problem: &t.Problems[p], Sample: k, Prompt: t.prompt[p], Completion: &out[i][k]})
+		}
+	}
+	return traj, nil
+}
+
+// grade fills in the verdicts.
+func (t *Trainer) grade(ctx context.Context, step int, rec *Step) error {
+	t.phase(step, "grade", 0, len(rec.Trajectories))
+	ungraded := 0
+	for i := range rec.Trajectories {
+		tr := &rec.Trajectories[i]
+		v, err := t.Grader.Grade(ctx, tr.Problem, tr.Completion)
+		if err != nil {
+			return fmt.Errorf("problem %s: %w", tr.Problem.ID, err)
+		}
+		if v.Status == rollout.Graded && (math.IsNaN(v.Reward) || math.IsInf(v.Reward, 0)) {
+			v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v", v.Reward)}
+		}
+		if v.Status != rollout.Graded {
+			ungraded++
+			if ungraded == 1 {
+				rec.Events = append(rec.Events, Event{Kind: "not-graded", Text: fmt.Sprintf("step %d: problem %s: %s", step, tr.Problem.ID, v.Reason)})
+			}
+		}
+		tr.Verdict = v
+	}
+	return nil
+}
+
+// MismatchError says that the sampler recorded a log-prob that the trainer does not
+// compute: the two are not one engine, and the run must not go on.
+type MismatchError struct {
+	Step             int
+	Problem          string
+	Sample, Token    int
+	Sampler, Trainer float32
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the sampler recorded log-prob %v, the trainer computes %v",
+		e.Step, e.Problem, e.Sample, e.Token, e.Sampler, e.Trainer)
+}
+
+// verify recomputes the log-probs of some rows by the training forward pass and
+// compares bits. At least one row is checked in a step unless the rate is 0. Which
+// ones moves with the step. It returns verl's metrics of the difference, over the
+// rows that were checked.
+func (t *Trainer) verify(b *batch, step int) ([]rl.Metric, error) {
+	if t.cfg.VerifyRate <= 0 {
+		return nil, nil
+	}
+	n := len(b.traj)
+	count := min(n, int(math.Ceil(t.cfg.VerifyRate*float64(n))))
+	lo := (step - 1) * count % n
+	hi := min(lo+count, n)
+	got := t.passes.logProbs(t.Policy, b, lo, hi, t.cfg.Sampling.Temperature)
+	var worst, sum, squares, tokens float64
+	for i := lo; i < hi; i++ {
+		for k := b.rows[i]; k < b.rows[i+1]; k++ {
+			g := got[k-b.rows[lo]]
+			if math.Float32bits(g) != math.Float32bits(b.old[k]) {
+				return nil, &MismatchError{Step: step, Problem: b.traj[i].Problem.ID, Sample: b.traj[i].Sample,
+					Token: k - b.rows[i], Sampler: b.old[k], Trainer: g}
+			}
+			d := math.Abs(math.Exp(float64(g)) - math.Exp(float64(b.old[k])))
+			worst = max(worst, d)
+			sum += d
+			squares += d * d
+			tokens++
+		}
+	}
+	mean := sum / tokens
+	return []rl.Metric{
+		{Name: "training/rollout_probs_diff_valid", Value: 1},
+		{Name: "training/rollout_probs_diff_max", Value: worst},
+		{Name: "training/rollout_probs_diff_mean", Value: mean},
+		{Name: "training/rollout_probs_diff_std", Value: math.Sqrt(max(0, squares/tokens-mean*mean))},
+	}, nil
+}

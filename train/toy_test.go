@@ -1,0 +1,259 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"testing"
+	"time"
+
+	"exp/kernels"
+	"exp/kernels/cpu"
+	"exp/train/generate"
+	"exp/train/model"
+	"exp/train/optim"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+func hashSeed(root int) func(label string) uint64 {
+	return func(label string) uint64 {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%d/%s", root, label)
+		return h.Sum64()
+	}
+}
+
+// letters is a vocabulary of n letters after the end token.
+type letters struct{ n int }
+
+func (letters) Piece(id int32) []byte {
+	if id == 0 {
+		return nil
+	}
+	return []byte{byte('A' + id - 1)}
+}
+func (letters) EndIDs() []int32 { return []int32{0} }
+func (letters) encode(text string) ([]int32, error) {
+	var ids []int32
+	for _, b := range []byte(text) {
+		ids = append(ids, int32(b-'A')+1)
+	}
+	return ids, nil
+}
+
+type graderFunc func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict
+
+func (f graderFunc) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	return f(p, c), nil
+}
+
+type recorderFunc func(s *Step) error
+
+func (f recorderFunc) Step(s *Step) error { return f(s) }
+
+// toyRun is everything that a test of the loop needs.
+type toyRun struct {
+	t        testing.TB
+	be       *cpu.Backend
+	cfg      Config
+	model    model.Config
+	problems []rollout.Problem
+	grade    graderFunc
+	options  generate.Options
+	seed     int
+	trainer  *Trainer
+	steps    []*Step
+	ref      *model.Model
+}
+
+func toyConfig(kind Kind) Config {
+	o := Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, GradClip: 1, Schedule: optim.Schedule{Kind: optim.Constant, Warmup: 2}}
+	return Config{
+		Kind: kind, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Shuffled: true,
+		Sampling:         rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
+		MicroBatchTokens: 100, Policy: o, Critic: o,
+		Aggregation: rl.TokenMean, LossScale: 6, Clip: rl.Clip{Low: 0.2, High: 0.2, Dual: 3},
+		KL:    KL{LossCoef: 0.01, LossEstimator: rl.KL{Kind: rl.KLK3}, RewardEstimator: rl.KL{Kind: rl.KLK1}},
+		Gamma: 1, Lambda: 0.95, ValueClip: 0.5, ScaleStd: true,
+		Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true, WeightLevel: rl.WeightSum, WeightHigh: 10,
+			Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll},
+		FlowReward: GroupAdvantage, LogZ: model.LogZConfig{Layers: 2, Dropout: 0.1},
+		VerifyRate: 0.1,
+	}
+}
+
+func newToyRun(t testing.TB, kind Kind, threads int) *toyRun {
+	be, err := cpu.Open(cpu.Options{Threads: threads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	r := &toyRun{t: t, be: be, cfg: toyConfig(kind), seed: 1,
+		model: model.Config{Vocab: 6, Layers: 1, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48,
+			RopeTheta: 1e4, NormEps: 1e-6, TieEmbeddings: true, MaxPositions: 32, InitStd: 0.1},
+		options: generate.Options{MaxSequences: 16, PageTokens: 16, MaxTokens: 32},
+	}
+	for i := range 10 {
+		r.problems = append(r.problems, rollout.Problem{ID: fmt.Sprint("p", i), Prompt: "ABC"[:1+i%3]})
+	}
+	// Reward: the share of A in the completion.
+	r.grade = func(_ *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+		n := 0.0
+		for _, id := range c.Tokens {
+			if id == 1 {
+				n++
+			}
+		}
+		x := n / float64(len(c.Tokens))
+		return rollout.Verdict{Status: rollout.Graded, Correct: x > 0.5, Reward: x, Answer: c.Text}
+	}
+	return r
+}
+
+// start makes the trainer.
+func (r *toyRun) start() *Trainer {
+	r.t.Helper()
+	needs := r.cfg.Needs()
+	make := func(h model.Heads, trainable bool) *model.Model {
+		m, err := model.New(r.be, r.model, h, trainable)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(m.Close)
+		m.Init(hashSeed(99))
+		return m
+	}
+	heads := model.Heads{LM: true}
+	if needs.LogZ {
+		heads.LogZ = &r.cfg.LogZ
+	}
+	p := Parts{Backend: r.be, Policy: make(heads, true), Grader: r.grade, Encode: letters{}.encode,
+		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
+		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
+	if needs.Reference {
+		p.Reference = make(model.Heads{LM: true}, false)
+		r.ref = p.Reference
+	}
+	if needs.Critic {
+		p.Critic = make(model.Heads{Value: true}, true)
+	}
+	e, err := generate.New(r.be, p.Policy, letters{}, r.options)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(e.Close)
+	p.Sampler = e
+	tr, err := New(r.cfg, p)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(tr.Close)
+	r.trainer = tr
+	return tr
+}
+
+func (r *toyRun) run() {
+	r.t.Helper()
+	if err := r.start().Run(context.Background(), nil); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// params returns the policy's parameters.
+func (r *toyRun) params() []float32 {
+	p := r.trainer.Policy.Params()
+	x := make([]float32, p.Len())
+	r.be.Copy(kernels.Host(x), p)
+	r.be.Sync()
+	return x
+}
+
+// policy returns the exact probabilities of the first completion token after the
+// prompt, for a model.
+func (r *toyRun) policy(m *model.Model, prompt string) []float64 {
+	r.t.Helper()
+	ids, _ := letters{}.encode(prompt)
+	ws, err := model.NewWorkspace(r.be, r.model, m.Heads, model.Capacity{Tokens: len(ids) + 1, Sequences: 1}, model.KeepNothing)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer ws.Close()
+	out := make([]float64, r.model.Vocab)
+	for v := range out {
+		tokens := append(append([]int32{}, ids...), int32(v))
+		ws.Load(model.Batch{Tokens: tokens, Offsets: []int32{0, int32(len(tokens))}, Prompt: []int32{int32(len(ids))}})
+		m.Forward(ws)
+		m.Scores(ws, r.cfg.Sampling.Temperature)
+		lp := make([]float32, 1)
+		r.be.Copy(kernels.Host(lp), ws.LogProb())
+		r.be.Sync()
+		out[v] = math.Exp(float64(lp[0]))
+	}
+	return out
+}
+
+// TestKnownOptimum is the paper's Figure 1 at small size: one prompt, one-token
+// outcomes of which several have a high reward. FlowRL balances towards
+// π ∝ π_ref·exp(β·r), all modes in proportion; PPO and GRPO, which maximise
+// reward, end with nearly all mass on few outcomes.
+func TestKnownOptimum(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains three toys, some seconds")
+	}
+	const outcomes = 13
+	reward := make([]float64, outcomes+1) // [0] is the end token
+	for v := 1; v <= outcomes; v++ {
+		for _, mode := range []float64{2, 6, 12} {
+			reward[v] += math.Exp(-(float64(v) - mode) * (float64(v) - mode) / 0.5)
+		}
+	}
+	kl := map[Kind]float64{}
+	for _, kind := range []Kind{FlowRL, PPO, GRPO} {
+		r := newToyRun(t, kind, 1)
+		r.model.Vocab = outcomes + 1
+		r.problems = []rollout.Problem{{ID: "x", Prompt: "A"}}
+		r.grade = func(_ *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+			return rollout.Verdict{Status: rollout.Graded, Reward: reward[c.Tokens[0]]}
+		}
+		c := &r.cfg
+		c.Sampling.MaxNewTokens = 1
+		c.PromptsPerStep, c.PromptsPerUpdate, c.Samples, c.Steps = 1, 1, 64, 300
+		c.Policy.LR, c.Critic.LR = 3e-3, 1e-2
+		c.Flow.Beta, c.FlowReward, c.LogZ = 3, RawReward, model.LogZConfig{Layers: 2}
+		c.KL.LossCoef = 0
+		c.Aggregation = rl.TokenMean
+		r.run()
+
+		// The optimum, over all tokens, end token included.
+		refHeads := model.Heads{LM: true}
+		m, err := model.New(r.be, r.model, refHeads, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		m.Init(hashSeed(99))
+		ref := r.policy(m, "A")
+		want := make([]float64, len(ref))
+		z := 0.0
+		for v := range ref {
+			want[v] = ref[v] * math.Exp(3*reward[v])
+			z += want[v]
+		}
+		got := r.policy(r.trainer.Policy, "A")
+		for v := range want {
+			want[v] /= z
+			kl[kind] += want[v] * math.Log(want[v]/got[v])
+		}
+		t.Logf("%s: KL(target‖π) = %.3f", kind, kl[kind])
+	}
+	if !(kl[FlowRL] <= 0.1) {
+		t.Errorf("FlowRL: KL(target‖π) = %.3f, want ≤ 0.1", kl[FlowRL])
+	}
+	for _, kind := range []Kind{PPO, GRPO} {
+		if !(kl[kind] >= 1) {
+			t.Errorf("%s: KL(target‖π) = %.3f, want a collapsed policy, ≥ 1", kind, kl[kind])
+		}
+	}
+}

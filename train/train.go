@@ -1,0 +1,253 @@
+// Package train is the reinforcement-learning loop, and supervised fine-tuning to
+// start it from. A step samples completions of some problems, has them graded,
+// scores them under the reference policy and the critic, turns rewards into
+// advantages, and updates the models:
+//
+//	problems → rollouts → verdicts → reference log-probs, values → advantages
+//	         → critic updates → policy updates → record
+//
+// in the order of verl's trainer. One difference is the point of the project: the
+// sampler is the same engine as the trainer, so the log-probs of the old policy are
+// those that the sampler recorded, and are not computed a second time; a share of
+// them is compared bit for bit in every step.
+//
+// The package is handed problems, a Sampler, a Grader, a Recorder and a seed
+// function. It knows no task, no file and no database.
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"exp/kernels"
+	"exp/train/model"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// Parts are what a Trainer works with. It owns none of them.
+type Parts struct {
+	Backend   kernels.Backend
+	Policy    *model.Model    // trainable, with Needs().LogZ its head
+	Reference *model.Model    // frozen; nil unless needed
+	Critic    *model.Model    // trainable, with a value head; nil unless needed
+	Sampler   rollout.Sampler // draws from Policy
+	Grader    rollout.Grader
+	Encode    func(text string) ([]int32, error)
+	Problems  []rollout.Problem
+	Seed      func(label string) uint64
+	Recorder  Recorder
+	// Clock measures phases; results do not depend on it.
+	Clock func() time.Time
+	// Phase, if not nil, hears what a step is doing and how far that is.
+	Phase func(step int, phase string, done, total int)
+	// AfterStep, if not nil, is called after a step was recorded: for checkpoints and
+	// evaluation. Its error ends the run.
+	AfterStep func(step int) error
+}
+
+// Trainer runs the loop. Make it with New, then Run it.
+type Trainer struct {
+	Parts
+	cfg    Config
+	needs  Needs
+	algo   algorithm
+	policy *learner
+	critic *learner
+	passes *passes
+	order  order
+	prompt [][]int32 // encoded prompts, by problem
+
+	step    int     // finished steps
+	klCoef  float64 // of KL in the reward
+	scratch scratch
+}
+
+// ErrStopped is returned by Run when stop asked for it: the last step is complete
+// and recorded, and State can be saved.
+var ErrStopped = errors.New("training stopped")
+
+// New prepares a loop from step 0. Close it afterwards.
+func New(c Config, p Parts) (*Trainer, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Trainer{Parts: p, cfg: c, needs: c.Needs(), algo: newAlgorithm(c), klCoef: c.KL.RewardCoef}
+	if t.Clock == nil {
+		t.Clock = time.Now
+	}
+	if len(p.Problems) < c.PromptsPerStep {
+		return nil, fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(p.Problems), c.PromptsPerStep)
+	}
+	longest := 0
+	for i := range p.Problems {
+		ids, err := p.Encode(p.Problems[i].Prompt)
+		if err != nil {
+			return nil, fmt.Errorf("train: problem %s: %w", p.Problems[i].ID, err)
+		}
+		if len(ids) == 0 {
+			return nil, fmt.Errorf("train: problem %s has an empty prompt", p.Problems[i].ID)
+		}
+		t.prompt = append(t.prompt, ids)
+		longest = max(longest, len(ids)+c.Sampling.MaxNewTokens)
+	}
+	if limit := p.Policy.Config.MaxPositions; longest > limit {
+		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d positions", longest, limit)
+	}
+	t.order = order{n: len(p.Problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: p.Seed}
+
+	var err error
+	if t.policy, err = newLearner(p.Backend, "actor", p.Policy, c.Policy); err != nil {
+		return nil, err
+	}
+	if t.needs.Critic {
+		if t.critic, err = newLearner(p.Backend, "critic", p.Critic, c.Critic); err != nil {
+			t.Close()
+			return nil, err
+		}
+	}
+	if t.passes, err = newPasses(p.Backend, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest, c.Recompute); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close frees the optimizers and workspaces.
+func (t *Trainer) Close() {
+	for _, l := range []*learner{t.policy, t.critic} {
+		if l != nil {
+			l.opt.Close()
+		}
+	}
+	if t.passes != nil {
+		t.passes.close()
+	}
+}
+
+// Run takes the remaining steps. Between steps it asks stop whether to end early;
+// then it returns ErrStopped. If ctx is cancelled it gives up the step at hand.
+func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
+	for t.step < t.cfg.Steps {
+		if stop != nil && stop() {
+			return ErrStopped
+		}
+		rec, err := t.Step(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.Recorder.Step(rec); err != nil {
+			return err
+		}
+		if t.AfterStep != nil {
+			if err := t.AfterStep(t.step); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Step takes one step and returns its record.
+func (t *Trainer) Step(ctx context.Context) (*Step, error) {
+	step := t.step + 1
+	clock := newStopwatch(t.Clock)
+	rec := &Step{Step: step, Of: t.cfg.Steps}
+	problems, epoch := t.order.step(step)
+
+	var err error
+	if rec.Trajectories, err = t.sample(ctx, step, problems); err != nil {
+		return nil, fmt.Errorf("step %d: sampling: %w", step, err)
+	}
+	clock.lap("gen")
+	if err := t.grade(ctx, step, rec); err != nil {
+		return nil, fmt.Errorf("step %d: grading: %w", step, err)
+	}
+	clock.lap("reward")
+	b := newBatch(rec.Trajectories)
+	if len(b.traj) == 0 {
+		return nil, fmt.Errorf("step %d: none of %d completions could be graded: %s", step, len(rec.Trajectories), rec.Trajectories[0].Verdict.Reason)
+	}
+	diff, err := t.verify(b, step)
+	if err != nil {
+		return nil, err
+	}
+	clock.lap("old_log_prob")
+	if t.needs.Reference {
+		t.phase(step, "reference", 0, 0)
+		b.ref = t.passes.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
+		clock.lap("ref")
+	}
+	if t.needs.Critic {
+		t.phase(step, "values", 0, 0)
+		b.value = t.passes.values(t.Critic, b)
+		clock.lap("values")
+	}
+	klMetrics := t.rewardKL(b)
+	if err := t.algo.advantages(b); err != nil {
+		return nil, fmt.Errorf("step %d: %w", step, err)
+	}
+	clock.lap("adv")
+
+	rec.Metrics = append(rec.Metrics, rl.Metric{Name: "training/global_step", Value: float64(step)},
+		rl.Metric{Name: "training/epoch", Value: float64(epoch)})
+	rec.Metrics = append(rec.Metrics, t.dataMetrics(b, rec)...)
+	rec.Metrics = append(append(rec.Metrics, diff...), klMetrics...)
+	if err := t.learn(b, step, rec, clock); err != nil {
+		return nil, err
+	}
+	t.step = step
+	rec.System = clock.metrics(b)
+	checkFinite(rec)
+	return rec, nil
+}
+
+// learn updates the critic, then the policy unless the critic is still warming up.
+func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) error {
+	if t.needs.Critic {
+		t.phase(step, "critic", 0, 0)
+		lists, events := t.updateCritic(b, step)
+		rec.Metrics = append(append(rec.Metrics, reduce(lists)...), rl.Metric{Name: "critic/lr", Value: t.cfg.Critic.rate(step)})
+		rec.Events = append(rec.Events, events...)
+		clock.lap("update_critic")
+	}
+	if t.needs.Critic && step <= t.cfg.CriticWarmup {
+		return nil
+	}
+	t.phase(step, "policy", 0, 0)
+	lists, events := t.updateActor(b, step)
+	rec.Metrics = append(append(rec.Metrics, reduce(lists)...), rl.Metric{Name: "actor/lr", Value: t.cfg.Policy.rate(step)})
+	rec.Events = append(rec.Events, events...)
+	clock.lap("update_actor")
+	return nil
+}
+
+// rewardKL charges the distance to the reference policy to the token rewards.
+func (t *Trainer) rewardKL(b *batch) []rl.Metric {
+	c := t.cfg.KL
+	if c.RewardCoef == 0 || b.ref == nil {
+		return nil
+	}
+	coef := t.klCoef
+	kl := rl.RewardKL(b.reward, b.reward, b.old, b.ref, b.mask, b.rows, c.RewardEstimator, coef)
+	t.klCoef = c.Control.Next(coef, kl, len(b.traj))
+	return []rl.Metric{{Name: "actor/reward_kl_penalty", Value: kl}, {Name: "actor/reward_kl_penalty_coeff", Value: coef}}
+}
+
+// checkFinite reports metrics that are not finite as events.
+func checkFinite(rec *Step) {
+	for _, m := range rec.Metrics {
+		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
+			rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s is %v", rec.Step, m.Name, m.Value)})
+		}
+	}
+}
+
+func (t *Trainer) phase(step int, phase string, done, total int) {
+	if t.Phase != nil {
+		t.Phase(step, phase, done, total)
+	}
+}
