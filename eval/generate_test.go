@@ -1,0 +1,102 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/eval/task"
+	"exp/train/rollout"
+)
+
+func TestGenerate(t *testing.T) {
+	sampler := &fakeSampler{}
+	params := rollout.Params{Temperature: 0.6, TopK: 50, TopP: 0.95, MaxNewTokens: 9}
+	g := &Generator{Sampler: sampler, Encode: encodeBytes, Seed: labelSeed, Params: params}
+	problems := []rollout.Problem{{ID: "b", Prompt: "x"}, {ID: "a", Prompt: "yz"}}
+	finished := 0
+	got, err := g.Generate(context.Background(), problems, 2, func(n int) { finished = n })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, s := range got {
+		order = append(order, SampleLabel(s.ProblemID, s.K))
+	}
+	want := []string{"prompt=b/sample=0", "prompt=b/sample=1", "prompt=a/sample=0", "prompt=a/sample=1"}
+	if !slices.Equal(order, want) {
+		t.Errorf("samples %q, want %q", order, want)
+	}
+	if !reflect.DeepEqual(sampler.params, params) {
+		t.Errorf("sampled with %+v, want %+v", sampler.params, params)
+	}
+	if got, want := sampler.requests[1].Prompt, []int32{'y', 'z'}; !slices.Equal(got, want) {
+		t.Errorf("prompt %v, want %v", got, want)
+	}
+	if finished != 2 {
+		t.Errorf("done was told %d, want 2", finished)
+	}
+}
+
+// Sample k of a problem does not depend on how many there are, nor on the other
+// problems.
+func TestGenerateSamplesStandAlone(t *testing.T) {
+	g := &Generator{Sampler: &fakeSampler{}, Encode: encodeBytes, Seed: labelSeed}
+	problems := []rollout.Problem{{ID: "a", Prompt: "a"}, {ID: "b", Prompt: "b"}}
+	many, err := g.Generate(context.Background(), problems, 8, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := g.Generate(context.Background(), problems[1:], 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(few, many[8:11]) {
+		t.Errorf("3 samples of b alone: %+v\nof 8 beside a: %+v", few, many[8:11])
+	}
+	different := make(map[string]bool)
+	for _, s := range many {
+		different[s.Completion.Text] = true
+	}
+	if len(different) < 3 {
+		t.Errorf("16 samples with seeds of their own are only %v", different)
+	}
+}
+
+func TestGenerateErrors(t *testing.T) {
+	g := &Generator{Sampler: &fakeSampler{err: context.Canceled}, Encode: encodeBytes, Seed: labelSeed}
+	if _, err := g.Generate(context.Background(), []rollout.Problem{{ID: "a", Prompt: "x"}}, 1, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the sampler's", err)
+	}
+	_, err := g.Generate(context.Background(), []rollout.Problem{{ID: "p1", Prompt: "x!"}}, 1, nil)
+	if err == nil || !strings.Contains(err.Error(), "p1") {
+		t.Errorf("error %v, want one that names problem p1", err)
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	good := Config{N: 16, PassK: []int{1, 2, 16}, Params: rollout.Params{MaxNewTokens: 8}}
+	if err := good.Check("eval.final"); err != nil {
+		t.Errorf("%+v: %v", good, err)
+	}
+	tests := []struct {
+		key    string
+		change func(*Config)
+	}{
+		{"n", func(c *Config) { c.N = 0 }},
+		{"pass_k", func(c *Config) { c.PassK = []int{1, 17} }},
+		{"pass_k", func(c *Config) { c.PassK = []int{0} }},
+		{"max_new_tokens", func(c *Config) { c.Params.MaxNewTokens = 0 }},
+	}
+	for _, tt := range tests {
+		c := good
+		tt.change(&c)
+		var bad *task.ConfigError
+		if err := c.Check("eval.final"); !errors.As(err, &bad) || bad.Key != "eval.final."+tt.key {
+			t.Errorf("%+v: error %v, want one of eval.final.%s", c, err, tt.key)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+
+	"exp/eval/stat"
+)
+
+// Direction says whether more of a metric is better.
+type Direction string
+
+const (
+	Up      Direction = "up"
+	Down    Direction = "down"
+	Neutral Direction = "" // a description, not a goal
+)
+
+// Definition is a metric: the unweighted mean over problems of a value per
+// problem. Names are stable: reports, stored results and conditions use them.
+type Definition struct {
+	Name       string
+	Unit       string
+	Direction  Direction
+	Definition string // the value per problem, in one sentence
+	// Value is that of one problem; ok is false where it has none, and then the
+	// problem is not part of the mean.
+	Value func(Item) (value float64, ok bool)
+
+	k int // of pass@k; 0 for the others
+}
+
+// Definitions are all metrics in the order of a report, with pass@k for 1 and for
+// each of passK.
+func Definitions(passK []int) []Definition {
+	ks := append([]int{1}, passK...)
+	slices.Sort(ks)
+	var list []Definition
+	for _, k := range slices.Compact(ks) {
+		list = append(list, passAtK(k))
+	}
+	return append(list, countingMetrics()...)
+}
+
+func countingMetrics() []Definition {
+	define := func(name, unit string, dir Direction, text string, value func(Item) (float64, bool)) Definition {
+		return Definition{Name: name, Unit: unit, Direction: dir, Definition: text, Value: value}
+	}
+	return []Definition{
+		define("distinct_correct", "solutions", Up,
+			"different correct answers among the graded samples",
+			graded(func(it Item) float64 { return float64(it.DistinctCorrect) })),
+		define("distinct_correct_solved", "solutions", Up,
+			"different correct answers, of problems with at least one (FlowRL eq. 14)",
+			func(it Item) (float64, bool) { return float64(it.DistinctCorrect), it.DistinctCorrect > 0 }),
+		define("solved_two_ways", "share", Up,
+			"1 if there are at least two different correct answers, else 0",
+			graded(func(it Item) float64 { return indicator(it.DistinctCorrect >= 2) })),
+		define("distinct_answers", "answers", Neutral,
+			"different answers, right or wrong, among the graded samples",
+			graded(func(it Item) float64 { return float64(it.DistinctAnswers) })),
+		define("answer_entropy", "nats", Neutral,
+			"-Σ p ln p over the classes of equal answers, right or wrong; samples without an answer take no part",
+			graded(func(it Item) float64 { return it.AnswerEntropy })),
+		define("answer_entropy_norm", "share", Neutral,
+			"answer_entropy / ln n for n graded samples; 0 where n is 1",
+			graded(func(it Item) float64 { return stat.NormalizedEntropy(it.AnswerEntropy, it.Graded) })),
+		define("format_rate", "share", Up,
+			"graded samples with an answer in the right form / graded samples",
+			perGraded(func(it Item) float64 { return float64(it.Formatted) })),
+		define("reward_mean", "reward", Up,
+			"sum of rewards / graded samples",
+			perGraded(func(it Item) float64 { return it.Reward })),
+		define("truncation_rate", "share", Down,
+			"samples that reached the token limit / samples",
+			perSample(func(it Item) float64 { return float64(it.Truncated) })),
+		define("length_mean", "tokens", Neutral,
+			"sampled tokens, end tokens included / samples",
+			perSample(func(it Item) float64 { return float64(it.Tokens) })),
+		define("token_entropy", "nats", Neutral,
+			"entropy of the policy where each token was sampled, mean over the tokens",
+			func(it Item) (float64, bool) { return it.TokenEntropy / float64(max(1, it.Tokens)), it.Tokens > 0 }),
+		define("not_graded", "share", Down,
+			"samples without a verdict / samples",
+			perSample(func(it Item) float64 { return float64(it.Samples - it.Graded) })),
+	}
+}
+
+// passAtK has no value for a problem with fewer than k graded samples.
+func passAtK(k int) Definition {
+	text := fmt.Sprintf("unbiased estimate of the chance that one of %d samples is correct, 1 - C(n-c,%d)/C(n,%d) for c correct of n graded", k, k, k)
+	if k == 1 {
+		text = "correct samples / graded samples (avg@n)"
+	}
+	value := func(it Item) (float64, bool) {
+		if it.Graded < k {
+			return 0, false
+		}
+		p, err := stat.PassAtK(it.Graded, it.Correct, k)
+		return p, err == nil
+	}
+	return Definition{Name: fmt.Sprintf("pass@%d", k), Unit: "share", Direction: Up, Definition: text, Value: value, k: k}
+}
+
+// graded is a value that exists for a problem with graded samples.
+func graded(value func(Item) float64) func(Item) (float64, bool) {
+	return func(it Item) (float64, bool) { return value(it), it.Graded > 0 }
+}
+
+func perGraded(sum func(Item) float64) func(Item) (float64, bool) {
+	return graded(func(it Item) float64 { return sum(it) / float64(max(1, it.Graded)) })
+}
+
+func perSample(sum func(Item) float64) func(Item) (float64, bool) {
+	return func(it Item) (float64, bool) { return sum(it) / float64(max(1, it.Samples)), it.Samples > 0 }
+}
+
+func indicator(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,335 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"exp/train/rollout"
+)
+
+// Countdown is the task of reaching a target from given numbers with + - * /,
+// exactly, through fractions if need be (the exercise of TinyZero; after the
+// television game).
+//
+//	prompt  3,5,7,12=22:      numbers ascending
+//	target  (12-7)*5-3        nothing else
+//
+// The answer is the last line that is not blank. Its distinct solutions are counted
+// in normal form (see form).
+type Countdown struct {
+	MinNumbers    int    // given numbers per problem, from …
+	MaxNumbers    int    // … to, at most 5
+	LargestNumber int    // numbers are 1 to this, with repetitions
+	LargestTarget int    // targets are 1 to this, and none of the given numbers
+	Operators     string // which of + - * / may be used; - needs +, / needs *
+	Use           string // "any": each number at most once; "all": exactly once
+	MinSolutions  int    // at least this many distinct solutions
+}
+
+const (
+	useAny = "any"
+	useAll = "all"
+)
+
+// countdownData is Problem.Data.
+type countdownData struct {
+	Numbers []int64 `json:"numbers"` // ascending
+	Target  int64   `json:"target"`
+	// Solutions counts the distinct solutions; 0 if there are too many numbers to
+	// tell.
+	Solutions int `json:"solutions"`
+}
+
+type countdown struct {
+	cfg    Countdown
+	reward Reward
+	solver *solver
+}
+
+func newCountdown(cfg Countdown, reward Reward) (*countdown, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return &countdown{cfg, reward, newSolver(cfg.MaxNumbers, cfg.Operators)}, nil
+}
+
+func (c Countdown) check() error {
+	bad := func(key, format string, args ...any) error {
+		return &ConfigError{Key: "task.countdown." + key, Problem: fmt.Sprintf(format, args...)}
+	}
+	has := func(op string) bool { return strings.Contains(c.Operators, op) }
+	switch {
+	case c.MinNumbers < 2:
+		return bad("min_numbers", "%d numbers make no problem; at least 2", c.MinNumbers)
+	case c.MaxNumbers < c.MinNumbers:
+		return bad("max_numbers", "%d is less than min_numbers, %d", c.MaxNumbers, c.MinNumbers)
+	case c.MaxNumbers > maxSolverNumbers:
+		return bad("max_numbers", "%d numbers have too many solutions to enumerate; at most %d", c.MaxNumbers, maxSolverNumbers)
+	case c.LargestNumber < 2 || c.LargestNumber > 1000:
+		return bad("largest_number", "%d is not from 2 to 1000", c.LargestNumber)
+	case c.LargestTarget < 1 || c.LargestTarget > 100_000:
+		return bad("largest_target", "%d is not from 1 to 100000", c.LargestTarget)
+	case c.Use != useAny && c.Use != useAll:
+		return bad("use", "%q is neither any nor all", c.Use)
+	case c.MinSolutions < 1:
+		return bad("min_solutions", "%d; every problem has a solution", c.MinSolutions)
+	case c.Operators == "" || strings.Trim(c.Operators, "+-*/") != "":
+		return bad("operators", "%q is not some of + - * /", c.Operators)
+	case has("-") && !has("+"):
+		return bad("operators", "%q has - without +, which a-(b-c) = a+c-b needs", c.Operators)
+	case has("/") && !has("*"):
+		return bad("operators", "%q has / without *, which a/(b/c) = a*c/b needs", c.Operators)
+	}
+	for i, op := range c.Operators {
+		if strings.ContainsRune(c.Operators[:i], op) {
+			return bad("operators", "%q has %c twice", c.Operators, op)
+		}
+	}
+	return nil
+}
+
+// Alphabet is the digits, the operators and the punctuation.
+func (t *countdown) Alphabet() string { return "0123456789,=:()" + t.cfg.Operators }
+
+// Generate draws numbers, then one of the targets that they reach.
+func (t *countdown) Generate(split Split, n int, seed uint64) ([]rollout.Problem, error) {
+	if err := split.check(n); err != nil {
+		return nil, err
+	}
+	g := countdownGenerator{countdown: t, rng: rand.New(rand.NewPCG(seed, 0))}
+	problems := make([]rollout.Problem, 0, n)
+	seen := make(map[string]bool, n)
+	for tries := 0; len(problems) < n; {
+		p, ok := g.draw(split, seen)
+		if ok {
+			seen[p.ID] = true
+			problems = append(problems, p)
+			tries = 0
+			continue
+		}
+		if tries++; tries == scarceTries {
+			return nil, &ScarceError{
+				Kind: "countdown", Split: split, Want: n, Found: len(problems), Tries: tries,
+				Hint: "raise task.countdown.largest_number or max_numbers, lower min_solutions, or ask for fewer",
+			}
+		}
+	}
+	return problems, nil
+}
+
+// countdownGenerator draws problems from one random stream.
+type countdownGenerator struct {
+	*countdown
+	rng     *rand.Rand
+	values  []fraction // scratch
+	targets []int64    // scratch
+}
+
+// draw makes one problem, unless it falls into another split, was seen before or
+// has too few solutions.
+func (g *countdownGenerator) draw(split Split, seen map[string]bool) (p rollout.Problem, ok bool) {
+	numbers := make([]int64, g.cfg.MinNumbers+g.rng.IntN(g.cfg.MaxNumbers-g.cfg.MinNumbers+1))
+	for i := range numbers {
+		numbers[i] = 1 + g.rng.Int64N(int64(g.cfg.LargestNumber))
+	}
+	slices.Sort(numbers)
+
+	from := g.evaluate(numbers)
+	g.reachable(from, numbers)
+	if len(g.targets) == 0 {
+		return rollout.Problem{}, false
+	}
+	target := g.targets[g.rng.IntN(len(g.targets))]
+	key := countdownKey(numbers, target)
+	if splitOf("countdown", key) != split || seen[key] {
+		return rollout.Problem{}, false
+	}
+	solutions := g.solver.solutions(g.values, from, numbers, target)
+	if len(solutions) < g.cfg.MinSolutions {
+		return rollout.Problem{}, false
+	}
+	p = countdownProblem(key, countdownData{numbers, target, len(solutions)})
+	p.Target = solutions[g.rng.IntN(len(solutions))]
+	return p, true
+}
+
+// evaluate sets g.values to those of all expressions over numbers, and returns
+// the first one that may be a solution.
+func (g *countdownGenerator) evaluate(numbers []int64) (from int) {
+	values, all := g.solver.values(g.values, numbers)
+	g.values = values
+	if g.cfg.Use == useAny {
+		return 0
+	}
+	return all
+}
+
+// reachable sets g.targets to the possible targets among g.values[from:] that
+// enough expressions reach; equal numbers make some of those one solution.
+func (g *countdownGenerator) reachable(from int, numbers []int64) {
+	g.targets = g.targets[:0]
+	for _, v := range g.values[from:] {
+		n, ok := v.integer()
+		if ok && 1 <= n && n <= int64(g.cfg.LargestTarget) && !slices.Contains(numbers, n) {
+			g.targets = append(g.targets, n)
+		}
+	}
+	slices.Sort(g.targets)
+	kept := g.targets[:0]
+	for start := 0; start < len(g.targets); {
+		n, end := g.targets[start], start+1
+		for end < len(g.targets) && g.targets[end] == n {
+			end++
+		}
+		if end-start >= g.cfg.MinSolutions {
+			kept = append(kept, n)
+		}
+		start = end
+	}
+	g.targets = kept
+}
+
+// countdownKey names a problem: 3,5,7,12=22.
+func countdownKey(numbers []int64, target int64) string {
+	var b strings.Builder
+	for i, n := range numbers {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(itoa(n))
+	}
+	return b.String() + "=" + itoa(target)
+}
+
+func countdownProblem(key string, data countdownData) rollout.Problem {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic("task: JSON of plain numbers: " + err.Error())
+	}
+	return rollout.Problem{ID: key, Prompt: key + ":", Data: raw}
+}
+
+// parseRow reads {"nums": [3, 5], "target": 8, "solution": "3 + 5"}, the layout of
+// TinyZero's data with an optional solution. The solution must be right; in normal
+// form it becomes the Target.
+func (t *countdown) parseRow(line []byte) (rollout.Problem, error) {
+	var row struct {
+		Nums     []int64 `json:"nums"`
+		Target   *int64  `json:"target"`
+		Solution string  `json:"solution"`
+	}
+	if err := json.Unmarshal(line, &row); err != nil {
+		return rollout.Problem{}, err
+	}
+	if row.Target == nil {
+		return rollout.Problem{}, fmt.Errorf(`no "target"`)
+	}
+	data := countdownData{Numbers: row.Nums, Target: *row.Target}
+	slices.Sort(data.Numbers)
+	if err := data.check(); err != nil {
+		return rollout.Problem{}, err
+	}
+	if len(data.Numbers) <= t.solver.size {
+		values, from := t.solver.values(nil, data.Numbers)
+		if t.cfg.Use == useAny {
+			from = 0
+		}
+		data.Solutions = len(t.solver.solutions(values, from, data.Numbers, data.Target))
+	}
+	p := countdownProblem(countdownKey(data.Numbers, data.Target), data)
+	if row.Solution != "" {
+		v := t.judge(data, row.Solution)
+		if !v.Correct {
+			return rollout.Problem{}, fmt.Errorf("the solution %q is not right: %s", row.Solution, v.Reason)
+		}
+		p.Target = v.Answer
+	}
+	return p, nil
+}
+
+func (t *countdown) check(p *rollout.Problem) error {
+	_, err := countdownDataOf(p)
+	return err
+}
+
+func countdownDataOf(p *rollout.Problem) (countdownData, error) {
+	var data countdownData
+	if err := json.Unmarshal(p.Data, &data); err != nil {
+		return data, fmt.Errorf("data of a countdown problem: %w", err)
+	}
+	return data, data.check()
+}
+
+func (d countdownData) check() error {
+	switch {
+	case len(d.Numbers) == 0:
+		return fmt.Errorf("no numbers")
+	case d.Target < 1:
+		return fmt.Errorf("target %d is not positive", d.Target)
+	case slices.Min(d.Numbers) < 1:
+		return fmt.Errorf("number %d is not positive", slices.Min(d.Numbers))
+	case !fractionsFit(d.Numbers):
+		return fmt.Errorf("the numbers %v are too large for exact arithmetic", d.Numbers)
+	}
+	return nil
+}
+
+// Grade judges the last line of the completion. The answer is the normal form of
+// the expression, or, where it has none because it uses other numbers or divides
+// by zero, its text. Its errors are for a problem that is no countdown problem.
+func (t *countdown) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	data, err := countdownDataOf(p)
+	if err != nil {
+		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, err)
+	}
+	return t.judge(data, lastLine(c.Text)), nil
+}
+
+func (t *countdown) judge(data countdownData, answer string) rollout.Verdict {
+	e, err := parse(answer)
+	if err != nil {
+		return t.reward.verdict(false, "", err.Error())
+	}
+	plain := strings.Join(strings.Fields(answer), "")
+	if reason := t.illegal(e, data.Numbers); reason != "" {
+		return t.reward.verdict(false, plain, reason)
+	}
+	value := e.evaluate()
+	if value.den == 0 {
+		return t.reward.verdict(false, plain, "divides by zero")
+	}
+	if !value.is(data.Target) {
+		return t.reward.verdict(false, e.canonical(), fmt.Sprintf("is %s, not %d", value, data.Target))
+	}
+	return t.reward.verdict(true, e.canonical(), "correct")
+}
+
+// illegal says which number or operator of e may not be used, or which number is
+// missing; "" if all is as it should be.
+func (t *countdown) illegal(e *expr, given []int64) string {
+	for _, op := range e.operators() {
+		if !strings.ContainsRune(t.cfg.Operators, op) {
+			return fmt.Sprintf("uses %c", op)
+		}
+	}
+	left := slices.Clone(given)
+	for _, n := range e.numbers(nil) {
+		i := slices.Index(left, n)
+		switch {
+		case i >= 0:
+			left = slices.Delete(left, i, i+1)
+		case slices.Contains(given, n):
+			return fmt.Sprintf("uses %d more often than given", n)
+		default:
+			return fmt.Sprintf("uses %d, which is not given", n)
+		}
+	}
+	if t.cfg.Use == useAll && len(left) > 0 {
+		return fmt.Sprintf("does not use %d", left[0])
+	}
+	return ""
+}
