@@ -1,0 +1,51 @@
+package blob
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"exp/experiments/ident"
+)
+
+// ErrCorrupt is wrapped by errors about a blob whose bytes are not those that
+// were stored.
+var ErrCorrupt = errors.New("corrupt blob")
+
+// Error is an operation on a blob that did not work. A full disk is found with
+// errors.Is(err, syscall.ENOSPC), a missing blob with fs.ErrNotExist.
+type Error struct {
+	Op     string // "store", "open", "verify", …
+	Path   string
+	Digest ident.Digest // zero if not known yet
+	Err    error
+	Hint   string // what a person can do; may be empty
+}
+
+func (e *Error) Error() string {
+	if e.Digest.IsZero() {
+		return fmt.Sprintf("%s blob: %s: %v", e.Op, e.Path, e.Err)
+	}
+	return fmt.Sprintf("%s blob %s: %s: %v", e.Op, e.Digest.Short(), e.Path, e.Err)
+}
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// corrupt is an error that wraps ErrCorrupt and says what is wrong.
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+}
+
+func hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free some space and run again: what is finished is kept"
+	case errors.Is(err, ErrCorrupt):
+		return "the file was changed outside exp or the disk is failing; move it away and run its stage again"
+	case errors.Is(err, fs.ErrNotExist):
+		return "the blob was deleted or never arrived here; running its stage again makes it anew"
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package blob
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/klauspost/compress/zstd"
+
+	"exp/experiments/ident"
+)
+
+// PutTree stores files of fsys as one blob, a zstd-compressed tar, and returns
+// its digest and size. Names and content alone enter it, in the order of paths:
+// no times, owners or modes.
+func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
+	var raw bytes.Buffer
+	enc, err := zstd.NewWriter(&raw, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic("blob: " + err.Error()) // only for options out of range
+	}
+	tw := tar.NewWriter(enc)
+	for _, p := range paths {
+		b, err := fs.ReadFile(fsys, p)
+		if err != nil {
+			return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
+		}
+		// Errors are of the tar format only: the buffer takes everything.
+		if err := errors.Join(tw.WriteHeader(&tar.Header{Name: p, Mode: 0o644, Size: int64(len(b))}), write(tw, b)); err != nil {
+			return ident.Digest{}, 0, fmt.Errorf("tree: %s: %w", p, err)
+		}
+	}
+	if err := errors.Join(tw.Close(), enc.Close()); err != nil {
+		return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
+	}
+	digest, err := d.PutBytes(raw.Bytes())
+	return digest, int64(raw.Len()), err
+}
+
+func write(w io.Writer, b []byte) error {
+	_, err := w.Write(b)
+	return err
+}
+
+// ExtractTree writes the files of a tree below dir, which must exist. Files that
+// are there are not overwritten: they are an error. Nothing is written outside
+// dir, whatever the tree says.
+func (d *Dir) ExtractTree(digest ident.Digest, dir string) error {
+	b, err := d.Bytes(digest)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dec, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPack))
+	if err != nil {
+		return d.errorOf("extract", digest, corrupt("%v", err))
+	}
+	defer dec.Close()
+	for tr := tar.NewReader(dec); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return d.errorOf("extract", digest, corrupt("%v", err))
+		}
+		if err := extractFile(root, h.Name, tr); err != nil {
+			return fmt.Errorf("extract sources to %s: %w", dir, err)
+		}
+	}
+}
+
+func extractFile(root *os.Root, name string, r io.Reader) error {
+	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,84 @@
+package ident
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Det is what one training step did, in so far as it must happen again bit for
+// bit. Items, Tokens, LogProbs and Rewards are digests and not the things
+// themselves (the specification lists the item ids), so that a store that keeps
+// them can name the field in which two trajectories part and recompute a chain.
+// Time never enters.
+type Det struct {
+	Step     int64
+	Items    Digest // of the problem ids of the batch, in order
+	Tokens   Digest // of the sampled token ids
+	LogProbs Digest // of the sampler's log-probs, as bits
+	Rewards  Digest // of the rewards, as bits
+	Params   Digest // of the parameters after the step; zero where not taken
+	// Metrics are the deterministic ones, by name. They enter as raw bits: -0 is
+	// not +0 and NaN payloads count.
+	Metrics map[string]float64
+}
+
+// ChainStart is the chain before the first step, H("exp/chain/1", rid).
+func ChainStart(rid Digest) Digest { return mustHash("exp/chain/1", rid) }
+
+// Next is the chain after the step d,
+//
+//	c_t = SHA-256(c_{t-1} ‖ CE(d))
+//
+// so that equal chains mean equal trajectories up to here. The error is an
+// *EncodeError of a metric's name.
+func (d Det) Next(prev Digest) (Digest, error) {
+	bits := make(map[string][]byte, len(d.Metrics))
+	for name, v := range d.Metrics {
+		bits[name] = binary.BigEndian.AppendUint64(nil, math.Float64bits(v))
+	}
+	b, err := Append(prev[:len(prev):len(prev)], map[string]any{
+		"step": d.Step, "items": d.Items, "tokens": d.Tokens, "logprobs": d.LogProbs,
+		"rewards": d.Rewards, "params": orNull(d.Params), "metrics": bits,
+	})
+	if err != nil {
+		return Digest{}, fmt.Errorf("chain of step %d: %w", d.Step, err)
+	}
+	return sha256.Sum256(b), nil
+}
+
+// Differs names the first field in which d and other differ, in the order in
+// which a step produces them, then metrics by name ("metrics.actor/entropy"); ""
+// if they are equal.
+func (d Det) Differs(other Det) string {
+	if d.Step != other.Step {
+		return "step"
+	}
+	for _, f := range []struct {
+		name string
+		a, b Digest
+	}{
+		{"items", d.Items, other.Items},
+		{"tokens", d.Tokens, other.Tokens},
+		{"logprobs", d.LogProbs, other.LogProbs},
+		{"rewards", d.Rewards, other.Rewards},
+		{"params", d.Params, other.Params},
+	} {
+		if f.a != f.b {
+			return f.name
+		}
+	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(d.Metrics)), maps.Keys(other.Metrics))
+	slices.Sort(names)
+	for _, name := range names {
+		a, inD := d.Metrics[name]
+		b, inOther := other.Metrics[name]
+		if inD != inOther || math.Float64bits(a) != math.Float64bits(b) {
+			return "metrics." + name
+		}
+	}
+	return ""
+}

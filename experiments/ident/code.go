@@ -1,0 +1,58 @@
+package ident
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// File is one source file and the SHA-256 of its bytes.
+type File struct {
+	Path   string `json:"path"` // slash-separated, relative to the module's root
+	SHA256 Digest `json:"sha256"`
+}
+
+// Code is the digest of the sources that can change the bits of a stage:
+//
+//	H("exp/code/1", {go: goVersion, files: [[path, sha256] by path]})
+//
+// paths are files and folders of fsys, a folder standing for all files below it,
+// save those that skip holds for (nil skips none). The files are returned too,
+// so that a change of digest can be explained by name. A path that is not there
+// is an error: a digest of less than was meant would never be stale.
+func Code(fsys fs.FS, goVersion string, paths []string, skip func(path string) bool) (Digest, []File, error) {
+	var files []File
+	for _, root := range paths {
+		err := fs.WalkDir(fsys, root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || skip != nil && skip(path) {
+				return err
+			}
+			sum, err := sumFile(fsys, path)
+			files = append(files, File{Path: path, SHA256: sum})
+			return err
+		})
+		if err != nil {
+			return Digest{}, nil, fmt.Errorf("sources: %w", err)
+		}
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	files = slices.Compact(files) // paths may overlap
+
+	list := make([][]any, len(files))
+	for i, f := range files {
+		list[i] = []any{f.Path, f.SHA256}
+	}
+	d, err := Hash("exp/code/1", map[string]any{"go": goVersion, "files": list})
+	return d, files, err
+}
+
+func sumFile(fsys fs.FS, path string) (Digest, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return Digest{}, err
+	}
+	defer f.Close()
+	d, _, err := SumReader(f)
+	return d, err
+}

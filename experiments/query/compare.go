@@ -1,0 +1,98 @@
+package query
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// compare is one test of a value with a literal; false if their types do not go
+// together. op is one of = < <= > >= ~ in.
+func compare(v any, op string, l literal, now time.Time) bool {
+	switch v := v.(type) {
+	case string:
+		if op == "~" {
+			return glob(l.text, v)
+		}
+		return ordered(op, strings.Compare(v, l.text))
+	case bool:
+		return equality(op) && (v && l.text == "true" || !v && l.text == "false")
+	case float64:
+		switch {
+		case op == "~":
+			return false
+		case l.isNumber:
+			return ordered(op, cmp.Compare(v, l.number))
+		case l.isAge:
+			return ordered(op, cmp.Compare(v, l.age.Seconds()))
+		}
+	case time.Time:
+		switch {
+		case op == "~":
+			return false
+		case l.isAge:
+			return ordered(op, cmp.Compare(now.Sub(v), l.age))
+		case l.isTime:
+			return ordered(op, compareTime(v, l))
+		}
+	}
+	return false
+}
+
+func equality(op string) bool { return op == "=" || op == "in" }
+
+// ordered says whether a value that compares with a literal as c (-1, 0, 1)
+// passes a test.
+func ordered(op string, c int) bool {
+	switch op {
+	case "=", "in":
+		return c == 0
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	case ">=":
+		return c >= 0
+	}
+	return false
+}
+
+// compareTime is 0 if t is the instant of l or within its day.
+func compareTime(t time.Time, l literal) int {
+	switch {
+	case t.Before(l.from):
+		return -1
+	case t.Equal(l.from), t.Before(l.to):
+		return 0
+	}
+	return 1
+}
+
+// glob reports whether text matches pattern, in which * is any characters and ?
+// one. It takes time in proportion to the product of their lengths at most.
+func glob(pattern, text string) bool {
+	p, s := []rune(pattern), []rune(text)
+	star, mark := -1, 0 // the last *, and where in s what follows it is tried
+	i, j := 0, 0
+	for j < len(s) {
+		switch {
+		case i < len(p) && p[i] == '*':
+			star, mark = i, j
+			i++
+		case i < len(p) && (p[i] == '?' || p[i] == s[j]):
+			i++
+			j++
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}

@@ -1,0 +1,77 @@
+package query
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"exp/experiments/store"
+)
+
+// ParseField reads the name of a value of a run, as filters, columns and sort
+// orders write it:
+//
+//	status seed name created …       a column of the run (store.Columns)
+//	tag                              its tags
+//	config.PATH                      its resolved config, config.train.optim.lr
+//	metric.NAME[.min|.max|.at(STEP)] a series: its last value, or that one
+//	eval.SUITE.NAME                  its newest score on a suite, eval.test.pass@1
+func ParseField(text string) (store.Field, error) {
+	name, step := text, ""
+	if open := strings.LastIndexByte(text, '('); open >= 0 && strings.HasSuffix(text, ")") {
+		name, step = text[:open], text[open+1:len(text)-1]
+	}
+	f, at, err := fieldOf(name)
+	if err != nil {
+		return f, err
+	}
+	if at {
+		if f.Step, err = strconv.ParseInt(step, 10, 64); err != nil {
+			return f, fmt.Errorf("%q wants a step, as in %s(100)", text, name)
+		}
+	} else if name != text {
+		return f, fmt.Errorf("%q takes no step", name)
+	}
+	return f, nil
+}
+
+// fieldOf reads a field without the step in parentheses that one ending in ".at"
+// must have.
+func fieldOf(name string) (f store.Field, at bool, err error) {
+	prefix, rest, dotted := strings.Cut(name, ".")
+	switch {
+	case dotted && prefix == "config" && rest != "":
+		return store.Field{Kind: store.FieldConfig, Name: rest}, false, nil
+	case dotted && prefix == "metric" && rest != "":
+		f, at := metricField(rest)
+		return f, at, nil
+	case dotted && prefix == "eval":
+		dot := strings.LastIndexByte(rest, '.')
+		if dot <= 0 || dot == len(rest)-1 {
+			return f, false, fmt.Errorf("%q wants a suite and a score, as in eval.test.pass@1", name)
+		}
+		return store.Field{Kind: store.FieldEval, Suite: rest[:dot], Name: rest[dot+1:]}, false, nil
+	case name == "tag":
+		return store.Field{Kind: store.FieldTag}, false, nil
+	}
+	for _, column := range store.Columns() {
+		if name == column {
+			return store.Field{Kind: store.FieldColumn, Name: name}, false, nil
+		}
+	}
+	return f, false, fmt.Errorf("no field %q", name)
+}
+
+func metricField(name string) (f store.Field, at bool) {
+	for suffix, agg := range map[string]store.Agg{".min": store.AggMin, ".max": store.AggMax, ".at": store.AggAt} {
+		if base, ok := strings.CutSuffix(name, suffix); ok && base != "" {
+			return store.Field{Kind: store.FieldMetric, Name: base, Agg: agg}, agg == store.AggAt
+		}
+	}
+	return store.Field{Kind: store.FieldMetric, Name: name}, false
+}
+
+// fieldHelp lists what a field may be.
+func fieldHelp() string {
+	return "one of " + strings.Join(store.Columns(), " ") + " tag config.PATH metric.NAME[.min|.max|.at(STEP)] eval.SUITE.NAME"
+}

@@ -1,0 +1,228 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"exp/experiments/store"
+)
+
+// Finder finds runs in a store.
+type Finder struct {
+	DB      *store.DB
+	Now     time.Time // what ages are counted up to
+	Deleted bool      // look among deleted runs, and not among the others
+}
+
+// minDigits is how many digits of an id are enough to mean it; fewer are more
+// likely a slip.
+const minDigits = 4
+
+// NotFoundError is a reference that no run has. It wraps store.ErrNotFound.
+type NotFoundError struct {
+	Ref  string
+	Hint string
+}
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("no run is %q", e.Ref) }
+
+// Unwrap returns store.ErrNotFound.
+func (e *NotFoundError) Unwrap() error { return store.ErrNotFound }
+
+// AmbiguousError is a reference to one run that several have.
+type AmbiguousError struct {
+	Ref        string
+	Candidates []store.Run // newest first
+}
+
+// Error lists the candidates, ten at most.
+func (e *AmbiguousError) Error() string {
+	const most = 10
+	text := fmt.Sprintf("%q is one of %d runs:", e.Ref, len(e.Candidates))
+	for i, r := range e.Candidates {
+		if i == most {
+			return text + fmt.Sprintf("\n  and %d more", len(e.Candidates)-most)
+		}
+		text += fmt.Sprintf("\n  %s  %s#%d  %s  %s", r.RID.Short(), r.Name, r.Seed, r.Status, r.Created.Format("2006-01-02 15:04"))
+	}
+	return text
+}
+
+// Hint says how to mean one of them.
+func (e *AmbiguousError) Hint() string { return "use the id, or name#seed" }
+
+// One returns the run that a reference means. Several are an *AmbiguousError,
+// none a *NotFoundError. References are:
+//
+//	5e8d10b4      an id, or its beginning of at least 4 digits
+//	NAME          a name
+//	NAME#SEED     a name and a seed
+//	tag:NAME      a tag
+//	xid:PREFIX    an experiment, by id
+//	@last         the newest run; @last~2 the one two before it
+//	@running      what is running
+//	@best:METRIC  the run whose metric ended highest, or eval.SUITE.NAME was
+//	              highest; the newest of equals
+func (f Finder) One(ctx context.Context, ref string) (store.Run, error) {
+	runs, err := f.All(ctx, ref)
+	if err != nil {
+		return store.Run{}, err
+	}
+	if len(runs) > 1 {
+		return store.Run{}, &AmbiguousError{Ref: ref, Candidates: runs}
+	}
+	return runs[0], nil
+}
+
+// All returns every run that a reference means, newest first: all seeds of a
+// name, of a tag, of an experiment. None is a *NotFoundError. An id still means
+// one run.
+func (f Finder) All(ctx context.Context, ref string) ([]store.Run, error) {
+	runs, hint, err := f.lookUp(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
+		return nil, &NotFoundError{Ref: ref, Hint: hint}
+	}
+	return runs, nil
+}
+
+func (f Finder) lookUp(ctx context.Context, ref string) (runs []store.Run, hint string, err error) {
+	q := store.RunQuery{Deleted: f.Deleted}
+	prefix, rest, _ := strings.Cut(ref, ":")
+	switch {
+	case ref == "":
+		return nil, "exp ls shows what there is", nil
+	case prefix == "tag" && rest != "":
+		q.Tag = rest
+		runs, err = f.DB.Runs(ctx, q)
+		return runs, "exp ls shows the tags", err
+	case prefix == "xid":
+		if !isID(rest) {
+			return nil, fmt.Sprintf("an id has %d to 64 hexadecimal digits", minDigits), nil
+		}
+		q.XIDPrefix = rest
+		runs, err = f.DB.Runs(ctx, q)
+		return runs, "", err
+	case prefix == "@best" && rest != "":
+		runs, err = f.best(ctx, rest)
+		return runs, "no run has such a value", err
+	case ref[0] == '@':
+		return f.special(ctx, ref)
+	}
+	runs, err = f.byNameOrID(ctx, ref)
+	if len(ref) < minDigits {
+		hint = fmt.Sprintf("an id needs at least %d digits", minDigits)
+	} else {
+		hint = "exp ls shows names and ids"
+	}
+	return runs, hint, err
+}
+
+// special finds @last, @last~N and @running.
+func (f Finder) special(ctx context.Context, ref string) ([]store.Run, string, error) {
+	q := store.RunQuery{Deleted: f.Deleted}
+	name, back, counted := strings.Cut(ref, "~")
+	switch {
+	case name == "@running" && !counted:
+		q.Status = store.Running
+		runs, err := f.DB.Runs(ctx, q)
+		return runs, "nothing is running", err
+	case name == "@last":
+		n := 0
+		if counted {
+			var err error
+			if n, err = strconv.Atoi(back); err != nil || n < 0 || n > 1<<30 {
+				return nil, "write @last~2 for the run two before the last", nil
+			}
+		}
+		q.Limit = n + 1
+		runs, err := f.DB.Runs(ctx, q)
+		if len(runs) <= n {
+			return nil, fmt.Sprintf("there are %d runs", len(runs)), err
+		}
+		return runs[n:], "", err
+	}
+	return nil, "there are @last, @last~N, @running and @best:METRIC", nil
+}
+
+// best finds the run with the highest value of a field, or of the metric of that
+// name.
+func (f Finder) best(ctx context.Context, name string) ([]store.Run, error) {
+	field, err := ParseField(name)
+	if err != nil || field.Kind == store.FieldColumn || field.Kind == store.FieldTag {
+		field = store.Field{Kind: store.FieldMetric, Name: name}
+	}
+	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted}, []store.Field{field})
+	if err != nil {
+		return nil, err
+	}
+	best := -1
+	var highest float64
+	for i := range runs {
+		if v, ok := values[i][0].(float64); ok && (best < 0 || v > highest) {
+			best, highest = i, v
+		}
+	}
+	if best < 0 {
+		return nil, nil
+	}
+	return runs[best : best+1], nil
+}
+
+// byNameOrID finds what has a name, with or without a seed, and what has an id
+// that begins so. If several ids do, or a name looks like another run's id, that
+// is an *AmbiguousError whoever asks.
+func (f Finder) byNameOrID(ctx context.Context, ref string) ([]store.Run, error) {
+	named, err := f.byName(ctx, ref)
+	if err != nil || !isID(ref) {
+		return named, err
+	}
+	runs, err := f.DB.Runs(ctx, store.RunQuery{IDPrefix: ref, Deleted: f.Deleted})
+	if err != nil {
+		return nil, err
+	}
+	both := union(named, runs)
+	if len(runs) > 1 || len(runs) == 1 && len(both) > 1 {
+		return nil, &AmbiguousError{Ref: ref, Candidates: both}
+	}
+	return both, nil
+}
+
+func (f Finder) byName(ctx context.Context, ref string) ([]store.Run, error) {
+	name, seedText, withSeed := cutLast(ref, "#")
+	if withSeed {
+		seed, err := strconv.ParseInt(seedText, 10, 64)
+		if err == nil {
+			runs, err := f.DB.Runs(ctx, store.RunQuery{Name: name, Deleted: f.Deleted})
+			var found []store.Run
+			for _, r := range runs {
+				if r.Seed == seed {
+					found = append(found, r)
+				}
+			}
+			return found, err
+		}
+	}
+	return f.DB.Runs(ctx, store.RunQuery{Name: ref, Deleted: f.Deleted})
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// isID reports whether text can be the beginning of an id.
+func isID(text string) bool {
+	if len(text) < minDigits || len(text) > 64 {
+		return false
+	}
+	return strings.Trim(text, "0123456789abcdefABCDEF") == ""
+}

@@ -1,0 +1,92 @@
+package query
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+
+	"exp/experiments/store"
+)
+
+// Select returns the runs of selections, each once, in the order of the
+// selections and newest first within one. A selection is a reference that may
+// mean several runs (All), a filter, or "-" for references on stdin, one a word.
+// A filter may select nothing; a reference that means nothing is an error.
+func (f Finder) Select(ctx context.Context, selections []string, stdin io.Reader) ([]store.Run, error) {
+	var all []store.Run
+	for _, s := range selections {
+		runs, err := f.selectOne(ctx, s, stdin)
+		if err != nil {
+			return nil, err
+		}
+		all = union(all, runs)
+	}
+	return all, nil
+}
+
+func (f Finder) selectOne(ctx context.Context, selection string, stdin io.Reader) ([]store.Run, error) {
+	switch {
+	case selection == "-":
+		return f.selectWords(ctx, stdin)
+	case isFilter(selection):
+		filter, err := Parse(selection)
+		if err != nil {
+			return nil, err
+		}
+		return f.Filter(ctx, filter)
+	}
+	return f.All(ctx, selection)
+}
+
+func (f Finder) selectWords(ctx context.Context, r io.Reader) ([]store.Run, error) {
+	var all []store.Run
+	words := bufio.NewScanner(r)
+	words.Split(bufio.ScanWords)
+	for words.Scan() {
+		runs, err := f.All(ctx, words.Text())
+		if err != nil {
+			return nil, err
+		}
+		all = union(all, runs)
+	}
+	return all, words.Err()
+}
+
+// isFilter tells a filter from a reference: it has an operator or a space.
+func isFilter(selection string) bool {
+	if strings.HasPrefix(selection, "@") || strings.HasPrefix(selection, "tag:") || strings.HasPrefix(selection, "xid:") {
+		return false
+	}
+	return strings.ContainsAny(selection, special+" \t\n")
+}
+
+// Filter returns the runs that pass a filter, newest first.
+func (f Finder) Filter(ctx context.Context, filter *Filter) ([]store.Run, error) {
+	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted}, filter.Fields())
+	if err != nil {
+		return nil, err
+	}
+	var passed []store.Run
+	for i, r := range runs {
+		if filter.Match(values[i], f.Now) {
+			passed = append(passed, r)
+		}
+	}
+	return passed, nil
+}
+
+// union appends to a the runs of b that are not in it.
+func union(a, b []store.Run) []store.Run {
+	seen := make(map[int64]bool, len(a))
+	for _, r := range a {
+		seen[r.ID] = true
+	}
+	for _, r := range b {
+		if !seen[r.ID] {
+			seen[r.ID] = true
+			a = append(a, r)
+		}
+	}
+	return a
+}

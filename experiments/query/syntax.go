@@ -1,0 +1,34 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// SyntaxError is a filter that cannot be read.
+type SyntaxError struct {
+	Text string // the filter
+	Col  int    // where, in runes from 0
+	Msg  string
+	Help string // what would be right; may be empty
+}
+
+// Error shows the filter with a caret under the place:
+//
+//	filter, column 10: expected a value after "="
+//	  status = and seed = 1
+//	           ^
+func (e *SyntaxError) Error() string {
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, e.Text)
+	text := fmt.Sprintf("filter, column %d: %s\n  %s\n  %s^", e.Col+1, e.Msg, line, strings.Repeat(" ", e.Col))
+	if e.Help != "" {
+		text += "\n  help: " + e.Help
+	}
+	return text
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"exp/experiments/ident"
+)
+
+// Artifact is a file that a run leaves for people: merged weights, a log.
+type Artifact struct {
+	Run    int64
+	Stage  int64
+	Name   string // unique in the run, "model/config.json"
+	Media  string // MIME type
+	Digest ident.Digest
+	Size   int64 // bytes
+}
+
+// AddArtifact records a file that is stored as a blob. The newest of a name
+// counts.
+func (db *DB) AddArtifact(ctx context.Context, a Artifact) error {
+	return db.write(ctx, "record artifact "+a.Name, func(tx *sql.Tx) error {
+		if err := db.addBlob(ctx, tx, a.Digest, a.Size, "artifact"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO artifacts (run, stage, name, media, digest) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (run, name) DO UPDATE SET stage = excluded.stage, media = excluded.media, digest = excluded.digest`,
+			a.Run, a.Stage, a.Name, a.Media, a.Digest)
+		return err
+	})
+}
+
+// Artifacts returns the files of a run, by name.
+func (db *DB) Artifacts(ctx context.Context, run int64) ([]Artifact, error) {
+	all, err := query(ctx, db.r, func(r *sql.Rows) (a Artifact, err error) {
+		err = r.Scan(&a.Run, &a.Stage, &a.Name, &a.Media, &a.Digest, &a.Size)
+		return a, err
+	}, `SELECT a.run, a.stage, a.name, a.media, a.digest, b.size FROM artifacts a JOIN blobs b ON b.digest = a.digest
+		WHERE a.run = ? ORDER BY a.name`, run)
+	return all, db.fail("read artifacts", err)
+}

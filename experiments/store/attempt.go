@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// AttemptKind is why a run was executed.
+type AttemptKind string
+
+const (
+	AttemptRun    AttemptKind = "run"
+	AttemptResume AttemptKind = "resume"
+	AttemptVerify AttemptKind = "verify"
+	AttemptForced AttemptKind = "forced" // although the outputs were there
+)
+
+// Attempt is one execution against a run.
+type Attempt struct {
+	ID       int64 // set by BeginAttempt
+	Run      int64
+	N        int64 // 1, 2, … within the run; set by BeginAttempt
+	Kind     AttemptKind
+	Host     string
+	PID      int
+	Device   string
+	Build    string // version and commit of the program
+	Started  time.Time
+	Ended    time.Time // zero while running
+	Status   Status
+	ExitCode int             // meaningful once ended
+	Env      json.RawMessage // CPU, memory, libraries: what a person asks for later
+}
+
+// BeginAttempt records that a run is being executed and returns a with ID, N,
+// Started and Status set. The caller holds the run's lock, so attempts and stages
+// of it that are still "running" were killed: they become "interrupted". A verify
+// attempt leaves the run's own status alone.
+func (db *DB) BeginAttempt(ctx context.Context, a Attempt) (Attempt, error) {
+	t := db.now()
+	err := db.write(ctx, fmt.Sprintf("begin attempt of run %d", a.Run), func(tx *sql.Tx) error {
+		if err := endKilled(ctx, tx, a.Run); err != nil {
+			return err
+		}
+		if a.Kind != AttemptVerify {
+			err := execOne(ctx, tx, `UPDATE runs SET status = 'running', device = ?2, started = coalesce(started, ?1), ended = NULL
+				WHERE id = ?3`, t, a.Device, a.Run)
+			if err != nil {
+				return err
+			}
+		}
+		return tx.QueryRowContext(ctx, `INSERT INTO attempts (run, n, kind, host, pid, device, build, started, env)
+			SELECT ?1, 1 + coalesce(max(n), 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM attempts WHERE run = ?1
+			RETURNING id, n`, a.Run, a.Kind, a.Host, a.PID, a.Device, a.Build, t, orEmpty(string(a.Env), "{}")).Scan(&a.ID, &a.N)
+	})
+	a.Started, a.Status = fromMilli(t), Running
+	return a, err
+}
+
+// endKilled closes what a killed process left open. An attempt is taken to have
+// ended with the last step that it recorded.
+func endKilled(ctx context.Context, tx *sql.Tx, run int64) error {
+	for _, text := range []string{
+		`UPDATE attempts SET status = 'interrupted',
+			ended = coalesce((SELECT max(t) FROM steps WHERE run = ?1 AND t >= attempts.started), started)
+			WHERE run = ?1 AND status = 'running'`,
+		`UPDATE stages SET status = 'interrupted',
+			ended = coalesce((SELECT max(t) FROM steps WHERE run = ?1 AND t >= stages.started), started)
+			WHERE run = ?1 AND status = 'running'`,
+		sumWall,
+	} {
+		if _, err := tx.ExecContext(ctx, text, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sumWall sets the time that a run ?1 has taken.
+const sumWall = `UPDATE runs SET wall_s = (SELECT coalesce(sum(ended - started), 0) / 1000.0 FROM attempts
+	WHERE run = ?1 AND ended IS NOT NULL AND kind <> 'verify') WHERE id = ?1`
+
+// EndAttempt records how an attempt ended: Done, Failed or Interrupted, and the
+// process's exit code. The run gets the same status and end, but not from a
+// verify attempt.
+func (db *DB) EndAttempt(ctx context.Context, id int64, status Status, exitCode int) error {
+	return db.writeDurable(ctx, fmt.Sprintf("end attempt %d", id), func(tx *sql.Tx) error {
+		run, err := queryOne(ctx, tx, scanInt, `UPDATE attempts SET status = ?, exit_code = ?, ended = ?
+			WHERE id = ? AND status = 'running' RETURNING run`, status, exitCode, db.now(), id)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET status = a.status, ended = a.ended
+			FROM attempts a WHERE a.id = ? AND runs.id = a.run AND a.kind <> 'verify'`, id); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, sumWall, run)
+		return err
+	})
+}
+
+func scanInt(r *sql.Rows) (n int64, err error) {
+	err = r.Scan(&n)
+	return n, err
+}
+
+// Attempts returns the attempts of a run, oldest first.
+func (db *DB) Attempts(ctx context.Context, run int64) ([]Attempt, error) {
+	all, err := query(ctx, db.r, func(r *sql.Rows) (a Attempt, err error) {
+		var started, ended int64
+		var env string
+		err = r.Scan(&a.ID, &a.Run, &a.N, &a.Kind, &a.Host, &a.PID, &a.Device, &a.Build, &started, &ended, &a.Status, &a.ExitCode, &env)
+		a.Started, a.Ended, a.Env = fromMilli(started), fromMilli(ended), json.RawMessage(env)
+		return a, err
+	}, `SELECT id, run, n, kind, host, pid, device, build, started, coalesce(ended, 0), status, coalesce(exit_code, 0), env
+		FROM attempts WHERE run = ? ORDER BY n`, run)
+	return all, db.fail("read attempts", err)
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"exp/experiments/ident"
+)
+
+// step60 is a step of 60 metrics, 20 of them measured, as the trainer makes it.
+func step60(n int64) Step {
+	s := Step{
+		Det: ident.Det{Step: n, Items: digest("i%d", n), Tokens: digest("t%d", n), LogProbs: digest("l%d", n),
+			Rewards: digest("r%d", n), Metrics: map[string]float64{}},
+		Measured: map[string]float64{},
+		Chain:    digest("chain %d", n),
+		Tokens:   4096,
+	}
+	for i := range 40 {
+		s.Det.Metrics[fmt.Sprintf("actor/metric_%02d", i)] = float64(n) / float64(i+1)
+	}
+	for i := range 20 {
+		s.Measured[fmt.Sprintf("timing_s/phase_%02d", i)] = 1 / float64(i+1)
+	}
+	return s
+}
+
+// What the training goroutine pays for a step of 60 metrics: the goal is 5 µs.
+func BenchmarkHandOver(b *testing.B) {
+	w := &StepWriter{db: &DB{clock: clock()}, queue: make(chan item, queueLength)}
+	s := step60(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.Record(s); err != nil {
+			b.Fatal(err)
+		}
+		<-w.queue
+	}
+}
+
+// What the store's goroutine pays for it: the goal is 250 µs.
+func BenchmarkWriteStep(b *testing.B) {
+	db := open(b)
+	run := ensure(b, db, newRun("x", 0))
+	w := db.NewStepWriter(run.ID, 0, nil)
+	defer w.Close()
+	s := step60(0)
+	for b.Loop() {
+		s.Det.Step++
+		if err := w.write(item{step: &s, t: s.Det.Step}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Reading the curves of a run of 1000 steps of 60 metrics: of one of them, and of
+// all. The bytes of a point on disk, its share of the steps' rows included, come
+// along.
+func BenchmarkReadMetrics(b *testing.B) {
+	db := open(b)
+	run := ensure(b, db, newRun("x", 0))
+	w := db.NewStepWriter(run.ID, 0, nil)
+	const steps = 1000
+	before := pages(b, db)
+	for n := range int64(steps) {
+		if err := w.Record(step60(n + 1)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	after := pages(b, db)
+	for glob, want := range map[string]int{"actor/metric_07": 1, "*": 60} {
+		b.Run("series="+strconv.Itoa(want), func(b *testing.B) {
+			for b.Loop() {
+				curves, err := db.Metrics(context.Background(), run.ID, glob, 0, AllSteps)
+				if err != nil || len(curves) != want || len(curves[0].Steps) != steps {
+					b.Fatalf("%d curves, %v", len(curves), err)
+				}
+			}
+			b.ReportMetric(float64(want*steps)*float64(b.N)/b.Elapsed().Seconds(), "points/s")
+			b.ReportMetric(4096*float64(after-before)/(60*steps), "B/point")
+		})
+	}
+}
+
+// pages is the size of the database in pages of 4 KiB.
+func pages(b *testing.B, db *DB) (n int) {
+	b.Helper()
+	if err := db.r.QueryRow(`PRAGMA page_count`).Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// Lists of 10,000 runs, as exp ls --all reads them: opening the store included.
+func BenchmarkListRuns(b *testing.B) {
+	dir := b.TempDir()
+	manyRuns(b, dir, 10_000)
+	for _, bench := range []struct {
+		name   string
+		query  RunQuery
+		fields []Field
+		want   int
+	}{
+		{"all", RunQuery{}, nil, 10_000},
+		{"newest50", RunQuery{Limit: 50}, nil, 50},
+		{"filter", RunQuery{}, []Field{{Kind: FieldConfig, Name: "train.steps"}, {Kind: FieldMetric, Name: "loss"}}, 10_000},
+	} {
+		b.Run("runs="+bench.name, func(b *testing.B) {
+			for b.Loop() {
+				db, err := Open(dir, Options{ReadOnly: true})
+				if err != nil {
+					b.Fatal(err)
+				}
+				runs, _, err := db.RunFields(context.Background(), bench.query, bench.fields)
+				if err != nil || len(runs) != bench.want {
+					b.Fatalf("%d runs, %v", len(runs), err)
+				}
+				db.Close()
+			}
+		})
+	}
+}
+
+// manyRuns makes a store of n finished runs, 5 seeds to an experiment.
+func manyRuns(b *testing.B, dir string, n int) {
+	db, err := Open(dir, Options{Create: true, Clock: clock()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	ctx := context.Background()
+	err = db.write(ctx, "fill", func(tx *sql.Tx) error {
+		for i := range n {
+			r := newRun(fmt.Sprintf("experiment-%d", i/5), int64(i%5))
+			if err := addConfig(ctx, tx, r.Config); err != nil {
+				return err
+			}
+			id, err := queryOne(ctx, tx, scanInt, `INSERT INTO runs (rid, xid, name, task, algo, model, seed, numerics, status, created,
+					started, ended, steps, steps_total, config, code, chain, headline, h1, h2, h3)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'done', ?, 1, 2, 100, 100, ?, ?, ?, 'pass@1,distinct,reward', 0.5, 3, 0.7) RETURNING id`,
+				r.RID, r.XID, r.Name, r.Task, r.Algo, r.Model, r.Seed, r.Numerics, i, r.Config.Digest, r.Code, digest("c"))
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `INSERT INTO series (run, name, unit, det, n, last) VALUES (?, 'loss', '', 1, 1, 0.5)`, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}

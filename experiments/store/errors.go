@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/mattn/go-sqlite3"
+
+	"exp/experiments/ident"
+)
+
+// What errors of this package wrap, for errors.Is.
+var (
+	// ErrNotFound is returned when a row that was asked for is not there.
+	ErrNotFound = errors.New("not found")
+	// ErrNoStore is returned when there is no store in a directory.
+	ErrNoStore = errors.New("no store here")
+	// ErrCorrupt is returned when the database is damaged or is another program's.
+	ErrCorrupt = errors.New("damaged or not a store")
+	// ErrBusy is returned when another process held the database or a run for
+	// longer than Options.LockWait.
+	ErrBusy = errors.New("locked by another process")
+	// ErrFull is returned when the disk is full; it is also a syscall.ENOSPC.
+	ErrFull = fmt.Errorf("disk full: %w", syscall.ENOSPC)
+	// ErrReadOnly is returned for a write to a store that was opened read-only or
+	// whose files may not be written.
+	ErrReadOnly = errors.New("store is read-only")
+	// ErrNetwork is returned when the directory is on a network file system,
+	// where SQLite's locks do not work.
+	ErrNetwork = errors.New("network file system")
+	// ErrConstraint is returned when rows contradict each other, such as a stage
+	// of a run that is not there: a mistake of the caller.
+	ErrConstraint = errors.New("rows contradict each other")
+)
+
+// Error is a store operation that did not work.
+type Error struct {
+	Op   string // "open store", "record step 12", …
+	Path string // the database or the file concerned
+	Err  error
+	Hint string // what a person can do; may be empty
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Op, e.Path, e.Err) }
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// VersionError is returned when the store's schema is not the one that this
+// program knows: a newer one, or, for readers, an older one.
+type VersionError struct {
+	Path string
+	Have int // the store's
+	Want int // this program's
+}
+
+func (e *VersionError) Error() string {
+	if e.Have > e.Want {
+		return fmt.Sprintf("open store: %s: schema version %d was written by a newer exp, this one knows up to %d", e.Path, e.Have, e.Want)
+	}
+	return fmt.Sprintf("open store: %s: schema version %d is older than this exp's %d, and this command only reads", e.Path, e.Have, e.Want)
+}
+
+// Hint says what a person can do.
+func (e *VersionError) Hint() string {
+	if e.Have > e.Want {
+		return "use a newer exp, or another store with --store"
+	}
+	return "any command that writes, such as exp run, upgrades the store and keeps a backup"
+}
+
+// DivergenceError is returned when the same work was done twice with different
+// results. What was recorded first is kept; the divergence is a row of its own.
+type DivergenceError struct {
+	RID   ident.Digest // zero for a stage that no single run owns
+	SID   ident.Digest // zero for a step
+	Kind  string       // stage kind; "" for a step
+	Step  int64        // of a step or a checkpoint
+	Field string       // first field that differs: an output's role, "tokens", "metrics.actor/entropy"
+	Want  ident.Digest // recorded first
+	Got   ident.Digest
+}
+
+func (e *DivergenceError) Error() string {
+	where := fmt.Sprintf("run %s: step %d", e.RID.Short(), e.Step)
+	if e.Kind != "" {
+		where = fmt.Sprintf("stage %s (%s)", e.Kind, e.SID.Short())
+	}
+	return fmt.Sprintf("divergence: %s: %s is %s, recorded as %s", where, e.Field, orNone(e.Got), orNone(e.Want))
+}
+
+func orNone(d ident.Digest) string {
+	if d.IsZero() {
+		return "none"
+	}
+	return d.Short()
+}
+
+// fail turns the error of an operation into an *Error. Errors that are this
+// package's already, and the caller's cancellation, pass.
+func (db *DB) fail(op string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var e *Error
+	var d *DivergenceError
+	var v *VersionError
+	if errors.As(err, &e) || errors.As(err, &d) || errors.As(err, &v) {
+		return err
+	}
+	path := db.file
+	if pe, ok := err.(*fs.PathError); ok {
+		path, err = pe.Path, pe.Err
+	}
+	err, hint := classify(err)
+	return &Error{Op: op, Path: path, Err: err, Hint: hint}
+}
+
+// classify wraps an error of SQLite, told by its code, into one of ours and says
+// what to do about it.
+func classify(err error) (error, string) {
+	var s sqlite3.Error
+	if errors.As(err, &s) {
+		if kind := kindOf(s); kind != nil {
+			err = fmt.Errorf("%w: %v", kind, err)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrBusy):
+		return err, "another process is writing; run again, or end it"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return err, "free some space and run again: everything recorded before is kept"
+	case errors.Is(err, ErrCorrupt):
+		return err, "restore it from a backup, or move it away and start a new store; blobs are kept apart and are not affected"
+	}
+	return err, ""
+}
+
+// kindOf is the error of ours that an error of SQLite is; nil if none.
+func kindOf(s sqlite3.Error) error {
+	switch s.Code {
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return ErrBusy
+	case sqlite3.ErrFull:
+		return ErrFull
+	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
+		return ErrReadOnly
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB, sqlite3.ErrFormat:
+		return ErrCorrupt
+	case sqlite3.ErrConstraint:
+		return ErrConstraint
+	case sqlite3.ErrInterrupt:
+		return context.Canceled
+	}
+	if s.SystemErrno == syscall.ENOSPC || s.SystemErrno == syscall.EDQUOT {
+		return ErrFull
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"exp/experiments/ident"
+)
+
+// Eval is one number of an evaluation: a metric of a run on a suite.
+type Eval struct {
+	Run         int64        // set by FinishStage
+	StageGen    int64        // the stage that sampled; 0 if none
+	StageScore  int64        // the stage that scored; set by FinishStage
+	Suite       int64        // as EnsureSuite returned it
+	SuiteName   string       // read only
+	SuiteDigest ident.Digest // read only
+	Protocol    ident.Digest // of the evaluation's settings: equal ones may be compared
+	N           int64        // samples per item
+	Metric      string       // "pass@1"
+	Value       float64      // NaN if it has none
+	SE          float64      // standard error; NaN if it has none
+	Lo, Hi      float64      // 95 % interval; NaN if it has none
+	Items       int64
+	Clusters    int64
+	InfraErrors int64 // samples that could not be graded
+}
+
+func addEvals(ctx context.Context, tx *sql.Tx, run, stage int64, evals []Eval) error {
+	for _, e := range evals {
+		_, err := tx.ExecContext(ctx, `INSERT INTO evals (run, stage_gen, stage_score, suite, protocol, n, metric, value, se, lo, hi,
+				n_items, n_clusters, infra_errors)
+			VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, run, e.StageGen, stage, e.Suite, e.Protocol, e.N, e.Metric,
+			e.Value, e.SE, e.Lo, e.Hi, e.Items, e.Clusters, e.InfraErrors)
+		if err != nil {
+			return fmt.Errorf("evaluation %s: %w", e.Metric, err)
+		}
+	}
+	return nil
+}
+
+// Evals returns the evaluations of a run in the order in which they were
+// recorded. A suite that was scored again under the same protocol has the newest
+// scores only.
+func (db *DB) Evals(ctx context.Context, run int64) ([]Eval, error) {
+	all, err := query(ctx, db.r, func(r *sql.Rows) (e Eval, err error) {
+		err = r.Scan(&e.Run, &e.StageGen, &e.StageScore, &e.Suite, &e.SuiteName, &e.SuiteDigest, &e.Protocol, &e.N, &e.Metric,
+			number{&e.Value}, number{&e.SE}, number{&e.Lo}, number{&e.Hi}, &e.Items, &e.Clusters, &e.InfraErrors)
+		return e, err
+	}, `SELECT e.run, coalesce(e.stage_gen, 0), e.stage_score, e.suite, u.name, u.digest, e.protocol, e.n, e.metric,
+			e.value, e.se, e.lo, e.hi, e.n_items, e.n_clusters, e.infra_errors
+		FROM evals e JOIN suites u ON u.id = e.suite
+		WHERE e.run = ?1 AND e.stage_score = (SELECT max(x.stage_score) FROM evals x
+			WHERE x.run = ?1 AND x.suite = e.suite AND x.protocol = e.protocol)
+		ORDER BY e.id`, run)
+	return all, db.fail("read evaluations", err)
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// FieldKind says where the value of a Field comes from.
+type FieldKind uint8
+
+const (
+	FieldColumn FieldKind = 1 + iota // a column of runs: Name is one of Columns
+	FieldTag                         // the run's tags
+	FieldConfig                      // the resolved config: Name is a path, "train.optim.lr"
+	FieldMetric                      // a series: Name, Agg and Step
+	FieldEval                        // the newest evaluation: Suite and Name, the metric
+)
+
+// Agg says which value of a series is meant.
+type Agg uint8
+
+const (
+	AggLast Agg = iota
+	AggMin
+	AggMax
+	AggAt // at Field.Step
+)
+
+// Field is a value of a run that a filter, a sort order or a column can name.
+// Fields may be compared with ==.
+type Field struct {
+	Kind  FieldKind
+	Name  string
+	Suite string
+	Agg   Agg
+	Step  int64
+}
+
+// columns are the columns that a Field may name, by the word that people use,
+// and the types of their values.
+var columns = map[string]struct {
+	sql  string
+	kind columnKind
+}{
+	"id":       {"lower(hex(r.rid))", textColumn},
+	"xid":      {"lower(hex(r.xid))", textColumn},
+	"name":     {"r.name", textColumn},
+	"task":     {"r.task", textColumn},
+	"algo":     {"r.algo", textColumn},
+	"model":    {"r.model", textColumn},
+	"seed":     {"r.seed", numberColumn},
+	"numerics": {"r.numerics", textColumn},
+	"device":   {"r.device", textColumn},
+	"status":   {"r.status", textColumn},
+	"created":  {"r.created", timeColumn},
+	"started":  {"r.started", timeColumn},
+	"ended":    {"r.ended", timeColumn},
+	"steps":    {"r.steps", numberColumn},
+	"tokens":   {"r.tokens", numberColumn},
+	"wall":     {"r.wall_s", numberColumn},
+}
+
+type columnKind uint8
+
+const (
+	textColumn columnKind = iota
+	numberColumn
+	timeColumn
+)
+
+// Columns returns the names that a FieldColumn may have, by the alphabet.
+func Columns() []string { return sortedKeys(columns, nil) }
+
+// expression is the SQL of a field on a run r with config c, and its parameters.
+func (f Field) expression() (string, []any, error) {
+	switch f.Kind {
+	case FieldColumn:
+		if c, ok := columns[f.Name]; ok {
+			return c.sql, nil, nil
+		}
+	case FieldTag:
+		return `(SELECT json_group_array(tag) FROM (SELECT tag FROM run_tags WHERE run = r.id ORDER BY tag))`, nil, nil
+	case FieldConfig:
+		return `c.json -> ?`, []any{jsonPath(f.Name)}, nil
+	case FieldMetric:
+		if f.Agg == AggAt {
+			return `(SELECT m.value FROM series s JOIN metrics m ON m.run = r.id AND m.series = s.id
+				WHERE s.run = r.id AND s.name = ? AND m.step = ?)`, []any{f.Name, f.Step}, nil
+		}
+		if int(f.Agg) < len(aggColumns) {
+			return `(SELECT ` + aggColumns[f.Agg] + ` FROM series WHERE run = r.id AND name = ?)`, []any{f.Name}, nil
+		}
+	case FieldEval:
+		return `(SELECT e.value FROM evals e JOIN suites u ON u.id = e.suite WHERE e.run = r.id AND u.name = ? AND e.metric = ?
+			ORDER BY e.stage_score DESC LIMIT 1)`, []any{f.Suite, f.Name}, nil
+	}
+	return "", nil, fmt.Errorf("%w: no field %+v", ErrNotFound, f)
+}
+
+var aggColumns = [...]string{AggLast: "last", AggMin: "min", AggMax: "max"}
+
+// jsonPath is the path of SQLite's JSON functions for a dotted path, each part
+// quoted.
+func jsonPath(path string) string {
+	return `$."` + strings.Join(strings.Split(strings.ReplaceAll(path, `"`, ``), "."), `"."`) + `"`
+}
+
+// fieldValue scans the value of a field: nil (not there, or NaN), bool, float64,
+// string, time.Time or []any of these.
+type fieldValue struct {
+	field Field
+	value any
+}
+
+// Scan implements sql.Scanner.
+func (v *fieldValue) Scan(src any) error {
+	v.value = src
+	switch src := src.(type) {
+	case int64:
+		v.value = float64(src)
+		if v.field.Kind == FieldColumn && columns[v.field.Name].kind == timeColumn {
+			v.value = time.UnixMilli(src).UTC()
+		}
+	case float64:
+		if math.IsNaN(src) {
+			v.value = nil
+		}
+	case string:
+		if v.field.Kind == FieldConfig || v.field.Kind == FieldTag {
+			return json.Unmarshal([]byte(src), &v.value)
+		}
+	case []byte:
+		return fmt.Errorf("field %+v is a blob", v.field)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+
+	"exp/experiments/ident"
+)
+
+// insertIO records what a stage read ("in") or wrote ("out").
+func insertIO(ctx context.Context, tx *sql.Tx, stage int64, dir string, list []IO) error {
+	for _, io := range list {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO stage_io (stage, dir, role, digest, size) VALUES (?, ?, ?, ?, nullif(?, 0))`,
+			stage, dir, io.Role, io.Digest, io.Size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readIO fills in the inputs of a stage, and the outputs: of a Cached stage those
+// of the stage it reused.
+func readIO(ctx context.Context, q querier, s *Stage) error {
+	type edge struct {
+		dir string
+		io  IO
+	}
+	edges, err := query(ctx, q, func(r *sql.Rows) (e edge, err error) {
+		err = r.Scan(&e.dir, &e.io.Role, &e.io.Digest, &e.io.Size)
+		return e, err
+	}, `SELECT dir, role, digest, coalesce(size, 0) FROM stage_io
+		WHERE stage = ?1 OR stage = ?2 AND dir = 'out' ORDER BY dir, role`, s.ID, s.ReusedFrom)
+	for _, e := range edges {
+		if e.dir == "in" {
+			s.Inputs = append(s.Inputs, e.io)
+		} else {
+			s.Outputs = append(s.Outputs, e.io)
+		}
+	}
+	return err
+}
+
+// Edge is one use of a digest by a stage.
+type Edge struct {
+	Stage int64
+	Run   int64
+	Kind  string // of the stage
+	Out   bool   // the stage wrote it; otherwise it read it
+	Role  string
+}
+
+// Edges returns which stages wrote or read a digest, in the order in which the
+// stages began. Both ways of walking the lineage start here: what made a file,
+// and what was made with it.
+func (db *DB) Edges(ctx context.Context, digest ident.Digest) ([]Edge, error) {
+	all, err := query(ctx, db.r, func(r *sql.Rows) (e Edge, err error) {
+		err = r.Scan(&e.Stage, &e.Run, &e.Kind, &e.Out, &e.Role)
+		return e, err
+	}, `SELECT s.id, s.run, s.kind, io.dir = 'out', io.role FROM stage_io io JOIN stages s ON s.id = io.stage
+		WHERE io.digest = ? ORDER BY s.id, io.dir, io.role`, digest)
+	return all, db.fail("read lineage of "+digest.Short(), err)
+}
+
+// sortedKeys returns the keys of both maps, each once.
+func sortedKeys[V any](a, b map[string]V) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"exp/experiments/ident"
+)
+
+// Holder is who executes a run.
+type Holder struct {
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Start time.Time `json:"start"` // when it took the lock
+}
+
+// LockedError is returned when another process executes the run. It wraps
+// ErrBusy.
+type LockedError struct {
+	RID    ident.Digest
+	Path   string // the lock file
+	Holder Holder // zero if it had not signed yet
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("run %s is being executed by process %d on %s since %s",
+		e.RID.Short(), e.Holder.PID, orEmpty(e.Holder.Host, "an unknown host"), e.Holder.Start.UTC().Format(time.RFC3339))
+}
+
+// Unwrap returns ErrBusy.
+func (e *LockedError) Unwrap() error { return ErrBusy }
+
+// Lock is the right to execute a run. The system takes it away when the process
+// ends, however that happens.
+type Lock struct {
+	file *os.File
+}
+
+// lockPatience is how long LockRun retries: DB.Alive of another process holds the
+// lock for a moment.
+const lockPatience = 200 * time.Millisecond
+
+// LockRun takes the lock of a run, RUNDIR/lock, and signs it. It does not wait
+// for who executes the run: that is a *LockedError.
+func (db *DB) LockRun(rid ident.Digest) (*Lock, error) {
+	path := filepath.Join(db.RunDir(rid), "lock")
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, db.fail("lock run", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, db.fail("lock run", err)
+	}
+	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EWOULDBLOCK || time.Since(start) > lockPatience {
+			break
+		}
+	}
+	if err == unix.EWOULDBLOCK {
+		defer f.Close()
+		return nil, &LockedError{RID: rid, Path: path, Holder: readHolder(path)}
+	}
+	if err == nil {
+		err = db.sign(f)
+	}
+	if err != nil {
+		f.Close()
+		return nil, &Error{Op: "lock run", Path: path, Err: err}
+	}
+	return &Lock{file: f}, nil
+}
+
+func (db *DB) sign(f *os.File) error {
+	host, _ := os.Hostname() // for people only
+	b, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Start: db.clock().UTC()})
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(append(b, '\n'), 0)
+	return err
+}
+
+// Release gives the lock back. The file stays: deleting it would let two
+// processes lock two files of one name.
+func (l *Lock) Release() error {
+	return errors.Join(l.file.Truncate(0), l.file.Close())
+}
+
+// Alive reports whether some process executes a run, and which. A run whose
+// status is Running and that is not alive was killed.
+func (db *DB) Alive(rid ident.Digest) (Holder, bool) {
+	path := filepath.Join(db.RunDir(rid), "lock")
+	f, err := os.Open(path)
+	if err != nil {
+		return Holder{}, false
+	}
+	defer f.Close() // which unlocks
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return readHolder(path), true
+	}
+	return Holder{}, false
+}
+
+// readHolder is who signed a lock file; zero if nobody has.
+func readHolder(path string) (h Holder) {
+	b, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(b, &h) != nil {
+		return Holder{}
+	}
+	return h
+}

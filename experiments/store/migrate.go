@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+)
+
+// migration changes the schema from one version to the next, inside a
+// transaction. Once merged it is never edited: it has run on somebody's store.
+type migration func(ctx context.Context, tx *sql.Tx) error
+
+// migrations[i] leads from version i to i+1; an empty database has version 0.
+var migrations = []migration{
+	migration0001,
+}
+
+// migrate brings the database to the last version. A store that holds data is
+// copied beside itself first.
+func (db *DB) migrate(version int, list []migration) error {
+	ctx := context.Background()
+	if version > 0 && version < len(list) {
+		if err := db.backup(ctx, version); err != nil {
+			return fmt.Errorf("backup before migration: %w", err)
+		}
+	}
+	for v := version; v < len(list); v++ {
+		err := db.writeDurable(ctx, "migrate store", func(tx *sql.Tx) error {
+			return applyOnce(ctx, tx, v, list[v])
+		})
+		if err != nil {
+			return fmt.Errorf("migration to version %d: %w", v+1, err)
+		}
+	}
+	return nil
+}
+
+// applyOnce applies a migration unless another process did so in the meantime.
+func applyOnce(ctx context.Context, tx *sql.Tx, version int, m migration) error {
+	var now int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&now); err != nil || now > version {
+		return err
+	}
+	if err := m(ctx, tx); err != nil {
+		return err
+	}
+	// Pragmas take no parameters.
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version+1))
+	return err
+}
+
+// backup copies the database to exp.db.v1.20260102T030405Z.bak and leaves it
+// there: only a person knows when it is of no use any more.
+func (db *DB) backup(ctx context.Context, version int) error {
+	tmp, err := os.CreateTemp(db.dir, "backup-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // of no effect once it is renamed
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	err = db.patiently(ctx, func() error {
+		// An empty file may be overwritten, unlike any other.
+		_, err := db.w.ExecContext(ctx, "VACUUM INTO ?", tmp.Name())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%s.v%d.%s.bak", db.file, version, db.clock().UTC().Format("20060102T150405Z"))
+	return os.Rename(tmp.Name(), name)
+}

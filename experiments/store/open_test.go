@@ -1,0 +1,292 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestOpenMissing(t *testing.T) {
+	for name, dir := range map[string]string{
+		"no folder":    filepath.Join(t.TempDir(), "none"),
+		"empty folder": t.TempDir(),
+	} {
+		for _, readOnly := range []bool{false, true} {
+			_, err := Open(dir, Options{ReadOnly: readOnly})
+			var e *Error
+			if !errors.Is(err, ErrNoStore) || !errors.As(err, &e) || e.Path != dir || !strings.Contains(e.Hint, "--store") {
+				t.Errorf("%s, read-only %t: error %#v, want ErrNoStore with path and hint", name, readOnly, err)
+			}
+			if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+				t.Errorf("%s: Open left %v", name, entries)
+			}
+		}
+	}
+	// What SQLite leaves of a store whose creation was interrupted.
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "exp.db"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrNoStore) {
+		t.Errorf("empty database: error %v, want ErrNoStore", err)
+	}
+	openAt(t, dir, Options{Create: true})
+}
+
+// Names that a URI would read differently.
+func TestOpenOddNames(t *testing.T) {
+	for _, name := range []string{"a?mode=memory", "b#c", "d%20e", "f g", "é", "h&i=j"} {
+		dir := filepath.Join(t.TempDir(), name, ".exp")
+		openAt(t, dir, Options{Create: true})
+		if _, err := os.Stat(filepath.Join(dir, "exp.db")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		openAt(t, dir, Options{ReadOnly: true})
+	}
+}
+
+func TestOpenSettings(t *testing.T) {
+	db := open(t)
+	for _, tt := range []struct {
+		pool         *sql.DB
+		pragma, want string
+	}{
+		{db.w, "journal_mode", "wal"},
+		{db.w, "synchronous", "1"},
+		{db.w, "foreign_keys", "1"},
+		{db.w, "busy_timeout", "5000"},
+		{db.w, "temp_store", "2"},
+		{db.w, "application_id", "1163415601"}, // 0x45585031
+		{db.w, "user_version", "1"},
+		{db.r, "query_only", "1"},
+		{db.r, "busy_timeout", "5000"},
+	} {
+		var got string
+		if err := tt.pool.QueryRow("PRAGMA " + tt.pragma).Scan(&got); err != nil || got != tt.want {
+			t.Errorf("%s = %s, %v, want %s", tt.pragma, got, err, tt.want)
+		}
+	}
+	if _, err := db.r.Exec(`DELETE FROM runs`); err == nil {
+		t.Error("a reader may write")
+	}
+}
+
+// Reading never changes a file, and needs no permission to.
+func TestOpenReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, Options{Create: true, Clock: clock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, db, newRun("x", 0))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.ReadFile(filepath.Join(dir, "exp.db"))
+
+	db = openAt(t, dir, Options{ReadOnly: true})
+	runs, err := db.Runs(context.Background(), RunQuery{})
+	if err != nil || len(runs) != 1 {
+		t.Errorf("Runs = %d, %v, want 1", len(runs), err)
+	}
+	if _, _, err := db.EnsureRun(context.Background(), newRun("y", 0)); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("EnsureRun: error %v, want ErrReadOnly", err)
+	}
+	if after, _ := os.ReadFile(filepath.Join(dir, "exp.db")); !bytes.Equal(before, after) {
+		t.Error("reading changed the database")
+	}
+}
+
+// A store in a folder that may not be written can be read.
+func TestOpenWithoutPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	db, err := Open(dir, Options{Create: true, Clock: clock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, db, newRun("x", 0))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o777)
+	db = openAt(t, dir, Options{ReadOnly: true})
+	if runs, err := db.Runs(context.Background(), RunQuery{}); err != nil || len(runs) != 1 {
+		t.Errorf("Runs = %d, %v, want 1", len(runs), err)
+	}
+}
+
+func TestOpenDamaged(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(t *testing.T, file string, content []byte)
+	}{
+		{"garbage", func(t *testing.T, file string, content []byte) {
+			write(t, file, bytes.Repeat([]byte("not a database. "), 1000))
+		}},
+		{"garbage of a few bytes", func(t *testing.T, file string, content []byte) {
+			write(t, file, []byte("x"))
+		}},
+		{"truncated to half", func(t *testing.T, file string, content []byte) {
+			write(t, file, content[:len(content)/2])
+		}},
+		{"truncated inside the header", func(t *testing.T, file string, content []byte) {
+			write(t, file, content[:50])
+		}},
+		{"emptied", func(t *testing.T, file string, content []byte) {
+			write(t, file, nil)
+		}},
+		{"another program's", func(t *testing.T, file string, content []byte) {
+			os.Remove(file)
+			other, err := sql.Open("sqlite3", file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			if _, err := other.Exec("CREATE TABLE t (x); PRAGMA application_id = 7; PRAGMA user_version = 1"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			db, err := Open(dir, Options{Create: true, Clock: clock()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ensure(t, db, newRun("x", 0))
+			if _, err := db.Blobs.PutBytes([]byte("weights")); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, "exp.db")
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.damage(t, file, content)
+			damaged, _ := os.ReadFile(file)
+			for _, o := range []Options{{ReadOnly: true}, {}, {Create: true}} {
+				_, err := Open(dir, o)
+				var e *Error
+				if !errors.Is(err, ErrCorrupt) || !errors.As(err, &e) || e.Path != file || e.Hint == "" {
+					t.Errorf("%+v: error %v, want ErrCorrupt with path and hint", o, err)
+				}
+			}
+			if after, _ := os.ReadFile(file); !bytes.Equal(damaged, after) {
+				t.Error("opening changed the file")
+			}
+		})
+	}
+}
+
+func write(t *testing.T, file string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, content, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenOnNetwork(t *testing.T) {
+	nfs := func(string) (string, error) { return "NFS", nil }
+	dir := t.TempDir()
+	_, err := Open(dir, Options{Create: true, networkFS: nfs})
+	var e *Error
+	if !errors.Is(err, ErrNetwork) || !errors.As(err, &e) || !strings.Contains(err.Error(), "NFS") || !strings.Contains(e.Hint, "rollback") {
+		t.Errorf("create: error %v, want ErrNetwork that names NFS, with hint", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("create left %v", entries)
+	}
+
+	db, err := Open(dir, Options{Create: true, Rollback: true, Clock: clock(), networkFS: nfs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := ensure(t, db, newRun("x", 0))
+	w := db.NewStepWriter(run.ID, 0, nil)
+	if err := errors.Join(w.Record(step60(1)), w.Close()); err != nil {
+		t.Error(err)
+	}
+	if curves, err := db.Metrics(context.Background(), run.ID, "", 0, AllSteps); err != nil || len(curves) != 60 {
+		t.Errorf("rollback journal: %d curves, %v", len(curves), err)
+	}
+	var mode string
+	if err := db.w.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || mode != "delete" {
+		t.Errorf("journal_mode = %s, %v, want delete", mode, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{networkFS: nfs}); !errors.Is(err, ErrNetwork) {
+		t.Errorf("write: error %v, want ErrNetwork", err)
+	}
+	openAt(t, dir, Options{ReadOnly: true, networkFS: nfs})
+}
+
+func TestNetworkFS(t *testing.T) {
+	if _, err := networkFS(filepath.Join(t.TempDir(), "none")); err == nil {
+		if _, known := os.Stat("/proc/self/mounts"); known == nil {
+			t.Error("a folder that is not there is on a file system")
+		}
+	}
+	if name, err := networkFS(t.TempDir()); err != nil || name != "" {
+		t.Skipf("the temporary folder is on %q, %v", name, err)
+	}
+}
+
+// Many processes may create one store at the same moment; here each connection
+// stands for one.
+func TestOpenConcurrently(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			db, err := Open(dir, Options{Create: true, Clock: clock()})
+			if err != nil {
+				t.Errorf("process %d: %v", i, err)
+				return
+			}
+			defer db.Close()
+			if _, _, err := db.EnsureRun(context.Background(), newRun("x", int64(i))); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+			if _, err := db.Blobs.PutBytes([]byte{byte(i)}); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	db := openAt(t, dir, Options{ReadOnly: true})
+	if runs, err := db.Runs(context.Background(), RunQuery{}); err != nil || len(runs) != 8 {
+		t.Errorf("%d runs, %v, want 8", len(runs), err)
+	}
+}
+
+func TestCheckFindsDanglingRows(t *testing.T) {
+	db := open(t)
+	ctx := context.Background()
+	if err := db.Check(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.w.Exec("PRAGMA foreign_keys = OFF; INSERT INTO run_tags (run, tag) VALUES (7, 'x'); PRAGMA foreign_keys = ON"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Check(ctx); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "run_tags") {
+		t.Errorf("error %v, want ErrCorrupt that names run_tags", err)
+	}
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"exp/experiments/ident"
+)
+
+// Status is where a run, an attempt or a stage stands. Not every status occurs
+// in each.
+type Status string
+
+const (
+	Pending     Status = "pending"     // planned, never executed
+	Running     Status = "running"     // or killed: see DB.Alive
+	Done        Status = "done"        // finished; of a stage: first to finish, a cache candidate
+	Failed      Status = "failed"      // ended with an error
+	Interrupted Status = "interrupted" // stopped before the end; can go on
+	Cached      Status = "cached"      // stage: took the outputs of a done one
+	Repeated    Status = "repeated"    // stage: executed again, with equal outputs
+	Diverged    Status = "diverged"    // stage: executed again, with other outputs
+)
+
+// NewRun is what makes a run: one experiment with one seed.
+type NewRun struct {
+	RID        ident.Digest
+	XID        ident.Digest
+	Name       string
+	Task       string // "countdown"
+	Algo       string // "flowrl"
+	Model      string // architecture or base model, for people
+	Seed       int64
+	Numerics   string
+	StepsTotal int64 // steps that the run will have
+	Config     Config
+	Code       ident.Digest // of the training stage's sources
+	Parent     int64        // the run that this one continues; 0 if none
+}
+
+// Run is one row of runs. Times are zero and numbers NaN where there is none.
+type Run struct {
+	ID         int64
+	RID, XID   ident.Digest
+	Name       string
+	Task       string
+	Algo       string
+	Model      string
+	Seed       int64
+	Numerics   string
+	Device     string // of the newest attempt
+	Status     Status
+	Created    time.Time
+	Started    time.Time // of the first attempt
+	Ended      time.Time // of the newest attempt
+	Steps      int64     // recorded
+	StepsTotal int64
+	Tokens     int64   // of all recorded steps
+	WallS      float64 // seconds, of all attempts that ended
+	Config     ident.Digest
+	Code       ident.Digest
+	Chain      ident.Digest // after the last recorded step
+	Headline   []Headline   // up to three results, so that a list needs no join
+	Parent     int64        // 0 if none
+	Deleted    time.Time    // zero unless deleted
+}
+
+// Headline is one of a run's results that lists show.
+type Headline struct {
+	Name  string
+	Value float64 // NaN if not there yet
+}
+
+// EnsureRun returns the run with n's rid, making it if it is not there. A run
+// that is there is left as it is, but for one that was deleted, which is
+// restored. created says which happened.
+func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, err error) {
+	err = db.write(ctx, "record run "+n.RID.Short(), func(tx *sql.Tx) error {
+		if err := addConfig(ctx, tx, n.Config); err != nil {
+			return err
+		}
+		res, err := tx.ExecContext(ctx, `INSERT INTO runs
+			(rid, xid, name, task, algo, model, seed, numerics, created, steps_total, config, code, parent)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0)) ON CONFLICT (rid) DO NOTHING`,
+			n.RID, n.XID, n.Name, n.Task, n.Algo, n.Model, n.Seed, n.Numerics, db.now(), n.StepsTotal,
+			n.Config.Digest, n.Code, n.Parent)
+		if err != nil {
+			return err
+		}
+		rows, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		created = rows == 1
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET deleted = NULL WHERE rid = ? AND deleted IS NOT NULL`, n.RID); err != nil {
+			return err
+		}
+		run, err = queryOne(ctx, tx, newRunScanner().scan, `SELECT `+runColumns+` FROM runs r WHERE r.rid = ?`, n.RID)
+		if err == nil && (run.XID != n.XID || run.Seed != n.Seed || run.Numerics != n.Numerics) {
+			err = fmt.Errorf("%w: run %s is recorded with another experiment, seed or numerics", ErrConstraint, n.RID.Short())
+		}
+		return err
+	})
+	return run, created, err
+}
+
+// SetName renames a run.
+func (db *DB) SetName(ctx context.Context, run int64, name string) error {
+	return db.updateRun(ctx, "name", run, `UPDATE runs SET name = ? WHERE id = ?`, name, run)
+}
+
+// SetHeadline sets the results that lists show, at most three. A name holds no
+// comma.
+func (db *DB) SetHeadline(ctx context.Context, run int64, results []Headline) error {
+	var names []string
+	values := [3]float64{math.NaN(), math.NaN(), math.NaN()}
+	for i, h := range results {
+		if i == len(values) || strings.Contains(h.Name, ",") {
+			return db.fail("headline", fmt.Errorf("%w: %d results, the last named %q", ErrConstraint, len(results), h.Name))
+		}
+		names = append(names, h.Name)
+		values[i] = h.Value
+	}
+	return db.updateRun(ctx, "headline", run, `UPDATE runs SET headline = ?, h1 = ?, h2 = ?, h3 = ? WHERE id = ?`,
+		strings.Join(names, ","), values[0], values[1], values[2], run)
+}
+
+// DeleteRun hides a run from lists; nothing is removed. RestoreRun undoes it.
+func (db *DB) DeleteRun(ctx context.Context, run int64) error {
+	return db.updateRun(ctx, "delete", run, `UPDATE runs SET deleted = ? WHERE id = ?`, db.now(), run)
+}
+
+// RestoreRun undoes DeleteRun.
+func (db *DB) RestoreRun(ctx context.Context, run int64) error {
+	return db.updateRun(ctx, "restore", run, `UPDATE runs SET deleted = NULL WHERE id = ?`, run)
+}
+
+// updateRun runs an update that must hit one row.
+func (db *DB) updateRun(ctx context.Context, what string, run int64, text string, args ...any) error {
+	return db.write(ctx, fmt.Sprintf("%s run %d", what, run), func(tx *sql.Tx) error {
+		return execOne(ctx, tx, text, args...)
+	})
+}
+
+// execOne runs a statement that must change one row, else ErrNotFound.
+func execOne(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
+	res, err := tx.ExecContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n != 1 {
+		err = ErrNotFound
+	}
+	return err
+}
+
+// runColumns are what runScanner reads.
+const runColumns = `r.id, r.rid, r.xid, r.name, r.task, r.algo, r.model, r.seed, r.numerics, r.device, r.status,
+	r.created, coalesce(r.started, 0), coalesce(r.ended, 0), r.steps, r.steps_total, r.tokens, r.wall_s,
+	r.config, r.code, r.chain, r.headline, r.h1, r.h2, r.h3, coalesce(r.parent, 0), coalesce(r.deleted, 0)`
+
+// runScanner reads rows of runColumns. Thousands of rows name the same three
+// results, so they are split once.
+type runScanner struct {
+	headlines map[string][]string
+}
+
+func newRunScanner() *runScanner { return &runScanner{headlines: map[string][]string{"": nil}} }
+
+func (s *runScanner) scan(rows *sql.Rows) (Run, error) { return s.scanWith(rows, nil) }
+
+// scanWith reads a run and the columns after it into rest.
+func (s *runScanner) scanWith(rows *sql.Rows, rest []any) (Run, error) {
+	var r Run
+	var created, started, ended, deleted int64
+	var headline string
+	var h [3]float64
+	dest := append([]any{
+		&r.ID, &r.RID, &r.XID, &r.Name, &r.Task, &r.Algo, &r.Model, &r.Seed, &r.Numerics, &r.Device, &r.Status,
+		&created, &started, &ended, &r.Steps, &r.StepsTotal, &r.Tokens, &r.WallS,
+		&r.Config, &r.Code, &r.Chain, &headline, number{&h[0]}, number{&h[1]}, number{&h[2]}, &r.Parent, &deleted,
+	}, rest...)
+	if err := rows.Scan(dest...); err != nil {
+		return r, err
+	}
+	r.Created, r.Started, r.Ended, r.Deleted = fromMilli(created), fromMilli(started), fromMilli(ended), fromMilli(deleted)
+	names, ok := s.headlines[headline]
+	if !ok {
+		names = strings.Split(headline, ",")
+		s.headlines[headline] = names
+	}
+	for i, name := range names[:min(len(names), len(h))] {
+		r.Headline = append(r.Headline, Headline{Name: name, Value: h[i]})
+	}
+	return r, nil
+}
+
+// number scans a REAL column, NULL as NaN: SQLite has no NaN and stores NULL for
+// it.
+type number struct{ p *float64 }
+
+// Scan implements sql.Scanner.
+func (n number) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		*n.p = math.NaN()
+	case float64:
+		*n.p = v
+	case int64:
+		*n.p = float64(v)
+	default:
+		return fmt.Errorf("number column holds a %T", src)
+	}
+	return nil
+}

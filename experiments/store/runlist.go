@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"exp/experiments/ident"
+)
+
+// RunQuery selects runs. Zero fields do not select, but for Deleted.
+type RunQuery struct {
+	IDPrefix  string // hexadecimal digits that the rid begins with
+	XIDPrefix string
+	Name      string
+	Tag       string
+	Status    Status
+	Deleted   bool // only deleted runs; otherwise only the others
+	Limit     int  // at most that many
+}
+
+// Runs returns runs, newest first.
+func (db *DB) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
+	runs, _, err := db.RunFields(ctx, q, nil)
+	return runs, err
+}
+
+// Run returns the run with a rid, deleted or not, or ErrNotFound.
+func (db *DB) Run(ctx context.Context, rid ident.Digest) (Run, error) {
+	r, err := queryOne(ctx, db.r, newRunScanner().scan, `SELECT `+runColumns+` FROM runs r WHERE r.rid = ?`, rid)
+	return r, db.fail("read run "+rid.Short(), err)
+}
+
+// RunByID returns the run with a row id, deleted or not, or ErrNotFound.
+func (db *DB) RunByID(ctx context.Context, id int64) (Run, error) {
+	r, err := queryOne(ctx, db.r, newRunScanner().scan, `SELECT `+runColumns+` FROM runs r WHERE r.id = ?`, id)
+	return r, db.fail(fmt.Sprintf("read run %d", id), err)
+}
+
+// RunFields returns runs as Runs does and, for each, the values of fields: nil
+// (not there, or NaN), bool, float64, string, time.Time or []any of these.
+func (db *DB) RunFields(ctx context.Context, q RunQuery, fields []Field) ([]Run, [][]any, error) {
+	text, args, err := q.sql(fields)
+	if err != nil {
+		return nil, nil, db.fail("list runs", err)
+	}
+	rows, err := db.r.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, nil, db.fail("list runs", err)
+	}
+	defer rows.Close()
+	var runs []Run
+	var values [][]any
+	scanner := newRunScanner()
+	found := make([]fieldValue, len(fields))
+	dest := make([]any, len(fields))
+	for i, f := range fields {
+		found[i].field, dest[i] = f, &found[i]
+	}
+	for rows.Next() {
+		r, err := scanner.scanWith(rows, dest)
+		if err != nil {
+			return nil, nil, db.fail("list runs", err)
+		}
+		runs = append(runs, r)
+		row := make([]any, len(fields))
+		for i := range found {
+			row[i] = found[i].value
+		}
+		values = append(values, row)
+	}
+	return runs, values, db.fail("list runs", rows.Err())
+}
+
+func (q RunQuery) sql(fields []Field) (string, []any, error) {
+	var args []any
+	text := `SELECT ` + runColumns
+	for _, f := range fields {
+		expression, params, err := f.expression()
+		if err != nil {
+			return "", nil, err
+		}
+		text += ", " + expression
+		args = append(args, params...)
+	}
+	where := []string{`r.deleted IS NULL`}
+	if q.Deleted {
+		where[0] = `r.deleted IS NOT NULL`
+	}
+	add := func(condition string, set bool, params ...any) {
+		if set {
+			where = append(where, condition)
+			args = append(args, params...)
+		}
+	}
+	for column, prefix := range map[string]string{"r.rid": q.IDPrefix, "r.xid": q.XIDPrefix} {
+		low, high, err := prefixRange(prefix)
+		if err != nil {
+			return "", nil, err
+		}
+		add(column+` BETWEEN ? AND ?`, prefix != "", low[:], high[:])
+	}
+	add(`r.name = ?`, q.Name != "", q.Name)
+	add(`r.status = ?`, q.Status != "", q.Status)
+	add(`r.id IN (SELECT run FROM run_tags WHERE tag = ?)`, q.Tag != "", q.Tag)
+	text += ` FROM runs r LEFT JOIN configs c ON c.digest = r.config WHERE ` + strings.Join(where, " AND ") + ` ORDER BY r.created DESC, r.id DESC`
+	if q.Limit > 0 {
+		text += ` LIMIT ?`
+		args = append(args, q.Limit)
+	}
+	return text, args, nil
+}
+
+// prefixRange returns the first and the last digest that begin with hexadecimal
+// digits.
+func prefixRange(prefix string) (low, high ident.Digest, err error) {
+	digits := 2 * len(low)
+	if len(prefix) > digits {
+		return low, high, fmt.Errorf("id %q has more than %d digits", prefix, digits)
+	}
+	fill := digits - len(prefix)
+	if _, err = hex.Decode(low[:], []byte(prefix+strings.Repeat("0", fill))); err != nil {
+		return low, high, fmt.Errorf("id %q: %w", prefix, err)
+	}
+	_, err = hex.Decode(high[:], []byte(prefix+strings.Repeat("f", fill)))
+	return low, high, err
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+)
+
+// Sample is one completion that was kept: of training, of an evaluation.
+type Sample struct {
+	ID           int64  // set by the store
+	Stage        int64  // a Stage's Home: the same for all executions of a sid
+	Scope        string // "train", "val" (online evaluation), "eval"
+	Step         int64  // of training; 0 in an evaluation
+	Item         string // problem id
+	K            int    // which of the item's samples
+	PromptTokens int64
+	OutTokens    int64
+	Finish       string   // "stop", "length"
+	Reward       float64  // NaN if none
+	LogProbSum   float64  // of the sampled tokens under the policy; NaN if unknown
+	Ref          blob.Ref // where prompt, text and tokens lie; zero if they were not kept
+	Verdict      *Verdict // read only; nil if there is none
+}
+
+// AddSamples records samples and the packs that hold their texts. A sample that
+// is there already (stage, scope, step, item and k) stays as it is, so a resumed
+// stage may record its samples again. Transactions are of a thousand samples.
+func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pack) error {
+	err := db.write(ctx, "record packs", func(tx *sql.Tx) error {
+		for _, p := range packs {
+			if err := db.addBlob(ctx, tx, p.Digest, p.Size, "samples"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for len(samples) > 0 && err == nil {
+		n := min(len(samples), maxRows)
+		chunk := samples[:n]
+		samples = samples[n:]
+		err = db.write(ctx, "record samples", func(tx *sql.Tx) error {
+			for i := range chunk {
+				if err := insertSample(ctx, tx, &chunk[i]); err != nil {
+					return fmt.Errorf("sample %d of %q: %w", chunk[i].K, chunk[i].Item, err)
+				}
+			}
+			return nil
+		})
+	}
+	return err
+}
+
+func insertSample(ctx context.Context, tx *sql.Tx, s *Sample) error {
+	var off, length any
+	if !s.Ref.Pack.IsZero() {
+		off, length = s.Ref.Off, s.Ref.Len
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO samples (stage, scope, step, item, k, prompt_tokens, out_tokens, finish, reward, logprob_sum,
+			pack, off, len)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		s.Stage, s.Scope, s.Step, s.Item, s.K, s.PromptTokens, s.OutTokens, s.Finish, s.Reward, s.LogProbSum,
+		s.Ref.Pack, off, length)
+	return err
+}
+
+// SampleQuery selects samples of a run. Zero fields do not select.
+type SampleQuery struct {
+	Scope   string       // "train", "val", "eval"
+	Label   string       // of the stage: the suite
+	Item    string       // problem id
+	Step    int64        // of training, where steps count from 1
+	Correct *bool        // by the verdict; without a verdict neither
+	Scorer  ident.Digest // whose verdict; zero is the newest of each sample
+	After   int64        // samples with a greater id, for paging
+	Limit   int          // at most that many
+}
+
+// Samples returns samples of a run, with their verdicts, in the order in which
+// they were recorded. Samples of stages that the run reused count.
+func (db *DB) Samples(ctx context.Context, run int64, q SampleQuery) ([]Sample, error) {
+	where := []string{`s.stage IN (SELECT home FROM stages WHERE run = ?)`}
+	args := []any{q.Scorer, run}
+	add := func(condition string, set bool, arg any) {
+		if set {
+			where = append(where, condition)
+			args = append(args, arg)
+		}
+	}
+	add(`s.stage IN (SELECT home FROM stages WHERE label = ?)`, q.Label != "", q.Label)
+	add(`s.scope = ?`, q.Scope != "", q.Scope)
+	add(`s.step = ?`, q.Step != 0, q.Step)
+	add(`s.item = ?`, q.Item != "", q.Item)
+	add(`s.id > ?`, q.After != 0, q.After)
+	if q.Correct != nil {
+		add(`v.correct = ?`, true, *q.Correct)
+	}
+	limit := -1
+	if q.Limit > 0 {
+		limit = q.Limit
+	}
+	args = append(args, limit)
+	all, err := query(ctx, db.r, scanSample, `SELECT s.id, s.stage, s.scope, s.step, s.item, s.k, s.prompt_tokens, s.out_tokens, s.finish,
+			s.reward, s.logprob_sum, s.pack, coalesce(s.off, 0), coalesce(s.len, 0), `+verdictColumns+`
+		FROM samples s
+		LEFT JOIN verdicts v ON v.sample = s.id
+			AND v.scorer = iif(?1 IS NULL, (SELECT max(scorer) FROM verdicts WHERE sample = s.id), (SELECT id FROM scorers WHERE digest = ?1))
+		LEFT JOIN scorers c ON c.id = v.scorer
+		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id LIMIT ?`, args...)
+	return all, db.fail("read samples", err)
+}
+
+func scanSample(r *sql.Rows) (s Sample, err error) {
+	dest := []any{&s.ID, &s.Stage, &s.Scope, &s.Step, &s.Item, &s.K, &s.PromptTokens, &s.OutTokens, &s.Finish,
+		number{&s.Reward}, number{&s.LogProbSum}, &s.Ref.Pack, &s.Ref.Off, &s.Ref.Len}
+	s.Verdict, err = scanVerdict(r, dest)
+	if s.Verdict != nil {
+		s.Verdict.Sample = s.ID
+	}
+	return s, err
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Series is a metric of a run over its steps, and its summary. Summaries are
+// kept as the steps are written, so that lists and filters read no points.
+type Series struct {
+	ID       int64
+	Run      int64
+	Name     string
+	Unit     string // "s", "tokens"; may be empty
+	Det      bool   // deterministic: part of the chain
+	N        int64  // points
+	Last     float64
+	LastStep int64
+	Min      float64 // of all points that are not NaN; NaN if there is none
+	Max      float64
+	ArgMin   int64 // first step at which Min was reached
+	ArgMax   int64
+}
+
+// Series returns the series of a run whose name matches glob (* any characters,
+// ? one, [ab] a set; "" is all), by name.
+func (db *DB) Series(ctx context.Context, run int64, glob string) ([]Series, error) {
+	all, err := query(ctx, db.r, scanSeries, seriesSelect+` WHERE run = ? AND name GLOB ? ORDER BY name`, run, orEmpty(glob, "*"))
+	return all, db.fail("read series", err)
+}
+
+const seriesSelect = `SELECT id, run, name, unit, det, n, last, coalesce(last_step, 0), min, max, coalesce(argmin, 0), coalesce(argmax, 0) FROM series`
+
+func scanSeries(r *sql.Rows) (s Series, err error) {
+	err = r.Scan(&s.ID, &s.Run, &s.Name, &s.Unit, &s.Det, &s.N, number{&s.Last}, &s.LastStep, number{&s.Min}, number{&s.Max}, &s.ArgMin, &s.ArgMax)
+	return s, err
+}
+
+// seriesID returns the id of the writer's series of that name, making it if it
+// is new.
+func (w *StepWriter) seriesID(ctx context.Context, tx *sql.Tx, name string, det bool) (int64, error) {
+	if id, ok := w.series[name]; ok {
+		return id, nil
+	}
+	unit := ""
+	if w.unit != nil {
+		unit = w.unit(name)
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO series (run, name, unit, det) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		w.run, name, unit, det); err != nil {
+		return 0, err
+	}
+	id, err := queryOne(ctx, tx, scanInt, `SELECT id FROM series WHERE run = ? AND name = ?`, w.run, name)
+	if err == nil {
+		// Should this transaction fail, the writer writes no other.
+		w.series[name] = id
+	}
+	return id, err
+}
+
+// summarise brings the summaries of a run's series up to date with the points of
+// one step, which must be the only ones that are new.
+func summarise(ctx context.Context, tx *sql.Tx, run, step int64) error {
+	_, err := tx.ExecContext(ctx, `UPDATE series SET
+			n = n + 1,
+			last = iif(last_step > m.step, last, m.value),
+			last_step = max(coalesce(last_step, m.step), m.step),
+			argmin = iif(min IS NULL AND m.value IS NOT NULL OR m.value < min, m.step, argmin),
+			argmax = iif(max IS NULL AND m.value IS NOT NULL OR m.value > max, m.step, argmax),
+			min = coalesce(min(min, m.value), min, m.value),
+			max = coalesce(max(max, m.value), max, m.value)
+		FROM metrics m WHERE m.run = ? AND m.step = ? AND series.id = m.series`, run, step)
+	return err
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"exp/experiments/ident"
+)
+
+// Source is what a code digest stands for: which files, and an archive to read
+// or rebuild them from.
+type Source struct {
+	Code    ident.Digest // of a kind of stage, as ident.Code made it
+	Go      string       // Go version
+	Files   []ident.File // what Code was made of, by path
+	Archive ident.Digest // blob.PutTree of the module's sources; more than Files
+	Size    int64        // of the archive, bytes
+}
+
+// AddSource records the sources of a code digest, once: the first archive that
+// came with it stays.
+func (db *DB) AddSource(ctx context.Context, s Source) error {
+	files, err := json.Marshal(s.Files)
+	if err != nil {
+		return err
+	}
+	return db.write(ctx, "record sources", func(tx *sql.Tx) error {
+		if err := db.addBlob(ctx, tx, s.Archive, s.Size, "sources"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO sources (code, go, files, archive) VALUES (?, ?, ?, ?)
+			ON CONFLICT DO NOTHING`, s.Code, s.Go, string(files), s.Archive)
+		return err
+	})
+}
+
+// Source returns the sources of a code digest, or ErrNotFound.
+func (db *DB) Source(ctx context.Context, code ident.Digest) (Source, error) {
+	s, err := queryOne(ctx, db.r, func(r *sql.Rows) (s Source, err error) {
+		var files string
+		if err := r.Scan(&s.Code, &s.Go, &files, &s.Archive, &s.Size); err != nil {
+			return s, err
+		}
+		return s, json.Unmarshal([]byte(files), &s.Files)
+	}, `SELECT s.code, s.go, s.files, s.archive, b.size FROM sources s JOIN blobs b ON b.digest = s.archive
+		WHERE s.code = ?`, code)
+	return s, db.fail("read sources "+code.Short(), err)
+}

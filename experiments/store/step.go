@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"math"
+	"time"
+
+	"exp/experiments/ident"
+)
+
+// Step is one finished step of a run.
+type Step struct {
+	// Det is what must happen again bit for bit; its metrics are stored as
+	// deterministic series.
+	Det ident.Det
+	// Measured holds the metrics that depend on the machine and the hour:
+	// durations, throughput, memory.
+	Measured map[string]float64
+	// Chain is the trajectory chain after this step, Det.Next of the one before.
+	Chain ident.Digest
+	// Tokens is the number of tokens that the step sampled.
+	Tokens int64
+	// Events happened during the step; their Run and Attempt are set here.
+	Events []Event
+}
+
+// StepRow is a recorded step without its metrics.
+type StepRow struct {
+	Time   time.Time
+	Tokens int64
+	Chain  ident.Digest
+	Det    ident.Det // Metrics is nil
+}
+
+// Steps returns the recorded steps from from to to, both included, in order.
+func (db *DB) Steps(ctx context.Context, run, from, to int64) ([]StepRow, error) {
+	all, err := query(ctx, db.r, scanStep, stepSelect+` WHERE run = ? AND step BETWEEN ? AND ? ORDER BY step`, run, from, to)
+	return all, db.fail("read steps", err)
+}
+
+const stepSelect = `SELECT step, t, tokens, items, sampled, logprobs, rewards, params, chain FROM steps`
+
+func scanStep(r *sql.Rows) (s StepRow, err error) {
+	var t int64
+	err = r.Scan(&s.Det.Step, &t, &s.Tokens, &s.Det.Items, &s.Det.Tokens, &s.Det.LogProbs, &s.Det.Rewards, &s.Det.Params, &s.Chain)
+	s.Time = fromMilli(t)
+	return s, err
+}
+
+// recordStep writes a step, its metrics and its events. A step that is there with
+// the same chain is left alone; with another chain it is a *DivergenceError, and
+// nothing is written.
+func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
+	d := &s.Det
+	res, err := tx.ExecContext(ctx, `INSERT INTO steps (run, step, t, tokens, items, sampled, logprobs, rewards, params, chain)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		w.run, d.Step, t, s.Tokens, d.Items, d.Tokens, d.LogProbs, d.Rewards, d.Params, s.Chain)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return err
+	} else if n == 0 {
+		return compareStep(ctx, tx, w.run, s)
+	}
+	if err := w.recordMetrics(ctx, tx, s); err != nil {
+		return err
+	}
+	if err := w.recordEvents(ctx, tx, s, t); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE runs SET steps = steps + 1, tokens = tokens + ?2,
+		chain = iif(EXISTS (SELECT 1 FROM steps WHERE run = ?1 AND step > ?3), chain, ?4) WHERE id = ?1`,
+		w.run, s.Tokens, d.Step, s.Chain)
+	return err
+}
+
+// recordEvents writes the events of a step, and one that names its NaN metrics:
+// the database itself cannot tell NaN from nothing.
+func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
+	events := s.Events
+	if names := nanNames(s); len(names) > 0 {
+		data, err := json.Marshal(map[string]any{"step": s.Det.Step, "metrics": names})
+		if err != nil {
+			return err
+		}
+		events = append(events[:len(events):len(events)], Event{Level: LevelWarn, Kind: "nan", Data: data})
+	}
+	for _, e := range events {
+		e.Run, e.Attempt = w.run, w.attempt
+		if err := insertEvent(ctx, tx, e, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nanNames(s *Step) (names []string) {
+	for _, name := range sortedKeys(s.Det.Metrics, s.Measured) {
+		if math.IsNaN(s.Det.Metrics[name]) || math.IsNaN(s.Measured[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// compareStep returns nil if s is the step that was recorded before, else a
+// *DivergenceError that names the first field in which they differ.
+func compareStep(ctx context.Context, tx *sql.Tx, run int64, s *Step) error {
+	had, err := queryOne(ctx, tx, scanStep, stepSelect+` WHERE run = ? AND step = ?`, run, s.Det.Step)
+	if err != nil || had.Chain == s.Chain {
+		return err
+	}
+	id, err := rid(ctx, tx, run)
+	if err != nil {
+		return err
+	}
+	e := &DivergenceError{RID: id, Step: s.Det.Step, Field: "chain", Want: had.Chain, Got: s.Chain}
+	had.Det.Metrics, err = detMetrics(ctx, tx, run, s.Det.Step)
+	if err != nil {
+		return err
+	}
+	// Where no field of this step differs, an earlier step did.
+	if field := had.Det.Differs(storedBits(s.Det)); field != "" {
+		e.Field = field
+	}
+	return e
+}
+
+// detMetrics returns the deterministic metrics of a step.
+func detMetrics(ctx context.Context, q querier, run, step int64) (map[string]float64, error) {
+	type point struct {
+		name  string
+		value float64
+	}
+	points, err := query(ctx, q, func(r *sql.Rows) (p point, err error) {
+		err = r.Scan(&p.name, number{&p.value})
+		return p, err
+	}, `SELECT s.name, m.value FROM metrics m JOIN series s ON s.id = m.series WHERE m.run = ? AND m.step = ? AND s.det = 1`, run, step)
+	m := make(map[string]float64, len(points))
+	for _, p := range points {
+		m[p.name] = p.value
+	}
+	return m, err
+}
+
+// storedBits is d as it would be read back: SQLite keeps neither NaN payloads
+// nor the sign of zero.
+func storedBits(d ident.Det) ident.Det {
+	m := make(map[string]float64, len(d.Metrics))
+	for name, v := range d.Metrics {
+		switch {
+		case math.IsNaN(v):
+			v = math.NaN()
+		case v == 0:
+			v = 0
+		}
+		m[name] = v
+	}
+	d.Metrics = m
+	return d
+}

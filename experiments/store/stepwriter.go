@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// queueLength is how many steps may wait to be written. A database that another
+// process holds for a second does not stall a training of 50 steps a second.
+const queueLength = 64
+
+// ErrClosed is returned by a StepWriter that was closed.
+var ErrClosed = errors.New("step writer is closed")
+
+// StepWriter records the steps of one run from a goroutine of its own: who trains
+// hands a step over in a microsecond and goes on. Each step is one transaction,
+// so a step and its metrics are seen together, and a killed process loses at most
+// the steps that still wait here. Nothing is dropped: when the queue is full,
+// Record waits, and the wait is an event of the run ("store_wait").
+//
+// After an error no further step is written; Record, Flush and Close return it.
+// It is safe for concurrent use. Its owner must Close it.
+type StepWriter struct {
+	db      *DB
+	run     int64
+	attempt int64
+	unit    func(name string) string
+
+	queue  chan item
+	joined chan struct{}         // closed when the goroutine has ended
+	waited atomic.Int64          // nanoseconds that Record waited and no event tells yet
+	failed atomic.Pointer[error] // the first error
+
+	mu     sync.RWMutex // Record holds it shared, Close alone
+	closed bool
+
+	series map[string]int64 // ids by name; of the goroutine alone
+}
+
+// item is a step to write, or a question to answer when all before are written.
+type item struct {
+	step   *Step
+	t      int64
+	waited time.Duration
+	done   chan struct{}
+}
+
+// NewStepWriter returns a writer for a run. unit names the unit of a metric
+// ("s"); it may be nil.
+func (db *DB) NewStepWriter(run, attempt int64, unit func(name string) string) *StepWriter {
+	w := &StepWriter{
+		db: db, run: run, attempt: attempt, unit: unit,
+		queue:  make(chan item, queueLength),
+		joined: make(chan struct{}),
+		series: map[string]int64{},
+	}
+	go w.writeAll()
+	return w
+}
+
+// Record hands over a step. The writer keeps it: its maps and slices must not be
+// changed afterwards. The error is that of an earlier step. Recording a step
+// that is there already with the same chain changes nothing; with another chain
+// it is a *DivergenceError.
+func (w *StepWriter) Record(s Step) error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if err := w.err(); err != nil {
+		return err
+	}
+	if w.closed {
+		return ErrClosed
+	}
+	it := item{step: &s, t: w.db.now(), waited: time.Duration(w.waited.Swap(0))}
+	select {
+	case w.queue <- it:
+	default:
+		start := time.Now()
+		w.queue <- it
+		w.waited.Add(int64(time.Since(start)))
+	}
+	return nil
+}
+
+// Flush waits until every step handed over before is in the database.
+func (w *StepWriter) Flush(ctx context.Context) error {
+	done := make(chan struct{})
+	w.mu.RLock()
+	if w.closed {
+		w.mu.RUnlock()
+		return errors.Join(w.err(), ErrClosed)
+	}
+	w.queue <- item{done: done}
+	w.mu.RUnlock()
+	select {
+	case <-done:
+		return w.err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close writes what is left, ends the goroutine and returns the first error that
+// the writer met. Closing again returns the same.
+func (w *StepWriter) Close() error {
+	w.mu.Lock()
+	if !w.closed {
+		w.closed = true
+		close(w.queue)
+	}
+	w.mu.Unlock()
+	<-w.joined
+	return w.err()
+}
+
+func (w *StepWriter) err() error {
+	if p := w.failed.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// writeAll is the goroutine.
+func (w *StepWriter) writeAll() {
+	defer close(w.joined)
+	for it := range w.queue {
+		if it.step != nil && w.err() == nil {
+			if err := w.write(it); err != nil {
+				w.failed.Store(&err)
+			}
+		}
+		if it.done != nil {
+			close(it.done)
+		}
+	}
+	if waited := time.Duration(w.waited.Swap(0)); waited > 0 && w.err() == nil {
+		if err := w.db.AddEvent(context.Background(), w.waitEvent(waited)); err != nil {
+			w.failed.Store(&err)
+		}
+	}
+}
+
+// write records a step in a transaction of its own. It is not cancelled: a step
+// that is finished is written even when the run is being stopped.
+func (w *StepWriter) write(it item) error {
+	ctx := context.Background()
+	err := w.db.write(ctx, fmt.Sprintf("record step %d", it.step.Det.Step), func(tx *sql.Tx) error {
+		if it.waited > 0 {
+			if err := insertEvent(ctx, tx, w.waitEvent(it.waited), it.t); err != nil {
+				return err
+			}
+		}
+		return w.recordStep(ctx, tx, it.step, it.t)
+	})
+	var diverged *DivergenceError
+	if errors.As(err, &diverged) {
+		if recorded := w.db.writeDurable(ctx, "record divergence", func(tx *sql.Tx) error {
+			return w.db.addDivergence(ctx, tx, w.run, w.attempt, diverged)
+		}); recorded != nil {
+			return errors.Join(err, recorded)
+		}
+	}
+	return err
+}
+
+// waitEvent is the event of a full queue.
+func (w *StepWriter) waitEvent(waited time.Duration) Event {
+	data, _ := json.Marshal(map[string]float64{"wait_s": waited.Seconds()}) // a duration is a number
+	return Event{Run: w.run, Attempt: w.attempt, Level: LevelWarn, Kind: "store_wait", Data: data}
+}

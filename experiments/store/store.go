@@ -1,0 +1,263 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+)
+
+// applicationID marks the database file as ours ("EXP1"); file(1) shows it.
+const applicationID = 0x45585031
+
+// Options of Open. The zero value opens an existing store for reading and
+// writing.
+type Options struct {
+	// Create makes the directory and the database if they are not there.
+	Create bool
+	// ReadOnly opens a store that only reads: it neither migrates nor locks, and
+	// works in a folder that may not be written.
+	ReadOnly bool
+	// Rollback uses a rollback journal and an exclusive lock instead of WAL: one
+	// process at a time, but safe on a network file system.
+	Rollback bool
+	// Clock gives the times that are recorded; nil is time.Now. It is called from
+	// several goroutines.
+	Clock func() time.Time
+	// LockWait is how long a write waits for other processes; 0 is a minute.
+	LockWait time.Duration
+
+	migrations []migration                      // nil: the package's; tests bring their own
+	networkFS  func(dir string) (string, error) // nil: networkFS
+}
+
+// DB is an open store. It is safe for concurrent use. The zero value is not
+// usable; make one with Open.
+type DB struct {
+	// Blobs are the store's files by content.
+	Blobs *blob.Dir
+
+	dir      string
+	file     string
+	w        *sql.DB // one connection; nil if read-only
+	r        *sql.DB
+	rollback bool
+	clock    func() time.Time
+	lockWait time.Duration
+}
+
+// Open opens the store in dir. It returns an *Error that wraps ErrNoStore if
+// there is none and o.Create is not set, ErrNetwork, ErrCorrupt or ErrBusy, or a
+// *VersionError.
+func Open(dir string, o Options) (*DB, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{
+		Blobs:    blob.At(dir),
+		dir:      dir,
+		file:     filepath.Join(dir, "exp.db"),
+		rollback: o.Rollback,
+		clock:    o.Clock,
+		lockWait: o.LockWait,
+	}
+	if db.clock == nil {
+		db.clock = time.Now
+	}
+	if db.lockWait == 0 {
+		db.lockWait = time.Minute
+	}
+	if o.networkFS == nil {
+		o.networkFS = networkFS
+	}
+	if o.migrations == nil {
+		o.migrations = migrations
+	}
+	if err := db.open(o); err != nil {
+		db.Close()
+		return nil, db.fail("open store", err)
+	}
+	return db, nil
+}
+
+func (db *DB) open(o Options) error {
+	if err := db.find(o); err != nil {
+		return err
+	}
+	// Blobs are made after the database, so blobs without tables are a lost
+	// database. The order of the two looks makes that true while another process
+	// creates the store.
+	_, err := os.Stat(filepath.Join(db.dir, "blobs"))
+	hadBlobs := err == nil
+	version, err := db.inspect()
+	switch {
+	case err != nil:
+		return err
+	case version == 0 && hadBlobs:
+		return fmt.Errorf("%w: exp.db is empty but there are blobs", ErrCorrupt)
+	case version > len(o.migrations), o.ReadOnly && version > 0 && version < len(o.migrations):
+		return &VersionError{Path: db.file, Have: version, Want: len(o.migrations)}
+	case o.ReadOnly && version == 0:
+		return db.noStore()
+	case o.ReadOnly:
+		return nil
+	}
+	if err := db.refuseNetwork(o); err != nil {
+		return err
+	}
+	db.w = db.writerPool(o.Create)
+	if o.Rollback {
+		db.r.Close()
+		db.r = db.w // the exclusive lock admits one connection
+	}
+	// Connecting turns WAL on, for which other processes that just open the store
+	// may have to be waited for.
+	if err := db.patiently(context.Background(), db.w.Ping); err != nil {
+		return err
+	}
+	return db.migrate(version, o.migrations)
+}
+
+// find makes the directory where that is asked for and says whether there is a
+// database in it otherwise.
+func (db *DB) find(o Options) error {
+	if o.Create && !o.ReadOnly {
+		if err := os.MkdirAll(db.dir, 0o777); err != nil {
+			return err
+		}
+		if err := db.refuseNetwork(o); err != nil {
+			return err
+		}
+		// SQLite makes the file as well, but a reader may come first.
+		f, err := os.OpenFile(db.file, os.O_CREATE|os.O_RDWR, 0o666)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	_, err := os.Stat(db.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return db.noStore()
+	}
+	return err
+}
+
+func (db *DB) noStore() error {
+	return &Error{
+		Op: "open store", Path: db.dir, Err: ErrNoStore,
+		Hint: "exp run creates one; --store DIR names one elsewhere",
+	}
+}
+
+func (db *DB) refuseNetwork(o Options) error {
+	if o.Rollback {
+		return nil
+	}
+	name, err := o.networkFS(db.dir)
+	if err != nil || name == "" {
+		return err
+	}
+	return &Error{
+		Op: "open store", Path: db.dir, Err: fmt.Errorf("%w (%s)", ErrNetwork, name),
+		Hint: "use a local directory with --store DIR; or --store-journal=rollback, with one process at a time",
+	}
+}
+
+// inspect opens the readers and returns the schema's version, 0 for an empty
+// database, without changing the file.
+func (db *DB) inspect() (int, error) {
+	db.r = db.readerPool(false)
+	app, version, err := header(db.r)
+	if err != nil && !writable(db.dir) {
+		// Without write permission SQLite cannot make the lock file that WAL needs.
+		db.r.Close()
+		db.r = db.readerPool(true)
+		app, version, err = header(db.r)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if app != applicationID && (app != 0 || version != 0) {
+		return 0, fmt.Errorf("%w: the database belongs to another program (application id %#x)", ErrCorrupt, app)
+	}
+	return version, nil
+}
+
+// header reads what the file says of itself, in one statement: another process
+// may be creating the store.
+func header(pool *sql.DB) (app, version int, err error) {
+	err = pool.QueryRow("SELECT application_id, user_version FROM pragma_application_id, pragma_user_version").Scan(&app, &version)
+	return app, version, err
+}
+
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	os.Remove(f.Name())
+	return true
+}
+
+// Close closes the connections. Writers of steps must be closed before.
+func (db *DB) Close() error {
+	var errs []error
+	if db.r != nil && db.r != db.w {
+		errs = append(errs, db.r.Close())
+	}
+	if db.w != nil {
+		errs = append(errs, db.w.Close())
+	}
+	return db.fail("close store", errors.Join(errs...))
+}
+
+// Dir is the store's directory, absolute.
+func (db *DB) Dir() string { return db.dir }
+
+// RunDir is where files of a run lie. It is made by who writes into it.
+func (db *DB) RunDir(rid ident.Digest) string {
+	return filepath.Join(db.dir, "runs", rid.String())
+}
+
+// Check lets SQLite check the whole database and all references between tables;
+// it takes seconds per GB. Damage is an *Error that wraps ErrCorrupt and names
+// the first findings.
+func (db *DB) Check(ctx context.Context) error {
+	findings, err := query(ctx, db.r, scanText, "PRAGMA integrity_check(5)")
+	if err == nil && (len(findings) != 1 || findings[0] != "ok") {
+		err = fmt.Errorf("%w: %q", ErrCorrupt, findings)
+	}
+	if err != nil {
+		return db.fail("check store", err)
+	}
+	findings, err = query(ctx, db.r, scanText, `SELECT "table" || ' row ' || coalesce(rowid, '?') || ' misses ' || parent FROM pragma_foreign_key_check LIMIT 5`)
+	if err == nil && len(findings) > 0 {
+		err = fmt.Errorf("%w: %q", ErrCorrupt, findings)
+	}
+	return db.fail("check store", err)
+}
+
+func scanText(r *sql.Rows) (s string, err error) {
+	err = r.Scan(&s)
+	return s, err
+}
+
+// now is the clock's time as stored: milliseconds since 1970 UTC.
+func (db *DB) now() int64 { return db.clock().UnixMilli() }
+
+// fromMilli is the time of a stored number; 0, for none, is the zero time.
+func fromMilli(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
