@@ -1,0 +1,182 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// check is a condition on several keys. fails returns a message if the values do
+// not go together; it is called only while all keys have an effect and a value.
+type check struct {
+	keys  []string // the one to point at first, if they were set in the same layer
+	fails func(r *Run) (message, help string)
+}
+
+// conflicts runs the checks and places their errors at the key that was set last.
+func (r *resolver) conflicts(run *Run) {
+	if r.l.partial {
+		return
+	}
+	for _, c := range checks() {
+		ready := true
+		for _, path := range c.keys {
+			cell := r.cell(path)
+			ready = ready && cell.active == yes && cell.ok
+		}
+		if !ready {
+			continue
+		}
+		if message, help := c.fails(run); message != "" {
+			r.errs = append(r.errs, r.latest(c.keys).fault(CodeConflict, message, help))
+		}
+	}
+}
+
+// latest is the place of the setting of the highest layer among keys.
+func (r *resolver) latest(keys []string) pos {
+	var best *setting
+	for _, path := range keys {
+		if s := r.l.set[path]; s != nil && (best == nil || s.at.src.order > best.at.src.order) {
+			best = s
+		}
+	}
+	switch {
+	case best != nil:
+		return best.at
+	case r.l.main != nil:
+		return pos{src: r.l.main, line: 1, col: 1, width: 1}
+	}
+	return pos{src: &source{name: "configuration"}}
+}
+
+func checks() []check {
+	var all []check
+	all = append(all, taskChecks()...)
+	all = append(all, dataChecks()...)
+	all = append(all, modelChecks()...)
+	all = append(all, trainChecks()...)
+	return append(all, evalChecks()...)
+}
+
+func taskChecks() []check {
+	return []check{
+		{[]string{"task.countdown.min_numbers", "task.countdown.max_numbers"}, func(r *Run) (string, string) {
+			if c := r.Task.Countdown; c.MinNumbers > c.MaxNumbers {
+				return fmt.Sprintf("task.countdown.min_numbers (%d) is above task.countdown.max_numbers (%d)", c.MinNumbers, c.MaxNumbers), ""
+			}
+			return "", ""
+		}},
+		{[]string{"task.countdown.operators"}, func(r *Run) (string, string) {
+			for i, op := range r.Task.Countdown.Operators {
+				if strings.ContainsRune(r.Task.Countdown.Operators[:i], op) {
+					return fmt.Sprintf("task.countdown.operators has %q twice", op), "name each operator once"
+				}
+			}
+			return "", ""
+		}},
+		{[]string{"task.outcomes.modes", "task.outcomes.count"}, func(r *Run) (string, string) {
+			if len(r.Task.Outcomes.Modes) == 0 {
+				return "task.outcomes.modes is empty: every outcome has the same reward", "give at least one {center, width, height}"
+			}
+			for i, m := range r.Task.Outcomes.Modes {
+				if m.Center >= r.Task.Outcomes.Count {
+					return fmt.Sprintf("task.outcomes.modes[%d].center (%d) is not below task.outcomes.count (%d)", i, m.Center, r.Task.Outcomes.Count),
+						"outcomes are counted from 0"
+				}
+			}
+			return "", ""
+		}},
+		{[]string{"reward.wrong", "reward.correct"}, func(r *Run) (string, string) {
+			if r.Reward.Wrong >= r.Reward.Correct {
+				return fmt.Sprintf("reward.wrong (%v) is not below reward.correct (%v)", r.Reward.Wrong, r.Reward.Correct), "training maximises the reward"
+			}
+			return "", ""
+		}},
+	}
+}
+
+func dataChecks() []check {
+	generates := func(r *Run) bool { return r.Task.Kind != "math" && r.Task.Kind != "code" }
+	list := []check{
+		{[]string{"data.train.source"}, func(r *Run) (string, string) {
+			if r.Data.Train.Source == None {
+				return "data.train.source is none: there is nothing to train on", "give a file, or generated"
+			}
+			return "", ""
+		}},
+		{[]string{"train.prompts_per_step", "data.train.source", "data.train.size"}, func(r *Run) (string, string) {
+			if n := r.Data.Train.Size; n > 0 && r.Train.PromptsPerStep > n {
+				return fmt.Sprintf("train.prompts_per_step (%d) is above data.train.size (%d): a step would see a problem twice", r.Train.PromptsPerStep, n),
+					"sample fewer problems in a step, or use more data"
+			}
+			return "", ""
+		}},
+	}
+	list = append(list, check{[]string{"sft.data_size", "data.train.source"}, func(r *Run) (string, string) {
+		if r.SFT.DataSize > 0 && r.Data.Train.Source != Generated {
+			return fmt.Sprintf("sft.data_size is %d, but only generated data can be made for sft apart", r.SFT.DataSize), "0 uses the train set"
+		}
+		return "", ""
+	}})
+	for _, s := range []struct {
+		name string
+		of   func(r *Run) Split
+	}{
+		{"data.train", func(r *Run) Split { return r.Data.Train }},
+		{"data.val", func(r *Run) Split { return r.Data.Val }},
+		{"data.test", func(r *Run) Split { return r.Data.Test }},
+	} {
+		list = append(list, check{[]string{s.name + ".source", s.name + ".size", "task.kind"}, func(r *Run) (string, string) {
+			switch split := s.of(r); {
+			case split.Source == Generated && !generates(r):
+				return fmt.Sprintf("%s.source is generated, but the task %s cannot generate problems", s.name, r.Task.Kind), "give a file (.jsonl, .parquet)"
+			case split.Source == Generated && split.Size == 0:
+				return s.name + ".size is 0, but generated problems have to be counted", "say how many"
+			case split.Source == None && split.Size > 0:
+				return fmt.Sprintf("%s.size is %d, but %s.source is none", s.name, split.Size, s.name), "remove the size, or give a source"
+			}
+			return "", ""
+		}})
+	}
+	return list
+}
+
+func modelChecks() []check {
+	return []check{
+		{[]string{"model.arch.kv_heads", "model.arch.heads"}, func(r *Run) (string, string) {
+			if a := r.Model.Arch; a.Heads%a.KVHeads != 0 {
+				return fmt.Sprintf("model.arch.kv_heads (%d) does not divide model.arch.heads (%d)", a.KVHeads, a.Heads), "each key/value head serves the same number of query heads"
+			}
+			return "", ""
+		}},
+		{[]string{"model.arch.head_size"}, func(r *Run) (string, string) {
+			if r.Model.Arch.HeadSize%2 != 0 {
+				return fmt.Sprintf("model.arch.head_size (%d) is odd", r.Model.Arch.HeadSize), "rotary positions turn pairs of channels"
+			}
+			return "", ""
+		}},
+		{[]string{"tokenizer.kind", "model.init"}, func(r *Run) (string, string) {
+			switch {
+			case r.Tokenizer.Kind == "model" && r.Model.Init == "random":
+				return "tokenizer.kind is model, but a random model comes with no tokenizer", "tokenizer.kind: char"
+			case r.Tokenizer.Kind == "char" && r.Model.Init == "pretrained":
+				return "tokenizer.kind is char, but a pretrained model knows only its own tokens", "tokenizer.kind: model"
+			}
+			return "", ""
+		}},
+		{[]string{"model.dtype", "compute.device"}, func(r *Run) (string, string) {
+			if r.Model.DType == "bf16" && r.Compute.Device == "cpu" {
+				return "model.dtype is bf16, which the cpu device does not compute", "model.dtype: f32, or compute.device: cuda"
+			}
+			return "", ""
+		}},
+		{[]string{"model.arch.max_positions", "data.max_prompt_tokens", "rollout.max_new_tokens", "eval.final.max_new_tokens"}, func(r *Run) (string, string) {
+			longest := max(r.Rollout.MaxNewTokens, r.Eval.Final.MaxNewTokens)
+			if need := r.Data.MaxPromptTokens + longest; need > r.Model.Arch.MaxPositions {
+				return fmt.Sprintf("model.arch.max_positions (%d) is below the longest sequence: data.max_prompt_tokens (%d) + max_new_tokens (%d) = %d",
+					r.Model.Arch.MaxPositions, r.Data.MaxPromptTokens, longest, need), ""
+			}
+			return "", ""
+		}},
+	}
+}

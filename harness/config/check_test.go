@@ -1,0 +1,71 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestConflicts sets each pair of keys once at the edge where they still go
+// together and once just beyond.
+func TestConflicts(t *testing.T) {
+	math := "task.kind=math data.train.source=a.jsonl eval.final.suites=[math500]"
+	cases := []struct {
+		name, good, bad string // --set expressions, separated by spaces
+		want            string // part of the one error
+	}{
+		{"update divides step", "train.prompts_per_update=4", "train.prompts_per_update=3", "prompts_per_update (3) does not divide train.prompts_per_step (8)"},
+		{"update above step", "train.prompts_per_update=8", "train.prompts_per_update=16", "prompts_per_update (16) does not divide"},
+		{"step within data", "data.train.size=8", "data.train.size=7", "train.prompts_per_step (8) is above data.train.size (7)"},
+		{"numbers", "task.countdown.min_numbers=4", "task.countdown.min_numbers=5", "min_numbers (5) is above task.countdown.max_numbers (4)"},
+		{"operators", "task.countdown.operators=-+", "task.countdown.operators=++", `operators has '+' twice`},
+		{"heads", "model.arch.kv_heads=1", "model.arch.heads=3 model.arch.kv_heads=2", "kv_heads (2) does not divide model.arch.heads (3)"},
+		{"head size", "model.arch.head_size=6", "model.arch.head_size=7", "head_size (7) is odd"},
+		{"positions", "model.arch.max_positions=2072", "model.arch.max_positions=2071", "data.max_prompt_tokens (2048) + max_new_tokens (24) = 2072"},
+		{"positions of the evaluation", "eval.final.max_new_tokens=2048", "eval.final.max_new_tokens=2049", "= 4097"},
+		{"micro-batch", "compute.micro_batch_tokens=2072", "compute.micro_batch_tokens=2071", "rollout.max_new_tokens (24) = 2072"},
+		{"random with tokenizer", "tokenizer.kind=char", "tokenizer.kind=model", "a random model comes with no tokenizer"},
+		{"pretrained with char", "model={init: pretrained,base: x} tokenizer.kind=model", "model={init: pretrained,base: x} tokenizer.kind=char", "knows only its own tokens"},
+		{"bf16", "model.dtype=bf16 compute.device=cuda", "model.dtype=bf16", "model.dtype is bf16"},
+		{"reward", "reward.wrong=0.5", "reward.wrong=1", "reward.wrong (1) is not below reward.correct (1)"},
+		{"warm-up", "train.optim.warmup_steps=9", "train.optim.warmup_steps=10", "warmup_steps (10) does not end before train.steps (10)"},
+		{"no steps need no warm-up", "train.steps=0 train.optim.warmup_steps=5", "sft={steps: 3,optim: {lr: 1e-3,warmup_steps: 3}}", "sft.optim.warmup_steps (3) does not end before sft.steps (3)"},
+		{"critic warm-up", "algo={kind: ppo,ppo: {critic: {warmup_steps: 9}}}", "algo={kind: ppo,ppo: {critic: {warmup_steps: 10}}}", "critic.warmup_steps (10)"},
+		{"critic's own warm-up", "algo={kind: ppo,ppo: {critic: {optim: {warmup_steps: 9}}}}", "algo={kind: ppo,ppo: {critic: {optim: {warmup_steps: 10}}}}", "critic.optim.warmup_steps (10)"},
+		{"group of flowrl", "rollout.n=1 algo.flowrl.reward=raw", "rollout.n=1", "algo.flowrl.reward advantage compares the completions"},
+		{"group of grpo", "rollout.n=2 algo.kind=grpo", "rollout.n=1 algo.kind=grpo", "grpo compares the completions"},
+		{"ppo has no group", "rollout.n=1 algo.kind=ppo", "rollout.n=1 algo.flowrl.reward=adv_no_std", "adv_no_std compares"},
+		{"weight", "algo.flowrl.weight={low: 1,high: 1}", "algo.flowrl.weight={low: 1.1,high: 1}", "weight.low (1.1) is above algo.flowrl.weight.high (1)"},
+		{"weight without limit", "algo.flowrl.weight={low: 99,high: null}", "algo.flowrl.weight.low=11", "weight.low (11) is above algo.flowrl.weight.high (10)"},
+		{"online needs data", "eval.online.every_steps=5", "eval.online.every_steps=5 data.val.source=none", "data.val.source is none"},
+		{"online problems", "eval.online={every_steps: 5,problems: 128}", "eval.online={every_steps: 5,problems: 129}", "eval.online.problems (129) is above data.val.size (128)"},
+		{"greedy online", "eval.online={every_steps: 5,n: 1,temperature: 0}", "eval.online={every_steps: 5,n: 2,temperature: 0}", "all 2 completions of a problem are the same"},
+		{"greedy final", "eval.final={n: 1,temperature: 0}", "eval.final={temperature: 0}", "all 16 completions of a problem are the same"},
+		{"pass@k", "eval.final={n: 3,pass_k: [3]}", "eval.final={n: 3,pass_k: [4]}", "pass_k has 4, above eval.final.n (3)"},
+		{"rising k", "eval.final.pass_k=[1,2,16]", "eval.final.pass_k=[1,2,2]", "pass_k is not rising at 2"},
+		{"suite test", "eval.final.suites=[aime24] data.test.source=none", "eval.final.suites=[test] data.test.source=none", "eval.final.suites has test, but data.test.source is none"},
+		{"suite val", "eval.final.suites=[val]", "eval.final.suites=[val] data.val.source=none", "eval.final.suites has val, but data.val.source is none"},
+		{"suite twice", "eval.final.suites+=val", "eval.final.suites+=test", "eval.final.suites has test twice"},
+		{"vary", "compare.vary=[train.optim.*]", "compare.vary=[trian]", `"trian", which matches no key`},
+		{"vary a block", "compare.vary=[algo.kl]", "compare.vary=[algo.kl.nothing]", `"algo.kl.nothing", which matches no key`},
+		{"nothing to train on", "data.train.size=9", "data.train.source=none", "data.train.source is none"},
+		{"math is not generated", math, math + " data.val.source=generated", "the task math cannot generate problems"},
+		{"generated data are counted", "data.val.size=1", "data.val.size=0", "data.val.size is 0"},
+		{"a size of nothing", "data.val={source: none,size: 0}", "data.val={source: none,size: 1}", "data.val.size is 1, but data.val.source is none"},
+		{"sft data of its own", "sft={steps: 3,data_size: 9,optim: {lr: 1e-3}}", math + " sft={steps: 3,data_size: 9,optim: {lr: 1e-3}}", "only generated data can be made for sft apart"},
+		{"modes", "task={kind: outcomes,outcomes: {count: 4,modes: [{center: 3,width: 1,height: 1}]}}", "task={kind: outcomes,outcomes: {count: 3,modes: [{center: 3,width: 1,height: 1}]}}", "modes[0].center (3) is not below task.outcomes.count (3)"},
+		{"no modes", "rollout.n=3", "task={kind: outcomes,outcomes: {modes: []}}", "task.outcomes.modes is empty"},
+	}
+	// Within a flow value a space follows a colon only; others separate expressions.
+	split := func(s string) []string {
+		return strings.Split(strings.NewReplacer(": ", ":\x00", " ", "\n", "\x00", " ").Replace(strings.ReplaceAll(s, ": ", ":\x00")), "\n")
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			load(t, Input{File: "testdata/plain.yaml", Sets: split(c.good)})
+			errs := failure(t, Input{File: "testdata/plain.yaml", Sets: split(c.bad)})
+			if len(errs) != 1 || errs[0].Code != CodeConflict || !strings.Contains(errs[0].Message, c.want) {
+				t.Errorf("%s: got\n%s\nwant one %s with %q", c.bad, errs, CodeConflict, c.want)
+			}
+		})
+	}
+}

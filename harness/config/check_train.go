@@ -1,0 +1,134 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+func trainChecks() []check {
+	return []check{
+		{[]string{"train.prompts_per_update", "train.prompts_per_step"}, func(r *Run) (string, string) {
+			if t := r.Train; t.PromptsPerStep%t.PromptsPerUpdate != 0 {
+				return fmt.Sprintf("train.prompts_per_update (%d) does not divide train.prompts_per_step (%d)", t.PromptsPerUpdate, t.PromptsPerStep),
+					"all updates of a step have the same number of problems"
+			}
+			return "", ""
+		}},
+		warmup("train.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Train.Optim.WarmupSteps, r.Train.Steps }),
+		warmup("sft.optim.warmup_steps", "sft.steps", func(r *Run) (int, int) { return r.SFT.Optim.WarmupSteps, r.SFT.Steps }),
+		warmup("algo.ppo.critic.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.PPO.Critic.Optim.WarmupSteps, r.Train.Steps }),
+		warmup("algo.ppo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.PPO.Critic.WarmupSteps, r.Train.Steps }),
+		{[]string{"rollout.n", "algo.kind", "algo.flowrl.reward"}, func(r *Run) (string, string) {
+			if r.Rollout.N < 2 && r.Algo.FlowRL.Reward != "raw" {
+				return "rollout.n is 1, but algo.flowrl.reward " + r.Algo.FlowRL.Reward + " compares the completions of a problem", "rollout.n: 2 or more, or algo.flowrl.reward: raw"
+			}
+			return "", ""
+		}},
+		{[]string{"rollout.n", "algo.kind"}, func(r *Run) (string, string) {
+			if r.Rollout.N < 2 && r.Algo.Kind == "grpo" {
+				return "rollout.n is 1, but grpo compares the completions of a problem", "rollout.n: 2 or more"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.flowrl.weight.low", "algo.flowrl.weight.high"}, func(r *Run) (string, string) {
+			if w := r.Algo.FlowRL.Weight; w.High != nil && w.Low > *w.High {
+				return fmt.Sprintf("algo.flowrl.weight.low (%s) is above algo.flowrl.weight.high (%s)", formatFloat(w.Low), formatFloat(*w.High)), ""
+			}
+			return "", ""
+		}},
+		{[]string{"compute.micro_batch_tokens", "data.max_prompt_tokens", "rollout.max_new_tokens"}, func(r *Run) (string, string) {
+			if need := r.Data.MaxPromptTokens + r.Rollout.MaxNewTokens; r.Compute.MicroBatchTokens < need {
+				return fmt.Sprintf("compute.micro_batch_tokens (%d) is below the longest sequence: data.max_prompt_tokens (%d) + rollout.max_new_tokens (%d) = %d",
+					r.Compute.MicroBatchTokens, r.Data.MaxPromptTokens, r.Rollout.MaxNewTokens, need), "a sequence is never cut: give the micro-batch at least that"
+			}
+			return "", ""
+		}},
+	}
+}
+
+// warmup is the check that a warm-up ends before the steps do. No steps at all
+// are no training.
+func warmup(path, steps string, values func(r *Run) (warm, all int)) check {
+	return check{[]string{path, steps}, func(r *Run) (string, string) {
+		if warm, all := values(r); all > 0 && warm > 0 && warm >= all {
+			return fmt.Sprintf("%s (%d) does not end before %s (%d)", path, warm, steps, all), ""
+		}
+		return "", ""
+	}}
+}
+
+func evalChecks() []check {
+	list := []check{
+		{[]string{"eval.online.every_steps", "data.val.source"}, func(r *Run) (string, string) {
+			if r.Eval.Online.EverySteps > 0 && r.Data.Val.Source == None {
+				return "eval.online.every_steps is set, but data.val.source is none", "give data.val a source, or eval.online.every_steps: 0"
+			}
+			return "", ""
+		}},
+		{[]string{"eval.online.problems", "data.val.size"}, func(r *Run) (string, string) {
+			if have := r.Data.Val.Size; have > 0 && r.Eval.Online.Problems > have {
+				return fmt.Sprintf("eval.online.problems (%d) is above data.val.size (%d)", r.Eval.Online.Problems, have), "0 takes all"
+			}
+			return "", ""
+		}},
+		greedy("eval.online", func(r *Run) (int, float64) { return r.Eval.Online.N, r.Eval.Online.Temperature }),
+		greedy("eval.final", func(r *Run) (int, float64) { return r.Eval.Final.N, r.Eval.Final.Temperature }),
+		{[]string{"eval.final.pass_k", "eval.final.n"}, func(r *Run) (string, string) {
+			last := 0
+			for _, k := range r.Eval.Final.PassK {
+				switch {
+				case k > r.Eval.Final.N:
+					return fmt.Sprintf("eval.final.pass_k has %d, above eval.final.n (%d)", k, r.Eval.Final.N), "pass@k needs at least k completions; it is never extrapolated"
+				case k <= last:
+					return fmt.Sprintf("eval.final.pass_k is not rising at %d", k), "list each k once, the smallest first"
+				}
+				last = k
+			}
+			return "", ""
+		}},
+		{[]string{"eval.final.suites"}, func(r *Run) (string, string) {
+			for i, s := range r.Eval.Final.Suites {
+				if slices.Contains(r.Eval.Final.Suites[:i], s) {
+					return fmt.Sprintf("eval.final.suites has %s twice", s), "name each suite once"
+				}
+			}
+			return "", ""
+		}},
+		{[]string{"compare.vary"}, func(r *Run) (string, string) {
+			for _, glob := range r.Compare.Vary {
+				if !matchesAny(glob) {
+					help := ""
+					if near := closest(glob, append(paths(), blocks()...)); near != "" {
+						help = fmt.Sprintf("did you mean %q?", near)
+					}
+					return fmt.Sprintf("compare.vary names %q, which matches no key", glob), help
+				}
+			}
+			return "", ""
+		}},
+	}
+	return append(list,
+		hasSplit("val", func(r *Run) Split { return r.Data.Val }),
+		hasSplit("test", func(r *Run) Split { return r.Data.Test }))
+}
+
+// hasSplit is the check that a suite of the run's own data has data.
+func hasSplit(suite string, split func(r *Run) Split) check {
+	source := "data." + suite + ".source"
+	return check{[]string{"eval.final.suites", source}, func(r *Run) (string, string) {
+		if slices.Contains(r.Eval.Final.Suites, suite) && split(r).Source == None {
+			return fmt.Sprintf("eval.final.suites has %s, but %s is none", suite, source), fmt.Sprintf("give data.%s a source, or leave the suite out", suite)
+		}
+		return "", ""
+	}}
+}
+
+// greedy is the check that several completions of a problem can differ.
+func greedy(block string, values func(r *Run) (n int, temperature float64)) check {
+	return check{[]string{block + ".temperature", block + ".n"}, func(r *Run) (string, string) {
+		if n, temperature := values(r); n > 1 && temperature == 0 {
+			return fmt.Sprintf("%s.temperature is 0, so all %d completions of a problem are the same", block, n), "n: 1, or a temperature above 0"
+		}
+		return "", ""
+	}}
+}

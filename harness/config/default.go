@@ -1,0 +1,137 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Default is what a key is worth when no layer sets it. The zero value means
+// that the key is required.
+type Default struct {
+	fixed     any // a plain value; nil together with null means null
+	null      bool
+	hasFixed  bool
+	same      string // the value of this key
+	powers    string // 1, 2, 4, … up to the value of this key
+	by        string // by the value of this key:
+	cases     []Case
+	otherwise *Default
+}
+
+// Case is one row of a default that depends on another key.
+type Case struct {
+	Word string
+	Default
+}
+
+// Required reports whether the key has no default at all.
+func (d Default) Required() bool {
+	return !d.hasFixed && d.same == "" && d.powers == "" && d.by == ""
+}
+
+// is is a fixed default. Go ints stand for int64.
+func is(v any) Default { return Default{fixed: plain(v), hasFixed: true} }
+
+// null is the default null.
+func null() Default { return Default{null: true, hasFixed: true} }
+
+// sameAs is the value of another key; an integer becomes a float where needed.
+func sameAs(path string) Default { return Default{same: path} }
+
+// powersUpTo lists the powers of two that do not exceed another key's value.
+func powersUpTo(path string) Default { return Default{powers: path} }
+
+// by chooses a default by the value of another key.
+func by(path string, otherwise Default, cases ...Case) Default {
+	return Default{by: path, cases: cases, otherwise: &otherwise}
+}
+
+// when is a case of by.
+func when(word string, d Default) Case { return Case{word, d} }
+
+// of is the default that holds while the key d.by has the value word.
+func (d Default) of(word string) Default {
+	for _, c := range d.cases {
+		if c.Word == word {
+			return c.Default
+		}
+	}
+	return *d.otherwise
+}
+
+// reads lists the keys whose values the default needs.
+func (d Default) reads() []string {
+	var paths []string
+	for _, p := range []string{d.same, d.powers, d.by} {
+		if p != "" {
+			paths = append(paths, p)
+		}
+	}
+	for _, c := range d.cases {
+		paths = append(paths, c.reads()...)
+	}
+	if d.otherwise != nil {
+		paths = append(paths, d.otherwise.reads()...)
+	}
+	return paths
+}
+
+// constants lists the fixed values that the default can take.
+func (d Default) constants() []any {
+	var values []any
+	if d.hasFixed && !d.null {
+		values = append(values, d.fixed)
+	}
+	for _, c := range d.cases {
+		values = append(values, c.constants()...)
+	}
+	if d.otherwise != nil {
+		values = append(values, d.otherwise.constants()...)
+	}
+	return values
+}
+
+// text describes the default for people.
+func (d Default) text(k *Key) string {
+	switch {
+	case d.null:
+		return "null"
+	case d.hasFixed:
+		return Format(k, d.fixed)
+	case d.same != "":
+		return "the value of " + d.same
+	case d.powers != "":
+		return "1, 2, 4, ... up to " + d.powers
+	case d.by != "":
+		parts := make([]string, 0, len(d.cases)+1)
+		for _, c := range d.cases {
+			parts = append(parts, c.Word+": "+c.text(k))
+		}
+		return fmt.Sprintf("%s; otherwise %s (by %s)", strings.Join(parts, ", "), d.otherwise.text(k), d.by)
+	}
+	return "required"
+}
+
+// plain turns the Go literals of the table into plain values.
+func plain(v any) any {
+	switch x := v.(type) {
+	case int:
+		return int64(x)
+	case time.Duration:
+		return int64(x)
+	case []int:
+		list := make([]any, len(x))
+		for i, n := range x {
+			list[i] = int64(n)
+		}
+		return list
+	case []string:
+		list := make([]any, len(x))
+		for i, s := range x {
+			list[i] = s
+		}
+		return list
+	}
+	return v
+}

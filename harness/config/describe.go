@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// Describe explains the key at path, or lists the keys of the block at path; the
+// empty path is the whole table. It reports whether there is such a key or block;
+// if not, the text says what was probably meant.
+func Describe(path string) (string, bool) {
+	if k := lookup(path); k != nil {
+		return describeKey(k), true
+	}
+	g := schema().root
+	if path != "" {
+		g = schema().group(path)
+	}
+	if g == nil {
+		help := "see exp config schema"
+		if near := closest(path, append(paths(), blocks()...)); near != "" {
+			help = fmt.Sprintf("did you mean %q?", near)
+		} else if same := elsewhere(path, path); len(same) > 0 {
+			help = `did you mean "` + strings.Join(same, `" or "`) + `"?`
+		} else if _, why, ok := renamed(path); ok {
+			help = why
+		}
+		return fmt.Sprintf("unknown key %q: %s", path, help), false
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, k := range schema().keys {
+		if path == "" || strings.HasPrefix(k.Path, path+".") {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", k.Path, k.Default.text(k), k.Help)
+		}
+	}
+	w.Flush()
+	return b.String(), true
+}
+
+// describeKey is the whole row of a key, for reading.
+func describeKey(k *Key) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n  %s\n", k.Path, k.Help)
+	row := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "  %-9s %s\n", name, text)
+		}
+	}
+	row("type", k.Type())
+	row("unit", k.Unit)
+	row("default", k.Default.text(k))
+	row("effect", k.effect())
+	row("read by", stageList(k.Stages))
+	row("identity", k.identity())
+	for i := range k.Fields {
+		f := &k.Fields[i]
+		row("."+f.Path, f.Type()+": "+f.Help)
+	}
+	return b.String()
+}
+
+// effect words when a key counts; empty if always.
+func (k *Key) effect() string {
+	parts := make([]string, len(k.When))
+	for i, c := range k.When {
+		parts[i] = c.String()
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "only while " + strings.Join(parts, " and ")
+}
+
+func (k *Key) identity() string {
+	switch k.Role {
+	case Nonsemantic:
+		return "nonsemantic: changes no result"
+	case Replicate:
+		return "the run's own; not part of the experiment"
+	case Expanded:
+		return "through the keys whose defaults it sets"
+	case External:
+		return "by the contents' digest, not by the path"
+	case Semantic:
+		if protocol(k.Path) {
+			return "part of the evaluation protocol"
+		}
+	}
+	return "part of the experiment"
+}
+
+func stageList(stages []Stage) string {
+	if len(stages) == 0 {
+		return "no stage"
+	}
+	names := make([]string, len(stages))
+	for i, s := range stages {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Explain is Describe for a key together with its value and origin in a
+// configuration.
+func (r *Resolved) Explain(path string) (string, bool) {
+	text, ok := Describe(path)
+	k := lookup(path)
+	if k == nil {
+		return text, ok
+	}
+	if !r.Has(path) {
+		state := "no effect in this configuration"
+		for _, d := range r.Dropped {
+			if d.Path == path {
+				state += fmt.Sprintf("; %s at %s was dropped because %s", d.Value, d.Origin, d.Because)
+			}
+		}
+		return text + "  here      " + state + "\n", true
+	}
+	v, _ := r.Value(path)
+	return text + fmt.Sprintf("  here      %s (%s)\n", Format(k, v), r.Origin(path)), true
+}

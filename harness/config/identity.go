@@ -1,0 +1,146 @@
+package config
+
+import (
+	"path"
+	"strings"
+)
+
+// Semantic returns the values, by path, that some of the stage kinds read and
+// that can change a bit of their results: what is hashed into the identity of an
+// experiment or a stage. Left out are keys without effect, nonsemantic keys, the
+// seed, and presets, whose meaning is in the keys that they set. A key that names
+// a file holds only the word "external"; the digest of the contents is the
+// caller's to add. Values are nil, bool, int64, float64, string, []any and
+// map[string]any.
+func (r *Resolved) Semantic(stages ...Stage) map[string]any {
+	return r.view(func(k *Key) bool { return k.Reads(stages...) && !protocol(k.Path) })
+}
+
+// Protocol returns the values of the final evaluation's protocol by path.
+func (r *Resolved) Protocol() map[string]any {
+	return r.view(func(k *Key) bool { return protocol(k.Path) })
+}
+
+// Params returns what a stage of the kind reads, protocol included: what is
+// hashed into the key of that stage.
+func (r *Resolved) Params(stage Stage) map[string]any {
+	return r.view(func(k *Key) bool { return k.Reads(stage) })
+}
+
+func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
+	values := map[string]any{}
+	for _, k := range r.Keys() {
+		if !wanted(k) {
+			continue
+		}
+		switch k.Role {
+		case Semantic:
+			values[k.Path] = clone(r.cells[k.Path].value)
+		case External:
+			values[k.Path] = located(r.cells[k.Path].value)
+		}
+	}
+	return values
+}
+
+// located keeps the words that are no paths.
+func located(v any) any {
+	if v == Generated || v == None {
+		return v
+	}
+	return "external"
+}
+
+// clone copies lists and maps, so that a view can be kept and changed.
+func clone(v any) any {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = clone(v[i])
+		}
+		return list
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for name := range v {
+			m[name] = clone(v[name])
+		}
+		return m
+	}
+	return v
+}
+
+// protocol reports whether a key belongs to the final evaluation.
+func protocol(path string) bool { return strings.HasPrefix(path, "eval.final.") }
+
+// Class says how a key counts when runs are compared.
+type Class string
+
+const (
+	Treatment   Class = "treatment"  // matches compare.vary: what the comparison is about
+	Controlled  Class = "controlled" // must be equal
+	ProtocolKey Class = "protocol"   // must be equal: how results are measured
+	Replication Class = "replicate"  // the seed: tells runs of an arm apart
+	Free        Class = "free"       // changes no result, or is represented by other keys
+)
+
+// ClassOf classes a key for a comparison in which the keys that match vary are
+// the treatment.
+func ClassOf(k *Key, vary []string) Class {
+	switch {
+	case k.Role == Replicate:
+		return Replication
+	case k.Role == Nonsemantic || k.Role == Expanded:
+		return Free
+	}
+	for _, glob := range vary {
+		if matches(glob, k.Path) {
+			return Treatment
+		}
+	}
+	if protocol(k.Path) {
+		return ProtocolKey
+	}
+	return Controlled
+}
+
+// matches reports whether a glob names a key: its path, or a block that holds it.
+// * stands for any part of one component.
+func matches(glob, key string) bool {
+	want, have := strings.Split(glob, "."), strings.Split(key, ".")
+	if len(want) > len(have) {
+		return false
+	}
+	for i := range want {
+		if ok, err := path.Match(want[i], have[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesAny reports whether a glob names any key of the table.
+func matchesAny(glob string) bool {
+	for _, k := range schema().keys {
+		if matches(glob, k.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocks lists the paths of all blocks.
+func blocks() []string {
+	var list []string
+	var walk func(g *group)
+	walk = func(g *group) {
+		for _, name := range g.names {
+			if child := g.groups[name]; child != nil {
+				list = append(list, child.path)
+				walk(child)
+			}
+		}
+	}
+	walk(schema().root)
+	return list
+}

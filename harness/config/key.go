@@ -1,0 +1,171 @@
+package config
+
+import "strings"
+
+// Stage is a kind of stage of a run.
+type Stage string
+
+// The stage kinds in the order in which a run executes them.
+const (
+	Prepare   Stage = "prepare"
+	Init      Stage = "init"
+	SFT       Stage = "sft"
+	Train     Stage = "train"
+	Merge     Stage = "merge"
+	EvalGen   Stage = "eval.gen"
+	EvalScore Stage = "eval.score"
+)
+
+// Kind is the type of a key's value.
+type Kind uint8
+
+// The kinds, with the Go type of a plain value (Resolved.Value) and of the
+// field in Run that holds it.
+const (
+	Int      Kind = 1 + iota // int64; int or int64
+	Float                    // float64
+	Bool                     // bool
+	String                   // string
+	Enum                     // string, one of Key.Words
+	Duration                 // int64 nanoseconds; time.Duration. Written 90s, 2h, 1h30m
+	Size                     // int64 bytes. Written 4GiB, 512MiB
+	Share                    // float64 in [0,1]. Written all, none or sampled(p)
+	Objects                  // []any of map[string]any; a slice of structs. Lists only
+)
+
+// Role says what a key's value means for the identity of a run.
+type Role uint8
+
+const (
+	// Semantic keys can change a bit of a result and are hashed.
+	Semantic Role = iota
+	// Nonsemantic keys change no bit of any result: names, devices, cadences of
+	// saving. A user's own configuration may set only these.
+	Nonsemantic
+	// Replicate is the run's seed, which tells the runs of one experiment apart.
+	Replicate
+	// Expanded keys only set defaults of other keys. Those are hashed, so that a
+	// preset and its knobs written out are the same experiment.
+	Expanded
+	// External keys name a thing outside of the configuration, whose contents'
+	// digest goes into the identity instead of its path.
+	External
+)
+
+func (r Role) String() string {
+	return [...]string{"semantic", "nonsemantic", "replicate", "expanded", "external"}[r]
+}
+
+// Key is one row of the table. Keys are immutable.
+type Key struct {
+	Path    string // dotted, lower-case: train.optim.lr
+	Kind    Kind
+	List    bool // a list of Kind
+	Null    bool // null is a value
+	Default Default
+	Range   Range    // of Int, Float, Duration (ns) and Size (bytes)
+	Words   []string // the words of an Enum
+	Pattern *Pattern // of a String; nil allows any
+	Fields  []Key    // of Objects, with Path relative to the element
+	Unit    string   // what a number counts; "fraction" also allows 10%
+	Role    Role
+	Stages  []Stage  // kinds that read it
+	When    []Clause // it has an effect only while all hold
+	Help    string   // one line
+}
+
+// Name is the last component of the path.
+func (k *Key) Name() string { return k.Path[strings.LastIndexByte(k.Path, '.')+1:] }
+
+// Reads reports whether a stage of one of the kinds reads the key.
+func (k *Key) Reads(stages ...Stage) bool {
+	for _, s := range stages {
+		for _, t := range k.Stages {
+			if s == t {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Type describes the type for people: "int >= 1", "list of one of a, b".
+func (k *Key) Type() string {
+	s := [...]string{
+		Int: "int", Float: "float", Bool: "true or false", String: "text", Enum: "one of " + strings.Join(k.Words, ", "),
+		Duration: "duration (90s, 2h)", Size: "size (512MiB, 4GiB)", Share: "all, none or sampled(p)", Objects: "blocks",
+	}[k.Kind]
+	if k.Pattern != nil {
+		s = k.Pattern.Text
+	}
+	if k.Kind == Objects {
+		fields := make([]string, len(k.Fields))
+		for i := range k.Fields {
+			fields[i] = k.Fields[i].Path + ": " + k.Fields[i].Type()
+		}
+		s = "{" + strings.Join(fields, ", ") + "}"
+	}
+	if r := k.Range.format(k); r != "" {
+		s += " " + r
+	}
+	if k.Unit == "fraction" {
+		s += " (or a percentage)"
+	}
+	if k.List {
+		s = "list of " + s
+	}
+	if k.Null {
+		s += ", or null"
+	}
+	return s
+}
+
+// Clause is a condition on other keys: at least one term holds.
+type Clause []Term
+
+// Term is a condition on one key. A key that has itself no effect satisfies no
+// term.
+type Term struct {
+	Path  string
+	Words []string // the value is one of these, or the list has one of these
+	Above bool     // instead: the value is a number greater than 0, or true
+}
+
+func (t Term) String() string {
+	switch {
+	case t.Above && lookup(t.Path).Kind == Bool:
+		return t.Path + " is true"
+	case t.Above:
+		return t.Path + " > 0"
+	default:
+		return t.Path + " is " + strings.Join(t.Words, " or ")
+	}
+}
+
+func (c Clause) String() string {
+	terms := make([]string, len(c))
+	for i, t := range c {
+		terms[i] = t.String()
+	}
+	return strings.Join(terms, " or ")
+}
+
+// only is the condition that the key at path has one of the values.
+func only(path string, words ...string) Clause { return Clause{{Path: path, Words: words}} }
+
+// positive is the condition that the number at path is above 0, or the switch on.
+func positive(path string) Clause { return Clause{{Path: path, Above: true}} }
+
+// block adds conditions and, where a row has none of its own, stages to keys.
+func block(when []Clause, stages []Stage, keys []Key) []Key {
+	for i := range keys {
+		keys[i].When = append(append([]Clause(nil), when...), keys[i].When...)
+		if keys[i].Stages == nil {
+			keys[i].Stages = stages
+		}
+	}
+	return keys
+}
+
+// at lists stage kinds.
+func at(stages ...Stage) []Stage { return stages }

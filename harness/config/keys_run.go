@@ -1,0 +1,66 @@
+package config
+
+// Keys of the run as a whole and of how it is kept and executed.
+
+func rootKeys() []Key {
+	return []Key{
+		{Path: "version", Kind: Int, Range: between(1, 1), Role: Nonsemantic,
+			Help: "version of this configuration format"},
+		{Path: "name", Kind: String, Role: Nonsemantic,
+			Pattern: pattern("a name (letters, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
+			Help:    "what the runs are called in listings and reports"},
+		{Path: "seed", Kind: Int, Default: is(0), Range: atLeast(0), Role: Replicate, Stages: at(Train, EvalGen),
+			Help: "root of all random streams of one run; runs that differ in it alone are replicates"},
+	}
+}
+
+func checkpointKeys() []Key {
+	return block(nil, at(Train), []Key{
+		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps", Role: Nonsemantic,
+			Help: "steps between checkpoints to resume from; 0 saves only when the run stops or ends"},
+		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints", Role: Nonsemantic,
+			Help: "how many of the latest checkpoints are kept"},
+	})
+}
+
+func compareKeys() []Key {
+	return []Key{
+		{Path: "compare.vary", Kind: String, List: true, Default: is([]string{"algo"}), Role: Nonsemantic,
+			Help: "keys or blocks (globs allowed) that are the treatment when this run is compared; all others must match"},
+		{Path: "compare.min_seeds", Kind: Int, Default: is(3), Range: atLeast(1), Unit: "seeds", Role: Nonsemantic,
+			Help: "seeds per arm below which a comparison does not speak of training-seed variance"},
+	}
+}
+
+func storeKeys() []Key {
+	return []Key{
+		{Path: "store.samples.train", Kind: Share, Default: is(1.0), Role: Nonsemantic, Stages: at(Train),
+			Help: "which training rollouts are stored with text, tokens and log-probs"},
+		{Path: "store.samples.eval", Kind: Share, Default: is(1.0), Role: Nonsemantic, Stages: at(EvalGen),
+			Help: "which final-evaluation completions keep their text after scoring"},
+	}
+}
+
+func verifyKeys() []Key {
+	return block(nil, at(Train), []Key{
+		{Path: "verify.logprob_rate", Kind: Float, Default: is(0.015625), Range: between(0, 1), Unit: "fraction", Role: Nonsemantic,
+			Help: "share of rollouts whose sampled log-probs are proved equal to the trainer's, bit for bit"},
+		{Path: "verify.param_every", Kind: Int, Default: is(50), Range: atLeast(1), Unit: "steps",
+			Help: "steps between parameter digests in the trajectory chain"},
+	})
+}
+
+func computeKeys() []Key {
+	return block(nil, at(Init, SFT, Train, Merge, EvalGen), []Key{
+		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
+			Pattern: pattern("cpu, cuda or cuda:N", `cpu|cuda(:[0-9]{1,3})?`),
+			Help:    "where the engine runs"},
+		{Path: "compute.threads", Kind: Int, Default: is(0), Range: between(0, 4096), Unit: "threads", Role: Nonsemantic,
+			Help: "CPU threads; 0 uses every core that the process may use"},
+		{Path: "compute.micro_batch_tokens", Kind: Int, Default: is(4096), Range: atLeast(1), Unit: "tokens", Role: Nonsemantic,
+			Stages: at(SFT, Train),
+			Help:   "tokens in one forward and backward pass, prompts included; bounds memory, changes no result"},
+		{Path: "compute.recompute", Kind: Bool, Default: is(false), Role: Nonsemantic, Stages: at(SFT, Train),
+			Help: "recompute activations in the backward pass instead of storing them: less memory, more time"},
+	})
+}

@@ -1,0 +1,121 @@
+package config
+
+import "time"
+
+// Keys of the task, its data and its reward.
+
+func taskKeys() []Key {
+	keys := []Key{
+		{Path: "task.kind", Kind: Enum, Words: []string{"countdown", "words", "outcomes", "math", "code"},
+			Stages: at(Prepare, Train, EvalScore),
+			Help:   "what the problems are and how completions are graded"},
+	}
+	keys = append(keys, countdownKeys()...)
+	keys = append(keys, wordsKeys()...)
+	keys = append(keys, outcomesKeys()...)
+	return append(keys, codeKeys()...)
+}
+
+func countdownKeys() []Key {
+	return block([]Clause{only("task.kind", "countdown")}, at(Prepare), []Key{
+		{Path: "task.countdown.min_numbers", Kind: Int, Default: is(3), Range: between(2, 6), Unit: "numbers",
+			Help: "fewest numbers that a problem gives"},
+		{Path: "task.countdown.max_numbers", Kind: Int, Default: is(4), Range: between(2, 6), Unit: "numbers",
+			Help: "most numbers that a problem gives"},
+		{Path: "task.countdown.largest_number", Kind: Int, Default: is(20), Range: between(1, 9999),
+			Help: "given numbers are drawn from 1 to this"},
+		{Path: "task.countdown.largest_target", Kind: Int, Default: is(60), Range: between(1, 99999),
+			Help: "targets lie between 1 and this"},
+		{Path: "task.countdown.operators", Kind: String, Default: is("+-*/"), Stages: at(Prepare, Train, EvalScore),
+			Pattern: pattern("some of the signs + - * /", `[-+*/]{1,4}`),
+			Help:    "operators that an expression may use"},
+		{Path: "task.countdown.use", Kind: Enum, Words: []string{"any", "all"}, Default: is("any"), Stages: at(Prepare, Train, EvalScore),
+			Help: "any: each given number at most once; all: each exactly once"},
+		{Path: "task.countdown.min_solutions", Kind: Int, Default: is(1), Range: atLeast(1), Unit: "solutions",
+			Help: "problems with fewer distinct solutions are drawn again"},
+	})
+}
+
+func wordsKeys() []Key {
+	return block([]Clause{only("task.kind", "words")}, at(Prepare), []Key{
+		{Path: "task.words.largest_number", Kind: Int, Default: is(20), Range: between(2, 9999),
+			Help: "numbers in the story are drawn from 1 to this"},
+		{Path: "task.words.steps", Kind: Int, Default: is(2), Range: between(1, 4), Unit: "operations",
+			Help: "arithmetic operations of every problem"},
+	})
+}
+
+func outcomesKeys() []Key {
+	return block([]Clause{only("task.kind", "outcomes")}, at(Prepare, Train, EvalGen, EvalScore), []Key{
+		{Path: "task.outcomes.count", Kind: Int, Default: is(48), Range: between(2, 62), Unit: "outcomes",
+			Help: "size of the toy: one prompt, this many one-token answers"},
+		{Path: "task.outcomes.modes", Kind: Objects, List: true,
+			Fields: []Key{
+				{Path: "center", Kind: Int, Range: atLeast(0), Unit: "outcomes", Help: "the outcome on which the bump stands, counted from 0"},
+				{Path: "width", Kind: Float, Range: above(0), Unit: "outcomes", Help: "its standard deviation"},
+				{Path: "height", Kind: Float, Range: above(0), Help: "its reward at the center"},
+			},
+			Help: "bumps of the reward: r(y) = sum of height * exp(-(y - center)^2 / (2 width^2))"},
+		{Path: "task.outcomes.beta", Kind: Float, Default: is(15.0), Range: above(0), Stages: at(EvalScore),
+			Help: "reward scale of the optimum, reference * exp(beta r), that evaluation compares policies with"},
+	})
+}
+
+func codeKeys() []Key {
+	return block([]Clause{only("task.kind", "code")}, at(Train, EvalScore), []Key{
+		{Path: "task.code.cpu_limit", Kind: Duration, Default: is(10 * time.Second), Range: above(0).upTo(float64(time.Hour)),
+			Help: "CPU time that a program may use for one test"},
+		{Path: "task.code.mem_limit", Kind: Size, Default: is(4 << 30), Range: atLeast(1 << 20),
+			Help: "memory that a program and its processes may use"},
+	})
+}
+
+// Words of data.*.source that are no paths.
+const (
+	Generated = "generated" // made by the task from data.seed
+	None      = "none"      // there is no such split
+)
+
+func dataKeys() []Key {
+	keys := splitKeys("train", 8192, Default{}, "problems that the policy is trained on", Prepare)
+	keys = append(keys, splitKeys("val", 128, is(None), "problems of the online evaluation", Prepare)...)
+	keys = append(keys, splitKeys("test", 256, is(None), "problems of the final evaluation", Prepare)...)
+	made := Clause{}
+	for _, split := range []string{"train", "val", "test"} {
+		made = append(made, Term{Path: "data." + split + ".source", Words: []string{Generated}})
+	}
+	return append(keys, []Key{
+		{Path: "data.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Prepare), When: []Clause{made},
+			Help: "root of the random streams that generate problems; independent of the run's seed"},
+		{Path: "data.max_prompt_tokens", Kind: Int, Default: is(2048), Range: atLeast(1), Unit: "tokens", Stages: at(SFT, Train, EvalGen),
+			Help: "longest prompt"},
+		{Path: "data.truncate", Kind: Enum, Words: []string{"error", "left", "right"}, Default: is("error"), Stages: at(SFT, Train, EvalGen),
+			Help: "what happens to a longer prompt: refuse the data, or cut tokens at its left or right end"},
+		{Path: "data.order", Kind: Enum, Words: []string{"shuffled", "sequential"}, Default: is("shuffled"), Stages: at(Train),
+			Help: "order of the training problems in each pass over them; shuffled anew from the run's seed"},
+	}...)
+}
+
+// splitKeys are source and size of one part of the data. size is the default
+// number of generated problems; otherwise is the default source of a task that
+// cannot generate.
+func splitKeys(split string, size int, otherwise Default, help string, stages ...Stage) []Key {
+	source := "data." + split + ".source"
+	return []Key{
+		{Path: source, Kind: String, Role: External, Stages: stages,
+			Default: by("task.kind", otherwise, when("countdown", is(Generated)), when("words", is(Generated)), when("outcomes", is(Generated))),
+			Pattern: pattern("generated, none or a path ending in .jsonl or .parquet", `generated|none|.*\.(jsonl|parquet)`),
+			Help:    help + ": generated by the task, none, or a file (.jsonl, .parquet)"},
+		{Path: "data." + split + ".size", Kind: Int, Unit: "problems", Range: atLeast(0), Stages: stages,
+			Default: by(source, is(0), when(Generated, is(size)), when(None, is(0))),
+			Help:    "how many problems to generate, or to take from the start of the file; 0 takes the whole file"},
+	}
+}
+
+func rewardKeys() []Key {
+	return block([]Clause{only("task.kind", "countdown", "words", "math", "code")}, at(Train), []Key{
+		{Path: "reward.correct", Kind: Float, Default: is(1.0), Help: "reward of a right answer"},
+		{Path: "reward.wrong", Kind: Float, Default: is(0.0), Help: "reward of a wrong answer"},
+		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), Help: "reward of a wrong answer in the right format"},
+	})
+}

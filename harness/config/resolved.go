@@ -1,0 +1,85 @@
+package config
+
+// Resolved is a configuration after all layers, with where its values came from.
+// It is not changed after Load and safe for concurrent use.
+type Resolved struct {
+	Run     Run       // typed values
+	Sources []Source  // the files that were read, the first overridden by the later
+	Dropped []Dropped // inherited settings that a later layer turned off, in table order
+
+	cells map[string]*cell
+	main  *source
+}
+
+// Source is a file that took part.
+type Source struct {
+	Name string // as the user or an extends named it
+	Text string
+}
+
+// Dropped is an inherited setting without effect.
+type Dropped struct {
+	Path, Value, Origin string
+	Because             string // "algo.kind is ppo"
+	Switch              string // where that was set
+}
+
+// Has reports whether the key has an effect in this configuration.
+func (r *Resolved) Has(path string) bool {
+	c := r.cells[path]
+	return c != nil && c.active == yes && c.ok
+}
+
+// Value is the plain value of a key (see Kind) and whether the key has an effect.
+// A null value is nil and true.
+func (r *Resolved) Value(path string) (any, bool) {
+	if !r.Has(path) {
+		return nil, false
+	}
+	return r.cells[path].value, true
+}
+
+// Origin says where the value of a key came from: file:line:col, --set #2,
+// default, or default with the key that it follows. It is empty for a key
+// without effect.
+func (r *Resolved) Origin(path string) string {
+	if !r.Has(path) {
+		return ""
+	}
+	if s := r.cells[path].set; s != nil {
+		return s.at.String()
+	}
+	switch d := lookup(path).Default; {
+	case d.same != "":
+		return "default (" + d.same + ")"
+	case d.powers != "":
+		return "default (" + d.powers + ")"
+	case d.by != "":
+		return "default (" + d.by + ")"
+	}
+	return "default"
+}
+
+// Keys lists the keys that have an effect, in table order.
+func (r *Resolved) Keys() []*Key {
+	var keys []*Key
+	for _, k := range schema().keys {
+		if r.Has(k.Path) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// ErrorAt is an error about the value of a key that only a caller can see, such as
+// a data file that does not exist, at the place where the value was set.
+func (r *Resolved) ErrorAt(path, code, message, help string) *Error {
+	if c := r.cells[path]; c != nil && c.set != nil {
+		return c.set.at.fault(code, message, help)
+	}
+	src := r.main
+	if src == nil {
+		src = &source{name: "configuration"}
+	}
+	return pos{src: src}.fault(code, message, help)
+}

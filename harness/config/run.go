@@ -1,0 +1,318 @@
+package config
+
+import "time"
+
+// Run is a resolved configuration: one field for each key of the table, named by
+// its tag. The table says what a key means (exp config schema KEY); comments here
+// only say when a field is set. Fields of keys that have no effect are zero.
+type Run struct {
+	Version    int        `key:"version"`
+	Name       string     `key:"name"`
+	Seed       int64      `key:"seed"`
+	Task       Task       `key:"task"`
+	Data       Data       `key:"data"`
+	Model      Model      `key:"model"`
+	Tokenizer  Tokenizer  `key:"tokenizer"`
+	SFT        FineTuning `key:"sft"`
+	Algo       Algo       `key:"algo"`
+	Rollout    Rollout    `key:"rollout"`
+	Reward     Reward     `key:"reward"`
+	Train      Training   `key:"train"`
+	Checkpoint Checkpoint `key:"checkpoint"`
+	Eval       Eval       `key:"eval"`
+	Compare    Compare    `key:"compare"`
+	Store      Store      `key:"store"`
+	Verify     Verify     `key:"verify"`
+	Compute    Compute    `key:"compute"`
+}
+
+// Task is the task and the block of its kind.
+type Task struct {
+	Kind      string    `key:"kind"`
+	Countdown Countdown `key:"countdown"` // Kind is "countdown"
+	Words     Words     `key:"words"`     // Kind is "words"
+	Outcomes  Outcomes  `key:"outcomes"`  // Kind is "outcomes"
+	Code      Code      `key:"code"`      // Kind is "code"
+}
+
+// Countdown is the task of reaching a target from given numbers.
+type Countdown struct {
+	MinNumbers    int    `key:"min_numbers"`
+	MaxNumbers    int    `key:"max_numbers"`
+	LargestNumber int    `key:"largest_number"`
+	LargestTarget int    `key:"largest_target"`
+	Operators     string `key:"operators"`
+	Use           string `key:"use"`
+	MinSolutions  int    `key:"min_solutions"`
+}
+
+// Words is the task of arithmetic word problems.
+type Words struct {
+	LargestNumber int `key:"largest_number"`
+	Steps         int `key:"steps"`
+}
+
+// Outcomes is the toy whose optimum is known.
+type Outcomes struct {
+	Count int     `key:"count"`
+	Modes []Mode  `key:"modes"`
+	Beta  float64 `key:"beta"`
+}
+
+// Mode is one bump of the reward of Outcomes.
+type Mode struct {
+	Center int     `key:"center"`
+	Width  float64 `key:"width"`
+	Height float64 `key:"height"`
+}
+
+// Code is the task of writing programs.
+type Code struct {
+	CPULimit time.Duration `key:"cpu_limit"`
+	MemLimit int64         `key:"mem_limit"` // bytes
+}
+
+// Data is where problems come from.
+type Data struct {
+	Train           Split  `key:"train"`
+	Val             Split  `key:"val"`
+	Test            Split  `key:"test"`
+	Seed            int64  `key:"seed"` // a split is generated
+	MaxPromptTokens int    `key:"max_prompt_tokens"`
+	Truncate        string `key:"truncate"`
+	Order           string `key:"order"`
+}
+
+// Split is one part of the data. Source is Generated, None or a path.
+type Split struct {
+	Source string `key:"source"`
+	Size   int    `key:"size"`
+}
+
+// Model is the policy's architecture and start.
+type Model struct {
+	Init   string `key:"init"`
+	Base   string `key:"base"`   // Init is "pretrained"
+	Digest string `key:"digest"` // Init is "pretrained"
+	DType  string `key:"dtype"`
+	Seed   int64  `key:"seed"` // Init is "random"
+	Arch   Arch   `key:"arch"` // Init is "random"
+}
+
+// Arch is the shape of a decoder that starts from random weights. The vocabulary
+// is the tokenizer's.
+type Arch struct {
+	Layers        int     `key:"layers"`
+	Width         int     `key:"width"`
+	Heads         int     `key:"heads"`
+	KVHeads       int     `key:"kv_heads"`
+	HeadSize      int     `key:"head_size"`
+	FFN           int     `key:"ffn"`
+	RopeTheta     float64 `key:"rope_theta"`
+	NormEps       float64 `key:"norm_eps"`
+	QKVBias       bool    `key:"qkv_bias"`
+	QKNorm        bool    `key:"qk_norm"`
+	TieEmbeddings bool    `key:"tie_embeddings"`
+	InitStd       float64 `key:"init_std"`
+	MaxPositions  int     `key:"max_positions"`
+}
+
+// Tokenizer is how text becomes tokens.
+type Tokenizer struct {
+	Kind string `key:"kind"`
+}
+
+// FineTuning is the supervised stage. Steps 0 leaves it out; the rest is then
+// zero.
+type FineTuning struct {
+	Steps           int   `key:"steps"`
+	ProblemsPerStep int   `key:"problems_per_step"`
+	DataSize        int   `key:"data_size"`
+	Seed            int64 `key:"seed"`
+	Optim           Optim `key:"optim"`
+}
+
+// Optim is one AdamW optimizer with its schedule.
+type Optim struct {
+	LR          float64 `key:"lr"`
+	Beta1       float64 `key:"beta1"`
+	Beta2       float64 `key:"beta2"`
+	Eps         float64 `key:"eps"`
+	WeightDecay float64 `key:"weight_decay"`
+	GradClip    float64 `key:"grad_clip"`
+	WarmupSteps int     `key:"warmup_steps"`
+	Schedule    string  `key:"schedule"`
+	MinLRRatio  float64 `key:"min_lr_ratio"` // Schedule is not "constant"
+}
+
+// Algo is the learning algorithm and the block of its kind.
+type Algo struct {
+	Kind            string  `key:"kind"`
+	Epochs          int     `key:"epochs"`
+	FlowRL          FlowRL  `key:"flowrl"`            // Kind is "flowrl"
+	PPO             PPO     `key:"ppo"`               // Kind is "ppo"
+	GRPO            GRPO    `key:"grpo"`              // Kind is "grpo"
+	KL              KL      `key:"kl"`                // Kind is "ppo" or "grpo"
+	EntropyCoef     float64 `key:"entropy_coef"`      // Kind is "ppo" or "grpo"
+	Aggregation     string  `key:"aggregation"`       // Kind is "ppo" or "grpo"
+	LossScaleFactor float64 `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
+}
+
+// FlowRL is the block of algo.kind flowrl. Preset has been expanded: the other
+// fields hold what it stands for.
+type FlowRL struct {
+	Preset    string  `key:"preset"`
+	Beta      float64 `key:"beta"`
+	UseLogZ   bool    `key:"use_logz"`
+	LogZ      LogZ    `key:"logz"` // UseLogZ
+	Weight    Weight  `key:"weight"`
+	Reference string  `key:"reference"`
+	Reward    string  `key:"reward"`
+	TokenMask string  `key:"token_mask"`
+}
+
+// LogZ is the head that learns the log partition function of a prompt.
+type LogZ struct {
+	Layers  int     `key:"layers"`
+	Dropout float64 `key:"dropout"`
+	Pool    string  `key:"pool"`
+	Detach  bool    `key:"detach"`
+}
+
+// Weight is FlowRL's importance weight of a completion.
+type Weight struct {
+	Level string   `key:"level"`
+	Low   float64  `key:"low"`
+	High  *float64 `key:"high"` // nil is no limit
+}
+
+// Clip are the limits of the ratio in a clipped policy loss.
+type Clip struct {
+	Low  float64  `key:"clip_low"`
+	High float64  `key:"clip_high"`
+	Dual *float64 `key:"clip_dual"` // nil is off
+}
+
+// PPO is the block of algo.kind ppo.
+type PPO struct {
+	Clip
+	Gamma  float64 `key:"gamma"`
+	Lambda float64 `key:"lambda"`
+	Critic Critic  `key:"critic"`
+}
+
+// Critic is how the value head learns.
+type Critic struct {
+	WarmupSteps int     `key:"warmup_steps"`
+	ClipValue   float64 `key:"clip_value"`
+	Optim       Optim   `key:"optim"`
+}
+
+// GRPO is the block of algo.kind grpo.
+type GRPO struct {
+	Clip
+	ScaleStd bool `key:"scale_std"`
+}
+
+// KL is the penalty for leaving the reference, in the loss and in the reward.
+type KL struct {
+	LossCoef        float64 `key:"loss_coef"`
+	LossEstimator   string  `key:"loss_estimator"` // LossCoef > 0
+	RewardCoef      float64 `key:"reward_coef"`
+	RewardEstimator string  `key:"reward_estimator"` // RewardCoef > 0
+	Controller      string  `key:"controller"`       // RewardCoef > 0
+	Target          float64 `key:"target"`           // Controller is "adaptive"
+	Horizon         int     `key:"horizon"`          // Controller is "adaptive"
+}
+
+// Rollout is how the policy is sampled in training.
+type Rollout struct {
+	N            int      `key:"n"`
+	Temperature  float64  `key:"temperature"`
+	TopK         int      `key:"top_k"`
+	TopP         float64  `key:"top_p"`
+	MinP         float64  `key:"min_p"`
+	MaxNewTokens int      `key:"max_new_tokens"`
+	Stop         []string `key:"stop"`
+	MaxSequences int      `key:"max_sequences"`
+	PageTokens   int      `key:"page_tokens"`
+}
+
+// Reward is what a verdict is worth; zero if the task's reward is its own
+// (outcomes).
+type Reward struct {
+	Correct float64 `key:"correct"`
+	Wrong   float64 `key:"wrong"`
+	Format  float64 `key:"format"`
+}
+
+// Training is the size of the reinforcement learning stage.
+type Training struct {
+	PromptsPerStep   int   `key:"prompts_per_step"`
+	PromptsPerUpdate int   `key:"prompts_per_update"`
+	Steps            int   `key:"steps"`
+	Optim            Optim `key:"optim"`
+}
+
+// Checkpoint is when training is saved.
+type Checkpoint struct {
+	EverySteps int `key:"every_steps"`
+	Keep       int `key:"keep"`
+}
+
+// Eval is what is measured during training and after it.
+type Eval struct {
+	Online Online `key:"online"`
+	Final  Final  `key:"final"`
+}
+
+// Online is the evaluation during training. EverySteps 0 is none; the rest is
+// then zero.
+type Online struct {
+	EverySteps  int     `key:"every_steps"`
+	Problems    int     `key:"problems"`
+	N           int     `key:"n"`
+	Temperature float64 `key:"temperature"`
+}
+
+// Final is the protocol of the evaluation of the trained model.
+type Final struct {
+	Suites       []string `key:"suites"`
+	N            int      `key:"n"`
+	Temperature  float64  `key:"temperature"`
+	TopK         int      `key:"top_k"`
+	TopP         float64  `key:"top_p"`
+	MaxNewTokens int      `key:"max_new_tokens"`
+	PassK        []int    `key:"pass_k"`
+}
+
+// Compare is what a comparison with this run may differ in.
+type Compare struct {
+	Vary     []string `key:"vary"`
+	MinSeeds int      `key:"min_seeds"`
+}
+
+// Store is what is kept.
+type Store struct {
+	Samples Samples `key:"samples"`
+}
+
+// Samples are the shares, 0 to 1, of completions whose text is kept.
+type Samples struct {
+	Train float64 `key:"train"`
+	Eval  float64 `key:"eval"`
+}
+
+// Verify is what a run proves about itself while it trains.
+type Verify struct {
+	LogProbRate float64 `key:"logprob_rate"`
+	ParamEvery  int     `key:"param_every"`
+}
+
+// Compute is the device and how much of it is used.
+type Compute struct {
+	Device           string `key:"device"`
+	Threads          int    `key:"threads"`
+	MicroBatchTokens int    `key:"micro_batch_tokens"`
+	Recompute        bool   `key:"recompute"`
+}

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"strings"
+	"sync"
+)
+
+// table is the schema with its indexes.
+type table struct {
+	keys   []*Key
+	byPath map[string]*Key
+	root   *group
+}
+
+// group is a block of keys, a node of the tree that the paths form.
+type group struct {
+	path   string
+	names  []string // of keys and groups, in table order
+	keys   map[string]*Key
+	groups map[string]*group
+}
+
+// schema is the one table of keys, in the order in which configurations are
+// written.
+var schema = sync.OnceValue(func() *table {
+	t := &table{byPath: map[string]*Key{}, root: newGroup("")}
+	for _, block := range [][]Key{
+		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), algoKeys(), rolloutKeys(), rewardKeys(),
+		trainKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(), verifyKeys(), computeKeys(),
+	} {
+		for i := range block {
+			t.add(&block[i])
+		}
+	}
+	return t
+})
+
+func newGroup(path string) *group {
+	return &group{path: path, keys: map[string]*Key{}, groups: map[string]*group{}}
+}
+
+func (t *table) add(k *Key) {
+	t.keys = append(t.keys, k)
+	t.byPath[k.Path] = k
+	g := t.root
+	parts := strings.Split(k.Path, ".")
+	for i, name := range parts[:len(parts)-1] {
+		child := g.groups[name]
+		if child == nil {
+			child = newGroup(strings.Join(parts[:i+1], "."))
+			g.groups[name] = child
+			g.names = append(g.names, name)
+		}
+		g = child
+	}
+	g.keys[k.Name()] = k
+	g.names = append(g.names, k.Name())
+}
+
+// group returns the block at a path; nil if there is none.
+func (t *table) group(path string) *group {
+	g := t.root
+	for _, name := range strings.Split(path, ".") {
+		if g = g.groups[name]; g == nil {
+			return nil
+		}
+	}
+	return g
+}
+
+// lookup returns the key at path; nil if there is none.
+func lookup(path string) *Key { return schema().byPath[path] }
+
+// Keys returns the table in its order. The keys must not be changed.
+func Keys() []*Key { return schema().keys }
+
+// Lookup returns the key at path and whether there is one.
+func Lookup(path string) (*Key, bool) {
+	k := lookup(path)
+	return k, k != nil
+}

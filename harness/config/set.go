@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// expression takes one --set expression, path=value or path+=value; n counts
+// from 1. The value is YAML in flow style.
+func (l *loader) expression(n int, text string) {
+	src := &source{name: fmt.Sprintf("--set #%d", n), order: l.rank + n - 1, set: true, lines: []string{text}}
+	l.sources = append(l.sources, src)
+	l.texts = append(l.texts, text)
+	start := pos{src: src, line: 1, col: 1, width: utf8.RuneCountInString(text)}
+	path, value, ok := strings.Cut(text, "=")
+	if !ok || strings.Trim(path, " +.") == "" {
+		l.fail(start, CodeSet, fmt.Sprintf("%q is no expression path=value", text), "for example --set train.steps=100")
+		return
+	}
+	at := utf8.RuneCountInString(path) + 1
+	path, add := strings.CutSuffix(path, "+")
+	path = strings.TrimSpace(path)
+	if binaryAt([]byte(text)) >= 0 || strings.ContainsAny(value, "\n\r") || len(text) > maxFileBytes {
+		l.fail(start, CodeSet, "the value must be text on one line", "use --overlay FILE for longer values")
+		return
+	}
+	root, errs := parseYAML(src, value, at)
+	l.errs = append(l.errs, errs...)
+	if len(errs) > 0 {
+		l.partial = true
+		return
+	}
+	if root == nil {
+		l.fail(start, CodeSet, path+" needs a value after =", `write null to clear it, "" for empty text`)
+		return
+	}
+	l.assignPath(path, root, start, add)
+}
+
+// assignPath sets the key, or the keys of the block, that path names.
+func (l *loader) assignPath(path string, v *node, start pos, add bool) {
+	g := schema().root
+	parts := strings.Split(path, ".")
+	for _, name := range parts[:len(parts)-1] {
+		child := g.groups[name]
+		if child == nil {
+			l.unknownPath(g, name, path, start)
+			return
+		}
+		g = child
+	}
+	last := parts[len(parts)-1]
+	k := g.keys[last]
+	switch {
+	case add && (k == nil || !k.List):
+		if k == nil && g.groups[last] == nil {
+			l.unknownPath(g, last, path, start)
+			return
+		}
+		l.fail(start, CodeSet, path+" is no list, += cannot append to it", "write "+path+"=...")
+	case add:
+		if v.kind != listNode {
+			v = &node{kind: listNode, items: []*node{v}, pos: v.pos}
+		}
+		l.setKey(k, v, start, true)
+	case k != nil:
+		l.setKey(k, v, start, false)
+	case g.groups[last] != nil:
+		l.block(g.groups[last], field{name: last, pos: start, value: v})
+	default:
+		l.unknownPath(g, last, path, start)
+	}
+}
+
+// unknownPath reports a path of which the component name is not in group g.
+func (l *loader) unknownPath(g *group, name, path string, start pos) {
+	if now, why, ok := renamed(path[strings.LastIndexByte(path, '.')+1:]); ok {
+		l.meant[now] = now != ""
+		l.fail(start, CodeRenamed, fmt.Sprintf("unknown key %q: %s", path, why), "")
+		return
+	}
+	if path == "extends" {
+		l.fail(start, CodeSet, "extends stands in files", "lay a file over the configuration with --overlay")
+		return
+	}
+	help := ""
+	if near := closest(path, paths()); near != "" {
+		help = fmt.Sprintf("did you mean %q?", near)
+		l.meant[near] = true
+	} else if help, near = didYouMean(g, name, path, true); near != "" {
+		l.meant[near] = true
+	}
+	l.fail(start, CodeUnknown, fmt.Sprintf("unknown key %q", path), help)
+}
+
+// paths lists all key paths.
+func paths() []string {
+	var list []string
+	for _, k := range schema().keys {
+		list = append(list, k.Path)
+	}
+	return list
+}
+
+// nested writes a dotted path as nested blocks in flow style.
+func nested(path, value string) string {
+	parts := strings.Split(path, ".")
+	s := parts[len(parts)-1] + ": " + value
+	for i := len(parts) - 2; i >= 0; i-- {
+		s = parts[i] + ": {" + s + "}"
+	}
+	return s
+}

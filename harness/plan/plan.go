@@ -1,0 +1,240 @@
+// Package plan turns a configuration and a seed into a run: its identity, and the
+// stages that it consists of with what each takes from the others. It executes
+// nothing and knows no database.
+package plan
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// Run is a run to be executed: one experiment with one seed. It is immutable.
+type Run struct {
+	Config   *config.Resolved
+	Seed     int64
+	Numerics string // class of the machine
+	External stage.External
+	Code     map[config.Stage]Code
+	XID, RID ident.Digest
+	Stages   []Stage // in the order of execution
+}
+
+// Code is the state of the sources that a kind of stage depends on.
+type Code struct {
+	Digest ident.Digest
+	Files  []ident.File
+}
+
+// Stage is one unit of work.
+type Stage struct {
+	Kind  config.Stage
+	Label string // suite of an evaluation
+	Root  int64  // root of its random streams
+	// Seed names the root in the stage's id: "seed=3", "model.seed=0", or "".
+	Seed  string
+	Needs []Need
+	// Outside are digests of inputs from outside, by role.
+	Outside map[string]ident.Digest
+}
+
+// Need is an input that another stage of the run makes.
+type Need struct {
+	Role   string // as this stage calls it
+	From   int    // index of the stage that makes it
+	Output string // as that one calls it
+	// Aside inputs cannot change an output, so that they are not part of the
+	// stage's id: the problems of the evaluation during training.
+	Aside bool
+}
+
+// Name is kind and label, for people: "eval.gen[test]".
+func (s Stage) Name() string {
+	if s.Label == "" {
+		return string(s.Kind)
+	}
+	return fmt.Sprintf("%s[%s]", s.Kind, s.Label)
+}
+
+// Sources digests the embedded sources of every kind of stage. It takes a moment;
+// one result serves all plans of a process.
+func Sources() (map[config.Stage]Code, error) {
+	codes := map[config.Stage]Code{}
+	for _, kind := range []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge, config.EvalGen, config.EvalScore} {
+		d, files, err := stage.Code(kind)
+		if err != nil {
+			return nil, err
+		}
+		codes[kind] = Code{d, files}
+	}
+	return codes, nil
+}
+
+// New plans a run. class is the numerics class of the backend. The errors are about
+// what the configuration names outside of itself.
+func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]Code) (*Run, error) {
+	x, err := stage.Externals(r)
+	if err != nil {
+		return nil, err
+	}
+	p := &Run{Config: r, Seed: seed, Numerics: Numerics(class), External: x, Code: sources}
+	p.addStages()
+	kinds := []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge}
+	codes := map[string]ident.Digest{}
+	for _, s := range p.Stages {
+		if slices.Contains(kinds, s.Kind) {
+			codes[string(s.Kind)] = p.Code[s.Kind].Digest
+		}
+	}
+	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: x.Data, Weights: x.Weights, Tokenizer: x.Tokenizer, Code: codes}.XID()
+	if err != nil {
+		return nil, err
+	}
+	p.RID = ident.RID(p.XID, seed, p.Numerics)
+	return p, nil
+}
+
+func (p *Run) addStages() {
+	c := &p.Config.Run
+	add := func(s Stage) int {
+		p.Stages = append(p.Stages, s)
+		return len(p.Stages) - 1
+	}
+	prepare := add(Stage{Kind: config.Prepare, Root: c.Data.Seed, Seed: named("data.seed", c.Data.Seed), Outside: p.dataOutside()})
+	start := add(Stage{Kind: config.Init, Root: c.Model.Seed, Seed: named("model.seed", c.Model.Seed), Outside: p.modelOutside()})
+	if c.SFT.Steps > 0 {
+		start = add(Stage{Kind: config.SFT, Root: c.SFT.Seed, Seed: named("sft.seed", c.SFT.Seed), Outside: p.tokenizer(),
+			Needs: []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
+				{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}})
+	}
+	needs := []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
+		{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}
+	if c.Eval.Online.EverySteps > 0 {
+		needs = append(needs, Need{Role: stage.RoleVal, From: prepare, Output: stage.RoleVal, Aside: true})
+	}
+	trained := add(Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Needs: needs, Outside: p.tokenizer()})
+	merged := add(Stage{Kind: config.Merge, Outside: p.tokenizer(),
+		Needs: []Need{{Role: stage.RoleWeights, From: trained, Output: stage.RoleWeights}}})
+	for _, suite := range c.Eval.Final.Suites {
+		if c.SFT.Steps > 0 {
+			// What training started from, under the same protocol; all seeds share it.
+			p.addSuite(suite, suite+stage.StartSuffix, 0, prepare, start, stage.RoleWeights, start)
+		}
+		p.addSuite(suite, suite, p.Seed, prepare, merged, stage.MergedWeights, start)
+	}
+}
+
+// addSuite adds generation and scoring of a suite with the weights that a stage
+// made.
+func (p *Run) addSuite(suite, label string, root int64, prepare, from int, output string, start int) {
+	problems := Need{Role: stage.RoleProblems, From: prepare, Output: "problems/" + suite}
+	needs := []Need{{Role: stage.RoleWeights, From: from, Output: output}, problems}
+	enumerable := p.Config.Run.Task.Kind == "outcomes"
+	if enumerable {
+		needs = append(needs, Need{Role: stage.RoleReference, From: start, Output: stage.RoleWeights})
+	}
+	gen := len(p.Stages)
+	p.Stages = append(p.Stages, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Needs: needs, Outside: p.tokenizer()})
+	needs = []Need{{Role: stage.RoleCompletions, From: gen, Output: stage.RoleCompletions}, problems}
+	if enumerable {
+		needs = append(needs, Need{Role: stage.RolePolicy, From: gen, Output: stage.RolePolicy})
+	}
+	p.Stages = append(p.Stages, Stage{Kind: config.EvalScore, Label: label, Needs: needs})
+}
+
+func named(key string, root int64) string { return fmt.Sprintf("%s=%d", key, root) }
+
+func (p *Run) tokenizer() map[string]ident.Digest {
+	return map[string]ident.Digest{"tokenizer": p.External.Tokenizer}
+}
+
+func (p *Run) dataOutside() map[string]ident.Digest {
+	m := map[string]ident.Digest{}
+	for split, d := range p.External.Data {
+		m["data/"+split] = d
+	}
+	return m
+}
+
+func (p *Run) modelOutside() map[string]ident.Digest {
+	m := p.tokenizer()
+	if !p.External.Weights.IsZero() {
+		m["weights"] = p.External.Weights
+	}
+	return m
+}
+
+// Inputs returns the digests of a stage's inputs by role, given those of the
+// stages before it; ok is false if one is not known yet.
+func (p *Run) Inputs(i int, output func(stage int, role string) (ident.Digest, bool)) (hashed, all map[string]ident.Digest, ok bool) {
+	s := p.Stages[i]
+	hashed, all = map[string]ident.Digest{}, map[string]ident.Digest{}
+	for role, d := range s.Outside {
+		hashed[role], all[role] = d, d
+	}
+	for _, n := range s.Needs {
+		d, known := output(n.From, n.Output)
+		if !known {
+			return nil, nil, false
+		}
+		all[n.Role] = d
+		if !n.Aside {
+			hashed[n.Role] = d
+		}
+	}
+	return hashed, all, true
+}
+
+// SID returns the id of a stage with those inputs.
+func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
+	s := p.Stages[i]
+	params := p.Config.Params(s.Kind)
+	if s.Label != "" {
+		params["suite"] = s.Label
+	}
+	id := ident.Stage{Kind: string(s.Kind), Params: params, Inputs: hashed, Code: p.Code[s.Kind].Digest, Seed: s.Seed, Numerics: p.Numerics}
+	if s.Kind == config.Prepare {
+		id.Numerics = "" // text and integers
+	}
+	return id.SID()
+}
+
+// Protocol is the digest of the final evaluation's settings: equal ones may be
+// compared.
+func (p *Run) Protocol() (ident.Digest, error) {
+	return ident.Hash("exp/protocol/1", p.Config.Protocol())
+}
+
+// TrainStage returns the index of the train stage.
+func (p *Run) TrainStage() int {
+	for i, s := range p.Stages {
+		if s.Kind == config.Train {
+			return i
+		}
+	}
+	panic("plan: a run has a train stage")
+}
+
+// Numerics is the class inside which bits agree: the backend's, and whether the Go
+// compiler fuses products and sums of float64, as it does for some processors and
+// with GOAMD64=v3. Training mathematics forbids fusing; initial weights and
+// statistics do not.
+func Numerics(class string) string {
+	if fuses() {
+		return class + "/gofma-" + runtime.GOARCH
+	}
+	return class
+}
+
+// fuses reports whether x*y + z is rounded once: (1+2⁻³⁰)² - 1 - 2⁻²⁹ is 2⁻⁶⁰ then,
+// and 0 otherwise.
+func fuses() bool {
+	return multiplyAdd(1+0x1p-30, 1+0x1p-30, -1-0x1p-29) != 0
+}
+
+//go:noinline
+func multiplyAdd(x, y, z float64) float64 { return x*y + z }

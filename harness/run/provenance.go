@@ -1,0 +1,140 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"exp"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// storedConfig is the resolved configuration as the store keeps it.
+func storedConfig(r *config.Resolved) (store.Config, error) {
+	values := map[string]any{}
+	origins := map[string]string{}
+	for _, k := range r.Keys() {
+		v, _ := r.Value(k.Path)
+		nest(values, strings.Split(k.Path, "."), v)
+		origins[k.Path] = r.Origin(k.Path)
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return store.Config{}, err
+	}
+	where, err := json.Marshal(origins)
+	if err != nil {
+		return store.Config{}, err
+	}
+	digest, err := ident.Hash("exp/config/1", values)
+	if err != nil {
+		return store.Config{}, err
+	}
+	return store.Config{Digest: digest, JSON: string(text), Source: r.YAML(), Origins: string(where)}, nil
+}
+
+// nest sets the value of a dotted path in nested objects.
+func nest(m map[string]any, path []string, v any) {
+	for _, p := range path[:len(path)-1] {
+		next, ok := m[p].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[p] = next
+		}
+		m = next
+	}
+	m[path[len(path)-1]] = v
+}
+
+// modelName says for people what is trained.
+func modelName(c *config.Run) string {
+	if c.Model.Init == "pretrained" {
+		return c.Model.Base
+	}
+	a := c.Model.Arch
+	return strings.Join([]string{itoa(a.Layers), "x", itoa(a.Width)}, "")
+}
+
+// provenance describes this process and machine.
+func (x *execution) provenance() store.Attempt {
+	host, _ := os.Hostname() // for people only
+	env, err := json.Marshal(map[string]any{
+		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
+		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": x.Backend.Name(), "class": x.Backend.Class(), "args": os.Args,
+	})
+	if err != nil {
+		panic("run: " + err.Error())
+	}
+	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: x.Backend.Name(), Build: x.Build, Env: env}
+}
+
+// cpuName reads the processor's name where the system tells it.
+func cpuName() string {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// keepSources stores the module's sources once per state.
+func (x *execution) keepSources(ctx context.Context) error {
+	var archive ident.Digest
+	var size int64
+	for _, kind := range slices.Sorted(maps.Keys(x.p.Code)) {
+		c := x.p.Code[kind]
+		_, err := x.DB.Source(ctx, c.Digest)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if archive.IsZero() {
+			paths, err := stage.SourcePaths()
+			if err != nil {
+				return err
+			}
+			if archive, size, err = x.DB.Blobs.PutTree(exp.Sources, paths); err != nil {
+				return err
+			}
+		}
+		if err := x.DB.AddSource(ctx, store.Source{Code: c.Digest, Go: runtime.Version(), Files: c.Files, Archive: archive, Size: size}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileDigest returns a file's size and, if wanted, its digest.
+func fileDigest(path string, wanted bool) (int64, ident.Digest, error) {
+	if !wanted {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, ident.Digest{}, err
+		}
+		return info.Size(), ident.Digest{}, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, ident.Digest{}, err
+	}
+	defer f.Close()
+	d, n, err := ident.SumReader(f)
+	return n, d, err
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,313 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"exp/eval"
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/stage"
+	"exp/train"
+	"exp/train/rollout"
+)
+
+// stepRecord writes the steps of a training stage and the completions that are
+// kept of them.
+type stepRecord struct {
+	x       *execution
+	home    int64 // of the stage: samples belong to it
+	writer  *store.StepWriter
+	rate    float64 // share of completions that is kept
+	pack    *blob.PackWriter
+	pending []store.Sample
+	scored  []verdictOf
+	steps   int // since the pack began
+}
+
+// verdictOf is what the grader said of a kept completion.
+type verdictOf struct {
+	step int64
+	k    int
+	item string
+	v    rollout.Verdict
+}
+
+// stepsPerPack bounds how many steps' completions a kill can lose.
+const stepsPerPack = 25
+
+func (x *execution) newStepRecord(row store.Stage) *stepRecord {
+	return &stepRecord{x: x, home: row.Home, rate: x.p.Config.Run.Store.Samples.Train,
+		writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, unitOf)}
+}
+
+// step hands a finished step to the store's goroutine.
+func (r *stepRecord) step(s stage.Step) error {
+	var events []store.Event
+	for _, e := range s.Events {
+		data, err := json.Marshal(map[string]any{"step": s.Det.Step, "text": e.Text})
+		if err != nil {
+			return err
+		}
+		events = append(events, store.Event{Level: store.LevelWarn, Kind: e.Kind, Data: data})
+	}
+	if err := r.writer.Record(store.Step{Det: s.Det, Measured: s.Measured, Chain: s.Chain, Tokens: s.Tokens, Events: events}); err != nil {
+		return err
+	}
+	if err := r.samples(s); err != nil {
+		return err
+	}
+	if r.steps++; r.steps >= stepsPerPack {
+		return r.flush()
+	}
+	return nil
+}
+
+// keptSample is how a completion lies in a pack.
+type keptSample struct {
+	Prompt    string    `json:"prompt"`
+	Text      string    `json:"text"`
+	Tokens    []int32   `json:"tokens"`
+	LogProbs  []float32 `json:"logprobs"`
+	Entropies []float32 `json:"entropies,omitempty"`
+}
+
+func (r *stepRecord) samples(s stage.Step) error {
+	for i := range s.Trajectories {
+		t := &s.Trajectories[i]
+		if !kept(r.rate, s.Det.Step, t) {
+			continue
+		}
+		if r.pack == nil {
+			r.pack = r.x.DB.Blobs.NewPackWriter()
+		}
+		c := t.Completion
+		if err := r.pack.Add(keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies}); err != nil {
+			return err
+		}
+		reward := t.Verdict.Reward
+		if t.Verdict.Status != rollout.Graded {
+			reward = math.NaN()
+		}
+		r.pending = append(r.pending, store.Sample{Stage: r.home, Scope: "train", Step: s.Det.Step, Item: t.Problem.ID, K: t.Sample,
+			PromptTokens: int64(len(t.Prompt)), OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)})
+		r.scored = append(r.scored, verdictOf{step: s.Det.Step, k: t.Sample, item: t.Problem.ID, v: t.Verdict})
+	}
+	return nil
+}
+
+// kept draws whether a completion's text is kept, from a stream of its own.
+func kept(rate float64, step int64, t *train.Trajectory) bool {
+	if rate >= 1 {
+		return true
+	}
+	u := ident.Seed(0, fmt.Sprintf("keep/step=%d/prompt=%s/sample=%d", step, t.Problem.ID, t.Sample))
+	return float64(u>>11)/(1<<53) < rate
+}
+
+// flush writes the pack and the rows of its completions.
+func (r *stepRecord) flush() error {
+	r.steps = 0
+	if r.pack == nil {
+		return nil
+	}
+	refs, packs, err := r.pack.Close()
+	r.pack = nil
+	if err != nil {
+		return err
+	}
+	for i := range r.pending {
+		r.pending[i].Ref = refs[i]
+	}
+	ctx := context.Background()
+	err = r.x.DB.AddSamples(ctx, r.pending, packs)
+	if err == nil {
+		err = r.verdicts(ctx)
+	}
+	r.pending, r.scored = r.pending[:0], r.scored[:0]
+	return err
+}
+
+// verdicts records what the grader said, by the ids that the samples were given.
+func (r *stepRecord) verdicts(ctx context.Context) error {
+	list := make([]judged, len(r.scored))
+	for i, s := range r.scored {
+		list[i] = judged{sampleKey{s.step, s.item, s.k}, s.v}
+	}
+	return r.x.addVerdicts(ctx, store.SampleQuery{Scope: "train"}, list)
+}
+
+// checkpoint announces a checkpoint. The steps up to it are written first.
+func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error {
+	if err := r.flush(); err != nil {
+		return err
+	}
+	if err := r.writer.Flush(context.Background()); err != nil {
+		return err
+	}
+	digest, size, err := manifestOf(dir)
+	if err != nil {
+		return err
+	}
+	return r.x.DB.AddCheckpoint(context.Background(), store.Checkpoint{Run: r.x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
+}
+
+func (r *stepRecord) close() error { return errors.Join(r.flush(), r.writer.Close()) }
+
+// sampleKey tells samples of a stage apart.
+type sampleKey struct {
+	step int64
+	item string
+	k    int
+}
+
+type judged struct {
+	key sampleKey
+	v   rollout.Verdict
+}
+
+// addVerdicts records verdicts on samples that are recorded already.
+func (x *execution) addVerdicts(ctx context.Context, q store.SampleQuery, list []judged) error {
+	if len(list) == 0 {
+		return nil
+	}
+	samples, err := x.DB.Samples(ctx, x.run.ID, q)
+	if err != nil {
+		return err
+	}
+	ids := make(map[sampleKey]int64, len(samples))
+	for _, s := range samples {
+		ids[sampleKey{s.Step, s.Item, s.K}] = s.ID
+	}
+	var rows []store.Verdict
+	for _, j := range list {
+		id, ok := ids[j.key]
+		if !ok {
+			continue
+		}
+		rows = append(rows, store.Verdict{Sample: id, Graded: j.v.Status == rollout.Graded, Correct: j.v.Correct, Reward: j.v.Reward,
+			Answer: j.v.Answer, Reason: j.v.Reason})
+	}
+	return x.DB.AddVerdicts(ctx, x.scorer(), rows)
+}
+
+// scorer names the grader by the sources that score.
+func (x *execution) scorer() store.Scorer {
+	return store.Scorer{Digest: x.p.Code[config.EvalScore].Digest, Name: x.p.Config.Run.Task.Kind + "/1"}
+}
+
+func sum(x []float32) float64 {
+	var s float64
+	for _, v := range x {
+		s += float64(v)
+	}
+	return s
+}
+
+// recordEvaluation records samples after generation, and verdicts and metrics after
+// scoring; it returns the metrics' rows.
+func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage, ev *stage.Evaluation) ([]store.Eval, error) {
+	if ev == nil {
+		return nil, nil
+	}
+	if x.p.Stages[i].Kind == config.EvalGen {
+		return nil, x.recordSamples(ctx, row, ev)
+	}
+	list := make([]judged, len(ev.Samples))
+	for j, s := range ev.Samples {
+		list[j] = judged{sampleKey{0, s.ProblemID, s.K}, ev.Verdicts[j]}
+	}
+	if err := x.addVerdicts(ctx, store.SampleQuery{Scope: "eval", Label: ev.Label}, list); err != nil {
+		return nil, err
+	}
+	return x.evalRows(ctx, i, ev)
+}
+
+func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stage.Evaluation) error {
+	prompts := map[string]string{}
+	for _, p := range ev.Problems {
+		prompts[p.ID] = p.Prompt
+	}
+	rate := x.p.Config.Run.Store.Samples.Eval
+	pack := x.DB.Blobs.NewPackWriter()
+	var rows []store.Sample
+	for _, s := range ev.Samples {
+		if rate < 1 && float64(ident.Seed(0, "keep/eval/"+eval.SampleLabel(s.ProblemID, s.K))>>11)/(1<<53) >= rate {
+			continue
+		}
+		c := s.Completion
+		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil}); err != nil {
+			return err
+		}
+		rows = append(rows, store.Sample{Stage: row.Home, Scope: "eval", Item: s.ProblemID, K: s.K, OutTokens: int64(len(c.Tokens)),
+			Finish: c.Finish.String(), Reward: math.NaN(), LogProbSum: sum(c.LogProbs)})
+	}
+	refs, packs, err := pack.Close()
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].Ref = refs[i]
+	}
+	return x.DB.AddSamples(ctx, rows, packs)
+}
+
+// evalRows makes the rows of an evaluation's metrics.
+func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) ([]store.Eval, error) {
+	problems, _ := x.output(0, "problems/"+suiteOf(ev.Label))
+	suite := store.Suite{Digest: problems, Name: x.p.Config.Run.Task.Kind + "/" + suiteOf(ev.Label), Version: "1", Scorer: x.scorer().Name}
+	for _, p := range ev.Problems {
+		suite.Items = append(suite.Items, store.Item{ID: p.ID, Cluster: p.Cluster, Difficulty: math.NaN()})
+	}
+	// The start is scored on the same problems under a name of its own.
+	if ev.Label != suiteOf(ev.Label) {
+		d, err := ident.Hash("exp/suite/1", map[string]any{"problems": problems, "label": ev.Label})
+		if err != nil {
+			return nil, err
+		}
+		suite.Digest, suite.Name = d, x.p.Config.Run.Task.Kind+"/"+ev.Label
+	}
+	id, err := x.DB.EnsureSuite(ctx, suite)
+	if err != nil {
+		return nil, err
+	}
+	protocol, err := x.p.Protocol()
+	if err != nil {
+		return nil, err
+	}
+	var rows []store.Eval
+	for _, m := range ev.Metrics {
+		e := store.Eval{StageGen: x.done[i-1].ID, Suite: id, Protocol: protocol, N: int64(ev.N), Metric: m.Name, Value: m.Value,
+			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Items: int64(m.N), Clusters: int64(m.N), InfraErrors: int64(ev.Ungraded)}
+		if m.Interval != nil {
+			e.Lo, e.Hi = m.Interval.Lo, m.Interval.Hi
+		}
+		rows = append(rows, e)
+	}
+	return rows, nil
+}
+
+// manifestOf digests a checkpoint's manifest and sums its files.
+func manifestOf(dir string) (d ident.Digest, size int64, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return d, 0, err
+	}
+	for _, f := range files {
+		n, sum, err := fileDigest(f, filepath.Base(f) == "manifest.json")
+		if err != nil {
+			return d, 0, err
+		}
+		size += n
+		if !sum.IsZero() {
+			d = sum
+		}
+	}
+	return d, size, nil
+}

@@ -1,0 +1,132 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"exp/eval/task"
+	"exp/harness/config"
+)
+
+// RequireError is returned before any work when this program, on this machine,
+// cannot execute a run: what is missing, what the run would need, what to do.
+type RequireError struct {
+	Name     string
+	Missing  []string // what, in a sentence each
+	Do       []string // what to do about it
+	Estimate *Estimate
+}
+
+func (e *RequireError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s cannot run here:", e.Name)
+	for _, m := range e.Missing {
+		fmt.Fprintf(&b, "\n  missing  %s", m)
+	}
+	if e.Estimate != nil {
+		b.WriteString("\n" + e.Estimate.Text("  "))
+	}
+	for _, d := range e.Do {
+		fmt.Fprintf(&b, "\n  to do    %s", d)
+	}
+	return b.String()
+}
+
+// ExitCode is that of a missing resource.
+func (e *RequireError) ExitCode() int { return 7 }
+
+// Text renders an estimate for people, one line a part, each after indent.
+func (e *Estimate) Text(indent string) string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
+	add("needs    model    %s: %s parameters%s", e.Model, count(e.Parameters), headText(e.Heads))
+	add("         memory   %s in all", size(e.Total()))
+	for _, p := range e.Memory {
+		add("                  %9s  %s", size(p.Bytes), p.Name)
+	}
+	add("         a step   %d completions, up to %s tokens, %d updates", e.Completions, count(e.Tokens), e.Updates)
+	return strings.Join(lines, "\n")
+}
+
+func headText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %s in heads", count(n))
+}
+
+// count writes a number with three significant digits and a unit.
+func count(n int) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.3g B", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.3g M", float64(n)/1e6)
+	case n >= 1e4:
+		return fmt.Sprintf("%.3g k", float64(n)/1e3)
+	}
+	return fmt.Sprint(n)
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+}
+
+// Require checks that a configuration can be executed by this program on this
+// machine. The error is a *RequireError.
+func Require(r *config.Resolved) error {
+	c := &r.Run
+	e := &RequireError{Name: c.Name}
+	lack := func(missing, do string) {
+		e.Missing = append(e.Missing, missing)
+		if do != "" {
+			e.Do = append(e.Do, do)
+		}
+	}
+	if c.Compute.Device != "cpu" {
+		lack(fmt.Sprintf("a GPU: compute.device is %s, and this build runs on the CPU only", c.Compute.Device),
+			"the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
+	}
+	if c.Model.DType != "f32" {
+		lack(fmt.Sprintf("%s arithmetic: the CPU engine computes in f32", c.Model.DType), "")
+	}
+	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
+		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
+	}
+	if c.Model.Init == "pretrained" {
+		if _, err := os.Stat(c.Model.Base); err != nil {
+			lack(fmt.Sprintf("the weights of %s: there is no folder of that name", c.Model.Base),
+				fmt.Sprintf("put the Hugging Face folder of %s on this machine and name it: --set model.base=PATH", c.Model.Base))
+		}
+	}
+	for _, d := range []struct{ key, path string }{
+		{"data.train.source", c.Data.Train.Source}, {"data.val.source", c.Data.Val.Source}, {"data.test.source", c.Data.Test.Source},
+	} {
+		if d.path == config.Generated || d.path == config.None || d.path == "" {
+			continue
+		}
+		if _, err := os.Stat(d.path); err != nil {
+			lack(fmt.Sprintf("the data of %s: %s cannot be read", d.key, d.path), fmt.Sprintf("get the file, or name another: --set %s=PATH", d.key))
+		}
+	}
+	estimate, err := NewEstimate(r)
+	if err == nil {
+		e.Estimate = &estimate
+		if have := memoryBytes(); c.Compute.Device == "cpu" && have > 0 && estimate.Total() > have {
+			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", size(estimate.Total()), size(have)),
+				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set compute.recompute: true")
+		}
+	}
+	if len(e.Missing) == 0 {
+		return nil
+	}
+	return e
+}

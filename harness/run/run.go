@@ -1,0 +1,410 @@
+// Package run executes planned runs against a store: it reuses what is there,
+// executes the rest stage by stage, and records everything. It alone knows both the
+// record (experiments) and the work (harness/stage).
+//
+// A run whose stages are all done is not executed: its stored result is returned. A
+// stage that was done before with other outputs than it gives now is a divergence:
+// an error, never a silent overwrite.
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+	"exp/harness/stage"
+	"exp/kernels"
+	"exp/train/rl"
+)
+
+// Runner executes runs. It is used by one goroutine at a time.
+type Runner struct {
+	DB      *store.DB
+	Backend kernels.Backend
+	Watch   Observer
+	Build   string // version of the program, for the record
+	Options Options
+}
+
+// Options choose what is executed.
+type Options struct {
+	Until       config.Stage // last kind to execute; empty: all
+	NoCache     bool         // execute stages although their results are there
+	VerifyCache bool         // hash the blobs of a result before it is reused
+}
+
+// Observer hears what happens, in the order of term.Progress. Implementations must
+// not fail.
+type Observer interface {
+	StageStart(s StageInfo)
+	StageProgress(done, total int, headline []rl.Metric)
+	StageDone(s StageInfo, r StageEnd)
+	Warn(text string)
+}
+
+// StageInfo names a stage.
+type StageInfo struct {
+	Kind, Label string
+	Steps       int // steps in all, where that is known
+}
+
+// StageEnd is how a stage ended.
+type StageEnd struct {
+	Cached, Stopped, Failed bool
+	From                    ident.Digest // rid of the run that produced a cached result
+	Facts                   []rl.Metric
+	Wall                    time.Duration
+}
+
+// Result is what a run came to.
+type Result struct {
+	Run      store.Run
+	Executed int // stages
+	Cached   int
+	Partial  bool // Options.Until left stages out
+}
+
+// InterruptedError is returned when the context was cancelled: what was finished is
+// saved, and executing the run again goes on from there.
+type InterruptedError struct {
+	RID   ident.Digest
+	Stage string
+	Step  int64 // training steps recorded
+	Err   error
+}
+
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("run %s: stopped in %s after %d recorded steps", e.RID.Short(), e.Stage, e.Step)
+}
+
+// Unwrap returns the cause.
+func (e *InterruptedError) Unwrap() error { return e.Err }
+
+// execution is one call of Execute.
+type execution struct {
+	*Runner
+	p       *plan.Run
+	run     store.Run
+	attempt store.Attempt
+	lock    *store.Lock
+	result  Result
+	done    []store.Stage // by index in the plan; zero ID where not reached
+	keep    map[int]*stage.Evaluation
+}
+
+// Execute brings a run to its end, or to Options.Until. When ctx is cancelled it
+// finishes the training step at hand, saves a checkpoint and returns an
+// *InterruptedError.
+func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
+	x := &execution{Runner: r, p: p, done: make([]store.Stage, len(p.Stages)), keep: map[int]*stage.Evaluation{}}
+	if err := x.register(ctx); err != nil {
+		return x.result, err
+	}
+	err := x.stages(ctx)
+	err = errors.Join(err, x.finish(err))
+	x.result.Run = x.run
+	if fresh, e := r.DB.RunByID(context.WithoutCancel(ctx), x.run.ID); e == nil {
+		x.result.Run = fresh
+	}
+	return x.result, err
+}
+
+// register makes the run's rows.
+func (x *execution) register(ctx context.Context) error {
+	c := x.p.Config
+	conf, err := storedConfig(c)
+	if err != nil {
+		return err
+	}
+	x.run, _, err = x.DB.EnsureRun(ctx, store.NewRun{
+		RID: x.p.RID, XID: x.p.XID, Name: c.Run.Name, Task: c.Run.Task.Kind, Algo: c.Run.Algo.Kind, Model: modelName(&c.Run),
+		Seed: x.p.Seed, Numerics: x.p.Numerics, StepsTotal: int64(c.Run.Train.Steps), Config: conf,
+		Code: x.p.Code[config.Train].Digest,
+	})
+	return err
+}
+
+// stages walks the plan. The first stage that has to be executed takes the run's
+// lock and begins an attempt.
+func (x *execution) stages(ctx context.Context) error {
+	for i, s := range x.p.Stages {
+		if past(s.Kind, x.Options.Until) {
+			x.result.Partial = true
+			continue
+		}
+		hashed, all, ok := x.p.Inputs(i, x.output)
+		if !ok {
+			return fmt.Errorf("%s: an input is missing", s.Name())
+		}
+		sid, err := x.p.SID(i, hashed)
+		if err != nil {
+			return err
+		}
+		row, err := x.row(i, sid, hashed)
+		if err != nil {
+			return err
+		}
+		hit, err := x.hit(ctx, sid)
+		if err != nil {
+			return err
+		}
+		if hit != nil {
+			err = x.reuse(ctx, i, row, hit)
+		} else {
+			err = x.execute(ctx, i, row, all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// past reports whether a kind comes after the last one wanted.
+func past(kind, until config.Stage) bool {
+	if until == "" {
+		return false
+	}
+	order := map[config.Stage]int{config.Prepare: 0, config.Init: 1, config.SFT: 2, config.Train: 3, config.Merge: 4, config.EvalGen: 5, config.EvalScore: 6}
+	return order[kind] > order[until]
+}
+
+// output returns the digest of what a stage of the plan made.
+func (x *execution) output(i int, role string) (ident.Digest, bool) {
+	for _, o := range x.done[i].Outputs {
+		if o.Role == role {
+			return o.Digest, true
+		}
+	}
+	return ident.Digest{}, false
+}
+
+// row is the stage's record before it is executed.
+func (x *execution) row(i int, sid ident.Digest, hashed map[string]ident.Digest) (store.Stage, error) {
+	s := x.p.Stages[i]
+	params, err := json.Marshal(x.p.Config.Params(s.Kind))
+	if err != nil {
+		return store.Stage{}, err
+	}
+	row := store.Stage{SID: sid, Run: x.run.ID, Attempt: x.attempt.ID, Kind: string(s.Kind), Label: s.Label, Params: params,
+		Code: x.p.Code[s.Kind].Digest, Numerics: x.p.Numerics, Seed: s.Seed}
+	for _, role := range sortedKeys(hashed) {
+		row.Inputs = append(row.Inputs, store.IO{Role: role, Digest: hashed[role]})
+	}
+	return row, nil
+}
+
+// hit looks a stage's result up.
+func (x *execution) hit(ctx context.Context, sid ident.Digest) (*store.Stage, error) {
+	if x.Options.NoCache {
+		return nil, nil
+	}
+	hit, err := x.DB.Hit(ctx, sid)
+	if hit == nil || err != nil || !x.Options.VerifyCache {
+		return hit, err
+	}
+	for _, o := range hit.Outputs {
+		if err := x.DB.Blobs.Verify(o.Digest, o.Size); err != nil {
+			return nil, err
+		}
+	}
+	return hit, nil
+}
+
+func (x *execution) info(i int) StageInfo {
+	s := x.p.Stages[i]
+	info := StageInfo{Kind: string(s.Kind), Label: s.Label}
+	switch s.Kind {
+	case config.Train:
+		info.Steps = x.p.Config.Run.Train.Steps
+	case config.SFT:
+		info.Steps = x.p.Config.Run.SFT.Steps
+	}
+	return info
+}
+
+// reuse takes a stage's result from the cache.
+func (x *execution) reuse(ctx context.Context, i int, row store.Stage, hit *store.Stage) error {
+	var err error
+	if x.done[i], err = x.DB.ReuseStage(ctx, row, hit); err != nil {
+		return err
+	}
+	if x.p.Stages[i].Kind == config.Merge {
+		if err := stage.Materialize(x.env(i, hit.SID), outputsOf(hit.Outputs)); err != nil {
+			return err
+		}
+	}
+	end := StageEnd{Cached: true}
+	if from, err := x.DB.RunByID(ctx, hit.Run); err == nil {
+		end.From = from.RID
+	}
+	x.result.Cached++
+	x.Watch.StageDone(x.info(i), end)
+	return nil
+}
+
+func outputsOf(list []store.IO) []stage.Output {
+	out := make([]stage.Output, len(list))
+	for i, o := range list {
+		out[i] = stage.Output{Role: o.Role, Digest: o.Digest, Size: o.Size}
+	}
+	return out
+}
+
+// env is what the stage of index i works with.
+func (x *execution) env(i int, sid ident.Digest) *stage.Env {
+	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID), RID: x.p.RID, SID: sid,
+		Seed: x.p.Stages[i].Root}
+}
+
+// execute runs a stage and records how it ended.
+func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) error {
+	keep := context.WithoutCancel(ctx) // the record is written although the run is being stopped
+	if err := x.begin(ctx); err != nil {
+		return err
+	}
+	row.Attempt = x.attempt.ID
+	row, err := x.DB.BeginStage(keep, row)
+	if err != nil {
+		return err
+	}
+	info := x.info(i)
+	x.Watch.StageStart(info)
+	start, cpu := time.Now(), cpuSeconds()
+	out, err := x.work(ctx, i, row, in)
+	end := StageEnd{Wall: time.Since(start)}
+	if err != nil {
+		stopped := errors.Is(err, stage.ErrStopped) || errors.Is(err, context.Canceled)
+		end.Stopped, end.Failed = stopped, !stopped
+		x.Watch.StageDone(info, end)
+		if stopped {
+			return errors.Join(x.interrupted(keep, row, err), x.DB.InterruptStage(keep, row.ID))
+		}
+		return errors.Join(fmt.Errorf("%s: %w", x.p.Stages[i].Name(), err), x.DB.FailStage(keep, row.ID, err.Error()))
+	}
+	result, err := json.Marshal(out.Summary)
+	if err != nil {
+		return err
+	}
+	evals, err := x.recordEvaluation(keep, i, row, out.Evaluation)
+	if err != nil {
+		return err
+	}
+	outputs := make([]store.IO, len(out.Outputs))
+	for k, o := range out.Outputs {
+		outputs[k] = store.IO{Role: o.Role, Digest: o.Digest, Size: o.Size, Kind: o.Kind}
+	}
+	err = x.DB.FinishStage(keep, row.ID, outputs, store.StageResult{Result: result, WallS: end.Wall.Seconds(),
+		CPUS: cpuSeconds() - cpu, PeakMem: peakMemory()}, evals)
+	if err != nil {
+		return err
+	}
+	row.Outputs = outputs
+	x.done[i] = row
+	x.result.Executed++
+	end.Facts = out.Facts
+	x.Watch.StageDone(info, end)
+	return nil
+}
+
+// interrupted makes the error of a stopped stage.
+func (x *execution) interrupted(ctx context.Context, row store.Stage, cause error) error {
+	e := &InterruptedError{RID: x.p.RID, Stage: row.Kind, Err: cause}
+	if run, err := x.DB.RunByID(ctx, x.run.ID); err == nil {
+		e.Step = run.Steps
+	}
+	return e
+}
+
+// work calls the stage with hooks into the record. A panic, which is an error of the
+// program, becomes an error with its stack.
+func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	e := x.env(i, row.SID)
+	e.Hooks.Warn = x.Watch.Warn
+	e.Hooks.Progress = func(done, total int, headline []rl.Metric) { x.Watch.StageProgress(done, total, headline) }
+	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
+	kind := x.p.Stages[i].Kind
+	if kind != config.Train && kind != config.SFT {
+		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
+	}
+	// Learning stages end between steps, by Stop: a step is never torn.
+	rec := x.newStepRecord(row)
+	if kind == config.Train {
+		e.Hooks.Step, e.Hooks.Checkpoint = rec.step, rec.checkpoint
+	}
+	out, err = stage.Run(context.WithoutCancel(ctx), e, kind, "", in)
+	return out, errors.Join(err, rec.close())
+}
+
+// PanicError is a panic in a stage.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+
+// begin locks the run and begins an attempt, once.
+func (x *execution) begin(ctx context.Context) (err error) {
+	if x.lock != nil {
+		return nil
+	}
+	if x.lock, err = x.DB.LockRun(x.p.RID); err != nil {
+		return err
+	}
+	if err := x.keepSources(ctx); err != nil {
+		return err
+	}
+	x.attempt, err = x.DB.BeginAttempt(ctx, x.provenance())
+	return err
+}
+
+// finish ends the attempt and sets what lists show of the run.
+func (x *execution) finish(cause error) error {
+	ctx := context.Background()
+	var errs []error
+	if cause == nil {
+		errs = append(errs, x.setHeadline(ctx))
+	}
+	if x.lock == nil {
+		if cause == nil && !x.result.Partial && x.run.Status != store.Done {
+			// Everything came from the cache: nothing was attempted, and the run is done.
+			errs = append(errs, x.adopt(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	status, code := store.Done, 0
+	var stop *InterruptedError
+	switch {
+	case errors.As(cause, &stop):
+		status, code = store.Interrupted, 130
+	case cause != nil:
+		status, code = store.Failed, 1
+	case x.result.Partial:
+		status = store.Interrupted
+	}
+	if x.attempt.ID != 0 {
+		errs = append(errs, x.DB.EndAttempt(ctx, x.attempt.ID, status, code))
+	}
+	return errors.Join(append(errs, x.lock.Release())...)
+}
+
+// adopt records an attempt that found everything done.
+func (x *execution) adopt(ctx context.Context) error {
+	if err := x.begin(ctx); err != nil {
+		return err
+	}
+	return errors.Join(x.DB.EndAttempt(ctx, x.attempt.ID, store.Done, 0), x.lock.Release())
+}

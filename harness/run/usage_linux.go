@@ -1,0 +1,31 @@
+package run
+
+import "golang.org/x/sys/unix"
+
+// memoryBytes returns the machine's memory, 0 where it is not told.
+func memoryBytes() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}
+
+// cpuSeconds returns the CPU time of all threads of this process.
+func cpuSeconds() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	seconds := func(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(u.Utime) + seconds(u.Stime)
+}
+
+// peakMemory returns the largest resident size of this process so far, in bytes.
+func peakMemory() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Maxrss << 10 // Linux counts KiB
+}

@@ -1,0 +1,128 @@
+package stage
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp"
+	"exp/experiments/ident"
+	"exp/harness/config"
+)
+
+// roots are the packages of ours that a kind's work begins with.
+func roots(kind config.Stage) []string {
+	engine := []string{"kernels/cpu", "train/model", "train/checkpoint"}
+	switch kind {
+	case config.Prepare:
+		return []string{"eval/task"}
+	case config.Init, config.Merge:
+		return append(engine, "train/tokenizer")
+	case config.SFT:
+		return append(engine, "train/tokenizer", "train")
+	case config.Train:
+		return append(engine, "train/tokenizer", "train", "train/generate", "eval/task")
+	case config.EvalGen:
+		return append(engine, "train/tokenizer", "train/generate", "eval", "eval/task")
+	case config.EvalScore:
+		return []string{"eval", "eval/task"}
+	}
+	panic("stage: unknown kind " + string(kind))
+}
+
+// Code returns the digest of the sources that can change a bit of a kind of
+// stage, with the files it covers: the packages that its work begins with and all
+// of ours that they import, this package, and go.sum for everybody else's. Tests do
+// not count. The sources are the embedded ones that this binary was built from.
+func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
+	dirs, err := closure(exp.Sources, roots(kind))
+	if err != nil {
+		return ident.Digest{}, nil, err
+	}
+	paths := append(dirs, "harness/stage", "go.sum")
+	keep := map[string]bool{"harness/stage": true}
+	for _, d := range dirs {
+		keep[d] = true
+	}
+	return ident.Code(exp.Sources, runtime.Version(), paths, func(p string) bool {
+		return strings.HasSuffix(p, "_test.go") || p != "go.sum" && !keep[path.Dir(p)]
+	})
+}
+
+// SourcePaths lists all embedded sources but the tests: what a run's record keeps
+// so that the program can be built again.
+func SourcePaths() ([]string, error) {
+	var paths []string
+	err := fs.WalkDir(exp.Sources, ".", func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasSuffix(p, "_test.go") {
+			paths = append(paths, p)
+		}
+		return err
+	})
+	return paths, err
+}
+
+// closure returns, sorted, the directories of the packages of ours that those in
+// dirs import, directly or not, and dirs themselves. It reads import declarations,
+// whatever the build constraints: sources for another system count too.
+func closure(fsys fs.FS, dirs []string) ([]string, error) {
+	seen := map[string]bool{}
+	for queue := slices.Clone(dirs); len(queue) > 0; {
+		dir := queue[0]
+		queue = queue[1:]
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		imports, err := importsOf(fsys, dir)
+		if err != nil {
+			return nil, err
+		}
+		queue = append(queue, imports...)
+	}
+	out := make([]string, 0, len(seen))
+	for d := range seen {
+		out = append(out, d)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// importsOf returns the directories of our packages that the sources in dir import.
+func importsOf(fsys fs.FS, dir string) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("sources of %s: %w", dir, err)
+	}
+	var out []string
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+		if err != nil {
+			return nil, fmt.Errorf("sources: %w", err)
+		}
+		for _, spec := range file.Imports {
+			p, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return nil, fmt.Errorf("sources: %s: %w", name, err)
+			}
+			if rest, ours := strings.CutPrefix(p, "exp/"); ours {
+				out = append(out, rest)
+			}
+		}
+	}
+	return out, nil
+}

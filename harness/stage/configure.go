@@ -1,0 +1,133 @@
+package stage
+
+import (
+	"math"
+
+	"exp/eval/task"
+	"exp/harness/config"
+	"exp/train"
+	"exp/train/model"
+	"exp/train/optim"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// The functions of this file turn the configuration into the plain settings that
+// components take. They hold no default.
+
+func taskConfig(c *config.Run) task.Config {
+	t := task.Config{
+		Kind: c.Task.Kind,
+		Countdown: task.Countdown{
+			MinNumbers: c.Task.Countdown.MinNumbers, MaxNumbers: c.Task.Countdown.MaxNumbers,
+			LargestNumber: c.Task.Countdown.LargestNumber, LargestTarget: c.Task.Countdown.LargestTarget,
+			Operators: c.Task.Countdown.Operators, Use: c.Task.Countdown.Use, MinSolutions: c.Task.Countdown.MinSolutions,
+		},
+		Words:    task.Words{LargestNumber: c.Task.Words.LargestNumber, Steps: c.Task.Words.Steps},
+		Outcomes: task.Outcomes{Count: c.Task.Outcomes.Count},
+		Reward:   task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
+	}
+	for _, m := range c.Task.Outcomes.Modes {
+		t.Outcomes.Modes = append(t.Outcomes.Modes, task.Mode{Center: m.Center, Width: m.Width, Height: m.Height})
+	}
+	return t
+}
+
+// ModelConfig returns the architecture of a model with random initial weights.
+func ModelConfig(c *config.Run, vocab int) model.Config {
+	a := c.Model.Arch
+	return model.Config{
+		Vocab: vocab, Layers: a.Layers, Width: a.Width, Heads: a.Heads, KVHeads: a.KVHeads, Head: a.HeadSize, FFN: a.FFN,
+		RopeTheta: a.RopeTheta, NormEps: a.NormEps, QKVBias: a.QKVBias, QKNorm: a.QKNorm, TieEmbeddings: a.TieEmbeddings,
+		MaxPositions: a.MaxPositions, InitStd: a.InitStd,
+	}
+}
+
+func optimConfig(o config.Optim, steps int) train.Optim {
+	kind, err := optim.ParseScheduleKind(o.Schedule)
+	if err != nil {
+		panic("stage: " + err.Error())
+	}
+	return train.Optim{
+		LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay, GradClip: o.GradClip,
+		Schedule: optim.Schedule{Kind: kind, Warmup: o.WarmupSteps, Total: steps, MinRatio: o.MinLRRatio, Cycles: 0.5, Stable: 0.9},
+	}
+}
+
+func samplingParams(r config.Rollout) rollout.Params {
+	return rollout.Params{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, MinP: r.MinP, MaxNewTokens: r.MaxNewTokens, Stop: r.Stop}
+}
+
+// TrainConfig returns the settings of the RL loop.
+func TrainConfig(c *config.Run) train.Config {
+	t := train.Config{
+		Kind:           train.Kind(c.Algo.Kind),
+		PromptsPerStep: c.Train.PromptsPerStep, PromptsPerUpdate: c.Train.PromptsPerUpdate,
+		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
+		Sampling: samplingParams(c.Rollout), MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
+		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
+		VerifyRate: c.Verify.LogProbRate,
+	}
+	switch t.Kind {
+	case train.FlowRL:
+		flowConfig(&t, c.Algo.FlowRL)
+		return t
+	case train.PPO:
+		p := c.Algo.PPO
+		t.Clip, t.Gamma, t.Lambda = clip(p.Clip), p.Gamma, p.Lambda
+		t.CriticWarmup, t.ValueClip, t.Critic = p.Critic.WarmupSteps, p.Critic.ClipValue, optimConfig(p.Critic.Optim, c.Train.Steps)
+	case train.GRPO:
+		t.Clip, t.ScaleStd = clip(c.Algo.GRPO.Clip), c.Algo.GRPO.ScaleStd
+	}
+	t.Aggregation = must(rl.ParseAggregation(c.Algo.Aggregation))
+	t.LossScale, t.EntropyCoef = c.Algo.LossScaleFactor, c.Algo.EntropyCoef
+	t.KL = klConfig(c.Algo.KL)
+	return t
+}
+
+func clip(c config.Clip) rl.Clip {
+	out := rl.Clip{Low: c.Low, High: c.High, Dual: math.Inf(1)}
+	if c.Dual != nil {
+		out.Dual = *c.Dual
+	}
+	return out
+}
+
+func klConfig(k config.KL) train.KL {
+	out := train.KL{LossCoef: k.LossCoef, RewardCoef: k.RewardCoef}
+	if k.LossCoef != 0 {
+		out.LossEstimator = must(rl.ParseKL(k.LossEstimator))
+	}
+	if k.RewardCoef != 0 {
+		out.RewardEstimator = must(rl.ParseKL(k.RewardEstimator))
+		out.Control = rl.KLControl{Adaptive: k.Controller == "adaptive", Target: k.Target, Horizon: float64(k.Horizon)}
+	}
+	return out
+}
+
+func flowConfig(t *train.Config, f config.FlowRL) {
+	t.Flow = rl.FlowRLConfig{Beta: f.Beta, UseLogZ: f.UseLogZ, WeightLevel: rl.WeightSum, WeightLow: f.Weight.Low,
+		WeightHigh: math.Inf(1), Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll}
+	if f.Weight.Level == "mean" {
+		t.Flow.WeightLevel = rl.WeightMean
+	}
+	if f.Weight.High != nil {
+		t.Flow.WeightHigh = *f.Weight.High
+	}
+	if f.Reference == "old" {
+		t.Flow.Reference = rl.OldPolicy
+	}
+	if f.TokenMask == "cispo" {
+		t.Flow.TokenMask = rl.DropCISPO
+	}
+	t.FlowReward = map[string]train.FlowReward{"advantage": train.GroupAdvantage, "adv_no_std": train.GroupAdvantageNoStd, "raw": train.RawReward}[f.Reward]
+	t.LogZ = model.LogZConfig{Layers: f.LogZ.Layers, Dropout: f.LogZ.Dropout, PoolAll: f.LogZ.Pool == "all", Detach: f.LogZ.Detach}
+}
+
+// must unwraps a parse of a word that the configuration has already checked.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("stage: " + err.Error())
+	}
+	return v
+}

@@ -1,0 +1,215 @@
+package stage
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"exp/eval"
+	"exp/eval/task"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/model"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// Evaluation is what eval stages found, for the record: eval.gen fills in the
+// samples, eval.score the rest too.
+type Evaluation struct {
+	Label    string
+	N        int // samples per problem
+	Problems []rollout.Problem
+	Samples  []eval.Sample
+	Verdicts []rollout.Verdict // of Samples, in order
+	Items    []eval.Item
+	Metrics  []eval.Metric
+	Ungraded int
+}
+
+// record is a line of the completions blob.
+type record struct {
+	Problem   string    `json:"problem"`
+	K         int       `json:"k"`
+	Tokens    []int32   `json:"tokens"`
+	LogProbs  []float32 `json:"logprobs"`
+	Entropies []float32 `json:"entropies"`
+	Text      string    `json:"text"`
+	Finish    string    `json:"finish"`
+}
+
+func evalConfig(c *config.Run) eval.Config {
+	f := c.Eval.Final
+	return eval.Config{N: f.N, PassK: f.PassK, Params: rollout.Params{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP,
+		MaxNewTokens: f.MaxNewTokens, Stop: c.Rollout.Stop}}
+}
+
+// generateSuite samples completions of a suite from plain weights.
+func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
+	c := e.run()
+	m, err := e.loadModel(in, RoleWeights, model.Heads{LM: true}, false)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	problems, err := e.problemsOf(in, RoleProblems)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := Tokenizer(c)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := e.newEngine(m, tok)
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	conf := evalConfig(c)
+	encode := promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
+	gen := eval.Generator{Sampler: engine, Encode: encode, Params: conf.Params,
+		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}
+	total := len(problems) * conf.N
+	samples, err := gen.Generate(ctx, problems, conf.N, func(n int) { e.progress(n, total) })
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	tokens := 0
+	for _, s := range samples {
+		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs, s.Completion.Entropies,
+			s.Completion.Text, s.Completion.Finish.String()})
+		if err != nil {
+			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
+		}
+		b.Write(append(line, '\n'))
+		tokens += len(s.Completion.Tokens)
+	}
+	o, err := e.put(RoleCompletions, "completions", b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems, Samples: samples},
+		Summary: map[string]any{"samples": len(samples), "tokens": tokens}, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
+	policy, err := e.exactPolicy(in, m, encode, problems)
+	if err != nil || policy == nil {
+		return out, err
+	}
+	p, err := e.putJSON(RolePolicy, "policy", policy)
+	out.Outputs = append(out.Outputs, p)
+	return out, err
+}
+
+// readCompletions reads a completions blob.
+func readCompletions(b []byte) ([]eval.Sample, error) {
+	var out []eval.Sample
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	lines.Buffer(nil, len(b)+1)
+	for lines.Scan() {
+		var r record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
+		}
+		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text, Finish: rollout.FinishLength}
+		if r.Finish == rollout.FinishStop.String() {
+			c.Finish = rollout.FinishStop
+		}
+		out = append(out, eval.Sample{ProblemID: r.Problem, K: r.K, Completion: c})
+	}
+	return out, lines.Err()
+}
+
+// verdictLine is a line of the verdicts blob.
+type verdictLine struct {
+	Problem string  `json:"problem"`
+	K       int     `json:"k"`
+	Graded  bool    `json:"graded"`
+	Correct bool    `json:"correct"`
+	Reward  float64 `json:"reward"`
+	Answer  string  `json:"answer"`
+	Reason  string  `json:"reason"`
+}
+
+// scores is the scores blob: what comparisons and reports read.
+type scores struct {
+	Items   []eval.Item   `json:"items"`
+	Metrics []eval.Metric `json:"metrics"`
+}
+
+// scoreSuite judges the completions of a suite.
+func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
+	c := e.run()
+	t, err := task.New(taskConfig(c))
+	if err != nil {
+		return nil, err
+	}
+	ev := &Evaluation{Label: label, N: c.Eval.Final.N}
+	if ev.Problems, err = e.problemsOf(in, RoleProblems); err != nil {
+		return nil, err
+	}
+	b, err := e.input(in, RoleCompletions)
+	if err != nil {
+		return nil, err
+	}
+	if ev.Samples, err = readCompletions(b); err != nil {
+		return nil, err
+	}
+	if ev.Verdicts, err = eval.Score(ctx, t, ev.Problems, ev.Samples, runtime.NumCPU()); err != nil {
+		return nil, err
+	}
+	if ev.Items, err = eval.Items(ev.Problems, ev.Samples, ev.Verdicts); err != nil {
+		return nil, err
+	}
+	// The seed of resampling comes from what is resampled.
+	seed := ident.Seed(0, "eval/bootstrap/"+in[RoleCompletions].String())
+	if ev.Metrics, err = eval.Summarize(ev.Items, c.Eval.Final.PassK, seed); err != nil {
+		return nil, err
+	}
+	if _, ok := in[RolePolicy]; ok {
+		exact, err := e.exactMetrics(in)
+		if err != nil {
+			return nil, err
+		}
+		ev.Metrics = append(ev.Metrics, exact...)
+	}
+	return e.scored(ev)
+}
+
+func (e *Env) scored(ev *Evaluation) (*Outcome, error) {
+	var b bytes.Buffer
+	for i, v := range ev.Verdicts {
+		graded := v.Status == rollout.Graded
+		if !graded {
+			ev.Ungraded++
+		}
+		line, err := json.Marshal(verdictLine{ev.Samples[i].ProblemID, ev.Samples[i].K, graded, v.Correct, v.Reward, v.Answer, v.Reason})
+		if err != nil {
+			return nil, err
+		}
+		b.Write(append(line, '\n'))
+	}
+	verdicts, err := e.put(RoleVerdicts, "verdicts", b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.putJSON(RoleScores, "scores", scores{ev.Items, ev.Metrics})
+	if err != nil {
+		return nil, err
+	}
+	summary := map[string]float64{}
+	var facts []rl.Metric
+	for _, m := range ev.Metrics {
+		summary[m.Name] = m.Value
+		switch m.Name {
+		case "pass@1", "distinct_correct", "kl_target":
+			facts = append(facts, fact(m.Name, m.Value))
+		}
+		if k := e.run().Eval.Final.PassK; len(k) > 0 && k[len(k)-1] > 1 && m.Name == fmt.Sprintf("pass@%d", k[len(k)-1]) {
+			facts = append(facts, fact(m.Name, m.Value))
+		}
+	}
+	return &Outcome{Outputs: []Output{verdicts, s}, Evaluation: ev, Summary: summary, Facts: facts}, nil
+}

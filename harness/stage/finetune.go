@@ -1,0 +1,119 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"exp/train"
+	"exp/train/checkpoint"
+	"exp/train/model"
+	"exp/train/rl"
+)
+
+func fact(name string, v float64) rl.Metric { return rl.Metric{Name: name, Value: v} }
+
+func metrics(m ...rl.Metric) []rl.Metric { return m }
+
+// find returns the value of a metric, or NaN-free false.
+func find(list []rl.Metric, name string) (float64, bool) {
+	for _, m := range list {
+		if m.Name == name {
+			return m.Value, true
+		}
+	}
+	return 0, false
+}
+
+// pick returns the metrics of that name that are there, under shorter names.
+func pick(list []rl.Metric, names ...[2]string) []rl.Metric {
+	var out []rl.Metric
+	for _, n := range names {
+		if v, ok := find(list, n[0]); ok {
+			out = append(out, fact(n[1], v))
+		}
+	}
+	return out
+}
+
+// fineTune teaches the initial weights the form of answers from the problems'
+// targets. It does not depend on the run's seed, so all runs that share the upstream
+// configuration share its result.
+func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
+	c := e.run()
+	m, err := e.loadModel(in, RoleWeights, model.Heads{LM: true}, true)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	problems, err := e.problemsOf(in, RoleTrain)
+	if err != nil {
+		return nil, err
+	}
+	if n := c.SFT.DataSize; n > 0 && n < len(problems) {
+		problems = problems[:n]
+	}
+	tok, err := Tokenizer(c)
+	if err != nil {
+		return nil, err
+	}
+	curve := &curve{}
+	t, err := train.NewSFT(train.SFTConfig{
+		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
+		Recompute: c.Compute.Recompute, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
+	}, train.SFTParts{
+		Backend: e.Backend, Model: m, Problems: problems, Encode: tok.Encode, End: tok.EndIDs()[0], Seed: seedFunc(c.SFT.Seed),
+		Recorder: recorder(func(s *train.Step) error {
+			for _, ev := range s.Events {
+				e.warn("%s", ev.Text)
+			}
+			e.progress(s.Step, s.Of, pick(append(s.Metrics, s.System...), [2]string{"sft/loss", "loss"},
+				[2]string{"sft/entropy", "entropy"}, [2]string{"sft/grad_norm", "grad"}, [2]string{"perf/throughput", "tok/s"})...)
+			return curve.add(s)
+		}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	saved := e.saver("sft", t)
+	if err := saved.resume(&curve.lines); err != nil {
+		return nil, err
+	}
+	if err := t.Run(ctx, e.Hooks.Stop); err != nil {
+		return nil, saved.onStop(err, curve.lines.Bytes())
+	}
+	w, err := e.putWeights(m, checkpoint.Plain)
+	if err != nil {
+		return nil, err
+	}
+	points, err := e.put(RoleCurve, "curve", curve.lines.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Outputs: []Output{w, points}, Summary: curve.last, Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", curve.last["sft/loss"]))}, nil
+}
+
+type recorder func(s *train.Step) error
+
+func (f recorder) Step(s *train.Step) error { return f(s) }
+
+// curve gathers the deterministic metrics of steps as JSON lines.
+type curve struct {
+	lines bytes.Buffer
+	last  map[string]float64
+}
+
+func (c *curve) add(s *train.Step) error {
+	c.last = map[string]float64{"step": float64(s.Step)}
+	for _, m := range s.Metrics {
+		c.last[m.Name] = m.Value
+	}
+	b, err := json.Marshal(c.last) // keys come sorted
+	if err != nil {
+		return fmt.Errorf("step %d: %w", s.Step, err)
+	}
+	c.lines.Write(append(b, '\n'))
+	return nil
+}

@@ -1,0 +1,91 @@
+package stage
+
+import (
+	"bytes"
+	"fmt"
+
+	"exp/eval/task"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/rollout"
+)
+
+// split is one part of the data with the role of its problems.
+type split struct {
+	role string
+	name task.Split
+	conf config.Split
+	key  string // of the source, for errors
+}
+
+func splits(c *config.Run) []split {
+	return []split{
+		{RoleTrain, task.Train, c.Data.Train, "data.train.source"},
+		{RoleVal, task.Val, c.Data.Val, "data.val.source"},
+		{RoleTest, task.Test, c.Data.Test, "data.test.source"},
+	}
+}
+
+// prepare makes the problems of all splits. Each becomes a blob of one JSON object a
+// line.
+func prepare(e *Env) (*Outcome, error) {
+	t, err := task.New(taskConfig(e.run()))
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{}
+	summary := map[string]int{}
+	for _, s := range splits(e.run()) {
+		if s.conf.Source == config.None {
+			continue
+		}
+		problems, err := s.problems(t, e.run().Data.Seed)
+		if err != nil {
+			return nil, err
+		}
+		var b bytes.Buffer
+		if err := task.Write(&b, problems); err != nil {
+			return nil, err
+		}
+		o, err := e.put(s.role, "problems", b.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		out.Outputs = append(out.Outputs, o)
+		summary[string(s.name)] = len(problems)
+		out.Facts = append(out.Facts, fact(string(s.name), float64(len(problems))))
+	}
+	out.Summary = summary
+	return out, nil
+}
+
+// problems generates or reads the split. Size 0 means all of a file.
+func (s split) problems(t task.Task, seed int64) ([]rollout.Problem, error) {
+	if s.conf.Source == config.Generated {
+		return t.Generate(s.name, s.conf.Size, ident.Seed(seed, "data/"+string(s.name)))
+	}
+	all, err := task.ReadFile(t, s.conf.Source)
+	if err != nil {
+		return nil, err
+	}
+	if s.conf.Size > len(all) {
+		return nil, fmt.Errorf("%s has %d problems, data.%s.size asks for %d", s.conf.Source, len(all), s.name, s.conf.Size)
+	}
+	if s.conf.Size > 0 {
+		all = all[:s.conf.Size]
+	}
+	return all, nil
+}
+
+// problemsOf reads a stage's problems back.
+func (e *Env) problemsOf(in Inputs, role string) ([]rollout.Problem, error) {
+	b, err := e.input(in, role)
+	if err != nil {
+		return nil, err
+	}
+	t, err := task.New(taskConfig(e.run()))
+	if err != nil {
+		return nil, err
+	}
+	return task.Read(t, bytes.NewReader(b), role)
+}

@@ -1,0 +1,327 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"exp/eval"
+	"exp/eval/task"
+	"exp/experiments/ident"
+	"exp/train"
+	"exp/train/checkpoint"
+	"exp/train/generate"
+	"exp/train/model"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// reinforcement is the RL stage while it runs.
+type reinforcement struct {
+	*Env
+	cfg     train.Config
+	task    task.Task
+	policy  *model.Model
+	engine  *generate.Engine
+	trainer *train.Trainer
+	saver   *saver
+	online  *onlineEval
+	chain   ident.Digest
+	last    []rl.Metric
+}
+
+// reinforce trains the policy from the weights of the input.
+func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
+	r := &reinforcement{Env: e, cfg: TrainConfig(e.run()), chain: ident.ChainStart(e.RID)}
+	var owned closers
+	defer owned.close()
+	if err := r.build(in, &owned); err != nil {
+		return nil, err
+	}
+	state, resumed, err := r.saver.load()
+	if err != nil {
+		return nil, err
+	}
+	if resumed {
+		r.chain = state.Chain
+		e.warn("going on from the checkpoint of step %d", state.Train.Step)
+	}
+	err = r.trainer.Run(ctx, e.Hooks.Stop)
+	if errors.Is(err, ErrStopped) {
+		return nil, errors.Join(err, r.checkpoint())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.outcome()
+}
+
+// closers frees things in reverse order.
+type closers []func()
+
+func (c *closers) add(f func()) { *c = append(*c, f) }
+
+func (c *closers) close() {
+	for i := len(*c) - 1; i >= 0; i-- {
+		(*c)[i]()
+	}
+}
+
+// build makes models, engine and trainer.
+func (r *reinforcement) build(in Inputs, owned *closers) error {
+	c := r.run()
+	needs := r.cfg.Needs()
+	heads := model.Heads{LM: true}
+	if needs.LogZ {
+		heads.LogZ = &r.cfg.LogZ
+	}
+	load := func(h model.Heads, trainable bool, part string) (*model.Model, error) {
+		m, err := r.loadModel(in, RoleWeights, h, trainable)
+		if err != nil {
+			return nil, err
+		}
+		owned.add(m.Close)
+		m.InitHeads(func(label string) uint64 { return ident.Seed(r.Seed, part+"/"+label) })
+		return m, nil
+	}
+	var err error
+	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep}
+	if r.policy, err = load(heads, true, "policy"); err != nil {
+		return err
+	}
+	parts.Policy = r.policy
+	if needs.Reference {
+		if parts.Reference, err = load(model.Heads{LM: true}, false, "reference"); err != nil {
+			return err
+		}
+	}
+	if needs.Critic {
+		if parts.Critic, err = load(model.Heads{Value: true}, true, "critic"); err != nil {
+			return err
+		}
+	}
+	if r.task, err = task.New(taskConfig(c)); err != nil {
+		return err
+	}
+	if parts.Problems, err = r.problemsOf(in, RoleTrain); err != nil {
+		return err
+	}
+	tok, err := Tokenizer(c)
+	if err != nil {
+		return err
+	}
+	parts.Grader, parts.Encode = r.task, promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
+	if r.engine, err = r.newEngine(r.policy, tok); err != nil {
+		return err
+	}
+	owned.add(r.engine.Close)
+	parts.Sampler = r.engine
+	if r.online, err = r.newOnlineEval(in, parts.Encode); err != nil {
+		return err
+	}
+	if r.trainer, err = train.New(r.cfg, parts); err != nil {
+		return err
+	}
+	owned.add(r.trainer.Close)
+	r.saver = r.Env.saver("train", r.trainer)
+	return nil
+}
+
+// newEngine makes a sampler for m, sized by the rollout block.
+func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary) (*generate.Engine, error) {
+	c := e.run().Rollout
+	return generate.New(e.Backend, m, vocab, generate.Options{
+		MaxSequences: c.MaxSequences, PageTokens: c.PageTokens, MaxTokens: m.Config.MaxPositions,
+		StepRows: c.MaxSequences + prefillRows,
+	})
+}
+
+// prefillRows is how many prompt tokens a sampling step may compute beside the
+// running completions.
+const prefillRows = 256
+
+// Step records a finished step: it extends the trajectory chain and hands the step
+// on.
+func (r *reinforcement) Step(s *train.Step) error {
+	measured := make(map[string]float64, len(s.System))
+	for _, m := range s.System {
+		measured[m.Name] = m.Value
+	}
+	if r.online.due(s.Step) {
+		start := time.Now()
+		val, err := r.online.run(context.Background())
+		if err != nil {
+			return err
+		}
+		for _, m := range val {
+			measured[m.Name] = m.Value
+		}
+		measured["timing_s/testing"] = time.Since(start).Seconds()
+		s.System = append(s.System, val...)
+	}
+	det := detOf(s)
+	if every := r.run().Verify.ParamEvery; every > 0 && s.Step%every == 0 || s.Step == s.Of {
+		var err error
+		if det.Params, err = r.paramsDigest(r.policy); err != nil {
+			return err
+		}
+	}
+	chain, err := det.Next(r.chain)
+	if err != nil {
+		return err
+	}
+	r.chain, r.last = chain, s.Metrics
+	for _, ev := range s.Events {
+		r.warn("%s", ev.Text)
+	}
+	r.progress(s.Step, s.Of, headline(r.cfg.Kind, append(s.Metrics, s.System...))...)
+	if r.Hooks.Step == nil {
+		return nil
+	}
+	return r.Hooks.Step(Step{Det: det, Chain: chain, Measured: measured, Tokens: sampledTokens(s), Trajectories: s.Trajectories, Events: s.Events})
+}
+
+// headline chooses what a step line shows.
+func headline(kind train.Kind, m []rl.Metric) []rl.Metric {
+	names := [][2]string{{"critic/score/mean", "reward"}, {"train/accuracy", "acc"}, {"val/pass@1", "val"}, {"actor/entropy", "entropy"},
+		{"kl/ref_k3", "kl"}, {"response_length/mean", "len"}}
+	switch kind {
+	case train.FlowRL:
+		names = append(names, [2]string{"actor/log_z", "logZ"})
+	case train.PPO:
+		names = append(names, [2]string{"critic/vf_explained_var", "ev"})
+	}
+	return pick(m, append(names, [2]string{"perf/throughput", "tok/s"})...)
+}
+
+// detOf digests what a step must do again.
+func detOf(s *train.Step) ident.Det {
+	var items []string
+	var tokens []int32
+	var logProbs []float32
+	var rewards []float64
+	for i := range s.Trajectories {
+		t := &s.Trajectories[i]
+		if i == 0 || t.Problem != s.Trajectories[i-1].Problem {
+			items = append(items, t.Problem.ID)
+		}
+		tokens = append(append(tokens, int32(len(t.Completion.Tokens))), t.Completion.Tokens...)
+		logProbs = append(logProbs, t.Completion.LogProbs...)
+		rewards = append(rewards, t.Verdict.Reward)
+	}
+	det := ident.Det{Step: int64(s.Step), Items: must(ident.Hash("exp/items/1", items)), Tokens: ident.SumLE(tokens),
+		LogProbs: ident.SumLE(logProbs), Rewards: ident.SumLE(rewards), Metrics: make(map[string]float64, len(s.Metrics))}
+	for _, m := range s.Metrics {
+		det.Metrics[m.Name] = m.Value
+	}
+	return det
+}
+
+func sampledTokens(s *train.Step) int64 {
+	n := 0
+	for i := range s.Trajectories {
+		n += len(s.Trajectories[i].Completion.Tokens)
+	}
+	return int64(n)
+}
+
+// afterStep saves checkpoints at the configured cadence.
+func (r *reinforcement) afterStep(step int) error {
+	every := r.run().Checkpoint.EverySteps
+	if every == 0 || step%every != 0 || step == r.cfg.Steps {
+		return nil
+	}
+	return r.checkpoint()
+}
+
+func (r *reinforcement) checkpoint() error {
+	dir, err := r.saver.save(r.chain, nil)
+	if err != nil {
+		return err
+	}
+	if r.Hooks.Checkpoint != nil {
+		if err := r.Hooks.Checkpoint(dir, r.trainer.State().Step, r.chain); err != nil {
+			return err
+		}
+	}
+	_, err = checkpoint.Prune(r.saver.dir, max(1, r.run().Checkpoint.Keep))
+	return err
+}
+
+// outcome stores the trained weights, auxiliary heads included.
+func (r *reinforcement) outcome() (*Outcome, error) {
+	w, err := r.putWeights(r.policy, checkpoint.All)
+	if err != nil {
+		return nil, err
+	}
+	summary := map[string]any{"steps": r.cfg.Steps, "chain": r.chain, "final": finite(r.last)}
+	return &Outcome{Outputs: []Output{w}, Summary: summary, Facts: metrics(fact("steps", float64(r.cfg.Steps)))}, nil
+}
+
+// finite returns metrics as a JSON object without those that JSON cannot hold.
+func finite(list []rl.Metric) map[string]float64 {
+	m := map[string]float64{}
+	for _, x := range list {
+		if !math.IsNaN(x.Value) && !math.IsInf(x.Value, 0) {
+			m[x.Name] = x.Value
+		}
+	}
+	return m
+}
+
+// onlineEval samples a few validation problems from the policy as it is, with
+// streams of its own: whether it runs changes nothing in training.
+type onlineEval struct {
+	every, n int
+	problems []rollout.Problem
+	gen      eval.Generator
+	grader   rollout.Grader
+}
+
+// newOnlineEval returns nil where none is configured.
+func (r *reinforcement) newOnlineEval(in Inputs, encode func(string) ([]int32, error)) (*onlineEval, error) {
+	o := r.run().Eval.Online
+	if o.EverySteps == 0 {
+		return nil, nil
+	}
+	problems, err := r.problemsOf(in, RoleVal)
+	if err != nil {
+		return nil, err
+	}
+	if o.Problems > 0 && o.Problems < len(problems) {
+		problems = problems[:o.Problems]
+	}
+	params := samplingParams(r.run().Rollout)
+	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
+	return &onlineEval{every: o.EverySteps, n: o.N, problems: problems, grader: r.task,
+		gen: eval.Generator{Sampler: r.engine, Encode: encode, Params: params,
+			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
+}
+
+func (o *onlineEval) due(step int) bool { return o != nil && step%o.every == 0 }
+
+// run returns val/ metrics of the policy.
+func (o *onlineEval) run(ctx context.Context) ([]rl.Metric, error) {
+	samples, err := o.gen.Generate(ctx, o.problems, o.n, nil)
+	if err != nil {
+		return nil, err
+	}
+	verdicts, err := eval.Score(ctx, o.grader, o.problems, samples, 1)
+	if err != nil {
+		return nil, err
+	}
+	items, err := eval.Items(o.problems, samples, verdicts)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := eval.Summarize(items, []int{o.n}, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []rl.Metric
+	for _, m := range sum {
+		out = append(out, fact("val/"+m.Name, m.Value))
+	}
+	return out, nil
+}

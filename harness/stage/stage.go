@@ -1,0 +1,174 @@
+// Package stage does the work of each stage of a run: it joins configuration,
+// engine, tasks and training, and is the only place that does.
+//
+//	prepare     problems of all splits                         → problems
+//	init        initial weights, random or from a folder       → weights
+//	sft         supervised fine-tuning (where configured)      → weights
+//	train       reinforcement learning                         → weights
+//	merge       a plain Hugging Face folder, probed            → files
+//	eval.gen    completions of a suite's problems              → completions
+//	eval.score  verdicts and metrics                           → verdicts, scores
+//
+// A stage takes blobs and gives blobs, and is a function of its inputs, the keys
+// it reads and its seed: harness/run decides whether it has to be executed at all.
+// This package knows no database and no terminal.
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/kernels"
+	"exp/train"
+	"exp/train/rl"
+)
+
+// Roles of inputs and outputs. The files of a merged model have their names as
+// roles.
+const (
+	RoleTrain       = "problems/train"
+	RoleVal         = "problems/val"
+	RoleTest        = "problems/test"
+	RoleProblems    = "problems" // of a suite
+	RoleWeights     = "weights"
+	RoleReference   = "reference"
+	RoleCurve       = "curve"
+	RoleCompletions = "completions"
+	RolePolicy      = "policy" // exact probabilities of an enumerable task
+	RoleVerdicts    = "verdicts"
+	RoleScores      = "scores"
+)
+
+// Suffix of the label of an evaluation of the weights that training starts from.
+const StartSuffix = "@start"
+
+// Env is what stages work with.
+type Env struct {
+	Config  *config.Resolved
+	Backend kernels.Backend
+	Blobs   *blob.Dir
+	Dir     string       // the run's directory, for checkpoints and the merged folder
+	RID     ident.Digest // the trajectory chain begins with it
+	SID     ident.Digest // of the stage at hand
+	Seed    int64        // the run's
+	Hooks   Hooks
+}
+
+// Hooks connect a stage to the record and to people. Nil ones are left out.
+type Hooks struct {
+	// Progress hears how far the stage is, with the numbers worth showing.
+	Progress func(done, total int, headline []rl.Metric)
+	// Step receives each finished training step, in order.
+	Step func(Step) error
+	// Checkpoint hears of each checkpoint on disk.
+	Checkpoint func(dir string, step int, chain ident.Digest) error
+	// Warn is for what a person should see.
+	Warn func(text string)
+	// Stop, asked between steps, ends the stage early; it then returns ErrStopped.
+	Stop func() bool
+}
+
+// ErrStopped is returned by a stage that ended early because Hooks.Stop asked for
+// it. What it did so far is saved; running it again goes on from there.
+var ErrStopped = train.ErrStopped
+
+// Step is a finished training step, ready for the record.
+type Step struct {
+	Det          ident.Det
+	Chain        ident.Digest // after this step
+	Measured     map[string]float64
+	Tokens       int64 // sampled
+	Trajectories []train.Trajectory
+	Events       []train.Event
+	Resumed      bool // the first step after a checkpoint was loaded
+}
+
+// Output is a blob that a stage made.
+type Output struct {
+	Role   string
+	Digest ident.Digest
+	Size   int64
+	Kind   string // of blob, for accounting: "problems", "weights", "samples", …
+}
+
+// Outcome is what a stage gives back.
+type Outcome struct {
+	Outputs []Output
+	// Summary is small: what a list or a report shows of the stage.
+	Summary any
+	// Facts are for the line that ends the stage on a terminal.
+	Facts []rl.Metric
+	// Evaluation is set by eval stages.
+	Evaluation *Evaluation
+}
+
+// Inputs are the blobs that a stage starts from, by role.
+type Inputs map[string]ident.Digest
+
+// Run executes a stage. label is the suite of an evaluation.
+func Run(ctx context.Context, e *Env, kind config.Stage, label string, in Inputs) (*Outcome, error) {
+	switch kind {
+	case config.Prepare:
+		return prepare(e)
+	case config.Init:
+		return initialize(e)
+	case config.SFT:
+		return fineTune(ctx, e, in)
+	case config.Train:
+		return reinforce(ctx, e, in)
+	case config.Merge:
+		return merge(e, in)
+	case config.EvalGen:
+		return generateSuite(ctx, e, label, in)
+	case config.EvalScore:
+		return scoreSuite(ctx, e, label, in)
+	}
+	return nil, fmt.Errorf("unknown stage %q", kind)
+}
+
+// seedFunc returns the labelled streams of a root.
+func seedFunc(root int64) func(label string) uint64 {
+	return func(label string) uint64 { return ident.Seed(root, label) }
+}
+
+func (e *Env) run() *config.Run { return &e.Config.Run }
+
+func (e *Env) progress(done, total int, headline ...rl.Metric) {
+	if e.Hooks.Progress != nil {
+		e.Hooks.Progress(done, total, headline)
+	}
+}
+
+func (e *Env) warn(format string, args ...any) {
+	if e.Hooks.Warn != nil {
+		e.Hooks.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// put stores bytes as an output.
+func (e *Env) put(role, kind string, b []byte) (Output, error) {
+	d, err := e.Blobs.PutBytes(b)
+	return Output{Role: role, Digest: d, Size: int64(len(b)), Kind: kind}, err
+}
+
+// putJSON stores a value as JSON, one line.
+func (e *Env) putJSON(role, kind string, v any) (Output, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return Output{}, err
+	}
+	return e.put(role, kind, append(b, '\n'))
+}
+
+// input returns the blob of a role.
+func (e *Env) input(in Inputs, role string) ([]byte, error) {
+	d, ok := in[role]
+	if !ok {
+		return nil, fmt.Errorf("stage has no input %s", role)
+	}
+	return e.Blobs.Bytes(d)
+}

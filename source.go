@@ -1,0 +1,19 @@
+// Package exp holds the module's own sources, embedded, so that a run's record can
+// say which code produced it and give that code back: the digest in the record is
+// that of the sources the binary was built from, not of whatever lies in a working
+// tree.
+package exp
+
+import "embed"
+
+// Sources are the Go and C sources of the module with go.mod and go.sum, by their
+// paths in the repository. Tests are among them because patterns cannot leave them
+// out; digests do (harness/stage).
+//
+//go:embed go.mod go.sum *.go
+//go:embed kernels/*.go kernels/*/*.go kernels/*/*.c kernels/*/*.h
+//go:embed train/*.go train/*/*.go
+//go:embed eval/*.go eval/*/*.go
+//go:embed experiments/*/*.go
+//go:embed harness/*/*.go
+var Sources embed.FS
