@@ -1,0 +1,312 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+// argv is a command line in the order that urfave/cli wants: global flags, then
+// each command with its flags, then positionals. The library takes everything
+// after the first positional as positionals, and rejects global flags after the
+// command; people write both.
+//
+// Flags are put under their first name and joined with their value
+// ("--output=json"), so that -o and --output are one flag to the library, and a
+// value that starts with a dash is still a value.
+type argv struct {
+	root *cli.App
+	prog string
+	path []*cli.Command // the commands named, outermost first
+
+	flags       [][]string // per level, [0] the global ones
+	positionals []string
+	onlyWords   bool // "--" has been seen: no flags follow
+
+	help, version bool
+	unknown       []string // flags in no table, left where they are for the parser to reject
+	unknownAt     string   // the command so far when the first of them came
+	pending       string   // name of a flag at the end that lacks its value
+	err           error    // what is wrong, if it can be said without the parser
+}
+
+// parseArgv reads args, of which args[0] is the program. A flag is looked up in
+// the innermost command first and in the globals last. "--" ends the flags; "-"
+// alone is a positional. It understands --flag value, --flag=value, -f value,
+// -fvalue, bundles such as -vqn5, and -flag for --flag as Go programs do.
+func parseArgv(root *cli.App, args []string) argv {
+	v := argv{root: root, prog: root.Name, flags: make([][]string, 1)}
+	if len(args) > 0 {
+		v.prog, args = args[0], args[1:]
+	}
+	for len(args) > 0 && v.err == nil {
+		word := args[0]
+		args = args[1:]
+		switch {
+		case v.onlyWords || len(word) < 2 || word[0] != '-':
+			v.word(word)
+		case word == "--":
+			v.onlyWords = true
+		default:
+			args = v.flag(word, args)
+		}
+	}
+	v.check()
+	return v
+}
+
+// args returns the arguments for the parser.
+func (v *argv) args() []string {
+	out := append([]string{v.prog}, v.flags[0]...)
+	if len(v.path) == 0 {
+		return out
+	}
+	for i, cmd := range v.path {
+		out = append(append(out, cmd.Name), v.flags[i+1]...)
+	}
+	return append(append(out, "--"), v.positionals...)
+}
+
+// command is the command so far as one would type it: "exp config show".
+func (v *argv) command() string {
+	words := []string{v.root.Name}
+	for _, cmd := range v.path {
+		words = append(words, cmd.Name)
+	}
+	return strings.Join(words, " ")
+}
+
+// global returns the last value that was given to a global flag, before the
+// parser has run or where it refuses to; "true" for a flag without value.
+func (v *argv) global(name string) string {
+	value := ""
+	if len(v.flags) == 0 {
+		return value
+	}
+	for _, word := range v.flags[0] {
+		flag, after, joined := strings.Cut(word, "=")
+		switch {
+		case flag != dashed(name):
+		case joined:
+			value = after
+		default:
+			value = "true"
+		}
+	}
+	return value
+}
+
+// subcommands are the commands that may follow.
+func (v *argv) subcommands() []*cli.Command {
+	if len(v.path) == 0 {
+		return v.root.Commands
+	}
+	return v.path[len(v.path)-1].Subcommands
+}
+
+// word takes a command name or a positional.
+func (v *argv) word(word string) {
+	list := v.subcommands()
+	if len(list) == 0 || len(v.positionals) > 0 {
+		v.positionals = append(v.positionals, word)
+		return
+	}
+	for _, cmd := range list {
+		if cmd.HasName(word) {
+			v.path = append(v.path, cmd)
+			v.flags = append(v.flags, nil)
+			return
+		}
+	}
+	if len(v.path) > 0 && v.path[len(v.path)-1].Action != nil {
+		v.positionals = append(v.positionals, word)
+		return
+	}
+	if len(v.unknown) == 0 { // else word may be the value of that flag
+		v.err = v.unknownCommandError(word)
+	}
+}
+
+// flag takes one flag, or a bundle of them, and its value from rest if it needs
+// one from there; it returns what is left of rest.
+func (v *argv) flag(word string, rest []string) []string {
+	name, value, joined := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
+	f, level := v.lookup(name)
+	if f == nil && word[1] != '-' {
+		if left, ok := v.bundle(word[1:], rest); ok {
+			return left
+		}
+	}
+	switch {
+	case f == nil:
+		if len(v.unknown) == 0 {
+			v.unknownAt = v.command()
+		}
+		v.unknown = append(v.unknown, word)
+		v.flags[len(v.path)] = append(v.flags[len(v.path)], word)
+	case !takesValue(f) && !joined:
+		v.add(f, level, "")
+	case joined:
+		v.add(f, level, "="+value)
+	case len(rest) == 0:
+		v.pending = f.Names()[0]
+	default:
+		v.add(f, level, "="+rest[0])
+		return rest[1:]
+	}
+	return rest
+}
+
+// bundle takes "vqn5" as -v -q -n 5. It is false, and nothing is taken, where a
+// letter is no flag.
+func (v *argv) bundle(letters string, rest []string) (left []string, ok bool) {
+	type found struct {
+		f     cli.Flag
+		level int
+	}
+	var list []found
+	value := ""
+	for i, r := range letters {
+		f, level := v.lookup(string(r))
+		if f == nil {
+			return rest, false
+		}
+		list = append(list, found{f, level})
+		if takesValue(f) {
+			value = letters[i+utf8.RuneLen(r):]
+			break
+		}
+	}
+	last := list[len(list)-1]
+	for _, b := range list[:len(list)-1] {
+		v.add(b.f, b.level, "")
+	}
+	switch {
+	case !takesValue(last.f):
+		v.add(last.f, last.level, "")
+	case value != "":
+		v.add(last.f, last.level, "="+strings.TrimPrefix(value, "="))
+	case len(rest) > 0:
+		v.add(last.f, last.level, "="+rest[0])
+		return rest[1:], true
+	default:
+		v.pending = last.f.Names()[0]
+	}
+	return rest, true
+}
+
+// add records a flag; value is "" or starts with "=".
+func (v *argv) add(f cli.Flag, level int, value string) {
+	name := f.Names()[0]
+	if level == 0 && (name == flagHelp || name == flagVersion) {
+		on := value != "=false"
+		v.help = v.help || on && name == flagHelp
+		v.version = v.version || on && name == flagVersion
+		return
+	}
+	v.flags[level] = append(v.flags[level], dashed(name)+value)
+}
+
+// lookup finds the flag called name and the level whose flag it is.
+func (v *argv) lookup(name string) (cli.Flag, int) {
+	for level := len(v.path); level >= 0; level-- {
+		for _, f := range v.flagsOf(level) {
+			for _, n := range f.Names() {
+				if n == name {
+					return f, level
+				}
+			}
+		}
+	}
+	return nil, 0
+}
+
+func (v *argv) flagsOf(level int) []cli.Flag {
+	if level == 0 {
+		return v.root.Flags
+	}
+	return v.path[level-1].Flags
+}
+
+// check finds what is missing at the end.
+func (v *argv) check() {
+	switch {
+	case v.err != nil:
+	case v.pending != "":
+		v.err = usagef("%s needs a value", dashed(v.pending)).see(v.command())
+	case len(v.path) > 0 && len(v.unknown) == 0 && len(v.positionals) == 0:
+		if last := v.path[len(v.path)-1]; last.Action == nil {
+			v.err = usagef("%q needs a command: %s", v.command(), strings.Join(names(last.Subcommands), ", ")).see(v.command())
+		}
+	}
+}
+
+func (v *argv) unknownCommandError(word string) error {
+	full := strings.TrimPrefix(v.command()+" "+word, v.root.Name+" ")
+	err := usagef("unknown command %q", full).see(v.command())
+	if s := nearest(word, names(v.subcommands())); s != "" {
+		err.Help = "did you mean \"" + strings.TrimSuffix(v.command()+" "+s, " ") + "\"?"
+	}
+	return err
+}
+
+func (v *argv) unknownFlagError() error {
+	word, _, _ := strings.Cut(v.unknown[0], "=")
+	err := usagef("unknown flag %s for %q", word, v.unknownAt).see(v.unknownAt)
+	name := strings.TrimLeft(word, "-")
+	if f, _ := v.lookup(name); f != nil {
+		err.Help = "it must follow \"" + v.command() + "\""
+		return err
+	}
+	var known []string
+	for level := range len(v.path) + 1 {
+		for _, f := range v.flagsOf(level) {
+			known = append(known, f.Names()...)
+		}
+	}
+	if s := nearest(name, known); s != "" {
+		err.Help = "did you mean " + dashed(s) + "?"
+	}
+	return err
+}
+
+// positionals returns the arguments of a command after checking how many there
+// are; most < 0 is any number.
+func positionals(c *cli.Context, least, most int) ([]string, error) {
+	list := c.Args().Slice()
+	name := c.Command.HelpName
+	switch {
+	case len(list) < least && len(list) == 0:
+		return nil, usagef("%s needs %s", name, c.Command.ArgsUsage).see(name)
+	case len(list) < least:
+		return nil, usagef("%s needs %s, but only %d given", name, c.Command.ArgsUsage, len(list)).see(name)
+	case most >= 0 && len(list) > most:
+		return nil, usagef("%s takes no argument %q", name, list[most]).see(name)
+	}
+	return list, nil
+}
+
+// names lists the commands that are not hidden.
+func names(list []*cli.Command) []string {
+	var out []string
+	for _, cmd := range list {
+		if !cmd.Hidden {
+			out = append(out, cmd.Name)
+		}
+	}
+	return out
+}
+
+func takesValue(f cli.Flag) bool {
+	d, ok := f.(cli.DocGenerationFlag)
+	return ok && d.TakesValue()
+}
+
+// dashed writes a flag as one types it: -o, --output.
+func dashed(name string) string {
+	if utf8.RuneCountInString(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/harness/config"
+)
+
+func configCommand(a *app) *cli.Command {
+	sets := []cli.Flag{
+		&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`"},
+		&cli.StringSliceFlag{Name: "overlay", Usage: "lay a configuration `FILE` over CONFIG"},
+	}
+	files := a.completes(func(_ *cli.Context, w word) []candidate { return pathCandidates(w.Text, hasExt(".yaml", ".yml")) })
+	keys := a.completes(func(_ *cli.Context, w word) []candidate { return keyCandidates() })
+	return &cli.Command{
+		Name:     "config",
+		Category: "Configuration",
+		Usage:    "check, show and explain configurations",
+		Subcommands: []*cli.Command{
+			{
+				Name: "check", ArgsUsage: "CONFIG...", Usage: "report every error of configurations",
+				UsageText: "exp config check configs/*.yaml # all errors, with their places\n" +
+					"exp config check my.yaml --json # for editors",
+				Flags: sets, BashComplete: files, Action: a.checkConfigs,
+			},
+			{
+				Name: "show", ArgsUsage: "CONFIG", Usage: "print a configuration with everything resolved",
+				UsageText: "exp config show configs/ppo_7b_math.yaml # extends, overlays and defaults applied\n" +
+					"exp config show configs/ppo_7b_math.yaml --origin # and where each value comes from",
+				Flags:        append([]cli.Flag{&cli.BoolFlag{Name: "origin", Usage: "show where each value comes from"}}, sets...),
+				BashComplete: files, Action: a.showConfig,
+			},
+			{
+				Name: "diff", ArgsUsage: "CONFIG CONFIG", Usage: "list the keys in which two configurations differ",
+				UsageText: "exp config diff configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml # the whole treatment",
+				Flags:     sets, BashComplete: files, Action: a.diffConfigs,
+			},
+			{
+				Name: "schema", ArgsUsage: "[KEY]", Usage: "explain a key or a block, or list all keys",
+				UsageText: "exp config schema # every key with its default\n" +
+					"exp config schema algo.flowrl # one block\n" +
+					"exp config schema -o json # JSON Schema, for editors",
+				BashComplete: keys, Action: a.configSchema,
+			},
+			{
+				Name: "explain", ArgsUsage: "CONFIG KEY", Usage: "say what a key means and what it is in a configuration",
+				UsageText: "exp config explain configs/flowrl_7b_math.yaml algo.flowrl.weight.high # meaning, value, origin",
+				Flags:     sets, BashComplete: files, Action: a.explainKey,
+			},
+		},
+	}
+}
+
+func keyCandidates() []candidate {
+	var list []string
+	for _, k := range config.Keys() {
+		list = append(list, k.Path)
+	}
+	return texts(list)
+}
+
+func (a *app) loadOne(c *cli.Context, file string) (*config.Resolved, error) {
+	return config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"), Sets: c.StringSlice("set")})
+}
+
+func (a *app) checkConfigs(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return usagef("no configuration given").see(a.line.command())
+	}
+	configs, err := a.loadConfigs(c)
+	if err != nil {
+		return err
+	}
+	t := table{Schema: "exp.config.check/1", Columns: []column{{Key: "file", ID: true}, {Key: "name"}, {Key: "algo"}, {Key: "result"}, {Key: "dropped"}}}
+	for i, r := range configs {
+		t.Rows = append(t.Rows, []any{c.Args().Get(i), r.Run.Name, r.Run.Algo.Kind, "ok", len(r.Dropped)})
+	}
+	return a.out.printTable(t)
+}
+
+func (a *app) showConfig(c *cli.Context) error {
+	args, err := positionals(c, 1, 1)
+	if err != nil {
+		return err
+	}
+	r, err := a.loadOne(c, args[0])
+	if err != nil {
+		return err
+	}
+	values := map[string]any{}
+	for _, k := range r.Keys() {
+		values[k.Path], _ = r.Value(k.Path)
+	}
+	return a.out.printDocument(document{Schema: "exp.config/1", Data: values, Human: func(w io.Writer) error {
+		text := r.YAML()
+		if c.Bool("origin") {
+			text = r.WithOrigins()
+		}
+		_, err := io.WriteString(w, text)
+		return err
+	}})
+}
+
+func (a *app) diffConfigs(c *cli.Context) error {
+	args, err := positionals(c, 2, 2)
+	if err != nil {
+		return err
+	}
+	left, err := a.loadOne(c, args[0])
+	if err != nil {
+		return err
+	}
+	right, err := a.loadOne(c, args[1])
+	if err != nil {
+		return err
+	}
+	t := table{Schema: "exp.config.diff/1", Columns: []column{{Key: "key", ID: true}, {Key: "a", Title: args[0]}, {Key: "b", Title: args[1]}, {Key: "class"}}}
+	for _, d := range config.Diff(left, right) {
+		t.Rows = append(t.Rows, []any{d.Key.Path, d.Values[0], d.Values[1], string(d.Class)})
+	}
+	return a.out.printTable(t)
+}
+
+func (a *app) configSchema(c *cli.Context) error {
+	args, err := positionals(c, 0, 1)
+	if err != nil {
+		return err
+	}
+	if a.out.format == formatJSON && len(args) == 0 {
+		b, err := config.JSONSchema()
+		if err != nil {
+			return err
+		}
+		_, err = a.stdout.Write(b)
+		return err
+	}
+	path := ""
+	if len(args) == 1 {
+		path = args[0]
+	}
+	text, ok := config.Describe(path)
+	if !ok {
+		return noSuchKey(path)
+	}
+	_, err = io.WriteString(a.stdout, text)
+	return err
+}
+
+func (a *app) explainKey(c *cli.Context) error {
+	args, err := positionals(c, 2, 2)
+	if err != nil {
+		return err
+	}
+	r, err := a.loadOne(c, args[0])
+	if err != nil {
+		return err
+	}
+	text, ok := r.Explain(args[1])
+	if !ok {
+		return noSuchKey(args[1])
+	}
+	_, err = io.WriteString(a.stdout, text)
+	return err
+}
+
+func noSuchKey(path string) error {
+	f := usagef("there is no configuration key %q", path)
+	f.Help = "exp config schema lists all keys"
+	var keys []string
+	for _, k := range config.Keys() {
+		keys = append(keys, k.Path)
+	}
+	if s := nearest(path, keys); s != "" {
+		f.Help = "did you mean " + s + "?"
+	}
+	return f
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+)
+
+func TestEnvironment(t *testing.T) {
+	store := func(args ...string) string {
+		got := call{env: map[string]string{"EXP_STORE": "E"}}.run(args...)
+		_, rest, _ := strings.Cut(got.stdout, "store=")
+		return strings.Fields(rest)[0]
+	}
+	if got := store("run", "a"); got != "E" {
+		t.Errorf("store %q, want that of EXP_STORE", got)
+	}
+	if got := store("run", "a", "--store", "F"); got != "F" {
+		t.Errorf("store %q, want that of the flag", got)
+	}
+	call{env: map[string]string{"EXP_PROGRESS": "loud"}}.run("run").check(t, 2, "", `EXP_PROGRESS is "loud", but must be one of`)
+	call{env: map[string]string{"EXP_LOG": "loud"}}.run("run").check(t, 2, "", `EXP_LOG is "loud"`)
+}
+
+func TestProgressKind(t *testing.T) {
+	tests := []struct {
+		name string
+		env  map[string]string
+		args []string
+		want term.Kind
+	}{
+		{"default", nil, nil, term.KindAuto},
+		{"environment", map[string]string{"EXP_PROGRESS": "json"}, nil, term.KindJSON},
+		{"flag wins", map[string]string{"EXP_PROGRESS": "json"}, []string{"--progress", "plain"}, term.KindPlain},
+		{"quiet", map[string]string{"EXP_PROGRESS": "json"}, []string{"-q"}, term.KindNone},
+		{"asked for in spite of quiet", nil, []string{"-q", "--progress", "json"}, term.KindJSON},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got term.Kind
+			list := func(a *app) []*cli.Command {
+				return []*cli.Command{{Name: "x", Action: func(*cli.Context) error { got = a.progressKind; return nil }}}
+			}
+			call{list: list, env: tt.env}.run(append([]string{"x"}, tt.args...)...).check(t, 0, "")
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	list := func(a *app) []*cli.Command {
+		return []*cli.Command{{Name: "x", Action: func(c *cli.Context) error {
+			a.warn("only %d seed", 1)
+			if c.Args().Present() {
+				return errors.New("no result")
+			}
+			return a.out.printTable(table{Schema: "exp.x/1", Columns: []column{{Key: "id"}}, Rows: [][]any{{"a"}}})
+		}}}
+	}
+	call{list: list}.run("x").check(t, 0, "id\na\n", "warning: only 1 seed\n")
+	call{list: list}.run("x", "-o", "jsonl").check(t, 0, "{\"id\":\"a\"}\n", "warning: only 1 seed\n")
+	got := call{list: list}.run("x", "--json")
+	if !strings.Contains(got.stdout, `"warnings": ["only 1 seed"]`) || got.stderr != "" {
+		t.Errorf("JSON: %+v", got)
+	}
+	call{list: list}.run("x", "--json", "fail").check(t, 1, "", "warning: only 1 seed\n", `"message":"no result"`)
+}
+
+func TestWarningsKeepTheLiveBlock(t *testing.T) {
+	list := func(a *app) []*cli.Command {
+		return []*cli.Command{{Name: "x", Action: func(c *cli.Context) error {
+			a.progressDisplay().RunStart(term.Run{ID: "5e8d10b4"})
+			a.warn("careful")
+			return nil
+		}}}
+	}
+	call{list: list}.run("x", "--progress", "plain").check(t, 0, "", "run=5e8d10b4 warning=careful\n")
+	call{list: list}.run("x", "-q").check(t, 0, "", "warning: careful\n")
+}
+
+func TestLogLevels(t *testing.T) {
+	list := func(a *app) []*cli.Command {
+		return []*cli.Command{{Name: "x", Action: func(*cli.Context) error {
+			a.log.Debug("details")
+			a.log.Info("what happens")
+			a.log.Warn("odd")
+			a.log.Error("bad")
+			return nil
+		}}}
+	}
+	tests := []struct {
+		args string
+		env  string
+		want int // lines
+	}{{"x", "", 2}, {"x -v", "", 3}, {"x -vv", "", 4}, {"-v x -v", "", 4}, {"x -q", "", 1}, {"x", "debug", 4}, {"x -v", "error", 3}}
+	for _, tt := range tests {
+		got := call{list: list, env: map[string]string{"EXP_LOG": tt.env}}.run(strings.Fields(tt.args)...)
+		if n := strings.Count(got.stderr, "\n"); n != tt.want || got.code != 0 {
+			t.Errorf("%s, EXP_LOG=%s: %d lines, want %d:\n%s", tt.args, tt.env, n, tt.want, got.stderr)
+		}
+	}
+	got := call{list: list}.run("x", "--log-format", "json")
+	for line := range strings.Lines(got.stderr) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	t.Chdir(t.TempDir()) // restores the directory that -C leaves behind
+	if err := os.Mkdir("sub", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	list := func(a *app) []*cli.Command {
+		return []*cli.Command{{Name: "x", Action: func(*cli.Context) error {
+			dir, err := os.Getwd()
+			fmt.Fprintln(a.stdout, filepath.Base(dir))
+			return err
+		}}}
+	}
+	call{list: list}.run("x", "-C", "sub").check(t, 0, "sub\n")
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+)
+
+// helpMaxWidth keeps prose readable on wide terminals.
+const helpMaxWidth = 100
+
+func helpCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "help",
+		Usage:     "explain a command",
+		ArgsUsage: "[COMMAND…]",
+		Category:  "set up",
+		UsageText: "exp help completion  # the same as exp completion --help",
+		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+			list := a.cli.Commands
+			for _, name := range w.Args {
+				cmd := find(list, name)
+				if cmd == nil {
+					return nil
+				}
+				list = cmd.Subcommands
+			}
+			return commandCandidates(list)
+		}),
+		Action: func(c *cli.Context) error {
+			line := argv{root: a.cli}
+			for _, name := range c.Args().Slice() {
+				cmd := find(line.subcommands(), name)
+				if cmd == nil {
+					return line.unknownCommandError(name)
+				}
+				line.path = append(line.path, cmd)
+			}
+			return a.printHelp(a.stdout, line.path)
+		},
+	}
+}
+
+func find(list []*cli.Command, name string) *cli.Command {
+	for _, cmd := range list {
+		if cmd.HasName(name) {
+			return cmd
+		}
+	}
+	return nil
+}
+
+// helpPage writes help in the width and colour of one stream.
+type helpPage struct {
+	out   *bufio.Writer
+	width int
+	color bool
+}
+
+// printHelp explains the last command of path, or the program where path is
+// empty.
+func (a *app) printHelp(w io.Writer, path []*cli.Command) error {
+	s := term.Inspect(w, a.color, a.getenv)
+	p := &helpPage{bufio.NewWriter(w), min(s.Width(), helpMaxWidth), s.Color}
+	if len(path) == 0 {
+		p.program(a.cli)
+	} else {
+		line := argv{root: a.cli, path: path}
+		p.command(line.command(), path)
+	}
+	return p.out.Flush()
+}
+
+func (p *helpPage) program(root *cli.App) {
+	p.text("", root.Name+" – "+root.Usage)
+	p.heading("usage")
+	p.text("  ", root.Name+" COMMAND [flags] [arguments], flags anywhere")
+	if examples := exampleRows(root.UsageText); len(examples) > 0 {
+		p.heading("examples")
+		p.rows(examples)
+	}
+	column := term.Widest(names(root.Commands)...)
+	for _, category := range categories(root.Commands) {
+		p.heading(or(category, "commands"))
+		for _, cmd := range root.Commands {
+			if cmd.Category == category && !cmd.Hidden {
+				p.row(column, cmd.Name, cmd.Usage)
+			}
+		}
+	}
+	p.heading("global flags")
+	p.rows(flagRows(root.Flags))
+	p.heading("environment")
+	p.rows([][2]string{
+		{"EXP_STORE", "the store, where --store is not given"},
+		{"EXP_PROGRESS", "the kind of progress, where --progress is not given"},
+		{"EXP_LOG", "level of the log: debug, info, warn, error"},
+		{"EXP_FORCE_TTY", "number of columns; write as if to a terminal that wide"},
+		{"NO_COLOR", "any value: no colour"},
+	})
+	p.heading("exit codes")
+	p.rows([][2]string{
+		{"0", "success"}, {"1", "unexpected failure"}, {"2", "bad usage or bad config"},
+		{"3", "not found, or an ambiguous reference"}, {"4", "stored data is damaged"},
+		{"5", "re-execution gave different bits"}, {"6", "the arms are not comparable"},
+		{"7", "disk, memory, device or lock not available"}, {"8", "evaluation could not grade"},
+		{"9", "a --fail-if condition held"}, {"130, 143", "stopped by a signal; can be resumed"},
+	})
+	p.text("", "")
+	p.text("", root.Name+" help COMMAND explains a command and shows examples.")
+}
+
+func (p *helpPage) command(name string, path []*cli.Command) {
+	cmd := path[len(path)-1]
+	p.text("", name+" – "+cmd.Usage)
+	p.heading("usage")
+	arguments := cmd.ArgsUsage
+	if len(cmd.Subcommands) > 0 {
+		arguments = "COMMAND [arguments]"
+	}
+	flags := ""
+	if len(cmd.Flags) > 0 {
+		flags = "[flags] "
+	}
+	p.text("  ", strings.TrimRight(name+" "+flags+arguments, " "))
+	if cmd.Description != "" {
+		p.text("", "")
+		p.text("", cmd.Description)
+	}
+	if len(cmd.Subcommands) > 0 {
+		p.heading("commands")
+		p.rows(commandRows(cmd.Subcommands))
+	}
+	if examples := exampleRows(cmd.UsageText); len(examples) > 0 {
+		p.heading("examples")
+		p.rows(examples)
+	}
+	for i := len(path) - 1; i >= 0; i-- {
+		if rows := flagRows(path[i].Flags); len(rows) > 0 {
+			p.heading("flags")
+			p.rows(rows)
+		}
+	}
+	p.text("", "")
+	p.text("", "Global flags (--store, -o, --json, …): exp --help")
+}
+
+func (p *helpPage) heading(text string) {
+	fmt.Fprintf(p.out, "\n%s\n", term.Strong.Paint(text+":", p.color))
+}
+
+// text prints paragraphs; lines that start with a space are kept as they are.
+func (p *helpPage) text(margin, text string) {
+	for paragraph := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(paragraph, " ") {
+			fmt.Fprintf(p.out, "%s%s\n", margin, paragraph)
+			continue
+		}
+		for _, line := range term.Wrap(paragraph, p.width-len(margin)) {
+			fmt.Fprintf(p.out, "%s\n", strings.TrimRight(margin+line, " "))
+		}
+	}
+}
+
+// rows prints what is explained and its explanation in two columns.
+func (p *helpPage) rows(rows [][2]string) {
+	const most = 30 // a longer text stands on a line of its own
+	column := 0
+	for _, r := range rows {
+		if w := term.Width(r[0]); w <= most {
+			column = max(column, w)
+		}
+	}
+	for _, r := range rows {
+		p.row(column, r[0], r[1])
+	}
+}
+
+// row prints text, padded to column, and its explanation; a text that is longer
+// has the explanation on the next line.
+func (p *helpPage) row(column int, text, explanation string) {
+	const margin, gap = 2, 2
+	lines := term.Wrap(explanation, max(p.width-margin-column-gap, 20))
+	if term.Width(text) > column {
+		lines = append([]string{""}, lines...)
+	}
+	first := term.Pad(text, column+gap, false) + lines[0]
+	fmt.Fprintf(p.out, "%s%s\n", strings.Repeat(" ", margin), strings.TrimRight(first, " "))
+	for _, line := range lines[1:] {
+		if line != "" {
+			fmt.Fprintf(p.out, "%s%s\n", strings.Repeat(" ", margin+column+gap), line)
+		}
+	}
+}
+
+// categories lists the categories in the order in which commands name them.
+func categories(list []*cli.Command) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, cmd := range list {
+		if !cmd.Hidden && !seen[cmd.Category] {
+			seen[cmd.Category] = true
+			out = append(out, cmd.Category)
+		}
+	}
+	return out
+}
+
+func commandRows(list []*cli.Command) [][2]string {
+	var rows [][2]string
+	for _, cmd := range list {
+		if !cmd.Hidden {
+			rows = append(rows, [2]string{strings.TrimRight(cmd.Name+" "+cmd.ArgsUsage, " "), cmd.Usage})
+		}
+	}
+	return rows
+}
+
+// exampleRows reads UsageText: "exp run a.yaml  # what it does" per line.
+func exampleRows(usageText string) [][2]string {
+	var rows [][2]string
+	for line := range strings.Lines(usageText) {
+		command, comment, _ := strings.Cut(line, " # ")
+		if command = strings.TrimSpace(command); command != "" {
+			rows = append(rows, [2]string{command, strings.TrimSpace(comment)})
+		}
+	}
+	return rows
+}
+
+// flagRows describes flags: "-o, --output FMT" and what it does. The name of
+// the value stands in backquotes in the usage.
+func flagRows(list []cli.Flag) [][2]string {
+	var rows [][2]string
+	for _, f := range list {
+		d, ok := f.(cli.DocGenerationFlag)
+		if v, can := f.(cli.VisibleFlag); !ok || can && !v.IsVisible() {
+			continue
+		}
+		value, usage := valueName(d.GetUsage())
+		var short, long []string
+		for _, n := range f.Names() {
+			if len(n) == 1 {
+				short = append(short, "-"+n)
+			} else {
+				long = append(long, "--"+n)
+			}
+		}
+		name := strings.Join(append(short, long...), ", ")
+		if len(short) == 0 {
+			name = "    " + name
+		}
+		if d.TakesValue() {
+			name += " " + or(value, "VALUE")
+			if text := d.GetDefaultText(); text != "" && text != `""` && text != "[]" {
+				usage += " (default: " + text + ")"
+			}
+		}
+		rows = append(rows, [2]string{name, usage})
+	}
+	return rows
+}
+
+// valueName takes the backquotes off the name of the value in a usage text.
+func valueName(usage string) (name, text string) {
+	before, rest, ok := strings.Cut(usage, "`")
+	name, after, closed := strings.Cut(rest, "`")
+	if !ok || !closed {
+		return "", usage
+	}
+	return name, before + name + after
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"strings"
+
+	"exp/cmd/exp/term"
+)
+
+// printAligned prints the table for people.
+func (o *output) printAligned(t table) error {
+	out := term.Table{NoHeader: !o.header}
+	for i, c := range t.Columns {
+		out.Columns = append(out.Columns, term.Column{
+			Title: c.title(), Right: o.right(t, i), Rank: c.Rank, Min: c.Min, Wrap: c.Wrap,
+		})
+	}
+	for _, row := range t.Rows {
+		cells := make([]term.Cell, len(row))
+		for i, v := range row {
+			cells[i].Text = o.text(t.Columns[i], v)
+			if style := t.Columns[i].Style; style != nil {
+				cells[i].Style = style(v)
+			}
+		}
+		out.Rows = append(out.Rows, cells)
+	}
+	return out.Write(o.w, o.stream.Layout())
+}
+
+// right tells whether a column holds numbers only.
+func (o *output) right(t table, i int) bool {
+	numbers := 0
+	for _, row := range t.Rows {
+		switch {
+		case row[i] == nil:
+		case isNumber(row[i]):
+			numbers++
+		default:
+			return false
+		}
+	}
+	return numbers > 0
+}
+
+// printMarkdown prints a table for people who write documents.
+func (o *output) printMarkdown(t table) error {
+	out := bufio.NewWriter(o.w)
+	line := func(n int, cell func(i int) string) {
+		for i := range n {
+			out.WriteString("| " + cell(i) + " ")
+		}
+		out.WriteString("|\n")
+	}
+	if o.header {
+		line(len(t.Columns), func(i int) string { return markdownCell(t.Columns[i].title()) })
+		line(len(t.Columns), func(i int) string {
+			if o.right(t, i) {
+				return "---:"
+			}
+			return "---"
+		})
+	}
+	for _, row := range t.Rows {
+		line(len(row), func(i int) string { return markdownCell(o.text(t.Columns[i], row[i])) })
+	}
+	return out.Flush()
+}
+
+// markdownCell keeps a text in its cell and means it literally.
+func markdownCell(s string) string {
+	s = term.CleanLines(s)
+	return strings.NewReplacer(
+		`\`, `\\`, "|", `\|`, "\n", "<br>", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`,
+	).Replace(s)
+}
+
+// printCSV prints all columns with RFC 4180 quoting; an absent value is empty.
+func (o *output) printCSV(t table) error {
+	out := csv.NewWriter(o.w)
+	if o.header {
+		if err := out.Write(keys(t)); err != nil {
+			return err
+		}
+	}
+	for _, row := range t.Rows {
+		if err := out.Write(machineTexts(row)); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// printTSV prints all columns; tab, newline, return and backslash inside a value
+// are \t, \n, \r and \\.
+func (o *output) printTSV(t table) error {
+	out := bufio.NewWriter(o.w)
+	escape := strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
+	line := func(texts []string) {
+		for i, text := range texts {
+			if i > 0 {
+				out.WriteByte('\t')
+			}
+			out.WriteString(escape.Replace(text))
+		}
+		out.WriteByte('\n')
+	}
+	if o.header {
+		line(keys(t))
+	}
+	for _, row := range t.Rows {
+		line(machineTexts(row))
+	}
+	return out.Flush()
+}
+
+// printNames prints the id of each row, whole, whatever --fields says.
+func (o *output) printNames(t table) error {
+	id := -1
+	for i, c := range t.Columns {
+		if c.ID {
+			id = i
+		}
+	}
+	if id < 0 {
+		return usagef("this result has no names to print with -o name")
+	}
+	out := bufio.NewWriter(o.w)
+	for _, row := range t.Rows {
+		out.WriteString(machineText(treeOf(row[id])) + "\n")
+	}
+	return out.Flush()
+}
+
+func keys(t table) []string {
+	out := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		out[i] = c.Key
+	}
+	return out
+}
+
+func machineTexts(row []any) []string {
+	out := make([]string, len(row))
+	for i, v := range row {
+		out[i] = machineText(treeOf(v))
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A tree is a result made of what JSON has: nil, bool, string, int64, uint64,
+// number, []any and object, where objects keep the order of their members. It
+// is what all formats for programs are written from, so that they agree on
+// times, durations, ids and floats that are not finite.
+
+// object is a JSON object.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// number is a finite float, already formatted: the shortest text that reads
+// back as the same float.
+type number string
+
+// treeOf turns a value into a tree: times are RFC 3339 in UTC, durations are
+// seconds, NaN and infinities are the strings NaN, +Inf and -Inf, byte slices
+// and byte arrays are hexadecimal, struct fields have the name in their json tag
+// ("-" and omitempty are honoured), map keys are sorted. It panics on what a
+// result cannot hold, such as a channel.
+func treeOf(v any) any {
+	switch v := v.(type) {
+	case nil, object, number:
+		return v
+	case []any:
+		return listOf(reflect.ValueOf(v))
+	case time.Time:
+		if v.IsZero() {
+			return nil
+		}
+		return v.UTC().Format(time.RFC3339Nano)
+	case *time.Time:
+		if v == nil {
+			return nil
+		}
+		return treeOf(*v)
+	case time.Duration:
+		return floatTree(v.Seconds(), 64)
+	case encoding.TextMarshaler:
+		if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
+			return nil
+		}
+
+		text, err := v.MarshalText()
+		if err != nil {
+			panic(fmt.Sprintf("output: %T: %v", v, err))
+		}
+		return string(text)
+	}
+	return treeOfKind(reflect.ValueOf(v))
+}
+
+func treeOfKind(v reflect.Value) any {
+	switch v.Kind() {
+	case reflect.Bool:
+		return v.Bool()
+	case reflect.String:
+		return v.String()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return v.Int()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return v.Uint()
+	case reflect.Float32:
+		return floatTree(v.Float(), 32)
+	case reflect.Float64:
+		return floatTree(v.Float(), 64)
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		return treeOf(v.Elem().Interface())
+	case reflect.Slice, reflect.Array:
+		return listOf(v)
+	case reflect.Map:
+		return mapOf(v)
+	case reflect.Struct:
+		return structOf(v)
+	}
+	panic(fmt.Sprintf("output: a result cannot hold a %s", v.Type()))
+}
+
+func floatTree(f float64, bits int) any {
+	switch {
+	case math.IsNaN(f):
+		return "NaN"
+	case math.IsInf(f, 1):
+		return "+Inf"
+	case math.IsInf(f, -1):
+		return "-Inf"
+	}
+	var text []byte
+	if bits == 32 {
+		text, _ = json.Marshal(float32(f)) // cannot fail on finite floats
+	} else {
+		text, _ = json.Marshal(f)
+	}
+	return number(text)
+}
+
+func listOf(v reflect.Value) any {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		raw := make([]byte, v.Len())
+		reflect.Copy(reflect.ValueOf(raw), v)
+		return hex.EncodeToString(raw)
+	}
+	list := make([]any, v.Len())
+	for i := range list {
+		list[i] = treeOf(v.Index(i).Interface())
+	}
+	return list
+}
+
+func mapOf(v reflect.Value) any {
+	members := make(object, 0, v.Len())
+	for it := v.MapRange(); it.Next(); {
+		members = append(members, member{it.Key().String(), treeOf(it.Value().Interface())})
+	}
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	return members
+}
+
+func structOf(v reflect.Value) any {
+	members := object{}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			members = append(members, structOf(v.Field(i)).(object)...)
+			continue
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			panic(fmt.Sprintf("output: field %s.%s has no json tag", v.Type(), f.Name))
+		case options == "omitempty" && v.Field(i).IsZero():
+			continue
+		}
+		members = append(members, member{name, treeOf(v.Field(i).Interface())})
+	}
+	return members
+}
+
+// objects turns the rows of a table into one object each.
+func objects(t table) []any {
+	list := make([]any, len(t.Rows))
+	for r, row := range t.Rows {
+		members := make(object, len(row))
+		for i, v := range row {
+			members[i] = member{t.Columns[i].Key, treeOf(v)}
+		}
+		list[r] = members
+	}
+	return list
+}
+
+// isScalar tells whether a tree has no parts.
+func isScalar(v any) bool {
+	switch v := v.(type) {
+	case object:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return true
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+)
+
+// plannedRun is one run of a dry run.
+type plannedRun struct {
+	Name     string            `json:"name"`
+	Algo     string            `json:"algo"`
+	Seed     int64             `json:"seed"`
+	XID      string            `json:"xid"`
+	RID      string            `json:"rid"`
+	Numerics string            `json:"numerics"`
+	Stages   []plannedStage    `json:"stages"`
+	Estimate *harness.Estimate `json:"estimate,omitempty"`
+	Missing  []string          `json:"missing"`
+	ToDo     []string          `json:"to_do"`
+}
+
+type plannedStage struct {
+	Kind  string `json:"kind"`
+	Label string `json:"label,omitempty"`
+	State string `json:"state"` // "cached", "execute"
+	SID   string `json:"sid,omitempty"`
+}
+
+// dryRun prints what run would do and need; it executes and writes nothing.
+func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []int64) error {
+	db, err := a.openStore()
+	var none *failure
+	if err != nil && !(errors.As(err, &none) && none.Code == exitNotFound) {
+		return err
+	}
+	if db != nil {
+		defer db.Close()
+	}
+	sources, err := plan.Sources()
+	if err != nil {
+		return err
+	}
+	var list []plannedRun
+	for _, j := range jobs(configs, seeds) {
+		p, err := a.planOne(ctx, db, j, sources)
+		if err != nil {
+			return err
+		}
+		list = append(list, p)
+	}
+	return a.out.printDocument(document{Schema: "exp.plan/1", Data: list, Human: func(w io.Writer) error { return writePlans(w, list) }})
+}
+
+func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[config.Stage]plan.Code) (plannedRun, error) {
+	out := plannedRun{Name: j.config.Run.Name, Algo: j.config.Run.Algo.Kind, Seed: j.seed, Missing: []string{}, ToDo: []string{}}
+	var lack *harness.RequireError
+	if err := harness.Require(j.config); errors.As(err, &lack) {
+		out.Missing, out.ToDo = lack.Missing, lack.Do
+	}
+	if e, err := harness.NewEstimate(j.config); err == nil {
+		out.Estimate = &e
+	}
+	if lack != nil {
+		return out, nil // its identity depends on what is missing
+	}
+	be, err := a.openBackend(j.config)
+	if err != nil {
+		return out, err
+	}
+	defer be.Close()
+	p, err := plan.New(j.config, j.seed, be.Class(), sources)
+	if err != nil {
+		return out, err
+	}
+	out.XID, out.RID, out.Numerics = p.XID.String(), p.RID.String(), p.Numerics
+	done := make([]map[string]ident.Digest, len(p.Stages))
+	for i, s := range p.Stages {
+		st := plannedStage{Kind: string(s.Kind), Label: s.Label, State: "execute"}
+		hashed, _, ok := p.Inputs(i, func(k int, role string) (ident.Digest, bool) { d, ok := done[k][role]; return d, ok })
+		if ok {
+			sid, err := p.SID(i, hashed)
+			if err != nil {
+				return out, err
+			}
+			st.SID = sid.String()
+			if done[i], err = cachedOutputs(ctx, db, sid); err != nil {
+				return out, err
+			}
+			if done[i] != nil {
+				st.State = "cached"
+			}
+		}
+		out.Stages = append(out.Stages, st)
+	}
+	return out, nil
+}
+
+// cachedOutputs returns the outputs of a stage that is in the store, else nil.
+func cachedOutputs(ctx context.Context, db *store.DB, sid ident.Digest) (map[string]ident.Digest, error) {
+	if db == nil {
+		return nil, nil
+	}
+	hit, err := db.Hit(ctx, sid)
+	if err != nil || hit == nil {
+		return nil, err
+	}
+	m := map[string]ident.Digest{}
+	for _, o := range hit.Outputs {
+		m[o.Role] = o.Digest
+	}
+	return m, nil
+}
+
+func writePlans(w io.Writer, list []plannedRun) error {
+	for i, p := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s  %s  seed %d", p.Name, p.Algo, p.Seed)
+		if p.RID != "" {
+			fmt.Fprintf(w, "  run %s  xid %s  %s", p.RID[:8], p.XID[:8], p.Numerics)
+		}
+		fmt.Fprintln(w)
+		for _, s := range p.Stages {
+			name, sid := s.Kind, ""
+			if s.Label != "" {
+				name += " " + s.Label
+			}
+			if s.SID != "" {
+				sid = s.SID[:8]
+			}
+			fmt.Fprintf(w, "  %-24s %-8s %s\n", name, s.State, sid)
+		}
+		if p.Estimate != nil {
+			fmt.Fprintln(w, p.Estimate.Text("  "))
+		}
+		for _, m := range p.Missing {
+			fmt.Fprintf(w, "  missing  %s\n", term.Clean(m))
+		}
+		for _, d := range p.ToDo {
+			fmt.Fprintf(w, "  to do    %s\n", term.Clean(d))
+		}
+	}
+	return nil
+}
+
+// userConfig returns the user's own configuration file, if there is one.
+func (a *app) userConfig() string {
+	if f := a.getenv("EXP_CONFIG"); f != "" {
+		return f
+	}
+	dir := a.getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		home := a.getenv("HOME")
+		if home == "" {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	f := filepath.Join(dir, "exp", "config.yaml")
+	if _, err := os.Stat(f); err != nil {
+		return ""
+	}
+	return f
+}
+
+// printResults prints one row for each run: what it came to.
+func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.Result) error {
+	t := table{Schema: "exp.run/1", Columns: []column{
+		{Key: "run", ID: true}, {Key: "name"}, {Key: "algo"}, {Key: "seed"}, {Key: "status"}, {Key: "steps"},
+	}}
+	names := headlineNames(results)
+	for _, n := range names {
+		t.Columns = append(t.Columns, column{Key: n, Digits: 3})
+	}
+	t.Columns = append(t.Columns, column{Key: "start_pass@1", Title: "pass@1 before", Digits: 3}, column{Key: "executed", Wide: true}, column{Key: "cached", Wide: true})
+	for _, r := range results {
+		row := []any{hexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status), r.Run.Steps}
+		for _, n := range names {
+			var v any
+			for _, h := range r.Run.Headline {
+				if h.Name == n {
+					v = h.Value
+				}
+			}
+			row = append(row, v)
+		}
+		start, err := startScore(ctx, db, r.Run.ID)
+		if err != nil {
+			return err
+		}
+		t.Rows = append(t.Rows, append(row, start, r.Executed, r.Cached))
+	}
+	return a.out.printTable(t)
+}
+
+func headlineNames(results []harness.Result) []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, r := range results {
+		for _, h := range r.Run.Headline {
+			if !seen[h.Name] {
+				seen[h.Name] = true
+				names = append(names, h.Name)
+			}
+		}
+	}
+	return names
+}
+
+// startScore returns pass@1 of the weights that training began with, nil if they
+// were not evaluated.
+func startScore(ctx context.Context, db *store.DB, run int64) (any, error) {
+	evals, err := db.Evals(ctx, run)
+	for _, e := range evals {
+		if e.Metric == "pass@1" && strings.HasSuffix(e.SuiteName, "@start") {
+			return e.Value, err
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+	"exp/kernels/cpu"
+	"exp/train/rl"
+)
+
+func runCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Category:  "Experiments",
+		Usage:     "train, merge and evaluate what a configuration describes",
+		ArgsUsage: "CONFIG...",
+		Description: "Executes the stages of each configuration for each seed and records them. Stages whose results are in the store " +
+			"are taken from there: a run that is complete prints its stored result and trains nothing, an interrupted one goes on " +
+			"from its checkpoint. Ctrl-C finishes the step at hand, saves, and says how to go on.",
+		UsageText: strings.Join([]string{
+			"exp run configs/smoke_cpu.yaml # the whole pipeline in seconds",
+			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the fine-tuned start",
+			"exp run configs/countdown_cpu_flowrl.yaml --set algo.flowrl.beta=5 # another experiment",
+			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`, KEY+=ITEM, KEY=null"},
+			&cli.StringSliceFlag{Name: "overlay", Usage: "lay a configuration `FILE` over CONFIG"},
+			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
+			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
+			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
+			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages again although their results are stored; other bits are a divergence"},
+			&cli.BoolFlag{Name: "verify-cache", Usage: "hash stored results before they are reused"},
+			&cli.BoolFlag{Name: "keep-going", Usage: "go on with the next run when one fails"},
+			&cli.StringFlag{Name: "device", Usage: "run on `DEVICE`: cpu, cuda, cuda:1 (compute.device)"},
+			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "config"},
+			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
+		},
+		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return pathCandidates(w.Text, hasExt(".yaml", ".yml")) }),
+		Action:       a.runRuns,
+	}
+}
+
+func stageNames() []string {
+	return []string{"prepare", "init", "sft", "train", "merge", "eval.gen", "eval.score"}
+}
+
+func (a *app) runRuns(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return usagef("no configuration given").see(a.line.command())
+	}
+	until, err := oneOf("--until", c.String("until"), append([]string{""}, stageNames()...))
+	if err != nil {
+		return err
+	}
+	configs, err := a.loadConfigs(c)
+	if err != nil {
+		return err
+	}
+	seeds, err := parseSeeds(c.String("seeds"))
+	if err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		return a.dryRun(c.Context, configs, seeds)
+	}
+	for _, r := range configs {
+		if err := harness.Require(r); err != nil {
+			return err
+		}
+	}
+	db, err := a.openStoreToWrite()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	options := harness.Options{Until: config.Stage(until), NoCache: c.Bool("no-cache"), VerifyCache: c.Bool("verify-cache")}
+	return a.executeAll(c, db, configs, seeds, options)
+}
+
+// loadConfigs loads each CONFIG with the overlays, --set expressions and the flags
+// that stand for keys.
+func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
+	sets := c.StringSlice("set")
+	if c.IsSet("device") {
+		sets = append(sets, "compute.device="+c.String("device"))
+	}
+	if c.IsSet("threads") {
+		sets = append(sets, "compute.threads="+strconv.Itoa(c.Int("threads")))
+	} else if v := a.getenv("EXP_THREADS"); v != "" {
+		sets = append(sets, "compute.threads="+v)
+	}
+	var out []*config.Resolved
+	var errs config.Errors
+	for _, file := range c.Args().Slice() {
+		r, err := config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"), Sets: sets})
+		var bad config.Errors
+		if errors.As(err, &bad) {
+			errs = append(errs, bad...)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range r.Dropped {
+			a.log.Info("inherited setting has no effect", "key", d.Path, "because", d.Because)
+		}
+		out = append(out, r)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return out, nil
+}
+
+// parseSeeds reads "0-2,5"; nil means what the configuration says.
+func parseSeeds(list string) ([]int64, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var seeds []int64
+	for _, part := range strings.Split(list, ",") {
+		lo, hi, ranged := strings.Cut(strings.TrimSpace(part), "-")
+		first, err := strconv.ParseInt(lo, 10, 63)
+		last := first
+		if err == nil && ranged {
+			last, err = strconv.ParseInt(hi, 10, 63)
+		}
+		if err != nil || last < first || last-first >= 10000 {
+			return nil, usagef("--seeds %q: %q is no seed and no range of seeds such as 0-2", list, part)
+		}
+		for s := first; s <= last; s++ {
+			seeds = append(seeds, s)
+		}
+	}
+	return seeds, nil
+}
+
+// job is a run to be executed.
+type job struct {
+	config *config.Resolved
+	seed   int64
+}
+
+func jobs(configs []*config.Resolved, seeds []int64) []job {
+	var list []job
+	for _, r := range configs {
+		own := seeds
+		if own == nil {
+			own = []int64{r.Run.Seed}
+		}
+		for _, s := range own {
+			list = append(list, job{r, s})
+		}
+	}
+	return list
+}
+
+func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolved, seeds []int64, o harness.Options) error {
+	ctx := c.Context
+	list := jobs(configs, seeds)
+	sources, err := plan.Sources()
+	if err != nil {
+		return err
+	}
+	display := a.progressDisplay()
+	var results []harness.Result
+	var failed []error
+	for i, j := range list {
+		res, err := a.executeOne(ctx, db, j, i+1, len(list), o, sources, display)
+		if err == nil || res.Run.ID != 0 {
+			results = append(results, res)
+		}
+		for _, tag := range c.StringSlice("tag") {
+			if res.Run.ID != 0 {
+				err = errors.Join(err, db.AddTag(context.WithoutCancel(ctx), res.Run.ID, tag))
+			}
+		}
+		if err != nil {
+			if ctx.Err() != nil || !c.Bool("keep-going") {
+				return a.explainStop(ctx, j, err)
+			}
+			failed = append(failed, err)
+			display.Warn(err.Error())
+		}
+	}
+	a.closeProgress()
+	if err := a.printResults(ctx, db, results); err != nil {
+		return err
+	}
+	return errors.Join(failed...)
+}
+
+func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options, sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
+	be, err := a.openBackend(j.config)
+	if err != nil {
+		return harness.Result{}, err
+	}
+	defer be.Close()
+	p, err := plan.New(j.config, j.seed, be.Class(), sources)
+	if err != nil {
+		return harness.Result{}, err
+	}
+	if of == 1 {
+		index, of = 0, 0
+	}
+	display.Note(fmt.Sprintf("%s  %s  xid %s  %s  %d threads", j.config.Run.Name, p.Config.Run.Algo.Kind, p.XID.Short(), p.Numerics, be.Threads()))
+	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
+	start := time.Now()
+	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o}
+	res, err := r.Execute(ctx, p)
+	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}
+	var stopped *harness.InterruptedError
+	switch {
+	case errors.As(err, &stopped):
+		outcome.Status = term.Stopped
+	case err != nil:
+		outcome.Status = term.Failed
+	case res.Executed == 0:
+		outcome.Status = term.Cached
+	}
+	outcome.Facts = []term.Fact{{Name: "executed", Text: strconv.Itoa(res.Executed)}, {Name: "cached", Text: strconv.Itoa(res.Cached)}}
+	display.RunDone(outcome)
+	return res, err
+}
+
+// openBackend opens the device that a configuration asks for.
+func (a *app) openBackend(r *config.Resolved) (*cpu.Backend, error) {
+	o := cpu.Options{Threads: r.Run.Compute.Threads}
+	if name := a.getenv("EXP_CPU"); name != "" {
+		level, err := cpu.ParseLevel(name)
+		if err != nil {
+			return nil, usagef("EXP_CPU: %w", err)
+		}
+		o.Level = &level
+	}
+	be, err := cpu.Open(o)
+	if err != nil {
+		return nil, &failure{Code: exitResource, Err: err}
+	}
+	return be, nil
+}
+
+// explainStop says how to go on after an interruption.
+func (a *app) explainStop(ctx context.Context, j job, err error) error {
+	var stopped *harness.InterruptedError
+	if !errors.As(err, &stopped) {
+		return err
+	}
+	cmd := append([]string{"exp"}, a.args[1:]...)
+	return stoppedf(ctx, "%v; saved.\n  to go on: %s", stopped, strings.Join(quoteAll(cmd), " "))
+}
+
+// quoteAll quotes words for a shell where they need it.
+func quoteAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$&|;<>()[]{}*?#~`!") {
+			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return out
+}
+
+// watcher shows on a terminal what the harness does.
+type watcher struct{ p term.Progress }
+
+func (w *watcher) StageStart(s harness.StageInfo) {
+	w.p.StageStart(term.Stage{Kind: s.Kind, Label: s.Label, Total: s.Steps})
+}
+
+func (w *watcher) StageProgress(done, total int, headline []rl.Metric) {
+	step := term.Step{Step: done}
+	for _, m := range headline {
+		step.Metrics = append(step.Metrics, term.Metric{Name: m.Name, Value: m.Value})
+	}
+	w.p.StageProgress(step)
+}
+
+func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
+	res := term.Result{Status: term.Done, Wall: r.Wall}
+	switch {
+	case r.Cached:
+		res.Status = term.Cached
+		res.From = r.From.Short()
+		w.p.StageStart(term.Stage{Kind: s.Kind, Label: s.Label, Total: s.Steps})
+	case r.Stopped:
+		res.Status = term.Stopped
+	case r.Failed:
+		res.Status = term.Failed
+	}
+	for _, f := range r.Facts {
+		text := term.Short(f.Value)
+		res.Facts = append(res.Facts, term.Fact{Name: f.Name, Text: text, Counts: f.Value == float64(int64(f.Value)) && f.Value >= 1 && !strings.Contains(f.Name, "@")})
+	}
+	w.p.StageDone(res)
+}
+
+func (w *watcher) Warn(text string) { w.p.Warn(text) }
+
+// buildName is the program's version for the record.
+func buildName() string { return "exp " + runtime.Version() }

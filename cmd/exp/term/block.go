@@ -1,0 +1,229 @@
+package term
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxBlock is the height of the live block: the line on which the cursor rests,
+// and three of text.
+const maxBlock = 4
+
+const (
+	nameColumn   = 12 // "eval.score  "
+	statusColumn = 8  // "stopped "
+	wallColumn   = 72 // where wall times end, if the line is not longer
+	sparkColumns = 40 // a sparkline at its widest
+	sparkAfter   = 8  // values before there is one
+	indent       = "  "
+)
+
+// span is a piece of a line that is not broken.
+type span struct {
+	text  string
+	style Style
+}
+
+// line is spans with two spaces between them, after an indent.
+type line []span
+
+func (l line) width() int {
+	w := 0
+	for i, s := range l {
+		if i > 0 {
+			w += len(indent)
+		}
+		w += Width(s.text)
+	}
+	return w
+}
+
+func (l line) paint(color bool) string {
+	var out strings.Builder
+	for i, s := range l {
+		if i > 0 {
+			out.WriteString(indent)
+		}
+		out.WriteString(s.style.Paint(s.text, color))
+	}
+	return out.String()
+}
+
+// view is what the live block shows of a stage.
+type view struct {
+	stage   Stage
+	step    Step
+	pace    *pace
+	trend   *trend
+	elapsed time.Duration
+	now     time.Time
+}
+
+// lines renders the view in at most height lines narrower than width. The first
+// holds name, bar, speed and forecast; metrics follow on it where all of them
+// fit, as they do on wide terminals, else on lines of their own; a sparkline of
+// the first metric takes the last free line. Below a height of 1 there is none.
+func (v view) lines(width, height int, s Stream) []string {
+	if height < 1 {
+		return nil
+	}
+	room := width - 1 // the last column stays empty: writing there wraps on some terminals
+	head, tail := v.head(room, s.Unicode), v.tail()
+	metrics := v.metrics()
+
+	body := []line{slices.Concat(head, metrics, tail)}
+	if body[0].width() > room {
+		for len(tail) > 0 && slices.Concat(head, tail).width() > room {
+			tail = tail[1:] // the speed goes before the forecast
+		}
+		body = append([]line{slices.Concat(head, tail)}, pack(metrics, room, height-1)...)
+	}
+	if spark := v.spark(room, s.Unicode); spark != nil && len(body) < height {
+		body = append(body, spark)
+	}
+
+	texts := make([]string, 0, len(body))
+	for _, l := range body {
+		if l.width() > room {
+			texts = append(texts, Cut(l.paint(false), room, ""))
+			continue
+		}
+		texts = append(texts, l.paint(s.Color))
+	}
+	return texts
+}
+
+func (v view) head(room int, unicode bool) line {
+	total := v.stage.Total
+	name := span{indent + Pad(v.stage.Kind, nameColumn-len(indent), false), Strong}
+	if total <= 0 {
+		return line{name, {strconv.Itoa(v.step.Step) + " " + v.stage.unit() + "s", Plain}}
+	}
+	count := strconv.Itoa(total)
+	done := span{Pad(strconv.Itoa(v.step.Step), len(count), true) + "/" + count, Plain}
+	switch {
+	case room >= 72:
+		return line{name, {Bar(v.step.Step, total, 20, unicode), Accent}, done}
+	case room >= 48:
+		return line{name, {Bar(v.step.Step, total, 10, unicode), Accent}, done}
+	}
+	return line{name, done}
+}
+
+func (v view) tail() line {
+	var l line
+	if rate := v.pace.rate(v.stage.unit()); rate != "" {
+		l = append(l, span{rate, Plain})
+	}
+	if eta, ok := v.pace.eta(v.now, v.stage.Total); ok {
+		return append(l, span{"eta " + Remaining(eta), Plain})
+	}
+	return append(l, span{"elapsed " + Remaining(v.elapsed), Faint})
+}
+
+// metrics pads each value, so that a line does not wobble as digits come and go.
+func (v view) metrics() line {
+	var l line
+	for _, m := range headline(v.step.Metrics) {
+		l = append(l, span{Clean(m.Name) + " " + Pad(Short(m.Value), 5, false), Plain})
+	}
+	return l
+}
+
+// spark is the history of the first metric, between its first and its latest
+// value; nil until there is some, and on narrow terminals.
+func (v view) spark(room int, unicode bool) line {
+	width := min(room-nameColumn-40, sparkColumns)
+	if width < 10 || len(v.trend.points) < sparkAfter {
+		return nil
+	}
+	return line{
+		{strings.Repeat(" ", nameColumn), Plain},
+		{Clean(v.trend.name), Faint},
+		{Short(v.trend.first), Faint},
+		{Spark(v.trend.points, width, unicode), Accent},
+		{Short(v.trend.latest), Faint},
+	}
+}
+
+// pack lays spans out on at most height lines of room columns, under the bar.
+// What does not fit any more is left out.
+func pack(spans line, room, height int) []line {
+	margin := span{strings.Repeat(" ", nameColumn), Plain}
+	if room < 40 {
+		margin.text = ""
+	}
+	var lines []line
+	for _, s := range spans {
+		last := len(lines) - 1
+		if last >= 0 && lines[last].width()+len(indent)+Width(s.text) <= room {
+			lines[last] = append(lines[last], s)
+			continue
+		}
+		if len(lines) == height {
+			break
+		}
+		lines = append(lines, line{margin, s})
+	}
+	return lines
+}
+
+func headline(m []Metric) []Metric { return m[:min(len(m), MaxMetrics)] }
+
+func (s Stage) unit() string {
+	if s.Unit == "" {
+		return "step"
+	}
+	return s.Unit
+}
+
+// runLine is the permanent line above the stages of a run.
+func runLine(r Run) line {
+	text := "run " + r.ID + " (seed " + strconv.FormatInt(r.Seed, 10) + ")"
+	if r.Of > 0 {
+		text = "[" + strconv.Itoa(r.Index) + "/" + strconv.Itoa(r.Of) + "] " + text
+	}
+	return line{{Clean(text), Strong}}
+}
+
+// resultLine is the permanent line of a stage that ended: name, status, facts,
+// and the wall time at the right.
+func resultLine(st Stage, r Result, width int) line {
+	l := line{
+		{indent + Pad(Clean(st.Kind), nameColumn-len(indent), false), Plain},
+		{Pad(string(r.Status), statusColumn-len(indent), false), r.Status.style()},
+	}
+	if st.Label != "" {
+		l = append(l, span{Clean(st.Label), Strong})
+	}
+	if r.From != "" {
+		l = append(l, span{"(from " + Clean(r.From) + ")", Faint})
+	}
+	for _, f := range r.Facts {
+		l = append(l, span{f.phrase(), Plain})
+	}
+	wall := Duration(r.Wall)
+	room := min(wallColumn, width-1) - l.width() - len(indent)
+	return append(l, span{Pad(wall, room, true), Faint})
+}
+
+// outcomeLine is the permanent line of a run that did not simply end well.
+func outcomeLine(o Outcome) line {
+	l := line{{indent + string(o.Status), o.Status.style()}}
+	for _, f := range o.Facts {
+		l = append(l, span{f.phrase(), Plain})
+	}
+	return l
+}
+
+func (f Fact) phrase() string {
+	switch {
+	case f.Name == "":
+		return Clean(f.Text)
+	case f.Counts:
+		return Clean(f.Text + " " + f.Name)
+	}
+	return Clean(f.Name + " " + f.Text)
+}

@@ -1,0 +1,19 @@
+// Package term knows what can be said about a terminal and how exp looks on
+// one: its size, whether to use colour, tables that fit, numbers with fixed
+// digits, and the progress of a run as a live block, plain lines or JSON lines.
+//
+// It knows nothing of commands, stores or configurations, and it writes only to
+// the writers it is given. No terminal is read from: exp asks nothing.
+//
+// # Why the live block is not built on mpb
+//
+// The block must survive a resize and another program writing to the same
+// terminal. vbauerster/mpb leaves the cursor below its bars and moves up by a
+// number of lines that it counted at the old width: after the terminal has
+// re-wrapped the lines, or another program has written some, it erases lines
+// that are not its own. It also takes the width from the device alone (so
+// EXP_FORCE_TTY cannot reach it), holds permanent lines back until the next
+// refresh, and draws from goroutines with a clock of its own, so exact output
+// cannot be tested. What is needed instead, one block with the cursor resting
+// on its top line, is live.go.
+package term

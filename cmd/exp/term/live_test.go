@@ -1,0 +1,308 @@
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// manualClock is a clock that moves when told to and runs what is due on the
+// way, in steps of 10 ms.
+type manualClock struct {
+	now    time.Time
+	timers []*timer
+}
+
+type timer struct {
+	every time.Duration
+	next  time.Time
+	f     func()
+}
+
+func newClock() *manualClock { return &manualClock{now: epoch} }
+
+func (c *manualClock) clock() Clock {
+	return Clock{
+		Now: func() time.Time { return c.now },
+		Every: func(d time.Duration, f func()) func() {
+			t := &timer{d, c.now.Add(d), f}
+			c.timers = append(c.timers, t)
+			return func() { t.f = func() {} }
+		},
+	}
+}
+
+func (c *manualClock) advance(d time.Duration) {
+	for end := c.now.Add(d); c.now.Before(end); {
+		c.now = c.now.Add(10 * time.Millisecond)
+		for _, t := range c.timers {
+			if !c.now.Before(t.next) {
+				t.next = c.now.Add(t.every)
+				t.f()
+			}
+		}
+	}
+}
+
+func terminal(width *int) Stream {
+	return Stream{TTY: true, Unicode: true}.Sized(func() (int, int) { return *width, 24 })
+}
+
+func headlineAt(step int) []Metric {
+	x := float64(step) / 100
+	return []Metric{
+		{"reward", 0.1 + 0.5*x}, {"entropy", 2 - 0.7*x}, {"len", 4 + x}, {"logZ", 0.48 * x},
+	}
+}
+
+// trainSome plays a run of two stages into p.
+func trainSome(c *manualClock, p Progress, each func(step int)) {
+	p.RunStart(Run{ID: "5e8d10b4", Seed: 0, Index: 1, Of: 2})
+	p.StageStart(Stage{Kind: "prepare"})
+	p.StageDone(Result{Status: Cached, From: "91ac33f0"})
+	p.StageStart(Stage{Kind: "train", Total: 100})
+	for step := 1; step <= 100; step++ {
+		c.advance(160 * time.Millisecond)
+		p.StageProgress(Step{Step: step, Metrics: headlineAt(step)})
+		each(step)
+	}
+	p.StageDone(Result{
+		Status: Done, Wall: 16300 * time.Millisecond,
+		Facts: []Fact{{"steps", "100", true}, {"chain", "0f9e44aa", false}},
+	})
+	p.StageStart(Stage{Kind: "eval.score", Label: "test"})
+	p.StageDone(Result{
+		Status: Done, Wall: 2 * time.Second,
+		Facts: []Fact{{"pass@1", PlusMinus(0.641, 0.041, 3), false}, {"pass@16", PlusMinus(0.953, 0.036, 3), false}},
+	})
+	p.RunDone(Outcome{Status: Done, Wall: 18 * time.Second})
+	p.Close()
+}
+
+// TestLiveScreens shows the terminal as a person sees it in the middle and at
+// the end of a run, on terminals of several widths.
+func TestLiveScreens(t *testing.T) {
+	var out strings.Builder
+	for _, width := range []int{140, 100, 80, 50, 30, 12} {
+		c, s := newClock(), newScreen(t, width, 24, true)
+		p := newLive(s, terminal(&width), c.clock())
+		trainSome(c, p, func(step int) {
+			if step == 2 || step == 81 {
+				fmt.Fprintf(&out, "-- %d columns, step %d\n%s\n", width, step, s.text())
+			}
+		})
+		if width == 140 || width == 50 {
+			fmt.Fprintf(&out, "-- %d columns, end\n%s\n", width, s.text())
+		}
+	}
+	golden(t, "live_screens", out.String())
+}
+
+// TestLiveBytes freezes the exact bytes of a short run.
+func TestLiveBytes(t *testing.T) {
+	width := 80
+	c, buf := newClock(), &bytes.Buffer{}
+	s := terminal(&width)
+	s.Color = true
+	p := newLive(buf, s, c.clock())
+	p.RunStart(Run{ID: "5e8d10b4", Seed: 3})
+	p.StageStart(Stage{Kind: "sft", Total: 4, From: 1})
+	for step := 2; step <= 3; step++ {
+		c.advance(time.Second)
+		p.StageProgress(Step{Step: step, Metrics: []Metric{{"loss", math.NaN()}}})
+	}
+	p.Warn("loss is NaN at step 3")
+	p.Note("saved a checkpoint")
+	c.advance(200 * time.Millisecond)
+	p.StageDone(Result{Status: Failed, Wall: 2200 * time.Millisecond})
+	p.RunDone(Outcome{Status: Failed, Facts: []Fact{{"", "loss is not finite", false}}})
+	p.Close()
+	golden(t, "live_bytes", strings.ReplaceAll(strings.ReplaceAll(buf.String(), "\x1b", "␛"), "\r", "␍"))
+}
+
+const permanent = `[1/2] run 5e8d10b4 (seed 0)
+  prepare     cached  (from 91ac33f0)                               0.0s
+  train       done    100 steps  chain 0f9e44aa                    16.3s
+  eval.score  done    test  pass@1 0.641 ±0.041  pass@16 0.953 ±0.036  2.0s`
+
+// TestLiveSurvivesResize changes the width at random times, on a terminal that
+// re-wraps its lines and on one that cuts them: the lines that stay are all
+// there and nothing else is.
+func TestLiveSurvivesResize(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		c, width := newClock(), 100
+		s := newScreen(t, width, 12, true)
+		p := newLive(s, terminal(&width), c.clock())
+		trainSome(c, p, func(step int) {
+			if rng.IntN(10) == 0 {
+				width = 20 + rng.IntN(120)
+				s.resize(width)
+			}
+			if step == 100 {
+				width = 100
+				s.resize(width)
+			}
+		})
+		if diff := cmp.Diff(permanent, s.text()); diff != "" {
+			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+func TestLiveSurvivesCuttingTerminal(t *testing.T) {
+	c, width := newClock(), 100
+	s := newScreen(t, width, 12, false)
+	p := newLive(s, terminal(&width), c.clock())
+	trainSome(c, p, func(step int) {
+		if step == 50 {
+			width = 73 // the permanent lines up to here still fit
+			s.resize(width)
+		}
+		if step == 70 {
+			width = 100
+			s.resize(width)
+		}
+	})
+	if diff := cmp.Diff(permanent, s.text()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestLiveSharesTheTerminal lets another program write whole lines between the
+// redraws: each of them stays whole, and nothing of the block is left.
+func TestLiveSharesTheTerminal(t *testing.T) {
+	c, width := newClock(), 100
+	s := newScreen(t, width, 12, true)
+	p := newLive(s, terminal(&width), c.clock())
+	foreign := 0
+	trainSome(c, p, func(step int) {
+		if step%9 == 0 {
+			foreign++
+			fmt.Fprintf(s, "log %d\r\n", step)
+		}
+	})
+	var kept []string
+	logs := 0
+	for line := range strings.SplitSeq(s.text(), "\n") {
+		if strings.HasPrefix(line, "log ") {
+			logs++
+			continue
+		}
+		kept = append(kept, line)
+	}
+	if diff := cmp.Diff(permanent, strings.Join(kept, "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if logs != foreign {
+		t.Errorf("%d of %d foreign lines are left", logs, foreign)
+	}
+}
+
+// TestLiveIsRareAndSmall counts what a burst of fast steps writes.
+func TestLiveIsRareAndSmall(t *testing.T) {
+	c, width := newClock(), 100
+	w := &countingWriter{}
+	p := newLive(w, terminal(&width), c.clock())
+	p.StageStart(Stage{Kind: "train", Total: 3000})
+	for step := range 3000 { // 300 steps a second for 10 s
+		if step%3 == 0 {
+			c.advance(10 * time.Millisecond)
+		}
+		p.StageProgress(Step{Step: step + 1, Metrics: headlineAt(step)})
+	}
+	p.Close()
+	if w.writes > 10*10+2 { // 10 Hz, the first and the last
+		t.Errorf("%d writes in 10 s, want at most 10 a second", w.writes)
+	}
+	if w.lines > maxBlock-1 {
+		t.Errorf("a redraw of %d lines, want at most %d", w.lines, maxBlock-1)
+	}
+}
+
+type countingWriter struct{ writes, lines int }
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	w.writes++
+	w.lines = max(w.lines, bytes.Count(p, []byte("\n")))
+	return len(p), nil
+}
+
+// TestLiveMovesWhileAStepIsLong: elapsed time and forecast go on without events.
+func TestLiveMovesWhileAStepIsLong(t *testing.T) {
+	c, width := newClock(), 80
+	s := newScreen(t, width, 24, true)
+	p := newLive(s, terminal(&width), c.clock())
+	defer p.Close()
+	p.StageStart(Stage{Kind: "train", Total: 10})
+	for step := 1; step <= 4; step++ {
+		c.advance(30 * time.Second)
+		p.StageProgress(Step{Step: step})
+	}
+	if want := "eta 3m00s"; !strings.Contains(s.text(), want) { // 6 steps of 30 s
+		t.Errorf("screen %q lacks %q", s.text(), want)
+	}
+	c.advance(10 * time.Second)
+	if want := "eta 2m50s"; !strings.Contains(s.text(), want) {
+		t.Errorf("10 s later: screen %q lacks %q", s.text(), want)
+	}
+}
+
+// TestLiveConcurrently is for the race detector.
+func TestLiveConcurrently(t *testing.T) {
+	width := 80
+	for _, kind := range []Kind{KindTTY, KindPlain, KindJSON, KindNone} {
+		p := New(kind, io.Discard, terminal(&width), SystemClock(), env())
+		p.RunStart(Run{ID: "5e8d10b4"})
+		p.StageStart(Stage{Kind: "train", Total: 400})
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for i := range 100 {
+					p.StageProgress(Step{Step: 100*g + i, Metrics: headlineAt(i)})
+					p.Note("x")
+				}
+			})
+		}
+		wg.Wait()
+		p.Close()
+		p.Close()
+		p.Note("after the end")
+	}
+}
+
+func TestNewChoosesKind(t *testing.T) {
+	tests := []struct {
+		name string
+		kind Kind
+		tty  bool
+		env  []string
+		want string
+	}{
+		{"terminal", KindAuto, true, nil, "*term.live"},
+		{"unset is auto", "", true, nil, "*term.live"},
+		{"pipe", KindAuto, false, nil, "*term.plain"},
+		{"CI", KindAuto, true, []string{"CI", "true"}, "*term.plain"},
+		{"dumb", KindAuto, true, []string{"TERM", "dumb"}, "*term.plain"},
+		{"asked for", KindTTY, false, []string{"CI", "true"}, "*term.live"},
+		{"json", KindJSON, true, nil, "*term.jsonLines"},
+		{"none", KindNone, true, nil, "term.Silent"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := New(tt.kind, io.Discard, Stream{TTY: tt.tty}, newClock().clock(), env(tt.env...))
+			defer p.Close()
+			if got := fmt.Sprintf("%T", p); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}

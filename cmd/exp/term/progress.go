@@ -1,0 +1,198 @@
+package term
+
+import (
+	"io"
+	"time"
+)
+
+// Progress is told what happens in a run, in this order for each run: RunStart,
+// then for each stage StageStart, StageProgress as often as wanted, StageDone;
+// then RunDone. Note and Warn may come at any time. Implementations are safe
+// for use by several goroutines and never fail: a closed terminal must not stop
+// a training.
+type Progress interface {
+	RunStart(Run)
+	StageStart(Stage)
+	StageProgress(Step)
+	StageDone(Result)
+	RunDone(Outcome)
+
+	// Note prints one line that stays. Warn does too, marked as a warning.
+	Note(text string)
+	Warn(text string)
+
+	// Close takes a live block off the screen and joins the goroutine that
+	// redraws. Nothing is printed afterwards. It may be called twice.
+	Close()
+}
+
+// Run names the run that starts.
+type Run struct {
+	ID        string // short id, as printed
+	Seed      int64
+	Index, Of int // 1 of 2; 0 where there is only one
+}
+
+// Stage is a stage that starts.
+type Stage struct {
+	Kind  string // "train", "eval.gen"
+	Label string // the suite of an evaluation; may be empty
+	Total int    // steps in all; 0 where that is not known
+	From  int    // steps already done before this execution (resume)
+	Unit  string // what one step is; "" means "step"
+}
+
+// Step is one finished step, or several at once where steps are short.
+type Step struct {
+	Step    int      // steps done, counted from the start of the stage
+	Metrics []Metric // the headline, at most MaxMetrics of them are shown
+}
+
+// Metric is a number under the name by which the reader knows it.
+type Metric struct {
+	Name  string
+	Value float64
+}
+
+// MaxMetrics is how many headline metrics a step line shows; the rest are in
+// the store.
+const MaxMetrics = 8
+
+// Status is how a stage or a run ended.
+type Status string
+
+// The statuses.
+const (
+	Done    Status = "done"
+	Cached  Status = "cached"  // the result was there already
+	Stopped Status = "stopped" // interrupted, can be resumed
+	Failed  Status = "failed"
+)
+
+func (s Status) style() Style {
+	switch s {
+	case Done:
+		return Good
+	case Cached:
+		return Faint
+	case Stopped:
+		return Warn
+	}
+	return Bad
+}
+
+// Fact is something to say about a result, formatted by the caller.
+type Fact struct {
+	Name, Text string
+	Counts     bool // reads "100 steps" and not "steps 100"
+}
+
+// Result is a stage that ended.
+type Result struct {
+	Status Status
+	From   string // short id of the run that produced a cached result
+	Facts  []Fact
+	Wall   time.Duration
+}
+
+// Outcome is a run that ended.
+type Outcome struct {
+	Status Status
+	Facts  []Fact
+	Wall   time.Duration
+}
+
+// Clock is the time as the renderers see it; tests have their own.
+type Clock struct {
+	Now func() time.Time
+
+	// Every calls f again and again with at least d between two calls, until
+	// stop is called; stop returns only when f does not run any more.
+	Every func(d time.Duration, f func()) (stop func())
+}
+
+// SystemClock is the real time.
+func SystemClock() Clock {
+	return Clock{Now: time.Now, Every: every}
+}
+
+func every(d time.Duration, f func()) (stop func()) {
+	quit, finished := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(finished)
+		ticker := time.NewTicker(d)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				f()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-finished
+	}
+}
+
+// Kind is the value of --progress.
+type Kind string
+
+// The values of --progress.
+const (
+	KindAuto  Kind = "auto"
+	KindTTY   Kind = "tty"
+	KindPlain Kind = "plain"
+	KindJSON  Kind = "json"
+	KindNone  Kind = "none"
+)
+
+// New returns the progress display of the given kind on w, of which s is known.
+// Auto is a live block where a person looks on, and plain lines in a pipe, on a
+// dumb terminal and under continuous integration (CI is set).
+func New(kind Kind, w io.Writer, s Stream, c Clock, getenv func(string) string) Progress {
+	if kind == KindAuto || kind == "" {
+		kind = KindPlain
+		if s.TTY && getenv("CI") == "" && getenv("TERM") != "dumb" {
+			kind = KindTTY
+		}
+	}
+	switch kind {
+	case KindTTY:
+		return newLive(w, s, c)
+	case KindJSON:
+		return newJSONLines(w, c)
+	case KindNone:
+		return Silent{}
+	}
+	return newPlain(w, c)
+}
+
+// Silent is the progress that shows nothing.
+type Silent struct{}
+
+// RunStart does nothing.
+func (Silent) RunStart(Run) {}
+
+// StageStart does nothing.
+func (Silent) StageStart(Stage) {}
+
+// StageProgress does nothing.
+func (Silent) StageProgress(Step) {}
+
+// StageDone does nothing.
+func (Silent) StageDone(Result) {}
+
+// RunDone does nothing.
+func (Silent) RunDone(Outcome) {}
+
+// Note does nothing.
+func (Silent) Note(string) {}
+
+// Warn does nothing.
+func (Silent) Warn(string) {}
+
+// Close does nothing.
+func (Silent) Close() {}

@@ -1,0 +1,197 @@
+package term
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Column describes a column of a Table.
+type Column struct {
+	Title string
+	Right bool // aligned to the right: numbers
+	Rank  int  // 0: never narrower than its text; else the highest rank gives way first
+	Min   int  // columns that it keeps when it gives way; 0 means 6
+	Wrap  bool // gives way by breaking lines instead of cutting
+}
+
+// Cell is one value of a table. Its text is cleaned when it is printed.
+type Cell struct {
+	Text  string
+	Style Style
+}
+
+// Table is aligned text. Its zero value is an empty table.
+type Table struct {
+	Columns  []Column
+	Rows     [][]Cell // each [len(Columns)]; missing cells are empty
+	NoHeader bool
+}
+
+// Layout says how a table may look.
+type Layout struct {
+	Width   int // columns that it must fit, 0 for any width (a pipe)
+	Color   bool
+	Unicode bool
+}
+
+// Layout returns what a table on s may use: the width of a terminal, any width
+// on a pipe.
+func (s Stream) Layout() Layout {
+	l := Layout{Color: s.Color, Unicode: s.Unicode}
+	if s.TTY {
+		l.Width = s.Width()
+	}
+	return l
+}
+
+const (
+	tableGap        = 2 // columns between two columns
+	defaultMinWidth = 6
+)
+
+// Write prints the table. Where it is wider than the layout, columns with a
+// rank give way, the highest rank first and of one rank the widest first, none
+// below its minimum; a table that still does not fit is printed as wide as it
+// is. Lines carry no trailing spaces.
+func (t *Table) Write(w io.Writer, l Layout) error {
+	widths := t.naturalWidths()
+	if l.Width > 0 {
+		t.fit(widths, l.Width)
+	}
+	p := tablePrinter{out: bufio.NewWriter(w), columns: t.Columns, widths: widths, layout: l}
+	if !t.NoHeader {
+		head := make([]Cell, len(t.Columns))
+		for i, c := range t.Columns {
+			head[i] = Cell{c.Title, Strong}
+		}
+		p.row(head)
+	}
+	for _, row := range t.Rows {
+		p.row(row)
+	}
+	return p.out.Flush()
+}
+
+func (t *Table) naturalWidths() []int {
+	widths := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		if !t.NoHeader {
+			widths[i] = Width(Clean(c.Title))
+		}
+	}
+	for _, row := range t.Rows {
+		for i := range min(len(row), len(widths)) {
+			widths[i] = max(widths[i], Width(Clean(row[i].Text)))
+		}
+	}
+	return widths
+}
+
+// fit takes columns away from widths until the table fits or nothing more can
+// give way.
+func (t *Table) fit(widths []int, width int) {
+	excess := tableGap*(len(widths)-1) - width
+	for _, w := range widths {
+		excess += w
+	}
+	for excess > 0 {
+		i := t.nextToShrink(widths)
+		if i < 0 {
+			return
+		}
+		widths[i]--
+		excess--
+	}
+}
+
+// nextToShrink returns the column that gives way next, or -1.
+func (t *Table) nextToShrink(widths []int) int {
+	best := -1
+	for i, c := range t.Columns {
+		if c.Rank <= 0 || widths[i] <= c.min() {
+			continue
+		}
+		if best < 0 || c.Rank > t.Columns[best].Rank ||
+			c.Rank == t.Columns[best].Rank && widths[i] > widths[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+func (c Column) min() int {
+	if c.Min > 0 {
+		return c.Min
+	}
+	return defaultMinWidth
+}
+
+// tablePrinter prints the rows of a table whose widths are settled.
+type tablePrinter struct {
+	out     *bufio.Writer
+	columns []Column
+	widths  []int
+	layout  Layout
+}
+
+// row prints one row, on several lines where a wrapped cell needs them.
+func (p *tablePrinter) row(row []Cell) {
+	mark := "…"
+	if !p.layout.Unicode {
+		mark = "~"
+	}
+	lines := make([][]string, len(p.columns)) // of each cell
+	height := 1
+	for i, c := range p.columns {
+		if i >= len(row) {
+			continue
+		}
+		text := Clean(row[i].Text)
+		switch {
+		case Width(text) <= p.widths[i]:
+			lines[i] = []string{text}
+		case c.Wrap:
+			lines[i] = Wrap(text, p.widths[i])
+		default:
+			lines[i] = []string{Cut(text, p.widths[i], mark)}
+		}
+		height = max(height, len(lines[i]))
+	}
+	for y := range height {
+		p.line(row, lines, y)
+	}
+}
+
+// line prints line y of the cells of a row.
+func (p *tablePrinter) line(row []Cell, lines [][]string, y int) {
+	gap := 0 // spaces owed before the next text; never written at the end
+	for i, c := range p.columns {
+		text := ""
+		if y < len(lines[i]) {
+			text = lines[i][y]
+		}
+		space := p.widths[i] - Width(text)
+		if text == "" {
+			gap += space + tableGap
+			continue
+		}
+		if c.Right {
+			gap += space
+			space = 0
+		}
+		p.out.WriteString(strings.Repeat(" ", gap))
+		p.out.WriteString(row[i].Style.Paint(text, p.layout.Color))
+		gap = space + tableGap
+	}
+	p.out.WriteByte('\n')
+}
+
+// Widest returns the largest number of columns that any of the texts takes.
+func Widest(texts ...string) int {
+	if len(texts) == 0 {
+		return 0
+	}
+	return Width(slices.MaxFunc(texts, func(a, b string) int { return Width(a) - Width(b) }))
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestVersion(t *testing.T) {
+	got := call{}.run("--version")
+	if got.code != 0 || !strings.HasPrefix(got.stdout, "exp ") || strings.Count(got.stdout, "\n") != 1 {
+		t.Errorf("--version: %+v", got)
+	}
+	if long := (call{}).run("version"); long != got {
+		t.Errorf("version %+v differs from --version %+v", long, got)
+	}
+	var e struct {
+		Schema string
+		Data   map[string]any
+	}
+	got = call{}.run("version", "--json")
+	if err := json.Unmarshal([]byte(got.stdout), &e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Schema != "exp.version/1" || e.Data["device"] != "cpu" || e.Data["go"] == "" {
+		t.Errorf("version --json: %+v", e)
+	}
+	call{}.run("version", "--fields", "device,platfrom").check(t, 2, "", "did you mean platform?")
+	call{}.run("version", "--fields", "device", "-o", "csv").check(t, 0, "device\ncpu\n")
+}
+
+// TestBuildString reads the line that people paste into reports.
+func TestBuildString(t *testing.T) {
+	b := build{Version: "v1.2.0", Commit: "0123456789abcdef", Modified: true, Go: "go1.26", Platform: "linux/amd64", Device: "cuda"}
+	want := "exp v1.2.0 (commit 0123456789ab+changes, go1.26, linux/amd64, cuda)"
+	if got := b.String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// BenchmarkStartup is the time of a whole process; the goal is 15 ms.
+func BenchmarkStartup(b *testing.B) {
+	program, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		cmd := exec.Command(program, "version")
+		cmd.Env = append(os.Environ(), "EXP_TEST_AS_PROGRAM=1")
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
