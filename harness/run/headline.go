@@ -39,6 +39,10 @@ func (x *execution) setHeadline(ctx context.Context) error {
 	if err != nil || len(evals) == 0 {
 		return err
 	}
+	protocol, err := x.p.Protocol()
+	if err != nil {
+		return err
+	}
 	f := x.p.Config.Run.Eval.Final
 	wanted := []string{"pass@1"}
 	if n := len(f.PassK); n > 0 && f.PassK[n-1] > 1 {
@@ -52,7 +56,7 @@ func (x *execution) setHeadline(ctx context.Context) error {
 	var list []store.Headline
 	for _, name := range wanted {
 		for _, e := range evals {
-			if e.Metric == name && e.SuiteName == suite {
+			if e.Metric == name && e.SuiteName == suite && e.Protocol == protocol {
 				list = append(list, store.Headline{Name: name, Value: e.Value})
 			}
 		}

@@ -1,0 +1,506 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+	"exp/harness/stage"
+	"exp/kernels"
+	"exp/kernels/cpu"
+	"exp/train/checkpoint"
+	"exp/train/rl"
+)
+
+// quiet is an Observer that counts, and can cancel after some training steps.
+type quiet struct {
+	started  []string
+	cached   []string
+	warnings []string
+	progress func(stage string, done int)
+}
+
+func (q *quiet) StageStart(s StageInfo) { q.started = append(q.started, name(s)) }
+func (q *quiet) StageDone(s StageInfo, r StageEnd) {
+	if r.Cached {
+		q.cached = append(q.cached, name(s))
+	}
+}
+func (q *quiet) Warn(text string) { q.warnings = append(q.warnings, text) }
+func (q *quiet) StageProgress(done, _ int, _ []rl.Metric) {
+	if q.progress != nil && len(q.started) > 0 {
+		q.progress(q.started[len(q.started)-1], done)
+	}
+}
+
+func name(s StageInfo) string {
+	if s.Label != "" {
+		return s.Kind + "[" + s.Label + "]"
+	}
+	return s.Kind
+}
+
+// lab is a store with what executes runs in it.
+type lab struct {
+	t       *testing.T
+	db      *store.DB
+	be      kernels.Backend
+	sources map[config.Stage]plan.Code
+	options Options
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	db, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	be, err := cpu.Open(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	sources, err := plan.Sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lab{t: t, db: db, be: be, sources: sources}
+}
+
+// smoke loads the smoke recipe with settings over it.
+func smoke(t *testing.T, sets ...string) *config.Resolved {
+	t.Helper()
+	r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: sets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (l *lab) plan(seed int64, sets ...string) *plan.Run {
+	l.t.Helper()
+	p, err := plan.New(smoke(l.t, sets...), seed, l.be.Class(), l.sources)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+func (l *lab) try(ctx context.Context, p *plan.Run, q *quiet) (Result, error) {
+	r := Runner{DB: l.db, Backend: l.be, Watch: q, Build: "test", Options: l.options}
+	return r.Execute(ctx, p)
+}
+
+func (l *lab) execute(p *plan.Run) (Result, *quiet) {
+	l.t.Helper()
+	q := &quiet{}
+	res, err := l.try(context.Background(), p, q)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return res, q
+}
+
+// outputs returns the digests of all stages of a run, by stage and role.
+func (l *lab) outputs(run int64) map[string]ident.Digest {
+	l.t.Helper()
+	stages, err := l.db.Stages(context.Background(), run)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	out := map[string]ident.Digest{}
+	for _, s := range stages {
+		for _, o := range s.Outputs {
+			out[s.Kind+"["+s.Label+"]/"+o.Role] = o.Digest
+		}
+	}
+	return out
+}
+
+// sameOutputs reports outputs of a that b has otherwise.
+func sameOutputs(t *testing.T, a, b map[string]ident.Digest) {
+	t.Helper()
+	if len(a) == 0 || len(a) != len(b) {
+		t.Errorf("%d outputs and %d", len(a), len(b))
+	}
+	for k, d := range a {
+		if b[k] != d {
+			t.Errorf("%s differs: %s, %s", k, d.Short(), b[k].Short())
+		}
+	}
+}
+
+func TestRunOnceThenCached(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	first, q := l.execute(p)
+	if first.Executed != 9 || first.Cached != 0 || first.Run.Status != store.Done || first.Run.Steps != 4 {
+		t.Errorf("first: executed %d, cached %d, status %s, %d steps", first.Executed, first.Cached, first.Run.Status, first.Run.Steps)
+	}
+	want := "prepare init sft train merge eval.gen[test@start] eval.score[test@start] eval.gen[test] eval.score[test]"
+	if got := strings.Join(q.started, " "); got != want {
+		t.Errorf("stages %s\nwant   %s", got, want)
+	}
+	again, q := l.execute(p)
+	if again.Executed != 0 || again.Cached != 9 || len(q.started) != 0 {
+		t.Errorf("again: executed %d, cached %d, started %v", again.Executed, again.Cached, q.started)
+	}
+	if again.Run.Chain != first.Run.Chain || fmt.Sprint(again.Run.Headline) != fmt.Sprint(first.Run.Headline) {
+		t.Error("the stored result changed")
+	}
+	attempts, err := l.db.Attempts(context.Background(), first.Run.ID)
+	if err != nil || len(attempts) != 1 {
+		t.Errorf("%d attempts, %v; a run that is complete is not attempted", len(attempts), err)
+	}
+}
+
+// What is recorded of a run: steps with verl's metrics, samples with verdicts,
+// evaluations with intervals, the sources, the merged folder.
+func TestRecord(t *testing.T) {
+	l := newLab(t)
+	res, _ := l.execute(l.plan(3, "store.samples.train=all"))
+	ctx := context.Background()
+	curves, err := l.db.Metrics(ctx, res.Run.ID, "*", 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]int{}
+	for _, c := range curves {
+		names[c.Series.Name] = len(c.Values)
+	}
+	for name, n := range map[string]int{"critic/score/mean": 4, "actor/log_z": 4, "timing_s/gen": 4, "val/pass@1": 2} {
+		if names[name] != n {
+			t.Errorf("metric %s has %d points, want %d", name, names[name], n)
+		}
+	}
+	for scope, want := range map[string]int{"train": 4 * 8 * 4, "eval": 2 * 16 * 4} {
+		samples, err := l.db.Samples(ctx, res.Run.ID, store.SampleQuery{Scope: scope})
+		if err != nil || len(samples) != want {
+			t.Fatalf("%d samples of %s, %v; want %d", len(samples), scope, err, want)
+		}
+		for _, s := range samples {
+			if s.Verdict == nil || s.Ref.Pack.IsZero() {
+				t.Fatalf("sample %d of %s has verdict %v, pack %s", s.ID, scope, s.Verdict, s.Ref.Pack.Short())
+			}
+		}
+	}
+	evals, err := l.db.Evals(ctx, res.Run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	suites := map[string]int{}
+	for _, e := range evals {
+		suites[e.SuiteName]++
+	}
+	if suites["countdown/test"] < 5 || suites["countdown/test@start"] != suites["countdown/test"] {
+		t.Errorf("metrics by suite: %v", suites)
+	}
+	if _, err := l.db.Source(ctx, res.Run.Code); err != nil {
+		t.Errorf("sources of the training code: %v", err)
+	}
+	dir := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+	if _, err := checkpoint.ReadConfig(dir); err != nil {
+		t.Error(err)
+	}
+	for _, f := range []string{"model.safetensors", "proj_z.safetensors", "tokenizer.json"} {
+		if _, err := os.Stat(filepath.Join(dir, f)); err != nil {
+			t.Error(err)
+		}
+	}
+	if steps, err := checkpoint.Steps(filepath.Join(l.db.RunDir(res.Run.RID), "ckpt")); err == nil && len(steps) > 0 {
+		t.Errorf("checkpoints of steps %v are left in the run's folder itself", steps)
+	}
+}
+
+// Seeds and algorithms share what does not depend on them.
+func TestSharedStages(t *testing.T) {
+	l := newLab(t)
+	l.execute(l.plan(0))
+	for _, tt := range []struct {
+		name string
+		seed int64
+		sets []string
+		want string // executed
+	}{
+		{"another seed", 1, nil, "train merge eval.gen[test] eval.score[test]"},
+		{"another algorithm", 0, []string{"algo.kind=ppo", "name=ppo"}, "train merge eval.gen[test] eval.score[test]"},
+		{"another name", 0, []string{"name=other"}, ""},
+		{"more samples", 0, []string{"eval.final.n=8"}, "eval.gen[test@start] eval.score[test@start] eval.gen[test] eval.score[test]"},
+		{"another pass_k", 0, []string{"eval.final.pass_k=[1,2]"}, "eval.score[test@start] eval.score[test]"},
+	} {
+		_, q := l.execute(l.plan(tt.seed, tt.sets...))
+		if got := strings.Join(q.started, " "); got != tt.want {
+			t.Errorf("%s: executed %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	a, b := l.plan(0), l.plan(0, "name=other")
+	if a.RID != b.RID {
+		t.Error("a name changes the run's id")
+	}
+	if a.RID == l.plan(1).RID || a.XID != l.plan(1).XID {
+		t.Error("a seed must change the run's id and not the experiment's")
+	}
+	if a.XID == l.plan(0, "algo.flowrl.beta=3").XID {
+		t.Error("beta does not change the experiment's id")
+	}
+}
+
+// Keys that are declared to change no bit of a result change none, online
+// evaluation among them.
+func TestNonsemanticKeys(t *testing.T) {
+	want := newLab(t)
+	p := want.plan(2)
+	res, _ := want.execute(p)
+	outputs := want.outputs(res.Run.ID)
+	for _, sets := range [][]string{
+		{"compute.threads=1", "compute.micro_batch_tokens=90"},
+		{"compute.recompute=true", "compute.micro_batch_tokens=2000"},
+		{"rollout.max_sequences=3", "rollout.page_tokens=32"},
+		{"checkpoint.every_steps=1", "checkpoint.keep=1", "store.samples.train=none", "store.samples.eval=none"},
+		{"verify.logprob_rate=0"},
+	} {
+		l := newLab(t)
+		q := l.plan(2, sets...)
+		if q.RID != p.RID {
+			t.Errorf("%v: another run id", sets)
+		}
+		got, _ := l.execute(q)
+		if verify := strings.HasPrefix(sets[0], "verify"); verify != (got.Run.Chain != res.Run.Chain) {
+			// The chain holds the metrics, and verification reports some.
+			t.Errorf("%v: chain %s, want %s", sets, got.Run.Chain.Short(), res.Run.Chain.Short())
+		}
+		sameOutputs(t, l.outputs(got.Run.ID), outputs)
+	}
+	l := newLab(t)
+	got, _ := l.execute(l.plan(2, "eval.online.every_steps=0"))
+	sameOutputs(t, l.outputs(got.Run.ID), outputs)
+}
+
+// A run that is stopped goes on where it was, and ends with the bits of the run that
+// was not.
+func TestStopAndGoOn(t *testing.T) {
+	whole := newLab(t)
+	res, _ := whole.execute(whole.plan(0))
+	want := whole.outputs(res.Run.ID)
+	for _, at := range []struct {
+		stage string
+		step  int
+	}{{"sft", 7}, {"train", 1}, {"train", 3}} {
+		t.Run(fmt.Sprintf("%s at step %d", at.stage, at.step), func(t *testing.T) {
+			l := newLab(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			q := &quiet{progress: func(stage string, done int) {
+				if stage == at.stage && done == at.step {
+					cancel()
+				}
+			}}
+			stopped, err := l.try(ctx, l.plan(0), q)
+			var e *InterruptedError
+			if !errors.As(err, &e) || e.Stage != at.stage || stopped.Run.Status != store.Interrupted {
+				t.Fatalf("stopped with %v, status %s", err, stopped.Run.Status)
+			}
+			if at.stage == "train" && stopped.Run.Steps != int64(at.step) {
+				t.Errorf("%d steps recorded, want %d", stopped.Run.Steps, at.step)
+			}
+			done, again := l.execute(l.plan(0))
+			if slices.Contains(again.started, "prepare") || !slices.Contains(again.started, at.stage) {
+				t.Errorf("executed %v", again.started)
+			}
+			if done.Run.Steps != 4 || done.Run.Chain != res.Run.Chain {
+				t.Errorf("%d steps, chain %s; want 4 and %s", done.Run.Steps, done.Run.Chain.Short(), res.Run.Chain.Short())
+			}
+			sameOutputs(t, l.outputs(done.Run.ID), want)
+		})
+	}
+}
+
+// crooked is a backend whose optimizer is off by one unit in the last place.
+type crooked struct{ kernels.Backend }
+
+func (c crooked) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
+	c.Backend.AdamW(p, m, v, g, a)
+	x := kernels.Elems[float32](p)
+	x[0] += x[0] * 1e-6
+}
+
+// The same id with other bits is a divergence: exit code 5 material, and the first
+// result stays.
+func TestDivergence(t *testing.T) {
+	l := newLab(t)
+	res, _ := l.execute(l.plan(0))
+	want := l.outputs(res.Run.ID)
+	l.options.NoCache = true
+	if again, q := l.execute(l.plan(0)); again.Executed != 9 || len(q.cached) != 0 {
+		t.Errorf("executed %d again, want 9", again.Executed)
+	}
+	l.be = crooked{l.be}
+	_, err := l.try(context.Background(), l.plan(0), &quiet{})
+	var d *store.DivergenceError
+	if !errors.As(err, &d) {
+		t.Fatalf("error %v, want a divergence", err)
+	}
+	if list, err := l.db.Divergences(context.Background(), res.Run.ID); err != nil || len(list) == 0 {
+		t.Errorf("recorded divergences: %v, %v", list, err)
+	}
+	sid := l.stageOf(res.Run.ID, "sft").SID
+	hit, err := l.db.Hit(context.Background(), sid)
+	if err != nil || hit == nil || hit.Outputs[0].Digest != want["sft[]/"+hit.Outputs[0].Role] {
+		t.Errorf("the first result is gone: %v, %v", hit, err)
+	}
+}
+
+func (l *lab) stageOf(run int64, kind string) store.Stage {
+	l.t.Helper()
+	stages, err := l.db.Stages(context.Background(), run)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	i := slices.IndexFunc(stages, func(s store.Stage) bool { return s.Kind == kind })
+	if i < 0 {
+		l.t.Fatalf("run %d has no stage %s", run, kind)
+	}
+	return stages[i]
+}
+
+// A blob that is gone or damaged is not a hit: the stage is executed again.
+func TestDamagedCache(t *testing.T) {
+	l := newLab(t)
+	res, _ := l.execute(l.plan(0))
+	path := l.db.Blobs.Path(l.stageOf(res.Run.ID, "sft").Outputs[0].Digest)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	again, q := l.execute(l.plan(0))
+	if !slices.Contains(q.started, "sft") || again.Run.Chain != res.Run.Chain {
+		t.Errorf("executed %v", q.started)
+	}
+	// Damage of the same size is found when asked to look.
+	path = l.db.Blobs.Path(l.stageOf(res.Run.ID, "train").Outputs[0].Digest)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)/2] ^= 1
+	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, raw, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	l.options.VerifyCache = true
+	if _, err := l.try(context.Background(), l.plan(0), &quiet{}); err == nil || !strings.Contains(err.Error(), "corrupt") && !strings.Contains(err.Error(), "digest") {
+		t.Errorf("damaged blob: error %v", err)
+	}
+}
+
+func TestUntil(t *testing.T) {
+	l := newLab(t)
+	l.options.Until = config.SFT
+	part, q := l.execute(l.plan(0))
+	if strings.Join(q.started, " ") != "prepare init sft" || !part.Partial || part.Run.Status == store.Done {
+		t.Errorf("until sft: executed %v, status %s", q.started, part.Run.Status)
+	}
+	l.options.Until = ""
+	rest, q := l.execute(l.plan(0))
+	if rest.Run.Status != store.Done || q.started[0] != "train" {
+		t.Errorf("then: executed %v, status %s", q.started, rest.Run.Status)
+	}
+}
+
+// Two processes may not execute one run; two runs may.
+func TestLocked(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	lock, err := l.db.LockRun(p.RID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.try(context.Background(), p, &quiet{})
+	var busy *store.LockedError
+	if !errors.As(err, &busy) {
+		t.Errorf("error %v, want a LockedError", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	l.execute(p)
+}
+
+// A panic in a stage fails the run, with its stack, and leaves a record of it.
+func TestPanic(t *testing.T) {
+	l := newLab(t)
+	l.be = bomb{l.be}
+	res, err := l.try(context.Background(), l.plan(0), &quiet{})
+	var p *PanicError
+	if !errors.As(err, &p) || len(p.Stack) == 0 || res.Run.Status != store.Failed {
+		t.Fatalf("error %v, status %s", err, res.Run.Status)
+	}
+	if s := l.stageOf(res.Run.ID, "sft"); s.Status != store.Failed || !strings.Contains(s.Error, "kernels: on purpose") {
+		t.Errorf("stage: %s, %q", s.Status, s.Error)
+	}
+	l.be = l.be.(bomb).Backend
+	l.execute(l.plan(0))
+}
+
+type bomb struct{ kernels.Backend }
+
+func (bomb) AdamW(_, _, _, _ kernels.Buffer, _ kernels.AdamW) { panic("kernels: on purpose") }
+
+// The toy with a known optimum: exact probabilities are recorded and compared with
+// π ∝ π_ref·exp(βr).
+func TestOutcomes(t *testing.T) {
+	l := newLab(t)
+	res, _ := l.execute(l.plan(0, "task={kind: outcomes, outcomes: {count: 8, modes: [{center: 1, width: 0.5, height: 1}, {center: 6, width: 0.5, height: 1}], beta: 2}}",
+		"sft.steps=0", "rollout.max_new_tokens=1", "algo.flowrl={beta: 2, reward: raw}", "data={train: {size: 8}, val: {size: 8}, test: {size: 1}}", "train={steps: 40, optim: {lr: 1e-2}}", "rollout.n=16"))
+	evals, err := l.db.Evals(context.Background(), res.Run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, e := range evals {
+		got[e.Metric] = e.Value
+	}
+	if kl, ok := got["kl_target"]; !ok || !(kl >= 0 && kl < 0.5) {
+		t.Errorf("KL(target‖π) = %v, %v", kl, ok)
+	}
+	raw, err := l.db.Blobs.Bytes(l.outputs(res.Run.ID)["eval.gen[test]/"+stage.RolePolicy])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy []stage.OutcomeProb
+	if err := json.Unmarshal(raw, &policy); err != nil || len(policy) != 10 {
+		t.Errorf("%d outcomes, %v; want 8, the prompt and the end", len(policy), err)
+	}
+}
+
+func TestRequire(t *testing.T) {
+	if err := Require(smoke(t)); err != nil {
+		t.Errorf("smoke: %v", err)
+	}
+	r, err := config.Load(config.Input{File: "../../configs/flowrl_7b_math.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Require(r)
+	var e *RequireError
+	if !errors.As(err, &e) || e.ExitCode() != 7 {
+		t.Fatalf("flowrl_7b_math: %v", err)
+	}
+	for _, want := range []string{"compute.device is cuda", "Qwen/Qwen2.5-7B", "dapo-math-17k.parquet", "7.62 B parameters", "4096 completions", "--set model.base=PATH"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message lacks %q:\n%v", want, err)
+		}
+	}
+	r = smoke(t, "compute.micro_batch_tokens=1000000000")
+	if err := Require(r); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
+		t.Errorf("a batch that no machine holds: %v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package stage
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"exp"
+	"exp/harness/config"
+)
+
+var kinds = []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge, config.EvalGen, config.EvalScore}
+
+// Every source file on disk that can be part of a run is embedded: a file that the
+// patterns of source.go miss would be missing from every code digest.
+func TestSourcesAreComplete(t *testing.T) {
+	root := filepath.Join("..", "..")
+	for _, top := range []string{"kernels", "train", "eval", "experiments", "harness"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			if !slices.Contains([]string{".go", ".c", ".h", ".s"}, filepath.Ext(path)) || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			disk, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			embedded, err := fs.ReadFile(exp.Sources, filepath.ToSlash(rel))
+			if err != nil {
+				t.Errorf("%s is not embedded", rel)
+			} else if string(embedded) != string(disk) {
+				t.Errorf("%s is embedded with other contents", rel)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The digest of a kind covers what its work imports, and nothing that only shows
+// results.
+func TestCodeCovers(t *testing.T) {
+	files := map[config.Stage][]string{}
+	for _, k := range kinds {
+		_, list, err := Code(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range list {
+			files[k] = append(files[k], f.Path)
+		}
+	}
+	for k, want := range map[config.Stage][]string{
+		config.Prepare: {"eval/task/countdown.go", "train/rollout/problem.go", "harness/stage/prepare.go", "go.sum"},
+		config.SFT:     {"train/sft.go", "kernels/cpu/matmul.h", "kernels/cpu/level_avx2.c", "kernels/backend.go", "train/model/forward.go", "train/optim/adamw.go"},
+		config.Train:   {"train/rl/flowrl.go", "train/generate/engine.go", "eval/task/countdown.go", "kernels/ref/sample.go"},
+		config.Merge:   {"train/checkpoint/merge.go", "train/tokenizer/charfiles.go"},
+		config.EvalGen: {"train/generate/engine.go", "eval/generate.go"},
+	} {
+		for _, f := range want {
+			if !slices.Contains(files[k], f) {
+				t.Errorf("code(%s) lacks %s", k, f)
+			}
+		}
+	}
+	for k, list := range files {
+		for _, f := range list {
+			for _, not := range []string{"reports/", "cmd/", "experiments/", "harness/run/", "harness/config/", "kernels/kerneltest/", "_test.go"} {
+				if strings.Contains(f, not) {
+					t.Errorf("code(%s) covers %s", k, f)
+				}
+			}
+		}
+	}
+	if slices.ContainsFunc(files[config.EvalScore], func(f string) bool { return strings.HasPrefix(f, "kernels/") }) {
+		t.Error("scoring covers kernels")
+	}
+}
+
+// A change of one file changes the digests of the kinds that import it.
+func TestClosure(t *testing.T) {
+	file := func(imports string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("package x\n" + imports)}
+	}
+	fsys := fstest.MapFS{
+		"a/a.go":      file(`import "exp/b"`),
+		"a/a_test.go": file(`import "exp/only/tests"`),
+		"b/b.go":      file("import (\n\t\"fmt\"\n\tother \"exp/c/d\"\n)"),
+		"c/d/d.go":    file(`import "exp/b"`), // a cycle would not compile, but must not hang
+		"e/e.go":      file(""),
+	}
+	got, err := closure(fsys, []string{"a"})
+	if want := []string{"a", "b", "c/d"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("closure = %v, %v; want %v", got, err, want)
+	}
+	if _, err := closure(fsys, []string{"gone"}); err == nil {
+		t.Error("a package that is not there: no error")
+	}
+}

@@ -1,0 +1,96 @@
+package stage
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"exp/harness/config"
+	"exp/train"
+	"exp/train/rl"
+)
+
+func load(t *testing.T, file string, sets ...string) *config.Resolved {
+	t.Helper()
+	r, err := config.Load(config.Input{File: "../../configs/" + file, Sets: sets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTrainConfig(t *testing.T) {
+	flow := TrainConfig(&load(t, "flowrl_7b_math.yaml").Run)
+	if flow.Kind != train.FlowRL || flow.PromptsPerStep != 512 || flow.PromptsPerUpdate != 32 || flow.Samples != 8 ||
+		flow.Policy.LR != 1e-6 || flow.Policy.WeightDecay != 0.1 || flow.Policy.Schedule.Warmup != 10 || flow.Flow.Beta != 15 ||
+		!math.IsInf(flow.Flow.WeightHigh, 1) || flow.LogZ.Layers != 3 || flow.LogZ.Dropout != 0.1 || flow.FlowReward != train.GroupAdvantage {
+		t.Errorf("flowrl_7b_math: %+v", flow)
+	}
+	if n := flow.Needs(); !n.Reference || n.Critic || !n.LogZ {
+		t.Errorf("FlowRL needs %+v", n)
+	}
+	ppo := TrainConfig(&load(t, "ppo_7b_math.yaml").Run)
+	if ppo.Clip != (rl.Clip{Low: 0.2, High: 0.2, Dual: 3}) || ppo.Gamma != 1 || ppo.Lambda != 1 || ppo.Critic.LR != 1e-5 ||
+		ppo.ValueClip != 0.5 || ppo.Aggregation != rl.TokenMean || ppo.KL.LossCoef != 0.001 || ppo.KL.LossEstimator.Kind != rl.KLK3 {
+		t.Errorf("ppo_7b_math: %+v", ppo)
+	}
+	if n := ppo.Needs(); !n.Reference || !n.Critic || n.LogZ {
+		t.Errorf("PPO needs %+v", n)
+	}
+	for _, tt := range []struct {
+		set  string
+		look func(c train.Config) bool
+	}{
+		{"algo.flowrl.weight.level=mean", func(c train.Config) bool { return c.Flow.WeightLevel == rl.WeightMean }},
+		{"algo.flowrl.reference=old", func(c train.Config) bool { return c.Flow.Reference == rl.OldPolicy && !c.Needs().Reference }},
+		{"algo.flowrl.use_logz=false", func(c train.Config) bool { return !c.Flow.UseLogZ && !c.Needs().LogZ }},
+		{"algo.flowrl.reward=raw", func(c train.Config) bool { return c.FlowReward == train.RawReward }},
+		{"algo.flowrl.token_mask=cispo", func(c train.Config) bool { return c.Flow.TokenMask == rl.DropCISPO }},
+		{"algo.flowrl.preset=paper", func(c train.Config) bool { return c.Flow.WeightLow == 0.8 && c.Flow.WeightHigh == 1.2 }},
+		{"algo.flowrl.logz.pool=all", func(c train.Config) bool { return c.LogZ.PoolAll }},
+		{"data.order=sequential", func(c train.Config) bool { return !c.Shuffled }},
+	} {
+		if c := TrainConfig(&load(t, "smoke_cpu.yaml", tt.set).Run); !tt.look(c) {
+			t.Errorf("--set %s has no effect: %+v", tt.set, c)
+		}
+	}
+}
+
+func TestPromptEncoder(t *testing.T) {
+	encode := func(string) ([]int32, error) { return []int32{1, 2, 3, 4, 5}, nil }
+	for truncate, want := range map[string]int32{"left": 3, "right": 1} {
+		got, err := promptEncoder(encode, 3, truncate)("")
+		if err != nil || len(got) != 3 || got[0] != want {
+			t.Errorf("%s: %v, %v", truncate, got, err)
+		}
+	}
+	if _, err := promptEncoder(encode, 4, "error")(""); err == nil || !strings.Contains(err.Error(), "max_prompt_tokens is 4") {
+		t.Errorf("error: %v", err)
+	}
+	if got, err := promptEncoder(encode, 5, "error")(""); err != nil || len(got) != 5 {
+		t.Errorf("a prompt that fits: %v, %v", got, err)
+	}
+}
+
+// Two outcomes, reference 3/4 and 1/4, rewards 0 and ln(3)/β: the optimum is even.
+func TestTarget(t *testing.T) {
+	p := []OutcomeProb{{RefLogProb: math.Log(0.75), Reward: 0}, {RefLogProb: math.Log(0.25), Reward: math.Log(3) / 15}}
+	Target(p, 15)
+	for i, o := range p {
+		if math.Abs(o.Target-0.5) > 1e-12 {
+			t.Errorf("target %d = %v, want 1/2", i, o.Target)
+		}
+	}
+	huge := []OutcomeProb{{RefLogProb: -1, Reward: 1000}, {RefLogProb: -1, Reward: 0}}
+	if Target(huge, 15); huge[0].Target != 1 || huge[1].Target != 0 {
+		t.Errorf("large rewards: %v", huge)
+	}
+}
+
+func TestExternalErrors(t *testing.T) {
+	r := load(t, "smoke_cpu.yaml", "data.train={source: nowhere.jsonl, size: 0}")
+	_, err := Externals(r)
+	if err == nil || !strings.Contains(err.Error(), "nowhere.jsonl") || !strings.Contains(err.Error(), "--set #1") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
