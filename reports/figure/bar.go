@@ -1,0 +1,237 @@
+package figure
+
+import (
+	"fmt"
+	"image/color"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// Bar compares arms on several suites, or on several metrics of one unit: one
+// group of bars per suite, one bar per arm, from zero, with intervals.
+type Bar struct {
+	Head
+	Y        Axis // linear
+	Groups   []string
+	Arms     []BarArm
+	Interval string // what Lo and Hi are
+}
+
+// BarArm is one arm's values.
+type BarArm struct {
+	Name   string
+	Seeds  int        // that stand behind the values; 0: not said
+	Values []Estimate // [groups]; NaN where the arm has none
+}
+
+type barData struct {
+	Y        string    `json:"y"`
+	Interval string    `json:"interval"`
+	Groups   []string  `json:"groups"`
+	Arms     []barLine `json:"arms"`
+}
+
+type barLine struct {
+	Name   string         `json:"name"`
+	Seeds  int            `json:"seeds,omitempty"`
+	Values []estimateData `json:"values"`
+}
+
+// Draw draws the figure. Arms without one value per group are an error; no finite
+// value is ErrNoData.
+func (f Bar) Draw() (Figure, error) {
+	if err := f.Head.check(); err != nil {
+		return Figure{}, err
+	}
+	if f.Y.Log {
+		return Figure{}, f.errorf("bars stand on zero, which a logarithmic axis does not have")
+	}
+	const most = 24 // labels that can be read
+	if len(f.Groups) > most {
+		return Figure{}, f.errorf("%d groups of bars: want at most %d; draw several figures", len(f.Groups), most)
+	}
+	var y extent
+	names := make([]string, len(f.Arms))
+	for i, a := range f.Arms {
+		names[i] = a.Name
+		if len(a.Values) != len(f.Groups) {
+			return Figure{}, f.errorf("arm %q has %d values for %d groups", a.Name, len(a.Values), len(f.Groups))
+		}
+		for _, e := range a.Values {
+			y.add(f.Y, e.Value)
+			if e.interval() {
+				y.add(f.Y, e.Lo, e.Hi)
+			}
+		}
+	}
+	if !y.some {
+		return Figure{}, f.noData("no bar has a finite value")
+	}
+	k := looks(f.Order, names)
+	return f.render(picture{
+		caption: f.caption(names),
+		alt:     f.alt(),
+		data:    f.data(),
+		height:  pageHeight,
+		rows:    pageRows,
+		legend:  f.legend(k),
+		draw:    func(s *sheet) { f.draw(s, k, y) },
+	})
+}
+
+func (f Bar) draw(s *sheet, k []look, y extent) {
+	top := s.heading(f.Title)
+	top -= s.legend(f.legend(k), top)
+	fr := frame{area: s.under(top), grid: gridY}
+	f.Y.Zero = true
+	ys := newScale(f.Y, y, 0.06)
+	groups := vg.Length(len(f.Groups))
+	xs := scale{lo: -0.5, hi: float64(groups) - 0.5}
+	for range 2 { // the height of the labels changes the ticks of y, these the labels' width
+		room := (fr.area.Max.X-fr.area.Min.X-s.beside(fitY(xs, ys, fr)))/groups - 4
+		xs.ticks = f.groupTicks(s, room)
+	}
+	p := s.panel(xs, ys, fr)
+	width := min((p.x.to-p.x.from)/groups*0.82/vg.Length(len(f.Arms)), 46)
+	for g := range f.Groups {
+		from := p.x.at(float64(g)) - width*vg.Length(len(f.Arms))/2
+		for i, a := range f.Arms {
+			f.drawBar(p, a.Values[g], from+vg.Length(i)*width, width, k[i])
+		}
+	}
+	zero := p.y.at(0)
+	p.line(stroke{width: axisWidth, color: axisColor}, vg.Point{X: p.x.from, Y: zero}, vg.Point{X: p.x.to, Y: zero})
+}
+
+// groupTicks are the names of the groups, each in at most three lines of a width.
+func (f Bar) groupTicks(s *sheet, room vg.Length) []tick {
+	var ticks []tick
+	for i, g := range f.Groups {
+		ticks = append(ticks, tick{float64(i), strings.Join(s.wrap(s.tickInk(), clean(g), room, 3), "\n")})
+	}
+	return ticks
+}
+
+func (f Bar) legend(k []look) []entry {
+	var entries []entry
+	for i, a := range f.Arms {
+		entries = append(entries, boxEntry(a.Name, func(s *sheet, box vg.Rectangle) { s.bar(box, k[i]) }))
+	}
+	return entries
+}
+
+// drawBar draws one bar of a group, its interval, and its value if there is room.
+func (f Bar) drawBar(p panel, e Estimate, x, width vg.Length, k look) {
+	mid, zero := x+width/2, p.y.at(0)
+	if !drawable(e.Value) {
+		f.drawValue(p, "n/a", mid, width, zero, zero, zero < p.y.to)
+		return
+	}
+	y := p.y.at(e.Value)
+	edge := min(1.0, width*0.06) // a gap between neighbours
+	p.bar(vg.Rectangle{
+		Min: vg.Point{X: x + edge, Y: min(zero, y)},
+		Max: vg.Point{X: x + width - edge, Y: max(zero, y)},
+	}, k)
+	low, high := y, y
+	if e.interval() {
+		low, high = p.y.at(e.Lo), p.y.at(e.Hi)
+		a, b := vg.Point{X: mid, Y: low}, vg.Point{X: mid, Y: high}
+		if width > 12 { // else it would hide the bar
+			p.line(stroke{width: 3 * barWidth, color: color.White}, a, b)
+		}
+		p.whisker(a, b, min(width/4, 4), inkColor)
+	}
+	above := e.Value > 0 || (e.Value == 0 && zero < p.y.to)
+	f.drawValue(p, value(e.Value), mid, width, min(low, y), max(high, y), above)
+}
+
+// drawValue writes a value above or below what is drawn between low and high, if
+// there is room.
+func (f Bar) drawValue(p panel, text string, x, width, low, high vg.Length, above bool) {
+	small := ink{size: smallSize, color: inkColor}
+	const away = 3
+	y := high + away
+	if !above {
+		y = low - away - smallSize*capHeight
+	}
+	if p.width(small, text)+2 <= width && y >= p.y.from && y+smallSize*capHeight <= p.y.to+away {
+		p.text(small, vg.Point{X: x, Y: y}, center, text)
+	}
+}
+
+// bar fills a box in an arm's colour and hatch.
+func (s *sheet) bar(box vg.Rectangle, k look) {
+	s.rect(box.Min.X, box.Min.Y, box.Max.X, box.Max.Y, k.color)
+	if k.hatch != plain {
+		s.hatch(box, k.hatch, stroke{width: 0.8, color: tint(k.color, 0.35)})
+	}
+}
+
+// hatch draws diagonals in a box, cut at its edges.
+func (s *sheet) hatch(box vg.Rectangle, way hatch, st stroke) {
+	const apart = 5.0
+	w, h := box.Max.X-box.Min.X, box.Max.Y-box.Min.Y
+	for d := vg.Length(apart) - h; d < w; d += apart { // the line is y = x − d in the box
+		from, to := max(0, d), min(w, d+h)
+		if to-from < 0.5 {
+			continue
+		}
+		a, b := vg.Point{X: box.Min.X + from, Y: box.Min.Y + from - d}, vg.Point{X: box.Min.X + to, Y: box.Min.Y + to - d}
+		if way == falling {
+			a.Y, b.Y = box.Min.Y+box.Max.Y-a.Y, box.Min.Y+box.Max.Y-b.Y
+		}
+		s.line(st, a, b)
+	}
+}
+
+func (f Bar) caption(names []string) Caption {
+	out := Caption{About: f.About, Units: units(Axis{}, f.Y), Interval: "No intervals"}
+	var counts []int
+	said := true
+	var absent int
+	for _, a := range f.Arms {
+		counts = append(counts, a.Seeds)
+		said = said && a.Seeds > 0
+		for _, e := range a.Values {
+			if e.interval() {
+				out.Interval = "Error bars: " + orUnnamed(f.Interval)
+			}
+			if !drawable(e.Value) {
+				absent++
+			}
+		}
+	}
+	if said {
+		out.Seeds = seedsText(names, counts)
+	}
+	if absent > 0 {
+		out.Notes = append(out.Notes, plural(absent, "value")+" missing or not finite")
+	}
+	return out
+}
+
+func (f Bar) alt() string {
+	var groups []string
+	for g, name := range f.Groups {
+		var arms []string
+		for _, a := range f.Arms {
+			arms = append(arms, a.Name+" "+value(a.Values[g].Value))
+		}
+		groups = append(groups, name+": "+enumerate(arms))
+	}
+	return fmt.Sprintf("Bar chart of %s. %s.", f.Y.title(), strings.Join(groups, ". "))
+}
+
+func (f Bar) data() barData {
+	out := barData{Y: f.Y.title(), Interval: f.Interval, Groups: f.Groups, Arms: []barLine{}}
+	for _, a := range f.Arms {
+		line := barLine{Name: a.Name, Seeds: a.Seeds}
+		for _, e := range a.Values {
+			line.Values = append(line.Values, e.data())
+		}
+		out.Arms = append(out.Arms, line)
+	}
+	return out
+}

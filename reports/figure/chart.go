@@ -1,0 +1,168 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// lineChart is a figure of lines with bands, ready to be drawn.
+type lineChart struct {
+	title     string
+	x, y      Axis
+	xTicks    []tick  // nil: round values
+	padX      float64 // share of x added at both ends
+	names     []string
+	looks     []look
+	tracks    []track
+	reference *Reference // nil: none
+}
+
+// shown reports whether point i of t has a place.
+func (c lineChart) shown(t track, i int) bool { return c.x.shows(t.x[i]) && c.y.shows(t.y[i]) }
+
+// first and last are the first and last points of t that are shown, -1 if none is.
+func (c lineChart) first(t track) int {
+	for i := range t.x {
+		if c.shown(t, i) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c lineChart) last(t track) int {
+	for i := len(t.x) - 1; i >= 0; i-- {
+		if c.shown(t, i) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c lineChart) empty() bool {
+	for _, t := range c.tracks {
+		if c.last(t) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// scales returns scales that hold all that is drawn.
+func (c lineChart) scales() (x, y scale) {
+	var ex, ey extent
+	for _, t := range c.tracks {
+		for i := range t.x {
+			if c.shown(t, i) {
+				ex.add(c.x, t.x[i])
+				ey.add(c.y, t.y[i], t.lo[i], t.hi[i])
+				if t.raw != nil {
+					ey.add(c.y, t.raw[i])
+				}
+			}
+		}
+	}
+	if c.reference != nil {
+		ey.add(c.y, c.reference.Value)
+	}
+	x, y = newScale(c.x, ex, c.padX), newScale(c.y, ey, 0.04)
+	x.whole, x.ticks = !ex.broken, c.xTicks
+	return x, y
+}
+
+// endLabels are those of the arms that have a line, then of the reference.
+func (c lineChart) endLabels() []endLabel {
+	var labels []endLabel
+	right := math.Inf(-1)
+	for i, t := range c.tracks {
+		n := c.last(t)
+		if n < 0 {
+			continue
+		}
+		right = math.Max(right, t.x[n])
+		k := ink{size: textSize, color: c.looks[i].ink, bold: true}
+		labels = append(labels, endLabel{name: clean(c.names[i]), ink: k, x: t.x[n], y: t.y[n]})
+	}
+	if r := c.reference; r != nil && c.y.shows(r.Value) {
+		k := ink{size: textSize, color: plainColor}
+		labels = append(labels, endLabel{name: clean(r.Name), ink: k, x: right, y: r.Value})
+	}
+	return labels
+}
+
+// draw lays the chart out with labels at the line ends, or with a legend where
+// these would collide.
+func (c lineChart) draw(s *sheet) {
+	top := s.heading(c.title)
+	x, y := c.scales()
+	labels := c.endLabels()
+	fr := frame{area: s.under(top), grid: gridY, right: s.endLabelRoom(labels)}
+	trial := fitY(x, y, fr)
+	direct := s.placeEndLabels(labels, s.fitX(x, trial, fr), trial)
+	if !direct {
+		fr.right = 0
+		fr.area.Max.Y -= s.legend(c.legend(), top)
+	}
+	p := s.panel(x, y, fr)
+	c.drawLines(p)
+	if direct {
+		p.drawEndLabels(labels)
+	}
+}
+
+func (c lineChart) legend() []entry {
+	var entries []entry
+	for i, t := range c.tracks {
+		if c.last(t) >= 0 {
+			entries = append(entries, lineEntry(c.names[i], c.looks[i]))
+		}
+	}
+	if r := c.reference; r != nil {
+		entries = append(entries, strokeEntry(r.Name, referenceStroke()))
+	}
+	return entries
+}
+
+func referenceStroke() stroke {
+	return stroke{width: barWidth, color: plainColor, dash: []vg.Length{4, 3}}
+}
+
+// drawLines draws bands, then the reference, then raw values, then lines, so that
+// no band hides a line.
+func (c lineChart) drawLines(p panel) {
+	for i, t := range c.tracks {
+		// A t interval may reach where the axis does not: below zero on a logarithmic
+		// one, beyond what can be drawn on any. It is cut there.
+		lo, hi := make([]float64, len(t.lo)), make([]float64, len(t.hi))
+		for j := range lo {
+			lo[j], hi[j] = math.Max(t.lo[j], p.y.lo), math.Min(t.hi[j], p.y.hi)
+		}
+		p.drawBand(t.x, lo, hi, c.looks[i])
+	}
+	if r := c.reference; r != nil && c.y.shows(r.Value) {
+		y := p.y.at(r.Value)
+		p.line(referenceStroke(), vg.Point{X: p.x.from, Y: y}, vg.Point{X: p.x.to, Y: y})
+	}
+	for i, t := range c.tracks {
+		if t.raw != nil {
+			p.drawLine(t.x, t.raw, stroke{width: faintWidth, color: tint(c.looks[i].color, 0.45)})
+		}
+	}
+	for i, t := range c.tracks {
+		p.drawLine(t.x, t.y, c.looks[i].stroke())
+		p.drawMarks(t.x, t.y, c.looks[i], i, len(c.tracks))
+	}
+}
+
+// alt says where each line begins and ends.
+func (c lineChart) alt(kind string) string {
+	var parts []string
+	for i, t := range c.tracks {
+		if first, last := c.first(t), c.last(t); first >= 0 {
+			parts = append(parts, fmt.Sprintf("%s goes from %s to %s", c.names[i], value(t.y[first]), value(t.y[last])))
+		}
+	}
+	return fmt.Sprintf("%s of %s against %s: %s.", kind, c.y.title(), c.x.title(), enumerate(parts))
+}

@@ -1,0 +1,176 @@
+package figure
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// Forest shows paired differences between two arms, one row per suite or metric,
+// with intervals around a zero line.
+type Forest struct {
+	Head
+	X        Axis // what the difference is of, e.g. "FlowRL − PPO, accuracy"; linear
+	Rows     []ForestRow
+	Interval string // what Lo and Hi are
+	Less     string // what a difference below zero means, e.g. "PPO better"; may be ""
+	More     string // and above
+}
+
+// ForestRow is one difference.
+type ForestRow struct {
+	Name  string
+	Seeds int      // per arm; 0: not said
+	Diff  Estimate // first arm minus second
+	Note  string   // written at the end of the row, e.g. "p = 0.012"
+}
+
+type forestData struct {
+	X        string       `json:"x"`
+	Interval string       `json:"interval"`
+	Rows     []forestLine `json:"rows"`
+}
+
+type forestLine struct {
+	Name  string       `json:"name"`
+	Seeds int          `json:"seeds,omitempty"`
+	Diff  estimateData `json:"diff"`
+	Note  string       `json:"note,omitempty"`
+}
+
+// Draw draws the figure; its height grows with the number of rows. No finite
+// difference is ErrNoData.
+func (f Forest) Draw() (Figure, error) {
+	if err := f.Head.check(); err != nil {
+		return Figure{}, err
+	}
+	if f.X.Log {
+		return Figure{}, f.errorf("differences have signs, which a logarithmic axis cannot show")
+	}
+	var x extent
+	for _, r := range f.Rows {
+		if drawable(r.Diff.Value) {
+			x.addEstimate(f.X, r.Diff)
+		}
+	}
+	if !x.some {
+		return Figure{}, f.noData("no row has a finite difference")
+	}
+	const others = 100 // heading, axis, the meaning of the sides
+	return f.render(picture{
+		caption: f.caption(),
+		alt:     f.alt(),
+		data:    f.data(),
+		height:  others + forestRowHeight*vg.Length(len(f.Rows)),
+		draw:    func(s *sheet) { f.draw(s, x) },
+	})
+}
+
+const forestRowHeight = 27.0
+
+func (f Forest) draw(s *sheet, x extent) {
+	top := s.heading(f.Title)
+	small := ink{size: smallSize, color: inkColor}
+	names, texts := make([]string, len(f.Rows)), make([]string, len(f.Rows))
+	var room vg.Length
+	for i, r := range f.Rows {
+		names[i], texts[i] = r.Name, s.clip(small, r.text(), 0.42*s.w)
+		room = max(room, s.width(small, texts[i])+2*gap)
+	}
+	if f.Less != "" || f.More != "" {
+		top -= rowHeight
+	}
+	f.X.Zero = true
+	p := s.panel(newScale(f.X, x, 0.06), s.rows(names), frame{area: s.under(top), grid: gridX, right: room})
+	zero := p.x.at(0)
+	p.line(stroke{width: barWidth, color: axisColor}, vg.Point{X: zero, Y: p.y.from}, vg.Point{X: zero, Y: p.y.to})
+	f.drawSides(p, top+rowHeight/2-1)
+	k := lookAt(0)
+	for i, r := range f.Rows {
+		y := p.y.at(float64(i))
+		p.label(small, vg.Point{X: p.x.to + 2*gap, Y: y}, left, texts[i])
+		if !drawable(r.Diff.Value) {
+			continue
+		}
+		if r.Diff.interval() {
+			p.whisker(vg.Point{X: p.x.at(r.Diff.Lo), Y: y}, vg.Point{X: p.x.at(r.Diff.Hi), Y: y}, 3, k.color)
+		}
+		p.mark(square, vg.Point{X: p.x.at(r.Diff.Value), Y: y}, 1.2*markRadius, k.color)
+	}
+}
+
+// drawSides says over the axes which side means what.
+func (f Forest) drawSides(p panel, y vg.Length) {
+	small := ink{size: smallSize, color: plainColor}
+	zero := p.x.at(0)
+	if f.Less != "" {
+		text := p.clip(small, "← "+clean(f.Less), zero-2*gap-margin) // the caption has all of it
+		p.label(small, vg.Point{X: zero - 2*gap, Y: y}, right, text)
+	}
+	if f.More != "" {
+		text := p.clip(small, "→ "+clean(f.More), p.w-margin-zero-2*gap)
+		p.label(small, vg.Point{X: zero + 2*gap, Y: y}, left, text)
+	}
+}
+
+// text is the row in numbers: "+0.042 [0.010, 0.074]  p = 0.012".
+func (r ForestRow) text() string {
+	text := value(r.Diff.Value)
+	if r.Diff.interval() {
+		texts := values(r.Diff.Value, r.Diff.Lo, r.Diff.Hi)
+		text = texts[0] + " [" + texts[1] + ", " + texts[2] + "]"
+	}
+	if r.Diff.Value > 0 {
+		text = "+" + text
+	}
+	if note := clean(r.Note); note != "" {
+		text += "  " + note
+	}
+	return text
+}
+
+func (f Forest) caption() Caption {
+	out := Caption{About: f.About, Units: units(f.X, Axis{}), Interval: "No intervals"}
+	names, counts := []string{}, []int{}
+	said := true
+	for _, r := range f.Rows {
+		names, counts = append(names, r.Name), append(counts, r.Seeds)
+		said = said && r.Seeds > 0
+		if r.Diff.interval() {
+			out.Interval = "Error bars: " + orUnnamed(f.Interval)
+		}
+		if !drawable(r.Diff.Value) {
+			out.Notes = append(out.Notes, clean(r.Name)+" has no finite difference")
+		}
+	}
+	if f.Less != "" {
+		out.Units += "; below zero: " + clean(f.Less)
+	}
+	if f.More != "" {
+		out.Units += "; above zero: " + clean(f.More)
+	}
+	switch {
+	case said && slices.Min(counts) == slices.Max(counts):
+		out.Seeds = plural(counts[0], "seed") + " per arm"
+	case said:
+		out.Seeds = "Per arm: " + seedsText(names, counts)
+	}
+	return out
+}
+
+func (f Forest) alt() string {
+	var rows []string
+	for _, r := range f.Rows {
+		rows = append(rows, r.Name+" "+r.text())
+	}
+	return fmt.Sprintf("Forest plot of differences, %s: %s.", f.X.title(), enumerate(rows))
+}
+
+func (f Forest) data() forestData {
+	out := forestData{X: f.X.title(), Interval: f.Interval, Rows: []forestLine{}}
+	for _, r := range f.Rows {
+		out.Rows = append(out.Rows, forestLine{r.Name, r.Seeds, r.Diff.data(), r.Note})
+	}
+	return out
+}

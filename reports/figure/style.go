@@ -1,0 +1,149 @@
+package figure
+
+import (
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// Sizes are in points, 1/72 inch. Text of 10 points in a figure of 6.4 inches is
+// still 5 points when the figure is set in one column of a two-column page.
+const (
+	pageWidth  = 6.4 * vg.Inch
+	pageHeight = 4.0 * vg.Inch
+
+	// pngDPI gives two pixels per CSS pixel of a figure shown at its own size.
+	pngDPI = 192
+
+	titleSize = 12.0
+	labelSize = 11.0
+	textSize  = 10.0 // ticks, legends, labels of lines
+	smallSize = 9.0  // values inside the figure
+
+	margin    = 8.0 // around everything
+	gap       = 5.0 // between neighbours
+	tickLen   = 3.5
+	rowHeight = 15.0 // of a legend
+	pageRows  = 6    // of a legend on a page of pageHeight
+
+	lineWidth  = 1.9
+	faintWidth = 0.9
+	barWidth   = 1.2 // of error bars
+	axisWidth  = 0.8
+	gridWidth  = 0.6
+	markRadius = 3.2
+)
+
+// Greys of what is not data.
+var (
+	inkColor   = color.NRGBA{0x1a, 0x1a, 0x1a, 0xff}
+	axisColor  = color.NRGBA{0x55, 0x55, 0x55, 0xff}
+	gridColor  = color.NRGBA{0xe4, 0xe4, 0xe4, 0xff}
+	plainColor = color.NRGBA{0x70, 0x70, 0x70, 0xff} // reference lines and their labels
+	fillColor  = color.NRGBA{0xc8, 0xc8, 0xc8, 0xff} // what arms are compared with: targets, first steps
+)
+
+// palette is that of Okabe and Ito (2008, jfly.uni-koeln.de/color), which stays
+// apart for readers with any common colour blindness, without its yellow, which is
+// too light for a line on white. The order keeps the first four apart in greyscale
+// too: L* is about 46, 71, 58 and 0.
+var palette = [...]color.NRGBA{
+	{0x00, 0x72, 0xb2, 0xff}, // blue
+	{0xe6, 0x9f, 0x00, 0xff}, // orange
+	{0x00, 0x9e, 0x73, 0xff}, // bluish green
+	{0x00, 0x00, 0x00, 0xff}, // black
+	{0xd5, 0x5e, 0x00, 0xff}, // vermillion
+	{0xcc, 0x79, 0xa7, 0xff}, // reddish purple
+	{0x56, 0xb4, 0xe9, 0xff}, // sky blue
+}
+
+// dashes and shapes have lengths that differ from the palette's, so that colour and
+// shape together name 42 arms.
+var dashes = [...][]vg.Length{
+	nil,
+	{7, 2.5},
+	{2, 2},
+	{8, 2.5, 2, 2.5},
+}
+
+var shapes = [...]shape{disc, square, triangle, diamond, wedge, cross}
+
+// hatch tells bars apart in greyscale.
+type hatch int
+
+const (
+	plain hatch = iota
+	rising
+	falling
+)
+
+// look is how an arm is drawn, in every figure of a report.
+type look struct {
+	color color.NRGBA // of lines and fills
+	ink   color.NRGBA // of text: the colour, darkened until it can be read on white
+	dash  []vg.Length
+	shape shape
+	hatch hatch // of bars
+}
+
+func lookAt(place int) look {
+	c := palette[place%len(palette)]
+	return look{
+		color: c,
+		ink:   readable(c),
+		dash:  dashes[place%len(dashes)],
+		shape: shapes[place%len(shapes)],
+		hatch: hatch(place % 3),
+	}
+}
+
+// looks returns the look of each arm: that of its place in order, and after all of
+// order for arms that are not there.
+func looks(order, arms []string) []look {
+	place := make(map[string]int, len(order)+len(arms))
+	for _, names := range [...][]string{order, arms} {
+		for _, name := range names {
+			if _, known := place[name]; !known {
+				place[name] = len(place)
+			}
+		}
+	}
+	out := make([]look, len(arms))
+	for i, name := range arms {
+		out[i] = lookAt(place[name])
+	}
+	return out
+}
+
+// faded returns c with its opacity set to share, in [0,1].
+func faded(c color.NRGBA, share float64) color.NRGBA {
+	c.A = uint8(math.Round(255 * share))
+	return c
+}
+
+// tint returns c mixed with white: c where share is 1.
+func tint(c color.NRGBA, share float64) color.NRGBA {
+	mix := func(v uint8) uint8 { return uint8(math.Round(255 - share*float64(255-v))) }
+	return color.NRGBA{mix(c.R), mix(c.G), mix(c.B), 0xff}
+}
+
+// readable darkens c until its contrast with white is 4.5 : 1 (WCAG 2.2, 1.4.3).
+func readable(c color.NRGBA) color.NRGBA {
+	for 1.05/(luminance(c)+0.05) < 4.5 {
+		c.R, c.G, c.B = c.R-c.R/16, c.G-c.G/16, c.B-c.B/16
+	}
+	return c
+}
+
+// luminance is WCAG's relative luminance of an opaque colour, in [0,1].
+func luminance(c color.NRGBA) float64 {
+	linear := func(v uint8) float64 {
+		s := float64(v) / 255
+		if s <= 0.04045 {
+			return s / 12.92
+		}
+		return math.Pow((s+0.055)/1.055, 2.4)
+	}
+	return 0.2126*linear(c.R) + 0.7152*linear(c.G) + 0.0722*linear(c.B)
+}
