@@ -154,7 +154,7 @@ func sampleCommands(a *app) []*cli.Command {
 			Name: "fail", Usage: "fail as told", Hidden: true,
 			Action: func(c *cli.Context) error { return sampleError(a, c) },
 		},
-	}, commands(a)...)
+	}, versionCommand(a), completionCommand(a), helpCommand(a))
 }
 
 func sampleError(a *app, c *cli.Context) error {

@@ -19,6 +19,9 @@ func configCommand(a *app) *cli.Command {
 		Name:     "config",
 		Category: "Configuration",
 		Usage:    "check, show and explain configurations",
+		UsageText: "exp config check configs/*.yaml # all errors, with their places\n" +
+			"exp config show my.yaml --origin # every value, and where it comes from\n" +
+			"exp config schema algo.flowrl # what the keys of a block mean",
 		Subcommands: []*cli.Command{
 			{
 				Name: "check", ArgsUsage: "CONFIG...", Usage: "report every error of configurations",
