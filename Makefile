@@ -1,0 +1,48 @@
+# Each target is a command that a person could type. On a fresh machine with Go
+# and gcc, `make demo` and `make test` need nothing else: Go fetches the modules.
+
+GO      ?= go
+STUDY   ?= configs/studies/countdown
+DEMO    ?= demo
+BENCH   ?= .
+FUZZTIME ?= 10s
+
+.PHONY: build demo test race lint bench golden fuzz studies clean help
+
+help:            ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+build:           ## bin/exp
+	$(GO) build -trimpath -o bin/exp ./cmd/exp
+
+demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the main job, some minutes
+	bin/exp run configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml --store $(DEMO)/.exp
+	bin/exp compare countdown-flowrl countdown-ppo --store $(DEMO)/.exp
+	bin/exp report countdown-flowrl countdown-ppo --store $(DEMO)/.exp --out $(DEMO)/report
+	@echo "Open $(DEMO)/report/index.html"
+
+test: build      ## every test; needs no GPU, no network once the modules are there
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race:            ## the packages whose Go code is concurrent, under the race detector
+	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./train/generate ./train
+
+lint:            ## formatting, vet, and the modules' sums
+	@test -z "$$(gofmt -l cmd eval experiments harness kernels reports train source.go)" || { gofmt -l . ; exit 1; }
+	$(GO) vet ./...
+	$(GO) mod verify
+
+bench:           ## benchmarks; BENCH=Matmul picks some
+	$(GO) test -run '^$$' -bench '$(BENCH)' ./...
+
+golden:          ## rewrite the golden files; read the diff like code
+	$(GO) test $$(grep -rl '"update"' --include=*_test.go . | xargs -n1 dirname | sort -u) -update
+
+fuzz:            ## each fuzz target for FUZZTIME
+	@for d in $$(grep -rl '^func Fuzz' --include=*_test.go . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]*' $$d/*_test.go | sed 's/func //'); do \
+	    echo "$$d $$f"; $(GO) test $$d -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; done; done
+
+clean:           ## what the targets above made
+	rm -rf bin $(DEMO)
