@@ -28,6 +28,9 @@ var (
 	// ErrReadOnly is returned for a write to a store that was opened read-only or
 	// whose files may not be written.
 	ErrReadOnly = errors.New("store is read-only")
+	// ErrPlace is returned when a store's directory cannot be where it was asked for:
+	// a file is in the way, or the directory may not be made.
+	ErrPlace = errors.New("no place for a store")
 	// ErrNetwork is returned when the directory is on a network file system,
 	// where SQLite's locks do not work.
 	ErrNetwork = errors.New("network file system")
@@ -116,6 +119,9 @@ func (db *DB) fail(op string, err error) error {
 		path, err = pe.Path, pe.Err
 	}
 	err, hint := classify(err)
+	if errors.Is(err, syscall.ENOTDIR) || op == "open store" && errors.Is(err, fs.ErrPermission) {
+		err, hint = fmt.Errorf("%w: %w", ErrPlace, err), "name a directory that may be written with --store DIR or EXP_STORE"
+	}
 	return &Error{Op: op, Path: path, Err: err, Hint: hint}
 }
 

@@ -2,6 +2,31 @@ package store
 
 import "golang.org/x/sys/unix"
 
+// Filesystem describes the file system that dir is on.
+func Filesystem(dir string) (f FilesystemInfo, err error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return f, &Error{Op: "look at file system", Path: dir, Err: err}
+	}
+	f.Free = int64(s.Bavail) * int64(s.Bsize)
+	f.Name = networkNames[uint32(s.Type)]
+	if f.Network = f.Name != ""; !f.Network {
+		f.Name = localNames[uint32(s.Type)]
+	}
+	return f, nil
+}
+
+// localNames are those that people have stores on; for them only.
+var localNames = map[uint32]string{
+	0x0000ef53: "ext4", // and its ancestors
+	0x58465342: "XFS",
+	0x9123683e: "Btrfs",
+	0xf2f52010: "F2FS",
+	0x2fc12fc1: "ZFS",
+	0x01021994: "tmpfs",
+	0x794c7630: "overlay",
+}
+
 // networkFS names the network file system that dir is on; "" for a local one.
 // The numbers are those of statfs(2) and linux/magic.h. FUSE is counted in: what
 // is behind it cannot be known.

@@ -39,6 +39,24 @@ func TestOpenMissing(t *testing.T) {
 	openAt(t, dir, Options{Create: true})
 }
 
+// A file where the directory should be.
+func TestOpenNoPlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("text"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "deeper")} {
+		_, err := Open(dir, Options{Create: true})
+		var e *Error
+		if !errors.Is(err, ErrPlace) || !errors.As(err, &e) || e.Path != file || !strings.Contains(e.Hint, "--store") {
+			t.Errorf("%s: error %#v, want ErrPlace with path and hint", dir, err)
+		}
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "text" {
+		t.Errorf("the file is %q, %v", b, err)
+	}
+}
+
 // Names that a URI would read differently.
 func TestOpenOddNames(t *testing.T) {
 	for _, name := range []string{"a?mode=memory", "b#c", "d%20e", "f g", "é", "h&i=j"} {
@@ -288,5 +306,51 @@ func TestCheckFindsDanglingRows(t *testing.T) {
 	}
 	if err := db.Check(ctx); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "run_tags") {
 		t.Errorf("error %v, want ErrCorrupt that names run_tags", err)
+	}
+}
+
+// A page of noise in the middle of the file is found without reading indexes; a check
+// that takes longer than it may says so.
+func TestQuickCheck(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir, Options{Create: true})
+	ctx := context.Background()
+	if err := db.QuickCheck(ctx); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := db.QuickCheck(over); !errors.Is(err, context.Canceled) || errors.Is(err, ErrCorrupt) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "exp.db")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(raw[len(raw)/2:], bytes.Repeat([]byte{0xa5}, 4096))
+	if err := os.WriteFile(file, raw, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := openAt(t, dir, Options{ReadOnly: true}).QuickCheck(ctx); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("error %v, want ErrCorrupt", err)
+	}
+}
+
+func TestFilesystem(t *testing.T) {
+	f, err := Filesystem(t.TempDir())
+	if err != nil || f.Network || f.Free == 0 {
+		t.Errorf("%+v, %v; want a local file system with space", f, err)
+	}
+	if name, err := networkFS(t.TempDir()); err != nil || name != "" {
+		t.Errorf("Open takes it for %q, %v", name, err)
+	}
+	for id, name := range networkNames {
+		if localNames[id] != "" {
+			t.Errorf("%s is both local and not", name)
+		}
 	}
 }

@@ -228,6 +228,29 @@ func (db *DB) RunDir(rid ident.Digest) string {
 	return filepath.Join(db.dir, "runs", rid.String())
 }
 
+// FilesystemInfo is a file system as Filesystem finds it.
+type FilesystemInfo struct {
+	Name    string // "ext4", "NFS"; empty if it is not one that we know
+	Network bool   // SQLite's locks do not work on it: Open refuses it
+	Free    int64  // bytes that may still be written; -1 if not known
+}
+
+// Version is the version of the schema that this program reads and writes.
+func Version() int { return len(migrations) }
+
+// QuickCheck is Check without the indexes and the references between tables: a
+// fraction of its time. When ctx ends it gives up with the context's error.
+func (db *DB) QuickCheck(ctx context.Context) error {
+	findings, err := query(ctx, db.r, scanText, "PRAGMA quick_check(5)")
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && (len(findings) != 1 || findings[0] != "ok") {
+		err = fmt.Errorf("%w: %q", ErrCorrupt, findings)
+	}
+	return db.fail("check store", err)
+}
+
 // Check lets SQLite check the whole database and all references between tables;
 // it takes seconds per GB. Damage is an *Error that wraps ErrCorrupt and names
 // the first findings.

@@ -112,6 +112,17 @@ func dataChecks() []check {
 			return "", ""
 		}},
 	}
+	list = append(list, check{[]string{"sft.problems_per_step", "sft.data_size", "data.train.source", "data.train.size"}, func(r *Run) (string, string) {
+		n, key := r.Data.Train.Size, "data.train.size"
+		if r.SFT.DataSize > 0 && (n == 0 || r.SFT.DataSize < n) {
+			n, key = r.SFT.DataSize, "sft.data_size"
+		}
+		if n > 0 && r.SFT.ProblemsPerStep > n {
+			return fmt.Sprintf("sft.problems_per_step (%d) is above %s (%d): a step would see a problem twice", r.SFT.ProblemsPerStep, key, n),
+				"fit fewer problems in a step, or use more data"
+		}
+		return "", ""
+	}})
 	list = append(list, check{[]string{"sft.data_size", "data.train.source"}, func(r *Run) (string, string) {
 		if r.SFT.DataSize > 0 && r.Data.Train.Source != Generated {
 			return fmt.Sprintf("sft.data_size is %d, but only generated data can be made for sft apart", r.SFT.DataSize), "0 uses the train set"

@@ -21,6 +21,9 @@ type Estimate struct {
 	Completions int `json:"completions_per_step"`
 	Tokens      int `json:"tokens_per_step"` // prompts and completions at full length
 	Updates     int `json:"updates_per_step"`
+
+	weights     int64 // bytes of a set of weights
+	checkpoints int64 // bytes of those that are kept
 }
 
 // Part is a part of memory.
@@ -83,12 +86,29 @@ func NewEstimate(r *config.Resolved) (Estimate, error) {
 	if needs.Critic {
 		learning += int64(critic + value)
 	}
-	checkpoints := int64(0)
+	keep := 0
 	if c.Checkpoint.EverySteps > 0 {
-		checkpoints = int64(c.Checkpoint.Keep)
+		keep = c.Checkpoint.Keep
 	}
-	e.Disk = 12*learning*checkpoints + 4*int64(e.Parameters)*4
+	// A stopped run writes one in any case.
+	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), 12*learning*int64(max(1, keep))
+	e.Disk = e.checkpoints + 4*e.weights
 	return e, nil
+}
+
+// stageBytes is what a stage writes as files, at most.
+func (e *Estimate) stageBytes(kind config.Stage) int64 {
+	switch kind {
+	case config.Init:
+		return e.weights
+	case config.SFT:
+		return 4 * e.weights // and a checkpoint if it is stopped
+	case config.Train:
+		return e.checkpoints + e.weights
+	case config.Merge:
+		return 2 * e.weights // a folder, and blobs
+	}
+	return 0
 }
 
 // memory adds up the parts for the device. On the CPU everything is float32 and

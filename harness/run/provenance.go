@@ -63,6 +63,18 @@ func modelName(c *config.Run) string {
 	return strings.Join([]string{itoa(a.Layers), "x", itoa(a.Width)}, "")
 }
 
+// Machine is what this process runs on.
+type Machine struct {
+	CPU    string // the processor's name; empty where the system does not tell
+	Cores  int    // that this process may use
+	Memory int64  // bytes; 0 where the system does not tell
+}
+
+// ThisMachine asks the system.
+func ThisMachine() Machine {
+	return Machine{CPU: cpuName(), Cores: runtime.NumCPU(), Memory: memoryBytes()}
+}
+
 // provenance describes this process and machine.
 func (x *execution) provenance() store.Attempt {
 	host, _ := os.Hostname() // for people only

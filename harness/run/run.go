@@ -31,6 +31,9 @@ type Runner struct {
 	Watch   Observer
 	Build   string // version of the program, for the record
 	Options Options
+	// Code is what the process exits with after an error, for the record; nil: 1, or
+	// 130 after an interruption.
+	Code func(err error) int
 }
 
 // Options choose what is executed.
@@ -71,22 +74,6 @@ type Result struct {
 	Partial  bool // Options.Until left stages out
 }
 
-// InterruptedError is returned when the context was cancelled: what was finished is
-// saved, and executing the run again goes on from there.
-type InterruptedError struct {
-	RID   ident.Digest
-	Stage string
-	Step  int64 // training steps recorded
-	Err   error
-}
-
-func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("run %s: stopped in %s after %d recorded steps", e.RID.Short(), e.Stage, e.Step)
-}
-
-// Unwrap returns the cause.
-func (e *InterruptedError) Unwrap() error { return e.Err }
-
 // execution is one call of Execute.
 type execution struct {
 	*Runner
@@ -96,15 +83,15 @@ type execution struct {
 	lock    *store.Lock
 	result  Result
 	done    []store.Stage // by index in the plan; zero ID where not reached
-	keep    map[int]*stage.Evaluation
+	checked bool          // the problems' prompts
 }
 
 // Execute brings a run to its end, or to Options.Until. When ctx is cancelled it
 // finishes the training step at hand, saves a checkpoint and returns an
 // *InterruptedError.
 func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
-	x := &execution{Runner: r, p: p, done: make([]store.Stage, len(p.Stages)), keep: map[int]*stage.Evaluation{}}
-	if err := x.register(ctx); err != nil {
+	x := &execution{Runner: r, p: p, done: make([]store.Stage, len(p.Stages))}
+	if err := x.register(context.WithoutCancel(ctx)); err != nil {
 		return x.result, err
 	}
 	err := x.stages(ctx)
@@ -132,12 +119,17 @@ func (x *execution) register(ctx context.Context) error {
 }
 
 // stages walks the plan. The first stage that has to be executed takes the run's
-// lock and begins an attempt.
+// lock and begins an attempt. Work is stopped between and within stages, the record
+// of it is not.
 func (x *execution) stages(ctx context.Context) error {
+	keep := context.WithoutCancel(ctx)
 	for i, s := range x.p.Stages {
 		if past(s.Kind, x.Options.Until) {
 			x.result.Partial = true
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return x.interrupted(keep, s, err)
 		}
 		hashed, all, ok := x.p.Inputs(i, x.output)
 		if !ok {
@@ -151,12 +143,12 @@ func (x *execution) stages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		hit, err := x.hit(ctx, sid)
+		hit, err := x.hit(keep, sid)
 		if err != nil {
 			return err
 		}
 		if hit != nil {
-			err = x.reuse(ctx, i, row, hit)
+			err = x.reuse(keep, i, row, hit)
 		} else {
 			err = x.execute(ctx, i, row, all)
 		}
@@ -267,7 +259,10 @@ func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 // execute runs a stage and records how it ended.
 func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) error {
 	keep := context.WithoutCancel(ctx) // the record is written although the run is being stopped
-	if err := x.begin(ctx); err != nil {
+	if err := x.begin(keep); err != nil {
+		return err
+	}
+	if err := x.ready(i); err != nil {
 		return err
 	}
 	row.Attempt = x.attempt.ID
@@ -285,9 +280,9 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 		end.Stopped, end.Failed = stopped, !stopped
 		x.Watch.StageDone(info, end)
 		if stopped {
-			return errors.Join(x.interrupted(keep, row, err), x.DB.InterruptStage(keep, row.ID))
+			return errors.Join(x.interrupted(keep, x.p.Stages[i], err), x.DB.InterruptStage(keep, row.ID))
 		}
-		return errors.Join(fmt.Errorf("%s: %w", x.p.Stages[i].Name(), err), x.DB.FailStage(keep, row.ID, err.Error()))
+		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err}, x.DB.FailStage(keep, row.ID, err.Error()))
 	}
 	result, err := json.Marshal(out.Summary)
 	if err != nil {
@@ -314,15 +309,6 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	return nil
 }
 
-// interrupted makes the error of a stopped stage.
-func (x *execution) interrupted(ctx context.Context, row store.Stage, cause error) error {
-	e := &InterruptedError{RID: x.p.RID, Stage: row.Kind, Err: cause}
-	if run, err := x.DB.RunByID(ctx, x.run.ID); err == nil {
-		e.Step = run.Steps
-	}
-	return e
-}
-
 // work calls the stage with hooks into the record. A panic, which is an error of the
 // program, becomes an error with its stack.
 func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
@@ -333,6 +319,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 	}()
 	e := x.env(i, row.SID)
 	e.Hooks.Warn = x.Watch.Warn
+	e.Hooks.Event = x.event
 	e.Hooks.Progress = func(done, total int, headline []rl.Metric) { x.Watch.StageProgress(done, total, headline) }
 	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
 	kind := x.p.Stages[i].Kind
@@ -348,14 +335,6 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 	return out, errors.Join(err, rec.close())
 }
 
-// PanicError is a panic in a stage.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
-
 // begin locks the run and begins an attempt, once.
 func (x *execution) begin(ctx context.Context) (err error) {
 	if x.lock != nil {
@@ -364,7 +343,7 @@ func (x *execution) begin(ctx context.Context) (err error) {
 	if x.lock, err = x.DB.LockRun(x.p.RID); err != nil {
 		return err
 	}
-	if err := x.keepSources(ctx); err != nil {
+	if err := errors.Join(x.sweep(), x.keepSources(ctx)); err != nil {
 		return err
 	}
 	x.attempt, err = x.DB.BeginAttempt(ctx, x.provenance())
@@ -394,6 +373,9 @@ func (x *execution) finish(cause error) error {
 		status, code = store.Failed, 1
 	case x.result.Partial:
 		status = store.Interrupted
+	}
+	if cause != nil && x.Code != nil {
+		code = x.Code(cause)
 	}
 	if x.attempt.ID != 0 {
 		errs = append(errs, x.DB.EndAttempt(ctx, x.attempt.ID, status, code))

@@ -28,12 +28,16 @@ type quiet struct {
 	cached   []string
 	warnings []string
 	progress func(stage string, done int)
+	ended    func(stage string)
 }
 
 func (q *quiet) StageStart(s StageInfo) { q.started = append(q.started, name(s)) }
 func (q *quiet) StageDone(s StageInfo, r StageEnd) {
 	if r.Cached {
 		q.cached = append(q.cached, name(s))
+	}
+	if q.ended != nil {
+		q.ended(name(s))
 	}
 }
 func (q *quiet) Warn(text string) { q.warnings = append(q.warnings, text) }
@@ -322,6 +326,34 @@ func TestStopAndGoOn(t *testing.T) {
 			}
 			sameOutputs(t, l.outputs(done.Run.ID), want)
 		})
+	}
+}
+
+// A stop that comes while the record is read or written, or in a stage that cannot
+// be stopped, takes effect before the next stage.
+func TestStopBetweenStages(t *testing.T) {
+	whole := newLab(t)
+	res, _ := whole.execute(whole.plan(0))
+	for _, stage := range []string{"prepare", "merge", "eval.gen[test@start]"} {
+		l := newLab(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		if stage == "prepare" {
+			cancel()
+		}
+		_, err := l.try(ctx, l.plan(0), &quiet{ended: func(name string) {
+			if name == stage {
+				cancel()
+			}
+		}})
+		cancel()
+		var e *InterruptedError
+		if !errors.As(err, &e) || e.Stage == "" {
+			t.Fatalf("after %s: error %v, want an *InterruptedError", stage, err)
+		}
+		again, _ := l.execute(l.plan(0))
+		if again.Run.Chain != res.Run.Chain || again.Run.Status != store.Done {
+			t.Errorf("after %s: run %s with chain %s, want %s", stage, again.Run.Status, again.Run.Chain.Short(), res.Run.Chain.Short())
+		}
 	}
 }
 

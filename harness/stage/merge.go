@@ -13,6 +13,14 @@ import (
 // MergedDir is the Hugging Face folder within a run's directory.
 const MergedDir = "model"
 
+// Unfinished ends the name of a directory that Materialize is writing, and
+// UnfinishedWeights matches a file of weights that becomes a blob: what a killed
+// process leaves in a run's directory.
+const (
+	Unfinished        = ".partial"
+	UnfinishedWeights = ".weights-*"
+)
+
 // merge writes the trained weights as a plain Hugging Face folder into the run's
 // directory, auxiliary heads in files of their own, and proves by a probe that the
 // folder computes what the checkpoint computes, bit for bit.
@@ -55,7 +63,11 @@ const MergedWeights = "model.safetensors"
 
 // loadTrained loads the weights of the train stage with the heads that they have.
 func (e *Env) loadTrained(in Inputs) (m *model.Model, err error) {
-	t, err := checkpoint.OpenFile(e.Blobs.Path(in[RoleWeights]))
+	path, err := e.inputPath(in, RoleWeights)
+	if err != nil {
+		return nil, err
+	}
+	t, err := checkpoint.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +91,7 @@ func (e *Env) loadTrained(in Inputs) (m *model.Model, err error) {
 // into a run's directory, unless they are there.
 func Materialize(e *Env, outputs []Output) error {
 	dir := filepath.Join(e.Dir, MergedDir)
-	tmp := dir + ".partial"
+	tmp := dir + Unfinished
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}

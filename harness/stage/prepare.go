@@ -59,19 +59,25 @@ func prepare(e *Env) (*Outcome, error) {
 	return out, nil
 }
 
-// problems generates or reads the split. Size 0 means all of a file.
+// problems generates or reads the split.
 func (s split) problems(t task.Task, seed int64) ([]rollout.Problem, error) {
 	if s.conf.Source == config.Generated {
 		return t.Generate(s.name, s.conf.Size, ident.Seed(seed, "data/"+string(s.name)))
 	}
+	return s.read(t)
+}
+
+// read reads the problems of a file: the first Size, or all where Size is 0.
+func (s split) read(t task.Task) ([]rollout.Problem, error) {
 	all, err := task.ReadFile(t, s.conf.Source)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if s.conf.Size > len(all) {
+	case len(all) == 0:
+		return nil, fmt.Errorf("%s holds no problems", s.conf.Source)
+	case s.conf.Size > len(all):
 		return nil, fmt.Errorf("%s has %d problems, data.%s.size asks for %d", s.conf.Source, len(all), s.name, s.conf.Size)
-	}
-	if s.conf.Size > 0 {
+	case s.conf.Size > 0:
 		all = all[:s.conf.Size]
 	}
 	return all, nil

@@ -1,6 +1,13 @@
 package stage
 
-import "fmt"
+import (
+	"fmt"
+
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
 
 // promptEncoder encodes prompts within a limit of tokens: truncate says what
 // becomes of a longer one ("error", or the side that is cut off: "left", "right").
@@ -18,4 +25,39 @@ func promptEncoder(encode func(string) ([]int32, error), limit int, truncate str
 		}
 		return nil, fmt.Errorf("the prompt has %d tokens, data.max_prompt_tokens is %d; raise it, or set data.truncate", len(ids), limit)
 	}
+}
+
+// checkPrompts finds the first prompt that cannot be encoded or is too long.
+func checkPrompts(c *config.Run, tok tokenizer.Tokenizer, problems []rollout.Problem) error {
+	encode := promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
+	for i := range problems {
+		if _, err := encode(problems[i].Prompt); err != nil {
+			return fmt.Errorf("problem %s: %w", problems[i].ID, err)
+		}
+	}
+	return nil
+}
+
+// CheckPrompts checks the prompts of all splits, given what prepare made. It is for
+// the moment before anything is trained on them: a test prompt that is too long
+// would be found after the training otherwise. The error is a config.Errors.
+func CheckPrompts(e *Env, problems func(role string) (ident.Digest, bool)) error {
+	tok, err := Tokenizer(e.run())
+	if err != nil {
+		return err
+	}
+	for _, s := range splits(e.run()) {
+		d, ok := problems(s.role)
+		if !ok {
+			continue
+		}
+		list, err := e.problemsOf(Inputs{s.role: d}, s.role)
+		if err != nil {
+			return err
+		}
+		if err := checkPrompts(e.run(), tok, list); err != nil {
+			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict, fmt.Sprintf("data.%s: %v", s.name, err), "")}
+		}
+	}
+	return nil
 }

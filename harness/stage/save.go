@@ -81,7 +81,7 @@ func (s *saver) save(chain ident.Digest, log []byte) (string, error) {
 func (s *saver) load() (state savedState, ok bool, err error) {
 	c, passed, err := checkpoint.Latest(s.dir)
 	for _, p := range passed {
-		s.e.warn("checkpoint passed over: %v", p)
+		s.e.event("checkpoint-passed-over", "checkpoint passed over: %v", p)
 	}
 	if errors.Is(err, checkpoint.ErrNone) {
 		return state, false, nil

@@ -56,6 +56,8 @@ type Env struct {
 	SID     ident.Digest // of the stage at hand
 	Seed    int64        // the run's
 	Hooks   Hooks
+
+	verified map[ident.Digest]bool // blobs whose bytes were found to be theirs
 }
 
 // Hooks connect a stage to the record and to people. Nil ones are left out.
@@ -68,6 +70,8 @@ type Hooks struct {
 	Checkpoint func(dir string, step int, chain ident.Digest) error
 	// Warn is for what a person should see.
 	Warn func(text string)
+	// Event is for what the record should keep and no step does.
+	Event func(kind, text string)
 	// Stop, asked between steps, ends the stage early; it then returns ErrStopped.
 	Stop func() bool
 }
@@ -149,6 +153,14 @@ func (e *Env) warn(format string, args ...any) {
 	}
 }
 
+// event is a warning that the record keeps.
+func (e *Env) event(kind, format string, args ...any) {
+	e.warn(format, args...)
+	if e.Hooks.Event != nil {
+		e.Hooks.Event(kind, fmt.Sprintf(format, args...))
+	}
+}
+
 // put stores bytes as an output.
 func (e *Env) put(role, kind string, b []byte) (Output, error) {
 	d, err := e.Blobs.PutBytes(b)
@@ -171,4 +183,28 @@ func (e *Env) input(in Inputs, role string) ([]byte, error) {
 		return nil, fmt.Errorf("stage has no input %s", role)
 	}
 	return e.Blobs.Bytes(d)
+}
+
+// inputPath is input for a blob that is too large to be held in memory: a file whose
+// bytes were compared with its digest.
+func (e *Env) inputPath(in Inputs, role string) (string, error) {
+	d, ok := in[role]
+	if !ok {
+		return "", fmt.Errorf("stage has no input %s", role)
+	}
+	if e.verified[d] {
+		return e.Blobs.Path(d), nil
+	}
+	size, err := e.Blobs.Stat(d)
+	if err != nil {
+		return "", err
+	}
+	if err := e.Blobs.Verify(d, size); err != nil {
+		return "", err
+	}
+	if e.verified == nil {
+		e.verified = map[ident.Digest]bool{}
+	}
+	e.verified[d] = true
+	return e.Blobs.Path(d), nil
 }

@@ -1,7 +1,10 @@
 package stage
 
 import (
+	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,10 +90,44 @@ func TestTarget(t *testing.T) {
 	}
 }
 
+// What a configuration names is looked at before anything is done, all of it, each
+// error at its key.
 func TestExternalErrors(t *testing.T) {
-	r := load(t, "smoke_cpu.yaml", "data.train={source: nowhere.jsonl, size: 0}")
-	_, err := Externals(r)
-	if err == nil || !strings.Contains(err.Error(), "nowhere.jsonl") || !strings.Contains(err.Error(), "--set #1") {
-		t.Errorf("a file that is not there: %v", err)
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "p.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	few := file(`{"nums": [2, 3, 4], "target": 10}` + "\n" + `{"nums": [5, 3, 4], "target": 12}` + "\n")
+	for _, tt := range []struct {
+		name string
+		sets []string
+		want []string // one for each error
+	}{
+		{"missing", []string{"data.train={source: nowhere.jsonl, size: 0}"}, []string{"nowhere.jsonl: no such file"}},
+		{"two", []string{"data.train={source: nowhere.jsonl, size: 0}", "data.test={source: " + file("[]") + ", size: 0}"}, []string{"nowhere.jsonl", "p.jsonl:1: a JSON array"}},
+		{"empty", []string{"data.test={source: " + file("") + ", size: 0}"}, []string{"p.jsonl holds no problems"}},
+		{"size", []string{"data.test={source: " + few + ", size: 3}"}, []string{"has 2 problems, data.test.size asks for 3"}},
+		{"step", []string{"data.train={source: " + few + ", size: 0}", "sft.steps=0"}, []string{"has 2 problems, train.prompts_per_step asks for 8"}},
+		{"sft", []string{"data.train={source: " + few + ", size: 0}", "train={prompts_per_step: 2, prompts_per_update: 1}"}, []string{"has 2 problems, sft.problems_per_step asks for 16"}},
+		{"online", []string{"data.val={source: " + few + ", size: 0}"}, []string{"has 2 problems, eval.online.problems asks for 8"}},
+		{"prompt", []string{"data.test={source: " + few + ", size: 0}", "data.max_prompt_tokens=3"}, []string{"max_prompt_tokens is 3"}},
+	} {
+		_, err := Externals(load(t, "smoke_cpu.yaml", tt.sets...))
+		var errs config.Errors
+		if !errors.As(err, &errs) || len(errs) != len(tt.want) {
+			t.Errorf("%s: %v, want %d config errors", tt.name, err, len(tt.want))
+			continue
+		}
+		for i, e := range errs {
+			if !strings.Contains(e.Message, tt.want[i]) || !strings.HasPrefix(e.Place(), "--set #") {
+				t.Errorf("%s: %s: %s, want %q", tt.name, e.Place(), e.Message, tt.want[i])
+			}
+		}
+	}
+	if _, err := Externals(load(t, "smoke_cpu.yaml", "data.test={source: "+few+", size: 0}")); err != nil {
+		t.Errorf("a good file: %v", err)
 	}
 }

@@ -36,7 +36,10 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 
 // loadModel is newModel with the plain weights of an input.
 func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (*model.Model, error) {
-	path := e.Blobs.Path(in[role])
+	path, err := e.inputPath(in, role)
+	if err != nil {
+		return nil, err
+	}
 	t, err := checkpoint.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func has(h model.Heads, name string) bool { return h.LM || name != "lm_head.weig
 
 // putWeights stores a model's tensors as one safetensors blob.
 func (e *Env) putWeights(m *model.Model, keep checkpoint.Filter) (Output, error) {
-	f, err := os.CreateTemp(e.Dir, ".weights-*")
+	f, err := os.CreateTemp(e.Dir, UnfinishedWeights)
 	if err != nil {
 		return Output{}, err
 	}

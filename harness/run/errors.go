@@ -1,0 +1,60 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/harness/plan"
+)
+
+// InterruptedError is returned when the context was cancelled: what was finished is
+// saved, and executing the run again goes on from there.
+type InterruptedError struct {
+	RID   ident.Digest
+	Stage string
+	Step  int64 // training steps recorded
+	Err   error
+}
+
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("run %s: stopped in %s after %d recorded steps", e.RID.Short(), e.Stage, e.Step)
+}
+
+// Unwrap returns the cause.
+func (e *InterruptedError) Unwrap() error { return e.Err }
+
+// interrupted makes the error of a stage that was stopped, or not begun.
+func (x *execution) interrupted(ctx context.Context, s plan.Stage, cause error) error {
+	e := &InterruptedError{RID: x.p.RID, Stage: s.Name(), Err: cause}
+	if run, err := x.DB.RunByID(ctx, x.run.ID); err == nil {
+		e.Step = run.Steps
+	}
+	return e
+}
+
+// StageError is an error in a stage.
+type StageError struct {
+	Stage string // kind and label
+	Err   error
+}
+
+func (e *StageError) Error() string {
+	text := e.Err.Error()
+	if strings.HasPrefix(text, e.Stage+": ") {
+		return text // of a package that has the stage's name
+	}
+	return e.Stage + ": " + text
+}
+
+// Unwrap returns the cause.
+func (e *StageError) Unwrap() error { return e.Err }
+
+// PanicError is a panic in a stage.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }

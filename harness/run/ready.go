@@ -1,0 +1,74 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// ready checks, before stage i begins, what would make it fail in the end: that all
+// prompts fit, once the problems are there, and that its files do.
+func (x *execution) ready(i int) error {
+	kind := x.p.Stages[i].Kind
+	if !x.checked && kind != config.Prepare {
+		x.checked = true
+		err := stage.CheckPrompts(x.env(i, ident.Digest{}), func(role string) (ident.Digest, bool) { return x.output(0, role) })
+		if err != nil {
+			return err
+		}
+	}
+	return x.room(kind)
+}
+
+// room checks that the files of a stage fit on the disk. Rows and samples, which are
+// small, are not counted: when the last byte is gone they are an error too, and
+// nothing is lost.
+func (x *execution) room(kind config.Stage) error {
+	e, err := NewEstimate(x.p.Config)
+	if err != nil {
+		return err
+	}
+	free, err := x.DB.Blobs.Free()
+	need := e.stageBytes(kind)
+	if err != nil || free >= need {
+		return err
+	}
+	return &RequireError{Name: x.p.Config.Run.Name,
+		Missing: []string{fmt.Sprintf("disk space: %s writes up to %s, %s has %s free", kind, size(need), x.DB.Dir(), size(free))},
+		Do:      []string{"free some space and run again: what is finished is kept; or use another store: --store DIR"}}
+}
+
+// event records what happened outside of a step. Who sees it is told so already, and
+// the run goes on, if the record cannot be written: the next write to it will fail.
+func (x *execution) event(kind, text string) {
+	data, err := json.Marshal(map[string]string{"text": text})
+	if err == nil {
+		err = x.DB.AddEvent(context.Background(), store.Event{Run: x.run.ID, Attempt: x.attempt.ID, Level: store.LevelWarn, Kind: kind, Data: data})
+	}
+	if err != nil {
+		x.Watch.Warn(err.Error())
+	}
+}
+
+// sweep removes what a killed process left half-written in the run's directory. The
+// caller holds the run's lock. Checkpoints sweep their own.
+func (x *execution) sweep() error {
+	dir := x.DB.RunDir(x.p.RID)
+	weights, err := filepath.Glob(filepath.Join(dir, stage.UnfinishedWeights))
+	if err != nil {
+		return err
+	}
+	errs := []error{os.RemoveAll(filepath.Join(dir, stage.MergedDir+stage.Unfinished))}
+	for _, f := range weights {
+		errs = append(errs, os.Remove(f))
+	}
+	return errors.Join(errs...)
+}

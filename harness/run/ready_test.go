@@ -1,0 +1,54 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/harness/config"
+)
+
+// What would fail in the end fails in the beginning.
+func TestReady(t *testing.T) {
+	l := newLab(t)
+	q := &quiet{}
+	_, err := l.try(context.Background(), l.plan(0, "data.max_prompt_tokens=4"), q)
+	var bad config.Errors
+	if !errors.As(err, &bad) || bad[0].Place() != "--set #1:24" || !strings.Contains(err.Error(), "data.train: problem ") {
+		t.Errorf("a prompt that is too long: %v", err)
+	}
+	if got := strings.Join(q.started, " "); got != "prepare" {
+		t.Errorf("a prompt that is too long: executed %s", got)
+	}
+	e, err := NewEstimate(smoke(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 19232 parameters; the log Z head has more. Two checkpoints of weights and two
+	// moments each.
+	if n := int64(e.Parameters + e.Heads); e.stageBytes(config.Train) != 2*12*n+4*n || e.stageBytes(config.Init) != 4*n || e.stageBytes(config.EvalGen) != 0 {
+		t.Errorf("train needs %d bytes, init %d for %d parameters", e.stageBytes(config.Train), e.stageBytes(config.Init), n)
+	}
+}
+
+// Rests of a killed process in a run's directory are removed by the next.
+func TestSweep(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	dir := l.db.RunDir(p.RID)
+	rests := []string{filepath.Join(dir, ".weights-123"), filepath.Join(dir, "model.partial", "config.json")}
+	for _, f := range rests {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o777), os.WriteFile(f, []byte("half"), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.execute(p)
+	for _, f := range rests {
+		if _, err := os.Stat(f); err == nil {
+			t.Errorf("%s is still there", f)
+		}
+	}
+}
