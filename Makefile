@@ -2,12 +2,11 @@
 # and gcc, `make demo` and `make test` need nothing else: Go fetches the modules.
 
 GO      ?= go
-STUDY   ?= configs/studies/countdown
 DEMO    ?= demo
 BENCH   ?= .
 FUZZTIME ?= 10s
 
-.PHONY: build demo test race lint bench golden fuzz studies clean help
+.PHONY: build demo test race lint bench golden fuzz clean help
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

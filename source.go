@@ -16,4 +16,6 @@ import "embed"
 //go:embed eval/*.go eval/*/*.go
 //go:embed experiments/*/*.go
 //go:embed harness/*/*.go
+//go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go
+//go:embed cmd/exp/*.go cmd/exp/completion.bash cmd/exp/completion.fish cmd/exp/completion.zsh cmd/exp/term/*.go
 var Sources embed.FS

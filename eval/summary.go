@@ -20,8 +20,8 @@ type Metric struct {
 //
 // Intervals are at 95 %, cluster-robust over problems: Student's t, but Wilson's for
 // pass@1 where each problem has one sample and none has a cluster, and the cluster
-// bootstrap, seeded by seed, for pass@k with k > 1. It is an error if no problem has
-// k samples.
+// bootstrap, seeded by seed, for pass@k with k > 1. That of a share ends at 0 and 1.
+// It is an error if no problem has k samples.
 func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 	most := 0
 	for _, it := range items {
@@ -47,6 +47,9 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 		}
 		m := Metric{Name: d.Name, N: len(values), Value: stat.ClusterMean(values, clusters).Value}
 		if iv, ok := interval(d.k, values, clusters, items, seed); ok {
+			if d.Unit == "share" {
+				iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
+			}
 			m.Interval = &iv
 		}
 		metrics = append(metrics, m)

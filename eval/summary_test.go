@@ -145,7 +145,7 @@ func metric(t *testing.T, items []Item, passK []int, seed uint64, name string) M
 }
 
 func TestSummarizeIntervals(t *testing.T) {
-	clustered := counted(1, 1, 0, 1, 0)
+	clustered := counted(4, 2, 2, 3, 1)
 	clustered[0].Cluster, clustered[1].Cluster = "c", "c"
 	tests := []struct {
 		name   string
@@ -155,11 +155,13 @@ func TestSummarizeIntervals(t *testing.T) {
 		lo, hi float64
 	}{
 		{"one sample each", counted(1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0), "pass@1", "wilson", 0.490162, 0.943318},
-		// values 0 and 1: 0.5 ± 12.7062·(√2·½)/√2
-		{"several samples", counted(4, 0, 4), "pass@1", "t", 0.5 - 12.7062047*0.5, 0.5 + 12.7062047*0.5},
+		// values ¼ ½ ½ ¾: SE = sqrt(2/16/3)/2 = 0.102062; t_3 = 3.182446
+		{"several samples", counted(4, 1, 2, 2, 3), "pass@1", "t", 0.5 - 3.1824463*0.10206207, 0.5 + 3.1824463*0.10206207},
+		// values 0 and 1: 0.5 ± 12.7062·(√2·½)/√2, and a share is from 0 to 1
+		{"a share is cut", counted(4, 0, 4), "pass@1", "t", 0, 1},
 		{"all alike", counted(4, 2, 2, 2), "pass@1", "t", 0.5, 0.5},
-		// cluster sums of deviations 0, 0.5, -0.5: SE = sqrt(3/2·½)/4 = 0.216506; t_2 = 4.302653
-		{"clusters", clustered, "pass@1", "t", 0.5 - 4.3026527*0.21650635, 0.5 + 4.3026527*0.21650635},
+		// cluster sums of deviations 0, ¼, -¼: SE = sqrt(3/2·⅛)/4 = 0.108253; t_2 = 4.302653
+		{"clusters", clustered, "pass@1", "t", 0.5 - 4.3026527*0.10825318, 0.5 + 4.3026527*0.10825318},
 		{"pass@2", counted(4, 0, 4), "pass@2", "bootstrap", 0, 1},
 		{"other than pass@1", counted(1, 1, 1), "not_graded", "t", 0, 0},
 	}

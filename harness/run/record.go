@@ -230,11 +230,20 @@ func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage
 }
 
 func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stage.Evaluation) error {
-	prompts := map[string]string{}
-	for _, p := range ev.Problems {
-		prompts[p.ID] = p.Prompt
+	c := &x.p.Config.Run
+	tok, err := stage.Tokenizer(c)
+	if err != nil {
+		return err
 	}
-	rate := x.p.Config.Run.Store.Samples.Eval
+	prompts, lengths := map[string]string{}, map[string]int{}
+	for _, p := range ev.Problems {
+		ids, err := tok.Encode(p.Prompt)
+		if err != nil {
+			return fmt.Errorf("problem %s: %w", p.ID, err)
+		}
+		prompts[p.ID], lengths[p.ID] = p.Prompt, min(len(ids), c.Data.MaxPromptTokens)
+	}
+	rate := c.Store.Samples.Eval
 	pack := x.DB.Blobs.NewPackWriter()
 	var rows []store.Sample
 	for _, s := range ev.Samples {
@@ -245,8 +254,8 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil}); err != nil {
 			return err
 		}
-		rows = append(rows, store.Sample{Stage: row.Home, Scope: "eval", Item: s.ProblemID, K: s.K, OutTokens: int64(len(c.Tokens)),
-			Finish: c.Finish.String(), Reward: math.NaN(), LogProbSum: sum(c.LogProbs)})
+		rows = append(rows, store.Sample{Stage: row.Home, Scope: "eval", Item: s.ProblemID, K: s.K,
+			PromptTokens: int64(lengths[s.ProblemID]), OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: math.NaN(), LogProbSum: sum(c.LogProbs)})
 	}
 	refs, packs, err := pack.Close()
 	if err != nil {

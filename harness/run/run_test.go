@@ -194,8 +194,8 @@ func TestRecord(t *testing.T) {
 			t.Fatalf("%d samples of %s, %v; want %d", len(samples), scope, err, want)
 		}
 		for _, s := range samples {
-			if s.Verdict == nil || s.Ref.Pack.IsZero() {
-				t.Fatalf("sample %d of %s has verdict %v, pack %s", s.ID, scope, s.Verdict, s.Ref.Pack.Short())
+			if s.Verdict == nil || s.Ref.Pack.IsZero() || s.PromptTokens == 0 {
+				t.Fatalf("sample %d of %s has verdict %v, pack %s, %d prompt tokens", s.ID, scope, s.Verdict, s.Ref.Pack.Short(), s.PromptTokens)
 			}
 		}
 	}
