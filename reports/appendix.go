@@ -1,0 +1,198 @@
+package reports
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/experiments/store"
+)
+
+func (s *source) appendixSection(left []omitted) section {
+	return section{ID: "appendix", Title: "Appendix", Blocks: slices.Concat(
+		s.reproduce(),
+		s.omittedBlocks(left),
+		[]block{
+			folded{"All evaluation metrics", s.evalGrids()},
+			folded{"All training metrics at the last step", []block{s.metricGrid()}},
+		},
+	)}
+}
+
+// configFile is where the bundle holds an arm's configuration.
+func (a *arm) configFile() string { return "configs/" + a.file + ".yaml" }
+
+// reproduce gives the commands that make the runs and this report again.
+func (s *source) reproduce() []block {
+	var b strings.Builder
+	for _, a := range s.arms {
+		fmt.Fprintf(&b, "exp run %s --seeds %s\n", a.configFile(), seedList(a))
+	}
+	b.WriteString("exp report")
+	for i, a := range s.arms {
+		if s.result != nil && s.result.Baseline == i {
+			fmt.Fprintf(&b, " --vs xid:%s", a.Runs[0].XID.Short())
+			continue
+		}
+		for _, r := range a.Runs {
+			b.WriteString(" " + r.RID.Short())
+		}
+	}
+	if s.result != nil {
+		c := s.result.Comparability
+		for _, glob := range c.Vary {
+			if !strings.Contains(s.arms[0].Runs[0].setting("compare.vary"), fmt.Sprintf("%q", glob)) {
+				fmt.Fprintf(&b, " --vary '%s'", glob)
+			}
+		}
+		for _, key := range c.Allow {
+			fmt.Fprintf(&b, " --allow %s", key)
+		}
+	}
+	b.WriteString(" --out report\n")
+	return []block{
+		paragraph{text("The configurations, with every key written out, are in configs/ beside this file. From them, the same sources on a machine of the same numerics class " +
+			"give the same run ids and the same bits:")},
+		listing{b.String()},
+	}
+}
+
+// seedList is the arm's seeds as exp run wants them.
+func seedList(a *arm) string {
+	var parts []string
+	for i := 0; i < len(a.Runs); {
+		j := i
+		for j+1 < len(a.Runs) && a.Runs[j+1].Seed == a.Runs[j].Seed+1 {
+			j++
+		}
+		part := fmt.Sprint(a.Runs[i].Seed)
+		if j > i {
+			part += fmt.Sprintf("-%d", a.Runs[j].Seed)
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+func (s *source) omittedBlocks(all []omitted) []block {
+	if len(all) == 0 {
+		return nil
+	}
+	var list bullets
+	for _, o := range all {
+		list = append(list, line{{Text: o.Title}, styled(muted, ": "+o.Reason)})
+	}
+	return []block{paragraph{line{styled(strong, "Figures that are not here")}}, list}
+}
+
+// evalGrids shows every metric of every suite, the start's included.
+func (s *source) evalGrids() []block {
+	var names []string
+	for _, a := range s.arms {
+		for _, r := range a.Runs {
+			for _, e := range r.evals {
+				if !slices.Contains(names, e.SuiteName) {
+					names = append(names, e.SuiteName)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	var out []block
+	for _, suite := range names {
+		g := s.armGrid(suite, "metric")
+		for _, metric := range s.evalMetrics(suite) {
+			g.add(s.meanCells(metric, func(r *run) float64 { return r.evalValue(suite, metric) })...)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// evalMetrics lists the metrics of a suite in the order in which they were
+// recorded.
+func (s *source) evalMetrics(suite string) []string {
+	var names []string
+	for _, a := range s.arms {
+		for _, r := range a.Runs {
+			for _, e := range r.evals {
+				if e.SuiteName == suite && !slices.Contains(names, e.Metric) {
+					names = append(names, e.Metric)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// metricGrid shows the last value of every series.
+func (s *source) metricGrid() *grid {
+	g := s.armGrid("", "series")
+	names := map[string]bool{}
+	for _, a := range s.arms {
+		for _, r := range a.Runs {
+			for name := range r.curves {
+				names[name] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		g.add(s.meanCells(name, func(r *run) float64 { return r.last(name) })...)
+	}
+	return g
+}
+
+// last is the last value of a series; NaN without it.
+func (r *run) last(name string) float64 {
+	c, ok := r.curves[name]
+	if !ok {
+		return math.NaN()
+	}
+	return c.Last
+}
+
+func (s *source) armGrid(caption, first string) *grid {
+	g := &grid{Caption: caption, Columns: []column{left(first)},
+		Note: text("Means over seeds; in brackets the smallest and the largest seed.")}
+	for _, a := range s.arms {
+		g.Columns = append(g.Columns, right(a.Name))
+	}
+	if !s.severalSeeds() {
+		g.Note = nil
+	}
+	return g
+}
+
+func (s *source) severalSeeds() bool {
+	return slices.ContainsFunc(s.arms, func(a *arm) bool { return len(a.Runs) > 1 })
+}
+
+// meanCells is a row: a name, and each arm's mean with its seeds' range.
+func (s *source) meanCells(name string, value func(*run) float64) []line {
+	cells := []line{{styled(mono, name)}}
+	for _, a := range s.arms {
+		v, n := a.mean(value)
+		l := text("%s", short(v))
+		if lo, hi := a.spread(value); n > 1 && lo < hi {
+			l = l.with(styled(muted, fmt.Sprintf(" [%s, %s]", short(lo), short(hi))))
+		}
+		cells = append(cells, l)
+	}
+	return cells
+}
+
+// unfinished lists runs that did not come to their end.
+func (s *source) unfinished() []string {
+	var names []string
+	for _, a := range s.arms {
+		for _, r := range a.Runs {
+			if r.Status != store.Done {
+				names = append(names, fmt.Sprintf("%s seed %d (%s)", a.Name, r.Seed, r.Status))
+			}
+		}
+	}
+	return names
+}

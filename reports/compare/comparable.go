@@ -1,0 +1,269 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/harness/config"
+)
+
+// protocolKeys is what the keys of the final evaluation's protocol begin with.
+const protocolKeys = "eval.final."
+
+// checkKeys refuses options that name no key.
+func (c *comparison) checkKeys() error {
+	for _, glob := range c.o.Vary {
+		if !slices.ContainsFunc(config.Keys(), func(k *config.Key) bool { return matches(glob, k.Path) }) && !special(glob) {
+			return &OptionError{Option: "vary", Value: glob, Problem: "matches no key", Advice: "a key or a block, such as algo or train.optim.lr; exp config schema lists them"}
+		}
+	}
+	for _, key := range c.o.Allow {
+		if _, ok := config.Lookup(key); !ok && !special(key) {
+			return &OptionError{Option: "allow", Value: key, Problem: "is no key", Advice: "a waiver is for one key, as the refusal names it"}
+		}
+	}
+	return nil
+}
+
+// special reports whether a key is one of Difference's that no configuration has.
+func special(key string) bool {
+	first, rest, _ := strings.Cut(key, ".")
+	switch first {
+	case "code", "weights", "suite":
+		return true
+	case "data":
+		return rest == "" || strings.HasPrefix(rest, "problems/")
+	}
+	return key == "tokenizer"
+}
+
+func matches(glob, key string) bool {
+	return config.ClassOf(&config.Key{Path: key}, []string{glob}) == config.Treatment
+}
+
+// compareSettings finds what differs and refuses what must not.
+func (c *comparison) compareSettings() error {
+	d := &differences{comparison: c, vary: c.commonVary()}
+	d.settings()
+	d.protocol()
+	d.sources()
+	d.inputs()
+	d.machines()
+	d.waive()
+
+	order := []Class{Protocol, Controlled, Flagged, Treatment}
+	slices.SortStableFunc(d.list, func(a, b Difference) int {
+		return cmp.Compare(slices.Index(order, a.Class), slices.Index(order, b.Class))
+	})
+	out := &c.result.Comparability
+	*out = Comparability{OK: true, Differences: d.list, Vary: d.vary, Allow: []string{}, Excluded: []Excluded{}}
+	for _, s := range c.arms {
+		out.Excluded = append(out.Excluded, s.excluded...)
+	}
+	for i := range d.list {
+		diff := &d.list[i]
+		if diff.Waived {
+			out.Allow = append(out.Allow, diff.Key)
+		}
+		if diff.Refused() {
+			out.OK = false
+		}
+		if diff.Class == Treatment {
+			for a := range c.arms {
+				c.result.Arms[a].Treatment[diff.Key] = diff.Values[a]
+			}
+		}
+	}
+	if !out.OK {
+		return &NotComparableError{Arms: c.result.Arms, Comparability: *out}
+	}
+	return nil
+}
+
+// commonVary lists what all runs say may vary, and the options.
+func (c *comparison) commonVary() []string {
+	vary := slices.Clone(c.arms[0].runs[0].vary)
+	c.records(func(_ int, r *record) {
+		vary = slices.DeleteFunc(vary, func(glob string) bool { return !slices.Contains(r.vary, glob) })
+	})
+	for _, glob := range c.o.Vary {
+		if !slices.Contains(vary, glob) {
+			vary = append(vary, glob)
+		}
+	}
+	if vary == nil {
+		vary = []string{}
+	}
+	return vary
+}
+
+// differences collects what differs.
+type differences struct {
+	*comparison
+	vary []string
+	list []Difference
+}
+
+// add records a difference of a value, if there is one.
+func (d *differences) add(key string, class Class, value func(r *record) string) {
+	var all []string
+	diff := Difference{Key: key, Class: class}
+	for _, s := range d.arms {
+		var own []string
+		for _, r := range s.runs {
+			own = append(own, value(r))
+		}
+		slices.Sort(own)
+		own = slices.Compact(own)
+		diff.Within = diff.Within || len(own) > 1
+		diff.Values = append(diff.Values, strings.Join(own, valueSep))
+		all = append(all, own...)
+	}
+	slices.Sort(all)
+	if len(slices.Compact(all)) > 1 {
+		d.list = append(d.list, diff)
+	}
+}
+
+// valueSep stands between the values of one arm.
+const valueSep = " | "
+
+// Text is the value of an arm for people: digests are cut to 8 digits.
+func (d *Difference) Text(arm int) string {
+	parts := strings.Split(d.Values[arm], valueSep)
+	for i, p := range parts {
+		if len(p) == 64 && strings.Trim(p, "0123456789abcdef") == "" {
+			parts[i] = p[:8]
+		}
+	}
+	return strings.Join(parts, valueSep)
+}
+
+// classed is the class of a difference, Treatment if it is meant to vary.
+func (d *differences) classed(key string, class Class) Class {
+	if slices.ContainsFunc(d.vary, func(glob string) bool { return matches(glob, key) }) {
+		return Treatment
+	}
+	return class
+}
+
+// settings compares the configurations but for the protocol.
+func (d *differences) settings() {
+	known := map[string]bool{}
+	for _, k := range config.Keys() {
+		known[k.Path] = true
+		// A path of a file may differ: its contents are compared instead.
+		if k.Role != config.Semantic || strings.HasPrefix(k.Path, protocolKeys) {
+			continue
+		}
+		d.add(k.Path, d.classed(k.Path, Controlled), func(r *record) string { return r.config[k.Path] })
+	}
+	var foreign []string
+	d.records(func(_ int, r *record) {
+		for path := range r.config {
+			if !known[path] && !slices.Contains(foreign, path) {
+				foreign = append(foreign, path)
+			}
+		}
+	})
+	slices.Sort(foreign)
+	for _, path := range foreign {
+		d.add(path, d.classed(path, Controlled), func(r *record) string { return r.config[path] })
+	}
+}
+
+// protocol compares how the suites were scored: by the settings that the
+// evaluations were made with, which the run's configuration may have left behind.
+func (d *differences) protocol() {
+	for _, k := range config.Keys() {
+		if scoring(k.Path) && k.Role == config.Semantic {
+			for _, m := range d.suites {
+				n := len(d.list)
+				d.add(k.Path, d.classed(k.Path, Protocol), func(r *record) string { return m.of[r].settings[k.Path] })
+				if len(d.list) > n {
+					break // once is enough
+				}
+			}
+		}
+	}
+	for _, m := range d.suites {
+		d.add("suite."+m.name, Protocol, func(r *record) string { return m.of[r].digest.String() })
+	}
+	for i, kind := range []config.Stage{config.EvalGen, config.EvalScore} {
+		for _, m := range d.suites {
+			n := len(d.list)
+			d.code(kind, Protocol, func(r *record) string { return m.of[r].code[i].String() })
+			if len(d.list) > n {
+				break
+			}
+		}
+	}
+}
+
+// sources compares the code of the stages up to the trained model.
+func (d *differences) sources() {
+	for _, kind := range []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge} {
+		d.code(kind, Controlled, func(r *record) string {
+			s, ok := r.stages[stageKey(string(kind), "")]
+			if !ok || s.Code.IsZero() {
+				return ""
+			}
+			return s.Code.String()
+		})
+	}
+}
+
+func (d *differences) code(kind config.Stage, class Class, digest func(r *record) string) {
+	key := "code." + string(kind)
+	d.add(key, d.classed(key, class), digest)
+}
+
+// inputs compares what training began with. It follows from a treatment that
+// changes the stages before.
+func (d *differences) inputs() {
+	follows := func(stages ...config.Stage) Class {
+		for i := range d.list {
+			k, ok := config.Lookup(d.list[i].Key)
+			if ok && d.list[i].Class == Treatment && k.Reads(stages...) {
+				return Treatment
+			}
+		}
+		return Controlled
+	}
+	input := func(role string) func(r *record) string {
+		return func(r *record) string {
+			for _, in := range r.stages[stageKey(string(config.Train), "")].Inputs {
+				if in.Role == role {
+					return in.Digest.String()
+				}
+			}
+			return ""
+		}
+	}
+	d.add("data.problems/train", d.classed("data.problems/train", follows(config.Prepare)), input("problems/train"))
+	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT)), input("weights"))
+	d.add("tokenizer", d.classed("tokenizer", follows(config.Prepare, config.Init)), input("tokenizer"))
+}
+
+// machines flags runs of several numerics classes, which may be compared.
+func (d *differences) machines() {
+	d.add("numerics", Flagged, func(r *record) string { return r.run.Numerics })
+}
+
+// waive applies the waivers and says which were for nothing.
+func (d *differences) waive() {
+	for _, key := range d.o.Allow {
+		used := false
+		for i := range d.list {
+			diff := &d.list[i]
+			if diff.Key == key && (diff.Class == Controlled || diff.Class == Protocol || diff.Within) {
+				diff.Waived, used = true, true
+			}
+		}
+		if !used {
+			d.result.Notes = append(d.result.Notes, fmt.Sprintf("waiver without effect: %s does not differ", key))
+		}
+	}
+}

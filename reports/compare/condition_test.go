@@ -1,0 +1,125 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCondition(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	metric := func(name string, delta, p float64) Metric {
+		return Metric{Name: name, Tested: true, Pairs: []Pair{
+			{A: 0, B: 2, Delta: v(delta), P: v(p), PHolm: v(2 * p), Interval: &Interval{Lo: delta - 0.1, Hi: delta + 0.1}},
+			{A: 1, B: 2, Delta: v(-delta), P: v(p), PHolm: v(2 * p)}}}
+	}
+	r := &Result{Suites: []Suite{
+		{Name: "countdown/test", Metrics: []Metric{metric("pass@1", -0.2, 0.01), metric("distinct_correct", 0.5, 0.3)}},
+		{Name: "countdown/val", Metrics: []Metric{metric("pass@1", 0.3, 0.02)}},
+	}}
+	for _, test := range []struct {
+		text  string
+		pairs int // for how many of the two pairs it holds
+	}{
+		{"delta(test) < -0.01 and p < 0.05", 1},
+		{"delta(countdown/test) < -0.01", 1},
+		{"p(test) < 0.05", 2},
+		{"p_holm(test) <= 0.02", 2},
+		{"p_holm(test)<0.02", 0},
+		{"delta(test) < 0 and delta(val) > 0", 1},
+		{"delta(test) < 0 and p < 0.015 and delta(val) > 0 and p > 0.015", 1}, // p is of the suite named last
+		{"delta(test, distinct_correct) > 0.4 and p > 0.2", 1},
+		{"delta(test) > 1 or p(val) = 0.02", 2},
+		{"delta(test) > 1 or p = 0.01 and delta = 5", 0}, // and binds more
+		{"(delta(test) > 1 or p = 0.01) and delta != 5", 2},
+		{"not delta(test) > 0", 1},
+		{"not not delta(test) > 0", 1},
+		{"delta(test) > -1e3", 2},
+		{"delta(test) >= -0.2 and delta <= 0.2", 2},
+	} {
+		c, err := ParseCondition(test.text)
+		if err != nil {
+			t.Errorf("%s: %v", test.text, err)
+			continue
+		}
+		got, err := c.Holds(r)
+		if err != nil || len(got) != test.pairs {
+			t.Errorf("%s holds for %d pairs (%v), want %d", test.text, len(got), err, test.pairs)
+		}
+	}
+}
+
+func TestConditionErrors(t *testing.T) {
+	for _, test := range []struct {
+		text, want string
+		col        int
+	}{
+		{"", "a condition is missing", 0},
+		{"delta(test) <", `expected a number after "<"`, 13},
+		{"delta(test) < much", `expected a number after "<"`, 14},
+		{"delta(test) < NaN", `expected a number after "<"`, 14},
+		{"delta(test) 0.1", "expected a comparison", 12},
+		{"speed(test) < 1", `"speed" is nothing that a comparison has`, 0},
+		{"delta(test < 1", "a parenthesis is not closed", 11},
+		{"delta() < 1", "expected the name of a suite", 6},
+		{"delta(test,) < 1", "expected the name of a metric", 11},
+		{"(delta(test) < 1", "a parenthesis is not closed", 16},
+		{"delta(test) < 1 p < 1", `"p" is one too many`, 16},
+		{"delta(test) < 1 and", "a condition is missing", 19},
+		{"é < 1", `"é" is nothing`, 0},
+		{"delta(prüf) ! 1", "! alone means nothing", 12},
+	} {
+		_, err := ParseCondition(test.text)
+		e, ok := err.(*ConditionError)
+		if !ok || !strings.HasPrefix(e.Msg, test.want) || e.Col != test.col || e.ExitCode() != 2 {
+			t.Errorf("%q: %v, want %q at %d", test.text, err, test.want, test.col)
+		}
+	}
+	e := &ConditionError{Text: "delta(tset) < 1", Col: 6, Msg: "there is no suite"}
+	if want := "condition, column 7: there is no suite\n  delta(tset) < 1\n        ^"; e.Error() != want {
+		t.Errorf("%s\nwant\n%s", e.Error(), want)
+	}
+}
+
+// A condition that asks for what is not there is an error and not false, also where
+// the other side settles the answer: a gate must not pass by a typing error.
+func TestConditionOfWhatIsNotThere(t *testing.T) {
+	v := 1.0
+	r := &Result{Suites: []Suite{
+		{Name: "countdown/test", Metrics: []Metric{{Name: "pass@1", Pairs: []Pair{{B: 1, Delta: &v}}}}},
+		{Name: "words/test", Metrics: []Metric{{Name: "pass@1", Pairs: []Pair{{B: 1, Delta: &v}}}}},
+	}}
+	for text, want := range map[string]string{
+		"delta(math) < 1":              `there is no suite "math"`,
+		"delta < 1":                    "which suite?",
+		"delta(test) < 1":              "which suite?",
+		"delta(words/test, speed) < 1": `words/test has no metric "speed"`,
+		"p(words/test) < 1":            "p of pass@1 on words/test is not known",
+		"delta(words/test) > 5 and lo(words/test) < 1":  "lo of pass@1",
+		"delta(words/test) < 5 or delta(nowhere) < 0.1": `there is no suite "nowhere"`,
+	} {
+		c, err := ParseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Holds(r)
+		e, ok := err.(*ConditionError)
+		if !ok || !strings.HasPrefix(e.Msg, want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParseCondition(f *testing.F) {
+	for _, seed := range []string{"delta(test) < -0.01 and p < 0.05", "not (p > 1 or lo(a, b) != 2)", "((((", "é!"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := ParseCondition(text); err == nil {
+			if again, err := ParseCondition(c.String()); err != nil || again.String() != text {
+				t.Errorf("%q reads differently a second time: %v", text, err)
+			}
+		} else if e := err.(*ConditionError); e.Col < 0 || e.Col > len([]rune(text)) {
+			t.Errorf("%q: column %d", text, e.Col)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package compare
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"exp/experiments/store"
+)
+
+// addCosts sums up what the arms' runs took.
+func (c *comparison) addCosts(ctx context.Context) error {
+	for _, s := range c.arms {
+		var sum Cost
+		var machines []string
+		for _, r := range s.runs {
+			if err := c.addCost(ctx, &sum, r); err != nil {
+				return err
+			}
+			if d := r.run.Device; d != "" && !slices.Contains(machines, d) {
+				machines = append(machines, d)
+			}
+		}
+		n := float64(len(s.runs))
+		slices.Sort(machines)
+		c.result.Cost = append(c.result.Cost, Cost{Steps: sum.Steps / n, Tokens: sum.Tokens / n, TrainS: sum.TrainS / n,
+			UpstreamS: sum.UpstreamS / n, EvalS: sum.EvalS / n, Machine: strings.Join(machines, ", ")})
+	}
+	return nil
+}
+
+func (c *comparison) addCost(ctx context.Context, sum *Cost, r *record) error {
+	sum.Steps += float64(r.run.Steps)
+	sum.Tokens += float64(r.run.Tokens)
+	for _, key := range sortedKeys(r.stages) {
+		st := r.stages[key]
+		seconds, err := c.took(ctx, st)
+		if err != nil {
+			return err
+		}
+		switch st.Kind {
+		case "train":
+			sum.TrainS += seconds + r.stoppedS
+		case "prepare", "init", "sft":
+			sum.UpstreamS += seconds
+		case "eval.gen", "eval.score":
+			if !strings.HasSuffix(st.Label, startSuffix) {
+				sum.EvalS += seconds
+			}
+		}
+	}
+	return nil
+}
+
+// took is how long the stage's execution took, of a reused one the original's.
+func (rd *reader) took(ctx context.Context, st store.Stage) (float64, error) {
+	if st.Status != store.Cached {
+		return st.WallS, nil
+	}
+	if s, ok := rd.walls[st.SID]; ok {
+		return s, nil
+	}
+	all, err := rd.db.StagesBySID(ctx, st.SID)
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range all {
+		if o.ID == st.ReusedFrom {
+			rd.walls[st.SID] = o.WallS
+		}
+	}
+	return rd.walls[st.SID], nil
+}

@@ -1,0 +1,198 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// record is what the store has of a run, as far as a comparison needs it.
+type record struct {
+	run         store.Run
+	config      map[string]string      // text of each key that has an effect, by path
+	vary        []string               // compare.vary
+	minSeeds    int                    // compare.min_seeds
+	stages      map[string]store.Stage // newest finished one, by stageKey
+	stoppedS    float64                // seconds of training that was stopped and went on later
+	evaluations []evaluation           // in the order in which they were scored
+}
+
+// evaluation is a scoring of a run on a suite.
+type evaluation struct {
+	suite    string // with startSuffix, if it is of the weights that training began with
+	digest   ident.Digest
+	protocol ident.Digest
+	samples  int
+	stage    int64             // that scored; the newest is the largest
+	settings map[string]string // text of the protocol's keys, by path
+	how      string            // the settings that a score depends on, as one text
+	code     [2]ident.Digest   // of the sources that generated and scored
+	scores   ident.Digest      // blob; zero if there is none
+	values   map[string]float64
+}
+
+// startSuffix marks the suite of an evaluation before training.
+const startSuffix = "@start"
+
+// reader reads records. Runs of an arm share a configuration and the scores before
+// training, which are read once.
+type reader struct {
+	db      *store.DB
+	configs map[ident.Digest]*settings
+	scores  map[ident.Digest]*scores
+	walls   map[ident.Digest]float64 // seconds of reused stages, by sid
+}
+
+func newReader(db *store.DB) *reader {
+	return &reader{db: db, configs: map[ident.Digest]*settings{}, scores: map[ident.Digest]*scores{}, walls: map[ident.Digest]float64{}}
+}
+
+func (rd *reader) record(ctx context.Context, run store.Run) (*record, error) {
+	s, err := rd.settings(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{run: run, config: s.text, vary: s.vary, minSeeds: s.minSeeds, stages: map[string]store.Stage{}}
+	stages, err := rd.db.Stages(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[int64]store.Stage{}
+	for _, st := range stages {
+		byID[st.ID] = st
+		if st.Status == store.Done || st.Status == store.Cached || st.Status == store.Repeated {
+			r.stages[stageKey(st.Kind, st.Label)] = st
+		}
+		if st.Status == store.Interrupted && st.Kind == "train" && !st.Ended.IsZero() {
+			r.stoppedS += st.Ended.Sub(st.Started).Seconds()
+		}
+	}
+	evals, err := rd.db.Evals(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.addEvaluations(evals, byID, stages)
+}
+
+// stageKey tells the stages of a run apart.
+func stageKey(kind, label string) string { return kind + "\x00" + label }
+
+// addEvaluations gathers the rows of each scoring.
+func (r *record) addEvaluations(evals []store.Eval, byID map[int64]store.Stage, stages []store.Stage) error {
+	at := map[int64]int{}
+	for _, e := range evals {
+		i, ok := at[e.StageScore]
+		if !ok {
+			i = len(r.evaluations)
+			at[e.StageScore] = i
+			ev := evaluation{suite: e.SuiteName, digest: e.SuiteDigest, protocol: e.Protocol, samples: int(e.N), stage: e.StageScore,
+				settings: map[string]string{}, values: map[string]float64{}}
+			score := byID[e.StageScore]
+			gen := generation(stages, score, e.StageGen)
+			if err := ev.describe(gen, score); err != nil {
+				return fmt.Errorf("stage %s of run %s: %w", score.Kind, r.run.RID.Short(), err)
+			}
+			r.evaluations = append(r.evaluations, ev)
+		}
+		r.evaluations[i].values[e.Metric] = e.Value
+	}
+	return nil
+}
+
+// generation finds the run's stage that sampled what score scored: the one that an
+// evaluation names, or the run's own reuse of it.
+func generation(stages []store.Stage, score store.Stage, id int64) (gen store.Stage) {
+	for _, s := range stages {
+		if s.ID == id {
+			return s
+		}
+		if s.Kind == "eval.gen" && s.Label == score.Label && s.ID < score.ID {
+			gen = s
+		}
+	}
+	return gen
+}
+
+// describe takes what the stages know of an evaluation.
+func (ev *evaluation) describe(gen, score store.Stage) error {
+	ev.code = [2]ident.Digest{gen.Code, score.Code}
+	for _, o := range score.Outputs {
+		if o.Role == "scores" {
+			ev.scores = o.Digest
+		}
+	}
+	for _, st := range []store.Stage{gen, score} {
+		if len(st.Params) == 0 {
+			continue
+		}
+		params, err := flatten(st.Params)
+		if err != nil {
+			return err
+		}
+		for path, text := range params {
+			if scoring(path) {
+				ev.settings[path] = text
+			}
+		}
+	}
+	if len(ev.settings) == 0 { // nothing is known but that equal digests are equal
+		ev.how = ev.protocol.String()
+	}
+	for _, path := range sortedKeys(ev.settings) {
+		ev.how += path + ": " + ev.settings[path] + "\n"
+	}
+	return nil
+}
+
+// scoring reports whether a key is part of how a suite is scored. Which suites there
+// are and which pass@k were computed of the same samples says nothing of that.
+func scoring(path string) bool {
+	return strings.HasPrefix(path, protocolKeys) && path != protocolKeys+"suites" && path != protocolKeys+"pass_k"
+}
+
+// find returns the newest evaluation on a suite that was scored in a way, in any if
+// that is empty.
+func (r *record) find(suite, how string) *evaluation {
+	var found *evaluation
+	for i := range r.evaluations {
+		ev := &r.evaluations[i]
+		if ev.suite == suite && (how == "" || ev.how == how) && (found == nil || ev.stage > found.stage) {
+			found = ev
+		}
+	}
+	return found
+}
+
+// evaluated reports whether the run has results to compare.
+func (r *record) evaluated() bool {
+	for i := range r.evaluations {
+		if !strings.HasSuffix(r.evaluations[i].suite, startSuffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// scoresOf reads the problems' scores of an evaluation; nil if it kept none.
+func (rd *reader) scoresOf(ev *evaluation) (*scores, error) {
+	if ev == nil || ev.scores.IsZero() {
+		return nil, nil
+	}
+	if s, ok := rd.scores[ev.scores]; ok {
+		return s, nil
+	}
+	b, err := rd.db.Blobs.Bytes(ev.scores)
+	if err != nil {
+		return nil, err
+	}
+	s := new(scores)
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("scores %s: %w", ev.scores.Short(), err)
+	}
+	rd.scores[ev.scores] = s
+	return s, nil
+}

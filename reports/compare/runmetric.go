@@ -1,0 +1,177 @@
+package compare
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"exp/eval/stat"
+	"exp/experiments/ident"
+)
+
+// runMetrics compares over runs alone the metrics that every run recorded and that
+// had gives no scores of problems of.
+func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Metric {
+	times, runs := map[string]int{}, 0
+	c.records(func(_ int, r *record) {
+		runs++
+		for name := range m.of[r].values {
+			times[name]++
+		}
+	})
+	var list []Metric
+	for _, name := range c.runMetricNames(m, times) {
+		if times[name] < runs || slices.ContainsFunc(had, func(h Metric) bool { return h.Name == name }) {
+			continue
+		}
+		d := describeRunMetric(name)
+		out := Metric{Name: name, Unit: d.unit, Direction: d.direction, Definition: d.text, ByRun: true,
+			Tested: slices.Contains(tests, name), Pairs: []Pair{}}
+		for a := range c.arms {
+			out.Arms = append(out.Arms, c.runEstimate(m, name, a))
+		}
+		for _, ab := range c.pairs() {
+			out.Pairs = append(out.Pairs, c.runPair(m, &out, ab[0], ab[1]))
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+// runMetricNames orders metrics as definitions do, then by name.
+func (c *comparison) runMetricNames(m *measured, times map[string]int) []string {
+	var names []string
+	for _, d := range definitions(ksIn(times)) {
+		if times[d.name] > 0 {
+			names = append(names, d.name)
+		}
+	}
+	for _, name := range sortedKeys(times) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ksIn are the k of the pass@k among metrics.
+func ksIn(names map[string]int) []int {
+	var ks []int
+	for name := range names {
+		if len(name) > len("pass@") && name[:len("pass@")] == "pass@" {
+			if k, err := strconv.Atoi(name[len("pass@"):]); err == nil {
+				ks = append(ks, k)
+			}
+		}
+	}
+	return withOne(ks)
+}
+
+func describeRunMetric(name string) definition {
+	for _, d := range definitions(ksIn(map[string]int{name: 1})) {
+		if d.name == name {
+			return d
+		}
+	}
+	return ofRuns(name)
+}
+
+// runValues are a metric's recorded values of an arm's runs.
+func (c *comparison) runValues(m *measured, name string, arm int) []float64 {
+	var values []float64
+	for _, r := range c.arms[arm].runs {
+		values = append(values, m.of[r].values[name])
+	}
+	return values
+}
+
+func (c *comparison) runEstimate(m *measured, name string, arm int) Estimate {
+	values := c.runValues(m, name, arm)
+	e := Estimate{Mean: known(stat.ClusterMean(values, nil).Value), Seeds: c.seedValues(arm, values)}
+	if e.Mean == nil {
+		return e
+	}
+	if len(values) >= MinSeeds {
+		e.Interval = overSeeds(stat.ClusterMean(values, nil))
+	}
+	var starts []float64
+	seen := map[ident.Digest]bool{}
+	for _, r := range c.arms[arm].runs {
+		if ev := m.start[r]; ev != nil && !seen[ev.scores] {
+			seen[ev.scores] = true
+			if v, ok := ev.values[name]; ok && !math.IsNaN(v) {
+				starts = append(starts, v)
+			}
+		}
+	}
+	if len(starts) > 0 {
+		e.Start = known(stat.ClusterMean(starts, nil).Value)
+		e.Gain = known(*e.Mean - *e.Start)
+	}
+	return e
+}
+
+// runPair compares arms by the values of their runs, with Student's t:
+//
+//	SE  sqrt(s_A²/n_A + s_B²/n_B),  min(n_A, n_B) - 1 degrees of freedom
+//
+// which errs on the large side of Welch's. Signs of three differences could never
+// give p below 0.25.
+func (c *comparison) runPair(m *measured, out *Metric, a, b int) Pair {
+	x, y := c.runValues(m, out.Name, a), c.runValues(m, out.Name, b)
+	mx, my := stat.ClusterMean(x, nil), stat.ClusterMean(y, nil)
+	p := Pair{A: a, B: b, Delta: known(mx.Value - my.Value), PairedSeeds: c.sameSeeds(a, b)}
+	if p.Delta == nil {
+		return p
+	}
+	difference := stat.Mean{N: mx.N + my.N, G: min(mx.G, my.G), Value: *p.Delta, SE: math.Hypot(mx.SE, my.SE)}
+	p.setSE(difference.SE)
+	p.setMargin(out)
+	if difference.G >= MinSeeds {
+		p.Interval = overSeeds(difference)
+		if out.Tested {
+			p.P = known(tTest(difference))
+		}
+	}
+	if p.PairedSeeds {
+		d := make([]float64, len(x))
+		for i := range d {
+			d[i] = x[i] - y[i]
+		}
+		if v, ok := stat.EffectSize(d); ok {
+			p.Effect = known(v)
+		}
+	}
+	return p
+}
+
+// overSeeds is the t interval of a mean over runs.
+func overSeeds(m stat.Mean) *Interval {
+	iv := interval(stat.TInterval(m, level))
+	if iv != nil {
+		iv.Kind = OverSeeds
+	}
+	return iv
+}
+
+// tTest is the two-sided p value of Student's t: 1 - the level at which the interval
+// of the mean just touches zero. NaN if it has no spread, and is not zero.
+func tTest(m stat.Mean) float64 {
+	switch {
+	case m.Value == 0:
+		return 1
+	case m.SE == 0:
+		return math.NaN()
+	}
+	m.Value = math.Abs(m.Value)
+	low, high := 0.0, 1.0 // levels
+	for range 60 {
+		middle := (low + high) / 2
+		if iv, ok := stat.TInterval(m, middle); ok && iv.Lo > 0 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return 1 - low
+}

@@ -1,0 +1,290 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// measured is a suite that all runs were scored on.
+type measured struct {
+	name   string
+	of     map[*record]*evaluation
+	start  map[*record]*evaluation // nil where the run has none
+	scores map[*record]*scores     // nil if any run kept none
+	before map[*record]*scores     // of start; the same pointer for the same blob
+}
+
+// chooseSuites finds the suites that all runs were scored on, and of each the
+// evaluations to compare: scored in the newest way that all have, else the newest of
+// each, which differ in a key that is then refused or waived.
+func (c *comparison) chooseSuites() error {
+	seen := map[string]int{}
+	runs := 0
+	c.records(func(_ int, r *record) {
+		runs++
+		own := map[string]bool{}
+		for i := range r.evaluations {
+			if name := r.evaluations[i].suite; !own[name] && !strings.HasSuffix(name, startSuffix) {
+				own[name] = true
+				seen[name]++
+			}
+		}
+	})
+	names := sortedKeys(seen)
+	if err := c.checkSuites(names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case !c.wanted(name):
+		case seen[name] < runs:
+			c.result.Notes = append(c.result.Notes, fmt.Sprintf("%s is left out: %d of %d runs were scored on it", name, seen[name], runs))
+		default:
+			c.suites = append(c.suites, c.evaluationsOn(name))
+		}
+	}
+	if len(c.suites) > 0 {
+		return nil
+	}
+	d := &differences{comparison: c}
+	d.add("suites", Protocol, func(r *record) string {
+		var own []string
+		for i := range r.evaluations {
+			if name := r.evaluations[i].suite; !strings.HasSuffix(name, startSuffix) {
+				own = append(own, name)
+			}
+		}
+		slices.Sort(own)
+		return strings.Join(slices.Compact(own), ", ")
+	})
+	return &NotComparableError{Arms: c.result.Arms, Comparability: Comparability{Differences: d.list}}
+}
+
+// checkSuites refuses names of suites that no run was scored on.
+func (c *comparison) checkSuites(names []string) error {
+	for _, want := range c.o.Suites {
+		if !slices.ContainsFunc(names, func(name string) bool { return suiteIs(name, want) }) {
+			return &OptionError{Option: "suite", Value: want, Problem: "was scored by no run", Advice: "there are " + strings.Join(names, ", ")}
+		}
+	}
+	return nil
+}
+
+func (c *comparison) wanted(name string) bool {
+	return len(c.o.Suites) == 0 || slices.ContainsFunc(c.o.Suites, func(want string) bool { return suiteIs(name, want) })
+}
+
+// suiteIs reports whether a person who writes want means the suite: its name with or
+// without the task.
+func suiteIs(name, want string) bool { return name == want || strings.HasSuffix(name, "/"+want) }
+
+func (c *comparison) evaluationsOn(name string) *measured {
+	m := &measured{name: name, of: map[*record]*evaluation{}, start: map[*record]*evaluation{}}
+	how := c.commonProtocol(name)
+	c.records(func(_ int, r *record) {
+		m.of[r] = r.find(name, how)
+		m.start[r] = r.find(name+startSuffix, m.of[r].how)
+	})
+	return m
+}
+
+// commonProtocol is how all runs were scored on a suite, the newest of several ways;
+// "" if there is none.
+func (c *comparison) commonProtocol(name string) string {
+	times, newest, runs := map[string]int{}, map[string]int64{}, 0
+	c.records(func(_ int, r *record) {
+		runs++
+		own := map[string]bool{}
+		for i := range r.evaluations {
+			ev := &r.evaluations[i]
+			if ev.suite != name {
+				continue
+			}
+			newest[ev.how] = max(newest[ev.how], ev.stage)
+			if !own[ev.how] {
+				own[ev.how] = true
+				times[ev.how]++
+			}
+		}
+	})
+	best := ""
+	for _, how := range sortedKeys(times) {
+		if times[how] == runs && (best == "" || newest[how] > newest[best]) {
+			best = how
+		}
+	}
+	return best
+}
+
+// measure computes the metrics of all suites.
+func (c *comparison) measure() error {
+	for _, m := range c.suites {
+		if err := c.readScores(m); err != nil {
+			return err
+		}
+		s, err := c.measureSuite(m)
+		if err != nil {
+			return err
+		}
+		c.result.Suites = append(c.result.Suites, *s)
+	}
+	return c.checkMetrics()
+}
+
+// readScores reads the problems' scores of a suite. Runs are paired by the order of
+// the problems, which is that of the suite.
+func (c *comparison) readScores(m *measured) (err error) {
+	m.scores, m.before = map[*record]*scores{}, map[*record]*scores{}
+	var first *record
+	complete := true
+	c.records(func(_ int, r *record) {
+		if err != nil {
+			return
+		}
+		var s *scores
+		if s, err = c.scoresOf(m.of[r]); err != nil {
+			return
+		}
+		if m.before[r], err = c.scoresOf(m.start[r]); err != nil {
+			return
+		}
+		m.scores[r] = s
+		switch {
+		case s == nil || len(s.Items) == 0:
+			complete = false
+		case first == nil:
+			first = r
+		default:
+			if why := unpaired(m.scores[first].Items, s.Items); why != "" {
+				err = &PairingError{Suite: m.name, Runs: [2]string{first.run.RID.String(), r.run.RID.String()}, Why: why}
+			}
+		}
+	})
+	if !complete {
+		m.scores = nil
+	}
+	return err
+}
+
+// unpaired says why two lists of problems are not the same, "" if they are.
+func unpaired(a, b []item) string {
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d and %d problems", len(a), len(b))
+	}
+	for i := range a {
+		if a[i].Problem != b[i].Problem || a[i].Cluster != b[i].Cluster {
+			return fmt.Sprintf("problem %d is %s in one and %s in the other", i+1, a[i].Problem, b[i].Problem)
+		}
+	}
+	return ""
+}
+
+func (c *comparison) measureSuite(m *measured) (*Suite, error) {
+	first := m.of[c.arms[0].runs[0]]
+	out := &Suite{Name: m.name, Digest: first.digest.String(), Protocol: first.protocol.String(), Samples: first.samples, SeedVariance: true}
+	c.records(func(_ int, r *record) { out.Samples = min(out.Samples, m.of[r].samples) })
+	for _, s := range c.arms {
+		out.SeedVariance = out.SeedVariance && len(s.runs) >= MinSeeds
+	}
+	ks, err := c.ksOf(m, out.Samples)
+	if err != nil {
+		return nil, err
+	}
+	tests := c.o.Metrics
+	if len(tests) == 0 {
+		tests = defaultTests(ks[len(ks)-1])
+	}
+	t := c.tableOf(m, ks)
+	out.Items, out.Clusters = t.items, t.clusters
+	for i := range t.panels {
+		out.Metrics = append(out.Metrics, Metric{Tested: slices.Contains(tests, t.panels[i].def.name)})
+	}
+	t.fill(c, out.Metrics)
+	out.Metrics = append(out.Metrics, c.runMetrics(m, out.Metrics, tests)...)
+	out.Curves = c.curves(out, ks)
+	return out, nil
+}
+
+// ksOf are the k of pass@k: those asked for, else those that every run has.
+func (c *comparison) ksOf(m *measured, samples int) ([]int, error) {
+	for _, k := range c.o.K {
+		if k > samples {
+			return nil, &OptionError{Option: "k", Value: strconv.Itoa(k), Problem: fmt.Sprintf("is more than the %d samples a problem of %s", samples, m.name),
+				Advice: "pass@k is never extrapolated; set eval.final.n to sample more"}
+		}
+	}
+	if len(c.o.K) > 0 {
+		return withOne(c.o.K), nil
+	}
+	times, runs := map[int]int{}, 0
+	c.records(func(_ int, r *record) {
+		runs++
+		for name := range m.of[r].values {
+			if text, ok := strings.CutPrefix(name, "pass@"); ok {
+				if k, err := strconv.Atoi(text); err == nil {
+					times[k]++
+				}
+			}
+		}
+	})
+	var ks []int
+	for k, n := range times {
+		if n == runs {
+			ks = append(ks, k)
+		}
+	}
+	return withOne(ks), nil
+}
+
+// curves gathers pass@k by arm.
+func (c *comparison) curves(s *Suite, ks []int) []Curve {
+	curves := make([]Curve, len(c.arms))
+	for a := range c.arms {
+		curves[a] = Curve{Arm: a, Points: []Point{}}
+		for _, k := range ks {
+			if m := s.Metric(passName(k)); m != nil {
+				e := &m.Arms[a]
+				curves[a].Points = append(curves[a].Points, Point{K: k, Mean: e.Mean, Interval: e.Interval, Start: e.Start})
+			}
+		}
+	}
+	return curves
+}
+
+// checkMetrics refuses a metric to be tested that no suite has.
+func (c *comparison) checkMetrics() error {
+	var names []string
+	for i := range c.result.Suites {
+		for j := range c.result.Suites[i].Metrics {
+			if name := c.result.Suites[i].Metrics[j].Name; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, want := range c.o.Metrics {
+		if !slices.Contains(names, want) {
+			return &OptionError{Option: "metric", Value: want, Problem: "is not there", Advice: "there are " + strings.Join(names, ", ")}
+		}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// known returns a pointer to v, nil if it is not a finite number.
+func known(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,207 @@
+package compare
+
+import (
+	"encoding/hex"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"exp/eval/stat"
+	"exp/experiments/ident"
+)
+
+// table is a suite's scores of problems by metric.
+type table struct {
+	items    int
+	clusters int
+	index    []int // [items] cluster of each problem
+	names    []string
+	panels   []panel
+	order    []int  // arms in an order that does not depend on the caller's
+	seed     uint64 // from the digests of all scores
+}
+
+// panel is the scores by one metric of the problems that have one in every run.
+type panel struct {
+	def      definition
+	clusters []string      // [problems]
+	values   [][][]float64 // [arms][runs][problems]
+	mean     [][]float64   // [arms][problems] over the arm's runs
+	ofRun    [][]float64   // [arms][runs] mean over the problems with a value in that run
+	starts   [][][]float64 // [arms][evaluations before training][problems with a value]
+	sums     [][][]float64 // [arms][rows][all clusters of the suite]; see rowsOf
+	sizes    []float64     // [all clusters of the suite] problems with a value
+}
+
+// tableOf gathers the scores of a suite; without panels if there are no scores of
+// problems, or only one cluster of them, which says nothing of others.
+func (c *comparison) tableOf(m *measured, ks []int) *table {
+	t := &table{}
+	if m.scores == nil {
+		return t
+	}
+	items := m.scores[c.arms[0].runs[0]].Items
+	t.items = len(items)
+	for i := range items {
+		t.names = append(t.names, items[i].Cluster)
+	}
+	if t.index, t.clusters = stat.Clusters(len(items), t.names); t.clusters < 2 {
+		return t
+	}
+	t.identify(c, m)
+	for _, d := range definitions(ks) {
+		if p, ok := c.panelOf(t, m, d); ok {
+			t.panels = append(t.panels, p)
+		}
+	}
+	return t
+}
+
+// identify seeds the resampling by what is resampled.
+func (t *table) identify(c *comparison, m *measured) {
+	keys := make([]string, len(c.arms))
+	for a, s := range c.arms {
+		t.order = append(t.order, a)
+		for _, r := range s.runs {
+			keys[a] += hex.EncodeToString(m.of[r].scores[:])
+		}
+	}
+	slices.SortStableFunc(t.order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
+	slices.Sort(keys)
+	t.seed = ident.Seed(0, "compare/"+m.of[c.arms[0].runs[0]].digest.String()+"/"+strings.Join(keys, ","))
+}
+
+// panelOf is a metric's panel; ok is false if no problem has a value in every run,
+// or if the problems that have are one cluster.
+func (c *comparison) panelOf(t *table, m *measured, d definition) (p panel, ok bool) {
+	p = panel{def: d}
+	all := make([][][]float64, len(c.arms)) // NaN where there is no value
+	there := make([]bool, t.items)
+	for i := range there {
+		there[i] = true
+	}
+	for a, s := range c.arms {
+		p.ofRun = append(p.ofRun, nil)
+		for _, r := range s.runs {
+			row, mean := valuesOf(d, m.scores[r].Items)
+			for i, v := range row {
+				there[i] = there[i] && !math.IsNaN(v)
+			}
+			all[a] = append(all[a], row)
+			p.ofRun[a] = append(p.ofRun[a], mean)
+		}
+	}
+	p.sizes = make([]float64, t.clusters)
+	for i, has := range there {
+		if has {
+			p.clusters = append(p.clusters, t.names[i])
+			p.sizes[t.index[i]]++
+		}
+	}
+	if _, G := stat.Clusters(len(p.clusters), p.clusters); G < 2 {
+		return p, false
+	}
+	for a := range all {
+		p.addArm(t, all[a], there)
+		p.starts = append(p.starts, c.startsOf(m, d, a))
+	}
+	return p, true
+}
+
+// valuesOf are a metric's values of problems, NaN where there is none, and the mean
+// of those that there are.
+func valuesOf(d definition, items []item) (row []float64, mean float64) {
+	row = make([]float64, len(items))
+	have := make([]float64, 0, len(items))
+	for i := range items {
+		v, ok := d.value(&items[i])
+		if !ok {
+			row[i] = math.NaN()
+			continue
+		}
+		row[i] = v
+		have = append(have, v)
+	}
+	if len(have) == 0 {
+		return row, math.NaN()
+	}
+	return row, stat.ClusterMean(have, nil).Value
+}
+
+// addArm adds an arm's runs, [runs][all problems].
+func (p *panel) addArm(t *table, runs [][]float64, there []bool) {
+	var values [][]float64
+	mean := make([]float64, len(p.clusters))
+	sums := make([][]float64, len(runs))
+	for r, row := range runs {
+		kept := make([]float64, 0, len(mean))
+		sums[r] = make([]float64, t.clusters)
+		for i, v := range row {
+			if there[i] {
+				mean[len(kept)] += v
+				kept = append(kept, v)
+				sums[r][t.index[i]] += v
+			}
+		}
+		values = append(values, kept)
+	}
+	for i := range mean {
+		mean[i] /= float64(len(runs))
+	}
+	p.values, p.mean = append(p.values, values), append(p.mean, mean)
+	p.sums = append(p.sums, rowsOf(sums))
+}
+
+// rowsOf are the rows that a bootstrap draws from: the runs, or one row of their
+// mean if there are too few of them.
+func rowsOf(sums [][]float64) [][]float64 {
+	if len(sums) >= MinSeeds {
+		return sums
+	}
+	mean := make([]float64, len(sums[0]))
+	for _, row := range sums {
+		for g, v := range row {
+			mean[g] += v / float64(len(sums))
+		}
+	}
+	return [][]float64{mean}
+}
+
+// startsOf are the values of an arm's evaluations before training, each once.
+func (c *comparison) startsOf(m *measured, d definition, arm int) [][]float64 {
+	var list [][]float64
+	seen := map[*scores]bool{}
+	for _, r := range c.arms[arm].runs {
+		s := m.before[r]
+		if s == nil || seen[s] {
+			continue
+		}
+		seen[s] = true
+		row, _ := valuesOf(d, s.Items)
+		if row = slices.DeleteFunc(row, math.IsNaN); len(row) > 0 {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+// fill computes the metrics of the panels, side by side: each depends on its panel
+// and the shared draws alone.
+func (t *table) fill(c *comparison, metrics []Metric) {
+	if len(t.panels) == 0 {
+		return
+	}
+	drawn := t.resample(c.o.Draws)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range t.panels {
+		wg.Go(func() {
+			slots <- struct{}{}
+			c.fillMetric(t, &t.panels[i], drawn[i], &metrics[i])
+			<-slots
+		})
+	}
+	wg.Wait()
+}

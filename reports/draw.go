@@ -1,0 +1,82 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+
+	"exp/reports/figure"
+)
+
+// drawing is a figure that a report tries to draw.
+type drawing struct {
+	name, title string
+	reason      error // why it cannot be drawn; nil: try
+	group       string
+	draw        func() (figure.Figure, error)
+}
+
+// omitted is a figure that is not there, and why.
+type omitted struct {
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Reason string `json:"reason"`
+}
+
+// drawn are the figures of a report, numbered in their order.
+type drawn struct {
+	figures []numbered
+	groups  map[string]gallery
+	omitted []omitted
+}
+
+// drawAll draws the figures at once and numbers those that could be drawn. What has
+// no data is omitted; every other error is one.
+func drawAll(list []drawing) (drawn, error) {
+	done := make([]figure.Figure, len(list))
+	errs := make([]error, len(list))
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), max(len(list), 1)) {
+		group.Go(func() {
+			for i := range next {
+				if errs[i] = list[i].reason; errs[i] == nil {
+					done[i], errs[i] = list[i].draw()
+				}
+			}
+		})
+	}
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+
+	out := drawn{groups: map[string]gallery{}, omitted: []omitted{}}
+	for i, a := range list {
+		switch {
+		case a.reason != nil:
+			out.omitted = append(out.omitted, omitted{a.name, a.title, a.reason.Error()})
+		case errors.Is(errs[i], figure.ErrNoData):
+			out.omitted = append(out.omitted, omitted{a.name, a.title, noDataReason(errs[i])})
+		case errs[i] != nil:
+			return out, fmt.Errorf("report: %w", errs[i])
+		default:
+			f := numbered{done[i], len(out.figures) + 1}
+			out.figures = append(out.figures, f)
+			out.groups[a.group] = append(out.groups[a.group], f)
+		}
+	}
+	return out, nil
+}
+
+// noDataReason is the part of a figure's error that says what is missing.
+func noDataReason(err error) string {
+	_, reason, found := strings.Cut(err.Error(), figure.ErrNoData.Error()+": ")
+	if !found {
+		return err.Error()
+	}
+	return reason
+}

@@ -1,0 +1,210 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"exp/reports/figure"
+)
+
+// page is what index.html and report.md both show, without markup of either.
+type page struct {
+	Title    string
+	Subtitle string
+	Facts    []fact
+	Sections []section
+}
+
+// fact is a line of the page's head.
+type fact struct {
+	Label string
+	Value line
+}
+
+type section struct {
+	ID     string // anchor: lower-case letters and hyphens
+	Title  string
+	Blocks []block
+}
+
+// block is a paragraph, heading, bullets, callout, *grid, gallery, listing, problem or folded.
+type block any
+
+// line is text on one line.
+type line []span
+
+// span is a piece of a line.
+type span struct {
+	Text  string
+	Style style
+	Place int // of an arm, where Style is armName
+	Link  string
+}
+
+type style string
+
+const (
+	plain   style = ""
+	strong  style = "strong"
+	muted   style = "muted"
+	mono    style = "mono"
+	good    style = "good" // what also says so in words
+	bad     style = "bad"
+	armName style = "arm" // with the mark of the arm's colour
+)
+
+func text(format string, args ...any) line {
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	return line{{Text: format}}
+}
+
+func styled(s style, t string) span { return span{Text: t, Style: s} }
+
+func (l line) with(more ...span) line { return append(l[:len(l):len(l)], more...) }
+
+// String is the text alone.
+func (l line) String() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+type paragraph struct{ Text line }
+
+// heading is of a part of a section.
+type heading struct{ Text string }
+
+// armColors are the colours of arms in figures, by place: page.css gives them to
+// names in text. Places beyond begin again.
+var armColors = [...]string{"#0072b2", "#e69f00", "#009e73", "#000000", "#d55e00", "#cc79a7", "#56b4e9"}
+
+type bullets []line
+
+// callout is a paragraph that must not be overlooked.
+type callout struct {
+	Warning bool
+	Title   string
+	Text    line
+}
+
+// grid is a table.
+type grid struct {
+	Caption string
+	Columns []column
+	Rows    []row
+	Note    line // below the table
+}
+
+type column struct {
+	Title string
+	Right bool // numbers
+}
+
+// row is a row of cells. A head row spans the table with its first cell.
+type row struct {
+	Cells []line
+	Head  bool
+}
+
+// add appends a row; it must have a cell per column.
+func (g *grid) add(cells ...line) {
+	if len(cells) != len(g.Columns) {
+		panic("reports: a row and its columns differ in length")
+	}
+	g.Rows = append(g.Rows, row{Cells: cells})
+}
+
+func (g *grid) head(title line) { g.Rows = append(g.Rows, row{Cells: []line{title}, Head: true}) }
+
+func left(title string) column  { return column{Title: title} }
+func right(title string) column { return column{Title: title, Right: true} }
+
+// gallery is figures side by side.
+type gallery []numbered
+
+// numbered is a figure with its place in the report.
+type numbered struct {
+	figure.Figure
+	N int
+}
+
+// caption is the text below the figure. The axes say what they count themselves.
+func (f numbered) caption() string {
+	c := f.Figure.Caption
+	c.Units = ""
+	return c.String()
+}
+
+// file is the figure's path in the bundle.
+func (f numbered) file(ext string) string { return fmt.Sprintf("figures/%02d-%s.%s", f.N, f.Name, ext) }
+
+// links are to the figure's files.
+func (f numbered) links(formats []string) line {
+	var l line
+	for i, ext := range formats {
+		if i > 0 {
+			l = l.with(span{Text: " "})
+		}
+		l = l.with(span{Text: strings.ToUpper(ext), Link: f.file(ext)})
+	}
+	return l
+}
+
+// listing is text as it is: commands, files.
+type listing struct{ Text string }
+
+// folded is blocks that are shown on demand.
+type folded struct {
+	Summary string
+	Blocks  []block
+}
+
+// problem is a problem with what the arms answered.
+type problem struct {
+	Title  line
+	Prompt string
+	Arms   []answers
+}
+
+// answers are an arm's completions of a problem.
+type answers struct {
+	Arm    span
+	Right  string // "11 of 16 right"
+	Groups []answerGroup
+	More   string // what is not shown; may be empty
+}
+
+// answerGroup is completions of equal text.
+type answerGroup struct {
+	Count   int
+	Verdict string // "right", "wrong", "not graded"
+	Text    string
+}
+
+// visible makes text that a policy wrote safe to look at: bytes that are no UTF-8,
+// control characters and those that turn the direction of writing are shown as
+// escapes. Line breaks and tabs stay.
+func visible(s string) string {
+	var b strings.Builder
+	for i, w := 0, 0; i < len(s); i += w {
+		var r rune
+		r, w = utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && w == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,67 @@
+package reports
+
+import (
+	"math"
+
+	"exp/reports/figure"
+)
+
+// phaseKinds are the phases of a training step in the order in which they happen,
+// with the series that measure them (verl's timing_s).
+var phaseKinds = []struct{ Name, Metric string }{
+	{"sampling", "timing_s/gen"},
+	{"grading", "timing_s/reward"},
+	{"old log-probs", "timing_s/old_log_prob"},
+	{"reference log-probs", "timing_s/ref"},
+	{"values", "timing_s/values"},
+	{"advantages", "timing_s/adv"},
+	{"critic update", "timing_s/update_critic"},
+	{"policy update", "timing_s/update_actor"},
+	{"online evaluation", "timing_s/testing"},
+}
+
+// phases is the time per step and phase: sums over steps divided by the number of
+// steps, mean over seeds, so that what happens every tenth step counts a tenth.
+func phases(arms []*arm) figure.Phases {
+	f := figure.Phases{Head: figure.Head{Name: "phases", Title: "Time by phase of a training step", Order: armNames(arms),
+		About: "Wall-clock time of each phase, summed over the steps of a run and divided by their number, mean over seeds (timing_s/…)"},
+		Per: "per step"}
+	table := make([][]float64, len(arms))
+	for _, p := range phaseKinds {
+		some := false
+		row := make([]float64, len(arms))
+		for i, a := range arms {
+			// A method without the phase spends no time in it.
+			if v, n := a.mean(func(r *run) float64 { return r.perStep(p.Metric) }); n > 0 {
+				row[i] = v
+			}
+			some = some || row[i] > 0
+		}
+		if !some {
+			continue
+		}
+		f.Phases = append(f.Phases, p.Name)
+		for i := range arms {
+			table[i] = append(table[i], row[i])
+		}
+	}
+	for i, a := range arms {
+		f.Rows = append(f.Rows, figure.PhaseRow{Name: a.Name, Seconds: table[i]})
+	}
+	return f
+}
+
+// perStep is the sum of a series over the steps of the run; NaN without the series.
+func (r *run) perStep(metric string) float64 {
+	c, ok := r.curves[metric]
+	if !ok || r.Steps == 0 {
+		return math.NaN()
+	}
+	var sum float64
+	for _, v := range c.Values {
+		if !math.IsNaN(v) {
+			sum += v
+		}
+	}
+	return sum / float64(r.Steps)
+}

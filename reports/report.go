@@ -1,0 +1,273 @@
+package reports
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/experiments/store"
+	"exp/reports/compare"
+)
+
+// Input is what a report is made of.
+type Input struct {
+	DB *store.DB
+	// Arm is the only arm of a report without comparison; its runs may come in any
+	// order. Ignored where there is a Comparison.
+	Arm compare.Arm
+	// Comparison has the arms of the report, in its order, at least two; nil: Arm.
+	Comparison *compare.Result
+	Title      string // empty: made of the arms' names
+}
+
+// Report is a report ready to be rendered. It is not changed by rendering.
+type Report struct {
+	page   page
+	drawn  drawn
+	source *source
+	costs  [][]stageCost
+}
+
+// source is what the sections are made of.
+type source struct {
+	db     *store.DB
+	arms   []*arm
+	result *compare.Result // nil: one arm
+	title  string
+}
+
+// New reads the runs and draws the figures.
+func New(ctx context.Context, in Input) (*Report, error) {
+	s, err := read(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{source: s}
+	if r.drawn, err = drawAll(s.drawings()); err != nil {
+		return nil, err
+	}
+	if r.costs, err = s.stageCosts(ctx); err != nil {
+		return nil, err
+	}
+	if r.page, err = r.layout(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func read(ctx context.Context, in Input) (*source, error) {
+	s := &source{db: in.DB, title: in.Title, result: in.Comparison}
+	arms := []compare.Arm{in.Arm}
+	if in.Comparison != nil {
+		var err error
+		if arms, err = comparedArms(ctx, in.DB, in.Comparison); err != nil {
+			return nil, err
+		}
+	}
+	for i, a := range arms {
+		if len(a.Runs) == 0 {
+			return nil, fmt.Errorf("report: arm %q has no runs", a.Label)
+		}
+		out := &arm{Name: cmp.Or(a.Label, a.Runs[0].Name), Place: i}
+		for _, r := range a.Runs {
+			full, err := readRun(ctx, in.DB, r)
+			if err != nil {
+				return nil, fmt.Errorf("report: %w", err)
+			}
+			out.Runs = append(out.Runs, full)
+		}
+		slices.SortFunc(out.Runs, func(a, b *run) int {
+			return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(a.RID.String(), b.RID.String()))
+		})
+		s.arms = append(s.arms, out)
+		out.file = uniqueFile(s.arms)
+	}
+	if s.title == "" {
+		s.title = joinVersus(armNames(s.arms))
+	}
+	return s, nil
+}
+
+// uniqueFile names the last arm's configuration file like no other one's.
+func uniqueFile(arms []*arm) string {
+	last := arms[len(arms)-1]
+	name := slug(last.Name)
+	for _, a := range arms[:len(arms)-1] {
+		if a.file == name {
+			return fmt.Sprintf("%s-%d", name, len(arms))
+		}
+	}
+	return name
+}
+
+// comparedArms are the runs that count in a comparison.
+func comparedArms(ctx context.Context, db *store.DB, c *compare.Result) ([]compare.Arm, error) {
+	var arms []compare.Arm
+	for _, a := range c.Arms {
+		out := compare.Arm{Label: a.Label}
+		for _, r := range a.Runs {
+			full, err := db.RunByID(ctx, r.ID)
+			if err != nil {
+				return nil, fmt.Errorf("report: %w", err)
+			}
+			out.Runs = append(out.Runs, full)
+		}
+		arms = append(arms, out)
+	}
+	return arms, nil
+}
+
+func joinVersus(names []string) string {
+	out := names[0]
+	for i, n := range names[1:] {
+		if i == len(names)-2 && len(names) > 2 {
+			out += " and " + n
+		} else if len(names) > 2 {
+			out += ", " + n
+		} else {
+			out += " against " + n
+		}
+	}
+	return out
+}
+
+// spread is the smallest and the largest seed's value; NaN without any.
+func (a *arm) spread(value func(*run) float64) (lo, hi float64) {
+	lo, hi = math.NaN(), math.NaN()
+	for _, r := range a.Runs {
+		v := value(r)
+		if math.IsNaN(v) {
+			continue
+		}
+		if math.IsNaN(lo) || v < lo {
+			lo = v
+		}
+		if math.IsNaN(hi) || v > hi {
+			hi = v
+		}
+	}
+	return lo, hi
+}
+
+// drawings are the figures that the report tries to draw, in the order of its
+// sections, so that their numbers ascend.
+func (s *source) drawings() []drawing {
+	list := append(optimumFigures(s.arms), s.resultFigures()...)
+	for _, k := range curveKinds {
+		list = append(list, k.drawing(s.arms))
+	}
+	list = append(list, try(groupCost, phases(s.arms)))
+	groups := slices.Concat([]string{groupOptimum, groupResults}, curveGroups, []string{groupDiversity, groupCost})
+	slices.SortStableFunc(list, func(a, b drawing) int { return slices.Index(groups, a.group) - slices.Index(groups, b.group) })
+	return list
+}
+
+// layout puts the sections in their order.
+func (r *Report) layout(ctx context.Context) (page, error) {
+	s := r.source
+	p := page{Title: s.title, Subtitle: s.subtitle(), Facts: s.facts()}
+	samples, err := s.samplesSection(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.Sections = append(p.Sections, s.summarySection())
+	if s.result != nil {
+		p.Sections = append(p.Sections, s.comparabilitySection())
+	}
+	for _, sec := range []section{s.configSection(), s.resultsSection(r.drawn), s.curvesSection(r.drawn), s.diversitySection(r.drawn), samples,
+		{ID: "cost", Title: "Cost", Blocks: []block{s.costGrid(r.costs), s.stageGrid(r.costs)}}, s.identitySection(), s.environmentSection(), s.appendixSection(r.drawn.omitted)} {
+		if sec.ID == "cost" {
+			sec = withGallery(sec, r.drawn.groups[groupCost])
+		}
+		if len(sec.Blocks) > 0 {
+			p.Sections = append(p.Sections, sec)
+		}
+	}
+	return p, nil
+}
+
+func (s *source) curvesSection(d drawn) section {
+	sec := section{ID: "curves", Title: "Curves"}
+	for _, g := range curveGroups {
+		if len(d.groups[g]) > 0 {
+			sec.Blocks = append(sec.Blocks, heading{g}, d.groups[g])
+		}
+	}
+	return sec
+}
+
+func (s *source) samplesSection(ctx context.Context) (section, error) {
+	sec := section{ID: "samples", Title: "Samples"}
+	rule := "The two problems with the largest and the two with the smallest share of right completions"
+	against := s.against()
+	if len(s.arms) > 1 {
+		rule = fmt.Sprintf("The two problems on which %s has the largest lead over %s in the share of right completions (mean over seeds), and the two on which it is furthest behind",
+			s.arms[0].Name, s.arms[against].Name)
+	}
+	for _, suite := range suites(s.arms) {
+		list, err := s.problems(ctx, picks(s.arms, against, suite))
+		if err != nil {
+			return sec, fmt.Errorf("report: samples: %w", err)
+		}
+		if len(list) == 0 {
+			sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ": the arms have the same share of right completions on every problem, so the rule picks none."}}})
+			continue
+		}
+		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ". " + rule + "; ties by the alphabet. Completions are those of the lowest seed, equal texts counted once."}}})
+		for _, p := range list {
+			sec.Blocks = append(sec.Blocks, p)
+		}
+	}
+	return sec, nil
+}
+
+// against is the arm that the first one is set against: the baseline, or the
+// second.
+func (s *source) against() int {
+	switch {
+	case s.result == nil:
+		return 0
+	case s.result.Baseline > 0:
+		return s.result.Baseline
+	}
+	return 1
+}
+
+// subtitle names what all arms have in common.
+func (s *source) subtitle() string {
+	r := s.arms[0].Runs[0]
+	return fmt.Sprintf("%s, model %s, %s", r.Task, r.Model, s.seedText())
+}
+
+// facts are the head of the page.
+func (s *source) facts() []fact {
+	var runs int
+	var arms line
+	for i, a := range s.arms {
+		runs += len(a.Runs)
+		if i > 0 {
+			arms = arms.with(span{Text: ", "})
+		}
+		arms = arms.with(a.span())
+	}
+	list := []fact{{"arms", arms}, {"runs", text("%d", runs)}}
+	if s.result != nil {
+		for _, suite := range s.result.Suites {
+			list = append(list, fact{suite.Name, text("%s × %s", plural(suite.Items, "problem"), plural(suite.Samples, "sample"))})
+		}
+	}
+	var devices []string
+	for _, a := range s.arms {
+		if d := a.devices(); !slices.Contains(devices, d) {
+			devices = append(devices, d)
+		}
+	}
+	list = append(list, fact{"device (numerics)", text("%s", strings.Join(devices, ", "))})
+	if _, last := s.period(); last != "" {
+		list = append(list, fact{"last run ended", text("%s UTC", last)})
+	}
+	return list
+}

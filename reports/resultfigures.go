@@ -1,0 +1,289 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/reports/compare"
+	"exp/reports/figure"
+)
+
+// resultFigures are the figures of final scores: of a comparison, or of one arm.
+func (s *source) resultFigures() []drawing {
+	list := []drawing{try(groupResults, s.suiteBars())}
+	list = append(list, s.forests()...)
+	for _, suite := range s.scored() {
+		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)))
+	}
+	return list
+}
+
+// drawer is a kind of figure.
+type drawer interface{ Draw() (figure.Figure, error) }
+
+func try(group string, f drawer) drawing {
+	a := drawing{group: group, draw: f.Draw}
+	switch f := f.(type) {
+	case figure.Bar:
+		a.name, a.title = f.Name, f.Title
+	case figure.PassK:
+		a.name, a.title = f.Name, f.Title
+	case figure.Scatter:
+		a.name, a.title = f.Name, f.Title
+	case figure.Forest:
+		a.name, a.title = f.Name, f.Title
+	case figure.Curve:
+		a.name, a.title = f.Name, f.Title
+	case figure.Phases:
+		a.name, a.title = f.Name, f.Title
+	}
+	return a
+}
+
+// scoredSuite is a suite's metrics for figures, wherever they come from.
+type scoredSuite struct {
+	name           string
+	items, samples int
+	interval       string // what the estimates' intervals are
+	metric         func(name string) []figure.Estimate
+	seeds          func(name string, arm int) []float64
+	curve          func(arm int) []figure.PassKPoint
+}
+
+// scored lists the suites of the comparison, or of the only arm.
+func (s *source) scored() []scoredSuite {
+	var out []scoredSuite
+	if s.result != nil {
+		for i := range s.result.Suites {
+			out = append(out, s.comparedSuite(&s.result.Suites[i]))
+		}
+		return out
+	}
+	for _, name := range suiteNames(s.arms) {
+		out = append(out, s.aloneSuite(name))
+	}
+	return out
+}
+
+func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
+	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples, interval: "95 % bootstrap over problems; other training seeds are not taken into account"}
+	if suite.SeedVariance {
+		out.interval = "95 % two-level bootstrap over seeds and problems"
+	}
+	out.metric = func(name string) []figure.Estimate {
+		m := suite.Metric(name)
+		list := make([]figure.Estimate, len(s.arms))
+		for i := range list {
+			list[i] = figure.Point(math.NaN())
+			if m != nil {
+				list[i] = estimate(m.Arms[i])
+			}
+		}
+		return list
+	}
+	out.seeds = func(name string, arm int) []float64 {
+		var list []float64
+		if m := suite.Metric(name); m != nil {
+			for _, v := range m.Arms[arm].Seeds {
+				list = append(list, valueOf(v.Value))
+			}
+		}
+		return list
+	}
+	out.curve = func(arm int) []figure.PassKPoint {
+		var list []figure.PassKPoint
+		for _, c := range suite.Curves {
+			if c.Arm != arm {
+				continue
+			}
+			for _, p := range c.Points {
+				lo, hi := bounds(p.Interval)
+				list = append(list, figure.PassKPoint{K: p.K, Estimate: figure.Estimate{Value: valueOf(p.Mean), Lo: lo, Hi: hi}})
+			}
+		}
+		return list
+	}
+	return out
+}
+
+// aloneSuite takes means over seeds from the stored evaluations; one seed has the
+// interval that was stored with it.
+func (s *source) aloneSuite(name string) scoredSuite {
+	a := s.arms[0]
+	out := scoredSuite{name: name, interval: "the smallest to the largest seed"}
+	if len(a.Runs) == 1 {
+		out.interval = "95 %, over problems; other training seeds are not taken into account"
+	}
+	if e, ok := a.Runs[0].eval(name, "pass@1"); ok {
+		out.items, out.samples = int(e.Items), int(e.N)
+	}
+	one := func(metric string) figure.Estimate {
+		value := func(r *run) float64 { return r.evalValue(name, metric) }
+		v, _ := a.mean(value)
+		lo, hi := a.spread(value)
+		if e, ok := a.Runs[0].eval(name, metric); ok && len(a.Runs) == 1 {
+			lo, hi = e.Lo, e.Hi
+		}
+		return figure.Estimate{Value: v, Lo: lo, Hi: hi}
+	}
+	out.metric = func(metric string) []figure.Estimate { return []figure.Estimate{one(metric)} }
+	out.seeds = func(metric string, _ int) []float64 {
+		var list []float64
+		for _, r := range a.Runs {
+			list = append(list, r.evalValue(name, metric))
+		}
+		return list
+	}
+	out.curve = func(int) []figure.PassKPoint {
+		var list []figure.PassKPoint
+		for _, metric := range s.evalMetrics(name) {
+			if k, ok := passK(metric); ok {
+				list = append(list, figure.PassKPoint{K: k, Estimate: one(metric)})
+			}
+		}
+		slices.SortFunc(list, func(a, b figure.PassKPoint) int { return a.K - b.K })
+		return list
+	}
+	return out
+}
+
+func passK(metric string) (int, bool) {
+	text, ok := strings.CutPrefix(metric, "pass@")
+	k, err := strconv.Atoi(text)
+	return k, ok && err == nil
+}
+
+// suiteBars compares the arms' accuracy on all suites.
+func (s *source) suiteBars() figure.Bar {
+	f := figure.Bar{Head: figure.Head{Name: "suites", Title: "Accuracy by suite", Order: armNames(s.arms),
+		About: "pass@1: the share of right completions of a problem, mean over problems"}, Y: figure.Axis{Label: "accuracy", Unit: "share of completions"}}
+	for _, a := range s.arms {
+		f.Arms = append(f.Arms, figure.BarArm{Name: a.Name, Seeds: len(a.Runs)})
+	}
+	for _, suite := range s.scored() {
+		f.Groups = append(f.Groups, suite.name)
+		f.Interval = suite.interval
+		for i, e := range suite.metric("pass@1") {
+			f.Arms[i].Values = append(f.Arms[i].Values, e)
+		}
+	}
+	return f
+}
+
+func (s *source) passAtK(suite scoredSuite) figure.PassK {
+	f := figure.PassK{Head: figure.Head{Name: "pass-at-k-" + slug(suite.name), Title: "pass@k on " + suite.name, Order: armNames(s.arms),
+		About: "Chance that at least one of k samples of a problem is right, unbiased estimate from n samples, mean over problems"},
+		Problems: suite.items, Samples: suite.samples, Interval: suite.interval}
+	for i, a := range s.arms {
+		f.Arms = append(f.Arms, figure.PassKArm{Name: a.Name, Seeds: len(a.Runs), Points: suite.curve(i)})
+	}
+	return f
+}
+
+func (s *source) diversity(suite scoredSuite) figure.Scatter {
+	f := figure.Scatter{Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name, Order: armNames(s.arms),
+		About: "Different right answers among the samples of a problem against the share of right ones, means over problems. Up and right is better"},
+		X: figure.Axis{Label: "accuracy (pass@1)", Unit: "share of completions"}, Y: figure.Axis{Label: "different right answers", Unit: perProblem(suite.samples)},
+		Interval: suite.interval}
+	xs, ys := suite.metric("pass@1"), suite.metric("distinct_correct")
+	for i, a := range s.arms {
+		drawn := figure.ScatterArm{Name: a.Name, X: xs[i], Y: ys[i]}
+		sx, sy := suite.seeds("pass@1", i), suite.seeds("distinct_correct", i)
+		for j := range min(len(sx), len(sy)) {
+			if len(a.Runs) == 1 {
+				break // it is the arm's own mark
+			}
+			drawn.Seeds = append(drawn.Seeds, [2]float64{sx[j], sy[j]})
+		}
+		f.Arms = append(f.Arms, drawn)
+	}
+	return f
+}
+
+func perProblem(samples int) string {
+	if samples == 0 {
+		return "per problem"
+	}
+	return fmt.Sprintf("per problem, %s", plural(samples, "sample"))
+}
+
+// forests show the tested differences, one figure per unit: a share and a number
+// of solutions have no axis in common.
+func (s *source) forests() []drawing {
+	if s.result == nil {
+		return []drawing{{name: "differences", title: "Paired differences", reason: errors.New("a difference needs two arms")}}
+	}
+	var units []string
+	forests := map[string]*figure.Forest{}
+	for _, suite := range s.result.Suites {
+		for i := range suite.Metrics {
+			m := &suite.Metrics[i]
+			if !m.Tested {
+				continue
+			}
+			f := forests[m.Unit]
+			if f == nil {
+				units = append(units, m.Unit)
+				f = s.forest(m.Unit)
+				forests[m.Unit] = f
+			}
+			f.Rows = append(f.Rows, s.forestRows(suite, m)...)
+		}
+	}
+	var out []drawing
+	for _, u := range units {
+		out = append(out, try(groupResults, *forests[u]))
+	}
+	if len(out) == 0 {
+		out = append(out, drawing{name: "differences", title: "Paired differences", reason: errors.New("no metric was tested")})
+	}
+	return out
+}
+
+func (s *source) forest(unit string) *figure.Forest {
+	f := &figure.Forest{Head: figure.Head{Name: "differences-" + slug(unit), Title: "Paired differences, " + unitWord(unit), Order: armNames(s.arms),
+		About: "Difference of two arms on the same problems, first minus second"},
+		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) + " % bootstrap"}
+	if len(s.arms) == 2 {
+		a, b := s.arms[0].Name, s.arms[1].Name
+		f.X.Label, f.Less, f.More = a+" − "+b, b+" higher", a+" higher"
+	}
+	return f
+}
+
+// unitWord is a unit as a title has it.
+func unitWord(unit string) string {
+	switch unit {
+	case "share":
+		return "shares"
+	case "":
+		return "other metrics"
+	}
+	return unit
+}
+
+func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.ForestRow {
+	var rows []figure.ForestRow
+	for _, p := range m.Pairs {
+		name := m.Name
+		if len(s.result.Suites) > 1 {
+			name = suite.Name + " " + name
+		}
+		if len(s.arms) > 2 {
+			name += ", " + s.arms[p.A].Name + " − " + s.arms[p.B].Name
+		}
+		lo, hi := bounds(p.Interval)
+		seeds := min(len(s.arms[p.A].Runs), len(s.arms[p.B].Runs))
+		note := ""
+		if p.PHolm != nil {
+			note = "p = " + pText(*p.PHolm)
+			note = strings.Replace(note, "= <", "<", 1)
+		}
+		rows = append(rows, figure.ForestRow{Name: name, Seeds: seeds, Diff: figure.Estimate{Value: valueOf(p.Delta), Lo: lo, Hi: hi}, Note: note})
+	}
+	return rows
+}

@@ -1,0 +1,340 @@
+package reports
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/reports/compare"
+	"exp/reports/figure"
+)
+
+// Galleries of the sections on results.
+const (
+	groupResults   = "Results"
+	groupOptimum   = "Optimum"
+	groupDiversity = "Diversity"
+)
+
+// diversityMetrics are shown in the section on diversity, the others among the
+// results.
+var diversityMetrics = []string{"distinct_correct", "distinct_correct_solved", "solved_two_ways", "distinct_answers",
+	"answer_entropy", "answer_entropy_norm", "token_entropy", "policy_entropy"}
+
+// metricWords are metrics as sentences call them.
+var metricWords = map[string]string{
+	"pass@1":                  "accuracy (pass@1)",
+	"distinct_correct":        "different right answers per problem",
+	"distinct_correct_solved": "different right answers per solved problem",
+	"solved_two_ways":         "problems solved in two ways or more",
+	"kl_target":               "distance from the optimum, KL(target‖π)",
+	"kl_reference":            "distance from the start, KL(π‖π_ref)",
+	"policy_entropy":          "entropy of the policy",
+	"answer_entropy":          "entropy of the answers",
+	"reward_mean":             "mean reward",
+	"format_rate":             "answers in the right form",
+	"truncation_rate":         "truncated completions",
+	"length_mean":             "completion length",
+}
+
+func metricWord(name string) string {
+	if w, ok := metricWords[name]; ok {
+		return w
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
+
+// valueOf is *p, NaN for nil.
+func valueOf(p *float64) float64 {
+	if p == nil {
+		return math.NaN()
+	}
+	return *p
+}
+
+func bounds(iv *compare.Interval) (lo, hi float64) {
+	if iv == nil {
+		return math.NaN(), math.NaN()
+	}
+	return iv.Lo, iv.Hi
+}
+
+// estimate is an arm's value as figures want it.
+func estimate(e compare.Estimate) figure.Estimate {
+	lo, hi := bounds(e.Interval)
+	return figure.Estimate{Value: valueOf(e.Mean), Lo: lo, Hi: hi}
+}
+
+// estimateCell is "0.562 [0.530, 0.594]".
+func estimateCell(e compare.Estimate, digits int) line {
+	v := valueOf(e.Mean)
+	digits = fine(v, digits)
+	l := text("%s", fixed(v, digits))
+	if lo, hi := bounds(e.Interval); lo < hi {
+		l = l.with(styled(muted, fmt.Sprintf(" [%s, %s]", fixed(lo, digits), fixed(hi, digits))))
+	}
+	return l
+}
+
+// fine is digits, or 4 for a value that would round to nothing.
+func fine(v float64, digits int) int {
+	if v != 0 && math.Abs(v) < 0.01 {
+		return 4
+	}
+	return digits
+}
+
+// digitsOf is how many digits after the point a metric's values have.
+func digitsOf(m *compare.Metric) int {
+	var means []float64
+	for _, e := range m.Arms {
+		means = append(means, valueOf(e.Mean))
+	}
+	return digitsFor(means...)
+}
+
+// digitsFor is 3 for values up to 1, 2 below 10 and 1 above, by the largest.
+func digitsFor(values ...float64) int {
+	most := 0.0
+	for _, v := range values {
+		if a := math.Abs(v); !math.IsInf(a, 0) && !math.IsNaN(a) {
+			most = max(most, a)
+		}
+	}
+	switch {
+	case most <= 1:
+		return 3
+	case most < 10:
+		return 2
+	}
+	return 1
+}
+
+// resultsSection has the scores and the differences, suite by suite.
+func (s *source) resultsSection(d drawn) section {
+	sec := section{ID: "results", Title: "Results"}
+	if len(d.groups[groupOptimum]) > 0 {
+		sec.Blocks = append(sec.Blocks, d.groups[groupOptimum])
+	}
+	accuracy := func(m string) bool { return !slices.Contains(diversityMetrics, m) }
+	if s.result == nil {
+		sec.Blocks = append(sec.Blocks, s.aloneGrids(accuracy)...)
+	} else {
+		for i := range s.result.Suites {
+			suite := &s.result.Suites[i]
+			sec.Blocks = append(sec.Blocks, s.scoreGrid(suite, accuracy), s.pairGrid(suite, accuracy))
+		}
+	}
+	return withGallery(sec, d.groups[groupResults])
+}
+
+func (s *source) diversitySection(d drawn) section {
+	sec := section{ID: "diversity", Title: "Diversity"}
+	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or several. Answers are counted by the task's own " +
+		"canonical form, so that the same solution written differently counts once; what counts is the same number of samples per problem for all.")})
+	diverse := func(m string) bool { return slices.Contains(diversityMetrics, m) }
+	if s.result == nil {
+		sec.Blocks = append(sec.Blocks, s.aloneGrids(diverse)...)
+	} else {
+		for i := range s.result.Suites {
+			suite := &s.result.Suites[i]
+			sec.Blocks = append(sec.Blocks, s.scoreGrid(suite, diverse), s.pairGrid(suite, diverse))
+		}
+	}
+	return withGallery(sec, d.groups[groupDiversity])
+}
+
+func withGallery(sec section, g gallery) section {
+	sec.Blocks = slices.DeleteFunc(sec.Blocks, func(b block) bool { t, ok := b.(*grid); return ok && t == nil })
+	if len(g) > 0 {
+		sec.Blocks = append(sec.Blocks, g)
+	}
+	return sec
+}
+
+// scoreGrid shows each arm's metrics on a suite, nil if none is wanted.
+func (s *source) scoreGrid(suite *compare.Suite, wanted func(string) bool) *grid {
+	g := &grid{Caption: fmt.Sprintf("%s: %s, %s each", suite.Name, plural(suite.Items, "problem"), plural(suite.Samples, "sample")), Columns: []column{left("metric")}}
+	starts := false
+	for _, m := range suite.Metrics {
+		starts = starts || wanted(m.Name) && sameStart(&m)
+	}
+	if starts {
+		g.Columns = append(g.Columns, right("start"))
+	}
+	for _, a := range s.arms {
+		g.Columns = append(g.Columns, right(a.Name))
+	}
+	for i := range suite.Metrics {
+		m := &suite.Metrics[i]
+		if !wanted(m.Name) {
+			continue
+		}
+		digits := digitsOf(m)
+		cells := []line{s.metricCell(m)}
+		if starts {
+			v := math.NaN()
+			if sameStart(m) {
+				v = valueOf(m.Arms[0].Start)
+			}
+			cells = append(cells, line{styled(muted, fixed(v, fine(v, digits)))})
+		}
+		for _, e := range m.Arms {
+			cells = append(cells, estimateCell(e, digits))
+		}
+		g.add(cells...)
+	}
+	if len(g.Rows) == 0 {
+		return nil
+	}
+	g.Note = text("%s", s.intervalNote(suite))
+	return g
+}
+
+// sameStart reports whether all arms began with the same known value.
+func sameStart(m *compare.Metric) bool {
+	if len(m.Arms) == 0 || m.Arms[0].Start == nil {
+		return false
+	}
+	first := *m.Arms[0].Start
+	return !slices.ContainsFunc(m.Arms, func(e compare.Estimate) bool { return e.Start == nil || *e.Start != first })
+}
+
+func (s *source) metricCell(m *compare.Metric) line {
+	l := text("%s", m.Name)
+	if m.Tested {
+		l = line{styled(strong, m.Name)}
+	}
+	switch m.Direction {
+	case "up":
+		l = l.with(styled(muted, " ↑"))
+	case "down":
+		l = l.with(styled(muted, " ↓"))
+	}
+	if m.Unit != "" && m.Unit != "share" {
+		l = l.with(styled(muted, " "+m.Unit))
+	}
+	return l
+}
+
+// intervalNote says what the brackets of a suite's tables are.
+func (s *source) intervalNote(suite *compare.Suite) string {
+	level := fixed(100*s.result.Level, 0)
+	over, reach := "problems only", " An arm has too few seeds to say anything about other training seeds."
+	if suite.SeedVariance {
+		over, reach = "seeds within arms, then clusters of problems", ""
+	}
+	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ say which way is better, bold metrics were tested. Brackets are %s\u202f%% intervals, a bootstrap over %s (%s draws).%s",
+		s.seedText(), level, over, count(int64(s.result.Draws)), reach)
+}
+
+// seedText is "FlowRL 3 seeds, PPO 3 seeds", or "3 seeds per arm".
+func (s *source) seedText() string {
+	var parts []string
+	same := true
+	for _, a := range s.arms {
+		same = same && len(a.Runs) == len(s.arms[0].Runs)
+		parts = append(parts, a.Name+" "+plural(len(a.Runs), "seed"))
+	}
+	if same {
+		parts = []string{plural(len(s.arms[0].Runs), "seed")}
+		if len(s.arms) > 1 {
+			parts[0] += " per arm"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pairGrid shows the tested differences between arms, nil if none is wanted.
+func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid {
+	g := &grid{Caption: "Differences", Columns: []column{left("metric"), left("arms"), right("Δ"), right("p"), right("p Holm"), right("MDE"), left("verdict")}}
+	for i := range suite.Metrics {
+		m := &suite.Metrics[i]
+		if !m.Tested || !wanted(m.Name) {
+			continue
+		}
+		digits := digitsOf(m)
+		for _, p := range m.Pairs {
+			at := fine(valueOf(p.Delta), digits)
+			delta := text("%s", signed(valueOf(p.Delta), at))
+			if lo, hi := bounds(p.Interval); lo < hi {
+				delta = delta.with(styled(muted, fmt.Sprintf(" [%s, %s]", signed(lo, at), signed(hi, at))))
+			}
+			g.add(line{styled(strong, m.Name)}, line{s.arms[p.A].span(), {Text: " − "}, s.arms[p.B].span()}, delta,
+				text("%s", pText(valueOf(p.P))), text("%s", pText(valueOf(p.PHolm))), text("%s", fixed(valueOf(p.MDE), fine(valueOf(p.MDE), digits))), s.verdictCell(p))
+		}
+	}
+	if len(g.Rows) == 0 {
+		return nil
+	}
+	g.Note = text("Δ is paired by problem. p flips the signs of the problems' differences; p Holm is corrected for the %s of this report. "+
+		"MDE: the true difference that would be found 80\u202f%% of the time. α = %g.", plural(s.result.Tests, "test"), s.result.Alpha)
+	return g
+}
+
+// verdictCell names the arm for which a verdict speaks.
+func (s *source) verdictCell(p compare.Pair) line {
+	a, b := s.arms[p.A].Name, s.arms[p.B].Name
+	switch p.Verdict {
+	case compare.Better:
+		return line{styled(good, a+" better")}
+	case compare.Worse:
+		return line{styled(good, b+" better")}
+	case compare.Higher:
+		return line{styled(strong, a+" higher")}
+	case compare.Lower:
+		return line{styled(strong, b+" higher")}
+	}
+	return line{styled(muted, string(p.Verdict))}
+}
+
+func pText(p float64) string {
+	if p < 0.0005 {
+		return "< 0.001"
+	}
+	return fixed(p, 3)
+}
+
+// aloneGrids are the tables of one arm: means over seeds, or one seed's value with
+// the interval that its evaluation recorded.
+func (s *source) aloneGrids(wanted func(string) bool) []block {
+	a := s.arms[0]
+	var out []block
+	for _, suite := range suiteNames(s.arms) {
+		g := &grid{Caption: suite, Columns: []column{left("metric"), right("start"), right(a.Name)}}
+		for _, metric := range s.evalMetrics(suite) {
+			if !wanted(metric) {
+				continue
+			}
+			start, _ := a.mean(func(r *run) float64 { return r.evalValue(suite+startSuffix, metric) })
+			end, _ := a.mean(func(r *run) float64 { return r.evalValue(suite, metric) })
+			digits := digitsFor(start, end)
+			g.add(text("%s", metric), line{styled(muted, fixed(start, fine(start, digits)))}, aloneCell(a, suite, metric, fine(end, digits)))
+		}
+		if len(g.Rows) == 0 {
+			continue
+		}
+		g.Note = text("Mean over %s; brackets are the smallest and the largest seed.", plural(len(a.Runs), "seed"))
+		if len(a.Runs) == 1 {
+			g.Note = text("One seed: brackets are 95\u202f%% intervals over problems and say nothing about other training seeds.")
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func aloneCell(a *arm, suite, metric string, digits int) line {
+	v, _ := a.mean(func(r *run) float64 { return r.evalValue(suite, metric) })
+	lo, hi := a.spread(func(r *run) float64 { return r.evalValue(suite, metric) })
+	if len(a.Runs) == 1 {
+		if e, ok := a.Runs[0].eval(suite, metric); ok {
+			lo, hi = e.Lo, e.Hi
+		}
+	}
+	l := text("%s", fixed(v, digits))
+	if lo < hi {
+		l = l.with(styled(muted, fmt.Sprintf(" [%s, %s]", fixed(lo, digits), fixed(hi, digits))))
+	}
+	return l
+}

@@ -1,0 +1,222 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/reports/compare"
+)
+
+// summarySection says in sentences what the numbers come to.
+func (s *source) summarySection() section {
+	sec := section{ID: "summary", Title: "Summary"}
+	if s.result == nil {
+		sec.Blocks = append(sec.Blocks, s.aloneSummary()...)
+	} else {
+		sec.Blocks = append(sec.Blocks, s.verdicts()...)
+	}
+	if list := s.unfinished(); len(list) > 0 {
+		sec.Blocks = append(sec.Blocks, callout{true, "Not finished.", text("These runs did not come to their end: %s.", listed(list))})
+	}
+	for _, d := range s.divergences() {
+		sec.Blocks = append(sec.Blocks, callout{true, "Divergence.", d})
+	}
+	return sec
+}
+
+// verdicts are one sentence per tested metric, suite and pair, the reach of the
+// statistics, and what was waived.
+func (s *source) verdicts() []block {
+	var blocks []block
+	for i := range s.result.Suites {
+		suite := &s.result.Suites[i]
+		list := s.sentences(suite)
+		if len(list) == 0 {
+			continue
+		}
+		blocks = append(blocks, paragraph{s.suiteLead(suite)}, list)
+	}
+	if len(blocks) == 0 {
+		blocks = append(blocks, paragraph{text("No suite was scored in all arms: there is nothing to compare but the curves.")})
+	}
+	for _, w := range s.result.Comparability.Waived() {
+		blocks = append(blocks, callout{true, "Waived.", line{{Text: "The arms also differ in "}, styled(mono, w.Key),
+			{Text: fmt.Sprintf(" (%s), which is not part of the treatment. Differences between them may come from it.", valuesText(s.arms, &w))}}})
+	}
+	if len(s.result.Notes) > 0 {
+		var notes bullets
+		for _, n := range s.result.Notes {
+			if strings.HasPrefix(n, "waived: ") {
+				continue // said above, with more words
+			}
+			notes = append(notes, line{styled(muted, n)})
+		}
+		blocks = append(blocks, paragraph{line{styled(muted, "To read these numbers rightly:")}}, notes)
+	}
+	return blocks
+}
+
+// sentences are the verdicts on a suite: first the differences that were shown, then
+// what was not.
+func (s *source) sentences(suite *compare.Suite) bullets {
+	var shown, rest bullets
+	for j := range suite.Metrics {
+		m := &suite.Metrics[j]
+		switch {
+		case !m.Tested, len(s.arms) > 2 && !slices.Contains(quoted, m.Name):
+		case allEqual(m):
+			rest = append(rest, line{styled(strong, "No difference"), {Text: fmt.Sprintf(" in %s: every arm has %s.", metricWord(m.Name), fixed(valueOf(m.Arms[0].Mean), digitsOf(m)))}})
+		default:
+			for _, p := range m.Pairs {
+				l := s.sentence(suite, m, p)
+				if p.Verdict == compare.NoDifference || p.Verdict == compare.Underpowered {
+					rest = append(rest, l)
+				} else {
+					shown = append(shown, l)
+				}
+			}
+		}
+	}
+	if len(s.arms) > 2 {
+		rest = append(rest, line{styled(muted, "What else was measured, for every pair of arms, is among the differences below.")})
+	}
+	return append(shown, rest...)
+}
+
+// quoted are the metrics that the summary of more than two arms keeps to: there is a
+// sentence for each pair.
+var quoted = []string{"pass@1", "distinct_correct", "kl_target"}
+
+// allEqual reports whether all arms have the same mean, without any spread.
+func allEqual(m *compare.Metric) bool {
+	for _, p := range m.Pairs {
+		if lo, hi := bounds(p.Interval); valueOf(p.Delta) != 0 || lo < hi {
+			return false
+		}
+	}
+	return len(m.Pairs) > 0
+}
+
+// suiteLead introduces a suite's verdicts.
+func (s *source) suiteLead(suite *compare.Suite) line {
+	l := line{{Text: "On "}, styled(strong, suite.Name), {Text: fmt.Sprintf(" (%s, %s each, %s)", plural(suite.Items, "problem"), plural(suite.Samples, "sample"), s.seedText())}}
+	if m := suite.Metric("pass@1"); m != nil && sameStart(m) {
+		l = l.with(span{Text: fmt.Sprintf(", starting from an accuracy of %s", fixed(valueOf(m.Arms[0].Start), 3))})
+	}
+	return l.with(span{Text: ":"})
+}
+
+// sentence is a verdict that can be quoted alone.
+func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pair) line {
+	a, b := p.A, p.B
+	delta := valueOf(p.Delta)
+	lo, hi := bounds(p.Interval)
+	if p.Verdict == compare.Worse || p.Verdict == compare.Lower { // the winner comes first
+		a, b, delta, lo, hi = b, a, -delta, -hi, -lo
+	}
+	digits := digitsOf(m)
+	value := func(v float64) string { return fixed(v, fine(v, digits)) }
+	meanA, meanB := value(valueOf(m.Arms[a].Mean)), value(valueOf(m.Arms[b].Mean))
+	at := fine(delta, digits)
+	diff := "Δ = " + signed(delta, at)
+	if lo < hi {
+		diff += fmt.Sprintf(" [%s, %s]", signed(lo, at), signed(hi, at))
+	}
+	if p.PHolm != nil {
+		diff += ", p = " + pText(*p.PHolm) + " after Holm’s correction"
+		diff = strings.Replace(diff, "= <", "<", 1)
+	}
+	first, second, what := s.arms[a].span(), s.arms[b].span(), metricWord(m.Name)
+	reach := "No spread was seen, so nothing is known of what would be found."
+	if p.MDE != nil {
+		reach = fmt.Sprintf("A true difference of %s would be found 80\u202f%% of the time.", value(valueOf(p.MDE)))
+	}
+	if lo > 0 || hi < 0 {
+		reach = "The interval leaves zero out, but after correction the test does not."
+	}
+	both := line{first, {Text: " " + meanA + ", "}, second, {Text: " " + meanB}}
+	switch p.Verdict {
+	case compare.Better, compare.Worse, compare.Higher, compare.Lower:
+		word := " is better than "
+		if p.Verdict == compare.Higher || p.Verdict == compare.Lower {
+			word = " is higher than "
+		}
+		return line{first, styled(strong, word), second, {Text: fmt.Sprintf(" in %s: %s against %s (%s).", what, meanA, meanB, diff)}}
+	case compare.NoDifference:
+		return slices.Concat(line{styled(strong, "No difference shown"), {Text: " in " + what + ": "}}, both, line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
+	}
+	return slices.Concat(line{styled(strong, "Underpowered"), {Text: " in " + what + ": "}}, both, line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
+}
+
+// aloneSummary says where one arm started and ended.
+func (s *source) aloneSummary() []block {
+	a := s.arms[0]
+	var list bullets
+	for _, suite := range suiteNames(s.arms) {
+		for _, metric := range s.headlineMetrics(suite) {
+			end := func(r *run) float64 { return r.evalValue(suite, metric) }
+			v, n := a.mean(end)
+			if n == 0 {
+				continue
+			}
+			start, started := a.mean(func(r *run) float64 { return r.evalValue(suite+startSuffix, metric) })
+			digits := fine(v, digitsFor(v, start))
+			l := line{{Text: sentenceCase(metricWord(metric)) + " on "}, styled(strong, suite), {Text: ": "}, styled(strong, fixed(v, digits))}
+			if lo, hi := a.spread(end); n > 1 && lo < hi {
+				l = l.with(span{Text: fmt.Sprintf(", seeds from %s to %s", fixed(lo, digits), fixed(hi, digits))})
+			}
+			if started > 0 {
+				l = l.with(span{Text: fmt.Sprintf(", before training %s", fixed(start, digits))})
+			}
+			list = append(list, l.with(span{Text: "."}))
+		}
+	}
+	if len(list) == 0 {
+		return []block{paragraph{text("No final evaluation is recorded: there are only the curves.")}}
+	}
+	blocks := []block{paragraph{line{a.span(), {Text: fmt.Sprintf(", %s:", plural(len(a.Runs), "seed"))}}}, list}
+	if len(a.Runs) == 1 {
+		blocks = append(blocks, callout{Text: text("There is one seed: how much another training seed would change these numbers was not measured.")})
+	}
+	return blocks
+}
+
+// headlineMetrics are pass@1, the largest pass@k and what the task is known for.
+func (s *source) headlineMetrics(suite string) []string {
+	all := s.evalMetrics(suite)
+	largest, most := "", 1
+	for _, m := range all {
+		if k, ok := passK(m); ok && k > most {
+			largest, most = m, k
+		}
+	}
+	var list []string
+	for _, m := range []string{"pass@1", largest, "distinct_correct", "solved_two_ways", "kl_target"} {
+		if slices.Contains(all, m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+func (s *source) divergences() []line {
+	var list []line
+	for _, a := range s.arms {
+		for _, r := range a.Runs {
+			if n := len(r.diverged); n > 0 {
+				d := r.diverged[0].What
+				list = append(list, text("Run %s (%s, seed %d) was executed again with other results, first in %s. What was recorded first is shown.",
+					r.RID.Short(), a.Name, r.Seed, d.Field))
+			}
+		}
+	}
+	return list
+}
+
+func sentenceCase(t string) string {
+	if t == "" {
+		return t
+	}
+	return strings.ToUpper(t[:1]) + t[1:]
+}
