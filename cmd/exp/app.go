@@ -27,12 +27,27 @@ import (
 func commands(a *app) []*cli.Command {
 	return []*cli.Command{
 		runCommand(a),
+		lsCommand(a),
+		showCommand(a),
+		metricsCommand(a),
+		samplesCommand(a),
+		diffCommand(a),
+		compareCommand(a),
+		reportCommand(a),
 		configCommand(a),
+		doctorCommand(a),
 		versionCommand(a),
 		completionCommand(a),
 		helpCommand(a),
 	}
 }
+
+// programExamples are what a newcomer may type first.
+const programExamples = `exp run configs/smoke_cpu.yaml # train and evaluate a tiny model in seconds
+exp show @last # what came of it
+exp run configs/countdown_cpu_ppo.yaml configs/countdown_cpu_flowrl.yaml --seeds 0-2 # two arms
+exp compare countdown-ppo countdown-flowrl # which is better, and how sure that is
+exp report countdown-ppo countdown-flowrl --out report # figures and tables`
 
 // system is all that the program touches outside itself.
 type system struct {
@@ -101,6 +116,7 @@ func newApp(sys system, list func(*app) []*cli.Command) *app {
 	a.cli = &cli.App{
 		Name:                      "exp",
 		Usage:                     "run, record and compare RL experiments with language models",
+		UsageText:                 programExamples,
 		Flags:                     globalFlags(),
 		Commands:                  list(a),
 		Before:                    a.configure,
@@ -241,6 +257,15 @@ func (a *app) warn(format string, args ...any) {
 		return
 	}
 	a.printWarning(text)
+}
+
+// note tells the user something that is neither a result nor a warning, on
+// stderr; with -q it does not.
+func (a *app) note(format string, args ...any) {
+	if !a.quiet {
+		text := term.Clean(fmt.Sprintf(format, args...))
+		fmt.Fprintln(a.stderr, term.Faint.Paint(text, a.errStream().Color))
+	}
 }
 
 // flushWarnings prints the warnings that no envelope took along.

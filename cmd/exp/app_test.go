@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
@@ -25,7 +26,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv("EXP_TEST_AS_PROGRAM") != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if smokeDir != "" {
+		os.RemoveAll(smokeDir)
+	}
+	os.Exit(code)
 }
 
 // golden compares got with testdata/name.golden.
@@ -51,6 +56,8 @@ type call struct {
 	list    func(*app) []*cli.Command // nil: sampleCommands
 	env     map[string]string
 	signals chan os.Signal
+	now     time.Time // zero: the real time
+	stdin   string
 }
 
 type ended struct {
@@ -63,11 +70,15 @@ func (c call) run(args ...string) ended {
 		c.list = sampleCommands
 	}
 	var stdout, stderr bytes.Buffer
+	clock := term.SystemClock()
+	if !c.now.IsZero() {
+		clock.Now = func() time.Time { return c.now }
+	}
 	code := run(system{
-		args: append([]string{"exp"}, args...), stdin: strings.NewReader(""),
+		args: append([]string{"exp"}, args...), stdin: strings.NewReader(c.stdin),
 		stdout: &stdout, stderr: &stderr,
 		getenv:  func(key string) string { return c.env[key] },
-		clock:   term.SystemClock(),
+		clock:   clock,
 		signals: c.signals,
 	}, c.list)
 	return ended{code, stdout.String(), stderr.String()}

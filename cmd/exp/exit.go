@@ -68,8 +68,10 @@ type failure struct {
 	See  string // the command whose help explains it; may be empty
 
 	// Text, if not empty, is printed as it is instead of "error: …": several
-	// errors with their places, or a table that explains.
-	Text string
+	// errors with their places, or a table that explains. Render, if not nil, makes
+	// that text for a terminal with or without colour.
+	Text   string
+	Render func(color bool) string
 
 	// Problems, if not empty, are the "errors" of a JSON error; else Err is.
 	Problems []problem
@@ -148,7 +150,7 @@ func signalCode(sig os.Signal) exitCode {
 // why the command's context was cancelled, nil if it was not.
 //
 // Errors carry their code by a method ExitCode() int. Errors of packages that
-// know no exit codes are told apart here, with errors.As on their types.
+// know no exit codes are told apart by known.
 func describe(err, cause error) *failure {
 	var sig *signalError
 	if errors.As(cause, &sig) && errors.Is(err, context.Canceled) {
@@ -163,12 +165,12 @@ func describe(err, cause error) *failure {
 		d.Err = err // with what was wrapped around it
 		return &d
 	}
+	if f := known(err); f != nil {
+		return f
+	}
 	var coder interface{ ExitCode() int }
-	switch {
-	case errors.As(err, &coder):
+	if errors.As(err, &coder) {
 		return &failure{Code: exitCode(coder.ExitCode()), Err: err}
-	case isResource(err):
-		return &failure{Code: exitResource, Err: err}
 	}
 	return &failure{Code: exitFailure, Err: err}
 }
@@ -212,8 +214,12 @@ func (a *app) wantsJSONErrors() bool {
 // writeError prints an error for a person: one line that says what is wrong,
 // then what to do.
 func writeError(w io.Writer, f *failure, s term.Stream) {
-	if f.Text != "" {
-		_, _ = io.WriteString(w, strings.TrimRight(f.Text, "\n")+"\n")
+	text := f.Text
+	if f.Render != nil {
+		text = f.Render(s.Color)
+	}
+	if text != "" {
+		_, _ = io.WriteString(w, strings.TrimRight(text, "\n")+"\n")
 		return
 	}
 	label, style := "error:", term.Bad
@@ -233,7 +239,12 @@ func writeError(w io.Writer, f *failure, s term.Stream) {
 	case f.Help != "":
 		help = "  " + term.Accent.Paint("help:", s.Color) + " " + term.CleanLines(f.Help) + "\n"
 	}
-	fmt.Fprintf(w, "%s %s%s\n%s", style.Paint(label, s.Color), term.CleanLines(f.Err.Error()), code, help)
+	// The code belongs to the first line: those after it may be a list or a table.
+	first, rest, more := strings.Cut(term.CleanLines(f.Err.Error()), "\n")
+	if more {
+		rest = "\n" + rest
+	}
+	fmt.Fprintf(w, "%s %s%s%s\n%s", style.Paint(label, s.Color), first, code, rest, help)
 }
 
 // jsonError is the schema exp.error/1.

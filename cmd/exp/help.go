@@ -86,7 +86,7 @@ func (p *helpPage) program(root *cli.App) {
 	}
 	column := term.Widest(names(root.Commands)...)
 	for _, category := range categories(root.Commands) {
-		p.heading(or(category, "commands"))
+		p.heading(strings.ToLower(or(category, "commands")))
 		for _, cmd := range root.Commands {
 			if cmd.Category == category && !cmd.Hidden {
 				p.row(column, cmd.Name, cmd.Usage)
@@ -98,6 +98,8 @@ func (p *helpPage) program(root *cli.App) {
 	p.heading("environment")
 	p.rows([][2]string{
 		{"EXP_STORE", "the store, where --store is not given"},
+		{"EXP_THREADS", "number of threads, where --threads is not given"},
+		{"EXP_CONFIG", "your own configuration (default: ~/.config/exp/config.yaml)"},
 		{"EXP_PROGRESS", "the kind of progress, where --progress is not given"},
 		{"EXP_LOG", "level of the log: debug, info, warn, error"},
 		{"EXP_FORCE_TTY", "number of columns; write as if to a terminal that wide"},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,6 +20,40 @@ func TestHelpPages(t *testing.T) {
 		out.WriteString("-- exp " + args + "\n" + got.stdout)
 	}
 	golden(t, "help", out.String())
+}
+
+// TestHelpOfCommands shows the help of the commands that run and look at runs.
+func TestHelpOfCommands(t *testing.T) {
+	var out strings.Builder
+	for _, name := range []string{"run", "ls", "show", "metrics", "samples", "diff", "config schema"} {
+		got := call{list: commands, env: map[string]string{"EXP_FORCE_TTY": "80", "NO_COLOR": "1"}}.run(append([]string{"help"}, strings.Fields(name)...)...)
+		if got.code != 0 || got.stderr != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for line := range strings.Lines(got.stdout) {
+			if w := term.Width(strings.TrimSuffix(line, "\n")); w > 80 {
+				t.Errorf("exp help %s: %d columns: %q", name, w, line)
+			}
+		}
+		out.WriteString("-- exp help " + name + "\n" + got.stdout)
+	}
+	golden(t, "help_commands", out.String())
+}
+
+// TestProgramExamples: what help shows first can be typed.
+func TestProgramExamples(t *testing.T) {
+	a := newApp(system{}, commands)
+	for _, row := range exampleRows(programExamples) {
+		v := parseArgv(a.cli, strings.Fields(row[0]))
+		if v.err != nil || len(v.unknown) > 0 || len(v.path) != 1 {
+			t.Errorf("%s: %v, unknown flags %v", row[0], v.err, v.unknown)
+		}
+		for _, word := range v.positionals {
+			if _, err := os.Stat(filepath.Join("..", "..", word)); strings.HasSuffix(word, ".yaml") && err != nil {
+				t.Errorf("%s: %v", row[0], err)
+			}
+		}
+	}
 }
 
 func TestHelpFitsTheTerminal(t *testing.T) {

@@ -88,6 +88,12 @@ func (o *output) hasEnvelope() bool {
 	return o.format == formatJSON || o.format == formatYAML
 }
 
+// forPeople tells whether a person reads the result: then it may be cut, rounded
+// and shortened.
+func (o *output) forPeople() bool {
+	return o.format == formatTable || o.format == formatWide || o.format == formatMD
+}
+
 // printTable prints t.
 func (o *output) printTable(t table) error {
 	picked, err := o.pick(t)

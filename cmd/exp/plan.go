@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
@@ -174,60 +173,4 @@ func (a *app) userConfig() string {
 		return ""
 	}
 	return f
-}
-
-// printResults prints one row for each run: what it came to.
-func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.Result) error {
-	t := table{Schema: "exp.run/1", Columns: []column{
-		{Key: "run", ID: true}, {Key: "name"}, {Key: "algo"}, {Key: "seed"}, {Key: "status"}, {Key: "steps"},
-	}}
-	names := headlineNames(results)
-	for _, n := range names {
-		t.Columns = append(t.Columns, column{Key: n, Digits: 3})
-	}
-	t.Columns = append(t.Columns, column{Key: "start_pass@1", Title: "pass@1 before", Digits: 3}, column{Key: "executed", Wide: true}, column{Key: "cached", Wide: true})
-	for _, r := range results {
-		row := []any{hexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status), r.Run.Steps}
-		for _, n := range names {
-			var v any
-			for _, h := range r.Run.Headline {
-				if h.Name == n {
-					v = h.Value
-				}
-			}
-			row = append(row, v)
-		}
-		start, err := startScore(ctx, db, r.Run.ID)
-		if err != nil {
-			return err
-		}
-		t.Rows = append(t.Rows, append(row, start, r.Executed, r.Cached))
-	}
-	return a.out.printTable(t)
-}
-
-func headlineNames(results []harness.Result) []string {
-	var names []string
-	seen := map[string]bool{}
-	for _, r := range results {
-		for _, h := range r.Run.Headline {
-			if !seen[h.Name] {
-				seen[h.Name] = true
-				names = append(names, h.Name)
-			}
-		}
-	}
-	return names
-}
-
-// startScore returns pass@1 of the weights that training began with, nil if they
-// were not evaluated.
-func startScore(ctx context.Context, db *store.DB, run int64) (any, error) {
-	evals, err := db.Evals(ctx, run)
-	for _, e := range evals {
-		if e.Metric == "pass@1" && strings.HasSuffix(e.SuiteName, "@start") {
-			return e.Value, err
-		}
-	}
-	return nil, err
 }

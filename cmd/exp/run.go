@@ -200,7 +200,10 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	if err := a.printResults(ctx, db, results); err != nil {
 		return err
 	}
-	return errors.Join(failed...)
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	return a.suggestNext(ctx, db, results)
 }
 
 func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options, sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
@@ -216,10 +219,15 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	if of == 1 {
 		index, of = 0, 0
 	}
-	display.Note(fmt.Sprintf("%s  %s  xid %s  %s  %d threads", j.config.Run.Name, p.Config.Run.Algo.Kind, p.XID.Short(), p.Numerics, be.Threads()))
+	threads := fmt.Sprintf("%d threads", be.Threads())
+	if be.Threads() == 1 {
+		threads = "1 thread"
+	}
+	display.Note(fmt.Sprintf("%s  %s  xid %s  %s  %s", j.config.Run.Name, p.Config.Run.Algo.Kind, p.XID.Short(), p.Numerics, threads))
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
 	start := time.Now()
-	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o}
+	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
+		Code: func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
 	res, err := r.Execute(ctx, p)
 	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}
 	var stopped *harness.InterruptedError
@@ -231,7 +239,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	case res.Executed == 0:
 		outcome.Status = term.Cached
 	}
-	outcome.Facts = []term.Fact{{Name: "executed", Text: strconv.Itoa(res.Executed)}, {Name: "cached", Text: strconv.Itoa(res.Cached)}}
+	outcome.Facts = []term.Fact{{Name: "executed", Text: strconv.Itoa(res.Executed), Counts: true}, {Name: "cached", Text: strconv.Itoa(res.Cached), Counts: true}}
 	display.RunDone(outcome)
 	return res, err
 }
@@ -259,8 +267,7 @@ func (a *app) explainStop(ctx context.Context, j job, err error) error {
 	if !errors.As(err, &stopped) {
 		return err
 	}
-	cmd := append([]string{"exp"}, a.args[1:]...)
-	return stoppedf(ctx, "%v; saved.\n  to go on: %s", stopped, strings.Join(quoteAll(cmd), " "))
+	return stoppedf(ctx, "%v; saved\n  to go on: %s", stopped, strings.Join(quoteAll(a.args), " "))
 }
 
 // quoteAll quotes words for a shell where they need it.
@@ -291,22 +298,33 @@ func (w *watcher) StageProgress(done, total int, headline []rl.Metric) {
 }
 
 func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
+	if r.Cached {
+		w.p.StageCached(term.Stage{Kind: s.Kind, Label: s.Label}, r.From.Short())
+		return
+	}
 	res := term.Result{Status: term.Done, Wall: r.Wall}
 	switch {
-	case r.Cached:
-		res.Status = term.Cached
-		res.From = r.From.Short()
-		w.p.StageStart(term.Stage{Kind: s.Kind, Label: s.Label, Total: s.Steps})
 	case r.Stopped:
 		res.Status = term.Stopped
 	case r.Failed:
 		res.Status = term.Failed
 	}
 	for _, f := range r.Facts {
-		text := term.Short(f.Value)
-		res.Facts = append(res.Facts, term.Fact{Name: f.Name, Text: text, Counts: f.Value == float64(int64(f.Value)) && f.Value >= 1 && !strings.Contains(f.Name, "@")})
+		res.Facts = append(res.Facts, factOf(f))
 	}
 	w.p.StageDone(res)
+}
+
+// factOf writes a fact about a stage for people: numbers of things whole, with the
+// thing after them, and scores with three digits.
+func factOf(f rl.Metric) term.Fact {
+	switch f.Name {
+	case "train", "val", "test", "steps", "files", "parameters", "samples":
+		return term.Fact{Name: f.Name, Text: term.Count(int64(f.Value)), Counts: true}
+	case "distinct_correct":
+		return term.Fact{Name: "distinct", Text: term.Short(f.Value)}
+	}
+	return term.Fact{Name: f.Name, Text: term.Short(f.Value)}
 }
 
 func (w *watcher) Warn(text string) { w.p.Warn(text) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -61,14 +60,12 @@ func (a *app) open(o store.Options) (*store.DB, error) {
 }
 
 // withStore opens the store for reading, calls f and closes it.
-func (a *app) withStore(f func(ctx context.Context, db *store.DB) error) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		db, err := a.openStore()
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(ctx, db), db.Close())
+func (a *app) withStore(f func(db *store.DB) error) error {
+	db, err := a.openStore()
+	if err != nil {
+		return err
 	}
+	return errors.Join(f(db), db.Close())
 }
 
 // missing reports whether err is about a file that is not there.

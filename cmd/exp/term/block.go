@@ -98,6 +98,9 @@ func (v view) lines(width, height int, s Stream) []string {
 func (v view) head(room int, unicode bool) line {
 	total := v.stage.Total
 	name := span{indent + Pad(v.stage.Kind, nameColumn-len(indent), false), Strong}
+	if total <= 0 && v.step.Step == 0 {
+		return line{name}
+	}
 	if total <= 0 {
 		return line{name, {strconv.Itoa(v.step.Step) + " " + v.stage.unit() + "s", Plain}}
 	}
@@ -210,12 +213,64 @@ func resultLine(st Stage, r Result, width int) line {
 }
 
 // outcomeLine is the permanent line of a run that did not simply end well.
-func outcomeLine(o Outcome) line {
-	l := line{{indent + string(o.Status), o.Status.style()}}
-	for _, f := range o.Facts {
+func outcomeLine(o Outcome, width int) line {
+	word, facts := o.Status, o.Facts
+	if o.Status == Cached {
+		word, facts = Done, []Fact{{Text: "nothing to execute"}}
+	}
+	l := line{{indent + Pad(string(word), nameColumn-len(indent), false), word.style()}}
+	for _, f := range facts {
 		l = append(l, span{f.phrase(), Plain})
 	}
-	return l
+	if o.Wall == 0 {
+		return l
+	}
+	room := min(wallColumn, width-1) - l.width() - len(indent)
+	return append(l, span{Pad(Duration(o.Wall), room, true), Faint})
+}
+
+// cachedStage is a stage whose result was there already.
+type cachedStage struct {
+	stage Stage
+	from  string
+}
+
+// cachedLines tells about cached stages that followed one another in one line,
+// which is wrapped, with the runs that made them where these are others than run.
+func cachedLines(list []cachedStage, run string, width int) []line {
+	if len(list) == 0 {
+		return nil
+	}
+	var names, others []string
+	own := 0
+	for _, c := range list {
+		names = append(names, stageName(c.stage))
+		switch {
+		case c.from == run || c.from == "":
+			own++
+		case !slices.Contains(others, c.from):
+			others = append(others, c.from)
+		}
+	}
+	text := strings.Join(names, ", ")
+	switch {
+	case len(others) > 0 && own > 0:
+		text += " (partly from " + strings.Join(others, ", ") + ")"
+	case len(others) > 0:
+		text += " (from " + strings.Join(others, ", ") + ")"
+	}
+	var lines []line
+	head := Pad(string(Cached), nameColumn-len(indent), false)
+	for _, part := range Wrap(Clean(text), max(width-nameColumn-3, 20)) {
+		lines = append(lines, line{{indent + head, Faint}, {part, Faint}})
+		head = Pad("", nameColumn-len(indent), false)
+	}
+	return lines
+}
+
+// stageName is a stage with its label: "eval.gen test".
+func stageName(st Stage) string {
+	return strings.TrimRight(st.Kind+" "+st.Label, " ")
 }
 
 func (f Fact) phrase() string {

@@ -81,6 +81,15 @@ func (j *jsonLines) StageDone(res Result) {
 	j.stage = nil
 }
 
+// StageCached writes a stage_end line.
+func (j *jsonLines) StageCached(st Stage, from string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stage = &st
+	j.print(record{Event: "stage_end", Status: Cached, Source: from, WallS: seconds(0)})
+	j.stage = nil
+}
+
 // RunDone writes a run_end line.
 func (j *jsonLines) RunDone(o Outcome) {
 	j.mu.Lock()

@@ -95,3 +95,30 @@ func TestJSONLinesRun(t *testing.T) {
 		}
 	}
 }
+
+// TestLinesCached: one line for each stage, with its name.
+func TestLinesCached(t *testing.T) {
+	c, buf := newClock(), &bytes.Buffer{}
+	p := newPlain(buf, c.clock())
+	p.RunStart(Run{ID: "5e8d"})
+	p.StageCached(Stage{Kind: "eval.gen", Label: "test"}, "91ac")
+	p.Close()
+	want := "12:04:11 run=5e8d start seed=0\n12:04:11 run=5e8d stage=eval.gen label=test cached from=91ac\n"
+	if buf.String() != want {
+		t.Errorf("got  %q\nwant %q", buf.String(), want)
+	}
+	buf.Reset()
+	j := newJSONLines(buf, c.clock())
+	j.RunStart(Run{ID: "5e8d"})
+	start := buf.Len()
+	j.StageCached(Stage{Kind: "sft"}, "91ac")
+	j.Note("next")
+	for _, text := range []string{`"stage":"sft"`, `"event":"stage_end"`, `"status":"cached"`, `"from_run":"91ac"`} {
+		if line, _, _ := strings.Cut(buf.String()[start:], "\n"); !strings.Contains(line, text) {
+			t.Errorf("%s lacks %s", line, text)
+		}
+	}
+	if strings.Contains(buf.String()[strings.LastIndex(buf.String(), "note"):], "sft") {
+		t.Errorf("the stage goes on: %s", buf)
+	}
+}

@@ -46,6 +46,9 @@ type live struct {
 	started  time.Time
 	progress pace
 	history  trend
+
+	run    string        // short id of the run
+	cached []cachedStage // to be told in one line
 }
 
 // newLive returns a live display on w. Close it.
@@ -59,6 +62,7 @@ func newLive(w io.Writer, s Stream, c Clock) *live {
 func (l *live) RunStart(r Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.run = r.ID
 	l.print(runLine(r))
 }
 
@@ -66,6 +70,7 @@ func (l *live) RunStart(r Run) {
 func (l *live) StageStart(st Stage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.tellCached()
 	now := l.clock.Now()
 	l.active, l.stage, l.started = true, st, now
 	l.step = Step{Step: st.From}
@@ -95,23 +100,40 @@ func (l *live) StageDone(r Result) {
 	l.print(resultLine(l.stage, r, l.s.Width()))
 }
 
+// StageCached remembers the stage: those that follow one another are told in one
+// line, which the next line brings out.
+func (l *live) StageCached(st Stage, from string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cached = append(l.cached, cachedStage{st, from})
+}
+
+func (l *live) tellCached() {
+	for _, ln := range cachedLines(l.cached, l.run, l.s.Width()) {
+		l.print(ln)
+	}
+	l.cached = nil
+}
+
 // RunDone prints a line only if there is something to say: a run that is done
 // and has no facts has been told by its stages.
 func (l *live) RunDone(o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.active = false
+	l.tellCached()
 	if o.Status == Done && len(o.Facts) == 0 {
 		l.erase()
 		return
 	}
-	l.print(outcomeLine(o))
+	l.print(outcomeLine(o, l.s.Width()))
 }
 
 // Note prints a line above the block.
 func (l *live) Note(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.tellCached()
 	l.print(line{{indent + Clean(text), Plain}})
 }
 
@@ -119,6 +141,7 @@ func (l *live) Note(text string) {
 func (l *live) Warn(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.tellCached()
 	l.print(line{{indent + "warning: " + Clean(text), Warn}})
 }
 
@@ -130,6 +153,7 @@ func (l *live) Close() {
 		return
 	}
 	l.active = false
+	l.tellCached()
 	l.erase()
 	l.closed = true
 	l.mu.Unlock()

@@ -306,3 +306,40 @@ func TestNewChoosesKind(t *testing.T) {
 		})
 	}
 }
+
+// TestLiveCached: cached stages that follow one another are one line, which comes
+// with the next thing that happens.
+func TestLiveCached(t *testing.T) {
+	stages := func(l *live, from ...string) {
+		for i, f := range from {
+			l.StageCached(Stage{Kind: []string{"prepare", "init", "sft", "eval.gen", "eval.score"}[i], Label: []string{"", "", "", "test", "test"}[i]}, f)
+		}
+	}
+	tests := []struct {
+		name string
+		show func(l *live)
+		want string
+	}{
+		{"made by this run", func(l *live) { stages(l, "5e8d", "5e8d"); l.Note("next") }, "  cached      prepare, init\r\n  next\r\n"},
+		{"by another", func(l *live) { stages(l, "91ac", "91ac"); l.Warn("next") }, "  cached      prepare, init (from 91ac)\r\n  warning: next\r\n"},
+		{"by several", func(l *live) { stages(l, "91ac", "5e8d", "77f0", "91ac"); l.RunDone(Outcome{Status: Done}) }, "  cached      prepare, init, sft, eval.gen test (partly from 91ac, 77f0)\r\n"},
+		{"all", func(l *live) { stages(l, "5e8d"); l.RunDone(Outcome{Status: Cached}) }, "  cached      prepare\r\n  done        nothing to execute\r\n"},
+		{"then closed", func(l *live) { stages(l, "5e8d") }, "  cached      prepare\r\n"},
+		{"wrapped", func(l *live) { stages(l, "5e8d", "5e8d", "5e8d", "5e8d", "5e8d"); l.Note("next") },
+			"  cached      prepare, init, sft, eval.gen\r\n              test, eval.score test\r\n  next\r\n"},
+		{"none", func(l *live) { l.Note("next") }, "  next\r\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, buf := newClock(), &bytes.Buffer{}
+			l := newLive(buf, Stream{TTY: true}.Sized(func() (int, int) { return map[bool]int{true: 44, false: 80}[tt.name == "wrapped"], 24 }), c.clock())
+			l.RunStart(Run{ID: "5e8d"})
+			start := buf.Len()
+			tt.show(l)
+			l.Close()
+			if got := buf.String()[start:]; got != tt.want {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}

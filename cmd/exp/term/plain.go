@@ -105,6 +105,15 @@ func (p *plain) StageDone(r Result) {
 	p.inStage = false
 }
 
+// StageCached prints a line.
+func (p *plain) StageCached(st Stage, from string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stage, p.inStage = st, true
+	p.print(string(Cached), pair("from", from))
+	p.inStage = false
+}
+
 // RunDone prints how the run ended.
 func (p *plain) RunDone(o Outcome) {
 	p.mu.Lock()

@@ -6,8 +6,8 @@ import (
 )
 
 // Progress is told what happens in a run, in this order for each run: RunStart,
-// then for each stage StageStart, StageProgress as often as wanted, StageDone;
-// then RunDone. Note and Warn may come at any time. Implementations are safe
+// then for each stage StageStart, StageProgress as often as wanted, StageDone, or
+// StageCached alone; then RunDone. Note and Warn may come at any time. Implementations are safe
 // for use by several goroutines and never fail: a closed terminal must not stop
 // a training.
 type Progress interface {
@@ -16,6 +16,10 @@ type Progress interface {
 	StageProgress(Step)
 	StageDone(Result)
 	RunDone(Outcome)
+
+	// StageCached says that the result of a stage was there already, made by the
+	// run from, a short id.
+	StageCached(st Stage, from string)
 
 	// Note prints one line that stays. Warn does too, marked as a warning.
 	Note(text string)
@@ -184,6 +188,9 @@ func (Silent) StageProgress(Step) {}
 
 // StageDone does nothing.
 func (Silent) StageDone(Result) {}
+
+// StageCached does nothing.
+func (Silent) StageCached(Stage, string) {}
 
 // RunDone does nothing.
 func (Silent) RunDone(Outcome) {}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// modulePath is what import paths of ours begin with.
+const modulePath = "exp"
+
+// ours returns the folder of a package of this module.
+func ours(importPath string) (dir string, ok bool) {
+	if importPath == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, modulePath+"/")
+}
+
+func within(dir, root string) bool { return dir == root || strings.HasPrefix(dir, root+"/") }
+
+func withinAny(dir string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(r string) bool { return within(dir, r) })
+}
+
+// rank orders the layers; each imports lower ones. kernels and sandbox are beside
+// each other.
+func rank(layer string) int {
+	order := [][]string{{"kernels", "sandbox"}, {"train"}, {"eval"}, {"harness"}, {"reports"}, {"cmd"}}
+	return slices.IndexFunc(order, func(same []string) bool { return slices.Contains(same, layer) })
+}
+
+// forbidden says why folder from may not import folder to, "" if it may:
+//
+//	kernels, sandbox ← train ← eval ← harness ← reports ← cmd
+//
+// with experiments apart, and what else style.md §2 says. "." is the module's root.
+func forbidden(from, to string) string {
+	layer, target := strings.Split(from, "/")[0], strings.Split(to, "/")[0]
+	switch {
+	case from == ".":
+		return "the module's root imports nothing of ours"
+	case to == ".":
+		if layer != "harness" {
+			return "only harness reads the embedded sources"
+		}
+	case within(from, "train/rollout") || within(from, "train/rl"):
+		if !within(to, from) {
+			return "train/rollout and train/rl import nothing of ours"
+		}
+	case layer == target:
+	case layer == "experiments":
+		return "experiments imports nothing of ours but itself"
+	case target == "experiments":
+		if !slices.Contains([]string{"harness", "reports", "cmd"}, layer) {
+			return "experiments is imported by harness, reports and cmd only"
+		}
+	case rank(layer) < 0 || rank(target) < 0:
+		return "no such layer"
+	case rank(target) == rank(layer):
+		return "sideways only inside a folder"
+	case rank(target) > rank(layer):
+		return "backwards: kernels, sandbox <- train <- eval <- harness <- reports <- cmd"
+	case layer == "train" && target == "sandbox":
+		return "train knows no sandbox"
+	case layer == "eval" && target == "train" && to != "train/rollout":
+		return "eval imports only train/rollout from train"
+	case layer == "reports" && to != "eval/stat" && to != "harness/config":
+		return "reports read experiments, eval/stat and harness/config, nothing that trains"
+	}
+	return ""
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/reports/compare"
+)
+
+func compareCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "compare",
+		Category:  "Results",
+		Usage:     "compare arms with statistics, or say why they cannot be compared",
+		ArgsUsage: "SEL...",
+		Description: "An arm is the runs of one experiment with different seeds. Each of several SEL is an arm; the runs of a single SEL are " +
+			"grouped by experiment, or by --by, whose key is then part of the treatment. Arms that differ in more than the treatment (compare.vary, --vary) are refused with exit code 6.\n" +
+			"Differences are an earlier arm minus a later one, problem by problem; with --vs every arm minus that one. With at least 3 runs an arm " +
+			"intervals are for other seeds too. A verdict needs p Holm at most --alpha and an interval without zero; \"no difference shown\" means " +
+			"that one worth finding (0.05 of a share, a tenth of other means) would have been found 80 % of the time, else it is \"underpowered\".\n" +
+			"--fail-if ends with exit code 9 if a condition holds for any pair of arms:\n" +
+			"  fields     delta lo hi se p p_holm mde effect, with (SUITE) or\n" +
+			"             (SUITE, METRIC); alone, of what was named last\n" +
+			"  operators  < <= > >= = !=, and, or, not, parentheses",
+		UsageText: strings.Join([]string{
+			"exp compare countdown-flowrl countdown-ppo # two arms, all their seeds",
+			"exp compare 'task = countdown' --vs countdown-ppo # every experiment against one",
+			"exp compare 'name = sweep' --by algo.flowrl.beta # one arm a value of a key",
+			"exp compare flowrl ppo --vary train.optim.lr # the learning rate belongs to the treatment",
+			"exp compare new --vs old --fail-if 'delta(test) < 0 and p < 0.05' # a gate for scripts",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
+			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task or a configuration key", DefaultText: "xid"},
+			&cli.StringSliceFlag{Name: "suite", Usage: "only the suite `S`, with or without its task"},
+			&cli.StringSliceFlag{Name: "metric", Usage: "test the metric `M` in place of the usual ones"},
+			&cli.StringFlag{Name: "k", Usage: "the k of pass@k: `LIST`", DefaultText: "those of the evaluation"},
+			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; every output says so"},
+			&cli.Float64Flag{Name: "alpha", Usage: "probability `A` of a false verdict", Value: 0.05},
+			&cli.IntFlag{Name: "boot", Usage: "draw `N` resamples for an interval", Value: compare.DefaultDraws},
+			&cli.StringFlag{Name: "fail-if", Usage: "exit with 9 if the condition `EXPR` holds"},
+		},
+		BashComplete: a.completesRuns(0, false, a.compareCandidates),
+		Action: func(c *cli.Context) error {
+			return a.withStore(func(db *store.DB) error { return a.compare(c, db) })
+		},
+	}
+}
+
+// compareCandidates proposes values of compare's flags.
+func (a *app) compareCandidates(ctx context.Context, db *store.DB, w word) (list []candidate) {
+	switch w.Flag {
+	case "vs":
+		return runCandidates(ctx, db, w.Text, false, a.clock.Now())
+	case "by":
+		for _, name := range []string{"xid", "name", "algo", "model", "task"} {
+			list = append(list, candidate{Text: name})
+		}
+	case "vary", "allow":
+	default:
+		return nil
+	}
+	for _, k := range config.Keys() {
+		list = append(list, candidate{k.Path, k.Help})
+	}
+	return list
+}
+
+func (a *app) compare(c *cli.Context, db *store.DB) error {
+	if c.NArg() == 0 {
+		return usagef("no runs given").see(a.line.command())
+	}
+	ks, err := numbersOf("--k", c.String("k"))
+	if err != nil {
+		return err
+	}
+	var condition *compare.Condition
+	if c.IsSet("fail-if") {
+		if condition, err = compare.ParseCondition(c.String("fail-if")); err != nil {
+			return err
+		}
+	}
+	arms, err := a.arms(c, db)
+	if err != nil {
+		return err
+	}
+	vary := c.StringSlice("vary")
+	if by := strings.TrimPrefix(c.String("by"), "config."); isKey(by) {
+		vary = append(vary, by) // who groups by a key means to compare its values
+	}
+	o := compare.Options{Vary: vary, Allow: c.StringSlice("allow"), Suites: c.StringSlice("suite"), Metrics: c.StringSlice("metric"),
+		K: ks, Alpha: c.Float64("alpha"), Draws: c.Int("boot"), Baseline: c.IsSet("vs")}
+	r, err := compare.Compare(c.Context, db, arms, o)
+	var refused *compare.NotComparableError
+	switch {
+	case errors.As(err, &refused):
+		return errors.Join(a.printRefused(refused), a.refusal(refused))
+	case err != nil:
+		return err
+	}
+	if err := a.printComparison(r, len(o.Metrics) > 0); err != nil || condition == nil {
+		return err
+	}
+	return conditionResult(condition, r)
+}
+
+func isKey(path string) bool {
+	_, ok := config.Lookup(path)
+	return ok
+}
+
+// conditionResult is the error of a condition that holds.
+func conditionResult(condition *compare.Condition, r *compare.Result) error {
+	held, err := condition.Holds(r)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	var names []string
+	for _, p := range held {
+		names = append(names, pairName(r, p[0], p[1]))
+	}
+	return failf(exitCondition, "%s holds for %s", condition, strings.Join(names, ", "))
+}
+
+// arms forms the arms that the arguments ask for.
+func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
+	f := a.finder(db)
+	var against []store.Run
+	if c.IsSet("vs") {
+		var err error
+		if against, err = a.selectRuns(c.Context, db, f, []string{c.String("vs")}); err != nil {
+			return nil, err
+		}
+		if len(against) == 0 {
+			return nil, failf(exitNotFound, "--vs %s selects no runs", c.String("vs"))
+		}
+	}
+	selections := c.Args().Slice()
+	if c.IsSet("by") || len(selections) == 1 {
+		selections = []string{strings.Join(selections, "\x00")}
+	}
+	var arms []compare.Arm
+	for _, s := range selections {
+		runs, err := a.selectRuns(c.Context, db, f, strings.Split(s, "\x00"))
+		if err != nil {
+			return nil, err
+		}
+		runs = slices.DeleteFunc(runs, func(r store.Run) bool {
+			return slices.ContainsFunc(against, func(b store.Run) bool { return b.ID == r.ID })
+		})
+		switch {
+		case len(runs) == 0:
+			return nil, &failure{Code: exitNotFound, Err: fmt.Errorf("%s selects no runs", strings.ReplaceAll(s, "\x00", " ")), Help: "exp ls shows what there is"}
+		case len(selections) == 1:
+			if arms, err = compare.Arms(c.Context, db, runs, c.String("by")); err != nil {
+				return nil, err
+			}
+		default:
+			arms = addArm(arms, compare.Arm{Runs: runs})
+		}
+	}
+	if len(against) > 0 {
+		arms = append(arms, compare.Arm{Runs: against})
+	}
+	return arms, nil
+}
+
+// addArm appends an arm, or its runs to the arm of the same experiment: single runs
+// may be named, and another seed of an experiment belongs to it.
+func addArm(arms []compare.Arm, a compare.Arm) []compare.Arm {
+	for i := range arms {
+		all := slices.Concat(arms[i].Runs, a.Runs)
+		if !slices.ContainsFunc(all, func(r store.Run) bool { return r.XID != all[0].XID }) {
+			arms[i].Runs = all
+			return arms
+		}
+	}
+	return append(arms, a)
+}
+
+// numbersOf reads a list of numbers separated by commas; none is nil.
+func numbersOf(flag, text string) ([]int, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var list []int
+	for _, word := range strings.Split(strings.Trim(text, "[]"), ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil {
+			return nil, usagef("%s %s: %q is no number", flag, text, word)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// printComparison prints a result. chosen says that the user named the metrics.
+func (a *app) printComparison(r *compare.Result, chosen bool) error {
+	switch a.out.format {
+	case formatCSV, formatTSV, formatMD:
+		return a.out.printTable(comparisonTable(r))
+	}
+	return a.out.printDocument(document{Schema: compareSchema, Data: r, Human: func(w io.Writer) error {
+		p := &comparePage{page: a.out.newPage(w), r: r, chosen: chosen}
+		return errors.Join(p.write(), p.close())
+	}})
+}
+
+// compareSchema names the JSON of a comparison.
+const compareSchema = "exp.compare/1"
+
+// comparisonTable has a row for each suite, metric and pair of arms.
+func comparisonTable(r *compare.Result) table {
+	t := table{Schema: compareSchema, Columns: []column{{Key: "suite"}, {Key: "metric"}, {Key: "arm_a"}, {Key: "arm_b"}, {Key: "mean_a"}, {Key: "mean_b"},
+		{Key: "delta"}, {Key: "lo"}, {Key: "hi"}, {Key: "p"}, {Key: "p_holm"}, {Key: "mde"}, {Key: "effect"}, {Key: "verdict"}}}
+	cell := func(v *float64) any {
+		if v == nil {
+			return nil
+		}
+		return *v
+	}
+	for i := range r.Suites {
+		for j := range r.Suites[i].Metrics {
+			m := &r.Suites[i].Metrics[j]
+			for _, p := range m.Pairs {
+				var lo, hi any
+				if p.Interval != nil {
+					lo, hi = p.Interval.Lo, p.Interval.Hi
+				}
+				t.Rows = append(t.Rows, []any{r.Suites[i].Name, m.Name, r.Arms[p.A].Label, r.Arms[p.B].Label, cell(m.Arms[p.A].Mean), cell(m.Arms[p.B].Mean),
+					cell(p.Delta), lo, hi, cell(p.P), cell(p.PHolm), cell(p.MDE), cell(p.Effect), string(p.Verdict)})
+			}
+		}
+	}
+	return t
+}

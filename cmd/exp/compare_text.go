@@ -1,0 +1,351 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/term"
+	"exp/reports/compare"
+)
+
+// comparePage writes a comparison for people.
+type comparePage struct {
+	*page
+	r      *compare.Result
+	chosen bool // the user named the metrics
+}
+
+// describedMetrics are shown beside the tested ones: how answers vary, and how long
+// they are.
+var describedMetrics = []string{"answer_entropy", "length_mean"}
+
+// mostMetrics is how many metrics fit on a line.
+const mostMetrics = 6
+
+func (p *comparePage) write() error {
+	if err := p.arms(); err != nil {
+		return err
+	}
+	for i := range p.r.Suites {
+		if err := p.suite(&p.r.Suites[i]); err != nil {
+			return err
+		}
+	}
+	if err := p.cost(); err != nil {
+		return err
+	}
+	p.notes()
+	return nil
+}
+
+// arms says what is compared.
+func (p *comparePage) arms() error {
+	columns := []column{{Title: "arm", Rank: 1, Min: 12}, {Title: "algo"}, {Title: "xid"}, {Title: "runs"}, {Title: "seeds"}}
+	var rows [][]any
+	for _, a := range p.r.Arms {
+		var xids []string
+		for _, x := range a.XIDs {
+			xids = append(xids, x[:8])
+		}
+		rows = append(rows, []any{a.Label, a.Algo, strings.Join(xids, " "), len(a.Runs), seedText(a.Runs)})
+	}
+	if err := p.table(columns, rows); err != nil {
+		return err
+	}
+	p.facts(fact{"treatment", p.treatment()}, fact{"waived", p.waivers()})
+	return nil
+}
+
+// seedText lists seeds, with ranges: 0-2, 7.
+func seedText(runs []compare.Run) string {
+	var parts []string
+	for i := 0; i < len(runs); {
+		j := i
+		for j+1 < len(runs) && runs[j+1].Seed == runs[j].Seed+1 {
+			j++
+		}
+		text := fmt.Sprint(runs[i].Seed)
+		if j > i {
+			text += fmt.Sprintf("-%d", runs[j].Seed)
+		}
+		parts = append(parts, text)
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}
+
+// treatment lists what is meant to differ: up to three keys with their values, and
+// how many more there are.
+func (p *comparePage) treatment() string {
+	var parts []string
+	more := 0
+	for _, d := range p.r.Comparability.Differences {
+		switch {
+		case d.Class != compare.Treatment:
+		case strings.HasSuffix(d.Key, ".kind") || len(parts) < 3 && present(d.Values):
+			var values []string
+			for arm := range p.r.Arms {
+				values = append(values, d.Text(arm))
+			}
+			parts = append(parts, d.Key+" "+strings.Join(values, " | "))
+		default:
+			more++
+		}
+	}
+	switch {
+	case len(parts) == 0 && more == 0:
+		return "none: the arms have one configuration"
+	case more > 0:
+		parts = append(parts, fmt.Sprintf("%d more keys", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// present reports whether every arm has a value.
+func present(values []string) bool { return !slices.Contains(values, "") }
+
+func (p *comparePage) waivers() string {
+	var keys []string
+	for _, d := range p.r.Comparability.Waived() {
+		keys = append(keys, d.Key)
+	}
+	return strings.Join(keys, ", ")
+}
+
+func (p *comparePage) suite(s *compare.Suite) error {
+	over := "problems of these runs"
+	if s.SeedVariance {
+		over = "seeds and problems"
+	}
+	size := fmt.Sprintf("%d problems", s.Items)
+	if s.Clusters != s.Items {
+		size += fmt.Sprintf(" in %d clusters", s.Clusters)
+	}
+	p.heading(fmt.Sprintf("%s  %s, %d samples each; ± is half of a %s interval over %s", s.Name, size, s.Samples, term.Percent(p.r.Level, 0), over))
+	shown := p.shown(s)
+	if err := p.means(shown); err != nil {
+		return err
+	}
+	for i, pair := range shown[0].Pairs {
+		p.heading(pairName(p.r, pair.A, pair.B))
+		if err := p.differences(shown, i); err != nil {
+			return err
+		}
+	}
+	if p.chosen || len(s.Curves) == 0 || len(s.Curves[0].Points) < 3 {
+		return nil
+	}
+	p.heading("pass@k")
+	return p.curves(s)
+}
+
+// shown are the tested metrics, and others worth a look.
+func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
+	var list []*compare.Metric
+	room := mostMetrics
+	for i := range s.Metrics {
+		if s.Metrics[i].Tested {
+			room--
+		}
+	}
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		described := !p.chosen && slices.Contains(describedMetrics, m.Name) && room > 0
+		if described && !m.Tested {
+			room--
+		}
+		if m.Tested || described {
+			list = append(list, m)
+		}
+	}
+	if len(list) == 0 { // none of the usual ones is there
+		for i := range s.Metrics {
+			list = append(list, &s.Metrics[i])
+		}
+	}
+	return list
+}
+
+// means has a row for each arm with what it gained, and one for what all began with,
+// or for each arm if that differs.
+func (p *comparePage) means(shown []*compare.Metric) error {
+	columns := []column{{Title: "arm", Rank: 1, Min: 15}}
+	for _, m := range shown {
+		columns = append(columns, column{Title: scoreTitle(m)})
+	}
+	var rows, starts [][]any
+	for arm := range p.r.Arms {
+		rows = append(rows, scoreRow(p.r.Arms[arm].Label, shown, func(m *compare.Metric) string {
+			e := m.Arms[arm]
+			text := optional(e.Mean, digitsOf(m))
+			if e.Interval != nil {
+				text += " ±" + term.Fixed((e.Interval.Hi-e.Interval.Lo)/2, digitsOf(m))
+			}
+			return text
+		}))
+		if !slices.ContainsFunc(shown, func(m *compare.Metric) bool { return m.Arms[arm].Start != nil }) {
+			continue
+		}
+		rows = append(rows, scoreRow("  gain", shown, func(m *compare.Metric) string { return signed(m.Arms[arm].Gain, digitsOf(m)) }))
+		start := scoreRow("before training", shown, func(m *compare.Metric) string { return optional(m.Arms[arm].Start, digitsOf(m)) })
+		if !slices.ContainsFunc(starts, func(row []any) bool { return slices.Equal(row, start) }) {
+			starts = append(starts, start)
+		}
+	}
+	if len(starts) > 1 {
+		starts = nil
+		for arm := range p.r.Arms {
+			starts = append(starts, scoreRow("start of "+p.r.Arms[arm].Label, shown, func(m *compare.Metric) string {
+				return optional(m.Arms[arm].Start, digitsOf(m))
+			}))
+		}
+	}
+	return p.table(columns, append(rows, starts...))
+}
+
+// scoreRow is a row with a cell for each metric.
+func scoreRow(name string, shown []*compare.Metric, cell func(m *compare.Metric) string) []any {
+	row := []any{name}
+	for _, m := range shown {
+		row = append(row, cell(m))
+	}
+	return row
+}
+
+func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
+	columns := []column{{Title: "metric"}, {Title: "Δ"}, {Title: term.Percent(p.r.Level, 0) + " interval"}, {Title: "p"}, {Title: "p Holm"},
+		{Title: "MDE"}, {Title: "verdict", Style: outcomeStyle}}
+	var rows [][]any
+	for _, m := range shown {
+		d := &m.Pairs[pair]
+		interval := ""
+		if d.Interval != nil {
+			interval = "[" + signed(&d.Interval.Lo, digitsOf(m)) + ", " + signed(&d.Interval.Hi, digitsOf(m)) + "]"
+		}
+		rows = append(rows, []any{scoreTitle(m), signed(d.Delta, digitsOf(m)), interval, probability(d.P), probability(d.PHolm),
+			optional(d.MDE, digitsOf(m)), string(d.Verdict)})
+	}
+	return p.table(columns, rows)
+}
+
+func outcomeStyle(v any) term.Style {
+	text, _ := v.(string)
+	switch compare.Verdict(text) {
+	case compare.Better:
+		return term.Good
+	case compare.Worse:
+		return term.Bad
+	case compare.Underpowered, compare.NoDifference:
+		return term.Faint
+	}
+	return term.Plain
+}
+
+func (p *comparePage) curves(s *compare.Suite) error {
+	columns := []column{{Title: "k", Rank: 1, Min: 12}}
+	for _, at := range s.Curves[0].Points {
+		columns = append(columns, column{Title: fmt.Sprint(at.K)})
+	}
+	var rows [][]any
+	for _, c := range s.Curves {
+		row := []any{p.r.Arms[c.Arm].Label}
+		for _, at := range c.Points {
+			row = append(row, optional(at.Mean, 3))
+		}
+		rows = append(rows, row)
+	}
+	return p.table(columns, rows)
+}
+
+func (p *comparePage) cost() error {
+	p.heading("cost of a run (mean)")
+	columns := []column{{Title: "arm", Rank: 1, Min: 12}, {Title: "steps"}, {Title: "tokens"}, {Title: "training"}, {Title: "before (shared)"},
+		{Title: "evaluation"}, {Title: "device"}}
+	var rows [][]any
+	for arm, c := range p.r.Cost {
+		rows = append(rows, []any{p.r.Arms[arm].Label, int64(c.Steps + 0.5), term.Count(int64(c.Tokens + 0.5)),
+			secondsText(c.TrainS), secondsText(c.UpstreamS), secondsText(c.EvalS), c.Machine})
+	}
+	return p.table(columns, rows)
+}
+
+func secondsText(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
+
+func (p *comparePage) notes() {
+	var lines []string
+	for _, x := range p.r.Comparability.Excluded {
+		lines = append(lines, fmt.Sprintf("not counted: run %.8s (%s, seed %d): %s", x.RID, p.r.Arms[x.Arm].Label, x.Seed, x.Reason))
+	}
+	lines = append(lines, p.r.Notes...)
+	if len(lines) == 0 {
+		return
+	}
+	p.heading("notes")
+	for _, line := range lines {
+		for i, part := range term.Wrap(line, p.proseWidth()-2) {
+			lead := "- "
+			if i > 0 {
+				lead = "  "
+			}
+			p.line("%s%s", lead, part)
+		}
+	}
+}
+
+func pairName(r *compare.Result, a, b int) string { return r.Arms[a].Label + " − " + r.Arms[b].Label }
+
+// scoreTitle is the heading of a metric.
+func scoreTitle(m *compare.Metric) string {
+	switch m.Name {
+	case "distinct_correct":
+		return "distinct"
+	case "solved_two_ways":
+		return "2+ ways"
+	case "answer_entropy":
+		return "entropy"
+	case "length_mean":
+		return "length"
+	}
+	return strings.ReplaceAll(m.Name, "_", " ")
+}
+
+// digitsOf is how many digits after the point a metric's values have.
+func digitsOf(m *compare.Metric) int {
+	switch m.Unit {
+	case "tokens":
+		return 1
+	case "solutions", "answers", "nats":
+		return 2
+	}
+	return 3
+}
+
+// optional formats a number, a dash where it is not known.
+func optional(v *float64, digits int) string {
+	if v == nil {
+		return "–"
+	}
+	return term.Fixed(*v, digits)
+}
+
+// signed is optional with a sign before what is not zero.
+func signed(v *float64, digits int) string {
+	text := optional(v, digits)
+	if v != nil && *v > 0 && strings.Trim(text, "0.") != "" {
+		return "+" + text
+	}
+	return text
+}
+
+// probability formats a p value; empty where there is none.
+func probability(v *float64) string {
+	switch {
+	case v == nil:
+		return ""
+	case *v < 0.001:
+		return "<0.001"
+	}
+	return term.Fixed(*v, 3)
+}

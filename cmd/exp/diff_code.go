@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// codeChange is a source file, or the compiler, that is not the same in two runs.
+type codeChange struct {
+	Path   string   `json:"path"`
+	Change string   `json:"change"` // "changed", "only in a", "only in b", "unknown"
+	Stages []string `json:"stages"` // kinds whose results it can change
+}
+
+// code compares the sources of the kinds of stages that both runs have.
+func (r *runDiffer) code() error {
+	r.d.Code = []codeChange{}
+	var codes [2]map[string]ident.Digest
+	var kinds []string
+	for i := range codes {
+		codes[i] = map[string]ident.Digest{}
+		for _, st := range r.stages[i] {
+			codes[i][st.Kind] = st.Code
+			if !slices.Contains(kinds, st.Kind) {
+				kinds = append(kinds, st.Kind)
+			}
+		}
+	}
+	for _, kind := range kinds {
+		a, b := codes[0][kind], codes[1][kind]
+		if a == b || a.IsZero() || b.IsZero() {
+			continue
+		}
+		if err := r.codeOf(kind, a, b); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(r.d.Code, func(x, y codeChange) int { return strings.Compare(x.Path, y.Path) })
+	return nil
+}
+
+func (r *runDiffer) codeOf(kind string, a, b ident.Digest) error {
+	left, errA := r.db.Source(r.ctx, a)
+	right, errB := r.db.Source(r.ctx, b)
+	if errors.Is(errA, store.ErrNotFound) || errors.Is(errB, store.ErrNotFound) {
+		r.addCode("sources of "+kind, "unknown", kind)
+		return nil
+	}
+	if err := errors.Join(errA, errB); err != nil {
+		return err
+	}
+	if left.Go != right.Go {
+		r.addCode("Go compiler: "+left.Go+", "+right.Go, "changed", kind)
+	}
+	sums := map[string]ident.Digest{}
+	for _, f := range left.Files {
+		sums[f.Path] = f.SHA256
+	}
+	for _, f := range right.Files {
+		sum, ok := sums[f.Path]
+		delete(sums, f.Path)
+		switch {
+		case !ok:
+			r.addCode(f.Path, "only in b", kind)
+		case sum != f.SHA256:
+			r.addCode(f.Path, "changed", kind)
+		}
+	}
+	for path := range sums { // sorted by code
+		r.addCode(path, "only in a", kind)
+	}
+	return nil
+}
+
+func (r *runDiffer) addCode(path, change, kind string) {
+	for i := range r.d.Code {
+		if c := &r.d.Code[i]; c.Path == path && c.Change == change {
+			c.Stages = append(c.Stages, kind)
+			return
+		}
+	}
+	r.d.Code = append(r.d.Code, codeChange{path, change, []string{kind}})
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"exp/cmd/exp/term"
+)
+
+// diffPage writes what differs between two runs for people.
+type diffPage struct {
+	*page
+	d *runDiff
+}
+
+// diffMetrics is how many metrics of the first step that differs are shown.
+const diffMetrics = 6
+
+func (p *diffPage) write() error {
+	d := p.d
+	if err := p.runs(); err != nil {
+		return err
+	}
+	if d.A.Run == d.B.Run {
+		p.line("identical: they are one run")
+		return nil
+	}
+	if d.Identical && d.parts == allDiffParts {
+		p.line("two runs, but nothing of what is recorded differs")
+	}
+	for _, part := range []struct {
+		on    bool
+		write func() error
+	}{
+		{d.parts.config, p.config}, {d.parts.code, p.code}, {d.parts.inputs, p.inputs}, {d.parts.env, p.env}, {d.parts.traj, p.trajectory},
+	} {
+		if !part.on {
+			continue
+		}
+		if err := part.write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *diffPage) runs() error {
+	columns := []column{{Title: ""}, {Title: "run"}, {Title: "name"}, {Title: "algo"}, {Title: "seed"}, {Title: "xid"}, {Title: "numerics"},
+		{Title: "status", Style: statusStyle}}
+	var rows [][]any
+	for i, r := range []diffedRun{p.d.A, p.d.B} {
+		rows = append(rows, []any{[]string{"A", "B"}[i], r.Run.Short(), r.Name, r.Algo, r.Seed, r.XID.Short(), r.Numerics, string(r.Status)})
+	}
+	return p.table(columns, rows)
+}
+
+// part writes a heading and a table, or one line where nothing differs.
+func (p *diffPage) part(name string, columns []column, rows [][]any) error {
+	if len(rows) == 0 {
+		p.heading(name + ": equal")
+		return nil
+	}
+	p.heading(name)
+	return p.table(columns, rows)
+}
+
+func (p *diffPage) config() error {
+	var rows [][]any
+	for _, c := range p.d.Config {
+		rows = append(rows, []any{c.Key, valueText(c.A), valueText(c.B), c.Class})
+	}
+	return p.part("configuration", []column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10}, {Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
+}
+
+// valueText is a configuration's value, a dash where the key has no effect.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "–"
+	case float64:
+		return machineText(treeOf(v))
+	}
+	return fieldText(v)
+}
+
+func (p *diffPage) code() error {
+	var rows [][]any
+	for _, c := range p.d.Code {
+		rows = append(rows, []any{c.Path, c.Change, strings.Join(c.Stages, ", ")})
+	}
+	return p.part("code", []column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}, rows)
+}
+
+func (p *diffPage) inputs() error {
+	var rows [][]any
+	for _, c := range p.d.Inputs {
+		rows = append(rows, []any{c.Name, shortDigest(c.A), shortDigest(c.B)})
+	}
+	return p.part("data and initial weights", []column{{Title: "what"}, {Title: "A"}, {Title: "B"}}, rows)
+}
+
+func shortDigest(s string) string { return or(s[:min(len(s), 8)], "–") }
+
+func (p *diffPage) env() error {
+	var rows [][]any
+	for _, c := range p.d.Env {
+		rows = append(rows, []any{c.Name, or(c.A, "–"), or(c.B, "–")})
+	}
+	return p.part("environment", []column{{Title: "what"}, {Title: "A", Rank: 1}, {Title: "B", Rank: 1}}, rows)
+}
+
+func (p *diffPage) trajectory() error {
+	t := p.d.Trajectory
+	steps := fmt.Sprintf("%d steps", t.StepsA)
+	if t.StepsA != t.StepsB {
+		steps = fmt.Sprintf("%d and %d steps", t.StepsA, t.StepsB)
+	}
+	if t.Step == 0 {
+		switch {
+		case min(t.StepsA, t.StepsB) == 0:
+			p.heading("trajectories: nothing to compare (" + steps + ")")
+		default:
+			p.heading("trajectories: equal, bit for bit (" + steps + ")")
+		}
+		return nil
+	}
+	p.heading("trajectories")
+	equal := fmt.Sprintf("the first %d are equal, bit for bit; ", t.Equal)
+	if t.Equal == 0 {
+		equal = ""
+	}
+	p.text("  ", strings.Join(term.Wrap(fmt.Sprintf("%s; %sthey part at step %d: %s", steps, equal, t.Step, fieldMeaning(t.Field)), p.proseWidth()), "\n"))
+	if len(t.Metrics) == 0 {
+		return nil
+	}
+	var rows [][]any
+	for _, m := range t.Metrics[:min(len(t.Metrics), diffMetrics)] {
+		rows = append(rows, []any{m.Name, pointText(m.A), pointText(m.B)})
+	}
+	if err := p.table([]column{{Title: fmt.Sprintf("metric at step %d", t.Step)}, {Title: "A"}, {Title: "B"}}, rows); err != nil {
+		return err
+	}
+	if left := len(t.Metrics) - diffMetrics; left > 0 {
+		p.line("and %d more: --traj --json lists them", left)
+	}
+	return nil
+}
+
+// pointText has the digits that tell two floats apart that differ in the last.
+func pointText(v any) string {
+	if v == nil {
+		return "–"
+	}
+	return machineText(treeOf(v))
+}
+
+// fieldMeaning says in words what of a step differs first.
+func fieldMeaning(field string) string {
+	switch field {
+	case "items":
+		return "other problems were drawn"
+	case "tokens":
+		return "the same problems, other tokens were sampled"
+	case "logprobs":
+		return "the same tokens have other log-probs"
+	case "rewards":
+		return "the same completions have other rewards"
+	case "params":
+		return "the same completions and rewards, other weights after the step"
+	case "step":
+		return "other steps are recorded"
+	}
+	return "all is equal but " + term.Clean(strings.TrimPrefix(field, "metrics."))
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+)
+
+func doctorCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:     "doctor",
+		Category: "set up",
+		Usage:    "check machine, build, store and configuration, and that bits are the same",
+		Description: "Looks at what a run depends on and says of each thing whether it is all right, and what to do where it is not. " +
+			"The determinism test trains a toy with every kind of CPU kernel that this machine runs, on one, two and all threads: " +
+			"all must give the same bits, those that are written down in the program, and the sampler's log-probs must be the trainer's. " +
+			"Nothing is changed and no store is made. Warnings do not change the exit code; a failed check does: " +
+			"5 for other bits, 4 for damage, 7 for what the machine lacks, 2 for a bad setting.",
+		UsageText: strings.Join([]string{
+			"exp doctor # takes a second or two",
+			"exp doctor --quick # fewer kernels, and no measurements",
+			"exp doctor --json # for programs: exp.doctor/1",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "quick", Usage: "test the best kernels only, measure nothing, do not read the whole database"},
+		},
+		Action: func(c *cli.Context) error {
+			if _, err := positionals(c, 0, 0); err != nil {
+				return err
+			}
+			return a.examine(c.Context, c.Bool("quick"))
+		},
+	}
+}
+
+// health is the outcome of a check.
+type health string
+
+const (
+	healthy health = "ok"
+	warning health = "warning" // works, but not as it should
+	failing health = "fail"    // a run would fail, or could not be trusted
+)
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	Section string   `json:"section"`
+	Name    string   `json:"name"`
+	Health  health   `json:"status"`
+	Text    string   `json:"text"`
+	Help    string   `json:"help,omitempty"` // what to do
+	Value   any      `json:"value,omitempty"`
+	Code    exitCode `json:"-"` // of a failing one
+}
+
+// diagnosis is the schema exp.doctor/1.
+type diagnosis struct {
+	Status   health    `json:"status"` // the worst
+	Findings []finding `json:"findings"`
+
+	section string
+}
+
+func (d *diagnosis) add(f finding) {
+	f.Section = d.section
+	d.Findings = append(d.Findings, f)
+}
+
+func (d *diagnosis) ok(name, format string, args ...any) {
+	d.add(finding{Name: name, Health: healthy, Text: fmt.Sprintf(format, args...)})
+}
+
+func (d *diagnosis) warn(name, help, format string, args ...any) {
+	d.add(finding{Name: name, Health: warning, Help: help, Text: fmt.Sprintf(format, args...)})
+}
+
+func (d *diagnosis) fail(name string, code exitCode, help, format string, args ...any) {
+	d.add(finding{Name: name, Health: failing, Code: code, Help: help, Text: fmt.Sprintf(format, args...)})
+}
+
+// failed adds an error with the code and the advice that a command would end with.
+func (d *diagnosis) failed(name string, err error) {
+	f := describe(err, nil)
+	d.fail(name, f.Code, f.Help, "%v", f.Err)
+}
+
+// examine runs all checks and prints what they found.
+func (a *app) examine(ctx context.Context, quick bool) error {
+	d := &diagnosis{Status: healthy}
+	for _, part := range []struct {
+		section string
+		check   func()
+	}{
+		{"machine", func() { checkMachine(d) }},
+		{"build", func() { checkBuild(d) }},
+		{"GPU", func() { checkGPU(d) }},
+		{"configuration", func() { a.checkSettings(d) }},
+		{"store", func() { a.checkStore(ctx, d, quick) }},
+		{"determinism", func() { a.checkDeterminism(ctx, d, quick) }},
+		{"speed", func() { a.checkSpeed(ctx, d, quick) }},
+	} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d.section = part.section
+		part.check()
+	}
+	bad := d.conclude()
+	err := a.out.printDocument(document{Schema: "exp.doctor/1", Data: d, Human: func(w io.Writer) error { return d.write(w, a.out.stream) }})
+	if err != nil || len(bad) == 0 {
+		return err
+	}
+	var names []string
+	for _, f := range bad {
+		names = append(names, f.Section+"/"+f.Name)
+	}
+	return failf(gravest(bad), "%d of %d checks failed: %s", len(bad), len(d.Findings), strings.Join(names, ", "))
+}
+
+// conclude sets the status of the whole and returns the findings that failed.
+func (d *diagnosis) conclude() (bad []finding) {
+	for _, f := range d.Findings {
+		switch {
+		case f.Health == failing:
+			d.Status = failing
+			bad = append(bad, f)
+		case f.Health == warning && d.Status == healthy:
+			d.Status = warning
+		}
+	}
+	return bad
+}
+
+// gravest is the exit code of several failures: results that cannot be trusted come
+// before results that cannot be had.
+func gravest(bad []finding) exitCode {
+	for _, code := range []exitCode{exitDivergence, exitIntegrity, exitResource, exitUsage} {
+		if slices.ContainsFunc(bad, func(f finding) bool { return f.Code == code }) {
+			return code
+		}
+	}
+	return exitFailure
+}
+
+// write prints the findings for people: a heading for each section, and below it a
+// line for each finding with what to do under it.
+func (d *diagnosis) write(w io.Writer, s term.Stream) error {
+	const margin = 23 // "  " + status + " " + name + "  "
+	width := 100
+	if s.TTY {
+		width = s.Width()
+	}
+	section := ""
+	for _, f := range d.Findings {
+		if f.Section != section {
+			section = f.Section
+			fmt.Fprintln(w, term.Strong.Paint(section, s.Color))
+		}
+		style := map[health]term.Style{healthy: term.Good, warning: term.Warn, failing: term.Bad}[f.Health]
+		fmt.Fprintf(w, "  %s %s  ", style.Paint(term.Pad(string(f.Health), 7, false), s.Color), term.Pad(f.Name, 11, false))
+		text := term.Wrap(term.CleanLines(f.Text), width-margin)
+		if f.Help != "" {
+			help := term.Wrap(term.CleanLines(f.Help), width-margin-6)
+			for i := range help {
+				help[i] = strings.Repeat(" ", 6) + help[i]
+			}
+			help[0] = term.Accent.Paint("help:", s.Color) + help[0][5:]
+			text = append(text, help...)
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(text, "\n"+strings.Repeat(" ", margin))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+	"exp/harness/config"
+	harness "exp/harness/run"
+	"exp/kernels/cpu"
+)
+
+// checkMachine looks at processor and memory.
+func checkMachine(d *diagnosis) {
+	m := harness.ThisMachine()
+	d.ok("system", "%s/%s", runtime.GOOS, runtime.GOARCH)
+	d.ok("processor", "%s, %d cores", or(m.CPU, "unknown"), m.Cores)
+	best := cpu.BestLevel()
+	var levels []string
+	for _, l := range cpuLevels() {
+		levels = append(levels, l.String())
+	}
+	text := "kernels for " + best.String() + " are chosen; this machine runs " + strings.Join(levels, ", ")
+	if best == cpu.Portable {
+		d.warn("kernels", "a processor with AVX2 and FMA is several times faster; the results are the same", "%s", text)
+	} else {
+		d.ok("kernels", "%s", text)
+	}
+	switch {
+	case m.Memory == 0:
+		d.warn("memory", "exp run --dry-run says what a run needs", "the system does not tell")
+	case m.Memory < 2<<30:
+		d.warn("memory", "exp run --dry-run says what a run needs", "%s", term.Bytes(m.Memory))
+	default:
+		d.ok("memory", "%s", term.Bytes(m.Memory))
+	}
+}
+
+// cpuLevels are the kinds of kernels that this machine runs, the plainest first.
+func cpuLevels() []cpu.Level {
+	var list []cpu.Level
+	for l := cpu.Portable; l <= cpu.AVX512; l++ {
+		if l.Supported() {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// checkBuild says which program this is.
+func checkBuild(d *diagnosis) {
+	b := readBuild()
+	d.add(finding{Name: "version", Health: healthy, Text: b.String(), Value: b})
+	settings := map[string]string{"CGO_ENABLED": "unknown", "-tags": "none", "GOAMD64": ""}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+	}
+	text := "cgo " + map[string]string{"1": "on", "0": "off"}[settings["CGO_ENABLED"]] + ", tags " + settings["-tags"]
+	if settings["CGO_ENABLED"] == "unknown" {
+		text = "cgo on, tags unknown" // the kernels are C: there is no program without
+	}
+	if v := settings["GOAMD64"]; v != "" {
+		text += ", GOAMD64 " + v
+	}
+	d.ok("settings", "%s", text)
+}
+
+// checkGPU looks for devices; it starts none.
+func checkGPU(d *diagnosis) {
+	devices, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed
+	built := readBuild().Device == "cuda"
+	switch {
+	case len(devices) == 0 && built:
+		d.warn("devices", "install the NVIDIA driver, or run with --device cpu", "built with tag cuda, but there is no /dev/nvidia0")
+	case len(devices) == 0:
+		d.ok("devices", "none, and none needed: this build runs on the CPU")
+	case !built:
+		d.warn("devices", "runs compute on the CPU; a build with tag cuda uses GPUs", "%s found, but this program was built without tag cuda", strings.Join(devices, ", "))
+	default:
+		d.ok("devices", "%s", strings.Join(devices, ", "))
+	}
+}
+
+// environment are the variables that the program reads.
+func environment() []string {
+	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", "EXP_CPU", "EXP_FORCE_TTY"}
+}
+
+// probeRecipe is a configuration in which nothing but the user's own file can be
+// wrong.
+const probeRecipe = "version: 1\nname: probe\ntask: {kind: countdown}\nalgo: {kind: flowrl}\n" +
+	"model: {arch: {layers: 1, width: 16, heads: 1, head_size: 16, ffn: 16, max_positions: 4096}}\n" +
+	"rollout: {max_new_tokens: 16}\ntrain: {steps: 1, prompts_per_step: 1, prompts_per_update: 1, optim: {lr: 1e-3}}\n"
+
+// checkSettings looks at the user's configuration and the environment.
+func (a *app) checkSettings(d *diagnosis) {
+	if file := a.userConfig(); file == "" {
+		d.ok("user file", "none")
+	} else if err := loadUser(file); err != nil {
+		d.fail("user file", exitUsage, "mend the file", "%s", strings.TrimSuffix(err.Error(), "; nothing was run"))
+	} else {
+		d.ok("user file", "%s", file)
+	}
+	var set []string
+	for _, name := range environment() {
+		if v := a.getenv(name); v != "" {
+			set = append(set, name+"="+v)
+		}
+	}
+	if len(set) == 0 {
+		set = []string{"no EXP_ variables are set"}
+	}
+	d.ok("environment", "%s", strings.Join(set, " "))
+	if v := a.getenv("EXP_THREADS"); v != "" {
+		if n, err := strconv.Atoi(v); err != nil || n < 0 {
+			d.fail("EXP_THREADS", exitUsage, "a number of threads, 0 for all", "%q is no number of threads", v)
+		}
+	}
+	if v := a.getenv("EXP_CPU"); v != "" {
+		level, err := cpu.ParseLevel(v)
+		switch {
+		case err != nil:
+			d.fail("EXP_CPU", exitUsage, "unset it for the best", "%v", err)
+		case !level.Supported():
+			d.fail("EXP_CPU", exitResource, "unset it for the best", "this machine does not run %s", level)
+		case level != cpu.BestLevel():
+			d.warn("EXP_CPU", "unset it for the best; the results are the same", "runs use the kernels for %s, slower than %s", level, cpu.BestLevel())
+		}
+	}
+}
+
+// loadUser checks the user's own configuration.
+func loadUser(file string) error {
+	_, err := config.Load(config.Input{File: "probe", Data: []byte(probeRecipe), User: file})
+	var all config.Errors
+	if !errors.As(err, &all) {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e *config.Error) bool { return e.Source != file })
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// readTime bounds how long doctor reads a database to check it.
+const readTime = time.Second
+
+// checkStore looks at the store, or at the place where one would be made.
+func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
+	dir, found, err := a.findStore()
+	if err != nil {
+		d.failed("place", err)
+		return
+	}
+	dir, _ = filepath.Abs(dir) // fails only where findStore fails
+	if found {
+		d.ok("place", "%s", dir)
+	} else {
+		d.ok("place", "none yet; exp run would make %s", dir)
+	}
+	checkDisk(d, existing(dir))
+	if !found {
+		return
+	}
+	db, err := store.Open(dir, store.Options{ReadOnly: true})
+	if err != nil {
+		d.failed("schema", err)
+		return
+	}
+	defer db.Close()
+	a.out.store = dir
+	d.ok("schema", "version %d, the one that this program writes", store.Version())
+	if quick {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	switch err := db.QuickCheck(limited); {
+	case errors.Is(err, context.DeadlineExceeded):
+		d.warn("integrity", "sqlite3 "+filepath.Join(dir, "exp.db")+" 'PRAGMA integrity_check' reads it all", "the database is too large to be read within %s", term.Duration(readTime))
+	case err != nil:
+		d.failed("integrity", err)
+	default:
+		d.ok("integrity", "the database is whole")
+	}
+}
+
+// existing is the nearest folder above dir, or dir, that is there.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// lowSpace is what a run of the demo and its report take several times over.
+const lowSpace = 1 << 30
+
+// checkDisk looks at the file system under dir, and whether dir may be written.
+func checkDisk(d *diagnosis, dir string) {
+	disk, err := store.Filesystem(dir)
+	switch name := or(disk.Name, "a local one"); {
+	case err != nil:
+		d.failed("file system", err)
+		return
+	case disk.Network:
+		d.fail("file system", exitResource, "keep the store on a local disk: --store DIR or EXP_STORE", "%s is a network file system, on which SQLite's locks do not work", name)
+	default:
+		d.ok("file system", "%s", name)
+	}
+	switch free := term.Bytes(disk.Free); {
+	case disk.Free < 0:
+		d.warn("space", "exp run --dry-run says what a run needs", "the system does not tell")
+	case disk.Free < lowSpace:
+		d.warn("space", "exp run --dry-run says what a run needs", "%s free", free)
+	default:
+		d.ok("space", "%s free", free)
+	}
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		d.fail("writing", exitResource, "give this user permission, or use another store: --store DIR or EXP_STORE", "%v", err)
+		return
+	}
+	f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		d.failed("writing", err)
+		return
+	}
+	d.ok("writing", "allowed")
+}

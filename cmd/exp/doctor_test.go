@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"exp/cmd/exp/term"
+)
+
+// doctor executes the command and returns its findings by section/name.
+func doctor(t *testing.T, env map[string]string, args ...string) (ended, map[string]finding) {
+	t.Helper()
+	if env["HOME"] == "" {
+		env["HOME"] = t.TempDir()
+	}
+	e := call{list: commands, env: env}.run(append([]string{"doctor", "--json"}, args...)...)
+	var got struct {
+		Schema string
+		Data   diagnosis
+	}
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.doctor/1" {
+		t.Fatalf("schema %q, %v\n%s\n%s", got.Schema, err, e.stdout, e.stderr)
+	}
+	found := map[string]finding{}
+	for _, f := range got.Data.Findings {
+		found[f.Section+"/"+f.Name] = f
+	}
+	return e, found
+}
+
+// A machine that runs these tests is fit, and looking at it makes no store.
+func TestDoctor(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "below", "store")
+	start := time.Now()
+	e, found := doctor(t, map[string]string{}, "--store", dir)
+	took := time.Since(start)
+	for name, f := range found {
+		if f.Health == failing || f.Text == "" || f.Health == warning && f.Help == "" {
+			t.Errorf("%s: %s: %q, help %q", name, f.Health, f.Text, f.Help)
+		}
+	}
+	if e.code != 0 {
+		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	}
+	for name, text := range map[string]string{
+		"machine/kernels": "are chosen", "build/version": "exp ", "store/place": "exp run would make " + dir, "store/writing": "allowed",
+		"GPU/devices": "", "configuration/environment": "no EXP_ variables", "determinism/sampler": "bit for bit",
+		"determinism/same bits": "portable on 1", "determinism/digest": "cpu/fma", "speed/measured": "GFLOP/s",
+	} {
+		if f, ok := found[name]; !ok || !strings.Contains(f.Text, text) {
+			t.Errorf("%s: %q, want %q in it", name, f.Text, text)
+		}
+	}
+	if n := len(found["determinism/same bits"].Value.([]any)); n < 2*len(cpuLevels()) {
+		t.Errorf("%d trainings, want every one of %d levels on several threads", n, len(cpuLevels()))
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
+		t.Error("a folder was made")
+	}
+	if took > 10*time.Second { // three seconds on a machine that does nothing else
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestDoctorFinds(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "store")
+	smoke(t, whole, "--until", "prepare").succeeds(t)
+	before := contents(t, whole)
+	if _, found := doctor(t, map[string]string{}, "--store", whole, "--quick"); found["store/schema"].Health != healthy || len(found) == 0 {
+		t.Errorf("a good store: %+v", found["store/schema"])
+	}
+	if e, found := doctor(t, map[string]string{}, "--store", whole); e.code != 0 || found["store/integrity"].Health != healthy {
+		t.Errorf("a good store: exit code %d, %+v", e.code, found["store/integrity"])
+	}
+	if after := contents(t, whole); after != before {
+		t.Errorf("the store was changed:\n%s\nto\n%s", before, after)
+	}
+	user := writeFile(t, "config.yaml", "compute:\n  threads: many\n")
+	for _, tt := range []struct {
+		name   string
+		damage func(dir string)
+		env    map[string]string
+		code   int
+		where  string
+		want   string
+	}{
+		{"not a database", func(dir string) {
+			bend(t, filepath.Join(dir, "exp.db"), func([]byte) []byte { return []byte(strings.Repeat("text ", 999)) })
+		}, nil, 4, "store/schema", "damaged or not a store"},
+		{"damaged page", func(dir string) {
+			bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { copy(b[len(b)/2:], bytes.Repeat([]byte{0xa5}, 4096)); return b })
+		}, nil, 4, "store/integrity", "damaged"},
+		{"newer", func(dir string) { newerStore(t, dir) }, nil, 7, "store/schema", "written by a newer exp"},
+		{"EXP_CPU", nil, map[string]string{"EXP_CPU": "avx1024"}, 2, "configuration/EXP_CPU", `unknown cpu level "avx1024"`},
+		{"EXP_THREADS", nil, map[string]string{"EXP_THREADS": "-1"}, 2, "configuration/EXP_THREADS", `"-1" is no number of threads`},
+		{"user file", nil, map[string]string{"EXP_CONFIG": user}, 2, "configuration/user file", user + ":2:12: error[E111]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if testing.Short() && tt.where == "store/integrity" {
+				t.Skip("takes a second")
+			}
+			dir := filepath.Join(t.TempDir(), "store")
+			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			if tt.damage != nil {
+				tt.damage(dir)
+			}
+			if tt.env == nil {
+				tt.env = map[string]string{}
+			}
+			args := []string{"--store", dir}
+			if tt.where != "store/integrity" {
+				args = append(args, "--quick")
+			}
+			e, found := doctor(t, tt.env, args...)
+			f := found[tt.where]
+			if e.code != tt.code || f.Health != failing || !strings.Contains(f.Text, tt.want) || f.Help == "" {
+				t.Errorf("exit code %d, want %d; %s: %+v", e.code, tt.code, tt.where, f)
+			}
+			if !strings.Contains(e.stderr, tt.where) {
+				t.Errorf("stderr does not name %s:\n%s", tt.where, e.stderr)
+			}
+		})
+	}
+}
+
+func TestDoctorJudges(t *testing.T) {
+	const good = "e2cdea9c712295eb4b9e218e27835edd9ef593efb8cb204277edb58fc731006b"
+	other := strings.Repeat("0123456789abcdef", 4)
+	for _, tt := range []struct {
+		name     string
+		digests  []string
+		numerics string
+		want     string // health of the last finding, and a part of its text
+	}{
+		{"as expected", []string{good, good}, "cpu/fma", "ok e2cdea9c712295eb, as on every machine of the class cpu/fma"},
+		{"agree on other bits", []string{other, other}, "cpu/fma", "fail 0123456789abcdef, but every machine of the class cpu/fma gives e2cdea9c712295eb"},
+		{"unknown class", []string{other, other}, "cpu/fma/gofma-arm64", "warning 0123456789abcdef; none is known for the class cpu/fma/gofma-arm64"},
+		{"disagree", []string{good, other, good}, "cpu/fma", "fail the same training gave different bits: e2cdea9c by avx2 on 1, avx2 on 3; 01234567 by avx2 on 2"},
+	} {
+		d := &diagnosis{}
+		var list []trial
+		for i, digest := range tt.digests {
+			list = append(list, trial{Level: "avx2", Threads: i + 1, Digest: digest})
+		}
+		d.judge(list, tt.numerics)
+		last := d.Findings[len(d.Findings)-1]
+		if got := fmt.Sprintf("%s %s", last.Health, last.Text); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if bad := d.conclude(); (len(bad) > 0) != strings.HasPrefix(tt.want, "fail") || len(bad) > 0 && gravest(bad) != exitDivergence {
+			t.Errorf("%s: failures %+v", tt.name, bad)
+		}
+	}
+}
+
+func TestGravest(t *testing.T) {
+	for _, tt := range []struct {
+		codes []exitCode
+		want  exitCode
+	}{
+		{[]exitCode{exitResource, exitIntegrity}, exitIntegrity},
+		{[]exitCode{exitIntegrity, exitDivergence, exitUsage}, exitDivergence},
+		{[]exitCode{exitUsage, exitResource}, exitResource},
+		{[]exitCode{exitUsage}, exitUsage},
+		{[]exitCode{exitFailure}, exitFailure},
+	} {
+		var bad []finding
+		for _, c := range tt.codes {
+			bad = append(bad, finding{Code: c})
+		}
+		if got := gravest(bad); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.codes, got, tt.want)
+		}
+	}
+}
+
+// How it looks on a terminal of 80 columns.
+func TestDoctorText(t *testing.T) {
+	d := &diagnosis{section: "machine"}
+	d.ok("processor", "Intel(R) Xeon(R) Processor, 2 cores")
+	d.section = "store"
+	d.warn("space", "exp run --dry-run says what a run needs", "512 MiB free")
+	d.fail("schema", exitResource, "use a newer exp, or another store with --store",
+		"open store: /home/somebody/projects/with-a-long-name/.exp/exp.db: schema version 99 was written by a newer exp, this one knows up to 1")
+	var b bytes.Buffer
+	s := term.Stream{TTY: true}.Sized(func() (int, int) { return 80, 24 })
+	if err := d.write(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if term.Width(strings.TrimSuffix(line, "\n")) > 80 {
+			t.Errorf("longer than 80 columns: %q", line)
+		}
+	}
+	golden(t, "doctor", b.String())
+}

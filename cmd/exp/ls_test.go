@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// fixtureCall is a call of the real commands at fixtureNow, in UTC, on a terminal of
+// some columns (0: a pipe).
+func fixtureCall(t *testing.T, columns int, color bool) call {
+	local := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = local })
+	env := map[string]string{}
+	if columns > 0 {
+		env["EXP_FORCE_TTY"] = fmt.Sprint(columns)
+	}
+	if !color {
+		env["NO_COLOR"] = "1"
+	}
+	return call{list: commands, env: env, now: fixtureNow}
+}
+
+// pages runs commands and returns what they print, each under the command line.
+// The store's directory, which differs each time, reads STORE.
+func pages(t *testing.T, c call, dir string, lines ...string) string {
+	t.Helper()
+	var out strings.Builder
+	for _, line := range lines {
+		got := c.run(append(shellWords(line), "--store", dir)...)
+		fmt.Fprintf(&out, "$ exp %s\n%s%s", line, got.stdout, got.stderr)
+		if got.code != 0 {
+			fmt.Fprintf(&out, "(exit %d)\n", got.code)
+		}
+		out.WriteByte('\n')
+	}
+	return strings.ReplaceAll(out.String(), dir, "STORE")
+}
+
+// shellWords splits at spaces outside of single quotes.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}
+
+func TestLsPages(t *testing.T) {
+	dir := fixtureStore(t)
+	lines := []string{"ls", "ls --group xid", "ls --deleted", "ls -n 2", "ls nothing", "ls 'algo = sac'"}
+	golden(t, "ls_80", pages(t, fixtureCall(t, 80, false), dir, lines...))
+	golden(t, "ls_120_color", pages(t, fixtureCall(t, 120, true), dir, lines...))
+	golden(t, "ls_pipe", pages(t, fixtureCall(t, 0, false), dir,
+		"ls -o wide -n 1", "ls -o csv -n 2", "ls --json -n 1", "ls --group xid -o csv", "ls -o name", "ls -o md -n 1",
+		"ls flowrl-a --cols config.algo.flowrl.beta,tag,metric.actor/entropy.min"))
+}
+
+// listed returns the names with seeds that a list prints, in order.
+func listed(t *testing.T, dir string, args ...string) []string {
+	t.Helper()
+	got := call{list: commands, now: fixtureNow}.run(append([]string{"ls", "--store", dir, "-o", "csv", "--no-header", "--fields", "name,seed"}, args...)...)
+	if got.code != 0 {
+		t.Fatalf("exp ls %q: %+v", args, got)
+	}
+	return strings.Fields(strings.ReplaceAll(got.stdout, ",", "#"))
+}
+
+func TestLsSelects(t *testing.T) {
+	dir := fixtureStore(t)
+	all := []string{"grpo-c#0", "ppo-b#1", "ppo-b#0", "flowrl-a#2", "flowrl-a#1", "flowrl-a#0"}
+	tests := []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"all", nil, all},
+		{"filter", []string{"-F", "algo = flowrl and seed > 0"}, []string{"flowrl-a#2", "flowrl-a#1"}},
+		{"age", []string{"-F", "created < 2h"}, []string{"grpo-c#0", "ppo-b#1", "ppo-b#0"}},
+		{"metric", []string{"-F", "metric.actor/entropy.min < 1.5"}, all[2:]},
+		{"evaluation", []string{"-F", "eval.countdown/test.pass@1 > 0.4"}, []string{"flowrl-a#0"}},
+		{"a killed run is interrupted", []string{"-F", "status = interrupted"}, []string{"ppo-b#1"}},
+		{"and not running", []string{"-F", "status = running"}, nil},
+		{"as a selection too", []string{"status = interrupted"}, []string{"ppo-b#1"}},
+		{"name", []string{"ppo-b"}, []string{"ppo-b#1", "ppo-b#0"}},
+		{"name and seed", []string{"ppo-b#0"}, []string{"ppo-b#0"}},
+		{"several", []string{"flowrl-a#1", "tag:baseline", "@last"}, []string{"grpo-c#0", "flowrl-a#1", "flowrl-a#0"}},
+		{"selection and filter", []string{"flowrl-a", "-F", "seed = 2"}, []string{"flowrl-a#2"}},
+		{"sorted by seed", []string{"--sort", "seed", "-F", "algo = flowrl"}, []string{"flowrl-a#0", "flowrl-a#1", "flowrl-a#2"}},
+		{"descending", []string{"--sort", "-seed", "-n", "3"}, []string{"flowrl-a#2", "ppo-b#1", "flowrl-a#1"}},
+		{"by a result, those without last", []string{"--sort", "pass@1"}, []string{"ppo-b#0", "flowrl-a#0", "flowrl-a#1", "flowrl-a#2", "grpo-c#0", "ppo-b#1"}},
+		{"by a result, descending, those without last", []string{"--sort", "-pass@1"}, []string{"flowrl-a#2", "flowrl-a#1", "flowrl-a#0", "ppo-b#0", "grpo-c#0", "ppo-b#1"}},
+		{"by a metric", []string{"--sort", "metric.critic/score/mean", "-F", "algo != grpo"}, []string{"ppo-b#1", "flowrl-a#0", "flowrl-a#1", "ppo-b#0", "flowrl-a#2"}},
+		{"by time", []string{"--sort", "created", "-n", "2"}, []string{"flowrl-a#0", "flowrl-a#1"}},
+		{"by the word of the heading", []string{"--sort", "-took", "-n", "1"}, []string{"grpo-c#0"}},
+		{"deleted", []string{"--deleted"}, []string{"old#0"}},
+		{"limit", []string{"-n", "2"}, all[:2]},
+		{"zero is all", []string{"-n", "0"}, all},
+		{"all wins", []string{"-n", "2", "--all"}, all},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := listed(t, dir, tt.args...); !slices.Equal(got, tt.want) {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLsFromStdin(t *testing.T) {
+	dir := fixtureStore(t)
+	got := call{list: commands, now: fixtureNow, stdin: "ppo-b#0\nflowrl-a#1"}.run("ls", "-", "--store", dir, "-o", "csv", "--no-header", "--fields", "name,seed")
+	if got.stdout != "ppo-b,0\nflowrl-a,1\n" || got.code != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestLsErrors(t *testing.T) {
+	dir := fixtureStore(t)
+	tests := []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"ls flowl-a", 3, "did you mean flowrl-a?"},
+		{"ls @running", 3, "nothing is running"},
+		{"ls -F 'algo ='", 2, "filter, column 7: expected a value"},
+		{"ls --sort statsu", 2, "did you mean status?"},
+		{"ls --cols sed", 2, "did you mean seed?"},
+		{"ls --group name", 2, "--group is \"name\", but must be one of xid"},
+		{"ls -n -1", 2, "it must not be negative"},
+		{"ls -F 'config.algo.kinds = x'", 0, "warning: there is no configuration key algo.kinds; did you mean config.algo.kind?"},
+		{"ls --fields nothing", 2, "no field \"nothing\""},
+		{"ls -n 1", 0, "5 of 6 runs left out; --all lists all"},
+		{"ls nothing", 3, "exp ls shows names and ids"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			got := call{list: commands, now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
+			if got.code != tt.code || !strings.Contains(got.stderr, tt.stderr) {
+				t.Errorf("got code %d and stderr %q, want %d and %q", got.code, got.stderr, tt.code, tt.stderr)
+			}
+		})
+	}
+	empty := t.TempDir()
+	if db, err := store.Open(empty, store.Options{Create: true}); err != nil {
+		t.Fatal(err)
+	} else {
+		db.Close()
+	}
+	call{list: commands}.run("ls", "--store", empty, "--no-header").check(t, 0, "", "the store has no runs yet")
+	call{list: commands}.run("ls", "--store", empty, "--no-header", "-q").check(t, 0, "")
+	call{list: commands}.run("ls", "--store", t.TempDir()).check(t, 3, "", "exp run CONFIG makes one")
+}
+
+// TestLsSmoke lists runs that were really executed.
+func TestLsSmoke(t *testing.T) {
+	dir := smokeStore(t)
+	got := call{list: commands}.run("ls", "--store", dir, "--json", "--sort", "created", "--cols", "tag")
+	var list struct {
+		Schema string
+		Data   []struct {
+			Name, Status, Algo string
+			Run, XID           ident.Digest
+			Seed, Steps        int64
+			Wall               float64   `json:"wall_s"`
+			Pass               float64   `json:"pass@1"`
+			Tag                []string  `json:"tag"`
+			Created            time.Time `json:"created"`
+		}
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || got.code != 0 {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if list.Schema != "exp.ls/1" || len(list.Data) != 3 {
+		t.Fatalf("got %+v", list)
+	}
+	a, b, ppo := list.Data[0], list.Data[1], list.Data[2]
+	if a.XID != b.XID || a.Run == b.Run || a.Seed != 0 || b.Seed != 1 || ppo.XID == a.XID {
+		t.Errorf("identities are wrong: %+v", list.Data)
+	}
+	if ppo.Name != "smoke-ppo" || ppo.Algo != "ppo" || !slices.Equal(ppo.Tag, []string{"arm"}) {
+		t.Errorf("got %+v", ppo)
+	}
+	for _, r := range list.Data {
+		if r.Status != "done" || r.Steps != 4 || r.Wall <= 0 || time.Since(r.Created) > time.Hour {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
+
+func TestSeedsOf(t *testing.T) {
+	tests := []struct {
+		seeds []int64
+		want  string
+	}{
+		{nil, ""}, {[]int64{7}, "7"}, {[]int64{2, 0, 1}, "0-2"}, {[]int64{5, 1, 2, 9, 10}, "1-2,5,9-10"}, {[]int64{3, 3}, "3"},
+	}
+	for _, tt := range tests {
+		var runs []store.Run
+		for _, s := range tt.seeds {
+			runs = append(runs, store.Run{Seed: s})
+		}
+		if got := seedsOf(runs); got != tt.want {
+			t.Errorf("seedsOf(%v) = %q, want %q", tt.seeds, got, tt.want)
+		}
+	}
+}
+
+func TestMeanStd(t *testing.T) {
+	tests := []struct {
+		values    []float64
+		mean, std float64
+	}{
+		{[]float64{1, 2, 3}, 2, 1},             // sqrt((1+0+1)/2)
+		{[]float64{0, 1}, 0.5, math.Sqrt2 / 2}, // sqrt((1/4+1/4)/1)
+		{[]float64{4}, 4, math.NaN()},
+		{nil, math.NaN(), math.NaN()},
+	}
+	equal := func(x, y float64) bool { return math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) < 1e-15 }
+	for _, tt := range tests {
+		if mean, std := meanStd(tt.values); !equal(mean, tt.mean) || !equal(std, tt.std) {
+			t.Errorf("meanStd(%v) = %v, %v, want %v, %v", tt.values, mean, std, tt.mean, tt.std)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	tests := map[time.Duration]string{0: "0s", -time.Hour: "0s", 59 * time.Second: "59s", 60 * time.Second: "1m", 59*time.Minute + 59*time.Second: "59m",
+		3 * time.Hour: "3h", 24 * time.Hour: "1d", 1000 * time.Hour: "41d"}
+	for d, want := range tests {
+		if got := age(fixtureNow, fixtureNow.Add(-d)); got != want {
+			t.Errorf("age of %v: %q, want %q", d, got, want)
+		}
+	}
+	if got := age(fixtureNow, time.Time{}); got != "" {
+		t.Errorf("age of nothing: %q", got)
+	}
+}
+
+// BenchmarkLs10000 runs the command, but for the start of the process, on a store
+// of 10,000 runs: the default list and all of them.
+func BenchmarkLs10000(b *testing.B) {
+	dir := b.TempDir()
+	manyRuns(b, dir, 10_000)
+	for _, bench := range []struct {
+		name  string
+		args  []string
+		lines int
+	}{
+		{"newest50", nil, 51},
+		{"all", []string{"--all"}, 10_001},
+		{"json", []string{"--json"}, 0},
+		{"filter", []string{"-F", "config.train.steps > 10 and metric.loss < 1"}, 51},
+		{"sort", []string{"--sort", "-pass@1"}, 51},
+		{"group", []string{"--group", "xid"}, 51},
+	} {
+		b.Run("runs="+bench.name, func(b *testing.B) {
+			for b.Loop() {
+				got := call{list: commands}.run(append([]string{"ls", "--store", dir}, bench.args...)...)
+				if n := strings.Count(got.stdout, "\n"); got.code != 0 || bench.lines > 0 && n != bench.lines {
+					b.Fatalf("code %d, %d lines: %s", got.code, n, got.stderr)
+				}
+			}
+		})
+	}
+}
+
+// manyRuns makes a store of n runs, 5 seeds to an experiment, with a result and a
+// step each.
+func manyRuns(b testing.TB, dir string, n int) {
+	db, err := store.Open(dir, store.Options{Create: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	f := builder{t: b, db: db}
+	for i := range n {
+		r := f.run(fmt.Sprintf("experiment-%d", i/5), "flowrl", int64(i%5), `"flowrl":{"beta":15}`)
+		f.headline(r, float64(i%100)/100)
+		w := db.NewStepWriter(r.ID, 0, nil)
+		f.must(w.Record(store.Step{Det: ident.Det{Step: 1, Metrics: map[string]float64{"loss": 0.5}}, Chain: r.RID}))
+		f.must(w.Close())
+		a, err := db.BeginAttempt(context.Background(), store.Attempt{Run: r.ID, Kind: store.AttemptRun})
+		f.must(err)
+		f.must(db.EndAttempt(context.Background(), a.ID, store.Done, 0))
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+)
+
+// groupTable makes a table with one row for each experiment: the runs that differ
+// in their seed only. Results are means over the runs that have them, with the
+// standard deviation between runs, which divides by n-1.
+func (a *app) groupTable(runs []store.Run) table {
+	var groups [][]store.Run // in the order of their first run
+	at := map[string]int{}
+	for _, r := range runs {
+		xid := r.XID.String()
+		i, ok := at[xid]
+		if !ok {
+			i = len(groups)
+			at[xid] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	results := headlineNames(runs)
+	t := table{Schema: "exp.ls.group/1", Columns: a.groupColumns(results)}
+	now := a.clock.Now()
+	for _, g := range groups {
+		newest := slices.MaxFunc(g, func(x, y store.Run) int { return x.Created.Compare(y.Created) })
+		row := []any{hexID(newest.XID.String()), newest.Name, newest.Algo, len(g), seedsOf(g), a.groupStatus(g)}
+		for _, name := range results {
+			row = append(row, a.spread(g, name)...)
+		}
+		var wall time.Duration
+		for i := range g {
+			d, _ := took(now, &g[i]).(time.Duration)
+			wall += d
+		}
+		t.Rows = append(t.Rows, append(row, newest.Created, wall))
+	}
+	return t
+}
+
+func (a *app) groupColumns(results []string) []column {
+	created := column{Key: "created", Title: "age"}
+	now := a.clock.Now()
+	if a.out.format != formatWide && a.out.forPeople() {
+		created.Text = func(v any) string { t, _ := v.(time.Time); return age(now, t) }
+	} else {
+		created.Title = ""
+	}
+	columns := []column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}, {Key: "runs"},
+		{Key: "seeds", Rank: 2}, {Key: "status", Style: statusStyle}}
+	for i, name := range results {
+		columns = append(columns, column{Key: name, Title: shortMetric(name), Wide: i >= a.roomFor(14)})
+		if !a.out.forPeople() {
+			columns = append(columns, column{Key: name + "_std"})
+		}
+	}
+	return append(columns, created, column{Key: "wall_s", Title: "took"})
+}
+
+// spread is the mean of a result over runs and its standard deviation: one cell
+// for people, two for programs.
+func (a *app) spread(runs []store.Run, name string) []any {
+	var values []float64
+	for i := range runs {
+		if v, ok := headlineOf(&runs[i], name).(float64); ok {
+			values = append(values, v)
+		}
+	}
+	mean, std := meanStd(values)
+	switch {
+	case !a.out.forPeople() && len(values) > 1:
+		return []any{mean, std}
+	case !a.out.forPeople() && len(values) == 1:
+		return []any{mean, nil}
+	case !a.out.forPeople():
+		return []any{nil, nil}
+	case len(values) > 1:
+		return []any{term.PlusMinus(mean, std, 3)}
+	case len(values) == 1:
+		return []any{term.Fixed(mean, 3)}
+	}
+	return []any{nil}
+}
+
+// meanStd returns the mean and the standard deviation, divided by n-1; NaN where
+// there are too few values.
+func meanStd(values []float64) (mean, std float64) {
+	n := float64(len(values))
+	for _, v := range values {
+		mean += v
+	}
+	mean /= n
+	var ss float64
+	for _, v := range values {
+		ss += (v - mean) * (v - mean)
+	}
+	if len(values) < 2 {
+		return mean, math.NaN()
+	}
+	return mean, math.Sqrt(ss / (n - 1))
+}
+
+// seedsOf lists the seeds of runs, as --seeds reads them: "0-2,7".
+func seedsOf(runs []store.Run) string {
+	var seeds []int64
+	for _, r := range runs {
+		seeds = append(seeds, r.Seed)
+	}
+	slices.Sort(seeds)
+	seeds = slices.Compact(seeds)
+	var parts []string
+	for i := 0; i < len(seeds); {
+		k := i
+		for k+1 < len(seeds) && seeds[k+1] == seeds[k]+1 {
+			k++
+		}
+		part := strconv.FormatInt(seeds[i], 10)
+		if k > i {
+			part += "-" + strconv.FormatInt(seeds[k], 10)
+		}
+		parts = append(parts, part)
+		i = k + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// groupStatus says how runs stand: "done", or "1/3 done" in the narrow table, or
+// "1 done, 2 failed".
+func (a *app) groupStatus(runs []store.Run) string {
+	count := map[store.Status]int{}
+	var order []store.Status
+	for _, r := range runs {
+		if count[r.Status]++; count[r.Status] == 1 {
+			order = append(order, r.Status)
+		}
+	}
+	if len(order) == 1 {
+		return string(order[0])
+	}
+	if a.out.format == formatTable {
+		return strconv.Itoa(count[store.Done]) + "/" + strconv.Itoa(len(runs)) + " done"
+	}
+	slices.Sort(order)
+	var parts []string
+	for _, s := range order {
+		parts = append(parts, strconv.Itoa(count[s])+" "+string(s))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"exp/experiments/store"
+)
+
+// sortKey says by what runs are sorted: a field, the last of runList.values, or a
+// headline result.
+type sortKey struct {
+	text    string
+	field   store.Field
+	result  string
+	descend bool
+}
+
+func (a *app) sortKeyOf(text string) (sortKey, error) {
+	name, descend := strings.CutPrefix(text, "-")
+	k := sortKey{text: name, descend: descend}
+	var err error
+	if k.field, err = a.fieldOf("--sort", name); err != nil {
+		// Perhaps a result, whose names are known once the runs are read.
+		k.result = name
+	}
+	return k, nil
+}
+
+// native reports whether the store returns runs in this order.
+func (k sortKey) native() bool {
+	return k.descend && k.field == store.Field{Kind: store.FieldColumn, Name: "created"}
+}
+
+// apply sorts runs; those without the value come last, equal ones stay newest
+// first.
+func (k sortKey) apply(l *runList) error {
+	if k.native() {
+		return nil
+	}
+	if k.result != "" && len(l.runs) > 0 && !slices.Contains(headlineNames(l.runs), k.result) {
+		err := usagef("--sort: there is no field and no result %q", k.text).see("exp ls")
+		if s := nearest(k.text, append(headlineNames(l.runs), store.Columns()...)); s != "" {
+			err.Help = "did you mean " + s + "?"
+		}
+		return err
+	}
+	value := func(i int) any {
+		if k.result != "" {
+			return headlineOf(&l.runs[i], k.result)
+		}
+		row := l.values[i]
+		return row[len(row)-1]
+	}
+	order := make([]int, len(l.runs))
+	keys := make([]any, len(l.runs))
+	for i := range order {
+		order[i], keys[i] = i, value(i)
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return compareValues(keys[x], keys[y], k.descend) })
+	sorted := runList{make([]store.Run, len(order)), make([][]any, len(order))}
+	for to, from := range order {
+		sorted.runs[to], sorted.values[to] = l.runs[from], l.values[from]
+	}
+	*l = sorted
+	return nil
+}
+
+// compareValues orders values of one field, nil last whatever the direction. Values
+// of different types, which only a configuration key can have, are equal.
+func compareValues(x, y any, descend bool) int {
+	if x != nil && y == nil {
+		return -1
+	}
+	c := 0
+	switch x := x.(type) {
+	case nil:
+		if y == nil {
+			return 0
+		}
+		return 1
+	case float64:
+		if y, ok := y.(float64); ok {
+			c = cmp.Compare(x, y)
+		}
+	case time.Time:
+		if y, ok := y.(time.Time); ok {
+			c = x.Compare(y)
+		}
+	default:
+		c = strings.Compare(machineText(treeOf(x)), machineText(treeOf(y)))
+	}
+	if descend {
+		return -c
+	}
+	return c
+}

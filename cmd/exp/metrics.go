@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/store"
+)
+
+func metricsCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "metrics",
+		Category:  "Results",
+		Usage:     "print the metrics of runs step by step",
+		ArgsUsage: "RUN...",
+		Description: "For people, one row a step and one column a metric, thinned to what fits a screen; without -m the few that tell most. " +
+			"For programs (-o csv, tsv, json, jsonl), one row a point, and every point of every metric unless flags choose.\n" +
+			"In a GLOB, * is any characters, ? is one, [ab] is a set. Names are those of verl, such as actor/entropy.",
+		UsageText: strings.Join([]string{
+			"exp metrics @last # the course of the newest run",
+			"exp metrics @last --list # what there is, with least and greatest values",
+			"exp metrics @last -m 'actor/*' --steps 100:200 # some of them",
+			"exp metrics countdown-flowrl -m critic/score/mean -o csv > reward.csv # all seeds, for a plot",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"}, Usage: "only metrics that match `GLOB`; repeatable"},
+			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, both included; A: and :B are open"},
+			&cli.IntFlag{Name: "every", Usage: "only steps that `N` divides", DefaultText: "for people, what fits"},
+			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, least and greatest value"},
+		},
+		BashComplete: a.completesRuns(0, false, func(ctx context.Context, db *store.DB, w word) []candidate {
+			return a.metricCandidates(ctx, db, w)
+		}),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, -1)
+			if err != nil {
+				return err
+			}
+			return a.withStore(func(db *store.DB) error { return a.metrics(c, db, args) })
+		},
+	}
+}
+
+// screenSteps is how many steps a table for people has at most, unless --every
+// says otherwise.
+const screenSteps = 40
+
+// headlineMetric is a metric that tells much, with the heading that people see. The
+// headings are those of the progress display.
+type headlineMetric struct{ name, title string }
+
+// headlineMetrics are the metrics that tell most about a run of an algorithm, the
+// most telling first.
+func headlineMetrics(algo string) []headlineMetric {
+	list := []headlineMetric{{"critic/score/mean", "reward"}, {"train/accuracy", "acc"}, {"val/pass@1", "val"}, {"actor/entropy", "entropy"},
+		{"kl/ref_k3", "kl"}, {"response_length/mean", "len"}}
+	switch algo {
+	case "flowrl":
+		list = append(list, headlineMetric{"actor/log_z", "logZ"}, headlineMetric{"actor/residual_abs", "residual"})
+	case "ppo":
+		list = append(list, headlineMetric{"critic/vf_loss", "vf loss"}, headlineMetric{"critic/vf_explained_var", "expl var"})
+	}
+	return append(list, headlineMetric{"actor/grad_norm", "grad"}, headlineMetric{"perf/throughput", "tok/s"})
+}
+
+func headlineGlobs(algo string) []string {
+	var globs []string
+	for _, m := range headlineMetrics(algo) {
+		globs = append(globs, m.name)
+	}
+	return globs
+}
+
+// headlineCurves reads the headline metrics of a run that it has.
+func headlineCurves(ctx context.Context, db *store.DB, run store.Run, from, to int64) ([]store.Curve, error) {
+	return curvesOf(ctx, db, run, headlineGlobs(run.Algo), from, to)
+}
+
+// curvesOf reads the metrics of a run that match one of the globs, in the order of
+// the globs and by name within one.
+func curvesOf(ctx context.Context, db *store.DB, run store.Run, globs []string, from, to int64) ([]store.Curve, error) {
+	var list []store.Curve
+	for _, g := range globs {
+		curves, err := db.Metrics(ctx, run.ID, g, from, to)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range curves {
+			if !slices.ContainsFunc(list, func(had store.Curve) bool { return had.Name == c.Name }) {
+				list = append(list, c)
+			}
+		}
+	}
+	return list, nil
+}
+
+// runCurves are the curves of a run.
+type runCurves struct {
+	run    store.Run
+	curves []store.Curve
+}
+
+func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
+	from, to, err := parseSteps(c.String("steps"))
+	if err != nil {
+		return err
+	}
+	if c.IsSet("every") && c.Int("every") < 1 {
+		return usagef("--every %d: it must be at least 1", c.Int("every")).see(a.line.command())
+	}
+	runs, err := a.selectRuns(c.Context, db, a.finder(db), refs)
+	if err != nil {
+		return err
+	}
+	if c.Bool("list") {
+		return a.listMetrics(c, db, runs)
+	}
+	var all []runCurves
+	points := 0
+	for _, r := range runs {
+		globs := c.StringSlice("metric")
+		switch {
+		case len(globs) > 0:
+		case a.out.forPeople():
+			globs = headlineGlobs(r.Algo)
+		default:
+			globs = []string{"*"}
+		}
+		curves, err := curvesOf(c.Context, db, r, globs, from, to)
+		if err != nil {
+			return err
+		}
+		for _, v := range curves {
+			points += len(v.Steps)
+		}
+		all = append(all, runCurves{r, curves})
+	}
+	if points == 0 {
+		return a.noMetrics(c, db, runs)
+	}
+	if a.out.forPeople() {
+		return a.printMetricTable(all, c.Int("every"))
+	}
+	return a.out.printTable(pointTable(all, int64(max(c.Int("every"), 1))))
+}
+
+// noMetrics says why there is nothing to print.
+func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
+	for _, r := range runs {
+		series, err := db.Series(c.Context, r.ID, "")
+		if err != nil {
+			return err
+		}
+		if len(series) == 0 {
+			continue
+		}
+		f := failf(exitNotFound, "no point of a metric matches in run %s, which has %d steps", r.RID.Short(), r.Steps)
+		f.Help = "exp metrics " + r.RID.Short() + " --list shows what there is"
+		var names []string
+		for _, s := range series {
+			names = append(names, s.Name)
+		}
+		for _, g := range c.StringSlice("metric") {
+			if s := nearest(g, names); s != "" && s != g {
+				f.Help = "did you mean " + s + "?"
+			}
+		}
+		return f
+	}
+	f := failf(exitNotFound, "no step of these runs is recorded yet")
+	if len(runs) == 0 {
+		f = failf(exitNotFound, "no run matches")
+	}
+	return f
+}
+
+// parseSteps reads A:B, A:, :B or A; empty is all.
+func parseSteps(text string) (from, to int64, err error) {
+	from, to = 0, store.AllSteps
+	if text == "" {
+		return from, to, nil
+	}
+	a, b, ranged := strings.Cut(text, ":")
+	if !ranged {
+		b = a
+	}
+	if a != "" {
+		from, err = strconv.ParseInt(a, 10, 64)
+	}
+	if b != "" && err == nil {
+		to, err = strconv.ParseInt(b, 10, 64)
+	}
+	if err != nil || from > to || from < 0 {
+		return 0, 0, usagef("--steps %q is no range of steps such as 100:200, 100: or :200", text)
+	}
+	return from, to, nil
+}
+
+// pointTable is one row a point: what programs read.
+func pointTable(all []runCurves, every int64) table {
+	t := table{Schema: "exp.metrics/1", Columns: []column{{Key: "run"}, {Key: "name"}, {Key: "seed"}, {Key: "metric"}, {Key: "step"}, {Key: "value"}}}
+	for _, rc := range all {
+		id := hexID(rc.run.RID.String())
+		for _, c := range rc.curves {
+			for i, step := range c.Steps {
+				if step%every == 0 {
+					t.Rows = append(t.Rows, []any{id, rc.run.Name, rc.run.Seed, c.Name, step, c.Values[i]})
+				}
+			}
+		}
+	}
+	return t
+}
+
+// listMetrics prints what metrics runs have.
+func (a *app) listMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
+	t := table{Schema: "exp.metrics.list/1", Columns: []column{
+		{Key: "run", Wide: len(runs) == 1}, {Key: "metric", ID: true}, {Key: "unit"}, {Key: "points", Title: "n"}, {Key: "last"},
+		{Key: "last_step", Wide: true}, {Key: "min", Title: "least"}, {Key: "min_step", Title: "at"}, {Key: "max", Title: "most"}, {Key: "max_step", Title: "at"},
+		{Key: "deterministic", Wide: true},
+	}}
+	globs := c.StringSlice("metric")
+	if len(globs) == 0 {
+		globs = []string{"*"}
+	}
+	for _, r := range runs {
+		for _, g := range globs {
+			series, err := db.Series(c.Context, r.ID, g)
+			if err != nil {
+				return err
+			}
+			for _, s := range series {
+				t.Rows = append(t.Rows, []any{hexID(r.RID.String()), s.Name, s.Unit, s.N, s.Last, s.LastStep,
+					numberOrNil(s.Min), s.ArgMin, numberOrNil(s.Max), s.ArgMax, s.Det})
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return a.noMetrics(c, db, runs)
+	}
+	return a.out.printTable(t)
+}
+
+func numberOrNil(v float64) any {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return v
+}
+
+// metricCandidates proposes the metrics of the run that stands before, or of the
+// newest one.
+func (a *app) metricCandidates(ctx context.Context, db *store.DB, w word) []candidate {
+	if w.Flag != "metric" {
+		return nil
+	}
+	ref := "@last"
+	if len(w.Args) > 0 {
+		ref = w.Args[0]
+	}
+	runs, err := a.finder(db).All(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	series, err := db.Series(ctx, runs[0].ID, "")
+	if err != nil {
+		return nil
+	}
+	var list []candidate
+	for _, s := range series {
+		list = append(list, candidate{s.Name, s.Unit})
+	}
+	return list
+}

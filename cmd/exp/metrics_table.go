@@ -1,0 +1,153 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/cmd/exp/term"
+)
+
+// printMetricTable prints one row a step: what people read.
+func (a *app) printMetricTable(all []runCurves, every int) error {
+	var names []string
+	var steps int64
+	for _, rc := range all {
+		for _, c := range rc.curves {
+			if len(c.Steps) > 0 && !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+			if n := len(c.Steps); n > 0 {
+				steps = max(steps, c.Steps[n-1]-c.Steps[0]+1)
+			}
+		}
+	}
+	thinned := every < 1
+	if thinned {
+		every = roundStep(steps*int64(len(all)), screenSteps)
+	}
+	t := table{Columns: []column{{Key: "run"}, {Key: "step"}}}
+	if len(all) == 1 {
+		t.Columns = t.Columns[1:]
+	}
+	for _, n := range names {
+		t.Columns = append(t.Columns, column{Key: n, Title: metricTitle(n, names)})
+	}
+	for _, rc := range all {
+		for _, row := range pivot(rc, names, int64(every), thinned) {
+			if len(all) > 1 {
+				row = slices.Insert(row, 0, any(rc.run.Name+"#"+strconv.FormatInt(rc.run.Seed, 10)))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	if thinned && every > 1 {
+		a.note("every %d. step; --every 1 shows all", every)
+	}
+	return a.out.printTable(a.fitMetrics(t))
+}
+
+// fitMetrics leaves the last columns out that a terminal has no room for.
+func (a *app) fitMetrics(t table) table {
+	room := a.out.stream.Layout().Width
+	if room == 0 || a.out.format != formatTable || a.out.fields != nil {
+		return t
+	}
+	const gap, least = 2, 3
+	used, n := 0, 0
+	for i, c := range t.Columns {
+		width := term.Width(c.title())
+		for _, row := range t.Rows {
+			width = max(width, term.Width(a.out.text(c, row[i])))
+		}
+		if used += width + gap; used-gap > room && i >= least {
+			break
+		}
+		n++
+	}
+	if n == len(t.Columns) {
+		return t
+	}
+	var left []string
+	for _, c := range t.Columns[n:] {
+		left = append(left, c.Key)
+	}
+	a.note("no room for %s; -m NAME chooses, -o csv has all", strings.Join(left, ", "))
+	cut := table{Schema: t.Schema, Columns: t.Columns[:n]}
+	for _, row := range t.Rows {
+		cut.Rows = append(cut.Rows, row[:n])
+	}
+	return cut
+}
+
+// roundStep is the least of 1, 2, 5, 10, 20, … that leaves at most most of n steps.
+func roundStep(n, most int64) int {
+	for size := int64(1); ; size *= 10 {
+		for _, k := range []int64{1, 2, 5} {
+			if n <= k*size*most {
+				return int(k * size)
+			}
+		}
+	}
+}
+
+// pivot makes a row for each step that every divides: the step and the values of
+// names, nil where there is none. The first and the last step are there too if ends
+// is set.
+func pivot(rc runCurves, names []string, every int64, ends bool) [][]any {
+	rows := map[int64][]any{}
+	var steps []int64
+	for _, c := range rc.curves {
+		at := slices.Index(names, c.Name)
+		for i, step := range c.Steps {
+			row, ok := rows[step]
+			if !ok {
+				row = make([]any, 1+len(names))
+				row[0] = step
+				rows[step] = row
+				steps = append(steps, step)
+			}
+			row[1+at] = c.Values[i]
+		}
+	}
+	slices.Sort(steps)
+	var list [][]any
+	for i, step := range steps {
+		if step%every == 0 || ends && (i == 0 || i == len(steps)-1) {
+			list = append(list, rows[step])
+		}
+	}
+	return list
+}
+
+// metricTitle is the heading of a metric: the word that progress uses, else the
+// last part of the name, or two, where no other column reads the same.
+func metricTitle(name string, names []string) string {
+	for _, algo := range []string{"flowrl", "ppo"} {
+		for _, m := range headlineMetrics(algo) {
+			if m.name == name {
+				return m.title
+			}
+		}
+	}
+	parts := strings.Split(name, "/")
+	for n := 1; n < len(parts); n++ {
+		short := strings.Join(parts[len(parts)-n:], "/")
+		if ambiguousEnd[short] {
+			continue
+		}
+		same := 0
+		for _, other := range names {
+			if other == short || strings.HasSuffix(other, "/"+short) {
+				same++
+			}
+		}
+		if same == 1 {
+			return short
+		}
+	}
+	return name
+}
+
+// ambiguousEnd are last parts of names that say nothing alone.
+var ambiguousEnd = map[string]bool{"mean": true, "max": true, "min": true, "std": true, "step": true}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/csv"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestMetricsPages(t *testing.T) {
+	dir := fixtureStore(t)
+	golden(t, "metrics_80", pages(t, fixtureCall(t, 80, false), dir, "metrics flowrl-a#0", "metrics flowrl-a ppo-b#1 --steps 4:5",
+		"metrics flowrl-a#0 --every 10", "metrics flowrl-a#0 --list", "metrics flowrl-a#0 -m actor/* -m perf/* --steps :2"))
+	golden(t, "metrics_pipe", pages(t, fixtureCall(t, 0, false), dir, "metrics ppo-b#1 -m actor/entropy -o csv", "metrics ppo-b#1 -m *mean -o jsonl --steps 2",
+		"metrics ppo-b --list -o csv -m actor/lr", "metrics flowrl-a#0 -m val/* -o tsv"))
+}
+
+// TestMetricsHasEveryPoint: programs get all of it.
+func TestMetricsHasEveryPoint(t *testing.T) {
+	dir := fixtureStore(t)
+	got := call{list: commands}.run("metrics", "flowrl-a", "--store", dir, "-o", "csv")
+	rows, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Per run 20 steps of 4 metrics, log_z at the 17 from the fourth on, val/pass@1 at 4.
+	if want := 1 + 3*(20*4+17+4); len(rows) != want {
+		t.Errorf("%d rows, want %d", len(rows), want)
+	}
+	if want := []string{"run", "name", "seed", "metric", "step", "value"}; !slices.Equal(rows[0], want) {
+		t.Errorf("head %q, want %q", rows[0], want)
+	}
+	got = call{list: commands}.run("metrics", "flowrl-a#1", "--store", dir, "-o", "csv", "--every", "5", "--no-header", "-m", "actor/lr", "--fields", "step")
+	if got.stdout != "5\n10\n15\n20\n" {
+		t.Errorf("every fifth: %q", got.stdout)
+	}
+}
+
+func TestMetricsErrors(t *testing.T) {
+	dir := fixtureStore(t)
+	tests := []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"metrics flowrl-a -m actor/entrpy", 3, "did you mean actor/entropy?"},
+		{"metrics flowrl-a --steps 30:40", 3, "no point of a metric matches"},
+		{"metrics grpo-c", 3, "no step of these runs is recorded yet"},
+		{"metrics flowrl-a --steps 5:2", 2, "no range of steps"},
+		{"metrics flowrl-a --steps x", 2, "no range of steps"},
+		{"metrics flowrl-a --every 0", 2, "must be at least 1"},
+		{"metrics", 2, "exp metrics needs RUN..."},
+		{"metrics 'algo = sac'", 3, "no run matches"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			got := call{list: commands, now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
+			if got.code != tt.code || !strings.Contains(got.stderr, tt.stderr) || got.stdout != "" {
+				t.Errorf("got %+v, want code %d and %q", got, tt.code, tt.stderr)
+			}
+		})
+	}
+}
+
+// TestMetricsSmoke: the values that are printed for people are those that programs
+// get.
+func TestMetricsSmoke(t *testing.T) {
+	dir := smokeStore(t)
+	people := call{list: commands}.run("metrics", "smoke#0", "-m", "actor/entropy", "--store", dir, "--no-header")
+	programs := call{list: commands}.run("metrics", "smoke#0", "-m", "actor/entropy", "--store", dir, "--no-header", "-o", "csv", "--fields", "step,value")
+	var want []string
+	for line := range strings.Lines(programs.stdout) {
+		step, value, _ := strings.Cut(strings.TrimSpace(line), ",")
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, step, strconv.FormatFloat(v, 'f', 2, 64))
+	}
+	if got := strings.Fields(people.stdout); len(got) != 8 || !slices.Equal(got, want) {
+		t.Errorf("people see %q, programs %q", got, want)
+	}
+}
+
+func TestRoundStep(t *testing.T) {
+	tests := []struct{ n, most, want int64 }{
+		{0, 40, 1}, {40, 40, 1}, {41, 40, 2}, {80, 40, 2}, {81, 40, 5}, {200, 40, 5}, {201, 40, 10}, {600, 40, 20}, {100_000, 40, 5000},
+	}
+	for _, tt := range tests {
+		if got := roundStep(tt.n, tt.most); int64(got) != tt.want {
+			t.Errorf("roundStep(%d, %d) = %d, want %d", tt.n, tt.most, got, tt.want)
+		}
+	}
+}
+
+func TestMetricTitle(t *testing.T) {
+	names := []string{"actor/entropy", "actor/grad_norm", "critic/grad_norm", "critic/score/mean", "response_length/mean", "critic/rewards/mean", "a/x/mean", "loss"}
+	tests := map[string]string{"actor/entropy": "entropy", "actor/grad_norm": "grad", "critic/grad_norm": "critic/grad_norm", "critic/score/mean": "reward",
+		"critic/rewards/mean": "rewards/mean", "a/x/mean": "x/mean", "loss": "loss"}
+	for name, want := range tests {
+		if got := metricTitle(name, names); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

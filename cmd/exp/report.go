@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/store"
+	"exp/reports"
+	"exp/reports/compare"
+)
+
+func reportCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "report",
+		Category:  "Results",
+		Usage:     "write a report with figures about runs, or about the difference between arms",
+		ArgsUsage: "SEL...",
+		Description: "Writes one folder: index.html (with everything inside), report.md, data.json, figures, the arms' configurations and a manifest. " +
+			"Runs of one experiment with different seeds are one arm. With several arms the report compares them, as exp compare does: " +
+			"arms that differ in more than the treatment are refused. The same runs give the same bytes.",
+		UsageText: strings.Join([]string{
+			"exp report @last --out report # one run",
+			"exp report countdown-flowrl --vs countdown-ppo --out report # two arms, all their seeds",
+			"exp report countdown-flowrl countdown-grpo --vs countdown-ppo --out report # two arms against a third",
+			"exp report 'task = countdown and status = done' --out report # every arm against every other",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Usage: "write the report to `DIR`, which it replaces if that is an unchanged report"},
+			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
+			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task or a configuration key", DefaultText: "xid"},
+			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; the report says so"},
+			&cli.StringFlag{Name: "format", Usage: "pages to write: `LIST` of " + strings.Join(reports.PageFormats, ", "), Value: strings.Join(reports.PageFormats, ",")},
+			&cli.StringFlag{Name: "figs", Usage: "figure files to write: `LIST` of " + strings.Join(reports.FigureFormats, ", ") + ", or none", Value: strings.Join(reports.FigureFormats, ",")},
+			&cli.StringFlag{Name: "title", Usage: "the report's `TITLE`", DefaultText: "the arms' names"},
+			&cli.BoolFlag{Name: "force", Usage: "move a DIR that is no unchanged report aside"},
+		},
+		BashComplete: a.completesRuns(0, false, a.compareCandidates),
+		Action:       a.writeReport,
+	}
+}
+
+// writtenReport is the result of exp report.
+type writtenReport struct {
+	Dir      string   `json:"dir"`
+	Arms     []string `json:"arms"`
+	Runs     int      `json:"runs"`
+	Files    int      `json:"files"`
+	Figures  int      `json:"figures"`
+	Omitted  int      `json:"figures_omitted"`
+	Manifest string   `json:"manifest"` // digest of manifest.json, which has those of all files
+	Aside    string   `json:"moved_aside,omitempty"`
+}
+
+func (a *app) writeReport(c *cli.Context) error {
+	switch {
+	case c.NArg() == 0:
+		return usagef("no runs given").see(a.line.command())
+	case c.String("out") == "":
+		return usagef("--out DIR is missing: where should the report go?").see(a.line.command())
+	}
+	formats, err := reportFormats(c.String("format"), c.String("figs"))
+	if err != nil {
+		return err
+	}
+	return a.withStore(func(db *store.DB) error {
+		in, err := a.reportInput(c, db)
+		if err != nil {
+			return err
+		}
+		r, err := reports.New(c.Context, in)
+		if err != nil {
+			return err
+		}
+		bundle, err := r.Bundle(formats)
+		if err != nil {
+			return err
+		}
+		aside, err := bundle.WriteTo(c.String("out"), c.Bool("force"))
+		if err != nil {
+			return err
+		}
+		return a.printReport(c.String("out"), aside, r, bundle)
+	})
+}
+
+// reportInput forms the arms as exp compare does, and compares them if there are
+// several.
+func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
+	in := reports.Input{DB: db, Title: c.String("title")}
+	arms, err := a.arms(c, db)
+	if err != nil {
+		return in, err
+	}
+	if len(arms) == 1 {
+		in.Arm = arms[0]
+		return in, nil
+	}
+	in.Comparison, err = compare.Compare(c.Context, db, arms, compare.Options{Vary: c.StringSlice("vary"), Allow: c.StringSlice("allow"), Baseline: c.IsSet("vs")})
+	var refused *compare.NotComparableError
+	if errors.As(err, &refused) {
+		return in, errors.Join(a.printRefused(refused), a.refusal(refused))
+	}
+	return in, err
+}
+
+// reportFormats reads the lists of --format and --figs.
+func reportFormats(pages, figures string) (f reports.Formats, err error) {
+	if f.Pages, err = someOf("--format", pages, reports.PageFormats); err != nil {
+		return f, err
+	}
+	if figures == "none" {
+		f.Figures = []string{}
+		return f, nil
+	}
+	f.Figures, err = someOf("--figs", figures, reports.FigureFormats)
+	return f, err
+}
+
+// someOf reads a list separated by commas, in the order of known.
+func someOf(flag, list string, known []string) ([]string, error) {
+	var given []string
+	for _, word := range strings.Split(list, ",") {
+		word, err := oneOf(flag, strings.TrimSpace(word), known)
+		if err != nil {
+			return nil, err
+		}
+		given = append(given, word)
+	}
+	return slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !slices.Contains(given, k) }), nil
+}
+
+func (a *app) printReport(dir, aside string, r *reports.Report, b reports.Bundle) error {
+	w := writtenReport{Dir: dir, Arms: r.Arms(), Runs: r.Runs(), Files: len(b), Figures: r.Figures(), Omitted: r.Omitted(), Manifest: b.Digest().String(), Aside: aside}
+	return a.out.printDocument(document{Schema: "exp.report.written/1", Data: w, Human: func(out io.Writer) error {
+		if aside != "" {
+			a.warn("what was in %s is now in %s", dir, aside)
+		}
+		omitted := ""
+		if w.Omitted > 0 {
+			omitted = fmt.Sprintf(" (%d more have no data: see the appendix)", w.Omitted)
+		}
+		_, err := fmt.Fprintf(out, "%s\n  arms     %s\n  runs     %d\n  figures  %d%s\n", filepath.Join(dir, "index.html"), strings.Join(w.Arms, ", "), w.Runs, w.Figures, omitted)
+		return err
+	}})
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+	"exp/train/rl"
+)
+
+// smokeConfig is the recipe that these tests run.
+const smokeConfig = "../../configs/smoke_cpu.yaml"
+
+// TestRunOutput runs a recipe twice, with and without a terminal, and looks at what
+// a person sees. Ids and times change with the sources; they are replaced.
+func TestRunOutput(t *testing.T) {
+	var out strings.Builder
+	for _, env := range []map[string]string{{}, {"EXP_FORCE_TTY": "80", "NO_COLOR": "1", "EXP_PROGRESS": "tty"}} {
+		dir := filepath.Join(t.TempDir(), "store")
+		for range 2 {
+			got := call{list: commands, env: env}.run("run", smokeConfig, "--seeds", "0-1", "--store", dir, "--threads", "1")
+			if got.code != 0 {
+				t.Fatalf("exit code %d: %s", got.code, got.stderr)
+			}
+			out.WriteString("-- stderr\n" + steady(got.stderr) + "-- stdout\n" + steady(got.stdout))
+		}
+	}
+	golden(t, "run", out.String())
+}
+
+var (
+	unsteadyID   = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
+	unsteadyTime = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d|\d+\.\ds$|(wall=)\d+\.\ds`)
+	liveBlock    = regexp.MustCompile(`(?s)\r\x1b\[K.*?\x1b\[\d+A\r`)
+	decimals     = regexp.MustCompile(`\d+\.\d+`)
+	numerics     = regexp.MustCompile(`cpu/\S*[a-z]`)
+)
+
+// steady replaces what is not the same on every machine and at every hour, and
+// leaves out the live block.
+func steady(text string) string {
+	text = liveBlock.ReplaceAllString(text, "")
+	text = strings.NewReplacer("\r\x1b[J", "", "\r\n", "\n").Replace(text)
+	ids := map[string]string{}
+	text = unsteadyID.ReplaceAllStringFunc(text, func(id string) string {
+		if ids[id] == "" {
+			ids[id] = "<id " + string(rune('a'+len(ids))) + ">"
+		}
+		return ids[id]
+	})
+	text = unsteadyTime.ReplaceAllString(text, "${1}<time>")
+	text = numerics.ReplaceAllString(text, "<numerics>")
+	return decimals.ReplaceAllString(text, "#.#")
+}
+
+// TestRunResultsForPrograms: what people see as one cell are two.
+func TestRunResultsForPrograms(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	got := call{list: commands}.run("run", smokeConfig, "--store", dir, "-q", "-o", "csv")
+	rows, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
+	if err != nil || got.code != 0 || got.stderr != "" {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	want := "run name algo seed status steps pass@1 pass@4 distinct_correct start_pass@1 executed cached"
+	if head := strings.Join(rows[0], " "); head != want {
+		t.Errorf("fields %q, want %q", head, want)
+	}
+	if r := rows[1]; len(r[0]) != 64 || r[10] != "9" || r[11] != "0" {
+		t.Errorf("row %q", r)
+	}
+}
+
+// TestRunInterrupted: the message of an interrupted run is a command that goes on.
+func TestRunInterrupted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a store")
+	args := []string{"run", smokeConfig, "--set", "train.steps=40", "--store", dir, "--threads", "1"}
+	signals := make(chan os.Signal, 1)
+	go func() {
+		for recordedSteps(dir) == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		signals <- syscall.SIGINT
+	}()
+	got := call{list: commands, signals: signals}.run(args...)
+	if got.code == 0 {
+		t.Skip("this machine finished the run before the signal came")
+	}
+	command := "exp run " + smokeConfig + " --set train.steps=40 --store '" + dir + "' --threads 1"
+	got.check(t, 130, "", "interrupted: run ", "recorded steps; saved\n  to go on: "+command+"\n")
+	status := call{list: commands}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status")
+	status.check(t, 0, "interrupted\n")
+	if again := (call{list: commands}).run(append(args, "-q")...); again.code != 0 {
+		t.Errorf("going on: %+v", again)
+	}
+	call{list: commands}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status,steps").check(t, 0, "done,40\n")
+}
+
+// recordedSteps is how many steps the newest run of a store has, 0 without a store.
+func recordedSteps(dir string) int64 {
+	db, err := store.Open(dir, store.Options{ReadOnly: true})
+	if err != nil {
+		return 0
+	}
+	defer db.Close()
+	runs, err := db.Runs(context.Background(), store.RunQuery{Limit: 1})
+	if err != nil || len(runs) == 0 {
+		return 0
+	}
+	return runs[0].Steps
+}
+
+func TestFactOf(t *testing.T) {
+	tests := []struct {
+		metric rl.Metric
+		want   term.Fact
+	}{
+		{rl.Metric{Name: "steps", Value: 30}, term.Fact{Name: "steps", Text: "30", Counts: true}},
+		{rl.Metric{Name: "parameters", Value: 19232}, term.Fact{Name: "parameters", Text: "19232", Counts: true}},
+		{rl.Metric{Name: "parameters", Value: 7.62e9}, term.Fact{Name: "parameters", Text: "7.62G", Counts: true}},
+		{rl.Metric{Name: "pass@1", Value: 1}, term.Fact{Name: "pass@1", Text: "1.00"}},
+		{rl.Metric{Name: "loss", Value: 2}, term.Fact{Name: "loss", Text: "2.00"}},
+		{rl.Metric{Name: "distinct_correct", Value: 0.5}, term.Fact{Name: "distinct", Text: "0.500"}},
+	}
+	for _, tt := range tests {
+		if got := factOf(tt.metric); got != tt.want {
+			t.Errorf("%+v: %+v, want %+v", tt.metric, got, tt.want)
+		}
+	}
+}

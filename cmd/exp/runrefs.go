@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/query"
+	"exp/experiments/store"
+)
+
+// finder finds runs; ages are counted up to now.
+func (a *app) finder(db *store.DB) query.Finder {
+	return query.Finder{DB: db, Now: a.clock.Now()}
+}
+
+// oneRun returns the run that a reference means, with the status that it has now. A
+// deleted run is meant where no other is.
+func (a *app) oneRun(ctx context.Context, db *store.DB, ref string) (store.Run, error) {
+	f := a.finder(db)
+	r, err := f.One(ctx, ref)
+	if errors.Is(err, store.ErrNotFound) && !strings.HasPrefix(ref, "@") {
+		f.Deleted = true
+		if gone, e := f.One(ctx, ref); e == nil {
+			r, err = gone, nil
+		}
+	}
+	if err != nil {
+		return r, suggestRun(ctx, db, err)
+	}
+	r.Status = statusNow(db, &r)
+	return r, nil
+}
+
+// selectRuns returns the runs of selections (query.Finder.Select), with the
+// statuses that they have now, which is also what a filter sees.
+func (a *app) selectRuns(ctx context.Context, db *store.DB, f query.Finder, selections []string) ([]store.Run, error) {
+	var all []store.Run
+	seen := map[int64]bool{}
+	for _, s := range selections {
+		runs, err := a.selectOne(ctx, f, s)
+		if err != nil {
+			return nil, suggestRun(ctx, db, err)
+		}
+		for _, r := range runs {
+			if !seen[r.ID] {
+				seen[r.ID] = true
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (a *app) selectOne(ctx context.Context, f query.Finder, selection string) ([]store.Run, error) {
+	if filter, err := query.Parse(selection); err == nil {
+		l, err := listRuns(ctx, f, filter, nil)
+		return l.runs, err
+	}
+	runs, err := f.Select(ctx, []string{selection}, a.stdin)
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs {
+		runs[i].Status = statusNow(f.DB, &runs[i])
+	}
+	if selection != "@running" {
+		return runs, nil
+	}
+	runs = slices.DeleteFunc(runs, func(r store.Run) bool { return r.Status != store.Running })
+	if len(runs) == 0 {
+		return nil, &query.NotFoundError{Ref: selection, Hint: "nothing is running"}
+	}
+	return runs, nil
+}
+
+// runList is runs with the values of fields.
+type runList struct {
+	runs   []store.Run
+	values [][]any // [len(runs)][len(fields)]
+}
+
+// listRuns returns all runs that pass a filter, nil for all, newest first, with
+// the statuses that they have now and the values of fields.
+func listRuns(ctx context.Context, f query.Finder, filter *query.Filter, fields []store.Field) (runList, error) {
+	var tested []store.Field
+	if filter != nil {
+		tested = filter.Fields()
+	}
+	all := append(tested[:len(tested):len(tested)], fields...)
+	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted}, all)
+	if err != nil {
+		return runList{}, err
+	}
+	l := runList{runs: runs[:0], values: values[:0]}
+	for i := range runs {
+		r, row := runs[i], values[i]
+		if now := statusNow(f.DB, &r); now != r.Status {
+			r.Status = now
+			setStatus(all, row, now)
+		}
+		if filter == nil || filter.Match(row[:len(tested)], f.Now) {
+			l.runs, l.values = append(l.runs, r), append(l.values, row[len(tested):])
+		}
+	}
+	return l, nil
+}
+
+// setStatus replaces the value of the field status.
+func setStatus(fields []store.Field, row []any, s store.Status) {
+	for i, f := range fields {
+		if f.Kind == store.FieldColumn && f.Name == "status" {
+			row[i] = string(s)
+		}
+	}
+}
+
+// statusNow is a run's status, but Interrupted for one that is recorded as running
+// and whose process is gone.
+func statusNow(db *store.DB, r *store.Run) store.Status {
+	if r.Status == store.Running {
+		if _, alive := db.Alive(r.RID); !alive {
+			return store.Interrupted
+		}
+	}
+	return r.Status
+}
+
+// suggestRun adds the name that was probably meant to the error about a reference
+// that no run has.
+func suggestRun(ctx context.Context, db *store.DB, err error) error {
+	var none *query.NotFoundError
+	if !errors.As(err, &none) || strings.HasPrefix(none.Ref, "@") {
+		return err
+	}
+	runs, e := db.Runs(ctx, store.RunQuery{Limit: recentRuns})
+	if e != nil {
+		return err // the first error says more
+	}
+	var known []string
+	for _, r := range runs {
+		known = append(known, r.Name)
+	}
+	if name, _, _ := strings.Cut(none.Ref, "#"); len(known) == 0 {
+		none.Hint = "the store has no runs yet; exp run CONFIG makes one"
+	} else if s := nearest(name, known); s != "" && s != name {
+		none.Hint = "did you mean " + s + "?"
+	}
+	return err
+}
+
+// recentRuns is how many runs suggestions and completion look at: all of a small
+// store, and of a large one what was worked on lately, in a few milliseconds.
+const recentRuns = 300
+
+// completesRuns makes the BashComplete of a command whose arguments are runs, at
+// most most of them (0: any number); single says that each must be one run, and
+// not all seeds of a name. other proposes values of flags and may be nil.
+func (a *app) completesRuns(most int, single bool, other func(ctx context.Context, db *store.DB, w word) []candidate) cli.BashCompleteFunc {
+	return a.completes(func(c *cli.Context, w word) (list []candidate) {
+		db, err := a.openStore()
+		if err != nil {
+			return nil
+		}
+		defer db.Close()
+		switch {
+		case w.Flag != "" && other != nil:
+			return other(c.Context, db, w)
+		case w.Flag == "" && (most == 0 || len(w.Args) < most):
+			return runCandidates(c.Context, db, w.Text, single, a.clock.Now())
+		}
+		return nil
+	})
+}
+
+// runCandidates proposes references to runs: @last, names, name#seed, tags, and
+// ids once a digit of one is typed.
+func runCandidates(ctx context.Context, db *store.DB, text string, single bool, now time.Time) []candidate {
+	runs, tags, err := db.RunFields(ctx, store.RunQuery{Limit: recentRuns}, []store.Field{{Kind: store.FieldTag}})
+	if err != nil || len(runs) == 0 {
+		return nil
+	}
+	about := func(r *store.Run) string {
+		return r.Algo + ", seed " + machineText(r.Seed) + ", " + string(statusNow(db, r)) + ", " + age(now, r.Created) + " ago"
+	}
+	newest := &runs[0]
+	list := []candidate{{"@last", newest.Name + ", " + about(newest)}}
+	seeds := map[string]int{}
+	for i := range runs {
+		seeds[runs[i].Name]++
+	}
+	named := map[string]bool{}
+	for i := range runs {
+		r := &runs[i]
+		withSeed := r.Name + "#" + machineText(r.Seed)
+		switch {
+		case seeds[r.Name] == 1:
+			list = append(list, candidate{r.Name, about(r)})
+			continue
+		case !single && !named[r.Name]:
+			list = append(list, candidate{r.Name, r.Algo + ", " + machineText(int64(seeds[r.Name])) + " runs"})
+			named[r.Name] = true
+		}
+		if !named[withSeed] && (single || strings.HasPrefix(text, r.Name)) {
+			list = append(list, candidate{withSeed, about(r)})
+			named[withSeed] = true
+		}
+	}
+	list = append(list, tagCandidates(tags)...)
+	return append(list, idCandidates(ctx, db, text, about)...)
+}
+
+func tagCandidates(values [][]any) []candidate {
+	count := map[string]int{}
+	var names []string
+	for _, row := range values {
+		tags, _ := row[0].([]any)
+		for _, t := range tags {
+			name, _ := t.(string)
+			if count[name]++; count[name] == 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	var list []candidate
+	for _, n := range names {
+		list = append(list, candidate{"tag:" + n, machineText(int64(count[n])) + " runs"})
+	}
+	return list
+}
+
+// idCandidates proposes the short ids that begin with text, if there is any.
+func idCandidates(ctx context.Context, db *store.DB, text string, about func(*store.Run) string) []candidate {
+	if text == "" || len(text) > 8 || strings.Trim(text, "0123456789abcdef") != "" {
+		return nil
+	}
+	runs, err := db.Runs(ctx, store.RunQuery{IDPrefix: text, Limit: 50})
+	if err != nil {
+		return nil
+	}
+	var list []candidate
+	for i := range runs {
+		list = append(list, candidate{runs[i].RID.Short(), runs[i].Name + ", " + about(&runs[i])})
+	}
+	return list
+}
+
+// age is how long ago something was, in one unit: 12s, 5m, 3h, 40d.
+func age(now, t time.Time) string {
+	d := max(now.Sub(t), 0)
+	switch {
+	case t.IsZero():
+		return ""
+	case d < time.Minute:
+		return machineText(int64(d/time.Second)) + "s"
+	case d < time.Hour:
+		return machineText(int64(d/time.Minute)) + "m"
+	case d < 24*time.Hour:
+		return machineText(int64(d/time.Hour)) + "h"
+	}
+	return machineText(int64(d/(24*time.Hour))) + "d"
+}

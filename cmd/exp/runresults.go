@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+	harness "exp/harness/run"
+	"exp/harness/stage"
+)
+
+// printResults prints one row for each run: what it came to. People see pass@1
+// before and after training in one cell.
+func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.Result) error {
+	runs := make([]store.Run, len(results))
+	for i, r := range results {
+		runs[i] = r.Run
+	}
+	t := table{Schema: "exp.run/1", Columns: []column{
+		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo"}, {Key: "seed"}, {Key: "status", Style: statusStyle}, {Key: "steps"},
+	}}
+	names := headlineNames(runs)
+	for _, n := range names {
+		t.Columns = append(t.Columns, column{Key: n, Title: shortMetric(n), Digits: 3})
+	}
+	t.Columns = append(t.Columns, column{Key: "start_pass@1", Wide: true, Digits: 3}, column{Key: "executed", Wide: true}, column{Key: "cached", Wide: true})
+	for i, r := range results {
+		start, err := startScore(ctx, db, r.Run.ID)
+		if err != nil {
+			return err
+		}
+		row := []any{hexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status), r.Run.Steps}
+		for _, n := range names {
+			v := headlineOf(&runs[i], n)
+			if n == "pass@1" && a.out.forPeople() {
+				v = a.beforeAfter(start, v)
+			}
+			row = append(row, v)
+		}
+		t.Rows = append(t.Rows, append(row, start, r.Executed, r.Cached))
+	}
+	return a.out.printTable(t)
+}
+
+// beforeAfter reads "0.120 → 0.345", or the score alone where the start was not
+// evaluated.
+func (a *app) beforeAfter(start, score any) any {
+	before, ok := start.(float64)
+	after, trained := score.(float64)
+	if !ok || !trained {
+		return score
+	}
+	arrow := " → "
+	if !a.out.stream.Unicode {
+		arrow = " -> "
+	}
+	return term.Fixed(before, 3) + arrow + term.Fixed(after, 3)
+}
+
+// startScore returns pass@1, on the first suite, of the weights that training began
+// with; nil if they were not evaluated.
+func startScore(ctx context.Context, db *store.DB, run int64) (any, error) {
+	evals, err := db.Evals(ctx, run)
+	for _, e := range evals {
+		if e.Metric == "pass@1" && strings.HasSuffix(e.SuiteName, stage.StartSuffix) {
+			return e.Value, err
+		}
+	}
+	return nil, err
+}
+
+// suggestNext says what one may want to do with runs that are done.
+func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.Result) error {
+	if !a.out.forPeople() || len(results) == 0 {
+		return nil
+	}
+	var names []string
+	for _, r := range results {
+		if n := quoteAll([]string{r.Run.Name})[0]; len(names) == 0 || names[len(names)-1] != n {
+			names = append(names, n)
+		}
+	}
+	first := results[0].Run
+	var next []string
+	if len(results) == 1 {
+		next = append(next, "exp show "+first.RID.Short(), "exp samples "+first.RID.Short()+" --wrong")
+	} else {
+		next = append(next, "exp ls --group xid")
+	}
+	arms := names
+	if len(arms) == 1 {
+		other, err := otherArm(ctx, db, first)
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			arms = append(arms, quoteAll([]string{other})[0])
+		}
+	}
+	if len(arms) > 1 {
+		next = append(next, "exp compare "+strings.Join(arms, " "))
+	}
+	next = append(next, "exp report "+strings.Join(arms, " ")+" --out report")
+	a.note("next:")
+	for _, line := range next {
+		a.note("  %s", line)
+	}
+	return nil
+}
+
+// otherArm is the name of the newest finished run that learned the same task with
+// another algorithm; empty if there is none.
+func otherArm(ctx context.Context, db *store.DB, run store.Run) (string, error) {
+	runs, err := db.Runs(ctx, store.RunQuery{Status: store.Done, Limit: recentRuns})
+	for _, r := range runs {
+		if r.Task == run.Task && r.Model == run.Model && r.Algo != run.Algo && r.Name != run.Name {
+			return r.Name, err
+		}
+	}
+	return "", err
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+)
+
+// runColumn is a column of a list of runs and where its cells come from.
+type runColumn struct {
+	column
+	cell func(i int, r *store.Run) any
+}
+
+// runTable makes the table of the first n of a list of runs, with columns for the
+// results of all of them, so that these do not depend on n. Programs get every
+// column; the table of a small terminal leaves the third result out.
+func (a *app) runTable(runs []store.Run, n int, extra []runColumn) table {
+	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns(), extra)
+	t := table{Schema: "exp.ls/1", Rows: make([][]any, n)}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, c.column)
+	}
+	for i := range n {
+		row := make([]any, len(columns))
+		for k, c := range columns {
+			row[k] = c.cell(i, &runs[i])
+		}
+		t.Rows[i] = row
+	}
+	return t
+}
+
+func (a *app) identityColumns() []runColumn {
+	people, roomy := a.out.forPeople(), !a.out.stream.TTY || a.out.stream.Width() >= 100
+	return []runColumn{
+		{column{Key: "run", ID: true}, func(_ int, r *store.Run) any { return hexID(r.RID.String()) }},
+		{column{Key: "xid", Wide: true}, func(_ int, r *store.Run) any { return hexID(r.XID.String()) }},
+		{column{Key: "name", Rank: 1, Min: 8}, func(_ int, r *store.Run) any { return r.Name }},
+		{column{Key: "task", Wide: true}, func(_ int, r *store.Run) any { return r.Task }},
+		{column{Key: "algo"}, func(_ int, r *store.Run) any { return r.Algo }},
+		{column{Key: "model", Wide: true}, func(_ int, r *store.Run) any { return r.Model }},
+		{column{Key: "seed"}, func(_ int, r *store.Run) any { return r.Seed }},
+		{column{Key: "status", Style: statusStyle}, func(_ int, r *store.Run) any {
+			if people && roomy {
+				return statusText(r)
+			}
+			return string(r.Status)
+		}},
+		{column{Key: "steps"}, func(_ int, r *store.Run) any { return r.Steps }},
+		{column{Key: "steps_total", Title: "of", Wide: true}, func(_ int, r *store.Run) any { return r.StepsTotal }},
+	}
+}
+
+// statusText is a run's status with how far it is, unless it is at an end.
+func statusText(r *store.Run) string {
+	unfinished := r.Status == store.Running || r.Status == store.Interrupted
+	if unfinished && 0 < r.Steps && r.Steps < r.StepsTotal {
+		return string(r.Status) + " " + term.Percent(float64(r.Steps)/float64(r.StepsTotal), 0)
+	}
+	return string(r.Status)
+}
+
+func statusStyle(v any) term.Style {
+	text, _ := v.(string)
+	word, _, _ := strings.Cut(text, " ")
+	switch store.Status(word) {
+	case store.Done:
+		return term.Good
+	case store.Running:
+		return term.Accent
+	case store.Interrupted:
+		return term.Warn
+	case store.Failed, store.Diverged:
+		return term.Bad
+	}
+	return term.Plain
+}
+
+// resultColumns are the headline results of the runs, in the order in which runs
+// name them.
+func (a *app) resultColumns(runs []store.Run) []runColumn {
+	var list []runColumn
+	for i, name := range headlineNames(runs) {
+		c := column{Key: name, Title: shortMetric(name), Digits: 3, Wide: i >= a.roomFor(8)}
+		list = append(list, runColumn{c, func(_ int, r *store.Run) any { return headlineOf(r, name) }})
+	}
+	return list
+}
+
+// roomFor is how many results a list shows, three at most: as many columns as a
+// terminal has room for beside the others, which take some 70.
+func (a *app) roomFor(width int) int {
+	if !a.out.stream.TTY {
+		return 3
+	}
+	return max(1, min(3, (a.out.stream.Width()-64)/width))
+}
+
+// headlineNames lists the names of the runs' headline results, each once.
+func headlineNames(runs []store.Run) []string {
+	var names []string
+	for i := range runs {
+		for _, h := range runs[i].Headline {
+			if !slices.Contains(names, h.Name) {
+				names = append(names, h.Name)
+			}
+		}
+	}
+	return names
+}
+
+// headlineOf is one of a run's headline results, nil if it is not there yet.
+func headlineOf(r *store.Run, name string) any {
+	for _, h := range r.Headline {
+		if h.Name == name && h.Value == h.Value {
+			return h.Value
+		}
+	}
+	return nil
+}
+
+// shortMetric is the heading of a result for people.
+func shortMetric(name string) string {
+	switch name {
+	case "distinct_correct":
+		return "distinct"
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
+
+func (a *app) timeColumns() []runColumn {
+	now := a.clock.Now()
+	created := column{Key: "created", Title: "age"}
+	if a.out.format == formatTable || a.out.format == formatMD {
+		created.Text = func(v any) string { t, _ := v.(time.Time); return age(now, t) }
+	}
+	if a.out.format == formatWide {
+		created.Title = "created"
+	}
+	return []runColumn{
+		{created, func(_ int, r *store.Run) any { return r.Created }},
+		{column{Key: "started", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Started) }},
+		{column{Key: "ended", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Ended) }},
+		{column{Key: "wall_s", Title: "took"}, func(_ int, r *store.Run) any { return took(now, r) }},
+		{column{Key: "tokens", Wide: true}, func(_ int, r *store.Run) any { return r.Tokens }},
+		{column{Key: "numerics", Wide: true}, func(_ int, r *store.Run) any { return r.Numerics }},
+		{column{Key: "device", Wide: true}, func(_ int, r *store.Run) any { return r.Device }},
+	}
+}
+
+func timeOrNil(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}
+
+// took is how long all attempts of a run took; of its first one that is running,
+// so far.
+func took(now time.Time, r *store.Run) any {
+	switch {
+	case r.WallS > 0:
+		return time.Duration(r.WallS * float64(time.Second))
+	case r.Status == store.Running && !r.Started.IsZero():
+		return now.Sub(r.Started)
+	}
+	return nil
+}

@@ -1,0 +1,394 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/blob"
+	"exp/experiments/query"
+	"exp/experiments/store"
+)
+
+// samplesShown is how many completions people see unless they ask for more.
+const samplesShown = 20
+
+// trainSuite stands for the completions of training where a suite is asked for.
+const trainSuite = "train"
+
+func samplesCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "samples",
+		Category:  "Results",
+		Usage:     "read what the model wrote, with scores",
+		ArgsUsage: "RUN",
+		Description: "Shows completions that were kept of the final evaluation, of its start (--suite test@start), or of training " +
+			"(--suite train, or --step N). How many are kept is store.samples.eval and store.samples.train.",
+		UsageText: strings.Join([]string{
+			"exp samples @last # of the final evaluation",
+			"exp samples @last --wrong --text -n 3 # whole prompts and completions of three failures",
+			"exp samples @last --step 10 --right # what training rewarded at step 10",
+			"exp samples @last --item 3,4,5=35 --grep '[*]' # one problem's, those with a product",
+			"exp samples @last -o jsonl > samples.jsonl # all of them, for programs",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "suite", Usage: "completions of suite `S`; train for those of training", DefaultText: "the first of the final evaluation"},
+			&cli.Int64Flag{Name: "step", Usage: "completions of training step `N`", DefaultText: "all"},
+			&cli.StringFlag{Name: "item", Usage: "only problem `ID`"},
+			&cli.BoolFlag{Name: "right", Usage: "only right ones"},
+			&cli.BoolFlag{Name: "wrong", Usage: "only wrong ones"},
+			&cli.StringFlag{Name: "grep", Usage: "only those in whose completion `RE` matches"},
+			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all", DefaultText: "20 for people, else all"},
+			&cli.BoolFlag{Name: "text", Usage: "show whole prompts and completions"},
+		},
+		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w word) []candidate {
+			return a.suiteCandidates(ctx, db, w)
+		}),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			return a.withStore(func(db *store.DB) error { return a.samples(c, db, args[0]) })
+		},
+	}
+}
+
+// shownSample is the schema exp.samples/1.
+type shownSample struct {
+	Suite      string
+	Step       int64
+	Item       string
+	K          int
+	Correct    *bool // nil: not graded, or no verdict
+	Reward     float64
+	Answer     string
+	Reason     string
+	OutTokens  int64
+	LogProbSum float64
+	Finish     string
+	Prompt     string
+	Text       string
+	Kept       bool // the texts are there
+}
+
+// keptText is what is read of a record in a pack (harness/run writes it).
+type keptText struct {
+	Prompt string `json:"prompt"`
+	Text   string `json:"text"`
+}
+
+func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
+	limit, err := a.rowLimitOf(c, samplesShown)
+	if err != nil {
+		return err
+	}
+	grep, err := regexp.Compile(c.String("grep"))
+	if err != nil {
+		return usagef("--grep: %w", err).see(a.line.command())
+	}
+	if c.Bool("right") && c.Bool("wrong") {
+		return usagef("--right and --wrong exclude each other").see(a.line.command())
+	}
+	if c.IsSet("step") && c.Int64("step") < 1 {
+		return usagef("--step %d: steps count from 1", c.Int64("step")).see(a.line.command())
+	}
+	run, err := a.oneRun(c.Context, db, ref)
+	if err != nil {
+		return err
+	}
+	suite, q, err := sampleQuery(c, db, run)
+	if err != nil {
+		return err
+	}
+	s := sampleReader{ctx: c.Context, db: db, run: run, suite: suite, query: q, grep: grep}
+	list, more, err := s.read(int(limit))
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		if err := s.explainNone(); err != nil {
+			return err
+		}
+		a.note("no completion matches")
+	}
+	if more {
+		a.note("there are more; -n 0 shows all")
+	}
+	if a.out.forPeople() && c.Bool("text") {
+		return a.out.printDocument(document{Schema: "exp.samples/1", Data: []any{}, Human: func(w io.Writer) error {
+			p := a.out.newPage(w)
+			writeSamples(p, list)
+			return p.close()
+		}})
+	}
+	return a.out.printTable(a.sampleTable(list))
+}
+
+// sampleQuery turns flags into a query and the name of what is shown.
+func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.SampleQuery, error) {
+	q := store.SampleQuery{Item: c.String("item"), Step: c.Int64("step")}
+	if c.Bool("right") || c.Bool("wrong") {
+		right := c.Bool("right")
+		q.Correct = &right
+	}
+	suite := c.String("suite")
+	labels, err := suiteLabels(c.Context, db, run)
+	if err != nil {
+		return "", q, err
+	}
+	switch {
+	case suite == trainSuite || suite == "" && q.Step > 0:
+		q.Scope = "train"
+		return trainSuite, q, nil
+	case q.Step > 0:
+		return "", q, usagef("--step is of training, --suite %s is not", suite).see("exp samples")
+	case suite == "" && len(labels) == 0:
+		f := failf(exitNotFound, "run %s has no final evaluation yet", run.RID.Short())
+		f.Help = "exp samples " + run.RID.Short() + " --suite train shows what training sampled"
+		return "", q, f
+	case suite == "":
+		suite = firstTrained(labels)
+	}
+	suite = strings.TrimPrefix(suite, run.Task+"/")
+	if !slices.Contains(labels, suite) {
+		f := failf(exitNotFound, "run %s has no suite %q", run.RID.Short(), suite)
+		f.Help = "there are " + strings.Join(append(labels, trainSuite), ", ")
+		return "", q, f
+	}
+	q.Scope, q.Label = "eval", suite
+	return suite, q, nil
+}
+
+// suiteLabels lists the suites of a run's evaluations.
+func suiteLabels(ctx context.Context, db *store.DB, run store.Run) ([]string, error) {
+	stages, err := db.Stages(ctx, run.ID)
+	var labels []string
+	for _, st := range stages {
+		if st.Label != "" && !slices.Contains(labels, st.Label) {
+			labels = append(labels, st.Label)
+		}
+	}
+	return labels, err
+}
+
+// firstTrained is the first suite that the trained weights were evaluated on.
+func firstTrained(labels []string) string {
+	for _, l := range labels {
+		if !strings.Contains(l, "@") {
+			return l
+		}
+	}
+	return labels[0]
+}
+
+// sampleReader reads completions with their texts.
+type sampleReader struct {
+	ctx   context.Context
+	db    *store.DB
+	run   store.Run
+	suite string
+	query store.SampleQuery
+	grep  *regexp.Regexp
+}
+
+// samplePage is how many rows are read at a time.
+const samplePage = 1000
+
+// read returns the first most completions that match, 0 for all, and whether there
+// are more.
+func (s sampleReader) read(most int) (list []shownSample, more bool, err error) {
+	packs := s.db.Blobs.NewPackReader()
+	defer packs.Close()
+	q := s.query
+	for q.Limit = samplePage; ; {
+		rows, err := s.db.Samples(s.ctx, s.run.ID, q)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, row := range rows {
+			shown, err := s.sample(packs, row)
+			if err != nil {
+				return nil, false, err
+			}
+			if !s.grep.MatchString(shown.Text) {
+				continue
+			}
+			if most > 0 && len(list) == most {
+				return list, true, nil
+			}
+			list = append(list, shown)
+		}
+		if len(rows) < samplePage {
+			return list, false, nil
+		}
+		q.After = rows[len(rows)-1].ID
+	}
+}
+
+func (s sampleReader) sample(packs *blob.PackReader, row store.Sample) (shownSample, error) {
+	out := shownSample{Suite: s.suite, Step: row.Step, Item: row.Item, K: row.K, Reward: row.Reward, OutTokens: row.OutTokens,
+		LogProbSum: row.LogProbSum, Finish: row.Finish}
+	if v := row.Verdict; v != nil {
+		out.Answer, out.Reason = v.Answer, v.Reason
+		if v.Graded {
+			out.Correct, out.Reward = &v.Correct, v.Reward
+		}
+	}
+	if row.Ref.Pack.IsZero() {
+		return out, nil
+	}
+	var kept keptText
+	if err := packs.Read(row.Ref, &kept); err != nil {
+		return out, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
+	}
+	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
+	return out, nil
+}
+
+// explainNone is an error where nothing was kept at all, nil where flags chose
+// nothing.
+func (s sampleReader) explainNone() error {
+	kept, err := s.db.Samples(s.ctx, s.run.ID, store.SampleQuery{Scope: s.query.Scope, Label: s.query.Label, Limit: 1})
+	if err != nil || len(kept) > 0 {
+		return err
+	}
+	key := "store.samples.eval"
+	if s.query.Scope == trainSuite {
+		key = "store.samples.train"
+	}
+	rate, known := configNumber(s.ctx, s.db, s.run, key)
+	f := failf(exitNotFound, "no completion of %s is recorded of run %s", s.suite, s.run.RID.Short())
+	switch {
+	case known && rate == 0:
+		f = failf(exitNotFound, "run %s kept no completions of %s: %s was none", s.run.RID.Short(), s.suite, key)
+		f.Help = "to keep them execute it again: exp run CONFIG --no-cache --set " + key + "=all"
+	case s.run.Status != store.Done:
+		f.Help = "the run is " + string(s.run.Status) + "; completions of training are written every 25 steps and at its end"
+	}
+	return f
+}
+
+// configNumber is a number of a run's configuration.
+func configNumber(ctx context.Context, db *store.DB, run store.Run, key string) (float64, bool) {
+	field, err := query.ParseField("config." + key)
+	if err != nil {
+		return 0, false
+	}
+	runs, values, err := db.RunFields(ctx, store.RunQuery{IDPrefix: run.RID.String()}, []store.Field{field})
+	if err != nil || len(runs) != 1 {
+		return 0, false
+	}
+	v, ok := values[0][0].(float64)
+	return v, ok
+}
+
+// verdict is a word for how a completion was graded.
+func (s shownSample) verdict() string {
+	switch {
+	case s.Correct == nil:
+		return "not graded"
+	case *s.Correct:
+		return "right"
+	}
+	return "wrong"
+}
+
+func verdictStyle(v any) term.Style {
+	switch v {
+	case "right":
+		return term.Good
+	case "wrong":
+		return term.Bad
+	case "not graded":
+		return term.Warn
+	}
+	return term.Plain
+}
+
+func (a *app) sampleTable(list []shownSample) table {
+	training := slices.ContainsFunc(list, func(s shownSample) bool { return s.Step > 0 })
+	t := table{Schema: "exp.samples/1", Columns: []column{
+		{Key: "suite", Wide: true}, {Key: "step", Wide: !training}, {Key: "item"}, {Key: "k"}, {Key: "verdict", Style: verdictStyle},
+		{Key: "score", Digits: 2}, {Key: "tokens"}, {Key: "logp", Digits: 2}, {Key: "finish"}, {Key: "answer", Wide: true},
+		{Key: "reason", Wide: true}, {Key: "prompt", Wide: true}, {Key: "completion", Rank: 1, Min: 16},
+	}}
+	for _, s := range list {
+		completion := any(s.Text)
+		switch {
+		case !s.Kept && a.out.forPeople():
+			completion = "(not kept)"
+		case !s.Kept:
+			completion = nil
+		case a.out.forPeople():
+			completion = visible(s.Text)
+		}
+		t.Rows = append(t.Rows, []any{s.Suite, s.Step, s.Item, s.K, s.verdict(), numberOrNil(s.Reward), s.OutTokens,
+			numberOrNil(s.LogProbSum), s.Finish, s.Answer, s.Reason, s.Prompt, completion})
+	}
+	return t
+}
+
+// visible shows line ends of a text on one line.
+func visible(text string) string { return strings.ReplaceAll(text, "\n", "⏎") }
+
+// writeSamples writes whole prompts and completions.
+func writeSamples(p *page, list []shownSample) {
+	for i, s := range list {
+		if i > 0 {
+			fmt.Fprintln(p.w)
+		}
+		where := "item " + s.Item + "  sample " + strconv.Itoa(s.K)
+		if s.Step > 0 {
+			where = "step " + strconv.FormatInt(s.Step, 10) + "  " + where
+		}
+		score := ""
+		if !math.IsNaN(s.Reward) {
+			score = "  score " + term.Fixed(s.Reward, 2)
+		}
+		logp := ""
+		if !math.IsNaN(s.LogProbSum) {
+			logp = "  logp " + term.Fixed(s.LogProbSum, 2)
+		}
+		fmt.Fprintf(p.w, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.layout.Color),
+			verdictStyle(s.verdict()).Paint(s.verdict(), p.layout.Color), score, s.OutTokens, logp, s.Finish)
+		p.facts(fact{"answer", s.Answer}, fact{"reason", s.Reason})
+		if !s.Kept {
+			p.line("(the text was not kept)")
+			continue
+		}
+		fmt.Fprintln(p.w, term.Faint.Paint("  prompt", p.layout.Color))
+		p.text("    ", s.Prompt)
+		fmt.Fprintln(p.w, term.Faint.Paint("  completion", p.layout.Color))
+		p.text("    ", s.Text)
+	}
+}
+
+// suiteCandidates proposes the suites of the run that stands before, or of the
+// newest one.
+func (a *app) suiteCandidates(ctx context.Context, db *store.DB, w word) []candidate {
+	if w.Flag != "suite" {
+		return nil
+	}
+	ref := "@last"
+	if len(w.Args) > 0 {
+		ref = w.Args[0]
+	}
+	run, err := a.finder(db).One(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	labels, err := suiteLabels(ctx, db, run)
+	if err != nil {
+		return nil
+	}
+	return texts(append(labels, trainSuite))
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+)
+
+// stages is one row a stage: what it cost and what it made.
+func (p *showPage) stages() error {
+	if len(p.s.Stages) == 0 {
+		return nil
+	}
+	p.heading("stages")
+	columns := []column{{Title: "stage"}, {Title: "status", Style: stageStyle}, {Title: "time"}, {Title: "outputs", Rank: 1, Min: 20}}
+	var rows [][]any
+	for _, st := range p.s.Stages {
+		var wall any
+		if st.Status == store.Done || st.WallS > 0 {
+			wall = seconds(st.WallS)
+		}
+		rows = append(rows, []any{stageName(st.Kind, st.Label), p.stageStatus(st), wall, outputsText(st)})
+	}
+	if err := p.table(columns, rows); err != nil {
+		return err
+	}
+	for _, st := range p.s.Stages {
+		if st.Error != "" {
+			p.text("  ", "error in "+stageName(st.Kind, st.Label)+": "+st.Error)
+		}
+	}
+	return nil
+}
+
+func (p *showPage) stageStatus(st shownStage) string {
+	if st.Status == store.Cached && st.From != p.s.Run {
+		return "cached from " + st.From.Short()
+	}
+	return string(st.Status)
+}
+
+func stageStyle(v any) term.Style {
+	text, _ := v.(string)
+	switch {
+	case strings.HasPrefix(text, "cached"), text == string(store.Repeated):
+		return term.Faint
+	}
+	return statusStyle(v)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// outputsText lists the outputs of a stage; of a folder of files their number.
+func outputsText(st shownStage) string {
+	const most = 4
+	if len(st.Outputs) > most {
+		var bytes int64
+		for _, o := range st.Outputs {
+			bytes += o.Size
+		}
+		return fmt.Sprintf("%d files, %s", len(st.Outputs), term.Bytes(bytes))
+	}
+	var parts []string
+	for _, o := range st.Outputs {
+		parts = append(parts, fmt.Sprintf("%s %s", strings.TrimPrefix(o.Role, "problems/"), term.Bytes(o.Size)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// stagesWide is all that is known of the stages.
+func (p *showPage) stagesWide() error {
+	for _, st := range p.s.Stages {
+		p.heading(stageName(st.Kind, st.Label))
+		p.facts(
+			fact{"status", p.stageStatus(st)},
+			fact{"sid", st.SID.Short() + "  code " + st.Code.Short()},
+			fact{"started", p.out.localTime(st.Started)},
+			fact{"cost", costText(st)},
+			fact{"error", st.Error},
+		)
+		columns := []column{{Title: "dir"}, {Title: "role"}, {Title: "digest"}, {Title: "size"}}
+		var rows [][]any
+		for _, o := range st.Inputs {
+			rows = append(rows, []any{"in", o.Role, o.Digest.Short(), nil})
+		}
+		for _, o := range st.Outputs {
+			rows = append(rows, []any{"out", o.Role, o.Digest.Short(), term.Bytes(o.Size)})
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		if err := p.table(columns, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func costText(st shownStage) string {
+	if st.WallS == 0 {
+		return ""
+	}
+	text := term.Duration(seconds(st.WallS))
+	if st.CPUS > 0 {
+		text += ", " + term.Duration(seconds(st.CPUS)) + " of CPU"
+	}
+	if st.PeakMem > 0 {
+		text += ", at most " + term.Bytes(st.PeakMem) + " of memory"
+	}
+	return text
+}

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+)
+
+// showPage writes a run for people.
+type showPage struct {
+	*page
+	s    *shownRun
+	now  time.Time
+	here string // the working directory, for shorter paths
+}
+
+// shownEvents is how many warnings the page has; the others are in --json.
+const shownEvents = 8
+
+func (p *showPage) write() error {
+	s := p.s
+	switch {
+	case s.parts.config && !s.parts.stages && !s.parts.env && !s.parts.lineage:
+		p.text("", s.source) // to be used as a configuration again
+		return nil
+	case !s.parts.summary():
+		p.title()
+	default:
+		p.title()
+		p.identity()
+	}
+	for _, part := range []struct {
+		on    bool
+		write func() error
+	}{
+		{s.parts.summary(), p.stages},
+		{s.parts.stages, p.stagesWide},
+		{s.parts.summary(), p.results},
+		{s.parts.summary(), p.metrics},
+		{s.parts.summary(), p.checkpoints},
+		{s.parts.summary(), p.files},
+		{s.parts.summary(), p.events},
+		{s.parts.config, p.config},
+		{s.parts.env, p.attempts},
+		{s.parts.lineage, p.lineage},
+	} {
+		if !part.on {
+			continue
+		}
+		if err := part.write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// title is the first line, and before it what makes the run's results doubtful.
+func (p *showPage) title() {
+	s, color := p.s, p.layout.Color
+	for _, d := range s.Divergences {
+		fmt.Fprintf(p.w, "%s %s (%s)\n", term.Bad.Paint("diverged:", color), term.Clean(d.Text), p.out.localTime(d.Time))
+	}
+	for _, d := range s.Damage {
+		fmt.Fprintf(p.w, "%s %s\n", term.Bad.Paint("damaged:", color), term.Clean(d))
+	}
+	name := term.Clean(s.Name) + "#" + strconv.FormatInt(s.Seed, 10)
+	status := statusText(&s.run)
+	if !s.Deleted.IsZero() {
+		status += ", deleted"
+	}
+	fmt.Fprintf(p.w, "%s  %s  %s\n", term.Strong.Paint(name, color), s.run.RID.Short(), statusStyle(status).Paint(status, color))
+	p.started = true
+}
+
+func (p *showPage) identity() {
+	s := p.s
+	parent := ""
+	if !s.Parent.IsZero() {
+		parent = s.Parent.Short()
+	}
+	var notes []string
+	for _, n := range s.Notes {
+		notes = append(notes, n.Text)
+	}
+	p.facts(
+		fact{"what", fmt.Sprintf("%s on %s, model %s, seed %d", s.Algo, s.Task, s.Model, s.Seed)},
+		fact{"experiment", "xid " + s.run.XID.Short()},
+		fact{"digests", fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(), or(s.Chain.Short(), "none yet"))},
+		fact{"numerics", s.Numerics + deviceText(s.Device)},
+		fact{"steps", p.stepsText()},
+		fact{"time", p.timeText()},
+		fact{"machine", p.machineText()},
+		fact{"tags", strings.Join(s.Tags, ", ")},
+		fact{"notes", strings.Join(notes, "; ")},
+		fact{"continues", parent},
+	)
+}
+
+func deviceText(device string) string {
+	if device == "" {
+		return ""
+	}
+	return " on " + device
+}
+
+func (p *showPage) stepsText() string {
+	s := p.s
+	text := fmt.Sprintf("%d of %d", s.Steps, s.StepsTotal)
+	if s.Steps == s.StepsTotal {
+		text = strconv.FormatInt(s.Steps, 10)
+	}
+	if s.Tokens > 0 {
+		text += ", " + term.Count(s.Tokens) + " tokens sampled"
+	}
+	return text
+}
+
+func (p *showPage) timeText() string {
+	s := p.s
+	text := p.out.localTime(s.Created) + " (" + age(p.now, s.Created) + " ago)"
+	if d, ok := took(p.now, &s.run).(time.Duration); ok {
+		text += ", took " + term.Duration(d)
+	}
+	if n := len(s.Attempts); n > 1 {
+		text += fmt.Sprintf(" in %d attempts", n)
+	}
+	return text
+}
+
+func (p *showPage) machineText() string {
+	if len(p.s.Attempts) == 0 {
+		return ""
+	}
+	last := p.s.Attempts[len(p.s.Attempts)-1]
+	env, _ := last.Env.(map[string]any)
+	parts := []string{last.Host}
+	for _, key := range []string{"cpu", "go"} {
+		if v, ok := env[key].(string); ok && v != "" {
+			parts = append(parts, v)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// results compares the scores before and after training.
+func (p *showPage) results() error {
+	list := p.s.Results
+	if len(list) == 0 {
+		return nil
+	}
+	if p.out.format != formatWide {
+		list = mainResults(list)
+	}
+	columns := []column{{Title: "score"}, {Title: "before"}, {Title: ""}, {Title: "after"}, {Title: ""}, {Title: "change", Style: changeStyle}}
+	for len(list) > 0 {
+		suite := list[0].Suite
+		p.heading(fmt.Sprintf("results on %s (%d problems, %d samples each; 95 %% intervals)", suite, list[0].Items, list[0].N))
+		var rows [][]any
+		for len(list) > 0 && list[0].Suite == suite {
+			r := list[0]
+			before, beforeIn := scoreText(r.Before)
+			after, afterIn := scoreText(r.After)
+			rows = append(rows, []any{strings.ReplaceAll(r.Metric, "_", " "), before, beforeIn, after, afterIn, changeText(r)})
+			list = list[1:]
+		}
+		if err := p.table(columns, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scoreText(s *shownScore) (value, interval any) {
+	if s == nil {
+		return nil, nil
+	}
+	if s.Lo == nil || *s.Lo == *s.Hi {
+		return term.Fixed(s.Value, 3), nil
+	}
+	return term.Fixed(s.Value, 3), "[" + term.Fixed(*s.Lo, 3) + ", " + term.Fixed(*s.Hi, 3) + "]"
+}
+
+func changeText(r shownResult) any {
+	if r.Before == nil || r.After == nil {
+		return nil
+	}
+	d := r.After.Value - r.Before.Value
+	text := term.Fixed(d, 3)
+	if d > 0 && text != "0.000" {
+		return "+" + text
+	}
+	return text
+}
+
+func changeStyle(v any) term.Style {
+	if text, _ := v.(string); text == "0.000" {
+		return term.Faint
+	}
+	return term.Plain
+}
+
+// metrics shows the headline metrics with their course.
+func (p *showPage) metrics() error {
+	if len(p.s.Metrics) == 0 {
+		return nil
+	}
+	p.heading("metrics over the steps")
+	columns := []column{{Title: "metric"}, {Title: "first"}, {Title: "course", Style: func(any) term.Style { return term.Accent }}, {Title: "last"},
+		{Title: "least"}, {Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
+	width := 40
+	if w := p.layout.Width; w > 0 {
+		width = max(min(w-62, 40), 8)
+	}
+	var rows [][]any
+	for _, m := range p.s.Metrics {
+		first := math.NaN()
+		if len(m.values) > 0 {
+			first = m.values[0]
+		}
+		rows = append(rows, []any{m.Name, first, term.Spark(m.values, width, p.layout.Unicode), m.Last, m.Min, m.Max, m.Unit})
+	}
+	return p.table(columns, rows)
+}
+
+func (p *showPage) checkpoints() error {
+	if len(p.s.Checkpoints) == 0 {
+		return nil
+	}
+	p.heading("checkpoints")
+	var rows [][]any
+	for _, c := range p.s.Checkpoints {
+		where := "removed since"
+		if c.Path != "" {
+			where = p.path(c.Path)
+		}
+		rows = append(rows, []any{c.Step, term.Bytes(c.Bytes), c.Chain.Short(), where})
+	}
+	return p.table([]column{{Title: "step"}, {Title: "size"}, {Title: "chain"}, {Title: "where"}}, rows)
+}
+
+func (p *showPage) files() error {
+	if p.s.ModelDir == "" && len(p.s.Artifacts) == 0 {
+		return nil
+	}
+	p.heading("files")
+	list := []fact{{"model", p.path(p.s.ModelDir)}}
+	for _, f := range p.s.Artifacts {
+		list = append(list, fact{f.Name, p.path(f.Path) + " (" + term.Bytes(f.Size) + ")"})
+	}
+	p.facts(list...)
+	return nil
+}
+
+// path is shown from the working directory where that is shorter.
+func (p *showPage) path(path string) string {
+	if p.here == "" || path == "" {
+		return path
+	}
+	if rel, err := filepath.Rel(p.here, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
+}
+
+// events shows the newest warnings and errors.
+func (p *showPage) events() error {
+	var list []shownEvent
+	for _, e := range p.s.Events {
+		if e.Level == store.LevelWarn || e.Level == store.LevelError {
+			list = append(list, e)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	p.heading("warnings")
+	if left := len(list) - shownEvents; left > 0 {
+		p.line("%d earlier ones: exp show %s --json --fields events", left, p.s.run.RID.Short())
+		list = list[left:]
+	}
+	var rows [][]any
+	for _, e := range list {
+		rows = append(rows, []any{p.out.localTime(e.Time), e.Kind, eventText(e.Data)})
+	}
+	return p.table([]column{{Title: "time"}, {Title: "kind"}, {Title: "what", Rank: 1, Wrap: true, Min: 20}}, rows)
+}
+
+// eventText is the text of an event, with its step; or its data.
+func eventText(data any) string {
+	m, _ := data.(map[string]any)
+	text, ok := m["text"].(string)
+	if !ok {
+		return machineText(treeOf(data))
+	}
+	if step, ok := m["step"].(float64); ok && !strings.Contains(text, "step") {
+		text = "step " + strconv.FormatInt(int64(step), 10) + ": " + text
+	}
+	return text
+}
+
+func (p *showPage) config() error {
+	p.heading("configuration")
+	p.text("  ", p.s.source)
+	return nil
+}
+
+func (p *showPage) attempts() error {
+	for _, a := range p.s.Attempts {
+		p.heading(fmt.Sprintf("attempt %d", a.N))
+		ended := "not ended"
+		if !a.Ended.IsZero() {
+			ended = fmt.Sprintf("%s, exit code %d", p.out.localTime(a.Ended), a.ExitCode)
+		}
+		list := []fact{
+			{"what", string(a.Kind) + ", " + string(a.Status)},
+			{"started", p.out.localTime(a.Started)}, {"ended", ended},
+			{"host", a.Host + ", process " + strconv.Itoa(a.PID)}, {"device", a.Device}, {"build", a.Build},
+		}
+		env, _ := treeOf(a.Env).(object)
+		for _, m := range env {
+			list = append(list, fact{m.key, envText(m.key, m.value)})
+		}
+		p.facts(list...)
+	}
+	return nil
+}
+
+// envText is a value of an environment: an amount of memory with a unit, the words
+// of a command line as one types them.
+func envText(key string, v any) string {
+	switch v := v.(type) {
+	case number:
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && strings.HasSuffix(key, "_bytes") {
+			return term.Bytes(n)
+		}
+	case []any:
+		var words []string
+		for _, w := range v {
+			words = append(words, machineText(w))
+		}
+		return strings.Join(quoteAll(words), " ")
+	}
+	return machineText(v)
+}
+
+func (p *showPage) lineage() error {
+	p.heading("lineage")
+	if !p.s.Parent.IsZero() {
+		p.line("continues run %s", p.s.Parent.Short())
+	}
+	var rows [][]any
+	last := ""
+	for _, e := range p.s.Lineage {
+		name := e.Stage
+		if name == last {
+			name = ""
+		}
+		last = e.Stage
+		made := e.MadeBy
+		if made == "" {
+			made = "outside"
+		}
+		if e.Dir == "out" && strings.HasSuffix(made, " of "+p.s.run.RID.Short()) {
+			made = ""
+		}
+		rows = append(rows, []any{name, e.Dir, e.Role, e.Digest.Short(), made, usedByText(e.UsedBy)})
+	}
+	return p.table([]column{{Title: "stage"}, {Title: "dir"}, {Title: "role"}, {Title: "digest"}, {Title: "made by"}, {Title: "used by runs", Rank: 1}}, rows)
+}
