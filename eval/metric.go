@@ -26,8 +26,7 @@ type Definition struct {
 	// Value is that of one problem; ok is false where it has none, and then the
 	// problem is not part of the mean.
 	Value func(Item) (value float64, ok bool)
-
-	k int // of pass@k; 0 for the others
+	K     int // of pass@k; 0 for the others
 }
 
 // Definitions are all metrics in the order of a report, with pass@k for 1 and for
@@ -99,7 +98,7 @@ func passAtK(k int) Definition {
 		p, err := stat.PassAtK(it.Graded, it.Correct, k)
 		return p, err == nil
 	}
-	return Definition{Name: fmt.Sprintf("pass@%d", k), Unit: "share", Direction: Up, Definition: text, Value: value, k: k}
+	return Definition{Name: fmt.Sprintf("pass@%d", k), Unit: "share", Direction: Up, Definition: text, Value: value, K: k}
 }
 
 // graded is a value that exists for a problem with graded samples.

@@ -46,7 +46,7 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 			continue
 		}
 		m := Metric{Name: d.Name, N: len(values), Value: stat.ClusterMean(values, clusters).Value}
-		if iv, ok := interval(d.k, values, clusters, items, seed); ok {
+		if iv, ok := interval(d.K, values, clusters, items, seed); ok {
 			if d.Unit == "share" {
 				iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
 			}

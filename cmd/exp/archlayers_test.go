@@ -64,8 +64,8 @@ func forbidden(from, to string) string {
 		return "train knows no sandbox"
 	case layer == "eval" && target == "train" && to != "train/rollout":
 		return "eval imports only train/rollout from train"
-	case layer == "reports" && to != "eval/stat" && to != "harness/config":
-		return "reports read experiments, eval/stat and harness/config, nothing that trains"
+	case layer == "reports" && !slices.Contains([]string{"eval", "eval/stat", "harness/config"}, to):
+		return "reports read experiments, eval, eval/stat and harness/config, nothing that trains"
 	}
 	return ""
 }

@@ -81,11 +81,8 @@ func flipSome(sums []float64, threshold float64, seed uint64) float64 {
 			if i%64 == 0 {
 				word = rng.Uint64()
 			}
-			if word&1 == 1 {
-				s = -s
-			}
+			sum += math.Float64frombits(math.Float64bits(s) ^ word<<63) // ±s without a branch
 			word >>= 1
-			sum += s
 		}
 		if math.Abs(sum) >= threshold {
 			hits++

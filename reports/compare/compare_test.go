@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/eval"
 	"exp/experiments/store"
 )
 
@@ -443,7 +444,7 @@ func TestCommonProtocol(t *testing.T) {
 	a := f.put(first)
 	again := first
 	again.protocol = map[string]string{"eval.final.n": "2", "eval.final.temperature": "0.6"}
-	again.suites = map[string][]item{"test": answers(2, 2, 2, 2)}
+	again.suites = map[string][]eval.Item{"test": answers(2, 2, 2, 2)}
 	f.evaluate(again, a, "test")
 	b := f.put(plainRun("ppo", "ppo", 0, answers(1, 1, 0, 0)...))
 	r, err := f.compareRuns(Options{}, []store.Run{a}, []store.Run{b})

@@ -10,7 +10,7 @@ import (
 // fillMetric computes a metric from its panel and the arms' means under the draws,
 // [arms][draws].
 func (c *comparison) fillMetric(t *table, p *panel, drawn [][]float64, m *Metric) {
-	m.Name, m.Unit, m.Direction, m.Definition = p.def.name, p.def.unit, p.def.direction, p.def.text
+	m.Name, m.Unit, m.Direction, m.Definition = p.def.Name, p.def.Unit, string(p.def.Direction), p.def.Definition
 	m.Items = len(p.clusters)
 	for a := range c.arms {
 		m.Arms = append(m.Arms, c.estimate(p, drawn, a))
@@ -27,7 +27,7 @@ func (c *comparison) estimate(p *panel, drawn [][]float64, arm int) Estimate {
 	switch {
 	case len(p.values[arm]) >= MinSeeds:
 		e.Interval = percentile(slices.Clone(drawn[arm]), TwoLevel)
-	case p.def.k > 1:
+	case p.def.K > 1:
 		e.Interval = percentile(slices.Clone(drawn[arm]), OverItems)
 	default:
 		e.Interval = c.itemInterval(p, mean, arm)
@@ -49,7 +49,7 @@ func (c *comparison) estimate(p *panel, drawn [][]float64, arm int) Estimate {
 // itemInterval is Student's t over clusters, but Wilson's for one sample a problem
 // of one run, where a score is right or wrong.
 func (c *comparison) itemInterval(p *panel, mean stat.Mean, arm int) *Interval {
-	binary := p.def.k == 1 && len(p.values[arm]) == 1
+	binary := p.def.K == 1 && len(p.values[arm]) == 1
 	correct := 0
 	for i, v := range p.mean[arm] {
 		binary = binary && p.clusters[i] == "" && (v == 0 || v == 1)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"exp/eval"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 )
@@ -46,17 +47,17 @@ type fakeRun struct {
 	seed       int64
 	status     store.Status
 	numerics   string
-	config     map[string]string // JSON of keys, over those of plainRun
-	code       map[string]string // by stage kind; "c" where nothing is said
-	weights    string            // that training began with
-	protocol   map[string]string // JSON of eval.final keys
-	suites     map[string][]item // by label, "test" or "test@start"
+	config     map[string]string      // JSON of keys, over those of plainRun
+	code       map[string]string      // by stage kind; "c" where nothing is said
+	weights    string                 // that training began with
+	protocol   map[string]string      // JSON of eval.final keys
+	suites     map[string][]eval.Item // by label, "test" or "test@start"
 	extra      map[string]float64
 }
 
-func plainRun(name, algo string, seed int64, items ...item) fakeRun {
+func plainRun(name, algo string, seed int64, items ...eval.Item) fakeRun {
 	return fakeRun{name: name, algo: algo, seed: seed, status: store.Done, numerics: "cpu/fma", weights: "w",
-		protocol: map[string]string{"eval.final.n": "2", "eval.final.temperature": "1"}, suites: map[string][]item{"test": items}}
+		protocol: map[string]string{"eval.final.n": "2", "eval.final.temperature": "1"}, suites: map[string][]eval.Item{"test": items}}
 }
 
 func digest(text string) ident.Digest { return ident.Sum([]byte(text)) }
@@ -175,7 +176,7 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	f.must(err)
 	suite := store.Suite{Digest: digest("suite" + label), Name: "countdown/" + label}
 	for _, it := range items {
-		suite.Items = append(suite.Items, store.Item{ID: it.Problem, Cluster: it.Cluster, Difficulty: math.NaN()})
+		suite.Items = append(suite.Items, store.Item{ID: it.ProblemID, Cluster: it.Cluster, Difficulty: math.NaN()})
 	}
 	id, err := f.db.EnsureSuite(context.Background(), suite)
 	f.must(err)
@@ -186,7 +187,7 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	}
 	for _, d := range definitions([]int{1, 2}) {
 		if row, mean := valuesOf(d, items); len(row) > 0 && !math.IsNaN(mean) {
-			add(d.name, mean)
+			add(d.Name, mean)
 		}
 	}
 	for _, name := range sortedKeys(r.extra) {
@@ -201,10 +202,10 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 
 // answers makes problems with two samples each, of which so many are correct, each
 // with an answer of its own.
-func answers(correct ...int) []item {
-	var items []item
+func answers(correct ...int) []eval.Item {
+	var items []eval.Item
 	for i, c := range correct {
-		items = append(items, item{Problem: fmt.Sprintf("p%d", i), Samples: 2, Graded: 2, Correct: c, Formatted: 2, DistinctCorrect: c, DistinctAnswers: 2,
+		items = append(items, eval.Item{ProblemID: fmt.Sprintf("p%d", i), Samples: 2, Graded: 2, Correct: c, Formatted: 2, DistinctCorrect: c, DistinctAnswers: 2,
 			AnswerEntropy: math.Ln2, Reward: float64(c), Tokens: 10 + c, TokenEntropy: 5})
 	}
 	return items

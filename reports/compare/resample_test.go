@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"exp/eval"
 	"exp/eval/stat"
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -92,7 +93,7 @@ func TestProblemsWithoutValue(t *testing.T) {
 // half width 1.9599640·sqrt(.75·.25/4 + 3.8414588/64)/1.9603647 = .3268854.
 func TestSingleSamples(t *testing.T) {
 	f := newFixture(t)
-	one := func(correct ...int) []item {
+	one := func(correct ...int) []eval.Item {
 		items := answers(correct...)
 		for i := range items {
 			items[i].Samples, items[i].Graded, items[i].Formatted = 1, 1, 1
@@ -117,10 +118,10 @@ func filled(t testing.TB, arms, runs, problems int) (*fixture, []Arm) {
 	list := make([]Arm, arms)
 	for a := range list {
 		for s := range runs {
-			var items []item
+			var items []eval.Item
 			for p := range problems {
 				c := rng.IntN(17)
-				items = append(items, item{Problem: ident.Sum([]byte{byte(p), byte(p >> 8)}).Short(), Samples: 16, Graded: 16, Correct: c, Formatted: 16,
+				items = append(items, eval.Item{ProblemID: ident.Sum([]byte{byte(p), byte(p >> 8)}).Short(), Samples: 16, Graded: 16, Correct: c, Formatted: 16,
 					DistinctCorrect: (c + 2) / 3, DistinctAnswers: 8, AnswerEntropy: rng.Float64() * 2, Reward: float64(c), Tokens: 200 + c, TokenEntropy: 40})
 			}
 			r := plainRun(fmt.Sprint("arm", a), []string{"flowrl", "ppo"}[a%2], int64(s), items...)

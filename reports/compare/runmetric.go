@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"exp/eval"
 	"exp/eval/stat"
 	"exp/experiments/ident"
 )
@@ -25,7 +26,7 @@ func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Met
 			continue
 		}
 		d := describeRunMetric(name)
-		out := Metric{Name: name, Unit: d.unit, Direction: d.direction, Definition: d.text, ByRun: true,
+		out := Metric{Name: name, Unit: d.Unit, Direction: string(d.Direction), Definition: d.Definition, ByRun: true,
 			Tested: slices.Contains(tests, name), Pairs: []Pair{}}
 		for a := range c.arms {
 			out.Arms = append(out.Arms, c.runEstimate(m, name, a))
@@ -42,8 +43,8 @@ func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Met
 func (c *comparison) runMetricNames(m *measured, times map[string]int) []string {
 	var names []string
 	for _, d := range definitions(ksIn(times)) {
-		if times[d.name] > 0 {
-			names = append(names, d.name)
+		if times[d.Name] > 0 {
+			names = append(names, d.Name)
 		}
 	}
 	for _, name := range sortedKeys(times) {
@@ -67,9 +68,9 @@ func ksIn(names map[string]int) []int {
 	return withOne(ks)
 }
 
-func describeRunMetric(name string) definition {
+func describeRunMetric(name string) eval.Definition {
 	for _, d := range definitions(ksIn(map[string]int{name: 1})) {
-		if d.name == name {
+		if d.Name == name {
 			return d
 		}
 	}

@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"exp/eval"
+
 	"fmt"
 	"math"
 	"slices"
@@ -170,13 +172,13 @@ func (c *comparison) readScores(m *measured) (err error) {
 }
 
 // unpaired says why two lists of problems are not the same, "" if they are.
-func unpaired(a, b []item) string {
+func unpaired(a, b []eval.Item) string {
 	if len(a) != len(b) {
 		return fmt.Sprintf("%d and %d problems", len(a), len(b))
 	}
 	for i := range a {
-		if a[i].Problem != b[i].Problem || a[i].Cluster != b[i].Cluster {
-			return fmt.Sprintf("problem %d is %s in one and %s in the other", i+1, a[i].Problem, b[i].Problem)
+		if a[i].ProblemID != b[i].ProblemID || a[i].Cluster != b[i].Cluster {
+			return fmt.Sprintf("problem %d is %s in one and %s in the other", i+1, a[i].ProblemID, b[i].ProblemID)
 		}
 	}
 	return ""
@@ -200,7 +202,7 @@ func (c *comparison) measureSuite(m *measured) (*Suite, error) {
 	t := c.tableOf(m, ks)
 	out.Items, out.Clusters = t.items, t.clusters
 	for i := range t.panels {
-		out.Metrics = append(out.Metrics, Metric{Tested: slices.Contains(tests, t.panels[i].def.name)})
+		out.Metrics = append(out.Metrics, Metric{Tested: slices.Contains(tests, t.panels[i].def.Name)})
 	}
 	t.fill(c, out.Metrics)
 	out.Metrics = append(out.Metrics, c.runMetrics(m, out.Metrics, tests)...)

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"exp/eval"
 	"exp/experiments/store"
 )
 
 // on is a run that was scored on several suites, with these numbers correct.
 func on(r fakeRun, suites map[string][]int) fakeRun {
-	r.suites = map[string][]item{}
+	r.suites = map[string][]eval.Item{}
 	for label, correct := range suites {
 		r.suites[label] = answers(correct...)
 	}
@@ -67,7 +68,7 @@ func TestNoCommonSuite(t *testing.T) {
 // signs of one cluster with a difference both are as far out: p = 1.
 func TestClusters(t *testing.T) {
 	f := newFixture(t)
-	clustered := func(correct ...int) []item {
+	clustered := func(correct ...int) []eval.Item {
 		items := answers(correct...)
 		for i := range items {
 			items[i].Cluster = []string{"easy", "hard"}[i/2]

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"exp/eval"
 	"exp/eval/stat"
 	"exp/experiments/ident"
 )
@@ -25,7 +26,7 @@ type table struct {
 
 // panel is the scores by one metric of the problems that have one in every run.
 type panel struct {
-	def      definition
+	def      eval.Definition
 	clusters []string      // [problems]
 	values   [][][]float64 // [arms][runs][problems]
 	mean     [][]float64   // [arms][problems] over the arm's runs
@@ -75,7 +76,7 @@ func (t *table) identify(c *comparison, m *measured) {
 
 // panelOf is a metric's panel; ok is false if no problem has a value in every run,
 // or if the problems that have are one cluster.
-func (c *comparison) panelOf(t *table, m *measured, d definition) (p panel, ok bool) {
+func (c *comparison) panelOf(t *table, m *measured, d eval.Definition) (p panel, ok bool) {
 	p = panel{def: d}
 	all := make([][][]float64, len(c.arms)) // NaN where there is no value
 	there := make([]bool, t.items)
@@ -112,11 +113,11 @@ func (c *comparison) panelOf(t *table, m *measured, d definition) (p panel, ok b
 
 // valuesOf are a metric's values of problems, NaN where there is none, and the mean
 // of those that there are.
-func valuesOf(d definition, items []item) (row []float64, mean float64) {
+func valuesOf(d eval.Definition, items []eval.Item) (row []float64, mean float64) {
 	row = make([]float64, len(items))
 	have := make([]float64, 0, len(items))
 	for i := range items {
-		v, ok := d.value(&items[i])
+		v, ok := d.Value(items[i])
 		if !ok {
 			row[i] = math.NaN()
 			continue
@@ -170,7 +171,7 @@ func rowsOf(sums [][]float64) [][]float64 {
 }
 
 // startsOf are the values of an arm's evaluations before training, each once.
-func (c *comparison) startsOf(m *measured, d definition, arm int) [][]float64 {
+func (c *comparison) startsOf(m *measured, d eval.Definition, arm int) [][]float64 {
 	var list [][]float64
 	seen := map[*scores]bool{}
 	for _, r := range c.arms[arm].runs {
