@@ -19,6 +19,7 @@ const (
 	endLabelWidth = 120.0           // at most
 	endLabelStep  = textSize * 1.25 // between baselines
 	endLabelShift = textSize * 0.9  // at most, from the end of the line
+	endLabelGap   = textSize * 1.1  // from the axes: clear of the last number below them
 )
 
 // placeEndLabels sets at, the height of each label, so that none covers another.
@@ -91,11 +92,11 @@ func (s *sheet) endLabelRoom(labels []endLabel) vg.Length {
 	for _, l := range labels {
 		w = max(w, s.width(l.ink, l.name))
 	}
-	return w + gap + 2
+	return w + endLabelGap
 }
 
 func (p panel) drawEndLabels(labels []endLabel) {
 	for _, l := range labels {
-		p.label(l.ink, vg.Point{X: p.x.to + gap + 2, Y: l.at}, left, l.name)
+		p.label(l.ink, vg.Point{X: p.x.to + endLabelGap, Y: l.at}, left, l.name)
 	}
 }
