@@ -67,7 +67,12 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 	}
 	f := a.finder(db)
 	f.Deleted = c.Bool("deleted")
-	l, err := listRuns(c.Context, f, q.filter, q.fields())
+	var l runList
+	if q.limit > 0 && q.filter == nil && q.sort.native() && c.NArg() == 0 && !c.IsSet("group") {
+		l, err = newestRuns(c.Context, f, q.fields(), int(q.limit))
+	} else {
+		l, err = listRuns(c.Context, f, q.filter, q.fields())
+	}
 	if err != nil {
 		return err
 	}
@@ -88,7 +93,7 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 	}
 	t := a.runTable(l.runs, q.limit.of(len(l.runs)), q.columns(&l))
 	a.noteEmpty(c, len(l.runs))
-	a.noteLeftOut(len(t.Rows), len(l.runs), "runs")
+	a.noteLeftOut(len(t.Rows), len(l.runs)+l.more, "runs")
 	return a.out.printTable(t)
 }
 

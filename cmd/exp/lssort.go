@@ -60,7 +60,7 @@ func (k sortKey) apply(l *runList) error {
 		order[i], keys[i] = i, value(i)
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return compareValues(keys[x], keys[y], k.descend) })
-	sorted := runList{make([]store.Run, len(order)), make([][]any, len(order))}
+	sorted := runList{runs: make([]store.Run, len(order)), values: make([][]any, len(order))}
 	for to, from := range order {
 		sorted.runs[to], sorted.values[to] = l.runs[from], l.values[from]
 	}

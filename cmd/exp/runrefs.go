@@ -82,17 +82,34 @@ func (a *app) selectOne(ctx context.Context, f query.Finder, selection string) (
 type runList struct {
 	runs   []store.Run
 	values [][]any // [len(runs)][len(fields)]
+	more   int     // further runs that were not asked for
+}
+
+// newestRuns returns the n newest runs as listRuns does, and counts the others.
+func newestRuns(ctx context.Context, f query.Finder, fields []store.Field, n int) (runList, error) {
+	total, err := f.DB.CountRuns(ctx, store.RunQuery{Deleted: f.Deleted})
+	if err != nil {
+		return runList{}, err
+	}
+	l, err := readRuns(ctx, f, nil, fields, n)
+	l.more = max(0, total-len(l.runs))
+	return l, err
 }
 
 // listRuns returns all runs that pass a filter, nil for all, newest first, with
 // the statuses that they have now and the values of fields.
 func listRuns(ctx context.Context, f query.Finder, filter *query.Filter, fields []store.Field) (runList, error) {
+	return readRuns(ctx, f, filter, fields, 0)
+}
+
+// readRuns tests the newest runs, all if newest is 0.
+func readRuns(ctx context.Context, f query.Finder, filter *query.Filter, fields []store.Field, newest int) (runList, error) {
 	var tested []store.Field
 	if filter != nil {
 		tested = filter.Fields()
 	}
 	all := append(tested[:len(tested):len(tested)], fields...)
-	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted}, all)
+	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted, Limit: newest}, all)
 	if err != nil {
 		return runList{}, err
 	}

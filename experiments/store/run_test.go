@@ -156,6 +156,9 @@ func TestDeleteAndRestore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if n, err := db.CountRuns(ctx, q); err != nil || n != len(runs) {
+			t.Errorf("CountRuns(%+v) = %d, %v; Runs returns %d", q, n, err, len(runs))
+		}
 		return len(runs)
 	}
 	if live, deleted := count(RunQuery{}), count(RunQuery{Deleted: true}); live != 0 || deleted != 1 {

@@ -73,6 +73,16 @@ func (db *DB) RunFields(ctx context.Context, q RunQuery, fields []Field) ([]Run,
 	return runs, values, db.fail("list runs", rows.Err())
 }
 
+// CountRuns returns how many runs q selects, whatever its Limit.
+func (db *DB) CountRuns(ctx context.Context, q RunQuery) (int, error) {
+	where, args, err := q.where()
+	if err != nil {
+		return 0, db.fail("count runs", err)
+	}
+	n, err := queryOne(ctx, db.r, scanInt, `SELECT count(*) FROM runs r WHERE `+where, args...)
+	return int(n), db.fail("count runs", err)
+}
+
 func (q RunQuery) sql(fields []Field) (string, []any, error) {
 	var args []any
 	text := `SELECT ` + runColumns
@@ -84,6 +94,21 @@ func (q RunQuery) sql(fields []Field) (string, []any, error) {
 		text += ", " + expression
 		args = append(args, params...)
 	}
+	where, params, err := q.where()
+	if err != nil {
+		return "", nil, err
+	}
+	text += ` FROM runs r LEFT JOIN configs c ON c.digest = r.config WHERE ` + where + ` ORDER BY r.created DESC, r.id DESC`
+	args = append(args, params...)
+	if q.Limit > 0 {
+		text += ` LIMIT ?`
+		args = append(args, q.Limit)
+	}
+	return text, args, nil
+}
+
+// where is the condition on table runs r.
+func (q RunQuery) where() (text string, args []any, err error) {
 	where := []string{`r.deleted IS NULL`}
 	if q.Deleted {
 		where[0] = `r.deleted IS NOT NULL`
@@ -104,12 +129,7 @@ func (q RunQuery) sql(fields []Field) (string, []any, error) {
 	add(`r.name = ?`, q.Name != "", q.Name)
 	add(`r.status = ?`, q.Status != "", q.Status)
 	add(`r.id IN (SELECT run FROM run_tags WHERE tag = ?)`, q.Tag != "", q.Tag)
-	text += ` FROM runs r LEFT JOIN configs c ON c.digest = r.config WHERE ` + strings.Join(where, " AND ") + ` ORDER BY r.created DESC, r.id DESC`
-	if q.Limit > 0 {
-		text += ` LIMIT ?`
-		args = append(args, q.Limit)
-	}
-	return text, args, nil
+	return strings.Join(where, " AND "), args, nil
 }
 
 // prefixRange returns the first and the last digest that begin with hexadecimal
