@@ -81,7 +81,7 @@ var curveKinds = []curveKind{
 		About: "Absolute residual of FlowRL's balance, |log Z + log π − β·reward − log π_ref| with log-probs averaged over tokens, mean over completions (actor/residual_abs)"},
 	{Name: "value-loss", Title: "Value loss", Metric: "critic/vf_loss", Axis: count0("loss", ""), Group: groupMethod, Noisy: true, Missing: onlyCritic,
 		About: "Clipped squared error of the critic's values, mean over tokens (critic/vf_loss)"},
-	{Name: "explained-variance", Title: "Explained variance of the critic", Metric: "critic/vf_explained_var", Axis: figure.Axis{Label: "explained variance"}, Group: groupMethod, Noisy: true, Missing: onlyCritic,
+	{Name: "explained-variance", Title: "Explained variance of the critic", Metric: "critic/vf_explained_var", Axis: figure.Axis{Label: "explained variance", Cut: true, Least: -1}, Group: groupMethod, Noisy: true, Missing: onlyCritic,
 		About: "1 − Var(return − value) / Var(return) over the batch's tokens: 1 for a perfect critic, 0 for one that knows the mean only (critic/vf_explained_var)"},
 	{Name: "throughput", Title: "Throughput", Metric: "perf/throughput", Axis: count0("throughput", "tokens/s"), Group: groupCost, Noisy: true,
 		About: "Prompt and completion tokens of a step over its wall-clock time (perf/throughput); it depends on the machine and on what else ran there"},

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -173,6 +174,22 @@ func TestFlatten(t *testing.T) {
 	for path, text := range want {
 		if diff := cmp.Diff(text, r.setting(path)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestWithoutPrefix(t *testing.T) {
+	tests := map[string]string{
+		"countdown-ppo countdown-grpo":  "ppo grpo",
+		"a-b-c a-b-d":                   "c d",
+		"a-b a-b-c":                     "b b-c", // a- is shared; nothing may become empty
+		"flowrl ppo":                    "flowrl ppo",
+		"countdown-ppo countdowns-grpo": "countdown-ppo countdowns-grpo",
+		"a- a-b":                        "a- a-b",
+	}
+	for in, want := range tests {
+		if got := strings.Join(withoutPrefix(strings.Fields(in)), " "); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}
 }

@@ -267,14 +267,15 @@ func unitWord(unit string) string {
 }
 
 func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.ForestRow {
+	short := withoutPrefix(armNames(s.arms))
 	var rows []figure.ForestRow
 	for _, p := range m.Pairs {
-		name := m.Name
+		name := strings.ReplaceAll(m.Name, "_", " ")
 		if len(s.result.Suites) > 1 {
 			name = suite.Name + " " + name
 		}
 		if len(s.arms) > 2 {
-			name += ", " + s.arms[p.A].Name + " − " + s.arms[p.B].Name
+			name += ", " + short[p.A] + " − " + short[p.B]
 		}
 		lo, hi := bounds(p.Interval)
 		seeds := min(len(s.arms[p.A].Runs), len(s.arms[p.B].Runs))
@@ -286,4 +287,21 @@ func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.For
 		rows = append(rows, figure.ForestRow{Name: name, Seeds: seeds, Diff: figure.Estimate{Value: valueOf(p.Delta), Lo: lo, Hi: hi}, Note: note})
 	}
 	return rows
+}
+
+// withoutPrefix drops what all names begin with, up to a dash, slash or the like:
+// countdown-ppo and countdown-grpo become ppo and grpo.
+func withoutPrefix(names []string) []string {
+	end := strings.LastIndexAny(names[0], "-_/: ") + 1
+	for ; end > 0; end = strings.LastIndexAny(names[0][:end-1], "-_/: ") + 1 {
+		prefix := names[0][:end]
+		if !slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) || n == prefix }) {
+			break
+		}
+	}
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = n[end:]
+	}
+	return out
 }

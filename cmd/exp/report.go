@@ -144,7 +144,7 @@ func (a *app) printReport(dir, aside string, r *reports.Report, b reports.Bundle
 		}
 		omitted := ""
 		if w.Omitted > 0 {
-			omitted = fmt.Sprintf(" (%d more have no data: see the appendix)", w.Omitted)
+			omitted = fmt.Sprintf("; without data %d: see the appendix", w.Omitted)
 		}
 		_, err := fmt.Fprintf(out, "%s\n  arms     %s\n  runs     %d\n  figures  %d%s\n", filepath.Join(dir, "index.html"), strings.Join(w.Arms, ", "), w.Runs, w.Figures, omitted)
 		return err

@@ -151,11 +151,7 @@ func (f Curve) notes(c lineChart) []string {
 	}
 	var notes []string
 	if missing > 0 {
-		kind := "not finite"
-		if f.Y.Log {
-			kind = "not finite or not positive"
-		}
-		notes = append(notes, fmt.Sprintf("%s left out: %s", plural(missing, "value"), kind))
+		notes = append(notes, fmt.Sprintf("%s left out: %s", plural(missing, "value"), f.Y.hides()))
 	}
 	for i, t := range c.tracks {
 		if c.last(t) < 0 {

@@ -149,13 +149,17 @@ func (f Phases) drawRow(p panel, row int, r PhaseRow) {
 }
 
 // phaseColor is a light tint of the palette, so that black text can be read on it;
-// after the last colour come lighter ones.
+// after the last colour come stronger ones, on which it still can.
 func phaseColor(i int) color.NRGBA {
+	c := palette[i%len(palette)]
 	share := 0.45
 	if (i/len(palette))%2 == 1 {
-		share = 0.25
+		share = 0.7
+		if luminance(c) == 0 {
+			share = 0.2 // black can only become lighter
+		}
 	}
-	return tint(palette[i%len(palette)], share)
+	return tint(c, share)
 }
 
 func (f Phases) caption() Caption {

@@ -14,6 +14,11 @@ type Axis struct {
 	Unit  string // drawn in brackets behind the label; "" for counts and shares
 	Log   bool   // base 10; values that are not positive are left out, and the caption says so
 	Zero  bool   // the axis includes 0; ignored where Log
+
+	// Cut leaves out values below Least, and the caption says so: for metrics whose
+	// first values would flatten all others.
+	Cut   bool
+	Least float64
 }
 
 func (a Axis) title() string {
@@ -38,7 +43,21 @@ func units(x, y Axis) string {
 }
 
 // shows reports whether v has a place on the axis.
-func (a Axis) shows(v float64) bool { return drawable(v) && (!a.Log || v >= 1/limit) }
+func (a Axis) shows(v float64) bool {
+	return drawable(v) && (!a.Log || v >= 1/limit) && (!a.Cut || v >= a.Least)
+}
+
+// hides says what is wrong with values that shows refuses.
+func (a Axis) hides() string {
+	text := "not finite"
+	if a.Log {
+		text += " or not positive"
+	}
+	if a.Cut {
+		text += " or below " + strconv.FormatFloat(a.Least, 'g', -1, 64)
+	}
+	return text
+}
 
 // tick is a labelled place on an axis.
 type tick struct {

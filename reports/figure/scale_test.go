@@ -164,3 +164,19 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+func TestCutAxis(t *testing.T) {
+	a := Axis{Label: "explained variance", Cut: true, Least: -1}
+	for v, want := range map[float64]bool{-5: false, -1: true, 0.5: true, math.NaN(): false, math.Inf(-1): false} {
+		if got := a.shows(v); got != want {
+			t.Errorf("shows(%v) = %v, want %v", v, got, want)
+		}
+	}
+	f, err := Curve{Head: Head{Name: "v"}, Y: a, Arms: []Arm{{"A", []Series{{Step: []float64{1, 2, 3}, Y: []float64{-40, 0, 1}}}}}}.Draw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "1 value left out: not finite or below -1"; !strings.Contains(f.Caption.String(), want) {
+		t.Errorf("caption %q lacks %q", f.Caption, want)
+	}
+}
