@@ -11,6 +11,10 @@ type Metric struct {
 	Name  string
 	Value float64
 	N     int // problems that have a value
+	// SE is the standard error over Clusters groups of problems; nil where fewer than
+	// two leave the spread unknown.
+	SE       *float64
+	Clusters int
 	// Interval is nil where the spread is unknown: fewer than two clusters.
 	Interval *stat.Interval
 }
@@ -45,7 +49,11 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 		if len(values) == 0 {
 			continue
 		}
-		m := Metric{Name: d.Name, N: len(values), Value: stat.ClusterMean(values, clusters).Value}
+		mean := stat.ClusterMean(values, clusters)
+		m := Metric{Name: d.Name, N: len(values), Value: mean.Value, Clusters: mean.G}
+		if mean.G > 1 {
+			m.SE = &mean.SE
+		}
 		if iv, ok := interval(d.K, values, clusters, items, seed); ok {
 			if d.Unit == "share" {
 				iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)

@@ -45,6 +45,8 @@ type Config struct {
 	Shuffled         bool // problems in a random order, another one each epoch
 
 	Sampling rollout.Params
+	// MaxPromptTokens is how long a prompt may be, for prompt_length/clip_ratio.
+	MaxPromptTokens int
 	// MicroBatchTokens bounds a forward and backward pass; Recompute keeps only the
 	// layers' inputs between the two. Neither changes a bit.
 	MicroBatchTokens int

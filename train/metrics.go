@@ -22,13 +22,9 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		response = append(response, b.rows[i+1]-b.rows[i])
 		prompt = append(prompt, len(tr.Prompt))
 	}
-	maxPrompt := 0
-	for _, p := range t.prompt {
-		maxPrompt = max(maxPrompt, len(p))
-	}
 	m := rl.DataMetrics(rl.Data[float32]{
 		Rows: b.rows, Mask: b.mask, Score: b.score, Reward: b.rewardSums(), Adv: b.adv, Ret: b.ret, Value: b.value,
-		PromptLen: prompt, ResponseLen: response, MaxPrompt: maxPrompt, MaxResponse: t.cfg.Sampling.MaxNewTokens,
+		PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens, MaxResponse: t.cfg.Sampling.MaxNewTokens,
 	})
 	m = append(m, t.verdictMetrics(rec.Trajectories)...)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -26,10 +27,33 @@ func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Traje
 	traj := make([]Trajectory, 0, total)
 	for i, p := range problems {
 		for k := range out[i] {
+			if at := firstNonFinite(out[i][k].LogProbs); at >= 0 {
+				return nil, &NonFiniteError{Step: step, Problem: t.Problems[p].ID, Sample: k, Token: at, LogProb: out[i][k].LogProbs[at]}
+			}
 			traj = append(traj, Trajectory{Problem: &t.Problems[p], Sample: k, Prompt: t.prompt[p], Completion: &out[i][k]})
 		}
 	}
 	return traj, nil
+}
+
+// NonFiniteError says that the policy gave a sampled token a log-prob that is no
+// number. Its weights are broken: nothing that is sampled from them means anything,
+// and the run must not go on.
+type NonFiniteError struct {
+	Step          int
+	Problem       string
+	Sample, Token int
+	LogProb       float32
+}
+
+func (e *NonFiniteError) Error() string {
+	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the policy's log-prob is %v: its weights are broken; "+
+		"go on from an earlier checkpoint with a smaller learning rate or gradient limit", e.Step, e.Problem, e.Sample, e.Token, e.LogProb)
+}
+
+// firstNonFinite returns the first index of a NaN or an infinity, or -1.
+func firstNonFinite(x []float32) int {
+	return slices.IndexFunc(x, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) })
 }
 
 // grade fills in the verdicts.
@@ -72,8 +96,8 @@ func (e *MismatchError) Error() string {
 
 // verify recomputes the log-probs of some rows by the training forward pass and
 // compares bits. At least one row is checked in a step unless the rate is 0. Which
-// ones moves with the step. It returns verl's metrics of the difference, over the
-// rows that were checked.
+// ones moves with the step. It returns verl's metrics of the difference: zeros, for
+// any other difference is an error.
 func (t *Trainer) verify(b *batch, step int) ([]rl.Metric, error) {
 	if t.cfg.VerifyRate <= 0 {
 		return nil, nil
@@ -83,7 +107,6 @@ func (t *Trainer) verify(b *batch, step int) ([]rl.Metric, error) {
 	lo := (step - 1) * count % n
 	hi := min(lo+count, n)
 	got := t.passes.logProbs(t.Policy, b, lo, hi, t.cfg.Sampling.Temperature)
-	var worst, sum, squares, tokens float64
 	for i := lo; i < hi; i++ {
 		for k := b.rows[i]; k < b.rows[i+1]; k++ {
 			g := got[k-b.rows[lo]]
@@ -91,18 +114,12 @@ func (t *Trainer) verify(b *batch, step int) ([]rl.Metric, error) {
 				return nil, &MismatchError{Step: step, Problem: b.traj[i].Problem.ID, Sample: b.traj[i].Sample,
 					Token: k - b.rows[i], Sampler: b.old[k], Trainer: g}
 			}
-			d := math.Abs(math.Exp(float64(g)) - math.Exp(float64(b.old[k])))
-			worst = max(worst, d)
-			sum += d
-			squares += d * d
-			tokens++
 		}
 	}
-	mean := sum / tokens
 	return []rl.Metric{
 		{Name: "training/rollout_probs_diff_valid", Value: 1},
-		{Name: "training/rollout_probs_diff_max", Value: worst},
-		{Name: "training/rollout_probs_diff_mean", Value: mean},
-		{Name: "training/rollout_probs_diff_std", Value: math.Sqrt(max(0, squares/tokens-mean*mean))},
+		{Name: "training/rollout_probs_diff_max", Value: 0},
+		{Name: "training/rollout_probs_diff_mean", Value: 0},
+		{Name: "training/rollout_probs_diff_std", Value: 0},
 	}, nil
 }

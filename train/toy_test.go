@@ -72,7 +72,7 @@ func toyConfig(kind Kind) Config {
 	o := Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, GradClip: 1, Schedule: optim.Schedule{Kind: optim.Constant, Warmup: 2}}
 	return Config{
 		Kind: kind, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Shuffled: true,
-		Sampling:         rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
+		MaxPromptTokens: 3, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
 		MicroBatchTokens: 100, Policy: o, Critic: o,
 		Aggregation: rl.TokenMean, LossScale: 6, Clip: rl.Clip{Low: 0.2, High: 0.2, Dual: 3},
 		KL:    KL{LossCoef: 0.01, LossEstimator: rl.KL{Kind: rl.KLK3}, RewardEstimator: rl.KL{Kind: rl.KLK1}},

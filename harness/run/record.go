@@ -136,11 +136,18 @@ func (r *stepRecord) flush() error {
 
 // verdicts records what the grader said, by the ids that the samples were given.
 func (r *stepRecord) verdicts(ctx context.Context) error {
-	list := make([]judged, len(r.scored))
-	for i, s := range r.scored {
-		list[i] = judged{sampleKey{s.step, s.item, s.k}, s.v}
+	for from := 0; from < len(r.scored); {
+		step := r.scored[from].step
+		var list []judged
+		for ; from < len(r.scored) && r.scored[from].step == step; from++ {
+			s := r.scored[from]
+			list = append(list, judged{sampleKey{s.step, s.item, s.k}, s.v})
+		}
+		if err := r.x.addVerdicts(ctx, store.SampleQuery{Scope: "train", Step: step}, list); err != nil {
+			return err
+		}
 	}
-	return r.x.addVerdicts(ctx, store.SampleQuery{Scope: "train"}, list)
+	return nil
 }
 
 // checkpoint announces a checkpoint. The steps up to it are written first.
@@ -293,7 +300,10 @@ func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) (
 	var rows []store.Eval
 	for _, m := range ev.Metrics {
 		e := store.Eval{StageGen: x.done[i-1].ID, Suite: id, Protocol: protocol, N: int64(ev.N), Metric: m.Name, Value: m.Value,
-			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Items: int64(m.N), Clusters: int64(m.N), InfraErrors: int64(ev.Ungraded)}
+			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Items: int64(m.N), Clusters: int64(m.Clusters), InfraErrors: int64(ev.Ungraded)}
+		if m.SE != nil {
+			e.SE = *m.SE
+		}
 		if m.Interval != nil {
 			e.Lo, e.Hi = m.Interval.Lo, m.Interval.Hi
 		}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"exp/experiments/ident"
@@ -276,7 +277,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	out, err := x.work(ctx, i, row, in)
 	end := StageEnd{Wall: time.Since(start)}
 	if err != nil {
-		stopped := errors.Is(err, stage.ErrStopped) || errors.Is(err, context.Canceled)
+		stopped := onlyStopped(err)
 		end.Stopped, end.Failed = stopped, !stopped
 		x.Watch.StageDone(info, end)
 		if stopped {
@@ -284,24 +285,15 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 		}
 		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err}, x.DB.FailStage(keep, row.ID, err.Error()))
 	}
-	result, err := json.Marshal(out.Summary)
-	if err != nil {
-		return err
-	}
-	evals, err := x.recordEvaluation(keep, i, row, out.Evaluation)
-	if err != nil {
-		return err
-	}
-	outputs := make([]store.IO, len(out.Outputs))
+	row.Outputs = make([]store.IO, len(out.Outputs))
 	for k, o := range out.Outputs {
-		outputs[k] = store.IO{Role: o.Role, Digest: o.Digest, Size: o.Size, Kind: o.Kind}
+		row.Outputs[k] = store.IO{Role: o.Role, Digest: o.Digest, Size: o.Size, Kind: o.Kind}
 	}
-	err = x.DB.FinishStage(keep, row.ID, outputs, store.StageResult{Result: result, WallS: end.Wall.Seconds(),
-		CPUS: cpuSeconds() - cpu, PeakMem: peakMemory()}, evals)
-	if err != nil {
-		return err
+	if err := x.keepOutcome(keep, i, row, out, store.StageResult{WallS: end.Wall.Seconds(), CPUS: cpuSeconds() - cpu, PeakMem: peakMemory()}); err != nil {
+		end.Failed = true
+		x.Watch.StageDone(info, end)
+		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err}, x.DB.FailStage(keep, row.ID, err.Error()))
 	}
-	row.Outputs = outputs
 	x.done[i] = row
 	x.result.Executed++
 	end.Facts = out.Facts
@@ -309,12 +301,33 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	return nil
 }
 
+// keepOutcome records what a stage came to and makes it done.
+func (x *execution) keepOutcome(ctx context.Context, i int, row store.Stage, out *stage.Outcome, r store.StageResult) (err error) {
+	if r.Result, err = json.Marshal(out.Summary); err != nil {
+		return err
+	}
+	evals, err := x.recordEvaluation(ctx, i, row, out.Evaluation)
+	if err != nil {
+		return err
+	}
+	return x.DB.FinishStage(ctx, row.ID, row.Outputs, r, evals)
+}
+
+// onlyStopped reports whether a stage ended because it was asked to, and nothing
+// went wrong besides: a stop that could not save its checkpoint is a failure.
+func onlyStopped(err error) bool {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(list.Unwrap(), func(e error) bool { return !onlyStopped(e) })
+	}
+	return errors.Is(err, stage.ErrStopped) || errors.Is(err, context.Canceled)
+}
+
 // work calls the stage with hooks into the record. A panic, which is an error of the
 // program, becomes an error with its stack.
 func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
+			err = errors.Join(&PanicError{Value: p, Stack: debug.Stack()}, err)
 		}
 	}()
 	e := x.env(i, row.SID)
@@ -328,11 +341,11 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 	}
 	// Learning stages end between steps, by Stop: a step is never torn.
 	rec := x.newStepRecord(row)
+	defer func() { err = errors.Join(err, rec.close()) }()
 	if kind == config.Train {
 		e.Hooks.Step, e.Hooks.Checkpoint = rec.step, rec.checkpoint
 	}
-	out, err = stage.Run(context.WithoutCancel(ctx), e, kind, "", in)
-	return out, errors.Join(err, rec.close())
+	return stage.Run(context.WithoutCancel(ctx), e, kind, "", in)
 }
 
 // begin locks the run and begins an attempt, once.

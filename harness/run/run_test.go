@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"exp/harness/stage"
 	"exp/kernels"
 	"exp/kernels/cpu"
+	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/rl"
 )
@@ -534,5 +536,56 @@ func TestRequire(t *testing.T) {
 	r = smoke(t, "compute.micro_batch_tokens=1000000000")
 	if err := Require(r); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
 		t.Errorf("a batch that no machine holds: %v", err)
+	}
+}
+
+// A stop that cannot save its checkpoint is a failure and says so: nothing claims
+// that the steps are safe.
+func TestStopThatCannotSave(t *testing.T) {
+	for _, stage := range []string{"sft", "train"} {
+		l := newLab(t)
+		p := l.plan(0, "checkpoint.every_steps=0")
+		ctx, cancel := context.WithCancel(context.Background())
+		q := &quiet{progress: func(at string, done int) {
+			if at == stage && done == 2 {
+				dir := filepath.Join(l.db.RunDir(p.RID), "ckpt")
+				if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+					t.Error(err)
+				}
+				cancel()
+			}
+		}}
+		res, err := l.try(ctx, p, q)
+		var e *InterruptedError
+		if err == nil || errors.As(err, &e) || res.Run.Status != store.Failed || !strings.Contains(err.Error(), "checkpoint") {
+			t.Errorf("%s: error %v, status %s; want a failed run that names the checkpoint", stage, err, res.Run.Status)
+		}
+	}
+}
+
+// poisoned is a backend whose updates make every parameter NaN from the n-th on.
+type poisoned struct {
+	kernels.Backend
+	updates, from int
+}
+
+func (b *poisoned) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
+	if b.updates++; b.updates >= b.from {
+		a.LR = math.NaN()
+	}
+	b.Backend.AdamW(p, m, v, g, a)
+}
+
+// A policy that has become NaN stops the run with what, where and what to do; in
+// fine-tuning the loss is an event, and sampling finds it out.
+func TestBrokenPolicy(t *testing.T) {
+	for _, from := range []int{5, 30 + 2} { // in sft, in training
+		l := newLab(t)
+		l.be = &poisoned{Backend: l.be, from: from}
+		res, err := l.try(context.Background(), l.plan(0, "verify.logprob_rate=0"), &quiet{})
+		var e *train.NonFiniteError
+		if !errors.As(err, &e) || res.Run.Status != store.Failed || !strings.Contains(err.Error(), "learning rate") {
+			t.Errorf("from update %d: error %v, status %s; want a *NonFiniteError", from, err, res.Run.Status)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func toy() model.Config {
 func config() train.Config {
 	return train.Config{
 		Kind: train.FlowRL, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 4, Steps: 3, Epochs: 1, Shuffled: true,
-		Sampling:         rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 16},
+		MaxPromptTokens: 18, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 16},
 		MicroBatchTokens: 80,
 		Policy: train.Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1,
 			Schedule: optim.Schedule{Kind: optim.Constant}},

@@ -64,7 +64,7 @@ func TrainConfig(c *config.Run) train.Config {
 		Kind:           train.Kind(c.Algo.Kind),
 		PromptsPerStep: c.Train.PromptsPerStep, PromptsPerUpdate: c.Train.PromptsPerUpdate,
 		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
-		Sampling: samplingParams(c.Rollout), MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
+		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
 		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
 		VerifyRate: c.Verify.LogProbRate,
 	}

@@ -66,7 +66,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		Backend: e.Backend, Model: m, Problems: problems, Encode: tok.Encode, End: tok.EndIDs()[0], Seed: seedFunc(c.SFT.Seed),
 		Recorder: recorder(func(s *train.Step) error {
 			for _, ev := range s.Events {
-				e.warn("%s", ev.Text)
+				e.event(ev.Kind, "%s", ev.Text)
 			}
 			e.progress(s.Step, s.Of, pick(append(s.Metrics, s.System...), [2]string{"sft/loss", "loss"},
 				[2]string{"sft/entropy", "entropy"}, [2]string{"sft/grad_norm", "grad"}, [2]string{"perf/throughput", "tok/s"})...)
@@ -106,10 +106,8 @@ type curve struct {
 }
 
 func (c *curve) add(s *train.Step) error {
-	c.last = map[string]float64{"step": float64(s.Step)}
-	for _, m := range s.Metrics {
-		c.last[m.Name] = m.Value
-	}
+	c.last = finite(s.Metrics) // a value that JSON cannot hold is an event of the step
+	c.last["step"] = float64(s.Step)
 	b, err := json.Marshal(c.last) // keys come sorted
 	if err != nil {
 		return fmt.Errorf("step %d: %w", s.Step, err)

@@ -68,10 +68,13 @@ func (e *Env) exactPolicy(in Inputs, m *model.Model, encode func(string) ([]int3
 		return nil, err
 	}
 	rp, err := e.nextLogProbs(ref, prompt, tokens)
+	if err != nil {
+		return nil, err
+	}
 	for i := range out {
 		out[i].LogProb, out[i].RefLogProb = lp[i], rp[i]
 	}
-	return out, err
+	return out, nil
 }
 
 // nextLogProbs returns m's log-probs of each token after the prompt.
@@ -137,6 +140,6 @@ func (e *Env) exactMetrics(in Inputs) ([]eval.Metric, error) {
 		klRef += q * (o.LogProb - o.RefLogProb)
 		entropy -= q * o.LogProb
 	}
-	one := func(name string, v float64) eval.Metric { return eval.Metric{Name: name, Value: v, N: 1} }
+	one := func(name string, v float64) eval.Metric { return eval.Metric{Name: name, Value: v, N: 1, Clusters: 1} }
 	return []eval.Metric{one("kl_target", klTarget), one("kl_reference", klRef), one("policy_entropy", entropy)}, nil
 }

@@ -151,6 +151,11 @@ func (r *reinforcement) Step(s *train.Step) error {
 	if r.online.due(s.Step) {
 		start := time.Now()
 		val, err := r.online.run(context.Background())
+		var ungraded *eval.NotGradedError
+		if errors.As(err, &ungraded) { // training does not need these scores
+			s.Events = append(s.Events, train.Event{Kind: "online-evaluation-not-graded", Text: ungraded.Error()})
+			err = nil
+		}
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -28,7 +27,6 @@ type saver struct {
 	kind string
 	dir  string
 	t    learns
-	from int // step that resume went back to
 }
 
 func (e *Env) saver(kind string, t learns) *saver {
@@ -99,7 +97,6 @@ func (s *saver) load() (state savedState, ok bool, err error) {
 		return state, false, err
 	}
 	s.t.Restore(state.Train)
-	s.from = state.Train.Step
 	return state, true, nil
 }
 
@@ -127,6 +124,3 @@ func (s *saver) onStop(err error, log []byte) error {
 	}
 	return err
 }
-
-// clear removes the stage's checkpoints: its result is stored now.
-func (s *saver) clear() error { return os.RemoveAll(s.dir) }

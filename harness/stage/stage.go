@@ -88,7 +88,6 @@ type Step struct {
 	Tokens       int64 // sampled
 	Trajectories []train.Trajectory
 	Events       []train.Event
-	Resumed      bool // the first step after a checkpoint was loaded
 }
 
 // Output is a blob that a stage made.

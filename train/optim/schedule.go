@@ -59,7 +59,9 @@ type Schedule struct {
 	OneIndexed bool
 }
 
-// Multiplier returns the factor for step k, counted from 0. With
+// Multiplier returns the factor for step k. verl counts from 0, so that the first
+// step of a warm-up learns nothing; train counts from 1, so that it learns and the
+// last step has the factor at Total. With
 // p = (k-Warmup)/max(1, Total-Warmup) and cos(p) = ½·cos(2π·Cycles·p):
 //
 //	Constant   k/max(1,Warmup) in warm-up, then 1

@@ -1,0 +1,55 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"exp/experiments/store"
+	"exp/kernels"
+)
+
+// breaking is a backend that panics in the n-th update of parameters.
+type breaking struct {
+	kernels.Backend
+	updates, at int
+}
+
+func (b *breaking) AdamW(p, m, v, g kernels.Buffer, a kernels.AdamW) {
+	if b.updates++; b.updates == b.at {
+		panic("broken")
+	}
+	b.Backend.AdamW(p, m, v, g, a)
+}
+
+// A run that dies between two checkpoints takes the recorded steps after the last
+// one again, finds the same bits, and ends as the run that did not die, with every
+// completion recorded once.
+func TestCrashBetweenCheckpoints(t *testing.T) {
+	settings := []string{"checkpoint.every_steps=2", "store.samples.train=all"}
+	whole := newLab(t)
+	res, _ := whole.execute(whole.plan(0, settings...))
+
+	l := newLab(t)
+	good := l.be
+	l.be = &breaking{Backend: good, at: 30 + 2*4} // 30 of sft, 2 a step: the last one
+	died, err := l.try(context.Background(), l.plan(0, settings...), &quiet{})
+	var p *PanicError
+	if !errors.As(err, &p) || died.Run.Status != store.Failed {
+		t.Fatalf("error %v, status %s; want a failed run with a *PanicError", err, died.Run.Status)
+	}
+
+	l.be = good
+	done, again := l.execute(l.plan(0, settings...))
+	if len(again.warnings) == 0 || again.warnings[0] != "going on from the checkpoint of step 2" {
+		t.Errorf("warnings %q", again.warnings)
+	}
+	if done.Run.Chain != res.Run.Chain || done.Run.Steps != 4 {
+		t.Errorf("%d steps with chain %s, want 4 and %s", done.Run.Steps, done.Run.Chain.Short(), res.Run.Chain.Short())
+	}
+	sameOutputs(t, l.outputs(done.Run.ID), whole.outputs(res.Run.ID))
+	samples, err := l.db.Samples(context.Background(), done.Run.ID, store.SampleQuery{Scope: "train"})
+	if want := 4 * 8 * 4; err != nil || len(samples) != want {
+		t.Errorf("%d completions of training are recorded (%v), want %d", len(samples), err, want)
+	}
+}
