@@ -28,7 +28,8 @@ type stepRecord struct {
 	pack    *blob.PackWriter
 	pending []store.Sample
 	scored  []verdictOf
-	steps   int // since the pack began
+	steps   int   // since the pack began
+	failed  error // of settling before a stop
 }
 
 // verdictOf is what the grader said of a kept completion.
@@ -63,10 +64,21 @@ func (r *stepRecord) step(s stage.Step) error {
 	if err := r.samples(s); err != nil {
 		return err
 	}
-	if r.steps++; r.steps >= stepsPerPack {
+	r.steps++
+	if every := int64(r.x.p.Config.Run.Checkpoint.EverySteps); every > 0 && s.Det.Step%every == 0 {
+		return r.settle()
+	}
+	if r.steps >= stepsPerPack {
 		return r.flush()
 	}
 	return nil
+}
+
+// settle waits until all steps are in the database. It comes before every checkpoint:
+// a run that is killed right after one goes on behind it and would never record the
+// steps before.
+func (r *stepRecord) settle() error {
+	return errors.Join(r.flush(), r.writer.Flush(context.Background()))
 }
 
 // keptSample is how a completion lies in a pack.
@@ -150,14 +162,8 @@ func (r *stepRecord) verdicts(ctx context.Context) error {
 	return nil
 }
 
-// checkpoint announces a checkpoint. The steps up to it are written first.
+// checkpoint announces a checkpoint. The steps up to it are written already.
 func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error {
-	if err := r.flush(); err != nil {
-		return err
-	}
-	if err := r.writer.Flush(context.Background()); err != nil {
-		return err
-	}
 	digest, size, err := manifestOf(dir)
 	if err != nil {
 		return err
@@ -165,7 +171,7 @@ func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error 
 	return r.x.DB.AddCheckpoint(context.Background(), store.Checkpoint{Run: r.x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
 }
 
-func (r *stepRecord) close() error { return errors.Join(r.flush(), r.writer.Close()) }
+func (r *stepRecord) close() error { return errors.Join(r.failed, r.flush(), r.writer.Close()) }
 
 // sampleKey tells samples of a stage apart.
 type sampleKey struct {

@@ -344,6 +344,13 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 	defer func() { err = errors.Join(err, rec.close()) }()
 	if kind == config.Train {
 		e.Hooks.Step, e.Hooks.Checkpoint = rec.step, rec.checkpoint
+		e.Hooks.Stop = func() bool { // the stage saves a checkpoint when it is told to stop
+			stop := ctx.Err() != nil
+			if stop {
+				rec.failed = rec.settle()
+			}
+			return stop
+		}
 	}
 	return stage.Run(context.WithoutCancel(ctx), e, kind, "", in)
 }
