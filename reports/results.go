@@ -290,7 +290,7 @@ func (s *source) verdictCell(p compare.Pair) line {
 }
 
 func pText(p float64) string {
-	if p < 0.0005 {
+	if p < 0.001 { // as exp compare prints it
 		return "< 0.001"
 	}
 	return fixed(p, 3)

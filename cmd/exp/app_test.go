@@ -244,7 +244,8 @@ func TestRule5UsageErrorsOnStderr(t *testing.T) {
 		want string
 	}{
 		{[]string{"run", "--sedes", "1"}, "error: unknown flag --sedes for \"exp run\"; did you mean --seeds?\nsee exp run --help\n"},
-		{[]string{"run", "-n", "many"}, "see exp run --help\n"},
+		{[]string{"run", "-n", "many"}, "error: --max-steps \"many\": it must be a whole number\nsee exp run --help\n"},
+		{[]string{"run", "--dry-run=maybe"}, "error: --dry-run \"maybe\": it must be true or false\nsee exp run --help\n"},
 		{[]string{"run", "a", "--store"}, "error: --store needs a value\nsee exp run --help\n"},
 		{[]string{"--bogus", "x", "run"}, "error: unknown flag --bogus for \"exp\"\nsee exp --help\n"},
 		{[]string{"--dry-run", "run"}, "error: unknown flag --dry-run for \"exp\"; it must follow \"exp run\"\nsee exp --help\n"},
@@ -285,6 +286,7 @@ func TestRule6UnknownCommand(t *testing.T) {
 			call{}.run(tt.args...).check(t, 2, "", tt.want)
 		})
 	}
+	call{}.run("rnu", "a.yaml", "--json").check(t, 2, "", `{"schema":"exp.error/1","code":2,"kind":"usage","errors":[{"message":"unknown command \"rnu\""`)
 	// A run may be called "help" or "h", which the library takes for a command.
 	call{}.run("show", "help").check(t, 3, "", `no run "help"`)
 	call{}.run("show", "h").check(t, 3, "", `no run "h"`)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -40,10 +41,12 @@ func parseArgv(root *cli.App, args []string) argv {
 	if len(args) > 0 {
 		v.prog, args = args[0], args[1:]
 	}
-	for len(args) > 0 && v.err == nil {
+	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
 		switch {
+		case v.err != nil && (v.onlyWords || len(word) < 2 || word[0] != '-'):
+			// follows a word that is no command; flags still say in what form to tell so
 		case v.onlyWords || len(word) < 2 || word[0] != '-':
 			v.word(word)
 		case word == "--":
@@ -200,7 +203,7 @@ func (v *argv) bundle(letters string, rest []string) (left []string, ok bool) {
 func (v *argv) add(f cli.Flag, level int, value string) {
 	name := f.Names()[0]
 	if level == 0 && (name == flagHelp || name == flagVersion) {
-		on := value != "=false"
+		on := value != "=false" && v.err == nil // the help of no command is none
 		v.help = v.help || on && name == flagHelp
 		v.version = v.version || on && name == flagVersion
 		return
@@ -235,11 +238,53 @@ func (v *argv) check() {
 	case v.err != nil:
 	case v.pending != "":
 		v.err = usagef("%s needs a value", dashed(v.pending)).see(v.command())
+	case len(v.unknown) == 0 && v.badValue() != nil:
+		v.err = v.badValue()
 	case len(v.path) > 0 && len(v.unknown) == 0 && len(v.positionals) == 0:
 		if last := v.path[len(v.path)-1]; last.Action == nil {
 			v.err = usagef("%q needs a command: %s", v.command(), strings.Join(names(last.Subcommands), ", ")).see(v.command())
 		}
 	}
+}
+
+// badValue says which flag has a value that its type does not allow, as a person
+// types that flag; the parser would call it by one dash and say "parse error".
+func (v *argv) badValue() error {
+	for level, flags := range v.flags {
+		for _, word := range flags {
+			name, value, joined := strings.Cut(word, "=")
+			if !joined {
+				continue
+			}
+			for _, f := range v.flagsOf(level) {
+				if want := wanted(f, value); want != "" && dashed(f.Names()[0]) == name {
+					return usagef("%s %q: it must be %s", name, value, want).see(v.command())
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// wanted is what a flag's value should be; empty if value is that.
+func wanted(f cli.Flag, value string) string {
+	var err error
+	want := ""
+	switch f.(type) {
+	case *cli.IntFlag:
+		want = "a whole number"
+		_, err = strconv.ParseInt(value, 0, 0)
+	case *cli.Float64Flag:
+		want = "a number"
+		_, err = strconv.ParseFloat(value, 64)
+	case *cli.BoolFlag:
+		want = "true or false"
+		_, err = strconv.ParseBool(value)
+	}
+	if err == nil {
+		return ""
+	}
+	return want
 }
 
 func (v *argv) unknownCommandError(word string) error {

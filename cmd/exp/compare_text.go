@@ -95,6 +95,8 @@ func (p *comparePage) treatment() string {
 		}
 	}
 	switch {
+	case len(parts) == 0 && more == 0 && len(p.r.Comparability.Waived()) > 0:
+		return "none: the arms differ in what is waived alone"
 	case len(parts) == 0 && more == 0:
 		return "none: the arms have one configuration"
 	case more > 0:

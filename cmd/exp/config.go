@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,7 +14,13 @@ func configCommand(a *app) *cli.Command {
 		&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`"},
 		&cli.StringSliceFlag{Name: "overlay", Usage: "lay a configuration `FILE` over CONFIG"},
 	}
-	files := a.completes(func(_ *cli.Context, w word) []candidate { return pathCandidates(w.Text, hasExt(".yaml", ".yml")) })
+	files := a.completes(func(_ *cli.Context, w word) []candidate { return configCandidates(w) })
+	fileThenKey := a.completes(func(_ *cli.Context, w word) []candidate {
+		if w.Flag == "" && len(w.Args) > 0 {
+			return keyCandidates()
+		}
+		return configCandidates(w)
+	})
 	keys := a.completes(func(_ *cli.Context, w word) []candidate { return keyCandidates() })
 	return &cli.Command{
 		Name:     "config",
@@ -51,10 +58,47 @@ func configCommand(a *app) *cli.Command {
 			{
 				Name: "explain", ArgsUsage: "CONFIG KEY", Usage: "say what a key means and what it is in a configuration",
 				UsageText: "exp config explain configs/flowrl_7b_math.yaml algo.flowrl.weight.high # meaning, value, origin",
-				Flags:     sets, BashComplete: files, Action: a.explainKey,
+				Flags:     sets, BashComplete: fileThenKey, Action: a.explainKey,
 			},
 		},
 	}
+}
+
+// configCandidates completes configuration files, and the flags of commands that
+// take them.
+func configCandidates(w word) []candidate {
+	switch w.Flag {
+	case "", "overlay":
+		return pathCandidates(w.Text, hasExt(".yaml", ".yml"))
+	case "set":
+		return setCandidates(w.Text)
+	case "until":
+		return texts(stageNames())
+	case "device":
+		return texts([]string{"cpu", "cuda", "cuda:"})
+	}
+	return nil
+}
+
+// setCandidates completes KEY=VALUE: the keys, and after the = the words that a key
+// may be set to.
+func setCandidates(text string) []candidate {
+	path, _, valued := strings.Cut(text, "=")
+	var list []candidate
+	for _, k := range config.Keys() {
+		switch {
+		case !valued:
+			list = append(list, candidate{k.Path + "=", k.Help})
+		case k.Path != strings.TrimSuffix(path, "+"):
+		case k.Kind == config.Bool:
+			list = append(list, candidate{path + "=true", ""}, candidate{path + "=false", ""})
+		default:
+			for _, word := range k.Words {
+				list = append(list, candidate{path + "=" + word, ""})
+			}
+		}
+	}
+	return list
 }
 
 func keyCandidates() []candidate {
@@ -124,6 +168,9 @@ func (a *app) diffConfigs(c *cli.Context) error {
 	for _, d := range config.Diff(left, right) {
 		t.Rows = append(t.Rows, []any{d.Key.Path, d.Values[0], d.Values[1], string(d.Class)})
 	}
+	if len(t.Rows) == 0 {
+		a.note("no key differs")
+	}
 	return a.out.printTable(t)
 }
 
@@ -148,8 +195,16 @@ func (a *app) configSchema(c *cli.Context) error {
 	if !ok {
 		return noSuchKey(path)
 	}
-	_, err = io.WriteString(a.stdout, text)
-	return err
+	return a.printFacts("exp.config.schema/1", config.FactsOf(path, nil), text)
+}
+
+// printFacts prints what is known of keys: text for people, each key's facts for
+// programs.
+func (a *app) printFacts(schema string, facts []config.Facts, text string) error {
+	return a.out.printDocument(document{Schema: schema, Data: facts, Human: func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}})
 }
 
 func (a *app) explainKey(c *cli.Context) error {
@@ -165,19 +220,11 @@ func (a *app) explainKey(c *cli.Context) error {
 	if !ok {
 		return noSuchKey(args[1])
 	}
-	_, err = io.WriteString(a.stdout, text)
-	return err
+	return a.printFacts("exp.config.explain/1", config.FactsOf(args[1], r), text)
 }
 
 func noSuchKey(path string) error {
 	f := usagef("there is no configuration key %q", path)
-	f.Help = "exp config schema lists all keys"
-	var keys []string
-	for _, k := range config.Keys() {
-		keys = append(keys, k.Path)
-	}
-	if s := nearest(path, keys); s != "" {
-		f.Help = "did you mean " + s + "?"
-	}
+	f.Help = config.Suggest(path)
 	return f
 }

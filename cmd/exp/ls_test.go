@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -163,7 +165,37 @@ func TestLsErrors(t *testing.T) {
 	}
 	call{list: commands}.run("ls", "--store", empty, "--no-header").check(t, 0, "", "the store has no runs yet")
 	call{list: commands}.run("ls", "--store", empty, "--no-header", "-q").check(t, 0, "")
-	call{list: commands}.run("ls", "--store", t.TempDir()).check(t, 3, "", "exp run CONFIG makes one")
+	none := t.TempDir()
+	call{list: commands}.run("ls", "--store", none).check(t, 3, "", "there is no experiment store in "+none, "exp run CONFIG makes one there")
+	file := filepath.Join(none, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	call{list: commands}.run("ls", "--store", file).check(t, 3, "", "it is a file")
+	t.Chdir(none)
+	call{list: commands}.run("ls").check(t, 3, "", "there is no experiment store here", "(looked for "+filepath.Join(none, ".exp")+" and above)")
+}
+
+// TestLsNarrow: a small terminal keeps names and the columns that were asked for.
+func TestLsNarrow(t *testing.T) {
+	dir := fixtureStore(t)
+	call := fixtureCall(t, 64, false)
+	head := func(args ...string) string {
+		text := call.run(append([]string{"ls", "--store", dir}, args...)...).stdout
+		line, _, _ := strings.Cut(text, "\n")
+		return line
+	}
+	if got := head(); strings.Contains(got, "took") || !strings.Contains(got, "age") {
+		t.Errorf("got %q, want it without took", got)
+	}
+	if got := head("--cols", "config.algo.flowrl.beta"); strings.Contains(got, "took") || !strings.Contains(got, "beta") {
+		t.Errorf("got %q, want it with beta in place of took", got)
+	}
+	for _, args := range [][]string{{"--fields", "run,xid,name,status,device,numerics,wall_s"}, {"-o", "wide"}} {
+		if got := head(args...); !strings.Contains(got, "took") {
+			t.Errorf("%v: got %q, want all that was asked for", args, got)
+		}
+	}
 }
 
 // TestLsSmoke lists runs that were really executed.

@@ -57,12 +57,12 @@ func (a *app) groupColumns(results []string) []column {
 	columns := []column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}, {Key: "runs"},
 		{Key: "seeds", Rank: 2}, {Key: "status", Style: statusStyle}}
 	for i, name := range results {
-		columns = append(columns, column{Key: name, Title: shortMetric(name), Wide: i >= a.roomFor(14)})
+		columns = append(columns, column{Key: name, Title: shortMetric(name), Wide: i >= a.roomFor(14), Drop: min(i, 1)})
 		if !a.out.forPeople() {
 			columns = append(columns, column{Key: name + "_std"})
 		}
 	}
-	return append(columns, created, column{Key: "wall_s", Title: "took"})
+	return append(columns, created, column{Key: "wall_s", Title: "took", Drop: 2})
 }
 
 // spread is the mean of a result over runs and its standard deviation: one cell

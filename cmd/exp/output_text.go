@@ -13,8 +13,11 @@ func (o *output) printAligned(t table) error {
 	out := term.Table{NoHeader: !o.header}
 	for i, c := range t.Columns {
 		out.Columns = append(out.Columns, term.Column{
-			Title: c.title(), Right: o.right(t, i), Rank: c.Rank, Min: c.Min, Wrap: c.Wrap,
+			Title: c.title(), Right: o.right(t, i), Rank: c.Rank, Min: c.Min, Wrap: c.Wrap, Drop: c.Drop,
 		})
+		if o.fields != nil || o.format != formatTable {
+			out.Columns[i].Drop = 0
+		}
 	}
 	for _, row := range t.Rows {
 		cells := make([]term.Cell, len(row))

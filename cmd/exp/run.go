@@ -48,7 +48,7 @@ func runCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "config"},
 			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
 		},
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return pathCandidates(w.Text, hasExt(".yaml", ".yml")) }),
+		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return configCandidates(w) }),
 		Action:       a.runRuns,
 	}
 }
@@ -61,9 +61,11 @@ func (a *app) runRuns(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return usagef("no configuration given").see(a.line.command())
 	}
-	until, err := oneOf("--until", c.String("until"), append([]string{""}, stageNames()...))
-	if err != nil {
-		return err
+	until := c.String("until")
+	if until != "" {
+		if _, err := oneOf("--until", until, stageNames()); err != nil {
+			return err
+		}
 	}
 	configs, err := a.loadConfigs(c)
 	if err != nil {
@@ -125,6 +127,9 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	return out, nil
 }
 
+// mostSeeds is far above what a machine trains, and a list of so many is quickly made.
+const mostSeeds = 10000
+
 // parseSeeds reads "0-2,5"; nil means what the configuration says.
 func parseSeeds(list string) ([]int64, error) {
 	if list == "" {
@@ -138,8 +143,13 @@ func parseSeeds(list string) ([]int64, error) {
 		if err == nil && ranged {
 			last, err = strconv.ParseInt(hi, 10, 63)
 		}
-		if err != nil || last < first || last-first >= 10000 {
+		switch {
+		case err != nil:
 			return nil, usagef("--seeds %q: %q is no seed and no range of seeds such as 0-2", list, part)
+		case last < first:
+			return nil, usagef("--seeds %q: the range %s ends before it begins", list, part)
+		case last-first >= mostSeeds-int64(len(seeds)):
+			return nil, usagef("--seeds %q: at most %d seeds at once", list, mostSeeds)
 		}
 		for s := first; s <= last; s++ {
 			seeds = append(seeds, s)
@@ -176,6 +186,10 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 		return err
 	}
 	display := a.progressDisplay()
+	// A step may take minutes: the first Ctrl-C is answered at once.
+	defer context.AfterFunc(ctx, func() {
+		display.Note("stopping after the step at hand, which is saved; Ctrl-C again stops at once")
+	})()
 	var results []harness.Result
 	var failed []error
 	for i, j := range list {

@@ -94,13 +94,35 @@ func TestRunInterrupted(t *testing.T) {
 		t.Skip("this machine finished the run before the signal came")
 	}
 	command := "exp run " + smokeConfig + " --set train.steps=40 --store '" + dir + "' --threads 1"
-	got.check(t, 130, "", "interrupted: run ", "recorded steps; saved\n  to go on: "+command+"\n")
+	got.check(t, 130, "", "stopping after the step at hand, which is saved; Ctrl-C again stops at once", "interrupted: run ", "recorded steps; saved\n  to go on: "+command+"\n")
 	status := call{list: commands}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status")
 	status.check(t, 0, "interrupted\n")
 	if again := (call{list: commands}).run(append(args, "-q")...); again.code != 0 {
 		t.Errorf("going on: %+v", again)
 	}
 	call{list: commands}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status,steps").check(t, 0, "done,40\n")
+}
+
+// TestRunArguments: what is wrong with a flag's value, and what is allowed.
+func TestRunArguments(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--until=trian":       "--until is \"trian\", but must be one of prepare, init, sft, train, merge, eval.gen, eval.score\n  help: did you mean train?",
+		"--seeds=a":           "\"a\" is no seed and no range of seeds such as 0-2",
+		"--seeds=3-1":         "the range 3-1 ends before it begins",
+		"--seeds=0-10000":     "at most 10000 seeds at once",
+		"--seeds=7,0-9999":    "at most 10000 seeds at once",
+		"--threads=all":       "--threads \"all\": it must be a whole number",
+		"--set=compute.x=1":   "unknown key",
+		"--overlay=none.yaml": "no such file",
+	} {
+		t.Run(flag, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			call{list: commands}.run("run", smokeConfig, flag, "--store", dir).check(t, 2, "", want)
+			if _, err := os.Stat(dir); err == nil {
+				t.Error("a store was made")
+			}
+		})
+	}
 }
 
 // recordedSteps is how many steps the newest run of a store has, 0 without a store.

@@ -17,7 +17,8 @@ type runColumn struct {
 
 // runTable makes the table of the first n of a list of runs, with columns for the
 // results of all of them, so that these do not depend on n. Programs get every
-// column; the table of a small terminal leaves the third result out.
+// column; the table of a small terminal leaves out the third result, how long the run
+// took, and the second result, in this order, before it shortens a name.
 func (a *app) runTable(runs []store.Run, n int, extra []runColumn) table {
 	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns(), extra)
 	t := table{Schema: "exp.ls/1", Rows: make([][]any, n)}
@@ -86,6 +87,9 @@ func (a *app) resultColumns(runs []store.Run) []runColumn {
 	var list []runColumn
 	for i, name := range headlineNames(runs) {
 		c := column{Key: name, Title: shortMetric(name), Digits: 3, Wide: i >= a.roomFor(8)}
+		if i > 0 {
+			c.Drop = 1 + 2*min(i-1, 1) // the second after "took", the third before it
+		}
 		list = append(list, runColumn{c, func(_ int, r *store.Run) any { return headlineOf(r, name) }})
 	}
 	return list
@@ -145,7 +149,7 @@ func (a *app) timeColumns() []runColumn {
 		{created, func(_ int, r *store.Run) any { return r.Created }},
 		{column{Key: "started", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Started) }},
 		{column{Key: "ended", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Ended) }},
-		{column{Key: "wall_s", Title: "took"}, func(_ int, r *store.Run) any { return took(now, r) }},
+		{column{Key: "wall_s", Title: "took", Drop: 2}, func(_ int, r *store.Run) any { return took(now, r) }},
 		{column{Key: "tokens", Wide: true}, func(_ int, r *store.Run) any { return r.Tokens }},
 		{column{Key: "numerics", Wide: true}, func(_ int, r *store.Run) any { return r.Numerics }},
 		{column{Key: "device", Wide: true}, func(_ int, r *store.Run) any { return r.Device }},

@@ -48,8 +48,7 @@ func (a *app) open(o store.Options) (*store.DB, error) {
 		return nil, err
 	}
 	if !found && !o.Create {
-		return nil, &failure{Code: exitNotFound, Err: errors.New("there is no experiment store here"),
-			Help: "exp run CONFIG makes one; --store DIR or EXP_STORE names another place (looked for " + dir + " and above)"}
+		return nil, a.noStoreError(dir)
 	}
 	db, err := store.Open(dir, o)
 	if err != nil {
@@ -57,6 +56,21 @@ func (a *app) open(o store.Options) (*store.DB, error) {
 	}
 	a.out.store = dir
 	return db, nil
+}
+
+// noStoreError says where a store was looked for: at the one place that the user
+// named, or here and above.
+func (a *app) noStoreError(dir string) error {
+	if a.settings.store == "" {
+		return &failure{Code: exitNotFound, Err: errors.New("there is no experiment store here"),
+			Help: "exp run CONFIG makes one; --store DIR or EXP_STORE names another place (looked for " + dir + " and above)"}
+	}
+	f := failf(exitNotFound, "there is no experiment store in %s", dir)
+	f.Help = "exp run CONFIG makes one there; --store DIR or EXP_STORE names another place"
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		f.Help = "it is a file; --store DIR or EXP_STORE names a directory"
+	}
+	return f
 }
 
 // withStore opens the store for reading, calls f and closes it.

@@ -140,7 +140,13 @@ func (d *decoder) scalar(n *node) any {
 func (d *decoder) parse(n *node) (any, *issue) {
 	k, s := d.key, n.text
 	if n.quoted && k.Kind != String && k.Kind != Enum && k.Kind != Share {
-		return nil, &issue{CodeType, fmt.Sprintf("must be %s, got the text %q", article(k), s), "remove the quotes"}
+		help := ""
+		bare := *n
+		bare.quoted = false
+		if _, bad := d.parse(&bare); bad == nil {
+			help = "remove the quotes"
+		}
+		return nil, &issue{CodeType, fmt.Sprintf("must be %s, got the text %q", article(k), s), help}
 	}
 	switch k.Kind {
 	case Int:

@@ -18,15 +18,7 @@ func Describe(path string) (string, bool) {
 		g = schema().group(path)
 	}
 	if g == nil {
-		help := "see exp config schema"
-		if near := closest(path, append(paths(), blocks()...)); near != "" {
-			help = fmt.Sprintf("did you mean %q?", near)
-		} else if same := elsewhere(path, path); len(same) > 0 {
-			help = `did you mean "` + strings.Join(same, `" or "`) + `"?`
-		} else if _, why, ok := renamed(path); ok {
-			help = why
-		}
-		return fmt.Sprintf("unknown key %q: %s", path, help), false
+		return fmt.Sprintf("unknown key %q: %s", path, Suggest(path)), false
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -37,6 +29,21 @@ func Describe(path string) (string, bool) {
 	}
 	w.Flush()
 	return b.String(), true
+}
+
+// Suggest says which key or block was probably meant by a path that is none.
+func Suggest(path string) string {
+	if near := closest(path, append(paths(), blocks()...)); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	_, name := cutLast(path)
+	if same := elsewhere(name, path); len(same) > 0 {
+		return `did you mean "` + strings.Join(same, `" or "`) + `"?`
+	}
+	if _, why, ok := renamed(path); ok {
+		return why
+	}
+	return "exp config schema lists all keys"
 }
 
 // describeKey is the whole row of a key, for reading.
@@ -102,13 +109,68 @@ func stageList(stages []Stage) string {
 	return strings.Join(names, ", ")
 }
 
-// Explain is Describe for a key together with its value and origin in a
-// configuration.
+// Facts are what Describe and Explain say of a key, for programs.
+type Facts struct {
+	Key      string   `json:"key"`
+	Help     string   `json:"help"`
+	Type     string   `json:"type"`
+	Unit     string   `json:"unit,omitempty"`
+	Default  string   `json:"default"`
+	Effect   string   `json:"effect,omitempty"` // when the key counts; empty if always
+	ReadBy   []string `json:"read_by"`
+	Identity string   `json:"identity"`
+	Value    *string  `json:"value,omitempty"`  // as Format writes it; nil without a configuration, and where the key has no effect
+	Origin   string   `json:"origin,omitempty"` // of Value
+}
+
+// FactsOf lists the facts of the key at path or of the keys of the block there, all
+// for the empty path; none if there is no such key or block. r may be nil.
+func FactsOf(path string, r *Resolved) []Facts {
+	var list []Facts
+	for _, k := range schema().keys {
+		if path != "" && k.Path != path && !strings.HasPrefix(k.Path, path+".") {
+			continue
+		}
+		f := Facts{Key: k.Path, Help: k.Help, Type: k.Type(), Unit: k.Unit, Default: k.Default.text(k), Effect: k.effect(),
+			ReadBy: []string{}, Identity: k.identity()}
+		for _, s := range k.Stages {
+			f.ReadBy = append(f.ReadBy, string(s))
+		}
+		if r != nil && r.Has(k.Path) {
+			v, _ := r.Value(k.Path)
+			text := Format(k, v)
+			f.Value, f.Origin = &text, r.Origin(k.Path)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// explainBlock lists the keys of a block with their values and origins.
+func (r *Resolved) explainBlock(path string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, f := range FactsOf(path, r) {
+		value, origin := "–", "no effect"
+		if f.Value != nil {
+			value, origin = *f.Value, f.Origin
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Key, value, origin, f.Help)
+	}
+	w.Flush()
+	return b.String()
+}
+
+// Explain is Describe for a key, or for the keys of a block, together with value and
+// origin in a configuration.
 func (r *Resolved) Explain(path string) (string, bool) {
 	text, ok := Describe(path)
 	k := lookup(path)
-	if k == nil {
-		return text, ok
+	switch {
+	case !ok:
+		return text, false
+	case k == nil:
+		return r.explainBlock(path), true
 	}
 	if !r.Has(path) {
 		state := "no effect in this configuration"

@@ -83,6 +83,7 @@ func TestBrokenSets(t *testing.T) {
 		{"train.steps.of=3"},
 		{"seed=1", "train.steps=1.5"},
 		{"train.steps=[1"},
+		{`train.steps="3"`, `rollout.n="many"`},
 		{"rollout.stop=a: b: c"},
 		{"train.steps+=3"},
 		{"eval.final.pass_k+=3"},

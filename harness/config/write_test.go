@@ -94,6 +94,12 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: got %s, want it to end in %s", path, got, want)
 		}
 	}
+	block, ok := r.Explain("algo")
+	for _, want := range []string{"algo.kind ppo --set #1 ", "algo.flowrl.beta – no effect ", "algo.ppo.clip_low 0.2 default "} {
+		if !ok || !strings.Contains(strings.Join(strings.Fields(block), " "), want) {
+			t.Errorf("algo: got %s, want it to have %q", block, want)
+		}
+	}
 	if _, ok := r.Explain("nothing"); ok {
 		t.Error("an unknown key was explained")
 	}

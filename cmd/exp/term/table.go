@@ -14,6 +14,7 @@ type Column struct {
 	Rank  int  // 0: never narrower than its text; else the highest rank gives way first
 	Min   int  // columns that it keeps when it gives way; 0 means 6
 	Wrap  bool // gives way by breaking lines instead of cutting
+	Drop  int  // not 0: left out where the table is too wide, before any column gives way; the highest first
 }
 
 // Cell is one value of a table. Its text is cleaned when it is printed.
@@ -51,11 +52,15 @@ const (
 	defaultMinWidth = 6
 )
 
-// Write prints the table. Where it is wider than the layout, columns with a
-// rank give way, the highest rank first and of one rank the widest first, none
-// below its minimum; a table that still does not fit is printed as wide as it
-// is. Lines carry no trailing spaces.
+// Write prints the table. Where it is wider than the layout, columns that may be
+// dropped are left out, one after another; then columns with a rank give way, the
+// highest rank first and of one rank the widest first, none below its minimum; a
+// table that still does not fit is printed as wide as it is. Lines carry no
+// trailing spaces.
 func (t *Table) Write(w io.Writer, l Layout) error {
+	if l.Width > 0 {
+		t = t.dropped(l.Width)
+	}
 	widths := t.naturalWidths()
 	if l.Width > 0 {
 		t.fit(widths, l.Width)
@@ -89,20 +94,67 @@ func (t *Table) naturalWidths() []int {
 	return widths
 }
 
+// dropped is the table without the columns that have to be left out for it to fit.
+func (t *Table) dropped(width int) *Table {
+	widths := t.naturalWidths()
+	var keep []int // indices of columns
+	for i := range widths {
+		keep = append(keep, i)
+	}
+	for excess(widths, width) > 0 {
+		at := 0
+		for i := range keep {
+			if t.Columns[keep[i]].Drop > t.Columns[keep[at]].Drop {
+				at = i
+			}
+		}
+		if len(keep) == 0 || t.Columns[keep[at]].Drop == 0 {
+			break
+		}
+		widths, keep = slices.Delete(widths, at, at+1), slices.Delete(keep, at, at+1)
+	}
+	if len(keep) == len(t.Columns) {
+		return t
+	}
+	return t.only(keep)
+}
+
+// only is the table with those of its columns whose indices are given.
+func (t *Table) only(keep []int) *Table {
+	less := &Table{NoHeader: t.NoHeader}
+	for _, i := range keep {
+		less.Columns = append(less.Columns, t.Columns[i])
+	}
+	for _, row := range t.Rows {
+		var cells []Cell
+		for _, i := range keep {
+			if i < len(row) {
+				cells = append(cells, row[i])
+			}
+		}
+		less.Rows = append(less.Rows, cells)
+	}
+	return less
+}
+
+// excess is by how much columns of these widths are wider than width.
+func excess(widths []int, width int) int {
+	n := tableGap*(len(widths)-1) - width
+	for _, w := range widths {
+		n += w
+	}
+	return n
+}
+
 // fit takes columns away from widths until the table fits or nothing more can
 // give way.
 func (t *Table) fit(widths []int, width int) {
-	excess := tableGap*(len(widths)-1) - width
-	for _, w := range widths {
-		excess += w
-	}
-	for excess > 0 {
+	for n := excess(widths, width); n > 0; n-- {
 		i := t.nextToShrink(widths)
 		if i < 0 {
 			return
 		}
 		widths[i]--
-		excess--
 	}
 }
 

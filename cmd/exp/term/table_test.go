@@ -64,6 +64,30 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
+// TestTableDrops: columns that may be dropped go, the highest first, before any
+// other gives way.
+func TestTableDrops(t *testing.T) {
+	table := Table{
+		Columns: []Column{{Title: "name", Rank: 1, Min: 4}, {Title: "age", Drop: 1}, {Title: "took", Drop: 2}},
+		Rows:    [][]Cell{{{"countdown", Plain}, {"58m", Plain}, {"2m14s", Plain}}, {{"words", Plain}}},
+	}
+	for width, want := range map[int]string{
+		0:  "name       age  took\ncountdown  58m  2m14s\nwords\n",
+		21: "name       age  took\ncountdown  58m  2m14s\nwords\n",
+		20: "name       age\ncountdown  58m\nwords\n",
+		13: "name\ncountdown\nwords\n",
+		6:  "name\ncount…\nwords\n",
+	} {
+		var out strings.Builder
+		if err := table.Write(&out, Layout{Width: width, Unicode: true}); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("width %d: got\n%swant\n%s", width, out.String(), want)
+		}
+	}
+}
+
 func TestTableNoHeader(t *testing.T) {
 	table := Table{Columns: []Column{{Title: "a long title"}}, Rows: [][]Cell{{{"x", Plain}}}, NoHeader: true}
 	var out strings.Builder
