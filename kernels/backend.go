@@ -10,7 +10,8 @@ package kernels
 //
 // M is the number of rows of the call, taken from the output's length; float
 // means the backend's Float type. Scalars (eps, scales, temperatures) are rounded
-// to it first. Zero rows are allowed everywhere and write nothing. A NaN that is
+// to it first. Where a definition says that a buffer is an operand, it has the
+// Operand type; all others are Float, but for ids and the like. Zero rows are allowed everywhere and write nothing. A NaN that is
 // computed may have any sign and payload.
 type Backend interface {
 	// Name is a short name for people: "cpu/avx512", "ref".
@@ -18,8 +19,12 @@ type Backend interface {
 	// Class names the numerics class: backends of one class produce the same
 	// bits. It enters the id of a run.
 	Class() string
-	// Float is the type of parameters, activations and their gradients.
+	// Float is the type of parameters and their gradients, of the residual stream
+	// and its gradient, and of everything that is summed.
 	Float() DType
+	// Operand is the type of activations between matmuls and of the KV cache: Float,
+	// or BF16 (package kernels, "bf16").
+	Operand() DType
 
 	Memory
 	Linear
@@ -36,7 +41,8 @@ type Memory interface {
 	// Free returns what Alloc gave, not a view of it.
 	Free(b Buffer)
 	// Copy sets dst to src, element by element. Lengths must be equal; it converts
-	// between F32 and F64, nothing else. Either may be a host buffer.
+	// between F32 and F64, and between F32 and BF16, nothing else. Either may be a
+	// host buffer.
 	Copy(dst, src Buffer)
 	// Zero sets every element to 0.
 	Zero(b Buffer)
@@ -48,7 +54,7 @@ type Memory interface {
 
 // Matrix is a weight W [Out,In] with whatever copies the backend multiplies
 // from. Packed and PackedT are made by Backend.Pack and must be refreshed
-// whenever W changes; they are float buffers, empty where the backend needs no
+// whenever W changes; they are operand buffers, empty where the backend needs no
 // copies.
 type Matrix struct {
 	W       Buffer // [Out,In]
@@ -57,7 +63,9 @@ type Matrix struct {
 	PackedT Buffer // for MatMulDX and LogProbBackward; absent on a frozen model
 }
 
-// Linear are the linear maps and the token embedding.
+// Linear are the linear maps and the token embedding. In numerics class
+// "cpu/bf16" their chains are tile sums of rounded factors (package kernels,
+// "bf16"), and out, x, dx and dout may each be of the Operand or the Float type.
 type Linear interface {
 	// PackedLen returns the lengths of Matrix.Packed and Matrix.PackedT for a
 	// weight [out,in]; 0 where no copy is needed.
@@ -92,7 +100,10 @@ type Linear interface {
 // shared by the heads; x, out, dx and dout are [M,Stride].
 type NormShape struct{ Heads, Dim, Stride, Offset int }
 
-// Norm are the operations on each row by itself.
+// Norm are the operations on each row by itself. Operands are out of RMSNorm and
+// AddRMSNorm, and all activations of SwiGLU; out, x, dx and dout of a norm whose
+// shape has several heads or leaves a part of the row out (the norm of queries and
+// keys) are operands, too.
 type Norm interface {
 	// RMSNorm sets, for each vector x of the shape,
 	//	ss     = lane sum of x[i]·x[i]
@@ -165,13 +176,18 @@ func (s AttentionShape) Stride() int { return (s.H + 2*s.K) * s.D }
 
 // Pages is a paged cache of keys and values for one layer. A page holds Size
 // consecutive positions of one sequence: keys as [K,D,Size] (so that Size
-// positions of one component lie together), values as [K,Size,D].
+// positions of one component lie together), values as [K,Size,D]. They are
+// operands.
 type Pages struct {
 	Keys, Values Buffer // [pages,K,D,Size], [pages,K,Size,D]
 	Size         int    // positions in a page; a multiple of Lanes
 }
 
-// Sequence are the operations that know where sequences begin.
+// Sequence are the operations that know where sequences begin. Operands are qkv,
+// dqkv, out and dout of Rope and of attention, and the pages; out and x of
+// GatherRows and x of SegmentMean, which are hidden states. In numerics class
+// "cpu/bf16" their chains are tile sums, over components, key positions and query
+// rows, the latter two counted from the start of the sequence.
 type Sequence interface {
 	// Rope rotates, in place, the H+K query and key heads of every row of qkv
 	// [M,Stride] by its position: for i < D/2, with c = cos[pos,i], s = sin[pos,i],
@@ -258,7 +274,9 @@ type Sampling struct {
 //	logprob = z[target] - lse
 //	entropy = Log(s) - (lane sum of e[v]·(z[v]-m)) / s
 //
-// invTemp is 1/temperature rounded to float.
+// invTemp is 1/temperature rounded to float. h is an operand. In numerics class
+// "cpu/bf16" the chain is a tile sum and dz is rounded to BF16 where it is
+// multiplied.
 type Output interface {
 	// LogProb fills out for rows h [R,C], weight w [V,C] and targets [R].
 	LogProb(out Scores, h Buffer, w Matrix, targets Buffer, temperature float64)

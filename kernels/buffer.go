@@ -9,9 +9,10 @@ import (
 type DType uint8
 
 const (
-	F32 DType = 1 + iota // IEEE binary32: parameters and activations
-	F64                  // IEEE binary64: norms, and everything on ref.New[float64]
-	I32                  // two's complement: token ids, offsets, tables
+	F32  DType = 1 + iota // IEEE binary32: parameters and activations
+	F64                   // IEEE binary64: norms, and everything on ref.New[float64]
+	I32                   // two's complement: token ids, offsets, tables
+	BF16                  // the upper half of an F32: operands of matmuls, in numerics class "cpu/bf16"
 )
 
 // Size returns the bytes of one element.
@@ -21,6 +22,8 @@ func (t DType) Size() int {
 		return 4
 	case F64:
 		return 8
+	case BF16:
+		return 2
 	}
 	panic("kernels: unknown dtype")
 }
@@ -33,6 +36,8 @@ func (t DType) String() string {
 		return "f64"
 	case I32:
 		return "i32"
+	case BF16:
+		return "bf16"
 	}
 	return fmt.Sprintf("DType(%d)", uint8(t))
 }
@@ -103,6 +108,18 @@ func (b Buffer) Slice(lo, hi int) Buffer {
 	b.addr = unsafe.Add(b.addr, lo*b.t.Size())
 	b.n = hi - lo
 	return b
+}
+
+// Bits returns a BF16 buffer as the upper halves of its float32. It is for
+// backends, as Elems is.
+func Bits(b Buffer) []uint16 {
+	if b.n == 0 {
+		return nil
+	}
+	if b.t != BF16 {
+		panic("kernels: buffer holds another type")
+	}
+	return unsafe.Slice((*uint16)(b.addr), b.n)
 }
 
 // Elems returns b as a Go slice. It is for backends whose memory the Go side

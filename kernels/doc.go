@@ -49,6 +49,28 @@
 // into, the number of threads, the page size of the KV cache, or whether it is
 // computed by a prefill, a decode step or a training forward pass.
 //
+// # bf16
+//
+// Numerics class "cpu/bf16" trains with BF16 operands: what stands between two
+// matmuls is stored as BF16, half the memory traffic, and every factor of a
+// product is rounded to it; parameters, their gradients, the residual stream,
+// statistics and sums stay float32. Its operations are those of "cpu/fma" but for
+// three points:
+//
+//   - An operand buffer is BF16. It is read exactly, and what is stored in it is
+//     rounded (Round of kernels/ref: to nearest even, subnormals to zero).
+//   - A chain becomes a tile sum. Its terms are taken TileTerms (32) at a time,
+//     counted from the chain's first; of such a step, the even terms make one
+//     chain from 0 and the odd terms another, and acc = acc + (even + odd). Both
+//     factors are rounded to BF16 first, products are exact, and subnormal
+//     results count as zero: it is what the matrix units of x86 (AMX, TDPBF16PS)
+//     compute, here for everybody.
+//   - A gradient that is a blocked sum of chains is a tile sum that continues in
+//     the gradient itself: a step is TileTerms rows of one block.
+//
+// Terms that a definition leaves out, such as keys after a query, count as
+// products 0, which change no sum.
+//
 // # Gradient blocks
 //
 // A parameter gradient sums over rows. To keep it independent of how a batch is
@@ -73,6 +95,10 @@ package kernels
 // Lanes is the number of partial sums of a lane sum. 16 float32 fill one
 // AVX-512 register; narrower machines keep several registers.
 const Lanes = 16
+
+// TileTerms is the number of terms of a step of a tile sum: a row of a matrix
+// unit's register holds 32 BF16.
+const TileTerms = 32
 
 // BlockRows is the number of rows in a gradient block. 256 rows of a panel of
 // 32 columns are 32 KiB: they stay in the first-level cache while a tile of the

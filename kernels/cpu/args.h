@@ -26,31 +26,38 @@ struct matmul_dw_args {
 };
 
 struct embed_args {
-	float *out; const float *weight; const int32_t *ids;
-	long m, c;
+	void *out; const void *weight; const int32_t *ids;
+	long m, c, size; // bytes of an element
 };
 
 struct norm_args {
-	float *out, *rstd, *sum; const float *x, *delta, *weight;
+	void *out; float *rstd, *sum; const void *x; const float *delta, *weight;
 	long heads, dim, stride, offset;
 	float eps;
+	int x_bf16, out_bf16;
 };
 
 struct norm_back_args {
-	float *dx, *dweight; const float *dout, *x, *weight, *rstd; const int32_t *block;
+	void *dx; float *dweight; const void *dout, *x; const float *weight, *rstd; const int32_t *block;
 	long blocks, heads, dim, stride, offset;
-	int set;
+	int set, bf16;
 };
 
 struct swiglu_args {
-	float *out; const float *dout, *gate_up;
+	void *out; const void *dout, *gate_up;
 	long f;
+	int bf16;
 };
 
 struct rope_args {
-	float *qkv; const float *cos, *sin; const int32_t *pos;
+	void *qkv; const float *cos, *sin; const int32_t *pos;
 	long heads, d, stride;
-	int inverse;
+	int inverse, bf16;
+};
+
+struct append_args {
+	const void *qkv; void *keys, *values; const int32_t *slots;
+	long h, kv, d, stride, page, size;
 };
 
 struct attention_args {
@@ -59,7 +66,7 @@ struct attention_args {
 	long h, kv, d, stride;
 	float scale;
 	// paged
-	float *keys, *values; const int32_t *slots, *table, *seq, *pos;
+	float *keys, *values; const int32_t *table, *seq, *pos;
 	long page, width;
 };
 
@@ -100,5 +107,57 @@ struct kernels {
 };
 
 extern const struct kernels kernels_avx512, kernels_avx2, kernels_portable;
+
+// The kernels of class "cpu/bf16" (tile.h of theirs is tilesum.h).
+
+struct tile_pack_args {
+	uint16_t *out; const void *w;
+	long rows, cols; // of w, float32
+	int transposed;  // terms are the rows
+};
+
+struct tile_matmul_args {
+	void *c; const void *a; const uint16_t *b; const float *bias;
+	long m, n, k, row_block, panel_groups;
+	int a_bf16, c_bf16;
+	float *scratch; long scratch_len; // per thread
+};
+
+#define DW_PIECES 16 // pieces that tile_matmul_dw packs at a time
+
+struct tile_dw_args {
+	float *dw; const void *dout, *x; const int32_t *piece;
+	long n, k, pieces, n_block, k_block, k_blocks;
+	int dout_bf16, x_bf16;
+	float *scratch; long scratch_len; // per thread
+};
+
+struct tile_attention_args {
+	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets;
+	float *scratch; long scratch_len; // per thread
+	long h, kv, d, stride;
+	float scale;
+	// paged
+	const uint16_t *keys, *values; const int32_t *table, *seq, *pos;
+	long page, width;
+};
+
+struct tile_output_args {
+	float *logprob, *entropy, *lse, *z, *e; uint16_t *dz; const uint16_t *h, *w; const int32_t *targets;
+	const float *dlogprob, *dentropy;
+	int32_t *ids; const float *u;
+	float *scratch; long scratch_len; // per thread
+	long rows, c, v, row0;
+	float inv_temp;
+	int greedy;
+};
+
+struct tile_kernels {
+	kernel pack, matmul, matmul_dw, matmul_dbias;
+	kernel attention, attention_backward, paged_attention;
+	kernel logits, logprob, logprob_backward, sample;
+};
+
+extern const struct tile_kernels tiles_amx, tiles_avx512, tiles_avx2, tiles_portable;
 
 #endif

@@ -12,19 +12,6 @@ import (
 // queryBlock is attention.h's QUERY_BLOCK.
 const queryBlock = 32
 
-// Rope rotates queries and keys by their positions.
-func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
-	check(qkv, pos.Len()*s.Stride())
-	g := &b.a.rope
-	g.qkv, g.cos, g.sin, g.pos = floats(qkv), floats(cos), floats(sin), ints(pos)
-	g.heads, g.d, g.stride = C.long(s.H+s.K), C.long(s.D), C.long(s.Stride())
-	g.inverse = 0
-	if inverse {
-		g.inverse = 1
-	}
-	b.pool.run(b.k.rope, unsafe.Pointer(g), pos.Len(), rowGrain(s.Stride()))
-}
-
 func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.struct_attention_args {
 	g := &b.a.attention
 	g.qkv = floats(qkv)
@@ -53,6 +40,10 @@ func (b *Backend) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.A
 	m := qkv.Len() / s.Stride()
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
+	if b.tiles != nil {
+		b.tileAttention(out, stats, qkv, offsets, s)
+		return
+	}
 	g := b.attention(qkv, s)
 	g.out, g.stats, g.offsets = floats(out), floats(stats), ints(offsets)
 	b.useScratch(g, longest(offsets)*(s.D+int(b.k.mr)))
@@ -66,18 +57,14 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels
 	check(dout, m*s.H*s.D)
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
+	if b.tiles != nil {
+		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, offsets, s)
+		return
+	}
 	g := b.attention(qkv, s)
 	g.dqkv, g.dout, g.aout, g.stats, g.offsets = floats(dqkv), floats(dout), floats(out), floats(stats), ints(offsets)
 	b.useScratch(g, longest(offsets)*2*(s.D+queryBlock))
 	b.pool.run(b.k.attention_backward, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
-}
-
-// AppendKV stores keys and values in their slots.
-func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
-	check(qkv, slots.Len()*s.Stride())
-	g := b.attention(qkv, s)
-	g.keys, g.values, g.slots, g.page = floats(p.Keys), floats(p.Values), ints(slots), C.long(p.Size)
-	b.pool.run(b.k.append_kv, unsafe.Pointer(g), slots.Len(), rowGrain(4*s.K*s.D))
 }
 
 // PagedAttention computes attention of single rows against the cache.
@@ -89,21 +76,13 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	if p.Size%kernels.Lanes != 0 {
 		panic("cpu: page size must be a multiple of 16")
 	}
+	if b.tiles != nil {
+		b.tilePagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
+		return
+	}
 	g := b.attention(qkv, s)
 	g.out, g.keys, g.values, g.page = floats(out), floats(p.Keys), floats(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	b.useScratch(g, (s.H/s.K)*tableWidth*p.Size)
 	b.pool.run(b.k.paged_attention, unsafe.Pointer(g), m*s.K, max(1, 8192/(s.D*p.Size)))
-}
-
-// CopyPages copies whole pages.
-func (b *Backend) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
-	n := s.K * s.D * p.Size
-	idx := kernels.Elems[int32](pairs)
-	for _, buf := range []kernels.Buffer{p.Keys, p.Values} {
-		x := kernels.Elems[float32](buf)
-		for i := 0; i+1 < len(idx); i += 2 {
-			copy(x[int(idx[i+1])*n:][:n], x[int(idx[i])*n:][:n])
-		}
-	}
 }

@@ -1,26 +1,5 @@
-// attention.h: rotary embedding, causal attention over packed sequences forward
-// and backward, and attention against a paged cache.
-
-// rope rotates the first `heads` heads of rows lo..hi.
-static void rope(const struct rope_args *g, long lo, long hi, int tid) {
-	(void)tid;
-	const long half = g->d / 2;
-	for (long m = lo; m < hi; m++) {
-		const float *cs = g->cos + g->pos[m] * half, *sn = g->sin + g->pos[m] * half;
-		for (long h = 0; h < g->heads; h++) {
-			float *x = g->qkv + m * g->stride + h * g->d, *y = x + half;
-			for (long i = 0; i < half; i += LANES) {
-				const int n = half - i < LANES ? (int)(half - i) : LANES;
-				const vf c = v_loadt(cs + i, n);
-				vf s = v_loadt(sn + i, n);
-				if (g->inverse) s = v_neg(s);
-				const vf a = v_loadt(x + i, n), b = v_loadt(y + i, n);
-				v_storet(x + i, v_fma(a, c, v_neg(v_mul(b, s))), n);
-				v_storet(y + i, v_fma(b, c, v_mul(a, s)), n);
-			}
-		}
-	}
-}
+// attention.h: causal attention over packed sequences forward and backward, and
+// attention against a paged cache.
 
 INLINE long round_up(long n, long to) { return (n + to - 1) / to * to; }
 
@@ -178,21 +157,6 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 					reverse_rows(p, Tp, dout, ldo, dv + t * ld, ld, t, t1, i0, i1, d);
 				}
 			}
-		}
-	}
-}
-
-// append_kv stores the keys and values of rows lo..hi in their slots.
-static void append_kv(const struct attention_args *g, long lo, long hi, int tid) {
-	(void)tid;
-	const long d = g->d, P = g->page;
-	for (long m = lo; m < hi; m++) {
-		const long page = g->slots[m] / P, at = g->slots[m] % P;
-		for (long kv = 0; kv < g->kv; kv++) {
-			const float *k = g->qkv + m * g->stride + (g->h + kv) * d, *v = k + g->kv * d;
-			float *kp = g->keys + (page * g->kv + kv) * d * P + at;
-			for (long i = 0; i < d; i++) kp[i * P] = k[i];
-			memcpy(g->values + ((page * g->kv + kv) * P + at) * d, v, sizeof(float) * d);
 		}
 	}
 }

@@ -6,10 +6,12 @@
 // "cpu/fma"): vectors run along outputs, never along a chain, sums have 16 lanes
 // at every level, and the files are compiled without contraction. The number of
 // threads changes no bit, because threads share out outputs, not terms.
+// With BF16 operands (class "cpu/bf16") matmuls run on the matrix unit where there
+// is one, and elsewhere on fused multiply-adds that give the same bits.
 //
 // Layout: one .go and one .h file per operation or family; vec.h is the only
 // file that knows the instruction sets, tile.h the one inner loop of everything
-// that is a matmul; level_*.c compile all of it once per level. Operations that
+// that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per level. Operations that
 // take no time worth saving (GELU, LayerNorm, dropout, restricted sampling) call
 // kernels/ref on the pool.
 package cpu
@@ -28,10 +30,16 @@ struct arguments {
 	struct norm_back_args norm_back;
 	struct swiglu_args swiglu;
 	struct rope_args rope;
+	struct append_args append;
 	struct attention_args attention;
 	struct output_args output;
 	struct adamw_args adamw;
 	struct vector_args vector;
+	struct tile_pack_args tile_pack;
+	struct tile_matmul_args tile_matmul;
+	struct tile_dw_args tile_dw;
+	struct tile_attention_args tile_attention;
+	struct tile_output_args tile_output;
 };
 */
 import "C"
@@ -47,10 +55,12 @@ import (
 // Backend implements kernels.Backend. It is used by one goroutine at a time and
 // must be closed.
 type Backend struct {
-	level Level
-	k     *C.struct_kernels
-	a     *C.struct_arguments
-	pool  *pool
+	level   Level
+	operand kernels.DType
+	k       *C.struct_kernels
+	tiles   *C.struct_tile_kernels // of class "cpu/bf16"; nil for "cpu/fma"
+	a       *C.struct_arguments
+	pool    *pool
 
 	allocated  int64
 	scratch    kernels.Buffer // [threads, scratchLen]
@@ -58,6 +68,9 @@ type Backend struct {
 	dz         kernels.Buffer // workspace: logits or their gradients
 	blocks     kernels.Buffer // workspace: block offsets
 	sums       kernels.Buffer // workspace: float64 partial sums
+	half       kernels.Buffer // workspace: bf16 gradients of logits
+	steps      []int32        // of the last MatMulDW in bf16
+	stepBuf    kernels.Buffer // the same where kernels see it
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -65,13 +78,20 @@ var _ kernels.Backend = (*Backend)(nil)
 // Options choose how a Backend runs. The zero value uses the best level and all
 // processors.
 type Options struct {
-	Level   *Level // nil: the best that the machine supports
-	Threads int    // 0: one per processor
+	Level   *Level        // nil: the best that the machine supports
+	Threads int           // 0: one per processor
+	Operand kernels.DType // kernels.BF16 for class "cpu/bf16"; 0 and kernels.F32 for "cpu/fma"
 }
 
 // Open starts a backend. It is an error to ask for a level that the machine does
 // not support.
 func Open(o Options) (*Backend, error) {
+	if o.Operand == 0 {
+		o.Operand = kernels.F32
+	}
+	if o.Operand != kernels.F32 && o.Operand != kernels.BF16 {
+		return nil, fmt.Errorf("cpu: operands of type %v: want f32 or bf16", o.Operand)
+	}
 	level := BestLevel()
 	if o.Level != nil {
 		level = *o.Level
@@ -86,12 +106,17 @@ func Open(o Options) (*Backend, error) {
 	if threads == 0 {
 		threads = runtime.NumCPU()
 	}
-	return &Backend{
-		level: level,
-		k:     level.table(),
-		a:     (*C.struct_arguments)(C.calloc(1, C.sizeof_struct_arguments)),
-		pool:  newPool(threads),
-	}, nil
+	b := &Backend{
+		level:   level,
+		operand: o.Operand,
+		k:       level.table(),
+		a:       (*C.struct_arguments)(C.calloc(1, C.sizeof_struct_arguments)),
+		pool:    newPool(threads),
+	}
+	if o.Operand == kernels.BF16 {
+		b.tiles = level.tileTable()
+	}
+	return b, nil
 }
 
 // Close ends the threads and frees the scratch memory, not what Alloc gave.
@@ -101,8 +126,10 @@ func (b *Backend) Close() {
 	b.Free(b.dz)
 	b.Free(b.blocks)
 	b.Free(b.sums)
+	b.Free(b.half)
+	b.Free(b.stepBuf)
 	b.scratch, b.scratchLen = kernels.Buffer{}, 0
-	b.dz, b.blocks, b.sums = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
+	b.dz, b.blocks, b.sums, b.half, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
 	C.free(unsafe.Pointer(b.a))
 	b.a = nil
 }
@@ -110,11 +137,20 @@ func (b *Backend) Close() {
 // Name returns "cpu/" and the level.
 func (b *Backend) Name() string { return "cpu/" + b.level.String() }
 
-// Class returns "cpu/fma": all levels and kernels/ref give the same bits.
-func (b *Backend) Class() string { return "cpu/fma" }
+// Class returns "cpu/fma", or "cpu/bf16" if operands are BF16: all levels and
+// kernels/ref give the same bits.
+func (b *Backend) Class() string {
+	if b.tiles != nil {
+		return "cpu/bf16"
+	}
+	return "cpu/fma"
+}
 
 // Float returns kernels.F32.
 func (b *Backend) Float() kernels.DType { return kernels.F32 }
+
+// Operand returns kernels.BF16 for class "cpu/bf16", else kernels.F32.
+func (b *Backend) Operand() kernels.DType { return b.operand }
 
 // Threads returns the number of threads that share the work.
 func (b *Backend) Threads() int { return b.pool.n }
@@ -142,6 +178,25 @@ func ints(b kernels.Buffer) *C.int32_t {
 		panic("cpu: want an int32 buffer")
 	}
 	return (*C.int32_t)(b.Addr())
+}
+
+// isBF16 returns 1 if the buffers are BF16 and 0 if they are float32. It panics if
+// they are not of one type; empty ones count as any.
+func isBF16(list ...kernels.Buffer) C.int {
+	var t kernels.DType
+	for _, b := range list {
+		switch {
+		case b.Empty() || b.DType() == t:
+		case t != 0 || b.DType() != kernels.F32 && b.DType() != kernels.BF16:
+			panic("cpu: want float32 or bf16 buffers, all of one type")
+		default:
+			t = b.DType()
+		}
+	}
+	if t == kernels.BF16 {
+		return 1
+	}
+	return 0
 }
 
 // check panics unless b holds n elements.

@@ -23,8 +23,9 @@ func (b *Backend) GatherRows(out, x, rows kernels.Buffer, C_ int) {
 
 func (b *Backend) gather(out, from, rows kernels.Buffer, c int) {
 	g := &b.a.embed
-	g.out, g.weight, g.ids = floats(out), floats(from), ints(rows)
-	g.m, g.c = C.long(rows.Len()), C.long(c)
+	g.out, g.weight, g.ids = out.Addr(), from.Addr(), ints(rows)
+	isBF16(out, from)
+	g.m, g.c, g.size = C.long(rows.Len()), C.long(c), C.long(out.DType().Size())
 	b.pool.run(b.k.embed, unsafe.Pointer(g), rows.Len(), rowGrain(c))
 }
 
@@ -32,7 +33,7 @@ func (b *Backend) gather(out, from, rows kernels.Buffer, c int) {
 func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int) {
 	check(dout, ids.Len()*C_)
 	g := &b.a.embed
-	g.out, g.weight, g.ids = floats(dout), floats(dweight), ints(ids)
+	g.out, g.weight, g.ids = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(dweight)), ints(ids)
 	g.m, g.c = C.long(ids.Len()), C.long(C_)
 	units := ceilDiv(C_, kernels.Lanes)
 	b.pool.run(b.k.embed_backward, unsafe.Pointer(g), units, ceilDiv(units, b.pool.n))

@@ -5,7 +5,14 @@ package cpu
 #cgo LDFLAGS: -lm
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "args.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 // Whether this processor and its system run a level.
 static int has_avx512(void) {
@@ -25,9 +32,29 @@ static int has_avx2(void) {
 	return 0;
 #endif
 }
+// has_amx asks the system for the matrix unit's registers, which it grants to a
+// process once and for all.
+static int has_amx(void) {
+#if defined(__x86_64__) && defined(__linux__)
+	unsigned a, b, c, d;
+	if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+	if (!(d >> 24 & 1) || !(d >> 22 & 1)) return 0; // AMX-TILE, AMX-BF16
+	return syscall(SYS_arch_prctl, 0x1023, 18) == 0; // ARCH_REQ_XCOMP_PERM, XTILEDATA
+#else
+	return 0;
+#endif
+}
+static const struct tile_kernels *tile_table(int level) {
+#if defined(__x86_64__)
+	if (level == 3) return &tiles_amx;
+	if (level == 2) return &tiles_avx512;
+	if (level == 1) return &tiles_avx2;
+#endif
+	return &tiles_portable;
+}
 static const struct kernels *table(int level) {
 #if defined(__x86_64__)
-	if (level == 2) return &kernels_avx512;
+	if (level >= 2) return &kernels_avx512;
 	if (level == 1) return &kernels_avx2;
 #endif
 	return &kernels_portable;
@@ -35,7 +62,10 @@ static const struct kernels *table(int level) {
 */
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Level is an instruction set that the kernels exist for. All levels give the
 // same bits in float32.
@@ -45,6 +75,7 @@ const (
 	Portable Level = iota // plain C
 	AVX2                  // AVX2 and FMA
 	AVX512                // AVX-512 F, BW, DQ, VL and FMA
+	AMX                   // the same, and the matrix unit for bf16
 )
 
 func (l Level) String() string {
@@ -55,18 +86,20 @@ func (l Level) String() string {
 		return "avx2"
 	case AVX512:
 		return "avx512"
+	case AMX:
+		return "amx"
 	}
 	return fmt.Sprintf("Level(%d)", int(l))
 }
 
 // ParseLevel is the inverse of String.
 func ParseLevel(s string) (Level, error) {
-	for l := Portable; l <= AVX512; l++ {
+	for l := Portable; l <= AMX; l++ {
 		if l.String() == s {
 			return l, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown cpu level %q: want avx512, avx2 or portable", s)
+	return 0, fmt.Errorf("unknown cpu level %q: want amx, avx512, avx2 or portable", s)
 }
 
 // Supported reports whether this machine runs level l.
@@ -78,18 +111,25 @@ func (l Level) Supported() bool {
 		return C.has_avx2() != 0
 	case AVX512:
 		return C.has_avx512() != 0
+	case AMX:
+		return hasAMX()
 	}
 	return false
 }
 
-// BestLevel returns the fastest level that this machine runs.
+// BestLevel returns the fastest level that this machine runs. In float32 AMX is no
+// faster than AVX512.
 func BestLevel() Level {
-	for l := AVX512; l > Portable; l-- {
+	for l := AMX; l > Portable; l-- {
 		if l.Supported() {
 			return l
 		}
 	}
 	return Portable
 }
+
+var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 })
+
+func (l Level) tileTable() *C.struct_tile_kernels { return C.tile_table(C.int(l)) }
 
 func (l Level) table() *C.struct_kernels { return C.table(C.int(l)) }

@@ -1,11 +1,13 @@
 // level.h: all kernels at one instruction level, and their table.
 #include "args.h"
 #include "vec.h"
+#include "bf16.h"
 #include "tile.h"
 #include "matmul.h"
 #include "embedding.h"
 #include "rmsnorm.h"
 #include "swiglu.h"
+#include "rope.h"
 #include "attention.h"
 #include "output.h"
 #include "vector.h"

@@ -3,5 +3,7 @@
 #pragma GCC target("avx2,fma")
 #define LEVEL_AVX2
 #define TABLE kernels_avx2
+#define TILES tiles_avx2
 #include "level.h"
+#include "tiles.h"
 #endif

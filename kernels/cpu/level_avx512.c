@@ -3,5 +3,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
 #define LEVEL_AVX512
 #define TABLE kernels_avx512
+#define TILES tiles_avx512
 #include "level.h"
+#include "tiles.h"
 #endif

@@ -2,4 +2,6 @@
 // is one, and the C library's exact routine elsewhere: the bits are the same.
 #define LEVEL_PORTABLE
 #define TABLE kernels_portable
+#define TILES tiles_portable
 #include "level.h"
+#include "tiles.h"

@@ -11,6 +11,9 @@ import (
 
 // PackedLen returns the sizes of the panel copies: whole panels of NR columns.
 func (b *Backend) PackedLen(out, in int) (packed, packedT int) {
+	if b.tiles != nil {
+		return tilesLen(out, in), tilesLen(in, out)
+	}
 	nr := int(b.k.nr)
 	return ceilDiv(out, nr) * nr * in, ceilDiv(in, nr) * nr * out
 }
@@ -20,6 +23,10 @@ func (b *Backend) Pack(w kernels.Matrix) {
 	check(w.W, w.Out*w.In)
 	packed, packedT := b.PackedLen(w.Out, w.In)
 	check(w.Packed, packed)
+	if b.tiles != nil {
+		b.packTiles(w)
+		return
+	}
 	a := &b.a.pack
 	// For x·Wᵀ, B is [In,Out]: element (k,n) is W[n,k].
 	a.b, a.out = floats(w.W), floats(w.Packed)
@@ -42,6 +49,10 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 	}
 	packed, _ := b.PackedLen(w.Out, w.In)
 	check(w.Packed, packed)
+	if b.tiles != nil {
+		b.tileMatMul(out, x, w.Packed, bias, out.Len()/w.Out, w.Out, w.In)
+		return
+	}
 	b.matmul(out, x, w.Packed, bias, out.Len()/w.Out, w.Out, w.In)
 }
 
@@ -49,6 +60,10 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 func (b *Backend) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	_, packedT := b.PackedLen(w.Out, w.In)
 	check(w.PackedT, packedT)
+	if b.tiles != nil {
+		b.tileMatMul(dx, dout, w.PackedT, kernels.Buffer{}, dx.Len()/w.In, w.In, w.Out)
+		return
+	}
 	b.matmul(dx, dout, w.PackedT, kernels.Buffer{}, dx.Len()/w.In, w.In, w.Out)
 }
 
@@ -96,6 +111,10 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	check(dout, m*n)
 	check(x, m*k)
 	check(dw, n*k)
+	if b.tiles != nil {
+		b.tileMatMulDW(dw, dbias, dout, x, blocks, n, k)
+		return
+	}
 	g := &b.a.matmul_dw
 	g.dw, g.dbias, g.dout, g.x, g.block = floats(dw), floats(dbias), floats(dout), floats(x), ints(blocks)
 	g.n, g.k, g.blocks = C.long(n), C.long(k), C.long(len(offsets)-1)

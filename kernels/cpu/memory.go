@@ -24,9 +24,11 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"exp/kernels"
+	"exp/kernels/ref"
 )
 
 // Alloc returns n zeroed elements outside the Go heap.
@@ -75,6 +77,16 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 		d, s := kernels.Elems[float64](dst), kernels.Elems[float32](src)
 		for i := range d {
 			d[i] = float64(s[i])
+		}
+	case dst.DType() == kernels.F32 && src.DType() == kernels.BF16:
+		d := kernels.Elems[float32](dst)
+		for i, v := range kernels.Bits(src) {
+			d[i] = math.Float32frombits(uint32(v) << 16)
+		}
+	case dst.DType() == kernels.BF16 && src.DType() == kernels.F32:
+		d := kernels.Bits(dst)
+		for i, v := range kernels.Elems[float32](src) {
+			d[i] = uint16(math.Float32bits(ref.Round(v)) >> 16)
 		}
 	default:
 		panic("cpu: copy between types")

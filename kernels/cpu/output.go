@@ -35,6 +35,10 @@ func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, 
 
 // LogProb computes the scores of the targets.
 func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
+	if b.tiles != nil {
+		b.tileLogProb(out, h, w, targets, temperature)
+		return
+	}
 	g := b.output(out, h, w, temperature)
 	check(targets, int(g.rows))
 	g.targets = ints(targets)
@@ -71,6 +75,10 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
 	n := r1 - r0
 	if n == 0 {
+		return
+	}
+	if b.tiles != nil {
+		b.tileLogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets, temperature)
 		return
 	}
 	dz := b.workspace(n * w.Out)
@@ -121,6 +129,10 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	if temperature == 0 {
 		temperature = 1
 	}
+	if b.tiles != nil {
+		b.tileSample(ids, out, h, w, u, p, temperature)
+		return
+	}
 	g := b.output(out, h, w, temperature)
 	check(ids, int(g.rows))
 	check(u, int(g.rows))
@@ -150,6 +162,12 @@ func (b *Backend) sampleRestricted(g *C.struct_output_args, ids kernels.Buffer, 
 	ws := b.workspace(2 * rows * v)
 	g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
 	b.pool.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
+	b.pick(ws, rows, v, ids, out, u, p)
+}
+
+// pick draws a token for each row from z [rows,v] and exp(z-max) [rows,v] in ws, with
+// the sum of the latter in out.LogProb.
+func (b *Backend) pick(ws kernels.Buffer, rows, v int, ids kernels.Buffer, out kernels.Scores, u kernels.Buffer, p kernels.Sampling) {
 	z, e := kernels.Elems[float32](ws)[:rows*v], kernels.Elems[float32](ws)[rows*v:]
 	lp, lse := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE)
 	id, uni := kernels.Elems[int32](ids), kernels.Elems[float32](u)

@@ -47,6 +47,11 @@ func (b *Backend) Dropout(out, x, keys kernels.Buffer, C int, layer uint32, p fl
 
 // SegmentMean averages rows.
 func (b *Backend) SegmentMean(out, x, segments kernels.Buffer, C int) {
+	if x.DType() == kernels.BF16 && !x.Empty() {
+		y := b.workspace(x.Len())
+		b.Copy(y, x)
+		x = y
+	}
 	o, s, g := kernels.Elems[float32](out), kernels.Elems[float32](x), kernels.Elems[int32](segments)
 	b.pool.runGo(func(lo, hi int) { ref.SegmentMean(o[lo*C:hi*C], s, g[lo*2:hi*2], C) }, len(o)/C, 8)
 }

@@ -17,7 +17,7 @@ func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSha
 	check(rstd, m*s.Heads)
 	check(weight, s.Dim)
 	g := b.norm(out, rstd, weight, s, eps)
-	g.x = floats(x)
+	g.x, g.x_bf16 = x.Addr(), isBF16(x)
 	b.pool.run(b.k.rmsnorm, unsafe.Pointer(g), m, rowGrain(s.Heads*s.Dim))
 }
 
@@ -31,13 +31,13 @@ func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C_
 	check(rstd, m)
 	check(weight, C_)
 	g := b.norm(out, rstd, weight, kernels.NormShape{Heads: 1, Dim: C_, Stride: C_}, eps)
-	g.sum, g.x, g.delta = floats(sum), floats(x), floats(delta)
+	g.sum, g.x, g.delta = floats(sum), unsafe.Pointer(floats(x)), floats(delta)
 	b.pool.run(b.k.add_rmsnorm, unsafe.Pointer(g), m, rowGrain(C_))
 }
 
 func (b *Backend) norm(out, rstd, weight kernels.Buffer, s kernels.NormShape, eps float64) *C.struct_norm_args {
 	g := &b.a.norm
-	g.out, g.rstd, g.weight = floats(out), floats(rstd), floats(weight)
+	g.out, g.out_bf16, g.rstd, g.weight = out.Addr(), isBF16(out), floats(rstd), floats(weight)
 	g.heads, g.dim, g.stride, g.offset = C.long(s.Heads), C.long(s.Dim), C.long(s.Stride), C.long(s.Offset)
 	g.eps = C.float(eps)
 	return g
@@ -53,7 +53,7 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	check(weight, s.Dim)
 	check(dweight, s.Dim)
 	g := &b.a.norm_back
-	g.dx, g.dweight, g.dout, g.x = floats(dx), floats(dweight), floats(dout), floats(x)
+	g.dx, g.dweight, g.dout, g.x, g.bf16 = dx.Addr(), floats(dweight), dout.Addr(), x.Addr(), isBF16(dx, dout, x)
 	g.weight, g.rstd, g.block = floats(weight), floats(rstd), ints(blocks)
 	g.blocks = C.long(blocks.Len() - 1)
 	g.heads, g.dim, g.stride, g.offset = C.long(s.Heads), C.long(s.Dim), C.long(s.Stride), C.long(s.Offset)

@@ -53,17 +53,17 @@ func checkSwiGLU(s *subject) error {
 		x, dout := r.activations(M*2*F), r.floats(M*F)
 		cases := []rowCase{{
 			name: fmt.Sprintf("SwiGLU F=%d", F), op: "SwiGLU",
-			rows: []field{{name: "gateUp", width: 2 * F, f: x}},
-			run:  func(c *call, in []kernels.Buffer, M int) { c.b.SwiGLU(c.out("out", M*F), in[0], F) },
+			rows: []field{{name: "gateUp", width: 2 * F, f: x, operand: true}},
+			run:  func(c *call, in []kernels.Buffer, M int) { c.b.SwiGLU(c.outOperands("out", M*F), in[0], F) },
 		}, {
 			name: fmt.Sprintf("SwiGLUBackward F=%d", F), op: "SwiGLUBackward",
-			rows: []field{{name: "gateUp", width: 2 * F, f: x}, {name: "dout", width: F, f: dout}},
+			rows: []field{{name: "gateUp", width: 2 * F, f: x, operand: true}, {name: "dout", width: F, f: dout, operand: true}},
 			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.SwiGLUBackward(c.out("dgateUp", 2*M*F), in[1], in[0], F)
+				c.b.SwiGLUBackward(c.outOperands("dgateUp", 2*M*F), in[1], in[0], F)
 			},
 		}, {
 			name: fmt.Sprintf("SwiGLUBackward F=%d in place", F), op: "SwiGLUBackward",
-			rows: []field{{name: "gateUp", width: 2 * F, f: x, inout: true}, {name: "dout", width: F, f: dout}},
+			rows: []field{{name: "gateUp", width: 2 * F, f: x, inout: true, operand: true}, {name: "dout", width: F, f: dout, operand: true}},
 			run:  func(c *call, in []kernels.Buffer, M int) { c.b.SwiGLUBackward(in[0], in[1], in[0], F) },
 		}}
 		for _, rc := range cases {

@@ -74,7 +74,7 @@ func (p packed) qkv() []float32 {
 
 func (p packed) attend(c *call, qkv []float32) {
 	M, a := p.rows(), p.shape
-	c.b.Attention(c.out("out", M*a.H*a.D), c.out("stats", M*a.H*2), c.floats("qkv", qkv), c.ints("offsets", p.offsets()), a)
+	c.b.Attention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), a)
 }
 
 func checkAttentionShapes(s *subject) error {
@@ -151,8 +151,8 @@ func checkAttentionBackward(s *subject) error {
 		}
 		dout := newStream("dout" + p.String()).floats(M * a.H * a.D)
 		err = s.compare("AttentionBackward", func(c *call) {
-			c.b.AttentionBackward(c.out("dqkv", M*a.Stride()), c.floats("dout", dout), c.floats("out", fwd[0].f),
-				c.floats("stats", fwd[1].f), c.floats("qkv", qkv), c.ints("offsets", p.offsets()), a)
+			c.b.AttentionBackward(c.outOperands("dqkv", M*a.Stride()), c.operands("dout", dout), c.operands("out", fwd[0].f),
+				c.floats("stats", fwd[1].f), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), a)
 		})
 		if err != nil {
 			return fmt.Errorf("%v: %w", p, err)
@@ -170,8 +170,8 @@ func (s *subject) checkBackwardApart(p packed, dout []float32, fwd []result, qkv
 	a, n := p.shape, p.lengths[0]
 	backward := func(x []float32) ([]result, error) {
 		return run(s.b, func(c *call) {
-			c.b.AttentionBackward(c.out("dqkv", len(x)), c.floats("dout", dout), c.floats("out", fwd[0].f),
-				c.floats("stats", fwd[1].f), c.floats("qkv", x), c.ints("offsets", p.offsets()), a)
+			c.b.AttentionBackward(c.outOperands("dqkv", len(x)), c.operands("dout", dout), c.operands("out", fwd[0].f),
+				c.floats("stats", fwd[1].f), c.operands("qkv", x), c.ints("offsets", p.offsets()), a)
 		})
 	}
 	clean, err := backward(qkv)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"exp/kernels"
+	"exp/kernels/ref"
 )
 
 // call is one computation on one backend and the buffers it uses. Every buffer
@@ -35,7 +36,7 @@ type tensor struct {
 }
 
 // image is the content of a buffer on the host: the slice of its type is set.
-// Whatever the backend's float type, floats travel as float32.
+// Whatever the backend's float types, floats travel as float32.
 type image struct {
 	f []float32
 	i []int32
@@ -51,7 +52,7 @@ type result struct {
 // Bands. A NaN that leaks makes its result NaN; the payload tells it from a NaN
 // that an operation computed. As an index, bandInt is out of any range.
 const (
-	bandBits = 0x7fc0beef
+	bandBits = 0x7fdbbeef // differs from a computed NaN in its upper half, too
 	bandInt  = -0x5eed5eed
 )
 
@@ -61,6 +62,24 @@ func bandNaN() float32 { return math.Float32frombits(bandBits) }
 // not change.
 func (c *call) floats(name string, values []float32) kernels.Buffer {
 	return c.place(name, input, image{f: values}, c.b.Float())
+}
+
+// operands is floats of the Operand type.
+func (c *call) operands(name string, values []float32) kernels.Buffer {
+	return c.place(name, input, image{f: values}, c.b.Operand())
+}
+
+// inoutOperands is inout of the Operand type.
+func (c *call) inoutOperands(name string, values []float32) kernels.Buffer {
+	return c.place(name, output, image{f: values}, c.b.Operand())
+}
+
+// outOperands is out of the Operand type.
+func (c *call) outOperands(name string, n int) kernels.Buffer { return c.inoutOperands(name, nans(n)) }
+
+// spareOperands is spare of the Operand type.
+func (c *call) spareOperands(name string, values []float32) kernels.Buffer {
+	return c.place(name, scratch, image{f: values}, c.b.Operand())
 }
 
 // ints returns a buffer of int32 that holds values and must not change.
@@ -104,8 +123,8 @@ func (c *call) matrix(name string, w []float32, out, in int) kernels.Matrix {
 	m := kernels.Matrix{W: c.floats(name, w), Out: out, In: in}
 	packed, packedT := c.b.PackedLen(out, in)
 	// NaN, so that padding that Pack does not write shows.
-	m.Packed = c.spare(name+" packed", nans(packed))
-	m.PackedT = c.spare(name+" packedT", nans(packedT))
+	m.Packed = c.spareOperands(name+" packed", nans(packed))
+	m.PackedT = c.spareOperands(name+" packedT", nans(packedT))
 	c.b.Pack(m)
 	return m
 }
@@ -135,6 +154,11 @@ func (c *call) place(name string, r role, v image, t kernels.DType) kernels.Buff
 		return kernels.Buffer{}
 	}
 	x := &tensor{name: name, role: r, whole: whole, lo: lo, n: n, start: v.banded(lo, hi)}
+	if t == kernels.BF16 {
+		for i, f := range x.start.f {
+			x.start.f[i] = ref.Round(f)
+		}
+	}
 	c.tensors = append(c.tensors, x)
 	c.b.Copy(whole, x.start.host())
 	c.b.Sync()

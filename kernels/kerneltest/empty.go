@@ -18,7 +18,7 @@ func checkEmpty(s *subject) error {
 	no := func(c *call) kernels.Buffer { return c.ints("no ints", []int32{}) }
 	first := func(c *call) kernels.Buffer { return c.ints("first offset", []int32{0}) }
 	cached := func(c *call) kernels.Pages {
-		return kernels.Pages{Keys: c.inout("keys", pages), Values: c.inout("values", pages), Size: 16}
+		return kernels.Pages{Keys: c.inoutOperands("keys", pages), Values: c.inoutOperands("values", pages), Size: 16}
 	}
 	for _, e := range []struct {
 		op string
@@ -56,7 +56,7 @@ func checkEmpty(s *subject) error {
 		{"AppendKV", func(c *call) { c.b.AppendKV(cached(c), none(c), no(c), a) }},
 		{"PagedAttention", func(c *call) { c.b.PagedAttention(none(c), none(c), cached(c), no(c), no(c), no(c), 1, a) }},
 		{"CopyPages", func(c *call) { c.b.CopyPages(cached(c), no(c), a) }},
-		{"GatherRows", func(c *call) { c.b.GatherRows(none(c), c.floats("x", w), no(c), C) }},
+		{"GatherRows", func(c *call) { c.b.GatherRows(none(c), c.operands("x", w), no(c), C) }},
 		{"ScatterRows", func(c *call) { c.b.ScatterRows(c.out("dx", V*C), none(c), no(c), C) }},
 		{"SegmentMean", func(c *call) { c.b.SegmentMean(none(c), c.floats("x", w), no(c), C) }},
 		{"SegmentMeanBackward", func(c *call) { c.b.SegmentMeanBackward(c.inout("dx", w), none(c), no(c), C) }},

@@ -1,8 +1,8 @@
 // Package kerneltest is the conformance suite of kernels.Backend: Test holds any
 // backend against kernels/ref, Bench measures every operation under one name.
 //
-// Backends of numerics class "cpu/fma" must give the bits of
-// ref.New[float32]; others are compared within the tolerances of tolerance.go,
+// Backends of numerics class "cpu/fma" must give the bits of ref.New[float32], of
+// class "cpu/bf16" those of ref.NewMixed; others are compared within the tolerances of tolerance.go,
 // each with its reason. Whatever the class, the suite also checks laws that need
 // no reference:
 //
@@ -51,8 +51,12 @@ type subject struct {
 }
 
 func newSubject(b kernels.Backend, short bool) *subject {
-	r := ref.New[float32]()
-	return &subject{b: b, ref: r, exact: b.Class() == r.Class(), short: short}
+	for _, r := range []kernels.Backend{ref.New[float32](), ref.NewMixed()} {
+		if b.Class() == r.Class() {
+			return &subject{b: b, ref: r, exact: true, short: short}
+		}
+	}
+	return &subject{b: b, ref: ref.New[float32](), short: short}
 }
 
 // check is one test of a backend. run returns the first thing it finds wrong.

@@ -24,12 +24,18 @@ func checkMatMulShapes(s *subject) error {
 		r := newStream(fmt.Sprint("matmul", g))
 		x, w, bias := r.floats(g.M*g.K), r.floats(g.N*g.K), r.floats(g.N)
 		err := s.compare("MatMul", func(c *call) {
-			out := c.out("out", g.M*g.N)
+			out, in := c.outOperands, c.operands
+			if i%3 == 0 { // the products take either type
+				in = c.floats
+			}
+			if i%4 < 2 {
+				out = c.out
+			}
 			var b kernels.Buffer
 			if i%2 == 0 {
 				b = c.floats("bias", bias)
 			}
-			c.b.MatMul(out, c.floats("x", x), c.matrix("w", w, g.N, g.K), b)
+			c.b.MatMul(out("out", g.M*g.N), in("x", x), c.matrix("w", w, g.N, g.K), b)
 		})
 		if err != nil {
 			return fmt.Errorf("%+v, bias %v: %w", g, i%2 == 0, err)
@@ -44,9 +50,9 @@ func matMulRows(M, N, K int) rowCase {
 	w, bias := r.floats(N*K), r.floats(N)
 	return rowCase{
 		name: fmt.Sprintf("MatMul N=%d K=%d", N, K), op: "MatMul",
-		rows: []field{{name: "x", width: K, f: r.floats(M * K)}},
+		rows: []field{{name: "x", width: K, f: r.floats(M * K), operand: true}},
 		run: func(c *call, in []kernels.Buffer, M int) {
-			c.b.MatMul(c.out("out", M*N), in[0], c.matrix("w", w, N, K), c.floats("bias", bias))
+			c.b.MatMul(c.outOperands("out", M*N), in[0], c.matrix("w", w, N, K), c.floats("bias", bias))
 		},
 	}
 }
@@ -61,11 +67,18 @@ func checkMatMulRows(s *subject) error {
 }
 
 func checkMatMulDXShapes(s *subject) error {
-	for _, g := range gemmShapes(s.short) {
+	for i, g := range gemmShapes(s.short) {
 		r := newStream(fmt.Sprint("matmul dx", g))
 		dout, w := r.floats(g.M*g.N), r.floats(g.N*g.K)
 		err := s.compare("MatMulDX", func(c *call) {
-			c.b.MatMulDX(c.out("dx", g.M*g.K), c.floats("dout", dout), c.matrix("w", w, g.N, g.K))
+			out, in := c.outOperands, c.operands
+			if i%3 == 0 {
+				in = c.floats
+			}
+			if i%4 < 2 {
+				out = c.out
+			}
+			c.b.MatMulDX(out("dx", g.M*g.K), in("dout", dout), c.matrix("w", w, g.N, g.K))
 		})
 		if err != nil {
 			return fmt.Errorf("%+v: %w", g, err)
@@ -93,14 +106,18 @@ func checkMatMulDXRows(s *subject) error {
 }
 
 // matMulDW is the weight gradient of a linear map as a gradient case.
-func matMulDW(g gemmShape, blocks []int32, bias bool) gradientCase {
+func matMulDW(g gemmShape, blocks []int32, bias, operands bool) gradientCase {
 	r := newStream(fmt.Sprint("matmul dw", g))
 	dout, x := r.floats(g.M*g.N), r.floats(g.M*g.K)
 	dw0, dbias0 := r.floats(g.N*g.K), r.floats(g.N)
 	return gradientCase{
 		name: fmt.Sprintf("MatMulDW %+v in %d blocks, bias %v", g, len(blocks)-1, bias), op: "MatMulDW", blocks: blocks,
 		setup: func(c *call) func(lo, hi int, blocks []int32) {
-			d, a, dw := c.floats("dout", dout), c.floats("x", x), c.inout("dw", dw0)
+			in := c.floats
+			if operands {
+				in = c.operands
+			}
+			d, a, dw := in("dout", dout), in("x", x), c.inout("dw", dw0)
 			var dbias kernels.Buffer
 			if bias {
 				dbias = c.inout("dbias", dbias0)
@@ -115,7 +132,7 @@ func matMulDW(g gemmShape, blocks []int32, bias bool) gradientCase {
 func checkMatMulDWShapes(s *subject) error {
 	for i, g := range gemmShapes(s.short) {
 		blocks := newStream(fmt.Sprint("blocks", g)).cuts(g.M, min(g.M, kernels.BlockRows))
-		gc := matMulDW(g, blocks, i%2 == 0)
+		gc := matMulDW(g, blocks, i%2 == 0, i%3 != 0)
 		one := func(c *call) { gc.setup(c)(0, g.M, blocks) }
 		if err := s.compare(gc.op, one); err != nil {
 			return fmt.Errorf("%s: %w", gc.name, err)
@@ -127,10 +144,10 @@ func checkMatMulDWShapes(s *subject) error {
 func checkMatMulDWBlocks(s *subject) error {
 	full := []int32{0, kernels.BlockRows, kernels.BlockRows + 1, 2*kernels.BlockRows + 1, 2*kernels.BlockRows + 20}
 	for _, gc := range []gradientCase{
-		matMulDW(gemmShape{int(full[len(full)-1]), 18, 21}, full, true),
-		matMulDW(gemmShape{40, 33, 17}, []int32{0, 1, 2, 9, 40}, true),
-		matMulDW(gemmShape{40, 5, 35}, newStream("dw blocks").cuts(40, 6), false),
-		matMulDW(gemmShape{6, 1, 1}, []int32{0, 1, 2, 3, 4, 5, 6}, true),
+		matMulDW(gemmShape{int(full[len(full)-1]), 18, 21}, full, true, true),
+		matMulDW(gemmShape{40, 33, 17}, []int32{0, 1, 2, 9, 40}, true, true),
+		matMulDW(gemmShape{40, 5, 35}, newStream("dw blocks").cuts(40, 6), false, false),
+		matMulDW(gemmShape{6, 1, 1}, []int32{0, 1, 2, 3, 4, 5, 6}, true, true),
 	} {
 		if err := s.checkGradient(gc); err != nil {
 			return err

@@ -19,7 +19,7 @@ func memoryChecks() []check {
 
 // checkAlloc asks for zeroed memory, also where it was used before.
 func checkAlloc(s *subject) error {
-	for _, t := range []kernels.DType{s.b.Float(), kernels.F64, kernels.I32} {
+	for _, t := range []kernels.DType{s.b.Float(), s.b.Operand(), kernels.F64, kernels.I32} {
 		for _, n := range []int{0, 1, 17, 4097} {
 			for range 2 { // the second time may get the first one's memory
 				x, err := s.b.Alloc(t, n)
@@ -91,6 +91,8 @@ func checkCopy(s *subject) error {
 		err := s.compare("Copy", func(c *call) {
 			from := c.floats("src", x)
 			c.b.Copy(c.out("dst", n), from)
+			c.b.Copy(c.outOperands("dst operands", n), from)
+			c.b.Copy(c.out("dst of operands", n), c.operands("src operands", x))
 			wide := c.outDoubles("dst f64", n)
 			c.b.Copy(wide, from)
 			c.b.Copy(c.out("dst of f64", n), wide)

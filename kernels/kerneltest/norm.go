@@ -41,17 +41,18 @@ func checkRMSNorm(s *subject) error {
 	const M = 9
 	for _, n := range normShapes() {
 		r := newStream(fmt.Sprint("rmsnorm", n))
+		heads := n.Dim < n.Stride // of operands; a plain norm makes operands of floats
 		x, w, old := r.floats(M*n.Stride), r.floats(n.Dim), r.floats(M*n.Stride)
 		apart := rowCase{
 			name: fmt.Sprintf("RMSNorm %+v", n), op: "RMSNorm",
-			rows: []field{{name: "x", width: n.Stride, f: x}, {name: "out", width: n.Stride, f: old, inout: true}},
+			rows: []field{{name: "x", width: n.Stride, f: x, operand: heads}, {name: "out", width: n.Stride, f: old, inout: true, operand: true}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.RMSNorm(in[1], c.out("rstd", M*n.Heads), in[0], c.floats("weight", w), n, eps)
 			},
 		}
 		inPlace := rowCase{
 			name: fmt.Sprintf("RMSNorm %+v in place", n), op: "RMSNorm",
-			rows: []field{{name: "x", width: n.Stride, f: x, inout: true}},
+			rows: []field{{name: "x", width: n.Stride, f: x, inout: true, operand: heads}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.RMSNorm(in[0], c.out("rstd", M*n.Heads), in[0], c.floats("weight", w), n, eps)
 			},
@@ -80,7 +81,7 @@ func checkAddRMSNorm(s *subject) error {
 					if over == 2 {
 						sum = c.out("sum", M*C)
 					}
-					c.b.AddRMSNorm(sum, c.out("out", M*C), c.out("rstd", M), in[0], in[1], c.floats("weight", w), C, eps)
+					c.b.AddRMSNorm(sum, c.outOperands("out", M*C), c.out("rstd", M), in[0], in[1], c.floats("weight", w), C, eps)
 				},
 			}, M)
 			if err != nil {
@@ -117,11 +118,12 @@ func (s *subject) checkRMSNormBackward(n kernels.NormShape, mode rmsMode, name s
 	dout, x, dx0, w := r.floats(M*n.Stride), r.floats(M*n.Stride), r.floats(M*n.Stride), r.floats(n.Dim)
 	dw0, rstd := r.floats(n.Dim), r.positive(M*n.Heads)
 	name = fmt.Sprintf("RMSNormBackward %+v %s", n, name)
+	heads := n.Dim < n.Stride // of operands
 
-	rows := []field{{name: "dout", width: n.Stride, f: dout, inout: mode == rmsSetInPlace},
-		{name: "x", width: n.Stride, f: x}, {name: "rstd", width: n.Heads, f: rstd}}
+	rows := []field{{name: "dout", width: n.Stride, f: dout, inout: mode == rmsSetInPlace, operand: heads},
+		{name: "x", width: n.Stride, f: x, operand: heads}, {name: "rstd", width: n.Heads, f: rstd}}
 	if mode != rmsSetInPlace {
-		rows = append(rows, field{name: "dx", width: n.Stride, f: dx0, inout: true})
+		rows = append(rows, field{name: "dx", width: n.Stride, f: dx0, inout: true, operand: heads})
 	}
 	err := s.checkRows(rowCase{name: name, op: "RMSNormBackward", rows: rows,
 		run: func(c *call, in []kernels.Buffer, M int) {
@@ -138,13 +140,17 @@ func (s *subject) checkRMSNormBackward(n kernels.NormShape, mode rmsMode, name s
 	}
 	return s.checkGradient(gradientCase{name: name, op: "RMSNormBackward", blocks: r.cuts(M, 9),
 		setup: func(c *call) func(lo, hi int, blocks []int32) {
-			wb, xb, rb, dw := c.floats("weight", w), c.floats("x", x), c.floats("rstd", rstd), c.inout("dweight", dw0)
+			in, inout := c.floats, c.inout
+			if heads {
+				in, inout = c.operands, c.inoutOperands
+			}
+			wb, xb, rb, dw := c.floats("weight", w), in("x", x), c.floats("rstd", rstd), c.inout("dweight", dw0)
 			var dx, d kernels.Buffer
 			if mode == rmsSetInPlace {
-				d = c.inout("dx", dout)
+				d = inout("dx", dout)
 				dx = d
 			} else {
-				d, dx = c.floats("dout", dout), c.inout("dx", dx0)
+				d, dx = in("dout", dout), inout("dx", dx0)
 			}
 			return func(lo, hi int, blocks []int32) {
 				view := func(b kernels.Buffer, width int) kernels.Buffer { return b.Slice(lo*width, hi*width) }

@@ -49,7 +49,7 @@ func checkLogProb(s *subject) error {
 		for _, temperature := range temperatures() {
 			err := s.checkRows(rowCase{
 				name: fmt.Sprintf("LogProb %+v at %v", o, temperature), op: "LogProb", large: o.large(),
-				rows: []field{{name: "h", width: o.C, f: h}, {name: "targets", width: 1, i: targets}},
+				rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets}},
 				run: func(c *call, in []kernels.Buffer, R int) {
 					c.b.LogProb(scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], temperature)
 				},
@@ -77,7 +77,7 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 	h, w, targets := o.data()
 	// The forward pass of the reference, so that errors do not add up.
 	fwd, err := run(s.ref, func(c *call) {
-		c.b.LogProb(scores(c, o.R), c.floats("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), temperature)
+		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), temperature)
 	})
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 
 	err = s.checkRows(rowCase{
 		name: name, op: "LogProbBackward", large: o.large(),
-		rows: []field{{name: "h", width: o.C, f: h}, {name: "targets", width: 1, i: targets}, {name: "dLogProb", width: 1, f: dlp},
+		rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets}, {name: "dLogProb", width: 1, f: dlp},
 			{name: "dEntropy", width: 1, f: dent}, {name: "logProb", width: 1, f: fwd[0].f}, {name: "entropy", width: 1, f: fwd[1].f},
 			{name: "lse", width: 1, f: fwd[2].f}},
 		run: func(c *call, in []kernels.Buffer, R int) {
@@ -104,7 +104,7 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 		name: name, op: "LogProbBackward", blocks: r.cuts(o.R, 9),
 		setup: func(c *call) func(lo, hi int, blocks []int32) {
 			dh, dw, m := c.out("dh", o.R*o.C), c.inout("dw", dw0), c.matrix("w", w, o.V, o.C)
-			hb, t, dl, de := c.floats("h", h), c.ints("targets", targets), c.floats("dLogProb", dlp), c.floats("dEntropy", dent)
+			hb, t, dl, de := c.operands("h", h), c.ints("targets", targets), c.floats("dLogProb", dlp), c.floats("dEntropy", dent)
 			lp, ent, lse := c.floats("logProb", fwd[0].f), c.floats("entropy", fwd[1].f), c.floats("lse", fwd[2].f)
 			return func(lo, hi int, blocks []int32) {
 				sc := kernels.Scores{LogProb: lp.Slice(lo, hi), Entropy: ent.Slice(lo, hi), LSE: lse.Slice(lo, hi)}

@@ -72,8 +72,8 @@ func cachesOf(short bool) []*cache {
 // positions that no row has are NaN.
 func (k *cache) filled(b kernels.Backend) (keys, values []float32, err error) {
 	r, err := run(b, func(c *call) {
-		p := kernels.Pages{Keys: c.out("keys", k.elements()), Values: c.out("values", k.elements()), Size: k.size}
-		c.b.AppendKV(p, c.floats("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
+		p := kernels.Pages{Keys: c.outOperands("keys", k.elements()), Values: c.outOperands("values", k.elements()), Size: k.size}
+		c.b.AppendKV(p, c.operands("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -86,8 +86,8 @@ func checkAppendKV(s *subject) error {
 		r := newStream("append" + k.String())
 		keys, values := r.floats(k.elements()), r.floats(k.elements())
 		err := s.compare("AppendKV", func(c *call) {
-			p := kernels.Pages{Keys: c.inout("keys", keys), Values: c.inout("values", values), Size: k.size}
-			c.b.AppendKV(p, c.floats("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
+			p := kernels.Pages{Keys: c.inoutOperands("keys", keys), Values: c.inoutOperands("values", values), Size: k.size}
+			c.b.AppendKV(p, c.operands("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
 		})
 		if err != nil {
 			return fmt.Errorf("%v: %w", k, err)
@@ -103,7 +103,7 @@ func checkCopyPages(s *subject) error {
 		// A chain: 0 → 1, then 1 → the last, in this order.
 		list := []int32{0, 1, 1, int32(k.pages - 1)}
 		err := s.compare("CopyPages", func(c *call) {
-			p := kernels.Pages{Keys: c.inout("keys", keys), Values: c.inout("values", values), Size: k.size}
+			p := kernels.Pages{Keys: c.inoutOperands("keys", keys), Values: c.inoutOperands("values", values), Size: k.size}
 			c.b.CopyPages(p, c.ints("pairs", list), k.shape)
 		})
 		if err != nil {
@@ -123,10 +123,10 @@ func checkPagedAttentionRows(s *subject) error {
 		}
 		err = s.checkRows(rowCase{
 			name: fmt.Sprintf("PagedAttention %v", k), op: "PagedAttention",
-			rows: []field{{name: "qkv", width: a.Stride(), f: k.qkv}, {name: "seq", width: 1, i: k.seq}, {name: "pos", width: 1, i: k.pos}},
+			rows: []field{{name: "qkv", width: a.Stride(), f: k.qkv, operand: true}, {name: "seq", width: 1, i: k.seq}, {name: "pos", width: 1, i: k.pos}},
 			run: func(c *call, in []kernels.Buffer, M int) {
-				p := kernels.Pages{Keys: c.floats("keys", keys), Values: c.floats("values", values), Size: k.size}
-				c.b.PagedAttention(c.out("out", M*a.H*a.D), in[0], p, c.ints("table", k.table), in[1], in[2], k.width, a)
+				p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}
+				c.b.PagedAttention(c.outOperands("out", M*a.H*a.D), in[0], p, c.ints("table", k.table), in[1], in[2], k.width, a)
 			},
 		}, k.rows())
 		if err != nil {
@@ -163,9 +163,9 @@ func checkPrefill(s *subject) error {
 // positions not yet written show if they are read.
 func (k *cache) decode(c *call, chunk int) {
 	a, M := k.shape, k.rows()
-	out := c.out("out", M*a.H*a.D)
-	p := kernels.Pages{Keys: c.spare("keys", nans(k.elements())), Values: c.spare("values", nans(k.elements())), Size: k.size}
-	qkv, slots := c.floats("qkv", k.qkv), c.ints("slots", k.slots)
+	out := c.outOperands("out", M*a.H*a.D)
+	p := kernels.Pages{Keys: c.spareOperands("keys", nans(k.elements())), Values: c.spareOperands("values", nans(k.elements())), Size: k.size}
+	qkv, slots := c.operands("qkv", k.qkv), c.ints("slots", k.slots)
 	table, seq, pos := c.ints("table", k.table), c.ints("seq", k.seq), c.ints("pos", k.pos)
 	for lo := 0; lo < M; lo += chunk {
 		hi := min(lo+chunk, M)

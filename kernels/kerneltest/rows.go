@@ -21,12 +21,13 @@ type rowCase struct {
 
 // field is an argument of M rows.
 type field struct {
-	name   string
-	width  int
-	f      []float32 // [M,width], or
-	i      []int32   // [M,width]
-	inout  bool      // is written over: part of the result
-	finite bool      // must stay a valid number
+	name    string
+	width   int
+	f       []float32 // [M,width], or
+	i       []int32   // [M,width]
+	inout   bool      // is written over: part of the result
+	operand bool      // of the Operand type
+	finite  bool      // must stay a valid number
 }
 
 // run computes the rows of rc that idx names.
@@ -40,6 +41,10 @@ func (rc rowCase) invoke(c *call, idx []int) {
 		switch {
 		case x.i != nil:
 			in[j] = c.ints(x.name, pick(x.i, x.width, idx))
+		case x.inout && x.operand:
+			in[j] = c.inoutOperands(x.name, pick(x.f, x.width, idx))
+		case x.operand:
+			in[j] = c.operands(x.name, pick(x.f, x.width, idx))
 		case x.inout:
 			in[j] = c.inout(x.name, pick(x.f, x.width, idx))
 		default:

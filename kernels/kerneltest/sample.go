@@ -44,7 +44,7 @@ func checkSampleRows(s *subject) error {
 		for _, p := range settings(s.short) {
 			rc := rowCase{
 				name: fmt.Sprintf("Sample %+v %+v", o, p), op: "Sample", large: o.large(),
-				rows: []field{{name: "h", width: o.C, f: h}, {name: "u", width: 1, f: u, finite: true}},
+				rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "u", width: 1, f: u, finite: true}},
 				run: func(c *call, in []kernels.Buffer, R int) {
 					c.b.Sample(c.outInts("ids", R), scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], p)
 				},
@@ -99,7 +99,7 @@ func checkSampleScores(s *subject) error {
 		u := newStream(fmt.Sprint("u", o)).uniforms(o.R)
 		for _, p := range settings(s.short) {
 			drawn, err := run(s.b, func(c *call) {
-				c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), c.floats("h", h), c.matrix("w", w, o.V, o.C), c.floats("u", u), p)
+				c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.floats("u", u), p)
 			})
 			if err != nil {
 				return err
@@ -109,7 +109,7 @@ func checkSampleScores(s *subject) error {
 				temperature = 1
 			}
 			scored, err := run(s.b, func(c *call) {
-				c.b.LogProb(scores(c, o.R), c.floats("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", drawn[0].i), temperature)
+				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", drawn[0].i), temperature)
 			})
 			if err != nil {
 				return err
@@ -147,7 +147,7 @@ func (s *subject) checkDraws(V int, p kernels.Sampling) error {
 		h = append(h, row...)
 	}
 	got, err := run(s.b, func(c *call) {
-		c.b.Sample(c.outInts("ids", R), scores(c, R), c.floats("h", h), c.matrix("w", w, V, C), c.floats("u", r.uniforms(R)), p)
+		c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", h), c.matrix("w", w, V, C), c.floats("u", r.uniforms(R)), p)
 	})
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func checkSampleTies(s *subject) error {
 	for _, tt := range tests {
 		r := newStream("ties")
 		got, err := run(s.b, func(c *call) {
-			c.b.Sample(c.outInts("ids", R), scores(c, R), c.floats("h", make([]float32, R)), c.matrix("w", r.floats(V), V, 1),
+			c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", make([]float32, R)), c.matrix("w", r.floats(V), V, 1),
 				c.floats("u", r.uniforms(R)), tt.p)
 		})
 		if err != nil {

@@ -27,7 +27,7 @@ func checkRope(s *subject) error {
 			cos, sin := r.floats(positions*a.D/2), r.floats(positions*a.D/2)
 			err := s.checkRows(rowCase{
 				name: fmt.Sprintf("Rope %+v inverse %v", a, inverse), op: "Rope",
-				rows: []field{{name: "qkv", width: a.Stride(), f: r.floats(M * a.Stride()), inout: true},
+				rows: []field{{name: "qkv", width: a.Stride(), f: r.floats(M * a.Stride()), inout: true, operand: true},
 					{name: "pos", width: 1, i: r.ids(M, positions)}},
 				run: func(c *call, in []kernels.Buffer, M int) {
 					c.b.Rope(in[0], c.floats("cos", cos), c.floats("sin", sin), in[1], a, inverse)
@@ -50,7 +50,7 @@ func checkGatherRows(s *subject) error {
 			name: fmt.Sprintf("GatherRows C=%d", C), op: "GatherRows",
 			rows: []field{{name: "rows", width: 1, i: r.ids(R, M)}},
 			run: func(c *call, in []kernels.Buffer, R int) {
-				c.b.GatherRows(c.out("out", R*C), c.floats("x", x), in[0], C)
+				c.b.GatherRows(c.outOperands("out", R*C), c.operands("x", x), in[0], C)
 			},
 		}, R)
 		if err != nil {
@@ -99,7 +99,7 @@ func checkSegmentMean(s *subject) error {
 			name: fmt.Sprintf("SegmentMean C=%d", C), op: "SegmentMean",
 			rows: []field{{name: "segments", width: 2, i: r.segments(S, M)}},
 			run: func(c *call, in []kernels.Buffer, S int) {
-				c.b.SegmentMean(c.out("out", S*C), c.floats("x", x), in[0], C)
+				c.b.SegmentMean(c.out("out", S*C), c.operands("x", x), in[0], C)
 			},
 		}, S)
 		if err != nil {

@@ -44,6 +44,9 @@ func (*Backend[T]) Float() kernels.DType {
 	return kernels.F64
 }
 
+// Operand returns the Float type.
+func (b *Backend[T]) Operand() kernels.DType { return b.Float() }
+
 // Alloc returns n zeroed elements of Go memory. The error is always nil.
 func (b *Backend[T]) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	if n < 0 {
@@ -84,6 +87,12 @@ func (*Backend[T]) Copy(dst, src kernels.Buffer) {
 		copy(kernels.Elems[float64](dst), kernels.Elems[float64](src))
 	case dst.DType() == src.DType() && dst.DType() == kernels.I32:
 		copy(kernels.Elems[int32](dst), kernels.Elems[int32](src))
+	case dst.DType() == src.DType() && dst.DType() == kernels.BF16:
+		copy(kernels.Bits(dst), kernels.Bits(src))
+	case dst.DType() == kernels.F32 && src.DType() == kernels.BF16:
+		widen(kernels.Elems[float32](dst), kernels.Bits(src))
+	case dst.DType() == kernels.BF16 && src.DType() == kernels.F32:
+		narrow(kernels.Bits(dst), kernels.Elems[float32](src))
 	case dst.DType() == kernels.F32 && src.DType() == kernels.F64:
 		convert(kernels.Elems[float32](dst), kernels.Elems[float64](src))
 	case dst.DType() == kernels.F64 && src.DType() == kernels.F32:
@@ -108,6 +117,8 @@ func (*Backend[T]) Zero(x kernels.Buffer) {
 		clear(kernels.Elems[float64](x))
 	case kernels.I32:
 		clear(kernels.Elems[int32](x))
+	case kernels.BF16:
+		clear(kernels.Bits(x))
 	default:
 		panic("ref: Zero: unknown type")
 	}

@@ -3,7 +3,8 @@
 //
 // In float32 it produces, bit for bit, what a backend of numerics class
 // "cpu/fma" must produce; kernels/kerneltest holds any backend against it. In
-// float64 it exists for finite differences. It is slow: float32 fused
+// float64 it exists for finite differences. Mixed does the same for class
+// "cpu/bf16". It is slow: float32 fused
 // multiply-adds are emulated (FMA), so that the bits do not depend on the
 // machine or on what the compiler may fuse. For the same reason every product
 // that feeds a sum without fma is written T(x*y), which forbids fusing.

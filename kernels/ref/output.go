@@ -14,11 +14,18 @@ package ref
 // logProb, entropy, lse and targets are [R], h [R,C]. The maximum starts from
 // -Inf and skips NaN, which reaches the result through e.
 func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, temperature float64) {
+	logProbs(chain[T], logProb, entropy, lse, h, w, targets, C, temperature)
+}
+
+// dot is a way to sum products: acc and then a[i]·b[i].
+type dot[T Float] func(a, b []T, acc T) T
+
+func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []int32, C int, temperature float64) {
 	R, V := scoreDims(logProb, entropy, lse, h, w, C)
 	if len(targets) != R {
 		panic("ref: LogProb: length mismatch")
 	}
-	l := newLogits[T](V)
+	l := newLogits(V, sum)
 	for r, target := range targets {
 		checkTarget(target, V)
 		l.compute(h[r*C:(r+1)*C], w, inverse[T](temperature))
@@ -37,12 +44,23 @@ func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, t
 // blocks are row offsets from 0 to R. Where v is not the target nothing is
 // added.
 func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int, temperature float64) {
+	if len(dh) != len(h) || len(dw) != len(w) {
+		panic("ref: LogProbBackward: length mismatch")
+	}
 	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
-	if len(dEntropy) != R || len(targets) != R || len(dh) != len(h) || len(dw) != len(w) {
+	dz := logitGradients(chain[T], dLogProb, dEntropy, entropy, lse, h, w, targets, C, temperature)
+	MatMulDX(dh, dz, w, R, V, C)
+	MatMulDW(dw, nil, dz, h, blocks, R, V, C)
+}
+
+// logitGradients returns dz [R,V] of LogProbBackward.
+func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int, temperature float64) []T {
+	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
+	if len(dEntropy) != R || len(targets) != R {
 		panic("ref: LogProbBackward: length mismatch")
 	}
 	it := inverse[T](temperature)
-	l := newLogits[T](V)
+	l := newLogits(V, sum)
 	dz := make([]T, R*V)
 	for r, target := range targets {
 		checkTarget(target, V)
@@ -58,8 +76,7 @@ func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T
 			dzr[v] = d * it
 		}
 	}
-	MatMulDX(dh, dz, w, R, V, C)
-	MatMulDW(dw, nil, dz, h, blocks, R, V, C)
+	return dz
 }
 
 // logits is the work space of one row of the output layer. It is not safe for
@@ -70,17 +87,19 @@ type logits[T Float] struct {
 	zm []T // [V] z-m
 	m  T   // max z
 	s  T   // lane sum of e
+
+	sum dot[T] // of the projection
 }
 
-func newLogits[T Float](V int) *logits[T] {
-	return &logits[T]{z: make([]T, V), e: make([]T, V), zm: make([]T, V)}
+func newLogits[T Float](V int, sum dot[T]) *logits[T] {
+	return &logits[T]{z: make([]T, V), e: make([]T, V), zm: make([]T, V), sum: sum}
 }
 
 // compute fills l for row h [C] and w [V,C].
 func (l *logits[T]) compute(h, w []T, it T) {
 	C := len(h)
 	for v := range l.z {
-		l.z[v] = T(chain(h, w[v*C:(v+1)*C], 0) * it)
+		l.z[v] = T(l.sum(h, w[v*C:(v+1)*C], 0) * it)
 	}
 	l.m = maxOf(l.z)
 	for v, z := range l.z {

@@ -10,6 +10,10 @@ import (
 // softmax. u [R] in [0,1) decides the draws; see Pick. At temperature 0 the
 // scores are those of temperature 1.
 func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
+	samples(chain[T], ids, logProb, entropy, lse, h, w, u, C, p)
+}
+
+func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
 	R, V := scoreDims(logProb, entropy, lse, h, w, C)
 	if len(ids) != R || len(u) != R {
 		panic("ref: Sample: length mismatch")
@@ -19,7 +23,7 @@ func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p k
 	if p.Temperature > 0 {
 		it = inverse[T](p.Temperature)
 	}
-	l := newLogits[T](V)
+	l := newLogits(V, sum)
 	kept, order := make([]T, V), make([]int32, V)
 	for r := range ids {
 		l.compute(h[r*C:(r+1)*C], w, it)

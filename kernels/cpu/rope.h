@@ -1,0 +1,47 @@
+// rope.h: rotary embedding, and the way of keys and values into the cache. The
+// constant h says whether the rows are BF16 (bf16.h).
+
+INLINE void rope_rows(const struct rope_args *g, long lo, long hi, const int h) {
+	const long half = g->d / 2;
+	for (long m = lo; m < hi; m++) {
+		const float *cs = g->cos + g->pos[m] * half, *sn = g->sin + g->pos[m] * half;
+		for (long head = 0; head < g->heads; head++) {
+			const long x = m * g->stride + head * g->d, y = x + half;
+			for (long i = 0; i < half; i += LANES) {
+				const int n = lanes_left(half - i);
+				const vf c = v_loadt(cs + i, n);
+				vf s = v_loadt(sn + i, n);
+				if (g->inverse) s = v_neg(s);
+				const vf a = ld(g->qkv, x + i, n, h), b = ld(g->qkv, y + i, n, h);
+				st(g->qkv, x + i, v_fma(a, c, v_neg(v_mul(b, s))), n, h);
+				st(g->qkv, y + i, v_fma(b, c, v_mul(a, s)), n, h);
+			}
+		}
+	}
+}
+
+// rope rotates the first `heads` heads of rows lo..hi.
+static void rope(const struct rope_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	if (g->bf16) rope_rows(g, lo, hi, 1);
+	else rope_rows(g, lo, hi, 0);
+}
+
+// append_kv stores the keys and values of rows lo..hi, elements of `size` bytes, in
+// their slots.
+static void append_kv(const struct append_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	const long d = g->d, P = g->page, b = g->size;
+	for (long m = lo; m < hi; m++) {
+		const long page = g->slots[m] / P, at = g->slots[m] % P;
+		for (long kv = 0; kv < g->kv; kv++) {
+			const char *k = (const char *)g->qkv + (m * g->stride + (g->h + kv) * d) * b, *v = k + g->kv * d * b;
+			char *kp = (char *)g->keys + ((page * g->kv + kv) * d * P + at) * b;
+			if (b == 2)
+				for (long i = 0; i < d; i++) ((bf16 *)kp)[i * P] = ((const bf16 *)k)[i];
+			else
+				for (long i = 0; i < d; i++) ((float *)kp)[i * P] = ((const float *)k)[i];
+			memcpy((char *)g->values + ((page * g->kv + kv) * P + at) * d * b, v, d * b);
+		}
+	}
+}

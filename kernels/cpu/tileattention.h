@@ -1,0 +1,313 @@
+// tileattention.h: attention of class "cpu/bf16": causal over packed sequences,
+// forward and backward, and against a paged cache.
+//
+// Query rows go BLOCK at a time against BLOCK keys at a time. What a row must not see
+// is multiplied by 0, which changes no sum as long as it is finite; sequences with
+// other values in them take attention_rare, one row at a time.
+
+// all_finite reports whether rows of d elements, ld apart, are free of NaN and Inf.
+INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
+	int ok = 1;
+	for (long r = 0; r < rows; r++)
+		for (long i = 0; i < d; i++) ok &= (x[r * ld_ + i] & 0x7f80) != 0x7f80;
+	return ok;
+}
+
+// tile_sum1 continues acc with the terms from..n-1 of a[i]·b[i·ldb], one at a time.
+INLINE float flush_one(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
+static float tile_sum1(const float *a, const bf16 *b, long ldb, long from, long n, float acc) {
+	for (long s = from / TERMS * TERMS; s < n; s += TERMS) {
+		float lane[2] = {0, 0};
+		for (long i = s < from ? from : s; i < n && i < s + TERMS; i++)
+			lane[i & 1] = flush_one(fmaf(widen(round1(a[i])), widen(b[i * ldb]), lane[i & 1]));
+		acc = flush_one(flush_one(acc) + flush_one(lane[0] + lane[1]));
+	}
+	return acc;
+}
+
+// dot1 is the tile sum of two rows of d BF16.
+static float dot1(const bf16 *a, const bf16 *b, long d) {
+	float acc = 0;
+	for (long s = 0; s < d; s += TERMS) {
+		float lane[2] = {0, 0};
+		for (long i = s; i < d && i < s + TERMS; i++) lane[i & 1] = flush_one(fmaf(widen(a[i]), widen(b[i]), lane[i & 1]));
+		acc = flush_one(acc + flush_one(lane[0] + lane[1]));
+	}
+	return acc;
+}
+
+// What a unit, one sequence × one key/value head, works on.
+struct head_view {
+	const bf16 *q, *k, *v; // of the sequence's first row; q of the group's first head
+	long r0, T, head;      // first row, rows, first query head
+};
+
+INLINE struct head_view view_head(const struct tile_attention_args *g, long u) {
+	struct head_view w;
+	const long s = u / g->kv, kv = u % g->kv;
+	w.r0 = g->offsets[s];
+	w.T = g->offsets[s + 1] - w.r0;
+	w.head = kv * (g->h / g->kv);
+	w.q = g->qkv + w.r0 * g->stride + w.head * g->d;
+	w.k = g->qkv + w.r0 * g->stride + (g->h + kv) * g->d;
+	w.v = w.k + g->kv * g->d;
+	return w;
+}
+
+// attention_rare is the unit in plain loops. scratch: z [T].
+static void attention_rare(const struct tile_attention_args *g, const struct head_view w, float *z) {
+	const long d = g->d, ldo = g->h * d;
+	for (long h = 0; h < g->h / g->kv; h++)
+		for (long i = 0; i < w.T; i++) {
+			for (long t = 0; t <= i; t++) z[t] = dot1(w.q + i * g->stride + h * d, w.k + t * g->stride, d);
+			float *st = g->stats + ((w.r0 + i) * g->h + w.head + h) * 2;
+			st[1] = 1.0f / softmax_row(z, i + 1, g->scale, &st[0]);
+			for (long c = 0; c < d; c++)
+				g->out[(w.r0 + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.v + c, g->stride, 0, i + 1, 0) * st[1]);
+		}
+}
+
+// tile_attention computes units lo..hi. scratch: tiles of keys and values, a block of
+// queries and of probabilities, and scores [BLOCK][T].
+static void tile_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
+	const long d = g->d, ldo = g->h * d, ds = steps_of(d);
+	float out[BLOCK * BLOCK] __attribute__((aligned(64)));
+	tiles_begin();
+	for (long u = lo; u < hi; u++) {
+		const struct head_view w = view_head(g, u);
+		const long T = w.T, ts = steps_of(T), Tp = ts * TERMS;
+		if (T == 0) continue;
+		float *z = g->scratch + tid * g->scratch_len;
+		bf16 *kc = (bf16 *)(z + BLOCK * Tp), *vp = kc + ts * ds * STEP, *q = vp + ts * ds * STEP, *p = q + ds * STEP;
+		if (!all_finite(w.v, g->stride, T, d)) {
+			attention_rare(g, w, z);
+			continue;
+		}
+		for (long t = 0; t < T; t += BLOCK) cols32(kc + t / BLOCK * ds * STEP, w.k, t * g->stride, g->stride, T - t, d, 1);
+		for (long c = 0; c < d; c += BLOCK) pairs32(vp + c / BLOCK * ts * STEP, w.v, c, g->stride, T, d - c, 1);
+		for (long h = 0; h < g->h / g->kv; h++)
+			for (long i0 = 0; i0 < T; i0 += BLOCK) {
+				const long n = T - i0 < BLOCK ? T - i0 : BLOCK, keys = (i0 / BLOCK + 1) * BLOCK;
+				rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
+				for (long t = 0; t < keys; t += BLOCK)
+					block_sums(q, kc + t / BLOCK * ds * STEP, z + t, Tp, ds, n, T - t, 1);
+				for (long i = 0; i < n; i++) {
+					float *zi = z + i * Tp, *st = g->stats + ((w.r0 + i0 + i) * g->h + w.head + h) * 2;
+					st[1] = 1.0f / softmax_row(zi, i0 + i + 1, g->scale, &st[0]);
+					for (long t = i0 + i + 1; t < keys; t++) zi[t] = 0;
+				}
+				rows32(p, z, 0, Tp, n, keys, 0);
+				for (long c = 0; c < d; c += BLOCK) {
+					block_sums(p, vp + c / BLOCK * ts * STEP, out, BLOCK, keys / BLOCK, n, d - c, 1);
+					for (long i = 0; i < n; i++) {
+						const vf inv = v_set1(g->stats[((w.r0 + i0 + i) * g->h + w.head + h) * 2 + 1]);
+						for (long j = c; j < d && j < c + BLOCK; j += LANES)
+							st(g->out, (w.r0 + i0 + i) * ldo + (w.head + h) * d + j,
+								v_mul(v_load(out + i * BLOCK + j - c), inv), lanes_left(d - j), 1);
+					}
+				}
+			}
+	}
+	tiles_end();
+}
+
+// row_delta is the lane sum of dout·out for row i of head h.
+INLINE float row_delta(const struct tile_attention_args *g, long at) {
+	vf sum = v_zero();
+	for (long j = 0; j < g->d; j += LANES) {
+		const int n = lanes_left(g->d - j);
+		sum = v_fma(ld(g->dout, at + j, n, 1), ld(g->aout, at + j, n, 1), sum);
+	}
+	return v_sum(sum);
+}
+
+// grads sets p and dz from scores and dp, a vector of keys.
+INLINE void grads(vf *p, vf *dz, vf z, vf dp, const float *st, float delta, float scale) {
+	const vf sc = v_set1(scale);
+	*p = v_mul(v_exp(v_sub(v_mul(z, sc), v_set1(st[0]))), v_set1(st[1]));
+	*dz = v_mul(v_mul(*p, v_sub(dp, v_set1(delta))), sc);
+}
+
+// attention_backward_rare is the unit in plain loops. scratch: p and dz [T].
+static void attention_backward_rare(const struct tile_attention_args *g, const struct head_view w, float *p, float *dk) {
+	const long d = g->d, ld_ = g->stride, ldo = g->h * d, T = w.T, Tp = steps_of(T) * TERMS;
+	float *dz = p + Tp, *dv = dk + T * d;
+	memset(dk, 0, 2 * T * d * sizeof(float));
+	for (long h = 0; h < g->h / g->kv; h++) {
+		const bf16 *q = w.q + h * d, *dout = g->dout + w.r0 * ldo + (w.head + h) * d;
+		for (long i = 0; i < T; i++) {
+			const float *st = g->stats + ((w.r0 + i) * g->h + w.head + h) * 2;
+			const float delta = row_delta(g, (w.r0 + i) * ldo + (w.head + h) * d);
+			for (long t = 0; t <= i; t++) {
+				vf a, b;
+				float x[LANES];
+				grads(&a, &b, v_set1(dot1(q + i * ld_, w.k + t * ld_, d)), v_set1(dot1(dout + i * ldo, w.v + t * ld_, d)), st, delta, g->scale);
+				v_store(x, b);
+				dz[t] = x[0];
+			}
+			for (long c = 0; c < d; c++)
+				g->dqkv[(w.r0 + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.k + c, ld_, 0, i + 1, 0));
+		}
+		for (long t = 0; t < T; t++) {
+			for (long i = t; i < T; i++) {
+				const float *st = g->stats + ((w.r0 + i) * g->h + w.head + h) * 2;
+				const float delta = row_delta(g, (w.r0 + i) * ldo + (w.head + h) * d);
+				vf a, b;
+				float x[LANES];
+				grads(&a, &b, v_set1(dot1(q + i * ld_, w.k + t * ld_, d)), v_set1(dot1(dout + i * ldo, w.v + t * ld_, d)), st, delta, g->scale);
+				v_store(x, a);
+				p[i] = x[0];
+				v_store(x, b);
+				dz[i] = x[0];
+			}
+			for (long c = 0; c < d; c++) {
+				dk[t * d + c] = tile_sum1(dz, q + c, ld_, t, T, dk[t * d + c]);
+				dv[t * d + c] = tile_sum1(p, dout + c, ldo, t, T, dv[t * d + c]);
+			}
+		}
+	}
+	bf16 *out = g->dqkv + w.r0 * ld_ + (w.k - (g->qkv + w.r0 * ld_));
+	for (long t = 0; t < T; t++)
+		for (long c = 0; c < d; c++) {
+			out[t * ld_ + c] = round1(dk[t * d + c]);
+			out[t * ld_ + g->kv * d + c] = round1(dv[t * d + c]);
+		}
+}
+
+// tile_attention_backward computes units lo..hi. scratch: gradients of keys and values
+// [T][D], of a block of queries, tiles of keys (both ways) and of values, and of a
+// block of queries and output gradients (both ways).
+static void tile_attention_backward(const struct tile_attention_args *g, long lo, long hi, int tid) {
+	const long d = g->d, ld_ = g->stride, ldo = g->h * d, ds = steps_of(d), Dp = ds * TERMS;
+	float z[BLOCK * BLOCK] __attribute__((aligned(64))), dp[BLOCK * BLOCK] __attribute__((aligned(64)));
+	bf16 dzr[STEP] __attribute__((aligned(64))), dzt[STEP] __attribute__((aligned(64))), pt[STEP] __attribute__((aligned(64)));
+	tiles_begin();
+	for (long u = lo; u < hi; u++) {
+		const struct head_view w = view_head(g, u);
+		const long T = w.T, ts = steps_of(T), Tp = ts * TERMS;
+		if (T == 0) continue;
+		float *dk = g->scratch + tid * g->scratch_len, *dv = dk + Tp * Dp, *dq = dv + Tp * Dp;
+		bf16 *kc = (bf16 *)(dq + BLOCK * Dp), *kp = kc + ts * ds * STEP, *vc = kp + ts * ds * STEP;
+		bf16 *qr = vc + ts * ds * STEP, *qp = qr + ds * STEP, *dor = qp + ds * STEP, *dop = dor + ds * STEP;
+		int ok = all_finite(w.k, ld_, T, d);
+		for (long h = 0; h < g->h / g->kv; h++)
+			ok = ok && all_finite(w.q + h * d, ld_, T, d) && all_finite(g->dout + w.r0 * ldo + (w.head + h) * d, ldo, T, d);
+		if (!ok) {
+			attention_backward_rare(g, w, (float *)kc, dk);
+			continue;
+		}
+		for (long t = 0; t < T; t += BLOCK) {
+			cols32(kc + t / BLOCK * ds * STEP, w.k, t * ld_, ld_, T - t, d, 1);
+			cols32(vc + t / BLOCK * ds * STEP, w.v, t * ld_, ld_, T - t, d, 1);
+		}
+		for (long c = 0; c < d; c += BLOCK) pairs32(kp + c / BLOCK * ts * STEP, w.k, c, ld_, T, d - c, 1);
+		memset(dk, 0, 2 * Tp * Dp * sizeof(float));
+		for (long h = 0; h < g->h / g->kv; h++) {
+			const bf16 *q = w.q + h * d, *dout = g->dout + w.r0 * ldo + (w.head + h) * d;
+			for (long i0 = 0; i0 < T; i0 += BLOCK) {
+				const long n = T - i0 < BLOCK ? T - i0 : BLOCK;
+				float delta[BLOCK];
+				for (long i = 0; i < n; i++) delta[i] = row_delta(g, (w.r0 + i0 + i) * ldo + (w.head + h) * d);
+				rows32(qr, q, i0 * ld_, ld_, n, d, 1);
+				rows32(dor, dout, i0 * ldo, ldo, n, d, 1);
+				for (long c = 0; c < d; c += BLOCK) {
+					pairs32(qp + c / BLOCK * STEP, q, i0 * ld_ + c, ld_, n, d - c, 1);
+					pairs32(dop + c / BLOCK * STEP, dout, i0 * ldo + c, ldo, n, d - c, 1);
+				}
+				for (long t0 = 0; t0 <= i0; t0 += BLOCK) {
+					const long tb = t0 / BLOCK, keys = T - t0 < BLOCK ? T - t0 : BLOCK;
+					block_sums(qr, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
+					block_sums(dor, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
+					for (long i = 0; i < BLOCK; i++) {
+						float *zi = z + i * BLOCK, *di = dp + i * BLOCK;
+						// From here on z holds dz and dp holds p.
+						const long seen = i >= n ? 0 : t0 < i0 ? BLOCK : i + 1;
+						for (long j = 0; j < BLOCK; j += LANES) {
+							if (j >= seen) {
+								v_store(zi + j, v_zero());
+								v_store(di + j, v_zero());
+								continue;
+							}
+							vf a, b;
+							grads(&a, &b, v_load(zi + j), v_load(di + j), g->stats + ((w.r0 + i0 + i) * g->h + w.head + h) * 2, delta[i], g->scale);
+							v_store(zi + j, b);
+							v_store(di + j, a);
+							for (long t = seen; t < j + LANES; t++) zi[t] = di[t] = 0;
+						}
+					}
+					rows32(dzr, z, 0, BLOCK, n, BLOCK, 0);
+					column_rows32(dzt, z, 0, BLOCK, BLOCK, keys, 0);
+					column_rows32(pt, dp, 0, BLOCK, BLOCK, keys, 0);
+					for (long c = 0; c < d; c += BLOCK) {
+						const long cols = d - c;
+						block_sums(dzr, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, 1, n, cols, t0 == 0);
+						block_sums(dzt, qp + c / BLOCK * STEP, dk + t0 * Dp + c, Dp, 1, keys, cols, 0);
+						block_sums(pt, dop + c / BLOCK * STEP, dv + t0 * Dp + c, Dp, 1, keys, cols, 0);
+					}
+				}
+				for (long i = 0; i < n; i++)
+					for (long j = 0; j < d; j += LANES)
+						st(g->dqkv, (w.r0 + i0 + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
+			}
+		}
+		const long at = w.r0 * ld_ + (w.k - (g->qkv + w.r0 * ld_));
+		for (long t = 0; t < T; t++)
+			for (long j = 0; j < d; j += LANES) {
+				st(g->dqkv, at + t * ld_ + j, v_load(dk + t * Dp + j), lanes_left(d - j), 1);
+				st(g->dqkv, at + t * ld_ + g->kv * d + j, v_load(dv + t * Dp + j), lanes_left(d - j), 1);
+			}
+	}
+	tiles_end();
+}
+
+// paged_scores sets z[0:16] to the tile sums of q [d] and 16 positions of keys [d][P].
+INLINE void paged_scores(float *z, const bf16 *q, const bf16 *keys, long P, long d) {
+	vf acc = v_zero();
+	for (long s = 0; s < d; s += TERMS) {
+		vf even = v_zero(), odd = v_zero();
+		for (long i = s; i < d && i < s + TERMS; i += 2) {
+			even = f_fma(v_set1(widen(q[i])), h_load(keys + i * P), even);
+			if (i + 1 < d) odd = f_fma(v_set1(widen(q[i + 1])), h_load(keys + (i + 1) * P), odd);
+		}
+		acc = f_add(acc, f_add(even, odd));
+	}
+	v_store(z, acc);
+}
+
+// tile_paged_attention computes units lo..hi, a unit being one row × one key/value
+// head. scratch: scores [T].
+static void tile_paged_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
+	const long d = g->d, P = g->page, group = g->h / g->kv;
+	float *z = g->scratch + tid * g->scratch_len;
+	for (long u = lo; u < hi; u++) {
+		const long m = u / g->kv, kv = u % g->kv, n = g->pos[m] + 1;
+		const int32_t *pages = g->table + (long)g->seq[m] * g->width;
+		for (long h = kv * group; h < (kv + 1) * group; h++) {
+			const bf16 *q = g->qkv + m * g->stride + h * d;
+			unsigned mode = flushing();
+			for (long t = 0; t < n; t += LANES)
+				paged_scores(z + t, q, g->keys + ((long)pages[t / P] * g->kv + kv) * d * P + t % P, P, d);
+			not_flushing(mode);
+			float max;
+			const float inv = 1.0f / softmax_row(z, n, g->scale, &max);
+			for (long t = 0; t < n; t++) z[t] = widen(round1(z[t]));
+			mode = flushing();
+			for (long c = 0; c < d; c += LANES) {
+				const int w = lanes_left(d - c);
+				vf acc = v_zero();
+				for (long s = 0; s < n; s += TERMS) {
+					vf lane[2] = {v_zero(), v_zero()};
+					for (long t = s; t < n && t < s + TERMS; t++) {
+						const bf16 *v = g->values + (((long)pages[t / P] * g->kv + kv) * P + t % P) * d;
+						lane[t & 1] = f_fma(v_set1(z[t]), ld(v, c, w, 1), lane[t & 1]);
+					}
+					acc = f_add(acc, f_add(lane[0], lane[1]));
+				}
+				v_store(z + round_up(n, TERMS) + c, acc);
+			}
+			not_flushing(mode);
+			for (long c = 0; c < d; c += LANES)
+				st(g->out, (m * g->h + h) * d + c, v_mul(v_load(z + round_up(n, TERMS) + c), v_set1(inv)), lanes_left(d - c), 1);
+		}
+	}
+}

@@ -1,0 +1,129 @@
+// tilematmul.h: linear maps of class "cpu/bf16", and their gradients.
+
+// tile_pack packs panels lo..hi of BLOCK columns of w [rows,cols], rounded: out
+// [panels][steps][STEP]. Columns of the product are w's rows and its terms w's
+// columns, or with transposed the other way round.
+static void tile_pack(const struct tile_pack_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	for (long p = lo; p < hi; p++) {
+		const long j = p * BLOCK;
+		if (g->transposed) {
+			bf16 *out = g->out + p * steps_of(g->rows) * STEP;
+			memset(out, 0, steps_of(g->rows) * STEP * sizeof *out);
+			pairs32(out, g->w, j, g->cols, g->rows, g->cols - j, 0);
+		} else {
+			bf16 *out = g->out + p * steps_of(g->cols) * STEP;
+			memset(out, 0, steps_of(g->cols) * STEP * sizeof *out);
+			cols32(out, g->w, j * g->cols, g->cols, g->rows - j, g->cols, 0);
+		}
+	}
+}
+
+// put stores a block of sums [rows][cols] in c [·,ldc].
+INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long cols, const int h) {
+	for (long i = 0; i < rows; i++)
+		for (long j = 0; j < cols; j += LANES)
+			st(c, at + i * ldc + j, v_load(sums + i * BLOCK + j), lanes_left(cols - j), h);
+}
+
+// tile_matmul computes unit u of c [m,n] = a [m,k] · B (+ bias). A unit is one block of
+// rows × one group of panels. scratch: the rows as tiles.
+static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int tid) {
+	const long steps = steps_of(g->k), panels = (g->n + BLOCK - 1) / BLOCK;
+	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
+	float sums[BLOCK * BLOCK] __attribute__((aligned(64)));
+	long packed = -1;
+	tiles_begin();
+	for (long u = u0; u < u1; u++) {
+		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
+		const long i0 = rb * g->row_block, i1 = i0 + g->row_block < g->m ? i0 + g->row_block : g->m;
+		if (rb != packed) {
+			for (long i = i0; i < i1; i += BLOCK) {
+				bf16 *out = a + (i - i0) / BLOCK * steps * STEP;
+				if (g->a_bf16) rows32(out, g->a, i * g->k, g->k, i1 - i, g->k, 1);
+				else rows32(out, g->a, i * g->k, g->k, i1 - i, g->k, 0);
+			}
+			packed = rb;
+		}
+		const long p0 = pg * panels / g->panel_groups, p1 = (pg + 1) * panels / g->panel_groups;
+		for (long p = p0; p < p1; p++) {
+			const long j = p * BLOCK, cols = g->n - j < BLOCK ? g->n - j : BLOCK;
+			for (long i = i0; i < i1; i += BLOCK) {
+				const long rows = i1 - i < BLOCK ? i1 - i : BLOCK;
+				if (g->bias)
+					for (long c = 0; c < cols; c += LANES) {
+						const vf v = v_loadt(g->bias + j + c, lanes_left(cols - c));
+						for (long r = 0; r < rows; r++) v_store(sums + r * BLOCK + c, v);
+					}
+				block_sums(a + (i - i0) / BLOCK * steps * STEP, g->b + p * steps * STEP, sums, BLOCK, steps, rows, cols, !g->bias);
+				if (g->c_bf16) put(g->c, i * g->n + j, g->n, sums, rows, cols, 1);
+				else put(g->c, i * g->n + j, g->n, sums, rows, cols, 0);
+			}
+		}
+	}
+	tiles_end();
+}
+
+// tile_matmul_dw continues in dw [n,k] the tile sums of dout [m,n]ᵀ · x [m,k], a step
+// being one piece of rows piece[2s]..piece[2s+1]. A unit is a block of dw, which stays
+// in the second-level cache while the rows pass by, DW_PIECES pieces at a time.
+// scratch: tiles of dout [n_block/BLOCK][DW_PIECES][STEP] and x [k_block/BLOCK][…].
+static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int tid) {
+	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len), *b = a + g->n_block / BLOCK * DW_PIECES * STEP;
+	float sums[BLOCK * BLOCK] __attribute__((aligned(64)));
+	tiles_begin();
+	for (long u = u0; u < u1; u++) {
+		const long n0 = u / g->k_blocks * g->n_block, k0 = u % g->k_blocks * g->k_block;
+		const long n1 = n0 + g->n_block < g->n ? n0 + g->n_block : g->n, k1 = k0 + g->k_block < g->k ? k0 + g->k_block : g->k;
+		for (long s0 = 0; s0 < g->pieces; s0 += DW_PIECES) {
+			const long steps = g->pieces - s0 < DW_PIECES ? g->pieces - s0 : DW_PIECES;
+			for (long s = 0; s < steps; s++) {
+				const long r = g->piece[2 * (s0 + s)], rows = g->piece[2 * (s0 + s) + 1] - r;
+				for (long n = n0; n < n1; n += BLOCK) {
+					bf16 *out = a + ((n - n0) / BLOCK * DW_PIECES + s) * STEP;
+					if (g->dout_bf16) column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, 1);
+					else column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, 0);
+				}
+				for (long k = k0; k < k1; k += BLOCK) {
+					bf16 *out = b + ((k - k0) / BLOCK * DW_PIECES + s) * STEP;
+					if (g->x_bf16) pairs32(out, g->x, r * g->k + k, g->k, rows, k1 - k, 1);
+					else pairs32(out, g->x, r * g->k + k, g->k, rows, k1 - k, 0);
+				}
+			}
+			for (long n = n0; n < n1; n += BLOCK)
+				for (long k = k0; k < k1; k += BLOCK) {
+					const long rows = n1 - n < BLOCK ? n1 - n : BLOCK, cols = k1 - k < BLOCK ? k1 - k : BLOCK;
+					float *dw = g->dw + n * g->k + k;
+					const bf16 *ta = a + (n - n0) / BLOCK * DW_PIECES * STEP, *tb = b + (k - k0) / BLOCK * DW_PIECES * STEP;
+					if (rows == BLOCK && cols == BLOCK) {
+						block_sums(ta, tb, dw, g->k, steps, rows, cols, 0);
+						continue;
+					}
+					for (long i = 0; i < rows; i++)
+						for (long j = 0; j < cols; j += LANES)
+							v_store(sums + i * BLOCK + j, v_loadt(dw + i * g->k + j, lanes_left(cols - j)));
+					block_sums(ta, tb, sums, BLOCK, steps, rows, cols, 0);
+					put(dw, 0, g->k, sums, rows, cols, 0);
+				}
+		}
+	}
+	tiles_end();
+}
+
+// tile_matmul_dbias adds to dbias [n] (dw of the arguments), columns in units of
+// LANES, the blocked plain sum of dout [m,n]. piece holds the block offsets.
+static void tile_matmul_dbias(const struct tile_dw_args *g, long u0, long u1, int tid) {
+	(void)tid;
+	for (long u = u0; u < u1; u++) {
+		const long j = u * LANES;
+		const int w = lanes_left(g->n - j);
+		vf sum = v_loadt(g->dw + j, w);
+		for (long b = 0; b < g->pieces; b++) {
+			vf acc = v_zero();
+			for (long r = g->piece[b]; r < g->piece[b + 1]; r++)
+				acc = v_add(acc, g->dout_bf16 ? ld(g->dout, r * g->n + j, w, 1) : ld(g->dout, r * g->n + j, w, 0));
+			sum = v_add(sum, acc);
+		}
+		v_storet(g->dw + j, sum, w);
+	}
+}

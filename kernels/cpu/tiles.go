@@ -1,0 +1,239 @@
+package cpu
+
+// #include "args.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// The operations of class "cpu/bf16" that are matmuls, on tiles of BF16 factors
+// (tilesum.h). Lengths were checked by their callers.
+
+const (
+	tileBlock = 32                         // tilesum.h's BLOCK: rows or columns of two tiles
+	tileStep  = 2 * 16 * kernels.TileTerms // its STEP: elements of two tiles
+	stepLen   = tileStep / 2               // the same in float32 elements
+)
+
+// tileSteps is the number of steps of a tile sum of n terms.
+func tileSteps(n int) int { return ceilDiv(n, kernels.TileTerms) }
+
+// tilesLen is the number of BF16 elements of packed panels of cols columns.
+func tilesLen(cols, terms int) int { return ceilDiv(cols, tileBlock) * tileSteps(terms) * tileStep }
+
+// halves returns the address of a BF16 buffer, nil if it is empty.
+func halves(b kernels.Buffer) *C.uint16_t {
+	if b.Empty() {
+		return nil
+	}
+	if b.DType() != kernels.BF16 {
+		panic("cpu: want a bf16 buffer")
+	}
+	return (*C.uint16_t)(b.Addr())
+}
+
+// roomFor makes the scratch memory of each thread at least n float32 long.
+func (b *Backend) roomFor(n int) (scratch *C.float, length C.long) {
+	b.grow(n)
+	return floats(b.scratch), C.long(b.scratchLen)
+}
+
+func (b *Backend) packTiles(w kernels.Matrix) {
+	g := &b.a.tile_pack
+	g.w, g.rows, g.cols = unsafe.Pointer(floats(w.W)), C.long(w.Out), C.long(w.In)
+	g.out, g.transposed = halves(w.Packed), 0
+	b.pool.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.Out, tileBlock), max(1, 2048/w.In))
+	if w.PackedT.Empty() {
+		return
+	}
+	check(w.PackedT, tilesLen(w.In, w.Out))
+	g.out, g.transposed = halves(w.PackedT), 1
+	b.pool.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.In, tileBlock), max(1, 2048/w.Out))
+}
+
+// tileMatMul sets c [m,n] = a [m,k] · B, B in panels.
+func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
+	check(c, m*n)
+	check(a, m*k)
+	if m == 0 {
+		return
+	}
+	g := &b.a.tile_matmul
+	g.c, g.c_bf16, g.a, g.a_bf16 = c.Addr(), isBF16(c), a.Addr(), isBF16(a)
+	g.b, g.bias = halves(panels), floats(bias)
+	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
+	// Rows in blocks whose tiles stay in the second-level cache beside a panel; when
+	// that leaves too few units for the threads, the panels are divided as well.
+	const cached = 1 << 18 // bytes
+	rows := min(max(1, cached/(2*k*tileBlock)), 8) * tileBlock
+	rows = min(rows, ceilDiv(ceilDiv(m, b.pool.n), tileBlock)*tileBlock)
+	rowBlocks, groups := ceilDiv(m, rows), 1
+	if want := 3 * b.pool.n; b.pool.n > 1 && rowBlocks < want {
+		groups = min(ceilDiv(want, rowBlocks), ceilDiv(n, tileBlock))
+	}
+	g.row_block, g.panel_groups = C.long(rows), C.long(groups)
+	g.scratch, g.scratch_len = b.roomFor(rows / tileBlock * tileSteps(k) * stepLen)
+	grain := 1
+	if m*n*k < 1<<19 { // under a microsecond: not worth sharing
+		grain = rowBlocks * groups
+	}
+	b.pool.run(b.tiles.matmul, unsafe.Pointer(g), rowBlocks*groups, grain)
+}
+
+// tileMatMulDW continues the tile sums of dw [n,k].
+func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k int) {
+	pieces := b.pieces(kernels.Elems[int32](blocks))
+	g := &b.a.tile_dw
+	g.dw, g.dout, g.x, g.piece = floats(dw), dout.Addr(), x.Addr(), ints(pieces)
+	g.dout_bf16, g.x_bf16 = isBF16(dout), isBF16(x)
+	g.n, g.k, g.pieces = C.long(n), C.long(k), C.long(pieces.Len()/2)
+	// A block of dw of at most 256 KiB, and no fewer blocks than threads.
+	kBlock := min(ceilDiv(k, tileBlock)*tileBlock, 256)
+	nBlock := min(ceilDiv(n, tileBlock)*tileBlock, 65536/kBlock/tileBlock*tileBlock)
+	kBlocks := ceilDiv(k, kBlock)
+	for nBlock > tileBlock && ceilDiv(n, nBlock)*kBlocks < b.pool.n {
+		nBlock = ceilDiv(nBlock/2, tileBlock) * tileBlock
+	}
+	g.n_block, g.k_block, g.k_blocks = C.long(nBlock), C.long(kBlock), C.long(kBlocks)
+	g.scratch, g.scratch_len = b.roomFor((nBlock + kBlock) / tileBlock * C.DW_PIECES * stepLen)
+	b.pool.run(b.tiles.matmul_dw, unsafe.Pointer(g), ceilDiv(n, nBlock)*kBlocks, 1)
+	if dbias.Empty() {
+		return
+	}
+	check(dbias, n)
+	g.dw, g.piece, g.pieces = floats(dbias), ints(blocks), C.long(blocks.Len()-1)
+	m := dout.Len() / n
+	b.pool.run(b.tiles.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, kernels.Lanes), max(1, 16384/m/kernels.Lanes))
+}
+
+// pieces cuts gradient blocks into steps: pairs of the first row and the row after
+// the last.
+func (b *Backend) pieces(offsets []int32) kernels.Buffer {
+	list := b.steps[:0]
+	for i := 1; i < len(offsets); i++ {
+		for r := offsets[i-1]; r < offsets[i]; r += kernels.TileTerms {
+			list = append(list, r, min(r+kernels.TileTerms, offsets[i]))
+		}
+	}
+	b.steps = list
+	if b.stepBuf.Len() < len(list) {
+		b.Free(b.stepBuf)
+		buf, err := b.Alloc(kernels.I32, 2*len(list))
+		if err != nil {
+			panic(err)
+		}
+		b.stepBuf = buf
+	}
+	buf := b.stepBuf.Slice(0, len(list))
+	copy(kernels.Elems[int32](buf), list)
+	return buf
+}
+
+func (b *Backend) tileHeads(qkv kernels.Buffer, s kernels.AttentionShape) *C.struct_tile_attention_args {
+	g := &b.a.tile_attention
+	g.qkv = halves(qkv)
+	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
+	g.scale = C.float(s.Scale)
+	return g
+}
+
+func (b *Backend) tileAttention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+	g := b.tileHeads(qkv, s)
+	g.out, g.stats, g.offsets = halves(out), floats(stats), ints(offsets)
+	ts, ds := tileSteps(longest(offsets)), tileSteps(s.D)
+	g.scratch, g.scratch_len = b.roomFor(tileBlock*ts*kernels.TileTerms + (2*ts*ds+ds+ts)*stepLen)
+	b.pool.run(b.tiles.attention, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
+}
+
+func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+	g := b.tileHeads(qkv, s)
+	g.dqkv, g.dout, g.aout, g.stats, g.offsets = halves(dqkv), halves(dout), halves(out), floats(stats), ints(offsets)
+	ts, ds := tileSteps(longest(offsets)), tileSteps(s.D)
+	T, D := ts*kernels.TileTerms, ds*kernels.TileTerms
+	g.scratch, g.scratch_len = b.roomFor((2*T+tileBlock)*D + (3*ts*ds+4*ds)*stepLen + 2*T)
+	b.pool.run(b.tiles.attention_backward, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
+}
+
+func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+	m := pos.Len()
+	g := b.tileHeads(qkv, s)
+	g.out, g.keys, g.values, g.page = halves(out), halves(p.Keys), halves(p.Values), C.long(p.Size)
+	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
+	g.scratch, g.scratch_len = b.roomFor(tableWidth*p.Size + 2*tileBlock + s.D + kernels.Lanes)
+	b.pool.run(b.tiles.paged_attention, unsafe.Pointer(g), m*s.K, max(1, 8192/(s.D*p.Size)))
+}
+
+// tileOutput fills the arguments that all output operations share.
+func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, temperature float64) *C.struct_tile_output_args {
+	rows := h.Len() / w.In
+	check(h, rows*w.In)
+	check(sc.LogProb, rows)
+	check(sc.Entropy, rows)
+	check(sc.LSE, rows)
+	check(w.Packed, tilesLen(w.Out, w.In))
+	g := &b.a.tile_output
+	g.logprob, g.entropy, g.lse = floats(sc.LogProb), floats(sc.Entropy), floats(sc.LSE)
+	g.h, g.w = halves(h), halves(w.Packed)
+	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
+	g.inv_temp = C.float(1 / temperature)
+	ldz := ceilDiv(w.Out, tileBlock) * tileBlock
+	g.scratch, g.scratch_len = b.roomFor((tileBlock+1)*ldz + tileSteps(w.In)*stepLen)
+	return g
+}
+
+func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
+	g := b.tileOutput(out, h, w, temperature)
+	check(targets, int(g.rows))
+	g.targets = ints(targets)
+	b.pool.run(b.tiles.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), tileBlock), 1)
+}
+
+// tileLogProbBackward takes rows offsets[0] to the last of offsets through the output
+// layer.
+func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, temperature float64) {
+	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
+	n := r1 - r0
+	dz := b.halfWorkspace(n * w.Out)
+	g := b.tileOutput(sc, h, w, temperature)
+	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
+	g.dz, g.row0, g.rows = halves(dz), C.long(r0), C.long(r1)
+	b.pool.run(b.tiles.logprob_backward, unsafe.Pointer(g), ceilDiv(n, tileBlock), 1)
+	b.tileMatMul(dh.Slice(r0*w.In, r1*w.In), dz, w.PackedT, kernels.Buffer{}, n, w.In, w.Out)
+	b.tileMatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), b.localBlocks(offsets), w.Out, w.In)
+}
+
+// halfWorkspace returns n BF16 that live until the next call.
+func (b *Backend) halfWorkspace(n int) kernels.Buffer {
+	if b.half.Len() < n {
+		b.Free(b.half)
+		buf, err := b.Alloc(kernels.BF16, n)
+		if err != nil {
+			panic(err)
+		}
+		b.half = buf
+	}
+	return b.half.Slice(0, n)
+}
+
+func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling, temperature float64) {
+	g := b.tileOutput(out, h, w, temperature)
+	rows, v := int(g.rows), w.Out
+	check(ids, rows)
+	check(u, rows)
+	if p.Temperature != 0 && restricted(p, v) {
+		ws := b.workspace(2 * rows * v)
+		g.z, g.e = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
+		b.pool.run(b.tiles.logits, unsafe.Pointer(g), ceilDiv(rows, tileBlock), 1)
+		b.pick(ws, rows, v, ids, out, u, p)
+		return
+	}
+	g.ids, g.u = ints(ids), floats(u)
+	g.greedy = 0
+	if p.Temperature == 0 {
+		g.greedy = 1
+	}
+	b.pool.run(b.tiles.sample, unsafe.Pointer(g), ceilDiv(rows, tileBlock), 1)
+}

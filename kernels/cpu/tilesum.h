@@ -1,0 +1,251 @@
+// tilesum.h: the one inner loop of class "cpu/bf16", on tiles of BF16 factors.
+//
+// Factors lie in tiles of 16 × 32: rows16 is 16 rows of 32 terms, and its
+// counterpart cols16 is 16 pairs of terms for each of 16 columns, [16][16][2]; seen
+// as 32-bit pairs, one is the other transposed.
+//
+// tile_sums continues up to 32 × 32 tile sums (package kernels, "bf16"): on the
+// matrix unit, or with fused multiply-adds that give the same bits.
+
+#define STEP (2 * TILE_LEN) // elements of two tiles, one beside the other
+#define BLOCK 32            // rows or columns of a block of two tiles
+
+// flushing makes subnormal operands and results zero until it is undone: the
+// arithmetic of the matrix unit. Without such a mode every result is flushed by hand.
+#if defined(__SSE__) && !defined(LEVEL_PORTABLE)
+INLINE unsigned flushing(void) {
+	const unsigned old = _mm_getcsr();
+	_mm_setcsr(old | 0x8040);
+	__asm__ volatile("" ::: "memory"); // what is loaded from here on is computed with
+	return old;
+}
+INLINE void not_flushing(unsigned old) {
+	__asm__ volatile("" ::: "memory"); // what was to be stored is
+	_mm_setcsr(old);
+}
+INLINE vf f_fma(vf a, vf b, vf c) { return v_fma(a, b, c); }
+INLINE vf f_add(vf a, vf b) { return v_add(a, b); }
+#else
+INLINE unsigned flushing(void) { return 0; }
+INLINE void not_flushing(unsigned old) { (void)old; }
+INLINE float flush1(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
+INLINE vf f_fma(vf a, vf b, vf c) { EACH(flush1(fmaf(a.x[i], b.x[i], c.x[i]))); }
+INLINE vf f_add(vf a, vf b) { EACH(flush1(flush1(a.x[i]) + flush1(b.x[i]))); }
+#endif
+
+#if defined(LEVEL_AMX)
+
+// tiles_begin and tiles_end enclose all that a kernel does with tiles.
+INLINE void tiles_begin(void) {
+	static const struct { uint8_t palette, start, none[14]; uint16_t bytes[16]; uint8_t rows[16]; }
+		layout __attribute__((aligned(64))) = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+	_tile_loadconfig(&layout);
+}
+INLINE void tiles_end(void) { _tile_release(); }
+
+// tile_sums: c [rt·16][ct·16] with ldc floats a row; a holds rt tiles of rows a
+// step, b ct tiles of columns. c starts from 0 if zero is set. All are on cache lines.
+INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero) {
+	const long line = ldc * sizeof(float);
+	if (zero) {
+		_tile_zero(0);
+		if (ct > 1) _tile_zero(1);
+		if (rt > 1) _tile_zero(2);
+		if (rt > 1 && ct > 1) _tile_zero(3);
+	} else {
+		_tile_loadd(0, c, line);
+		if (ct > 1) _tile_loadd(1, c + TILE, line);
+		if (rt > 1) _tile_loadd(2, c + TILE * ldc, line);
+		if (rt > 1 && ct > 1) _tile_loadd(3, c + TILE * ldc + TILE, line);
+	}
+	for (long s = 0; s < steps; s++, a += STEP, b += STEP) {
+		_tile_loadd(4, a, 64);
+		_tile_loadd(6, b, 64);
+		_tile_dpbf16ps(0, 4, 6);
+		if (ct > 1) {
+			_tile_loadd(7, b + TILE_LEN, 64);
+			_tile_dpbf16ps(1, 4, 7);
+		}
+		if (rt > 1) {
+			_tile_loadd(5, a + TILE_LEN, 64);
+			_tile_dpbf16ps(2, 5, 6);
+			if (ct > 1) _tile_dpbf16ps(3, 5, 7);
+		}
+	}
+	_tile_stored(0, c, line);
+	if (ct > 1) _tile_stored(1, c + TILE, line);
+	if (rt > 1) _tile_stored(2, c + TILE * ldc, line);
+	if (rt > 1 && ct > 1) _tile_stored(3, c + TILE * ldc + TILE, line);
+}
+
+#else
+
+INLINE void tiles_begin(void) {}
+INLINE void tiles_end(void) {}
+
+// tile_rows continues R rows of one tile.
+INLINE void tile_rows(const int R, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
+	vf acc[4];
+	for (int r = 0; r < R; r++) acc[r] = zero ? v_zero() : v_load(c + r * ldc);
+	for (long s = 0; s < steps; s++, a += STEP, b += STEP) {
+		vf even[4], odd[4];
+		for (int r = 0; r < R; r++) even[r] = odd[r] = v_zero();
+		for (int p = 0; p < TERMS / 2; p++) {
+			const vf be = h_even(b + p * 2 * TILE), bo = h_odd(b + p * 2 * TILE);
+			for (int r = 0; r < R; r++) {
+				even[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p])), be, even[r]);
+				odd[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p + 1])), bo, odd[r]);
+			}
+		}
+		for (int r = 0; r < R; r++) acc[r] = f_add(acc[r], f_add(even[r], odd[r]));
+	}
+	for (int r = 0; r < R; r++) v_store(c + r * ldc, acc[r]);
+}
+
+INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero) {
+	const unsigned mode = flushing();
+	for (int i = 0; i < rt; i++)
+		for (int j = 0; j < ct; j++)
+			for (int r = 0; r < TILE; r += 4)
+				tile_rows(4, a + i * TILE_LEN + r * TERMS, b + j * TILE_LEN, c + (i * TILE + r) * ldc + j * TILE, ldc, steps, zero);
+	not_flushing(mode);
+}
+
+#endif
+
+// block_sums is tile_sums with as many tiles as rows and cols, at most BLOCK, need.
+static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
+	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero);
+	else if (rows > TILE) tile_sums(a, b, c, ldc, steps, 2, 1, zero);
+	else if (cols > TILE) tile_sums(a, b, c, ldc, steps, 1, 2, zero);
+	else tile_sums(a, b, c, ldc, steps, 1, 1, zero);
+}
+
+// transpose_pairs sets out [16][16] to x [16][16] transposed, elements of 32 bits.
+#if defined(LEVEL_AVX512)
+INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
+	__m512i r[16], t[16];
+#pragma GCC unroll 16
+	for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_si512(x + i * 32);
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++) {
+		t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+		t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+		r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+		r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+		r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+		t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+		t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+		t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+	}
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++) {
+		_mm512_storeu_si512(out + i * 32, _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88));
+		_mm512_storeu_si512(out + (i + 8) * 32, _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd));
+	}
+}
+#else
+INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
+	uint32_t t;
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < 16; j++) {
+			memcpy(&t, x + (i * 16 + j) * 2, 4);
+			memcpy(out + (j * 16 + i) * 2, &t, 4);
+		}
+}
+#endif
+
+// rows16 fills a tile with min(rows, 16) rows of min(terms, 32) elements of x, whose
+// first is element at and whose rows are ld apart; the rest is 0. h says whether x is
+// BF16.
+INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
+	for (long r = 0; r < TILE; r++, out += TERMS) {
+		if (r >= rows) {
+			memset(out, 0, TERMS * sizeof *out);
+		} else if (terms >= TERMS) {
+			h_store(out, ld(x, at + r * ld_, LANES, h));
+			h_store(out + LANES, ld(x, at + r * ld_ + LANES, LANES, h));
+		} else {
+			memset(out, 0, TERMS * sizeof *out);
+			h_storen(out, ld(x, at + r * ld_, lanes_left(terms), h), lanes_left(terms));
+			if (terms > LANES) h_storen(out + LANES, ld(x, at + r * ld_ + LANES, (int)terms - LANES, h), (int)terms - LANES);
+		}
+	}
+}
+
+// pairs16 fills a tile of columns: pair p of column j is elements (2p, j) and
+// (2p+1, j) of x, rows being terms. Rows and columns past the given ones are 0.
+INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
+	const int n = lanes_left(cols);
+	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
+		bf16 even[LANES] = {0}, odd[LANES] = {0};
+		const long r = at + 2 * p * ld_;
+		if (2 * p + 1 < terms && n == LANES) {
+#if defined(LEVEL_AVX512)
+			__m512i e, o;
+			if (h) {
+				e = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)((const bf16 *)x + r)));
+				o = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)((const bf16 *)x + r + ld_)));
+			} else {
+				e = v_round32(v_load((const float *)x + r));
+				o = v_round32(v_load((const float *)x + r + ld_));
+			}
+			_mm512_storeu_si512(out, _mm512_or_si512(e, _mm512_slli_epi32(o, 16)));
+			continue;
+#endif
+		}
+		if (2 * p < terms) h_storen(even, ld(x, r, n, h), n);
+		if (2 * p + 1 < terms) h_storen(odd, ld(x, r + ld_, n, h), n);
+		for (int j = 0; j < TILE; j++) {
+			out[2 * j] = even[j];
+			out[2 * j + 1] = odd[j];
+		}
+	}
+}
+
+// rows32 fills the steps of a block of rows (at most 32): tiles [steps][2].
+INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
+	for (long t = 0; t < terms; t += TERMS, out += STEP) {
+		rows16(out, x, at + t, ld_, rows, terms - t, h);
+		if (rows > TILE) rows16(out + TILE_LEN, x, at + t + TILE * ld_, ld_, rows - TILE, terms - t, h);
+	}
+}
+
+// cols32 fills the steps of a block of columns (at most 32) whose terms lie along
+// the rows of x: row j of x is column j.
+INLINE void cols32(bf16 *out, const void *x, long at, long ld_, long cols, long terms, const int h) {
+	bf16 t[TILE_LEN] __attribute__((aligned(64)));
+	for (long k = 0; k < terms; k += TERMS, out += STEP)
+		for (int half = 0; half < 2 && half * TILE < cols; half++) {
+			rows16(t, x, at + k + half * TILE * ld_, ld_, cols - half * TILE, terms - k, h);
+			transpose_pairs(out + half * TILE_LEN, t);
+		}
+}
+
+// pairs32 fills the steps of a block of columns whose terms are the rows of x.
+INLINE void pairs32(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
+	for (long k = 0; k < terms; k += TERMS, out += STEP) {
+		pairs16(out, x, at + k * ld_, ld_, terms - k, cols, h);
+		if (cols > TILE) pairs16(out + TILE_LEN, x, at + k * ld_ + TILE, ld_, terms - k, cols - TILE, h);
+	}
+}
+
+// column_rows32 fills one step of a block of rows whose terms are the rows of x: row
+// i of the block is column i of x.
+INLINE void column_rows32(bf16 *out, const void *x, long at, long ld_, long terms, long rows, const int h) {
+	bf16 t[TILE_LEN] __attribute__((aligned(64)));
+	for (int half = 0; half < 2 && half * TILE < rows; half++) {
+		pairs16(t, x, at + half * TILE, ld_, terms, rows - half * TILE, h);
+		transpose_pairs(out + half * TILE_LEN, t);
+	}
+}
+
+INLINE long steps_of(long terms) { return (terms + TERMS - 1) / TERMS; }

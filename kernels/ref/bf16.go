@@ -1,0 +1,224 @@
+package ref
+
+import (
+	"math"
+
+	"exp/kernels"
+)
+
+// Round returns x rounded to BF16: the nearest value with 8 bits of precision,
+// ties to even. Subnormals become zero of their sign, and a NaN stays one.
+func Round(x float32) float32 { return math.Float32frombits(uint32(roundBits(x)) << 16) }
+
+// roundBits returns the upper half of Round(x).
+func roundBits(x float32) uint16 {
+	u := math.Float32bits(x)
+	switch {
+	case x != x:
+		return uint16(u>>16) | 0x40
+	case u&0x7f800000 == 0:
+		return uint16(u>>16) & 0x8000
+	}
+	return uint16((u + 0x7fff + u>>16&1) >> 16)
+}
+
+// widen sets dst to src, exactly.
+func widen(dst []float32, src []uint16) {
+	for i, v := range src {
+		dst[i] = math.Float32frombits(uint32(v) << 16)
+	}
+}
+
+// narrow sets dst to src, rounded.
+func narrow(dst []uint16, src []float32) {
+	for i, v := range src {
+		dst[i] = roundBits(v)
+	}
+}
+
+// TileSum returns acc and the tile sum of a[i]·b[i], both rounded to BF16 first.
+// Of each step of kernels.TileTerms terms, the even ones make a chain from 0, the
+// odd ones another, and their sum is added to acc:
+//
+//	acc = acc + (chain of a[2j]·b[2j] + chain of a[2j+1]·b[2j+1])
+//
+// Every subnormal result is replaced by zero of its sign. It is what the TDPBF16PS
+// instruction computes (Intel 64 and IA-32 Architectures Software Developer's
+// Manual, volume 2).
+func TileSum(a, b []float32, acc float32) float32 {
+	for len(a) > 0 {
+		n := min(len(a), kernels.TileTerms)
+		var lane [2]float32
+		for i, v := range a[:n] {
+			lane[i%2] = flush(FMA(Round(v), Round(b[i]), lane[i%2]))
+		}
+		acc = flush(flush(acc) + flush(lane[0]+lane[1]))
+		a, b = a[n:], b[n:]
+	}
+	return acc
+}
+
+// flush returns x, or zero of its sign if x is subnormal.
+func flush(x float32) float32 {
+	if u := math.Float32bits(x); u&0x7f800000 == 0 {
+		return math.Float32frombits(u & 0x80000000)
+	}
+	return x
+}
+
+// column copies column j of x [rows,width] to dst [rows] and returns it.
+func column(dst, x []float32, width, j int) []float32 {
+	for i := range dst {
+		dst[i] = x[i*width+j]
+	}
+	return dst
+}
+
+// tileMatMul sets out [M,N] to the tile sums over k of x [M,K] and w [N,K], from
+// bias [N] or from 0.
+func tileMatMul(out, x, w, bias []float32, M, N, K int) {
+	for m := range M {
+		for n := range N {
+			var acc float32
+			if len(bias) != 0 {
+				acc = bias[n]
+			}
+			out[m*N+n] = TileSum(x[m*K:(m+1)*K], w[n*K:(n+1)*K], acc)
+		}
+	}
+}
+
+// tileMatMulDX sets dx [M,K] to the tile sums over n of dout [M,N] and w [N,K].
+func tileMatMulDX(dx, dout, w []float32, M, N, K int) {
+	wk := make([]float32, N)
+	for k := range K {
+		column(wk, w, K, k)
+		for m := range M {
+			dx[m*K+k] = TileSum(dout[m*N:(m+1)*N], wk, 0)
+		}
+	}
+}
+
+// tileMatMulDW continues in dw [N,K] the tile sums over the rows m of each block of
+// dout [M,N] and x [M,K], and adds to dbias as MatMulDW does.
+func tileMatMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K int) {
+	checkBlocks(blocks, M)
+	for b := 1; b < len(blocks); b++ {
+		lo, hi := int(blocks[b-1]), int(blocks[b])
+		d, xk := make([]float32, hi-lo), make([]float32, hi-lo)
+		for n := range N {
+			column(d, dout[lo*N:], N, n)
+			for k := range K {
+				dw[n*K+k] = TileSum(d, column(xk, x[lo*K:], K, k), dw[n*K+k])
+			}
+		}
+		if len(dbias) != 0 {
+			addColumnSums(dbias, dout[lo*N:hi*N])
+		}
+	}
+}
+
+// tileAttention is Attention with tile sums.
+func tileAttention(out, stats, qkv []float32, offsets []int32, s kernels.AttentionShape) {
+	M := attentionRows(qkv, offsets, s)
+	z, vd := make([]float32, M), make([]float32, M)
+	for j := 1; j < len(offsets); j++ {
+		lo, hi := int(offsets[j-1]), int(offsets[j])
+		for i := lo; i < hi; i++ {
+			for h := 0; h < s.H; h++ {
+				n := i - lo + 1
+				q := head(qkv, i, h, s)
+				for t := range n {
+					z[t] = TileSum(q, key(qkv, lo+t, h, s), 0) * float32(s.Scale)
+				}
+				m, inv := expSum(z[:n])
+				at := i*s.H + h
+				stats[2*at], stats[2*at+1] = m, inv
+				for d := range s.D {
+					for t := range n {
+						vd[t] = value(qkv, lo+t, h, s)[d]
+					}
+					out[at*s.D+d] = TileSum(z[:n], vd[:n], 0) * inv
+				}
+			}
+		}
+	}
+}
+
+// tileAttentionBackward is AttentionBackward with tile sums.
+func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets []int32, s kernels.AttentionShape) {
+	attentionRows(qkv, offsets, s)
+	clear(dqkv)
+	for j := 1; j < len(offsets); j++ {
+		lo, T := int(offsets[j-1]), int(offsets[j]-offsets[j-1])
+		p, dz := make([]float32, T*T), make([]float32, T*T) // [query,key], 0 above the diagonal
+		a, b := make([]float32, T), make([]float32, T)
+		for h := 0; h < s.H; h++ {
+			clear(p)
+			clear(dz)
+			for i := range T {
+				at := (lo+i)*s.H + h
+				m, inv := stats[2*at], stats[2*at+1]
+				do := dout[at*s.D : (at+1)*s.D]
+				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
+				q := head(qkv, lo+i, h, s)
+				for t := 0; t <= i; t++ {
+					z := TileSum(q, key(qkv, lo+t, h, s), 0) * float32(s.Scale)
+					p[i*T+t] = Exp(z-m) * inv
+					dp := TileSum(do, value(qkv, lo+t, h, s), 0)
+					dz[i*T+t] = float32(p[i*T+t]*(dp-delta)) * float32(s.Scale)
+				}
+				dq := head(dqkv, lo+i, h, s)
+				for d := range dq {
+					for t := 0; t <= i; t++ {
+						b[t] = key(qkv, lo+t, h, s)[d]
+					}
+					dq[d] = TileSum(dz[i*T:i*T+i+1], b[:i+1], 0)
+				}
+			}
+			for t := range T {
+				dk, dv := key(dqkv, lo+t, h, s), value(dqkv, lo+t, h, s)
+				for d := range s.D {
+					// Queries before t count as products 0.
+					clear(b)
+					for i := t; i < T; i++ {
+						b[i] = head(qkv, lo+i, h, s)[d]
+					}
+					dk[d] = TileSum(column(a, dz[:], T, t), b, dk[d])
+					for i := t; i < T; i++ {
+						b[i] = dout[((lo+i)*s.H+h)*s.D+d]
+					}
+					dv[d] = TileSum(column(a, p[:], T, t), b, dv[d])
+				}
+			}
+		}
+	}
+}
+
+// tilePagedAttention is PagedAttention with tile sums.
+func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []int32, tableWidth int, s kernels.AttentionShape) {
+	pageCount(p, s)
+	for m := range seq {
+		n := int(pos[m]) + 1
+		row := table[int(seq[m])*tableWidth:][:tableWidth]
+		z, k, v := make([]float32, n), make([]float32, s.D), make([]float32, n)
+		for h := 0; h < s.H; h++ {
+			kh := kvHead(h, s)
+			for t := range n {
+				page, at := int(row[t/p.Size]), t%p.Size
+				for d := range k {
+					k[d] = p.Keys[((page*s.K+kh)*s.D+d)*p.Size+at]
+				}
+				z[t] = TileSum(head(qkv, m, h, s), k, 0) * float32(s.Scale)
+			}
+			_, inv := expSum(z)
+			for d := range s.D {
+				for t := range n {
+					page, at := int(row[t/p.Size]), t%p.Size
+					v[t] = p.Values[((page*s.K+kh)*p.Size+at)*s.D+d]
+				}
+				out[(m*s.H+h)*s.D+d] = TileSum(z, v, 0) * inv
+			}
+		}
+	}
+}

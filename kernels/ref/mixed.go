@@ -1,0 +1,193 @@
+package ref
+
+import "exp/kernels"
+
+// Mixed is the reference of numerics class "cpu/bf16": parameters, gradients and
+// the residual stream are float32, operands BF16. NewMixed makes one; a Mixed is
+// used by one goroutine at a time.
+//
+// It computes on float32 copies of operands and rounds what it stores in them, so
+// that an operation that is no matmul is Backend[float32]'s.
+type Mixed struct{ *Backend[float32] }
+
+var _ kernels.Backend = Mixed{}
+
+// NewMixed returns a backend of class "cpu/bf16".
+func NewMixed() Mixed { return Mixed{New[float32]()} }
+
+// Name returns "ref/bf16".
+func (Mixed) Name() string { return "ref/bf16" }
+
+// Class returns "cpu/bf16", whose bits Mixed defines.
+func (Mixed) Class() string { return "cpu/bf16" }
+
+// Operand returns kernels.BF16.
+func (Mixed) Operand() kernels.DType { return kernels.BF16 }
+
+// wide returns x as float32: a copy if x is BF16.
+func wide(x kernels.Buffer) []float32 {
+	if x.Empty() || x.DType() != kernels.BF16 {
+		return floats[float32](x)
+	}
+	y := make([]float32, x.Len())
+	widen(y, kernels.Bits(x))
+	return y
+}
+
+// store rounds y, which wide(x) returned, into x.
+func store(x kernels.Buffer, y []float32) {
+	if x.DType() == kernels.BF16 {
+		narrow(kernels.Bits(x), y)
+	}
+}
+
+// wideKV returns the pages as float32.
+func wideKV(p kernels.Pages) Pages[float32] {
+	return Pages[float32]{Keys: wide(p.Keys), Values: wide(p.Values), Size: p.Size}
+}
+
+// storeKV rounds y, which wideKV(p) returned, into p.
+func storeKV(p kernels.Pages, y Pages[float32]) {
+	store(p.Keys, y.Keys)
+	store(p.Values, y.Values)
+}
+
+// MatMul implements kernels.Linear.
+func (Mixed) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
+	checkMatrix(w)
+	M := rowCount(out, w.Out)
+	y := wide(out)
+	tileMatMul(y, wide(x), floats[float32](w.W), floats[float32](bias), M, w.Out, w.In)
+	store(out, y)
+}
+
+// MatMulDX implements kernels.Linear.
+func (Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
+	checkMatrix(w)
+	M := rowCount(dx, w.In)
+	y := wide(dx)
+	tileMatMulDX(y, wide(dout), floats[float32](w.W), M, w.Out, w.In)
+	store(dx, y)
+}
+
+// MatMulDW implements kernels.Linear.
+func (Mixed) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
+	bl := ints(blocks)
+	M := int(bl[len(bl)-1])
+	if M == 0 {
+		return
+	}
+	tileMatMulDW(floats[float32](dw), floats[float32](dbias), wide(dout), wide(x), bl, M, dout.Len()/M, x.Len()/M)
+}
+
+// RMSNorm implements kernels.Norm.
+func (Mixed) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	y := wide(out)
+	RMSNorm(y, floats[float32](rstd), wide(x), floats[float32](weight), s, eps)
+	store(out, y)
+}
+
+// AddRMSNorm implements kernels.Norm.
+func (Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C int, eps float64) {
+	y := wide(out)
+	AddRMSNorm(floats[float32](sum), y, floats[float32](rstd), floats[float32](x), floats[float32](delta), floats[float32](weight), C, eps)
+	store(out, y)
+}
+
+// RMSNormBackward implements kernels.Norm.
+func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape, set bool) {
+	y := wide(dx)
+	RMSNormBackward(y, floats[float32](dweight), wide(dout), wide(x), floats[float32](weight), floats[float32](rstd), ints(blocks), s, set)
+	store(dx, y)
+}
+
+// SwiGLU implements kernels.Norm.
+func (Mixed) SwiGLU(out, gateUp kernels.Buffer, F int) {
+	y := wide(out)
+	SwiGLU(y, wide(gateUp), F)
+	store(out, y)
+}
+
+// SwiGLUBackward implements kernels.Norm.
+func (Mixed) SwiGLUBackward(dgateUp, dout, gateUp kernels.Buffer, F int) {
+	y := wide(dgateUp)
+	SwiGLUBackward(y, wide(dout), wide(gateUp), F)
+	store(dgateUp, y)
+}
+
+// Rope implements kernels.Sequence.
+func (Mixed) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
+	y := wide(qkv)
+	Rope(y, floats[float32](cos), floats[float32](sin), ints(pos), s, inverse)
+	store(qkv, y)
+}
+
+// Attention implements kernels.Sequence.
+func (Mixed) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+	y := wide(out)
+	tileAttention(y, floats[float32](stats), wide(qkv), ints(offsets), s)
+	store(out, y)
+}
+
+// AttentionBackward implements kernels.Sequence.
+func (Mixed) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+	y := wide(dqkv)
+	tileAttentionBackward(y, wide(dout), wide(out), floats[float32](stats), wide(qkv), ints(offsets), s)
+	store(dqkv, y)
+}
+
+// AppendKV implements kernels.Sequence.
+func (Mixed) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {
+	kv := wideKV(p)
+	AppendKV(kv, wide(qkv), ints(slots), s)
+	storeKV(p, kv)
+}
+
+// PagedAttention implements kernels.Sequence.
+func (Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+	y := wide(out)
+	tilePagedAttention(y, wide(qkv), wideKV(p), ints(table), ints(seq), ints(pos), tableWidth, s)
+	store(out, y)
+}
+
+// CopyPages implements kernels.Sequence.
+func (Mixed) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
+	kv := wideKV(p)
+	CopyPages(kv, ints(pairs), s)
+	storeKV(p, kv)
+}
+
+// GatherRows implements kernels.Sequence.
+func (Mixed) GatherRows(out, x, rows kernels.Buffer, C int) {
+	y := wide(out)
+	GatherRows(y, wide(x), ints(rows), C)
+	store(out, y)
+}
+
+// SegmentMean implements kernels.Sequence.
+func (Mixed) SegmentMean(out, x, segments kernels.Buffer, C int) {
+	SegmentMean(floats[float32](out), wide(x), ints(segments), C)
+}
+
+// LogProb implements kernels.Output.
+func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
+	checkMatrix(w)
+	logProbs(TileSum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), floats[float32](w.W), ints(targets), w.In, temperature)
+}
+
+// LogProbBackward implements kernels.Output.
+func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
+	checkMatrix(w)
+	x, W := wide(h), floats[float32](w.W)
+	dz := logitGradients(TileSum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy), floats[float32](sc.LSE),
+		x, W, ints(targets), w.In, temperature)
+	R := dLogProb.Len()
+	tileMatMulDX(floats[float32](dh), dz, W, R, w.Out, w.In)
+	tileMatMulDW(floats[float32](dw), nil, dz, x, ints(blocks), R, w.Out, w.In)
+}
+
+// Sample implements kernels.Output.
+func (Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+	checkMatrix(w)
+	samples(TileSum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), floats[float32](w.W), floats[float32](u), w.In, p)
+}
