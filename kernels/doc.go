@@ -80,7 +80,10 @@
 // holds whole sequences, so no block is ever cut; and as long as micro-batches
 // are processed in order, the gradient is the same sum. Operations that reduce
 // over rows take the block boundaries as an int32 buffer [blocks+1] of row
-// offsets.
+// offsets. The gradient of an embedding has no blocks: its rows are added one by one.
+//
+// So a gradient does depend on the order of the sequences of a mini-batch, which
+// whoever makes the mini-batch chooses, but on nothing else of how they are packed.
 //
 // Gradients of parameters are added to what the buffer holds; gradients of
 // activations overwrite it, unless the operation says otherwise.

@@ -14,11 +14,17 @@ type passes struct {
 	train  *model.Workspace
 }
 
+// MicroBatchCapacity is what a workspace for micro-batches of budget tokens and
+// sequences of at most longest tokens must hold.
+func MicroBatchCapacity(budget, longest int) model.Capacity {
+	tokens := max(budget, longest)
+	return model.Capacity{Tokens: tokens, Sequences: tokens/2 + 1} // a sequence has a prompt token and one more
+}
+
 // newPasses allocates workspaces for micro-batches of budget tokens and sequences of
 // at most longest tokens.
 func newPasses(be kernels.Backend, c model.Config, h model.Heads, budget, longest int, recompute bool) (*passes, error) {
-	// A sequence has at least a prompt token and one more.
-	limit := model.Capacity{Tokens: max(budget, longest), Sequences: max(budget, longest)/2 + 1}
+	limit := MicroBatchCapacity(budget, longest)
 	p := &passes{be: be, budget: budget}
 	keep := model.KeepAll
 	if recompute {

@@ -52,7 +52,7 @@ func TestSFTLearnsAndIsExact(t *testing.T) {
 	if !(first > 1 && last < 0.1) {
 		t.Errorf("loss went from %.3f to %.3f, want from above 1 to below 0.1", first, last)
 	}
-	c.MicroBatchTokens = 9
+	c.MicroBatchTokens, c.Recompute = 9, true
 	again, got, err := sftRun(t, c, 3, problems, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 
 	"exp/harness/config"
 	"exp/harness/stage"
-	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/model"
 )
@@ -22,8 +21,9 @@ type Estimate struct {
 	Tokens      int `json:"tokens_per_step"` // prompts and completions at full length
 	Updates     int `json:"updates_per_step"`
 
-	weights     int64 // bytes of a set of weights
-	checkpoints int64 // bytes of those that are kept
+	weights     int64  // bytes of a set of weights
+	checkpoints int64  // bytes of those that are kept
+	fineTuning  []Part // memory of the sft stage
 }
 
 // Part is a part of memory.
@@ -32,13 +32,22 @@ type Part struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Total sums the parts.
-func (e Estimate) Total() int64 {
-	var n int64
-	for _, p := range e.Memory {
-		n += p.Bytes
+// Total sums the parts of memory.
+func (e Estimate) Total() int64 { return sumParts(e.Memory) }
+
+// planned is Total for one stage that learns.
+func (e Estimate) planned(kind config.Stage) int64 {
+	if kind == config.SFT {
+		return sumParts(e.fineTuning)
 	}
-	return n
+	return e.Total()
+}
+
+func sumParts(parts []Part) (bytes int64) {
+	for _, p := range parts {
+		bytes += p.Bytes
+	}
+	return bytes
 }
 
 // architectureOf returns the configured architecture without needing weights.
@@ -66,12 +75,7 @@ func NewEstimate(r *config.Resolved) (Estimate, error) {
 	if err != nil {
 		return Estimate{}, err
 	}
-	t := stage.TrainConfig(c)
-	needs := t.Needs()
-	heads := model.Heads{LM: true}
-	if needs.LogZ {
-		heads.LogZ = &t.LogZ
-	}
+	needs, heads := policyOf(c)
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
 		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs}
 	e.Parameters, e.Heads = model.Parameters(arch, heads)
@@ -80,7 +84,7 @@ func NewEstimate(r *config.Resolved) (Estimate, error) {
 		longest = min(longest, arch.MaxPositions)
 	}
 	e.Tokens = e.Completions * longest
-	e.memory(c, arch, heads, t, longest)
+	e.Memory, e.fineTuning = memoryOf(config.Train, c, arch, longest), memoryOf(config.SFT, c, arch, longest)
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
 	if needs.Critic {
@@ -109,39 +113,4 @@ func (e *Estimate) stageBytes(kind config.Stage) int64 {
 		return 2 * e.weights // a folder, and blobs
 	}
 	return 0
-}
-
-// memory adds up the parts for the device. On the CPU everything is float32 and
-// weights that are multiplied with have packed copies; on a GPU weights and
-// activations are bf16 with float32 master weights, gradients and moments.
-func (e *Estimate) memory(c *config.Run, arch model.Config, heads model.Heads, t train.Config, longest int) {
-	needs := t.Needs()
-	add := func(name string, bytes int64) {
-		if bytes > 0 {
-			e.Memory = append(e.Memory, Part{name, bytes})
-		}
-	}
-	policy := int64(e.Parameters + e.Heads)
-	value, head := model.Parameters(arch, model.Heads{Value: true})
-	critic := int64(value + head)
-	// Bytes per parameter: stored, multiplied from, gradient, two moments.
-	learner, frozen, element := int64(4+8+4+8), int64(4+4), int64(4)
-	if c.Compute.Device != "cpu" {
-		learner, frozen, element = 4+2+4+8, 2, 2
-	}
-	add("policy: weights, gradients, optimizer", policy*learner)
-	if needs.Reference {
-		add("reference policy", int64(e.Parameters)*frozen)
-	}
-	if needs.Critic {
-		add("critic: weights, gradients, optimizer", critic*learner)
-	}
-	keep := model.KeepAll
-	if c.Compute.Recompute {
-		keep = model.KeepInputs
-	}
-	tokens := max(c.Compute.MicroBatchTokens, longest)
-	limit := model.Capacity{Tokens: tokens, Sequences: tokens/2 + 1}
-	add("activations of a micro-batch", element*int64(arch.ActivationFloats(heads, limit, keep)+arch.ActivationFloats(heads, limit, model.KeepNothing)))
-	add("key/value cache of the sampler", element*int64(c.Rollout.MaxSequences*5/4*longest)*int64(2*arch.Layers*arch.KVHeads*arch.Head))
 }

@@ -274,6 +274,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	info := x.info(i)
 	x.Watch.StageStart(info)
 	start, cpu := time.Now(), cpuSeconds()
+	takePeak(x.Backend) // of the stages before
 	out, err := x.work(ctx, i, row, in)
 	end := StageEnd{Wall: time.Since(start)}
 	if err != nil {
@@ -304,6 +305,9 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 // keepOutcome records what a stage came to and makes it done.
 func (x *execution) keepOutcome(ctx context.Context, i int, row store.Stage, out *stage.Outcome, r store.StageResult) (err error) {
 	if r.Result, err = json.Marshal(out.Summary); err != nil {
+		return err
+	}
+	if r.Result, err = x.withMemory(x.p.Stages[i].Kind, r.Result, takePeak(x.Backend)); err != nil {
 		return err
 	}
 	evals, err := x.recordEvaluation(ctx, i, row, out.Evaluation)

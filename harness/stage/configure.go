@@ -6,6 +6,7 @@ import (
 	"exp/eval/task"
 	"exp/harness/config"
 	"exp/train"
+	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/optim"
 	"exp/train/rl"
@@ -56,6 +57,16 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 
 func samplingParams(r config.Rollout) rollout.Params {
 	return rollout.Params{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, MinP: r.MinP, MaxNewTokens: r.MaxNewTokens, Stop: r.Stop}
+}
+
+// EngineOptions sizes the sampler by the rollout block, for prompts as long as they
+// may be and completions of at most maxNew tokens.
+func EngineOptions(c *config.Run, arch model.Config, maxNew int) generate.Options {
+	r := c.Rollout
+	return generate.Options{
+		MaxSequences: r.MaxSequences, PageTokens: r.PageTokens, MaxTokens: min(arch.MaxPositions, c.Data.MaxPromptTokens+maxNew),
+		StepRows: r.MaxSequences + prefillRows,
+	}
 }
 
 // TrainConfig returns the settings of the RL loop.

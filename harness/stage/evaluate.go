@@ -63,12 +63,12 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	if err != nil {
 		return nil, err
 	}
-	engine, err := e.newEngine(m, tok)
+	conf := evalConfig(c)
+	engine, err := e.newEngine(m, tok, conf.Params.MaxNewTokens)
 	if err != nil {
 		return nil, err
 	}
 	defer engine.Close()
-	conf := evalConfig(c)
 	encode := promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
 	gen := eval.Generator{Sampler: engine, Encode: encode, Params: conf.Params,
 		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}

@@ -112,7 +112,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	parts.Grader, parts.Encode = r.task, promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
-	if r.engine, err = r.newEngine(r.policy, tok); err != nil {
+	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens); err != nil {
 		return err
 	}
 	owned.add(r.engine.Close)
@@ -128,13 +128,9 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	return nil
 }
 
-// newEngine makes a sampler for m, sized by the rollout block.
-func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary) (*generate.Engine, error) {
-	c := e.run().Rollout
-	return generate.New(e.Backend, m, vocab, generate.Options{
-		MaxSequences: c.MaxSequences, PageTokens: c.PageTokens, MaxTokens: m.Config.MaxPositions,
-		StepRows: c.MaxSequences + prefillRows,
-	})
+// newEngine makes a sampler for m and completions of at most maxNew tokens.
+func (e *Env) newEngine(m *model.Model, vocab generate.Vocabulary, maxNew int) (*generate.Engine, error) {
+	return generate.New(e.Backend, m, vocab, EngineOptions(e.run(), m.Config, maxNew))
 }
 
 // prefillRows is how many prompt tokens a sampling step may compute beside the

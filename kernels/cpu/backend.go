@@ -63,6 +63,7 @@ type Backend struct {
 	pool    *pool
 
 	allocated  int64
+	peak       int64          // of allocated, see TakePeak
 	scratch    kernels.Buffer // [threads, scratchLen]
 	scratchLen int
 	dz         kernels.Buffer // workspace: logits or their gradients

@@ -44,6 +44,7 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 		return kernels.Buffer{}, fmt.Errorf("cpu: out of memory for %d MiB", n*t.Size()>>20)
 	}
 	b.allocated += int64(n * t.Size())
+	b.peak = max(b.peak, b.allocated)
 	return kernels.NewBuffer(p, n, t), nil
 }
 
@@ -58,6 +59,14 @@ func (b *Backend) Free(buf kernels.Buffer) {
 
 // Allocated returns the bytes that Alloc has given and Free has not taken back.
 func (b *Backend) Allocated() int64 { return b.allocated }
+
+// TakePeak returns the largest value that Allocated had since the last call, or
+// since Open, and begins anew. It includes what operations allocate for themselves.
+func (b *Backend) TakePeak() int64 {
+	p := b.peak
+	b.peak = b.allocated
+	return p
+}
 
 // Copy sets dst to src, converting between float types.
 func (b *Backend) Copy(dst, src kernels.Buffer) {

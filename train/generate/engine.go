@@ -36,6 +36,24 @@ type Options struct {
 	StepRows     int // rows of a step: MaxSequences and as many prompt tokens as fit
 }
 
+// tableWidth is the number of pages of the longest sequence.
+func (o Options) tableWidth() int { return (o.MaxTokens + o.PageTokens - 1) / o.PageTokens }
+
+// tableRows is the number of sequences that a step's page table has room for: every
+// slot, and prompts that wait for slots.
+func (o Options) tableRows() int { return o.MaxSequences + max(1, o.MaxSequences/4) }
+
+// pages gives every row of the table room at full length.
+func (o Options) pages() int { return o.tableRows() * o.tableWidth() }
+
+func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }
+
+// Len returns the number of elements that an engine for models of configuration c
+// allocates on the device, for its cache and for its steps.
+func (o Options) Len(c model.Config) (cache, step int) {
+	return c.CacheLen(o.pages(), o.PageTokens), c.DecoderLen(o.rows(), o.pages())
+}
+
 // Stats count an engine's work since it was made.
 type Stats struct {
 	Steps         int
@@ -55,6 +73,7 @@ type Engine struct {
 	pages *pagePool
 	stats Stats
 	step  stepBuilder
+	idle  []*sequence // ended ones, whose arrays the next ones use
 }
 
 var _ rollout.Sampler = (*Engine)(nil)
@@ -69,21 +88,17 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	case o.MaxTokens < 1 || o.MaxTokens > m.Config.MaxPositions:
 		return nil, fmt.Errorf("generate: max_tokens is %d, must be within the model's %d positions", o.MaxTokens, m.Config.MaxPositions)
 	}
-	o.StepRows = max(o.StepRows, o.MaxSequences+1)
+	o.StepRows = o.rows()
 	e := &Engine{m: m, vocab: vocab, end: map[int32]bool{}, opt: o}
 	for _, id := range vocab.EndIDs() {
 		e.end[id] = true
 	}
-	width := e.tableWidth()
-	// Room for every slot at full length, and for prompts that wait for slots.
-	ahead := max(1, o.MaxSequences/4)
-	pages := (o.MaxSequences + ahead) * width
-	e.pages = newPagePool(pages)
+	e.pages = newPagePool(o.pages())
 	var err error
-	if e.cache, err = model.NewCache(be, m.Config, pages, o.PageTokens); err != nil {
+	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens); err != nil {
 		return nil, err
 	}
-	if e.dec, err = model.NewDecoder(be, m.Config, o.StepRows, (o.MaxSequences+ahead)*width); err != nil {
+	if e.dec, err = model.NewDecoder(be, m.Config, o.StepRows, o.pages()); err != nil {
 		e.cache.Close()
 		return nil, err
 	}
@@ -99,9 +114,6 @@ func (e *Engine) Close() {
 // Stats returns the work done so far.
 func (e *Engine) Stats() Stats { return e.stats }
 
-// tableWidth is the number of pages of the longest sequence.
-func (e *Engine) tableWidth() int { return (e.opt.MaxTokens + e.opt.PageTokens - 1) / e.opt.PageTokens }
-
 // Sample draws the completions that reqs ask for.
 func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.Params, done func(n int)) ([][]rollout.Completion, error) {
 	if err := e.check(reqs, p); err != nil {
@@ -115,21 +127,26 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s.admit()
-		e.m.CopyPages(e.dec, e.cache, s.copies)
-		st := e.step.build(e, s)
-		out := e.step.drawn(len(st.Sample))
-		e.m.Step(e.dec, e.cache, st, sampling, out)
-		e.stats.Steps++
-		e.stats.SampledTokens += len(st.Sample)
-		e.stats.PromptTokens += len(st.Tokens) - len(st.Sample)
-		s.take(out)
+		e.advance(s, sampling)
 		if done != nil && s.ended > reported {
 			reported = s.ended
 			done(reported)
 		}
 	}
 	return s.out, nil
+}
+
+// advance takes one step. It allocates only where completions begin or end.
+func (e *Engine) advance(s *schedule, p kernels.Sampling) {
+	s.admit()
+	e.m.CopyPages(e.dec, e.cache, s.copies)
+	st := e.step.build(e, s)
+	out := e.step.drawn(len(st.Sample))
+	e.m.Step(e.dec, e.cache, st, p, out)
+	e.stats.Steps++
+	e.stats.SampledTokens += len(st.Sample)
+	e.stats.PromptTokens += len(st.Tokens) - len(st.Sample)
+	s.take(out)
 }
 
 func (e *Engine) check(reqs []rollout.Request, p rollout.Params) error {

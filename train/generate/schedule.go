@@ -2,6 +2,7 @@ package generate
 
 import (
 	"bytes"
+	"slices"
 
 	"exp/train/rollout"
 )
@@ -38,7 +39,7 @@ type sequence struct {
 	pos      int   // position of the token that the next step computes
 	token    int32 // that token
 	text     []byte
-	c        *rollout.Completion
+	c        rollout.Completion // so far; its arrays are the slot's
 }
 
 func newSchedule(e *Engine, reqs []rollout.Request, p rollout.Params) *schedule {
@@ -86,7 +87,7 @@ func (s *schedule) admit() {
 		if len(r.Seeds) > 0 {
 			pr := &prompt{req: s.nextReq}
 			need := s.pagesFor(s.shared(pr))
-			if s.e.pages.available() < need+s.e.tableWidth() {
+			if s.e.pages.available() < need+s.e.opt.tableWidth() {
 				return // a page table's worth stays free, so that the first prompt can always start
 			}
 			for range need {
@@ -109,8 +110,8 @@ func (s *schedule) start(pr *prompt) bool {
 	if s.e.pages.available() < need {
 		return false
 	}
-	q := &sequence{req: pr.req, k: pr.nextK, reserved: need, pos: s.shared(pr), token: r.Prompt[len(r.Prompt)-1],
-		c: &s.out[pr.req][pr.nextK]}
+	q := s.e.sequence()
+	q.req, q.k, q.reserved, q.pos, q.token = pr.req, pr.nextK, need, s.shared(pr), r.Prompt[len(r.Prompt)-1]
 	s.e.pages.reserve(need)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
@@ -122,6 +123,18 @@ func (s *schedule) start(pr *prompt) bool {
 	s.running = append(s.running, q)
 	pr.nextK++
 	return true
+}
+
+// sequence returns an empty sequence.
+func (e *Engine) sequence() *sequence {
+	if len(e.idle) == 0 {
+		return &sequence{}
+	}
+	q := e.idle[len(e.idle)-1]
+	e.idle = e.idle[:len(e.idle)-1]
+	c := &q.c
+	q.pages, q.text, c.Tokens, c.LogProbs, c.Entropies = q.pages[:0], q.text[:0], c.Tokens[:0], c.LogProbs[:0], c.Entropies[:0]
+	return q
 }
 
 // grow gives q its next page.
@@ -138,7 +151,7 @@ func (s *schedule) grow(q *sequence) int32 {
 func (s *schedule) take(out drawn) {
 	live := s.running[:0]
 	for i, q := range s.running {
-		c, id := q.c, out.IDs[i]
+		c, id := &q.c, out.IDs[i]
 		c.Tokens = append(c.Tokens, id)
 		c.LogProbs = append(c.LogProbs, out.LogProb[i])
 		c.Entropies = append(c.Entropies, out.Entropy[i])
@@ -162,15 +175,22 @@ func (s *schedule) take(out drawn) {
 		if stop >= 0 {
 			q.text = q.text[:stop]
 		}
-		c.Text = string(q.text)
-		s.e.pages.unreserve(q.reserved)
-		for _, id := range q.pages {
-			s.e.pages.drop(id)
-		}
-		s.ended++
+		s.end(q)
 	}
 	clear(s.running[len(live):])
 	s.running = live
+}
+
+// end keeps what q came to and gives back its pages and its arrays.
+func (s *schedule) end(q *sequence) {
+	s.out[q.req][q.k] = rollout.Completion{Tokens: slices.Clone(q.c.Tokens), LogProbs: slices.Clone(q.c.LogProbs),
+		Entropies: slices.Clone(q.c.Entropies), Text: string(q.text), Finish: q.c.Finish}
+	s.e.pages.unreserve(q.reserved)
+	for _, id := range q.pages {
+		s.e.pages.drop(id)
+	}
+	s.e.idle = append(s.e.idle, q)
+	s.ended++
 }
 
 // stopAt returns where the first stop string begins that the last n bytes of text

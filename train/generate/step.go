@@ -19,7 +19,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	st := &b.st
 	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
 	st.Table, st.Sample, st.U = st.Table[:0], st.Sample[:0], st.U[:0]
-	st.Width = e.tableWidth()
+	st.Width = e.opt.tableWidth()
 	size := e.opt.PageTokens
 	seq := int32(0)
 	table := func(pages []int32) {
@@ -49,7 +49,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		if n <= 0 {
 			continue
 		}
-		if len(st.Table) == e.tableRows()*st.Width {
+		if len(st.Table) == e.opt.tableRows()*st.Width {
 			break
 		}
 		table(pr.pages)
@@ -61,9 +61,6 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	}
 	return *st
 }
-
-// tableRows is the number of sequences that a step's page table has room for.
-func (e *Engine) tableRows() int { return e.opt.MaxSequences + max(1, e.opt.MaxSequences/4) }
 
 // drawn returns room for n tokens.
 func (b *stepBuilder) drawn(n int) drawn {

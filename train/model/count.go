@@ -27,11 +27,61 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 	return matmul + attention + 2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
-// ActivationFloats returns the number of elements that a Workspace of that
-// capacity holds.
-func (c Config) ActivationFloats(h Heads, limit Capacity, keep Keep) int {
+// The following count the elements that things allocate on a device, floats and
+// indices alike: on the CPU each takes four bytes.
+
+// ModelLen is for a Model. packed is the backend's PackedLen.
+func (c Config) ModelLen(h Heads, trainable bool, packed func(out, in int) (packed, packedT int)) int {
+	_, n := Layout(c, h)
+	total := n + 2*(c.MaxPositions*c.Head/2) // parameters, rotary tables
+	if trainable {
+		total += n
+		if h.LM && c.TieEmbeddings {
+			total += c.Vocab * c.Width
+		}
+	}
+	add := func(times, out, in int) {
+		p, pt := packed(out, in)
+		if !trainable {
+			pt = 0
+		}
+		total += times * (p + pt)
+	}
+	add(c.Layers, c.QKV(), c.Width)
+	add(c.Layers, c.Width, c.Heads*c.Head)
+	add(c.Layers, 2*c.FFN, c.Width)
+	add(c.Layers, c.Width, c.FFN)
+	if h.LM {
+		add(1, c.Vocab, c.Width)
+	}
+	if h.Value {
+		add(1, 1, c.Width)
+	}
+	if h.LogZ != nil {
+		add(h.LogZ.Layers-1, c.Width, c.Width)
+		add(1, 1, c.Width)
+	}
+	return total
+}
+
+// WorkspaceLen is for a Workspace.
+func (c Config) WorkspaceLen(h Heads, limit Capacity, keep Keep) int {
 	counter := &Workspace{c: c, keep: keep, cap: limit}
 	n := 0
 	counter.allocActs(func(k int) kernels.Buffer { n += k; return kernels.Buffer{} }, h)
+	counter.allocIndex(func(k int) indexBuffer { n += k; return indexBuffer{} })
+	return n
+}
+
+// CacheLen is for a Cache.
+func (c Config) CacheLen(pages, size int) int {
+	return 2 * c.Layers * pages * size * c.KVHeads * c.Head
+}
+
+// DecoderLen is for a Decoder.
+func (c Config) DecoderLen(rows, table int) int {
+	n := 0
+	count := func(k int) kernels.Buffer { n += k; return kernels.Buffer{} }
+	(&Decoder{c: c}).alloc(rows, table, count, count)
 	return n
 }

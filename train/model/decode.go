@@ -91,8 +91,18 @@ func NewDecoder(be kernels.Backend, c Config, rows, table int) (*Decoder, error)
 		d.owned = append(d.owned, b)
 		return b
 	}
-	f := func(n int) kernels.Buffer { return alloc(be.Float(), n) }
-	i := func(n int) kernels.Buffer { return alloc(kernels.I32, n) }
+	d.alloc(rows, table, func(n int) kernels.Buffer { return alloc(be.Float(), n) },
+		func(n int) kernels.Buffer { return alloc(kernels.I32, n) })
+	if len(errs) > 0 {
+		d.Close()
+		return nil, errors.Join(errs...)
+	}
+	return d, nil
+}
+
+// alloc makes the buffers: f those of floats, i those of indices.
+func (d *Decoder) alloc(rows, table int, f, i func(n int) kernels.Buffer) {
+	c := d.c
 	C, HD := c.Width, c.Heads*c.Head
 	d.x, d.n1, d.o, d.n2, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), f(rows*C), f(rows*C), f(rows*C)
 	d.att, d.rstd, d.qkv = f(rows*HD), f(rows), f(rows*c.QKV())
@@ -104,11 +114,6 @@ func NewDecoder(be kernels.Backend, c Config, rows, table int) (*Decoder, error)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}
 	d.tokens, d.pos, d.seq, d.slots, d.sample, d.ids = i(rows), i(rows), i(rows), i(rows), i(rows), i(rows)
 	d.table, d.pairs = i(table), i(2*rows)
-	if len(errs) > 0 {
-		d.Close()
-		return nil, errors.Join(errs...)
-	}
-	return d, nil
 }
 
 // Close frees the decoder's memory.

@@ -17,6 +17,7 @@ type AdamW struct {
 	be   kernels.Backend
 	m, v kernels.Buffer
 	sum  kernels.Buffer // float64 [1], for the gradient's norm
+	host [1]float64     // sum on the host: a local variable would be allocated for each norm
 	step int
 }
 
@@ -52,10 +53,9 @@ func (o *AdamW) Close() {
 // Norm returns the L2 norm of grads, summed in float64.
 func (o *AdamW) Norm(grads kernels.Buffer) float64 {
 	o.be.SumSquares(o.sum, grads)
-	var s [1]float64
-	o.be.Copy(kernels.Host(s[:]), o.sum)
+	o.be.Copy(kernels.Host(o.host[:]), o.sum)
 	o.be.Sync()
-	return math.Sqrt(s[0])
+	return math.Sqrt(o.host[0])
 }
 
 // Update takes one step with learning rate lr along grads multiplied by scale.

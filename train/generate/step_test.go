@@ -1,0 +1,87 @@
+package generate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"exp/kernels"
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// endless is a vocabulary in which nothing ends a completion, with its one piece made
+// in advance, as a tokenizer has them.
+type endless struct{ piece []byte }
+
+func (v endless) Piece(int32) []byte { return v.piece }
+func (endless) EndIDs() []int32      { return nil }
+
+var freely = kernels.Sampling{Temperature: 1, TopP: 1}
+
+// decoding returns an engine and a schedule that have come to the steps in which
+// all of its sequences decode, with left tokens to go.
+func decoding(t testing.TB, c model.Config, threads, sequences, left int) (*Engine, *schedule) {
+	t.Helper()
+	be := openCPU(t, threads)
+	o := Options{MaxSequences: sequences, PageTokens: 16, MaxTokens: c.MaxPositions, StepRows: sequences + 64}
+	e, err := New(be, newModel(t, be, c), endless{[]byte("x")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: c.MaxPositions - 12}
+	r := rand.New(rand.NewPCG(4, 4))
+	sample(t, e, requests(r, sequences/4, 4, 12), p) // arrays grow to their full length
+	s := newSchedule(e, requests(r, sequences/4, 4, 12), p)
+	e.pages.reset()
+	for len(s.running) < sequences || len(s.running[0].c.Tokens) < p.MaxNewTokens-left {
+		e.advance(s, freely)
+	}
+	return e, s
+}
+
+// While no completion begins or ends, sampling allocates nothing on the Go heap.
+func TestDecodingAllocatesNothing(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		e, s := decoding(t, toy, threads, 8, 30)
+		if n := testing.AllocsPerRun(20, func() { e.advance(s, freely) }); n != 0 || s.ended > 0 {
+			t.Errorf("%d threads: a step allocates %v times, %d completions ended", threads, n, s.ended)
+		}
+	}
+}
+
+func BenchmarkDecoding(b *testing.B) {
+	c := model.Config{Vocab: 19, Layers: 4, Width: 128, Heads: 4, KVHeads: 2, Head: 32, FFN: 384,
+		RopeTheta: 1e4, NormEps: 1e-6, TieEmbeddings: true, MaxPositions: 256, InitStd: 0.05}
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("sequences=64/threads=%d", threads), func(b *testing.B) {
+			e, s := decoding(b, c, threads, 64, 200)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if n++; n%190 == 0 { // before the first one ends
+					b.StopTimer()
+					for !s.finished() {
+						e.advance(s, freely)
+					}
+					s = again(e, s, 200)
+					b.StartTimer()
+				}
+				e.advance(s, freely)
+			}
+			b.ReportMetric(float64(64*b.N)/b.Elapsed().Seconds(), "tok/s")
+		})
+	}
+}
+
+// again starts the requests of s from the beginning and goes to where left tokens are
+// to go.
+func again(e *Engine, s *schedule, left int) *schedule {
+	e.pages.reset()
+	next := newSchedule(e, s.reqs, s.p)
+	for len(next.running) < e.opt.MaxSequences || len(next.running[0].c.Tokens) < s.p.MaxNewTokens-left {
+		e.advance(next, freely)
+	}
+	return next
+}

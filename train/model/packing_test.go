@@ -1,0 +1,315 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/cpu"
+)
+
+// anyConfig draws an architecture with odd sizes.
+func anyConfig(r *rand.Rand) Config {
+	flag := func() bool { return r.IntN(2) == 0 }
+	kv := 1 + r.IntN(3)
+	return Config{Vocab: 5 + r.IntN(60), Layers: 1 + r.IntN(2), Width: 8 + r.IntN(70), Heads: kv * (1 + r.IntN(3)), KVHeads: kv,
+		Head: 2 * (1 + r.IntN(9)), FFN: 1 + r.IntN(90), RopeTheta: 100, NormEps: 1e-6, QKVBias: flag(), QKNorm: flag(),
+		TieEmbeddings: flag(), MaxPositions: 600, InitStd: 0.2}
+}
+
+// anyHeads draws a policy, a policy with a log Z head, or a critic.
+func anyHeads(r *rand.Rand) Heads {
+	switch r.IntN(3) {
+	case 0:
+		return Heads{LM: true}
+	case 1:
+		return Heads{Value: true}
+	}
+	return Heads{LM: true, LogZ: &LogZConfig{Layers: 1 + r.IntN(3), Dropout: 0.1, PoolAll: r.IntN(2) == 0, Detach: r.IntN(2) == 0}}
+}
+
+// anyBatch draws sequences of at most longest tokens, some without a completion.
+func anyBatch(r *rand.Rand, vocab, sequences, longest int) Batch {
+	b := Batch{Offsets: []int32{0}}
+	for range sequences {
+		n := 2 + r.IntN(40)
+		if r.IntN(5) == 0 {
+			n = longest
+		}
+		for range n {
+			b.Tokens = append(b.Tokens, int32(r.IntN(vocab)))
+		}
+		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
+		b.Prompt = append(b.Prompt, int32(1+r.IntN(n)))
+	}
+	return b
+}
+
+// reorder returns the sequences of b in the given order.
+func reorder(b Batch, order []int) Batch {
+	out := Batch{Offsets: []int32{0}}
+	for _, s := range order {
+		out.Tokens = append(out.Tokens, b.Tokens[b.Offsets[s]:b.Offsets[s+1]]...)
+		out.Offsets = append(out.Offsets, int32(len(out.Tokens)))
+		out.Prompt = append(out.Prompt, b.Prompt[s])
+	}
+	return out
+}
+
+// setting is all that must not show in a result.
+type setting struct {
+	threads int
+	level   cpu.Level
+	cuts    []int // ends of the micro-batches
+	keep    Keep
+	slack   int // room in the workspace beyond what is needed
+}
+
+func (s setting) String() string {
+	return fmt.Sprintf("threads=%d level=%s cuts=%v keep=%d slack=%d", s.threads, s.level, s.cuts, s.keep, s.slack)
+}
+
+// anySetting draws one for a batch of n sequences.
+func anySetting(r *rand.Rand, threads, n int) setting {
+	s := setting{threads: threads, level: cpu.Level(r.IntN(int(cpu.BestLevel()) + 1)), keep: KeepAll, slack: r.IntN(50)}
+	if r.IntN(2) == 0 {
+		s.keep = KeepInputs
+	}
+	for i := 1; i < n; i++ {
+		if r.IntN(3) == 0 {
+			s.cuts = append(s.cuts, i)
+		}
+	}
+	s.cuts = append(s.cuts, n)
+	return s
+}
+
+// dirty is a backend whose new memory holds NaN, so that a pass that reads what it
+// has not written shows.
+type dirty struct{ kernels.Backend }
+
+func (d dirty) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	b, err := d.Backend.Alloc(t, n)
+	if err == nil && t == kernels.F32 {
+		for i, x := 0, kernels.Elems[float32](b); i < len(x); i++ {
+			x[i] = float32(math.NaN())
+		}
+	}
+	return b, err
+}
+
+// engines opens a backend for each level and number of threads once: later uses
+// find the scratch memory of earlier ones.
+type engines map[string]*cpu.Backend
+
+func (e engines) open(t *testing.T, s setting) *cpu.Backend {
+	key := fmt.Sprint(s.level, s.threads)
+	if e[key] == nil {
+		e[key] = openCPU(t, s.level, s.threads)
+	}
+	return e[key]
+}
+
+// results are those of passes over a batch.
+type results struct {
+	rows  [][]float32 // by sequence: log-probs and entropies or values, then log Z
+	grads []float32
+	model *Model
+}
+
+// passes takes b forward and backward. ids name the sequences: a sequence's
+// upstream gradients and dropout masks follow from its name alone.
+func passes(t *testing.T, be kernels.Backend, c Config, h Heads, b Batch, ids []int, s setting) results {
+	t.Helper()
+	m, err := New(be, c, h, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(testSeed)
+	limit := Capacity{Tokens: len(b.Tokens) + s.slack, Sequences: len(ids) + s.slack}
+	ws, err := NewWorkspace(dirty{be}, c, h, limit, s.keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	out := results{rows: make([][]float32, slices.Max(ids)+1), model: m}
+	m.ZeroGrads()
+	lo := 0
+	for _, hi := range s.cuts {
+		ws.Load(part(b, lo, hi))
+		oneBatch(m, ws, ids[lo:hi], out.rows)
+		lo = hi
+	}
+	m.FinishGrads()
+	out.grads = host(be, m.Grads())
+	return out
+}
+
+// oneBatch takes the loaded micro-batch forward and backward.
+func oneBatch(m *Model, ws *Workspace, ids []int, rows [][]float32) {
+	up := Upstream{Scores: m.Heads.LM, Values: m.Heads.Value, LogZ: m.Heads.LogZ != nil}
+	m.Forward(ws)
+	perRow := make([][]float32, 0, 2)
+	d1, d2, dz := make([]float32, 0, ws.Rows()), make([]float32, 0, ws.Rows()), make([]float32, 0, len(ids))
+	for i, id := range ids {
+		for k := range int(ws.batch.Offsets[i+1] - ws.batch.Offsets[i] - ws.batch.Prompt[i]) {
+			d1 = append(d1, float32((id*31+k*7)%13)-6.1)
+			d2 = append(d2, float32((id+k)%5)*0.3-0.4)
+		}
+		dz = append(dz, float32(id%3)-1.2)
+	}
+	if up.Scores {
+		m.Scores(ws, 0.9)
+		perRow = append(perRow, host(m.be, ws.LogProb()), host(m.be, ws.Entropy()))
+		m.be.Copy(ws.DLogProb(), kernels.Host(d1))
+		m.be.Copy(ws.DEntropy(), kernels.Host(d2))
+	}
+	if up.Values {
+		m.Values(ws)
+		perRow = append(perRow, host(m.be, ws.Value()))
+		m.be.Copy(ws.DValue(), kernels.Host(d1))
+	}
+	var z []float32
+	if up.LogZ {
+		keys := make([]uint64, len(ids))
+		for i, id := range ids {
+			keys[i] = uint64(1000 + id)
+		}
+		ws.SetDropoutKeys(keys)
+		m.LogZ(ws, true)
+		z = host(m.be, ws.LogZ())
+		m.be.Copy(ws.DLogZ(), kernels.Host(dz))
+	}
+	at := 0
+	for i, id := range ids {
+		n := int(ws.batch.Offsets[i+1] - ws.batch.Offsets[i] - ws.batch.Prompt[i])
+		for _, x := range perRow {
+			rows[id] = append(rows[id], x[at:at+n]...)
+		}
+		if up.LogZ {
+			rows[id] = append(rows[id], z[i])
+		}
+		at += n
+	}
+	m.Backward(ws, up)
+}
+
+func host(be kernels.Backend, b kernels.Buffer) []float32 {
+	x := make([]float32, b.Len())
+	be.Copy(kernels.Host(x), b)
+	be.Sync()
+	return x
+}
+
+// differentBit returns where a and b first differ in a bit, or -1. Unlike slices.Equal
+// it tells +0 from -0; a NaN is a difference.
+func differentBit(a, b []float32) int {
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || math.Float32bits(a[i]) != math.Float32bits(b[i]) || a[i] != a[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+func names(n int) []int {
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = i
+	}
+	return ids
+}
+
+// tensorAt names the tensor that holds element i of the gradient.
+func (m *Model) tensorAt(i int) string {
+	for _, t := range m.tensors {
+		if i < t.off+t.Len() {
+			return t.Name
+		}
+	}
+	return "padding"
+}
+
+// TestAnyCut: over random architectures, heads and batches, no number of threads,
+// no level, no cut into micro-batches, no size of the workspace, recomputation or
+// rest in its memory changes a bit of log-probs, entropies, values, log Zs or
+// gradients.
+func TestAnyCut(t *testing.T) {
+	open := engines{}
+	seeds := 12
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range uint64(seeds) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		c, h := anyConfig(r), anyHeads(r)
+		n := 1 + r.IntN(9)
+		b := anyBatch(r, c.Vocab, n, 2+r.IntN(350))
+		whole := setting{threads: 1, level: cpu.BestLevel(), cuts: []int{n}, keep: KeepAll}
+		want := passes(t, open.open(t, whole), c, h, b, names(n), whole)
+		for _, threads := range []int{1, 2, 3, 8} {
+			s := anySetting(r, threads, n)
+			got := passes(t, open.open(t, s), c, h, b, names(n), s)
+			for id := range want.rows {
+				if at := differentBit(got.rows[id], want.rows[id]); at >= 0 {
+					t.Errorf("seed %d, %s, %+v %+v: sequence %d of lengths %v differs at %d", seed, s, c, h, id, b.Offsets, at)
+				}
+			}
+			if at := differentBit(got.grads, want.grads); at >= 0 {
+				t.Errorf("seed %d, %s, %+v %+v: gradients differ at %d, in %s", seed, s, c, h, at, got.model.tensorAt(at))
+			}
+		}
+	}
+}
+
+// TestAnyOrder: what a pass computes for a sequence does not depend on the sequences
+// that it is packed with. The gradient of parameters does depend on their order, and
+// on nothing else: where each sequence is one gradient block, it is the sum of the
+// sequences' own gradients in the order of the batch. The embedding, whose rows are
+// added token by token, is left out.
+func TestAnyOrder(t *testing.T) {
+	open := engines{}
+	moved := 0
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		c, h := anyConfig(r), anyHeads(r)
+		n := 3 + r.IntN(6)
+		b := anyBatch(r, c.Vocab, n, kernels.BlockRows)
+		alone := make([]results, n)
+		for i := range n {
+			s := setting{threads: 1, level: cpu.BestLevel(), cuts: []int{1}, keep: KeepAll}
+			alone[i] = passes(t, open.open(t, s), c, h, part(b, i, i+1), []int{i}, s)
+		}
+		var first []float32
+		for range 2 {
+			order := r.Perm(n)
+			s := anySetting(r, 1+r.IntN(3), n)
+			got := passes(t, open.open(t, s), c, h, reorder(b, order), order, s)
+			sum := make([]float32, len(got.grads))
+			for _, id := range order {
+				if at := differentBit(got.rows[id], alone[id].rows[id]); at >= 0 {
+					t.Errorf("seed %d, %s, order %v: sequence %d differs at %d from itself alone", seed, s, order, id, at)
+				}
+				for i, g := range alone[id].grads {
+					sum[i] += g
+				}
+			}
+			embedding := c.Vocab * c.Width
+			if at := differentBit(got.grads[embedding:], sum[embedding:]); at >= 0 {
+				t.Errorf("seed %d, %s, order %v: the gradient is not the sum of the sequences' at %d, in %s",
+					seed, s, order, at, got.model.tensorAt(embedding+at))
+			}
+			if first != nil && differentBit(got.grads, first) >= 0 {
+				moved++
+			}
+			first = got.grads
+		}
+	}
+	if moved == 0 {
+		t.Error("no order changed a gradient: the test compares sums that are the same in any order")
+	}
+}
