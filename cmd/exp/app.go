@@ -36,6 +36,7 @@ func commands(a *app) []*cli.Command {
 		reportCommand(a),
 		configCommand(a),
 		doctorCommand(a),
+		benchCommand(a),
 		versionCommand(a),
 		completionCommand(a),
 		helpCommand(a),

@@ -97,7 +97,7 @@ func (a *app) examine(ctx context.Context, quick bool) error {
 		section string
 		check   func()
 	}{
-		{"machine", func() { checkMachine(d) }},
+		{"machine", func() { a.checkMachine(d) }},
 		{"build", func() { checkBuild(d) }},
 		{"GPU", func() { checkGPU(d) }},
 		{"configuration", func() { a.checkSettings(d) }},

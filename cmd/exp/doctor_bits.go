@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/harness/bench"
 	"exp/harness/selftest"
 	"exp/kernels/cpu"
 	"exp/train"
@@ -108,13 +109,13 @@ func (a *app) checkSpeed(ctx context.Context, d *diagnosis, quick bool) {
 	if quick {
 		return
 	}
-	be, err := cpu.Open(cpu.Options{})
+	be, err := a.openCPU(cpu.Options{})
 	if err != nil {
 		d.failed("measured", err)
 		return
 	}
 	defer be.Close()
-	s, err := selftest.Measure(ctx, be, measureTime)
+	s, err := bench.Measure(ctx, be, measureTime)
 	if err != nil {
 		d.failed("measured", err)
 		return

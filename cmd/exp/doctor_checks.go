@@ -21,7 +21,7 @@ import (
 )
 
 // checkMachine looks at processor and memory.
-func checkMachine(d *diagnosis) {
+func (a *app) checkMachine(d *diagnosis) {
 	m := harness.ThisMachine()
 	d.ok("system", "%s/%s", runtime.GOOS, runtime.GOARCH)
 	d.ok("processor", "%s, %d cores", or(m.CPU, "unknown"), m.Cores)
@@ -30,7 +30,11 @@ func checkMachine(d *diagnosis) {
 	for _, l := range cpuLevels() {
 		levels = append(levels, l.String())
 	}
-	text := "kernels for " + best.String() + " are chosen; this machine runs " + strings.Join(levels, ", ")
+	chosen := best.String() + " are chosen"
+	if level, err := a.defaultLevel(); err == nil && a.getenv(cpu.LevelVariable) != "" {
+		chosen = level.String() + " are chosen by " + cpu.LevelVariable
+	}
+	text := "kernels for " + chosen + "; this machine runs " + strings.Join(levels, ", ")
 	if best == cpu.Portable {
 		d.warn("kernels", "a processor with AVX2 and FMA is several times faster; the results are the same", "%s", text)
 	} else {
@@ -95,7 +99,7 @@ func checkGPU(d *diagnosis) {
 
 // environment are the variables that the program reads.
 func environment() []string {
-	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", "EXP_CPU", "EXP_FORCE_TTY"}
+	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", cpu.LevelVariable, "EXP_FORCE_TTY"}
 }
 
 // probeRecipe is a configuration in which nothing but the user's own file can be
@@ -128,16 +132,11 @@ func (a *app) checkSettings(d *diagnosis) {
 			d.fail("EXP_THREADS", exitUsage, "a number of threads, 0 for all", "%q is no number of threads", v)
 		}
 	}
-	if v := a.getenv("EXP_CPU"); v != "" {
-		level, err := cpu.ParseLevel(v)
-		switch {
-		case err != nil:
-			d.fail("EXP_CPU", exitUsage, "unset it for the best", "%v", err)
-		case !level.Supported():
-			d.fail("EXP_CPU", exitResource, "unset it for the best", "this machine does not run %s", level)
-		case level != cpu.BestLevel():
-			d.warn("EXP_CPU", "unset it for the best; the results are the same", "runs use the kernels for %s, slower than %s", level, cpu.BestLevel())
-		}
+	switch level, err := a.defaultLevel(); {
+	case err != nil:
+		d.failed(cpu.LevelVariable, err)
+	case level != cpu.BestLevel():
+		d.warn(cpu.LevelVariable, "unset it for the best; the results are the same", "runs use the kernels for %s, slower than %s", level, cpu.BestLevel())
 	}
 }
 

@@ -131,6 +131,18 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
+// Doctor shows which kernels EXP_CPU chooses, and that there are better ones.
+func TestDoctorShowsTheLevel(t *testing.T) {
+	levels := cpuLevels()
+	e, found := doctor(t, map[string]string{"EXP_CPU": "portable"}, "--quick")
+	if f := found["machine/kernels"]; e.code != 0 || !strings.Contains(f.Text, "portable are chosen by EXP_CPU") {
+		t.Errorf("exit code %d, machine/kernels: %q", e.code, f.Text)
+	}
+	if f := found["configuration/EXP_CPU"]; len(levels) > 1 && f.Health != warning {
+		t.Errorf("configuration/EXP_CPU: %+v, want a warning", f)
+	}
+}
+
 func TestDoctorJudges(t *testing.T) {
 	const good = "e2cdea9c712295eb4b9e218e27835edd9ef593efb8cb204277edb58fc731006b"
 	other := strings.Repeat("0123456789abcdef", 4)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"exp/eval"
 	"exp/eval/task"
@@ -33,6 +34,9 @@ func known(err error) *failure {
 		f.Code = exitIntegrity
 	case isResource(err), isUnavailable(err):
 		f.Code = exitResource
+		if f.Help == "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
+			f.Help = "free some space and run again: what is finished is kept"
+		}
 	case isAny[*eval.NotGradedError](err):
 		f.Code = exitEvaluation
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrNoStore), isAny[*query.AmbiguousError](err):

@@ -45,6 +45,7 @@ func TestKnownErrors(t *testing.T) {
 		{"sampler and trainer", &train.MismatchError{Step: 1}, exitDivergence, "exp doctor"},
 		{"disk full", &store.Error{Err: store.ErrFull, Hint: "free some space"}, exitResource, "free some space"},
 		{"disk full, checkpoint", &checkpoint.Error{Err: syscall.ENOSPC, Hint: "free some space"}, exitResource, "free some space"},
+		{"disk full, plain", &fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}, exitResource, "free some space"},
 		{"database busy", &store.Error{Err: store.ErrBusy, Hint: "another process"}, exitResource, "another process"},
 		{"run locked", &store.LockedError{RID: ident.Sum(nil)}, exitResource, "stop that process"},
 		{"network", &store.Error{Err: store.ErrNetwork, Hint: "local directory"}, exitResource, "local directory"},

@@ -16,7 +16,6 @@ import (
 	"exp/harness/config"
 	"exp/harness/plan"
 	harness "exp/harness/run"
-	"exp/kernels/cpu"
 	"exp/train/rl"
 )
 
@@ -256,23 +255,6 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	outcome.Facts = []term.Fact{{Name: "executed", Text: strconv.Itoa(res.Executed), Counts: true}, {Name: "cached", Text: strconv.Itoa(res.Cached), Counts: true}}
 	display.RunDone(outcome)
 	return res, err
-}
-
-// openBackend opens the device that a configuration asks for.
-func (a *app) openBackend(r *config.Resolved) (*cpu.Backend, error) {
-	o := cpu.Options{Threads: r.Run.Compute.Threads}
-	if name := a.getenv("EXP_CPU"); name != "" {
-		level, err := cpu.ParseLevel(name)
-		if err != nil {
-			return nil, usagef("EXP_CPU: %w", err)
-		}
-		o.Level = &level
-	}
-	be, err := cpu.Open(o)
-	if err != nil {
-		return nil, &failure{Code: exitResource, Err: err}
-	}
-	return be, nil
 }
 
 // explainStop says how to go on after an interruption.

@@ -5,8 +5,8 @@
 //
 // The training is FlowRL on a toy that needs nothing from outside: its digest
 // depends on kernels, model, sampler and training mathematics alone, and is written
-// down here for each class of numerics. It proves nothing about speed, memory or
-// long runs.
+// down here for each class of numerics. It proves nothing about speed (package
+// bench), memory or long runs.
 package selftest
 
 import (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"exp/kernels"
 	"exp/kernels/cpu"
@@ -80,12 +79,5 @@ func TestTrainFinds(t *testing.T) {
 	var m *train.MismatchError
 	if !errors.As(err, &m) {
 		t.Errorf("a faulty sampler: %v, want a MismatchError", err)
-	}
-}
-
-func TestMeasure(t *testing.T) {
-	s, err := Measure(context.Background(), openCPU(t, cpu.BestLevel(), 2), time.Millisecond)
-	if err != nil || s.MatMul <= 0 || s.Sample <= 0 {
-		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -92,6 +92,13 @@ struct vector_args {
 	float scale;
 };
 
+struct peak_args {
+	float *out; const float *src;
+	long rounds;
+};
+
+#define PEAK_READ (1 << 18) // float32 elements of a unit of peak_read: 1 MiB
+
 // A kernel runs units lo..hi.
 typedef void (*kernel)(const void *args, long lo, long hi, int tid);
 
@@ -104,6 +111,8 @@ struct kernels {
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
 	kernel adamw, sum_squares, add;
+	long peak_chains; // of peak_fma
+	kernel peak_fma, peak_read;
 };
 
 extern const struct kernels kernels_avx512, kernels_avx2, kernels_portable;

@@ -13,7 +13,7 @@
 // file that knows the instruction sets, tile.h the one inner loop of everything
 // that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per level. Operations that
 // take no time worth saving (GELU, LayerNorm, dropout, restricted sampling) call
-// kernels/ref on the pool.
+// kernels/ref on the pool. peak.h measures what the machine does at most.
 package cpu
 
 /*
@@ -35,6 +35,7 @@ struct arguments {
 	struct output_args output;
 	struct adamw_args adamw;
 	struct vector_args vector;
+	struct peak_args peak;
 	struct tile_pack_args tile_pack;
 	struct tile_matmul_args tile_matmul;
 	struct tile_dw_args tile_dw;
@@ -46,6 +47,7 @@ import "C"
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -76,16 +78,16 @@ type Backend struct {
 
 var _ kernels.Backend = (*Backend)(nil)
 
-// Options choose how a Backend runs. The zero value uses the best level and all
+// Options choose how a Backend runs. The zero value uses DefaultLevel and all
 // processors.
 type Options struct {
-	Level   *Level        // nil: the best that the machine supports
+	Level   *Level        // nil: what EXP_CPU names, else the best that the machine supports
 	Threads int           // 0: one per processor
 	Operand kernels.DType // kernels.BF16 for class "cpu/bf16"; 0 and kernels.F32 for "cpu/fma"
 }
 
-// Open starts a backend. It is an error to ask for a level that the machine does
-// not support.
+// Open starts a backend. It is an error to ask, here or by EXP_CPU, for a level that
+// the machine does not support.
 func Open(o Options) (*Backend, error) {
 	if o.Operand == 0 {
 		o.Operand = kernels.F32
@@ -93,12 +95,9 @@ func Open(o Options) (*Backend, error) {
 	if o.Operand != kernels.F32 && o.Operand != kernels.BF16 {
 		return nil, fmt.Errorf("cpu: operands of type %v: want f32 or bf16", o.Operand)
 	}
-	level := BestLevel()
-	if o.Level != nil {
-		level = *o.Level
-	}
-	if !level.Supported() {
-		return nil, fmt.Errorf("cpu: this machine does not support level %s; its best is %s", level, BestLevel())
+	level, err := o.level()
+	if err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
 	}
 	if o.Threads < 0 {
 		return nil, fmt.Errorf("cpu: %d threads: want 0 (all) or more", o.Threads)
@@ -120,6 +119,13 @@ func Open(o Options) (*Backend, error) {
 	return b, nil
 }
 
+func (o Options) level() (Level, error) {
+	if o.Level == nil {
+		return DefaultLevel(os.Getenv)
+	}
+	return *o.Level, o.Level.usable()
+}
+
 // Close ends the threads and frees the scratch memory, not what Alloc gave.
 func (b *Backend) Close() {
 	b.pool.close()
@@ -135,8 +141,14 @@ func (b *Backend) Close() {
 	b.a = nil
 }
 
-// Name returns "cpu/" and the level.
-func (b *Backend) Name() string { return "cpu/" + b.level.String() }
+// Name returns "cpu/" and the level whose instructions are used: in float32 that is
+// AVX512 on a machine with AMX.
+func (b *Backend) Name() string {
+	if b.tiles == nil {
+		return "cpu/" + min(b.level, AVX512).String()
+	}
+	return "cpu/" + b.level.String()
+}
 
 // Class returns "cpu/fma", or "cpu/bf16" if operands are BF16: all levels and
 // kernels/ref give the same bits.

@@ -63,9 +63,19 @@ static const struct kernels *table(int level) {
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
+
+// ErrUnsupported is returned when a level is asked for that this machine does not
+// run.
+var ErrUnsupported = errors.New("this machine does not support the cpu level")
+
+// LevelVariable is the environment variable that names the level which a Backend
+// uses where its Options name none: amx, avx512, avx2 or
+// portable.
+const LevelVariable = "EXP_CPU"
 
 // Level is an instruction set that the kernels exist for. All levels give the
 // same bits in float32.
@@ -131,5 +141,31 @@ func BestLevel() Level {
 var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 })
 
 func (l Level) tileTable() *C.struct_tile_kernels { return C.tile_table(C.int(l)) }
+
+// DefaultLevel returns the level that LevelVariable names in an environment, and
+// BestLevel where it names none. It is an error to name a level that there is not,
+// or that the machine does not run: ErrUnsupported.
+func DefaultLevel(getenv func(string) string) (Level, error) {
+	name := getenv(LevelVariable)
+	if name == "" {
+		return BestLevel(), nil
+	}
+	l, err := ParseLevel(name)
+	if err == nil {
+		err = l.usable()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", LevelVariable, err)
+	}
+	return l, nil
+}
+
+// usable returns ErrUnsupported, with the levels, if this machine does not run l.
+func (l Level) usable() error {
+	if l.Supported() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; its best is %s", ErrUnsupported, l, BestLevel())
+}
 
 func (l Level) table() *C.struct_kernels { return C.table(C.int(l)) }

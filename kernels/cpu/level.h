@@ -11,6 +11,7 @@
 #include "attention.h"
 #include "output.h"
 #include "vector.h"
+#include "peak.h"
 
 const struct kernels TABLE = {
 	.mr = MR,
@@ -39,4 +40,7 @@ const struct kernels TABLE = {
 	.adamw = (kernel)adamw,
 	.sum_squares = (kernel)sum_squares,
 	.add = (kernel)add,
+	.peak_chains = PEAK_CHAINS,
+	.peak_fma = (kernel)peak_fma,
+	.peak_read = (kernel)peak_read,
 };

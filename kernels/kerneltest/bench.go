@@ -17,7 +17,9 @@ import (
 // arithmetic is the limit, and allocations. A function whose name is no
 // operation's, such as BenchmarkKernels, gets all of them one level down. Shapes
 // are those of a model of 10 million parameters: C = 256, H = 4, K = 2, D = 64,
-// F = 1024; batches of 2048 rows, decode steps of 64.
+// F = 1024; batches of 2048 rows, decode steps of 64. Linear maps have those of a
+// model of 50 million too: C = 512, H = 8, K = 2, F = 2048, V = 8192; and decode
+// steps of 8, 16 and 64 rows.
 func Bench(b *testing.B, open func() kernels.Backend) {
 	dev := open()
 	impl := "impl=" + strings.ReplaceAll(dev.Name(), "/", "-")
@@ -129,18 +131,36 @@ func memoryBenchmarks() []benchmark {
 	}
 }
 
+// layers50M are the linear maps of a model of 50 million parameters: queries, keys
+// and values; attention's output; gate and up; down; the output projection.
+func layers50M() []gemmShape {
+	return []gemmShape{{N: 768, K: 512}, {N: 512, K: 512}, {N: 4096, K: 512}, {N: 512, K: 2048}, {N: 8192, K: 512}}
+}
+
+func matmulBenchmark(g gemmShape) benchmark {
+	dims := dimsOf("M", g.M, "N", g.N, "K", g.K)
+	r := benchStream("bench " + dims)
+	return benchmark{"MatMul", dims, 2 * g.M * g.N * g.K, 4 * (g.M*g.N + g.N*g.K + g.M*g.K), func(c *call) func() {
+		out, x, w := c.out("out", g.M*g.N), c.floats("x", r.floats(g.M*g.K)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
+		bias := c.floats("bias", r.floats(g.N))
+		return func() { c.b.MatMul(out, x, w, bias) }
+	}}
+}
+
 func linearBenchmarks() []benchmark {
 	var list []benchmark
-	for _, g := range []gemmShape{{1, 768, 256}, {64, 768, 256}, {256, 768, 256}, {2048, 768, 256}, {2048, 2048, 256}, {2048, 256, 1024}} {
+	shapes := []gemmShape{{1, 768, 256}, {64, 768, 256}, {256, 768, 256}, {2048, 768, 256}, {2048, 2048, 256}, {2048, 256, 1024}}
+	for _, n := range layers50M() {
+		shapes = append(shapes, gemmShape{2048, n.N, n.K})
+		for _, m := range []int{8, 16, 64} {
+			list = append(list, matmulBenchmark(gemmShape{m, n.N, n.K}))
+		}
+	}
+	for _, g := range shapes {
 		dims, flops := dimsOf("M", g.M, "N", g.N, "K", g.K), 2*g.M*g.N*g.K
 		bytes := 4 * (g.M*g.N + g.N*g.K + g.M*g.K)
 		r := benchStream("bench " + dims)
-		list = append(list,
-			benchmark{"MatMul", dims, flops, bytes, func(c *call) func() {
-				out, x, w := c.out("out", g.M*g.N), c.floats("x", r.floats(g.M*g.K)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
-				bias := c.floats("bias", r.floats(g.N))
-				return func() { c.b.MatMul(out, x, w, bias) }
-			}},
+		list = append(list, matmulBenchmark(g),
 			benchmark{"MatMulDX", dims, flops, bytes, func(c *call) func() {
 				dx, dout, w := c.out("dx", g.M*g.K), c.floats("dout", r.floats(g.M*g.N)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
 				return func() { c.b.MatMulDX(dx, dout, w) }

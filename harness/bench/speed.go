@@ -1,4 +1,4 @@
-package selftest
+package bench
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type Speed struct {
 	Sample float64 `json:"sample_tokens_per_s"` // 32 completions together, a model of 0.8 M parameters
 }
 
-// Measure spends about d on each measurement.
+// Measure spends about d on each measurement of Speed.
 func Measure(ctx context.Context, be kernels.Backend, d time.Duration) (s Speed, err error) {
 	if s.MatMul, err = measureMatMul(be, d); err != nil {
 		return s, err
@@ -25,45 +25,29 @@ func Measure(ctx context.Context, be kernels.Backend, d time.Duration) (s Speed,
 	return s, err
 }
 
-// repeat returns how often per second f runs, measured for about d.
-func repeat(d time.Duration, f func() error) (float64, error) {
-	if err := f(); err != nil { // the first run allocates
-		return 0, err
-	}
-	start, n := time.Now(), 0
-	for time.Since(start) < d {
-		if err := f(); err != nil {
-			return 0, err
-		}
-		n++
-	}
-	return float64(n) / time.Since(start).Seconds(), nil
-}
-
 func measureMatMul(be kernels.Backend, d time.Duration) (float64, error) {
 	const n = 512
-	packed, _ := be.PackedLen(n, n)
-	var buffers []kernels.Buffer
-	defer func() {
-		for _, b := range buffers {
-			be.Free(b)
-		}
-	}()
-	for _, size := range []int{n * n, n * n, n * n, packed} {
-		b, err := be.Alloc(kernels.F32, size)
-		if err != nil {
-			return 0, err
-		}
-		buffers = append(buffers, b)
+	b := &buffers{be: be}
+	defer b.close()
+	w := b.weights(linear{out: n, in: n}, 1)
+	x, out := b.floats(make([]float32, n*n)), b.floats(make([]float32, n*n))
+	if b.err != nil {
+		return 0, b.err
 	}
-	w := kernels.Matrix{W: buffers[0], Out: n, In: n, Packed: buffers[3]}
-	be.Pack(w)
-	rate, err := repeat(d, func() error {
-		be.MatMul(buffers[1], buffers[2], w, kernels.Buffer{})
+	rate, err := settled(d, func() error {
+		be.MatMul(out, x, w[0], kernels.Buffer{})
 		be.Sync()
 		return nil
 	})
 	return rate * 2 * n * n * n / 1e9, err
+}
+
+// settled is repeat after a first run, which allocates.
+func settled(d time.Duration, f func() error) (float64, error) {
+	if err := f(); err != nil {
+		return 0, err
+	}
+	return repeat(d, f)
 }
 
 func measureSampling(ctx context.Context, be kernels.Backend, d time.Duration) (float64, error) {
@@ -75,7 +59,7 @@ func measureSampling(ctx context.Context, be kernels.Backend, d time.Duration) (
 	}
 	defer m.Close()
 	m.Init(seed)
-	engine, err := generate.New(be, m, letters{}, generate.Options{MaxSequences: 32, PageTokens: 16, MaxTokens: 64, StepRows: 64})
+	engine, err := generate.New(be, m, endless{}, generate.Options{MaxSequences: 32, PageTokens: 16, MaxTokens: 64, StepRows: 64})
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +69,7 @@ func measureSampling(ctx context.Context, be kernels.Backend, d time.Duration) (
 		request.Seeds = append(request.Seeds, k)
 	}
 	tokens := 0
-	rate, err := repeat(d, func() error {
+	rate, err := settled(d, func() error {
 		before := engine.Stats().SampledTokens
 		_, err := engine.Sample(ctx, []rollout.Request{request}, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 32}, nil)
 		tokens = engine.Stats().SampledTokens - before

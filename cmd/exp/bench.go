@@ -1,0 +1,276 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/harness/bench"
+	harness "exp/harness/run"
+	"exp/kernels/cpu"
+)
+
+func benchCommand(a *app) *cli.Command {
+	o := bench.DefaultOptions()
+	return &cli.Command{
+		Name:     "bench",
+		Category: "set up",
+		Usage:    "measure how fast the engine trains and samples on this machine",
+		Description: "Measures, on the CPU: what the machine does at most, the matmuls of a model's layers, a training step, log-probs, and sampling. " +
+			"Each figure is the median of several repeats, with the least and the greatest; the peak is measured anew before each repeat, and " +
+			"shares are of the median of all peaks, since a machine is shared and its clock moves. " +
+			"Operations are those that the mathematics needs: two per weight of a linear map and token, four per channel of the heads and pair of a token " +
+			"and one that it sees; a training step is three forward passes. The time of sampling includes the prefill. " +
+			"Nothing is recorded, and results are not tested: exp doctor does that.",
+		UsageText: strings.Join([]string{
+			"exp bench # 10 million parameters; some minutes",
+			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
+			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # an architecture of your own",
+			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
+			"exp bench --json > bench.json # for programs: exp.bench/1",
+		}, "\n"),
+		Flags: append(append([]cli.Flag{
+			&cli.StringFlag{Name: "suite", Usage: "measure this `SUITE`: " + strings.Join(benchSuites(), ", "), DefaultText: "engine"},
+			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(), ", "), DefaultText: "10M"},
+		}, archFlags()...),
+			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of parameters and activations: f32", DefaultText: "f32"},
+			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " + strings.Join(words(bench.Parts()), ", ")},
+			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
+			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "of `N` tokens each"},
+			&cli.IntFlag{Name: "sequences", Value: o.Sequences, Usage: "sample `N` completions together, each of a prompt of its own"},
+			&cli.IntFlag{Name: "prompt", Value: o.Prompt, Usage: "prompts have `N` tokens"},
+			&cli.IntFlag{Name: "new", Value: o.New, Usage: "completions have `N` new tokens"},
+			&cli.IntFlag{Name: "repeat", Value: o.Repeat, Usage: "measure everything `N` times"},
+			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
+			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
+		),
+		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return benchCandidates(w) }),
+		Action: func(c *cli.Context) error {
+			if _, err := positionals(c, 0, 0); err != nil {
+				return err
+			}
+			return a.bench(c)
+		},
+	}
+}
+
+func benchSuites() []string { return []string{"engine"} }
+
+func benchModelNames() []string {
+	var names []string
+	for _, m := range bench.Models() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// archFlags are the sizes of an architecture without a name.
+func archFlags() []cli.Flag {
+	var list []cli.Flag
+	for _, s := range archSizes(&bench.Model{}) {
+		list = append(list, &cli.IntFlag{Name: s.flag, Usage: s.usage, DefaultText: "MODEL's"})
+	}
+	return list
+}
+
+// archSize is one size of an architecture and its flag.
+type archSize struct {
+	flag, usage string
+	to          *int
+}
+
+func archSizes(m *bench.Model) []archSize {
+	return []archSize{
+		{"layers", "instead of MODEL, measure `N` layers", &m.Layers},
+		{"width", "`N` channels", &m.Width},
+		{"heads", fmt.Sprintf("`N` query heads of %d channels", bench.HeadSize), &m.Heads},
+		{"kv-heads", "`N` key and value heads", &m.KVHeads},
+		{"ffn", "a feed-forward width of `N`", &m.FFN},
+		{"vocab", "and a vocabulary of `N` tokens; all six or none", &m.Vocab},
+	}
+}
+
+func benchCandidates(w word) []candidate {
+	switch w.Flag {
+	case "suite":
+		return texts(benchSuites())
+	case "model":
+		return texts(benchModelNames())
+	case "dtype":
+		return texts([]string{"f32"})
+	case "level":
+		return texts([]string{cpu.AVX512.String(), cpu.AVX2.String(), cpu.Portable.String()})
+	case "only":
+		before := w.Text[:strings.LastIndexByte(w.Text, ',')+1]
+		var list []candidate
+		for _, p := range bench.Parts() {
+			list = append(list, candidate{Text: before + string(p)})
+		}
+		return list
+	}
+	return nil
+}
+
+// benchmark is the schema exp.bench/1.
+type benchmark struct {
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Memory int64  `json:"memory_bytes"`
+	System string `json:"system"`
+	Level  string `json:"level"`
+	Build  build  `json:"build"`
+	bench.Report
+}
+
+// bench measures and prints.
+func (a *app) bench(c *cli.Context) error {
+	o, err := benchOptions(c)
+	if err != nil {
+		return err
+	}
+	device, err := a.benchDevice(c)
+	if err != nil {
+		return err
+	}
+	be, err := a.openCPU(device)
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	device.Threads = 1
+	single, err := a.openCPU(device)
+	if err != nil {
+		return err
+	}
+	defer single.Close()
+	r, err := bench.Run(c.Context, be, single, o, &benchWatcher{p: a.progressDisplay(), now: a.clock.Now})
+	a.closeProgress()
+	if err != nil {
+		return err
+	}
+	m := harness.ThisMachine()
+	b := &benchmark{CPU: m.CPU, Cores: m.Cores, Memory: m.Memory, System: runtime.GOOS + "/" + runtime.GOARCH,
+		Level: be.Level().String(), Build: readBuild(), Report: *r}
+	return a.out.printDocument(document{Schema: "exp.bench/1", Data: b, Human: func(w io.Writer) error { return writeBench(a.out.newPage(w), b) }})
+}
+
+// benchDevice reads the flags that say on what is measured.
+func (a *app) benchDevice(c *cli.Context) (cpu.Options, error) {
+	o := cpu.Options{Threads: c.Int("threads")}
+	if v := a.getenv("EXP_THREADS"); v != "" && !c.IsSet("threads") {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return o, usagef("EXP_THREADS is %q, but must be a number", v)
+		}
+		o.Threads = n
+	}
+	if o.Threads < 0 {
+		return o, usagef("%d threads: want 0 (all) or more", o.Threads)
+	}
+	if name := c.String("level"); name != "" {
+		level, err := cpu.ParseLevel(name)
+		if err != nil {
+			return o, usagef("--level: %w", err)
+		}
+		o.Level = &level
+	}
+	return o, nil
+}
+
+// benchOptions reads the flags that say what is measured.
+func benchOptions(c *cli.Context) (bench.Options, error) {
+	o := bench.DefaultOptions()
+	o.Batch, o.Length, o.Sequences = c.Int("batch"), c.Int("length"), c.Int("sequences")
+	o.Prompt, o.New, o.Repeat = c.Int("prompt"), c.Int("new"), c.Int("repeat")
+	if _, err := oneOf("--suite", c.String("suite"), benchSuites()); err != nil {
+		return o, err
+	}
+	if name := c.String("dtype"); name != "" {
+		if _, err := bench.ParseDType(name); err != nil {
+			return o, usagef("--dtype: %w", err)
+		}
+	}
+	if list := c.String("only"); list != "" {
+		for name := range strings.SplitSeq(list, ",") {
+			if name == "" {
+				return o, usagef("--only %q has an empty part", list)
+			}
+			p, err := oneOf("--only", name, bench.Parts())
+			if err != nil {
+				return o, err
+			}
+			o.Parts = append(o.Parts, p)
+		}
+	}
+	var err error
+	if o.Models, err = benchModels(c); err != nil {
+		return o, err
+	}
+	if err := o.Validate(); err != nil {
+		return o, usagef("%w", err)
+	}
+	return o, nil
+}
+
+// benchModels are the models named, or the one whose sizes are given.
+func benchModels(c *cli.Context) ([]bench.Model, error) {
+	own := bench.Model{Name: "own"}
+	var missing []string
+	sizes := archSizes(&own)
+	for _, s := range sizes {
+		*s.to = c.Int(s.flag)
+		if !c.IsSet(s.flag) {
+			missing = append(missing, "--"+s.flag)
+		}
+	}
+	switch {
+	case len(missing) == 0 && c.IsSet("model"):
+		return nil, usagef("--model contradicts --layers and the other sizes")
+	case len(missing) == 0:
+		return []bench.Model{own}, nil
+	case len(missing) < len(sizes):
+		return nil, usagef("an architecture of your own needs %s too", strings.Join(missing, ", "))
+	}
+	names := c.StringSlice("model")
+	if len(names) == 0 {
+		names = []string{"10M"}
+	}
+	var list []bench.Model
+	for _, name := range names {
+		if _, err := oneOf("--model", name, benchModelNames()); err != nil {
+			return nil, err
+		}
+		i := slices.Index(benchModelNames(), name)
+		list = append(list, bench.Models()[i])
+	}
+	return list, nil
+}
+
+// benchWatcher shows on stderr how far a suite is.
+type benchWatcher struct {
+	p     term.Progress
+	now   func() time.Time
+	start time.Time
+}
+
+// PartStart shows the part that starts.
+func (w *benchWatcher) PartStart(p bench.Part, model string, repeats int) {
+	w.start = w.now()
+	w.p.StageStart(term.Stage{Kind: string(p), Label: model, Total: repeats, Unit: "repeat"})
+}
+
+// PartRepeat counts a repeat.
+func (w *benchWatcher) PartRepeat(done int) { w.p.StageProgress(term.Step{Step: done}) }
+
+// PartDone shows the figure of the part.
+func (w *benchWatcher) PartDone(headline float64, unit string) {
+	w.p.StageDone(term.Result{Status: term.Done, Wall: w.now().Sub(w.start),
+		Facts: []term.Fact{{Name: unit, Text: term.Short(headline), Counts: true}}})
+}

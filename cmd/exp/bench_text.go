@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"exp/cmd/exp/term"
+	"exp/harness/bench"
+)
+
+// writeBench writes what was measured for people.
+func writeBench(p *page, b *benchmark) error {
+	p.heading("bench " + b.Suite)
+	s := b.Settings
+	p.facts(
+		fact{"processor", fmt.Sprintf("%s, %d cores", or(b.CPU, "unknown"), b.Cores)},
+		fact{"engine", fmt.Sprintf("%s, %d threads, %s", b.Backend, b.Threads, b.DType)},
+		fact{"program", b.Build.String()},
+		fact{"figures", fmt.Sprintf("median (least–greatest) of %d; peak share: of the median peak", s.Repeat)},
+	)
+	p.heading("machine")
+	rows := [][]any{}
+	add := func(what string, x *bench.Spread, unit string) {
+		if x != nil {
+			rows = append(rows, []any{what, x.Median, between(*x), unit})
+		}
+	}
+	add("peak, 1 thread", b.Machine.PeakOne, "GFLOP/s")
+	add(fmt.Sprintf("peak, %d threads", b.Threads), &b.Machine.Peak, "GFLOP/s")
+	add(fmt.Sprintf("reading, %d threads", b.Threads), b.Machine.Read, "GB/s")
+	if err := p.table([]column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}}, rows); err != nil {
+		return err
+	}
+	for i := range b.Models {
+		if err := writeBenchModel(p, &b.Models[i], s); err != nil {
+			return err
+		}
+	}
+	return p.close()
+}
+
+// between is the range of a spread.
+func between(s bench.Spread) string { return term.Short(s.Min) + "–" + term.Short(s.Max) }
+
+func writeBenchModel(p *page, m *bench.ModelReport, s bench.Settings) error {
+	p.heading("model " + m.Name)
+	p.line("%d layers, width %d, heads %d/%d, ffn %d, vocabulary %d; %s weights", m.Layers, m.Width, m.Heads, m.KVHeads, m.FFN, m.Vocab, term.Count(int64(m.Weights)))
+	if err := writePasses(p, m, s); err != nil {
+		return err
+	}
+	return writeMatMuls(p, m.MatMul)
+}
+
+// writePasses writes training, log-probs and sampling, and below them the phases of a
+// training step.
+func writePasses(p *page, m *bench.ModelReport, s bench.Settings) error {
+	var rows [][]any
+	add := func(what string, x *bench.Passes) {
+		rows = append(rows, []any{what, x.TokensPer.Median, between(x.TokensPer), x.GFLOPS.Median, term.Percent(x.Share, 0), term.Bytes(x.Memory)})
+	}
+	batch := fmt.Sprintf("%d × %d", s.Batch, s.Length)
+	if m.Train != nil {
+		add("train "+batch, &m.Train.Passes)
+	}
+	if m.LogProb != nil {
+		add("logprob "+batch, m.LogProb)
+	}
+	if m.Sample != nil {
+		add(fmt.Sprintf("sample %d × (%d + %d)", s.Sequences, s.Prompt, s.New), m.Sample)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	columns := []column{{Title: "work"}, {Title: "tok/s"}, {Title: "range"}, {Title: "GFLOP/s"}, {Title: "peak share"}, {Title: "memory"}}
+	if err := p.table(columns, rows); err != nil || m.Train == nil {
+		return err
+	}
+	text := "a training step:"
+	for i, f := range m.Train.Phases {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf(" %s %s", f.Name, term.Percent(f.Seconds.Median/m.Train.Seconds.Median, 1))
+	}
+	p.line("%s", text)
+	return nil
+}
+
+// writeMatMuls writes a row for each operation and shape.
+func writeMatMuls(p *page, list []bench.MatMul) error {
+	var rows [][]any
+	for _, x := range list {
+		op, roofline := x.Op, ""
+		if x.Decode {
+			op, roofline = "decode", term.Percent(x.RooflineShare, 0)
+		}
+		rows = append(rows, []any{x.Layer, op, x.M, strconv.Itoa(x.N) + "×" + strconv.Itoa(x.K), x.GFLOPS.Median, between(x.GFLOPS),
+			term.Percent(x.Share, 0), x.Bytes.Median, roofline})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return p.table([]column{{Title: "matmul"}, {Title: "op"}, {Title: "rows"}, {Title: "weight"}, {Title: "GFLOP/s"}, {Title: "range"},
+		{Title: "peak share"}, {Title: "GB/s", Drop: 1}, {Title: "roofline"}}, rows)
+}

@@ -1,0 +1,241 @@
+// Package bench measures how fast the engine is on the machine at hand: its matmuls,
+// a training step, log-probs and sampling, each beside what the machine does at most.
+//
+// Every figure is the median of several repeats, with the least and the greatest. A
+// machine is shared and its clock moves; so its peak is measured anew before every
+// repeat of whatever is measured, and shares are of the median of all these peaks;
+// the bandwidth is measured beside the matmuls of every layer.
+// Nothing is warm that would not be in training: the first run of everything is
+// not counted, and a decode step's weights are not in the cache that the last one
+// left, unless the whole model fits.
+//
+// # What counts as work
+//
+// Operations are those that the mathematics needs, whatever the engine does for
+// them (model.Config.ForwardFLOPs): two per weight of a linear map and token, and
+// 4·H·D per layer for every pair of a token and one that it sees, i(i+1)/2 pairs
+// in a sequence of i tokens. Biases, norms, softmax and the embedding count
+// nothing, the output projection once for every row whose log-prob is wanted.
+//
+//   - A forward pass over a sequence of T tokens, all but the first scored:
+//     2·N·T + 4·L·H·D·T(T+1)/2, with N the weights of the linear maps; of these
+//     V·C are the output projection's, which sees T-1 rows.
+//   - A training step is three forward passes, 6·N·T and 12·L·H·D·T(T+1)/2:
+//     the backward pass computes two gradients where the forward pass computes
+//     one product. Recomputed logits and the optimizer count nothing.
+//   - A sampled sequence of P prompt and K new tokens is a forward pass over P+K-1
+//     tokens of which K are scored: the last token is drawn and never read.
+//
+// It measures no other program and judges nothing; it is no test of right results
+// (package selftest).
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"exp/experiments/ident"
+	"exp/kernels"
+)
+
+// Device is a backend that can tell what its machine does at most.
+type Device interface {
+	kernels.Backend
+	// PeakFLOPS returns floating-point operations per second in registers, measured
+	// for about d on all threads.
+	PeakFLOPS(d time.Duration) float64
+	// ReadBandwidth returns bytes per second read from beyond the caches of a core,
+	// measured for about d on all threads.
+	ReadBandwidth(d time.Duration) float64
+	// Threads returns the number of threads that share the work.
+	Threads() int
+	// Allocated returns the bytes that buffers and workspaces hold.
+	Allocated() int64
+}
+
+// Part is a part of the suite.
+type Part string
+
+// The parts, in the order in which they are measured.
+const (
+	PartMachine Part = "machine" // peaks and bandwidth
+	PartMatMul  Part = "matmul"  // linear maps at the model's shapes
+	PartTrain   Part = "train"   // a step: forward, backward, update
+	PartLogProb Part = "logprob" // forward and log-probs
+	PartSample  Part = "sample"  // prefill and decode
+)
+
+// Parts returns all parts in their order.
+func Parts() []Part { return []Part{PartMachine, PartMatMul, PartTrain, PartLogProb, PartSample} }
+
+// Options say what is measured.
+type Options struct {
+	Models []Model
+	Parts  []Part // nil: all
+
+	Batch, Length int // training and log-probs: sequences, tokens of each
+	Sequences     int // sampling: completions decoded together, each of its own prompt
+	Prompt, New   int // sampling: tokens of a prompt, new tokens of a completion
+
+	Repeat int           // measurements of everything, at least 1
+	Time   time.Duration // of a measurement of what is shorter: peaks, matmuls
+}
+
+// DefaultOptions are those whose figures of other engines are known: 16 × 256 tokens
+// of training, 64 completions of 128 tokens after prompts of 64. 20 ms are a
+// hundred time slices of a shared machine's scheduler at most, and several calls of
+// all but the largest matmuls.
+func DefaultOptions() Options {
+	return Options{Batch: 16, Length: 256, Sequences: 64, Prompt: 64, New: 128, Repeat: 5, Time: 20 * time.Millisecond}
+}
+
+// Validate reports the first setting that cannot be measured.
+func (o Options) Validate() error {
+	for _, v := range []struct {
+		name     string
+		n, least int
+	}{{"batch", o.Batch, 1}, {"length", o.Length, 2}, {"sequences", o.Sequences, 1}, {"prompt", o.Prompt, 1}, {"new", o.New, 1}, {"repeat", o.Repeat, 1}} {
+		if v.n < v.least {
+			return fmt.Errorf("bench: %s is %d, must be at least %d", v.name, v.n, v.least)
+		}
+	}
+	for _, m := range o.Models {
+		if err := m.config(o).Validate(); err != nil {
+			return fmt.Errorf("bench: model %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// positions is the longest sequence of any part, in tokens.
+func (o Options) positions() int { return max(o.Length, o.Prompt+o.New) }
+
+func (o Options) has(p Part) bool { return o.Parts == nil || slices.Contains(o.Parts, p) }
+
+// Watcher is told how a suite goes on.
+type Watcher interface {
+	PartStart(p Part, model string, repeats int) // model is empty for PartMachine
+	PartRepeat(done int)
+	PartDone(headline float64, unit string)
+}
+
+// Run measures what o asks for on be; single is the same backend with one thread, or
+// nil to leave its peak out. Matmuls need the bandwidth: the machine is measured with
+// them too. The error is ctx's, or that of a model for which there is no room.
+func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s := &suite{ctx: ctx, be: be, single: single, o: o, w: w}
+	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Float().String(), Backend: be.Name(), Threads: be.Threads(),
+		Settings: Settings{o.Batch, o.Length, o.Sequences, o.Prompt, o.New, o.Repeat}}
+	if o.has(PartMachine) || o.has(PartMatMul) {
+		if err := s.machine(); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range o.Models {
+		if !slices.ContainsFunc(Parts()[1:], o.has) {
+			break
+		}
+		if err := s.model(m); err != nil {
+			return nil, fmt.Errorf("bench: model %s: %w", m.Name, err)
+		}
+	}
+	s.report.Machine.Peak = spreadOf(s.peaks)
+	if len(s.reads) > 0 {
+		s.report.Machine.Read = new(spreadOf(s.reads))
+	}
+	s.report.share()
+	return &s.report, nil
+}
+
+// suite is one execution.
+type suite struct {
+	ctx    context.Context
+	be     Device
+	single Device
+	o      Options
+	w      Watcher
+	peaks  []float64 // GFLOP/s on all threads, in the order in which they were measured
+	reads  []float64 // GB/s
+	report Report
+}
+
+func (s *suite) model(m Model) error {
+	c := m.config(s.o)
+	s.report.Models = append(s.report.Models, ModelReport{Model: m, Weights: linearWeights(c)})
+	r := &s.report.Models[len(s.report.Models)-1]
+	for _, p := range []struct {
+		part    Part
+		measure func() error
+	}{
+		{PartMatMul, func() (err error) { r.MatMul, err = s.matmuls(m.Name, c); return err }},
+		{PartTrain, func() (err error) { r.Train, err = s.train(m.Name, c); return err }},
+		{PartLogProb, func() (err error) { r.LogProb, err = s.logProbs(m.Name, c); return err }},
+		{PartSample, func() (err error) { r.Sample, err = s.sample(m.Name, c); return err }},
+	} {
+		if !s.o.has(p.part) {
+			continue
+		}
+		if err := p.measure(); err != nil {
+			return fmt.Errorf("%s: %w", p.part, err)
+		}
+	}
+	return nil
+}
+
+// repeats calls f for each repeat, after a measurement of the peak.
+func (s *suite) repeats(f func() error) error {
+	for i := range s.o.Repeat {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		s.peak()
+		if err := f(); err != nil {
+			return err
+		}
+		s.w.PartRepeat(i + 1)
+	}
+	return nil
+}
+
+func (s *suite) peak() { s.peaks = append(s.peaks, s.be.PeakFLOPS(s.o.Time)/1e9) }
+
+func (s *suite) read() { s.reads = append(s.reads, s.be.ReadBandwidth(s.o.Time)/1e9) }
+
+// machine measures one thread's peak and the bandwidth.
+func (s *suite) machine() error {
+	var one []float64
+	s.w.PartStart(PartMachine, "", s.o.Repeat)
+	err := s.repeats(func() error {
+		if s.single != nil {
+			one = append(one, s.single.PeakFLOPS(s.o.Time)/1e9)
+		}
+		s.read()
+		return nil
+	})
+	if s.single != nil {
+		s.report.Machine.PeakOne = new(spreadOf(one))
+	}
+	s.w.PartDone(spreadOf(s.peaks).Median, "GFLOP/s")
+	return err
+}
+
+// repeat returns how often per second f runs, measured for about d; f runs at least
+// once.
+func repeat(d time.Duration, f func() error) (float64, error) {
+	start, n := time.Now(), 0
+	for n == 0 || time.Since(start) < d {
+		if err := f(); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return float64(n) / time.Since(start).Seconds(), nil
+}
+
+// seed names the random streams of a suite.
+func seed(label string) uint64 { return ident.Seed(0, "bench/"+label) }

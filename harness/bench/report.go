@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"slices"
+	"time"
+)
+
+// Spread is what repeats of a measurement gave.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// spreadOf returns the median of x, of an even number the mean of the two in the
+// middle. The Spread of nothing is zero.
+func spreadOf(x []float64) Spread {
+	if len(x) == 0 {
+		return Spread{}
+	}
+	x = slices.Sorted(slices.Values(x))
+	n := len(x)
+	return Spread{Median: (x[(n-1)/2] + x[n/2]) / 2, Min: x[0], Max: x[n-1]}
+}
+
+// times returns the spread of values that are f times as large.
+func (s Spread) times(f float64) Spread { return Spread{s.Median * f, s.Min * f, s.Max * f} }
+
+// Report is the outcome of a suite.
+type Report struct {
+	Suite    string        `json:"suite"`
+	DType    string        `json:"dtype"`   // of parameters and activations
+	Backend  string        `json:"backend"` // "cpu/avx512"
+	Threads  int           `json:"threads"`
+	Settings Settings      `json:"settings"`
+	Machine  Peaks         `json:"peaks"`
+	Models   []ModelReport `json:"models"`
+}
+
+// Settings are the sizes of what was measured.
+type Settings struct {
+	Batch     int `json:"batch"`
+	Length    int `json:"length_tokens"`
+	Sequences int `json:"sample_sequences"`
+	Prompt    int `json:"prompt_tokens"`
+	New       int `json:"new_tokens"`
+	Repeat    int `json:"repeat"`
+}
+
+// Peaks are what the machine does at most.
+type Peaks struct {
+	Peak    Spread  `json:"fma_gflops"`                      // all threads, in registers; of the whole run
+	PeakOne *Spread `json:"fma_gflops_one_thread,omitempty"` // absent unless the machine was measured
+	Read    *Spread `json:"read_gb_per_s,omitempty"`         // all threads, beyond the caches of a core; 10⁹ bytes
+}
+
+// ModelReport is what was measured on a model; parts that were not are absent.
+type ModelReport struct {
+	Model
+	Weights int       `json:"linear_weights"` // of all linear maps, the output projection among them: N
+	MatMul  []MatMul  `json:"matmul,omitempty"`
+	Train   *Training `json:"train,omitempty"`
+	LogProb *Passes   `json:"logprob,omitempty"`
+	Sample  *Passes   `json:"sample,omitempty"`
+}
+
+// MatMul is one linear map: out [M,N] = x [M,K] · Wᵀ, or one of its gradients.
+type MatMul struct {
+	Layer string `json:"layer"` // "qkv", "o", "gate_up", "down", "output"
+	Op    string `json:"op"`    // "forward", "dx", "dw"
+	M     int    `json:"m"`
+	N     int    `json:"n"`
+	K     int    `json:"k"`
+
+	Decode bool    `json:"decode"`     // rows of a decode step, one of each sequence
+	GFLOPS Spread  `json:"gflops"`     // 2·M·N·K operations a call
+	Bytes  Spread  `json:"gb_per_s"`   // each operand once, 10⁹ bytes
+	Share  float64 `json:"peak_share"` // of the median peak
+	// Of decode only: what memory allows, min(peak, bandwidth × operations per byte)
+	// in GFLOP/s, and the share of it. It exceeds 1 where weights stay in a cache.
+	Roofline      float64 `json:"roofline_gflops,omitempty"`
+	RooflineShare float64 `json:"roofline_share,omitempty"`
+
+	flops, bytes float64 // of one call
+}
+
+// Passes is work that is counted in tokens.
+type Passes struct {
+	Tokens    int     `json:"tokens"`       // of one repeat
+	FLOPs     float64 `json:"flops"`        // of one repeat, as the package comment counts
+	Seconds   Spread  `json:"seconds"`      // of one repeat
+	TokensPer Spread  `json:"tokens_per_s"` // sampling: new tokens, the time of the prefill included
+	GFLOPS    Spread  `json:"gflops"`
+	Share     float64 `json:"peak_share"`   // of the median peak
+	Memory    int64   `json:"memory_bytes"` // all that the engine holds at the end, its workspaces included
+}
+
+// passesOf makes the figures from the seconds of each repeat.
+func passesOf(tokens int, flops float64, seconds []float64, memory int64) Passes {
+	var rates []float64
+	for _, s := range seconds {
+		rates = append(rates, 1/s)
+	}
+	r := spreadOf(rates)
+	return Passes{Tokens: tokens, FLOPs: flops, Seconds: spreadOf(seconds), Memory: memory,
+		TokensPer: r.times(float64(tokens)), GFLOPS: r.times(flops / 1e9)}
+}
+
+// Training is a training step and where its time goes.
+type Training struct {
+	Passes
+	Phases []Phase `json:"phases"`
+}
+
+// Phase is a part of a step.
+type Phase struct {
+	Name    string `json:"name"`
+	Seconds Spread `json:"seconds"`
+}
+
+// share sets the shares of the peak and of the roofline, once the peak of the whole
+// run is known.
+func (r *Report) share() {
+	peak := r.Machine.Peak.Median
+	for i := range r.Models {
+		m := &r.Models[i]
+		for j := range m.MatMul {
+			m.MatMul[j].share(r.Machine)
+		}
+		if m.Train != nil {
+			m.Train.Share = m.Train.GFLOPS.Median / peak
+		}
+		for _, p := range []*Passes{m.LogProb, m.Sample} {
+			if p != nil {
+				p.Share = p.GFLOPS.Median / peak
+			}
+		}
+	}
+}
+
+func (m *MatMul) share(p Peaks) {
+	m.Share = m.GFLOPS.Median / p.Peak.Median
+	if m.Decode {
+		m.Roofline = min(p.Peak.Median, p.Read.Median*m.flops/m.bytes)
+		m.RooflineShare = m.GFLOPS.Median / m.Roofline
+	}
+}
+
+// clock measures the phases of repeats.
+type clock struct {
+	names   []string
+	seconds [][]float64 // by phase, one of each repeat
+	last    time.Time
+}
+
+// start begins a repeat.
+func (c *clock) start() { c.last = time.Now() }
+
+// phase ends a phase; those of all repeats come in the same order.
+func (c *clock) phase(name string) {
+	i := slices.Index(c.names, name)
+	if i < 0 {
+		i = len(c.names)
+		c.names, c.seconds = append(c.names, name), append(c.seconds, nil)
+	}
+	now := time.Now()
+	c.seconds[i] = append(c.seconds[i], now.Sub(c.last).Seconds())
+	c.last = now
+}
+
+func (c *clock) phases() []Phase {
+	var list []Phase
+	for i, name := range c.names {
+		list = append(list, Phase{name, spreadOf(c.seconds[i])})
+	}
+	return list
+}

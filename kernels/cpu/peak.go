@@ -1,0 +1,95 @@
+package cpu
+
+// #include "args.h"
+import "C"
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// peakRounds is the length of a chain of peak_fma: a unit takes some ten
+// microseconds with AVX-512, much longer than handing it over.
+const peakRounds = 4000
+
+// PeakFLOPS returns the float32 multiply-adds that all threads do on registers in
+// about d, as floating-point operations per second; one multiply-add is two. It is
+// what no operation of this backend can exceed at its level. Of another program on
+// the same processors it sees as much as any operation would.
+func (b *Backend) PeakFLOPS(d time.Duration) float64 {
+	chains := int(b.k.peak_chains)
+	start := make([]float32, (chains+2)*kernels.Lanes)
+	for i := range start {
+		start[i] = 1 + float32(i%7)/8
+	}
+	for i := range kernels.Lanes {
+		start[chains*kernels.Lanes+i] = 0.5 // scale: the chains stay near 2·shift
+	}
+	src, out := b.mustAlloc(len(start)), b.mustAlloc(b.pool.n*chains*kernels.Lanes)
+	defer b.Free(src)
+	defer b.Free(out)
+	b.Copy(src, kernels.Host(start))
+	units := 16 * b.pool.n
+	b.peakFMA(out, src, peakRounds, units) // the threads wake up
+	n, from := 0, time.Now()
+	for n == 0 || time.Since(from) < d {
+		b.peakFMA(out, src, peakRounds, units)
+		n++
+	}
+	return float64(n*units) * float64(2*kernels.Lanes*chains*peakRounds) / time.Since(from).Seconds()
+}
+
+// peakFMA runs the chains of each unit: out [threads,chains,Lanes] = those of the
+// last unit of each thread, from src [chains+2,Lanes].
+func (b *Backend) peakFMA(out, src kernels.Buffer, rounds, units int) {
+	chains := int(b.k.peak_chains)
+	check(src, (chains+2)*kernels.Lanes)
+	check(out, b.pool.n*chains*kernels.Lanes)
+	g := &b.a.peak
+	g.out, g.src, g.rounds = floats(out), floats(src), C.long(rounds)
+	b.pool.run(b.k.peak_fma, unsafe.Pointer(g), units, 1)
+}
+
+// readBlock is the number of elements that a unit of peak_read sums, 1 MiB, and
+// readBlocks how many of them ReadBandwidth goes through: far beyond what
+// second-level caches hold. A large third-level cache may hold them.
+const (
+	readBlock  = C.PEAK_READ
+	readBlocks = 128
+)
+
+// ReadBandwidth returns the bytes per second that all threads together read, one
+// after the other, from 128 MiB of memory, in about d.
+func (b *Backend) ReadBandwidth(d time.Duration) float64 {
+	src, out := b.mustAlloc(readBlocks*readBlock), b.mustAlloc(readBlocks)
+	defer b.Free(src)
+	defer b.Free(out)
+	b.peakRead(out, src)
+	n, from := 0, time.Now()
+	for n == 0 || time.Since(from) < d {
+		b.peakRead(out, src)
+		n++
+	}
+	return float64(n*readBlocks*readBlock*kernels.F32.Size()) / time.Since(from).Seconds()
+}
+
+// peakRead sets out[u] to the sum of block u of src, readBlock elements each.
+func (b *Backend) peakRead(out, src kernels.Buffer) {
+	check(src, out.Len()*readBlock)
+	g := &b.a.peak
+	g.out, g.src = floats(out), floats(src)
+	b.pool.run(b.k.peak_read, unsafe.Pointer(g), out.Len(), 1)
+}
+
+// mustAlloc returns n float32. It panics where there is no memory, as every
+// operation does whose workspace grows.
+func (b *Backend) mustAlloc(n int) kernels.Buffer {
+	buf, err := b.Alloc(kernels.F32, n)
+	if err != nil {
+		panic(fmt.Errorf("cpu: peak: %w", err))
+	}
+	return buf
+}
