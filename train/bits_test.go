@@ -14,7 +14,7 @@ import (
 // onLevel puts the run on a backend of another level.
 func (r *toyRun) onLevel(l cpu.Level, threads int) {
 	r.t.Helper()
-	be, err := cpu.Open(cpu.Options{Level: &l, Threads: threads})
+	be, err := cpu.Open(cpu.Options{Level: &l, Threads: threads, Operand: r.operand})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -58,13 +58,15 @@ func TestTwentyUpdates(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/seed=%d", kind, seed), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, uint64(i)))
 				want := anyToy(t, kind, r)
+				want.operand = []kernels.DType{kernels.F32, kernels.BF16}[seed]
+				want.onLevel(cpu.BestLevel(), 1)
 				want.run()
 				if got := want.trainer.State(); got.PolicyUpdates != 20 || kind == PPO && got.CriticUpdates != 20 {
 					t.Fatalf("%+v, want 20 updates", got)
 				}
 				for _, threads := range []int{1, 2, 3, 8} {
 					got := newToyRun(t, kind, 1)
-					got.model, got.cfg = want.model, want.cfg
+					got.model, got.cfg, got.operand = want.model, want.cfg, want.operand
 					sizes := got.resize(r, threads)
 					got.run()
 					if a, b := trace(got.steps), trace(want.steps); a != b {

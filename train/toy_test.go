@@ -66,6 +66,7 @@ type toyRun struct {
 	trainer  *Trainer
 	steps    []*Step
 	ref      *model.Model
+	operand  kernels.DType // of backends that onLevel opens; 0 is float32
 }
 
 func toyConfig(kind Kind) Config {

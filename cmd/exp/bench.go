@@ -14,6 +14,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/harness/bench"
 	harness "exp/harness/run"
+	"exp/kernels"
 	"exp/kernels/cpu"
 )
 
@@ -40,7 +41,7 @@ func benchCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "suite", Usage: "measure this `SUITE`: " + strings.Join(benchSuites(), ", "), DefaultText: "engine"},
 			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(), ", "), DefaultText: "10M"},
 		}, archFlags()...),
-			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of parameters and activations: f32", DefaultText: "f32"},
+			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of what is multiplied: f32 or bf16", DefaultText: "f32"},
 			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " + strings.Join(words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
 			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "of `N` tokens each"},
@@ -104,9 +105,9 @@ func benchCandidates(w word) []candidate {
 	case "model":
 		return texts(benchModelNames())
 	case "dtype":
-		return texts([]string{"f32"})
+		return texts([]string{kernels.F32.String(), kernels.BF16.String()})
 	case "level":
-		return texts([]string{cpu.AVX512.String(), cpu.AVX2.String(), cpu.Portable.String()})
+		return texts([]string{cpu.AMX.String(), cpu.AVX512.String(), cpu.AVX2.String(), cpu.Portable.String()})
 	case "only":
 		before := w.Text[:strings.LastIndexByte(w.Text, ',')+1]
 		var list []candidate
@@ -164,6 +165,13 @@ func (a *app) bench(c *cli.Context) error {
 // benchDevice reads the flags that say on what is measured.
 func (a *app) benchDevice(c *cli.Context) (cpu.Options, error) {
 	o := cpu.Options{Threads: c.Int("threads")}
+	if name := c.String("dtype"); name != "" {
+		t, err := bench.ParseDType(name)
+		if err != nil {
+			return o, usagef("--dtype: %w", err)
+		}
+		o.Operand = t
+	}
 	if v := a.getenv("EXP_THREADS"); v != "" && !c.IsSet("threads") {
 		n, err := strconv.Atoi(v)
 		if err != nil {
@@ -191,11 +199,6 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 	o.Prompt, o.New, o.Repeat = c.Int("prompt"), c.Int("new"), c.Int("repeat")
 	if _, err := oneOf("--suite", c.String("suite"), benchSuites()); err != nil {
 		return o, err
-	}
-	if name := c.String("dtype"); name != "" {
-		if _, err := bench.ParseDType(name); err != nil {
-			return o, usagef("--dtype: %w", err)
-		}
 	}
 	if list := c.String("only"); list != "" {
 		for name := range strings.SplitSeq(list, ",") {

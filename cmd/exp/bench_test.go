@@ -64,8 +64,7 @@ func TestBenchRefuses(t *testing.T) {
 	}{
 		{"--suite gpu", nil, `--suite is "gpu", but must be one of engine`},
 		{"--model 7B", nil, `--model is "7B", but must be one of 1M, 10M, 50M`},
-		{"--dtype bf16", nil, "--dtype: bf16 cannot be measured: the engine computes in f32 only"},
-		{"--dtype f8", nil, `--dtype: unknown dtype "f8": want f32`},
+		{"--dtype f8", nil, `--dtype: unknown dtype "f8": want f32 or bf16`},
 		{"--only train,evaluate", nil, `--only is "evaluate", but must be one of machine, matmul, train, logprob, sample`},
 		{"--only train,", nil, "has an empty part"},
 		{"--layers 2 --width 64", nil, "an architecture of your own needs --heads, --kv-heads, --ffn, --vocab too"},

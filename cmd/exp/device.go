@@ -4,12 +4,13 @@ import (
 	"errors"
 
 	"exp/harness/config"
+	"exp/harness/stage"
 	"exp/kernels/cpu"
 )
 
 // openBackend opens the device that a configuration asks for.
 func (a *app) openBackend(r *config.Resolved) (*cpu.Backend, error) {
-	return a.openCPU(cpu.Options{Threads: r.Run.Compute.Threads})
+	return a.openCPU(cpu.Options{Threads: r.Run.Compute.Threads, Operand: stage.Operand(&r.Run)})
 }
 
 // openCPU opens the CPU, at the level that EXP_CPU names where o names none.

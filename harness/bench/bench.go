@@ -129,7 +129,7 @@ func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report,
 		return nil, err
 	}
 	s := &suite{ctx: ctx, be: be, single: single, o: o, w: w}
-	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Float().String(), Backend: be.Name(), Threads: be.Threads(),
+	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name(), Threads: be.Threads(),
 		Settings: Settings{o.Batch, o.Length, o.Sequences, o.Prompt, o.New, o.Repeat}}
 	if o.has(PartMachine) || o.has(PartMatMul) {
 		if err := s.machine(); err != nil {

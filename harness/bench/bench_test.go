@@ -269,10 +269,12 @@ func TestBlockOffsets(t *testing.T) {
 }
 
 func TestParseDType(t *testing.T) {
-	if got, err := ParseDType("f32"); err != nil || got.String() != "f32" {
-		t.Errorf("%v, %v", got, err)
+	for _, name := range []string{"f32", "bf16"} {
+		if got, err := ParseDType(name); err != nil || got.String() != name {
+			t.Errorf("%v, %v", got, err)
+		}
 	}
-	for name, want := range map[string]string{"bf16": "in f32 only", "f8": `unknown dtype "f8": want f32`} {
+	for name, want := range map[string]string{"f16": `unknown dtype "f16"`, "f8": `unknown dtype "f8": want f32 or bf16`} {
 		if _, err := ParseDType(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

@@ -23,8 +23,12 @@ func (b *buffers) alloc(t kernels.DType, n int) kernels.Buffer {
 	return buf
 }
 
-func (b *buffers) floats(x []float32) kernels.Buffer {
-	buf := b.alloc(b.be.Float(), len(x))
+func (b *buffers) floats(x []float32) kernels.Buffer { return b.filled(b.be.Float(), x) }
+
+func (b *buffers) operands(x []float32) kernels.Buffer { return b.filled(b.be.Operand(), x) }
+
+func (b *buffers) filled(t kernels.DType, x []float32) kernels.Buffer {
+	buf := b.alloc(t, len(x))
 	if b.err == nil {
 		b.be.Copy(buf, kernels.Host(x))
 		b.be.Sync()
@@ -50,10 +54,10 @@ func (b *buffers) weights(l linear, copies int) []kernels.Matrix {
 	for range copies {
 		m := kernels.Matrix{W: w, Out: l.out, In: l.in}
 		if packed > 0 {
-			m.Packed = b.alloc(b.be.Float(), packed)
+			m.Packed = b.alloc(b.be.Operand(), packed)
 		}
 		if packedT > 0 {
-			m.PackedT = b.alloc(b.be.Float(), packedT)
+			m.PackedT = b.alloc(b.be.Operand(), packedT)
 		}
 		if b.err != nil {
 			return nil

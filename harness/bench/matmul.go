@@ -36,7 +36,7 @@ func (s *suite) matmuls(name string, c model.Config) ([]MatMul, error) {
 	var all []MatMul
 	for i, l := range list {
 		b := &buffers{be: s.be}
-		cases := s.cases(b, l, min(turnBytes, linearWeights(c)*s.be.Float().Size()))
+		cases := s.cases(b, l, min(turnBytes, linearWeights(c)*s.be.Operand().Size()))
 		err := errors.Join(b.err, s.ctx.Err())
 		if err == nil {
 			err = s.measure(cases, i*s.o.Repeat)
@@ -106,9 +106,9 @@ func (s *suite) cases(b *buffers, l linear, weightBytes int) []*matmulCase {
 	batch := slices.DeleteFunc(batchRows(s.o), func(m int) bool { return m > 1 && m*l.out > mostOutput })
 	rows := max(slices.Max(append(batch, 1)), slices.Max(decodeRows()))
 	var r stream
-	x, out := b.floats(r.floats(rows*l.in, 1)), b.floats(r.floats(rows*l.out, 1))
-	dx, dw, bias := b.floats(make([]float32, rows*l.in)), b.floats(make([]float32, l.out*l.in)), b.floats(make([]float32, l.out))
-	weights := b.weights(l, max(1, weightBytes/(l.out*l.in*s.be.Float().Size())))
+	x, out := b.operands(r.floats(rows*l.in, 1)), b.operands(r.floats(rows*l.out, 1))
+	dx, dw, bias := b.operands(make([]float32, rows*l.in)), b.floats(make([]float32, l.out*l.in)), b.floats(make([]float32, l.out))
+	weights := b.weights(l, max(1, weightBytes/(l.out*l.in*s.be.Operand().Size())))
 	if b.err != nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (s *suite) cases(b *buffers, l linear, weightBytes int) []*matmulCase {
 	}
 	none := kernels.Buffer{}
 	add := func(op string, m int, decode bool, call func()) {
-		size := float64(s.be.Float().Size())
+		size := float64(s.be.Operand().Size())
 		cases = append(cases, &matmulCase{call: call, MatMul: MatMul{Layer: l.layer, Op: op, M: m, N: l.out, K: l.in, Decode: decode,
 			flops: 2 * float64(m) * float64(l.out) * float64(l.in), bytes: size * float64(m*l.in+l.out*l.in+m*l.out)}})
 	}

@@ -63,17 +63,19 @@ func linearWeights(c model.Config) int {
 	return n
 }
 
-// ParseDType returns the type of parameters and activations that a name stands for:
-// the one place that knows which types can be measured.
+// ParseDType returns the type of operands that a name stands for, as model.dtype names
+// them: the one place that knows which types can be measured.
 func ParseDType(name string) (kernels.DType, error) {
-	switch name {
-	case "f32":
-		return kernels.F32, nil
-	case "bf16":
-		return 0, fmt.Errorf("bf16 cannot be measured: the engine computes in f32 only")
+	for _, t := range DTypes() {
+		if t.String() == name {
+			return t, nil
+		}
 	}
-	return 0, fmt.Errorf("unknown dtype %q: want f32", name)
+	return 0, fmt.Errorf("unknown dtype %q: want f32 or bf16", name)
 }
+
+// DTypes are the types of operands that can be measured.
+func DTypes() []kernels.DType { return []kernels.DType{kernels.F32, kernels.BF16} }
 
 // stream makes numbers whose values do not matter to the time, as long as they are
 // ordinary: a multiplicative congruential sequence.

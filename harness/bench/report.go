@@ -29,7 +29,7 @@ func (s Spread) times(f float64) Spread { return Spread{s.Median * f, s.Min * f,
 // Report is the outcome of a suite.
 type Report struct {
 	Suite    string        `json:"suite"`
-	DType    string        `json:"dtype"`   // of parameters and activations
+	DType    string        `json:"dtype"`   // of operands
 	Backend  string        `json:"backend"` // "cpu/avx512"
 	Threads  int           `json:"threads"`
 	Settings Settings      `json:"settings"`

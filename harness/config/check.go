@@ -175,12 +175,6 @@ func modelChecks() []check {
 			}
 			return "", ""
 		}},
-		{[]string{"model.dtype", "compute.device"}, func(r *Run) (string, string) {
-			if r.Model.DType == "bf16" && r.Compute.Device == "cpu" {
-				return "model.dtype is bf16, which the cpu device does not compute", "model.dtype: f32, or compute.device: cuda"
-			}
-			return "", ""
-		}},
 		{[]string{"model.arch.max_positions", "data.max_prompt_tokens", "rollout.max_new_tokens", "eval.final.max_new_tokens"}, func(r *Run) (string, string) {
 			longest := max(r.Rollout.MaxNewTokens, r.Eval.Final.MaxNewTokens)
 			if need := r.Data.MaxPromptTokens + longest; need > r.Model.Arch.MaxPositions {

@@ -25,7 +25,6 @@ func TestConflicts(t *testing.T) {
 		{"micro-batch", "compute.micro_batch_tokens=2072", "compute.micro_batch_tokens=2071", "rollout.max_new_tokens (24) = 2072"},
 		{"random with tokenizer", "tokenizer.kind=char", "tokenizer.kind=model", "a random model comes with no tokenizer"},
 		{"pretrained with char", "model={init: pretrained,base: x} tokenizer.kind=model", "model={init: pretrained,base: x} tokenizer.kind=char", "knows only its own tokens"},
-		{"bf16", "model.dtype=bf16 compute.device=cuda", "model.dtype=bf16", "model.dtype is bf16"},
 		{"reward", "reward.wrong=0.5", "reward.wrong=1", "reward.wrong (1) is not below reward.correct (1)"},
 		{"warm-up", "train.optim.warmup_steps=9", "train.optim.warmup_steps=10", "warmup_steps (10) does not end before train.steps (10)"},
 		{"no steps need no warm-up", "train.steps=0 train.optim.warmup_steps=5", "sft={steps: 3,optim: {lr: 1e-3,warmup_steps: 3}}", "sft.optim.warmup_steps (3) does not end before sft.steps (3)"},

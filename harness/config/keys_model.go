@@ -13,7 +13,7 @@ func modelKeys() []Key {
 			Pattern: pattern(`a digest, "sha256:" and 64 hexadecimal digits, or ""`, `|sha256:[0-9a-f]{64}`),
 			Help:    "digest that the initial weights must have; empty accepts any"},
 		{Path: "model.dtype", Kind: Enum, Words: []string{"f32", "bf16"}, Default: is("f32"), Stages: computed,
-			Help: "type of parameters and activations"},
+			Help: "type of what matmuls multiply and of the KV cache; sums, master weights and the residual stream are f32 in either"},
 		{Path: "model.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Init), When: []Clause{only("model.init", "random")},
 			Help: "root of the random streams that initialise weights; independent of the run's seed"},
 	}

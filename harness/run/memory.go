@@ -18,9 +18,8 @@ import (
 // widest instruction set. What Go keeps on its own heap (problems, samples, the
 // record) is not counted.
 //
-// On the CPU everything is float32, and weights that are multiplied with have packed
-// copies; on a GPU weights and activations are bf16 with float32 master weights,
-// gradients and moments.
+// On the CPU weights that are multiplied with have packed copies, of the operand type;
+// on a GPU they are bf16 with float32 master weights, gradients and moments.
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) []Part {
 	var parts []Part
 	add := func(name string, bytes int) {
@@ -28,35 +27,32 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 			parts = append(parts, Part{name, int64(bytes)})
 		}
 	}
-	cpu, element := c.Compute.Device == "cpu", 4
-	if !cpu {
-		element = 2
-	}
+	cpu, operand := c.Compute.Device == "cpu", stage.Operand(c)
 	var needs train.Needs
 	heads := model.Heads{LM: true}
 	if kind == config.Train {
 		needs, heads = policyOf(c)
 	}
-	add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, cpu))
+	add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, cpu, operand))
 	if needs.Reference {
-		add("reference policy", weightBytes(arch, model.Heads{LM: true}, false, cpu))
+		add("reference policy", weightBytes(arch, model.Heads{LM: true}, false, cpu, operand))
 	}
 	if needs.Critic {
-		add("critic: weights, gradients, optimizer", weightBytes(arch, model.Heads{Value: true}, true, cpu))
+		add("critic: weights, gradients, optimizer", weightBytes(arch, model.Heads{Value: true}, true, cpu, operand))
 	}
 	keep := model.KeepAll
 	if c.Compute.Recompute {
 		keep = model.KeepInputs
 	}
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
-	add("activations of a micro-batch", element*(arch.WorkspaceLen(heads, limit, keep)+arch.WorkspaceLen(heads, limit, model.KeepNothing)))
+	add("activations of a micro-batch", arch.WorkspaceBytes(heads, limit, keep, operand)+arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand))
 	if kind == config.Train {
-		cache, step := engineOptions(c, arch, longest).Len(arch)
-		add("key/value cache of the sampler", element*cache)
-		add("activations of a sampling step", element*step)
+		cache, step := engineOptions(c, arch, longest).Bytes(arch, operand)
+		add("key/value cache of the sampler", cache)
+		add("activations of a sampling step", step)
 	}
 	if cpu {
-		add("scratch memory of the kernels", element*scratchLen(c, arch, limit.Tokens, longest))
+		add("scratch memory of the kernels", scratchBytes(c, arch, limit.Tokens, longest))
 	}
 	return parts
 }
@@ -72,13 +68,13 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 }
 
 // weightBytes counts what a model takes, with its optimizer's moments if it learns.
-func weightBytes(arch model.Config, h model.Heads, trainable, cpu bool) int {
+func weightBytes(arch model.Config, h model.Heads, trainable, cpu bool, operand kernels.DType) int {
 	_, n := model.Layout(arch, h)
 	switch {
 	case cpu && trainable:
-		return 4*arch.ModelLen(h, true, panels) + 8*n
+		return arch.ModelBytes(h, true, panels(operand), operand) + 8*n
 	case cpu:
-		return 4 * arch.ModelLen(h, false, panels)
+		return arch.ModelBytes(h, false, panels(operand), operand)
 	case trainable:
 		return (4 + 2 + 4 + 8) * n
 	}
@@ -95,42 +91,83 @@ func engineOptions(c *config.Run, arch model.Config, longest int) generate.Optio
 	return o
 }
 
-// panels is PackedLen of the CPU backend at its widest: panels of 32 columns.
-func panels(out, in int) (packed, packedT int) {
+// panels is PackedLen of the CPU backend at its widest: panels of 32 columns, in bf16
+// with steps of 32 terms.
+func panels(operand kernels.DType) func(out, in int) (packed, packedT int) {
 	const columns = 32
-	return roundUp(out, columns) * in, roundUp(in, columns) * out
+	return func(out, in int) (packed, packedT int) {
+		if operand == kernels.BF16 {
+			n := roundUp(out, columns) * roundUp(in, kernels.TileTerms)
+			return n, n
+		}
+		return roundUp(out, columns) * in, roundUp(in, columns) * out
+	}
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// scratchLen is the number of elements that operations of the CPU backend allocate
-// for themselves. For each thread that is the most of: a gradient block of the
-// widest input, packed (MatMulDW); a chunk of logits that stays in cache (LogProb);
-// the keys and values of a sequence (AttentionBackward); a row's scores against the
-// cache (PagedAttention). All threads share the logit gradients of some blocks of
-// rows (LogProbBackward), or the logits of a sampling step that restricts the choice
-// among tokens. tokens is the length of a micro-batch, longest that of a sequence.
-func scratchLen(c *config.Run, arch model.Config, tokens, longest int) int {
-	const (
-		rows     = 14      // of a register tile
-		cached   = 1 << 17 // elements that a thread's chunk of logits may have
-		together = 1 << 22 // the same of logit gradients
-	)
+// scratchBytes is what operations of the CPU backend allocate for themselves. For each
+// thread that is the most of: rows of the widest input, packed (MatMul, MatMulDW); a
+// chunk of logits that stays in cache (LogProb); the keys and values of a sequence
+// (AttentionBackward); a row's scores against the cache (PagedAttention). All threads
+// share the logit gradients of some blocks of rows (LogProbBackward), or the logits
+// of a sampling step that restricts the choice among tokens. tokens is the length of
+// a micro-batch, longest that of a sequence.
+func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
+	const together = 1 << 22 // logit gradients that are kept at a time
 	threads := c.Compute.Threads
 	if threads == 0 {
 		threads = runtime.NumCPU()
 	}
-	V := arch.Vocab
-	packed := kernels.BlockRows * (rows + roundUp(max(arch.Width, arch.FFN, arch.Heads*arch.Head), 32))
-	chunk := min(max(1, cached/V/rows)*rows, roundUp((tokens+threads-1)/threads, rows)) + 1
-	keys := roundUp(longest, kernels.Lanes) * 2 * (arch.Head + 32)
-	engine := engineOptions(c, arch, longest)
-	scores := arch.Heads / arch.KVHeads * roundUp(engine.MaxTokens, engine.PageTokens)
-	shared := min(max(kernels.BlockRows, together/V), tokens) * V
-	if r := c.Rollout; r.TopK > 0 || r.TopP < 1 || r.MinP > 0 {
-		shared = max(shared, 2*r.MaxSequences*V)
+	operand, V := stage.Operand(c), arch.Vocab
+	perThread := floatScratch
+	if operand == kernels.BF16 {
+		perThread = tileScratch
 	}
-	return threads*max(packed, chunk*V, keys, scores) + shared
+	gradients := min(max(kernels.BlockRows, together/V), tokens) * V * operand.Size()
+	choice := 0
+	if r := c.Rollout; r.TopK > 0 || r.TopP < 1 || r.MinP > 0 {
+		choice = 4 * 2 * r.MaxSequences * V
+	}
+	if operand == kernels.F32 {
+		gradients = max(gradients, choice) // one buffer serves both
+		choice = 0
+	}
+	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) + gradients + choice
+}
+
+// floatScratch is what a thread takes in float32, in elements; rows is its share of
+// those of a micro-batch.
+func floatScratch(engine generate.Options, arch model.Config, rows, longest int) int {
+	const (
+		tile   = 14      // rows of a register tile
+		cached = 1 << 17 // elements that a thread's chunk of logits may have
+	)
+	packed := kernels.BlockRows * (tile + roundUp(max(arch.Width, arch.FFN, arch.Heads*arch.Head), 32))
+	chunk := min(max(1, cached/arch.Vocab/tile)*tile, roundUp(rows, tile)) + 1
+	keys := roundUp(longest, kernels.Lanes) * 2 * (arch.Head + 32)
+	scores := arch.Heads / arch.KVHeads * roundUp(engine.MaxTokens, engine.PageTokens)
+	return max(packed, chunk*arch.Vocab, keys, scores)
+}
+
+// tileScratch is the same in bf16.
+func tileScratch(engine generate.Options, arch model.Config, rows, longest int) int {
+	const (
+		block  = 32             // rows or columns that are multiplied at a time
+		step   = block * 32 / 2 // elements of a step of their terms
+		pieces = 16             // steps of a gradient that are packed at a time
+	)
+	dw := 0
+	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
+		kBlock := min(roundUp(k, block), 256)
+		n := max(arch.QKV(), 2*arch.FFN, arch.Vocab)
+		dw = max(dw, (min(roundUp(n, block), 1<<16/kBlock/block*block)+kBlock)/block*pieces*step)
+	}
+	logits := (block+1)*roundUp(arch.Vocab, block) + roundUp(arch.Width, 32)/32*step
+	ts, ds := roundUp(longest, 32)/32, roundUp(arch.Head, 32)/32
+	keys := (64*ts+block)*ds*32 + (3*ts*ds+4*ds)*step + 64*ts
+	scores := roundUp(engine.MaxTokens, engine.PageTokens) + 2*block + arch.Head + kernels.Lanes
+	return max(dw, logits, keys, scores)
 }
 
 // takePeak returns the most bytes that were allocated on a device at a time since

@@ -95,9 +95,6 @@ func Require(r *config.Resolved) error {
 		lack(fmt.Sprintf("a GPU: compute.device is %s, and this build runs on the CPU only", c.Compute.Device),
 			"the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
 	}
-	if c.Model.DType != "f32" {
-		lack(fmt.Sprintf("%s arithmetic: the CPU engine computes in f32", c.Model.DType), "")
-	}
 	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
 	}

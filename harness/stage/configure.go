@@ -5,6 +5,7 @@ import (
 
 	"exp/eval/task"
 	"exp/harness/config"
+	"exp/kernels"
 	"exp/train"
 	"exp/train/generate"
 	"exp/train/model"
@@ -32,6 +33,14 @@ func taskConfig(c *config.Run) task.Config {
 		t.Outcomes.Modes = append(t.Outcomes.Modes, task.Mode{Center: m.Center, Width: m.Width, Height: m.Height})
 	}
 	return t
+}
+
+// Operand returns the type of what matmuls multiply.
+func Operand(c *config.Run) kernels.DType {
+	if c.Model.DType == "bf16" {
+		return kernels.BF16
+	}
+	return kernels.F32
 }
 
 // ModelConfig returns the architecture of a model with random initial weights.

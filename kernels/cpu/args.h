@@ -165,6 +165,8 @@ struct tile_kernels {
 	kernel pack, matmul, matmul_dw, matmul_dbias;
 	kernel attention, attention_backward, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
+	kernel peak; // tile sums in registers, 0 without a matrix unit
+	double peak_flops; // of a round
 };
 
 extern const struct tile_kernels tiles_amx, tiles_avx512, tiles_avx2, tiles_portable;

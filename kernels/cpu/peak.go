@@ -16,10 +16,14 @@ import (
 const peakRounds = 4000
 
 // PeakFLOPS returns the float32 multiply-adds that all threads do on registers in
-// about d, as floating-point operations per second; one multiply-add is two. It is
+// about d, as floating-point operations per second; one multiply-add is two. In class
+// "cpu/bf16" on a machine with AMX it is tile sums instead. It is
 // what no operation of this backend can exceed at its level. Of another program on
 // the same processors it sees as much as any operation would.
 func (b *Backend) PeakFLOPS(d time.Duration) float64 {
+	if b.tiles != nil && b.tiles.peak != nil {
+		return b.peakTiles(d)
+	}
 	chains := int(b.k.peak_chains)
 	start := make([]float32, (chains+2)*kernels.Lanes)
 	for i := range start {
@@ -40,6 +44,21 @@ func (b *Backend) PeakFLOPS(d time.Duration) float64 {
 		n++
 	}
 	return float64(n*units) * float64(2*kernels.Lanes*chains*peakRounds) / time.Since(from).Seconds()
+}
+
+// peakTiles is PeakFLOPS of the matrix units.
+func (b *Backend) peakTiles(d time.Duration) float64 {
+	const rounds = 4000 // of 64 cycles each
+	units := 4 * b.pool.n
+	g := &b.a.peak
+	g.rounds = rounds
+	b.pool.run(b.tiles.peak, unsafe.Pointer(g), units, 1) // the threads wake up
+	n, from := 0, time.Now()
+	for n == 0 || time.Since(from) < d {
+		b.pool.run(b.tiles.peak, unsafe.Pointer(g), units, 1)
+		n++
+	}
+	return float64(n*units*rounds) * float64(b.tiles.peak_flops) / time.Since(from).Seconds()
 }
 
 // peakFMA runs the chains of each unit: out [threads,chains,Lanes] = those of the

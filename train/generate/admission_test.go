@@ -17,9 +17,15 @@ type dirty struct{ kernels.Backend }
 
 func (d dirty) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	b, err := d.Backend.Alloc(t, n)
-	if err == nil && t == kernels.F32 {
+	switch {
+	case err != nil:
+	case t == kernels.F32:
 		for i, x := 0, kernels.Elems[float32](b); i < len(x); i++ {
 			x[i] = float32(math.NaN())
+		}
+	case t == kernels.BF16:
+		for i, x := 0, kernels.Bits(b); i < len(x); i++ {
+			x[i] = 0x7fc0
 		}
 	}
 	return b, err
@@ -39,9 +45,15 @@ func bits(c rollout.Completion) string {
 // sixteen, whether its prompt is computed in one piece, token by token or beside
 // others, whatever the sizes of pages and table, and whatever lies in unused memory.
 func TestAnyAdmission(t *testing.T) {
+	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+		t.Run(operand.String(), func(t *testing.T) { checkAdmission(t, operand) })
+	}
+}
+
+func checkAdmission(t *testing.T, operand kernels.DType) {
 	const n = 16
 	p := rollout.Params{Temperature: 0.9, TopP: 1, MaxNewTokens: 20}
-	one := openCPU(t, 1)
+	one := openAs(t, cpu.Options{Threads: 1, Operand: operand})
 	reqs := requests(rand.New(rand.NewPCG(12, 1)), 5, n, 60)
 	want := map[uint64]string{} // by seed
 	for i, list := range sample(t, newEngine(t, one, newModel(t, one, toy), Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96, StepRows: 200}), reqs, p) {
@@ -52,11 +64,7 @@ func TestAnyAdmission(t *testing.T) {
 	for run, threads := range []int{1, 2, 3, 8, 1, 2} {
 		r := rand.New(rand.NewPCG(uint64(run), 13))
 		level := cpu.Level(r.IntN(int(cpu.BestLevel()) + 1))
-		be, err := cpu.Open(cpu.Options{Level: &level, Threads: threads})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(be.Close)
+		be := openAs(t, cpu.Options{Level: &level, Threads: threads, Operand: operand})
 		o := Options{MaxSequences: 1 + r.IntN(40), PageTokens: 16 * (1 + r.IntN(6)), MaxTokens: 80 + r.IntN(17)}
 		// A step beside full slots has room for one prompt token, some, or all.
 		o.StepRows = o.MaxSequences + []int{1, 1 + r.IntN(30), 400}[run%3]

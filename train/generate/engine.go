@@ -48,10 +48,10 @@ func (o Options) pages() int { return o.tableRows() * o.tableWidth() }
 
 func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
-// Len returns the number of elements that an engine for models of configuration c
-// allocates on the device, for its cache and for its steps.
-func (o Options) Len(c model.Config) (cache, step int) {
-	return c.CacheLen(o.pages(), o.PageTokens), c.DecoderLen(o.rows(), o.pages())
+// Bytes returns what an engine for models of configuration c allocates on a device
+// with operands of that type, for its cache and for its steps.
+func (o Options) Bytes(c model.Config, operand kernels.DType) (cache, step int) {
+	return c.CacheBytes(o.pages(), o.PageTokens, operand), c.DecoderBytes(o.rows(), o.pages(), operand)
 }
 
 // Stats count an engine's work since it was made.

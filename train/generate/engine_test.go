@@ -31,7 +31,12 @@ func (letters) EndIDs() []int32 { return []int32{0} }
 
 func openCPU(t testing.TB, threads int) *cpu.Backend {
 	t.Helper()
-	be, err := cpu.Open(cpu.Options{Threads: threads})
+	return openAs(t, cpu.Options{Threads: threads})
+}
+
+func openAs(t testing.TB, o cpu.Options) *cpu.Backend {
+	t.Helper()
+	be, err := cpu.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,20 +138,21 @@ func trainerLogProbs(t testing.TB, be kernels.Backend, m *model.Model, reqs []ro
 // sampler, the log-probs recorded by the sampler are those of the trainer's
 // forward pass, bit for bit.
 func TestSamplerEqualsTrainer(t *testing.T) {
-	for _, seed := range []uint64{1, 2, 3, 4, 5, 6} {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			c := toy
 			c.QKNorm, c.QKVBias = seed%2 == 0, seed%3 == 0
 			c.TieEmbeddings = seed%4 == 0
 			threads := 1 + r.IntN(4)
-			be := openCPU(t, threads)
+			operand := []kernels.DType{kernels.F32, kernels.BF16}[seed/2%2]
+			be := openAs(t, cpu.Options{Threads: threads, Operand: operand})
 			m := newModel(t, be, c)
 			e := newEngine(t, be, m, Options{MaxSequences: 1 + r.IntN(20), PageTokens: 16 * (1 + r.IntN(3)), MaxTokens: 96, StepRows: 1 + r.IntN(60)})
 			reqs := requests(r, 1+r.IntN(8), 1+r.IntN(5), 50)
 			p := rollout.Params{Temperature: 0.5 + r.Float64(), TopP: 1, MaxNewTokens: 1 + r.IntN(40)}
 			out := sample(t, e, reqs, p)
-			other := openCPU(t, 1+r.IntN(4))
+			other := openAs(t, cpu.Options{Threads: 1 + r.IntN(4), Operand: operand})
 			lp, h := trainerLogProbs(t, other, newModel(t, other, c), reqs, out, p.Temperature, 60+r.IntN(600))
 			at := 0
 			for i := range out {
@@ -170,7 +176,15 @@ func TestSamplerEqualsTrainer(t *testing.T) {
 // The reference backend, in plain loops, gives the same completions with the same
 // bits as the fast one.
 func TestReferenceSamplesTheSame(t *testing.T) {
-	fast, slow := openCPU(t, 2), ref.New[float32]()
+	for _, pair := range [][2]kernels.Backend{
+		{openCPU(t, 2), ref.New[float32]()},
+		{openAs(t, cpu.Options{Threads: 2, Operand: kernels.BF16}), ref.NewMixed()},
+	} {
+		checkReference(t, pair[0], pair[1])
+	}
+}
+
+func checkReference(t *testing.T, fast, slow kernels.Backend) {
 	o := Options{MaxSequences: 7, PageTokens: 16, MaxTokens: 40, StepRows: 30}
 	reqs := requests(rand.New(rand.NewPCG(9, 9)), 3, 3, 20)
 	p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 12}

@@ -140,7 +140,12 @@ func TestBits(t *testing.T) {
 
 func openCPU(t *testing.T, l cpu.Level, threads int) *cpu.Backend {
 	t.Helper()
-	be, err := cpu.Open(cpu.Options{Level: &l, Threads: threads})
+	return openAs(t, cpu.Options{Level: &l, Threads: threads})
+}
+
+func openAs(t *testing.T, o cpu.Options) *cpu.Backend {
+	t.Helper()
+	be, err := cpu.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,25 +27,28 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 	return matmul + attention + 2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
-// The following count the elements that things allocate on a device, floats and
-// indices alike: on the CPU each takes four bytes.
+// The following count the bytes that things allocate on a device whose floats are
+// float32 and whose operands are of type operand.
 
-// ModelLen is for a Model. packed is the backend's PackedLen.
-func (c Config) ModelLen(h Heads, trainable bool, packed func(out, in int) (packed, packedT int)) int {
+const floatSize = 4
+
+// ModelBytes is for a Model. packed is the backend's PackedLen.
+func (c Config) ModelBytes(h Heads, trainable bool, packed func(out, in int) (packed, packedT int), operand kernels.DType) int {
 	_, n := Layout(c, h)
-	total := n + 2*(c.MaxPositions*c.Head/2) // parameters, rotary tables
+	floats := n + 2*(c.MaxPositions*c.Head/2) // parameters, rotary tables
 	if trainable {
-		total += n
+		floats += n
 		if h.LM && c.TieEmbeddings {
-			total += c.Vocab * c.Width
+			floats += c.Vocab * c.Width
 		}
 	}
+	operands := 0
 	add := func(times, out, in int) {
 		p, pt := packed(out, in)
 		if !trainable {
 			pt = 0
 		}
-		total += times * (p + pt)
+		operands += times * (p + pt)
 	}
 	add(c.Layers, c.QKV(), c.Width)
 	add(c.Layers, c.Width, c.Heads*c.Head)
@@ -61,27 +64,31 @@ func (c Config) ModelLen(h Heads, trainable bool, packed func(out, in int) (pack
 		add(h.LogZ.Layers-1, c.Width, c.Width)
 		add(1, 1, c.Width)
 	}
-	return total
+	return floatSize*floats + operand.Size()*operands
 }
 
-// WorkspaceLen is for a Workspace.
-func (c Config) WorkspaceLen(h Heads, limit Capacity, keep Keep) int {
-	counter := &Workspace{c: c, keep: keep, cap: limit}
+// counter returns an allocator that adds to n what it would allocate.
+func counter(n *int, size int) func(k int) kernels.Buffer {
+	return func(k int) kernels.Buffer { *n += k * size; return kernels.Buffer{} }
+}
+
+// WorkspaceBytes is for a Workspace.
+func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kernels.DType) int {
+	ws := &Workspace{c: c, keep: keep, cap: limit}
 	n := 0
-	counter.allocActs(func(k int) kernels.Buffer { n += k; return kernels.Buffer{} }, h)
-	counter.allocIndex(func(k int) indexBuffer { n += k; return indexBuffer{} })
+	ws.allocActs(counter(&n, floatSize), counter(&n, operand.Size()), h)
+	ws.allocIndex(func(k int) indexBuffer { n += k * kernels.I32.Size(); return indexBuffer{} })
 	return n
 }
 
-// CacheLen is for a Cache.
-func (c Config) CacheLen(pages, size int) int {
-	return 2 * c.Layers * pages * size * c.KVHeads * c.Head
+// CacheBytes is for a Cache.
+func (c Config) CacheBytes(pages, size int, operand kernels.DType) int {
+	return 2 * c.Layers * pages * size * c.KVHeads * c.Head * operand.Size()
 }
 
-// DecoderLen is for a Decoder.
-func (c Config) DecoderLen(rows, table int) int {
+// DecoderBytes is for a Decoder.
+func (c Config) DecoderBytes(rows, table int, operand kernels.DType) int {
 	n := 0
-	count := func(k int) kernels.Buffer { n += k; return kernels.Buffer{} }
-	(&Decoder{c: c}).alloc(rows, table, count, count)
+	(&Decoder{c: c}).alloc(rows, table, counter(&n, floatSize), counter(&n, operand.Size()), counter(&n, kernels.I32.Size()))
 	return n
 }

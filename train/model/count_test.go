@@ -4,36 +4,42 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"exp/kernels"
 	"exp/kernels/cpu"
 )
 
-// The counts are what is allocated, to the element.
+// The counts are what is allocated, to the byte.
 func TestCounts(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		c, h := anyConfig(r), anyHeads(r)
-		be := openCPU(t, cpu.Level(r.IntN(int(cpu.BestLevel())+1)), 1)
+		level, operand := cpu.Level(r.IntN(int(cpu.BestLevel())+1)), []kernels.DType{kernels.F32, kernels.BF16}[seed%2]
+		be, err := cpu.Open(cpu.Options{Level: &level, Threads: 1, Operand: operand})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer be.Close()
 		count := func(what string, want int, made interface{ Close() }, err error) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := be.Allocated(); got != int64(4*want) {
-				t.Errorf("seed %d, %+v %+v: %s takes %d bytes, counted %d", seed, c, h, what, got, 4*want)
+			if got := be.Allocated(); got != int64(want) {
+				t.Errorf("seed %d, %+v %+v: %s takes %d bytes, counted %d", seed, c, h, what, got, want)
 			}
 			made.Close()
 		}
 		trainable := r.IntN(2) == 0
 		m, err := New(be, c, h, trainable)
-		count("model", c.ModelLen(h, trainable, be.PackedLen), m, err)
+		count("model", c.ModelBytes(h, trainable, be.PackedLen, operand), m, err)
 		limit, keep := Capacity{Tokens: 1 + r.IntN(99), Sequences: 1 + r.IntN(9)}, Keep(r.IntN(3))
 		ws, err := NewWorkspace(be, c, h, limit, keep)
-		count("workspace", c.WorkspaceLen(h, limit, keep), ws, err)
+		count("workspace", c.WorkspaceBytes(h, limit, keep, operand), ws, err)
 		pages := 1 + r.IntN(9)
 		x, err := NewCache(be, c, pages, 16)
-		count("cache", c.CacheLen(pages, 16), x, err)
+		count("cache", c.CacheBytes(pages, 16, operand), x, err)
 		rows, table := 1+r.IntN(30), 1+r.IntN(30)
 		d, err := NewDecoder(be, c, rows, table)
-		count("decoder", c.DecoderLen(rows, table), d, err)
+		count("decoder", c.DecoderBytes(rows, table, operand), d, err)
 	}
 }

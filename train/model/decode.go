@@ -23,7 +23,7 @@ func NewCache(be kernels.Backend, c Config, pages, size int) (*Cache, error) {
 		var p kernels.Pages
 		p.Size = size
 		for _, b := range []*kernels.Buffer{&p.Keys, &p.Values} {
-			buf, err := be.Alloc(be.Float(), pages*size*c.KVHeads*c.Head)
+			buf, err := be.Alloc(be.Operand(), pages*size*c.KVHeads*c.Head)
 			if err != nil {
 				x.Close()
 				return nil, fmt.Errorf("kv cache: %w", err)
@@ -92,6 +92,7 @@ func NewDecoder(be kernels.Backend, c Config, rows, table int) (*Decoder, error)
 		return b
 	}
 	d.alloc(rows, table, func(n int) kernels.Buffer { return alloc(be.Float(), n) },
+		func(n int) kernels.Buffer { return alloc(be.Operand(), n) },
 		func(n int) kernels.Buffer { return alloc(kernels.I32, n) })
 	if len(errs) > 0 {
 		d.Close()
@@ -100,15 +101,15 @@ func NewDecoder(be kernels.Backend, c Config, rows, table int) (*Decoder, error)
 	return d, nil
 }
 
-// alloc makes the buffers: f those of floats, i those of indices.
-func (d *Decoder) alloc(rows, table int, f, i func(n int) kernels.Buffer) {
+// alloc makes the buffers: f those of floats, o those of operands, i those of indices.
+func (d *Decoder) alloc(rows, table int, f, o, i func(n int) kernels.Buffer) {
 	c := d.c
 	C, HD := c.Width, c.Heads*c.Head
-	d.x, d.n1, d.o, d.n2, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), f(rows*C), f(rows*C), f(rows*C)
-	d.att, d.rstd, d.qkv = f(rows*HD), f(rows), f(rows*c.QKV())
-	d.gateUp, d.act = f(rows*2*c.FFN), f(rows*c.FFN)
+	d.x, d.n1, d.o, d.n2, d.delta, d.h = f(rows*C), o(rows*C), f(rows*C), o(rows*C), f(rows*C), o(rows*C)
+	d.att, d.rstd, d.qkv = o(rows*HD), f(rows), o(rows*c.QKV())
+	d.gateUp, d.act = o(rows*2*c.FFN), o(rows*c.FFN)
 	if c.QKNorm {
-		d.raw, d.qRstd = f(rows*c.QKV()), f(rows*c.Heads)
+		d.raw, d.qRstd = o(rows*c.QKV()), f(rows*c.Heads)
 	}
 	d.u = f(rows)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}

@@ -53,8 +53,8 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 	m.tensors, n = Layout(c, h)
 
 	var errs []error
-	alloc := func(n int) kernels.Buffer {
-		b, err := be.Alloc(be.Float(), n)
+	allocAs := func(t kernels.DType, n int) kernels.Buffer {
+		b, err := be.Alloc(t, n)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("model: %w", err))
 			return kernels.Buffer{}
@@ -62,6 +62,7 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 		m.owned = append(m.owned, b)
 		return b
 	}
+	alloc := func(n int) kernels.Buffer { return allocAs(be.Float(), n) }
 	buf := alloc(n)
 	var gradBuf kernels.Buffer
 	if trainable {
@@ -79,7 +80,7 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 	if trainable {
 		m.grads = newArena(gradBuf, m.tensors)
 	}
-	m.bind(alloc)
+	m.bind(func(n int) kernels.Buffer { return allocAs(be.Operand(), n) })
 	if len(errs) > 0 {
 		m.Close()
 		return nil, errors.Join(errs...)
@@ -88,7 +89,7 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 	return m, nil
 }
 
-// bind makes the views that the passes use, and room for packed weights.
+// bind makes the views that the passes use, and room for packed weights by alloc.
 func (m *Model) bind(alloc func(n int) kernels.Buffer) {
 	c := m.Config
 	matrix := func(w kernels.Buffer, out, in int) kernels.Matrix {

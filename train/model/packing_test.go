@@ -63,18 +63,24 @@ func reorder(b Batch, order []int) Batch {
 type setting struct {
 	threads int
 	level   cpu.Level
-	cuts    []int // ends of the micro-batches
+	operand kernels.DType // does show: the numerics class
+	cuts    []int         // ends of the micro-batches
 	keep    Keep
 	slack   int // room in the workspace beyond what is needed
 }
 
 func (s setting) String() string {
-	return fmt.Sprintf("threads=%d level=%s cuts=%v keep=%d slack=%d", s.threads, s.level, s.cuts, s.keep, s.slack)
+	return fmt.Sprintf("threads=%d level=%s operand=%s cuts=%v keep=%d slack=%d", s.threads, s.level, s.operand, s.cuts, s.keep, s.slack)
+}
+
+// anyOperand draws a numerics class.
+func anyOperand(r *rand.Rand) kernels.DType {
+	return []kernels.DType{kernels.F32, kernels.BF16}[r.IntN(2)]
 }
 
 // anySetting draws one for a batch of n sequences.
-func anySetting(r *rand.Rand, threads, n int) setting {
-	s := setting{threads: threads, level: cpu.Level(r.IntN(int(cpu.BestLevel()) + 1)), keep: KeepAll, slack: r.IntN(50)}
+func anySetting(r *rand.Rand, operand kernels.DType, threads, n int) setting {
+	s := setting{threads: threads, level: cpu.Level(r.IntN(int(cpu.BestLevel()) + 1)), operand: operand, keep: KeepAll, slack: r.IntN(50)}
 	if r.IntN(2) == 0 {
 		s.keep = KeepInputs
 	}
@@ -93,9 +99,15 @@ type dirty struct{ kernels.Backend }
 
 func (d dirty) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	b, err := d.Backend.Alloc(t, n)
-	if err == nil && t == kernels.F32 {
+	switch {
+	case err != nil:
+	case t == kernels.F32:
 		for i, x := 0, kernels.Elems[float32](b); i < len(x); i++ {
 			x[i] = float32(math.NaN())
+		}
+	case t == kernels.BF16:
+		for i, x := 0, kernels.Bits(b); i < len(x); i++ {
+			x[i] = 0x7fc0
 		}
 	}
 	return b, err
@@ -106,9 +118,9 @@ func (d dirty) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 type engines map[string]*cpu.Backend
 
 func (e engines) open(t *testing.T, s setting) *cpu.Backend {
-	key := fmt.Sprint(s.level, s.threads)
+	key := fmt.Sprint(s.level, s.threads, s.operand)
 	if e[key] == nil {
-		e[key] = openCPU(t, s.level, s.threads)
+		e[key] = openAs(t, cpu.Options{Level: &s.level, Threads: s.threads, Operand: s.operand})
 	}
 	return e[key]
 }
@@ -249,10 +261,11 @@ func TestAnyCut(t *testing.T) {
 		c, h := anyConfig(r), anyHeads(r)
 		n := 1 + r.IntN(9)
 		b := anyBatch(r, c.Vocab, n, 2+r.IntN(350))
-		whole := setting{threads: 1, level: cpu.BestLevel(), cuts: []int{n}, keep: KeepAll}
+		operand := anyOperand(r)
+		whole := setting{threads: 1, level: cpu.BestLevel(), operand: operand, cuts: []int{n}, keep: KeepAll}
 		want := passes(t, open.open(t, whole), c, h, b, names(n), whole)
 		for _, threads := range []int{1, 2, 3, 8} {
-			s := anySetting(r, threads, n)
+			s := anySetting(r, operand, threads, n)
 			got := passes(t, open.open(t, s), c, h, b, names(n), s)
 			for id := range want.rows {
 				if at := differentBit(got.rows[id], want.rows[id]); at >= 0 {
@@ -268,8 +281,8 @@ func TestAnyCut(t *testing.T) {
 
 // TestAnyOrder: what a pass computes for a sequence does not depend on the sequences
 // that it is packed with. The gradient of parameters does depend on their order, and
-// on nothing else: where each sequence is one gradient block, it is the sum of the
-// sequences' own gradients in the order of the batch. The embedding, whose rows are
+// on nothing else: in float32, where each sequence is one gradient block, it is the sum
+// of the sequences' own gradients in the order of the batch. The embedding, whose rows are
 // added token by token, is left out.
 func TestAnyOrder(t *testing.T) {
 	open := engines{}
@@ -277,17 +290,18 @@ func TestAnyOrder(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c, h := anyConfig(r), anyHeads(r)
+		operand := anyOperand(r)
 		n := 3 + r.IntN(6)
 		b := anyBatch(r, c.Vocab, n, kernels.BlockRows)
 		alone := make([]results, n)
 		for i := range n {
-			s := setting{threads: 1, level: cpu.BestLevel(), cuts: []int{1}, keep: KeepAll}
+			s := setting{threads: 1, level: cpu.BestLevel(), operand: operand, cuts: []int{1}, keep: KeepAll}
 			alone[i] = passes(t, open.open(t, s), c, h, part(b, i, i+1), []int{i}, s)
 		}
 		var first []float32
 		for range 2 {
 			order := r.Perm(n)
-			s := anySetting(r, 1+r.IntN(3), n)
+			s := anySetting(r, operand, 1+r.IntN(3), n)
 			got := passes(t, open.open(t, s), c, h, reorder(b, order), order, s)
 			sum := make([]float32, len(got.grads))
 			for _, id := range order {
@@ -299,6 +313,9 @@ func TestAnyOrder(t *testing.T) {
 				}
 			}
 			embedding := c.Vocab * c.Width
+			if operand == kernels.BF16 { // sums go on in the gradient itself
+				embedding = len(sum)
+			}
 			if at := differentBit(got.grads[embedding:], sum[embedding:]); at >= 0 {
 				t.Errorf("seed %d, %s, order %v: the gradient is not the sum of the sequences' at %d, in %s",
 					seed, s, order, at, got.model.tensorAt(embedding+at))

@@ -127,7 +127,8 @@ func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Ke
 	ws.allocIndex(func(n int) indexBuffer {
 		return indexBuffer{dev: alloc(kernels.I32, n), host: make([]int32, 0, n)}
 	})
-	ws.allocActs(func(n int) kernels.Buffer { return alloc(be.Float(), n) }, h)
+	ws.allocActs(func(n int) kernels.Buffer { return alloc(be.Float(), n) },
+		func(n int) kernels.Buffer { return alloc(be.Operand(), n) }, h)
 	if len(errs) > 0 {
 		ws.Close()
 		return nil, errors.Join(errs...)
@@ -144,7 +145,9 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	ws.segmentsBuf, ws.seqBlocksBuf, ws.dropKeysBuf = index(2*S), index(S+1), index(2*S)
 }
 
-func (ws *Workspace) allocActs(alloc func(n int) kernels.Buffer, h Heads) {
+// allocActs makes the buffers: alloc those of floats, operand those of operands, which
+// is what stands between two matmuls.
+func (ws *Workspace) allocActs(alloc, operand func(n int) kernels.Buffer, h Heads) {
 	c, N, S := ws.c, ws.cap.Tokens, ws.cap.Sequences
 	C, HD := c.Width, c.Heads*c.Head
 	sets := c.Layers
@@ -153,15 +156,15 @@ func (ws *Workspace) allocActs(alloc func(n int) kernels.Buffer, h Heads) {
 	}
 	for range sets {
 		a := acts{
-			n1: alloc(N * C), rstd1: alloc(N),
-			qkv: alloc(N * c.QKV()),
-			att: alloc(N * HD), stats: alloc(N * c.Heads * 2),
-			n2: alloc(N * C), rstd2: alloc(N),
-			gateUp: alloc(N * 2 * c.FFN), act: alloc(N * c.FFN),
+			n1: operand(N * C), rstd1: alloc(N),
+			qkv: operand(N * c.QKV()),
+			att: operand(N * HD), stats: alloc(N * c.Heads * 2),
+			n2: operand(N * C), rstd2: alloc(N),
+			gateUp: operand(N * 2 * c.FFN), act: operand(N * c.FFN),
 			x1: alloc(N * C),
 		}
 		if c.QKNorm {
-			a.raw, a.qRstd, a.kRstd = alloc(N*c.QKV()), alloc(N*c.Heads), alloc(N*c.KVHeads)
+			a.raw, a.qRstd, a.kRstd = operand(N*c.QKV()), alloc(N*c.Heads), alloc(N*c.KVHeads)
 		}
 		ws.acts = append(ws.acts, a)
 	}
@@ -172,8 +175,8 @@ func (ws *Workspace) allocActs(alloc func(n int) kernels.Buffer, h Heads) {
 			ws.inputs = append(ws.inputs, ws.inputs[0])
 		}
 	}
-	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), alloc(N*C), alloc(N*C), alloc(N)
-	ws.h = alloc(N * C)
+	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), operand(N*C), alloc(N*C), alloc(N)
+	ws.h = operand(N * C)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
 	ws.values = alloc(N)
 	train := ws.keep != KeepNothing
@@ -189,7 +192,7 @@ func (ws *Workspace) allocActs(alloc func(n int) kernels.Buffer, h Heads) {
 	if train {
 		ws.dLogProb, ws.dEntropy, ws.dValue, ws.dLogZ = alloc(N), alloc(N), alloc(N), alloc(S)
 		ws.dh, ws.dx, ws.dNorm = alloc(N*C), alloc(N*C), alloc(N*C)
-		ws.dqkv, ws.dAtt, ws.dAct = alloc(N*c.QKV()), alloc(N*HD), alloc(N*c.FFN)
+		ws.dqkv, ws.dAtt, ws.dAct = operand(N*c.QKV()), operand(N*HD), operand(N*c.FFN)
 	}
 }
 
