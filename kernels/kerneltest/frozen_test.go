@@ -21,33 +21,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// TestReferenceBitsAreFrozen holds a digest of everything that the reference
-// computes in the suite against the recorded one. The bits of class "cpu/fma"
+// TestReferenceBitsAreFrozen holds a digest of everything that the reference of
+// each class computes in the suite against the recorded one. The bits of a class
 // must not depend on the machine, the compiler or what it fuses; and when they
 // change on purpose, so must the class. A changed case of the suite changes them
 // too.
 func TestReferenceBitsAreFrozen(t *testing.T) {
-	digests := map[string]hash.Hash64{}
-	b := &watched{Backend: ref.New[float32](), after: func(op string, out, _ []kernels.Buffer) {
-		if digests[op] == nil {
-			digests[op] = fnv.New64a()
-		}
-		for _, x := range out {
-			digest(digests[op], x)
-		}
-	}}
-	s := newSubject(b, true)
-	for _, c := range checks() {
-		if err := c.run(s); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-	}
-	var lines []string
-	for op, h := range digests {
-		lines = append(lines, fmt.Sprintf("%-20s %016x\n", op, h.Sum64()))
-	}
-	slices.Sort(lines)
-	got := strings.Join(lines, "")
+	got := digests(t, ref.New[float32]()) + digests(t, ref.NewMixed())
 
 	path := filepath.Join("testdata", "bits.golden")
 	if *update {
@@ -64,6 +44,31 @@ func TestReferenceBitsAreFrozen(t *testing.T) {
 	}
 }
 
+// digests returns one line for every operation of reference r.
+func digests(t *testing.T, r kernels.Backend) string {
+	digests := map[string]hash.Hash64{}
+	b := &watched{Backend: r, after: func(op string, out, _ []kernels.Buffer) {
+		if digests[op] == nil {
+			digests[op] = fnv.New64a()
+		}
+		for _, x := range out {
+			digest(digests[op], x)
+		}
+	}}
+	s := newSubject(b, true)
+	for _, c := range checks() {
+		if err := c.run(s); err != nil {
+			t.Fatalf("%s: %s: %v", r.Class(), c.name, err)
+		}
+	}
+	var lines []string
+	for op, h := range digests {
+		lines = append(lines, fmt.Sprintf("%-9s %-20s %016x\n", r.Class(), op, h.Sum64()))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
 // digest adds the bits of x to h, every NaN as the same one: its sign and
 // payload differ between machines.
 func digest(h hash.Hash64, x kernels.Buffer) {
@@ -72,6 +77,13 @@ func digest(h hash.Hash64, x kernels.Buffer) {
 	case kernels.I32:
 		for _, v := range kernels.Elems[int32](x) {
 			b = binary.LittleEndian.AppendUint32(b, uint32(v))
+		}
+	case kernels.BF16:
+		for _, v := range kernels.Bits(x) {
+			if v&0x7fff > 0x7f80 {
+				v = 0x7fc0
+			}
+			b = binary.LittleEndian.AppendUint16(b, v)
 		}
 	case kernels.F64:
 		for _, v := range kernels.Elems[float64](x) {
