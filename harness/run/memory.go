@@ -161,9 +161,9 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
 		kBlock := min(roundUp(k, block), 256)
 		n := max(arch.QKV(), 2*arch.FFN, arch.Vocab)
-		dw = max(dw, (min(roundUp(n, block), 1<<16/kBlock/block*block)+kBlock)/block*pieces*step)
+		dw = max(dw, (min(roundUp(n, block), 1<<17/kBlock/block*block)+kBlock)/block*pieces*step)
 	}
-	logits := (block+1)*roundUp(arch.Vocab, block) + roundUp(arch.Width, 32)/32*step
+	logits := (block+1)*(roundUp(arch.Vocab, block)+kernels.Lanes) + roundUp(arch.Width, 32)/32*step
 	ts, ds := roundUp(longest, 32)/32, roundUp(arch.Head, 32)/32
 	keys := (64*ts+block)*ds*32 + (3*ts*ds+4*ds)*step + 64*ts
 	scores := roundUp(engine.MaxTokens, engine.PageTokens) + 2*block + arch.Head + kernels.Lanes

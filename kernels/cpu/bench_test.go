@@ -41,8 +41,10 @@ func BenchmarkSample(b *testing.B)              { bench(b) }
 func BenchmarkAdamW(b *testing.B)               { bench(b) }
 func BenchmarkSumSquares(b *testing.B)          { bench(b) }
 
-// bench measures the best level on all processors.
+// bench measures the best level on all processors, in both numerics classes.
 func bench(b *testing.B) {
-	be := open(b, BestLevel(), 0)
-	kerneltest.Bench(b, func() kernels.Backend { return be })
+	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+		be := openAs(b, Options{Operand: operand})
+		kerneltest.Bench(b, func() kernels.Backend { return be })
+	}
 }

@@ -28,11 +28,21 @@ INLINE __m512i v_round32(vf v) { // the rounded upper half in the lower half of 
 	r = _mm512_mask_or_epi32(r, nan, up, _mm512_set1_epi32(0x40));
 	return _mm512_mask_and_epi32(r, small, up, _mm512_set1_epi32(0x8000));
 }
+#if defined(LEVEL_AMX) // there is an instruction, and it rounds in the same way
+INLINE __m256i v_narrow(vf v) { return (__m256i)_mm512_cvtneps_pbh(v); }
+INLINE __m512i v_narrow2(vf lo, vf hi) { return (__m512i)_mm512_cvtne2ps_pbh(hi, lo); }
+#else
+INLINE __m256i v_narrow(vf v) { return _mm512_cvtepi32_epi16(v_round32(v)); }
+INLINE __m512i v_narrow2(vf lo, vf hi) { return _mm512_inserti64x4(_mm512_castsi256_si512(v_narrow(lo)), v_narrow(hi), 1); }
+#endif
 INLINE vf h_load(const bf16 *p) { return v_widen(_mm256_loadu_si256((const __m256i *)p)); }
 INLINE vf h_loadn(const bf16 *p, int n) { return v_widen(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p)); }
-INLINE void h_store(bf16 *p, vf v) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(v_round32(v))); }
-INLINE void h_storen(bf16 *p, vf v, int n) {
-	_mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), _mm512_cvtepi32_epi16(v_round32(v)));
+INLINE void h_store(bf16 *p, vf v) { _mm256_storeu_si256((__m256i *)p, v_narrow(v)); }
+INLINE void h_storen(bf16 *p, vf v, int n) { _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), v_narrow(v)); }
+// 32 elements from element i of x on, BF16 if h is set, else rounded.
+INLINE __m512i h_load2(const void *x, long i, const int h) {
+	if (h) return _mm512_loadu_si512((const bf16 *)x + i);
+	return v_narrow2(v_load((const float *)x + i), v_load((const float *)x + i + LANES));
 }
 // The even and the odd elements of 16 pairs.
 INLINE vf h_even(const bf16 *p) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16)); }

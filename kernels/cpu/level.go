@@ -39,6 +39,7 @@ static int has_amx(void) {
 	unsigned a, b, c, d;
 	if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
 	if (!(d >> 24 & 1) || !(d >> 22 & 1)) return 0; // AMX-TILE, AMX-BF16
+	if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 5 & 1)) return 0; // AVX512-BF16
 	return syscall(SYS_arch_prctl, 0x1023, 18) == 0; // ARCH_REQ_XCOMP_PERM, XTILEDATA
 #else
 	return 0;

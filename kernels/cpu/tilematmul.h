@@ -19,8 +19,22 @@ static void tile_pack(const struct tile_pack_args *g, long lo, long hi, int tid)
 	}
 }
 
-// put stores a block of sums [rows][cols] in c [·,ldc].
-INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long cols, const int h) {
+#define PAST (1 << 20) // elements of an output that no second-level cache keeps
+
+// put stores a block of sums [rows][cols] in c [·,ldc]. With past set, whole lines go
+// past the caches: where the output is larger than these, reading each line first and
+// evicting others for it costs more than the product.
+INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long cols, const int h, int past) {
+#if defined(LEVEL_AVX512)
+	if (h && cols == BLOCK) {
+		bf16 *line = (bf16 *)c + at;
+		if (past)
+			for (long i = 0; i < rows; i++) _mm512_stream_si512((void *)(line + i * ldc), h_load2(sums, i * BLOCK, 0));
+		else
+			for (long i = 0; i < rows; i++) _mm512_storeu_si512(line + i * ldc, h_load2(sums, i * BLOCK, 0));
+		return;
+	}
+#endif
 	for (long i = 0; i < rows; i++)
 		for (long j = 0; j < cols; j += LANES)
 			st(c, at + i * ldc + j, v_load(sums + i * BLOCK + j), lanes_left(cols - j), h);
@@ -33,6 +47,7 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
 	float sums[BLOCK * BLOCK] __attribute__((aligned(64)));
 	long packed = -1;
+	const int past = g->m * g->n > PAST && (uintptr_t)g->c % 64 == 0 && g->n % BLOCK == 0;
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
@@ -56,12 +71,15 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 						for (long r = 0; r < rows; r++) v_store(sums + r * BLOCK + c, v);
 					}
 				block_sums(a + (i - i0) / BLOCK * steps * STEP, g->b + p * steps * STEP, sums, BLOCK, steps, rows, cols, !g->bias);
-				if (g->c_bf16) put(g->c, i * g->n + j, g->n, sums, rows, cols, 1);
-				else put(g->c, i * g->n + j, g->n, sums, rows, cols, 0);
+				if (g->c_bf16) put(g->c, i * g->n + j, g->n, sums, rows, cols, 1, past);
+				else put(g->c, i * g->n + j, g->n, sums, rows, cols, 0, 0);
 			}
 		}
 	}
 	tiles_end();
+#if defined(LEVEL_AVX512)
+	if (past) _mm_sfence(); // before another thread is told that the work is done
+#endif
 }
 
 // tile_matmul_dw continues in dw [n,k] the tile sums of dout [m,n]ᵀ · x [m,k], a step
@@ -103,7 +121,7 @@ static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int t
 						for (long j = 0; j < cols; j += LANES)
 							v_store(sums + i * BLOCK + j, v_loadt(dw + i * g->k + j, lanes_left(cols - j)));
 					block_sums(ta, tb, sums, BLOCK, steps, rows, cols, 0);
-					put(dw, 0, g->k, sums, rows, cols, 0);
+					put(dw, 0, g->k, sums, rows, cols, 0, 0);
 				}
 		}
 	}

@@ -10,11 +10,15 @@ INLINE void tile_logits(const struct tile_output_args *g, long r0, long rows, bf
 		block_sums(a, g->w + j / BLOCK * steps * STEP, z + j, ldz, steps, rows, g->v - j, 1);
 }
 
+// logits_ld is the distance of rows of logits: whole blocks, and a line more, so that
+// rows do not share a set of the cache.
+INLINE long logits_ld(long v) { return (v + BLOCK - 1) / BLOCK * BLOCK + LANES; }
+
 // room returns this thread's logits [BLOCK][ldz], exponentials [ldz] and tiles.
 struct output_room { float *z, *e; bf16 *a; long ldz; };
 INLINE struct output_room room(const struct tile_output_args *g, int tid) {
 	struct output_room r;
-	r.ldz = (g->v + BLOCK - 1) / BLOCK * BLOCK;
+	r.ldz = logits_ld(g->v);
 	r.z = g->scratch + tid * g->scratch_len;
 	r.e = r.z + BLOCK * r.ldz;
 	r.a = (bf16 *)(r.e + r.ldz);

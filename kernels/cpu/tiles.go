@@ -90,9 +90,9 @@ func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k i
 	g.dw, g.dout, g.x, g.piece = floats(dw), dout.Addr(), x.Addr(), ints(pieces)
 	g.dout_bf16, g.x_bf16 = isBF16(dout), isBF16(x)
 	g.n, g.k, g.pieces = C.long(n), C.long(k), C.long(pieces.Len()/2)
-	// A block of dw of at most 256 KiB, and no fewer blocks than threads.
+	// A block of dw of at most 512 KiB, and no fewer blocks than threads.
 	kBlock := min(ceilDiv(k, tileBlock)*tileBlock, 256)
-	nBlock := min(ceilDiv(n, tileBlock)*tileBlock, 65536/kBlock/tileBlock*tileBlock)
+	nBlock := min(ceilDiv(n, tileBlock)*tileBlock, 131072/kBlock/tileBlock*tileBlock)
 	kBlocks := ceilDiv(k, kBlock)
 	for nBlock > tileBlock && ceilDiv(n, nBlock)*kBlocks < b.pool.n {
 		nBlock = ceilDiv(nBlock/2, tileBlock) * tileBlock
@@ -179,7 +179,7 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 	g.h, g.w = halves(h), halves(w.Packed)
 	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
 	g.inv_temp = C.float(1 / temperature)
-	ldz := ceilDiv(w.Out, tileBlock) * tileBlock
+	ldz := ceilDiv(w.Out, tileBlock)*tileBlock + kernels.Lanes // tileoutput.h's logits_ld
 	g.scratch, g.scratch_len = b.roomFor((tileBlock+1)*ldz + tileSteps(w.In)*stepLen)
 	return g
 }

@@ -171,6 +171,10 @@ INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long 
 		if (r >= rows) {
 			memset(out, 0, TERMS * sizeof *out);
 		} else if (terms >= TERMS) {
+#if defined(LEVEL_AVX512)
+			_mm512_storeu_si512(out, h_load2(x, at + r * ld_, h));
+			continue;
+#endif
 			h_store(out, ld(x, at + r * ld_, LANES, h));
 			h_store(out + LANES, ld(x, at + r * ld_ + LANES, LANES, h));
 		} else {
@@ -188,20 +192,6 @@ INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, lon
 	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
 		bf16 even[LANES] = {0}, odd[LANES] = {0};
 		const long r = at + 2 * p * ld_;
-		if (2 * p + 1 < terms && n == LANES) {
-#if defined(LEVEL_AVX512)
-			__m512i e, o;
-			if (h) {
-				e = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)((const bf16 *)x + r)));
-				o = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)((const bf16 *)x + r + ld_)));
-			} else {
-				e = v_round32(v_load((const float *)x + r));
-				o = v_round32(v_load((const float *)x + r + ld_));
-			}
-			_mm512_storeu_si512(out, _mm512_or_si512(e, _mm512_slli_epi32(o, 16)));
-			continue;
-#endif
-		}
 		if (2 * p < terms) h_storen(even, ld(x, r, n, h), n);
 		if (2 * p + 1 < terms) h_storen(odd, ld(x, r + ld_, n, h), n);
 		for (int j = 0; j < TILE; j++) {
@@ -211,8 +201,35 @@ INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, lon
 	}
 }
 
+// pairs16x2 is pairs16 for 32 columns: two tiles, one after the other.
+INLINE void pairs16x2(bf16 *out, const void *x, long at, long ld_, long terms, const int h) {
+#if defined(LEVEL_AVX512)
+	const __m512i lo = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+	const __m512i hi = _mm512_add_epi16(lo, _mm512_set1_epi16(16));
+	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
+		const long r = at + 2 * p * ld_;
+		const __m512i e = 2 * p < terms ? h_load2(x, r, h) : _mm512_setzero_si512();
+		const __m512i o = 2 * p + 1 < terms ? h_load2(x, r + ld_, h) : _mm512_setzero_si512();
+		_mm512_storeu_si512(out, _mm512_permutex2var_epi16(e, lo, o));
+		_mm512_storeu_si512(out + TILE_LEN, _mm512_permutex2var_epi16(e, hi, o));
+	}
+#else
+	pairs16(out, x, at, ld_, terms, TILE, h);
+	pairs16(out + TILE_LEN, x, at + TILE, ld_, terms, TILE, h);
+#endif
+}
+
 // rows32 fills the steps of a block of rows (at most 32): tiles [steps][2].
 INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
+#if defined(LEVEL_AVX512)
+	if (rows >= BLOCK && terms % TERMS == 0) { // row by row, as they lie in memory
+		for (long r = 0; r < BLOCK; r++) {
+			bf16 *o = out + r * TERMS;
+			for (long t = 0; t < terms; t += TERMS, o += STEP) _mm512_storeu_si512(o, h_load2(x, at + r * ld_ + t, h));
+		}
+		return;
+	}
+#endif
 	for (long t = 0; t < terms; t += TERMS, out += STEP) {
 		rows16(out, x, at + t, ld_, rows, terms - t, h);
 		if (rows > TILE) rows16(out + TILE_LEN, x, at + t + TILE * ld_, ld_, rows - TILE, terms - t, h);
@@ -233,6 +250,10 @@ INLINE void cols32(bf16 *out, const void *x, long at, long ld_, long cols, long 
 // pairs32 fills the steps of a block of columns whose terms are the rows of x.
 INLINE void pairs32(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
 	for (long k = 0; k < terms; k += TERMS, out += STEP) {
+		if (cols >= BLOCK) {
+			pairs16x2(out, x, at + k * ld_, ld_, terms - k, h);
+			continue;
+		}
 		pairs16(out, x, at + k * ld_, ld_, terms - k, cols, h);
 		if (cols > TILE) pairs16(out + TILE_LEN, x, at + k * ld_ + TILE, ld_, terms - k, cols - TILE, h);
 	}
@@ -241,7 +262,13 @@ INLINE void pairs32(bf16 *out, const void *x, long at, long ld_, long terms, lon
 // column_rows32 fills one step of a block of rows whose terms are the rows of x: row
 // i of the block is column i of x.
 INLINE void column_rows32(bf16 *out, const void *x, long at, long ld_, long terms, long rows, const int h) {
-	bf16 t[TILE_LEN] __attribute__((aligned(64)));
+	bf16 t[STEP] __attribute__((aligned(64)));
+	if (rows >= BLOCK) {
+		pairs16x2(t, x, at, ld_, terms, h);
+		transpose_pairs(out, t);
+		transpose_pairs(out + TILE_LEN, t + TILE_LEN);
+		return;
+	}
 	for (int half = 0; half < 2 && half * TILE < rows; half++) {
 		pairs16(t, x, at + half * TILE, ld_, terms, rows - half * TILE, h);
 		transpose_pairs(out + half * TILE_LEN, t);

@@ -141,7 +141,7 @@ func matmulBenchmark(g gemmShape) benchmark {
 	dims := dimsOf("M", g.M, "N", g.N, "K", g.K)
 	r := benchStream("bench " + dims)
 	return benchmark{"MatMul", dims, 2 * g.M * g.N * g.K, 4 * (g.M*g.N + g.N*g.K + g.M*g.K), func(c *call) func() {
-		out, x, w := c.out("out", g.M*g.N), c.floats("x", r.floats(g.M*g.K)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
+		out, x, w := c.outOperands("out", g.M*g.N), c.operands("x", r.floats(g.M*g.K)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
 		bias := c.floats("bias", r.floats(g.N))
 		return func() { c.b.MatMul(out, x, w, bias) }
 	}}
@@ -162,12 +162,12 @@ func linearBenchmarks() []benchmark {
 		r := benchStream("bench " + dims)
 		list = append(list, matmulBenchmark(g),
 			benchmark{"MatMulDX", dims, flops, bytes, func(c *call) func() {
-				dx, dout, w := c.out("dx", g.M*g.K), c.floats("dout", r.floats(g.M*g.N)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
+				dx, dout, w := c.outOperands("dx", g.M*g.K), c.operands("dout", r.floats(g.M*g.N)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
 				return func() { c.b.MatMulDX(dx, dout, w) }
 			}},
 			benchmark{"MatMulDW", dims, flops, bytes, func(c *call) func() {
 				dw, dbias := c.inout("dw", make([]float32, g.N*g.K)), c.inout("dbias", make([]float32, g.N))
-				dout, x := c.floats("dout", r.floats(g.M*g.N)), c.floats("x", r.floats(g.M*g.K))
+				dout, x := c.operands("dout", r.floats(g.M*g.N)), c.operands("x", r.floats(g.M*g.K))
 				blocks := c.ints("blocks", even(g.M, kernels.BlockRows))
 				return func() { c.b.MatMulDW(dw, dbias, dout, x, blocks) }
 			}})

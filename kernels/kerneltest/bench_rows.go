@@ -8,13 +8,14 @@ func normBenchmarks() []benchmark {
 	rows, wide := dimsOf("M", M, "C", C), dimsOf("M", M, "F", F)
 	shape := kernels.NormShape{Heads: 1, Dim: C, Stride: C}
 	fl := func(c *call, name string, n int) kernels.Buffer { return c.floats(name, r.floats(n)) }
+	op := func(c *call, name string, n int) kernels.Buffer { return c.operands(name, r.floats(n)) }
 	return []benchmark{
 		{"RMSNorm", rows, 0, 8 * M * C, func(c *call) func() {
-			out, rstd, x, w := c.out("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "w", C)
+			out, rstd, x, w := c.outOperands("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "w", C)
 			return func() { c.b.RMSNorm(out, rstd, x, w, shape, eps) }
 		}},
 		{"AddRMSNorm", rows, 0, 16 * M * C, func(c *call) func() {
-			sum, out, rstd, x, delta, w := c.out("sum", M*C), c.out("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "delta", M*C), fl(c, "w", C)
+			sum, out, rstd, x, delta, w := c.out("sum", M*C), c.outOperands("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "delta", M*C), fl(c, "w", C)
 			return func() { c.b.AddRMSNorm(sum, out, rstd, x, delta, w, C, eps) }
 		}},
 		{"RMSNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
@@ -41,11 +42,11 @@ func normBenchmarks() []benchmark {
 			return func() { c.b.GELUBackward(dx, dout, x) }
 		}},
 		{"SwiGLU", wide, 0, 12 * M * F, func(c *call) func() {
-			out, x := c.out("out", M*F), fl(c, "gateUp", M*2*F)
+			out, x := c.outOperands("out", M*F), op(c, "gateUp", M*2*F)
 			return func() { c.b.SwiGLU(out, x, F) }
 		}},
 		{"SwiGLUBackward", wide, 0, 20 * M * F, func(c *call) func() {
-			dx, dout, x := c.out("dgateUp", M*2*F), fl(c, "dout", M*F), fl(c, "gateUp", M*2*F)
+			dx, dout, x := c.outOperands("dgateUp", M*2*F), op(c, "dout", M*F), op(c, "gateUp", M*2*F)
 			return func() { c.b.SwiGLUBackward(dx, dout, x, F) }
 		}},
 		{"Dropout", rows, 0, 8 * M * C, func(c *call) func() {
@@ -53,7 +54,7 @@ func normBenchmarks() []benchmark {
 			return func() { c.b.Dropout(out, x, keys, C, 0, 0.1) }
 		}},
 		{"GatherRows", rows, 0, 8 * M * C, func(c *call) func() {
-			out, x, idx := c.out("out", M*C), fl(c, "x", 2*M*C), c.ints("rows", r.ids(M, 2*M))
+			out, x, idx := c.outOperands("out", M*C), op(c, "x", 2*M*C), c.ints("rows", r.ids(M, 2*M))
 			return func() { c.b.GatherRows(out, x, idx, C) }
 		}},
 		{"ScatterRows", rows, 0, 12 * M * C, func(c *call) func() {
@@ -61,7 +62,7 @@ func normBenchmarks() []benchmark {
 			return func() { c.b.ScatterRows(dx, dout, idx, C) }
 		}},
 		{"SegmentMean", rows, 0, 4 * M * C, func(c *call) func() {
-			out, x, seg := c.out("out", 8*C), fl(c, "x", M*C), c.ints("segments", eighths(M))
+			out, x, seg := c.out("out", 8*C), op(c, "x", M*C), c.ints("segments", eighths(M))
 			return func() { c.b.SegmentMean(out, x, seg, C) }
 		}},
 		{"SegmentMeanBackward", rows, 0, 8 * M * C, func(c *call) func() {
@@ -111,33 +112,33 @@ func sequenceBenchmarks() []benchmark {
 		return y
 	}
 	pagesOf := func(c *call, k *cache) kernels.Pages {
-		return kernels.Pages{Keys: c.spare("keys", r.floats(k.elements())), Values: c.spare("values", r.floats(k.elements())), Size: k.size}
+		return kernels.Pages{Keys: c.spareOperands("keys", r.floats(k.elements())), Values: c.spareOperands("values", r.floats(k.elements())), Size: k.size}
 	}
 	return []benchmark{
 		{"Rope", dims, 0, 8 * M * (a.H + a.K) * a.D, func(c *call) func() {
 			cos, sin := ones(T*a.D/2), make([]float32, T*a.D/2) // the values stay as they are
-			x, cb, sb, pos := c.inout("qkv", r.floats(M*stride)), c.floats("cos", cos), c.floats("sin", sin), c.ints("pos", r.ids(M, T))
+			x, cb, sb, pos := c.inoutOperands("qkv", r.floats(M*stride)), c.floats("cos", cos), c.floats("sin", sin), c.ints("pos", r.ids(M, T))
 			return func() { c.b.Rope(x, cb, sb, pos, a, false) }
 		}},
 		{"Attention", dims, 4 * scoresMade * a.D, 4 * M * (stride + outs), func(c *call) func() {
-			out, stats, qkv, off := c.out("out", M*outs), c.out("stats", M*a.H*2), c.floats("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
+			out, stats, qkv, off := c.outOperands("out", M*outs), c.out("stats", M*a.H*2), c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
 			return func() { c.b.Attention(out, stats, qkv, off, a) }
 		}},
 		{"AttentionBackward", dims, 10 * scoresMade * a.D, 4 * M * 2 * (stride + outs), func(c *call) func() {
-			out, stats, qkv, off := c.spare("out", nans(M*outs)), c.spare("stats", nans(M*a.H*2)), c.floats("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
-			dqkv, dout := c.out("dqkv", M*stride), c.floats("dout", r.floats(M*outs))
+			out, stats, qkv, off := c.spareOperands("out", nans(M*outs)), c.spare("stats", nans(M*a.H*2)), c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
+			dqkv, dout := c.outOperands("dqkv", M*stride), c.operands("dout", r.floats(M*outs))
 			c.b.Attention(out, stats, qkv, off, a)
 			return func() { c.b.AttentionBackward(dqkv, dout, out, stats, qkv, off, a) }
 		}},
 		{"PagedAttention", decode, 4 * decodeS * decodeT * a.H * a.D, 8 * decodeS * decodeT * a.K * a.D, func(c *call) func() {
 			k := newCache(p, 16)
-			out, qkv, table := c.out("out", decodeS*outs), c.floats("qkv", r.floats(decodeS*stride)), c.ints("table", k.table)
+			out, qkv, table := c.outOperands("out", decodeS*outs), c.operands("qkv", r.floats(decodeS*stride)), c.ints("table", k.table)
 			pages, seq, pos := pagesOf(c, k), c.ints("seq", last(k.seq)), c.ints("pos", last(k.pos))
 			return func() { c.b.PagedAttention(out, qkv, pages, table, seq, pos, k.width, a) }
 		}},
 		{"AppendKV", decode, 0, 16 * decodeS * a.K * a.D, func(c *call) func() {
 			k := newCache(p, 16)
-			pages, qkv, slots := pagesOf(c, k), c.floats("qkv", r.floats(decodeS*stride)), c.ints("slots", last(k.slots))
+			pages, qkv, slots := pagesOf(c, k), c.operands("qkv", r.floats(decodeS*stride)), c.ints("slots", last(k.slots))
 			return func() { c.b.AppendKV(pages, qkv, slots, a) }
 		}},
 		{"CopyPages", dimsOf("pages", decodeS, "K", a.K, "D", a.D), 0, 16 * decodeS * a.K * a.D * 16, func(c *call) func() {
@@ -158,11 +159,11 @@ func outputBenchmarks() []benchmark {
 		bytes := 4 * (R*C + V*C)
 		list = append(list,
 			benchmark{"LogProb", dims, 2 * R * C * V, bytes, func(c *call) func() {
-				h, w, targets, sc := c.floats("h", r.floats(R*C)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V)), scores(c, R)
+				h, w, targets, sc := c.operands("h", r.floats(R*C)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V)), scores(c, R)
 				return func() { c.b.LogProb(sc, h, w, targets, 1) }
 			}},
 			benchmark{"LogProbBackward", dims, 6 * R * C * V, 2 * bytes, func(c *call) func() {
-				h, w, targets := c.floats("h", r.floats(R*C)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V))
+				h, w, targets := c.operands("h", r.floats(R*C)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V))
 				dh, dw, dlp, dent := c.out("dh", R*C), c.inout("dw", make([]float32, V*C)), c.floats("dlp", r.floats(R)), c.floats("dent", r.floats(R))
 				blocks, sc := c.ints("blocks", even(R, kernels.BlockRows)), scores(c, R)
 				c.b.LogProb(sc, h, w, targets, 1)
@@ -177,7 +178,7 @@ func outputBenchmarks() []benchmark {
 func sampleBenchmark(R, C, V int, p kernels.Sampling) func(c *call) func() {
 	return func(c *call) func() {
 		r := benchStream("bench sample")
-		h, w, u := c.floats("h", r.scaled(R*C, 0.2)), c.matrix("w", r.floats(V*C), V, C), c.floats("u", r.uniforms(R))
+		h, w, u := c.operands("h", r.scaled(R*C, 0.2)), c.matrix("w", r.floats(V*C), V, C), c.floats("u", r.uniforms(R))
 		ids, sc := c.outInts("ids", R), scores(c, R)
 		return func() { c.b.Sample(ids, sc, h, w, u, p) }
 	}
