@@ -140,14 +140,27 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 // those of a micro-batch.
 func floatScratch(engine generate.Options, arch model.Config, rows, longest int) int {
 	const (
-		tile   = 14      // rows of a register tile
-		cached = 1 << 17 // elements that a thread's chunk of logits may have
+		tile    = 14        // rows of a register tile
+		panel   = 32        // columns of one, and of a panel that is packed for it
+		product = 1 << 17   // elements of a product that are computed at a time
+		logits  = 352 << 10 // elements of logits that are
+		queries = 96        // rows of a sequence whose probabilities are kept going back
 	)
-	packed := kernels.BlockRows * (tile + roundUp(max(arch.Width, arch.FFN, arch.Heads*arch.Head), 32))
-	chunk := min(max(1, cached/arch.Vocab/tile)*tile, roundUp(rows, tile)) + 1
-	keys := roundUp(longest, kernels.Lanes) * 2 * (arch.Head + 32)
+	dw := 0
+	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
+		n := max(arch.QKV(), 2*arch.FFN, arch.Vocab)
+		cols := (k + 511) / 512
+		width := roundUp((roundUp(k, panel)/panel+cols-1)/cols*panel, panel)
+		height := min(n, product/roundUp(width, 128))
+		dw = max(dw, kernels.BlockRows*(roundUp(height, tile)+width))
+	}
+	packed := min(10*tile, roundUp(rows, tile)) * roundUp(min(max(arch.Width, 2*arch.FFN, arch.Vocab), 1024), panel)
+	chunk := min(max(1, logits/arch.Vocab/tile)*tile, roundUp(rows, tile))
+	output := chunk*(roundUp(arch.Vocab, panel)+panel) + roundUp(arch.Vocab, panel) + chunk*roundUp(arch.Width, panel)
+	T, head := roundUp(longest, panel), roundUp(arch.Head, panel)
+	attention := T*(2*arch.Head+head) + 2*queries*(head+T)
 	scores := arch.Heads / arch.KVHeads * roundUp(engine.MaxTokens, engine.PageTokens)
-	return max(packed, chunk*arch.Vocab, keys, scores)
+	return max(dw, packed, output, attention, scores)
 }
 
 // tileScratch is the same in bf16.

@@ -9,6 +9,7 @@ import (
 
 	"exp/harness/config"
 	"exp/harness/plan"
+	"exp/harness/stage"
 )
 
 // What a run is planned to take of the device is what it takes, in fine-tuning and in
@@ -31,7 +32,10 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		{"smoke_cpu.yaml", []string{"algo.kind=grpo", "model.arch.tie_embeddings=false", "rollout={max_sequences: 3, page_tokens: 16}"}, false},
 		{"smoke_cpu.yaml", []string{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "compute={recompute: true, micro_batch_tokens: 90}", "rollout.max_sequences=3"}, false},
 		{"smoke_cpu.yaml", []string{"rollout={top_p: 0.9, max_sequences: 64}", "algo.flowrl={use_logz: false, reference: old}"}, false},
+		{"smoke_cpu.yaml", []string{"model.dtype=bf16"}, false},
+		{"smoke_cpu.yaml", []string{"model.dtype=bf16", "algo.kind=ppo", "algo.ppo.critic.warmup_steps=0", "compute.recompute=true"}, false},
 		{"countdown_cpu_flowrl.yaml", few, true},
+		{"countdown_cpu_flowrl.yaml", append(few, "model.dtype=bf16"), true},
 		{"countdown_cpu_ppo.yaml", append(few, "algo.ppo.critic.warmup_steps=0", "compute.recompute=true"), true},
 	} {
 		if tt.slow && testing.Short() {
@@ -52,11 +56,11 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 // memory of its learning stages.
 func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse {
 	t.Helper()
-	l := newLab(t) // two threads
 	r, err := config.Load(config.Input{File: "../../configs/" + file, Sets: sets})
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := labOf(t, stage.Operand(&r.Run)) // two threads
 	p, err := plan.New(r, 0, l.be.Class(), l.sources)
 	if err != nil {
 		t.Fatal(err)

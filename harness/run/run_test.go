@@ -65,14 +65,17 @@ type lab struct {
 	options Options
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t *testing.T) *lab { return labOf(t, kernels.F32) }
+
+// labOf is newLab for models of another dtype.
+func labOf(t *testing.T, operand kernels.DType) *lab {
 	t.Helper()
 	db, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	be, err := cpu.Open(cpu.Options{Threads: 2})
+	be, err := cpu.Open(cpu.Options{Threads: 2, Operand: operand})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ struct pack_args {
 
 struct matmul_args {
 	float *c; const float *a, *b, *bias;
-	long m, n, k, row_block, panel_groups;
+	float *scratch; long scratch_len; // per thread
+	long m, n, k, row_blocks, panel_groups, k_part;
 };
 
 #define DW_ROWS 256 // rows that matmul_dw reduces at a time; at least a gradient block
@@ -22,7 +23,7 @@ struct matmul_args {
 struct matmul_dw_args {
 	float *dw, *dbias; const float *dout, *x; const int32_t *block;
 	float *scratch; long scratch_len; // per thread
-	long n, k, blocks, row_groups;
+	long n, k, blocks, row_groups, col_groups;
 };
 
 struct embed_args {
@@ -61,7 +62,7 @@ struct append_args {
 };
 
 struct attention_args {
-	float *out, *stats, *dqkv; const float *qkv, *dout, *aout; const int32_t *offsets;
+	float *out, *stats, *dqkv; const float *qkv, *dout, *aout; const int32_t *offsets, *order;
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride;
 	float scale;
@@ -142,7 +143,7 @@ struct tile_dw_args {
 };
 
 struct tile_attention_args {
-	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets;
+	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets, *order;
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride;
 	float scale;

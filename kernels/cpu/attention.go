@@ -4,13 +4,14 @@ package cpu
 import "C"
 
 import (
+	"slices"
 	"unsafe"
 
 	"exp/kernels"
 )
 
 // queryBlock is attention.h's QUERY_BLOCK.
-const queryBlock = 32
+const queryBlock = 96
 
 func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.struct_attention_args {
 	g := &b.a.attention
@@ -20,20 +21,34 @@ func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	return g
 }
 
-func (b *Backend) useScratch(g *C.struct_attention_args, perThread int) {
-	b.grow(perThread)
-	g.scratch, g.scratch_len = floats(b.scratch), C.long(b.scratchLen)
-}
-
-// longest returns the number of rows of the longest sequence, in whole lanes.
+// longest returns the number of rows of the longest sequence.
 func longest(offsets kernels.Buffer) int {
 	o := kernels.Elems[int32](offsets)
 	n := 0
 	for i := 1; i < len(o); i++ {
 		n = max(n, int(o[i]-o[i-1]))
 	}
-	return ceilDiv(n, kernels.Lanes) * kernels.Lanes
+	return n
 }
+
+// longestFirst returns the numbers of the sequences by descending length, so that no
+// thread begins the longest one when the others are done. Its buffer lives until
+// the next call.
+func (b *Backend) longestFirst(offsets kernels.Buffer) *C.int32_t {
+	o := kernels.Elems[int32](offsets)
+	buf := b.indices(len(o) - 1)
+	order := kernels.Elems[int32](buf)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(i, j int32) int {
+		return int(o[j+1]-o[j]) - int(o[i+1]-o[i])
+	})
+	return ints(buf)
+}
+
+// panels returns n in whole panels.
+func (b *Backend) panels(n int) int { return ceilDiv(n, int(b.k.nr)) * int(b.k.nr) }
 
 // Attention computes causal attention within each packed sequence.
 func (b *Backend) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
@@ -46,7 +61,9 @@ func (b *Backend) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.A
 	}
 	g := b.attention(qkv, s)
 	g.out, g.stats, g.offsets = floats(out), floats(stats), ints(offsets)
-	b.useScratch(g, longest(offsets)*(s.D+int(b.k.mr)))
+	T, mr, dp := b.panels(longest(offsets)), int(b.k.mr), b.panels(s.D)
+	g.scratch, g.scratch_len = b.roomFor(T*(s.D+dp) + mr*(dp+T))
+	g.order = b.longestFirst(offsets)
 	b.pool.run(b.k.attention, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
 }
 
@@ -63,7 +80,9 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels
 	}
 	g := b.attention(qkv, s)
 	g.dqkv, g.dout, g.aout, g.stats, g.offsets = floats(dqkv), floats(dout), floats(out), floats(stats), ints(offsets)
-	b.useScratch(g, longest(offsets)*2*(s.D+queryBlock))
+	T, dp := b.panels(longest(offsets)), b.panels(s.D)
+	g.scratch, g.scratch_len = b.roomFor(T*(2*s.D+dp) + 2*queryBlock*(dp+T))
+	g.order = b.longestFirst(offsets)
 	b.pool.run(b.k.attention_backward, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
 }
 
@@ -83,6 +102,6 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	g := b.attention(qkv, s)
 	g.out, g.keys, g.values, g.page = floats(out), floats(p.Keys), floats(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
-	b.useScratch(g, (s.H/s.K)*tableWidth*p.Size)
+	g.scratch, g.scratch_len = b.roomFor((s.H / s.K) * tableWidth * p.Size)
 	b.pool.run(b.k.paged_attention, unsafe.Pointer(g), m*s.K, max(1, 8192/(s.D*p.Size)))
 }

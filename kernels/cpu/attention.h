@@ -1,39 +1,37 @@
 // attention.h: causal attention over packed sequences forward and backward, and
 // attention against a paged cache.
 
-INLINE long round_up(long n, long to) { return (n + to - 1) / to * to; }
-
-// transpose sets out [d][ld] from rows x[t·stride + 0..d), t < n, zero past n.
-INLINE void transpose(float *out, long ld, const float *x, long stride, long n, long d) {
-	for (long t = 0; t < n; t++)
-		for (long i = 0; i < d; i++) out[i * ld + t] = x[t * stride + i];
-	for (long i = 0; i < d; i++)
-		for (long t = n; t < ld; t++) out[i * ld + t] = 0.0f;
-}
-
-// softmax_row turns scores z[0:n] into e = exp(z·scale - m) in place and returns
-// m and the sum of e.
-INLINE float softmax_row(float *z, long n, float scale, float *max) {
-	const vf sv = v_set1(scale);
-	for (long t = 0; t < n; t += LANES) {
-		const int w = n - t < LANES ? (int)(n - t) : LANES;
-		v_storet(z + t, v_mul(v_loadt(z + t, w), sv), w);
+// softmax_row turns scores z[0:n] into e = exp(z·scale - m) in place and returns m
+// and the sum of e. The row lies in pieces of NR, `panel` apart. Lanes past n in its
+// last vector get values of no meaning.
+INLINE float softmax_row(float *z, long panel, long n, float scale, float *max) {
+	const vf sv = v_set1(scale), low = v_set1(-INFINITY);
+	vf m = low, sum = v_zero();
+	float *p = z;
+	long t = n;
+	for (; t >= NR; t -= NR, p += panel)
+#pragma GCC unroll 2
+		for (int j = 0; j < NV; j++) m = v_max(v_mul(v_load(p + j * LANES), sv), m);
+	float *last = p;
+	const int tail = (int)t;
+	for (; t > 0; t -= LANES, last += LANES) {
+		const vf x = v_mul(v_load(last), sv);
+		m = v_max(t >= LANES ? x : v_keep(x, (int)t, low), m);
 	}
-	const float m = row_max(z, n);
-	const vf mv = v_set1(m);
-	vf sum = v_zero();
-	long t = 0;
-	for (; t + LANES <= n; t += LANES) {
-		const vf e = v_exp(v_sub(v_load(z + t), mv));
-		v_store(z + t, e);
-		sum = v_add(sum, e);
+	*max = v_largest(m);
+	m = v_set1(*max);
+	for (float *q = z; q != p; q += panel)
+#pragma GCC unroll 2
+		for (int j = 0; j < NV; j++) {
+			const vf e = v_exp_neg(v_sub(v_mul(v_load(q + j * LANES), sv), m));
+			v_store(q + j * LANES, e);
+			sum = v_add(sum, e);
+		}
+	for (t = tail; t > 0; t -= LANES, p += LANES) {
+		const vf e = v_exp_neg(v_sub(v_mul(v_load(p), sv), m));
+		v_store(p, e);
+		sum = v_add(sum, t >= LANES ? e : v_keep(e, (int)t, v_zero()));
 	}
-	if (t < n) {
-		const int w = (int)(n - t);
-		v_storen(z + t, v_exp(v_sub(v_loadn(z + t, w), mv)), w);
-		sum = v_add(sum, v_loadn(z + t, w));
-	}
-	*max = m;
 	return v_sum(sum);
 }
 
@@ -45,119 +43,143 @@ INLINE void scale_row(float *x, long n, float by) {
 	}
 }
 
-// causal_rows computes, for rows i0..i1 (at most MR) of a sequence,
-//	c[i] = chain over t ≤ i of w[i][t]·b[t]       c [·,d]
-// with w row i at w + (i-i0)·ldw. Keys that all rows see go through one tile, the
-// rest row by row, so that no row ever touches a key after it.
-INLINE void causal_rows(const float *w, long ldw, const float *b, long ldb, float *c, long ldc,
-	long i0, long i1, long d) {
-	block(w, ldw, 1, b, ldb, c, ldc, i1 - i0, i0 + 1, d, FROM_ZERO, 0);
-	for (long i = i0 + 1; i < i1; i++)
-		block(w + (i - i0) * ldw + i0 + 1, ldw, 1, b + (i0 + 1) * ldb, ldb, c + (i - i0) * ldc, ldc,
-			1, i - i0, d, FROM_C, 0);
+// scores sets z, R rows in panels `panel` long, to the chains of R rows of a (in
+// panels `apanel` long) with the first n columns of bt [n/NR][d][NR].
+INLINE void scores(const float *a, long apanel, const float *bt, float *z, long panel, long R, long d, long n) {
+	for (long j = 0; j < n; j += NR)
+		scores_tiles[R](a, apanel, bt + j * d, z + j / NR * panel, d, n - j > LANES ? NR : LANES);
+}
+
+// causal_rows computes, for R rows from row i0 of a sequence, and scales,
+//	c[i] = chain over t ≤ i of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
+// with w's rows in panels `panel` long. No row ever touches a key after it.
+INLINE void causal_rows(const float *w, long panel, const float *b, long T, float *c, long ldc,
+	long i0, long R, long d, const float *scale) {
+	for (long j = 0; j < d; j += NR) {
+		if (d - j >= NR) {
+			causal_tiles[R](w, panel, b + j * T, c + j, ldc, i0 + 1, scale);
+			continue;
+		}
+		float t[MR * NR];
+		causal_tiles[R](w, panel, b + j * T, t, NR, i0 + 1, scale);
+		copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
+	}
 }
 
 // attention computes units lo..hi, a unit being one sequence × one key/value head.
-// scratch: keys transposed [d][T], scores [MR][T].
+// scratch: keys transposed, values, MR query rows, their scores; all in panels.
 static void attention(const struct attention_args *g, long lo, long hi, int tid) {
-	const long d = g->d, group = g->h / g->kv, ldo = g->h * d;
+	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d;
 	for (long u = lo; u < hi; u++) {
-		const long s = u / g->kv, kv = u % g->kv;
+		const long s = g->order[u / g->kv], kv = u % g->kv;
 		const long r0 = g->offsets[s], T = g->offsets[s + 1] - r0;
 		if (T == 0) continue;
-		const long Tp = round_up(T, LANES);
+		const long Tp = round_up(T, NR), strips = strip_count(T);
 		const float *base = g->qkv + r0 * g->stride;
-		const float *k = base + (g->h + kv) * d, *v = k + g->kv * d;
-		float *kt = g->scratch + tid * g->scratch_len, *z = kt + d * Tp;
-		transpose(kt, Tp, k, g->stride, T, d);
+		const float *k = base + (g->h + kv) * d;
+		float *kt = g->scratch + tid * g->scratch_len, *v = kt + d * Tp, *q = v + dp * Tp, *z = q + dp * MR;
+		put_transposed(kt, k, g->stride, T, d);
+		put_panels(v, T, k + g->kv * d, g->stride, T, d);
 		for (long h = kv * group; h < (kv + 1) * group; h++)
-			for (long i0 = 0; i0 < T; i0 += MR) {
-				const long i1 = i0 + MR < T ? i0 + MR : T;
-				block(base + i0 * g->stride + h * d, g->stride, 1, kt, Tp, z, Tp, i1 - i0, d,
-					round_up(i1, LANES), FROM_ZERO, 0);
-				for (long i = i0; i < i1; i++) {
-					float *st = g->stats + ((r0 + i) * g->h + h) * 2;
-					st[1] = 1.0f / softmax_row(z + (i - i0) * Tp, i + 1, g->scale, &st[0]);
+			for (long n = 0; n < strips; n++) {
+				const long i0 = strip_at(T, strips, n), R = strip_at(T, strips, n + 1) - i0;
+				float inv[MR];
+				put_panels(q, R, base + i0 * g->stride + h * d, g->stride, R, d);
+				scores(q, R * NR, kt, z, R * NR, R, d, i0 + R);
+				for (long i = 0; i < R; i++) {
+					float *st = g->stats + ((r0 + i0 + i) * g->h + h) * 2;
+					st[1] = inv[i] = 1.0f / softmax_row(z + i * NR, R * NR, i0 + i + 1, g->scale, &st[0]);
 				}
-				float *o = g->out + (r0 + i0) * ldo + h * d;
-				causal_rows(z, Tp, v, g->stride, o, ldo, i0, i1, d);
-				for (long i = i0; i < i1; i++)
-					scale_row(o + (i - i0) * ldo, d, g->stats[((r0 + i) * g->h + h) * 2 + 1]);
+				causal_rows(z, R * NR, v, T, g->out + (r0 + i0) * ldo + h * d, ldo, i0, R, d, inv);
 			}
 	}
 }
 
-#define QUERY_BLOCK 32 // query rows whose probabilities are kept at a time in the backward pass
+// QUERY_BLOCK query rows' probabilities are kept at a time in the backward pass. A
+// multiple of NR, so that a tile of keys, which lies within a panel, either comes
+// before a block or begins in it.
+#define QUERY_BLOCK 96
 
-// reverse_rows continues, for key rows t0..t1 (at most MR) and queries i0..i1,
-//	c[t] = chain over i ≥ t of w[i][t]·b[i]
-// with w's row of query i at w + (i-i0)·ldw, and b's at b + i·ldb.
-INLINE void reverse_rows(const float *w, long ldw, const float *b, long ldb, float *c, long ldc,
-	long t0, long t1, long i0, long i1, long d) {
-	const long common = t1 - 1 > i0 ? t1 - 1 : i0; // from here on every row of the tile takes part
-	for (long t = t0; t < t1; t++) {
-		const long from = t > i0 ? t : i0, to = common < i1 ? common : i1;
-		if (from < to)
-			block(w + (from - i0) * ldw + t, 1, ldw, b + from * ldb, ldb, c + (t - t0) * ldc, ldc,
-				1, to - from, d, FROM_C, 0);
+// key_rows continues, for key rows t0..t0+R and queries i0..i1 of which the last key
+// sees one at least,
+//	c[t] = chain over i ≥ t of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
+// with query i0 in the first row of w, in panels of QUERY_BLOCK rows, and of b.
+INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
+	enum tile_init init) {
+	const int causal = t0 >= i0;
+	const long from = causal ? t0 - i0 : 0;
+	const float *a = w + t0 / NR * QUERY_BLOCK * NR + t0 % NR + from * NR;
+	for (long j = 0; j < d; j += NR) {
+		const float *bj = b + (j / NR * QUERY_BLOCK + from) * NR;
+		if (d - j >= NR) {
+			columns_tiles[R](a, bj, c + j, ldc, i1 - i0 - from, init, causal);
+			continue;
+		}
+		float t[MR * NR];
+		if (init == FROM_C) copy_tile(t, NR, c + j, ldc, R, (int)(d - j));
+		columns_tiles[R](a, bj, t, NR, i1 - i0 - from, init, causal);
+		copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
 	}
-	if (common < i1)
-		block(w + (common - i0) * ldw + t0, 1, ldw, b + common * ldb, ldb, c, ldc,
-			t1 - t0, i1 - common, d, FROM_C, 0);
 }
 
 // attention_backward computes units lo..hi as attention does. scratch: keys and
-// values transposed [d][T] each, p and dz [QUERY_BLOCK][T] each.
+// values transposed, keys, QUERY_BLOCK rows of queries and of dout, p and dz; all in
+// panels.
 static void attention_backward(const struct attention_args *g, long lo, long hi, int tid) {
-	const long d = g->d, group = g->h / g->kv, ldo = g->h * d, ld = g->stride;
+	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d, ld = g->stride;
+	const long panel = QUERY_BLOCK * NR, key_strips = strip_count(NR);
 	for (long u = lo; u < hi; u++) {
-		const long s = u / g->kv, kv = u % g->kv;
+		const long s = g->order[u / g->kv], kv = u % g->kv;
 		const long r0 = g->offsets[s], T = g->offsets[s + 1] - r0;
 		if (T == 0) continue;
-		const long Tp = round_up(T, LANES);
-		const float *q0 = g->qkv + r0 * ld;
-		const float *k = q0 + (g->h + kv) * d, *v = k + g->kv * d;
-		float *dq0 = g->dqkv + r0 * ld;
-		float *dk = dq0 + (g->h + kv) * d, *dv = dk + g->kv * d;
-		float *kt = g->scratch + tid * g->scratch_len, *vt = kt + d * Tp;
-		float *p = vt + d * Tp, *dz = p + QUERY_BLOCK * Tp;
-		transpose(kt, Tp, k, ld, T, d);
-		transpose(vt, Tp, v, ld, T, d);
-		for (long t = 0; t < T; t++) {
-			memset(dk + t * ld, 0, sizeof(float) * d);
-			memset(dv + t * ld, 0, sizeof(float) * d);
-		}
-		for (long h = kv * group; h < (kv + 1) * group; h++) {
-			const float *q = q0 + h * d, *dout = g->dout + r0 * ldo + h * d, *o = g->aout + r0 * ldo + h * d;
-			for (long i0 = 0; i0 < T; i0 += QUERY_BLOCK) {
-				const long i1 = i0 + QUERY_BLOCK < T ? i0 + QUERY_BLOCK : T, cols = round_up(i1, LANES);
-				block(q + i0 * ld, ld, 1, kt, Tp, p, Tp, i1 - i0, d, cols, FROM_ZERO, 0);
-				block(dout + i0 * ldo, ldo, 1, vt, Tp, dz, Tp, i1 - i0, d, cols, FROM_ZERO, 0);
-				for (long i = i0; i < i1; i++) {
-					const float *st = g->stats + ((r0 + i) * g->h + h) * 2;
-					float *pi = p + (i - i0) * Tp, *zi = dz + (i - i0) * Tp;
-					vf sum = v_zero();
-					for (long j = 0; j < d; j += LANES) {
-						const int w = d - j < LANES ? (int)(d - j) : LANES;
-						sum = v_fma(v_loadt(dout + i * ldo + j, w), v_loadt(o + i * ldo + j, w), sum);
+		const long Tp = round_up(T, NR);
+		const float *q0 = g->qkv + r0 * ld, *k0 = q0 + (g->h + kv) * d;
+		float *dq0 = g->dqkv + r0 * ld, *dk = dq0 + (g->h + kv) * d, *dv = dk + g->kv * d;
+		float *kt = g->scratch + tid * g->scratch_len, *vt = kt + d * Tp, *k = vt + d * Tp;
+		float *q = k + dp * Tp, *dout = q + dp * QUERY_BLOCK, *p = dout + dp * QUERY_BLOCK, *dz = p + QUERY_BLOCK * Tp;
+		put_transposed(kt, k0, ld, T, d);
+		put_transposed(vt, k0 + g->kv * d, ld, T, d);
+		put_panels(k, T, k0, ld, T, d);
+		for (long h = kv * group; h < (kv + 1) * group; h++)
+			for (long b0 = 0; b0 < T; b0 += QUERY_BLOCK) {
+				const long b1 = b0 + QUERY_BLOCK < T ? b0 + QUERY_BLOCK : T, strips = strip_count(b1 - b0);
+				const float *dob = g->dout + (r0 + b0) * ldo + h * d, *ob = g->aout + (r0 + b0) * ldo + h * d;
+				put_panels(q, QUERY_BLOCK, q0 + b0 * ld + h * d, ld, b1 - b0, d);
+				put_panels(dout, QUERY_BLOCK, dob, ldo, b1 - b0, d);
+				for (long i = 0; i < b1 - b0; i++) ask_row(ob, ldo, i, b1 - b0, d);
+				for (long n = 0; n < strips; n++) {
+					const long i0 = strip_at(b1 - b0, strips, n), R = strip_at(b1 - b0, strips, n + 1) - i0;
+					scores(q + i0 * NR, panel, kt, p + i0 * NR, panel, R, d, b0 + i0 + R);
+					scores(dout + i0 * NR, panel, vt, dz + i0 * NR, panel, R, d, b0 + i0 + R);
+					for (long i = i0; i < i0 + R; i++) {
+						const float *st = g->stats + ((r0 + b0 + i) * g->h + h) * 2;
+						vf sum = v_zero();
+						for (long j = 0; j < d; j += LANES) {
+							const int w = d - j < LANES ? (int)(d - j) : LANES;
+							sum = v_fma(v_loadt(dob + i * ldo + j, w), v_loadt(ob + i * ldo + j, w), sum);
+						}
+						const vf delta = v_set1(v_sum(sum)), m = v_set1(st[0]), inv = v_set1(st[1]), sc = v_set1(g->scale);
+						float *pt = p + i * NR, *zt = dz + i * NR;
+						for (long t = 0; t <= b0 + i; t += NR, pt += panel, zt += panel)
+#pragma GCC unroll 2
+							for (int j = 0; j < NR; j += LANES) { // scores past the row may be computed: nobody reads them
+								const vf pv = v_mul(v_exp_neg(v_sub(v_mul(v_load(pt + j), sc), m)), inv);
+								v_store(pt + j, pv);
+								v_store(zt + j, v_mul(v_mul(pv, v_sub(v_load(zt + j), delta)), sc));
+							}
 					}
-					const vf delta = v_set1(v_sum(sum)), m = v_set1(st[0]), inv = v_set1(st[1]), sc = v_set1(g->scale);
-					for (long t = 0; t <= i; t += LANES) {
-						const int w = i + 1 - t < LANES ? (int)(i + 1 - t) : LANES;
-						const vf pv = v_mul(v_exp(v_sub(v_mul(v_loadt(pi + t, w), sc), m)), inv);
-						v_storet(pi + t, pv, w);
-						v_storet(zi + t, v_mul(v_mul(pv, v_sub(v_loadt(zi + t, w), delta)), sc), w);
+					causal_rows(dz + i0 * NR, panel, k, T, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0, R, d, 0);
+				}
+				for (long t = 0; t < b1; t += NR)
+					for (long n = 0; n < key_strips; n++) {
+						const long t0 = t + strip_at(NR, key_strips, n), t1 = t + strip_at(NR, key_strips, n + 1);
+						const long R = (t1 < T ? t1 : T) - t0;
+						if (R <= 0) break;
+						const enum tile_init init = h == kv * group && t0 >= b0 ? FROM_ZERO : FROM_C;
+						key_rows(dz, q, dk + t0 * ld, ld, t0, R, b0, b1, d, init);
+						key_rows(p, dout, dv + t0 * ld, ld, t0, R, b0, b1, d, init);
 					}
-				}
-				for (long i = i0; i < i1; i += MR)
-					causal_rows(dz + (i - i0) * Tp, Tp, k, ld, dq0 + i * ld + h * d, ld, i, i + MR < i1 ? i + MR : i1, d);
-				for (long t = 0; t < i1; t += MR) {
-					const long t1 = t + MR < T ? t + MR : T;
-					reverse_rows(dz, Tp, q, ld, dk + t * ld, ld, t, t1, i0, i1, d);
-					reverse_rows(p, Tp, dout, ldo, dv + t * ld, ld, t, t1, i0, i1, d);
-				}
 			}
-		}
 	}
 }
 
@@ -171,15 +193,15 @@ static void paged_attention(const struct attention_args *g, long lo, long hi, in
 		const float *q = g->qkv + m * g->stride + kv * group * d;
 		float *z = g->scratch + tid * g->scratch_len, *o = g->out + (m * g->h + kv * group) * d;
 		for (long t = 0; t < n; t += P)
-			block(q, d, 1, g->keys + ((long)pages[t / P] * g->kv + kv) * d * P, P, z + t, Tp, group, d, P, FROM_ZERO, 0);
+			block(q, d, 1, g->keys + ((long)pages[t / P] * g->kv + kv) * d * P, P, z + t, Tp, group, d, P, FROM_ZERO);
 		float inv[group];
 		for (long h = 0; h < group; h++) {
 			float max;
-			inv[h] = 1.0f / softmax_row(z + h * Tp, n, g->scale, &max);
+			inv[h] = 1.0f / softmax_row(z + h * Tp, NR, n, g->scale, &max);
 		}
 		for (long t = 0; t < n; t += P)
 			block(z + t, Tp, 1, g->values + ((long)pages[t / P] * g->kv + kv) * P * d, d, o, d, group,
-				n - t < P ? n - t : P, d, t == 0 ? FROM_ZERO : FROM_C, 0);
+				n - t < P ? n - t : P, d, t == 0 ? FROM_ZERO : FROM_C);
 		for (long h = 0; h < group; h++) scale_row(o + h * d, d, inv[h]);
 	}
 }

@@ -78,26 +78,25 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g.c, g.a, g.b, g.bias = floats(c), floats(a), floats(panels), floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
 
-	// Rows in blocks that stay in the second-level cache beside a panel; when that
-	// leaves too few units for the threads, the panels are divided as well.
-	const cached = 1 << 17 // float32 elements: 512 KiB
-	mr := int(b.k.mr)
-	rows := max(1, cached/max(k, 1)/mr) * mr
-	rows = min(rows, ceilDiv(m, mr)*mr)
-	if perThread := ceilDiv(ceilDiv(m, b.pool.n), mr) * mr; rows > perThread {
-		rows = perThread
+	// Rows in blocks of at most ten strips, whose copy stays in the second-level cache
+	// beside the panels that stream by; the same number for every thread, two where
+	// there are enough rows. Where there are too few, the panels are divided as well.
+	const cached, part = 1 << 17, 1024 // float32 elements; part is a multiple of NR
+	threads, mr := b.pool.n, int(b.k.mr)
+	kPart := min(max(k, 1), part)
+	blocks, groups := ceilDiv(m, min(max(cached/kPart/mr, 1), 10)*mr), 1
+	switch {
+	case 2*m*n*k < 1<<18: // under a microsecond: not worth sharing
+	case blocks > threads:
+		blocks = min(ceilDiv(blocks, threads)*threads, m)
+	case m >= 8*mr*threads:
+		blocks = 2 * threads
+	case blocks < threads:
+		groups = min(ceilDiv(threads, blocks), ceilDiv(n, int(b.k.nr)))
 	}
-	rowBlocks := ceilDiv(m, rows)
-	groups := 1
-	if want := 3 * b.pool.n; b.pool.n > 1 && rowBlocks < want {
-		groups = min(ceilDiv(want, rowBlocks), ceilDiv(n, int(b.k.nr)))
-	}
-	g.row_block, g.panel_groups = C.long(rows), C.long(groups)
-	grain := 1
-	if 2*m*n*k < 1<<18 { // under a microsecond: not worth sharing
-		grain = rowBlocks * groups
-	}
-	b.pool.run(b.k.matmul, unsafe.Pointer(g), rowBlocks*groups, grain)
+	g.row_blocks, g.panel_groups, g.k_part = C.long(blocks), C.long(groups), C.long(kPart)
+	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * b.panels(kPart))
+	b.pool.run(b.k.matmul, unsafe.Pointer(g), blocks*groups, 1)
 }
 
 // MatMulDW adds the blocked sum of doutᵀ·x to dw and of dout to dbias.
@@ -118,12 +117,19 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	g := &b.a.matmul_dw
 	g.dw, g.dbias, g.dout, g.x, g.block = floats(dw), floats(dbias), floats(dout), floats(x), ints(blocks)
 	g.n, g.k, g.blocks = C.long(n), C.long(k), C.long(len(offsets)-1)
-	mr, nr := int(b.k.mr), int(b.k.nr)
-	b.grow(C.DW_ROWS * (mr + ceilDiv(k, nr)*nr))
-	g.scratch, g.scratch_len = floats(b.scratch), C.long(b.scratchLen)
-	groups := min(ceilDiv(n, mr), b.pool.n)
-	g.row_groups = C.long(groups)
-	b.pool.run(b.k.matmul_dw, unsafe.Pointer(g), groups, 1)
+
+	// Pieces of dw of 512 KiB, shared out evenly.
+	mr, nr, threads := int(b.k.mr), int(b.k.nr), b.pool.n
+	cols := ceilDiv(k, 512)
+	groups := ceilDiv(n, 1<<17/ceilDiv(ceilDiv(k, cols), 128)/128)
+	for groups*cols%threads != 0 && n/groups >= 4*mr {
+		groups++
+	}
+	g.row_groups, g.col_groups = C.long(groups), C.long(cols)
+	strips := ceilDiv(ceilDiv(n, groups), mr)
+	panels := ceilDiv(ceilDiv(k, nr), cols)
+	g.scratch, g.scratch_len = b.roomFor(strips*(C.DW_ROWS*mr+kernels.Lanes) + kernels.Lanes + panels*C.DW_ROWS*nr)
+	b.pool.run(b.k.matmul_dw, unsafe.Pointer(g), groups*cols, 1)
 	if !dbias.Empty() {
 		check(dbias, n)
 		b.pool.run(b.k.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, kernels.Lanes), max(1, 16384/m/kernels.Lanes))

@@ -1,78 +1,95 @@
 // matmul.h: linear maps on packed weights, and their gradients.
 
-// pack copies column panels p0..p1 of B [k,n], given by its strides, into
-// out[p][k][NR]; columns past n are 0.
+// pack copies column panels p0..p1 of B [k,n], given by its strides (one of them
+// 1), into out[p][k][NR]; columns past n are 0.
 static void pack(const struct pack_args *g, long p0, long p1, int tid) {
 	(void)tid;
 	for (long p = p0; p < p1; p++) {
-		const long j0 = p * NR;
+		const long j0 = p * NR, n = g->n - j0 < NR ? g->n - j0 : NR;
 		float *out = g->out + p * g->k * NR;
-		if (g->sn == 1) {
-			for (long k = 0; k < g->k; k++)
-				for (long j = 0; j < NR; j++)
-					out[k * NR + j] = j0 + j < g->n ? g->b[k * g->sk + j0 + j] : 0.0f;
-		} else {
-			for (long j = 0; j < NR; j++)
-				for (long k = 0; k < g->k; k++)
-					out[k * NR + j] = j0 + j < g->n ? g->b[k * g->sk + (j0 + j) * g->sn] : 0.0f;
+		if (g->sn != 1) {
+			put_transposed(out, g->b + j0 * g->sn, g->sn, n, g->k);
+			continue;
+		}
+		put_panels(out, g->k, g->b + j0, g->sk, g->k, n);
+		for (long k = 0; n < NR && k < g->k; k++)
+			for (long j = n; j < NR; j++) out[k * NR + j] = 0.0f;
+	}
+}
+
+// matmul computes unit u of c [m,n] = a [m,k] · B (+ bias), B packed in panels.
+// A unit is one block of rows × one group of panels. Of a long k, A is copied a
+// part at a time, so that it stays in the second-level cache.
+// scratch: [rows of a block, k_part] in panels.
+static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
+	const long panels = (g->n + NR - 1) / NR;
+	float *a = g->scratch + tid * g->scratch_len;
+	for (long u = u0; u < u1; u++) {
+		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
+		const long i0 = strip_at(g->m, g->row_blocks, rb), m = strip_at(g->m, g->row_blocks, rb + 1) - i0;
+		const long p0 = pg * panels / g->panel_groups, p1 = (pg + 1) * panels / g->panel_groups;
+		for (long k0 = 0; k0 < g->k || k0 == 0; k0 += g->k_part) {
+			const long k = g->k - k0 < g->k_part ? g->k - k0 : g->k_part;
+			put_panels(a, m, g->a + i0 * g->k + k0, g->k, m, k);
+			for (long p = p0; p < p1; p++) {
+				const long j = p * NR;
+				const float *b = g->b + (p * g->k + k0) * NR;
+				panel_product(a, b, g->c + i0 * g->n + j, g->n, m, k,
+					g->n - j < NR ? (int)(g->n - j) : NR, g->bias ? g->bias + j : 0,
+					k0 > 0 ? FROM_C : g->bias ? FROM_BIAS : FROM_ZERO, b + g->k * NR);
+			}
 		}
 	}
 }
 
-// copy_columns copies n ≤ ldo columns of rows of x to out, row by row.
-INLINE void copy_columns(float *out, long ldo, const float *x, long ldx, long rows, long n) {
-	for (long r = 0; r < rows; r++)
-		for (long i = 0; i < n; i += LANES) {
-			const int w = n - i < LANES ? (int)(n - i) : LANES;
-			v_storet(out + r * ldo + i, v_loadt(x + r * ldx + i, w), w);
-		}
-}
-
-// matmul computes unit u of c [m,n] = a [m,k] · B (+ bias), B packed in panels.
-// A unit is one block of rows × one group of panels.
-static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
-	(void)tid;
-	const long panels = (g->n + NR - 1) / NR;
-	for (long u = u0; u < u1; u++) {
-		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = rb * g->row_block, i1 = i0 + g->row_block < g->m ? i0 + g->row_block : g->m;
-		const long p0 = pg * panels / g->panel_groups, p1 = (pg + 1) * panels / g->panel_groups;
-		for (long p = p0; p < p1; p++) {
-			const long j = p * NR;
-			const int n = g->n - j < NR ? (int)(g->n - j) : NR;
-			strip(g->a + i0 * g->k, g->k, 1, g->b + p * g->k * NR, NR, g->c + i0 * g->n + j, g->n,
-				i1 - i0, g->k, n, g->bias ? FROM_BIAS : FROM_ZERO, g->bias ? g->bias + j : 0, 0);
-		}
+// put_strips copies n columns of rows of x in strips of MR columns, each strip
+// DW_STRIP after the one before. A row is written LANES wide: the next row
+// overwrites what is too much.
+#define DW_STRIP (DW_ROWS * MR + LANES)
+INLINE void put_strips(float *out, const float *x, long ldx, long rows, long n) {
+	const long ahead = rows_ahead(n);
+	for (long r = 0; r < rows; r++) {
+		const float *xr = x + r * ldx;
+		float *o = out + r * MR;
+		ask_row(x, ldx, r + ahead, rows, n);
+		long i = 0;
+		for (; i + LANES <= n; i += MR, o += DW_STRIP) v_store(o, v_load(xr + i));
+		for (; i < n; i += MR, o += DW_STRIP) v_store(o, v_loadn(xr + i, (int)(n - i)));
 	}
 }
 
 // matmul_dw adds to dw [n,k] the blocked sum of dout [m,n]ᵀ · x [m,k]. A unit is a
-// group of dw's rows. Blocks are taken DW_ROWS rows at a time: their x is packed in
-// panels, the columns of dout that a row of tiles needs in a strip, and each tile of
-// dw then stays in the first-level cache for all of them.
-// scratch: [DW_ROWS][MR] and [panels][DW_ROWS][NR].
+// piece of dw, small enough to stay in the second-level cache while the rows
+// stream by: DW_ROWS at a time are copied, x to panels, dout to strips, and each
+// tile of dw takes all of their blocks.
+// scratch: [strips][DW_STRIP] and [panels][DW_ROWS][NR].
 static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid) {
-	float *a = g->scratch + tid * g->scratch_len, *xp = a + DW_ROWS * MR;
+	const long panels = (g->k + NR - 1) / NR;
 	for (long u = u0; u < u1; u++) {
-		const long n0 = u * g->n / g->row_groups, n1 = (u + 1) * g->n / g->row_groups;
+		const long ug = u / g->col_groups, uc = u % g->col_groups;
+		const long n0 = ug * g->n / g->row_groups, n1 = (ug + 1) * g->n / g->row_groups;
+		const long k0 = uc * panels / g->col_groups * NR, kp = (uc + 1) * panels / g->col_groups * NR, k1 = kp < g->k ? kp : g->k;
+		const long strips = strip_count(n1 - n0);
+		float *a = g->scratch + tid * g->scratch_len, *xp = a + round_up(strips * DW_STRIP, LANES);
 		for (long b0 = 0, b1; b0 < g->blocks; b0 = b1) {
 			const long base = g->block[b0];
 			for (b1 = b0 + 1; b1 < g->blocks && g->block[b1 + 1] - base <= DW_ROWS; b1++) {}
 			const long rows = g->block[b1] - base;
-			for (long j = 0; j < g->k; j += NR)
-				copy_columns(xp + j * DW_ROWS, NR, g->x + base * g->k + j, g->k, rows, g->k - j < NR ? g->k - j : NR);
-			for (long i = n0; i < n1; i += MR) {
-				const long mr = n1 - i < MR ? n1 - i : MR;
-				copy_columns(a, MR, g->dout + base * g->n + i, g->n, rows, mr);
-				for (long j = 0; j < g->k; j += NR) {
-					const int w = g->k - j < NR ? (int)(g->k - j) : NR;
-					for (long b = b0; b < b1; b++) {
-						const long r = g->block[b] - base;
-						tiles[mr](a + r * MR, 1, MR, xp + j * DW_ROWS + r * NR, NR, g->dw + i * g->k + j, g->k,
-							g->block[b + 1] - g->block[b], w, FROM_ZERO, 0, 1);
+			put_panels(xp, DW_ROWS, g->x + base * g->k + k0, g->k, rows, k1 - k0);
+			put_strips(a, g->dout + base * g->n + n0, g->n, rows, n1 - n0);
+			for (long j = k0; j < k1; j += NR)
+				for (long s = 0; s < strips; s++) {
+					const long i = n0 + s * MR, mr = n1 - i < MR ? n1 - i : MR;
+					const float *as = a + s * DW_STRIP, *bp = xp + (j - k0) * DW_ROWS;
+					float *c = g->dw + i * g->k + j, t[MR * NR];
+					if (g->k - j >= NR) {
+						blocks_tiles[mr](as, bp, c, g->k, g->block + b0, b1 - b0);
+						continue;
 					}
+					copy_tile(t, NR, c, g->k, mr, (int)(g->k - j));
+					blocks_tiles[mr](as, bp, t, NR, g->block + b0, b1 - b0);
+					copy_tile(c, g->k, t, NR, mr, (int)(g->k - j));
 				}
-			}
 		}
 	}
 }

@@ -115,18 +115,17 @@ func bytesOf(b kernels.Buffer) []byte {
 	return unsafe.Slice((*byte)(b.Addr()), b.Len()*b.DType().Size())
 }
 
-// grow makes the scratch memory of each thread at least n float32 long. It
-// allocates only when a call needs more than any before it.
-func (b *Backend) grow(n int) {
+// roomFor returns scratch memory of at least n float32 for each thread, and how many
+// they are. It allocates only when a call needs more than any before it.
+func (b *Backend) roomFor(n int) (scratch *C.float, perThread C.long) {
 	const line = 16 // one cache line: threads do not share any
-	n = (n + line - 1) / line * line
-	if n <= b.scratchLen {
-		return
+	if n = (n + line - 1) / line * line; n > b.scratchLen {
+		b.Free(b.scratch)
+		s, err := b.Alloc(kernels.F32, n*b.pool.n)
+		if err != nil {
+			panic(err)
+		}
+		b.scratch, b.scratchLen = s, n
 	}
-	b.Free(b.scratch)
-	s, err := b.Alloc(kernels.F32, n*b.pool.n)
-	if err != nil {
-		panic(err)
-	}
-	b.scratch, b.scratchLen = s, n
+	return floats(b.scratch), C.long(b.scratchLen)
 }

@@ -10,9 +10,7 @@ import (
 	"exp/kernels/ref"
 )
 
-// output fills the arguments that all output operations share and chooses the rows
-// of a chunk: whole register tiles, few enough that their logits stay in the
-// second-level cache.
+// output fills the arguments that all output operations share.
 func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, temperature float64) *C.struct_output_args {
 	rows := h.Len() / w.In
 	check(h, rows*w.In)
@@ -26,12 +24,30 @@ func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, 
 	g.h, g.w = floats(h), floats(w.Packed)
 	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
 	g.inv_temp = C.float(1 / temperature)
-	const cached = 1 << 17 // float32 elements: 512 KiB
-	mr := int(b.k.mr)
-	chunk := min(max(1, cached/w.Out/mr)*mr, ceilDiv(ceilDiv(rows, b.pool.n), mr)*mr)
-	g.chunk = C.long(max(chunk, mr))
+	g.chunk = C.long(b.chunk(rows, w.Out))
 	return g
 }
+
+// chunk returns how many of the rows have their logits computed at a time: few
+// enough that those stay in the second-level cache, and such that every thread gets
+// the same number of chunks.
+func (b *Backend) chunk(rows, V int) int {
+	const cached = 352 << 10 // float32 elements: 1.4 MB
+	mr := int(b.k.mr)
+	chunks := max(1, ceilDiv(rows, max(1, cached/V/mr)*mr))
+	if rows > mr {
+		chunks = ceilDiv(chunks, b.pool.n) * b.pool.n
+	}
+	return max(1, ceilDiv(rows, chunks))
+}
+
+// outputScratch makes room for a chunk of rows in panels and n float32 more.
+func (b *Backend) outputScratch(g *C.struct_output_args, n int) {
+	g.scratch, g.scratch_len = b.roomFor(n + int(g.chunk)*b.panels(int(g.c)))
+}
+
+// rowLength is output.h's row_length.
+func rowLength(v int) int { return ceilDiv(v, kernels.Lanes)*kernels.Lanes + kernels.Lanes }
 
 // LogProb computes the scores of the targets.
 func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
@@ -42,8 +58,7 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 	g := b.output(out, h, w, temperature)
 	check(targets, int(g.rows))
 	g.targets = ints(targets)
-	b.grow(int(g.chunk) * w.Out)
-	g.scratch, g.scratch_len = floats(b.scratch), C.long(b.scratchLen)
+	b.outputScratch(g, int(g.chunk)*rowLength(w.Out))
 	b.pool.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
 }
 
@@ -85,7 +100,8 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 	g := b.output(sc, h, w, temperature)
 	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
 	g.dz, g.row0, g.rows = floats(dz), C.long(r0), C.long(r1)
-	g.chunk = C.long(min(int(g.chunk), max(int(b.k.mr), ceilDiv(n, 2*b.pool.n))))
+	g.chunk = C.long(b.chunk(n, w.Out))
+	b.outputScratch(g, 0)
 	b.pool.run(b.k.logprob_backward, unsafe.Pointer(g), ceilDiv(n, int(g.chunk)), 1)
 	b.matmul(dh.Slice(r0*w.In, r1*w.In), dz, w.PackedT, kernels.Buffer{}, n, w.In, w.Out)
 
@@ -108,19 +124,24 @@ func (b *Backend) workspace(n int) kernels.Buffer {
 
 // localBlocks returns block offsets counted from the first.
 func (b *Backend) localBlocks(offsets []int32) kernels.Buffer {
-	if b.blocks.Len() < len(offsets) {
+	buf := b.indices(len(offsets))
+	for i, dst := 0, kernels.Elems[int32](buf); i < len(dst); i++ {
+		dst[i] = offsets[i] - offsets[0]
+	}
+	return buf
+}
+
+// indices returns n int32 that live until the next call.
+func (b *Backend) indices(n int) kernels.Buffer {
+	if b.blocks.Len() < n {
 		b.Free(b.blocks)
-		buf, err := b.Alloc(kernels.I32, 2*len(offsets))
+		buf, err := b.Alloc(kernels.I32, 2*n)
 		if err != nil {
 			panic(err)
 		}
 		b.blocks = buf
 	}
-	buf := b.blocks.Slice(0, len(offsets))
-	for i, dst := 0, kernels.Elems[int32](buf); i < len(dst); i++ {
-		dst[i] = offsets[i] - offsets[0]
-	}
-	return buf
+	return b.blocks.Slice(0, n)
 }
 
 // Sample draws a token for each row.
@@ -145,8 +166,7 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	if p.Temperature == 0 {
 		g.greedy = 1
 	}
-	b.grow((int(g.chunk) + 1) * w.Out)
-	g.scratch, g.scratch_len = floats(b.scratch), C.long(b.scratchLen)
+	b.outputScratch(g, (int(g.chunk)+1)*rowLength(w.Out)+2*rowLength(w.Out/kernels.SampleBlock+1))
 	b.pool.run(b.k.sample, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
 }
 
@@ -161,6 +181,7 @@ func (b *Backend) sampleRestricted(g *C.struct_output_args, ids kernels.Buffer, 
 	rows, v := int(g.rows), int(g.v)
 	ws := b.workspace(2 * rows * v)
 	g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
+	b.outputScratch(g, 0)
 	b.pool.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
 	b.pick(ws, rows, v, ids, out, u, p)
 }

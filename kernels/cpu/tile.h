@@ -1,11 +1,17 @@
-// tile.h: the one inner loop that all matmuls, attention scores, attention
-// values and their gradients run on.
+// tile.h: the inner loops that all matmuls, attention scores, attention values and
+// their gradients run on.
 //
 // A tile keeps mr rows × nv vectors of C in registers and runs the chain over k:
 //
-//	c[i][j] = fma(a[i·am + k·ak], b[k·ldb + j], c[i][j])    k ascending
+//	c[i][j] = fma(a[i][k], b[k][j], c[i][j])    k ascending
 //
 // so each element of C has the bits of the plain loop, however C is tiled.
+//
+// Operands are copied to scratch memory first, in one layout that serves both
+// sides: a matrix X [rows, n] in panels of NR columns, [n/NR][rows][NR]. As B its
+// panels are the columns of a tile; as A its rows lie NR apart, or, transposed, its
+// columns lie side by side. So all strides in the inner loops are constants, and
+// no power of two of the caller's rows makes them share a set of the cache.
 
 enum tile_init {
 	FROM_ZERO = 0,
@@ -13,21 +19,126 @@ enum tile_init {
 	FROM_C = 2,    // continues the chain in C
 };
 
-// The last vector of a tile with tail set has n mod LANES columns; memory past
-// them is neither read nor written.
-INLINE void tile(const int mr, const int nv, const int tail, const float *a, long am, long ak,
-	const float *b, long ldb, float *c, long ldc, long k, int n, enum tile_init init, const float *bias, int add) {
+#if defined(__clang__)
+#define ONE_COPY static __attribute__((noinline))
+#else
+#define ONE_COPY static __attribute__((noinline, noclone))
+#endif
+
+#define ACC_START(row)                                                                             \
+	vf acc[MR][NV];                                                                                \
+	_Pragma("GCC unroll 16") for (int i = 0; i < mr; i++)                                          \
+	_Pragma("GCC unroll 2") for (int j = 0; j < nv; j++) {                                         \
+		if (init == FROM_ZERO) acc[i][j] = v_zero();                                               \
+		else acc[i][j] = v_load((row) + j * LANES);                                                \
+	}
+
+// ADD_TERM adds one term to rows first..last of the tile; a's rows lie am apart.
+#define ADD_TERM(first, last, am)                                                                      \
+	do {                                                                                           \
+		vf bv[NV];                                                                                 \
+		_Pragma("GCC unroll 2") for (int j = 0; j < nv; j++) bv[j] = v_load(b + j * LANES);        \
+		_Pragma("GCC unroll 16") for (int i = 0; i < mr; i++) {                                    \
+			if (i < (first) || i > (last)) continue;                                               \
+			const vf av = v_set1(a[i * (am)]);                                                     \
+			_Pragma("GCC unroll 2") for (int j = 0; j < nv; j++) acc[i][j] = v_fma(av, bv[j], acc[i][j]); \
+		}                                                                                          \
+	} while (0)
+
+// rows_tile: a's rows lie NR apart in panels of `panel` elements, of which the tile
+// walks k columns; b is one panel. With causal, row i takes part in i further
+// steps. scale, if not 0, multiplies row i by scale[i] at the end. next is memory that
+// is about to be needed and is brought to the second-level cache meanwhile: if
+// steady, ask elements at each step, in NV streams k·LANES apart; else ask vectors
+// every ASK_STEPS steps.
+#define ASK_STEPS 8
+INLINE void rows_tile(const int mr, const int nv, const int causal, const int steady, const float *a, long panel,
+	const float *b, float *c, long ldc, long k, enum tile_init init, const float *bias, const float *scale,
+	const float *next, long ask) {
+	for (int i = 0; ask && i < mr; i++) // C: by the time it is written it has arrived
+		for (int j = 0; j < nv; j++) __builtin_prefetch(c + i * ldc + j * LANES, 1);
+	ACC_START(init == FROM_BIAS ? bias : c + i * ldc)
+	const long half = k * LANES;
+	for (; k >= NR; k -= NR) {
+		for (long u = 0; u < NR; u += ASK_STEPS) {
+			if (!steady)
+				for (const float *end = next + ask * LANES; next < end; next += LANES) __builtin_prefetch(next, 0, 2);
+#pragma GCC unroll 2
+			for (long t = 0; t < ASK_STEPS; t++) {
+				if (steady) {
+					__builtin_prefetch(next, 0, 2);
+					if (nv > 1) __builtin_prefetch(next + half, 0, 2);
+					next += ask;
+				}
+				ADD_TERM(0, mr - 1, NR);
+				a++;
+				b += NR;
+			}
+		}
+		a += panel - NR;
+	}
+	for (long t = 0; t < k; t++) {
+		ADD_TERM(0, mr - 1, NR);
+		a++;
+		b += NR;
+	}
+	if (causal) {
+#pragma GCC unroll 16
+		for (int s = 1; s < mr; s++) {
+			ADD_TERM(s, mr - 1, NR);
+			b += NR;
+			a++;
+			if (++k == NR) a += panel - NR;
+		}
+	}
+#pragma GCC unroll 16
+	for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+		for (int j = 0; j < nv; j++)
+			v_store(c + i * ldc + j * LANES, scale ? v_mul(acc[i][j], v_set1(scale[i])) : acc[i][j]);
+}
+
+// columns_tile: the tile's rows are columns of a panel, side by side, and the
+// chain runs down the panel's rows, ak apart. With causal, row i of the tile joins
+// in at step i. add: c += instead of c =.
+INLINE void columns_tile(const int mr, const int nv, const int causal, const long ak, const float *a,
+	const float *b, float *c, long ldc, long k, enum tile_init init, int add) {
+	ACC_START(c + i * ldc)
+	if (causal) {
+#pragma GCC unroll 16
+		for (int s = 0; s < mr - 1; s++) {
+			ADD_TERM(0, s, 1);
+			b += NR;
+			a += ak;
+		}
+		k -= mr - 1;
+	}
+	for (long t = 0; t < k; t++) {
+		ADD_TERM(0, mr - 1, 1);
+		a += ak;
+		b += NR;
+	}
+#pragma GCC unroll 16
+	for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+		for (int j = 0; j < nv; j++) {
+			float *p = c + i * ldc + j * LANES;
+			v_store(p, add ? v_add(v_load(p), acc[i][j]) : acc[i][j]);
+		}
+}
+
+// strided_tile takes A and B as they lie in memory, for the few places where a copy
+// would cost more than it saves. The last vector of a tile with tail set has n mod
+// LANES columns; memory past them is neither read nor written.
+INLINE void strided_tile(const int mr, const int nv, const int tail, const float *a, long am, long ak,
+	const float *b, long ldb, float *c, long ldc, long k, int n, enum tile_init init) {
 	vf acc[MR][NV];
 	const int left = n - (nv - 1) * LANES;
 #define LOAD(p, j) (tail && (j) == nv - 1 ? v_loadn((p) + (j) * LANES, left) : v_load((p) + (j) * LANES))
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
-		for (int j = 0; j < nv; j++) {
-			if (init == FROM_ZERO) acc[i][j] = v_zero();
-			else if (init == FROM_BIAS) acc[i][j] = LOAD(bias, j);
-			else acc[i][j] = LOAD(c + i * ldc, j);
-		}
+		for (int j = 0; j < nv; j++) acc[i][j] = init == FROM_ZERO ? v_zero() : LOAD(c + i * ldc, j);
 	for (long t = 0; t < k; t++) {
 		vf bv[NV];
 #pragma GCC unroll 2
@@ -45,29 +156,47 @@ INLINE void tile(const int mr, const int nv, const int tail, const float *a, lon
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
 		for (int j = 0; j < nv; j++) {
-			float *p = c + i * ldc;
-			if (add) acc[i][j] = v_add(LOAD(p, j), acc[i][j]);
-			if (tail && j == nv - 1) v_storen(p + j * LANES, acc[i][j], left);
-			else v_store(p + j * LANES, acc[i][j]);
+			if (tail && j == nv - 1) v_storen(c + i * ldc + j * LANES, acc[i][j], left);
+			else v_store(c + i * ldc + j * LANES, acc[i][j]);
 		}
 #undef LOAD
 }
 
-#if defined(__clang__)
-#define ONE_COPY static __attribute__((noinline))
-#else
-#define ONE_COPY static __attribute__((noinline, noclone))
-#endif
-
-// One function per number of rows, so that the tile stays in registers. Columns
-// come in full tiles of NR, in one vector, or as a masked tail.
-#define TILE_ROWS(R)                                                                                       \
-	ONE_COPY void tile_##R(const float *a, long am, long ak, const float *b,         \
-		long ldb, float *c, long ldc, long k, int n, enum tile_init init, const float *bias, int add) {        \
-		if (n == NR) tile(R, NV, 0, a, am, ak, b, ldb, c, ldc, k, n, init, bias, add);                         \
-		else if (n == LANES) tile(R, 1, 0, a, am, ak, b, ldb, c, ldc, k, n, init, bias, add);                  \
-		else if (n < LANES) tile(R, 1, 1, a, am, ak, b, ldb, c, ldc, k, n, init, bias, add);                   \
-		else tile(R, NV, 1, a, am, ak, b, ldb, c, ldc, k, n, init, bias, add);                                 \
+// One function per number of rows, so that the tile stays in registers.
+#define TILE_ROWS(R)                                                                               \
+	ONE_COPY void rows_##R(const float *a, long panel, const float *b, float *c, long ldc, long k, \
+		enum tile_init init, const float *bias, const float *next, long ask, int steady) {               \
+		if (steady) rows_tile(R, NV, 0, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask);      \
+		else rows_tile(R, NV, 0, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask);                      \
+	}                                                                                              \
+	ONE_COPY void scores_##R(const float *a, long panel, const float *b, float *c, long k, int n) { \
+		if (n > LANES) rows_tile(R, NV, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0);          \
+		else rows_tile(R, 1, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0);                     \
+	}                                                                                              \
+	ONE_COPY void causal_##R(const float *a, long panel, const float *b, float *c, long ldc, long k, const float *scale) { \
+		if (scale) rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, scale, 0, 0);               \
+		else rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, 0, 0, 0);                   \
+	}                                                                                              \
+	ONE_COPY void columns_##R(const float *a, const float *b, float *c, long ldc, long k,          \
+		enum tile_init init, int causal) {                                                         \
+		if (causal) columns_tile(R, NV, 1, NR, a, b, c, ldc, k, init, 0);                          \
+		else columns_tile(R, NV, 0, NR, a, b, c, ldc, k, init, 0);                                 \
+	}                                                                                              \
+	ONE_COPY void blocks_##R(const float *a, const float *b, float *c, long ldc,                   \
+		const int32_t *block, long blocks) {                                                       \
+		for (int i = 0; i < R; i++)                                                                \
+			for (int j = 0; j < NV; j++) __builtin_prefetch(c + i * ldc + j * LANES, 1);           \
+		for (long u = 0; u < blocks; u++) {                                                        \
+			const long r = block[u] - block[0];                                                    \
+			columns_tile(R, NV, 0, MR, a + r * MR, b + r * NR, c, ldc, block[u + 1] - block[u], FROM_ZERO, 1); \
+		}                                                                                          \
+	}                                                                                              \
+	ONE_COPY void strided_##R(const float *a, long am, long ak, const float *b, long ldb,          \
+		float *c, long ldc, long k, int n, enum tile_init init) {                                  \
+		if (n == NR) strided_tile(R, NV, 0, a, am, ak, b, ldb, c, ldc, k, n, init);                \
+		else if (n == LANES) strided_tile(R, 1, 0, a, am, ak, b, ldb, c, ldc, k, n, init);         \
+		else if (n < LANES) strided_tile(R, 1, 1, a, am, ak, b, ldb, c, ldc, k, n, init);          \
+		else strided_tile(R, NV, 1, a, am, ak, b, ldb, c, ldc, k, n, init);                        \
 	}
 
 TILE_ROWS(1)
@@ -89,32 +218,134 @@ TILE_ROWS(13)
 TILE_ROWS(14)
 #endif
 
-typedef void (*tile_fn)(const float *, long, long, const float *, long, float *, long, long, int,
-	enum tile_init, const float *, int);
-
-static const tile_fn tiles[MR + 1] = {
-	0, tile_1, tile_2, tile_3, tile_4,
-#if MR >= 6
-	tile_5, tile_6,
-#endif
 #if MR >= 14
-	tile_7, tile_8, tile_9, tile_10, tile_11, tile_12, tile_13, tile_14,
+#define ALL_ROWS(f) 0, f##_1, f##_2, f##_3, f##_4, f##_5, f##_6, f##_7, f##_8, f##_9, f##_10, f##_11, f##_12, f##_13, f##_14
+#elif MR >= 6
+#define ALL_ROWS(f) 0, f##_1, f##_2, f##_3, f##_4, f##_5, f##_6
+#else
+#define ALL_ROWS(f) 0, f##_1, f##_2, f##_3, f##_4
 #endif
-};
 
-// strip computes rows 0..m-1 of one strip of n ≤ NR columns of C.
-INLINE void strip(const float *a, long am, long ak, const float *b, long ldb, float *c, long ldc,
-	long m, long k, int n, enum tile_init init, const float *bias, int add) {
-	long i = 0;
-	for (; i + MR <= m; i += MR)
-		tiles[MR](a + i * am, am, ak, b, ldb, c + i * ldc, ldc, k, n, init, bias, add);
-	if (i < m)
-		tiles[m - i](a + i * am, am, ak, b, ldb, c + i * ldc, ldc, k, n, init, bias, add);
+static void (*const rows_tiles[MR + 1])(const float *, long, const float *, float *, long, long, enum tile_init,
+	const float *, const float *, long, int) = {ALL_ROWS(rows)};
+static void (*const scores_tiles[MR + 1])(const float *, long, const float *, float *, long, int) = {ALL_ROWS(scores)};
+static void (*const causal_tiles[MR + 1])(const float *, long, const float *, float *, long, long, const float *) = {
+	ALL_ROWS(causal)};
+static void (*const columns_tiles[MR + 1])(const float *, const float *, float *, long, long, enum tile_init, int) = {
+	ALL_ROWS(columns)};
+static void (*const blocks_tiles[MR + 1])(const float *, const float *, float *, long, const int32_t *, long) = {
+	ALL_ROWS(blocks)};
+static void (*const strided_tiles[MR + 1])(const float *, long, long, const float *, long, float *, long, long, int,
+	enum tile_init) = {ALL_ROWS(strided)};
+
+INLINE long round_up(long n, long to) { return (n + to - 1) / to * to; }
+
+// strips returns into how many strips of at most MR rows m rows are cut; strip s
+// begins at row strip_at(m, strips, s). Even heights: a low strip costs as many
+// loads of B as a high one.
+INLINE long strip_count(long m) { return (m + MR - 1) / MR; }
+INLINE long strip_at(long m, long strips, long s) { return s * (m / strips) + (s < m % strips ? s : m % strips); }
+
+// copy_tile copies rows × n of a tile.
+INLINE void copy_tile(float *out, long ldo, const float *x, long ldx, long rows, int n) {
+	for (long i = 0; i < rows; i++)
+		for (int j = 0; j < n; j += LANES) v_storet(out + i * ldo + j, v_loadt(x + i * ldx + j, n - j), n - j);
 }
 
-// block computes C [m,n] from A [m,k] (strides am, ak) and B [k,n] (stride ldb).
+// ask_row brings n elements of row i of x closer, if there is such a row. Rows that lie
+// far apart are not foreseen by the processor. Copies ask rows_ahead rows before they
+// read: 1024 elements, about as many as are copied while memory answers.
+INLINE void ask_row(const float *x, long ldx, long i, long m, long n) {
+	for (long j = 0; i < m && j < n; j += LANES) __builtin_prefetch(x + i * ldx + j, 0, 2);
+}
+INLINE long rows_ahead(long n) { return 2 + 1024 / (n + 1); }
+
+// put_panels copies x [m,n] (rows ldx apart) to panels [n/NR][rows][NR], from row
+// `at` of each. What is past n in the last panel is left alone.
+INLINE void put_panels(float *out, long rows, const float *x, long ldx, long m, long n) {
+	const long ahead = rows_ahead(n);
+	for (long i = 0; i < m; i++) {
+		const float *xi = x + i * ldx;
+		float *o = out + i * NR;
+		ask_row(x, ldx, i + ahead, m, n);
+		long j = 0;
+		for (; j + NR <= n; j += NR, o += rows * NR)
+			for (int v = 0; v < NV; v++) v_store(o + v * LANES, v_load(xi + j + v * LANES));
+		for (int v = 0; j < n; j += LANES, v++) v_storet(o + v * LANES, v_loadt(xi + j, (int)(n - j)), (int)(n - j));
+	}
+}
+
+// put_transposed copies x [m,n] (rows ldx apart), transposed, to panels
+// [m/NR][n][NR]; what is past m in the last panel becomes 0.
+static void put_transposed(float *out, const float *x, long ldx, long m, long n) {
+	for (long i = 0; i < round_up(m, NR); i += LANES) {
+		float *o = out + i / NR * n * NR + i % NR;
+		const int rows = m - i < LANES ? (m > i ? (int)(m - i) : 0) : LANES;
+		for (int t = 0; t < LANES; t++) ask_row(x, ldx, i + LANES + t, m, n);
+		for (long j = 0; j < n; j += LANES) {
+			const int w = n - j < LANES ? (int)(n - j) : LANES;
+			vf r[LANES];
+			if (rows == LANES && w == LANES) {
+#pragma GCC unroll 16
+				for (int t = 0; t < LANES; t++) r[t] = v_load(x + (i + t) * ldx + j);
+				v_transpose(r);
+#pragma GCC unroll 16
+				for (int t = 0; t < LANES; t++) v_store(o + (j + t) * NR, r[t]);
+				continue;
+			}
+			for (int t = 0; t < LANES; t++) r[t] = t < rows ? v_loadt(x + (i + t) * ldx + j, w) : v_zero();
+			v_transpose(r);
+			for (int t = 0; t < w; t++) v_store(o + (j + t) * NR, r[t]);
+		}
+	}
+}
+
+// K_BLOCK is the length of the part of a chain that runs before the next tile: a
+// panel of B that long fills two thirds of the first-level cache.
+#define K_BLOCK 256
+
+// Up to STEADY_STRIPS strips the panels of B come as fast as memory gives them, and
+// an even stream of requests gets the most out of it. With more, requests are few,
+// and most find their memory there already: in bunches they cost less.
+#define STEADY_STRIPS 5
+
+// panel_product sets m rows of one strip of n ≤ NR columns of C from A, in panels
+// of m rows, and one panel of B; both k long. While it works, the part of B after the
+// one at hand, at last next_panel, is brought closer, evenly over the strips: B
+// comes from memory as fast as it is used up.
+static void panel_product(const float *a, const float *b, float *c, long ldc, long m, long k, int n,
+	const float *bias, enum tile_init init, const float *next_panel) {
+	const long strips = strip_count(m);
+	const int steady = strips <= STEADY_STRIPS;
+	const long ask = ((steady ? LANES : ASK_STEPS * NV) + strips - 1) / strips;
+	float t[MR * NR], tb[NR];
+	if (bias && n < NR) {
+		copy_tile(tb, 0, bias, 0, 1, n);
+		bias = tb;
+	}
+	for (long k0 = 0; k0 < k || k0 == 0; k0 += K_BLOCK, init = FROM_C) {
+		const long kn = k - k0 < K_BLOCK ? k - k0 : K_BLOCK;
+		const float *bk = b + k0 * NR, *next = k0 + kn < k ? bk + kn * NR : next_panel;
+		for (long s = 0; s < strips; s++) {
+			const long i = strip_at(m, strips, s), mr = strip_at(m, strips, s + 1) - i;
+			const float *as = a + k0 * m + i * NR, *ahead = next + s * ask * kn * (steady ? 1 : LANES / ASK_STEPS);
+			if (n == NR) {
+				rows_tiles[mr](as, m * NR, bk, c + i * ldc, ldc, kn, init, bias, ahead, ask, steady);
+				continue;
+			}
+			if (init == FROM_C) copy_tile(t, NR, c + i * ldc, ldc, mr, n);
+			rows_tiles[mr](as, m * NR, bk, t, NR, kn, init, bias, ahead, ask, steady);
+			copy_tile(c + i * ldc, ldc, t, NR, mr, n);
+		}
+	}
+}
+
+// block computes C [m,n], m ≤ MR, from A [m,k] (strides am, ak) and B [k,n]
+// (stride ldb) where they lie.
 static void block(const float *a, long am, long ak, const float *b, long ldb, float *c, long ldc,
-	long m, long k, long n, enum tile_init init, int add) {
-	for (long j = 0; j < n; j += NR)
-		strip(a, am, ak, b + j, ldb, c + j, ldc, m, k, n - j < NR ? (int)(n - j) : NR, init, 0, add);
+	long m, long k, long n, enum tile_init init) {
+	for (long i = 0; i < m; i += MR)
+		for (long j = 0; j < n; j += NR)
+			strided_tiles[m - i < MR ? m - i : MR](a + i * am, am, ak, b + j, ldb, c + i * ldc + j, ldc, k,
+				n - j < NR ? (int)(n - j) : NR, init);
 }

@@ -44,7 +44,7 @@ struct head_view {
 
 INLINE struct head_view view_head(const struct tile_attention_args *g, long u) {
 	struct head_view w;
-	const long s = u / g->kv, kv = u % g->kv;
+	const long s = g->order[u / g->kv], kv = u % g->kv;
 	w.r0 = g->offsets[s];
 	w.T = g->offsets[s + 1] - w.r0;
 	w.head = kv * (g->h / g->kv);
@@ -61,7 +61,7 @@ static void attention_rare(const struct tile_attention_args *g, const struct hea
 		for (long i = 0; i < w.T; i++) {
 			for (long t = 0; t <= i; t++) z[t] = dot1(w.q + i * g->stride + h * d, w.k + t * g->stride, d);
 			float *st = g->stats + ((w.r0 + i) * g->h + w.head + h) * 2;
-			st[1] = 1.0f / softmax_row(z, i + 1, g->scale, &st[0]);
+			st[1] = 1.0f / softmax_row(z, NR, i + 1, g->scale, &st[0]);
 			for (long c = 0; c < d; c++)
 				g->out[(w.r0 + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.v + c, g->stride, 0, i + 1, 0) * st[1]);
 		}
@@ -93,7 +93,7 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 					block_sums(q, kc + t / BLOCK * ds * STEP, z + t, Tp, ds, n, T - t, 1);
 				for (long i = 0; i < n; i++) {
 					float *zi = z + i * Tp, *st = g->stats + ((w.r0 + i0 + i) * g->h + w.head + h) * 2;
-					st[1] = 1.0f / softmax_row(zi, i0 + i + 1, g->scale, &st[0]);
+					st[1] = 1.0f / softmax_row(zi, NR, i0 + i + 1, g->scale, &st[0]);
 					for (long t = i0 + i + 1; t < keys; t++) zi[t] = 0;
 				}
 				rows32(p, z, 0, Tp, n, keys, 0);
@@ -289,7 +289,7 @@ static void tile_paged_attention(const struct tile_attention_args *g, long lo, l
 				paged_scores(z + t, q, g->keys + ((long)pages[t / P] * g->kv + kv) * d * P + t % P, P, d);
 			not_flushing(mode);
 			float max;
-			const float inv = 1.0f / softmax_row(z, n, g->scale, &max);
+			const float inv = 1.0f / softmax_row(z, NR, n, g->scale, &max);
 			for (long t = 0; t < n; t++) z[t] = widen(round1(z[t]));
 			mode = flushing();
 			for (long c = 0; c < d; c += LANES) {

@@ -14,14 +14,16 @@ INLINE void tile_logits(const struct tile_output_args *g, long r0, long rows, bf
 // rows do not share a set of the cache.
 INLINE long logits_ld(long v) { return (v + BLOCK - 1) / BLOCK * BLOCK + LANES; }
 
-// room returns this thread's logits [BLOCK][ldz], exponentials [ldz] and tiles.
-struct output_room { float *z, *e; bf16 *a; long ldz; };
+// room returns this thread's logits [BLOCK][ldz], exponentials [ldz], sums of their
+// blocks and tiles.
+struct output_room { float *z, *e; double *sums; bf16 *a; long ldz; };
 INLINE struct output_room room(const struct tile_output_args *g, int tid) {
 	struct output_room r;
 	r.ldz = logits_ld(g->v);
 	r.z = g->scratch + tid * g->scratch_len;
 	r.e = r.z + BLOCK * r.ldz;
-	r.a = (bf16 *)(r.e + r.ldz);
+	r.sums = (double *)(r.e + r.ldz);
+	r.a = (bf16 *)(r.sums + round_up(g->v / SAMPLE_BLOCK + 1, LANES));
 	return r;
 }
 
@@ -35,9 +37,9 @@ static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int
 	CHUNKS(u, r0, n) {
 		tile_logits(g, r0, n, m.a, m.z, m.ldz);
 		for (long r = 0; r < n; r++) {
-			float *z = m.z + r * m.ldz;
+			const float *z = m.z + r * m.ldz;
 			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, 0);
-			g->logprob[r0 + r] = z[g->targets[r0 + r]] - s.lse;
+			g->logprob[r0 + r] = z[g->targets[r0 + r]] * g->inv_temp - s.lse;
 			g->entropy[r0 + r] = s.entropy;
 			g->lse[r0 + r] = s.lse;
 		}
@@ -80,16 +82,13 @@ static void tile_sample(const struct tile_output_args *g, long lo, long hi, int 
 	CHUNKS(u, r0, n) {
 		tile_logits(g, r0, n, m.a, m.z, m.ldz);
 		for (long r = r0; r < r0 + n; r++) {
-			float *z = m.z + (r - r0) * m.ldz;
+			const float *z = m.z + (r - r0) * m.ldz;
 			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, m.e);
 			long id = 0;
-			if (g->greedy && s.sum == s.sum) {
-				for (long i = 1; i < g->v; i++) if (z[i] > z[id]) id = i;
-			} else if (!g->greedy) {
-				id = draw(m.e, g->v, g->u[r]);
-			}
+			if (g->greedy && s.sum == s.sum) id = greatest(z, g->v, g->inv_temp);
+			else if (!g->greedy) id = draw(m.e, g->v, g->u[r], m.sums);
 			g->ids[r] = (int32_t)id;
-			g->logprob[r] = z[id] - s.lse;
+			g->logprob[r] = z[id] * g->inv_temp - s.lse;
 			g->entropy[r] = s.entropy;
 			g->lse[r] = s.lse;
 		}
@@ -109,6 +108,7 @@ static void tile_scaled_logits(const struct tile_output_args *g, long lo, long h
 			float *z = m.z + (r - r0) * m.ldz;
 			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, g->e + r * g->v);
 			memcpy(g->z + r * g->v, z, g->v * sizeof *z);
+			scale_row(g->z + r * g->v, g->v, g->inv_temp);
 			g->logprob[r] = s.sum;
 			g->entropy[r] = s.entropy;
 			g->lse[r] = s.lse;

@@ -35,12 +35,6 @@ func halves(b kernels.Buffer) *C.uint16_t {
 	return (*C.uint16_t)(b.Addr())
 }
 
-// roomFor makes the scratch memory of each thread at least n float32 long.
-func (b *Backend) roomFor(n int) (scratch *C.float, length C.long) {
-	b.grow(n)
-	return floats(b.scratch), C.long(b.scratchLen)
-}
-
 func (b *Backend) packTiles(w kernels.Matrix) {
 	g := &b.a.tile_pack
 	g.w, g.rows, g.cols = unsafe.Pointer(floats(w.W)), C.long(w.Out), C.long(w.In)
@@ -142,7 +136,7 @@ func (b *Backend) tileHeads(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 
 func (b *Backend) tileAttention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
 	g := b.tileHeads(qkv, s)
-	g.out, g.stats, g.offsets = halves(out), floats(stats), ints(offsets)
+	g.out, g.stats, g.offsets, g.order = halves(out), floats(stats), ints(offsets), b.longestFirst(offsets)
 	ts, ds := tileSteps(longest(offsets)), tileSteps(s.D)
 	g.scratch, g.scratch_len = b.roomFor(tileBlock*ts*kernels.TileTerms + (2*ts*ds+ds+ts)*stepLen)
 	b.pool.run(b.tiles.attention, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
@@ -151,6 +145,7 @@ func (b *Backend) tileAttention(out, stats, qkv, offsets kernels.Buffer, s kerne
 func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
 	g := b.tileHeads(qkv, s)
 	g.dqkv, g.dout, g.aout, g.stats, g.offsets = halves(dqkv), halves(dout), halves(out), floats(stats), ints(offsets)
+	g.order = b.longestFirst(offsets)
 	ts, ds := tileSteps(longest(offsets)), tileSteps(s.D)
 	T, D := ts*kernels.TileTerms, ds*kernels.TileTerms
 	g.scratch, g.scratch_len = b.roomFor((2*T+tileBlock)*D + (3*ts*ds+4*ds)*stepLen + 2*T)
@@ -180,7 +175,7 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
 	g.inv_temp = C.float(1 / temperature)
 	ldz := ceilDiv(w.Out, tileBlock)*tileBlock + kernels.Lanes // tileoutput.h's logits_ld
-	g.scratch, g.scratch_len = b.roomFor((tileBlock+1)*ldz + tileSteps(w.In)*stepLen)
+	g.scratch, g.scratch_len = b.roomFor((tileBlock+1)*ldz + 2*rowLength(w.Out/kernels.SampleBlock+1) + tileSteps(w.In)*stepLen)
 	return g
 }
 

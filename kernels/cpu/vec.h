@@ -81,6 +81,48 @@ INLINE vf v_exp(vf x) {
 	return _mm512_mask_mov_ps(y, under, _mm512_setzero_ps());
 }
 
+// v_exp_neg is v_exp for x ≤ 0 or NaN.
+INLINE vf v_exp_neg(vf x) {
+	const __mmask16 keep = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMIN), _CMP_NLT_UQ);
+	vf n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	vf r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2HI)), x);
+	r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2LO)), r);
+	vf p = _mm512_set1_ps(EXP4);
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP3));
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP2));
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP1));
+	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP0));
+	vf y = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
+	return _mm512_maskz_scalef_ps(keep, y, n);
+}
+
+INLINE vf v_keep(vf a, int n, vf rest) { return _mm512_mask_mov_ps(rest, (__mmask16)((1u << n) - 1), a); }
+INLINE float v_largest(vf a) { return _mm512_reduce_max_ps(a); }
+
+// v_transpose turns 16 rows into 16 columns: quarters of rows within 128-bit
+// lanes first, then the lanes.
+INLINE void v_transpose(vf r[16]) {
+	vf t[16];
+#pragma GCC unroll 4
+	for (int i = 0; i < 16; i += 4) {
+		const vf a = _mm512_unpacklo_ps(r[i], r[i + 1]), b = _mm512_unpackhi_ps(r[i], r[i + 1]);
+		const vf c = _mm512_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm512_unpackhi_ps(r[i + 2], r[i + 3]);
+		t[i] = _mm512_shuffle_ps(a, c, 0x44);
+		t[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
+		t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+		t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		const vf a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88), b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
+		const vf c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88), d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
+		r[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+		r[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
+		r[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+		r[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
+	}
+}
+
 #elif defined(LEVEL_AVX2)
 
 typedef struct { __m256 a, b; } vf;
@@ -144,6 +186,11 @@ INLINE __m256 v_exp8(__m256 x) {
 	return _mm256_blendv_ps(y, _mm256_setzero_ps(), under);
 }
 INLINE vf v_exp(vf x) { return v_of(v_exp8(x.a), v_exp8(x.b)); }
+INLINE vf v_exp_neg(vf x) { return v_exp(x); }
+INLINE vf v_keep(vf x, int n, vf rest) {
+	return v_of(_mm256_blendv_ps(rest.a, x.a, _mm256_castsi256_ps(v_mask8(n))),
+		_mm256_blendv_ps(rest.b, x.b, _mm256_castsi256_ps(v_mask8(n - 8))));
+}
 
 #else // LEVEL_PORTABLE
 
@@ -194,10 +241,31 @@ INLINE float exp1(float x) {
 	return y * bits_float((uint32_t)(k - h + 127) << 23);
 }
 INLINE vf v_exp(vf x) { EACH(exp1(x.x[i])); }
+INLINE vf v_exp_neg(vf x) { return v_exp(x); }
+INLINE vf v_keep(vf a, int n, vf rest) { EACH(i < n ? a.x[i] : rest.x[i]); }
 
 #endif
 
 #define NR (NV * LANES) // columns of a register tile and of a packed panel
+
+#if !defined(LEVEL_AVX512)
+INLINE float v_largest(vf a) {
+	float t[LANES];
+	v_store(t, a);
+	for (int s = LANES / 2; s > 0; s /= 2)
+		for (int i = 0; i < s; i++) t[i] = t[i] > t[i + s] ? t[i] : t[i + s];
+	return t[0];
+}
+
+INLINE void v_transpose(vf r[LANES]) {
+	float t[LANES][LANES], u[LANES];
+	for (int i = 0; i < LANES; i++) v_store(t[i], r[i]);
+	for (int j = 0; j < LANES; j++) {
+		for (int i = 0; i < LANES; i++) u[i] = t[i][j];
+		r[j] = v_load(u);
+	}
+}
+#endif
 
 // v_loadt loads min(n, 16) lanes, the rest 0.
 INLINE vf v_loadt(const float *p, int n) { return n >= LANES ? v_load(p) : v_loadn(p, n); }
