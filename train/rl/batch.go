@@ -29,8 +29,8 @@ func (r Rows) check(n int) {
 type Batch[T Float] struct {
 	Rows Rows   // [B+1]
 	Mask []bool // [N] trained tokens
-	// Coef weighs each token in the loss; see Aggregation.Coefficients. FlowRL,
-	// whose terms are rows, does not read it.
+	// Coef weighs each token in the loss; see Aggregation.Coefficients. FlowRL
+	// does not read it where its terms are rows.
 	Coef       []float64 // [N]
 	LogProb    []T       // [N] under the current parameters
 	OldLogProb []T       // [N] under the parameters before the first update

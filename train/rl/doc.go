@@ -33,8 +33,8 @@
 // Arrays are float32 or float64; every formula is evaluated in float64 and
 // rounded once when it is stored. Compilers for some processors fuse x*y+z,
 // which changes bits: every product here is converted explicitly, which forbids
-// that (a test reads the sources for it). The one transcendental function is
-// our own exp, for the same reason.
+// that (a test reads the sources for it). The transcendental functions are our
+// own exp and log, for the same reason.
 //
 // # Which algorithm is what
 //
@@ -43,12 +43,33 @@
 //	        it is the clipped loss of PPO on group advantages, with the KL
 //	        estimator k3 as a further loss term
 //	FlowRL  GroupAdvantage, Spread; FlowRL
+//	DAPO    GRPO's, Clip with High above Low, TokenMean; Overlong on the score
+//
+// Other policy losses take PPO's place, in brackets verl's loss_mode: Reinforce
+// (gpg), GSPO (gspo), SAPO (sapo), CISPO (cispo), DPPO (dppo_tv, dppo_kl), DRO
+// (dro), GMPO (geo_mean), ClipCov after ClipCovTokens (clip_cov), KLCov after
+// KLCovTokens (kl_cov), Bypass (bypass_mode). GSPO and SAPO want coefficients of
+// SeqMeanTokenMean, GMPO reads none. Megatron-LM's GRPO is MegatronAdvantage and
+// MegatronGRPO, whose KL and entropy terms are inside.
+//
+// The other advantage estimators take the place of GroupAdvantage (RLOO, OPO,
+// GPGAdvantage, PassKAdvantage), also of Spread (GDPO, ReinforcePlusPlusBaseline),
+// or of GAE without a critic (ReinforcePlusPlus, ReMax, OptimalTokenBaseline).
+// PF-PPO is PPO on the rows that ResamplingWeights and Resample draw.
 //
 // The source of truth for formulas is the current verl (verl-project/verl at
 // 1dda039b9, verl/trainer/ppo/core_algos.py) and its FlowRL recipe
 // (verl-project/verl-recipe at 48ea0a7, flowrl/); the comments of exported
 // names say where ours differs. Wrong lengths panic: they are errors of the
 // program.
+//
+// # Rollout correction
+//
+// A batch's Weight, and a mask without what was rejected, come from Correct,
+// which compares the trainer's log-probs with the sampler's: after the old
+// log-probs are there, or, in bypass mode, before each loss from the current
+// ones. FlowRL takes weights like every policy loss. FlowRLVariants and
+// CorrectionPresets are the published settings by name.
 //
 // # Adding an algorithm
 //

@@ -50,7 +50,11 @@ const maxLogRatio = 20
 // logRatio returns logProb - old bounded to ±maxLogRatio. inside is false where
 // the bound acted: the result does not depend on logProb there.
 func logRatio(logProb, old float64) (d float64, inside bool) {
-	d = logProb - old
-	bounded := clamp(d, -maxLogRatio, maxLogRatio)
-	return bounded, !(bounded < d || bounded > d)
+	return bound(logProb-old, -maxLogRatio, maxLogRatio)
+}
+
+// bound returns x bounded to [lo, hi], and whether the bounds left it alone.
+func bound(x, lo, hi float64) (bounded float64, inside bool) {
+	bounded = clamp(x, lo, hi)
+	return bounded, !(bounded < x || bounded > x)
 }

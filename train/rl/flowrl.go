@@ -1,5 +1,7 @@
 package rl
 
+import "math"
+
 // Level says what a FlowRL importance weight takes of a row's log-ratios.
 type Level uint8
 
@@ -14,6 +16,7 @@ type Reference uint8
 const (
 	ReferencePolicy Reference = 1 + iota // the frozen start
 	OldPolicy                            // the one before the first update: no reference model
+	NoReference                          // none: its log-prob counts as 0
 )
 
 // TokenMask says which unmasked tokens FlowRL drops.
@@ -32,13 +35,33 @@ const (
 	cispoHigh = 1.28
 )
 
-// maxLogWeight bounds the log of a row's weight before exp, above only: e^80
-// times any residual is still finite in float32. Where WeightHigh is finite the
-// bound never shows.
+// Terms says what one term of FlowRL's loss is.
+type Terms uint8
+
+const (
+	RowTerms   Terms = iota // a row, by the means of its tokens
+	TokenTerms              // a token by itself, weighed by Coef
+)
+
+// MeanClip says whether a term's log-prob is bounded, before it enters the
+// residual, to between the old one + ln(1-Clip.Low) and + ln(1+Clip.High). Where
+// the bound acts the residual does not depend on the log-prob.
+type MeanClip uint8
+
+const (
+	NoMeanClip   MeanClip = iota
+	ClipMean              // on both sides
+	ClipMeanGSPO          // above where R > 0, below where R < 0: where GSPO's surrogate is clipped
+)
+
+// maxLogWeight bounds a log-ratio before exp, above only: e^80 times any residual
+// is still finite in float32. Where WeightHigh is finite the bound never shows.
+// A single token's is bounded to ±maxLogRatio, as everywhere.
 const maxLogWeight = 80
 
 // FlowRLConfig are the settings of the one residual; verl's recipe in brackets.
-// All fields are wanted: the zero value is invalid.
+// Those before the blank line are wanted, the zero value of the others is the
+// recipe's. FlowRLVariants has the published combinations.
 type FlowRLConfig struct {
 	Beta        float64   // scale of the reward [15]
 	UseLogZ     bool      // false: log Z is 0 and its head absent [true]
@@ -47,19 +70,42 @@ type FlowRLConfig struct {
 	WeightHigh  float64   // [10]; math.Inf(1) is none
 	Reference   Reference // [ReferencePolicy]
 	TokenMask   TokenMask // [KeepAll]
+
+	Terms     Terms
+	MeanClip  MeanClip
+	Surrogate bool // add PPO's clipped surrogate with the residual for an advantage
+	// RatioFractions adds four statistics of the first release, for the ratio to
+	// the reference policy (with Surrogate, to the old one): fractions of tokens
+	// with A > 0 and A < 0 whose ratio is above 1+Clip.High or below 1-Clip.Low.
+	RatioFractions bool
+	// CountPadding counts masked-out tokens there as well, as the first release
+	// does: its fractions depend on the padding.
+	CountPadding bool
+	Clip         Clip // of MeanClip, Surrogate and RatioFractions; Dual is not used
 }
 
 func (c FlowRLConfig) check() {
 	switch {
 	case c.WeightLevel != WeightSum && c.WeightLevel != WeightMean:
 		panic("rl: unknown FlowRL weight level")
-	case c.Reference != ReferencePolicy && c.Reference != OldPolicy:
+	case c.Reference < ReferencePolicy || c.Reference > NoReference:
 		panic("rl: unknown FlowRL reference")
 	case c.TokenMask != KeepAll && c.TokenMask != DropCISPO:
 		panic("rl: unknown FlowRL token mask")
 	case !(c.WeightHigh > 0 && c.WeightHigh >= c.WeightLow):
 		panic("rl: FlowRL weight bounds out of order")
+	case c.Terms > TokenTerms:
+		panic("rl: unknown FlowRL terms")
+	case c.MeanClip > ClipMeanGSPO:
+		panic("rl: unknown FlowRL mean clip")
+	case (c.MeanClip != NoMeanClip || c.Surrogate || c.RatioFractions) && !(c.Clip.Low >= 0 && c.Clip.Low < 1 && c.Clip.High >= 0):
+		panic("rl: FlowRL clip out of range")
 	}
+}
+
+// needsRef says whether RefLogProb must be there.
+func (c FlowRLConfig) needsRef() bool {
+	return c.Reference == ReferencePolicy || c.RatioFractions && !c.Surrogate
 }
 
 // FlowRL adds the trajectory-balance loss of FlowRL (arXiv:2509.15207v3, its
@@ -68,14 +114,24 @@ func (c FlowRLConfig) check() {
 // over the row's tokens, per row i:
 //
 //	delta = logZ + mean(logProb) - Beta·mean(Adv) - mean(refLogProb)
-//	w     = clip(exp(level(logProb - oldLogProb)), WeightLow, WeightHigh)
+//	w     = clip(exp(level(logProb - oldLogProb)), WeightLow, WeightHigh) · v
 //	loss  = Σ_i w·delta² / rows
 //
-// w is a constant to the gradient: dloss/dlogZ = 2·w·delta/rows, and
-// dloss/dlogProb[t] is that over n+1e-8. rows is the number of rows of the
-// mini-batch, so micro-batches change nothing (verl's recipe averages over a
-// micro-batch and rescales). A row with nothing unmasked has delta = logZ and
-// w = 1, and counts, as in verl.
+// v is the mean Weight of the row's tokens: weights of rollout correction, 1
+// where the batch has none. w is a constant to the gradient: dloss/dlogZ =
+// 2·w·delta/rows, and dloss/dlogProb[t] is that over n+1e-8. rows is the number
+// of rows of the mini-batch, so micro-batches change nothing (verl's recipe
+// averages over a micro-batch and rescales). A row with nothing unmasked has
+// delta = logZ and w = 1, and counts, as in verl.
+//
+// With TokenTerms delta and w are those of one token, its log-ratio bounded to
+// ±20, and the loss is Σ_t Coef·Weight·w·delta²: the policy loss
+// flowrl_token_level of the async branch.
+//
+// With Surrogate the term's tokens have PPO's clipped loss as well, with delta,
+// held constant, for the advantage A and no dual clip:
+//
+//	Σ_t Coef·Weight·max(-A·r, -A·clip(r, 1-Clip.Low, 1+Clip.High)),  r = exp(logProb - oldLogProb)
 //
 // The reward is the advantage: row-constant group advantages in the recipe
 // (GroupAdvantage, Spread), whose mean is R·n/(n+1e-8); a group of equal rewards
@@ -84,86 +140,178 @@ func (c FlowRLConfig) check() {
 // epoch) verl sets oldLogProb to logProb, so that w = 1; that is the caller's
 // choice too.
 //
-// Settings of published variants, WeightLow and WeightHigh in brackets:
-//
-//	recipe                            [0,10]
-//	paper                             [1-ε,1+ε], ε = 0.2
-//	first release, vanilla            [0,∞]
-//	flowrl_clip                       [0.8,1.28]
-//	flowrl_cispo                      [0.8,1.28], DropCISPO
-//	orignal_tb (sic) of the release   [1,1], Beta 1
-//	no_log_z, old_policy, both        UseLogZ false, OldPolicy, both
-//
 // logZ is [B]; logZ and dlogZ are not read if UseLogZ is false, nor RefLogProb
-// with OldPolicy, but for statistics where it is not nil (in every micro-batch
-// or in none). Coef and Weight of the batch are ignored.
+// with another Reference, but for statistics where it is not nil (in every
+// micro-batch or in none). Coef is read with TokenTerms and Surrogate only.
 func FlowRL[T Float](dlogProb, dlogZ []T, b *Batch[T], logZ []T, rows int, c FlowRLConfig, s *FlowRLStats) {
 	c.check()
 	b.check(dlogProb)
 	if c.UseLogZ {
 		sameLen(b.Rows.Len(), len(dlogZ), len(logZ))
 	}
-	if c.Reference == ReferencePolicy || b.RefLogProb != nil {
+	if c.needsRef() || b.RefLogProb != nil {
 		sameLen(len(b.Mask), len(b.RefLogProb))
+	}
+	if c.Terms == TokenTerms || c.Surrogate {
+		sameLen(len(b.Mask), len(b.Coef))
 	}
 	if b.Rows.Len() > rows {
 		panic("rl: a micro-batch larger than its mini-batch")
 	}
-	s.config, s.hasRef = c, s.hasRef || b.RefLogProb != nil
+	s.config, s.hasRef, s.hasWeight = c, s.hasRef || b.RefLogProb != nil, s.hasWeight || b.Weight != nil
+	f := flow[T]{dlogProb, b, c, s}
 	for i := range b.Rows.Len() {
-		lo, hi := b.Rows[i], b.Rows[i+1]
 		var z float64
 		if c.UseLogZ {
 			z = float64(logZ[i])
 		}
-		delta, raw, n := residual(b, lo, hi, z, c, s)
-		weight := clamp(raw, c.WeightLow, c.WeightHigh)
-		s.Loss += float64(weight*square(delta)) / float64(rows)
-		s.addRow(z, delta, raw, weight)
-
-		ddelta := float64(2*weight*delta) / float64(rows)
+		s.rows++
+		s.logZ += z
+		dz := f.row(b.Rows[i], b.Rows[i+1], z, float64(rows))
 		if c.UseLogZ {
-			dlogZ[i] += T(ddelta)
-		}
-		grad := T(ddelta / (n + meanEps))
-		for t := lo; t < hi; t++ {
-			if b.Mask[t] && c.TokenMask.verdict(b.move(t)) == kept {
-				dlogProb[t] += grad
-			}
+			dlogZ[i] += T(dz)
 		}
 	}
 }
 
-// residual returns delta, the weight before its bounds, and the number of kept
-// tokens of the row [lo,hi), and adds its tokens to s.
-func residual[T Float](b *Batch[T], lo, hi int, logZ float64, c FlowRLConfig, s *FlowRLStats) (delta, weight, n float64) {
-	var logProb, ref, adv, logWeight float64 // sums over kept tokens
+// flow is a call of FlowRL.
+type flow[T Float] struct {
+	dlogProb []T
+	b        *Batch[T]
+	c        FlowRLConfig
+	s        *FlowRLStats
+}
+
+// row adds the terms of the row [lo,hi) and returns their derivative by log Z.
+func (f flow[T]) row(lo, hi int, logZ, rows float64) (dlogZ float64) {
+	if f.c.RatioFractions {
+		countRatios(f.s, f.b, lo, hi)
+	}
+	if f.c.Terms == RowTerms {
+		sum := f.sum(lo, hi)
+		return f.term(sum, sum.n+meanEps, logZ, 1, rows)
+	}
+	for t := lo; t < hi; t++ {
+		if sum := f.sum(t, t+1); sum.n > 0 {
+			dlogZ += f.term(sum, 1, logZ, float64(f.b.Coef[t]*f.b.weight(t)), 1)
+		}
+	}
+	return dlogZ
+}
+
+// flowSum are sums over the n kept tokens of a term, which lie in [lo,hi).
+type flowSum struct {
+	lo, hi                               int
+	n, logProb, old, ref, adv, d, weight float64
+}
+
+func (f flow[T]) sum(lo, hi int) flowSum {
+	b, sum := f.b, flowSum{lo: lo, hi: hi}
 	for t := lo; t < hi; t++ {
 		if !b.Mask[t] {
 			continue
 		}
 		d, a := b.move(t)
-		v := c.TokenMask.verdict(d, a)
-		addToken(s, b, t, v)
+		v := f.c.TokenMask.verdict(d, a)
+		addToken(f.s, b, t, v)
 		if v != kept {
 			continue
 		}
-		n++
-		logProb += float64(b.LogProb[t])
-		adv += a
-		logWeight += d
-		if c.Reference == OldPolicy {
-			ref += float64(b.OldLogProb[t])
-		} else {
-			ref += float64(b.RefLogProb[t])
+		sum.n++
+		sum.logProb += float64(b.LogProb[t])
+		sum.old += float64(b.OldLogProb[t])
+		sum.adv += a
+		sum.d += d
+		sum.weight += b.weight(t)
+		switch f.c.Reference {
+		case ReferencePolicy:
+			sum.ref += float64(b.RefLogProb[t])
+		case OldPolicy:
+			sum.ref += float64(b.OldLogProb[t])
 		}
 	}
-	den := n + meanEps
-	delta = logZ + logProb/den - float64(c.Beta*(adv/den)) - ref/den
-	if c.WeightLevel == WeightMean {
-		logWeight /= den
+	return sum
+}
+
+// term adds coef·w·delta²/rows and its gradient, the means being sums over den.
+// It returns the derivative by log Z.
+func (f flow[T]) term(sum flowSum, den, logZ, coef, rows float64) (dlogZ float64) {
+	c := f.c
+	logProb, adv := sum.logProb/den, sum.adv/den
+	bounded, clip := c.clipMean(logProb, sum.old/den, adv)
+	delta := logZ + bounded - float64(c.Beta*adv) - sum.ref/den
+	raw, rollout := c.rawWeight(sum, den), 1.0
+	if sum.n > 0 {
+		rollout = sum.weight / sum.n
 	}
-	return delta, exp(min(logWeight, maxLogWeight)), n
+	weight := clamp(raw, c.WeightLow, c.WeightHigh)
+	if c.Terms == RowTerms { // in coef otherwise
+		weight = float64(weight * rollout)
+	}
+	loss := float64(coef*float64(weight*square(delta))) / rows
+	f.s.Loss += loss
+	f.s.addTerm(flowTerm{loss: loss, delta: delta, raw: raw, weight: weight, rollout: rollout, clip: clip,
+		logProb: logProb, bounded: bounded, old: sum.old / den, ref: sum.ref / den, reward: adv})
+
+	dlogZ = float64(coef*float64(2*weight*delta)) / rows
+	each := dlogZ / den
+	if clip != kept {
+		each = 0
+	}
+	for t := sum.lo; t < sum.hi; t++ {
+		if d, a := f.b.move(t); f.b.Mask[t] && c.TokenMask.verdict(d, a) == kept {
+			grad := each
+			if c.Surrogate {
+				grad += f.surrogate(t, d, delta)
+			}
+			f.dlogProb[t] += T(grad)
+		}
+	}
+	return dlogZ
+}
+
+// clipMean returns the log-prob of a term as it enters the residual, and which
+// bound acted.
+func (c FlowRLConfig) clipMean(logProb, old, adv float64) (float64, verdict) {
+	if c.MeanClip == NoMeanClip {
+		return logProb, kept
+	}
+	low, high := old+log(1-c.Clip.Low), old+log(1+c.Clip.High)
+	both := c.MeanClip == ClipMean
+	switch {
+	case logProb > high && (both || adv > 0):
+		return high, tooHigh
+	case logProb < low && (both || adv < 0):
+		return low, tooLow
+	}
+	return logProb, kept
+}
+
+// rawWeight returns the importance weight of a term before its bounds.
+func (c FlowRLConfig) rawWeight(sum flowSum, den float64) float64 {
+	d := sum.d
+	if c.WeightLevel == WeightMean {
+		d /= den
+	}
+	if c.Terms == TokenTerms {
+		return exp(clamp(d, -maxLogRatio, maxLogRatio))
+	}
+	return exp(min(d, maxLogWeight))
+}
+
+// surrogate adds the clipped loss of token t, whose log-ratio is d, with the
+// residual delta for an advantage, and returns its gradient.
+func (f flow[T]) surrogate(t int, d, delta float64) (grad float64) {
+	clip := Clip{Low: f.c.Clip.Low, High: f.c.Clip.High, Dual: math.Inf(1)}
+	loss, grad, _, _ := clip.token(min(d, maxLogWeight), delta)
+	if d > maxLogWeight {
+		grad = 0
+	}
+	coef := float64(f.b.Coef[t] * f.b.weight(t))
+	loss = float64(coef * loss)
+	f.s.Loss += loss
+	f.s.surrogate += loss
+	return float64(coef * grad)
 }
 
 // move returns the log-ratio and the advantage of token t.

@@ -82,6 +82,146 @@ func TestFlowRL(t *testing.T) {
 	}
 }
 
+// Rollout weights multiply a row's weight by their mean over its tokens.
+func TestFlowRLRolloutWeights(t *testing.T) {
+	b, logZ := flowRLExample()
+	b.Weight = []float64{0.5, nan, 1.5, 0.25}
+	var s FlowRLStats
+	dz := make([]float64, 2)
+	FlowRL(make([]float64, 4), dz, b, logZ, 2, recipe, &s)
+	// (e·1·0.25² + 10·¼·5.5²)/2
+	if want := (math.E/16 + 2.5*5.5*5.5) / 2; !near(s.Loss, want, 1e-7) || !near(dz[1], 2.5*5.5, 1e-7) {
+		t.Errorf("loss %g, dlogZ %g, want %g, %g", s.Loss, dz[1], want, 2.5*5.5)
+	}
+	for _, m := range s.Metrics() {
+		want, ok := map[string]float64{"actor/tis_weight": 0.625, "actor/importance_weight": (math.E + 2.5) / 2}[m.Name]
+		if ok && !near(m.Value, want, 1e-12) {
+			t.Errorf("%s = %g, want %g", m.Name, m.Value, want)
+		}
+	}
+}
+
+// A token is its own term, weighed by the batch's coefficients.
+func TestFlowRLTokens(t *testing.T) {
+	b, _ := flowRLExample()
+	b.Coef, b.Weight = []float64{0.5, nan, 0.5, 2}, []float64{1, nan, 2, 1}
+	c := FlowRLVariants()["flowrl_token_level"].Loss
+	var s FlowRLStats
+	d := make([]float64, 4)
+	FlowRL(d, nil, b, nil, 2, c, &s)
+	// lp - 15·A - old: -1-1.5+1.5 = -1, -3-1.5+3.5 = -1, -0.5+3+3.5 = 6;
+	// ratios e^½, e^½, e³: weights 1.28; coefficients ½, 1, 2.
+	if want := 1.28 * (0.5 + 1 + 2*36); !near(s.Loss, want, 1e-12) {
+		t.Errorf("loss %g, want %g", s.Loss, want)
+	}
+	for i, want := range []float64{-1.28, 0, -2.56, 2 * 1.28 * 2 * 6} {
+		if !near(d[i], want, 1e-12) {
+			t.Errorf("dlogProb[%d] = %g, want %g", i, d[i], want)
+		}
+	}
+}
+
+// Row 0 moved up by 0.5 with R > 0, row 1 up by 3 with R < 0. Its log-prob no
+// longer counts where it is bounded, its log Z does.
+func TestFlowRLMeanClip(t *testing.T) {
+	ln := math.Log(1.28)
+	for _, tt := range []struct {
+		clip  MeanClip
+		delta [2]float64
+	}{
+		// 0.25 + (-2.5+ln 1.28) - 1.5 + 3.5 and 2 + (-3.5+ln 1.28) + 3 + 1
+		{ClipMean, [2]float64{-0.25 + ln, 2.5 + ln}},
+		{ClipMeanGSPO, [2]float64{-0.25 + ln, 5.5}},
+	} {
+		b, logZ := flowRLExample()
+		c := recipe
+		c.MeanClip, c.Clip, c.WeightLow, c.WeightHigh = tt.clip, Clip{Low: 0.2, High: 0.28}, 1, 1
+		d, dz := make([]float64, 4), make([]float64, 2)
+		FlowRL(d, dz, b, logZ, 2, c, &FlowRLStats{})
+		if !near(dz[0], tt.delta[0], 1e-7) || !near(dz[1], tt.delta[1], 1e-7) {
+			t.Errorf("clip %d: dlogZ %v, want %v", tt.clip, dz, tt.delta)
+		}
+		if d[0] != 0 || d[2] != 0 || (d[3] == 0) != (tt.clip == ClipMean) {
+			t.Errorf("clip %d: dlogProb %v", tt.clip, d)
+		}
+	}
+}
+
+func TestFlowRLSurrogate(t *testing.T) {
+	b, logZ := flowRLExample()
+	b.Coef = []float64{0.1, nan, 0.1, 0.1}
+	v := FlowRLVariants()["ppo_style_tb"]
+	var s FlowRLStats
+	d := make([]float64, 4)
+	FlowRL(d, make([]float64, 2), b, logZ, 2, v.Loss, &s)
+	// delta ¼ and 5½, both positive; ratios e^½, e^½, e³ are clipped at 1.2.
+	if want := (0.25*0.25+5.5*5.5)/2 - 0.1*1.2*(0.25+0.25+5.5); !near(s.Loss, want, 1e-7) {
+		t.Errorf("loss %g, want %g", s.Loss, want)
+	}
+	// With delta -¼ and below the ratio counts in full.
+	logZ[0] = -0.25
+	b.OldLogProb[3], b.LogProb[3] = -0.5, -0.5 // ratio 1: inside
+	s = FlowRLStats{}
+	clear(d)
+	FlowRL(d, make([]float64, 2), b, logZ, 2, v.Loss, &s)
+	if want := -0.25/2 + 0.1*0.25*math.Exp(0.5); !near(d[0], want, 1e-7) {
+		t.Errorf("dlogProb[0] = %g, want %g", d[0], want)
+	}
+	if want := 5.5 - 0.1*5.5; !near(d[3], want, 1e-7) {
+		t.Errorf("dlogProb[3] = %g, want %g", d[3], want)
+	}
+}
+
+// Ratios to the reference are e, e² and e^½; with A > 0, A > 0 and A < 0.
+func TestFlowRLRatioFractions(t *testing.T) {
+	for _, padded := range []bool{false, true} {
+		b, logZ := flowRLExample()
+		b.LogProb[1], b.RefLogProb[1], b.OldLogProb[1], b.Adv[1] = -5, -1, -1, -1 // masked out: ratio e^-4
+		c := recipe
+		c.RatioFractions, c.CountPadding, c.Clip = true, padded, Clip{Low: 0.2, High: 0.2}
+		var s FlowRLStats
+		FlowRL(make([]float64, 4), make([]float64, 2), b, logZ, 2, c, &s)
+		want := map[string]float64{"actor/pos_high_ratio_frac": 2. / 3, "actor/pos_low_ratio_frac": 0, "actor/neg_high_ratio_frac": 1. / 3, "actor/neg_low_ratio_frac": 0}
+		if padded {
+			want = map[string]float64{"actor/pos_high_ratio_frac": 0.5, "actor/pos_low_ratio_frac": 0, "actor/neg_high_ratio_frac": 0.25, "actor/neg_low_ratio_frac": 0.25}
+		}
+		for _, m := range s.Metrics() {
+			if w, ok := want[m.Name]; ok && m.Value != w {
+				t.Errorf("padding %t: %s = %g, want %g", padded, m.Name, m.Value, w)
+			}
+		}
+	}
+}
+
+// Every variant runs, and the ones that are only the caller's choice are the
+// recipe.
+func TestFlowRLVariants(t *testing.T) {
+	variants := FlowRLVariants()
+	if got := variants["recipe"].Loss; got != recipe {
+		t.Errorf("recipe %+v, want %+v", got, recipe)
+	}
+	for _, name := range []string{"flowrl_clip_tis", "no_std_norm"} {
+		if v := variants[name]; v.Loss != recipe || v.Scale == (name == "no_std_norm") {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	for name, v := range variants {
+		b, logZ := flowRLExample()
+		b.Coef = make([]float64, 4)
+		TokenMean.Coefficients(b.Coef, b.Mask, b.Rows, Count(b.Mask, b.Rows))
+		if v.Rollout.Weights != NoWeights {
+			b.Weight = make([]float64, 4)
+			Correct(b.Weight, make([]bool, 4), b.OldLogProb, b.LogProb, b.Mask, b.Rows, v.Rollout, &CorrectionStats{})
+		}
+		var s FlowRLStats
+		d := make([]float64, 4)
+		FlowRL(d, make([]float64, 2), b, logZ, 2, v.Loss, &s)
+		if s.Loss != s.Loss || d[1] != 0 {
+			t.Errorf("%s: loss %g, dlogProb %v", name, s.Loss, d)
+		}
+	}
+}
+
 func TestFlowRLMetrics(t *testing.T) {
 	b, logZ := flowRLExample()
 	var s FlowRLStats
@@ -117,7 +257,7 @@ func TestFlowRLExtremeWeights(t *testing.T) {
 	for _, d := range []float64{1000, -1000} {
 		for name, c := range flowRLConfigs() {
 			b := &Batch[float32]{Rows: Rows{0, 1}, Mask: []bool{on}, LogProb: []float32{-1}, OldLogProb: []float32{float32(-1 - d)},
-				RefLogProb: []float32{-1}, Adv: []float32{1}}
+				RefLogProb: []float32{-1}, Adv: []float32{1}, Coef: []float64{1}}
 			var s FlowRLStats
 			grad := []float32{0}
 			FlowRL(grad, []float32{0}, b, []float32{1}, 1, c, &s)
@@ -162,6 +302,13 @@ func TestFlowRLPanics(t *testing.T) {
 		"token mask":   run(func(_ *Batch[float64], c *FlowRLConfig) { c.TokenMask = 0 }, 2),
 		"bounds":       run(func(_ *Batch[float64], c *FlowRLConfig) { c.WeightLow = 11 }, 2),
 		"no bound":     run(func(_ *Batch[float64], c *FlowRLConfig) { c.WeightHigh = 0 }, 2),
+		"terms":        run(func(_ *Batch[float64], c *FlowRLConfig) { c.Terms = TokenTerms + 1 }, 2),
+		"mean clip":    run(func(_ *Batch[float64], c *FlowRLConfig) { c.MeanClip = ClipMeanGSPO + 1 }, 2),
+		"clip":         run(func(_ *Batch[float64], c *FlowRLConfig) { c.MeanClip, c.Clip.Low = ClipMean, 1 }, 2),
+		"no Coef":      run(func(_ *Batch[float64], c *FlowRLConfig) { c.Terms = TokenTerms }, 2),
+		"ratios to nothing": run(func(b *Batch[float64], c *FlowRLConfig) {
+			b.RefLogProb, c.Reference, c.RatioFractions = nil, OldPolicy, true
+		}, 2),
 	} {
 		if !panics(f) {
 			t.Errorf("%s: no panic", name)

@@ -1,41 +1,6 @@
 package rl
 
-import (
-	"math"
-	"testing"
-)
-
-// TestGoldenAdvantages covers GAE and GRPO, with verl's vectorized twin, which
-// the trainer always calls with std.
-func TestGoldenAdvantages(t *testing.T) {
-	goldenFamily(t, "advantages", map[string]goldenCheck{
-		"gae":                                both(goldenGAE[float32], goldenGAE[float64]),
-		"grpo":                               both(goldenGRPO[float32]("index", false), goldenGRPO[float64]("index", false)),
-		"grpo_vectorized":                    both(goldenGRPO[float32]("index", false), goldenGRPO[float64]("index", false)),
-		"compute_advantage[grpo]":            both(goldenGRPO[float32]("uid", false), goldenGRPO[float64]("uid", false)),
-		"compute_advantage[grpo_vectorized]": both(goldenGRPO[float32]("uid", true), goldenGRPO[float64]("uid", true)),
-	})
-}
-
-func goldenGAE[T Float](c *goldenCase) goldenResult {
-	mask := c.mask("response_mask")
-	adv, ret := make([]T, len(mask)), make([]T, len(mask))
-	GAE(adv, ret, input[T](c, "token_level_rewards"), input[T](c, "values"), mask, c.rows("response_mask"),
-		c.param("gamma", 1), c.param("lam", 1))
-	err := Whiten(adv, mask, true)
-	return goldenResult{outputs: map[string][]float64{"advantages": widen(adv), "returns": widen(ret)}, err: err}
-}
-
-func goldenGRPO[T Float](groups string, always bool) func(c *goldenCase) goldenResult {
-	return func(c *goldenCase) goldenResult {
-		rows, mask := c.rows("response_mask"), c.mask("response_mask")
-		score, adv := make([]T, rows.Len()), make([]T, len(mask))
-		RowSums(score, input[T](c, "token_level_rewards"), rows)
-		GroupAdvantage(score, score, c.groups(groups), always || c.flag("norm_adv_by_std_in_grpo"))
-		Spread(adv, score, mask, rows)
-		return goldenResult{outputs: map[string][]float64{"advantages": widen(adv), "returns": widen(adv)}}
-	}
-}
+import "testing"
 
 // TestGoldenValueKLReward covers the value loss, the entropy loss, KL estimators,
 // KL in the reward and its controllers.
@@ -47,6 +12,8 @@ func TestGoldenValueKLReward(t *testing.T) {
 		"compute_rewards":      both(goldenRewards[float32], goldenRewards[float64]),
 		"apply_kl_penalty":     both(goldenRewardKL[float32], goldenRewardKL[float64]),
 		"get_kl_controller":    goldenController,
+
+		"DAPORewardManager.run_single": goldenOverlong,
 	})
 }
 
@@ -66,32 +33,25 @@ func goldenValueLoss[T Float](c *goldenCase) goldenResult {
 		grads: map[string][]float64{"vpreds": widen(grad)}}
 }
 
-// goldenEntropyLoss is recorded as a function of logits z: with p = softmax(z),
-// H = -Σ p·ln p and dH/dz = -p·(ln p + H).
+// goldenEntropyLoss is recorded as a function of logits.
 func goldenEntropyLoss[T Float](c *goldenCase) goldenResult {
 	coef, _, err := goldenCoefficients(c, "response_mask", c.Params)
 	if err != nil {
 		return goldenResult{err: err}
 	}
-	z := input[T](c, "logits")
+	z := widen(input[T](c, "logits"))
 	V := len(z) / len(coef)
 	entropy, dentropy := make([]T, len(coef)), make([]T, len(coef))
-	logp := make([]float64, len(z))
 	for t := range coef {
-		var total float64
-		for _, v := range z[t*V : (t+1)*V] {
-			total += math.Exp(float64(v))
-		}
-		for v := t * V; v < (t+1)*V; v++ {
-			logp[v] = float64(z[v]) - math.Log(total)
-			entropy[t] -= T(math.Exp(logp[v]) * logp[v])
-		}
+		entropy[t] = T(newSoftmax(z[t*V:(t+1)*V], 0).entropy)
 	}
 	var loss float64
 	EntropyBonus(dentropy, entropy, c.mask("response_mask"), coef, -1, &loss)
-	grad := make([]float64, len(z))
-	for v := range grad {
-		grad[v] = -float64(dentropy[v/V]) * math.Exp(logp[v]) * (logp[v] + float64(entropy[v/V]))
+	var grad []float64
+	for t, d := range dentropy {
+		for _, g := range newSoftmax(z[t*V:(t+1)*V], 0).dEntropy() {
+			grad = append(grad, float64(d)*g)
+		}
 	}
 	return goldenResult{outputs: map[string][]float64{"loss": {loss}}, grads: map[string][]float64{"logits": grad}}
 }
@@ -161,49 +121,4 @@ func goldenController(c *goldenCase) goldenResult {
 		after = append(after, coef)
 	}
 	return goldenResult{outputs: map[string][]float64{"value_after_each_update": after}}
-}
-
-// TestGoldenMetrics covers the data metrics and the reduction of metrics.
-func TestGoldenMetrics(t *testing.T) {
-	goldenFamily(t, "metrics", map[string]goldenCheck{
-		"compute_data_metrics": both(goldenData[float32], goldenData[float64]),
-		"reduce_metrics":       goldenReduce,
-	})
-}
-
-func goldenData[T Float](c *goldenCase) goldenResult {
-	rows := c.rows("response_mask")
-	prompt, response := int(c.param("prompt_width", 0)), int(c.param("response_width", 0))
-	d := Data[T]{
-		Rows: rows, Mask: c.mask("response_mask"), Adv: input[T](c, "advantages"), Ret: input[T](c, "returns"),
-		Score: make([]T, rows.Len()), Reward: make([]T, rows.Len()), MaxPrompt: prompt, MaxResponse: response,
-	}
-	RowSums(d.Score, input[T](c, "token_level_scores"), rows)
-	RowSums(d.Reward, input[T](c, "token_level_rewards"), rows)
-	attention := c.mask("attention_mask")
-	for i := range rows.Len() {
-		row := attention[i*(prompt+response) : (i+1)*(prompt+response)]
-		d.PromptLen = append(d.PromptLen, countTrue(row[:prompt]))
-		d.ResponseLen = append(d.ResponseLen, countTrue(row[prompt:]))
-	}
-	if c.flag("use_critic") {
-		d.Value = input[T](c, "values")
-	}
-	if c.has("num_turns") {
-		for i, n := range c.tensor("num_turns").Data {
-			d.Turns = append(d.Turns, int(n))
-			d.ToolCalls = append(d.ToolCalls, int(c.tensor("tool_call_counts").Data[i]))
-		}
-	}
-	return goldenResult{metrics: DataMetrics(d)}
-}
-
-func goldenReduce(c *goldenCase) goldenResult {
-	var lists map[string][]float64
-	c.decode("metrics", c.Inputs["metrics"], &lists)
-	var m []Metric
-	for name, values := range lists {
-		m = append(m, Metric{name, Reduce(name, values)})
-	}
-	return goldenResult{metrics: m}
 }

@@ -22,18 +22,24 @@ const (
 func GroupAdvantage[T Float](dst, score []T, group []int, scale bool) {
 	sameLen(len(group), len(dst), len(score))
 	for _, members := range groupMembers(group) {
-		mean, std := groupStats(score, members)
-		inv := 1.0
-		switch {
-		case std < stdMin:
-			inv = 0
-		case scale:
-			inv = 1 / (std + stdEps)
-		}
+		mean, factor := groupScale(score, members, scale)
 		for _, i := range members {
-			dst[i] = T((float64(score[i]) - mean) * inv)
+			dst[i] = T((float64(score[i]) - mean) * factor)
 		}
 	}
+}
+
+// groupScale returns the mean of the members' scores, and what a distance from
+// it is multiplied by to make an advantage.
+func groupScale[T Float](score []T, members []int, scale bool) (mean, factor float64) {
+	mean, std := groupStats(score, members)
+	switch {
+	case std < stdMin:
+		return mean, 0
+	case scale:
+		return mean, 1 / (std + stdEps)
+	}
+	return mean, 1
 }
 
 // groupMembers returns the rows of each group in ascending order, the groups in

@@ -24,6 +24,9 @@ type accumulator[T Float] struct {
 	add     func(dtokens, drows []T, s *sample[T])
 	loss    func() float64
 	metrics func() []Metric
+	// prepare sees all micro-batches before the first is added; nil if nothing
+	// is wanted of them.
+	prepare func(parts []*sample[T])
 }
 
 // objectives lists every loss of the package.
@@ -64,6 +67,7 @@ func objectives[T Float]() map[string]objective[T] {
 		}
 		list["kl "+name] = o
 	}
+	addPolicyObjectives(list)
 	for name, c := range flowRLConfigs() {
 		o := objective[T]{by: logProb, along: oldLogProb, start: func(rows int) accumulator[T] {
 			var st FlowRLStats
@@ -72,8 +76,12 @@ func objectives[T Float]() map[string]objective[T] {
 				loss: func() float64 { return st.Loss }, metrics: st.Metrics,
 			}
 		}}
-		if c.Reference == OldPolicy {
-			o.along = nil // its weight is constant, but not its reference
+		if c.Reference == OldPolicy || c.MeanClip != NoMeanClip || c.Surrogate {
+			o.along = nil // its weight is constant, but not what else the old policy is in
+		}
+		if c.Surrogate {
+			o.as = "flowrl frozen " + name
+			list[o.as] = frozenSurrogate[T](c)
 		}
 		list["flowrl "+name] = o
 	}
@@ -107,7 +115,65 @@ func flowRLConfigs() map[string]FlowRLConfig {
 		"old":       with(func(c *FlowRLConfig) { c.Reference, c.WeightLow, c.WeightHigh = OldPolicy, 1, 1 }),
 		"no log z":  with(func(c *FlowRLConfig) { c.UseLogZ = false }),
 		"cispo":     with(func(c *FlowRLConfig) { c.WeightLow, c.WeightHigh, c.TokenMask = 0.8, 1.28, DropCISPO }),
+		"tokens": with(func(c *FlowRLConfig) {
+			c.Terms, c.Reference, c.UseLogZ, c.WeightLow, c.WeightHigh = TokenTerms, NoReference, false, 0.8, 1.28
+		}),
+		"tokens and log z": with(func(c *FlowRLConfig) { c.Terms, c.TokenMask = TokenTerms, DropCISPO }),
+		"tokens and old":   with(func(c *FlowRLConfig) { c.Terms, c.Reference, c.WeightLow, c.WeightHigh = TokenTerms, OldPolicy, 1, 1 }),
+		"mean clip": with(func(c *FlowRLConfig) {
+			c.MeanClip, c.Clip, c.WeightLow, c.WeightHigh = ClipMean, Clip{Low: 0.2, High: 0.28}, 1, 1
+		}),
+		"gspo": with(func(c *FlowRLConfig) {
+			c.MeanClip, c.Clip, c.WeightLow, c.WeightHigh = ClipMeanGSPO, Clip{Low: 0.2, High: 0.28}, 1, 1
+		}),
+		"surrogate": with(func(c *FlowRLConfig) {
+			c.Surrogate, c.Clip, c.WeightLow, c.WeightHigh = true, Clip{Low: 0.2, High: 0.2}, 1, 1
+		}),
+		"ratio fractions": with(func(c *FlowRLConfig) { c.RatioFractions, c.Clip = true, Clip{Low: 0.2, High: 0.2} }),
 	}
+}
+
+// frozenSurrogate is FlowRL with the surrogate of a residual that stays what it
+// was when a batch was first seen: a constant, which is what FlowRL's gradient
+// takes it for.
+func frozenSurrogate[T Float](c FlowRLConfig) objective[T] {
+	balance := c
+	balance.Surrogate = false
+	clip := Clip{Low: c.Clip.Low, High: c.Clip.High, Dual: math.Inf(1)}
+	frozen := make(map[*sample[T]][]float64)
+	residuals := func(s *sample[T]) []float64 {
+		for i := len(frozen[s]); i < s.Rows.Len(); i++ {
+			row := convert[float64](s.build(s.rowTokens(i, i+1)))
+			var st FlowRLStats
+			FlowRL(make([]float64, len(row.Mask)), []float64{0}, &row.Batch, row.LogZ, 1, balance, &st)
+			frozen[s] = append(frozen[s], st.delta.mean)
+		}
+		return frozen[s]
+	}
+	return objective[T]{by: func(s *sample[T]) []T { return s.LogProb }, start: func(rows int) accumulator[T] {
+		var st FlowRLStats
+		var surrogate float64
+		return accumulator[T]{
+			add: func(d, dz []T, s *sample[T]) {
+				s64, d64, dz64 := convert[float64](s), make([]float64, len(d)), make([]float64, len(dz))
+				FlowRL(d64, dz64, &s64.Batch, s64.LogZ, rows, balance, &st)
+				for i, delta := range residuals(s) {
+					for t := s.Rows[i]; t < s.Rows[i+1]; t++ {
+						if s.Mask[t] {
+							move, _ := s.move(t)
+							loss, grad, _, _ := clip.token(move, delta)
+							coef := float64(s.Coef[t] * s.weight(t))
+							d64[t] += float64(coef * grad)
+							surrogate += float64(coef * loss)
+						}
+						d[t] += T(d64[t])
+					}
+					dz[i] += T(dz64[i])
+				}
+			},
+			loss: func() float64 { return st.Loss + surrogate }, metrics: st.Metrics,
+		}
+	}}
 }
 
 // outcome is what an objective makes of a mini-batch.
@@ -125,6 +191,9 @@ func evaluate[T Float](o objective[T], parts []*sample[T], mode Aggregation, n C
 		rows += p.Rows.Len()
 	}
 	acc := o.start(rows)
+	if acc.prepare != nil {
+		acc.prepare(parts)
+	}
 	var out outcome
 	for _, p := range parts {
 		mode.Coefficients(p.Coef, p.Mask, p.Rows, n)

@@ -22,25 +22,23 @@ type Clip struct {
 // "vanilla"; its fractions of clipped tokens and approximate KL are in s.
 // It panics unless c.Dual > 1.
 func PPO[T Float](dlogProb []T, b *Batch[T], c Clip, s *PolicyStats) {
-	b.check(dlogProb)
-	sameLen(len(b.Mask), len(b.Coef))
 	if !(c.Dual > 1) {
 		panic("rl: dual clip must exceed 1")
 	}
-	for t, on := range b.Mask {
-		if !on {
-			continue
-		}
-		d, inside := logRatio(float64(b.LogProb[t]), float64(b.OldLogProb[t]))
-		loss, grad, clipped, dual := c.token(d, float64(b.Adv[t]))
-		if !inside {
-			grad = 0
-		}
-		coef := float64(b.Coef[t] * b.weight(t))
-		dlogProb[t] += T(coef * grad)
-		s.Loss += float64(coef * loss)
-		s.count(d, clipped, dual)
+	addTokens(dlogProb, b, s, func(t int) tokenTerm {
+		d, inside := b.logRatio(t)
+		return c.term(d, inside, float64(b.Adv[t]))
+	})
+}
+
+// term is token as a tokenTerm; without inside, the log-ratio d does not depend
+// on logProb.
+func (c Clip) term(d float64, inside bool, adv float64) tokenTerm {
+	loss, grad, clipped, dual := c.token(d, adv)
+	if !inside {
+		grad = 0
 	}
+	return tokenTerm{loss: loss, grad: grad, kl: -d, clipped: clipped, lower: dual}
 }
 
 // token returns the loss of a token with log-ratio d and advantage adv, its
@@ -56,39 +54,4 @@ func (c Clip) token(d, adv float64) (loss, grad float64, clipped, dual bool) {
 		loss, grad, dual = bound, 0, true
 	}
 	return loss, grad, clipped, dual
-}
-
-// PolicyStats accumulates a policy loss over the micro-batches of a mini-batch.
-// The zero value is empty.
-type PolicyStats struct {
-	Loss    float64 // Σ coef·w·l
-	tokens  float64
-	clipped float64
-	dual    float64
-	kl      float64 // Σ -D
-}
-
-func (s *PolicyStats) count(d float64, clipped, dual bool) {
-	s.tokens++
-	s.kl -= d
-	if clipped {
-		s.clipped++
-	}
-	if dual {
-		s.dual++
-	}
-}
-
-// Metrics returns the loss, the fraction of tokens whose ratio was clipped, the
-// fraction bounded by the dual clip, and the mean of -D, an estimate of
-// KL(old‖current), under verl's names. Fractions and means are over unmasked
-// tokens of all micro-batches.
-func (s *PolicyStats) Metrics() []Metric {
-	n := s.tokens + meanEps
-	return []Metric{
-		{"actor/pg_loss", s.Loss},
-		{"actor/pg_clipfrac", s.clipped / n},
-		{"actor/pg_clipfrac_lower", s.dual / n},
-		{"actor/ppo_kl", s.kl / n},
-	}
 }

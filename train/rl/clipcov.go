@@ -1,0 +1,88 @@
+package rl
+
+import (
+	"cmp"
+	"slices"
+)
+
+// ClipCovConfig says which tokens Clip-Cov picks; verl's defaults in brackets.
+type ClipCovConfig struct {
+	Ratio     float64 // fraction of unmasked tokens that are picked [0.0002]
+	Low, High float64 // bounds of the covariance of a candidate, exclusive [1, 5]
+}
+
+// ClipCovTokens sets picked[t] for the tokens that ClipCov leaves out
+// (arXiv:2505.22617 §4.2). With
+//
+//	cov = (A - mean A)·(logProb - mean logProb)
+//
+// and means over unmasked tokens, a candidate is unmasked, is not clipped by the
+// ratio (bounds low and high, as in ClipCov), and has Low < cov < High. Of the
+// candidates max(⌊Ratio·tokens⌋, 1) are picked, or all if they are fewer: those
+// with the smallest key.
+//
+// key [N] holds a random number per token, drawn by the caller under a label of
+// the token's own, so that the choice is uniform and the same wherever the token
+// stands; verl draws a permutation of the candidates. Of equal keys the first
+// token is picked. picked is [N].
+//
+// Means and counts are of the batch given. To leave micro-batches without
+// influence that is the whole mini-batch, before its first backward pass; verl
+// picks in each micro-batch. Coef and Weight are not read.
+func ClipCovTokens[T Float](picked []bool, b *Batch[T], low, high float64, c ClipCovConfig, key []uint64) {
+	sameLen(len(b.Mask), len(picked), len(key), len(b.OldLogProb))
+	tokens, cov := covariances(b)
+	var candidates []int
+	for i, t := range tokens {
+		if clipped := clippedTerm(b, t, low, high).clipped; !clipped && c.Low < cov[i] && cov[i] < c.High {
+			candidates = append(candidates, t)
+		}
+	}
+	slices.SortFunc(candidates, func(i, j int) int {
+		return cmp.Or(cmp.Compare(key[i], key[j]), cmp.Compare(i, j))
+	})
+	clear(picked)
+	for _, t := range candidates[:min(fraction(c.Ratio, len(tokens)), len(candidates))] {
+		picked[t] = true
+	}
+}
+
+// ClipCov adds the clipped loss without its picked tokens (arXiv:2505.22617 eq.
+// 11) to s, and its gradient to dlogProb [N]. Per unmasked token, with D =
+// logProb - oldLogProb bounded to ±80 and r = e^D:
+//
+//	l = max(-A·r, -A·clip(r, 1-low, 1+high)), 0 if picked
+//
+// and the loss is Σ coef·w·l: a picked token counts in Coef. There is no dual
+// clip. picked is [N], from ClipCovTokens. This is verl's loss mode "clip_cov";
+// actor/pg_clipfrac is the fraction of picked tokens.
+func ClipCov[T Float](dlogProb []T, b *Batch[T], picked []bool, low, high float64, s *PolicyStats) {
+	sameLen(len(b.Mask), len(picked))
+	addTokens(dlogProb, b, s, func(t int) tokenTerm {
+		x := clippedTerm(b, t, low, high)
+		if x.clipped = picked[t]; x.clipped {
+			x.loss, x.grad = 0, 0
+		}
+		return x
+	})
+}
+
+// covariances returns the unmasked tokens in index order, and of each the product
+// of the deviations of its advantage and log-prob from their means.
+func covariances[T Float](b *Batch[T]) (tokens []int, cov []float64) {
+	sameLen(len(b.Mask), len(b.Adv), len(b.LogProb))
+	n := float64(countTrue(b.Mask))
+	meanAdv, meanLogProb := MaskedSum(b.Adv, b.Mask)/n, MaskedSum(b.LogProb, b.Mask)/n
+	for t, on := range b.Mask {
+		if on {
+			tokens = append(tokens, t)
+			cov = append(cov, float64((float64(b.Adv[t])-meanAdv)*(float64(b.LogProb[t])-meanLogProb)))
+		}
+	}
+	return tokens, cov
+}
+
+// fraction returns ⌊ratio·n⌋, at least 1.
+func fraction(ratio float64, n int) int {
+	return max(int(ratio*float64(n)), 1)
+}

@@ -1,0 +1,105 @@
+package rl
+
+import (
+	"math"
+	"testing"
+)
+
+// TestGoldenMetrics covers the metrics of batches. Those of validation are in
+// eval/stat and checked there; timing is the training loop's, which has no such
+// function of a batch; there are no experts and no drafts here to count.
+func TestGoldenMetrics(t *testing.T) {
+	not := func(where string) goldenCheck {
+		return func(*goldenCase) goldenResult { return goldenResult{notYet: where} }
+	}
+	inStat := not("checked in eval/stat")
+	goldenFamily(t, "metrics", map[string]goldenCheck{
+		"compute_data_metrics":           both(goldenData[float32], goldenData[float64]),
+		"compute_variance_proxy_metrics": both(goldenVarianceProxies[float32], goldenVarianceProxies[float64]),
+		"calculate_debug_metrics":        both(goldenProbDiff[float32], goldenProbDiff[float64]),
+		"reduce_metrics":                 goldenReduce,
+		"Metric.aggregate/aggregate_dp":  goldenAggregate,
+
+		"bootstrap_metric":                         inStat,
+		"calc_maj_val":                             inStat,
+		"process_validation_metrics":               inStat,
+		"RayPPOTrainer._val_metrics_update":        inStat,
+		"numpy.random.seed":                        inStat,
+		"numpy.random.choice(replace=True)":        inStat,
+		"compute_timing_metrics":                   not("the loop's stopwatch"),
+		"compute_throughout_metrics":               not("the loop's stopwatch"),
+		"compute_rollout_moe_load_balance_metrics": not("no mixture of experts"),
+		"compute_spec_decode_metrics":              not("no speculative decoding"),
+	})
+}
+
+func goldenData[T Float](c *goldenCase) goldenResult {
+	rows := c.rows("response_mask")
+	prompt, response := int(c.param("prompt_width", 0)), int(c.param("response_width", 0))
+	d := Data[T]{
+		Rows: rows, Mask: c.mask("response_mask"), Adv: input[T](c, "advantages"), Ret: input[T](c, "returns"),
+		Score: make([]T, rows.Len()), Reward: make([]T, rows.Len()), MaxPrompt: prompt, MaxResponse: response,
+	}
+	RowSums(d.Score, input[T](c, "token_level_scores"), rows)
+	RowSums(d.Reward, input[T](c, "token_level_rewards"), rows)
+	attention := c.mask("attention_mask")
+	for i := range rows.Len() {
+		row := attention[i*(prompt+response) : (i+1)*(prompt+response)]
+		d.PromptLen = append(d.PromptLen, countTrue(row[:prompt]))
+		d.ResponseLen = append(d.ResponseLen, countTrue(row[prompt:]))
+	}
+	if c.flag("use_critic") {
+		d.Value = input[T](c, "values")
+	}
+	if c.has("num_turns") {
+		for i, n := range c.tensor("num_turns").Data {
+			d.Turns = append(d.Turns, int(n))
+			d.ToolCalls = append(d.ToolCalls, int(c.tensor("tool_call_counts").Data[i]))
+		}
+	}
+	return goldenResult{metrics: DataMetrics(d)}
+}
+
+func goldenReduce(c *goldenCase) goldenResult {
+	var lists map[string][]float64
+	c.decode("metrics", c.Inputs["metrics"], &lists)
+	var m []Metric
+	for name, values := range lists {
+		m = append(m, Metric{name, Reduce(name, values)})
+	}
+	return goldenResult{metrics: m}
+}
+
+func goldenVarianceProxies[T Float](c *goldenCase) goldenResult {
+	if !c.has("sum_pi_squared") {
+		return goldenResult{} // nothing to compute them from, and nothing recorded
+	}
+	b := &Batch[T]{Rows: c.rows("response_mask"), Mask: c.mask("response_mask"),
+		OldLogProb: input[T](c, "old_log_probs"), Adv: input[T](c, "advantages")}
+	if c.has("rollout_is_weights") {
+		b.Weight = input[T](c, "rollout_is_weights")
+	}
+	return goldenResult{metrics: VarianceProxies(b, input[T](c, "sum_pi_squared"), c.param("gradient_norm", math.NaN()))}
+}
+
+func goldenProbDiff[T Float](c *goldenCase) goldenResult {
+	return goldenResult{metrics: ProbDiff(input[T](c, "rollout_log_probs"), input[T](c, "old_log_probs"), c.mask("response_mask"))}
+}
+
+// goldenAggregate reduces the values of micro-batches, and then of ranks, by a name
+// that says how. A sum, which our statistics carry from one micro-batch to the next,
+// is over them only: ranks are averaged.
+func goldenAggregate(c *goldenCase) goldenResult {
+	var ranks [][]float64
+	c.decode("values_per_rank", c.Inputs["values_per_rank"], &ranks)
+	how := c.text("aggregation")
+	var each []float64
+	for _, values := range ranks {
+		if how == "sum" {
+			each = append(each, float64(len(values))*Reduce(how, values))
+		} else {
+			each = append(each, Reduce(how, values))
+		}
+	}
+	return goldenResult{outputs: map[string][]float64{"rank0": each[:1], "dp": {Reduce(how, each)}}}
+}

@@ -1,0 +1,60 @@
+package rl
+
+import (
+	"cmp"
+	"slices"
+)
+
+// KLCovTokens sets picked[t] for the max(⌊ratio·tokens⌋, 1) unmasked tokens with
+// the greatest covariance of advantage and log-prob (that of ClipCovTokens), the
+// first of equals, which KLCov penalises (arXiv:2505.22617 §4.2). verl's ratio
+// is 0.0002; 0 picks nothing. picked is [N].
+//
+// Means and ranks are of the batch given. To leave micro-batches without
+// influence that is the whole mini-batch, before its first backward pass; verl
+// picks in each micro-batch. It reads Mask, Adv and LogProb.
+func KLCovTokens[T Float](picked []bool, b *Batch[T], ratio float64) {
+	sameLen(len(b.Mask), len(picked))
+	clear(picked)
+	tokens, cov := covariances(b)
+	if ratio == 0 || len(tokens) == 0 {
+		return
+	}
+	order := make([]int, len(tokens))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(cov[j], cov[i]), cmp.Compare(i, j))
+	})
+	for _, i := range order[:min(fraction(ratio, len(tokens)), len(tokens))] {
+		picked[tokens[i]] = true
+	}
+}
+
+// KLCov adds the unclipped loss with a penalty on its picked tokens
+// (arXiv:2505.22617 eq. 13) to s, and its gradient to dlogProb [N]. Per unmasked
+// token, with D = logProb - oldLogProb, in the ratio bounded to ±80:
+//
+//	l = -A·e^D, and + klCoef·|D| if picked
+//
+// and the loss is Σ coef·w·l. picked is [N], from KLCovTokens. This is verl's
+// loss mode "kl_cov", whose klCoef is 0.1 in its configuration and 1 in its
+// code. Nothing is clipped. actor/ppo_kl is the mean of |D|, as in verl.
+func KLCov[T Float](dlogProb []T, b *Batch[T], picked []bool, klCoef float64, s *PolicyStats) {
+	sameLen(len(b.Mask), len(picked))
+	addTokens(dlogProb, b, s, func(t int) tokenTerm {
+		d, inside := b.wideLogRatio(t)
+		x := tokenTerm{loss: float64(-float64(b.Adv[t]) * exp(d))}
+		if inside {
+			x.grad = x.loss
+		}
+		d, _ = b.move(t)
+		kl, slope := abs(d)
+		if x.kl = kl; picked[t] {
+			x.loss += float64(klCoef * kl)
+			x.grad += float64(klCoef * slope)
+		}
+		return x
+	})
+}

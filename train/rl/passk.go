@@ -1,0 +1,48 @@
+package rl
+
+import "errors"
+
+// ErrAlone is returned when a row alone in its group needs another one to be
+// compared with.
+var ErrAlone = errors.New("a group needs at least two rows")
+
+// PassKAdvantage sets dst to the advantages of the pass@k objective
+// (arXiv:2503.19595): only the best row of a group raises the greatest reward of
+// the group, and by what it is above the second best.
+//
+//	A[best] = (r[best] - r[second]) / (std + 1e-6)   scale
+//	A[best] =  r[best] - r[second]                   otherwise
+//	A[i]    =  0                                     all other rows
+//
+// dst, score, group and std are those of GroupAdvantage; where two rows are best,
+// A is zero. It returns ErrAlone, and leaves dst alone, if a group has one row.
+// This is verl's grpo_passk.
+func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) error {
+	sameLen(len(group), len(dst), len(score))
+	groups := groupMembers(group)
+	for _, members := range groups {
+		if len(members) < 2 {
+			return ErrAlone
+		}
+	}
+	for _, members := range groups {
+		_, factor := groupScale(score, members, scale)
+		best, second := members[0], members[1]
+		if score[second] > score[best] {
+			best, second = second, best
+		}
+		for _, i := range members[2:] {
+			if score[i] > score[best] {
+				best, second = i, best
+			} else if score[i] > score[second] {
+				second = i
+			}
+		}
+		lead := float64(score[best]) - float64(score[second])
+		for _, i := range members {
+			dst[i] = 0
+		}
+		dst[best] = T(lead * factor)
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package rl
+
+// ReMax sets ret [N] to the undiscounted Returns and adv [N] to them less the
+// reward of the greedy completion of the same prompt (arXiv:2310.10505):
+//
+//	A[t] = ret[t] - baseline[i]
+//
+// reward is [N], baseline [B]. At masked-out tokens adv is ret, which means nothing
+// there.
+func ReMax[T Float](adv, ret, reward, baseline []T, mask []bool, rows Rows) {
+	sameLen(len(mask), len(adv))
+	sameLen(rows.Len(), len(baseline))
+	Returns(ret, reward, mask, rows, 1)
+	for i, b := range baseline {
+		for t := rows[i]; t < rows[i+1]; t++ {
+			adv[t] = ret[t]
+			if mask[t] {
+				adv[t] = T(float64(ret[t]) - float64(b))
+			}
+		}
+	}
+}

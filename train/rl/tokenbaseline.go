@@ -1,0 +1,114 @@
+package rl
+
+import "iter"
+
+// TokenBaseline are the settings of OptimalTokenBaseline. The zero value is verl's
+// tir_optimal_token_baseline, which is right with tool turns and without.
+type TokenBaseline struct {
+	// Columns counts a row's positions in all its tokens, masked-out ones too, as
+	// verl's optimal_token_baseline. After a tool turn, tokens are then compared
+	// with others that are elsewhere in their completions, and the rule of the tail
+	// takes a number of unmasked tokens for a position. Without masked-out tokens
+	// between unmasked ones it changes nothing.
+	Columns bool
+	// KeepTail leaves the longest row of a group, where no other row reaches, with
+	// its own return for a baseline, which makes its advantage 0 there. Otherwise
+	// the baseline is 0 there.
+	KeepTail bool
+}
+
+// tokenBaselineEps is added to the sum of weights that a baseline divides by, as
+// in verl.
+const tokenBaselineEps = 1e-8
+
+// OptimalTokenBaseline sets ret [N] to the undiscounted Returns and adv [N] to
+// them less the baseline of least variance for the group and the token's position
+// k among the unmasked tokens of its row (Li et al., "The Optimal Token Baseline",
+// PMLR v306, 2026):
+//
+//	w[t] = (1 - 2·π[t] + Σ_v π(v)²) · Weight[t]²   squared norm of the gradient by
+//	                                              the logits; π = exp(OldLogProb)
+//	W[k] = Σ w over the row up to and with k
+//	B[k] = Σ_i W_i[k]·ret_i[k] / (Σ_i W_i[k] + 1e-8)  over the rows of the group
+//	A    = ret - B
+//
+// and 0 at masked-out tokens. B is 0 for a row alone in its group. It reads Rows,
+// Mask, OldLogProb and Weight of b. reward and sumPiSquared are [N], the latter
+// Σ_v π(v)² of the old policy's full softmax at each token; group is [B].
+func OptimalTokenBaseline[T Float](adv, ret []T, b *Batch[T], reward, sumPiSquared []T, group []int, c TokenBaseline) {
+	sameLen(len(b.Mask), len(adv), len(b.OldLogProb), len(sumPiSquared))
+	sameLen(b.Rows.Len(), len(group))
+	Returns(ret, reward, b.Mask, b.Rows, 1)
+	copy(adv, ret)
+	clearMasked(adv, b.Mask)
+	for _, members := range groupMembers(group) {
+		sum, weight := pathSums(b, ret, sumPiSquared, members, c.Columns)
+		longest, tail := longestRow(b, members)
+		if c.KeepTail && len(members) > 1 {
+			longest = -1
+		}
+		for _, i := range members {
+			for k, t := range positions(b, i, c.Columns) {
+				if i != longest || k < tail {
+					adv[t] = T(float64(ret[t]) - sum[k]/(weight[k]+tokenBaselineEps))
+				}
+			}
+		}
+	}
+}
+
+// pathSums returns Σ W·ret and Σ W over the members for each position.
+func pathSums[T Float](b *Batch[T], ret, sumPiSquared []T, members []int, columns bool) (sum, weight []float64) {
+	for _, i := range members {
+		var path float64
+		for k, t := range positions(b, i, columns) {
+			for len(sum) <= k {
+				sum, weight = append(sum, 0), append(weight, 0)
+			}
+			w, is := scoreNorm(b, sumPiSquared, t)
+			path += float64(w * square(is))
+			sum[k] += float64(path * float64(ret[t]))
+			weight[k] += path
+		}
+	}
+	return sum, weight
+}
+
+// scoreNorm returns the squared norm of the gradient of token t's log-prob by the
+// logits, ‖onehot - π‖² = 1 - 2·π[t] + Σ_v π(v)², and the token's importance weight.
+func scoreNorm[T Float](b *Batch[T], sumPiSquared []T, t int) (norm, weight float64) {
+	p := exp(float64(b.OldLogProb[t]))
+	return 1 - float64(2*p) + float64(sumPiSquared[t]), b.weight(t)
+}
+
+// positions yields the unmasked tokens t of row i and their positions k.
+func positions[T Float](b *Batch[T], i int, columns bool) iter.Seq2[int, int] {
+	return func(yield func(k, t int) bool) {
+		k := 0
+		for t := b.Rows[i]; t < b.Rows[i+1]; t++ {
+			if b.Mask[t] && !yield(k, t) {
+				return
+			}
+			if b.Mask[t] || columns {
+				k++
+			}
+		}
+	}
+}
+
+// longestRow returns the member with the most unmasked tokens, -1 if there are
+// several, and how many the second longest has; below 0 if there is none.
+func longestRow[T Float](b *Batch[T], members []int) (row, second int) {
+	row, most, second := -1, -1, -1
+	for _, i := range members {
+		switch n := countTrue(b.Mask[b.Rows[i]:b.Rows[i+1]]); {
+		case n > most:
+			row, most, second = i, n, most
+		case n == most:
+			row, second = -1, n
+		case n > second:
+			second = n
+		}
+	}
+	return row, second
+}
