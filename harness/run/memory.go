@@ -159,7 +159,7 @@ func floatScratch(engine generate.Options, arch model.Config, rows, longest int)
 	output := chunk*(roundUp(arch.Vocab, panel)+panel) + roundUp(arch.Vocab, panel) + chunk*roundUp(arch.Width, panel)
 	T, head := roundUp(longest, panel), roundUp(arch.Head, panel)
 	attention := T*(2*arch.Head+head) + 2*queries*(head+T)
-	scores := arch.Heads / arch.KVHeads * roundUp(engine.MaxTokens, engine.PageTokens)
+	scores := 2 * roundUp(engine.MaxTokens, max(engine.PageTokens, panel))
 	return max(dw, packed, output, attention, scores)
 }
 
@@ -179,7 +179,7 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	logits := (block+1)*(roundUp(arch.Vocab, block)+kernels.Lanes) + roundUp(arch.Width, 32)/32*step
 	ts, ds := roundUp(longest, 32)/32, roundUp(arch.Head, 32)/32
 	keys := (64*ts+block)*ds*32 + (3*ts*ds+4*ds)*step + 64*ts
-	scores := roundUp(engine.MaxTokens, engine.PageTokens) + 2*block + arch.Head + kernels.Lanes
+	scores := 2 * (roundUp(engine.MaxTokens, max(engine.PageTokens, block)) + 2*roundUp(arch.Head, block))
 	return max(dw, logits, keys, scores)
 }
 

@@ -102,6 +102,6 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	g := b.attention(qkv, s)
 	g.out, g.keys, g.values, g.page = floats(out), floats(p.Keys), floats(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
-	g.scratch, g.scratch_len = b.roomFor((s.H / s.K) * tableWidth * p.Size)
+	g.scratch, g.scratch_len = b.roomFor(2 * b.panels(tableWidth*p.Size))
 	b.pool.run(b.k.paged_attention, unsafe.Pointer(g), m*s.K, max(1, 8192/(s.D*p.Size)))
 }

@@ -183,25 +183,112 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 	}
 }
 
-// paged_attention computes units lo..hi, a unit being one row × one key/value
-// head. scratch: scores [H/K][T].
-static void paged_attention(const struct attention_args *g, long lo, long hi, int tid) {
-	const long d = g->d, P = g->page, group = g->h / g->kv;
-	for (long u = lo; u < hi; u++) {
-		const long m = u / g->kv, kv = u % g->kv, n = g->pos[m] + 1, Tp = round_up(n, P);
-		const int32_t *pages = g->table + (long)g->seq[m] * g->width;
-		const float *q = g->qkv + m * g->stride + kv * group * d;
-		float *z = g->scratch + tid * g->scratch_len, *o = g->out + (m * g->h + kv * group) * d;
-		for (long t = 0; t < n; t += P)
-			block(q, d, 1, g->keys + ((long)pages[t / P] * g->kv + kv) * d * P, P, z + t, Tp, group, d, P, FROM_ZERO);
-		float inv[group];
-		for (long h = 0; h < group; h++) {
-			float max;
-			inv[h] = 1.0f / softmax_row(z + h * Tp, NR, n, g->scale, &max);
+// PAGED_CHAINS vectors of a row's scores or output are computed side by side, for
+// each of two heads: enough chains that none waits for itself.
+#if defined(LEVEL_AVX512)
+#define PAGED_CHAINS 4
+#else
+#define PAGED_CHAINS 1
+#endif
+
+// What a unit of paged attention, one row × one key/value head, reads: of LANES
+// positions from t on, the keys begin at element keys_at(w, t), components page apart,
+// and the values at values_at(w, t), positions d apart.
+struct paged_view {
+	const int32_t *pages;
+	long head, heads, d, page, n; // n: positions that the row sees
+};
+
+INLINE struct paged_view view_pages(const int32_t *table, long width, const int32_t *seq, const int32_t *pos, long u, long heads, long d, long page) {
+	const long m = u / heads;
+	const struct paged_view w = {table + (long)seq[m] * width, u % heads, heads, d, page, pos[m] + 1};
+	return w;
+}
+INLINE long keys_at(const struct paged_view w, long t) {
+	return ((long)w.pages[t / w.page] * w.heads + w.head) * w.d * w.page + t % w.page;
+}
+INLINE long values_at(const struct paged_view w, long t) {
+	return (((long)w.pages[t / w.page] * w.heads + w.head) * w.page + t % w.page) * w.d;
+}
+
+// paged_scores sets V vectors of R rows of z to the chains of q [R][d] with the keys of
+// positions from t on. What is read next is brought closer meanwhile: the next keys, or
+// the first values.
+INLINE void paged_scores(const int R, const int V, const struct attention_args *g, const float *q, const struct paged_view w, long t, float *z, long ldz) {
+	vf acc[2][PAGED_CHAINS];
+	const float *k[PAGED_CHAINS], *next[PAGED_CHAINS];
+	const long ahead = t + V * LANES, step = ahead < w.n ? w.page : LANES;
+	for (int v = 0; v < V; v++) {
+		const long to = ahead + v * LANES;
+		k[v] = g->keys + keys_at(w, t + v * LANES);
+		next[v] = ahead >= w.n ? g->values + values_at(w, v * LANES < w.n ? v * LANES : 0) : g->keys + keys_at(w, to < w.n ? to : ahead);
+		for (int r = 0; r < R; r++) acc[r][v] = v_zero();
+	}
+	for (long i = 0; i < w.d; i++)
+		for (int v = 0; v < V; v++) {
+			const vf x = v_load(k[v] + i * w.page);
+			__builtin_prefetch(next[v] + i * step);
+			for (int r = 0; r < R; r++) acc[r][v] = v_fma(v_set1(q[r * w.d + i]), x, acc[r][v]);
 		}
-		for (long t = 0; t < n; t += P)
-			block(z + t, Tp, 1, g->values + ((long)pages[t / P] * g->kv + kv) * P * d, d, o, d, group,
-				n - t < P ? n - t : P, d, t == 0 ? FROM_ZERO : FROM_C);
-		for (long h = 0; h < group; h++) scale_row(o + h * d, d, inv[h]);
+	for (int v = 0; v < V; v++)
+		for (int r = 0; r < R; r++) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
+}
+
+// paged_values sets V vectors of R rows of o [R][d], n columns from column c on, to the
+// chains of weights z over all positions, times inv. The next values, and the first
+// keys of the next unit, are brought closer meanwhile.
+INLINE void paged_values(const int R, const int V, const struct attention_args *g, const float *z, long ldz, const struct paged_view w,
+	const struct paged_view after, long c, int n, const float *inv, float *o) {
+	vf acc[2][PAGED_CHAINS];
+	for (int v = 0; v < V; v++)
+		for (int r = 0; r < R; r++) acc[r][v] = v_zero();
+	for (long t0 = 0; t0 < w.n; t0 += LANES) {
+		const long rows = w.n - t0 < LANES ? w.n - t0 : LANES;
+		const float *x0 = g->values + values_at(w, t0) + c, *next = t0 + LANES < w.n ? g->values + values_at(w, t0 + LANES) + c : x0;
+		const float *keys = g->keys + keys_at(after, t0 < after.n ? t0 : 0) + c * w.page;
+		for (long t = 0; t < rows; t++) {
+			for (int v = 0; v < V; v++) {
+				__builtin_prefetch(next + t * w.d + v * LANES);
+				if (t0 < PAGED_CHAINS * LANES) __builtin_prefetch(keys + (t * V + v) * w.page);
+				const float *p = x0 + t * w.d + v * LANES;
+				const vf x = V == 1 ? v_loadt(p, n) : v_load(p);
+				for (int r = 0; r < R; r++) acc[r][v] = v_fma(v_set1(z[r * ldz + t0 + t]), x, acc[r][v]);
+			}
+		}
+	}
+	for (int v = 0; v < V; v++)
+		for (int r = 0; r < R; r++) {
+			float *p = o + r * w.d + c + v * LANES;
+			v_storet(p, v_mul(acc[r][v], v_set1(inv[r])), V == 1 ? n : LANES);
+		}
+}
+
+// paged_heads computes R heads of a unit. scratch: z [R][positions, in whole lanes].
+INLINE void paged_heads(const int R, const struct attention_args *g, const struct paged_view w, const struct paged_view after,
+	const float *q, float *o, float *z) {
+	const long ldz = round_up(w.n, NR);
+	float inv[2], max;
+	long t = 0, c = 0;
+	for (; t + (PAGED_CHAINS - 1) * LANES < w.n; t += PAGED_CHAINS * LANES) paged_scores(R, PAGED_CHAINS, g, q, w, t, z, ldz);
+	for (; t < w.n; t += LANES) paged_scores(R, 1, g, q, w, t, z, ldz);
+	for (int r = 0; r < R; r++) inv[r] = 1.0f / softmax_row(z + r * ldz, NR, w.n, g->scale, &max);
+	for (; PAGED_CHAINS > 1 && c + PAGED_CHAINS * LANES <= w.d; c += PAGED_CHAINS * LANES)
+		paged_values(R, PAGED_CHAINS, g, z, ldz, w, after, c, LANES, inv, o);
+	for (; c < w.d; c += LANES) paged_values(R, 1, g, z, ldz, w, after, c, w.d - c < LANES ? (int)(w.d - c) : LANES, inv, o);
+}
+
+// paged_attention computes units lo..hi, two heads at a time.
+static void paged_attention(const struct attention_args *g, long lo, long hi, int tid) {
+	const long d = g->d, group = g->h / g->kv;
+	float *z = g->scratch + tid * g->scratch_len;
+	for (long u = lo; u < hi; u++) {
+		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page);
+		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page);
+		const long m = u / g->kv;
+		const float *q = g->qkv + m * g->stride + w.head * group * d;
+		float *o = g->out + (m * g->h + w.head * group) * d;
+		long h = 0;
+		for (; h + 2 <= group; h += 2) paged_heads(2, g, w, after, q + h * d, o + h * d, z);
+		if (h < group) paged_heads(1, g, w, after, q + h * d, o + h * d, z);
 	}
 }

@@ -260,54 +260,118 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 	tiles_end();
 }
 
-// paged_scores sets z[0:16] to the tile sums of q [d] and 16 positions of keys [d][P].
-INLINE void paged_scores(float *z, const bf16 *q, const bf16 *keys, long P, long d) {
-	vf acc = v_zero();
-	for (long s = 0; s < d; s += TERMS) {
-		vf even = v_zero(), odd = v_zero();
-		for (long i = s; i < d && i < s + TERMS; i += 2) {
-			even = f_fma(v_set1(widen(q[i])), h_load(keys + i * P), even);
-			if (i + 1 < d) odd = f_fma(v_set1(widen(q[i + 1])), h_load(keys + (i + 1) * P), odd);
-		}
-		acc = f_add(acc, f_add(even, odd));
+// tile_paged_scores sets V vectors of R rows of z to the tile sums of q [R][d], in
+// float32, with the keys of positions from t on; see paged_scores.
+INLINE void tile_paged_scores(const int R, const int V, const struct tile_attention_args *g, const float *q, const struct paged_view w, long t, float *z, long ldz) {
+	vf acc[2][PAGED_CHAINS];
+	const bf16 *k[PAGED_CHAINS], *next[PAGED_CHAINS];
+	const long ahead = t + V * LANES, step = ahead < w.n ? w.page : LANES;
+	for (int v = 0; v < V; v++) {
+		const long to = ahead + v * LANES;
+		k[v] = g->keys + keys_at(w, t + v * LANES);
+		next[v] = ahead >= w.n ? g->values + values_at(w, v * LANES < w.n ? v * LANES : 0) : g->keys + keys_at(w, to < w.n ? to : ahead);
+		for (int r = 0; r < R; r++) acc[r][v] = v_zero();
 	}
-	v_store(z, acc);
+	for (long s = 0; s < w.d; s += TERMS) {
+		const long end = s + TERMS < w.d ? s + TERMS : w.d;
+		vf lane[2][2][PAGED_CHAINS];
+		for (int r = 0; r < R; r++)
+			for (int v = 0; v < V; v++) lane[r][0][v] = lane[r][1][v] = v_zero();
+		for (long i = s; i < end; i += 2)
+#pragma GCC unroll 2
+			for (int b = 0; b < 2; b++) {
+				if (i + b >= end) break;
+				for (int v = 0; v < V; v++) {
+					const vf x = h_load(k[v] + (i + b) * w.page);
+					__builtin_prefetch(next[v] + (i + b) * step);
+					for (int r = 0; r < R; r++) lane[r][b][v] = f_fma(v_set1(q[r * w.d + i + b]), x, lane[r][b][v]);
+				}
+			}
+		for (int r = 0; r < R; r++)
+			for (int v = 0; v < V; v++) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
+	}
+	for (int v = 0; v < V; v++)
+		for (int r = 0; r < R; r++) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
+}
+
+// tile_paged_values sets V vectors of R rows, n columns from column c on, to the tile
+// sums of weights z over all positions; see paged_values. They go behind the weights.
+INLINE void tile_paged_values(const int R, const int V, const struct tile_attention_args *g, float *z, long ldz, const struct paged_view w,
+	const struct paged_view after, long c, int n) {
+	vf acc[2][PAGED_CHAINS];
+	for (int r = 0; r < R; r++)
+		for (int v = 0; v < V; v++) acc[r][v] = v_zero();
+	for (long s = 0; s < w.n; s += TERMS) {
+		vf lane[2][2][PAGED_CHAINS];
+		for (int r = 0; r < R; r++)
+			for (int v = 0; v < V; v++) lane[r][0][v] = lane[r][1][v] = v_zero();
+		for (long t0 = s; t0 < s + TERMS && t0 < w.n; t0 += LANES) {
+			const long rows = w.n - t0 < LANES ? w.n - t0 : LANES;
+			const bf16 *x0 = g->values + values_at(w, t0) + c, *next = t0 + LANES < w.n ? g->values + values_at(w, t0 + LANES) + c : x0;
+			const bf16 *keys = g->keys + keys_at(after, t0 < after.n ? t0 : 0) + c * w.page;
+			for (long t = 0; t < rows; t += 2)
+#pragma GCC unroll 2
+				for (int b = 0; b < 2; b++) {
+					if (t + b >= rows) break;
+					for (int v = 0; v < V; v++) {
+						const bf16 *p = x0 + (t + b) * w.d + v * LANES;
+						__builtin_prefetch(next + (t + b) * w.d + v * LANES);
+						if (t0 < PAGED_CHAINS * LANES) __builtin_prefetch(keys + ((t + b) * V + v) * w.page);
+						const vf x = V == 1 && n < LANES ? h_loadn(p, n) : h_load(p);
+						for (int r = 0; r < R; r++) lane[r][b][v] = f_fma(v_set1(z[r * ldz + t0 + t + b]), x, lane[r][b][v]);
+					}
+				}
+		}
+		for (int r = 0; r < R; r++)
+			for (int v = 0; v < V; v++) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
+	}
+	for (int v = 0; v < V; v++)
+		for (int r = 0; r < R; r++) v_store(z + r * ldz + round_up(w.n, NR) + c + v * LANES, acc[r][v]);
+}
+
+// tile_paged_heads computes R heads of a unit. scratch: their queries in float32, and z
+// [R] of scores and of sums.
+INLINE void tile_paged_heads(const int R, const struct tile_attention_args *g, const struct paged_view w, const struct paged_view after,
+	const bf16 *q, bf16 *o, float *scratch) {
+	const long np = round_up(w.n, NR), ldz = np + round_up(w.d, LANES);
+	float *wide = scratch, *z = scratch + round_up(R * w.d, LANES), inv[2], max;
+	for (long i = 0; i < R * w.d; i++) wide[i] = widen(q[i]);
+	unsigned mode = flushing();
+	long t = 0, c = 0;
+	for (; t + (PAGED_CHAINS - 1) * LANES < w.n; t += PAGED_CHAINS * LANES) tile_paged_scores(R, PAGED_CHAINS, g, wide, w, t, z, ldz);
+	for (; t < w.n; t += LANES) tile_paged_scores(R, 1, g, wide, w, t, z, ldz);
+	not_flushing(mode);
+	for (int r = 0; r < R; r++) {
+		inv[r] = 1.0f / softmax_row(z + r * ldz, NR, w.n, g->scale, &max);
+		for (t = 0; t < w.n; t += LANES) {
+			bf16 p[LANES];
+			h_store(p, v_load(z + r * ldz + t));
+			v_store(z + r * ldz + t, h_load(p));
+		}
+	}
+	mode = flushing();
+	for (; PAGED_CHAINS > 1 && c + PAGED_CHAINS * LANES <= w.d; c += PAGED_CHAINS * LANES)
+		tile_paged_values(R, PAGED_CHAINS, g, z, ldz, w, after, c, LANES);
+	for (; c < w.d; c += LANES) tile_paged_values(R, 1, g, z, ldz, w, after, c, lanes_left(w.d - c));
+	not_flushing(mode);
+	for (int r = 0; r < R; r++)
+		for (c = 0; c < w.d; c += LANES)
+			st(o, r * w.d + c, v_mul(v_load(z + r * ldz + np + c), v_set1(inv[r])), lanes_left(w.d - c), 1);
 }
 
 // tile_paged_attention computes units lo..hi, a unit being one row × one key/value
-// head. scratch: scores [T].
+// head, two heads at a time.
 static void tile_paged_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
-	const long d = g->d, P = g->page, group = g->h / g->kv;
-	float *z = g->scratch + tid * g->scratch_len;
+	const long d = g->d, group = g->h / g->kv;
+	float *scratch = g->scratch + tid * g->scratch_len;
 	for (long u = lo; u < hi; u++) {
-		const long m = u / g->kv, kv = u % g->kv, n = g->pos[m] + 1;
-		const int32_t *pages = g->table + (long)g->seq[m] * g->width;
-		for (long h = kv * group; h < (kv + 1) * group; h++) {
-			const bf16 *q = g->qkv + m * g->stride + h * d;
-			unsigned mode = flushing();
-			for (long t = 0; t < n; t += LANES)
-				paged_scores(z + t, q, g->keys + ((long)pages[t / P] * g->kv + kv) * d * P + t % P, P, d);
-			not_flushing(mode);
-			float max;
-			const float inv = 1.0f / softmax_row(z, NR, n, g->scale, &max);
-			for (long t = 0; t < n; t++) z[t] = widen(round1(z[t]));
-			mode = flushing();
-			for (long c = 0; c < d; c += LANES) {
-				const int w = lanes_left(d - c);
-				vf acc = v_zero();
-				for (long s = 0; s < n; s += TERMS) {
-					vf lane[2] = {v_zero(), v_zero()};
-					for (long t = s; t < n && t < s + TERMS; t++) {
-						const bf16 *v = g->values + (((long)pages[t / P] * g->kv + kv) * P + t % P) * d;
-						lane[t & 1] = f_fma(v_set1(z[t]), ld(v, c, w, 1), lane[t & 1]);
-					}
-					acc = f_add(acc, f_add(lane[0], lane[1]));
-				}
-				v_store(z + round_up(n, TERMS) + c, acc);
-			}
-			not_flushing(mode);
-			for (long c = 0; c < d; c += LANES)
-				st(g->out, (m * g->h + h) * d + c, v_mul(v_load(z + round_up(n, TERMS) + c), v_set1(inv)), lanes_left(d - c), 1);
-		}
+		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page);
+		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page);
+		const long m = u / g->kv;
+		const bf16 *q = g->qkv + m * g->stride + w.head * group * d;
+		bf16 *o = g->out + (m * g->h + w.head * group) * d;
+		long h = 0;
+		for (; h + 2 <= group; h += 2) tile_paged_heads(2, g, w, after, q + h * d, o + h * d, scratch);
+		if (h < group) tile_paged_heads(1, g, w, after, q + h * d, o + h * d, scratch);
 	}
 }

@@ -157,7 +157,7 @@ func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, t
 	g := b.tileHeads(qkv, s)
 	g.out, g.keys, g.values, g.page = halves(out), halves(p.Keys), halves(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
-	g.scratch, g.scratch_len = b.roomFor(tableWidth*p.Size + 2*tileBlock + s.D + kernels.Lanes)
+	g.scratch, g.scratch_len = b.roomFor(2 * (b.panels(tableWidth*p.Size) + 2*b.panels(s.D)))
 	b.pool.run(b.tiles.paged_attention, unsafe.Pointer(g), m*s.K, max(1, 8192/(s.D*p.Size)))
 }
 
