@@ -39,7 +39,7 @@ struct norm_args {
 };
 
 struct norm_back_args {
-	void *dx; float *dweight; const void *dout, *x; const float *weight, *rstd; const int32_t *block;
+	void *dx; float *dweight, *parts; const void *dout, *x; const float *weight, *rstd; const int32_t *block;
 	long blocks, heads, dim, stride, offset;
 	int set, bf16;
 };
@@ -107,7 +107,7 @@ struct kernels {
 	long mr, nr; // register tile
 	kernel pack, matmul, matmul_dw, matmul_dbias;
 	kernel embed, embed_backward;
-	kernel rmsnorm, add_rmsnorm, rmsnorm_dx, rmsnorm_dw;
+	kernel rmsnorm, add_rmsnorm, rmsnorm_backward, rmsnorm_dweight;
 	kernel swiglu, swiglu_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;

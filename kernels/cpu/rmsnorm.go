@@ -61,7 +61,8 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	if set {
 		g.set = 1
 	}
-	// The weight first: dx may overwrite dout.
-	b.pool.run(b.k.rmsnorm_dw, unsafe.Pointer(g), ceilDiv(s.Dim, kernels.Lanes), max(1, 16384/max(1, m*s.Heads)/kernels.Lanes))
-	b.pool.run(b.k.rmsnorm_dx, unsafe.Pointer(g), m, rowGrain(s.Heads*s.Dim))
+	n := blocks.Len() - 1
+	g.parts, _ = b.roomFor(ceilDiv(n*s.Dim, b.pool.n)) // of all threads together
+	b.pool.run(b.k.rmsnorm_backward, unsafe.Pointer(g), n, max(1, rowGrain(s.Heads*s.Dim)*n/max(1, m)))
+	b.pool.run(b.k.rmsnorm_dweight, unsafe.Pointer(g), ceilDiv(s.Dim, kernels.Lanes), max(1, 16384/max(1, n)/kernels.Lanes))
 }

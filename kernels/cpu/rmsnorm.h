@@ -51,60 +51,78 @@ static void add_rmsnorm(const struct norm_args *g, long lo, long hi, int tid) {
 	else add_rmsnorm_rows(g, lo, hi, 0);
 }
 
-INLINE void rmsnorm_dx_rows(const struct norm_back_args *g, long lo, long hi, const int h) {
-	const long dim = g->dim;
-	for (long m = lo; m < hi; m++)
+// norm_back_dw sets V vectors of out, from column j on, to the chains of dout·x·rstd
+// over the vectors of rows r0..r1; n columns are left.
+INLINE void norm_back_dw(const struct norm_back_args *g, const int V, long r0, long r1, long j, int n, float *out, const int h) {
+	vf acc[8];
+	for (int v = 0; v < V; v++) acc[v] = v_zero();
+	for (long m = r0; m < r1; m++)
 		for (long head = 0; head < g->heads; head++) {
-			const long at = m * g->stride + g->offset + head * dim;
-			const float *w = g->weight;
-			const float r = g->rstd[m * g->heads + head];
-			vf s = v_zero();
-			for (long i = 0; i < dim; i += LANES) {
-				const int n = lanes_left(dim - i);
-				s = v_fma(v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n)), ld(g->x, at + i, n, h), s);
-			}
-			const float a = v_sum(s) * ((r * r) * r) / (float)dim;
-			const vf na = v_set1(-a), rv = v_set1(r);
-			for (long i = 0; i < dim; i += LANES) {
-				const int n = lanes_left(dim - i);
-				const vf gi = v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n));
-				vf d = v_fma(na, ld(g->x, at + i, n, h), v_mul(gi, rv));
-				if (!g->set) d = v_add(ld(g->dx, at + i, n, h), d);
-				st(g->dx, at + i, d, n, h);
+			const long at = m * g->stride + g->offset + head * g->dim + j;
+			const vf r = v_set1(g->rstd[m * g->heads + head]);
+#pragma GCC unroll 8
+			for (int v = 0; v < V; v++) {
+				const vf xh = v_mul(ld(g->x, at + v * LANES, n, h), r);
+				acc[v] = v_fma(ld(g->dout, at + v * LANES, n, h), xh, acc[v]);
 			}
 		}
+	for (int v = 0; v < V; v++) v_storet(out + j + v * LANES, acc[v], n);
 }
 
-// rmsnorm_dx works on rows lo..hi.
-static void rmsnorm_dx(const struct norm_back_args *g, long lo, long hi, int tid) {
+// norm_back_dx sets dx of row m, or adds to it.
+INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h) {
+	const long dim = g->dim;
+	for (long head = 0; head < g->heads; head++) {
+		const long at = m * g->stride + g->offset + head * dim;
+		const float *w = g->weight;
+		const float r = g->rstd[m * g->heads + head];
+		vf s = v_zero();
+		for (long i = 0; i < dim; i += LANES) {
+			const int n = lanes_left(dim - i);
+			s = v_fma(v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n)), ld(g->x, at + i, n, h), s);
+		}
+		const float a = v_sum(s) * ((r * r) * r) / (float)dim;
+		const vf na = v_set1(-a), rv = v_set1(r);
+		for (long i = 0; i < dim; i += LANES) {
+			const int n = lanes_left(dim - i);
+			const vf gi = v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n));
+			vf d = v_fma(na, ld(g->x, at + i, n, h), v_mul(gi, rv));
+			if (!g->set) d = v_add(ld(g->dx, at + i, n, h), d);
+			st(g->dx, at + i, d, n, h);
+		}
+	}
+}
+
+// Blocks lo..hi: the weight first, for dx may overwrite dout, and then the rows again
+// while they are in the second-level cache.
+INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, const int h) {
+	for (long b = lo; b < hi; b++) {
+		const long r0 = g->block[b], r1 = g->block[b + 1];
+		float *part = g->parts + b * g->dim;
+		long j = 0;
+		for (; j + 8 * LANES <= g->dim; j += 8 * LANES) norm_back_dw(g, 8, r0, r1, j, LANES, part, h);
+		for (; j < g->dim; j += LANES) norm_back_dw(g, 1, r0, r1, j, lanes_left(g->dim - j), part, h);
+		for (long m = r0; m < r1; m++) norm_back_dx(g, m, h);
+	}
+}
+
+// rmsnorm_backward works on gradient blocks lo..hi: it sets dx, and the block's part of
+// dweight [blocks][dim].
+static void rmsnorm_backward(const struct norm_back_args *g, long lo, long hi, int tid) {
 	(void)tid;
-	if (g->bf16) rmsnorm_dx_rows(g, lo, hi, 1);
-	else rmsnorm_dx_rows(g, lo, hi, 0);
+	if (g->bf16) norm_back_blocks(g, lo, hi, 1);
+	else norm_back_blocks(g, lo, hi, 0);
 }
 
-INLINE void rmsnorm_dw_columns(const struct norm_back_args *g, long lo, long hi, const int h) {
+// rmsnorm_dweight adds the parts of columns in units of LANES, in the order of their
+// blocks.
+static void rmsnorm_dweight(const struct norm_back_args *g, long lo, long hi, int tid) {
+	(void)tid;
 	for (long u = lo; u < hi; u++) {
 		const long j = u * LANES;
 		const int n = lanes_left(g->dim - j);
 		vf sum = v_loadt(g->dweight + j, n);
-		for (long b = 0; b < g->blocks; b++) {
-			vf acc = v_zero();
-			for (long m = g->block[b]; m < g->block[b + 1]; m++)
-				for (long head = 0; head < g->heads; head++) {
-					const long at = m * g->stride + g->offset + head * g->dim + j;
-					const vf xh = v_mul(ld(g->x, at, n, h), v_set1(g->rstd[m * g->heads + head]));
-					acc = v_fma(ld(g->dout, at, n, h), xh, acc);
-				}
-			sum = v_add(sum, acc);
-		}
+		for (long b = 0; b < g->blocks; b++) sum = v_add(sum, v_loadt(g->parts + b * g->dim + j, n));
 		v_storet(g->dweight + j, sum, n);
 	}
-}
-
-// rmsnorm_dw works on columns in units of LANES, so that each sum runs over the
-// rows in order. Rows are contiguous: stride·rows from offset.
-static void rmsnorm_dw(const struct norm_back_args *g, long lo, long hi, int tid) {
-	(void)tid;
-	if (g->bf16) rmsnorm_dw_columns(g, lo, hi, 1);
-	else rmsnorm_dw_columns(g, lo, hi, 0);
 }
