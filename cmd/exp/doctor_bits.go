@@ -11,6 +11,7 @@ import (
 
 	"exp/harness/bench"
 	"exp/harness/selftest"
+	"exp/kernels"
 	"exp/kernels/cpu"
 	"exp/train"
 )
@@ -23,12 +24,12 @@ type trial struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// trials trains with every level on each number of threads. The error is the first
-// one, of whatever trial.
-func trials(ctx context.Context, levels []cpu.Level, threads []int) (list []trial, numerics string, err error) {
+// trials trains with operands of a type, with every level, on each number of threads.
+// The error is the first one, of whatever trial.
+func trials(ctx context.Context, operand kernels.DType, levels []cpu.Level, threads []int) (list []trial, numerics string, err error) {
 	for _, level := range levels {
 		for _, n := range threads {
-			be, open := cpu.Open(cpu.Options{Level: &level, Threads: n})
+			be, open := cpu.Open(cpu.Options{Level: &level, Threads: n, Operand: operand})
 			if open != nil {
 				return list, numerics, open
 			}
@@ -53,9 +54,11 @@ func (a *app) checkDeterminism(ctx context.Context, d *diagnosis, quick bool) {
 		levels, threads = levels[len(levels)-1:], []int{1, runtime.NumCPU()}
 	}
 	slices.Sort(threads)
-	list, numerics, err := trials(ctx, levels, slices.Compact(threads))
+	threads = slices.Compact(threads)
+	list, class, err := trials(ctx, kernels.F32, levels, threads)
+	half, halfClass, halfErr := trials(ctx, kernels.BF16, levels, threads[:min(2, len(threads))])
 	var mismatch *train.MismatchError
-	switch {
+	switch err := errors.Join(err, halfErr); {
 	case errors.As(err, &mismatch):
 		d.fail("sampler", exitDivergence, distrust, "%v", mismatch)
 		return
@@ -64,13 +67,15 @@ func (a *app) checkDeterminism(ctx context.Context, d *diagnosis, quick bool) {
 		return
 	}
 	d.ok("sampler", "its log-probs are the trainer's, bit for bit")
-	d.judge(list, numerics)
+	d.judge("", list, class)
+	d.judge("bf16 ", half, halfClass)
 }
 
 const distrust = "do not trust results of this machine: test its memory, and report this with exp doctor --json"
 
-// judge compares the digests of trials with one another and with the one expected.
-func (d *diagnosis) judge(list []trial, numerics string) {
+// judge compares the digests of trials with one another and with the one expected. The
+// findings are called after prefix.
+func (d *diagnosis) judge(prefix string, list []trial, numerics string) {
 	how := map[string][]string{} // by digest
 	var order []string
 	for _, t := range list {
@@ -84,20 +89,20 @@ func (d *diagnosis) judge(list []trial, numerics string) {
 		for _, digest := range order {
 			each = append(each, digest[:8]+" by "+strings.Join(how[digest], ", "))
 		}
-		d.add(finding{Name: "same bits", Health: failing, Code: exitDivergence, Help: distrust, Value: list,
+		d.add(finding{Name: prefix + "same bits", Health: failing, Code: exitDivergence, Help: distrust, Value: list,
 			Text: "the same training gave different bits: " + strings.Join(each, "; ")})
 		return
 	}
-	d.add(finding{Name: "same bits", Health: healthy, Value: list,
+	d.add(finding{Name: prefix + "same bits", Health: healthy, Value: list,
 		Text: fmt.Sprintf("%d trainings agree (kernels on threads: %s)", len(list), strings.Join(how[order[0]], ", "))})
 	want, known := selftest.Want(numerics)
 	switch {
 	case !known:
-		d.warn("digest", "results agree with those of machines of the same class", "%s; none is known for the class %s", order[0][:16], numerics)
+		d.warn(prefix+"digest", "results agree with those of machines of the same class", "%s; none is known for the class %s", order[0][:16], numerics)
 	case want != order[0]:
-		d.fail("digest", exitDivergence, distrust, "%s, but every machine of the class %s gives %s", order[0][:16], numerics, want[:16])
+		d.fail(prefix+"digest", exitDivergence, distrust, "%s, but every machine of the class %s gives %s", order[0][:16], numerics, want[:16])
 	default:
-		d.ok("digest", "%s, as on every machine of the class %s", order[0][:16], numerics)
+		d.ok(prefix+"digest", "%s, as on every machine of the class %s", order[0][:16], numerics)
 	}
 }
 

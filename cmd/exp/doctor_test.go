@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,7 +53,7 @@ func TestDoctor(t *testing.T) {
 	for name, text := range map[string]string{
 		"machine/kernels": "are chosen", "build/version": "exp ", "store/place": "exp run would make " + dir, "store/writing": "allowed",
 		"GPU/devices": "", "configuration/environment": "no EXP_ variables", "determinism/sampler": "bit for bit",
-		"determinism/same bits": "portable on 1", "determinism/digest": "cpu/fma", "speed/measured": "GFLOP/s",
+		"determinism/same bits": "portable on 1", "determinism/digest": "cpu/fma", "determinism/bf16 digest": "cpu/bf16", "machine/bf16": "bf16", "speed/measured": "GFLOP/s",
 	} {
 		if f, ok := found[name]; !ok || !strings.Contains(f.Text, text) {
 			t.Errorf("%s: %q, want %q in it", name, f.Text, text)
@@ -94,7 +96,8 @@ func TestDoctorFinds(t *testing.T) {
 			bend(t, filepath.Join(dir, "exp.db"), func([]byte) []byte { return []byte(strings.Repeat("text ", 999)) })
 		}, nil, 4, "store/schema", "damaged or not a store"},
 		{"damaged page", func(dir string) {
-			bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { copy(b[len(b)/2:], bytes.Repeat([]byte{0xa5}, 4096)); return b })
+			page := rootPage(t, dir, "artifacts_stage") // opening does not read it
+			bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { copy(b[page:], bytes.Repeat([]byte{0xa5}, 4096)); return b })
 		}, nil, 4, "store/integrity", "damaged"},
 		{"newer", func(dir string) { newerStore(t, dir) }, nil, 7, "store/schema", "written by a newer exp"},
 		{"EXP_CPU", nil, map[string]string{"EXP_CPU": "avx1024"}, 2, "configuration/EXP_CPU", `unknown cpu level "avx1024"`},
@@ -131,6 +134,21 @@ func TestDoctorFinds(t *testing.T) {
 	}
 }
 
+// rootPage returns where the first page of an index lies in a store's database.
+func rootPage(t *testing.T, dir, index string) int {
+	t.Helper()
+	db, err := sql.Open("sqlite3", filepath.Join(dir, "exp.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var page, size int
+	if err := errors.Join(db.QueryRow("SELECT rootpage FROM sqlite_master WHERE name = ?", index).Scan(&page), db.QueryRow("PRAGMA page_size").Scan(&size)); err != nil {
+		t.Fatal(err)
+	}
+	return (page - 1) * size
+}
+
 // Doctor shows which kernels EXP_CPU chooses, and that there are better ones.
 func TestDoctorShowsTheLevel(t *testing.T) {
 	levels := cpuLevels()
@@ -162,7 +180,7 @@ func TestDoctorJudges(t *testing.T) {
 		for i, digest := range tt.digests {
 			list = append(list, trial{Level: "avx2", Threads: i + 1, Digest: digest})
 		}
-		d.judge(list, tt.numerics)
+		d.judge("", list, tt.numerics)
 		last := d.Findings[len(d.Findings)-1]
 		if got := fmt.Sprintf("%s %s", last.Health, last.Text); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

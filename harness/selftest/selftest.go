@@ -34,7 +34,8 @@ import (
 // does not change it; one that does is a change of every result.
 func Want(numerics string) (digest string, ok bool) {
 	digest, ok = map[string]string{
-		"cpu/fma": "e2cdea9c712295eb4b9e218e27835edd9ef593efb8cb204277edb58fc731006b",
+		"cpu/fma":  "e2cdea9c712295eb4b9e218e27835edd9ef593efb8cb204277edb58fc731006b",
+		"cpu/bf16": "43931e5186a974a26418ac8f803d4163ba76902ac4809448b0412c5ef292977b",
 	}[numerics]
 	return digest, ok
 }

@@ -11,9 +11,9 @@ import (
 	"exp/train"
 )
 
-func openCPU(t *testing.T, level cpu.Level, threads int) *cpu.Backend {
+func openCPU(t *testing.T, level cpu.Level, threads int, operand kernels.DType) *cpu.Backend {
 	t.Helper()
-	be, err := cpu.Open(cpu.Options{Level: &level, Threads: threads})
+	be, err := cpu.Open(cpu.Options{Level: &level, Threads: threads, Operand: operand})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,10 +24,10 @@ func openCPU(t *testing.T, level cpu.Level, threads int) *cpu.Backend {
 // Plain loops, every level and every number of threads give the digest that is
 // written down.
 func TestTrain(t *testing.T) {
-	backends := []kernels.Backend{ref.New[float32]()}
-	for l := cpu.Portable; l <= cpu.AVX512; l++ {
+	backends := []kernels.Backend{ref.New[float32](), ref.NewMixed()}
+	for l := cpu.Portable; l <= cpu.AMX; l++ {
 		if l.Supported() {
-			backends = append(backends, openCPU(t, l, 1), openCPU(t, l, 3))
+			backends = append(backends, openCPU(t, l, 1, kernels.F32), openCPU(t, l, 3, kernels.F32), openCPU(t, l, 2, kernels.BF16))
 		}
 	}
 	for _, be := range backends {
@@ -70,7 +70,7 @@ func (f faulty) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buf
 // The test can fail: one wrong bit in an update changes the digest, one in the
 // sampler is a mismatch.
 func TestTrainFinds(t *testing.T) {
-	be := openCPU(t, cpu.BestLevel(), 1)
+	be := openCPU(t, cpu.BestLevel(), 1, kernels.F32)
 	want, _ := Want(Numerics(be))
 	if got, err := Train(context.Background(), faulty{Backend: be, adamw: true}); err != nil || got == want {
 		t.Errorf("a faulty optimizer: digest %s, %v", got, err)

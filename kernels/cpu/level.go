@@ -32,14 +32,21 @@ static int has_avx2(void) {
 	return 0;
 #endif
 }
-// has_amx asks the system for the matrix unit's registers, which it grants to a
-// process once and for all.
+// has_amx says whether the processor has the matrix unit and what goes with it.
 static int has_amx(void) {
 #if defined(__x86_64__) && defined(__linux__)
 	unsigned a, b, c, d;
 	if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
 	if (!(d >> 24 & 1) || !(d >> 22 & 1)) return 0; // AMX-TILE, AMX-BF16
-	if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 5 & 1)) return 0; // AVX512-BF16
+	return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1); // AVX512-BF16
+#else
+	return 0;
+#endif
+}
+// grants_amx asks the system for the matrix unit's registers, which it grants to a
+// process once and for all.
+static int grants_amx(void) {
+#if defined(__x86_64__) && defined(__linux__)
 	return syscall(SYS_arch_prctl, 0x1023, 18) == 0; // ARCH_REQ_XCOMP_PERM, XTILEDATA
 #else
 	return 0;
@@ -139,7 +146,11 @@ func BestLevel() Level {
 	return Portable
 }
 
-var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 })
+var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 && C.grants_amx() != 0 })
+
+// RefusesAMX reports whether the processor has a matrix unit that the system does not
+// let this process use.
+func RefusesAMX() bool { return C.has_amx() != 0 && !hasAMX() }
 
 func (l Level) tileTable() *C.struct_tile_kernels { return C.tile_table(C.int(l)) }
 

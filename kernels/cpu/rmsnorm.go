@@ -62,7 +62,8 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 		g.set = 1
 	}
 	n := blocks.Len() - 1
-	g.parts, _ = b.roomFor(ceilDiv(n*s.Dim, b.pool.n)) // of all threads together
+	parts, _ := b.roomFor(ceilDiv(n*s.Dim, b.pool.n)) // of all threads together
+	g.parts = parts
 	b.pool.run(b.k.rmsnorm_backward, unsafe.Pointer(g), n, max(1, rowGrain(s.Heads*s.Dim)*n/max(1, m)))
 	b.pool.run(b.k.rmsnorm_dweight, unsafe.Pointer(g), ceilDiv(s.Dim, kernels.Lanes), max(1, 16384/max(1, n)/kernels.Lanes))
 }
