@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"exp/cmd/exp/term"
 )
@@ -39,9 +38,7 @@ func doctor(t *testing.T, env map[string]string, args ...string) (ended, map[str
 // A machine that runs these tests is fit, and looking at it makes no store.
 func TestDoctor(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "below", "store")
-	start := time.Now()
 	e, found := doctor(t, map[string]string{}, "--store", dir)
-	took := time.Since(start)
 	for name, f := range found {
 		if f.Health == failing || f.Text == "" || f.Health == warning && f.Help == "" {
 			t.Errorf("%s: %s: %q, help %q", name, f.Health, f.Text, f.Help)
@@ -64,9 +61,6 @@ func TestDoctor(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
 		t.Error("a folder was made")
-	}
-	if took > 10*time.Second { // three seconds on a machine that does nothing else
-		t.Errorf("it took %s", took)
 	}
 }
 

@@ -166,6 +166,7 @@ func TestSecondSignal(t *testing.T) {
 		t.Errorf("exit code %d, want 143\n%s", code, p.stderr.String())
 	}
 	smoke(t, dir, "--set", "train.steps=40").succeeds(t)
+	removeHalfBlobs(t, dir)
 	if r := consistent(t, dir).runs[0]; r.Status != store.Done || r.Steps != 40 {
 		t.Errorf("run is %s after %d steps", r.Status, r.Steps)
 	}
@@ -196,16 +197,22 @@ func TestKill(t *testing.T) {
 		}
 	}
 	smoke(t, dir).succeeds(t)
-	// Blobs that were being written lie in tmp: they have no name yet that anything
-	// could refer to. Whether another process is writing one cannot be told, so none
-	// is removed.
+	removeHalfBlobs(t, dir)
+	consistent(t, dir).same(t, unbroken(t))
+}
+
+// removeHalfBlobs removes what a process that could not clean up may leave behind: blobs
+// that were being written. They lie in tmp and have no name yet that anything could
+// refer to. Whether another process is writing one cannot be told, so no run removes
+// them.
+func removeHalfBlobs(t *testing.T, dir string) {
+	t.Helper()
 	for _, f := range halfWritten(t, dir) {
 		if !strings.HasPrefix(f, filepath.Join(dir, "tmp", "blob-")) {
 			t.Errorf("left behind: %s", f)
 		}
 		os.Remove(f)
 	}
-	consistent(t, dir).same(t, unbroken(t))
 }
 
 // forget removes the blob of an output, so that its stage has to be executed again.
