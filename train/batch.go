@@ -13,18 +13,22 @@ type batch struct {
 	traj  []*Trajectory // [B]
 	group []int         // [B] number of the problem within the step
 	rows  rl.Rows       // [B+1]
-	mask  []bool        // [N]
+	mask  []bool        // [N] tokens that are trained on: all but those that rollout correction rejects
 
+	roll      []float32 // [N] log-probs that the sampler recorded
 	old, ref  []float32 // [N] log-probs before the first update, and of the reference
+	weight    []float32 // [N] of rollout correction; nil is 1
 	value     []float32 // [N] the critic's, before its first update
 	reward    []float32 // [N] token rewards: the score on the last token, less KL
 	adv, ret  []float32 // [N]
-	score     []float32 // [B] rewards of the verdicts
+	score     []float32 // [B] rewards of the verdicts, less what overlong completions cost
+	baseline  []float32 // [B] scores of the greedy completions; nil unless needed
 	promptLen []int     // [B]
 }
 
-// newBatch lays out the graded ones of a step's trajectories.
-func newBatch(all []Trajectory) *batch {
+// newBatch lays out the graded ones of a step's trajectories. With greedy, the score
+// of each problem's greedy completion, those of a problem without one are left out.
+func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Problem]float64) *batch {
 	b := &batch{rows: rl.Rows{0}}
 	group := -1
 	var last *rollout.Problem
@@ -37,13 +41,21 @@ func newBatch(all []Trajectory) *batch {
 		if t.Verdict.Status != rollout.Graded {
 			continue
 		}
+		if greedy != nil {
+			g, ok := greedy[t.Problem]
+			if !ok {
+				continue
+			}
+			b.baseline = append(b.baseline, float32(g))
+		}
 		b.traj = append(b.traj, t)
 		b.group = append(b.group, group)
-		b.score = append(b.score, float32(t.Verdict.Reward))
+		b.score = append(b.score, float32(scoreOf(t.Verdict, t.Completion, overlong)))
 		b.promptLen = append(b.promptLen, len(t.Prompt))
-		b.old = append(b.old, t.Completion.LogProbs...)
-		b.rows = append(b.rows, len(b.old))
+		b.roll = append(b.roll, t.Completion.LogProbs...)
+		b.rows = append(b.rows, len(b.roll))
 	}
+	b.old = b.roll // one engine: see Trainer.verify
 	n := len(b.old)
 	b.mask = make([]bool, n)
 	for i := range b.mask {
@@ -56,6 +68,12 @@ func newBatch(all []Trajectory) *batch {
 		}
 	}
 	return b
+}
+
+// scoreOf returns what training maximises: the verdict's reward with DAPO's
+// punishment of a completion near the limit of its length.
+func scoreOf(v rollout.Verdict, c *rollout.Completion, o rl.Overlong) float64 {
+	return v.Reward + o.Reward(len(c.Tokens))
 }
 
 // miniBatches returns the row ranges of mini-batches of prompts problems each. A
@@ -101,6 +119,9 @@ func (b *batch) part(lo, hi int, logProb []float32) *rl.Batch[float32] {
 		Rows: make(rl.Rows, hi-lo+1), Mask: b.mask[n0:n1], Coef: make([]float64, n1-n0),
 		LogProb: logProb, OldLogProb: b.old[n0:n1], Adv: b.adv[n0:n1],
 	}
+	if b.weight != nil {
+		p.Weight = b.weight[n0:n1]
+	}
 	for i := range p.Rows {
 		p.Rows[i] = b.rows[lo+i] - n0
 	}
@@ -113,7 +134,31 @@ func (b *batch) part(lo, hi int, logProb []float32) *rl.Batch[float32] {
 // counts returns what means over the mini-batch of rows lo to hi divide by. Rows
 // are the nominal ones, as in verl.
 func (b *batch) counts(lo, hi, nominal int, scale float64) rl.Counts {
-	return rl.Counts{Tokens: b.rows[hi] - b.rows[lo], Rows: max(nominal, hi-lo), Scale: scale}
+	n := 0
+	for _, on := range b.mask[b.rows[lo]:b.rows[hi]] {
+		if on {
+			n++
+		}
+	}
+	return rl.Counts{Tokens: n, Rows: max(nominal, hi-lo), Scale: scale}
+}
+
+// pick makes b the batch of the rows index[0], index[1], …, which are no longer in
+// the order of their problems: a mini-batch is then as many rows as its problems
+// have completions.
+func (b *batch) pick(index []int, samples int) {
+	old := *b
+	b.rows, b.mask = old.rows.Pick(index), rl.PickRows(old.mask, old.rows, index)
+	for _, x := range []*[]float32{&b.roll, &b.old, &b.ref, &b.weight, &b.value, &b.reward, &b.adv, &b.ret} {
+		if *x != nil {
+			*x = rl.PickRows(*x, old.rows, index)
+		}
+	}
+	b.traj, b.score, b.promptLen, b.group = nil, nil, nil, nil
+	for k, i := range index {
+		b.traj, b.score = append(b.traj, old.traj[i]), append(b.score, old.score[i])
+		b.promptLen, b.group = append(b.promptLen, old.promptLen[i]), append(b.group, k/samples)
+	}
 }
 
 // scores sets dst to the row sums of the token rewards.

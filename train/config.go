@@ -24,18 +24,11 @@ func (o Optim) rate(step int) float64 {
 	return o.LR * o.Schedule.Multiplier(step)
 }
 
-// Kind names an algorithm.
-type Kind string
-
-const (
-	FlowRL Kind = "flowrl"
-	PPO    Kind = "ppo"
-	GRPO   Kind = "grpo"
-)
-
-// Config are the settings of the RL loop.
+// Config are the settings of the RL loop. A comment that names an estimator or a
+// loss says who reads the field.
 type Config struct {
-	Kind Kind
+	Advantage Advantage
+	Loss      Loss
 
 	PromptsPerStep   int // problems sampled in a step
 	PromptsPerUpdate int // problems in a mini-batch; divides PromptsPerStep
@@ -53,21 +46,35 @@ type Config struct {
 	Recompute        bool
 	Policy, Critic   Optim
 
+	Filter   Filter
+	Overlong rl.Overlong
+	// Correction accounts for rollouts of another policy; its metrics are recorded
+	// in any case. With Bypass, Loss is the one it names.
+	Correction rl.Correction
+
 	Aggregation rl.Aggregation
 	LossScale   float64 // tokens; for seq-mean-token-sum-norm
-	EntropyCoef float64
-	Clip        rl.Clip // PPO and GRPO
-	KL          KL      // PPO and GRPO
+	EntropyCoef float64 // all losses but FlowRL
+	KL          KL      // all losses but FlowRL
+	// Clip holds the bounds of the losses that have some: of the ratio, in GMPO of
+	// its logarithm, in DPPO of probabilities, with Dual for the greatest ratio.
+	Clip           rl.Clip
+	TauPos, TauNeg float64          // SAPO
+	ClipCov        rl.ClipCovConfig // Clip-Cov
+	KLCovRatio     float64          // KL-Cov
+	KLCovCoef      float64          // KL-Cov
+	DROBeta        float64          // DRO
 
-	Gamma, Lambda float64 // PPO
-	CriticWarmup  int     // PPO: steps in which only the critic learns
-	ValueClip     float64 // PPO
+	Gamma, Lambda float64        // GAE; Gamma also REINFORCE++
+	CriticWarmup  int            // GAE: steps in which only the critic learns
+	ValueClip     float64        // GAE
+	Reweighting   rl.Reweighting // PF-PPO; 0 is off
+	ReweightPower float64        // PF-PPO
 
-	ScaleStd bool // GRPO: divide advantages by the group's standard deviation
+	ScaleStd bool // GRPO and pass@k: divide advantages by the group's standard deviation
 
-	Flow       rl.FlowRLConfig // FlowRL
-	FlowReward FlowReward
-	LogZ       model.LogZConfig
+	Flow rl.FlowRLConfig // FlowRL
+	LogZ model.LogZConfig
 
 	// VerifyRate is the share of sequences whose recorded log-probs are compared,
 	// bit for bit, with the trainer's forward pass in every step.
@@ -84,14 +91,24 @@ type KL struct {
 	Control         rl.KLControl
 }
 
-// FlowReward is what FlowRL balances log-probs against.
-type FlowReward uint8
+// Metric is what a group of completions must differ in to be trained on.
+type Metric uint8
 
 const (
-	GroupAdvantage      FlowReward = 1 + iota // (r - mean)/std within the group: the recipe
-	GroupAdvantageNoStd                       // r - mean
-	RawReward                                 // r
+	MetricNone     Metric = iota // nothing: all groups are
+	MetricCorrect                // whether they are correct: verl's acc
+	MetricScore                  // the reward of their verdicts: verl's score
+	MetricOverlong               // the same with the punishment of overlong ones: verl's seq_reward
 )
+
+// Filter leaves out groups whose completions are all alike, and samples further
+// problems in their place (DAPO's dynamic sampling, arXiv:2503.14476 §3.2). A step
+// takes at most MaxBatches times its number of problems, and none twice; what is
+// then missing is filled up with groups that were left out, where verl stops.
+type Filter struct {
+	By         Metric
+	MaxBatches int
+}
 
 // Needs says which models an algorithm uses beside the policy.
 type Needs struct {
@@ -100,15 +117,13 @@ type Needs struct {
 
 // Needs returns what the configured algorithm uses.
 func (c Config) Needs() Needs {
-	switch c.Kind {
-	case FlowRL:
-		return Needs{Reference: c.Flow.Reference == rl.ReferencePolicy, LogZ: c.Flow.UseLogZ}
-	case PPO:
-		return Needs{Reference: c.KL.used(), Critic: true}
-	case GRPO:
-		return Needs{Reference: c.KL.used()}
+	n := Needs{Reference: c.KL.used() || c.Loss == LossMegatron, Critic: c.Advantage == AdvGAE}
+	if c.Loss == LossFlowRL {
+		f := c.Flow
+		n.Reference = n.Reference || f.Reference == rl.ReferencePolicy || f.RatioFractions && !f.Surrogate
+		n.LogZ = f.UseLogZ
 	}
-	panic("train: unknown algorithm " + string(c.Kind))
+	return n
 }
 
 func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
@@ -116,6 +131,14 @@ func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
 // Validate reports settings that cannot be trained with.
 func (c Config) Validate() error {
 	switch {
+	case !c.Advantage.known():
+		return fmt.Errorf("train: unknown advantage estimator %q", c.Advantage)
+	case !c.Loss.known():
+		return fmt.Errorf("train: unknown policy loss %q", c.Loss)
+	case c.Correction.Bypass == rl.BypassPPO && c.Loss != LossPPO || c.Correction.Bypass == rl.BypassReinforce && c.Loss != LossReinforce:
+		return fmt.Errorf("train: rollout correction in bypass mode is not for the loss %s", c.Loss)
+	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
+		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:
 		return fmt.Errorf("train: prompts_per_update %d must divide prompts_per_step %d", c.PromptsPerUpdate, c.PromptsPerStep)
 	case c.Samples < 1:

@@ -2,9 +2,12 @@ package train
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"exp/train/rl"
 )
 
 // extent are the names of a metric that has a mean and extremes.
@@ -25,7 +28,11 @@ func TestAllMetricNames(t *testing.T) {
 		[]string{"response/aborted_ratio"}, extent("prompt_length", "clip_ratio"),
 		[]string{"train/accuracy", "train/solved", "train/distinct", "train/not_graded", "actor/entropy", "kl/ref_k1", "kl/ref_k3",
 			"training/rollout_probs_diff_valid", "training/rollout_probs_diff_max", "training/rollout_probs_diff_mean", "training/rollout_probs_diff_std",
-			"actor/grad_norm", "actor/lr", "actor/ppo_kl"})
+			"actor/grad_norm", "actor/lr", "actor/ppo_kl",
+			"rollout_corr/training_ppl", "rollout_corr/training_log_ppl", "rollout_corr/kl", "rollout_corr/k3_kl",
+			"rollout_corr/rollout_ppl", "rollout_corr/rollout_log_ppl", "rollout_corr/log_ppl_diff", "rollout_corr/log_ppl_abs_diff",
+			"rollout_corr/log_ppl_diff_max", "rollout_corr/log_ppl_diff_min", "rollout_corr/ppl_ratio",
+			"rollout_corr/chi2_token", "rollout_corr/chi2_seq"})
 	flow := []string{"actor/log_prob", "actor/old_log_prob", "actor/ref_log_prob", "actor/log_reward", "actor/log_z", "actor/final_loss",
 		"actor/importance_weight", "actor/importance_weight_raw", "actor/ref_kl", "actor/residual_mean", "actor/residual_std", "actor/residual_abs"}
 	clipped := []string{"actor/pg_loss", "actor/pg_clipfrac", "actor/pg_clipfrac_lower", "actor/entropy_loss", "actor/kl_loss", "actor/kl_coef",
@@ -38,19 +45,55 @@ func TestAllMetricNames(t *testing.T) {
 		PPO:    slices.Concat(data, clipped, critic),
 	} {
 		r := newToyRun(t, kind, 1)
-		r.cfg.Steps = 1
 		if kind != FlowRL {
 			r.cfg.KL.RewardCoef = 0.1
 		}
-		r.run()
-		var got []string
-		for _, m := range r.steps[0].Metrics {
-			got = append(got, m.Name)
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(slices.Sorted(slices.Values(want)), r.metricNames()); d != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, d)
 		}
 	}
+
+	// What the settings of a step add, and take away.
+	clipped = slices.DeleteFunc(clipped, func(name string) bool { return strings.HasPrefix(name, "actor/reward_kl") })
+	rejected := func(name string) []string {
+		prefix := "rollout_corr/rollout_rs_" + name + "_"
+		var list []string
+		for _, m := range []string{"mean", "max", "min", "std", "fraction_high", "fraction_low", "masked_fraction", "seq_mean", "seq_std", "seq_max",
+			"seq_min", "seq_max_deviation", "seq_fraction_high", "seq_masked_fraction"} {
+			list = append(list, prefix+m)
+		}
+		return append(list, "rollout_corr/rollout_rs_masked_fraction", "rollout_corr/rollout_rs_seq_masked_fraction")
+	}
+	for name, tt := range map[string]struct {
+		change func(c *Config)
+		want   []string
+	}{
+		"megatron": {func(c *Config) { c.Loss, c.Advantage = LossMegatron, AdvMegatron }, slices.Concat(
+			slices.DeleteFunc(slices.Clone(data), func(name string) bool { return name == "actor/ppo_kl" }),
+			[]string{"lm loss", "rl/kl_term", "rl/pi_over_pi_old", "rl/entropy_term", "rl/truncated_from_above", "rl/truncated_from_below"})},
+		"filter, overlong, remax": {func(c *Config) {
+			c.Filter, c.Overlong, c.Advantage = Filter{By: MetricScore, MaxBatches: 1}, rl.Overlong{MaxResponse: 6, Buffer: 2, Penalty: 1}, AdvReMax
+		}, slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/overlong_reward", "train/overlong", "train/greedy_score"})},
+		"bypass": {func(c *Config) {
+			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 1}}}
+		}, slices.Concat(data, clipped, rejected("seq_mean_k3"))},
+	} {
+		r := newToyRun(t, GRPO, 1)
+		tt.change(&r.cfg)
+		if d := cmp.Diff(slices.Sorted(slices.Values(tt.want)), r.metricNames()); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// metricNames takes a step and returns the names of its metrics in ascending order.
+func (r *toyRun) metricNames() []string {
+	r.cfg.Steps = 1
+	r.run()
+	var names []string
+	for _, m := range r.steps[0].Metrics {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return names
 }

@@ -93,11 +93,18 @@ func newStopwatch(now func() time.Time) *stopwatch {
 	return &stopwatch{now: now, start: at, last: at}
 }
 
-// lap ends a phase.
+// lap ends a phase, or another part of it.
 func (s *stopwatch) lap(phase string) {
 	at := s.now()
-	s.laps = append(s.laps, rl.Metric{Name: phase, Value: at.Sub(s.last).Seconds()})
+	took := at.Sub(s.last).Seconds()
 	s.last = at
+	for i := range s.laps {
+		if s.laps[i].Name == phase {
+			s.laps[i].Value += took
+			return
+		}
+	}
+	s.laps = append(s.laps, rl.Metric{Name: phase, Value: took})
 }
 
 // metrics returns verl's timing and throughput metrics: timing_s/PHASE in seconds;

@@ -6,8 +6,9 @@ import (
 	"exp/kernels"
 )
 
-// order hands out the problems of each step. A step takes perStep problems; an
-// epoch is as many whole steps as the problems fill, each problem at most once.
+// order hands out problems in batches, one for each step unless groups are filtered.
+// A batch takes perStep problems; an epoch is as many whole batches as the problems
+// fill, each problem at most once.
 type order struct {
 	n, perStep int
 	shuffled   bool
@@ -17,7 +18,7 @@ type order struct {
 	perm  []int
 }
 
-// step returns the problems of step s, counted from 1, and its epoch, from 0. It
+// step returns the problems of batch s, counted from 1, and its epoch, from 0. It
 // is a function of s alone, so that a resumed run goes on where it was.
 func (o *order) step(s int) (problems []int, epoch int) {
 	stepsPerEpoch := o.n / o.perStep
@@ -41,9 +42,14 @@ func (o *order) permutation(epoch int) []int {
 	}
 	key := kernels.PhiloxKey(o.seed(fmt.Sprintf("data/epoch=%d", epoch)))
 	for i := len(p) - 1; i > 0; i-- {
-		w := kernels.Philox(key, [4]uint32{uint32(i), 0, 0, 0})
-		j := int((uint64(w[1])<<32 | uint64(w[0])) % uint64(i+1))
+		j := int(philox64(key, i) % uint64(i+1))
 		p[i], p[j] = p[j], p[i]
 	}
 	return p
+}
+
+// philox64 is the i-th 64-bit word of a stream.
+func philox64(key [2]uint32, i int) uint64 {
+	w := kernels.Philox(key, [4]uint32{uint32(i), 0, 0, 0})
+	return uint64(w[1])<<32 | uint64(w[0])
 }

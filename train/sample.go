@@ -56,12 +56,12 @@ func firstNonFinite(x []float32) int {
 	return slices.IndexFunc(x, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) })
 }
 
-// grade fills in the verdicts.
-func (t *Trainer) grade(ctx context.Context, step int, rec *Step) error {
-	t.phase(step, "grade", 0, len(rec.Trajectories))
+// grade fills in the verdicts of some of a step's trajectories.
+func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, rec *Step) error {
+	t.phase(step, "grade", 0, len(all))
 	ungraded := 0
-	for i := range rec.Trajectories {
-		tr := &rec.Trajectories[i]
+	for i := range all {
+		tr := &all[i]
 		v, err := t.Grader.Grade(ctx, tr.Problem, tr.Completion)
 		if err != nil {
 			return fmt.Errorf("problem %s: %w", tr.Problem.ID, err)

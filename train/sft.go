@@ -101,7 +101,7 @@ func (t *SFT) Step() *Step {
 	for i, e := range chosen {
 		batch[i] = t.examples[e]
 	}
-	b := newBatch(batch)
+	b := newBatch(batch, rl.Overlong{}, nil)
 	rec := &Step{Step: step, Of: t.cfg.Steps}
 	loss, entropy := t.learner.imitate(t.passes, b)
 	norm, event := t.learner.update(step)

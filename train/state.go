@@ -8,11 +8,13 @@ type State struct {
 	KLCoef        float64 `json:"kl_coef"`
 	PolicyUpdates int     `json:"policy_updates"`
 	CriticUpdates int     `json:"critic_updates"`
+	// Batches of problems that were sampled; 0 stands for Step.
+	Batches int `json:"batches,omitempty"`
 }
 
 // State returns the loop's state after the last finished step.
 func (t *Trainer) State() State {
-	s := State{Step: t.step, KLCoef: t.klCoef, PolicyUpdates: t.policy.opt.Steps()}
+	s := State{Step: t.step, KLCoef: t.klCoef, PolicyUpdates: t.policy.opt.Steps(), Batches: t.batches}
 	if t.critic != nil {
 		s.CriticUpdates = t.critic.opt.Steps()
 	}
@@ -37,7 +39,10 @@ func (t *Trainer) Buffers() []NamedBuffer {
 
 // Restore continues from a state whose Buffers have been filled.
 func (t *Trainer) Restore(s State) {
-	t.step, t.klCoef = s.Step, s.KLCoef
+	t.step, t.klCoef, t.batches = s.Step, s.KLCoef, s.Batches
+	if s.Batches == 0 {
+		t.batches = s.Step
+	}
 	t.policy.restore(s.PolicyUpdates)
 	if t.critic != nil {
 		t.critic.restore(s.CriticUpdates)

@@ -69,10 +69,26 @@ type toyRun struct {
 	operand  kernels.DType // of backends that onLevel opens; 0 is float32
 }
 
+// Kind is an algorithm that most tests of the loop run.
+type Kind string
+
+const (
+	FlowRL Kind = "flowrl"
+	PPO    Kind = "ppo"
+	GRPO   Kind = "grpo"
+)
+
 func toyConfig(kind Kind) Config {
+	advantage, loss := AdvGRPO, LossPPO
+	switch kind {
+	case FlowRL:
+		loss = LossFlowRL
+	case PPO:
+		advantage = AdvGAE
+	}
 	o := Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, GradClip: 1, Schedule: optim.Schedule{Kind: optim.Constant, Warmup: 2}}
 	return Config{
-		Kind: kind, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Shuffled: true,
+		Advantage: advantage, Loss: loss, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Shuffled: true,
 		MaxPromptTokens: 3, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
 		MicroBatchTokens: 100, Policy: o, Critic: o,
 		Aggregation: rl.TokenMean, LossScale: 6, Clip: rl.Clip{Low: 0.2, High: 0.2, Dual: 3},
@@ -80,7 +96,7 @@ func toyConfig(kind Kind) Config {
 		Gamma: 1, Lambda: 0.95, ValueClip: 0.5, ScaleStd: true,
 		Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true, WeightLevel: rl.WeightSum, WeightHigh: 10,
 			Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll},
-		FlowReward: GroupAdvantage, LogZ: model.LogZConfig{Layers: 2, Dropout: 0.1},
+		LogZ:       model.LogZConfig{Layers: 2, Dropout: 0.1},
 		VerifyRate: 0.1,
 	}
 }
@@ -222,7 +238,10 @@ func TestKnownOptimum(t *testing.T) {
 		c.Sampling.MaxNewTokens = 1
 		c.PromptsPerStep, c.PromptsPerUpdate, c.Samples, c.Steps = 1, 1, 64, 300
 		c.Policy.LR, c.Critic.LR = 3e-3, 1e-2
-		c.Flow.Beta, c.FlowReward, c.LogZ = 3, RawReward, model.LogZConfig{Layers: 2}
+		c.Flow.Beta, c.LogZ = 3, model.LogZConfig{Layers: 2}
+		if kind == FlowRL {
+			c.Advantage = AdvScore
+		}
 		c.KL.LossCoef = 0
 		c.Aggregation = rl.TokenMean
 		r.run()

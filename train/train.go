@@ -54,7 +54,6 @@ type Trainer struct {
 	Parts
 	cfg    Config
 	needs  Needs
-	algo   algorithm
 	policy *learner
 	critic *learner
 	passes *passes
@@ -62,6 +61,7 @@ type Trainer struct {
 	prompt [][]int32 // encoded prompts, by problem
 
 	step    int     // finished steps
+	batches int     // batches of problems that were sampled for them
 	klCoef  float64 // of KL in the reward
 	scratch scratch
 }
@@ -75,7 +75,7 @@ func New(c Config, p Parts) (*Trainer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Trainer{Parts: p, cfg: c, needs: c.Needs(), algo: newAlgorithm(c), klCoef: c.KL.RewardCoef}
+	t := &Trainer{Parts: p, cfg: c, needs: c.Needs(), klCoef: c.KL.RewardCoef}
 	if t.Clock == nil {
 		t.Clock = time.Now
 	}
@@ -156,18 +156,11 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 	step := t.step + 1
 	clock := newStopwatch(t.Clock)
 	rec := &Step{Step: step, Of: t.cfg.Steps}
-	problems, epoch := t.order.step(step)
-
-	var err error
-	if rec.Trajectories, err = t.sample(ctx, step, problems); err != nil {
-		return nil, fmt.Errorf("step %d: sampling: %w", step, err)
+	got, err := t.collect(ctx, step, rec, clock)
+	if err != nil {
+		return nil, fmt.Errorf("step %d: %w", step, err)
 	}
-	clock.lap("gen")
-	if err := t.grade(ctx, step, rec); err != nil {
-		return nil, fmt.Errorf("step %d: grading: %w", step, err)
-	}
-	clock.lap("reward")
-	b := newBatch(rec.Trajectories)
+	b := newBatch(got.train, t.cfg.Overlong, got.greedy)
 	if len(b.traj) == 0 {
 		return nil, fmt.Errorf("step %d: none of %d completions could be graded: %s", step, len(rec.Trajectories), rec.Trajectories[0].Verdict.Reason)
 	}
@@ -187,19 +180,21 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 		clock.lap("values")
 	}
 	klMetrics := t.rewardKL(b)
-	if err := t.algo.advantages(b); err != nil {
-		return nil, fmt.Errorf("step %d: %w", step, err)
+	correction := t.correct(b)
+	if err := advantages(t.cfg, b); err != nil {
+		return nil, fmt.Errorf("step %d: advantage %s: %w", step, t.cfg.Advantage, err)
 	}
+	t.resample(b, step)
 	clock.lap("adv")
 
 	rec.Metrics = append(rec.Metrics, rl.Metric{Name: "training/global_step", Value: float64(step)},
-		rl.Metric{Name: "training/epoch", Value: float64(epoch)})
+		rl.Metric{Name: "training/epoch", Value: float64(got.epoch)})
 	rec.Metrics = append(rec.Metrics, t.dataMetrics(b, rec)...)
-	rec.Metrics = append(append(rec.Metrics, diff...), klMetrics...)
+	rec.Metrics = append(append(append(append(rec.Metrics, got.metrics...), diff...), klMetrics...), correction...)
 	if err := t.learn(b, step, rec, clock); err != nil {
 		return nil, err
 	}
-	t.step = step
+	t.step, t.batches = step, got.batches
 	rec.System = clock.metrics(b)
 	checkFinite(rec)
 	return rec, nil
@@ -235,6 +230,23 @@ func (t *Trainer) rewardKL(b *batch) []rl.Metric {
 	kl := rl.RewardKL(b.reward, b.reward, b.old, b.ref, b.mask, b.rows, c.RewardEstimator, coef)
 	t.klCoef = c.Control.Next(coef, kl, len(b.traj))
 	return []rl.Metric{{Name: "actor/reward_kl_penalty", Value: kl}, {Name: "actor/reward_kl_penalty_coeff", Value: coef}}
+}
+
+// correct compares the old policy with the sampler and returns verl's metrics of the
+// difference, also where nothing is corrected. It sets the weights and takes what is
+// rejected out of the mask. In bypass mode the loss does that, with the current
+// policy for the old one.
+func (t *Trainer) correct(b *batch) []rl.Metric {
+	c := t.cfg.Correction
+	if c.Bypass != 0 {
+		return nil
+	}
+	if c.Weights != rl.NoWeights {
+		b.weight = make([]float32, len(b.mask))
+	}
+	var stats rl.CorrectionStats
+	rl.Correct(b.weight, b.mask, b.old, b.roll, b.mask, b.rows, c, &stats)
+	return stats.Metrics()
 }
 
 // checkFinite reports metrics that are not finite as events.

@@ -86,36 +86,46 @@ func TestStopAndContinue(t *testing.T) {
 			whole.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
 			whole.run()
 
-			first := newToyRun(t, kind, 2)
-			first.cfg = whole.cfg
-			tr := first.start()
-			err := tr.Run(context.Background(), func() bool { return len(first.steps) == 2 })
-			if !errors.Is(err, ErrStopped) {
-				t.Fatalf("Run = %v, want ErrStopped", err)
-			}
-			second := newToyRun(t, kind, 1)
-			second.cfg = whole.cfg
-			next := second.start()
-			from, to := tr.Buffers(), next.Buffers()
-			for i := range from {
-				if from[i].Name != to[i].Name {
-					t.Fatalf("buffer %d is %s, then %s", i, from[i].Name, to[i].Name)
-				}
-				x := make([]float32, from[i].Buffer.Len())
-				first.be.Copy(kernels.Host(x), from[i].Buffer)
-				second.be.Copy(to[i].Buffer, kernels.Host(x))
-			}
-			next.Restore(tr.State())
-			if err := next.Run(context.Background(), nil); err != nil {
-				t.Fatal(err)
-			}
-			if a, b := trace(append(first.steps, second.steps...)), trace(whole.steps); a != b {
-				t.Error(firstLineThatDiffers(a, b))
-			}
-			if !slices.Equal(second.params(), whole.params()) {
-				t.Error("parameters differ")
-			}
+			continues(t, whole)
 		})
+	}
+}
+
+// continues checks that a run of the same settings as one that is over, stopped after
+// two steps and continued by another trainer, does the same.
+func continues(t *testing.T, whole *toyRun) {
+	t.Helper()
+	another := func(threads int) *toyRun {
+		r := newToyRun(t, GRPO, threads)
+		r.cfg, r.grade = whole.cfg, whole.grade
+		return r
+	}
+	first := another(2)
+	tr := first.start()
+	err := tr.Run(context.Background(), func() bool { return len(first.steps) == 2 })
+	if !errors.Is(err, ErrStopped) {
+		t.Fatalf("Run = %v, want ErrStopped", err)
+	}
+	second := another(1)
+	next := second.start()
+	from, to := tr.Buffers(), next.Buffers()
+	for i := range from {
+		if from[i].Name != to[i].Name {
+			t.Fatalf("buffer %d is %s, then %s", i, from[i].Name, to[i].Name)
+		}
+		x := make([]float32, from[i].Buffer.Len())
+		first.be.Copy(kernels.Host(x), from[i].Buffer)
+		second.be.Copy(to[i].Buffer, kernels.Host(x))
+	}
+	next.Restore(tr.State())
+	if err := next.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := trace(append(first.steps, second.steps...)), trace(whole.steps); a != b {
+		t.Error(firstLineThatDiffers(a, b))
+	}
+	if !slices.Equal(second.params(), whole.params()) {
+		t.Error("parameters differ")
 	}
 }
 

@@ -34,10 +34,11 @@ func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events [
 			if r[0] == r[1] {
 				continue
 			}
-			loss := t.algo.newLoss(b.counts(r[0], r[1], c.PromptsPerUpdate*c.Samples, c.LossScale))
+			stream := fmt.Sprintf("step=%d/epoch=%d", step, epoch)
+			loss := t.newLoss(b, r[0], r[1], stream)
 			t.policy.m.ZeroGrads()
 			t.passes.each(b, r[0], r[1], t.passes.train, func(r0, r1 int) {
-				t.policyGradient(b, r0, r1, loss, fmt.Sprintf("step=%d/epoch=%d", step, epoch))
+				t.policyGradient(b, r0, r1, loss, stream)
 			})
 			norm, event := t.policy.update(step)
 			if event != nil {

@@ -32,10 +32,10 @@ func comparisonStore(t *testing.T) string {
 	b := builder{t: t, db: db}
 	for seed := range int64(3) {
 		b.scored(b.run("countdown-flowrl", "flowrl", seed, `"flowrl":{"beta":15}`), 0.45)
-		b.scored(b.run("countdown-ppo", "ppo", seed, `"ppo":{"gamma":1}`), 0.3)
+		b.scored(b.run("countdown-ppo", "ppo", seed, `"gamma":1`), 0.3)
 	}
 	b.scored(b.run("countdown-grpo", "grpo", 0, `"grpo":{"scale_std":true},"epochs":2`), 0.35)
-	stopped := b.run("countdown-ppo", "ppo", 3, `"ppo":{"gamma":1}`)
+	stopped := b.run("countdown-ppo", "ppo", 3, `"gamma":1`)
 	b.attempt(stopped, store.Interrupted)
 	b.steps(stopped, 12, 0)
 	b.must(db.Close())

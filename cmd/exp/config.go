@@ -16,8 +16,11 @@ func configCommand(a *app) *cli.Command {
 	}
 	files := a.completes(func(_ *cli.Context, w word) []candidate { return configCandidates(w) })
 	fileThenKey := a.completes(func(_ *cli.Context, w word) []candidate {
-		if w.Flag == "" && len(w.Args) > 0 {
+		switch {
+		case w.Flag == "" && len(w.Args) > 0:
 			return keyCandidates()
+		case w.Flag == "":
+			return append(configCandidates(w), keyCandidates()...)
 		}
 		return configCandidates(w)
 	})
@@ -56,9 +59,10 @@ func configCommand(a *app) *cli.Command {
 				BashComplete: keys, Action: a.configSchema,
 			},
 			{
-				Name: "explain", ArgsUsage: "CONFIG KEY", Usage: "say what a key means and what it is in a configuration",
-				UsageText: "exp config explain configs/flowrl_7b_math.yaml algo.flowrl.weight.high # meaning, value, origin",
-				Flags:     sets, BashComplete: fileThenKey, Action: a.explainKey,
+				Name: "explain", ArgsUsage: "[CONFIG] KEY", Usage: "say what a key means and what it is in a configuration",
+				UsageText: "exp config explain configs/flowrl_7b_math.yaml algo.flowrl.weight.high # meaning, value, origin\n" +
+					"exp config explain algo.kind # every algorithm: paper, equation, and the settings that it stands for",
+				Flags: sets, BashComplete: fileThenKey, Action: a.explainKey,
 			},
 		},
 	}
@@ -208,8 +212,18 @@ func (a *app) printFacts(schema string, facts []config.Facts, text string) error
 }
 
 func (a *app) explainKey(c *cli.Context) error {
-	args, err := positionals(c, 2, 2)
+	args, err := positionals(c, 1, 2)
 	if err != nil {
+		return err
+	}
+	if len(args) == 1 && !strings.HasSuffix(args[0], ".yaml") {
+		text, ok := config.Describe(args[0])
+		if !ok {
+			return noSuchKey(args[0])
+		}
+		return a.printFacts("exp.config.explain/1", config.FactsOf(args[0], nil), text)
+	}
+	if args, err = positionals(c, 2, 2); err != nil {
 		return err
 	}
 	r, err := a.loadOne(c, args[0])

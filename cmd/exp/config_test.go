@@ -16,11 +16,12 @@ func TestConfigForPrograms(t *testing.T) {
 		n            int
 		value, wants string // of the first key
 	}{
-		{[]string{"schema", "algo.flowrl.beta"}, "exp.config.schema/1", 1, "", "15"},
+		{[]string{"schema", "algo.flowrl.logz.layers"}, "exp.config.schema/1", 1, "", "3"},
 		{[]string{"schema", "task.countdown"}, "exp.config.schema/1", 7, "", "3"},
 		{[]string{"explain", smokeConfig, "task.countdown.min_numbers"}, "exp.config.explain/1", 1, "2", "3"},
 		{[]string{"explain", smokeConfig, "task.countdown"}, "exp.config.explain/1", 7, "2", "3"},
-		{[]string{"explain", smokeConfig, "algo.ppo.clip_low"}, "exp.config.explain/1", 1, "", "0.2"},
+		{[]string{"explain", smokeConfig, "algo.lambda"}, "exp.config.explain/1", 1, "", "1"},
+		{[]string{"explain", "algo.lambda"}, "exp.config.explain/1", 1, "", "1"},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			got := call{list: commands}.run(append([]string{"config", "--json"}, tt.args...)...)
@@ -39,7 +40,7 @@ func TestConfigForPrograms(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
-	call{list: commands}.run("config", "schema", "beta").check(t, 2, "", `did you mean "task.outcomes.beta" or "algo.flowrl.beta"?`)
+	call{list: commands}.run("config", "schema", "beta").check(t, 2, "", `did you mean "task.outcomes.beta" or "algo.flowrl.beta" or "algo.dro.beta"?`)
 	call{list: commands}.run("config", "explain", smokeConfig, "algo.flowrl.bta").check(t, 2, "", `did you mean "algo.flowrl.beta"?`)
 	call{list: commands}.run("config", "schema", "zzz").check(t, 2, "", "exp config schema lists all keys")
 	call{list: commands}.run("config", "diff", smokeConfig, smokeConfig, "--no-header").check(t, 0, "", "no key differs")
@@ -50,7 +51,7 @@ func TestConfigMistakes(t *testing.T) {
 func TestConfigComplete(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"run x.yaml --set algo.ki", "algo.kind="},
-		{"run --set=algo.kind=p", "--set=algo.kind=ppo"},
+		{"run --set=algo.kind=p", "--set=algo.kind=ppo --set=algo.kind=pf_ppo"},
 		{"config show x.yaml --set algo.flowrl.use_logz=", "algo.flowrl.use_logz=true algo.flowrl.use_logz=false"},
 		{"run --set train.steps=", ""},
 		{"run --until eval", "eval.gen eval.score"},

@@ -23,8 +23,8 @@ func TestBindRefusesWhatDoesNotFit(t *testing.T) {
 
 func TestBindLeavesTheRestZero(t *testing.T) {
 	var got Run
-	bind(&got, map[string]any{"algo.ppo.clip_dual": nil, "algo.ppo.gamma": 0.5, "data.seed": int64(1) << 40})
-	if got.Algo.PPO.Gamma != 0.5 || got.Algo.PPO.Dual != nil || got.Data.Seed != 1<<40 || got.Rollout.N != 0 {
+	bind(&got, map[string]any{"algo.clip.dual": nil, "algo.gamma": 0.5, "data.seed": int64(1) << 40})
+	if got.Algo.Gamma != 0.5 || got.Algo.Clip.Dual != nil || got.Data.Seed != 1<<40 || got.Rollout.N != 0 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -3,6 +3,9 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"exp/train/rl"
 )
 
 func trainChecks() []check {
@@ -16,17 +19,59 @@ func trainChecks() []check {
 		}},
 		warmup("train.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Train.Optim.WarmupSteps, r.Train.Steps }),
 		warmup("sft.optim.warmup_steps", "sft.steps", func(r *Run) (int, int) { return r.SFT.Optim.WarmupSteps, r.SFT.Steps }),
-		warmup("algo.ppo.critic.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.PPO.Critic.Optim.WarmupSteps, r.Train.Steps }),
-		warmup("algo.ppo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.PPO.Critic.WarmupSteps, r.Train.Steps }),
-		{[]string{"rollout.n", "algo.kind", "algo.flowrl.reward"}, func(r *Run) (string, string) {
+		warmup("algo.critic.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.Critic.Optim.WarmupSteps, r.Train.Steps }),
+		warmup("algo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.Critic.WarmupSteps, r.Train.Steps }),
+		{[]string{"rollout.n", "algo.flowrl.reward"}, func(r *Run) (string, string) {
 			if r.Rollout.N < 2 && r.Algo.FlowRL.Reward != "raw" {
 				return "rollout.n is 1, but algo.flowrl.reward " + r.Algo.FlowRL.Reward + " compares the completions of a problem", "rollout.n: 2 or more, or algo.flowrl.reward: raw"
 			}
 			return "", ""
 		}},
-		{[]string{"rollout.n", "algo.kind"}, func(r *Run) (string, string) {
-			if r.Rollout.N < 2 && r.Algo.Kind == "grpo" {
-				return "rollout.n is 1, but grpo compares the completions of a problem", "rollout.n: 2 or more"
+		{[]string{"rollout.n", "algo.advantage"}, func(r *Run) (string, string) {
+			switch a := r.Algo.Advantage; a {
+			case "grpo", "grpo_passk", "reinforce_plus_plus_baseline", "rloo", "opo", "gpg", "megatron":
+				if r.Rollout.N < 2 {
+					return "rollout.n is 1, but " + a + " compares the completions of a problem", "rollout.n: 2 or more"
+				}
+			}
+			return "", ""
+		}},
+		{[]string{"rollout.n", "algo.filter_groups.max_batches"}, func(r *Run) (string, string) {
+			if r.Rollout.N < 2 {
+				return "rollout.n is 1, but algo.filter_groups compares the completions of a problem", "rollout.n: 2 or more, or algo.filter_groups.metric: none"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.cov.low", "algo.cov.high"}, func(r *Run) (string, string) {
+			if c := r.Algo.Cov; c.Low >= c.High {
+				return fmt.Sprintf("algo.cov.low (%s) is not below algo.cov.high (%s)", formatFloat(c.Low), formatFloat(c.High)), ""
+			}
+			return "", ""
+		}},
+		{[]string{"algo.rollout_correction.weight_low", "algo.rollout_correction.weight_high"}, func(r *Run) (string, string) {
+			if c := r.Algo.RolloutCorrection; c.WeightLow > c.WeightHigh {
+				return fmt.Sprintf("algo.rollout_correction.weight_low (%s) is above algo.rollout_correction.weight_high (%s)", formatFloat(c.WeightLow), formatFloat(c.WeightHigh)), ""
+			}
+			return "", ""
+		}},
+		{[]string{"algo.rollout_correction.reject_bounds", "algo.rollout_correction.reject"}, func(r *Run) (string, string) {
+			c := r.Algo.RolloutCorrection
+			if _, err := rl.ParseRejections(strings.Join(c.Reject, ","), strings.Join(c.RejectBounds, ",")); err != nil {
+				return "algo.rollout_correction.reject_bounds: " + err.Error(), "one bound for all of algo.rollout_correction.reject, or one for each"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.rollout_correction.mode", "algo.rollout_correction.preset", "algo.loss"}, func(r *Run) (string, string) {
+			c, loss := r.Algo.RolloutCorrection, r.Algo.Loss
+			if c.Mode != "bypass" {
+				return "", ""
+			}
+			want := map[rl.BypassLoss]string{rl.BypassPPO: "ppo", rl.BypassReinforce: "reinforce"}[rl.CorrectionPresets()[c.Preset].Bypass]
+			switch {
+			case want != "" && want != loss:
+				return fmt.Sprintf("algo.rollout_correction.preset %s is for the loss %s, not for %s", c.Preset, want, loss), "algo.loss: " + want
+			case loss != "ppo" && loss != "reinforce":
+				return "algo.rollout_correction.mode is bypass, but the loss " + loss + " has no such form", "algo.loss: ppo or reinforce, or algo.rollout_correction.mode: decoupled"
 			}
 			return "", ""
 		}},

@@ -65,6 +65,9 @@ func describeKey(k *Key) string {
 		f := &k.Fields[i]
 		row("."+f.Path, f.Type()+": "+f.Help)
 	}
+	if k.Path == "algo.kind" {
+		b.WriteString(describeAlgorithms())
+	}
 	return b.String()
 }
 
@@ -121,6 +124,17 @@ type Facts struct {
 	Identity string   `json:"identity"`
 	Value    *string  `json:"value,omitempty"`  // as Format writes it; nil without a configuration, and where the key has no effect
 	Origin   string   `json:"origin,omitempty"` // of Value
+	// Algorithms are those that algo.kind chooses from; empty for other keys.
+	Algorithms []AlgorithmFacts `json:"algorithms,omitempty"`
+}
+
+// AlgorithmFacts is a row of the table of algorithms, for programs.
+type AlgorithmFacts struct {
+	Name     string            `json:"name"`
+	Title    string            `json:"title"`
+	Source   string            `json:"source"`
+	Equation string            `json:"equation"`
+	Sets     map[string]string `json:"sets"` // keys and their defaults, as Format writes them
 }
 
 // FactsOf lists the facts of the key at path or of the keys of the block there, all
@@ -135,6 +149,9 @@ func FactsOf(path string, r *Resolved) []Facts {
 			ReadBy: []string{}, Identity: k.identity()}
 		for _, s := range k.Stages {
 			f.ReadBy = append(f.ReadBy, string(s))
+		}
+		if k.Path == "algo.kind" {
+			f.Algorithms = algorithmFacts()
 		}
 		if r != nil && r.Has(k.Path) {
 			v, _ := r.Value(k.Path)

@@ -17,7 +17,7 @@
 //
 // # Variants
 //
-// Some keys matter only while another key has a certain value: algo.ppo.* while
+// Some keys matter only while another key has a certain value: algo.critic.* while
 // algo.kind is ppo, for instance (Key.When). A key without effect is an error if
 // it stands in the same layer as the switch that turned it off or in a later one;
 // if it was inherited from an earlier layer it is dropped, and the resolved

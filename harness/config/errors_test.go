@@ -93,7 +93,7 @@ func TestBrokenSets(t *testing.T) {
 		{"algo.flowrl.beta=null"},
 		{"algo=null"},
 		{"ppo_mini_batch_size=3"},
-		{"algo.ppo.gamma=1", "algo.kind=ppo", "algo.flowrl.beta=3"},
+		{"algo.gamma=1", "algo.kind=ppo", "algo.flowrl.beta=3"},
 		{"algo.flowrl.beta=3", "algo.kind=ppo"},
 		{"algo.flowrl.weight.low=7"},
 		{"rollout.n=1"},

@@ -18,7 +18,7 @@ func TestSemanticLeavesOut(t *testing.T) {
 	r := load(t, Input{File: "testdata/base.yaml"})
 	view := r.Semantic(experiment()...)
 	for _, path := range []string{"version", "name", "seed", "compute.device", "compute.micro_batch_tokens", "checkpoint.every_steps",
-		"algo.flowrl.preset", "algo.ppo.gamma", "eval.final.n", "rollout.page_tokens", "store.samples.train"} {
+		"algo.flowrl.preset", "algo.gamma", "eval.final.n", "rollout.page_tokens", "store.samples.train"} {
 		if v, ok := view[path]; ok {
 			t.Errorf("%s = %v is in the view", path, v)
 		}
@@ -163,7 +163,7 @@ func TestClasses(t *testing.T) {
 		want Class
 	}{
 		{"algo.flowrl.beta", []string{"algo"}, Treatment},
-		{"algo.flowrl.beta", []string{"algo.ppo"}, Controlled},
+		{"algo.flowrl.beta", []string{"algo.clip"}, Controlled},
 		{"algo.flowrl.beta", []string{"algo.*.beta"}, Treatment},
 		{"algo.flowrl.weight.high", []string{"algo.*.beta"}, Controlled},
 		{"algo.kind", []string{"alg"}, Controlled},
@@ -195,6 +195,8 @@ func TestDiff(t *testing.T) {
 		`name: ["base" "other"] free`,
 		`seed: ["0" "1"] replicate`,
 		`algo.kind: ["flowrl" "grpo"] treatment`,
+		`algo.advantage: ["" "grpo"] treatment`,
+		`algo.loss: ["flowrl" "ppo"] treatment`,
 		`algo.flowrl.preset: ["recipe" ""] free`,
 		`algo.flowrl.beta: ["4" ""] treatment`,
 		`algo.flowrl.use_logz: ["true" ""] treatment`,
@@ -208,10 +210,14 @@ func TestDiff(t *testing.T) {
 		`algo.flowrl.reference: ["ref" ""] treatment`,
 		`algo.flowrl.reward: ["advantage" ""] treatment`,
 		`algo.flowrl.token_mask: ["none" ""] treatment`,
-		`algo.grpo.clip_low: ["" "0.2"] treatment`,
-		`algo.grpo.clip_high: ["" "0.2"] treatment`,
-		`algo.grpo.clip_dual: ["" "3"] treatment`,
-		`algo.grpo.scale_std: ["" "true"] treatment`,
+		`algo.flowrl.terms: ["row" ""] treatment`,
+		`algo.flowrl.mean_clip: ["none" ""] treatment`,
+		`algo.flowrl.surrogate: ["false" ""] treatment`,
+		`algo.flowrl.ratio_fractions: ["false" ""] treatment`,
+		`algo.clip.low: ["" "0.2"] treatment`,
+		`algo.clip.high: ["" "0.2"] treatment`,
+		`algo.clip.dual: ["" "3"] treatment`,
+		`algo.scale_std: ["" "true"] treatment`,
 		`algo.kl.loss_coef: ["" "0.1"] treatment`,
 		`algo.kl.loss_estimator: ["" "k3"] treatment`,
 		`algo.kl.reward_coef: ["" "0"] treatment`,

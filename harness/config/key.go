@@ -128,15 +128,20 @@ type Clause []Term
 type Term struct {
 	Path  string
 	Words []string // the value is one of these, or the list has one of these
-	Above bool     // instead: the value is a number greater than 0, or true
+	Not   bool     // the value is none of Words
+	Above bool     // instead: the value is a number greater than 0, or true, or a list that is not empty
 }
 
 func (t Term) String() string {
 	switch {
 	case t.Above && lookup(t.Path).Kind == Bool:
 		return t.Path + " is true"
+	case t.Above && lookup(t.Path).List:
+		return t.Path + " is not empty"
 	case t.Above:
 		return t.Path + " > 0"
+	case t.Not:
+		return t.Path + " is not " + strings.Join(t.Words, " or ")
 	default:
 		return t.Path + " is " + strings.Join(t.Words, " or ")
 	}
@@ -153,7 +158,13 @@ func (c Clause) String() string {
 // only is the condition that the key at path has one of the values.
 func only(path string, words ...string) Clause { return Clause{{Path: path, Words: words}} }
 
-// positive is the condition that the number at path is above 0, or the switch on.
+// except is the condition that the key at path has none of the values.
+func except(path string, words ...string) Clause {
+	return Clause{{Path: path, Words: words, Not: true}}
+}
+
+// positive is the condition that the number at path is above 0, the switch on, or the
+// list not empty.
 func positive(path string) Clause { return Clause{{Path: path, Above: true}} }
 
 // block adds conditions and, where a row has none of its own, stages to keys.

@@ -117,8 +117,8 @@ func TestPublishedNumbers(t *testing.T) {
 		}
 	}
 	ppo := load(t, Input{File: recipes + "ppo_7b_math.yaml"}).Run.Algo
-	if ppo.PPO.Low != 0.2 || ppo.PPO.Gamma != 1 || ppo.PPO.Lambda != 1 || ppo.PPO.Critic.Optim.LR != 1e-5 || ppo.PPO.Critic.ClipValue != 0.5 ||
-		ppo.PPO.Critic.WarmupSteps != 0 || ppo.KL.LossCoef != 0.001 || ppo.KL.LossEstimator != "k3" {
+	if ppo.Clip.Low != 0.2 || ppo.Gamma != 1 || ppo.Lambda != 1 || ppo.Critic.Optim.LR != 1e-5 || ppo.Critic.ClipValue != 0.5 ||
+		ppo.Critic.WarmupSteps != 0 || ppo.KL.LossCoef != 0.001 || ppo.KL.LossEstimator != "k3" {
 		t.Errorf("ppo: %+v", ppo)
 	}
 }

@@ -99,17 +99,29 @@ func (r *resolver) holds(clause Clause) (truth, string) {
 		case t.satisfied(c.value):
 			return yes, ""
 		default:
-			cause = t.Path
+			cause = r.chosenBy(t.Path)
 		}
 	}
 	return result, cause
+}
+
+// chosenBy returns the key that a person would set to change the value of the key at
+// path: itself, or the one that chooses its default.
+func (r *resolver) chosenBy(path string) string {
+	for {
+		d := lookup(path).Default
+		if r.l.set[path] != nil || d.by == "" || r.cell(d.by).active != yes {
+			return path
+		}
+		path = d.by
+	}
 }
 
 // satisfied reports whether a plain value makes the term true.
 func (t Term) satisfied(v any) bool {
 	switch v := v.(type) {
 	case string:
-		return slices.Contains(t.Words, v)
+		return slices.Contains(t.Words, v) != t.Not
 	case int64:
 		return t.Above && v > 0
 	case float64:
@@ -117,6 +129,9 @@ func (t Term) satisfied(v any) bool {
 	case bool:
 		return t.Above && v
 	case []any:
+		if t.Above {
+			return len(v) > 0
+		}
 		return slices.ContainsFunc(v, func(x any) bool { return slices.Contains(t.Words, fmt.Sprint(x)) })
 	}
 	return false
@@ -146,6 +161,9 @@ func (r *resolver) byDefault(k *Key, d Default) (any, bool) {
 		return list, true
 	case d.by != "":
 		c := r.cell(d.by)
+		if c.active == no { // it chooses nothing
+			return r.byDefault(k, *d.otherwise)
+		}
 		if !c.ok {
 			return nil, false
 		}

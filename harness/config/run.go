@@ -145,30 +145,96 @@ type Optim struct {
 	MinLRRatio  float64 `key:"min_lr_ratio"` // Schedule is not "constant"
 }
 
-// Algo is the learning algorithm and the block of its kind.
+// Algo is the learning algorithm. Kind has been expanded: the other fields hold what
+// it stands for.
 type Algo struct {
-	Kind            string  `key:"kind"`
-	Epochs          int     `key:"epochs"`
-	FlowRL          FlowRL  `key:"flowrl"`            // Kind is "flowrl"
-	PPO             PPO     `key:"ppo"`               // Kind is "ppo"
-	GRPO            GRPO    `key:"grpo"`              // Kind is "grpo"
-	KL              KL      `key:"kl"`                // Kind is "ppo" or "grpo"
-	EntropyCoef     float64 `key:"entropy_coef"`      // Kind is "ppo" or "grpo"
-	Aggregation     string  `key:"aggregation"`       // Kind is "ppo" or "grpo"
-	LossScaleFactor float64 `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
+	Kind              string     `key:"kind"`
+	Advantage         string     `key:"advantage"` // Loss is not "flowrl"
+	Loss              string     `key:"loss"`
+	Epochs            int        `key:"epochs"`
+	FlowRL            FlowRL     `key:"flowrl"`            // Loss is "flowrl"
+	Clip              Clip       `key:"clip"`              // Loss has bounds
+	SAPO              SAPO       `key:"sapo"`              // Loss is "sapo"
+	Cov               Cov        `key:"cov"`               // Loss is "clip_cov" or "kl_cov"
+	DRO               DRO        `key:"dro"`               // Loss is "dro"
+	ScaleStd          bool       `key:"scale_std"`         // Advantage is "grpo" or "grpo_passk"
+	Gamma             float64    `key:"gamma"`             // Advantage is "gae" or "reinforce_plus_plus"
+	Lambda            float64    `key:"lambda"`            // Advantage is "gae"
+	Critic            Critic     `key:"critic"`            // Advantage is "gae"
+	PFPPO             PFPPO      `key:"pf_ppo"`            // Advantage is "gae"
+	KL                KL         `key:"kl"`                // Loss is not "flowrl"
+	EntropyCoef       float64    `key:"entropy_coef"`      // Loss is not "flowrl"
+	Aggregation       string     `key:"aggregation"`       // Loss is a sum over tokens
+	LossScaleFactor   float64    `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
+	FilterGroups      Filter     `key:"filter_groups"`
+	Overlong          Overlong   `key:"overlong"`
+	RolloutCorrection Correction `key:"rollout_correction"`
 }
 
-// FlowRL is the block of algo.kind flowrl. Preset has been expanded: the other
+// SAPO are the settings of the loss sapo.
+type SAPO struct {
+	TauPos float64 `key:"tau_pos"`
+	TauNeg float64 `key:"tau_neg"`
+}
+
+// Cov says which tokens the losses clip_cov and kl_cov pick.
+type Cov struct {
+	Ratio  float64 `key:"ratio"`
+	Low    float64 `key:"low"`       // of clip_cov
+	High   float64 `key:"high"`      // of clip_cov
+	KLCoef float64 `key:"kl_weight"` // of kl_cov
+}
+
+// DRO are the settings of the loss dro.
+type DRO struct {
+	Beta float64 `key:"beta"`
+}
+
+// PFPPO says how completions are drawn again.
+type PFPPO struct {
+	Method string  `key:"method"`
+	Power  float64 `key:"power"` // Method is "pow"
+}
+
+// Filter says which groups are trained on.
+type Filter struct {
+	Metric     string `key:"metric"`
+	MaxBatches int    `key:"max_batches"` // Metric is not "none"
+}
+
+// Overlong is what completions near the limit of their length lose.
+type Overlong struct {
+	Buffer  float64 `key:"buffer"`
+	Penalty float64 `key:"penalty"` // Buffer > 0
+}
+
+// Correction accounts for rollouts of another policy. Preset has been expanded.
+type Correction struct {
+	Preset       string   `key:"preset"`
+	Mode         string   `key:"mode"`
+	Weights      string   `key:"weights"`
+	WeightLow    float64  `key:"weight_low"`  // Weights is not "none"
+	WeightHigh   float64  `key:"weight_high"` // Weights is not "none"
+	Normalize    bool     `key:"normalize"`   // Weights is not "none"
+	Reject       []string `key:"reject"`
+	RejectBounds []string `key:"reject_bounds"` // Reject is not empty
+}
+
+// FlowRL are the settings of the loss flowrl. Preset has been expanded: the other
 // fields hold what it stands for.
 type FlowRL struct {
-	Preset    string  `key:"preset"`
-	Beta      float64 `key:"beta"`
-	UseLogZ   bool    `key:"use_logz"`
-	LogZ      LogZ    `key:"logz"` // UseLogZ
-	Weight    Weight  `key:"weight"`
-	Reference string  `key:"reference"`
-	Reward    string  `key:"reward"`
-	TokenMask string  `key:"token_mask"`
+	Preset         string  `key:"preset"`
+	Beta           float64 `key:"beta"`
+	UseLogZ        bool    `key:"use_logz"`
+	LogZ           LogZ    `key:"logz"` // UseLogZ
+	Weight         Weight  `key:"weight"`
+	Reference      string  `key:"reference"`
+	Reward         string  `key:"reward"`
+	TokenMask      string  `key:"token_mask"`
+	Terms          string  `key:"terms"`
+	MeanClip       string  `key:"mean_clip"`
+	Surrogate      bool    `key:"surrogate"`
+	RatioFractions bool    `key:"ratio_fractions"`
 }
 
 // LogZ is the head that learns the log partition function of a prompt.
@@ -186,19 +252,11 @@ type Weight struct {
 	High  *float64 `key:"high"` // nil is no limit
 }
 
-// Clip are the limits of the ratio in a clipped policy loss.
+// Clip are the limits of the ratio, or of what stands for it, in a policy loss.
 type Clip struct {
-	Low  float64  `key:"clip_low"`
-	High float64  `key:"clip_high"`
-	Dual *float64 `key:"clip_dual"` // nil is off
-}
-
-// PPO is the block of algo.kind ppo.
-type PPO struct {
-	Clip
-	Gamma  float64 `key:"gamma"`
-	Lambda float64 `key:"lambda"`
-	Critic Critic  `key:"critic"`
+	Low  float64  `key:"low"`
+	High float64  `key:"high"`
+	Dual *float64 `key:"dual"` // nil is off
 }
 
 // Critic is how the value head learns.
@@ -206,12 +264,6 @@ type Critic struct {
 	WarmupSteps int     `key:"warmup_steps"`
 	ClipValue   float64 `key:"clip_value"`
 	Optim       Optim   `key:"optim"`
-}
-
-// GRPO is the block of algo.kind grpo.
-type GRPO struct {
-	Clip
-	ScaleStd bool `key:"scale_std"`
 }
 
 // KL is the penalty for leaving the reference, in the loss and in the reward.

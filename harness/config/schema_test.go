@@ -127,7 +127,7 @@ func checkTerm(t *testing.T, k *Key, term Term) {
 	switch {
 	case other == nil:
 		t.Errorf("%s depends on %q, which is no key", k.Path, term.Path)
-	case term.Above && other.Kind != Int && other.Kind != Float && other.Kind != Bool:
+	case term.Above && other.Kind != Int && other.Kind != Float && other.Kind != Bool && !other.List:
 		t.Errorf("%s: %s is no number", k.Path, term.Path)
 	case other.Kind == Enum:
 		for _, w := range term.Words {

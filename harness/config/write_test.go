@@ -84,10 +84,10 @@ func TestDescribeGolden(t *testing.T) {
 func TestExplain(t *testing.T) {
 	r := load(t, Input{File: "testdata/base.yaml", Sets: []string{"algo.kind=ppo"}})
 	for path, want := range map[string]string{
-		"rollout.n":          "  here      4 (testdata/base.yaml:10:14)\n",
-		"algo.kind":          "  here      ppo (--set #1)\n",
-		"algo.flowrl.beta":   "  here      no effect in this configuration; 4 at testdata/base.yaml:9:18 was dropped because algo.kind is ppo\n",
-		"algo.grpo.clip_low": "  here      no effect in this configuration\n",
+		"rollout.n":         "  here      4 (testdata/base.yaml:10:14)\n",
+		"algo.kind":         "  here      ppo (--set #1)\n",
+		"algo.flowrl.beta":  "  here      no effect in this configuration; 4 at testdata/base.yaml:9:18 was dropped because algo.kind is ppo\n",
+		"algo.sapo.tau_pos": "  here      no effect in this configuration\n",
 	} {
 		got, ok := r.Explain(path)
 		if !ok || !strings.HasSuffix(got, want) {
@@ -95,7 +95,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	block, ok := r.Explain("algo")
-	for _, want := range []string{"algo.kind ppo --set #1 ", "algo.flowrl.beta – no effect ", "algo.ppo.clip_low 0.2 default "} {
+	for _, want := range []string{"algo.kind ppo --set #1 ", "algo.flowrl.beta – no effect ", "algo.clip.low 0.2 default "} {
 		if !ok || !strings.Contains(strings.Join(strings.Fields(block), " "), want) {
 			t.Errorf("algo: got %s, want it to have %q", block, want)
 		}

@@ -27,16 +27,16 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 	}{
 		{"smoke_cpu.yaml", nil, false},
 		{"smoke_cpu.yaml", []string{"compute={recompute: true, micro_batch_tokens: 2000}"}, false},
-		{"smoke_cpu.yaml", []string{"algo.kind=ppo", "algo.ppo.critic.warmup_steps=0", "rollout={max_sequences: 20, page_tokens: 64}"}, false},
-		{"smoke_cpu.yaml", []string{"algo.kind=ppo", "algo.ppo.critic.warmup_steps=0", "compute.recompute=true", "model.arch={qk_norm: true, qkv_bias: true}"}, false},
+		{"smoke_cpu.yaml", []string{"algo.kind=ppo", "algo.critic.warmup_steps=0", "rollout={max_sequences: 20, page_tokens: 64}"}, false},
+		{"smoke_cpu.yaml", []string{"algo.kind=ppo", "algo.critic.warmup_steps=0", "compute.recompute=true", "model.arch={qk_norm: true, qkv_bias: true}"}, false},
 		{"smoke_cpu.yaml", []string{"algo.kind=grpo", "model.arch.tie_embeddings=false", "rollout={max_sequences: 3, page_tokens: 16}"}, false},
 		{"smoke_cpu.yaml", []string{"algo.kind=grpo", "algo.kl.loss_coef=0.01", "compute={recompute: true, micro_batch_tokens: 90}", "rollout.max_sequences=3"}, false},
 		{"smoke_cpu.yaml", []string{"rollout={top_p: 0.9, max_sequences: 64}", "algo.flowrl={use_logz: false, reference: old}"}, false},
 		{"smoke_cpu.yaml", []string{"model.dtype=bf16"}, false},
-		{"smoke_cpu.yaml", []string{"model.dtype=bf16", "algo.kind=ppo", "algo.ppo.critic.warmup_steps=0", "compute.recompute=true"}, false},
+		{"smoke_cpu.yaml", []string{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0", "compute.recompute=true"}, false},
 		{"countdown_cpu_flowrl.yaml", few, true},
 		{"countdown_cpu_flowrl.yaml", append(few, "model.dtype=bf16"), true},
-		{"countdown_cpu_ppo.yaml", append(few, "algo.ppo.critic.warmup_steps=0", "compute.recompute=true"), true},
+		{"countdown_cpu_ppo.yaml", append(few, "algo.critic.warmup_steps=0", "compute.recompute=true"), true},
 	} {
 		if tt.slow && testing.Short() {
 			continue

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"math"
+	"strings"
 
 	"exp/eval/task"
 	"exp/harness/config"
@@ -81,28 +82,53 @@ func EngineOptions(c *config.Run, arch model.Config, maxNew int) generate.Option
 // TrainConfig returns the settings of the RL loop.
 func TrainConfig(c *config.Run) train.Config {
 	t := train.Config{
-		Kind:           train.Kind(c.Algo.Kind),
+		Advantage: train.Advantage(c.Algo.Advantage), Loss: train.Loss(c.Algo.Loss),
 		PromptsPerStep: c.Train.PromptsPerStep, PromptsPerUpdate: c.Train.PromptsPerUpdate,
 		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
 		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
 		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
 		VerifyRate: c.Verify.LogProbRate,
 	}
-	switch t.Kind {
-	case train.FlowRL:
-		flowConfig(&t, c.Algo.FlowRL)
-		return t
-	case train.PPO:
-		p := c.Algo.PPO
-		t.Clip, t.Gamma, t.Lambda = clip(p.Clip), p.Gamma, p.Lambda
-		t.CriticWarmup, t.ValueClip, t.Critic = p.Critic.WarmupSteps, p.Critic.ClipValue, optimConfig(p.Critic.Optim, c.Train.Steps)
-	case train.GRPO:
-		t.Clip, t.ScaleStd = clip(c.Algo.GRPO.Clip), c.Algo.GRPO.ScaleStd
+	a := c.Algo
+	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, By: map[string]train.Metric{"none": train.MetricNone,
+		"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong}[a.FilterGroups.Metric]}
+	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
+		Buffer: int(math.Round(a.Overlong.Buffer * float64(c.Rollout.MaxNewTokens)))}
+	t.Correction = correction(a.RolloutCorrection, t.Loss)
+	if a.Aggregation != "" {
+		t.Aggregation, t.LossScale = must(rl.ParseAggregation(a.Aggregation)), a.LossScaleFactor
 	}
-	t.Aggregation = must(rl.ParseAggregation(c.Algo.Aggregation))
-	t.LossScale, t.EntropyCoef = c.Algo.LossScaleFactor, c.Algo.EntropyCoef
-	t.KL = klConfig(c.Algo.KL)
+	t.Clip, t.EntropyCoef, t.KL = clip(a.Clip), a.EntropyCoef, klConfig(a.KL)
+	t.TauPos, t.TauNeg, t.DROBeta = a.SAPO.TauPos, a.SAPO.TauNeg, a.DRO.Beta
+	t.ClipCov = rl.ClipCovConfig{Ratio: a.Cov.Ratio, Low: a.Cov.Low, High: a.Cov.High}
+	t.KLCovRatio, t.KLCovCoef = a.Cov.Ratio, a.Cov.KLCoef
+	t.ScaleStd, t.Gamma, t.Lambda = a.ScaleStd, a.Gamma, a.Lambda
+	if t.Advantage == train.AdvGAE {
+		t.CriticWarmup, t.ValueClip, t.Critic = a.Critic.WarmupSteps, a.Critic.ClipValue, optimConfig(a.Critic.Optim, c.Train.Steps)
+		if m := a.PFPPO.Method; m != "none" {
+			t.Reweighting, t.ReweightPower = must(rl.ParseReweighting(m)), a.PFPPO.Power
+		}
+	}
+	if t.Loss == train.LossFlowRL {
+		flowConfig(&t, a.FlowRL)
+	}
 	return t
+}
+
+// correction returns the settings of rollout correction for a loss.
+func correction(c config.Correction, loss train.Loss) rl.Correction {
+	out := rl.Correction{Weights: must(rl.ParseRolloutWeights(c.Weights)), Low: c.WeightLow, High: c.WeightHigh, Normalize: c.Normalize}
+	if len(c.Reject) > 0 {
+		out.Reject = must(rl.ParseRejections(strings.Join(c.Reject, ","), strings.Join(c.RejectBounds, ",")))
+	}
+	switch {
+	case c.Mode != "bypass":
+	case loss == train.LossReinforce:
+		out.Bypass = rl.BypassReinforce
+	default:
+		out.Bypass = rl.BypassPPO
+	}
+	return out
 }
 
 func clip(c config.Clip) rl.Clip {
@@ -115,7 +141,7 @@ func clip(c config.Clip) rl.Clip {
 
 func klConfig(k config.KL) train.KL {
 	out := train.KL{LossCoef: k.LossCoef, RewardCoef: k.RewardCoef}
-	if k.LossCoef != 0 {
+	if k.LossCoef != 0 && k.LossEstimator != "" {
 		out.LossEstimator = must(rl.ParseKL(k.LossEstimator))
 	}
 	if k.RewardCoef != 0 {
@@ -134,13 +160,27 @@ func flowConfig(t *train.Config, f config.FlowRL) {
 	if f.Weight.High != nil {
 		t.Flow.WeightHigh = *f.Weight.High
 	}
-	if f.Reference == "old" {
+	switch f.Reference {
+	case "old":
 		t.Flow.Reference = rl.OldPolicy
+	case "none":
+		t.Flow.Reference = rl.NoReference
 	}
 	if f.TokenMask == "cispo" {
 		t.Flow.TokenMask = rl.DropCISPO
 	}
-	t.FlowReward = map[string]train.FlowReward{"advantage": train.GroupAdvantage, "adv_no_std": train.GroupAdvantageNoStd, "raw": train.RawReward}[f.Reward]
+	if f.Terms == "token" {
+		t.Flow.Terms = rl.TokenTerms
+	}
+	t.Flow.MeanClip = map[string]rl.MeanClip{"none": rl.NoMeanClip, "both": rl.ClipMean, "gspo": rl.ClipMeanGSPO}[f.MeanClip]
+	t.Flow.Surrogate, t.Flow.RatioFractions = f.Surrogate, f.RatioFractions
+	if t.Flow.MeanClip != rl.NoMeanClip || f.Surrogate || f.RatioFractions {
+		t.Flow.Clip = rl.Clip{Low: t.Clip.Low, High: t.Clip.High}
+	}
+	t.Advantage, t.ScaleStd = train.AdvGRPO, f.Reward == "advantage"
+	if f.Reward == "raw" {
+		t.Advantage = train.AdvScore
+	}
 	t.LogZ = model.LogZConfig{Layers: f.LogZ.Layers, Dropout: f.LogZ.Dropout, PoolAll: f.LogZ.Pool == "all", Detach: f.LogZ.Detach}
 }
 

@@ -176,7 +176,7 @@ func (r *reinforcement) Step(s *train.Step) error {
 	for _, ev := range s.Events {
 		r.warn("%s", ev.Text)
 	}
-	r.progress(s.Step, s.Of, headline(r.cfg.Kind, append(s.Metrics, s.System...))...)
+	r.progress(s.Step, s.Of, headline(r.cfg.Needs(), append(s.Metrics, s.System...))...)
 	if r.Hooks.Step == nil {
 		return nil
 	}
@@ -184,13 +184,13 @@ func (r *reinforcement) Step(s *train.Step) error {
 }
 
 // headline chooses what a step line shows.
-func headline(kind train.Kind, m []rl.Metric) []rl.Metric {
+func headline(needs train.Needs, m []rl.Metric) []rl.Metric {
 	names := [][2]string{{"critic/score/mean", "reward"}, {"train/accuracy", "acc"}, {"val/pass@1", "val"}, {"actor/entropy", "entropy"},
 		{"kl/ref_k3", "kl"}, {"response_length/mean", "len"}}
-	switch kind {
-	case train.FlowRL:
+	if needs.LogZ {
 		names = append(names, [2]string{"actor/log_z", "logZ"})
-	case train.PPO:
+	}
+	if needs.Critic {
 		names = append(names, [2]string{"critic/vf_explained_var", "ev"})
 	}
 	return pick(m, append(names, [2]string{"perf/throughput", "tok/s"})...)

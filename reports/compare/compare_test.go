@@ -237,12 +237,12 @@ func TestTreatment(t *testing.T) {
 	want := []Difference{
 		{Key: "algo.kind", Class: Treatment, Values: []string{"flowrl", "ppo"}},
 		{Key: "algo.flowrl.beta", Class: Treatment, Values: []string{"15", ""}},
-		{Key: "algo.ppo.gamma", Class: Treatment, Values: []string{"", "1"}},
+		{Key: "algo.gamma", Class: Treatment, Values: []string{"", "1"}},
 	}
 	if diff := cmp.Diff(want, r.Comparability.Differences); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
-	if v := r.Arms[1].Treatment["algo.ppo.gamma"]; v != "1" {
+	if v := r.Arms[1].Treatment["algo.gamma"]; v != "1" {
 		t.Errorf("treatment of the second arm: gamma %q", v)
 	}
 }

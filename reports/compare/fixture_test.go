@@ -98,7 +98,7 @@ func (r *fakeRun) configJSON() string {
 	case "flowrl":
 		flat["algo.flowrl.beta"] = "15"
 	case "ppo":
-		flat["algo.ppo.gamma"] = "1"
+		flat["algo.gamma"] = "1"
 	}
 	for k, v := range r.config {
 		flat[k] = v

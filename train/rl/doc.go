@@ -77,6 +77,7 @@
 // statistics, or one that sets advantages. One entry in the objectives of the
 // tests, which then check its gradient, its bits under any cut into
 // micro-batches, padding, row order and NaN behind the mask. One entry in a
-// golden test for the recorded cases. One line where the training loop chooses
-// by name.
+// golden test for the recorded cases. One line where package train chooses by
+// name (advantages, tokenLoss.policy), one row in the table of algorithms of
+// harness/config, and the chain that its test in harness/stage then prints.
 package rl

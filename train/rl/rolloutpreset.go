@@ -5,7 +5,8 @@ package rl
 // decoupled_ corrects to the old policy, bypass_ has none; seq_ and token_ say of
 // what the weights are, tis that they are truncated at 2 and icepop that they are
 // 0 outside [0.5, 5]; geo_rs rejects rows whose geometric mean ratio leaves
-// [0.999, 1.001], k3_rs those with a mean k3 above 0.01.
+// [0.999, 1.001], k3_rs those with a mean k3 above 0.01. decoupled_seq_mean_is is
+// not verl's but that of FlowRL's tis_clip.
 func CorrectionPresets() map[string]Correction {
 	geo := Rejection{SpanMean, KLK1, 0.999, 1.001}
 	k3 := Rejection{SpanMean, KLK3, 0, 0.01}
@@ -20,6 +21,7 @@ func CorrectionPresets() map[string]Correction {
 		"decoupled_token_is":         tokenTIS,
 		"decoupled_seq_is":           seqTIS,
 		"decoupled_token_icepop":     icepop,
+		"decoupled_seq_mean_is":      {Weights: GeometricWeights, High: 2},
 		"decoupled_seq_is_rs":        reject(seqTIS, Rejection{SpanSum, KLK1, 0.5, 2}),
 		"decoupled_geo_rs":           reject(Correction{}, geo),
 		"decoupled_geo_rs_seq_tis":   reject(seqTIS, geo),

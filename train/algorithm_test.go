@@ -1,0 +1,295 @@
+package train
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// variants are all estimators and losses, and what else a step may do, as changes of
+// a toy.
+func variants() map[string]func(c *Config) {
+	all := map[string]func(c *Config){
+		"pf_ppo":   func(c *Config) { c.Advantage, c.Reweighting, c.ReweightPower = AdvGAE, rl.WeighPower, 2 },
+		"overlong": func(c *Config) { c.Overlong = rl.Overlong{MaxResponse: 6, Buffer: 4, Penalty: 1} },
+		"filter":   func(c *Config) { c.Filter = Filter{By: MetricScore, MaxBatches: 2} },
+		"weights":  func(c *Config) { c.Correction = rl.Correction{Weights: rl.SequenceWeights, High: 2, Normalize: true} },
+		"bypass ppo": func(c *Config) {
+			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 0.01}}}
+		},
+		"bypass reinforce": func(c *Config) {
+			c.Loss, c.Correction = LossReinforce, rl.Correction{Bypass: rl.BypassReinforce, Weights: rl.TokenWeights, Low: 0.5, High: 5, Normalize: true}
+		},
+		"flowrl tokens": func(c *Config) {
+			c.Loss, c.Flow.Terms, c.Flow.UseLogZ, c.Flow.Surrogate, c.Flow.Clip = LossFlowRL, rl.TokenTerms, false, true, rl.Clip{Low: 0.2, High: 0.28}
+		},
+	}
+	for _, a := range []Advantage{AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvMegatron} {
+		all["advantage "+string(a)] = func(c *Config) { c.Advantage = a }
+	}
+	for _, l := range []Loss{LossFlowRL, LossPPO, LossReinforce, LossGSPO, LossSAPO, LossGMPO, LossCISPO, LossClipCov, LossKLCov, LossDPPOTV, LossDPPOKL, LossDRO, LossMegatron} {
+		all["loss "+string(l)] = func(c *Config) { c.Loss = l }
+	}
+	return all
+}
+
+// setUp gives the fields of a toy that only some losses read.
+func (r *toyRun) setUp(change func(c *Config)) {
+	c := &r.cfg
+	c.TauPos, c.TauNeg, c.DROBeta = 1, 1.05, 0.1
+	c.ClipCov, c.KLCovRatio, c.KLCovCoef = rl.ClipCovConfig{Ratio: 0.1, Low: -5, High: 5}, 0.1, 0.1
+	c.Epochs, c.Policy.LR = 2, 1e-2
+	change(c)
+}
+
+// Threads and the cut into micro-batches change no bit of any estimator or loss: what
+// looks at all tokens of a mini-batch looks at them before its first micro-batch.
+func TestAllSizesChangeNoBit(t *testing.T) {
+	seed := uint64(0)
+	for name, change := range variants() {
+		seed++
+		t.Run(name, func(t *testing.T) {
+			want := newToyRun(t, GRPO, 1)
+			want.setUp(change)
+			want.cfg.Steps = 2
+			want.run()
+			r := rand.New(rand.NewPCG(seed, 0))
+			got := newToyRun(t, GRPO, 1+r.IntN(4))
+			got.cfg = want.cfg
+			got.cfg.MicroBatchTokens = 8 + r.IntN(60)
+			got.options.MaxSequences = 1 + r.IntN(40)
+			got.run()
+			if a, b := trace(got.steps), trace(want.steps); a != b {
+				t.Error(firstLineThatDiffers(a, b))
+			}
+			if !slices.Equal(got.params(), want.params()) {
+				t.Error("parameters differ")
+			}
+		})
+	}
+}
+
+// A toy whose first problems are answered alike refills its steps with others, and
+// goes on after them.
+func TestFilterGroups(t *testing.T) {
+	filtered := func() *toyRun {
+		r := newToyRun(t, GRPO, 1)
+		r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+			v := rollout.Verdict{Status: rollout.Graded, Reward: float64(len(c.Tokens))}
+			if p.ID < "p4" {
+				v.Reward = 0.5
+			}
+			return v
+		}
+		r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.Steps, r.cfg.Shuffled, r.cfg.Policy.LR = 2, 1, 5, false, 1e-6
+		r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
+		return r
+	}
+	r := filtered()
+	r.run()
+	// Steps take p0 … p3 | p4 p5; p6 p7; p8 p9; p0 … p5; p6 p7.
+	want := []struct{ batches, groups float64 }{{3, 6}, {1, 2}, {1, 2}, {3, 6}, {1, 2}}
+	for i, s := range r.steps {
+		if got := metric(t, s, "train/filter_batches"); got != want[i].batches {
+			t.Errorf("step %d took %v batches, want %v", i+1, got, want[i].batches)
+		}
+		if got := float64(len(s.Trajectories)) / 8; got != want[i].groups {
+			t.Errorf("step %d recorded %v groups, want %v", i+1, got, want[i].groups)
+		}
+		if got := metric(t, s, "train/filter_passed"); got != 2/want[i].groups {
+			t.Errorf("step %d: a share of %v passed, want %v", i+1, got, 2/want[i].groups)
+		}
+		if got := metric(t, s, "critic/advantages/max"); got == 0 {
+			t.Errorf("step %d trained on groups without an advantage", i+1)
+		}
+	}
+	if r.steps[3].Trajectories[0].Problem.ID != "p0" || metric(t, r.steps[3], "training/epoch") != 1 {
+		t.Error("the fourth step does not begin the data anew")
+	}
+
+	continues(t, r)
+	// A state of before batches were counted has one for each step.
+	if r.trainer.Restore(State{Step: 3}); r.trainer.batches != 3 {
+		t.Errorf("%d batches after 3 steps", r.trainer.batches)
+	}
+
+	// Where no group passes, the step is filled up, and says so.
+	none := filtered()
+	none.cfg.Steps, none.cfg.Filter = 1, Filter{By: MetricCorrect, MaxBatches: 20}
+	none.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
+		return rollout.Verdict{Status: rollout.Graded}
+	}
+	none.run()
+	s := none.steps[0]
+	if len(s.Trajectories) != 10*8 { // each problem once
+		t.Errorf("%d completions, want 80", len(s.Trajectories))
+	}
+	if !slices.ContainsFunc(s.Events, func(e Event) bool { return e.Kind == "filter-groups" && strings.Contains(e.Text, "0 of 10 groups") }) {
+		t.Errorf("events %+v", s.Events)
+	}
+	if got := metric(t, s, "actor/grad_norm"); math.IsNaN(got) {
+		t.Error("no update")
+	}
+}
+
+func TestInformative(t *testing.T) {
+	group := func(rewards ...float64) []Trajectory {
+		var g []Trajectory
+		for i, x := range rewards {
+			g = append(g, Trajectory{Completion: &rollout.Completion{Tokens: make([]int32, 1+i)},
+				Verdict: rollout.Verdict{Status: rollout.Graded, Reward: x, Correct: x > 0.5}})
+		}
+		return g
+	}
+	ungraded := group(0, 1)
+	ungraded[1].Verdict = rollout.Verdict{}
+	for _, tt := range []struct {
+		by    Metric
+		group []Trajectory
+		want  bool
+	}{
+		{MetricNone, group(1, 1), true},
+		{MetricScore, group(1, 1), false}, {MetricScore, group(0, 0.1), true},
+		{MetricCorrect, group(0, 0.1), false}, {MetricCorrect, group(0, 0.6), true},
+		{MetricOverlong, group(1, 1), true}, // the second one is longer
+		{MetricScore, ungraded, false},
+	} {
+		c := Config{Samples: 2, Filter: Filter{By: tt.by}, Overlong: rl.Overlong{MaxResponse: 2, Buffer: 1, Penalty: 1}}
+		if got := c.informative(tt.group); got != tt.want {
+			t.Errorf("metric %d of %+v: %v", tt.by, tt.group, got)
+		}
+	}
+	if (Config{Samples: 1, Filter: Filter{By: MetricScore}}).informative(group(1)) != true {
+		t.Error("a group of one completion is dropped")
+	}
+}
+
+// With one token per completion, ReMax's advantage is the score less that of the
+// greedy completion; a problem without the latter is left out.
+func TestReMax(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	r.cfg.Advantage, r.cfg.Steps, r.cfg.Sampling.MaxNewTokens = AdvReMax, 2, 1
+	r.run()
+	for _, s := range r.steps {
+		want := metric(t, s, "critic/score/mean") - metric(t, s, "train/greedy_score")
+		if got := metric(t, s, "critic/advantages/mean"); math.Abs(got-want) > 1e-6 {
+			t.Errorf("step %d: mean advantage %v, want %v", s.Step, got, want)
+		}
+	}
+
+	r = newToyRun(t, GRPO, 1)
+	r.cfg.Advantage, r.cfg.Steps = AdvReMax, 1
+	grade, calls := r.grade, 0
+	r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+		if calls++; calls == 4*8+1 { // the first greedy one
+			return rollout.Verdict{Reason: "away"}
+		}
+		return grade(p, c)
+	}
+	r.run()
+	var kept float64
+	for _, tr := range r.steps[0].Trajectories[8:] {
+		kept += tr.Verdict.Reward / 24
+	}
+	if got := metric(t, r.steps[0], "critic/score/mean"); math.Abs(got-kept) > 1e-6 {
+		t.Errorf("mean score %v, want %v: that of the three other problems", got, kept)
+	}
+}
+
+func TestPick(t *testing.T) {
+	b := &batch{traj: make([]*Trajectory, 3), group: []int{0, 0, 1}, rows: rl.Rows{0, 2, 3, 5}, mask: []bool{true, true, false, true, true},
+		old: []float32{1, 2, 3, 4, 5}, score: []float32{7, 8, 9}, promptLen: []int{4, 5, 6}}
+	b.pick([]int{2, 0, 2, 1}, 2)
+	if !slices.Equal(b.rows, rl.Rows{0, 2, 4, 6, 7}) || !slices.Equal(b.old, []float32{4, 5, 1, 2, 4, 5, 3}) ||
+		!slices.Equal(b.mask, []bool{true, true, true, true, true, true, false}) || !slices.Equal(b.score, []float32{9, 7, 9, 8}) ||
+		!slices.Equal(b.promptLen, []int{6, 4, 6, 5}) || !slices.Equal(b.group, []int{0, 0, 1, 1}) || b.ref != nil {
+		t.Errorf("%+v", b)
+	}
+}
+
+// PF-PPO by best and worst trains on nothing else.
+func TestResample(t *testing.T) {
+	r := newToyRun(t, PPO, 1)
+	r.cfg.Steps, r.cfg.Reweighting = 1, rl.WeighMaxMin
+	r.run()
+	s := r.steps[0]
+	low, high, mean := metric(t, s, "critic/score/min"), metric(t, s, "critic/score/max"), metric(t, s, "critic/score/mean")
+	var sum float64
+	for _, tr := range s.Trajectories {
+		if x := float64(float32(tr.Verdict.Reward)); x < low || x > high {
+			t.Errorf("a score of %v is beyond [%v, %v]", x, low, high)
+		}
+		sum += tr.Verdict.Reward
+	}
+	// Of 32 rows k have the greatest score, the others the least.
+	if k := (mean - low) / (high - low) * 32; math.Abs(k-math.Round(k)) > 1e-4 || math.Abs(mean-sum/32) < 1e-6 {
+		t.Errorf("mean score %v of %v and %v, of all %v", mean, low, high, sum/32)
+	}
+}
+
+// What the sampler records is what the trainer computes: rollout correction weighs
+// nothing and rejects nothing until the policy has moved.
+func TestRolloutCorrection(t *testing.T) {
+	plain, corrected := newToyRun(t, GRPO, 1), newToyRun(t, GRPO, 1)
+	corrected.cfg.Correction = rl.Correction{Weights: rl.SequenceWeights, High: 2, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK1, Low: 0.999, High: 1.001}}}
+	plain.run()
+	corrected.run()
+	if !slices.Equal(plain.params(), corrected.params()) {
+		t.Error("a correction of nothing changes the training")
+	}
+	for _, s := range corrected.steps {
+		if metric(t, s, "rollout_corr/rollout_is_max") != 1 || metric(t, s, "rollout_corr/rollout_rs_masked_fraction") != 0 || metric(t, s, "rollout_corr/kl") != 0 {
+			t.Errorf("step %d: %v", s.Step, s.Metrics)
+		}
+	}
+	bypass := newToyRun(t, GRPO, 1)
+	bypass.cfg.Epochs, bypass.cfg.Policy.LR = 4, 1e-2
+	bypass.cfg.Correction = corrected.cfg.Correction
+	bypass.cfg.Correction.Bypass = rl.BypassPPO
+	bypass.run()
+	if got := metric(t, bypass.steps[2], "rollout_corr/rollout_rs_masked_fraction"); !(got > 0 && got < 1) {
+		t.Errorf("bypass mode rejects a share of %v, want some: the policy moves within the step", got)
+	}
+}
+
+// Overlong completions lose reward, not their verdict.
+func TestOverlong(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	r.cfg.Steps, r.cfg.Overlong = 1, rl.Overlong{MaxResponse: 6, Buffer: 3, Penalty: 0.9}
+	r.run()
+	s := r.steps[0]
+	var verdicts, loss, over float64
+	for _, tr := range s.Trajectories {
+		verdicts += tr.Verdict.Reward / 32
+		if n := len(tr.Completion.Tokens); n > 3 {
+			loss += 0.3 * float64(n-3) / 32
+			over += 1. / 32
+		}
+	}
+	if got := metric(t, s, "critic/score/mean"); math.Abs(got-(verdicts-loss)) > 1e-6 || loss == 0 {
+		t.Errorf("mean score %v, want %v - %v", got, verdicts, loss)
+	}
+	if got := metric(t, s, "train/overlong_reward"); math.Abs(got+loss) > 1e-6 || metric(t, s, "train/overlong") != over {
+		t.Errorf("overlong_reward %v, overlong %v; want %v, %v", got, metric(t, s, "train/overlong"), -loss, over)
+	}
+}
+
+func TestBadAlgorithm(t *testing.T) {
+	for want, change := range map[string]func(c *Config){
+		"advantage estimator": func(c *Config) { c.Advantage = "gaee" },
+		"policy loss":         func(c *Config) { c.Loss = "ppoo" },
+		"bypass mode":         func(c *Config) { c.Loss, c.Correction.Bypass = LossGSPO, rl.BypassPPO },
+		"0 batches":           func(c *Config) { c.Filter.By = MetricScore },
+	} {
+		c := toyConfig(GRPO)
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+}
