@@ -147,6 +147,21 @@ func matmulBenchmark(g gemmShape) benchmark {
 	}}
 }
 
+// dwBenchmark measures a weight gradient over blocks of some rows.
+func dwBenchmark(g gemmShape, rows int) benchmark {
+	dims := dimsOf("M", g.M, "N", g.N, "K", g.K)
+	if rows != kernels.BlockRows {
+		dims += fmt.Sprintf("/block=%d", rows)
+	}
+	r := benchStream("bench dw " + dims)
+	return benchmark{"MatMulDW", dims, 2 * g.M * g.N * g.K, 4 * (g.M*g.N + g.N*g.K + g.M*g.K), func(c *call) func() {
+		dw := c.inout("dw", make([]float32, g.N*g.K))
+		dout, x := c.operands("dout", r.floats(g.M*g.N)), c.operands("x", r.floats(g.M*g.K))
+		blocks := c.ints("blocks", even(g.M, rows))
+		return func() { c.b.MatMulDW(dw, kernels.Buffer{}, dout, x, blocks) }
+	}}
+}
+
 func linearBenchmarks() []benchmark {
 	var list []benchmark
 	shapes := []gemmShape{{1, 768, 256}, {64, 768, 256}, {256, 768, 256}, {2048, 768, 256}, {2048, 2048, 256}, {2048, 256, 1024}}
@@ -165,13 +180,10 @@ func linearBenchmarks() []benchmark {
 				dx, dout, w := c.outOperands("dx", g.M*g.K), c.operands("dout", r.floats(g.M*g.N)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
 				return func() { c.b.MatMulDX(dx, dout, w) }
 			}},
-			benchmark{"MatMulDW", dims, flops, bytes, func(c *call) func() {
-				dw, dbias := c.inout("dw", make([]float32, g.N*g.K)), c.inout("dbias", make([]float32, g.N))
-				dout, x := c.operands("dout", r.floats(g.M*g.N)), c.operands("x", r.floats(g.M*g.K))
-				blocks := c.ints("blocks", even(g.M, kernels.BlockRows))
-				return func() { c.b.MatMulDW(dw, dbias, dout, x, blocks) }
-			}})
+			dwBenchmark(g, kernels.BlockRows))
 	}
+	// What gradient blocks cost: as long as they may be, and as short answers are.
+	list = append(list, dwBenchmark(gemmShape{1920, 2048, 256}, 240), dwBenchmark(gemmShape{1920, 2048, 256}, 30))
 	const N, K = 2048, 256
 	list = append(list, benchmark{"Pack", dimsOf("N", N, "K", K), 0, 3 * 4 * N * K, func(c *call) func() {
 		w := c.matrix("w", benchStream("pack").floats(N*K), N, K)
