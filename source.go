@@ -6,7 +6,7 @@ package exp
 
 import "embed"
 
-// Sources are the Go and C sources of the module with go.mod and go.sum, by their
+// Sources are the sources of the module with go.mod and go.sum, by their
 // paths in the repository. Tests are among them because patterns cannot leave them
 // out; digests do (harness/stage).
 //
@@ -17,5 +17,6 @@ import "embed"
 //go:embed experiments/*/*.go
 //go:embed harness/*/*.go
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go
+//go:embed sandbox/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt
 //go:embed cmd/exp/*.go cmd/exp/completion.bash cmd/exp/completion.fish cmd/exp/completion.zsh cmd/exp/term/*.go
 var Sources embed.FS

@@ -37,6 +37,7 @@ func commands(a *app) []*cli.Command {
 		configCommand(a),
 		doctorCommand(a),
 		benchCommand(a),
+		sandboxCommand(a),
 		versionCommand(a),
 		completionCommand(a),
 		helpCommand(a),

@@ -17,12 +17,16 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/sandbox"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
 // TestMain lets the test binary be exp itself, for tests that need a process.
 func TestMain(m *testing.M) {
+	if code, ok := sandbox.Enter(); ok {
+		os.Exit(code)
+	}
 	if os.Getenv("EXP_TEST_AS_PROGRAM") != "" {
 		main()
 	}

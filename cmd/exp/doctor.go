@@ -102,6 +102,7 @@ func (a *app) examine(ctx context.Context, quick bool) error {
 		{"GPU", func() { checkGPU(d) }},
 		{"configuration", func() { a.checkSettings(d) }},
 		{"store", func() { a.checkStore(ctx, d, quick) }},
+		{"sandbox", func() { checkSandbox(ctx, d) }},
 		{"determinism", func() { a.checkDeterminism(ctx, d, quick) }},
 		{"speed", func() { a.checkSpeed(ctx, d, quick) }},
 	} {

@@ -15,9 +15,13 @@ import (
 	"syscall"
 
 	"exp/cmd/exp/term"
+	"exp/sandbox"
 )
 
 func main() {
+	if code, ok := sandbox.Enter(); ok { // this process was started to hold programs
+		os.Exit(code)
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	os.Exit(run(system{

@@ -1,0 +1,356 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/sandbox"
+)
+
+func sandboxCommand(a *app) *cli.Command {
+	level := []cli.Flag{
+		&cli.StringFlag{Name: "require", Usage: "refuse to run with less isolation than `LEVEL`: full, namespaces", DefaultText: string(sandbox.Namespaces)},
+		&cli.StringFlag{Name: "most", Usage: "use no more than `LEVEL`, to try a lower one", DefaultText: "the best there is"},
+		&cli.StringFlag{Name: "python", Usage: "run programs by this `INTERPRETER`", DefaultText: "python3"},
+		&cli.IntFlag{Name: "workers", Usage: "run `N` programs at once", DefaultText: "one per core"},
+	}
+	return &cli.Command{
+		Name:     "sandbox",
+		Category: "set up",
+		Usage:    "run programs that nobody trusts, and try to break out",
+		Description: "A program runs without network, without the files of this machine, without other processes and within limits. " +
+			"Verdicts: ok, wrong_answer, runtime_error, time_limit, memory_limit, output_limit, compile_error, security_violation, " +
+			"and infra_error where the sandbox failed and not the program.",
+		UsageText: "exp sandbox exec program.py # run it, with the input of this command\n" +
+			"exp sandbox selftest # does the sandbox hold on this machine?",
+		Subcommands: []*cli.Command{
+			{
+				Name: "exec", ArgsUsage: "[FILE [ARGUMENT...]]", Usage: "run a program, or the requests of a file",
+				Description: "FILE is a Python program; it gets what this command gets on stdin. With --in, requests are read from a file, one JSON object a line, " +
+					"and a result is written for each, in the same order. A request has source, and may have id, stdin, args, files, limits, " +
+					"tests with stdin and stdout; or mode \"call\" with entry and tests with args and expect; or mode \"asserts\" with entry and test_code, a program that calls entry. " +
+					"The exit code for FILE is 0 if the verdict is ok, 8 if the sandbox failed, else 1; for requests it says nothing of verdicts.",
+				UsageText: "exp sandbox exec program.py < input.txt\n" +
+					"exp sandbox exec --limits cpu_ms=1000,memory_mb=128 program.py --json # with times and memory\n" +
+					"exp sandbox exec --in requests.jsonl --out results.jsonl # - is stdin, stdout",
+				Flags: append([]cli.Flag{
+					&cli.StringSliceFlag{Name: "limits", Usage: "change limits: `NAME=N,...` of " + limitNames()},
+					&cli.StringFlag{Name: "in", Usage: "read requests from `FILE`"},
+					&cli.StringFlag{Name: "out", Usage: "write results to `FILE`", DefaultText: "stdout"},
+				}, level...),
+				BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return pathCandidates(w.Text, hasExt(".py", ".jsonl")) }),
+				Action:       a.sandboxExec,
+			},
+			{
+				Name: "check", Usage: "say what isolation this machine gives, and what is missing",
+				UsageText: "exp sandbox check # exit code 8 below --require",
+				Flags:     level,
+				Action:    a.sandboxCheck,
+			},
+			{
+				Name: "selftest", Usage: "run hostile programs and see that each gets what it must",
+				Description: "Runs a list of programs that exhaust resources, hide processes, read files, call the network, raise privileges, flood the output or cheat, " +
+					"and after each an honest one. Fails with 8 if one gets another verdict than it must, reaches anything of this machine, or leaves a process.",
+				UsageText: "exp sandbox selftest # ten seconds\n" +
+					"exp sandbox selftest --most namespaces # the level without cgroups",
+				Flags:  level,
+				Action: a.sandboxSelftest,
+			},
+		},
+	}
+}
+
+func limitNames() string {
+	var names []string
+	for _, l := range sandbox.DefaultLimits().List() {
+		names = append(names, l.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// sandboxConfig reads the flags that all subcommands have.
+func sandboxConfig(c *cli.Context) (sandbox.Config, error) {
+	levels := []sandbox.Level{sandbox.Full, sandbox.Namespaces}
+	cfg := sandbox.Config{Require: sandbox.Namespaces, Python: c.String("python"), Slots: c.Int("workers")}
+	for name, to := range map[string]*sandbox.Level{"require": &cfg.Require, "most": &cfg.Most} {
+		if c.IsSet(name) {
+			level, err := oneOf("--"+name, c.String(name), levels)
+			if err != nil {
+				return cfg, err
+			}
+			*to = level
+		}
+	}
+	if cfg.Slots < 0 || cfg.Slots > 1024 {
+		return cfg, usagef("--workers %d: from 1 to 1024", cfg.Slots)
+	}
+	return cfg, nil
+}
+
+// parseLimits reads NAME=N,....
+func parseLimits(list []string) (l sandbox.Limits, err error) {
+	for _, text := range list {
+		for part := range strings.SplitSeq(text, ",") {
+			name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+			n, err := strconv.ParseInt(value, 10, 64)
+			if !ok || err != nil {
+				return l, usagef("--limits %s: NAME=NUMBER is needed", part)
+			}
+			if err := l.Set(name, n); err != nil {
+				return l, usagef("--limits: %w", err)
+			}
+		}
+	}
+	return l, nil
+}
+
+func (a *app) sandboxExec(c *cli.Context) (err error) {
+	cfg, err := sandboxConfig(c)
+	if err != nil {
+		return err
+	}
+	if cfg.Limits, err = parseLimits(c.StringSlice("limits")); err != nil {
+		return err
+	}
+	in := c.String("in")
+	most := 0
+	if in == "" {
+		most = -1
+		if c.String("out") != "" {
+			return usagef("--out is for requests: give --in too").see(c.Command.HelpName)
+		}
+	}
+	args, err := positionals(c, 0, most)
+	if err != nil {
+		return err
+	}
+	if in != "" {
+		return a.sandboxServe(c.Context, cfg, in, c.String("out"))
+	}
+	if len(args) == 0 {
+		return usagef("%s needs FILE or --in REQUESTS", c.Command.HelpName).see(c.Command.HelpName)
+	}
+	return a.sandboxProgram(c.Context, cfg, args)
+}
+
+// sandboxResult is the schema exp.sandbox.exec/1.
+type sandboxResult struct {
+	Verdict   sandbox.Verdict `json:"verdict"`
+	Isolation sandbox.Level   `json:"isolation"`
+	Run       sandbox.RunRow  `json:"run"`
+}
+
+// sandboxProgram runs one program for a person.
+func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []string) error {
+	source, err := readNamed(args[0])
+	if err != nil {
+		return err
+	}
+	r := sandbox.Request{ID: args[0], Source: string(source), Args: args[1:]}
+	if !term.Inspect(asWriter(a.stdin), a.color, a.getenv).TTY {
+		stdin, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return fmt.Errorf("stdin: %w", err)
+		}
+		r.Stdin = string(stdin)
+	}
+	cfg.Slots = 1
+	p, err := sandbox.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	result := p.Run(ctx, r)
+	if err := errors.Join(ctx.Err(), p.Close()); err != nil {
+		return err
+	}
+	run := result.Runs[0]
+	err = a.out.printDocument(document{Schema: "exp.sandbox.exec/1", Data: sandboxResult{result.Verdict, result.Isolation, run.Row()}, Human: func(w io.Writer) error {
+		_, err := w.Write(run.Stdout)
+		if err == nil {
+			_, err = a.stderr.Write(run.Stderr)
+		}
+		return err
+	}})
+	if err != nil {
+		return err
+	}
+	resources := fmt.Sprintf("wall %.1f ms, CPU %.1f ms, %s, level %s", 1e3*run.Wall.Seconds(), 1e3*run.CPU.Seconds(), term.Bytes(run.MemoryKB<<10), result.Isolation)
+	switch result.Verdict {
+	case sandbox.OK:
+		a.note("%s: %s", result.Verdict, resources)
+		return nil
+	case sandbox.InfraError:
+		return failf(exitEvaluation, "%s: %s", result.Verdict, run.Detail)
+	}
+	return failf(exitFailure, "%s: %s (%s)", result.Verdict, run.Detail, resources)
+}
+
+// readNamed reads a file that a person named.
+func readNamed(name string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, failf(exitNotFound, "%w", err)
+	}
+	return text, err
+}
+
+// asWriter lets term look at an input as at an output.
+func asWriter(r io.Reader) io.Writer {
+	if w, ok := r.(io.Writer); ok {
+		return w
+	}
+	return io.Discard
+}
+
+// sandboxServe runs requests from a file into a file; "-" are the standard streams.
+func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to string) (err error) {
+	in := a.stdin
+	if from != "-" {
+		f, err := os.Open(from)
+		if errors.Is(err, fs.ErrNotExist) {
+			return failf(exitNotFound, "%w", err)
+		} else if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	p, err := sandbox.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	out := a.stdout
+	if to != "" && to != "-" {
+		f, err := os.Create(to)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		out = f
+	}
+	if err := p.ServeLines(ctx, in, out, p.Slots()); err != nil {
+		return err
+	}
+	if n, err := p.InfraErrors(); n > 0 {
+		a.warn("the sandbox broke %d times, and each program was tried once more; the last time: %v", n, err)
+	}
+	return nil
+}
+
+// sandboxState is the schema exp.sandbox.check/1.
+type sandboxState struct {
+	Level  sandbox.Level   `json:"level"`
+	Probes []sandbox.Probe `json:"probes"`
+}
+
+func (a *app) sandboxCheck(c *cli.Context) error {
+	cfg, err := sandboxConfig(c)
+	if err != nil {
+		return err
+	}
+	if _, err := positionals(c, 0, 0); err != nil {
+		return err
+	}
+	level, probes, err := sandbox.Check(c.Context, cfg)
+	if err != nil {
+		return err
+	}
+	err = a.out.printDocument(document{Schema: "exp.sandbox.check/1", Data: sandboxState{level, probes}, Human: func(w io.Writer) error {
+		fmt.Fprintf(w, "level %s\n", level)
+		for _, p := range probes {
+			mark := "yes"
+			if !p.OK {
+				mark = "no"
+			}
+			if _, err := fmt.Fprintf(w, "  %s %s %s\n", term.Pad(mark, 4, false), term.Pad(p.Name, 11, false), term.CleanLines(p.Text)); err != nil {
+				return err
+			}
+			if p.Help != "" {
+				fmt.Fprintf(w, "  %s%s\n", strings.Repeat(" ", 17), p.Help)
+			}
+		}
+		return nil
+	}})
+	if err != nil || level.AtLeast(cfg.Require) {
+		return err
+	}
+	return failf(exitEvaluation, "level %s is required, and this machine gives %s", cfg.Require, level)
+}
+
+func (a *app) sandboxSelftest(c *cli.Context) (err error) {
+	cfg, err := sandboxConfig(c)
+	if err != nil {
+		return err
+	}
+	if _, err := positionals(c, 0, 0); err != nil {
+		return err
+	}
+	p, err := sandbox.Open(c.Context, cfg)
+	if err != nil {
+		return err
+	}
+	var list []sandbox.Outcome
+	failed := 0
+	after := p.SelfTest(c.Context, func(o sandbox.Outcome) {
+		list = append(list, o)
+		if !o.OK {
+			failed++
+		}
+	})
+	if err := errors.Join(p.Close(), c.Context.Err()); err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(x, y sandbox.Outcome) int { return strings.Compare(x.Kind+"\x00"+x.Name, y.Kind+"\x00"+y.Name) })
+	t := table{Schema: "exp.sandbox.selftest/1", Columns: []column{
+		{Key: "kind"}, {Key: "name"}, {Key: "held"}, {Key: "verdict"}, {Key: "wall_ms"}, {Key: "what"}, {Key: "problem"},
+	}}
+	for _, o := range list {
+		t.Rows = append(t.Rows, []any{o.Kind, o.Name, o.OK, string(o.Verdict), o.WallMS, o.What, o.Problem})
+	}
+	if err := a.out.printTable(t); err != nil {
+		return err
+	}
+	if after != nil {
+		return failf(exitEvaluation, "%w", after)
+	}
+	if failed > 0 {
+		return failf(exitEvaluation, "%d of %d hostile programs did not get what they must", failed, len(list))
+	}
+	a.note("%d hostile programs held at level %s", len(list), p.Level())
+	return nil
+}
+
+// checkSandbox is doctor's part: what programs can be run with.
+func checkSandbox(ctx context.Context, d *diagnosis) {
+	level, probes, err := sandbox.Check(ctx, sandbox.Config{})
+	if err != nil {
+		return // the command was stopped
+	}
+	for _, p := range probes {
+		if p.OK {
+			d.ok(p.Name, "%s", p.Text)
+			continue
+		}
+		help := p.Help
+		if help == "" {
+			help = "exp sandbox check says more"
+		}
+		d.warn(p.Name, help, "%s", p.Text)
+	}
+	if level.AtLeast(sandbox.Namespaces) {
+		d.ok("level", "%s; exp sandbox selftest tries to break out", level)
+	} else {
+		d.warn("level", "recipes whose rewards run programs need it; all others do not", "none: programs are refused")
+	}
+}

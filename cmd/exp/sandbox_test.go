@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/sandbox"
+)
+
+// needSandbox skips where programs cannot be run, with the reason.
+func needSandbox(t *testing.T) {
+	t.Helper()
+	level, probes, err := sandbox.Check(context.Background(), sandbox.Config{})
+	if err != nil || !level.AtLeast(sandbox.Namespaces) {
+		t.Skip(err, probes)
+	}
+}
+
+func TestSandboxExec(t *testing.T) {
+	needSandbox(t)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := write("good.py", "import sys\nprint(sys.argv[1:])\nprint('e', file=sys.stderr)")
+	e := exp(t, "sandbox", "exec", good, "a", "b")
+	if e.code != 0 || e.stdout != "['a', 'b']\n" || !strings.Contains(e.stderr, "e\n") || !strings.Contains(e.stderr, "ok: wall ") {
+		t.Errorf("%+v", e)
+	}
+	e = exp(t, "sandbox", "exec", "--json", "--limits", "cpu_ms=200,memory_mb=64", write("spin.py", "while True: pass"))
+	var got struct {
+		Schema string
+		Data   sandboxResult
+	}
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.sandbox.exec/1" || got.Data.Verdict != sandbox.TimeLimit || e.code != 1 {
+		t.Errorf("%v %+v %+v", err, got, e)
+	}
+	requests := write("in.jsonl", `{"id":"a","source":"print(int(input())+1)","tests":[{"stdin":"1","stdout":"2"}]}`+"\nnonsense\n")
+	out := filepath.Join(dir, "out.jsonl")
+	exp(t, "sandbox", "exec", "--in", requests, "--out", out).succeeds(t)
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"verdict":"ok"`) || !strings.Contains(lines[1], `"verdict":"infra_error"`) {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestSandboxCheck(t *testing.T) {
+	needSandbox(t)
+	e := exp(t, "sandbox", "check", "--most", "namespaces")
+	e.succeeds(t)
+	if !strings.HasPrefix(e.stdout, "level namespaces\n") {
+		t.Errorf("%s", e.stdout)
+	}
+	e = exp(t, "sandbox", "exec", "--most", "namespaces", "--require", "full", "../../source.go")
+	e.refuses(t, 8, "level full is required", "gives namespaces", "cgroup")
+}
+
+func TestSandboxBadUsage(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		text string
+	}{
+		{"exec", 2, "needs FILE or --in"},
+		{"exec nowhere.py", 3, "nowhere.py"},
+		{"exec --in nowhere.jsonl", 3, "nowhere.jsonl"},
+		{"exec --out x f.py", 2, "--in"},
+		{"exec --limits cpu_ms f.py", 2, "NAME=NUMBER"},
+		{"exec --limits cpu_s=1 f.py", 2, "cpu_s"},
+		{"exec --limits cpu_ms=0 f.py", 2, "from 1 to"},
+		{"exec --require none f.py", 2, "none"},
+		{"exec --workers -1 f.py", 2, "--workers"},
+		{"selftest extra", 2, "extra"},
+		{"check extra", 2, "extra"},
+	} {
+		exp(t, append([]string{"sandbox"}, strings.Fields(c.args)...)...).refuses(t, c.code, c.text)
+	}
+}

@@ -1,0 +1,181 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed calldriver.py
+var callDriver string
+
+//go:embed codec.py
+var codec string
+
+//go:embed candidatedriver.py
+var candidateDriver string
+
+//go:embed checkerdriver.py
+var checkerDriver string
+
+// drivers are Python that runs a program's code object, by name. A zygote has them
+// compiled.
+func drivers() map[string]string {
+	return map[string]string{"call": callDriver, "candidate": codec + candidateDriver, "checker": codec + checkerDriver}
+}
+
+// check says what is wrong with a request, and fills its limits.
+func (r *Request) check(d Limits) error {
+	switch {
+	case r.Language != "" && r.Language != "python":
+		return fmt.Errorf("language %q: there is no toolchain for it; there is python", r.Language)
+	case r.Mode != "" && r.Mode != "stdio" && r.Mode != "call" && r.Mode != "asserts":
+		return fmt.Errorf("mode %q: there are stdio, call and asserts", r.Mode)
+	case r.Mode == "asserts" && (r.Entry == "" || r.TestCode == ""):
+		return fmt.Errorf("mode asserts needs entry, the name of a function, and test_code")
+	case r.Mode == "call" && r.Entry == "":
+		return fmt.Errorf("mode call needs entry, the name of a function or of a method of class Solution")
+	case r.Mode == "call" && len(r.Tests) == 0:
+		return fmt.Errorf("mode call needs tests")
+	case len(r.Source) > 8<<20:
+		return fmt.Errorf("the source has %d bytes: at most 8 MB", len(r.Source))
+	case len(r.Tests) > 100_000:
+		return fmt.Errorf("%d tests: at most 100000", len(r.Tests))
+	}
+	for _, a := range r.Args {
+		if strings.ContainsRune(a, 0) {
+			return fmt.Errorf("argument %q holds a zero byte", a)
+		}
+	}
+	for name := range r.Files {
+		if name == "" || name == "." || name == ".." || name == "main.py" || len(name) > 255 || strings.ContainsAny(name, "/\x00") {
+			return fmt.Errorf("file %q: a plain name is needed, other than main.py", name)
+		}
+	}
+	for i, t := range r.Tests {
+		if r.Mode != "call" {
+			continue
+		}
+		var args []any
+		if err := decode(t.Args, &args); err != nil {
+			return fmt.Errorf("test %d: args must be a JSON list: %w", i+1, err)
+		}
+		var expect any
+		if err := decode(t.Expect, &expect); err != nil {
+			return fmt.Errorf("test %d: expect must be JSON: %w", i+1, err)
+		}
+	}
+	var err error
+	r.Limits, err = r.Limits.filled(d)
+	return err
+}
+
+// job is one execution: a program with one input.
+type job struct {
+	source string
+	args   []string
+	files  map[string][]byte
+	stdin  []byte
+	driver string            // what runs the program's code object, of drivers; empty: it is __main__
+	names  map[string]string // variables of the driver
+	limits Limits            // filled
+
+	channel []int // descriptors 4 and 5 of the program; run closes them
+}
+
+// Run executes the request's program, once for each test. It returns no error: what the
+// program does is a verdict, and a sandbox that broke is InfraError, after one more try.
+func (p *Pool) Run(ctx context.Context, r Request) Result {
+	out := Result{ID: r.ID, Verdict: OK, Total: len(r.Tests), Isolation: p.Level(), Runs: []Run{}}
+	infra := func(err error) Result {
+		out.Verdict = InfraError
+		out.Runs = append(out.Runs, Run{Status: InfraError, ExitCode: -1, Detail: err.Error()})
+		return out
+	}
+	if err := r.check(p.cfg.Limits); err != nil {
+		return infra(err)
+	}
+	if r.Mode == "asserts" {
+		one, err := p.runAsserts(ctx, r)
+		if err != nil {
+			return infra(err)
+		}
+		out.Verdict, out.Total, out.Runs = one.Status, 1, []Run{one}
+		if one.Status == OK {
+			out.Passed = 1
+		}
+		return out
+	}
+	tests := r.Tests
+	if len(tests) == 0 {
+		tests = []Test{{Stdin: r.Stdin}}
+	}
+	for _, t := range tests {
+		j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits}
+		if r.Mode == "call" {
+			j.driver, j.names = "call", map[string]string{"ENTRY": r.Entry, "ARGS": string(t.Args)}
+		}
+		one, err := p.execute(ctx, j)
+		if err != nil {
+			return infra(err)
+		}
+		if one.Status == OK && out.Total > 0 {
+			if r.Mode == "call" {
+				one.Status, one.Detail = judgeCall(one.result, t.Expect)
+			} else if !sameOutput(one, t.Stdout) {
+				one.Status, one.Detail = WrongAnswer, "another output"
+			}
+		}
+		out.Runs = append(out.Runs, one)
+		if one.Status == OK {
+			if out.Total > 0 {
+				out.Passed++
+			}
+			continue
+		}
+		if out.Verdict == OK {
+			out.Verdict = one.Status
+		}
+		if !r.RunAll {
+			break
+		}
+	}
+	return out
+}
+
+// sameOutput compares bytes, with the white space at the very end left out: programs
+// differ in whether they end their last line.
+func sameOutput(r Run, want string) bool {
+	const space = " \t\r\n"
+	return !r.StdoutTruncated && bytes.Equal(bytes.TrimRight(r.Stdout, space), []byte(strings.TrimRight(want, space)))
+}
+
+// runAsserts runs the program and its tests in two processes. The run is the program's;
+// its status is ok only if the checker said that all of its tests passed.
+func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
+	names := map[string]string{"ENTRY": r.Entry}
+	candidate := job{source: r.Source, args: r.Args, files: r.Files, driver: "candidate", names: names, limits: r.Limits}
+	checker := job{source: r.TestCode, driver: "checker", names: names, limits: r.Limits}
+	c, t, err := p.executePair(ctx, candidate, checker)
+	switch {
+	case err != nil:
+		return c, err
+	case t.Status == OK && string(t.result) == "pass":
+		// What the program does after its last answer takes nothing away.
+		c.Status, c.Detail = OK, ""
+	case c.Status != OK:
+	case t.Status == TimeLimit || t.Status == MemoryLimit:
+		c.Status, c.Detail = t.Status, "tests: "+t.Detail
+	default:
+		c.Status, c.Detail = WrongAnswer, "tests: "+t.Detail
+	}
+	return c, nil
+}
+
+// lastLine is the last line that is not blank: what a traceback ends with.
+func lastLine(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}

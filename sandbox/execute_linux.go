@@ -1,0 +1,332 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ended is what the zygote says of a run.
+type ended struct {
+	Released bool   `json:"released"` // the program began
+	TimedOut bool   `json:"timed_out"`
+	Syntax   bool   `json:"syntax"`
+	Error    string `json:"error"` // why it did not begin
+	Status   int    `json:"status"`
+	Wall     int64  `json:"wall"` // ns
+	CPU      int64  `json:"cpu"`  // ns, the program and the children that it waited for
+	RSS      int64  `json:"rss"`  // KB, the largest process
+}
+
+// execution is a run that is going on.
+type execution struct {
+	s      *slot
+	limits Limits
+
+	stdin           []byte // still to be written
+	in              int    // our end of stdin; -1: closed
+	out, err        stream
+	channel         stream // what a driver writes; fd -1: none
+	killed          string // why the harness killed it; empty: it did not
+	usage           usage  // what the watchdog saw
+	cpuBase         time.Duration
+	killsBase       int64
+	initPID         int
+	answered        bool
+	answer          ended
+	killedAt, began time.Time
+}
+
+// stream is an output of the program.
+type stream struct {
+	fd   int
+	most int // bytes to keep
+	data []byte
+	got  int64
+}
+
+// watchdogEvery is how often a run is measured.
+const watchdogEvery = 10 * time.Millisecond
+
+// grace is how long after a kill, or past its time, a slot may take to answer.
+// It is long because the kernel may need seconds to end many processes on a loaded
+// machine, and nothing but an error waits for it.
+const grace = 5 * time.Second
+
+// run executes j in the slot. An error is the sandbox's: the slot must not be used
+// again.
+func (s *slot) run(ctx context.Context, j *job) (_ Run, err error) {
+	x := &execution{s: s, limits: j.limits, stdin: j.stdin, in: -1, began: time.Now()}
+	x.out, x.err, x.channel = stream{fd: -1, most: int(j.limits.StdoutKB) << 10}, stream{fd: -1, most: int(j.limits.StderrKB) << 10}, stream{fd: -1, most: 16 << 20}
+	defer func() {
+		closeFD(&x.in)
+		closeFD(&x.out.fd)
+		closeFD(&x.err.fd)
+		closeFD(&x.channel.fd)
+		closeFD(&s.init)
+	}()
+	if s.init < 0 {
+		if err := s.awaitReady(10 * time.Second); err != nil {
+			return Run{}, err
+		}
+	}
+	if err := x.release(j); err != nil {
+		return Run{}, err
+	}
+	if err := x.watch(ctx); err != nil {
+		return Run{}, err
+	}
+	if err := ctx.Err(); err != nil && x.killed != "" && x.killed == err.Error() {
+		return Run{}, err
+	}
+	if x.answer.Error != "" || !x.answer.Released && x.killed == "" {
+		return Run{}, fmt.Errorf("set up the program: %s (status %d)", x.answer.Error, x.answer.Status)
+	}
+	return x.conclude(), nil
+}
+
+func closeFD(fd *int) {
+	if *fd >= 0 {
+		_ = unix.Close(*fd)
+		*fd = -1
+	}
+}
+
+// release makes the pipes and sends the request.
+func (x *execution) release(j *job) error {
+	request, err := json.Marshal(x.s.request(j))
+	if err != nil {
+		return err
+	}
+	memory, err := memoryFile(request)
+	if err != nil {
+		return err
+	}
+	theirs := []int{memory}
+	defer func() { closeAll(theirs) }()
+	pipe := func(ours *int, write bool) error {
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			return err
+		}
+		if write {
+			*ours, theirs = p[1], append(theirs, p[0])
+		} else {
+			*ours, theirs = p[0], append(theirs, p[1])
+		}
+		return unix.SetNonblock(*ours, true)
+	}
+	if err := errors.Join(pipe(&x.in, true), pipe(&x.out.fd, false), pipe(&x.err.fd, false)); err != nil {
+		return err
+	}
+	if j.driver != "" {
+		if err := pipe(&x.channel.fd, false); err != nil {
+			return err
+		}
+	}
+	theirs, j.channel = append(theirs, j.channel...), nil // closed with the others
+	if g := x.s.group; g != nil {
+		if err := g.bound(x.s.base+j.limits.MemoryMB<<20, j.limits.Processes+2); err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+		x.cpuBase, x.killsBase = g.cpuTime(), g.kills()
+	} else if x.initPID, err = pidOf(x.s.init); err != nil {
+		return err
+	}
+	x.feed() // what fits into the pipe is there before the program begins
+	return send(x.s.sock, fmt.Append(nil, j.limits.WallMS), theirs...)
+}
+
+// request is what the program's process reads; the zygote does not.
+func (s *slot) request(j *job) map[string]any {
+	l := j.limits
+	const mb = 1 << 20
+	memory, address, cpu := l.MemoryMB*mb, int64(-1), (l.CPUMS+999)/1000+2
+	processes := l.Processes
+	if s.group == nil {
+		address = max(4096, 4*l.MemoryMB) * mb
+	}
+	if !s.m.root {
+		processes += 2 // the zygote and process 1 have the same id
+	}
+	const pythonStack = 64 * mb
+	files := map[string]string{"main.py": j.source}
+	for name, data := range j.files {
+		files[name] = base64.StdEncoding.EncodeToString(data)
+	}
+	args := j.args
+	if args == nil {
+		args = []string{}
+	}
+	r := map[string]any{
+		"name": "main.py", "args": args, "files": files, "scratch": l.ScratchMB * mb, "inodes": l.ScratchFiles + 1,
+		// In the order of RLIMITS in zygote.py: soft, hard.
+		"rlimits": [][2]int64{{cpu, cpu + 1}, {memory, memory}, {address, address}, {l.FileMB * mb, l.FileMB * mb}, {l.OpenFiles, l.OpenFiles},
+			{min(pythonStack, memory), memory}, {processes, processes}, {0, 0}, {0, 0}, {0, 0}},
+	}
+	if j.driver != "" {
+		r["driver"], r["names"] = j.driver, j.names
+	}
+	return r
+}
+
+// feed writes what the pipe takes of stdin, and closes it after the last byte.
+func (x *execution) feed() {
+	for x.in >= 0 {
+		if len(x.stdin) == 0 {
+			closeFD(&x.in)
+			return
+		}
+		n, err := unix.Write(x.in, x.stdin)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case err != nil: // the program reads no more
+			closeFD(&x.in)
+		default:
+			x.stdin = x.stdin[n:]
+		}
+	}
+}
+
+// drain reads what there is, and tells whether the cap is passed.
+func (s *stream) drain() (over bool) {
+	var buf [64 << 10]byte
+	for s.fd >= 0 {
+		n, err := unix.Read(s.fd, buf[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return false
+		case err != nil || n == 0:
+			closeFD(&s.fd)
+			return false
+		}
+		s.got += int64(n)
+		s.data = append(s.data, buf[:min(n, s.most-len(s.data))]...)
+		if s.got > int64(s.most) {
+			return true
+		}
+	}
+	return false
+}
+
+// watch serves the run until the zygote has answered.
+func (x *execution) watch(ctx context.Context) error {
+	nextMeasure := x.began.Add(watchdogEvery)
+	for !x.answered {
+		polled := []unix.PollFd{{Fd: int32(x.s.sock), Events: unix.POLLIN}, {Fd: int32(x.out.fd), Events: unix.POLLIN},
+			{Fd: int32(x.err.fd), Events: unix.POLLIN}, {Fd: int32(x.channel.fd), Events: unix.POLLIN}, {Fd: int32(x.in), Events: unix.POLLOUT}}
+		wait := max(0, time.Until(nextMeasure))
+		if _, err := unix.Poll(polled, int(wait.Milliseconds())+1); err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if polled[4].Revents != 0 {
+			x.feed()
+		}
+		x.collect()
+		if polled[0].Revents != 0 {
+			if err := x.hear(); err != nil {
+				return err
+			}
+			break
+		}
+		if now := time.Now(); now.After(nextMeasure) {
+			nextMeasure = now.Add(watchdogEvery)
+			if err := x.measure(ctx, now); err != nil {
+				return err
+			}
+		}
+	}
+	x.collect() // what is left in the pipes; nobody holds their other ends
+	return nil
+}
+
+// collect drains the outputs and kills a program that writes too much.
+func (x *execution) collect() {
+	if x.killed != "" && !x.answered {
+		return
+	}
+	switch {
+	case x.out.drain():
+		x.kill("stdout")
+	case x.err.drain():
+		x.kill("stderr")
+	case x.channel.drain():
+		x.kill("result")
+	}
+}
+
+// hear takes the zygote's answer.
+func (x *execution) hear() error {
+	message, fds, err := receive(x.s.sock, 16<<10)
+	closeAll(fds)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the interpreter ended")
+		}
+		return fmt.Errorf("%w%s", err, x.s.lastWords())
+	}
+	if err := json.Unmarshal(message, &x.answer); err != nil {
+		return fmt.Errorf("answer of the interpreter: %w", err)
+	}
+	x.answered = true
+	return nil
+}
+
+// measure is the watchdog.
+func (x *execution) measure(ctx context.Context, now time.Time) error {
+	if x.killed != "" {
+		if now.Sub(x.killedAt) > grace {
+			return fmt.Errorf("no answer %v after the program was killed (%s)", grace, x.killed)
+		}
+		return nil
+	}
+	// The zygote keeps the time from the program's release; this is for its own failure.
+	if now.Sub(x.began) > time.Duration(x.limits.WallMS)*time.Millisecond+2*grace {
+		return errors.New("no answer after the program's time")
+	}
+	if err := ctx.Err(); err != nil {
+		x.kill(err.Error())
+		return nil
+	}
+	if g := x.s.group; g != nil {
+		x.usage.cpu = g.cpuTime() - x.cpuBase
+		if g.kills() > x.killsBase { // the kernel has killed one of its processes
+			x.kill("memory")
+			return nil
+		}
+	} else {
+		x.usage.add(treeUsage(x.initPID, x.s.anonKB))
+		if x.usage.memoryKB > x.limits.MemoryMB<<10 {
+			x.kill("memory")
+			return nil
+		}
+	}
+	if x.usage.cpu > time.Duration(x.limits.CPUMS)*time.Millisecond {
+		x.kill("cpu")
+	}
+	return nil
+}
+
+// kill ends all processes of the run; the zygote will say so.
+func (x *execution) kill(why string) {
+	if x.killed != "" || x.answered {
+		if x.killed == "" {
+			x.killed = why
+		}
+		return
+	}
+	x.killed, x.killedAt = why, time.Now()
+	_ = unix.PidfdSendSignal(x.s.init, unix.SIGKILL, nil, 0)
+}

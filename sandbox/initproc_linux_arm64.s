@@ -1,0 +1,42 @@
+#include "textflag.h"
+
+// The program of process 1: ignore SIGCHLD, so that the kernel reaps orphans, become
+// undumpable, then sleep for ever. It uses registers and its stack only.
+TEXT ·initProcBegin(SB), NOSPLIT|NOFRAME, $0-0
+	SUB  $64, RSP
+	// struct sigaction {handler SIG_IGN = 1, flags 0, restorer 0, mask 0}
+	MOVD $1, R9
+	MOVD R9, 0(RSP)
+	MOVD ZR, 8(RSP)
+	MOVD ZR, 16(RSP)
+	MOVD ZR, 24(RSP)
+	MOVD $134, R8 // rt_sigaction(SIGCHLD, RSP, nil, 8)
+	MOVD $17, R0
+	MOVD RSP, R1
+	MOVD ZR, R2
+	MOVD $8, R3
+	SVC
+	MOVD $167, R8 // prctl(PR_SET_DUMPABLE, 0)
+	MOVD $4, R0
+	MOVD ZR, R1
+	SVC
+sleep:
+	MOVD $73, R8  // ppoll(nil, 0, nil, nil, 8): arm64 has no pause
+	MOVD ZR, R0
+	MOVD ZR, R1
+	MOVD ZR, R2
+	MOVD ZR, R3
+	MOVD $8, R4
+	SVC
+	JMP  sleep
+
+TEXT ·initProcEnd(SB), NOSPLIT|NOFRAME, $0-0
+	RET
+
+// func initProcText() (begin, end uintptr)
+TEXT ·initProcText(SB), NOSPLIT, $0-16
+	MOVD $·initProcBegin(SB), R0
+	MOVD R0, begin+0(FP)
+	MOVD $·initProcEnd(SB), R0
+	MOVD R0, end+8(FP)
+	RET

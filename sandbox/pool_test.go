@@ -1,0 +1,318 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// honest are programs that a sandbox must not disturb: what they print is what the
+// bare interpreter prints.
+var honest = map[string]string{
+	"hello":      "print('hello')",
+	"no newline": "import sys; sys.stdout.write('x')",
+	"unicode":    "print('\\u00e9\\u4e2d\\U0001f600')",
+	"main":       "print(__name__, __file__.split('/')[-1]); import sys; print(sys.argv[1:], len(sys.path[0]) > 0)",
+	"input":      "import sys\nfor line in sys.stdin: print(line.strip()[::-1])",
+	"open 0":     "print(len(open(0).read()))",
+	"replaced":   "import io, os, sys\nsys.stdin = io.BytesIO(os.read(0, 100))\nprint(sys.stdin.readline())",
+	"reconf":     "import sys; sys.stdout.reconfigure(line_buffering=True); print(1)",
+	"exit":       "print(1); exit()",
+	"atexit":     "import atexit; atexit.register(print, 'last'); print('first')",
+	"thread":     "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.05), print('late'))).start()",
+	"big stack":  "import threading, sys\nthreading.stack_size(128 << 20)\nsys.setrecursionlimit(60000)\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\nt = threading.Thread(target=lambda: print(f(50000))); t.start(); t.join()",
+	"tempfile":   "import tempfile\nwith tempfile.TemporaryFile() as f: f.write(b'x'); f.seek(0); print(f.read())",
+	"asyncio":    "import asyncio\nasync def f(): await asyncio.sleep(.001); return 7\nprint(asyncio.run(f()))",
+	"pickle":     "import pickle\nclass A: x = 1\nprint(pickle.loads(pickle.dumps(A())).x)",
+	"inspect":    "import inspect\ndef f(): return 1\nprint(inspect.getsource(f))",
+	"fork":       "import os\npid = os.fork()\nif pid == 0: print('child', flush=True); os._exit(3)\nprint(os.waitpid(pid, 0)[1] >> 8)",
+	"subprocess": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'print(6*7)'], capture_output=True, text=True).stdout)",
+	"pool":       "import multiprocessing as m\nif __name__ == '__main__':\n with m.get_context('fork').Pool(2) as p: print(p.map(abs, [-1, -2]))",
+	"imports":    "import heapq, bisect, collections, itertools, functools, math, re, json, random, string\nprint(math.isqrt(10**20))",
+	"big int":    "print((1 << 10000).bit_length(), 2**100)",
+	"hash":       "print(hash('a'), [*{'a', 'b', 'c', 'd'}])",
+	"env":        "import os; print(os.environ['LANG'], os.environ['TZ'])",
+	"local time": "import time; print(time.localtime(0)[:6])",
+	"sigalrm":    "import signal\nsignal.signal(signal.SIGALRM, lambda *a: print('alarm'))\nsignal.setitimer(signal.ITIMER_REAL, .01); signal.pause()",
+	"raises":     "def f(): raise KeyError('k')\nf()",
+	"excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1/0",
+	"exit text":  "import sys; sys.exit('bad')",
+	"exit 300":   "import sys; sys.exit(300)",
+	"abort":      "import os; os.abort()",
+	"syntax":     "print(1",
+	"chained":    "try: 1/0\nexcept ZeroDivisionError as e: raise ValueError('v') from e",
+}
+
+// TestHonestPrograms compares with the bare interpreter, and warm with cold starts.
+func TestHonestPrograms(t *testing.T) {
+	const stdin = "abc\ndef\n"
+	warm := openAt(t, Namespaces, Config{Slots: 1})
+	cold := openAt(t, Namespaces, Config{Slots: 1, Cold: true})
+	dir := t.TempDir()
+	for name, source := range honest {
+		r := Request{Source: source, Stdin: stdin, Args: []string{"one", "two"}}
+		got := warm.Run(context.Background(), r).Runs[0]
+		again := cold.Run(context.Background(), r).Runs[0]
+		cmd := exec.Command(warm.m.python.Exe, append([]string{"-s", "main.py"}, r.Args...)...)
+		cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(), "TMPDIR="+dir), strings.NewReader(stdin)
+		if err := os.WriteFile(dir+"/main.py", []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		want, _ := cmd.Output()
+		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if string(got.Stdout) != string(want) || got.ExitCode != cmd.ProcessState.ExitCode() || (got.Signal != "") != status.Signaled() {
+			t.Errorf("%s: %s %q status %d %s, bare %q status %d\n%s", name, got.Status, got.Stdout, got.ExitCode, got.Signal, want, cmd.ProcessState.ExitCode(), got.Stderr)
+		}
+		plain := func(s string) string {
+			return strings.ReplaceAll(strings.ReplaceAll(s, dir+"/", ""), "/box/", "")
+		}
+		bare := strings.ReplaceAll(plain(stderr.String()), `File "main.py"`, `File "main.py"`)
+		if plain(string(got.Stderr)) != bare {
+			t.Errorf("%s: stderr %q, bare %q", name, plain(string(got.Stderr)), bare)
+		}
+		if got.Status != again.Status || string(got.Stdout) != string(again.Stdout) || string(got.Stderr) != string(again.Stderr) || got.ExitCode != again.ExitCode {
+			t.Errorf("%s: warm %s %q, cold %s %q", name, got.Status, got.Stdout, again.Status, again.Stdout)
+		}
+	}
+}
+
+// Large input is read or ignored, and never blocks the harness.
+func TestLargeInput(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	input := strings.Repeat("0123456789abcde\n", 5<<20/16)
+	for source, want := range map[string]string{"import sys; print(len(sys.stdin.read()))": "5242880\n", "print(1)": "1\n"} {
+		if r := p.Run(context.Background(), Request{Source: source, Stdin: input}); r.Verdict != OK || string(r.Runs[0].Stdout) != want {
+			t.Errorf("%s: %+v", source, r)
+		}
+	}
+}
+
+// Outputs of exactly the cap are kept; a byte more is a verdict.
+func TestOutputCap(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	for size, want := range map[int]Verdict{1024: OK, 1025: OutputLimit} {
+		r := p.Run(context.Background(), Request{Source: fmt.Sprintf("import os; os.write(1, b'x' * %d)", size), Limits: Limits{StdoutKB: 1}})
+		if run := r.Runs[0]; r.Verdict != want || len(run.Stdout) != 1024 || run.StdoutBytes != int64(size) || run.StdoutTruncated != (want != OK) {
+			t.Errorf("%d bytes: %s, %d kept, %d received", size, r.Verdict, len(run.Stdout), run.StdoutBytes)
+		}
+	}
+}
+
+// Figures are of the program: the time it slept and computed, the memory it held.
+func TestFigures(t *testing.T) {
+	for _, level := range []Level{Full, Namespaces} {
+		t.Run(string(level), func(t *testing.T) {
+			p := openAt(t, level, Config{Slots: 1})
+			r := p.Run(context.Background(), Request{Source: "import time\nx = b'x' * (50 << 20)\ntime.sleep(.1)\nt = time.process_time()\nwhile time.process_time() < t + .1: pass"})
+			run := r.Runs[0]
+			if r.Verdict != OK || run.Wall < 200*time.Millisecond || run.CPU < 100*time.Millisecond || run.CPU > run.Wall {
+				t.Errorf("%s, wall %v, CPU %v", r.Verdict, run.Wall, run.CPU)
+			}
+			if mb := run.MemoryKB >> 10; mb < 50 || mb > 80 {
+				t.Errorf("%d MB, must be 50 and a little", mb)
+			}
+		})
+	}
+}
+
+func TestTests(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	double := "print(2 * int(input()))"
+	tests := []Test{{Stdin: "1", Stdout: "2\n"}, {Stdin: "2", Stdout: "5"}, {Stdin: "x", Stdout: ""}, {Stdin: "4", Stdout: "8"}}
+	for _, c := range []struct {
+		all           bool
+		passed, total int
+		runs          int
+	}{{false, 1, 4, 2}, {true, 2, 4, 4}} {
+		r := p.Run(context.Background(), Request{Source: double, Tests: tests, RunAll: c.all})
+		if r.Verdict != WrongAnswer || r.Passed != c.passed || r.Total != c.total || len(r.Runs) != c.runs {
+			t.Errorf("run_all %v: %s %d of %d, %d runs", c.all, r.Verdict, r.Passed, r.Total, len(r.Runs))
+		}
+	}
+	files := p.Run(context.Background(), Request{Source: "print(open('data.bin', 'rb').read())", Files: map[string][]byte{"data.bin": {0, 255}}})
+	if string(files.Runs[0].Stdout) != "b'\\x00\\xff'\n" {
+		t.Errorf("files: %+v", files.Runs[0])
+	}
+}
+
+func TestCalls(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	for _, c := range []struct {
+		source, args, expect string
+		want                 Verdict
+	}{
+		{"def f(a, b): return a + b", `[1, 2]`, `3`, OK},
+		{"class Solution:\n def f(self, a): return sorted(a)", `[[3, 1]]`, `[1, 3]`, OK},
+		{"def f(): return (1, 2.0, True)", `[]`, `[1, 2, 1]`, OK}, // tuples are lists, numbers are values
+		{"def f(): return {'a': None}", `[]`, `{"a": null}`, OK},
+		{"def f(): return 10**30", `[]`, `1000000000000000000000000000000`, OK},
+		{"def f(): return 10**30 + 1", `[]`, `1000000000000000000000000000000`, WrongAnswer},
+		{"def f(): return 0.1 + 0.2", `[]`, `0.3`, WrongAnswer},
+		{"def f(): return float('nan')", `[]`, `0`, WrongAnswer},
+		{"def f(): return 'NaN \\\" Infinity'", `[]`, `"NaN \" Infinity"`, OK},
+		{"def f(): print('noise'); return 1", `[]`, `1`, OK},
+		{"class Any(int):\n __eq__ = lambda s, o: True\ndef f(): return Any(3)", `[]`, `4`, WrongAnswer},
+		{"import os\ndef f(): os._exit(0)", `[]`, `4`, WrongAnswer},
+		{"raise SystemExit(0)", `[]`, `4`, WrongAnswer},
+		{"def f(): return f", `[]`, `4`, RuntimeError},
+		{"def g(): pass", `[]`, `4`, RuntimeError},
+		{"def f(", `[]`, `4`, CompileError},
+		{"def f(): raise ValueError", `[]`, `4`, RuntimeError},
+	} {
+		r := p.Run(context.Background(), Request{Mode: "call", Entry: "f", Source: c.source, Tests: []Test{{Args: json.RawMessage(c.args), Expect: json.RawMessage(c.expect)}}})
+		if r.Verdict != c.want {
+			t.Errorf("%s expect %s: %s %s, want %s", c.source, c.expect, r.Verdict, r.Runs[0].Detail, c.want)
+		}
+	}
+}
+
+// Runs leave neither descriptors nor processes nor groups.
+func TestNothingIsLeft(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 2})
+	descriptors := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	run := func(n int) {
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				for range n / 4 {
+					if r := p.Run(context.Background(), Request{Source: "import os\nos.fork()\nopen('x', 'w')"}); r.Verdict != OK {
+						t.Errorf("%+v", r)
+					}
+				}
+			})
+		}
+		group.Wait()
+		if err := p.nothingLeft(); err != nil {
+			t.Error(err)
+		}
+	}
+	run(20)
+	before := descriptors()
+	run(400)
+	if after := descriptors(); after != before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// A slot that dies is replaced, and the program is run again: no wrong verdict.
+func TestBrokenSlot(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	s := <-p.idle
+	pid := s.command.Process.Pid
+	p.idle <- s
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r := p.Run(context.Background(), Request{Source: "print(1)"})
+	if n, err := p.InfraErrors(); r.Verdict != OK || n != 1 || err == nil {
+		t.Errorf("%+v, %d infrastructure errors, %v", r, n, err)
+	}
+}
+
+// A context that ends stops a run at once.
+func TestCancel(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if r := p.Run(ctx, Request{Source: "import time; time.sleep(9)"}); r.Verdict != InfraError || time.Since(start) > 5*time.Second {
+		t.Errorf("%+v after %v", r, time.Since(start))
+	}
+	if r := p.Run(context.Background(), Request{Source: "print(1)"}); r.Verdict != OK {
+		t.Errorf("the next run: %+v", r)
+	}
+}
+
+// A pool that is closed says so, and a harness that is killed leaves no process.
+func TestEnd(t *testing.T) {
+	if os.Getenv("EXP_TEST_POOL") != "" {
+		p, err := Open(context.Background(), Config{Slots: 1, Most: Namespaces})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := <-p.idle
+		fmt.Printf("slot %d\n", s.command.Process.Pid)
+		p.idle <- s
+		p.Run(context.Background(), Request{Source: "import time; time.sleep(60)"})
+		return
+	}
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if r := p.Run(context.Background(), Request{Source: "print(1)"}); r.Verdict != InfraError {
+		t.Errorf("closed: %+v", r)
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestEnd$")
+	cmd.Env = append(os.Environ(), "EXP_TEST_POOL=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	for s := bufio.NewScanner(out); pid == 0 && s.Scan(); {
+		_, _ = fmt.Sscanf(s.Text(), "slot %d", &pid)
+	}
+	time.Sleep(50 * time.Millisecond) // the program runs
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if fields := statFields(pid); pid > 0 && (len(fields) == 0 || fields[0] == "Z") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("slot %d outlives its harness", pid)
+		}
+	}
+}
+
+// In mode asserts the tests judge the program from outside of its process.
+func TestAsserts(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 2})
+	const test = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1, (2.5, None)]) == [1, (2.5, None)] * 2\ncheck(double)"
+	for _, c := range []struct {
+		name, source, test string
+		want               Verdict
+	}{
+		{"right", "def double(x): return 2 * x", test, OK},
+		{"wrong", "def double(x): return x", test, WrongAnswer},
+		{"exits early", "import sys\nsys.exit(0)", test, WrongAnswer},
+		{"exits in the call", "import os\ndef double(x): os._exit(0)", test, WrongAnswer},
+		{"equal to everything", "class A(int):\n __eq__ = lambda s, o: True\n __hash__ = None\ndef double(x): return A(7)", test, WrongAnswer},
+		{"no plain value", "class A:\n __eq__ = lambda s, o: True\ndef double(x): return A()", test, WrongAnswer},
+		{"forged result", "import os\nfor fd in range(3, 8):\n  try: os.write(fd, b'pass')\n  except OSError: pass\ndef double(x): return 0", test, WrongAnswer},
+		{"forged replies", "import os\nos.write(5, b'\"ready\"\\n{\"value\":{\"i\":\"4\"}}\\n{\"value\":{\"i\":\"4\"}}\\n')\nos._exit(0)", test, WrongAnswer},
+		{"spins", "def double(x):\n  while True: pass", test, TimeLimit},
+		{"syntax", "def double(x", test, CompileError},
+		{"raises at import", "1/0", test, RuntimeError},
+		{"raises as it must", "def double(x): raise ValueError('v')", "try: double(1)\nexcept ValueError as e: assert str(e) == 'v'\nelse: assert False", OK},
+		{"exceptions are caught by no test", "import os\ndef double(x): os._exit(0)", "try: double(1)\nexcept Exception: pass", WrongAnswer},
+		{"values", "def double(x): return x", "import math\nfor v in (None, True, -5, 1 << 99, -0.0, math.inf, 1j, 'a\\ud800', b'\\xff', [1], (1, (2,)), {1, 2}, frozenset({3}), {(1, 2): [3]}):\n  assert double(v) == v and type(double(v)) is type(v), v\nassert math.isnan(double(math.nan))", OK},
+	} {
+		r := p.Run(context.Background(), Request{Mode: "asserts", Entry: "double", Source: c.source, TestCode: c.test, Limits: Limits{CPUMS: 500}})
+		if r.Verdict != c.want {
+			t.Errorf("%s: %s, want %s: %+v\n%s", c.name, r.Verdict, c.want, r.Runs[0], r.Runs[0].Stderr)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// python is an interpreter of the host and what of it a slot must see.
+type python struct {
+	Exe      string // the real binary, not a shim
+	Version  string // "3.11.7"
+	Stdlib   string
+	Mapped   []string // shared libraries that it maps with the preloaded modules
+	insideAs string   // path inside the root
+}
+
+// preloaded are the modules that ordinary solutions import: a program that asks for
+// one of them pays nothing.
+func preloaded() []string {
+	return strings.Fields(`collections heapq bisect math cmath re itertools functools typing json random string decimal fractions operator
+		copy datetime time statistics dataclasses enum abc io os sys array queue contextlib textwrap hashlib numbers types inspect
+		warnings weakref traceback tempfile threading struct binascii calendar pprint unicodedata locale ast`)
+}
+
+// describePython is what the interpreter is asked about itself. Importing the modules
+// that will be preloaded shows which libraries they map.
+const describePython = `
+import sys, os, json, sysconfig
+for m in sys.argv[1:]:
+    try: __import__(m)
+    except ImportError: pass
+import ctypes, socket, select, resource
+maps = sorted({l.split(None, 5)[5].strip() for l in open("/proc/self/maps") if "/" in l})
+print(json.dumps({"Exe": os.path.realpath(sys.executable), "Version": "%d.%d.%d" % sys.version_info[:3],
+  "Stdlib": os.path.realpath(sysconfig.get_path("stdlib")), "Mapped": [m for m in maps if ".so" in os.path.basename(m)]}))
+`
+
+// findPython asks name, or python3 of PATH, who it is.
+func findPython(ctx context.Context, name string) (python, error) {
+	if name == "" {
+		name = "python3"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, append([]string{"-I", "-S", "-c", describePython}, preloaded()...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return python{}, fmt.Errorf("interpreter %s: %w: %s", name, err, lastLine(stderr.Bytes()))
+	}
+	var p python
+	if err := json.Unmarshal(out, &p); err != nil {
+		return python{}, fmt.Errorf("interpreter %s does not describe itself: %w", name, err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(p.Version, "%d.%d", &major, &minor); err != nil || major != 3 || minor < 9 {
+		return python{}, fmt.Errorf("interpreter %s is Python %s: 3.9 or newer is needed", p.Exe, p.Version)
+	}
+	p.insideAs = fmt.Sprintf("/python/bin/python%d.%d", major, minor)
+	return p, nil
+}
+
+// view is what a slot's root holds: the interpreter below /python, whatever its place
+// on the host is, the folders of the libraries that it maps, and five devices.
+func (p python) view() (binds []bind, links map[string]string, err error) {
+	var version [2]string
+	copy(version[:], strings.Split(p.Version, "."))
+	lib := "/python/lib/python" + version[0] + "." + version[1]
+	binds = []bind{{Source: p.Exe, Target: p.insideAs}, {Source: p.Stdlib, Target: lib}}
+	links = map[string]string{
+		"/tmp": "/box", "/dev/shm": "/box", "/dev/fd": "/proc/self/fd",
+		"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
+	}
+	for _, top := range []string{"/lib", "/lib64", "/lib32"} {
+		if to, err := os.Readlink(top); err == nil {
+			links[top] = to
+		}
+	}
+	var folders []string
+	add := func(dir string) {
+		if dir, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(folders, dir) {
+			folders = append(folders, dir)
+		}
+	}
+	loader, err := loaderOf(p.Exe)
+	if err != nil {
+		return nil, nil, err
+	}
+	if loader != "" {
+		add(filepath.Dir(loader))
+	}
+	prefix := filepath.Dir(filepath.Dir(p.Exe))
+	for _, file := range p.Mapped {
+		switch dir := filepath.Dir(file); {
+		case strings.HasPrefix(file, p.Stdlib+"/"):
+		case prefix != "/" && prefix != "/usr" && strings.HasPrefix(dir, prefix+"/"):
+			binds = append(binds, bind{Source: file, Target: "/python/lib/" + filepath.Base(file)}) // found by LD_LIBRARY_PATH
+		default:
+			add(dir)
+		}
+	}
+	slices.Sort(folders) // a folder comes before what it holds
+	for _, dir := range folders {
+		binds = append(binds, bind{Source: dir, Target: dir})
+	}
+	if _, err := os.Stat("/etc/ld.so.cache"); err == nil {
+		binds = append(binds, bind{Source: "/etc/ld.so.cache", Target: "/etc/ld.so.cache"})
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		binds = append(binds, bind{Source: "/dev/" + name, Target: "/dev/" + name, Device: true})
+	}
+	return binds, links, nil
+}
+
+// loaderOf is the dynamic loader that an executable names, "" for a static one.
+func loaderOf(exe string) (string, error) {
+	f, err := elf.Open(exe)
+	if err != nil {
+		return "", fmt.Errorf("interpreter %s: %w", exe, err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			name := make([]byte, p.Filesz)
+			if _, err := p.ReadAt(name, 0); err != nil {
+				return "", fmt.Errorf("interpreter %s: %w", exe, err)
+			}
+			return strings.TrimRight(string(name), "\x00"), nil
+		}
+	}
+	return "", nil
+}
+
+// environment is what a program finds; nothing is inherited.
+func environment() []string {
+	return []string{
+		"PATH=/python/bin", "HOME=/box", "TMPDIR=/box", "LANG=C.UTF-8", "TZ=UTC", "LD_LIBRARY_PATH=/python/lib",
+		"PYTHONHASHSEED=0", "PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1",
+	}
+}

@@ -1,0 +1,57 @@
+//go:build !(linux && (amd64 || arm64))
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"runtime"
+)
+
+// Pool runs programs. Here there is none: isolation is Linux's.
+type Pool struct{ cfg Config }
+
+func unsupported() *LevelError {
+	return &LevelError{Required: Namespaces, Have: Unusable, Probes: []Probe{{Name: "system", Text: "none on " + runtime.GOOS + "/" + runtime.GOARCH,
+		Help: "use Linux on amd64 or arm64"}}}
+}
+
+// Enter does nothing here.
+func Enter() (code int, ok bool) { return 0, false }
+
+// Open returns a *LevelError.
+func Open(context.Context, Config) (*Pool, error) { return nil, unsupported() }
+
+// Check says that there is no isolation here.
+func Check(context.Context, Config) (Level, []Probe, error) {
+	return Unusable, unsupported().Probes, nil
+}
+
+// Level is Unusable.
+func (*Pool) Level() Level { return Unusable }
+
+// Probes are none.
+func (*Pool) Probes() []Probe { return nil }
+
+// Slots is none.
+func (*Pool) Slots() int { return 0 }
+
+// InfraErrors is none.
+func (*Pool) InfraErrors() (int64, error) { return 0, nil }
+
+// Python is none.
+func (*Pool) Python() string { return "" }
+
+// Close does nothing.
+func (*Pool) Close() error { return nil }
+
+// SelfTest cannot be run here.
+func (*Pool) SelfTest(context.Context, func(Outcome)) error { return unsupported() }
+
+func (*Pool) executePair(context.Context, job, job) (c, t Run, err error) {
+	return c, t, errors.New("no sandbox on this system")
+}
+
+func (*Pool) execute(context.Context, job) (Run, error) {
+	return Run{}, errors.New("no sandbox on this system")
+}

@@ -1,0 +1,78 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// conclude decides how the run ended. What the harness did or measured comes before
+// what the program shows, which it can choose: it may send itself any signal and exit
+// with any status.
+func (x *execution) conclude() Run {
+	a, l := x.answer, x.limits
+	status := syscall.WaitStatus(a.Status)
+	r := Run{ExitCode: -1, Wall: time.Duration(a.Wall), CPU: max(time.Duration(a.CPU), 0), MemoryKB: a.RSS,
+		Stdout: x.out.data, Stderr: x.err.data, StdoutBytes: x.out.got, StdoutTruncated: x.out.got > int64(len(x.out.data)),
+		result: x.channel.data}
+	switch {
+	case status.Exited():
+		r.ExitCode = status.ExitStatus()
+	case status.Signaled():
+		r.Signal = unix.SignalName(unix.Signal(status.Signal()))
+	}
+	kills := int64(0)
+	if g := x.s.group; g != nil {
+		kills = g.kills() - x.killsBase
+		r.MemoryKB = max(0, g.peak()-x.s.base) >> 10
+		// The group has the time of processes that nobody waited for; the little that
+		// the zygote itself uses for a run is left out.
+		const overhead = 5 * time.Millisecond
+		if all := g.cpuTime() - x.cpuBase; all > r.CPU+overhead {
+			r.CPU = all
+		}
+	} else {
+		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB)
+	}
+	r.CPU = max(r.CPU, x.usage.cpu)
+	cpuLimit, wallLimit := time.Duration(l.CPUMS)*time.Millisecond, time.Duration(l.WallMS)*time.Millisecond
+	r.Borderline = r.CPU > cpuLimit*9/10 && r.CPU < cpuLimit*11/10
+	r.Status, r.Detail = OK, ""
+	last := lastLine(x.err.data)
+	full := r.MemoryKB >= l.MemoryMB<<10*98/100
+	switch {
+	case status.Signaled() && status.Signal() == syscall.SIGSYS: // the filter lets nobody send one
+		r.Status, r.Detail = SecurityViolation, "a system call that only an attack makes"
+	case x.killed == "stdout" || x.killed == "stderr" || x.killed == "result":
+		r.Status, r.Detail = OutputLimit, x.killed
+	case x.killed == "memory" || kills > 0:
+		r.Status, r.Detail = MemoryLimit, "killed"
+	case r.ExitCode > 0 && (strings.HasPrefix(last, "MemoryError") || strings.HasPrefix(last, "OSError: [Errno 12]") || bytes.Contains(x.err.data, []byte("std::bad_alloc"))),
+		r.Signal == "SIGABRT" && bytes.Contains(x.err.data, []byte("std::bad_alloc")):
+		r.Status, r.Detail = MemoryLimit, "allocation refused"
+	case a.TimedOut && full:
+		r.Status, r.Detail = MemoryLimit, "out of time while the kernel reclaimed memory"
+	case r.CPU > cpuLimit:
+		r.Status, r.Detail = TimeLimit, "cpu"
+	case a.TimedOut || r.Wall > wallLimit:
+		r.Status, r.Detail = TimeLimit, "wall"
+	case a.Syntax:
+		r.Status, r.Detail = CompileError, last
+	case r.Signal == "SIGXFSZ", r.ExitCode > 0 && strings.HasPrefix(last, "OSError: [Errno 27]"):
+		r.Status, r.Detail = OutputLimit, "file"
+	case r.Signal != "":
+		r.Status, r.Detail = RuntimeError, r.Signal
+	case r.ExitCode != 0:
+		r.Status, r.Detail = RuntimeError, fmt.Sprintf("status %d", r.ExitCode)
+		if last != "" {
+			r.Detail += ": " + last[:min(len(last), 200)]
+		}
+	}
+	return r
+}

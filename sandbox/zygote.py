@@ -1,0 +1,335 @@
+# The interpreter of a slot. It loads the modules of ordinary programs, prepares a
+# process 1 for the next run, waits for a request and forks: the child becomes the
+# program. This process never executes what a request holds and keeps nothing of it.
+import os, sys
+
+SOCKET = 3
+CLONE_NEWNS, CLONE_NEWPID = 0x20000, 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+
+
+def main(cfg):
+    import ctypes, gc, importlib, json, select, signal, socket, struct, threading, time, types, builtins, atexit, resource, site, traceback, linecache
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    syscall = libc.syscall
+    syscall.restype = ctypes.c_long
+    for f in (libc.mount, libc.unshare, libc.setns, libc.prctl):
+        f.restype = ctypes.c_int
+    c_ulong, byref = ctypes.c_ulong, ctypes.byref
+
+    def check(what, result):
+        if result < 0:
+            e = ctypes.get_errno()
+            raise OSError(e, what + ": " + os.strerror(e))
+        return result
+
+    def prctl(what, option, a=0, b=0):
+        return check(what, libc.prctl(option, c_ulong(a), c_ulong(b), c_ulong(0), c_ulong(0)))
+
+    # No process of the slot can gain a right that it does not have now.
+    cap = 0
+    while libc.prctl(23, c_ulong(cap), 0, 0, 0) >= 0:  # PR_CAPBSET_READ
+        prctl("drop from the bounding set", 24, cap)
+        cap += 1
+    prctl("no_new_privs", 38, 1)
+    prctl("not dumpable", 4, 0)
+    if os.getuid() != 0:
+        # Kept as root: there the change of the user id takes the capabilities away.
+        prctl("securebits", 28, 0x2F)  # NOROOT, NO_SETUID_FIXUP and KEEP_CAPS as they are now, for ever
+
+    # Built once: a child only points the kernel at them.
+    code = ctypes.create_string_buffer(bytes.fromhex(cfg["filter"]))
+    seccomp = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(code)))
+    no_caps = ctypes.create_string_buffer(24)
+    cap_header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
+    CLOSE_RANGE = cfg["close_range"]
+    uid, program_uid = os.getuid(), cfg["uid"]
+
+    for name in cfg["preload"]:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # a smaller build of the interpreter
+    site.setquit()
+    site.sethelper()
+    codecs_used = ["x".encode(c) for c in ("utf-8", "latin-1", "ascii", "idna")]
+    drivers = {name: compile(text, "<driver>", "exec") for name, text in cfg["drivers"].items()}
+    cpu_time, monotonic = time.process_time_ns, time.monotonic_ns
+    dumps, loads = json.dumps, json.loads
+    ModuleType, excepthook = types.ModuleType, sys.excepthook
+
+    sock = socket.socket(fileno=SOCKET)
+    os.set_inheritable(SOCKET, False)
+    own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
+
+    def prepare():
+        """Start a process 1 in a pid namespace of its own; children go there until restore()."""
+        check("unshare pid", libc.unshare(CLONE_NEWPID))
+        pid = os.posix_spawn("/init", ["init"], {}, file_actions=quiet)
+        fd = os.pidfd_open(pid)
+        return pid, fd
+
+    null = os.open("/dev/null", os.O_RDWR)
+    quiet = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)]
+
+    def restrict_files(landlock):
+        """Restate the file rules for the case that the mounts should fail."""
+        READ, WRITE_FILE = (1 << 0) | (1 << 2) | (1 << 3), 1 << 1  # EXECUTE, READ_FILE, READ_DIR
+        all_fs = (1 << (13 if landlock < 2 else 14 if landlock < 3 else 15 if landlock < 5 else 16)) - 1
+        all_net = 3 if landlock >= 4 else 0
+        scoped = 3 if landlock >= 6 else 0
+        attr = struct.pack("=QQQ", all_fs, all_net, scoped)[: 8 if landlock < 4 else 16 if landlock < 6 else 24]
+        buf = ctypes.create_string_buffer(attr, len(attr))
+        rules = check("landlock", syscall(444, buf, c_ulong(len(attr)), 0))
+        for path, access in (("/", READ), ("/box", all_fs), ("/dev/null", WRITE_FILE), ("/dev/zero", WRITE_FILE), ("/dev/full", WRITE_FILE), ("/proc", WRITE_FILE)):
+            fd = os.open(path, os.O_PATH)
+            rule = ctypes.create_string_buffer(struct.pack("=Qi", access & all_fs, fd))
+            check("landlock rule " + path, syscall(445, rules, 1, rule, 0))
+            os.close(fd)
+        check("landlock restrict", syscall(446, rules, 0))
+        os.close(rules)
+
+    RLIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE,
+               resource.RLIMIT_STACK, resource.RLIMIT_NPROC, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_CORE)
+
+    def confine(req, status):
+        """Everything between the fork and the program: it can only go down from here."""
+        check("unshare mounts", libc.unshare(CLONE_NEWNS))
+        flags = c_ulong(MS_NOSUID | MS_NODEV)
+        options = "mode=700,uid=%d,gid=%d,size=%d,nr_inodes=%d" % (program_uid, program_uid, req["scratch"], req["inodes"])
+        check("mount scratch", libc.mount(b"scratch", b"/box", b"tmpfs", flags, options.encode()))
+        check("mount proc", libc.mount(b"proc", b"/proc", b"proc", c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), b"subset=pid"))
+        prctl("dumpable", 4, 1)  # else its own /proc/self is closed to it
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(fd, b"1000")
+        os.close(fd)
+        os.chdir("/box")
+        os.setsid()
+        for which, (soft, hard) in zip(RLIMITS, req["rlimits"]):
+            resource.setrlimit(which, (soft, hard))
+        if uid != program_uid:
+            os.setgroups([])
+            os.setresgid(program_uid, program_uid, program_uid)
+            os.setresuid(program_uid, program_uid, program_uid)
+        check("drop capabilities", syscall(cfg["capset"], cap_header, no_caps))
+        prctl("dumpable", 4, 1)  # the change of ids has taken it away
+        for name, text in req["files"].items():
+            fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            view = memoryview(text.encode("utf-8", "surrogatepass") if name == req["name"] else binascii.a2b_base64(text))
+            while view:
+                view = view[os.write(fd, view):]
+            os.close(fd)
+        if cfg["landlock"] > 0:
+            restrict_files(cfg["landlock"])
+        os.write(status, struct.pack("=cqq", b"R", monotonic(), cpu_time()))
+        check("seccomp", libc.prctl(22, c_ulong(2), seccomp, 0, 0))
+
+    import binascii
+
+    def become(fds):
+        """The forked child: ends as the program's exit status, never returns."""
+        request, status = fds[0], fds[-1]
+        try:
+            sock.detach()
+            size = os.fstat(request).st_size
+            req = loads(os.pread(request, size, 0))
+            # Descriptors: 0, 1, 2, the channel as 3 if there is one, and the status until the program runs.
+            keep = fds[1:-1]
+            high = [fd for fd in keep]
+            for fd in high:
+                if fd < 8:
+                    raise RuntimeError("descriptor %d is where the program's go" % fd)
+            for want, fd in enumerate(keep):
+                os.dup2(fd, want, inheritable=True)
+            os.dup2(status, 7, inheritable=False)
+            status = 7
+            for lo, hi in ((len(keep), 6), (8, 0xFFFFFFFF)):
+                check("close_range", syscall(CLOSE_RANGE, c_ulong(lo), c_ulong(hi), 0))
+            confine(req, status)
+        except BaseException as e:
+            os.write(status, b"E" + ("%s: %s" % (type(e).__name__, e)).encode("utf-8", "replace")[:2000])
+            os._exit(125)
+        run_program(req, status)
+
+    def run_program(req, status):
+        name = req["name"]
+        path = "/box/" + name
+        sys.argv = [path] + req["args"]
+        sys.path[0] = "/box"
+        module = ModuleType("__main__")
+        module.__builtins__ = builtins
+        module.__file__ = path
+        module.__cached__ = None
+        module.__loader__ = None
+        exit_status = 1
+        try:
+            source = req["files"][name].encode("utf-8", "surrogatepass")
+            try:
+                program = compile(source, path, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError, RecursionError, OverflowError) as e:
+                os.write(status, b"S")
+                sys.stderr.write("".join(traceback.format_exception_only(type(e), e)))
+                sys.stderr.flush()
+                os._exit(1)
+            os.close(status)
+            del source
+            driver, names = req.get("driver"), req.get("names")
+            req.clear()
+            sys.modules["__main__"] = module
+            if driver is None:
+                exec(program, module.__dict__)
+            else:
+                exec(drivers[driver], {"__name__": "<driver>", "program": program, "module": module, **names})
+            exit_status = 0
+        except SystemExit as e:
+            exit_status = status_of(e)
+        except BaseException as e:
+            exit_status = 130 if isinstance(e, KeyboardInterrupt) else 1
+            tb = e.__traceback__
+            e.__traceback__ = tb and tb.tb_next  # without this function
+            try:
+                sys.excepthook(type(e), e, e.__traceback__)
+            except BaseException as broken:
+                exit_status = status_of(broken) if isinstance(broken, SystemExit) else 1
+                excepthook(type(e), e, e.__traceback__)
+        finish(exit_status)
+
+    def status_of(e):
+        c = e.code
+        if c is None:
+            return 0
+        if isinstance(c, int):
+            return c & 0xFF
+        try:
+            sys.stdout.flush()
+        except BaseException:
+            pass
+        try:
+            sys.stderr.write(str(c) + "\n")
+        except BaseException:
+            pass
+        return 1
+
+    shutdown, run_exitfuncs = threading._shutdown, atexit._run_exitfuncs
+
+    def finish(exit_status):
+        # What the interpreter does at its end, less freeing memory, which copies every page.
+        for step in (shutdown, run_exitfuncs):
+            try:
+                step()
+            except BaseException as e:
+                try:
+                    excepthook(type(e), e, e.__traceback__)
+                except BaseException:
+                    pass
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except BaseException as e:
+                if stream is sys.stdout and not getattr(stream, "closed", False) and exit_status == 0:
+                    exit_status = 120
+        os._exit(exit_status)
+
+    def run(message, fds, init, init_fd):
+        """Fork the program, wait for its end, end all that is left, tell the harness."""
+        wall_ms = int(message)
+        began, status = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            become(fds + [status])
+        pid_fd = os.pidfd_open(pid)
+        for fd in fds:
+            os.close(fd)
+        os.close(status)
+        check("setns", libc.setns(own_pids, CLONE_NEWPID))
+        poll = select.poll()
+        for fd in (began, pid_fd, sock.fileno()):
+            poll.register(fd, select.POLLIN)
+        text, deadline, timeout, timed_out = b"", None, None, False
+        started = cpu_before = 0
+        done = False
+        while not done:
+            for fd, _ in poll.poll(timeout):
+                if fd == began:
+                    part = os.read(began, 4096)
+                    text += part
+                    if not part:
+                        poll.unregister(began)
+                    if deadline is None and len(text) >= 17 and text[:1] == b"R":
+                        _, started, cpu_before = struct.unpack("=cqq", text[:17])
+                        deadline = started + wall_ms * 1000000
+                elif fd == pid_fd:
+                    done = True
+                elif not sock.recv(1, socket.MSG_PEEK):
+                    os._exit(0)  # the harness is gone; the kernel ends all others
+                else:
+                    os._exit(3)
+            if deadline is not None and not done:
+                left = deadline - monotonic()
+                if left <= 0 and not timed_out:
+                    timed_out = True
+                    signal.pidfd_send_signal(init_fd, signal.SIGKILL)
+                timeout = None if timed_out else left / 1e6 + 0.05
+        ended = monotonic()
+        _, wait_status, usage = os.wait4(pid, 0)
+        signal.pidfd_send_signal(init_fd, signal.SIGKILL)
+        os.waitpid(init, 0)  # returns when every process of the namespace is gone
+        os.set_blocking(began, False)
+        try:
+            while part := os.read(began, 4096):
+                text += part
+        except BlockingIOError:
+            pass
+        for fd in (began, pid_fd, init_fd):
+            os.close(fd)
+        if not started and len(text) >= 17 and text[:1] == b"R":
+            _, started, cpu_before = struct.unpack("=cqq", text[:17])
+        rest = text[17:] if started else text
+        return {
+            "released": bool(started), "timed_out": timed_out, "syntax": rest[:1] == b"S",
+            "error": rest[1:].decode("utf-8", "replace") if rest[:1] == b"E" else "",
+            "status": wait_status, "wall": ended - started if started else 0,
+            "cpu": int((usage.ru_utime + usage.ru_stime) * 1e9) - cpu_before, "rss": usage.ru_maxrss,
+        }
+
+    del codecs_used
+    traceback.format_exception_only(ValueError, ValueError("warm"))
+    for fd in (4, 5, 6, 7):  # keep the low numbers taken: descriptors that arrive are above them
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.dup2(null, fd, inheritable=False)
+    gc.collect()
+    gc.freeze()
+    while True:
+        init, init_fd = prepare()
+        with open("/proc/self/statm") as f:
+            pages = f.read().split()
+        sock.sendmsg([dumps({"ready": True, "anon_kb": (int(pages[1]) - int(pages[2])) * cfg["page_kb"]}).encode()],
+                     [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", init_fd))])
+        message, fds, _, _ = socket.recv_fds(sock, 64, 8)
+        if not message:
+            os._exit(0)
+        result = run(message, fds, init, init_fd)
+        sock.send(dumps(result).encode())
+        del message, fds, result
+
+
+def start():
+    import json, socket
+
+    sock = socket.socket(fileno=os.dup(SOCKET))
+    try:
+        cfg = json.loads(sock.recv(1 << 20))
+        sock.close()
+        main(cfg)
+    except BaseException as e:
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(4)
+
+
+start()
