@@ -25,10 +25,10 @@ test: build      ## every test; needs no GPU, no network once the modules are th
 	$(GO) test ./...
 
 race:            ## the packages whose Go code is concurrent, under the race detector
-	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./train/generate ./train
+	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train
 
 lint:            ## formatting, vet, and the modules' sums
-	@test -z "$$(gofmt -l cmd eval experiments harness kernels reports train source.go)" || { gofmt -l . ; exit 1; }
+	@test -z "$$(gofmt -l cmd eval experiments harness kernels reports sandbox train source.go)" || { gofmt -l . ; exit 1; }
 	$(GO) vet ./...
 	$(GO) mod verify
 
