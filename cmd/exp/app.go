@@ -33,6 +33,7 @@ func commands(a *app) []*cli.Command {
 		samplesCommand(a),
 		diffCommand(a),
 		compareCommand(a),
+		gradeCommand(a),
 		reportCommand(a),
 		configCommand(a),
 		doctorCommand(a),

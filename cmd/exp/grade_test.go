@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const gradeInput = `{"id": "a", "gold": "\\frac{1}{2}", "prediction": "0.5", "expected": true, "tags": ["core", "decimal"]}
+{"id": 2, "gold": 42, "response": "So \\boxed{41}.", "expected": false, "tags": ["core"]}
+
+{"id": "c", "gold": ["7", "8"], "prediction": "so \\boxed{8}", "kind": "response"}
+{"gold": "5 \\text{ points}", "prediction": "5 \\text{ widgets}", "expected": true}
+`
+
+func TestGrade(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
+	if err := os.WriteFile(in, []byte(gradeInput), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e := call{list: commands, env: map[string]string{"NO_COLOR": "1"}}.run("grade", "--in", in, "--out", out)
+	e.succeeds(t)
+	rows, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "grade", string(rows)+"--\n"+e.stdout)
+
+	// Without --out the same rows are the output, and the agreement is beside it.
+	plain := call{list: commands, env: map[string]string{"NO_COLOR": "1"}, stdin: gradeInput}.run("grade", "--in", "-")
+	plain.succeeds(t)
+	if plain.stdout != string(rows) || plain.stderr != e.stdout {
+		t.Errorf("stdout\n%sstderr\n%s", plain.stdout, plain.stderr)
+	}
+}
+
+func TestGradeForPrograms(t *testing.T) {
+	e := call{list: commands, stdin: gradeInput}.run("grade", "--grader", "math_dapo", "--in", "-", "--out", os.DevNull, "--json")
+	e.succeeds(t)
+	var got struct {
+		Schema string
+		Data   []struct {
+			Tag            string
+			Rows, Agree    int
+			Agreement      float64
+			FalseNegatives int `json:"false_negatives"`
+		}
+	}
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.grade/1" || len(got.Data) != 3 {
+		t.Fatalf("%v\n%s", err, e.stdout)
+	}
+	// DAPO's text comparison knows neither 0.5 = 1/2 nor widgets; 41 is not 42 to it.
+	if all := got.Data[0]; all.Tag != "all" || all.Rows != 4 || all.Agree != 1 || all.FalseNegatives != 2 {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestGradeStrict(t *testing.T) {
+	row := `{"id": 1, "gold": "(1,2,3)", "prediction": "[1,2,3]"}`
+	for _, tt := range []struct{ flag, want string }{{"--strict=false", `"correct":true,"sure":false`}, {"--strict", `"correct":false,"sure":false`}} {
+		e := call{list: commands, stdin: row}.run("grade", "--in", "-", tt.flag)
+		e.succeeds(t)
+		if !strings.Contains(e.stdout, tt.want) {
+			t.Errorf("%s: %s", tt.flag, e.stdout)
+		}
+	}
+}
+
+func TestGradeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept.jsonl")
+	if err := os.WriteFile(kept, []byte("old\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, stdin string
+		args        []string
+		code        int
+		want        []string
+	}{
+		{"no file", "", nil, 2, []string{"--in FILE is needed"}},
+		{"another grader", "", []string{"--in", "-", "--grader", "sympy"}, 2, []string{`no grader "sympy"`, "math_dapo"}},
+		{"file not there", "", []string{"--in", filepath.Join(dir, "none")}, 3, []string{"none"}},
+		{"no JSON", "{\"gold\": 1, \"prediction\": \"1\"}\n{oops", []string{"--in", "-", "--out", kept}, 2, []string{"line 2", "a row is"}},
+		{"no gold", `{"prediction": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"line 1: no gold"}},
+		{"no answer", `{"gold": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"neither prediction nor response"}},
+		{"gold of a wrong kind", `{"gold": true, "prediction": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"line 1", "gold is no text"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			call{list: commands, stdin: tt.stdin}.run(append([]string{"grade"}, tt.args...)...).refuses(t, tt.code, tt.want...)
+		})
+	}
+	if data, err := os.ReadFile(kept); err != nil || string(data) != "old\n" {
+		t.Errorf("what was there is gone: %q, %v", data, err)
+	}
+}

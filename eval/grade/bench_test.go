@@ -1,0 +1,74 @@
+package grade
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkSample grades the labelled sample: gradings/s of one goroutine per core, and
+// the 99th percentile and maximum of single gradings.
+func BenchmarkSample(b *testing.B) {
+	rows := readLabelled(b)
+	b.Run("parallel", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for i := 0; pb.Next(); i++ {
+				rows[i%len(rows)].grade()
+			}
+		})
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "gradings/s")
+	})
+	b.Run("latency", func(b *testing.B) {
+		worst := make([]time.Duration, 0, b.N)
+		for i := range b.N {
+			start := time.Now()
+			rows[i%len(rows)].grade()
+			worst = append(worst, time.Since(start))
+		}
+		slices.Sort(worst)
+		b.ReportMetric(worst[len(worst)*99/100].Seconds()*1e3, "p99-ms")
+		b.ReportMetric(worst[len(worst)-1].Seconds()*1e3, "max-ms")
+	})
+}
+
+// BenchmarkHostile grades the hostile inputs against some golds; max-ms is the slowest
+// single grading, of three tries each.
+func BenchmarkHostile(b *testing.B) {
+	list := hostile()
+	var most time.Duration
+	which := ""
+	for b.Loop() {
+		for i, s := range list {
+			for _, gold := range []string{"5", "\\sqrt{x^2+1}", s + " ", list[(i+7)%len(list)], "(" + s + ")\\cdot1.0"} {
+				best := time.Hour
+				for range 3 {
+					start := time.Now()
+					Answer(gold, s)
+					best = min(best, time.Since(start))
+				}
+				if best > most {
+					most, which = best, gold+" / "+s
+				}
+			}
+		}
+	}
+	b.ReportMetric(most.Seconds()*1e3, "max-ms")
+	b.Logf("slowest: %.120q", which)
+}
+
+// BenchmarkExtract finds the answer in 100 kB.
+func BenchmarkExtract(b *testing.B) {
+	line := "Then $x_1 = \\frac{a}{b}$ and so \\(y\\) is 12, the answer to part (a) is not needed.\n"
+	text := strings.Repeat(line, 100_000/len(line))
+	for _, tt := range []struct{ name, text string }{
+		{"boxed", text + "So \\boxed{42}."}, {"phrase", text + "The answer is 42."}, {"none", text + "So it goes"}, {"braces", strings.Repeat("{", 100_000)}, {"boxes", strings.Repeat("\\boxed{", 100_000/7)},
+	} {
+		b.Run("text="+tt.name, func(b *testing.B) {
+			b.SetBytes(int64(len(tt.text)))
+			for b.Loop() {
+				Extract(tt.text)
+			}
+		})
+	}
+}

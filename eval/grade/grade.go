@@ -1,0 +1,152 @@
+// Package grade decides whether an answer to a mathematics problem is right.
+//
+// Response finds the final answer in a whole response (extract.go); Answer compares an
+// answer with the gold one. Both sides are parsed into expression trees (lex.go,
+// parse.go) and compared by kind (compare.go): exact rational arithmetic (rational.go),
+// canonical forms (canonical.go), values at points with bounded errors (evaluate.go)
+// and at 256 bits (precise.go), sets of real numbers (set.go), matrices, units, words.
+//
+// Every verdict has a reason, and says whether it is sure. An answer that cannot be
+// read, and values that cannot be compared, are not sure; what is not sure counts as
+// wrong where a strict score is asked for. Time and memory are bounded for any input:
+// the parser by depth and number of nodes, the comparison by a budget of work. The
+// bounds count operations and not seconds, so that a verdict is the same on every
+// machine.
+//
+// It does not solve problems: sums, products, integrals and limits that are not
+// carried out are compared by their spelling only.
+//
+// The graders of other programs are in package peer.
+package grade
+
+import "strings"
+
+// Verdict is what a grader says of one answer.
+type Verdict struct {
+	Correct bool
+	// Sure: the verdict is a finding and not the better guess.
+	Sure bool
+	// Extracted is the answer that was found, as it was written; empty if none was.
+	Extracted string
+	// Reason explains the verdict in a few words.
+	Reason string
+}
+
+// maxAnswer is the longest answer in bytes that is parsed. Longer ones are compared
+// by their text.
+const maxAnswer = 6000
+
+// Answer compares an answer with the gold one. Either may stand between $ or in a
+// box, or have words around it.
+func Answer(gold, prediction string) Verdict {
+	switch whole, g := statement(prediction), goldAnswer(gold); {
+	case whole == "":
+	case whole == g:
+		return Verdict{true, true, whole, "the same text"}
+	case len(whole) <= maxAnswer && len(g) <= maxAnswer && spelled(whole) == spelled(g):
+		return Verdict{true, true, whole, "the same LaTeX"}
+	}
+	f := answerIn(prediction)
+	if f.Text == "" {
+		return Verdict{Reason: "no answer in the text"}
+	}
+	return compare(gold, f)
+}
+
+// Response finds the final answer in a whole response and compares it with the gold
+// one.
+func Response(gold, response string) Verdict {
+	f := Extract(response)
+	if f.Text == "" {
+		return Verdict{Sure: f.Sure, Reason: f.How}
+	}
+	return compare(gold, f)
+}
+
+func compare(gold string, p Found) Verdict {
+	r := compareTexts(goldAnswer(gold), p.Text)
+	v := Verdict{Correct: r.equal, Sure: r.sure, Extracted: p.Text, Reason: r.why}
+	if !p.Sure {
+		v.Sure = false
+		v.Reason = p.How + "; " + v.Reason
+	}
+	return v
+}
+
+// goldAnswer takes the gold answer out of a box or delimiters. Unlike a response it
+// is not searched for the place of the answer.
+func goldAnswer(gold string) string {
+	if f, ok := lastBox(gold); ok {
+		return statement(f)
+	}
+	return statement(gold)
+}
+
+// compareTexts compares two answers without anything around them.
+func compareTexts(gold, prediction string) result {
+	switch {
+	case gold == "":
+		return unsure("the gold answer is empty")
+	case prediction == "":
+		return no("no answer")
+	case gold == prediction:
+		return yes("the same text")
+	case len(gold) > maxAnswer || len(prediction) > maxAnswer:
+		return unsure("too long to be compared, and not the same text")
+	}
+	if r, ok := choices(gold, prediction); ok {
+		return r
+	}
+	if r, ok := clocks(gold, prediction); ok {
+		return r
+	}
+	b := budget{maxWork}
+	r := compareParsed(gold, prediction, true, &b)
+	if !r.equal && (strings.Contains(gold, ",") || strings.Contains(prediction, ",")) {
+		// 100,200 may be a number or two of them, but the same on both sides.
+		if q := compareParsed(gold, prediction, false, &b); q.equal {
+			return q
+		}
+	}
+	if r.equal {
+		return r
+	}
+	if words(bare(gold)) == words(bare(prediction)) && !strings.ContainsAny(bare(gold)+bare(prediction), "0123456789\\+-*/^<>=|") {
+		return yes("the same words")
+	}
+	if spelled(gold) == spelled(prediction) {
+		return yes("the same LaTeX")
+	}
+	return r
+}
+
+func compareParsed(gold, prediction string, thousands bool, b *budget) result {
+	g, err := parse(gold, thousands)
+	if err != nil {
+		return unsure("the gold answer is not understood: " + err.Error())
+	}
+	p, err := parse(prediction, thousands)
+	if err != nil {
+		return unsure("the answer is not understood: " + err.Error())
+	}
+	c := comparer{budget: *b}
+	r := c.same(g, p)
+	*b = c.budget
+	return r
+}
+
+// EqualExpressions reports whether two expressions in plain notation are equal for
+// sure: no units, conventions or rounding, and no lists.
+func EqualExpressions(a, b string) bool {
+	if len(a) > maxAnswer || len(b) > maxAnswer {
+		return false
+	}
+	x, err := parse(a, false)
+	y, err2 := parse(b, false)
+	if err != nil || err2 != nil || !x.isScalar() || !y.isScalar() || x.op == opUnit || y.op == opUnit {
+		return false
+	}
+	c := comparer{budget: budget{maxWork}}
+	r := c.values(x, y)
+	return r.equal && r.sure
+}

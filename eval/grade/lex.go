@@ -1,0 +1,497 @@
+package grade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// kind says what a token is.
+type kind uint8
+
+const (
+	tokEnd    kind = iota
+	tokNum         // text: digits, with at most one point; thousands separators are gone
+	tokSym         // text: name of a variable or constant
+	tokFunc        // text: name of a function
+	tokOp          // text: operator, bracket or separator, see lexer.command
+	tokText        // text: words
+	tokBegin       // text: environment
+	tokFinish      // text: environment
+)
+
+// token is one word of LaTeX or plain mathematics.
+type token struct {
+	kind   kind
+	text   string
+	spaced bool // white space stands before it
+}
+
+// lexer splits an answer into tokens. Layout commands (\left, \,, \displaystyle, $)
+// leave no token.
+type lexer struct {
+	s         string
+	i         int
+	thousands bool // 1,234 is one number where it is not in brackets
+	brackets  int
+	spaced    bool
+	tokens    []token
+}
+
+// maxTokens bounds what one answer may hold.
+const maxTokens = 4000
+
+// tokenize fails where a text is certainly not mathematics.
+func tokenize(s string, thousands bool) ([]token, error) {
+	l := lexer{s: s, thousands: thousands, tokens: make([]token, 0, 8+len(s)/2)}
+	for l.i < len(l.s) {
+		if err := l.next(); err != nil {
+			return nil, err
+		}
+		if len(l.tokens) > maxTokens {
+			return nil, fmt.Errorf("more than %d words", maxTokens)
+		}
+	}
+	return l.tokens, nil
+}
+
+func (l *lexer) emit(k kind, text string) {
+	l.tokens = append(l.tokens, token{k, text, l.spaced})
+	l.spaced = false
+}
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+func (l *lexer) next() error {
+	c := l.s[l.i]
+	rest := l.s[l.i:]
+	switch {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '~':
+		l.i++
+		l.spaced = true
+	case c == '$':
+		l.i++
+		if l.i < len(l.s) && isDigit(l.s[l.i]) && !strings.Contains(l.s[l.i:], "$") {
+			l.emit(tokText, "$") // an amount of money
+		}
+	case isDigit(c) || c == '.' && len(rest) > 1 && isDigit(rest[1]):
+		l.number()
+	case isLetter(c):
+		l.word()
+	case c == '\\':
+		return l.backslash()
+	case strings.HasPrefix(rest, "**"):
+		l.i += 2
+		l.emit(tokOp, "^")
+	case c < utf8.RuneSelf:
+		return l.punctuation(c)
+	default:
+		r, n := utf8.DecodeRuneInString(rest)
+		if unicode.IsSpace(r) {
+			l.i += n
+			l.spaced = true
+			return nil
+		}
+		if t, ok := symbolRunes[r]; ok {
+			l.i += n
+			l.emit(t.kind, t.text)
+			return nil
+		}
+		if unicode.IsLetter(r) {
+			l.foreignWord()
+			return nil
+		}
+		return fmt.Errorf("unknown character %q", r)
+	}
+	return nil
+}
+
+// foreignWord reads a run of letters outside ASCII as text.
+func (l *lexer) foreignWord() {
+	start := l.i
+	for l.i < len(l.s) {
+		r, n := utf8.DecodeRuneInString(l.s[l.i:])
+		if !unicode.IsLetter(r) {
+			break
+		}
+		l.i += n
+	}
+	l.emit(tokText, l.s[start:l.i])
+}
+
+// punctuation reads operators of one or two ASCII characters.
+func (l *lexer) punctuation(c byte) error {
+	for _, two := range [...]string{"<=", ">=", "!=", "==", "+-", "->", ":="} {
+		if strings.HasPrefix(l.s[l.i:], two) {
+			if two == "!=" && l.i > 0 && isDigit(l.s[l.i-1]) {
+				break // 5!=120
+			}
+			l.i += 2
+			switch two {
+			case "==", ":=":
+				two = "="
+			case "+-":
+				two = "±"
+			}
+			l.emit(tokOp, two)
+			return nil
+		}
+	}
+	switch c {
+	case '(', '[', '{':
+		l.brackets++
+	case ')', ']', '}':
+		l.brackets--
+	}
+	switch c {
+	case '+', '-', '*', '/', '^', '_', '!', '%', '(', ')', '[', ']', '{', '}', '|', ',', ';', ':', '=', '<', '>', '&', '\'':
+		l.i++
+		l.emit(tokOp, string(c))
+		return nil
+	case '.', '"', '`', '?':
+		l.i++
+		if strings.TrimLeft(l.s[l.i:], " .$*`\"?\n)") == "" || c != '.' {
+			return nil
+		}
+	case '#', '@':
+	}
+	return fmt.Errorf("unexpected %q", c)
+}
+
+// thousand lists what may stand between groups of three digits. A comma counts
+// only where l.thousands says so.
+var thousand = []string{"{,}", ",\\!", "\\,", "\\!", "\\ ", ","}
+
+// number reads digits with thousands separators and a decimal point. An exponent
+// (1e5, 1.5E-3) stays in the text.
+func (l *lexer) number() {
+	start := l.i
+	for l.i < len(l.s) && isDigit(l.s[l.i]) {
+		l.i++
+	}
+	text := l.s[start:l.i]
+	if len(text) <= 3 && text != "" && text[0] != '0' {
+		for {
+			n := l.separator()
+			if n == 0 {
+				break
+			}
+			text += l.s[l.i+n : l.i+n+3]
+			l.i += n + 3
+		}
+	}
+	if l.i+1 < len(l.s) && l.s[l.i] == '.' && isDigit(l.s[l.i+1]) || l.i < len(l.s) && l.s[l.i] == '.' && l.endsNumber() {
+		from := l.i
+		l.i++
+		for l.i < len(l.s) && isDigit(l.s[l.i]) {
+			l.i++
+		}
+		text += l.s[from:l.i]
+	}
+	text += l.exponent()
+	l.emit(tokNum, text)
+}
+
+// endsNumber tells a trailing point as in "3." and "3. " from a full stop: both
+// mean the same number.
+func (l *lexer) endsNumber() bool {
+	return l.i+1 < len(l.s) && strings.ContainsRune("+-*/)^\\", rune(l.s[l.i+1]))
+}
+
+// separator is the length of a thousands separator before exactly three digits, 0
+// if there is none.
+func (l *lexer) separator() int {
+	rest := l.s[l.i:]
+	for _, sep := range thousand {
+		after, ok := strings.CutPrefix(rest, sep)
+		if !ok || sep == "," && (!l.thousands || l.brackets > 0) {
+			continue
+		}
+		if len(after) >= 3 && isDigit(after[0]) && isDigit(after[1]) && isDigit(after[2]) && (len(after) == 3 || !isDigit(after[3])) {
+			return len(sep)
+		}
+	}
+	// 12 345 678: a space counts if it is a plain one and the number is nothing else.
+	if l.brackets == 0 && len(rest) >= 4 && rest[0] == ' ' && isDigit(rest[1]) && isDigit(rest[2]) && isDigit(rest[3]) && (len(rest) == 4 || !isDigit(rest[4]) && rest[4] != '/') {
+		return 1
+	}
+	return 0
+}
+
+// exponent reads e5, E-3 or E+10 after digits; not the e of 2e, which is a product.
+func (l *lexer) exponent() string {
+	rest := l.s[l.i:]
+	if len(rest) < 2 || rest[0] != 'e' && rest[0] != 'E' {
+		return ""
+	}
+	n := 1
+	if rest[n] == '-' || rest[n] == '+' {
+		n++
+	}
+	first := n
+	for n < len(rest) && isDigit(rest[n]) {
+		n++
+	}
+	if n == first || n < len(rest) && isLetter(rest[n]) || n-first > 6 {
+		return ""
+	}
+	l.i += n
+	return rest[:n]
+}
+
+// word reads a run of ASCII letters: a known name, a product of names and
+// variables (pix, xsin), or text.
+func (l *lexer) word() {
+	start := l.i
+	for l.i < len(l.s) && isLetter(l.s[l.i]) {
+		l.i++
+	}
+	run := l.s[start:l.i]
+	if t, ok := plainNames[run]; ok {
+		l.emit(t.kind, t.text)
+		return
+	}
+	if t, ok := plainNames[strings.ToLower(run)]; ok && len(run) > 1 {
+		l.emit(t.kind, t.text)
+		return
+	}
+	if _, ok := units[strings.ToLower(run)]; ok && len(run) > 1 && len(l.tokens) > 0 {
+		l.emit(tokText, run)
+		return
+	}
+	parts, single := split(run)
+	if len(run) >= 4 && (single > 3 || single == len(run)) {
+		l.emit(tokText, run)
+		return
+	}
+	for _, t := range parts {
+		l.emit(t.kind, t.text)
+	}
+}
+
+// split takes a run of letters apart, longest known names first, and counts the
+// single letters.
+func split(run string) (parts []token, single int) {
+	for len(run) > 0 {
+		n := min(len(run), 7)
+		for ; n > 1; n-- {
+			if t, ok := plainNames[run[:n]]; ok && t.kind != tokOp && t.kind != tokText {
+				parts = append(parts, t)
+				break
+			}
+		}
+		if n == 1 {
+			parts = append(parts, token{kind: tokSym, text: run[:1]})
+			single++
+		}
+		run = run[n:]
+	}
+	return parts, single
+}
+
+// backslash reads a command.
+func (l *lexer) backslash() error {
+	l.i++
+	if l.i == len(l.s) {
+		return nil // cut off
+	}
+	c := l.s[l.i]
+	if !isLetter(c) {
+		l.i++
+		switch c {
+		case '{', '}', '|':
+			if c == '{' {
+				l.brackets++
+			} else if c == '}' {
+				l.brackets--
+			}
+			l.emit(tokOp, "\\"+string(c))
+		case '\\':
+			l.emit(tokOp, "\\\\")
+		case '%':
+			l.emit(tokOp, "%")
+		case '$':
+			l.emit(tokText, "$")
+		case ' ', ',', ';', ':', '!', '>', '(', ')', '[', ']', '\n', '-', '/', '"', '\'':
+			l.spaced = l.spaced || c != '!'
+		case '_', '#', '&':
+			return fmt.Errorf("unexpected \\%c", c)
+		default:
+			return fmt.Errorf("unexpected \\%c", c)
+		}
+		return nil
+	}
+	start := l.i
+	for l.i < len(l.s) && isLetter(l.s[l.i]) {
+		l.i++
+	}
+	return l.command(l.s[start:l.i])
+}
+
+// command handles a named command. Most are in the table latexNames.
+func (l *lexer) command(name string) error {
+	if slices.Contains(layoutCommands, name) {
+		l.spaced = true
+		return nil
+	}
+	switch name {
+	case "left", "right", "bigl", "bigr", "Bigl", "Bigr", "big", "Big", "bigg", "Bigg", "biggl", "biggr", "Biggl", "Biggr", "middle":
+		return l.delimiter(name)
+	case "text", "textbf", "textit", "textrm", "mbox", "hbox", "mathrm", "rm", "operatorname", "mathit", "textsf", "texttt", "emph", "textnormal":
+		return l.textCommand(name)
+	case "begin", "end":
+		env, ok := l.group()
+		if !ok {
+			return fmt.Errorf("\\%s without an environment", name)
+		}
+		env = strings.TrimSuffix(strings.TrimSpace(env), "*")
+		if name == "begin" {
+			if env == "array" || env == "tabular" {
+				l.group() // the columns
+			}
+			l.brackets++
+			l.emit(tokBegin, env)
+		} else {
+			l.brackets--
+			l.emit(tokFinish, env)
+		}
+		return nil
+	case "mathbb", "Bbb":
+		g, _ := l.group()
+		switch g {
+		case "R":
+			l.emit(tokSym, symR)
+		default:
+			l.emit(tokSym, "𝔹"+g)
+		}
+		return nil
+	case "not":
+		rest := strings.TrimLeft(l.s[l.i:], " ")
+		if after, ok := strings.CutPrefix(rest, "="); ok {
+			l.i = len(l.s) - len(after)
+			l.emit(tokOp, "!=")
+			return nil
+		}
+		return fmt.Errorf("unknown command \\not")
+	case "circ":
+		l.emit(tokOp, "°")
+		return nil
+	}
+	if t, ok := latexNames[name]; ok {
+		if t.text == "\\{" {
+			l.brackets++
+		} else if t.text == "\\}" {
+			l.brackets--
+		}
+		l.emit(t.kind, t.text)
+		return nil
+	}
+	// \pir, \cdotx and the like are typing errors that people read all the same.
+	for n := len(name) - 1; n > 1; n-- {
+		if t, ok := latexNames[name[:n]]; ok {
+			l.i -= len(name) - n
+			l.emit(t.kind, t.text)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown command \\%s", name)
+}
+
+// delimiter reads what \left and \right stand before. Bars become an opening and a
+// closing sign, the point of "\right." nothing.
+func (l *lexer) delimiter(name string) error {
+	for l.i < len(l.s) && l.s[l.i] == ' ' {
+		l.i++
+	}
+	if l.i == len(l.s) {
+		return nil
+	}
+	switch l.s[l.i] {
+	case '.':
+		l.i++
+	case '|':
+		l.i++
+		switch {
+		case strings.HasSuffix(name, "l") || name == "left":
+			l.emit(tokOp, "|(")
+		case strings.HasSuffix(name, "r") || name == "right":
+			l.emit(tokOp, "|)")
+		default:
+			l.emit(tokOp, "|")
+		}
+	}
+	return nil
+}
+
+// group reads {…} and returns what is in it.
+func (l *lexer) group() (string, bool) {
+	i := l.i
+	for i < len(l.s) && l.s[i] == ' ' {
+		i++
+	}
+	if i == len(l.s) || l.s[i] != '{' {
+		return "", false
+	}
+	end := matchBrace(l.s, i)
+	if end < 0 {
+		return "", false
+	}
+	l.i = end + 1
+	return l.s[i+1 : end], true
+}
+
+// textCommand reads \text{…}: words, or mathematics in an upright font.
+func (l *lexer) textCommand(name string) error {
+	content, ok := l.group()
+	if !ok {
+		l.spaced = true // \rm cm, \text cut off
+		return nil
+	}
+	inner := strings.TrimSpace(content)
+	if t, ok := plainNames[strings.ToLower(strings.Trim(inner, " ,"))]; ok && (t.kind == tokOp && t.text != "in" || name == "operatorname" || name == "mathrm" && !l.afterNumber()) {
+		l.emit(t.kind, t.text)
+		return nil
+	}
+	switch {
+	case inner == "":
+		l.spaced = true
+	case (name == "mathrm" || name == "mathit" || name == "operatorname") && (inner == "e" || inner == "i" || inner == "d"):
+		l.emit(tokSym, inner)
+	case strings.Trim(inner, "0123456789.,+-()[] ") == "" || strings.ContainsAny(inner, "=\\^$") && name != "text":
+		tokens, err := tokenize(inner, l.thousands && l.brackets == 0)
+		if err != nil {
+			return err
+		}
+		l.tokens = append(l.tokens, tokens...)
+	default:
+		l.emit(tokText, inner)
+	}
+	return nil
+}
+
+// afterNumber: what comes next is a unit rather than a function.
+func (l *lexer) afterNumber() bool {
+	return len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].kind == tokNum
+}
+
+// matchBrace returns the index of the brace that closes the one at s[open], or -1.
+// An escaped brace does not count.
+func matchBrace(s string, open int) int {
+	depth := 0
+	for i := open; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}

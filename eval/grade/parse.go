@@ -1,0 +1,691 @@
+package grade
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// parser is a recursive-descent parser over tokens:
+//
+//	list     = item {(","|";"|"and"|"or") item}
+//	item     = relation [unit]
+//	relation = region {("="|"<"|…|"in") region}
+//	region   = sum {("∪"|"∩"|"\") sum}
+//	sum      = ["+"|"-"|"±"] term {("+"|"-"|"±") term}
+//	term     = factor {["*"|"/"] factor}
+//	factor   = ["-"] primary {"!"|"%"|"°"|"_"…} ["^" exponent]
+//
+// Depth and number of nodes are bounded, so parsing is linear in the tokens.
+type parser struct {
+	tokens []token
+	i      int
+	depth  int
+	bars   int // open | signs
+	nodes  int
+}
+
+const (
+	maxDepth = 120
+	maxNodes = 4000
+)
+
+var errEnd = errors.New("ends too early")
+
+// parse reads a whole answer. With thousands, 1,234 is one number.
+func parse(s string, thousands bool) (*expr, error) {
+	tokens, err := tokenize(s, thousands)
+	if err != nil {
+		return nil, err
+	}
+	for len(tokens) > 0 {
+		last := tokens[len(tokens)-1]
+		if last.kind != tokOp || last.text != "," && last.text != ";" && last.text != "\\\\" && last.text != ":" {
+			break
+		}
+		tokens = tokens[:len(tokens)-1]
+	}
+	if len(tokens) == 0 {
+		return nil, errors.New("nothing to read")
+	}
+	if x := onlyText(tokens); x != nil {
+		return x, nil
+	}
+	p := parser{tokens: tokens}
+	x, err := p.list()
+	if err != nil {
+		return nil, err
+	}
+	if p.i < len(p.tokens) {
+		return nil, fmt.Errorf("%q is unexpected", p.tokens[p.i].text)
+	}
+	return x, nil
+}
+
+// onlyText is the text of an answer that is words and nothing else.
+func onlyText(tokens []token) *expr {
+	var words []string
+	text := false
+	for _, t := range tokens {
+		switch {
+		case t.kind == tokText && t.text != "$":
+			text = true
+		case t.kind == tokOp && (t.text == "and" || t.text == "or" || t.text == "in" || t.text == "'" || t.text == "-"):
+		case t.kind == tokOp && (t.text == "(" || t.text == ")" || t.text == "," || t.text == "{" || t.text == "}"):
+			continue
+		case t.kind == tokSym && isLetter(t.text[0]):
+		default:
+			return nil
+		}
+		words = append(words, t.text)
+	}
+	if !text {
+		return nil
+	}
+	return &expr{op: opText, name: strings.Join(words, " ")}
+}
+
+func (p *parser) peek() token {
+	if p.i < len(p.tokens) {
+		return p.tokens[p.i]
+	}
+	return token{}
+}
+
+func (p *parser) isOp(text string) bool {
+	return p.i < len(p.tokens) && p.tokens[p.i].kind == tokOp && p.tokens[p.i].text == text
+}
+
+func (p *parser) accept(text string) bool {
+	if p.isOp(text) {
+		p.i++
+		return true
+	}
+	return false
+}
+
+func (p *parser) expect(text string) error {
+	if p.accept(text) {
+		return nil
+	}
+	if p.i == len(p.tokens) {
+		return errEnd
+	}
+	return fmt.Errorf("%q where %q should be", p.peek().text, text)
+}
+
+// enter counts depth and nodes; the caller calls p.leave.
+func (p *parser) enter() error {
+	p.depth++
+	p.nodes++
+	if p.depth > maxDepth || p.nodes > maxNodes {
+		return errors.New("too deep or too long")
+	}
+	return nil
+}
+
+func (p *parser) leave() { p.depth-- }
+
+// list reads items up to the end or a closing bracket.
+func (p *parser) list() (*expr, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	first, err := p.item()
+	if err != nil {
+		return nil, err
+	}
+	items, word := []*expr{first}, ""
+	for {
+		joined := false
+		for p.isOp(",") || p.isOp(";") || p.isOp("and") || p.isOp("or") {
+			if t := p.peek().text; t == "and" || t == "or" {
+				word = t
+			}
+			p.i++
+			joined = true
+		}
+		if !joined {
+			break
+		}
+		if p.i == len(p.tokens) {
+			break
+		}
+		x, err := p.item()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, x)
+	}
+	if len(items) == 1 {
+		return first, nil
+	}
+	return &expr{op: opList, name: word, args: items}, nil
+}
+
+// item reads one relation with the unit behind it.
+func (p *parser) item() (*expr, error) {
+	if p.isOp("=") { // \approx 8.24
+		p.i++
+	}
+	money, minus := "", false
+	if p.isOp("-") && p.i+1 < len(p.tokens) && currencies[p.tokens[p.i+1].text] != "" {
+		minus = true // -$5
+		p.i++
+	}
+	if t := p.peek(); t.kind == tokText && currencies[t.text] != "" {
+		money = currencies[t.text]
+		p.i++
+	}
+	if p.accept("…") {
+		return symbol("…"), nil
+	}
+	x, err := p.relation()
+	if err != nil {
+		return nil, err
+	}
+	if minus {
+		x = negative(x)
+	}
+	if money != "" {
+		x = &expr{op: opUnit, name: money, args: []*expr{x}}
+	}
+	unit := p.unit()
+	if unit == "" {
+		return x, nil
+	}
+	if money != "" { // $5 each
+		return x, nil
+	}
+	if x.op == opRelation && len(x.args) == 2 { // x = 5 cm
+		r := *x
+		r.args = []*expr{x.args[0], {op: opUnit, name: unit, args: []*expr{x.args[1]}}}
+		return &r, nil
+	}
+	return &expr{op: opUnit, name: unit, args: []*expr{x}}, nil
+}
+
+// unit reads the words behind a value: \text{ cm}^2, meters per second, km/h.
+func (p *parser) unit() string {
+	if p.peek().kind != tokText {
+		return ""
+	}
+	var b strings.Builder
+	for p.i < len(p.tokens) {
+		t := p.tokens[p.i]
+		switch {
+		case t.kind == tokText:
+			if b.Len() > 0 && t.text != "$" {
+				b.WriteByte(' ')
+			}
+			b.WriteString(t.text)
+		case t.kind == tokOp && (t.text == "^" || t.text == "/" || t.text == "*" || t.text == "-" || t.text == "in" || t.text == "{" || t.text == "}" || t.text == "(" || t.text == ")"):
+			if t.text != "{" && t.text != "}" && t.text != "(" && t.text != ")" {
+				b.WriteString(t.text)
+			}
+		case t.kind == tokNum && len(t.text) == 1, t.kind == tokSym && isLetter(t.text[0]):
+			if t.kind == tokSym {
+				b.WriteByte(' ')
+			}
+			b.WriteString(t.text)
+		default:
+			return b.String()
+		}
+		p.i++
+	}
+	return b.String()
+}
+
+var relations = []string{"=", "<", ">", "<=", ">=", "!=", "in", "->"}
+
+func (p *parser) relation() (*expr, error) {
+	first, err := p.region()
+	if err != nil {
+		return nil, err
+	}
+	if !p.atRelation() {
+		return first, nil
+	}
+	x := &expr{op: opRelation, args: []*expr{first}}
+	for p.atRelation() {
+		x.rels = append(x.rels, p.peek().text)
+		p.i++
+		next, err := p.region()
+		if err != nil {
+			return nil, err
+		}
+		x.args = append(x.args, next)
+	}
+	return x, nil
+}
+
+func (p *parser) atRelation() bool {
+	t := p.peek()
+	return t.kind == tokOp && slices.Contains(relations, t.text)
+}
+
+func (p *parser) region() (*expr, error) {
+	x, err := p.sum()
+	for err == nil {
+		o := opUnion
+		switch {
+		case p.accept("cup"):
+		case p.accept("cap"):
+			o = opCap
+		case p.accept("setminus"):
+			o = opWithout
+		default:
+			return x, nil
+		}
+		var y *expr
+		y, err = p.sum()
+		x = &expr{op: o, args: []*expr{x, y}}
+	}
+	return nil, err
+}
+
+func (p *parser) sum() (*expr, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	var x *expr
+	sign := p.sign()
+	t, err := p.term()
+	if err != nil {
+		return nil, err
+	}
+	switch sign {
+	case "±", "∓":
+		x = &expr{op: opPM, name: sign, args: []*expr{integer(0), t}}
+	case "-":
+		x = negative(t)
+	default:
+		x = t
+	}
+	var terms []*expr
+	for {
+		sign := p.sign()
+		if sign == "" {
+			break
+		}
+		t, err := p.term()
+		if err != nil {
+			return nil, err
+		}
+		switch sign {
+		case "±", "∓":
+			if len(terms) > 0 {
+				x, terms = sum(append([]*expr{x}, terms...)...), nil
+			}
+			x = &expr{op: opPM, name: sign, args: []*expr{x, t}}
+		case "-":
+			terms = append(terms, negative(t))
+		default:
+			terms = append(terms, t)
+		}
+	}
+	if len(terms) > 0 {
+		x = sum(append([]*expr{x}, terms...)...)
+	}
+	return x, nil
+}
+
+// sign reads + - ± ∓, and what several of them amount to.
+func (p *parser) sign() string {
+	sign := ""
+	for {
+		t := p.peek()
+		if t.kind != tokOp {
+			return sign
+		}
+		switch t.text {
+		case "+":
+			if sign == "" {
+				sign = "+"
+			}
+		case "-":
+			if sign == "-" {
+				sign = "+"
+			} else {
+				sign = "-"
+			}
+		case "±", "∓":
+			sign = t.text
+		default:
+			return sign
+		}
+		p.i++
+	}
+}
+
+// term reads a product. A ratio a:b:c is a term of its own.
+func (p *parser) term() (*expr, error) {
+	x, err := p.factor()
+	if err != nil {
+		return nil, err
+	}
+	factors := []*expr{x}
+	for {
+		switch {
+		case p.accept("*"):
+			y, err := p.factor()
+			if err != nil {
+				return nil, err
+			}
+			factors = append(factors, y)
+		case p.accept("/"), p.accept("over"):
+			y, err := p.factor()
+			if err != nil {
+				return nil, err
+			}
+			factors = append(factors, power(y, integer(-1)))
+			p.mixed(&factors)
+		case p.isOp(":"):
+			return p.ratio(product1(factors))
+		case p.accept("choose"):
+			y, err := p.factor()
+			if err != nil {
+				return nil, err
+			}
+			factors = []*expr{call("binom", product1(factors), y)}
+		case p.startsFactor():
+			y, err := p.implicit(factors[len(factors)-1])
+			if err != nil {
+				return nil, err
+			}
+			factors = append(factors, y)
+		default:
+			return product1(factors), nil
+		}
+	}
+}
+
+func product1(factors []*expr) *expr {
+	if len(factors) == 1 {
+		return factors[0]
+	}
+	return product(factors...)
+}
+
+func (p *parser) ratio(first *expr) (*expr, error) {
+	x := &expr{op: opRatio, args: []*expr{first}}
+	for p.accept(":") {
+		y, err := p.factor()
+		if err != nil {
+			return nil, err
+		}
+		x.args = append(x.args, y)
+	}
+	return x, nil
+}
+
+// mixed joins 3 1/2 into a number after the division was read: factors are
+// 3, 1, 2^-1, where 3 and 1 are integer literals with a space between them.
+func (p *parser) mixed(factors *[]*expr) {
+	f := *factors
+	n := len(f)
+	if n < 3 || !isNatural(f[n-3]) || !isNatural(f[n-2]) || f[n-2].name != "spaced" {
+		return
+	}
+	den := f[n-1].args[0]
+	if !isNatural(den) {
+		return
+	}
+	*factors = append(f[:n-3:n-3], sum(f[n-3], product(f[n-2], f[n-1])))
+}
+
+func isNatural(x *expr) bool {
+	return x.op == opNum && !x.decimal && x.num.IsInt() && x.num.Sign() >= 0
+}
+
+// implicit reads the next factor of a product without a sign. Two numbers side by
+// side are a mixed number or no product at all.
+func (p *parser) implicit(before *expr) (*expr, error) {
+	t := p.peek()
+	y, err := p.factor()
+	if err != nil {
+		return nil, err
+	}
+	if t.kind == tokNum && before.op == opNum {
+		if before.name == "spaced" || !isNatural(before) {
+			return nil, errors.New("two numbers side by side")
+		}
+		switch {
+		case y.op == opNum && t.spaced && (p.isOp("/") || p.isOp("frac")) && isNatural(y):
+			s := *y
+			s.name = "spaced"
+			return &s, nil
+		case y.op == opAdd: // 3 1\frac{1}{2}
+			return y, nil
+		}
+		return nil, errors.New("two numbers side by side")
+	}
+	if t.kind == tokNum && before.op == opSym && !t.spaced && len(before.name) == 1 {
+		return nil, fmt.Errorf("%s%s is neither a name nor a product", before.name, t.text)
+	}
+	return y, nil
+}
+
+func (p *parser) startsFactor() bool {
+	t := p.peek()
+	switch t.kind {
+	case tokNum, tokSym, tokFunc:
+		return true
+	case tokBegin:
+		return true
+	case tokOp:
+		switch t.text {
+		case "(", "{", "\\{", "frac", "√", "∛", "binom", "⌊", "⌈", "|(", "overline", "[":
+			return true
+		case "|":
+			return p.bars == 0
+		}
+	}
+	return false
+}
+
+// factor reads a primary with its postfixes and exponent. -x^2 is -(x^2).
+func (p *parser) factor() (*expr, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	if p.accept("-") {
+		x, err := p.factor()
+		if err != nil {
+			return nil, err
+		}
+		return negative(x), nil
+	}
+	if p.accept("+") {
+		return p.factor()
+	}
+	x, err := p.primary()
+	if err != nil {
+		return nil, err
+	}
+	return p.postfix(x)
+}
+
+func (p *parser) postfix(x *expr) (*expr, error) {
+	for {
+		switch {
+		case p.accept("!"):
+			x = call("fact", x)
+		case p.accept("%"):
+			x = &expr{op: opPercent, args: []*expr{x}}
+		case p.accept("°"):
+			x = &expr{op: opDegree, args: []*expr{x}}
+		case p.accept("'"):
+			if x.op != opSym {
+				return nil, errors.New("a prime behind something that is no name")
+			}
+			x = symbol(x.name + "'")
+		case p.isOp("_"):
+			p.i++
+			y, err := p.subscript(x)
+			if err != nil {
+				return nil, err
+			}
+			x = y
+		case p.isOp("^"):
+			p.i++
+			if p.degreeSign() {
+				x = &expr{op: opDegree, args: []*expr{x}}
+				continue
+			}
+			if p.isOp("'") {
+				continue
+			}
+			y, err := p.exponent()
+			if err != nil {
+				return nil, err
+			}
+			if p.isOp("_") { // x^2_i is x_i^2
+				p.i++
+				if x, err = p.subscript(x); err != nil {
+					return nil, err
+				}
+			}
+			x = power(x, y)
+		default:
+			return x, nil
+		}
+	}
+}
+
+// degreeSign reads ° or {°} after ^.
+func (p *parser) degreeSign() bool {
+	if p.accept("°") {
+		return true
+	}
+	if p.i+2 < len(p.tokens) && p.isOp("{") && p.tokens[p.i+1].text == "°" && p.tokens[p.i+2].text == "}" {
+		p.i += 3
+		return true
+	}
+	return false
+}
+
+// exponent reads what stands after ^. In LaTeX x^10 is x^1 0, but people mean x^10.
+func (p *parser) exponent() (*expr, error) {
+	if p.accept("-") {
+		x, err := p.exponent()
+		if err != nil {
+			return nil, err
+		}
+		return negative(x), nil
+	}
+	if p.accept("+") {
+		return p.exponent()
+	}
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	x, err := p.primary()
+	if err != nil {
+		return nil, err
+	}
+	if p.accept("!") {
+		x = call("fact", x)
+	}
+	if p.accept("^") { // right associative
+		y, err := p.exponent()
+		if err != nil {
+			return nil, err
+		}
+		return power(x, y), nil
+	}
+	return x, nil
+}
+
+// subscript turns 25_6 into a number in base 6, and x_1 into a name.
+func (p *parser) subscript(x *expr) (*expr, error) {
+	var b strings.Builder
+	if p.isOp("{") {
+		depth := 0
+		for ; ; p.i++ {
+			if p.i == len(p.tokens) {
+				return nil, errEnd
+			}
+			t := p.tokens[p.i]
+			if t.kind == tokOp && t.text == "{" {
+				depth++
+			} else if t.kind == tokOp && t.text == "}" {
+				if depth--; depth == 0 {
+					p.i++
+					break
+				}
+			} else {
+				b.WriteString(t.text)
+			}
+		}
+	} else {
+		b.WriteString(p.peek().text)
+		p.i++
+	}
+	sub := b.String()
+	switch {
+	case x.op == opSym:
+		return symbol(x.name + "_" + sub), nil
+	case x.op == opNum && x.num.IsInt() && !x.decimal, x.op == opMul && sub != "":
+		base, err := strconv.Atoi(sub)
+		if names := map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}; err != nil && names[sub] != 0 {
+			base, err = names[sub], nil
+		}
+		if err != nil || base < 2 || base > 36 {
+			return nil, fmt.Errorf("%q is no base", sub)
+		}
+		digits, ok := baseDigits(x)
+		if !ok {
+			return nil, errors.New("a subscript behind a product")
+		}
+		if _, ok := new(big.Int).SetString(digits, base); !ok {
+			return nil, fmt.Errorf("%s has digits that base %d has not", digits, base)
+		}
+		return &expr{op: opBase, name: digits, args: []*expr{integer(int64(base))}}, nil
+	}
+	return nil, errors.New("a subscript behind something that is no name")
+}
+
+func baseDigits(x *expr) (string, bool) {
+	if x.op == opNum {
+		return x.num.Num().String(), true
+	}
+	return "", false
+}
+
+// readNumber turns the text of a number token into a node.
+func readNumber(text string) (*expr, error) {
+	mantissa, exp := text, 0
+	if k := strings.IndexAny(text, "eE"); k >= 0 {
+		mantissa = text[:k]
+		var err error
+		if exp, err = strconv.Atoi(text[k+1:]); err != nil || exp > maxTenPower || exp < -maxTenPower {
+			return nil, fmt.Errorf("%s is out of range", text)
+		}
+	}
+	if len(text) > 18 || exp != 0 || strings.ContainsRune(mantissa, '.') {
+		r, ok := new(big.Rat).SetString(text)
+		if !ok {
+			return nil, fmt.Errorf("%q is no number", text)
+		}
+		x := number(r)
+		if whole, frac, ok := strings.Cut(mantissa, "."); ok || exp != 0 {
+			x.decimal = true
+			x.decimals = max(0, len(frac)-exp)
+			x.digits = len(strings.TrimLeft(whole+frac, "0"))
+		}
+		return x, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no number", text)
+	}
+	return integer(n), nil
+}

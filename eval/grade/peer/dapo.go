@@ -1,0 +1,138 @@
+package peer
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"exp/eval/grade"
+)
+
+// invalid is what verl's scorer calls a response without an answer. A gold answer of
+// that text is matched by any such response.
+const invalid = "[INVALID]"
+
+var (
+	dapoAnswer  = regexp.MustCompile(`(?i)Answer[\s\x1c-\x1f\x85\p{Z}]*:[\s\x1c-\x1f\x85\p{Z}]*([^\n]+)`)
+	dapoDollars = regexp.MustCompile(`(.*?)(\$)(.*?)(\$)(.*)`)
+	dapoText    = regexp.MustCompile(`(\\text\{)(.*?)(\})`)
+	dapoBold    = regexp.MustCompile(`(\\textbf\{)(.*?)(\})`)
+	dapoOver    = regexp.MustCompile(`(\\overline\{)(.*?)(\})`)
+	dapoBoxed   = regexp.MustCompile(`(\\boxed\{)(.*)(\})`)
+	dapoFrac    = regexp.MustCompile(`(frac)([^{])(.)`)
+	dapoSqrt    = regexp.MustCompile(`(sqrt)([^{])`)
+)
+
+// dapoSubstitutions and dapoRemoved are applied one after the other, in this order.
+var dapoSubstitutions = [][2]string{
+	{"an ", ""}, {"a ", ""}, {".$", "$"}, {"\\$", ""}, {`\ `, ""}, {" ", ""}, {"mbox", "text"},
+	{",\\text{and}", ","}, {"\\text{and}", ","}, {"\\text{m}", "\\text{}"},
+}
+
+var dapoRemoved = []string{
+	"square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", "\\ldots", "sue", "points", "feet", "minutes", "digits", "cents", "degrees", "cm", "gm",
+	"pounds", "meters", "meals", "edges", "students", "childrentickets", "multiples", "\\text{s}", "\\text{.}", "\\text{\ns}", "\\text{}^2", "\\text{}^3", "\\text{\n}", "\\text{}",
+	`\mathrm{th}`, `^\circ`, `^{\circ}`, `\;`, `,\!`, "{,}", `"`, "\\dots",
+}
+
+// NormalizeDAPO is normalize_final_answer of verl's math_dapo.py.
+func NormalizeDAPO(s string) string {
+	s = s[strings.LastIndexByte(s, '=')+1:]
+	for _, r := range dapoSubstitutions {
+		s = strings.ReplaceAll(s, r[0], r[1])
+	}
+	for _, r := range dapoRemoved {
+		s = strings.ReplaceAll(s, r, "")
+	}
+	s = dapoDollars.ReplaceAllString(s, "$$${3}$$")
+	s = dapoText.ReplaceAllString(s, "$2")
+	s = dapoBold.ReplaceAllString(s, "$2")
+	s = dapoOver.ReplaceAllString(s, "$2")
+	s = dapoBoxed.ReplaceAllString(s, "$2")
+	s = dapoFrac.ReplaceAllString(s, "frac{$2}{$3}")
+	s = dapoSqrt.ReplaceAllString(s, "sqrt{$2}")
+	s = strings.ReplaceAll(s, "$", "")
+	if plain := strings.ReplaceAll(s, ",", ""); isPythonDigits(plain) {
+		s = plain
+	}
+	return strings.TrimFunc(s, isPythonSpace)
+}
+
+// isPythonDigits is str.isdigit: digits of any script, superscripts among them.
+func isPythonDigits(s string) bool {
+	for _, r := range s {
+		if !unicode.IsDigit(r) && !strings.ContainsRune("²³¹⁰⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉①②③④⑤⑥⑦⑧⑨", r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isPythonSpace is str.isspace of one character.
+func isPythonSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
+
+// MathDAPO is compute_score of verl's math_dapo.py: where no "Answer:" is found, the
+// last box of the last 100 characters counts, equal as it stands.
+func MathDAPO(gold, response string) grade.Verdict {
+	response = lastRunes(response, 300)
+	v := mathDAPO(gold, response)
+	if v.Extracted != invalid {
+		return v
+	}
+	if box := MathDAPOBox(gold, response); box.Extracted != "" {
+		return box
+	}
+	return v
+}
+
+// MathDAPOOriginal is the scorer as it was released with FlowRL.
+func MathDAPOOriginal(gold, response string) grade.Verdict {
+	return mathDAPO(gold, lastRunes(response, 300))
+}
+
+func mathDAPO(gold, response string) grade.Verdict {
+	pred := invalid
+	if all := dapoAnswer.FindAllStringSubmatch(response, -1); len(all) > 0 {
+		pred = all[len(all)-1][1]
+	}
+	pred = NormalizeDAPO(pred)
+	correct := pred == NormalizeDAPO(gold)
+	return verdict(correct, pred, equalText(correct))
+}
+
+// MathDAPOBox is the scorer's strict-box mode.
+func MathDAPOBox(gold, response string) grade.Verdict {
+	response = lastRunes(response, 100)
+	box, ok := lastBoxed(response, false)
+	if !ok || !strings.HasPrefix(box, "\\boxed{") {
+		return verdict(false, "", "no box in the last 100 characters")
+	}
+	pred := strings.TrimSuffix(strings.TrimPrefix(box, "\\boxed{"), "}")
+	return verdict(pred == gold, pred, equalText(pred == gold))
+}
+
+// lastBoxed is last_boxed_only_string: the last \boxed with braces that balance, with
+// fbox also \fbox where there is no \boxed. A backslash does not escape a brace.
+func lastBoxed(s string, fbox bool) (string, bool) {
+	k := strings.LastIndex(s, "\\boxed")
+	if !fbox {
+		k = strings.LastIndex(s, "\\boxed{")
+	} else if k < 0 {
+		k = strings.LastIndex(s, "\\fbox")
+	}
+	if k < 0 {
+		return "", false
+	}
+	depth := 0
+	for i := k; i < len(s); i++ {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return s[k : i+1], true
+			}
+		}
+	}
+	return "", false
+}

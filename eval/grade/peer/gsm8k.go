@@ -1,0 +1,54 @@
+package peer
+
+import (
+	"regexp"
+	"strings"
+
+	"exp/eval/grade"
+)
+
+var (
+	gsm8kMark   = regexp.MustCompile(`#### (-?[0-9.,]+)`)
+	gsm8kNumber = regexp.MustCompile(`(-?[0-9.,]+)`)
+)
+
+// GSM8KStrict is compute_score of verl's gsm8k.py with method "strict".
+func GSM8KStrict(gold, response string) grade.Verdict {
+	all := gsm8kMark.FindAllStringSubmatch(lastRunes(response, 300), -1)
+	if len(all) == 0 {
+		return verdict(false, "", "no #### number")
+	}
+	return gsm8k(gold, stripMoney(all[len(all)-1][1]))
+}
+
+// GSM8KFirst is the scorer as it was released with FlowRL: the first mark of the whole
+// response.
+func GSM8KFirst(gold, response string) grade.Verdict {
+	m := gsm8kMark.FindStringSubmatch(response)
+	if m == nil {
+		return verdict(false, "", "no #### number")
+	}
+	return gsm8k(gold, stripMoney(m[1]))
+}
+
+// GSM8KFlexible is the same with method "flexible": the last run of digits, points and
+// commas that is not a point alone.
+func GSM8KFlexible(gold, response string) grade.Verdict {
+	all := gsm8kNumber.FindAllString(lastRunes(response, 300), -1)
+	if len(all) == 0 {
+		return verdict(false, "", "no number")
+	}
+	answer := all[0]
+	for i := len(all) - 1; i >= 0; i-- {
+		if answer = all[i]; answer != "." {
+			break
+		}
+	}
+	return gsm8k(gold, answer)
+}
+
+func stripMoney(s string) string { return strings.NewReplacer(",", "", "$", "").Replace(s) }
+
+func gsm8k(gold, answer string) grade.Verdict {
+	return verdict(answer == gold, answer, equalText(answer == gold))
+}

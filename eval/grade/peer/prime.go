@@ -1,0 +1,186 @@
+package peer
+
+import (
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"exp/eval/grade"
+)
+
+// The graders of prime_math (verl) and of rllm, which share their ancestor
+// (openai/prm800k, after hendrycks/math): mathd normalisation, else a second
+// normalisation and symbolic equality. Text is handled as in the source; where the
+// source asks SymPy and pylatexenc, the parser and the exact comparison of package
+// grade answer, so verdicts may differ where SymPy gives up, and the second
+// normalisation covers the commands that answers have.
+
+var (
+	primeText    = regexp.MustCompile(`^\\text\{(.+?)\}$`)
+	primeUnits   = regexp.MustCompile(`(?:degree|cm|centimeter|meter|mile|second|minute|hour|day|week|month|year|foot|feet|inch|yard)(?:es)?s? *(?:\^[0-9]+)?`)
+	primeCircle  = regexp.MustCompile(`\^ *\\circ`)
+	primeComma   = regexp.MustCompile(`,\\! *`)
+	primeMinus   = regexp.MustCompile(`- *`)
+	primeMixed   = regexp.MustCompile(`([0-9]) +([0-9])`)
+	primeInt     = regexp.MustCompile(`^-?[0-9]+$`)
+	primeFrac    = regexp.MustCompile(`^-?[0-9]+.?/0*[1-9][0-9]*.?$`)
+	primeBadPow  = regexp.MustCompile(`\^[0-9]+\^|\^[0-9][0-9]+`)
+	primeLatex   = regexp.MustCompile(`\\frac *(?:\{([^{}]*)\}|([^{}\\ ])) *(?:\{([^{}]*)\}|([^{}\\ ]))`)
+	primeSqrt    = regexp.MustCompile(`\\sqrt *(?:\{([^{}]*)\}|([^{}\\ ]))`)
+	primeCommand = regexp.MustCompile(`\\[a-zA-Z]+ *`)
+)
+
+// Prime grades the last \boxed{…} of a response.
+func Prime(gold, response string) grade.Verdict {
+	if gold == "" {
+		return verdict(false, "", "no gold answer")
+	}
+	answer, ok := lastBoxed(response, true)
+	if !ok || !strings.HasPrefix(answer, "\\boxed{") {
+		return verdict(false, "", "no box")
+	}
+	return PrimeAnswer(gold, strings.TrimSuffix(strings.TrimPrefix(answer, "\\boxed{"), "}"))
+}
+
+// PrimeAnswer is grade_answer: mathd, else symbolic equality.
+func PrimeAnswer(gold, answer string) grade.Verdict {
+	switch {
+	case PrimeMathd(answer, gold):
+		return verdict(true, answer, "equal text")
+	case PrimeSymbolic(answer, gold):
+		return verdict(true, answer, "equal symbolically")
+	}
+	return verdict(false, answer, "neither equal text nor symbolically equal")
+}
+
+// PrimeNormalize is normalize_answer of math_normalize.py.
+func PrimeNormalize(s string) string {
+	s = strings.TrimFunc(s, isPythonSpace)
+	if m := primeText.FindStringSubmatch(s); m != nil {
+		s = strings.TrimFunc(m[1], isPythonSpace)
+	}
+	if out, err := StripString(s); err == nil {
+		return out
+	}
+	return s
+}
+
+// PrimeMathd is grade_answer_mathd.
+func PrimeMathd(answer, gold string) bool { return PrimeNormalize(answer) == PrimeNormalize(gold) }
+
+// primeSymbolicText is the second normalisation, _normalize of the source.
+func primeSymbolicText(s string) string {
+	if m := primeText.FindStringSubmatch(s); m != nil {
+		s = m[1]
+	}
+	s = strings.NewReplacer("\\%", "", "\\$", "", "$", "", "%", "").Replace(s)
+	s = strings.NewReplacer(" or ", " , ", " and ", " , ", "million", "*10^6", "billion", "*10^9", "trillion", "*10^12").Replace(s)
+	s = primeUnits.ReplaceAllString(s, "")
+	s = primeCircle.ReplaceAllString(s, "")
+	if len(s) > 0 && s[0] == '{' && s[len(s)-1] == '}' {
+		s = s[1 : len(s)-1]
+	}
+	s = primeComma.ReplaceAllString(s, "")
+	if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil && !math.IsInf(f, 0) && math.Abs(f-math.Round(f)) <= 1e-7 && math.Abs(f) < 1e18 {
+		s = strconv.FormatInt(int64(math.Round(f)), 10)
+	}
+	if strings.ContainsRune(s, '\\') {
+		s = primeLatexText(s)
+	}
+	s = primeMinus.ReplaceAllString(s, "-")
+	s = primeMixed.ReplaceAllString(s, "$1+$2")
+	s = strings.ToLower(strings.NewReplacer(" ", "", "{", "", "}", "").Replace(s))
+	if plain := strings.ReplaceAll(s, ",", ""); primeThousands(s) {
+		z, _ := new(big.Int).SetString(plain, 10)
+		s = z.String()
+	}
+	return s
+}
+
+// primeThousands: an integer with commas before every third digit, or none.
+func primeThousands(s string) bool {
+	parts := strings.Split(strings.TrimPrefix(s, "-"), ",")
+	for i, p := range parts {
+		if p == "" || strings.Trim(p, "0123456789") != "" || i > 0 && len(p) != 3 || len(parts) > 1 && len(p) > 3 {
+			return false
+		}
+	}
+	return true
+}
+
+// primeLatexText writes LaTeX as plain text, as pylatexenc does with the commands that
+// answers have.
+func primeLatexText(s string) string {
+	s = strings.NewReplacer("\\tfrac", "\\frac", "\\dfrac", "\\frac").Replace(s)
+	s = strings.ReplaceAll(s, "\\frac", " \\frac")
+	for range 8 {
+		t := primeSqrt.ReplaceAllString(primeLatex.ReplaceAllString(s, "$1$2/$3$4"), "sqrt($1$2)")
+		if t == s {
+			break
+		}
+		s = t
+	}
+	s = strings.NewReplacer("\\cdot", "*", "\\times", "*", "\\pi", "pi", "\\infty", "inf", "\\cup", "U", "\\left", "", "\\right", "", "\\{", "", "\\}", "", "\\text", "", "\\le", "≤", "\\ge", "≥").Replace(s)
+	return strings.TrimSpace(primeCommand.ReplaceAllString(s, ""))
+}
+
+// PrimeSymbolic is grade_answer_sympy.
+func PrimeSymbolic(answer, gold string) bool {
+	g, p := primeSymbolicText(gold), primeSymbolicText(answer)
+	if g == p {
+		return true
+	}
+	if p == "" || g == "" {
+		return false
+	}
+	gs, ps := primeTuple(g), primeTuple(p)
+	if len(gs) != len(ps) || len(gs) > 1 && (g[0] != p[0] || g[len(g)-1] != p[len(p)-1]) {
+		return false
+	}
+	for i := range gs {
+		if !primeElement(gs[i], ps[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// primeTuple is split_tuple.
+func primeTuple(s string) []string {
+	if len(s) > 2 && strings.ContainsRune("([", rune(s[0])) && strings.ContainsRune(")]", rune(s[len(s)-1])) && !strings.ContainsAny(s[1:len(s)-1], "()[]") {
+		parts := strings.Split(s[1:len(s)-1], ",")
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+		return parts
+	}
+	return []string{s}
+}
+
+// primeElement compares one element: reduced fractions and integers as they stand.
+func primeElement(gold, answer string) bool {
+	switch {
+	case primeFrac.MatchString(gold) && primeFrac.MatchString(answer):
+		return gold == answer
+	case primeInt.MatchString(gold) != primeInt.MatchString(answer):
+		return false
+	}
+	return primeAllowed(gold) && primeAllowed(answer) && grade.EqualExpressions(gold, answer)
+}
+
+// primeAllowed is should_allow_eval: no power that might take long, at most two
+// letters.
+func primeAllowed(s string) bool {
+	if strings.Contains(s, "^{") || strings.Contains(s, "^(") || primeBadPow.MatchString(s) {
+		return false
+	}
+	letters := map[rune]bool{}
+	for _, r := range strings.NewReplacer("sqrt", "", "frac", "").Replace(s) {
+		if 'a' <= r && r <= 'z' {
+			letters[r] = true
+		}
+	}
+	return len(letters) <= 2
+}

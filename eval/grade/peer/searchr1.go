@@ -1,0 +1,65 @@
+package peer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"exp/eval/grade"
+)
+
+var (
+	searchAnswer   = regexp.MustCompile(`(?s)<answer>(.*?)</answer>`)
+	searchArticles = regexp.MustCompile(`[\p{L}\p{N}_\p{Mn}\p{Mc}]+`)
+)
+
+// asciiPunctuation is Python's string.punctuation.
+const asciiPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+// NormalizeEM is normalize_answer of the SQuAD kind: lower case, no ASCII punctuation,
+// no articles, single blanks.
+func NormalizeEM(s string) string {
+	s = strings.ToLower(s)
+	s = strings.Map(func(r rune) rune {
+		if r < 128 && strings.ContainsRune(asciiPunctuation, r) {
+			return -1
+		}
+		return r
+	}, s)
+	s = searchArticles.ReplaceAllStringFunc(s, func(w string) string {
+		if w == "a" || w == "an" || w == "the" {
+			return " "
+		}
+		return w
+	})
+	return strings.Join(strings.FieldsFunc(s, isPythonSpace), " ")
+}
+
+// SearchR1 is compute_score of verl's search_r1_like_qa_em.py: the last answer is one
+// of the targets. A response with more than ten opening or closing tags scores a
+// quarter there; right it still is.
+func SearchR1(targets []string, response string) grade.Verdict {
+	all := searchAnswer.FindAllStringSubmatch(response, -1)
+	if len(all) == 0 {
+		return verdict(false, "", "no <answer>")
+	}
+	answer := strings.TrimFunc(all[len(all)-1][1], isPythonSpace)
+	norm := NormalizeEM(answer)
+	correct := slices.ContainsFunc(targets, func(t string) bool { return NormalizeEM(t) == norm })
+	return verdict(correct, answer, equalText(correct))
+}
+
+// SearchR1Score is the reward: score, a quarter of it with too many tags, formatScore
+// for a wrong answer, 0 without one.
+func SearchR1Score(targets []string, response string, score, formatScore float64) float64 {
+	v := SearchR1(targets, response)
+	switch {
+	case v.Reason == "no <answer>":
+		return 0
+	case !v.Correct:
+		return formatScore
+	case strings.Count(response, "<answer>") > 10 || strings.Count(response, "</answer>") > 10:
+		return score / 4
+	}
+	return score
+}

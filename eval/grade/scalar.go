@@ -1,0 +1,228 @@
+package grade
+
+import (
+	"math"
+	"math/big"
+)
+
+// scalars compares two numbers or functions of variables, percentages and angles
+// among them.
+func (c *comparer) scalars(g, p *expr) result {
+	if !g.isScalar() || !p.isScalar() {
+		return no(describe(p) + " against " + describe(g))
+	}
+	if g.op == opBase || p.op == opBase {
+		return c.bases(g, p)
+	}
+	r := c.values(g, p)
+	if r.equal {
+		return r
+	}
+	gp, pp := g.op == opPercent, p.op == opPercent
+	gd, pd := g.op == opDegree, p.op == opDegree
+	switch {
+	case gp && pd, gd && pp:
+		return no("per cent against degrees")
+	case gp && !pp, pp && !gp && c.isAtLeastOne(g):
+		if q := c.values(inner(g), inner(p)); q.equal {
+			q.why += "; only one side has a per cent sign"
+			return q
+		}
+	case gd != pd:
+		if q := c.values(inner(g), inner(p)); q.equal {
+			q.why += "; only one side has a degree sign"
+			return q
+		}
+	}
+	if q, ok := c.rounded(inner(g), inner(p), gp == pp && gd == pd); ok {
+		return q
+	}
+	return r
+}
+
+func inner(x *expr) *expr {
+	if x.op == opPercent || x.op == opDegree {
+		return x.args[0]
+	}
+	return x
+}
+
+func (c *comparer) isAtLeastOne(x *expr) bool {
+	v, ok := c.rational(x)
+	return ok && v.Cmp(big.NewRat(1, 1)) >= 0
+}
+
+// bases compares numbers of which at least one is written in a base. In words: 25_6
+// is 4-digit-free 17, but the answer to "write 17 in base 6" is 25, not 17.
+func (c *comparer) bases(g, p *expr) result {
+	if g.op == opBase && p.op == opBase {
+		return c.values(g, p)
+	}
+	b, other := g, p
+	if p.op == opBase {
+		b, other = p, g
+	}
+	if other.op == opNum && !other.decimal && other.num.IsInt() && other.num.Num().String() == b.name {
+		return yes("equal digits; only one side names the base")
+	}
+	return no("not the digits in that base")
+}
+
+// values compares by exact arithmetic, by canonical form, and at points: errors are
+// bounded in float64 to prove a difference, 256 bits to hold two values equal.
+func (c *comparer) values(g, p *expr) result {
+	if g.isInfinite() || p.isInfinite() {
+		if c.signless(g) == c.signless(p) {
+			return yes("the same infinity")
+		}
+		return no("infinite against another value")
+	}
+	a, ok := c.rational(g)
+	b, ok2 := c.rational(p)
+	if ok && ok2 {
+		if a.Cmp(b) == 0 {
+			return yes("equal rational numbers")
+		}
+		return no("different rational numbers")
+	}
+	vars := variables(g, p)
+	at := points(vars, g.has(isImaginary) || p.has(isImaginary))
+	valid := at[:0:0]
+	for i := range at {
+		x, ok := c.evaluate(g, &at[i])
+		if !ok {
+			continue
+		}
+		y, ok := c.evaluate(p, &at[i])
+		if !ok {
+			continue
+		}
+		if d := ball.size(ball{v: x.v - y.v}); d > 1.01*(x.r+y.r) {
+			return no("different values")
+		}
+		valid = append(valid, at[i])
+	}
+	if c.sameForm(g, p) {
+		return yes("the same canonical form")
+	}
+	if len(vars) > 0 && len(valid) < 3 && !(len(vars) == 0 && len(valid) == 1) {
+		return c.structure(g, p)
+	}
+	return c.agreement(g, p, vars, valid)
+}
+
+// agreement compares at 256 bits at the points where both sides have a value.
+func (c *comparer) agreement(g, p *expr, vars []string, at []point) result {
+	if len(vars) == 0 {
+		at = []point{{complex: g.has(isImaginary) || p.has(isImaginary)}}
+	}
+	decided := 0
+	for i := range at {
+		x, ok := c.precisely(g, &at[i])
+		if !ok {
+			continue
+		}
+		y, ok := c.precisely(p, &at[i])
+		if !ok {
+			continue
+		}
+		if !x.agree(y) {
+			return no("different values at 256 bits")
+		}
+		if decided++; decided == 4 {
+			break
+		}
+	}
+	switch {
+	case decided >= 3, decided == 1 && len(vars) == 0:
+		return yes("equal values to 180 bits")
+	case len(at) >= 3 && decided == 0:
+		return c.structure(g, p)
+	}
+	return c.structure(g, p)
+}
+
+// structure is the last resort: equal trees are equal, others are not decided.
+func (c *comparer) structure(g, p *expr) result {
+	if g.String() == p.String() {
+		return yes("the same expression")
+	}
+	return unsure("not decided: no values to compare")
+}
+
+// signless writes an infinite expression in one way: +∞ is ∞.
+func (c *comparer) signless(x *expr) string {
+	if x.op == opSym {
+		return x.name
+	}
+	if x.op == opMul && len(x.args) == 2 && x.args[1].op == opSym {
+		if v, ok := c.rational(x.args[0]); ok && v.Sign() != 0 {
+			if v.Sign() < 0 {
+				return "-" + x.args[1].name
+			}
+			return x.args[1].name
+		}
+	}
+	return x.String()
+}
+
+// minDecimals is how many digits after the point make a decimal an answer to a
+// question whose exact answer is another number: as many as Math-Verify's default.
+const minDecimals = 6
+
+// rounded accepts a decimal with at least minDecimals digits after the point that is
+// the other side rounded or cut to as many digits. Of two such decimals the one with
+// fewer digits is the rounded one. Decimals with 15 digits and more come from float64
+// and are allowed its error.
+func (c *comparer) rounded(g, p *expr, sameSign bool) (result, bool) {
+	if !sameSign || len(variables(g, p)) > 0 {
+		return result{}, false
+	}
+	short, long, places := eligible(g), eligible(p), 0
+	switch {
+	case short == nil && long == nil:
+		return result{}, false
+	case short == nil, long != nil && long.decimals < short.decimals:
+		places = long.decimals
+		g, p = p, g
+		short, long = long, short
+	default:
+		places = short.decimals
+	}
+	at := point{complex: g.has(isImaginary) || p.has(isImaginary)}
+	a, ok := c.evaluate(g, &at)
+	b, ok2 := c.evaluate(p, &at)
+	if !ok || !ok2 {
+		return result{}, false
+	}
+	unit := math.Pow10(-places)
+	d := (ball{v: a.v - b.v}).size()
+	if d <= unit/2*1.0001 || d < unit*1.0001 && a.size() < b.size() && (long == nil || long.decimals > places) ||
+		short.digits >= 15 && d <= 4e-15*a.size() {
+		return yes("equal when rounded to the decimals that are given"), true
+	}
+	return result{}, false
+}
+
+// eligible is the decimal that x is, if it has digits enough to be a rounded value.
+func eligible(x *expr) *expr {
+	lit := literal(x)
+	if lit == nil || !lit.decimal || lit.decimals < minDecimals && lit.digits < 15 || lit.digits < 4 {
+		return nil
+	}
+	return lit
+}
+
+// literal is the number that x is, with its sign;
+// nil if it is none.
+func literal(x *expr) *expr {
+	switch x.op {
+	case opNum:
+		return x
+	case opMul:
+		if len(x.args) == 2 && x.args[0].op == opNum && x.args[0].num.Cmp(big.NewRat(-1, 1)) == 0 {
+			return literal(x.args[1])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+package grade
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// piece is an interval of real numbers, or one number where both ends are it.
+type piece struct {
+	lo, hi             float64
+	loExpr, hiExpr     *expr // nil where the end is infinite
+	loClosed, hiClosed bool
+}
+
+// near treats ends as one where float64 cannot tell them apart; the comparison of two
+// sets looks at the expressions themselves.
+func near(a, b float64) bool {
+	return a == b || !math.IsInf(a, 0) && !math.IsInf(b, 0) && math.Abs(a-b) <= 1e-11*math.Max(math.Abs(a), math.Abs(b))
+}
+
+// regions compares two sets of real numbers, if both sides are such and at least one
+// of them can be nothing else.
+func (c *comparer) regions(g, p *expr) (result, bool) {
+	if !certainRegion(g) && !certainRegion(p) {
+		return result{}, false
+	}
+	a, ok := c.region(g)
+	if !ok {
+		return result{}, false
+	}
+	b, ok := c.region(p)
+	if !ok {
+		return result{}, false
+	}
+	if len(a) != len(b) {
+		return no("another set of real numbers"), true
+	}
+	all := yes("the same set of real numbers")
+	for i := range a {
+		if a[i].loClosed != b[i].loClosed || a[i].hiClosed != b[i].hiClosed {
+			return no("an end is open on one side and closed on the other"), true
+		}
+		all = all.and(c.ends(a[i].loExpr, b[i].loExpr, a[i].lo, b[i].lo)).and(c.ends(a[i].hiExpr, b[i].hiExpr, a[i].hi, b[i].hi))
+	}
+	return all, true
+}
+
+func (c *comparer) ends(x, y *expr, a, b float64) result {
+	switch {
+	case x == nil && y == nil && a == b:
+		return yes("infinite")
+	case x == nil || y == nil:
+		return no("one end is infinite")
+	}
+	return c.scalars(x, y)
+}
+
+// certainRegion: more than a pair or a list of numbers.
+func certainRegion(x *expr) bool {
+	switch x.op {
+	case opUnion, opCap, opWithout:
+		return true
+	case opSym:
+		return x.name == symR
+	case opTuple:
+		return len(x.args) == 2 && (x.open == '(') != (x.close == ')')
+	case opRelation:
+		return slices.ContainsFunc(x.rels, func(r string) bool { return r != "=" && r != "->" })
+	case opList:
+		return slices.ContainsFunc(x.args, certainRegion)
+	}
+	return false
+}
+
+// region turns an expression into sorted pieces that do not touch.
+func (c *comparer) region(x *expr) ([]piece, bool) {
+	if c.depth++; c.depth > 40 || !c.spend(4) {
+		return nil, false
+	}
+	defer func() { c.depth-- }()
+	switch x.op {
+	case opUnit:
+		return c.region(x.args[0])
+	case opSym:
+		switch x.name {
+		case symR:
+			return []piece{everything()}, true
+		case symNil:
+			return nil, true
+		}
+	case opTuple:
+		return c.interval(x)
+	case opSet:
+		var all []piece
+		for _, a := range x.args {
+			e, ok := c.end(a)
+			if !ok || e.expr == nil || len(x.args) > maxList {
+				return nil, false
+			}
+			all = append(all, piece{e.v, e.v, e.expr, e.expr, true, true})
+		}
+		return merge(all), true
+	case opUnion, opCap, opWithout:
+		a, ok := c.region(x.args[0])
+		if !ok {
+			return nil, false
+		}
+		b, ok := c.region(x.args[1])
+		if !ok {
+			return nil, false
+		}
+		switch x.op {
+		case opUnion:
+			return merge(append(a, b...)), true
+		case opWithout:
+			b = complement(b)
+		}
+		return intersect(a, b), true
+	case opRelation:
+		return c.inequality(x)
+	case opList:
+		return c.regionOfList(x)
+	}
+	if e, ok := c.end(x); ok && e.expr != nil {
+		return []piece{{e.v, e.v, x, x, true, true}}, true
+	}
+	return nil, false
+}
+
+// regionOfList joins conditions: with "and" all hold, else one of them.
+func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
+	if len(x.args) > maxList {
+		return nil, false
+	}
+	var acc []piece
+	for i, a := range x.args {
+		if a.op != opRelation && a.op != opTuple && a.op != opUnion {
+			return nil, false
+		}
+		s, ok := c.region(a)
+		switch {
+		case !ok:
+			return nil, false
+		case i == 0:
+			acc = s
+		case x.name == "and":
+			acc = intersect(acc, s)
+		default:
+			acc = append(acc, s...)
+		}
+	}
+	// x != 1, x != 2 are conditions that all hold.
+	if x.name != "or" && !slices.ContainsFunc(x.args, func(a *expr) bool { return a.op != opRelation || a.rels[0] != "!=" }) {
+		acc = []piece{everything()}
+		for _, a := range x.args {
+			s, _ := c.region(a)
+			acc = intersect(acc, s)
+		}
+	}
+	return merge(acc), true
+}
+
+func everything() piece { return piece{lo: math.Inf(-1), hi: math.Inf(1)} }
+
+// endpoint is a real number, or an infinity without an expression.
+type endpoint struct {
+	v    float64
+	expr *expr
+}
+
+func (c *comparer) end(x *expr) (endpoint, bool) {
+	if x.isInfinite() {
+		switch c.signless(x) {
+		case symInf:
+			return endpoint{v: math.Inf(1)}, true
+		case "-" + symInf:
+			return endpoint{v: math.Inf(-1)}, true
+		}
+		return endpoint{}, false
+	}
+	if !x.isScalar() || len(variables(x)) > 0 {
+		return endpoint{}, false
+	}
+	b, ok := c.evaluate(x, &point{})
+	return endpoint{real(b.v), x}, ok
+}
+
+func (c *comparer) interval(x *expr) ([]piece, bool) {
+	if len(x.args) != 2 {
+		return nil, false
+	}
+	lo, ok := c.end(x.args[0])
+	hi, ok2 := c.end(x.args[1])
+	if !ok || !ok2 || lo.v > hi.v {
+		return nil, false
+	}
+	return []piece{{lo.v, hi.v, lo.expr, hi.expr, x.open == '[' && lo.expr != nil, x.close == ']' && hi.expr != nil}}, true
+}
+
+// inequality reads a < x <= b, x >= a and x != a with numbers a and b, and x ∈ S.
+func (c *comparer) inequality(x *expr) ([]piece, bool) {
+	switch {
+	case len(x.args) == 2 && x.rels[0] == "in":
+		return c.region(x.args[1])
+	case len(x.args) == 2:
+		l, r, rel := x.args[0], x.args[1], x.rels[0]
+		if len(variables(l)) == 0 {
+			l, r, rel = r, l, flip(rel)
+		}
+		if len(variables(l)) == 0 || !isSimple(l) {
+			return nil, false
+		}
+		e, ok := c.end(r)
+		if !ok {
+			return nil, false
+		}
+		return halfLine(rel, e)
+	case len(x.args) == 3:
+		lo, ok := c.end(x.args[0])
+		hi, ok2 := c.end(x.args[2])
+		if !ok || !ok2 || !isSimple(x.args[1]) {
+			return nil, false
+		}
+		a, ok := halfLine(flip(x.rels[0]), lo)
+		b, ok2 := halfLine(x.rels[1], hi)
+		return intersect(a, b), ok && ok2
+	}
+	return nil, false
+}
+
+func halfLine(rel string, e endpoint) ([]piece, bool) {
+	p := everything()
+	switch rel {
+	case "<", "<=":
+		p.hi, p.hiExpr, p.hiClosed = e.v, e.expr, rel == "<=" && e.expr != nil
+	case ">", ">=":
+		p.lo, p.loExpr, p.loClosed = e.v, e.expr, rel == ">=" && e.expr != nil
+	case "=":
+		return []piece{{e.v, e.v, e.expr, e.expr, true, true}}, e.expr != nil
+	case "!=":
+		return complement([]piece{{e.v, e.v, e.expr, e.expr, true, true}}), e.expr != nil
+	default:
+		return nil, false
+	}
+	return []piece{p}, true
+}
+
+// merge sorts pieces and joins those that overlap or touch.
+func merge(list []piece) []piece {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b piece) int {
+		if !near(a.lo, b.lo) {
+			return cmp.Compare(a.lo, b.lo)
+		}
+		switch {
+		case a.loClosed == b.loClosed:
+			return 0
+		case a.loClosed:
+			return -1
+		}
+		return 1
+	})
+	var out []piece
+	for _, p := range list {
+		if near(p.lo, p.hi) && !(p.loClosed && p.hiClosed) {
+			continue // empty
+		}
+		if len(out) > 0 {
+			q := &out[len(out)-1]
+			if p.lo < q.hi && !near(p.lo, q.hi) || near(p.lo, q.hi) && (p.loClosed || q.hiClosed) {
+				if near(p.hi, q.hi) {
+					q.hiClosed = q.hiClosed || p.hiClosed
+				} else if p.hi > q.hi {
+					q.hi, q.hiExpr, q.hiClosed = p.hi, p.hiExpr, p.hiClosed
+				}
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// complement of pieces, which need not be merged.
+func complement(list []piece) []piece {
+	out := []piece{}
+	rest := everything()
+	for _, p := range merge(list) {
+		before := piece{rest.lo, p.lo, rest.loExpr, p.loExpr, rest.loClosed, !p.loClosed && p.loExpr != nil}
+		if !math.IsInf(p.lo, -1) && (before.lo < before.hi && !near(before.lo, before.hi) || before.loClosed && before.hiClosed) {
+			out = append(out, before)
+		}
+		rest.lo, rest.loExpr, rest.loClosed = p.hi, p.hiExpr, !p.hiClosed && p.hiExpr != nil
+	}
+	if !math.IsInf(rest.lo, 1) {
+		out = append(out, rest)
+	}
+	return out
+}
+
+func intersect(a, b []piece) []piece {
+	var out []piece
+	for _, p := range a {
+		for _, q := range b {
+			r := p
+			if near(q.lo, r.lo) {
+				r.loClosed = r.loClosed && q.loClosed
+			} else if q.lo > r.lo {
+				r.lo, r.loExpr, r.loClosed = q.lo, q.loExpr, q.loClosed
+			}
+			if near(q.hi, r.hi) {
+				r.hiClosed = r.hiClosed && q.hiClosed
+			} else if q.hi < r.hi {
+				r.hi, r.hiExpr, r.hiClosed = q.hi, q.hiExpr, q.hiClosed
+			}
+			if r.lo < r.hi && !near(r.lo, r.hi) || near(r.lo, r.hi) && r.loClosed && r.hiClosed {
+				out = append(out, r)
+			}
+		}
+	}
+	return merge(out)
+}

@@ -1,0 +1,143 @@
+package grade
+
+import (
+	"math/big"
+	"strings"
+)
+
+// currencies maps signs of money to their unit.
+var currencies = map[string]string{"$": "dollar", "€": "euro", "£": "pound sterling", "¥": "yen"}
+
+// measure is a unit as a multiple of the base unit of its dimension.
+type measure struct {
+	dimension string
+	factor    *big.Rat
+}
+
+// units are the spellings, in lower case and singular, of units that convert.
+var units = makeUnits()
+
+func makeUnits() map[string]measure {
+	m := map[string]measure{}
+	add := func(dimension string, num, den int64, names ...string) {
+		for _, n := range names {
+			m[n] = measure{dimension, big.NewRat(num, den)}
+		}
+	}
+	add("length", 1, 1, "m", "meter", "metre")
+	add("length", 1, 100, "cm", "centimeter", "centimetre")
+	add("length", 1, 1000, "mm", "millimeter", "millimetre")
+	add("length", 1000, 1, "km", "kilometer", "kilometre")
+	add("length", 254, 10000, "in", "inch", "inche")
+	add("length", 3048, 10000, "ft", "foot", "feet")
+	add("length", 9144, 10000, "yd", "yard")
+	add("length", 1609344, 1000, "mi", "mile")
+	add("time", 1, 1, "s", "sec", "second")
+	add("time", 60, 1, "min", "minute")
+	add("time", 3600, 1, "h", "hr", "hour")
+	add("time", 86400, 1, "day")
+	add("time", 604800, 1, "week")
+	add("month", 1, 1, "month")
+	add("month", 12, 1, "year")
+	add("mass", 1, 1, "g", "gram")
+	add("mass", 1, 1000, "mg", "milligram")
+	add("mass", 1000, 1, "kg", "kilogram")
+	add("weight", 1, 1, "oz", "ounce")
+	add("weight", 16, 1, "lb", "pound")
+	add("volume", 1, 1, "l", "liter", "litre")
+	add("volume", 1, 1000, "ml", "milliliter", "millilitre")
+	add("gallon", 1, 4, "qt", "quart")
+	add("gallon", 1, 1, "gal", "gallon")
+	add("money", 1, 1, "dollar", "usd", "$", "buck")
+	add("money", 1, 100, "cent", "¢")
+	add("speed", 1, 1, "mph", "miles per hour", "mile/hour", "mi/h")
+	add("speed km", 1, 1, "km/h", "kph", "kilometer per hour", "km/hr")
+	for _, n := range []string{"m", "s", "h", "g", "l", "in", "min"} { // also letters and words
+		m["\x00"+n] = m[n]
+		delete(m, n)
+	}
+	return m
+}
+
+// unitWord brings the name of a unit into one spelling: lower case, singular, no
+// blanks around operators, "square" and "cubic" as exponents.
+func unitWord(s string) string {
+	s = strings.ToLower(strings.NewReplacer("\\", " ", "~", " ", "{", "", "}", "", ".", "").Replace(s))
+	var words []string
+	exponent := ""
+	for _, w := range strings.Fields(strings.NewReplacer("^", " ^", "/", " / ").Replace(s)) {
+		switch w {
+		case "square", "squared", "sq":
+			exponent = "^2"
+			continue
+		case "cubic", "cubed", "cu":
+			exponent = "^3"
+			continue
+		case "the", "a", "an", "of", "each", "total":
+			continue
+		case "per":
+			w = "/"
+		}
+		if w[0] == '^' {
+			exponent = w
+			continue
+		}
+		words = append(words, singular(w))
+	}
+	return strings.Join(words, " ") + exponent
+}
+
+func singular(w string) string {
+	switch {
+	case len(w) > 4 && strings.HasSuffix(w, "ies"):
+		return w[:len(w)-3] + "y"
+	case len(w) > 2 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss"):
+		return w[:len(w)-1]
+	}
+	return w
+}
+
+// measureOf looks a unit up; exponents raise the factor.
+func measureOf(name string) (measure, bool) {
+	word, exp, _ := strings.Cut(unitWord(name), "^")
+	m, ok := units[word]
+	if !ok {
+		if m, ok = units["\x00"+word]; !ok {
+			return measure{}, false
+		}
+	}
+	f := new(big.Rat).Set(m.factor)
+	switch exp {
+	case "":
+	case "2":
+		f.Mul(f, m.factor)
+	case "3":
+		f.Mul(f, m.factor).Mul(f, m.factor)
+	default:
+		return measure{}, false
+	}
+	return measure{m.dimension + exp, f}, true
+}
+
+// conversion returns the factor that brings a value in unit from to unit to, and
+// whether the two are known to be of one kind or known to be different.
+func conversion(from, to string) (factor *big.Rat, same, known bool) {
+	a, b := unitWord(from), unitWord(to)
+	if strings.ReplaceAll(a, " ", "") == strings.ReplaceAll(b, " ", "") {
+		return big.NewRat(1, 1), true, true
+	}
+	m, ok := measureOf(from)
+	n, ok2 := measureOf(to)
+	switch {
+	case ok && ok2 && m.dimension == n.dimension:
+		return new(big.Rat).Quo(m.factor, n.factor), true, true
+	case ok && ok2:
+		return nil, false, true
+	}
+	for _, w := range strings.Fields(a) { // "pieces of fruit" and "fruits"
+		if len(w) > 2 && strings.Contains(" "+b+" ", " "+w+" ") {
+			return big.NewRat(1, 1), true, true
+		}
+	}
+	return nil, false, false
+}
