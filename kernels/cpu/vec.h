@@ -64,18 +64,23 @@ INLINE float v_sum(vf a) {
 	return _mm_cvtss_f32(y);
 }
 
-INLINE vf v_exp(vf x) {
-	const __mmask16 over = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMAX), _CMP_GT_OQ);
-	const __mmask16 under = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMIN), _CMP_LT_OQ);
-	vf n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-	vf r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2HI)), x);
-	r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2LO)), r);
+// exp_mantissa returns eˣ / 2ⁿ, and n, a whole number.
+INLINE vf exp_mantissa(vf x, vf *n) {
+	*n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	vf r = _mm512_fmadd_ps(*n, _mm512_set1_ps(-(LN2HI)), x);
+	r = _mm512_fmadd_ps(*n, _mm512_set1_ps(-(LN2LO)), r);
 	vf p = _mm512_set1_ps(EXP4);
 	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP3));
 	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP2));
 	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP1));
 	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP0));
-	vf y = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
+	return _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
+}
+
+INLINE vf v_exp(vf x) {
+	const __mmask16 over = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMAX), _CMP_GT_OQ);
+	const __mmask16 under = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMIN), _CMP_LT_OQ);
+	vf n, y = exp_mantissa(x, &n);
 	y = _mm512_scalef_ps(y, n); // exact: the result is normal where it is kept
 	y = _mm512_mask_mov_ps(y, over, _mm512_set1_ps(INFINITY));
 	return _mm512_mask_mov_ps(y, under, _mm512_setzero_ps());
@@ -84,15 +89,7 @@ INLINE vf v_exp(vf x) {
 // v_exp_neg is v_exp for x ≤ 0 or NaN.
 INLINE vf v_exp_neg(vf x) {
 	const __mmask16 keep = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMIN), _CMP_NLT_UQ);
-	vf n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-	vf r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2HI)), x);
-	r = _mm512_fmadd_ps(n, _mm512_set1_ps(-(LN2LO)), r);
-	vf p = _mm512_set1_ps(EXP4);
-	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP3));
-	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP2));
-	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP1));
-	p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP0));
-	vf y = _mm512_add_ps(_mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r), _mm512_set1_ps(1.0f));
+	vf n, y = exp_mantissa(x, &n);
 	return _mm512_maskz_scalef_ps(keep, y, n);
 }
 
