@@ -26,12 +26,14 @@ const (
 	AdvRLOO                      Advantage = "rloo"                         // rl.RLOO
 	AdvOPO                       Advantage = "opo"                          // rl.OPO
 	AdvGPG                       Advantage = "gpg"                          // rl.GPGAdvantage
+	AdvOTB                       Advantage = "optimal_token_baseline"       // rl.OptimalTokenBaseline by columns
+	AdvTIROTB                    Advantage = "tir_optimal_token_baseline"   // rl.OptimalTokenBaseline
 	AdvMegatron                  Advantage = "megatron"                     // rl.MegatronAdvantage
 )
 
 func (a Advantage) known() bool {
 	switch a {
-	case AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvMegatron:
+	case AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvOTB, AdvTIROTB, AdvMegatron:
 		return true
 	}
 	return false
@@ -79,6 +81,10 @@ func advantages(c Config, b *batch) error {
 		return err
 	case AdvReMax:
 		rl.ReMax(b.adv, b.ret, b.reward, b.baseline, b.mask, b.rows)
+		return nil
+	case AdvOTB, AdvTIROTB:
+		c.Baseline.Columns = c.Advantage == AdvOTB
+		rl.OptimalTokenBaseline(b.adv, b.ret, b.part(0, len(b.traj), b.old), b.reward, b.sumPiSquared, b.group, c.Baseline)
 		return nil
 	case AdvGRPO:
 		rl.GroupAdvantage(perRow, perRow, b.group, c.ScaleStd)

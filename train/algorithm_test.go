@@ -18,7 +18,16 @@ func variants() map[string]func(c *Config) {
 		"pf_ppo":   func(c *Config) { c.Advantage, c.Reweighting, c.ReweightPower = AdvGAE, rl.WeighPower, 2 },
 		"overlong": func(c *Config) { c.Overlong = rl.Overlong{MaxResponse: 6, Buffer: 4, Penalty: 1} },
 		"filter":   func(c *Config) { c.Filter = Filter{By: MetricScore, MaxBatches: 2} },
-		"weights":  func(c *Config) { c.Correction = rl.Correction{Weights: rl.SequenceWeights, High: 2, Normalize: true} },
+		"filter by final reward": func(c *Config) {
+			c.Filter, c.KL.RewardCoef = Filter{By: MetricFinal, MaxBatches: 2}, 0.1
+		},
+		"stale": func(c *Config) {
+			c.Staleness, c.Correction = 1, rl.Correction{Weights: rl.TokenWeights, High: 2}
+		},
+		"stale bypass": func(c *Config) {
+			c.Staleness, c.Correction = 1, rl.Correction{Bypass: rl.BypassPPO}
+		},
+		"weights": func(c *Config) { c.Correction = rl.Correction{Weights: rl.SequenceWeights, High: 2, Normalize: true} },
 		"bypass ppo": func(c *Config) {
 			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 0.01}}}
 		},
@@ -29,7 +38,7 @@ func variants() map[string]func(c *Config) {
 			c.Loss, c.Flow.Terms, c.Flow.UseLogZ, c.Flow.Surrogate, c.Flow.Clip = LossFlowRL, rl.TokenTerms, false, true, rl.Clip{Low: 0.2, High: 0.28}
 		},
 	}
-	for _, a := range []Advantage{AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvMegatron} {
+	for _, a := range []Advantage{AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvOTB, AdvTIROTB, AdvMegatron} {
 		all["advantage "+string(a)] = func(c *Config) { c.Advantage = a }
 	}
 	for _, l := range []Loss{LossFlowRL, LossPPO, LossReinforce, LossGSPO, LossSAPO, LossGMPO, LossCISPO, LossClipCov, LossKLCov, LossDPPOTV, LossDPPOKL, LossDRO, LossMegatron} {
@@ -114,7 +123,7 @@ func TestFilterGroups(t *testing.T) {
 
 	continues(t, r)
 	// A state of before batches were counted has one for each step.
-	if r.trainer.Restore(State{Step: 3}); r.trainer.batches != 3 {
+	if err := r.trainer.Restore(State{Step: 3}); err != nil || r.trainer.batches != 3 {
 		t.Errorf("%d batches after 3 steps", r.trainer.batches)
 	}
 
@@ -160,11 +169,11 @@ func TestInformative(t *testing.T) {
 		{MetricScore, ungraded, false},
 	} {
 		c := Config{Samples: 2, Filter: Filter{By: tt.by}, Overlong: rl.Overlong{MaxResponse: 2, Buffer: 1, Penalty: 1}}
-		if got := c.informative(tt.group); got != tt.want {
+		if got := (&Trainer{cfg: c}).informative(tt.group)[0]; got != tt.want {
 			t.Errorf("metric %d of %+v: %v", tt.by, tt.group, got)
 		}
 	}
-	if (Config{Samples: 1, Filter: Filter{By: MetricScore}}).informative(group(1)) != true {
+	if !(&Trainer{cfg: Config{Samples: 1, Filter: Filter{By: MetricScore}}}).informative(group(1))[0] {
 		t.Error("a group of one completion is dropped")
 	}
 }

@@ -15,15 +15,19 @@ type batch struct {
 	rows  rl.Rows       // [B+1]
 	mask  []bool        // [N] tokens that are trained on: all but those that rollout correction rejects
 
-	roll      []float32 // [N] log-probs that the sampler recorded
-	old, ref  []float32 // [N] log-probs before the first update, and of the reference
-	weight    []float32 // [N] of rollout correction; nil is 1
-	value     []float32 // [N] the critic's, before its first update
-	reward    []float32 // [N] token rewards: the score on the last token, less KL
-	adv, ret  []float32 // [N]
-	score     []float32 // [B] rewards of the verdicts, less what overlong completions cost
-	baseline  []float32 // [B] scores of the greedy completions; nil unless needed
-	promptLen []int     // [B]
+	roll     []float32 // [N] log-probs that the sampler recorded
+	old, ref []float32 // [N] log-probs before the first update, and of the reference
+	entropy  []float32 // [N] before the first update; nil is what the sampler recorded
+
+	// [N] Σ_v π(v)² of the old policy; nil unless needed.
+	sumPiSquared []float32
+	weight       []float32 // [N] of rollout correction; nil is 1
+	value        []float32 // [N] the critic's, before its first update
+	reward       []float32 // [N] token rewards: the score on the last token, less KL
+	adv, ret     []float32 // [N]
+	score        []float32 // [B] rewards of the verdicts, less what overlong completions cost
+	baseline     []float32 // [B] scores of the greedy completions; nil unless needed
+	promptLen    []int     // [B]
 }
 
 // newBatch lays out the graded ones of a step's trajectories. With greedy, the score
@@ -55,7 +59,7 @@ func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Proble
 		b.roll = append(b.roll, t.Completion.LogProbs...)
 		b.rows = append(b.rows, len(b.roll))
 	}
-	b.old = b.roll // one engine: see Trainer.verify
+	b.old = b.roll // one engine: see Trainer.oldLogProbs
 	n := len(b.old)
 	b.mask = make([]bool, n)
 	for i := range b.mask {
@@ -149,7 +153,7 @@ func (b *batch) counts(lo, hi, nominal int, scale float64) rl.Counts {
 func (b *batch) pick(index []int, samples int) {
 	old := *b
 	b.rows, b.mask = old.rows.Pick(index), rl.PickRows(old.mask, old.rows, index)
-	for _, x := range []*[]float32{&b.roll, &b.old, &b.ref, &b.weight, &b.value, &b.reward, &b.adv, &b.ret} {
+	for _, x := range []*[]float32{&b.roll, &b.old, &b.ref, &b.entropy, &b.sumPiSquared, &b.weight, &b.value, &b.reward, &b.adv, &b.ret} {
 		if *x != nil {
 			*x = rl.PickRows(*x, old.rows, index)
 		}

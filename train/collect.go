@@ -8,13 +8,26 @@ import (
 	"exp/train/rollout"
 )
 
-// collected is what a step learns from.
+// collected is what a step learns from, and what it leaves in the record.
 type collected struct {
-	train   []Trajectory // whole groups, in the order of their problems; some of the record's
+	step    int
+	sampled int          // steps that the policy had finished when it sampled
+	all     []Trajectory // of the record, in the order of their problems
+	groups  []int        // trained on: where each begins in all, in the order of their problems
 	greedy  map[*rollout.Problem]float64
 	batches int // of problems, sampled up to the end of this step
 	epoch   int
 	metrics []rl.Metric
+	events  []Event
+}
+
+// train returns the completions of the groups that are trained on, of samples each.
+func (c *collected) train(samples int) []Trajectory {
+	out := make([]Trajectory, 0, len(c.groups)*samples)
+	for _, at := range c.groups {
+		out = append(out, c.all[at:at+samples]...)
+	}
+	return out
 }
 
 // collect samples and grades completions until the step has its groups. All of them
@@ -24,14 +37,13 @@ type collected struct {
 // DAPO's trainer, which the next step then goes on from. A problem that this step
 // has sampled already is passed over, so a completion's random stream is named by
 // step, problem and sample whatever the filter does.
-func (t *Trainer) collect(ctx context.Context, step int, rec *Step, clock *stopwatch) (*collected, error) {
+func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*collected, error) {
 	c := t.cfg
-	want := c.PromptsPerStep * c.Samples
-	got := &collected{batches: t.batches}
+	got := &collected{step: step, sampled: t.step, batches: t.batches}
 	seen := make(map[int]bool)
-	var dropped []Trajectory
+	var dropped []int
 	groups, passed := 0, 0
-	for batch := 0; batch == 0 || len(got.train) < want && batch < c.Filter.MaxBatches; batch++ {
+	for batch := 0; batch == 0 || len(got.groups) < c.PromptsPerStep && batch < c.Filter.MaxBatches; batch++ {
 		got.batches++
 		var problems []int
 		var next []int
@@ -50,29 +62,31 @@ func (t *Trainer) collect(ctx context.Context, step int, rec *Step, clock *stopw
 			return nil, fmt.Errorf("sampling: %w", err)
 		}
 		clock.lap("gen")
-		if err := t.grade(ctx, step, traj, rec); err != nil {
+		if err := t.grade(ctx, step, traj, &got.events); err != nil {
 			return nil, fmt.Errorf("grading: %w", err)
 		}
 		clock.lap("reward")
-		rec.Trajectories = append(rec.Trajectories, traj...)
-		for i := 0; i < len(traj); i += c.Samples {
-			group := traj[i : i+c.Samples]
+		at := len(got.all)
+		got.all = append(got.all, traj...)
+		keep := t.informative(traj)
+		for i, yes := range keep {
 			groups++
-			if c.informative(group) {
+			if yes {
 				passed++
-				got.train = append(got.train, group...)
+				got.groups = append(got.groups, at+i*c.Samples)
 			} else {
-				dropped = append(dropped, group...)
+				dropped = append(dropped, at+i*c.Samples)
 			}
 		}
 	}
-	if missing := want - len(got.train); missing > 0 {
-		got.train = append(got.train, dropped[:missing]...)
-		rec.Events = append(rec.Events, Event{Kind: "filter-groups", Text: fmt.Sprintf(
+	if missing := c.PromptsPerStep - len(got.groups); missing > 0 {
+		got.groups = append(got.groups, dropped[:missing]...)
+		got.events = append(got.events, Event{Kind: "filter-groups", Text: fmt.Sprintf(
 			"step %d: %d of %d groups differ in their rewards; %d others fill the step up to its %d",
-			step, passed, groups, missing/c.Samples, c.PromptsPerStep)})
+			step, passed, groups, missing, c.PromptsPerStep)})
 	}
-	got.train = got.train[:want]
+	got.groups = got.groups[:c.PromptsPerStep]
+	train := got.train(c.Samples)
 	if c.Filter.By != MetricNone {
 		got.metrics = []rl.Metric{
 			{Name: "train/filter_batches", Value: float64(got.batches - t.batches)},
@@ -80,22 +94,33 @@ func (t *Trainer) collect(ctx context.Context, step int, rec *Step, clock *stopw
 		}
 	}
 	if c.Overlong.Buffer > 0 {
-		got.metrics = append(got.metrics, overlongMetrics(got.train, c.Overlong)...)
+		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
 	}
 	if c.Advantage == AdvReMax {
-		if err := t.collectGreedy(ctx, step, got, rec, clock); err != nil {
+		if err := t.collectGreedy(ctx, step, got, train, clock); err != nil {
 			return nil, err
 		}
 	}
 	return got, nil
 }
 
-// informative says whether a group is trained on without need: all are unless the
-// filter is on, then those whose graded completions are not all alike.
-func (c Config) informative(group []Trajectory) bool {
-	if c.Filter.By == MetricNone || c.Samples == 1 {
-		return true
+// informative says which groups of all are trained on without need: all are unless
+// the filter is on, then those whose graded completions are not all alike.
+func (t *Trainer) informative(all []Trajectory) []bool {
+	c := t.cfg
+	keep := make([]bool, len(all)/c.Samples)
+	var final map[*rollout.Completion]float64
+	if c.Filter.By == MetricFinal && c.KL.RewardCoef != 0 {
+		final = t.finalRewards(all)
 	}
+	for i := range keep {
+		keep[i] = c.Filter.By == MetricNone || c.Samples == 1 || c.differ(all[i*c.Samples:(i+1)*c.Samples], final)
+	}
+	return keep
+}
+
+// differ says whether the graded completions of a group are not all alike.
+func (c Config) differ(group []Trajectory, final map[*rollout.Completion]float64) bool {
 	first, any := 0.0, false
 	for i := range group {
 		tr := &group[i]
@@ -104,7 +129,9 @@ func (c Config) informative(group []Trajectory) bool {
 		}
 		x := tr.Verdict.Reward
 		switch {
-		case c.Filter.By == MetricOverlong:
+		case final != nil:
+			x = final[tr.Completion]
+		case c.Filter.By == MetricOverlong || c.Filter.By == MetricFinal:
 			x = scoreOf(tr.Verdict, tr.Completion, c.Overlong)
 		case c.Filter.By == MetricCorrect && tr.Verdict.Correct:
 			x = 1
@@ -117,6 +144,19 @@ func (c Config) informative(group []Trajectory) bool {
 		first, any = x, true
 	}
 	return false
+}
+
+// finalRewards returns the rewards of graded completions less the distance to the
+// reference policy, which takes a pass of that.
+func (t *Trainer) finalRewards(all []Trajectory) map[*rollout.Completion]float64 {
+	b := newBatch(all, t.cfg.Overlong, nil)
+	b.ref = t.passes.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
+	rl.RewardKL(b.reward, b.reward, b.old, b.ref, b.mask, b.rows, t.cfg.KL.RewardEstimator, t.klCoef)
+	final := make(map[*rollout.Completion]float64, len(b.traj))
+	for i, r := range b.rewardSums() {
+		final[b.traj[i].Completion] = float64(r)
+	}
+	return final
 }
 
 // overlongMetrics returns the means of verl's overlong_reward and overlong over
@@ -137,11 +177,11 @@ func overlongMetrics(all []Trajectory, o rl.Overlong) []rl.Metric {
 // baseline of ReMax (arXiv:2310.10505 alg. 1). They are no part of the record but
 // for their mean score. A problem whose greedy completion cannot be graded has no
 // baseline and is not trained on.
-func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, rec *Step, clock *stopwatch) error {
+func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, train []Trajectory, clock *stopwatch) error {
 	var reqs []rollout.Request
 	var problems []*rollout.Problem
-	for i := 0; i < len(got.train); i += t.cfg.Samples {
-		tr := &got.train[i]
+	for i := 0; i < len(train); i += t.cfg.Samples {
+		tr := &train[i]
 		problems = append(problems, tr.Problem)
 		reqs = append(reqs, rollout.Request{Prompt: tr.Prompt, Seeds: []uint64{0}}) // greedy: nothing is drawn
 	}
@@ -156,7 +196,7 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, r
 	for i, p := range problems {
 		greedy[i] = Trajectory{Problem: p, Prompt: reqs[i].Prompt, Completion: &out[i][0]}
 	}
-	if err := t.grade(ctx, step, greedy, rec); err != nil {
+	if err := t.grade(ctx, step, greedy, &got.events); err != nil {
 		return fmt.Errorf("grading the baseline: %w", err)
 	}
 	clock.lap("reward")

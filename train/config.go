@@ -38,6 +38,11 @@ type Config struct {
 	Shuffled         bool // problems in a random order, another one each epoch
 
 	Sampling rollout.Params
+	// Staleness is how many steps of the policy lie between the sampling of a step's
+	// completions and their use; the first steps have fewer. The old policy is then
+	// the one before the step's updates, unless Correction.Bypass is set, and
+	// Correction may account for the distance between the two.
+	Staleness int
 	// MaxPromptTokens is how long a prompt may be, for prompt_length/clip_ratio.
 	MaxPromptTokens int
 	// MicroBatchTokens bounds a forward and backward pass; Recompute keeps only the
@@ -71,6 +76,10 @@ type Config struct {
 	Reweighting   rl.Reweighting // PF-PPO; 0 is off
 	ReweightPower float64        // PF-PPO
 
+	Baseline rl.TokenBaseline // OTB, TIR-OTB; Columns is set by the estimator
+	// VarianceProxies records rl.VarianceProxies, as OTB and TIR-OTB always do.
+	VarianceProxies bool
+
 	ScaleStd bool // GRPO and pass@k: divide advantages by the group's standard deviation
 
 	Flow rl.FlowRLConfig // FlowRL
@@ -99,6 +108,7 @@ const (
 	MetricCorrect                // whether they are correct: verl's acc
 	MetricScore                  // the reward of their verdicts: verl's score
 	MetricOverlong               // the same with the punishment of overlong ones: verl's seq_reward
+	MetricFinal                  // the same less the KL in the reward: verl's seq_final_reward
 )
 
 // Filter leaves out groups whose completions are all alike, and samples further
@@ -113,11 +123,14 @@ type Filter struct {
 // Needs says which models an algorithm uses beside the policy.
 type Needs struct {
 	Reference, Critic, LogZ bool
+	// SumPiSquared is Σ_v π(v)² of the old policy at each token: a forward pass.
+	SumPiSquared bool
 }
 
 // Needs returns what the configured algorithm uses.
 func (c Config) Needs() Needs {
-	n := Needs{Reference: c.KL.used() || c.Loss == LossMegatron, Critic: c.Advantage == AdvGAE}
+	n := Needs{Reference: c.KL.used() || c.Loss == LossMegatron, Critic: c.Advantage == AdvGAE,
+		SumPiSquared: c.VarianceProxies || c.Advantage == AdvOTB || c.Advantage == AdvTIROTB}
 	if c.Loss == LossFlowRL {
 		f := c.Flow
 		n.Reference = n.Reference || f.Reference == rl.ReferencePolicy || f.RatioFractions && !f.Surrogate
@@ -143,6 +156,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("train: prompts_per_update %d must divide prompts_per_step %d", c.PromptsPerUpdate, c.PromptsPerStep)
 	case c.Samples < 1:
 		return fmt.Errorf("train: %d samples per problem", c.Samples)
+	case c.Staleness < 0:
+		return fmt.Errorf("train: staleness %d", c.Staleness)
 	case c.Steps < 0 || c.Epochs < 1:
 		return fmt.Errorf("train: %d steps with %d epochs", c.Steps, c.Epochs)
 	case c.MicroBatchTokens < 1:

@@ -30,7 +30,11 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 
 	var entropy, k1, k3, n float64
 	for i, tr := range b.traj {
-		for j, h := range tr.Completion.Entropies {
+		entropies := tr.Completion.Entropies
+		if b.entropy != nil {
+			entropies = b.entropy[b.rows[i]:b.rows[i+1]]
+		}
+		for j, h := range entropies {
 			entropy += float64(h)
 			n++
 			if b.ref != nil {
@@ -85,7 +89,7 @@ func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
 type stopwatch struct {
 	now         func() time.Time
 	start, last time.Time
-	laps        []rl.Metric // phase, seconds
+	laps        []rl.Lap
 }
 
 func newStopwatch(now func() time.Time) *stopwatch {
@@ -99,38 +103,21 @@ func (s *stopwatch) lap(phase string) {
 	took := at.Sub(s.last).Seconds()
 	s.last = at
 	for i := range s.laps {
-		if s.laps[i].Name == phase {
-			s.laps[i].Value += took
+		if s.laps[i].Phase == phase {
+			s.laps[i].Seconds += took
 			return
 		}
 	}
-	s.laps = append(s.laps, rl.Metric{Name: phase, Value: took})
+	s.laps = append(s.laps, rl.Lap{Phase: phase, Seconds: took})
 }
 
-// metrics returns verl's timing and throughput metrics: timing_s/PHASE in seconds;
-// timing_per_token_ms/PHASE, over completion tokens for gen and over all tokens
-// for the passes; perf/total_num_tokens, perf/time_per_step and perf/throughput in
-// tokens per second.
+// metrics returns verl's timing and throughput metrics of the step.
 func (s *stopwatch) metrics(b *batch) []rl.Metric {
-	completion := float64(len(b.old))
-	total := completion
+	tokens := len(b.old)
 	for _, n := range b.promptLen {
-		total += float64(n)
+		tokens += n
 	}
 	elapsed := s.now().Sub(s.start).Seconds()
-	var m, per []rl.Metric
-	for _, l := range s.laps {
-		m = append(m, rl.Metric{Name: "timing_s/" + l.Name, Value: l.Value})
-		switch l.Name {
-		case "gen":
-			per = append(per, rl.Metric{Name: "timing_per_token_ms/gen", Value: 1000 * l.Value / completion})
-		case "ref", "values", "adv", "update_critic", "update_actor":
-			per = append(per, rl.Metric{Name: "timing_per_token_ms/" + l.Name, Value: 1000 * l.Value / total})
-		}
-	}
-	m = append(append(m, rl.Metric{Name: "timing_s/step", Value: elapsed}), per...)
-	return append(m,
-		rl.Metric{Name: "perf/total_num_tokens", Value: total},
-		rl.Metric{Name: "perf/time_per_step", Value: elapsed},
-		rl.Metric{Name: "perf/throughput", Value: total / elapsed})
+	laps := append(s.laps, rl.Lap{Phase: "step", Seconds: elapsed})
+	return append(rl.TimingMetrics(laps, len(b.old), tokens), rl.ThroughputMetrics(tokens, elapsed, 1)...)
 }

@@ -3,6 +3,7 @@ package train
 import (
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/rl"
 	"exp/train/rollout"
 )
 
@@ -66,6 +67,40 @@ func (p *passes) logProbs(m *model.Model, b *batch, lo, hi int, temperature floa
 		m.Forward(p.infer)
 		m.Scores(p.infer, temperature)
 		at += p.read(out[at:], p.infer.LogProb())
+	})
+	return out
+}
+
+// scored is what a model says of the completion tokens of a batch.
+type scored struct {
+	logProb, entropy []float32 // [N]
+	sumPiSquared     []float32 // [N] Σ_v π(v)² of the softmax at each token; nil unless asked for
+}
+
+// scores returns m's word on all completion tokens. The logits over half the
+// temperature, of which SumPiSquared takes the logsumexp, cost another product with
+// the output matrix.
+func (p *passes) scores(m *model.Model, b *batch, temperature float64, sumPiSquared bool) scored {
+	n := len(b.mask)
+	out := scored{logProb: make([]float32, n), entropy: make([]float32, n)}
+	var lse, lse2 []float32
+	if sumPiSquared {
+		out.sumPiSquared = make([]float32, n)
+	}
+	at := 0
+	p.each(b, 0, len(b.traj), p.infer, func(r0, r1 int) {
+		m.Forward(p.infer)
+		m.Scores(p.infer, temperature)
+		p.read(out.logProb[at:], p.infer.LogProb())
+		p.read(out.entropy[at:], p.infer.Entropy())
+		rows := p.infer.Rows()
+		if sumPiSquared {
+			p.read(take(&lse, rows), p.infer.LSE())
+			m.Scores(p.infer, temperature/2)
+			p.read(take(&lse2, rows), p.infer.LSE())
+			rl.SumPiSquared(out.sumPiSquared[at:at+rows], lse, lse2, out.logProb[at:at+rows])
+		}
+		at += rows
 	})
 	return out
 }

@@ -57,7 +57,7 @@ func firstNonFinite(x []float32) int {
 }
 
 // grade fills in the verdicts of some of a step's trajectories.
-func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, rec *Step) error {
+func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events *[]Event) error {
 	t.phase(step, "grade", 0, len(all))
 	ungraded := 0
 	for i := range all {
@@ -72,7 +72,7 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, rec *St
 		if v.Status != rollout.Graded {
 			ungraded++
 			if ungraded == 1 {
-				rec.Events = append(rec.Events, Event{Kind: "not-graded", Text: fmt.Sprintf("step %d: problem %s: %s", step, tr.Problem.ID, v.Reason)})
+				*events = append(*events, Event{Kind: "not-graded", Text: fmt.Sprintf("step %d: problem %s: %s", step, tr.Problem.ID, v.Reason)})
 			}
 		}
 		tr.Verdict = v
@@ -96,30 +96,43 @@ func (e *MismatchError) Error() string {
 
 // verify recomputes the log-probs of some rows by the training forward pass and
 // compares bits. At least one row is checked in a step unless the rate is 0. Which
-// ones moves with the step. It returns verl's metrics of the difference: zeros, for
-// any other difference is an error.
-func (t *Trainer) verify(b *batch, step int) ([]rl.Metric, error) {
+// ones moves with the step.
+func (t *Trainer) verify(b *batch, step int) error {
 	if t.cfg.VerifyRate <= 0 {
-		return nil, nil
+		return nil
 	}
 	n := len(b.traj)
 	count := min(n, int(math.Ceil(t.cfg.VerifyRate*float64(n))))
 	lo := (step - 1) * count % n
 	hi := min(lo+count, n)
-	got := t.passes.logProbs(t.Policy, b, lo, hi, t.cfg.Sampling.Temperature)
+	return t.compare(b, t.passes.logProbs(t.Policy, b, lo, hi, t.cfg.Sampling.Temperature), lo, hi, step)
+}
+
+// compare says where the recorded log-probs of rows lo to hi are not those that the
+// trainer computed.
+func (t *Trainer) compare(b *batch, got []float32, lo, hi, step int) error {
 	for i := lo; i < hi; i++ {
 		for k := b.rows[i]; k < b.rows[i+1]; k++ {
 			g := got[k-b.rows[lo]]
-			if math.Float32bits(g) != math.Float32bits(b.old[k]) {
-				return nil, &MismatchError{Step: step, Problem: b.traj[i].Problem.ID, Sample: b.traj[i].Sample,
-					Token: k - b.rows[i], Sampler: b.old[k], Trainer: g}
+			if math.Float32bits(g) != math.Float32bits(b.roll[k]) {
+				return &MismatchError{Step: step, Problem: b.traj[i].Problem.ID, Sample: b.traj[i].Sample,
+					Token: k - b.rows[i], Sampler: b.roll[k], Trainer: g}
 			}
 		}
+	}
+	return nil
+}
+
+// sameProbs are verl's metrics of the difference between sampler and trainer, after
+// verify: zeros, for any other difference is an error.
+func (t *Trainer) sameProbs() []rl.Metric {
+	if t.cfg.VerifyRate <= 0 {
+		return nil
 	}
 	return []rl.Metric{
 		{Name: "training/rollout_probs_diff_valid", Value: 1},
 		{Name: "training/rollout_probs_diff_max", Value: 0},
 		{Name: "training/rollout_probs_diff_mean", Value: 0},
 		{Name: "training/rollout_probs_diff_std", Value: 0},
-	}, nil
+	}
 }

@@ -124,9 +124,10 @@ func (t *SFT) State() State { return State{Step: t.step, PolicyUpdates: t.learne
 func (t *SFT) Buffers() []NamedBuffer { return t.learner.buffers() }
 
 // Restore continues from a state whose Buffers have been filled.
-func (t *SFT) Restore(s State) {
+func (t *SFT) Restore(s State) error {
 	t.step = s.Step
 	t.learner.restore(s.PolicyUpdates)
+	return nil
 }
 
 // imitate computes the gradient of the mean negative log-prob of b's completions

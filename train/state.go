@@ -10,6 +10,8 @@ type State struct {
 	CriticUpdates int     `json:"critic_updates"`
 	// Batches of problems that were sampled; 0 stands for Step.
 	Batches int `json:"batches,omitempty"`
+	// Pending are the steps after Step that were sampled ahead (Config.Staleness).
+	Pending []Pending `json:"pending,omitempty"`
 }
 
 // State returns the loop's state after the last finished step.
@@ -17,6 +19,9 @@ func (t *Trainer) State() State {
 	s := State{Step: t.step, KLCoef: t.klCoef, PolicyUpdates: t.policy.opt.Steps(), Batches: t.batches}
 	if t.critic != nil {
 		s.CriticUpdates = t.critic.opt.Steps()
+	}
+	for _, c := range t.pending {
+		s.Pending = append(s.Pending, pendingOf(c))
 	}
 	return s
 }
@@ -37,16 +42,32 @@ func (t *Trainer) Buffers() []NamedBuffer {
 	return out
 }
 
-// Restore continues from a state whose Buffers have been filled.
-func (t *Trainer) Restore(s State) {
+// Restore continues from a state whose Buffers have been filled. Its error says that
+// the state is of other problems.
+func (t *Trainer) Restore(s State) error {
 	t.step, t.klCoef, t.batches = s.Step, s.KLCoef, s.Batches
 	if s.Batches == 0 {
 		t.batches = s.Step
+	}
+	t.pending = nil
+	if len(s.Pending) > 0 {
+		problem := make(map[string]int, len(t.Problems))
+		for i := range t.Problems {
+			problem[t.Problems[i].ID] = i
+		}
+		for _, p := range s.Pending {
+			c, err := collectedOf(p, problem, t)
+			if err != nil {
+				return err
+			}
+			t.pending = append(t.pending, c)
+		}
 	}
 	t.policy.restore(s.PolicyUpdates)
 	if t.critic != nil {
 		t.critic.restore(s.CriticUpdates)
 	}
+	return nil
 }
 
 func (l *learner) buffers() []NamedBuffer {

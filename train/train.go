@@ -60,9 +60,10 @@ type Trainer struct {
 	order  order
 	prompt [][]int32 // encoded prompts, by problem
 
-	step    int     // finished steps
-	batches int     // batches of problems that were sampled for them
-	klCoef  float64 // of KL in the reward
+	step    int          // finished steps
+	pending []*collected // of the steps after it: sampled, not trained on
+	batches int          // batches of problems that were sampled for all of them
+	klCoef  float64      // of KL in the reward
 	scratch scratch
 }
 
@@ -155,16 +156,13 @@ func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 	step := t.step + 1
 	clock := newStopwatch(t.Clock)
-	rec := &Step{Step: step, Of: t.cfg.Steps}
-	got, err := t.collect(ctx, step, rec, clock)
-	if err != nil {
-		return nil, fmt.Errorf("step %d: %w", step, err)
+	if err := t.collectAhead(ctx, clock); err != nil {
+		return nil, err
 	}
-	b := newBatch(got.train, t.cfg.Overlong, got.greedy)
-	if len(b.traj) == 0 {
-		return nil, fmt.Errorf("step %d: none of %d completions could be graded: %s", step, len(rec.Trajectories), rec.Trajectories[0].Verdict.Reason)
-	}
-	diff, err := t.verify(b, step)
+	got := t.pending[0]
+	rec := &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, Events: got.events}
+	b := newBatch(got.train(t.cfg.Samples), t.cfg.Overlong, got.greedy)
+	diff, err := t.oldLogProbs(b, got)
 	if err != nil {
 		return nil, err
 	}
@@ -194,10 +192,61 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 	if err := t.learn(b, step, rec, clock); err != nil {
 		return nil, err
 	}
-	t.step, t.batches = step, got.batches
+	if b.sumPiSquared != nil {
+		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared, find(rec.Metrics, "actor/grad_norm"))...)
+	}
+	t.step, t.pending = step, t.pending[1:]
 	rec.System = clock.metrics(b)
 	checkFinite(rec)
 	return rec, nil
+}
+
+// collectAhead samples until the next step, and as many after it as the configured
+// staleness, have their completions: the last of them is then trained on after that
+// many further steps of the policy. Nothing is sampled beyond the last step.
+func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
+	for last := t.step + len(t.pending); last < min(t.step+1+t.cfg.Staleness, t.cfg.Steps) || last == t.step; {
+		last++
+		got, err := t.collect(ctx, last, clock)
+		if err != nil {
+			return fmt.Errorf("step %d: %w", last, err)
+		}
+		b := newBatch(got.train(t.cfg.Samples), t.cfg.Overlong, got.greedy)
+		if len(b.traj) == 0 {
+			return fmt.Errorf("step %d: none of %d completions could be graded: %s", last, len(got.all), got.all[0].Verdict.Reason)
+		}
+		if err := t.verify(b, last); err != nil {
+			return err
+		}
+		t.pending, t.batches = append(t.pending, got), got.batches
+	}
+	return nil
+}
+
+// oldLogProbs sets the log-probs of the old policy, and Σπ² where that is needed, and
+// returns verl's metrics of how far the sampler's are from them. Where the policy is
+// still the one that sampled, the recorded log-probs are its own and the distance is
+// 0: verify saw to that. In bypass mode the sampler is the old policy.
+func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
+	stale := got.sampled < t.step
+	if !stale && !t.needs.SumPiSquared {
+		return t.sameProbs(), nil
+	}
+	old := t.passes.scores(t.Policy, b, t.cfg.Sampling.Temperature, t.needs.SumPiSquared)
+	b.sumPiSquared = old.sumPiSquared
+	if !stale {
+		if err := t.compare(b, old.logProb, 0, len(b.traj), got.step); err != nil {
+			return nil, err
+		}
+		return t.sameProbs(), nil
+	}
+	age := rl.Metric{Name: "training/off_policy/trajectory_staleness/mean", Value: float64(t.step - got.sampled)}
+	b.entropy = old.entropy
+	if t.cfg.Correction.Bypass != 0 {
+		return []rl.Metric{age}, nil
+	}
+	b.old = old.logProb
+	return append(rl.ProbDiff(b.roll, b.old, b.mask), age), nil
 }
 
 // learn updates the critic, then the policy unless the critic is still warming up.
@@ -247,6 +296,16 @@ func (t *Trainer) correct(b *batch) []rl.Metric {
 	var stats rl.CorrectionStats
 	rl.Correct(b.weight, b.mask, b.old, b.roll, b.mask, b.rows, c, &stats)
 	return stats.Metrics()
+}
+
+// find returns the value of a metric, NaN if there is none of the name.
+func find(list []rl.Metric, name string) float64 {
+	for _, m := range list {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return math.NaN()
 }
 
 // checkFinite reports metrics that are not finite as events.

@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -117,7 +118,17 @@ func continues(t *testing.T, whole *toyRun) {
 		first.be.Copy(kernels.Host(x), from[i].Buffer)
 		second.be.Copy(to[i].Buffer, kernels.Host(x))
 	}
-	next.Restore(tr.State())
+	saved, err := json.Marshal(tr.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state State
+	if err := json.Unmarshal(saved, &state); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Restore(state); err != nil {
+		t.Fatal(err)
+	}
 	if err := next.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}

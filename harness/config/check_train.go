@@ -29,7 +29,7 @@ func trainChecks() []check {
 		}},
 		{[]string{"rollout.n", "algo.advantage"}, func(r *Run) (string, string) {
 			switch a := r.Algo.Advantage; a {
-			case "grpo", "grpo_passk", "reinforce_plus_plus_baseline", "rloo", "opo", "gpg", "megatron":
+			case "grpo", "grpo_passk", "reinforce_plus_plus_baseline", "rloo", "opo", "gpg", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron":
 				if r.Rollout.N < 2 {
 					return "rollout.n is 1, but " + a + " compares the completions of a problem", "rollout.n: 2 or more"
 				}

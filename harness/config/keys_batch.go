@@ -13,8 +13,8 @@ import (
 func batchKeys() []Key {
 	filtered := []Clause{except("algo.filter_groups.metric", "none")}
 	keys := block(nil, at(Train), []Key{
-		{Path: "algo.filter_groups.metric", Kind: Enum, Words: []string{"none", "acc", "score", "seq_reward"}, Default: byKind("algo.filter_groups.metric", is("none")),
-			Help: "leave out problems whose completions are all alike, and sample others: in being correct, in reward, in reward with the overlong punishment"},
+		{Path: "algo.filter_groups.metric", Kind: Enum, Words: []string{"none", "acc", "score", "seq_reward", "seq_final_reward"}, Default: byKind("algo.filter_groups.metric", is("none")),
+			Help: "leave out problems whose completions are all alike, and sample others: in being correct, in reward, in reward with the overlong punishment, in that less the KL (algo.kl.reward_coef)"},
 		{Path: "algo.filter_groups.max_batches", Kind: Int, Default: byKind("algo.filter_groups.max_batches", is(10)), Range: atLeast(1), Unit: "batches", When: filtered,
 			Help: "batches of prompts_per_step problems that a step may sample; then left-out problems fill it up, where upstream stops"},
 		{Path: "algo.overlong.buffer", Kind: Float, Default: byKind("algo.overlong.buffer", is(0.0)), Range: between(0, 1), Unit: "fraction",

@@ -10,6 +10,8 @@ func rolloutKeys() []Key {
 		{Path: "rollout.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction", Help: "sample from the likeliest tokens of this total probability; 1 is off"},
 		{Path: "rollout.min_p", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction", Help: "sample from tokens at least this share as likely as the likeliest; 0 is off"},
 		{Path: "rollout.max_new_tokens", Kind: Int, Range: atLeast(1), Unit: "tokens", Help: "longest completion, its end token included"},
+		{Path: "rollout.staleness", Kind: Int, Default: is(0), Range: between(0, 64), Unit: "steps",
+			Help: "steps of the policy between the sampling of a step's completions and their use, as where sampling runs ahead of training; 0 is on-policy. algo.rollout_correction accounts for the distance"},
 		{Path: "rollout.stop", Kind: String, List: true, Default: is([]string{}), Stages: at(Train, EvalGen),
 			Help: "a completion ends where one of these texts appears; the final evaluation uses them too"},
 		{Path: "rollout.max_sequences", Kind: Int, Default: is(256), Range: between(1, 1<<20), Unit: "sequences", Role: Nonsemantic, Stages: at(Train, EvalGen),

@@ -47,6 +47,7 @@ func foreignNames() []foreignName {
 		{"use_pf_ppo", "algo.pf_ppo.method", "PF-PPO is on where algo.pf_ppo.method is not none"},
 		{"reweight_method", "algo.pf_ppo.method", ""},
 		{"weight_pow", "algo.pf_ppo.power", ""},
+		{"calculate_sum_pi_squared", "algo.variance_proxies", "the token baselines take what they need by themselves"},
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},
 		{"overlong_buffer", "algo.overlong", "it is called algo.overlong here; buffer is a share of rollout.max_new_tokens"},
 		{"bypass_mode", "algo.rollout_correction.mode", "it is algo.rollout_correction.mode: bypass here"},

@@ -148,27 +148,35 @@ type Optim struct {
 // Algo is the learning algorithm. Kind has been expanded: the other fields hold what
 // it stands for.
 type Algo struct {
-	Kind              string     `key:"kind"`
-	Advantage         string     `key:"advantage"` // Loss is not "flowrl"
-	Loss              string     `key:"loss"`
-	Epochs            int        `key:"epochs"`
-	FlowRL            FlowRL     `key:"flowrl"`            // Loss is "flowrl"
-	Clip              Clip       `key:"clip"`              // Loss has bounds
-	SAPO              SAPO       `key:"sapo"`              // Loss is "sapo"
-	Cov               Cov        `key:"cov"`               // Loss is "clip_cov" or "kl_cov"
-	DRO               DRO        `key:"dro"`               // Loss is "dro"
-	ScaleStd          bool       `key:"scale_std"`         // Advantage is "grpo" or "grpo_passk"
-	Gamma             float64    `key:"gamma"`             // Advantage is "gae" or "reinforce_plus_plus"
-	Lambda            float64    `key:"lambda"`            // Advantage is "gae"
-	Critic            Critic     `key:"critic"`            // Advantage is "gae"
-	PFPPO             PFPPO      `key:"pf_ppo"`            // Advantage is "gae"
-	KL                KL         `key:"kl"`                // Loss is not "flowrl"
-	EntropyCoef       float64    `key:"entropy_coef"`      // Loss is not "flowrl"
-	Aggregation       string     `key:"aggregation"`       // Loss is a sum over tokens
-	LossScaleFactor   float64    `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
-	FilterGroups      Filter     `key:"filter_groups"`
-	Overlong          Overlong   `key:"overlong"`
-	RolloutCorrection Correction `key:"rollout_correction"`
+	Kind              string        `key:"kind"`
+	Advantage         string        `key:"advantage"` // Loss is not "flowrl"
+	Loss              string        `key:"loss"`
+	Epochs            int           `key:"epochs"`
+	FlowRL            FlowRL        `key:"flowrl"`         // Loss is "flowrl"
+	Clip              Clip          `key:"clip"`           // Loss has bounds
+	SAPO              SAPO          `key:"sapo"`           // Loss is "sapo"
+	Cov               Cov           `key:"cov"`            // Loss is "clip_cov" or "kl_cov"
+	DRO               DRO           `key:"dro"`            // Loss is "dro"
+	ScaleStd          bool          `key:"scale_std"`      // Advantage is "grpo" or "grpo_passk"
+	TokenBaseline     TokenBaseline `key:"token_baseline"` // Advantage is a token baseline
+	VarianceProxies   bool          `key:"variance_proxies"`
+	Gamma             float64       `key:"gamma"`             // Advantage is "gae" or "reinforce_plus_plus"
+	Lambda            float64       `key:"lambda"`            // Advantage is "gae"
+	Critic            Critic        `key:"critic"`            // Advantage is "gae"
+	PFPPO             PFPPO         `key:"pf_ppo"`            // Advantage is "gae"
+	KL                KL            `key:"kl"`                // Loss is not "flowrl"
+	EntropyCoef       float64       `key:"entropy_coef"`      // Loss is not "flowrl"
+	Aggregation       string        `key:"aggregation"`       // Loss is a sum over tokens
+	LossScaleFactor   float64       `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
+	FilterGroups      Filter        `key:"filter_groups"`
+	Overlong          Overlong      `key:"overlong"`
+	RolloutCorrection Correction    `key:"rollout_correction"`
+}
+
+// TokenBaseline are the settings of the advantages optimal_token_baseline and
+// tir_optimal_token_baseline.
+type TokenBaseline struct {
+	KeepTail bool `key:"keep_tail"`
 }
 
 // SAPO are the settings of the loss sapo.
@@ -286,6 +294,7 @@ type Rollout struct {
 	MinP         float64  `key:"min_p"`
 	MaxNewTokens int      `key:"max_new_tokens"`
 	Stop         []string `key:"stop"`
+	Staleness    int      `key:"staleness"`
 	MaxSequences int      `key:"max_sequences"`
 	PageTokens   int      `key:"page_tokens"`
 }

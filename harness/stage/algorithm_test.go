@@ -88,6 +88,10 @@ func trials(t *testing.T) map[string][]string {
 		"grpo in two epochs":      {"algo={kind: grpo, epochs: 2, kl: {loss_coef: 0.01, loss_estimator: k3+}, entropy_coef: 0.01}"},
 		"ppo with KL in reward":   {"algo={kind: ppo, kl: {reward_coef: 0.1, controller: adaptive}}"},
 		"rloo with gspo":          {"algo={kind: rloo, loss: gspo}"},
+		"grpo two steps stale":    {"rollout.staleness=2", "algo={kind: grpo, rollout_correction: {preset: decoupled_token_is}}"},
+		"flowrl stale":            {"rollout.staleness=1"},
+		"grpo with proxies":       {"algo={kind: grpo, variance_proxies: true}"},
+		"dapo by final reward":    {"algo={kind: dapo, filter_groups: {metric: seq_final_reward}, kl: {reward_coef: 0.1}}"},
 		"flowrl ratio fractions":  {"algo.flowrl.ratio_fractions=true"},
 		"pf_ppo by best or worst": {"algo={kind: pf_ppo, pf_ppo: {method: max_min}}"},
 	}

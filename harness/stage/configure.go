@@ -85,13 +85,13 @@ func TrainConfig(c *config.Run) train.Config {
 		Advantage: train.Advantage(c.Algo.Advantage), Loss: train.Loss(c.Algo.Loss),
 		PromptsPerStep: c.Train.PromptsPerStep, PromptsPerUpdate: c.Train.PromptsPerUpdate,
 		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
-		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
+		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), Staleness: c.Rollout.Staleness, MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
 		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
 		VerifyRate: c.Verify.LogProbRate,
 	}
 	a := c.Algo
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, By: map[string]train.Metric{"none": train.MetricNone,
-		"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong}[a.FilterGroups.Metric]}
+		"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong, "seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}
 	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
 		Buffer: int(math.Round(a.Overlong.Buffer * float64(c.Rollout.MaxNewTokens)))}
 	t.Correction = correction(a.RolloutCorrection, t.Loss)
@@ -103,6 +103,7 @@ func TrainConfig(c *config.Run) train.Config {
 	t.ClipCov = rl.ClipCovConfig{Ratio: a.Cov.Ratio, Low: a.Cov.Low, High: a.Cov.High}
 	t.KLCovRatio, t.KLCovCoef = a.Cov.Ratio, a.Cov.KLCoef
 	t.ScaleStd, t.Gamma, t.Lambda = a.ScaleStd, a.Gamma, a.Lambda
+	t.Baseline.KeepTail, t.VarianceProxies = a.TokenBaseline.KeepTail, a.VarianceProxies
 	if t.Advantage == train.AdvGAE {
 		t.CriticWarmup, t.ValueClip, t.Critic = a.Critic.WarmupSteps, a.Critic.ClipValue, optimConfig(a.Critic.Optim, c.Train.Steps)
 		if m := a.PFPPO.Method; m != "none" {

@@ -17,7 +17,7 @@ import (
 type learns interface {
 	State() train.State
 	Buffers() []train.NamedBuffer
-	Restore(train.State)
+	Restore(train.State) error
 }
 
 // saver writes and reads the checkpoints of a learning stage. They lie in a
@@ -96,8 +96,7 @@ func (s *saver) load() (state savedState, ok bool, err error) {
 	if err := c.Load(s.e.Backend, s.groups()); err != nil {
 		return state, false, err
 	}
-	s.t.Restore(state.Train)
-	return state, true, nil
+	return state, true, s.t.Restore(state.Train)
 }
 
 // resume is load for a stage that gathers lines.

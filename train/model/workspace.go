@@ -309,6 +309,10 @@ func (ws *Workspace) Value() kernels.Buffer { return ws.values.Slice(0, ws.r) }
 // LogZ returns the log partition functions [S] that Model.LogZ computed.
 func (ws *Workspace) LogZ() kernels.Buffer { return ws.logZ.Slice(0, ws.s) }
 
+// LSE returns the logsumexp [R] of the logits over the temperature that Scores
+// computed.
+func (ws *Workspace) LSE() kernels.Buffer { return ws.scores.LSE.Slice(0, ws.r) }
+
 // DLogProb is where the caller puts the gradient with respect to LogProb.
 func (ws *Workspace) DLogProb() kernels.Buffer { return ws.dLogProb.Slice(0, ws.r) }
 
@@ -325,7 +329,7 @@ func (ws *Workspace) DLogZ() kernels.Buffer { return ws.dLogZ.Slice(0, ws.s) }
 func (ws *Workspace) Hidden() kernels.Buffer { return ws.hidden.Slice(0, ws.n*ws.c.Width) }
 
 func (ws *Workspace) currentScores() kernels.Scores {
-	return kernels.Scores{LogProb: ws.LogProb(), Entropy: ws.Entropy(), LSE: ws.scores.LSE.Slice(0, ws.r)}
+	return kernels.Scores{LogProb: ws.LogProb(), Entropy: ws.Entropy(), LSE: ws.LSE()}
 }
 
 func (ws *Workspace) logZActs(i int) logZActs {

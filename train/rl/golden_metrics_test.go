@@ -6,8 +6,7 @@ import (
 )
 
 // TestGoldenMetrics covers the metrics of batches. Those of validation are in
-// eval/stat and checked there; timing is the training loop's, which has no such
-// function of a batch; there are no experts and no drafts here to count.
+// eval/stat and checked there; there are no experts and no drafts here to count.
 func TestGoldenMetrics(t *testing.T) {
 	not := func(where string) goldenCheck {
 		return func(*goldenCase) goldenResult { return goldenResult{notYet: where} }
@@ -26,8 +25,8 @@ func TestGoldenMetrics(t *testing.T) {
 		"RayPPOTrainer._val_metrics_update":        inStat,
 		"numpy.random.seed":                        inStat,
 		"numpy.random.choice(replace=True)":        inStat,
-		"compute_timing_metrics":                   not("the loop's stopwatch"),
-		"compute_throughout_metrics":               not("the loop's stopwatch"),
+		"compute_timing_metrics":                   goldenTiming,
+		"compute_throughout_metrics":               goldenThroughput,
 		"compute_rollout_moe_load_balance_metrics": not("no mixture of experts"),
 		"compute_spec_decode_metrics":              not("no speculative decoding"),
 	})
@@ -102,4 +101,44 @@ func goldenAggregate(c *goldenCase) goldenResult {
 		}
 	}
 	return goldenResult{outputs: map[string][]float64{"rank0": each[:1], "dp": {Reduce(how, each)}}}
+}
+
+func (c *goldenCase) laps() []Lap {
+	var seconds map[string]float64
+	c.decode("timing_raw", c.Inputs["timing_raw"], &seconds)
+	var laps []Lap
+	for phase, s := range seconds {
+		laps = append(laps, Lap{phase, s})
+	}
+	return laps
+}
+
+func goldenTiming(c *goldenCase) goldenResult {
+	mask := c.tensor("attention_mask")
+	width := mask.Shape[len(mask.Shape)-1]
+	tokens, completion := 0, 0
+	for i, on := range mask.Data {
+		if on != 0 {
+			tokens++
+			if i%width >= width-int(c.param("response_width", 0)) {
+				completion++
+			}
+		}
+	}
+	return goldenResult{metrics: TimingMetrics(c.laps(), completion, tokens)}
+}
+
+func goldenThroughput(c *goldenCase) goldenResult {
+	var perRow []int
+	c.decode("global_token_num", c.Inputs["global_token_num"], &perRow)
+	tokens, step := 0, 0.0
+	for _, n := range perRow {
+		tokens += n
+	}
+	for _, l := range c.laps() {
+		if l.Phase == "step" {
+			step = l.Seconds
+		}
+	}
+	return goldenResult{metrics: ThroughputMetrics(tokens, step, int(c.param("n_gpus", 0)))}
 }
