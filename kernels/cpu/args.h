@@ -139,6 +139,7 @@ struct tile_dw_args {
 	float *dw; const void *dout, *x; const int32_t *piece;
 	long n, k, pieces, n_block, k_block, k_blocks;
 	int dout_bf16, x_bf16;
+	int dout_tiles; // dout is tiles of rows [m/BLOCK][n/BLOCK][STEP]
 	float *scratch; long scratch_len; // per thread
 };
 
@@ -153,13 +154,14 @@ struct tile_attention_args {
 };
 
 struct tile_output_args {
-	float *logprob, *entropy, *lse, *z, *e; uint16_t *dz; const uint16_t *h, *w; const int32_t *targets;
+	float *logprob, *entropy, *lse, *z, *e; void *dh; uint16_t *dz; const uint16_t *h, *w, *wt; const int32_t *targets;
 	const float *dlogprob, *dentropy;
 	int32_t *ids; const float *u;
 	float *scratch; long scratch_len; // per thread
 	long rows, c, v, row0;
+	long row_block, panel_group; // of logprob_backward
 	float inv_temp;
-	int greedy;
+	int greedy, dh_bf16;
 };
 
 struct tile_kernels {

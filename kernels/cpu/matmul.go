@@ -111,7 +111,7 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	check(x, m*k)
 	check(dw, n*k)
 	if b.tiles != nil {
-		b.tileMatMulDW(dw, dbias, dout, x, blocks, n, k)
+		b.tileMatMulDW(dw, dbias, dout, x, blocks, n, k, false)
 		return
 	}
 	g := &b.a.matmul_dw

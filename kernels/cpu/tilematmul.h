@@ -82,6 +82,15 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 #endif
 }
 
+// rows_of_tiles copies rows r.. (at most BLOCK) of a block of columns out of tiles of
+// rows.
+INLINE void rows_of_tiles(bf16 *out, const bf16 *tiles, long panels, long r, long rows, long panel) {
+	const long in = BLOCK - r % BLOCK < rows ? BLOCK - r % BLOCK : rows; // those in the first tiles
+	const bf16 *from = tiles + (r / BLOCK * panels + panel) * STEP;
+	memcpy(out, from + r % BLOCK * TERMS, in * TERMS * sizeof *out);
+	if (in < rows) memcpy(out + in * TERMS, from + panels * STEP, (rows - in) * TERMS * sizeof *out);
+}
+
 // tile_matmul_dw continues in dw [n,k] the tile sums of dout [m,n]ᵀ · x [m,k], a step
 // being one piece of rows piece[2s]..piece[2s+1]. A unit is a block of dw, which stays
 // in the second-level cache while the rows pass by, DW_PIECES pieces at a time.
@@ -89,6 +98,7 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int tid) {
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len), *b = a + g->n_block / BLOCK * DW_PIECES * STEP;
 	float sums[BLOCK * BLOCK] __attribute__((aligned(64)));
+	bf16 t[STEP] __attribute__((aligned(64)));
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long n0 = u / g->k_blocks * g->n_block, k0 = u % g->k_blocks * g->k_block;
@@ -99,7 +109,10 @@ static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int t
 				const long r = g->piece[2 * (s0 + s)], rows = g->piece[2 * (s0 + s) + 1] - r;
 				for (long n = n0; n < n1; n += BLOCK) {
 					bf16 *out = a + ((n - n0) / BLOCK * DW_PIECES + s) * STEP;
-					if (g->dout_bf16) column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, 1);
+					if (g->dout_tiles) {
+						rows_of_tiles(t, g->dout, (g->n + BLOCK - 1) / BLOCK, r, rows, n / BLOCK);
+						column_rows32(out, t, 0, BLOCK, rows, n1 - n, 1);
+					} else if (g->dout_bf16) column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, 1);
 					else column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, 0);
 				}
 				for (long k = k0; k < k1; k += BLOCK) {

@@ -47,30 +47,67 @@ static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int
 	tiles_end();
 }
 
-// tile_logprob_backward sets dz [row-row0][v], rounded.
-static void tile_logprob_backward(const struct tile_output_args *g, long lo, long hi, int tid) {
-	const struct output_room m = room(g, tid);
+// logit_gradients sets a block of dz to the gradients of the logits z [rows][BLOCK] of
+// rows r.. and columns j.., rounded; columns past the last are 0.
+INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows, long j, const float *z, bf16 *dz) {
 	const vf it = v_set1(g->inv_temp);
+	const long cols = g->v - j;
+	for (const long end = r + rows; r < end; r++, z += BLOCK, dz += BLOCK) {
+		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]), dh = v_set1(g->dentropy[r]);
+		const vf x0 = v_sub(v_mul(v_load(z), it), lse), x1 = v_sub(v_mul(v_load(z + LANES), it), lse);
+		vf y0 = v_neg(v_mul(v_exp(x0), v_fma(dh, v_add(x0, ent), dl)));
+		vf y1 = v_neg(v_mul(v_exp(x1), v_fma(dh, v_add(x1, ent), dl)));
+		const long t = g->targets[r] - j;
+		if (t >= 0 && t < BLOCK) {
+			float y[BLOCK];
+			v_store(y, y0), v_store(y + LANES, y1);
+			y[t] += g->dlogprob[r];
+			y0 = v_load(y), y1 = v_load(y + LANES);
+		}
+		y0 = v_mul(y0, it), y1 = v_mul(y1, it);
+		if (cols < BLOCK) {
+			y0 = v_keep(y0, lanes_left(cols), v_zero());
+			y1 = v_keep(y1, cols > LANES ? (int)cols - LANES : 0, v_zero());
+		}
+		h_store(dz, y0), h_store(dz + LANES, y1);
+	}
+}
+
+// tile_logprob_backward takes blocks lo..hi of row_block rows to the logits and back:
+// their gradients as tiles of rows dz [blocks of BLOCK rows from row0][panels][STEP],
+// and dh. The panels go by in groups, so that gradients are multiplied while they are
+// near, and a weight is read once for row_block rows. scratch: the rows as tiles, and
+// the sums of dh [row_block/BLOCK][c/BLOCK][BLOCK][BLOCK].
+static void tile_logprob_backward(const struct tile_output_args *g, long lo, long hi, int tid) {
+	const long steps = steps_of(g->c), panels = steps_of(g->v);
+	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
+	float *sums = (float *)(a + g->row_block / BLOCK * steps * STEP);
+	float z[BLOCK * BLOCK] __attribute__((aligned(64)));
 	tiles_begin();
-	CHUNKS(u, r0, n) {
-		tile_logits(g, r0, n, m.a, m.z, m.ldz);
-		for (long r = r0; r < r0 + n; r++) {
-			const float *z = m.z + (r - r0) * m.ldz;
-			bf16 *dz = g->dz + (r - g->row0) * g->v;
-			const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]), dh = v_set1(g->dentropy[r]);
-			const long a = g->targets[r], a0 = a / LANES * LANES;
-			for (long i = 0; i < g->v; i += LANES) {
-				const vf x = v_sub(v_mul(v_load(z + i), it), lse);
-				vf y = v_neg(v_mul(v_exp(x), v_fma(dh, v_add(x, ent), dl)));
-				if (i == a0) {
-					float t[LANES];
-					v_store(t, y);
-					t[a - a0] += g->dlogprob[r];
-					y = v_load(t);
+	for (long u = lo; u < hi; u++) {
+		const long r0 = g->row0 + u * g->row_block, n = g->rows - r0 < g->row_block ? g->rows - r0 : g->row_block;
+		bf16 *dz = g->dz + u * (g->row_block / BLOCK) * panels * STEP;
+		for (long i = 0; i < n; i += BLOCK) rows32(a + i / BLOCK * steps * STEP, g->h, (r0 + i) * g->c, g->c, n - i, g->c, 1);
+		for (long p0 = 0; p0 < panels; p0 += g->panel_group) {
+			const long p1 = p0 + g->panel_group < panels ? p0 + g->panel_group : panels;
+			for (long i = 0; i < n; i += BLOCK) {
+				const long b = i / BLOCK, rows = n - i < BLOCK ? n - i : BLOCK;
+				for (long p = p0; p < p1; p++) {
+					block_sums(a + b * steps * STEP, g->w + p * steps * STEP, z, BLOCK, steps, rows, g->v - p * BLOCK, 1);
+					logit_gradients(g, r0 + i, rows, p * BLOCK, z, dz + (b * panels + p) * STEP);
 				}
-				st(dz, i, v_mul(y, it), lanes_left(g->v - i), 1);
+				for (long o = 0; o < steps; o++)
+					block_sums(dz + (b * panels + p0) * STEP, g->wt + (o * panels + p0) * STEP, sums + (b * steps + o) * BLOCK * BLOCK, BLOCK,
+						p1 - p0, rows, g->c - o * BLOCK, p0 == 0);
 			}
 		}
+		for (long i = 0; i < n; i += BLOCK)
+			for (long o = 0; o < steps; o++) {
+				const long rows = n - i < BLOCK ? n - i : BLOCK, cols = g->c - o * BLOCK < BLOCK ? g->c - o * BLOCK : BLOCK;
+				const float *s = sums + (i / BLOCK * steps + o) * BLOCK * BLOCK;
+				if (g->dh_bf16) put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 1, 0);
+				else put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 0, 0);
+			}
 	}
 	tiles_end();
 }

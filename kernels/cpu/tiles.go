@@ -77,12 +77,15 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	b.pool.run(b.tiles.matmul, unsafe.Pointer(g), rowBlocks*groups, grain)
 }
 
-// tileMatMulDW continues the tile sums of dw [n,k].
-func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k int) {
+// tileMatMulDW continues the tile sums of dw [n,k]. With tiles, dout is tiles of rows.
+func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k int, tiles bool) {
 	pieces := b.pieces(kernels.Elems[int32](blocks))
 	g := &b.a.tile_dw
 	g.dw, g.dout, g.x, g.piece = floats(dw), dout.Addr(), x.Addr(), ints(pieces)
-	g.dout_bf16, g.x_bf16 = isBF16(dout), isBF16(x)
+	g.dout_bf16, g.x_bf16, g.dout_tiles = isBF16(dout), isBF16(x), 0
+	if tiles {
+		g.dout_tiles = 1
+	}
 	g.n, g.k, g.pieces = C.long(n), C.long(k), C.long(pieces.Len()/2)
 	// A block of dw of at most 512 KiB, and no fewer blocks than threads.
 	kBlock := min(ceilDiv(k, tileBlock)*tileBlock, 256)
@@ -190,14 +193,19 @@ func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Ma
 // layer.
 func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, temperature float64) {
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
-	n := r1 - r0
-	dz := b.halfWorkspace(n * w.Out)
+	n, steps := r1-r0, tileSteps(w.In)
+	dz := b.halfWorkspace(tilesLen(n, w.Out))
 	g := b.tileOutput(sc, h, w, temperature)
 	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
-	g.dz, g.row0, g.rows = halves(dz), C.long(r0), C.long(r1)
-	b.pool.run(b.tiles.logprob_backward, unsafe.Pointer(g), ceilDiv(n, tileBlock), 1)
-	b.tileMatMul(dh.Slice(r0*w.In, r1*w.In), dz, w.PackedT, kernels.Buffer{}, n, w.In, w.Out)
-	b.tileMatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), b.localBlocks(offsets), w.Out, w.In)
+	g.dh, g.dh_bf16 = dh.Addr(), isBF16(dh)
+	g.dz, g.wt, g.row0, g.rows = halves(dz), halves(w.PackedT), C.long(r0), C.long(r1)
+	// The tiles of a block of rows and their sums, beside the weights of a group of
+	// panels, forward and transposed, stay in the second-level cache.
+	rows := max(1, min(8, (1<<20)/(6*w.In*tileBlock), ceilDiv(ceilDiv(n, b.pool.n), tileBlock))) * tileBlock
+	g.row_block, g.panel_group = C.long(rows), C.long(max(1, min(16, (1<<18)/(128*w.In))))
+	g.scratch, g.scratch_len = b.roomFor(rows / tileBlock * steps * (stepLen + tileBlock*tileBlock))
+	b.pool.run(b.tiles.logprob_backward, unsafe.Pointer(g), ceilDiv(n, rows), 1)
+	b.tileMatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), b.localBlocks(offsets), w.Out, w.In, true)
 }
 
 // halfWorkspace returns n BF16 that live until the next call.
