@@ -85,6 +85,10 @@ type Config struct {
 	Flow rl.FlowRLConfig // FlowRL
 	LogZ model.LogZConfig
 
+	// MaxNotGraded is the share of the completions that are graded together that may
+	// stay without a verdict; more end the run. 0 is no limit.
+	MaxNotGraded float64
+
 	// VerifyRate is the share of sequences whose recorded log-probs are compared,
 	// bit for bit, with the trainer's forward pass in every step.
 	VerifyRate float64

@@ -14,6 +14,7 @@ import (
 //	train/solved          share of problems with a correct completion
 //	train/distinct        distinct correct answers per problem, mean
 //	train/not_graded      share of completions without a verdict
+//	reward/NAME/mean      mean over graded completions of a named part of the reward
 //	actor/entropy         mean over tokens of the policy's entropy, nats
 //	kl/ref_k1, kl/ref_k3  mean over tokens of the estimates of KL(policy‖reference)
 func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
@@ -77,12 +78,30 @@ func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
 			right = 0
 		}
 	}
-	return []rl.Metric{
+	m := []rl.Metric{
 		{Name: "train/accuracy", Value: correct / graded},
 		{Name: "train/solved", Value: solved / problems},
 		{Name: "train/distinct", Value: distinct / problems},
 		{Name: "train/not_graded", Value: 1 - graded/float64(len(all))},
 	}
+	return append(m, componentMetrics(rollout.ComponentNames(t.Grader), all)...)
+}
+
+// componentMetrics returns reward/NAME/mean, over graded completions, of each named
+// part of the reward.
+func componentMetrics(names []string, all []Trajectory) []rl.Metric {
+	var m []rl.Metric
+	for j, name := range names {
+		var sum, n float64
+		for i := range all {
+			if v := &all[i].Verdict; v.Status == rollout.Graded {
+				sum += v.Components[j]
+				n++
+			}
+		}
+		m = append(m, rl.Metric{Name: "reward/" + name + "/mean", Value: sum / n})
+	}
+	return m
 }
 
 // stopwatch measures the phases of a step.

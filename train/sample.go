@@ -56,28 +56,94 @@ func firstNonFinite(x []float32) int {
 	return slices.IndexFunc(x, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) })
 }
 
-// grade fills in the verdicts of some of a step's trajectories.
+// grade fills in the verdicts of some of a step's trajectories. Too many without one
+// are a *NotGradedError.
 func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events *[]Event) error {
 	t.phase(step, "grade", 0, len(all))
-	ungraded := 0
+	if err := t.judge(ctx, all); err != nil {
+		return err
+	}
+	ungraded, parts := 0, len(rollout.ComponentNames(t.Grader))
+	var first *Trajectory
 	for i := range all {
 		tr := &all[i]
-		v, err := t.Grader.Grade(ctx, tr.Problem, tr.Completion)
-		if err != nil {
-			return fmt.Errorf("problem %s: %w", tr.Problem.ID, err)
-		}
-		if v.Status == rollout.Graded && (math.IsNaN(v.Reward) || math.IsInf(v.Reward, 0)) {
-			v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v", v.Reward)}
+		v := &tr.Verdict
+		if v.Status == rollout.Graded {
+			if len(v.Components) != parts {
+				return fmt.Errorf("problem %s: the grader gave %d components of the reward, it names %d", tr.Problem.ID, len(v.Components), parts)
+			}
+			for _, x := range append([]float64{v.Reward}, v.Components...) {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					*v = rollout.Verdict{Status: rollout.NotGraded, Reason: fmt.Sprintf("reward is %v", x)}
+					break
+				}
+			}
 		}
 		if v.Status != rollout.Graded {
 			ungraded++
 			if ungraded == 1 {
+				first = tr
 				*events = append(*events, Event{Kind: "not-graded", Text: fmt.Sprintf("step %d: problem %s: %s", step, tr.Problem.ID, v.Reason)})
 			}
 		}
-		tr.Verdict = v
+	}
+	if limit := t.cfg.MaxNotGraded; limit > 0 && float64(ungraded) > limit*float64(len(all)) {
+		return &NotGradedError{NotGraded: ungraded, Completions: len(all), Limit: limit, Problem: first.Problem.ID, Sample: first.Sample, Reason: first.Verdict.Reason}
 	}
 	return nil
+}
+
+// judge asks the grader, for all trajectories at once if it can.
+func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
+	batch, ok := t.Grader.(rollout.BatchGrader)
+	if !ok {
+		for i := range all {
+			v, err := t.Grader.Grade(ctx, all[i].Problem, all[i].Completion)
+			if err != nil {
+				return fmt.Errorf("problem %s: %w", all[i].Problem.ID, err)
+			}
+			all[i].Verdict = v
+		}
+		return nil
+	}
+	items := make([]rollout.Item, len(all))
+	for i := range all {
+		items[i] = rollout.Item{Problem: all[i].Problem, Sample: all[i].Sample, Completion: all[i].Completion}
+	}
+	verdicts, err := batch.GradeAll(ctx, items)
+	if err != nil {
+		return err
+	}
+	if len(verdicts) != len(all) {
+		return fmt.Errorf("the grader gave %d verdicts for %d completions", len(verdicts), len(all))
+	}
+	for i := range all {
+		all[i].Verdict = verdicts[i]
+	}
+	return nil
+}
+
+// NotGradedError says that more of a step's completions have no verdict than
+// Config.MaxNotGraded allows: what grades them is broken, not the policy.
+type NotGradedError struct {
+	NotGraded, Completions int
+	Limit                  float64 // share
+	Problem                string  // of the first completion without a verdict
+	Sample                 int
+	Reason                 string // why that one has none
+}
+
+func (e *NotGradedError) Error() string {
+	return fmt.Sprintf("%d of %d completions could not be graded, more than %g %%; the first is sample %d of problem %s: %s",
+		e.NotGraded, e.Completions, 100*e.Limit, e.Sample, e.Problem, e.Reason)
+}
+
+// ExitCode is that of an evaluation whose infrastructure failed.
+func (e *NotGradedError) ExitCode() int { return 8 }
+
+// Hint says how to go on.
+func (e *NotGradedError) Hint() string {
+	return "mend what the reason names, then run again: it goes on from the last checkpoint; reward.max_not_graded is the limit"
 }
 
 // MismatchError says that the sampler recorded a log-prob that the trainer does not

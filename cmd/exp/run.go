@@ -27,7 +27,8 @@ func runCommand(a *app) *cli.Command {
 		ArgsUsage: "CONFIG...",
 		Description: "Executes the stages of each configuration for each seed and records them. Stages whose results are in the store " +
 			"are taken from there: a run that is complete prints its stored result and trains nothing, an interrupted one goes on " +
-			"from its checkpoint. Ctrl-C finishes the step at hand, saves, and says how to go on.",
+			"from its checkpoint. Ctrl-C finishes the step at hand, saves, and says how to go on. " +
+			"It uses no network, unless a configuration asks a judge (reward.kind: judge; exp config explain reward.kind).",
 		UsageText: strings.Join([]string{
 			"exp run configs/smoke_cpu.yaml # the whole pipeline in seconds",
 			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the fine-tuned start",

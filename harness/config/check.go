@@ -52,6 +52,7 @@ func (r *resolver) latest(keys []string) pos {
 func checks() []check {
 	var all []check
 	all = append(all, taskChecks()...)
+	all = append(all, rewardChecks()...)
 	all = append(all, dataChecks()...)
 	all = append(all, modelChecks()...)
 	all = append(all, trainChecks()...)

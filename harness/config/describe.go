@@ -68,6 +68,7 @@ func describeKey(k *Key) string {
 	if k.Path == "algo.kind" {
 		b.WriteString(describeAlgorithms())
 	}
+	b.WriteString(aboutReward(k.Path))
 	return b.String()
 }
 

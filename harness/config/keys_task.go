@@ -111,11 +111,3 @@ func splitKeys(split string, size int, otherwise Default, help string, stages ..
 			Help:    "how many problems to generate, or to take from the start of the file; 0 takes the whole file"},
 	}
 }
-
-func rewardKeys() []Key {
-	return block([]Clause{only("task.kind", "countdown", "words", "math", "code")}, at(Train), []Key{
-		{Path: "reward.correct", Kind: Float, Default: is(1.0), Help: "reward of a right answer"},
-		{Path: "reward.wrong", Kind: Float, Default: is(0.0), Help: "reward of a wrong answer"},
-		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), Help: "reward of a wrong answer in the right format"},
-	})
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -274,7 +275,7 @@ func TestModes(t *testing.T) {
 	if diff := cmp.Diff(want, r.Run.Task.Outcomes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r.Run.Reward != (Reward{}) {
+	if !reflect.ValueOf(r.Run.Reward).IsZero() {
 		t.Errorf("reward: got %+v, want none: outcomes have their own", r.Run.Reward)
 	}
 }

@@ -51,6 +51,8 @@ func foreignNames() []foreignName {
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},
 		{"overlong_buffer", "algo.overlong", "it is called algo.overlong here; buffer is a share of rollout.max_new_tokens"},
 		{"bypass_mode", "algo.rollout_correction.mode", "it is algo.rollout_correction.mode: bypass here"},
+		{"custom_reward_function", "reward.command", "a reward of your own is a program: reward.kind: command"},
+		{"reward_manager", "reward.kind", "there is reward.kind; the dapo manager is algo.overlong, gdpo is reward.components"},
 		{"rollout_is", "algo.rollout_correction.weights", ""},
 		{"rollout_is_threshold", "algo.rollout_correction.weight_high", "there are algo.rollout_correction.weight_low and weight_high"},
 		{"rollout_is_batch_normalize", "algo.rollout_correction.normalize", ""},

@@ -299,12 +299,45 @@ type Rollout struct {
 	PageTokens   int      `key:"page_tokens"`
 }
 
-// Reward is what a verdict is worth; zero if the task's reward is its own
+// Reward is what a completion is worth; zero if the task's reward is its own
 // (outcomes).
 type Reward struct {
-	Correct float64 `key:"correct"`
-	Wrong   float64 `key:"wrong"`
-	Format  float64 `key:"format"`
+	Kind         string        `key:"kind"`
+	Correct      float64       `key:"correct"` // Kind is "task"
+	Wrong        float64       `key:"wrong"`   // Kind is "task"
+	Format       float64       `key:"format"`  // Kind is "task"
+	Components   []string      `key:"components"`
+	MaxNotGraded float64       `key:"max_not_graded"`
+	Retries      int           `key:"retries"`     // Kind is "command" or "judge"
+	Command      []string      `key:"command"`     // Kind is "command"
+	Files        []string      `key:"files"`       // Kind is "command"
+	Workers      int           `key:"workers"`     // Kind is "command"
+	Batch        int           `key:"batch"`       // Kind is "command"
+	RowLimit     time.Duration `key:"row_limit"`   // Kind is "command"
+	BatchLimit   time.Duration `key:"batch_limit"` // Kind is "command"
+	Restarts     int           `key:"restarts"`    // Kind is "command"
+	Judge        Judge         `key:"judge"`       // Kind is "judge"
+	Weights      string        `key:"weights"`     // Kind is "model"
+	Text         string        `key:"text"`        // Kind is "model"
+	Label        int           `key:"label"`       // Kind is "model"
+}
+
+// Judge is a language model behind a server that scores completions.
+type Judge struct {
+	URL         string        `key:"url"`
+	Model       string        `key:"model"`
+	Template    string        `key:"template"`
+	Pattern     string        `key:"pattern"`
+	Field       string        `key:"field"`
+	Low         *float64      `key:"low"`  // nil is none
+	High        *float64      `key:"high"` // nil is none
+	Temperature float64       `key:"temperature"`
+	MaxTokens   int           `key:"max_tokens"`
+	KeyEnv      string        `key:"key_env"`
+	Concurrent  int           `key:"concurrent"`
+	Rate        float64       `key:"rate"`
+	Timeout     time.Duration `key:"timeout"`
+	Cache       bool          `key:"cache"`
 }
 
 // Training is the size of the reinforcement learning stage.

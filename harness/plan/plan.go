@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -90,7 +91,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 			codes[string(s.Kind)] = p.Code[s.Kind].Digest
 		}
 	}
-	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: x.Data, Weights: x.Weights, Tokenizer: x.Tokenizer, Code: codes}.XID()
+	data := maps.Clone(x.Data)
+	maps.Copy(data, x.Reward)
+	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights, Tokenizer: x.Tokenizer, Code: codes}.XID()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,7 @@ func (p *Run) addStages() {
 	if c.Eval.Online.EverySteps > 0 {
 		needs = append(needs, Need{Role: stage.RoleVal, From: prepare, Output: stage.RoleVal, Aside: true})
 	}
-	trained := add(Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Needs: needs, Outside: p.tokenizer()})
+	trained := add(Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Needs: needs, Outside: p.trainOutside()})
 	merged := add(Stage{Kind: config.Merge, Outside: p.tokenizer(),
 		Needs: []Need{{Role: stage.RoleWeights, From: trained, Output: stage.RoleWeights}}})
 	for _, suite := range c.Eval.Final.Suites {
@@ -157,6 +160,12 @@ func (p *Run) dataOutside() map[string]ident.Digest {
 	for split, d := range p.External.Data {
 		m["data/"+split] = d
 	}
+	return m
+}
+
+func (p *Run) trainOutside() map[string]ident.Digest {
+	m := p.tokenizer()
+	maps.Copy(m, p.External.Reward)
 	return m
 }
 

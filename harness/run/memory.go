@@ -8,6 +8,7 @@ import (
 	"exp/harness/stage"
 	"exp/kernels"
 	"exp/train"
+	"exp/train/checkpoint"
 	"exp/train/generate"
 	"exp/train/model"
 )
@@ -39,6 +40,13 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	}
 	if needs.Critic {
 		add("critic: weights, gradients, optimizer", weightBytes(arch, model.Heads{Value: true}, true, cpu, operand))
+	}
+	if kind == config.Train && c.Reward.Kind == "model" {
+		if m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights); err == nil { // else the plan says what is wrong
+			heads := model.Heads{Value: true}
+			room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
+			add("reward model", weightBytes(m, heads, false, cpu, operand)+m.WorkspaceBytes(heads, room, model.KeepNothing, operand))
+		}
 	}
 	keep := model.KeepAll
 	if c.Compute.Recompute {

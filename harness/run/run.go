@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -254,7 +255,7 @@ func outputsOf(list []store.IO) []stage.Output {
 // env is what the stage of index i works with.
 func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID), RID: x.p.RID, SID: sid,
-		Seed: x.p.Stages[i].Root}
+		Seed: x.p.Stages[i].Root, Answers: filepath.Join(x.DB.Dir(), "judge")}
 }
 
 // execute runs a stage and records how it ended.

@@ -27,7 +27,7 @@ func roots(kind config.Stage) []string {
 	case config.SFT:
 		return append(engine, "train/tokenizer", "train")
 	case config.Train:
-		return append(engine, "train/tokenizer", "train", "train/generate", "eval/task")
+		return append(engine, "train/tokenizer", "train", "train/generate", "train/reward", "eval/task")
 	case config.EvalGen:
 		return append(engine, "train/tokenizer", "train/generate", "eval", "eval/task")
 	case config.EvalScore:

@@ -30,6 +30,9 @@ func taskConfig(c *config.Run) task.Config {
 		Outcomes: task.Outcomes{Count: c.Task.Outcomes.Count},
 		Reward:   task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
 	}
+	if k := c.Reward.Kind; k != "task" && k != "" { // the verdict's own worth, which evaluations show
+		t.Reward = task.Reward{Correct: 1}
+	}
 	for _, m := range c.Task.Outcomes.Modes {
 		t.Outcomes.Modes = append(t.Outcomes.Modes, task.Mode{Center: m.Center, Width: m.Width, Height: m.Height})
 	}
@@ -87,7 +90,7 @@ func TrainConfig(c *config.Run) train.Config {
 		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
 		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), Staleness: c.Rollout.Staleness, MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
 		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
-		VerifyRate: c.Verify.LogProbRate,
+		VerifyRate: c.Verify.LogProbRate, MaxNotGraded: c.Reward.MaxNotGraded,
 	}
 	a := c.Algo
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, By: map[string]train.Metric{"none": train.MetricNone,

@@ -16,6 +16,7 @@ type External struct {
 	Data      map[string]ident.Digest // records of each source that is a file, by split
 	Weights   ident.Digest            // tensors of a pretrained model; zero for random weights
 	Tokenizer ident.Digest
+	Reward    map[string]ident.Digest // what scores in training: program, template or model, by use
 }
 
 // Externals reads and digests what the configuration names, and checks that a run can
@@ -53,6 +54,7 @@ func Externals(r *config.Resolved) (External, error) {
 		}
 		x.Weights = d
 	}
+	x.Reward = rewardDigests(c, bad)
 	if errs != nil {
 		return x, errs
 	}

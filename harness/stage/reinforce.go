@@ -29,6 +29,7 @@ type reinforcement struct {
 	online  *onlineEval
 	chain   ident.Digest
 	last    []rl.Metric
+	reward  func() error // ends what grades
 }
 
 // reinforce trains the policy from the weights of the input.
@@ -48,6 +49,9 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		e.warn("going on from the checkpoint of step %d", state.Train.Step)
 	}
 	err = r.trainer.Run(ctx, e.Hooks.Stop)
+	if err == nil {
+		err = r.reward()
+	}
 	if errors.Is(err, ErrStopped) {
 		return nil, errors.Join(err, r.checkpoint())
 	}
@@ -111,7 +115,11 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if err != nil {
 		return err
 	}
-	parts.Grader, parts.Encode = r.task, promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
+	if parts.Grader, r.reward, err = r.newReward(r.task); err != nil {
+		return err
+	}
+	owned.add(func() { _ = r.reward() }) // again, where training failed
+	parts.Encode = promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
 	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens); err != nil {
 		return err
 	}

@@ -56,6 +56,7 @@ type Env struct {
 	SID     ident.Digest // of the stage at hand
 	Seed    int64        // the run's
 	Hooks   Hooks
+	Answers string // folder of the judge's answers; empty keeps none
 
 	verified map[ident.Digest]bool // blobs whose bytes were found to be theirs
 }

@@ -30,6 +30,9 @@ type Verdict struct {
 	// Reason explains the verdict in a few words: "correct", "uses 7 twice",
 	// "no expression".
 	Reason string
+	// Components are the named parts of the reward, in the order of the grader's
+	// names (ComponentGrader); nil where it has none, and where Status is NotGraded.
+	Components []float64
 }
 
 // Grader judges completions. It is safe for concurrent use.
@@ -37,4 +40,35 @@ type Grader interface {
 	// Grade judges the completion's text. Its error is for a grader that cannot go
 	// on at all; a completion that cannot be graded is a Verdict.
 	Grade(ctx context.Context, p *Problem, c *Completion) (Verdict, error)
+}
+
+// Item is a completion to be judged with others.
+type Item struct {
+	Problem    *Problem
+	Sample     int // which of the problem's completions
+	Completion *Completion
+}
+
+// BatchGrader is a Grader that would rather judge many completions at once: it runs
+// a program, asks a server or computes a model.
+type BatchGrader interface {
+	Grader
+	// GradeAll returns a verdict for each item, in their order; it depends on the item
+	// alone. Errors are as of Grade.
+	GradeAll(ctx context.Context, items []Item) ([]Verdict, error)
+}
+
+// ComponentGrader is a Grader whose rewards have named parts.
+type ComponentGrader interface {
+	Grader
+	// Components are the names of Verdict.Components, always the same ones.
+	Components() []string
+}
+
+// ComponentNames returns the names of the parts of g's rewards; none if it has none.
+func ComponentNames(g Grader) []string {
+	if c, ok := g.(ComponentGrader); ok {
+		return c.Components()
+	}
+	return nil
 }

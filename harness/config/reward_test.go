@@ -1,0 +1,88 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// rewards are settings of each kind of reward over the plain configuration.
+func rewards() map[string]string {
+	return map[string]string{
+		"command": "reward={kind: command, command: [./score, --strict], components: [style, correct], files: [data]}",
+		"judge":   `reward={kind: judge, judge: {url: "http://127.0.0.1:8000/v1", model: m, template: t.txt, low: 0, high: 10, key_env: KEY}}`,
+		"model":   "reward={kind: model, weights: some/folder}",
+	}
+}
+
+// What a reward is belongs to the experiment; how it is asked, and where its files lie,
+// does not.
+func TestRewardIdentity(t *testing.T) {
+	sem := func(sets ...string) map[string]any {
+		return load(t, Input{File: "testdata/plain.yaml", Sets: sets}).Semantic(experiment()...)
+	}
+	for _, tt := range []struct {
+		kind, set string
+		same      bool
+	}{
+		{"command", "reward.command=[./score]", false},
+		{"command", "reward.components=[correct, style]", false},
+		{"command", "reward.files=[elsewhere]", true},
+		{"command", "reward.workers=3", true},
+		{"command", "reward.batch=3", true},
+		{"command", "reward.row_limit=1s", true},
+		{"command", "reward.batch_limit=2h", true},
+		{"command", "reward.retries=0", true},
+		{"command", "reward.restarts=0", true},
+		{"command", "reward.max_not_graded=1", true},
+		{"judge", "reward.judge.url=https://example.org/v1", false},
+		{"judge", "reward.judge.model=n", false},
+		{"judge", "reward.judge.field=grade", false},
+		{"judge", "reward.judge.pattern='([0-9])'", false},
+		{"judge", "reward.judge.low=1", false},
+		{"judge", "reward.judge.high=null", false},
+		{"judge", "reward.judge.temperature=1", false},
+		{"judge", "reward.judge.max_tokens=9", false},
+		{"judge", "reward.judge.template=moved/t.txt", true},
+		{"judge", "reward.judge.key_env=OTHER", true},
+		{"judge", "reward.judge.rate=2", true},
+		{"judge", "reward.judge.concurrent=2", true},
+		{"judge", "reward.judge.timeout=2s", true},
+		{"judge", "reward.judge.cache=false", true},
+		{"model", "reward.weights=moved/folder", true},
+		{"model", "reward.label=1", false},
+		{"model", `reward.text="{response}"`, false},
+	} {
+		if same := reflect.DeepEqual(sem(rewards()[tt.kind]), sem(rewards()[tt.kind], tt.set)); same != tt.same {
+			t.Errorf("%s with %s: the same experiment: %v, want %v", tt.kind, tt.set, same, tt.same)
+		}
+	}
+}
+
+func TestRewardErrors(t *testing.T) {
+	for _, tt := range []struct{ kind, set, want string }{
+		{"", "reward.components=[style]", "reward.components has style, which a reward of kind task does not give"},
+		{"model", "reward.components=[score, style]", "which a reward of kind model does not give"},
+		{"command", "reward.components=[style, style]", "reward.components has style twice"},
+		{"command", "reward.components=[Style]", "a name of small letters, digits and _"},
+		{"command", "reward.command=[]", "reward.command names no program"},
+		{"command", "reward.row_limit=11m", "reward.row_limit (11m0s) is above reward.batch_limit (10m0s)"},
+		{"command", "reward.correct=2", "reward.correct has no effect: reward.kind is command"},
+		{"judge", "reward.judge.pattern='[0-9]+'", "has no group"},
+		{"judge", "reward.judge.pattern='('", "missing closing )"},
+		{"judge", "reward.judge.low=10", "reward.judge.low (10) is not below reward.judge.high (10)"},
+		{"judge", "reward.judge.url=http://h/v1/chat/completions", "which is added to it"},
+		{"judge", "reward.judge.url=http://user:pw@h/v1", "a URL such as"},
+		{"model", "reward.text='{prompt}'", "a text with {response}"},
+		{"", "reward.kind=judge", "reward.judge.model, reward.judge.template"},
+	} {
+		var sets []string
+		if tt.kind != "" {
+			sets = append(sets, rewards()[tt.kind])
+		}
+		_, err := Load(Input{File: "testdata/plain.yaml", Sets: append(sets, tt.set)})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s with %s: got %v, want %q", tt.kind, tt.set, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"exp/experiments/ident"
+	"exp/harness/stage"
+	"exp/train"
+	"exp/train/checkpoint"
+	"exp/train/model"
+	"exp/train/reward"
+)
+
+// distance builds the example of a reward program.
+func distance(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "distance")
+	if out, err := exec.Command("go", "build", "-o", path, "../../configs/rewards/distance").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+const rewarded = "sft={steps: 0}"
+
+// A run whose reward is a program gives the same outputs with any number of workers;
+// the program's contents are part of what it is, the path is not but as an argument.
+func TestCommandReward(t *testing.T) {
+	program := distance(t)
+	sets := func(more ...string) []string {
+		return append([]string{rewarded, "algo.kind=grpo", "reward={kind: command, command: [" + program + "], components: [correct, distance, score]}"}, more...)
+	}
+	a, b := newLab(t), newLab(t)
+	p := a.plan(1, sets()...)
+	first, q := a.execute(p)
+	q2 := b.plan(1, sets("reward.workers=3", "reward.batch=2")...)
+	if p.RID != q2.RID {
+		t.Errorf("workers and batch make another run: %s, %s", p.RID, q2.RID)
+	}
+	second, _ := b.execute(q2)
+	sameOutputs(t, a.outputs(first.Run.ID), b.outputs(second.Run.ID))
+
+	curves, err := a.db.Metrics(context.Background(), first.Run.ID, "*", 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string]float64{}
+	for _, c := range curves {
+		if len(c.Values) > 0 {
+			m[c.Name] = c.Values[0]
+		}
+	}
+	for _, name := range []string{"reward/correct/mean", "reward/distance/mean", "reward/score/mean"} {
+		if _, ok := m[name]; !ok {
+			t.Errorf("no metric %s among %d", name, len(m))
+		}
+	}
+	if d := m["reward/score/mean"] - m["critic/score/mean"]; d > 1e-6 || d < -1e-6 || m["reward/correct/mean"] != m["train/accuracy"] {
+		t.Errorf("score %v and %v, correct %v and %v", m["reward/score/mean"], m["critic/score/mean"], m["reward/correct/mean"], m["train/accuracy"])
+	}
+	if len(q.warnings) > 0 {
+		t.Errorf("warnings: %q", q.warnings)
+	}
+
+	code, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, append(code, 0), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if other := a.plan(1, sets()...); other.RID == p.RID {
+		t.Error("another program is the same run")
+	}
+}
+
+// A reward that does not work ends the run with exit code 8, and the log has what the
+// program said.
+func TestCommandRewardThatFails(t *testing.T) {
+	l := newLab(t)
+	program := filepath.Join(t.TempDir(), "reward.sh")
+	script := "#!/bin/sh\necho starting >&2\nread row\necho no score today\nread row\n"
+	if err := os.WriteFile(program, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	q := &quiet{}
+	_, err := l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, command: [sh, "+program+"]}"), q)
+	var broken *reward.BrokenError
+	if !errors.As(err, &broken) || broken.ExitCode() != 8 || !strings.Contains(err.Error(), "line 1 of its output: no answer in JSON, while the row with id 1 (problem ") {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(strings.Join(q.warnings, "\n"), "reward: starting") {
+		t.Errorf("warnings: %q", q.warnings)
+	}
+
+	script = "#!/bin/sh\nwhile read row; do id=${row#*id\\\":\\\"}; echo \"{\\\"id\\\": \\\"${id%%\\\"*}\\\", \\\"error\\\": \\\"no\\\"}\"; done\n"
+	if err := os.WriteFile(program, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, command: [sh, "+program+"]}"), &quiet{})
+	var lost *train.NotGradedError
+	if !errors.As(err, &lost) || lost.NotGraded != lost.Completions || !strings.Contains(err.Error(), "the reward command: no") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A judged run asks for each different message once; when it is executed again it asks
+// for none, and gives the same bits. The key is nowhere in the store.
+func TestJudgeReward(t *testing.T) {
+	const key = "sk-not-to-be-seen"
+	t.Setenv("EXP_TEST_JUDGE_KEY", key)
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		var body struct {
+			Messages []struct{ Content string } `json:"messages"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.Header.Get("Authorization") != "Bearer "+key {
+			t.Errorf("request: %v, %q", err, r.Header.Get("Authorization"))
+		}
+		fmt.Fprintf(w, `{"choices": [{"message": {"content": "{\"score\": %d}"}}]}`, len(body.Messages[0].Content)%7)
+	}))
+	defer server.Close()
+	template := filepath.Join(t.TempDir(), "judge.txt")
+	if err := os.WriteFile(template, []byte("How good is {response} for {prompt}?"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	conf := fmt.Sprintf("reward={kind: judge, judge: {url: %q, model: toy, template: %q, key_env: EXP_TEST_JUDGE_KEY}}", server.URL+"/v1", template)
+	l := newLab(t)
+	p := l.plan(1, rewarded, conf)
+	first, _ := l.execute(p)
+	n := asked.Load()
+	if n == 0 {
+		t.Fatal("the judge was never asked")
+	}
+	l.options.NoCache = true
+	again, _ := l.execute(p) // other bits would be a divergence
+	if asked.Load() != n || again.Executed == 0 {
+		t.Errorf("executed again: %d requests more, %d stages", asked.Load()-n, again.Executed)
+	}
+	err := filepath.WalkDir(l.db.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(key)) {
+			t.Errorf("%s holds the key", path)
+		}
+		return err
+	})
+	if err != nil || first.Executed == 0 {
+		t.Error(err)
+	}
+	if err := os.WriteFile(template, []byte("How bad is {response} for {prompt}?"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if other := l.plan(1, rewarded, conf); other.RID == p.RID {
+		t.Error("another template is the same run")
+	}
+}
+
+// A reward model is computed by the run's own engine; its weights are part of what the
+// run is.
+func TestModelReward(t *testing.T) {
+	l := newLab(t)
+	dir := t.TempDir()
+	write := func(seed uint64) {
+		tok, err := stage.Tokenizer(&smoke(t).Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := stage.ModelConfig(&smoke(t).Run, tok.VocabSize())
+		c.InitStd = 0.5
+		m, err := model.New(l.be, c, model.Heads{LM: true, Value: true}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		m.Init(func(label string) uint64 { return ident.Seed(int64(seed), label) })
+		l.be.Copy(m.View("score.weight"), m.View("model.embed_tokens.weight").Slice(0, c.Width))
+		var out bytes.Buffer
+		if err := checkpoint.WriteSafetensors(&out, checkpoint.Weights(l.be, m, func(t model.Tensor) bool { return t.Name != "score.bias" && t.Name != "lm_head.weight" })); err != nil {
+			t.Fatal(err)
+		}
+		files := tok.Files()
+		files["model.safetensors"] = out.Bytes()
+		files["config.json"] = fmt.Appendf(nil, `{"architectures": ["LlamaForSequenceClassification"], "vocab_size": %d, "hidden_size": %d, "num_hidden_layers": %d,
+			"num_attention_heads": %d, "num_key_value_heads": %d, "head_dim": %d, "intermediate_size": %d, "rms_norm_eps": %g, "rope_theta": %g, "max_position_embeddings": %d}`,
+			c.Vocab, c.Width, c.Layers, c.Heads, c.KVHeads, c.Head, c.FFN, c.NormEps, c.RopeTheta, c.MaxPositions)
+		for name, b := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(1)
+	conf := "reward={kind: model, weights: " + dir + "}"
+	p := l.plan(1, rewarded, conf)
+	res, _ := l.execute(p)
+	curves, err := l.db.Metrics(context.Background(), res.Run.ID, "critic/score/m*", 1, 1)
+	if err != nil || len(curves) != 3 || curves[0].Values[0] == curves[2].Values[0] {
+		t.Errorf("scores: got %+v, %v, want different ones", curves, err)
+	}
+	write(2)
+	if other := l.plan(1, rewarded, conf); other.RID == p.RID {
+		t.Error("other weights are the same run")
+	}
+}

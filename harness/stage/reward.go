@@ -1,0 +1,215 @@
+package stage
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"exp/eval/task"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/checkpoint"
+	"exp/train/reward"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// newReward returns what grades in training, and how to end what it started: the
+// task itself, or the task with the configured reward.
+func (e *Env) newReward(t task.Task) (g rollout.Grader, end func() error, err error) {
+	c := e.run().Reward
+	s, err := e.newScorer()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case s == nil && len(c.Components) == 0:
+		return t, func() error { return nil }, nil
+	case s == nil:
+		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
+	}
+	return reward.NewGrader(t, s, c.Components), s.Close, nil
+}
+
+// newScorer returns the configured scorer; nil where the task's reward counts.
+func (e *Env) newScorer() (reward.Scorer, error) {
+	r := e.run()
+	c := r.Reward
+	asked := slices.DeleteFunc(slices.Clone(c.Components), reward.Builtin)
+	switch c.Kind {
+	case "command":
+		return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: asked, DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
+			RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
+			Log: func(line string) { e.warn("reward: %s", line) }}), nil
+	case "judge":
+		return e.newJudge(asked)
+	case "model":
+		return reward.OpenModel(e.Backend, c.Weights, reward.ModelOptions{Text: c.Text, Label: c.Label, BatchTokens: r.Compute.MicroBatchTokens})
+	}
+	return nil, nil
+}
+
+func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
+	r := e.run().Reward
+	c := r.Judge
+	template, err := os.ReadFile(c.Template)
+	if err != nil {
+		return nil, err
+	}
+	o := reward.JudgeOptions{URL: c.URL, Model: c.Model, Template: string(template), Field: c.Field, Parts: parts, Low: c.Low, High: c.High,
+		Temperature: c.Temperature, MaxTokens: c.MaxTokens, Concurrent: c.Concurrent, Rate: c.Rate, Timeout: c.Timeout, Retries: r.Retries}
+	if c.Pattern != "" {
+		o.Pattern = must(regexp.Compile(c.Pattern))
+	}
+	if c.KeyEnv != "" {
+		if o.Key = os.Getenv(c.KeyEnv); o.Key == "" {
+			return nil, &KeyError{Variable: c.KeyEnv}
+		}
+	}
+	if c.Cache && e.Answers != "" {
+		o.Cache = e.Answers
+	}
+	return reward.NewJudge(o), nil
+}
+
+// KeyError says that the variable with the judge's API key is not set.
+type KeyError struct{ Variable string }
+
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("reward.judge.key_env names %s, which is not set or empty", e.Variable)
+}
+
+// ExitCode is that of a missing resource.
+func (e *KeyError) ExitCode() int { return 7 }
+
+// rewardDigests are those of the files that the reward depends on, by use. bad is told
+// what is wrong with a key.
+func rewardDigests(c *config.Run, bad func(key, code, message, help string)) map[string]ident.Digest {
+	x := map[string]ident.Digest{}
+	add := func(key, use string, digest func() (ident.Digest, error)) {
+		d, err := digest()
+		if err != nil {
+			bad(key, config.CodeData, err.Error(), "")
+			return
+		}
+		x["reward/"+use] = d
+	}
+	switch r := c.Reward; r.Kind {
+	case "command":
+		add("reward.command", "command", func() (ident.Digest, error) { return commandDigest(r.Command) })
+		if len(r.Files) > 0 {
+			add("reward.files", "files", func() (ident.Digest, error) { return pathsDigest(r.Files) })
+		}
+	case "judge":
+		add("reward.judge.template", "template", func() (ident.Digest, error) { return pathsDigest([]string{r.Judge.Template}) })
+	case "model":
+		add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(r.Weights) })
+	}
+	return x
+}
+
+// commandDigest is that of a program and of those of its arguments that are files or
+// folders. The text of the arguments is a key of the configuration.
+func commandDigest(argv []string) (ident.Digest, error) {
+	program, err := exec.LookPath(argv[0])
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	paths := []string{program}
+	for _, a := range argv[1:] {
+		if _, err := os.Stat(a); err == nil {
+			paths = append(paths, a)
+		}
+	}
+	return pathsDigest(paths)
+}
+
+// maxFiles and maxBytes bound what counts as a program: a folder with more was hardly
+// meant.
+const (
+	maxFiles = 10000
+	maxBytes = 1 << 30
+)
+
+// pathsDigest is that of files and folders in their order: of a file its contents, of a
+// folder also the names in it. What the paths themselves are called does not count.
+func pathsDigest(paths []string) (ident.Digest, error) {
+	list := make([]map[string]ident.Digest, len(paths))
+	for i, p := range paths {
+		var err error
+		if list[i], err = filesDigests(p); err != nil {
+			return ident.Digest{}, err
+		}
+	}
+	return ident.Hash("exp/files/1", list)
+}
+
+// filesDigests are those of the files in a folder, by name, or of the file "." itself.
+func filesDigests(path string) (map[string]ident.Digest, error) {
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]ident.Digest{}
+	var bytes int64
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := os.Stat(name) // of what a link leads to
+		switch {
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is no file: what a reward reads is files and folders without links to folders", name)
+		}
+		if bytes += info.Size(); len(files) == maxFiles || bytes > maxBytes {
+			return fmt.Errorf("%s holds more than %d files or %d MiB; name what the program reads more closely", path, maxFiles, maxBytes>>20)
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(rel)], err = fileDigest(name)
+		return err
+	})
+	return files, err
+}
+
+func fileDigest(path string) (d ident.Digest, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return d, err
+	}
+	defer f.Close() // only read
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return ident.Digest(h.Sum(nil)), err
+}
+
+// classifierDigest is that of a reward model: architecture, weights and tokenizer.
+func classifierDigest(dir string) (ident.Digest, error) {
+	c, err := checkpoint.ReadClassifierConfig(dir)
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	arch, err := json.Marshal(c)
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	tok, err := tokenizer.ReadFolder(dir)
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	weights, err := weightsDigest(dir)
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	return ident.Hash("exp/reward-model/1", map[string]any{"config": string(arch), "weights": weights, "tokenizer": tok.Description()})
+}

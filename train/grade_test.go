@@ -1,0 +1,107 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"exp/train/rollout"
+)
+
+// parted is a grader that judges a step at once, with two named parts.
+type parted struct {
+	graderFunc
+	calls [][]int // samples of the items of each call
+	short bool    // gives one part only
+}
+
+func (p *parted) Components() []string { return []string{"a", "tokens"} }
+
+func (p *parted) GradeAll(_ context.Context, items []rollout.Item) ([]rollout.Verdict, error) {
+	var samples []int
+	out := make([]rollout.Verdict, len(items))
+	for i, it := range items {
+		samples = append(samples, it.Sample)
+		out[i] = p.graderFunc(it.Problem, it.Completion)
+		out[i].Components = []float64{out[i].Reward, float64(len(it.Completion.Tokens))}
+		if p.short {
+			out[i].Components = out[i].Components[:1]
+		}
+	}
+	p.calls = append(p.calls, samples)
+	return out, nil
+}
+
+// A grader of batches sees all completions of a step at once; its parts are metrics
+// and stay with the verdicts, and nothing else changes.
+func TestBatchGrader(t *testing.T) {
+	plain := newToyRun(t, GRPO, 1)
+	plain.cfg.Steps = 2
+	plain.run()
+	r := newToyRun(t, GRPO, 1)
+	r.cfg.Steps = 2
+	tr := r.start()
+	g := &parted{graderFunc: r.grade}
+	tr.Grader = g
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	n := r.cfg.PromptsPerStep * r.cfg.Samples
+	if len(g.calls) != 2 || len(g.calls[0]) != n || g.calls[0][r.cfg.Samples+1] != 1 {
+		t.Errorf("calls: got %v, want 2 with %d items", g.calls, n)
+	}
+	var reward, tokens float64
+	for _, x := range r.steps[1].Trajectories {
+		if v := x.Verdict; len(v.Components) != 2 || v.Components[0] != v.Reward {
+			t.Fatalf("verdict %+v", v)
+		}
+		reward += x.Verdict.Reward
+		tokens += float64(len(x.Completion.Tokens))
+	}
+	got := map[string]float64{}
+	for _, m := range r.steps[1].Metrics {
+		got[m.Name] = m.Value
+	}
+	if got["reward/a/mean"] != reward/float64(n) || got["reward/tokens/mean"] != tokens/float64(n) {
+		t.Errorf("metrics: got %v and %v, want %v and %v", got["reward/a/mean"], got["reward/tokens/mean"], reward/float64(n), tokens/float64(n))
+	}
+	for i, m := range plain.steps[1].Metrics {
+		if x := got[m.Name]; x != m.Value && !(x != x && m.Value != m.Value) {
+			t.Errorf("metric %d, %s: got %v, want %v as one by one", i, m.Name, x, m.Value)
+		}
+	}
+}
+
+func TestPartsThatAreMissing(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	tr := r.start()
+	tr.Grader = &parted{graderFunc: r.grade, short: true}
+	if err := tr.Run(context.Background(), nil); err == nil {
+		t.Error("no error for a verdict with one of two parts")
+	}
+}
+
+func TestTooManyNotGraded(t *testing.T) {
+	for _, tt := range []struct {
+		limit float64
+		ends  bool
+	}{{0, false}, {0.25, false}, {0.24, true}} {
+		r := newToyRun(t, GRPO, 1)
+		r.cfg.Steps, r.cfg.MaxNotGraded = 1, tt.limit
+		grade, n := r.grade, 0
+		r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
+			if n++; n%4 == 2 { // a quarter
+				return rollout.Verdict{Reason: "the program is tired"}
+			}
+			return grade(p, c)
+		}
+		err := r.start().Run(context.Background(), nil)
+		var e *NotGradedError
+		switch {
+		case tt.ends && (!errors.As(err, &e) || e.ExitCode() != 8 || e.NotGraded*4 != e.Completions || e.Sample != 1 || e.Reason != "the program is tired"):
+			t.Errorf("limit %v: got %v (%+v)", tt.limit, err, e)
+		case !tt.ends && err != nil:
+			t.Errorf("limit %v: %v", tt.limit, err)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package reward
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"exp/train/rollout"
+)
+
+// CommandOptions say how a reward program is run. All must be set.
+type CommandOptions struct {
+	Argv       []string      // program and arguments; the program is looked up as a shell does
+	Parts      []string      // components that every answer must have
+	DataSource string        // of rows whose problem names none
+	Workers    int           // processes
+	Batch      int           // rows that a process is given at once
+	RowLimit   time.Duration // longest silence while rows wait for an answer
+	BatchLimit time.Duration // longest time for all rows of a batch
+	Retries    int           // how often a row is asked again that got no answer
+	// Restarts is how often, in one call of Score, processes may end or fall silent
+	// before the program counts as broken.
+	Restarts int
+	// Log receives the lines that the program writes to its standard error. It is
+	// called from Score and Close only.
+	Log func(line string)
+}
+
+// Command scores by a program that it starts once per worker and keeps. The program
+// reads one row a line from its standard input,
+//
+//	{"id": "7", "problem": "…", "prompt": "…", "response": "…", "gold": "…", "data_source": "…", "extra": {…}}
+//
+// and writes one answer a line to its standard output, in any order:
+//
+//	{"id": "7", "score": 0.5, "components": {"style": 0.1}}
+//	{"id": "7", "error": "why there is no score"}
+//
+// It may read ahead, but a batch ends with no mark: it must answer the rows it has
+// without waiting for more, and flush. "gold" is the problem's answer, "extra" its
+// data. At the end its standard input is closed; whatever is left of its process
+// group is then killed.
+//
+// A process that ends or falls silent is started again, and the rows that it did not
+// answer are asked one by one, so that a row that brings it down harms only itself. A
+// line that is no answer, an id that was not asked for and a second answer to a row
+// mean that program and row cannot be trusted to be matched: those are *BrokenError.
+type Command struct {
+	opt       CommandOptions
+	processes []*process // by worker; nil before the first row and after a failure
+	last      int64      // id of the last row that was sent
+	grace     time.Duration
+}
+
+// NewCommand prepares a program; it starts with the first row. Close it afterwards.
+func NewCommand(o CommandOptions) *Command {
+	if len(o.Argv) == 0 || o.Workers < 1 || o.Batch < 1 || o.RowLimit <= 0 || o.BatchLimit <= 0 {
+		panic("reward: command without program, workers, batch or limits")
+	}
+	return &Command{opt: o, processes: make([]*process, o.Workers), grace: closeGrace}
+}
+
+// row is a line of the program's input.
+type row struct {
+	ID         string          `json:"id"`
+	Problem    string          `json:"problem"`
+	Prompt     string          `json:"prompt"`
+	Response   string          `json:"response"`
+	Gold       string          `json:"gold"`
+	DataSource string          `json:"data_source"`
+	Extra      json.RawMessage `json:"extra"`
+}
+
+// rows makes the rows of items; ids are never used twice.
+func (c *Command) rows(items []rollout.Item) []row {
+	out := make([]row, len(items))
+	for i, it := range items {
+		c.last++
+		p := it.Problem
+		out[i] = row{ID: fmt.Sprint(c.last), Problem: p.ID, Prompt: p.Prompt, Response: it.Completion.Text, Gold: p.Answer,
+			DataSource: dataSource(p, c.opt.DataSource), Extra: p.Data}
+	}
+	return out
+}
+
+// dataSource is the data_source of a problem's data, if it has one.
+func dataSource(p *rollout.Problem, otherwise string) string {
+	var d struct {
+		Source string `json:"data_source"`
+	}
+	if json.Unmarshal(p.Data, &d) == nil && d.Source != "" {
+		return d.Source
+	}
+	return otherwise
+}
+
+// Score implements Scorer.
+func (c *Command) Score(ctx context.Context, items []rollout.Item) ([]Score, error) {
+	s := &scoring{Command: c, rows: c.rows(items), scores: make([]Score, len(items))}
+	var todo [][]int
+	for lo := 0; lo < len(items); lo += c.opt.Batch {
+		var batch []int
+		for i := lo; i < min(lo+c.opt.Batch, len(items)); i++ {
+			batch = append(batch, i)
+		}
+		todo = append(todo, batch)
+	}
+	for try := 0; len(todo) > 0 && try <= c.opt.Retries; try++ {
+		err := s.round(ctx, todo)
+		c.opt.logTo(s.said)
+		s.said = nil
+		if err != nil {
+			c.kill()
+			return nil, err
+		}
+		c.log()
+		slices.Sort(s.failed)
+		todo = todo[:0]
+		for _, i := range s.failed {
+			todo = append(todo, []int{i})
+		}
+		s.failed = nil
+	}
+	return s.scores, nil
+}
+
+// scoring is one call of Score.
+type scoring struct {
+	*Command
+	rows   []row
+	scores []Score
+
+	mu       sync.Mutex
+	next     int   // batch that no worker has taken
+	failed   []int // rows without an answer in this round
+	restarts int
+	said     []string // by processes that are gone
+	err      error
+}
+
+// round has the workers ask for all batches of rows once.
+func (s *scoring) round(ctx context.Context, batches [][]int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.next = 0
+	var wg sync.WaitGroup
+	for k := range min(len(s.processes), len(batches)) {
+		wg.Go(func() {
+			for {
+				s.mu.Lock()
+				i := s.next
+				s.next++
+				stop := s.err != nil || i >= len(batches)
+				s.mu.Unlock()
+				if stop {
+					return
+				}
+				if err := s.ask(ctx, k, batches[i]); err != nil {
+					s.mu.Lock()
+					if s.err == nil {
+						s.err = err
+					}
+					s.mu.Unlock()
+					cancel() // the others' rows are worth nothing any more
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return s.err
+}
+
+// ask has worker k score a batch. Rows that it does not answer are noted as failed;
+// the error is for what ends the call.
+func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.processes[k] == nil {
+		p, err := startProcess(s.opt.Argv)
+		if err != nil {
+			return s.broken(err, "reward.command names the program and its arguments")
+		}
+		s.processes[k] = p
+	}
+	rows := make([]row, len(batch))
+	for j, i := range batch {
+		rows[j] = s.rows[i]
+	}
+	answers, err := s.processes[k].exchange(ctx, rows, s.opt)
+	for j, a := range answers {
+		if a.ID != "" {
+			s.scores[batch[j]] = a.score()
+		}
+	}
+	var failure *failure
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &failure):
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for j, a := range answers {
+		if a.ID == "" {
+			s.scores[batch[j]] = Score{Reason: failure.Error()}
+			s.failed = append(s.failed, batch[j])
+		}
+	}
+	s.said = append(s.said, s.processes[k].stderr.take()...)
+	s.processes[k] = nil
+	if s.restarts++; s.restarts > s.opt.Restarts {
+		return s.broken(fmt.Errorf("it failed %d times in one step, the last time: %w", s.restarts, failure),
+			"run it by hand on a row to see why; reward.row_limit, reward.batch and reward.restarts are its limits")
+	}
+	return nil
+}
+
+func (c *Command) broken(err error, help string) error {
+	return &BrokenError{What: "reward command " + c.opt.Argv[0], Err: err, Help: help}
+}
+
+// logTo hands lines to the log.
+func (o CommandOptions) logTo(lines []string) {
+	if o.Log == nil {
+		return
+	}
+	for _, l := range lines {
+		o.Log(l)
+	}
+}
+
+// log hands on what the programs have said.
+func (c *Command) log() {
+	for _, p := range c.processes {
+		if p != nil {
+			c.opt.logTo(p.stderr.take())
+		}
+	}
+}
+
+// kill ends all processes at once.
+func (c *Command) kill() {
+	for k, p := range c.processes {
+		if p != nil {
+			p.stop(0)
+			c.opt.logTo(p.stderr.take())
+			c.processes[k] = nil
+		}
+	}
+}
+
+// closeGrace is how long a program has to end after its input has.
+const closeGrace = 5 * time.Second
+
+// Close implements Scorer: it ends the programs. The error is for a program that
+// wrote answers nobody waits for any more.
+func (c *Command) Close() error {
+	var errs []error
+	for k, p := range c.processes {
+		if p == nil {
+			continue
+		}
+		left := p.stop(c.grace)
+		c.opt.logTo(p.stderr.take())
+		if l := left; l != nil {
+			errs = append(errs, c.broken(fmt.Errorf("line %d of its output is not an answer to any row, or a second one: %s", l.number, excerpt(l.text)),
+				"a row is answered once, by one line"))
+		}
+		c.processes[k] = nil
+	}
+	return errors.Join(errs...)
+}

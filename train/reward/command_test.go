@@ -1,0 +1,340 @@
+package reward
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/train/rollout"
+)
+
+// TestMain makes the test binary a reward program where its first argument says so.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "reward-program" {
+		program(os.Args[2:])
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program answers rows as a well-behaved program does, score = length of the response,
+// but for the responses that name what is to go wrong.
+func program(args []string) {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
+	say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	if len(args) > 0 && args[0] == "child" {
+		c := exec.Command("sleep", "1000")
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr // it holds our output open
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		_ = os.WriteFile(args[1], []byte(strconv.Itoa(c.Process.Pid)), 0o666)
+	}
+	for in.Scan() {
+		var r row
+		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+			panic(err)
+		}
+		n := len(r.Response)
+		switch {
+		case strings.HasPrefix(r.Response, "boom"):
+			fmt.Fprintln(os.Stderr, "cannot stand", r.Response)
+			os.Exit(3)
+		case strings.HasPrefix(r.Response, "hang"):
+			time.Sleep(time.Hour)
+		case strings.HasPrefix(r.Response, "half"):
+			fmt.Printf(`{"id": "%s", "sco`, r.ID)
+			os.Exit(0)
+		case strings.HasPrefix(r.Response, "refuse"):
+			say(`{"id": %q, "error": "I would rather not"}`, r.ID)
+		case strings.HasPrefix(r.Response, "print"):
+			say("debug: %s", r.Response)
+		case strings.HasPrefix(r.Response, "nan"):
+			say(`{"id": %q, "score": NaN}`, r.ID)
+		case strings.HasPrefix(r.Response, "twice"):
+			say(`{"id": %q, "score": 1}`, r.ID)
+			say(`{"id": %q, "score": 1}`, r.ID)
+		case strings.HasPrefix(r.Response, "who"):
+			say(`{"id": "who", "score": 1}`)
+		case strings.HasPrefix(r.Response, "noid"):
+			say(`{"score": 1}`)
+		case strings.HasPrefix(r.Response, "empty"):
+			say(`{"id": %q}`, r.ID)
+		case strings.HasPrefix(r.Response, "long"):
+			say(`{"id": %q, "score": 1, "note": %q}`, r.ID, strings.Repeat("x", maxAnswer))
+		case strings.HasPrefix(r.Response, "fields"):
+			b, _ := json.Marshal(r)
+			fmt.Fprintln(os.Stderr, string(b))
+			fallthrough
+		default:
+			say("\n"+`{"id": %q, "score": %d, "components": {"a": %d.5, "more": 1}}`, r.ID, n, n)
+		}
+	}
+}
+
+func argv(t *testing.T, args ...string) []string {
+	t.Helper()
+	me, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{me, "reward-program"}, args...)
+}
+
+func options(t *testing.T, args ...string) CommandOptions {
+	return CommandOptions{Argv: argv(t, args...), DataSource: "toy", Workers: 1, Batch: 4, RowLimit: 30 * time.Second, BatchLimit: time.Minute, Retries: 2, Restarts: 30}
+}
+
+// items makes completions with those texts, one for each problem.
+func items(texts ...string) []rollout.Item {
+	out := make([]rollout.Item, len(texts))
+	for i, s := range texts {
+		out[i] = rollout.Item{Problem: &rollout.Problem{ID: fmt.Sprintf("p%d", i), Prompt: "say: ", Answer: "gold" + s}, Completion: &rollout.Completion{Text: s}}
+	}
+	return out
+}
+
+func values(scores []Score) string {
+	var out []string
+	for _, s := range scores {
+		if s.Graded {
+			out = append(out, fmt.Sprint(s.Value))
+		} else {
+			out = append(out, "-")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestCommandScores(t *testing.T) {
+	var log []string
+	o := options(t)
+	o.Parts, o.Log = []string{"a"}, func(line string) { log = append(log, line) }
+	c := NewCommand(o)
+	list := items("", "ab", "abc\"\n", "refuse", "fields<&>")
+	list[4].Problem.Data = json.RawMessage(`{"data_source": "own", "x": [1]}`)
+	for range 2 { // one process for both
+		got, err := c.Score(context.Background(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "0 2 5 - 9"; values(got) != want {
+			t.Errorf("scores: got %s, want %s", values(got), want)
+		}
+		if got[1].Parts["a"] != 2.5 || got[3].Reason != "the reward command: I would rather not" {
+			t.Errorf("scores: got %+v", got)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		`{"id":"5","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
+		`{"id":"10","problem":"p4","prompt":"say: ","response":"fields\u003c\u0026\u003e","gold":"goldfields\u003c\u0026\u003e","data_source":"own","extra":{"data_source":"own","x":[1]}}`,
+	}
+	if diff := cmp.Diff(want, log); diff != "" {
+		t.Errorf("what the program read (-want +got):\n%s", diff)
+	}
+}
+
+// A row that brings the program down, or hangs it, harms only itself, whatever the
+// batches and the number of workers.
+func TestCommandScoresDoNotDependOnWorkers(t *testing.T) {
+	var texts []string
+	for i := range 13 {
+		texts = append(texts, strings.Repeat("x", i))
+	}
+	texts[3], texts[4], texts[9] = "boom", "boom too", "half a line"
+	const want = "0 1 2 - - 5 6 7 8 - 10 11 12"
+	var first []Score
+	for _, workers := range []int{1, 2, 5} {
+		for _, batch := range []int{1, 4, 100} {
+			o := options(t)
+			o.Workers, o.Batch = workers, batch
+			c := NewCommand(o)
+			got, err := c.Score(context.Background(), items(texts...))
+			if err := errors.Join(err, c.Close()); err != nil {
+				t.Fatalf("%d workers, batch %d: %v", workers, batch, err)
+			}
+			if values(got) != want {
+				t.Errorf("%d workers, batch %d: got %s, want %s", workers, batch, values(got), want)
+			}
+			if first == nil {
+				first = got
+			}
+			if diff := cmp.Diff(first, got); diff != "" {
+				t.Errorf("%d workers, batch %d: scores and reasons (-first +got):\n%s", workers, batch, diff)
+			}
+		}
+	}
+	if got, want := first[3].Reason, "the reward command ended (exit status 3) before it answered; it said: cannot stand boom"; got != want {
+		t.Errorf("reason: got %q, want %q", got, want)
+	}
+}
+
+func TestCommandThatHangs(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		row, batch time.Duration
+		want       string
+	}{
+		{"row", 300 * time.Millisecond, time.Minute, "the reward command gave no answer within 300ms (reward.row_limit)"},
+		{"batch", time.Minute, 300 * time.Millisecond, "the reward command did not answer the batch within 300ms (reward.batch_limit)"},
+	} {
+		o := options(t)
+		o.RowLimit, o.BatchLimit, o.Retries = tt.row, tt.batch, 1
+		c := NewCommand(o)
+		got, err := c.Score(context.Background(), items("a", "hang", "abc"))
+		if err := errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if values(got) != "1 - 3" || got[1].Reason != tt.want {
+			t.Errorf("%s: got %s, %q, want 1 - 3, %q", tt.name, values(got), got[1].Reason, tt.want)
+		}
+	}
+}
+
+// What a program writes that is no answer ends the run, with the line and the row.
+func TestCommandThatBreaksTheProtocol(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"print", "line 3 of its output: no answer in JSON, while the row with id 2 (problem p1) waits: invalid character 'd' looking for beginning of value: debug: print"},
+		{"nan", "invalid character 'N' looking for beginning of value"},
+		{"twice", "line 4 of its output: a second answer to the row with id 2 (problem p1)"},
+		{"who", `line 3 of its output: the id "who" was not asked for; the row with id 2 waits`},
+		{"noid", `line 3 of its output: no "id" (a text), while the row with id 2 waits`},
+		{"empty", `line 3 of its output: the row with id 2 (problem p1) has neither "score" nor "error"`},
+		{"long", "line 3 of its output: longer than 1048576 bytes"},
+	} {
+		c := NewCommand(options(t))
+		got, err := c.Score(context.Background(), items("a", tt.text, "abc"))
+		var broken *BrokenError
+		if !errors.As(err, &broken) || broken.ExitCode() != 8 || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, %v, want %q", tt.text, got, err, tt.want)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("%s: close: %v", tt.text, err)
+		}
+	}
+}
+
+func TestCommandLacksComponent(t *testing.T) {
+	o := options(t)
+	o.Parts = []string{"a", "style"}
+	c := NewCommand(o)
+	defer c.Close()
+	_, err := c.Score(context.Background(), items("ab"))
+	if err == nil || !strings.Contains(err.Error(), `the row with id 1 (problem p0) lacks the component "style" of reward.components`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The last row of a batch is answered twice: the second answer is found with the next
+// batch, or at the end.
+func TestCommandAnswersTwiceTooLate(t *testing.T) {
+	c := NewCommand(options(t))
+	list := items("a", "twice")
+	if _, err := c.Score(context.Background(), list); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Score(context.Background(), list)
+	if err == nil || !strings.Contains(err.Error(), "the id 2 belongs to an earlier row") {
+		t.Errorf("next batch: got %v", err)
+	}
+	c = NewCommand(options(t))
+	if _, err := c.Score(context.Background(), list); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err == nil || !strings.Contains(err.Error(), "line 4 of its output is not an answer to any row, or a second one") {
+		t.Errorf("close: got %v", err)
+	}
+}
+
+func TestCommandThatAlwaysEnds(t *testing.T) {
+	o := options(t)
+	o.Restarts = 3
+	c := NewCommand(o)
+	defer c.Close()
+	_, err := c.Score(context.Background(), items("boom", "boom", "boom", "boom", "boom"))
+	want := "it failed 4 times in one step, the last time: the reward command ended (exit status 3) before it answered; it said: cannot stand boom"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestCommandThatIsNotThere(t *testing.T) {
+	o := options(t)
+	o.Argv = []string{filepath.Join(t.TempDir(), "no such program")}
+	c := NewCommand(o)
+	if _, err := c.Score(context.Background(), items("a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want that it does not exist", err)
+	}
+}
+
+// At the end and when the run is cancelled, nothing of the program is left, its
+// children neither.
+func TestCommandEndsItsChildren(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has process groups here")
+	}
+	for _, cancelled := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "pid")
+		c := NewCommand(options(t, "child", file))
+		c.grace = 100 * time.Millisecond
+		ctx, cancel := context.WithCancel(context.Background())
+		if _, err := c.Score(ctx, items("a")); err != nil {
+			t.Fatal(err)
+		}
+		if cancelled {
+			time.AfterFunc(100*time.Millisecond, cancel)
+			if _, err := c.Score(ctx, items("hang")); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+		} else if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		pid, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := func() bool {
+			stat, err := os.ReadFile("/proc/" + string(pid) + "/stat")
+			return err != nil || strings.Contains(string(stat), ") Z ") // nobody waits for it
+		}
+		for i := 0; !gone(); i++ {
+			if i > 500 {
+				t.Fatalf("cancelled %v: the child %s is still there", cancelled, pid)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		_ = c.Close()
+	}
+}
+
+func TestLogOfAFlood(t *testing.T) {
+	g := &lineLog{}
+	for i := range 150 {
+		fmt.Fprintf(g, "line %d\nand ", i)
+	}
+	got := g.take()
+	if len(got) != 101 || got[0] != "line 0" || got[1] != "and line 1" || got[100] != "(50 more lines)" {
+		t.Errorf("got %d lines, the last %q", len(got), got[len(got)-1])
+	}
+	if !slices.Equal(g.take(), nil) {
+		t.Error("taken twice")
+	}
+}

@@ -1,0 +1,162 @@
+// Package reward grades completions by what lies outside of a task: a program that
+// speaks JSON lines (Command), a model behind an OpenAI-compatible server (Judge), or a
+// sequence-classification model on our own engine (Model).
+//
+// Whether an answer is right stays the task's word, so that accuracy and evaluation
+// mean the same with every reward; a Scorer only replaces what the completion is
+// worth. What could not be scored is "not graded", never a number.
+//
+// A Scorer scores a row by the row alone: how rows are batched, how many workers
+// there are and what was retried changes no score. A program or a server that looks
+// at anything else breaks that promise; nobody checks it. Programs run with the
+// user's rights, in no sandbox.
+package reward
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"exp/train/rollout"
+)
+
+// Score is what a Scorer says of one completion.
+type Score struct {
+	Graded bool
+	Value  float64            // 0 unless Graded
+	Parts  map[string]float64 // named parts, of those that were asked for; may be nil
+	Reason string             // why it is not graded, or a word on the score
+}
+
+// Scorer scores completions. It is used by one goroutine at a time.
+type Scorer interface {
+	// Score returns one score for each item, in their order. Its error is for a scorer
+	// that cannot go on at all: a *BrokenError, or ctx's error.
+	Score(ctx context.Context, items []rollout.Item) ([]Score, error)
+	// Close ends what the scorer started. Its error says that the scores that it gave
+	// cannot be relied upon.
+	Close() error
+}
+
+// BrokenError says that what grades is broken, whatever it is asked.
+type BrokenError struct {
+	What string // "the reward command", "the judge"
+	Err  error
+	Help string
+}
+
+func (e *BrokenError) Error() string { return e.What + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// ExitCode is that of an evaluation whose infrastructure failed.
+func (e *BrokenError) ExitCode() int { return 8 }
+
+// Hint says what to do.
+func (e *BrokenError) Hint() string { return e.Help }
+
+// The names of components that every grader has: the task's own verdict as numbers, 1
+// or 0, and the whole reward.
+const (
+	PartCorrect = "correct"
+	PartFormat  = "format" // an answer was found, right or wrong
+	PartScore   = "score"
+)
+
+// Builtin reports whether a component's name is one of those that need no Scorer.
+func Builtin(name string) bool {
+	return name == PartCorrect || name == PartFormat || name == PartScore
+}
+
+// Grader joins a task's verdicts with a Scorer's rewards. It is safe for concurrent
+// use: it asks the Scorer for one batch at a time.
+type Grader struct {
+	task   rollout.Grader
+	scorer Scorer // nil: the reward is the task's
+	names  []string
+
+	mu sync.Mutex
+}
+
+// NewGrader returns a grader whose rewards are scorer's, or the task's own if that is
+// nil, with those components. It does not close the scorer.
+func NewGrader(task rollout.Grader, scorer Scorer, components []string) *Grader {
+	return &Grader{task: task, scorer: scorer, names: components}
+}
+
+// Components implements rollout.ComponentGrader.
+func (g *Grader) Components() []string { return g.names }
+
+// Grade implements rollout.Grader.
+func (g *Grader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	v, err := g.GradeAll(ctx, []rollout.Item{{Problem: p, Completion: c}})
+	if err != nil {
+		return rollout.Verdict{}, err
+	}
+	return v[0], nil
+}
+
+// GradeAll implements rollout.BatchGrader.
+func (g *Grader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.Verdict, error) {
+	verdicts := make([]rollout.Verdict, len(items))
+	for i, it := range items {
+		v, err := g.task.Grade(ctx, it.Problem, it.Completion)
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: %w", it.Problem.ID, err)
+		}
+		verdicts[i] = v
+	}
+	scores := make([]Score, len(items))
+	if g.scorer == nil {
+		for i, v := range verdicts {
+			scores[i] = Score{Graded: v.Status == rollout.Graded, Value: v.Reward, Reason: v.Reason}
+		}
+	} else {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		var err error
+		if scores, err = g.scorer.Score(ctx, items); err != nil {
+			return nil, err
+		}
+	}
+	for i := range verdicts {
+		verdicts[i] = g.join(verdicts[i], scores[i])
+	}
+	return verdicts, nil
+}
+
+// join is the verdict of the task with the reward of the scorer.
+func (g *Grader) join(task rollout.Verdict, s Score) rollout.Verdict {
+	if !s.Graded {
+		return rollout.Verdict{Status: rollout.NotGraded, Reason: s.Reason}
+	}
+	v := task
+	v.Status, v.Reward = rollout.Graded, s.Value
+	if task.Status != rollout.Graded {
+		v.Correct, v.Answer = false, ""
+	}
+	for _, name := range g.names {
+		x, ok := s.Parts[name]
+		switch {
+		case name == PartScore:
+			x, ok = s.Value, true
+		case name == PartCorrect:
+			x, ok = indicator(v.Correct), task.Status == rollout.Graded
+		case name == PartFormat:
+			x, ok = indicator(v.Answer != ""), task.Status == rollout.Graded
+		}
+		if !ok {
+			return rollout.Verdict{Status: rollout.NotGraded, Reason: "no component " + name}
+		}
+		v.Components = append(v.Components, x)
+	}
+	return v
+}
+
+func indicator(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

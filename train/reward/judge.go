@@ -1,0 +1,413 @@
+package reward
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"exp/train/rollout"
+)
+
+// JudgeOptions say whom to ask and how. URL, Model, Template, Concurrent and Timeout
+// must be set.
+type JudgeOptions struct {
+	URL      string // base, such as http://127.0.0.1:8000/v1; /chat/completions is added
+	Model    string
+	Template string // of the message, with {prompt}, {response} and {gold}
+	// Pattern finds the score in the judge's answer: the first group of its last match.
+	// nil: the answer holds a JSON object, and Field in it is the score.
+	Pattern *regexp.Regexp
+	Field   string
+	Parts   []string // further fields of the JSON object
+	// Low and High bound a score; nil is no bound. One outside is no score.
+	Low, High   *float64
+	Temperature float64
+	MaxTokens   int
+	Key         string // sent as bearer token; empty sends none. It is never written down
+
+	Concurrent int           // requests at a time
+	Rate       float64       // requests a second, over all; 0 is no limit
+	Timeout    time.Duration // of one request
+	Retries    int           // of a request that failed for a passing reason
+	Cache      string        // folder of answers; empty keeps none
+
+	Client *http.Client // nil: one that follows no redirections, which would carry the key elsewhere
+	// Now and Sleep replace the clock in tests; nil is the real one.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// Judge scores by the word of a language model behind a server that speaks OpenAI's
+// chat completions. Equal requests are sent once: answers are kept by the digest of
+// URL and request, so that a run that is executed again gets the same scores.
+//
+// Timeouts, dropped connections, 408, 429 and 5xx are asked again, after Retry-After
+// if the server says it, else after 1, 2, 4 … seconds, at most a minute. Other
+// answers than 200 are final; 401, 403 and 404 mean that no request can succeed and
+// are a *BrokenError. What is not scored in the end is not graded.
+type Judge struct {
+	opt  JudgeOptions
+	pace pace
+	// Asked counts requests that were sent, Cached scores that came from the cache.
+	Asked, Cached int64
+	mu            sync.Mutex
+}
+
+// NewJudge prepares a judge.
+func NewJudge(o JudgeOptions) *Judge {
+	if o.Concurrent < 1 || o.Timeout <= 0 {
+		panic("reward: judge without concurrency or timeout")
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	return &Judge{opt: o, pace: pace{now: o.Now, sleep: o.Sleep, rate: o.Rate}}
+}
+
+// Close implements Scorer.
+func (j *Judge) Close() error {
+	j.opt.Client.CloseIdleConnections()
+	return nil
+}
+
+// Score implements Scorer. Items with the same message share one request.
+func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var bodies [][]byte
+	of := make([]int, len(items)) // items to bodies
+	index := map[string]int{}
+	for i, it := range items {
+		body, err := j.body(it)
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: %w", it.Problem.ID, err)
+		}
+		k, ok := index[string(body)]
+		if !ok {
+			k = len(bodies)
+			index[string(body)] = k
+			bodies = append(bodies, body)
+		}
+		of[i] = k
+	}
+	scores := make([]Score, len(bodies))
+	errs := make([]error, len(bodies))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(j.opt.Concurrent, len(bodies)) {
+		wg.Go(func() {
+			for k := range next {
+				if scores[k], errs[k] = j.judge(ctx, bodies[k]); errs[k] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	for k := range bodies {
+		next <- k
+	}
+	close(next)
+	wg.Wait()
+	for _, err := range errs { // one that is broken before one that was cancelled for it
+		if broken := (*BrokenError)(nil); errors.As(err, &broken) {
+			return nil, err
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	out := make([]Score, len(items))
+	for i, k := range of {
+		out[i] = scores[k]
+	}
+	return out, nil
+}
+
+// Fill puts a completion into a template: {prompt}, {response} and {gold}, none of
+// which is looked for in what was put in.
+func Fill(template string, p *rollout.Problem, response string) string {
+	return strings.NewReplacer("{prompt}", p.Prompt, "{response}", response, "{gold}", p.Answer).Replace(template)
+}
+
+// chatRequest is what a server is sent.
+type chatRequest struct {
+	Model       string        `json:"model"`
+	Messages    []chatMessage `json:"messages"`
+	Temperature float64       `json:"temperature"`
+	MaxTokens   int           `json:"max_tokens"`
+}
+
+type chatMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+func (j *Judge) body(it rollout.Item) ([]byte, error) {
+	return json.Marshal(chatRequest{Model: j.opt.Model, Temperature: j.opt.Temperature, MaxTokens: j.opt.MaxTokens,
+		Messages: []chatMessage{{"user", Fill(j.opt.Template, it.Problem, it.Completion.Text)}}})
+}
+
+// judge scores one request, from the cache if it has been answered. Its error ends
+// the call of Score.
+func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
+	if content, ok := j.cached(body); ok {
+		if s := j.read(content); s.Graded {
+			j.count(&j.Cached)
+			return s, nil
+		}
+	}
+	var why error
+	for try := 0; try <= j.opt.Retries; try++ {
+		if err := j.pace.wait(ctx); err != nil {
+			return Score{}, err
+		}
+		j.count(&j.Asked)
+		content, err := j.ask(ctx, body)
+		if err == nil {
+			s := j.read(content)
+			if s.Graded {
+				return s, j.keep(body, content)
+			}
+			return s, nil
+		}
+		var passing *passingError
+		switch {
+		case ctx.Err() != nil:
+			return Score{}, ctx.Err()
+		case !errors.As(err, &passing):
+			var broken *BrokenError
+			if errors.As(err, &broken) {
+				return Score{}, err
+			}
+			return Score{Reason: "the judge: " + j.clean(err.Error())}, nil
+		}
+		why = err
+		if passing.after > longestWait {
+			return Score{Reason: fmt.Sprintf("the judge: %s; it asks to wait %v, longer than %v", j.clean(err.Error()), passing.after, longestWait)}, nil
+		}
+		if try == j.opt.Retries {
+			break
+		}
+		if passing.after > 0 {
+			j.pace.pause(passing.after) // all requests: the server is busy, not this one wrong
+		} else if err := j.opt.Sleep(ctx, backoff(try)); err != nil {
+			return Score{}, err
+		}
+	}
+	return Score{Reason: fmt.Sprintf("the judge: asked %d times, the last time: %s", j.opt.Retries+1, j.clean(why.Error()))}, nil
+}
+
+func (j *Judge) count(n *int64) {
+	j.mu.Lock()
+	*n++
+	j.mu.Unlock()
+}
+
+// clean takes the key out of a text that may repeat it.
+func (j *Judge) clean(s string) string {
+	if j.opt.Key == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, j.opt.Key, "[key]")
+}
+
+// longestWait is how long a server may have us wait before we give a row up.
+const longestWait = 5 * time.Minute
+
+// backoff is the wait after failure try, counted from 0.
+func backoff(try int) time.Duration { return min(time.Second<<min(try, 6), time.Minute) }
+
+// passingError is a failure that may be gone the next time.
+type passingError struct {
+	err   error
+	after time.Duration // as the server asks; 0 if it does not
+}
+
+func (e *passingError) Error() string { return e.err.Error() }
+
+// maxResponse is the longest answer of a server in bytes, maxContent the longest text
+// in it that a score is looked for in.
+const (
+	maxResponse = 4 << 20
+	maxContent  = 64 << 10
+)
+
+// ask sends a request and returns what the judge says.
+func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
+	inTime, cancel := context.WithTimeout(ctx, j.opt.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(inTime, http.MethodPost, strings.TrimRight(j.opt.URL, "/")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if j.opt.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+j.opt.Key)
+	}
+	resp, err := j.opt.Client.Do(req)
+	if err != nil {
+		return "", &passingError{err: err}
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	switch {
+	case err != nil:
+		return "", &passingError{err: err}
+	case len(raw) > maxResponse:
+		return "", fmt.Errorf("its answer is longer than %d bytes", maxResponse)
+	case resp.StatusCode != http.StatusOK:
+		return "", j.refused(resp, raw)
+	}
+	var got struct {
+		Choices []struct {
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+			Finish string `json:"finish_reason"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		return "", fmt.Errorf("its answer is no chat completion: %w: %s", err, excerpt(raw))
+	}
+	if len(got.Choices) == 0 {
+		return "", fmt.Errorf("its answer has no choices: %s", excerpt(raw))
+	}
+	c := got.Choices[0]
+	switch {
+	case c.Finish == "length":
+		return "", fmt.Errorf("its answer was cut at reward.judge.max_tokens: %s", excerpt([]byte(c.Message.Content)))
+	case len(c.Message.Content) > maxContent:
+		return "", fmt.Errorf("its answer has %d bytes, more than %d", len(c.Message.Content), maxContent)
+	}
+	return c.Message.Content, nil
+}
+
+// refused is the error of an answer that is not 200.
+func (j *Judge) refused(resp *http.Response, raw []byte) error {
+	err := fmt.Errorf("%s answers %s: %s", j.opt.URL, resp.Status, excerpt(bytes.TrimSpace(raw)))
+	switch code := resp.StatusCode; {
+	case code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500:
+		return &passingError{err: err, after: retryAfter(resp.Header.Get("Retry-After"), j.opt.Now())}
+	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound:
+		return &BrokenError{What: "judge", Err: errors.New(j.clean(err.Error())),
+			Help: "see reward.judge.url, reward.judge.model, and the key in the variable that reward.judge.key_env names"}
+	}
+	return err
+}
+
+// retryAfter reads a Retry-After header, seconds or a date; 0 if there is none.
+func retryAfter(header string, now time.Time) time.Duration {
+	if s, err := strconv.ParseFloat(header, 64); err == nil && s > 0 && s < 1e9 {
+		return time.Duration(math.Ceil(s*1000)) * time.Millisecond
+	}
+	if at, err := http.ParseTime(header); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// read finds the score in what the judge said.
+func (j *Judge) read(content string) Score {
+	s, err := j.extract(content)
+	for _, x := range []struct {
+		bad  bool
+		what string
+	}{
+		{err == nil && j.opt.Low != nil && s.Value < *j.opt.Low, "is below reward.judge.low"},
+		{err == nil && j.opt.High != nil && s.Value > *j.opt.High, "is above reward.judge.high"},
+		{err == nil && (math.IsNaN(s.Value) || math.IsInf(s.Value, 0)), "is no number"},
+	} {
+		if x.bad {
+			err = fmt.Errorf("its score %v %s", s.Value, x.what)
+		}
+	}
+	if err != nil {
+		return Score{Reason: j.clean(fmt.Sprintf("the judge: %v: %s", err, excerpt([]byte(content))))}
+	}
+	s.Graded = true
+	return s
+}
+
+func (j *Judge) extract(content string) (Score, error) {
+	if j.opt.Pattern != nil {
+		all := j.opt.Pattern.FindAllStringSubmatch(content, -1)
+		if len(all) == 0 {
+			return Score{}, errors.New("no match of reward.judge.pattern in its answer")
+		}
+		last := all[len(all)-1][1]
+		x, err := strconv.ParseFloat(strings.TrimSpace(last), 64)
+		if err != nil {
+			return Score{}, fmt.Errorf("reward.judge.pattern found %q, which is no number", last)
+		}
+		return Score{Value: x}, nil
+	}
+	object, err := jsonObject(content)
+	if err != nil {
+		return Score{}, err
+	}
+	number := func(name string) (x float64, err error) {
+		raw, ok := object[name]
+		if !ok {
+			return 0, fmt.Errorf("no field %q in its answer", name)
+		}
+		if err := json.Unmarshal(raw, &x); err != nil || string(raw) == "null" {
+			return 0, fmt.Errorf("the field %q is %s, no number", name, excerpt(raw))
+		}
+		return x, nil
+	}
+	s := Score{}
+	if s.Value, err = number(j.opt.Field); err != nil {
+		return s, err
+	}
+	for _, name := range j.opt.Parts {
+		x, err := number(name)
+		if err != nil {
+			return s, err
+		}
+		if s.Parts == nil {
+			s.Parts = map[string]float64{}
+		}
+		s.Parts[name] = x
+	}
+	return s, nil
+}
+
+// jsonObject reads the last JSON object of a text: models write words, or a fence,
+// around it.
+func jsonObject(text string) (map[string]json.RawMessage, error) {
+	var found map[string]json.RawMessage
+	for at := 0; at < len(text); {
+		i := strings.IndexByte(text[at:], '{')
+		if i < 0 {
+			break
+		}
+		var object map[string]json.RawMessage
+		dec := json.NewDecoder(strings.NewReader(text[at+i:]))
+		if dec.Decode(&object) == nil {
+			found = object
+			at += i + int(dec.InputOffset())
+		} else {
+			at += i + 1
+		}
+	}
+	if found == nil {
+		return nil, errors.New("no JSON object in its answer")
+	}
+	return found, nil
+}

@@ -1,0 +1,146 @@
+package reward
+
+import (
+	"context"
+	"fmt"
+
+	"exp/kernels"
+	"exp/train/checkpoint"
+	"exp/train/model"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// ModelOptions say what a reward model reads.
+type ModelOptions struct {
+	Text  string // of the sequence, with {prompt} and {response}
+	Label int    // row of score.weight that is the reward; 0 where there is one
+	// BatchTokens bounds a forward pass; it changes no bit of a score.
+	BatchTokens int
+}
+
+// Model scores by a sequence-classification model in Hugging Face's layout, computed
+// by our engine: the reward is
+//
+//	r = score.weight[label] · h,    h the final hidden state at the last token
+//
+// as Qwen2ForSequenceClassification and its like give it for a sequence without
+// padding. The text is encoded by the tokenizer of the model's own folder, without
+// special tokens.
+type Model struct {
+	opt   ModelOptions
+	be    kernels.Backend
+	model *model.Model
+	tok   tokenizer.Tokenizer
+	limit int // tokens of a sequence
+	ws    *model.Workspace
+	room  model.Capacity
+}
+
+// OpenModel loads a reward model from a folder. Close it afterwards.
+func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
+	if o.BatchTokens < 1 {
+		panic("reward: batches without tokens")
+	}
+	tok, err := tokenizer.ReadFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	m, err := checkpoint.LoadClassifier(be, dir, o.Label)
+	if err != nil {
+		return nil, err
+	}
+	if tok.VocabSize() > m.Config.Vocab {
+		defer m.Close()
+		return nil, fmt.Errorf("reward model %s: its tokenizer has %d tokens, its weights %d", dir, tok.VocabSize(), m.Config.Vocab)
+	}
+	return &Model{opt: o, be: be, model: m, tok: tok, limit: m.Config.MaxPositions - 1}, nil
+}
+
+// Close frees the model.
+func (r *Model) Close() error {
+	if r.ws != nil {
+		r.ws.Close()
+	}
+	r.model.Close()
+	return nil
+}
+
+// Score implements Scorer. A completion that the model cannot read, because it is too
+// long or has characters that the tokenizer does not know, is not graded.
+func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error) {
+	scores := make([]Score, len(items))
+	var seqs [][]int32
+	var of []int // sequences to items
+	var lengths []int
+	for i, it := range items {
+		ids, err := r.tok.Encode(Fill(r.opt.Text, it.Problem, it.Completion.Text))
+		switch {
+		case err != nil:
+			scores[i].Reason = fmt.Sprintf("the reward model: %v", err)
+			continue
+		case len(ids) == 0:
+			scores[i].Reason = "the reward model: no text"
+			continue
+		case len(ids) > r.limit:
+			scores[i].Reason = fmt.Sprintf("the reward model: %d tokens, it reads at most %d", len(ids), r.limit)
+			continue
+		}
+		seqs, of, lengths = append(seqs, ids), append(of, i), append(lengths, len(ids)+1)
+	}
+	start := 0
+	for _, end := range rollout.MicroBatches(lengths, r.opt.BatchTokens) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		values, err := r.forward(seqs[start:end])
+		if err != nil {
+			return nil, err
+		}
+		for k, v := range values {
+			scores[of[start+k]] = Score{Graded: true, Value: float64(v)}
+		}
+		start = end
+	}
+	return scores, nil
+}
+
+// forward returns the value at the last token of each sequence. The engine scores the
+// position before each completion token, so every sequence gets one more token, which
+// no position before it can see.
+func (r *Model) forward(seqs [][]int32) ([]float32, error) {
+	b := model.Batch{Offsets: []int32{0}}
+	for _, s := range seqs {
+		b.Tokens = append(append(b.Tokens, s...), 0)
+		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
+		b.Prompt = append(b.Prompt, int32(len(s)))
+	}
+	if err := r.reserve(len(b.Tokens), len(seqs)); err != nil {
+		return nil, err
+	}
+	r.ws.Load(b)
+	r.model.Forward(r.ws)
+	r.model.Values(r.ws)
+	out := make([]float32, len(seqs))
+	r.be.Copy(kernels.Host(out), r.ws.Value())
+	r.be.Sync()
+	return out, nil
+}
+
+// reserve makes room for a batch.
+func (r *Model) reserve(tokens, sequences int) error {
+	if r.ws != nil && tokens <= r.room.Tokens && sequences <= r.room.Sequences {
+		return nil
+	}
+	if r.ws != nil {
+		r.ws.Close()
+		r.ws = nil
+	}
+	r.room = model.Capacity{Tokens: max(tokens, r.opt.BatchTokens, r.room.Tokens), Sequences: max(sequences, r.opt.BatchTokens/2+1, r.room.Sequences)}
+	ws, err := model.NewWorkspace(r.be, r.model.Config, r.model.Heads, r.room, model.KeepNothing)
+	if err != nil {
+		return fmt.Errorf("reward model: %w", err)
+	}
+	r.ws = ws
+	return nil
+}
