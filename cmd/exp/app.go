@@ -27,6 +27,9 @@ import (
 func commands(a *app) []*cli.Command {
 	return []*cli.Command{
 		runCommand(a),
+		resumeCommand(a),
+		verifyCommand(a),
+		whyCommand(a),
 		lsCommand(a),
 		showCommand(a),
 		metricsCommand(a),

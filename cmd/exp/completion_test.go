@@ -159,7 +159,7 @@ ask() {
 	_exp
 	printf '%s|' "$1" "${COMPREPLY[@]}"; echo
 }
-ask 'exp ver'
+ask 'exp vers'
 ask 'exp version -o js'
 ask 'exp version --output=js'
 ask 'exp completion '
@@ -169,7 +169,7 @@ mkdir -p ~/'a dir'
 ask 'exp -C ~/a'
 COMP_WORDBREAKS=' ' ; ask 'exp version --output=js'
 `, "--norc", "-c")
-	want := `exp ver|version|
+	want := `exp vers|version|
 exp version -o js|json|jsonl|
 exp version --output=js|json|jsonl|
 exp completion |bash|zsh|fish|
@@ -187,7 +187,7 @@ func TestZshScript(t *testing.T) {
 	got := shell(t, "zsh", `
 _describe() { print -r -- "$1" "${(j:|:)${(@P)2}}" "${@[3,-1]}" }
 source ./completion.zsh
-words=(exp ver); CURRENT=2; _exp
+words=(exp vers); CURRENT=2; _exp
 words=(exp version -o js); CURRENT=4; _exp
 words=(exp -C su); CURRENT=3; _exp
 words=(exp version --output=js); CURRENT=3; _exp
@@ -205,7 +205,7 @@ exp --output=json|--output=jsonl
 func TestFishScript(t *testing.T) {
 	got := shell(t, "fish", `
 source completion.fish
-complete -C'exp ver'
+complete -C'exp vers'
 complete -C'exp version -o js'
 complete -C'exp -C su'
 `, "--no-config", "-c")

@@ -56,24 +56,34 @@ func (r *runDiffer) codeOf(kind string, a, b ident.Digest) error {
 	if left.Go != right.Go {
 		r.addCode("Go compiler: "+left.Go+", "+right.Go, "changed", kind)
 	}
+	for _, c := range fileChanges(left.Files, right.Files) {
+		r.addCode(c.Path, c.Change, kind)
+	}
+	return nil
+}
+
+// fileChanges lists the files that are not the same in two lists, by path.
+func fileChanges(a, b []ident.File) []codeChange {
+	var changes []codeChange
 	sums := map[string]ident.Digest{}
-	for _, f := range left.Files {
+	for _, f := range a {
 		sums[f.Path] = f.SHA256
 	}
-	for _, f := range right.Files {
+	for _, f := range b {
 		sum, ok := sums[f.Path]
 		delete(sums, f.Path)
 		switch {
 		case !ok:
-			r.addCode(f.Path, "only in b", kind)
+			changes = append(changes, codeChange{Path: f.Path, Change: "only in b"})
 		case sum != f.SHA256:
-			r.addCode(f.Path, "changed", kind)
+			changes = append(changes, codeChange{Path: f.Path, Change: "changed"})
 		}
 	}
-	for path := range sums { // sorted by code
-		r.addCode(path, "only in a", kind)
+	for path := range sums {
+		changes = append(changes, codeChange{Path: path, Change: "only in a"})
 	}
-	return nil
+	slices.SortFunc(changes, func(x, y codeChange) int { return strings.Compare(x.Path, y.Path) })
+	return changes
 }
 
 func (r *runDiffer) addCode(path, change, kind string) {

@@ -91,7 +91,12 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 		a.noteEmpty(c, len(t.Rows))
 		return a.out.printTable(limit(a, t, q.limit, "experiments"))
 	}
-	t := a.runTable(l.runs, q.limit.of(len(l.runs)), q.columns(&l))
+	proofs, err := db.AllVerifications(c.Context)
+	if err != nil {
+		return err
+	}
+	n := q.limit.of(len(l.runs))
+	t := a.runTable(l.runs, n, append([]runColumn{a.verifiedColumn(proofs, l.runs[:n])}, q.columns(&l)...))
 	a.noteEmpty(c, len(l.runs))
 	a.noteLeftOut(len(t.Rows), len(l.runs)+l.more, "runs")
 	return a.out.printTable(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func runCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
 			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
-			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages again although their results are stored; other bits are a divergence"},
+			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages from their start although their results are stored; other bits are a divergence"},
 			&cli.BoolFlag{Name: "verify-cache", Usage: "hash stored results before they are reused"},
 			&cli.BoolFlag{Name: "keep-going", Usage: "go on with the next run when one fails"},
 			&cli.StringFlag{Name: "device", Usage: "run on `DEVICE`: cpu, cuda, cuda:1 (compute.device)"},
@@ -264,7 +265,9 @@ func (a *app) explainStop(ctx context.Context, j job, err error) error {
 	if !errors.As(err, &stopped) {
 		return err
 	}
-	return stoppedf(ctx, "%v; saved\n  to go on: %s", stopped, strings.Join(quoteAll(a.args), " "))
+	// With --no-cache it would begin anew.
+	words := slices.DeleteFunc(slices.Clone(a.args), func(w string) bool { return w == "--no-cache" })
+	return stoppedf(ctx, "%v; saved\n  to go on: %s", stopped, strings.Join(quoteAll(words), " "))
 }
 
 // quoteAll quotes words for a shell where they need it.
@@ -323,6 +326,8 @@ func factOf(f rl.Metric) term.Fact {
 	}
 	return term.Fact{Name: f.Name, Text: term.Short(f.Value)}
 }
+
+func (w *watcher) Note(text string) { w.p.Note(text) }
 
 func (w *watcher) Warn(text string) { w.p.Warn(text) }
 

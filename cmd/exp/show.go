@@ -106,6 +106,8 @@ type shownRun struct {
 	// Damage lists stored results whose files are not there any more.
 	Damage      []string          `json:"damage"`
 	Divergences []shownDivergence `json:"divergences"`
+	// Verifications are what proving the record came to, oldest first.
+	Verifications []shownVerification `json:"verifications"`
 
 	Stages        []shownStage      `json:"stages,omitempty"`
 	Results       []shownResult     `json:"results,omitempty"`
@@ -199,11 +201,11 @@ func readRun(ctx context.Context, db *store.DB, run store.Run, parts showParts) 
 		Run: run.RID, XID: run.XID, Name: run.Name, Task: run.Task, Algo: run.Algo, Model: run.Model, Seed: run.Seed,
 		Numerics: run.Numerics, Device: run.Device, Status: run.Status, Steps: run.Steps, StepsTotal: run.StepsTotal, Tokens: run.Tokens,
 		Created: run.Created, Started: run.Started, Ended: run.Ended, WallS: run.WallS, Config: run.Config, Code: run.Code,
-		Chain: run.Chain, Deleted: run.Deleted, Tags: []string{}, Notes: []shownNote{}, Damage: []string{}, Divergences: []shownDivergence{},
+		Chain: run.Chain, Deleted: run.Deleted, Tags: []string{}, Notes: []shownNote{}, Damage: []string{}, Divergences: []shownDivergence{}, Verifications: []shownVerification{},
 		run: run, parts: parts,
 	}
 	r := runReader{ctx, db, run, s}
-	wanted := []func() error{r.remarks, r.divergences}
+	wanted := []func() error{r.remarks, r.divergences, r.verifications}
 	add := func(on bool, f ...func() error) {
 		if on {
 			wanted = append(wanted, f...)

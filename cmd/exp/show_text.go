@@ -98,6 +98,7 @@ func (p *showPage) identity() {
 		fact{"machine", p.machineText()},
 		fact{"tags", strings.Join(s.Tags, ", ")},
 		fact{"notes", strings.Join(notes, "; ")},
+		fact{"verified", p.verificationText()},
 		fact{"continues", parent},
 	)
 }

@@ -5,10 +5,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,12 +39,13 @@ type process struct {
 	stderr bytes.Buffer
 	read   chan struct{} // closed when stderr has ended
 	step   chan int      // steps of the train stage as they end
+	stage  chan string   // kinds of stages as they begin
 }
 
 // start starts the program as a process.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], append([]string{"--progress", "json"}, args...)...), read: make(chan struct{}), step: make(chan int, 1000)}
+	p := &process{Cmd: exec.Command(os.Args[0], append([]string{"--progress", "json"}, args...)...), read: make(chan struct{}), step: make(chan int, 1000), stage: make(chan string, 100)}
 	p.Env = []string{"EXP_TEST_AS_PROGRAM=1", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	pipe, err := p.StderrPipe()
 	if err != nil {
@@ -63,6 +62,7 @@ func start(t *testing.T, args ...string) *process {
 func (p *process) follow(pipe io.Reader) {
 	defer close(p.read)
 	defer close(p.step)
+	defer close(p.stage)
 	lines := bufio.NewScanner(pipe)
 	for lines.Scan() {
 		var l struct {
@@ -73,6 +73,8 @@ func (p *process) follow(pipe io.Reader) {
 			fmt.Fprintln(&p.stderr, lines.Text())
 		} else if l.Event == "step" && l.Stage == "train" {
 			p.step <- l.Step
+		} else if l.Event == "stage_start" {
+			p.stage <- l.Stage
 		}
 	}
 }
@@ -166,52 +168,8 @@ func TestSecondSignal(t *testing.T) {
 		t.Errorf("exit code %d, want 143\n%s", code, p.stderr.String())
 	}
 	smoke(t, dir, "--set", "train.steps=40").succeeds(t)
-	removeHalfBlobs(t, dir)
 	if r := consistent(t, dir).runs[0]; r.Status != store.Done || r.Steps != 40 {
 		t.Errorf("run is %s after %d steps", r.Status, r.Steps)
-	}
-}
-
-// Killed at random points, again and again, the run ends as if it had not been.
-func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs processes for seconds")
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	dir := filepath.Join(t.TempDir(), "store")
-	for range 5 {
-		p := start(t, "run", smokeRecipe, "--store", dir)
-		time.Sleep(time.Duration(20+r.IntN(400)) * time.Millisecond)
-		p.Process.Kill()
-		if code := p.end(); code != -1 && code != 0 {
-			t.Fatalf("exit code %d\n%s", code, p.stderr.String())
-		}
-		if db, err := store.Open(dir, store.Options{ReadOnly: true}); err == nil {
-			if err := errors.Join(db.Check(context.Background()), db.Close()); err != nil {
-				t.Fatal(err)
-			}
-		} else if !errors.Is(err, store.ErrNoStore) {
-			t.Fatal(err)
-		}
-	}
-	smoke(t, dir).succeeds(t)
-	removeHalfBlobs(t, dir)
-	consistent(t, dir).same(t, unbroken(t))
-}
-
-// removeHalfBlobs removes what a process that could not clean up may leave behind: blobs
-// that were being written. They lie in tmp and have no name yet that anything could
-// refer to. Whether another process is writing one cannot be told, so no run removes
-// them.
-func removeHalfBlobs(t *testing.T, dir string) {
-	t.Helper()
-	for _, f := range halfWritten(t, dir) {
-		if !strings.HasPrefix(f, filepath.Join(dir, "tmp", "blob-")) {
-			t.Errorf("left behind: %s", f)
-		}
-		os.Remove(f)
 	}
 }
 

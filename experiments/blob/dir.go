@@ -17,21 +17,10 @@ type Dir struct {
 	create func(dir string) (file, error)
 }
 
-// file is what Put needs of an *os.File.
-type file interface {
-	Write(p []byte) (int, error)
-	Name() string
-	Chmod(mode fs.FileMode) error
-	Sync() error
-	Close() error
-}
-
 // At returns the blobs below root. It creates nothing: folders appear with the
 // first blob.
 func At(root string) *Dir {
-	return &Dir{root: root, create: func(dir string) (file, error) {
-		return os.CreateTemp(dir, "blob-*")
-	}}
+	return &Dir{root: root, create: newFile}
 }
 
 // Path is where blob digest lies, if it is there.

@@ -103,6 +103,50 @@ func TestPutRepairsTruncatedBlob(t *testing.T) {
 	}
 }
 
+// A process that is killed while it writes a blob leaves nothing.
+func TestKilledWriter(t *testing.T) {
+	root := t.TempDir()
+	f, err := newFile(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Discard()
+	if _, ok := f.(named); ok {
+		t.Skip("this file system has no files without names")
+	}
+	if _, err := f.Write([]byte("half")); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(root); err != nil || len(entries) != 0 {
+		t.Errorf("while it is written: %v, %v", entries, err)
+	}
+}
+
+// What another process stored in the meantime stays; what is damaged is replaced,
+// also where files must have names.
+func TestPublishOver(t *testing.T) {
+	for name, create := range map[string]func(string) (file, error){"unnamed": newFile, "named": newNamed} {
+		for _, there := range []string{"abc", "ab"} {
+			root := t.TempDir()
+			d := At(root)
+			digest := ident.Sum([]byte("abc"))
+			d.create = func(dir string) (file, error) {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(d.Path(digest)), 0o777), os.WriteFile(d.Path(digest), []byte(there), 0o444)); err != nil {
+					t.Fatal(err)
+				}
+				return create(dir)
+			}
+			if _, _, err := d.Put(strings.NewReader("abc")); err != nil {
+				t.Errorf("%s over %q: %v", name, there, err)
+			}
+			if err := d.Verify(digest, 3); err != nil {
+				t.Errorf("%s over %q: %v", name, there, err)
+			}
+			wantNoTemp(t, root)
+		}
+	}
+}
+
 func TestVerify(t *testing.T) {
 	tests := []struct {
 		name, content string
@@ -197,10 +241,13 @@ func TestPutFailureLeavesNothing(t *testing.T) {
 		{"quota at close", func(f file) file { return failing{file: f, close: syscall.EDQUOT} }, syscall.EDQUOT},
 		{"chmod", func(f file) file { return failing{file: f, chmod: fs.ErrPermission} }, fs.ErrPermission},
 	}
-	for _, tt := range tests {
+	for i, tt := range append(tests, tests...) {
 		root := t.TempDir()
 		d := At(root)
 		create := d.create
+		if i >= len(tests) { // where files must have names
+			create = newNamed
+		}
 		d.create = func(dir string) (file, error) {
 			f, err := create(dir)
 			return tt.wrap(f), err
@@ -235,10 +282,11 @@ func TestPutOnFullDevice(t *testing.T) {
 	}
 }
 
-// unremovable has a name that discard cannot delete.
+// unremovable is a file that must not be removed.
 type unremovable struct{ *os.File }
 
-func (unremovable) Name() string { return "/dev/full/none" }
+func (unremovable) Place(string) error { panic("not written, but placed") }
+func (f unremovable) Discard()         { f.Close() }
 
 func TestPutReaderError(t *testing.T) {
 	root := t.TempDir()

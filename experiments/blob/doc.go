@@ -1,11 +1,13 @@
 // Package blob keeps immutable files by the SHA-256 of their content:
 //
 //	ROOT/blobs/sha256/ab/cdef…    mode 0444
-//	ROOT/tmp/                     files being written
+//	ROOT/tmp/                     where files are being written
 //
-// A blob is written to tmp, synced, renamed into place and the folder synced, so
-// that under its final name a file is complete or not there at all, also after a
-// crash or on a full disk. Any number of processes may write to one root.
+// A blob is written to a file without a name, synced, linked into place and the
+// folder synced, so that a file is complete or not there at all, also after a crash
+// or on a full disk. Where the file system has no files without a name it is written
+// to tmp and renamed, and a process that is killed leaves half a file there. Any
+// number of processes may write to one root.
 //
 // On top of that it packs many small records into few compressed blobs
 // (PackWriter) and trees of source files into one (PutTree).

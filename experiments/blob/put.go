@@ -27,16 +27,16 @@ func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 	h := sha256.New()
 	n, err := io.CopyBuffer(io.MultiWriter(tmp, h), onlyReader{r}, make([]byte, copyBlock))
 	if err != nil {
-		discard(tmp)
+		tmp.Discard()
 		return ident.Digest{}, n, putError(tmp.Name(), ident.Digest{}, err)
 	}
 	digest := ident.Digest(h.Sum(nil))
 	if d.Has(digest, n) {
-		discard(tmp)
+		tmp.Discard()
 		return digest, n, nil
 	}
-	if err := d.publish(tmp, digest); err != nil {
-		discard(tmp)
+	if err := d.publish(tmp, digest, n); err != nil {
+		tmp.Discard()
 		return digest, n, putError(d.Path(digest), digest, err)
 	}
 	return digest, n, nil
@@ -73,8 +73,8 @@ func (d *Dir) newFile() (file, error) {
 	return d.create(dir)
 }
 
-// publish syncs tmp and moves it to its name.
-func (d *Dir) publish(tmp file, digest ident.Digest) error {
+// publish syncs tmp and gives it its name.
+func (d *Dir) publish(tmp file, digest ident.Digest, size int64) error {
 	if err := tmp.Chmod(0o444); err != nil {
 		return err
 	}
@@ -89,10 +89,18 @@ func (d *Dir) publish(tmp file, digest ident.Digest) error {
 	if err := makeDurable(dir); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
+	err := tmp.Place(path)
+	if errors.Is(err, fs.ErrExist) && !d.Has(digest, size) {
+		// A damaged file: no name is better than this one.
+		if err = os.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = tmp.Place(path)
+		}
 	}
-	return syncDir(dir)
+	if errors.Is(err, fs.ErrExist) { // another process was faster
+		tmp.Discard()
+		err = nil
+	}
+	return errors.Join(err, syncDir(dir))
 }
 
 // makeDurable creates dir so that it survives a crash: a folder is an entry of
@@ -120,13 +128,6 @@ func syncDir(dir string) error {
 	}
 	defer f.Close()
 	return f.Sync()
-}
-
-// discard drops a file that will not be a blob. Its own errors do not matter:
-// there is another one to report, or the content is stored already.
-func discard(tmp file) {
-	tmp.Close()
-	os.Remove(tmp.Name())
 }
 
 func putError(path string, digest ident.Digest, err error) error {

@@ -14,6 +14,7 @@ type migration func(ctx context.Context, tx *sql.Tx) error
 // migrations[i] leads from version i to i+1; an empty database has version 0.
 var migrations = []migration{
 	migration0001,
+	migration0002,
 }
 
 // migrate brings the database to the last version. A store that holds data is

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -81,7 +82,7 @@ func TestOpenSettings(t *testing.T) {
 		{db.w, "busy_timeout", "5000"},
 		{db.w, "temp_store", "2"},
 		{db.w, "application_id", "1163415601"}, // 0x45585031
-		{db.w, "user_version", "1"},
+		{db.w, "user_version", strconv.Itoa(Version())},
 		{db.r, "query_only", "1"},
 		{db.r, "busy_timeout", "5000"},
 	} {

@@ -238,6 +238,13 @@ func (db *DB) StagesBySID(ctx context.Context, sid ident.Digest) ([]Stage, error
 	return all, db.fail("read stages "+sid.Short(), err)
 }
 
+// StagesBefore returns the Done stages of a kind that began before stage id, in the
+// order in which they began.
+func (db *DB) StagesBefore(ctx context.Context, kind string, id int64) ([]Stage, error) {
+	all, err := db.stages(ctx, `s.kind = ? AND s.status = 'done' AND s.id < ?`, kind, id)
+	return all, db.fail("read stages of kind "+kind, err)
+}
+
 func (db *DB) stages(ctx context.Context, where string, args ...any) ([]Stage, error) {
 	return stagesOf(ctx, db.r, where, args...)
 }

@@ -78,14 +78,18 @@ func ThisMachine() Machine {
 // provenance describes this process and machine.
 func (x *execution) provenance() store.Attempt {
 	host, _ := os.Hostname() // for people only
+	device, class := "", ""  // hashing files takes none
+	if x.Backend != nil {
+		device, class = x.Backend.Name(), x.Backend.Class()
+	}
 	env, err := json.Marshal(map[string]any{
 		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
-		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": x.Backend.Name(), "class": x.Backend.Class(), "args": os.Args,
+		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": device, "class": class, "args": os.Args,
 	})
 	if err != nil {
 		panic("run: " + err.Error())
 	}
-	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: x.Backend.Name(), Build: x.Build, Env: env}
+	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: device, Build: x.Build, Env: env}
 }
 
 // cpuName reads the processor's name where the system tells it.

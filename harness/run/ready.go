@@ -61,12 +61,12 @@ func (x *execution) event(kind, text string) {
 // sweep removes what a killed process left half-written in the run's directory. The
 // caller holds the run's lock. Checkpoints sweep their own.
 func (x *execution) sweep() error {
-	dir := x.DB.RunDir(x.p.RID)
+	dir := x.DB.RunDir(x.run.RID)
 	weights, err := filepath.Glob(filepath.Join(dir, stage.UnfinishedWeights))
 	if err != nil {
 		return err
 	}
-	errs := []error{os.RemoveAll(filepath.Join(dir, stage.MergedDir+stage.Unfinished))}
+	errs := []error{os.RemoveAll(filepath.Join(dir, stage.MergedDir+stage.Unfinished)), os.RemoveAll(filepath.Join(dir, scratchDir))}
 	for _, f := range weights {
 		errs = append(errs, os.Remove(f))
 	}

@@ -30,6 +30,9 @@ type stepRecord struct {
 	scored  []verdictOf
 	steps   int   // since the pack began
 	failed  error // of settling before a stop
+	replay  replay
+	note    func(string) // nil: nobody wants to hear of the replay
+	parent  *store.Run   // whose steps these are too, as far as they go; nil: none
 }
 
 // verdictOf is what the grader said of a kept completion.
@@ -61,10 +64,19 @@ func (r *stepRecord) step(s stage.Step) error {
 	if err := r.writer.Record(store.Step{Det: s.Det, Measured: s.Measured, Chain: s.Chain, Tokens: s.Tokens, Events: events}); err != nil {
 		return err
 	}
+	if err := r.checkParent(s); err != nil {
+		return err
+	}
 	if err := r.samples(s); err != nil {
 		return err
 	}
 	r.steps++
+	if r.note != nil && s.Det.Step == r.replay.to && r.replay.from <= r.replay.to {
+		if err := r.settle(); err != nil { // every step was compared
+			return err
+		}
+		r.replay.say(r.note)
+	}
 	if every := int64(r.x.p.Config.Run.Checkpoint.EverySteps); every > 0 && s.Det.Step%every == 0 {
 		return r.settle()
 	}
@@ -103,15 +115,21 @@ func (r *stepRecord) samples(s stage.Step) error {
 		if err := r.pack.Add(keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies}); err != nil {
 			return err
 		}
-		reward := t.Verdict.Reward
-		if t.Verdict.Status != rollout.Graded {
-			reward = math.NaN()
-		}
-		r.pending = append(r.pending, store.Sample{Stage: r.home, Scope: "train", Step: s.Det.Step, Item: t.Problem.ID, K: t.Sample,
-			PromptTokens: int64(len(t.Prompt)), OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)})
+		r.pending = append(r.pending, trainSample(r.home, s.Det.Step, t))
 		r.scored = append(r.scored, verdictOf{step: s.Det.Step, k: t.Sample, item: t.Problem.ID, v: t.Verdict})
 	}
 	return nil
+}
+
+// trainSample is the row of a completion of training.
+func trainSample(home, step int64, t *train.Trajectory) store.Sample {
+	reward := t.Verdict.Reward
+	if t.Verdict.Status != rollout.Graded {
+		reward = math.NaN()
+	}
+	c := t.Completion
+	return store.Sample{Stage: home, Scope: "train", Step: step, Item: t.Problem.ID, K: t.Sample, PromptTokens: int64(len(t.Prompt)),
+		OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)}
 }
 
 // kept draws whether a completion's text is kept, from a stream of its own.
@@ -267,8 +285,9 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil}); err != nil {
 			return err
 		}
-		rows = append(rows, store.Sample{Stage: row.Home, Scope: "eval", Item: s.ProblemID, K: s.K,
-			PromptTokens: int64(lengths[s.ProblemID]), OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: math.NaN(), LogProbSum: sum(c.LogProbs)})
+		sample := evalSample(row.Home, s)
+		sample.PromptTokens = int64(lengths[s.ProblemID])
+		rows = append(rows, sample)
 	}
 	refs, packs, err := pack.Close()
 	if err != nil {

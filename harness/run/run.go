@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -41,8 +42,11 @@ type Runner struct {
 // Options choose what is executed.
 type Options struct {
 	Until       config.Stage // last kind to execute; empty: all
-	NoCache     bool         // execute stages although their results are there
+	NoCache     bool         // execute stages although their results are there, from their beginning
 	VerifyCache bool         // hash the blobs of a result before it is reused
+	Resume      bool         // say which checkpoint training goes on from, and what of the record it proved again
+	UpTo        int          // training goes on from a checkpoint of at most that step; 0: any
+	Parent      *store.Run   // the run that this one extends
 }
 
 // Observer hears what happens, in the order of term.Progress. Implementations must
@@ -51,6 +55,7 @@ type Observer interface {
 	StageStart(s StageInfo)
 	StageProgress(done, total int, headline []rl.Metric)
 	StageDone(s StageInfo, r StageEnd)
+	Note(text string)
 	Warn(text string)
 }
 
@@ -112,10 +117,14 @@ func (x *execution) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	parent := int64(0)
+	if x.Options.Parent != nil {
+		parent = x.Options.Parent.ID
+	}
 	x.run, _, err = x.DB.EnsureRun(ctx, store.NewRun{
 		RID: x.p.RID, XID: x.p.XID, Name: c.Run.Name, Task: c.Run.Task.Kind, Algo: c.Run.Algo.Kind, Model: modelName(&c.Run),
 		Seed: x.p.Seed, Numerics: x.p.Numerics, StepsTotal: int64(c.Run.Train.Steps), Config: conf,
-		Code: x.p.Code[config.Train].Digest,
+		Code: x.p.Code[config.Train].Digest, Parent: parent,
 	})
 	return err
 }
@@ -296,6 +305,12 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 		x.Watch.StageDone(info, end)
 		return errors.Join(&StageError{Stage: x.p.Stages[i].Name(), Err: err}, x.DB.FailStage(keep, row.ID, err.Error()))
 	}
+	if x.apart(x.p.Stages[i].Kind) {
+		err := stage.Materialize(x.env(i, row.SID), out.Outputs)
+		if err := errors.Join(err, x.sweep()); err != nil {
+			return err
+		}
+	}
 	x.done[i] = row
 	x.result.Executed++
 	end.Facts = out.Facts
@@ -327,28 +342,47 @@ func onlyStopped(err error) bool {
 	return errors.Is(err, stage.ErrStopped) || errors.Is(err, context.Canceled)
 }
 
+// apart reports whether a stage works in a directory of its own, because what is in
+// the run's is a result that the new one may not be equal to.
+func (x *execution) apart(kind config.Stage) bool {
+	return x.Options.NoCache && kind == config.Merge
+}
+
+// recovered, deferred, turns a panic into an error with its stack.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = errors.Join(&PanicError{Value: p, Stack: debug.Stack()}, *err)
+	}
+}
+
 // work calls the stage with hooks into the record. A panic, which is an error of the
 // program, becomes an error with its stack.
 func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.Join(&PanicError{Value: p, Stack: debug.Stack()}, err)
-		}
-	}()
+	defer recovered(&err)
 	e := x.env(i, row.SID)
 	e.Hooks.Warn = x.Watch.Warn
 	e.Hooks.Event = x.event
 	e.Hooks.Progress = func(done, total int, headline []rl.Metric) { x.Watch.StageProgress(done, total, headline) }
 	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
 	kind := x.p.Stages[i].Kind
+	if x.apart(kind) {
+		e.Dir = filepath.Join(e.Dir, scratchDir)
+		if err := os.MkdirAll(e.Dir, 0o777); err != nil {
+			return nil, err
+		}
+	}
 	if kind != config.Train && kind != config.SFT {
 		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
 	}
 	// Learning stages end between steps, by Stop: a step is never torn.
 	rec := x.newStepRecord(row)
 	defer func() { err = errors.Join(err, rec.close()) }()
+	e.Start.Fresh = x.Options.NoCache
 	if kind == config.Train {
 		e.Hooks.Step, e.Hooks.Checkpoint = rec.step, rec.checkpoint
+		if err := x.start(e, rec); err != nil {
+			return nil, err
+		}
 		e.Hooks.Stop = func() bool { // the stage saves a checkpoint when it is told to stop
 			stop := ctx.Err() != nil
 			if stop {
@@ -371,7 +405,14 @@ func (x *execution) begin(ctx context.Context) (err error) {
 	if err := errors.Join(x.sweep(), x.keepSources(ctx)); err != nil {
 		return err
 	}
-	x.attempt, err = x.DB.BeginAttempt(ctx, x.provenance())
+	a := x.provenance()
+	switch {
+	case x.Options.Resume:
+		a.Kind = store.AttemptResume
+	case x.Options.NoCache:
+		a.Kind = store.AttemptForced
+	}
+	x.attempt, err = x.DB.BeginAttempt(ctx, a)
 	return err
 }
 

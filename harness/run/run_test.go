@@ -29,6 +29,7 @@ type quiet struct {
 	started  []string
 	cached   []string
 	warnings []string
+	notes    []string
 	progress func(stage string, done int)
 	ended    func(stage string)
 }
@@ -42,6 +43,7 @@ func (q *quiet) StageDone(s StageInfo, r StageEnd) {
 		q.ended(name(s))
 	}
 }
+func (q *quiet) Note(text string) { q.notes = append(q.notes, text) }
 func (q *quiet) Warn(text string) { q.warnings = append(q.warnings, text) }
 func (q *quiet) StageProgress(done, _ int, _ []rl.Metric) {
 	if q.progress != nil && len(q.started) > 0 {

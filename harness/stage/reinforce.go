@@ -40,19 +40,23 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err := r.build(in, &owned); err != nil {
 		return nil, err
 	}
-	state, resumed, err := r.saver.load()
+	saved, resumed, err := r.saver.load()
 	if err != nil {
 		return nil, err
 	}
 	if resumed {
-		r.chain = state.Chain
-		e.warn("going on from the checkpoint of step %d", state.Train.Step)
+		r.chain = saved.Chain
+		if e.Hooks.Resumed != nil {
+			e.Hooks.Resumed(saved.Saved)
+		} else {
+			e.warn("going on from the checkpoint of step %d", saved.Step)
+		}
 	}
 	err = r.trainer.Run(ctx, e.Hooks.Stop)
 	if err == nil {
 		err = r.reward()
 	}
-	if errors.Is(err, ErrStopped) {
+	if errors.Is(err, ErrStopped) && !e.Again {
 		return nil, errors.Join(err, r.checkpoint())
 	}
 	if err != nil {
@@ -238,7 +242,7 @@ func sampledTokens(s *train.Step) int64 {
 // afterStep saves checkpoints at the configured cadence.
 func (r *reinforcement) afterStep(step int) error {
 	every := r.run().Checkpoint.EverySteps
-	if every == 0 || step%every != 0 || step == r.cfg.Steps {
+	if r.Again || every == 0 || step%every != 0 || step == r.cfg.Steps {
 		return nil
 	}
 	return r.checkpoint()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -30,8 +31,16 @@ type saver struct {
 }
 
 func (e *Env) saver(kind string, t learns) *saver {
-	return &saver{e: e, kind: kind, t: t, dir: filepath.Join(e.Dir, "ckpt", kind+"-"+e.SID.Short())}
+	return &saver{e: e, kind: kind, t: t, dir: checkpointDir(e.Dir, kind, e.SID)}
 }
+
+// checkpointDir is where the checkpoints of a stage lie in a run's directory.
+func checkpointDir(run, kind string, sid ident.Digest) string {
+	return filepath.Join(CheckpointsDir(run), kind+"-"+sid.Short())
+}
+
+// CheckpointsDir is where the checkpoints of all stages lie in a run's directory.
+func CheckpointsDir(run string) string { return filepath.Join(run, "ckpt") }
 
 // savedState is what a checkpoint says beside its buffers.
 type savedState struct {
@@ -74,39 +83,87 @@ func (s *saver) save(chain ident.Digest, log []byte) (string, error) {
 	return checkpoint.Write(s.e.Backend, s.dir, checkpoint.State{Step: state.Train.Step, Extra: extra, Groups: s.groups()})
 }
 
-// load restores the newest valid checkpoint, if there is one; ok is false
+// loaded is a checkpoint that a stage goes on from.
+type loaded struct {
+	Saved
+	log json.RawMessage
+}
+
+// load restores the checkpoint that Env.Start asks for, if there is one; ok is false
 // otherwise. Damaged ones are passed over with a warning.
-func (s *saver) load() (state savedState, ok bool, err error) {
-	c, passed, err := checkpoint.Latest(s.dir)
+func (s *saver) load() (l loaded, ok bool, err error) {
+	start := s.e.Start
+	if start.Fresh {
+		return l, false, nil
+	}
+	dir := s.dir
+	if start.Checkpoints != "" {
+		dir = filepath.Join(start.Checkpoints, filepath.Base(s.dir))
+	}
+	l, ok, err = s.newest(dir, s.e.SID, func(c Saved) (ident.Digest, error) {
+		if start.Accept == nil {
+			return c.Chain, nil
+		}
+		return c.Chain, start.Accept(c)
+	})
+	if p := start.Parent; p != nil && !ok && err == nil {
+		return s.newest(checkpointDir(p.Dir, s.kind, p.SID), p.SID, p.Accept)
+	}
+	return l, ok, err
+}
+
+// newest restores the newest checkpoint in dir that accept takes, of the stage sid.
+// accept returns the chain with which training goes on.
+func (s *saver) newest(dir string, sid ident.Digest, accept func(Saved) (ident.Digest, error)) (l loaded, ok bool, err error) {
+	most := s.e.Start.UpTo
+	if most == 0 {
+		most = math.MaxInt
+	}
+	var state savedState
+	c, passed, err := checkpoint.LatestUpTo(dir, most, func(c *checkpoint.Checkpoint) (err error) {
+		if state, err = readState(c, sid); err != nil {
+			return err
+		}
+		l = loaded{Saved{Dir: c.Dir, Step: state.Train.Step, Chain: state.Chain}, state.Log}
+		if l.Chain, err = accept(l.Saved); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
+		}
+		return nil
+	})
 	for _, p := range passed {
 		s.e.event("checkpoint-passed-over", "checkpoint passed over: %v", p)
 	}
 	if errors.Is(err, checkpoint.ErrNone) {
-		return state, false, nil
+		return l, false, nil
 	}
 	if err != nil {
-		return state, false, err
-	}
-	if err := json.Unmarshal(c.Extra, &state); err != nil {
-		return state, false, fmt.Errorf("checkpoint %s: %w", c.Dir, err)
-	}
-	if state.SID != s.e.SID {
-		return state, false, fmt.Errorf("checkpoint %s is of stage %s, not %s", c.Dir, state.SID.Short(), s.e.SID.Short())
+		return l, false, err
 	}
 	if err := c.Load(s.e.Backend, s.groups()); err != nil {
-		return state, false, err
+		return l, false, err
 	}
-	return state, true, s.t.Restore(state.Train)
+	return l, true, s.t.Restore(state.Train)
+}
+
+// readState reads what a checkpoint of the stage sid says beside its buffers.
+func readState(c *checkpoint.Checkpoint, sid ident.Digest) (state savedState, err error) {
+	if err := json.Unmarshal(c.Extra, &state); err != nil {
+		return state, fmt.Errorf("checkpoint %s: %w", c.Dir, err)
+	}
+	if state.SID != sid {
+		return state, fmt.Errorf("checkpoint %s is of stage %s, not %s", c.Dir, state.SID.Short(), sid.Short())
+	}
+	return state, nil
 }
 
 // resume is load for a stage that gathers lines.
 func (s *saver) resume(lines *bytes.Buffer) error {
-	state, ok, err := s.load()
+	l, ok, err := s.load()
 	if err != nil || !ok {
 		return err
 	}
 	var text string
-	if err := json.Unmarshal(state.Log, &text); err != nil {
+	if err := json.Unmarshal(l.log, &text); err != nil {
 		return err
 	}
 	lines.WriteString(text)
@@ -115,7 +172,7 @@ func (s *saver) resume(lines *bytes.Buffer) error {
 
 // onStop saves if err is ErrStopped, and returns err.
 func (s *saver) onStop(err error, log []byte) error {
-	if !errors.Is(err, ErrStopped) {
+	if !errors.Is(err, ErrStopped) || s.e.Again {
 		return err
 	}
 	if _, saved := s.save(ident.Digest{}, log); saved != nil {

@@ -55,10 +55,46 @@ type Env struct {
 	RID     ident.Digest // the trajectory chain begins with it
 	SID     ident.Digest // of the stage at hand
 	Seed    int64        // the run's
+	Start   Start
+	// Again says that the stage is executed only to be compared with what is
+	// recorded: it saves no checkpoints.
+	Again   bool
 	Hooks   Hooks
 	Answers string // folder of the judge's answers; empty keeps none
 
 	verified map[ident.Digest]bool // blobs whose bytes were found to be theirs
+}
+
+// Start says at which step a learning stage begins. The zero value is the newest
+// checkpoint that is whole, else the first step.
+type Start struct {
+	Fresh bool // at the first step, whatever checkpoints there are
+	UpTo  int  // no checkpoint of a later step is taken; 0: any
+	// Checkpoints is where they lie; empty: in Env.Dir.
+	Checkpoints string
+	// Accept, if not nil, is asked about a checkpoint that is whole before it is taken.
+	// Its error passes over it.
+	Accept func(Saved) error
+	// Parent, if not nil, is the trajectory that the train stage goes on with where it
+	// has no checkpoint of its own.
+	Parent *Parent
+}
+
+// Saved is a checkpoint of the train stage.
+type Saved struct {
+	Dir   string
+	Step  int
+	Chain ident.Digest // the trajectory's, after Step
+}
+
+// Parent is the train stage of another run whose steps are those of this one, as far
+// as they go. Its checkpoints are taken as if they were this run's.
+type Parent struct {
+	Dir string       // its directory, as Env.Dir
+	SID ident.Digest // of its stage
+	// Accept is asked about a checkpoint; it returns this run's chain at its step, or why
+	// it is passed over.
+	Accept func(Saved) (ident.Digest, error)
 }
 
 // Hooks connect a stage to the record and to people. Nil ones are left out.
@@ -69,6 +105,9 @@ type Hooks struct {
 	Step func(Step) error
 	// Checkpoint hears of each checkpoint on disk.
 	Checkpoint func(dir string, step int, chain ident.Digest) error
+	// Resumed hears which step's checkpoint training goes on from. Without it people
+	// are warned.
+	Resumed func(Saved)
 	// Warn is for what a person should see.
 	Warn func(text string)
 	// Event is for what the record should keep and no step does.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,12 @@ import (
 // over; passed says why, newest first, each an *Error. The error is ErrNone if no
 // checkpoint is left, or an *Error if root cannot be read.
 func Latest(root string) (c *Checkpoint, passed []error, err error) {
+	return LatestUpTo(root, math.MaxInt, func(*Checkpoint) error { return nil })
+}
+
+// LatestUpTo is Latest among the checkpoints of at most that step that accept takes:
+// one that is whole and for which it returns an error is passed over, with that error.
+func LatestUpTo(root string, most int, accept func(*Checkpoint) error) (c *Checkpoint, passed []error, err error) {
 	for _, name := range names(root) {
 		if isPartial(name) {
 			passed = append(passed, &Error{Op: "read checkpoint", Path: filepath.Join(root, name),
@@ -26,7 +33,13 @@ func Latest(root string) (c *Checkpoint, passed []error, err error) {
 		return nil, passed, err
 	}
 	for _, step := range slices.Backward(steps) {
+		if step > most {
+			continue
+		}
 		c, err := Open(filepath.Join(root, stepDir(step)))
+		if err == nil {
+			err = accept(c)
+		}
 		if err == nil {
 			return c, passed, nil
 		}

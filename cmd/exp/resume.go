@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+)
+
+func resumeCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "resume",
+		Category:  "Experiments",
+		Usage:     "continue an interrupted run, or make a finished one longer",
+		ArgsUsage: "RUN",
+		Description: "Goes on from the newest checkpoint that is whole, executes the steps recorded after it again and proves each equal " +
+			"to what is recorded, then does what is left. A step that is not equal is a divergence: the first one is named with the " +
+			"field, and the exit code is 5. Configuration and seed are the recorded ones.\n" +
+			"--extend-steps makes a longer run with this one as its parent: a run of its own, which is what training it from the " +
+			"start would give, bit for bit. The learning rate must not depend on the number of steps.",
+		UsageText: strings.Join([]string{
+			"exp resume @last # after Ctrl-C, a crash or kill -9",
+			"exp resume 5e8d --from 50 # from an older checkpoint: proves more steps again",
+			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 steps more",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "from", Usage: "go on from the newest checkpoint of at most `STEP`", DefaultText: "the newest"},
+			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` steps more", DefaultText: "none"},
+			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "recorded"},
+		},
+		BashComplete: a.completesRuns(1, true, nil),
+		Action:       a.resumeRun,
+	}
+}
+
+func (a *app) resumeRun(c *cli.Context) error {
+	args, err := positionals(c, 1, 1)
+	if err != nil {
+		return err
+	}
+	for _, flag := range []string{"from", "extend-steps"} {
+		if c.IsSet(flag) && c.Int(flag) < 1 {
+			return usagef("--%s %d: it must be at least 1", flag, c.Int(flag)).see(a.line.command())
+		}
+	}
+	db, err := a.open(store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	run, err := a.oneRun(c.Context, db, args[0])
+	if err != nil {
+		return err
+	}
+	o := harness.Options{Resume: true, UpTo: c.Int("from")}
+	r, err := a.resumedConfig(c, db, &run, &o)
+	if err != nil {
+		return err
+	}
+	if err := harness.Require(r); err != nil {
+		return err
+	}
+	j := job{r, run.Seed}
+	sources, err := plan.Sources()
+	if err != nil {
+		return err
+	}
+	display := a.progressDisplay()
+	defer context.AfterFunc(c.Context, func() {
+		display.Note("stopping after the step at hand, which is saved; Ctrl-C again stops at once")
+	})()
+	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, display)
+	if err != nil {
+		return a.explainStop(c.Context, j, err)
+	}
+	a.closeProgress()
+	if res.Executed == 0 {
+		a.note("run %s is complete: nothing is left to do", res.Run.RID.Short())
+	}
+	if err := a.printResults(c.Context, db, []harness.Result{res}); err != nil {
+		return err
+	}
+	return a.suggestNext(c.Context, db, []harness.Result{res})
+}
+
+// resumedConfig is the configuration to execute: the recorded one, or one with more
+// steps, of which o then names the parent.
+func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved, error) {
+	var sets []string
+	if c.IsSet("threads") {
+		sets = append(sets, "compute.threads="+strconv.Itoa(c.Int("threads")))
+	}
+	// Whether it is the same run is proved first: a child has another id.
+	same, err := a.replan(c.Context, db, *run, trainingStages(), sets...)
+	if err != nil {
+		return nil, err
+	}
+	same.backend.Close()
+	r := same.plan.Config
+	if !c.IsSet("extend-steps") {
+		return r, nil
+	}
+	if err := harness.Extendable(r); errors.Is(err, harness.ErrSchedule) {
+		n := r.Run.Train.Steps + c.Int("extend-steps")
+		f := usagef("run %s cannot be extended: %w, so a longer run is another one from its first step on", run.RID.Short(), err)
+		f.Help = fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n)
+		return nil, f
+	}
+	o.Parent = run
+	steps := r.Run.Train.Steps + c.Int("extend-steps")
+	return a.recordedConfig(c.Context, db, *run, append(sets, fmt.Sprintf("train.steps=%d", steps), "name="+extendedName(r.Run.Name, steps))...)
+}
+
+// trainingStages are the kinds of stages that make a run what it is; evaluations attach
+// to it, and may be made by newer sources.
+func trainingStages() []string {
+	return []string{"prepare", "init", "sft", "train", "merge"}
+}
+
+// longestName is how many characters the name of a run may have.
+const longestName = 64
+
+// extendedName names a run after the one that it extends.
+func extendedName(name string, steps int) string {
+	suffix := fmt.Sprintf("-%dsteps", steps)
+	return name[:min(len(name), longestName-len(suffix))] + suffix
+}

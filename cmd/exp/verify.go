@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/store"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+)
+
+func verifyCommand(a *app) *cli.Command {
+	var levels []string
+	for _, l := range harness.Levels() {
+		levels = append(levels, string(l))
+	}
+	return &cli.Command{
+		Name:      "verify",
+		Category:  "Experiments",
+		Usage:     "prove what is recorded of a run, by hashing and by executing it again",
+		ArgsUsage: "RUN",
+		Description: "Levels, each of which includes the one before:\n" +
+			"  blobs   every stored file has its digest, and the chain follows from the recorded steps\n" +
+			"  score   the stored completions get the recorded verdicts and scores\n" +
+			"  prefix  training steps, executed again, give the recorded bits: the first --steps, or those after a checkpoint\n" +
+			"  full    every stage does\n" +
+			"The outcome is recorded; exp ls and exp show tell it. Nothing else that is recorded changes. The exit code is 4 if " +
+			"something that is stored was changed, 5 if executing gave other bits, and 7 on a machine of another numerics class.",
+		UsageText: strings.Join([]string{
+			"exp verify @last --level blobs # are all files as they were?",
+			"exp verify 5e8d # and do the first 20 steps give the same bits?",
+			"exp verify 5e8d --from 50 --steps 10 # ten steps after the checkpoint of step 50",
+			"exp verify 5e8d --level full # everything, as long as the run itself took",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "level", Usage: "prove `LEVEL`: " + strings.Join(levels, ", "), Value: string(harness.LevelPrefix)},
+			&cli.IntFlag{Name: "steps", Usage: "execute `N` training steps again (prefix)", Value: harness.DefaultPrefix},
+			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint of at most `STEP` (prefix)", DefaultText: "the start"},
+			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "recorded"},
+		},
+		BashComplete: a.completesRuns(1, true, nil),
+		Action:       func(c *cli.Context) error { return a.verifyRun(c, levels) },
+	}
+}
+
+func (a *app) verifyRun(c *cli.Context, levels []string) error {
+	args, err := positionals(c, 1, 1)
+	if err != nil {
+		return err
+	}
+	level, err := oneOf("--level", c.String("level"), levels)
+	if err != nil {
+		return err
+	}
+	o := harness.VerifyOptions{Level: harness.Level(level), Steps: c.Int("steps"), From: c.Int("from")}
+	for _, flag := range []string{"steps", "from"} {
+		switch {
+		case c.IsSet(flag) && c.Int(flag) < 1:
+			return usagef("--%s %d: it must be at least 1", flag, c.Int(flag)).see(a.line.command())
+		case c.IsSet(flag) && o.Level != harness.LevelPrefix:
+			return usagef("--%s is for --level prefix", flag).see(a.line.command())
+		}
+	}
+	db, err := a.open(store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	run, err := a.oneRun(c.Context, db, args[0])
+	if err != nil {
+		return err
+	}
+	display := a.progressDisplay()
+	r := harness.Runner{DB: db, Watch: &watcher{p: display}, Build: buildName(), Code: func(err error) int { return int(describe(err, nil).Code) }}
+	var p *plan.Run
+	if o.Level != harness.LevelBlobs {
+		var sets []string
+		if c.IsSet("threads") {
+			sets = append(sets, fmt.Sprintf("compute.threads=%d", c.Int("threads")))
+		}
+		same, err := a.replan(c.Context, db, run, stageNames(), sets...)
+		if err != nil {
+			return err
+		}
+		defer same.backend.Close()
+		p, r.Backend = same.plan, same.backend
+	}
+	display.RunStart(term.Run{ID: run.RID.Short(), Seed: run.Seed})
+	v, err := r.Verify(c.Context, run, p, o)
+	a.closeProgress()
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.printVerification(v), foundError(run, &v))
+}
+
+func (a *app) printVerification(v harness.Verification) error {
+	return a.out.printDocument(document{Schema: "exp.verify/1", Data: v, Human: func(w io.Writer) error {
+		p := a.out.newPage(w)
+		p.line("%s", verifiedText(&v))
+		for _, f := range v.Findings {
+			word := "damaged:"
+			if f.Diverged {
+				word = "diverged:"
+			}
+			fmt.Fprintf(p.w, "  %s %s\n", term.Bad.Paint(word, p.layout.Color), term.Clean(f.Where+": "+f.What))
+		}
+		return p.close()
+	}})
+}
+
+// verifiedText says what was proved.
+func verifiedText(v *harness.Verification) string {
+	did := []string{fmt.Sprintf("%d files hashed", v.Blobs), fmt.Sprintf("the chain of %d steps computed", v.Chain)}
+	if v.Inexact > 0 {
+		did = append(did, fmt.Sprintf("that of %d not computable from the store", v.Inexact))
+	}
+	if v.Verdicts > 0 {
+		did = append(did, fmt.Sprintf("%d verdicts given again", v.Verdicts))
+	}
+	if v.FromStep > 0 {
+		did = append(did, fmt.Sprintf("steps %d–%d executed again", v.FromStep, v.ToStep))
+	}
+	if n := len(v.Stages); n > 0 {
+		did = append(did, fmt.Sprintf("%d stages repeated", n))
+	}
+	text := fmt.Sprintf("run %s: %s ", v.Run.Short(), v.Level)
+	if v.OK {
+		return text + "ok: " + strings.Join(did, ", ")
+	}
+	return text + "NOT ok: " + strings.Join(did, ", ")
+}
+
+// foundError is the error of a verification that found something.
+func foundError(run store.Run, v *harness.Verification) error {
+	if v.OK {
+		return nil
+	}
+	first, more := v.Findings[0], ""
+	if n := len(v.Findings); n > 1 {
+		more = fmt.Sprintf(" (and %d more)", n-1)
+	}
+	if v.Diverged() {
+		f := failf(exitDivergence, "run %s, executed again, gives other bits: %s%s", run.RID.Short(), first.Where, more)
+		f.Help = "the record is kept as it was and the divergence added to it; exp doctor tests whether this machine computes the same twice"
+		return f
+	}
+	f := failf(exitIntegrity, "what is stored of run %s was changed: %s%s", run.RID.Short(), first.Where, more)
+	f.Help = "a file that is not what its name says can be moved away: exp run then makes it again"
+	return f
+}

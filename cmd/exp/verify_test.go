@@ -1,0 +1,194 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/experiments/store"
+	harness "exp/harness/run"
+)
+
+// The exit code says what a verification found, and lists say what was proved.
+func TestVerifyCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	smoke(t, dir, "--until", "train").succeeds(t)
+	r := consistent(t, dir)
+	if e := exp(t, "ls", "--store", dir); strings.Contains(e.stdout, "verified") {
+		t.Errorf("nothing was verified:\n%s", e.stdout)
+	}
+	e := exp(t, "verify", "@last", "--steps", "2", "--store", dir)
+	e.succeeds(t)
+	if !strings.Contains(e.stdout, "prefix ok: ") || !strings.Contains(e.stdout, "steps 1–2 executed again") {
+		t.Errorf("verify:\n%s", e.stdout)
+	}
+	shows := func(ls, show string) {
+		t.Helper()
+		if e := exp(t, "ls", "--store", dir); !strings.Contains(e.stdout, "verified") || !strings.Contains(e.stdout, ls) {
+			t.Errorf("ls lacks %q:\n%s", ls, e.stdout)
+		}
+		if e := exp(t, "show", "@last", "--store", dir); !strings.Contains(e.stdout, show) {
+			t.Errorf("show lacks %q:\n%s", show, e.stdout)
+		}
+	}
+	shows("✓prefix", "prefix ok, steps 1–2 executed again")
+
+	weights := blobPath(t, dir, r, "train[]/weights")
+	good, err := os.ReadFile(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bend(t, weights, flipped)
+	e = exp(t, "verify", "@last", "--level", "blobs", "--json", "--store", dir)
+	if e.code != 4 || !strings.Contains(e.stderr, "was changed: stage train: weights") {
+		t.Errorf("exit code %d\n%s", e.code, e.stderr)
+	}
+	var got struct{ Data harness.Verification }
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Data.OK || len(got.Data.Findings) != 1 || got.Data.Findings[0].Where != "stage train: weights" {
+		t.Errorf("%v\n%s", err, e.stdout)
+	}
+	shows("✗", "blobs FAILED")
+	if err := os.WriteFile(weights, good, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	exp(t, "verify", "@last", "--level", "blobs", "--store", dir).succeeds(t)
+
+	db := openRaw(t, dir)
+	if _, err := db.Exec(`UPDATE runs SET numerics = 'cuda/sm_90'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"verify", "@last"}, {"resume", "@last"}} {
+		exp(t, append(args, "--store", dir)...).refuses(t, 7, "numerics class cuda/sm_90", "use a machine of that class")
+	}
+	exp(t, "verify", "@last", "--level", "blobs", "--store", dir).succeeds(t) // takes no numbers
+
+	for _, tt := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"verify"}, 2, "RUN"},
+		{[]string{"verify", "@last", "--level", "all"}, 2, "blobs"},
+		{[]string{"verify", "@last", "--level", "full", "--steps", "2"}, 2, "--steps is for --level prefix"},
+		{[]string{"verify", "@last", "--from", "0"}, 2, "must be at least 1"},
+		{[]string{"verify", "nobody"}, 3, "nobody"},
+		{[]string{"resume", "nobody"}, 3, "nobody"},
+		{[]string{"resume", "@last", "--extend-steps", "-1"}, 2, "must be at least 1"},
+		{[]string{"why", "@last", "trian"}, 2, "train"},
+		{[]string{"why", "@last", "merge"}, 3, "no stage merge"},
+	} {
+		exp(t, append(tt.args, "--store", dir)...).refuses(t, tt.code, tt.text)
+	}
+	nowhere := filepath.Join(t.TempDir(), "none")
+	exp(t, "verify", "@last", "--store", nowhere).refuses(t, 3, "there is no experiment store in "+nowhere)
+}
+
+// What was found decides the exit code.
+func TestFoundError(t *testing.T) {
+	damaged, diverged := harness.Finding{Where: "step 3"}, harness.Finding{Where: "step 4", Diverged: true}
+	for _, tt := range []struct {
+		list []harness.Finding
+		want exitCode
+	}{{[]harness.Finding{damaged}, exitIntegrity}, {[]harness.Finding{damaged, diverged}, exitDivergence}} {
+		if f := describe(foundError(store.Run{}, &harness.Verification{Findings: tt.list}), nil); f.Code != tt.want {
+			t.Errorf("%v: exit code %d, want %d", tt.list, f.Code, tt.want)
+		}
+	}
+}
+
+func TestVerified(t *testing.T) {
+	v := func(level string, ok bool) store.Verification { return store.Verification{Level: level, OK: ok} }
+	for _, tt := range []struct {
+		want string
+		list []store.Verification
+	}{
+		{"", nil},
+		{"blobs", []store.Verification{v("blobs", true)}},
+		{"full", []store.Verification{v("full", true), v("blobs", true)}},
+		{"failed", []store.Verification{v("full", true), v("blobs", false)}},
+		{"full", []store.Verification{v("blobs", false), v("full", true)}},
+		{"failed", []store.Verification{v("full", false), v("prefix", true)}},
+		{"prefix", []store.Verification{v("prefix", false), v("prefix", true)}},
+	} {
+		for i := range tt.list {
+			tt.list[i].ID = int64(i + 1)
+		}
+		if got := verified(tt.list); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.list, got, tt.want)
+		}
+	}
+}
+
+// Resuming a run that is complete says so; extending one makes a child.
+func TestResumeCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	smoke(t, dir, "--until", "sft").succeeds(t)
+	e := exp(t, "resume", "@last", "--store", dir, "--json")
+	e.succeeds(t)
+	exp(t, "resume", "@last", "--store", dir).succeeds(t)
+	e = exp(t, "resume", "smoke", "--store", dir)
+	if e.succeeds(t); !strings.Contains(e.stderr, "is complete: nothing is left to do") {
+		t.Errorf("it does not say so:\n%s", e.stderr)
+	}
+	e = exp(t, "resume", "smoke", "--extend-steps", "2", "--store", dir)
+	if e.succeeds(t); !strings.Contains(e.stderr, "replayed 3–4: 2/2 steps bit-identical") || !strings.Contains(e.stdout, "smoke-6steps") {
+		t.Errorf("extended:\n%s%s", e.stderr, e.stdout)
+	}
+	whole := filepath.Join(t.TempDir(), "store")
+	smoke(t, whole, "--set", "train.steps=6", "--until", "train").succeeds(t)
+	if got, want := findRun(t, dir, "smoke-6steps", 0), findRun(t, whole, "smoke", 0); got.RID != want.RID || got.Chain != want.Chain || got.Parent == 0 {
+		t.Errorf("child %s with chain %s and parent %d, trained from the start: %s with %s", got.RID.Short(), got.Chain.Short(), got.Parent, want.RID.Short(), want.Chain.Short())
+	}
+}
+
+// Each thing that makes a stage what it is, changed alone, is named.
+func TestWhy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	run := func(args ...string) { t.Helper(); smoke(t, dir, append(args, "--until", "train")...).succeeds(t) }
+	ref := "@last"
+	why := func(stage string, want ...string) {
+		t.Helper()
+		e := exp(t, "why", ref, stage, "--store", dir)
+		e.succeeds(t)
+		for _, w := range want {
+			if !strings.Contains(strings.Join(strings.Fields(e.stdout), " "), w) {
+				t.Errorf("why %s lacks %q:\n%s", stage, w, e.stdout)
+			}
+		}
+	}
+	run()
+	first := findRun(t, dir, "smoke", 0).RID.Short()
+	why("train", "executed: nothing of its kind was done before")
+	run("--seeds", "1")
+	why("train", "executed: not the same seed as in the nearest before it", "seed seed=0 seed=1")
+	why("sft", "cached: taken from run")
+	run("--set", "train.optim.lr=2e-3")
+	why("train", "not the same params", "params train.optim.lr 0.001 0.002")
+	run("--set", "sft.steps=31")
+	why("sft", "params sft.steps 30 31")
+	why("train", "not the same input as", "input weights", "made by sft")
+	run("--no-cache")
+	ref = first
+	why("train", "executed again although run")
+	db := openRaw(t, dir)
+	if _, err := db.Exec(`UPDATE stages SET numerics = 'cpu/other'`); err != nil {
+		t.Fatal(err)
+	}
+	run("--seeds", "3")
+	ref = "@last"
+	why("train", "not the same numerics, seed")
+}
+
+// openRaw opens a store's database behind the store's back.
+func openRaw(t *testing.T, dir string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite3", filepath.Join(dir, "exp.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}

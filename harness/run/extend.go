@@ -1,0 +1,191 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// ErrSchedule is returned for a run that cannot be extended because a step depends on
+// how many there will be.
+var ErrSchedule = errors.New("the learning rate depends on train.steps")
+
+// Extendable checks that the steps of a run with more of them are the same steps, so
+// that one trajectory is the beginning of the other: only then can a longer run go on
+// from a checkpoint of a shorter one and still be what its id says.
+func Extendable(r *config.Resolved) error {
+	kinds := map[string]string{"train.optim.schedule": r.Run.Train.Optim.Schedule}
+	if r.Has("algo.critic.optim.schedule") {
+		kinds["algo.critic.optim.schedule"] = r.Run.Algo.Critic.Optim.Schedule
+	}
+	for _, key := range sortedKeys(kinds) {
+		if kinds[key] != "constant" {
+			return fmt.Errorf("%w: %s is %s", ErrSchedule, key, kinds[key])
+		}
+	}
+	return nil
+}
+
+// parent lets training go on from a checkpoint of the run that this one extends. The
+// steps before it are taken over into this run's record, under its own chain.
+func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
+	ctx := context.Background()
+	run := x.Options.Parent
+	stages, err := x.DB.Stages(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	var sid ident.Digest
+	for _, s := range stages {
+		if s.Kind == string(config.Train) {
+			sid = s.SID
+		}
+	}
+	if sid.IsZero() {
+		return nil, nil // it never came to training
+	}
+	rec.parent = run
+	rec.replay.to = max(rec.replay.to, run.Steps)
+	return &stage.Parent{Dir: x.DB.RunDir(run.RID), SID: sid, Accept: func(c stage.Saved) (ident.Digest, error) {
+		if err := checkAnnounced(ctx, x.DB, run.ID, c); err != nil {
+			return ident.Digest{}, err
+		}
+		return x.takeOver(ctx, rec, run, c)
+	}}, nil
+}
+
+// takeOver records the parent's steps up to a checkpoint as this run's and returns
+// the chain after them. The chain is computed anew from what is recorded; that this
+// is all that entered the parent's chain is proved by computing that one too.
+func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store.Run, c stage.Saved) (ident.Digest, error) {
+	steps, err := recordedSteps(ctx, x.DB, parent.ID, int64(c.Step))
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	if len(steps) != c.Step {
+		return ident.Digest{}, fmt.Errorf("only %d of the %d steps before it are recorded", len(steps), c.Step)
+	}
+	theirs, ours := ident.ChainStart(parent.RID), ident.ChainStart(x.p.RID)
+	for i := range steps {
+		s := &steps[i]
+		det, ok := exactDet(s.Det, theirs, s.Chain)
+		if !ok {
+			return ident.Digest{}, fmt.Errorf("the record of step %d does not give its chain", s.Det.Step)
+		}
+		theirs, s.Det = s.Chain, det
+		if s.Chain, err = det.Next(ours); err != nil {
+			return ident.Digest{}, err
+		}
+		ours = s.Chain
+	}
+	if theirs != c.Chain {
+		return ident.Digest{}, fmt.Errorf("its chain is %s, that of the recorded step is %s", c.Chain.Short(), theirs.Short())
+	}
+	for _, s := range steps {
+		if err := rec.writer.Record(s); err != nil {
+			return ident.Digest{}, err
+		}
+	}
+	return ours, rec.writer.Flush(ctx)
+}
+
+// checkParent compares a step with that of the run that this one extends.
+func (r *stepRecord) checkParent(s stage.Step) error {
+	if r.parent == nil || s.Det.Step > r.parent.Steps {
+		return nil
+	}
+	ctx := context.Background()
+	had, err := r.x.DB.Steps(ctx, r.parent.ID, s.Det.Step, s.Det.Step)
+	if err != nil || len(had) == 0 {
+		return err
+	}
+	// The last step of a run always has the digest of its parameters.
+	if had[0].Det.Params.IsZero() || s.Det.Params.IsZero() {
+		s.Det.Params = had[0].Det.Params
+	}
+	field, diverged, err := r.x.DB.CheckStep(ctx, r.parent.ID, &store.Step{Det: s.Det, Chain: s.Chain})
+	if err != nil || field == "" {
+		return err
+	}
+	return errors.Join(diverged, r.x.DB.AddDivergence(ctx, r.x.run.ID, r.x.attempt.ID, diverged))
+}
+
+// recordedSteps returns the first n steps of a run with their metrics, as far as they
+// are recorded.
+func recordedSteps(ctx context.Context, db *store.DB, run, n int64) ([]store.Step, error) {
+	rows, err := db.Steps(ctx, run, 1, n)
+	if err != nil {
+		return nil, err
+	}
+	curves, err := db.Metrics(ctx, run, "", 1, n)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]store.Step, len(rows))
+	byStep := make(map[int64]*store.Step, len(rows))
+	for i, r := range rows {
+		steps[i] = store.Step{Det: r.Det, Chain: r.Chain, Tokens: r.Tokens, Measured: map[string]float64{}}
+		steps[i].Det.Metrics = map[string]float64{}
+		byStep[r.Det.Step] = &steps[i]
+	}
+	for _, c := range curves {
+		for i, step := range c.Steps {
+			switch s := byStep[step]; {
+			case s == nil:
+			case c.Det:
+				s.Det.Metrics[c.Name] = c.Values[i]
+			default:
+				s.Measured[c.Name] = c.Values[i]
+			}
+		}
+	}
+	return steps, nil
+}
+
+// exactDet returns d, as the store gave it back, with the bits that enter the chain
+// between prev and next; ok is false if they were not found. SQLite does not keep the
+// sign of a zero: none, one or two negative ones are tried, in a few thousand chains of
+// some 10 µs. Nor does it keep the payload of a NaN, so a step with one is never exact.
+func exactDet(d ident.Det, prev, next ident.Digest) (exact ident.Det, ok bool) {
+	exact = d
+	exact.Metrics = maps.Clone(d.Metrics)
+	leads := func() bool {
+		got, err := exact.Next(prev)
+		return err == nil && got == next
+	}
+	if leads() {
+		return exact, true
+	}
+	if inexact(d) {
+		return d, false
+	}
+	var zeros []string
+	for _, name := range sortedKeys(d.Metrics) {
+		if d.Metrics[name] == 0 {
+			zeros = append(zeros, name)
+		}
+	}
+	negative := math.Copysign(0, -1)
+	for i, a := range zeros {
+		exact.Metrics[a] = negative
+		if leads() {
+			return exact, true
+		}
+		for _, b := range zeros[i+1:] {
+			exact.Metrics[b] = negative
+			if leads() {
+				return exact, true
+			}
+			exact.Metrics[b] = 0
+		}
+		exact.Metrics[a] = 0
+	}
+	return d, false
+}

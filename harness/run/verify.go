@@ -1,0 +1,402 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/plan"
+	"exp/harness/stage"
+	"exp/train/rl"
+)
+
+// Level is how much of a run is proved. Each includes the one before.
+type Level string
+
+const (
+	LevelBlobs  Level = "blobs"  // the files are those that were written, the chain follows from the recorded steps
+	LevelScore  Level = "score"  // the stored completions get the recorded verdicts and scores
+	LevelPrefix Level = "prefix" // some training steps give the same bits
+	LevelFull   Level = "full"   // everything does
+)
+
+// Levels are all levels in their order.
+func Levels() []Level { return []Level{LevelBlobs, LevelScore, LevelPrefix, LevelFull} }
+
+// DefaultPrefix is how many steps LevelPrefix executes unless told otherwise.
+const DefaultPrefix = 20
+
+// VerifyOptions choose what is proved.
+type VerifyOptions struct {
+	Level Level
+	Steps int // of LevelPrefix; 0: DefaultPrefix
+	From  int // LevelPrefix begins at the newest checkpoint of at most that step; 0: at the start
+}
+
+// Finding is something that is not as it was recorded.
+type Finding struct {
+	Where    string `json:"where"` // "stage train: weights", "step 3", "test: sample 1 of 3,4=12"
+	What     string `json:"what"`
+	Diverged bool   `json:"diverged"` // executed again it gave other bits; otherwise what is stored was changed
+}
+
+// Verification is what a verification came to.
+type Verification struct {
+	Run      ident.Digest `json:"run"`
+	Level    Level        `json:"level"`
+	OK       bool         `json:"ok"`
+	Blobs    int          `json:"blobs"`     // files that were hashed
+	Chain    int64        `json:"chain"`     // steps whose chain follows from the record
+	Inexact  int64        `json:"inexact"`   // steps whose chain cannot be computed from the record
+	Verdicts int          `json:"verdicts"`  // given again
+	FromStep int64        `json:"from_step"` // training steps that were executed again; 0: none
+	ToStep   int64        `json:"to_step"`
+	Stages   []string     `json:"stages"` // that were executed again to their end
+	Findings []Finding    `json:"findings"`
+	WallS    float64      `json:"wall_s"`
+}
+
+// Diverged reports whether some work gave other bits than recorded.
+func (v *Verification) Diverged() bool {
+	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Diverged })
+}
+
+// NoCheckpointError is returned where a verification was to begin at a checkpoint and
+// there is none.
+type NoCheckpointError struct {
+	RID  ident.Digest
+	Step int
+}
+
+func (e *NoCheckpointError) Error() string {
+	return fmt.Sprintf("run %s has no checkpoint that is whole at step %d or before", e.RID.Short(), e.Step)
+}
+
+// ExitCode is that of something that was not found.
+func (e *NoCheckpointError) ExitCode() int { return 3 }
+
+// errEnough ends a re-execution: what was to be proved is, or is refuted.
+var errEnough = errors.New("enough steps were executed")
+
+// verifier is one call of Verify.
+type verifier struct {
+	*execution
+	o       VerifyOptions
+	v       Verification
+	scratch string // directory of what is executed again
+}
+
+// Verify proves what is recorded of a run, at a level, and records the outcome. What
+// it finds wrong is in the result, not an error. p is the run's plan, which LevelBlobs
+// does not need. Nothing that is recorded of the run is changed.
+func (r *Runner) Verify(ctx context.Context, run store.Run, p *plan.Run, o VerifyOptions) (Verification, error) {
+	v := &verifier{execution: &execution{Runner: r, p: p, run: run, checked: true}, o: o,
+		v: Verification{Run: run.RID, Level: o.Level, Findings: []Finding{}, Stages: []string{}}}
+	lock, err := r.DB.LockRun(run.RID)
+	if err != nil {
+		return v.v, err
+	}
+	a := v.provenance()
+	a.Kind = store.AttemptVerify
+	keep := context.WithoutCancel(ctx)
+	if v.attempt, err = r.DB.BeginAttempt(keep, a); err != nil {
+		return v.v, errors.Join(err, lock.Release())
+	}
+	start := time.Now()
+	err = v.verify(ctx)
+	v.v.WallS = time.Since(start).Seconds()
+	v.v.OK = err == nil && len(v.v.Findings) == 0
+	status, code := store.Done, 0
+	switch {
+	case ctx.Err() != nil:
+		status, code, err = store.Interrupted, 130, errors.Join(err, ctx.Err())
+	case err != nil:
+		status, code = store.Failed, 1
+	case v.v.Diverged():
+		code = 5
+	case !v.v.OK:
+		code = 4
+	}
+	if err == nil {
+		err = v.record(keep)
+	} else if r.Code != nil {
+		code = r.Code(err)
+	}
+	return v.v, errors.Join(err, r.DB.EndAttempt(keep, v.attempt.ID, status, code), lock.Release())
+}
+
+func (v *verifier) record(ctx context.Context) error {
+	detail, err := json.Marshal(v.v)
+	if err != nil {
+		return err
+	}
+	return v.DB.AddVerification(ctx, store.Verification{Run: v.run.ID, Attempt: v.attempt.ID, Level: string(v.o.Level),
+		FromStep: v.v.FromStep, ToStep: v.v.ToStep, OK: v.v.OK, Detail: detail})
+}
+
+// verify does what the level asks for. Nothing is computed with damaged files.
+func (v *verifier) verify(ctx context.Context) error {
+	if err := v.files(ctx); err != nil || len(v.v.Findings) > 0 {
+		return err
+	}
+	if err := v.chain(ctx); err != nil || v.o.Level == LevelBlobs {
+		return err
+	}
+	if err := v.recorded(ctx); err != nil {
+		return err
+	}
+	v.scratch = filepath.Join(v.DB.RunDir(v.run.RID), scratchDir)
+	err := v.sweep() // what a killed verification left
+	for i, s := range v.p.Stages {
+		if err == nil {
+			err = ctx.Err()
+		}
+		switch {
+		case err != nil, v.v.Diverged(), !v.wanted(s.Kind):
+		case v.done[i].ID == 0 && s.Kind != config.Train: // never done
+		default:
+			err = v.again(ctx, i)
+		}
+	}
+	return errors.Join(err, os.RemoveAll(v.scratch))
+}
+
+// scratchDir is where stages are executed again, in a run's directory.
+const scratchDir = "verify" + stage.Unfinished
+
+func (v *verifier) wanted(kind config.Stage) bool {
+	switch v.o.Level {
+	case LevelFull:
+		return true
+	case LevelPrefix:
+		return kind == config.Train || kind == config.EvalScore
+	}
+	return kind == config.EvalScore
+}
+
+// recorded finds the finished stages of the plan in the record.
+func (v *verifier) recorded(ctx context.Context) error {
+	stages, err := v.DB.Stages(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	v.done = make([]store.Stage, len(v.p.Stages))
+	for i := range v.p.Stages {
+		hashed, _, ok := v.p.Inputs(i, v.output)
+		if !ok {
+			continue
+		}
+		sid, err := v.p.SID(i, hashed)
+		if err != nil {
+			return err
+		}
+		for _, s := range stages {
+			if s.SID == sid && (s.Status == store.Done || s.Status == store.Cached || s.Status == store.Repeated) {
+				v.done[i] = s
+				if len(s.Outputs) > 0 {
+					break // a repeated one has its own, and they are equal
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// found adds a finding.
+func (v *verifier) found(diverged bool, where, format string, args ...any) {
+	v.v.Findings = append(v.v.Findings, Finding{Where: where, What: fmt.Sprintf(format, args...), Diverged: diverged})
+}
+
+// diverged records that work gave other bits.
+func (v *verifier) diverged(where string, d *store.DivergenceError) error {
+	v.found(true, where, "executed again, %s is %s; recorded is %s", d.Field, short(d.Got), short(d.Want))
+	return v.DB.AddDivergence(context.Background(), v.run.ID, v.attempt.ID, d)
+}
+
+func short(d ident.Digest) string {
+	if d.IsZero() {
+		return "none"
+	}
+	return d.Short()
+}
+
+// again executes a stage again, from the recorded inputs, and compares.
+func (v *verifier) again(ctx context.Context, i int) error {
+	s := v.p.Stages[i]
+	hashed, in, ok := v.p.Inputs(i, v.output)
+	if !ok {
+		return nil // what it was made from was never made
+	}
+	sid, err := v.p.SID(i, hashed)
+	if err != nil {
+		return err
+	}
+	info := v.info(i)
+	v.Watch.StageStart(info)
+	start := time.Now()
+	e := v.env(i, sid)
+	e.Dir, e.Again = filepath.Join(v.scratch, fmt.Sprint(i)), true
+	e.Start.Fresh = true
+	e.Hooks.Warn = v.Watch.Warn
+	e.Hooks.Progress = func(done, total int, headline []rl.Metric) { v.Watch.StageProgress(done, total, headline) }
+	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
+	if err := os.MkdirAll(e.Dir, 0o777); err != nil {
+		return err
+	}
+	if s.Kind == config.Train {
+		v.replaySteps(ctx, e)
+	}
+	workCtx := ctx
+	if s.Kind == config.Train || s.Kind == config.SFT {
+		workCtx = context.WithoutCancel(ctx) // ends by Stop
+	}
+	out, err := v.redo(workCtx, e, s, in)
+	end := StageEnd{Wall: time.Since(start)}
+	switch {
+	case errors.Is(err, errEnough), errors.Is(err, stage.ErrStopped) && ctx.Err() == nil:
+		v.Watch.StageDone(info, end)
+		if v.o.From > 0 && v.v.FromStep == 0 {
+			return &NoCheckpointError{RID: v.run.RID, Step: v.o.From}
+		}
+		return nil
+	case err != nil:
+		end.Failed = true
+		v.Watch.StageDone(info, end)
+		return &StageError{Stage: s.Name(), Err: err}
+	}
+	end.Facts = out.Facts
+	v.Watch.StageDone(info, end)
+	return v.compareStage(ctx, i, out)
+}
+
+// compareStage compares what a stage made with what is recorded.
+func (v *verifier) compareStage(ctx context.Context, i int, out *stage.Outcome) error {
+	s, row := v.p.Stages[i], v.done[i]
+	if row.ID == 0 {
+		return nil // it was never finished
+	}
+	v.v.Stages = append(v.v.Stages, s.Name())
+	want, got := map[string]ident.Digest{}, map[string]ident.Digest{}
+	for _, o := range row.Outputs {
+		want[o.Role] = o.Digest
+	}
+	for _, o := range out.Outputs {
+		got[o.Role] = o.Digest
+		if _, ok := want[o.Role]; !ok {
+			want[o.Role] = ident.Digest{}
+		}
+	}
+	for _, role := range sortedKeys(want) {
+		if want[role] == got[role] {
+			continue
+		}
+		d := &store.DivergenceError{SID: row.SID, Kind: row.Kind, Field: "output " + role, Want: want[role], Got: got[role]}
+		if err := v.diverged("stage "+s.Name(), d); err != nil {
+			return err
+		}
+	}
+	if s.Kind == config.EvalScore && !v.v.Diverged() {
+		return v.compareEvaluation(ctx, i, out.Evaluation)
+	}
+	return nil
+}
+
+// redo is stage.Run with a panic as an error.
+func (v *verifier) redo(ctx context.Context, e *stage.Env, s plan.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
+	defer recovered(&err)
+	return stage.Run(ctx, e, s.Kind, s.Label, in)
+}
+
+// replaySteps makes the train stage compare each step with the record and end where
+// the level says.
+func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
+	last, resumed := v.run.Steps, false
+	if v.o.Level == LevelPrefix {
+		if v.o.From > 0 {
+			// At least one recorded step has to be left.
+			e.Start = stage.Start{UpTo: int(min(int64(v.o.From), v.run.Steps-1)), Fresh: v.run.Steps < 2, Checkpoints: stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), Accept: v.acceptCheckpoint}
+		}
+		steps := v.o.Steps
+		if steps == 0 {
+			steps = DefaultPrefix
+		}
+		e.Hooks.Resumed = func(s stage.Saved) {
+			resumed = true
+			last = min(last, int64(s.Step+steps))
+			v.Watch.Note(fmt.Sprintf("from the checkpoint of step %d", s.Step))
+		}
+		if v.o.From == 0 {
+			last = min(last, int64(steps))
+		}
+	}
+	next, full := int64(1), v.o.Level == LevelFull && v.done[v.p.TrainStage()].ID != 0
+	e.Hooks.Step = func(s stage.Step) error {
+		next = s.Det.Step + 1
+		if err := v.compareStep(s); err != nil {
+			return err
+		}
+		if next > last && !full {
+			return errEnough
+		}
+		return nil
+	}
+	e.Hooks.Stop = func() bool {
+		return ctx.Err() != nil || !full && next > last || v.o.From > 0 && !resumed
+	}
+}
+
+// compareStep compares a step and its completions with what is recorded.
+func (v *verifier) compareStep(s stage.Step) error {
+	ctx := context.Background()
+	if s.Det.Step > v.run.Steps {
+		return nil // training was taken from another run, or a process died before recording it
+	}
+	if v.v.FromStep == 0 {
+		v.v.FromStep = s.Det.Step
+	}
+	v.v.ToStep = s.Det.Step
+	where := fmt.Sprintf("step %d", s.Det.Step)
+	field, diverged, err := v.DB.CheckStep(ctx, v.run.ID, &store.Step{Det: s.Det, Chain: s.Chain})
+	switch {
+	case err != nil:
+		return err
+	case diverged != nil:
+		if err := v.diverged(where, diverged); err != nil {
+			return err
+		}
+		return errEnough
+	case field != "":
+		v.found(false, where, "%s was changed after it was recorded: the chain is that of another value", field)
+	}
+	samples, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "train", Step: s.Det.Step})
+	if err != nil || len(samples) == 0 {
+		return err
+	}
+	made := map[sampleKey]store.Sample{}
+	for i := range s.Trajectories {
+		row := trainSample(0, s.Det.Step, &s.Trajectories[i])
+		made[sampleKey{row.Step, row.Item, row.K}] = row
+	}
+	for _, had := range samples {
+		got, ok := made[sampleKey{had.Step, had.Item, had.K}]
+		if what := differs(had, got); !ok || what != "" {
+			v.found(false, fmt.Sprintf("%s: sample %d of %s", where, had.K, had.Item), "%s was changed after it was recorded", or(what, "it"))
+		}
+	}
+	return nil
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

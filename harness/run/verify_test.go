@@ -1,0 +1,251 @@
+package run
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/experiments/store"
+	"exp/harness/plan"
+	"exp/harness/stage"
+)
+
+func (l *lab) verify(p *plan.Run, o VerifyOptions) Verification {
+	l.t.Helper()
+	run, err := l.db.Run(context.Background(), p.RID)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	r := Runner{DB: l.db, Backend: l.be, Watch: &quiet{}, Build: "test"}
+	v, err := r.Verify(context.Background(), run, p, o)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return v
+}
+
+// sql changes the database behind the store's back.
+func (l *lab) sql(text string, args ...any) {
+	l.t.Helper()
+	db, err := sql.Open("sqlite3", filepath.Join(l.db.Dir(), "exp.db"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer db.Close()
+	res, err := db.Exec(text, args...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n != 1 {
+		l.t.Fatalf("%s: changed %d rows, %v; want 1", text, n, err)
+	}
+}
+
+// flip changes one bit in the middle of a file, and again gives the file back.
+func flip(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, b, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run to which nothing happened holds at every level, and the record says so.
+func TestVerifyIntact(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	res, _ := l.execute(p)
+	before := l.outputs(res.Run.ID)
+	for _, tt := range []struct {
+		o        VerifyOptions
+		from, to int64
+		stages   int
+		verdicts int
+	}{
+		{VerifyOptions{Level: LevelBlobs}, 0, 0, 0, 0},
+		{VerifyOptions{Level: LevelScore}, 0, 0, 2, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelPrefix, Steps: 3}, 1, 3, 2, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelPrefix, From: 3, Steps: 1}, 3, 3, 2, 2 * 16 * 4}, // from the checkpoint of step 2
+		{VerifyOptions{Level: LevelPrefix}, 1, 4, 2, 2 * 16 * 4},
+		{VerifyOptions{Level: LevelFull}, 1, 4, 9, 2 * 16 * 4},
+	} {
+		v := l.verify(p, tt.o)
+		if !v.OK || len(v.Findings) > 0 || v.FromStep != tt.from || v.ToStep != tt.to || len(v.Stages) != tt.stages || v.Verdicts != tt.verdicts || v.Chain != 4 || v.Inexact != 0 || v.Blobs < 20 {
+			t.Errorf("%+v: %+v", tt.o, v)
+		}
+	}
+	list, err := l.db.Verifications(context.Background(), res.Run.ID)
+	if err != nil || len(list) != 6 || !list[5].OK || list[5].Level != "full" || list[5].ToStep != 4 {
+		t.Errorf("recorded: %+v, %v", list, err)
+	}
+	run, err := l.db.RunByID(context.Background(), res.Run.ID)
+	if err != nil || run.Status != store.Done || run.Chain != res.Run.Chain || run.WallS != res.Run.WallS {
+		t.Errorf("verifying changed the run: %+v, %v", run, err)
+	}
+	sameOutputs(t, l.outputs(res.Run.ID), before)
+	if _, err := os.Stat(filepath.Join(l.db.RunDir(p.RID), scratchDir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+	r := Runner{DB: l.db, Backend: l.be, Watch: &quiet{}}
+	var none *NoCheckpointError
+	if _, err := r.Verify(context.Background(), run, p, VerifyOptions{Level: LevelPrefix, From: 1}); !errors.As(err, &none) {
+		t.Errorf("from a step before the first checkpoint: %v", err)
+	}
+}
+
+// One bit that is changed is found at its level, and named; below that level nothing
+// is.
+func TestVerifyFindsOneBit(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	res, _ := l.execute(p)
+	ctx := context.Background()
+	output := func(kind, role string) string {
+		d, ok := l.outputs(res.Run.ID)[kind+"/"+role]
+		if !ok {
+			t.Fatalf("no output %s of %s", role, kind)
+		}
+		return l.db.Blobs.Path(d)
+	}
+	samples, err := l.db.Samples(ctx, res.Run.ID, store.SampleQuery{Scope: "eval", Label: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trained, err := l.db.Samples(ctx, res.Run.ID, store.SampleQuery{Scope: "train", Step: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := l.db.Source(ctx, res.Run.Code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := l.db.RunDir(p.RID)
+	id := res.Run.ID
+	file := func(path string) func() { return func() { flip(t, path) } }
+	row := func(do, undo string, args ...any) [2]func() {
+		return [2]func(){func() { l.sql(do, args...) }, func() { l.sql(undo, args...) }}
+	}
+	both := func(f func()) [2]func() { return [2]func(){f, f} }
+	for _, tt := range []struct {
+		name   string
+		change [2]func() // do and undo
+		level  Level     // at which it is found
+		where  string
+		what   string
+	}{
+		{"weights", both(file(output("train[]", "weights"))), LevelBlobs, "stage train: weights", "digest"},
+		{"data", both(file(output("prepare[]", "problems/train"))), LevelBlobs, "stage prepare: problems/train", "digest"},
+		{"completions", both(file(output("eval.gen[test]", "completions"))), LevelBlobs, "stage eval.gen test: completions", "digest"},
+		{"text of a sample", both(file(l.db.Blobs.Path(samples[3].Ref.Pack))), LevelBlobs, "samples of eval.gen test", "digest"},
+		{"sources", both(file(l.db.Blobs.Path(src.Archive))), LevelBlobs, "sources of", "digest"},
+		{"digest of a source", row(`UPDATE sources SET files = json_set(files, '$[0].path', files ->> '$[0].path' || '~') WHERE code = ?`,
+			`UPDATE sources SET files = json_set(files, '$[0].path', rtrim(files ->> '$[0].path', '~')) WHERE code = ?`, res.Run.Code), LevelBlobs, "sources of train", "~"},
+		{"checkpoint", both(file(filepath.Join(stage.CheckpointsDir(dir), "train-"+l.stageOf(id, "train").SID.Short(), "step-00000002", "actor.safetensors"))), LevelBlobs, "checkpoint of step 2", "sha256"},
+		{"merged model", both(file(filepath.Join(dir, stage.MergedDir, "model.safetensors"))), LevelBlobs, "model/model.safetensors", "digest"},
+		{"a metric", row(`UPDATE metrics SET value = value * (1 + 2.3e-16) WHERE run = ?1 AND step = 3 AND series = (SELECT id FROM series WHERE run = ?1 AND name = 'actor/entropy')`,
+			`UPDATE metrics SET value = value / (1 + 2.3e-16) WHERE run = ?1 AND step = 3 AND series = (SELECT id FROM series WHERE run = ?1 AND name = 'actor/entropy')`, id), LevelBlobs, "step 3", "does not follow"},
+		{"a verdict", row(`UPDATE verdicts SET reward = 0.25 WHERE sample = ?`, `UPDATE verdicts SET reward = 0 WHERE sample = ?`, samples[5].ID), LevelScore,
+			fmt.Sprintf("test: sample %d of %s", samples[5].K, samples[5].Item), "reward"},
+		{"a sample", row(`UPDATE samples SET out_tokens = out_tokens + 1 WHERE id = ?`, `UPDATE samples SET out_tokens = out_tokens - 1 WHERE id = ?`, samples[5].ID), LevelScore,
+			fmt.Sprintf("test: sample %d of %s", samples[5].K, samples[5].Item), "tokens"},
+		{"a score", row(`UPDATE evals SET value = value + 1 WHERE metric = 'pass@1' AND stage_score = ?`, `UPDATE evals SET value = value - 1 WHERE metric = 'pass@1' AND stage_score = ?`, l.lastStageOf(id, "eval.score")),
+			LevelScore, "test: pass@1", "the scores say"},
+		{"a sample of training", row(`UPDATE samples SET reward = reward + 1 WHERE id = ?`, `UPDATE samples SET reward = reward - 1 WHERE id = ?`, trained[0].ID), LevelPrefix,
+			fmt.Sprintf("step 2: sample %d of %s", trained[0].K, trained[0].Item), "reward"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l.t = t
+			tt.change[0]()
+			for _, level := range Levels() {
+				v := l.verify(p, VerifyOptions{Level: level})
+				if below := !atLeast(level, tt.level); below != v.OK {
+					t.Errorf("%s: ok %v, findings %+v", level, v.OK, v.Findings)
+				}
+				if v.OK {
+					continue
+				}
+				f := v.Findings[0]
+				if !strings.HasPrefix(f.Where, tt.where) || !strings.Contains(f.What, tt.what) || f.Diverged {
+					t.Errorf("%s: finding %+v, want %s … %s", level, f, tt.where, tt.what)
+				}
+				if tt.name == "a metric" && level == LevelPrefix && (len(v.Findings) != 2 || !strings.Contains(v.Findings[1].What, "metrics.actor/entropy")) {
+					t.Errorf("the metric is not named: %+v", v.Findings)
+				}
+				if level == tt.level && tt.name != "a metric" || level == LevelPrefix {
+					break // higher levels find the same and take longer
+				}
+			}
+			tt.change[1]()
+			if v := l.verify(p, VerifyOptions{Level: LevelBlobs}); !v.OK {
+				t.Fatalf("after it was mended: %+v", v.Findings)
+			}
+		})
+	}
+}
+
+func atLeast(a, b Level) bool {
+	for _, l := range Levels() {
+		switch l {
+		case b:
+			return true
+		case a:
+			return false
+		}
+	}
+	return false
+}
+
+// lastStageOf is the row of the newest stage of a kind.
+func (l *lab) lastStageOf(run int64, kind string) (id int64) {
+	stages, err := l.db.Stages(context.Background(), run)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, s := range stages {
+		if s.Kind == kind {
+			id = s.ID
+		}
+	}
+	return id
+}
+
+// Executing gives other bits: a divergence, which is recorded and named by its first
+// step and field.
+func TestVerifyDivergence(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	res, _ := l.execute(p)
+	before := l.outputs(res.Run.ID)
+	good := l.be
+	for _, tt := range []struct {
+		level Level
+		where string
+	}{{LevelPrefix, "step 1"}, {LevelFull, "stage sft"}} {
+		l.be = crooked{good}
+		v := l.verify(p, VerifyOptions{Level: tt.level})
+		if v.OK || !v.Diverged() || v.Findings[0].Where != tt.where {
+			t.Fatalf("%s: %+v, want a divergence in %s", tt.level, v, tt.where)
+		}
+		if tt.level == LevelPrefix && !strings.Contains(v.Findings[0].What, "params") {
+			t.Errorf("the field is not named: %s", v.Findings[0].What)
+		}
+	}
+	list, err := l.db.Divergences(context.Background(), res.Run.ID)
+	if err != nil || len(list) < 2 || list[0].What.Step != 1 || list[0].What.Field != "params" {
+		t.Errorf("recorded divergences %+v, %v", list, err)
+	}
+	l.be = good
+	sameOutputs(t, l.outputs(res.Run.ID), before)
+	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("the record was changed: %+v", v.Findings)
+	}
+}

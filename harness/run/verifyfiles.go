@@ -1,0 +1,311 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"exp/eval"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/stage"
+	"exp/train/checkpoint"
+	"exp/train/rollout"
+)
+
+// files hashes every file that the record of the run needs.
+func (v *verifier) files(ctx context.Context) error {
+	list, err := v.DB.BlobsOf(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	info := StageInfo{Kind: "blobs", Steps: len(list)}
+	v.Watch.StageStart(info)
+	for i, b := range list {
+		if err := ctx.Err(); err != nil {
+			v.Watch.StageDone(info, StageEnd{Stopped: true})
+			return err
+		}
+		if err := v.DB.Blobs.Verify(b.Digest, b.Size); err != nil {
+			v.found(false, b.Use, "%v", err)
+		}
+		v.v.Blobs++
+		v.Watch.StageProgress(i+1, len(list), nil)
+	}
+	err = errors.Join(v.sources(ctx), v.folder(ctx), v.checkpoints(ctx))
+	v.Watch.StageDone(info, StageEnd{Failed: err != nil})
+	return err
+}
+
+// sources proves that the kept sources are those whose digest the stages name.
+func (v *verifier) sources(ctx context.Context) error {
+	stages, err := v.DB.Stages(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	trees, seen := map[ident.Digest]string{}, map[ident.Digest]bool{}
+	defer func() {
+		for _, dir := range trees {
+			os.RemoveAll(dir)
+		}
+	}()
+	for _, s := range stages {
+		if s.Code.IsZero() || seen[s.Code] {
+			continue
+		}
+		seen[s.Code] = true
+		src, err := v.DB.Source(ctx, s.Code)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if v.DB.Blobs.Verify(src.Archive, src.Size) != nil {
+			continue // found already
+		}
+		if trees[src.Archive] == "" {
+			dir, err := os.MkdirTemp("", "exp-sources-*")
+			if err != nil {
+				return err
+			}
+			trees[src.Archive] = dir
+			if err := v.DB.Blobs.ExtractTree(src.Archive, dir); err != nil {
+				return err
+			}
+		}
+		paths := make([]string, len(src.Files))
+		recorded := make(map[string]ident.Digest, len(src.Files))
+		for i, f := range src.Files {
+			paths[i], recorded[f.Path] = f.Path, f.SHA256
+		}
+		where := fmt.Sprintf("sources of %s (code %s)", s.Kind, s.Code.Short())
+		code, files, err := ident.Code(os.DirFS(trees[src.Archive]), src.Go, paths, nil)
+		if err != nil {
+			v.found(false, where, "%v", err)
+			continue
+		}
+		if code != s.Code {
+			v.found(false, where, "their digest is %s", code.Short())
+		}
+		for _, f := range files {
+			if recorded[f.Path] != f.SHA256 {
+				v.found(false, where, "the recorded digest of %s is not that of the kept file", f.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// folder compares the merged model's folder with the blobs that it was made from. A
+// person may have moved it away.
+func (v *verifier) folder(ctx context.Context) error {
+	stages, err := v.DB.Stages(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(v.DB.RunDir(v.run.RID), stage.MergedDir)
+	seen := map[string]bool{}
+	for _, s := range stages {
+		if s.Kind != "merge" {
+			continue
+		}
+		for _, o := range s.Outputs {
+			if seen[o.Role] {
+				continue
+			}
+			seen[o.Role] = true
+			_, got, err := fileDigest(filepath.Join(dir, o.Role), true)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				continue
+			case err != nil:
+				return err
+			case got != o.Digest:
+				v.found(false, "model/"+o.Role, "its bytes have digest %s, merge made %s", got.Short(), o.Digest.Short())
+			}
+			v.v.Blobs++
+		}
+	}
+	return nil
+}
+
+// checkpoints verifies those that are still there.
+func (v *verifier) checkpoints(ctx context.Context) error {
+	list, err := v.DB.Checkpoints(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		dirs, err := filepath.Glob(filepath.Join(stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), "train-*", fmt.Sprintf("step-%08d", c.Step)))
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			where := fmt.Sprintf("checkpoint of step %d", c.Step)
+			if _, err := checkpoint.Open(dir); err != nil {
+				v.found(false, where, "%v", err)
+				continue
+			}
+			if d, _, err := manifestOf(dir); err != nil {
+				return err
+			} else if d != c.Digest {
+				v.found(false, where, "its manifest has digest %s, recorded is %s", d.Short(), c.Digest.Short())
+			}
+			v.v.Blobs++
+		}
+	}
+	return nil
+}
+
+// chain computes the chain from what is recorded of each step, as far as that
+// suffices: the store does not keep all bits of a NaN.
+func (v *verifier) chain(ctx context.Context) error {
+	steps, err := recordedSteps(ctx, v.DB, v.run.ID, store.AllSteps)
+	if err != nil {
+		return err
+	}
+	prev := ident.ChainStart(v.run.RID)
+	for i, s := range steps {
+		where := fmt.Sprintf("step %d", s.Det.Step)
+		if s.Det.Step != int64(i)+1 {
+			v.found(false, where, "it stands where step %d should", i+1)
+			return nil
+		}
+		switch _, ok := exactDet(s.Det, prev, s.Chain); {
+		case ok:
+			v.v.Chain++
+		case inexact(s.Det):
+			v.v.Inexact++
+		default:
+			v.found(false, where, "its chain %s does not follow from its recorded metrics and digests: one of them was changed (exp verify --level prefix names it)", s.Chain.Short())
+		}
+		prev = s.Chain
+	}
+	if n := int64(len(steps)); n != v.run.Steps || n > 0 && prev != v.run.Chain {
+		v.found(false, "run", "%d steps with chain %s are recorded, its own row says %d with %s", n, short(prev), v.run.Steps, short(v.run.Chain))
+	}
+	return nil
+}
+
+// inexact reports whether a step's bits cannot be had from the store.
+func inexact(d ident.Det) bool {
+	for _, m := range d.Metrics {
+		if math.IsNaN(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareEvaluation compares the rows of an evaluation with what scoring gave again.
+func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evaluation) error {
+	label := ev.Label
+	scorer := v.scorer().Digest
+	rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "eval", Label: label, Scorer: scorer})
+	if err != nil {
+		return err
+	}
+	made, verdicts := map[sampleKey]store.Sample{}, map[sampleKey]rollout.Verdict{}
+	for k, s := range ev.Samples {
+		key := sampleKey{0, s.ProblemID, s.K}
+		made[key], verdicts[key] = evalSample(0, s), ev.Verdicts[k]
+	}
+	home := v.done[i-1].Home // of the generation
+	for _, had := range rows {
+		if had.Stage != home {
+			continue // of the same suite under another protocol
+		}
+		key := sampleKey{0, had.Item, had.K}
+		where := fmt.Sprintf("%s: sample %d of %s", label, had.K, had.Item)
+		got, ok := made[key]
+		if what := differs(had, got); !ok || what != "" {
+			v.found(false, where, "%s is not that of the stored completion", or(what, "it"))
+			continue
+		}
+		if had.Verdict == nil {
+			continue
+		}
+		v.v.Verdicts++
+		if what := differsVerdict(had.Verdict, verdicts[key]); what != "" {
+			v.found(false, where, "the recorded %s is not what the scorer says", what)
+		}
+	}
+	return v.compareMetrics(ctx, i, ev)
+}
+
+func (v *verifier) compareMetrics(ctx context.Context, i int, ev *stage.Evaluation) error {
+	want, err := v.evalRows(ctx, i, ev)
+	if err != nil {
+		return err
+	}
+	byName := map[string]store.Eval{}
+	for _, e := range want {
+		byName[e.Metric] = e
+	}
+	stored, err := v.DB.Evals(ctx, v.run.ID)
+	if err != nil {
+		return err
+	}
+	for _, had := range stored {
+		e, ok := byName[had.Metric]
+		if had.StageScore != v.done[i].ID || !ok {
+			continue
+		}
+		if !sameBits(had.Value, e.Value) || !sameBits(had.SE, e.SE) || !sameBits(had.Lo, e.Lo) || !sameBits(had.Hi, e.Hi) {
+			v.found(false, fmt.Sprintf("%s: %s", ev.Label, had.Metric), "recorded is %v (%v to %v), the scores say %v (%v to %v)", had.Value, had.Lo, had.Hi, e.Value, e.Lo, e.Hi)
+		}
+	}
+	return nil
+}
+
+// sameBits compares numbers as the store keeps them: no NaN is unlike another, nor is
+// a zero.
+func sameBits(a, b float64) bool {
+	return a == b || math.IsNaN(a) && math.IsNaN(b)
+}
+
+// differs names the first thing in which a recorded sample is not the one that was
+// made again; "" if there is none.
+func differs(had, got store.Sample) string {
+	switch {
+	case had.OutTokens != got.OutTokens:
+		return "the number of tokens"
+	case had.Finish != got.Finish:
+		return "the finish"
+	case !sameBits(had.LogProbSum, got.LogProbSum):
+		return "the log-prob"
+	case !sameBits(had.Reward, got.Reward):
+		return "the reward"
+	}
+	return ""
+}
+
+func differsVerdict(had *store.Verdict, got rollout.Verdict) string {
+	graded := got.Status == rollout.Graded
+	switch {
+	case had.Graded != graded:
+		return "state of grading"
+	case graded && had.Correct != got.Correct:
+		return "verdict"
+	case !sameBits(had.Reward, got.Reward):
+		return "reward"
+	case had.Answer != got.Answer:
+		return "answer"
+	case had.Reason != got.Reason:
+		return "reason"
+	}
+	return ""
+}
+
+// evalSample is the row of a completion of an evaluation, without its prompt's
+// length.
+func evalSample(home int64, s eval.Sample) store.Sample {
+	c := s.Completion
+	return store.Sample{Stage: home, Scope: "eval", Item: s.ProblemID, K: s.K, OutTokens: int64(len(c.Tokens)),
+		Finish: c.Finish.String(), Reward: math.NaN(), LogProbSum: sum(c.LogProbs)}
+}
