@@ -147,7 +147,7 @@ func (a *app) complete(c *cli.Context, cmd *cli.Command, hook cli.BashCompleteFu
 	}
 	w := a.word
 	if w.Flag != "" {
-		if list, ok := globalValues(w); ok {
+		if list, ok := globalValues(w, a.formats()); ok {
 			a.propose(list)
 			return
 		}
@@ -181,7 +181,7 @@ func (a *app) propose(list []candidate) {
 }
 
 // globalValues proposes values of global flags; false if w.Flag is not one.
-func globalValues(w word) (list []candidate, ok bool) {
+func globalValues(w word, formats []format) (list []candidate, ok bool) {
 	switch w.Flag {
 	case flagOutput:
 		return texts(words(formats)), true

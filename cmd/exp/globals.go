@@ -24,6 +24,7 @@ const (
 	flagVerbose   = "verbose"
 	flagLogFormat = "log-format"
 	flagDir       = "C"
+	flagJournal   = "store-journal"
 	flagHelp      = "help"
 	flagVersion   = "version"
 )
@@ -44,6 +45,8 @@ func globalFlags() []cli.Flag {
 		&cli.BoolFlag{Name: flagVerbose, Aliases: []string{"v"}, Usage: "log more on stderr; twice for debugging", Count: new(int)},
 		&cli.StringFlag{Name: flagLogFormat, Usage: "`FMT` of the log: " + strings.Join(logFormats, ", ")},
 		&cli.StringFlag{Name: flagDir, Usage: "work as if started in `DIR`"},
+		// Hidden: only who was refused a network file system needs it, and is told.
+		&cli.StringFlag{Name: flagJournal, Hidden: true, Usage: "`KIND` of journal of the store: wal, or rollback for network file systems, one process at a time"},
 		&cli.BoolFlag{Name: flagHelp, Aliases: []string{"h"}, Usage: "explain a command"},
 		&cli.BoolFlag{Name: flagVersion, Usage: "print the version"},
 	}
@@ -58,6 +61,7 @@ var (
 // settings is what the global flags and the environment say.
 type settings struct {
 	store        string // --store, else EXP_STORE; empty: to be searched for
+	journal      string // wal, rollback
 	color        term.ColorMode
 	progressKind term.Kind
 	quiet        bool
@@ -84,6 +88,9 @@ func (a *app) configure(c *cli.Context) error {
 	if a.color, err = oneOf("--"+flagColor, c.String(flagColor), colorModes); err != nil {
 		return err
 	}
+	if a.journal, err = oneOf("--"+flagJournal, c.String(flagJournal), []string{"wal", "rollback"}); err != nil {
+		return err
+	}
 	if err := a.configureOutput(c); err != nil {
 		return err
 	}
@@ -94,7 +101,7 @@ func (a *app) configure(c *cli.Context) error {
 }
 
 func (a *app) configureOutput(c *cli.Context) error {
-	f, err := oneOf("--"+flagOutput, c.String(flagOutput), formats)
+	f, err := oneOf("--"+flagOutput, c.String(flagOutput), a.formats())
 	if err != nil {
 		return err
 	}
@@ -113,6 +120,14 @@ func (a *app) configureOutput(c *cli.Context) error {
 		a.out.fields = strings.Split(list, ",")
 	}
 	return nil
+}
+
+// formats are those that the command has.
+func (a *app) formats() []format {
+	if a.line.command() == "exp graph" {
+		return append(slices.Clone(formats), formatDot)
+	}
+	return formats
 }
 
 func (a *app) configureProgress(c *cli.Context) error {

@@ -26,6 +26,8 @@ const (
 	formatMD    format = "md"
 	formatYAML  format = "yaml"
 	formatName  format = "name" // ids only
+
+	formatDot format = "dot" // Graphviz; only of exp graph
 )
 
 var formats = []format{

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -212,6 +213,7 @@ func readRun(ctx context.Context, db *store.DB, run store.Run, parts showParts) 
 		}
 	}
 	add(parts.stages || parts.summary(), r.stages)
+	add(parts.stages || parts.summary(), r.damage)
 	add(parts.summary(), r.results, r.metrics, r.checkpoints, r.files, r.events)
 	add(parts.config, r.config)
 	add(parts.env || parts.summary(), r.attempts)
@@ -287,6 +289,18 @@ func (r runReader) stages() error {
 		r.s.Stages = append(r.s.Stages, shown)
 	}
 	return nil
+}
+
+// damage adds what the run needs beside its stages' outputs and is not there: the texts
+// of its samples, its artifacts, inputs that other runs made.
+func (r runReader) damage() error {
+	lost, err := lostBlobs(r.ctx, r.db, r.run)
+	for _, digest := range lost {
+		if !slices.ContainsFunc(r.s.Damage, func(d string) bool { return strings.Contains(d, "("+digest+")") }) {
+			r.s.Damage = append(r.s.Damage, "blob "+digest+" is missing or has another size")
+		}
+	}
+	return err
 }
 
 func edges(list []store.IO) []shownIO {

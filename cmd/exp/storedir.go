@@ -50,6 +50,7 @@ func (a *app) open(o store.Options) (*store.DB, error) {
 	if !found && !o.Create {
 		return nil, a.noStoreError(dir)
 	}
+	o.Rollback = a.journal == "rollback" && !o.ReadOnly
 	db, err := store.Open(dir, o)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@
 // On top of that it packs many small records into few compressed blobs
 // (PackWriter) and trees of source files into one (PutTree).
 //
-// It does not delete, does not know which blobs are in use (experiments/store
-// does), and does not re-hash what it opens: Verify does, on request. A file of
-// the right size and the wrong bytes is found by Verify or Bytes only.
+// It does not know which blobs are in use (experiments/store does), and does not
+// re-hash what it opens: Verify does, on request. A file of the right size and the
+// wrong bytes is found by Verify or Bytes only.
 package blob

@@ -31,7 +31,7 @@ func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 		return ident.Digest{}, n, putError(tmp.Name(), ident.Digest{}, err)
 	}
 	digest := ident.Digest(h.Sum(nil))
-	if d.Has(digest, n) {
+	if d.Has(digest, n) && d.renew(digest) {
 		tmp.Discard()
 		return digest, n, nil
 	}
@@ -45,7 +45,7 @@ func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 // PutBytes stores b. If it is there already nothing is written.
 func (d *Dir) PutBytes(b []byte) (ident.Digest, error) {
 	digest := ident.Sum(b)
-	if d.Has(digest, int64(len(b))) {
+	if d.Has(digest, int64(len(b))) && d.renew(digest) {
 		return digest, nil
 	}
 	_, _, err := d.Put(bytes.NewReader(b))

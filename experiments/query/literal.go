@@ -86,3 +86,6 @@ func parseTime(text string) (from, to time.Time, ok bool) {
 	t, err := time.Parse(time.RFC3339, text)
 	return t, t, err == nil
 }
+
+// ParseAge reads a duration as filters write it: 90s, 1h30m, 2d, 1.5h, 3w.
+func ParseAge(text string) (time.Duration, bool) { return parseAge(text) }

@@ -11,5 +11,6 @@
 // and why they are as they are; each table has a Go file of its name.
 //
 // The store keeps and compares; it computes no digest of a run, takes no
-// decision about the cache beyond "the outputs are there", and never deletes.
+// decision about the cache beyond "the outputs are there", and removes only what it is
+// told to (experiments/keep decides).
 package store

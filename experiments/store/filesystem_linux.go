@@ -49,5 +49,10 @@ var networkNames = map[uint32]string{
 	0x01021997: "9p",
 	0x00c36400: "Ceph",
 	0x5346414f: "AFS",
+	0x6b414653: "AFS", // the kernel's own
+	0x73757245: "Coda",
+	0x20030528: "OrangeFS",
+	0x7461636f: "OCFS2",
+	0x01161970: "GFS2",
 	0x19830326: "BeeGFS",
 }

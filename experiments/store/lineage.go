@@ -69,3 +69,17 @@ func sortedKeys[V any](a, b map[string]V) []string {
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
+
+// DigestsWith returns the digests that stages read or wrote and that begin with
+// hexadecimal digits, in order, at most limit.
+func (db *DB) DigestsWith(ctx context.Context, prefix string, limit int) ([]ident.Digest, error) {
+	low, high, err := prefixRange(prefix)
+	if err != nil {
+		return nil, db.fail("look up digest", err)
+	}
+	list, err := query(ctx, db.r, func(r *sql.Rows) (d ident.Digest, err error) {
+		err = r.Scan(&d)
+		return d, err
+	}, `SELECT DISTINCT digest FROM stage_io WHERE digest BETWEEN ? AND ? ORDER BY digest LIMIT ?`, low, high, limit)
+	return list, db.fail("look up digest", err)
+}

@@ -43,9 +43,13 @@ type Lock struct {
 	file *os.File
 }
 
-// lockPatience is how long LockRun retries: DB.Alive of another process holds the
-// lock for a moment.
-const lockPatience = 200 * time.Millisecond
+// lockPatience is how long LockRun retries where another process executes the run:
+// it may be about to end. Where others only look, which is a moment however long the
+// machine makes it, readerPatience is.
+const (
+	lockPatience   = 200 * time.Millisecond
+	readerPatience = 20 * time.Second
+)
 
 // LockRun takes the lock of a run, RUNDIR/lock, and signs it. It does not wait
 // for who executes the run: that is a *LockedError.
@@ -60,13 +64,24 @@ func (db *DB) LockRun(rid ident.Digest) (*Lock, error) {
 	}
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EWOULDBLOCK || time.Since(start) > lockPatience {
+		if err != unix.EWOULDBLOCK {
+			break
+		}
+		patience := lockPatience
+		if onlyRead(f) {
+			patience = readerPatience
+		}
+		if time.Since(start) > patience {
 			break
 		}
 	}
 	if err == unix.EWOULDBLOCK {
 		defer f.Close()
 		return nil, &LockedError{RID: rid, Path: path, Holder: readHolder(path)}
+	}
+	if err == nil && !isAt(f, path) { // whoever held it removed the run's files
+		f.Close()
+		return db.LockRun(rid)
 	}
 	if err == nil {
 		err = db.sign(f)
@@ -76,6 +91,25 @@ func (db *DB) LockRun(rid ident.Digest) (*Lock, error) {
 		return nil, &Error{Op: "lock run", Path: path, Err: err}
 	}
 	return &Lock{file: f}, nil
+}
+
+// onlyRead reports whether nobody holds a lock but those that look (Alive).
+func onlyRead(f *os.File) bool {
+	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
+		return false
+	}
+	unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	return true
+}
+
+// isAt reports whether f is the file that path names.
+func isAt(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, named)
 }
 
 func (db *DB) sign(f *os.File) error {
@@ -91,8 +125,7 @@ func (db *DB) sign(f *os.File) error {
 	return err
 }
 
-// Release gives the lock back. The file stays: deleting it would let two
-// processes lock two files of one name.
+// Release gives the lock back. The file stays, as does the run.
 func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }

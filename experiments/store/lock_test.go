@@ -76,7 +76,7 @@ func TestLockRunOutwaitsAlive(t *testing.T) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(lockPatience/10, func() { f.Close() })
+	time.AfterFunc(2*lockPatience, func() { f.Close() })
 	lock, err = db.LockRun(rid)
 	if err != nil {
 		t.Fatal(err)

@@ -277,3 +277,13 @@ func scanStage(r *sql.Rows) (Stage, error) {
 	s.Started, s.Ended = fromMilli(started), fromMilli(ended)
 	return s, err
 }
+
+// StageByID returns a stage by its row, with its inputs and outputs, or
+// ErrNotFound.
+func (db *DB) StageByID(ctx context.Context, id int64) (Stage, error) {
+	all, err := db.stages(ctx, `s.id = ?`, id)
+	if err == nil && len(all) == 0 {
+		err = ErrNotFound
+	}
+	return first(all), db.fail(fmt.Sprintf("read stage %d", id), err)
+}

@@ -28,6 +28,7 @@ func (db *DB) Tags(ctx context.Context, run int64) ([]string, error) {
 
 // Note is a remark on a run.
 type Note struct {
+	ID   int64 // counts up within the store
 	Time time.Time
 	Text string
 }
@@ -41,9 +42,36 @@ func (db *DB) AddNote(ctx context.Context, run int64, text string) error {
 func (db *DB) Notes(ctx context.Context, run int64) ([]Note, error) {
 	notes, err := query(ctx, db.r, func(r *sql.Rows) (n Note, err error) {
 		var t int64
-		err = r.Scan(&t, &n.Text)
+		err = r.Scan(&n.ID, &t, &n.Text)
 		n.Time = fromMilli(t)
 		return n, err
-	}, `SELECT t, text FROM run_notes WHERE run = ? ORDER BY id`, run)
+	}, `SELECT id, t, text FROM run_notes WHERE run = ? ORDER BY id`, run)
 	return notes, db.fail("read notes", err)
+}
+
+// RemoveNote takes a remark off a run; ErrNotFound if it is not on it.
+func (db *DB) RemoveNote(ctx context.Context, run, id int64) error {
+	return db.updateRun(ctx, "remove note of", run, `DELETE FROM run_notes WHERE run = ? AND id = ?`, run, id)
+}
+
+// A pin is a tag, so that it is seen wherever tags are: PinTag keeps all of a run
+// from being collected, PinTag@STEP one checkpoint.
+const PinTag = "pinned"
+
+// CheckpointPin is the tag that keeps the checkpoint of a step.
+func CheckpointPin(step int64) string { return fmt.Sprintf("%s@%d", PinTag, step) }
+
+// RunTag is a tag on a run.
+type RunTag struct {
+	Run int64
+	Tag string
+}
+
+// AllTags returns the tags of all runs, deleted ones included.
+func (db *DB) AllTags(ctx context.Context) ([]RunTag, error) {
+	tags, err := query(ctx, db.r, func(r *sql.Rows) (t RunTag, err error) {
+		err = r.Scan(&t.Run, &t.Tag)
+		return t, err
+	}, `SELECT run, tag FROM run_tags ORDER BY run, tag`)
+	return tags, db.fail("read tags", err)
 }

@@ -13,16 +13,22 @@ import (
 // write runs fn in one transaction that no other writer interrupts. It commits
 // if fn returns nil. Losing power may lose the transaction, never half of it.
 func (db *DB) write(ctx context.Context, op string, fn func(tx *sql.Tx) error) error {
-	return db.transact(ctx, op, false, fn)
+	return db.transact(ctx, op, how{}, fn)
 }
 
 // writeDurable is write for what must survive losing power once it is said to be
 // done: this transaction and, the log being one, all before it.
 func (db *DB) writeDurable(ctx context.Context, op string, fn func(tx *sql.Tx) error) error {
-	return db.transact(ctx, op, true, fn)
+	return db.transact(ctx, op, how{durable: true}, fn)
 }
 
-func (db *DB) transact(ctx context.Context, op string, durable bool, fn func(tx *sql.Tx) error) error {
+// how a transaction differs from others.
+type how struct {
+	durable   bool // it survives losing power once it is done
+	unchecked bool // fn sees to it that references between tables stay whole
+}
+
+func (db *DB) transact(ctx context.Context, op string, h how, fn func(tx *sql.Tx) error) error {
 	if db.w == nil {
 		return db.fail(op, ErrReadOnly)
 	}
@@ -31,13 +37,19 @@ func (db *DB) transact(ctx context.Context, op string, durable bool, fn func(tx 
 		return db.fail(op, err)
 	}
 	defer conn.Close()
-	if durable && !db.rollback {
+	if h.durable && !db.rollback {
 		// The setting belongs to the connection and cannot change inside a
 		// transaction. There is one writing connection, so nobody else sees it.
 		if _, err := conn.ExecContext(ctx, "PRAGMA synchronous = FULL"); err != nil {
 			return db.fail(op, err)
 		}
 		defer conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
+	}
+	if h.unchecked { // likewise a setting of the connection
+		if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
+			return db.fail(op, err)
+		}
+		defer conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA foreign_keys = ON")
 	}
 	tx, err := db.begin(ctx, conn)
 	if err != nil {

@@ -89,3 +89,6 @@ func looksNumeric(s string) bool {
 	_, ok := parseFloat(s)
 	return ok
 }
+
+// ParseSize reads a number of bytes as configurations write it: 4GiB, 512MiB.
+func ParseSize(text string) (int64, bool) { return parseSize(text) }

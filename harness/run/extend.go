@@ -15,7 +15,7 @@ import (
 
 // ErrSchedule is returned for a run that cannot be extended because a step depends on
 // how many there will be.
-var ErrSchedule = errors.New("the learning rate depends on train.steps")
+var ErrSchedule = errors.New("its steps depend on train.steps")
 
 // Extendable checks that the steps of a run with more of them are the same steps, so
 // that one trajectory is the beginning of the other: only then can a longer run go on
@@ -29,6 +29,9 @@ func Extendable(r *config.Resolved) error {
 		if kinds[key] != "constant" {
 			return fmt.Errorf("%w: %s is %s", ErrSchedule, key, kinds[key])
 		}
+	}
+	if n := r.Run.Rollout.Staleness; n > 0 {
+		return fmt.Errorf("%w: rollout.staleness is %d, and nothing is sampled beyond the last step", ErrSchedule, n)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"exp/eval"
 	"exp/experiments/blob"
@@ -187,6 +188,13 @@ func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error 
 		return err
 	}
 	return r.x.DB.AddCheckpoint(context.Background(), store.Checkpoint{Run: r.x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
+}
+
+// pinned reports whether a person wants to keep a checkpoint. One of which that cannot
+// be read stays.
+func (r *stepRecord) pinned(step int) bool {
+	tags, err := r.x.DB.Tags(context.Background(), r.x.run.ID)
+	return err != nil || slices.Contains(tags, store.PinTag) || slices.Contains(tags, store.CheckpointPin(int64(step)))
 }
 
 func (r *stepRecord) close() error { return errors.Join(r.failed, r.flush(), r.writer.Close()) }

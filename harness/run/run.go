@@ -379,7 +379,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 	defer func() { err = errors.Join(err, rec.close()) }()
 	e.Start.Fresh = x.Options.NoCache
 	if kind == config.Train {
-		e.Hooks.Step, e.Hooks.Checkpoint = rec.step, rec.checkpoint
+		e.Hooks.Step, e.Hooks.Checkpoint, e.Hooks.Pinned = rec.step, rec.checkpoint, rec.pinned
 		if err := x.start(e, rec); err != nil {
 			return nil, err
 		}

@@ -258,7 +258,7 @@ func (r *reinforcement) checkpoint() error {
 			return err
 		}
 	}
-	_, err = checkpoint.Prune(r.saver.dir, max(1, r.run().Checkpoint.Keep))
+	_, err = checkpoint.Prune(r.saver.dir, max(1, r.run().Checkpoint.Keep), r.Hooks.Pinned)
 	return err
 }
 

@@ -108,6 +108,9 @@ type Hooks struct {
 	// Resumed hears which step's checkpoint training goes on from. Without it people
 	// are warned.
 	Resumed func(Saved)
+	// Pinned tells which checkpoints stay although there are enough newer ones; nil:
+	// none.
+	Pinned func(step int) bool
 	// Warn is for what a person should see.
 	Warn func(text string)
 	// Event is for what the record should keep and no step does.

@@ -67,9 +67,10 @@ func Steps(root string) ([]int, error) {
 
 // Prune removes all checkpoints in root but the newest keep that look whole, and
 // returns the steps that it removed. Newer ones that are damaged stay, for a person
-// to look at. Whole here means a good manifest and files of the right size; they
-// are not read. It panics if keep is below 1.
-func Prune(root string, keep int) (removed []int, err error) {
+// to look at, and so do those that spare, if it is not nil, says to spare. Whole here
+// means a good manifest and files of the right size; they are not read. It panics if
+// keep is below 1.
+func Prune(root string, keep int, spare func(step int) bool) (removed []int, err error) {
 	if keep < 1 {
 		panic("checkpoint: prune must keep at least one")
 	}
@@ -83,6 +84,9 @@ func Prune(root string, keep int) (removed []int, err error) {
 			if whole(dir) {
 				keep--
 			}
+			continue
+		}
+		if spare != nil && spare(step) {
 			continue
 		}
 		if err := remove(root, step); err != nil {

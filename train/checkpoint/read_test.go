@@ -131,17 +131,21 @@ func TestPrune(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(root, stepDir(50), "policy.safetensors"), nil) // damaged: does not count
 	writeFile(t, filepath.Join(root, stepDir(20), "manifest.json"), nil)      // damaged and old
-	removed, err := Prune(root, 2)
-	if err != nil || !slices.Equal(removed, []int{10, 20}) {
-		t.Errorf("removed %v, %v; want 10 and 20", removed, err)
+	removed, err := Prune(root, 2, func(step int) bool { return step == 10 })
+	if err != nil || !slices.Equal(removed, []int{20}) {
+		t.Errorf("removed %v, %v; want 20, as 10 is spared", removed, err)
+	}
+	removed, err = Prune(root, 2, nil)
+	if err != nil || !slices.Equal(removed, []int{10}) {
+		t.Errorf("removed %v, %v; want 10", removed, err)
 	}
 	if got := names(root); !slices.Equal(got, []string{"step-00000030", "step-00000040", "step-00000050"}) {
 		t.Errorf("left %q", got)
 	}
-	if removed, err := Prune(root, 2); err != nil || len(removed) > 0 {
+	if removed, err := Prune(root, 2, nil); err != nil || len(removed) > 0 {
 		t.Errorf("again: removed %v, %v", removed, err)
 	}
-	if _, err := Prune(filepath.Join(root, "none"), 1); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Prune(filepath.Join(root, "none"), 1, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
 	}
 	defer func() {
@@ -149,7 +153,7 @@ func TestPrune(t *testing.T) {
 			t.Error("keep 0: no panic")
 		}
 	}()
-	Prune(root, 0)
+	Prune(root, 0, nil)
 }
 
 // What does not fit is said, all of it, and nothing is changed.

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/keep"
+	"exp/experiments/query"
+	"exp/experiments/store"
+	"exp/harness/config"
+)
+
+func gcCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:     "gc",
+		Category: "Keeping",
+		Usage:    "show what of the store can go, and remove it with --apply",
+		Description: "Without --apply nothing is removed. What can go: files that a killed process was writing, blobs that no run needs, and deleted runs " +
+			"(exp rm) on which no other run depends, with the blobs that only they need.\n" +
+			"What stays in any case: all that a run needs which is not deleted, pinned runs and checkpoints (exp pin), runs that are being executed, " +
+			"and files younger than an hour. Runs may be executed meanwhile.\n" +
+			"With --budget the store is brought down to a size, in this order and no further than needed: unfinished files, unreferenced blobs, " +
+			"texts of training samples (their rewards stay), checkpoints but the newest of a stage, deleted runs. The database file does not shrink: " +
+			"its pages are used again.",
+		UsageText: strings.Join([]string{
+			"exp gc # what could go, by kind and size",
+			"exp gc --list # each thing",
+			"exp gc --apply # remove it",
+			"exp gc --older-than 30d --apply # deleted runs only a month after exp rm",
+			"exp gc --budget 20GiB # what would have to go for that",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "apply", Usage: "remove it"},
+			&cli.StringFlag{Name: "budget", Usage: "bring the store down to `SIZE`, such as 20GiB"},
+			&cli.StringFlag{Name: "older-than", Usage: "spare what was deleted or written less than `DUR` ago, such as 7d"},
+			&cli.BoolFlag{Name: "list", Usage: "list each thing and not kinds"},
+		},
+		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+			switch w.Flag {
+			case "budget":
+				return texts([]string{"1GiB", "10GiB", "100GiB"})
+			case "older-than":
+				return texts([]string{"1d", "7d", "30d"})
+			}
+			return nil
+		}),
+		Action: func(c *cli.Context) error {
+			if _, err := positionals(c, 0, 0); err != nil {
+				return err
+			}
+			o, err := a.sweepOptions(c)
+			if err != nil {
+				return err
+			}
+			if c.Bool("apply") {
+				return a.withStoreToChange(func(db *store.DB) error { return a.gc(c, db, o) })
+			}
+			return a.withStore(func(db *store.DB) error { return a.gc(c, db, o) })
+		},
+	}
+}
+
+func (a *app) sweepOptions(c *cli.Context) (keep.Options, error) {
+	o := keep.Options{Now: a.clock.Now(), Budget: -1}
+	if text := c.String("budget"); c.IsSet("budget") {
+		n, ok := config.ParseSize(text)
+		if !ok {
+			return o, usagef("--budget %q: write a size such as 512MiB or 20GiB", text).see("exp gc")
+		}
+		o.Budget = n
+	}
+	if text := c.String("older-than"); c.IsSet("older-than") {
+		d, ok := query.ParseAge(text)
+		if !ok {
+			return o, usagef("--older-than %q: write a duration such as 12h or 30d", text).see("exp gc")
+		}
+		o.OlderThan = d
+	}
+	return o, nil
+}
+
+func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
+	plan, err := keep.Sweep(c.Context, db, o)
+	if err != nil {
+		return err
+	}
+	items, state := plan.Items, "would go"
+	if c.Bool("apply") {
+		freed, err := keep.Apply(c.Context, db, plan)
+		for _, k := range freed.Kept {
+			a.warn("%s %s stays: %s", k.Item.What, shortName(k.Item.Name), k.Why)
+		}
+		if err != nil {
+			return err
+		}
+		items, state = freed.Items, "gone"
+	}
+	if plan.Over > 0 {
+		a.warn("%s more than the budget stay: what runs need is not dropped", term.Bytes(plan.Over))
+	}
+	var sum int64
+	for _, it := range items {
+		sum += it.Bytes
+	}
+	if a.out.forPeople() {
+		switch {
+		case len(items) == 0:
+			a.note("nothing can go; the store has %s", term.Bytes(plan.Total))
+			return nil
+		case c.Bool("apply"):
+			defer a.note("%s of %s freed", term.Bytes(sum), term.Bytes(plan.Total))
+		default:
+			defer a.note("%s of %s can go; --apply removes it", term.Bytes(sum), term.Bytes(plan.Total))
+		}
+	}
+	if c.Bool("list") {
+		return a.out.printTable(itemTable(items, state))
+	}
+	return a.out.printTable(kindTable(items, state))
+}
+
+func itemTable(items []keep.Item, state string) table {
+	t := table{Schema: "exp.gc.items/1", Columns: []column{{Key: "kind"}, {Key: "what"}, {Key: "name", ID: true, Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText},
+		{Key: "time"}, {Key: "state", Wide: true}}}
+	for _, it := range items {
+		name := any(it.Name)
+		if it.Kind == keep.Unreferenced || it.Kind == keep.Training || it.Kind == keep.DeletedRuns {
+			name = hexID(it.Name)
+		}
+		t.Rows = append(t.Rows, []any{string(it.Kind), it.What, name, it.Bytes, it.Time, state})
+	}
+	return t
+}
+
+// kindTable sums items by kind and what they are, in the order of kinds.
+func kindTable(items []keep.Item, state string) table {
+	t := table{Schema: "exp.gc/1", Columns: []column{{Key: "kind", ID: true}, {Key: "what"}, {Key: "n"}, {Key: "bytes", Text: bytesText},
+		{Key: "oldest"}, {Key: "state", Wide: true}}}
+	type group struct {
+		kind keep.Kind
+		what string
+	}
+	at := map[group]int{}
+	for _, it := range items {
+		g := group{it.Kind, it.What}
+		i, ok := at[g]
+		if !ok {
+			i = len(t.Rows)
+			at[g] = i
+			t.Rows = append(t.Rows, []any{string(it.Kind), it.What, int64(0), int64(0), it.Time, state})
+		}
+		row := t.Rows[i]
+		row[2], row[3] = row[2].(int64)+1, row[3].(int64)+it.Bytes
+		if oldest := row[4].(time.Time); it.Time.Before(oldest) {
+			row[4] = it.Time
+		}
+	}
+	return t
+}
+
+func bytesText(v any) string {
+	n, _ := v.(int64)
+	return term.Bytes(n)
+}
+
+// shortName shortens a digest for people; paths stay.
+func shortName(name string) string {
+	if _, err := strconv.ParseUint(name[:min(8, len(name))], 16, 64); err == nil && len(name) == 64 {
+		return name[:8]
+	}
+	return name
+}

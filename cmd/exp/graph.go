@@ -1,0 +1,371 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/ident"
+	"exp/experiments/lineage"
+	"exp/experiments/store"
+)
+
+func graphCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "graph",
+		Category:  "Results",
+		Usage:     "show what something was made from, and what was made with it",
+		ArgsUsage: "RUN|BLOB|PATH",
+		Description: "Walks the lineage of a run, of a stored digest (its first digits are enough), or of a file, which is hashed and looked up: " +
+			"a copy of a model or a data set that lies anywhere is found if a stage of this store wrote or read those bytes. Stages that several runs " +
+			"share are shown once. What no stage of the store wrote is marked as of unknown origin.",
+		UsageText: strings.Join([]string{
+			"exp graph @last # both ways",
+			"exp graph @last --up # what made it: data, weights, code, seed",
+			"exp graph model.safetensors # a file that lies around: which run made it?",
+			"exp graph @last -o dot | dot -Tsvg > lineage.svg # a picture, with Graphviz",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "up", Usage: "only what it was made from"},
+			&cli.BoolFlag{Name: "down", Usage: "only what was made with it"},
+		},
+		BashComplete: a.completes(func(c *cli.Context, w word) (list []candidate) {
+			if w.Flag != "" || len(w.Args) > 0 {
+				return nil
+			}
+			if db, err := a.openStore(); err == nil {
+				defer db.Close()
+				list = runCandidates(c.Context, db, w.Text, true, a.clock.Now())
+			}
+			return append(list, pathCandidates(w.Text, func(os.DirEntry) bool { return true })...)
+		}),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			dir := lineage.Up | lineage.Down
+			switch up, down := c.Bool("up"), c.Bool("down"); {
+			case up && !down:
+				dir = lineage.Up
+			case down && !up:
+				dir = lineage.Down
+			}
+			return a.withStore(func(db *store.DB) error { return a.graph(c.Context, db, args[0], dir) })
+		},
+	}
+}
+
+// graphView is a graph with what it was asked for.
+type graphView struct {
+	g     *lineage.Graph
+	dir   lineage.Direction
+	run   *store.Run // nil: a digest was asked for
+	start []*lineage.Stage
+	blob  *lineage.Blob
+	names map[ident.Digest]string // of runs: "smoke#0"
+}
+
+func (a *app) graph(ctx context.Context, db *store.DB, ref string, dir lineage.Direction) error {
+	v, err := a.walk(ctx, db, ref, dir)
+	if err != nil {
+		return err
+	}
+	for _, s := range v.g.Stages {
+		for _, rid := range s.Runs {
+			if _, ok := v.names[rid]; ok {
+				continue
+			}
+			r, err := db.Run(ctx, rid)
+			if err != nil {
+				return err
+			}
+			v.names[rid] = fmt.Sprintf("%s#%d", r.Name, r.Seed)
+		}
+	}
+	switch a.out.format {
+	case formatDot:
+		return v.writeDot(a.stdout)
+	case formatTable, formatWide, formatJSON, formatYAML:
+		return a.out.printDocument(document{Schema: "exp.graph/1", Data: v.data(), Human: func(w io.Writer) error {
+			p := a.out.newPage(w)
+			v.writeTree(p)
+			return p.close()
+		}})
+	}
+	t := table{Schema: "exp.graph/1", Columns: []column{{Key: "from", ID: true}, {Key: "to"}, {Key: "role"}}}
+	for _, e := range v.edges() {
+		t.Rows = append(t.Rows, []any{hexID(e.From.String()), hexID(e.To.String()), e.Role})
+	}
+	return a.out.printTable(t)
+}
+
+// walk finds what is meant: a run, else a digest, else a file.
+func (a *app) walk(ctx context.Context, db *store.DB, ref string, dir lineage.Direction) (*graphView, error) {
+	v := &graphView{dir: dir, names: map[ident.Digest]string{}}
+	w := &lineage.Walker{DB: db}
+	run, err := a.oneRun(ctx, db, ref)
+	if err == nil {
+		v.run = &run
+		v.g, v.start, err = w.OfRun(ctx, run.ID, dir)
+		return v, err
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	d, what, e := digestMeant(ctx, db, ref)
+	if e != nil {
+		return nil, e
+	}
+	if d.IsZero() {
+		f := failf(exitNotFound, "%q is no run, no digest in the store and no file", ref)
+		f.Help = "exp ls lists runs; exp show RUN --stages shows digests"
+		return nil, f
+	}
+	v.g, v.blob, err = w.OfDigest(ctx, d, dir)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, failf(exitNotFound, "no stage of this store wrote or read %s", what)
+	}
+	return v, err
+}
+
+// digestMeant finds the digest that ref begins, or that the file of that name has;
+// zero if there is neither.
+func digestMeant(ctx context.Context, db *store.DB, ref string) (d ident.Digest, what string, err error) {
+	if len(ref) >= 4 && len(ref) <= 64 && strings.Trim(strings.ToLower(ref), "0123456789abcdef") == "" {
+		list, err := db.DigestsWith(ctx, strings.ToLower(ref), 6)
+		if err != nil {
+			return d, "", err
+		}
+		if len(list) > 1 {
+			var texts []string
+			for _, d := range list {
+				texts = append(texts, d.String()[:min(64, len(ref)+4)])
+			}
+			return d, "", failf(exitNotFound, "%q begins several digests: %s", ref, strings.Join(texts, ", "))
+		}
+		if len(list) == 1 {
+			return list[0], list[0].Short(), nil
+		}
+	}
+	f, err := os.Open(ref)
+	if missing(err) {
+		return d, "", nil
+	}
+	if err != nil {
+		return d, "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		g := usagef("%s is a folder", ref)
+		g.Help = "name one file in it, such as model.safetensors"
+		return d, "", g
+	}
+	d, _, err = ident.SumReader(f)
+	return d, ref + " (" + d.Short() + ")", err
+}
+
+// graphEdge leads from a stage to what it wrote, or from a digest to a stage that
+// read it.
+type graphEdge struct {
+	From ident.Digest `json:"from"`
+	To   ident.Digest `json:"to"`
+	Role string       `json:"role"`
+}
+
+func (v *graphView) edges() (list []graphEdge) {
+	for _, s := range v.stages() {
+		for _, io := range s.Inputs {
+			if v.g.Blobs[io.Digest] != nil {
+				list = append(list, graphEdge{io.Digest, s.SID, io.Role})
+			}
+		}
+		for _, io := range s.Outputs {
+			if v.g.Blobs[io.Digest] != nil {
+				list = append(list, graphEdge{s.SID, io.Digest, io.Role})
+			}
+		}
+	}
+	return list
+}
+
+// stages are those of the graph in an order that does not change.
+func (v *graphView) stages() []*lineage.Stage {
+	var list []*lineage.Stage
+	for _, s := range v.g.Stages {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *lineage.Stage) int { return strings.Compare(a.SID.String(), b.SID.String()) })
+	return list
+}
+
+func (v *graphView) blobs() []*lineage.Blob {
+	var list []*lineage.Blob
+	for _, b := range v.g.Blobs {
+		list = append(list, b)
+	}
+	slices.SortFunc(list, func(a, b *lineage.Blob) int { return strings.Compare(a.Digest.String(), b.Digest.String()) })
+	return list
+}
+
+// data is the schema exp.graph/1.
+func (v *graphView) data() any {
+	out := struct {
+		Run    ident.Digest      `json:"run,omitempty"`
+		Digest ident.Digest      `json:"digest,omitempty"`
+		Stages []*lineage.Stage  `json:"stages"`
+		Blobs  []*lineage.Blob   `json:"blobs"`
+		Edges  []graphEdge       `json:"edges"`
+		Names  map[string]string `json:"run_names"` // by id
+	}{Stages: v.stages(), Blobs: v.blobs(), Edges: v.edges(), Names: map[string]string{}}
+	if v.run != nil {
+		out.Run = v.run.RID
+	} else {
+		out.Digest = v.blob.Digest
+	}
+	for rid, name := range v.names {
+		out.Names[rid.String()] = name
+	}
+	return out
+}
+
+// writeTree writes the graph for people: once per way, each node once.
+func (v *graphView) writeTree(p *page) {
+	for _, way := range []struct {
+		dir   lineage.Direction
+		title string
+	}{{lineage.Up, "made from"}, {lineage.Down, "made with it"}} {
+		if v.dir&way.dir == 0 {
+			continue
+		}
+		t := treeWriter{v: v, p: p, dir: way.dir, seen: map[ident.Digest]bool{}}
+		switch {
+		case v.run != nil:
+			p.heading(fmt.Sprintf("run %s#%d (%s), %s", v.run.Name, v.run.Seed, v.run.RID.Short(), way.title))
+			for _, s := range v.start {
+				t.stage(s, 1)
+			}
+		default:
+			p.heading(fmt.Sprintf("%s %s, %s", v.blob.Role, v.blob.Digest.Short(), way.title))
+			t.blobEdges(v.blob, 1)
+		}
+	}
+}
+
+type treeWriter struct {
+	v    *graphView
+	p    *page
+	dir  lineage.Direction
+	seen map[ident.Digest]bool
+}
+
+func (t *treeWriter) line(depth int, text string, more bool) {
+	if more {
+		text += " (see above)"
+	}
+	fmt.Fprintf(t.p.w, "%s%s\n", strings.Repeat("  ", depth), term.Clean(text))
+}
+
+func (t *treeWriter) stage(s *lineage.Stage, depth int) {
+	text := s.Name()
+	if s.Status != store.Done {
+		text += " (" + string(s.Status) + ")"
+	}
+	var runs []string
+	for _, rid := range s.Runs {
+		runs = append(runs, t.v.names[rid]+" ("+rid.Short()+")")
+	}
+	text += " of " + usedByText(runs)
+	for _, f := range []fact{{"code", s.Code.Short()}, {"seed", s.Seed}} {
+		if f.text != "" {
+			text += "  " + f.name + " " + f.text
+		}
+	}
+	again := t.seen[s.SID]
+	t.line(depth, text, again)
+	if again {
+		return
+	}
+	t.seen[s.SID] = true
+	list := s.Inputs
+	if t.dir == lineage.Down {
+		list = s.Outputs
+	}
+	for _, io := range list {
+		b := t.v.g.Blobs[io.Digest]
+		if b == nil {
+			continue
+		}
+		text := io.Role + " " + io.Digest.Short()
+		if b.Size > 0 {
+			text += "  " + term.Bytes(b.Size)
+		}
+		if t.dir == lineage.Up && b.Unknown {
+			text += "  (unknown origin)"
+		}
+		edges := b.ReadBy
+		if t.dir == lineage.Up {
+			edges = b.MadeBy
+		}
+		again := t.seen[io.Digest] && len(edges) > 0
+		t.line(depth+1, text, again)
+		if !again {
+			t.blobEdges(b, depth+2)
+		}
+	}
+}
+
+// blobEdges writes the stages on the far side of a digest.
+func (t *treeWriter) blobEdges(b *lineage.Blob, depth int) {
+	t.seen[b.Digest] = true
+	list := b.MadeBy
+	if t.dir == lineage.Down {
+		list = b.ReadBy
+	}
+	for _, sid := range list {
+		if s := t.v.g.Stages[sid]; s != nil {
+			t.stage(s, depth)
+		}
+	}
+	if depth == 1 && len(list) == 0 {
+		t.line(depth, map[lineage.Direction]string{lineage.Up: "nothing: its origin is unknown", lineage.Down: "nothing"}[t.dir], false)
+	}
+}
+
+// writeDot writes the graph for Graphviz.
+func (v *graphView) writeDot(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("digraph lineage {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n")
+	for _, s := range v.stages() {
+		var runs []string
+		for _, rid := range s.Runs {
+			runs = append(runs, v.names[rid])
+		}
+		fmt.Fprintf(&b, "  %s [shape=box, label=%s];\n", dotText(s.SID.String()), dotText(s.Name()+"\n"+usedByText(runs)))
+	}
+	for _, x := range v.blobs() {
+		label := x.Role + "\n" + x.Digest.Short()
+		if x.Unknown {
+			label += "\nunknown origin"
+		}
+		fmt.Fprintf(&b, "  %s [shape=ellipse, label=%s];\n", dotText(x.Digest.String()), dotText(label))
+	}
+	for _, e := range v.edges() {
+		fmt.Fprintf(&b, "  %s -> %s;\n", dotText(e.From.String()), dotText(e.To.String()))
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// dotText quotes a text as DOT has it.
+func dotText(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(term.CleanLines(text)) + `"`
+}

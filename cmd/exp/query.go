@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/store"
+)
+
+func queryCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "query",
+		Category:  "Results",
+		Usage:     "ask the store in SQL, read-only",
+		ArgsUsage: "SQL",
+		Description: "The store is one SQLite file, and everything in it can be asked for. Statements only read. Digests are printed in hexadecimal; " +
+			"times are milliseconds since 1970, datetime(t/1000, 'unixepoch') for people. --schema explains every table on one page; the views run_list, " +
+			"metric_points and eval_results are the place to begin. The same works in the plain shell: sqlite3 -readonly .exp/exp.db. - reads the statement from stdin.",
+		UsageText: strings.Join([]string{
+			"exp query --schema # every table and column, and what it means",
+			"exp query 'SELECT run, name, seed, h1 FROM run_list ORDER BY h1 DESC LIMIT 5' # the best runs",
+			"exp query 'SELECT * FROM eval_results' -o csv > scores.csv",
+			"exp query - --json < question.sql # for programs",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "schema", Usage: "explain the tables"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.Bool("schema") {
+				if _, err := positionals(c, 0, 0); err != nil {
+					return err
+				}
+				return a.withStore(func(db *store.DB) error { return a.printSchema(c.Context, db) })
+			}
+			args, err := positionals(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			text := args[0]
+			if text == "-" {
+				b, err := io.ReadAll(a.stdin)
+				if err != nil {
+					return err
+				}
+				text = string(b)
+			}
+			return a.withStore(func(db *store.DB) error { return a.query(c, db, text) })
+		},
+	}
+}
+
+func (a *app) query(c *cli.Context, db *store.DB, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return usagef("the statement is empty").see("exp query")
+	}
+	t := table{Schema: "exp.query/1"}
+	columns, err := db.SQL(c.Context, text, func(_ []string, values []any) error {
+		row := make([]any, len(values))
+		for i, v := range values {
+			row[i] = sqlCell(v)
+		}
+		t.Rows = append(t.Rows, row)
+		return nil
+	})
+	if errors.Is(err, store.ErrSQL) {
+		f := usagef("%s", strings.TrimPrefix(err.Error(), "sql: "))
+		f.Help = "exp query --schema shows the tables and columns"
+		return f
+	}
+	if err != nil {
+		return err
+	}
+	t.Columns = sqlColumns(columns)
+	if len(columns) == 0 {
+		return nil
+	}
+	return a.out.printTable(t)
+}
+
+// sqlCell is a value of SQLite as results have it: digests are ids.
+func sqlCell(v any) any {
+	b, ok := v.([]byte)
+	switch {
+	case !ok:
+		return v
+	case len(b) == 32:
+		return hexID(hex.EncodeToString(b))
+	}
+	return hex.EncodeToString(b)
+}
+
+// sqlColumns gives each column a key of its own: a statement may use a name twice.
+// -o name prints the first.
+func sqlColumns(names []string) []column {
+	seen := map[string]bool{}
+	list := make([]column, len(names))
+	for i, n := range names {
+		key := n
+		for k := 2; seen[key]; k++ {
+			key = n + "_" + strconv.Itoa(k)
+		}
+		seen[key] = true
+		list[i] = column{Key: key, Title: n, ID: i == 0}
+	}
+	return list
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/query"
+	"exp/experiments/store"
+)
+
+// withStoreToChange opens the store, which must be there, for writing, calls f and
+// closes it.
+func (a *app) withStoreToChange(f func(db *store.DB) error) error {
+	db, err := a.open(store.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(db), db.Close())
+}
+
+// confirm asks a person who sits at a terminal, and otherwise wants --yes.
+func (a *app) confirm(c *cli.Context, question string) error {
+	if c.Bool("yes") {
+		return nil
+	}
+	in, ok := a.stdin.(*os.File)
+	if !ok || !term.Inspect(in, a.color, a.getenv).TTY || !a.errStream().TTY {
+		f := usagef("%s needs --yes where nobody can be asked", a.line.command())
+		f.Help = "--dry-run shows what it would do"
+		return f
+	}
+	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		a.note("nothing was done")
+		return errSaid(exitFailure)
+	}
+	return nil
+}
+
+func rmCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "rm",
+		Category:  "Keeping",
+		Usage:     "delete runs; exp restore undoes it",
+		ArgsUsage: "SEL...",
+		Description: "A deleted run is hidden from lists and references, and nothing of it is removed until exp gc --apply. Runs that depend on it, " +
+			"because they continue it or reuse its stages, are listed; they stay whole. A run that is being executed is not deleted. exp ls --deleted lists what is.",
+		UsageText: strings.Join([]string{
+			"exp rm @last # asks before it does",
+			"exp rm 'status = failed and created < 7d' --dry-run # which ones that would be",
+			"exp rm tag:scratch --yes # in a script",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "show what would be deleted, and delete nothing"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+		},
+		BashComplete: a.completesRuns(0, false, nil),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, -1)
+			if err != nil {
+				return err
+			}
+			if c.Bool("dry-run") {
+				return a.withStore(func(db *store.DB) error { return a.remove(c, db, args) })
+			}
+			return a.withStoreToChange(func(db *store.DB) error { return a.remove(c, db, args) })
+		},
+	}
+}
+
+func restoreCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:        "restore",
+		Category:    "Keeping",
+		Usage:       "bring deleted runs back",
+		ArgsUsage:   "SEL...",
+		Description: "Undoes exp rm for as long as exp gc --apply has not removed the run. exp ls --deleted lists what can come back.",
+		UsageText: strings.Join([]string{
+			"exp restore 5e8d10b4 # by its id",
+			"exp restore old --dry-run # only show it",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "show what would come back, and change nothing"},
+		},
+		BashComplete: a.completes(func(c *cli.Context, w word) []candidate { return a.deletedCandidates(c.Context, w) }),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, -1)
+			if err != nil {
+				return err
+			}
+			if c.Bool("dry-run") {
+				return a.withStore(func(db *store.DB) error { return a.restore(c, db, args) })
+			}
+			return a.withStoreToChange(func(db *store.DB) error { return a.restore(c, db, args) })
+		},
+	}
+}
+
+// deletedCandidates proposes the deleted runs.
+func (a *app) deletedCandidates(ctx context.Context, w word) (list []candidate) {
+	db, err := a.openStore()
+	if err != nil || w.Flag != "" {
+		return nil
+	}
+	defer db.Close()
+	runs, err := db.Runs(ctx, store.RunQuery{Deleted: true, Limit: recentRuns})
+	if err != nil {
+		return nil
+	}
+	for _, r := range runs {
+		list = append(list, candidate{r.RID.Short(), fmt.Sprintf("%s#%d, deleted %s ago", r.Name, r.Seed, age(a.clock.Now(), r.Deleted))})
+	}
+	return list
+}
+
+func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
+	runs, err := a.selectRuns(c.Context, db, a.finder(db), selections)
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if h, alive := db.Alive(r.RID); alive {
+			return &store.LockedError{RID: r.RID, Path: db.RunDir(r.RID), Holder: h}
+		}
+	}
+	needed, err := a.dependants(c.Context, db, runs)
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		a.noteEmpty(c, 0)
+	}
+	if !c.Bool("dry-run") && len(runs) > 0 {
+		for i, r := range runs {
+			if len(needed[i]) > 0 {
+				a.warn("run %s is needed by %s, which stay whole", r.RID.Short(), usedByText(needed[i]))
+			}
+		}
+		if err := a.confirm(c, fmt.Sprintf("delete %s?", runsText(runs))); err != nil {
+			return err
+		}
+		for _, r := range runs {
+			if err := db.DeleteRun(c.Context, r.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return a.printMarked("exp.rm/1", runs, "needed_by", needed)
+}
+
+// dependants names, for each run, the others that need it.
+func (a *app) dependants(ctx context.Context, db *store.DB, runs []store.Run) ([][]string, error) {
+	out := make([][]string, len(runs))
+	for i, r := range runs {
+		list, err := db.Dependants(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = []string{}
+		for _, d := range list {
+			other, err := db.RunByID(ctx, d.Run)
+			if err != nil {
+				return nil, err
+			}
+			if name := other.RID.Short(); other.Deleted.IsZero() && !slices.Contains(out[i], name) {
+				out[i] = append(out[i], name)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
+	f := query.Finder{DB: db, Now: a.clock.Now(), Deleted: true}
+	runs, err := a.selectRuns(c.Context, db, f, selections)
+	var none *query.NotFoundError
+	if errors.As(err, &none) {
+		none.Hint = "exp ls --deleted shows what is deleted"
+	}
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		a.note("no deleted run matches")
+	}
+	lost := make([][]string, len(runs))
+	for i, r := range runs {
+		if lost[i], err = lostBlobs(c.Context, db, r); err != nil {
+			return err
+		}
+		if len(lost[i]) > 0 {
+			a.warn("run %s comes back damaged: %d of its blobs are gone", r.RID.Short(), len(lost[i]))
+		}
+		if !c.Bool("dry-run") {
+			if err := db.RestoreRun(c.Context, r.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return a.printMarked("exp.restore/1", runs, "lost", lost)
+}
+
+// lostBlobs lists the blobs that a run needs, is recorded to have, and are not there.
+func lostBlobs(ctx context.Context, db *store.DB, run store.Run) ([]string, error) {
+	lost := []string{}
+	uses, err := db.UsesOf(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	recorded, err := db.BlobSizes(ctx, uses)
+	for _, b := range recorded {
+		size, e := db.Blobs.Stat(b.Digest)
+		switch {
+		case errors.Is(e, fs.ErrNotExist), e == nil && size != b.Size:
+			lost = append(lost, b.Digest.Short())
+		case e != nil:
+			return nil, e
+		}
+	}
+	return lost, err
+}
+
+// printMarked prints runs that were deleted or restored, with a list about each.
+func (a *app) printMarked(schema string, runs []store.Run, key string, lists [][]string) error {
+	t := table{Schema: schema, Columns: []column{{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "seed"}, {Key: "status", Style: statusStyle},
+		{Key: "created"}, {Key: key, Rank: 2, Min: 8}}}
+	for i, r := range runs {
+		list := lists[i]
+		if list == nil {
+			list = []string{}
+		}
+		t.Rows = append(t.Rows, []any{hexID(r.RID.String()), r.Name, r.Seed, string(r.Status), r.Created, list})
+	}
+	return a.out.printTable(t)
+}
+
+// runsText names up to three runs.
+func runsText(runs []store.Run) string {
+	var list []string
+	for _, r := range runs {
+		list = append(list, fmt.Sprintf("%s#%d (%s)", r.Name, r.Seed, r.RID.Short()))
+	}
+	if len(list) == 1 {
+		return "run " + list[0]
+	}
+	return fmt.Sprintf("%d runs: %s", len(list), usedByText(list))
+}

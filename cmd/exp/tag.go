@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/store"
+)
+
+func tagCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "tag",
+		Category:  "Keeping",
+		Usage:     "tag a run, or list its tags",
+		ArgsUsage: "RUN [TAG...]",
+		Description: "Tags group runs for people: tag:NAME is a reference wherever runs are chosen, and tag = NAME a filter, as in exp compare tag:baseline tag:new. " +
+			"The tag " + store.PinTag + " keeps a run from being collected (exp pin).",
+		UsageText: strings.Join([]string{
+			"exp tag @last baseline paper # add two tags",
+			"exp tag @last # which it has",
+			"exp tag @last --remove paper # take one off",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "remove", Aliases: []string{"r"}, Usage: "take the tags off"},
+		},
+		BashComplete: a.completesRuns(1, true, nil),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, -1)
+			if err != nil {
+				return err
+			}
+			for _, t := range args[1:] {
+				if err := checkTag(t); err != nil {
+					return err
+				}
+			}
+			if len(args) == 1 {
+				if c.Bool("remove") {
+					return usagef("--remove needs the tags that are to go").see("exp tag")
+				}
+				return a.withStore(func(db *store.DB) error { return a.printTags(c.Context, db, args[0]) })
+			}
+			return a.withStoreToChange(func(db *store.DB) error {
+				if err := a.tagRun(c.Context, db, args[0], args[1:], c.Bool("remove")); err != nil {
+					return err
+				}
+				return a.printTags(c.Context, db, args[0])
+			})
+		},
+	}
+}
+
+// checkTag refuses what could not be written as tag:NAME or in a filter.
+func checkTag(tag string) error {
+	if tag == "" || strings.ContainsAny(tag, " \t\n\r'\"(),[]") || len(tag) > 64 {
+		f := usagef("%q cannot be a tag", tag)
+		f.Help = "a tag has 1 to 64 characters, no spaces, quotes, commas or brackets"
+		return f
+	}
+	return nil
+}
+
+func (a *app) tagRun(ctx context.Context, db *store.DB, ref string, tags []string, remove bool) error {
+	run, err := a.oneRun(ctx, db, ref)
+	if err != nil {
+		return err
+	}
+	if !remove {
+		for _, t := range tags {
+			if err := db.AddTag(ctx, run.ID, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	has, err := db.Tags(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, t := range tags {
+		if !slices.Contains(has, t) {
+			f := failf(exitNotFound, "run %s has no tag %q", run.RID.Short(), t)
+			f.Help = "it has " + or(strings.Join(has, ", "), "none")
+			return f
+		}
+		if err := db.RemoveTag(ctx, run.ID, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printTags(ctx context.Context, db *store.DB, ref string) error {
+	run, err := a.oneRun(ctx, db, ref)
+	if err != nil {
+		return err
+	}
+	tags, err := db.Tags(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	t := table{Schema: "exp.tag/1", Columns: []column{{Key: "run"}, {Key: "tag", ID: true}}}
+	for _, tag := range tags {
+		t.Rows = append(t.Rows, []any{hexID(run.RID.String()), tag})
+	}
+	if len(tags) == 0 && a.out.forPeople() {
+		a.note("run %s has no tags", run.RID.Short())
+		return nil
+	}
+	return a.out.printTable(t)
+}
+
+func noteCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "note",
+		Category:  "Keeping",
+		Usage:     "write a remark on a run, or list them",
+		ArgsUsage: "RUN [TEXT...]",
+		UsageText: strings.Join([]string{
+			"exp note @last 'reward rose, entropy fell: lower the temperature' # add one",
+			"exp note @last # list them, with their numbers",
+			"exp note @last --remove 3 # take number 3 off",
+		}, "\n"),
+		Description: "Remarks stand on the page of exp show, with the time at which they were made. The text may be several words without quotes.",
+		Flags: []cli.Flag{
+			&cli.Int64Flag{Name: "remove", Aliases: []string{"r"}, Usage: "take remark number `N` off"},
+		},
+		BashComplete: a.completesRuns(1, true, nil),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, -1)
+			if err != nil {
+				return err
+			}
+			text := strings.TrimSpace(strings.Join(args[1:], " "))
+			switch {
+			case c.IsSet("remove") && text != "":
+				return usagef("--remove takes a remark off; it does not go with a text").see("exp note")
+			case len(args) > 1 && text == "":
+				return usagef("the remark is empty").see("exp note")
+			case text == "" && !c.IsSet("remove"):
+				return a.withStore(func(db *store.DB) error { return a.printNotes(c.Context, db, args[0]) })
+			}
+			return a.withStoreToChange(func(db *store.DB) error {
+				run, err := a.oneRun(c.Context, db, args[0])
+				if err != nil {
+					return err
+				}
+				if text != "" {
+					err = db.AddNote(c.Context, run.ID, text)
+				} else {
+					err = removeNote(c.Context, db, run, c.Int64("remove"))
+				}
+				if err != nil {
+					return err
+				}
+				return a.printNotes(c.Context, db, args[0])
+			})
+		},
+	}
+}
+
+// removeNote takes off the remark with a number, as lists number them: from 1.
+func removeNote(ctx context.Context, db *store.DB, run store.Run, n int64) error {
+	notes, err := db.Notes(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	if n < 1 || n > int64(len(notes)) {
+		f := failf(exitNotFound, "run %s has no remark %d", run.RID.Short(), n)
+		f.Help = "it has " + strconv.Itoa(len(notes)) + "; exp note " + run.RID.Short() + " lists them"
+		return f
+	}
+	return db.RemoveNote(ctx, run.ID, notes[n-1].ID)
+}
+
+func (a *app) printNotes(ctx context.Context, db *store.DB, ref string) error {
+	run, err := a.oneRun(ctx, db, ref)
+	if err != nil {
+		return err
+	}
+	notes, err := db.Notes(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	t := table{Schema: "exp.note/1", Columns: []column{{Key: "n", ID: true}, {Key: "time"}, {Key: "text", Wrap: true, Rank: 1, Min: 20}}}
+	for i, n := range notes {
+		t.Rows = append(t.Rows, []any{i + 1, n.Time, n.Text})
+	}
+	if len(notes) == 0 && a.out.forPeople() {
+		a.note("run %s has no remarks", run.RID.Short())
+		return nil
+	}
+	return a.out.printTable(t)
+}

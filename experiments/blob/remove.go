@@ -1,0 +1,97 @@
+package blob
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"exp/experiments/ident"
+)
+
+// File is a blob as it lies on the disk.
+type File struct {
+	Digest ident.Digest
+	Size   int64     // bytes
+	Time   time.Time // when it was stored, or last stored again
+}
+
+// Files calls f for every blob that is there, in the order of digests. Files that
+// are no blobs are passed over.
+func (d *Dir) Files(f func(File) error) error {
+	root := filepath.Join(d.root, "blobs", "sha256")
+	folders, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		entries, err := os.ReadDir(filepath.Join(root, folder.Name()))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			digest, err := ident.ParseDigest(folder.Name() + e.Name())
+			if err != nil || digest.IsZero() {
+				continue
+			}
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // removed meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			if err := f(File{digest, info.Size(), info.ModTime()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Remove deletes a blob if it was stored before a time; removed is false if it is
+// younger, and true if it was not there. Put of the same content makes a blob
+// young.
+func (d *Dir) Remove(digest ident.Digest, before time.Time) (removed bool, err error) {
+	path := d.Path(digest)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, d.errorOf("remove", digest, err)
+	case !info.ModTime().Before(before):
+		return false, nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, d.errorOf("remove", digest, err)
+	}
+	return true, nil
+}
+
+// Quarantine moves a blob whose bytes are wrong out of the way, to ROOT/quarantine,
+// and returns where it is now. Its content can then be stored again.
+func (d *Dir) Quarantine(digest ident.Digest, now time.Time) (string, error) {
+	dir := filepath.Join(d.root, "quarantine")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", d.errorOf("quarantine", digest, err)
+	}
+	to := filepath.Join(dir, fmt.Sprintf("%s.%s", digest, now.UTC().Format("20060102T150405.000Z")))
+	if err := os.Rename(d.Path(digest), to); err != nil {
+		return "", d.errorOf("quarantine", digest, err)
+	}
+	return to, nil
+}
+
+// renew makes a blob that is stored again young, so that nobody takes it for
+// forgotten while a run is about to record it; false if it is not there any more.
+func (d *Dir) renew(digest ident.Digest) bool {
+	now := time.Now()
+	err := os.Chtimes(d.Path(digest), now, now)
+	return !errors.Is(err, fs.ErrNotExist)
+}

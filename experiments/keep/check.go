@@ -1,0 +1,266 @@
+package keep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// Fault is a kind of finding.
+type Fault string
+
+const (
+	Database   Fault = "database"   // SQLite's own check, or a reference to a row that is not there
+	Missing    Fault = "missing"    // a blob that a run needs is not there
+	Corrupt    Fault = "corrupt"    // a blob has another size or other bytes than recorded
+	Chain      Fault = "chain"      // steps and chain of a run contradict each other
+	Checkpoint Fault = "checkpoint" // a checkpoint's files are not as they were written
+	Stale      Fault = "stale"      // recorded as running by a process that is gone; no damage
+)
+
+// Finding is something that Check found.
+type Finding struct {
+	Fault    Fault
+	What     string       // the blob's digest, the checkpoint's folder, the run
+	Detail   string       // what is wrong
+	Runs     []*store.Run // that depend on it
+	Repaired string       // what was done about it; empty: nothing
+	Digest   ident.Digest // of a blob
+}
+
+// Damage reports whether something recorded is lost or wrong.
+func (f Finding) Damage() bool { return f.Fault != Stale }
+
+// CheckOptions say how much is checked.
+type CheckOptions struct {
+	Deep   bool // hash all blobs and checkpoints; otherwise only sizes are compared
+	Repair bool // move corrupt blobs away, close what killed processes left open
+	// Checkpoint checks the files of a checkpoint's folder; used if Deep. Nil: none is.
+	Checkpoint func(dir string) error
+	// Progress hears how many of how many bytes are hashed; may be nil.
+	Progress func(done, total int64)
+	Now      time.Time
+}
+
+// Report is what Check did and found.
+type Report struct {
+	Blobs       int   // recorded and needed
+	Bytes       int64 // of these, hashed if Deep
+	Runs        int
+	Steps       int64 // whose chain was looked at
+	Recomputed  int64 // of these, computed again from what is recorded
+	Checkpoints int   // whose files were read; 0 unless Deep
+	Findings    []Finding
+}
+
+// Damaged returns whether anything recorded is lost or wrong.
+func (r *Report) Damaged() bool { return slices.ContainsFunc(r.Findings, Finding.Damage) }
+
+type check struct {
+	ctx    context.Context
+	db     *store.DB
+	o      CheckOptions
+	runs   map[int64]*store.Run
+	report *Report
+}
+
+// Check checks a store: the database, that every blob that a run needs is there
+// with its size, or, if o.Deep, with its bytes; that every run's chain follows from
+// its steps; and that nothing is recorded as running that is not. Without o.Repair
+// it changes nothing. Blobs that no run needs are the sweep's matter.
+func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
+	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{}, report: &Report{}}
+	for _, deleted := range []bool{false, true} {
+		runs, err := db.Runs(ctx, store.RunQuery{Deleted: deleted})
+		if err != nil {
+			return c.report, err
+		}
+		for i := range runs {
+			c.runs[runs[i].ID] = &runs[i]
+		}
+	}
+	for _, f := range []func() error{c.database, c.stale, c.blobs, c.chains, c.checkpoints} {
+		if err := f(); err != nil {
+			return c.report, err
+		}
+	}
+	return c.report, nil
+}
+
+func (c *check) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
+
+func (c *check) database() error {
+	err := c.db.Check(c.ctx)
+	if errors.Is(err, store.ErrCorrupt) {
+		c.found(Finding{Fault: Database, What: "exp.db", Detail: err.Error()})
+		return nil
+	}
+	return err
+}
+
+// stale finds runs that are recorded as running and whose lock nobody holds.
+func (c *check) stale() error {
+	runs, err := c.db.Unfinished(c.ctx)
+	if err != nil {
+		return err
+	}
+	for i := range runs {
+		r := &runs[i]
+		if _, alive := c.db.Alive(r.RID); alive {
+			continue
+		}
+		f := Finding{Fault: Stale, What: r.RID.String(), Detail: "recorded as running, but its process is gone", Runs: []*store.Run{r}}
+		if c.o.Repair {
+			if f.Repaired, err = c.closeKilled(r); err != nil {
+				return err
+			}
+		}
+		c.found(f)
+	}
+	return nil
+}
+
+func (c *check) closeKilled(r *store.Run) (string, error) {
+	lock, err := c.db.LockRun(r.RID)
+	if errors.Is(err, store.ErrBusy) {
+		return "", nil // somebody went on with it this moment
+	}
+	if err != nil {
+		return "", err
+	}
+	defer lock.Release()
+	return "marked as interrupted", c.db.CloseKilled(c.ctx, r.ID)
+}
+
+// blobs checks the blobs that runs need.
+func (c *check) blobs() error {
+	uses, err := c.db.Uses(c.ctx)
+	if err != nil {
+		return err
+	}
+	needed := map[ident.Digest][]int64{}
+	for _, u := range uses {
+		if list := needed[u.Digest]; !slices.Contains(list, u.Run) {
+			needed[u.Digest] = append(list, u.Run)
+		}
+	}
+	recorded, err := c.db.RecordedBlobs(c.ctx)
+	if err != nil {
+		return err
+	}
+	recorded = slices.DeleteFunc(recorded, func(b store.RecordedBlob) bool { return needed[b.Digest] == nil })
+	var total int64
+	for _, b := range recorded {
+		total += b.Size
+	}
+	for _, b := range recorded {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		c.report.Blobs++
+		c.report.Bytes += b.Size
+		if err := c.blob(b, needed[b.Digest]); err != nil {
+			return err
+		}
+		if c.o.Deep && c.o.Progress != nil {
+			c.o.Progress(c.report.Bytes, total)
+		}
+	}
+	return nil
+}
+
+func (c *check) blob(b store.RecordedBlob, runs []int64) error {
+	f := Finding{What: b.Digest.String(), Digest: b.Digest}
+	size, err := c.db.Blobs.Stat(b.Digest)
+	if err == nil && size == b.Size && c.o.Deep {
+		err = c.db.Blobs.Verify(b.Digest, b.Size)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Fault, f.Detail = Missing, b.Kind+": "+c.db.Blobs.Path(b.Digest)+" is not there"
+	case errors.Is(err, blob.ErrCorrupt):
+		f.Fault, f.Detail = Corrupt, b.Kind+": "+c.db.Blobs.Path(b.Digest)+" has other bytes than were stored"
+	case err != nil: // a disk that cannot be read is damage, but no reason to move the file
+		f.Fault, f.Detail = Corrupt, b.Kind+": "+err.Error()
+	case size != b.Size:
+		f.Fault, f.Detail = Corrupt, fmt.Sprintf("%s: %s has %d bytes, recorded with %d", b.Kind, c.db.Blobs.Path(b.Digest), size, b.Size)
+	default:
+		return nil
+	}
+	for _, id := range runs {
+		if r := c.runs[id]; r != nil {
+			f.Runs = append(f.Runs, r)
+		}
+	}
+	slices.SortFunc(f.Runs, func(a, b *store.Run) int { return int(a.ID - b.ID) })
+	if f.Fault == Corrupt && c.o.Repair && (err == nil || errors.Is(err, blob.ErrCorrupt)) {
+		if err := c.quarantine(&f, b.Digest); err != nil {
+			return err
+		}
+	}
+	c.found(f)
+	return nil
+}
+
+// quarantine moves a corrupt blob away and tells every run that needs it.
+func (c *check) quarantine(f *Finding, d ident.Digest) error {
+	to, err := c.db.Blobs.Quarantine(d, c.o.Now)
+	if err != nil {
+		return err
+	}
+	f.Repaired = "moved to " + to
+	data, err := json.Marshal(map[string]string{"text": f.Detail + "; moved to " + to, "blob": d.String()})
+	if err != nil {
+		return err
+	}
+	for _, r := range f.Runs {
+		if err := c.db.AddEvent(c.ctx, store.Event{Run: r.ID, Level: store.LevelError, Kind: "blob-quarantined", Data: data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoints lets o.Checkpoint read those that are there.
+func (c *check) checkpoints() error {
+	if !c.o.Deep || c.o.Checkpoint == nil {
+		return nil
+	}
+	for _, r := range c.ordered() {
+		if _, alive := c.db.Alive(r.RID); alive {
+			continue // it writes and removes them
+		}
+		list, err := Saved(c.db, r.RID)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			if err := c.ctx.Err(); err != nil {
+				return err
+			}
+			c.report.Checkpoints++
+			if err := c.o.Checkpoint(s.Dir); err != nil {
+				c.found(Finding{Fault: Checkpoint, What: s.Dir, Detail: err.Error(), Runs: []*store.Run{r}})
+			}
+		}
+	}
+	return nil
+}
+
+// ordered are all runs in the order in which they were made.
+func (c *check) ordered() []*store.Run {
+	list := make([]*store.Run, 0, len(c.runs))
+	for _, r := range c.runs {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b *store.Run) int { return int(a.ID - b.ID) })
+	return list
+}

@@ -1,0 +1,42 @@
+package keep
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// SavedCheckpoint is a checkpoint's folder.
+type SavedCheckpoint struct {
+	Stage string // folder of the stage, "train-91ac33f0"
+	Step  int64
+	Dir   string
+	Time  time.Time
+}
+
+// Saved returns the checkpoints that lie in a run's folder, by stage and step,
+// whether or not they can be read.
+func Saved(db *store.DB, rid ident.Digest) ([]SavedCheckpoint, error) {
+	dirs, err := filepath.Glob(filepath.Join(db.RunDir(rid), "ckpt", "*", "step-*"))
+	if err != nil {
+		return nil, err
+	}
+	var list []SavedCheckpoint
+	for _, dir := range dirs { // Glob sorts, and steps have leading zeros
+		c := SavedCheckpoint{Stage: filepath.Base(filepath.Dir(dir)), Dir: dir}
+		if _, err := fmt.Sscanf(filepath.Base(dir), "step-%d", &c.Step); err != nil {
+			continue
+		}
+		info, err := os.Stat(dir)
+		if err != nil || !info.IsDir() {
+			continue // removed meanwhile
+		}
+		c.Time = info.ModTime()
+		list = append(list, c)
+	}
+	return list, nil
+}

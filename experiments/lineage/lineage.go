@@ -1,0 +1,229 @@
+// Package lineage walks from a run, a blob or any digest up to what it was made
+// from, and down to what was made with it.
+//
+// The nodes are stages, by their sid, and digests. Stages of several runs that have
+// one sid are one node: they are the same work. What a stage read and no stage of
+// the store wrote has an unknown origin, and that is said, not hidden.
+package lineage
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// Direction of a walk.
+type Direction int
+
+const (
+	Up   Direction = 1 << iota // to what something was made from
+	Down                       // to what was made with it
+)
+
+// Stage is a unit of work.
+type Stage struct {
+	SID      ident.Digest   `json:"sid"`
+	Kind     string         `json:"kind"`
+	Label    string         `json:"label"`
+	Status   store.Status   `json:"status"` // of its original, or of the last execution where none is done
+	Code     ident.Digest   `json:"code"`
+	Seed     string         `json:"seed"`
+	Numerics string         `json:"numerics"`
+	Runs     []ident.Digest `json:"runs"` // that executed or reused it, oldest first
+
+	Inputs  []store.IO `json:"-"` // in the order of roles
+	Outputs []store.IO `json:"-"`
+}
+
+// Blob is a digest that a stage read or wrote.
+type Blob struct {
+	Digest  ident.Digest   `json:"digest"`
+	Role    string         `json:"role"`    // in which it was met first
+	Size    int64          `json:"size"`    // bytes; 0: it is no blob of the store
+	MadeBy  []ident.Digest `json:"made_by"` // sids; none: unknown origin
+	ReadBy  []ident.Digest `json:"read_by"`
+	Unknown bool           `json:"unknown_origin"`
+}
+
+// Graph is what a walk met.
+type Graph struct {
+	Stages map[ident.Digest]*Stage
+	Blobs  map[ident.Digest]*Blob
+}
+
+// Walker walks a store.
+type Walker struct {
+	DB *store.DB
+
+	rids map[int64]ident.Digest
+}
+
+// OfRun walks from all stages of a run.
+func (w *Walker) OfRun(ctx context.Context, run int64, dir Direction) (*Graph, []*Stage, error) {
+	g := newGraph()
+	rows, err := w.DB.Stages(ctx, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	var start []*Stage
+	for _, s := range rows {
+		if g.Stages[s.SID] != nil {
+			continue
+		}
+		if err := w.stage(ctx, g, s.SID); err != nil {
+			return nil, nil, err
+		}
+		start = append(start, g.Stages[s.SID])
+	}
+	for _, s := range start {
+		if err := w.fromStage(ctx, g, s, dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	return g, start, nil
+}
+
+// OfDigest walks from a digest; store.ErrNotFound is wrapped by the error if no
+// stage knows it.
+func (w *Walker) OfDigest(ctx context.Context, d ident.Digest, dir Direction) (*Graph, *Blob, error) {
+	g := newGraph()
+	b, err := w.blob(ctx, g, store.IO{Digest: d})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(b.MadeBy)+len(b.ReadBy) == 0 {
+		return nil, nil, store.ErrNotFound
+	}
+	return g, b, w.fromBlob(ctx, g, b, dir)
+}
+
+func newGraph() *Graph {
+	return &Graph{Stages: map[ident.Digest]*Stage{}, Blobs: map[ident.Digest]*Blob{}}
+}
+
+func (w *Walker) fromStage(ctx context.Context, g *Graph, s *Stage, dir Direction) error {
+	for _, side := range []struct {
+		dir  Direction
+		list []store.IO
+	}{{Up, s.Inputs}, {Down, s.Outputs}} {
+		if dir&side.dir == 0 {
+			continue
+		}
+		for _, io := range side.list {
+			had := g.Blobs[io.Digest] != nil
+			b, err := w.blob(ctx, g, io)
+			if err != nil {
+				return err
+			}
+			if !had {
+				if err := w.fromBlob(ctx, g, b, side.dir); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (w *Walker) fromBlob(ctx context.Context, g *Graph, b *Blob, dir Direction) error {
+	for _, side := range []struct {
+		dir  Direction
+		list []ident.Digest
+	}{{Up, b.MadeBy}, {Down, b.ReadBy}} {
+		if dir&side.dir == 0 {
+			continue
+		}
+		for _, sid := range side.list {
+			if g.Stages[sid] != nil {
+				continue
+			}
+			if err := w.stage(ctx, g, sid); err != nil {
+				return err
+			}
+			if err := w.fromStage(ctx, g, g.Stages[sid], side.dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stage adds a unit of work to g.
+func (w *Walker) stage(ctx context.Context, g *Graph, sid ident.Digest) error {
+	rows, err := w.DB.StagesBySID(ctx, sid)
+	if err != nil {
+		return err
+	}
+	s := &Stage{SID: sid, Runs: []ident.Digest{}}
+	for _, r := range rows {
+		rid, err := w.rid(ctx, r.Run)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(s.Runs, rid) {
+			s.Runs = append(s.Runs, rid)
+		}
+		if s.Status == store.Done {
+			continue
+		}
+		s.Kind, s.Label, s.Status, s.Code, s.Seed, s.Numerics = r.Kind, r.Label, r.Status, r.Code, r.Seed, r.Numerics
+		s.Inputs, s.Outputs = r.Inputs, r.Outputs
+	}
+	g.Stages[sid] = s
+	return nil
+}
+
+// blob adds a digest to g, or returns the one that is there.
+func (w *Walker) blob(ctx context.Context, g *Graph, io store.IO) (*Blob, error) {
+	if b := g.Blobs[io.Digest]; b != nil {
+		b.Size = max(b.Size, io.Size)
+		return b, nil
+	}
+	b := &Blob{Digest: io.Digest, Role: io.Role, Size: io.Size, MadeBy: []ident.Digest{}, ReadBy: []ident.Digest{}}
+	edges, err := w.DB.Edges(ctx, io.Digest)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range edges {
+		row, err := w.DB.StageByID(ctx, e.Stage)
+		if err != nil {
+			return nil, err
+		}
+		if b.Role == "" {
+			b.Role = e.Role
+		}
+		list := &b.ReadBy
+		if e.Out {
+			list = &b.MadeBy
+			for _, o := range row.Outputs {
+				if o.Digest == io.Digest {
+					b.Size = max(b.Size, o.Size)
+				}
+			}
+		}
+		if !slices.Contains(*list, row.SID) {
+			*list = append(*list, row.SID)
+		}
+	}
+	b.Unknown = len(b.MadeBy) == 0
+	g.Blobs[io.Digest] = b
+	return b, nil
+}
+
+func (w *Walker) rid(ctx context.Context, run int64) (ident.Digest, error) {
+	if d, ok := w.rids[run]; ok {
+		return d, nil
+	}
+	r, err := w.DB.RunByID(ctx, run)
+	if w.rids == nil {
+		w.rids = map[int64]ident.Digest{}
+	}
+	w.rids[run] = r.RID
+	return r.RID, err
+}
+
+// Name is a stage in words: its kind and its label.
+func (s *Stage) Name() string { return strings.TrimSuffix(s.Kind+" "+s.Label, " ") }

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"exp/experiments/ident"
+)
+
+// ErrInUse is returned when what is to be removed is needed: by a run that
+// depends on it, or because it was restored.
+var ErrInUse = errors.New("still in use")
+
+// RecordedBlob is a row of blobs.
+type RecordedBlob struct {
+	Digest ident.Digest
+	Size   int64 // bytes
+	Kind   string
+}
+
+// RecordedBlobs returns all blobs that the store knows, in the order of digests.
+func (db *DB) RecordedBlobs(ctx context.Context) ([]RecordedBlob, error) {
+	all, err := query(ctx, db.r, scanBlob, `SELECT digest, size, kind FROM blobs ORDER BY digest`)
+	return all, db.fail("list blobs", err)
+}
+
+func scanBlob(r *sql.Rows) (b RecordedBlob, err error) {
+	err = r.Scan(&b.Digest, &b.Size, &b.Kind)
+	return b, err
+}
+
+// RemoveRun removes the rows of a deleted run for good. It returns an *Error that
+// wraps ErrInUse, and removes nothing, if the run is not deleted (any more) or
+// another run depends on it.
+func (db *DB) RemoveRun(ctx context.Context, run int64) error {
+	return db.writeDurable(ctx, fmt.Sprintf("remove run %d", run), func(tx *sql.Tx) error {
+		on, err := query(ctx, tx, scanDependency, `SELECT * FROM (`+dependencies+`) WHERE on_run = ? LIMIT 1`, run)
+		if err != nil {
+			return err
+		}
+		if len(on) > 0 {
+			return fmt.Errorf("%w: run %d %s", ErrInUse, on[0].Run, on[0].Why)
+		}
+		var config ident.Digest
+		err = tx.QueryRowContext(ctx, `DELETE FROM runs WHERE id = ? AND deleted IS NOT NULL RETURNING config`, run).Scan(&config)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w: the run is not deleted", ErrInUse)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM configs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE config = ?1)`, config)
+		return err
+	})
+}
+
+// RemoveBlobs takes blobs that no run uses off the record, inside one transaction
+// in which it calls remove for each of them, which deletes the file. No run can
+// begin to use one meanwhile. It passes over those that are in use after all, or
+// for which remove returns ErrInUse.
+func (db *DB) RemoveBlobs(ctx context.Context, digests []ident.Digest, remove func(ident.Digest) error) error {
+	// Dropping a row of blobs would make SQLite look through all samples, once for
+	// each; needed looks once for all.
+	return db.transact(ctx, "remove blobs", how{unchecked: true}, func(tx *sql.Tx) error {
+		needed, err := neededBlobs(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, d := range digests {
+			used := needed[d]
+			if !used {
+				if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM stage_io WHERE digest = ?)`, d).Scan(&used); err != nil {
+					return err
+				}
+			}
+			if used {
+				continue
+			}
+			if err := remove(d); errors.Is(err, ErrInUse) {
+				continue
+			} else if err != nil {
+				return err
+			}
+			for _, text := range []string{`DELETE FROM sources WHERE archive = ?`, `DELETE FROM blobs WHERE digest = ?`} {
+				if _, err := tx.ExecContext(ctx, text, d); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// neededBlobs are those that something but a stage's inputs and outputs refers to.
+func neededBlobs(ctx context.Context, tx *sql.Tx) (map[ident.Digest]bool, error) {
+	list, err := query(ctx, tx, func(r *sql.Rows) (d ident.Digest, err error) {
+		err = r.Scan(&d)
+		return d, err
+	}, `SELECT pack FROM samples WHERE pack IS NOT NULL
+		UNION SELECT digest FROM artifacts
+		UNION SELECT archive FROM sources WHERE code IN (SELECT code FROM stages UNION SELECT code FROM runs)`)
+	needed := make(map[ident.Digest]bool, len(list))
+	for _, d := range list {
+		needed[d] = true
+	}
+	return needed, err
+}
+
+// ForgetTexts takes packs off the training samples that point to them, so that the
+// packs can be removed; everything else about the samples stays. Samples of
+// evaluations keep theirs.
+func (db *DB) ForgetTexts(ctx context.Context, packs []ident.Digest) error {
+	return db.write(ctx, "forget texts of samples", func(tx *sql.Tx) error {
+		drop := make(map[ident.Digest]bool, len(packs))
+		for _, p := range packs {
+			drop[p] = true
+		}
+		type at struct {
+			id   int64
+			pack ident.Digest
+		}
+		rows, err := query(ctx, tx, func(r *sql.Rows) (a at, err error) {
+			err = r.Scan(&a.id, &a.pack)
+			return a, err
+		}, `SELECT id, pack FROM samples WHERE pack IS NOT NULL AND scope = 'train'`)
+		if err != nil {
+			return err
+		}
+		for _, a := range rows {
+			if !drop[a.pack] {
+				continue
+			}
+			if _, err := tx.ExecContext(ctx, `UPDATE samples SET pack = NULL, off = NULL, len = NULL WHERE id = ?`, a.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Unfinished returns the runs of which something is recorded as running: the run
+// itself, an attempt, a stage.
+func (db *DB) Unfinished(ctx context.Context) ([]Run, error) {
+	runs, err := query(ctx, db.r, newRunScanner().scan, `SELECT `+runColumns+` FROM runs r WHERE r.status = 'running'
+		OR r.id IN (SELECT run FROM attempts WHERE status = 'running' UNION SELECT run FROM stages WHERE status = 'running') ORDER BY r.id`)
+	return runs, db.fail("read what is running", err)
+}
+
+// CloseKilled records that what is running of a run was interrupted. The caller
+// holds the run's lock: whoever executed it is gone.
+func (db *DB) CloseKilled(ctx context.Context, run int64) error {
+	return db.write(ctx, fmt.Sprintf("close run %d", run), func(tx *sql.Tx) error {
+		if err := endKilled(ctx, tx, run); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE runs SET status = 'interrupted',
+			ended = (SELECT max(ended) FROM attempts WHERE run = ?1) WHERE id = ?1 AND status = 'running'`, run)
+		return err
+	})
+}
