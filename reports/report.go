@@ -20,6 +20,10 @@ type Input struct {
 	Arm compare.Arm
 	// Comparison has the arms of the report, in its order, at least two; nil: Arm.
 	Comparison *compare.Result
+	// SideBySide has several arms that cannot be compared, such as runs of other
+	// frameworks: the report shows their curves together and judges nothing. Ignored
+	// where there is a Comparison.
+	SideBySide []compare.Arm
 	Title      string // empty: made of the arms' names
 }
 
@@ -61,6 +65,9 @@ func New(ctx context.Context, in Input) (*Report, error) {
 func read(ctx context.Context, in Input) (*source, error) {
 	s := &source{db: in.DB, title: in.Title, result: in.Comparison}
 	arms := []compare.Arm{in.Arm}
+	if len(in.SideBySide) > 0 {
+		arms = in.SideBySide
+	}
 	if in.Comparison != nil {
 		var err error
 		if arms, err = comparedArms(ctx, in.DB, in.Comparison); err != nil {
@@ -90,6 +97,9 @@ func read(ctx context.Context, in Input) (*source, error) {
 	}
 	return s, nil
 }
+
+// sideBySide reports whether several arms are shown without a comparison.
+func (s *source) sideBySide() bool { return s.result == nil && len(s.arms) > 1 }
 
 // uniqueFile names the last arm's configuration file like no other one's.
 func uniqueFile(arms []*arm) string {
@@ -155,7 +165,10 @@ func (a *arm) spread(value func(*run) float64) (lo, hi float64) {
 // drawings are the figures that the report tries to draw, in the order of its
 // sections, so that their numbers ascend.
 func (s *source) drawings() []drawing {
-	list := append(optimumFigures(s.arms), s.resultFigures()...)
+	var list []drawing
+	if !s.sideBySide() {
+		list = append(optimumFigures(s.arms), s.resultFigures()...)
+	}
 	for _, k := range curveKinds {
 		list = append(list, k.drawing(s.arms))
 	}
@@ -169,6 +182,10 @@ func (s *source) drawings() []drawing {
 func (r *Report) layout(ctx context.Context) (page, error) {
 	s := r.source
 	p := page{Title: s.title, Subtitle: s.subtitle(), Facts: s.facts()}
+	if s.sideBySide() {
+		p.Sections = append(p.Sections, s.summarySection(), s.curvesSection(r.drawn), s.identitySection(), s.environmentSection(), s.appendixSection(r.drawn.omitted))
+		return p, nil
+	}
 	samples, err := s.samplesSection(ctx)
 	if err != nil {
 		return p, err

@@ -11,7 +11,9 @@ import (
 // summarySection says in sentences what the numbers come to.
 func (s *source) summarySection() section {
 	sec := section{ID: "summary", Title: "Summary"}
-	if s.result == nil {
+	if s.sideBySide() {
+		sec.Blocks = append(sec.Blocks, callout{true, "Not compared.", s.whySideBySide()})
+	} else if s.result == nil {
 		sec.Blocks = append(sec.Blocks, s.aloneSummary()...)
 	} else {
 		sec.Blocks = append(sec.Blocks, s.verdicts()...)
@@ -23,6 +25,18 @@ func (s *source) summarySection() section {
 		sec.Blocks = append(sec.Blocks, callout{true, "Divergence.", d})
 	}
 	return sec
+}
+
+// whySideBySide says what the arms lack that a comparison needs.
+func (s *source) whySideBySide() line {
+	var foreign []string
+	for _, a := range s.arms {
+		if from := a.Runs[0].Foreign(); from != "" {
+			foreign = append(foreign, a.Name+" ("+from+")")
+		}
+	}
+	return text("The curves stand side by side and nothing is tested. Imported from other frameworks: %s. Of these neither the configuration nor the data "+
+		"nor the sources are recorded here, and no scores on the problems of the other arms.", listed(foreign))
 }
 
 // verdicts are one sentence per tested metric, suite and pair, the reach of the

@@ -49,6 +49,8 @@ func commands(a *app) []*cli.Command {
 		restoreCommand(a),
 		gcCommand(a),
 		fsckCommand(a),
+		exportCommand(a),
+		importCommand(a),
 		configCommand(a),
 		doctorCommand(a),
 		benchCommand(a),

@@ -25,6 +25,8 @@ func lawOfTheTree() law {
 			// System calls that package syscall does not have: statfs and flock, free
 			// space, exchanging two folders, memory and CPU time.
 			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},
+			// Metrics as a table that other programs read.
+			"github.com/parquet-go/parquet-go": {"experiments/exchange"},
 		},
 		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest"},
 		testing:  []string{"kernels/kerneltest"},

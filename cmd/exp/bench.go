@@ -23,18 +23,20 @@ func benchCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "bench",
 		Category: "set up",
-		Usage:    "measure how fast the engine trains and samples on this machine",
+		Usage:    "measure how fast the engine, or the store, is on this machine",
 		Description: "Measures, on the CPU: what the machine does at most, the matmuls of a model's layers, a training step, log-probs, and sampling. " +
 			"Each figure is the median of several repeats, with the least and the greatest; the peak is measured anew before each repeat, and " +
 			"shares are of the median of all peaks, since a machine is shared and its clock moves. " +
 			"Operations are those that the mathematics needs: two per weight of a linear map and token, four per channel of the heads and pair of a token " +
 			"and one that it sees; a training step is three forward passes. The time of sampling includes the prefill. " +
-			"Nothing is recorded, and results are not tested: exp doctor does that.",
+			"Nothing is recorded, and results are not tested: exp doctor does that.\n" +
+			"The suite store makes a store of 10,000 runs and ten million points in a temporary folder (TMPDIR), and measures it beside its goals.",
 		UsageText: strings.Join([]string{
 			"exp bench # 10 million parameters; some minutes",
 			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
 			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # an architecture of your own",
 			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
+			"exp bench --suite store # the experiment store, beside its goals; a minute or two",
 			"exp bench --json > bench.json # for programs: exp.bench/1",
 		}, "\n"),
 		Flags: append(append([]cli.Flag{
@@ -48,6 +50,7 @@ func benchCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "sequences", Value: o.Sequences, Usage: "sample `N` completions together, each of a prompt of its own"},
 			&cli.IntFlag{Name: "prompt", Value: o.Prompt, Usage: "prompts have `N` tokens"},
 			&cli.IntFlag{Name: "new", Value: o.New, Usage: "completions have `N` new tokens"},
+			&cli.IntFlag{Name: "runs", Usage: "of the suite store: make a store of `N` runs", DefaultText: "10000"},
 			&cli.IntFlag{Name: "repeat", Value: o.Repeat, Usage: "measure everything `N` times"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
 			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
@@ -57,12 +60,18 @@ func benchCommand(a *app) *cli.Command {
 			if _, err := positionals(c, 0, 0); err != nil {
 				return err
 			}
+			if c.String("suite") == suiteStore {
+				return a.benchStore(c)
+			}
+			if c.IsSet("runs") {
+				return usagef("--runs is of --suite %s", suiteStore).see(a.line.command())
+			}
 			return a.bench(c)
 		},
 	}
 }
 
-func benchSuites() []string { return []string{"engine"} }
+func benchSuites() []string { return []string{"engine", suiteStore} }
 
 func benchModelNames() []string {
 	var names []string

@@ -10,6 +10,7 @@ import (
 	"exp/eval"
 	"exp/eval/task"
 	"exp/experiments/blob"
+	"exp/experiments/bundle"
 	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -100,7 +101,7 @@ func isDivergence(err error) bool {
 // damage too: its row says that it was there.
 func isDamage(err error) bool {
 	var b *blob.Error
-	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, checkpoint.ErrCorrupt) ||
+	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, blob.ErrCorrupt) || errors.Is(err, bundle.ErrCorrupt) || errors.Is(err, checkpoint.ErrCorrupt) ||
 		isAny[*checkpoint.ProbeError](err) || errors.As(err, &b) && errors.Is(b.Err, fs.ErrNotExist)
 }
 

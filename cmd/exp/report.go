@@ -102,12 +102,24 @@ func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 		in.Arm = arms[0]
 		return in, nil
 	}
+	if anyForeign(arms) {
+		a.warn("arms of other frameworks are shown side by side and not compared: their configuration, data and sources are not recorded; exp compare tests arms with completions of the same problems")
+		in.SideBySide = arms
+		return in, nil
+	}
 	in.Comparison, err = compare.Compare(c.Context, db, arms, compare.Options{Vary: c.StringSlice("vary"), Allow: c.StringSlice("allow"), Baseline: c.IsSet("vs")})
 	var refused *compare.NotComparableError
 	if errors.As(err, &refused) {
 		return in, errors.Join(a.printRefused(refused), a.refusal(refused))
 	}
 	return in, err
+}
+
+// anyForeign reports whether some arm is of another framework.
+func anyForeign(arms []compare.Arm) bool { return slices.ContainsFunc(arms, foreignArm) }
+
+func foreignArm(a compare.Arm) bool {
+	return slices.ContainsFunc(a.Runs, func(r store.Run) bool { return r.Foreign() != "" })
 }
 
 // reportFormats reads the lists of --format and --figs.

@@ -46,7 +46,7 @@ func (a *app) identityColumns() []runColumn {
 		{column{Key: "model", Wide: true}, func(_ int, r *store.Run) any { return r.Model }},
 		{column{Key: "seed"}, func(_ int, r *store.Run) any { return r.Seed }},
 		{column{Key: "status", Style: statusStyle}, func(_ int, r *store.Run) any {
-			if people && roomy {
+			if people && (roomy || r.Foreign() != "") {
 				return statusText(r)
 			}
 			return string(r.Status)
@@ -56,8 +56,12 @@ func (a *app) identityColumns() []runColumn {
 	}
 }
 
-// statusText is a run's status with how far it is, unless it is at an end.
+// statusText is a run's status with how far it is, unless it is at an end, and for a
+// foreign run with who made it.
 func statusText(r *store.Run) string {
+	if from := r.Foreign(); from != "" {
+		return string(r.Status) + " (" + from + ")"
+	}
 	unfinished := r.Status == store.Running || r.Status == store.Interrupted
 	if unfinished && 0 < r.Steps && r.Steps < r.StepsTotal {
 		return string(r.Status) + " " + term.Percent(float64(r.Steps)/float64(r.StepsTotal), 0)

@@ -88,6 +88,7 @@ type shownRun struct {
 	Model      string       `json:"model"`
 	Seed       int64        `json:"seed"`
 	Numerics   string       `json:"numerics"`
+	Foreign    string       `json:"foreign,omitempty"` // the framework that made it
 	Device     string       `json:"device"`
 	Status     store.Status `json:"status"`
 	Steps      int64        `json:"steps"`
@@ -200,7 +201,7 @@ type shownAttempt struct {
 func readRun(ctx context.Context, db *store.DB, run store.Run, parts showParts) (*shownRun, error) {
 	s := &shownRun{
 		Run: run.RID, XID: run.XID, Name: run.Name, Task: run.Task, Algo: run.Algo, Model: run.Model, Seed: run.Seed,
-		Numerics: run.Numerics, Device: run.Device, Status: run.Status, Steps: run.Steps, StepsTotal: run.StepsTotal, Tokens: run.Tokens,
+		Numerics: run.Numerics, Foreign: run.Foreign(), Device: run.Device, Status: run.Status, Steps: run.Steps, StepsTotal: run.StepsTotal, Tokens: run.Tokens,
 		Created: run.Created, Started: run.Started, Ended: run.Ended, WallS: run.WallS, Config: run.Config, Code: run.Code,
 		Chain: run.Chain, Deleted: run.Deleted, Tags: []string{}, Notes: []shownNote{}, Damage: []string{}, Divergences: []shownDivergence{}, Verifications: []shownVerification{},
 		run: run, parts: parts,
@@ -282,7 +283,7 @@ func (r runReader) stages() error {
 			shown.WallS = st.Ended.Sub(st.Started).Seconds()
 		}
 		for _, o := range st.Outputs {
-			if !r.db.Blobs.Has(o.Digest, o.Size) {
+			if o.Size > 0 && !r.db.Blobs.Has(o.Digest, o.Size) { // without a size it was left out of a bundle
 				r.s.Damage = append(r.s.Damage, fmt.Sprintf("%s: output %s (%s) is missing or has another size", stageName(st.Kind, st.Label), o.Role, o.Digest.Short()))
 			}
 		}

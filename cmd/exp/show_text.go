@@ -93,6 +93,7 @@ func (p *showPage) identity() {
 		fact{"experiment", "xid " + s.run.XID.Short()},
 		fact{"digests", fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(), or(s.Chain.Short(), "none yet"))},
 		fact{"numerics", s.Numerics + deviceText(s.Device)},
+		fact{"foreign", foreignText(s)},
 		fact{"steps", p.stepsText()},
 		fact{"time", p.timeText()},
 		fact{"machine", p.machineText()},
@@ -101,6 +102,14 @@ func (p *showPage) identity() {
 		fact{"verified", p.verificationText()},
 		fact{"continues", parent},
 	)
+}
+
+// foreignText says what a run of another framework lacks.
+func foreignText(s *shownRun) string {
+	if s.Foreign == "" {
+		return ""
+	}
+	return "imported from files of " + s.Foreign + "; it has no chain, and nothing of it can be executed again"
 }
 
 func deviceText(device string) string {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestOpenMissing(t *testing.T) {
@@ -353,5 +354,43 @@ func TestFilesystem(t *testing.T) {
 		if localNames[id] != "" {
 			t.Errorf("%s is both local and not", name)
 		}
+	}
+}
+
+// A process that was killed while it made the database leaves a rollback journal,
+// which no reader may undo.
+func TestOpenAfterKilledCreation(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	half := &DB{file: filepath.Join(from, "exp.db"), lockWait: time.Second}
+	w := half.pool(map[string]string{"mode": "rwc", "_journal_mode": "DELETE"}, "PRAGMA cache_size = 2;", 1)
+	defer w.Close()
+	// More than the cache holds, so that it is on disk before it is committed.
+	tx, err := w.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec("CREATE TABLE half (x); INSERT INTO half VALUES (zeroblob(1000000))"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"exp.db", "exp.db-journal"} {
+		b, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), b, 0o666)
+		}
+		if err != nil || len(b) == 0 {
+			t.Fatalf("%s of %d bytes, %v", name, len(b), err)
+		}
+	}
+	db, err := Open(to, Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if runs, err := db.Runs(t.Context(), RunQuery{}); err != nil || len(runs) != 0 {
+		t.Errorf("%d runs, %v", len(runs), err)
 	}
 }

@@ -98,6 +98,9 @@ func (db *DB) open(o Options) error {
 	_, err := os.Stat(filepath.Join(db.dir, "blobs"))
 	hadBlobs := err == nil
 	version, err := db.inspect()
+	if known, _ := classify(err); errors.Is(known, ErrReadOnly) && !o.ReadOnly {
+		version, err = db.rollBack()
+	}
 	switch {
 	case err != nil:
 		return err
@@ -189,6 +192,19 @@ func (db *DB) inspect() (int, error) {
 		return 0, fmt.Errorf("%w: the database belongs to another program (application id %#x)", ErrCorrupt, app)
 	}
 	return version, nil
+}
+
+// rollBack undoes what a process that was killed left in a rollback journal, which is
+// what the database has until WAL is turned on, and which a reader may not touch. Then
+// it inspects again.
+func (db *DB) rollBack() (int, error) {
+	db.r.Close()
+	w := db.writerPool(false)
+	err := errors.Join(db.patiently(context.Background(), w.Ping), w.Close())
+	if err != nil {
+		return 0, err
+	}
+	return db.inspect()
 }
 
 // header reads what the file says of itself, in one statement: another process

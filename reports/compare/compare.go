@@ -145,6 +145,8 @@ func (s *side) add(r *record, arm int) {
 			reason += fmt.Sprintf(" at step %d of %d", r.run.Steps, r.run.StepsTotal)
 		}
 		s.exclude(r, arm, reason)
+	case !r.evaluated() && r.run.Foreign() != "":
+		s.exclude(r, arm, "of another framework ("+r.run.Foreign()+") and has no scores of problems")
 	case !r.evaluated():
 		s.exclude(r, arm, "without a final evaluation")
 	default:

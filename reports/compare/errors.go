@@ -3,6 +3,8 @@ package compare
 import (
 	"fmt"
 	"strings"
+
+	"exp/experiments/store"
 )
 
 // NotComparableError is returned for arms that differ in more than the treatment.
@@ -53,6 +55,9 @@ func (e *IncompleteArmError) Hint() string {
 		return "choose runs that exist: exp ls"
 	}
 	x := e.Excluded[0]
+	if strings.HasPrefix(x.Numerics, store.ForeignNumerics("")) {
+		return "import it again with dumps of its completions; its series are in exp metrics, and exp report draws them beside others"
+	}
 	return fmt.Sprintf("exp run the configuration of %s with --seeds %d again: it goes on where it stopped (exp show %.8s shows it)", x.Name, x.Seed, x.RID)
 }
 

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/bundle"
+	"exp/experiments/exchange"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// formatBundle is the format that exp import reads back whole.
+const formatBundle = "bundle"
+
+func exportFormats() []string { return append([]string{formatBundle}, exchange.Formats()...) }
+
+func exportCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "export",
+		Category:  "Share",
+		Usage:     "write runs to a file for another store, or for other programs",
+		ArgsUsage: "SEL... FILE",
+		Description: "A bundle holds everything: metrics, completions, results, checkpoints, weights, logs and the sources, with a digest of each, and the " +
+			"runs that a chosen run reuses work of or continues. It is a tar, and the same runs give the same bytes; exp import checks every bit of it.\n" +
+			"The other formats hold every point of every metric. tensorboard and mlflow are folders, csv and parquet files with a row a point. " +
+			"There is no wandb-offline: only wandb's own client writes its log; wandb sync takes TensorBoard files.",
+		UsageText: strings.Join([]string{
+			"exp export @last run.tar # one run with everything",
+			"exp export countdown-flowrl countdown-ppo arms.tar --no-weights # two arms with all seeds, to compare elsewhere",
+			"exp export 'created < 7d' --format tensorboard events # tensorboard --logdir events",
+			"exp export @last --format parquet metrics.parquet # a row a point",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: " + strings.Join(exportFormats(), ", "), Value: formatBundle},
+			&cli.BoolFlag{Name: "no-weights", Usage: "leave out weights, checkpoints and merged models"},
+			&cli.BoolFlag{Name: "no-samples", Usage: "leave out prompts and completions; their scores stay"},
+		},
+		BashComplete: a.completesRuns(0, true, func(_ context.Context, _ *store.DB, w word) []candidate {
+			if w.Flag == "format" {
+				return texts(exportFormats())
+			}
+			return pathCandidates(w.Text, func(os.DirEntry) bool { return true })
+		}),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 2, -1)
+			if err != nil {
+				return err
+			}
+			return a.withStore(func(db *store.DB) error { return a.export(c, db, args[:len(args)-1], args[len(args)-1]) })
+		},
+	}
+}
+
+// exported is the schema exp.export/1.
+type exported struct {
+	File    string         `json:"file"`
+	Format  string         `json:"format"`
+	Runs    []ident.Digest `json:"runs"`
+	With    []ident.Digest `json:"with"` // runs that the chosen ones are made from
+	LeftOut []string       `json:"left_out"`
+	Blobs   int            `json:"blobs"`
+	Files   int            `json:"files"`
+	Points  int64          `json:"points"`
+	Bytes   int64          `json:"bytes"`
+}
+
+func (a *app) export(c *cli.Context, db *store.DB, selections []string, path string) error {
+	form, err := oneOf("--format", c.String("format"), exportFormats())
+	if c.String("format") == "wandb-offline" {
+		f := usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and only wandb's own client writes it")
+		f.Help = "--format tensorboard DIR, then wandb sync DIR"
+		return f
+	}
+	if err != nil {
+		return err
+	}
+	if form != formatBundle && (c.Bool("no-weights") || c.Bool("no-samples")) {
+		return usagef("--no-weights and --no-samples are of bundles; %s has metrics alone", form).see(a.line.command())
+	}
+	if _, err := os.Lstat(path); err == nil {
+		f := usagef("%s is there already", path)
+		f.Help = "name a new file; nothing is replaced"
+		return f
+	}
+	runs, err := a.selectRuns(c.Context, db, a.finder(db), selections)
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		return failf(exitNotFound, "no run matches")
+	}
+	out := &exported{File: path, Format: form, Runs: []ident.Digest{}, With: []ident.Digest{}, LeftOut: []string{}}
+	for _, r := range runs {
+		out.Runs = append(out.Runs, r.RID)
+	}
+	if form == formatBundle {
+		err = a.exportBundle(c, db, runs, out)
+	} else {
+		var w *exchange.Written
+		if w, err = exchange.Write(c.Context, db, runs, form, path); err == nil {
+			out.Files, out.Points = w.Files, w.Points
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		out.Bytes = info.Size()
+	}
+	return a.out.printDocument(document{Schema: "exp.export/1", Data: out, Human: func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, out.text())
+		return err
+	}})
+}
+
+func (a *app) exportBundle(c *cli.Context, db *store.DB, runs []store.Run, out *exported) error {
+	o := bundle.Options{NoWeights: c.Bool("no-weights"), NoTexts: c.Bool("no-samples"), Progress: a.byteProgress("export", out.File)}
+	m, err := bundle.Write(c.Context, db, out.File, runs, o)
+	a.closeProgress()
+	if err != nil {
+		return err
+	}
+	out.LeftOut, out.Blobs, out.Files = m.LeftOut, len(m.Blobs), len(m.Files)
+	for _, r := range m.Runs {
+		if !r.Chosen {
+			out.With = append(out.With, r.RID)
+		}
+	}
+	for _, t := range m.Tables {
+		if t.Name == "metrics" {
+			out.Points = t.Rows
+		}
+	}
+	return nil
+}
+
+// text is the result for people.
+func (e *exported) text() string {
+	what := []string{plural(len(e.Runs), "run")}
+	if len(e.With) > 0 {
+		what[0] += fmt.Sprintf(" and %d more that they are made from", len(e.With))
+	}
+	what = append(what, term.Count(e.Points)+" points")
+	if e.Format == formatBundle {
+		what = append(what, plural(e.Blobs, "blob"), plural(e.Files, "file"))
+		if len(e.LeftOut) > 0 {
+			what = append(what, "without "+strings.Join(e.LeftOut, " and "))
+		}
+	}
+	if e.Bytes > 0 {
+		what = append(what, term.Bytes(e.Bytes))
+	}
+	return e.File + ": " + strings.Join(what, ", ")
+}
+
+// plural is a number with a noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// shownBytes is how much must be copied for it to be worth a progress display.
+const shownBytes = 256 << 20
+
+// byteProgress shows on stderr how much of a copy is done.
+func (a *app) byteProgress(kind, label string) func(done, of int64) {
+	var p term.Progress
+	last := time.Time{}
+	return func(done, of int64) {
+		if of < shownBytes {
+			return
+		}
+		if p == nil {
+			p = a.progressDisplay()
+			p.StageStart(term.Stage{Kind: kind, Label: label, Total: int(of >> 20), Unit: "MiB"})
+		}
+		if now := a.clock.Now(); now.Sub(last) > 100*time.Millisecond {
+			last = now
+			p.StageProgress(term.Step{Step: int(done >> 20)})
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/experiments/store"
+)
+
+// What was exported and imported shows the same as where it came from, and exported
+// again gives the same bytes.
+func TestExportImport(t *testing.T) {
+	from, to, dir := smokeStore(t), filepath.Join(t.TempDir(), "store"), t.TempDir()
+	exp := func(store string, args ...string) ended {
+		t.Helper()
+		return call{list: commands}.run(append(args, "--store", store)...)
+	}
+	first, second := filepath.Join(dir, "a.tar"), filepath.Join(dir, "b.tar")
+	e := exp(from, "export", "smoke", "smoke-ppo", first)
+	e.succeeds(t)
+	if !strings.HasPrefix(e.stdout, first+": 3 runs, ") {
+		t.Errorf("export says %q", e.stdout)
+	}
+	e = exp(to, "import", first)
+	e.succeeds(t)
+	if strings.Count(e.stdout, "added ") != 3 {
+		t.Errorf("import says %q", e.stdout)
+	}
+	exp(to, "export", "smoke", "smoke-ppo", second).succeeds(t)
+	whole, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(second); err != nil || !bytes.Equal(whole, again) {
+		t.Errorf("exported again, it is another file (%v)", err)
+	}
+	for _, args := range []string{"ls --json", "show smoke#0 --json", "show smoke#1", "show smoke#1 --stages", "show smoke-ppo --lineage", "metrics smoke -o csv", "samples smoke#1 -o jsonl",
+		"samples smoke#0 --suite train -o jsonl", "diff smoke#0 smoke-ppo --json", "compare smoke smoke-ppo --json"} {
+		here, there := exp(from, strings.Fields(args)...), exp(to, strings.Fields(args)...)
+		if here.code != there.code || strings.ReplaceAll(here.stdout, from, "STORE") != strings.ReplaceAll(there.stdout, to, "STORE") {
+			t.Errorf("exp %s is not the same: exit codes %d and %d\n%s\n%s", args, here.code, there.code, here.stdout, there.stdout)
+		}
+	}
+	// Again it changes nothing, and says so.
+	e = exp(to, "import", first)
+	e.succeeds(t)
+	if strings.Count(e.stdout, "is here already") != 3 || !strings.Contains(e.stdout, "nothing was added") {
+		t.Errorf("the second import says %q", e.stdout)
+	}
+	// A changed bit is refused, and makes no store.
+	whole[len(whole)/2] ^= 4
+	if err := os.WriteFile(second, whole, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "none")
+	exp(none, "import", second).check(t, 4, "", "damaged or no bundle", "nothing was imported")
+	if _, err := os.Stat(none); err == nil {
+		t.Error("a refused bundle made a store")
+	}
+}
+
+func TestExportFormats(t *testing.T) {
+	from, dir := smokeStore(t), t.TempDir()
+	for _, format := range []string{"tensorboard", "csv", "parquet", "mlflow"} {
+		out := filepath.Join(dir, format)
+		call{list: commands}.run("export", "smoke#0", out, "--format", format, "--store", from).succeeds(t)
+		if _, err := os.Stat(out); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, tt := range []struct {
+		args string
+		code exitCode
+		want string
+	}{
+		{"export smoke#0 x --format wandb-offline", 2, "only wandb's own client writes it"},
+		{"export smoke#0 x --format xml", 2, `--format is "xml"`},
+		{"export smoke#0 x --format csv --no-weights", 2, "are of bundles"},
+		{"export smoke#0 " + dir, 2, "is there already"},
+		{"export nothing x.tar", 3, "nothing"},
+		{"export x.tar", 2, "SEL... FILE"},
+	} {
+		call{list: commands}.run(append(strings.Fields(tt.args), "--store", from)...).refuses(t, int(tt.code), tt.want)
+	}
+}
+
+// A run of another framework stands beside ours, marked, and what it lacks is said.
+func TestImportForeign(t *testing.T) {
+	dir := t.TempDir()
+	to := filepath.Join(dir, "store")
+	exp := func(args ...string) ended { return call{list: commands}.run(append(args, "--store", to)...) }
+	bundle := filepath.Join(dir, "ours.tar")
+	call{list: commands}.run("export", "smoke", bundle, "--store", smokeStore(t)).succeeds(t)
+	exp("import", bundle).succeeds(t)
+	log := filepath.Join(dir, "train.log")
+	if err := os.WriteFile(log, []byte("step:1 - actor/entropy:0.5 - critic/score/mean:0.1\nstep:2 - actor/entropy:0.4 - critic/score/mean:0.2\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	e := exp("import", "--from", "verl", log, "--name", "theirs", "--seed", "3")
+	e.succeeds(t)
+	if !strings.Contains(e.stdout, "theirs#3, 2 steps, 4 points, foreign (verl)") {
+		t.Errorf("import says %q", e.stdout)
+	}
+	if e := exp("import", "--from", "verl", log, "--name", "theirs", "--seed", "3"); e.code != 0 || !strings.Contains(e.stdout, "nothing was added") {
+		t.Errorf("again: %+v", e)
+	}
+	for args, want := range map[string]string{
+		"ls":                    "done (verl)",
+		"ls --json":             `"numerics": "foreign/verl"`,
+		"show theirs":           "imported from files of verl",
+		"show theirs --json":    `"foreign": "verl"`,
+		"metrics theirs -o csv": "theirs,3,actor/entropy,2,0.4",
+	} {
+		if e := exp(strings.Fields(args)...); e.code != 0 || !strings.Contains(e.stdout, want) {
+			t.Errorf("exp %s lacks %q: exit code %d\n%s%s", args, want, e.code, e.stdout, e.stderr)
+		}
+	}
+	exp("compare", "smoke", "theirs").refuses(t, 6, "of another framework (verl) and has no scores of problems")
+	out := filepath.Join(dir, "report")
+	e = exp("report", "smoke", "theirs", "--out", out, "--figs", "svg")
+	if e.code != 0 || !strings.Contains(e.stderr, "side by side") {
+		t.Fatalf("report: %+v", e)
+	}
+	md, err := os.ReadFile(filepath.Join(out, "report.md"))
+	if err != nil || !strings.Contains(string(md), "Not compared.") || !strings.Contains(string(md), "theirs goes from 0.500 to 0.400") {
+		t.Errorf("the report does not draw the foreign run: %v\n%s", err, md)
+	}
+	// It travels in bundles as any other.
+	whole := filepath.Join(dir, "theirs.tar")
+	exp("export", "theirs", whole).succeeds(t)
+	other := filepath.Join(dir, "other")
+	call{list: commands}.run("import", whole, "--store", other).succeeds(t)
+	db, err := store.Open(other, store.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if runs, err := db.Runs(t.Context(), store.RunQuery{}); err != nil || len(runs) != 1 || runs[0].Foreign() != "verl" {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+// Two foreign runs with completions of the same problems are compared item by item.
+func TestCompareForeign(t *testing.T) {
+	dir := t.TempDir()
+	to := filepath.Join(dir, "store")
+	for _, arm := range []struct {
+		name string
+		acc  func(problem, k int) bool
+	}{
+		{"weak", func(p, k int) bool { return p%4 == 0 }},
+		{"strong", func(p, k int) bool { return p%4 != 0 || k == 0 }},
+	} {
+		var lines strings.Builder
+		for p := range 40 {
+			for k := range 2 {
+				right := "0.0"
+				if arm.acc(p, k) {
+					right = "1.0"
+				}
+				lines.WriteString(`{"input":"problem ` + strings.Repeat("x", p) + `","output":"text","gts":"1","score":` + right + `,"step":5}` + "\n")
+			}
+		}
+		val := filepath.Join(dir, arm.name, "val")
+		if err := os.MkdirAll(val, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(val, "5.jsonl"), []byte(lines.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		call{list: commands}.run("import", "--from", "verl", val, "--name", arm.name, "--store", to).succeeds(t)
+	}
+	e := call{list: commands}.run("compare", "strong", "weak", "--metric", "pass@1", "--store", to)
+	// 30 problems wholly and 10 by half, against 10 wholly: 0.875 and 0.25.
+	if e.code != 0 || !strings.Contains(e.stdout, "0.875") || !strings.Contains(e.stdout, "0.250") {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "a.txt")
+	if err := os.WriteFile(text, []byte("something\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"import " + text, 4, "damaged or no bundle"},
+		{"import " + dir, 4, "damaged or no bundle"},
+		{"import " + text + " " + text, 2, "one at a time"},
+		{"import " + text + " --name x", 2, "--name needs --from"},
+		{"import", 2, "FILE..."},
+		{"import " + filepath.Join(dir, "none"), 3, "no such file"},
+		{"import --from verl " + filepath.Join(dir, "none"), 3, "no such file"},
+		{"import --from verl " + text, 2, "no line has metrics of a step"},
+		{"import --from wandb " + text, 2, `--from is "wandb"`},
+		{"import --from csv " + text, 2, "no column is named step"},
+	} {
+		call{list: commands}.run(append(strings.Fields(tt.args), "--store", filepath.Join(dir, "store"))...).refuses(t, tt.code, tt.want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
+		t.Error("a refused import made a store")
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+	"exp/experiments/bundle"
+	"exp/experiments/exchange"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+func importCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "import",
+		Category:  "Share",
+		Usage:     "add runs of a bundle, or a run of another framework, to the store",
+		ArgsUsage: "FILE...",
+		Description: "A bundle of exp export is added whole or not at all, after every bit of it was checked. Runs that are there stay as they are, so " +
+			"importing twice changes nothing.\n" +
+			"With --from, the files are those of one run of another framework: verl's console log, its file logger, dumps of completions (a folder of " +
+			"STEP.jsonl); TensorBoard event files or their folder; a table of metrics with a column step (csv, or jsonl with an object a line). " +
+			"Such a foreign run is marked in exp ls and exp show. Its series can be printed and plotted beside ours; it has no configuration, chain or weights. " +
+			"Completions of dumps become an evaluation, so that runs with dumps of the same problems can be compared.",
+		UsageText: strings.Join([]string{
+			"exp import runs.tar # what exp export wrote",
+			"exp import --from verl train.log --name verl-ppo --seed 1 # a console log",
+			"exp import --from verl train.log val_dumps --name verl-ppo # with its completions",
+			"exp import --from tensorboard tensorboard_log/project/run # event files",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "the files are of a run of `FRAMEWORK`: " + strings.Join(exchange.Sources(), ", ")},
+			&cli.StringFlag{Name: "name", Usage: "with --from: call the run `NAME`", DefaultText: "the first file's name"},
+			&cli.Int64Flag{Name: "seed", Usage: "with --from: it is seed `N` of that name"},
+			&cli.StringFlag{Name: "algo", Usage: "with --from: the `ALGORITHM`", DefaultText: "unknown"},
+			&cli.StringFlag{Name: "task", Usage: "with --from: the `TASK`", DefaultText: "unknown"},
+			&cli.StringFlag{Name: "model", Usage: "with --from: the `MODEL`", DefaultText: "unknown"},
+		},
+		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+			if w.Flag == "from" {
+				return texts(exchange.Sources())
+			}
+			return pathCandidates(w.Text, func(os.DirEntry) bool { return true })
+		}),
+		Action: func(c *cli.Context) error {
+			args, err := positionals(c, 1, -1)
+			if err != nil {
+				return err
+			}
+			if c.IsSet("from") {
+				return a.importForeign(c, args)
+			}
+			return a.importBundle(c, args)
+		},
+	}
+}
+
+// imported is the schema exp.import/1.
+type imported struct {
+	From    string        `json:"from"` // "bundle" or the framework
+	Added   []importedRun `json:"added"`
+	Present []importedRun `json:"present"` // were there, and stay as they are
+	LeftOut []string      `json:"left_out,omitempty"`
+	Points  int64         `json:"points,omitempty"`
+	Remarks []string      `json:"remarks,omitempty"`
+}
+
+type importedRun struct {
+	Run      ident.Digest `json:"run"`
+	Name     string       `json:"name"`
+	Seed     int64        `json:"seed"`
+	Steps    int64        `json:"steps"` // that the store has
+	Restored bool         `json:"restored,omitempty"`
+}
+
+func (a *app) importBundle(c *cli.Context, args []string) error {
+	for _, flag := range []string{"name", "seed", "algo", "task", "model"} {
+		if c.IsSet(flag) {
+			return usagef("--%s needs --from: runs of a bundle have their own", flag).see(a.line.command())
+		}
+	}
+	if len(args) > 1 {
+		return usagef("%d bundles given: import one at a time", len(args)).see(a.line.command())
+	}
+	b, err := bundle.Open(args[0])
+	if err != nil {
+		return fileError(err)
+	}
+	defer b.Close()
+	return a.withStoreToWrite(func(db *store.DB) error {
+		done, err := b.Import(c.Context, db, a.byteProgress("import", filepath.Base(args[0])))
+		a.closeProgress()
+		if err != nil {
+			return err
+		}
+		out := &imported{From: formatBundle, Added: []importedRun{}, Present: []importedRun{}, LeftOut: b.Manifest.LeftOut}
+		of := map[ident.Digest]bundle.Run{}
+		for _, r := range b.Manifest.Runs {
+			of[r.RID] = r
+		}
+		for _, rid := range done.Added {
+			r, err := db.Run(c.Context, rid)
+			if err != nil {
+				return err
+			}
+			out.Added = append(out.Added, importedRun{Run: rid, Name: r.Name, Seed: r.Seed, Steps: r.Steps})
+		}
+		for _, p := range done.Present {
+			r := of[p.RID]
+			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps, Restored: p.Restored})
+			if p.Theirs > p.Steps {
+				a.warn("run %s has %d steps here and %d in the bundle, and stays as it is", p.RID.Short(), p.Steps, p.Theirs)
+			}
+		}
+		return a.printImported(out)
+	})
+}
+
+func (a *app) importForeign(c *cli.Context, args []string) error {
+	from, err := oneOf("--from", c.String("from"), exchange.Sources())
+	if err != nil {
+		return err
+	}
+	f, err := exchange.Read(from, args)
+	if err != nil {
+		return fileError(err)
+	}
+	if c.IsSet("name") {
+		f.Name = c.String("name")
+	}
+	if f.Name == "" || strings.ContainsAny(f.Name, "#\n") {
+		return usagef("--name %q: a name is a line without #", f.Name).see(a.line.command())
+	}
+	f.Seed, f.Algo, f.Task, f.Model = c.Int64("seed"), c.String("algo"), c.String("task"), c.String("model")
+	return a.withStoreToWrite(func(db *store.DB) error {
+		r, added, err := f.Enter(c.Context, db)
+		if err != nil {
+			return err
+		}
+		for _, text := range f.Remarks {
+			a.warn("%s", text)
+		}
+		out := &imported{From: from, Added: []importedRun{}, Present: []importedRun{}, Remarks: f.Remarks}
+		one := importedRun{Run: r.RID, Name: r.Name, Seed: r.Seed, Steps: r.Steps}
+		if !added {
+			out.Present = append(out.Present, one)
+			return a.printImported(out)
+		}
+		for _, s := range f.Series {
+			out.Points += int64(len(s.Steps))
+		}
+		out.Added = append(out.Added, one)
+		return a.printImported(out)
+	})
+}
+
+// withStoreToWrite opens the store, makes it if there is none, calls f and closes it.
+func (a *app) withStoreToWrite(f func(db *store.DB) error) error {
+	db, err := a.openStoreToWrite()
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(db), db.Close())
+}
+
+// fileError is err, or "not found" for a file that is not there.
+func fileError(err error) error {
+	if missing(err) {
+		return &failure{Code: exitNotFound, Err: err}
+	}
+	return err
+}
+
+func (a *app) printImported(out *imported) error {
+	return a.out.printDocument(document{Schema: "exp.import/1", Data: out, Human: func(w io.Writer) error {
+		for _, r := range out.Added {
+			fmt.Fprintf(w, "added %s  %s#%d, %d steps%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, r.Steps, out.detail())
+		}
+		for _, r := range out.Present {
+			text := "is here already"
+			if r.Restored {
+				text = "was deleted here, and is back"
+			}
+			fmt.Fprintf(w, "%s  %s#%d %s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, text)
+		}
+		if len(out.Added) == 0 {
+			fmt.Fprintln(w, "nothing was added")
+		}
+		if len(out.LeftOut) > 0 {
+			fmt.Fprintf(w, "the bundle is without %s\n", strings.Join(out.LeftOut, " and "))
+		}
+		return nil
+	}})
+}
+
+// detail is what more is said of a foreign run.
+func (out *imported) detail() string {
+	if out.From == formatBundle {
+		return ""
+	}
+	return fmt.Sprintf(", %s points, foreign (%s)", term.Count(out.Points), out.From)
+}

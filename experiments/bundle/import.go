@@ -1,0 +1,256 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// SpaceError is returned where a bundle does not fit. It is a syscall.ENOSPC.
+type SpaceError struct {
+	Dir        string
+	Need, Free int64 // bytes
+}
+
+func (e *SpaceError) Error() string {
+	return fmt.Sprintf("the bundle needs %d MB in %s, where %d MB are free", e.Need/1e6+1, e.Dir, e.Free/1e6)
+}
+
+// Unwrap returns syscall.ENOSPC.
+func (e *SpaceError) Unwrap() error { return syscall.ENOSPC }
+
+// spareSpace is left free: the database's log, and what others are writing.
+const spareSpace = 64 << 20
+
+// Import adds the runs of the bundle to a store. Blobs and files come first; then all
+// rows in one transaction (store.DB.ImportRows), so that whatever happens, a run is
+// there whole or not at all. Runs that are there stay as they are. progress, if not
+// nil, is told of bytes done and to be done.
+func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, of int64)) (*store.Imported, error) {
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	in := &importing{Bundle: b, ctx: ctx, db: db, progress: progress, fresh: map[ident.Digest]bool{}}
+	defer in.release()
+	for _, step := range []func() error{in.lock, in.plan, in.putBlobs, in.stageFiles} {
+		if err := step(); err != nil {
+			return nil, b.fail(err)
+		}
+	}
+	done, err := in.rows()
+	// Rows that make no sense are the bundle's fault, not the store's.
+	if errors.Is(err, store.ErrConstraint) {
+		err = corrupt("%v", err)
+	}
+	if err == nil {
+		in.placed = nil // they stay
+	}
+	return done, b.fail(err)
+}
+
+// importing is one Import.
+type importing struct {
+	*Bundle
+	ctx      context.Context
+	db       *store.DB
+	progress func(done, of int64)
+	fresh    map[ident.Digest]bool // runs that the store does not have
+	locks    []*store.Lock
+	blobs    []Data // that the store does not have
+	files    []File // of fresh runs
+	tmp      string
+	placed   []string // what to remove if it comes to nothing
+	done, of int64
+}
+
+// lock takes the locks of runs that are to be added, so that nobody begins to execute
+// them meanwhile.
+func (in *importing) lock() error {
+	for _, r := range in.Manifest.Runs {
+		_, err := in.db.Run(in.ctx, r.RID)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		l, err := in.db.LockRun(r.RID)
+		if err != nil {
+			return err
+		}
+		in.locks = append(in.locks, l)
+		in.fresh[r.RID] = true
+	}
+	return nil
+}
+
+// plan finds out what is to be copied and whether there is room for it.
+func (in *importing) plan() error {
+	for _, d := range in.Manifest.Blobs {
+		if !in.db.Blobs.Has(d.SHA256, d.Size) {
+			in.blobs = append(in.blobs, d)
+			in.of += d.Size
+		}
+	}
+	for _, f := range in.Manifest.Files {
+		if in.fresh[f.Run] {
+			in.files = append(in.files, f)
+			in.of += f.Size
+		}
+	}
+	need := in.of + spareSpace
+	if len(in.fresh) > 0 {
+		for _, t := range in.Manifest.Tables {
+			need += 2 * t.Size // once in the log and once in the database
+		}
+	}
+	free, err := in.db.Blobs.Free()
+	if err == nil && need > free {
+		err = &SpaceError{Dir: in.db.Dir(), Need: need, Free: free}
+	}
+	return err
+}
+
+func (in *importing) putBlobs() error {
+	for _, d := range in.blobs {
+		if err := in.next(d); err != nil {
+			return err
+		}
+		got, _, err := in.db.Blobs.Put(in.entry(dataDir + d.SHA256.String()))
+		if err != nil {
+			return err
+		}
+		if got != d.SHA256 {
+			return corrupt("the bytes of %s have digest %s", d.SHA256.Short(), got.Short())
+		}
+	}
+	return nil
+}
+
+// next goes on to some bytes.
+func (in *importing) next(d Data) error {
+	in.progress(in.done, in.of)
+	in.done += d.Size
+	return in.ctx.Err()
+}
+
+// stageFiles writes the files of fresh runs beside the place where they belong and
+// moves them there. A run that no store knows can have files only of an import that
+// was killed: they are replaced.
+func (in *importing) stageFiles() error {
+	if len(in.files) == 0 {
+		return nil
+	}
+	err := os.MkdirAll(filepath.Join(in.db.Dir(), "tmp"), 0o777)
+	if err == nil {
+		in.tmp, err = os.MkdirTemp(filepath.Join(in.db.Dir(), "tmp"), "import-*")
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range in.files {
+		if err := in.writeFile(f); err != nil {
+			return err
+		}
+	}
+	for rid := range in.fresh {
+		if err := in.place(rid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *importing) writeFile(f File) error {
+	if err := in.next(f.Data); err != nil {
+		return err
+	}
+	path := filepath.Join(in.tmp, f.Run.String(), filepath.FromSlash(f.Path))
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	sum := newSummer(out)
+	if _, err := io.Copy(sum, in.entry(dataDir+f.SHA256.String())); err != nil {
+		return err
+	}
+	if sum.digest() != f.SHA256 {
+		return corrupt("the bytes of %s have digest %s", f.Path, sum.digest().Short())
+	}
+	return errors.Join(out.Sync(), out.Close())
+}
+
+// place moves what was written for a run into its directory.
+func (in *importing) place(rid ident.Digest) error {
+	from, to := filepath.Join(in.tmp, rid.String()), in.db.RunDir(rid)
+	list, err := os.ReadDir(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		target := filepath.Join(to, e.Name())
+		if err == nil {
+			err = os.RemoveAll(target)
+		}
+		if err == nil {
+			err = os.Rename(filepath.Join(from, e.Name()), target)
+		}
+		if err == nil {
+			in.placed = append(in.placed, target)
+		}
+	}
+	return err
+}
+
+// rows adds the rows.
+func (in *importing) rows() (*store.Imported, error) {
+	tables := in.Manifest.Tables
+	return in.db.ImportRows(in.ctx, func() (store.PortableRows, error) {
+		if len(tables) == 0 {
+			return store.PortableRows{}, io.EOF
+		}
+		t := tables[0]
+		tables = tables[1:]
+		sum := newSummer(io.Discard)
+		rd, err := newRowReader(io.TeeReader(in.entry(rowsDir+t.Name+".jsonl"), sum))
+		if err != nil {
+			return store.PortableRows{}, err
+		}
+		n := int64(0)
+		return store.PortableRows{Table: t.Name, Columns: rd.columns, Next: func() ([]any, error) {
+			row, err := rd.next()
+			if err == nil {
+				n++
+				return row, in.ctx.Err()
+			}
+			if err == io.EOF && (sum.digest() != t.SHA256 || n != t.Rows) {
+				return nil, corrupt("the rows of %s are not those of the manifest", t.Name)
+			}
+			return nil, err
+		}}, nil
+	})
+}
+
+// release undoes what came to nothing and gives the locks back.
+func (in *importing) release() {
+	for _, path := range in.placed {
+		os.RemoveAll(path)
+	}
+	if in.tmp != "" {
+		os.RemoveAll(in.tmp)
+	}
+	for _, l := range in.locks {
+		l.Release() // closing the file is what counts
+	}
+}

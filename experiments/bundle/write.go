@@ -1,0 +1,356 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// Options say what to leave out of a bundle.
+type Options struct {
+	NoWeights bool // weights, checkpoints, merged models
+	NoTexts   bool // prompts and completions; their scores stay
+	// Progress, if not nil, is told of bytes written and to be written.
+	Progress func(done, of int64)
+}
+
+func (o Options) leftOut() []string {
+	list := []string{}
+	if o.NoWeights {
+		list = append(list, LeftWeights)
+	}
+	if o.NoTexts {
+		list = append(list, LeftTexts)
+	}
+	return list
+}
+
+// leavesOut reports whether a kind of blob is left out.
+func (o Options) leavesOut(kind string) bool {
+	return o.NoWeights && kind == "weights" || o.NoTexts && (kind == "samples" || kind == "completions")
+}
+
+// BusyError is returned for a run that is being executed: half of it would be
+// exported.
+type BusyError struct {
+	Run store.Run
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("run %s is being executed", e.Run.RID.Short())
+}
+
+// Hint says what a person can do.
+func (e *BusyError) Hint() string { return "wait until it has ended, then export it" }
+
+// ExitCode is that of a lock.
+func (e *BusyError) ExitCode() int { return 7 }
+
+// Write writes runs, with those that they are made of, to a new file at path, which
+// appears when it is whole; a file that is there is replaced. A blob that is missing
+// or is not what it was is a *blob.Error.
+func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o Options) (*Manifest, error) {
+	if o.Progress == nil {
+		o.Progress = func(int64, int64) {}
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(tmp.Name()) // of no effect once it is renamed
+	defer tmp.Close()
+	w := newWriter(ctx, db, tmp, o)
+	if err := w.write(runs); err != nil {
+		return nil, err
+	}
+	// What a process can read its group may read, as of any new file.
+	if err := errors.Join(tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+		return nil, err
+	}
+	return &w.manifest, os.Rename(tmp.Name(), path)
+}
+
+// writer is one Write.
+type writer struct {
+	ctx      context.Context
+	db       *store.DB
+	o        Options
+	dir      string // for rows, until their size is known
+	out      *bufio.Writer
+	sum      *summer
+	tar      *tar.Writer
+	manifest Manifest
+	omitted  map[string]bool // digests of blobs that are left out, as bytes
+	blobs    []Data
+	contents map[ident.Digest]string // a file to copy where there is no such blob
+	done, of int64
+}
+
+func newWriter(ctx context.Context, db *store.DB, f *os.File, o Options) *writer {
+	w := &writer{ctx: ctx, db: db, o: o, dir: filepath.Dir(f.Name()), out: bufio.NewWriterSize(f, 1<<20), omitted: map[string]bool{},
+		contents: map[ident.Digest]string{}}
+	w.sum = newSummer(w.out)
+	w.tar = tar.NewWriter(w.sum)
+	w.manifest = Manifest{Format: formatName, Schema: store.Version(), LeftOut: o.leftOut(), Tables: []Table{}, Blobs: []Data{}, Files: []File{}}
+	return w
+}
+
+func (w *writer) write(chosen []store.Run) error {
+	ids := []int64{}
+	for _, r := range chosen {
+		ids = append(ids, r.ID)
+	}
+	all, err := w.db.Lineage(w.ctx, ids)
+	if err != nil {
+		return err
+	}
+	ids = ids[:0]
+	for _, r := range all {
+		if _, busy := w.db.Alive(r.RID); busy {
+			return &BusyError{r}
+		}
+		ids = append(ids, r.ID)
+		w.manifest.Runs = append(w.manifest.Runs, Run{RID: r.RID, Name: r.Name, Seed: r.Seed,
+			Chosen: slices.ContainsFunc(chosen, func(c store.Run) bool { return c.ID == r.ID })})
+	}
+	if err := w.db.ExportRows(w.ctx, ids, w.table); err != nil {
+		return err
+	}
+	if err := w.findFiles(all); err != nil {
+		return err
+	}
+	for _, d := range w.manifest.Blobs {
+		if err := w.blob(d); err != nil {
+			return err
+		}
+	}
+	for _, f := range w.manifest.Files {
+		if err := w.file(f); err != nil {
+			return err
+		}
+	}
+	return w.end()
+}
+
+// end writes the manifest and the seal.
+func (w *writer) end() error {
+	text, err := json.MarshalIndent(w.manifest, "", " ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if err := w.entry(manifestName, int64(len(text)), strings.NewReader(string(text))); err != nil {
+		return err
+	}
+	if err := w.tar.Flush(); err != nil {
+		return err
+	}
+	if _, err := w.out.Write(sealOf(w.sum.digest())); err != nil {
+		return err
+	}
+	return w.out.Flush()
+}
+
+// table writes the rows of a table by way of a file: a tar says the size first.
+func (w *writer) table(rows store.PortableRows) error {
+	tmp, err := os.CreateTemp(w.dir, ".rows-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	defer tmp.Close()
+	buffer := bufio.NewWriterSize(tmp, 1<<18)
+	sum := newSummer(buffer)
+	t := Table{Name: rows.Table}
+	columns, err := json.Marshal(rows.Columns)
+	if err != nil {
+		return err
+	}
+	line := append(columns, '\n')
+	at := map[string]int{}
+	for i, c := range rows.Columns {
+		at[c.Name] = i
+	}
+	for {
+		if _, err := sum.Write(line); err != nil {
+			return err
+		}
+		row, err := rows.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if line = line[:0]; !w.keep(rows.Table, at, row) {
+			continue
+		}
+		t.Rows++
+		if line, err = appendRow(line, row); err != nil {
+			return fmt.Errorf("row %d of %s: %w", t.Rows, t.Name, err)
+		}
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	if err := buffer.Flush(); err != nil {
+		return err
+	}
+	t.Size, t.SHA256 = sum.n, sum.digest()
+	w.manifest.Tables = append(w.manifest.Tables, t)
+	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return w.entry(rowsDir+t.Name+".jsonl", t.Size, tmp)
+}
+
+// keep says whether a row goes into the bundle, and takes out of it what refers to a
+// blob that does not: an output keeps its digest but says no size, which means that
+// it is no blob, and a sample says nowhere where its text lies.
+func (w *writer) keep(table string, at map[string]int, row []any) bool {
+	omitted := func(column string) bool {
+		d, _ := row[at[column]].([]byte)
+		return w.omitted[string(d)]
+	}
+	switch table {
+	case "blobs":
+		d, _ := row[at["digest"]].([]byte)
+		kind, _ := row[at["kind"]].(string)
+		if w.o.leavesOut(kind) {
+			w.omitted[string(d)] = true
+			return false
+		}
+		size, _ := row[at["size"]].(int64)
+		w.manifest.Blobs = append(w.manifest.Blobs, Data{SHA256: ident.Digest(d), Size: size})
+		w.of += size
+	case "artifacts":
+		return !omitted("digest")
+	case "stage_io":
+		if omitted("digest") {
+			row[at["size"]] = nil
+		}
+	case "samples":
+		if omitted("pack") {
+			row[at["pack"]], row[at["off"]], row[at["len"]] = nil, nil, nil
+		}
+	}
+	return true
+}
+
+// findFiles lists the files of the runs' directories.
+func (w *writer) findFiles(runs []store.Run) error {
+	known := map[ident.Digest]bool{}
+	for _, d := range w.manifest.Blobs {
+		known[d.SHA256] = true
+	}
+	for _, r := range runs {
+		root := w.db.RunDir(r.RID)
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) && path == root {
+				return nil
+			}
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			rel = filepath.ToSlash(rel)
+			if !ours(rel) || w.o.NoWeights && heavy(rel) {
+				return nil
+			}
+			f := File{Run: r.RID, Path: rel}
+			if f.SHA256, f.Size, err = sumFile(path); err != nil {
+				return err
+			}
+			if !known[f.SHA256] {
+				known[f.SHA256] = true
+				w.contents[f.SHA256] = path
+				w.of += f.Size
+			}
+			w.manifest.Files = append(w.manifest.Files, f)
+			return w.ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sumFile(path string) (ident.Digest, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return ident.Digest{}, 0, err
+	}
+	defer f.Close()
+	return ident.SumReader(f)
+}
+
+// blob writes a blob, which must be what it was.
+func (w *writer) blob(d Data) error {
+	f, err := w.db.Blobs.Open(d.SHA256)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return w.data(d, f, f.Name())
+}
+
+// file writes the bytes of a file of a run, unless they are a blob's or another
+// file's.
+func (w *writer) file(f File) error {
+	path, ok := w.contents[f.SHA256]
+	if !ok {
+		return nil
+	}
+	delete(w.contents, f.SHA256)
+	r, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return w.data(f.Data, r, path)
+}
+
+// data writes contents and checks them on the way.
+func (w *writer) data(d Data, r io.Reader, path string) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	w.o.Progress(w.done, w.of)
+	w.done += d.Size
+	sum := newSummer(io.Discard)
+	err := w.entry(dataDir+d.SHA256.String(), d.Size, io.TeeReader(r, sum))
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrWriteTooLong) || err == nil && sum.digest() != d.SHA256 {
+		return &blob.Error{Op: "export", Path: path, Digest: d.SHA256, Err: fmt.Errorf("%w: its bytes are not those that were stored", blob.ErrCorrupt),
+			Hint: "exp fsck names what depends on it; running its stage again makes it anew"}
+	}
+	return err
+}
+
+// entry writes size bytes of r, which must have no more and no less.
+func (w *writer) entry(name string, size int64, r io.Reader) error {
+	if err := w.tar.WriteHeader(header(name, size)); err != nil {
+		return err
+	}
+	n, err := io.Copy(w.tar, r)
+	if err == nil && n != size {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"exp/experiments/ident"
+)
+
+func TestOverview(t *testing.T) {
+	db := open(t)
+	run := ensure(t, db, newRun("x", 0))
+	w := db.NewStepWriter(run.ID, 0, nil)
+	for i := int64(1); i <= 7; i++ {
+		m := map[string]float64{"a": float64(i * i), "nan": math.NaN()}
+		if i%5 != 0 {
+			m["b"] = -float64(i)
+		}
+		if err := w.Record(Step{Det: ident.Det{Step: i, Metrics: m}, Chain: digest("c%d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		n    int64
+		want []Bucket
+	}{
+		{"a", 1, []Bucket{{1, 7, 7, 1, 49}}},
+		{"a", 3, []Bucket{{1, 3, 3, 1, 9}, {4, 6, 3, 16, 36}, {7, 7, 1, 49, 49}}},
+		{"b", 3, []Bucket{{1, 3, 3, -3, -1}, {4, 6, 2, -6, -4}, {7, 7, 1, -7, -7}}},
+		{"nan", 1, []Bucket{{1, 7, 7, math.NaN(), math.NaN()}}},
+		{"b", 7, []Bucket{{1, 1, 1, -1, -1}, {2, 2, 1, -2, -2}, {3, 3, 1, -3, -3}, {4, 4, 1, -4, -4}, {6, 6, 1, -6, -6}, {7, 7, 1, -7, -7}}},
+	} {
+		got, err := db.Overview(context.Background(), run.ID, tt.name, tt.n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, got, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("%s in %d buckets (-want +got):\n%s", tt.name, tt.n, diff)
+		}
+	}
+	if _, err := db.Overview(context.Background(), run.ID, "none", 3); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no such series: %v", err)
+	}
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+)
+
+// portable is a table that is carried from store to store, in the order in which
+// rows can be inserted: what is referred to comes first.
+type portable struct {
+	name string
+	// rows are those that belong to a selection of runs, whose ids as JSON are ?1.
+	rows string
+	// key holds for tables whose rows are what a digest stands for: the column with
+	// it. A row that is there already is left alone.
+	key string
+	// id says that other rows refer to this table's rows by number. In a bundle rows
+	// are numbered 1, 2, … in the order of their ids.
+	id bool
+	// refs are the columns that hold such numbers, and of which table.
+	refs map[string]string
+	// owner is the column with the row without which this one means nothing: where
+	// that one was there already, this one is not added.
+	owner string
+}
+
+const selected = `(SELECT value FROM json_each(?1))`
+const selectedStages = `(SELECT id FROM stages WHERE run IN ` + selected + `)`
+
+// ofRun makes the entry of a table whose rows belong to a run.
+func ofRun(name string, id bool, order string, refs ...string) portable {
+	p := portable{name: name, id: id, owner: "run", refs: map[string]string{"run": "runs"},
+		rows: `SELECT * FROM ` + name + ` WHERE run IN ` + selected + ` ORDER BY ` + order}
+	for _, r := range refs {
+		column, table, _ := strings.Cut(r, " ")
+		p.refs[column] = table
+	}
+	return p
+}
+
+// portables lists the tables of a bundle. Every other table of the schema belongs to
+// one store alone (portable_test.go names them).
+func portables() []portable {
+	return []portable{
+		{name: "blobs", key: "digest", rows: `SELECT * FROM blobs WHERE digest IN (
+			SELECT io.digest FROM stage_io io WHERE io.stage IN ` + selectedStages + `
+			UNION SELECT pack FROM samples WHERE stage IN ` + selectedStages + `
+			UNION SELECT digest FROM artifacts WHERE run IN ` + selected + `
+			UNION SELECT archive FROM sources WHERE code IN (` + selectedCode + `)) ORDER BY digest`},
+		{name: "configs", key: "digest", rows: `SELECT * FROM configs WHERE digest IN (SELECT config FROM runs WHERE id IN ` + selected + `) ORDER BY digest`},
+		{name: "sources", key: "code", rows: `SELECT * FROM sources WHERE code IN (` + selectedCode + `) ORDER BY code`},
+		{name: "suites", key: "digest", id: true, rows: `SELECT * FROM suites WHERE id IN (SELECT suite FROM evals WHERE run IN ` + selected + `) ORDER BY id`},
+		{name: "items", owner: "suite", refs: map[string]string{"suite": "suites"},
+			rows: `SELECT * FROM items WHERE suite IN (SELECT suite FROM evals WHERE run IN ` + selected + `) ORDER BY suite, item`},
+		{name: "scorers", key: "digest", id: true, rows: `SELECT * FROM scorers WHERE id IN (SELECT v.scorer FROM samples s JOIN verdicts v ON v.sample = s.id
+			WHERE s.stage IN ` + selectedStages + `) ORDER BY id`},
+		{name: "runs", key: "rid", id: true, refs: map[string]string{"parent": "runs"}, rows: `SELECT * FROM runs WHERE id IN ` + selected + ` ORDER BY id`},
+		ofRun("run_tags", false, "run, tag"),
+		ofRun("run_notes", false, "id"),
+		ofRun("attempts", true, "id"),
+		ofRun("stages", true, "id", "attempt attempts", "home stages", "reused_from stages"),
+		{name: "stage_io", owner: "stage", refs: map[string]string{"stage": "stages"},
+			rows: `SELECT * FROM stage_io WHERE stage IN ` + selectedStages + ` ORDER BY stage, dir, role`},
+		ofRun("artifacts", false, "id", "stage stages"),
+		ofRun("events", false, "id", "attempt attempts"),
+		ofRun("divergences", false, "id", "attempt attempts"),
+		ofRun("steps", false, "run, step"),
+		ofRun("series", true, "id"),
+		ofRun("metrics", false, "run, step, series", "series series"),
+		ofRun("checkpoints", false, "id"),
+		ofRun("evals", false, "id", "stage_gen stages", "stage_score stages", "suite suites"),
+		{name: "samples", id: true, owner: "stage", refs: map[string]string{"stage": "stages"},
+			rows: `SELECT * FROM samples WHERE stage IN ` + selectedStages + ` ORDER BY id`},
+		{name: "verdicts", owner: "sample", refs: map[string]string{"sample": "samples", "scorer": "scorers"},
+			rows: `SELECT v.* FROM samples s JOIN verdicts v ON v.sample = s.id WHERE s.stage IN ` + selectedStages + ` ORDER BY v.sample, v.scorer`},
+	}
+}
+
+// selectedCode are the digests of the sources that executed a selection of runs.
+const selectedCode = `SELECT code FROM runs WHERE id IN ` + selected + ` UNION SELECT code FROM stages WHERE run IN ` + selected
+
+// Column is a column of a portable table.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // of SQLite: INTEGER, REAL, TEXT or BLOB
+}
+
+// PortableRows are the rows of one table.
+type PortableRows struct {
+	Table   string
+	Columns []Column
+	// Next returns the next row, or io.EOF: nil, int64, float64, string or []byte for
+	// each column.
+	Next func() ([]any, error)
+}
+
+// Lineage returns runs, by row id, and all those without which these would not be
+// whole: the runs that first did work that they reuse, and those that they continue.
+func (db *DB) Lineage(ctx context.Context, runs []int64) ([]Run, error) {
+	list, err := json.Marshal(runs)
+	if err != nil {
+		return nil, err
+	}
+	all, err := query(ctx, db.r, newRunScanner().scan, `WITH RECURSIVE wanted (id) AS (
+			SELECT value FROM json_each(?)
+			UNION SELECT r.parent FROM wanted w JOIN runs r ON r.id = w.id WHERE r.parent IS NOT NULL
+			UNION SELECT o.run FROM wanted w JOIN stages s ON s.run = w.id JOIN stages o ON o.id = s.home
+			UNION SELECT o.run FROM wanted w JOIN stages s ON s.run = w.id JOIN stages o ON o.id = s.reused_from
+			UNION SELECT o.run FROM wanted w JOIN evals e ON e.run = w.id JOIN stages o ON o.id = e.stage_gen)
+		SELECT `+runColumns+` FROM runs r WHERE r.id IN (SELECT id FROM wanted) ORDER BY r.id`, string(list))
+	return all, db.fail("read lineage of runs", err)
+}
+
+// ExportRows calls emit for each portable table with the rows that belong to runs,
+// which Lineage must have returned, all as of one moment. Numbers of rows are
+// replaced by their places, so that the same record gives the same rows whatever
+// else its store holds.
+func (db *DB) ExportRows(ctx context.Context, runs []int64, emit func(PortableRows) error) error {
+	list, err := json.Marshal(runs)
+	if err != nil {
+		return err
+	}
+	tx, err := db.r.BeginTx(ctx, nil)
+	if err != nil {
+		return db.fail("export", err)
+	}
+	defer tx.Rollback() // it has only read
+	places := map[string]map[int64]int64{}
+	for _, p := range portables() {
+		if err := exportTable(ctx, tx, p, string(list), places, emit); err != nil {
+			return db.fail("export "+p.name, err)
+		}
+	}
+	return nil
+}
+
+func exportTable(ctx context.Context, tx *sql.Tx, p portable, runs string, places map[string]map[int64]int64, emit func(PortableRows) error) error {
+	columns, err := columnsOf(ctx, tx, p.name)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.QueryContext(ctx, p.rows, runs)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	place := map[int64]int64{}
+	places[p.name] = place
+	out := PortableRows{Table: p.name, Columns: slices.DeleteFunc(slices.Clone(columns), func(c Column) bool { return c.Name == "id" })}
+	values := make([]any, len(columns))
+	dest := make([]any, len(columns))
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	out.Next = func() ([]any, error) {
+		if !rows.Next() {
+			return nil, orEOF(rows.Err())
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return nil, err
+		}
+		row := make([]any, 0, len(values))
+		for i, c := range columns {
+			if c.Name == "id" {
+				place[values[i].(int64)] = int64(len(place) + 1)
+			}
+		}
+		for i, c := range columns {
+			v := values[i]
+			if to, isRef := p.refs[c.Name]; isRef && v != nil {
+				n, ok := places[to][v.(int64)]
+				if !ok {
+					return nil, fmt.Errorf("%w: %s.%s refers to row %d of %s, which is of another run", ErrConstraint, p.name, c.Name, v, to)
+				}
+				v = n
+			}
+			if c.Name != "id" {
+				row = append(row, v)
+			}
+		}
+		return row, nil
+	}
+	return emit(out)
+}
+
+// columnsOf returns the columns of a table in their order.
+func columnsOf(ctx context.Context, q querier, table string) ([]Column, error) {
+	return query(ctx, q, func(r *sql.Rows) (c Column, err error) {
+		err = r.Scan(&c.Name, &c.Type)
+		return c, err
+	}, `SELECT name, type FROM pragma_table_info(?)`, table)
+}
+
+// Present is a run of a bundle that the store had before.
+type Present struct {
+	RID      ident.Digest
+	Steps    int64 // that the store has
+	Theirs   int64 // that the bundle has
+	Restored bool  // it was deleted and is not any more
+}
+
+// Imported says what ImportRows did, by rid.
+type Imported struct {
+	Added   []ident.Digest
+	Present []Present
+}

@@ -1,0 +1,423 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+)
+
+// ImportRows adds the rows that next returns table by table (io.EOF ends them), in
+// the order and form of ExportRows, in one durable transaction: all of it is there
+// afterwards, or nothing. Blobs must be stored before.
+//
+// A run that is there already stays as it is, once its steps are seen to be the
+// same. A stage that was done here before becomes Repeated. Where the bundle's
+// record of the same work differs, a *DivergenceError says so and nothing is added.
+// Rows that make no sense wrap ErrConstraint.
+func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error)) (*Imported, error) {
+	var in *importer
+	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
+		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{}, homes: map[int64]int64{}}
+		return in.all(next)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &in.done, nil
+}
+
+// importer is one ImportRows.
+type importer struct {
+	db      *DB
+	ctx     context.Context
+	tx      *sql.Tx
+	numbers map[string][]int64 // by table and place - 1: the row's number here
+	had     map[string][]bool  // whether the row was here before
+	homes   map[int64]int64    // of stages, by number
+	demoted [][2]int64         // stages that became repeated, and the original of each
+	done    Imported
+}
+
+func (in *importer) all(next func() (PortableRows, error)) error {
+	list := portables()
+	for {
+		rows, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(list, func(p portable) bool { return p.name == rows.Table })
+		if at < 0 {
+			return fmt.Errorf("%w: no table %s belongs here", ErrConstraint, rows.Table)
+		}
+		if err := in.table(list[at], rows); err != nil {
+			return fmt.Errorf("table %s: %w", rows.Table, err)
+		}
+		list = list[at+1:]
+	}
+	return in.compareDemoted()
+}
+
+// table adds the rows of one table.
+func (in *importer) table(p portable, rows PortableRows) error {
+	t, err := in.newTable(p, rows)
+	if err != nil {
+		return err
+	}
+	for place := 1; ; place++ {
+		row, err := rows.Next()
+		if errors.Is(err, io.EOF) {
+			return t.flush()
+		}
+		if err != nil {
+			return err
+		}
+		if len(row) != len(rows.Columns) {
+			return fmt.Errorf("%w: row %d has %d values, not %d", ErrConstraint, place, len(row), len(rows.Columns))
+		}
+		if err := t.add(row); err != nil {
+			return fmt.Errorf("row %d: %w", place, err)
+		}
+	}
+}
+
+// importTable adds rows to one table.
+type importTable struct {
+	*importer
+	p       portable
+	columns []string
+	at      map[string]int // index of a column
+	batch   []any          // values of rows that are to be inserted
+	rows    int            // in batch
+	insert  *sql.Stmt      // of a full batch; nil until needed
+}
+
+// batchRows is how many rows one statement inserts. With more, the time of a row
+// does not go down any more.
+const batchRows = 100
+
+func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error) {
+	known, err := columnsOf(in.ctx, in.tx, p.name)
+	if err != nil {
+		return nil, err
+	}
+	t := &importTable{importer: in, p: p, at: map[string]int{}}
+	for i, c := range rows.Columns {
+		if !slices.Contains(known, c) || c.Name == "id" {
+			return nil, fmt.Errorf("%w: a column %s of type %s does not belong here", ErrConstraint, c.Name, c.Type)
+		}
+		t.columns = append(t.columns, c.Name)
+		t.at[c.Name] = i
+	}
+	needed := append([]string{p.key, p.owner}, map[string][]string{
+		"blobs": {"size"}, "stages": {"sid", "status"}, "steps": {"step", "chain"}, "samples": {"scope", "step", "item", "k"},
+	}[p.name]...)
+	for _, needed := range needed {
+		if _, ok := t.at[needed]; needed != "" && !ok {
+			return nil, fmt.Errorf("%w: column %s is missing", ErrConstraint, needed)
+		}
+	}
+	return t, nil
+}
+
+// add adds a row, or remembers the one that is here in its place.
+func (t *importTable) add(row []any) error {
+	owned, err := t.resolve(row)
+	if err != nil {
+		return err
+	}
+	if t.p.name == "blobs" {
+		if err := t.checkBlob(row); err != nil {
+			return err
+		}
+	}
+	if owned {
+		if t.p.name == "steps" {
+			return t.compareStep(row)
+		}
+		if t.p.id {
+			return t.standIn(row)
+		}
+		return nil
+	}
+	if !t.p.id {
+		return t.queue(row)
+	}
+	if t.p.key != "" || t.p.name == "samples" {
+		here, err := t.find(row)
+		if err != nil || here != 0 {
+			t.number(here, true)
+			return err
+		}
+	}
+	if t.p.name == "stages" {
+		return t.addStage(row)
+	}
+	_, err = t.insertOne(row)
+	return err
+}
+
+// resolve turns places into numbers, and reports whether the row belongs to one that
+// was here before. A stage's home and original are found by its sid later.
+func (t *importTable) resolve(row []any) (owned bool, err error) {
+	for column, to := range t.p.refs {
+		i, ok := t.at[column]
+		if !ok || row[i] == nil {
+			continue
+		}
+		place, isInt := row[i].(int64)
+		if t.p.name == "stages" && to == "stages" {
+			row[i] = nil
+			continue
+		}
+		if !isInt || place < 1 || int(place) > len(t.numbers[to]) {
+			return false, fmt.Errorf("%w: %s is %v, but there are %d %s", ErrConstraint, column, row[i], len(t.numbers[to]), to)
+		}
+		id := t.numbers[to][place-1]
+		if t.p.name == "samples" && id != 0 {
+			if id, err = t.home(id); err != nil {
+				return false, err
+			}
+		}
+		if row[i] = id; id == 0 {
+			row[i] = nil
+		}
+		if column == t.p.owner && t.had[to][place-1] {
+			// Another scorer may have judged a sample that was here.
+			owned = t.p.name != "verdicts" || id == 0
+		}
+	}
+	return owned, nil
+}
+
+// home returns the stage that samples of stage id belong to.
+func (t *importTable) home(id int64) (int64, error) {
+	if home, ok := t.homes[id]; ok {
+		return home, nil
+	}
+	home, err := queryOne(t.ctx, t.tx, scanInt, `SELECT home FROM stages WHERE id = ?`, id)
+	t.homes[id] = home
+	return home, err
+}
+
+// number records where the next row of the table went.
+func (t *importTable) number(id int64, had bool) {
+	t.numbers[t.p.name] = append(t.numbers[t.p.name], id)
+	t.had[t.p.name] = append(t.had[t.p.name], had)
+}
+
+// find returns the number of the row here that is the same as row; 0 if there is
+// none. Of a run it notes what is the matter with it.
+func (t *importTable) find(row []any) (int64, error) {
+	where, args := t.p.key+` = ?`, []any(nil)
+	if t.p.name == "samples" {
+		where = `stage = ? AND scope = ? AND step = ? AND item = ? AND k = ?`
+		for _, c := range []string{"stage", "scope", "step", "item", "k"} {
+			args = append(args, row[t.at[c]])
+		}
+	} else {
+		args = append(args, row[t.at[t.p.key]])
+	}
+	found, err := query(t.ctx, t.tx, scanInt, `SELECT id FROM `+t.p.name+` WHERE `+where, args...)
+	if err != nil || t.p.name != "runs" {
+		return first(found), err
+	}
+	return first(found), t.noteRun(row, first(found))
+}
+
+// noteRun notes that a run was here before as number id, or is added if id is 0. A
+// deleted one is restored, unless it is deleted in the bundle.
+func (t *importTable) noteRun(row []any, id int64) error {
+	raw, _ := row[t.at["rid"]].([]byte)
+	if len(raw) != len(ident.Digest{}) {
+		return fmt.Errorf("%w: a rid of %d bytes", ErrConstraint, len(raw))
+	}
+	rid := ident.Digest(raw)
+	if id == 0 {
+		t.done.Added = append(t.done.Added, rid)
+		return nil
+	}
+	p := Present{RID: rid}
+	if i, ok := t.at["steps"]; ok {
+		p.Theirs, _ = row[i].(int64)
+	}
+	var err error
+	if p.Steps, err = queryOne(t.ctx, t.tx, scanInt, `SELECT steps FROM runs WHERE id = ?`, id); err != nil {
+		return err
+	}
+	if i, ok := t.at["deleted"]; !ok || row[i] == nil {
+		res, err := t.tx.ExecContext(t.ctx, `UPDATE runs SET deleted = NULL WHERE id = ? AND deleted IS NOT NULL`, id)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		p.Restored = n == 1
+	}
+	t.done.Present = append(t.done.Present, p)
+	return nil
+}
+
+// standIn finds what other runs' rows may refer to in place of a row of a run that
+// was here before: the stage of the same sid; of anything else nothing.
+func (t *importTable) standIn(row []any) error {
+	if t.p.name != "stages" {
+		t.number(0, true)
+		return nil
+	}
+	found, err := query(t.ctx, t.tx, scanInt, `SELECT id FROM stages WHERE sid = ? ORDER BY status = 'done' DESC, id LIMIT 1`, row[t.at["sid"]])
+	t.number(first(found), true)
+	return err
+}
+
+// addStage inserts a stage. One that was done here before is a repetition; its
+// outputs are compared once they are there.
+func (t *importTable) addStage(row []any) error {
+	sid, status, original := row[t.at["sid"]], t.at["status"], int64(0)
+	if row[status] == string(Done) {
+		found, err := query(t.ctx, t.tx, scanInt, `SELECT id FROM stages WHERE sid = ? AND status = 'done'`, sid)
+		if err != nil {
+			return err
+		}
+		if original = first(found); original != 0 {
+			row[status] = string(Repeated)
+		}
+	}
+	id, err := t.insertOne(row)
+	if err != nil {
+		return err
+	}
+	if original != 0 {
+		t.demoted = append(t.demoted, [2]int64{id, original})
+	}
+	_, err = t.tx.ExecContext(t.ctx, `UPDATE stages SET home = (SELECT min(id) FROM stages WHERE sid = ?1),
+		reused_from = iif(status = 'cached', (SELECT id FROM stages WHERE sid = ?1 AND status = 'done'), NULL) WHERE id = ?2`, sid, id)
+	return err
+}
+
+// compareDemoted compares the outputs of stages that were done here before.
+func (in *importer) compareDemoted() error {
+	for _, pair := range in.demoted {
+		both, err := stagesOf(in.ctx, in.tx, `s.id IN (?, ?)`, pair[0], pair[1])
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(both, func(a, b Stage) int { return int(a.ID - b.ID) }) // the original is older
+		if d := compareOutputs(both[1], both[0].Outputs, both[1].Outputs); d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// checkBlob makes sure that the blob of a row is there.
+func (t *importTable) checkBlob(row []any) error {
+	raw, _ := row[t.at["digest"]].([]byte)
+	if len(raw) != len(ident.Digest{}) || ident.Digest(raw).IsZero() {
+		return fmt.Errorf("%w: a blob without a digest", ErrConstraint)
+	}
+	got, err := t.db.Blobs.Stat(ident.Digest(raw))
+	if err == nil && got != row[t.at["size"]] {
+		err = fmt.Errorf("%w: blob %s has %d bytes, not %v", ErrConstraint, ident.Digest(raw).Short(), got, row[t.at["size"]])
+	}
+	return err
+}
+
+// compareStep compares a step of a run that was here before with what is here.
+func (t *importTable) compareStep(row []any) error {
+	run, step, chain := row[t.at["run"]], row[t.at["step"]], row[t.at["chain"]]
+	type known struct {
+		rid, chain []byte
+	}
+	had, err := query(t.ctx, t.tx, func(r *sql.Rows) (k known, err error) {
+		err = r.Scan(&k.rid, &k.chain)
+		return k, err
+	}, `SELECT r.rid, s.chain FROM steps s JOIN runs r ON r.id = s.run WHERE s.run = ? AND s.step = ?`, run, step)
+	if err != nil || len(had) == 0 {
+		return err
+	}
+	theirs, _ := chain.([]byte)
+	if bytes.Equal(theirs, had[0].chain) {
+		return nil
+	}
+	e := &DivergenceError{RID: ident.Digest(had[0].rid), Field: "chain", Want: ident.Digest(had[0].chain)}
+	e.Step, _ = step.(int64)
+	copy(e.Got[:], theirs)
+	return e
+}
+
+// insertOne inserts a row that others refer to.
+func (t *importTable) insertOne(row []any) (int64, error) {
+	if t.insert == nil {
+		var err error
+		if t.insert, err = t.tx.PrepareContext(t.ctx, t.statement(1)); err != nil {
+			return 0, err
+		}
+	}
+	res, err := t.insert.ExecContext(t.ctx, row...)
+	if err != nil {
+		return 0, err
+	}
+	id, err := res.LastInsertId()
+	t.number(id, false)
+	return id, err
+}
+
+// queue inserts a row that nobody refers to, with others.
+func (t *importTable) queue(row []any) error {
+	t.batch = append(t.batch, row...)
+	if t.rows++; t.rows < batchRows {
+		return nil
+	}
+	if t.insert == nil {
+		var err error
+		if t.insert, err = t.tx.PrepareContext(t.ctx, t.statement(batchRows)); err != nil {
+			return err
+		}
+	}
+	_, err := t.insert.ExecContext(t.ctx, t.batch...)
+	t.batch, t.rows = t.batch[:0], 0
+	return err
+}
+
+// flush inserts what is queued.
+func (t *importTable) flush() (err error) {
+	if t.rows > 0 {
+		_, err = t.tx.ExecContext(t.ctx, t.statement(t.rows), t.batch...)
+	}
+	if t.insert != nil {
+		err = errors.Join(err, t.insert.Close())
+	}
+	return err
+}
+
+// statement inserts n rows. What a digest stands for, and what a scorer said of a
+// sample, may be here already.
+func (t *importTable) statement(n int) string {
+	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
+	text := `INSERT INTO ` + t.p.name + ` ("` + strings.Join(t.columns, `", "`) + `") VALUES ` +
+		strings.TrimSuffix(strings.Repeat(row+", ", n), ", ")
+	if t.p.key != "" && !t.p.id || t.p.name == "verdicts" {
+		text += ` ON CONFLICT DO NOTHING`
+	}
+	return text
+}
+
+// orEOF is err, or io.EOF for none.
+func orEOF(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
+}
