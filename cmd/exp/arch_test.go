@@ -14,14 +14,15 @@ import (
 func lawOfTheTree() law {
 	return law{
 		modules: map[string][]string{
-			"github.com/mattn/go-sqlite3":    {"experiments/store"},
-			"github.com/klauspost/compress":  {"experiments/blob"}, // zstd of sources and packs
-			"github.com/goccy/go-yaml":       {"harness/config"},
-			"github.com/urfave/cli/v2":       {"cmd/exp"},
-			"github.com/rivo/uniseg":         {"cmd/exp/term"}, // columns of what a terminal shows
-			"golang.org/x/term":              {"cmd/exp/term"},
-			"gonum.org/v1/gonum/stat/distuv": {"eval/stat"},
-			"gonum.org/v1/plot":              {"reports/figure"},
+			"github.com/mattn/go-sqlite3":      {"experiments/store"},
+			"github.com/klauspost/compress":    {"experiments/blob"},             // zstd of sources and packs
+			"github.com/goccy/go-yaml":         {"harness/config", "eval/suite"}, // configurations; definitions of suites
+			"github.com/parquet-go/parquet-go": {"eval/rows"},                    // data sets of other programs
+			"github.com/urfave/cli/v2":         {"cmd/exp"},
+			"github.com/rivo/uniseg":           {"cmd/exp/term"}, // columns of what a terminal shows
+			"golang.org/x/term":                {"cmd/exp/term"},
+			"gonum.org/v1/gonum/stat/distuv":   {"eval/stat"},
+			"gonum.org/v1/plot":                {"reports/figure"},
 			// System calls that package syscall does not have: statfs and flock, free
 			// space, exchanging two folders, memory and CPU time.
 			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},

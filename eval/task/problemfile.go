@@ -27,8 +27,12 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.L
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ReadFile reads the problems of a JSONL file; see Read.
+// ReadFile reads the problems of a JSONL file; see Read. Those of mathematics may be in
+// any form that package rows reads, and come once, however often they are in the file.
 func ReadFile(t Task, path string) ([]rollout.Problem, error) {
+	if m, ok := t.(*mathTask); ok {
+		return m.readProblems(path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err // names the path

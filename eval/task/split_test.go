@@ -136,7 +136,7 @@ func TestGenerateRefuses(t *testing.T) {
 }
 
 func TestNewUnknownKind(t *testing.T) {
-	_, err := New(Config{Kind: "math"})
+	_, err := New(Config{Kind: "poetry"})
 	if !errors.Is(err, ErrUnknownKind) || !strings.Contains(err.Error(), "countdown") {
 		t.Errorf("error %v, want ErrUnknownKind that lists the kinds", err)
 	}

@@ -5,11 +5,11 @@
 //	countdown  reach a number from given numbers with + - * /; many right answers
 //	words      short arithmetic word problems; one right answer
 //	outcomes   a toy with a known optimum: one token, a reward for each
+//	math       mathematics for language models, read from files
 //
 // Prompts and targets are short and use few characters, because that is what a
-// model of a few million parameters can learn in minutes. Mathematics for language
-// models (GSM8K, MATH, AIME) and programs are tasks too, but not of this package
-// yet: New says so.
+// model of a few million parameters can learn in minutes. Programs are a
+// task too, but not of this package yet: New says so.
 package task
 
 import (
@@ -61,6 +61,7 @@ type Config struct {
 	Countdown Countdown
 	Words     Words
 	Outcomes  Outcomes
+	Math      Math
 	Reward    Reward
 }
 
@@ -72,7 +73,7 @@ type Reward struct {
 }
 
 // Kinds are the tasks that New can make.
-func Kinds() []string { return []string{"countdown", "words", "outcomes"} }
+func Kinds() []string { return []string{"countdown", "words", "outcomes", "math"} }
 
 // ErrUnknownKind is returned by New for a task that this program does not have.
 var ErrUnknownKind = errors.New("unknown task")
@@ -95,6 +96,8 @@ func New(cfg Config) (Task, error) {
 		return newWords(cfg.Words, cfg.Reward)
 	case "outcomes":
 		return newOutcomes(cfg.Outcomes, cfg.Reward)
+	case "math":
+		return newMath(cfg.Math, cfg.Reward)
 	}
 	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknownKind, cfg.Kind, strings.Join(Kinds(), ", "))
 }

@@ -37,6 +37,8 @@ var (
 	// ErrConstraint is returned when rows contradict each other, such as a stage
 	// of a run that is not there: a mistake of the caller.
 	ErrConstraint = errors.New("rows contradict each other")
+	// ErrInUse is returned when a row that others need was to be removed.
+	ErrInUse = errors.New("in use")
 )
 
 // Error is a store operation that did not work.

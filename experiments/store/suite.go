@@ -17,6 +17,10 @@ type Suite struct {
 	Scorer  string // grader and version, "countdown/1"
 	License string // of the problems; may be empty
 	Items   []Item // read back by DB.Items only
+	// The following are read only.
+	N     int64 // items
+	Size  int64 // bytes of the blob of its problems, which has its digest; 0 if there is none
+	Evals int64 // runs that were scored on it
 }
 
 // Item is a problem of a suite.
@@ -31,26 +35,30 @@ type Item struct {
 // items if it is not there.
 func (db *DB) EnsureSuite(ctx context.Context, s Suite) (id int64, err error) {
 	err = db.write(ctx, "record suite "+s.Name, func(tx *sql.Tx) error {
-		known, err := query(ctx, tx, scanInt, `SELECT id FROM suites WHERE digest = ?`, s.Digest)
-		if err != nil || len(known) == 1 {
-			id = first(known)
-			return err
-		}
-		id, err = queryOne(ctx, tx, scanInt, `INSERT INTO suites (digest, name, version, scorer, license, n_items)
-			VALUES (?, ?, ?, ?, ?, ?) RETURNING id`, s.Digest, s.Name, s.Version, s.Scorer, s.License, len(s.Items))
-		if err != nil {
-			return err
-		}
-		for _, item := range s.Items {
-			_, err := tx.ExecContext(ctx, `INSERT INTO items (suite, item, cluster, difficulty) VALUES (?, ?, ?, ?)`,
-				id, item.ID, item.Cluster, item.Difficulty)
-			if err != nil {
-				return fmt.Errorf("item %q: %w", item.ID, err)
-			}
-		}
-		return nil
+		id, err = ensureSuite(ctx, tx, s)
+		return err
 	})
 	return id, err
+}
+
+func ensureSuite(ctx context.Context, tx *sql.Tx, s Suite) (int64, error) {
+	known, err := query(ctx, tx, scanInt, `SELECT id FROM suites WHERE digest = ?`, s.Digest)
+	if err != nil || len(known) == 1 {
+		return first(known), err
+	}
+	id, err := queryOne(ctx, tx, scanInt, `INSERT INTO suites (digest, name, version, scorer, license, n_items)
+		VALUES (?, ?, ?, ?, ?, ?) RETURNING id`, s.Digest, s.Name, s.Version, s.Scorer, s.License, len(s.Items))
+	if err != nil {
+		return 0, err
+	}
+	for _, item := range s.Items {
+		_, err := tx.ExecContext(ctx, `INSERT INTO items (suite, item, cluster, difficulty) VALUES (?, ?, ?, ?)`,
+			id, item.ID, item.Cluster, item.Difficulty)
+		if err != nil {
+			return 0, fmt.Errorf("item %q: %w", item.ID, err)
+		}
+	}
+	return id, nil
 }
 
 // Items returns the items of a suite, by id.
@@ -60,4 +68,45 @@ func (db *DB) Items(ctx context.Context, suite int64) ([]Item, error) {
 		return i, err
 	}, `SELECT item, cluster, difficulty FROM items WHERE suite = ? ORDER BY item`, suite)
 	return all, db.fail("read items", err)
+}
+
+// AddSuite records a suite whose problems are the blob with the suite's digest, which
+// must be there with that size. A suite that is there already stays as it is; the
+// caller looks at its name.
+func (db *DB) AddSuite(ctx context.Context, s Suite, size int64) (id int64, err error) {
+	err = db.write(ctx, "record suite "+s.Name, func(tx *sql.Tx) error {
+		if err := db.addBlob(ctx, tx, s.Digest, size, "suite"); err != nil {
+			return err
+		}
+		id, err = ensureSuite(ctx, tx, s)
+		return err
+	})
+	return id, err
+}
+
+// Suites returns all suites, without their items, in the order in which they were
+// recorded.
+func (db *DB) Suites(ctx context.Context) ([]Suite, error) {
+	all, err := query(ctx, db.r, func(r *sql.Rows) (s Suite, err error) {
+		err = r.Scan(&s.ID, &s.Digest, &s.Name, &s.Version, &s.Scorer, &s.License, &s.N, &s.Size, &s.Evals)
+		return s, err
+	}, `SELECT u.id, u.digest, u.name, u.version, u.scorer, u.license, u.n_items, coalesce(b.size, 0),
+			(SELECT count(DISTINCT e.run) FROM evals e WHERE e.suite = u.id)
+		FROM suites u LEFT JOIN blobs b ON b.digest = u.digest ORDER BY u.id`)
+	return all, db.fail("read suites", err)
+}
+
+// RemoveSuite forgets a suite and its items, but not the blob of its problems;
+// ErrNotFound if it is not there. A suite that runs were scored on is ErrInUse.
+func (db *DB) RemoveSuite(ctx context.Context, id int64) error {
+	return db.write(ctx, fmt.Sprintf("remove suite %d", id), func(tx *sql.Tx) error {
+		n, err := queryOne(ctx, tx, scanInt, `SELECT count(*) FROM evals WHERE suite = ?`, id)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("%w by %d scores", ErrInUse, n)
+		}
+		return execOne(ctx, tx, `DELETE FROM suites WHERE id = ?`, id)
+	})
 }

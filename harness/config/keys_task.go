@@ -13,6 +13,7 @@ func taskKeys() []Key {
 	keys = append(keys, countdownKeys()...)
 	keys = append(keys, wordsKeys()...)
 	keys = append(keys, outcomesKeys()...)
+	keys = append(keys, mathKeys()...)
 	return append(keys, codeKeys()...)
 }
 
@@ -58,6 +59,18 @@ func outcomesKeys() []Key {
 			Help: "bumps of the reward: r(y) = sum of height * exp(-(y - center)^2 / (2 width^2))"},
 		{Path: "task.outcomes.beta", Kind: Float, Default: is(15.0), Range: above(0), Stages: at(EvalScore),
 			Help: "reward scale of the optimum, reference * exp(beta r), that evaluation compares policies with"},
+	})
+}
+
+// mathGraders are those of eval/task; a test compares the lists.
+func mathGraders() []string {
+	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict", "gsm8k_flexible", "search_r1_em", "prime", "exp_strict", "verl"}
+}
+
+func mathKeys() []Key {
+	return block([]Clause{only("task.kind", "math")}, at(Train, EvalScore), []Key{
+		{Path: "task.math.grader", Kind: Enum, Words: mathGraders(), Default: is("math_dapo"),
+			Help: "what compares answers with the gold ones, in training and evaluation; verl: by the data source of the problem"},
 	})
 }
 

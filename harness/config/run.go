@@ -32,7 +32,13 @@ type Task struct {
 	Countdown Countdown `key:"countdown"` // Kind is "countdown"
 	Words     Words     `key:"words"`     // Kind is "words"
 	Outcomes  Outcomes  `key:"outcomes"`  // Kind is "outcomes"
+	Math      Math      `key:"math"`      // Kind is "math"
 	Code      Code      `key:"code"`      // Kind is "code"
+}
+
+// Math is mathematics with gold answers, read from files.
+type Math struct {
+	Grader string `key:"grader"`
 }
 
 // Countdown is the task of reaching a target from given numbers.

@@ -80,6 +80,16 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
+// foreignSuites are those that prepare makes no problems of.
+func foreignSuites(c *config.Run) (list []string) {
+	for _, s := range c.Eval.Final.Suites {
+		if s != "test" && s != "val" {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // Require checks that a configuration can be executed by this program on this
 // machine. The error is a *RequireError.
 func Require(r *config.Resolved) error {
@@ -97,6 +107,10 @@ func Require(r *config.Resolved) error {
 	}
 	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
+	}
+	if unknown := foreignSuites(c); len(unknown) > 0 {
+		lack(fmt.Sprintf("the suites %s: a run is evaluated on its own data, test and val", strings.Join(unknown, ", ")),
+			"give the problems as data.test.source and set eval.final.suites: [test]; exp eval --responses scores what another program sampled on a suite")
 	}
 	if c.Model.Init == "pretrained" {
 		if _, err := os.Stat(c.Model.Base); err != nil {

@@ -28,6 +28,7 @@ func taskConfig(c *config.Run) task.Config {
 		},
 		Words:    task.Words{LargestNumber: c.Task.Words.LargestNumber, Steps: c.Task.Words.Steps},
 		Outcomes: task.Outcomes{Count: c.Task.Outcomes.Count},
+		Math:     task.Math{Grader: c.Task.Math.Grader},
 		Reward:   task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
 	}
 	if k := c.Reward.Kind; k != "task" && k != "" { // the verdict's own worth, which evaluations show

@@ -130,7 +130,7 @@ func TestRewardScorers(t *testing.T) {
 			if got := NormalizeEM(want); got != c.Outputs["normalized"] {
 				t.Errorf("%s: normalised %q, want %q", c.Name, got, c.Outputs["normalized"])
 			}
-		case "default_compute_score": // routing by data source belongs to the trainer
+		case "default_compute_score": // TestDefaultScore
 			checked[c.Function]--
 		default:
 			t.Errorf("%s: unknown function %s", c.Name, c.Function)

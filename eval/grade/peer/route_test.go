@@ -1,0 +1,64 @@
+package peer
+
+import (
+	"errors"
+	"testing"
+)
+
+// The recorded calls of default_compute_score: which grader a data source has, and
+// what it scores.
+func TestGolden(t *testing.T) {
+	n := 0
+	for _, c := range goldenCases(t, "reward_scorers") {
+		if c.Function != "default_compute_score" {
+			continue
+		}
+		n++
+		t.Run(c.Name, func(t *testing.T) {
+			golds := c.targets()
+			if golds == nil {
+				golds = []string{c.input("ground_truth")}
+			}
+			v, score, err := DefaultScore(c.input("data_source"), golds, c.input("solution_str"))
+			switch want := c.Outputs["result"].(type) {
+			case float64:
+				if err != nil || score != want {
+					t.Errorf("score %v, %v; want %v", score, err, want)
+				}
+			case map[string]any:
+				if raises, ok := want["raises"]; ok {
+					if !errors.Is(err, ErrNoRoute) {
+						t.Errorf("score %v, %v; want %v", score, err, raises)
+					}
+					return
+				}
+				pred, _ := want["pred"].(string)
+				if err != nil || score != want["score"] || v.Correct != want["acc"] || v.Extracted != pred {
+					t.Errorf("%+v, score %v, %v; want %v", v, score, err, want)
+				}
+			default:
+				t.Errorf("what is %v?", want)
+			}
+		})
+	}
+	if n != 45 {
+		t.Errorf("%d cases, not 45", n)
+	}
+}
+
+// Every route leads to a grader that exists.
+func TestRoutes(t *testing.T) {
+	for source, want := range map[string]string{
+		"openai/gsm8k": "gsm8k_strict", "HuggingFaceH4/MATH-500": "math_reward", "math_dapo": "math_dapo", "aime2024": "math_dapo",
+		"numina_olympiads": "prime", "searchR1_nq": "search_r1_em",
+		"codeforces": "", "hiyouga/geometry3k": "", "searchR1_": "", "AIME": "", "": "",
+	} {
+		name, err := Route(source)
+		if name != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", source, name, err)
+		}
+		if _, known := ByName(name); want != "" && known != nil {
+			t.Error(known)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package layout
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/rows"
+	"exp/train/rollout"
+)
+
+// file writes a file of rows.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLayouts(t *testing.T) {
+	for _, tt := range []struct {
+		name, row string
+		want      rollout.Problem
+	}{
+		{"verl", `{"data_source":"math_dapo","prompt":[{"role":"user","content":"1+1?"}],"reward_model":{"style":"rule","ground_truth":"2"},"extra_info":{"index":7}}`,
+			rollout.Problem{ID: "7", Prompt: "1+1?", Answer: "2", Data: []byte(`{"source":"math_dapo"}`)}},
+		{"verl", `{"data_source":"a","prompt":[{"role":"system","content":"be short"},{"role":"user","content":"1+1?"}],"reward_model":{"ground_truth":"2"}}`,
+			rollout.Problem{ID: "0", Prompt: "1+1?", Answer: "2", Data: []byte(`{"source":"a","messages":[{"content":"be short","role":"system"},{"content":"1+1?","role":"user"}]}`)}},
+		{"svamp", `{"Answer":145.0,"Question":"How big?","Body":"There are 87 ","ID":"chal-777","idx":0}`,
+			rollout.Problem{ID: "chal-777", Prompt: "There are 87 How big?", Answer: "145"}},
+		{"olympiadbench", `{"id":1606,"question":"Moves?","final_answer":["2"],"answer_type":"Numerical"}`,
+			rollout.Problem{ID: "1606", Prompt: "Moves?", Answer: "2"}},
+		{"nemo-skills", `{"id":"aime25-0","problem":"Sum?","expected_answer":"70","reference_solution":"…"}`,
+			rollout.Problem{ID: "aime25-0", Prompt: "Sum?", Answer: "70"}},
+		{"math-500", `{"problem":"P","solution":"\\boxed{x}","answer":"x","level":2,"unique_id":"test/a/1.json"}`,
+			rollout.Problem{ID: "test/a/1.json", Prompt: "P", Answer: "x", Data: []byte(`{"difficulty":2}`)}},
+		{"math", `{"problem":"P","level":"Level 3","solution":"so $\\boxed{\\frac{1}{2}}$.","idx":4}`,
+			rollout.Problem{ID: "4", Prompt: "P", Answer: "\\frac{1}{2}", Data: []byte(`{"difficulty":3}`)}},
+		{"gsm8k", `{"question":"Q","answer":"16 - 3 = 13\n#### 1,018"}`, rollout.Problem{ID: "0", Prompt: "Q", Answer: "1,018"}},
+		{"problem", `{"id":0,"problem":"P","answer":27.0}`, rollout.Problem{ID: "0", Prompt: "P", Answer: "27"}},
+		{"hub-aime", `{"ID":"2024-II-4","Problem":"P","Answer":33}`, rollout.Problem{ID: "2024-II-4", Prompt: "P", Answer: "33"}},
+		{"question", `{"question":"Q","answer":["4","four"]}`, rollout.Problem{ID: "0", Prompt: "Q", Answer: "4", Data: []byte(`{"answers":["four"]}`)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all, err := rows.All(file(t, tt.row))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := Detect(all[0])
+			if err != nil || l.Name != tt.name {
+				t.Fatalf("layout %q, %v", l.Name, err)
+			}
+			got, err := l.Parse(all[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		})
+	}
+}
+
+// A hundred copies of two problems are two problems.
+func TestCopies(t *testing.T) {
+	var b strings.Builder
+	for range 100 {
+		b.WriteString(`{"id":"a","problem":"P","answer":"1"}` + "\n" + `{"id":"b","problem":"Q","answer":"1"}` + "\n")
+	}
+	problems, copies, err := Problems(rows.Read(file(t, b.String())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(problems) != 2 || copies != (Copies{Rows: 200, Unique: 2}) || copies.Factor() != 100 {
+		t.Errorf("%d problems, %+v", len(problems), copies)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	good := `{"id":1,"problem":"P","answer":"1"}` + "\n"
+	for _, tt := range []struct{ name, text, want string }{
+		{"unknown fields", `{"x":1}`, "rows.jsonl:1: no known layout"},
+		{"no answer", good + `{"id":2,"problem":"Q"}`, `rows.jsonl:2: field "answer": missing`},
+		{"no answer at all", `{"problem":"Q","answer":null}`, "no known layout"},
+		{"empty answer", good + `{"id":2,"problem":"Q","answer":" "}`, `field "answer": an empty answer`},
+		{"answer of a wrong type", good + `{"id":2,"problem":"Q","answer":{"a":1}}`, `an object, not a text`},
+		{"no box", `{"problem":"P","level":1,"solution":"so 3"}`, `rows.jsonl:1: field "solution": no \boxed`},
+		{"two of one id", good + "\n" + `{"id":1,"problem":"Q","answer":"1"}`, `rows.jsonl:3: field "id": the id "1" is that of another problem`},
+		{"empty problem", `{"problem":"","answer":"1"}`, "an empty problem"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Problems(rows.Read(file(t, tt.text)), nil)
+			var e *rows.Error
+			if !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// A row whose answer is null or empty is counted, not graded; one without the field is broken.
+func TestUnanswered(t *testing.T) {
+	problems, copies, err := Problems(rows.Read(file(t, `{"problem":"P","answer":"1"}`+"\n"+`{"problem":"Q","answer":null}`+"\n"+`{"problem":"R","answer":""}`)), nil)
+	if err != nil || len(problems) != 1 || copies != (Copies{Rows: 1, Unique: 1, Unanswered: 2}) {
+		t.Errorf("%d problems, %+v, %v", len(problems), copies, err)
+	}
+}

@@ -1,0 +1,171 @@
+package rows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// ErrMissing is wrapped by errors about a field that a row does not have, or has as
+// null.
+var ErrMissing = errors.New("missing")
+
+// Value returns the field at a path and whether it is there and not null. A name with
+// points in it is tried as it stands first.
+func (r Row) Value(path string) (any, bool) {
+	v, ok := lookup(r.Fields, path)
+	return v, ok && v != nil
+}
+
+func lookup(fields map[string]any, path string) (any, bool) {
+	if v, ok := fields[path]; ok {
+		return v, true
+	}
+	first, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		return nil, false
+	}
+	inner, ok := fields[first].(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	return lookup(inner, rest)
+}
+
+// Has reports whether all of these fields are there and not null.
+func (r Row) Has(paths ...string) bool {
+	for _, p := range paths {
+		if _, ok := r.Value(p); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Text returns a field that is a text or a number; numbers as Decimal writes them.
+func (r Row) Text(path string) (string, error) {
+	v, ok := r.Value(path)
+	if !ok {
+		return "", r.Errorf(path, "%w", ErrMissing)
+	}
+	s, ok := text(v)
+	if !ok {
+		return "", r.Errorf(path, "%s, not a text", kind(v))
+	}
+	return s, nil
+}
+
+// Texts returns a field that is a list of texts or numbers, or one of them.
+func (r Row) Texts(path string) ([]string, error) {
+	v, ok := r.Value(path)
+	if !ok {
+		return nil, r.Errorf(path, "%w", ErrMissing)
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var texts []string
+	for i, item := range list {
+		s, ok := text(item)
+		if !ok {
+			return nil, r.Errorf(path, "item %d is %s, not a text", i+1, kind(item))
+		}
+		texts = append(texts, s)
+	}
+	return texts, nil
+}
+
+// Objects returns a field that is a list of objects, as rows with the place of r.
+func (r Row) Objects(path string) ([]Row, error) {
+	v, ok := r.Value(path)
+	if !ok {
+		return nil, r.Errorf(path, "%w", ErrMissing)
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, r.Errorf(path, "%s, not a list", kind(v))
+	}
+	var out []Row
+	for i, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return nil, r.Errorf(path, "item %d is %s, not an object", i+1, kind(item))
+		}
+		out = append(out, Row{r.Path, fmt.Sprintf("%s: %s[%d]", r.Where, path, i), i, fields})
+	}
+	return out, nil
+}
+
+// Number returns a field that is a number; a bool is 1 or 0.
+func (r Row) Number(path string) (float64, error) {
+	v, ok := r.Value(path)
+	if !ok {
+		return 0, r.Errorf(path, "%w", ErrMissing)
+	}
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return 1, nil
+		}
+		return 0, nil
+	case json.Number:
+		if x, err := v.Float64(); err == nil {
+			return x, nil
+		}
+	}
+	return 0, r.Errorf(path, "%s, not a number", kind(v))
+}
+
+// Errorf makes an *Error about a field of the row.
+func (r Row) Errorf(field, format string, args ...any) error {
+	return &Error{Where: r.Where, Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return Decimal(v.String()), true
+	}
+	return "", false
+}
+
+// Decimal writes a number the way a person would: an integer without a point (27.0 is
+// 27), whatever its size, and anything else as it stands. Some copies of a benchmark
+// hold its integers as floats, and no comparison of texts could ever accept them.
+func Decimal(number string) string {
+	if !strings.ContainsAny(number, ".eE") {
+		return number
+	}
+	if x, err := strconv.ParseFloat(number, 64); err != nil || x > 1e18 || x < -1e18 {
+		return number
+	}
+	if x, ok := new(big.Rat).SetString(number); ok && x.IsInt() {
+		return x.Num().String()
+	}
+	return number
+}
+
+// kind names the type of a value for an error.
+func kind(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a bool"
+	case json.Number:
+		return "a number"
+	case string:
+		return "a text"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return fmt.Sprintf("a %T", v)
+}

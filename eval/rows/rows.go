@@ -1,0 +1,215 @@
+// Package rows reads data files of other programs, row by row: JSON lines, a JSON
+// array, one JSON object, parquet; each also compressed by gzip. Which of them a
+// file is shows in its first bytes, whatever its name.
+//
+// A row is a tree of nil, bool, json.Number, string, []any and map[string]any.
+// Fields are named by paths, "reward_model.ground_truth", and every error says the
+// file, the line or row, and the field. What the rows mean is not known here: see
+// layout and exchange.
+package rows
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// Row is one row of a file.
+type Row struct {
+	Path   string // of the file, as it was given
+	Where  string // "problems.jsonl:3", "problems.parquet: row 3"; both count from 1
+	Index  int    // of the row, from 0
+	Fields map[string]any
+}
+
+// Error says what is wrong, and where in which file.
+type Error struct {
+	Where string // as of Row
+	Field string // path of the field; empty is the whole row
+	Err   error
+}
+
+func (e *Error) Error() string {
+	if e.Field == "" {
+		return e.Where + ": " + e.Err.Error()
+	}
+	return fmt.Sprintf("%s: field %q: %v", e.Where, e.Field, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// maxLine bounds a line, so that a file without line ends is told from one with
+// long lines before the memory is full. Rows of code benchmarks have some 10 MB.
+const maxLine = 1 << 30
+
+// Read yields the rows of a file. After an error, which is the system's or an *Error,
+// nothing follows. A file without rows yields none.
+func Read(path string) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			yield(Row{}, err)
+			return
+		}
+		defer f.Close() // only read: an error on closing loses nothing
+		r := bufio.NewReaderSize(f, 1<<16)
+		head, _ := r.Peek(4)
+		switch {
+		case string(head) == "PAR1":
+			readParquet(f, path, yield)
+			return
+		case len(head) > 1 && head[0] == 0x1f && head[1] == 0x8b:
+			z, err := gzip.NewReader(r)
+			if err != nil {
+				yield(Row{}, &Error{Where: path, Err: err})
+				return
+			}
+			r = bufio.NewReaderSize(z, 1<<16)
+		}
+		readJSON(r, path, yield)
+	}
+}
+
+// All reads all rows of a file.
+func All(path string) ([]Row, error) {
+	var all []Row
+	for row, err := range Read(path) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, nil
+}
+
+// readJSON tells lines of objects from one value that spreads over lines.
+func readJSON(r *bufio.Reader, path string, yield func(Row, error) bool) {
+	fail := func(where string, err error) { yield(Row{}, &Error{Where: where, Err: err}) }
+	line, index := 0, 0
+	for {
+		text, err := readLine(r)
+		line++
+		where := fmt.Sprintf("%s:%d", path, line)
+		if err != nil && err != io.EOF {
+			fail(where, err)
+			return
+		}
+		trimmed := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
+		if len(trimmed) > 0 {
+			if index == 0 && (trimmed[0] == '[' || !json.Valid(trimmed) && err == nil) {
+				readValue(io.MultiReader(bytes.NewReader(trimmed), r), path, where, yield)
+				return
+			}
+			fields, bad := object(trimmed)
+			if bad != nil {
+				fail(where, bad)
+				return
+			}
+			if !yield(Row{path, where, index, fields}, nil) {
+				return
+			}
+			index++
+		}
+		if err == io.EOF {
+			return
+		}
+	}
+}
+
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+		if len(line) > maxLine {
+			return nil, fmt.Errorf("a line of more than %d bytes", maxLine)
+		}
+	}
+}
+
+// readValue reads a file that is one JSON value: an array of rows, or a row. where is
+// the place of its first line.
+func readValue(r io.Reader, path, where string, yield func(Row, error) bool) {
+	fail := func(where string, err error) { yield(Row{}, &Error{Where: where, Err: err}) }
+	data, err := io.ReadAll(r)
+	if err != nil {
+		fail(path, err)
+		return
+	}
+	v, err := value(data)
+	if err != nil {
+		if data[0] != '[' {
+			err = fmt.Errorf("%w (neither this line nor the whole file is a JSON value)", err)
+		}
+		fail(where, err)
+		return
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	for i, item := range list {
+		where := path
+		if ok {
+			where = fmt.Sprintf("%s: item %d", path, i+1)
+		}
+		fields, isObject := item.(map[string]any)
+		if !isObject {
+			fail(where, fmt.Errorf("%s, not an object", kind(item)))
+			return
+		}
+		if !yield(Row{path, where, i, fields}, nil) {
+			return
+		}
+	}
+}
+
+func object(text []byte) (map[string]any, error) {
+	v, err := value(text)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s, not an object", kind(v))
+	}
+	return fields, nil
+}
+
+func value(text []byte) (v any, err error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		if err == io.ErrUnexpectedEOF {
+			err = errors.New("the text ends within a value")
+		}
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	if rest := bytes.TrimSpace(text[d.InputOffset():]); len(rest) > 0 {
+		return nil, fmt.Errorf("not JSON: %q follows the value", clip(string(rest)))
+	}
+	return v, nil
+}
+
+// clip shortens a text for an error.
+func clip(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

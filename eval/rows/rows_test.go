@@ -1,0 +1,183 @@
+package rows
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+)
+
+func write(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func zipped(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What a file is shows in its content: all of these hold the same two rows.
+func TestRead(t *testing.T) {
+	lines := "{\"id\":1,\"s\":\"a\"}\n\n{\"id\":2,\"s\":\"b\"}"
+	type row struct {
+		ID int64  `parquet:"id"`
+		S  string `parquet:"s,optional"`
+	}
+	var pq bytes.Buffer
+	if err := parquet.Write(&pq, []row{{1, "a"}, {2, "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]any{{"id": json.Number("1"), "s": "a"}, {"id": json.Number("2"), "s": "b"}}
+	for _, tt := range []struct {
+		name   string
+		data   []byte
+		second string // place of the second row
+	}{
+		{"lines", []byte(lines), ":3"},
+		{"lines with a mark", []byte("\ufeff" + lines + "\n"), ":3"},
+		{"array in a line", []byte(`[{"id":1,"s":"a"},{"id":2,"s":"b"}]`), ": item 2"},
+		{"array in lines", []byte("[\n {\"id\":1,\n\"s\":\"a\"},\n {\"id\":2,\"s\":\"b\"}\n]\n"), ": item 2"},
+		{"gzip", zipped(t, lines), ":3"},
+		{"parquet", pq.Bytes(), ": row 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, "x", tt.data)
+			all, err := All(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []map[string]any
+			for i, r := range all {
+				got = append(got, r.Fields)
+				if r.Index != i {
+					t.Errorf("row %d has index %d", i, r.Index)
+				}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+			if where := all[1].Where; where != path+tt.second {
+				t.Errorf("second row at %q, want …%q", where, tt.second)
+			}
+		})
+	}
+}
+
+// Lists of structs and of lists, absent values, several row groups, compression: what
+// verl's and lighteval's files have.
+func TestNestedParquet(t *testing.T) {
+	type message struct {
+		Role    string `parquet:"role"`
+		Content string `parquet:"content"`
+	}
+	type row struct {
+		Source    *string   `parquet:"data_source,optional,dict"`
+		Prompt    []message `parquet:"prompt,list"`
+		Responses []string  `parquet:"responses,list,optional"`
+		Tokens    [][]int64 `parquet:"tokens,list"`
+		Score     float64   `parquet:"score"`
+		Done      bool      `parquet:"done"`
+	}
+	name := "aime"
+	in := []row{
+		{Source: &name, Prompt: []message{{"system", "s"}, {"user", "u"}}, Responses: []string{"x", "", "z"}, Score: 0.5, Done: true},
+		{Prompt: []message{}, Score: 27},
+	}
+	for _, codec := range []parquet.WriterOption{parquet.Compression(&parquet.Snappy), parquet.Compression(&parquet.Zstd), parquet.Compression(&parquet.Gzip)} {
+		var b bytes.Buffer
+		w := parquet.NewGenericWriter[row](&b, codec, parquet.MaxRowsPerRowGroup(1))
+		if _, err := w.Write(in); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		all, err := All(write(t, "x.parquet", b.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []map[string]any{
+			{"data_source": "aime", "prompt": []any{map[string]any{"role": "system", "content": "s"}, map[string]any{"role": "user", "content": "u"}},
+				"responses": []any{"x", "", "z"}, "tokens": []any{}, "score": json.Number("0.5"), "done": true},
+			{"data_source": nil, "prompt": []any{}, "responses": nil, "tokens": []any{}, "score": json.Number("27"), "done": false},
+		}
+		var got []map[string]any
+		for _, r := range all {
+			got = append(got, r.Fields)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got)\n%s", d)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"broken line", "{\"a\":1}\n{\"a\":", ":2: not JSON: the text ends within a value"},
+		{"two values on a line", "{\"a\":1}\n{\"a\":1} {}", `:2: not JSON: "{}" follows`},
+		{"no object", "{\"a\":1}\n[1]", ":2: a list, not an object"},
+		{"array of numbers", "[1]", ": item 1: a number, not an object"},
+		{"array cut off", `[{"a":1},`, ":1: not JSON: the text ends"},
+		{"not UTF-8", "{\"a\":\"\xff\"}", ":1: not UTF-8"},
+		{"a web page", "<html>\n</html>", ":1: not JSON"},
+		{"damaged parquet", "PAR1 and so on PAR1", "parquet"},
+		{"parquet with too much metadata", "PAR1abcd\xd2\xbd\x2f\x84PAR1", "metadata of 2217721298 bytes in a file of 16"},
+		{"damaged gzip", "\x1f\x8b\x08", "EOF"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, "x", []byte(tt.text))
+			_, err := All(path)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), path) {
+				t.Errorf("%v, want %s…%s", err, path, tt.want)
+			}
+		})
+	}
+	if all, err := All(write(t, "x", nil)); err != nil || len(all) != 0 {
+		t.Errorf("an empty file: %v, %v", all, err)
+	}
+}
+
+func TestDecimal(t *testing.T) {
+	for in, want := range map[string]string{"27.0": "27", "-3": "-3", "0.5": "0.5", "1e3": "1000", "1e400": "1e400", "1e-999999999": "1e-999999999", "12345678901234567890": "12345678901234567890"} {
+		if got := Decimal(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// No bytes make the reader panic or return a row without fields.
+func FuzzRead(f *testing.F) {
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []struct{ A []string }{{[]string{"x"}}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte("{\"a\":1}\n"))
+	f.Add([]byte("[{}]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for row, err := range Read(write(t, "x", data)) {
+			if err == nil && row.Fields == nil {
+				t.Error("a row without fields")
+			}
+		}
+	})
+}

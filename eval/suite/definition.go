@@ -1,0 +1,153 @@
+package suite
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"exp/eval/layout"
+)
+
+// definition is a suite of the user's own in YAML:
+//
+//	name: house-algebra
+//	version: "2026-01"
+//	license: CC-BY-4.0
+//	file: problems.jsonl        # beside this file; JSONL, JSON or parquet
+//	items: 120                  # how many there must be; optional
+//	graders: [exp, math_dapo]   # optional
+//	layout:                     # optional: without it the layout is detected
+//	  id: uid
+//	  problem: [story, question]
+//	  answer: gold
+//	  within: box               # or "####"; without it the field is the answer
+//	  cluster: contest
+//	  difficulty: level
+//	  source: data_source
+type definition struct {
+	Name    string      `yaml:"name"`
+	Version string      `yaml:"version"`
+	License string      `yaml:"license"`
+	Source  string      `yaml:"source"`
+	File    string      `yaml:"file"`
+	Items   int         `yaml:"items"`
+	Graders []string    `yaml:"graders"`
+	Layout  *fieldNames `yaml:"layout"`
+}
+
+type fieldNames struct {
+	ID         string   `yaml:"id"`
+	Problem    nameList `yaml:"problem"`
+	Answer     string   `yaml:"answer"`
+	Within     string   `yaml:"within"`
+	Cluster    string   `yaml:"cluster"`
+	Difficulty string   `yaml:"difficulty"`
+	Source     string   `yaml:"source"`
+}
+
+// nameList is a name or a list of them.
+type nameList []string
+
+// UnmarshalYAML implements yaml.InterfaceUnmarshaler.
+func (n *nameList) UnmarshalYAML(unmarshal func(any) error) error {
+	var one string
+	if err := unmarshal(&one); err == nil {
+		*n = nameList{one}
+		return nil
+	}
+	var list []string
+	err := unmarshal(&list)
+	*n = list
+	return err
+}
+
+// DefinitionError says what is wrong with a suite's definition.
+type DefinitionError struct {
+	Path string
+	Err  error // with the place in the file, where it has one
+}
+
+func (e *DefinitionError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *DefinitionError) Unwrap() error { return e.Err }
+
+// maxDefinition is far beyond any definition, and keeps the time of the YAML parser,
+// which grows with the square of its input, below a second.
+const maxDefinition = 64 << 10
+
+func readDefinition(path string) (*definition, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxDefinition+1))
+	if err != nil {
+		return nil, err
+	}
+	bad := func(format string, args ...any) (*definition, error) {
+		return nil, &DefinitionError{path, fmt.Errorf(format, args...)}
+	}
+	if len(text) > maxDefinition {
+		return bad("more than %d bytes, which is no definition of a suite", maxDefinition)
+	}
+	var d definition
+	err = yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&d)
+	switch {
+	case err == io.EOF:
+		return bad("empty; a suite has at least name and file")
+	case err != nil:
+		return bad("%s", strings.TrimSpace(yaml.FormatError(err, false, true)))
+	case d.Name == "" || d.File == "":
+		return bad("a suite has at least name and file")
+	case d.Items < 0:
+		return bad("items: %d problems", d.Items)
+	}
+	for _, g := range d.Graders {
+		if _, err := Grader(g); err != nil {
+			return bad("graders: %w", err)
+		}
+	}
+	if l := d.Layout; l != nil {
+		switch {
+		case len(l.Problem) == 0 || l.Answer == "":
+			return bad("layout: problem and answer are needed: the names of the fields")
+		case l.Within != "" && l.Within != string(layout.Hash) && l.Within != string(layout.Box):
+			return bad("layout.within: %q is neither box nor \"####\"", l.Within)
+		}
+	}
+	return &d, nil
+}
+
+// describe fills in what the definition says of the suite; a name that was asked for
+// holds.
+func (d *definition) describe(s *Suite) {
+	if s.Name == "" {
+		s.Name = d.Name
+	}
+	s.Version, s.License, s.Source = d.Version, d.License, d.Source
+	if d.Graders != nil {
+		s.Graders = d.Graders
+	}
+}
+
+// file is that of the problems, relative to the definition.
+func (d *definition) file(path string) string {
+	if filepath.IsAbs(d.File) {
+		return d.File
+	}
+	return filepath.Join(filepath.Dir(path), d.File)
+}
+
+func (d *definition) layout() *layout.Layout {
+	l := d.Layout
+	if l == nil {
+		return nil
+	}
+	return &layout.Layout{Name: d.Name, ID: l.ID, Problem: l.Problem, Answer: l.Answer, Within: layout.Within(l.Within),
+		Cluster: l.Cluster, Difficulty: l.Difficulty, Source: l.Source}
+}

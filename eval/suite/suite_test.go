@@ -1,0 +1,174 @@
+package suite
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/layout"
+	"exp/train/rollout"
+)
+
+// benchmark is a file of the shared data, by EXP_DATA or beside the repository.
+func benchmark(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("EXP_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	path := filepath.Join(dir, "benchmarks", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no benchmarks: %v", err)
+	}
+	return path
+}
+
+// Each published file of the shared data is the copy that the catalog names, problem by
+// problem.
+func TestCatalog(t *testing.T) {
+	for _, tt := range []struct{ name, file string }{
+		{"gsm8k", "gsm8k_test"}, {"gsm8k-train", "gsm8k_train"}, {"math500", "math500"}, {"math", "math_test"}, {"math-train", "math_train"},
+		{"aime24", "aime24"}, {"aime25", "aime25"}, {"amc23", "amc23"}, {"olympiad", "olympiadbench"}, {"svamp", "svamp"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := Read(tt.name, benchmark(t, tt.file+".jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := s.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, _ := ByName(tt.name)
+			digest := fmt.Sprintf("%x", sha256.Sum256(data))
+			if k.Version(digest) == "" {
+				t.Errorf("digest %s of %d rows, %d problems is no known version", digest, s.Copies.Rows, len(s.Problems))
+			}
+		})
+	}
+}
+
+func files(t *testing.T, contents map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range contents {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const house = `{"uid":"a","story":"Two.","question":"Double?","gold":"so \\boxed{4}","contest":"c1","level":"Level 2"}
+{"uid":"b","story":"Three.","question":"Double?","gold":"so \\boxed{6}","contest":"c1","level":"Level 3"}
+`
+
+func TestDefinition(t *testing.T) {
+	dir := files(t, map[string]string{"house.jsonl": house, "house.yaml": `
+name: house
+version: "2026"
+license: CC0
+file: house.jsonl
+items: 2
+graders: [exp, math_reward]
+layout: {id: uid, problem: [story, question], answer: gold, within: box, cluster: contest, difficulty: level}
+`})
+	s, err := Read("", filepath.Join(dir, "house.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Suite{Name: "house", Version: "2026", License: "CC0", Graders: []string{"exp", "math_reward"}, Copies: layout.Copies{Rows: 2, Unique: 2},
+		Problems: []rollout.Problem{
+			{ID: "a", Prompt: "Two. Double?", Answer: "4", Cluster: "c1", Data: []byte(`{"difficulty":2}`)},
+			{ID: "b", Prompt: "Three. Double?", Answer: "6", Cluster: "c1", Data: []byte(`{"difficulty":3}`)},
+		}}
+	if d := cmp.Diff(want, s); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := *s
+	back.Problems = nil
+	if err := back.Decode(data); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(s, &back); d != "" {
+		t.Errorf("encoded and decoded (-want +got)\n%s", d)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	start := "name: house\nfile: house.jsonl\n"
+	for _, tt := range []struct{ name, yaml, want string }{
+		{"unknown key", start + "licence: MIT\n", `[3:1] unknown field "licence"`},
+		{"no file", "name: x\n", "at least name and file"},
+		{"empty", "", "empty"},
+		{"wrong number", start + "items: 3\nlayout: {problem: story, answer: gold}\n", "house.yaml has 2 different problems; house has 3"},
+		{"unknown grader", start + "graders: [sympy]\n", `no grader "sympy"`},
+		{"another within", start + "layout: {problem: story, answer: gold, within: bix}\n", `"bix" is neither box`},
+		{"another field", start + "layout: {problem: tale, answer: gold}\n", `house.jsonl:1: field "tale": missing`},
+		{"no layout", start, "house.jsonl:1: no known layout"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := files(t, map[string]string{"house.jsonl": house, "house.yaml": tt.yaml})
+			_, err := Read("", filepath.Join(dir, "house.yaml"))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+	dir := files(t, map[string]string{"amc.jsonl": `{"problem":"P","answer":1}`, "empty.jsonl": ""})
+	var count *CountError
+	if _, err := Read("amc23", filepath.Join(dir, "amc.jsonl")); !errors.As(err, &count) || count.Got != 1 {
+		t.Errorf("one problem for AMC: %v", err)
+	}
+	if _, err := Read("x", filepath.Join(dir, "empty.jsonl")); err == nil || !strings.Contains(err.Error(), "no rows") {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// A suite of Countdown is graded by its numbers, in the form that language models
+// answer in.
+func TestCountdown(t *testing.T) {
+	dir := files(t, map[string]string{"c.jsonl": `{"id":0,"nums":[39,26,93],"target":62,"solution":"93 / (39 / 26)"}`})
+	s, err := Read("countdown", filepath.Join(dir, "c.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := Grader(s.Graders[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"<think>hm</think> <answer>93 / (39 / 26)</answer>":      true,
+		"so <answer> (26 / 39) * 93 = 62 </answer> that is all.": true,
+		"the last line\n93*26/39":                                true,
+		"<answer>93 - 26 - 5</answer>":                           false, // 5 is not given
+		"<answer>62</answer>":                                    false,
+		"":                                                       false,
+	} {
+		v, err := g.Grade(t.Context(), &s.Problems[0], &rollout.Completion{Text: text})
+		if err != nil || v.Correct != want {
+			t.Errorf("%q: %+v, %v", text, v, err)
+		}
+	}
+}
+
+// Every grader of the catalog exists.
+func TestCatalogGraders(t *testing.T) {
+	for _, k := range Catalog() {
+		for _, name := range k.Graders {
+			if _, err := Grader(name); err != nil {
+				t.Errorf("%s: %v", k.Name, err)
+			}
+		}
+	}
+}

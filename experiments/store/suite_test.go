@@ -1,0 +1,76 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"exp/experiments/ident"
+)
+
+func TestAddSuite(t *testing.T) {
+	db := open(t)
+	ctx := t.Context()
+	data := []byte("{\"id\":\"a\"}\n{\"id\":\"b\"}\n")
+	s := Suite{Digest: ident.Sum(data), Name: "house", Version: "1", Scorer: "exp", License: "CC0",
+		Items: []Item{{ID: "a", Cluster: "c", Difficulty: 2}, {ID: "b", Difficulty: math.NaN()}}}
+	if _, err := db.AddSuite(ctx, s, int64(len(data))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without its problems: %v", err)
+	}
+	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	id, err := db.AddSuite(ctx, s, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := s
+	again.Name = "other"
+	if twice, err := db.AddSuite(ctx, again, int64(len(data))); err != nil || twice != id {
+		t.Errorf("a second time: %d, %v; want %d", twice, err, id)
+	}
+	used, err := db.EnsureSuite(ctx, Suite{Digest: ident.Sum([]byte("x")), Name: "countdown/test", Items: []Item{{ID: "p"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := db.Suites(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Suite{{ID: id, Digest: s.Digest, Name: "house", Version: "1", Scorer: "exp", License: "CC0", N: 2, Size: int64(len(data))},
+		{ID: used, Digest: ident.Sum([]byte("x")), Name: "countdown/test", N: 1}}
+	if d := cmp.Diff(want, list); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	items, err := db.Items(ctx, id)
+	if d := cmp.Diff(s.Items, items, cmpopts.EquateNaNs()); err != nil || d != "" {
+		t.Errorf("%v (-want +got)\n%s", err, d)
+	}
+
+	// A suite with scores stays; another goes with its items.
+	run, gen := evalRun(t, db)
+	score := begin(t, db, run.ID, "eval.score", "test", "score")
+	if err := db.FinishStage(ctx, score.ID, nil, StageResult{}, []Eval{{StageGen: gen.ID, Suite: used, N: 1, Metric: "pass@1", Protocol: ident.Sum(nil)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.RemoveSuite(ctx, used); !errors.Is(err, ErrInUse) {
+		t.Errorf("with a score: %v", err)
+	}
+	if err := db.RemoveSuite(ctx, id); err != nil {
+		t.Error(err)
+	}
+	if err := db.RemoveSuite(ctx, id); !errors.Is(err, ErrNotFound) {
+		t.Errorf("removed twice: %v", err)
+	}
+	if list, err := db.Suites(ctx); err != nil || len(list) != 1 || list[0].Evals != 1 {
+		t.Errorf("left are %+v, %v", list, err)
+	}
+	if items, err := db.Items(ctx, id); err != nil || len(items) != 0 {
+		t.Errorf("left are items %+v, %v", items, err)
+	}
+}

@@ -1,0 +1,16 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/task"
+)
+
+// The words of task.math.grader are the graders that there are.
+func TestMathGraders(t *testing.T) {
+	if d := cmp.Diff(task.Graders(), mathGraders()); d != "" {
+		t.Errorf("(-task +config)\n%s", d)
+	}
+}
