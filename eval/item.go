@@ -20,6 +20,10 @@ type Item struct {
 	DistinctAnswers int     `json:"distinct_answers"` // different answers among all
 	AnswerEntropy   float64 `json:"answer_entropy"`   // of all answers, nats
 	Reward          float64 `json:"reward"`           // sum
+	// Majority is the vote of the graded samples, and Texts how different their texts
+	// are; nil in scores of earlier versions, Texts also with fewer than two samples.
+	Majority *stat.Vote `json:"majority,omitempty"`
+	Texts    *Texts     `json:"texts,omitempty"`
 	// The following count all samples.
 	Truncated    int     `json:"truncated"`     // reached the token limit
 	Tokens       int     `json:"tokens"`        // sampled, end tokens included
@@ -59,6 +63,8 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 		}
 		item := Item{ProblemID: problems[i].ID, Cluster: problems[i].Cluster}
 		var all, correct []string
+		var graded []int // samples
+		var right []bool
 		for _, j := range list {
 			item.add(&samples[j].Completion)
 			v := verdicts[j]
@@ -67,7 +73,8 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 			}
 			item.Graded++
 			item.Reward += v.Reward
-			all = append(all, v.Answer)
+			all, right = append(all, v.Answer), append(right, v.Correct)
+			graded = append(graded, j)
 			if v.Answer != "" {
 				item.Formatted++
 			}
@@ -79,6 +86,11 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 		item.DistinctCorrect = stat.Distinct(correct)
 		item.DistinctAnswers = stat.Distinct(all)
 		item.AnswerEntropy = stat.Entropy(all)
+		if item.Graded > 0 {
+			vote := stat.MajorityVote(all, right, stat.TiesFirst)
+			item.Majority = &vote
+		}
+		item.Texts = newTexts(samples, graded, right)
 		items = append(items, item)
 	}
 	return items, nil

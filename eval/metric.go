@@ -35,10 +35,68 @@ func Definitions(passK []int) []Definition {
 	ks := append([]int{1}, passK...)
 	slices.Sort(ks)
 	var list []Definition
-	for _, k := range slices.Compact(ks) {
+	ks = slices.Compact(ks)
+	for _, k := range ks {
 		list = append(list, passAtK(k))
 	}
-	return append(list, countingMetrics()...)
+	if k := ks[len(ks)-1]; k > 1 {
+		list = append(list, passGap(k))
+	}
+	return slices.Concat(list, countingMetrics(), textMetrics())
+}
+
+// passGap is what more samples bring: nothing, of a policy that always says the same.
+func passGap(k int) Definition {
+	one, many := passAtK(1), passAtK(k)
+	return Definition{Name: fmt.Sprintf("pass_gap@%d", k), Unit: "share", Definition: fmt.Sprintf("pass@%d - pass@1", k), Value: func(it Item) (float64, bool) {
+		most, ok := many.Value(it)
+		if !ok {
+			return 0, false
+		}
+		least, ok := one.Value(it)
+		return most - least, ok
+	}}
+}
+
+// textMetrics compare the samples of a problem with each other.
+func textMetrics() []Definition {
+	define := func(name, unit string, dir Direction, text string, value func(*Texts) float64) Definition {
+		return Definition{Name: name, Unit: unit, Direction: dir, Definition: text, Value: func(it Item) (float64, bool) {
+			if it.Texts == nil {
+				return 0, false
+			}
+			return value(it.Texts), true
+		}}
+	}
+	var list []Definition
+	for n := range len(Texts{}.Distinct) {
+		list = append(list, define(fmt.Sprintf("distinct_%d", n+1), "share", Neutral,
+			fmt.Sprintf("different %d-grams of tokens / %d-grams, over the graded samples (distinct-%d)", n+1, n+1, n+1),
+			func(t *Texts) float64 { return t.Distinct[n] }))
+	}
+	return append(list,
+		define("self_bleu", "share", Neutral,
+			"BLEU-4 of a graded sample against the others, mean over them; lower where they differ",
+			func(t *Texts) float64 { return t.SelfBLEU }),
+		define("solution_clusters", "groups", Neutral,
+			"effective number of groups of similar texts among the graded samples, exp of the entropy of their sizes",
+			func(t *Texts) float64 { return t.Clusters }),
+		define("correct_clusters", "groups", Up,
+			"groups of similar texts among the correct samples",
+			func(t *Texts) float64 { return float64(t.CorrectClusters) }),
+		define("two_correct_clusters", "share", Up,
+			"1 if the correct samples fall into at least two groups of similar texts, else 0",
+			func(t *Texts) float64 { return indicator(t.CorrectClusters >= 2) }))
+}
+
+// voted is a value of the vote of a problem's samples.
+func voted(value func(*stat.Vote) float64) func(Item) (float64, bool) {
+	return func(it Item) (float64, bool) {
+		if it.Majority == nil {
+			return 0, false
+		}
+		return value(it.Majority), true
+	}
 }
 
 func countingMetrics() []Definition {
@@ -46,6 +104,12 @@ func countingMetrics() []Definition {
 		return Definition{Name: name, Unit: unit, Direction: dir, Definition: text, Value: value}
 	}
 	return []Definition{
+		define("majority", "share", Up,
+			"1 if the most frequent answer of the graded samples is correct, the one seen first of several, else 0 (maj@n)",
+			voted(func(v *stat.Vote) float64 { return v.Value })),
+		define("majority_tied", "share", Neutral,
+			"1 if several answers are the most frequent, else 0",
+			voted(func(v *stat.Vote) float64 { return v.Tied })),
 		define("distinct_correct", "solutions", Up,
 			"different correct answers among the graded samples",
 			graded(func(it Item) float64 { return float64(it.DistinctCorrect) })),

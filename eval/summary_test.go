@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/eval/stat"
 	"exp/train/rollout"
 )
 
@@ -50,13 +51,21 @@ func TestItems(t *testing.T) {
 			ProblemID: "a", Samples: 4, Graded: 4, Correct: 3, Formatted: 4, DistinctCorrect: 2, DistinctAnswers: 3,
 			AnswerEntropy: 1.5 * math.Ln2, // ½ ln 2 + 2·¼ ln 4
 			Reward:        3.25,
-			Truncated:     1, Tokens: 10, TokenEntropy: 3*0.75 + 4,
+			Majority:      &stat.Vote{Value: 1},
+			// Tokens are all 0: one n-gram of 10, 6, 2 and 1. Of 0 0 0 0 against
+			// 0 0: p = 2/4, (1+1)/(3+1), (0+1)/(2+1), (0+1)/(1+1).
+			Texts: &Texts{Distinct: [4]float64{1.0 / 10, 1.0 / 6, 1.0 / 2, 1}, SelfBLEU: (3 + math.Pow(1.0/24, 0.25)) / 4,
+				Clusters: 1, CorrectClusters: 1},
+			Truncated: 1, Tokens: 10, TokenEntropy: 3*0.75 + 4,
 		},
 		{
 			ProblemID: "b", Samples: 4, Graded: 3, Formatted: 2, DistinctAnswers: 2,
 			AnswerEntropy: math.Ln2,
 			Reward:        0.5,
-			Truncated:     2, Tokens: 12, TokenEntropy: 2*0.75 + 8,
+			Majority:      &stat.Vote{Tied: 1}, // u and v
+			Texts: &Texts{Distinct: [4]float64{1.0 / 8, 1.0 / 5, 1.0 / 2, 1}, SelfBLEU: (2 + math.Pow(1.0/24, 0.25)) / 3,
+				Clusters: 1},
+			Truncated: 2, Tokens: 12, TokenEntropy: 2*0.75 + 8,
 		},
 	}
 	if diff := cmp.Diff(want, got, floatsTo(1e-15)); diff != "" {
@@ -98,6 +107,9 @@ func TestSummarizeValues(t *testing.T) {
 		{"pass@1", 0.375, 2},                     // (3/4 + 0/3) / 2
 		{"pass@2", 0.5, 2},                       // (1 - C(1,2)/C(4,2) + 0) / 2
 		{"pass@4", 1, 1},                         // b has only three verdicts
+		{"pass_gap@4", 0.25, 1},                  // 1 - 3/4, of a alone
+		{"majority", 0.5, 2},                     // x is right, u is not
+		{"majority_tied", 0.5, 2},                // u against v
 		{"distinct_correct", 1, 2},               // (2 + 0) / 2
 		{"distinct_correct_solved", 2, 1},        // of a alone
 		{"solved_two_ways", 0.5, 2},              // a is, b is not
@@ -110,6 +122,15 @@ func TestSummarizeValues(t *testing.T) {
 		{"length_mean", 2.75, 2},                 // (10/4 + 12/4) / 2
 		{"token_entropy", (6.25/10 + 9.5/12) / 2, 2},
 		{"not_graded", 0.125, 2}, // (0 + 1/4) / 2
+		// As in TestItems.
+		{"distinct_1", (1.0/10 + 1.0/8) / 2, 2},
+		{"distinct_2", (1.0/6 + 1.0/5) / 2, 2},
+		{"distinct_3", 0.5, 2},
+		{"distinct_4", 1, 2},
+		{"self_bleu", (0.86295025 + 0.81726700) / 2, 2},
+		{"solution_clusters", 1, 2},
+		{"correct_clusters", 0.5, 2},
+		{"two_correct_clusters", 0, 2},
 	}
 	var got []row
 	for _, m := range metrics {

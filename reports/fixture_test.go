@@ -220,7 +220,12 @@ func (s *study) comparison() *compare.Result {
 		suite.Curves = append(suite.Curves, compare.Curve{Arm: i, Points: []compare.Point{
 			{K: 1, Mean: suite.Metrics[0].Arms[i].Mean, Interval: suite.Metrics[0].Arms[i].Interval}, {K: 2, Mean: suite.Metrics[1].Arms[i].Mean, Interval: suite.Metrics[1].Arms[i].Interval}}})
 	}
-	return &compare.Result{Arms: []compare.ArmResult{arm(s.flowrl, "flowrl"), arm(s.ppo, "ppo")}, Baseline: 1, Tests: 2, Alpha: 0.05, Level: 0.95, Draws: 5000,
+	aggregate := func(v float64) compare.Aggregate { return compare.Aggregate{Value: num(v), Interval: iv(v-0.1, v+0.1)} }
+	across := &compare.Across{Suites: []string{"countdown/test"}, Draws: 2000, Kind: string(compare.OverItems), Thresholds: []float64{0, 0.5},
+		Pairs: []compare.AcrossPair{{A: 0, B: 1}}, Arms: []compare.AcrossArm{
+			{Scores: 2, Mean: aggregate(0.58), IQM: aggregate(0.58), Gap: aggregate(0.42), Profile: []compare.Aggregate{aggregate(0.83), aggregate(0.33)}},
+			{Scores: 2, Mean: aggregate(0.5), IQM: aggregate(0.5), Gap: aggregate(0.5), Profile: []compare.Aggregate{aggregate(0.67), aggregate(0.33)}}}}
+	return &compare.Result{Across: across, Arms: []compare.ArmResult{arm(s.flowrl, "flowrl"), arm(s.ppo, "ppo")}, Baseline: 1, Tests: 2, Alpha: 0.05, Level: 0.95, Draws: 5000,
 		Suites: []compare.Suite{suite}, Notes: []string{"2 runs an arm"},
 		Comparability: compare.Comparability{OK: true, Vary: []string{"algo"}, Allow: []string{"train.optim.lr"}, Differences: []compare.Difference{
 			{Key: "train.optim.lr", Class: compare.Controlled, Values: []string{"1e-3", "1e-4"}, Waived: true},

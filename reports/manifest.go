@@ -24,6 +24,7 @@ type Manifest struct {
 	Title    string               `json:"title"`
 	Inputs   []ManifestRun        `json:"inputs"`
 	Suites   []ManifestSuite      `json:"suites"`
+	Contests string               `json:"contests,omitempty"` // digest of the file that ratings are of
 	Vary     []string             `json:"vary"`
 	Waivers  []compare.Difference `json:"waivers"`
 	Excluded []compare.Excluded   `json:"excluded"`
@@ -84,6 +85,9 @@ func (r *Report) manifest(b Bundle) Manifest {
 		}
 	}
 	slices.Sort(m.Builds)
+	if s.contests != nil {
+		m.Contests = s.contests.Digest.String()
+	}
 	if c := s.result; c != nil {
 		m.Vary = append(m.Vary, c.Comparability.Vary...)
 		m.Waivers = append(m.Waivers, c.Comparability.Waived()...)

@@ -24,7 +24,8 @@ type Input struct {
 	// frameworks: the report shows their curves together and judges nothing. Ignored
 	// where there is a Comparison.
 	SideBySide []compare.Arm
-	Title      string // empty: made of the arms' names
+	Title      string    // empty: made of the arms' names
+	Contests   *Contests // of which suites are rated; nil: none is
 }
 
 // Report is a report ready to be rendered. It is not changed by rendering.
@@ -41,6 +42,9 @@ type source struct {
 	arms   []*arm
 	result *compare.Result // nil: one arm
 	title  string
+
+	contests *Contests // nil: none were given
+	rated    []rated
 }
 
 // New reads the runs and draws the figures.
@@ -91,6 +95,13 @@ func read(ctx context.Context, in Input) (*source, error) {
 		})
 		s.arms = append(s.arms, out)
 		out.file = uniqueFile(s.arms)
+	}
+	if in.Contests != nil {
+		var err error
+		s.contests = in.Contests
+		if s.rated, err = s.rate(in.Contests); err != nil {
+			return nil, err
+		}
 	}
 	if s.title == "" {
 		s.title = joinVersus(armNames(s.arms))

@@ -16,10 +16,11 @@ import (
 func (s *source) resultFigures() []drawing {
 	list := []drawing{try(groupResults, s.suiteBars())}
 	list = append(list, s.forests()...)
+	list = append(list, s.acrossFigures()...)
 	for _, suite := range s.scored() {
-		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)))
+		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)), try(groupDiversity, s.clusters(suite)))
 	}
-	return list
+	return append(append(list, s.itemFigures()...), s.ratingFigure())
 }
 
 // drawer is a kind of figure.
@@ -35,6 +36,12 @@ func try(group string, f drawer) drawing {
 	case figure.Scatter:
 		a.name, a.title = f.Name, f.Title
 	case figure.Forest:
+		a.name, a.title = f.Name, f.Title
+	case figure.Profile:
+		a.name, a.title = f.Name, f.Title
+	case figure.Dots:
+		a.name, a.title = f.Name, f.Title
+	case figure.Items:
 		a.name, a.title = f.Name, f.Title
 	case figure.Curve:
 		a.name, a.title = f.Name, f.Title
@@ -185,14 +192,29 @@ func (s *source) passAtK(suite scoredSuite) figure.PassK {
 }
 
 func (s *source) diversity(suite scoredSuite) figure.Scatter {
-	f := figure.Scatter{Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name, Order: armNames(s.arms),
-		About: "Different right answers among the samples of a problem against the share of right ones, means over problems. Up and right is better"},
-		X: figure.Axis{Label: "accuracy (pass@1)", Unit: "share of completions"}, Y: figure.Axis{Label: "different right answers", Unit: perProblem(suite.samples)},
-		Interval: suite.interval}
-	xs, ys := suite.metric("pass@1"), suite.metric("distinct_correct")
+	return s.againstAccuracy(suite, "distinct_correct", figure.Scatter{
+		Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name,
+			About: "Different right answers among the samples of a problem against the share of right ones, means over problems. Up and right is better"},
+		Y: figure.Axis{Label: "different right answers", Unit: perProblem(suite.samples)}})
+}
+
+// clusters is for tasks whose problems have one right answer, which can still be found
+// in several ways.
+func (s *source) clusters(suite scoredSuite) figure.Scatter {
+	return s.againstAccuracy(suite, "correct_clusters", figure.Scatter{
+		Head: figure.Head{Name: "clusters-" + slug(suite.name), Title: "Ways to be right against accuracy on " + suite.name,
+			About: "Groups of similar texts among the right samples of a problem against the share of right ones, means over problems. Up and right is better"},
+		Y: figure.Axis{Label: "groups of right samples", Unit: perProblem(suite.samples)}})
+}
+
+// againstAccuracy sets a metric of the arms against their accuracy.
+func (s *source) againstAccuracy(suite scoredSuite, metric string, f figure.Scatter) figure.Scatter {
+	f.Order, f.Interval = armNames(s.arms), suite.interval
+	f.X = figure.Axis{Label: "accuracy (pass@1)", Unit: "share of completions"}
+	xs, ys := suite.metric("pass@1"), suite.metric(metric)
 	for i, a := range s.arms {
 		drawn := figure.ScatterArm{Name: a.Name, X: xs[i], Y: ys[i]}
-		sx, sy := suite.seeds("pass@1", i), suite.seeds("distinct_correct", i)
+		sx, sy := suite.seeds("pass@1", i), suite.seeds(metric, i)
 		for j := range min(len(sx), len(sy)) {
 			if len(a.Runs) == 1 {
 				break // it is the arm's own mark

@@ -20,7 +20,13 @@ const (
 // diversityMetrics are shown in the section on diversity, the others among the
 // results.
 var diversityMetrics = []string{"distinct_correct", "distinct_correct_solved", "solved_two_ways", "distinct_answers",
-	"answer_entropy", "answer_entropy_norm", "token_entropy", "policy_entropy"}
+	"answer_entropy", "answer_entropy_norm", "token_entropy", "policy_entropy",
+	"distinct_1", "distinct_2", "distinct_3", "distinct_4", "self_bleu", "solution_clusters", "correct_clusters", "two_correct_clusters"}
+
+// ofDiversity reports whether a metric belongs there.
+func ofDiversity(metric string) bool {
+	return slices.Contains(diversityMetrics, metric) || strings.HasPrefix(metric, "pass_gap@")
+}
 
 // metricWords are metrics as sentences call them.
 var metricWords = map[string]string{
@@ -36,6 +42,11 @@ var metricWords = map[string]string{
 	"format_rate":             "answers in the right form",
 	"truncation_rate":         "truncated completions",
 	"length_mean":             "completion length",
+	"majority":                "accuracy of the majority's answer (maj@n)",
+	"self_bleu":               "likeness of the samples (self-BLEU)",
+	"solution_clusters":       "groups of similar samples per problem",
+	"correct_clusters":        "groups of similar right samples per problem",
+	"two_correct_clusters":    "problems with two groups of right samples or more",
 }
 
 func metricWord(name string) string {
@@ -117,7 +128,7 @@ func (s *source) resultsSection(d drawn) section {
 	if len(d.groups[groupOptimum]) > 0 {
 		sec.Blocks = append(sec.Blocks, d.groups[groupOptimum])
 	}
-	accuracy := func(m string) bool { return !slices.Contains(diversityMetrics, m) }
+	accuracy := func(m string) bool { return !ofDiversity(m) }
 	if s.result == nil {
 		sec.Blocks = append(sec.Blocks, s.aloneGrids(accuracy)...)
 	} else {
@@ -126,6 +137,9 @@ func (s *source) resultsSection(d drawn) section {
 			sec.Blocks = append(sec.Blocks, s.scoreGrid(suite, accuracy), s.pairGrid(suite, accuracy))
 		}
 	}
+	if g := s.ratingGrid(); g != nil {
+		sec.Blocks = append(sec.Blocks, g)
+	}
 	return withGallery(sec, d.groups[groupResults])
 }
 
@@ -133,13 +147,12 @@ func (s *source) diversitySection(d drawn) section {
 	sec := section{ID: "diversity", Title: "Diversity"}
 	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or several. Answers are counted by the task's own " +
 		"canonical form, so that the same solution written differently counts once; what counts is the same number of samples per problem for all.")})
-	diverse := func(m string) bool { return slices.Contains(diversityMetrics, m) }
 	if s.result == nil {
-		sec.Blocks = append(sec.Blocks, s.aloneGrids(diverse)...)
+		sec.Blocks = append(sec.Blocks, s.aloneGrids(ofDiversity)...)
 	} else {
 		for i := range s.result.Suites {
 			suite := &s.result.Suites[i]
-			sec.Blocks = append(sec.Blocks, s.scoreGrid(suite, diverse), s.pairGrid(suite, diverse))
+			sec.Blocks = append(sec.Blocks, s.scoreGrid(suite, ofDiversity), s.pairGrid(suite, ofDiversity))
 		}
 	}
 	return withGallery(sec, d.groups[groupDiversity])

@@ -33,6 +33,9 @@ func (p *comparePage) write() error {
 			return err
 		}
 	}
+	if err := p.across(); err != nil {
+		return err
+	}
 	if err := p.cost(); err != nil {
 		return err
 	}
@@ -259,6 +262,42 @@ func (p *comparePage) curves(s *compare.Suite) error {
 		rows = append(rows, row)
 	}
 	return p.table(columns, rows)
+}
+
+// across says what several suites come to; one alone has been said.
+func (p *comparePage) across() error {
+	x := p.r.Across
+	if x == nil || len(x.Suites) < 2 || p.chosen {
+		return nil
+	}
+	p.heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite", len(x.Suites), term.Percent(p.r.Level, 0), x.Kind))
+	cell := func(a compare.Aggregate) string {
+		text := optional(a.Value, 3)
+		if a.Interval != nil {
+			text += " ±" + term.Fixed((a.Interval.Hi-a.Interval.Lo)/2, 3)
+		}
+		return text
+	}
+	columns := []column{{Title: "arm", Rank: 1, Min: 12}, {Title: "scores"}, {Title: "mean"}, {Title: "IQM"}}
+	var rows [][]any
+	for i, a := range x.Arms {
+		rows = append(rows, []any{p.r.Arms[i].Label, a.Scores, cell(a.Mean), cell(a.IQM)})
+	}
+	if err := p.table(columns, rows); err != nil {
+		return err
+	}
+	rows = nil
+	for _, pair := range x.Pairs {
+		if iv := pair.Improvement.Interval; iv != nil {
+			rows = append(rows, []any{p.r.Arms[pair.A].Label + " over " + p.r.Arms[pair.B].Label, optional(pair.Improvement.Value, 2),
+				"[" + term.Fixed(iv.Lo, 2) + ", " + term.Fixed(iv.Hi, 2) + "]"})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	p.heading("probability of improvement")
+	return p.table([]column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"}, {Title: term.Percent(p.r.Level, 0) + " interval"}}, rows)
 }
 
 func (p *comparePage) cost() error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,11 @@ func reportCommand(a *app) *cli.Command {
 		ArgsUsage: "SEL...",
 		Description: "Writes one folder: index.html (with everything inside), report.md, data.json, figures, the arms' configurations and a manifest. " +
 			"Runs of one experiment with different seeds are one arm. With several arms the report compares them, as exp compare does: " +
-			"arms that differ in more than the treatment are refused. The same runs give the same bytes.",
+			"arms that differ in more than the treatment are refused. The same runs give the same bytes.\n" +
+			"--contests rates suites whose problems are of contests, with ids that end like 1971A, by the standings in a JSON file:\n" +
+			"  {\"schema\": \"exp.contests/1\", \"users\": {\"1200\": 34},\n" +
+			"   \"contests\": [{\"id\": \"1971\", \"problems\": {\"A\": 500}, \"rows\":\n" +
+			"     [{\"points\": 500, \"penalty\": 0, \"old_rating\": 1900}]}]}",
 		UsageText: strings.Join([]string{
 			"exp report @last --out report # one run",
 			"exp report countdown-flowrl --vs countdown-ppo --out report # two arms, all their seeds",
@@ -36,6 +41,7 @@ func reportCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; the report says so"},
+			&cli.StringFlag{Name: "contests", Usage: "rate suites of contest problems by the standings in `FILE`"},
 			&cli.StringFlag{Name: "format", Usage: "pages to write: `LIST` of " + strings.Join(reports.PageFormats, ", "), Value: strings.Join(reports.PageFormats, ",")},
 			&cli.StringFlag{Name: "figs", Usage: "figure files to write: `LIST` of " + strings.Join(reports.FigureFormats, ", ") + ", or none", Value: strings.Join(reports.FigureFormats, ",")},
 			&cli.StringFlag{Name: "title", Usage: "the report's `TITLE`", DefaultText: "the arms' names"},
@@ -97,6 +103,15 @@ func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 	arms, err := a.arms(c, db)
 	if err != nil {
 		return in, err
+	}
+	if path := c.String("contests"); path != "" {
+		if in.Contests, err = reports.ReadContests(path); err != nil {
+			code := exitUsage
+			if errors.Is(err, fs.ErrNotExist) {
+				code = exitNotFound
+			}
+			return in, &failure{Code: code, Err: err, Help: "exp help report says what --contests reads"}
+		}
 	}
 	if len(arms) == 1 {
 		in.Arm = arms[0]

@@ -60,15 +60,27 @@ func scoreOf(e store.Eval) *shownScore {
 	return s
 }
 
-// mainResults are those that the narrow page shows, in this order; of pass@k the
-// first and the last k.
-func mainResults(list []shownResult) []shownResult {
+// mainResults are those that the narrow page shows, suite by suite, in this order; of
+// pass@k the first and the last k.
+func mainResults(list []shownResult) (out []shownResult) {
+	for len(list) > 0 {
+		n := slices.IndexFunc(list, func(r shownResult) bool { return r.Suite != list[0].Suite })
+		if n < 0 {
+			n = len(list)
+		}
+		out = append(out, mainResultsOf(list[:n])...)
+		list = list[n:]
+	}
+	return out
+}
+
+func mainResultsOf(list []shownResult) []shownResult {
 	var passes, rest []shownResult
 	for _, r := range list {
 		switch {
 		case strings.HasPrefix(r.Metric, "pass@"):
 			passes = append(passes, r)
-		case slices.Contains(secondaryResults, r.Metric), r.Metric == "not_graded" && r.zero():
+		case slices.Contains(secondaryResults, r.Metric), strings.HasPrefix(r.Metric, "pass_gap@"), r.Metric == "not_graded" && r.zero():
 		default:
 			rest = append(rest, r)
 		}
@@ -80,7 +92,7 @@ func mainResults(list []shownResult) []shownResult {
 }
 
 // secondaryResults follow from others.
-var secondaryResults = []string{"answer_entropy_norm", "reward_mean", "distinct_answers"}
+var secondaryResults = []string{"answer_entropy_norm", "reward_mean", "distinct_answers", "majority_tied", "distinct_1", "distinct_3", "distinct_4", "two_correct_clusters"}
 
 func (r shownResult) zero() bool {
 	return (r.Before == nil || r.Before.Value == 0) && (r.After == nil || r.After.Value == 0)

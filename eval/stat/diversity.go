@@ -42,26 +42,39 @@ func NormalizedEntropy(h float64, n int) float64 {
 // all of them, over the completions of one problem (Li et al., arXiv:1510.03055
 // §5). It falls with length: compare equal lengths only. Zero without n-grams.
 func DistinctN(completions [][]int32, n int) float64 {
-	if n < 1 {
-		panic("stat: n-grams need n ≥ 1")
-	}
-	seen := make(map[string]bool)
-	total := 0
-	var key []byte
-	for _, tokens := range completions {
-		for i := 0; i+n <= len(tokens); i++ {
-			key = key[:0]
-			for _, id := range tokens[i : i+n] {
-				key = binary.LittleEndian.AppendUint32(key, uint32(id))
-			}
-			seen[string(key)] = true
-			total++
-		}
-	}
+	unique, total := grams(completions, n)
 	if total == 0 {
 		return 0
 	}
-	return float64(len(seen)) / float64(total)
+	return float64(unique) / float64(total)
+}
+
+// grams counts the n-grams of completions, the different ones and all.
+func grams(completions [][]int32, n int) (unique, total int) {
+	seen := make(map[string]bool)
+	for _, tokens := range completions {
+		for g, times := range countGrams(tokens, n) {
+			seen[g] = true
+			total += times
+		}
+	}
+	return len(seen), total
+}
+
+// countGrams is how often each n-gram comes in tokens, by its ids' bytes.
+func countGrams(tokens []int32, n int) map[string]int {
+	if n < 1 {
+		panic("stat: n-grams need n ≥ 1")
+	}
+	times := make(map[string]int)
+	var ids []byte
+	for _, id := range tokens {
+		ids = binary.LittleEndian.AppendUint32(ids, uint32(id))
+	}
+	for i := 0; i+n <= len(tokens); i++ {
+		times[string(ids[4*i:4*(i+n)])]++
+	}
+	return times
 }
 
 // counts is how often each answer came, in ascending order, so that a sum over it

@@ -10,6 +10,9 @@
 //	          G clusters. A problem without a cluster is one of its own.
 //	level     coverage of an interval, 0.95 for 95 %
 //
+// How often the intervals hold and the tests err is in COVERAGE.md, a study that
+// coverage_test.go repeats.
+//
 // It does not pool seeds and problems as if they were independent, and it never
 // extrapolates pass@k beyond the samples there are.
 package stat

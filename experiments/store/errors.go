@@ -37,8 +37,9 @@ var (
 	// ErrConstraint is returned when rows contradict each other, such as a stage
 	// of a run that is not there: a mistake of the caller.
 	ErrConstraint = errors.New("rows contradict each other")
-	// ErrInUse is returned when a row that others need was to be removed.
-	ErrInUse = errors.New("in use")
+	// ErrInUse is returned when what is to be removed is needed: by rows of others, or
+	// because it was restored.
+	ErrInUse = errors.New("still in use")
 )
 
 // Error is a store operation that did not work.

@@ -9,10 +9,6 @@ import (
 	"exp/experiments/ident"
 )
 
-// ErrInUse is returned when what is to be removed is needed: by a run that
-// depends on it, or because it was restored.
-var ErrInUse = errors.New("still in use")
-
 // RecordedBlob is a row of blobs.
 type RecordedBlob struct {
 	Digest ident.Digest

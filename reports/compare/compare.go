@@ -38,6 +38,7 @@ type comparison struct {
 	o      Options
 	arms   []*side
 	suites []*measured
+	tables []*table // of suites
 	result Result
 }
 
@@ -73,6 +74,7 @@ func Compare(ctx context.Context, db *store.DB, arms []Arm, o Options) (*Result,
 		return nil, err
 	}
 	c.judge()
+	c.aggregate()
 	if err := c.addCosts(ctx); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@
 //	MDE       2.8·SE: the true difference that would be found 80 % of the time
 //	effect    mean(d_i) / sd(d_i)
 //
+// Across says what all suites come to together.
+//
 // Runs and problems are never pooled as if they were independent. A metric without
 // scores of problems (such as the distance of an enumerable policy from its optimum)
 // is compared over runs alone, with Student's t, from MinSeeds runs an arm on.
@@ -46,5 +48,5 @@
 // See Verdict. All resampling is seeded from the digests of what is resampled, so
 // equal inputs give equal bits, in whatever order runs are handed in.
 //
-// Left out: aggregates across suites, and any correction for looking twice.
+// Left out: any correction for looking twice.
 package compare

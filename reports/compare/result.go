@@ -7,6 +7,7 @@ type Result struct {
 	Baseline      int           `json:"baseline"` // arm that the others are compared with; -1: all pairs
 	Comparability Comparability `json:"comparability"`
 	Suites        []Suite       `json:"suites"` // by name
+	Across        *Across       `json:"across"` // nil: no suite has scores of problems
 	Cost          []Cost        `json:"cost"`   // of arms
 	Tests         int           `json:"tests"`  // p values that p_holm corrects for
 	Alpha         float64       `json:"alpha"`  // of verdicts

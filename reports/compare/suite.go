@@ -200,6 +200,7 @@ func (c *comparison) measureSuite(m *measured) (*Suite, error) {
 		tests = defaultTests(ks[len(ks)-1])
 	}
 	t := c.tableOf(m, ks)
+	c.tables = append(c.tables, t)
 	out.Items, out.Clusters = t.items, t.clusters
 	for i := range t.panels {
 		out.Metrics = append(out.Metrics, Metric{Tested: slices.Contains(tests, t.panels[i].def.Name)})

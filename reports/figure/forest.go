@@ -13,9 +13,10 @@ type Forest struct {
 	Head
 	X        Axis // what the difference is of, e.g. "FlowRL − PPO, accuracy"; linear
 	Rows     []ForestRow
-	Interval string // what Lo and Hi are
-	Less     string // what a difference below zero means, e.g. "PPO better"; may be ""
-	More     string // and above
+	Interval string  // what Lo and Hi are
+	Null     float64 // of no difference, where a line is drawn; 0.5 for probabilities
+	Less     string  // what a difference below Null means, e.g. "PPO better"; may be ""
+	More     string  // and above
 }
 
 // ForestRow is one difference.
@@ -57,6 +58,7 @@ func (f Forest) Draw() (Figure, error) {
 	if !x.some {
 		return Figure{}, f.noData("no row has a finite difference")
 	}
+	x.add(f.X, f.Null)
 	const others = 100 // heading, axis, the meaning of the sides
 	return f.render(picture{
 		caption: f.caption(),
@@ -75,15 +77,14 @@ func (f Forest) draw(s *sheet, x extent) {
 	names, texts := make([]string, len(f.Rows)), make([]string, len(f.Rows))
 	var room vg.Length
 	for i, r := range f.Rows {
-		names[i], texts[i] = r.Name, s.clip(small, r.text(), 0.42*s.w)
+		names[i], texts[i] = r.Name, s.clip(small, r.text(f.Null), 0.42*s.w)
 		room = max(room, s.width(small, texts[i])+2*gap)
 	}
 	if f.Less != "" || f.More != "" {
 		top -= rowHeight
 	}
-	f.X.Zero = true
 	p := s.panel(newScale(f.X, x, 0.06), s.rows(names), frame{area: s.under(top), grid: gridX, right: room})
-	zero := p.x.at(0)
+	zero := p.x.at(f.Null)
 	p.line(stroke{width: barWidth, color: axisColor}, vg.Point{X: zero, Y: p.y.from}, vg.Point{X: zero, Y: p.y.to})
 	f.drawSides(p, top+rowHeight/2-1)
 	k := lookAt(0)
@@ -103,7 +104,7 @@ func (f Forest) draw(s *sheet, x extent) {
 // drawSides says over the axes which side means what.
 func (f Forest) drawSides(p panel, y vg.Length) {
 	small := ink{size: smallSize, color: plainColor}
-	zero := p.x.at(0)
+	zero := p.x.at(f.Null)
 	if f.Less != "" {
 		text := p.clip(small, "← "+clean(f.Less), zero-2*gap-margin) // the caption has all of it
 		p.label(small, vg.Point{X: zero - 2*gap, Y: y}, right, text)
@@ -115,13 +116,13 @@ func (f Forest) drawSides(p panel, y vg.Length) {
 }
 
 // text is the row in numbers: "+0.042 [0.010, 0.074]  p = 0.012".
-func (r ForestRow) text() string {
+func (r ForestRow) text(null float64) string {
 	text := value(r.Diff.Value)
 	if r.Diff.interval() {
 		texts := values(r.Diff.Value, r.Diff.Lo, r.Diff.Hi)
 		text = texts[0] + " [" + texts[1] + ", " + texts[2] + "]"
 	}
-	if r.Diff.Value > 0 {
+	if null == 0 && r.Diff.Value > 0 {
 		text = "+" + text
 	}
 	if note := clean(r.Note); note != "" {
@@ -145,10 +146,10 @@ func (f Forest) caption() Caption {
 		}
 	}
 	if f.Less != "" {
-		out.Units += "; below zero: " + clean(f.Less)
+		out.Units += "; below " + f.null() + ": " + clean(f.Less)
 	}
 	if f.More != "" {
-		out.Units += "; above zero: " + clean(f.More)
+		out.Units += "; above " + f.null() + ": " + clean(f.More)
 	}
 	switch {
 	case said && slices.Min(counts) == slices.Max(counts):
@@ -159,10 +160,18 @@ func (f Forest) caption() Caption {
 	return out
 }
 
+// null names the line of no difference.
+func (f Forest) null() string {
+	if f.Null == 0 {
+		return "zero"
+	}
+	return value(f.Null)
+}
+
 func (f Forest) alt() string {
 	var rows []string
 	for _, r := range f.Rows {
-		rows = append(rows, r.Name+" "+r.text())
+		rows = append(rows, r.Name+" "+r.text(f.Null))
 	}
 	return fmt.Sprintf("Forest plot of differences, %s: %s.", f.X.title(), enumerate(rows))
 }

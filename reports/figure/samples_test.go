@@ -42,7 +42,7 @@ var (
 
 func samples() []sample {
 	return slices.Concat(curveSamples(), passKSamples(), barSamples(), scatterSamples(), phaseSamples(),
-		distributionSamples(), histSamples(), forestSamples())
+		distributionSamples(), histSamples(), forestSamples(), profileSamples(), dotsSamples(), itemsSamples())
 }
 
 func head(name, title string) Head {
@@ -281,5 +281,61 @@ func forestSamples() []sample {
 		Less: "a sentence that is too long for the space at its side", More: "another such sentence, just as long",
 		Rows: []ForestRow{{"length", 0, estimate(-1200, 300), ""}},
 	}
-	return []sample{{four, four.Name}, {left, left.Name}}
+	odds := Forest{
+		Head: head("improvement", "Probability of improvement"), X: Axis{Label: "P(a run of the first arm scores more)"}, Null: 0.5,
+		Interval: "95 % bootstrap over seeds", Less: "worse", More: "better",
+		Rows: []ForestRow{{"FlowRL over PPO", 3, Estimate{.78, .44, 1}, ""}, {"FlowRL over GRPO", 3, Estimate{.5, .22, .78}, ""}},
+	}
+	return []sample{{four, four.Name}, {left, left.Name}, {odds, odds.Name}}
+}
+
+func profileSamples() []sample {
+	f := Profile{Head: head("profile", "Performance profile"), X: Axis{Label: "threshold", Unit: "share of right completions"},
+		Y: Axis{Label: "problems above the threshold", Unit: "share", Zero: true}, Interval: "95 % two-level bootstrap over seeds and problems"}
+	for i := range 16 {
+		f.Thresholds = append(f.Thresholds, float64(i)/16)
+	}
+	for a, name := range []string{"FlowRL", "PPO", "GRPO"} {
+		arm := ProfileArm{Name: name, Seeds: 3}
+		for _, t := range f.Thresholds {
+			arm.Share = append(arm.Share, estimate(.9*math.Pow(1-t, 0.6+0.8*float64(a)), .03))
+		}
+		f.Arms = append(f.Arms, arm)
+	}
+	return []sample{{f, f.Name}}
+}
+
+func dotsSamples() []sample {
+	f := Dots{Head: head("aggregate", "Aggregates over suites"), X: Axis{Label: "score", Unit: "share of completions"},
+		Groups: []string{"mean", "interquartile mean", "optimality gap"}, Interval: "95 % bootstrap stratified by suite",
+		Arms: []DotsArm{
+			{"FlowRL", 3, []Estimate{estimate(.52, .03), estimate(.55, .04), estimate(.48, .03)}},
+			{"PPO", 3, []Estimate{estimate(.44, .02), estimate(.43, .03), estimate(.56, .02)}},
+			{"an arm with a name that is far too long for a tick", 1, []Estimate{Point(.4), Point(math.NaN()), Point(.6)}},
+		}}
+	return []sample{{f, f.Name}}
+}
+
+func itemsSamples() []sample {
+	rng := rand.New(rand.NewPCG(5, 6))
+	row := func(n int, skill float64) []float64 {
+		shares := make([]float64, n)
+		for i := range shares {
+			p := 1 / (1 + math.Exp(8*(float64(i)/float64(n)-skill)))
+			for range 8 {
+				if rng.Float64() < p {
+					shares[i] += 1.0 / 8
+				}
+			}
+		}
+		return shares
+	}
+	seeds := []string{"seed 0", "seed 1", "seed 12"}
+	f := Items{Head: head("items", "Problems solved by FlowRL and PPO"), Samples: 8, Arms: [2]ItemsArm{
+		{"FlowRL", seeds, [][]float64{row(120, .55), row(120, .6), row(120, .5)}}, {"PPO", seeds, [][]float64{row(120, .3), row(120, .35), row(120, .2)}}}}
+	many := Items{Head: head("items-many", "More problems than columns"), Arms: [2]ItemsArm{
+		{"PPO", seeds[2:], [][]float64{row(900, .4)}}, {"GRPO", seeds, [][]float64{row(900, .4), row(900, .5)}}}}
+	few := Items{Head: Head{Name: "items-few", Title: "Two problems"}, Arms: [2]ItemsArm{
+		{"a", nil, [][]float64{{1, math.NaN()}}}, {"b", nil, [][]float64{{0, .5}}}}}
+	return []sample{{f, f.Name}, {many, many.Name}, {few, few.Name}}
 }

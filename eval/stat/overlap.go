@@ -1,0 +1,240 @@
+package stat
+
+import (
+	"bytes"
+	"compress/flate"
+	"hash/fnv"
+	"math"
+	"slices"
+)
+
+// How much the texts of a problem's samples are the same text.
+
+// AdjustedDistinctN is DistinctN with its dependence on length taken out (Liu et al.,
+// arXiv:2202.13587 eq. 3): the number of different n-grams over the number expected
+// of as many n-grams drawn from a vocabulary of V, all alike,
+//
+//	unique / (V · (1 - ((V-1)/V)^C)),   C n-grams in all
+//
+// Above 1 nothing is wrong with it: language is not uniform. Zero without n-grams. It
+// panics for n or V below 1.
+func AdjustedDistinctN(completions [][]int32, n, V int) float64 {
+	if V < 1 {
+		panic("stat: an empty vocabulary")
+	}
+	unique, total := grams(completions, n)
+	if total == 0 {
+		return 0
+	}
+	v := float64(V)
+	// 1 - (1 - 1/V)^C without cancellation for large V.
+	expected := v * -math.Expm1(float64(total)*math.Log1p(-1/v))
+	if V == 1 {
+		expected = 1
+	}
+	return float64(unique) / expected
+}
+
+// SelfBLEU is the mean over completions of BLEU-4 against all the others (Zhu et al.,
+// arXiv:1802.01886 §3.1): 1 if all are the same, lower where they differ. BLEU is
+//
+//	min(1, e^(1-r/c)) · (p_1·p_2·p_3·p_4)^(1/4)
+//
+// with clipped precisions, of orders above 1 with one added to both counts (Lin and
+// Och, COLING 2004, BLEU+1), c the completion's length and r the closest one of the
+// others, the shorter of two. An empty completion has 0. ok is false with fewer than
+// two completions. It takes time linear in the tokens, not in pairs.
+func SelfBLEU(completions [][]int32) (bleu float64, ok bool) {
+	m := len(completions)
+	if m < 2 {
+		return 0, false
+	}
+	logs := make([]float64, m) // Σ ln p_n of each completion
+	for n := 1; n <= 4; n++ {
+		counts := make([]map[string]int, m)
+		most := map[string]peak{}
+		for i, tokens := range completions {
+			counts[i] = countGrams(tokens, n)
+			for g, c := range counts[i] {
+				most[g] = most[g].with(c, i)
+			}
+		}
+		for i, tokens := range completions {
+			hits, all := 0, max(0, len(tokens)-n+1)
+			for g, c := range counts[i] {
+				hits += min(c, most[g].without(i))
+			}
+			if n > 1 {
+				hits, all = hits+1, all+1
+			}
+			logs[i] += math.Log(float64(hits) / float64(max(1, all)))
+		}
+	}
+	for i, tokens := range completions {
+		if len(tokens) == 0 {
+			continue
+		}
+		c, r := float64(len(tokens)), float64(closestLength(completions, i))
+		bleu += math.Exp(min(0, 1-r/c) + logs[i]/4)
+	}
+	return bleu / float64(m), true
+}
+
+// peak is the largest count of an n-gram in a completion, whose it is, and the largest
+// in any other one.
+type peak struct{ first, owner, second int }
+
+func (p peak) with(count, i int) peak {
+	if count > p.first {
+		return peak{count, i, p.first}
+	}
+	p.second = max(p.second, count)
+	return p
+}
+
+// without is the largest count in a completion other than i.
+func (p peak) without(i int) int {
+	if p.owner == i {
+		return p.second
+	}
+	return p.first
+}
+
+// closestLength is the length of another completion than i that is closest to its own.
+func closestLength(completions [][]int32, i int) int {
+	own, best := len(completions[i]), -1
+	for j, other := range completions {
+		if j == i {
+			continue
+		}
+		n := len(other)
+		d, least := abs(n-own), abs(best-own)
+		if best < 0 || d < least || d == least && n < best {
+			best = n
+		}
+	}
+	return best
+}
+
+func abs(x int) int { return max(x, -x) }
+
+// Similarity is the Jaccard index of two sets, |A ∩ B| / |A ∪ B|, given as ascending
+// lists without repetition. Two empty sets are the same: 1.
+func Similarity(a, b []uint64) float64 {
+	both, i, j := 0, 0, 0
+	for i < len(a) && j < len(b) {
+		switch {
+		case a[i] == b[j]:
+			both++
+			i++
+			j++
+		case a[i] < b[j]:
+			i++
+		default:
+			j++
+		}
+	}
+	if len(a)+len(b) == 0 {
+		return 1
+	}
+	return float64(both) / float64(len(a)+len(b)-both)
+}
+
+// Shingles is the set of k words in a row (Broder 1997), hashed, ascending. Fewer than
+// k words are one shingle of all of them; no words have none.
+func Shingles(words []string, k int) []uint64 {
+	if k < 1 {
+		panic("stat: shingles need k ≥ 1")
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	k = min(k, len(words))
+	var set []uint64
+	for i := 0; i+k <= len(words); i++ {
+		h := fnv.New64a()
+		for _, w := range words[i : i+k] {
+			h.Write([]byte(w))
+			h.Write([]byte{0})
+		}
+		set = append(set, h.Sum64())
+	}
+	slices.Sort(set)
+	return slices.Compact(set)
+}
+
+// MeanDistance is the mean over pairs of 1 - Similarity. ok is false with fewer than
+// two sets.
+func MeanDistance(sets [][]uint64) (d float64, ok bool) {
+	pairs := 0
+	for i := range sets {
+		for j := range i {
+			d += 1 - Similarity(sets[i], sets[j])
+			pairs++
+		}
+	}
+	if pairs == 0 {
+		return 0, false
+	}
+	return d / float64(pairs), true
+}
+
+// EditDistance is the least number of insertions, deletions and substitutions of
+// tokens that make b of a (Levenshtein 1966), over the longer length: 0 for the same, 1
+// for nothing in common. Two empty ones have 0. It takes len(a)·len(b) steps.
+func EditDistance(a, b []int32) float64 {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	if len(a) == 0 {
+		return 0
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, y := range b {
+			cost := diagonal
+			if x != y {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return float64(row[len(b)]) / float64(len(a))
+}
+
+// CompressionRatio is the size of all texts compressed as one over the sum of their
+// sizes compressed one by one, by DEFLATE, whose window is 32 KiB: near 1/n for n equal
+// texts, near 1 for texts with nothing in common. ok is false without any text.
+func CompressionRatio(texts []string) (ratio float64, ok bool) {
+	var all bytes.Buffer
+	apart := 0
+	for _, t := range texts {
+		if t == "" {
+			continue
+		}
+		all.WriteString(t)
+		apart += compressed([]byte(t))
+	}
+	if apart == 0 {
+		return 0, false
+	}
+	return float64(compressed(all.Bytes())) / float64(apart), true
+}
+
+// compressed is the number of bytes that DEFLATE makes of b.
+func compressed(b []byte) int {
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.BestCompression)
+	if err != nil {
+		panic("stat: " + err.Error()) // the level is a constant
+	}
+	w.Write(b) // to memory
+	w.Close()
+	return out.Len()
+}
