@@ -54,6 +54,11 @@ func (r *Request) check(d Limits) error {
 			return fmt.Errorf("file %q: a plain name is needed, other than main.py", name)
 		}
 	}
+	for _, name := range r.Uses {
+		if name == "" || strings.ContainsAny(name, " \t\r\n") {
+			return fmt.Errorf("uses %q: a name is needed", name)
+		}
+	}
 	for i, t := range r.Tests {
 		if r.Mode != "call" {
 			continue
@@ -63,6 +68,9 @@ func (r *Request) check(d Limits) error {
 			return fmt.Errorf("test %d: args must be a JSON list: %w", i+1, err)
 		}
 		var expect any
+		if r.Judge != nil {
+			continue
+		}
 		if err := decode(t.Expect, &expect); err != nil {
 			return fmt.Errorf("test %d: expect must be JSON: %w", i+1, err)
 		}
@@ -112,7 +120,7 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 	if len(tests) == 0 {
 		tests = []Test{{Stdin: r.Stdin}}
 	}
-	for _, t := range tests {
+	for i, t := range tests {
 		j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits}
 		if r.Mode == "call" {
 			j.driver, j.names = "call", map[string]string{"ENTRY": r.Entry, "ARGS": string(t.Args)}
@@ -121,7 +129,14 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 		if err != nil {
 			return infra(err)
 		}
-		if one.Status == OK && out.Total > 0 {
+		if r.Mode == "call" {
+			one.Value = pythonJSON(one.result)
+		}
+		switch {
+		case out.Total == 0:
+		case r.Judge != nil:
+			one.Status, one.Detail = r.Judge(i, one)
+		case one.Status == OK:
 			if r.Mode == "call" {
 				one.Status, one.Detail = judgeCall(one.result, t.Expect)
 			} else if !sameOutput(one, t.Stdout) {
@@ -155,7 +170,7 @@ func sameOutput(r Run, want string) bool {
 // runAsserts runs the program and its tests in two processes. The run is the program's;
 // its status is ok only if the checker said that all of its tests passed.
 func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
-	names := map[string]string{"ENTRY": r.Entry}
+	names := map[string]string{"ENTRY": r.Entry, "USES": strings.Join(r.Uses, " ")}
 	candidate := job{source: r.Source, args: r.Args, files: r.Files, driver: "candidate", names: names, limits: r.Limits}
 	checker := job{source: r.TestCode, driver: "checker", names: names, limits: r.Limits}
 	c, t, err := p.executePair(ctx, candidate, checker)

@@ -1,8 +1,10 @@
 # Calls one function of the program and writes its value to descriptor 3. Everything
 # here shares the program's process: a forged value is just an answer, which the
 # harness compares with one that is not in this process.
-import json, os
+import json, os, sys
 
+module.__name__ = "solution"  # the block of __main__ is for a program, and here is a function
+sys.modules["solution"] = module
 exec(program, module.__dict__)
 if hasattr(module, "Solution") and hasattr(module.Solution, ENTRY):
     entry = getattr(module.Solution(), ENTRY)

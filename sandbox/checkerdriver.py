@@ -22,10 +22,10 @@ def answer():
     return reply
 
 
-def candidate(*args, **kwargs):
+def ask(of, do, given):
     global dead
     try:
-        lines.put(pack((args, kwargs)))
+        lines.put({"of": of, "do": do, "with": pack(given, 0, number)})
     except OSError:
         dead = True
     reply = answer()
@@ -37,7 +37,7 @@ def candidate(*args, **kwargs):
             error = kind.__new__(kind)
             error.args = (str(reply.get("text", "")),)
         else:
-            error, value = None, unpack(reply["value"])
+            error, value = None, unpack(reply["value"], Remote if USES else None)
     except Exception:
         dead = True
         raise CandidateGone("the program's answer is nonsense") from None
@@ -46,8 +46,38 @@ def candidate(*args, **kwargs):
     return value
 
 
+class Remote:
+    """Something of the program's that is no plain value. What is done with it, the
+    program does; it equals only itself, so that it passes for no other value."""
+
+    def __init__(self, of):
+        object.__setattr__(self, "_of", of)
+
+    def __call__(self, *args, **kwargs):
+        return ask(self._of, "call", (args, kwargs))
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return ask(self._of, "get", name)
+
+    def __setattr__(self, name, value):
+        ask(self._of, "set", (name, value))
+
+
+def number(v):
+    if type(v) is Remote:
+        return v._of
+    raise TypeError("a %s is no plain value" % type(v).__name__)
+
+
+def candidate(*args, **kwargs):
+    return ask(ENTRY, "call", (args, kwargs))
+
+
 candidate.__name__ = candidate.__qualname__ = ENTRY
 module.__dict__[ENTRY] = candidate
+module.__dict__.update((name, Remote(name)) for name in USES.split() if name != ENTRY)
 if answer() != "ready":
     raise CandidateGone("the program did not begin")
 exec(program, module.__dict__)

@@ -1,11 +1,11 @@
 # Plain values between the two processes of mode asserts, one JSON line each. Values are
 # read by the methods of their base types, so that a subclass arrives as its plain value
 # and no method of the program runs in the checker. There is nothing in a line that can
-# be executed.
-import json, os
+# be executed. A value of no such type has a number, which other and thing give and find.
+import builtins, json, os
 
 
-def pack(v, depth=0):
+def pack(v, depth=0, other=None):
     t = type(v)
     if depth > 100:
         raise ValueError("nested too deep")
@@ -25,13 +25,17 @@ def pack(v, depth=0):
             return {tag: base.hex(v)}
     for base, tag in ((list, "l"), (tuple, "t"), (set, "s"), (frozenset, "S")):
         if issubclass(t, base):
-            return {tag: [pack(x, depth + 1) for x in base.__iter__(v)]}
+            return {tag: [pack(x, depth + 1, other) for x in base.__iter__(v)]}
     if issubclass(t, dict):
-        return {"d": [[pack(k, depth + 1), pack(x, depth + 1)] for k, x in dict.items(v)]}
+        return {"d": [[pack(k, depth + 1, other), pack(x, depth + 1, other)] for k, x in dict.items(v)]}
+    if t is type and getattr(builtins, v.__name__, None) is v:
+        return {"T": v.__name__}
+    if other is not None:
+        return {"h": other(v)}
     raise TypeError("a %s is no plain value" % t.__name__)
 
 
-def unpack(v):
+def unpack(v, thing=None):
     if v is None or type(v) in (bool, str):
         return v
     (tag, x), = v.items()
@@ -44,8 +48,14 @@ def unpack(v):
     if tag in "bB":
         return (bytes if tag == "b" else bytearray).fromhex(x)
     if tag == "d":
-        return {unpack(k): unpack(y) for k, y in x}
-    return {"l": list, "t": tuple, "s": set, "S": frozenset}[tag](unpack(y) for y in x)
+        return {unpack(k, thing): unpack(y, thing) for k, y in x}
+    if tag == "T":
+        if not isinstance(kind := getattr(builtins, x), type):
+            raise ValueError("no type")
+        return kind
+    if tag == "h":
+        return thing(x)
+    return {"l": list, "t": tuple, "s": set, "S": frozenset}[tag](unpack(y, thing) for y in x)
 
 
 class Lines:

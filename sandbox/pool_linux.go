@@ -110,6 +110,9 @@ func (p *Pool) broke(err error) {
 // Python is the interpreter, "3.11.7".
 func (p *Pool) Python() string { return p.m.python.Version }
 
+// Interpreter is the path of the interpreter's binary.
+func (p *Pool) Interpreter() string { return p.m.python.Exe }
+
 // Close ends all slots. It waits for the runs that are going on; further ones fail.
 func (p *Pool) Close() (err error) {
 	p.closing.Do(func() {

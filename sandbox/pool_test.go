@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -178,9 +180,38 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Runs leave neither descriptors nor processes nor groups.
+// Runs leave neither descriptors nor processes nor groups, and no memory in the harness
+// or the interpreters. EXP_TEST_ALL=1 makes them 10,000.
 func TestNothingIsLeft(t *testing.T) {
+	runs := 400
+	if os.Getenv("EXP_TEST_ALL") != "" {
+		runs = 10_000
+	}
 	p := openAt(t, Namespaces, Config{Slots: 2})
+	requests := []Request{
+		{Source: "import os\nos.fork()\nopen('x', 'w')"},
+		{Source: "print('x' * 100000)"},
+		{Mode: "call", Entry: "f", Source: "def f(x): return x", Tests: []Test{{Args: json.RawMessage("[[1]]"), Expect: json.RawMessage("[1]")}}},
+		{Mode: "asserts", Entry: "f", Source: "def f(x): return x", TestCode: "assert f(1) == 1"},
+	}
+	// memory is what the harness holds on to, and what each interpreter has, in KB.
+	memory := func() (harness int64, interpreters []int64) {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		for range p.Slots() {
+			s := <-p.idle
+			var size, resident int64
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.command.Process.Pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = fmt.Sscan(string(text), &size, &resident)
+			interpreters = append(interpreters, resident*int64(os.Getpagesize())/1024)
+			p.idle <- s
+		}
+		return int64(m.HeapAlloc) / 1024, interpreters
+	}
 	descriptors := func() int {
 		list, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -190,10 +221,10 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	run := func(n int) {
 		var group sync.WaitGroup
-		for range 4 {
+		for i := range 4 {
 			group.Go(func() {
-				for range n / 4 {
-					if r := p.Run(context.Background(), Request{Source: "import os\nos.fork()\nopen('x', 'w')"}); r.Verdict != OK {
+				for j := range n / 4 {
+					if r := p.Run(context.Background(), requests[(i+j)%len(requests)]); r.Verdict != OK {
 						t.Errorf("%+v", r)
 					}
 				}
@@ -204,12 +235,25 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	run(20)
+	run(40)
 	before := descriptors()
-	run(400)
+	harness, interpreters := memory()
+	run(runs)
 	if after := descriptors(); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
+	// A leak of one page, or of one output, per run would be megabytes.
+	const slackKB = 1024
+	harnessAfter, interpretersAfter := memory()
+	if harnessAfter > harness+slackKB {
+		t.Errorf("the harness holds %d KB before, %d after", harness, harnessAfter)
+	}
+	for i, after := range interpretersAfter {
+		if after > slices.Max(interpreters)+slackKB {
+			t.Errorf("interpreter %d has %d KB, before it was one of %v", i, after, interpreters)
+		}
+	}
+	t.Logf("%d runs: harness %d to %d KB, interpreters %v to %v KB", runs, harness, harnessAfter, interpreters, interpretersAfter)
 }
 
 // A slot that dies is replaced, and the program is run again: no wrong verdict.
@@ -314,5 +358,54 @@ func TestAsserts(t *testing.T) {
 		if r.Verdict != c.want {
 			t.Errorf("%s: %s, want %s: %+v\n%s", c.name, r.Verdict, c.want, r.Runs[0], r.Runs[0].Stderr)
 		}
+	}
+}
+
+// Tests may use classes of the program, whose objects stay with it, and types.
+func TestUses(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 2})
+	const source = "class Node:\n    def __init__(self, v): self.v, self.next = v, None\n    def twice(self): return 2 * self.v\n    def __eq__(self, o): return True\ndef follow(n): return n.next\ndef kind(v): return type(v)\n"
+	for _, c := range []struct {
+		name, source, test string
+		want               Verdict
+	}{
+		{"objects", source, "a, b = Node(1), Node(2)\na.next = b\nassert follow(a).v == 2 and follow(a).twice() == 4 and follow(b) is None", OK},
+		{"arguments by name", source, "assert Node(v=3).v == 3", OK},
+		{"wrong", source, "a = Node(1)\nassert follow(a).v == 1", WrongAnswer},
+		{"an object equals nothing", source, "a = Node(1)\na.next = Node(2)\nassert follow(a) == 2", WrongAnswer},
+		{"an object is no number", source, "a = Node(1)\na.next = Node(2)\nassert abs(follow(a) - 2) < 1", WrongAnswer},
+		{"an object for every attribute", "class Any:\n    def __getattr__(self, n): return self\n    def __eq__(self, o): return True\nNode = follow = lambda *a: Any()", "assert follow(Node(1)).v == 1", WrongAnswer},
+		{"types", source, "assert follow.__name__ == 'follow' and [str, int] == [type(''), int]", OK},
+		{"raises", source, "try: Node()\nexcept TypeError: pass\nelse: assert False", OK},
+	} {
+		r := p.Run(context.Background(), Request{Mode: "asserts", Entry: "follow", Uses: []string{"Node"}, Source: c.source, TestCode: c.test})
+		if r.Verdict != c.want {
+			t.Errorf("%s: %s, want %s: %+v\n%s", c.name, r.Verdict, c.want, r.Runs[0], r.Runs[0].Stderr)
+		}
+	}
+	r := p.Run(context.Background(), Request{Mode: "asserts", Entry: "kind", Source: source, TestCode: "assert kind(1) is int and kind('') is str"})
+	if r.Verdict != OK {
+		t.Errorf("types are plain values: %+v", r.Runs[0])
+	}
+}
+
+// Judge decides in the place of what tests expect, also about runs that failed.
+func TestJudge(t *testing.T) {
+	p := openAt(t, Namespaces, Config{Slots: 1})
+	var seen []string
+	judge := func(i int, r Run) (Verdict, string) {
+		seen = append(seen, fmt.Sprintf("%d %s %s%s", i, r.Status, r.Stdout, r.Value))
+		return OK, ""
+	}
+	r := p.Run(context.Background(), Request{Source: "print(int(input()) // int(input()))", Tests: []Test{{Stdin: "4\n2"}, {Stdin: "1\n0"}}, Judge: judge})
+	if r.Verdict != OK || r.Passed != 2 {
+		t.Errorf("%+v", r)
+	}
+	r = p.Run(context.Background(), Request{Mode: "call", Entry: "f", Source: "def f(x): return (x, None)", Tests: []Test{{Args: json.RawMessage("[7]")}}, Judge: judge})
+	if r.Verdict != OK || r.Passed != 1 {
+		t.Errorf("%+v", r)
+	}
+	if want := []string{"0 ok 2\n", "1 runtime_error ", "0 ok [7, null]"}; !slices.Equal(seen, want) {
+		t.Errorf("%q, want %q", seen, want)
 	}
 }

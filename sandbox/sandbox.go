@@ -32,8 +32,13 @@ type Request struct {
 	Tests    []Test            `json:"tests"`     // one fresh run each
 	Entry    string            `json:"entry"`     // call, asserts: a function, or a method of class Solution
 	TestCode string            `json:"test_code"` // asserts: a trusted program that calls Entry
+	Uses     []string          `json:"uses"`      // asserts: further names of the program that TestCode uses, such as classes
 	RunAll   bool              `json:"run_all"`   // go on after a test that failed
 	Limits   Limits            `json:"limits"`
+
+	// Judge decides about the run of a test in the place of what Test expects, from how
+	// it ended and what it gave; nil compares with Test. It is called in order.
+	Judge func(test int, r Run) (Verdict, string) `json:"-"`
 }
 
 // Test is one input with what it must give. Expected values never enter a process
@@ -202,6 +207,8 @@ type Run struct {
 
 	StdoutBytes     int64 // received, which may be more than was kept
 	StdoutTruncated bool
+
+	Value []byte // call: what the function returned, in JSON; empty: nothing
 
 	result []byte // what a driver wrote
 }

@@ -42,6 +42,9 @@ func (*Pool) InfraErrors() (int64, error) { return 0, nil }
 // Python is none.
 func (*Pool) Python() string { return "" }
 
+// Interpreter is none.
+func (*Pool) Interpreter() string { return "" }
+
 // Close does nothing.
 func (*Pool) Close() error { return nil }
 

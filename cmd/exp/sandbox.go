@@ -66,6 +66,7 @@ func sandboxCommand(a *app) *cli.Command {
 				Flags:  level,
 				Action: a.sandboxSelftest,
 			},
+			a.sandboxBenchCommand(level),
 		},
 	}
 }

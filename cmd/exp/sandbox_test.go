@@ -67,6 +67,39 @@ func TestSandboxCheck(t *testing.T) {
 	e.refuses(t, 8, "level full is required", "gives namespaces", "cgroup")
 }
 
+// The figures are not tested: the rows are, and that each has some.
+func TestSandboxBench(t *testing.T) {
+	needSandbox(t)
+	e := exp(t, "sandbox", "bench", "--seconds", "0.1", "--workers", "2", "--json")
+	e.succeeds(t)
+	var got struct {
+		Schema string
+		Data   []struct {
+			Program, Way string
+			PerSecond    float64 `json:"per_second"`
+			P50          float64 `json:"p50_ms"`
+			P99          float64 `json:"p99_ms"`
+			Runs         int64
+		}
+	}
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.sandbox.bench/1" {
+		t.Fatalf("%v: %s", err, e.stdout)
+	}
+	rows := ""
+	for _, r := range got.Data {
+		if r.Way != "bubblewrap" {
+			rows += r.Program + " " + r.Way + "\n"
+		}
+		if r.Runs < 10 || r.PerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := "pass bare\npass sandbox\nimports bare\nimports sandbox\ncall sandbox\nasserts sandbox\n"; rows != want {
+		t.Errorf("rows\n%swant\n%s", rows, want)
+	}
+	exp(t, "sandbox", "bench", "--seconds", "0").refuses(t, 2, "--seconds 0")
+}
+
 func TestSandboxBadUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string

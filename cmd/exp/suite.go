@@ -306,7 +306,7 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 		return err
 	}
 	if c.Bool("items") {
-		return a.out.printTable(itemTable(s, c.Int("limit")))
+		return a.out.printTable(problemTable(s, c.Int("limit")))
 	}
 	type shown struct {
 		Name    string   `json:"name"`
@@ -326,7 +326,7 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 	}})
 }
 
-func itemTable(s *suite.Suite, limit int) table {
+func problemTable(s *suite.Suite, limit int) table {
 	t := table{Schema: "exp.suite.items/1", Columns: []column{
 		{Key: "id", ID: true}, {Key: "answer"}, {Key: "cluster", Wide: true}, {Key: "prompt", Wrap: true}, {Key: "data", Wide: true},
 	}}

@@ -1,0 +1,174 @@
+package codefile
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"exp/eval/grade/code"
+	"exp/sandbox"
+)
+
+// limits gives a program its CPU time, and wall time enough for a loaded machine.
+func limits(cpuMS, memoryMB int64) sandbox.Limits {
+	return sandbox.Limits{CPUMS: cpuMS, WallMS: 3*cpuMS + 5000, MemoryMB: memoryMB}
+}
+
+const (
+	assertCPU = 5_000  // HumanEval's own limit is 3 s of wall time for a task, verl's 1 s for an input
+	plusCPU   = 20_000 // for hundreds of inputs; EvalPlus has at most 60 s of wall time
+	memoryMB  = 1024   // EvalPlus has 4 GB, the others no limit
+)
+
+//go:embed numpystandin.py
+var numpyStandIn string
+
+//go:embed evalplus.py
+var evalPlusChecker string
+
+// withNumPy puts a stand-in for the little that tests use of NumPy before them, where
+// the interpreter has none.
+func withNumPy(test string) string {
+	if strings.Contains(test, "numpy") {
+		return numpyStandIn
+	}
+	return ""
+}
+
+// helpers executes a prompt where the tests are, for its functions that tests use
+// (HumanEval 32, 38, 50), and keeps the function that is tested.
+func helpers(prompt, entry string) string {
+	return "_tested = " + entry + "\n" + prompt + "\n" + entry + " = _tested\n"
+}
+
+func humanEval(r row) (code.Problem, error) {
+	p := code.Problem{Family: code.HumanEval, Limits: limits(assertCPU, memoryMB)}
+	var test, body string
+	err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution", "test"}, &p.ID, &p.Prompt, &p.Entry, &body, &test)
+	if err != nil {
+		return p, err
+	}
+	completes(&p, test+"\ncheck("+p.Entry+")\n")
+	p.Solution = p.Starter + body
+	return p, nil
+}
+
+// completes makes p a problem whose prompt is the head of a function.
+func completes(p *code.Problem, test string) {
+	p.Starter = p.Prompt
+	p.Setup = withNumPy(test) + helpers(p.Prompt, p.Entry)
+	p.Asserts = []string{test}
+	if strings.Contains(test, "numpy") {
+		p.Limits = limits(plusCPU, memoryMB) // hundreds of inputs
+	}
+}
+
+// defined finds the functions and classes of a program's top level.
+var (
+	definedFunction = regexp.MustCompile(`(?m)^def\s+(\w+)\s*\(`)
+	definedClass    = regexp.MustCompile(`(?m)^class\s+(\w+)`)
+	importedModule  = regexp.MustCompile(`(?m)^import\s+(\w+)\s*$`)
+	anyCall         = regexp.MustCompile(`(\w+)\s*\(`)
+)
+
+func mbpp(r row) (code.Problem, error) {
+	p := code.Problem{Family: code.MBPP, Limits: limits(assertCPU, memoryMB)}
+	if err := r.texts([]string{"task_id", "code"}, &p.ID, &p.Solution); err != nil {
+		return p, err
+	}
+	text, err := r.text("text", "prompt")
+	if err != nil {
+		return p, err
+	}
+	var tests, imports []string
+	setup, err := r.text("test_setup_code")
+	whole, err2 := r.text("test")
+	if err := errors.Join(err, err2, r.into("test_list", &tests), r.into("test_imports", &imports)); err != nil {
+		return p, err
+	}
+	if len(tests) == 0 {
+		return p, errors.New("test_list is empty")
+	}
+	p.ID = "MBPP/" + strings.TrimPrefix(p.ID, "Mbpp/")
+	p.Prompt = text + "\n\nYour code should pass these tests:\n\n" + strings.Join(tests, "\n") + "\n"
+	p.Solution = strings.ReplaceAll(p.Solution, "\r\n", "\n")
+	if p.Entry = firstUsed(definedFunction, p.Solution, tests[0]); p.Entry == "" {
+		return p, fmt.Errorf("the first test calls no function of the solution: %s", tests[0])
+	}
+	p.Asserts = tests
+	if whole != "" { // evalplus/mbppplus: one program for all inputs
+		p.Asserts, p.Limits = []string{whole}, limits(plusCPU, memoryMB)
+	}
+	all := setup + "\n" + strings.Join(p.Asserts, "\n")
+	for _, m := range definedClass.FindAllStringSubmatch(p.Solution, -1) {
+		if usesName(all, m[1]) {
+			p.Uses = append(p.Uses, m[1])
+		}
+	}
+	for _, m := range importedModule.FindAllStringSubmatch(p.Solution, -1) {
+		if strings.Contains(all, m[1]+".") { // the tests rely on an import of the solution
+			imports = append(imports, m[0])
+		}
+	}
+	p.Setup = withNumPy(all) + strings.Join(imports, "\n") + "\n" + strings.ReplaceAll(setup, "\r\n", "\n")
+	return p, nil
+}
+
+// firstUsed is the name, of those that a pattern finds in the solution, that a test
+// calls first.
+func firstUsed(defined *regexp.Regexp, solution, test string) string {
+	names := make(map[string]bool)
+	for _, m := range defined.FindAllStringSubmatch(solution, -1) {
+		names[m[1]] = true
+	}
+	for _, m := range anyCall.FindAllStringSubmatch(test, -1) {
+		if names[m[1]] {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+func usesName(text, name string) bool {
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(text)
+}
+
+// evalPlus reads EvalPlus' own files. The expected outputs are what the reference gives
+// for the inputs; it runs where the tests do.
+func evalPlus(r row) (code.Problem, error) {
+	p := code.Problem{Family: code.HumanEval, Limits: limits(plusCPU, memoryMB)}
+	var body string
+	if err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution"}, &p.ID, &p.Prompt, &p.Entry, &body); err != nil {
+		return p, err
+	}
+	tolerance := json.Number("0")
+	var base, plus json.RawMessage
+	if err := errors.Join(r.into("base_input", &base), r.into("plus_input", &plus), r.into("atol", &tolerance)); err != nil {
+		return p, err
+	}
+	p.Solution = p.Prompt + body
+	if strings.HasPrefix(p.ID, "Mbpp/") {
+		p.Family = code.MBPP // the prompt is a text in quotes, and the program is whole
+		switch p.Entry {
+		case "check_str", "text_match_three", "text_starta_endb":
+			p.Uses = []string{p.Entry} // its result may be what has no plain value
+		}
+	} else {
+		p.Starter = p.Prompt
+	}
+	quoted := func(s string) string {
+		text, _ := json.Marshal(s) // a literal of JSON is one of Python
+		return string(text)
+	}
+	p.Setup = fmt.Sprintf("_task, _entry, _atol, _reference = %s, %s, %s, %s\n", quoted(p.ID), quoted(p.Entry), tolerance, quoted(p.Solution)) + evalPlusChecker
+	for _, inputs := range []json.RawMessage{base, plus} {
+		if len(inputs) == 0 || string(inputs) == "[]" {
+			continue
+		}
+		p.Asserts = append(p.Asserts, "_check("+quoted(string(inputs))+")\n")
+	}
+	return p, nil
+}

@@ -1,0 +1,260 @@
+package codefile
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/grade/code"
+	"exp/eval/task"
+)
+
+// pickled is a text as LiveCodeBench packs it: pickle protocol 4, zlib, base64.
+func pickled(text string) string {
+	var body bytes.Buffer
+	body.WriteString("\x80\x04\x95")
+	_ = binary.Write(&body, binary.LittleEndian, uint64(len(text)+7))
+	body.WriteByte('X')
+	_ = binary.Write(&body, binary.LittleEndian, uint32(len(text)))
+	body.WriteString(text + "\x94.")
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	_, _ = z.Write(body.Bytes())
+	_ = z.Close()
+	return base64.StdEncoding.EncodeToString(packed.Bytes())
+}
+
+// object is a row of JSON.
+func object(t *testing.T, columns map[string]any) []byte {
+	t.Helper()
+	text, err := json.Marshal(columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+type dict = map[string]any
+
+// TestRows reads one row of each layout and solves it: what is read is what the
+// published files mean.
+func TestRows(t *testing.T) {
+	g, err := code.NewGrader(openPool(t), code.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const square = "import sys\nprint(int(sys.stdin.readline()) ** 2)"
+	pairs := `[{"input":"3\n","output":"9","testtype":"stdin"}]`
+	for _, tt := range []struct {
+		name    string
+		format  Format
+		row     dict
+		family  code.Family
+		entry   string
+		tests   int
+		program string
+		wrong   string // a program that must fail; empty: "x = 1"
+	}{
+		{"humaneval", HumanEval, dict{"task_id": "HumanEval/0", "prompt": "def double(x):\n    return 2 * x\n\ndef f(x):\n    \"\"\"4x\"\"\"\n", "entry_point": "f", "canonical_solution": "    return double(double(x))\n",
+			"test": "def check(candidate):\n    assert candidate(2) == double(4)\n"}, code.HumanEval, "f", 1, "    return double(double(x))\n", "    return 2 * x\n"},
+		{"humanevalplus of the hub", HumanEval, dict{"task_id": "HumanEval/1", "prompt": "def f(x):\n    \"\"\"x/3\"\"\"\n", "entry_point": "f", "canonical_solution": "    return x / 3\n",
+			"test": "import numpy as np\ndef check(candidate):\n    inputs = [[1], [2.0]]\n    results = [0.3333333333, 0.6666666667]\n    for i, (inp, exp) in enumerate(zip(inputs, results)):\n        assert np.allclose(candidate(*inp), exp, rtol=1e-07, atol=1e-06)\n"},
+			code.HumanEval, "f", 1, "def f(x):\n    return x / 3", "def f(x):\n    return x / 3.01"},
+		{"mbpp", MBPP, dict{"task_id": 7, "text": "Square.", "code": "import sys\r\nclass Box:\r\n    def __init__(self, v): self.v = v\r\ndef sq(b): return Box(b.v ** 2)", "test_setup_code": "b = Box(3)",
+			"test_list": []string{"assert sq(b).v == 9", "assert sys.getsizeof(1) > 0"}, "challenge_test_list": []string{}}, code.MBPP, "sq", 2,
+			"class Box:\n    def __init__(self, v): self.v = v\ndef sq(b): return Box(b.v ** 2)", "class Box:\n    def __init__(self, v): self.v = v\ndef sq(b): return b"},
+		{"mbpp sanitized", MBPP, dict{"task_id": 8, "prompt": "Square.", "code": "def sq(x): return x * x", "test_imports": []string{"import math"}, "test_list": []string{"assert math.sqrt(sq(3)) == 3"}}, code.MBPP, "sq", 1, "def sq(x): return x * x", ""},
+		{"mbppplus of the hub", MBPP, dict{"task_id": 9, "prompt": "Square.", "code": "def sq(x): return x * x", "test_imports": []string{}, "test_list": []string{"assert sq(3) == 9"},
+			"test": "import numpy as np\ninputs = [[2], [3]]\nresults = [4, 9]\nfor inp, exp in zip(inputs, results):\n    assert np.allclose(sq(*inp), exp)\n"}, code.MBPP, "sq", 1, "def sq(x): return x * x", "def sq(x): return 9"},
+		{"evalplus", EvalPlus, dict{"task_id": "HumanEval/2", "prompt": "def f(x: float) -> float:\n    \"\"\"fraction\"\"\"\n", "contract": "", "entry_point": "f", "canonical_solution": "    return x % 1.0\n", "base_input": []any{[]any{3.5}}, "plus_input": []any{[]any{1.25}, []any{123.0}}, "atol": 0},
+			code.HumanEval, "f", 2, "    return x - int(x) + 1e-9\n", "    return x - int(x) + 1e-5\n"},
+		{"evalplus, a zero", EvalPlus, dict{"task_id": "HumanEval/32", "prompt": "import math\ndef find_zero(xs):\n    \"\"\"a zero\"\"\"\n", "entry_point": "find_zero", "canonical_solution": "    return -xs[0] / xs[1]\n", "base_input": []any{[]any{[]any{1, 2}}}, "plus_input": []any{}, "atol": 1e-4},
+			code.HumanEval, "find_zero", 1, "    return -xs[0] / xs[1] + 1e-5\n", "    return 1.0"},
+		{"mbpp of evalplus, tuples and sets", EvalPlus, dict{"task_id": "Mbpp/2", "prompt": "\"\"\"\nShared elements.\n\"\"\"\n", "entry_point": "similar_elements", "canonical_solution": "def similar_elements(a, b):\n    assert type(a) is tuple\n    return tuple(set(a) & set(b))\n", "base_input": []any{[]any{[]any{3, 4}, []any{4, 5}}}, "plus_input": []any{[]any{[]any{1, 2}, []any{2, 1}}}, "atol": 0},
+			code.MBPP, "similar_elements", 2, "def similar_elements(a, b): return [x for x in b if x in a]", "def similar_elements(a, b): return a"},
+		{"livecodebench, stdin, packed", LiveCodeBench, dict{"question_title": "t", "question_content": "Square.", "platform": "p", "question_id": "q1", "contest_id": "abc1", "contest_date": "2024-08-31T00:00:00", "starter_code": "", "difficulty": "easy",
+			"public_test_cases": pairs, "private_test_cases": pickled(`[{"input":"4\n","output":"16\n","testtype":"stdin"}]`), "metadata": "{}"}, code.LiveCodeBench, "", 2, square, "print(9)"},
+		{"livecodebench, function", LiveCodeBench, dict{"question_content": "Add.", "question_id": "q2", "contest_date": "2024-09-01", "starter_code": "class Solution:\n    def add(self, a: List[int], b: int) -> int:\n        ", "public_test_cases": `[{"input":"[1, 2]\n3","output":"6","testtype":"functional"}]`,
+			"private_test_cases": `[{"input":"[]\n1","output":"1","testtype":"functional"}]`, "metadata": `{"func_name":"add"}`}, code.LiveCodeBench, "add", 2, "class Solution:\n    def add(self, a: List[int], b: int) -> int:\n        return sum(a) + b", "class Solution:\n    def add(self, a, b): return 6"},
+		{"codeelo", CodeElo, dict{"problem_id": "1971A", "title": "My First Sorting", "description": "Sort.", "input": "two", "output": "sorted", "interaction": "", "note": "", "examples": [][]string{{"2 1\n", "1 2\n"}}, "tags": []string{"sortings"}, "time_limit_ms": 1000},
+			code.Codeforces, "", 1, "print(*sorted(map(int, input().split())))", "print(input())"},
+		{"taco, stdin", TACO, dict{"question": "Square. The relative error must not exceed 10^{-6}.", "input_output": `{"inputs":["3\n",["4"]],"outputs":["9.0\n",["16.0"]]}`, "solutions": "[\"print(int(input())**2)\"]", "difficulty": "EASY"}, code.TACO, "", 2, "print(int(input()) ** 2 + 1e-7)", "print(int(input()) ** 2 + 0.1)"},
+		{"apps, function", TACO, dict{"problem_id": 12, "question": "Pair.", "starter_code": "def pair(a, b):\n", "input_output": `{"fn_name":"pair","inputs":[[1,"x"],[2,"y"]],"outputs":[[[1,"x"]],[[2,"y"]]]}`}, code.TACO, "pair", 2, "def pair(a, b): return (a, b)", "def pair(a, b): return [b, a]"},
+		{"codecontests", CodeContests, dict{"name": "1575_A. Sort", "description": "Square.", "public_tests": dict{"input": []string{"3"}, "output": []string{"9"}}, "private_tests": dict{"input": []string{}, "output": []string{}}, "generated_tests": []any{dict{"input": "5", "output": "25"}},
+			"solutions": dict{"language": []int{2, 3}, "solution": []string{"int", square}}}, code.TACO, "", 2, square, "print(9)"},
+		{"deepcoder of primeintellect", DeepCoder, dict{"problem": "Square.", "solutions": []string{"```python\n" + square + "\n```"}, "tests": `[{"type":"function_call","fn_name":"sq","input":[3],"output":[9]},{"type":"function_call","input":[4],"output":[16]}]`}, code.TACO, "sq", 2, "def sq(x): return x * x", "def sq(x): return 9"},
+		{"deepcoder of livecodebench", DeepCoder, dict{"problem": "Square.", "tests": pairs, "starter_code": ""}, code.LiveCodeBench, "", 1, square, ""},
+		{"verl, codeforces", Verl, dict{"data_source": "codeforces", "prompt": []dict{{"role": "user", "content": "Square."}}, "ability": "code", "reward_model": dict{"style": "rule", "ground_truth": `[{"input":"3","output":"9"}]`}, "extra_info": dict{"split": "test", "index": 4}}, code.Codeforces, "", 1, square, ""},
+		{"verl, taco", Verl, dict{"data_source": "taco", "prompt": []dict{{"role": "user", "content": "Square."}}, "reward_model": dict{"ground_truth": `{"inputs":["3"],"outputs":["9"]}`}}, code.TACO, "", 1, square, ""},
+		{"verl, humanevalplus", Verl, dict{"data_source": "humanevalplus", "prompt": []dict{{"role": "user", "content": "def f(x):\n    \"\"\"square\"\"\"\n"}}, "reward_model": dict{"ground_truth": "def check(candidate):\n    assert candidate(3) == 9\n\ncheck(f)\n"}}, code.HumanEval, "f", 1, "def f(x):\n    return x * x", "def f(x): pass"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := Row("", object(t, tt.row), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := Detect(object(t, tt.row)); !ok || got != tt.format {
+				t.Errorf("detected %s, want %s", got, tt.format)
+			}
+			if p.Family != tt.family || p.Entry != tt.entry || p.Total() != tt.tests || p.Prompt == "" || p.ID == "" {
+				t.Errorf("%+v", p)
+			}
+			if strings.Contains(p.Prompt, "sortings") {
+				t.Error("the tags are in the prompt")
+			}
+			if tt.wrong == "" {
+				tt.wrong = "x = 1"
+			}
+			for source, want := range map[string]bool{tt.program: true, tt.wrong: false} {
+				v, err := g.Program(context.Background(), &p, code.Program{Text: source})
+				if err != nil || v.Correct != want {
+					t.Errorf("correct %v, want %v: %s %s %v\n%s", v.Correct, want, v.Status, v.Reason, err, source)
+				}
+			}
+		})
+	}
+}
+
+func TestBrokenRows(t *testing.T) {
+	good := object(t, dict{"question_content": "Square.", "question_id": "q1", "public_test_cases": `[{"input":"3","output":"9","testtype":"stdin"}]`})
+	for _, tt := range []struct{ name, text, want string }{
+		{"no JSON", "{", "x.jsonl:1"},
+		{"no format", `{"a":1}`, "the columns of no known format"},
+		{"twice", string(good) + "\n" + string(good), "x.jsonl:2: the id q1 is that of row 1 as well"},
+		{"second row broken", string(good) + "\n\n{}", "x.jsonl:3"},
+		{"in a list", "[" + string(good) + ",{}]", "x.jsonl:2"},
+		{"list without an end", "[" + string(good), "does not end"},
+		{"nothing", " \n", "no problems"},
+		{"empty list", "[]", "no problems"},
+		{"no tests", `{"question_content":"x","question_id":"q","public_test_cases":"[]"}`, "has no tests"},
+		{"function without a name", `{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "without a name"},
+		{"arguments that are no JSON", `{"question_content":"x","question_id":"q","metadata":"{\"func_name\":\"f\"}","public_test_cases":"[{\"input\":\"a b\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "each line must be a JSON value"},
+		{"no base64", `{"question_content":"x","question_id":"q","public_test_cases":"[]","private_test_cases":"?"}`, "private_test_cases"},
+		{"unknown source", `{"data_source":"gsm8k","prompt":[{"role":"user","content":"x"}],"reward_model":{"ground_truth":"[]"}}`, "gsm8k"},
+		{"inputs without outputs", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[]}"}`, "1 inputs and 0 outputs"},
+		{"mbpp without its function", `{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert g() == 1"]}`, "calls no function of the solution"},
+	} {
+		_, err := Read(strings.NewReader(tt.text), "x.jsonl", "")
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	var line *task.LineError
+	if _, err := Read(strings.NewReader("{}"), "x", ""); !errors.As(err, &line) || line.Line != 1 {
+		t.Errorf("%v is no error of line 1", err)
+	}
+	if _, err := Row("parquet", good, 1); err == nil {
+		t.Error("an unknown format is taken")
+	}
+}
+
+// TestPickles: a text is read, whatever its length, and nothing that could run.
+func TestPickles(t *testing.T) {
+	for _, n := range []int{0, 1, 300, 70_000} {
+		want := strings.Repeat("é", n)
+		packed, _ := base64.StdEncoding.DecodeString(pickled(want))
+		z, err := zlib.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain bytes.Buffer
+		if _, err := plain.ReadFrom(z); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := unpickleText(plain.Bytes()); err != nil || got != want {
+			t.Errorf("%d: %d bytes, %v", n, len(got), err)
+		}
+	}
+	for name, data := range map[string]string{
+		"a call":      "\x80\x04cos\nsystem\nX\x02\x00\x00\x00ls\x85R.",
+		"ends early":  "\x80\x04X\xff\xff\xff\xffab",
+		"nothing":     "",
+		"only an end": "\x80\x04.",
+		"a number":    "\x80\x04K\x01.",
+	} {
+		if got, err := unpickleText([]byte(data)); err == nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestDeclaredTolerance(t *testing.T) {
+	for text, want := range map[string]float64{
+		"Your answer is correct if its absolute or relative error does not exceed $10^{-6}$.": 1e-6,
+		"an absolute error of at most 1e-9":                                                   1e-9,
+		"relative or absolute error less than 0.0001 is accepted":                             1e-4,
+		"the absolute value of a is at most 10^9. Print an error if it is not.":               0,
+		"Print the sum.": 0,
+	} {
+		if got := declaredTolerance(text); got != want {
+			t.Errorf("%q: %g, want %g", text, got, want)
+		}
+	}
+}
+
+func TestWindow(t *testing.T) {
+	list := []code.Problem{{ID: "a", Date: "2024-07-31"}, {ID: "b", Date: "2024-08-01"}, {ID: "c", Date: "2025-01-31"}, {ID: "d", Date: "2025-02-01"}, {ID: "e"}}
+	var got []string
+	for _, p := range Window(list, "2024-08-01", "2025-01-31") {
+		got = append(got, p.ID)
+	}
+	if diff := cmp.Diff([]string{"b", "c"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestLiveCodeBenchLayout reads the files in LiveCodeBench's layout that are at hand;
+// the functions are MBPP's, so its solutions solve them.
+func TestLiveCodeBenchLayout(t *testing.T) {
+	stdin := benchmark(t, "lcb_format_stdin.jsonl")
+	functions := benchmark(t, "lcb_format_functional.jsonl")
+	if len(stdin) != 60 || len(functions) != 60 {
+		t.Errorf("%d and %d problems, want 60 each", len(stdin), len(functions))
+	}
+	solutions := make(map[string]string)
+	for _, p := range benchmark(t, "mbpp.jsonl") {
+		solutions["mbpp-"+strings.TrimPrefix(p.ID, "MBPP/")] = p.Solution
+	}
+	g, err := code.NewGrader(openPool(t), code.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(functions, func(p *code.Problem) {
+		for source, want := range map[string]bool{solutions[p.ID]: true, "def " + p.Entry + "(*args): return 'mutant'": false} {
+			v, err := g.Program(context.Background(), p, code.Program{Text: source})
+			if err != nil || v.Correct != want {
+				t.Errorf("%s: correct %v, want %v: %s %s %v", p.ID, v.Correct, want, v.Status, v.Reason, err)
+			}
+		}
+	})
+}
+
+// FuzzRead: a file of any content is read or refused.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"stdin\"}]","private_test_cases":"eJw="}`)
+	f.Add(`[{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert f() == 1"]}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		problems, err := Read(strings.NewReader(text), "x", "")
+		if err == nil && len(problems) == 0 {
+			t.Error("neither problems nor an error")
+		}
+	})
+}
+
+// TestOpen names the file that is missing.
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.jsonl")
+	if _, err := Open(path, ""); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
+	}
+}

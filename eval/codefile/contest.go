@@ -1,0 +1,287 @@
+package codefile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"exp/eval/grade/code"
+)
+
+// contestNumber is what the id of a Codeforces problem begins with.
+var contestNumber = regexp.MustCompile(`^\d+`)
+
+// codeElo reads CodeElo. Its examples are the only tests there are. The tags, which give
+// the method away, are left out of the prompt.
+func codeElo(r row) (code.Problem, error) {
+	p := code.Problem{Family: code.Codeforces, Prelude: true, Limits: limits(contestCPU, memoryMB)}
+	if err := r.texts([]string{"problem_id"}, &p.ID); err != nil {
+		return p, err
+	}
+	p.Cluster = contestNumber.FindString(p.ID)
+	var statement strings.Builder
+	for _, part := range []struct{ column, head string }{
+		{"title", "# "}, {"description", ""}, {"input", "## Input\n\n"}, {"output", "## Output\n\n"}, {"interaction", "## Interaction\n\n"}, {"note", "## Note\n\n"},
+	} {
+		text, err := r.text(part.column)
+		if err != nil {
+			return p, err
+		}
+		if text != "" {
+			statement.WriteString(part.head + strings.TrimSpace(text) + "\n\n")
+		}
+	}
+	var examples [][]json.RawMessage
+	if err := r.into("examples", &examples); err != nil {
+		return p, err
+	}
+	var cases []testCase
+	for i, e := range examples {
+		if len(e) != 2 {
+			return p, fmt.Errorf("example %d has %d parts, and needs an input and an output", i+1, len(e))
+		}
+		cases = append(cases, testCase{Input: e[0], Output: e[1]})
+		in, _ := joined(e[0])
+		out, _ := joined(e[1])
+		fmt.Fprintf(&statement, "## Example %d\n\nInput:\n\n%s\n\nOutput:\n\n%s\n\n", i+1, strings.TrimSpace(in), strings.TrimSpace(out))
+	}
+	p.Prompt = contestPrompt(statement.String(), "")
+	return p, setCases(&p, cases, statement.String())
+}
+
+// suite is the tests of TACO and APPS.
+type suite struct {
+	FnName  string            `json:"fn_name"`
+	Inputs  []json.RawMessage `json:"inputs"`
+	Outputs []json.RawMessage `json:"outputs"`
+}
+
+func (s suite) cases() ([]testCase, error) {
+	if len(s.Inputs) != len(s.Outputs) {
+		return nil, fmt.Errorf("there are %d inputs and %d outputs", len(s.Inputs), len(s.Outputs))
+	}
+	var cases []testCase
+	for i := range s.Inputs {
+		c := testCase{Input: s.Inputs[i], Output: s.Outputs[i], FnName: s.FnName}
+		if s.FnName != "" {
+			c.Type = "function_call"
+		}
+		cases = append(cases, c)
+	}
+	return cases, nil
+}
+
+func taco(r row) (code.Problem, error) {
+	p := code.Problem{Family: code.TACO, Prelude: true, Limits: limits(contestCPU, memoryMB)}
+	question, err := r.text("question")
+	starter, err2 := r.text("starter_code")
+	id, err3 := r.text("problem_id", "id", "task_id")
+	var tests suite
+	var solutions []string
+	if err := errors.Join(err, err2, err3, r.into("input_output", &tests), r.into("solutions", &solutions)); err != nil {
+		return p, err
+	}
+	if p.ID = id; id == "" {
+		p.ID = fmt.Sprintf("taco/%d", r.number)
+	}
+	if len(solutions) > 0 {
+		p.Solution = solutions[0]
+	}
+	p.Prompt = contestPrompt(question, starter)
+	cases, err := tests.cases()
+	if err != nil {
+		return p, fmt.Errorf("input_output: %w", err)
+	}
+	return p, setCases(&p, cases, question)
+}
+
+// inputOutput is a group of tests in the two layouts of CodeContests: two lists, or a
+// list of pairs.
+type inputOutput []testCase
+
+func (g *inputOutput) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '[' {
+		return decode(data, (*[]testCase)(g))
+	}
+	var lists struct{ Input, Output []json.RawMessage }
+	if err := decode(data, &lists); err != nil {
+		return err
+	}
+	cases, err := suite{Inputs: lists.Input, Outputs: lists.Output}.cases()
+	*g = cases
+	return err
+}
+
+// python3 is the number of the language in CodeContests.
+const python3 = 3
+
+func codeContests(r row) (code.Problem, error) {
+	p := code.Problem{Family: code.TACO, Prelude: true, Limits: limits(contestCPU, memoryMB)}
+	var statement string
+	if err := r.texts([]string{"name", "description"}, &p.ID, &statement); err != nil {
+		return p, err
+	}
+	var cases []testCase
+	for _, column := range []string{"public_tests", "private_tests", "generated_tests"} {
+		var group inputOutput
+		if err := r.into(column, &group); err != nil {
+			return p, err
+		}
+		cases = append(cases, group...)
+	}
+	var solutions struct {
+		Language []int
+		Solution []string
+	}
+	if raw := r.columns["solutions"]; len(raw) > 0 && raw[0] == '{' {
+		if err := r.into("solutions", &solutions); err != nil {
+			return p, err
+		}
+	}
+	for i, language := range solutions.Language {
+		if language == python3 && i < len(solutions.Solution) && p.Solution == "" {
+			p.Solution = solutions.Solution[i]
+		}
+	}
+	if p.Cluster = contestNumber.FindString(p.ID); p.Cluster == p.ID {
+		p.Cluster = ""
+	}
+	p.Prompt = contestPrompt(statement, "")
+	return p, setCases(&p, cases, statement)
+}
+
+// deepCoder reads the rows of DeepCoder's sources, and rllm's own files.
+func deepCoder(r row) (code.Problem, error) {
+	var question, starter, id string
+	var err, err2, err3 error
+	question, err = r.text("problem")
+	starter, err2 = r.text("starter_code")
+	id, err3 = r.text("id", "problem_id", "task_id", "question_id")
+	var solutions []string
+	if raw := r.columns["solutions"]; len(raw) > 0 && raw[0] == '[' {
+		err3 = errors.Join(err3, r.into("solutions", &solutions))
+	}
+	if err := errors.Join(err, err2, err3); err != nil {
+		return code.Problem{}, err
+	}
+	var truth json.RawMessage
+	if err := r.into("tests", &truth); err != nil {
+		return code.Problem{}, err
+	}
+	p := code.Problem{ID: id, Prompt: contestPrompt(question, starter)}
+	if p.ID == "" {
+		p.ID = fmt.Sprintf("deepcoder/%d", r.number)
+	}
+	if len(solutions) > 0 {
+		p.Solution = unfencedSolution(solutions[0])
+	}
+	return p, groundTruth(&p, "", truth, question)
+}
+
+// unfencedSolution takes a solution out of its block.
+func unfencedSolution(s string) string {
+	if found := code.Extract(s); strings.Contains(s, "```") && found.Text != "" {
+		return found.Text
+	}
+	return s
+}
+
+// verl reads a row of an RL data set; prompt and tests are as the row has them.
+func verl(r row) (code.Problem, error) {
+	var p code.Problem
+	source, err := r.text("data_source")
+	if err != nil {
+		return p, err
+	}
+	var prompt []struct{ Role, Content string }
+	var model struct {
+		GroundTruth json.RawMessage `json:"ground_truth"`
+	}
+	var extra struct {
+		Index     json.RawMessage
+		Reference json.RawMessage
+		Split     string
+	}
+	if err := errors.Join(r.into("prompt", &prompt), r.into("reward_model", &model), r.into("extra_info", &extra)); err != nil {
+		return p, err
+	}
+	if len(prompt) == 0 {
+		return p, errors.New("prompt has no messages")
+	}
+	p.Prompt = prompt[len(prompt)-1].Content
+	index := strings.Trim(string(extra.Index), `"`)
+	if index == "" || index == "null" {
+		index = fmt.Sprint(r.number)
+	}
+	p.ID = strings.Join(strings.FieldsFunc(source+"/"+extra.Split+"/"+index, func(c rune) bool { return c == '/' }), "/")
+	var text string
+	if json.Unmarshal(model.GroundTruth, &text) == nil && !json.Valid([]byte(text)) {
+		return p, programTruth(&p, source, text)
+	}
+	if text != "" {
+		model.GroundTruth = json.RawMessage(text)
+	}
+	return p, groundTruth(&p, source, model.GroundTruth, p.Prompt)
+}
+
+// checkedEntry is the call that ends a test program of HumanEval.
+var checkedEntry = regexp.MustCompile(`(?m)^check\((\w+)\)\s*$`)
+
+// programTruth makes tests of a ground truth that is a Python program.
+func programTruth(p *code.Problem, source, test string) error {
+	m := checkedEntry.FindStringSubmatch(test)
+	if m == nil {
+		return fmt.Errorf("the ground truth of %s is neither JSON nor a test program that ends in check(function)", source)
+	}
+	p.Family, p.Entry, p.Limits = code.HumanEval, m[1], limits(plusCPU, memoryMB)
+	completes(p, test)
+	return nil
+}
+
+// groundTruth makes tests of JSON: the two shapes of section 3.5 of the specification. A
+// source decides the family; without one the shape does.
+func groundTruth(p *code.Problem, source string, truth json.RawMessage, statement string) error {
+	var cases []testCase
+	p.Prelude = true
+	if len(truth) > 0 && truth[0] == '{' {
+		var tests suite
+		if err := decode(truth, &tests); err != nil {
+			return fmt.Errorf("tests: %w", err)
+		}
+		var err error
+		if cases, err = tests.cases(); err != nil {
+			return fmt.Errorf("tests: %w", err)
+		}
+		p.Family = code.TACO
+	} else {
+		if err := decode(truth, &cases); err != nil {
+			return fmt.Errorf("tests: %w", err)
+		}
+		switch {
+		case len(cases) > 0 && cases[0].TestType != "":
+			p.Family = code.LiveCodeBench
+		case len(cases) > 0 && cases[0].Type != "":
+			p.Family = code.TACO // PrimeIntellect's
+		default:
+			p.Family = code.Codeforces
+		}
+	}
+	switch source {
+	case "":
+	case "livecodebench":
+		p.Family = code.LiveCodeBench
+	case "codeforces":
+		p.Family = code.Codeforces
+	case "taco", "apps", "code_contests", "codecontests", "primeintellect":
+		p.Family = code.TACO
+	default:
+		return fmt.Errorf("data_source %q has no rules of its own: there are livecodebench, codeforces, taco, apps, code_contests, primeintellect, humanevalplus", source)
+	}
+	p.Limits = limits(contestCPU, memoryMB)
+	if p.Family == code.LiveCodeBench {
+		p.Limits = limits(liveCodeBenchCPU, memoryMB)
+	}
+	return setCases(p, cases, statement)
+}

@@ -1,0 +1,327 @@
+package code
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"exp/sandbox"
+)
+
+// Rules is a way to grade, by name.
+type Rules string
+
+// The rules; see the package comment.
+const (
+	Strict   Rules = "strict"
+	Upstream Rules = "upstream"
+)
+
+// Options say how to grade. The zero value is strict, all tests or nothing.
+type Options struct {
+	Rules   Rules // empty: Strict
+	Partial bool  // the score is the share of tests that pass; all are run
+	Both    bool  // run all tests, and compare by the other rules as well
+}
+
+// Verdict is what came of a response.
+type Verdict struct {
+	Correct bool    // all tests pass
+	Score   float64 // 1 or 0; with Partial the share of tests that pass
+	// Passed counts tests under the chosen rules, Other under the others (with Both, and
+	// only where these compare outputs); a test after the first that failed is not run
+	// unless Partial or Both asks for it.
+	Passed, Other, Total int
+	Status               sandbox.Verdict // of the first test that did not pass
+	Program              Program         // what was found in the response
+	Reason               string          // in a few words
+}
+
+// InfraError is returned where the sandbox failed: the program has no verdict.
+type InfraError struct{ Problem, Detail string }
+
+func (e *InfraError) Error() string {
+	return fmt.Sprintf("problem %s: the sandbox failed: %s", e.Problem, e.Detail)
+}
+
+// Runner runs programs; *sandbox.Pool is one.
+type Runner interface {
+	Run(ctx context.Context, r sandbox.Request) sandbox.Result
+}
+
+// Grader grades responses. It is safe for concurrent use.
+type Grader struct {
+	run  Runner
+	opts Options
+}
+
+// NewGrader makes a grader that runs programs with run.
+func NewGrader(run Runner, opts Options) (*Grader, error) {
+	if opts.Rules == "" {
+		opts.Rules = Strict
+	}
+	if opts.Rules != Strict && opts.Rules != Upstream {
+		return nil, fmt.Errorf("there are no rules %q to grade by; there are %s and %s", opts.Rules, Strict, Upstream)
+	}
+	return &Grader{run, opts}, nil
+}
+
+// Response grades the program in a response. The error is a *InfraError, of the problem,
+// or of ctx; what the response is, is a verdict.
+func (g *Grader) Response(ctx context.Context, p *Problem, response string) (Verdict, error) {
+	found := Extract(response)
+	if g.opts.Rules == Upstream {
+		text, ok := ExtractUpstream(response)
+		found = Program{Text: text, Language: "python", How: "the last block of the published pattern"}
+		if !ok {
+			found = Program{How: "no block of the published pattern"}
+		}
+	}
+	if found.Text == "" {
+		return Verdict{Total: p.Total(), Status: sandbox.WrongAnswer, Program: found, Reason: found.How}, p.Check()
+	}
+	return g.Program(ctx, p, found)
+}
+
+// Program grades a program: all of it, or what continues the problem's Starter.
+func (g *Grader) Program(ctx context.Context, p *Problem, found Program) (Verdict, error) {
+	v := Verdict{Total: p.Total(), Program: found}
+	if err := p.Check(); err != nil {
+		return v, err
+	}
+	if found.Language != "" && found.Language != "python" {
+		v.Status, v.Reason = sandbox.CompileError, "the program is in "+found.Language+", and Python is asked for"
+		return v, nil
+	}
+	if p.Entry != "" && p.Family == TACO && len(p.Tests) > mostUpstreamTests && g.opts.Rules == Upstream {
+		v.Status, v.Reason = sandbox.WrongAnswer, "the published grader forgets the function's name when it picks 15 of the tests"
+		return v, nil
+	}
+	source := g.assemble(p, found.Text)
+	grade := g.tests
+	if len(p.Asserts) > 0 {
+		grade = g.asserts
+	}
+	if err := grade(ctx, p, source, &v); err != nil {
+		return Verdict{Total: v.Total, Program: found}, err
+	}
+	v.Correct = v.Passed == v.Total
+	switch {
+	case v.Correct:
+		v.Score, v.Status = 1, sandbox.OK
+		if v.Reason == "" {
+			v.Reason = "all tests pass"
+		}
+	case g.opts.Partial:
+		v.Score = float64(v.Passed) / float64(v.Total)
+	}
+	return v, nil
+}
+
+// mostUpstreamTests is how many tests published graders run, those with the longest
+// inputs first.
+const mostUpstreamTests = 15
+
+// picked is the order in which tests are run.
+func (g *Grader) picked(p *Problem) []int {
+	order := make([]int, len(p.Tests))
+	for i := range order {
+		order[i] = i
+	}
+	if g.opts.Rules == Upstream && (p.Family == TACO || p.Family == Codeforces) {
+		lengths := make([]int, len(p.Tests))
+		for i, t := range p.Tests {
+			lengths[i] = len([]rune(t.Stdin))
+		}
+		order = longest(lengths)
+	}
+	return order
+}
+
+// longest picks the tests with the longest inputs, in the order of their lengths, if
+// there are more than are run.
+func longest(lengths []int) []int {
+	order := make([]int, len(lengths))
+	for i := range order {
+		order[i] = i
+	}
+	if len(order) > mostUpstreamTests {
+		slices.SortStableFunc(order, func(a, b int) int { return lengths[b] - lengths[a] })
+		order = order[:mostUpstreamTests]
+	}
+	return order
+}
+
+// tests runs the program on inputs.
+func (g *Grader) tests(ctx context.Context, p *Problem, source string, v *Verdict) error {
+	order := g.picked(p)
+	v.Total = len(order)
+	r := sandbox.Request{ID: p.ID, Source: source, Entry: p.Entry, Limits: p.Limits, RunAll: g.opts.Partial || g.opts.Both}
+	if p.Entry != "" {
+		r.Mode = "call"
+	}
+	for _, i := range order {
+		r.Tests = append(r.Tests, sandbox.Test{Stdin: p.Tests[i].Stdin, Args: p.Tests[i].Args})
+	}
+	r.Judge = func(i int, run sandbox.Run) (sandbox.Verdict, string) {
+		status, detail := judge(p, &p.Tests[order[i]], run, g.opts.Rules == Upstream)
+		if g.opts.Both {
+			if other, _ := judge(p, &p.Tests[order[i]], run, g.opts.Rules == Strict); other == sandbox.OK {
+				v.Other++
+			}
+		}
+		return status, detail
+	}
+	return g.request(ctx, p, r, v)
+}
+
+// judge compares what one run gave. What the sandbox found against a run stays; but
+// TACO's and Codeforces' own graders do not look at the exit status.
+func judge(p *Problem, t *Test, run sandbox.Run, upstream bool) (sandbox.Verdict, string) {
+	careless := upstream && p.Entry == "" && (p.Family == TACO || p.Family == Codeforces)
+	if run.Status != sandbox.OK && !(careless && run.Status == sandbox.RuntimeError) {
+		return run.Status, run.Detail
+	}
+	if p.Entry != "" {
+		if same, why := p.judgeValue(run.Value, t.Expect, upstream); !same {
+			return sandbox.WrongAnswer, why
+		}
+		return sandbox.OK, ""
+	}
+	same := !run.StdoutTruncated
+	if same && upstream {
+		same = p.Family.Upstream(string(run.Stdout), t.Stdout)
+	} else if same {
+		same = sameOutput(string(run.Stdout), t.Stdout, p.Tolerance)
+	}
+	switch {
+	case same:
+		return sandbox.OK, ""
+	case run.Status != sandbox.OK:
+		return run.Status, run.Detail
+	}
+	return sandbox.WrongAnswer, fmt.Sprintf("another output: %.200q", run.Stdout)
+}
+
+// asserts runs test programs against the function. Without Partial they are one
+// program, which saves starting processes.
+func (g *Grader) asserts(ctx context.Context, p *Problem, source string, v *Verdict) error {
+	r := sandbox.Request{ID: p.ID, Mode: "asserts", Source: source, Entry: p.Entry, Uses: p.Uses, Limits: p.Limits}
+	if !g.opts.Partial {
+		r.TestCode = p.Setup + "\n" + strings.Join(p.Asserts, "\n")
+		if err := g.request(ctx, p, r, v); err != nil || v.Passed == 0 {
+			return err
+		}
+		v.Passed = v.Total
+		return nil
+	}
+	for _, test := range p.Asserts {
+		r.TestCode = p.Setup + "\n" + test
+		if err := g.request(ctx, p, r, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// request runs a request and adds it to the verdict. Where CPU time came close to its
+// limit, or wall time ran out for a program that was computing on a busy machine, it is
+// run again, and the better result counts: verdicts are not to depend on the load.
+func (g *Grader) request(ctx context.Context, p *Problem, r sandbox.Request, v *Verdict) error {
+	other := v.Other
+	result := g.run.Run(ctx, r)
+	if result.Verdict != sandbox.OK && slices.ContainsFunc(result.Runs, unlucky) {
+		first := v.Other
+		v.Other = other
+		if r.Limits.WallMS > 0 {
+			r.Limits.WallMS *= patience
+		}
+		again := g.run.Run(ctx, r)
+		if again.Passed > result.Passed && again.Verdict != sandbox.InfraError {
+			result = again
+		} else {
+			v.Other = first
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	v.Passed += result.Passed
+	if result.Verdict == sandbox.OK {
+		return nil
+	}
+	for i, run := range result.Runs {
+		if run.Status != result.Verdict {
+			continue
+		}
+		if result.Verdict == sandbox.InfraError {
+			return &InfraError{p.ID, run.Detail}
+		}
+		if v.Status == "" {
+			v.Status, v.Reason = run.Status, fmt.Sprintf("test %d: %s", i+1, run.Detail)
+			if len(p.Asserts) > 0 {
+				v.Reason = run.Detail
+			}
+		}
+		return nil
+	}
+	return &InfraError{p.ID, "no run has the verdict " + string(result.Verdict)}
+}
+
+// patience is how much more wall time the second run has. The first has little, since a
+// program that only waits keeps a slot from others.
+const patience = 5
+
+// unlucky tells whether a run may have failed for the load of the machine: a program
+// that waits uses less than a twentieth of its time.
+func unlucky(r sandbox.Run) bool {
+	return r.Borderline || r.Status == sandbox.TimeLimit && strings.HasSuffix(r.Detail, "wall") && 20*r.CPU > r.Wall
+}
+
+// fromFuture is an import that must be a program's first.
+var fromFuture = regexp.MustCompile(`(?m)^from __future__ import`)
+
+// assemble is the program that is run: what the problem gives before what was found.
+func (g *Grader) assemble(p *Problem, text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	before := ""
+	switch {
+	case fromFuture.MatchString(text):
+		return text
+	case p.Prelude:
+		before = prelude()
+	}
+	if p.Starter == "" {
+		return before + text
+	}
+	defined := regexp.MustCompile(`(?m)^(async\s+)?def\s+` + regexp.QuoteMeta(p.Entry) + `\b|^` + regexp.QuoteMeta(p.Entry) + `\s*=`).MatchString(text)
+	starter := strings.TrimRight(p.Starter, "\n") + "\n"
+	if !defined {
+		text = indented(text)
+	}
+	return before + starter + text
+}
+
+// indented is the body of a function, moved to the right if it lost its indentation.
+func indented(body string) string {
+	for line := range strings.Lines(body) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return body
+		}
+		break
+	}
+	return "    " + strings.ReplaceAll(body, "\n", "\n    ")
+}
+
+// prelude imports, in one line, what published graders import before a program: names
+// of these modules and the modules themselves (testing_util.py of LiveCodeBench), less
+// what is not in the standard library.
+func prelude() string {
+	modules := strings.Fields("string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json builtins typing")
+	return "from " + strings.Join(modules, " import *; from ") + " import *; import " + strings.Join(modules, ", ") + "; sys.setrecursionlimit(50000)\n"
+}

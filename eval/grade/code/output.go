@@ -1,0 +1,307 @@
+package code
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// sameOutput is Strict on stdout: as many lines, and in each as many tokens, every one
+// the expected. White space between tokens and at the end of lines does not count, nor
+// do blank lines at the end. Tokens are equal if their texts are; where the expected
+// one is written as a fraction or with an exponent, or a tolerance is declared, also as
+// numbers, exactly or within the tolerance.
+func sameOutput(got, want string, tolerance float64) bool {
+	g, w := outputLines(got), outputLines(want)
+	if len(g) != len(w) {
+		return false
+	}
+	for i := range g {
+		x, y := strings.Fields(g[i]), strings.Fields(w[i])
+		if len(x) != len(y) {
+			return false
+		}
+		for j := range x {
+			if x[j] != y[j] && !sameNumber(x[j], y[j], tolerance) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// outputLines are the lines without blank ones at the end.
+func outputLines(s string) []string {
+	s = strings.TrimRight(s, " \t\r\n")
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
+// sameNumber compares tokens as plain decimal numbers.
+func sameNumber(got, want string, tolerance float64) bool {
+	if tolerance == 0 && !strings.ContainsAny(want, ".eE") {
+		return false
+	}
+	g, ok := decimal(got)
+	w, ok2 := decimal(want)
+	if !ok || !ok2 {
+		return false
+	}
+	if g.Cmp(w) == 0 {
+		return true
+	}
+	x, _ := g.Float64()
+	y, _ := w.Float64()
+	return tolerance > 0 && within(x, y, tolerance)
+}
+
+// within tells whether got is near want, absolutely or relatively.
+func within(got, want, tolerance float64) bool {
+	return math.Abs(got-want) <= tolerance*max(1, math.Abs(want))
+}
+
+// longestNumber is the longest number, in bytes, that is compared by value, and
+// largestExponent bounds what 1e999999999 would cost.
+const (
+	longestNumber   = 100_000
+	largestExponent = 5000
+)
+
+// decimal reads [+-]digits[.digits][e[+-]digits] exactly.
+func decimal(s string) (*big.Rat, bool) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
+	switch {
+	case len(s) > longestNumber || strings.Trim(s, "0123456789+-.eE") != "" || !strings.ContainsAny(mantissa, "0123456789"):
+		return nil, false
+	case len(digits) > 4 || len(digits) == 4 && digits > "5000":
+		return nil, false
+	}
+	return new(big.Rat).SetString(s)
+}
+
+// Upstream reports whether the published comparator of a family accepts an output, as
+// it is (code_utils of the FlowRL release, commit decbc57b). Digits are ASCII's; Python
+// reads others too.
+func (f Family) Upstream(got, want string) bool {
+	switch f {
+	case LiveCodeBench:
+		return liveCodeBenchSame(got, want)
+	case Codeforces:
+		return pythonStrip(got) == pythonStrip(want) || looselySame(got, want)
+	case TACO:
+		return tacoSame(got, want) || looselySame(got, want)
+	}
+	return sameOutput(got, want, 0)
+}
+
+// pythonStrip is str.strip().
+func pythonStrip(s string) string { return strings.TrimFunc(s, pythonSpace) }
+
+// pythonFields is str.split().
+func pythonFields(s string) []string { return strings.FieldsFunc(s, pythonSpace) }
+
+// pythonSpace is str.isspace: Unicode's white space and the four separators of ASCII.
+func pythonSpace(r rune) bool {
+	return r >= 0x1c && r <= 0x1f || strings.ContainsRune("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000", r) || r >= 0x2000 && r <= 0x200a
+}
+
+// liveCodeBenchSame: as many lines, each the same text or the same exact decimals.
+func liveCodeBenchSame(got, want string) bool {
+	g, w := strings.Split(pythonStrip(got), "\n"), strings.Split(pythonStrip(want), "\n")
+	if len(g) != len(w) {
+		return false
+	}
+	for i := range g {
+		a, b := pythonStrip(g[i]), pythonStrip(w[i])
+		if a == b {
+			continue
+		}
+		x, y := pythonFields(a), pythonFields(b)
+		if len(x) != len(y) {
+			return false
+		}
+		for j := range x {
+			p, ok := pythonDecimal(x[j])
+			q, ok2 := pythonDecimal(y[j])
+			if !ok || !ok2 || p != q {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pythonDecimal reads what decimal.Decimal reads, as a text that is the same for equal
+// numbers; nan equals nothing, so it is not read.
+func pythonDecimal(s string) (string, bool) {
+	s = strings.ToLower(strings.ReplaceAll(pythonStrip(s), "_", ""))
+	switch strings.TrimLeft(s, "+-") {
+	case "inf", "infinity":
+		if strings.HasPrefix(s, "-") {
+			return "-inf", true
+		}
+		return "inf", true
+	}
+	r, ok := decimal(s)
+	if !ok {
+		return "", false
+	}
+	return r.RatString(), true
+}
+
+// pythonFloat reads what float() reads.
+func pythonFloat(s string) (float64, bool) {
+	s = strings.ToLower(pythonStrip(s))
+	if strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
+		return 0, false
+	}
+	s = strings.ReplaceAll(s, "_", "")
+	sign := 1.0
+	unsigned := s
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		unsigned = s[1:]
+		if s[0] == '-' {
+			sign = -1
+		}
+	}
+	switch unsigned {
+	case "inf", "infinity":
+		return math.Inf(int(sign)), true
+	case "nan":
+		return math.NaN(), true
+	}
+	r, ok := decimal(s)
+	if !ok {
+		return 0, false
+	}
+	f, _ := r.Float64()
+	return f, true
+}
+
+// isClose is numpy.isclose with its defaults.
+func isClose(a, b float64) bool {
+	if math.IsInf(a, 0) || math.IsInf(b, 0) {
+		return a == b
+	}
+	return math.Abs(a-b) <= 1e-8+1e-5*math.Abs(b)
+}
+
+// tacoSame: stripped texts, or the whole as one number, or line by line as many tokens,
+// of which those pairs differ that are numbers on both sides and not close. A pair of
+// which one is no number never differs: NO is YES.
+func tacoSame(got, want string) bool {
+	got, want = pythonStrip(got), pythonStrip(want)
+	if got == want {
+		return true
+	}
+	x, ok := pythonFloat(got)
+	y, ok2 := pythonFloat(want)
+	if ok && ok2 {
+		return isClose(x, y)
+	}
+	lines := func(s string) (list []string) {
+		for line := range strings.SplitSeq(s, "\n") {
+			if line = pythonStrip(line); line != "" {
+				list = append(list, line)
+			}
+		}
+		return list
+	}
+	g, w := lines(got), lines(want)
+	if len(g) != len(w) {
+		return false
+	}
+	for i := range g {
+		a, b := pythonFields(g[i]), pythonFields(w[i])
+		if len(a) != len(b) {
+			return false
+		}
+		for j := range a {
+			x, ok := pythonFloat(a[j])
+			y, ok2 := pythonFloat(b[j])
+			if a[j] != b[j] && ok && ok2 && !isClose(x, y) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// looselySame is what both fall back to. It was written for lists and gets a text, so
+// the output is taken apart into characters: each a number close to an expected line;
+// or its tokens, as sets of characters, the expected lines as sets of tokens, both as
+// sets, equal as texts or as numbers to three decimals.
+func looselySame(got, want string) bool {
+	var lines []string
+	for line := range strings.SplitSeq(want, "\n") {
+		if line != "" {
+			lines = append(lines, pythonStrip(line))
+		}
+	}
+	chars := strings.Split(got, "")
+	close := len(chars) == len(lines)
+	for i := 0; close && i < len(chars); i++ {
+		x, ok := pythonFloat(chars[i])
+		y, ok2 := pythonFloat(lines[i])
+		close = ok && ok2 && isClose(x, y)
+	}
+	if close {
+		return true
+	}
+	var g, w [][]string
+	for _, token := range pythonFields(got) {
+		g = append(g, strings.Split(token, ""))
+	}
+	for _, line := range lines {
+		w = append(w, pythonFields(line))
+	}
+	if setOfSets(g) == setOfSets(w) {
+		return true
+	}
+	x, ok := rounded(g)
+	y, ok2 := rounded(w)
+	return ok && ok2 && setOfSets(x) == setOfSets(y)
+}
+
+// setOfSets is a text that is the same for equal sets of sets. Tokens hold no white
+// space.
+func setOfSets(sets [][]string) string {
+	var list []string
+	for _, s := range sets {
+		s = slices.Clone(s)
+		slices.Sort(s)
+		list = append(list, strings.Join(slices.Compact(s), " "))
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), "\n") + "\n" + map[bool]string{true: "none"}[len(list) == 0]
+}
+
+// rounded has each number to three decimals; ok is false if one is none, or is nan,
+// which equals nothing.
+func rounded(sets [][]string) (_ [][]string, ok bool) {
+	out := make([][]string, len(sets))
+	for i, s := range sets {
+		for _, token := range s {
+			f, ok := pythonFloat(token)
+			if !ok || math.IsNaN(f) {
+				return nil, false
+			}
+			out[i] = append(out[i], roundedText(f))
+		}
+	}
+	return out, true
+}
+
+// roundedText is round(f, 3), half to even of the exact binary value; 0 has one sign.
+func roundedText(f float64) string {
+	text := strconv.FormatFloat(f, 'f', 3, 64)
+	if strings.Trim(text, "-0.") == "" {
+		return "0.000"
+	}
+	return text
+}
