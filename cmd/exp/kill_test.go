@@ -147,10 +147,10 @@ func (p *process) killSomewhere(r *rand.Rand) (stage string) {
 	}
 }
 
-// rows counts what must be recorded once.
-type rows struct{ steps, points, samples, verdicts, evals int }
+// rowCounts counts what must be recorded once.
+type rowCounts struct{ steps, points, samples, verdicts, evals int }
 
-func rowsOf(t *testing.T, dir string) (n rows) {
+func rowsOf(t *testing.T, dir string) (n rowCounts) {
 	t.Helper()
 	ctx := context.Background()
 	db, err := store.Open(dir, store.Options{ReadOnly: true})
@@ -169,7 +169,7 @@ func rowsOf(t *testing.T, dir string) (n rows) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
-	n = rows{steps: len(steps), samples: len(samples), evals: len(evals)}
+	n = rowCounts{steps: len(steps), samples: len(samples), evals: len(evals)}
 	for _, c := range curves {
 		if c.Det {
 			n.points += len(c.Values)
