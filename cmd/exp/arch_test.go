@@ -15,9 +15,9 @@ func lawOfTheTree() law {
 	return law{
 		modules: map[string][]string{
 			"github.com/mattn/go-sqlite3":      {"experiments/store"},
-			"github.com/klauspost/compress":    {"experiments/blob"},             // zstd of sources and packs
-			"github.com/goccy/go-yaml":         {"harness/config", "eval/suite"}, // configurations; definitions of suites
-			"github.com/parquet-go/parquet-go": {"eval/rows"},                    // data sets of other programs
+			"github.com/klauspost/compress":    {"experiments/blob"},                  // zstd of sources and packs
+			"github.com/goccy/go-yaml":         {"harness/config", "eval/suite"},      // configurations; definitions of suites
+			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/exchange"}, // data sets of other programs; metrics for them
 			"github.com/urfave/cli/v2":         {"cmd/exp"},
 			"github.com/rivo/uniseg":           {"cmd/exp/term"}, // columns of what a terminal shows
 			"golang.org/x/term":                {"cmd/exp/term"},
@@ -26,8 +26,6 @@ func lawOfTheTree() law {
 			// System calls that package syscall does not have: statfs and flock, free
 			// space, exchanging two folders, memory and CPU time.
 			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},
-			// Metrics as a table that other programs read.
-			"github.com/parquet-go/parquet-go": {"experiments/exchange"},
 		},
 		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest"},
 		testing:  []string{"kernels/kerneltest"},

@@ -49,7 +49,7 @@ func TestKill(t *testing.T) {
 // killer kills runs until it has done so often enough.
 type killer struct {
 	want record
-	rows rows
+	rows rowCounts
 
 	mu    sync.Mutex
 	left  int

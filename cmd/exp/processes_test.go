@@ -52,7 +52,6 @@ func TestManyProcesses(t *testing.T) {
 
 	// The victim goes on to its end, and is what it would have been.
 	smoke(t, dir, victim()...).succeeds(t)
-	removeHalfBlobs(t, dir)
 	exp(t, "fsck", "--deep", "--store", dir).says(t, "everything is as it was recorded")
 	r := consistent(t, dir)
 	var got store.Run
