@@ -26,6 +26,7 @@ const (
 	AdvRLOO                      Advantage = "rloo"                         // rl.RLOO
 	AdvOPO                       Advantage = "opo"                          // rl.OPO
 	AdvGPG                       Advantage = "gpg"                          // rl.GPGAdvantage
+	AdvGDPO                      Advantage = "gdpo"                         // rl.GDPO, of the components of the reward
 	AdvOTB                       Advantage = "optimal_token_baseline"       // rl.OptimalTokenBaseline by columns
 	AdvTIROTB                    Advantage = "tir_optimal_token_baseline"   // rl.OptimalTokenBaseline
 	AdvMegatron                  Advantage = "megatron"                     // rl.MegatronAdvantage
@@ -33,7 +34,7 @@ const (
 
 func (a Advantage) known() bool {
 	switch a {
-	case AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvOTB, AdvTIROTB, AdvMegatron:
+	case AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvGDPO, AdvOTB, AdvTIROTB, AdvMegatron:
 		return true
 	}
 	return false
@@ -82,6 +83,10 @@ func advantages(c Config, b *batch) error {
 	case AdvReMax:
 		rl.ReMax(b.adv, b.ret, b.reward, b.baseline, b.mask, b.rows)
 		return nil
+	case AdvGDPO:
+		err := rl.GDPO(b.adv, b.components(), c.ComponentWeights, b.group, b.mask, b.rows, c.ScaleStd)
+		copy(b.ret, b.adv)
+		return err
 	case AdvOTB, AdvTIROTB:
 		c.Baseline.Columns = c.Advantage == AdvOTB
 		rl.OptimalTokenBaseline(b.adv, b.ret, b.part(0, len(b.traj), b.old), b.reward, b.sumPiSquared, b.group, c.Baseline)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -45,6 +46,53 @@ func variants() map[string]func(c *Config) {
 		all["loss "+string(l)] = func(c *Config) { c.Loss = l }
 	}
 	return all
+}
+
+// parts is a grader of two components: the share of A, and whether the completion is
+// short.
+type parts struct{ graderFunc }
+
+func (parts) Components() []string { return []string{"a", "short"} }
+
+func (g parts) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	v, err := g.graderFunc.Grade(ctx, p, c)
+	short := 0.0
+	if len(c.Tokens) < 4 {
+		short = 1
+	}
+	v.Components = []float64{v.Reward, short}
+	return v, err
+}
+
+// The advantages of GDPO are those of its parts, by their weights, whitened.
+func TestGDPO(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	r.cfg.Advantage, r.cfg.Steps, r.cfg.ComponentWeights = AdvGDPO, 2, []float64{1, 0.5}
+	r.parts = true
+	r.run()
+	s := r.steps[0]
+	b := newBatch(s.Trajectories, rl.Overlong{}, nil)
+	want := make([]float32, len(b.mask))
+	if err := rl.GDPO(want, b.components(), []float64{1, 0.5}, b.group, b.mask, b.rows, true); err != nil {
+		t.Fatal(err)
+	}
+	lo, hi := slices.Min(want), slices.Max(want)
+	if got := metric(t, s, "critic/advantages/max"); got != float64(hi) {
+		t.Errorf("greatest advantage %v, want %v", got, hi)
+	}
+	if got := metric(t, s, "critic/advantages/min"); got != float64(lo) {
+		t.Errorf("least advantage %v, want %v", got, lo)
+	}
+	if got := metric(t, s, "reward/short/mean"); !(got > 0 && got < 1) {
+		t.Errorf("reward/short/mean %v", got)
+	}
+
+	r = newToyRun(t, GRPO, 1)
+	r.cfg.Advantage = AdvGDPO
+	p := Parts{Backend: r.be, Problems: r.problems, Grader: r.grade, Encode: letters{}.encode}
+	if _, err := New(r.cfg, p); err == nil || !strings.Contains(err.Error(), "0 components") {
+		t.Errorf("New = %v, want one that counts components", err)
+	}
 }
 
 // setUp gives the fields of a toy that only some losses read.

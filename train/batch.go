@@ -165,7 +165,18 @@ func (b *batch) pick(index []int, samples int) {
 	}
 }
 
-// scores sets dst to the row sums of the token rewards.
+// components returns the parts of the rewards [K][B].
+func (b *batch) components() [][]float32 {
+	parts := make([][]float32, len(b.traj[0].Verdict.Components))
+	for k := range parts {
+		for _, t := range b.traj {
+			parts[k] = append(parts[k], float32(t.Verdict.Components[k]))
+		}
+	}
+	return parts
+}
+
+// rewardSums returns the row sums of the token rewards.
 func (b *batch) rewardSums() []float32 {
 	s := make([]float32, len(b.traj))
 	rl.RowSums(s, b.reward, b.rows)

@@ -80,7 +80,10 @@ type Config struct {
 	// VarianceProxies records rl.VarianceProxies, as OTB and TIR-OTB always do.
 	VarianceProxies bool
 
-	ScaleStd bool // GRPO and pass@k: divide advantages by the group's standard deviation
+	ScaleStd bool // GRPO, GDPO and pass@k: divide advantages by the group's standard deviation
+	// ComponentWeights weigh the parts of the reward, in the grader's order; nil is 1
+	// for each. GDPO.
+	ComponentWeights []float64
 
 	Flow rl.FlowRLConfig // FlowRL
 	LogZ model.LogZConfig

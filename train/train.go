@@ -80,6 +80,10 @@ func New(c Config, p Parts) (*Trainer, error) {
 	if t.Clock == nil {
 		t.Clock = time.Now
 	}
+	parts := len(rollout.ComponentNames(p.Grader))
+	if c.Advantage == AdvGDPO && (parts == 0 || c.ComponentWeights != nil && len(c.ComponentWeights) != parts) {
+		return nil, fmt.Errorf("train: gdpo with %d weights of %d components of the reward", len(c.ComponentWeights), parts)
+	}
 	if len(p.Problems) < c.PromptsPerStep {
 		return nil, fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(p.Problems), c.PromptsPerStep)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 )
 
@@ -102,6 +103,9 @@ func algorithms() []Algorithm {
 		{"opo", "on-policy RL with the optimal reward baseline", "arXiv:2505.23585",
 			"A = S - Σ length·S / Σ length; loss as ppo",
 			with(ppo, sets{"algo.advantage": "opo"})},
+		{"gdpo", "GRPO on several rewards, each standardised by itself", "arXiv:2601.05242",
+			"A = Σ_k weight_k·(S_k - mean_k)/std_k over reward.components, whitened over the step; loss as ppo",
+			with(ppo, sets{"algo.advantage": "gdpo", "algo.scale_std": true, "reward.components": []string{"correct", "format"}})},
 		{"otb", "policy gradient with the optimal baseline of each token", "Li et al., The Optimal Token Baseline, PMLR v306 (2026)",
 			"A = return - Σ W·return / Σ W over the group, W the sum up to the token of 1 - 2p + Σ_v p(v)²; loss as ppo",
 			with(ppo, sets{"algo.advantage": "tir_optimal_token_baseline"})},
@@ -140,7 +144,7 @@ func kinds() []string {
 func byKind(path string, d Default) Default {
 	var cases []Case
 	for _, a := range algorithms() {
-		if v, ok := a.Sets[path]; ok && !(d.hasFixed && d.fixed == plain(v)) {
+		if v, ok := a.Sets[path]; ok && !(d.hasFixed && reflect.DeepEqual(d.fixed, plain(v))) {
 			cases = append(cases, when(a.Name, is(v)))
 		}
 	}

@@ -29,7 +29,7 @@ func trainChecks() []check {
 		}},
 		{[]string{"rollout.n", "algo.advantage"}, func(r *Run) (string, string) {
 			switch a := r.Algo.Advantage; a {
-			case "grpo", "grpo_passk", "reinforce_plus_plus_baseline", "rloo", "opo", "gpg", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron":
+			case "grpo", "grpo_passk", "reinforce_plus_plus_baseline", "rloo", "opo", "gpg", "gdpo", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron":
 				if r.Rollout.N < 2 {
 					return "rollout.n is 1, but " + a + " compares the completions of a problem", "rollout.n: 2 or more"
 				}
@@ -39,6 +39,18 @@ func trainChecks() []check {
 		{[]string{"rollout.n", "algo.filter_groups.max_batches"}, func(r *Run) (string, string) {
 			if r.Rollout.N < 2 {
 				return "rollout.n is 1, but algo.filter_groups compares the completions of a problem", "rollout.n: 2 or more, or algo.filter_groups.metric: none"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.gdpo.weights", "reward.components"}, func(r *Run) (string, string) {
+			if n, w := len(r.Reward.Components), len(r.Algo.GDPO.Weights); w > 0 && w != n {
+				return fmt.Sprintf("algo.gdpo.weights has %d numbers, reward.components %d names", w, n), "one weight for each part, or none"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.advantage", "reward.components"}, func(r *Run) (string, string) {
+			if r.Algo.Advantage == "gdpo" && len(r.Reward.Components) == 0 {
+				return "gdpo adds the advantages of the parts of a reward, but reward.components names none", "reward.components: [correct, format]"
 			}
 			return "", ""
 		}},

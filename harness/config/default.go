@@ -126,6 +126,12 @@ func plain(v any) any {
 			list[i] = int64(n)
 		}
 		return list
+	case []float64:
+		list := make([]any, len(x))
+		for i, f := range x {
+			list[i] = f
+		}
+		return list
 	case []string:
 		list := make([]any, len(x))
 		for i, s := range x {

@@ -17,7 +17,7 @@ func algoKeys() []Key {
 		{Path: "algo.kind", Kind: Enum, Words: kinds(), Stages: at(Train),
 			Help: "the learning algorithm: defaults for the other keys of algo"},
 		{Path: "algo.advantage", Kind: Enum, Words: []string{"gae", "grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline",
-			"remax", "rloo", "opo", "gpg", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron", "score"}, Default: byKind("algo.advantage", is("grpo")), Stages: at(Train), When: token,
+			"remax", "rloo", "opo", "gpg", "gdpo", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron", "score"}, Default: byKind("algo.advantage", is("grpo")), Stages: at(Train), When: token,
 			Help: "advantage estimator; score is the reward itself"},
 		{Path: "algo.loss", Kind: Enum, Words: []string{"flowrl", "ppo", "reinforce", "gspo", "sapo", "gmpo", "cispo", "clip_cov", "kl_cov",
 			"dppo_tv", "dppo_kl", "dro", "megatron"}, Default: byKind("algo.loss", is("ppo")), Stages: at(Train),
@@ -167,8 +167,10 @@ func lossKeys() []Key {
 func advantageKeys() []Key {
 	gae := []Clause{only("algo.advantage", "gae")}
 	keys := block(nil, at(Train), []Key{
-		{Path: "algo.scale_std", Kind: Bool, Default: byKind("algo.scale_std", is(true)), When: []Clause{only("algo.advantage", "grpo", "grpo_passk")},
+		{Path: "algo.scale_std", Kind: Bool, Default: byKind("algo.scale_std", is(true)), When: []Clause{only("algo.advantage", "grpo", "grpo_passk", "gdpo")},
 			Help: "divide advantages by the group's standard deviation (GRPO); false is Dr. GRPO, arXiv:2503.20783"},
+		{Path: "algo.gdpo.weights", Kind: Float, List: true, Default: is([]float64{}), When: []Clause{only("algo.advantage", "gdpo")},
+			Help: "weights of reward.components, in their order; none is 1 for each"},
 		{Path: "algo.token_baseline.keep_tail", Kind: Bool, Default: is(false), When: []Clause{only("algo.advantage", "optimal_token_baseline", "tir_optimal_token_baseline")},
 			Help: "where only the longest completion of a group reaches, take its own return for the baseline, so that its advantage is 0 there; otherwise the baseline is 0"},
 		{Path: "algo.variance_proxies", Kind: Bool, Default: is(false),

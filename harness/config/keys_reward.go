@@ -11,7 +11,7 @@ func rewardKeys() []Key {
 		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task"), Help: "reward of a right answer"},
 		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task"), Help: "reward of a wrong answer"},
 		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: ofReward("task"), Help: "reward of a wrong answer in the right format"},
-		{Path: "reward.components", Kind: String, List: true, Default: is([]string{}), Pattern: pattern("a name of small letters, digits and _", `[a-z][a-z0-9_]*`),
+		{Path: "reward.components", Kind: String, List: true, Default: byKind("reward.components", is([]string{})), Pattern: pattern("a name of small letters, digits and _", `[a-z][a-z0-9_]*`),
 			Help: "named parts of the reward, in the order in which algorithms that weigh parts get them; recorded as reward/NAME/mean"},
 		{Path: "reward.max_not_graded", Kind: Float, Default: is(0.1), Range: above(0).upTo(1), Unit: "fraction", Role: Nonsemantic,
 			Help: "share of a step's completions that may stay without a verdict, which are not trained on; more end the run (exit 8)"},

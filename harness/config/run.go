@@ -166,6 +166,7 @@ type Algo struct {
 	ScaleStd          bool          `key:"scale_std"`      // Advantage is "grpo" or "grpo_passk"
 	TokenBaseline     TokenBaseline `key:"token_baseline"` // Advantage is a token baseline
 	VarianceProxies   bool          `key:"variance_proxies"`
+	GDPO              GDPO          `key:"gdpo"`              // Advantage is "gdpo"
 	Gamma             float64       `key:"gamma"`             // Advantage is "gae" or "reinforce_plus_plus"
 	Lambda            float64       `key:"lambda"`            // Advantage is "gae"
 	Critic            Critic        `key:"critic"`            // Advantage is "gae"
@@ -183,6 +184,11 @@ type Algo struct {
 // tir_optimal_token_baseline.
 type TokenBaseline struct {
 	KeepTail bool `key:"keep_tail"`
+}
+
+// GDPO are the settings of the advantage gdpo.
+type GDPO struct {
+	Weights []float64 `key:"weights"` // one for each of Reward.Components, or none
 }
 
 // SAPO are the settings of the loss sapo.

@@ -90,6 +90,7 @@ func trials(t *testing.T) map[string][]string {
 		"rloo with gspo":          {"algo={kind: rloo, loss: gspo}"},
 		"grpo two steps stale":    {"rollout.staleness=2", "algo={kind: grpo, rollout_correction: {preset: decoupled_token_is}}"},
 		"flowrl stale":            {"rollout.staleness=1"},
+		"gdpo with weights":       {"algo={kind: gdpo, gdpo: {weights: [1, 0.25]}}"},
 		"grpo with proxies":       {"algo={kind: grpo, variance_proxies: true}"},
 		"dapo by final reward":    {"algo={kind: dapo, filter_groups: {metric: seq_final_reward}, kl: {reward_coef: 0.1}}"},
 		"flowrl ratio fractions":  {"algo.flowrl.ratio_fractions=true"},

@@ -107,6 +107,9 @@ func TrainConfig(c *config.Run) train.Config {
 	t.ClipCov = rl.ClipCovConfig{Ratio: a.Cov.Ratio, Low: a.Cov.Low, High: a.Cov.High}
 	t.KLCovRatio, t.KLCovCoef = a.Cov.Ratio, a.Cov.KLCoef
 	t.ScaleStd, t.Gamma, t.Lambda = a.ScaleStd, a.Gamma, a.Lambda
+	if len(a.GDPO.Weights) > 0 {
+		t.ComponentWeights = a.GDPO.Weights
+	}
 	t.Baseline.KeepTail, t.VarianceProxies = a.TokenBaseline.KeepTail, a.VarianceProxies
 	if t.Advantage == train.AdvGAE {
 		t.CriticWarmup, t.ValueClip, t.Critic = a.Critic.WarmupSteps, a.Critic.ClipValue, optimConfig(a.Critic.Optim, c.Train.Steps)
