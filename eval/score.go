@@ -27,8 +27,8 @@ func (e *NotGradedError) Error() string {
 		e.NotGraded, e.Samples, 100*maxNotGraded, e.K, e.ProblemID, e.Reason)
 }
 
-// Score judges samples with up to parallelism calls of the grader at a time and
-// returns their verdicts, in their order. If more than 1 % of them are not graded,
+// Score judges samples with up to parallelism calls of the grader at a time, or all at
+// once if it is a rollout.BatchGrader, and returns their verdicts, in their order. If more than 1 % of them are not graded,
 // the verdicts come with a *NotGradedError. Any other error comes without verdicts:
 // the grader cannot go on (then the error names the first sample, in order, of those
 // that it was asked about), a sample's problem is not among problems, or ctx was
@@ -42,6 +42,18 @@ func Score(ctx context.Context, grader rollout.Grader, problems []rollout.Proble
 		if byID[s.ProblemID] == nil {
 			return nil, fmt.Errorf("sample %d: there is no problem %s", s.K, s.ProblemID)
 		}
+	}
+
+	if batch, ok := grader.(rollout.BatchGrader); ok {
+		items := make([]rollout.Item, len(samples))
+		for i := range samples {
+			items[i] = rollout.Item{Problem: byID[samples[i].ProblemID], Sample: samples[i].K, Completion: &samples[i].Completion}
+		}
+		verdicts, err := batch.GradeAll(ctx, items)
+		if err != nil {
+			return nil, err
+		}
+		return verdicts, checkGraded(samples, verdicts)
 	}
 
 	verdicts := make([]rollout.Verdict, len(samples))

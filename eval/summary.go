@@ -69,7 +69,7 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 // if k is 0.
 func interval(k int, values []float64, clusters []string, items []Item, seed uint64) (stat.Interval, bool) {
 	if k > 1 {
-		return stat.Bootstrap(stat.Scores{values}, clusters, resampling(seed))
+		return stat.Bootstrap(values, clusters, resampling(seed))
 	}
 	if c, ok := singles(items); k == 1 && ok {
 		return stat.Wilson(c, len(values), Level), true

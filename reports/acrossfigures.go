@@ -33,7 +33,10 @@ func (s *source) acrossFigures() []drawing {
 	}
 
 	x := s.result.Across
-	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over %s, stratified by suite, %s draws", fixed(100*s.result.Level, 0), x.Kind, count(int64(x.Draws)))
+	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over problems, stratified by suite, %s draws; other training seeds are not taken into account", fixed(100*s.result.Level, 0), count(int64(x.Draws)))
+	if x.Kind == string(compare.TwoLevel) {
+		profile.Interval = fmt.Sprintf("%s\u202f%%, Student's t, over seeds (jackknife) and problems (bootstrap stratified by suite, %s draws)", fixed(100*s.result.Level, 0), count(int64(x.Draws)))
+	}
 	dots.Interval, odds.Interval = profile.Interval, profile.Interval
 	profile.Thresholds = x.Thresholds
 	least := math.MaxInt

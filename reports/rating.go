@@ -114,7 +114,7 @@ func (s *source) rate(c *Contests) ([]rated, error) {
 				}
 				scores = append(scores, row)
 			}
-			r.add(scores, c.Digest, suite)
+			r.add(scores)
 		}
 		out = append(out, r)
 	}
@@ -212,17 +212,15 @@ func (s *source) firstRight(run *run, suite string) (map[string]map[string]int, 
 	return nil, errors.New("there are no verdicts of it")
 }
 
-// add appends an arm: the mean over contests and seeds, with the bootstrap over
-// contests, and over seeds where there are enough of them.
-func (r *rated) add(scores stat.Scores, contests ident.Digest, suite string) {
-	drawn := scores
-	if len(scores) < compare.MinSeeds {
-		drawn = stat.Scores{meanRow(scores)}
+// add appends an arm: the mean over contests and seeds, with its interval over contests,
+// and over seeds where there are enough of them.
+func (r *rated) add(scores stat.Scores) {
+	m := stat.ClusterMean(meanRow(scores), nil)
+	if len(scores) >= compare.MinSeeds {
+		m = stat.CrossedMean(scores, nil)
 	}
-	all := meanRow(scores)
-	e := figure.Point(stat.ClusterMean(all, nil).Value)
-	seed := ident.Seed(0, fmt.Sprint("report/rating/", contests, suite, scores))
-	if iv, ok := stat.Bootstrap(drawn, nil, stat.Resampling{Draws: 10_000, Seed: seed, Level: 0.95}); ok {
+	e := figure.Point(m.Value)
+	if iv, ok := stat.TInterval(m, 0.95); ok {
 		e.Lo, e.Hi = iv.Lo, iv.Hi
 	}
 	r.ratings, r.mean = append(r.ratings, scores), append(r.mean, e)
@@ -247,7 +245,7 @@ func (s *source) ratingFigure() drawing {
 	f := figure.Dots{Head: figure.Head{Name: "rating", Title: ratingTitle, Order: armNames(s.arms),
 		About: "Rating at which the first right samples of the problems would give the place that they give among a contest's participants, mean over contests (arXiv:2501.01257). " +
 			"It is only as good as the suite's tests"},
-		X: figure.Axis{Label: "rating"}, Interval: "95\u202f% bootstrap over contests, and over seeds where an arm has at least 3"}
+		X: figure.Axis{Label: "rating"}, Interval: "95\u202f%, Student's t over contests, and over seeds where an arm has at least 3"}
 	if len(s.rated) == 0 {
 		return drawing{name: f.Name, title: f.Title, reason: errors.New("it needs a file of contests (--contests) and a suite with their problems")}
 	}

@@ -19,6 +19,7 @@ func (s *source) resultFigures() []drawing {
 	list = append(list, s.acrossFigures()...)
 	for _, suite := range s.scored() {
 		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)), try(groupDiversity, s.clusters(suite)))
+		list = append(list, s.graderFigures(suite)...)
 	}
 	return append(append(list, s.itemFigures()...), s.ratingFigure())
 }
@@ -77,9 +78,9 @@ func (s *source) scored() []scoredSuite {
 }
 
 func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
-	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples, interval: "95 % bootstrap over problems; other training seeds are not taken into account"}
+	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples, interval: "95 %, over problems; other training seeds are not taken into account"}
 	if suite.SeedVariance {
-		out.interval = "95 % two-level bootstrap over seeds and problems"
+		out.interval = "95 %, Student's t over seeds and problems"
 	}
 	out.metric = func(name string) []figure.Estimate {
 		m := suite.Metric(name)
@@ -210,7 +211,7 @@ func (s *source) clusters(suite scoredSuite) figure.Scatter {
 // againstAccuracy sets a metric of the arms against their accuracy.
 func (s *source) againstAccuracy(suite scoredSuite, metric string, f figure.Scatter) figure.Scatter {
 	f.Order, f.Interval = armNames(s.arms), suite.interval
-	f.X = figure.Axis{Label: "accuracy (pass@1)", Unit: "share of completions"}
+	f.X = figure.Axis{Label: "accuracy, pass@1", Unit: "share of completions"}
 	xs, ys := suite.metric("pass@1"), suite.metric(metric)
 	for i, a := range s.arms {
 		drawn := figure.ScatterArm{Name: a.Name, X: xs[i], Y: ys[i]}
@@ -269,7 +270,7 @@ func (s *source) forests() []drawing {
 func (s *source) forest(unit string) *figure.Forest {
 	f := &figure.Forest{Head: figure.Head{Name: "differences-" + slug(unit), Title: "Paired differences, " + unitWord(unit), Order: armNames(s.arms),
 		About: "Difference of two arms on the same problems, first minus second"},
-		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) + " % bootstrap"}
+		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) + " %, before Holm's correction, which p Holm has"}
 	if len(s.arms) == 2 {
 		a, b := s.arms[0].Name, s.arms[1].Name
 		f.X.Label, f.Less, f.More = a+" − "+b, b+" higher", a+" higher"
@@ -303,8 +304,8 @@ func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.For
 		seeds := min(len(s.arms[p.A].Runs), len(s.arms[p.B].Runs))
 		note := ""
 		if p.PHolm != nil {
-			note = "p = " + pText(*p.PHolm)
-			note = strings.Replace(note, "= <", "<", 1)
+			note = "p Holm " + pText(*p.PHolm)
+
 		}
 		rows = append(rows, figure.ForestRow{Name: name, Seeds: seeds, Diff: figure.Estimate{Value: valueOf(p.Delta), Lo: lo, Hi: hi}, Note: note})
 	}

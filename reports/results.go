@@ -234,12 +234,12 @@ func (s *source) metricCell(m *compare.Metric) line {
 // intervalNote says what the brackets of a suite's tables are.
 func (s *source) intervalNote(suite *compare.Suite) string {
 	level := fixed(100*s.result.Level, 0)
-	over, reach := "problems only", " An arm has too few seeds to say anything about other training seeds."
+	over := "over problems only: an arm has too few seeds to say anything about other training seeds"
 	if suite.SeedVariance {
-		over, reach = "seeds within arms, then clusters of problems", ""
+		over = "Student's t, for other seeds and other problems"
 	}
-	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ say which way is better, bold metrics were tested. Brackets are %s\u202f%% intervals, a bootstrap over %s (%s draws).%s",
-		s.seedText(), level, over, count(int64(s.result.Draws)), reach)
+	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ say which way is better, bold metrics were tested. Brackets are %s\u202f%% intervals, %s.",
+		s.seedText(), level, over)
 }
 
 // seedText is "FlowRL 3 seeds, PPO 3 seeds", or "3 seeds per arm".
@@ -262,6 +262,11 @@ func (s *source) seedText() string {
 // pairGrid shows the tested differences between arms, nil if none is wanted.
 func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid {
 	g := &grid{Caption: "Differences", Columns: []column{left("metric"), left("arms"), right("Δ"), right("p"), right("p Holm"), right("MDE"), left("verdict")}}
+	alone := len(s.arms) == 2 // a column for the arms would say the same in each row
+	if alone {
+		g.Caption = "Differences, " + s.arms[0].Name + " − " + s.arms[1].Name
+		g.Columns = slices.Delete(g.Columns, 1, 2)
+	}
 	for i := range suite.Metrics {
 		m := &suite.Metrics[i]
 		if !m.Tested || !wanted(m.Name) {
@@ -274,16 +279,28 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 			if lo, hi := bounds(p.Interval); lo < hi {
 				delta = delta.with(styled(muted, fmt.Sprintf(" [%s, %s]", signed(lo, at), signed(hi, at))))
 			}
-			g.add(line{styled(strong, m.Name)}, line{s.arms[p.A].span(), {Text: " − "}, s.arms[p.B].span()}, delta,
-				text("%s", pText(valueOf(p.P))), text("%s", pText(valueOf(p.PHolm))), text("%s", fixed(valueOf(p.MDE), fine(valueOf(p.MDE), digits))), s.verdictCell(p))
+			cells := []line{{styled(strong, m.Name)}, {s.arms[p.A].span(), {Text: " − "}, s.arms[p.B].span()}, delta,
+				text("%s", pText(valueOf(p.P))), text("%s", pText(valueOf(p.PHolm))), text("%s", fixed(valueOf(p.MDE), fine(valueOf(p.MDE), digits))), s.verdictCell(p)}
+			if alone {
+				cells = slices.Delete(cells, 1, 2)
+			}
+			g.add(cells...)
 		}
 	}
 	if len(g.Rows) == 0 {
 		return nil
 	}
-	g.Note = text("Δ is paired by problem. p flips the signs of the problems' differences; p Holm is corrected for the %s of this report. "+
-		"MDE: the true difference that would be found 80\u202f%% of the time. α = %g.", plural(s.result.Tests, "test"), s.result.Alpha)
+	g.Note = text("Δ is paired by problem. %s; p Holm is corrected for the %s of this report. "+
+		"MDE: the true difference that would be found 80\u202f%% of the time. α = %g.", testNote(suite), plural(s.result.Tests, "test"), s.result.Alpha)
 	return g
+}
+
+// testNote says what p is.
+func testNote(suite *compare.Suite) string {
+	if suite.SeedVariance {
+		return "p is of the interval's t, for other seeds and problems"
+	}
+	return "Where an arm has too few seeds, p flips the signs of the problems' differences, for these runs alone"
 }
 
 // verdictCell names the arm for which a verdict speaks.

@@ -23,14 +23,17 @@ var checkerDriver string
 // drivers are Python that runs a program's code object, by name. A zygote has them
 // compiled.
 func drivers() map[string]string {
-	return map[string]string{"call": callDriver, "candidate": codec + candidateDriver, "checker": codec + checkerDriver}
+	return map[string]string{"call": callDriver, "candidate": codec + candidateDriver, "checker": codec + checkerDriver, "compile": compileDriver}
 }
 
 // check says what is wrong with a request, and fills its limits.
 func (r *Request) check(d Limits) error {
+	foreign, ok := languageNamed(r.Language)
 	switch {
-	case r.Language != "" && r.Language != "python":
-		return fmt.Errorf("language %q: there is no toolchain for it; there is python", r.Language)
+	case r.Language != "" && r.Language != pythonLanguage && !ok:
+		return fmt.Errorf("no language %q: there are %s", r.Language, strings.Join(Languages(), ", "))
+	case ok && r.Mode != "" && r.Mode != "stdio":
+		return fmt.Errorf("language %q has mode stdio alone: call and asserts are for Python", r.Language)
 	case r.Mode != "" && r.Mode != "stdio" && r.Mode != "call" && r.Mode != "asserts":
 		return fmt.Errorf("mode %q: there are stdio, call and asserts", r.Mode)
 	case r.Mode == "asserts" && (r.Entry == "" || r.TestCode == ""):
@@ -50,8 +53,8 @@ func (r *Request) check(d Limits) error {
 		}
 	}
 	for name := range r.Files {
-		if name == "" || name == "." || name == ".." || name == "main.py" || len(name) > 255 || strings.ContainsAny(name, "/\x00") {
-			return fmt.Errorf("file %q: a plain name is needed, other than main.py", name)
+		if name == "" || name == "." || name == ".." || name == "main.py" || name == foreign.source || len(name) > 255 || strings.ContainsAny(name, "/\x00") {
+			return fmt.Errorf("file %q: a plain name is needed, other than that of the program's source", name)
 		}
 	}
 	for _, name := range r.Uses {
@@ -90,6 +93,9 @@ type job struct {
 	names  map[string]string // variables of the driver
 	limits Limits            // filled
 
+	program *made  // what is executed in the place of source; nil: source is Python
+	view    string // the slots that have what it needs; "": Python's
+
 	channel []int // descriptors 4 and 5 of the program; run closes them
 }
 
@@ -104,6 +110,14 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 	}
 	if err := r.check(p.cfg.Limits); err != nil {
 		return infra(err)
+	}
+	var program *made
+	if _, ok := languageNamed(r.Language); ok {
+		m, err := p.make(ctx, r)
+		if err != nil {
+			return infra(err)
+		}
+		program = &m
 	}
 	if r.Mode == "asserts" {
 		one, err := p.runAsserts(ctx, r)
@@ -125,7 +139,7 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 		if r.Mode == "call" {
 			j.driver, j.names = "call", map[string]string{"ENTRY": r.Entry, "ARGS": string(t.Args)}
 		}
-		one, err := p.execute(ctx, j)
+		one, err := p.executeProgram(ctx, program, j)
 		if err != nil {
 			return infra(err)
 		}
@@ -158,6 +172,17 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 		}
 	}
 	return out
+}
+
+// executeProgram runs j, by what was made of its source if that is not Python.
+func (p *Pool) executeProgram(ctx context.Context, program *made, j job) (Run, error) {
+	if program != nil {
+		if program.failed != nil {
+			return *program.failed, nil
+		}
+		j.program, j.view = program, program.view
+	}
+	return p.execute(ctx, j)
 }
 
 // sameOutput compares bytes, with the white space at the very end left out: programs
@@ -193,4 +218,20 @@ func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
 func lastLine(text []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return lines[len(lines)-1]
+}
+
+// firstError is what a compiler or a runtime says is wrong: the first line that speaks
+// of an error, else the first that is not blank.
+func firstError(text []byte) string {
+	var first string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.Contains(strings.ToLower(line), "error"), strings.HasPrefix(line, "panic:"):
+			return line[:min(len(line), 200)]
+		case first == "":
+			first = line[:min(len(line), 200)]
+		}
+	}
+	return first
 }

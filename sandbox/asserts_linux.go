@@ -45,14 +45,14 @@ func (p *Pool) executePair(ctx context.Context, candidate, checker job) (c, t Ru
 		failed := make(chan error, 1)
 		go func() {
 			var err error
-			t, err = p.inSlot(both, &second, checker)
+			t, err = p.inSlot(both, second, checker)
 			if err != nil {
 				stop()
 			}
 			failed <- err
 		}()
 		var candidateErr error
-		if c, candidateErr = p.inSlot(both, &first, candidate); candidateErr != nil {
+		if c, candidateErr = p.inSlot(both, first, candidate); candidateErr != nil {
 			stop()
 		}
 		err = errors.Join(candidateErr, <-failed)

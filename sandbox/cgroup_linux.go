@@ -3,7 +3,7 @@
 package sandbox
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -32,6 +32,9 @@ type parents struct {
 type group struct {
 	parents
 	limit int64 // bytes, as set; 0: none yet
+	most  int64 // processes, as set
+
+	open map[string]int // descriptors of its files: they are read several times per run
 }
 
 // findParents reads the process's own groups and the mounts of their hierarchies, as
@@ -147,7 +150,7 @@ func (p parents) removeStale() {
 
 // newGroup makes a group below p.
 func newGroup(p parents, slot uint64) (*group, error) {
-	g := &group{parents: p.below(fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), slot))}
+	g := &group{parents: p.below(fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), slot)), open: map[string]int{}}
 	for _, dir := range g.dirs() {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			g.remove()
@@ -170,10 +173,30 @@ func (g *group) add(pid int) error {
 // bound sets the most memory in bytes and the most processes for the next run.
 func (g *group) bound(memory, processes int64) error {
 	write := func(dir, file string, value int64) error {
-		return os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(value, 10)), 0)
+		fd, err := g.file(dir, file)
+		if err == nil {
+			_, err = unix.Pwrite(fd, strconv.AppendInt(nil, value, 10), 0)
+		}
+		if err != nil {
+			return fmt.Errorf("%s/%s: %w", dir, file, err)
+		}
+		return nil
+	}
+	bound := func(dir string) error {
+		if processes == g.most {
+			return nil
+		}
+		g.most = processes
+		return write(dir, "pids.max", processes)
 	}
 	if g.unified != "" {
-		return errors.Join(write(g.unified, "memory.max", memory), write(g.unified, "memory.swap.max", 0), write(g.unified, "pids.max", processes))
+		if memory != g.limit {
+			if err := errors.Join(write(g.unified, "memory.max", memory), write(g.unified, "memory.swap.max", 0)); err != nil {
+				return err
+			}
+			g.limit = memory
+		}
+		return bound(g.unified)
 	}
 	if memory != g.limit {
 		swap := func() error { // no file where the kernel does not count swap
@@ -196,43 +219,47 @@ func (g *group) bound(memory, processes int64) error {
 		g.limit = memory
 	}
 	_ = write(g.memory, "memory.max_usage_in_bytes", 0) // starts the peak anew
-	return write(g.pids, "pids.max", processes)
+	return bound(g.pids)
 }
 
 // kills is how often the kernel has killed for memory in the group.
 func (g *group) kills() int64 {
 	if g.unified != "" {
-		return field(filepath.Join(g.unified, "memory.events"), "oom_kill")
+		return g.field(g.unified, "memory.events", "oom_kill")
 	}
-	return field(filepath.Join(g.memory, "memory.oom_control"), "oom_kill")
+	return g.field(g.memory, "memory.oom_control", "oom_kill")
 }
 
 // peak is the most bytes that the group held since bound.
 func (g *group) peak() int64 {
 	if g.unified != "" {
-		return number(filepath.Join(g.unified, "memory.peak"))
+		return g.field(g.unified, "memory.peak", "")
 	}
-	return number(filepath.Join(g.memory, "memory.max_usage_in_bytes"))
+	return g.field(g.memory, "memory.max_usage_in_bytes", "")
 }
 
 // usage is how many bytes the group holds now.
 func (g *group) usage() int64 {
 	if g.unified != "" {
-		return number(filepath.Join(g.unified, "memory.current"))
+		return g.field(g.unified, "memory.current", "")
 	}
-	return number(filepath.Join(g.memory, "memory.usage_in_bytes"))
+	return g.field(g.memory, "memory.usage_in_bytes", "")
 }
 
 // cpuTime is what all processes of the group have used since it was made.
 func (g *group) cpuTime() time.Duration {
 	if g.unified != "" {
-		return time.Duration(field(filepath.Join(g.unified, "cpu.stat"), "usage_usec")) * time.Microsecond
+		return time.Duration(g.field(g.unified, "cpu.stat", "usage_usec")) * time.Microsecond
 	}
-	return time.Duration(number(filepath.Join(g.cpu, "cpuacct.usage")))
+	return time.Duration(g.field(g.cpu, "cpuacct.usage", ""))
 }
 
 // remove removes the group once its processes are gone.
 func (g *group) remove() {
+	for path, fd := range g.open {
+		_ = unix.Close(fd)
+		delete(g.open, path)
+	}
 	for range 100 {
 		left := false
 		for _, dir := range g.dirs() {
@@ -254,17 +281,38 @@ func number(path string) int64 {
 	return n
 }
 
-// field reads the number after a name in a file of "name number" lines.
-func field(path, name string) int64 {
-	f, err := os.Open(path)
+// file is a descriptor of a file of the group; it stays open.
+func (g *group) file(dir, name string) (int, error) {
+	path := dir + "/" + name
+	if fd, ok := g.open[path]; ok {
+		return fd, nil
+	}
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil { // some can be read alone
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	if err == nil {
+		g.open[path] = fd
+	}
+	return fd, err
+}
+
+// field reads the number after a name in a file of "name number" lines; without a name
+// the file is a number. It is 0 where there is none.
+func (g *group) field(dir, file, name string) int64 {
+	fd, err := g.file(dir, file)
 	if err != nil {
 		return 0
 	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if key, value, _ := strings.Cut(s.Text(), " "); key == name {
-			n, _ := strconv.ParseInt(value, 10, 64)
-			return n
+	var buf [2048]byte
+	n, err := unix.Pread(fd, buf[:], 0)
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(buf[:n]) {
+		rest, ok := bytes.CutPrefix(line, []byte(name))
+		if value, err := strconv.ParseInt(string(bytes.TrimSpace(rest)), 10, 64); ok && err == nil {
+			return value
 		}
 	}
 	return 0

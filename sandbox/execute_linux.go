@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +37,7 @@ type execution struct {
 	in              int    // our end of stdin; -1: closed
 	out, err        stream
 	channel         stream // what a driver writes; fd -1: none
+	executed        bool   // another program than the interpreter
 	killed          string // why the harness killed it; empty: it did not
 	usage           usage  // what the watchdog saw
 	cpuBase         time.Duration
@@ -64,7 +67,7 @@ const grace = 5 * time.Second
 // run executes j in the slot. An error is the sandbox's: the slot must not be used
 // again.
 func (s *slot) run(ctx context.Context, j *job) (_ Run, err error) {
-	x := &execution{s: s, limits: j.limits, stdin: j.stdin, in: -1, began: time.Now()}
+	x := &execution{s: s, limits: j.limits, executed: j.program != nil, stdin: j.stdin, in: -1, began: time.Now()}
 	x.out, x.err, x.channel = stream{fd: -1, most: int(j.limits.StdoutKB) << 10}, stream{fd: -1, most: int(j.limits.StderrKB) << 10}, stream{fd: -1, most: 16 << 20}
 	defer func() {
 		closeFD(&x.in)
@@ -122,15 +125,30 @@ func (x *execution) release(j *job) error {
 		} else {
 			*ours, theirs = p[0], append(theirs, p[1])
 		}
+		if owner := x.s.owner; owner > 0 { // else /dev/stdin and its like are closed to the program
+			if err := unix.Fchown(theirs[len(theirs)-1], owner, owner); err != nil {
+				return err
+			}
+		}
 		return unix.SetNonblock(*ours, true)
 	}
 	if err := errors.Join(pipe(&x.in, true), pipe(&x.out.fd, false), pipe(&x.err.fd, false)); err != nil {
 		return err
 	}
-	if j.driver != "" {
+	switch {
+	case j.driver != "":
 		if err := pipe(&x.channel.fd, false); err != nil {
 			return err
 		}
+	case j.program != nil && len(j.program.executable) > 0:
+		fd, err := sealed(j.program.executable)
+		if err != nil {
+			return err
+		}
+		theirs = append(theirs, fd)
+	}
+	if j.driver == "compile" {
+		x.channel.most = int(j.limits.FileMB) << 20
 	}
 	theirs, j.channel = append(theirs, j.channel...), nil // closed with the others
 	if g := x.s.group; g != nil {
@@ -157,25 +175,46 @@ func (s *slot) request(j *job) map[string]any {
 	if !s.m.root {
 		processes += 2 // the zygote and process 1 have the same id
 	}
-	const pythonStack = 64 * mb
-	files := map[string]string{"main.py": j.source}
+	data, stack := memory, min(64*mb, memory) // of each thread; Python needs no more
+	files := map[string]string{}
+	r := map[string]any{"files": files, "scratch": l.ScratchMB * mb, "inodes": l.ScratchFiles + 1}
+	args := append([]string{}, j.args...)
+	if m := j.program; m != nil {
+		// What its runtime reserves and never touches is no memory: the cgroup or the
+		// watchdog counts what it holds.
+		data = address
+		if len(m.executable) > 0 {
+			stack = memory // recursion is theirs to bound
+		}
+		args = append(slices.Clone(m.argv), args...)
+		r["exec"], r["executable"] = environ(m.env), len(m.executable) > 0
+		for name, text := range m.files {
+			files[name] = base64.StdEncoding.EncodeToString(text)
+		}
+	} else {
+		r["name"], files["main.py"] = "main.py", j.source
+	}
+	r["args"] = args
 	for name, data := range j.files {
 		files[name] = base64.StdEncoding.EncodeToString(data)
 	}
-	args := j.args
-	if args == nil {
-		args = []string{}
-	}
-	r := map[string]any{
-		"name": "main.py", "args": args, "files": files, "scratch": l.ScratchMB * mb, "inodes": l.ScratchFiles + 1,
-		// In the order of RLIMITS in zygote.py: soft, hard.
-		"rlimits": [][2]int64{{cpu, cpu + 1}, {memory, memory}, {address, address}, {l.FileMB * mb, l.FileMB * mb}, {l.OpenFiles, l.OpenFiles},
-			{min(pythonStack, memory), memory}, {processes, processes}, {0, 0}, {0, 0}, {0, 0}},
-	}
+	// In the order of RLIMITS in zygote.py: soft, hard.
+	r["rlimits"] = [][2]int64{{cpu, cpu + 1}, {data, data}, {address, address}, {l.FileMB * mb, l.FileMB * mb}, {l.OpenFiles, l.OpenFiles},
+		{stack, memory}, {processes, processes}, {0, 0}, {0, 0}, {0, 0}}
 	if j.driver != "" {
 		r["driver"], r["names"] = j.driver, j.names
 	}
 	return r
+}
+
+// environ is a list of NAME=VALUE by name.
+func environ(list []string) map[string]string {
+	by := make(map[string]string, len(list))
+	for _, entry := range list {
+		name, value, _ := strings.Cut(entry, "=")
+		by[name] = value
+	}
+	return by
 }
 
 // feed writes what the pipe takes of stdin, and closes it after the last byte.
@@ -199,10 +238,9 @@ func (x *execution) feed() {
 }
 
 // drain reads what there is, and tells whether the cap is passed.
-func (s *stream) drain() (over bool) {
-	var buf [64 << 10]byte
+func (s *stream) drain(buf []byte) (over bool) {
 	for s.fd >= 0 {
-		n, err := unix.Read(s.fd, buf[:])
+		n, err := unix.Read(s.fd, buf)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -258,11 +296,11 @@ func (x *execution) collect() {
 		return
 	}
 	switch {
-	case x.out.drain():
+	case x.out.drain(x.s.buf[:]):
 		x.kill("stdout")
-	case x.err.drain():
+	case x.err.drain(x.s.buf[:]):
 		x.kill("stderr")
-	case x.channel.drain():
+	case x.channel.drain(x.s.buf[:]):
 		x.kill("result")
 	}
 }
@@ -307,8 +345,8 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	} else {
-		x.usage.add(treeUsage(x.initPID, x.s.anonKB))
-		if x.usage.memoryKB > x.limits.MemoryMB<<10 {
+		x.usage.add(treeUsage(x.initPID, x.shared()))
+		if most := x.limits.MemoryMB << 10; x.usage.memoryKB > max(most, x.s.anonKB-x.shared()) {
 			x.kill("memory")
 			return nil
 		}
@@ -317,6 +355,15 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 		x.kill("cpu")
 	}
 	return nil
+}
+
+// shared is what each process has of the zygote's memory: nothing once it is another
+// program. Up to that moment it has all of it.
+func (x *execution) shared() int64 {
+	if x.executed {
+		return 0
+	}
+	return x.s.anonKB
 }
 
 // kill ends all processes of the run; the zygote will say so.

@@ -17,10 +17,11 @@ type attack struct {
 	expect           []Verdict // any of them
 	limits           Limits
 	answer           string // expected output of one that cheats; empty: not compared
+	language         string // empty: Python
 	source           string
 }
 
-// attacks parses hostile.txt: "=== name | kind | verdicts | limits", a line that says
+// attacks parses hostile.txt: "=== name | kind | verdicts | limits and language", a line that says
 // what it is about ("... | answer" for cheats), then the source.
 func attacks(text string) ([]attack, error) {
 	var list []attack
@@ -43,6 +44,10 @@ func attacks(text string) ([]attack, error) {
 		}
 		for word := range strings.FieldsSeq(fields[3]) {
 			name, value, _ := strings.Cut(word, "=")
+			if name == "language" {
+				a.language = value
+				continue
+			}
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err == nil {
 				err = a.limits.Set(name, n)
@@ -56,6 +61,9 @@ func attacks(text string) ([]attack, error) {
 	}
 	return list, nil
 }
+
+// canaryText is what a file of the host holds.
+const canaryText = "a canary that nobody may read or change\n"
 
 // Outcome is what came of one hostile program.
 type Outcome struct {
@@ -75,6 +83,9 @@ func (a attack) judge(r Result) Outcome {
 	for _, run := range r.Runs {
 		o.WallMS += float64(run.Wall.Microseconds()) / 1000
 		text := string(run.Stdout)
+		if strings.Contains(text+string(run.Stderr), strings.TrimSpace(canaryText)) {
+			o.Problem = "the program, or its compiler, has read a file of the host"
+		}
 		if i := strings.Index(text, "ESCAPED"); i >= 0 {
 			line, _, _ := strings.Cut(text[i:], "\n")
 			o.Problem = "the program got what it must not: " + line

@@ -21,8 +21,9 @@ type Pool struct {
 	m      *machine
 	cfg    Config
 	probes []Probe
-	idle   chan *slot // nil: to be started by who takes it
+	idle   chan seat
 	next   atomic.Uint64
+	builds builds
 
 	mu        sync.Mutex
 	infra     int64
@@ -31,6 +32,18 @@ type Pool struct {
 	pairs   sync.Mutex // held while waiting for two slots
 	closing sync.Once
 	closed  chan struct{}
+}
+
+// seat is the right to run one program at a time, and the slots that were started for
+// it: "" is Python's, which runs compiled programs too; a language's own sees its toolchain.
+type seat map[string]*slot
+
+func (s seat) close() (err error) {
+	for view, slot := range s {
+		err = errors.Join(err, slot.close())
+		delete(s, view)
+	}
+	return err
 }
 
 // Open tries what this machine gives, and starts the slots. It returns a *LevelError
@@ -62,9 +75,10 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	if cfg.Slots <= 0 {
 		cfg.Slots = max(1, len(m.cpus))
 	}
-	p := &Pool{m: m, cfg: cfg, probes: probes, idle: make(chan *slot, cfg.Slots), closed: make(chan struct{})}
+	p := &Pool{m: m, cfg: cfg, probes: probes, idle: make(chan seat, cfg.Slots), closed: make(chan struct{}),
+		builds: builds{known: map[[32]byte]*build{}, tools: map[string]*tool{}}}
 	for range cfg.Slots {
-		s, err := p.newSlot()
+		s, err := p.newSeat()
 		if err != nil {
 			for len(p.idle) > 0 {
 				err = errors.Join(err, (<-p.idle).close())
@@ -76,12 +90,13 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// newSlot starts a slot; in a pool of cold starts the one who runs does.
-func (p *Pool) newSlot() (*slot, error) {
+// newSeat starts Python's slot; in a pool of cold starts the one who runs does.
+func (p *Pool) newSeat() (seat, error) {
 	if p.cfg.Cold {
-		return nil, nil
+		return seat{}, nil
 	}
-	return newSlot(p.m, p.next.Add(1))
+	s, err := newSlot(p.m, p.next.Add(1), nil)
+	return seat{"": s}, err
 }
 
 // Level is the isolation that programs get.
@@ -113,21 +128,41 @@ func (p *Pool) Python() string { return p.m.python.Version }
 // Interpreter is the path of the interpreter's binary.
 func (p *Pool) Interpreter() string { return p.m.python.Exe }
 
+// CPUTime is what the pool's slots have used, with the programs that ended in them. It
+// waits for those that run.
+func (p *Pool) CPUTime() (total time.Duration, err error) {
+	var held []seat
+	defer func() {
+		for _, at := range held {
+			p.idle <- at
+		}
+	}()
+	for range p.cfg.Slots {
+		at, err := p.take(context.Background())
+		if err != nil {
+			return 0, err
+		}
+		held = append(held, at)
+		for _, s := range at {
+			total += cpuOf(s.command.Process.Pid)
+		}
+	}
+	return total, nil
+}
+
 // Close ends all slots. It waits for the runs that are going on; further ones fail.
 func (p *Pool) Close() (err error) {
 	p.closing.Do(func() {
 		close(p.closed)
 		for range p.cfg.Slots {
-			if s := <-p.idle; s != nil {
-				err = errors.Join(err, s.close())
-			}
+			err = errors.Join(err, (<-p.idle).close())
 		}
 	})
 	return err
 }
 
-// take waits for a slot, which may be nil: to be started.
-func (p *Pool) take(ctx context.Context) (*slot, error) {
+// take waits for a seat.
+func (p *Pool) take(ctx context.Context) (seat, error) {
 	select {
 	case s := <-p.idle:
 		return s, nil
@@ -138,20 +173,29 @@ func (p *Pool) take(ctx context.Context) (*slot, error) {
 	}
 }
 
-// inSlot runs j in *s, which it starts if it is nil, and ends if it broke. Our copies of
-// the job's channel are closed as soon as the program has its own.
-func (p *Pool) inSlot(ctx context.Context, s **slot, j job) (r Run, err error) {
+// inSlot runs j in a slot of the seat, which it starts if there is none, and ends if it
+// broke. Our copies of the job's channel are closed as soon as the program has its own.
+func (p *Pool) inSlot(ctx context.Context, at seat, j job) (r Run, err error) {
 	defer func() { closeAll(j.channel) }()
-	if *s == nil {
-		if *s, err = newSlot(p.m, p.next.Add(1)); err != nil {
-			*s = nil
+	s := at[j.view]
+	if s == nil {
+		var more []bind
+		if l, ok := languageNamed(j.view); ok {
+			t, err := p.tool(ctx, l)
+			if err != nil {
+				return r, err
+			}
+			more = t.binds
+		}
+		if s, err = newSlot(p.m, p.next.Add(1), more); err != nil {
 			return r, err
 		}
+		at[j.view] = s
 	}
-	r, err = (*s).run(ctx, &j)
+	r, err = s.run(ctx, &j)
 	if err != nil || p.cfg.Cold {
-		err = errors.Join(err, (*s).close())
-		*s = nil
+		err = errors.Join(err, s.close())
+		delete(at, j.view)
 	}
 	return r, err
 }
@@ -164,7 +208,7 @@ func (p *Pool) execute(ctx context.Context, j job) (r Run, err error) {
 	}
 	defer func() { p.idle <- s }()
 	for range 2 {
-		if r, err = p.inSlot(ctx, &s, j); err == nil || ctx.Err() != nil {
+		if r, err = p.inSlot(ctx, s, j); err == nil || ctx.Err() != nil {
 			return r, err
 		}
 		p.broke(err)
@@ -268,7 +312,7 @@ func landlockABI() int {
 
 // trial runs an honest program and one that the filter must kill.
 func trial(ctx context.Context, m *machine) error {
-	s, err := newSlot(m, 0)
+	s, err := newSlot(m, 0, nil)
 	if err != nil {
 		return err
 	}

@@ -200,7 +200,8 @@ func TestNothingIsLeft(t *testing.T) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		for range p.Slots() {
-			s := <-p.idle
+			at := <-p.idle
+			s := at[""]
 			var size, resident int64
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.command.Process.Pid))
 			if err != nil {
@@ -208,7 +209,7 @@ func TestNothingIsLeft(t *testing.T) {
 			}
 			_, _ = fmt.Sscan(string(text), &size, &resident)
 			interpreters = append(interpreters, resident*int64(os.Getpagesize())/1024)
-			p.idle <- s
+			p.idle <- at
 		}
 		return int64(m.HeapAlloc) / 1024, interpreters
 	}
@@ -259,9 +260,10 @@ func TestNothingIsLeft(t *testing.T) {
 // A slot that dies is replaced, and the program is run again: no wrong verdict.
 func TestBrokenSlot(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 1})
-	s := <-p.idle
+	at := <-p.idle
+	s := at[""]
 	pid := s.command.Process.Pid
-	p.idle <- s
+	p.idle <- at
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -292,9 +294,10 @@ func TestEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := <-p.idle
+		at := <-p.idle
+		s := at[""]
 		fmt.Printf("slot %d\n", s.command.Process.Pid)
-		p.idle <- s
+		p.idle <- at
 		p.Run(context.Background(), Request{Source: "import time; time.sleep(60)"})
 		return
 	}

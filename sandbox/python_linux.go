@@ -51,7 +51,7 @@ func findPython(ctx context.Context, name string) (python, error) {
 	if name == "" {
 		name = "python3"
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // on a loaded machine it may take many seconds
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, append([]string{"-I", "-S", "-c", describePython}, preloaded()...)...)
 	var stderr bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"time"
 )
 
 // Pool runs programs. Here there is none: isolation is Linux's.
@@ -45,11 +46,33 @@ func (*Pool) Python() string { return "" }
 // Interpreter is none.
 func (*Pool) Interpreter() string { return "" }
 
+// CPUTime is none.
+func (*Pool) CPUTime() (time.Duration, error) { return 0, nil }
+
 // Close does nothing.
 func (*Pool) Close() error { return nil }
 
 // SelfTest cannot be run here.
 func (*Pool) SelfTest(context.Context, func(Outcome)) error { return unsupported() }
+
+// Toolchains are none.
+func Toolchains(context.Context) (list []Probe) {
+	for _, name := range Languages()[1:] {
+		list = append(list, Probe{Name: name, Text: "programs are run on Linux alone"})
+	}
+	return list
+}
+
+// made is a program that can be executed.
+type made struct {
+	executable []byte
+	failed     *Run
+	view       string
+}
+
+func (*Pool) make(context.Context, Request) (made, error) {
+	return made{}, errors.New("no sandbox on this system")
+}
 
 func (*Pool) executePair(context.Context, job, job) (c, t Run, err error) {
 	return c, t, errors.New("no sandbox on this system")

@@ -10,7 +10,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +33,7 @@ func (p *Pool) SelfTest(ctx context.Context, report func(Outcome)) error {
 		return err
 	}
 	defer c.close()
-	prelude := c.prelude()
+	list = runnable(ctx, list)
 	var (
 		group sync.WaitGroup
 		mu    sync.Mutex
@@ -40,7 +42,7 @@ func (p *Pool) SelfTest(ctx context.Context, report func(Outcome)) error {
 	for range p.cfg.Slots {
 		group.Go(func() {
 			for a := range todo {
-				o := p.attempt(ctx, a, prelude)
+				o := p.attempt(ctx, a, c)
 				mu.Lock()
 				report(o)
 				mu.Unlock()
@@ -57,9 +59,21 @@ func (p *Pool) SelfTest(ctx context.Context, report func(Outcome)) error {
 	return errors.Join(ctx.Err(), c.unharmed(), p.nothingLeft())
 }
 
+// runnable are the attacks whose language this machine has.
+func runnable(ctx context.Context, list []attack) []attack {
+	missing := map[string]bool{}
+	for _, t := range Toolchains(ctx) {
+		missing[t.Name] = !t.OK
+	}
+	return slices.DeleteFunc(list, func(a attack) bool { return missing[a.language] })
+}
+
 // attempt runs one hostile program, then an honest one.
-func (p *Pool) attempt(ctx context.Context, a attack, prelude string) Outcome {
-	r := Request{ID: a.name, Source: prelude + a.source, Limits: a.limits}
+func (p *Pool) attempt(ctx context.Context, a attack, c *canaries) Outcome {
+	r := Request{ID: a.name, Language: a.language, Source: c.prelude() + a.source, Limits: a.limits}
+	if a.language != "" {
+		r.Source = c.names().Replace(a.source)
+	}
 	if a.answer != "" {
 		r.Tests = []Test{{Stdin: "6 7\n", Stdout: a.answer}}
 	}
@@ -74,7 +88,7 @@ func (p *Pool) attempt(ctx context.Context, a attack, prelude string) Outcome {
 // nothingLeft looks at every slot: only the interpreter and the process 1 of its next
 // run may live.
 func (p *Pool) nothingLeft() error {
-	var held []*slot
+	var held []seat
 	defer func() {
 		for _, s := range held {
 			p.idle <- s
@@ -82,19 +96,18 @@ func (p *Pool) nothingLeft() error {
 	}()
 	var list []error
 	for range p.cfg.Slots {
-		s := <-p.idle
-		held = append(held, s)
-		if s == nil {
-			continue
-		}
-		if s.init < 0 {
-			if err := s.awaitReady(grace); err != nil {
-				list = append(list, err)
-				continue
+		at := <-p.idle
+		held = append(held, at)
+		for _, s := range at {
+			if s.init < 0 {
+				if err := s.awaitReady(grace); err != nil {
+					list = append(list, err)
+					continue
+				}
 			}
-		}
-		if left := children(s.command.Process.Pid); len(left) != 1 {
-			list = append(list, fmt.Errorf("processes left in a slot: %v", left))
+			if left := children(s.command.Process.Pid); len(left) != 1 {
+				list = append(list, fmt.Errorf("processes left in a slot: %v", left))
+			}
 		}
 	}
 	return errors.Join(list...)
@@ -112,8 +125,6 @@ type canaries struct {
 	mu     sync.Mutex
 	called []string
 }
-
-const canaryText = "a canary that nobody may read or change\n"
 
 func newCanaries() (c *canaries, err error) {
 	c = &canaries{}
@@ -209,12 +220,18 @@ func (c *canaries) close() {
 	}
 }
 
+// names puts the canaries in the place of @CANARY@, @PORT@ and @PID@ of other languages.
+func (c *canaries) names() *strings.Replacer {
+	return strings.NewReplacer("@CANARY@", c.file.Name(), "@PORT@", portOf(c.tcp.Addr()), "@PID@", strconv.Itoa(os.Getpid()))
+}
+
+func portOf(a net.Addr) string {
+	_, p, _ := net.SplitHostPort(a.String())
+	return p
+}
+
 // prelude is Python that tells a hostile program where the canaries are.
 func (c *canaries) prelude() string {
-	port := func(a net.Addr) string {
-		_, p, _ := net.SplitHostPort(a.String())
-		return p
-	}
 	numbers, _ := json.Marshal(map[string]int{
 		"ptrace": unix.SYS_PTRACE, "process_vm_readv": unix.SYS_PROCESS_VM_READV, "unshare": unix.SYS_UNSHARE, "clone": unix.SYS_CLONE,
 		"clone3": unix.SYS_CLONE3, "mount": unix.SYS_MOUNT, "setns": unix.SYS_SETNS, "keyctl": unix.SYS_KEYCTL, "bpf": unix.SYS_BPF,
@@ -231,7 +248,7 @@ NR = %s
 CANARY, SOCKET, ABSTRACT = %s, %s, %s
 PORT, UDP, PID = %s, %s, %s
 `, numbers, pythonString(c.file.Name()), pythonString(filepath.Join(c.dir, "socket")), pythonString(filepath.Base(c.dir)),
-		port(c.tcp.Addr()), port(c.udp.LocalAddr()), strconv.Itoa(os.Getpid()))
+		portOf(c.tcp.Addr()), portOf(c.udp.LocalAddr()), strconv.Itoa(os.Getpid()))
 }
 
 // pythonString is a literal of s: JSON's escapes are Python's too, and Go's encoder

@@ -47,14 +47,16 @@ type slot struct {
 	piped   sync.WaitGroup
 	held    []*os.File // the ends of its pipes
 	group   *group
-	init    int   // pidfd of process 1 of the next run; -1: not ready
-	anonKB  int64 // private memory of the zygote, which its children share
-	base    int64 // bytes that the group holds before a run
+	owner   int            // the program's id on the host, where it is not the harness's; else 0
+	init    int            // pidfd of process 1 of the next run; -1: not ready
+	anonKB  int64          // private memory of the zygote, which its children share
+	buf     [64 << 10]byte // of outputs on their way
+	base    int64          // bytes that the group holds before a run
 }
 
 // newSlot starts a slot; its zygote is getting ready when it returns. number tells
-// slots of this process apart.
-func newSlot(m *machine, number uint64) (s *slot, err error) {
+// slots of this process apart; more is what its root holds beside the interpreter.
+func newSlot(m *machine, number uint64, more []bind) (s *slot, err error) {
 	s = &slot{m: m, sock: -1, init: -1}
 	defer func() {
 		if err != nil {
@@ -81,10 +83,10 @@ func newSlot(m *machine, number uint64) (s *slot, err error) {
 			return s, err
 		}
 	}
-	if err := s.instruct(number); err != nil {
+	if err := s.instruct(number, more); err != nil {
 		return s, err
 	}
-	return s, s.awaitReady(20 * time.Second)
+	return s, s.awaitReady(time.Minute)
 }
 
 // start executes this program as the slot's first process. Its standard streams are
@@ -110,6 +112,7 @@ func (s *slot) start(theirs *os.File, number uint64) error {
 	}
 	if s.m.root {
 		block := blockBase + blockSize*int((uint64(os.Getpid())*61+number)%blocks)
+		s.owner = block + programUID
 		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: block, Size: blockSize}}
 		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings = ids, ids
 		cmd.SysProcAttr.GidMappingsEnableSetgroups = true
@@ -132,10 +135,13 @@ func (s *slot) start(theirs *os.File, number uint64) error {
 
 // instruct sends what the process needs to build the root, and what the interpreter
 // needs to become the zygote.
-func (s *slot) instruct(number uint64) error {
+func (s *slot) instruct(number uint64, more []bind) error {
 	binds, links, err := s.m.python.view()
 	if err != nil {
 		return err
+	}
+	if len(more) > 0 {
+		binds = outermost(append(binds, more...))
 	}
 	spec := slotSpec{Binds: binds, Links: links, CPU: -1, Exe: s.m.python.insideAs, NoFile: 1024, OwnTree: !s.m.root,
 		Args: []string{s.m.python.insideAs, "-S", "-s", "-B", zygotePath}, Env: environment()}

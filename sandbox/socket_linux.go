@@ -62,7 +62,7 @@ func receive(sock, size int) (message []byte, fds []int, err error) {
 
 // memoryFile returns a descriptor of a file that holds data and has no name.
 func memoryFile(data []byte) (int, error) {
-	fd, err := unix.MemfdCreate("request", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return -1, err
 	}

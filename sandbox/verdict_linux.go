@@ -38,13 +38,16 @@ func (x *execution) conclude() Run {
 			r.CPU = all
 		}
 	} else {
-		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB)
+		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB) // the kernel's peak of a process is also from before it executed another program
 	}
 	r.CPU = max(r.CPU, x.usage.cpu)
 	cpuLimit, wallLimit := time.Duration(l.CPUMS)*time.Millisecond, time.Duration(l.WallMS)*time.Millisecond
 	r.Borderline = r.CPU > cpuLimit*9/10 && r.CPU < cpuLimit*11/10
 	r.Status, r.Detail = OK, ""
 	last := lastLine(x.err.data)
+	if x.executed {
+		last = firstError(x.err.data) // a runtime tells the reason before its stack
+	}
 	full := r.MemoryKB >= l.MemoryMB<<10*98/100
 	switch {
 	case status.Signaled() && status.Signal() == syscall.SIGSYS: // the filter lets nobody send one
@@ -54,7 +57,10 @@ func (x *execution) conclude() Run {
 	case x.killed == "memory" || kills > 0:
 		r.Status, r.Detail = MemoryLimit, "killed"
 	case r.ExitCode > 0 && (strings.HasPrefix(last, "MemoryError") || strings.HasPrefix(last, "OSError: [Errno 12]") || bytes.Contains(x.err.data, []byte("std::bad_alloc"))),
-		r.Signal == "SIGABRT" && bytes.Contains(x.err.data, []byte("std::bad_alloc")):
+		r.Signal == "SIGABRT" && bytes.Contains(x.err.data, []byte("std::bad_alloc")),
+		r.Signal != "" && bytes.Contains(x.err.data, []byte("JavaScript heap out of memory")),
+		r.ExitCode == 2 && bytes.Contains(x.err.data, []byte("fatal error: runtime: cannot allocate memory")),
+		r.ExitCode == 2 && bytes.Contains(x.err.data, []byte("fatal error: runtime: out of memory")):
 		r.Status, r.Detail = MemoryLimit, "allocation refused"
 	case a.TimedOut && full:
 		r.Status, r.Detail = MemoryLimit, "out of time while the kernel reclaimed memory"

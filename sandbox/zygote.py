@@ -116,7 +116,7 @@ def main(cfg):
         prctl("dumpable", 4, 1)  # the change of ids has taken it away
         for name, text in req["files"].items():
             fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-            view = memoryview(text.encode("utf-8", "surrogatepass") if name == req["name"] else binascii.a2b_base64(text))
+            view = memoryview(text.encode("utf-8", "surrogatepass") if name == req.get("name") else binascii.a2b_base64(text))
             while view:
                 view = view[os.write(fd, view):]
             os.close(fd)
@@ -141,7 +141,7 @@ def main(cfg):
                 if fd < 8:
                     raise RuntimeError("descriptor %d is where the program's go" % fd)
             for want, fd in enumerate(keep):
-                os.dup2(fd, want, inheritable=True)
+                os.dup2(fd, want, inheritable=want < 3 or not req.get("executable"))
             os.dup2(status, 7, inheritable=False)
             status = 7
             for lo, hi in ((len(keep), 6), (8, 0xFFFFFFFF)):
@@ -150,7 +150,20 @@ def main(cfg):
         except BaseException as e:
             os.write(status, b"E" + ("%s: %s" % (type(e).__name__, e)).encode("utf-8", "replace")[:2000])
             os._exit(125)
+        if "exec" in req:
+            execute(req, status)
         run_program(req, status)
+
+    def execute(req, status):
+        """Become another program: descriptor 3, or one of the slot's by its path."""
+        try:
+            # The interpreter ignores these, and what it executes would too.
+            for s in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(s, signal.SIG_DFL)
+            os.execve(3 if req["executable"] else req["args"][0], req["args"], req["exec"])
+        except BaseException as e:
+            os.write(status, b"E" + ("%s: %s" % (type(e).__name__, e)).encode("utf-8", "replace")[:2000])
+        os._exit(125)
 
     def run_program(req, status):
         name = req["name"]

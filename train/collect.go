@@ -40,6 +40,10 @@ func (c *collected) train(samples int) []Trajectory {
 func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*collected, error) {
 	c := t.cfg
 	got := &collected{step: step, sampled: t.step, batches: t.batches}
+	if step == 1 && t.Recorded != nil && !t.Recorded.LogProbs {
+		got.events = append(got.events, Event{Kind: "recorded-rollouts", Text: "the recorded rollouts have no log-probs: " +
+			"the policy before each step is taken for the one that sampled them, and rollout correction is off"})
+	}
 	seen := make(map[int]bool)
 	var dropped []int
 	groups, passed := 0, 0
@@ -57,7 +61,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		if len(problems) == 0 {
 			continue
 		}
-		traj, err := t.sample(ctx, step, problems)
+		traj, given, err := t.draw(ctx, step, got.epoch, problems)
 		if err != nil {
 			return nil, fmt.Errorf("sampling: %w", err)
 		}
@@ -65,6 +69,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		if err := t.grade(ctx, step, traj, &got.events); err != nil {
 			return nil, fmt.Errorf("grading: %w", err)
 		}
+		reward(traj, given)
 		clock.lap("reward")
 		at := len(got.all)
 		got.all = append(got.all, traj...)
@@ -102,6 +107,16 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		}
 	}
 	return got, nil
+}
+
+// draw returns completions of problems: from the recording if there is one, with the
+// rewards that it has, else from the policy.
+func (t *Trainer) draw(ctx context.Context, step, epoch int, problems []int) ([]Trajectory, []*float64, error) {
+	if t.Recorded != nil {
+		return t.recall(step, epoch, problems)
+	}
+	traj, err := t.sample(ctx, step, problems)
+	return traj, nil, err
 }
 
 // informative says which groups of all are trained on without need: all are unless
@@ -150,6 +165,9 @@ func (c Config) differ(group []Trajectory, final map[*rollout.Completion]float64
 // reference policy, which takes a pass of that.
 func (t *Trainer) finalRewards(all []Trajectory) map[*rollout.Completion]float64 {
 	b := newBatch(all, t.cfg.Overlong, nil)
+	if t.foreign() && t.cfg.Correction.Bypass == 0 {
+		b.old = t.passes.logProbs(t.Policy, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
+	}
 	b.ref = t.passes.logProbs(t.Reference, b, 0, len(b.traj), t.cfg.Sampling.Temperature)
 	rl.RewardKL(b.reward, b.reward, b.old, b.ref, b.mask, b.rows, t.cfg.KL.RewardEstimator, t.klCoef)
 	final := make(map[*rollout.Completion]float64, len(b.traj))

@@ -130,13 +130,16 @@ func (s *stopwatch) lap(phase string) {
 	s.laps = append(s.laps, rl.Lap{Phase: phase, Seconds: took})
 }
 
-// metrics returns verl's timing and throughput metrics of the step.
+// metrics returns verl's timing, throughput and length metrics of the step, of one
+// rank.
 func (s *stopwatch) metrics(b *batch) []rl.Metric {
-	tokens := len(b.old)
-	for _, n := range b.promptLen {
+	tokens := 0
+	lengths := b.lengths(0, len(b.traj))
+	for _, n := range lengths {
 		tokens += n
 	}
 	elapsed := s.now().Sub(s.start).Seconds()
 	laps := append(s.laps, rl.Lap{Phase: "step", Seconds: elapsed})
-	return append(rl.TimingMetrics(laps, len(b.old), tokens), rl.ThroughputMetrics(tokens, elapsed, 1)...)
+	m := append(rl.TimingMetrics(laps, len(b.old), tokens), rl.ThroughputMetrics(tokens, elapsed, 1)...)
+	return append(m, rl.LengthMetrics(lengths, rl.Partition(lengths, 1, true))...)
 }

@@ -68,6 +68,7 @@ type toyRun struct {
 	ref      *model.Model
 	parts    bool          // the grader names components
 	operand  kernels.DType // of backends that onLevel opens; 0 is float32
+	recorded *Recording
 }
 
 // Kind is an algorithm that most tests of the loop run.
@@ -149,6 +150,7 @@ func (r *toyRun) start() *Trainer {
 	}
 	p := Parts{Backend: r.be, Policy: make(heads, true), Grader: r.grade, Encode: letters{}.encode,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
+		Recorded: r.recorded,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
 	if r.parts {
 		p.Grader = parts{r.grade}

@@ -40,6 +40,9 @@ type Parts struct {
 	Problems  []rollout.Problem
 	Seed      func(label string) uint64
 	Recorder  Recorder
+	// Recorded, if not nil, is what steps learn from; then Sampler draws only what is
+	// greedy.
+	Recorded *Recording
 	// Clock measures phases; results do not depend on it.
 	Clock func() time.Time
 	// Phase, if not nil, hears what a step is doing and how far that is.
@@ -101,6 +104,17 @@ func New(c Config, p Parts) (*Trainer, error) {
 	}
 	if limit := p.Policy.Config.MaxPositions; longest > limit {
 		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d positions", longest, limit)
+	}
+	if p.Recorded != nil {
+		if c.Staleness != 0 {
+			return nil, errors.New("train: recorded rollouts cannot be sampled ahead: staleness must be 0")
+		}
+		if err := c.CheckRecording(p.Recorded, p.Problems, p.Seed); err != nil {
+			return nil, err
+		}
+		if !p.Recorded.LogProbs {
+			t.cfg.Correction = rl.Correction{}
+		}
 	}
 	t.order = order{n: len(p.Problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: p.Seed}
 
@@ -230,9 +244,10 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 // oldLogProbs sets the log-probs of the old policy, and Σπ² where that is needed, and
 // returns verl's metrics of how far the sampler's are from them. Where the policy is
 // still the one that sampled, the recorded log-probs are its own and the distance is
-// 0: verify saw to that. In bypass mode the sampler is the old policy.
+// 0: verify saw to that. Of a foreign sampler the age is not known. In bypass mode the
+// sampler is the old policy.
 func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
-	stale := got.sampled < t.step
+	stale := got.sampled < t.step || t.foreign()
 	if !stale && !t.needs.SumPiSquared {
 		return t.sameProbs(), nil
 	}
@@ -244,13 +259,16 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 		}
 		return t.sameProbs(), nil
 	}
-	age := rl.Metric{Name: "training/off_policy/trajectory_staleness/mean", Value: float64(t.step - got.sampled)}
+	var age []rl.Metric
+	if !t.foreign() {
+		age = []rl.Metric{{Name: "training/off_policy/trajectory_staleness/mean", Value: float64(t.step - got.sampled)}}
+	}
 	b.entropy = old.entropy
 	if t.cfg.Correction.Bypass != 0 {
-		return []rl.Metric{age}, nil
+		return age, nil
 	}
 	b.old = old.logProb
-	return append(rl.ProbDiff(b.roll, b.old, b.mask), age), nil
+	return append(rl.ProbDiff(b.roll, b.old, b.mask), age...), nil
 }
 
 // learn updates the critic, then the policy unless the critic is still warming up.
@@ -288,10 +306,10 @@ func (t *Trainer) rewardKL(b *batch) []rl.Metric {
 // correct compares the old policy with the sampler and returns verl's metrics of the
 // difference, also where nothing is corrected. It sets the weights and takes what is
 // rejected out of the mask. In bypass mode the loss does that, with the current
-// policy for the old one.
+// policy for the old one. Of a sampler without log-probs nothing is known.
 func (t *Trainer) correct(b *batch) []rl.Metric {
 	c := t.cfg.Correction
-	if c.Bypass != 0 {
+	if c.Bypass != 0 || t.Recorded != nil && !t.Recorded.LogProbs {
 		return nil
 	}
 	if c.Weights != rl.NoWeights {

@@ -98,7 +98,7 @@ func continues(t *testing.T, whole *toyRun) {
 	t.Helper()
 	another := func(threads int) *toyRun {
 		r := newToyRun(t, GRPO, threads)
-		r.cfg, r.grade = whole.cfg, whole.grade
+		r.cfg, r.grade, r.recorded = whole.cfg, whole.grade, whole.recorded
 		return r
 	}
 	first := another(2)

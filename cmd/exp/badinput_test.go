@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -243,7 +244,7 @@ func TestBadStore(t *testing.T) {
 			[]string{"exp.db: damaged or not a store", "help: restore it from a backup"}},
 		{"truncated database", func(dir string) { bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { return b[:5000] }) }, 4, []string{"exp.db: damaged or not a store"}},
 		{"lost database", func(dir string) { os.Remove(filepath.Join(dir, "exp.db")) }, 4, []string{"exp.db is empty but there are blobs"}},
-		{"newer version", func(dir string) { newerStore(t, dir) }, 7, []string{"exp.db: schema version 99 was written by a newer exp, this one knows up to 1", "help: use a newer exp, or another store with --store"}},
+		{"newer version", func(dir string) { newerStore(t, dir) }, 7, []string{"exp.db: schema version 99 was written by a newer exp, this one knows up to " + strconv.Itoa(store.Version()), "help: use a newer exp, or another store with --store"}},
 		{"another program's", func(dir string) {
 			bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { copy(b[68:], "ABCD"); return b }) // the header's application id
 		}, 4, []string{"belongs to another program"}},

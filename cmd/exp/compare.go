@@ -25,7 +25,7 @@ func compareCommand(a *app) *cli.Command {
 		Description: "An arm is the runs of one experiment with different seeds. Each of several SEL is an arm; the runs of a single SEL are " +
 			"grouped by experiment, or by --by, whose key is then part of the treatment. Arms that differ in more than the treatment (compare.vary, --vary) are refused with exit code 6.\n" +
 			"Differences are an earlier arm minus a later one, problem by problem; with --vs every arm minus that one. With at least 3 runs an arm " +
-			"intervals are for other seeds too. A verdict needs p Holm at most --alpha and an interval without zero; \"no difference shown\" means " +
+			"intervals and p values are for other seeds too. A verdict needs p Holm at most --alpha and an interval without zero; \"no difference shown\" means " +
 			"that one worth finding (0.05 of a share, a tenth of other means) would have been found 80 % of the time, else it is \"underpowered\".\n" +
 			"--fail-if ends with exit code 9 if a condition holds for any pair of arms:\n" +
 			"  fields     delta lo hi se p p_holm mde effect, with (SUITE) or\n" +
@@ -47,7 +47,7 @@ func compareCommand(a *app) *cli.Command {
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; every output says so"},
 			&cli.Float64Flag{Name: "alpha", Usage: "probability `A` of a false verdict", Value: 0.05},
-			&cli.IntFlag{Name: "boot", Usage: "draw `N` resamples for an interval", Value: compare.DefaultDraws},
+			&cli.IntFlag{Name: "boot", Usage: "draw `N` resamples for an interval of pass@k of an arm with fewer than 3 runs", Value: compare.DefaultDraws},
 			&cli.StringFlag{Name: "fail-if", Usage: "exit with 9 if the condition `EXPR` holds"},
 		},
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),

@@ -23,27 +23,35 @@ import (
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/sandbox"
 	"exp/train/rollout"
 )
 
 func evalCommand(a *app) *cli.Command {
 	return &cli.Command{
-		Name:     "eval",
-		Category: "Results",
-		Usage:    "score responses of other programs, without a model",
-		Description: "Reads what a model answered from a file and grades it again: samples of lm-evaluation-harness, details of lighteval, verl's dumps and generations, " +
+		Name:      "eval",
+		Category:  "Results",
+		Usage:     "score a run on a suite, or responses of other programs without a model",
+		ArgsUsage: "[RUN]",
+		Description: "With RUN: samples and scores a suite with the run's final weights. The scores join the run's, under their protocol; nothing is trained, and what is " +
+			"stored is not made again: another grader samples nothing. The store must have the suite (exp suite add NAME FILE).\n" +
+			"Without: reads what a model answered from a file and grades it again: samples of lm-evaluation-harness, details of lighteval, verl's dumps and generations, " +
 			"samples and results of HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). What a file is shows in its content. " +
 			"Gold answers come from the file, or from --suite: a suite of the store, a benchmark's file, or a definition (.yaml). " +
 			"Prints avg@n, pass@k and maj@k with 95 % intervals over problems, under each grader and under their union, beside the verdicts that the file carries, " +
 			"and a histogram of how answers are written with what each grader accepts of each form. " +
-			"Graders: " + strings.Join(suite.Graders(), ", ") + "; verl is for each problem the one that verl takes for its data source.",
+			"Graders: " + strings.Join(suite.Graders(), ", ") + "; verl is for each problem the one that verl takes for its data source. " +
+			"Those of programs run them in the sandbox: code by our rules, code_upstream by the published ones, which accept some wrong outputs, code_partial with the share of tests that pass.",
 		UsageText: strings.Join([]string{
+			"exp eval @last --suite math500 --n 4 # the run's final weights on a suite of the store",
+			"exp eval @last --suite math500 --grader exp --grader math_dapo # score what was sampled again, side by side",
 			"exp eval --responses samples_gsm8k.jsonl # grade a published model's outputs again",
 			"exp eval --responses 50.jsonl --suite aime24 --grader exp --grader math_dapo # with the gold answers of a suite",
 			"exp eval --responses gen.parquet --protocol flowrl-math --out verdicts.jsonl # every verdict with its reason",
 			"exp eval --responses gen.parquet --write lm-eval=samples.jsonl # in another program's form, with our verdicts",
+			"exp eval --responses samples.jsonl --suite humaneval # run programs in the sandbox",
 		}, "\n"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "responses", Usage: "read responses from `FILE`"},
 			&cli.StringFlag{Name: "suite", Usage: "take problems and gold answers from `SUITE`, a name or a file", DefaultText: "from the file itself"},
 			&cli.StringSliceFlag{Name: "grader", Usage: "grade with `NAME`; may be given again", DefaultText: "those of the suite"},
@@ -53,7 +61,7 @@ func evalCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "published", Usage: "show the scores of `FILE` beside ours: results of lm-evaluation-harness or lighteval"},
 			&cli.StringFlag{Name: "out", Usage: "write the verdicts on each response to `FILE`"},
 			&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: `FORM=FILE`, " + strings.Join(append(exchange.WriteFormats(), harnessResults), ", ")},
-		},
+		}, evalRunFlags()...),
 		BashComplete: a.completes(func(c *cli.Context, w word) []candidate {
 			switch w.Flag {
 			case "grader":
@@ -66,8 +74,20 @@ func evalCommand(a *app) *cli.Command {
 			return nil
 		}),
 		Action: func(c *cli.Context) error {
-			if _, err := positionals(c, 0, 0); err != nil {
+			args, err := positionals(c, 0, 1)
+			if err != nil {
 				return err
+			}
+			if len(args) == 1 && c.String("responses") == "" {
+				return a.evalRun(c, args[0])
+			}
+			if len(args) == 1 {
+				return usagef("either RUN or --responses FILE, not both").see(a.line.command())
+			}
+			for _, f := range evalRunFlags() {
+				if name := f.Names()[0]; c.IsSet(name) {
+					return usagef("--%s is of a run, and none is given", name).see(a.line.command())
+				}
 			}
 			return a.eval(c)
 		},
@@ -84,9 +104,6 @@ func plainCandidates(list []string) (out []candidate) {
 // harnessResults is the form of --write for scores instead of responses.
 const harnessResults = "lm-eval-results"
 
-// graderOf makes a grader of responses. Graders that run programs are found here too.
-func graderOf(name string) (rollout.Grader, error) { return suite.Grader(name) }
-
 // evaluation is the scoring of one file.
 type evaluation struct {
 	file     *exchange.File
@@ -100,8 +117,9 @@ type evaluation struct {
 	scores   []eval.ColumnScore
 	forms    []eval.FormCount
 	formOf   []string
-	results  []exchange.Result // published
-	digest   ident.Digest      // of the problems
+	results  []exchange.Result         // published
+	digest   ident.Digest              // of the problems
+	ends     []map[sandbox.Verdict]int // of programs, by column
 }
 
 func (a *app) eval(c *cli.Context) error {
@@ -109,15 +127,26 @@ func (a *app) eval(c *cli.Context) error {
 		return a.out.printTable(protocolTable())
 	}
 	if c.String("responses") == "" {
-		return usagef("--responses FILE is needed: what a model answered").see(a.line.command())
+		return usagef("RUN or --responses FILE is needed: whose answers are scored").see(a.line.command())
 	}
 	e, err := a.readEvaluation(c)
 	if err != nil {
 		return err
 	}
-	if err := e.grade(c, e.graders(c.StringSlice("grader"))); err != nil {
+	names := e.graders(c.StringSlice("grader"))
+	programs, err := runsPrograms(names)
+	if err != nil {
 		return err
 	}
+	if programs {
+		err = e.gradePrograms(a, c, names)
+	} else {
+		err = e.grade(c, names)
+	}
+	if err != nil {
+		return err
+	}
+	e.fileVerdicts()
 	if err := e.measure(); err != nil {
 		return err
 	}
@@ -206,7 +235,7 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 		return nil, nil
 	}
 	if info, err := os.Stat(ref); err == nil && !info.IsDir() {
-		name := strings.TrimSuffix(filepath.Base(ref), filepath.Ext(ref))
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(ref), ".gz"), filepath.Ext(strings.TrimSuffix(ref, ".gz")))
 		if _, known := suite.ByName(name); !known {
 			name = ""
 		}
@@ -295,10 +324,10 @@ func (e *evaluation) graders(asked []string) []string {
 	return append(slices.Clone(list), "verl")
 }
 
-// grade fills the panel: a column a grader, their union, and what the file says itself.
+// grade fills the panel: a column a grader, and their union.
 func (e *evaluation) grade(c *cli.Context, names []string) error {
 	for _, name := range names {
-		g, err := graderOf(name)
+		g, err := suite.Grader(name)
 		if err != nil {
 			return usagef("--grader: %w", err)
 		}
@@ -316,6 +345,11 @@ func (e *evaluation) grade(c *cli.Context, names []string) error {
 	if len(e.panel.Columns) > 1 {
 		e.panel.Columns = append(e.panel.Columns, eval.Union(e.panel.Columns))
 	}
+	return nil
+}
+
+// fileVerdicts adds what the file says itself.
+func (e *evaluation) fileVerdicts() {
 	for _, name := range ownVerdicts(e.file.ScoreNames()) {
 		col := eval.Column{Grader: "file:" + name}
 		for i, r := range e.file.Responses {
@@ -325,7 +359,6 @@ func (e *evaluation) grade(c *cli.Context, names []string) error {
 		}
 		e.panel.Columns = append(e.panel.Columns, col)
 	}
-	return nil
 }
 
 // ownVerdicts picks, of the numbers that a file has for each response, those that are
@@ -346,7 +379,21 @@ func (e *evaluation) measure() error {
 		if err != nil {
 			return err
 		}
+		if e.ends != nil {
+			s.Votes = nil // equal programs are no votes for an answer
+		}
+		if o, ok := suite.CodeOptions(col.Grader); ok && o.Partial {
+			if m, ok := e.partialScore(col); ok {
+				s.Metrics = append(s.Metrics, m)
+			}
+		}
 		e.scores = append(e.scores, s)
+	}
+	if e.ends != nil { // programs have no form of answer
+		for range e.panel.Samples {
+			e.formOf = append(e.formOf, "")
+		}
+		return nil
 	}
 	forms, of := e.panel.Forms()
 	e.forms = forms

@@ -27,6 +27,7 @@ type evalData struct {
 	Graders       []evalGrader    `json:"graders"`
 	Disagreements int             `json:"disagreements"` // samples that some graders accept and others do not
 	Forms         []evalForm      `json:"forms"`
+	Ends          []evalEnd       `json:"ends,omitempty"` // how programs ended
 	Published     []evalPublished `json:"published,omitempty"`
 }
 
@@ -102,6 +103,7 @@ func (e *evaluation) data() evalData {
 		}
 		d.Forms = append(d.Forms, form)
 	}
+	d.Ends = e.endsData()
 	for _, r := range e.results {
 		d.Published = append(d.Published, evalPublished{r.Task, r.Metric, r.Value, r.StdErr})
 	}
@@ -130,6 +132,10 @@ func (e *evaluation) human(a *app, w io.Writer) error {
 	if err := a.out.printAligned(scoreTable(d)); err != nil {
 		return err
 	}
+	if len(d.Ends) > 0 {
+		fmt.Fprintf(w, "\nHow the programs ended; the graders disagree on %d of %d.\n", d.Disagreements, d.Samples)
+		return a.out.printAligned(endsTable(d))
+	}
 	fmt.Fprintf(w, "\nHow the answers are written, and the share of each form that a grader accepts; they disagree on %d of %d.\n", d.Disagreements, d.Samples)
 	if err := a.out.printAligned(formTable(d)); err != nil {
 		return err
@@ -152,17 +158,25 @@ func (e *evaluation) human(a *app, w io.Writer) error {
 // scoreTable has a row a grader: avg@n with its interval, then the other metrics.
 func scoreTable(d evalData) table {
 	t := table{Columns: []column{{Key: "grader"}}}
-	for i, g := range d.Graders {
-		row := []any{g.Name}
+	at := map[string]int{} // column by metric: not every grader has each
+	for _, g := range d.Graders {
 		for _, m := range g.Metrics {
-			if i == 0 {
-				name := m.Name
-				if name == "pass@1" && d.Most > 1 {
-					name = fmt.Sprintf("avg@%d", d.Most)
-				}
-				t.Columns = append(t.Columns, column{Key: name})
+			if at[m.Name] > 0 {
+				continue
 			}
-			row = append(row, withInterval(m))
+			at[m.Name] = len(t.Columns)
+			name := m.Name
+			if name == "pass@1" && d.Most > 1 {
+				name = fmt.Sprintf("avg@%d", d.Most)
+			}
+			t.Columns = append(t.Columns, column{Key: name})
+		}
+	}
+	for _, g := range d.Graders {
+		row := make([]any, len(t.Columns))
+		row[0] = g.Name
+		for _, m := range g.Metrics {
+			row[at[m.Name]] = withInterval(m)
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,7 +97,7 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 		return err
 	}
 	n := q.limit.of(len(l.runs))
-	t := a.runTable(l.runs, n, append([]runColumn{a.verifiedColumn(proofs, l.runs[:n])}, q.columns(&l)...))
+	t := a.runTable(l.runs, n, append([]runColumn{a.verifiedColumn(proofs, l.runs[:n], q.names(verifiedKey))}, q.columns(&l)...))
 	a.noteEmpty(c, len(l.runs))
 	a.noteLeftOut(len(t.Rows), len(l.runs)+l.more, "runs")
 	return a.out.printTable(t)
@@ -210,10 +211,18 @@ func (q *lsQuery) fields() []store.Field {
 	return list
 }
 
+// names reports whether --cols names a field.
+func (q *lsQuery) names(name string) bool {
+	return slices.ContainsFunc(q.cols, func(c namedField) bool { return c.name == name })
+}
+
 // columns are the columns that --cols asks for.
 func (q *lsQuery) columns(l *runList) []runColumn {
 	var list []runColumn
 	for i, c := range q.cols {
+		if c.name == verifiedKey {
+			continue // every list has it
+		}
 		title := strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric.")
 		list = append(list, runColumn{column{Key: c.name, Title: title, Text: fieldText}, func(row int, _ *store.Run) any {
 			return l.values[row][i]

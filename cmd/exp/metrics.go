@@ -26,11 +26,13 @@ func metricsCommand(a *app) *cli.Command {
 			"exp metrics @last --list # what there is, with least and greatest values",
 			"exp metrics @last -m 'actor/*' --steps 100:200 # some of them",
 			"exp metrics countdown-flowrl -m critic/score/mean -o csv > reward.csv # all seeds, for a plot",
+			"exp metrics @last -m actor/entropy --decimate 500 -o csv # for a display of 500 pixels; no peak is lost",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"}, Usage: "only metrics that match `GLOB`; repeatable"},
 			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, both included; A: and :B are open"},
 			&cli.IntFlag{Name: "every", Usage: "only steps that `N` divides", DefaultText: "for people, what fits"},
+			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the least and the greatest value"},
 			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, least and greatest value"},
 		},
 		BashComplete: a.completesRuns(0, false, func(ctx context.Context, db *store.DB, w word) []candidate {
@@ -113,9 +115,15 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	if c.IsSet("every") && c.Int("every") < 1 {
 		return usagef("--every %d: it must be at least 1", c.Int("every")).see(a.line.command())
 	}
+	if err := a.checkDecimate(c); err != nil {
+		return err
+	}
 	runs, err := a.selectRuns(c.Context, db, a.finder(db), refs)
 	if err != nil {
 		return err
+	}
+	if c.IsSet("decimate") {
+		return a.decimateMetrics(c, db, runs)
 	}
 	if c.Bool("list") {
 		return a.listMetrics(c, db, runs)
@@ -123,15 +131,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	var all []runCurves
 	points := 0
 	for _, r := range runs {
-		globs := c.StringSlice("metric")
-		switch {
-		case len(globs) > 0:
-		case a.out.forPeople():
-			globs = headlineGlobs(r.Algo)
-		default:
-			globs = []string{"*"}
-		}
-		curves, err := curvesOf(c.Context, db, r, globs, from, to)
+		curves, err := curvesOf(c.Context, db, r, a.metricGlobs(c, r), from, to)
 		if err != nil {
 			return err
 		}
@@ -147,6 +147,18 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 		return a.printMetricTable(all, c.Int("every"))
 	}
 	return a.out.printTable(pointTable(all, int64(max(c.Int("every"), 1))))
+}
+
+// metricGlobs are the metrics of a run that are asked for.
+func (a *app) metricGlobs(c *cli.Context, r store.Run) []string {
+	globs := c.StringSlice("metric")
+	switch {
+	case len(globs) > 0:
+		return globs
+	case a.out.forPeople():
+		return headlineGlobs(r.Algo)
+	}
+	return []string{"*"}
 }
 
 // noMetrics says why there is nothing to print.

@@ -37,6 +37,43 @@ func TestMetricsHasEveryPoint(t *testing.T) {
 	}
 }
 
+// TestMetricsDecimate: 20 steps in 4 spans, whose extents are those of their points.
+func TestMetricsDecimate(t *testing.T) {
+	dir := fixtureStore(t)
+	rows := func(args ...string) [][]string {
+		got := call{list: commands}.run(append([]string{"metrics", "flowrl-a#1", "--store", dir, "-o", "csv", "--no-header", "-m", "actor/entropy"}, args...)...)
+		list, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
+		if err != nil || got.code != 0 {
+			t.Fatalf("%+v: %v", got, err)
+		}
+		return list
+	}
+	points, spans := rows("--fields", "step,value"), rows("--decimate", "4", "--fields", "from,to,points,min,max")
+	if len(points) != 20 || len(spans) != 4 {
+		t.Fatalf("%d points in %d spans, want 20 in 4", len(points), len(spans))
+	}
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for i, span := range spans {
+		var values []float64
+		for _, p := range points[5*i : 5*i+5] {
+			values = append(values, number(p[1]))
+		}
+		want := []float64{number(points[5*i][0]), number(points[5*i+4][0]), 5, slices.Min(values), slices.Max(values)}
+		for k, w := range want {
+			if number(span[k]) != w {
+				t.Errorf("span %d is %v, want %v", i, span, want)
+				break
+			}
+		}
+	}
+}
+
 func TestMetricsErrors(t *testing.T) {
 	dir := fixtureStore(t)
 	tests := []struct {
@@ -50,6 +87,9 @@ func TestMetricsErrors(t *testing.T) {
 		{"metrics flowrl-a --steps 5:2", 2, "no range of steps"},
 		{"metrics flowrl-a --steps x", 2, "no range of steps"},
 		{"metrics flowrl-a --every 0", 2, "must be at least 1"},
+		{"metrics flowrl-a --decimate 0", 2, "must be at least 1"},
+		{"metrics flowrl-a --decimate 5 --steps 2:4", 2, "not together with --steps"},
+		{"metrics flowrl-a --decimate 5 -m actor/entrpy", 3, "did you mean actor/entropy?"},
 		{"metrics", 2, "exp metrics needs RUN..."},
 		{"metrics 'algo = sac'", 3, "no run matches"},
 	}

@@ -170,9 +170,8 @@ func (o *output) pick(t table) (table, error) {
 			return table{}, err
 		}
 	default:
-		narrow := o.format == formatTable || o.format == formatMD
 		for i, c := range t.Columns {
-			if !narrow || !c.Wide {
+			if o.shows(c) {
 				keep = append(keep, i)
 			}
 		}
@@ -185,11 +184,17 @@ func (o *output) pick(t table) (table, error) {
 		if len(row) != len(t.Columns) {
 			panic("output: row and columns differ in length")
 		}
-		for _, i := range keep {
-			picked.Rows[r] = append(picked.Rows[r], row[i])
+		picked.Rows[r] = make([]any, len(keep))
+		for k, i := range keep {
+			picked.Rows[r][k] = row[i]
 		}
 	}
 	return picked, nil
+}
+
+// shows reports whether a column is printed of which --fields says nothing.
+func (o *output) shows(c column) bool {
+	return o.fields != nil || !c.Wide || o.format != formatTable && o.format != formatMD
 }
 
 func (o *output) pickMembers(members object) (object, error) {

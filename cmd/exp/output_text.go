@@ -10,7 +10,7 @@ import (
 
 // printAligned prints the table for people.
 func (o *output) printAligned(t table) error {
-	out := term.Table{NoHeader: !o.header}
+	out := term.Table{NoHeader: !o.header, Rows: make([][]term.Cell, 0, len(t.Rows))}
 	for i, c := range t.Columns {
 		out.Columns = append(out.Columns, term.Column{
 			Title: c.title(), Right: o.right(t, i), Rank: c.Rank, Min: c.Min, Wrap: c.Wrap, Drop: c.Drop,

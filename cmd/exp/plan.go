@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
@@ -35,6 +39,8 @@ type plannedStage struct {
 	Label string `json:"label,omitempty"`
 	State string `json:"state"` // "cached", "execute"
 	SID   string `json:"sid,omitempty"`
+	// Why it would be executed; null where it is cached or its inputs are still to be made.
+	Why *explainedStage `json:"why,omitempty"`
 }
 
 // dryRun prints what run would do and need; it executes and writes nothing.
@@ -68,6 +74,13 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 	if err := harness.Require(j.config); errors.As(err, &lack) {
 		out.Missing, out.ToDo = lack.Missing, lack.Do
 	}
+	suites, err := harness.Suites(ctx, db, j.config)
+	if without := lack; errors.As(err, &without) {
+		lack = without
+		out.Missing, out.ToDo = append(out.Missing, without.Missing...), append(out.ToDo, without.Do...)
+	} else if err != nil {
+		return out, err
+	}
 	if e, err := harness.NewEstimate(j.config); err == nil {
 		out.Estimate = &e
 	}
@@ -79,7 +92,7 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 		return out, err
 	}
 	defer be.Close()
-	p, err := plan.New(j.config, j.seed, be.Class(), sources)
+	p, err := plan.New(j.config, j.seed, be.Class(), sources, suites...)
 	if err != nil {
 		return out, err
 	}
@@ -99,6 +112,10 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 			}
 			if done[i] != nil {
 				st.State = "cached"
+			} else if db != nil {
+				if st.Why, err = whyPlanned(ctx, db, p, i, sid, hashed); err != nil {
+					return out, err
+				}
 			}
 		}
 		out.Stages = append(out.Stages, st)
@@ -122,6 +139,53 @@ func cachedOutputs(ctx context.Context, db *store.DB, sid ident.Digest) (map[str
 	return m, nil
 }
 
+// whyPlanned explains why a stage, of which all inputs are there, will be executed.
+func whyPlanned(ctx context.Context, db *store.DB, p *plan.Run, i int, sid ident.Digest, inputs map[string]ident.Digest) (*explainedStage, error) {
+	s := p.Stages[i]
+	params, err := json.Marshal(p.Config.Params(s.Kind))
+	if err != nil {
+		return nil, err
+	}
+	code := p.Code[s.Kind]
+	st := store.Stage{SID: sid, Kind: string(s.Kind), Label: s.Label, Params: params, Code: code.Digest, Numerics: p.Numerics, Seed: s.Seed}
+	for role, d := range inputs {
+		st.Inputs = append(st.Inputs, store.IO{Role: role, Digest: d})
+	}
+	e := &explainedStage{Stage: s.Name(), SID: sid, Reasons: []missReason{}}
+	x := explainer{ctx: ctx, db: db, here: map[ident.Digest]store.Source{code.Digest: {Code: code.Digest, Go: runtime.Version(), Files: code.Files}}}
+	same, err := db.StagesBySID(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	for k := range same {
+		if same[k].Status == store.Done {
+			e.Miss = "again"
+			e.Nearest, err = x.near(&same[k])
+			return e, err
+		}
+	}
+	return e, x.compare(e, &st, math.MaxInt64)
+}
+
+// because is the explanation in one line, empty if nothing of its kind was done before.
+func because(e *explainedStage) string {
+	switch {
+	case e == nil || e.Miss == "first":
+		return ""
+	case e.Miss == "again":
+		return "files of run " + e.Nearest.Run.Short() + ", which did the same, are missing"
+	}
+	var list []string
+	for _, r := range e.Reasons {
+		text := strings.TrimSpace(r.What + " " + r.Name)
+		if r.What == "params" || r.What == "numerics" || r.What == "seed" {
+			text = fmt.Sprintf("%s %s → %s", or(r.Name, r.What), missText(r, r.Old), missText(r, r.New))
+		}
+		list = append(list, text)
+	}
+	return fmt.Sprintf("unlike run %s: %s", e.Nearest.Run.Short(), term.Clean(firstOf(list, 3)))
+}
+
 func writePlans(w io.Writer, list []plannedRun) error {
 	for i, p := range list {
 		if i > 0 {
@@ -140,7 +204,7 @@ func writePlans(w io.Writer, list []plannedRun) error {
 			if s.SID != "" {
 				sid = s.SID[:8]
 			}
-			fmt.Fprintf(w, "  %-24s %-8s %s\n", name, s.State, sid)
+			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-24s %-8s %-8s  %s", name, s.State, sid, because(s.Why)), " "))
 		}
 		if p.Estimate != nil {
 			fmt.Fprintln(w, p.Estimate.Text("  "))

@@ -11,6 +11,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/plan"
+	harness "exp/harness/run"
 	"exp/kernels/cpu"
 )
 
@@ -50,7 +51,12 @@ func (a *app) replan(ctx context.Context, db *store.DB, run store.Run, kinds []s
 	if err != nil {
 		return replanned{}, err
 	}
-	p, err := plan.New(r, run.Seed, be.Class(), sources)
+	suites, err := harness.Suites(ctx, db, r)
+	if err != nil {
+		be.Close()
+		return replanned{}, err
+	}
+	p, err := plan.New(r, run.Seed, be.Class(), sources, suites...)
 	if err == nil {
 		err = sameRun(ctx, db, run, p, kinds)
 	}

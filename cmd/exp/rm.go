@@ -147,7 +147,11 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 	if !c.Bool("dry-run") && len(runs) > 0 {
 		for i, r := range runs {
 			if len(needed[i]) > 0 {
-				a.warn("run %s is needed by %s, which stay whole", r.RID.Short(), usedByText(needed[i]))
+				stay := "which stay whole"
+				if len(needed[i]) == 1 {
+					stay = "which stays whole"
+				}
+				a.warn("run %s is needed by %s, %s", r.RID.Short(), usedByText(needed[i]), stay)
 			}
 		}
 		if err := a.confirm(c, fmt.Sprintf("delete %s?", runsText(runs))); err != nil {

@@ -89,6 +89,11 @@ func (a *app) runRuns(c *cli.Context) error {
 		return err
 	}
 	defer db.Close()
+	for _, r := range configs { // before the first of several runs takes its hours
+		if _, err := harness.Suites(c.Context, db, r); err != nil {
+			return err
+		}
+	}
 	options := harness.Options{Until: config.Stage(until), NoCache: c.Bool("no-cache"), VerifyCache: c.Bool("verify-cache")}
 	return a.executeAll(c, db, configs, seeds, options)
 }
@@ -227,7 +232,11 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 		return harness.Result{}, err
 	}
 	defer be.Close()
-	p, err := plan.New(j.config, j.seed, be.Class(), sources)
+	suites, err := harness.Suites(ctx, db, j.config)
+	if err != nil {
+		return harness.Result{}, err
+	}
+	p, err := plan.New(j.config, j.seed, be.Class(), sources, suites...)
 	if err != nil {
 		return harness.Result{}, err
 	}

@@ -16,7 +16,8 @@ type runColumn struct {
 }
 
 // runTable makes the table of the first n of a list of runs, with columns for the
-// results of all of them, so that these do not depend on n. Programs get every
+// results of all of them, so that these do not depend on n. What is not shown is not
+// looked up. Programs get every
 // column; the table of a small terminal leaves out the third result, how long the run
 // took, and the second result, in this order, before it shortens a name.
 func (a *app) runTable(runs []store.Run, n int, extra []runColumn) table {
@@ -28,7 +29,9 @@ func (a *app) runTable(runs []store.Run, n int, extra []runColumn) table {
 	for i := range n {
 		row := make([]any, len(columns))
 		for k, c := range columns {
-			row[k] = c.cell(i, &runs[i])
+			if a.out.shows(c.column) {
+				row[k] = c.cell(i, &runs[i])
+			}
 		}
 		t.Rows[i] = row
 	}

@@ -38,6 +38,7 @@ func samplesCommand(a *app) *cli.Command {
 			"exp samples @last --step 10 --right # what training rewarded at step 10",
 			"exp samples @last --item 3,4,5=35 --grep '[*]' # one problem's, those with a product",
 			"exp samples @last -o jsonl > samples.jsonl # all of them, for programs",
+			"exp samples @last --suite train --token-ids -o jsonl > r.jsonl # to train on: rollout.recorded",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "suite", Usage: "completions of suite `S`; train for those of training", DefaultText: "the first of the final evaluation"},
@@ -48,6 +49,7 @@ func samplesCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "grep", Usage: "only those in whose completion `RE` matches"},
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all", DefaultText: "20 for people, else all"},
 			&cli.BoolFlag{Name: "text", Usage: "show whole prompts and completions"},
+			&cli.BoolFlag{Name: "token-ids", Usage: "add the ids and log-probs of tokens, as rollout.recorded reads them"},
 		},
 		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w word) []candidate {
 			return a.suiteCandidates(ctx, db, w)
@@ -78,12 +80,17 @@ type shownSample struct {
 	Prompt     string
 	Text       string
 	Kept       bool // the texts are there
+	TokenIDs   []int32
+	LogProbs   []float32
 }
 
 // keptText is what is read of a record in a pack (harness/run writes it).
 type keptText struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text"`
+
+	Tokens   []int32   `json:"tokens"`
+	LogProbs []float32 `json:"logprobs"`
 }
 
 func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
@@ -130,7 +137,14 @@ func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
 			return p.close()
 		}})
 	}
-	return a.out.printTable(a.sampleTable(list))
+	t := a.sampleTable(list)
+	if c.Bool("token-ids") {
+		t.Columns = append(t.Columns, column{Key: "token_ids", Wide: true}, column{Key: "logprobs", Wide: true})
+		for i, s := range list {
+			t.Rows[i] = append(t.Rows[i], s.TokenIDs, s.LogProbs)
+		}
+	}
+	return a.out.printTable(t)
 }
 
 // sampleQuery turns flags into a query and the name of what is shown.
@@ -251,6 +265,7 @@ func (s sampleReader) sample(packs *blob.PackReader, row store.Sample) (shownSam
 		return out, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
 	}
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
+	out.TokenIDs, out.LogProbs = kept.Tokens, kept.LogProbs
 	return out, nil
 }
 

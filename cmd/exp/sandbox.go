@@ -36,8 +36,9 @@ func sandboxCommand(a *app) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "exec", ArgsUsage: "[FILE [ARGUMENT...]]", Usage: "run a program, or the requests of a file",
-				Description: "FILE is a Python program; it gets what this command gets on stdin. With --in, requests are read from a file, one JSON object a line, " +
-					"and a result is written for each, in the same order. A request has source, and may have id, stdin, args, files, limits, " +
+				Description: "FILE is a program in Python, or by its extension in C (.c), C++ (.cpp, .cc, .cxx), Go (.go) or JavaScript (.js), where this machine has the toolchain; " +
+					"it is compiled in the sandbox too, and gets what this command gets on stdin. With --in, requests are read from a file, one JSON object a line, " +
+					"and a result is written for each, in the same order. A request has source, and may have id, language (" + strings.Join(sandbox.Languages(), ", ") + "), stdin, args, files, limits, " +
 					"tests with stdin and stdout; or mode \"call\" with entry and tests with args and expect; or mode \"asserts\" with entry and test_code, a program that calls entry. " +
 					"The exit code for FILE is 0 if the verdict is ok, 8 if the sandbox failed, else 1; for requests it says nothing of verdicts.",
 				UsageText: "exp sandbox exec program.py < input.txt\n" +
@@ -48,20 +49,22 @@ func sandboxCommand(a *app) *cli.Command {
 					&cli.StringFlag{Name: "in", Usage: "read requests from `FILE`"},
 					&cli.StringFlag{Name: "out", Usage: "write results to `FILE`", DefaultText: "stdout"},
 				}, level...),
-				BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return pathCandidates(w.Text, hasExt(".py", ".jsonl")) }),
-				Action:       a.sandboxExec,
+				BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+					return pathCandidates(w.Text, hasExt(".py", ".c", ".cpp", ".cc", ".cxx", ".go", ".js", ".jsonl"))
+				}),
+				Action: a.sandboxExec,
 			},
 			{
-				Name: "check", Usage: "say what isolation this machine gives, and what is missing",
+				Name: "check", Usage: "say what isolation and which languages this machine gives, and what is missing",
 				UsageText: "exp sandbox check # exit code 8 below --require",
 				Flags:     level,
 				Action:    a.sandboxCheck,
 			},
 			{
 				Name: "selftest", Usage: "run hostile programs and see that each gets what it must",
-				Description: "Runs a list of programs that exhaust resources, hide processes, read files, call the network, raise privileges, flood the output or cheat, " +
+				Description: "Runs a list of programs, of each language that is there, that exhaust resources, hide processes, read files, call the network, raise privileges, flood the output or cheat, " +
 					"and after each an honest one. Fails with 8 if one gets another verdict than it must, reaches anything of this machine, or leaves a process.",
-				UsageText: "exp sandbox selftest # ten seconds\n" +
+				UsageText: "exp sandbox selftest # half a minute\n" +
 					"exp sandbox selftest --most namespaces # the level without cgroups",
 				Flags:  level,
 				Action: a.sandboxSelftest,
@@ -157,7 +160,7 @@ func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []str
 	if err != nil {
 		return err
 	}
-	r := sandbox.Request{ID: args[0], Source: string(source), Args: args[1:]}
+	r := sandbox.Request{ID: args[0], Language: sandbox.LanguageOf(args[0]), Source: string(source), Args: args[1:]}
 	if !term.Inspect(asWriter(a.stdin), a.color, a.getenv).TTY {
 		stdin, err := io.ReadAll(a.stdin)
 		if err != nil {
@@ -253,6 +256,8 @@ func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to str
 type sandboxState struct {
 	Level  sandbox.Level   `json:"level"`
 	Probes []sandbox.Probe `json:"probes"`
+
+	Languages []sandbox.Probe `json:"languages"` // but Python, without which there is no level
 }
 
 func (a *app) sandboxCheck(c *cli.Context) error {
@@ -267,9 +272,10 @@ func (a *app) sandboxCheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.out.printDocument(document{Schema: "exp.sandbox.check/1", Data: sandboxState{level, probes}, Human: func(w io.Writer) error {
+	languages := sandbox.Toolchains(c.Context)
+	err = a.out.printDocument(document{Schema: "exp.sandbox.check/1", Data: sandboxState{level, probes, languages}, Human: func(w io.Writer) error {
 		fmt.Fprintf(w, "level %s\n", level)
-		for _, p := range probes {
+		for _, p := range append(slices.Clone(probes), languages...) {
 			mark := "yes"
 			if !p.OK {
 				mark = "no"
@@ -349,6 +355,15 @@ func checkSandbox(ctx context.Context, d *diagnosis) {
 		}
 		d.warn(p.Name, help, "%s", p.Text)
 	}
+	there, missing := []string{"python"}, ""
+	for _, l := range sandbox.Toolchains(ctx) {
+		if l.OK {
+			there = append(there, fmt.Sprintf("%s (%s)", l.Name, l.Text))
+		} else {
+			missing += fmt.Sprintf("; no %s: %s", l.Name, l.Text)
+		}
+	}
+	d.ok("languages", "%s%s", strings.Join(there, ", "), missing)
 	if level.AtLeast(sandbox.Namespaces) {
 		d.ok("level", "%s; exp sandbox selftest tries to break out", level)
 	} else {

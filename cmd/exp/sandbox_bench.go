@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,7 +22,7 @@ func (a *app) sandboxBenchCommand(level []cli.Flag) *cli.Command {
 		Name: "bench", Usage: "measure programs per second, beside the bare interpreter",
 		Description: "Runs a program that does nothing, a solution that imports ten modules, a function of five tests, and five assertions against a function: " +
 			"in the sandbox, and as far as it goes by the bare interpreter and by bubblewrap where that is installed. The ways take turns in short slices, so that a busy machine " +
-			"slows all of them. p50_ms and p99_ms are of one program at a time, from the request to the result; per_second is with one program per worker at once; of_bare compares p50_ms.",
+			"slows all of them. p50_ms and p99_ms are of one program at a time, from the request to the result; per_second is with one program per worker at once; of_bare compares p50_ms. cpu_ms is processor time of one program, of the harness, the sandbox and the program together: it changes little on a busy machine.",
 		UsageText: "exp sandbox bench # half a minute\n" +
 			"exp sandbox bench --seconds 10 --json > bench.json # schema exp.sandbox.bench/1",
 		Flags: append([]cli.Flag{
@@ -39,6 +40,7 @@ type measured struct {
 	latencies []time.Duration // one at a time
 	runs      int64           // at once, in elapsed
 	elapsed   time.Duration
+	cpu       time.Duration // of both, everywhere
 }
 
 // tenImports is a solution as contests have it.
@@ -115,6 +117,17 @@ func (m *measured) quantile(q float64) float64 {
 	return 1e3 * sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Seconds()
 }
 
+// cpuTime is what this process, the programs that it started and the pool have used.
+func cpuTime(p *sandbox.Pool) (time.Duration, error) {
+	total, err := p.CPUTime()
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		err = errors.Join(err, syscall.Getrusage(who, &u))
+		total += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return total, err
+}
+
 func (a *app) sandboxBench(c *cli.Context) (err error) {
 	cfg, err := sandboxConfig(c)
 	if err != nil {
@@ -137,12 +150,21 @@ func (a *app) sandboxBench(c *cli.Context) (err error) {
 	list := sandboxMeasured(p)
 	for range turns {
 		for _, m := range list {
+			before, err := cpuTime(p)
+			if err != nil {
+				return err
+			}
 			if err := m.once(ctx, time.Duration(2*seconds/turns*1e9), p.Slots()); err != nil {
 				return errors.Join(ctx.Err(), fmt.Errorf("%s, %s: %w", m.program, m.way, err))
 			}
+			after, err := cpuTime(p)
+			if err != nil {
+				return err
+			}
+			m.cpu += after - before
 		}
 	}
-	t := table{Schema: "exp.sandbox.bench/1", Columns: []column{{Key: "program"}, {Key: "way"}, {Key: "per_second"}, {Key: "p50_ms"}, {Key: "p99_ms"}, {Key: "of_bare"}, {Key: "runs"}}}
+	t := table{Schema: "exp.sandbox.bench/1", Columns: []column{{Key: "program"}, {Key: "way"}, {Key: "per_second"}, {Key: "p50_ms"}, {Key: "p99_ms"}, {Key: "of_bare"}, {Key: "cpu_ms"}, {Key: "runs"}}}
 	bare := make(map[string]float64)
 	ways := make(map[string]bool)
 	for _, m := range list {
@@ -155,7 +177,8 @@ func (a *app) sandboxBench(c *cli.Context) (err error) {
 		if b, ok := bare[m.program]; ok {
 			ratio = p50 / b
 		}
-		t.Rows = append(t.Rows, []any{m.program, m.way, float64(m.runs) / m.elapsed.Seconds(), p50, m.quantile(0.99), ratio, int64(len(m.latencies)) + m.runs})
+		runs := int64(len(m.latencies)) + m.runs
+		t.Rows = append(t.Rows, []any{m.program, m.way, float64(m.runs) / m.elapsed.Seconds(), p50, m.quantile(0.99), ratio, 1e3 * m.cpu.Seconds() / float64(runs), runs})
 	}
 	if err := a.out.printTable(t); err != nil {
 		return err

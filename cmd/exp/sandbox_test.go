@@ -43,6 +43,12 @@ func TestSandboxExec(t *testing.T) {
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.sandbox.exec/1" || got.Data.Verdict != sandbox.TimeLimit || e.code != 1 {
 		t.Errorf("%v %+v %+v", err, got, e)
 	}
+	e = exp(t, "sandbox", "exec", write("wrong.c", "int main() { return x; }"))
+	if sandbox.Toolchains(context.Background())[0].OK {
+		e.refuses(t, 1, "compile_error", "undeclared")
+	} else {
+		e.refuses(t, 8, "there is no toolchain")
+	}
 	requests := write("in.jsonl", `{"id":"a","source":"print(int(input())+1)","tests":[{"stdin":"1","stdout":"2"}]}`+"\nnonsense\n")
 	out := filepath.Join(dir, "out.jsonl")
 	exp(t, "sandbox", "exec", "--in", requests, "--out", out).succeeds(t)
@@ -60,7 +66,7 @@ func TestSandboxCheck(t *testing.T) {
 	needSandbox(t)
 	e := exp(t, "sandbox", "check", "--most", "namespaces")
 	e.succeeds(t)
-	if !strings.HasPrefix(e.stdout, "level namespaces\n") {
+	if !strings.HasPrefix(e.stdout, "level namespaces\n") || !strings.Contains(e.stdout, "javascript") {
 		t.Errorf("%s", e.stdout)
 	}
 	e = exp(t, "sandbox", "exec", "--most", "namespaces", "--require", "full", "../../source.go")
@@ -79,6 +85,7 @@ func TestSandboxBench(t *testing.T) {
 			PerSecond    float64 `json:"per_second"`
 			P50          float64 `json:"p50_ms"`
 			P99          float64 `json:"p99_ms"`
+			CPU          float64 `json:"cpu_ms"`
 			Runs         int64
 		}
 	}
@@ -90,7 +97,7 @@ func TestSandboxBench(t *testing.T) {
 		if r.Way != "bubblewrap" {
 			rows += r.Program + " " + r.Way + "\n"
 		}
-		if r.Runs < 10 || r.PerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 {
+		if r.Runs < 10 || r.PerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 || r.CPU <= 0 {
 			t.Errorf("%+v", r)
 		}
 	}

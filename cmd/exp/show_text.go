@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"exp/cmd/exp/term"
+	"exp/eval"
 	"exp/experiments/store"
 )
 
@@ -176,7 +177,7 @@ func (p *showPage) results() error {
 			r := list[0]
 			before, beforeIn := scoreText(r.Before)
 			after, afterIn := scoreText(r.After)
-			rows = append(rows, []any{strings.ReplaceAll(r.Metric, "_", " "), before, beforeIn, after, afterIn, changeText(r)})
+			rows = append(rows, []any{resultTitle(r.Metric), before, beforeIn, after, afterIn, changeText(r)})
 			list = list[1:]
 		}
 		if err := p.table(columns, rows); err != nil {
@@ -184,6 +185,14 @@ func (p *showPage) results() error {
 		}
 	}
 	return nil
+}
+
+// resultTitle is a metric's name with blanks; the name of a grader stays as it is.
+func resultTitle(name string) string {
+	if strings.HasPrefix(name, eval.GraderPrefix) {
+		return name
+	}
+	return strings.ReplaceAll(name, "_", " ")
 }
 
 func scoreText(s *shownScore) (value, interval any) {

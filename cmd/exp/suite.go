@@ -31,6 +31,7 @@ func suiteCommand(a *app) *cli.Command {
 			"(id, problem, answer, within, cluster, difficulty, source: names of fields).",
 		UsageText: "exp suite known # the benchmarks that this program knows of\n" +
 			"exp suite add math500 MATH-500/test.jsonl # check and keep a benchmark\n" +
+			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +
 			"exp suite show math500 --items -n 5 # its first problems",
 		Subcommands: []*cli.Command{
 			{

@@ -12,39 +12,8 @@ import (
 	harness "exp/harness/run"
 )
 
-// verified says how far a run was proved: the highest level that holds, or "failed"
-// where the newest verification at some level, or one above it, found something. Empty:
-// it was never verified.
-func verified(list []store.Verification) string {
-	newest := map[string]store.Verification{}
-	for _, v := range list {
-		newest[v.Level] = v
-	}
-	best := ""
-	for _, l := range harness.Levels() { // upwards: what holds above is newer, or does not count
-		v, ok := newest[string(l)]
-		switch {
-		case !ok:
-		case v.OK:
-			best = v.Level
-		case !provedSince(newest, v):
-			return "failed"
-		}
-	}
-	return best
-}
-
-// provedSince reports whether a later verification of a higher level held, which
-// includes what v found wrong.
-func provedSince(newest map[string]store.Verification, v store.Verification) bool {
-	levels := harness.Levels()
-	for _, l := range levels[slices.Index(levels, harness.Level(v.Level)):] {
-		if w, ok := newest[string(l)]; ok && w.OK && w.ID > v.ID {
-			return true
-		}
-	}
-	return false
-}
+// verifiedKey names the column, and the field of filters.
+const verifiedKey = "verified"
 
 // verifiedMark is how a list for people shows it.
 func verifiedMark(v string, unicode bool) string {
@@ -55,18 +24,18 @@ func verifiedMark(v string, unicode bool) string {
 	switch v {
 	case "":
 		return ""
-	case "failed":
+	case store.VerifiedNo:
 		return no
 	}
 	return yes + v
 }
 
 // verifiedColumn is a column of how far runs were proved; people see it where some run
-// was verified.
-func (a *app) verifiedColumn(all map[int64][]store.Verification, runs []store.Run) runColumn {
-	some := slices.ContainsFunc(runs, func(r store.Run) bool { return len(all[r.ID]) > 0 })
-	c := column{Key: "verified", Wide: !some, Style: func(v any) term.Style {
-		if v == "failed" {
+// was verified, or if they asked.
+func (a *app) verifiedColumn(all map[int64][]store.Verification, runs []store.Run, asked bool) runColumn {
+	some := asked || slices.ContainsFunc(runs, func(r store.Run) bool { return len(all[r.ID]) > 0 })
+	c := column{Key: verifiedKey, Wide: !some, Style: func(v any) term.Style {
+		if v == store.VerifiedNo {
 			return term.Bad
 		}
 		return term.Good
@@ -75,7 +44,7 @@ func (a *app) verifiedColumn(all map[int64][]store.Verification, runs []store.Ru
 		c.Text = func(v any) string { text, _ := v.(string); return verifiedMark(text, a.out.stream.Unicode) }
 	}
 	return runColumn{c, func(_ int, r *store.Run) any {
-		if v := verified(all[r.ID]); v != "" {
+		if v := store.Verified(all[r.ID]); v != "" {
 			return v
 		}
 		return nil

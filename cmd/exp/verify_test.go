@@ -99,29 +99,6 @@ func TestFoundError(t *testing.T) {
 	}
 }
 
-func TestVerified(t *testing.T) {
-	v := func(level string, ok bool) store.Verification { return store.Verification{Level: level, OK: ok} }
-	for _, tt := range []struct {
-		want string
-		list []store.Verification
-	}{
-		{"", nil},
-		{"blobs", []store.Verification{v("blobs", true)}},
-		{"full", []store.Verification{v("full", true), v("blobs", true)}},
-		{"failed", []store.Verification{v("full", true), v("blobs", false)}},
-		{"full", []store.Verification{v("blobs", false), v("full", true)}},
-		{"failed", []store.Verification{v("full", false), v("prefix", true)}},
-		{"prefix", []store.Verification{v("prefix", false), v("prefix", true)}},
-	} {
-		for i := range tt.list {
-			tt.list[i].ID = int64(i + 1)
-		}
-		if got := verified(tt.list); got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.list, got, tt.want)
-		}
-	}
-}
-
 // Resuming a run that is complete says so; extending one makes a child.
 func TestResumeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
@@ -161,6 +138,11 @@ func TestWhy(t *testing.T) {
 	}
 	run()
 	first := findRun(t, dir, "smoke", 0).RID.Short()
+	// A plan says it before.
+	e := smoke(t, dir, "--set", "train.steps=5", "--dry-run")
+	if e.succeeds(t); !strings.Contains(e.stdout, "unlike run "+first+": train.steps 4 → 5\n") {
+		t.Errorf("the plan does not say why:\n%s", e.stdout)
+	}
 	why("train", "executed: nothing of its kind was done before")
 	run("--seeds", "1")
 	why("train", "executed: not the same seed as in the nearest before it", "seed seed=0 seed=1")

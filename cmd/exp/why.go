@@ -110,7 +110,7 @@ func explainRun(ctx context.Context, db *store.DB, run store.Run, only string) (
 		return nil, err
 	}
 	e := &explainedRun{Run: run.RID, Name: run.Name, Seed: run.Seed, Stages: []explainedStage{}}
-	x := explainer{ctx, db, run, all}
+	x := explainer{ctx: ctx, db: db, stages: all}
 	for i := range all {
 		s := &all[i]
 		name := planName(s)
@@ -141,8 +141,9 @@ func planName(s *store.Stage) string {
 type explainer struct {
 	ctx    context.Context
 	db     *store.DB
-	run    store.Run
 	stages []store.Stage
+	// here are sources of this program, which the store need not have.
+	here map[ident.Digest]store.Source
 }
 
 func (x explainer) explain(s *store.Stage, name string) (explainedStage, error) {
@@ -172,13 +173,20 @@ func (x explainer) explain(s *store.Stage, name string) (explainedStage, error) 
 			return e, err
 		}
 	}
+	err = x.compare(&e, s, first)
+	return e, err
+}
+
+// compare completes e: what is not the same in s and the nearest stage of its kind
+// that was done and has an id below first.
+func (x explainer) compare(e *explainedStage, s *store.Stage, first int64) error {
 	before, err := x.db.StagesBefore(x.ctx, s.Kind, first)
 	if err != nil {
-		return e, err
+		return err
 	}
 	if len(before) == 0 {
 		e.Miss = "first"
-		return e, nil
+		return nil
 	}
 	e.Miss = "differs"
 	var prior *store.Stage
@@ -186,7 +194,7 @@ func (x explainer) explain(s *store.Stage, name string) (explainedStage, error) 
 		t := &before[i]
 		reasons, err := stageDifferences(t, s)
 		if err != nil {
-			return e, err
+			return err
 		}
 		if prior == nil || distance(reasons) <= distance(e.Reasons) { // the newest of equals
 			prior, e.Reasons = t, reasons
@@ -196,12 +204,12 @@ func (x explainer) explain(s *store.Stage, name string) (explainedStage, error) 
 	if prior.Code != s.Code {
 		files, err := x.code(prior.Code, s.Code)
 		if err != nil {
-			return e, err
+			return err
 		}
 		e.Reasons = append(slices.DeleteFunc(e.Reasons, func(r missReason) bool { return r.What == "code" }), files...)
 	}
 	e.Nearest, err = x.near(prior)
-	return e, err
+	return err
 }
 
 func (x explainer) near(s *store.Stage) (*nearStage, error) {
@@ -294,8 +302,8 @@ func (x explainer) makers(new *store.Stage, reasons []missReason) {
 
 // code lists the files in which two states of the sources differ.
 func (x explainer) code(old, new ident.Digest) ([]missReason, error) {
-	a, errA := x.db.Source(x.ctx, old)
-	b, errB := x.db.Source(x.ctx, new)
+	a, errA := x.source(old)
+	b, errB := x.source(new)
 	if errors.Is(errA, store.ErrNotFound) || errors.Is(errB, store.ErrNotFound) {
 		return []missReason{{What: "code", Name: "sources that are not kept", Old: old.String(), New: new.String()}}, nil
 	}
@@ -317,6 +325,13 @@ func (x explainer) code(old, new ident.Digest) ([]missReason, error) {
 		list = append(list, r)
 	}
 	return list, nil
+}
+
+func (x explainer) source(code ident.Digest) (store.Source, error) {
+	if s, ok := x.here[code]; ok {
+		return s, nil
+	}
+	return x.db.Source(x.ctx, code)
 }
 
 // whyPage writes the explanation for people.

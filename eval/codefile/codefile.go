@@ -2,25 +2,23 @@
 // type: HumanEval, MBPP and their EvalPlus versions, LiveCodeBench, CodeElo, TACO, APPS,
 // CodeContests, and the rows that RL trainers keep (verl's layout, and DeepCoder's).
 //
-// A file is JSON, an object a line or a list. What comes as parquet has the same
-// columns: give its rows to Row.
+// A file has any form that package rows reads, JSON lines or a list, parquet, compressed
+// by gzip or not; a row has the published columns.
 //
 // Prompts are plain texts, without a chat template. Where the published file has none,
 // the text is ours.
 package codefile
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"slices"
 	"strings"
 
 	"exp/eval/grade/code"
-	"exp/eval/task"
+	"exp/eval/rows"
 )
 
 // Format is the layout of a file's rows.
@@ -105,6 +103,10 @@ func Row(f Format, object []byte, number int) (code.Problem, error) {
 	if err := json.Unmarshal(object, &r.columns); err != nil {
 		return code.Problem{}, err
 	}
+	return parse(f, r)
+}
+
+func parse(f Format, r row) (code.Problem, error) {
 	if f == "" {
 		var ok bool
 		if f, ok = detect(r.columns); !ok {
@@ -124,111 +126,69 @@ func Row(f Format, object []byte, number int) (code.Problem, error) {
 	return code.Problem{}, fmt.Errorf("no format %q: there are %v", f, Formats())
 }
 
-// Open reads a file; an empty format is found by the columns of each row.
+// Open reads a file, in any form that package rows reads; an empty format is found by
+// the columns of each row. Errors are the system's and *rows.Error, with the place of the
+// row. Two problems of one id are an error.
 func Open(path string, f Format) ([]code.Problem, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err // names the path
-	}
-	defer file.Close() // only read: an error on closing loses nothing
-	return Read(file, path, f)
-}
-
-// longestRow is the longest row that is read, in bytes; LiveCodeBench's reach tens of MB.
-const longestRow = 512 << 20
-
-// Read reads rows from r; name is the file's, for errors. A row that is broken is a
-// *task.LineError with its line, or its place in the list.
-func Read(r io.Reader, name string, f Format) ([]code.Problem, error) {
 	var problems []code.Problem
-	seen := make(map[string]int)
-	add := func(object []byte, number int) error {
-		p, err := Row(f, object, number)
+	seen := make(map[string]string) // where, by id
+	for r, err := range rows.Read(path) {
 		if err != nil {
-			return &task.LineError{Path: name, Line: number, Err: err}
+			return nil, err
+		}
+		p, err := FromRow(f, r)
+		if err != nil {
+			return nil, err
 		}
 		if first, ok := seen[p.ID]; ok {
-			return &task.LineError{Path: name, Line: number, Err: fmt.Errorf("the id %s is that of row %d as well", p.ID, first)}
+			return nil, r.Errorf("", "the id %s is that of %s as well", p.ID, first)
 		}
-		seen[p.ID] = number
+		seen[p.ID] = r.Where
 		problems = append(problems, p)
-		return nil
-	}
-	in := bufio.NewReaderSize(r, 1<<20)
-	if begin, err := firstByte(in); err == nil && begin == '[' {
-		err := readList(in, name, add)
-		return problems, err
-	}
-	for number := 1; ; number++ {
-		line, err := readLine(in)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, &task.LineError{Path: name, Line: number, Err: err}
-		}
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			if err := add(text, number); err != nil {
-				return nil, err
-			}
-		}
-		if err != nil {
-			break
-		}
 	}
 	if len(problems) == 0 {
-		return nil, fmt.Errorf("%s: there are no problems in it", name)
+		return nil, &rows.Error{Where: path, Err: errors.New("there are no problems in it")}
 	}
 	return problems, nil
 }
 
-// firstByte skips white space and peeks.
-func firstByte(in *bufio.Reader) (byte, error) {
-	for {
-		b, err := in.ReadByte()
+// FromRow reads one row of a file; errors are *rows.Error.
+func FromRow(f Format, from rows.Row) (code.Problem, error) {
+	columns, err := columnsOf(from)
+	if err != nil {
+		return code.Problem{}, err
+	}
+	p, err := parse(f, row{columns, from.Index + 1})
+	if err != nil {
+		return p, from.Errorf("", "%w", err)
+	}
+	return p, nil
+}
+
+// DetectRow is Detect for the rows of a file. Rows of RL data sets have the same columns
+// whatever the task: their data_source decides.
+func DetectRow(from rows.Row) (f Format, ok bool) {
+	columns, err := columnsOf(from)
+	if err != nil {
+		return "", false
+	}
+	if f, ok = detect(columns); f == Verl {
+		source, err := from.Text("data_source")
+		return f, err == nil && slices.Contains(sources(), source)
+	}
+	return f, ok
+}
+
+func columnsOf(from rows.Row) (map[string]json.RawMessage, error) {
+	columns := make(map[string]json.RawMessage, len(from.Fields))
+	for name, v := range from.Fields {
+		raw, err := json.Marshal(v)
 		if err != nil {
-			return 0, err
+			return nil, from.Errorf(name, "%w", err)
 		}
-		if b != ' ' && b != '\t' && b != '\r' && b != '\n' {
-			return b, in.UnreadByte()
-		}
+		columns[name] = raw
 	}
-}
-
-func readLine(in *bufio.Reader) (line []byte, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-		if len(line) > longestRow {
-			return nil, fmt.Errorf("the line is longer than %d MB", longestRow>>20)
-		}
-	}
-}
-
-// readList reads a JSON list of rows.
-func readList(in io.Reader, name string, add func([]byte, int) error) error {
-	d := json.NewDecoder(in)
-	if _, err := d.Token(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	number := 0
-	for d.More() {
-		number++
-		var object json.RawMessage
-		if err := d.Decode(&object); err != nil {
-			return &task.LineError{Path: name, Line: number, Err: err}
-		}
-		if err := add(object, number); err != nil {
-			return err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return fmt.Errorf("%s: the list does not end: %w", name, err)
-	}
-	if number == 0 {
-		return fmt.Errorf("%s: there are no problems in it", name)
-	}
-	return nil
+	return columns, nil
 }
 
 // Window keeps the problems that were published from one day to another, both as

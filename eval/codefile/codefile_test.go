@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"exp/eval/grade/code"
-	"exp/eval/task"
+	"exp/eval/rows"
 )
 
 // pickled is a text as LiveCodeBench packs it: pickle protocol 4, zlib, base64.
@@ -125,15 +125,25 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// written is a file with a text.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestBrokenRows(t *testing.T) {
 	good := object(t, dict{"question_content": "Square.", "question_id": "q1", "public_test_cases": `[{"input":"3","output":"9","testtype":"stdin"}]`})
 	for _, tt := range []struct{ name, text, want string }{
 		{"no JSON", "{", "x.jsonl:1"},
 		{"no format", `{"a":1}`, "the columns of no known format"},
-		{"twice", string(good) + "\n" + string(good), "x.jsonl:2: the id q1 is that of row 1 as well"},
+		{"twice", string(good) + "\n" + string(good), "x.jsonl:2: the id q1 is that of"},
 		{"second row broken", string(good) + "\n\n{}", "x.jsonl:3"},
-		{"in a list", "[" + string(good) + ",{}]", "x.jsonl:2"},
-		{"list without an end", "[" + string(good), "does not end"},
+		{"in a list", "[" + string(good) + ",{}]", "x.jsonl: item 2"},
+		{"list without an end", "[" + string(good), "ends within"},
 		{"nothing", " \n", "no problems"},
 		{"empty list", "[]", "no problems"},
 		{"no tests", `{"question_content":"x","question_id":"q","public_test_cases":"[]"}`, "has no tests"},
@@ -144,13 +154,13 @@ func TestBrokenRows(t *testing.T) {
 		{"inputs without outputs", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[]}"}`, "1 inputs and 0 outputs"},
 		{"mbpp without its function", `{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert g() == 1"]}`, "calls no function of the solution"},
 	} {
-		_, err := Read(strings.NewReader(tt.text), "x.jsonl", "")
+		_, err := Open(written(t, tt.text), "")
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
-	var line *task.LineError
-	if _, err := Read(strings.NewReader("{}"), "x", ""); !errors.As(err, &line) || line.Line != 1 {
+	var place *rows.Error
+	if _, err := Open(written(t, "{}"), ""); !errors.As(err, &place) || !strings.HasSuffix(place.Where, "x.jsonl:1") {
 		t.Errorf("%v is no error of line 1", err)
 	}
 	if _, err := Row("parquet", good, 1); err == nil {
@@ -244,7 +254,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"stdin\"}]","private_test_cases":"eJw="}`)
 	f.Add(`[{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert f() == 1"]}]`)
 	f.Fuzz(func(t *testing.T, text string) {
-		problems, err := Read(strings.NewReader(text), "x", "")
+		problems, err := Open(written(t, text), "")
 		if err == nil && len(problems) == 0 {
 			t.Error("neither problems nor an error")
 		}

@@ -268,20 +268,39 @@ func groundTruth(p *code.Problem, source string, truth json.RawMessage, statemen
 			p.Family = code.Codeforces
 		}
 	}
-	switch source {
-	case "":
-	case "livecodebench":
-		p.Family = code.LiveCodeBench
-	case "codeforces":
-		p.Family = code.Codeforces
-	case "taco", "apps", "code_contests", "codecontests", "primeintellect":
-		p.Family = code.TACO
-	default:
-		return fmt.Errorf("data_source %q has no rules of its own: there are livecodebench, codeforces, taco, apps, code_contests, primeintellect, humanevalplus", source)
+	if source != "" {
+		family, ok := familyOf(source)
+		if !ok {
+			return fmt.Errorf("data_source %q has no rules of its own: there are %s", source, strings.Join(sources(), ", "))
+		}
+		if family == code.HumanEval {
+			return fmt.Errorf("the ground truth of %s is JSON, and a test program is needed", source)
+		}
+		p.Family = family
 	}
 	p.Limits = limits(contestCPU, memoryMB)
 	if p.Family == code.LiveCodeBench {
 		p.Limits = limits(liveCodeBenchCPU, memoryMB)
 	}
 	return setCases(p, cases, statement)
+}
+
+// familyOf is whose rules hold for a data_source of RL data sets.
+func familyOf(source string) (f code.Family, ok bool) {
+	switch source {
+	case "livecodebench":
+		return code.LiveCodeBench, true
+	case "codeforces":
+		return code.Codeforces, true
+	case "taco", "apps", "code_contests", "codecontests", "primeintellect":
+		return code.TACO, true
+	case "humanevalplus":
+		return code.HumanEval, true
+	}
+	return "", false
+}
+
+// sources lists what familyOf knows.
+func sources() []string {
+	return []string{"livecodebench", "codeforces", "taco", "apps", "code_contests", "codecontests", "primeintellect", "humanevalplus"}
 }

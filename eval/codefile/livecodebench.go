@@ -62,6 +62,10 @@ func contestPrompt(question, starter string) string {
 	return "Solve this problem in Python.\n\n" + strings.TrimSpace(question) + "\n\n### Format\n\n" + format + "\n### Answer\n\n"
 }
 
+// longestPickle bounds what the hidden tests of a problem unpack to, in bytes; those of
+// LiveCodeBench have tens of MB.
+const longestPickle = 512 << 20
+
 // privateTests reads the hidden tests: JSON, or as on the hub base64 of zlib of a Python
 // pickle of a text of JSON.
 func privateTests(s string) (list []testCase, err error) {
@@ -79,7 +83,7 @@ func privateTests(s string) (list []testCase, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pickle, err := io.ReadAll(io.LimitReader(z, longestRow))
+	pickle, err := io.ReadAll(io.LimitReader(z, longestPickle))
 	if err != nil {
 		return nil, err
 	}

@@ -76,6 +76,10 @@ func Formats() []Format {
 	}
 }
 
+// ProgramFormats are the formats whose responses are programs, and not texts with a
+// program somewhere in them.
+func ProgramFormats() []string { return []string{"humaneval", "evalplus", "lcb-custom"} }
+
 // ErrScores is wrapped by the error for a file that has scores and no responses.
 var ErrScores = errors.New("it holds scores and no responses")
 

@@ -73,7 +73,7 @@ func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
 func (m *matcher) find(item, prompt string) (id string, reworded, ok bool) {
 	text := spaced(prompt)
 	own, known := m.texts[item]
-	if known && (text == "" || strings.Contains(text, own)) {
+	if known && (text == "" || strings.Contains(text, own) || strings.Contains(own, text)) {
 		return item, false, true
 	}
 	best := 0

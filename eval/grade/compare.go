@@ -78,6 +78,11 @@ func isCollection(x *expr) bool {
 
 // plain takes off what does not matter: x ∈ S is S, a list of one is its element.
 func (c *comparer) plain(x *expr) *expr {
+	if x.op == opText {
+		if s := wordSets[words(x.name)]; s != "" {
+			x = symbol(s)
+		}
+	}
 	for {
 		switch {
 		case x.op == opRelation && len(x.args) == 2 && x.rels[0] == "in" && isSimple(x.args[0]):
@@ -89,6 +94,9 @@ func (c *comparer) plain(x *expr) *expr {
 		}
 	}
 }
+
+// wordSets are sets that are written in words.
+var wordSets = map[string]string{"all real numbers": symR, "all reals": symR, "real numbers": symR, "all real": symR, "all real values": symR, "empty set": symNil, "no solution": symNil, "no solutions": symNil, "no real solutions": symNil}
 
 // expandPM lists the values of an expression with ±. All signs of one expression go
 // together; ∓ is the opposite.
@@ -126,6 +134,17 @@ func choose(x *expr, plus bool) *expr {
 		y.args[i] = choose(a, plus)
 	}
 	if x.op == opPM {
+		if t := y.args[1]; t.op == opTuple && y.args[0].op == opNum && y.args[0].num.Sign() == 0 { // ±(1, 2)
+			if plus == (x.name == "±") {
+				return t
+			}
+			u := *t
+			u.args = nil
+			for _, a := range t.args {
+				u.args = append(u.args, negative(a))
+			}
+			return &u
+		}
 		if plus == (x.name == "±") {
 			return sum(y.args...)
 		}
@@ -368,7 +387,7 @@ func (c *comparer) value(x *expr) (*expr, bool) {
 	vars := variables(last)
 	for _, a := range x.args[:len(x.args)-1] {
 		if isSimple(a) {
-			if !slices.ContainsFunc(variables(a), func(v string) bool { return slices.Contains(vars, v) && !isFunctionOf(a, v) }) {
+			if !slices.ContainsFunc(variables(a), func(v string) bool { return slices.Contains(vars, v) && !isFunctionOf(a, v) && !isInverse(a) }) {
 				continue
 			}
 			return nil, false
@@ -387,13 +406,22 @@ func isSimple(x *expr) bool {
 	case opSym:
 		return true
 	case opAdd, opMul, opTuple, opRatio, opList:
-		return !slices.ContainsFunc(x.args, func(a *expr) bool { return !isSimple(a) })
+		return isInverse(x) || !slices.ContainsFunc(x.args, func(a *expr) bool { return !isSimple(a) })
 	case opFunc:
-		return x.name == "abs" || x.name == "bar" || x.name == "max" || x.name == "min"
+		return len(variables(x)) > 0
 	case opDegree:
 		return isSimple(x.args[0])
 	}
 	return isFunctionOf(x, "")
+}
+
+// isInverse: x is f^{-1}(v).
+func isInverse(x *expr) bool {
+	if x.op != opMul || len(x.args) != 2 || x.args[1].op != opSym {
+		return false
+	}
+	f := x.args[0]
+	return f.op == opPow && f.args[0].op == opSym && f.args[1].op == opNum && f.args[1].num.Cmp(big.NewRat(-1, 1)) == 0
 }
 
 // isFunctionOf: x is f(v), with any argument where v is empty.

@@ -19,7 +19,11 @@
 // The graders of other programs are in package peer.
 package grade
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
 
 // Verdict is what a grader says of one answer.
 type Verdict struct {
@@ -45,6 +49,9 @@ func Answer(gold, prediction string) Verdict {
 		return Verdict{true, true, whole, "the same text"}
 	case len(whole) <= maxAnswer && len(g) <= maxAnswer && spelled(whole) == spelled(g):
 		return Verdict{true, true, whole, "the same LaTeX"}
+	}
+	if r, ok := choices(goldAnswer(gold), statement(prediction)); ok {
+		return Verdict{r.equal, r.sure, statement(prediction), r.why}
 	}
 	f := answerIn(prediction)
 	if f.Text == "" {
@@ -111,13 +118,18 @@ func compareTexts(gold, prediction string) result {
 	if r.equal {
 		return r
 	}
-	if words(bare(gold)) == words(bare(prediction)) && !strings.ContainsAny(bare(gold)+bare(prediction), "0123456789\\+-*/^<>=|") {
+	if both := bare(gold) + " " + bare(prediction); words(bare(gold)) == words(bare(prediction)) && !strings.ContainsAny(both, "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
 		return yes("the same words")
 	}
 	if spelled(gold) == spelled(prediction) {
 		return yes("the same LaTeX")
 	}
 	return r
+}
+
+// hasWord: some letters in a row are a word, and not variables.
+func hasWord(s string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }), func(w string) bool { return len(w) > 2 })
 }
 
 func compareParsed(gold, prediction string, thousands bool, b *budget) result {

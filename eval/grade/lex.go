@@ -36,6 +36,7 @@ type lexer struct {
 	i         int
 	thousands bool // 1,234 is one number where it is not in brackets
 	brackets  int
+	arguments []bool // of the open braces: whether they hold an argument of TeX
 	spaced    bool
 	tokens    []token
 }
@@ -100,6 +101,10 @@ func (l *lexer) next() error {
 			l.emit(t.kind, t.text)
 			return nil
 		}
+		if l.raised(r) {
+			l.i += n
+			return nil
+		}
 		if unicode.IsLetter(r) {
 			l.foreignWord()
 			return nil
@@ -107,6 +112,40 @@ func (l *lexer) next() error {
 		return fmt.Errorf("unknown character %q", r)
 	}
 	return nil
+}
+
+// raised reads a digit that is raised or lowered, and fractions of one character.
+func (l *lexer) raised(r rune) bool {
+	if k := strings.IndexRune("⁰¹²³⁴⁵⁶⁷⁸⁹", r); k >= 0 {
+		return l.script("^", strings.Count("⁰¹²³⁴⁵⁶⁷⁸⁹"[:k], "")-1)
+	}
+	if k := strings.IndexRune("₀₁₂₃₄₅₆₇₈₉", r); k >= 0 {
+		return l.script("_", strings.Count("₀₁₂₃₄₅₆₇₈₉"[:k], "")-1)
+	}
+	f, ok := map[rune][2]string{'½': {"1", "2"}, '⅓': {"1", "3"}, '⅔': {"2", "3"}, '¼': {"1", "4"}, '¾': {"3", "4"}, '⅕': {"1", "5"}, '⅖': {"2", "5"}, '⅗': {"3", "5"}, '⅘': {"4", "5"},
+		'⅙': {"1", "6"}, '⅚': {"5", "6"}, '⅛': {"1", "8"}, '⅜': {"3", "8"}, '⅝': {"5", "8"}, '⅞': {"7", "8"}}[r]
+	if !ok {
+		return false
+	}
+	l.emit(tokOp, "frac")
+	for _, part := range f {
+		l.emit(tokOp, "{")
+		l.emit(tokNum, part)
+		l.emit(tokOp, "}")
+	}
+	return true
+}
+
+// script reads a digit of an exponent or a subscript; digits in a row are one number.
+func (l *lexer) script(op string, digit int) bool {
+	n := len(l.tokens)
+	if n >= 2 && l.tokens[n-2].text == op && l.tokens[n-2].kind == tokOp && l.tokens[n-1].kind == tokNum && !l.spaced && !isDigit(l.s[l.i-1]) {
+		l.tokens[n-1].text += string(rune('0' + digit))
+		return true
+	}
+	l.emit(tokOp, op)
+	l.emit(tokNum, string(rune('0'+digit)))
+	return true
 }
 
 // foreignWord reads a run of letters outside ASCII as text.
@@ -141,10 +180,12 @@ func (l *lexer) punctuation(c byte) error {
 		}
 	}
 	switch c {
-	case '(', '[', '{':
+	case '(', '[':
 		l.brackets++
-	case ')', ']', '}':
+	case ')', ']':
 		l.brackets--
+	case '{', '}':
+		l.brace(c)
 	}
 	switch c {
 	case '+', '-', '*', '/', '^', '_', '!', '%', '(', ')', '[', ']', '{', '}', '|', ',', ';', ':', '=', '<', '>', '&', '\'':
@@ -159,6 +200,26 @@ func (l *lexer) punctuation(c byte) error {
 	case '#', '@':
 	}
 	return fmt.Errorf("unexpected %q", c)
+}
+
+// brace counts a brace as a bracket, in which a comma parts values, unless it is that
+// of an argument, as of \frac{1,000}{3}.
+func (l *lexer) brace(c byte) {
+	if c == '{' {
+		argument := l.i > 0 && (isLetter(l.s[l.i-1]) || l.s[l.i-1] == '}')
+		l.arguments = append(l.arguments, argument)
+		if !argument {
+			l.brackets++
+		}
+		return
+	}
+	n := len(l.arguments)
+	if n > 0 && l.arguments[n-1] {
+		l.arguments = l.arguments[:n-1]
+		return
+	}
+	l.arguments = l.arguments[:max(0, n-1)]
+	l.brackets--
 }
 
 // thousand lists what may stand between groups of three digits. A comma counts
@@ -250,6 +311,14 @@ func (l *lexer) word() {
 		l.i++
 	}
 	run := l.s[start:l.i]
+	switch {
+	case run == "in" && l.afterNumber() && strings.Trim(l.s[l.i:], " .$") == "":
+		l.emit(tokText, "inches")
+		return
+	case run == "to" && l.afterNumber(): // 3 to 4
+		l.emit(tokOp, ":")
+		return
+	}
 	if t, ok := plainNames[run]; ok {
 		l.emit(t.kind, t.text)
 		return
@@ -258,7 +327,7 @@ func (l *lexer) word() {
 		l.emit(t.kind, t.text)
 		return
 	}
-	if _, ok := units[strings.ToLower(run)]; ok && len(run) > 1 && len(l.tokens) > 0 {
+	if _, ok := units[singular(strings.ToLower(run))]; ok && len(run) > 1 && len(l.tokens) > 0 {
 		l.emit(tokText, run)
 		return
 	}
@@ -338,6 +407,13 @@ func (l *lexer) command(name string) error {
 		return nil
 	}
 	switch name {
+	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "label", "tag":
+		l.group() // nothing to read
+		l.spaced = true
+		return nil
+	case "pmod", "bmod", "mod":
+		l.modulus()
+		return nil
 	case "left", "right", "bigl", "bigr", "Bigl", "Bigr", "big", "Big", "bigg", "Bigg", "biggl", "biggr", "Biggl", "Biggr", "middle":
 		return l.delimiter(name)
 	case "text", "textbf", "textit", "textrm", "mbox", "hbox", "mathrm", "rm", "operatorname", "mathit", "textsf", "texttt", "emph", "textnormal":
@@ -400,6 +476,17 @@ func (l *lexer) command(name string) error {
 	return fmt.Errorf("unknown command \\%s", name)
 }
 
+// modulus reads \pmod{9} and \bmod 9 as words behind a value.
+func (l *lexer) modulus() {
+	m, ok := l.group()
+	if !ok {
+		rest := strings.TrimLeft(l.s[l.i:], " ")
+		m = rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+		l.i = len(l.s) - len(rest) + len(m)
+	}
+	l.emit(tokText, "mod"+strings.TrimSpace(m))
+}
+
 // delimiter reads what \left and \right stand before. Bars become an opening and a
 // closing sign, the point of "\right." nothing.
 func (l *lexer) delimiter(name string) error {
@@ -458,6 +545,8 @@ func (l *lexer) textCommand(name string) error {
 	switch {
 	case inner == "":
 		l.spaced = true
+	case inner == "to" && l.afterNumber():
+		l.emit(tokOp, ":")
 	case (name == "mathrm" || name == "mathit" || name == "operatorname") && (inner == "e" || inner == "i" || inner == "d"):
 		l.emit(tokSym, inner)
 	case strings.Trim(inner, "0123456789.,+-()[] ") == "" || strings.ContainsAny(inner, "=\\^$") && name != "text":
@@ -467,6 +556,11 @@ func (l *lexer) textCommand(name string) error {
 		}
 		l.tokens = append(l.tokens, tokens...)
 	default:
+		digits := len(inner) - len(strings.TrimLeft(inner, "0123456789"))
+		if digits > 0 && inner[digits] == ' ' && isLetter(inner[digits+1]) { // 15 students
+			l.emit(tokNum, inner[:digits])
+			inner = inner[digits+1:]
+		}
 		l.emit(tokText, inner)
 	}
 	return nil

@@ -54,7 +54,7 @@ func makePlainNames() map[string]token {
 
 // layoutCommands change only how things look.
 var layoutCommands = []string{"displaystyle", "textstyle", "scriptstyle", "quad", "qquad", "limits", "nolimits", "mathbf", "boldsymbol", "bold", "bf", "mathcal", "mathsf", "vec", "overrightarrow",
-	"hat", "tilde", "hfill", "nonumber", "phantom", "hline", "thinspace", "enspace", "space", "rm", "it", "pmb", "cal", "small", "large", "Large", "boxed", "fbox", "enclose", "allowbreak", "noindent", "smash", "negthinspace", "medspace", "underline"}
+	"hat", "tilde", "hfill", "nonumber", "hline", "thinspace", "enspace", "space", "rm", "it", "pmb", "cal", "small", "large", "Large", "boxed", "fbox", "enclose", "allowbreak", "noindent", "smash", "negthinspace", "medspace", "underline"}
 
 // latexNames are the commands that stand for one token.
 var latexNames = makeLatexNames()

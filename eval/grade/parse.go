@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,13 @@ var errEnd = errors.New("ends too early")
 
 // parse reads a whole answer. With thousands, 1,234 is one number.
 func parse(s string, thousands bool) (*expr, error) {
-	tokens, err := tokenize(s, thousands)
+	if m := lettersInBase.FindStringSubmatch(s); m != nil {
+		base, _ := strconv.Atoi(m[2])
+		if _, ok := new(big.Int).SetString(m[1], base); ok {
+			return &expr{op: opBase, name: strings.ToLower(m[1]), args: []*expr{integer(int64(base))}}, nil
+		}
+	}
+	tokens, err := tokenize(outward(s), thousands)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +72,32 @@ func parse(s string, thousands bool) (*expr, error) {
 	return x, nil
 }
 
+// lettersInBase is a number with letters among its digits, 2A_{16}.
+var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*)_\{?(1[1-6])\}?$`)
+
+var (
+	opensOutward  = regexp.MustCompile(`\]([^\[\]()]*,[^\[\]()]*)([\[\]])`)
+	closesOutward = regexp.MustCompile(`\[([^\[\]()]*,[^\[\]()]*)\[`)
+)
+
+// outward writes intervals whose open ends are brackets turned outward, ]a,b[, with
+// round brackets.
+func outward(s string) string {
+	if t := strings.TrimSpace(s); !strings.HasPrefix(t, "]") && !strings.HasSuffix(t, "[") {
+		return s
+	}
+	s = opensOutward.ReplaceAllStringFunc(s, func(m string) string {
+		if m[len(m)-1] == '[' {
+			return "(" + m[1:len(m)-1] + ")"
+		}
+		return "(" + m[1:]
+	})
+	return closesOutward.ReplaceAllString(s, "[$1)")
+}
+
+// months begin a date, which is words.
+const months = " january february march april may june july august september october november december "
+
 // onlyText is the text of an answer that is words and nothing else.
 func onlyText(tokens []token) *expr {
 	var words []string
@@ -77,6 +110,7 @@ func onlyText(tokens []token) *expr {
 		case t.kind == tokOp && (t.text == "(" || t.text == ")" || t.text == "," || t.text == "{" || t.text == "}"):
 			continue
 		case t.kind == tokSym && isLetter(t.text[0]):
+		case t.kind == tokNum && text && strings.Contains(months, " "+strings.ToLower(words[0])+" "):
 		default:
 			return nil
 		}
@@ -206,11 +240,40 @@ func (p *parser) item() (*expr, error) {
 		r.args = []*expr{x.args[0], {op: opUnit, name: unit, args: []*expr{x.args[1]}}}
 		return &r, nil
 	}
-	return &expr{op: opUnit, name: unit, args: []*expr{x}}, nil
+	return p.smallerUnits(&expr{op: opUnit, name: strings.TrimSuffix(unit, " and"), args: []*expr{x}}), nil
+}
+
+// smallerUnits adds the 30 minutes of "2 hours and 30 minutes".
+func (p *parser) smallerUnits(x *expr) *expr {
+	for {
+		start := p.i
+		if !p.accept("and") {
+			p.accept(",")
+		}
+		if p.peek().kind != tokNum {
+			p.i = start
+			return x
+		}
+		n, err := p.number(p.tokens[p.i].text)
+		p.i++
+		unit := ""
+		if err == nil {
+			unit = p.unit()
+		}
+		factor, same, _ := conversion(unit, x.name)
+		if unit == "" || !same || factor.Cmp(big.NewRat(1, 1)) >= 0 {
+			p.i = start
+			return x
+		}
+		x = &expr{op: opUnit, name: x.name, args: []*expr{sum(x.args[0], product(n, number(factor)))}}
+	}
 }
 
 // unit reads the words behind a value: \text{ cm}^2, meters per second, km/h.
 func (p *parser) unit() string {
+	if u, ok := p.unitFraction(); ok {
+		return u
+	}
 	if p.peek().kind != tokText {
 		return ""
 	}
@@ -238,6 +301,21 @@ func (p *parser) unit() string {
 		p.i++
 	}
 	return b.String()
+}
+
+// atUnitFraction: \frac{\text{m}}{\text{s}} comes next.
+func (p *parser) atUnitFraction() bool {
+	t := p.tokens[p.i:]
+	return len(t) >= 7 && p.isOp("frac") && t[1].text == "{" && t[2].kind == tokText && t[3].text == "}" && t[4].text == "{" && t[5].kind == tokText && t[6].text == "}"
+}
+
+func (p *parser) unitFraction() (string, bool) {
+	if !p.atUnitFraction() {
+		return "", false
+	}
+	u := p.tokens[p.i+2].text + "/" + p.tokens[p.i+5].text
+	p.i += 7
+	return u, true
 }
 
 var relations = []string{"=", "<", ">", "<=", ">=", "!=", "in", "->"}
@@ -393,10 +471,15 @@ func (p *parser) term() (*expr, error) {
 				return nil, err
 			}
 			factors = []*expr{call("binom", product1(factors), y)}
-		case p.startsFactor():
-			y, err := p.implicit(factors[len(factors)-1])
+		case p.startsFactor() && !p.atUnitFraction():
+			before := factors[len(factors)-1]
+			y, err := p.implicit(before)
 			if err != nil {
 				return nil, err
+			}
+			if before.op == opDegree && y.op == opDegree && y.name == "'" { // 22° 30'
+				factors[len(factors)-1] = &expr{op: opDegree, args: []*expr{sum(before.args[0], y.args[0])}}
+				continue
 			}
 			factors = append(factors, y)
 		default:
@@ -522,6 +605,14 @@ func (p *parser) postfix(x *expr) (*expr, error) {
 		case p.accept("°"):
 			x = &expr{op: opDegree, args: []*expr{x}}
 		case p.accept("'"):
+			if x.op == opNum { // minutes and seconds of an arc
+				parts := int64(60)
+				if p.accept("'") {
+					parts = 3600
+				}
+				x = &expr{op: opDegree, name: "'", args: []*expr{quotient(x, integer(parts))}}
+				continue
+			}
 			if x.op != opSym {
 				return nil, errors.New("a prime behind something that is no name")
 			}

@@ -19,6 +19,10 @@ func (p *parser) primary() (*expr, error) {
 	case tokNum:
 		return p.number(t.text)
 	case tokSym:
+		if next := p.tokens[p.i:]; len(next) > 2 && strings.Contains("fghFGHPQ", t.text) && next[0].text == "(" && next[1].kind == tokNum && next[2].text == ")" {
+			p.i += 3
+			return symbol(t.text + "(" + next[1].text + ")"), nil // a value of a function, not a product
+		}
 		return symbol(t.text), nil
 	case tokFunc:
 		return p.function(t.text)
@@ -42,7 +46,7 @@ func (p *parser) number(text string) (*expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !isNatural(x) || !p.isOp("frac") || x.num.Sign() == 0 {
+	if !isNatural(x) || !p.isOp("frac") || p.atUnitFraction() || x.num.Sign() == 0 {
 		return x, nil
 	}
 	start := p.i
@@ -195,6 +199,7 @@ func (p *parser) bracket(text string) (*expr, error) {
 		if p.accept("\\}") {
 			return symbol(symNil), nil
 		}
+		p.setBuilder()
 		return p.enclosed("\\}", func(x *expr) *expr {
 			if x.op == opList {
 				return &expr{op: opSet, args: x.args}
@@ -247,6 +252,21 @@ func (p *parser) bracket(text string) (*expr, error) {
 		return call("bar", x), nil
 	}
 	return nil, fmt.Errorf("%q is unexpected", text)
+}
+
+// setBuilder skips the "x |" or "x ∈ ℝ |" of {x | conditions}: the conditions stay.
+func (p *parser) setBuilder() {
+	t := p.tokens[p.i:]
+	if len(t) < 3 || t[0].kind != tokSym {
+		return
+	}
+	n := 1
+	if len(t) > 3 && t[1].kind == tokOp && t[1].text == "in" && t[2].kind == tokSym && t[2].text == symR {
+		n = 3
+	}
+	if t[n].kind == tokOp && (t[n].text == "mid" || t[n].text == "|" || t[n].text == ":") {
+		p.i += n + 1
+	}
 }
 
 // enclosed reads a list up to a closing bracket.

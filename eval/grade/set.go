@@ -33,6 +33,12 @@ func (c *comparer) regions(g, p *expr) (result, bool) {
 	if !ok {
 		return result{}, false
 	}
+	if u, v := variables(g), variables(p); len(u) > 0 && len(v) > 0 && !slices.Equal(u, v) {
+		return unsure("conditions on different names"), true
+	}
+	if s, t := subject(g), subject(p); s != nil && t != nil && s.op != opSym && !c.same(s, t).equal {
+		return unsure("conditions on different values"), true
+	}
 	if len(a) != len(b) {
 		return no("another set of real numbers"), true
 	}
@@ -44,6 +50,19 @@ func (c *comparer) regions(g, p *expr) (result, bool) {
 		all = all.and(c.ends(a[i].loExpr, b[i].loExpr, a[i].lo, b[i].lo)).and(c.ends(a[i].hiExpr, b[i].hiExpr, a[i].hi, b[i].hi))
 	}
 	return all, true
+}
+
+// subject is what an inequality bounds; nil of what is none.
+func subject(x *expr) *expr {
+	if x.op != opRelation {
+		return nil
+	}
+	for _, a := range x.args {
+		if len(variables(a)) > 0 {
+			return a
+		}
+	}
+	return nil
 }
 
 func (c *comparer) ends(x, y *expr, a, b float64) result {
@@ -215,6 +234,9 @@ func (c *comparer) inequality(x *expr) ([]piece, bool) {
 		if !ok {
 			return nil, false
 		}
+		if l.op == opFunc {
+			return c.absolute(l, rel, e)
+		}
 		return halfLine(rel, e)
 	case len(x.args) == 3:
 		lo, ok := c.end(x.args[0])
@@ -225,6 +247,34 @@ func (c *comparer) inequality(x *expr) ([]piece, bool) {
 		a, ok := halfLine(flip(x.rels[0]), lo)
 		b, ok2 := halfLine(x.rels[1], hi)
 		return intersect(a, b), ok && ok2
+	}
+	return nil, false
+}
+
+// absolute reads |x| < e and |x - a| >= e.
+func (c *comparer) absolute(l *expr, rel string, e endpoint) ([]piece, bool) {
+	if l.name != "abs" || e.expr == nil || e.v < 0 {
+		return nil, false
+	}
+	inner, middle := l.args[0], integer(0)
+	if inner.op == opAdd && len(inner.args) == 2 && inner.args[0].op == opSym {
+		inner, middle = inner.args[0], negative(inner.args[1])
+	}
+	if inner.op != opSym || len(variables(inner)) == 0 {
+		return nil, false
+	}
+	hi, ok := c.end(sum(middle, e.expr))
+	lo, ok2 := c.end(difference(middle, e.expr))
+	if !ok || !ok2 || hi.expr == nil || lo.expr == nil {
+		return nil, false
+	}
+	a, ok := halfLine(rel, hi)
+	b, ok2 := halfLine(flip(rel), lo)
+	switch rel {
+	case "<", "<=":
+		return intersect(a, b), ok && ok2
+	case ">", ">=":
+		return merge(append(a, b...)), ok && ok2
 	}
 	return nil, false
 }

@@ -44,7 +44,7 @@ func words(s string) string {
 	var list []string
 	all := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	for i, w := range all {
-		article := w == "the" || (w == "a" || w == "an") && i+1 < len(all) && len(all[i+1]) > 1
+		article := w == "the" || w == "on" && i == 0 && len(all) > 1 || (w == "a" || w == "an") && i+1 < len(all) && len(all[i+1]) > 1
 		if !article {
 			list = append(list, w)
 		}
@@ -56,7 +56,7 @@ func words(s string) string {
 }
 
 // textWrappers are commands that change only the font of words.
-var textWrappers = strings.NewReplacer("\\text", "", "\\textbf", "", "\\textit", "", "\\textrm", "", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\rm", "", "{", " ", "}", " ", "\\ ", " ", "\\,", " ", "~", " ", "$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "")
+var textWrappers = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm", "", "\\textnormal", "", "\\text", "", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\rm", "", "{", " ", "}", " ", "\\ ", " ", "\\,", " ", "~", " ", "$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "")
 
 // bare is an answer without fonts and delimiters.
 func bare(s string) string { return strings.Join(strings.Fields(textWrappers.Replace(s)), " ") }
@@ -75,6 +75,9 @@ func choice(s string) byte {
 		return 0
 	}
 	rest := strings.TrimSpace(s[1:])
+	if more := strings.TrimLeft(rest, ") ."); strings.HasPrefix(more, ",") || strings.HasPrefix(more, "and ") || strings.HasPrefix(more, "or ") || strings.HasPrefix(more, "&") {
+		return 0 // several letters
+	}
 	switch {
 	case rest == "" || rest == ")" || rest == "." || rest == ").":
 		return s[0]

@@ -50,8 +50,8 @@ func makeUnits() map[string]measure {
 	add("gallon", 1, 1, "gal", "gallon")
 	add("money", 1, 1, "dollar", "usd", "$", "buck")
 	add("money", 1, 100, "cent", "¢")
-	add("speed", 1, 1, "mph", "miles per hour", "mile/hour", "mi/h")
-	add("speed km", 1, 1, "km/h", "kph", "kilometer per hour", "km/hr")
+	add("length/time", 1609344, 3600*1000, "mph")
+	add("length/time", 1000, 3600, "kph", "kmh")
 	for _, n := range []string{"m", "s", "h", "g", "l", "in", "min"} { // also letters and words
 		m["\x00"+n] = m[n]
 		delete(m, n)
@@ -99,7 +99,21 @@ func singular(w string) string {
 
 // measureOf looks a unit up; exponents raise the factor.
 func measureOf(name string) (measure, bool) {
-	word, exp, _ := strings.Cut(unitWord(name), "^")
+	above, below, per := strings.Cut(unitWord(name), "/")
+	m, ok := simpleMeasure(strings.TrimSpace(above))
+	if !per || !ok {
+		return m, ok
+	}
+	n, ok := simpleMeasure(strings.TrimSpace(below))
+	if !ok {
+		return measure{}, false
+	}
+	return measure{m.dimension + "/" + n.dimension, new(big.Rat).Quo(m.factor, n.factor)}, true
+}
+
+// simpleMeasure looks one word up, with its exponent.
+func simpleMeasure(name string) (measure, bool) {
+	word, exp, _ := strings.Cut(name, "^")
 	m, ok := units[word]
 	if !ok {
 		if m, ok = units["\x00"+word]; !ok {

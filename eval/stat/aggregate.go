@@ -125,17 +125,25 @@ type Weights struct {
 	Problems [][]int // [suites][problems]
 }
 
-// AcrossSuites is the bootstrap stratified by suite: each draw takes seeds with
-// replacement within each arm, and clusters of problems with replacement within each
-// suite, once for all arms. It returns the percentile intervals of the numbers that
-// statistic computes of a draw, which must be as many each time; w is valid during the
-// call.
+// AcrossSuites returns the intervals of the numbers that statistic computes, which must
+// be as many each time and lie in [0, 1]; w is valid during the call.
+//
+// Without seeds it is the bootstrap stratified by suite: each draw takes clusters of
+// problems with replacement within each suite, once for all arms, and the percentiles
+// of what comes out are the interval. It speaks of these seeds alone.
+//
+// With seeds, of which each arm needs two, it is the number ± t·SE,
+//
+//	SE² = P + Σ_arms (n-1)/n · Σ_s (v_(s) - v̄)²
+//
+// with P the variance of those draws, and for seeds, which are too few to draw from, the
+// jackknife: v_(s) is the number without seed s of an arm (Efron and Stein 1981). Degrees
+// of freedom are Satterthwaite's of n-1 an arm and G-1 of the smallest suite. Noise of a
+// seed on a problem is in both parts, which errs on the large side.
 //
 // Agarwal et al. draw the seeds of each suite apart, because there a run is trained on
-// one. Here a run is scored on all suites: a draw takes it on all of them, or what
-// runs have in common would count as averaged out. Without seeds, each seed is taken
-// once, and the intervals speak of these alone; so they do where an arm has one seed,
-// or a suite one cluster.
+// one. Here a run is scored on all suites: it is left out of all of them, or what runs
+// have in common would count as averaged out.
 // It panics if arms, seeds or problems do not match.
 func AcrossSuites(suites []SuiteScores, seeds bool, r Resampling, statistic func(w Weights) []float64) []Interval {
 	if r.Draws < 1 {
@@ -166,9 +174,6 @@ func AcrossSuites(suites []SuiteScores, seeds bool, r Resampling, statistic func
 	rng := rand.New(rand.NewPCG(r.Seed, 0))
 	var values [][]float64 // [numbers][draws]
 	for d := range r.Draws {
-		if seeds {
-			w.drawSeeds(rng)
-		}
 		w.drawProblems(rng, index, sizes)
 		numbers := statistic(w)
 		if values == nil {
@@ -181,6 +186,9 @@ func AcrossSuites(suites []SuiteScores, seeds bool, r Resampling, statistic func
 			values[i] = append(values[i], v)
 		}
 	}
+	if seeds {
+		return overSeeds(suites, values, sizes, r.Level, statistic)
+	}
 	out := make([]Interval, len(values))
 	for i, v := range values {
 		slices.Sort(v)
@@ -189,13 +197,51 @@ func AcrossSuites(suites []SuiteScores, seeds bool, r Resampling, statistic func
 	return out
 }
 
-func (w Weights) drawSeeds(rng *rand.Rand) {
-	for _, times := range w.Seeds {
-		clear(times)
-		for range times {
-			times[rng.IntN(len(times))]++
+// overSeeds are the intervals of AcrossSuites with seeds, from the draws of problems
+// [numbers][draws] and the sizes of clusters [suites][G].
+func overSeeds(suites []SuiteScores, draws [][]float64, sizes [][]int, level float64, statistic func(w Weights) []float64) []Interval {
+	all := All(suites)
+	point := statistic(all)
+	fewest := len(sizes[0])
+	for _, s := range sizes {
+		fewest = min(fewest, len(s))
+	}
+	parts := make([][]variance, len(point))
+	for i, v := range draws {
+		parts[i] = append(parts[i], variance{squaresAround(v) / float64(max(1, len(v)-1)), float64(max(1, fewest-1))})
+	}
+	for _, times := range all.Seeds {
+		n := len(times)
+		without := make([][]float64, len(point)) // [numbers][seeds]
+		for s := range times {
+			times[s] = 0
+			for i, v := range statistic(all) {
+				without[i] = append(without[i], v)
+			}
+			times[s] = 1
+		}
+		for i, v := range without {
+			parts[i] = append(parts[i], variance{float64(n-1) / float64(n) * squaresAround(v), float64(n - 1)})
 		}
 	}
+	out := make([]Interval, len(point))
+	for i, v := range point {
+		m := Mean{Value: v}
+		m.SE, m.DF = satterthwaite(parts[i]...)
+		iv, _ := TInterval(m, level) // every part is known
+		out[i] = Interval{Lo: max(0, iv.Lo), Hi: min(1, iv.Hi), Method: iv.Method}
+	}
+	return out
+}
+
+// squaresAround is Σ (x - mean)².
+func squaresAround(xs []float64) float64 {
+	m := mean(xs)
+	var ss float64
+	for _, x := range xs {
+		ss += float64((x - m) * (x - m))
+	}
+	return ss
 }
 
 // drawProblems takes problems by their clusters.

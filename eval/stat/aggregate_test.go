@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -88,36 +89,47 @@ func TestWeightsMeans(t *testing.T) {
 	}
 }
 
-// Of one suite and one arm it is the two-level bootstrap, which another function draws.
+// Without seeds, of one suite and one arm it is the bootstrap over problems, which
+// another function draws.
 func TestAcrossSuitesIsBootstrap(t *testing.T) {
 	scores := Scores{{0.2, 0.9, 0.4, 0.7, 0, 1}, {0.1, 1, 0.4, 0.5, 0.2, 0.8}, {0.6, 0.9, 0.9, 0.6, 0.1, 0.9}}
 	clusters := []string{"a", "a", "", "", "b", "b"}
 	r := Resampling{Draws: 20_000, Seed: 5, Level: 0.9}
-	want, _ := Bootstrap(scores, clusters, r)
+	want, _ := Bootstrap(problemMeans(scores), clusters, r)
 	suites := []SuiteScores{{Arms: []Scores{scores}, Clusters: clusters}}
-	got := AcrossSuites(suites, true, r, func(w Weights) []float64 { return []float64{mean(w.Means(suites, 0)[0])} })
+	got := AcrossSuites(suites, false, r, func(w Weights) []float64 { return []float64{mean(w.Means(suites, 0)[0])} })
 	if len(got) != 1 || !near(got[0].Lo, want.Lo, 0.01) || !near(got[0].Hi, want.Hi, 0.01) { // other draws
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// Seeds are drawn once for all suites: arms whose runs differ by a constant on both
-// suites, in opposite directions, have a sum that does not vary at all.
-func TestAcrossSuitesSharesSeeds(t *testing.T) {
-	suites := []SuiteScores{{Arms: []Scores{{{0}, {1}, {2}}}}, {Arms: []Scores{{{2}, {1}, {0}}}}}
-	got := AcrossSuites(suites, true, Resampling{Draws: 200, Seed: 1, Level: 0.95}, func(w Weights) []float64 {
+// Of one problem a suite only seeds vary: the mean of .2 .4 .6 is .4 ± t·.2/√3, cut to
+// [0, 1]. Together with a suite on which the runs differ as much the other way it does not
+// vary at all: a run is left out of all suites.
+func TestAcrossSuitesOverSeeds(t *testing.T) {
+	up, down := SuiteScores{Arms: []Scores{{{0.2}, {0.4}, {0.6}}}}, SuiteScores{Arms: []Scores{{{0.6}, {0.4}, {0.2}}}}
+	suites := []SuiteScores{up, down}
+	r := Resampling{Draws: 20, Seed: 1, Level: 0.5}
+	got := AcrossSuites(suites, true, r, func(w Weights) []float64 {
 		m := w.Means(suites, 0)
-		return []float64{mean(m[0]) + mean(m[1]), mean(m[0])}
+		return []float64{mean(m[0]), (mean(m[0]) + mean(m[1])) / 2}
 	})
-	if got[0].Lo != 2 || got[0].Hi != 2 {
-		t.Errorf("the sum has %+v, want 2 in every draw", got[0])
+	const quartile = 0.8164966 // t(.75, 2) = 1/sqrt(1.5)
+	half := quartile * 0.2 / math.Sqrt(3)
+	if !near(got[0].Lo, 0.4-half, 1e-6) || !near(got[0].Hi, 0.4+half, 1e-6) || got[0].Method != "t" {
+		t.Errorf("one suite: %+v, want .4 ± %.6f", got[0], half)
 	}
-	if got[1].Lo >= got[1].Hi {
-		t.Errorf("one suite has %+v, want some spread", got[1])
+	if !near(got[1].Lo, 0.4, 1e-12) || !near(got[1].Hi, 0.4, 1e-12) {
+		t.Errorf("both suites: %+v, want .4 alone", got[1])
+	}
+	r.Level = 0.95 // .4 ± .497
+	wide := AcrossSuites(suites, true, r, func(w Weights) []float64 { return []float64{mean(w.Means(suites, 0)[0])} })
+	if wide[0].Lo != 0 || !near(wide[0].Hi, 0.4+4.3026527*0.2/math.Sqrt(3), 1e-6) {
+		t.Errorf("at 95 %%: %+v, want [0, .897]", wide[0])
 	}
 	// One problem and seeds that are not drawn leave nothing to vary.
-	got = AcrossSuites(suites, false, Resampling{Draws: 200, Seed: 1, Level: 0.95}, func(w Weights) []float64 { return []float64{mean(w.Means(suites, 0)[0])} })
-	if got[0].Lo != 1 || got[0].Hi != 1 {
-		t.Errorf("without drawing seeds: %+v, want 1 in every draw", got[0])
+	none := AcrossSuites(suites, false, r, func(w Weights) []float64 { return []float64{mean(w.Means(suites, 0)[0])} })
+	if !near(none[0].Lo, 0.4, 1e-12) || none[0].Lo != none[0].Hi {
+		t.Errorf("without seeds: %+v, want .4 in every draw", none[0])
 	}
 }

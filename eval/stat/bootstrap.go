@@ -11,61 +11,33 @@ type Scores [][]float64
 
 // Resampling is how a bootstrap draws.
 type Resampling struct {
-	Draws int     // 10 000 for problems, 2 000 across suites
+	Draws int     // 10 000 for problems, 2000 across suites
 	Seed  uint64  // from the digests of the inputs, so that equal inputs print equal numbers
 	Level float64 // coverage
 }
 
-// Bootstrap is the two-level percentile interval of an arm's mean: each draw
-// takes seeds with replacement and clusters of problems with replacement. With
-// one seed it is the cluster bootstrap over problems. clusters is as in
-// ClusterMean. ok is false if there are fewer than two clusters and fewer than two
-// seeds. It panics if the rows' lengths differ.
-//
-// A percentile interval over few seeds is too short (three seeds have ten
-// different samples): a caller says how many there were.
-func Bootstrap(a Scores, clusters []string, r Resampling) (iv Interval, ok bool) {
-	index, G := checkedClusters(clusters, a)
-	if G < 2 && len(a) < 2 {
+// Bootstrap is the percentile interval of the mean of xs over problems: each draw takes
+// clusters with replacement. clusters is as in ClusterMean. ok is false if there are
+// fewer than two. Over seeds it would be too short, of which there are few (three have
+// ten different samples): CrossedMean is for them.
+func Bootstrap(xs []float64, clusters []string, r Resampling) (iv Interval, ok bool) {
+	index, G := checkedClusters(clusters, Scores{xs})
+	if G < 2 {
 		return Interval{}, false
 	}
-	arm := sumClusters(a, index, G)
+	sums := make([]float64, G)
+	for i, x := range xs {
+		sums[index[i]] += x
+	}
 	sizes := clusterSizes(index, G)
 	return resample(r, func(rng *rand.Rand) float64 {
 		times, items := drawClusters(rng, sizes)
-		return arm.mean(rng, times, items)
-	}), true
-}
-
-// BootstrapDifference is the two-level percentile interval of mean(a) - mean(b)
-// on the same problems: each draw takes seeds with replacement within each arm,
-// and clusters with replacement once for both. Conditions are those of Bootstrap.
-func BootstrapDifference(a, b Scores, clusters []string, r Resampling) (iv Interval, ok bool) {
-	index, G := checkedClusters(clusters, a, b)
-	if G < 2 && (len(a) < 2 || len(b) < 2) {
-		return Interval{}, false
-	}
-	armA, armB := sumClusters(a, index, G), sumClusters(b, index, G)
-	sizes := clusterSizes(index, G)
-	return resample(r, func(rng *rand.Rand) float64 {
-		times, items := drawClusters(rng, sizes)
-		return armA.mean(rng, times, items) - armB.mean(rng, times, items)
-	}), true
-}
-
-// clusterSums is an arm's scores summed within clusters, [seeds][G].
-type clusterSums [][]float64
-
-// mean is the arm's mean under one draw: seeds drawn now, clusters as in times.
-// items is the number of problems drawn.
-func (c clusterSums) mean(rng *rand.Rand, times []int, items int) float64 {
-	var sum float64
-	for range c {
-		for g, s := range c[rng.IntN(len(c))] {
+		var sum float64
+		for g, s := range sums {
 			sum += float64(s * float64(times[g]))
 		}
-	}
-	return sum / float64(len(c)*items)
+		return sum / float64(items)
+	}), true
 }
 
 // drawClusters draws as many clusters as there are, with replacement: how often
@@ -130,17 +102,6 @@ func checkedClusters(clusters []string, arms ...Scores) (index []int, G int) {
 		}
 	}
 	return Clusters(n, clusters)
-}
-
-func sumClusters(a Scores, index []int, G int) clusterSums {
-	sums := make(clusterSums, len(a))
-	for s, row := range a {
-		sums[s] = make([]float64, G)
-		for i, x := range row {
-			sums[s][index[i]] += x
-		}
-	}
-	return sums
 }
 
 func clusterSizes(index []int, G int) []int {

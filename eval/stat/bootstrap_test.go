@@ -6,26 +6,15 @@ import (
 	"testing"
 )
 
+// The mean of two draws from {0, 1} is 0, ½, 1 with probability ¼, ½, ¼.
 func TestBootstrapTwoPoints(t *testing.T) {
-	// The mean of two draws from {0, 1} is 0, ½, 1 with probability ¼, ½, ¼.
-	tests := []struct {
-		name   string
-		scores Scores
-	}{
-		{"problems", Scores{{0, 1}}},
-		{"seeds", Scores{{0, 0}, {1, 1}}},
+	wide, ok := Bootstrap([]float64{0, 1}, nil, Resampling{Draws: 4000, Seed: 1, Level: 0.95})
+	if !ok || wide.Lo != 0 || wide.Hi != 1 {
+		t.Errorf("95 %%: %+v, want [0, 1]", wide)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			wide, ok := Bootstrap(tt.scores, nil, Resampling{Draws: 4000, Seed: 1, Level: 0.95})
-			if !ok || wide.Lo != 0 || wide.Hi != 1 {
-				t.Errorf("95 %%: %+v, want [0, 1]", wide)
-			}
-			narrow, _ := Bootstrap(tt.scores, nil, Resampling{Draws: 4000, Seed: 1, Level: 0.4})
-			if narrow.Lo != 0.5 || narrow.Hi != 0.5 {
-				t.Errorf("40 %%: %+v, want [0.5, 0.5]", narrow)
-			}
-		})
+	narrow, _ := Bootstrap([]float64{0, 1}, nil, Resampling{Draws: 4000, Seed: 1, Level: 0.4})
+	if narrow.Lo != 0.5 || narrow.Hi != 0.5 {
+		t.Errorf("40 %%: %+v, want [0.5, 0.5]", narrow)
 	}
 }
 
@@ -43,25 +32,14 @@ func TestBootstrapAgreesWithStandardError(t *testing.T) {
 		}
 	}
 	m := ClusterMean(row, names)
-	iv, _ := Bootstrap(Scores{row}, names, Resampling{Draws: 10_000, Seed: seed, Level: 0.95})
+	iv, _ := Bootstrap(row, names, Resampling{Draws: 10_000, Seed: seed, Level: 0.95})
 	if want := 2 * 1.96 * m.SE; math.Abs(iv.Hi-iv.Lo-want) > 0.05*want {
 		t.Errorf("seed %d: width %.5f, want %.5f within 5 %%", seed, iv.Hi-iv.Lo, want)
 	}
 }
 
-// Both arms see the same problems: a constant difference has no spread, however
-// much the problems differ.
-func TestBootstrapDifferenceIsPaired(t *testing.T) {
-	b := Scores{{0.5, 0, 1, 0.25}, {0.5, 0, 1, 0.25}}
-	a := Scores{{0.625, 0.125, 1.125, 0.375}}
-	iv, ok := BootstrapDifference(a, b, nil, Resampling{Draws: 500, Seed: 3, Level: 0.95})
-	if !ok || !near(iv.Lo, 0.125, 1e-15) || !near(iv.Hi, 0.125, 1e-15) {
-		t.Errorf("got %+v, want [0.125, 0.125]", iv)
-	}
-}
-
 func TestBootstrapIsAFunctionOfItsSeed(t *testing.T) {
-	scores := Scores{{0.1, 0.7, 0.3, 0.9, 0.4}, {0.2, 0.6, 0.1, 1, 0.3}}
+	scores := []float64{0.1, 0.7, 0.3, 0.9, 0.4}
 	draw := func(seed uint64) Interval {
 		iv, _ := Bootstrap(scores, nil, Resampling{Draws: 200, Seed: seed, Level: 0.9})
 		return iv
@@ -76,14 +54,8 @@ func TestBootstrapIsAFunctionOfItsSeed(t *testing.T) {
 
 func TestBootstrapOfOneCluster(t *testing.T) {
 	r := Resampling{Draws: 100, Seed: 1, Level: 0.95}
-	if iv, ok := Bootstrap(Scores{{0.5}}, nil, r); ok {
-		t.Errorf("one problem, one seed: %+v, want none", iv)
-	}
-	if _, ok := Bootstrap(Scores{{0.5}, {0.7}}, nil, r); !ok {
-		t.Error("one problem, two seeds: want an interval")
-	}
-	if iv, ok := BootstrapDifference(Scores{{0.5}, {0.7}}, Scores{{0.5}}, nil, r); ok {
-		t.Errorf("one problem, one seed in an arm: %+v, want none", iv)
+	if iv, ok := Bootstrap([]float64{0.5, 0.7}, []string{"a", "a"}, r); ok {
+		t.Errorf("one cluster: %+v, want none", iv)
 	}
 }
 

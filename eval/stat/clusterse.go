@@ -2,7 +2,7 @@ package stat
 
 import "math"
 
-// Mean is a mean over problems with what is needed for its interval.
+// Mean is a mean with what is needed for its interval and its test.
 type Mean struct {
 	N     int     // values
 	G     int     // clusters
@@ -10,6 +10,7 @@ type Mean struct {
 	// SE is the cluster-robust standard error; +Inf if there are fewer than two
 	// clusters, because then nothing is known of the spread.
 	SE float64
+	DF float64 // degrees of freedom of SE: G-1, if nothing else is said
 }
 
 // ClusterMean is the mean of xs [N] and its cluster-robust standard error
@@ -25,7 +26,7 @@ func ClusterMean(xs []float64, clusters []string) Mean {
 		panic("stat: mean of nothing")
 	}
 	index, G := Clusters(len(xs), clusters)
-	m := Mean{N: len(xs), G: G, SE: math.Inf(1)}
+	m := Mean{N: len(xs), G: G, SE: math.Inf(1), DF: float64(G - 1)}
 	var sum float64
 	for _, x := range xs {
 		sum += x

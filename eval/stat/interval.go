@@ -13,16 +13,34 @@ type Interval struct {
 	Method string
 }
 
-// TInterval is mean ± t·SE with the quantile of Student's t at G-1 degrees of
-// freedom. It is not cut to the range of the values. ok is false where fewer than
-// two clusters leave the spread unknown.
+// TInterval is mean ± t·SE with the quantile of Student's t at the mean's degrees of
+// freedom. It is not cut to the range of the values. ok is false where the spread is
+// unknown.
 func TInterval(m Mean, level float64) (iv Interval, ok bool) {
-	if m.G < 2 {
+	if m.DF <= 0 || math.IsInf(m.SE, 1) {
 		return Interval{}, false
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(m.G - 1)}.Quantile(0.5 + level/2)
+	t := student(m.DF).Quantile(0.5 + level/2)
 	return Interval{Lo: m.Value - t*m.SE, Hi: m.Value + t*m.SE, Method: "t"}, true
 }
+
+// TTest is the two-sided p value of the hypothesis that the true mean is zero: 1 - the
+// level at which TInterval just touches zero. ok is false where the spread is unknown,
+// or where there is none around a mean other than zero, which is not a reason to
+// believe in it: scores that are all equal say little of the next one.
+func TTest(m Mean) (p float64, ok bool) {
+	switch {
+	case m.DF <= 0 || math.IsInf(m.SE, 1):
+		return 0, false
+	case m.Value == 0:
+		return 1, true
+	case m.SE == 0:
+		return 0, false
+	}
+	return 2 * student(m.DF).CDF(-math.Abs(m.Value)/m.SE), true
+}
+
+func student(df float64) distuv.StudentsT { return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df} }
 
 // Wilson is the score interval for a proportion of c successes in n independent
 // trials (Wilson 1927; Brown, Cai, DasGupta 2001, eq. 4):

@@ -14,20 +14,20 @@ func TestClusterMean(t *testing.T) {
 		want     Mean
 	}{
 		// deviations ±0.5: SE = sqrt(4/3 · 4·0.25) / 4 = sqrt(4/3)/4
-		{"no clusters", []float64{0, 1, 1, 0}, nil, Mean{4, 4, 0.5, math.Sqrt(4.0/3) / 4}},
+		{"no clusters", []float64{0, 1, 1, 0}, nil, Mean{4, 4, 0.5, math.Sqrt(4.0/3) / 4, 3}},
 		// cluster sums of deviations 0, 1, -1: SE = sqrt(3/2 · 2) / 6
-		{"pairs", []float64{1, 0, 1, 1, 0, 0}, []string{"a", "a", "b", "b", "c", "c"}, Mean{6, 3, 0.5, math.Sqrt(3) / 6}},
+		{"pairs", []float64{1, 0, 1, 1, 0, 0}, []string{"a", "a", "b", "b", "c", "c"}, Mean{6, 3, 0.5, math.Sqrt(3) / 6, 2}},
 		// sums: a 0.5+0.5 = 1, each other -0.5: SE = sqrt(3/2 · 1.5) / 4 = 1.5/4
-		{"an empty name is alone", []float64{1, 0, 1, 0}, []string{"a", "", "a", ""}, Mean{4, 3, 0.5, 0.375}},
-		{"one cluster", []float64{1, 0}, []string{"a", "a"}, Mean{2, 1, 0.5, inf}},
-		{"one value", []float64{0.25}, nil, Mean{1, 1, 0.25, inf}},
-		{"all equal", []float64{0.5, 0.5, 0.5}, nil, Mean{3, 3, 0.5, 0}},
+		{"an empty name is alone", []float64{1, 0, 1, 0}, []string{"a", "", "a", ""}, Mean{4, 3, 0.5, 0.375, 2}},
+		{"one cluster", []float64{1, 0}, []string{"a", "a"}, Mean{2, 1, 0.5, inf, 0}},
+		{"one value", []float64{0.25}, nil, Mean{1, 1, 0.25, inf, 0}},
+		{"all equal", []float64{0.5, 0.5, 0.5}, nil, Mean{3, 3, 0.5, 0, 2}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ClusterMean(tt.xs, tt.clusters)
 			if got.N != tt.want.N || got.G != tt.want.G ||
-				!near(got.Value, tt.want.Value, 1e-15) || !near(got.SE, tt.want.SE, 1e-15) {
+				!near(got.Value, tt.want.Value, 1e-15) || !near(got.SE, tt.want.SE, 1e-15) || got.DF != tt.want.DF {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
@@ -48,7 +48,7 @@ func TestTInterval(t *testing.T) {
 		{101, 0.99, 2.6258905},
 	}
 	for _, tt := range tests {
-		iv, ok := TInterval(Mean{N: tt.G, G: tt.G, Value: 0.5, SE: 0.01}, tt.level)
+		iv, ok := TInterval(Mean{N: tt.G, G: tt.G, Value: 0.5, SE: 0.01, DF: float64(tt.G - 1)}, tt.level)
 		if !ok || !near(iv.Lo, 0.5-0.01*tt.t, 1e-8) || !near(iv.Hi, 0.5+0.01*tt.t, 1e-8) {
 			t.Errorf("G=%d level=%v: %+v, want 0.5 ± 0.01·%v", tt.G, tt.level, iv, tt.t)
 		}

@@ -33,6 +33,7 @@ func ByName(name string) (Known, bool) {
 // 674 or 675 open problems in English without pictures.
 func Catalog() []Known {
 	contest := []string{"exp", "math_dapo", "math_reward"}
+	programs := CodeGraders()
 	school := []string{"exp", "gsm8k_strict", "gsm8k_flexible"}
 	return []Known{
 		{Name: "gsm8k", About: "grade school word problems, test", Source: "github.com/openai/grade-school-math", License: "MIT", Counts: []int{1319}, Graders: school,
@@ -67,5 +68,21 @@ func Catalog() []Known {
 			Versions: map[string]string{
 				"8a478856723a5511237471b6da8379cd9922a3f48be19e5c35ce31b4b8d884ad": "QwenLM/Qwen2.5-Math@a45202bd16f1"}},
 		{Name: "countdown", About: "reach a number from given numbers, each used once", Source: "hub: Jiayi-Pan/Countdown-Tasks-3to4", License: "", Graders: []string{countdownGrader}},
+
+		{Name: "humaneval", About: "the body of a Python function from its head", Source: "github.com/openai/human-eval", License: "MIT", Counts: []int{164}, Graders: programs,
+			Versions: map[string]string{
+				"c7c56c5df6ae5a10eca7c2009b308a7d868ce01bf6f2696e0959c2a66571f854": "openai/human-eval@6d43fb980f9f"}},
+		{Name: "humanevalplus", About: "HumanEval with the inputs of EvalPlus; FlowRL's copy has 163", Source: "hub: evalplus/humanevalplus", License: "Apache-2.0", Counts: []int{164, 163}, Graders: programs},
+		{Name: "mbpp", About: "a Python function from a sentence and three tests; 974 in all, test 500", Source: "github.com/google-research/google-research/tree/master/mbpp", License: "CC-BY-4.0", Counts: []int{974, 500, 427, 257}, Graders: programs,
+			Versions: map[string]string{
+				"b86651dc4d8be58293ae8d77a6f41a2f9b1f2056c69007a0e5c29301d9cac187": "deepseek-ai/DeepSeek-Coder@2f9fd85927c6"}},
+		{Name: "mbppplus", About: "MBPP with the inputs of EvalPlus", Source: "hub: evalplus/mbppplus", License: "Apache-2.0", Counts: []int{378, 399}, Graders: programs},
+		{Name: "livecodebench", About: "contest problems by date; v1 to v6, or FlowRL's window of 279", Source: "hub: livecodebench/code_generation_lite", License: "problems: their contests",
+			Counts: []int{400, 511, 612, 713, 880, 1055, 279}, Graders: programs},
+		{Name: "codeforces", About: "CodeElo: Codeforces problems with the tests of their statements only", Source: "hub: Qwen/CodeElo", License: "problems: Codeforces", Counts: []int{408}, Graders: programs},
+		{Name: "taco", About: "contest problems with many tests, test", Source: "hub: BAAI/TACO", License: "Apache-2.0", Counts: []int{1000}, Graders: programs},
+		{Name: "apps", About: "problems from introductory to competition, test", Source: "hub: codeparrot/apps", License: "MIT", Counts: []int{5000}, Graders: programs},
+		{Name: "codecontests", About: "AlphaCode's contest problems, test", Source: "github.com/google-deepmind/code_contests", License: "CC-BY-4.0", Counts: []int{165}, Graders: programs},
+		{Name: "deepcoder", About: "DeepCoder's mix for training: TACO, PrimeIntellect, LiveCodeBench", Source: "hub: agentica-org/DeepCoder-Preview-Dataset", License: "MIT", Graders: programs},
 	}
 }

@@ -108,6 +108,9 @@ func readDefinition(path string) (*definition, error) {
 		return bad("items: %d problems", d.Items)
 	}
 	for _, g := range d.Graders {
+		if _, ok := CodeOptions(g); ok {
+			continue
+		}
 		if _, err := Grader(g); err != nil {
 			return bad("graders: %w", err)
 		}

@@ -2,8 +2,11 @@ package suite
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
+	"exp/eval/grade/code"
 	"exp/eval/task"
 	"exp/train/rollout"
 )
@@ -14,12 +17,41 @@ const countdownGrader = "countdown"
 // published scores in mathematics were made with.
 func defaultGraders() []string { return []string{"exp", "math_dapo", "math_reward"} }
 
-// Graders names what Grader knows.
-func Graders() []string { return append(task.Graders(), countdownGrader) }
+// Graders names what Grader knows, and CodeGraders after it.
+func Graders() []string {
+	return slices.Concat(task.Graders(), []string{countdownGrader}, CodeGraders())
+}
+
+// CodeGraders names the graders of programs, a suite's own first: our rules; the
+// published ones, with their mistakes; our rules with the share of tests that pass as
+// the reward.
+func CodeGraders() []string { return []string{"code", "code_upstream", "code_partial"} }
+
+// CodeOptions is how a grader of CodeGraders grades; ok is false for another name.
+func CodeOptions(name string) (o code.Options, ok bool) {
+	switch name {
+	case "code":
+		return code.Options{Rules: code.Strict}, true
+	case "code_upstream":
+		return code.Options{Rules: code.Upstream}, true
+	case "code_partial":
+		return code.Options{Rules: code.Strict, Partial: true}, true
+	}
+	return code.Options{}, false
+}
+
+// ForPrograms tells whether graders run programs: all of them, then.
+func ForPrograms(graders []string) bool {
+	return len(graders) > 0 && !slices.ContainsFunc(graders, func(name string) bool { _, ok := CodeOptions(name); return !ok })
+}
 
 // Grader makes a grader of whole responses: one of task.Graders, for problems with a
-// gold answer, or "countdown". Its reward is 1 for a right answer, else 0.
+// gold answer, or "countdown". Its reward is 1 for a right answer, else 0. Graders of
+// programs need a sandbox and are not made here.
 func Grader(name string) (rollout.Grader, error) {
+	if _, ok := CodeOptions(name); ok {
+		return nil, fmt.Errorf("%s runs programs, and there are none to run here", name)
+	}
 	t, err := answersTask([]string{name})
 	if err != nil || name != countdownGrader {
 		return t, err
@@ -29,6 +61,9 @@ func Grader(name string) (rollout.Grader, error) {
 
 // answersTask is the task that reads and grades the problems of a suite.
 func answersTask(graders []string) (task.Task, error) {
+	if ForPrograms(graders) {
+		return task.New(task.Config{Kind: "code", Reward: task.Reward{Correct: 1}})
+	}
 	for _, name := range graders {
 		if name == countdownGrader {
 			// As Jiayi-Pan/TinyZero: every given number exactly once.

@@ -6,8 +6,8 @@
 // of a named copy have; a user's file is read by Read, whose layout shows in its
 // content, or described by a definition of a few lines (definition.go).
 //
-// Suites of programs are graded by running them: whoever can do that supplies a
-// rollout.Grader beside those of Grader.
+// Suites of programs, in the published layouts that package codefile knows, are graded by
+// running them: see CodeOptions.
 package suite
 
 import (
@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/eval/codefile"
 	"exp/eval/layout"
 	"exp/eval/rows"
 	"exp/eval/task"
@@ -124,8 +125,31 @@ func (s *Suite) read(path string, l *layout.Layout) (err error) {
 		s.Copies = layout.Copies{Rows: len(s.Problems), Unique: len(s.Problems)}
 		return err
 	}
+	if _, ok := codefile.DetectRow(first); ok && l == nil {
+		return s.readCode(path)
+	}
 	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l)
 	return err
+}
+
+// readCode reads problems that programs solve.
+func (s *Suite) readCode(path string) error {
+	problems, err := codefile.Open(path, "")
+	if err != nil {
+		return err
+	}
+	if !ForPrograms(s.Graders) {
+		s.Graders = CodeGraders()
+	}
+	for i := range problems {
+		p, err := problems[i].Rollout()
+		if err != nil {
+			return err
+		}
+		s.Problems = append(s.Problems, p)
+	}
+	s.Copies = layout.Copies{Rows: len(problems), Unique: len(problems)}
+	return nil
 }
 
 func firstRow(path string) (rows.Row, error) {

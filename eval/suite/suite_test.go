@@ -35,6 +35,7 @@ func TestCatalog(t *testing.T) {
 	for _, tt := range []struct{ name, file string }{
 		{"gsm8k", "gsm8k_test"}, {"gsm8k-train", "gsm8k_train"}, {"math500", "math500"}, {"math", "math_test"}, {"math-train", "math_train"},
 		{"aime24", "aime24"}, {"aime25", "aime25"}, {"amc23", "amc23"}, {"olympiad", "olympiadbench"}, {"svamp", "svamp"},
+		{"humaneval", "humaneval"}, {"mbpp", "mbpp"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := Read(tt.name, benchmark(t, tt.file+".jsonl"))
@@ -162,10 +163,45 @@ func TestCountdown(t *testing.T) {
 	}
 }
 
+// A file of programs' problems is told by its columns, keeps its tests through the store,
+// and has graders that run programs; one of mathematics in verl's layout has not.
+func TestPrograms(t *testing.T) {
+	dir := files(t, map[string]string{
+		"house.jsonl": `{"task_id":"t/1","prompt":"def f(x):\n","entry_point":"f","canonical_solution":"    return x\n","test":"def check(c):\n    assert c(1) == 1\n"}`,
+		"math.jsonl":  `{"data_source":"math_dapo","prompt":[{"role":"user","content":"One?"}],"reward_model":{"ground_truth":"1"},"extra_info":{"index":"a"}}`,
+		"code.jsonl":  `{"data_source":"taco","prompt":[{"role":"user","content":"One."}],"reward_model":{"ground_truth":"{\"inputs\":[\"1\"],\"outputs\":[\"1\"]}"}}`,
+	})
+	for name, want := range map[string]bool{"house": true, "math": false, "code": true} {
+		s, err := Read("", filepath.Join(dir, name+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ForPrograms(s.Graders); got != want || len(s.Problems) != 1 {
+			t.Fatalf("%s: graders %v, %d problems", name, s.Graders, len(s.Problems))
+		}
+		data, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := &Suite{Name: s.Name, Graders: s.Graders}
+		if err := back.Decode(data); err != nil || cmp.Diff(s.Problems, back.Problems) != "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range CodeGraders() {
+		if _, err := Grader(name); err == nil {
+			t.Errorf("%s grades without a sandbox", name)
+		}
+	}
+}
+
 // Every grader of the catalog exists.
 func TestCatalogGraders(t *testing.T) {
 	for _, k := range Catalog() {
 		for _, name := range k.Graders {
+			if _, ok := CodeOptions(name); ok && ForPrograms(k.Graders) {
+				continue
+			}
 			if _, err := Grader(name); err != nil {
 				t.Errorf("%s: %v", k.Name, err)
 			}

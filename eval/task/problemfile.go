@@ -13,8 +13,12 @@ import (
 	"exp/train/rollout"
 )
 
-// maxLine is the longest line, in bytes, that a problem file may have.
-const maxLine = 16 << 20
+// maxLine is the longest line, in bytes, that a problem file may have; maxCodeLine that
+// of programs' problems, whose tests may have tens of MB.
+const (
+	maxLine     = 16 << 20
+	maxCodeLine = 1 << 30
+)
 
 // LineError says which line of a problem file is broken.
 type LineError struct {
@@ -27,11 +31,14 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.L
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ReadFile reads the problems of a JSONL file; see Read. Those of mathematics may be in
-// any form that package rows reads, and come once, however often they are in the file.
+// ReadFile reads the problems of a JSONL file; see Read. Those of mathematics and of code
+// may be in any form that package rows reads, and come once, however often they are in
+// the file.
 func ReadFile(t Task, path string) ([]rollout.Problem, error) {
-	if m, ok := t.(*mathTask); ok {
-		return m.readProblems(path)
+	if any, ok := t.(interface {
+		readProblems(path string) ([]rollout.Problem, error)
+	}); ok {
+		return any.readProblems(path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -51,7 +58,11 @@ func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 	var problems []rollout.Problem
 	seen := make(map[string]bool) // ids
 	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, maxLine)
+	longest := maxLine
+	if _, ok := t.(*codeTask); ok {
+		longest = maxCodeLine
+	}
+	scanner.Buffer(nil, longest)
 	line := 0
 	for scanner.Scan() {
 		line++
@@ -73,7 +84,7 @@ func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 		problems = append(problems, p)
 	}
 	if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, &LineError{name, line + 1, fmt.Errorf("longer than %d bytes", maxLine)}
+		return nil, &LineError{name, line + 1, fmt.Errorf("longer than %d bytes", longest)}
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -16,6 +16,7 @@ func generating(t *testing.T) map[string]Task {
 	for name, cfg := range map[string]Config{
 		"countdown": {Kind: "countdown", Countdown: defaultCountdown()},
 		"words":     {Kind: "words", Words: Words{LargestNumber: 20, Steps: 2}},
+		"functions": {Kind: "functions", Functions: defaultFunctions()},
 	} {
 		task, err := New(cfg)
 		if err != nil {

@@ -5,11 +5,12 @@
 //	countdown  reach a number from given numbers with + - * /; many right answers
 //	words      short arithmetic word problems; one right answer
 //	outcomes   a toy with a known optimum: one token, a reward for each
+//	functions  short Python functions from examples; many right programs
 //	math       mathematics for language models, read from files
+//	code       programs by language models, for problems read from files
 //
-// Prompts and targets are short and use few characters, because that is what a
-// model of a few million parameters can learn in minutes. Programs are a
-// task too, but not of this package yet: New says so.
+// Prompts and targets of those that are made are short and use few characters, because
+// that is what a model of a few million parameters can learn in minutes.
 package task
 
 import (
@@ -54,14 +55,19 @@ type Outcome struct {
 	Correct bool
 }
 
+// RunsPrograms tells whether grading a task of this kind runs programs.
+func RunsPrograms(kind string) bool { return kind == "functions" || kind == "code" }
+
 // Config says which task, and how it is set up. Only the part that Kind names is
-// read.
+// read, and of "functions" Code.Run, which runs its programs.
 type Config struct {
 	Kind      string
 	Countdown Countdown
 	Words     Words
 	Outcomes  Outcomes
+	Functions Functions
 	Math      Math
+	Code      Code
 	Reward    Reward
 }
 
@@ -73,7 +79,7 @@ type Reward struct {
 }
 
 // Kinds are the tasks that New can make.
-func Kinds() []string { return []string{"countdown", "words", "outcomes", "math"} }
+func Kinds() []string { return []string{"countdown", "words", "outcomes", "functions", "math", "code"} }
 
 // ErrUnknownKind is returned by New for a task that this program does not have.
 var ErrUnknownKind = errors.New("unknown task")
@@ -96,8 +102,12 @@ func New(cfg Config) (Task, error) {
 		return newWords(cfg.Words, cfg.Reward)
 	case "outcomes":
 		return newOutcomes(cfg.Outcomes, cfg.Reward)
+	case "functions":
+		return newFunctions(cfg.Functions, cfg.Code.Run, cfg.Reward)
 	case "math":
 		return newMath(cfg.Math, cfg.Reward)
+	case "code":
+		return newCode(cfg.Code, cfg.Reward)
 	}
 	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknownKind, cfg.Kind, strings.Join(Kinds(), ", "))
 }

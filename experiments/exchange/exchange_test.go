@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"exp/experiments/ident"
+	"exp/experiments/keep"
 	"exp/experiments/store"
 )
 
@@ -293,6 +294,13 @@ func TestEnter(t *testing.T) {
 	}
 	if b, err := db.Blobs.Bytes(files[0].Digest); err != nil || string(b) != console {
 		t.Errorf("the log was not kept: %v", err)
+	}
+	// It has no chain that could be broken, and all its blobs are in use.
+	if report, err := keep.Check(ctx, db, keep.CheckOptions{Deep: true}); err != nil || len(report.Findings) > 0 || report.Runs != 1 {
+		t.Errorf("check %+v, %v", report, err)
+	}
+	if plan, err := keep.Sweep(ctx, db, keep.Options{Now: time.Now().Add(2 * keep.Grace), Budget: 0}); err != nil || len(plan.Items) > 0 {
+		t.Errorf("sweep %+v, %v", plan, err)
 	}
 	if again, added, err := read(1).Enter(ctx, db); err != nil || added || again.RID != run.RID {
 		t.Errorf("again: %s, added %t, %v", again.RID.Short(), added, err)

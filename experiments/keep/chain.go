@@ -36,7 +36,7 @@ func (c *check) chain(r *store.Run) (string, error) {
 	// A process may be recording: what a run says of itself is read first, and only
 	// that many steps are looked at.
 	now, err := c.db.RunByID(c.ctx, r.ID)
-	if err != nil {
+	if err != nil || now.Foreign() != "" { // a foreign run has no chain, and its steps are points only
 		return "", err
 	}
 	steps, err := c.db.Steps(c.ctx, r.ID, 0, store.AllSteps)

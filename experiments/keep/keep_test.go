@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -398,6 +399,34 @@ func TestCheck(t *testing.T) {
 			h.same("after a repair", faults(h.check(CheckOptions{Deep: true, Now: now})), tt.repaired)
 		})
 	}
+}
+
+// The problems of a suite stay, and are checked, until the suite is removed; those of a
+// suite that a run was scored on are that run's too.
+func TestSuites(t *testing.T) {
+	h, _ := fullHouse(t)
+	var ids []int64
+	for _, name := range []string{"scored", "waiting"} {
+		problems := h.put(name + " suite")
+		id, err := h.db.AddSuite(h.ctx, store.Suite{Digest: problems.Digest, Name: name, Items: []store.Item{{ID: "p"}}}, problems.Size)
+		h.must(err)
+		ids = append(ids, id)
+	}
+	score, err := h.db.BeginStage(h.ctx, store.Stage{SID: digest("score"), Run: runOf(h, "kept").ID, Kind: "eval.score", Label: "scored"})
+	h.must(err)
+	h.must(h.db.FinishStage(h.ctx, score.ID, nil, store.StageResult{}, []store.Eval{{Suite: ids[0], N: 1, Metric: "pass@1", Protocol: digest("p")}}))
+	h.apply(h.sweep(Options{Budget: 0}))
+	h.same("findings", faults(h.check(CheckOptions{Deep: true, Now: now})), nil)
+	h.bend("scored suite", "scored switch")
+	h.must(os.Remove(h.db.Blobs.Path(digest("waiting suite"))))
+	got := faults(h.check(CheckOptions{Deep: true, Now: now}))
+	slices.Sort(got)
+	h.same("findings", got, []string{"corrupt: kept", "missing: "})
+	problems := h.put("waiting suite")
+	h.must(h.db.RemoveSuite(h.ctx, ids[1]))
+	p := h.sweep(Options{Budget: -1})
+	h.same("removed", h.brief(p, map[string]string{problems.Digest.String(): "waiting"}), []string{"unreferenced: suite waiting 13"})
+	h.apply(p)
 }
 
 // Without Deep only sizes are compared; a quarantined blob can be made anew.

@@ -52,6 +52,9 @@ func Descriptions() []Description {
 		{"scorers", "graders by their sources", nil},
 		{"verdicts", "what a grader said of a sample", map[string]string{"correct": "NULL: not graded"}},
 		{"divergences", "the same work gave other bits", map[string]string{"want": "recorded first", "got": "discarded"}},
+		{"verifications", "one proof, or refutation, of what is recorded of a run", map[string]string{
+			"level": "blobs, score, prefix or full: each includes the one before", "from_step": "first that was executed again", "to_step": "last",
+			"ok": "1: all as recorded", "detail": "JSON: what was checked and found"}},
 		{"blobs", "files by content, in blobs/sha256", nil},
 		{"meta", "facts about the store", nil},
 	}

@@ -61,6 +61,9 @@ var columns = map[string]struct {
 	"steps":    {"r.steps", numberColumn},
 	"tokens":   {"r.tokens", numberColumn},
 	"wall":     {"r.wall_s", numberColumn},
+	// What Verified needs; fieldValue asks it.
+	"verified": {`(SELECT json_group_array(json_object('ID', id, 'Level', level, 'OK', json(iif(ok, 'true', 'false'))))
+		FROM (SELECT id, level, ok FROM verifications WHERE run = r.id ORDER BY id))`, verifiedColumn},
 }
 
 type columnKind uint8
@@ -69,6 +72,7 @@ const (
 	textColumn columnKind = iota
 	numberColumn
 	timeColumn
+	verifiedColumn
 )
 
 // Columns returns the names that a FieldColumn may have, by the alphabet.
@@ -129,11 +133,27 @@ func (v *fieldValue) Scan(src any) error {
 			v.value = nil
 		}
 	case string:
+		if v.field.Kind == FieldColumn && columns[v.field.Name].kind == verifiedColumn {
+			return v.verified(src)
+		}
 		if v.field.Kind == FieldConfig || v.field.Kind == FieldTag {
 			return json.Unmarshal([]byte(src), &v.value)
 		}
 	case []byte:
 		return fmt.Errorf("field %+v is a blob", v.field)
+	}
+	return nil
+}
+
+// verified reads verifications as JSON.
+func (v *fieldValue) verified(src string) error {
+	var list []Verification
+	if err := json.Unmarshal([]byte(src), &list); err != nil {
+		return err
+	}
+	v.value = nil
+	if proved := Verified(list); proved != "" {
+		v.value = proved
 	}
 	return nil
 }

@@ -18,23 +18,36 @@ var migrations = []migration{
 }
 
 // migrate brings the database to the last version. A store that holds data is
-// copied beside itself first.
+// copied beside itself first. A new one is made in one transaction: a reader that
+// comes meanwhile finds no store, and not one of an old version.
 func (db *DB) migrate(version int, list []migration) error {
 	ctx := context.Background()
-	if version > 0 && version < len(list) {
+	if version == 0 {
+		return db.migrateAtOnce(ctx, 0, list)
+	}
+	if version < len(list) {
 		if err := db.backup(ctx, version); err != nil {
 			return fmt.Errorf("backup before migration: %w", err)
 		}
 	}
 	for v := version; v < len(list); v++ {
-		err := db.writeDurable(ctx, "migrate store", func(tx *sql.Tx) error {
-			return applyOnce(ctx, tx, v, list[v])
-		})
-		if err != nil {
-			return fmt.Errorf("migration to version %d: %w", v+1, err)
+		if err := db.migrateAtOnce(ctx, v, list[v:v+1]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// migrateAtOnce applies the migrations that begin at a version in one transaction.
+func (db *DB) migrateAtOnce(ctx context.Context, version int, list []migration) error {
+	return db.writeDurable(ctx, "migrate store", func(tx *sql.Tx) error {
+		for i, m := range list {
+			if err := applyOnce(ctx, tx, version+i, m); err != nil {
+				return fmt.Errorf("migration to version %d: %w", version+i+1, err)
+			}
+		}
+		return nil
+	})
 }
 
 // applyOnce applies a migration unless another process did so in the meantime.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
 
 // Bucket is the extent of a series over some steps.
@@ -20,17 +21,57 @@ func (db *DB) Overview(ctx context.Context, run int64, name string, n int64) ([]
 	if n < 1 {
 		panic("store: overview of no buckets")
 	}
-	// The summary has no first step; the points of a run lie by step, so the first
-	// one is found at once.
-	all, err := query(ctx, db.r, func(r *sql.Rows) (b Bucket, err error) {
-		err = r.Scan(&b.From, &b.To, &b.N, number{&b.Min}, number{&b.Max})
-		return b, err
-	}, `WITH s AS (SELECT id, last_step AS last, (SELECT min(step) FROM metrics WHERE run = ?1) AS first FROM series WHERE run = ?1 AND name = ?2)
-		SELECT min(m.step), max(m.step), count(*), min(m.value), max(m.value)
-		FROM s JOIN metrics m ON m.run = ?1 AND m.series = s.id
-		GROUP BY (m.step - s.first) / ((s.last - s.first) / ?3 + 1) ORDER BY 1`, run, name, n)
-	if err == nil && len(all) == 0 {
-		err = ErrNotFound
+	tx, err := db.r.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, db.fail("overview of "+name, err)
 	}
+	defer tx.Rollback() // it has only read
+	all, err := overview(ctx, tx, run, name, n)
 	return all, db.fail("overview of "+name, err)
+}
+
+// overview asks for one bucket after the other. Points lie by step, so each reads its
+// own and no more; grouping all points in one statement would sort them first.
+func overview(ctx context.Context, tx *sql.Tx, run int64, name string, n int64) ([]Bucket, error) {
+	var series, first, last int64
+	err := tx.QueryRowContext(ctx, `SELECT id, coalesce((SELECT min(step) FROM metrics WHERE run = ?1), 0), coalesce(last_step, -1)
+		FROM series WHERE run = ?1 AND name = ?2`, run, name).Scan(&series, &first, &last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	one, err := tx.PrepareContext(ctx, `SELECT
+			coalesce((SELECT step FROM metrics WHERE run = ?1 AND step BETWEEN ?2 AND ?3 AND series = ?4 ORDER BY step LIMIT 1), 0),
+			coalesce((SELECT step FROM metrics WHERE run = ?1 AND step BETWEEN ?2 AND ?3 AND series = ?4 ORDER BY step DESC LIMIT 1), 0),
+			count(*), min(value), max(value)
+		FROM metrics WHERE run = ?1 AND step BETWEEN ?2 AND ?3 AND series = ?4`)
+	if err != nil {
+		return nil, err
+	}
+	defer one.Close()
+	var all []Bucket
+	width := (last-first)/n + 1
+	for at := first; at <= last; {
+		var b Bucket
+		end := at - (at-first)%width + width - 1
+		if err := one.QueryRowContext(ctx, run, at, end, series).Scan(&b.From, &b.To, &b.N, number{&b.Min}, number{&b.Max}); err != nil {
+			return nil, err
+		}
+		if at = end + 1; b.N > 0 {
+			all = append(all, b)
+			continue
+		}
+		// Nothing here: on to where there is something, however far that is.
+		next, err := query(ctx, tx, scanInt, `SELECT step FROM metrics WHERE run = ? AND step > ? AND series = ? ORDER BY step LIMIT 1`, run, end, series)
+		if err != nil || len(next) == 0 {
+			return all, err
+		}
+		at = next[0]
+	}
+	if len(all) == 0 {
+		return nil, ErrNotFound
+	}
+	return all, nil
 }

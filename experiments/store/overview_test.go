@@ -47,6 +47,20 @@ func TestOverview(t *testing.T) {
 			t.Errorf("%s in %d buckets (-want +got):\n%s", tt.name, tt.n, diff)
 		}
 	}
+	// Points that lie far apart, of a series beside another.
+	w = db.NewStepWriter(run.ID, 0, nil)
+	for i, step := range []int64{1000, 1001, 5_000_000_000_000} {
+		if err := w.Record(Step{Det: ident.Det{Step: step, Metrics: map[string]float64{"a": 0, "far": float64(i)}}, Chain: digest("c%d", step)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := db.Overview(context.Background(), run.ID, "far", 1_000_000_000_000)
+	if d := cmp.Diff([]Bucket{{1000, 1000, 1, 0, 0}, {1001, 1001, 1, 1, 1}, {5_000_000_000_000, 5_000_000_000_000, 1, 2, 2}}, got); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
 	if _, err := db.Overview(context.Background(), run.ID, "none", 3); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no such series: %v", err)
 	}

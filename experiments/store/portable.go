@@ -52,6 +52,7 @@ func portables() []portable {
 			SELECT io.digest FROM stage_io io WHERE io.stage IN ` + selectedStages + `
 			UNION SELECT pack FROM samples WHERE stage IN ` + selectedStages + `
 			UNION SELECT digest FROM artifacts WHERE run IN ` + selected + `
+			UNION SELECT digest FROM suites WHERE id IN (SELECT suite FROM evals WHERE run IN ` + selected + `)
 			UNION SELECT archive FROM sources WHERE code IN (` + selectedCode + `)) ORDER BY digest`},
 		{name: "configs", key: "digest", rows: `SELECT * FROM configs WHERE digest IN (SELECT config FROM runs WHERE id IN ` + selected + `) ORDER BY digest`},
 		{name: "sources", key: "code", rows: `SELECT * FROM sources WHERE code IN (` + selectedCode + `) ORDER BY code`},
@@ -70,6 +71,7 @@ func portables() []portable {
 		ofRun("artifacts", false, "id", "stage stages"),
 		ofRun("events", false, "id", "attempt attempts"),
 		ofRun("divergences", false, "id", "attempt attempts"),
+		ofRun("verifications", false, "id", "attempt attempts"),
 		ofRun("steps", false, "run, step"),
 		ofRun("series", true, "id"),
 		ofRun("metrics", false, "run, step, series", "series series"),

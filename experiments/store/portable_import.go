@@ -96,9 +96,23 @@ type importTable struct {
 	p       portable
 	columns []string
 	at      map[string]int // index of a column
-	batch   []any          // values of rows that are to be inserted
-	rows    int            // in batch
-	insert  *sql.Stmt      // of a full batch; nil until needed
+	refs    []importRef
+	batch   []any     // values of rows that are to be inserted
+	rows    int       // in batch
+	insert  *sql.Stmt // of a full batch; nil until needed
+}
+
+// importRef is a column that holds places of rows of another table.
+type importRef struct {
+	column string
+	at     int // its index
+	to     string
+	owner  bool // the row means nothing without the one it refers to
+	// The last place that was resolved, and to what: rows that follow each other mostly
+	// refer to the same.
+	place  int64
+	number any
+	owned  bool
 }
 
 // batchRows is how many rows one statement inserts. With more, the time of a row
@@ -117,6 +131,11 @@ func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error
 		}
 		t.columns = append(t.columns, c.Name)
 		t.at[c.Name] = i
+	}
+	for column, to := range p.refs {
+		if i, ok := t.at[column]; ok {
+			t.refs = append(t.refs, importRef{column: column, at: i, to: to, owner: column == p.owner})
+		}
 	}
 	needed := append([]string{p.key, p.owner}, map[string][]string{
 		"blobs": {"size"}, "stages": {"sid", "status"}, "steps": {"step", "chain"}, "samples": {"scope", "step", "item", "k"},
@@ -169,34 +188,46 @@ func (t *importTable) add(row []any) error {
 // resolve turns places into numbers, and reports whether the row belongs to one that
 // was here before. A stage's home and original are found by its sid later.
 func (t *importTable) resolve(row []any) (owned bool, err error) {
-	for column, to := range t.p.refs {
-		i, ok := t.at[column]
-		if !ok || row[i] == nil {
+	for k := range t.refs {
+		r := &t.refs[k]
+		if row[r.at] == nil {
 			continue
 		}
-		place, isInt := row[i].(int64)
-		if t.p.name == "stages" && to == "stages" {
-			row[i] = nil
+		if t.p.name == "stages" && r.to == "stages" {
+			row[r.at] = nil
 			continue
 		}
-		if !isInt || place < 1 || int(place) > len(t.numbers[to]) {
-			return false, fmt.Errorf("%w: %s is %v, but there are %d %s", ErrConstraint, column, row[i], len(t.numbers[to]), to)
-		}
-		id := t.numbers[to][place-1]
-		if t.p.name == "samples" && id != 0 {
-			if id, err = t.home(id); err != nil {
+		place, isInt := row[r.at].(int64)
+		if !isInt || place < 1 || place != r.place {
+			if err := t.resolveOne(r, row[r.at]); err != nil {
 				return false, err
 			}
 		}
-		if row[i] = id; id == 0 {
-			row[i] = nil
-		}
-		if column == t.p.owner && t.had[to][place-1] {
-			// Another scorer may have judged a sample that was here.
-			owned = t.p.name != "verdicts" || id == 0
-		}
+		row[r.at], owned = r.number, owned || r.owned
 	}
 	return owned, nil
+}
+
+// resolveOne finds the number of the row to which a column refers by its place.
+func (t *importTable) resolveOne(r *importRef, value any) error {
+	numbers := t.numbers[r.to]
+	place, isInt := value.(int64)
+	if !isInt || place < 1 || place > int64(len(numbers)) {
+		return fmt.Errorf("%w: %s is %v, but there are %d %s", ErrConstraint, r.column, value, len(numbers), r.to)
+	}
+	id := numbers[place-1]
+	if t.p.name == "samples" && id != 0 {
+		var err error
+		if id, err = t.home(id); err != nil {
+			return err
+		}
+	}
+	if r.place, r.number = place, id; id == 0 {
+		r.number = nil
+	}
+	// Another scorer may have judged a sample that was here.
+	r.owned = r.owner && t.had[r.to][place-1] && (t.p.name != "verdicts" || id == 0)
+	return nil
 }
 
 // home returns the stage that samples of stage id belong to.

@@ -96,6 +96,7 @@ func neededBlobs(ctx context.Context, tx *sql.Tx) (map[ident.Digest]bool, error)
 		return d, err
 	}, `SELECT pack FROM samples WHERE pack IS NOT NULL
 		UNION SELECT digest FROM artifacts
+		UNION SELECT digest FROM suites
 		UNION SELECT archive FROM sources WHERE code IN (SELECT code FROM stages UNION SELECT code FROM runs)`)
 	needed := make(map[ident.Digest]bool, len(list))
 	for _, d := range list {

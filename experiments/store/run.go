@@ -164,38 +164,48 @@ const runColumns = `r.id, r.rid, r.xid, r.name, r.task, r.algo, r.model, r.seed,
 	r.created, coalesce(r.started, 0), coalesce(r.ended, 0), r.steps, r.steps_total, r.tokens, r.wall_s,
 	r.config, r.code, r.chain, r.headline, r.h1, r.h2, r.h3, coalesce(r.parent, 0), coalesce(r.deleted, 0)`
 
-// runScanner reads rows of runColumns. Thousands of rows name the same three
-// results, so they are split once.
+// runScanner reads rows of runColumns, one after the other into the same place: a list
+// may have thousands. They name the same three results, so these are split once.
 type runScanner struct {
 	headlines map[string][]string
+
+	r                                Run
+	created, started, ended, deleted int64
+	headline                         string
+	h                                [3]float64
+	dest                             []any // pointers to these
 }
 
-func newRunScanner() *runScanner { return &runScanner{headlines: map[string][]string{"": nil}} }
+func newRunScanner() *runScanner {
+	s := &runScanner{headlines: map[string][]string{"": nil}}
+	r := &s.r
+	s.dest = []any{
+		&r.ID, &r.RID, &r.XID, &r.Name, &r.Task, &r.Algo, &r.Model, &r.Seed, &r.Numerics, &r.Device, &r.Status,
+		&s.created, &s.started, &s.ended, &r.Steps, &r.StepsTotal, &r.Tokens, &r.WallS,
+		&r.Config, &r.Code, &r.Chain, &s.headline, number{&s.h[0]}, number{&s.h[1]}, number{&s.h[2]}, &r.Parent, &s.deleted,
+	}
+	return s
+}
 
 func (s *runScanner) scan(rows *sql.Rows) (Run, error) { return s.scanWith(rows, nil) }
 
 // scanWith reads a run and the columns after it into rest.
 func (s *runScanner) scanWith(rows *sql.Rows, rest []any) (Run, error) {
-	var r Run
-	var created, started, ended, deleted int64
-	var headline string
-	var h [3]float64
-	dest := append([]any{
-		&r.ID, &r.RID, &r.XID, &r.Name, &r.Task, &r.Algo, &r.Model, &r.Seed, &r.Numerics, &r.Device, &r.Status,
-		&created, &started, &ended, &r.Steps, &r.StepsTotal, &r.Tokens, &r.WallS,
-		&r.Config, &r.Code, &r.Chain, &headline, number{&h[0]}, number{&h[1]}, number{&h[2]}, &r.Parent, &deleted,
-	}, rest...)
-	if err := rows.Scan(dest...); err != nil {
-		return r, err
+	if err := rows.Scan(append(s.dest, rest...)...); err != nil {
+		return Run{}, err
 	}
-	r.Created, r.Started, r.Ended, r.Deleted = fromMilli(created), fromMilli(started), fromMilli(ended), fromMilli(deleted)
-	names, ok := s.headlines[headline]
+	r := s.r
+	r.Created, r.Started, r.Ended, r.Deleted = fromMilli(s.created), fromMilli(s.started), fromMilli(s.ended), fromMilli(s.deleted)
+	names, ok := s.headlines[s.headline]
 	if !ok {
-		names = strings.Split(headline, ",")
-		s.headlines[headline] = names
+		names = strings.Split(s.headline, ",")
+		s.headlines[s.headline] = names
 	}
-	for i, name := range names[:min(len(names), len(h))] {
-		r.Headline = append(r.Headline, Headline{Name: name, Value: h[i]})
+	if n := min(len(names), len(s.h)); n > 0 {
+		r.Headline = make([]Headline, n)
+		for i, name := range names[:n] {
+			r.Headline[i] = Headline{Name: name, Value: s.h[i]}
+		}
 	}
 	return r, nil
 }

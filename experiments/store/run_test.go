@@ -259,6 +259,11 @@ func TestRunFields(t *testing.T) {
 	if err := errors.Join(db.AddTag(ctx, run.ID, "b"), db.AddTag(ctx, run.ID, "a")); err != nil {
 		t.Fatal(err)
 	}
+	for _, level := range []string{"prefix", "blobs"} {
+		if err := db.AddVerification(ctx, Verification{Run: run.ID, Level: level, OK: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	tests := []struct {
 		field Field
 		want  any
@@ -269,6 +274,7 @@ func TestRunFields(t *testing.T) {
 		{Field{Kind: FieldColumn, Name: "created"}, run.Created},
 		{Field{Kind: FieldColumn, Name: "started"}, nil},
 		{Field{Kind: FieldColumn, Name: "steps"}, 4.0},
+		{Field{Kind: FieldColumn, Name: "verified"}, "prefix"},
 		{Field{Kind: FieldTag}, []any{"a", "b"}},
 		{Field{Kind: FieldConfig, Name: "train.optim.lr"}, 1e-6},
 		{Field{Kind: FieldConfig, Name: "train.steps"}, 100.0},

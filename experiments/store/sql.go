@@ -80,10 +80,10 @@ func authorize(action int, a, b string, refused *string) int {
 			"page_count", "page_size", "freelist_count", "compile_options", "function_list", "quick_check", "integrity_check", "foreign_key_check":
 			return sqlite3.SQLITE_OK
 		}
-		*refused = "PRAGMA " + a
+		*refused = "PRAGMA " + a + " may do more"
 	}
 	if *refused == "" {
-		*refused = "a change, or reaches out of it"
+		*refused = "this would change it, or reach out of it"
 	}
 	return sqlite3.SQLITE_DENY
 }
@@ -95,7 +95,7 @@ func (db *DB) sqlError(ctx context.Context, err error, refused string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &s) && s.Code == sqlite3.ErrAuth:
-		return fmt.Errorf("%w: the store is only read, and this is %s", ErrSQL, refused)
+		return fmt.Errorf("%w: the store is only read; %s", ErrSQL, refused)
 	case errors.As(err, &s) && (s.Code == sqlite3.ErrError || s.Code == sqlite3.ErrReadonly || s.Code == sqlite3.ErrMisuse || s.Code == sqlite3.ErrRange || s.Code == sqlite3.ErrTooBig):
 		return fmt.Errorf("%w: %v", ErrSQL, err)
 	}

@@ -14,6 +14,7 @@ const (
 	UseTraining = "training samples" // it holds completions of training only
 	UseArtifact = "artifact"
 	UseSources  = "sources" // of a stage's code
+	UseSuite    = "suite"   // problems that it was scored on, or, of run 0, that the store has
 )
 
 // Use says that a run needs a digest. Digests that stages read and that are no
@@ -25,9 +26,9 @@ type Use struct {
 }
 
 // Uses returns what all runs need, deleted ones included, each (run, digest, for)
-// once.
+// once; and, as run 0, the suites, which stay until they are removed.
 func (db *DB) Uses(ctx context.Context) ([]Use, error) {
-	uses, err := query(ctx, db.r, scanUse, usesOf(""))
+	uses, err := query(ctx, db.r, scanUse, usesOf("")+` UNION SELECT 0, digest, 'suite' FROM suites`)
 	return uses, db.fail("read uses of blobs", err)
 }
 
@@ -50,6 +51,7 @@ func usesOf(condition string) string {
 		UNION SELECT s.run, p.pack, iif(max(p.scope <> 'train'), 'samples', 'training samples')
 			FROM stages s JOIN samples p ON p.stage = s.home WHERE p.pack IS NOT NULL` + condition + ` GROUP BY s.run, p.pack
 		UNION SELECT s.run, s.digest, 'artifact' FROM artifacts s WHERE 1` + condition + `
+		UNION SELECT s.run, u.digest, 'suite' FROM evals s JOIN suites u ON u.id = s.suite WHERE 1` + condition + `
 		UNION SELECT s.run, c.archive, 'sources' FROM stages s JOIN sources c ON c.code = s.code WHERE 1` + condition + `
 		UNION SELECT s.run, c.archive, 'sources' FROM (SELECT id AS run, code FROM runs) s JOIN sources c ON c.code = s.code WHERE 1` + condition
 }

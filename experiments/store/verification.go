@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"exp/experiments/ident"
@@ -21,6 +22,34 @@ type Verification struct {
 	ToStep   int64
 	OK       bool
 	Detail   json.RawMessage // what was checked and what was found, a JSON object
+}
+
+// levels are the levels of a verification, upwards.
+var levels = []string{"blobs", "score", "prefix", "full"}
+
+// VerifiedNo is what Verified says of a run whose record was found to be wrong.
+const VerifiedNo = "failed"
+
+// Verified says how far a run is proved by its verifications: the highest level that
+// holds, or VerifiedNo where the newest one of some level found something that none of
+// a higher level has disproved since; empty if there is none.
+func Verified(list []Verification) string {
+	newest := map[string]Verification{}
+	for _, v := range list {
+		newest[v.Level] = v
+	}
+	best := ""
+	for i, l := range levels { // upwards: what holds above is newer, or does not count
+		v, ok := newest[l]
+		switch {
+		case !ok:
+		case v.OK:
+			best = l
+		case !slices.ContainsFunc(levels[i:], func(above string) bool { return newest[above].OK && newest[above].ID > v.ID }):
+			return VerifiedNo
+		}
+	}
+	return best
 }
 
 // AddVerification records a verification durably.
@@ -68,8 +97,8 @@ type BlobUse struct {
 }
 
 // BlobsOf returns the blobs that the record of a run needs, each once: the outputs of
-// its finished stages, the packs of its samples, its files, and the sources of its
-// stages.
+// its finished stages, the packs of its samples, its files, the sources of its
+// stages, and the problems of the suites it was scored on.
 func (db *DB) BlobsOf(ctx context.Context, run int64) ([]BlobUse, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (b BlobUse, err error) {
 		err = r.Scan(&b.Use, &b.Digest, &b.Size)
@@ -85,7 +114,10 @@ func (db *DB) BlobsOf(ctx context.Context, run int64) ([]BlobUse, error) {
 			SELECT 3, a.id, 'file ' || a.name, a.digest, b.size FROM artifacts a JOIN blobs b ON b.digest = a.digest WHERE a.run = ?1
 			UNION ALL
 			SELECT 4, m.id, 'sources of ' || m.kind, s.archive, b.size
-				FROM mine m JOIN sources s ON s.code = m.code JOIN blobs b ON b.digest = s.archive)
+				FROM mine m JOIN sources s ON s.code = m.code JOIN blobs b ON b.digest = s.archive
+			UNION ALL
+			SELECT 5, u.id, 'problems of ' || u.name, u.digest, b.size
+				FROM evals e JOIN suites u ON u.id = e.suite JOIN blobs b ON b.digest = u.digest WHERE e.run = ?1)
 		SELECT use, digest, size FROM (SELECT *, row_number() OVER (PARTITION BY digest ORDER BY part, place, use) AS nth FROM uses)
 		WHERE nth = 1 ORDER BY part, place, use`, run)
 	return all, db.fail("read blobs of run", err)

@@ -151,6 +151,14 @@ func evalChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"eval.final.graders", "task.kind"}, func(r *Run) (string, string) {
+			own := slices.ContainsFunc(r.Eval.Final.Suites, func(s string) bool { return s == "test" || s == "val" })
+			if own && len(r.Eval.Final.Graders) > 0 && r.Task.Kind != "math" {
+				return fmt.Sprintf("eval.final.graders compare answers, and the run's own data is of the task %s, which has a grader of its own", r.Task.Kind),
+					"leave test and val out of eval.final.suites, or leave the graders out"
+			}
+			return "", ""
+		}},
 		{[]string{"compare.vary"}, func(r *Run) (string, string) {
 			for _, glob := range r.Compare.Vary {
 				if !matchesAny(glob) {

@@ -88,7 +88,7 @@ func TestBrokenSets(t *testing.T) {
 		{"train.steps+=3"},
 		{"eval.final.pass_k+=3"},
 		{"train.nothing+=3"},
-		{"eval.final.suites+=[val, aime99]"},
+		{"eval.final.suites+=[val, aime@99]"},
 		{"eval.final.suites+=test"},
 		{"algo.flowrl.beta=null"},
 		{"algo=null"},

@@ -16,10 +16,14 @@ func (r *Resolved) Semantic(stages ...Stage) map[string]any {
 	return r.view(func(k *Key) bool { return k.Reads(stages...) && !protocol(k.Path) })
 }
 
-// Protocol returns the values of the final evaluation's protocol by path.
+// Protocol returns the values of the final evaluation's protocol by path. Which suites
+// there are is no part of how each is measured.
 func (r *Resolved) Protocol() map[string]any {
-	return r.view(func(k *Key) bool { return protocol(k.Path) })
+	return r.view(func(k *Key) bool { return protocol(k.Path) && k.Path != SuitesKey })
 }
+
+// SuitesKey lists the suites of the final evaluation.
+const SuitesKey = "eval.final.suites"
 
 // Params returns what a stage of the kind reads, protocol included: what is
 // hashed into the key of that stage.

@@ -125,7 +125,7 @@ func TestPathsAreNotIdentity(t *testing.T) {
 func TestProtocol(t *testing.T) {
 	r := load(t, Input{File: "testdata/base.yaml", Sets: []string{"eval.final.n=4"}})
 	want := map[string]any{
-		"eval.final.suites": []any{"test"}, "eval.final.n": int64(4), "eval.final.temperature": 1.0, "eval.final.top_k": int64(0),
+		"eval.final.graders": []any{}, "eval.final.prompt": "{problem}", "eval.final.n": int64(4), "eval.final.temperature": 1.0, "eval.final.top_k": int64(0),
 		"eval.final.top_p": 1.0, "eval.final.max_new_tokens": int64(24), "eval.final.pass_k": []any{int64(1), int64(2), int64(4)},
 	}
 	if diff := cmp.Diff(want, r.Protocol()); diff != "" {

@@ -1,16 +1,23 @@
 package config
 
+import "exp/eval"
+
 // Keys of sampling, training and evaluation.
 
 func rolloutKeys() []Key {
+	sampled := []Clause{only("rollout.source", "policy")}
 	return block(nil, at(Train), []Key{
+		{Path: "rollout.source", Kind: Enum, Words: []string{"policy", "recorded"}, Default: is("policy"),
+			Help: "train on what the policy samples, or on completions that another engine has sampled: rollout.recorded"},
+		{Path: "rollout.recorded", Kind: String, Role: External, Pattern: pattern("a path", `.+`), Stages: at(Prepare), When: []Clause{only("rollout.source", "recorded")},
+			Help: "file of completions (JSON lines or Parquet) with their tokens, log-probs and rewards where known; algo.rollout_correction accounts for the distance"},
 		{Path: "rollout.n", Kind: Int, Default: is(8), Range: atLeast(1), Unit: "completions", Help: "completions of each problem of a step: the group"},
 		{Path: "rollout.temperature", Kind: Float, Default: is(1.0), Range: above(0), Help: "divides the logits, in sampling and in all training log-probs"},
-		{Path: "rollout.top_k", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", Help: "sample from this many likeliest tokens; 0 is off"},
-		{Path: "rollout.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction", Help: "sample from the likeliest tokens of this total probability; 1 is off"},
-		{Path: "rollout.min_p", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction", Help: "sample from tokens at least this share as likely as the likeliest; 0 is off"},
+		{Path: "rollout.top_k", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", When: sampled, Help: "sample from this many likeliest tokens; 0 is off"},
+		{Path: "rollout.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction", When: sampled, Help: "sample from the likeliest tokens of this total probability; 1 is off"},
+		{Path: "rollout.min_p", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction", When: sampled, Help: "sample from tokens at least this share as likely as the likeliest; 0 is off"},
 		{Path: "rollout.max_new_tokens", Kind: Int, Range: atLeast(1), Unit: "tokens", Help: "longest completion, its end token included"},
-		{Path: "rollout.staleness", Kind: Int, Default: is(0), Range: between(0, 64), Unit: "steps",
+		{Path: "rollout.staleness", Kind: Int, Default: is(0), Range: between(0, 64), Unit: "steps", When: sampled,
 			Help: "steps of the policy between the sampling of a step's completions and their use, as where sampling runs ahead of training; 0 is on-policy. algo.rollout_correction accounts for the distance"},
 		{Path: "rollout.stop", Kind: String, List: true, Default: is([]string{}), Stages: at(Train, EvalGen),
 			Help: "a completion ends where one of these texts appears; the final evaluation uses them too"},
@@ -19,6 +26,34 @@ func rolloutKeys() []Key {
 		{Path: "rollout.page_tokens", Kind: Int, Default: is(16), Range: between(1, 4096), Unit: "tokens", Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "positions in one page of the KV cache"},
 	})
+}
+
+// aboutRollout is what a key's help line has no room for; empty for most keys.
+func aboutRollout(path string) string {
+	if path != "rollout.recorded" {
+		return ""
+	}
+	return `
+  A row is one completion:
+
+    {"id": "cd-12", "response": "(3+5)*4", "tokens": [7, 12, …], "logprobs": [-0.1, …], "reward": 1, "finish": "stop"}
+
+  id        the training problem (also: item), or prompt, its text
+  response  what was sampled, as a text (also: completion); may be left out with tokens
+  tokens    its ids, the end token included (also: token_ids); they must decode to the
+            response. Without them the response is encoded anew, with the end token
+  logprobs  of each token, under temperature-scaled full softmax; in all rows or none
+  reward    takes the place of the grader's (also: score), where that has a verdict
+  finish    stop, or length where the limit of tokens cut it off
+
+  A step takes its problems as usual, and of each the next rollout.n rows, in the order
+  of the file; after a problem's last row comes its first. Problems with fewer are an
+  error. The old policy's log-probs are computed by us; algo.rollout_correction works on
+  their distance to the recorded ones. Without logprobs the policy before each step is
+  taken for the sampler, and nothing is corrected. What another run of ours sampled:
+
+    exp samples RUN --suite train --token-ids -o jsonl > rollouts.jsonl
+`
 }
 
 func trainKeys() []Key {
@@ -47,22 +82,47 @@ func onlineKeys() []Key {
 	})
 }
 
-// suites are the benchmarks that eval.final knows; test and val are splits of the
-// run's own data.
-func suites() []string {
-	return []string{"test", "val", "aime24", "aime25", "amc23", "math500", "minerva", "olympiad", "livecodebench", "codeforces", "humanevalplus"}
+// ProblemMark is where the problem stands in eval.final.prompt.
+const ProblemMark = "{problem}"
+
+// byProtocol is the default that a published protocol gives; otherwise d.
+func byProtocol(d Default, value func(p eval.Protocol) any) Default {
+	var cases []Case
+	for _, p := range eval.Protocols() {
+		cases = append(cases, when(p.Name, is(value(p))))
+	}
+	return by("eval.final.protocol", d, cases...)
 }
+
+func protocols() []string {
+	names := []string{"none"}
+	for _, p := range eval.Protocols() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// scoreGraders are those that a suite may be scored with.
+func scoreGraders() []string { return append(mathGraders(), "countdown") }
 
 func finalKeys() []Key {
 	return block(nil, at(EvalGen), []Key{
-		{Path: "eval.final.suites", Kind: Enum, List: true, Words: suites(), Stages: at(EvalGen, EvalScore),
+		{Path: "eval.final.suites", Kind: String, List: true, Stages: at(EvalGen, EvalScore),
+			Pattern: pattern("the name of a suite (letters, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
 			Default: by("data.test.source", is([]string{"test"}), when(None, Default{})),
-			Help:    "what the trained model is scored on"},
-		{Path: "eval.final.n", Kind: Int, Default: is(16), Range: atLeast(1), Unit: "completions", Help: "completions per problem"},
-		{Path: "eval.final.temperature", Kind: Float, Default: is(1.0), Range: atLeast(0), Help: "sampling temperature; 0 is greedy"},
-		{Path: "eval.final.top_k", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "tokens", Help: "sample from this many likeliest tokens; 0 is off"},
-		{Path: "eval.final.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction", Help: "sample from the likeliest tokens of this total probability; 1 is off"},
-		{Path: "eval.final.max_new_tokens", Kind: Int, Default: sameAs("rollout.max_new_tokens"), Range: atLeast(1), Unit: "tokens",
+			Help:    "what the trained model is scored on: test and val, the run's own data, and suites of the store (exp suite add NAME FILE)"},
+		{Path: "eval.final.graders", Kind: Enum, List: true, Words: scoreGraders(), Default: is([]string{}), Stages: at(EvalScore),
+			Help: "graders to score with side by side: of a suite instead of its own, of the run's own data beside the task's; the first gives the verdicts"},
+		{Path: "eval.final.prompt", Kind: String, Default: is(ProblemMark),
+			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s)[^{}]*\{problem\}[^{}]*`),
+			Help:    "what a model is asked for a problem of a suite, which stands where " + ProblemMark + " does; the run's own data has its prompts already"},
+		{Path: "eval.final.protocol", Kind: Enum, Words: protocols(), Default: is("none"), Role: Expanded,
+			Help: "a published protocol whose sampling settings are the defaults of n, temperature, top_k, top_p and max_new_tokens (exp eval --protocol list)"},
+		{Path: "eval.final.n", Kind: Int, Default: byProtocol(is(16), func(p eval.Protocol) any { return p.N }), Range: atLeast(1), Unit: "completions", Help: "completions per problem"},
+		{Path: "eval.final.temperature", Kind: Float, Default: byProtocol(is(1.0), func(p eval.Protocol) any { return p.Temperature }), Range: atLeast(0), Help: "sampling temperature; 0 is greedy"},
+		{Path: "eval.final.top_k", Kind: Int, Default: byProtocol(is(0), func(p eval.Protocol) any { return p.TopK }), Range: atLeast(0), Unit: "tokens", Help: "sample from this many likeliest tokens; 0 is off"},
+		{Path: "eval.final.top_p", Kind: Float, Default: byProtocol(is(1.0), func(p eval.Protocol) any { return p.TopP }), Range: above(0).upTo(1), Unit: "fraction", Help: "sample from the likeliest tokens of this total probability; 1 is off"},
+		{Path: "eval.final.max_new_tokens", Kind: Int, Default: byProtocol(sameAs("rollout.max_new_tokens"), func(p eval.Protocol) any { return p.MaxNewTokens }), Range: atLeast(1), Unit: "tokens",
 			Help: "longest completion, its end token included"},
 		{Path: "eval.final.pass_k", Kind: Int, List: true, Default: powersUpTo("eval.final.n"), Range: atLeast(1), Unit: "completions", Stages: at(EvalScore),
 			Help: "the k of pass@k, rising, none above n"},

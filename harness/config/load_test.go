@@ -256,7 +256,7 @@ func TestUnits(t *testing.T) {
 		"task={kind: code, code: {cpu_limit: 1m30s, mem_limit: 1536MiB}}", "data.train.source=a.jsonl", "data.test.source=b.jsonl",
 		"store.samples={train: sampled(2%), eval: none}", "rollout.top_p=95%", "train.optim.lr=3e-4", "data.max_prompt_tokens=1_024",
 	}})
-	if got, want := r.Run.Task.Code, (Code{CPULimit: 90e9, MemLimit: 1536 << 20}); got != want {
+	if got, want := r.Run.Task.Code, (Code{CPULimit: 90e9, MemLimit: 1536 << 20, Rules: "strict"}); got != want {
 		t.Errorf("code: got %+v, want %+v", got, want)
 	}
 	if got, want := r.Run.Store.Samples, (Samples{Train: 0.02, Eval: 0}); got != want {

@@ -3,6 +3,8 @@ package config
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"exp/eval"
 )
 
@@ -21,5 +23,20 @@ func TestRecipeProtocol(t *testing.T) {
 		if f.N != p.N || f.Temperature != p.Temperature || f.TopP != p.TopP || f.TopK != p.TopK || f.MaxNewTokens != p.MaxNewTokens || r.Run.Data.MaxPromptTokens != p.MaxPromptTokens {
 			t.Errorf("%s: %+v, and %s is %s", file, f, name, p.Settings())
 		}
+	}
+}
+
+// A protocol sets what it says and the settings may be changed over it.
+func TestProtocolPreset(t *testing.T) {
+	for _, p := range eval.Protocols() {
+		r := load(t, Input{File: "testdata/base.yaml", Sets: []string{"eval.final.protocol=" + p.Name, "eval.final.pass_k=[1]", "model.arch.max_positions=20000"}})
+		if f := r.Run.Eval.Final; f.N != p.N || f.Temperature != p.Temperature || f.TopP != p.TopP || f.TopK != p.TopK || f.MaxNewTokens != p.MaxNewTokens {
+			t.Errorf("%s: %+v", p.Name, f)
+		}
+	}
+	r := load(t, Input{File: "testdata/base.yaml", Sets: []string{"eval.final.protocol=flowrl-math", "eval.final.top_k=0", "model.arch.max_positions=20000"}})
+	paper := load(t, Input{File: "testdata/base.yaml", Sets: []string{"eval.final.protocol=flowrl-math-paper", "model.arch.max_positions=20000"}})
+	if diff := cmp.Diff(r.Protocol(), paper.Protocol()); diff != "" {
+		t.Errorf("the protocol without top-k (-set +preset):\n%s", diff)
 	}
 }

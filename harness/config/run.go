@@ -32,6 +32,7 @@ type Task struct {
 	Countdown Countdown `key:"countdown"` // Kind is "countdown"
 	Words     Words     `key:"words"`     // Kind is "words"
 	Outcomes  Outcomes  `key:"outcomes"`  // Kind is "outcomes"
+	Functions Functions `key:"functions"` // Kind is "functions"
 	Math      Math      `key:"math"`      // Kind is "math"
 	Code      Code      `key:"code"`      // Kind is "code"
 }
@@ -72,10 +73,22 @@ type Mode struct {
 	Height float64 `key:"height"`
 }
 
+// Functions is the task of finding a function from examples.
+type Functions struct {
+	Arguments     int    `key:"arguments"`
+	Operations    int    `key:"operations"`
+	LargestNumber int    `key:"largest_number"`
+	Operators     string `key:"operators"`
+	Examples      int    `key:"examples"`
+	HiddenTests   int    `key:"hidden_tests"`
+}
+
 // Code is the task of writing programs.
 type Code struct {
 	CPULimit time.Duration `key:"cpu_limit"`
 	MemLimit int64         `key:"mem_limit"` // bytes
+	Rules    string        `key:"rules"`
+	Partial  bool          `key:"partial"`
 }
 
 // Data is where problems come from.
@@ -299,6 +312,8 @@ type KL struct {
 
 // Rollout is how the policy is sampled in training.
 type Rollout struct {
+	Source       string   `key:"source"`
+	Recorded     string   `key:"recorded"` // Source is "recorded"
 	N            int      `key:"n"`
 	Temperature  float64  `key:"temperature"`
 	TopK         int      `key:"top_k"`
@@ -384,6 +399,9 @@ type Online struct {
 // Final is the protocol of the evaluation of the trained model.
 type Final struct {
 	Suites       []string `key:"suites"`
+	Graders      []string `key:"graders"`
+	Prompt       string   `key:"prompt"`
+	Protocol     string   `key:"protocol"`
 	N            int      `key:"n"`
 	Temperature  float64  `key:"temperature"`
 	TopK         int      `key:"top_k"`

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 
 	"exp/experiments/ident"
 	"exp/harness/config"
@@ -22,7 +23,8 @@ type Run struct {
 	External stage.External
 	Code     map[config.Stage]Code
 	XID, RID ident.Digest
-	Stages   []Stage // in the order of execution
+	Suites   []stage.Suite // of the store, that eval.final.suites names
+	Stages   []Stage       // in the order of execution
 }
 
 // Code is the state of the sources that a kind of stage depends on.
@@ -75,14 +77,20 @@ func Sources() (map[config.Stage]Code, error) {
 	return codes, nil
 }
 
-// New plans a run. class is the numerics class of the backend. The errors are about
-// what the configuration names outside of itself.
-func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]Code) (*Run, error) {
+// New plans a run. class is the numerics class of the backend; suites are those of the
+// store that eval.final.suites names. The errors are about what the configuration names
+// outside of itself.
+func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]Code, suites ...stage.Suite) (*Run, error) {
 	x, err := stage.Externals(r)
 	if err != nil {
 		return nil, err
 	}
-	p := &Run{Config: r, Seed: seed, Numerics: Numerics(class), External: x, Code: sources}
+	for _, name := range stage.ForeignSuites(&r.Run) {
+		if !slices.ContainsFunc(suites, func(s stage.Suite) bool { return s.Name == name }) {
+			return nil, config.Errors{r.ErrorAt(config.SuitesKey, config.CodeData, fmt.Sprintf("the store has no suite %q", name), "exp suite add "+name+" FILE keeps one")}
+		}
+	}
+	p := &Run{Config: r, Seed: seed, Numerics: Numerics(class), External: x, Code: sources, Suites: suites}
 	p.addStages()
 	kinds := []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge}
 	codes := map[string]ident.Digest{}
@@ -116,6 +124,9 @@ func (p *Run) addStages() {
 	}
 	needs := []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
 		{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}
+	if c.Rollout.Source == "recorded" {
+		needs = append(needs, Need{Role: stage.RoleRollouts, From: prepare, Output: stage.RoleRollouts})
+	}
 	if c.Eval.Online.EverySteps > 0 {
 		needs = append(needs, Need{Role: stage.RoleVal, From: prepare, Output: stage.RoleVal, Aside: true})
 	}
@@ -134,19 +145,65 @@ func (p *Run) addStages() {
 // addSuite adds generation and scoring of a suite with the weights that a stage
 // made.
 func (p *Run) addSuite(suite, label string, root int64, prepare, from int, output string, start int) {
-	problems := Need{Role: stage.RoleProblems, From: prepare, Output: "problems/" + suite}
-	needs := []Need{{Role: stage.RoleWeights, From: from, Output: output}, problems}
+	// The problems are those that prepare made, or the blob of a suite of the store.
+	problems := []Need{{Role: stage.RoleProblems, From: prepare, Output: "problems/" + suite}}
+	outside, scored := p.tokenizer(), map[string]ident.Digest(nil)
+	if s := p.suite(suite); s != nil {
+		problems, scored = nil, map[string]ident.Digest{stage.RoleProblems: s.Digest}
+		outside[stage.RoleProblems] = s.Digest
+	}
+	needs := append([]Need{{Role: stage.RoleWeights, From: from, Output: output}}, problems...)
 	enumerable := p.Config.Run.Task.Kind == "outcomes"
 	if enumerable {
 		needs = append(needs, Need{Role: stage.RoleReference, From: start, Output: stage.RoleWeights})
 	}
 	gen := len(p.Stages)
-	p.Stages = append(p.Stages, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Needs: needs, Outside: p.tokenizer()})
-	needs = []Need{{Role: stage.RoleCompletions, From: gen, Output: stage.RoleCompletions}, problems}
+	p.Stages = append(p.Stages, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Needs: needs, Outside: outside})
+	needs = append([]Need{{Role: stage.RoleCompletions, From: gen, Output: stage.RoleCompletions}}, problems...)
 	if enumerable {
 		needs = append(needs, Need{Role: stage.RolePolicy, From: gen, Output: stage.RolePolicy})
 	}
-	p.Stages = append(p.Stages, Stage{Kind: config.EvalScore, Label: label, Needs: needs})
+	p.Stages = append(p.Stages, Stage{Kind: config.EvalScore, Label: label, Needs: needs, Outside: scored})
+}
+
+// suite finds a suite of the store by its name; nil for the run's own data.
+func (p *Run) suite(name string) *stage.Suite {
+	i := slices.IndexFunc(p.Suites, func(s stage.Suite) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.Suites[i]
+}
+
+// Suite is the suite of the store that a label is of; nil for the run's own data.
+func (p *Run) Suite(label string) *stage.Suite { return p.suite(stage.SuiteOf(label)) }
+
+// Params are the settings that a stage reads. Of the suites it reads its own, which its
+// label names, and of the graders those that score it.
+func (p *Run) Params(i int) map[string]any {
+	s := p.Stages[i]
+	params := p.Config.Params(s.Kind)
+	if s.Label == "" {
+		return params
+	}
+	delete(params, config.SuitesKey)
+	own := p.Suite(s.Label)
+	switch {
+	case s.Kind == config.EvalScore && own != nil:
+		var list []any
+		for _, g := range stage.GradersOf(&p.Config.Run, own) {
+			list = append(list, g)
+		}
+		params["eval.final.graders"] = list
+		for path := range params { // of the run's own task
+			if strings.HasPrefix(path, "task.") || strings.HasPrefix(path, "reward.") {
+				delete(params, path)
+			}
+		}
+	case s.Kind == config.EvalGen && own == nil:
+		delete(params, "eval.final.prompt")
+	}
+	return params
 }
 
 func named(key string, root int64) string { return fmt.Sprintf("%s=%d", key, root) }
@@ -201,7 +258,7 @@ func (p *Run) Inputs(i int, output func(stage int, role string) (ident.Digest, b
 // SID returns the id of a stage with those inputs.
 func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 	s := p.Stages[i]
-	params := p.Config.Params(s.Kind)
+	params := p.Params(i)
 	if s.Label != "" {
 		params["suite"] = s.Label
 	}

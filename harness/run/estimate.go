@@ -16,9 +16,12 @@ type Estimate struct {
 	Heads      int    `json:"head_parameters"` // of auxiliary heads
 	Memory     []Part `json:"memory"`          // on the device, by part
 	Disk       int64  `json:"disk_bytes"`      // that the run will take in the store, at most
-	// Per training step, at most:
-	Completions int `json:"completions_per_step"`
-	Tokens      int `json:"tokens_per_step"` // prompts and completions at full length
+	// Per training step, at most. Sampled counts what a filter samples and leaves out,
+	// and ReMax's greedy completions; of recorded rollouts it is what is sampled beside
+	// them.
+	Completions int `json:"completions_per_step"` // trained on
+	Sampled     int `json:"sampled_per_step"`
+	Tokens      int `json:"tokens_per_step"` // prompts and completions trained on, at full length
 	Updates     int `json:"updates_per_step"`
 
 	weights     int64  // bytes of a set of weights
@@ -83,7 +86,7 @@ func NewEstimate(r *config.Resolved) (Estimate, error) {
 	if c.Model.Init == "random" {
 		longest = min(longest, arch.MaxPositions)
 	}
-	e.Tokens = e.Completions * longest
+	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
 	e.Memory, e.fineTuning = memoryOf(config.Train, c, arch, longest), memoryOf(config.SFT, c, arch, longest)
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
@@ -94,10 +97,30 @@ func NewEstimate(r *config.Resolved) (Estimate, error) {
 	if c.Checkpoint.EverySteps > 0 {
 		keep = c.Checkpoint.Keep
 	}
-	// A stopped run writes one in any case.
-	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), 12*learning*int64(max(1, keep))
+	// A stopped run writes one in any case. One of a run that samples ahead holds what
+	// waits: three numbers a token, in base64, and its text.
+	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 + bytesPerToken)
+	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*int64(max(1, keep))
 	e.Disk = e.checkpoints + 4*e.weights
 	return e, nil
+}
+
+// bytesPerToken is what a token is taken to decode to.
+const bytesPerToken = 4
+
+// sampledPerStep is how many completions a step samples at most.
+func sampledPerStep(c *config.Run) int {
+	n := c.Train.PromptsPerStep * c.Rollout.N
+	if c.Algo.FilterGroups.Metric != "none" && c.Algo.FilterGroups.Metric != "" {
+		n *= c.Algo.FilterGroups.MaxBatches
+	}
+	if c.Rollout.Source == "recorded" {
+		n = 0
+	}
+	if c.Algo.Advantage == "remax" {
+		n += c.Train.PromptsPerStep
+	}
+	return n
 }
 
 // stageBytes is what a stage writes as files, at most.

@@ -6,13 +6,9 @@ import (
 	"strings"
 
 	"exp/experiments/store"
-	"exp/harness/stage"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// suiteOf strips the mark of an evaluation of the start.
-func suiteOf(label string) string { return strings.TrimSuffix(label, stage.StartSuffix) }
 
 // unitOf names the unit of a metric by its name.
 func unitOf(name string) string {
@@ -52,7 +48,7 @@ func (x *execution) setHeadline(ctx context.Context) error {
 	if x.p.Config.Run.Task.Kind == "outcomes" {
 		wanted = []string{"kl_target", "pass@1", "policy_entropy"}
 	}
-	suite := x.p.Config.Run.Task.Kind + "/" + f.Suites[0]
+	suite := x.suiteName(f.Suites[0])
 	var list []store.Headline
 	for _, name := range wanted {
 		for _, e := range evals {

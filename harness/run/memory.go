@@ -134,7 +134,7 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 	}
 	gradients := min(max(kernels.BlockRows, together/V), tokens) * V * operand.Size()
 	choice := 0
-	if r := c.Rollout; r.TopK > 0 || r.TopP < 1 || r.MinP > 0 {
+	if r := c.Rollout; r.TopK > 0 || r.TopP > 0 && r.TopP < 1 || r.MinP > 0 {
 		choice = 4 * 2 * r.MaxSequences * V
 	}
 	if operand == kernels.F32 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"exp"
+	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -82,10 +83,14 @@ func (x *execution) provenance() store.Attempt {
 	if x.Backend != nil {
 		device, class = x.Backend.Name(), x.Backend.Class()
 	}
-	env, err := json.Marshal(map[string]any{
+	facts := map[string]any{
 		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
 		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": device, "class": class, "args": os.Args,
-	})
+	}
+	if x.p != nil && task.RunsPrograms(x.p.Config.Run.Task.Kind) { // checking files takes no plan
+		facts["sandbox"] = sandboxFacts()
+	}
+	env, err := json.Marshal(facts)
 	if err != nil {
 		panic("run: " + err.Error())
 	}

@@ -20,7 +20,7 @@ func (x *execution) ready(i int) error {
 	kind := x.p.Stages[i].Kind
 	if !x.checked && kind != config.Prepare {
 		x.checked = true
-		err := stage.CheckPrompts(x.env(i, ident.Digest{}), func(role string) (ident.Digest, bool) { return x.output(0, role) })
+		err := stage.CheckProblems(x.env(x.p.TrainStage(), ident.Digest{}), func(role string) (ident.Digest, bool) { return x.output(0, role) })
 		if err != nil {
 			return err
 		}

@@ -174,7 +174,7 @@ func (r *stepRecord) verdicts(ctx context.Context) error {
 			s := r.scored[from]
 			list = append(list, judged{sampleKey{s.step, s.item, s.k}, s.v})
 		}
-		if err := r.x.addVerdicts(ctx, store.SampleQuery{Scope: "train", Step: step}, list); err != nil {
+		if err := r.x.addVerdicts(ctx, r.x.scorer(trainLabel), store.SampleQuery{Scope: "train", Step: step}, list); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ type judged struct {
 }
 
 // addVerdicts records verdicts on samples that are recorded already.
-func (x *execution) addVerdicts(ctx context.Context, q store.SampleQuery, list []judged) error {
+func (x *execution) addVerdicts(ctx context.Context, scorer store.Scorer, q store.SampleQuery, list []judged) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -233,12 +233,26 @@ func (x *execution) addVerdicts(ctx context.Context, q store.SampleQuery, list [
 		rows = append(rows, store.Verdict{Sample: id, Graded: j.v.Status == rollout.Graded, Correct: j.v.Correct, Reward: j.v.Reward,
 			Answer: j.v.Answer, Reason: j.v.Reason})
 	}
-	return x.DB.AddVerdicts(ctx, x.scorer(), rows)
+	return x.DB.AddVerdicts(ctx, scorer, rows)
 }
 
-// scorer names the grader by the sources that score.
-func (x *execution) scorer() store.Scorer {
-	return store.Scorer{Digest: x.p.Code[config.EvalScore].Digest, Name: x.p.Config.Run.Task.Kind + "/1"}
+// trainLabel stands for the completions of training, which have no suite.
+const trainLabel = ""
+
+// scorer names what gives the verdicts on the samples of a label: by the sources that
+// score, and where there are several graders by the one that was chosen.
+func (x *execution) scorer(label string) store.Scorer {
+	c, code := &x.p.Config.Run, x.p.Code[config.EvalScore].Digest
+	own := x.p.Suite(label)
+	if own == nil && c.Task.Kind != "math" {
+		return store.Scorer{Digest: code, Name: c.Task.Kind + "/1"}
+	}
+	name := stage.GradersOf(c, own)[0]
+	d, err := ident.Hash("exp/scorer/1", map[string]any{"code": code, "grader": name})
+	if err != nil {
+		panic("run: " + err.Error()) // a digest and a text can be hashed
+	}
+	return store.Scorer{Digest: d, Name: name + "/1"}
 }
 
 func sum(x []float32) float64 {
@@ -262,7 +276,7 @@ func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage
 	for j, s := range ev.Samples {
 		list[j] = judged{sampleKey{0, s.ProblemID, s.K}, ev.Verdicts[j]}
 	}
-	if err := x.addVerdicts(ctx, store.SampleQuery{Scope: "eval", Label: ev.Label}, list); err != nil {
+	if err := x.addVerdicts(ctx, x.scorer(ev.Label), store.SampleQuery{Scope: "eval", Label: ev.Label}, list); err != nil {
 		return nil, err
 	}
 	return x.evalRows(ctx, i, ev)
@@ -307,20 +321,32 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 	return x.DB.AddSamples(ctx, rows, packs)
 }
 
+// suiteName is what results call a label: a suite of the store has its name, the run's
+// own data is the task's.
+func (x *execution) suiteName(label string) string {
+	if x.p.Suite(label) != nil {
+		return label
+	}
+	return x.p.Config.Run.Task.Kind + "/" + label
+}
+
 // evalRows makes the rows of an evaluation's metrics.
 func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) ([]store.Eval, error) {
-	problems, _ := x.output(0, "problems/"+suiteOf(ev.Label))
-	suite := store.Suite{Digest: problems, Name: x.p.Config.Run.Task.Kind + "/" + suiteOf(ev.Label), Version: "1", Scorer: x.scorer().Name}
+	problems, _ := x.output(0, "problems/"+stage.SuiteOf(ev.Label))
+	suite := store.Suite{Digest: problems, Name: x.suiteName(ev.Label), Version: "1", Scorer: x.scorer(ev.Label).Name}
+	if s := x.p.Suite(ev.Label); s != nil {
+		problems, suite.Digest, suite.Version = s.Digest, s.Digest, s.Version
+	}
 	for _, p := range ev.Problems {
 		suite.Items = append(suite.Items, store.Item{ID: p.ID, Cluster: p.Cluster, Difficulty: math.NaN()})
 	}
 	// The start is scored on the same problems under a name of its own.
-	if ev.Label != suiteOf(ev.Label) {
+	if ev.Label != stage.SuiteOf(ev.Label) {
 		d, err := ident.Hash("exp/suite/1", map[string]any{"problems": problems, "label": ev.Label})
 		if err != nil {
 			return nil, err
 		}
-		suite.Digest, suite.Name = d, x.p.Config.Run.Task.Kind+"/"+ev.Label
+		suite.Digest = d
 	}
 	id, err := x.DB.EnsureSuite(ctx, suite)
 	if err != nil {

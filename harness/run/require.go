@@ -1,13 +1,16 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"exp/eval/task"
+	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/stage"
 )
 
 // RequireError is returned before any work when this program, on this machine,
@@ -17,6 +20,7 @@ type RequireError struct {
 	Missing  []string // what, in a sentence each
 	Do       []string // what to do about it
 	Estimate *Estimate
+	Code     int // exit code; 0 stands for 7, of a missing resource
 }
 
 func (e *RequireError) Error() string {
@@ -34,8 +38,14 @@ func (e *RequireError) Error() string {
 	return b.String()
 }
 
-// ExitCode is that of a missing resource.
-func (e *RequireError) ExitCode() int { return 7 }
+// ExitCode is that of a missing resource, or of a sandbox that cannot be used where
+// nothing else is missing.
+func (e *RequireError) ExitCode() int {
+	if e.Code != 0 {
+		return e.Code
+	}
+	return 7
+}
 
 // Text renders an estimate for people, one line a part, each after indent.
 func (e *Estimate) Text(indent string) string {
@@ -46,7 +56,11 @@ func (e *Estimate) Text(indent string) string {
 	for _, p := range e.Memory {
 		add("                  %9s  %s", size(p.Bytes), p.Name)
 	}
-	add("         a step   %d completions, up to %s tokens, %d updates", e.Completions, count(e.Tokens), e.Updates)
+	more := ""
+	if e.Sampled != e.Completions {
+		more = fmt.Sprintf(" (sampled: up to %d)", e.Sampled)
+	}
+	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more, count(e.Tokens), e.Updates)
 	return strings.Join(lines, "\n")
 }
 
@@ -80,18 +94,45 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
-// foreignSuites are those that prepare makes no problems of.
-func foreignSuites(c *config.Run) (list []string) {
-	for _, s := range c.Eval.Final.Suites {
-		if s != "test" && s != "val" {
-			list = append(list, s)
+// Suites finds the suites of the store that a configuration names, of several of one
+// name the newest. Those that are missing are a *RequireError. db may be nil: an empty
+// store.
+func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suite, error) {
+	names := stage.ForeignSuites(&r.Run)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	var have []store.Suite
+	if db != nil {
+		var err error
+		if have, err = db.Suites(ctx); err != nil {
+			return nil, err
 		}
 	}
-	return list
+	e := &RequireError{Name: r.Run.Name}
+	var found []stage.Suite
+	for _, name := range names {
+		s, ok := store.Suite{}, false
+		for _, h := range have {
+			if h.Name == name && h.Size > 0 {
+				s, ok = h, true
+			}
+		}
+		if !ok {
+			e.Missing = append(e.Missing, fmt.Sprintf("the suite %s: the store has none of that name", name))
+			e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE keeps its problems; exp suite known says where they can be had", name))
+			continue
+		}
+		found = append(found, stage.Suite{Name: s.Name, Version: s.Version, Digest: s.Digest, Graders: strings.Split(s.Scorer, ",")})
+	}
+	if len(e.Missing) > 0 {
+		return nil, e
+	}
+	return found, nil
 }
 
 // Require checks that a configuration can be executed by this program on this
-// machine. The error is a *RequireError.
+// machine, but for the suites that it names (see Suites). The error is a *RequireError.
 func Require(r *config.Resolved) error {
 	c := &r.Run
 	e := &RequireError{Name: c.Name}
@@ -107,10 +148,6 @@ func Require(r *config.Resolved) error {
 	}
 	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
-	}
-	if unknown := foreignSuites(c); len(unknown) > 0 {
-		lack(fmt.Sprintf("the suites %s: a run is evaluated on its own data, test and val", strings.Join(unknown, ", ")),
-			"give the problems as data.test.source and set eval.final.suites: [test]; exp eval --responses scores what another program sampled on a suite")
 	}
 	if c.Model.Init == "pretrained" {
 		if _, err := os.Stat(c.Model.Base); err != nil {
@@ -128,10 +165,20 @@ func Require(r *config.Resolved) error {
 			lack(fmt.Sprintf("the data of %s: %s cannot be read", d.key, d.path), fmt.Sprintf("get the file, or name another: --set %s=PATH", d.key))
 		}
 	}
+	others := len(e.Missing)
+	if task.RunsPrograms(c.Task.Kind) {
+		if missing := sandboxLack(); missing != nil {
+			lack(missing.Error(), missing.Hint())
+			if others == 0 {
+				e.Code = missing.ExitCode()
+			}
+		}
+	}
 	estimate, err := NewEstimate(r)
 	if err == nil {
 		e.Estimate = &estimate
 		if have := memoryBytes(); c.Compute.Device == "cpu" && have > 0 && estimate.Total() > have {
+			e.Code = 0
 			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", size(estimate.Total()), size(have)),
 				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set compute.recompute: true")
 		}

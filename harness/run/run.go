@@ -47,6 +47,8 @@ type Options struct {
 	Resume      bool         // say which checkpoint training goes on from, and what of the record it proved again
 	UpTo        int          // training goes on from a checkpoint of at most that step; 0: any
 	Parent      *store.Run   // the run that this one extends
+	Joins       bool         // an evaluation joins a run that is there: its headline stays
+	Rescore     bool         // score again although the scores are there
 }
 
 // Observer hears what happens, in the order of term.Progress. Implementations must
@@ -154,7 +156,7 @@ func (x *execution) stages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		hit, err := x.hit(keep, sid)
+		hit, err := x.hit(keep, s.Kind, sid)
 		if err != nil {
 			return err
 		}
@@ -192,7 +194,7 @@ func (x *execution) output(i int, role string) (ident.Digest, bool) {
 // row is the stage's record before it is executed.
 func (x *execution) row(i int, sid ident.Digest, hashed map[string]ident.Digest) (store.Stage, error) {
 	s := x.p.Stages[i]
-	params, err := json.Marshal(x.p.Config.Params(s.Kind))
+	params, err := json.Marshal(x.p.Params(i))
 	if err != nil {
 		return store.Stage{}, err
 	}
@@ -205,8 +207,8 @@ func (x *execution) row(i int, sid ident.Digest, hashed map[string]ident.Digest)
 }
 
 // hit looks a stage's result up.
-func (x *execution) hit(ctx context.Context, sid ident.Digest) (*store.Stage, error) {
-	if x.Options.NoCache {
+func (x *execution) hit(ctx context.Context, kind config.Stage, sid ident.Digest) (*store.Stage, error) {
+	if x.Options.NoCache || x.Options.Rescore && kind == config.EvalScore {
 		return nil, nil
 	}
 	hit, err := x.DB.Hit(ctx, sid)
@@ -264,7 +266,7 @@ func outputsOf(list []store.IO) []stage.Output {
 // env is what the stage of index i works with.
 func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID), RID: x.p.RID, SID: sid,
-		Seed: x.p.Stages[i].Root, Answers: filepath.Join(x.DB.Dir(), "judge")}
+		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Answers: filepath.Join(x.DB.Dir(), "judge")}
 }
 
 // execute runs a stage and records how it ended.
@@ -420,7 +422,7 @@ func (x *execution) begin(ctx context.Context) (err error) {
 func (x *execution) finish(cause error) error {
 	ctx := context.Background()
 	var errs []error
-	if cause == nil {
+	if cause == nil && !x.Options.Joins {
 		errs = append(errs, x.setHeadline(ctx))
 	}
 	if x.lock == nil {

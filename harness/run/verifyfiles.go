@@ -205,7 +205,7 @@ func inexact(d ident.Det) bool {
 // compareEvaluation compares the rows of an evaluation with what scoring gave again.
 func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evaluation) error {
 	label := ev.Label
-	scorer := v.scorer().Digest
+	scorer := v.scorer(label).Digest
 	rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "eval", Label: label, Scorer: scorer})
 	if err != nil {
 		return err

@@ -29,9 +29,9 @@ func roots(kind config.Stage) []string {
 	case config.Train:
 		return append(engine, "train/tokenizer", "train", "train/generate", "train/reward", "eval/task")
 	case config.EvalGen:
-		return append(engine, "train/tokenizer", "train/generate", "eval", "eval/task")
+		return append(engine, "train/tokenizer", "train/generate", "eval", "eval/task", "eval/suite")
 	case config.EvalScore:
-		return []string{"eval", "eval/task"}
+		return []string{"eval", "eval/task", "eval/suite"}
 	}
 	panic("stage: unknown kind " + string(kind))
 }

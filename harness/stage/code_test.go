@@ -24,7 +24,7 @@ func TestSourcesAreComplete(t *testing.T) {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			if !slices.Contains([]string{".go", ".c", ".h", ".s"}, filepath.Ext(path)) || strings.HasSuffix(path, "_test.go") {
+			if !slices.Contains([]string{".go", ".c", ".h", ".s", ".py"}, filepath.Ext(path)) || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
 				return nil
 			}
 			rel, err := filepath.Rel(root, path)
@@ -63,11 +63,12 @@ func TestCodeCovers(t *testing.T) {
 		}
 	}
 	for k, want := range map[config.Stage][]string{
-		config.Prepare: {"eval/task/countdown.go", "train/rollout/problem.go", "harness/stage/prepare.go", "go.sum"},
-		config.SFT:     {"train/sft.go", "kernels/cpu/matmul.h", "kernels/cpu/level_avx2.c", "kernels/backend.go", "train/model/forward.go", "train/optim/adamw.go"},
-		config.Train:   {"train/rl/flowrl.go", "train/generate/engine.go", "eval/task/countdown.go", "kernels/ref/sample.go"},
-		config.Merge:   {"train/checkpoint/merge.go", "train/tokenizer/charfiles.go"},
-		config.EvalGen: {"train/generate/engine.go", "eval/generate.go"},
+		config.Prepare:   {"eval/task/countdown.go", "train/rollout/problem.go", "harness/stage/prepare.go", "go.sum"},
+		config.SFT:       {"train/sft.go", "kernels/cpu/matmul.h", "kernels/cpu/level_avx2.c", "kernels/backend.go", "train/model/forward.go", "train/optim/adamw.go"},
+		config.EvalScore: {"sandbox/sandbox.go", "sandbox/zygote.py", "eval/grade/code/grader.go", "eval/codefile/evalplus.py"},
+		config.Train:     {"sandbox/zygote.py", "train/rl/flowrl.go", "train/generate/engine.go", "eval/task/countdown.go", "kernels/ref/sample.go"},
+		config.Merge:     {"train/checkpoint/merge.go", "train/tokenizer/charfiles.go"},
+		config.EvalGen:   {"train/generate/engine.go", "eval/generate.go"},
 	} {
 		for _, f := range want {
 			if !slices.Contains(files[k], f) {

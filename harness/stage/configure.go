@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"exp/eval/grade/code"
 	"exp/eval/task"
 	"exp/harness/config"
 	"exp/kernels"
@@ -28,8 +29,16 @@ func taskConfig(c *config.Run) task.Config {
 		},
 		Words:    task.Words{LargestNumber: c.Task.Words.LargestNumber, Steps: c.Task.Words.Steps},
 		Outcomes: task.Outcomes{Count: c.Task.Outcomes.Count},
-		Math:     task.Math{Grader: c.Task.Math.Grader},
-		Reward:   task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
+		Functions: task.Functions{
+			Arguments: c.Task.Functions.Arguments, Operations: c.Task.Functions.Operations, LargestNumber: c.Task.Functions.LargestNumber,
+			Operators: c.Task.Functions.Operators, Examples: c.Task.Functions.Examples, HiddenTests: c.Task.Functions.HiddenTests,
+		},
+		Math: task.Math{Grader: c.Task.Math.Grader},
+		Code: task.Code{
+			CPUMS: c.Task.Code.CPULimit.Milliseconds(), MemoryMB: c.Task.Code.MemLimit >> 20,
+			Rules: code.Rules(c.Task.Code.Rules), Partial: c.Task.Code.Partial,
+		},
+		Reward: task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
 	}
 	if k := c.Reward.Kind; k != "task" && k != "" { // the verdict's own worth, which evaluations show
 		t.Reward = task.Reward{Correct: 1}
@@ -70,6 +79,9 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 }
 
 func samplingParams(r config.Rollout) rollout.Params {
+	if r.Source == recordedSource { // nothing is sampled but what is greedy, and online evaluations
+		r.TopP = 1
+	}
 	return rollout.Params{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, MinP: r.MinP, MaxNewTokens: r.MaxNewTokens, Stop: r.Stop}
 }
 

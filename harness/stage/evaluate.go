@@ -9,7 +9,6 @@ import (
 	"runtime"
 
 	"exp/eval"
-	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/model"
@@ -28,6 +27,7 @@ type Evaluation struct {
 	Items    []eval.Item
 	Metrics  []eval.Metric
 	Ungraded int
+	Panel    *eval.Panel // all graders' verdicts
 }
 
 // record is a line of the completions blob.
@@ -55,10 +55,11 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	defer m.Close()
-	problems, err := e.problemsOf(in, RoleProblems)
+	problems, err := e.suiteProblems(in, label)
 	if err != nil {
 		return nil, err
 	}
+	problems = e.rendered(problems, label)
 	tok, err := Tokenizer(c)
 	if err != nil {
 		return nil, err
@@ -131,6 +132,8 @@ type verdictLine struct {
 	Reward  float64 `json:"reward"`
 	Answer  string  `json:"answer"`
 	Reason  string  `json:"reason"`
+	// Graders says, where there are several, which of them accept the answer.
+	Graders map[string]bool `json:"graders,omitempty"`
 }
 
 // scores is the scores blob: what comparisons and reports read.
@@ -142,12 +145,9 @@ type scores struct {
 // scoreSuite judges the completions of a suite.
 func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
 	c := e.run()
-	t, err := task.New(taskConfig(c))
-	if err != nil {
-		return nil, err
-	}
 	ev := &Evaluation{Label: label, N: c.Eval.Final.N}
-	if ev.Problems, err = e.problemsOf(in, RoleProblems); err != nil {
+	var err error
+	if ev.Problems, err = e.suiteProblems(in, label); err != nil {
 		return nil, err
 	}
 	b, err := e.input(in, RoleCompletions)
@@ -157,7 +157,7 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	if ev.Samples, err = readCompletions(b); err != nil {
 		return nil, err
 	}
-	if ev.Verdicts, err = eval.Score(ctx, t, ev.Problems, ev.Samples, runtime.NumCPU()); err != nil {
+	if err = e.judge(ctx, ev, runtime.NumCPU()); err != nil {
 		return nil, err
 	}
 	if ev.Items, err = eval.Items(ev.Problems, ev.Samples, ev.Verdicts); err != nil {
@@ -168,6 +168,11 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	if ev.Metrics, err = eval.Summarize(ev.Items, c.Eval.Final.PassK, seed); err != nil {
 		return nil, err
 	}
+	graders, err := ev.Panel.GraderMetrics(seed)
+	if err != nil {
+		return nil, err
+	}
+	ev.Metrics = append(ev.Metrics, graders...)
 	if _, ok := in[RolePolicy]; ok {
 		exact, err := e.exactMetrics(in)
 		if err != nil {
@@ -178,6 +183,18 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	return e.scored(ev)
 }
 
+// accepts says of sample i what each of several graders does.
+func (ev *Evaluation) accepts(i int) map[string]bool {
+	if len(ev.Panel.Columns) < 2 {
+		return nil
+	}
+	m := map[string]bool{}
+	for _, c := range ev.Panel.Columns {
+		m[c.Grader] = c.Verdicts[i].Correct
+	}
+	return m
+}
+
 func (e *Env) scored(ev *Evaluation) (*Outcome, error) {
 	var b bytes.Buffer
 	for i, v := range ev.Verdicts {
@@ -185,7 +202,7 @@ func (e *Env) scored(ev *Evaluation) (*Outcome, error) {
 		if !graded {
 			ev.Ungraded++
 		}
-		line, err := json.Marshal(verdictLine{ev.Samples[i].ProblemID, ev.Samples[i].K, graded, v.Correct, v.Reward, v.Answer, v.Reason})
+		line, err := json.Marshal(verdictLine{ev.Samples[i].ProblemID, ev.Samples[i].K, graded, v.Correct, v.Reward, v.Answer, v.Reason, ev.accepts(i)})
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 
 // External are the digests of what a configuration names but does not contain.
 type External struct {
-	Data      map[string]ident.Digest // records of each source that is a file, by split
+	Data      map[string]ident.Digest // records of each source that is a file, by split; of recorded rollouts by "rollouts"
 	Weights   ident.Digest            // tensors of a pretrained model; zero for random weights
 	Tokenizer ident.Digest
 	Reward    map[string]ident.Digest // what scores in training: program, template or model, by use
@@ -40,6 +40,13 @@ func Externals(r *config.Resolved) (External, error) {
 			bad(s.key, config.CodeData, err.Error(), "")
 		}
 		x.Data[string(s.name)] = d
+	}
+	if c.Rollout.Source == recordedSource {
+		d, err := recordedDigest(c, tok)
+		if err != nil {
+			bad("rollout.recorded", config.CodeData, err.Error(), "")
+		}
+		x.Data[RoleRollouts] = d
 	}
 	if c.Model.Init == "pretrained" {
 		_, broken := checkpoint.ReadConfig(c.Model.Base)

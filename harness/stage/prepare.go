@@ -26,8 +26,8 @@ func splits(c *config.Run) []split {
 	}
 }
 
-// prepare makes the problems of all splits. Each becomes a blob of one JSON object a
-// line.
+// prepare makes the problems of all splits, and reads the recorded rollouts. Each
+// becomes a blob of one JSON object a line.
 func prepare(e *Env) (*Outcome, error) {
 	t, err := task.New(taskConfig(e.run()))
 	if err != nil {
@@ -54,6 +54,15 @@ func prepare(e *Env) (*Outcome, error) {
 		out.Outputs = append(out.Outputs, o)
 		summary[string(s.name)] = len(problems)
 		out.Facts = append(out.Facts, fact(string(s.name), float64(len(problems))))
+	}
+	if e.run().Rollout.Source == recordedSource {
+		o, n, err := e.putRecorded()
+		if err != nil {
+			return nil, err
+		}
+		out.Outputs = append(out.Outputs, o)
+		summary["rollouts"] = n
+		out.Facts = append(out.Facts, fact("rollouts", float64(n)))
 	}
 	out.Summary = summary
 	return out, nil

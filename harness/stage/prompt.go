@@ -3,6 +3,7 @@ package stage
 import (
 	"fmt"
 
+	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/rollout"
@@ -38,13 +39,20 @@ func checkPrompts(c *config.Run, tok tokenizer.Tokenizer, problems []rollout.Pro
 	return nil
 }
 
-// CheckPrompts checks the prompts of all splits, given what prepare made. It is for
-// the moment before anything is trained on them: a test prompt that is too long
-// would be found after the training otherwise. The error is a config.Errors.
-func CheckPrompts(e *Env, problems func(role string) (ident.Digest, bool)) error {
+// CheckProblems checks the prompts of all splits, and that the problems of the run's
+// steps have their recorded rollouts, given what prepare made. It is for the moment
+// before anything is trained on them: a test prompt that is too long would be found
+// after the training otherwise. e is of the train stage. The error is a config.Errors.
+func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) error {
 	tok, err := Tokenizer(e.run())
 	if err != nil {
 		return err
+	}
+	encode := promptEncoder(tok.Encode, e.run().Data.MaxPromptTokens, e.run().Data.Truncate)
+	for _, s := range e.Suites {
+		if err := e.checkSuitePrompts(encode, s); err != nil {
+			return err
+		}
 	}
 	for _, s := range splits(e.run()) {
 		d, ok := problems(s.role)
@@ -57,6 +65,11 @@ func CheckPrompts(e *Env, problems func(role string) (ident.Digest, bool)) error
 		}
 		if err := checkPrompts(e.run(), tok, list); err != nil {
 			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict, fmt.Sprintf("data.%s: %v", s.name, err), "")}
+		}
+		if s.name == task.Train && e.run().Rollout.Source == recordedSource {
+			if err := e.checkRecorded(problems, tok, list); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

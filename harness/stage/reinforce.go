@@ -20,6 +20,7 @@ import (
 // reinforcement is the RL stage while it runs.
 type reinforcement struct {
 	*Env
+	context context.Context
 	cfg     train.Config
 	task    task.Task
 	policy  *model.Model
@@ -34,7 +35,7 @@ type reinforcement struct {
 
 // reinforce trains the policy from the weights of the input.
 func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
-	r := &reinforcement{Env: e, cfg: TrainConfig(e.run()), chain: ident.ChainStart(e.RID)}
+	r := &reinforcement{Env: e, context: ctx, cfg: TrainConfig(e.run()), chain: ident.ChainStart(e.RID)}
 	var owned closers
 	defer owned.close()
 	if err := r.build(in, &owned); err != nil {
@@ -109,9 +110,11 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 			return err
 		}
 	}
-	if r.task, err = task.New(taskConfig(c)); err != nil {
+	var end func() error
+	if r.task, end, err = r.newTask(r.context); err != nil {
 		return err
 	}
+	owned.add(func() { _ = end() }) // all programs have ended
 	if parts.Problems, err = r.problemsOf(in, RoleTrain); err != nil {
 		return err
 	}
@@ -129,6 +132,15 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	}
 	owned.add(r.engine.Close)
 	parts.Sampler = r.engine
+	if c.Rollout.Source == recordedSource {
+		var others int
+		if parts.Recorded, others, err = r.recording(in, tok, parts.Problems); err != nil {
+			return err
+		}
+		if others > 0 {
+			r.event("recorded-rollouts", "%d recorded rollouts are of problems that data.train does not have", others)
+		}
+	}
 	if r.online, err = r.newOnlineEval(in, parts.Encode); err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package stage does the work of each stage of a run: it joins configuration,
 // engine, tasks and training, and is the only place that does.
 //
-//	prepare     problems of all splits                         → problems
+//	prepare     problems of all splits, recorded rollouts      → problems, rollouts
 //	init        initial weights, random or from a folder       → weights
 //	sft         supervised fine-tuning (where configured)      → weights
 //	train       reinforcement learning                         → weights
@@ -34,6 +34,7 @@ const (
 	RoleVal         = "problems/val"
 	RoleTest        = "problems/test"
 	RoleProblems    = "problems" // of a suite
+	RoleRollouts    = "rollouts" // recorded ones
 	RoleWeights     = "weights"
 	RoleReference   = "reference"
 	RoleCurve       = "curve"
@@ -55,6 +56,7 @@ type Env struct {
 	RID     ident.Digest // the trajectory chain begins with it
 	SID     ident.Digest // of the stage at hand
 	Seed    int64        // the run's
+	Suites  []Suite      // of the store, that eval.final.suites names
 	Start   Start
 	// Again says that the stage is executed only to be compared with what is
 	// recorded: it saves no checkpoints.

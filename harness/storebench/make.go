@@ -114,24 +114,26 @@ func (s *suite) make() error {
 	}
 	item := "import points"
 	s.w.Start(item, len(big))
-	var rates []float64
+	var rates, cpu []float64
 	const few = 10
 	for at := 0; at < len(big); at += few {
 		part := big[at:min(at+few, len(big))]
-		begun := time.Now()
+		begun, before := time.Now(), processTime()
 		if err := s.put(part); err != nil {
 			return err
 		}
-		rates = append(rates, float64(len(part)*s.o.Steps*Metrics)/1e6/time.Since(begun).Seconds())
+		points := float64(len(part)*s.o.Steps*Metrics) / 1e6
+		rates = append(rates, points/time.Since(begun).Seconds())
+		cpu = append(cpu, points/max((processTime()-before).Seconds(), 1e-9))
 		s.w.Done(at + len(part))
 	}
-	s.add(item, rates, "million/s", 0.7, true)
+	s.add(item, rates, cpu, "million/s", 0.7, true)
 	after, err := s.size()
 	if err != nil {
 		return err
 	}
 	s.w.Start("points on disk", 1)
-	s.add("points on disk", []float64{float64(after-before) / float64(len(big)*s.o.Steps*Metrics)}, "B/point", 30, false)
+	s.add("points on disk", []float64{float64(after-before) / float64(len(big)*s.o.Steps*Metrics)}, nil, "B/point", 30, false)
 	s.report.Bytes, s.report.MadeS = after, time.Since(start).Seconds()
 	return nil
 }

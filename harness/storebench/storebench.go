@@ -34,7 +34,8 @@ type Options struct {
 
 	// Exec runs the program with arguments to its end. Nil: what needs processes is
 	// left out.
-	Exec func(ctx context.Context, args ...string) error
+	// It returns the processor time that it took.
+	Exec func(ctx context.Context, args ...string) (time.Duration, error)
 	// Draw draws one figure. Nil: left out.
 	Draw func() error
 }
@@ -68,10 +69,13 @@ func (o Options) Validate() error {
 
 // Figure is one thing that was measured.
 type Figure struct {
-	Item    string  `json:"item"`
-	Value   float64 `json:"value"` // median of the repeats
-	Min     float64 `json:"min"`
-	Max     float64 `json:"max"`
+	Item  string  `json:"item"`
+	Value float64 `json:"value"` // median of the repeats, by the clock
+	Min   float64 `json:"min"`
+	Max   float64 `json:"max"`
+	// CPU is the median by processor time, of all threads: what Value would be on one
+	// core that does nothing else. 0: not measured.
+	CPU     float64 `json:"cpu"`
 	Unit    string  `json:"unit"`
 	Goal    float64 `json:"goal"`
 	AtLeast bool    `json:"at_least"` // the goal is a lower bound
@@ -152,11 +156,10 @@ type suite struct {
 	report Report
 }
 
-// add adds a figure and shows it.
-func (s *suite) add(item string, values []float64, unit string, goal float64, atLeast bool) {
-	values = slices.Sorted(slices.Values(values))
-	n := len(values)
-	f := Figure{Item: item, Value: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1], Unit: unit, Goal: goal, AtLeast: atLeast}
+// add adds a figure and shows it. cpu may be nil.
+func (s *suite) add(item string, values, cpu []float64, unit string, goal float64, atLeast bool) {
+	values, cpu = slices.Sorted(slices.Values(values)), slices.Sorted(slices.Values(cpu))
+	f := Figure{Item: item, Value: median(values), Min: values[0], Max: values[len(values)-1], CPU: median(cpu), Unit: unit, Goal: goal, AtLeast: atLeast}
 	f.Met = f.Value <= goal
 	if atLeast {
 		f.Met = f.Value >= goal
@@ -169,44 +172,64 @@ func (s *suite) add(item string, values []float64, unit string, goal float64, at
 	s.w.End(f.Value, unit, met)
 }
 
-// times runs f n times and returns how long each took, in units of per.
-func (s *suite) times(n int, per time.Duration, f func() error) ([]float64, error) {
-	var list []float64
+// median is that of a sorted list; 0 of an empty one.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// times runs f n times and returns how long each took, in units of per, by the clock
+// and in processor time, which f returns.
+func (s *suite) times(n int, per time.Duration, f func() (time.Duration, error)) (wall, cpu []float64, err error) {
 	for i := range n {
 		if err := s.ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		start := time.Now()
-		if err := f(); err != nil {
-			return nil, err
+		used, err := f()
+		if err != nil {
+			return nil, nil, err
 		}
-		list = append(list, float64(time.Since(start))/float64(per))
+		wall = append(wall, float64(time.Since(start))/float64(per))
+		cpu = append(cpu, float64(used)/float64(per))
 		s.w.Done(i + 1)
 	}
-	return list, nil
+	return wall, cpu, nil
+}
+
+// here returns the processor time of f in this process.
+func here(f func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		before := processTime()
+		err := f()
+		return processTime() - before, err
+	}
 }
 
 // timed measures f n times in milliseconds.
-func (s *suite) timed(item string, n int, goal float64, f func() error) error {
+func (s *suite) timed(item string, n int, goal float64, f func() (time.Duration, error)) error {
 	s.w.Start(item, n)
-	list, err := s.times(n, time.Millisecond, f)
+	wall, cpu, err := s.times(n, time.Millisecond, f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", item, err)
 	}
-	s.add(item, list, "ms", goal, false)
+	s.add(item, wall, cpu, "ms", goal, false)
 	return nil
 }
 
 // open measures opening the store and reading its newest run.
 func (s *suite) open() error {
-	return s.timed(fmt.Sprintf("open a store of %s points", count(s.o.Points())), 4*s.o.Repeat, 10, func() error {
+	return s.timed(fmt.Sprintf("open a store of %s points", count(s.o.Points())), 4*s.o.Repeat, 10, here(func() error {
 		db, err := store.Open(s.dir, store.Options{ReadOnly: true})
 		if err != nil {
 			return err
 		}
 		_, err = db.Runs(s.ctx, store.RunQuery{Limit: 1})
 		return errors.Join(err, db.Close())
-	})
+	}))
 }
 
 // overview measures what a display of 2,000 pixels needs of the long series.
@@ -220,7 +243,7 @@ func (s *suite) overview() error {
 	if err != nil {
 		return err
 	}
-	return s.timed(fmt.Sprintf("overview of a series of %s points in 2000 buckets", count(s.o.Long)), s.o.Repeat, 300, func() error {
+	return s.timed(fmt.Sprintf("overview of a series of %s points in 2000 buckets", count(s.o.Long)), s.o.Repeat, 300, here(func() error {
 		buckets, err := db.Overview(s.ctx, run.ID, longSeries, 2000)
 		points := int64(0)
 		for _, b := range buckets {
@@ -230,7 +253,7 @@ func (s *suite) overview() error {
 			err = fmt.Errorf("the buckets have %d points", points)
 		}
 		return err
-	})
+	}))
 }
 
 // processes measures commands from their start to their end.
@@ -268,7 +291,7 @@ func (s *suite) processes() error {
 			return seeds("report", min(5, few), "--out", out())
 		}},
 	} {
-		err := s.timed(c.item, c.repeat, c.goal, func() error { return s.o.Exec(s.ctx, append(c.args(), "--store", s.dir)...) })
+		err := s.timed(c.item, c.repeat, c.goal, func() (time.Duration, error) { return s.o.Exec(s.ctx, append(c.args(), "--store", s.dir)...) })
 		if err != nil {
 			return err
 		}
@@ -281,7 +304,7 @@ func (s *suite) draw() error {
 	if s.o.Draw == nil {
 		return nil
 	}
-	return s.timed("one figure", 2*s.o.Repeat, 100, s.o.Draw)
+	return s.timed("one figure", 2*s.o.Repeat, 100, here(s.o.Draw))
 }
 
 // count is a number for people.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // told notes what a watcher is told.
@@ -23,7 +25,10 @@ func TestRun(t *testing.T) {
 	o := small()
 	o.Dir = t.TempDir()
 	var commands [][]string
-	o.Exec = func(_ context.Context, args ...string) error { commands = append(commands, args); return nil }
+	o.Exec = func(_ context.Context, args ...string) (time.Duration, error) {
+		commands = append(commands, args)
+		return 7 * time.Millisecond, nil
+	}
 	drawn := 0
 	o.Draw = func() error { drawn++; return nil }
 	w := &told{}
@@ -38,6 +43,9 @@ func TestRun(t *testing.T) {
 	for _, f := range r.Figures {
 		if !(f.Value > 0) || f.Met != (f.AtLeast && f.Value >= f.Goal || !f.AtLeast && f.Value <= f.Goal) {
 			t.Errorf("%+v", f)
+		}
+		if strings.HasPrefix(f.Item, "ls") && f.CPU != 7 || strings.HasPrefix(f.Item, "import") && !(f.CPU > 0) {
+			t.Errorf("processor time: %+v", f)
 		}
 	}
 	last := commands[len(commands)-1]
@@ -54,7 +62,7 @@ func TestRunFails(t *testing.T) {
 	bad := errors.New("no such program")
 	o := small()
 	o.Dir = t.TempDir()
-	o.Exec = func(context.Context, ...string) error { return bad }
+	o.Exec = func(context.Context, ...string) (time.Duration, error) { return 0, bad }
 	if _, err := Run(context.Background(), o, &told{}); !errors.Is(err, bad) {
 		t.Errorf("error %v", err)
 	}

@@ -27,12 +27,14 @@ func (s *suite) hashing() error {
 	}
 	rate := func(item string, threads int, f func() error) error {
 		s.w.Start(item, s.o.Repeat)
-		list, err := s.times(s.o.Repeat, time.Second, f)
-		for i, sec := range list {
-			list[i] = float64(threads) * hashBytes / 1e9 / sec
+		wall, cpu, err := s.times(s.o.Repeat, time.Second, here(f))
+		for i := range wall {
+			wall[i] = float64(threads) * hashBytes / 1e9 / wall[i]
+			// Of each core, as the processor time is that of all threads.
+			cpu[i] = float64(threads) * float64(threads) * hashBytes / 1e9 / max(cpu[i], 1e-9)
 		}
 		if err == nil {
-			s.add(item, list, "GB/s", float64(threads), true)
+			s.add(item, wall, cpu, "GB/s", float64(threads), true)
 		}
 		return err
 	}
@@ -68,7 +70,7 @@ func (s *suite) steps() error {
 	defer w.Close()
 	// Fewer steps at a time than the writer's queue holds, so that none waits.
 	const batch = 32
-	var over, written []float64
+	var over, written, used []float64
 	item := fmt.Sprintf("hand over a step of %d metrics", Metrics)
 	batches := 8 * s.o.Repeat
 	s.w.Start(item, batches)
@@ -77,7 +79,7 @@ func (s *suite) steps() error {
 		for i := range batch {
 			list = append(list, stepOf(int64(b*batch+i+1)))
 		}
-		start := time.Now()
+		start, before := time.Now(), processTime()
 		for _, st := range list {
 			if err := w.Record(st); err != nil {
 				return err
@@ -88,13 +90,14 @@ func (s *suite) steps() error {
 			return err
 		}
 		over = append(over, float64(handed.Nanoseconds())/1e3/batch)
+		used = append(used, float64((processTime()-before).Nanoseconds())/1e3/batch)
 		written = append(written, float64(time.Since(start).Nanoseconds())/1e3/batch)
 		s.w.Done(b + 1)
 	}
-	s.add(item, over, "µs", 5, false)
+	s.add(item, over, nil, "µs", 5, false)
 	item = fmt.Sprintf("write a step of %d metrics, one transaction", Metrics)
 	s.w.Start(item, 1)
-	s.add(item, written, "µs", 250, false)
+	s.add(item, written, used, "µs", 250, false)
 	return nil
 }
 

@@ -17,9 +17,9 @@ const acrossDraws = 2_000
 const mostThresholds = 64
 
 // Across is what all suites together say, by pass@1: arXiv:2108.13264 §4 with the
-// score of a run on a suite as unit. Intervals are the bootstrap stratified by suite
-// of stat.AcrossSuites: runs and problems where every arm has MinSeeds runs, else
-// problems only.
+// score of a run on a suite as unit. Intervals are those of
+// stat.AcrossSuites: for other runs and problems where every arm has MinSeeds runs, else
+// for other problems only.
 type Across struct {
 	Suites []string    `json:"suites"`
 	Draws  int         `json:"draws"`

@@ -18,7 +18,7 @@ type Options struct {
 	Metrics  []string // those to test; empty: defaultTests
 	K        []int    // of pass@k; empty: those of the protocol
 	Alpha    float64  // 0 is 0.05
-	Draws    int      // of each bootstrap; 0 is DefaultDraws
+	Draws    int      // of the bootstrap of pass@k of arms with fewer than MinSeeds runs; 0 is DefaultDraws
 	Baseline bool     // the last arm is what the others are compared with; else all pairs are
 }
 

@@ -21,7 +21,7 @@ import (
 //	A  2 1 1 0 correct  →  1 .5 .5 0,  mean .5
 //	B  1 1 0 0 correct  →  .5 .5 0 0,  mean .25
 //	d  .5 0 .5 0        mean .25, deviations ±.25, Σ² = .25
-//	SE      sqrt(4/3 · .25) / 4 = .1443376         MDE 2.8·SE = .4041452
+//	SE      sqrt(4/3 · .25) / 4 = .1443376         MDE (3.1824463 + .9784723)·SE = .6005769
 //	t(.975, 3) = 3.1824463: .25 ± .4593467
 //	p       signs of the two that are not 0: ++ and -- of four, .5
 //	effect  .25 / sqrt(.25/3) = .8660254
@@ -41,7 +41,7 @@ func TestOneRunAnArm(t *testing.T) {
 	p := m.Pairs[0]
 	near(t, "delta", p.Delta, 0.25)
 	near(t, "SE", p.SE, 0.1443376)
-	near(t, "MDE", p.MDE, 0.4041452)
+	near(t, "MDE", p.MDE, 0.6005769)
 	near(t, "lo", &p.Interval.Lo, 0.25-0.4593467)
 	near(t, "hi", &p.Interval.Hi, 0.25+0.4593467)
 	near(t, "p", p.P, 0.5)
@@ -72,7 +72,9 @@ func TestOneRunAnArm(t *testing.T) {
 //	A  run means .5 .5 1: problem 1 is 1 1 1, problem 2 is 0 0 1, means 1 and 1/3
 //	B  always 0
 //	d  1, 1/3    mean 2/3, SE_problems = sqrt(2 · 2/9) / 2 = 1/3
-//	s_A²/3 = ((1/6)²·2 + (1/3)²)/2/3 = 1/36,  SE = sqrt(1/9 + 1/36) = .3726780
+//	S = s_A²/3 = ((1/6)²·2 + (1/3)²)/2/3 = 1/36
+//	C = 2 · (4·(1/6)² + 2·(1/3)²) / (3·2·4) = 1/36,  SE = sqrt(1/36 + 1/9 - 1/36) = 1/3
+//	DF = (1/9)² / ((1/36)²/2 + (1/12)²/1) = 32/19,  t = 2 (p by Simpson's rule)
 func TestThreeRunsAnArm(t *testing.T) {
 	f := newFixture(t)
 	var a, b []store.Run
@@ -85,8 +87,8 @@ func TestThreeRunsAnArm(t *testing.T) {
 	m := r.Suites[0].Metric("pass@1")
 	p := m.Pairs[0]
 	near(t, "delta", p.Delta, 2.0/3)
-	near(t, "SE", p.SE, 0.3726780)
-	near(t, "p", p.P, 0.5) // two problems: ++ and -- of four patterns
+	near(t, "SE", p.SE, 1.0/3)
+	near(t, "p", p.P, 0.2068308)
 	if !r.Suites[0].SeedVariance || p.Interval.Kind != TwoLevel || !p.PairedSeeds || m.Arms[0].Interval.Kind != TwoLevel {
 		t.Errorf("pair %+v, interval %+v", p, *p.Interval)
 	}
@@ -121,9 +123,9 @@ func TestStart(t *testing.T) {
 }
 
 // A metric without scores of problems is compared by run: 1 2 3 against 2 4 6.
-// SE = sqrt(1/3 + 4/3) = 1.2909944, t = -2/SE = -1.5491933. With 2 degrees of freedom
-// p = 1 - t/sqrt(2 + t²) = 1 - 1.5491933/2.0976177 = .2614511 and
-// t(.975, 2) = 4.3026527: -2 ± 5.5547009. d = -1 -2 -3: effect -2/1.
+// SE = sqrt(1/3 + 4/3) = 1.2909944, t = -2/SE = -1.5491933. With Welch's 50/17 degrees
+// of freedom (by Simpson's rule) p = 0.2208808 and t(.975) = 3.2187586: -2 ± 4.1553995.
+// d = -1 -2 -3: effect -2/1.
 func TestMetricOfRuns(t *testing.T) {
 	f := newFixture(t)
 	var a, b []store.Run
@@ -142,10 +144,10 @@ func TestMetricOfRuns(t *testing.T) {
 	}
 	p := m.Pairs[0]
 	near(t, "delta", p.Delta, -2)
-	near(t, "p", p.P, 0.2614511)
+	near(t, "p", p.P, 0.2208808)
 	near(t, "SE", p.SE, 1.2909944)
 	near(t, "effect", p.Effect, -2)
-	near(t, "lo", &p.Interval.Lo, -2-5.5547009)
+	near(t, "lo", &p.Interval.Lo, -2-4.1553995)
 	if p.Interval.Kind != OverSeeds || p.Interval.Method != "t" {
 		t.Errorf("interval %+v", p.Interval)
 	}

@@ -19,29 +19,30 @@
 //
 //	mean      mean over problems of the arm's scores
 //	Δ         mean over problems of d_i = score in arm A - score in arm B
-//	interval  with at least MinSeeds runs in each arm a two-level bootstrap: runs
-//	          within arms, then clusters of problems, which the arms share. Runs are
-//	          drawn apart in each arm, also where their seeds are the same. With
-//	          fewer, clusters of problems only, by Student's t (pass@k of an arm:
-//	          cluster bootstrap; right or wrong in one run: Wilson). It then says
-//	          nothing about other training seeds, and Suite.SeedVariance is false
-//	p         flips the signs of d_i, a cluster at a time: the probability of such a
-//	          Δ if it made no difference which arm a problem's score came from. It
-//	          conditions on the runs that there are
+//	interval  with at least MinSeeds runs in each arm Student's t for other runs and
+//	          other problems, which are crossed: stat.CrossedDifference, of an arm
+//	          stat.CrossedMean. Runs are not paired, also where their seeds are the
+//	          same. With fewer, clusters of problems only, by Student's t (pass@k of an
+//	          arm: cluster bootstrap; right or wrong in one run: Wilson). It then says
+//	          nothing about other training seeds, and Suite.SeedVariance is false. An
+//	          arm's is cut to what the metric can be. eval/stat/COVERAGE.md says how
+//	          often they hold
+//	p         of the same t: at most 0.05 where the interval at 95 % leaves zero out, and
+//	          only there. With fewer runs it flips the signs of d_i, a cluster at a
+//	          time: the probability of such a Δ if it made no difference which arm a
+//	          problem's score came from, for these runs
 //	p Holm    p adjusted for all tests of the comparison (Result.Tests): suites ×
 //	          pairs of arms × tested metrics
-//	SE        sqrt(SE_problems² + s_A²/n_A + s_B²/n_B) with the cluster-robust
-//	          standard error of d_i and the variances s² of the arms' runs' means;
-//	          the latter only with at least two runs in each arm. Noise of a run on a
-//	          problem counts in both parts, so it errs on the large side
-//	MDE       2.8·SE: the true difference that would be found 80 % of the time
+//	SE        standard error of Δ, the one of the interval
+//	MDE       the true difference that would be found 80 % of the time: 2.8·SE, and
+//	          more where few runs leave SE doubtful (stat.MDE)
 //	effect    mean(d_i) / sd(d_i)
 //
 // Across says what all suites come to together.
 //
 // Runs and problems are never pooled as if they were independent. A metric without
 // scores of problems (such as the distance of an enumerable policy from its optimum)
-// is compared over runs alone, with Student's t, from MinSeeds runs an arm on.
+// is compared over runs alone, with Welch's t, from MinSeeds runs an arm on.
 //
 // # Verdicts
 //

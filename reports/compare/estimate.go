@@ -7,31 +7,32 @@ import (
 	"exp/eval/stat"
 )
 
-// fillMetric computes a metric from its panel and the arms' means under the draws,
-// [arms][draws].
-func (c *comparison) fillMetric(t *table, p *panel, drawn [][]float64, m *Metric) {
+// fillMetric computes a metric from its panel.
+func (c *comparison) fillMetric(t *table, p *panel, m *Metric) {
 	m.Name, m.Unit, m.Direction, m.Definition = p.def.Name, p.def.Unit, string(p.def.Direction), p.def.Definition
 	m.Items = len(p.clusters)
 	for a := range c.arms {
-		m.Arms = append(m.Arms, c.estimate(p, drawn, a))
+		m.Arms = append(m.Arms, c.estimate(t, p, a))
 	}
 	m.Pairs = []Pair{}
 	for _, ab := range c.pairs() {
-		m.Pairs = append(m.Pairs, c.pair(t, p, drawn, ab, m))
+		m.Pairs = append(m.Pairs, c.pair(t, p, ab, m))
 	}
 }
 
-func (c *comparison) estimate(p *panel, drawn [][]float64, arm int) Estimate {
+func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 	mean := stat.ClusterMean(p.mean[arm], p.clusters)
 	e := Estimate{Mean: known(mean.Value), Seeds: c.seedValues(arm, p.ofRun[arm])}
 	switch {
 	case len(p.values[arm]) >= MinSeeds:
-		e.Interval = percentile(slices.Clone(drawn[arm]), TwoLevel)
+		e.Interval = tInterval(stat.CrossedMean(p.values[arm], p.clusters), TwoLevel)
 	case p.def.K > 1:
-		e.Interval = percentile(slices.Clone(drawn[arm]), OverItems)
+		iv, ok := stat.Bootstrap(p.mean[arm], p.clusters, stat.Resampling{Draws: c.o.Draws, Seed: t.seed, Level: level})
+		e.Interval = interval(iv, ok, OverItems)
 	default:
 		e.Interval = c.itemInterval(p, mean, arm)
 	}
+	e.Interval.cut(p.def.Unit)
 	if rows := p.starts[arm]; len(rows) > 0 {
 		var sum float64
 		for _, row := range rows {
@@ -39,7 +40,8 @@ func (c *comparison) estimate(p *panel, drawn [][]float64, arm int) Estimate {
 		}
 		e.Start = known(sum / float64(len(rows)))
 		if len(rows) == 1 && len(rows[0]) == len(p.clusters) {
-			e.StartInterval = interval(stat.TInterval(stat.ClusterMean(rows[0], p.clusters), level))
+			e.StartInterval = tInterval(stat.ClusterMean(rows[0], p.clusters), OverItems)
+			e.StartInterval.cut(p.def.Unit)
 		}
 		e.Gain = known(*e.Mean - *e.Start)
 	}
@@ -59,15 +61,31 @@ func (c *comparison) itemInterval(p *panel, mean stat.Mean, arm int) *Interval {
 		iv := stat.Wilson(correct, len(p.clusters), level)
 		return &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: OverItems, Method: iv.Method}
 	}
-	return interval(stat.TInterval(mean, level))
+	return tInterval(mean, OverItems)
 }
 
-// interval is one over problems.
-func interval(iv stat.Interval, ok bool) *Interval {
+// tInterval is Student's t.
+func tInterval(m stat.Mean, kind IntervalKind) *Interval {
+	iv, ok := stat.TInterval(m, level)
+	return interval(iv, ok, kind)
+}
+
+func interval(iv stat.Interval, ok bool, kind IntervalKind) *Interval {
 	if !ok || math.IsInf(iv.Hi-iv.Lo, 0) || math.IsNaN(iv.Hi-iv.Lo) {
 		return nil
 	}
-	return &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: OverItems, Method: iv.Method}
+	return &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: kind, Method: iv.Method}
+}
+
+// cut takes away what a mean of that unit cannot be: below 0 only rewards are.
+func (iv *Interval) cut(unit string) {
+	if iv == nil || unit == unitReward {
+		return
+	}
+	iv.Lo = max(0, iv.Lo)
+	if unit == unitShare {
+		iv.Hi = min(1, iv.Hi)
+	}
 }
 
 func (c *comparison) seedValues(arm int, values []float64) []SeedValue {
@@ -78,59 +96,48 @@ func (c *comparison) seedValues(arm int, values []float64) []SeedValue {
 	return list
 }
 
-// pair compares two arms problem by problem.
-func (c *comparison) pair(t *table, p *panel, drawn [][]float64, ab [2]int, m *Metric) Pair {
+// pair compares two arms problem by problem: from MinSeeds runs in each arm on for other
+// runs and problems, with interval and p value of one t; with fewer for other problems
+// alone, where p flips signs.
+func (c *comparison) pair(t *table, p *panel, ab [2]int, m *Metric) Pair {
 	a, b := ab[0], ab[1]
 	d := make([]float64, len(p.clusters))
 	for i := range d {
 		d[i] = p.mean[a][i] - p.mean[b][i]
 	}
-	mean := stat.ClusterMean(d, p.clusters)
-	out := Pair{A: a, B: b, Delta: known(mean.Value), PairedSeeds: c.sameSeeds(a, b)}
+	mean, kind := stat.ClusterMean(d, p.clusters), OverItems
 	if len(p.values[a]) >= MinSeeds && len(p.values[b]) >= MinSeeds {
-		diff := slices.Clone(drawn[a])
-		for i := range diff {
-			diff[i] -= drawn[b][i]
-		}
-		out.Interval = percentile(diff, TwoLevel)
-	} else {
-		out.Interval = interval(stat.TInterval(mean, level))
+		mean, kind = stat.CrossedDifference(p.values[a], p.values[b], p.clusters), TwoLevel
 	}
-	out.setSE(math.Sqrt(float64(mean.SE*mean.SE) + seedVariance(p.values[a], p.values[b])))
+	out := Pair{A: a, B: b, Delta: known(mean.Value), Interval: tInterval(mean, kind), PairedSeeds: c.sameSeeds(a, b)}
+	out.setSE(mean)
 	out.setMargin(m)
 	if v, ok := stat.EffectSize(d); ok {
 		out.Effect = known(v)
 	}
-	if m.Tested {
+	switch {
+	case !m.Tested:
+	case kind == TwoLevel:
+		out.setTTest(mean)
+	default:
 		v, exact := stat.SignFlip(d, p.clusters, t.seed)
-		out.P, out.Exact = known(v), exact
+		out.P, out.Exact, out.Test = known(v), exact, SignFlips
 	}
 	return out
 }
 
-// seedVariance is s_A²/n_A + s_B²/n_B for the means of runs, [runs][problems]; 0 with
-// fewer than two runs in an arm, where nothing is known of it.
-func seedVariance(a, b [][]float64) float64 {
-	if len(a) < 2 || len(b) < 2 {
-		return 0
+// setTTest sets P to that of the interval.
+func (p *Pair) setTTest(m stat.Mean) {
+	if v, ok := stat.TTest(m); ok {
+		p.P, p.Test = known(v), TTest
 	}
-	var sum float64
-	for _, runs := range [][][]float64{a, b} {
-		means := make([]float64, len(runs))
-		for i, row := range runs {
-			means[i] = stat.ClusterMean(row, nil).Value
-		}
-		se := stat.ClusterMean(means, nil).SE // s/√n
-		sum += float64(se * se)
-	}
-	return sum
 }
 
 // setSE sets SE and MDE. Without any spread there is no MDE: scores that are all
 // equal, such as zero everywhere, do not show that a difference would be found.
-func (p *Pair) setSE(se float64) {
-	if p.SE = known(se); p.SE != nil && se > 0 {
-		p.MDE = known(stat.MDE(se))
+func (p *Pair) setSE(m stat.Mean) {
+	if p.SE = known(m.SE); p.SE != nil && m.SE > 0 {
+		p.MDE = known(stat.MDE(m.SE, m.DF))
 	}
 }
 

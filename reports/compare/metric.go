@@ -17,8 +17,11 @@ type scores struct {
 	} `json:"metrics"`
 }
 
-// Units with a meaning for Margin.
-const unitShare = "share"
+// Units with a meaning for margins, and for what an interval may hold.
+const (
+	unitShare  = "share"
+	unitReward = "reward"
+)
 
 // defaultTests are the metrics that are tested where none is asked for: what a
 // policy gets right, alone and with the most samples, and how differently. pass@k

@@ -12,7 +12,7 @@ type Result struct {
 	Tests         int           `json:"tests"`  // p values that p_holm corrects for
 	Alpha         float64       `json:"alpha"`  // of verdicts
 	Level         float64       `json:"level"`  // coverage of intervals
-	Draws         int           `json:"draws"`  // of each bootstrap
+	Draws         int           `json:"draws"`  // of the bootstrap of pass@k of arms with fewer than MinSeeds runs
 	Notes         []string      `json:"notes"`  // what a reader must know to read the numbers rightly
 }
 
@@ -161,7 +161,7 @@ type Interval struct {
 	Lo     float64      `json:"lo"`
 	Hi     float64      `json:"hi"`
 	Kind   IntervalKind `json:"kind"`
-	Method string       `json:"method"` // "bootstrap", "t" or "wilson"
+	Method string       `json:"method"` // "t"; "bootstrap" for pass@k of an arm with few runs, "wilson" for right or wrong
 }
 
 // IntervalKind says what an interval took into account.
@@ -169,7 +169,7 @@ type IntervalKind string
 
 // The kinds of intervals.
 const (
-	TwoLevel  IntervalKind = "seeds and problems" // two-level bootstrap
+	TwoLevel  IntervalKind = "seeds and problems" // both, crossed
 	OverItems IntervalKind = "problems"           // clusters of problems: holds for these runs only
 	OverSeeds IntervalKind = "seeds"              // Student's t over runs
 )
@@ -182,6 +182,7 @@ type Pair struct {
 	Interval *Interval `json:"interval"`
 	SE       *float64  `json:"se"`
 	P        *float64  `json:"p"`      // nil unless tested
+	Test     Test      `json:"test"`   // that P is of; "" without P
 	Exact    bool      `json:"exact"`  // P counted all sign patterns
 	PHolm    *float64  `json:"p_holm"` // nil unless tested
 	MDE      *float64  `json:"mde"`    // nil also if there is no spread at all
@@ -191,6 +192,15 @@ type Pair struct {
 	PairedSeeds bool    `json:"paired_seeds"`
 	Verdict     Verdict `json:"verdict"` // "" unless tested
 }
+
+// Test names a test.
+type Test string
+
+// The tests.
+const (
+	TTest     Test = "t"          // of the interval: P is 1 - the level at which it just touches zero
+	SignFlips Test = "sign flips" // of the problems' differences, where an arm has few runs
+)
 
 // Verdict is what a tested difference comes to. With α of the options and the margin
 // of the metric (Pair.Margin):

@@ -93,7 +93,7 @@ func (c *comparison) runEstimate(m *measured, name string, arm int) Estimate {
 		return e
 	}
 	if len(values) >= MinSeeds {
-		e.Interval = overSeeds(stat.ClusterMean(values, nil))
+		e.Interval = tInterval(stat.ClusterMean(values, nil), OverSeeds)
 	}
 	var starts []float64
 	seen := map[ident.Digest]bool{}
@@ -112,12 +112,8 @@ func (c *comparison) runEstimate(m *measured, name string, arm int) Estimate {
 	return e
 }
 
-// runPair compares arms by the values of their runs, with Student's t:
-//
-//	SE  sqrt(s_A²/n_A + s_B²/n_B),  min(n_A, n_B) - 1 degrees of freedom
-//
-// which errs on the large side of Welch's. Signs of three differences could never
-// give p below 0.25.
+// runPair compares arms by the values of their runs, with stat.Welch's t. Signs of
+// three differences could never give p below 0.25.
 func (c *comparison) runPair(m *measured, out *Metric, a, b int) Pair {
 	x, y := c.runValues(m, out.Name, a), c.runValues(m, out.Name, b)
 	mx, my := stat.ClusterMean(x, nil), stat.ClusterMean(y, nil)
@@ -125,13 +121,13 @@ func (c *comparison) runPair(m *measured, out *Metric, a, b int) Pair {
 	if p.Delta == nil {
 		return p
 	}
-	difference := stat.Mean{N: mx.N + my.N, G: min(mx.G, my.G), Value: *p.Delta, SE: math.Hypot(mx.SE, my.SE)}
-	p.setSE(difference.SE)
+	difference := stat.Welch(mx, my)
+	p.setSE(difference)
 	p.setMargin(out)
-	if difference.G >= MinSeeds {
-		p.Interval = overSeeds(difference)
+	if len(x) >= MinSeeds && len(y) >= MinSeeds {
+		p.Interval = tInterval(difference, OverSeeds)
 		if out.Tested {
-			p.P = known(tTest(difference))
+			p.setTTest(difference)
 		}
 	}
 	if p.PairedSeeds {
@@ -144,35 +140,4 @@ func (c *comparison) runPair(m *measured, out *Metric, a, b int) Pair {
 		}
 	}
 	return p
-}
-
-// overSeeds is the t interval of a mean over runs.
-func overSeeds(m stat.Mean) *Interval {
-	iv := interval(stat.TInterval(m, level))
-	if iv != nil {
-		iv.Kind = OverSeeds
-	}
-	return iv
-}
-
-// tTest is the two-sided p value of Student's t: 1 - the level at which the interval
-// of the mean just touches zero. NaN if it has no spread, and is not zero.
-func tTest(m stat.Mean) float64 {
-	switch {
-	case m.Value == 0:
-		return 1
-	case m.SE == 0:
-		return math.NaN()
-	}
-	m.Value = math.Abs(m.Value)
-	low, high := 0.0, 1.0 // levels
-	for range 60 {
-		middle := (low + high) / 2
-		if iv, ok := stat.TInterval(m, middle); ok && iv.Lo > 0 {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return 1 - low
 }

@@ -17,7 +17,6 @@ import (
 type table struct {
 	items    int
 	clusters int
-	index    []int // [items] cluster of each problem
 	names    []string
 	panels   []panel
 	order    []int  // arms in an order that does not depend on the caller's
@@ -32,8 +31,6 @@ type panel struct {
 	mean     [][]float64   // [arms][problems] over the arm's runs
 	ofRun    [][]float64   // [arms][runs] mean over the problems with a value in that run
 	starts   [][][]float64 // [arms][evaluations before training][problems with a value]
-	sums     [][][]float64 // [arms][rows][all clusters of the suite]; see rowsOf
-	sizes    []float64     // [all clusters of the suite] problems with a value
 }
 
 // tableOf gathers the scores of a suite; without panels if there are no scores of
@@ -48,7 +45,7 @@ func (c *comparison) tableOf(m *measured, ks []int) *table {
 	for i := range items {
 		t.names = append(t.names, items[i].Cluster)
 	}
-	if t.index, t.clusters = stat.Clusters(len(items), t.names); t.clusters < 2 {
+	if _, t.clusters = stat.Clusters(len(items), t.names); t.clusters < 2 {
 		return t
 	}
 	t.identify(c, m)
@@ -94,18 +91,16 @@ func (c *comparison) panelOf(t *table, m *measured, d eval.Definition) (p panel,
 			p.ofRun[a] = append(p.ofRun[a], mean)
 		}
 	}
-	p.sizes = make([]float64, t.clusters)
 	for i, has := range there {
 		if has {
 			p.clusters = append(p.clusters, t.names[i])
-			p.sizes[t.index[i]]++
 		}
 	}
 	if _, G := stat.Clusters(len(p.clusters), p.clusters); G < 2 {
 		return p, false
 	}
 	for a := range all {
-		p.addArm(t, all[a], there)
+		p.addArm(all[a], there)
 		p.starts = append(p.starts, c.startsOf(m, d, a))
 	}
 	return p, true
@@ -132,18 +127,15 @@ func valuesOf(d eval.Definition, items []eval.Item) (row []float64, mean float64
 }
 
 // addArm adds an arm's runs, [runs][all problems].
-func (p *panel) addArm(t *table, runs [][]float64, there []bool) {
+func (p *panel) addArm(runs [][]float64, there []bool) {
 	var values [][]float64
 	mean := make([]float64, len(p.clusters))
-	sums := make([][]float64, len(runs))
-	for r, row := range runs {
+	for _, row := range runs {
 		kept := make([]float64, 0, len(mean))
-		sums[r] = make([]float64, t.clusters)
 		for i, v := range row {
 			if there[i] {
 				mean[len(kept)] += v
 				kept = append(kept, v)
-				sums[r][t.index[i]] += v
 			}
 		}
 		values = append(values, kept)
@@ -152,22 +144,6 @@ func (p *panel) addArm(t *table, runs [][]float64, there []bool) {
 		mean[i] /= float64(len(runs))
 	}
 	p.values, p.mean = append(p.values, values), append(p.mean, mean)
-	p.sums = append(p.sums, rowsOf(sums))
-}
-
-// rowsOf are the rows that a bootstrap draws from: the runs, or one row of their
-// mean if there are too few of them.
-func rowsOf(sums [][]float64) [][]float64 {
-	if len(sums) >= MinSeeds {
-		return sums
-	}
-	mean := make([]float64, len(sums[0]))
-	for _, row := range sums {
-		for g, v := range row {
-			mean[g] += v / float64(len(sums))
-		}
-	}
-	return [][]float64{mean}
 }
 
 // startsOf are the values of an arm's evaluations before training, each once.
@@ -189,18 +165,14 @@ func (c *comparison) startsOf(m *measured, d eval.Definition, arm int) [][]float
 }
 
 // fill computes the metrics of the panels, side by side: each depends on its panel
-// and the shared draws alone.
+// alone.
 func (t *table) fill(c *comparison, metrics []Metric) {
-	if len(t.panels) == 0 {
-		return
-	}
-	drawn := t.resample(c.o.Draws)
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i := range t.panels {
 		wg.Go(func() {
 			slots <- struct{}{}
-			c.fillMetric(t, &t.panels[i], drawn[i], &metrics[i])
+			c.fillMetric(t, &t.panels[i], &metrics[i])
 			<-slots
 		})
 	}

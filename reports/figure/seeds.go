@@ -141,7 +141,7 @@ func (b *bander) interval(ys []float64) (mean, lo, hi float64) {
 	}
 	t, known := b.quantile[m.G]
 	if !known {
-		iv, _ := stat.TInterval(stat.Mean{G: m.G, SE: 1}, bandLevel) // there are two values
+		iv, _ := stat.TInterval(stat.Mean{SE: 1, DF: m.DF}, bandLevel) // there are two values
 		t = iv.Hi
 		b.quantile[m.G] = t
 	}

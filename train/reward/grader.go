@@ -99,13 +99,9 @@ func (g *Grader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Compl
 
 // GradeAll implements rollout.BatchGrader.
 func (g *Grader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.Verdict, error) {
-	verdicts := make([]rollout.Verdict, len(items))
-	for i, it := range items {
-		v, err := g.task.Grade(ctx, it.Problem, it.Completion)
-		if err != nil {
-			return nil, fmt.Errorf("problem %s: %w", it.Problem.ID, err)
-		}
-		verdicts[i] = v
+	verdicts, err := gradeTask(ctx, g.task, items)
+	if err != nil {
+		return nil, err
 	}
 	scores := make([]Score, len(items))
 	if g.scorer == nil {
@@ -115,13 +111,28 @@ func (g *Grader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.
 	} else {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		var err error
 		if scores, err = g.scorer.Score(ctx, items); err != nil {
 			return nil, err
 		}
 	}
 	for i := range verdicts {
 		verdicts[i] = g.join(verdicts[i], scores[i])
+	}
+	return verdicts, nil
+}
+
+// gradeTask asks the task, for all items at once if it can.
+func gradeTask(ctx context.Context, task rollout.Grader, items []rollout.Item) ([]rollout.Verdict, error) {
+	if batch, ok := task.(rollout.BatchGrader); ok {
+		return batch.GradeAll(ctx, items)
+	}
+	verdicts := make([]rollout.Verdict, len(items))
+	for i, it := range items {
+		v, err := task.Grade(ctx, it.Problem, it.Completion)
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: %w", it.Problem.ID, err)
+		}
+		verdicts[i] = v
 	}
 	return verdicts, nil
 }

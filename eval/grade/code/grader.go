@@ -235,9 +235,10 @@ func (g *Grader) request(ctx context.Context, p *Problem, r sandbox.Request, v *
 	if result.Verdict != sandbox.OK && slices.ContainsFunc(result.Runs, unlucky) {
 		first := v.Other
 		v.Other = other
-		if r.Limits.WallMS > 0 {
-			r.Limits.WallMS *= patience
+		if r.Limits.WallMS == 0 {
+			r.Limits.WallMS = sandbox.DefaultLimits().WallMS
 		}
+		r.Limits.WallMS *= patience
 		again := g.run.Run(ctx, r)
 		if again.Passed > result.Passed && again.Verdict != sandbox.InfraError {
 			result = again

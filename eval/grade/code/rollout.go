@@ -3,8 +3,6 @@ package code
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 
 	"exp/train/rollout"
 )
@@ -21,16 +19,18 @@ func (p *Problem) Rollout() (rollout.Problem, error) {
 // Grade is rollout.Grader for problems that Rollout made. The reward is the score; a
 // program that the sandbox could not run is not graded.
 func (g *Grader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
-	var problem Problem
-	if err := json.Unmarshal(p.Data, &problem); err != nil {
-		return rollout.Verdict{}, fmt.Errorf("problem %s has no code problem as its data: %w", p.ID, err)
-	}
-	v, err := g.Response(ctx, &problem, c.Text)
-	if broken := new(InfraError); errors.As(err, &broken) {
-		return rollout.Verdict{Reason: broken.Error()}, nil
-	}
+	problem, err := problemOf(p)
 	if err != nil {
 		return rollout.Verdict{}, err
 	}
-	return rollout.Verdict{Status: rollout.Graded, Correct: v.Correct, Reward: v.Score, Answer: v.Program.Text, Reason: v.Reason}, nil
+	return rolloutVerdict(g.Response(ctx, problem, c.Text))
+}
+
+// ProblemOf is the problem in what Rollout made of it, checked.
+func ProblemOf(p *rollout.Problem) (*Problem, error) {
+	problem, err := problemOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return problem, problem.Check()
 }

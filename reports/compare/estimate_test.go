@@ -3,69 +3,72 @@ package compare
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"exp/eval"
-	"exp/eval/stat"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 )
 
-// The shared resamples give the interval of stat.BootstrapDifference, which draws
-// for one metric at a time.
-func TestResampleIsBootstrapDifference(t *testing.T) {
-	const seed = 5
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for _, clusters := range []int{37, 9} { // problems alone, and about four a cluster
+// Interval and p value of arms with several runs are of one test: p is at most .05
+// where the interval leaves zero out, and only there; of arms with one run they speak of
+// the same thing, the problems.
+func TestIntervalAndPAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 0))
+	for _, runs := range []int{1, 3, 4} {
 		f := newFixture(t)
-		names := make([]string, 37)
-		for i := range names {
-			names[i] = fmt.Sprint("c", i%clusters)
-		}
-		var arms [2][]store.Run
-		var scores [2]stat.Scores
-		for s := range int64(3) {
+		shown := 0
+		for trial := range 6 {
+			var arms [2][]store.Run
 			for a, algo := range []string{"flowrl", "ppo"} {
-				var correct []int
-				var row []float64
-				for range names {
-					c := rng.IntN(3)
-					correct, row = append(correct, c), append(row, float64(c)/2)
+				for s := range runs {
+					var correct []int
+					for range 24 {
+						correct = append(correct, min(2, rng.IntN(3)+a*rng.IntN(1+trial/2)))
+					}
+					arms[a] = append(arms[a], f.put(plainRun(fmt.Sprint(algo, trial), algo, int64(s), answers(correct...)...)))
 				}
-				items := answers(correct...)
-				for i := range items {
-					items[i].Cluster = names[i]
+			}
+			r, err := f.compareRuns(Options{Metrics: []string{"pass@1", "pass@2"}}, arms[0], arms[1])
+			f.must(err)
+			for _, name := range []string{"pass@1", "pass@2"} {
+				p := r.Suites[0].Metric(name).Pairs[0]
+				kind, test := OverItems, SignFlips
+				if runs >= MinSeeds {
+					kind, test = TwoLevel, TTest
 				}
-				arms[a] = append(arms[a], f.put(plainRun(fmt.Sprint(algo, clusters), algo, s, items...)))
-				scores[a] = append(scores[a], row)
+				if p.Interval.Kind != kind || p.Test != test {
+					t.Errorf("%d runs: interval over %s, test %s", runs, p.Interval.Kind, p.Test)
+				}
+				leaves := p.Interval.Lo > 0 || p.Interval.Hi < 0
+				if leaves {
+					shown++
+				}
+				if runs >= MinSeeds && leaves != (*p.P <= 0.05) {
+					t.Errorf("%d runs, trial %d, %s: p %g, interval %+v", runs, trial, name, *p.P, *p.Interval)
+				}
 			}
 		}
-		const draws = 700 // more than two blocks
-		r, err := f.compareRuns(Options{Draws: draws}, arms[0], arms[1])
-		f.must(err)
-		got := r.Suites[0].Metric("pass@1").Pairs[0].Interval
+		if shown == 0 || shown == 12 {
+			t.Errorf("%d runs: %d of 12 differences shown: the test tries one side only", runs, shown)
+		}
+	}
+}
 
-		c := &comparison{reader: newReader(f.db), o: Options{Draws: draws}}
-		f.must(c.load(context.Background(), []Arm{{Runs: arms[0]}, {Runs: arms[1]}}))
-		f.must(c.chooseSuites())
-		f.must(c.readScores(c.suites[0]))
-		table := c.tableOf(c.suites[0], []int{1})
-		sign := 1.0
-		if table.order[0] == 1 { // drawn first: the other arm
-			scores[0], scores[1] = scores[1], scores[0]
-			sign = -1
-		}
-		want, ok := stat.BootstrapDifference(scores[0], scores[1], names, stat.Resampling{Draws: draws, Seed: table.seed, Level: level})
-		lo, hi := sign*want.Lo, sign*want.Hi
-		if sign < 0 {
-			lo, hi = hi, lo
-		}
-		if !ok || math.Abs(got.Lo-lo) > 1e-12 || math.Abs(got.Hi-hi) > 1e-12 {
-			t.Errorf("seed %d, %d clusters: [%.15g, %.15g], want [%.15g, %.15g]", seed, clusters, got.Lo, got.Hi, lo, hi)
-		}
+// The interval of a share stays within [0, 1]: runs that solve 1 of 2 problems, all or
+// nothing are .5 ± t(.975, 2)·.5/√3 and more.
+func TestIntervalsOfSharesAreCut(t *testing.T) {
+	f := newFixture(t)
+	var a, b []store.Run
+	for seed, c := range [][]int{{2, 0}, {2, 2}, {0, 0}} {
+		a = append(a, f.put(plainRun("flow", "flowrl", int64(seed), answers(c...)...)))
+		b = append(b, f.put(plainRun("ppo", "ppo", int64(seed), answers(1, 1)...)))
+	}
+	r, err := f.compareRuns(Options{}, a, b)
+	f.must(err)
+	if iv := r.Suites[0].Metric("pass@1").Arms[0].Interval; iv.Lo != 0 || iv.Hi != 1 {
+		t.Errorf("interval %+v, want [0, 1]", *iv)
 	}
 }
 
@@ -144,16 +147,5 @@ func BenchmarkCompare(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-func TestPercentileLeavesUnknownOut(t *testing.T) {
-	iv := percentile([]float64{3, math.NaN(), 1, 2}, TwoLevel)
-	// 1 2 3: quantile .025 is at .05 of the way from 1, .975 at .05 before 3.
-	if iv == nil || !slices.Equal([]float64{iv.Lo, iv.Hi}, []float64{1 + 0.025*2, 3 - 0.05}) && math.Abs(iv.Lo-1.05) > 1e-12 {
-		t.Errorf("interval %+v", iv)
-	}
-	if percentile([]float64{math.NaN()}, TwoLevel) != nil {
-		t.Error("an interval of nothing")
 	}
 }

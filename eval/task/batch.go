@@ -1,0 +1,64 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"exp/train/rollout"
+)
+
+// gradeOnce judges items by their problem and their text, as many at once as there are
+// cores, and equal ones once: a policy that knows an answer writes it again and again,
+// and a program costs milliseconds. Errors are as of rollout.Grader, of the first item.
+func gradeOnce(ctx context.Context, items []rollout.Item, grade func(ctx context.Context, p *rollout.Problem, text string) (rollout.Verdict, error)) ([]rollout.Verdict, error) {
+	type key struct{ problem, text string }
+	index := make(map[key]int, len(items)) // into distinct
+	var distinct []rollout.Item
+	of := make([]int, len(items))
+	for i, it := range items {
+		k := key{it.Problem.ID, it.Completion.Text}
+		at, ok := index[k]
+		if !ok {
+			at = len(distinct)
+			index[k] = at
+			distinct = append(distinct, it)
+		}
+		of[i] = at
+	}
+
+	verdicts := make([]rollout.Verdict, len(distinct))
+	errs := make([]error, len(distinct))
+	var next atomic.Int64
+	var failed atomic.Bool
+	var group sync.WaitGroup
+	for range min(runtime.NumCPU(), len(distinct)) {
+		group.Go(func() {
+			for !failed.Load() && ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(distinct) {
+					return
+				}
+				if verdicts[i], errs[i] = grade(ctx, distinct[i].Problem, distinct[i].Completion.Text); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for i, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: %w", distinct[i].Problem.ID, err)
+		}
+	}
+	all := make([]rollout.Verdict, len(items))
+	for i, at := range of {
+		all[i] = verdicts[at]
+	}
+	return all, nil
+}

@@ -1,0 +1,179 @@
+package task
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"exp/eval/codefile"
+	"exp/eval/grade/code"
+	"exp/eval/rows"
+	"exp/sandbox"
+	"exp/train/rollout"
+)
+
+// Code is the task of writing programs for problems that are read from the published
+// files of package codefile: TACO, LiveCodeBench, DeepCoder, HumanEval and so on, and the
+// rows that RL trainers make of them. Grading runs the programs.
+//
+// The reward is Reward.Correct if all tests of a problem pass. With Partial it goes from
+// Reward.Wrong to Reward.Correct with the share of tests that do.
+type Code struct {
+	// Run runs programs; without it problems can be read and nothing can be graded.
+	Run code.Runner
+	// CPUMS and MemoryMB replace the problem's own limits where they are not 0.
+	CPUMS, MemoryMB int64
+	Rules           code.Rules // empty: code.Strict
+	Partial         bool
+}
+
+// ErrNoSandbox is returned by Grade of a task whose programs nothing can run.
+var ErrNoSandbox = errors.New("grading runs programs, and there is no sandbox to run them")
+
+type codeTask struct {
+	cfg    Code
+	reward Reward
+	grader *code.Grader // nil without a runner
+}
+
+func newCode(cfg Code, reward Reward) (*codeTask, error) {
+	t := &codeTask{cfg: cfg, reward: reward}
+	if cfg.Run == nil {
+		return t, nil
+	}
+	var err error
+	if t.grader, err = code.NewGrader(cfg.Run, code.Options{Rules: cfg.Rules, Partial: cfg.Partial}); err != nil {
+		return nil, &ConfigError{Key: "task.code.rules", Problem: err.Error()}
+	}
+	return t, nil
+}
+
+// Alphabet is empty: such problems are for models with a tokenizer of their own.
+func (t *codeTask) Alphabet() string { return "" }
+
+// Generate returns ErrNotGenerated.
+func (t *codeTask) Generate(Split, int, uint64) ([]rollout.Problem, error) {
+	return nil, ErrNotGenerated
+}
+
+// parseRow reads a row in any known layout.
+func (t *codeTask) parseRow(line []byte) (rollout.Problem, error) {
+	p, err := codefile.Row("", line, 1)
+	if err != nil {
+		return rollout.Problem{}, err
+	}
+	return p.Rollout()
+}
+
+// readProblems reads a file in any form and layout that is known. Rows that come again
+// are left out; another problem of the same id gets the id with #2, #3 ….
+func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
+	var problems []rollout.Problem
+	ids, contents := make(map[string]bool), make(map[[sha256.Size]byte]bool)
+	for row, err := range rows.Read(path) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := readCodeRow(row)
+		if err != nil {
+			return nil, err
+		}
+		id := p.ID
+		p.ID = ""
+		content, err := json.Marshal(p)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(content)
+		if contents[sum] {
+			continue
+		}
+		contents[sum] = true
+		p.ID = id
+		for times := 2; ids[p.ID]; times++ {
+			p.ID = fmt.Sprintf("%s#%d", id, times)
+		}
+		ids[p.ID] = true
+		made, err := p.Rollout()
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, made)
+	}
+	return problems, nil
+}
+
+// readCodeRow reads a row: a problem as Write writes it, or one of a published layout.
+func readCodeRow(row rows.Row) (*code.Problem, error) {
+	if !row.Has("id", "prompt", "data") {
+		p, err := codefile.FromRow("", row)
+		return &p, err
+	}
+	var stored rollout.Problem
+	b, err := json.Marshal(row.Fields)
+	if err == nil {
+		err = json.Unmarshal(b, &stored)
+	}
+	if err != nil {
+		return nil, row.Errorf("", "%w", err)
+	}
+	p, err := code.ProblemOf(&stored)
+	if err != nil {
+		return nil, row.Errorf("data", "%w", err)
+	}
+	return p, nil
+}
+
+func (t *codeTask) check(p *rollout.Problem) error {
+	_, err := code.ProblemOf(p)
+	return err
+}
+
+// Grade runs the program in the completion. Answer is the program.
+func (t *codeTask) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	return t.grade(ctx, p, c.Text)
+}
+
+// GradeAll implements rollout.BatchGrader.
+func (t *codeTask) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.Verdict, error) {
+	return gradeOnce(ctx, items, t.grade)
+}
+
+func (t *codeTask) grade(ctx context.Context, p *rollout.Problem, text string) (rollout.Verdict, error) {
+	if t.grader == nil {
+		return rollout.Verdict{}, ErrNoSandbox
+	}
+	problem, err := code.ProblemOf(p)
+	if err != nil {
+		return rollout.Verdict{}, err
+	}
+	if t.cfg.CPUMS > 0 {
+		problem.Limits.CPUMS, problem.Limits.WallMS = t.cfg.CPUMS, 3*t.cfg.CPUMS+5000 // wall time enough for a loaded machine
+	}
+	if t.cfg.MemoryMB > 0 {
+		problem.Limits.MemoryMB = t.cfg.MemoryMB
+	}
+	v, err := t.grader.Response(ctx, problem, text)
+	return t.reward.ofProgram(v, v.Program.Text, err)
+}
+
+// ofProgram is the verdict on a program; answer stands for it among others. What the
+// sandbox could not run is not graded.
+func (r Reward) ofProgram(v code.Verdict, answer string, err error) (rollout.Verdict, error) {
+	var broken *code.InfraError
+	switch {
+	case errors.As(err, &broken):
+		return rollout.Verdict{Reason: broken.Error()}, nil
+	case err != nil:
+		return rollout.Verdict{}, err
+	case v.Status == sandbox.CompileError:
+		answer = ""
+	}
+	out := r.verdict(v.Correct, answer, v.Reason)
+	if !v.Correct && v.Score > 0 {
+		out.Reward += v.Score * (r.Correct - out.Reward)
+	}
+	return out, nil
+}

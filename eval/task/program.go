@@ -1,0 +1,299 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// node is an expression of a straight-line program in Python: a name or a number, or an
+// operation.
+type node struct {
+	op          byte // + - * / (Python's //) %, opMinus of left; 0 for a leaf
+	leaf        string
+	left, right *node
+}
+
+// value is that of the expression for arguments a, b, …, as Python computes it; ok is
+// false where it has none, or one beyond largestFunctionValue.
+func (n *node) value(in []int) (v int, ok bool) {
+	if n.op == 0 {
+		if at := strings.Index(argumentNames, n.leaf); at >= 0 && at < len(in) {
+			return in[at], true
+		}
+		v, err := strconv.Atoi(n.leaf)
+		return v, err == nil
+	}
+	x, ok := n.left.value(in)
+	if !ok {
+		return 0, false
+	}
+	y, ok := n.right.value(in)
+	if !ok || y == 0 && (n.op == '/' || n.op == '%') {
+		return 0, false
+	}
+	switch n.op {
+	case '+':
+		v = x + y
+	case '-':
+		v = x - y
+	case '*':
+		v = x * y
+	case '/':
+		v = floorDiv(x, y)
+	case '%':
+		v = x - y*floorDiv(x, y)
+	}
+	return v, -largestFunctionValue <= v && v <= largestFunctionValue
+}
+
+// floorDiv rounds down, as Python's //.
+func floorDiv(x, y int) int {
+	q := x / y
+	if x%y != 0 && (x < 0) != (y < 0) {
+		q--
+	}
+	return q
+}
+
+func (n *node) isSum() bool      { return n.op == '+' || n.op == '-' }
+func (n *node) isQuotient() bool { return n.op == '/' || n.op == '%' }
+
+// text is the expression in Python, with no parentheses but those that its value needs.
+func (n *node) text() string {
+	if n.op == 0 {
+		return n.leaf
+	}
+	return n.operand(n.left, false) + symbol(n.op) + n.operand(n.right, true)
+}
+
+func (n *node) operand(x *node, right bool) string {
+	needs := x.isSum() && !n.isSum()
+	if right {
+		switch {
+		case n.op == '-':
+			needs = x.isSum()
+		case n.op == '*':
+			needs = x.isSum() || x.isQuotient() // a*(b//2)
+		case n.isQuotient():
+			needs = x.op != 0
+		}
+	}
+	if needs {
+		return "(" + x.text() + ")"
+	}
+	return x.text()
+}
+
+func symbol(op byte) string {
+	if op == '/' {
+		return "//"
+	}
+	return string(op)
+}
+
+// programForm is the normal form of a straight-line program, the lines NAME=EXPRESSION
+// and at last return EXPRESSION: two programs have the same exactly if their expressions,
+// with intermediate values put in their places, are the same up to the order of the
+// operands of + and *, where a-b is a+(-b), and a sign moves out of products. Nothing is
+// computed: b+b is not 2*b. A text that is no such program is its own form, white space
+// apart.
+func programForm(text string) string {
+	if n, err := parseProgram(text); err == nil {
+		return n.form()
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// form is a sum: its terms sorted, those that are added first.
+func (n *node) form() string {
+	terms := n.signed(nil, false)
+	slices.Sort(terms)
+	return strings.TrimPrefix(strings.Join(terms, ""), "+")
+}
+
+// signed appends the terms of n, or of -n, each with its sign.
+func (n *node) signed(dst []string, negative bool) []string {
+	switch n.op {
+	case '+':
+		return n.right.signed(n.left.signed(dst, negative), negative)
+	case '-':
+		return n.right.signed(n.left.signed(dst, negative), !negative)
+	case opMinus:
+		return n.left.signed(dst, !negative)
+	}
+	factors, minus := n.multiplied(nil)
+	slices.Sort(factors)
+	sign := "+"
+	if minus != negative {
+		sign = "-"
+	}
+	return append(dst, sign+strings.Join(factors, "*"))
+}
+
+// multiplied appends the factors of n without their signs; their product is negative.
+func (n *node) multiplied(dst []string) (factors []string, negative bool) {
+	switch {
+	case n.op == '*':
+		dst, left := n.left.multiplied(dst)
+		dst, right := n.right.multiplied(dst)
+		return dst, left != right
+	case n.op == opMinus:
+		dst, negative = n.left.multiplied(dst)
+		return dst, !negative
+	case n.isSum():
+		return append(dst, "("+n.form()+")"), false
+	case n.isQuotient():
+		return append(dst, "("+bracketed(n.left)+symbol(n.op)+bracketed(n.right)+")"), false
+	}
+	return append(dst, n.leaf), false
+}
+
+// bracketed is the form of an operand of a quotient.
+func bracketed(n *node) string {
+	if n.op == 0 {
+		return n.leaf
+	}
+	return "(" + n.form() + ")"
+}
+
+// maxProgram bounds a program that is brought into normal form, in bytes, and
+// maxProgramNodes what it is with its intermediate values put in, which may double with
+// each line.
+const (
+	maxProgram      = 1024
+	maxProgramNodes = 256
+)
+
+// parseProgram reads a straight-line program; a factor is
+//
+//	["-"] ( number | name | "(" sum ")" )
+func parseProgram(text string) (*node, error) {
+	if len(text) > maxProgram {
+		return nil, fmt.Errorf("longer than %d bytes", maxProgram)
+	}
+	values := map[string]*node{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(line, "return"); ok && strings.TrimLeft(rest, " (-") != rest {
+			return parseExpression(rest, values)
+		}
+		name, rest, ok := strings.Cut(line, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.Trim(name, letters) != "" {
+			return nil, fmt.Errorf("no assignment: %s", line)
+		}
+		n, err := parseExpression(rest, values)
+		if err != nil {
+			return nil, err
+		}
+		values[name] = n
+	}
+	return nil, fmt.Errorf("no return")
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyz"
+
+func parseExpression(text string, values map[string]*node) (*node, error) {
+	p := &programParser{rest: strings.TrimLeft(text, " "), values: values}
+	n, err := p.chain("+-", func() (*node, error) { return p.chain("*/%", p.factor) })
+	switch {
+	case err != nil:
+		return nil, err
+	case p.rest != "":
+		return nil, fmt.Errorf("unexpected %q", p.rest)
+	case n.size(maxProgramNodes) > maxProgramNodes:
+		return nil, fmt.Errorf("more than %d operations", maxProgramNodes)
+	}
+	return n, nil
+}
+
+// size counts nodes, up to a little more than most.
+func (n *node) size(most int) int {
+	size := 1
+	for _, x := range []*node{n.left, n.right} {
+		if x != nil && size <= most {
+			size += x.size(most - size)
+		}
+	}
+	return size
+}
+
+// programParser stands before the next token: spaces are skipped after each.
+type programParser struct {
+	rest   string
+	values map[string]*node
+}
+
+func (p *programParser) take(n int) string {
+	s := p.rest[:n]
+	p.rest = strings.TrimLeft(p.rest[n:], " ")
+	return s
+}
+
+// operator is the next token if it is one of ops; / is only // .
+func (p *programParser) operator(ops string) (op byte, ok bool) {
+	if p.rest == "" || strings.IndexByte(ops, p.rest[0]) < 0 || strings.HasPrefix(p.rest, "**") {
+		return 0, false
+	}
+	if op = p.rest[0]; op != '/' {
+		p.take(1)
+		return op, true
+	}
+	if !strings.HasPrefix(p.rest, "//") {
+		return 0, false
+	}
+	p.take(2)
+	return op, true
+}
+
+func (p *programParser) chain(ops string, operand func() (*node, error)) (*node, error) {
+	n, err := operand()
+	for err == nil {
+		op, ok := p.operator(ops)
+		if !ok {
+			return n, nil
+		}
+		var right *node
+		right, err = operand()
+		n = &node{op: op, left: n, right: right}
+	}
+	return nil, err
+}
+
+func (p *programParser) factor() (*node, error) {
+	run := func(set string) int { return len(p.rest) - len(strings.TrimLeft(p.rest, set)) }
+	switch {
+	case strings.HasPrefix(p.rest, "-"):
+		p.take(1)
+		n, err := p.factor()
+		return &node{op: opMinus, left: n}, err
+	case strings.HasPrefix(p.rest, "("):
+		p.take(1)
+		n, err := p.chain("+-", func() (*node, error) { return p.chain("*/%", p.factor) })
+		if err == nil && !strings.HasPrefix(p.rest, ")") {
+			err = fmt.Errorf("a parenthesis is not closed")
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.take(1)
+		return n, nil
+	case run("0123456789") > 0:
+		number := p.take(run("0123456789"))
+		if strings.TrimLeft(number, "0") != number && number != "0" {
+			return nil, fmt.Errorf("a leading zero: %s", number)
+		}
+		return &node{leaf: number}, nil
+	case run(letters) > 0:
+		name := p.take(run(letters))
+		if n := p.values[name]; n != nil {
+			return n, nil
+		}
+		return &node{leaf: name}, nil
+	}
+	return nil, fmt.Errorf("unexpected %q", p.rest)
+}

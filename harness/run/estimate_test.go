@@ -1,0 +1,56 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"exp/harness/config"
+)
+
+// The smoke run takes 8 problems with 4 completions each in a step.
+func TestEstimateSampled(t *testing.T) {
+	for _, tt := range []struct {
+		set           string
+		trained, want int
+	}{
+		{"algo.kind=grpo", 32, 32},
+		{"algo={kind: grpo, filter_groups: {metric: score, max_batches: 3}}", 32, 96},
+		{"algo.kind=remax", 32, 40},
+		{"rollout={source: recorded, recorded: x.jsonl}", 32, 0},
+	} {
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: []string{tt.set}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := NewEstimate(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Completions != tt.trained || e.Sampled != tt.want {
+			t.Errorf("%s: %d completions, %d sampled, want %d, %d", tt.set, e.Completions, e.Sampled, tt.trained, tt.want)
+		}
+		if text := e.Text(""); strings.Contains(text, "(sampled: up to") != (tt.trained != tt.want) {
+			t.Errorf("%s: %s", tt.set, text)
+		}
+	}
+}
+
+// Two steps ahead wait 2 · 32 completions, of three numbers and some text a token.
+func TestEstimateWaiting(t *testing.T) {
+	disk := func(sets ...string) (int64, *config.Resolved) {
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append([]string{"checkpoint={every_steps: 1, keep: 3}"}, sets...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := NewEstimate(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Disk, r
+	}
+	fresh, _ := disk()
+	stale, r := disk("rollout.staleness=2")
+	if got, want := stale-fresh, int64(3*2*32*20*r.Run.Rollout.MaxNewTokens); got != want {
+		t.Errorf("%d bytes more, want %d", got, want)
+	}
+}

@@ -1,0 +1,44 @@
+package run
+
+import (
+	"context"
+	"errors"
+
+	"exp/harness/stage"
+	"exp/sandbox"
+)
+
+// sandboxLack says what keeps programs from being run on this machine; nil: nothing. It
+// runs a trial program.
+func sandboxLack() *sandbox.LevelError {
+	cfg := stage.SandboxConfig()
+	level, probes, err := sandbox.Check(context.Background(), cfg)
+	var broken *sandbox.LevelError
+	switch {
+	case errors.As(err, &broken):
+		return broken
+	case err == nil && level.AtLeast(cfg.Require):
+		return nil
+	}
+	lack := &sandbox.LevelError{Required: cfg.Require, Have: level}
+	for _, p := range probes {
+		if !p.OK {
+			lack.Probes = append(lack.Probes, p)
+		}
+	}
+	return lack
+}
+
+// sandboxFacts are what an attempt's record says of the sandbox: its level, and what each
+// probe found, with the interpreter.
+func sandboxFacts() map[string]any {
+	level, probes, err := sandbox.Check(context.Background(), stage.SandboxConfig())
+	facts := map[string]any{"level": level}
+	for _, p := range probes {
+		facts[p.Name] = p.Text
+	}
+	if err != nil {
+		facts["error"] = err.Error()
+	}
+	return facts
+}

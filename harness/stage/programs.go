@@ -1,0 +1,32 @@
+package stage
+
+import (
+	"context"
+	"errors"
+
+	"exp/eval/task"
+	"exp/sandbox"
+)
+
+// SandboxConfig is how programs are run: as many at once as there are cores, at the
+// default level, by python3.
+func SandboxConfig() sandbox.Config { return sandbox.Config{Require: sandbox.Namespaces} }
+
+// newTask makes the task with what its grading needs: a sandbox, where it runs programs.
+// end gives that back. Where the sandbox cannot be used the error is a
+// *sandbox.LevelError.
+func (e *Env) newTask(ctx context.Context) (t task.Task, end func() error, err error) {
+	cfg := taskConfig(e.run())
+	end = func() error { return nil }
+	if task.RunsPrograms(cfg.Kind) {
+		pool, err := sandbox.Open(ctx, SandboxConfig())
+		if err != nil {
+			return nil, nil, err
+		}
+		cfg.Code.Run, end = pool, pool.Close
+	}
+	if t, err = task.New(cfg); err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return t, end, nil
+}

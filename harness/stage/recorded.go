@@ -1,0 +1,358 @@
+package stage
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"exp/eval/rows"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// recordedRow is a completion that another engine sampled, as a file of
+// rollout.recorded has it and as the prepare stage keeps it.
+type recordedRow struct {
+	ID       string    `json:"id,omitempty"`
+	Prompt   string    `json:"prompt,omitempty"`
+	Text     *string   `json:"response,omitempty"`
+	Tokens   []int32   `json:"tokens,omitempty"`
+	LogProbs []float32 `json:"logprobs,omitempty"`
+	Reward   *float64  `json:"reward,omitempty"`
+	Finish   string    `json:"finish,omitempty"`
+}
+
+// recordedSource is the word of rollout.source for them.
+const recordedSource = "recorded"
+
+// readRecorded reads a file of recorded rollouts, JSON lines or Parquet. where are the
+// places of its rows, for errors.
+//
+//	id or item            the training problem, or
+//	prompt                its prompt, as a text
+//	response, completion  what was sampled, or
+//	token_ids, tokens     its ids, the end token included; or both
+//	logprobs              of each of them, or none in the whole file
+//	reward, score         takes the place of the grader's
+//	finish                stop or length
+//
+// These are the fields of exp samples --token-ids -o jsonl too, whose tokens is a
+// number and is passed over.
+func readRecorded(path string) (list []recordedRow, where []string, err error) {
+	for r, err := range rows.Read(path) {
+		if err != nil {
+			return nil, nil, err
+		}
+		row, err := readRecordedRow(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(list) > 0 && (row.LogProbs == nil) != (list[0].LogProbs == nil) {
+			return nil, nil, r.Errorf("logprobs", "some rows have log-probs and others have none; give them to all or to none")
+		}
+		list, where = append(list, row), append(where, r.Where)
+	}
+	if len(list) == 0 {
+		return nil, nil, fmt.Errorf("%s holds no rollouts", path)
+	}
+	return list, where, nil
+}
+
+func readRecordedRow(r rows.Row) (row recordedRow, err error) {
+	first := func(names ...string) string {
+		i := slices.IndexFunc(names, func(n string) bool { return r.Has(n) })
+		return names[max(i, 0)]
+	}
+	if name := first("id", "item"); r.Has(name) {
+		if row.ID, err = r.Text(name); err != nil {
+			return row, err
+		}
+	}
+	if v, _ := r.Value("prompt"); v != nil {
+		text, ok := v.(string)
+		if !ok && row.ID == "" {
+			return row, r.Errorf("prompt", "it is no text; name the problem by its id")
+		}
+		row.Prompt = text
+	}
+	if row.ID == "" && row.Prompt == "" {
+		return row, r.Errorf("id", "%w; a row names its problem by id or prompt", rows.ErrMissing)
+	}
+	if name := first("response", "completion"); r.Has(name) {
+		text, err := r.Text(name)
+		if err != nil {
+			return row, err
+		}
+		row.Text = &text
+	}
+	tokens := first("token_ids", "tokens")
+	if _, count := value(r, tokens).(json.Number); !count {
+		if row.Tokens, err = numbers(r, tokens, parseToken); err != nil {
+			return row, err
+		}
+	}
+	if row.Text == nil && row.Tokens == nil {
+		return row, r.Errorf("response", "%w; a row has response, tokens or both", rows.ErrMissing)
+	}
+	if row.LogProbs, err = numbers(r, "logprobs", parseLogProb); err != nil {
+		return row, err
+	}
+	if name := first("reward", "score"); r.Has(name) {
+		x, err := r.Number(name)
+		if err != nil {
+			return row, err
+		}
+		row.Reward = &x
+	}
+	if r.Has("finish") {
+		if row.Finish, err = r.Text("finish"); err == nil && row.Finish != "stop" && row.Finish != "length" {
+			err = r.Errorf("finish", "%q is neither stop nor length", row.Finish)
+		}
+	}
+	return row, err
+}
+
+func value(r rows.Row, path string) any { v, _ := r.Value(path); return v }
+
+func parseToken(s string) (int32, error) {
+	x, err := strconv.ParseInt(rows.Decimal(s), 10, 32)
+	if err == nil && x < 0 {
+		err = errors.New("below 0")
+	}
+	return int32(x), err
+}
+
+func parseLogProb(s string) (float32, error) {
+	x, err := strconv.ParseFloat(s, 32)
+	return float32(x), err
+}
+
+// numbers reads a field that is a list of numbers; nil where there is none.
+func numbers[T int32 | float32](r rows.Row, field string, parse func(string) (T, error)) ([]T, error) {
+	v := value(r, field)
+	if v == nil {
+		return nil, nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, r.Errorf(field, "it is no list of numbers")
+	}
+	out := make([]T, len(list))
+	for i, item := range list {
+		n, ok := item.(json.Number)
+		if !ok {
+			return nil, r.Errorf(field, "item %d is no number", i+1)
+		}
+		x, err := parse(n.String())
+		if err != nil {
+			return nil, r.Errorf(field, "item %d: %w", i+1, err)
+		}
+		out[i] = x
+	}
+	return out, nil
+}
+
+// recordedDigest is that of the rows, whatever their layout in the file. It checks
+// them on the way, against the vocabulary unless tok is nil.
+func recordedDigest(c *config.Run, tok tokenizer.Tokenizer) (d ident.Digest, err error) {
+	list, where, err := readRecorded(c.Rollout.Recorded)
+	if err != nil {
+		return d, err
+	}
+	records := ident.NewRecords()
+	rewards := 0
+	for i := range list {
+		if tok != nil {
+			if _, err := list[i].completion(tok, c.Rollout.MaxNewTokens, c.Rollout.Stop); err != nil {
+				return d, fmt.Errorf("%s: %w", where[i], err)
+			}
+		}
+		if list[i].Reward != nil {
+			rewards++
+		}
+		b, err := json.Marshal(&list[i])
+		if err != nil {
+			return d, err
+		}
+		if err := records.Add(b); err != nil {
+			return d, err
+		}
+	}
+	if kind := c.Reward.Kind; rewards > 0 && kind != "task" && kind != "" {
+		return d, fmt.Errorf("%s has rewards, and reward.kind is %s, which gives others; leave one of them out", c.Rollout.Recorded, kind)
+	}
+	return records.Digest(), nil
+}
+
+// putRecorded stores the rows as JSON lines.
+func (e *Env) putRecorded() (Output, int, error) {
+	list, _, err := readRecorded(e.run().Rollout.Recorded)
+	if err != nil {
+		return Output{}, 0, err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for i := range list {
+		if err := enc.Encode(&list[i]); err != nil {
+			return Output{}, 0, err
+		}
+	}
+	o, err := e.put(RoleRollouts, "samples", b.Bytes())
+	return o, len(list), err
+}
+
+// recording makes what the training loop takes of the stored rows, for problems. The
+// second result counts rows of other problems.
+func (e *Env) recording(in Inputs, tok tokenizer.Tokenizer, problems []rollout.Problem) (*train.Recording, int, error) {
+	c := e.run().Rollout
+	b, err := e.input(in, RoleRollouts)
+	if err != nil {
+		return nil, 0, err
+	}
+	byID, byPrompt := map[string]*rollout.Problem{}, map[string]*rollout.Problem{}
+	twice := map[string]bool{}
+	for i := range problems {
+		p := &problems[i]
+		twice[p.Prompt] = byPrompt[p.Prompt] != nil
+		byID[p.ID], byPrompt[p.Prompt] = p, p
+	}
+	out := &train.Recording{Problems: map[string][]train.Recorded{}}
+	others := 0
+	d := json.NewDecoder(bytes.NewReader(b))
+	for n := 1; ; n++ {
+		var row recordedRow
+		switch err := d.Decode(&row); {
+		case err == io.EOF:
+			return out, others, nil
+		case err != nil:
+			return nil, 0, err
+		}
+		p := byID[row.ID]
+		switch {
+		case row.ID == "" && twice[row.Prompt]:
+			return nil, 0, fmt.Errorf("recorded rollout %d: its prompt is that of several training problems; name the problem by its id", n)
+		case row.ID == "":
+			p = byPrompt[row.Prompt]
+		case p != nil && row.Prompt != "" && row.Prompt != p.Prompt:
+			return nil, 0, fmt.Errorf("recorded rollout %d: problem %s has another prompt here, %q, than there, %q", n, row.ID, clipText(p.Prompt), clipText(row.Prompt))
+		}
+		if p == nil {
+			others++
+			continue
+		}
+		done, err := row.completion(tok, c.MaxNewTokens, c.Stop)
+		if err != nil {
+			return nil, 0, fmt.Errorf("recorded rollout %d: %w", n, err)
+		}
+		out.LogProbs = done.LogProbs != nil
+		out.Problems[p.ID] = append(out.Problems[p.ID], train.Recorded{Completion: done, Reward: row.Reward})
+	}
+}
+
+// checkRecorded finds problems of the run's steps with too few recorded rollouts.
+func (e *Env) checkRecorded(made func(role string) (ident.Digest, bool), tok tokenizer.Tokenizer, problems []rollout.Problem) error {
+	d, ok := made(RoleRollouts)
+	if !ok {
+		return nil
+	}
+	rec, others, err := e.recording(Inputs{RoleRollouts: d}, tok, problems)
+	if err == nil {
+		err = TrainConfig(e.run()).CheckRecording(rec, problems, seedFunc(e.Seed))
+	}
+	if err == nil {
+		return nil
+	}
+	help := ""
+	var few *train.RecordingError
+	if errors.As(err, &few) {
+		help = few.Hint()
+		if others > 0 {
+			help += fmt.Sprintf("; %d rollouts are of problems that data.train does not have", others)
+		}
+	}
+	return config.Errors{e.Config.ErrorAt("rollout.recorded", config.CodeData, err.Error(), help)}
+}
+
+// completion checks a row against the vocabulary and fills in what it leaves out: of a
+// text its tokens, of tokens their text, and how it ended. It has at most limit tokens.
+//
+// A text has several encodings, and a sampler may have drawn any of them: tokens need
+// only decode to it. Where there are none it is encoded as a prompt would be, with the
+// end token unless it ended at the limit or there is no log-prob for one.
+func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []string) (c rollout.Completion, err error) {
+	ends := tok.EndIDs()
+	c.Tokens, c.LogProbs = r.Tokens, r.LogProbs
+	if c.Tokens == nil {
+		if c.Tokens, err = tok.Encode(*r.Text); err != nil {
+			return c, err
+		}
+		if r.Finish != "length" && len(c.Tokens) < limit && len(ends) > 0 && (r.LogProbs == nil || len(r.LogProbs) > len(c.Tokens)) {
+			c.Tokens = append(c.Tokens, ends[0])
+		}
+		if r.LogProbs != nil && len(r.LogProbs) != len(c.Tokens) {
+			return c, fmt.Errorf("%d log-probs, but the response encodes to %d tokens: its tokens are needed too", len(r.LogProbs), len(c.Tokens))
+		}
+	}
+	switch {
+	case len(c.Tokens) == 0:
+		return c, errors.New("the completion has no tokens")
+	case len(c.Tokens) > limit:
+		return c, fmt.Errorf("the completion has %d tokens, rollout.max_new_tokens is %d", len(c.Tokens), limit)
+	case r.LogProbs != nil && len(r.LogProbs) != len(c.Tokens):
+		return c, fmt.Errorf("%d log-probs for %d tokens", len(r.LogProbs), len(c.Tokens))
+	}
+	for i, id := range c.Tokens {
+		if int(id) >= tok.VocabSize() {
+			return c, fmt.Errorf("token %d is %d, the vocabulary ends at %d", i+1, id, tok.VocabSize()-1)
+		}
+		if i+1 < len(c.Tokens) && slices.Contains(ends, id) {
+			return c, fmt.Errorf("token %d, %d, ends a completion, but %d follow", i+1, id, len(c.Tokens)-i-1)
+		}
+	}
+	ended := slices.Contains(ends, c.Tokens[len(c.Tokens)-1])
+	text := c.Tokens
+	if ended {
+		text = text[:len(text)-1]
+	}
+	c.Text = tok.Decode(text)
+	cut := -1
+	for _, s := range stop {
+		if i := strings.Index(c.Text, s); i >= 0 && (cut < 0 || i < cut) {
+			cut = i
+		}
+	}
+	whole := c.Text
+	if cut >= 0 {
+		c.Text = c.Text[:cut]
+	}
+	if r.Text != nil && *r.Text != c.Text && *r.Text != whole {
+		return c, fmt.Errorf("the tokens decode to %q, the response is %q: another tokenizer?", clipText(whole), clipText(*r.Text))
+	}
+	c.Finish = rollout.FinishStop
+	if r.Finish == "length" || r.Finish == "" && !ended && cut < 0 && len(c.Tokens) == limit {
+		c.Finish = rollout.FinishLength
+	}
+	return c, nil
+}
+
+// clipText shortens a text for an error.
+func clipText(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}

@@ -1,0 +1,160 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/eval"
+	"exp/eval/grade/code"
+	"exp/eval/suite"
+	"exp/eval/task"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/sandbox"
+	"exp/train/rollout"
+)
+
+// Suite is a benchmark of the store that a configuration names: its problems are the
+// blob of its digest.
+type Suite struct {
+	Name    string
+	Version string
+	Digest  ident.Digest
+	Graders []string // the suite's own first
+}
+
+// ForeignSuites are the suites of a configuration that are not its own data.
+func ForeignSuites(c *config.Run) (list []string) {
+	for _, s := range c.Eval.Final.Suites {
+		if s != string(task.Test) && s != string(task.Val) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// SuiteOf strips the mark of an evaluation of the start off a label.
+func SuiteOf(label string) string { return strings.TrimSuffix(label, StartSuffix) }
+
+// GradersOf names what scores a suite, the first giving its verdicts: of a benchmark
+// eval.final.graders or else its own, of the run's data the task's grader and then
+// eval.final.graders.
+func GradersOf(c *config.Run, s *Suite) []string {
+	list := c.Eval.Final.Graders
+	if s != nil {
+		if len(list) == 0 {
+			list = s.Graders
+		}
+		return slices.Clone(list)
+	}
+	own := c.Task.Kind
+	if own == "math" {
+		own = c.Task.Math.Grader
+	}
+	return append([]string{own}, slices.DeleteFunc(slices.Clone(list), func(g string) bool { return g == own })...)
+}
+
+// suiteOf finds the benchmark that a label is of; nil for the run's own data.
+func (e *Env) suiteOf(label string) *Suite {
+	i := slices.IndexFunc(e.Suites, func(s Suite) bool { return s.Name == SuiteOf(label) })
+	if i < 0 {
+		return nil
+	}
+	return &e.Suites[i]
+}
+
+// suiteProblems reads the problems of a label.
+func (e *Env) suiteProblems(in Inputs, label string) ([]rollout.Problem, error) {
+	s := e.suiteOf(label)
+	if s == nil {
+		return e.problemsOf(in, RoleProblems)
+	}
+	data, err := e.input(in, RoleProblems)
+	if err != nil {
+		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
+	}
+	read := suite.Suite{Name: s.Name, Graders: s.Graders}
+	if err := read.Decode(data); err != nil {
+		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
+	}
+	return read.Problems, nil
+}
+
+// rendered are the problems as the model is asked them: those of a benchmark within
+// eval.final.prompt, the run's own as they are trained on.
+func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Problem {
+	if e.suiteOf(label) == nil {
+		return problems
+	}
+	before, after, _ := strings.Cut(e.run().Eval.Final.Prompt, config.ProblemMark)
+	out := slices.Clone(problems)
+	for i := range out {
+		out[i].Prompt = before + out[i].Prompt + after
+	}
+	return out
+}
+
+// grader makes one grader of a label, with a sandbox where it runs programs. end gives
+// that back.
+func (e *Env) grader(ctx context.Context, label, name string, first bool) (g rollout.Grader, end func() error, err error) {
+	if e.suiteOf(label) == nil && first {
+		return e.newTask(ctx)
+	}
+	end = func() error { return nil }
+	o, programs := suite.CodeOptions(name)
+	if !programs {
+		g, err = suite.Grader(name)
+		return g, end, err
+	}
+	pool, err := sandbox.Open(ctx, SandboxConfig())
+	if err != nil {
+		return nil, nil, err
+	}
+	if g, err = code.NewGrader(pool, o); err != nil {
+		return nil, nil, errors.Join(err, pool.Close())
+	}
+	return g, pool.Close, nil
+}
+
+// judge scores the samples of an evaluation with all graders of its label, and fills in
+// the verdicts of the first and the panel of all.
+func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error {
+	names := GradersOf(e.run(), e.suiteOf(ev.Label))
+	ev.Panel = &eval.Panel{Problems: ev.Problems, Samples: ev.Samples}
+	for i, name := range names {
+		g, end, err := e.grader(ctx, ev.Label, name, i == 0)
+		if err != nil {
+			return err
+		}
+		verdicts, err := eval.Score(ctx, g, ev.Problems, ev.Samples, parallelism)
+		_ = end() // all programs have ended
+		if err != nil {
+			return err
+		}
+		ev.Panel.Columns = append(ev.Panel.Columns, eval.Column{Grader: name, Verdicts: verdicts})
+	}
+	ev.Verdicts = ev.Panel.Columns[0].Verdicts
+	if len(names) > 1 {
+		ev.Panel.Columns = append(ev.Panel.Columns, eval.Union(ev.Panel.Columns))
+	}
+	return nil
+}
+
+// checkSuitePrompts finds the first problem of a benchmark whose prompt cannot be
+// encoded or is too long.
+func (e *Env) checkSuitePrompts(encode func(string) ([]int32, error), s Suite) error {
+	problems, err := e.suiteProblems(Inputs{RoleProblems: s.Digest}, s.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range e.rendered(problems, s.Name) {
+		if _, err := encode(p.Prompt); err != nil {
+			return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict, fmt.Sprintf("suite %s: problem %s: %v", s.Name, p.ID, err),
+				"the model must be able to read the problems and eval.final.prompt around them, within data.max_prompt_tokens")}
+		}
+	}
+	return nil
+}

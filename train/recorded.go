@@ -1,0 +1,165 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// Recording holds completions that another engine sampled. A Trainer that has one
+// learns from them instead of sampling: the policy of a step is then not the one that
+// they are from, and Config.Correction accounts for the distance.
+type Recording struct {
+	// LogProbs says whether all completions come with the log-probs of who sampled
+	// them, or none does. Where none does, the policy before a step's updates is taken
+	// for the sampler and nothing is corrected.
+	LogProbs bool
+	// Problems are the completions of each problem by its ID. A problem's n-th visit
+	// takes those from n·Samples on; after the last comes the first.
+	Problems map[string][]Recorded
+}
+
+// Recorded is one completion of a Recording.
+type Recorded struct {
+	Completion rollout.Completion // LogProbs nil where Recording.LogProbs is false; Entropies nil
+	Reward     *float64           // takes the place of the grader's where that has a verdict; nil: none is known
+}
+
+// RecordingError says that a problem of the run has too few recorded completions.
+type RecordingError struct {
+	Problem    string
+	Have, Need int
+	Others     int // problems of the run with too few beside this one
+}
+
+func (e *RecordingError) Error() string {
+	s := fmt.Sprintf("problem %s has %d recorded completions, a step takes %d", e.Problem, e.Have, e.Need)
+	if e.Others > 0 {
+		s += fmt.Sprintf("; %d more of the run's problems have too few", e.Others)
+	}
+	return s
+}
+
+// Hint says what to do about it.
+func (e *RecordingError) Hint() string {
+	return "record more, set rollout.n to what there is, or leave the problem out of data.train"
+}
+
+// CheckRecording reports completions that cannot be trained on and problems of the
+// run's steps with fewer than Samples of them; the error is then a *RecordingError. A
+// Filter may take further problems, which a step checks.
+func (c Config) CheckRecording(r *Recording, problems []rollout.Problem, seed func(label string) uint64) error {
+	for id, list := range r.Problems {
+		for i := range list {
+			if err := r.check(&list[i].Completion, c.Sampling.MaxNewTokens); err != nil {
+				return fmt.Errorf("recorded completion %d of problem %s: %w", i+1, id, err)
+			}
+		}
+	}
+	if len(problems) < c.PromptsPerStep {
+		return fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(problems), c.PromptsPerStep)
+	}
+	o := order{n: len(problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: seed}
+	few := make(map[int]bool)
+	var first *RecordingError
+	for step := 1; step <= c.Steps && len(few) < len(problems); step++ {
+		batch, _ := o.step(step)
+		for _, p := range batch {
+			id := problems[p].ID
+			have := len(r.Problems[id])
+			if have >= c.Samples || few[p] {
+				continue
+			}
+			few[p] = true
+			if first == nil {
+				first = &RecordingError{Problem: id, Have: have, Need: c.Samples}
+			}
+		}
+	}
+	if first != nil {
+		first.Others = len(few) - 1
+		return first
+	}
+	return nil
+}
+
+func (r *Recording) check(c *rollout.Completion, limit int) error {
+	switch {
+	case len(c.Tokens) == 0:
+		return fmt.Errorf("no tokens")
+	case len(c.Tokens) > limit:
+		return fmt.Errorf("%d tokens, max_new_tokens is %d", len(c.Tokens), limit)
+	case r.LogProbs && len(c.LogProbs) != len(c.Tokens):
+		return fmt.Errorf("%d log-probs for %d tokens", len(c.LogProbs), len(c.Tokens))
+	case !r.LogProbs && c.LogProbs != nil:
+		return fmt.Errorf("log-probs in a recording without")
+	case firstNonFinite(c.LogProbs) >= 0:
+		return fmt.Errorf("the log-prob of token %d is %v", firstNonFinite(c.LogProbs), c.LogProbs[firstNonFinite(c.LogProbs)])
+	}
+	// Rounding may leave a little above 0; a probability is no log-prob.
+	if at := slices.IndexFunc(c.LogProbs, func(x float32) bool { return x > 1e-3 }); at >= 0 {
+		return fmt.Errorf("the log-prob of token %d is %v, above 0", at, c.LogProbs[at])
+	}
+	return nil
+}
+
+// foreign reports whether completions carry log-probs of a policy that is none of
+// the run's.
+func (t *Trainer) foreign() bool { return t.Recorded != nil && t.Recorded.LogProbs }
+
+// recall takes the completions of problems in an epoch from the recording, with the
+// rewards that it has for them. They are copies: a step may write into them.
+func (t *Trainer) recall(step, epoch int, problems []int) ([]Trajectory, []*float64, error) {
+	n := t.cfg.Samples
+	var traj []Trajectory
+	var given []*float64
+	for _, p := range problems {
+		list := t.Recorded.Problems[t.Problems[p].ID]
+		if len(list) < n {
+			return nil, nil, &RecordingError{Problem: t.Problems[p].ID, Have: len(list), Need: n}
+		}
+		for k := range n {
+			r := &list[(epoch*n+k)%len(list)]
+			c := r.Completion
+			traj = append(traj, Trajectory{Problem: &t.Problems[p], Sample: k, Prompt: t.prompt[p], Completion: &c})
+			given = append(given, r.Reward)
+		}
+	}
+	if t.Recorded.LogProbs {
+		return traj, given, nil
+	}
+	return traj, given, t.adopt(step, traj)
+}
+
+// adopt gives completions without log-probs those of the policy, as if it had sampled
+// them.
+func (t *Trainer) adopt(step int, traj []Trajectory) error {
+	for i := range traj {
+		c := traj[i].Completion
+		c.LogProbs, traj[i].Verdict.Status = make([]float32, len(c.Tokens)), rollout.Graded // so that the batch takes it
+	}
+	b := newBatch(traj, rl.Overlong{}, nil)
+	own := t.passes.scores(t.Policy, b, t.cfg.Sampling.Temperature, false)
+	for i, tr := range b.traj {
+		lo, hi := b.rows[i], b.rows[i+1]
+		tr.Completion.LogProbs, tr.Completion.Entropies = own.logProb[lo:hi:hi], own.entropy[lo:hi:hi]
+		if at := firstNonFinite(tr.Completion.LogProbs); at >= 0 {
+			return &NonFiniteError{Step: step, Problem: tr.Problem.ID, Sample: tr.Sample, Token: at, LogProb: tr.Completion.LogProbs[at]}
+		}
+		tr.Verdict = rollout.Verdict{}
+	}
+	return nil
+}
+
+// reward puts recorded rewards in the place of the grader's. What could not be graded
+// stays so: whether it is correct is not known.
+func reward(traj []Trajectory, given []*float64) {
+	for i, r := range given {
+		if r != nil && traj[i].Verdict.Status == rollout.Graded && !math.IsNaN(*r) && !math.IsInf(*r, 0) {
+			traj[i].Verdict.Reward = *r
+		}
+	}
+}
