@@ -168,10 +168,10 @@ func TestCountdown(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	dir := files(t, map[string]string{
 		"house.jsonl": `{"task_id":"t/1","prompt":"def f(x):\n","entry_point":"f","canonical_solution":"    return x\n","test":"def check(c):\n    assert c(1) == 1\n"}`,
-		"math.jsonl":  `{"data_source":"math_dapo","prompt":[{"role":"user","content":"One?"}],"reward_model":{"ground_truth":"1"},"extra_info":{"index":"a"}}`,
+		"sums.jsonl":  `{"data_source":"math_dapo","prompt":[{"role":"user","content":"One?"}],"reward_model":{"ground_truth":"1"},"extra_info":{"index":"a"}}`,
 		"code.jsonl":  `{"data_source":"taco","prompt":[{"role":"user","content":"One."}],"reward_model":{"ground_truth":"{\"inputs\":[\"1\"],\"outputs\":[\"1\"]}"}}`,
 	})
-	for name, want := range map[string]bool{"house": true, "math": false, "code": true} {
+	for name, want := range map[string]bool{"house": true, "sums": false, "code": true} {
 		s, err := Read("", filepath.Join(dir, name+".jsonl"))
 		if err != nil {
 			t.Fatal(err)
