@@ -177,6 +177,7 @@ func (o *output) pick(t table) (table, error) {
 		}
 	}
 	picked := table{Schema: t.Schema, Rows: make([][]any, len(t.Rows))}
+	cells := make([]any, len(t.Rows)*len(keep))
 	for _, i := range keep {
 		picked.Columns = append(picked.Columns, t.Columns[i])
 	}
@@ -184,7 +185,7 @@ func (o *output) pick(t table) (table, error) {
 		if len(row) != len(t.Columns) {
 			panic("output: row and columns differ in length")
 		}
-		picked.Rows[r] = make([]any, len(keep))
+		picked.Rows[r], cells = cells[:len(keep):len(keep)], cells[len(keep):]
 		for k, i := range keep {
 			picked.Rows[r][k] = row[i]
 		}

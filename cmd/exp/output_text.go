@@ -19,8 +19,10 @@ func (o *output) printAligned(t table) error {
 			out.Columns[i].Drop = 0
 		}
 	}
+	all := make([]term.Cell, len(t.Rows)*len(t.Columns))
 	for _, row := range t.Rows {
-		cells := make([]term.Cell, len(row))
+		var cells []term.Cell
+		cells, all = all[:len(row):len(row)], all[len(row):]
 		for i, v := range row {
 			cells[i].Text = o.text(t.Columns[i], v)
 			if style := t.Columns[i].Style; style != nil {

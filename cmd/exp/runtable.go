@@ -26,14 +26,14 @@ func (a *app) runTable(runs []store.Run, n int, extra []runColumn) table {
 	for _, c := range columns {
 		t.Columns = append(t.Columns, c.column)
 	}
+	cells := make([]any, n*len(columns))
 	for i := range n {
-		row := make([]any, len(columns))
+		t.Rows[i], cells = cells[:len(columns):len(columns)], cells[len(columns):]
 		for k, c := range columns {
 			if a.out.shows(c.column) {
-				row[k] = c.cell(i, &runs[i])
+				t.Rows[i][k] = c.cell(i, &runs[i])
 			}
 		}
-		t.Rows[i] = row
 	}
 	return t
 }

@@ -65,7 +65,10 @@ func (t *Table) Write(w io.Writer, l Layout) error {
 	if l.Width > 0 {
 		t.fit(widths, l.Width)
 	}
-	p := tablePrinter{out: bufio.NewWriter(w), columns: t.Columns, widths: widths, layout: l}
+	p := tablePrinter{
+		out: bufio.NewWriter(w), columns: t.Columns, widths: widths, layout: l,
+		lines: make([][]string, len(t.Columns)), single: make([]string, len(t.Columns)),
+	}
 	if !t.NoHeader {
 		head := make([]Cell, len(t.Columns))
 		for i, c := range t.Columns {
@@ -186,6 +189,8 @@ type tablePrinter struct {
 	columns []Column
 	widths  []int
 	layout  Layout
+	lines   [][]string // of each cell of the row that is printed; kept for the next
+	single  []string   // those of cells of one line
 }
 
 // row prints one row, on several lines where a wrapped cell needs them.
@@ -194,35 +199,36 @@ func (p *tablePrinter) row(row []Cell) {
 	if !p.layout.Unicode {
 		mark = "~"
 	}
-	lines := make([][]string, len(p.columns)) // of each cell
 	height := 1
 	for i, c := range p.columns {
 		if i >= len(row) {
+			p.lines[i] = nil
 			continue
 		}
 		text := Clean(row[i].Text)
-		switch {
-		case Width(text) <= p.widths[i]:
-			lines[i] = []string{text}
-		case c.Wrap:
-			lines[i] = Wrap(text, p.widths[i])
-		default:
-			lines[i] = []string{Cut(text, p.widths[i], mark)}
+		if Width(text) > p.widths[i] {
+			if c.Wrap {
+				p.lines[i] = Wrap(text, p.widths[i])
+				height = max(height, len(p.lines[i]))
+				continue
+			}
+			text = Cut(text, p.widths[i], mark)
 		}
-		height = max(height, len(lines[i]))
+		p.single[i] = text
+		p.lines[i] = p.single[i : i+1]
 	}
 	for y := range height {
-		p.line(row, lines, y)
+		p.line(row, y)
 	}
 }
 
 // line prints line y of the cells of a row.
-func (p *tablePrinter) line(row []Cell, lines [][]string, y int) {
+func (p *tablePrinter) line(row []Cell, y int) {
 	gap := 0 // spaces owed before the next text; never written at the end
 	for i, c := range p.columns {
 		text := ""
-		if y < len(lines[i]) {
-			text = lines[i][y]
+		if y < len(p.lines[i]) {
+			text = p.lines[i][y]
 		}
 		space := p.widths[i] - Width(text)
 		if text == "" {
