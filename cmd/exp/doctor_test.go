@@ -71,8 +71,8 @@ func TestDoctorFinds(t *testing.T) {
 	if _, found := doctor(t, map[string]string{}, "--store", whole, "--quick"); found["store/schema"].Health != healthy || len(found) == 0 {
 		t.Errorf("a good store: %+v", found["store/schema"])
 	}
-	if e, found := doctor(t, map[string]string{}, "--store", whole); e.code != 0 || found["store/integrity"].Health != healthy {
-		t.Errorf("a good store: exit code %d, %+v", e.code, found["store/integrity"])
+	if f := integrity(t, whole); f.Health != healthy {
+		t.Errorf("a good store: %+v", f)
 	}
 	if after := contents(t, whole); after != before {
 		t.Errorf("the store was changed:\n%s\nto\n%s", before, after)
@@ -89,19 +89,12 @@ func TestDoctorFinds(t *testing.T) {
 		{"not a database", func(dir string) {
 			bend(t, filepath.Join(dir, "exp.db"), func([]byte) []byte { return []byte(strings.Repeat("text ", 999)) })
 		}, nil, 4, "store/schema", "damaged or not a store"},
-		{"damaged page", func(dir string) {
-			page := rootPage(t, dir, "artifacts_stage") // opening does not read it
-			bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { copy(b[page:], bytes.Repeat([]byte{0xa5}, 4096)); return b })
-		}, nil, 4, "store/integrity", "damaged"},
 		{"newer", func(dir string) { newerStore(t, dir) }, nil, 7, "store/schema", "written by a newer exp"},
 		{"EXP_CPU", nil, map[string]string{"EXP_CPU": "avx1024"}, 2, "configuration/EXP_CPU", `unknown cpu level "avx1024"`},
 		{"EXP_THREADS", nil, map[string]string{"EXP_THREADS": "-1"}, 2, "configuration/EXP_THREADS", `"-1" is no number of threads`},
 		{"user file", nil, map[string]string{"EXP_CONFIG": user}, 2, "configuration/user file", user + ":2:12: error[E111]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if testing.Short() && tt.where == "store/integrity" {
-				t.Skip("takes a second")
-			}
 			dir := filepath.Join(t.TempDir(), "store")
 			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 				t.Fatal(err)
@@ -112,11 +105,7 @@ func TestDoctorFinds(t *testing.T) {
 			if tt.env == nil {
 				tt.env = map[string]string{}
 			}
-			args := []string{"--store", dir}
-			if tt.where != "store/integrity" {
-				args = append(args, "--quick")
-			}
-			e, found := doctor(t, tt.env, args...)
+			e, found := doctor(t, tt.env, "--store", dir, "--quick")
 			f := found[tt.where]
 			if e.code != tt.code || f.Health != failing || !strings.Contains(f.Text, tt.want) || f.Help == "" {
 				t.Errorf("exit code %d, want %d; %s: %+v", e.code, tt.code, tt.where, f)
@@ -126,6 +115,27 @@ func TestDoctorFinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A page that opening a store does not read is damage all the same, and all doctors
+// but the quick one read it.
+func TestDoctorReadsEveryPage(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	smoke(t, dir, "--until", "prepare").succeeds(t)
+	page := rootPage(t, dir, "artifacts_stage")
+	bend(t, filepath.Join(dir, "exp.db"), func(b []byte) []byte { copy(b[page:], bytes.Repeat([]byte{0xa5}, 4096)); return b })
+	if f := integrity(t, dir); f.Health != failing || f.Code != 4 || !strings.Contains(f.Text, "damaged") || f.Help == "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// integrity is what the check of a store finds that reads all of it: alone, as the
+// other checks of a whole examination take seconds.
+func integrity(t *testing.T, dir string) finding {
+	t.Helper()
+	d := &diagnosis{section: "store"}
+	(&app{settings: settings{store: dir}}).checkStore(t.Context(), d, false)
+	return d.Findings[len(d.Findings)-1]
 }
 
 // rootPage returns where the first page of an index lies in a store's database.

@@ -52,7 +52,16 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Hint says how to mean one of them.
-func (e *AmbiguousError) Hint() string { return "use the id, or name#seed" }
+func (e *AmbiguousError) Hint() string {
+	for i, r := range e.Candidates {
+		for _, o := range e.Candidates[:i] {
+			if o.Name == r.Name && o.Seed == r.Seed {
+				return "use the id; exp diff with two of them tells them apart"
+			}
+		}
+	}
+	return "use the id, or name#seed"
+}
 
 // One returns the run that a reference means. Several are an *AmbiguousError,
 // none a *NotFoundError. References are:

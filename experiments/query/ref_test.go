@@ -189,8 +189,11 @@ func TestAmbiguousErrorLists(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
+	if hint := err.(*AmbiguousError).Hint(); !strings.Contains(hint, "name#seed") {
+		t.Errorf("seeds differ: %s", hint)
+	}
 	many := &AmbiguousError{Ref: "x", Candidates: make([]store.Run, 12)}
-	if text := many.Error(); strings.Count(text, "\n") != 11 || !strings.HasSuffix(text, "and 2 more") || many.Hint() == "" {
+	if text := many.Error(); strings.Count(text, "\n") != 11 || !strings.HasSuffix(text, "and 2 more") || strings.Contains(many.Hint(), "name#seed") {
 		t.Errorf("12 candidates:\n%s", text)
 	}
 }
