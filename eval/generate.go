@@ -31,20 +31,24 @@ func SampleLabel(problemID string, k int) string {
 	return fmt.Sprintf("prompt=%s/sample=%d", problemID, k)
 }
 
-// Generate samples n completions of each problem and returns them in the order of
-// the problems, then of k. done, if not nil, is called now and then with the number
-// of finished completions. An error names the problem whose prompt cannot be
-// encoded.
-func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, n int, done func(int)) ([]Sample, error) {
+// Generate samples the completions from first to n-1 of each problem, n of them if
+// first is 0, and returns them in the order of the problems, then of k. They are the
+// same whether those before first were sampled at the same time, earlier or never.
+// done, if not nil, is called now and then with the number of finished completions.
+// An error names the problem whose prompt cannot be encoded.
+func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, first, n int, done func(int)) ([]Sample, error) {
+	if first >= n {
+		return nil, nil
+	}
 	reqs := make([]rollout.Request, len(problems))
 	for i, p := range problems {
 		prompt, err := g.Encode(p.Prompt)
 		if err != nil {
 			return nil, fmt.Errorf("problem %s: prompt: %w", p.ID, err)
 		}
-		reqs[i] = rollout.Request{Prompt: prompt, Seeds: make([]uint64, n)}
-		for k := range n {
-			reqs[i].Seeds[k] = g.Seed(SampleLabel(p.ID, k))
+		reqs[i] = rollout.Request{Prompt: prompt, Seeds: make([]uint64, n-first)}
+		for k := range reqs[i].Seeds {
+			reqs[i].Seeds[k] = g.Seed(SampleLabel(p.ID, first+k))
 		}
 	}
 	completions, err := g.Sampler.Sample(ctx, reqs, g.Params, done)
@@ -52,10 +56,10 @@ func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, n 
 		return nil, err
 	}
 
-	samples := make([]Sample, 0, len(problems)*n)
+	samples := make([]Sample, 0, len(problems)*(n-first))
 	for i, p := range problems {
 		for k, c := range completions[i] {
-			samples = append(samples, Sample{ProblemID: p.ID, K: k, Completion: c})
+			samples = append(samples, Sample{ProblemID: p.ID, K: first + k, Completion: c})
 		}
 	}
 	return samples, nil

@@ -18,7 +18,7 @@ func TestGenerate(t *testing.T) {
 	g := &Generator{Sampler: sampler, Encode: encodeBytes, Seed: labelSeed, Params: params}
 	problems := []rollout.Problem{{ID: "b", Prompt: "x"}, {ID: "a", Prompt: "yz"}}
 	finished := 0
-	got, err := g.Generate(context.Background(), problems, 2, func(n int) { finished = n })
+	got, err := g.Generate(context.Background(), problems, 0, 2, func(n int) { finished = n })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,16 +46,30 @@ func TestGenerate(t *testing.T) {
 func TestGenerateSamplesStandAlone(t *testing.T) {
 	g := &Generator{Sampler: &fakeSampler{}, Encode: encodeBytes, Seed: labelSeed}
 	problems := []rollout.Problem{{ID: "a", Prompt: "a"}, {ID: "b", Prompt: "b"}}
-	many, err := g.Generate(context.Background(), problems, 8, nil)
+	many, err := g.Generate(context.Background(), problems, 0, 8, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	few, err := g.Generate(context.Background(), problems[1:], 3, nil)
+	few, err := g.Generate(context.Background(), problems[1:], 0, 3, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(few, many[8:11]) {
 		t.Errorf("3 samples of b alone: %+v\nof 8 beside a: %+v", few, many[8:11])
+	}
+	rest, err := g.Generate(context.Background(), problems[1:], 3, 8, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(rest, many[11:]) {
+		t.Errorf("5 samples of b after its first 3: %+v\nof 8: %+v", rest, many[11:])
+	}
+	asked := g.Sampler.(*fakeSampler).requests
+	if len(asked) != 1 || len(asked[0].Seeds) != 5 {
+		t.Errorf("the sampler was asked for %+v, want 5 completions of b", asked)
+	}
+	if none, err := g.Generate(context.Background(), problems, 8, 8, nil); err != nil || len(none) != 0 {
+		t.Errorf("%d samples from 8 to 7, %v", len(none), err)
 	}
 	different := make(map[string]bool)
 	for _, s := range many {
@@ -68,10 +82,10 @@ func TestGenerateSamplesStandAlone(t *testing.T) {
 
 func TestGenerateErrors(t *testing.T) {
 	g := &Generator{Sampler: &fakeSampler{err: context.Canceled}, Encode: encodeBytes, Seed: labelSeed}
-	if _, err := g.Generate(context.Background(), []rollout.Problem{{ID: "a", Prompt: "x"}}, 1, nil); !errors.Is(err, context.Canceled) {
+	if _, err := g.Generate(context.Background(), []rollout.Problem{{ID: "a", Prompt: "x"}}, 0, 1, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the sampler's", err)
 	}
-	_, err := g.Generate(context.Background(), []rollout.Problem{{ID: "p1", Prompt: "x!"}}, 1, nil)
+	_, err := g.Generate(context.Background(), []rollout.Problem{{ID: "p1", Prompt: "x!"}}, 0, 1, nil)
 	if err == nil || !strings.Contains(err.Error(), "p1") {
 		t.Errorf("error %v, want one that names problem p1", err)
 	}

@@ -328,7 +328,7 @@ func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 // thing after them, and scores with three digits.
 func factOf(f rl.Metric) term.Fact {
 	switch f.Name {
-	case "train", "val", "test", "steps", "files", "parameters", "samples":
+	case "train", "val", "test", "steps", "files", "parameters", "samples", "reused":
 		return term.Fact{Name: f.Name, Text: term.Count(int64(f.Value)), Counts: true}
 	case "distinct_correct":
 		return term.Fact{Name: "distinct", Text: term.Short(f.Value)}

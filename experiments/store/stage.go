@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"exp/experiments/ident"
@@ -243,6 +245,20 @@ func (db *DB) StagesBySID(ctx context.Context, sid ident.Digest) ([]Stage, error
 func (db *DB) StagesBefore(ctx context.Context, kind string, id int64) ([]Stage, error) {
 	all, err := db.stages(ctx, `s.kind = ? AND s.status = 'done' AND s.id < ?`, kind, id)
 	return all, db.fail("read stages of kind "+kind, err)
+}
+
+// StagesLike returns the Done stages that did the work of s with other settings: of its
+// kind, label, sources, numerics and seed, with its inputs, and with outputs that are
+// all there. They come in the order in which they began.
+func (db *DB) StagesLike(ctx context.Context, s Stage) ([]Stage, error) {
+	all, err := db.stages(ctx, `s.kind = ? AND s.label = ? AND s.code = ? AND s.numerics = ? AND s.seed = ? AND s.status = 'done' AND s.sid <> ?`,
+		s.Kind, s.Label, s.Code, s.Numerics, s.Seed, s.SID)
+	inputs := byRole(s.Inputs)
+	like := slices.DeleteFunc(all, func(o Stage) bool {
+		return !maps.Equal(byRole(o.Inputs), inputs) ||
+			slices.ContainsFunc(o.Outputs, func(out IO) bool { return !db.Blobs.Has(out.Digest, out.Size) })
+	})
+	return like, db.fail("read stages of kind "+s.Kind, err)
 }
 
 func (db *DB) stages(ctx context.Context, where string, args ...any) ([]Stage, error) {

@@ -22,6 +22,9 @@ func (r *Resolved) Protocol() map[string]any {
 	return r.view(func(k *Key) bool { return protocol(k.Path) && k.Path != SuitesKey })
 }
 
+// SamplesKey is how many completions the final evaluation samples of each problem.
+const SamplesKey = "eval.final.n"
+
 // SuitesKey lists the suites of the final evaluation.
 const SuitesKey = "eval.final.suites"
 

@@ -373,6 +373,11 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 			return nil, err
 		}
 	}
+	if kind == config.EvalGen && !x.Options.NoCache {
+		if e.Sampled, err = x.sampled(context.WithoutCancel(ctx), row); err != nil {
+			return nil, err
+		}
+	}
 	if kind != config.Train && kind != config.SFT {
 		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
 	}

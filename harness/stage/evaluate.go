@@ -73,11 +73,13 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	encode := promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
 	gen := eval.Generator{Sampler: engine, Encode: encode, Params: conf.Params,
 		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}
-	total := len(problems) * conf.N
-	samples, err := gen.Generate(ctx, problems, conf.N, func(n int) { e.progress(n, total) })
+	earlier, first := e.earlier(problems, conf.N)
+	total := len(problems) * (conf.N - first)
+	fresh, err := gen.Generate(ctx, problems, first, conf.N, func(n int) { e.progress(n, total) })
 	if err != nil {
 		return nil, err
 	}
+	samples := joined(earlier, fresh, len(problems))
 	var b bytes.Buffer
 	tokens := 0
 	for _, s := range samples {
@@ -94,7 +96,10 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems, Samples: samples},
-		Summary: map[string]any{"samples": len(samples), "tokens": tokens}, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
+		Summary: map[string]any{"samples": len(samples), "tokens": tokens, "reused": len(earlier)}, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
+	if len(earlier) > 0 {
+		out.Facts = append(out.Facts, fact("reused", float64(len(earlier))))
+	}
 	policy, err := e.exactPolicy(in, m, encode, problems)
 	if err != nil || policy == nil {
 		return out, err

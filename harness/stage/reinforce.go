@@ -328,7 +328,7 @@ func (o *onlineEval) due(step int) bool { return o != nil && step%o.every == 0 }
 
 // run returns val/ metrics of the policy.
 func (o *onlineEval) run(ctx context.Context) ([]rl.Metric, error) {
-	samples, err := o.gen.Generate(ctx, o.problems, o.n, nil)
+	samples, err := o.gen.Generate(ctx, o.problems, 0, o.n, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,9 @@ type Env struct {
 	Again   bool
 	Hooks   Hooks
 	Answers string // folder of the judge's answers; empty keeps none
+	// Sampled is what eval.gen gave with another number of completions, all else being
+	// equal: only what is missing is sampled. Nil: nothing of the kind is there.
+	Sampled *Sampled
 
 	verified map[ident.Digest]bool // blobs whose bytes were found to be theirs
 }

@@ -1,0 +1,62 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// sampled looks for completions that the record has of the generation that row is
+// about, made with another eval.final.n; nil if there are none. Of several it takes
+// those that leave least to be sampled.
+func (x *execution) sampled(ctx context.Context, row store.Stage) (*stage.Sampled, error) {
+	wanted, n, err := withoutN(row.Params)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	like, err := x.DB.StagesLike(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	var best *stage.Sampled
+	for _, s := range like {
+		params, had, err := withoutN(s.Params)
+		if err != nil {
+			return nil, err
+		}
+		if had == 0 || !reflect.DeepEqual(params, wanted) {
+			continue
+		}
+		if best == nil || min(had, n) > min(best.N, n) || min(had, n) == min(best.N, n) && had < best.N {
+			best = &stage.Sampled{Completions: outputOf(s, stage.RoleCompletions), N: had}
+		}
+	}
+	return best, nil
+}
+
+// withoutN are a stage's settings but for the number of completions, and that number; 0
+// if there is none.
+func withoutN(params json.RawMessage) (map[string]any, int, error) {
+	m := map[string]any{}
+	if err := json.Unmarshal(params, &m); err != nil {
+		return nil, 0, err
+	}
+	n, _ := m[config.SamplesKey].(float64)
+	delete(m, config.SamplesKey)
+	return m, int(n), nil
+}
+
+// outputOf is the digest of an output of a stage.
+func outputOf(s store.Stage, role string) ident.Digest {
+	for _, o := range s.Outputs {
+		if o.Role == role {
+			return o.Digest
+		}
+	}
+	return ident.Digest{}
+}
