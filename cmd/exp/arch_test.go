@@ -20,6 +20,7 @@ func lawOfTheTree() law {
 			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/exchange"}, // data sets of other programs; metrics for them
 			"github.com/urfave/cli/v2":         {"cmd/exp"},
 			"github.com/rivo/uniseg":           {"cmd/exp/term"}, // columns of what a terminal shows
+			"github.com/aymanbagabas/go-udiff": {"cmd/exp"},      // unified diffs of sources
 			"golang.org/x/term":                {"cmd/exp/term"},
 			"gonum.org/v1/gonum/stat/distuv":   {"eval/stat"},
 			"gonum.org/v1/plot":                {"reports/figure"},

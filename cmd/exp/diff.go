@@ -28,7 +28,7 @@ func diffCommand(a *app) *cli.Command {
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "config", Usage: "only configuration keys"},
-			&cli.BoolFlag{Name: "code", Usage: "only sources"},
+			&cli.BoolFlag{Name: "code", Usage: "only sources, with the lines that differ"},
 			&cli.BoolFlag{Name: "env", Usage: "only the environment"},
 			&cli.BoolFlag{Name: "traj", Usage: "only the trajectories"},
 		},
@@ -79,12 +79,15 @@ type valueChange struct {
 }
 
 // diffParts are the parts that are wanted.
-type diffParts struct{ config, code, inputs, env, traj bool }
+type diffParts struct {
+	config, code, inputs, env, traj bool
+	lines                           bool // of the files of code that differ
+}
 
-var allDiffParts = diffParts{true, true, true, true, true}
+var allDiffParts = diffParts{config: true, code: true, inputs: true, env: true, traj: true}
 
 func diffPartsOf(c *cli.Context) diffParts {
-	p := diffParts{config: c.Bool("config"), code: c.Bool("code"), env: c.Bool("env"), traj: c.Bool("traj")}
+	p := diffParts{config: c.Bool("config"), code: c.Bool("code"), lines: c.Bool("code"), env: c.Bool("env"), traj: c.Bool("traj")}
 	if p == (diffParts{}) {
 		return allDiffParts
 	}
@@ -148,6 +151,8 @@ type runDiffer struct {
 	runs   [2]store.Run
 	stages [2][]store.Stage
 	d      *runDiff
+	// sources are the files of archives that were read, by path.
+	sources map[ident.Digest]map[string][]byte
 }
 
 // inputs compares problems and the weights that training began with.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -12,8 +15,9 @@ import (
 // codeChange is a source file, or the compiler, that is not the same in two runs.
 type codeChange struct {
 	Path   string   `json:"path"`
-	Change string   `json:"change"` // "changed", "only in a", "only in b", "unknown"
-	Stages []string `json:"stages"` // kinds whose results it can change
+	Change string   `json:"change"`          // "changed", "only in a", "only in b", "unknown"
+	Stages []string `json:"stages"`          // kinds whose results it can change
+	Lines  string   `json:"lines,omitempty"` // unified diff, where the lines are asked for
 }
 
 // code compares the sources of the kinds of stages that both runs have.
@@ -57,9 +61,41 @@ func (r *runDiffer) codeOf(kind string, a, b ident.Digest) error {
 		r.addCode("Go compiler: "+left.Go+", "+right.Go, "changed", kind)
 	}
 	for _, c := range fileChanges(left.Files, right.Files) {
-		r.addCode(c.Path, c.Change, kind)
+		entry := r.addCode(c.Path, c.Change, kind)
+		if r.d.parts.lines && entry.Lines == "" {
+			lines, err := r.lines(c.Path, left.Archive, right.Archive)
+			if err != nil {
+				return err
+			}
+			entry.Lines = lines
+		}
 	}
 	return nil
+}
+
+// lines is the unified diff of a file of two archives of sources. A file that one of
+// them lacks is compared with nothing.
+func (r *runDiffer) lines(path string, archives ...ident.Digest) (string, error) {
+	var texts, labels [2]string
+	for i, archive := range archives {
+		if r.sources[archive] == nil {
+			files, err := r.db.Blobs.ReadTree(archive)
+			if err != nil {
+				return "", err
+			}
+			if r.sources == nil {
+				r.sources = map[ident.Digest]map[string][]byte{}
+			}
+			r.sources[archive] = files
+		}
+		text, ok := r.sources[archive][path]
+		texts[i], labels[i] = string(text), []string{"a/", "b/"}[i]+path
+		if !ok {
+			labels[i] = os.DevNull
+		}
+	}
+	const context = 3
+	return udiff.ToUnified(labels[0], labels[1], texts[0], udiff.Lines(texts[0], texts[1]), context)
 }
 
 // fileChanges lists the files that are not the same in two lists, by path.
@@ -86,12 +122,14 @@ func fileChanges(a, b []ident.File) []codeChange {
 	return changes
 }
 
-func (r *runDiffer) addCode(path, change, kind string) {
+// addCode adds a change that concerns a kind of stage and returns its entry.
+func (r *runDiffer) addCode(path, change, kind string) *codeChange {
 	for i := range r.d.Code {
 		if c := &r.d.Code[i]; c.Path == path && c.Change == change {
 			c.Stages = append(c.Stages, kind)
-			return
+			return c
 		}
 	}
-	r.d.Code = append(r.d.Code, codeChange{path, change, []string{kind}})
+	r.d.Code = append(r.d.Code, codeChange{Path: path, Change: change, Stages: []string{kind}})
+	return &r.d.Code[len(r.d.Code)-1]
 }

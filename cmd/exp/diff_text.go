@@ -88,7 +88,43 @@ func (p *diffPage) code() error {
 	for _, c := range p.d.Code {
 		rows = append(rows, []any{c.Path, c.Change, strings.Join(c.Stages, ", ")})
 	}
-	return p.part("code", []column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}, rows)
+	if err := p.part("code", []column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}, rows); err != nil {
+		return err
+	}
+	if len(p.d.Code) > 0 && !p.d.parts.lines {
+		p.line("  exp diff %s %s --code shows the lines", p.d.A.Run.Short(), p.d.B.Run.Short())
+	}
+	for _, c := range p.d.Code {
+		p.sourceLines(c.Lines)
+	}
+	return nil
+}
+
+// sourceLines prints a unified diff. On a pipe it is what patch takes.
+func (p *diffPage) sourceLines(text string) {
+	if text == "" {
+		return
+	}
+	fmt.Fprintln(p.w)
+	if !p.out.stream.TTY {
+		fmt.Fprint(p.w, text)
+		return
+	}
+	for line := range strings.Lines(text) {
+		style := term.Plain
+		switch {
+		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+			style = term.Strong
+		case strings.HasPrefix(line, "@@"):
+			style = term.Faint
+		case strings.HasPrefix(line, "-"):
+			style = term.Bad
+		case strings.HasPrefix(line, "+"):
+			style = term.Good
+		}
+		line = term.Clean(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
+		fmt.Fprintln(p.w, style.Paint(line, p.layout.Color))
+	}
 }
 
 func (p *diffPage) inputs() error {

@@ -46,6 +46,12 @@ func TestRebuild(t *testing.T) {
 			t.Errorf("why does not say %q:\n%s", want, e.stdout)
 		}
 	}
+	d := exp(t, "diff", rebuilt.runs[0].RID.Short(), changed.RID.Short(), "--code", "--store", dir)
+	d.says(t, "\n--- a/train/optim/adamw.go\n+++ b/train/optim/adamw.go\n@@ -", "Step: o.step,", "\n-// Uniform24 maps", "\n+// Uniform24 turns")
+	if n := strings.Count(d.stdout, "\n@@ "); n != 2 {
+		t.Errorf("%d hunks, want 2:\n%s", n, d.stdout)
+	}
+	exp(t, "diff", rebuilt.runs[0].RID.Short(), changed.RID.Short(), "--store", dir).says(t, "kernels/philox.go", "--code shows the lines")
 	// And this program does not pretend to be the other.
 	exp(t, "resume", changed.RID.Short(), "--store", dir).refuses(t, 7, "made by other sources", "kernels/philox.go", "exp show "+changed.RID.Short()+" --source DIR")
 }

@@ -51,15 +51,36 @@ func write(w io.Writer, b []byte) error {
 // are there are not overwritten: they are an error. Nothing is written outside
 // dir, whatever the tree says.
 func (d *Dir) ExtractTree(digest ident.Digest, dir string) error {
-	b, err := d.Bytes(digest)
-	if err != nil {
-		return err
-	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	return d.walkTree(digest, func(name string, r io.Reader) error {
+		if err := extractFile(root, name, r); err != nil {
+			return fmt.Errorf("extract sources to %s: %w", dir, err)
+		}
+		return nil
+	})
+}
+
+// ReadTree returns the files of a tree by their paths.
+func (d *Dir) ReadTree(digest ident.Digest) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := d.walkTree(digest, func(name string, r io.Reader) error {
+		b, err := io.ReadAll(r)
+		files[name] = b
+		return err
+	})
+	return files, err
+}
+
+// walkTree calls file for each file of a tree, in its order.
+func (d *Dir) walkTree(digest ident.Digest, file func(name string, r io.Reader) error) error {
+	b, err := d.Bytes(digest)
+	if err != nil {
+		return err
+	}
 	dec, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPack))
 	if err != nil {
 		return d.errorOf("extract", digest, corrupt("%v", err))
@@ -73,8 +94,8 @@ func (d *Dir) ExtractTree(digest ident.Digest, dir string) error {
 		if err != nil {
 			return d.errorOf("extract", digest, corrupt("%v", err))
 		}
-		if err := extractFile(root, h.Name, tr); err != nil {
-			return fmt.Errorf("extract sources to %s: %w", dir, err)
+		if err := file(h.Name, tr); err != nil {
+			return err
 		}
 	}
 }

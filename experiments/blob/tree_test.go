@@ -45,6 +45,14 @@ func TestTreeRoundTrip(t *testing.T) {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
 
+	files, err := d.ReadTree(digest)
+	read := map[string]string{}
+	for name, b := range files {
+		read[name] = string(b)
+	}
+	if diff := cmp.Diff(want, read); err != nil || diff != "" {
+		t.Errorf("read: %v, (-want +got):\n%s", err, diff)
+	}
 	if err := d.ExtractTree(digest, dir); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("extracting over files: error %v, want fs.ErrExist", err)
 	}
