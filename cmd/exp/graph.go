@@ -250,7 +250,9 @@ func (v *graphView) writeTree(p *page) {
 		case v.run != nil:
 			p.heading(fmt.Sprintf("run %s#%d (%s), %s", v.run.Name, v.run.Seed, v.run.RID.Short(), way.title))
 			for _, s := range v.start {
-				t.stage(s, 1)
+				if way.dir == lineage.Up || s.IsOf(v.run.RID) {
+					t.stage(s, 1)
+				}
 			}
 		default:
 			p.heading(fmt.Sprintf("%s %s, %s", v.blob.Role, v.blob.Digest.Short(), way.title))

@@ -270,6 +270,12 @@ func TestGraph(t *testing.T) {
 	if strings.Contains(up.stdout, "made with it") || strings.Contains(up.stdout, "train of smoke#0") {
 		t.Errorf("up goes down:\n%s", up.stdout)
 	}
+	down := exp(t, at("graph", "smoke#1", "--down")...)
+	down.says(t, "made with it", "train of smoke#1")
+	if strings.Contains(down.stdout, "of smoke#0") || strings.Contains(down.stdout, "smoke-ppo") {
+		t.Errorf("what other runs made of the stages they share is not this run's:\n%s", down.stdout)
+	}
+	exp(t, at("graph", "smoke#0", "--down")...).says(t, "sft of smoke#0", "train of smoke#1", "train of smoke-ppo")
 	files, err := filepath.Glob(filepath.Join(dir, "runs", "*", "model", "model.safetensors"))
 	if err != nil || len(files) != 3 {
 		t.Fatal(files, err)

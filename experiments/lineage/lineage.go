@@ -61,7 +61,9 @@ type Walker struct {
 	rids map[int64]ident.Digest
 }
 
-// OfRun walks from all stages of a run.
+// OfRun walks up from all stages of a run, and down from those that it was the first
+// to execute: what other runs made of the stages that it shares with them is theirs.
+// It returns the run's stages too.
 func (w *Walker) OfRun(ctx context.Context, run int64, dir Direction) (*Graph, []*Stage, error) {
 	g := newGraph()
 	rows, err := w.DB.Stages(ctx, run)
@@ -78,8 +80,16 @@ func (w *Walker) OfRun(ctx context.Context, run int64, dir Direction) (*Graph, [
 		}
 		start = append(start, g.Stages[s.SID])
 	}
+	rid, err := w.rid(ctx, run)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, s := range start {
-		if err := w.fromStage(ctx, g, s, dir); err != nil {
+		way := dir
+		if !s.IsOf(rid) {
+			way &^= Down
+		}
+		if err := w.fromStage(ctx, g, s, way); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -224,6 +234,9 @@ func (w *Walker) rid(ctx context.Context, run int64) (ident.Digest, error) {
 	w.rids[run] = r.RID
 	return r.RID, err
 }
+
+// IsOf reports whether a run was the first to execute the stage.
+func (s *Stage) IsOf(run ident.Digest) bool { return len(s.Runs) > 0 && s.Runs[0] == run }
 
 // Name is a stage in words: its kind and its label.
 func (s *Stage) Name() string { return strings.TrimSuffix(s.Kind+" "+s.Label, " ") }
