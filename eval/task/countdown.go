@@ -101,24 +101,9 @@ func (t *countdown) Generate(split Split, n int, seed uint64) ([]rollout.Problem
 		return nil, err
 	}
 	g := countdownGenerator{countdown: t, rng: rand.New(rand.NewPCG(seed, 0))}
-	problems := make([]rollout.Problem, 0, n)
-	seen := make(map[string]bool, n)
-	for tries := 0; len(problems) < n; {
-		p, ok := g.draw(split, seen)
-		if ok {
-			seen[p.ID] = true
-			problems = append(problems, p)
-			tries = 0
-			continue
-		}
-		if tries++; tries == scarceTries {
-			return nil, &ScarceError{
-				Kind: "countdown", Split: split, Want: n, Found: len(problems), Tries: tries,
-				Hint: "raise task.countdown.largest_number or max_numbers, lower min_solutions, or ask for fewer",
-			}
-		}
-	}
-	return problems, nil
+	scarce := ScarceError{Kind: "countdown", Split: split, Want: n,
+		Hint: "raise task.countdown.largest_number or max_numbers, lower min_solutions, or ask for fewer"}
+	return drawn(scarce, func(seen map[string]bool) (rollout.Problem, bool) { return g.draw(split, seen) })
 }
 
 // countdownGenerator draws problems from one random stream.

@@ -108,24 +108,8 @@ func (t *functions) Generate(split Split, n int, seed uint64) ([]rollout.Problem
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	problems := make([]rollout.Problem, 0, n)
-	seen := make(map[string]bool, n)
-	for tries := 0; len(problems) < n; {
-		p, ok := t.draw(rng, split)
-		if ok && !seen[p.ID] {
-			seen[p.ID] = true
-			problems = append(problems, p)
-			tries = 0
-			continue
-		}
-		if tries++; tries == scarceTries {
-			return nil, &ScarceError{
-				Kind: "functions", Split: split, Want: n, Found: len(problems), Tries: tries,
-				Hint: "raise task.functions.operations or largest_number, or ask for fewer",
-			}
-		}
-	}
-	return problems, nil
+	scarce := ScarceError{Kind: "functions", Split: split, Want: n, Hint: "raise task.functions.operations or largest_number, or ask for fewer"}
+	return drawn(scarce, func(map[string]bool) (rollout.Problem, bool) { return t.draw(rng, split) })
 }
 
 // draw makes one problem, unless the function falls into another split, does not depend

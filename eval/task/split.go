@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+
+	"exp/train/rollout"
 )
 
 // Split is a part of a task's problems. A problem's split is decided by a hash of
@@ -61,3 +63,24 @@ func (e *ScarceError) Error() string {
 // exhausted. A tenth of the attempts fall into the smaller splits, so at this number a
 // split of which 1/1000 is left is given up once in e^10 times.
 const scarceTries = 100_000
+
+// drawn collects scarce.Want different problems. draw makes one, given those that are
+// there, or fails; where it has failed or repeated itself too often, scarce is the error.
+func drawn(scarce ScarceError, draw func(seen map[string]bool) (rollout.Problem, bool)) ([]rollout.Problem, error) {
+	problems := make([]rollout.Problem, 0, scarce.Want)
+	seen := make(map[string]bool, scarce.Want)
+	for tries := 0; len(problems) < scarce.Want; {
+		p, ok := draw(seen)
+		if ok && !seen[p.ID] {
+			seen[p.ID] = true
+			problems = append(problems, p)
+			tries = 0
+			continue
+		}
+		if tries++; tries == scarceTries {
+			scarce.Found, scarce.Tries = len(problems), tries
+			return nil, &scarce
+		}
+	}
+	return problems, nil
+}

@@ -75,25 +75,12 @@ func (t *words) Generate(split Split, n int, seed uint64) ([]rollout.Problem, er
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	problems := make([]rollout.Problem, 0, n)
-	seen := make(map[string]bool, n)
-	for tries := 0; len(problems) < n; {
+	scarce := ScarceError{Kind: "words", Split: split, Want: n, Hint: "raise task.words.largest_number or steps, or ask for fewer"}
+	return drawn(scarce, func(map[string]bool) (rollout.Problem, bool) {
 		c := drawChain(rng, t.cfg)
 		p := c.problem(rng)
-		if splitOf("words", c.key()) == split && !seen[p.ID] {
-			seen[p.ID] = true
-			problems = append(problems, p)
-			tries = 0
-			continue
-		}
-		if tries++; tries == scarceTries {
-			return nil, &ScarceError{
-				Kind: "words", Split: split, Want: n, Found: len(problems), Tries: tries,
-				Hint: "raise task.words.largest_number or steps, or ask for fewer",
-			}
-		}
-	}
-	return problems, nil
+		return p, splitOf("words", c.key()) == split
+	})
 }
 
 // chain is the arithmetic of a problem: start, then one operation after another.
