@@ -25,31 +25,14 @@ func (s *source) resultFigures() []drawing {
 }
 
 // drawer is a kind of figure.
-type drawer interface{ Draw() (figure.Figure, error) }
+type drawer interface {
+	Draw() (figure.Figure, error)
+	Heading() (name, title string)
+}
 
 func try(group string, f drawer) drawing {
-	a := drawing{group: group, draw: f.Draw}
-	switch f := f.(type) {
-	case figure.Bar:
-		a.name, a.title = f.Name, f.Title
-	case figure.PassK:
-		a.name, a.title = f.Name, f.Title
-	case figure.Scatter:
-		a.name, a.title = f.Name, f.Title
-	case figure.Forest:
-		a.name, a.title = f.Name, f.Title
-	case figure.Profile:
-		a.name, a.title = f.Name, f.Title
-	case figure.Dots:
-		a.name, a.title = f.Name, f.Title
-	case figure.Items:
-		a.name, a.title = f.Name, f.Title
-	case figure.Curve:
-		a.name, a.title = f.Name, f.Title
-	case figure.Phases:
-		a.name, a.title = f.Name, f.Title
-	}
-	return a
+	name, title := f.Heading()
+	return drawing{group: group, name: name, title: title, draw: f.Draw}
 }
 
 // scoredSuite is a suite's metrics for figures, wherever they come from.

@@ -75,6 +75,9 @@ type Head struct {
 	Order []string
 }
 
+// Heading is the figure's name and title.
+func (h Head) Heading() (name, title string) { return h.Name, h.Title }
+
 // Estimate is a value with its interval. Lo and Hi are NaN, or equal to Value,
 // where there is none.
 type Estimate struct {
