@@ -70,7 +70,7 @@ func (db *DB) readPoints(ctx context.Context, run int64, curves map[int64]*Curve
 // recordMetrics writes the points of a step, all in one statement: a statement a
 // point would take three times as long.
 func (w *StepWriter) recordMetrics(ctx context.Context, tx *sql.Tx, s *Step) error {
-	names := sortedKeys(s.Det.Metrics, s.Measured)
+	names := w.metricNames(s)
 	for len(names) > 0 {
 		n := min(len(names), maxRows)
 		args := append(make([]any, 0, 2+2*n), w.run, s.Det.Step)
@@ -81,12 +81,30 @@ func (w *StepWriter) recordMetrics(ctx context.Context, tx *sql.Tx, s *Step) err
 			}
 			args = append(args, id, value)
 		}
-		if _, err := tx.ExecContext(ctx, insertPoints(n), args...); err != nil {
+		if len(w.insert.text) == 0 || w.insert.points != n {
+			w.insert.points, w.insert.text = n, insertPoints(n)
+		}
+		if _, err := tx.ExecContext(ctx, w.insert.text, args...); err != nil {
 			return err
 		}
 		names = names[n:]
 	}
 	return summarise(ctx, tx, w.run, s.Det.Step)
+}
+
+// metricNames are the names of a step's metrics in order. Most steps have those of the
+// step before, which need not be sorted again.
+func (w *StepWriter) metricNames(s *Step) []string {
+	same := len(w.names) == len(s.Det.Metrics)+len(s.Measured)
+	for i := 0; same && i < len(w.names); i++ {
+		if _, same = s.Det.Metrics[w.names[i]]; !same {
+			_, same = s.Measured[w.names[i]]
+		}
+	}
+	if !same {
+		w.names = sortedKeys(s.Det.Metrics, s.Measured)
+	}
+	return w.names
 }
 
 // point is the series and the value of one metric of a step.

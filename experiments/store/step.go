@@ -81,7 +81,7 @@ func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int6
 // the database itself cannot tell NaN from nothing.
 func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
 	events := s.Events
-	if names := nanNames(s); len(names) > 0 {
+	if names := w.nanNames(s); len(names) > 0 {
 		data, err := json.Marshal(map[string]any{"step": s.Det.Step, "metrics": names})
 		if err != nil {
 			return err
@@ -97,8 +97,8 @@ func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t in
 	return nil
 }
 
-func nanNames(s *Step) (names []string) {
-	for _, name := range sortedKeys(s.Det.Metrics, s.Measured) {
+func (w *StepWriter) nanNames(s *Step) (names []string) {
+	for _, name := range w.metricNames(s) {
 		if math.IsNaN(s.Det.Metrics[name]) || math.IsNaN(s.Measured[name]) {
 			names = append(names, name)
 		}

@@ -40,7 +40,13 @@ type StepWriter struct {
 	mu     sync.RWMutex // Record holds it shared, Close alone
 	closed bool
 
-	series map[string]int64 // ids by name; of the goroutine alone
+	// Of the goroutine alone:
+	series map[string]int64 // ids by name
+	names  []string         // of the metrics of the step before, in order
+	insert struct {         // the statement that inserted them
+		points int
+		text   string
+	}
 }
 
 // item is a step to write, or a question to answer when all before are written.
