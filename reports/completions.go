@@ -137,7 +137,11 @@ func (s *source) problems(ctx context.Context, picked []pick) ([]problem, error)
 func (s *source) answers(ctx context.Context, packs *blob.PackReader, a *arm, p pick) (answers, string, error) {
 	out := answers{Arm: a.span()}
 	r := a.Runs[0]
-	samples, err := s.db.Samples(ctx, r.ID, store.SampleQuery{Scope: "eval", Label: p.Suite, Item: p.Problem})
+	generation, err := s.db.NewestStage(ctx, r.ID, "eval.gen", p.Suite)
+	if err != nil {
+		return out, "", err
+	}
+	samples, err := s.db.Samples(ctx, r.ID, store.SampleQuery{Scope: "eval", Stage: generation.Home, Item: p.Problem})
 	if err != nil {
 		return out, "", err
 	}

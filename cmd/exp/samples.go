@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"exp/experiments/blob"
 	"exp/experiments/query"
 	"exp/experiments/store"
+	"exp/harness/config"
 )
 
 // samplesShown is how many completions people see unless they ask for more.
@@ -30,7 +32,7 @@ func samplesCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "read what the model wrote, with scores",
 		ArgsUsage: "RUN",
-		Description: "Shows completions that were kept of the final evaluation, of its start (--suite test@start), or of training " +
+		Description: "Shows completions that were kept of the final evaluation, the newest of a suite, of its start (--suite test@start), or of training " +
 			"(--suite train, or --step N). How many are kept is store.samples.eval and store.samples.train.",
 		UsageText: strings.Join([]string{
 			"exp samples @last # of the final evaluation",
@@ -179,6 +181,13 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 		return "", q, f
 	}
 	q.Scope, q.Label = "eval", suite
+	// A suite may have been sampled several times: with more completions, or otherwise.
+	switch generation, err := db.NewestStage(c.Context, run.ID, string(config.EvalGen), suite); {
+	case err == nil:
+		q.Stage = generation.Home
+	case !errors.Is(err, store.ErrNotFound):
+		return "", q, err
+	}
 	return suite, q, nil
 }
 

@@ -72,6 +72,7 @@ func insertSample(ctx context.Context, tx *sql.Tx, s *Sample) error {
 type SampleQuery struct {
 	Scope   string       // "train", "val", "eval"
 	Label   string       // of the stage: the suite
+	Stage   int64        // to which they belong (Stage.Home)
 	Item    string       // problem id
 	Step    int64        // of training, where steps count from 1
 	Correct *bool        // by the verdict; without a verdict neither
@@ -92,6 +93,7 @@ func (db *DB) Samples(ctx context.Context, run int64, q SampleQuery) ([]Sample, 
 		}
 	}
 	add(`s.stage IN (SELECT home FROM stages WHERE label = ?)`, q.Label != "", q.Label)
+	add(`s.stage = ?`, q.Stage != 0, q.Stage)
 	add(`s.scope = ?`, q.Scope != "", q.Scope)
 	add(`s.step = ?`, q.Step != 0, q.Step)
 	add(`s.item = ?`, q.Item != "", q.Item)

@@ -261,6 +261,19 @@ func (db *DB) StagesLike(ctx context.Context, s Stage) ([]Stage, error) {
 	return like, db.fail("read stages of kind "+s.Kind, err)
 }
 
+// NewestStage returns the newest finished stage of a kind and label in a run, or
+// ErrNotFound. Samples of it belong to its Home.
+func (db *DB) NewestStage(ctx context.Context, run int64, kind, label string) (Stage, error) {
+	all, err := db.stages(ctx, `s.run = ? AND s.kind = ? AND s.label = ? AND s.status IN ('done', 'cached', 'repeated')`, run, kind, label)
+	if err == nil && len(all) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Stage{}, db.fail("read stages of kind "+kind, err)
+	}
+	return all[len(all)-1], nil
+}
+
 func (db *DB) stages(ctx context.Context, where string, args ...any) ([]Stage, error) {
 	return stagesOf(ctx, db.r, where, args...)
 }

@@ -276,7 +276,9 @@ func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage
 	for j, s := range ev.Samples {
 		list[j] = judged{sampleKey{0, s.ProblemID, s.K}, ev.Verdicts[j]}
 	}
-	if err := x.addVerdicts(ctx, x.scorer(ev.Label), store.SampleQuery{Scope: "eval", Label: ev.Label}, list); err != nil {
+	// The stage before is the generation. The same suite may have been sampled in other
+	// ways too.
+	if err := x.addVerdicts(ctx, x.scorer(ev.Label), store.SampleQuery{Scope: "eval", Stage: x.done[i-1].Home}, list); err != nil {
 		return nil, err
 	}
 	return x.evalRows(ctx, i, ev)

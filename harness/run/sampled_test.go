@@ -157,3 +157,39 @@ func TestScorerChanges(t *testing.T) {
 		t.Error("no completions")
 	}
 }
+
+// Verdicts are recorded on the samples that were judged, although the same suite was
+// sampled in another way since.
+func TestVerdictsOfTheirSamples(t *testing.T) {
+	l := newLab(t)
+	first, _ := l.execute(l.plan(0))
+	l.execute(l.plan(0, "eval.final.temperature=0.2", "eval.final.n=6"))
+	code := l.sources[config.EvalScore]
+	code.Digest = ident.Sum([]byte("a scorer that was changed"))
+	l.sources[config.EvalScore] = code
+	l.execute(l.plan(0)) // judges the first again
+	all, err := l.db.Samples(t.Context(), first.Run.ID, store.SampleQuery{Scope: "eval", Label: "test"})
+	if err != nil || len(all) != 16*(4+6) {
+		t.Fatalf("%d samples, %v", len(all), err)
+	}
+	home, judged := l.stageOf(first.Run.ID, "eval.gen").Home, map[bool]int{}
+	for _, label := range []string{"test@start", "test"} {
+		newest, err := l.db.NewestStage(t.Context(), first.Run.ID, "eval.gen", label)
+		if err != nil || newest.Home == home {
+			t.Errorf("the newest generation of %s is %d, %v", label, newest.Home, err)
+		}
+	}
+	for _, s := range all {
+		if s.Verdict == nil {
+			t.Fatalf("sample %d of %s has no verdict", s.K, s.Item)
+		}
+		again := s.Verdict.Scorer.Digest == code.Digest
+		if first := s.Stage == all[0].Stage; again != first {
+			t.Errorf("sample %d of %s in stage %d has the verdict of scorer %s", s.K, s.Item, s.Stage, s.Verdict.Scorer.Digest.Short())
+		}
+		judged[again]++
+	}
+	if judged[true] != 16*4 || judged[false] != 16*6 {
+		t.Errorf("judged again: %v", judged)
+	}
+}

@@ -206,7 +206,8 @@ func inexact(d ident.Det) bool {
 func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evaluation) error {
 	label := ev.Label
 	scorer := v.scorer(label).Digest
-	rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "eval", Label: label, Scorer: scorer})
+	home := v.done[i-1].Home // of the generation: the suite may have been sampled in other ways too
+	rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "eval", Stage: home, Scorer: scorer})
 	if err != nil {
 		return err
 	}
@@ -215,11 +216,7 @@ func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evalu
 		key := sampleKey{0, s.ProblemID, s.K}
 		made[key], verdicts[key] = evalSample(0, s), ev.Verdicts[k]
 	}
-	home := v.done[i-1].Home // of the generation
 	for _, had := range rows {
-		if had.Stage != home {
-			continue // of the same suite under another protocol
-		}
 		key := sampleKey{0, had.Item, had.K}
 		where := fmt.Sprintf("%s: sample %d of %s", label, had.K, had.Item)
 		got, ok := made[key]
