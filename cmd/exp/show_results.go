@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/stage"
 )
@@ -32,11 +33,11 @@ func (r runReader) results() error {
 	return err
 }
 
-// resultsOf pairs scores of the start with those of the trained weights, in the
-// order in which they were recorded; of several protocols the newest counts.
+// resultsOf pairs scores of the start with those of the trained weights, suite by
+// suite, in the order in which they were recorded.
 func resultsOf(evals []store.Eval) []shownResult {
 	list := []shownResult{}
-	for _, e := range evals {
+	for _, e := range newestOfSuites(evals) {
 		suite, start := strings.CutSuffix(e.SuiteName, stage.StartSuffix)
 		i := slices.IndexFunc(list, func(r shownResult) bool { return r.Suite == suite && r.Metric == e.Metric })
 		if i < 0 {
@@ -47,6 +48,42 @@ func resultsOf(evals []store.Eval) []shownResult {
 			list[i].Before = scoreOf(e)
 		} else {
 			list[i].After = scoreOf(e)
+		}
+	}
+	return list
+}
+
+// newestOfSuites are the scores of each suite's newest evaluation of the trained
+// weights, and of the newest of the start under its protocol. A suite may have been
+// evaluated several times: with more samples, or otherwise.
+func newestOfSuites(evals []store.Eval) (list []store.Eval) {
+	type evaluation struct {
+		stage    int64
+		protocol ident.Digest
+	}
+	newest := map[string]evaluation{}
+	var suites []string
+	for _, e := range evals {
+		suite, start := strings.CutSuffix(e.SuiteName, stage.StartSuffix)
+		if !slices.Contains(suites, suite) {
+			suites = append(suites, suite)
+		}
+		if !start && e.StageScore >= newest[suite].stage {
+			newest[suite] = evaluation{e.StageScore, e.Protocol}
+		}
+	}
+	for _, e := range evals {
+		suite, start := strings.CutSuffix(e.SuiteName, stage.StartSuffix)
+		after, trained := newest[suite]
+		if start && e.StageScore >= newest[e.SuiteName].stage && (!trained || e.Protocol == after.protocol) {
+			newest[e.SuiteName] = evaluation{e.StageScore, e.Protocol}
+		}
+	}
+	for _, suite := range suites {
+		for _, e := range evals {
+			if name, _ := strings.CutSuffix(e.SuiteName, stage.StartSuffix); name == suite && e.StageScore == newest[e.SuiteName].stage {
+				list = append(list, e)
+			}
 		}
 	}
 	return list

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/experiments/store"
+)
+
+// A suite that was evaluated several times is shown as it was last, before and after
+// under one protocol.
+func TestResultsOfNewestEvaluations(t *testing.T) {
+	eval := func(stage int64, suite, protocol, metric string, n int64, value float64) store.Eval {
+		return store.Eval{StageScore: stage, SuiteName: suite, Protocol: digestOf(protocol), Metric: metric, N: n, Items: 2, Value: value, Lo: value, Hi: value}
+	}
+	var got []string
+	for _, r := range resultsOf([]store.Eval{
+		eval(1, "test@start", "4", "pass@1", 4, .1), eval(1, "test@start", "4", "pass@4", 4, .2),
+		eval(2, "test", "4", "pass@1", 4, .3), eval(2, "test", "4", "pass@4", 4, .4),
+		eval(3, "other", "4", "pass@1", 4, .5),
+		eval(4, "test@start", "8", "pass@1", 8, .11), eval(4, "test@start", "8", "pass@8", 8, .22),
+		eval(5, "test", "8", "pass@1", 8, .33), eval(5, "test", "8", "pass@8", 8, .44),
+		eval(6, "test@start", "16", "pass@1", 16, .9), // whose trained weights were not evaluated so
+		eval(7, "begun@start", "4", "pass@1", 4, .6),
+	}) {
+		text := fmt.Sprintf("%s %s n=%d", r.Suite, r.Metric, r.N)
+		if r.Before != nil {
+			text += fmt.Sprintf(" before %v", r.Before.Value)
+		}
+		if r.After != nil {
+			text += fmt.Sprintf(" after %v", r.After.Value)
+		}
+		got = append(got, text)
+	}
+	want := []string{
+		"test pass@1 n=8 before 0.11 after 0.33",
+		"test pass@8 n=8 before 0.22 after 0.44",
+		"other pass@1 n=4 after 0.5",
+		"begun pass@1 n=4 before 0.6",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
