@@ -20,6 +20,12 @@ struct matmul_args {
 
 #define DW_ROWS 256 // rows that matmul_dw reduces at a time; at least a gradient block
 
+// Rows from one panel of x to the next in matmul_dw: two more, so that the same row of all
+// panels does not fall on one set of the cache.
+#define DW_PANEL_ROWS (DW_ROWS + 2)
+
+#define BIAS_VECTORS 8 // vectors of a bias gradient that are summed side by side
+
 struct matmul_dw_args {
 	float *dw, *dbias; const float *dout, *x; const int32_t *block;
 	float *scratch; long scratch_len; // per thread
@@ -71,8 +77,10 @@ struct attention_args {
 	long page, width;
 };
 
+#define GRADIENT_PANELS 8 // panels of logits that logprob_backward holds at a time
+
 struct output_args {
-	float *logprob, *entropy, *lse, *dz, *z; const float *h, *w; const int32_t *targets;
+	float *logprob, *entropy, *lse, *dz, *z, *dh; const float *h, *w, *wt; const int32_t *targets;
 	const float *dlogprob, *dentropy;
 	int32_t *ids; const float *u;
 	float *scratch; long scratch_len; // per thread

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"exp/kernels"
@@ -24,19 +25,25 @@ func openAs(t testing.TB, o Options) *Backend {
 }
 
 // TestConformance runs the suite in both numerics classes at every instruction level
-// that this machine has, and with numbers of threads that do and do not divide the
-// work.
+// that this machine has, with numbers of threads that do and do not divide the work: 3 at
+// the best level and 2 at the others. EXP_TEST_ALL=1 takes the best level through 1, 2, 3
+// and 8, which the tests of whole training steps do as well.
 func TestConformance(t *testing.T) {
+	counts := []int{3}
+	if os.Getenv("EXP_TEST_ALL") != "" {
+		counts = []int{1, 2, 3, 8}
+	}
 	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
 		best := AVX512 // AMX adds nothing in float32
 		if operand == kernels.BF16 {
 			best = AMX
 		}
 		for l := best; l >= Portable; l-- {
-			for _, threads := range []int{1, 2, 3, 8} {
-				if threads != 2 && l != min(best, BestLevel()) || testing.Short() && threads == 8 {
-					continue
-				}
+			at := []int{2}
+			if l == min(best, BestLevel()) {
+				at = counts
+			}
+			for _, threads := range at {
 				t.Run(fmt.Sprintf("operand=%s/level=%s/threads=%d", operand, l, threads), func(t *testing.T) {
 					if !l.Supported() {
 						t.Skipf("this machine does not support %s", l)

@@ -128,10 +128,11 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	g.row_groups, g.col_groups = C.long(groups), C.long(cols)
 	strips := ceilDiv(ceilDiv(n, groups), mr)
 	panels := ceilDiv(ceilDiv(k, nr), cols)
-	g.scratch, g.scratch_len = b.roomFor(strips*(C.DW_ROWS*mr+kernels.Lanes) + kernels.Lanes + panels*C.DW_ROWS*nr)
+	g.scratch, g.scratch_len = b.roomFor(strips*(C.DW_ROWS*mr+kernels.Lanes) + kernels.Lanes + panels*C.DW_PANEL_ROWS*nr)
 	b.pool.run(b.k.matmul_dw, unsafe.Pointer(g), groups*cols, 1)
 	if !dbias.Empty() {
 		check(dbias, n)
-		b.pool.run(b.k.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, kernels.Lanes), max(1, 16384/m/kernels.Lanes))
+		const width = C.BIAS_VECTORS * kernels.Lanes
+		b.pool.run(b.k.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, width), max(1, 16384/m/width))
 	}
 }

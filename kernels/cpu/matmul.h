@@ -21,9 +21,11 @@ static void pack(const struct pack_args *g, long p0, long p1, int tid) {
 // A unit is one block of rows × one group of panels. Of a long k, A is copied a
 // part at a time, so that it stays in the second-level cache.
 // scratch: [rows of a block, k_part] in panels.
+#define PAST_CACHES (1 << 19) // elements of an output that no second-level cache keeps
 static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 	const long panels = (g->n + NR - 1) / NR;
 	float *a = g->scratch + tid * g->scratch_len;
+	const int past = g->m * g->n > PAST_CACHES && g->k <= K_BLOCK && (uintptr_t)g->c % 64 == 0 && g->n % NR == 0;
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
 		const long i0 = strip_at(g->m, g->row_blocks, rb), m = strip_at(g->m, g->row_blocks, rb + 1) - i0;
@@ -36,10 +38,11 @@ static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 				const float *b = g->b + (p * g->k + k0) * NR;
 				panel_product(a, b, g->c + i0 * g->n + j, g->n, m, k,
 					g->n - j < NR ? (int)(g->n - j) : NR, g->bias ? g->bias + j : 0,
-					k0 > 0 ? FROM_C : g->bias ? FROM_BIAS : FROM_ZERO, b + g->k * NR);
+					k0 > 0 ? FROM_C : g->bias ? FROM_BIAS : FROM_ZERO, b + g->k * NR, past);
 			}
 		}
 	}
+	if (past) v_streamed(); // before another thread is told that the work is done
 }
 
 // put_strips copies n columns of rows of x in strips of MR columns, each strip
@@ -62,7 +65,7 @@ INLINE void put_strips(float *out, const float *x, long ldx, long rows, long n) 
 // piece of dw, small enough to stay in the second-level cache while the rows
 // stream by: DW_ROWS at a time are copied, x to panels, dout to strips, and each
 // tile of dw takes all of their blocks.
-// scratch: [strips][DW_STRIP] and [panels][DW_ROWS][NR].
+// scratch: [strips][DW_STRIP] and [panels][DW_PANEL_ROWS][NR].
 static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid) {
 	const long panels = (g->k + NR - 1) / NR;
 	for (long u = u0; u < u1; u++) {
@@ -75,12 +78,12 @@ static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid)
 			const long base = g->block[b0];
 			for (b1 = b0 + 1; b1 < g->blocks && g->block[b1 + 1] - base <= DW_ROWS; b1++) {}
 			const long rows = g->block[b1] - base;
-			put_panels(xp, DW_ROWS, g->x + base * g->k + k0, g->k, rows, k1 - k0);
+			put_panels(xp, DW_PANEL_ROWS, g->x + base * g->k + k0, g->k, rows, k1 - k0);
 			put_strips(a, g->dout + base * g->n + n0, g->n, rows, n1 - n0);
 			for (long j = k0; j < k1; j += NR)
 				for (long s = 0; s < strips; s++) {
 					const long i = n0 + s * MR, mr = n1 - i < MR ? n1 - i : MR;
-					const float *as = a + s * DW_STRIP, *bp = xp + (j - k0) * DW_ROWS;
+					const float *as = a + s * DW_STRIP, *bp = xp + (j - k0) * DW_PANEL_ROWS;
 					float *c = g->dw + i * g->k + j, t[MR * NR];
 					if (g->k - j >= NR) {
 						blocks_tiles[mr](as, bp, c, g->k, g->block + b0, b1 - b0);
@@ -94,20 +97,29 @@ static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid)
 	}
 }
 
-// matmul_dbias adds to dbias [n], columns in units of LANES, the blocked plain sum
-// of dout [m,n].
+// bias_columns adds to V vectors of dbias from column j on, n columns in the last one, the
+// blocked plain sum of dout [m,n].
+INLINE void bias_columns(const int V, const struct matmul_dw_args *g, long j, int n) {
+	vf sum[BIAS_VECTORS], acc[BIAS_VECTORS];
+	for (int v = 0; v < V; v++) sum[v] = v_loadt(g->dbias + j + v * LANES, V == 1 ? n : LANES);
+	for (long b = 0; b < g->blocks; b++) {
+		for (int v = 0; v < V; v++) acc[v] = v_zero();
+		for (long r = g->block[b]; r < g->block[b + 1]; r++)
+			for (int v = 0; v < V; v++) acc[v] = v_add(acc[v], v_loadt(g->dout + r * g->n + j + v * LANES, V == 1 ? n : LANES));
+		for (int v = 0; v < V; v++) sum[v] = v_add(sum[v], acc[v]);
+	}
+	for (int v = 0; v < V; v++) v_storet(g->dbias + j + v * LANES, sum[v], V == 1 ? n : LANES);
+}
+
+// matmul_dbias does so for units of BIAS_VECTORS vectors side by side: one at a time, each
+// line would come from another page.
 static void matmul_dbias(const struct matmul_dw_args *g, long u0, long u1, int tid) {
 	(void)tid;
 	for (long u = u0; u < u1; u++) {
-		const long j = u * LANES;
-		const int w = g->n - j < LANES ? (int)(g->n - j) : LANES;
-		vf sum = v_loadt(g->dbias + j, w);
-		for (long b = 0; b < g->blocks; b++) {
-			vf acc = v_zero();
-			for (long r = g->block[b]; r < g->block[b + 1]; r++)
-				acc = v_add(acc, v_loadt(g->dout + r * g->n + j, w));
-			sum = v_add(sum, acc);
-		}
-		v_storet(g->dbias + j, sum, w);
+		const long end = (u + 1) * BIAS_VECTORS * LANES;
+		long j = u * BIAS_VECTORS * LANES;
+		if (end <= g->n) bias_columns(BIAS_VECTORS, g, j, LANES);
+		else
+			for (; j < g->n; j += LANES) bias_columns(1, g, j, g->n - j < LANES ? (int)(g->n - j) : LANES);
 	}
 }

@@ -62,8 +62,8 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 	b.pool.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
 }
 
-// LogProbBackward recomputes the logits in chunks of whole gradient blocks and
-// takes each chunk's gradients through the two matmuls.
+// LogProbBackward recomputes the logits in chunks of whole gradient blocks. A chunk's
+// gradients meet the weights while they are made, and the rows afterwards.
 func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
 	rows := h.Len() / w.In
 	check(dh, rows*w.In)
@@ -99,11 +99,17 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 	dz := b.workspace(n * w.Out)
 	g := b.output(sc, h, w, temperature)
 	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
-	g.dz, g.row0, g.rows = floats(dz), C.long(r0), C.long(r1)
-	g.chunk = C.long(b.chunk(n, w.Out))
-	b.outputScratch(g, 0)
+	g.dz, g.dh, g.wt, g.row0, g.rows = floats(dz), floats(dh), floats(w.PackedT), C.long(r0), C.long(r1)
+
+	// Rows in chunks of at most ten strips, as matmul has them, the same number for every
+	// thread.
+	chunks := ceilDiv(n, 10*int(b.k.mr))
+	if n > int(b.k.mr) {
+		chunks = ceilDiv(chunks, b.pool.n) * b.pool.n
+	}
+	g.chunk = C.long(ceilDiv(n, chunks))
+	b.outputScratch(g, int(g.chunk)*C.GRADIENT_PANELS*int(b.k.nr))
 	b.pool.run(b.k.logprob_backward, unsafe.Pointer(g), ceilDiv(n, int(g.chunk)), 1)
-	b.matmul(dh.Slice(r0*w.In, r1*w.In), dz, w.PackedT, kernels.Buffer{}, n, w.In, w.Out)
 
 	local := b.localBlocks(offsets)
 	b.MatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), local)

@@ -7,7 +7,7 @@ INLINE void logit_rows(const struct output_args *g, long r0, long r1, float *a, 
 	put_panels(a, r1 - r0, g->h + r0 * g->c, g->c, r1 - r0, g->c);
 	for (long j = 0; j < g->v; j += NR)
 		panel_product(a, g->w + j * g->c, z + j, ldz, r1 - r0, g->c, g->v - j < NR ? (int)(g->v - j) : NR, 0, FROM_ZERO,
-			g->w + (j + NR) * g->c);
+			g->w + (j + NR) * g->c, 0);
 }
 
 // row_length is the distance of the rows of logits in scratch: not a power of two,
@@ -72,30 +72,57 @@ static void logprob(const struct output_args *g, long lo, long hi, int tid) {
 	}
 }
 
-// logprob_backward sets dz [row-row0][v] for chunks lo..hi counted from row0.
-// scratch: the rows in panels.
-static void logprob_backward(const struct output_args *g, long lo, long hi, int tid) {
+// panel_gradients turns a panel of logits z [rows][NR], of rows r.. and columns j.., into
+// their gradients, and stores these in dz [rows][v] too: whole lines past the caches, which
+// need the room.
+INLINE void panel_gradients(const struct output_args *g, long r, long rows, long j, float *z, float *dz, int past) {
 	const vf it = v_set1(g->inv_temp);
-	for (long u = lo; u < hi; u++) {
-		const long r0 = g->row0 + u * g->chunk, r1 = r0 + g->chunk < g->rows ? r0 + g->chunk : g->rows;
-		float *dz = g->dz + (r0 - g->row0) * g->v;
-		logit_rows(g, r0, r1, g->scratch + tid * g->scratch_len, dz, g->v);
-		for (long r = r0; r < r1; r++) {
-			float *zr = dz + (r - r0) * g->v;
-			const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]),
-				dh = v_set1(g->dentropy[r]);
-			const long a = g->targets[r], at = a / LANES * LANES; // the vector that holds the target
-			float pq[LANES];
-			for (long i = 0; i < g->v; i += LANES) {
-				const int w = g->v - i < LANES ? (int)(g->v - i) : LANES;
-				const vf x = v_sub(v_mul(v_loadt(zr + i, w), it), lse);
-				const vf q = v_fma(dh, v_add(x, ent), dl), y = v_neg(v_mul(v_exp(x), q));
-				if (i == at) v_store(pq, y);
-				v_storet(zr + i, v_mul(y, it), w);
-			}
-			zr[a] = (pq[a - at] + g->dlogprob[r]) * g->inv_temp;
+	for (long i = 0; i < rows; i++, r++, z += NR, dz += g->v) {
+		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]), dh = v_set1(g->dentropy[r]);
+		const long t = g->targets[r] - j;
+		vf y[NV];
+		for (int v = 0; v < NV; v++) {
+			const vf x = v_sub(v_mul(v_load(z + v * LANES), it), lse);
+			y[v] = v_neg(v_mul(v_exp(x), v_fma(dh, v_add(x, ent), dl)));
+		}
+		if (t >= 0 && t < NR) {
+			for (int v = 0; v < NV; v++) v_store(z + v * LANES, y[v]);
+			z[t] += g->dlogprob[r];
+			for (int v = 0; v < NV; v++) y[v] = v_load(z + v * LANES);
+		}
+		for (int v = 0; v < NV; v++) {
+			const long left = g->v - j - v * LANES;
+			y[v] = v_mul(y[v], it);
+			v_store(z + v * LANES, y[v]);
+			if (past) v_stream(dz + j + v * LANES, y[v]);
+			else if (left > 0) v_storet(dz + j + v * LANES, y[v], left < LANES ? (int)left : LANES);
 		}
 	}
+}
+
+// logprob_backward takes chunks lo..hi of rows, counted from row0, to the logits and
+// back: sets their gradients dz [row-row0][v], and dh. Panels go by in groups, so that
+// gradients are multiplied while they are near, and a weight is read once for a chunk.
+// scratch: the rows and a group of logits, in panels.
+static void logprob_backward(const struct output_args *g, long lo, long hi, int tid) {
+	const int past = (uintptr_t)g->dz % 64 == 0 && g->v % NR == 0;
+	float *a = g->scratch + tid * g->scratch_len, *z = a + g->chunk * round_up(g->c, NR);
+	for (long u = lo; u < hi; u++) {
+		const long r0 = g->row0 + u * g->chunk, m = g->rows - r0 < g->chunk ? g->rows - r0 : g->chunk;
+		float *dz = g->dz + (r0 - g->row0) * g->v, *dh = g->dh + r0 * g->c;
+		put_panels(a, m, g->h + r0 * g->c, g->c, m, g->c);
+		for (long j0 = 0, k; j0 < g->v; j0 += k) {
+			k = g->v - j0 < GRADIENT_PANELS * NR ? g->v - j0 : GRADIENT_PANELS * NR;
+			for (long j = 0; j < k; j += NR) {
+				panel_product(a, g->w + (j0 + j) * g->c, z + j * m, NR, m, g->c, NR, 0, FROM_ZERO, g->w + (j0 + j + NR) * g->c, 0);
+				panel_gradients(g, r0, m, j0 + j, z + j * m, dz, past);
+			}
+			for (long o = 0; o < g->c; o += NR)
+				panel_product(z, g->wt + o * g->v + j0 * NR, dh + o, g->c, m, k, g->c - o < NR ? (int)(g->c - o) : NR, 0,
+					j0 ? FROM_C : FROM_ZERO, g->wt + (o + NR) * g->v + j0 * NR, 0);
+		}
+	}
+	if (past) v_streamed(); // before another thread is told that the work is done
 }
 
 #define SAMPLE_BLOCK 256

@@ -54,8 +54,8 @@ enum tile_init {
 #define ASK_STEPS 8
 INLINE void rows_tile(const int mr, const int nv, const int causal, const int steady, const float *a, long panel,
 	const float *b, float *c, long ldc, long k, enum tile_init init, const float *bias, const float *scale,
-	const float *next, long ask) {
-	for (int i = 0; ask && i < mr; i++) // C: by the time it is written it has arrived
+	const float *next, long ask, const int past) {
+	for (int i = 0; ask && !past && i < mr; i++) // C: by the time it is written it has arrived
 		for (int j = 0; j < nv; j++) __builtin_prefetch(c + i * ldc + j * LANES, 1);
 	ACC_START(init == FROM_BIAS ? bias : c + i * ldc)
 	const long half = k * LANES;
@@ -94,8 +94,11 @@ INLINE void rows_tile(const int mr, const int nv, const int causal, const int st
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
-		for (int j = 0; j < nv; j++)
-			v_store(c + i * ldc + j * LANES, scale ? v_mul(acc[i][j], v_set1(scale[i])) : acc[i][j]);
+		for (int j = 0; j < nv; j++) {
+			if (scale) acc[i][j] = v_mul(acc[i][j], v_set1(scale[i]));
+			if (past) v_stream(c + i * ldc + j * LANES, acc[i][j]);
+			else v_store(c + i * ldc + j * LANES, acc[i][j]);
+		}
 }
 
 // columns_tile: the tile's rows are columns of a panel, side by side, and the
@@ -165,17 +168,17 @@ INLINE void strided_tile(const int mr, const int nv, const int tail, const float
 // One function per number of rows, so that the tile stays in registers.
 #define TILE_ROWS(R)                                                                               \
 	ONE_COPY void rows_##R(const float *a, long panel, const float *b, float *c, long ldc, long k, \
-		enum tile_init init, const float *bias, const float *next, long ask, int steady) {               \
-		if (steady) rows_tile(R, NV, 0, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask);      \
-		else rows_tile(R, NV, 0, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask);                      \
+		enum tile_init init, const float *bias, const float *next, long ask, int steady, int past) {         \
+		if (steady) rows_tile(R, NV, 0, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past); \
+		else rows_tile(R, NV, 0, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past);                 \
 	}                                                                                              \
 	ONE_COPY void scores_##R(const float *a, long panel, const float *b, float *c, long k, int n) { \
-		if (n > LANES) rows_tile(R, NV, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0);          \
-		else rows_tile(R, 1, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0);                     \
+		if (n > LANES) rows_tile(R, NV, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);          \
+		else rows_tile(R, 1, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);                     \
 	}                                                                                              \
 	ONE_COPY void causal_##R(const float *a, long panel, const float *b, float *c, long ldc, long k, const float *scale) { \
-		if (scale) rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, scale, 0, 0);               \
-		else rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, 0, 0, 0);                   \
+		if (scale) rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, scale, 0, 0, 0);               \
+		else rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, 0, 0, 0, 0);                   \
 	}                                                                                              \
 	ONE_COPY void columns_##R(const float *a, const float *b, float *c, long ldc, long k,          \
 		enum tile_init init, int causal) {                                                         \
@@ -227,7 +230,7 @@ TILE_ROWS(14)
 #endif
 
 static void (*const rows_tiles[MR + 1])(const float *, long, const float *, float *, long, long, enum tile_init,
-	const float *, const float *, long, int) = {ALL_ROWS(rows)};
+	const float *, const float *, long, int, int) = {ALL_ROWS(rows)};
 static void (*const scores_tiles[MR + 1])(const float *, long, const float *, float *, long, int) = {ALL_ROWS(scores)};
 static void (*const causal_tiles[MR + 1])(const float *, long, const float *, float *, long, long, const float *) = {
 	ALL_ROWS(causal)};
@@ -312,9 +315,10 @@ static void put_transposed(float *out, const float *x, long ldx, long m, long n)
 // panel_product sets m rows of one strip of n ≤ NR columns of C from A, in panels
 // of m rows, and one panel of B; both k long. While it works, the part of B after the
 // one at hand, at last next_panel, is brought closer, evenly over the strips: B
-// comes from memory as fast as it is used up.
+// comes from memory as fast as it is used up. With past, k is at most K_BLOCK and C goes
+// past the caches, if it is NR wide.
 static void panel_product(const float *a, const float *b, float *c, long ldc, long m, long k, int n,
-	const float *bias, enum tile_init init, const float *next_panel) {
+	const float *bias, enum tile_init init, const float *next_panel, int past) {
 	const long strips = strip_count(m);
 	const int steady = strips <= STEADY_STRIPS;
 	const long ask = ((steady ? LANES : ASK_STEPS * NV) + strips - 1) / strips;
@@ -330,11 +334,11 @@ static void panel_product(const float *a, const float *b, float *c, long ldc, lo
 			const long i = strip_at(m, strips, s), mr = strip_at(m, strips, s + 1) - i;
 			const float *as = a + k0 * m + i * NR, *ahead = next + s * ask * kn * (steady ? 1 : LANES / ASK_STEPS);
 			if (n == NR) {
-				rows_tiles[mr](as, m * NR, bk, c + i * ldc, ldc, kn, init, bias, ahead, ask, steady);
+				rows_tiles[mr](as, m * NR, bk, c + i * ldc, ldc, kn, init, bias, ahead, ask, steady, past);
 				continue;
 			}
 			if (init == FROM_C) copy_tile(t, NR, c + i * ldc, ldc, mr, n);
-			rows_tiles[mr](as, m * NR, bk, t, NR, kn, init, bias, ahead, ask, steady);
+			rows_tiles[mr](as, m * NR, bk, t, NR, kn, init, bias, ahead, ask, steady, 0);
 			copy_tile(c + i * ldc, ldc, t, NR, mr, n);
 		}
 	}

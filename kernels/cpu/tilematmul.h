@@ -141,20 +141,31 @@ static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int t
 	tiles_end();
 }
 
-// tile_matmul_dbias adds to dbias [n] (dw of the arguments), columns in units of
-// LANES, the blocked plain sum of dout [m,n]. piece holds the block offsets.
+// tile_bias_columns is bias_columns for dbias in dw of the arguments and block offsets in
+// piece.
+INLINE void tile_bias_columns(const int V, const struct tile_dw_args *g, long j, int n, const int h) {
+	vf sum[BIAS_VECTORS], acc[BIAS_VECTORS];
+	for (int v = 0; v < V; v++) sum[v] = v_loadt(g->dw + j + v * LANES, V == 1 ? n : LANES);
+	for (long b = 0; b < g->pieces; b++) {
+		for (int v = 0; v < V; v++) acc[v] = v_zero();
+		for (long r = g->piece[b]; r < g->piece[b + 1]; r++)
+			for (int v = 0; v < V; v++) acc[v] = v_add(acc[v], ld(g->dout, r * g->n + j + v * LANES, V == 1 ? n : LANES, h));
+		for (int v = 0; v < V; v++) sum[v] = v_add(sum[v], acc[v]);
+	}
+	for (int v = 0; v < V; v++) v_storet(g->dw + j + v * LANES, sum[v], V == 1 ? n : LANES);
+}
+
+// tile_matmul_dbias is matmul_dbias on dout of either type.
 static void tile_matmul_dbias(const struct tile_dw_args *g, long u0, long u1, int tid) {
 	(void)tid;
 	for (long u = u0; u < u1; u++) {
-		const long j = u * LANES;
-		const int w = lanes_left(g->n - j);
-		vf sum = v_loadt(g->dw + j, w);
-		for (long b = 0; b < g->pieces; b++) {
-			vf acc = v_zero();
-			for (long r = g->piece[b]; r < g->piece[b + 1]; r++)
-				acc = v_add(acc, g->dout_bf16 ? ld(g->dout, r * g->n + j, w, 1) : ld(g->dout, r * g->n + j, w, 0));
-			sum = v_add(sum, acc);
+		const long end = (u + 1) * BIAS_VECTORS * LANES;
+		long j = u * BIAS_VECTORS * LANES;
+		if (end > g->n) {
+			for (; j < g->n; j += LANES) tile_bias_columns(1, g, j, lanes_left(g->n - j), g->dout_bf16);
+			continue;
 		}
-		v_storet(g->dw + j, sum, w);
+		if (g->dout_bf16) tile_bias_columns(BIAS_VECTORS, g, j, LANES, 1);
+		else tile_bias_columns(BIAS_VECTORS, g, j, LANES, 0);
 	}
 }

@@ -103,7 +103,8 @@ func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k i
 	check(dbias, n)
 	g.dw, g.piece, g.pieces = floats(dbias), ints(blocks), C.long(blocks.Len()-1)
 	m := dout.Len() / n
-	b.pool.run(b.tiles.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, kernels.Lanes), max(1, 16384/m/kernels.Lanes))
+	const width = C.BIAS_VECTORS * kernels.Lanes
+	b.pool.run(b.tiles.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, width), max(1, 16384/m/width))
 }
 
 // pieces cuts gradient blocks into steps: pairs of the first row and the row after

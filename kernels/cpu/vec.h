@@ -47,6 +47,7 @@ INLINE vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 INLINE vf v_loadn(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
 INLINE void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
 INLINE void v_storen(float *p, vf a, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a); }
+INLINE void v_stream(float *p, vf a) { _mm512_stream_ps(p, a); }
 INLINE vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 INLINE vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
@@ -141,6 +142,7 @@ INLINE void v_storen(float *p, vf v, int n) {
 	_mm256_maskstore_ps(p, v_mask8(n), v.a);
 	_mm256_maskstore_ps(p + 8, v_mask8(n - 8), v.b);
 }
+INLINE void v_stream(float *p, vf v) { _mm256_stream_ps(p, v.a); _mm256_stream_ps(p + 8, v.b); }
 INLINE vf v_add(vf x, vf y) { return v_of(_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)); }
 INLINE vf v_sub(vf x, vf y) { return v_of(_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)); }
 INLINE vf v_mul(vf x, vf y) { return v_of(_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)); }
@@ -203,6 +205,7 @@ INLINE vf v_load(const float *p) { EACH(p[i]); }
 INLINE vf v_loadn(const float *p, int n) { EACH(i < n ? p[i] : 0.0f); }
 INLINE void v_store(float *p, vf a) { memcpy(p, a.x, sizeof a.x); }
 INLINE void v_storen(float *p, vf a, int n) { for (int i = 0; i < LANES; i++) if (i < n) p[i] = a.x[i]; }
+INLINE void v_stream(float *p, vf a) { v_store(p, a); }
 INLINE vf v_add(vf a, vf b) { EACH(a.x[i] + b.x[i]); }
 INLINE vf v_sub(vf a, vf b) { EACH(a.x[i] - b.x[i]); }
 INLINE vf v_mul(vf a, vf b) { EACH(a.x[i] * b.x[i]); }
@@ -263,6 +266,14 @@ INLINE void v_transpose(vf r[LANES]) {
 	}
 }
 #endif
+
+// v_stream stores 16 lanes, on a cache line, past the caches; v_streamed waits until
+// other threads see them.
+INLINE void v_streamed(void) {
+#if defined(LEVEL_AVX512) || defined(LEVEL_AVX2)
+	_mm_sfence();
+#endif
+}
 
 // v_loadt loads min(n, 16) lanes, the rest 0.
 INLINE vf v_loadt(const float *p, int n) { return n >= LANES ? v_load(p) : v_loadn(p, n); }

@@ -20,6 +20,7 @@ type cache struct {
 	pos   []int32   // [M] position of a row
 	slots []int32   // [M] where AppendKV puts a row
 	qkv   []float32 // [M,Stride]
+	again bool      // the batch is in pages of another size, too
 }
 
 func newCache(p packed, size int) *cache {
@@ -61,7 +62,9 @@ func cachesOf(short bool) []*cache {
 		for j, size := range pageSizes() {
 			// All sizes for the small ones, unless short.
 			if i < 4 && !short || i%len(pageSizes()) == j {
-				list = append(list, newCache(p, size))
+				k := newCache(p, size)
+				k.again = i%len(pageSizes()) != j
+				list = append(list, k)
 			}
 		}
 	}
@@ -122,7 +125,7 @@ func checkPagedAttentionRows(s *subject) error {
 			return err
 		}
 		err = s.checkRows(rowCase{
-			name: fmt.Sprintf("PagedAttention %v", k), op: "PagedAttention",
+			name: fmt.Sprintf("PagedAttention %v", k), op: "PagedAttention", large: k.again,
 			rows: []field{{name: "qkv", width: a.Stride(), f: k.qkv, operand: true}, {name: "seq", width: 1, i: k.seq}, {name: "pos", width: 1, i: k.pos}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}

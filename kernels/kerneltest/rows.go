@@ -13,8 +13,8 @@ type rowCase struct {
 	name string
 	op   string  // for the tolerance
 	rows []field // arguments with a row per row of the output
-	// large leaves out the laws, which smaller cases of the operation check: a
-	// dozen calls with their own buffers.
+	// large leaves out the laws, which smaller or fewer cases of the operation check:
+	// a dozen calls with their own buffers.
 	large bool
 	run   func(c *call, in []kernels.Buffer, M int)
 }
