@@ -16,7 +16,7 @@ import (
 // a toy.
 func variants() map[string]func(c *Config) {
 	all := map[string]func(c *Config){
-		"pf_ppo":   func(c *Config) { c.Advantage, c.Reweighting, c.ReweightPower = AdvGAE, rl.WeighPower, 2 },
+		"pf_ppo":   func(c *Config) { c.Advantage, c.Reweighting, c.ReweightPower = "gae", rl.WeighPower, 2 },
 		"overlong": func(c *Config) { c.Overlong = rl.Overlong{MaxResponse: 6, Buffer: 4, Penalty: 1} },
 		"filter":   func(c *Config) { c.Filter = Filter{By: MetricScore, MaxBatches: 2} },
 		"filter by final reward": func(c *Config) {
@@ -33,17 +33,19 @@ func variants() map[string]func(c *Config) {
 			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 0.01}}}
 		},
 		"bypass reinforce": func(c *Config) {
-			c.Loss, c.Correction = LossReinforce, rl.Correction{Bypass: rl.BypassReinforce, Weights: rl.TokenWeights, Low: 0.5, High: 5, Normalize: true}
+			c.Loss, c.Correction = "reinforce", rl.Correction{Bypass: rl.BypassReinforce, Weights: rl.TokenWeights, Low: 0.5, High: 5, Normalize: true}
 		},
 		"flowrl tokens": func(c *Config) {
-			c.Loss, c.Flow.Terms, c.Flow.UseLogZ, c.Flow.Surrogate, c.Flow.Clip = LossFlowRL, rl.TokenTerms, false, true, rl.Clip{Low: 0.2, High: 0.28}
+			c.Loss, c.Flow.Terms, c.Flow.UseLogZ, c.Flow.Surrogate, c.Flow.Clip = "flowrl", rl.TokenTerms, false, true, rl.Clip{Low: 0.2, High: 0.28}
 		},
 	}
-	for _, a := range []Advantage{AdvScore, AdvGAE, AdvGRPO, AdvGRPOPassK, AdvReinforcePlusPlus, AdvReinforcePlusPlusBaseline, AdvReMax, AdvRLOO, AdvOPO, AdvGPG, AdvOTB, AdvTIROTB, AdvMegatron} {
-		all["advantage "+string(a)] = func(c *Config) { c.Advantage = a }
+	for _, e := range rl.Estimators() {
+		if !e.Components { // gdpo wants a grader of several: TestGDPO
+			all["advantage "+e.Name] = func(c *Config) { c.Advantage = e.Name }
+		}
 	}
-	for _, l := range []Loss{LossFlowRL, LossPPO, LossReinforce, LossGSPO, LossSAPO, LossGMPO, LossCISPO, LossClipCov, LossKLCov, LossDPPOTV, LossDPPOKL, LossDRO, LossMegatron} {
-		all["loss "+string(l)] = func(c *Config) { c.Loss = l }
+	for _, l := range rl.PolicyLosses() {
+		all["loss "+l.Name] = func(c *Config) { c.Loss = l.Name }
 	}
 	return all
 }
@@ -67,7 +69,7 @@ func (g parts) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Complet
 // The advantages of GDPO are those of its parts, by their weights, whitened.
 func TestGDPO(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
-	r.cfg.Advantage, r.cfg.Steps, r.cfg.ComponentWeights = AdvGDPO, 2, []float64{1, 0.5}
+	r.cfg.Advantage, r.cfg.Steps, r.cfg.ComponentWeights = "gdpo", 2, []float64{1, 0.5}
 	r.parts = true
 	r.run()
 	s := r.steps[0]
@@ -88,7 +90,7 @@ func TestGDPO(t *testing.T) {
 	}
 
 	r = newToyRun(t, GRPO, 1)
-	r.cfg.Advantage = AdvGDPO
+	r.cfg.Advantage = "gdpo"
 	p := Parts{Backend: r.be, Problems: r.problems, Grader: r.grade, Encode: letters{}.encode}
 	if _, err := New(r.cfg, p); err == nil || !strings.Contains(err.Error(), "0 components") {
 		t.Errorf("New = %v, want one that counts components", err)
@@ -230,7 +232,7 @@ func TestInformative(t *testing.T) {
 // greedy completion; a problem without the latter is left out.
 func TestReMax(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
-	r.cfg.Advantage, r.cfg.Steps, r.cfg.Sampling.MaxNewTokens = AdvReMax, 2, 1
+	r.cfg.Advantage, r.cfg.Steps, r.cfg.Sampling.MaxNewTokens = "remax", 2, 1
 	r.run()
 	for _, s := range r.steps {
 		want := metric(t, s, "critic/score/mean") - metric(t, s, "train/greedy_score")
@@ -240,7 +242,7 @@ func TestReMax(t *testing.T) {
 	}
 
 	r = newToyRun(t, GRPO, 1)
-	r.cfg.Advantage, r.cfg.Steps = AdvReMax, 1
+	r.cfg.Advantage, r.cfg.Steps = "remax", 1
 	grade, calls := r.grade, 0
 	r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
 		if calls++; calls == 4*8+1 { // the first greedy one
@@ -340,7 +342,7 @@ func TestBadAlgorithm(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
 		"advantage estimator": func(c *Config) { c.Advantage = "gaee" },
 		"policy loss":         func(c *Config) { c.Loss = "ppoo" },
-		"bypass mode":         func(c *Config) { c.Loss, c.Correction.Bypass = LossGSPO, rl.BypassPPO },
+		"bypass mode":         func(c *Config) { c.Loss, c.Correction.Bypass = "gspo", rl.BypassPPO },
 		"0 batches":           func(c *Config) { c.Filter.By = MetricScore },
 	} {
 		c := toyConfig(GRPO)

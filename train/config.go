@@ -27,8 +27,10 @@ func (o Optim) rate(step int) float64 {
 // Config are the settings of the RL loop. A comment that names an estimator or a
 // loss says who reads the field.
 type Config struct {
-	Advantage Advantage
-	Loss      Loss
+	Advantage string // of rl.Estimators
+	Loss      string // of rl.PolicyLosses
+	rl.EstimatorSettings
+	rl.LossSettings
 
 	PromptsPerStep   int // problems sampled in a step
 	PromptsPerUpdate int // problems in a mini-batch; divides PromptsPerStep
@@ -59,33 +61,16 @@ type Config struct {
 
 	Aggregation rl.Aggregation
 	LossScale   float64 // tokens; for seq-mean-token-sum-norm
-	EntropyCoef float64 // all losses but FlowRL
-	KL          KL      // all losses but FlowRL
-	// Clip holds the bounds of the losses that have some: of the ratio, in GMPO of
-	// its logarithm, in DPPO of probabilities, with Dual for the greatest ratio.
-	Clip           rl.Clip
-	TauPos, TauNeg float64          // SAPO
-	ClipCov        rl.ClipCovConfig // Clip-Cov
-	KLCovRatio     float64          // KL-Cov
-	KLCovCoef      float64          // KL-Cov
-	DROBeta        float64          // DRO
+	KL          KL      // losses that are not whole
 
-	Gamma, Lambda float64        // GAE; Gamma also REINFORCE++
 	CriticWarmup  int            // GAE: steps in which only the critic learns
 	ValueClip     float64        // GAE
 	Reweighting   rl.Reweighting // PF-PPO; 0 is off
 	ReweightPower float64        // PF-PPO
 
-	Baseline rl.TokenBaseline // OTB, TIR-OTB; Columns is set by the estimator
-	// VarianceProxies records rl.VarianceProxies, as OTB and TIR-OTB always do.
+	// VarianceProxies records rl.VarianceProxies, as the token baselines always do.
 	VarianceProxies bool
 
-	ScaleStd bool // GRPO, GDPO and pass@k: divide advantages by the group's standard deviation
-	// ComponentWeights weigh the parts of the reward, in the grader's order; nil is 1
-	// for each. GDPO.
-	ComponentWeights []float64
-
-	Flow rl.FlowRLConfig // FlowRL
 	LogZ model.LogZConfig
 
 	// MaxNotGraded is the share of the completions that are graded together that may
@@ -134,14 +119,13 @@ type Needs struct {
 	SumPiSquared bool
 }
 
-// Needs returns what the configured algorithm uses.
+// Needs returns what the configured algorithm uses. It panics on an unknown name.
 func (c Config) Needs() Needs {
-	n := Needs{Reference: c.KL.used() || c.Loss == LossMegatron, Critic: c.Advantage == AdvGAE,
-		SumPiSquared: c.VarianceProxies || c.Advantage == AdvOTB || c.Advantage == AdvTIROTB}
-	if c.Loss == LossFlowRL {
-		f := c.Flow
-		n.Reference = n.Reference || f.Reference == rl.ReferencePolicy || f.RatioFractions && !f.Surrogate
-		n.LogZ = f.UseLogZ
+	e, l := c.estimator(), c.policyLoss()
+	n := Needs{Reference: c.KL.used(), Critic: e.Values, SumPiSquared: c.VarianceProxies || e.SumPiSquared}
+	if l.Reads != nil {
+		reference, logZ := l.Reads(c.LossSettings)
+		n.Reference, n.LogZ = n.Reference || reference, logZ
 	}
 	return n
 }
@@ -150,12 +134,14 @@ func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
 
 // Validate reports settings that cannot be trained with.
 func (c Config) Validate() error {
-	switch {
-	case !c.Advantage.known():
+	if _, ok := rl.EstimatorNamed(c.Advantage); !ok {
 		return fmt.Errorf("train: unknown advantage estimator %q", c.Advantage)
-	case !c.Loss.known():
+	}
+	loss, ok := rl.PolicyLossNamed(c.Loss)
+	switch {
+	case !ok:
 		return fmt.Errorf("train: unknown policy loss %q", c.Loss)
-	case c.Correction.Bypass == rl.BypassPPO && c.Loss != LossPPO || c.Correction.Bypass == rl.BypassReinforce && c.Loss != LossReinforce:
+	case c.Correction.Bypass != 0 && loss.Bypass != c.Correction.Bypass:
 		return fmt.Errorf("train: rollout correction in bypass mode is not for the loss %s", c.Loss)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)

@@ -68,11 +68,11 @@ func TestAllMetricNames(t *testing.T) {
 		change func(c *Config)
 		want   []string
 	}{
-		"megatron": {func(c *Config) { c.Loss, c.Advantage = LossMegatron, AdvMegatron }, slices.Concat(
+		"megatron": {func(c *Config) { c.Loss, c.Advantage = "megatron", "megatron" }, slices.Concat(
 			slices.DeleteFunc(slices.Clone(data), func(name string) bool { return name == "actor/ppo_kl" }),
 			[]string{"lm loss", "rl/kl_term", "rl/pi_over_pi_old", "rl/entropy_term", "rl/truncated_from_above", "rl/truncated_from_below"})},
 		"filter, overlong, remax": {func(c *Config) {
-			c.Filter, c.Overlong, c.Advantage = Filter{By: MetricScore, MaxBatches: 1}, rl.Overlong{MaxResponse: 6, Buffer: 2, Penalty: 1}, AdvReMax
+			c.Filter, c.Overlong, c.Advantage = Filter{By: MetricScore, MaxBatches: 1}, rl.Overlong{MaxResponse: 6, Buffer: 2, Penalty: 1}, "remax"
 		}, slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/overlong_reward", "train/overlong", "train/greedy_score"})},
 		"bypass": {func(c *Config) {
 			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 1}}}

@@ -68,7 +68,7 @@ func TestStopAndContinueStale(t *testing.T) {
 		continues(t, whole)
 	}
 	whole := newToyRun(t, GRPO, 2)
-	whole.cfg.Steps, whole.cfg.Staleness, whole.cfg.Advantage = 5, 1, AdvReMax
+	whole.cfg.Steps, whole.cfg.Staleness, whole.cfg.Advantage = 5, 1, "remax"
 	grade, graded := whole.grade, 0
 	whole.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
 		if graded++; len(c.Tokens) == 4 {
@@ -98,7 +98,7 @@ func TestRestoreOfOtherData(t *testing.T) {
 // Σ_v π(v)² is that of the exact distribution of the first token.
 func TestSumPiSquared(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
-	r.cfg.Advantage, r.cfg.Sampling.Temperature = AdvTIROTB, 1
+	r.cfg.Advantage, r.cfg.Sampling.Temperature = "tir_optimal_token_baseline", 1
 	tr := r.start()
 	traj, err := tr.sample(t.Context(), 1, []int{0, 1, 2})
 	if err != nil {
@@ -127,7 +127,7 @@ func TestSumPiSquared(t *testing.T) {
 func TestVarianceProxies(t *testing.T) {
 	for _, change := range []func(c *Config){
 		func(c *Config) { c.VarianceProxies = true },
-		func(c *Config) { c.Advantage = AdvOTB },
+		func(c *Config) { c.Advantage = "optimal_token_baseline" },
 	} {
 		r := newToyRun(t, GRPO, 1)
 		r.cfg.Steps = 1

@@ -81,23 +81,23 @@ const (
 )
 
 func toyConfig(kind Kind) Config {
-	advantage, loss := AdvGRPO, LossPPO
+	advantage, loss := "grpo", "ppo"
 	switch kind {
 	case FlowRL:
-		loss = LossFlowRL
+		loss = "flowrl"
 	case PPO:
-		advantage = AdvGAE
+		advantage = "gae"
 	}
 	o := Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, GradClip: 1, Schedule: optim.Schedule{Kind: optim.Constant, Warmup: 2}}
 	return Config{
 		Advantage: advantage, Loss: loss, PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 8, Steps: 3, Epochs: 1, Shuffled: true,
 		MaxPromptTokens: 3, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
 		MicroBatchTokens: 100, Policy: o, Critic: o,
-		Aggregation: rl.TokenMean, LossScale: 6, Clip: rl.Clip{Low: 0.2, High: 0.2, Dual: 3},
-		KL:    KL{LossCoef: 0.01, LossEstimator: rl.KL{Kind: rl.KLK3}, RewardEstimator: rl.KL{Kind: rl.KLK1}},
-		Gamma: 1, Lambda: 0.95, ValueClip: 0.5, ScaleStd: true,
-		Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true, WeightLevel: rl.WeightSum, WeightHigh: 10,
-			Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll},
+		Aggregation: rl.TokenMean, LossScale: 6,
+		KL:        KL{LossCoef: 0.01, LossEstimator: rl.KL{Kind: rl.KLK3}, RewardEstimator: rl.KL{Kind: rl.KLK1}},
+		ValueClip: 0.5, EstimatorSettings: rl.EstimatorSettings{Gamma: 1, Lambda: 0.95, ScaleStd: true},
+		LossSettings: rl.LossSettings{Clip: rl.Clip{Low: 0.2, High: 0.2, Dual: 3}, Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true,
+			WeightLevel: rl.WeightSum, WeightHigh: 10, Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll}},
 		LogZ:       model.LogZConfig{Layers: 2, Dropout: 0.1},
 		VerifyRate: 0.1,
 	}
@@ -246,7 +246,7 @@ func TestKnownOptimum(t *testing.T) {
 		c.Policy.LR, c.Critic.LR = 3e-3, 1e-2
 		c.Flow.Beta, c.LogZ = 3, model.LogZConfig{Layers: 2}
 		if kind == FlowRL {
-			c.Advantage = AdvScore
+			c.Advantage = "score"
 		}
 		c.KL.LossCoef = 0
 		c.Aggregation = rl.TokenMean

@@ -84,8 +84,8 @@ func New(c Config, p Parts) (*Trainer, error) {
 		t.Clock = time.Now
 	}
 	parts := len(rollout.ComponentNames(p.Grader))
-	if c.Advantage == AdvGDPO && (parts == 0 || c.ComponentWeights != nil && len(c.ComponentWeights) != parts) {
-		return nil, fmt.Errorf("train: gdpo with %d weights of %d components of the reward", len(c.ComponentWeights), parts)
+	if c.estimator().Components && (parts == 0 || c.ComponentWeights != nil && len(c.ComponentWeights) != parts) {
+		return nil, fmt.Errorf("train: %s with %d weights of %d components of the reward", c.Advantage, len(c.ComponentWeights), parts)
 	}
 	if len(p.Problems) < c.PromptsPerStep {
 		return nil, fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(p.Problems), c.PromptsPerStep)

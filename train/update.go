@@ -52,7 +52,7 @@ func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events [
 
 // policyGradient takes rows r0 to r1, loaded in the training workspace, forward,
 // through the loss, and back.
-func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss policyLoss, stream string) {
+func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream string) {
 	ws, m, s := t.passes.train, t.policy.m, &t.scratch
 	n := ws.Rows()
 	m.Forward(ws)

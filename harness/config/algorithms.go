@@ -4,119 +4,68 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
-)
 
-// Algorithm is a row of the table of algorithms: a value of algo.kind, and the
-// defaults that it gives to other keys. Nothing else depends on the kind, so that
-// every setting of an algorithm is a key that can be seen and changed.
-type Algorithm struct {
-	Name     string
-	Title    string
-	Source   string // paper and equation
-	Equation string // of what distinguishes it; see notation
-	Sets     map[string]any
-}
+	"exp/train/rl"
+)
 
 // notation says what the equations of the table are written in.
 const notation = `A advantage, S score of a completion, mean and std over the completions of its problem,
   D = logprob - old logprob, r = exp(D), clip(x) = x bounded to [1 - clip.low, 1 + clip.high],
   sg(x) = x without gradient; losses are of a token unless sums say otherwise`
 
-// algorithms is the one table of algorithms. Formulas and what our code does are at
-// the functions of train/rl; defaults that a row does not set are the keys' own.
-func algorithms() []Algorithm {
-	type sets = map[string]any
-	with := func(parts ...sets) sets {
-		all := sets{}
-		for _, p := range parts {
-			maps.Copy(all, p)
+// algorithms is the table of package rl with the estimator and the loss among what a
+// row sets. Nothing else depends on the kind, so that every setting of an algorithm is
+// a key that can be seen and changed.
+func algorithms() []rl.Algorithm {
+	list := rl.Algorithms()
+	for i, a := range list {
+		sets := maps.Clone(a.Sets)
+		if sets == nil {
+			sets = map[string]any{}
 		}
-		return all
+		sets["algo.loss"] = a.Loss.Name
+		if a.Advantage.Name != "" {
+			sets["algo.advantage"] = a.Advantage.Name
+		}
+		list[i].Sets = sets
 	}
-	token := sets{"algo.aggregation": "token-mean"}
-	ppo := with(token, sets{"algo.loss": "ppo", "algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.clip.dual": 3.0})
-	gae := sets{"algo.advantage": "gae", "algo.gamma": 1.0, "algo.lambda": 1.0}
-	group := sets{"algo.advantage": "grpo", "algo.scale_std": true}
-	return []Algorithm{
-		{"flowrl", "FlowRL: trajectory balance with a learned partition function", "arXiv:2509.15207 (v3), final objective; variants: algo.flowrl.preset",
-			"Σ_i w·(log Z + mean logprob - beta·A - mean reference logprob)² / rows",
-			sets{"algo.loss": "flowrl"}},
-		{"ppo", "proximal policy optimization with a critic", "arXiv:1707.06347 eq. 7; GAE arXiv:1506.02438 eq. 16; dual clip arXiv:1912.09729 eq. 5",
-			"max(-A·r, -A·clip(r)); A by GAE, whitened over the step",
-			with(gae, ppo)},
-		{"pf_ppo", "PPO on completions drawn again by their scores", "arXiv:2409.06957",
-			"as ppo, on rows drawn with weight |S|^power",
-			with(gae, ppo, sets{"algo.pf_ppo.method": "pow", "algo.pf_ppo.power": 2.0})},
-		{"grpo", "group relative policy optimization", "arXiv:2402.03300 §4.1.2",
-			"A = (S - mean)/std; loss as ppo; the paper's KL term is algo.kl.loss_coef, 0 as in verl",
-			with(group, ppo)},
-		{"dr_grpo", "GRPO without its biases by length and by difficulty", "arXiv:2503.20783",
-			"A = S - mean; loss as ppo, summed over a completion, over a constant length",
-			with(group, ppo, sets{"algo.scale_std": false, "algo.aggregation": "seq-mean-token-sum-norm"})},
-		{"dapo", "GRPO with clip-higher, a mean over tokens, group filtering with refill, overlong shaping", "arXiv:2503.14476 §3.1 to §3.4, eq. 13",
-			"as grpo; groups all right or all wrong are sampled anew; S less a punishment in the last fifth of the length",
-			with(group, ppo, sets{"algo.clip.high": 0.28, "algo.clip.dual": 10.0,
-				"algo.filter_groups.metric": "acc", "algo.filter_groups.max_batches": 10, "algo.overlong.buffer": 0.2, "algo.overlong.penalty": 1.0})},
-		{"gspo", "group sequence policy optimization", "arXiv:2507.18071 eq. 5, bounds §5.1",
-			"max(-A·s, -A·clip(s)), s = exp(mean D) of the completion",
-			with(group, sets{"algo.loss": "gspo", "algo.clip.low": 3e-4, "algo.clip.high": 4e-4, "algo.aggregation": "seq-mean-token-mean"})},
-		{"sapo", "soft adaptive policy optimization", "arXiv:2511.20347",
-			"-A·sigmoid(tau·(r - 1))·4/tau, tau = tau_pos if A > 0 else tau_neg",
-			with(group, sets{"algo.loss": "sapo", "algo.sapo.tau_pos": 1.0, "algo.sapo.tau_neg": 1.05, "algo.aggregation": "seq-mean-token-mean"})},
-		{"gmpo", "geometric-mean policy optimization", "arXiv:2507.20673",
-			"Σ_i -A·exp(mean of D, bounded to [-clip.low, clip.high] on the side of A) / rows",
-			with(group, token, sets{"algo.loss": "gmpo", "algo.clip.low": 0.4, "algo.clip.high": 0.4})},
-		{"cispo", "clipped importance sampling, MiniMax-M1", "arXiv:2506.13585 eq. 4",
-			"-sg(clip(r))·A·logprob; no lower bound, as in the paper; verl takes PPO's: algo.clip.low=0.2",
-			with(group, token, sets{"algo.loss": "cispo", "algo.clip.low": 1.0, "algo.clip.high": 0.2})},
-		{"clip_cov", "PPO's loss without some tokens of high covariance", "arXiv:2505.22617 eq. 11",
-			"as ppo without dual clip, 0 on a random share of tokens with cov.low < cov(A, logprob) < cov.high",
-			with(group, token, sets{"algo.loss": "clip_cov", "algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.cov.ratio": 2e-4, "algo.cov.low": 1.0, "algo.cov.high": 5.0})},
-		{"kl_cov", "policy gradient with a KL penalty on tokens of high covariance", "arXiv:2505.22617 eq. 13",
-			"-A·r, + cov.kl_weight·|D| on the share of tokens with the greatest cov(A, logprob)",
-			with(group, token, sets{"algo.loss": "kl_cov", "algo.cov.ratio": 2e-4, "algo.cov.kl_weight": 0.1})},
-		{"dppo_tv", "trust region of probabilities, by total variation", "arXiv:2602.04879 eq. 11 to 14",
-			"-sg(min(r, clip.dual))·A·logprob while |p - p_old| is within clip.low, clip.high; verl's effective clip.dual is 3",
-			with(group, token, sets{"algo.loss": "dppo_tv", "algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.clip.dual": 20.0})},
-		{"dppo_kl", "trust region of probabilities, by binary KL", "arXiv:2602.04879 eq. 11 to 14",
-			"-sg(min(r, clip.dual))·A·logprob while KL of the coin p_old from p is within clip.low, clip.high; verl's effective clip.dual is 3",
-			with(group, token, sets{"algo.loss": "dppo_kl", "algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.clip.dual": 20.0})},
-		{"dro", "direct reward optimisation", "arXiv:2405.19107",
-			"-(A·logprob - dro.beta/2·D²); nobody publishes a default for dro.beta",
-			with(group, token, sets{"algo.loss": "dro"})},
-		{"gpg", "group policy gradient", "arXiv:2504.02546",
-			"-A·logprob, A = (S - mean)·rows/(rows with S ≠ 0)",
-			with(token, sets{"algo.advantage": "gpg", "algo.loss": "reinforce"})},
-		{"reinforce_plus_plus", "REINFORCE++", "arXiv:2501.03262",
-			"A = discounted return, whitened over the step; loss as ppo",
-			with(ppo, sets{"algo.advantage": "reinforce_plus_plus", "algo.gamma": 1.0})},
-		{"reinforce_plus_plus_baseline", "REINFORCE++ with the group's mean for a baseline", "arXiv:2501.03262",
-			"A = S - mean, whitened over the step; loss as ppo",
-			with(ppo, sets{"algo.advantage": "reinforce_plus_plus_baseline"})},
-		{"remax", "REINFORCE with the greedy completion for a baseline", "arXiv:2310.10505 alg. 1",
-			"A = return - S of the greedy completion; loss as ppo, which is the paper's on the first update of a step",
-			with(ppo, sets{"algo.advantage": "remax"})},
-		{"rloo", "REINFORCE leave-one-out", "arXiv:2402.14740",
-			"A = S - mean of the others; loss as ppo, which is the paper's on the first update of a step",
-			with(ppo, sets{"algo.advantage": "rloo"})},
-		{"opo", "on-policy RL with the optimal reward baseline", "arXiv:2505.23585",
-			"A = S - Σ length·S / Σ length; loss as ppo",
-			with(ppo, sets{"algo.advantage": "opo"})},
-		{"gdpo", "GRPO on several rewards, each standardised by itself", "arXiv:2601.05242",
-			"A = Σ_k weight_k·(S_k - mean_k)/std_k over reward.components, whitened over the step; loss as ppo",
-			with(ppo, sets{"algo.advantage": "gdpo", "algo.scale_std": true, "reward.components": []string{"correct", "format"}})},
-		{"otb", "policy gradient with the optimal baseline of each token", "Li et al., The Optimal Token Baseline, PMLR v306 (2026)",
-			"A = return - Σ W·return / Σ W over the group, W the sum up to the token of 1 - 2p + Σ_v p(v)²; loss as ppo",
-			with(ppo, sets{"algo.advantage": "tir_optimal_token_baseline"})},
-		{"grpo_passk", "GRPO for pass@k", "arXiv:2503.19595",
-			"A = (S - second)/std for the best completion, 0 for the others; loss as ppo",
-			with(ppo, sets{"algo.advantage": "grpo_passk", "algo.scale_std": true})},
-		{"megatron_grpo", "GRPO as in Megatron-LM", "megatron/rl/rl_utils.py at d98e8a64dd",
-			"-min(r·A, clip(r)·A) + kl.loss_coef·k3 + entropy_coef·p·log p; A = (S - mean)/(std + 1e-4), std of the population",
-			with(token, sets{"algo.advantage": "megatron", "algo.loss": "megatron", "algo.epochs": 2, "algo.clip.low": 0.01, "algo.clip.high": 0.01,
-				"algo.kl.loss_coef": 0.001, "algo.entropy_coef": 0.0})},
+	return list
+}
+
+// estimators are the names of the advantage estimators that have a property, in the
+// order of the table.
+func estimators(have func(e rl.Estimator) bool) []string {
+	var names []string
+	for _, e := range rl.Estimators() {
+		if have(e) {
+			names = append(names, e.Name)
+		}
 	}
+	return names
+}
+
+// losses are the names of the policy losses that have a property, in the order of the
+// table.
+func losses(have func(l rl.PolicyLoss) bool) []string {
+	var names []string
+	for _, l := range rl.PolicyLosses() {
+		if have(l) {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// estimatorReads is the condition that the estimator reads a setting.
+func estimatorReads(setting string) Clause {
+	return only("algo.advantage", estimators(func(e rl.Estimator) bool { return slices.Contains(e.Settings, setting) })...)
+}
+
+// lossReads is the condition that the loss reads a setting.
+func lossReads(setting string) Clause {
+	return only("algo.loss", losses(func(l rl.PolicyLoss) bool { return slices.Contains(l.Settings, setting) })...)
 }
 
 func algorithmFacts() []AlgorithmFacts {
@@ -154,8 +103,8 @@ func byKind(path string, d Default) Default {
 	return by("algo.kind", d, cases...)
 }
 
-// settings lists what the algorithm sets, in the order of the keys: "loss ppo".
-func (a Algorithm) settings() []string {
+// settings lists what an algorithm sets, in the order of the keys: "loss ppo".
+func settings(a rl.Algorithm) []string {
 	var list []string
 	for _, k := range schema().keys {
 		if v, ok := a.Sets[k.Path]; ok {
@@ -170,7 +119,7 @@ func describeAlgorithms() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  What each sets, as defaults of keys under algo:\n  %s.\n", notation)
 	for _, a := range algorithms() {
-		fmt.Fprintf(&b, "\n  %s: %s\n    from  %s\n    is    %s\n    sets  %s\n", a.Name, a.Title, a.Source, a.Equation, strings.Join(a.settings(), ", "))
+		fmt.Fprintf(&b, "\n  %s: %s\n    from  %s\n    is    %s\n    sets  %s\n", a.Name, a.Title, a.Source, a.Equation, strings.Join(settings(a), ", "))
 	}
 	return b.String()
 }

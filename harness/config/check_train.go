@@ -28,11 +28,9 @@ func trainChecks() []check {
 			return "", ""
 		}},
 		{[]string{"rollout.n", "algo.advantage"}, func(r *Run) (string, string) {
-			switch a := r.Algo.Advantage; a {
-			case "grpo", "grpo_passk", "reinforce_plus_plus_baseline", "rloo", "opo", "gpg", "gdpo", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron":
-				if r.Rollout.N < 2 {
-					return "rollout.n is 1, but " + a + " compares the completions of a problem", "rollout.n: 2 or more"
-				}
+			a := r.Algo.Advantage
+			if e, _ := rl.EstimatorNamed(a); e.Groups && r.Rollout.N < 2 {
+				return "rollout.n is 1, but " + a + " compares the completions of a problem", "rollout.n: 2 or more"
 			}
 			return "", ""
 		}},
@@ -49,8 +47,9 @@ func trainChecks() []check {
 			return "", ""
 		}},
 		{[]string{"algo.advantage", "reward.components"}, func(r *Run) (string, string) {
-			if r.Algo.Advantage == "gdpo" && len(r.Reward.Components) == 0 {
-				return "gdpo adds the advantages of the parts of a reward, but reward.components names none", "reward.components: [correct, format]"
+			a := r.Algo.Advantage
+			if e, _ := rl.EstimatorNamed(a); e.Components && len(r.Reward.Components) == 0 {
+				return a + " adds the advantages of the parts of a reward, but reward.components names none", "reward.components: [correct, format]"
 			}
 			return "", ""
 		}},
@@ -78,12 +77,15 @@ func trainChecks() []check {
 			if c.Mode != "bypass" {
 				return "", ""
 			}
-			want := map[rl.BypassLoss]string{rl.BypassPPO: "ppo", rl.BypassReinforce: "reinforce"}[rl.CorrectionPresets()[c.Preset].Bypass]
+			have, _ := rl.PolicyLossNamed(loss)
+			bypass := rl.CorrectionPresets()[c.Preset].Bypass
+			forms := losses(func(l rl.PolicyLoss) bool { return l.Bypass != 0 && (bypass == 0 || l.Bypass == bypass) })
 			switch {
-			case want != "" && want != loss:
-				return fmt.Sprintf("algo.rollout_correction.preset %s is for the loss %s, not for %s", c.Preset, want, loss), "algo.loss: " + want
-			case loss != "ppo" && loss != "reinforce":
-				return "algo.rollout_correction.mode is bypass, but the loss " + loss + " has no such form", "algo.loss: ppo or reinforce, or algo.rollout_correction.mode: decoupled"
+			case bypass != 0 && have.Bypass != bypass:
+				return fmt.Sprintf("algo.rollout_correction.preset %s is for the loss %s, not for %s", c.Preset, forms[0], loss), "algo.loss: " + forms[0]
+			case have.Bypass == 0:
+				return "algo.rollout_correction.mode is bypass, but the loss " + loss + " has no such form",
+					"algo.loss: " + strings.Join(forms, " or ") + ", or algo.rollout_correction.mode: decoupled"
 			}
 			return "", ""
 		}},

@@ -16,11 +16,9 @@ func algoKeys() []Key {
 	keys := []Key{
 		{Path: "algo.kind", Kind: Enum, Words: kinds(), Stages: at(Train),
 			Help: "the learning algorithm: defaults for the other keys of algo"},
-		{Path: "algo.advantage", Kind: Enum, Words: []string{"gae", "grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline",
-			"remax", "rloo", "opo", "gpg", "gdpo", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron", "score"}, Default: byKind("algo.advantage", is("grpo")), Stages: at(Train), When: token,
+		{Path: "algo.advantage", Kind: Enum, Words: estimators(func(rl.Estimator) bool { return true }), Default: byKind("algo.advantage", is("grpo")), Stages: at(Train), When: token,
 			Help: "advantage estimator; score is the reward itself"},
-		{Path: "algo.loss", Kind: Enum, Words: []string{"flowrl", "ppo", "reinforce", "gspo", "sapo", "gmpo", "cispo", "clip_cov", "kl_cov",
-			"dppo_tv", "dppo_kl", "dro", "megatron"}, Default: byKind("algo.loss", is("ppo")), Stages: at(Train),
+		{Path: "algo.loss", Kind: Enum, Words: losses(func(rl.PolicyLoss) bool { return true }), Default: byKind("algo.loss", is("ppo")), Stages: at(Train),
 			Help: "policy loss; ppo is verl's vanilla, reinforce its gpg, gmpo its geo_mean"},
 		{Path: "algo.epochs", Kind: Int, Default: byKind("algo.epochs", is(1)), Range: atLeast(1), Unit: "passes", Stages: at(Train),
 			Help: "passes over the trajectories of a step"},
@@ -133,8 +131,8 @@ func flowReward(v rl.FlowRLVariant) any {
 
 // lossKeys are the settings of single losses.
 func lossKeys() []Key {
-	clipped := Clause{{Path: "algo.loss", Words: []string{"ppo", "gspo", "gmpo", "cispo", "clip_cov", "dppo_tv", "dppo_kl", "megatron"}},
-		{Path: "algo.flowrl.mean_clip", Words: []string{"both", "gspo"}}, {Path: "algo.flowrl.surrogate", Above: true}, {Path: "algo.flowrl.ratio_fractions", Above: true}}
+	clipped := append(lossReads("clip.low"), Clause{
+		{Path: "algo.flowrl.mean_clip", Words: []string{"both", "gspo"}}, {Path: "algo.flowrl.surrogate", Above: true}, {Path: "algo.flowrl.ratio_fractions", Above: true}}...)
 	limit := func(path string, of func(c rl.Clip) float64) Default {
 		var cases []Case
 		for _, name := range flowrlPresets() {
@@ -144,46 +142,46 @@ func lossKeys() []Key {
 		}
 		return by("algo.flowrl.preset", byKind(path, is(0.2)), cases...)
 	}
-	sapo, clipCov, klCov := only("algo.loss", "sapo"), only("algo.loss", "clip_cov"), only("algo.loss", "kl_cov")
+	sapo := lossReads("sapo")
 	return block(nil, at(Train), []Key{
 		{Path: "algo.clip.low", Kind: Float, Default: limit("algo.clip.low", func(c rl.Clip) float64 { return c.Low }), Range: above(0).upTo(1), When: []Clause{clipped},
 			Help: "the ratio is clipped at 1 - this; in gmpo its log at -this, in dppo it bounds the fall of a probability"},
 		{Path: "algo.clip.high", Kind: Float, Default: limit("algo.clip.high", func(c rl.Clip) float64 { return c.High }), Range: above(0), When: []Clause{clipped},
 			Help: "the ratio is clipped at 1 + this; in gmpo its log at this, in dppo it bounds the rise of a probability"},
-		{Path: "algo.clip.dual", Kind: Float, Null: true, Default: byKind("algo.clip.dual", is(3.0)), Range: above(1), When: []Clause{only("algo.loss", "ppo", "dppo_tv", "dppo_kl")},
+		{Path: "algo.clip.dual", Kind: Float, Null: true, Default: byKind("algo.clip.dual", is(3.0)), Range: above(1), When: []Clause{lossReads("clip.dual")},
 			Help: "dual clip: largest ratio that counts where the advantage is negative, in dppo everywhere; null is off"},
 		{Path: "algo.sapo.tau_pos", Kind: Float, Default: byKind("algo.sapo.tau_pos", is(1.0)), Range: above(0), When: []Clause{sapo}, Help: "steepness of the gate where the advantage is positive"},
 		{Path: "algo.sapo.tau_neg", Kind: Float, Default: byKind("algo.sapo.tau_neg", is(1.05)), Range: above(0), When: []Clause{sapo}, Help: "steepness of the gate elsewhere"},
 		{Path: "algo.cov.ratio", Kind: Float, Default: byKind("algo.cov.ratio", is(2e-4)), Range: above(0).upTo(1), Unit: "fraction",
-			When: []Clause{only("algo.loss", "clip_cov", "kl_cov")}, Help: "share of a mini-batch's tokens that are picked, at least one"},
-		{Path: "algo.cov.low", Kind: Float, Default: byKind("algo.cov.low", is(1.0)), When: []Clause{clipCov}, Help: "covariance above which clip_cov picks"},
-		{Path: "algo.cov.high", Kind: Float, Default: byKind("algo.cov.high", is(5.0)), When: []Clause{clipCov}, Help: "covariance below which clip_cov picks"},
-		{Path: "algo.cov.kl_weight", Kind: Float, Default: byKind("algo.cov.kl_weight", is(0.1)), Range: atLeast(0), When: []Clause{klCov}, Help: "weight of |D| on the tokens that kl_cov picks"},
-		{Path: "algo.dro.beta", Kind: Float, Range: above(0), When: []Clause{only("algo.loss", "dro")}, Help: "weight of the quadratic penalty, over 2"},
+			When: []Clause{lossReads("cov.ratio")}, Help: "share of a mini-batch's tokens that are picked, at least one"},
+		{Path: "algo.cov.low", Kind: Float, Default: byKind("algo.cov.low", is(1.0)), When: []Clause{lossReads("cov.low")}, Help: "covariance above which clip_cov picks"},
+		{Path: "algo.cov.high", Kind: Float, Default: byKind("algo.cov.high", is(5.0)), When: []Clause{lossReads("cov.high")}, Help: "covariance below which clip_cov picks"},
+		{Path: "algo.cov.kl_weight", Kind: Float, Default: byKind("algo.cov.kl_weight", is(0.1)), Range: atLeast(0), When: []Clause{lossReads("cov.kl_weight")}, Help: "weight of |D| on the tokens that kl_cov picks"},
+		{Path: "algo.dro.beta", Kind: Float, Range: above(0), When: []Clause{lossReads("dro")}, Help: "weight of the quadratic penalty, over 2"},
 	})
 }
 
 // advantageKeys are the settings of single estimators.
 func advantageKeys() []Key {
-	gae := []Clause{only("algo.advantage", "gae")}
+	critic := []Clause{estimatorReads("critic")}
 	keys := block(nil, at(Train), []Key{
-		{Path: "algo.scale_std", Kind: Bool, Default: byKind("algo.scale_std", is(true)), When: []Clause{only("algo.advantage", "grpo", "grpo_passk", "gdpo")},
+		{Path: "algo.scale_std", Kind: Bool, Default: byKind("algo.scale_std", is(true)), When: []Clause{estimatorReads("scale_std")},
 			Help: "divide advantages by the group's standard deviation (GRPO); false is Dr. GRPO, arXiv:2503.20783"},
-		{Path: "algo.gdpo.weights", Kind: Float, List: true, Default: is([]float64{}), When: []Clause{only("algo.advantage", "gdpo")},
+		{Path: "algo.gdpo.weights", Kind: Float, List: true, Default: is([]float64{}), When: []Clause{estimatorReads("gdpo.weights")},
 			Help: "weights of reward.components, in their order; none is 1 for each"},
-		{Path: "algo.token_baseline.keep_tail", Kind: Bool, Default: is(false), When: []Clause{only("algo.advantage", "optimal_token_baseline", "tir_optimal_token_baseline")},
+		{Path: "algo.token_baseline.keep_tail", Kind: Bool, Default: is(false), When: []Clause{estimatorReads("token_baseline")},
 			Help: "where only the longest completion of a group reaches, take its own return for the baseline, so that its advantage is 0 there; otherwise the baseline is 0"},
 		{Path: "algo.variance_proxies", Kind: Bool, Default: is(false),
 			Help: "record verl's variance_proxy metrics, the share of noise in a step's gradient; costs a forward pass. The token baselines always do"},
-		{Path: "algo.gamma", Kind: Float, Default: byKind("algo.gamma", is(1.0)), Range: between(0, 1), When: []Clause{only("algo.advantage", "gae", "reinforce_plus_plus")}, Help: "discount per token"},
-		{Path: "algo.lambda", Kind: Float, Default: byKind("algo.lambda", is(1.0)), Range: between(0, 1), When: gae, Help: "lambda of generalised advantage estimation"},
-		{Path: "algo.critic.warmup_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps", When: gae,
+		{Path: "algo.gamma", Kind: Float, Default: byKind("algo.gamma", is(1.0)), Range: between(0, 1), When: []Clause{estimatorReads("gamma")}, Help: "discount per token"},
+		{Path: "algo.lambda", Kind: Float, Default: byKind("algo.lambda", is(1.0)), Range: between(0, 1), When: []Clause{estimatorReads("lambda")}, Help: "lambda of generalised advantage estimation"},
+		{Path: "algo.critic.warmup_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps", When: critic,
 			Help: "steps in which only the critic learns, before the policy does"},
-		{Path: "algo.critic.clip_value", Kind: Float, Default: is(0.5), Range: above(0), When: gae,
+		{Path: "algo.critic.clip_value", Kind: Float, Default: is(0.5), Range: above(0), When: critic,
 			Help: "how far a value may move from the old one before its loss is clipped"},
 	})
-	keys = append(keys, adamw("algo.critic.optim", "steps", is(1e-5), gae, Train)...)
-	return append(keys, block(gae, at(Train), []Key{
+	keys = append(keys, adamw("algo.critic.optim", "steps", is(1e-5), critic, Train)...)
+	return append(keys, block([]Clause{estimatorReads("pf_ppo")}, at(Train), []Key{
 		{Path: "algo.pf_ppo.method", Kind: Enum, Words: []string{"none", "pow", "max_min", "max_random"}, Default: byKind("algo.pf_ppo.method", is("none")),
 			Help: "PF-PPO, arXiv:2409.06957: draw the step's completions again by their scores: none, |S|^power, the best and the worst, or mostly the best"},
 		{Path: "algo.pf_ppo.power", Kind: Float, Default: byKind("algo.pf_ppo.power", is(2.0)), Range: between(0, 64), When: []Clause{only("algo.pf_ppo.method", "pow")}, Help: "power of the score"},

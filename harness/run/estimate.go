@@ -7,6 +7,7 @@ import (
 	"exp/harness/stage"
 	"exp/train/checkpoint"
 	"exp/train/model"
+	"exp/train/rl"
 )
 
 // Estimate is what a run will need, from its configuration alone.
@@ -117,7 +118,7 @@ func sampledPerStep(c *config.Run) int {
 	if c.Rollout.Source == "recorded" {
 		n = 0
 	}
-	if c.Algo.Advantage == "remax" {
+	if e, _ := rl.EstimatorNamed(c.Algo.Advantage); e.Greedy {
 		n += c.Train.PromptsPerStep
 	}
 	return n

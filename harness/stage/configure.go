@@ -98,7 +98,7 @@ func EngineOptions(c *config.Run, arch model.Config, maxNew int) generate.Option
 // TrainConfig returns the settings of the RL loop.
 func TrainConfig(c *config.Run) train.Config {
 	t := train.Config{
-		Advantage: train.Advantage(c.Algo.Advantage), Loss: train.Loss(c.Algo.Loss),
+		Advantage: c.Algo.Advantage, Loss: c.Algo.Loss,
 		PromptsPerStep: c.Train.PromptsPerStep, PromptsPerUpdate: c.Train.PromptsPerUpdate,
 		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
 		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout), Staleness: c.Rollout.Staleness, MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute,
@@ -122,31 +122,28 @@ func TrainConfig(c *config.Run) train.Config {
 	if len(a.GDPO.Weights) > 0 {
 		t.ComponentWeights = a.GDPO.Weights
 	}
-	t.Baseline.KeepTail, t.VarianceProxies = a.TokenBaseline.KeepTail, a.VarianceProxies
-	if t.Advantage == train.AdvGAE {
+	t.KeepTail, t.VarianceProxies = a.TokenBaseline.KeepTail, a.VarianceProxies
+	if e, _ := rl.EstimatorNamed(t.Advantage); e.Values {
 		t.CriticWarmup, t.ValueClip, t.Critic = a.Critic.WarmupSteps, a.Critic.ClipValue, optimConfig(a.Critic.Optim, c.Train.Steps)
 		if m := a.PFPPO.Method; m != "none" {
 			t.Reweighting, t.ReweightPower = must(rl.ParseReweighting(m)), a.PFPPO.Power
 		}
 	}
-	if t.Loss == train.LossFlowRL {
+	if t.Loss == "flowrl" {
 		flowConfig(&t, a.FlowRL)
 	}
 	return t
 }
 
 // correction returns the settings of rollout correction for a loss.
-func correction(c config.Correction, loss train.Loss) rl.Correction {
+func correction(c config.Correction, loss string) rl.Correction {
 	out := rl.Correction{Weights: must(rl.ParseRolloutWeights(c.Weights)), Low: c.WeightLow, High: c.WeightHigh, Normalize: c.Normalize}
 	if len(c.Reject) > 0 {
 		out.Reject = must(rl.ParseRejections(strings.Join(c.Reject, ","), strings.Join(c.RejectBounds, ",")))
 	}
-	switch {
-	case c.Mode != "bypass":
-	case loss == train.LossReinforce:
-		out.Bypass = rl.BypassReinforce
-	default:
-		out.Bypass = rl.BypassPPO
+	if c.Mode == "bypass" {
+		l, _ := rl.PolicyLossNamed(loss)
+		out.Bypass = l.Bypass
 	}
 	return out
 }
@@ -197,9 +194,9 @@ func flowConfig(t *train.Config, f config.FlowRL) {
 	if t.Flow.MeanClip != rl.NoMeanClip || f.Surrogate || f.RatioFractions {
 		t.Flow.Clip = rl.Clip{Low: t.Clip.Low, High: t.Clip.High}
 	}
-	t.Advantage, t.ScaleStd = train.AdvGRPO, f.Reward == "advantage"
+	t.Advantage, t.ScaleStd = "grpo", f.Reward == "advantage"
 	if f.Reward == "raw" {
-		t.Advantage = train.AdvScore
+		t.Advantage = "score"
 	}
 	t.LogZ = model.LogZConfig{Layers: f.LogZ.Layers, Dropout: f.LogZ.Dropout, PoolAll: f.LogZ.Pool == "all", Detach: f.LogZ.Detach}
 }

@@ -24,9 +24,9 @@ func load(t *testing.T, file string, sets ...string) *config.Resolved {
 
 func TestTrainConfig(t *testing.T) {
 	flow := TrainConfig(&load(t, "flowrl_7b_math.yaml").Run)
-	if flow.Loss != train.LossFlowRL || flow.PromptsPerStep != 512 || flow.PromptsPerUpdate != 32 || flow.Samples != 8 ||
+	if flow.Loss != "flowrl" || flow.PromptsPerStep != 512 || flow.PromptsPerUpdate != 32 || flow.Samples != 8 ||
 		flow.Policy.LR != 1e-6 || flow.Policy.WeightDecay != 0.1 || flow.Policy.Schedule.Warmup != 10 || flow.Flow.Beta != 15 ||
-		!math.IsInf(flow.Flow.WeightHigh, 1) || flow.LogZ.Layers != 3 || flow.LogZ.Dropout != 0.1 || flow.Advantage != train.AdvGRPO || !flow.ScaleStd {
+		!math.IsInf(flow.Flow.WeightHigh, 1) || flow.LogZ.Layers != 3 || flow.LogZ.Dropout != 0.1 || flow.Advantage != "grpo" || !flow.ScaleStd {
 		t.Errorf("flowrl_7b_math: %+v", flow)
 	}
 	if n := flow.Needs(); !n.Reference || n.Critic || !n.LogZ {
@@ -47,7 +47,7 @@ func TestTrainConfig(t *testing.T) {
 		{"algo.flowrl.weight.level=mean", func(c train.Config) bool { return c.Flow.WeightLevel == rl.WeightMean }},
 		{"algo.flowrl.reference=old", func(c train.Config) bool { return c.Flow.Reference == rl.OldPolicy && !c.Needs().Reference }},
 		{"algo.flowrl.use_logz=false", func(c train.Config) bool { return !c.Flow.UseLogZ && !c.Needs().LogZ }},
-		{"algo.flowrl.reward=raw", func(c train.Config) bool { return c.Advantage == train.AdvScore }},
+		{"algo.flowrl.reward=raw", func(c train.Config) bool { return c.Advantage == "score" }},
 		{"algo.flowrl.token_mask=cispo", func(c train.Config) bool { return c.Flow.TokenMask == rl.DropCISPO }},
 		{"algo.flowrl.preset=paper", func(c train.Config) bool { return c.Flow.WeightLow == 0.8 && c.Flow.WeightHigh == 1.2 }},
 		{"algo.flowrl.logz.pool=all", func(c train.Config) bool { return c.LogZ.PoolAll }},

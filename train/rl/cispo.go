@@ -22,3 +22,10 @@ func CISPO[T Float](dlogProb []T, b *Batch[T], low, high float64, s *PolicyStats
 		return x
 	})
 }
+
+// cispoLoss is the loss "cispo".
+func cispoLoss() PolicyLoss {
+	return tokenLoss("cispo", []string{"clip.low", "clip.high"}, func(m *Micro, c LossSettings, s *PolicyStats) {
+		CISPO(m.DLogProb, m.Batch, c.Clip.Low, c.Clip.High, s)
+	})
+}

@@ -86,3 +86,17 @@ func covariances[T Float](b *Batch[T]) (tokens []int, cov []float64) {
 func fraction(ratio float64, n int) int {
 	return max(int(ratio*float64(n)), 1)
 }
+
+// clipCovLoss is the loss "clip_cov".
+func clipCovLoss() PolicyLoss {
+	return PolicyLoss{Name: "clip_cov", Settings: []string{"clip.low", "clip.high", "cov.ratio", "cov.low", "cov.high"}, Start: func(c LossSettings) LossRun {
+		s := new(PolicyStats)
+		return LossRun{
+			Pick: func(picked []bool, mini *Batch[float32], key func() []uint64) {
+				ClipCovTokens(picked, mini, c.Clip.Low, c.Clip.High, c.ClipCov, key())
+			},
+			Add:     func(m *Micro) { ClipCov(m.DLogProb, m.Batch, m.Picked, c.Clip.Low, c.Clip.High, s) },
+			Metrics: s.Metrics,
+		}
+	}}
+}

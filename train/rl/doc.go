@@ -73,11 +73,13 @@
 //
 // # Adding an algorithm
 //
-// One file here: a function on a Batch that adds to a gradient and to
-// statistics, or one that sets advantages. One entry in the objectives of the
-// tests, which then check its gradient, its bits under any cut into
-// micro-batches, padding, row order and NaN behind the mask. One entry in a
-// golden test for the recorded cases. One line where package train chooses by
-// name (advantages, tokenLoss.policy), one row in the table of algorithms of
-// harness/config, and the chain that its test in harness/stage then prints.
+// One file here: a function on a Batch that adds to a gradient and to statistics, or
+// one that sets advantages, and under it the Estimator or PolicyLoss that gives it a
+// name. One row in the table, Algorithms; the loop, the configuration, its checks and
+// its explanation follow from that. Its test, of hand-computed or recorded cases; an
+// entry in the objectives or estimators of the tests checks gradients, bits under any
+// cut into micro-batches, padding, row order and NaN behind the mask. One
+// configuration that trains it. What its training comes to, TestAlgorithmsTrain of
+// harness/stage writes down by -update. A setting that no other algorithm has is a
+// field of EstimatorSettings or LossSettings and a key of harness/config.
 package rl

@@ -75,3 +75,10 @@ func (c DPPOConfig) trusted(logProb, old, adv float64) bool {
 	}
 	return kl <= c.Low || p >= q
 }
+
+// dppoLoss is the loss "dppo_tv" or "dppo_kl".
+func dppoLoss(name string, by Divergence) PolicyLoss {
+	return tokenLoss(name, []string{"clip.low", "clip.high", "clip.dual"}, func(m *Micro, c LossSettings, s *PolicyStats) {
+		DPPO(m.DLogProb, m.Batch, DPPOConfig{Divergence: by, Low: c.Clip.Low, High: c.Clip.High, MaxRatio: c.Clip.Dual}, s)
+	})
+}

@@ -22,3 +22,10 @@ func DRO[T Float](dlogProb []T, b *Batch[T], beta float64, s *PolicyStats) {
 		return x
 	})
 }
+
+// droLoss is the loss "dro".
+func droLoss() PolicyLoss {
+	return tokenLoss("dro", []string{"dro"}, func(m *Micro, c LossSettings, s *PolicyStats) {
+		DRO(m.DLogProb, m.Batch, c.DROBeta, s)
+	})
+}

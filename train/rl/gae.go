@@ -32,3 +32,11 @@ func GAE[T Float](adv, ret, reward, value []T, mask []bool, rows Rows, gamma, la
 		}
 	}
 }
+
+// gaeEstimator is the estimator "gae".
+func gaeEstimator() Estimator {
+	return Estimator{Name: "gae", Values: true, Settings: []string{"gamma", "lambda", "critic", "pf_ppo"}, Estimate: func(s *Graded, c EstimatorSettings) error {
+		GAE(s.Adv, s.Ret, s.Reward, s.Value, s.Mask, s.Rows, c.Gamma, c.Lambda)
+		return Whiten(s.Adv, s.Mask, true)
+	}}
+}

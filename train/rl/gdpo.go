@@ -35,3 +35,12 @@ func GDPO[T Float](adv []T, score [][]T, weight []float64, group []int, mask []b
 	Spread(adv, perRow, mask, rows)
 	return whitenMasked(adv, mask)
 }
+
+// gdpoEstimator is the estimator "gdpo".
+func gdpoEstimator() Estimator {
+	return Estimator{Name: "gdpo", Groups: true, Components: true, Settings: []string{"scale_std", "gdpo.weights"}, Estimate: func(s *Graded, c EstimatorSettings) error {
+		err := GDPO(s.Adv, s.Components, c.ComponentWeights, s.Group, s.Mask, s.Rows, c.ScaleStd)
+		copy(s.Ret, s.Adv)
+		return err
+	}}
+}

@@ -72,3 +72,10 @@ func pessimistic[T Float](b *Batch[T], t int, low, high float64) (m float64, fre
 	}
 	return 0, false
 }
+
+// gmpoLoss is the loss "gmpo".
+func gmpoLoss() PolicyLoss {
+	return tokenLoss("gmpo", []string{"clip.low", "clip.high"}, func(m *Micro, c LossSettings, s *PolicyStats) {
+		GMPO(m.DLogProb, m.Batch, c.Clip.Low, c.Clip.High, m.Of, s)
+	})
+}

@@ -25,3 +25,11 @@ func GPGAdvantage[T Float](dst, score []T, group []int, norm float64) {
 		}
 	}
 }
+
+// gpgEstimator is the estimator "gpg".
+func gpgEstimator() Estimator {
+	return Estimator{Name: "gpg", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+		GPGAdvantage(s.Score, s.Score, s.Group, 1)
+		return nil
+	})}
+}

@@ -76,3 +76,11 @@ func groupStats[T Float](score []T, members []int) (mean, std float64) {
 	}
 	return mean, math.Sqrt(ss / (n - 1))
 }
+
+// groupEstimator is the estimator "grpo".
+func groupEstimator() Estimator {
+	return Estimator{Name: "grpo", Groups: true, Settings: []string{"scale_std"}, Estimate: ofRows(func(s *Graded, c EstimatorSettings) error {
+		GroupAdvantage(s.Score, s.Score, s.Group, c.ScaleStd)
+		return nil
+	})}
+}

@@ -39,3 +39,10 @@ func GSPO[T Float](dlogProb []T, b *Batch[T], low, high float64, s *PolicyStats)
 		})
 	}
 }
+
+// gspoLoss is the loss "gspo".
+func gspoLoss() PolicyLoss {
+	return tokenLoss("gspo", []string{"clip.low", "clip.high"}, func(m *Micro, c LossSettings, s *PolicyStats) {
+		GSPO(m.DLogProb, m.Batch, c.Clip.Low, c.Clip.High, s)
+	})
+}

@@ -58,3 +58,15 @@ func KLCov[T Float](dlogProb []T, b *Batch[T], picked []bool, klCoef float64, s 
 		return x
 	})
 }
+
+// klCovLoss is the loss "kl_cov".
+func klCovLoss() PolicyLoss {
+	return PolicyLoss{Name: "kl_cov", Settings: []string{"cov.ratio", "cov.kl_weight"}, Start: func(c LossSettings) LossRun {
+		s := new(PolicyStats)
+		return LossRun{
+			Pick:    func(picked []bool, mini *Batch[float32], _ func() []uint64) { KLCovTokens(picked, mini, c.KLCovRatio) },
+			Add:     func(m *Micro) { KLCov(m.DLogProb, m.Batch, m.Picked, c.KLCovCoef, s) },
+			Metrics: s.Metrics,
+		}
+	}}
+}

@@ -140,3 +140,22 @@ func (s *MegatronStats) Metrics() []Metric {
 		{"rl/truncated_from_below", s.below / n},
 	}
 }
+
+// megatronEstimator is the estimator "megatron".
+func megatronEstimator() Estimator {
+	return Estimator{Name: "megatron", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+		MegatronAdvantage(s.Score, s.Score, s.Group, nil)
+		return nil
+	})}
+}
+
+// megatronLoss is the loss "megatron".
+func megatronLoss() PolicyLoss {
+	return PolicyLoss{Name: "megatron", Whole: true, Settings: []string{"clip.low", "clip.high"},
+		Reads: func(LossSettings) (reference, logZ bool) { return true, false },
+		Start: func(c LossSettings) LossRun {
+			s := new(MegatronStats)
+			config := MegatronConfig{Low: c.Clip.Low, High: c.Clip.High, KLCoef: c.KLCoef, EntropyCoef: c.EntropyCoef}
+			return LossRun{Add: func(m *Micro) { MegatronGRPO(m.DLogProb, m.Batch, config, s) }, Metrics: s.Metrics}
+		}}
+}

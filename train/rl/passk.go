@@ -46,3 +46,10 @@ func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) error {
 	}
 	return nil
 }
+
+// passKEstimator is the estimator "grpo_passk".
+func passKEstimator() Estimator {
+	return Estimator{Name: "grpo_passk", Groups: true, Settings: []string{"scale_std"}, Estimate: ofRows(func(s *Graded, c EstimatorSettings) error {
+		return PassKAdvantage(s.Score, s.Score, s.Group, c.ScaleStd)
+	})}
+}

@@ -55,3 +55,12 @@ func (c Clip) token(d, adv float64) (loss, grad float64, clipped, dual bool) {
 	}
 	return loss, grad, clipped, dual
 }
+
+// ppoLoss is the loss "ppo", verl's vanilla.
+func ppoLoss() PolicyLoss {
+	l := tokenLoss("ppo", []string{"clip.low", "clip.high", "clip.dual"}, func(m *Micro, c LossSettings, s *PolicyStats) {
+		PPO(m.DLogProb, m.Batch, c.Clip, s)
+	})
+	l.Bypass = BypassPPO
+	return l
+}

@@ -41,3 +41,19 @@ func clearMasked[T Float](x []T, mask []bool) {
 		}
 	}
 }
+
+// reinforcePlusPlusEstimator is the estimator "reinforce_plus_plus".
+func reinforcePlusPlusEstimator() Estimator {
+	return Estimator{Name: "reinforce_plus_plus", Settings: []string{"gamma"}, Estimate: func(s *Graded, c EstimatorSettings) error {
+		return ReinforcePlusPlus(s.Adv, s.Ret, s.Reward, s.Mask, s.Rows, c.Gamma)
+	}}
+}
+
+// reinforcePlusPlusBaselineEstimator is the estimator "reinforce_plus_plus_baseline".
+func reinforcePlusPlusBaselineEstimator() Estimator {
+	return Estimator{Name: "reinforce_plus_plus_baseline", Groups: true, Estimate: func(s *Graded, _ EstimatorSettings) error {
+		err := ReinforcePlusPlusBaseline(s.Adv, s.Score, s.Group, s.Mask, s.Rows)
+		copy(s.Ret, s.Adv)
+		return err
+	}}
+}

@@ -20,3 +20,11 @@ func ReMax[T Float](adv, ret, reward, baseline []T, mask []bool, rows Rows) {
 		}
 	}
 }
+
+// reMaxEstimator is the estimator "remax".
+func reMaxEstimator() Estimator {
+	return Estimator{Name: "remax", Greedy: true, Estimate: func(s *Graded, _ EstimatorSettings) error {
+		ReMax(s.Adv, s.Ret, s.Reward, s.Baseline, s.Mask, s.Rows)
+		return nil
+	}}
+}

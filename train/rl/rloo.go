@@ -24,3 +24,11 @@ func RLOO[T Float](dst, score []T, group []int, dropAlone bool) {
 		}
 	}
 }
+
+// rlooEstimator is the estimator "rloo".
+func rlooEstimator() Estimator {
+	return Estimator{Name: "rloo", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+		RLOO(s.Score, s.Score, s.Group, false)
+		return nil
+	})}
+}

@@ -30,3 +30,10 @@ func SAPO[T Float](dlogProb []T, b *Batch[T], tauPos, tauNeg float64, s *PolicyS
 		return x
 	})
 }
+
+// sapoLoss is the loss "sapo".
+func sapoLoss() PolicyLoss {
+	return tokenLoss("sapo", []string{"sapo"}, func(m *Micro, c LossSettings, s *PolicyStats) {
+		SAPO(m.DLogProb, m.Batch, c.TauPos, c.TauNeg, s)
+	})
+}

@@ -112,3 +112,16 @@ func longestRow[T Float](b *Batch[T], members []int) (row, second int) {
 	}
 	return row, second
 }
+
+// tokenBaselineEstimator is the estimator "optimal_token_baseline" with columns, else
+// "tir_optimal_token_baseline".
+func tokenBaselineEstimator(columns bool) Estimator {
+	name := "tir_optimal_token_baseline"
+	if columns {
+		name = "optimal_token_baseline"
+	}
+	return Estimator{Name: name, Groups: true, SumPiSquared: true, Settings: []string{"token_baseline"}, Estimate: func(s *Graded, c EstimatorSettings) error {
+		OptimalTokenBaseline(s.Adv, s.Ret, s.Batch, s.Reward, s.SumPiSquared, s.Group, TokenBaseline{Columns: columns, KeepTail: c.KeepTail})
+		return nil
+	}}
+}

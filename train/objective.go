@@ -1,0 +1,131 @@
+package train
+
+import (
+	"fmt"
+
+	"exp/kernels"
+	"exp/train/rl"
+)
+
+// gradients are where a loss leaves its derivatives; zero when add is called.
+type gradients struct {
+	logProb, entropy []float32 // [N]
+	logZ             []float32 // [B]
+}
+
+// objective computes the gradient of a mini-batch's loss, micro-batch by micro-batch,
+// in order: the policy loss and, unless that is whole, its optional terms:
+//
+//	L = policy + KL.LossCoef·KL - EntropyCoef·H
+type objective struct {
+	c           Config
+	n           rl.Counts
+	policy      rl.LossRun
+	whole       bool
+	kl, entropy float64
+
+	// Of the whole mini-batch, and how many of its tokens were added.
+	picked []bool // nil unless the loss picks tokens
+	bypass *bypass
+	at     int
+}
+
+// bypass is rollout correction against the current parameters, in place of the
+// policy loss alone.
+type bypass struct {
+	weight     []float32 // nil is 1
+	kept       []bool
+	correction rl.CorrectionStats
+	stats      rl.PolicyStats
+}
+
+// newLoss starts the loss of the mini-batch of rows lo to hi; stream names its
+// random numbers. A loss that looks at all tokens of a mini-batch under the current
+// parameters does so here, so that the cut into micro-batches does not show. It costs
+// a forward pass.
+func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
+	c := t.cfg
+	loss := c.policyLoss()
+	settings := c.LossSettings
+	settings.KLCoef = c.KL.LossCoef
+	l := &objective{c: c, n: b.counts(lo, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), policy: loss.Start(settings), whole: loss.Whole}
+	if c.Correction.Bypass == 0 && l.policy.Pick == nil {
+		return l
+	}
+	mini := b.part(lo, hi, t.passes.logProbs(t.policy.m, b, lo, hi, c.Sampling.Temperature))
+	tokens := len(mini.Mask)
+	if c.Correction.Bypass == 0 {
+		l.picked = make([]bool, tokens)
+		l.policy.Pick(l.picked, mini, func() []uint64 { return t.tokenKeys(b, lo, hi, "clip_cov/"+stream) })
+		return l
+	}
+	l.bypass = &bypass{kept: make([]bool, tokens)}
+	if c.Correction.Weights != rl.NoWeights {
+		l.bypass.weight = make([]float32, tokens)
+	}
+	rl.Correct(l.bypass.weight, l.bypass.kept, mini.LogProb, mini.OldLogProb, mini.Mask, mini.Rows, c.Correction, &l.bypass.correction)
+	return l
+}
+
+// add adds the gradient of the rows of p. entropy [N] belongs to p's tokens, logZ [B]
+// to its rows (nil without a log Z head).
+func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, g gradients) {
+	if l.c.Aggregation != 0 { // FlowRL's row terms have none
+		l.c.Aggregation.Coefficients(p.Coef, p.Mask, p.Rows, l.n)
+	}
+	end := l.at + len(p.Mask)
+	m := &rl.Micro{Batch: p, Of: l.n.Rows, LogZ: logZ, DLogProb: g.logProb, DLogZ: g.logZ}
+	switch {
+	case l.bypass != nil:
+		var weight []float32
+		if l.bypass.weight != nil {
+			weight = l.bypass.weight[l.at:end]
+		}
+		rl.Bypass(g.logProb, p, weight, l.bypass.kept[l.at:end], l.c.Correction.Bypass, l.c.Clip, &l.bypass.stats)
+	case l.picked != nil:
+		m.Picked = l.picked[l.at:end]
+		fallthrough
+	default:
+		l.policy.Add(m)
+	}
+	l.at = end
+	if l.whole {
+		return
+	}
+	if l.c.KL.LossCoef != 0 {
+		rl.KLLoss(g.logProb, p, l.c.KL.LossEstimator, l.c.KL.LossCoef, &l.kl)
+	}
+	rl.EntropyBonus(g.entropy, entropy, p.Mask, p.Coef, l.c.EntropyCoef, &l.entropy)
+}
+
+// metrics are of the whole mini-batch.
+func (l *objective) metrics() []rl.Metric {
+	m := l.policy.Metrics()
+	if l.bypass != nil {
+		m = l.bypass.stats.Metrics()
+	}
+	if l.whole {
+		return m
+	}
+	m = append(m, rl.Metric{Name: "actor/entropy_loss", Value: l.entropy})
+	if l.c.KL.LossCoef != 0 {
+		m = append(m, rl.Metric{Name: "actor/kl_loss", Value: l.kl}, rl.Metric{Name: "actor/kl_coef", Value: l.c.KL.LossCoef})
+	}
+	if l.bypass != nil {
+		m = append(m, l.bypass.correction.Metrics()...)
+	}
+	return m
+}
+
+// tokenKeys draws a number for each token of rows lo to hi, from a stream that is
+// named by what the row is, not by where it lies.
+func (t *Trainer) tokenKeys(b *batch, lo, hi int, stream string) []uint64 {
+	var keys []uint64
+	for i, tr := range b.traj[lo:hi] {
+		key := kernels.PhiloxKey(t.Seed(fmt.Sprintf("%s/prompt=%s/sample=%d", stream, tr.Problem.ID, tr.Sample)))
+		for k := range b.rows[lo+i+1] - b.rows[lo+i] {
+			keys = append(keys, philox64(key, k))
+		}
+	}
+	return keys
+}
