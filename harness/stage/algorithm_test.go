@@ -104,7 +104,8 @@ func trials(t *testing.T) map[string][]string {
 		return k.Words
 	}
 	with := map[string]string{ // what a kind wants to be told, or to differ from others here
-		"dro": ", dro: {beta: 0.1}",
+		"dro":            ", dro: {beta: 0.1}",
+		"grpo_std_floor": ", overlong: {buffer: 1, penalty: 0.002}",
 	}
 	for _, kind := range words("algo.kind") {
 		cases[kind] = []string{"algo={kind: " + kind + with[kind] + "}"}
