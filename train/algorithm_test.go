@@ -316,6 +316,35 @@ func TestRolloutCorrection(t *testing.T) {
 	}
 }
 
+// A completion that rollout correction rejects is not trained on, but the reward that
+// it got stays in the mean and the deviation of its group.
+func TestRejectedRowsCountInBaselines(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	r.cfg.Steps = 1
+	r.run()
+	b := newBatch(r.steps[0].Trajectories, rl.Overlong{}, nil)
+	want := b.rewardSums()
+	rl.GroupAdvantage(want, want, b.group, true)
+	rejected := slices.IndexFunc(want, func(a float32) bool { return a != 0 })
+	if rejected < 0 {
+		t.Fatalf("advantages %v: all rewards are equal", want)
+	}
+	clear(b.mask[b.rows[rejected]:b.rows[rejected+1]])
+	if err := advantages(r.cfg, b); err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range want {
+		if i == rejected {
+			a = 0
+		}
+		for k := b.rows[i]; k < b.rows[i+1]; k++ {
+			if b.adv[k] != a {
+				t.Fatalf("row %d: advantage %v, want %v", i, b.adv[k], a)
+			}
+		}
+	}
+}
+
 // Overlong completions lose reward, not their verdict.
 func TestOverlong(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)

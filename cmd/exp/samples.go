@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -84,6 +85,7 @@ type shownSample struct {
 	Kept       bool // the texts are there
 	TokenIDs   []int32
 	LogProbs   []float32
+	Components map[string]float64 // named parts of the reward; nil if it has none
 }
 
 // keptText is what is read of a record in a pack (harness/run writes it).
@@ -93,6 +95,8 @@ type keptText struct {
 
 	Tokens   []int32   `json:"tokens"`
 	LogProbs []float32 `json:"logprobs"`
+
+	Components map[string]float64 `json:"components"`
 }
 
 func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
@@ -140,6 +144,16 @@ func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
 		}})
 	}
 	t := a.sampleTable(list)
+	if slices.ContainsFunc(list, func(s shownSample) bool { return s.Components != nil }) {
+		t.Columns = append(t.Columns, column{Key: "components", Wide: true})
+		for i, s := range list {
+			var parts any // null of a completion without
+			if s.Components != nil {
+				parts = s.Components
+			}
+			t.Rows[i] = append(t.Rows[i], parts)
+		}
+	}
 	if c.Bool("token-ids") {
 		t.Columns = append(t.Columns, column{Key: "token_ids", Wide: true}, column{Key: "logprobs", Wide: true})
 		for i, s := range list {
@@ -274,7 +288,7 @@ func (s sampleReader) sample(packs *blob.PackReader, row store.Sample) (shownSam
 		return out, fmt.Errorf("sample %d of problem %s: %w", row.K, row.Item, err)
 	}
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
-	out.TokenIDs, out.LogProbs = kept.Tokens, kept.LogProbs
+	out.TokenIDs, out.LogProbs, out.Components = kept.Tokens, kept.LogProbs, kept.Components
 	return out, nil
 }
 
@@ -324,6 +338,15 @@ func (s shownSample) verdict() string {
 		return "right"
 	}
 	return "wrong"
+}
+
+// parts lists the named parts of the reward: "correct 0.00, format 1.00".
+func (s shownSample) parts() string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(s.Components)) {
+		list = append(list, name+" "+term.Fixed(s.Components[name], 2))
+	}
+	return strings.Join(list, ", ")
 }
 
 func verdictStyle(v any) term.Style {
@@ -384,7 +407,7 @@ func writeSamples(p *page, list []shownSample) {
 		}
 		fmt.Fprintf(p.w, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.layout.Color),
 			verdictStyle(s.verdict()).Paint(s.verdict(), p.layout.Color), score, s.OutTokens, logp, s.Finish)
-		p.facts(fact{"answer", s.Answer}, fact{"reason", s.Reason})
+		p.facts(fact{"answer", s.Answer}, fact{"reason", s.Reason}, fact{"reward", s.parts()})
 		if !s.Kept {
 			p.line("(the text was not kept)")
 			continue

@@ -125,3 +125,42 @@ func TestSamplesManyRows(t *testing.T) {
 		}
 	}
 }
+
+// TestSamplesComponents: the parts of a reward show where completions have them.
+func TestSamplesComponents(t *testing.T) {
+	dir := t.TempDir()
+	db, err := store.Open(dir, store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := builder{t: t, db: db}
+	st := b.stage(b.run("parts", "gdpo", 0, ""), "train", "", nil)
+	pack := db.Blobs.NewPackWriter()
+	b.must(pack.Add(map[string]any{"prompt": "3,4=12:", "text": "3*4", "components": map[string]float64{"format": 0.5, "correct": 1}}))
+	b.must(pack.Add(map[string]any{"prompt": "3,4=12:", "text": "?"}))
+	refs, packs, err := pack.Close()
+	b.must(err)
+	var rows []store.Sample
+	for k, ref := range refs {
+		rows = append(rows, store.Sample{Stage: st.Home, Scope: "train", Step: 1, Item: "p", K: k, Finish: "stop", Ref: ref})
+	}
+	b.must(db.AddSamples(b.ctx(), rows, packs))
+	b.must(db.Close())
+	read := func(args ...string) string {
+		got := call{list: commands}.run(append([]string{"samples", "parts", "--suite", "train", "--store", dir}, args...)...)
+		if got.code != 0 {
+			t.Fatalf("%q: %+v", args, got)
+		}
+		return got.stdout
+	}
+	lines := strings.Split(read("-o", "jsonl"), "\n")
+	if !strings.Contains(lines[0], `"components":{"correct":1,"format":0.5}`) || !strings.Contains(lines[1], `"components":null`) {
+		t.Errorf("lines %q", lines)
+	}
+	if text := read("--text", "-o", "table"); strings.Count(text, "correct 1.00, format 0.50") != 1 {
+		t.Errorf("text %q", text)
+	}
+	if list := read("-o", "jsonl", "-n", "0", "--grep", "[?]"); strings.Contains(list, "components") {
+		t.Errorf("parts of a completion that has none: %q", list)
+	}
+}

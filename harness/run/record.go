@@ -101,6 +101,21 @@ type keptSample struct {
 	Tokens    []int32   `json:"tokens"`
 	LogProbs  []float32 `json:"logprobs"`
 	Entropies []float32 `json:"entropies,omitempty"`
+	// Components are the named parts of the reward in training; absent where it has
+	// none, and where the completion was not graded.
+	Components map[string]float64 `json:"components,omitempty"`
+}
+
+// componentsOf names the parts of a verdict's reward.
+func componentsOf(names []string, v rollout.Verdict) map[string]float64 {
+	if len(v.Components) == 0 {
+		return nil
+	}
+	m := make(map[string]float64, len(names))
+	for i, name := range names {
+		m[name] = v.Components[i]
+	}
+	return m
 }
 
 func (r *stepRecord) samples(s stage.Step) error {
@@ -113,7 +128,7 @@ func (r *stepRecord) samples(s stage.Step) error {
 			r.pack = r.x.DB.Blobs.NewPackWriter()
 		}
 		c := t.Completion
-		if err := r.pack.Add(keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies}); err != nil {
+		if err := r.pack.Add(keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)}); err != nil {
 			return err
 		}
 		r.pending = append(r.pending, trainSample(r.home, s.Det.Step, t))
@@ -306,7 +321,7 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 			continue
 		}
 		c := s.Completion
-		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil}); err != nil {
+		if err := pack.Add(keptSample{prompts[s.ProblemID], c.Text, c.Tokens, c.LogProbs, nil, nil}); err != nil {
 			return err
 		}
 		sample := evalSample(row.Home, s)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"exp/experiments/ident"
+	"exp/experiments/store"
 	"exp/harness/stage"
 	"exp/train"
 	"exp/train/checkpoint"
@@ -41,7 +42,7 @@ const rewarded = "sft={steps: 0}"
 func TestCommandReward(t *testing.T) {
 	program := distance(t)
 	sets := func(more ...string) []string {
-		return append([]string{rewarded, "algo.kind=grpo", "reward={kind: command, command: [" + program + "], components: [correct, distance, score]}"}, more...)
+		return append([]string{rewarded, "store.samples.train=all", "algo.kind=grpo", "reward={kind: command, command: [" + program + "], components: [correct, distance, score]}"}, more...)
 	}
 	a, b := newLab(t), newLab(t)
 	p := a.plan(1, sets()...)
@@ -74,6 +75,7 @@ func TestCommandReward(t *testing.T) {
 	if len(q.warnings) > 0 {
 		t.Errorf("warnings: %q", q.warnings)
 	}
+	sameParts(t, a, first.Run.ID)
 
 	code, err := os.ReadFile(program)
 	if err != nil {
@@ -84,6 +86,28 @@ func TestCommandReward(t *testing.T) {
 	}
 	if other := a.plan(1, sets()...); other.RID == p.RID {
 		t.Error("another program is the same run")
+	}
+}
+
+// sameParts checks that the parts of the rewards of the first step lie with its samples:
+// the one called score is the sample's reward, correct its verdict.
+func sameParts(t *testing.T, l *lab, run int64) {
+	t.Helper()
+	rows, err := l.db.Samples(context.Background(), run, store.SampleQuery{Scope: "train", Step: 1})
+	if err != nil || len(rows) == 0 {
+		t.Fatalf("%d samples, %v", len(rows), err)
+	}
+	packs := l.db.Blobs.NewPackReader()
+	defer packs.Close()
+	for _, row := range rows {
+		var kept struct{ Components map[string]float64 }
+		if err := packs.Read(row.Ref, &kept); err != nil {
+			t.Fatal(err)
+		}
+		c := kept.Components
+		if _, ok := c["distance"]; len(c) != 3 || !ok || c["score"] != row.Reward || (c["correct"] == 1) != row.Verdict.Correct {
+			t.Fatalf("sample %d of %s: components %v of reward %v, verdict %+v", row.K, row.Item, c, row.Reward, row.Verdict)
+		}
 	}
 }
 

@@ -190,7 +190,7 @@ func TestRecord(t *testing.T) {
 	for _, c := range curves {
 		names[c.Series.Name] = len(c.Values)
 	}
-	for name, n := range map[string]int{"critic/score/mean": 4, "actor/log_z": 4, "timing_s/gen": 4, "val/pass@1": 2} {
+	for name, n := range map[string]int{"critic/score/mean": 4, "actor/log_z": 4, "timing_s/gen": 4, "val/pass@1": 2, "val-core/countdown/acc/mean@1": 2} {
 		if names[name] != n {
 			t.Errorf("metric %s has %d points, want %d", name, names[name], n)
 		}

@@ -168,7 +168,7 @@ func (r *reinforcement) Step(s *train.Step) error {
 	for _, m := range s.System {
 		measured[m.Name] = m.Value
 	}
-	if r.online.due(s.Step) {
+	if r.online.due(s.Step, s.Of) {
 		start := time.Now()
 		val, err := r.online.run(context.Background())
 		var ungraded *eval.NotGradedError
@@ -204,7 +204,8 @@ func (r *reinforcement) Step(s *train.Step) error {
 	if r.Hooks.Step == nil {
 		return nil
 	}
-	return r.Hooks.Step(Step{Det: det, Chain: chain, Measured: measured, Tokens: sampledTokens(s), Trajectories: s.Trajectories, Events: s.Events})
+	return r.Hooks.Step(Step{Det: det, Chain: chain, Measured: measured, Tokens: sampledTokens(s), Trajectories: s.Trajectories,
+		Components: rollout.ComponentNames(r.trainer.Grader), Events: s.Events})
 }
 
 // headline chooses what a step line shows.
@@ -299,6 +300,7 @@ func finite(list []rl.Metric) map[string]float64 {
 // streams of its own: whether it runs changes nothing in training.
 type onlineEval struct {
 	every, n int
+	source   string // names the problems in verl's metrics
 	problems []rollout.Problem
 	gen      eval.Generator
 	grader   rollout.Grader
@@ -319,14 +321,15 @@ func (r *reinforcement) newOnlineEval(in Inputs, encode func(string) ([]int32, e
 	}
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
-	return &onlineEval{every: o.EverySteps, n: o.N, problems: problems, grader: r.task,
+	return &onlineEval{every: o.EverySteps, n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
 		gen: eval.Generator{Sampler: r.engine, Encode: encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
 
-func (o *onlineEval) due(step int) bool { return o != nil && step%o.every == 0 }
+// due says whether to evaluate after a step: at the cadence and, as verl, at the end.
+func (o *onlineEval) due(step, of int) bool { return o != nil && (step%o.every == 0 || step == of) }
 
-// run returns val/ metrics of the policy.
+// run returns our val/ metrics of the policy, and verl's.
 func (o *onlineEval) run(ctx context.Context) ([]rl.Metric, error) {
 	samples, err := o.gen.Generate(ctx, o.problems, 0, o.n, nil)
 	if err != nil {
@@ -348,5 +351,5 @@ func (o *onlineEval) run(ctx context.Context) ([]rl.Metric, error) {
 	for _, m := range sum {
 		out = append(out, fact("val/"+m.Name, m.Value))
 	}
-	return out, nil
+	return append(out, validation(o.source, samples, verdicts)...), nil
 }

@@ -135,6 +135,7 @@ type Step struct {
 	Measured     map[string]float64
 	Tokens       int64 // sampled
 	Trajectories []train.Trajectory
+	Components   []string // names of the parts of the verdicts' rewards
 	Events       []train.Event
 }
 

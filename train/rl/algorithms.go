@@ -90,7 +90,7 @@ func Algorithms() []Algorithm {
 			reMaxEstimator(), ppoLoss(), clipped},
 		{"rloo", "REINFORCE leave-one-out", "arXiv:2402.14740",
 			"A = S - mean of the others; loss as ppo, which is the paper's on the first update of a step",
-			rlooEstimator(), ppoLoss(), clipped},
+			rlooEstimator(false), ppoLoss(), clipped},
 		{"opo", "on-policy RL with the optimal reward baseline", "arXiv:2505.23585",
 			"A = S - Σ length·S / Σ length; loss as ppo",
 			opoEstimator(), ppoLoss(), clipped},
@@ -126,6 +126,8 @@ func Estimators() []Estimator {
 	for _, a := range Algorithms() {
 		add(a.Advantage)
 	}
+	add(groupVectorizedEstimator())
+	add(rlooEstimator(true))
 	add(tokenBaselineEstimator(true))
 	add(scoreEstimator())
 	return list

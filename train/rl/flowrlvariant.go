@@ -33,12 +33,12 @@ type FlowRLVariant struct {
 //	no_log_z          log Z is 0
 //	old_policy        the old policy for a reference
 //	old_policy_no_log_z  both
+//	no_log_z_no_reference     the same of branch no-log-z, which subtracts no reference
 //	no_std_norm       advantages without std
 //	flowrl_token_level        both, per token; weight [0.8,1.28]
 //	no_log_z_token_level      the same of branch no-log-z, which subtracts no reference
 //
-// dapo_clip is not here: its code reads a name that it does not define. Branch
-// no-log-z has old_policy_no_log_z without the old policy as well: NoReference.
+// dapo_clip is not here: its code reads a name that it does not define.
 func FlowRLVariants() map[string]FlowRLVariant {
 	variants := make(map[string]FlowRLVariant)
 	add := func(name string, change func(v *FlowRLVariant)) {
@@ -76,6 +76,7 @@ func FlowRLVariants() map[string]FlowRLVariant {
 	add("no_log_z", func(v *FlowRLVariant) { v.Loss.UseLogZ = false })
 	add("old_policy", func(v *FlowRLVariant) { v.Loss.Reference = OldPolicy })
 	add("old_policy_no_log_z", func(v *FlowRLVariant) { v.Loss.UseLogZ, v.Loss.Reference = false, OldPolicy })
+	add("no_log_z_no_reference", func(v *FlowRLVariant) { v.Loss.UseLogZ, v.Loss.Reference = false, NoReference })
 	add("no_std_norm", func(v *FlowRLVariant) { v.Scale = false })
 	perToken := func(r Reference) func(v *FlowRLVariant) {
 		return func(v *FlowRLVariant) {

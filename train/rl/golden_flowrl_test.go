@@ -19,7 +19,7 @@ func TestGoldenFlowRL(t *testing.T) {
 	}
 	gspo, gspoMin10 := check("flowrl_gspo"), check("gspo_min10")
 	token, tokenNoReference := check("flowrl_token_level"), check("no_log_z_token_level")
-	noLogZ, noReference := check("old_policy_no_log_z"), check("old_policy_no_log_z", func(_ *goldenCase, f *FlowRLConfig) { f.Reference = NoReference })
+	noLogZ, noReference := check("old_policy_no_log_z"), check("no_log_z_no_reference")
 	goldenFamily(t, "flowrl_losses", map[string]goldenCheck{
 		"FlowRLActor.compute_flowrl":         check("recipe"),
 		"compute_flowrl":                     check("recipe"),

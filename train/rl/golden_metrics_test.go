@@ -6,7 +6,7 @@ import (
 )
 
 // TestGoldenMetrics covers the metrics of batches. Those of validation are in
-// eval/stat and checked there; there are no experts and no drafts here to count.
+// eval/stat and checked there.
 func TestGoldenMetrics(t *testing.T) {
 	not := func(where string) goldenCheck {
 		return func(*goldenCase) goldenResult { return goldenResult{notYet: where} }
@@ -27,8 +27,8 @@ func TestGoldenMetrics(t *testing.T) {
 		"numpy.random.choice(replace=True)":        inStat,
 		"compute_timing_metrics":                   goldenTiming,
 		"compute_throughout_metrics":               goldenThroughput,
-		"compute_rollout_moe_load_balance_metrics": not("no mixture of experts"),
-		"compute_spec_decode_metrics":              not("no speculative decoding"),
+		"compute_rollout_moe_load_balance_metrics": goldenExperts,
+		"compute_spec_decode_metrics":              goldenDrafts,
 	})
 }
 
@@ -57,6 +57,44 @@ func goldenData[T Float](c *goldenCase) goldenResult {
 		}
 	}
 	return goldenResult{metrics: DataMetrics(d)}
+}
+
+// goldenExperts counts the routes of the completions: the trailing positions of a
+// recorded sequence.
+func goldenExperts(c *goldenCase) goldenResult {
+	routes, rows := c.tensor("routed_experts"), c.rows("response_mask")
+	positions, layers := routes.Shape[1], routes.Shape[2]
+	width := layers * routes.Shape[3]
+	var expert []int
+	for i := range rows.Len() {
+		end := (i + 1) * positions * width
+		for _, e := range routes.Data[end-(rows[i+1]-rows[i])*width : end] {
+			expert = append(expert, int(e))
+		}
+	}
+	load := ExpertLoads(expert, c.mask("response_mask"), rows, layers, int(c.param("num_experts", 0)))
+	var flat []float64
+	for _, layer := range load {
+		for _, n := range layer {
+			flat = append(flat, float64(n))
+		}
+	}
+	return goldenResult{outputs: map[string][]float64{"load_counts": flat}, metrics: ExpertMetrics(load)}
+}
+
+// goldenDrafts leaves out the rows that verl added to fill a batch up.
+func goldenDrafts(c *goldenCase) goldenResult {
+	var real []bool
+	c.decode("non_padding_mask", c.Inputs["non_padding_mask"], &real)
+	count := func(field string) (list []int) {
+		for i, n := range c.ints(field) {
+			if real == nil || real[i] {
+				list = append(list, n)
+			}
+		}
+		return list
+	}
+	return goldenResult{metrics: DraftMetrics(count("drafts"), count("accepts"), count("verifies"))}
 }
 
 func goldenReduce(c *goldenCase) goldenResult {

@@ -6,13 +6,8 @@ import (
 	"testing"
 )
 
-// TestGoldenSeqlenBalancing covers the partitions and their metrics. What is not
-// compared: greedy_partition, which verl defines and does not call; groups kept
-// together, which its trainers use where a prefix is shared over ranks; rounding up.
+// TestGoldenSeqlenBalancing covers the partitions, their metrics, and micro-batches.
 func TestGoldenSeqlenBalancing(t *testing.T) {
-	not := func(why string) goldenCheck {
-		return func(*goldenCase) goldenResult { return goldenResult{notYet: why} }
-	}
 	goldenFamily(t, "seqlen_balancing", map[string]goldenCheck{
 		"calculate_workload": func(c *goldenCase) goldenResult {
 			var out []float64
@@ -30,10 +25,23 @@ func TestGoldenSeqlenBalancing(t *testing.T) {
 			c.decode("partitions", c.Inputs["partitions"], &parts)
 			return goldenResult{metrics: LengthMetrics(c.ints("seqlen_list"), parts)}
 		},
-		"rearrange_micro_batches":       goldenMicroBatches,
-		"greedy_partition":              not("verl does not call it"),
-		"get_group_balanced_partitions": not("no ranks that share prefixes"),
-		"ceildiv/roundup_divisible":     not("integer division"),
+		"rearrange_micro_batches": goldenMicroBatches,
+		"greedy_partition": func(c *goldenCase) goldenResult {
+			return c.sameParts("partitions", GreedyPartition(c.ints("seqlen_list"), int(c.param("k_partitions", 0)), c.flag("equal_size")), true)
+		},
+		"get_group_balanced_partitions": func(c *goldenCase) goldenResult {
+			work := c.ints("seqlen_list")
+			for i, n := range work {
+				work[i] = Workload(n)
+			}
+			return c.sameParts("partitions", GroupPartition(work, c.groups("uid_list"), int(c.param("k_partitions", 0))), true)
+		},
+		"ceildiv/roundup_divisible": func(c *goldenCase) goldenResult {
+			var a, b int
+			c.decode("a", c.Inputs["a"], &a)
+			c.decode("b", c.Inputs["b"], &b)
+			return goldenResult{outputs: map[string][]float64{"ceildiv": {float64(ceilDiv(a, b))}, "roundup": {float64(roundUp(a, b))}}}
+		},
 	})
 }
 
@@ -54,47 +62,10 @@ func goldenParts(c *goldenCase) goldenResult {
 	return c.sameParts("partitions", Partition(weight, int(c.param("k_partitions", 0)), c.flag("equal_size")), true)
 }
 
-// goldenMicroBatches: verl's micro-batches are the partition of the workloads, the
-// large ones put in the middle.
 func goldenMicroBatches(c *goldenCase) goldenResult {
-	length := c.ints("seqlen_list")
-	total := 0
-	work := make([]int, len(length))
-	for i, n := range length {
-		total += n
-		work[i] = Workload(n)
-	}
-	limit := int(c.param("max_token_len", 0))
-	n := max(min(len(length), (total+limit-1)/limit), int(c.param("min_num_micro_batch", 0)))
-	if by := int(c.param("num_batches_divided_by", 1)); n%by != 0 {
-		n += by - n%by
-	}
-	parts := Partition(work, n, false)
-	if balance, set := c.Params["use_dynamic_bsz_balance"].(bool); balance || !set {
-		sum := func(p []int) (s int) {
-			for _, i := range p {
-				s += work[i]
-			}
-			return s
-		}
-		slices.SortStableFunc(parts, func(a, b []int) int {
-			if x, y := sum(a), sum(b); x != y {
-				return y - x
-			}
-			return b[0] - a[0]
-		})
-		var even, odd [][]int
-		for i, p := range parts {
-			if i%2 == 0 {
-				even = append(even, p)
-			} else {
-				odd = append(odd, p)
-			}
-		}
-		slices.Reverse(even)
-		parts = append(even, odd...)
-	}
-	return c.sameParts("micro_batch_indices", parts, false)
+	centered, set := c.Params["use_dynamic_bsz_balance"].(bool)
+	s := MicroBatchSizes{Tokens: int(c.param("max_token_len", 0)), Least: int(c.param("min_num_micro_batch", 0)), Multiple: int(c.param("num_batches_divided_by", 1))}
+	return c.sameParts("micro_batch_indices", MicroBatches(c.ints("seqlen_list"), s, centered || !set), false)
 }
 
 // sameParts compares lists of indices with a recorded output. sorted ignores the order
@@ -131,6 +102,33 @@ func TestPartition(t *testing.T) {
 		got := Partition(tt.weight, tt.parts, tt.equal)
 		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			t.Errorf("%v over %d: %v, want %v", tt.weight, tt.parts, got, tt.want)
+		}
+	}
+}
+
+// The other rules, by hand.
+func TestPartitionRules(t *testing.T) {
+	for _, tt := range []struct{ got, want [][]int }{
+		{GreedyPartition([]int{3, 1, 1, 5, 1}, 2, false), [][]int{{0, 4}, {1, 2, 3}}}, // 3 | 1 | 1+1 | 1+1+5 | 3+1
+		{GreedyPartition([]int{9, 1, 1, 1}, 2, true), [][]int{{0, 3}, {1, 2}}},        // 9 | 1 | 1+1; then the part with fewer
+		{GroupPartition([]int{1, 1, 4, 4, 2, 2, 3, 3}, []int{7, 7, 1, 1, 5, 5, 2, 2}, 2), // groups of 2, 8, 4, 6: 2+8, 4+6
+			[][]int{{4, 5, 6, 7}, {0, 1, 2, 3}}},
+		{MicroBatches([]int{1, 2, 3, 10}, MicroBatchSizes{Tokens: 6}, false), [][]int{{3}, {2}, {0, 1}}}, // 16/6, up, is 3
+		{MicroBatches([]int{10, 10}, MicroBatchSizes{Tokens: 100, Least: 1, Multiple: 2}, false), [][]int{{1}, {0}}},
+		{MicroBatches([]int{1, 2, 3, 4}, MicroBatchSizes{Tokens: 1, Least: 4}, true), [][]int{{1}, {3}, {2}, {0}}}, // by work 4 3 2 1: of even places 2 4, of odd 3 1
+	} {
+		if fmt.Sprint(tt.got) != fmt.Sprint(tt.want) {
+			t.Errorf("%v, want %v", tt.got, tt.want)
+		}
+	}
+	for name, f := range map[string]func(){
+		"no parts":                  func() { GreedyPartition([]int{1}, 0, false) },
+		"three items of two parts":  func() { GreedyPartition([]int{1, 1, 1}, 2, true) },
+		"three groups of two parts": func() { GroupPartition([]int{1, 1, 1}, []int{0, 1, 2}, 2) },
+		"groups of other items":     func() { GroupPartition([]int{1, 1}, []int{0}, 1) },
+	} {
+		if !panics(f) {
+			t.Errorf("%s: does not panic", name)
 		}
 	}
 }

@@ -84,3 +84,12 @@ func groupEstimator() Estimator {
 		return nil
 	})}
 }
+
+// groupVectorizedEstimator is the estimator "grpo_vectorized": grpo, always scaled,
+// because verl's trainer does not hand it the flag.
+func groupVectorizedEstimator() Estimator {
+	return Estimator{Name: "grpo_vectorized", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+		GroupAdvantage(s.Score, s.Score, s.Group, true)
+		return nil
+	})}
+}

@@ -25,10 +25,14 @@ func RLOO[T Float](dst, score []T, group []int, dropAlone bool) {
 	}
 }
 
-// rlooEstimator is the estimator "rloo".
-func rlooEstimator() Estimator {
-	return Estimator{Name: "rloo", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
-		RLOO(s.Score, s.Score, s.Group, false)
+// rlooEstimator is the estimator "rloo", or with dropAlone "rloo_vectorized".
+func rlooEstimator(dropAlone bool) Estimator {
+	name := "rloo"
+	if dropAlone {
+		name = "rloo_vectorized"
+	}
+	return Estimator{Name: name, Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+		RLOO(s.Score, s.Score, s.Group, dropAlone)
 		return nil
 	})}
 }

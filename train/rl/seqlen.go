@@ -64,6 +64,106 @@ func Partition(weight []int, parts int, equal bool) [][]int {
 	return out
 }
 
+// GreedyPartition is Partition by a simpler rule, verl's greedy_partition: each item, in
+// the order they come, goes to the part with the least sum, the first of equals. With
+// equal, which panics unless parts divides their number, a part with fewer items goes
+// first. Parts are in no order.
+func GreedyPartition(weight []int, parts int, equal bool) [][]int {
+	if parts < 1 || equal && len(weight)%parts != 0 {
+		panic("rl: parts must divide the items")
+	}
+	out, sum := make([][]int, parts), make([]int, parts)
+	for i, w := range weight {
+		least := 0
+		for k := range out {
+			fewer := 0
+			if equal {
+				fewer = cmp.Compare(len(out[k]), len(out[least]))
+			}
+			if fewer < 0 || fewer == 0 && sum[k] < sum[least] {
+				least = k
+			}
+		}
+		out[least], sum[least] = append(out[least], i), sum[least]+w
+	}
+	return out
+}
+
+// GroupPartition is Partition of groups that stay together, each part with the same
+// number of groups: for parts that compute a problem's prompt once for all its
+// completions. group [len(weight)] numbers each item's. It panics if parts does not
+// divide the number of groups.
+func GroupPartition(weight, group []int, parts int) [][]int {
+	sameLen(len(weight), len(group))
+	members := groupMembers(group)
+	sums := make([]int, len(members))
+	for g, items := range members {
+		for _, i := range items {
+			sums[g] += weight[i]
+		}
+	}
+	out := Partition(sums, parts, true)
+	for k, groups := range out {
+		var items []int
+		for _, g := range groups {
+			items = append(items, members[g]...)
+		}
+		out[k] = items
+	}
+	return out
+}
+
+// MicroBatchSizes say how many micro-batches MicroBatches makes.
+type MicroBatchSizes struct {
+	Tokens   int // that one should have at most; above 0
+	Least    int // micro-batches at least, to keep ranks in step
+	Multiple int // their number is a multiple of this; 0 is 1
+}
+
+// MicroBatches spreads sequences of these lengths over micro-batches of about equal
+// work (Workload), as verl's rearrange_micro_batches: as few as the tokens allow on
+// average, so that one may exceed them. With centered, the ones with the most work
+// come in the middle, where a pipeline is full; otherwise in the order of Partition.
+//
+// Training here uses rollout.MicroBatches instead, which exceeds no limit and keeps the
+// order of rows, in which gradients are summed.
+func MicroBatches(length []int, s MicroBatchSizes, centered bool) [][]int {
+	total := 0
+	work := make([]int, len(length))
+	for i, n := range length {
+		total += n
+		work[i] = Workload(n)
+	}
+	n := max(min(len(length), ceilDiv(total, s.Tokens)), s.Least)
+	parts := Partition(work, roundUp(n, max(1, s.Multiple)), false)
+	if !centered {
+		return parts
+	}
+	sum := func(p []int) (s int) {
+		for _, i := range p {
+			s += work[i]
+		}
+		return s
+	}
+	slices.SortStableFunc(parts, func(a, b []int) int { return cmp.Or(cmp.Compare(sum(b), sum(a)), slices.Compare(b, a)) })
+	var even, odd [][]int
+	for i, p := range parts {
+		if i%2 == 0 {
+			even = append(even, p)
+		} else {
+			odd = append(odd, p)
+		}
+	}
+	slices.Reverse(even)
+	return append(even, odd...)
+}
+
+// ceilDiv returns a/b, rounded up.
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// roundUp returns the least multiple of b that is not below a.
+func roundUp(a, b int) int { return int(ceilDiv(a, b) * b) }
+
 // share is a part while it grows; a division is one share for each part, the largest
 // first.
 type share struct {

@@ -191,3 +191,25 @@ func ExtractUpstream(response string) (program string, ok bool) {
 	}
 	return strings.TrimSpace(all[len(all)-1][1]), true
 }
+
+// withoutMain removes the blocks of __main__ as rllm does before it runs assertions on a
+// program: by lines, from one that begins with the condition, whatever stands before it,
+// up to the next that is neither blank nor indented.
+func withoutMain(program string) string {
+	var kept []string
+	skipping := false
+	for line := range strings.SplitSeq(program, "\n") {
+		text := pythonStrip(line)
+		switch {
+		case strings.HasPrefix(text, `if __name__ == "__main__"`) || strings.HasPrefix(text, `if __name__ == '__main__'`):
+			skipping = true
+			continue
+		case skipping && text != "" && line[0] != ' ' && line[0] != '\t':
+			skipping = false
+		}
+		if !skipping {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}

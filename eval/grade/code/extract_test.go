@@ -57,3 +57,18 @@ func FuzzExtract(f *testing.F) {
 		}
 	})
 }
+
+func TestWithoutMain(t *testing.T) {
+	for _, tt := range []struct{ program, want string }{
+		{"def f(): pass", "def f(): pass"},
+		{"a\nif __name__ == '__main__':\n  b\n\n\tc\nd", "a\nd"},
+		{"a\nif __name__ == \"__main__\": b\nelse:\n  c", "a\nelse:\n  c"},              // as published: not a program any more
+		{"def f():\n  if __name__ == '__main__':\n    b\n  return 1\nc", "def f():\nc"}, // as published: the rest of the function goes too
+		{"if __name__=='__main__':\n  b", "if __name__=='__main__':\n  b"},              // as published: spaces are wanted
+		{"", ""},
+	} {
+		if got := withoutMain(tt.program); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.program, got, tt.want)
+		}
+	}
+}

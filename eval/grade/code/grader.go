@@ -99,11 +99,14 @@ func (g *Grader) Program(ctx context.Context, p *Problem, found Program) (Verdic
 		v.Status, v.Reason = sandbox.WrongAnswer, "the published grader forgets the function's name when it picks 15 of the tests"
 		return v, nil
 	}
-	source := g.assemble(p, found.Text)
-	grade := g.tests
+	grade, text := g.tests, found.Text
 	if len(p.Asserts) > 0 {
 		grade = g.asserts
+		if g.opts.Rules == Upstream {
+			text = withoutMain(text)
+		}
 	}
+	source := g.assemble(p, text)
 	if err := grade(ctx, p, source, &v); err != nil {
 		return Verdict{Total: v.Total, Program: found}, err
 	}

@@ -7,7 +7,7 @@ import (
 
 // The recorded calls of default_compute_score: which grader a data source has, and
 // what it scores.
-func TestGolden(t *testing.T) {
+func TestGoldenDefaultScore(t *testing.T) {
 	n := 0
 	for _, c := range goldenCases(t, "reward_scorers") {
 		if c.Function != "default_compute_score" {

@@ -1,0 +1,40 @@
+package stage
+
+import (
+	"exp/eval"
+	"exp/eval/stat"
+	"exp/train/rl"
+	"exp/train/rollout"
+)
+
+// verlDraws are those of verl's bootstrap_metric.
+var verlDraws = stat.SubsetDraws{Draws: 1000, Seed: 42}
+
+// validation returns verl's validation metrics (val-core/…, val-aux/…; stat.Validation)
+// of the graded ones of a validation's samples, whose verdicts are in their order. The
+// variables are reward, the verdict's, and acc, 1 where it is correct; what is voted on
+// is its answer, where no answer is one as well. source names the set of problems.
+//
+// Its best@n is lower than the chance that one of n samples is right, which is the
+// pass@n beside it. There are no turns to count.
+func validation(source string, samples []eval.Sample, verdicts []rollout.Verdict) []rl.Metric {
+	v := stat.Validation{Answer: []string{}, Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
+	for i, s := range samples {
+		x := verdicts[i]
+		if x.Status != rollout.Graded {
+			continue
+		}
+		acc := 0.0
+		if x.Correct {
+			acc = 1
+		}
+		v.Source, v.Problem, v.Answer = append(v.Source, source), append(v.Problem, s.ProblemID), append(v.Answer, x.Answer)
+		v.Variables[0].Values = append(v.Variables[0].Values, x.Reward)
+		v.Variables[1].Values = append(v.Variables[1].Values, acc)
+	}
+	var out []rl.Metric
+	for _, m := range v.Metrics(verlDraws) {
+		out = append(out, fact(m.Name, m.Value))
+	}
+	return out
+}

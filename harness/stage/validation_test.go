@@ -1,0 +1,78 @@
+package stage
+
+import (
+	"math"
+	"testing"
+
+	"exp/eval"
+	"exp/train/rollout"
+)
+
+// Two problems of four samples and one of which only one sample is graded, by hand. A
+// bootstrap of equal values has that value; that of others lies near its expectation.
+func TestValidation(t *testing.T) {
+	var samples []eval.Sample
+	var verdicts []rollout.Verdict
+	add := func(problem string, k int, status rollout.Status, correct bool, reward float64, answer string) {
+		samples = append(samples, eval.Sample{ProblemID: problem, K: k})
+		verdicts = append(verdicts, rollout.Verdict{Status: status, Correct: correct, Reward: reward, Answer: answer})
+	}
+	for k := range 4 { // all right
+		add("a", k, rollout.Graded, true, 1, "7")
+	}
+	add("b", 0, rollout.Graded, true, 1, "8") // 1, 0.2, 0.2, 0.2: mean 0.4, deviation √((0.6²+3·0.2²)/4) = √0.12
+	for k := range 3 {
+		add("b", k+1, rollout.Graded, false, 0.2, "9")
+	}
+	add("c", 0, rollout.NotGraded, false, 0, "")
+	add("c", 1, rollout.Graded, false, -1, "")
+
+	got := map[string]float64{}
+	for _, m := range validation("countdown", samples, verdicts) {
+		got[m.Name] = m.Value
+	}
+	for name, want := range map[string]float64{
+		"val-core/countdown/acc/mean@4":   (1 + 0.25) / 2,
+		"val-aux/countdown/acc/mean@1":    0, // of c alone
+		"val-aux/countdown/acc/std@4":     math.Sqrt(0.25*0.75) / 2,
+		"val-aux/countdown/reward/mean@4": (1 + 0.4) / 2,
+		"val-aux/countdown/reward/mean@1": -1,
+		"val-aux/countdown/reward/std@4":  math.Sqrt(0.12) / 2,
+	} {
+		if x, ok := got[name]; !ok || math.Abs(x-want) > 1e-12 {
+			t.Errorf("%s is %v (%t), want %v", name, x, ok, want)
+		}
+	}
+	// Of b, four draws of four have a right one with 1 - (3/4)⁴, two with 1 - (3/4)², the
+	// worst is right only with (1/4)⁴, and a vote of four is right with three or four of
+	// the right one, or with two seen first: 13/256 + 27/256.
+	for name, want := range map[string]float64{
+		"val-core/countdown/acc/best@4/mean": (1 + 1 - math.Pow(0.75, 4)) / 2,
+		"val-aux/countdown/acc/best@2/mean":  (1 + 1 - math.Pow(0.75, 2)) / 2,
+		"val-aux/countdown/acc/worst@4/mean": (1 + math.Pow(0.25, 4)) / 2,
+		"val-core/countdown/acc/maj@4/mean":  (1 + 40./256) / 2,
+	} {
+		if x, ok := got[name]; !ok || math.Abs(x-want) > 0.02 {
+			t.Errorf("%s is %v (%t), want about %v", name, x, ok, want)
+		}
+	}
+	if n := len(got); n != 2*(1+1+1+2*6) { // of each variable mean@1, mean@4, std@4, and two moments of three at two sizes
+		t.Errorf("%d metrics: %v", n, got)
+	}
+	if got := validation("countdown", samples[:0], nil); got != nil {
+		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// Evaluations come at the cadence and, as in verl, after the last step.
+func TestOnlineEvalIsDue(t *testing.T) {
+	o := &onlineEval{every: 3}
+	for step, want := range map[int]bool{1: false, 3: true, 4: false, 6: true, 7: true} {
+		if got := o.due(step, 7); got != want {
+			t.Errorf("step %d of 7: %t", step, got)
+		}
+	}
+	if (*onlineEval)(nil).due(7, 7) {
+		t.Error("due where none is configured")
+	}
+}
