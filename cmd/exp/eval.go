@@ -31,10 +31,11 @@ func evalCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "eval",
 		Category:  "Results",
-		Usage:     "score a run on a suite, or responses of other programs without a model",
-		ArgsUsage: "[RUN]",
-		Description: "With RUN: samples and scores a suite with the run's final weights. The scores join the run's, under their protocol; nothing is trained, and what is " +
-			"stored is not made again: another grader samples nothing. The store must have the suite (exp suite add NAME FILE).\n" +
+		Usage:     "score a run or a folder of weights on suites, or responses without a model",
+		ArgsUsage: "[RUN | FOLDER]",
+		Description: "With RUN: samples and scores suites with the run's final weights. The scores join the run's, under their protocol; nothing is trained, and what is " +
+			"stored is not made again: another grader samples nothing. The store must have the suites (exp suite add NAME FILE).\n" +
+			"With FOLDER: the same with weights in the layout of Hugging Face, such as a merged model's; the scores are those of a run of their own that trains nothing.\n" +
 			"Without: reads what a model answered from a file and grades it again: samples of lm-evaluation-harness, details of lighteval, verl's dumps and generations, " +
 			"samples and results of HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). What a file is shows in its content. " +
 			"Gold answers come from the file, or from --suite: a suite of the store, a benchmark's file, or a definition (.yaml). " +
@@ -44,6 +45,7 @@ func evalCommand(a *app) *cli.Command {
 			"Those of programs run them in the sandbox: code by our rules, code_upstream by the published ones, which accept some wrong outputs, code_partial with the share of tests that pass.",
 		UsageText: strings.Join([]string{
 			"exp eval @last --suite math500 --n 4 # the run's final weights on a suite of the store",
+			"exp eval weights/qwen2.5-0.5b --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a model's folder, on the first problems of two suites",
 			"exp eval @last --suite math500 --grader exp --grader math_dapo # score what was sampled again, side by side",
 			"exp eval --responses samples_gsm8k.jsonl # grade a published model's outputs again",
 			"exp eval --responses 50.jsonl --suite aime24 --grader exp --grader math_dapo # with the gold answers of a suite",
@@ -53,7 +55,7 @@ func evalCommand(a *app) *cli.Command {
 		}, "\n"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "responses", Usage: "read responses from `FILE`"},
-			&cli.StringFlag{Name: "suite", Usage: "take problems and gold answers from `SUITE`, a name or a file", DefaultText: "from the file itself"},
+			&cli.StringSliceFlag{Name: "suite", Usage: "take problems and gold answers from `SUITE`, a name or a file; of weights also several", DefaultText: "from the file itself"},
 			&cli.StringSliceFlag{Name: "grader", Usage: "grade with `NAME`; may be given again", DefaultText: "those of the suite"},
 			&cli.StringFlag{Name: "k", Usage: "the k of pass@k and maj@k: `N,N`", DefaultText: "powers of two up to n, and n"},
 			&cli.BoolFlag{Name: "partial", Usage: "accept problems without responses, or with fewer than others, and say how many"},
@@ -79,14 +81,14 @@ func evalCommand(a *app) *cli.Command {
 				return err
 			}
 			if len(args) == 1 && c.String("responses") == "" {
-				return a.evalRun(c, args[0])
+				return a.evalWeights(c, args[0])
 			}
 			if len(args) == 1 {
-				return usagef("either RUN or --responses FILE, not both").see(a.line.command())
+				return usagef("either RUN or FOLDER, or --responses FILE, not both").see(a.line.command())
 			}
 			for _, f := range evalRunFlags() {
 				if name := f.Names()[0]; c.IsSet(name) {
-					return usagef("--%s is of a run, and none is given", name).see(a.line.command())
+					return usagef("--%s is of a run or a folder of weights, and none is given", name).see(a.line.command())
 				}
 			}
 			return a.eval(c)
@@ -127,7 +129,7 @@ func (a *app) eval(c *cli.Context) error {
 		return a.out.printTable(protocolTable())
 	}
 	if c.String("responses") == "" {
-		return usagef("RUN or --responses FILE is needed: whose answers are scored").see(a.line.command())
+		return usagef("RUN, FOLDER or --responses FILE is needed: whose answers are scored").see(a.line.command())
 	}
 	e, err := a.readEvaluation(c)
 	if err != nil {
@@ -230,10 +232,15 @@ func badFile(err error) error {
 
 // evalSuite is what --suite names: a suite of the store, else a file.
 func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
-	ref := c.String("suite")
-	if ref == "" {
+	names := c.StringSlice("suite")
+	switch len(names) {
+	case 0:
 		return nil, nil
+	case 1:
+	default:
+		return nil, usagef("--suite: responses are of one suite, not of %d", len(names)).see(a.line.command())
 	}
+	ref := names[0]
 	if info, err := os.Stat(ref); err == nil && !info.IsDir() {
 		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(ref), ".gz"), filepath.Ext(strings.TrimSuffix(ref, ".gz")))
 		if _, known := suite.ByName(name); !known {

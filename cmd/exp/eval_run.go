@@ -11,72 +11,88 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/plan"
 	harness "exp/harness/run"
+	"exp/harness/stage"
 )
 
-// evalSettings are the flags of exp eval RUN that stand for keys of the protocol.
+// evalSettings are the flags of exp eval RUN and exp eval FOLDER that stand for keys of the protocol.
 var evalSettings = []struct{ flag, key string }{
 	{"protocol", "eval.final.protocol"}, {"n", "eval.final.n"}, {"temperature", "eval.final.temperature"}, {"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"},
 }
 
-// evalRunFlags are those that need a run.
+// evalRunFlags are those that need weights.
 func evalRunFlags() []cli.Flag {
-	unset := "as in the run's configuration"
+	unset := "as in the configuration"
 	return []cli.Flag{
-		&cli.IntFlag{Name: "n", Usage: "of a run: sample `N` completions of each problem", DefaultText: unset},
-		&cli.StringFlag{Name: "temperature", Usage: "of a run: sample at temperature `T`, 0 for greedy", DefaultText: unset},
-		&cli.StringFlag{Name: "top-p", Usage: "of a run: sample from the likeliest tokens of total probability `P`", DefaultText: unset},
-		&cli.IntFlag{Name: "top-k", Usage: "of a run: sample from the `K` likeliest tokens, 0 for all", DefaultText: unset},
-		&cli.IntFlag{Name: "max-new-tokens", Usage: "of a run: sample at most `N` tokens", DefaultText: unset},
-		&cli.StringFlag{Name: "prompt", Usage: "of a run: ask `TEXT`, with {problem} where the problem goes", DefaultText: unset},
-		&cli.BoolFlag{Name: "rescore", Usage: "of a run: score again although scores are stored; other bits are a divergence"},
+		&cli.IntFlag{Name: "n", Usage: "of weights: sample `N` completions of each problem", DefaultText: unset},
+		&cli.StringFlag{Name: "temperature", Usage: "of weights: sample at temperature `T`, 0 for greedy", DefaultText: unset},
+		&cli.StringFlag{Name: "top-p", Usage: "of weights: sample from the likeliest tokens of total probability `P`", DefaultText: unset},
+		&cli.IntFlag{Name: "top-k", Usage: "of weights: sample from the `K` likeliest tokens, 0 for all", DefaultText: unset},
+		&cli.IntFlag{Name: "max-new-tokens", Usage: "of weights: sample at most `N` tokens", DefaultText: unset},
+		&cli.StringFlag{Name: "prompt", Usage: "of weights: ask `TEXT`, with {problem} where the problem goes", DefaultText: unset},
+		&cli.IntFlag{Name: "limit", Usage: "of weights: score the first `N` problems of each suite, which are kept as a suite of their own", DefaultText: "all"},
+		&cli.BoolFlag{Name: "rescore", Usage: "of weights: score again although scores are stored; other bits are a divergence"},
 	}
 }
 
 // responsesFlags are those that need a file of responses.
 var responsesFlags = []string{"partial", "published", "out", "write"}
 
-// evalRun samples and scores a suite with the final weights of a run. The results join
-// the run's: nothing of it is trained, and what is stored is not made again.
-func (a *app) evalRun(c *cli.Context, ref string) error {
+// evalWeights samples and scores suites with the final weights of a run, or with those
+// of a folder.
+func (a *app) evalWeights(c *cli.Context, ref string) error {
 	for _, f := range responsesFlags {
 		if c.IsSet(f) {
-			return usagef("--%s is for --responses, not for a run", f).see(a.line.command())
+			return usagef("--%s is for --responses, not for a run or a folder", f).see(a.line.command())
 		}
 	}
-	if c.String("suite") == "" {
-		return usagef("--suite NAME is needed: what the run is scored on, a suite of the store or test or val").see(a.line.command())
-	}
-	if info, err := os.Stat(ref); err == nil && info.IsDir() {
-		f := failf(exitUsage, "%s is a folder; exp eval scores the weights of a run", ref)
-		f.Help = "a folder of weights is evaluated by a run without training: model.init: pretrained, model.base: " + ref + ", train.steps: 0, eval.final.suites: [" + c.String("suite") + "]"
-		return f
+	if len(c.StringSlice("suite")) == 0 {
+		return usagef("--suite NAME is needed: what the weights are scored on, a suite of the store or, of a run, test or val").see(a.line.command())
 	}
 	db, err := a.openStoreToWrite()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	suites, err := a.evalSuites(c, db)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(ref); err == nil && info.IsDir() {
+		return a.evalModel(c, db, ref, suites)
+	}
+	return a.evalRun(c, db, ref, suites)
+}
+
+// evalRun scores the final weights of a run. The results join the run's: nothing of it
+// is trained, and what is stored is not made again.
+func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string) error {
 	run, err := a.oneRun(c.Context, db, ref)
 	if err != nil {
 		return err
 	}
-	if err := mergedWeights(c.Context, db, run); err != nil {
+	if err := finalWeights(c.Context, db, run); err != nil {
 		return err
 	}
-	again, err := a.replan(c.Context, db, run, trainingStages(), evalSets(c)...)
+	again, err := a.replan(c.Context, db, run, trainingStages(), evalSets(c, suites)...)
 	if err != nil {
 		return err
 	}
 	again.backend.Close()
+	return a.scoreSuites(c, db, job{again.plan.Config, run.Seed}, suites, harness.Options{Joins: true, Rescore: c.Bool("rescore")})
+}
+
+// scoreSuites executes a run whose configuration names suites, and prints its scores
+// on them.
+func (a *app) scoreSuites(c *cli.Context, db *store.DB, j job, suites []string, o harness.Options) error {
 	sources, err := plan.Sources()
 	if err != nil {
 		return err
 	}
-	display := a.progressDisplay()
-	res, err := a.executeOne(c.Context, db, job{again.plan.Config, run.Seed}, 1, 1, harness.Options{Joins: true, Rescore: c.Bool("rescore")}, sources, display)
+	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, a.progressDisplay())
 	if err != nil {
 		var stopped *harness.InterruptedError
 		if errors.As(err, &stopped) {
@@ -85,12 +101,12 @@ func (a *app) evalRun(c *cli.Context, ref string) error {
 		return err
 	}
 	a.closeProgress()
-	return a.printSuite(c, db, res.Run, again.plan)
+	return a.printSuites(c.Context, db, res.Run, j.config, suites)
 }
 
 // evalSets writes the flags as settings.
-func evalSets(c *cli.Context) []string {
-	sets := []string{"eval.final.suites=[" + c.String("suite") + "]"}
+func evalSets(c *cli.Context, suites []string) []string {
+	sets := []string{"eval.final.suites=[" + strings.Join(suites, ", ") + "]"}
 	for _, s := range evalSettings {
 		if c.IsSet(s.flag) {
 			sets = append(sets, fmt.Sprintf("%s=%s", s.key, yamlText(c.String(s.flag), s.flag == "prompt")))
@@ -120,14 +136,16 @@ func yamlText(s string, quote bool) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// mergedWeights checks that a run has final weights: it would be trained otherwise.
-func mergedWeights(ctx context.Context, db *store.DB, run store.Run) error {
+// finalWeights checks that a run has final weights: it would be trained otherwise. One
+// that trains nothing has those that it was made of.
+func finalWeights(ctx context.Context, db *store.DB, run store.Run) error {
 	stages, err := db.Stages(ctx, run.ID)
 	if err != nil {
 		return err
 	}
+	trains := slices.ContainsFunc(stages, func(s store.Stage) bool { return s.Kind == "train" })
 	if slices.ContainsFunc(stages, func(s store.Stage) bool {
-		return s.Kind == "merge" && (s.Status == store.Done || s.Status == store.Cached || s.Status == store.Repeated)
+		return (s.Kind == "merge" || !trains && s.Kind == "eval.gen") && (s.Status == store.Done || s.Status == store.Cached || s.Status == store.Repeated)
 	}) {
 		return nil
 	}
@@ -136,36 +154,38 @@ func mergedWeights(ctx context.Context, db *store.DB, run store.Run) error {
 	return f
 }
 
-// printSuite prints the run's scores on the suite under the protocol of p.
-func (a *app) printSuite(c *cli.Context, db *store.DB, run store.Run, p *plan.Run) error {
-	evals, err := db.Evals(c.Context, run.ID)
+// printSuites prints the run's scores on suites under the protocol of a configuration.
+func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *config.Resolved, suites []string) error {
+	evals, err := db.Evals(ctx, run.ID)
 	if err != nil {
 		return err
 	}
-	protocol, err := p.Protocol()
+	protocol, err := (&plan.Run{Config: r}).Protocol()
 	if err != nil {
 		return err
-	}
-	name := c.String("suite")
-	if p.Suite(name) == nil {
-		name = run.Task + "/" + name
 	}
 	evals = slices.DeleteFunc(evals, func(e store.Eval) bool { return e.Protocol != protocol })
+	results := resultsOf(evals)
 	t := table{Schema: "exp.eval.run/1", Columns: []column{{Key: "run", ID: true}, {Key: "suite"}, {Key: "metric"}, {Key: "n"}, {Key: "items"},
 		{Key: "start", Digits: 3}, {Key: "value", Digits: 3}, {Key: "lo", Digits: 3}, {Key: "hi", Digits: 3}}}
-	list := slices.DeleteFunc(resultsOf(evals), func(r shownResult) bool { return r.Suite != name || r.After == nil })
-	if a.out.forPeople() {
-		list = mainResults(list)
-	}
-	for _, r := range list {
-		row := []any{hexID(run.RID.String()), r.Suite, r.Metric, r.N, r.Items, nil, r.After.Value, nil, nil}
-		if r.Before != nil {
-			row[5] = r.Before.Value
+	for _, name := range suites {
+		if !slices.Contains(stage.ForeignSuites(&r.Run), name) {
+			name = run.Task + "/" + name
 		}
-		if r.After.Lo != nil {
-			row[7], row[8] = *r.After.Lo, *r.After.Hi
+		list := slices.DeleteFunc(slices.Clone(results), func(r shownResult) bool { return r.Suite != name || r.After == nil })
+		if a.out.forPeople() {
+			list = mainResults(list)
 		}
-		t.Rows = append(t.Rows, row)
+		for _, r := range list {
+			row := []any{hexID(run.RID.String()), r.Suite, r.Metric, r.N, r.Items, nil, r.After.Value, nil, nil}
+			if r.Before != nil {
+				row[5] = r.Before.Value
+			}
+			if r.After.Lo != nil {
+				row[7], row[8] = *r.After.Lo, *r.After.Hi
+			}
+			t.Rows = append(t.Rows, row)
+		}
 	}
 	return a.out.printTable(t)
 }

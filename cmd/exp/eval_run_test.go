@@ -18,6 +18,10 @@ func TestEvalRun(t *testing.T) {
 	if err := os.WriteFile(puzzles, []byte(`{"nums":[3,4],"target":12}`+"\n"+`{"nums":[5,6],"target":11}`+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	letters := filepath.Join(dir, "letters.jsonl")
+	if err := os.WriteFile(letters, []byte(`{"problem":"What is seven?","answer":"7"}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	run := func(args ...string) ended {
 		return call{list: commands}.run(append(args, "--store", filepath.Join(dir, "store"))...)
 	}
@@ -42,6 +46,7 @@ func TestEvalRun(t *testing.T) {
 		m := map[string]float64{"n": float64(got.Data[0].N), "items": float64(got.Data[0].Items)}
 		for _, r := range got.Data {
 			m[r.Metric] = r.Value
+			m["rows of "+r.Suite]++
 		}
 		if strings.Contains(e.stderr, "stage=train start") {
 			t.Errorf("an evaluation trained:\n%s", e.stderr)
@@ -57,9 +62,54 @@ func TestEvalRun(t *testing.T) {
 	if after := run("ls", "--json", "--fields", "pass@1,pass@4"); after.stdout != before.stdout {
 		t.Errorf("the run's headline changed:\n%s\n%s", before.stdout, after.stdout)
 	}
+	// Several suites at once, and a suite that the model cannot read, which leaves the run
+	// as it was.
+	run("suite", "add", "letters", letters).succeeds(t)
+	if m := rows("--suite", "test", "--n", "3", "--temperature", "0.5"); m["items"] != 2 || m["rows of countdown/test"] == 0 {
+		t.Errorf("%v", m)
+	}
+	run("eval", "@last", "--suite", "letters").refuses(t, 2, "suite letters")
+	if e := run("ls", "--json", "--fields", "status"); !strings.Contains(e.stdout, `"done"`) {
+		t.Errorf("the run's status changed:\n%s", e.stdout)
+	}
+
+	// A folder of weights is scored as a run of its own, on a part of the suite, and
+	// gives what the run gives.
+	model, err := filepath.Glob(filepath.Join(dir, "store", "runs", "*", "model"))
+	if err != nil || len(model) != 1 {
+		t.Fatal(model, err)
+	}
+	weights := func(args ...string) ended {
+		return run(append([]string{"eval", model[0], "--suite", "puzzles", "--n", "3", "--max-new-tokens", "24", "--json"}, args...)...)
+	}
+	whole := weights()
+	whole.succeeds(t)
+	if !strings.Contains(whole.stdout, `"items": 2`) && !strings.Contains(whole.stdout, `"items":2`) {
+		t.Errorf("%s", whole.stdout)
+	}
+	if again := weights(); again.stdout != whole.stdout || strings.Contains(again.stderr, "stage=eval.gen label=puzzles start") {
+		t.Errorf("the same again was sampled again:\n%s", again.stderr)
+	}
+	part := weights("--limit", "1")
+	part.succeeds(t)
+	if !strings.Contains(part.stdout, `"puzzles.first1"`) {
+		t.Errorf("%s", part.stdout)
+	}
+	// What was sampled is graded again from what exp samples prints.
+	sampled := filepath.Join(dir, "sampled.jsonl")
+	out := run("samples", "@last", "--suite", "puzzles.first1", "-n", "0", "-o", "jsonl")
+	if err := os.WriteFile(sampled, []byte(out.stdout), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if e := run("eval", "--responses", sampled, "--suite", "puzzles.first1"); !strings.Contains(e.stdout, "1 problems, 3 responses") || !strings.Contains(e.stdout, "file:verdict") {
+		t.Errorf("%s%s", e.stdout, e.stderr)
+	}
+	weights("--limit", "0").refuses(t, 2, "--limit 0")
+	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
+
 	run("eval", "@last", "--suite", "nix").refuses(t, 7, "exp suite add nix FILE")
 	run("eval", "@last").refuses(t, 2, "--suite NAME is needed")
 	run("eval", "@last", "--suite", "puzzles", "--out", "x").refuses(t, 2, "--out is for --responses")
-	run("eval", dir, "--suite", "puzzles").refuses(t, 2, "is a folder", "model.init: pretrained")
-	run("eval", "--n", "3").refuses(t, 2, "--n is of a run")
+	run("eval", dir, "--suite", "puzzles").refuses(t, 3, "no config.json")
+	run("eval", "--n", "3").refuses(t, 2, "--n is of a run or a folder")
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -154,6 +155,11 @@ func (a *app) suiteAdd(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(a.keepSuite(c.Context, db, suiteRow(s, digest), data), db.Close())
+}
+
+// suiteRow is what the store records of a suite.
+func suiteRow(s *suite.Suite, digest ident.Digest) store.Suite {
 	row := store.Suite{Digest: digest, Name: s.Name, Version: s.Version, Scorer: strings.Join(s.Graders, ","), License: s.License}
 	for i := range s.Problems {
 		p := &s.Problems[i]
@@ -163,7 +169,7 @@ func (a *app) suiteAdd(c *cli.Context) error {
 		}
 		row.Items = append(row.Items, item)
 	}
-	return errors.Join(a.keepSuite(c.Context, db, row, data), db.Close())
+	return row
 }
 
 // describeCopy names the version of a known copy, and warns of what a person should
@@ -183,26 +189,30 @@ func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
 }
 
 func (a *app) keepSuite(ctx context.Context, db *store.DB, row store.Suite, data []byte) error {
-	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
+	kept, err := storeSuite(ctx, db, row, data)
+	if err != nil {
 		return err
+	}
+	if kept.Name != row.Name {
+		return usagef("the store has these problems already, as %s", kept.Name)
+	}
+	return a.out.printTable(suiteTable([]store.Suite{kept}))
+}
+
+// storeSuite records a suite and returns what the store then has of these problems.
+func storeSuite(ctx context.Context, db *store.DB, row store.Suite, data []byte) (store.Suite, error) {
+	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
+		return store.Suite{}, err
 	}
 	id, err := db.AddSuite(ctx, row, int64(len(data)))
 	if err != nil {
-		return err
+		return store.Suite{}, err
 	}
 	all, err := db.Suites(ctx)
 	if err != nil {
-		return err
+		return store.Suite{}, err
 	}
-	for _, s := range all {
-		if s.ID == id && s.Name != row.Name {
-			return usagef("the store has these problems already, as %s", s.Name)
-		}
-		if s.ID == id {
-			return a.out.printTable(suiteTable([]store.Suite{s}))
-		}
-	}
-	return nil
+	return all[slices.IndexFunc(all, func(s store.Suite) bool { return s.ID == id })], nil
 }
 
 func suiteTable(list []store.Suite) table {

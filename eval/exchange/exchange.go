@@ -72,7 +72,7 @@ func Formats() []Format {
 		{"humaneval", "EvalPlus: samples of whole programs", []string{"task_id", "solution"}, readHumanEval},
 		{"exp", "ours: id, gold, response or responses; also problem, source, finish", []string{"response"}, readOurs},
 		{"exp", "the same with several responses a row", []string{"responses"}, readOurs},
-		{"exp-samples", "ours: exp samples -o jsonl", []string{"item", "k", "text"}, readSamples},
+		{"exp-samples", "ours: exp samples -o jsonl", []string{"item", "k", "completion"}, readSamples},
 	}
 }
 

@@ -59,8 +59,8 @@ func TestRead(t *testing.T) {
 		{"exp", `{"id":1,"problem":"P","gold":[7,"seven"],"responses":["a","b"],"source":"aime"}`,
 			[]Response{{Item: "1", Text: "a", Prompt: "P", Golds: []string{"7", "seven"}, Source: "aime"}, {Item: "1", Sample: 1, Text: "b", Prompt: "P", Golds: []string{"7", "seven"}, Source: "aime"}}},
 		{"exp", `{"id":"x","answer":27.0,"response":"a","finish":"length"}`, []Response{{Item: "x", Text: "a", Golds: []string{"27"}, Finish: rollout.FinishLength}}},
-		{"exp-samples", `{"item":"3,4=7","k":2,"prompt":"3,4=7:","text":"3+4","correct":true}`,
-			[]Response{{Item: "3,4=7", Text: "3+4", Prompt: "3,4=7:", Scores: map[string]float64{"correct": 1}}}},
+		{"exp-samples", `{"item":"3,4=7","k":2,"prompt":"3,4=7:","completion":"3+4","verdict":"right"}`,
+			[]Response{{Item: "3,4=7", Text: "3+4", Prompt: "3,4=7:", Scores: map[string]float64{"verdict": 1}}}},
 	} {
 		t.Run(tt.format, func(t *testing.T) {
 			f, err := Read(file(t, tt.text))

@@ -52,7 +52,7 @@ func readSamples(r rows.Row, f *File) error {
 	if err != nil {
 		return err
 	}
-	text, err := r.Text("text")
+	text, err := r.Text("completion")
 	if err != nil {
 		return err
 	}
@@ -60,12 +60,11 @@ func readSamples(r rows.Row, f *File) error {
 	if p, ok := r.Value("prompt"); ok {
 		out.Prompt, _ = p.(string)
 	}
-	if r.Has("correct") {
-		x, err := r.Number("correct")
-		if err != nil {
-			return err
-		}
-		out.Scores = map[string]float64{"correct": x}
+	switch v, _ := r.Value("verdict"); v {
+	case "right":
+		out.Scores = map[string]float64{"verdict": 1}
+	case "wrong":
+		out.Scores = map[string]float64{"verdict": 0}
 	}
 	f.Responses = append(f.Responses, out)
 	return nil

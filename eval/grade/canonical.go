@@ -287,6 +287,10 @@ func (b *budget) canonicalCall(x *expr) (fraction, bool) {
 			return b.canonical(falling)
 		}
 	}
+	if x.name == "binom" && len(x.args) == 2 {
+		n, k := x.args[0], x.args[1]
+		return b.canonical(quotient(call("fact", n), product(call("fact", k), call("fact", difference(n, k)))))
+	}
 	parts := make([]string, len(x.args))
 	for i, a := range x.args {
 		f, ok := b.canonical(a)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 )
 
 // result is what a comparison found. Without sure, equal is the better guess and
@@ -65,8 +66,9 @@ func (c *comparer) same(g, p *expr) result {
 	return c.scalars(g, p)
 }
 
-func isPM(x *expr) bool     { return x.op == opPM }
-func isMatrix(x *expr) bool { return x.op == opMatrix }
+func isPM(x *expr) bool       { return x.op == opPM }
+func isSetOfOne(x *expr) bool { return x.op == opSet && len(x.args) == 1 }
+func isMatrix(x *expr) bool   { return x.op == opMatrix }
 
 func isCollection(x *expr) bool {
 	switch x.op {
@@ -96,7 +98,7 @@ func (c *comparer) plain(x *expr) *expr {
 }
 
 // wordSets are sets that are written in words.
-var wordSets = map[string]string{"all real numbers": symR, "all reals": symR, "real numbers": symR, "all real": symR, "all real values": symR, "empty set": symNil, "no solution": symNil, "no solutions": symNil, "no real solutions": symNil}
+var wordSets = map[string]string{"all real numbers": symR, "all reals": symR, "real numbers": symR, "all real": symR, "all real values": symR, "empty set": symNil, "no solution": symNil, "no solutions": symNil, "no real solutions": symNil, "no real solution": symNil}
 
 // expandPM lists the values of an expression with ±. All signs of one expression go
 // together; ∓ is the opposite.
@@ -163,6 +165,8 @@ func (c *comparer) collections(g, p *expr) result {
 	switch {
 	case !gok || !pok:
 		return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
+	case g.has(isSetOfOne) != p.has(isSetOfOne) && (g.op == opList || p.op == opList):
+		return no("sets against their elements")
 	case len(gi) != len(pi) && g.op != opSet && p.op != opSet:
 		return no(fmt.Sprintf("%d values against %d", len(pi), len(gi)))
 	case len(gi) > maxList || len(pi) > maxList:
@@ -177,6 +181,10 @@ func (c *comparer) collections(g, p *expr) result {
 		return c.inOrder(gi, pi)
 	case g.op == opTuple && p.op == opSet || g.op == opSet && p.op == opTuple:
 		return no("a tuple is not a set")
+	case alternatives(g) || alternatives(p):
+		if g.op == opTuple || p.op == opTuple {
+			return no("values of one name are not a pair")
+		}
 	case g.op == opTuple || p.op == opTuple:
 		if g.op == opTuple && g.open != g.close-1 && g.open != '[' || p.op == opTuple && p.open != p.close-1 && p.open != '[' {
 			return no("an interval is not a list")
@@ -184,6 +192,22 @@ func (c *comparer) collections(g, p *expr) result {
 		return c.inOrder(gi, pi)
 	}
 	return c.anyOrder(gi, pi)
+}
+
+// alternatives: a list of values that one name may have, x = 1 or x = 2.
+func alternatives(x *expr) bool {
+	if x.op != opList {
+		return false
+	}
+	if x.name == "or" {
+		return true
+	}
+	for i, a := range x.args {
+		if a.op != opRelation || a.rels[0] != "=" || i > 0 && a.args[0].String() != x.args[0].args[0].String() {
+			return false
+		}
+	}
+	return true
 }
 
 // elements of a list, tuple or set. A scalar is a list of one.
@@ -327,9 +351,16 @@ func shorten(s string) string {
 // units compares values of which at least one has a unit. A unit that only one side
 // gives is taken as implied by the question.
 func (c *comparer) units(g, p *expr) result {
+	if a, b := scaled(g), scaled(p); a != g || b != p {
+		if r := c.same(a, b); r.equal {
+			return r
+		}
+	}
 	if g.op != opUnit || p.op != opUnit {
 		if g.op == opUnit {
 			g = g.args[0]
+		} else if scaled(p) != p {
+			return no("another multiple")
 		} else {
 			p = p.args[0]
 		}
@@ -429,6 +460,11 @@ func isFunctionOf(x *expr, v string) bool {
 	return x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym && (v == "" && x.args[1].op != opNum || x.args[1].op == opSym && x.args[1].name == v)
 }
 
+// isValueOfFunction: x is f(v), or the y that stands for it.
+func isValueOfFunction(x *expr) bool {
+	return x.op == opSym || x.op == opMul && isFunctionOf(x, "") && strings.Contains("fghpquvFGHPQ", x.args[0].name)
+}
+
 // twoRelations compares equations and inequalities: by their right sides, as sets of
 // real numbers, or as multiples of each other.
 func (c *comparer) twoRelations(g, p *expr) result {
@@ -439,7 +475,7 @@ func (c *comparer) twoRelations(g, p *expr) result {
 			if left.equal || !r.equal || len(variables(gv)) > 0 && g.args[0].op != p.args[0].op {
 				return r
 			}
-			if isFunctionOf(g.args[0], "") || isFunctionOf(p.args[0], "") {
+			if g.args[0].op != p.args[0].op && isValueOfFunction(g.args[0]) && isValueOfFunction(p.args[0]) { // f(x) = y
 				return r
 			}
 			return unsure("equal values of different names")

@@ -56,6 +56,7 @@ func product(args ...*expr) *expr     { return &expr{op: opMul, args: args} }
 func power(base, exp *expr) *expr     { return &expr{op: opPow, args: []*expr{base, exp}} }
 func call(f string, a ...*expr) *expr { return &expr{op: opFunc, name: f, args: a} }
 func quotient(a, b *expr) *expr       { return product(a, power(b, integer(-1))) }
+func root(a *expr) *expr              { return power(a, number(big.NewRat(1, 2))) }
 func difference(a, b *expr) *expr     { return sum(a, negative(b)) }
 
 // negative keeps literals literal, so that -0.5 is still a decimal.

@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -181,12 +182,13 @@ func joins(s string) bool {
 	if !strings.ContainsAny(s, ",;&") && !strings.Contains(s, "and") && !strings.Contains(s, "or") {
 		return false
 	}
-	return strings.Trim(strings.NewReplacer("and", "", "or", "", "quad", "").Replace(s), " ,;&$\\()[]\n\t") == ""
+	s = strings.Trim(strings.NewReplacer("and", "", "or", "", "quad", "").Replace(s), " ,;&$\\()[]\n\t")
+	return s == "" || len(s) >= 2 && isLetter(s[0]) && strings.TrimSpace(s[1:]) == "=" // x=\boxed{2} and y=\boxed{3}
 }
 
 // phrases are what an answer follows, in lower case. "a:" and "ans:" count at the
-// beginning of a line only.
-var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer:", "answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
+// beginning of a line only, "answer" without a colon as a heading.
+var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:", "answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
 
 // answerPhrase takes what follows the last phrase behind which something stands.
 func answerPhrase(s string) (Found, bool) {
@@ -221,7 +223,14 @@ func lastPhrase(s string) (start, after int) {
 			if len(p) <= best || len(s)-i < len(p) || lower(s[i:i+len(p)]) != p {
 				continue
 			}
-			if lineOnly := p == "a:" || p == "ans:"; !lineOnly || i == 0 || s[i-1] == '\n' {
+			start := true
+			switch p {
+			case "a:", "ans:":
+				start = i == 0 || s[i-1] == '\n'
+			case "answer\n": // a heading
+				start = strings.HasPrefix(strings.TrimLeft(s[strings.LastIndexByte(s[:i], '\n')+1:], " "), "#")
+			}
+			if start {
 				best = len(p)
 			}
 		}
@@ -292,6 +301,12 @@ func sentence(s string) string {
 // finished sentence; the answer is its last value.
 func closing(s string) Found {
 	s = strings.TrimSpace(s)
+	if block, ok := strings.CutSuffix(s, "```"); ok {
+		if k := strings.LastIndex(block, "```"); k >= 0 && strings.HasPrefix(block[k:], "```output\n") {
+			lines := strings.Split(strings.TrimSpace(block[k+len("```output\n"):]), "\n")
+			return Found{Text: reduce(tail(lines[len(lines)-1], maxStatement)), How: "what a program prints"}
+		}
+	}
 	whole := s
 	if k := strings.LastIndexByte(s, '\n'); k >= 0 {
 		s = s[k+1:]
@@ -327,7 +342,9 @@ func statement(s string) string {
 			t = t[1 : len(t)-1]
 		}
 		t = strings.TrimSuffix(t, "**")
-		t = strings.TrimSuffix(strings.TrimSuffix(t, "."), "。")
+		if t = strings.TrimSuffix(t, "。"); !strings.HasSuffix(t, "...") {
+			t = strings.TrimSuffix(t, ".")
+		}
 		t = strings.TrimRight(t, ",;: \n")
 		if t == s {
 			return t
@@ -371,8 +388,18 @@ func reduce(s string) string {
 	if !isProse(s) {
 		return s // a formula that is not understood may still be spelled like the gold one
 	}
-	return lastNumber(s)
+	n := lastNumber(s)
+	switch m := bound.FindStringSubmatch(s[:strings.LastIndex(s, n)]); {
+	case m == nil:
+		return n
+	case m[1] == "more" || m[1] == "greater":
+		return ">" + n
+	}
+	return "<" + n
 }
+
+// bound is what makes the number behind it a bound, and not the value.
+var bound = regexp.MustCompile(`\b(less|fewer|smaller|more|greater) than $`)
 
 // proseWord: the text is words and no value.
 func proseWord(s string) bool {

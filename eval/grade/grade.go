@@ -13,13 +13,14 @@
 // bounds count operations and not seconds, so that a verdict is the same on every
 // machine.
 //
-// It does not solve problems: sums, products, integrals and limits that are not
-// carried out are compared by their spelling only.
+// It does not solve problems: integrals, limits, derivatives and sums without end are
+// equal only to the same of equal things (bigoperator.go).
 //
 // The graders of other programs are in package peer.
 package grade
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -118,7 +119,7 @@ func compareTexts(gold, prediction string) result {
 	if r.equal {
 		return r
 	}
-	if both := bare(gold) + " " + bare(prediction); words(bare(gold)) == words(bare(prediction)) && !strings.ContainsAny(both, "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
+	if both := bare(gold) + " " + bare(prediction); words(bare(gold)) == words(bare(prediction)) && !strings.ContainsAny(hyphen.ReplaceAllString(both, "$1 "), "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
 		return yes("the same words")
 	}
 	if spelled(gold) == spelled(prediction) {
@@ -126,6 +127,9 @@ func compareTexts(gold, prediction string) result {
 	}
 	return r
 }
+
+// hyphen is that of one-to-one; between single letters it is a minus.
+var hyphen = regexp.MustCompile(`([A-Za-z]{2})-\b`)
 
 // hasWord: some letters in a row are a word, and not variables.
 func hasWord(s string) bool {

@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -60,5 +61,27 @@ func TestHardCases(t *testing.T) {
 	}
 	for kind, n := range kinds {
 		t.Logf("%s: %d of %d", kind, n[0], n[1])
+	}
+}
+
+// TestHardResponses: whole outputs whose answer is easily taken from the wrong place,
+// labelled as the pairs are.
+func TestHardResponses(t *testing.T) {
+	f, err := os.Open("testdata/hardresponses.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); d.More(); {
+		var c struct {
+			Gold, Response string
+			Expected       bool
+		}
+		if err := d.Decode(&c); err != nil {
+			t.Fatal(err)
+		}
+		if v := Response(c.Gold, c.Response); v.Correct != c.Expected {
+			t.Errorf("gold %q, response %q: want %v, got %+v", c.Gold, c.Response, c.Expected, v)
+		}
 	}
 }

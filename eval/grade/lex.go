@@ -253,7 +253,40 @@ func (l *lexer) number() {
 		text += l.s[from:l.i]
 	}
 	text += l.exponent()
+	if l.repeating(text) {
+		return
+	}
 	l.emit(tokNum, text)
+}
+
+// repeating reads 0.1666... as 0.1\overline{6}: dots behind a decimal say that what
+// stands twice or more at its end goes on. Dots behind other decimals are not read.
+func (l *lexer) repeating(text string) bool {
+	rest := strings.TrimLeft(l.s[l.i:], " ")
+	dots := ""
+	for _, d := range [...]string{"...", "…", "\\ldots", "\\dots", "\\cdots"} {
+		if strings.HasPrefix(rest, d) {
+			dots = d
+		}
+	}
+	k := strings.IndexByte(text, '.')
+	if dots == "" || k < 0 || strings.ContainsAny(text, "eE") {
+		return false
+	}
+	for n := 1; n <= 6 && 2*n <= len(text)-k-1; n++ {
+		cycle := text[len(text)-n:]
+		if text[len(text)-2*n:len(text)-n] != cycle {
+			continue
+		}
+		l.i = len(l.s) - len(rest) + len(dots)
+		l.emit(tokNum, text[:len(text)-2*n])
+		l.emit(tokOp, "overline")
+		l.emit(tokOp, "{")
+		l.emit(tokNum, cycle)
+		l.emit(tokOp, "}")
+		return true
+	}
+	return false
 }
 
 // endsNumber tells a trailing point as in "3." and "3. " from a full stop: both
@@ -452,6 +485,9 @@ func (l *lexer) command(name string) error {
 			return nil
 		}
 		return fmt.Errorf("unknown command \\not")
+	case "angle", "measuredangle", "triangle":
+		l.figure(name)
+		return nil
 	case "circ":
 		l.emit(tokOp, "°")
 		return nil
@@ -474,6 +510,27 @@ func (l *lexer) command(name string) error {
 		}
 	}
 	return fmt.Errorf("unknown command \\%s", name)
+}
+
+// figure reads \angle ABC and \triangle ABC with the letters of its points as one
+// name: ∠ABC is ∠CBA, and a triangle is one in any order.
+func (l *lexer) figure(name string) {
+	rest := strings.TrimLeft(l.s[l.i:], " ")
+	n := 0
+	for n < len(rest) && n < 3 && 'A' <= rest[n] && rest[n] <= 'Z' {
+		n++
+	}
+	points := []byte(rest[:n])
+	l.i = len(l.s) - len(rest) + n
+	if name == "triangle" {
+		slices.Sort(points)
+		l.emit(tokSym, "△"+string(points))
+		return
+	}
+	if n > 1 && points[0] > points[n-1] {
+		slices.Reverse(points)
+	}
+	l.emit(tokSym, "∠"+string(points))
 }
 
 // modulus reads \pmod{9} and \bmod 9 as words behind a value.

@@ -46,13 +46,29 @@ func (c *comparer) grid(x *expr) (grid, bool) {
 	case opMatrix:
 		return grid{len(x.args) / x.cols, x.cols, x.args}, true
 	case opTuple:
-		return grid{len(x.args), 1, x.args}, true
+		return tupleGrid(x)
 	case opAdd, opMul:
 		return c.gridFold(x)
 	case opPow:
 		return c.gridPower(x)
 	}
 	return grid{}, false
+}
+
+// tupleGrid is a column, or the matrix that [[1,2],[3,4]] is.
+func tupleGrid(x *expr) (grid, bool) {
+	g := grid{len(x.args), 1, x.args}
+	if x.open != '[' || x.args[0].op != opTuple || x.args[0].open != '[' {
+		return g, true
+	}
+	g.cols, g.at = len(x.args[0].args), nil
+	for _, row := range x.args {
+		if row.op != opTuple || len(row.args) != g.cols {
+			return grid{}, false
+		}
+		g.at = append(g.at, row.args...)
+	}
+	return g, true
 }
 
 func (c *comparer) gridFold(x *expr) (grid, bool) {
@@ -148,6 +164,9 @@ func (c *comparer) gridPower(x *expr) (grid, bool) {
 	if !ok || m.rows != m.cols {
 		return grid{}, false
 	}
+	if v.Cmp(big.NewRat(-1, 1)) == 0 {
+		return c.inverse(m)
+	}
 	n, ok := smallNatural(v, 20)
 	if !ok || n == 0 {
 		return grid{}, false
@@ -161,6 +180,41 @@ func (c *comparer) gridPower(x *expr) (grid, bool) {
 	return acc, true
 }
 
+// inverse is the adjugate over the determinant, up to 3×3.
+func (c *comparer) inverse(m grid) (grid, bool) {
+	d, ok := determinant(m)
+	if !ok || m.rows < 2 || m.rows > 3 || d.size(500) >= 500 {
+		return grid{}, false
+	}
+	if v, ok := c.rational(d); ok && v.Sign() == 0 {
+		return grid{}, false
+	}
+	out := grid{rows: m.rows, cols: m.cols}
+	for i := range m.rows {
+		for j := range m.cols {
+			cofactor, _ := determinant(m.without(j, i))
+			if (i+j)%2 == 1 {
+				cofactor = negative(cofactor)
+			}
+			out.at = append(out.at, quotient(cofactor, d))
+		}
+	}
+	return out, true
+}
+
+// without is the matrix without a row and a column.
+func (g grid) without(row, col int) grid {
+	minor := grid{rows: g.rows - 1, cols: g.cols - 1}
+	for i := range g.rows {
+		for j := range g.cols {
+			if i != row && j != col {
+				minor.at = append(minor.at, g.at[i*g.cols+j])
+			}
+		}
+	}
+	return minor
+}
+
 // determinant expands along the first row; for \begin{vmatrix}, up to 5×5.
 func determinant(g grid) (*expr, bool) {
 	if g.rows != g.cols || g.rows > 5 {
@@ -171,15 +225,7 @@ func determinant(g grid) (*expr, bool) {
 	}
 	var terms []*expr
 	for k := range g.cols {
-		minor := grid{rows: g.rows - 1, cols: g.cols - 1}
-		for i := 1; i < g.rows; i++ {
-			for j := range g.cols {
-				if j != k {
-					minor.at = append(minor.at, g.at[i*g.cols+j])
-				}
-			}
-		}
-		d, ok := determinant(minor)
+		d, ok := determinant(g.without(0, k))
 		if !ok {
 			return nil, false
 		}

@@ -12,6 +12,7 @@ var symbolRunes = map[rune]token{
 	'∞': {kind: tokSym, text: symInf}, '∅': {kind: tokSym, text: symNil}, 'ℝ': {kind: tokSym, text: symR}, 'π': {kind: tokSym, text: symPi}, 'Π': {kind: tokSym, text: "Π"},
 	'°': {kind: tokOp, text: "°"}, 'º': {kind: tokOp, text: "°"}, '˚': {kind: tokOp, text: "°"}, '√': {kind: tokOp, text: "√"}, '∛': {kind: tokOp, text: "∛"},
 	'（': {kind: tokOp, text: "("}, '）': {kind: tokOp, text: ")"}, '，': {kind: tokOp, text: ","}, '、': {kind: tokOp, text: ","}, '；': {kind: tokOp, text: ";"}, '：': {kind: tokOp, text: ":"}, '％': {kind: tokOp, text: "%"},
+	'∑': {kind: tokOp, text: "∑"}, '∏': {kind: tokOp, text: "∏"}, '∫': {kind: tokOp, text: "∫"}, '…': {kind: tokOp, text: "…"},
 	'′': {kind: tokOp, text: "'"}, '’': {kind: tokOp, text: "'"},
 	'€': {kind: tokText, text: "€"}, '£': {kind: tokText, text: "£"}, '¥': {kind: tokText, text: "¥"},
 	'α': {kind: tokSym, text: "alpha"}, 'β': {kind: tokSym, text: "beta"}, 'γ': {kind: tokSym, text: "gamma"}, 'δ': {kind: tokSym, text: "delta"}, 'ε': {kind: tokSym, text: "epsilon"},
@@ -24,7 +25,8 @@ var functions = map[string]string{
 	"sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc",
 	"sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch",
 	"arcsin": "arcsin", "arccos": "arccos", "arctan": "arctan", "arccot": "arccot", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "arctg": "arctan", "tg": "tan", "ctg": "cot",
-	"arcsinh": "arcsinh", "arccosh": "arccosh", "arctanh": "arctanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+	"arcsec": "arcsec", "arccsc": "arccsc", "asec": "arcsec", "acsc": "arccsc", "nthroot": "nthroot",
+	"arsinh": "arcsinh", "arcosh": "arccosh", "artanh": "arctanh", "arcsinh": "arcsinh", "arccosh": "arccosh", "arctanh": "arctanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
 	"log": "ln", "ln": "ln", "lg": "lg", "exp": "exp", "abs": "abs", "max": "max", "min": "min", "gcd": "gcd", "lcm": "lcm", "det": "det", "floor": "floor", "ceil": "ceil", "Re": "re", "Im": "im",
 }
 
@@ -74,9 +76,10 @@ func makeLatexNames() map[string]token {
 		"lbrace": {kind: tokOp, text: "\\{"}, "rbrace": {kind: tokOp, text: "\\}"}, "lbrack": {kind: tokOp, text: "["}, "rbrack": {kind: tokOp, text: "]"}, "lparen": {kind: tokOp, text: "("}, "rparen": {kind: tokOp, text: ")"},
 		"lfloor": {kind: tokOp, text: "⌊"}, "rfloor": {kind: tokOp, text: "⌋"}, "lceil": {kind: tokOp, text: "⌈"}, "rceil": {kind: tokOp, text: "⌉"}, "langle": {kind: tokOp, text: "⟨"}, "rangle": {kind: tokOp, text: "⟩"},
 		"degree": {kind: tokOp, text: "°"}, "percent": {kind: tokOp, text: "%"}, "prime": {kind: tokOp, text: "'"}, "land": {kind: tokOp, text: "and"}, "wedge": {kind: tokOp, text: "and"}, "lor": {kind: tokOp, text: "or"}, "vee": {kind: tokOp, text: "or"},
+		"sum": {kind: tokOp, text: "∑"}, "prod": {kind: tokOp, text: "∏"}, "int": {kind: tokOp, text: "∫"}, "lim": {kind: tokOp, text: "lim"},
 		"ldots": {kind: tokOp, text: "…"}, "dots": {kind: tokOp, text: "…"}, "cdots": {kind: tokOp, text: "…"}, "overline": {kind: tokOp, text: "overline"}, "bar": {kind: tokOp, text: "overline"}, "dot": {kind: tokOp, text: "dot"}, "cr": {kind: tokOp, text: "\\\\"},
 		"ell": {kind: tokSym, text: "ell"}, "imath": {kind: tokSym, text: symI}, "i": {kind: tokSym, text: symI}, "exponentialE": {kind: tokSym, text: symE}, "imaginaryI": {kind: tokSym, text: symI},
-		"triangle": {kind: tokSym, text: "triangle"}, "angle": {kind: tokSym, text: "angle"}, "pounds": {kind: tokText, text: "£"}, "euro": {kind: tokText, text: "€"},
+		"pounds": {kind: tokText, text: "£"}, "euro": {kind: tokText, text: "€"},
 		"varepsilon": {kind: tokSym, text: "epsilon"}, "vartheta": {kind: tokSym, text: "theta"}, "varphi": {kind: tokSym, text: "phi"}, "varrho": {kind: tokSym, text: "rho"},
 	}
 	for name, f := range functions {

@@ -27,6 +27,9 @@ type parser struct {
 	depth  int
 	bars   int // open | signs
 	nodes  int
+
+	integrals int  // that are open: a dx ends them
+	inRatio   bool // a colon ends a term
 }
 
 const (
@@ -232,7 +235,14 @@ func (p *parser) item() (*expr, error) {
 	if unit == "" {
 		return x, nil
 	}
-	if money != "" { // $5 each
+	if x.op == opDegree && temperature[unitWord(unit)] != "" { // 5^\circ\text{C}
+		return &expr{op: opUnit, name: temperature[unitWord(unit)], args: x.args}, nil
+	}
+	if money != "" { // $5 each, but $5 million
+		word, _, _ := strings.Cut(strings.TrimSpace(unit), " ")
+		if scales[strings.ToLower(word)] != 0 {
+			x = &expr{op: opUnit, name: word + " " + money, args: x.args}
+		}
 		return x, nil
 	}
 	if x.op == opRelation && len(x.args) == 2 { // x = 5 cm
@@ -402,6 +412,10 @@ func (p *parser) sum() (*expr, error) {
 			}
 			x = &expr{op: opPM, name: sign, args: []*expr{x, t}}
 		case "-":
+			if t.op == opSet && len(terms) == 0 && isCollection(x) { // ℝ - {2}
+				x = &expr{op: opWithout, args: []*expr{x, t}}
+				continue
+			}
 			terms = append(terms, negative(t))
 		default:
 			terms = append(terms, t)
@@ -463,7 +477,7 @@ func (p *parser) term() (*expr, error) {
 			}
 			factors = append(factors, power(y, integer(-1)))
 			p.mixed(&factors)
-		case p.isOp(":"):
+		case p.isOp(":") && !p.inRatio:
 			return p.ratio(product1(factors))
 		case p.accept("choose"):
 			y, err := p.factor()
@@ -497,8 +511,10 @@ func product1(factors []*expr) *expr {
 
 func (p *parser) ratio(first *expr) (*expr, error) {
 	x := &expr{op: opRatio, args: []*expr{first}}
+	p.inRatio = true
+	defer func() { p.inRatio = false }()
 	for p.accept(":") {
-		y, err := p.factor()
+		y, err := p.term()
 		if err != nil {
 			return nil, err
 		}
@@ -563,7 +579,7 @@ func (p *parser) startsFactor() bool {
 		return true
 	case tokOp:
 		switch t.text {
-		case "(", "{", "\\{", "frac", "√", "∛", "binom", "⌊", "⌈", "|(", "overline", "[":
+		case "(", "{", "\\{", "frac", "√", "∛", "binom", "⌊", "⌈", "|(", "overline", "[", "∑", "∏", "∫", "lim":
 			return true
 		case "|":
 			return p.bars == 0
@@ -717,6 +733,9 @@ func (p *parser) subscript(x *expr) (*expr, error) {
 			}
 		}
 	} else {
+		if p.i == len(p.tokens) {
+			return nil, errEnd
+		}
 		b.WriteString(p.peek().text)
 		p.i++
 	}
@@ -725,6 +744,7 @@ func (p *parser) subscript(x *expr) (*expr, error) {
 	case x.op == opSym:
 		return symbol(x.name + "_" + sub), nil
 	case x.op == opNum && x.num.IsInt() && !x.decimal, x.op == opMul && sub != "":
+		sub = strings.TrimSpace(strings.TrimPrefix(sub, "base"))
 		base, err := strconv.Atoi(sub)
 		if names := map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}; err != nil && names[sub] != 0 {
 			base, err = names[sub], nil

@@ -287,6 +287,8 @@ func (w *budget) preciseCall(x *expr, p *point) (precise, bool) {
 		return realPrecise(a.re), true
 	case x.name == "im":
 		return realPrecise(a.im), true
+	case x.name == "bar" && p.complex:
+		return precise{a.re, newFloat().Neg(a.im)}, true
 	case x.name == "fact" && a.isReal():
 		if n, ok := smallInteger(a.re); ok {
 			if v, ok := w.rational(call("fact", integer(n))); ok {

@@ -67,6 +67,9 @@ func (p *parser) repeating(text string) (*expr, error) {
 	if err := p.expect("{"); err != nil {
 		return nil, err
 	}
+	if p.i == len(p.tokens) {
+		return nil, errEnd
+	}
 	cycle := p.peek()
 	p.i++
 	if cycle.kind != tokNum || strings.Trim(cycle.text, "0123456789") != "" || len(cycle.text) > 60 || len(text) > 60 {
@@ -122,6 +125,22 @@ func (p *parser) function(name string) (*expr, error) {
 		x = quotient(call("ln", args[0]), call("ln", args[1]))
 	case name == "exp":
 		x = power(symbol(symE), args[0])
+	case name == "nthroot" && len(args) == 1:
+		x = root(args[0])
+	case name == "nthroot":
+		x = power(args[0], power(args[1], integer(-1)))
+	case name == "arcsinh":
+		x = call("ln", sum(args[0], root(sum(power(args[0], integer(2)), integer(1)))))
+	case name == "arccosh":
+		x = call("ln", sum(args[0], product(root(sum(args[0], integer(-1))), root(sum(args[0], integer(1))))))
+	case name == "arctanh":
+		x = product(number(big.NewRat(1, 2)), call("ln", quotient(sum(integer(1), args[0]), difference(integer(1), args[0]))))
+	case name == "arcsec":
+		x = call("arccos", power(args[0], integer(-1)))
+	case name == "arccsc":
+		x = call("arcsin", power(args[0], integer(-1)))
+	case name == "det" && args[0].op == opMatrix:
+		return determinantOf(args[0])
 	case base != nil:
 		return nil, fmt.Errorf("%s with a subscript", name)
 	default:
@@ -136,9 +155,8 @@ func (p *parser) function(name string) (*expr, error) {
 // arguments reads (a, b) or {a}, or without brackets a product up to the next sign
 // or function: \sin 2x \cos y is (\sin 2x)(\cos y).
 func (p *parser) arguments(name string) ([]*expr, error) {
-	if p.isOp("(") || p.isOp("{") || p.isOp("[") {
-		closing := map[string]string{"(": ")", "{": "}", "[": "]"}[p.peek().text]
-		start := p.i
+	if p.isOp("(") || p.isOp("{") || p.isOp("[") || p.isOp("\\{") {
+		closing := map[string]string{"(": ")", "{": "}", "[": "]", "\\{": "\\}"}[p.peek().text]
 		p.i++
 		bars := p.bars
 		p.bars = 0
@@ -153,15 +171,11 @@ func (p *parser) arguments(name string) ([]*expr, error) {
 		if x.op == opList {
 			return x.args, nil
 		}
-		if p.isOp("^") && closing == ")" { // \sin(x)^2: of the function
-			return []*expr{x}, nil
-		}
-		_ = start
 		return []*expr{x}, nil
 	}
 	negate := p.accept("-")
 	var factors []*expr
-	for p.startsFactor() && (len(factors) == 0 || p.peek().kind != tokFunc) {
+	for p.startsFactor() && !p.atDifferential() && (len(factors) == 0 || p.peek().kind != tokFunc) {
 		if len(factors) > 0 && p.isOp("(") {
 			break
 		}
@@ -207,6 +221,9 @@ func (p *parser) bracket(text string) (*expr, error) {
 			return &expr{op: opSet, args: []*expr{x}}
 		})
 	case "frac", "binom":
+		if x, ok, err := p.derivative(); ok || err != nil {
+			return x, err
+		}
 		a, err := p.argument()
 		if err != nil {
 			return nil, err
@@ -239,7 +256,15 @@ func (p *parser) bracket(text string) (*expr, error) {
 		if err != nil {
 			return nil, err
 		}
+		if x.op == opMatrix {
+			if x, err = determinantOf(x); err != nil {
+				return nil, err
+			}
+			return x, p.expect(closing)
+		}
 		return call("abs", x), p.expect(closing)
+	case "∑", "∏", "∫", "lim":
+		return p.operator(text)
 	case "⌊":
 		return p.enclosed("⌋", func(x *expr) *expr { return call("floor", x) })
 	case "⌈":
@@ -402,14 +427,18 @@ func (p *parser) environment(name string) (*expr, error) {
 	case len(x.args) == 0:
 		return nil, errors.New("an empty environment")
 	case name == "vmatrix":
-		if d, ok := determinant(grid{len(x.args) / x.cols, x.cols, x.args}); ok && d.size(maxNodes) < maxNodes {
-			return d, nil
-		}
-		return nil, errors.New("a determinant of that size")
+		return determinantOf(x)
 	case name == "cases" || name == "aligned" || name == "align" || name == "gathered" || name == "array" && x.cols == 1:
 		if x.cols == 1 {
 			return &expr{op: opList, name: "and", args: x.args}, nil
 		}
 	}
 	return x, nil
+}
+
+func determinantOf(x *expr) (*expr, error) {
+	if d, ok := determinant(grid{len(x.args) / x.cols, x.cols, x.args}); ok && d.size(maxNodes) < maxNodes {
+		return d, nil
+	}
+	return nil, errors.New("a determinant of that size")
 }

@@ -196,12 +196,28 @@ func (c *comparer) rounded(g, p *expr, sameSign bool) (result, bool) {
 		return result{}, false
 	}
 	unit := math.Pow10(-places)
+	if exact := c.atDecimals(g, p, short, places); exact && short.digits < 15 {
+		return result{}, false // 1 rounded to six places is not 0.999999
+	}
 	d := (ball{v: a.v - b.v}).size()
 	if d <= unit/2*1.0001 || d < unit*1.0001 && a.size() < b.size() && (long == nil || long.decimals > places) ||
 		short.digits >= 15 && d <= 4e-15*a.size() {
 		return yes("equal when rounded to the decimals that are given"), true
 	}
 	return result{}, false
+}
+
+// atDecimals: the side that is not the decimal needs no rounding to so many places.
+func (c *comparer) atDecimals(g, p, short *expr, places int) bool {
+	other := p
+	if literal(p) == short {
+		other = g
+	}
+	v, ok := c.rational(other)
+	if !ok || places > 60 {
+		return false
+	}
+	return new(big.Rat).Mul(v, new(big.Rat).SetInt(tenTo(places))).IsInt()
 }
 
 // eligible is the decimal that x is, if it has digits enough to be a rounded value.

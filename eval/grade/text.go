@@ -26,6 +26,15 @@ func letters(x *expr) string {
 		return x.name
 	case opSym:
 		return x.name
+	case opList:
+		var names []string
+		for _, a := range x.args {
+			if a.op != opSym {
+				return ""
+			}
+			names = append(names, a.name)
+		}
+		return strings.Join(names, ", ")
 	case opMul:
 		s := ""
 		for _, a := range x.args {
@@ -94,6 +103,9 @@ func choices(gold, prediction string) (result, bool) {
 		return result{}, false
 	}
 	p := choice(prediction)
+	if k := strings.LastIndex(prediction, " is "); p == 0 && k >= 0 { // the correct option is B
+		p = choice(prediction[k+len(" is "):])
+	}
 	switch {
 	case p == g:
 		return yes("the same letter"), true

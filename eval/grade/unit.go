@@ -8,6 +8,29 @@ import (
 // currencies maps signs of money to their unit.
 var currencies = map[string]string{"$": "dollar", "€": "euro", "£": "pound sterling", "¥": "yen"}
 
+// temperature names the degrees that are none of arc.
+var temperature = map[string]string{"c": "celsius", "f": "fahrenheit", "celsius": "celsius", "fahrenheit": "fahrenheit"}
+
+// scales are words that multiply the value before them.
+var scales = map[string]int64{"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+
+// scaled multiplies out the scale at the beginning of a unit: 5 million dollars.
+func scaled(x *expr) *expr {
+	if x.op != opUnit {
+		return x
+	}
+	word, rest, _ := strings.Cut(strings.TrimSpace(x.name), " ")
+	n := scales[strings.ToLower(word)]
+	if n == 0 {
+		return x
+	}
+	v := product(x.args[0], integer(n))
+	if rest = strings.TrimSpace(rest); rest == "" {
+		return v
+	}
+	return &expr{op: opUnit, name: rest, args: []*expr{v}}
+}
+
 // measure is a unit as a multiple of the base unit of its dimension.
 type measure struct {
 	dimension string

@@ -69,8 +69,10 @@ file once measured, hold in 83 to 86 % with three seeds, and gave 14 % false ver
 test that leaves seeds out altogether gives 20 to 80 %.
 
 Suites: mean and interquartile mean hold from three seeds on. The probability of improvement
-does not, 84 % with three seeds and 91 % with five: where all runs of an arm beat all of the
-other nothing varies, and its interval has no width. Ten seeds are enough for it.
+has its own interval: the score interval of the Mann-Whitney statistic holds in 97 %, on the
+careful side because it counts all suites as one. A jackknife holds in 84 % with three seeds
+and 91 % with five: where all runs of an arm beat all of the other nothing varies, and it has
+no width.
 `
 
 // simulation is one table.
@@ -373,7 +375,7 @@ func testCases(s *simulation) {
 
 // acrossCases have three suites of their own sizes and difficulties.
 func acrossCases(s *simulation) {
-	s.title, s.head = "Across three suites of 30, 40 and 272 problems", "seeds | mean, % | IQM, % | probability of improvement, % | too naive: mean of suites × seeds as if independent, %"
+	s.title, s.head = "Across three suites of 30, 40 and 272 problems", "seeds | mean, % | IQM, % | probability of improvement, % | too naive: the same by jackknife, % | too naive: mean of suites × seeds as if independent, %"
 	worlds := []world{{30, 1, 8, -1.5, 2, 0, 0.3}, {40, 1, 8, 0.4, 2, 0, 0.3}, {272, 1, 8, -0.8, 2, 0, 0.3}}
 	const better = 0.2
 	draw := func(rng *rand.Rand, seeds int) []SuiteScores {
@@ -419,7 +421,8 @@ func acrossCases(s *simulation) {
 			ivs := AcrossSuites(suites, true, r, func(w Weights) []float64 { return numbers(suites, w) })
 			// Scores of runs as if each were a run of its own.
 			naive, _ := TInterval(ClusterMean(slices.Concat(All(suites).Means(suites, 0)...), nil), 0.95)
-			return []bool{ivs[0].holds(truth[0]), ivs[1].holds(truth[1]), ivs[2].holds(truth[2]), naive.holds(truth[0])}
+			score := ImprovementInterval(numbers(suites, All(suites))[2], seeds, seeds, 0.95)
+			return []bool{ivs[0].holds(truth[0]), ivs[1].holds(truth[1]), score.holds(truth[2]), ivs[2].holds(truth[2]), naive.holds(truth[0])}
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Interval is an interval for a parameter, with the name of how it was made: "t",
-// "wilson" or "bootstrap".
+// "wilson", "score" or "bootstrap".
 type Interval struct {
 	Lo, Hi float64
 	Method string

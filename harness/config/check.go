@@ -99,8 +99,8 @@ func taskChecks() []check {
 func dataChecks() []check {
 	generates := func(r *Run) bool { return r.Task.Kind != "math" && r.Task.Kind != "code" }
 	list := []check{
-		{[]string{"data.train.source"}, func(r *Run) (string, string) {
-			if r.Data.Train.Source == None {
+		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
+			if r.Data.Train.Source == None && (r.Train.Steps > 0 || r.SFT.Steps > 0) {
 				return "data.train.source is none: there is nothing to train on", "give a file, or generated"
 			}
 			return "", ""

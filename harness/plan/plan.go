@@ -122,6 +122,12 @@ func (p *Run) addStages() {
 			Needs: []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
 				{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}})
 	}
+	if c.Data.Train.Source == config.None { // an evaluation of weights as they are
+		for _, suite := range c.Eval.Final.Suites {
+			p.addSuite(suite, suite, p.Seed, prepare, start, stage.RoleWeights, start)
+		}
+		return
+	}
 	needs := []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
 		{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}
 	if c.Rollout.Source == "recorded" {
@@ -275,14 +281,15 @@ func (p *Run) Protocol() (ident.Digest, error) {
 	return ident.Hash("exp/protocol/1", p.Config.Protocol())
 }
 
-// TrainStage returns the index of the train stage.
+// TrainStage returns the index of the train stage; -1 of a run that only evaluates
+// weights as they are.
 func (p *Run) TrainStage() int {
 	for i, s := range p.Stages {
 		if s.Kind == config.Train {
 			return i
 		}
 	}
-	panic("plan: a run has a train stage")
+	return -1
 }
 
 // Numerics is the class inside which bits agree: the backend's, and whether the Go

@@ -14,18 +14,14 @@ import (
 	"exp/harness/stage"
 )
 
-// ready checks, before stage i begins, what would make it fail in the end: that all
-// prompts fit, once the problems are there, and that its files do.
-func (x *execution) ready(i int) error {
-	kind := x.p.Stages[i].Kind
-	if !x.checked && kind != config.Prepare {
-		x.checked = true
-		err := stage.CheckProblems(x.env(x.p.TrainStage(), ident.Digest{}), func(role string) (ident.Digest, bool) { return x.output(0, role) })
-		if err != nil {
-			return err
-		}
+// readable checks before stage i begins, once the problems are there, that the model
+// can read all of them: what would make it fail in the end.
+func (x *execution) readable(i int) error {
+	if x.checked || x.p.Stages[i].Kind == config.Prepare {
+		return nil
 	}
-	return x.room(kind)
+	x.checked = true
+	return stage.CheckProblems(x.env(i, ident.Digest{}), func(role string) (ident.Digest, bool) { return x.output(0, role) })
 }
 
 // room checks that the files of a stage fit on the disk. Rows and samples, which are

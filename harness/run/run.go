@@ -271,11 +271,14 @@ func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 
 // execute runs a stage and records how it ended.
 func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) error {
-	keep := context.WithoutCancel(ctx) // the record is written although the run is being stopped
+	keep := context.WithoutCancel(ctx)    // the record is written although the run is being stopped
+	if err := x.readable(i); err != nil { // before an attempt begins, which would then have failed
+		return err
+	}
 	if err := x.begin(keep); err != nil {
 		return err
 	}
-	if err := x.ready(i); err != nil {
+	if err := x.room(x.p.Stages[i].Kind); err != nil {
 		return err
 	}
 	row.Attempt = x.attempt.ID

@@ -136,24 +136,23 @@ func (a *aggregation) profile() {
 	}
 }
 
-// numbers are mean, IQM, gap and profile of each arm in order, then the pairs'
-// probabilities of improvement.
+// numbers are mean, IQM, gap and profile of each arm in order.
 func (a *aggregation) numbers(w stat.Weights) []float64 {
 	var out []float64
-	means := make([][][]float64, len(a.order)) // [arms][suites][runs]
-	for i, arm := range a.order {
-		m := w.Means(a.suites, i)
-		means[arm] = m
-		scores := slices.Concat(m...)
+	for i := range a.order {
+		scores := slices.Concat(w.Means(a.suites, i)...)
 		out = append(out, stat.ClusterMean(scores, nil).Value, stat.IQM(scores), stat.OptimalityGap(scores, 1))
 		out = append(out, a.share(w, i)...)
 	}
-	if a.seeds {
-		for _, p := range a.result.Pairs {
-			out = append(out, stat.ProbabilityOfImprovement(means[p.A], means[p.B]))
-		}
-	}
 	return out
+}
+
+// improvement is the probability that a run of arm i in order beats one of arm k.
+func (a *aggregation) improvement(i, k int) Aggregate {
+	w := stat.All(a.suites)
+	p := stat.ProbabilityOfImprovement(w.Means(a.suites, i), w.Means(a.suites, k))
+	iv := stat.ImprovementInterval(p, len(w.Seeds[i]), len(w.Seeds[k]), level)
+	return Aggregate{Value: known(p), Interval: &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: OverSeeds, Method: iv.Method}}
 }
 
 // share is the profile of arm i in order under a draw, mean over suites.
@@ -192,8 +191,8 @@ func (a *aggregation) fill(point []float64, intervals []stat.Interval) {
 		}
 	}
 	if a.seeds {
-		for i := range a.result.Pairs {
-			a.result.Pairs[i].Improvement = next()
+		for i, p := range a.result.Pairs {
+			a.result.Pairs[i].Improvement = a.improvement(slices.Index(a.order, p.A), slices.Index(a.order, p.B))
 		}
 	}
 }

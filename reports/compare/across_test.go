@@ -52,7 +52,7 @@ func TestAcross(t *testing.T) {
 		}
 	}
 	near(t, "improvement", x.Pairs[0].Improvement.Value, 15.5/18)
-	if iv := x.Pairs[0].Improvement.Interval; iv.Lo <= 0 || iv.Lo >= 15.5/18 || iv.Hi != 1 || iv.Kind != TwoLevel || iv.Method != "t" {
+	if iv := x.Pairs[0].Improvement.Interval; iv.Lo <= 0.3 || iv.Lo >= 0.5 || iv.Hi <= 15.5/18 || iv.Hi > 1 || iv.Kind != OverSeeds || iv.Method != "score" {
 		t.Errorf("improvement in %+v", iv)
 	}
 	if d := cmp.Diff([]float64{0, 0.5}, x.Thresholds); d != "" {

@@ -171,7 +171,7 @@ type IntervalKind string
 const (
 	TwoLevel  IntervalKind = "seeds and problems" // both, crossed
 	OverItems IntervalKind = "problems"           // clusters of problems: holds for these runs only
-	OverSeeds IntervalKind = "seeds"              // Student's t over runs
+	OverSeeds IntervalKind = "seeds"              // over runs alone
 )
 
 // Pair is arm A minus arm B by one metric.

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/experiments/store"
+	"exp/harness/config"
+	harness "exp/harness/run"
+	"exp/harness/stage"
+)
+
+// modelTokens is how long a completion of a folder's weights may be where no flag and
+// no protocol says it.
+const modelTokens = 1024
+
+// evalModel scores a folder of weights on suites: a run that trains nothing and is
+// recorded like any other, so that the same again is taken from the store.
+func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []string) error {
+	dir, err := modelFolder(dir)
+	if err != nil {
+		return err
+	}
+	sets := append(evalSets(c, suites), "model.base="+yamlText(dir, true))
+	if v := a.getenv("EXP_THREADS"); v != "" {
+		sets = append(sets, "compute.threads="+v)
+	}
+	r, err := config.Load(config.Input{File: "exp eval " + dir, Data: []byte(modelConfig(dir)), User: a.userConfig(), Sets: sets})
+	if err != nil {
+		return err
+	}
+	if err := harness.Require(r); err != nil {
+		return err
+	}
+	return a.scoreSuites(c, db, job{r, r.Run.Seed}, suites, harness.Options{NoCache: c.Bool("rescore")})
+}
+
+// modelConfig is the configuration of an evaluation without training. What it must say
+// of training is never read.
+func modelConfig(dir string) string {
+	return fmt.Sprintf(`version: 1
+name: %s
+task: {kind: math}
+data: {train: {source: none}, val: {source: none}, test: {source: none}}
+model: {init: pretrained, base: model}
+algo: {kind: grpo}
+rollout: {max_new_tokens: %d}
+train: {steps: 0, prompts_per_step: 1, optim: {lr: 1e-6}}
+`, modelName(dir), modelTokens)
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// modelName names an evaluation after the folder; the folder of a run's merged weights
+// after the run.
+func modelName(dir string) string {
+	name := filepath.Base(dir)
+	if parent := filepath.Base(filepath.Dir(dir)); name == stage.MergedDir && len(parent) == 64 {
+		name = parent[:8]
+	}
+	name = "eval-" + strings.Trim(notInNames.ReplaceAllString(name, "-"), "-")
+	return name[:min(len(name), 64)]
+}
+
+// modelFolder is the absolute path of a folder of weights: one with a config.json, or
+// a run's own folder, whose merged weights are meant.
+func modelFolder(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, d := range []string{dir, filepath.Join(dir, stage.MergedDir)} {
+		if _, err := os.Stat(filepath.Join(d, "config.json")); err == nil {
+			return d, nil
+		}
+	}
+	f := failf(exitNotFound, "%s has no config.json: it is no folder of weights", dir)
+	f.Help = "a folder in the layout of Hugging Face is needed, with config.json, tokenizer.json and *.safetensors; every run that trains leaves one, model, in its own folder"
+	return "", f
+}
+
+// evalSuites are the suites that --suite names. With --limit N those of the store are
+// cut to their first N problems, each under a name that says so.
+func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
+	names := c.StringSlice("suite")
+	if !c.IsSet("limit") {
+		return names, nil
+	}
+	n := c.Int("limit")
+	if n < 1 {
+		return nil, usagef("--limit %d: at least one problem is needed", n)
+	}
+	var out []string
+	for _, name := range names {
+		if name == "test" || name == "val" {
+			return nil, usagef("--limit is for suites of the store; %s is the run's own data", name)
+		}
+		part, err := limitSuite(c.Context, db, name, n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, part)
+	}
+	return out, nil
+}
+
+// limitSuite keeps the first n problems of a suite as one of its own and returns its
+// name; that of the suite itself if it has no more.
+func limitSuite(ctx context.Context, db *store.DB, name string, n int) (string, error) {
+	row, err := findSuite(ctx, db, name)
+	if err != nil {
+		return "", err
+	}
+	s, err := loadSuite(db, row)
+	if err != nil {
+		return "", err
+	}
+	if len(s.Problems) <= n {
+		return row.Name, nil
+	}
+	s.Problems = s.Problems[:n]
+	s.Name = fmt.Sprintf("%s.first%d", row.Name, n)
+	digest, data, err := digestSuite(s)
+	if err != nil {
+		return "", err
+	}
+	kept, err := storeSuite(ctx, db, suiteRow(s, digest), data)
+	return kept.Name, err
+}

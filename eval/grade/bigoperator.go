@@ -1,0 +1,284 @@
+package grade
+
+import (
+	"errors"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Sums, products, integrals, limits and derivatives. A sum or product with few whole
+// bounds is written out; everything else keeps its operator, as a function of what
+// stands in it, and is equal only to the same operator on equal things. Bound
+// variables lose their names, so that those do not matter.
+
+// maxSummands bounds what is written out.
+const maxSummands = 100
+
+// bigOperators are the signs that primary hands to operator.
+var bigOperators = []string{"∑", "∏", "∫", "lim"}
+
+func (p *parser) operator(sign string) (*expr, error) {
+	switch sign {
+	case "∫":
+		return p.integral()
+	case "lim":
+		return p.limit()
+	}
+	return p.series(sign)
+}
+
+// series reads _{k=a}^{b} f behind ∑ or ∏.
+func (p *parser) series(sign string) (*expr, error) {
+	var from, to *expr
+	for p.isOp("_") || p.isOp("^") {
+		var err error
+		if p.accept("^") {
+			to, err = p.primary()
+		} else {
+			p.i++
+			from, err = p.underneath()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if from == nil || to == nil || from.op != opRelation || len(from.args) != 2 || from.rels[0] != "=" || from.args[0].op != opSym {
+		return nil, errors.New("a sum or product without bounds that can be read")
+	}
+	f, err := p.term()
+	if err != nil {
+		return nil, err
+	}
+	k, lo, hi := from.args[0].name, from.args[1], to
+	if x, ok := p.writtenOut(sign, f, k, lo, hi); ok {
+		return x, nil
+	}
+	return call(sign, bind(f, k), lo, hi), nil
+}
+
+// underneath reads {k=1} or {x \to 0}.
+func (p *parser) underneath() (*expr, error) {
+	if err := p.expect("{"); err != nil {
+		return nil, err
+	}
+	x, err := p.relation()
+	if err != nil {
+		return nil, err
+	}
+	return x, p.expect("}")
+}
+
+// writtenOut is f(lo) + … + f(hi), or the product; not ok if the bounds are no whole
+// numbers or too far apart.
+func (p *parser) writtenOut(sign string, f *expr, k string, lo, hi *expr) (*expr, bool) {
+	b := budget{1000}
+	first, ok := b.rational(lo)
+	last, ok2 := b.rational(hi)
+	if !ok || !ok2 || !first.IsInt() || !last.IsInt() {
+		return nil, false
+	}
+	n, ok := smallNatural(new(big.Rat).Add(new(big.Rat).Sub(last, first), big.NewRat(1, 1)), maxSummands)
+	if !ok || n == 0 {
+		return nil, false
+	}
+	if p.nodes += n * f.size(maxNodes); p.nodes > maxNodes {
+		return nil, false
+	}
+	terms := make([]*expr, n)
+	for i := range terms {
+		v := new(big.Rat).Add(first, big.NewRat(int64(i), 1))
+		terms[i] = substitute(f, &point{values: map[string]*big.Rat{k: v}})
+	}
+	if sign == "∏" {
+		return product1(terms), true
+	}
+	if n == 1 {
+		return terms[0], true
+	}
+	return sum(terms...), true
+}
+
+// integral reads _a^b f dx behind ∫; the bounds may be absent.
+func (p *parser) integral() (*expr, error) {
+	var lo, hi *expr
+	for p.isOp("_") || p.isOp("^") {
+		at := &lo
+		if p.isOp("^") {
+			at = &hi
+		}
+		p.i++
+		x, err := p.signedPrimary()
+		if err != nil {
+			return nil, err
+		}
+		*at = x
+	}
+	p.integrals++
+	f, v, err := p.integrand()
+	p.integrals--
+	switch {
+	case err != nil:
+		return nil, err
+	case lo != nil && hi != nil:
+		return call("∫", bind(f, v), lo, hi), nil
+	case lo != nil || hi != nil:
+		return nil, errors.New("an integral with one bound")
+	}
+	return call("∫", f, symbol(v)), nil
+}
+
+func (p *parser) signedPrimary() (*expr, error) {
+	if !p.accept("-") {
+		return p.primary()
+	}
+	x, err := p.primary()
+	if err != nil {
+		return nil, err
+	}
+	return negative(x), nil
+}
+
+// integrand reads terms up to the one that ends in dx.
+func (p *parser) integrand() (f *expr, v string, err error) {
+	var terms []*expr
+	for {
+		sign := p.sign()
+		if len(terms) > 0 && sign == "" || sign == "±" || sign == "∓" {
+			return nil, "", errors.New("an integral without a dx")
+		}
+		t, err := p.term()
+		if err != nil {
+			return nil, "", err
+		}
+		t, v := undifferential(t)
+		if sign == "-" {
+			t = negative(t)
+		}
+		if terms = append(terms, t); v == "" {
+			continue
+		}
+		if len(terms) == 1 {
+			return t, v, nil
+		}
+		return sum(terms...), v, nil
+	}
+}
+
+// undifferential takes the dx off a product; v is empty if there is none.
+func undifferential(t *expr) (f *expr, v string) {
+	n := len(t.args)
+	if t.op != opMul || n < 2 || t.args[n-2].op != opSym || t.args[n-2].name != "d" || t.args[n-1].op != opSym {
+		return t, ""
+	}
+	if v = t.args[n-1].name; n == 2 {
+		return integer(1), v
+	}
+	return product1(t.args[: n-2 : n-2]), v
+}
+
+// atDifferential: the dx of an integral comes next, which is in no argument.
+func (p *parser) atDifferential() bool {
+	t := p.tokens[p.i:]
+	return p.integrals > 0 && len(t) > 1 && t[0].kind == tokSym && t[0].text == "d" && t[1].kind == tokSym
+}
+
+// limit reads _{x \to a} f behind lim; a may be approached from one side.
+func (p *parser) limit() (*expr, error) {
+	if !p.accept("_") {
+		return nil, errors.New("a limit of nothing")
+	}
+	side := p.cutSide()
+	x, err := p.underneath()
+	if err != nil {
+		return nil, err
+	}
+	if x.op != opRelation || len(x.args) != 2 || x.rels[0] != "->" || x.args[0].op != opSym {
+		return nil, errors.New("a limit of nothing")
+	}
+	f, err := p.term()
+	if err != nil {
+		return nil, err
+	}
+	return call("lim"+side, bind(f, x.args[0].name), x.args[1]), nil
+}
+
+// cutSide removes the ^+ or ^{-} at the end of {x \to 0^+} from the tokens, and returns
+// the sign.
+func (p *parser) cutSide() string {
+	isOp := func(i int, text string) bool {
+		return i >= p.i && i < len(p.tokens) && p.tokens[i].kind == tokOp && p.tokens[i].text == text
+	}
+	end := p.i
+	for end < len(p.tokens) && !isOp(end, "}") {
+		end++
+	}
+	sign := end - 1
+	if !isOp(sign, "+") && !isOp(sign, "-") {
+		return ""
+	}
+	from, to := sign-1, sign+1
+	if isOp(from, "{") && isOp(to, "}") {
+		from, to = from-1, to+1
+	}
+	if !isOp(from, "^") || !isOp(to, "}") {
+		return ""
+	}
+	side := p.tokens[sign].text
+	p.tokens = slices.Delete(p.tokens, from, to)
+	return side
+}
+
+// derivative reads what \frac{d}{dx} stands before, and \frac{dy}{dx} as a name.
+func (p *parser) derivative() (x *expr, ok bool, err error) {
+	var above, below string
+	t := p.tokens[p.i:]
+	isD := func(i int) bool { return t[i].kind == tokSym && t[i].text == "d" }
+	switch {
+	case len(t) >= 7 && t[0].text == "{" && isD(1) && t[2].text == "}" && t[3].text == "{" && isD(4) && t[5].kind == tokSym && t[6].text == "}":
+		below = t[5].text
+		p.i += 7
+	case len(t) >= 8 && t[0].text == "{" && isD(1) && t[2].kind == tokSym && t[3].text == "}" && t[4].text == "{" && isD(5) && t[6].kind == tokSym && t[7].text == "}":
+		above, below = t[2].text, t[6].text
+		p.i += 8
+		return symbol("d" + above + "/d" + below), true, nil
+	default:
+		return nil, false, nil
+	}
+	f, err := p.term()
+	if err != nil {
+		return nil, true, err
+	}
+	return call("d/d", f, symbol(below)), true, nil
+}
+
+// boundName begins the names of bound variables: no variable that is written has it.
+const boundName = "•"
+
+// bind renames a variable to one of a name that says how deep its operator is: the
+// j of a double sum is not its i.
+func bind(x *expr, name string) *expr {
+	level := 1
+	for _, v := range variables(x) {
+		if n, err := strconv.Atoi(strings.TrimPrefix(v, boundName)); err == nil && strings.HasPrefix(v, boundName) {
+			level = max(level, n+1)
+		}
+	}
+	return rename(x, name, boundName+strconv.Itoa(level))
+}
+
+func rename(x *expr, from, to string) *expr {
+	if x.op == opSym && x.name == from {
+		return symbol(to)
+	}
+	if len(x.args) == 0 {
+		return x
+	}
+	y := *x
+	y.args = make([]*expr, len(x.args))
+	for i, a := range x.args {
+		y.args[i] = rename(a, from, to)
+	}
+	return &y
+}
