@@ -8,8 +8,14 @@ import (
 	"strings"
 )
 
+//go:embed callvalue.py
+var callValue string
+
 //go:embed calldriver.py
 var callDriver string
+
+//go:embed callsdriver.py
+var callsDriver string
 
 //go:embed codec.py
 var codec string
@@ -23,7 +29,7 @@ var checkerDriver string
 // drivers are Python that runs a program's code object, by name. A zygote has them
 // compiled.
 func drivers() map[string]string {
-	return map[string]string{"call": callDriver, "candidate": codec + candidateDriver, "checker": codec + checkerDriver, "compile": compileDriver}
+	return map[string]string{"call": callValue + callDriver, "calls": callValue + callsDriver, "candidate": codec + candidateDriver, "checker": codec + checkerDriver, "compile": compileDriver}
 }
 
 // check says what is wrong with a request, and fills its limits.
@@ -95,6 +101,7 @@ type job struct {
 
 	program *made  // what is executed in the place of source; nil: source is Python
 	view    string // the slots that have what it needs; "": Python's
+	frozen  bool   // the scratch directory cannot be written
 
 	channel []int // descriptors 4 and 5 of the program; run closes them
 }
@@ -134,28 +141,22 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 	if len(tests) == 0 {
 		tests = []Test{{Stdin: r.Stdin}}
 	}
+	together := p.callTogether(ctx, r)
 	for i, t := range tests {
-		j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits}
-		if r.Mode == "call" {
-			j.driver, j.names = "call", map[string]string{"ENTRY": r.Entry, "ARGS": string(t.Args)}
+		one, ok := together[i]
+		if ok {
+			one = r.decide(i, one)
 		}
-		one, err := p.executeProgram(ctx, program, j)
-		if err != nil {
-			return infra(err)
-		}
-		if r.Mode == "call" {
-			one.Value = pythonJSON(one.result)
-		}
-		switch {
-		case out.Total == 0:
-		case r.Judge != nil:
-			one.Status, one.Detail = r.Judge(i, one)
-		case one.Status == OK:
+		if !ok || one.Status != OK {
+			j := job{source: r.Source, args: r.Args, files: r.Files, stdin: []byte(t.Stdin), limits: r.Limits}
 			if r.Mode == "call" {
-				one.Status, one.Detail = judgeCall(one.result, t.Expect)
-			} else if !sameOutput(one, t.Stdout) {
-				one.Status, one.Detail = WrongAnswer, "another output"
+				j.driver, j.names = "call", map[string]string{"ENTRY": r.Entry, "ARGS": string(t.Args)}
 			}
+			var err error
+			if one, err = p.executeProgram(ctx, program, j); err != nil {
+				return infra(err)
+			}
+			one = r.decide(i, one)
 		}
 		out.Runs = append(out.Runs, one)
 		if one.Status == OK {
@@ -172,6 +173,24 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 		}
 	}
 	return out
+}
+
+// decide gives the run of a test the verdict on its answer.
+func (r *Request) decide(test int, one Run) Run {
+	if r.Mode == "call" {
+		one.Value = pythonJSON(one.result)
+	}
+	switch {
+	case len(r.Tests) == 0:
+	case r.Judge != nil:
+		one.Status, one.Detail = r.Judge(test, one)
+	case one.Status != OK:
+	case r.Mode == "call":
+		one.Status, one.Detail = judgeCall(one.result, r.Tests[test].Expect)
+	case !sameOutput(one, r.Tests[test].Stdout):
+		one.Status, one.Detail = WrongAnswer, "another output"
+	}
+	return one
 }
 
 // executeProgram runs j, by what was made of its source if that is not Python.

@@ -74,6 +74,9 @@ type made struct {
 // make compiles a program, or finds that this pool has done so.
 func (p *Pool) make(ctx context.Context, r Request) (made, error) {
 	l, _ := languageNamed(r.Language)
+	if p.m.level == Landlock {
+		return made{}, fmt.Errorf("language %s needs level %s: level %s runs Python alone", l.name, Namespaces, Landlock)
+	}
 	t, err := p.tool(ctx, l)
 	if err != nil {
 		return made{}, err

@@ -1,41 +1,5 @@
 # Calls one function of the program and writes its value to descriptor 3. Everything
 # here shares the program's process: a forged value is just an answer, which the
 # harness compares with one that is not in this process.
-import json, os, sys
-
-module.__name__ = "solution"  # the block of __main__ is for a program, and here is a function
-sys.modules["solution"] = module
-exec(program, module.__dict__)
-if hasattr(module, "Solution") and hasattr(module.Solution, ENTRY):
-    entry = getattr(module.Solution(), ENTRY)
-else:
-    entry = getattr(module, ENTRY)
-
-
-def plain(v, depth=0):
-    """v as what JSON holds, by the base types' own methods: subclasses become plain."""
-    t = type(v)
-    if depth > 200:
-        raise ValueError("the value is nested too deep")
-    if v is None or t is bool:
-        return v
-    if issubclass(t, int):
-        return int.__int__(v)
-    if issubclass(t, float):
-        return float.__float__(v)
-    if issubclass(t, str):
-        return str.__str__(v)
-    if issubclass(t, list):
-        return [plain(x, depth + 1) for x in list.__iter__(v)]
-    if issubclass(t, tuple):
-        return [plain(x, depth + 1) for x in tuple.__iter__(v)]
-    if issubclass(t, dict):
-        return {k if type(k) is str else json.dumps(plain(k)): plain(x, depth + 1) for k, x in dict.items(v)}
-    raise TypeError("a %s is no plain value" % t.__name__)
-
-
-value = plain(entry(*json.loads(ARGS)))
-text = memoryview(json.dumps(value).encode("utf-8", "surrogatepass"))
-while text:
-    text = text[os.write(3, text):]
+put(text_of(plain(find()(*json.loads(ARGS)))))
 os.close(3)

@@ -18,6 +18,9 @@ import (
 
 // ended is what the zygote says of a run.
 type ended struct {
+	Running  bool   `json:"running"`  // not the end: a run that takes long, whose set-up is known
+	Setup    int64  `json:"setup"`    // ns of CPU that the program's process used before the program
+	Own      int64  `json:"own"`      // ns of CPU that the zygote itself used for the run
 	Released bool   `json:"released"` // the program began
 	TimedOut bool   `json:"timed_out"`
 	Syntax   bool   `json:"syntax"`
@@ -41,6 +44,8 @@ type execution struct {
 	killed          string // why the harness killed it; empty: it did not
 	usage           usage  // what the watchdog saw
 	cpuBase         time.Duration
+	running         bool // setup and own are known
+	setup, own      time.Duration
 	killsBase       int64
 	initPID         int
 	answered        bool
@@ -62,7 +67,7 @@ const watchdogEvery = 10 * time.Millisecond
 // grace is how long after a kill, or past its time, a slot may take to answer.
 // It is long because the kernel may need seconds to end many processes on a loaded
 // machine, and nothing but an error waits for it.
-const grace = 5 * time.Second
+const grace = 10 * time.Second
 
 // run executes j in the slot. An error is the sandbox's: the slot must not be used
 // again.
@@ -75,8 +80,9 @@ func (s *slot) run(ctx context.Context, j *job) (_ Run, err error) {
 		closeFD(&x.err.fd)
 		closeFD(&x.channel.fd)
 		closeFD(&s.init)
+		s.isReady = false
 	}()
-	if s.init < 0 {
+	if !s.isReady {
 		if err := s.awaitReady(10 * time.Second); err != nil {
 			return Run{}, err
 		}
@@ -156,8 +162,10 @@ func (x *execution) release(j *job) error {
 			return fmt.Errorf("cgroup: %w", err)
 		}
 		x.cpuBase, x.killsBase = g.cpuTime(), g.kills()
-	} else if x.initPID, err = pidOf(x.s.init); err != nil {
-		return err
+	} else if x.s.init >= 0 {
+		if x.initPID, err = pidOf(x.s.init); err != nil {
+			return err
+		}
 	}
 	x.feed() // what fits into the pipe is there before the program begins
 	return send(x.s.sock, fmt.Append(nil, j.limits.WallMS), theirs...)
@@ -172,7 +180,12 @@ func (s *slot) request(j *job) map[string]any {
 	if s.group == nil {
 		address = max(4096, 4*l.MemoryMB) * mb
 	}
-	if !s.m.root {
+	switch {
+	case s.m.level == Landlock && s.owner == 0:
+		processes += int64(s.m.threads.count()) // of all that the user runs: no namespace of his own counts
+	case s.m.level == Landlock:
+		processes++ // the zygote has the same id
+	case !s.m.root:
 		processes += 2 // the zygote and process 1 have the same id
 	}
 	data, stack := memory, min(64*mb, memory) // of each thread; Python needs no more
@@ -194,7 +207,7 @@ func (s *slot) request(j *job) map[string]any {
 	} else {
 		r["name"], files["main.py"] = "main.py", j.source
 	}
-	r["args"] = args
+	r["args"], r["frozen"] = args, j.frozen
 	for name, data := range j.files {
 		files[name] = base64.StdEncoding.EncodeToString(data)
 	}
@@ -277,7 +290,7 @@ func (x *execution) watch(ctx context.Context) error {
 			if err := x.hear(); err != nil {
 				return err
 			}
-			break
+			continue
 		}
 		if now := time.Now(); now.After(nextMeasure) {
 			nextMeasure = now.Add(watchdogEvery)
@@ -315,10 +328,12 @@ func (x *execution) hear() error {
 		}
 		return fmt.Errorf("%w%s", err, x.s.lastWords())
 	}
+	x.answer = ended{}
 	if err := json.Unmarshal(message, &x.answer); err != nil {
 		return fmt.Errorf("answer of the interpreter: %w", err)
 	}
-	x.answered = true
+	x.answered, x.running = !x.answer.Running, true
+	x.setup, x.own = time.Duration(x.answer.Setup), time.Duration(x.answer.Own)
 	return nil
 }
 
@@ -332,20 +347,26 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 	}
 	// The zygote keeps the time from the program's release; this is for its own failure.
 	if now.Sub(x.began) > time.Duration(x.limits.WallMS)*time.Millisecond+2*grace {
-		return errors.New("no answer after the program's time")
+		return fmt.Errorf("no answer after the program's time; it had begun: %v", x.running)
 	}
 	if err := ctx.Err(); err != nil {
 		x.kill(err.Error())
 		return nil
 	}
 	if g := x.s.group; g != nil {
-		x.usage.cpu = g.cpuTime() - x.cpuBase
+		if x.running { // else what was used so far may be the set-up's
+			x.usage.cpu = g.cpuTime() - x.cpuBase - x.setup - x.own
+		}
 		if g.kills() > x.killsBase { // the kernel has killed one of its processes
 			x.kill("memory")
 			return nil
 		}
 	} else {
-		x.usage.add(treeUsage(x.initPID, x.shared()))
+		now := treeUsage(x.parent(), x.initPID, x.shared())
+		if now.cpu -= x.setup; !x.running {
+			now.cpu = 0
+		}
+		x.usage.add(now)
 		if most := x.limits.MemoryMB << 10; x.usage.memoryKB > max(most, x.s.anonKB-x.shared()) {
 			x.kill("memory")
 			return nil
@@ -355,6 +376,14 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 		x.kill("cpu")
 	}
 	return nil
+}
+
+// parent is the zygote, whose children are the program and, in namespaces, process 1.
+func (x *execution) parent() int {
+	if x.s.m.level == Landlock {
+		return x.s.command.Process.Pid
+	}
+	return 0
 }
 
 // shared is what each process has of the zygote's memory: nothing once it is another
@@ -375,5 +404,9 @@ func (x *execution) kill(why string) {
 		return
 	}
 	x.killed, x.killedAt = why, time.Now()
+	if x.s.init < 0 { // the zygote has the program's pidfd
+		_ = send(x.s.sock, []byte("kill"))
+		return
+	}
 	_ = unix.PidfdSendSignal(x.s.init, unix.SIGKILL, nil, 0)
 }

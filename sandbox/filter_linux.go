@@ -110,17 +110,48 @@ func (p *program) onArg(nr uintptr, arg uint32, test uint16, values []uint32, th
 	p.ret(otherwise)
 }
 
-// filter is the program's system-call filter, as the kernel reads it. memfd tells
-// whether memory files may be made: only a cgroup sees their pages.
-func filter(memfd bool) []byte {
-	var p program
+// start refuses other binary interfaces and loads the call's number.
+func (p *program) start() {
 	p.load(dataArch)
 	p.jump(unix.BPF_JEQ, auditArch, 1, 0)
 	p.ret(actKill)
 	p.load(dataNr)
 	p.abi()
-	newNamespaces := []uint32{unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET}
-	p.onArg(unix.SYS_CLONE, 0, unix.BPF_JSET, newNamespaces, actKill, actAllow)
+}
+
+// lists answers by the lists, and what is on none of them.
+func (p *program) lists() {
+	for _, nr := range allowed() {
+		p.on(nr, actAllow)
+	}
+	for _, nr := range denied() {
+		p.on(nr, actEPERM)
+	}
+	for _, nr := range deadly() {
+		p.on(nr, actKill)
+	}
+	p.ret(actNosys)
+}
+
+// bytes is p as the kernel reads it.
+func (p program) bytes() (out []byte) {
+	for _, i := range p {
+		out = binary.NativeEndian.AppendUint16(out, i.Code)
+		out = append(out, i.Jt, i.Jf)
+		out = binary.NativeEndian.AppendUint32(out, i.K)
+	}
+	return out
+}
+
+// newNamespaces are the flags of clone that make any.
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// filter is the program's system-call filter, as the kernel reads it. memfd tells
+// whether memory files may be made: only a cgroup sees their pages.
+func filter(memfd bool) []byte {
+	var p program
+	p.start()
+	p.onArg(unix.SYS_CLONE, 0, unix.BPF_JSET, []uint32{newNamespaces}, actKill, actAllow)
 	p.onArg(unix.SYS_IOCTL, 1, unix.BPF_JEQ, []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSCTTY}, actEPERM, actAllow)
 	p.onArg(unix.SYS_SOCKETPAIR, 0, unix.BPF_JEQ, []uint32{unix.AF_UNIX}, actAllow, actEPERM)
 	p.onArg(unix.SYS_PRLIMIT64, 0, unix.BPF_JEQ, []uint32{0}, actAllow, actEPERM)
@@ -137,21 +168,6 @@ func filter(memfd bool) []byte {
 	if memfd {
 		p.on(unix.SYS_MEMFD_CREATE, actAllow)
 	}
-	for _, nr := range allowed() {
-		p.on(nr, actAllow)
-	}
-	for _, nr := range denied() {
-		p.on(nr, actEPERM)
-	}
-	for _, nr := range deadly() {
-		p.on(nr, actKill)
-	}
-	p.ret(actNosys)
-	var out []byte
-	for _, i := range p {
-		out = binary.NativeEndian.AppendUint16(out, i.Code)
-		out = append(out, i.Jt, i.Jf)
-		out = binary.NativeEndian.AppendUint32(out, i.K)
-	}
-	return out
+	p.lists()
+	return p.bytes()
 }

@@ -21,3 +21,9 @@ func legacyAllowed() []uintptr {
 		unix.SYS_TIME, unix.SYS_ALARM, unix.SYS_PAUSE, unix.SYS_ARCH_PRCTL,
 	}
 }
+
+// legacyRefusedAlone are those of them that a program of one process must not make.
+func legacyRefusedAlone() []uintptr {
+	return []uintptr{unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT,
+		unix.SYS_INOTIFY_INIT, unix.SYS_MKNOD}
+}

@@ -15,13 +15,15 @@ var hostileText string
 type attack struct {
 	name, kind, what string
 	expect           []Verdict // any of them
+	alone            []Verdict // the same at level landlock; nil: as expect
+	unpromised       bool      // at level landlock it gets what it must not elsewhere
 	limits           Limits
 	answer           string // expected output of one that cheats; empty: not compared
 	language         string // empty: Python
 	source           string
 }
 
-// attacks parses hostile.txt: "=== name | kind | verdicts | limits and language", a line that says
+// attacks parses hostile.txt: "=== name | kind | verdicts | limits, language and what level landlock gives", a line that says
 // what it is about ("... | answer" for cheats), then the source.
 func attacks(text string) ([]attack, error) {
 	var list []attack
@@ -44,8 +46,17 @@ func attacks(text string) ([]attack, error) {
 		}
 		for word := range strings.FieldsSeq(fields[3]) {
 			name, value, _ := strings.Cut(word, "=")
-			if name == "language" {
+			switch {
+			case name == "language":
 				a.language = value
+				continue
+			case name == "landlock" && value == "unpromised":
+				a.unpromised = true
+				continue
+			case name == "landlock":
+				for v := range strings.SplitSeq(value, ",") {
+					a.alone = append(a.alone, Verdict(v))
+				}
 				continue
 			}
 			n, err := strconv.ParseInt(value, 10, 64)
@@ -73,13 +84,29 @@ type Outcome struct {
 	Expected []Verdict `json:"expected"`
 	Verdict  Verdict   `json:"verdict"`
 	OK       bool      `json:"ok"`
-	Problem  string    `json:"problem,omitempty"` // what must not have happened
-	WallMS   float64   `json:"wall_ms"`
+
+	Unpromised bool `json:"unpromised,omitempty"` // the level does not promise it, so that OK says nothing
+
+	Problem string  `json:"problem,omitempty"` // what must not have happened
+	WallMS  float64 `json:"wall_ms"`
+}
+
+// at is the attack with what it must get at a level.
+func (a attack) at(l Level) attack {
+	switch {
+	case l != Landlock:
+		a.unpromised = false
+	case a.language != "":
+		a.expect = []Verdict{InfraError} // refused: the level is Python's alone
+	case a.alone != nil:
+		a.expect = a.alone
+	}
+	return a
 }
 
 // judge tells whether a result is what the attack must get.
 func (a attack) judge(r Result) Outcome {
-	o := Outcome{Name: a.name, Kind: a.kind, What: a.what, Expected: a.expect, Verdict: r.Verdict}
+	o := Outcome{Name: a.name, Kind: a.kind, What: a.what, Expected: a.expect, Verdict: r.Verdict, Unpromised: a.unpromised}
 	for _, run := range r.Runs {
 		o.WallMS += float64(run.Wall.Microseconds()) / 1000
 		text := string(run.Stdout)

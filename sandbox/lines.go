@@ -30,6 +30,7 @@ type RunRow struct {
 	StdoutTruncated bool    `json:"stdout_truncated"`
 	Stderr          string  `json:"stderr"`
 	Borderline      bool    `json:"borderline,omitempty"`
+	Shared          int     `json:"shared,omitempty"`
 	Detail          string  `json:"detail"`
 }
 
@@ -38,7 +39,7 @@ func (r Run) Row() RunRow {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	j := RunRow{Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal, WallMS: ms(r.Wall), CPUMS: ms(r.CPU), MemoryKB: r.MemoryKB,
 		Stdout: string(r.Stdout), StdoutBytes: r.StdoutBytes, StdoutTruncated: r.StdoutTruncated, Stderr: strings.ToValidUTF8(string(r.Stderr), "\ufffd"),
-		Borderline: r.Borderline, Detail: strings.ToValidUTF8(r.Detail, "\ufffd")}
+		Borderline: r.Borderline, Shared: r.Shared, Detail: strings.ToValidUTF8(r.Detail, "\ufffd")}
 	if !utf8.Valid(r.Stdout) {
 		j.Stdout, j.StdoutB64 = strings.ToValidUTF8(j.Stdout, "\ufffd"), base64.StdEncoding.EncodeToString(r.Stdout)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ type Pool struct {
 	idle   chan seat
 	next   atomic.Uint64
 	builds builds
+	apart  bool // tests of mode call one by one, to compare with
 
 	mu        sync.Mutex
 	infra     int64
@@ -56,8 +58,8 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	if cfg.Require == "" {
 		cfg.Require = Namespaces
 	}
-	if cfg.Require.rank() < Namespaces.rank() || cfg.Require.rank() > Full.rank() {
-		return nil, fmt.Errorf("sandbox: no level %q to require: there are %s and %s", cfg.Require, Full, Namespaces)
+	if !slices.Contains(Levels(), cfg.Require) {
+		return nil, fmt.Errorf("sandbox: no level %q to require: there are %v", cfg.Require, Levels())
 	}
 	m, probes, err := probe(ctx, cfg)
 	if err != nil {
@@ -200,6 +202,12 @@ func (p *Pool) inSlot(ctx context.Context, at seat, j job) (r Run, err error) {
 	return r, err
 }
 
+// sharesVisits tells whether several tests may run in one visit. It takes Landlock, by
+// which their scratch directory is closed, and further processes.
+func (p *Pool) sharesVisits() bool {
+	return !p.apart && !p.cfg.Cold && p.m.landlock > 0 && p.m.level.AtLeast(Namespaces)
+}
+
 // execute runs j in a slot of the pool, on a broken slot once more in a fresh one.
 func (p *Pool) execute(ctx context.Context, j job) (r Run, err error) {
 	s, err := p.take(ctx)
@@ -261,14 +269,17 @@ func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 	if !found {
 		return m, list, nil
 	}
+	if cfg.Most == Landlock {
+		list = append(list, Probe{Name: "namespaces", Text: "not used, as was asked for"})
+		return alone(ctx, m, list)
+	}
 	m.level = Namespaces
 	err = trial(ctx, m)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
 	if !add("namespaces", err, "user, mount, pid, network, IPC and UTS namespaces, system-call filter", namespaceHelp()) {
-		m.level = Unusable
-		return m, list, nil
+		return alone(ctx, m, list)
 	}
 	if cfg.Most != "" && cfg.Most != Full {
 		list = append(list, Probe{Name: "cgroup", Text: "not used, as was asked for"})
@@ -279,6 +290,30 @@ func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 	if add("cgroup", err, "memory and processes are bounded in "+fmt.Sprint(parents.dirs()), help) {
 		m.level, m.parents = Full, parents
 	}
+	return m, list, nil
+}
+
+// alone finds out whether level landlock can be had where namespaces cannot. The probe
+// of that name is the second of the list.
+func alone(ctx context.Context, m *machine, list []Probe) (*machine, []Probe, error) {
+	p := &list[1]
+	m.level = Unusable
+	if m.landlock == 0 {
+		*p = Probe{Name: "landlock", Text: "none, and without namespaces nothing else hides files", Help: "a kernel from 5.13 on that was booted with landlock among lsm= has it"}
+		return m, list, nil
+	}
+	m.level = Landlock
+	removeStaleFolders()
+	err := trial(ctx, m)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err != nil {
+		m.level = Unusable
+		*p = Probe{Name: "landlock", Text: err.Error(), Help: "programs run under an id of their own: the interpreter and the folder of temporary files must be open to every user; an interpreter can be named, such as /usr/bin/python3"}
+		return m, list, nil
+	}
+	p.Text = fmt.Sprintf("ABI %d and a system-call filter, for Python programs of one process; not promised: %s", m.landlock, strings.Join(Landlock.Unpromised(), "; "))
 	return m, list, nil
 }
 

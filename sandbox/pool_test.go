@@ -114,7 +114,7 @@ func TestOutputCap(t *testing.T) {
 
 // Figures are of the program: the time it slept and computed, the memory it held.
 func TestFigures(t *testing.T) {
-	for _, level := range []Level{Full, Namespaces} {
+	for _, level := range Levels() {
 		t.Run(string(level), func(t *testing.T) {
 			p := openAt(t, level, Config{Slots: 1})
 			r := p.Run(context.Background(), Request{Source: "import time\nx = b'x' * (50 << 20)\ntime.sleep(.1)\nt = time.process_time()\nwhile time.process_time() < t + .1: pass"})

@@ -144,9 +144,13 @@ func loaderOf(exe string) (string, error) {
 }
 
 // environment is what a program finds; nothing is inherited.
-func environment() []string {
+func environment() []string { return environmentAt("/python/bin", "/box", "/python/lib") }
+
+// environmentAt is environment where the interpreter, the scratch directory and the
+// interpreter's libraries are elsewhere.
+func environmentAt(bin, box, lib string) []string {
 	return []string{
-		"PATH=/python/bin", "HOME=/box", "TMPDIR=/box", "LANG=C.UTF-8", "TZ=UTC", "LD_LIBRARY_PATH=/python/lib",
+		"PATH=" + bin, "HOME=" + box, "TMPDIR=" + box, "LANG=C.UTF-8", "TZ=UTC", "LD_LIBRARY_PATH=" + lib,
 		"PYTHONHASHSEED=0", "PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1",
 	}
 }

@@ -37,7 +37,8 @@ type Request struct {
 	Limits   Limits            `json:"limits"`
 
 	// Judge decides about the run of a test in the place of what Test expects, from how
-	// it ended and what it gave; nil compares with Test. It is called in order.
+	// it ended and what it gave; nil compares with Test. It is called in order, once
+	// more for a test that failed beside others and is run alone.
 	Judge func(test int, r Run) (Verdict, string) `json:"-"`
 }
 
@@ -163,6 +164,7 @@ type Level string
 const (
 	Full       Level = "full"       // namespaces, filter, and a cgroup for memory and processes
 	Namespaces Level = "namespaces" // without the cgroup: a watchdog measures every 10 ms
+	Landlock   Level = "landlock"   // no namespaces: Python programs of one process that write no file, see Unpromised
 	Unusable   Level = "none"       // nothing is run
 )
 
@@ -171,12 +173,31 @@ func (l Level) rank() int {
 	switch l {
 	case Unusable:
 		return 0
-	case Namespaces:
+	case Landlock:
 		return 1
-	case Full:
+	case Namespaces:
 		return 2
+	case Full:
+		return 3
 	}
-	return 3
+	return 4
+}
+
+// Levels are those at which programs are run, best first.
+func Levels() []Level { return []Level{Full, Namespaces, Landlock} }
+
+// Unpromised is what a level does not keep of what the best one does, a phrase each.
+func (l Level) Unpromised() []string {
+	if l != Landlock {
+		return nil
+	}
+	return []string{
+		"which paths exist can be seen by stat, and the machine's name, load and users' ids too",
+		"capabilities that nothing of a program's can gain stay in its bounding set",
+		"a program has threads but no other process, and can write no file",
+		"languages other than Python are not run",
+		"of an ordinary user, all processes count as the program's threads: started meanwhile, they take from its bound",
+	}
 }
 
 // AtLeast tells whether l gives all that least gives.
@@ -208,6 +229,8 @@ type Run struct {
 	StdoutBytes     int64 // received, which may be more than was kept
 	StdoutTruncated bool
 
+	Shared int // call: how many tests one visit ran; Wall, CPU and MemoryKB are the visit's, the times divided by it
+
 	Value []byte // call: what the function returned, in JSON; empty: nothing
 
 	result []byte // what a driver wrote
@@ -221,7 +244,7 @@ type Config struct {
 	Most    Level  // use no more than it, to test a lower level; empty: the best there is
 	Python  string // interpreter; empty: python3 of PATH
 	Limits  Limits // where requests say nothing
-	Cold    bool   // a new slot for every run: slow, to compare results with
+	Cold    bool   // a new slot for every run, of one test each: slow, to compare results with
 }
 
 // LevelError is returned by Open where the machine cannot give what is required.

@@ -78,6 +78,8 @@ func (*Pool) executePair(context.Context, job, job) (c, t Run, err error) {
 	return c, t, errors.New("no sandbox on this system")
 }
 
+func (*Pool) sharesVisits() bool { return false }
+
 func (*Pool) execute(context.Context, job) (Run, error) {
 	return Run{}, errors.New("no sandbox on this system")
 }

@@ -28,12 +28,16 @@ func (p *Pool) SelfTest(ctx context.Context, report func(Outcome)) error {
 	if err != nil {
 		return err
 	}
+	return p.attemptAll(ctx, runnable(ctx, list), report)
+}
+
+// attemptAll is SelfTest with a list.
+func (p *Pool) attemptAll(ctx context.Context, list []attack, report func(Outcome)) error {
 	c, err := newCanaries()
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	list = runnable(ctx, list)
 	var (
 		group sync.WaitGroup
 		mu    sync.Mutex
@@ -77,7 +81,7 @@ func (p *Pool) attempt(ctx context.Context, a attack, c *canaries) Outcome {
 	if a.answer != "" {
 		r.Tests = []Test{{Stdin: "6 7\n", Stdout: a.answer}}
 	}
-	o := a.judge(p.Run(ctx, r))
+	o := a.at(p.Level()).judge(p.Run(ctx, r))
 	honest := p.Run(ctx, Request{Source: "print(6 * 7)", Tests: []Test{{Stdout: "42\n"}}})
 	if o.OK && honest.Verdict != OK {
 		o.OK, o.Problem = false, fmt.Sprintf("an honest program after it: %s %s", honest.Verdict, honest.Runs[0].Detail)
@@ -99,13 +103,17 @@ func (p *Pool) nothingLeft() error {
 		at := <-p.idle
 		held = append(held, at)
 		for _, s := range at {
-			if s.init < 0 {
+			if !s.isReady {
 				if err := s.awaitReady(grace); err != nil {
 					list = append(list, err)
 					continue
 				}
 			}
-			if left := children(s.command.Process.Pid); len(left) != 1 {
+			want := 1 // process 1 of the next run
+			if p.m.level == Landlock {
+				want = 0
+			}
+			if left := children(s.command.Process.Pid); len(left) != want {
 				list = append(list, fmt.Errorf("processes left in a slot: %v", left))
 			}
 		}

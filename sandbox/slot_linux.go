@@ -35,6 +35,7 @@ type machine struct {
 	landlock int     // ABI; 0: none
 	cpus     []int   // that this process may use
 	root     bool
+	threads  ownThreads
 }
 
 // slot is a set of namespaces with an interpreter that waits for a program.
@@ -48,6 +49,8 @@ type slot struct {
 	held    []*os.File // the ends of its pipes
 	group   *group
 	owner   int            // the program's id on the host, where it is not the harness's; else 0
+	isReady bool           // the zygote waits for a program
+	dir     string         // level landlock: the slot's folder; else empty
 	init    int            // pidfd of process 1 of the next run; -1: not ready
 	anonKB  int64          // private memory of the zygote, which its children share
 	buf     [64 << 10]byte // of outputs on their way
@@ -83,7 +86,12 @@ func newSlot(m *machine, number uint64, more []bind) (s *slot, err error) {
 			return s, err
 		}
 	}
-	if err := s.instruct(number, more); err != nil {
+	if m.level == Landlock {
+		err = s.instructAlone(number)
+	} else {
+		err = s.instruct(number, more)
+	}
+	if err != nil {
 		return s, err
 	}
 	return s, s.awaitReady(time.Minute)
@@ -105,22 +113,11 @@ func (s *slot) start(theirs *os.File, number uint64) error {
 	cmd.Args, cmd.Env, cmd.Dir = []string{slotName}, []string{"GOMAXPROCS=1"}, "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, outEnd, outEnd
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid: true,
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
-			syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
-	}
-	if s.m.root {
-		block := blockBase + blockSize*int((uint64(os.Getpid())*61+number)%blocks)
-		s.owner = block + programUID
-		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: block, Size: blockSize}}
-		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings = ids, ids
-		cmd.SysProcAttr.GidMappingsEnableSetgroups = true
-		cmd.SysProcAttr.Credential = &syscall.Credential{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if s.m.level == Landlock {
+		s.isolateAlone(cmd.SysProcAttr, number)
 	} else {
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: programUID, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: programUID, HostID: os.Getgid(), Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // else lost at the next exec, without id 0
+		s.isolate(cmd.SysProcAttr, number)
 	}
 	err = cmd.Start()
 	_, _ = stdin.Close(), outEnd.Close()
@@ -131,6 +128,29 @@ func (s *slot) start(theirs *os.File, number uint64) error {
 	s.piped.Go(func() { _, _ = io.Copy(&s.stderr, io.LimitReader(out, 64<<10)) })
 	go func() { _ = cmd.Wait(); close(s.exited) }()
 	return nil
+}
+
+// isolate asks for namespaces and ids of the slot's own.
+func (s *slot) isolate(attr *syscall.SysProcAttr, number uint64) {
+	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
+		syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	if s.m.root {
+		block := ownBlock(number)
+		s.owner = block + programUID
+		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: block, Size: blockSize}}
+		attr.UidMappings, attr.GidMappings = ids, ids
+		attr.GidMappingsEnableSetgroups = true
+		attr.Credential = &syscall.Credential{}
+	} else {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: programUID, HostID: os.Getuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: programUID, HostID: os.Getgid(), Size: 1}}
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // else lost at the next exec, without id 0
+	}
+}
+
+// ownBlock is the first of the ids of a slot of root's.
+func ownBlock(number uint64) int {
+	return blockBase + blockSize*int((uint64(os.Getpid())*61+number)%blocks)
 }
 
 // instruct sends what the process needs to build the root, and what the interpreter
@@ -163,9 +183,14 @@ func (s *slot) instruct(number uint64, more []bind) error {
 	if err := send(s.sock, message, trees...); err != nil {
 		return err
 	}
+	return s.instructZygote(filter(s.m.level == Full), nil)
+}
+
+// instructZygote sends what the zygote needs to know; alone is for level landlock.
+func (s *slot) instructZygote(filter []byte, alone *aloneSpec) error {
 	zygote, err := json.Marshal(map[string]any{
-		"filter": hex.EncodeToString(filter(s.m.level == Full)), "preload": preloaded(), "uid": programUID, "landlock": s.m.landlock, "drivers": drivers(),
-		"close_range": unix.SYS_CLOSE_RANGE, "capset": unix.SYS_CAPSET, "page_kb": os.Getpagesize() / 1024,
+		"filter": hex.EncodeToString(filter), "preload": preloaded(), "uid": programUID, "landlock": s.m.landlock, "drivers": drivers(),
+		"close_range": unix.SYS_CLOSE_RANGE, "capset": unix.SYS_CAPSET, "page_kb": os.Getpagesize() / 1024, "alone": alone,
 	})
 	if err != nil {
 		return err
@@ -173,7 +198,8 @@ func (s *slot) instruct(number uint64, more []bind) error {
 	return send(s.sock, zygote)
 }
 
-// ready is what the zygote says when it can take a request; its process 1 comes along.
+// ready is what the zygote says when it can take a request; the run's process 1, where
+// it has one, comes along.
 type ready struct {
 	Ready  bool   `json:"ready"`
 	AnonKB int64  `json:"anon_kb"`
@@ -189,11 +215,18 @@ func (s *slot) awaitReady(limit time.Duration) error {
 		return fmt.Errorf("interpreter: %w%s", err, s.lastWords())
 	}
 	var r ready
-	if err := json.Unmarshal(message, &r); err != nil || !r.Ready || len(fds) != 1 {
+	want := 1
+	if s.m.level == Landlock {
+		want = 0
+	}
+	if err := json.Unmarshal(message, &r); err != nil || !r.Ready || len(fds) != want {
 		closeAll(fds)
 		return fmt.Errorf("interpreter: %s%s", r.Broken, s.lastWords())
 	}
-	s.init, s.anonKB = fds[0], r.AnonKB
+	if want > 0 {
+		s.init = fds[0]
+	}
+	s.isReady, s.anonKB = true, r.AnonKB
 	if s.group != nil && s.base == 0 {
 		s.base = s.group.usage()
 	}
@@ -263,6 +296,10 @@ func (s *slot) close() error {
 	if s.group != nil {
 		s.group.remove()
 		s.group = nil
+	}
+	if s.dir != "" {
+		list = append(list, os.RemoveAll(s.dir)) // no program could write there
+		s.dir = ""
 	}
 	return errors.Join(list...)
 }

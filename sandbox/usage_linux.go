@@ -38,14 +38,16 @@ func pidOf(pidfd int) (int, error) {
 	return 0, errors.New("the run's process 1 is gone")
 }
 
-// treeUsage sums over the run whose process 1 is init: its siblings in the same pid
-// namespace (the program is a child of the zygote) and all that descend from them or
-// were orphaned to it. sharedKB of each process are the zygote's pages.
-func treeUsage(init int, sharedKB int64) usage {
+// treeUsage sums over the children of the zygote: the program, process 1 of the run,
+// which does not count, and all that descend from them or were orphaned to it. parent 0
+// is the parent of init. sharedKB of each process are the zygote's pages.
+func treeUsage(parent, init int, sharedKB int64) usage {
 	var u usage
-	parent, err := parentOf(init)
-	if err != nil {
-		return u
+	if parent == 0 {
+		var err error
+		if parent, err = parentOf(init); err != nil {
+			return u
+		}
 	}
 	todo := children(parent)
 	for len(todo) > 0 {

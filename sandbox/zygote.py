@@ -27,20 +27,29 @@ def main(cfg):
     def prctl(what, option, a=0, b=0):
         return check(what, libc.prctl(option, c_ulong(a), c_ulong(b), c_ulong(0), c_ulong(0)))
 
+    # Level landlock: no namespaces, no mounts; a program is one process in a folder that it can only read.
+    alone = cfg["alone"]
+    BOX = alone["box"] if alone else "/box"
+    zygote = os.getpid()
+
     # No process of the slot can gain a right that it does not have now.
     cap = 0
-    while libc.prctl(23, c_ulong(cap), 0, 0, 0) >= 0:  # PR_CAPBSET_READ
+    while not alone and libc.prctl(23, c_ulong(cap), 0, 0, 0) >= 0:  # PR_CAPBSET_READ
         prctl("drop from the bounding set", 24, cap)
         cap += 1
     prctl("no_new_privs", 38, 1)
     prctl("not dumpable", 4, 0)
-    if os.getuid() != 0:
+    if os.getuid() != 0 and not alone:
         # Kept as root: there the change of the user id takes the capabilities away.
         prctl("securebits", 28, 0x2F)  # NOROOT, NO_SETUID_FIXUP and KEEP_CAPS as they are now, for ever
 
     # Built once: a child only points the kernel at them.
     code = ctypes.create_string_buffer(bytes.fromhex(cfg["filter"]))
-    seccomp = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(code)))
+
+    def filter_of(code):
+        return ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(code)))
+
+    seccomp = filter_of(code)
     no_caps = ctypes.create_string_buffer(24)
     cap_header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
     CLOSE_RANGE = cfg["close_range"]
@@ -61,7 +70,7 @@ def main(cfg):
 
     sock = socket.socket(fileno=SOCKET)
     os.set_inheritable(SOCKET, False)
-    own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    own_pids = None if alone else os.open("/proc/self/ns/pid", os.O_RDONLY)
 
     def prepare():
         """Start a process 1 in a pid namespace of its own; children go there until restore()."""
@@ -73,16 +82,23 @@ def main(cfg):
     null = os.open("/dev/null", os.O_RDWR)
     quiet = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)]
 
-    def restrict_files(landlock):
-        """Restate the file rules for the case that the mounts should fail."""
-        READ, WRITE_FILE = (1 << 0) | (1 << 2) | (1 << 3), 1 << 1  # EXECUTE, READ_FILE, READ_DIR
+    def restrict_files(landlock, frozen):
+        """Restate the file rules for the case that the mounts should fail; alone they are all there is."""
+        READ_FILE, READ_DIR, WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
         all_fs = (1 << (13 if landlock < 2 else 14 if landlock < 3 else 15 if landlock < 5 else 16)) - 1
         all_net = 3 if landlock >= 4 else 0
         scoped = 3 if landlock >= 6 else 0
         attr = struct.pack("=QQQ", all_fs, all_net, scoped)[: 8 if landlock < 4 else 16 if landlock < 6 else 24]
         buf = ctypes.create_string_buffer(attr, len(attr))
         rules = check("landlock", syscall(444, buf, c_ulong(len(attr)), 0))
-        for path, access in (("/", READ), ("/box", all_fs), ("/dev/null", WRITE_FILE), ("/dev/zero", WRITE_FILE), ("/dev/full", WRITE_FILE), ("/proc", WRITE_FILE)):
+        if alone:
+            places = [(path, READ_FILE | (READ_DIR if os.path.isdir(path) else 0)) for path in alone["read"]]
+            places += [("/proc/%d/%s" % (os.getpid(), name), READ_FILE) for name in ("status", "stat", "statm", "comm")]
+            places += [(path, WRITE_FILE) for path in ("/dev/null", "/dev/zero", "/dev/full")]
+        else:
+            places = (("/", 1 | READ_FILE | READ_DIR), ("/box", READ_FILE | READ_DIR if frozen else all_fs), ("/dev/null", WRITE_FILE), ("/dev/zero", WRITE_FILE),  # 1: EXECUTE
+                      ("/dev/full", WRITE_FILE), ("/proc", WRITE_FILE))
+        for path, access in places:
             fd = os.open(path, os.O_PATH)
             rule = ctypes.create_string_buffer(struct.pack("=Qi", access & all_fs, fd))
             check("landlock rule " + path, syscall(445, rules, 1, rule, 0))
@@ -93,22 +109,42 @@ def main(cfg):
     RLIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE,
                resource.RLIMIT_STACK, resource.RLIMIT_NPROC, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_CORE)
 
-    def confine(req, status):
-        """Everything between the fork and the program: it can only go down from here."""
+    def fresh_mounts(req):
         check("unshare mounts", libc.unshare(CLONE_NEWNS))
         flags = c_ulong(MS_NOSUID | MS_NODEV)
         options = "mode=700,uid=%d,gid=%d,size=%d,nr_inodes=%d" % (program_uid, program_uid, req["scratch"], req["inodes"])
         check("mount scratch", libc.mount(b"scratch", b"/box", b"tmpfs", flags, options.encode()))
         check("mount proc", libc.mount(b"proc", b"/proc", b"proc", c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), b"subset=pid"))
+
+    def alone_rules():
+        """No namespace ends this process with the zygote, or keeps its signals from others."""
+        prctl("die with the zygote", 1, signal.SIGKILL)
+        if os.getppid() != zygote:
+            os._exit(125)
+        marker = struct.pack("=I", alone["marker"])
+        own = bytes.fromhex(cfg["filter"])
+        if own.count(marker) != 2:
+            raise RuntimeError("the filter has no place for the process's id")
+        own = own.replace(marker, struct.pack("=I", os.getpid()))
+        code = ctypes.create_string_buffer(own, len(own))
+        return filter_of(code), code
+
+    def confine(req, status):
+        """Everything between the fork and the program: it can only go down from here."""
+        rules, kept = seccomp, None
+        if alone:
+            rules, kept = alone_rules()  # the first points to the second
+        else:
+            fresh_mounts(req)
         prctl("dumpable", 4, 1)  # else its own /proc/self is closed to it
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(fd, b"1000")
         os.close(fd)
-        os.chdir("/box")
+        os.chdir(BOX)
         os.setsid()
         for which, (soft, hard) in zip(RLIMITS, req["rlimits"]):
             resource.setrlimit(which, (soft, hard))
-        if uid != program_uid:
+        if uid != program_uid and not alone:
             os.setgroups([])
             os.setresgid(program_uid, program_uid, program_uid)
             os.setresuid(program_uid, program_uid, program_uid)
@@ -121,9 +157,9 @@ def main(cfg):
                 view = view[os.write(fd, view):]
             os.close(fd)
         if cfg["landlock"] > 0:
-            restrict_files(cfg["landlock"])
+            restrict_files(cfg["landlock"], req["frozen"])
         os.write(status, struct.pack("=cqq", b"R", monotonic(), cpu_time()))
-        check("seccomp", libc.prctl(22, c_ulong(2), seccomp, 0, 0))
+        check("seccomp", libc.prctl(22, c_ulong(2), rules, 0, 0))
 
     import binascii
 
@@ -167,9 +203,9 @@ def main(cfg):
 
     def run_program(req, status):
         name = req["name"]
-        path = "/box/" + name
+        path = BOX + "/" + name
         sys.argv = [path] + req["args"]
-        sys.path[0] = "/box"
+        sys.path[0] = BOX
         module = ModuleType("__main__")
         module.__builtins__ = builtins
         module.__file__ = path
@@ -247,6 +283,7 @@ def main(cfg):
     def run(message, fds, init, init_fd):
         """Fork the program, wait for its end, end all that is left, tell the harness."""
         wall_ms = int(message)
+        own_before = cpu_time()
         began, status = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -255,13 +292,15 @@ def main(cfg):
         for fd in fds:
             os.close(fd)
         os.close(status)
-        check("setns", libc.setns(own_pids, CLONE_NEWPID))
+        if not alone:
+            check("setns", libc.setns(own_pids, CLONE_NEWPID))
+        victim = pid_fd if alone else init_fd
         poll = select.poll()
         for fd in (began, pid_fd, sock.fileno()):
             poll.register(fd, select.POLLIN)
         text, deadline, timeout, timed_out = b"", None, None, False
         started = cpu_before = 0
-        done = False
+        done = told = False
         while not done:
             for fd, _ in poll.poll(timeout):
                 if fd == began:
@@ -272,29 +311,41 @@ def main(cfg):
                     if deadline is None and len(text) >= 17 and text[:1] == b"R":
                         _, started, cpu_before = struct.unpack("=cqq", text[:17])
                         deadline = started + wall_ms * 1000000
+                        timeout = 5
                 elif fd == pid_fd:
                     done = True
                 elif not sock.recv(1, socket.MSG_PEEK):
                     os._exit(0)  # the harness is gone; the kernel ends all others
+                elif alone:
+                    sock.recv(16)
+                    signal.pidfd_send_signal(pid_fd, signal.SIGKILL)
                 else:
                     os._exit(3)
             if deadline is not None and not done:
+                if not told and monotonic() > started + 4000000:
+                    # The watchdog may begin to count; a short run needs no message.
+                    sock.send(dumps({"running": True, "setup": cpu_before, "own": cpu_time() - own_before}).encode())
+                    told = True
                 left = deadline - monotonic()
                 if left <= 0 and not timed_out:
                     timed_out = True
-                    signal.pidfd_send_signal(init_fd, signal.SIGKILL)
-                timeout = None if timed_out else left / 1e6 + 0.05
+                    signal.pidfd_send_signal(victim, signal.SIGKILL)
+                timeout = None if timed_out else left / 1e6 + 0.05 if told else min(5, left / 1e6 + 0.05)
         ended = monotonic()
         _, wait_status, usage = os.wait4(pid, 0)
-        signal.pidfd_send_signal(init_fd, signal.SIGKILL)
-        os.waitpid(init, 0)  # returns when every process of the namespace is gone
+        if alone:
+            for name in os.listdir(BOX):  # what confine wrote: the program could write nothing
+                os.unlink(BOX + "/" + name)
+        else:
+            signal.pidfd_send_signal(init_fd, signal.SIGKILL)
+            os.waitpid(init, 0)  # returns when every process of the namespace is gone
         os.set_blocking(began, False)
         try:
             while part := os.read(began, 4096):
                 text += part
         except BlockingIOError:
             pass
-        for fd in (began, pid_fd, init_fd):
+        for fd in (began, pid_fd) if alone else (began, pid_fd, init_fd):
             os.close(fd)
         if not started and len(text) >= 17 and text[:1] == b"R":
             _, started, cpu_before = struct.unpack("=cqq", text[:17])
@@ -304,6 +355,7 @@ def main(cfg):
             "error": rest[1:].decode("utf-8", "replace") if rest[:1] == b"E" else "",
             "status": wait_status, "wall": ended - started if started else 0,
             "cpu": int((usage.ru_utime + usage.ru_stime) * 1e9) - cpu_before, "rss": usage.ru_maxrss,
+            "setup": cpu_before, "own": cpu_time() - own_before,
         }
 
     del codecs_used
@@ -316,12 +368,14 @@ def main(cfg):
     gc.collect()
     gc.freeze()
     while True:
-        init, init_fd = prepare()
+        init, init_fd = (None, None) if alone else prepare()
         with open("/proc/self/statm") as f:
             pages = f.read().split()
         sock.sendmsg([dumps({"ready": True, "anon_kb": (int(pages[1]) - int(pages[2])) * cfg["page_kb"]}).encode()],
-                     [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", init_fd))])
-        message, fds, _, _ = socket.recv_fds(sock, 64, 8)
+                     [] if alone else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", init_fd))])
+        message = b"kill"
+        while message == b"kill":  # came after the end of the run that it was for
+            message, fds, _, _ = socket.recv_fds(sock, 64, 8)
         if not message:
             os._exit(0)
         result = run(message, fds, init, init_fd)

@@ -19,7 +19,7 @@ import (
 
 func sandboxCommand(a *app) *cli.Command {
 	level := []cli.Flag{
-		&cli.StringFlag{Name: "require", Usage: "refuse to run with less isolation than `LEVEL`: full, namespaces", DefaultText: string(sandbox.Namespaces)},
+		&cli.StringFlag{Name: "require", Usage: "refuse to run with less isolation than `LEVEL`: full, namespaces, landlock", DefaultText: string(sandbox.Namespaces)},
 		&cli.StringFlag{Name: "most", Usage: "use no more than `LEVEL`, to try a lower one", DefaultText: "the best there is"},
 		&cli.StringFlag{Name: "python", Usage: "run programs by this `INTERPRETER`", DefaultText: "python3"},
 		&cli.IntFlag{Name: "workers", Usage: "run `N` programs at once", DefaultText: "one per core"},
@@ -84,7 +84,7 @@ func limitNames() string {
 
 // sandboxConfig reads the flags that all subcommands have.
 func sandboxConfig(c *cli.Context) (sandbox.Config, error) {
-	levels := []sandbox.Level{sandbox.Full, sandbox.Namespaces}
+	levels := sandbox.Levels()
 	cfg := sandbox.Config{Require: sandbox.Namespaces, Python: c.String("python"), Slots: c.Int("workers")}
 	for name, to := range map[string]*sandbox.Level{"require": &cfg.Require, "most": &cfg.Most} {
 		if c.IsSet(name) {
@@ -308,10 +308,13 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 		return err
 	}
 	var list []sandbox.Outcome
-	failed := 0
+	failed, unpromised := 0, 0
 	after := p.SelfTest(c.Context, func(o sandbox.Outcome) {
 		list = append(list, o)
-		if !o.OK {
+		switch {
+		case o.Unpromised:
+			unpromised++
+		case !o.OK:
 			failed++
 		}
 	})
@@ -323,7 +326,11 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 		{Key: "kind"}, {Key: "name"}, {Key: "held"}, {Key: "verdict"}, {Key: "wall_ms"}, {Key: "what"}, {Key: "problem"},
 	}}
 	for _, o := range list {
-		t.Rows = append(t.Rows, []any{o.Kind, o.Name, o.OK, string(o.Verdict), o.WallMS, o.What, o.Problem})
+		var held any = o.OK
+		if o.Unpromised {
+			held, o.Problem = nil, fmt.Sprintf("not promised at level %s: %s", p.Level(), o.Problem)
+		}
+		t.Rows = append(t.Rows, []any{o.Kind, o.Name, held, string(o.Verdict), o.WallMS, o.What, o.Problem})
 	}
 	if err := a.out.printTable(t); err != nil {
 		return err
@@ -334,7 +341,10 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 	if failed > 0 {
 		return failf(exitEvaluation, "%d of %d hostile programs did not get what they must", failed, len(list))
 	}
-	a.note("%d hostile programs held at level %s", len(list), p.Level())
+	a.note("%d hostile programs held at level %s", len(list)-unpromised, p.Level())
+	for _, text := range p.Level().Unpromised() {
+		a.note("level %s: %s", p.Level(), text)
+	}
 	return nil
 }
 
@@ -366,6 +376,8 @@ func checkSandbox(ctx context.Context, d *diagnosis) {
 	d.ok("languages", "%s%s", strings.Join(there, ", "), missing)
 	if level.AtLeast(sandbox.Namespaces) {
 		d.ok("level", "%s; exp sandbox selftest tries to break out", level)
+	} else if level == sandbox.Landlock {
+		d.warn("level", "recipes whose rewards run programs need namespaces; exp sandbox exec --require landlock does with this", "%s; not promised: %s", level, strings.Join(level.Unpromised(), "; "))
 	} else {
 		d.warn("level", "recipes whose rewards run programs need it; all others do not", "none: programs are refused")
 	}

@@ -168,11 +168,20 @@ func (g *Grader) tests(ctx context.Context, p *Problem, source string, v *Verdic
 	for _, i := range order {
 		r.Tests = append(r.Tests, sandbox.Test{Stdin: p.Tests[i].Stdin, Args: p.Tests[i].Args})
 	}
+	together, counted := -1, false // the test that was judged last, if with others; by the other rules it passed
 	r.Judge = func(i int, run sandbox.Run) (sandbox.Verdict, string) {
 		status, detail := judge(p, &p.Tests[order[i]], run, g.opts.Rules == Upstream)
 		if g.opts.Both {
+			if i == together && counted && run.Shared == 0 { // judged again, now that it ran alone
+				v.Other--
+			}
+			together, counted = -1, false
+			if run.Shared > 0 {
+				together = i
+			}
 			if other, _ := judge(p, &p.Tests[order[i]], run, g.opts.Rules == Strict); other == sandbox.OK {
 				v.Other++
+				counted = true
 			}
 		}
 		return status, detail

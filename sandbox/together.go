@@ -1,0 +1,89 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Tests of mode call run together: one visit of a slot reads the module once and calls
+// the function in a forked copy for each test. A visit is believed only where it cannot
+// differ from runs of one test each: it wrote no output, its scratch directory could not
+// be written, and all its tests took no more than a part of what each may take. What it
+// does not answer, and what it answers wrong, is run alone.
+
+// togetherShare is the part of a test's time that a visit of all tests may take. A
+// program that never ends costs that part more than it would alone.
+const togetherShare = 4
+
+// callTogether runs the tests of r in one visit. It returns the runs of those that were
+// answered, by the test's number; none where that is not to be trusted.
+func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
+	if r.Mode != "call" || len(r.Tests) < 2 || !p.sharesVisits() {
+		return nil
+	}
+	args := make([]json.RawMessage, len(r.Tests))
+	for i, t := range r.Tests {
+		if t.Stdin != "" {
+			return nil
+		}
+		args[i] = t.Args
+	}
+	list, err := json.Marshal(args)
+	if err != nil {
+		return nil
+	}
+	limits := r.Limits
+	limits.CPUMS, limits.WallMS = max(1, limits.CPUMS/togetherShare), max(1, limits.WallMS/togetherShare)
+	limits.Processes++ // the one that forks the others
+	runAll := ""
+	if r.RunAll {
+		runAll = "yes"
+	}
+	visit, err := p.execute(ctx, job{source: r.Source, args: r.Args, files: r.Files, driver: "calls", frozen: true, limits: limits,
+		names: map[string]string{"ENTRY": r.Entry, "ARGS": string(list), "RUN_ALL": runAll}})
+	if err != nil || len(visit.Stdout) > 0 || len(visit.Stderr) > 0 {
+		return nil
+	}
+	values, ok := splitValues(visit.result, len(r.Tests))
+	if !ok || len(values) == 0 {
+		return nil
+	}
+	runs := make(map[int]Run, len(values))
+	for i, value := range values {
+		runs[i] = Run{Status: OK, Wall: visit.Wall / time.Duration(len(values)), CPU: visit.CPU / time.Duration(len(values)),
+			MemoryKB: visit.MemoryKB, Shared: len(values), Stdout: []byte{}, Stderr: []byte{}, result: value}
+	}
+	return runs
+}
+
+// splitValues reads what callsdriver.py writes: the values of the tests that ended well.
+// ok is false where that is not what is there, or a test has two answers. A last answer
+// that is cut short is left out.
+func splitValues(text []byte, tests int) (ended map[int][]byte, ok bool) {
+	ended = map[int][]byte{}
+	values := map[int][]byte{}
+	for len(text) > 0 {
+		head, rest, whole := bytes.Cut(text, []byte("\n"))
+		if !whole {
+			return ended, true
+		}
+		var i, size int
+		if n, err := fmt.Sscanf(string(head), "%d %d", &i, &size); n != 2 || err != nil || i < 0 || i >= tests || size < 0 || size > 0 && values[i] != nil || ended[i] != nil {
+			return nil, false
+		}
+		if size > len(rest) {
+			return ended, true
+		}
+		text = rest[size:]
+		switch {
+		case size > 0:
+			values[i] = rest[:size:size]
+		case values[i] != nil: // else it ended well without a value
+			ended[i] = values[i]
+		}
+	}
+	return ended, true
+}
