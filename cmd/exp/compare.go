@@ -155,10 +155,13 @@ func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
 		if err != nil {
 			return nil, err
 		}
+		selected := len(runs)
 		runs = slices.DeleteFunc(runs, func(r store.Run) bool {
 			return slices.ContainsFunc(against, func(b store.Run) bool { return b.ID == r.ID })
 		})
 		switch {
+		case len(runs) == 0 && selected > 0 && len(selections) > 1:
+			// --vs names an arm of the list.
 		case len(runs) == 0:
 			return nil, &failure{Code: exitNotFound, Err: fmt.Errorf("%s selects no runs", strings.ReplaceAll(s, "\x00", " ")), Help: "exp ls shows what there is"}
 		case len(selections) == 1:

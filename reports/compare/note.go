@@ -10,10 +10,6 @@ import (
 // fewClusters is below how many clusters standard errors are doubtful.
 const fewClusters = 10
 
-// steadySeeds is from how many runs the interval of the probability of improvement holds
-// what it says; with three it held in 84 % of simulations (eval/stat/COVERAGE.md).
-const steadySeeds = 10
-
 // addNotes writes down what a reader must know to read the numbers rightly.
 func (c *comparison) addNotes() {
 	note := func(format string, args ...any) {
@@ -55,9 +51,6 @@ func (c *comparison) noteSeeds(note func(format string, args ...any)) {
 	fewest := len(slices.MinFunc(c.arms, func(a, b *side) int { return cmp.Compare(len(a.runs), len(b.runs)) }).runs)
 	if len(few) > 0 {
 		note("training-seed variance not measured (%s of the %d runs that it takes): intervals and verdicts hold for these runs only", strings.Join(few, ", "), MinSeeds)
-	}
-	if c.result.Across != nil && len(few) == 0 && fewest < steadySeeds {
-		note("%d runs an arm: the interval of the probability of improvement is likely too short; others hold", fewest)
 	}
 	if wanted > MinSeeds && fewest < wanted {
 		note("compare.min_seeds asks for %d runs an arm", wanted)
