@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"testing"
 )
@@ -42,6 +43,7 @@ func BenchmarkPrograms(b *testing.B) {
 		{"warm/pass", warm(Request{Source: "pass"})},
 		{"warm/imports", warm(Request{Source: tenImports})},
 		{"warm/call", warm(Request{Mode: "call", Entry: "f", Source: "def f(x): return x + 1", Tests: []Test{{Args: json.RawMessage("[1]"), Expect: json.RawMessage("2")}}})},
+		{"warm/call five tests", warm(Request{Mode: "call", Entry: "f", Source: "def f(x): return x + 1", Tests: fiveTests()})},
 		{"warm/asserts", warm(Request{Mode: "asserts", Entry: "f", Source: "def f(x): return x + 1", TestCode: "for i in range(5): assert f(i) == i + 1"})},
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
@@ -69,4 +71,12 @@ func BenchmarkPrograms(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
 		})
 	}
+}
+
+func fiveTests() []Test {
+	var list []Test
+	for i := range 5 {
+		list = append(list, Test{Args: json.RawMessage(fmt.Sprintf("[%d]", i)), Expect: json.RawMessage(fmt.Sprint(i + 1))})
+	}
+	return list
 }

@@ -47,7 +47,7 @@ func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	if err != nil || len(visit.Stdout) > 0 || len(visit.Stderr) > 0 {
 		return nil
 	}
-	values, ok := splitValues(visit.result, len(r.Tests))
+	values, ok := splitValues(visit.result, len(r.Tests), visit.Status == OK)
 	if !ok || len(values) == 0 {
 		return nil
 	}
@@ -59,12 +59,18 @@ func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	return runs
 }
 
-// splitValues reads what callsdriver.py writes: the values of the tests that ended well.
+// splitValues reads what callsdriver.py writes: the values of the tests that ended well,
+// of which the last is the visit itself.
 // ok is false where that is not what is there, or a test has two answers. A last answer
 // that is cut short is left out.
-func splitValues(text []byte, tests int) (ended map[int][]byte, ok bool) {
+func splitValues(text []byte, tests int, visitEnded bool) (ended map[int][]byte, ok bool) {
 	ended = map[int][]byte{}
 	values := map[int][]byte{}
+	defer func() {
+		if last := values[tests-1]; visitEnded && ok && last != nil {
+			ended[tests-1] = last
+		}
+	}()
 	for len(text) > 0 {
 		head, rest, whole := bytes.Cut(text, []byte("\n"))
 		if !whole {

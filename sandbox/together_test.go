@@ -85,7 +85,7 @@ func TestSplitValues(t *testing.T) {
 		"x\n":                         nil,
 		"0 99999999999999\n70 0\n":    {},
 	} {
-		values, ok := splitValues([]byte(text), 2)
+		values, ok := splitValues([]byte(text), 2, false)
 		got := map[int]string{}
 		for i, v := range values {
 			got[i] = string(v)
@@ -93,5 +93,12 @@ func TestSplitValues(t *testing.T) {
 		if ok != (want != nil) || ok && !maps.Equal(got, want) {
 			t.Errorf("%q: %v %v, want %v", text, got, ok, want)
 		}
+	}
+	// The last test ends with the visit.
+	if values, ok := splitValues([]byte("0 1\n70 0\n1 1\n8"), 2, true); !ok || string(values[0]) != "7" || string(values[1]) != "8" {
+		t.Errorf("%v %v", values, ok)
+	}
+	if values, ok := splitValues([]byte("0 1\n7"), 2, true); !ok || len(values) != 0 {
+		t.Errorf("a first test whose copy did not end well: %v %v", values, ok)
 	}
 }
