@@ -128,7 +128,8 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	if s.Clusters != s.Items {
 		size += fmt.Sprintf(" in %d clusters", s.Clusters)
 	}
-	p.heading(fmt.Sprintf("%s  %s, %d samples each; ± is half of a %s interval over %s", s.Name, size, s.Samples, term.Percent(p.r.Level, 0), over))
+	p.heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
+	p.line("± is half of a %s interval over %s", term.Percent(p.r.Level, 0), over)
 	shown := p.shown(s)
 	if err := p.means(shown); err != nil {
 		return err
@@ -177,8 +178,12 @@ func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 // or for each arm if that differs.
 func (p *comparePage) means(shown []*compare.Metric) error {
 	columns := []column{{Title: "arm", Rank: 1, Min: 15}}
-	for _, m := range shown {
-		columns = append(columns, column{Title: scoreTitle(m)})
+	for i, m := range shown {
+		c := column{Title: scoreTitle(m)}
+		if !m.Tested {
+			c.Drop = i + 1 // where a terminal is narrow, the last first
+		}
+		columns = append(columns, c)
 	}
 	var rows, starts [][]any
 	for arm := range p.r.Arms {
