@@ -34,7 +34,7 @@ func TestKnownErrors(t *testing.T) {
 		{"no row", &store.Error{Op: "read run", Path: "exp.db", Err: store.ErrNotFound}, exitNotFound, ""},
 		{"no store", &store.Error{Op: "open store", Path: "d", Err: store.ErrNoStore, Hint: "exp run creates one"}, exitNotFound, "exp run creates one"},
 		{"no run", &query.NotFoundError{Ref: "x", Hint: "exp ls shows names"}, exitNotFound, "exp ls shows names"},
-		{"several runs", &query.AmbiguousError{Ref: "x", Candidates: make([]store.Run, 2)}, exitNotFound, "name#seed"},
+		{"several runs", &query.AmbiguousError{Ref: "x", Candidates: []store.Run{{Seed: 0}, {Seed: 1}}}, exitNotFound, "name#seed"},
 		{"damaged database", &store.Error{Err: store.ErrCorrupt, Hint: "restore it"}, exitIntegrity, "restore it"},
 		{"damaged blob", &blob.Error{Op: "read", Err: blob.ErrCorrupt, Hint: "move it away"}, exitIntegrity, "move it away"},
 		{"missing blob", &blob.Error{Op: "open", Err: fs.ErrNotExist, Hint: "running its stage again"}, exitIntegrity, "running its stage"},
