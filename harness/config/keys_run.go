@@ -41,6 +41,14 @@ func storeKeys() []Key {
 	}
 }
 
+func sandboxKeys() []Key {
+	return []Key{
+		{Path: "sandbox.require", Kind: Enum, Words: []string{"full", "namespaces", "landlock"}, Default: is("namespaces"), Role: Nonsemantic,
+			Stages: at(Train, EvalScore),
+			Help:   "the least isolation under which programs that the model wrote are run; exp doctor shows what the machine gives"},
+	}
+}
+
 func verifyKeys() []Key {
 	return block(nil, at(Train), []Key{
 		{Path: "verify.logprob_rate", Kind: Float, Default: is(0.015625), Range: between(0, 1), Unit: "fraction", Role: Nonsemantic,

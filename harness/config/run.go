@@ -22,6 +22,7 @@ type Run struct {
 	Eval       Eval       `key:"eval"`
 	Compare    Compare    `key:"compare"`
 	Store      Store      `key:"store"`
+	Sandbox    Sandbox    `key:"sandbox"`
 	Verify     Verify     `key:"verify"`
 	Compute    Compute    `key:"compute"`
 }
@@ -425,6 +426,11 @@ type Store struct {
 type Samples struct {
 	Train float64 `key:"train"`
 	Eval  float64 `key:"eval"`
+}
+
+// Sandbox is where programs that the model wrote are run.
+type Sandbox struct {
+	Require string `key:"require"` // a sandbox.Level
 }
 
 // Verify is what a run proves about itself while it trains.

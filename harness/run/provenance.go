@@ -88,7 +88,7 @@ func (x *execution) provenance() store.Attempt {
 		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": device, "class": class, "args": os.Args,
 	}
 	if x.p != nil && task.RunsPrograms(x.p.Config.Run.Task.Kind) { // checking files takes no plan
-		facts["sandbox"] = sandboxFacts()
+		facts["sandbox"] = sandboxFacts(&x.p.Config.Run)
 	}
 	env, err := json.Marshal(facts)
 	if err != nil {

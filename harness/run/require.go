@@ -167,7 +167,7 @@ func Require(r *config.Resolved) error {
 	}
 	others := len(e.Missing)
 	if task.RunsPrograms(c.Task.Kind) {
-		if missing := sandboxLack(); missing != nil {
+		if missing := sandboxLack(c); missing != nil {
 			lack(missing.Error(), missing.Hint())
 			if others == 0 {
 				e.Code = missing.ExitCode()

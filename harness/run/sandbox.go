@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 
+	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/sandbox"
 )
 
 // sandboxLack says what keeps programs from being run on this machine; nil: nothing. It
 // runs a trial program.
-func sandboxLack() *sandbox.LevelError {
-	cfg := stage.SandboxConfig()
+func sandboxLack(c *config.Run) *sandbox.LevelError {
+	cfg := stage.SandboxConfig(c)
 	level, probes, err := sandbox.Check(context.Background(), cfg)
 	var broken *sandbox.LevelError
 	switch {
@@ -31,8 +32,8 @@ func sandboxLack() *sandbox.LevelError {
 
 // sandboxFacts are what an attempt's record says of the sandbox: its level, and what each
 // probe found, with the interpreter.
-func sandboxFacts() map[string]any {
-	level, probes, err := sandbox.Check(context.Background(), stage.SandboxConfig())
+func sandboxFacts(c *config.Run) map[string]any {
+	level, probes, err := sandbox.Check(context.Background(), stage.SandboxConfig(c))
 	facts := map[string]any{"level": level}
 	for _, p := range probes {
 		facts[p.Name] = p.Text

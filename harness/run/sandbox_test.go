@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"exp/harness/config"
+	"exp/sandbox"
 )
 
 const programs = "task={kind: functions, functions: {examples: 2, hidden_tests: 2}}"
@@ -15,8 +16,27 @@ const programs = "task={kind: functions, functions: {examples: 2, hidden_tests: 
 // needsSandbox skips where programs cannot be run.
 func needsSandbox(t *testing.T) {
 	t.Helper()
-	if lack := sandboxLack(); lack != nil {
+	if lack := sandboxLack(&smoke(t).Run); lack != nil {
 		t.Skip(lack)
+	}
+}
+
+// What a run requires of the sandbox is refused where the machine has less, with what is
+// missing; and taken at its word where it has more.
+func TestSandboxRequired(t *testing.T) {
+	needsSandbox(t)
+	level, _, err := sandbox.Check(t.Context(), sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, require := range []sandbox.Level{sandbox.Full, sandbox.Namespaces, sandbox.Landlock} {
+		lack := sandboxLack(&smoke(t, "sandbox.require="+string(require)).Run)
+		if ok := level.AtLeast(require); ok != (lack == nil) {
+			t.Errorf("the machine has %s, required is %s: %v", level, require, lack)
+		}
+		if lack != nil && (lack.Required != require || len(lack.Probes) == 0) {
+			t.Errorf("%+v", lack)
+		}
 	}
 }
 

@@ -5,12 +5,15 @@ import (
 	"errors"
 
 	"exp/eval/task"
+	"exp/harness/config"
 	"exp/sandbox"
 )
 
-// SandboxConfig is how programs are run: as many at once as there are cores, at the
-// default level, by python3.
-func SandboxConfig() sandbox.Config { return sandbox.Config{Require: sandbox.Namespaces} }
+// SandboxConfig is how a run's programs are run: as many at once as there are cores, by
+// python3, at least at the level that it requires.
+func SandboxConfig(c *config.Run) sandbox.Config {
+	return sandbox.Config{Require: sandbox.Level(c.Sandbox.Require)}
+}
 
 // newTask makes the task with what its grading needs: a sandbox, where it runs programs.
 // end gives that back. Where the sandbox cannot be used the error is a
@@ -19,7 +22,7 @@ func (e *Env) newTask(ctx context.Context) (t task.Task, end func() error, err e
 	cfg := taskConfig(e.run())
 	end = func() error { return nil }
 	if task.RunsPrograms(cfg.Kind) {
-		pool, err := sandbox.Open(ctx, SandboxConfig())
+		pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))
 		if err != nil {
 			return nil, nil, err
 		}

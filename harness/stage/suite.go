@@ -109,7 +109,7 @@ func (e *Env) grader(ctx context.Context, label, name string, first bool) (g rol
 		g, err = suite.Grader(name)
 		return g, end, err
 	}
-	pool, err := sandbox.Open(ctx, SandboxConfig())
+	pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))
 	if err != nil {
 		return nil, nil, err
 	}
