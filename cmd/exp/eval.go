@@ -19,6 +19,7 @@ import (
 	"exp/eval/exchange"
 	"exp/eval/grade/peer"
 	"exp/eval/layout"
+	"exp/eval/published"
 	"exp/eval/suite"
 	"exp/eval/task"
 	"exp/experiments/ident"
@@ -60,7 +61,7 @@ func evalCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "k", Usage: "the k of pass@k and maj@k: `N,N`", DefaultText: "powers of two up to n, and n"},
 			&cli.BoolFlag{Name: "partial", Usage: "accept problems without responses, or with fewer than others, and say how many"},
 			&cli.StringFlag{Name: "protocol", Usage: "the responses were made by protocol `NAME` (--protocol list): its settings are printed, its n is checked"},
-			&cli.StringFlag{Name: "published", Usage: "show the scores of `FILE` beside ours: results of lm-evaluation-harness or lighteval"},
+			&cli.StringFlag{Name: "published", Usage: "show the scores of `FILE` beside ours: results of lm-evaluation-harness or lighteval, or flowrl_v3, the tables of FlowRL's paper"},
 			&cli.StringFlag{Name: "out", Usage: "write the verdicts on each response to `FILE`"},
 			&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: `FORM=FILE`, " + strings.Join(append(exchange.WriteFormats(), harnessResults), ", ")},
 		}, evalRunFlags()...),
@@ -165,6 +166,22 @@ func (a *app) eval(c *cli.Context) error {
 	return a.out.printDocument(document{Schema: "exp.eval/1", Data: e.data(), Human: func(w io.Writer) error { return e.human(a, w) }})
 }
 
+// paperResults are a paper's scores on a suite.
+func paperResults(p published.Reference, s *suite.Suite) ([]exchange.Result, error) {
+	if s == nil {
+		return nil, usagef("--published %s wants --suite, which says whose scores to show", p.Name)
+	}
+	scores, err := p.Scores(s.Name)
+	if err != nil {
+		return nil, usagef("--published %s: %w", p.Name, err)
+	}
+	var list []exchange.Result
+	for _, r := range scores {
+		list = append(list, exchange.Result{Task: r.Table + ": " + r.Row, Metric: r.Metric + " by " + r.Protocol, Value: r.Value})
+	}
+	return list, nil
+}
+
 // readEvaluation reads the files that the flags name, and finds each response's
 // problem.
 func (a *app) readEvaluation(c *cli.Context) (*evaluation, error) {
@@ -177,7 +194,8 @@ func (a *app) readEvaluation(c *cli.Context) (*evaluation, error) {
 		}
 		e.protocol = &p
 	}
-	if path := c.String("published"); path != "" {
+	paper, isPaper := published.ByName(c.String("published"))
+	if path := c.String("published"); path != "" && !isPaper {
 		if e.results, err = exchange.ReadResults(path); err != nil {
 			return nil, badFile(err)
 		}
@@ -187,6 +205,11 @@ func (a *app) readEvaluation(c *cli.Context) (*evaluation, error) {
 	}
 	if e.suite, err = a.evalSuite(c); err != nil {
 		return nil, err
+	}
+	if isPaper {
+		if e.results, err = paperResults(paper, e.suite); err != nil {
+			return nil, err
+		}
 	}
 	if e.suite == nil {
 		if e.panel.Problems, err = e.file.Problems(); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -184,4 +185,31 @@ func suiteSession(t *testing.T, shown *strings.Builder) {
 	run("eval", "--responses", "answers.json", "--suite", "house").refuses(t, 4, "house")
 	run("suite", "rm", "house").succeeds(t)
 	run("suite", "show", "house").refuses(t, 3, "no suite")
+}
+
+// A paper's scores on the suite stand beside ours.
+func TestEvalPublishedPaper(t *testing.T) {
+	var problems, responses strings.Builder
+	for i := range 30 { // as many as AIME has
+		fmt.Fprintf(&problems, `{"id":"%d","problem":"%d + 1?","answer":"%d"}`+"\n", i, i, i+1)
+		fmt.Fprintf(&responses, `{"id":"%d","response":"\\boxed{%d}"}`+"\n", i, i+1)
+	}
+	inFolder(t, map[string]string{"aime24.jsonl": problems.String(), "r.jsonl": responses.String(), "other.jsonl": problems.String()})
+	e := call{list: commands}.run("eval", "--responses", "r.jsonl", "--suite", "aime24.jsonl", "--grader", "exp", "--published", "flowrl_v3")
+	e.succeeds(t)
+	for _, want := range []string{"table 1-7b: FlowRL", "avg@16 by flowrl-math-paper", "0.1541", "table 7: FlowRL, β = 5"} {
+		if !strings.Contains(e.stdout, want) {
+			t.Errorf("no %q in\n%s", want, e.stdout)
+		}
+	}
+	for want, args := range map[string][]string{
+		"wants --suite": {"--responses", "r.jsonl", "--published", "flowrl_v3"},
+		"it has aime24": {"--responses", "r.jsonl", "--suite", "other.jsonl", "--published", "flowrl_v3"},
+		"no such file":  {"--responses", "r.jsonl", "--published", "flowrl_v9"},
+	} {
+		e := call{list: commands}.run(append([]string{"eval"}, args...)...)
+		if e.code == 0 || !strings.Contains(e.stderr, want) {
+			t.Errorf("%v: code %d, %s", args, e.code, e.stderr)
+		}
+	}
 }
