@@ -178,3 +178,80 @@ func conversion(from, to string) (factor *big.Rat, same, known bool) {
 	}
 	return nil, false, false
 }
+
+// smallerUnits adds the 30 minutes of "2 hours and 30 minutes".
+func (p *parser) smallerUnits(x *expr) *expr {
+	for {
+		start := p.i
+		if !p.accept("and") {
+			p.accept(",")
+		}
+		if p.peek().kind != tokNum {
+			p.i = start
+			return x
+		}
+		n, err := p.number(p.tokens[p.i].text)
+		p.i++
+		unit := ""
+		if err == nil {
+			unit = p.unit()
+		}
+		factor, same, _ := conversion(unit, x.name)
+		if unit == "" || !same || factor.Cmp(big.NewRat(1, 1)) >= 0 {
+			p.i = start
+			return x
+		}
+		x = &expr{op: opUnit, name: x.name, args: []*expr{sum(x.args[0], product(n, number(factor)))}}
+	}
+}
+
+// unit reads the words behind a value: \text{ cm}^2, meters per second, km/h.
+func (p *parser) unit() string {
+	if u, ok := p.unitFraction(); ok {
+		return u
+	}
+	if p.peek().kind != tokText {
+		return ""
+	}
+	var b strings.Builder
+	for p.i < len(p.tokens) {
+		t := p.tokens[p.i]
+		switch {
+		case t.kind == tokText:
+			if b.Len() > 0 && t.text != "$" {
+				b.WriteByte(' ')
+			}
+			b.WriteString(t.text)
+		case t.kind == tokOp && (t.text == "^" || t.text == "/" || t.text == "*" || t.text == "-" || t.text == "in" || t.text == "{" || t.text == "}" || t.text == "(" || t.text == ")"):
+			if t.text != "{" && t.text != "}" && t.text != "(" && t.text != ")" {
+				b.WriteString(t.text)
+			}
+		case t.kind == tokNum && len(t.text) == 1, t.kind == tokSym && isLetter(t.text[0]):
+			if t.kind == tokSym {
+				b.WriteByte(' ')
+			}
+			b.WriteString(t.text)
+		default:
+			return b.String()
+		}
+		p.i++
+	}
+	return b.String()
+}
+
+// atUnitFraction: \frac{\text{m}}{\text{s}} comes next.
+func (p *parser) atUnitFraction() bool {
+	t := p.tokens[p.i:]
+	return len(t) >= 7 && p.isOp("frac") && t[1].text == "{" && t[2].kind == tokText && t[3].text == "}" && t[4].text == "{" && t[5].kind == tokText && t[6].text == "}"
+}
+
+func (p *parser) unitFraction() (string, bool) {
+	if !p.atUnitFraction() {
+		return "", false
+	}
+	u := p.tokens[p.i+2].text + "/" + p.tokens[p.i+5].text
+	p.i += 7
+	return u, true
+}
+
+var relations = []string{"=", "<", ">", "<=", ">=", "!=", "in", "->"}
