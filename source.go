@@ -14,7 +14,7 @@ import "embed"
 //go:embed kernels/*.go kernels/*/*.go kernels/*/*.c kernels/*/*.h
 //go:embed train/*.go train/*/*.go
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
-//go:embed eval/codefile/*.py
+//go:embed eval/codefile/*.py eval/published/*.json
 //go:embed experiments/*/*.go
 //go:embed harness/*/*.go
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go
