@@ -50,30 +50,35 @@ func TestManyProcesses(t *testing.T) {
 		t.Fatal("it was no crowd, or something failed")
 	}
 
-	// The victim goes on to its end, and is what it would have been.
-	smoke(t, dir, victim()...).succeeds(t)
+	// The last victim goes on to its end. It and those before, which came to theirs in
+	// spite of all, are what they would have been.
+	last := c.victims.Load()
+	smoke(t, dir, victim(last)...).succeeds(t)
 	exp(t, "fsck", "--deep", "--store", dir).says(t, "everything is as it was recorded")
 	r := consistent(t, dir)
-	var got store.Run
+	victims := map[int64]store.Run{}
 	for _, run := range r.runs {
 		if run.Status != store.Done {
 			t.Errorf("run %s#%d is %s", run.Name, run.Seed, run.Status)
 		}
 		if run.Name == "victim" {
-			got = run
+			victims[run.Seed] = run
 		}
 	}
-	if int64(len(r.runs)) != c.runs.Load()+1 {
-		t.Errorf("%d runs are recorded, %d ended", len(r.runs), c.runs.Load()+1)
+	if int64(len(victims)) != last+1 || int64(len(r.runs)) != c.runs.Load()+last+1 {
+		t.Errorf("%d runs are recorded, %d ended; of them %d victims and %d", len(r.runs), c.runs.Load()+last+1, len(victims), last+1)
 	}
-	if want := unbroken(t, victim()...).runs[0]; got.Chain != want.Chain || got.Steps != want.Steps {
-		t.Errorf("the victim has %d steps and chain %s, unbroken %d and %s", got.Steps, got.Chain.Short(), want.Steps, want.Chain.Short())
+	for _, seed := range []int64{0, last} {
+		got, want := victims[seed], unbroken(t, victim(seed)...).runs[0]
+		if got.Chain != want.Chain || got.Steps != want.Steps {
+			t.Errorf("victim %d has %d steps and chain %s, unbroken %d and %s", seed, got.Steps, got.Chain.Short(), want.Steps, want.Chain.Short())
+		}
 	}
 }
 
 // victim is a run that is long enough to be killed in the middle.
-func victim() []string {
-	return []string{"--set", "name=victim", "--set", "train.steps=60", "--set", "checkpoint.every_steps=4", "--set", "eval.online.every_steps=0"}
+func victim(seed int64) []string {
+	return []string{"--seeds", fmt.Sprint(seed), "--set", "name=victim", "--set", "train.steps=60", "--set", "checkpoint.every_steps=4", "--set", "eval.online.every_steps=0"}
 }
 
 // crowd is processes on one store.
@@ -82,6 +87,7 @@ type crowd struct {
 	dir                         string
 	end                         time.Time
 	runs, kills, looks, changes atomic.Int64
+	victims                     atomic.Int64 // that came to their end
 }
 
 // program runs the test binary as the program, as gently as the machine has it.
@@ -111,12 +117,12 @@ func (c *crowd) work(worker int) {
 	}
 }
 
-// killed executes one run, killed after a while each time. Steps that were recorded
-// never become fewer.
+// killed executes one run, killed after a while each time, and after its end another,
+// until the time is over. Steps that were recorded never become fewer.
 func (c *crowd) killed(every time.Duration) {
 	var steps int64
 	for c.kills.Load() < 3 || time.Now().Before(c.end) {
-		p := c.program(append([]string{"run", smokeRecipe, "-q"}, victim()...)...)
+		p := c.program(append([]string{"run", smokeRecipe, "-q"}, victim(c.victims.Load())...)...)
 		var text strings.Builder
 		p.Stdout, p.Stderr = &text, &text
 		if err := p.Start(); err != nil {
@@ -127,14 +133,16 @@ func (c *crowd) killed(every time.Duration) {
 		err := p.Wait()
 		timer.Stop()
 		if err == nil {
-			return // it came to its end in spite of all
+			c.victims.Add(1) // it came to its end in spite of all
+			steps = 0
+			continue
 		}
 		if p.ProcessState.ExitCode() != -1 {
 			c.Errorf("the victim was not killed: %v\n%s", err, text.String())
 			return
 		}
 		c.kills.Add(1)
-		out, err := c.program("query", "SELECT coalesce(max(steps), 0) AS steps, (SELECT count(*) FROM steps s JOIN runs r ON r.id = s.run WHERE r.name = 'victim') AS n FROM runs WHERE name = 'victim'", "-o", "jsonl").Output()
+		out, err := c.program("query", fmt.Sprintf("SELECT coalesce(max(steps), 0) AS steps, (SELECT count(*) FROM steps s JOIN runs r ON r.id = s.run WHERE r.name = 'victim' AND r.seed = %[1]d) AS n FROM runs WHERE name = 'victim' AND seed = %[1]d", c.victims.Load()), "-o", "jsonl").Output()
 		var now struct{ Steps, N int64 }
 		if e := json.Unmarshal(out, &now); err != nil || e != nil {
 			if err != nil && c.early(err) {
