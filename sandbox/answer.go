@@ -73,14 +73,14 @@ func (r *Request) check(d Limits) error {
 			continue
 		}
 		var args []any
-		if err := decode(t.Args, &args); err != nil {
+		if err := DecodeValue(t.Args, &args); err != nil {
 			return fmt.Errorf("test %d: args must be a JSON list: %w", i+1, err)
 		}
 		var expect any
 		if r.Judge != nil {
 			continue
 		}
-		if err := decode(t.Expect, &expect); err != nil {
+		if err := DecodeValue(t.Expect, &expect); err != nil {
 			return fmt.Errorf("test %d: expect must be JSON: %w", i+1, err)
 		}
 	}

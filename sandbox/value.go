@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// decode reads exactly one JSON value, numbers as written.
-func decode(text []byte, to any) error {
+// DecodeValue reads exactly one JSON value, numbers as written (json.Number).
+func DecodeValue(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(to); err != nil {
@@ -29,13 +29,13 @@ func judgeCall(got []byte, want json.RawMessage) (Verdict, string) {
 		return WrongAnswer, "no value was returned"
 	}
 	var g, w any
-	if err := decode(pythonJSON(got), &g); err != nil {
+	if err := DecodeValue(pythonJSON(got), &g); err != nil {
 		return WrongAnswer, "the value is no JSON: " + err.Error()
 	}
-	if err := decode(want, &w); err != nil {
+	if err := DecodeValue(want, &w); err != nil {
 		return InfraError, "expect: " + err.Error()
 	}
-	if !equal(g, w) {
+	if !SameValue(g, w, nil) {
 		return WrongAnswer, fmt.Sprintf("another value: %.200s", got)
 	}
 	return OK, ""
@@ -73,36 +73,43 @@ func pythonJSON(text []byte) []byte {
 	return out
 }
 
-// equal is Python's == on JSON values: numbers by value, true is 1.
-func equal(a, b any) bool {
-	if x, ok := numeric(a); ok {
-		y, ok := numeric(b)
-		return ok && x.Cmp(y) == 0
+// SameValue is Python's == on values that DecodeValue gave, a tuple being a list: numbers
+// by value, true is 1. Keys of dictionaries are texts in JSON, so 1 and "1" are the same
+// key. near, if not nil, is asked about numbers that are not equal.
+func SameValue(got, want any, near func(got, want float64) bool) bool {
+	if w, ok := numeric(want); ok {
+		g, ok := numeric(got)
+		if !ok || g.Cmp(w) == 0 {
+			return ok
+		}
+		x, _ := g.Float64()
+		y, _ := w.Float64()
+		return near != nil && near(x, y)
 	}
-	switch a := a.(type) {
+	switch w := want.(type) {
 	case nil:
-		return b == nil
+		return got == nil
 	case string:
-		s, ok := b.(string)
-		return ok && a == s
+		g, ok := got.(string)
+		return ok && g == w
 	case []any:
-		list, ok := b.([]any)
-		if !ok || len(a) != len(list) {
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
 			return false
 		}
-		for i := range a {
-			if !equal(a[i], list[i]) {
+		for i := range w {
+			if !SameValue(g[i], w[i], near) {
 				return false
 			}
 		}
 		return true
 	case map[string]any:
-		m, ok := b.(map[string]any)
-		if !ok || len(a) != len(m) {
+		g, ok := got.(map[string]any)
+		if !ok || len(g) != len(w) {
 			return false
 		}
-		for k := range a {
-			if v, ok := m[k]; !ok || !equal(a[k], v) {
+		for k := range w {
+			if v, ok := g[k]; !ok || !SameValue(v, w[k], near) {
 				return false
 			}
 		}

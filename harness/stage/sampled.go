@@ -63,10 +63,10 @@ func joined(earlier, fresh []eval.Sample, problems int) []eval.Sample {
 		return fresh
 	}
 	all := make([]eval.Sample, 0, len(earlier)+len(fresh))
-	old, new := len(earlier)/problems, len(fresh)/problems
+	had, added := len(earlier)/problems, len(fresh)/problems
 	for i := range problems {
-		all = append(all, earlier[i*old:(i+1)*old]...)
-		all = append(all, fresh[i*new:(i+1)*new]...)
+		all = append(all, earlier[i*had:(i+1)*had]...)
+		all = append(all, fresh[i*added:(i+1)*added]...)
 	}
 	return all
 }

@@ -104,11 +104,11 @@ func (p *Problem) Check() error {
 			continue
 		}
 		var args []any
-		if err := decode(t.Args, &args); err != nil {
+		if err := sandbox.DecodeValue(t.Args, &args); err != nil {
 			return fmt.Errorf("problem %s: test %d: the arguments must be a JSON list: %w", p.ID, i+1, err)
 		}
 		var want any
-		if err := decode(t.Expect, &want); err != nil {
+		if err := sandbox.DecodeValue(t.Expect, &want); err != nil {
 			return fmt.Errorf("problem %s: test %d: the expected value must be JSON: %w", p.ID, i+1, err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"exp/sandbox"
 )
 
 // TestGoldenCodeComparators compares with the recorded outputs of the FlowRL release:
@@ -202,10 +204,10 @@ func TestSameValue(t *testing.T) {
 		{"1e400", "1e400", 0, false}, // no double
 	} {
 		var g, w any
-		if err := decode([]byte(tt.got), &g); err != nil {
+		if err := sandbox.DecodeValue([]byte(tt.got), &g); err != nil {
 			t.Fatal(err)
 		}
-		if err := decode([]byte(tt.want), &w); err != nil {
+		if err := sandbox.DecodeValue([]byte(tt.want), &w); err != nil {
 			t.Fatal(err)
 		}
 		if got := sameValue(g, w, tt.tolerance); got != tt.same {
