@@ -8,28 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// ended is what the zygote says of a run.
-type ended struct {
-	Running  bool   `json:"running"`  // not the end: a run that takes long, whose set-up is known
-	Setup    int64  `json:"setup"`    // ns of CPU that the program's process used before the program
-	Own      int64  `json:"own"`      // ns of CPU that the zygote itself used for the run
-	Released bool   `json:"released"` // the program began
-	TimedOut bool   `json:"timed_out"`
-	Syntax   bool   `json:"syntax"`
-	Error    string `json:"error"` // why it did not begin
-	Status   int    `json:"status"`
-	Wall     int64  `json:"wall"` // ns
-	CPU      int64  `json:"cpu"`  // ns, the program and the children that it waited for
-	RSS      int64  `json:"rss"`  // KB, the largest process
-}
 
 // execution is a run that is going on.
 type execution struct {
@@ -40,12 +24,13 @@ type execution struct {
 	in              int    // our end of stdin; -1: closed
 	out, err        stream
 	channel         stream // what a driver writes; fd -1: none
-	executed        bool   // another program than the interpreter
-	killed          string // why the harness killed it; empty: it did not
-	usage           usage  // what the watchdog saw
+	status          stream // what the program's process writes before it is the program
+	begun           begun
+	deadline        time.Time // of the program; zero: not known yet
+	executed        bool      // another program than the interpreter
+	killed          string    // why the harness killed it; empty: it did not
+	usage           usage     // what the watchdog saw
 	cpuBase         time.Duration
-	running         bool // setup and own are known
-	setup, own      time.Duration
 	killsBase       int64
 	initPID         int
 	answered        bool
@@ -74,11 +59,13 @@ const grace = 10 * time.Second
 func (s *slot) run(ctx context.Context, j *job) (_ Run, err error) {
 	x := &execution{s: s, limits: j.limits, executed: j.program != nil, stdin: j.stdin, in: -1, began: time.Now()}
 	x.out, x.err, x.channel = stream{fd: -1, most: int(j.limits.StdoutKB) << 10}, stream{fd: -1, most: int(j.limits.StderrKB) << 10}, stream{fd: -1, most: 16 << 20}
+	x.status = stream{fd: -1, most: 4 << 10}
 	defer func() {
 		closeFD(&x.in)
 		closeFD(&x.out.fd)
 		closeFD(&x.err.fd)
 		closeFD(&x.channel.fd)
+		closeFD(&x.status.fd)
 		closeFD(&s.init)
 		s.isReady = false
 	}()
@@ -96,8 +83,8 @@ func (s *slot) run(ctx context.Context, j *job) (_ Run, err error) {
 	if err := ctx.Err(); err != nil && x.killed != "" && x.killed == err.Error() {
 		return Run{}, err
 	}
-	if x.answer.Error != "" || !x.answer.Released && x.killed == "" {
-		return Run{}, fmt.Errorf("set up the program: %s (status %d)", x.answer.Error, x.answer.Status)
+	if x.begun.broken != "" || !x.begun.released && x.killed == "" {
+		return Run{}, fmt.Errorf("set up the program: %s (status %d)", x.begun.broken, x.answer.Status)
 	}
 	return x.conclude(), nil
 }
@@ -157,6 +144,9 @@ func (x *execution) release(j *job) error {
 		x.channel.most = int(j.limits.FileMB) << 20
 	}
 	theirs, j.channel = append(theirs, j.channel...), nil // closed with the others
+	if err := pipe(&x.status.fd, false); err != nil {
+		return err
+	}
 	if g := x.s.group; g != nil {
 		if err := g.bound(x.s.base+j.limits.MemoryMB<<20, j.limits.Processes+2); err != nil {
 			return fmt.Errorf("cgroup: %w", err)
@@ -168,7 +158,7 @@ func (x *execution) release(j *job) error {
 		}
 	}
 	x.feed() // what fits into the pipe is there before the program begins
-	return send(x.s.sock, fmt.Append(nil, j.limits.WallMS), theirs...)
+	return send(x.s.sock, fmt.Append(nil, len(request)), theirs...)
 }
 
 // request is what the program's process reads; the zygote does not.
@@ -190,7 +180,7 @@ func (s *slot) request(j *job) map[string]any {
 	}
 	data, stack := memory, min(64*mb, memory) // of each thread; Python needs no more
 	files := map[string]string{}
-	r := map[string]any{"files": files, "scratch": l.ScratchMB * mb, "inodes": l.ScratchFiles + 1}
+	r := map[string]any{"files": files, "scratch": fmt.Sprintf("mode=700,uid=%d,gid=%d,size=%d,nr_inodes=%d", programUID, programUID, l.ScratchMB*mb, l.ScratchFiles+1)}
 	args := append([]string{}, j.args...)
 	if m := j.program; m != nil {
 		// What its runtime reserves and never touches is no memory: the cgroup or the
@@ -274,11 +264,15 @@ func (s *stream) drain(buf []byte) (over bool) {
 
 // watch serves the run until the zygote has answered.
 func (x *execution) watch(ctx context.Context) error {
-	nextMeasure := x.began.Add(watchdogEvery)
+	nextMeasure := x.began.Add(watchdogEvery / 2)
 	for !x.answered {
 		polled := []unix.PollFd{{Fd: int32(x.s.sock), Events: unix.POLLIN}, {Fd: int32(x.out.fd), Events: unix.POLLIN},
 			{Fd: int32(x.err.fd), Events: unix.POLLIN}, {Fd: int32(x.channel.fd), Events: unix.POLLIN}, {Fd: int32(x.in), Events: unix.POLLOUT}}
-		wait := max(0, time.Until(nextMeasure))
+		wake := nextMeasure
+		if !x.deadline.IsZero() && x.killed == "" && x.deadline.Before(wake) {
+			wake = x.deadline
+		}
+		wait := max(0, time.Until(wake))
 		if _, err := unix.Poll(polled, int(wait.Milliseconds())+1); err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
@@ -292,14 +286,19 @@ func (x *execution) watch(ctx context.Context) error {
 			}
 			continue
 		}
-		if now := time.Now(); now.After(nextMeasure) {
+		now := time.Now()
+		if now.After(nextMeasure) {
 			nextMeasure = now.Add(watchdogEvery)
 			if err := x.measure(ctx, now); err != nil {
 				return err
 			}
 		}
+		if !x.deadline.IsZero() && now.After(x.deadline) {
+			x.kill("wall")
+		}
 	}
 	x.collect() // what is left in the pipes; nobody holds their other ends
+	x.hearBegun()
 	return nil
 }
 
@@ -318,25 +317,6 @@ func (x *execution) collect() {
 	}
 }
 
-// hear takes the zygote's answer.
-func (x *execution) hear() error {
-	message, fds, err := receive(x.s.sock, 16<<10)
-	closeAll(fds)
-	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the interpreter ended")
-		}
-		return fmt.Errorf("%w%s", err, x.s.lastWords())
-	}
-	x.answer = ended{}
-	if err := json.Unmarshal(message, &x.answer); err != nil {
-		return fmt.Errorf("answer of the interpreter: %w", err)
-	}
-	x.answered, x.running = !x.answer.Running, true
-	x.setup, x.own = time.Duration(x.answer.Setup), time.Duration(x.answer.Own)
-	return nil
-}
-
 // measure is the watchdog.
 func (x *execution) measure(ctx context.Context, now time.Time) error {
 	if x.killed != "" {
@@ -345,17 +325,19 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 		}
 		return nil
 	}
-	// The zygote keeps the time from the program's release; this is for its own failure.
+	if !x.begun.released {
+		x.hearBegun()
+	}
 	if now.Sub(x.began) > time.Duration(x.limits.WallMS)*time.Millisecond+2*grace {
-		return fmt.Errorf("no answer after the program's time; it had begun: %v", x.running)
+		return fmt.Errorf("no answer after the program's time; it had begun: %v", x.begun.released)
 	}
 	if err := ctx.Err(); err != nil {
 		x.kill(err.Error())
 		return nil
 	}
 	if g := x.s.group; g != nil {
-		if x.running { // else what was used so far may be the set-up's
-			x.usage.cpu = g.cpuTime() - x.cpuBase - x.setup - x.own
+		if x.begun.released { // else what was used so far may be the set-up's
+			x.usage.cpu = g.cpuTime() - x.cpuBase - x.begun.setup
 		}
 		if g.kills() > x.killsBase { // the kernel has killed one of its processes
 			x.kill("memory")
@@ -363,7 +345,7 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 		}
 	} else {
 		now := treeUsage(x.parent(), x.initPID, x.shared())
-		if now.cpu -= x.setup; !x.running {
+		if now.cpu -= x.begun.setup; !x.begun.released {
 			now.cpu = 0
 		}
 		x.usage.add(now)
@@ -372,7 +354,11 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	if x.usage.cpu > time.Duration(x.limits.CPUMS)*time.Millisecond {
+	most := time.Duration(x.limits.CPUMS) * time.Millisecond
+	if x.s.group != nil {
+		most += ahead
+	}
+	if x.usage.cpu > most {
 		x.kill("cpu")
 	}
 	return nil

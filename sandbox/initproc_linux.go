@@ -14,7 +14,8 @@ import (
 func initProcText() (begin, end uintptr)
 
 // initProgram is an executable that is process 1 of a run's pid namespace and does
-// nothing there: it takes orphans, and when it is killed the kernel ends all others.
+// nothing there: it takes orphans, and when it is killed, or ends because the harness
+// did, the kernel ends all others.
 // It is an ELF file with one segment. Starting it costs a tenth of forking an
 // interpreter, and it holds nothing that a program could be after.
 func initProgram() []byte {

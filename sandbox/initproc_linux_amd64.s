@@ -1,7 +1,8 @@
 #include "textflag.h"
 
 // The program of process 1: ignore SIGCHLD, so that the kernel reaps orphans, become
-// undumpable, then sleep for ever. It uses registers and its stack only.
+// undumpable, then sleep until the other end of the pipe on descriptor 0 is closed, which
+// the harness holds. It uses registers and its stack only.
 TEXT ·initProcBegin(SB), NOSPLIT|NOFRAME, $0-0
 	SUBQ $64, SP
 	// struct sigaction {handler SIG_IGN = 1, flags 0, restorer 0, mask 0}
@@ -19,10 +20,15 @@ TEXT ·initProcBegin(SB), NOSPLIT|NOFRAME, $0-0
 	MOVL $4, DI
 	XORL SI, SI
 	SYSCALL
-sleep:
-	MOVL $34, AX  // pause()
+	MOVQ $0, 0(SP) // struct pollfd {fd 0, events 0}: POLLHUP always counts
+	MOVL $7, AX    // poll(SP, 1, -1)
+	MOVQ SP, DI
+	MOVL $1, SI
+	MOVQ $-1, DX
 	SYSCALL
-	JMP  sleep
+	MOVL $231, AX // exit_group(0)
+	XORL DI, DI
+	SYSCALL
 
 TEXT ·initProcEnd(SB), NOSPLIT|NOFRAME, $0-0
 	RET

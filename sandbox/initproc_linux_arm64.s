@@ -1,7 +1,8 @@
 #include "textflag.h"
 
 // The program of process 1: ignore SIGCHLD, so that the kernel reaps orphans, become
-// undumpable, then sleep for ever. It uses registers and its stack only.
+// undumpable, then sleep until the other end of the pipe on descriptor 0 is closed, which
+// the harness holds. It uses registers and its stack only.
 TEXT ·initProcBegin(SB), NOSPLIT|NOFRAME, $0-0
 	SUB  $64, RSP
 	// struct sigaction {handler SIG_IGN = 1, flags 0, restorer 0, mask 0}
@@ -20,15 +21,17 @@ TEXT ·initProcBegin(SB), NOSPLIT|NOFRAME, $0-0
 	MOVD $4, R0
 	MOVD ZR, R1
 	SVC
-sleep:
-	MOVD $73, R8  // ppoll(nil, 0, nil, nil, 8): arm64 has no pause
-	MOVD ZR, R0
-	MOVD ZR, R1
+	MOVD ZR, 0(RSP) // struct pollfd {fd 0, events 0}: POLLHUP always counts
+	MOVD $73, R8    // ppoll(RSP, 1, nil, nil, 8)
+	MOVD RSP, R0
+	MOVD $1, R1
 	MOVD ZR, R2
 	MOVD ZR, R3
 	MOVD $8, R4
 	SVC
-	JMP  sleep
+	MOVD $94, R8    // exit_group(0)
+	MOVD ZR, R0
+	SVC
 
 TEXT ·initProcEnd(SB), NOSPLIT|NOFRAME, $0-0
 	RET

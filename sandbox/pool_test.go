@@ -289,11 +289,8 @@ func TestCancel(t *testing.T) {
 
 // A pool that is closed says so, and a harness that is killed leaves no process.
 func TestEnd(t *testing.T) {
-	if os.Getenv("EXP_TEST_POOL") != "" {
-		p, err := Open(context.Background(), Config{Slots: 1, Most: Namespaces})
-		if err != nil {
-			t.Fatal(err)
-		}
+	if level := Level(os.Getenv("EXP_TEST_POOL")); level != "" {
+		p := openAt(t, level, Config{Slots: 1})
 		at := <-p.idle
 		s := at[""]
 		fmt.Printf("slot %d\n", s.command.Process.Pid)
@@ -308,8 +305,25 @@ func TestEnd(t *testing.T) {
 	if r := p.Run(context.Background(), Request{Source: "print(1)"}); r.Verdict != InfraError {
 		t.Errorf("closed: %+v", r)
 	}
+	for _, level := range []Level{Namespaces, Landlock} {
+		t.Run(string(level), func(t *testing.T) {
+			openAt(t, level, Config{Slots: 1}) // or skip
+			killHarness(t, level)
+		})
+	}
+}
+
+// sleeps tells whether a process is in a call that time.sleep makes.
+func sleeps(pid int) bool {
+	call, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
+	return strings.HasPrefix(string(call), fmt.Sprint(syscall.SYS_CLOCK_NANOSLEEP, " "))
+}
+
+// killHarness ends a harness whose program sleeps, and waits for the end of its slot
+// and of all processes in it.
+func killHarness(t *testing.T, level Level) {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestEnd$")
-	cmd.Env = append(os.Environ(), "EXP_TEST_POOL=1")
+	cmd.Env = append(os.Environ(), "EXP_TEST_POOL="+string(level))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -317,20 +331,30 @@ func TestEnd(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid := 0
-	for s := bufio.NewScanner(out); pid == 0 && s.Scan(); {
-		_, _ = fmt.Sscanf(s.Text(), "slot %d", &pid)
+	slot := 0
+	for s := bufio.NewScanner(out); slot == 0 && s.Scan(); {
+		_, _ = fmt.Sscanf(s.Text(), "slot %d", &slot)
 	}
-	time.Sleep(50 * time.Millisecond) // the program runs
+	var all []int
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		all = append(children(slot), slot)
+		if slices.ContainsFunc(all, sleeps) {
+			break
+		}
+	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if fields := statFields(pid); pid > 0 && (len(fields) == 0 || fields[0] == "Z") {
-			return
+	deadline := time.Now().Add(5 * time.Second)
+	for _, pid := range all {
+		for fields := statFields(pid); len(fields) > 0 && fields[0] != "Z"; fields = statFields(pid) {
+			if time.Now().After(deadline) {
+				t.Fatalf("process %d of slot %d outlives its harness", pid, slot)
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("slot %d outlives its harness", pid)
-		}
+	}
+	if slot == 0 {
+		t.Error("the harness had no slot")
 	}
 }
 

@@ -98,7 +98,8 @@ func newSlot(m *machine, number uint64, more []bind) (s *slot, err error) {
 }
 
 // start executes this program as the slot's first process. Its standard streams are
-// pipes: an interpreter remembers whether they can seek, and so do its children.
+// pipes: an interpreter remembers whether they can seek, and so do its children. The
+// end of the first is how process 1 of a run learns that the harness is gone.
 func (s *slot) start(theirs *os.File, number uint64) error {
 	stdin, stdinEnd, err := os.Pipe()
 	if err != nil {

@@ -12,15 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ahead is more than the zygote uses of a processor besides a run: for its fork, and
+// for what it does meanwhile for the next run.
+const ahead = 5 * time.Millisecond
+
 // conclude decides how the run ended. What the harness did or measured comes before
 // what the program shows, which it can choose: it may send itself any signal and exit
 // with any status.
 func (x *execution) conclude() Run {
 	a, l := x.answer, x.limits
 	status := syscall.WaitStatus(a.Status)
-	r := Run{ExitCode: -1, Wall: time.Duration(a.Wall), CPU: max(time.Duration(a.CPU), 0), MemoryKB: a.RSS,
+	r := Run{ExitCode: -1, CPU: max(time.Duration(a.CPU)-x.begun.setup, 0), MemoryKB: a.RSS,
 		Stdout: x.out.data, Stderr: x.err.data, StdoutBytes: x.out.got, StdoutTruncated: x.out.got > int64(len(x.out.data)),
 		result: x.channel.data}
+	if x.begun.released {
+		r.Wall = time.Duration(a.At - x.begun.at)
+	}
 	switch {
 	case status.Exited():
 		r.ExitCode = status.ExitStatus()
@@ -33,10 +40,11 @@ func (x *execution) conclude() Run {
 		r.MemoryKB = max(0, g.peak()-x.s.base) >> 10
 		// The group has the time of processes that nobody waited for, and that of the
 		// set-up, which was measured. What the zygote does meanwhile for the next run was not.
-		const ahead = 5 * time.Millisecond
-		if all := g.cpuTime() - x.cpuBase - x.setup - x.own; all > r.CPU+ahead {
+		own := time.Duration(a.Own)
+		if all := g.cpuTime() - x.cpuBase - x.begun.setup - own; all > r.CPU+ahead {
 			r.CPU = all
 		}
+		x.usage.cpu -= own
 	} else {
 		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB) // the kernel's peak of a process is also from before it executed another program
 	}
@@ -62,13 +70,13 @@ func (x *execution) conclude() Run {
 		r.ExitCode == 2 && bytes.Contains(x.err.data, []byte("fatal error: runtime: cannot allocate memory")),
 		r.ExitCode == 2 && bytes.Contains(x.err.data, []byte("fatal error: runtime: out of memory")):
 		r.Status, r.Detail = MemoryLimit, "allocation refused"
-	case a.TimedOut && full:
+	case x.killed == "wall" && full:
 		r.Status, r.Detail = MemoryLimit, "out of time while the kernel reclaimed memory"
 	case r.CPU > cpuLimit:
 		r.Status, r.Detail = TimeLimit, "cpu"
-	case a.TimedOut || r.Wall > wallLimit:
+	case x.killed == "wall" || r.Wall > wallLimit:
 		r.Status, r.Detail = TimeLimit, "wall"
-	case a.Syntax:
+	case x.begun.syntax:
 		r.Status, r.Detail = CompileError, last
 	case r.Signal == "SIGXFSZ", r.ExitCode > 0 && strings.HasPrefix(last, "OSError: [Errno 27]"):
 		r.Status, r.Detail = OutputLimit, "file"
