@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -17,34 +16,29 @@ import (
 )
 
 // Functions is the task of finding a function from examples: the smallest task whose
-// answers are programs. What is hidden is a few operations on integers.
+// answers are programs. What is hidden is a linear function of integers.
 //
-//	prompt  2,3=8 1,4=9 5,0=5       f(2,3) is 8, and so on; ends with a line end
-//	target  return a+2*b            or  x=2*b
-//	                                    return x+a
+//	prompt  0,0=5 1,0=7 0,1=4       f(0,0) is 5, and so on; ends with a line end
+//	target  return 2*a-b+5          or  x=a-b
+//	                                    return x+a+5
 //
-// A completion is the body of f(a, b), in Python. It is run in the sandbox, on the
-// examples and on inputs that the prompt does not show, and right if all values are; the
-// values stay outside. The split is decided by the function alone, by what it gives on a
-// grid: no function of a test problem was ever trained on, however it is written.
+// The examples are those that determine the function: at zero, and one step along each
+// argument. A completion is the body of f(a, b), in Python. It is run in the sandbox, on
+// the examples and on inputs that the prompt does not show, and right if all values are;
+// the values stay outside. The function decides the split and the inputs that are not
+// shown: no function of a test problem was ever trained on, however it is written.
 //
-// Most functions can be written in several ways; those are told apart by a normal form
-// (see programForm).
+// Every function can be written in several ways, which are told apart by a normal form
+// (see programForm); a target is one of them.
 type Functions struct {
-	Arguments     int    // of the function, 1 to 3: a, b, c
-	Operations    int    // at most so many in the function, 1 to 4
-	LargestNumber int    // constants are 1 to this, inputs 0 to this
-	Operators     string // some of + - * / %; / is Python's //
-	Examples      int    // shown
-	HiddenTests   int    // not shown
+	Arguments     int // of the function, 1 to 3: a, b, c
+	LargestNumber int // factors and constants are -this to this, inputs that are not shown 0 to this
+	HiddenTests   int // inputs that are not shown
 }
 
 const (
 	argumentNames = "abc"
 	temporary     = "x" // the name of the target's intermediate value
-	// largestFunctionValue bounds the values of a function, so that a small model can
-	// still compute them.
-	largestFunctionValue = 999
 )
 
 type functions struct {
@@ -60,16 +54,12 @@ func newFunctions(cfg Functions, run code.Runner, reward Reward) (*functions, er
 	switch {
 	case cfg.Arguments < 1 || cfg.Arguments > len(argumentNames):
 		return nil, bad("arguments", "%d is not from 1 to %d", cfg.Arguments, len(argumentNames))
-	case cfg.Operations < 1 || cfg.Operations > 4:
-		return nil, bad("operations", "%d is not from 1 to 4", cfg.Operations)
 	case cfg.LargestNumber < 2 || cfg.LargestNumber > 99:
 		return nil, bad("largest_number", "%d is not from 2 to 99", cfg.LargestNumber)
-	case cfg.Operators == "" || strings.Trim(cfg.Operators, "+-*/%") != "":
-		return nil, bad("operators", "%q is not some of + - * / %%", cfg.Operators)
-	case cfg.Examples < 1 || cfg.HiddenTests < 0 || cfg.Examples > 100 || cfg.HiddenTests > 100:
-		return nil, bad("examples", "%d examples and %d hidden tests are not from 1, and from 0, to 100", cfg.Examples, cfg.HiddenTests)
-	case cfg.inputs() < 2*(cfg.Examples+cfg.HiddenTests):
-		return nil, bad("examples", "%d examples and %d hidden tests are more than half of the %d inputs that there are", cfg.Examples, cfg.HiddenTests, cfg.inputs())
+	case cfg.HiddenTests < 0 || cfg.HiddenTests > 100:
+		return nil, bad("hidden_tests", "%d is not from 0 to 100", cfg.HiddenTests)
+	case 2*cfg.HiddenTests > cfg.inputs():
+		return nil, bad("hidden_tests", "%d are more than half of the %d inputs that there are; raise largest_number or arguments", cfg.HiddenTests, cfg.inputs())
 	}
 	t := &functions{cfg: cfg, reward: reward}
 	if run == nil {
@@ -80,7 +70,7 @@ func newFunctions(cfg Functions, run code.Runner, reward Reward) (*functions, er
 	return t, err
 }
 
-// inputs is how many different inputs there are.
+// inputs is how many different inputs there are, from 0 to LargestNumber.
 func (c Functions) inputs() int {
 	n := 1
 	for range c.Arguments {
@@ -91,7 +81,7 @@ func (c Functions) inputs() int {
 
 // Alphabet is that of the prompts, and of straight-line programs.
 func (t *functions) Alphabet() string {
-	runes := []rune("0123456789,=-+*/%() \nreturn" + argumentNames + temporary)
+	runes := []rune("0123456789,=-+*() \nreturn" + argumentNames + temporary)
 	slices.Sort(runes)
 	return string(slices.Compact(runes))
 }
@@ -102,133 +92,183 @@ type functionData struct {
 	Outputs []int   `json:"outputs"`
 }
 
-// Generate draws functions, then inputs.
+// Generate draws functions, all alike.
 func (t *functions) Generate(split Split, n int, seed uint64) ([]rollout.Problem, error) {
 	if err := split.check(n); err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	scarce := ScarceError{Kind: "functions", Split: split, Want: n, Hint: "raise task.functions.operations or largest_number, or ask for fewer"}
-	return drawn(scarce, func(map[string]bool) (rollout.Problem, bool) { return t.draw(rng, split) })
+	scarce := ScarceError{Kind: "functions", Split: split, Want: n, Hint: "raise task.functions.largest_number or arguments, or ask for fewer"}
+	return drawn(scarce, func(map[string]bool) (rollout.Problem, bool) {
+		f := t.drawLinear(rng)
+		id := sum(f.terms())
+		return t.problem(id, f, f.program(rng)), splitOf("functions", id) == split
+	})
 }
 
-// draw makes one problem, unless the function falls into another split, does not depend
-// on each argument, or has no value or too large a one somewhere.
-func (t *functions) draw(rng *rand.Rand, split Split) (rollout.Problem, bool) {
-	f := t.drawNode(rng, 1+rng.IntN(t.cfg.Operations))
-	key, ok := t.behaviour(f)
-	if !ok || splitOf("functions", key) != split {
-		return rollout.Problem{}, false
+// linear is a function: factors[0]*a + factors[1]*b + … + constant.
+type linear struct {
+	factors  []int
+	constant int
+}
+
+// drawLinear draws a function that depends on each of its arguments.
+func (t *functions) drawLinear(rng *rand.Rand) linear {
+	number := func() int { return rng.IntN(2*t.cfg.LargestNumber+1) - t.cfg.LargestNumber }
+	f := linear{factors: make([]int, t.cfg.Arguments), constant: number()}
+	for i := range f.factors {
+		for f.factors[i] == 0 {
+			f.factors[i] = number()
+		}
 	}
-	var data functionData
-	var prompt strings.Builder
-	taken := map[string]bool{}
-	for len(data.Inputs) < t.cfg.Examples+t.cfg.HiddenTests {
-		in := make([]int, t.cfg.Arguments)
-		text := make([]string, len(in))
+	return f
+}
+
+func (f linear) value(in []int) int {
+	v := f.constant
+	for i, factor := range f.factors {
+		v += factor * in[i]
+	}
+	return v
+}
+
+// problem shows f at zero and at one step along each argument.
+func (t *functions) problem(id string, f linear, target string) rollout.Problem {
+	inputs := [][]int{make([]int, len(f.factors))}
+	for i := range f.factors {
+		step := make([]int, len(f.factors))
+		step[i] = 1
+		inputs = append(inputs, step)
+	}
+	shown := len(inputs)
+	rng := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(id))))
+	for len(inputs) < shown+t.cfg.HiddenTests {
+		in := make([]int, len(f.factors))
 		for i := range in {
 			in[i] = rng.IntN(t.cfg.LargestNumber + 1)
-			text[i] = strconv.Itoa(in[i])
 		}
-		shown := strings.Join(text, ",")
-		if taken[shown] {
-			continue
+		if !slices.ContainsFunc(inputs, func(other []int) bool { return slices.Equal(in, other) }) {
+			inputs = append(inputs, in)
 		}
-		taken[shown] = true
-		out, ok := f.value(in)
-		if !ok {
-			return rollout.Problem{}, false
+	}
+	data := functionData{Inputs: inputs}
+	var prompt []string
+	for i, in := range inputs {
+		data.Outputs = append(data.Outputs, f.value(in))
+		if i < shown {
+			prompt = append(prompt, strings.Trim(strings.ReplaceAll(fmt.Sprint(in), " ", ","), "[]")+"="+strconv.Itoa(f.value(in)))
 		}
-		if len(data.Inputs) < t.cfg.Examples {
-			fmt.Fprintf(&prompt, "%s=%d ", shown, out)
-		}
-		data.Inputs, data.Outputs = append(data.Inputs, in), append(data.Outputs, out)
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
 		panic("task: " + err.Error()) // integers always have a JSON
 	}
-	sum := sha256.Sum256(raw)
-	return rollout.Problem{
-		ID:     programForm("return "+f.text()) + "#" + hex.EncodeToString(sum[:6]),
-		Prompt: strings.TrimRight(prompt.String(), " ") + "\n",
-		Target: f.body(rng),
-		Data:   raw,
-	}, true
+	return rollout.Problem{ID: id, Prompt: strings.Join(prompt, " ") + "\n", Target: target, Data: raw}
 }
 
-// drawNode draws an expression of so many operations, all shapes alike.
-func (t *functions) drawNode(rng *rand.Rand, operations int) *node {
-	if operations == 0 {
-		if rng.IntN(3) == 0 {
-			return &node{leaf: strconv.Itoa(1 + rng.IntN(t.cfg.LargestNumber))}
-		}
-		at := rng.IntN(t.cfg.Arguments)
-		return &node{leaf: argumentNames[at : at+1]}
-	}
-	left := rng.IntN(operations)
-	return &node{op: t.cfg.Operators[rng.IntN(len(t.cfg.Operators))], left: t.drawNode(rng, left), right: t.drawNode(rng, operations-1-left)}
+// term is times*of, or the constant times where of is empty.
+type term struct {
+	times int
+	of    string
 }
 
-// behaviour is what the function gives for all inputs from 0 to 3, which tells two
-// functions of few operations apart; ok is false if it has no value there, or does not
-// depend on each argument.
-func (t *functions) behaviour(f *node) (key string, ok bool) {
-	const side = 4
-	points := 1
-	for range t.cfg.Arguments {
-		points *= side
+// terms are those of f that are not zero.
+func (f linear) terms() (terms []term) {
+	for i, factor := range f.factors {
+		terms = append(terms, term{factor, argumentNames[i : i+1]})
 	}
-	values := make([]int, points)
-	for p := range points {
-		in := make([]int, t.cfg.Arguments)
-		for i, rest := 0, p; i < len(in); i, rest = i+1, rest/side {
-			in[i] = rest % side
-		}
-		if values[p], ok = f.value(in); !ok {
-			return "", false
-		}
+	if f.constant != 0 {
+		terms = append(terms, term{f.constant, ""})
 	}
-	for i, stride := 0, 1; i < t.cfg.Arguments; i, stride = i+1, stride*side {
-		depends := false
-		for p, v := range values {
-			depends = depends || v != values[p-p/stride%side*stride] // the same with this argument 0
-		}
-		if !depends {
-			return "", false
-		}
-	}
-	return fmt.Sprint(values), true
+	return terms
 }
 
-// body is a program for the function, with the operands of + and * in any order: an
-// expression, or one time in three, where it has an operation inside another, two
-// statements.
-func (n *node) body(rng *rand.Rand) string {
-	n = n.shuffled(rng)
-	inner := &n.left
-	if (*inner).op == 0 || n.right.op != 0 && rng.IntN(2) == 0 {
-		inner = &n.right
+// sum is the expression in Python.
+func sum(terms []term) string {
+	var b strings.Builder
+	for i, t := range terms {
+		times := t.times
+		switch {
+		case times < 0:
+			b.WriteByte('-')
+			times = -times
+		case i > 0:
+			b.WriteByte('+')
+		}
+		switch {
+		case t.of == "":
+			b.WriteString(strconv.Itoa(times))
+		case times == 1:
+			b.WriteString(t.of)
+		default:
+			b.WriteString(strconv.Itoa(times) + "*" + t.of)
+		}
 	}
-	if (*inner).op == 0 || rng.IntN(3) > 0 {
-		return "return " + n.text()
-	}
-	first := temporary + "=" + (*inner).text() + "\n"
-	*inner = &node{leaf: temporary}
-	return first + "return " + n.text()
+	return b.String()
 }
 
-// shuffled is a copy with operands that commute in any order.
-func (n *node) shuffled(rng *rand.Rand) *node {
-	if n.op == 0 {
-		return n
+// program writes f in one of many ways: one time in three two arguments are first added
+// or subtracted, 3*a-2*b is 2*(a-b)+a; one time in three a term is split, 3*a is 2*a+a;
+// and half of all programs have a line for a part of the sum.
+func (f linear) program(rng *rand.Rand) string {
+	terms := f.terms()
+	together := "" // two of the arguments, in parentheses
+	if n := len(f.factors); n > 1 && rng.IntN(3) == 0 {
+		i := rng.IntN(n - 1)
+		j := i + 1 + rng.IntN(n-1-i)
+		shared, rest := share(terms[i], terms[j])
+		terms = slices.Delete(slices.Delete(terms, j, j+1), i, i+1)
+		terms = slices.Insert(terms, 0, append([]term{shared}, rest...)...)
+		together = shared.of
 	}
-	out := &node{op: n.op, left: n.left.shuffled(rng), right: n.right.shuffled(rng)}
-	if (n.op == '+' || n.op == '*') && rng.IntN(2) == 0 {
-		out.left, out.right = out.right, out.left
+	if at := rng.IntN(len(terms)); rng.IntN(3) == 0 && abs(terms[at].times) > 1 {
+		part := 1 + rng.IntN(abs(terms[at].times)-1)
+		if terms[at].times < 0 {
+			part = -part
+		}
+		terms = slices.Insert(terms, at, term{part, terms[at].of})
+		terms[at+1].times -= part
 	}
-	return out
+	if len(terms) == 1 || rng.IntN(2) == 0 {
+		return "return " + sum(terms)
+	}
+	var line string
+	if together == "" {
+		n := 1 + rng.IntN(len(terms)-1)
+		line = sum(terms[:n])
+		terms = slices.Insert(terms[n:], 0, term{1, temporary})
+	} else {
+		line = strings.Trim(together, "()")
+		for i := range terms {
+			if terms[i].of == together {
+				terms[i].of = temporary
+			}
+		}
+	}
+	return temporary + "=" + line + "\nreturn " + sum(terms)
 }
+
+// share is p + q as a multiple of the arguments' sum or difference, and what is left of
+// the one with the larger factor.
+func share(p, q term) (shared term, rest []term) {
+	n := min(abs(p.times), abs(q.times))
+	switch {
+	case p.times < 0 && q.times > 0:
+		shared = term{n, "(" + q.of + "-" + p.of + ")"}
+	case p.times > 0 && q.times < 0:
+		shared = term{n, "(" + p.of + "-" + q.of + ")"}
+	default:
+		shared = term{n * p.times / abs(p.times), "(" + p.of + "+" + q.of + ")"}
+	}
+	for _, t := range []term{p, q} {
+		if left := abs(t.times) - n; left > 0 {
+			rest = append(rest, term{left * t.times / abs(t.times), t.of})
+		}
+	}
+	return shared, rest
+}
+
+func abs(n int) int { return max(n, -n) }
 
 // parseRow is an error: there are no published files of this task.
 func (t *functions) parseRow([]byte) (rollout.Problem, error) {

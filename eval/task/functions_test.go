@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,7 @@ import (
 )
 
 func defaultFunctions() Functions {
-	return Functions{Arguments: 2, Operations: 2, LargestNumber: 9, Operators: "+-*", Examples: 4, HiddenTests: 6}
+	return Functions{Arguments: 2, LargestNumber: 9, HiddenTests: 6}
 }
 
 func functionsTask(t *testing.T, cfg Functions, run code.Runner) Task {
@@ -31,8 +32,8 @@ func TestFunctionsGolden(t *testing.T) {
 
 // byHand is f(a, b) = a+2*b, three of whose values the prompt shows.
 func byHand() *rollout.Problem {
-	return &rollout.Problem{ID: "a+2*b", Prompt: "2,3=8 1,4=9 5,0=5\n",
-		Data: []byte(`{"inputs":[[2,3],[1,4],[5,0],[7,7]],"outputs":[8,9,5,21]}`)}
+	return &rollout.Problem{ID: "a+2*b", Prompt: "0,0=0 1,0=1 0,1=2\n",
+		Data: []byte(`{"inputs":[[0,0],[1,0],[0,1],[7,7]],"outputs":[0,1,2,21]}`)}
 }
 
 func TestFunctionsGrade(t *testing.T) {
@@ -48,12 +49,12 @@ func TestFunctionsGrade(t *testing.T) {
 		{"another way", "return a+b+b", true, 1, "a+b+b"},
 		{"indented", "  return a+2*b", true, 1, "2*b+a"},
 		{"another function", "return a+3*b", false, 0.25, "3*b+a"},
-		{"right on what is shown alone", "return{2:8,1:9,5:5}[a]", false, 0.25, "return{2:8,1:9,5:5}[a]"},
+		{"right on what is shown alone", "return{0:2*b,1:1}[a]", false, 0.25, "return{0:2*b,1:1}[a]"},
 		{"no program", "return a+*b", false, 0, ""},
 		{"nothing", " \n", false, 0, ""},
 		{"no value", "x=a", false, 0.25, "x=a"},
 		{"an error", "return a//0+c", false, 0.25, "(a//0)+c"},
-		{"another entry", "return 0\ndef outputs(inputs): return [8,9,5,21]", false, 0, ""},
+		{"another entry", "return 0\ndef outputs(inputs): return [0,1,2,21]", false, 0, ""},
 		{"without an end", "while 1: pass", false, 0.25, "while 1: pass"},
 	} {
 		v, err := task.Grade(context.Background(), byHand(), &rollout.Completion{Text: tt.text})
@@ -66,7 +67,7 @@ func TestFunctionsGrade(t *testing.T) {
 // Every target is right, and none is with another constant added.
 func TestFunctionsTargets(t *testing.T) {
 	cfg := defaultFunctions()
-	cfg.Operations, cfg.Operators, cfg.Arguments = 3, "+-*/%", 3
+	cfg.Arguments = 3
 	task := functionsTask(t, cfg, openPool(t))
 	problems := generate(t, task, Train, 40, 3)
 	var items []rollout.Item
@@ -79,22 +80,72 @@ func TestFunctionsTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements := 0
 	for i, v := range verdicts {
 		p := items[i].Problem
 		if v.Correct != (i%2 == 0) {
 			t.Errorf("%s: %q is correct %v: %s", p.ID, items[i].Completion.Text, v.Correct, v.Reason)
 		}
-		if form, _, _ := strings.Cut(p.ID, "#"); i%2 == 0 && v.Answer != form {
-			t.Errorf("%q has the form %q, and the problem is %s", p.Target, v.Answer, p.ID)
-		}
-		statements += strings.Count(p.Target, "\n")
 		if bad := strings.Trim(p.Prompt+p.Target, task.Alphabet()); bad != "" {
 			t.Errorf("%s: %q is not of the alphabet", p.ID, bad)
 		}
 	}
-	if statements == 0 {
-		t.Error("no target has two statements")
+}
+
+// The programs of a function are of every kind that Functions names, and are many.
+func TestFunctionsPrograms(t *testing.T) {
+	f := linear{factors: []int{3, -2}, constant: 5}
+	rng := rand.New(rand.NewPCG(1, 0))
+	texts, forms := map[string]bool{}, map[string]bool{}
+	for range 3000 {
+		text := f.program(rng)
+		texts[text], forms[programForm(text)] = true, true
+	}
+	for _, want := range []string{
+		"return 3*a-2*b+5",
+		"x=3*a-2*b\nreturn x+5", // a part of the sum
+		"return 2*(a-b)+a+5",    // 3*a-2*b = 2*(a-b)+a
+		"x=a-b\nreturn 2*x+a+5", // the same on two lines
+		"return 2*a+a-2*b+5",    // 3*a in two terms
+		"return 3*a-2*b+1+4",    // 5 in two terms
+		"x=3*a-b-b\nreturn x+5", // -2*b in two terms
+		"x=a-b\nreturn x+x+a+5", // 2*x in two terms
+	} {
+		if !texts[want] {
+			t.Errorf("never written: %q", want)
+		}
+	}
+	if got, want := sum(f.terms()), "3*a-2*b+5"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(forms) < 8 {
+		t.Errorf("%d different programs: %v", len(forms), forms)
+	}
+}
+
+// No function is in two splits, or twice in one; a function's hidden inputs are its own,
+// whatever the seed.
+func TestFunctionsSplits(t *testing.T) {
+	task := functionsTask(t, defaultFunctions(), nil)
+	data := map[string]string{}
+	for _, split := range []Split{Train, Val, Test} {
+		for _, p := range generate(t, task, split, 200, 4) {
+			if _, ok := data[p.ID]; ok {
+				t.Errorf("%s: twice", p.ID)
+			}
+			data[p.ID] = string(p.Data)
+		}
+	}
+	again := 0
+	for _, p := range generate(t, task, Test, 200, 5) {
+		if first, ok := data[p.ID]; ok {
+			again++
+			if string(p.Data) != first {
+				t.Errorf("%s: %s, and with another seed %s", p.ID, first, p.Data)
+			}
+		}
+	}
+	if again == 0 {
+		t.Error("two seeds have no function in common")
 	}
 }
 
@@ -158,10 +209,8 @@ func TestBrokenSandbox(t *testing.T) {
 func TestFunctionsConfig(t *testing.T) {
 	for key, change := range map[string]func(*Functions){
 		"task.functions.arguments":      func(c *Functions) { c.Arguments = 4 },
-		"task.functions.operations":     func(c *Functions) { c.Operations = 0 },
 		"task.functions.largest_number": func(c *Functions) { c.LargestNumber = 1 },
-		"task.functions.operators":      func(c *Functions) { c.Operators = "+^" },
-		"task.functions.examples":       func(c *Functions) { c.Arguments, c.Examples = 1, 5 }, // 11 tests of 10 inputs
+		"task.functions.hidden_tests":   func(c *Functions) { c.Arguments, c.HiddenTests = 1, 6 }, // of 10 inputs
 	} {
 		cfg := defaultFunctions()
 		change(&cfg)

@@ -3,7 +3,6 @@ package task
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -15,77 +14,10 @@ type node struct {
 	left, right *node
 }
 
-// value is that of the expression for arguments a, b, …, as Python computes it; ok is
-// false where it has none, or one beyond largestFunctionValue.
-func (n *node) value(in []int) (v int, ok bool) {
-	if n.op == 0 {
-		if at := strings.Index(argumentNames, n.leaf); at >= 0 && at < len(in) {
-			return in[at], true
-		}
-		v, err := strconv.Atoi(n.leaf)
-		return v, err == nil
-	}
-	x, ok := n.left.value(in)
-	if !ok {
-		return 0, false
-	}
-	y, ok := n.right.value(in)
-	if !ok || y == 0 && (n.op == '/' || n.op == '%') {
-		return 0, false
-	}
-	switch n.op {
-	case '+':
-		v = x + y
-	case '-':
-		v = x - y
-	case '*':
-		v = x * y
-	case '/':
-		v = floorDiv(x, y)
-	case '%':
-		v = x - y*floorDiv(x, y)
-	}
-	return v, -largestFunctionValue <= v && v <= largestFunctionValue
-}
-
-// floorDiv rounds down, as Python's //.
-func floorDiv(x, y int) int {
-	q := x / y
-	if x%y != 0 && (x < 0) != (y < 0) {
-		q--
-	}
-	return q
-}
-
 func (n *node) isSum() bool      { return n.op == '+' || n.op == '-' }
 func (n *node) isQuotient() bool { return n.op == '/' || n.op == '%' }
 
-// text is the expression in Python, with no parentheses but those that its value needs.
-func (n *node) text() string {
-	if n.op == 0 {
-		return n.leaf
-	}
-	return n.operand(n.left, false) + symbol(n.op) + n.operand(n.right, true)
-}
-
-func (n *node) operand(x *node, right bool) string {
-	needs := x.isSum() && !n.isSum()
-	if right {
-		switch {
-		case n.op == '-':
-			needs = x.isSum()
-		case n.op == '*':
-			needs = x.isSum() || x.isQuotient() // a*(b//2)
-		case n.isQuotient():
-			needs = x.op != 0
-		}
-	}
-	if needs {
-		return "(" + x.text() + ")"
-	}
-	return x.text()
-}
-
+// symbol is the operator in Python.
 func symbol(op byte) string {
 	if op == '/' {
 		return "//"

@@ -66,18 +66,11 @@ func outcomesKeys() []Key {
 func functionsKeys() []Key {
 	return block([]Clause{only("task.kind", "functions")}, at(Prepare), []Key{
 		{Path: "task.functions.arguments", Kind: Int, Default: is(2), Range: between(1, 3), Unit: "arguments",
-			Help: "arguments of the function that is to be found from examples"},
-		{Path: "task.functions.operations", Kind: Int, Default: is(2), Range: between(1, 4), Unit: "operations",
-			Help: "most operations of the function"},
+			Help: "arguments of the linear function that is to be found from examples"},
 		{Path: "task.functions.largest_number", Kind: Int, Default: is(9), Range: between(2, 99),
-			Help: "constants are drawn from 1 to this, inputs of examples from 0"},
-		{Path: "task.functions.operators", Kind: String, Default: is("+-*"),
-			Pattern: pattern("some of the signs + - * / %", `[-+*/%]{1,5}`),
-			Help:    "operators of the function; / is Python's //"},
-		{Path: "task.functions.examples", Kind: Int, Default: is(4), Range: between(1, 100), Unit: "examples",
-			Help: "inputs that a prompt shows with what the function gives for them"},
+			Help: "factors and the constant are drawn from minus this to this, inputs of hidden tests from 0 to this"},
 		{Path: "task.functions.hidden_tests", Kind: Int, Default: is(6), Range: between(0, 100), Unit: "tests",
-			Help: "further inputs that a program must be right on"},
+			Help: "inputs that the prompt does not show and a program must be right on"},
 	})
 }
 

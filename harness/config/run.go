@@ -76,12 +76,9 @@ type Mode struct {
 
 // Functions is the task of finding a function from examples.
 type Functions struct {
-	Arguments     int    `key:"arguments"`
-	Operations    int    `key:"operations"`
-	LargestNumber int    `key:"largest_number"`
-	Operators     string `key:"operators"`
-	Examples      int    `key:"examples"`
-	HiddenTests   int    `key:"hidden_tests"`
+	Arguments     int `key:"arguments"`
+	LargestNumber int `key:"largest_number"`
+	HiddenTests   int `key:"hidden_tests"`
 }
 
 // Code is the task of writing programs.

@@ -30,8 +30,7 @@ func taskConfig(c *config.Run) task.Config {
 		Words:    task.Words{LargestNumber: c.Task.Words.LargestNumber, Steps: c.Task.Words.Steps},
 		Outcomes: task.Outcomes{Count: c.Task.Outcomes.Count},
 		Functions: task.Functions{
-			Arguments: c.Task.Functions.Arguments, Operations: c.Task.Functions.Operations, LargestNumber: c.Task.Functions.LargestNumber,
-			Operators: c.Task.Functions.Operators, Examples: c.Task.Functions.Examples, HiddenTests: c.Task.Functions.HiddenTests,
+			Arguments: c.Task.Functions.Arguments, LargestNumber: c.Task.Functions.LargestNumber, HiddenTests: c.Task.Functions.HiddenTests,
 		},
 		Math: task.Math{Grader: c.Task.Math.Grader},
 		Code: task.Code{
