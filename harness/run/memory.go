@@ -176,17 +176,18 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	const (
 		block  = 32             // rows or columns that are multiplied at a time
 		step   = block * 32 / 2 // elements of a step of their terms
-		pieces = 16             // steps of a gradient that are packed at a time
+		pieces = 8              // steps of a gradient that are packed at a time
+		group  = 4              // blocks of queries that are taken back at a time
 	)
 	dw := 0
 	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
-		kBlock := min(roundUp(k, block), 256)
-		n := max(arch.QKV(), 2*arch.FFN, arch.Vocab)
-		dw = max(dw, (min(roundUp(n, block), 1<<17/kBlock/block*block)+kBlock)/block*pieces*step)
+		kBlock := min(roundUp(k, block), 512)
+		nBlock := min(roundUp(max(arch.QKV(), 2*arch.FFN, arch.Vocab), block), 1<<18/kBlock/block*block)
+		dw = max(dw, nBlock*kBlock+(nBlock+kBlock)/block*pieces*step)
 	}
 	logits := (block+1)*(roundUp(arch.Vocab, block)+kernels.Lanes) + roundUp(arch.Width, 32)/32*step
 	ts, ds := roundUp(longest, 32)/32, roundUp(arch.Head, 32)/32
-	keys := (64*ts+block)*ds*32 + (3*ts*ds+4*ds)*step + 64*ts
+	keys := (64*ts+block)*ds*32 + (3*ts*ds+group*(4*ds+ts+2))*step
 	scores := 2 * (roundUp(engine.MaxTokens, max(engine.PageTokens, block)) + 2*roundUp(arch.Head, block))
 	return max(dw, logits, keys, scores)
 }

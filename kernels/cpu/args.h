@@ -137,11 +137,12 @@ struct tile_pack_args {
 struct tile_matmul_args {
 	void *c; const void *a; const uint16_t *b; const float *bias;
 	long m, n, k, row_block, panel_groups;
+	long part; // steps that a chain runs before the next block
 	int a_bf16, c_bf16;
 	float *scratch; long scratch_len; // per thread
 };
 
-#define DW_PIECES 16 // pieces that tile_matmul_dw packs at a time
+#define DW_PIECES 8 // pieces that tile_matmul_dw packs at a time
 
 struct tile_dw_args {
 	float *dw; const void *dout, *x; const int32_t *piece;
@@ -150,6 +151,8 @@ struct tile_dw_args {
 	int dout_tiles; // dout is tiles of rows [m/BLOCK][n/BLOCK][STEP]
 	float *scratch; long scratch_len; // per thread
 };
+
+#define QUERY_BLOCKS 4 // blocks of queries that tile_attention_backward takes at a time
 
 struct tile_attention_args {
 	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets, *order;

@@ -7,9 +7,16 @@
 
 // all_finite reports whether rows of d elements, ld apart, are free of NaN and Inf.
 INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
+	const bf16 exponent = 0x7f80;
 	int ok = 1;
-	for (long r = 0; r < rows; r++)
-		for (long i = 0; i < d; i++) ok &= (x[r * ld_ + i] & 0x7f80) != 0x7f80;
+	for (long r = 0; r < rows; r++, x += ld_) {
+		long i = 0;
+#if defined(LEVEL_AVX512)
+		const __m512i all = _mm512_set1_epi16((short)exponent);
+		for (; i + TERMS <= d; i += TERMS) ok &= _mm512_cmpeq_epi16_mask(_mm512_and_si512(_mm512_loadu_si512(x + i), all), all) == 0;
+#endif
+		for (; i < d; i++) ok &= (x[i] & exponent) != exponent;
+	}
 	return ok;
 }
 
@@ -174,13 +181,32 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 		}
 }
 
-// tile_attention_backward computes units lo..hi. scratch: gradients of keys and values
-// [T][D], of a block of queries, tiles of keys (both ways) and of values, and of a
-// block of queries and output gradients (both ways).
+// score_gradients turns the scores z and the products dp of a block of rows and keys into
+// the scores' gradients and the probabilities: 0 for what a row does not see, past the
+// diagonal, and in rows from n on. Rows of stats lie line apart.
+INLINE void score_gradients(float *z, float *dp, const float *stats, long line, const float *delta, float scale, long n, int diagonal) {
+	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
+		const long seen = i >= n ? 0 : diagonal ? i + 1 : BLOCK;
+		for (long j = 0; j < BLOCK; j += LANES) {
+			vf a = v_zero(), b = v_zero();
+			if (j < seen) {
+				grads(&a, &b, v_load(z + j), v_load(dp + j), stats + i * line, delta[i], scale);
+				if (seen - j < LANES) a = v_keep(a, (int)(seen - j), v_zero()), b = v_keep(b, (int)(seen - j), v_zero());
+			}
+			v_store(z + j, b);
+			v_store(dp + j, a);
+		}
+	}
+}
+
+// tile_attention_backward computes units lo..hi. Query rows go QUERY_BLOCKS blocks at a
+// time, so that the gradients of a block of keys and values are read and written once for
+// all of them. scratch: gradients of keys and values [T][D], and of a block of queries,
+// tiles of keys (both ways) and of values, of blocks of queries and output gradients (both
+// ways), and of the scores' gradients (both ways) and probabilities.
 static void tile_attention_backward(const struct tile_attention_args *g, long lo, long hi, int tid) {
-	const long d = g->d, ld_ = g->stride, ldo = g->h * d, ds = steps_of(d), Dp = ds * TERMS;
+	const long d = g->d, ld_ = g->stride, ldo = g->h * d, ds = steps_of(d), Dp = ds * TERMS, G = QUERY_BLOCKS;
 	float z[BLOCK * BLOCK] __attribute__((aligned(64))), dp[BLOCK * BLOCK] __attribute__((aligned(64)));
-	bf16 dzr[STEP] __attribute__((aligned(64))), dzt[STEP] __attribute__((aligned(64))), pt[STEP] __attribute__((aligned(64)));
 	tiles_begin();
 	for (long u = lo; u < hi; u++) {
 		const struct head_view w = view_head(g, u);
@@ -188,7 +214,8 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 		if (T == 0) continue;
 		float *dk = g->scratch + tid * g->scratch_len, *dv = dk + Tp * Dp, *dq = dv + Tp * Dp;
 		bf16 *kc = (bf16 *)(dq + BLOCK * Dp), *kp = kc + ts * ds * STEP, *vc = kp + ts * ds * STEP;
-		bf16 *qr = vc + ts * ds * STEP, *qp = qr + ds * STEP, *dor = qp + ds * STEP, *dop = dor + ds * STEP;
+		bf16 *qr = vc + ts * ds * STEP, *qp = qr + G * ds * STEP, *dor = qp + G * ds * STEP, *dop = dor + G * ds * STEP;
+		bf16 *dzr = dop + G * ds * STEP, *dzt = dzr + G * ts * STEP, *pt = dzt + G * STEP;
 		int ok = all_finite(w.k, ld_, T, d);
 		for (long h = 0; h < g->h / g->kv; h++)
 			ok = ok && all_finite(w.q + h * d, ld_, T, d) && all_finite(g->dout + w.r0 * ldo + (w.head + h) * d, ldo, T, d);
@@ -202,54 +229,49 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 		}
 		for (long c = 0; c < d; c += BLOCK) pairs32(kp + c / BLOCK * ts * STEP, w.k, c, ld_, T, d - c, 1);
 		memset(dk, 0, 2 * Tp * Dp * sizeof(float));
-		for (long h = 0; h < g->h / g->kv; h++) {
-			const bf16 *q = w.q + h * d, *dout = g->dout + w.r0 * ldo + (w.head + h) * d;
-			for (long i0 = 0; i0 < T; i0 += BLOCK) {
-				const long n = T - i0 < BLOCK ? T - i0 : BLOCK;
-				float delta[BLOCK];
-				for (long i = 0; i < n; i++) delta[i] = row_delta(g, (w.r0 + i0 + i) * ldo + (w.head + h) * d);
-				rows32(qr, q, i0 * ld_, ld_, n, d, 1);
-				rows32(dor, dout, i0 * ldo, ldo, n, d, 1);
-				for (long c = 0; c < d; c += BLOCK) {
-					pairs32(qp + c / BLOCK * STEP, q, i0 * ld_ + c, ld_, n, d - c, 1);
-					pairs32(dop + c / BLOCK * STEP, dout, i0 * ldo + c, ldo, n, d - c, 1);
-				}
-				for (long t0 = 0; t0 <= i0; t0 += BLOCK) {
-					const long tb = t0 / BLOCK, keys = T - t0 < BLOCK ? T - t0 : BLOCK;
-					block_sums(qr, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
-					block_sums(dor, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
-					for (long i = 0; i < BLOCK; i++) {
-						float *zi = z + i * BLOCK, *di = dp + i * BLOCK;
-						// From here on z holds dz and dp holds p.
-						const long seen = i >= n ? 0 : t0 < i0 ? BLOCK : i + 1;
-						for (long j = 0; j < BLOCK; j += LANES) {
-							if (j >= seen) {
-								v_store(zi + j, v_zero());
-								v_store(di + j, v_zero());
-								continue;
-							}
-							vf a, b;
-							grads(&a, &b, v_load(zi + j), v_load(di + j), g->stats + ((w.r0 + i0 + i) * g->h + w.head + h) * 2, delta[i], g->scale);
-							v_store(zi + j, b);
-							v_store(di + j, a);
-							for (long t = seen; t < j + LANES; t++) zi[t] = di[t] = 0;
-						}
-					}
-					rows32(dzr, z, 0, BLOCK, n, BLOCK, 0);
-					column_rows32(dzt, z, 0, BLOCK, BLOCK, keys, 0);
-					column_rows32(pt, dp, 0, BLOCK, BLOCK, keys, 0);
+		for (long h = 0; h < g->h / g->kv; h++)
+			for (long b0 = 0; b0 < ts; b0 += G) {
+				const long b1 = b0 + G < ts ? b0 + G : ts, r0 = w.r0 + b0 * BLOCK;
+				const bf16 *q = w.q + h * d + b0 * BLOCK * ld_, *dout = g->dout + r0 * ldo + (w.head + h) * d;
+				const float *stats = g->stats + (r0 * g->h + w.head + h) * 2;
+				float delta[QUERY_BLOCKS * BLOCK];
+				for (long b = 0; b < b1 - b0; b++) {
+					const long i0 = b * BLOCK, left = T - b0 * BLOCK - i0, n = left < BLOCK ? left : BLOCK;
+					for (long i = i0; i < i0 + n; i++) delta[i] = row_delta(g, (r0 + i) * ldo + (w.head + h) * d);
+					rows32(qr + b * ds * STEP, q, i0 * ld_, ld_, n, d, 1);
+					rows32(dor + b * ds * STEP, dout, i0 * ldo, ldo, n, d, 1);
 					for (long c = 0; c < d; c += BLOCK) {
-						const long cols = d - c;
-						block_sums(dzr, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, 1, n, cols, t0 == 0);
-						block_sums(dzt, qp + c / BLOCK * STEP, dk + t0 * Dp + c, Dp, 1, keys, cols, 0);
-						block_sums(pt, dop + c / BLOCK * STEP, dv + t0 * Dp + c, Dp, 1, keys, cols, 0);
+						pairs32(qp + (c / BLOCK * G + b) * STEP, q, i0 * ld_ + c, ld_, n, d - c, 1);
+						pairs32(dop + (c / BLOCK * G + b) * STEP, dout, i0 * ldo + c, ldo, n, d - c, 1);
 					}
 				}
-				for (long i = 0; i < n; i++)
-					for (long j = 0; j < d; j += LANES)
-						st(g->dqkv, (w.r0 + i0 + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
+				for (long tb = 0; tb < b1; tb++) {
+					const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK, first = tb > b0 ? tb - b0 : 0;
+					for (long b = first; b < b1 - b0; b++) {
+						const long left = T - (b0 + b) * BLOCK, n = left < BLOCK ? left : BLOCK;
+						block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
+						block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
+						score_gradients(z, dp, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, g->scale, n, tb == b0 + b);
+						// From here on z holds dz and dp holds p.
+						rows32(dzr + (b * ts + tb) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
+						column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
+						column_rows32(pt + b * STEP, dp, 0, BLOCK, BLOCK, keys, 0);
+					}
+					for (long c = 0; c < d; c += BLOCK) {
+						const long at = tb * BLOCK * Dp + c, from = c / BLOCK * G + first;
+						block_sums(dzt + first * STEP, qp + from * STEP, dk + at, Dp, b1 - b0 - first, keys, d - c, 0);
+						block_sums(pt + first * STEP, dop + from * STEP, dv + at, Dp, b1 - b0 - first, keys, d - c, 0);
+					}
+				}
+				for (long b = 0; b < b1 - b0; b++) {
+					const long left = T - (b0 + b) * BLOCK, n = left < BLOCK ? left : BLOCK;
+					for (long c = 0; c < d; c += BLOCK)
+						block_sums(dzr + b * ts * STEP, kp + c / BLOCK * ts * STEP, dq + c, Dp, b0 + b + 1, n, d - c, 1);
+					for (long i = 0; i < n; i++)
+						for (long j = 0; j < d; j += LANES)
+							st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
+				}
 			}
-		}
 		const long at = w.r0 * ld_ + (w.k - (g->qkv + w.r0 * ld_));
 		for (long t = 0; t < T; t++)
 			for (long j = 0; j < d; j += LANES) {

@@ -19,67 +19,73 @@ static void tile_pack(const struct tile_pack_args *g, long lo, long hi, int tid)
 	}
 }
 
-#define PAST (1 << 20) // elements of an output that no second-level cache keeps
+#define PAST (1 << 20) // elements of an output that no second-level cache keeps: reading each
+// line first and evicting others for it costs more than the product
 
-// put stores a block of sums [rows][cols] in c [·,ldc]. With past set, whole lines go
-// past the caches: where the output is larger than these, reading each line first and
-// evicting others for it costs more than the product.
-INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long cols, const int h, int past) {
-#if defined(LEVEL_AVX512)
-	if (h && cols == BLOCK) {
-		bf16 *line = (bf16 *)c + at;
-		if (past)
-			for (long i = 0; i < rows; i++) _mm512_stream_si512((void *)(line + i * ldc), h_load2(sums, i * BLOCK, 0));
-		else
-			for (long i = 0; i < rows; i++) _mm512_storeu_si512(line + i * ldc, h_load2(sums, i * BLOCK, 0));
-		return;
-	}
-#endif
+// put stores a block of sums [rows][cols] in c [·,ldc], rounded if h is set.
+INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long cols, const int h) {
 	for (long i = 0; i < rows; i++)
 		for (long j = 0; j < cols; j += LANES)
 			st(c, at + i * ldc + j, v_load(sums + i * BLOCK + j), lanes_left(cols - j), h);
 }
 
 // tile_matmul computes unit u of c [m,n] = a [m,k] · B (+ bias). A unit is one block of
-// rows × one group of panels. scratch: the rows as tiles.
+// rows × one group of panels. Chains longer than part steps are cut and taken up again, so
+// that what is multiplied stays in the first two caches. While a block is multiplied, the
+// sums of the one before are rounded and stored, and the next panel is asked for.
+// scratch: the rows as tiles, and where chains are cut the sums of the unit
+// [panels][row_block/BLOCK][BLOCK][BLOCK].
 static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int tid) {
-	const long steps = steps_of(g->k), panels = (g->n + BLOCK - 1) / BLOCK;
+	const long steps = steps_of(g->k), panels = (g->n + BLOCK - 1) / BLOCK, cut = g->part < steps;
+	const long size = g->c_bf16 ? sizeof(bf16) : sizeof(float);
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
-	float sums[BLOCK * BLOCK] __attribute__((aligned(64)));
-	long packed = -1;
+	float *kept = (float *)(a + g->row_block / BLOCK * g->part * STEP);
+	float once[2][BLOCK * BLOCK] __attribute__((aligned(64)));
 	const int past = g->m * g->n > PAST && (uintptr_t)g->c % 64 == 0 && g->n % BLOCK == 0;
+	struct meanwhile w = {0};
+	long turn = 0;
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
 		const long i0 = rb * g->row_block, i1 = i0 + g->row_block < g->m ? i0 + g->row_block : g->m;
-		if (rb != packed) {
-			for (long i = i0; i < i1; i += BLOCK) {
-				bf16 *out = a + (i - i0) / BLOCK * steps * STEP;
-				if (g->a_bf16) rows32(out, g->a, i * g->k, g->k, i1 - i, g->k, 1);
-				else rows32(out, g->a, i * g->k, g->k, i1 - i, g->k, 0);
-			}
-			packed = rb;
-		}
+		const long blocks = (i1 - i0 + BLOCK - 1) / BLOCK, ask = (STEP / TERMS + blocks - 1) / blocks;
 		const long p0 = pg * panels / g->panel_groups, p1 = (pg + 1) * panels / g->panel_groups;
-		for (long p = p0; p < p1; p++) {
-			const long j = p * BLOCK, cols = g->n - j < BLOCK ? g->n - j : BLOCK;
-			for (long i = i0; i < i1; i += BLOCK) {
-				const long rows = i1 - i < BLOCK ? i1 - i : BLOCK;
-				if (g->bias)
-					for (long c = 0; c < cols; c += LANES) {
-						const vf v = v_loadt(g->bias + j + c, lanes_left(cols - c));
-						for (long r = 0; r < rows; r++) v_store(sums + r * BLOCK + c, v);
+		for (long s0 = 0; s0 < steps; s0 += g->part) {
+			const long part = steps - s0 < g->part ? steps - s0 : g->part, terms = g->k - s0 * TERMS < part * TERMS ? g->k - s0 * TERMS : part * TERMS;
+			const int first = s0 == 0, last = s0 + part == steps;
+			for (long b = 0; b < blocks; b++) {
+				const long i = i0 + b * BLOCK, at = i * g->k + s0 * TERMS;
+				if (g->a_bf16) rows32(a + b * part * STEP, g->a, at, g->k, i1 - i, terms, 1);
+				else rows32(a + b * part * STEP, g->a, at, g->k, i1 - i, terms, 0);
+			}
+			for (long p = p0; p < p1; p++) {
+				const long j = p * BLOCK, cols = g->n - j < BLOCK ? g->n - j : BLOCK;
+				const bf16 *panel = g->b + (p * steps + s0) * STEP;
+				const bf16 *next = p + 1 < p1 ? panel + steps * STEP : last ? panel : g->b + (p0 * steps + s0 + part) * STEP;
+				for (long b = 0; b < blocks; b++) {
+					const long i = i0 + b * BLOCK, rows = i1 - i < BLOCK ? i1 - i : BLOCK;
+					float *sums = cut ? kept + ((p - p0) * blocks + b) * BLOCK * BLOCK : once[turn++ & 1];
+					if (first && g->bias)
+						for (long c = 0; c < cols; c += LANES) {
+							const vf v = v_loadt(g->bias + j + c, lanes_left(cols - c));
+							for (long r = 0; r < rows; r++) v_store(sums + r * BLOCK + c, v);
+						}
+					w.next = (const char *)(next + b * part * ask * TERMS), w.ask = ask;
+					block_sums_meanwhile(a + b * part * STEP, panel, sums, BLOCK, part, rows, cols, first && !g->bias, &w);
+					if (!last) continue;
+					if (cols < BLOCK) {
+						put(g->c, i * g->n + j, g->n, sums, rows, cols, g->c_bf16);
+						continue;
 					}
-				block_sums(a + (i - i0) / BLOCK * steps * STEP, g->b + p * steps * STEP, sums, BLOCK, steps, rows, cols, !g->bias);
-				if (g->c_bf16) put(g->c, i * g->n + j, g->n, sums, rows, cols, 1, past);
-				else put(g->c, i * g->n + j, g->n, sums, rows, cols, 0, 0);
+					w.sums = sums, w.out = (char *)g->c + (i * g->n + j) * size, w.line = g->n * size;
+					w.left = rows, w.some = (BLOCK + part - 1) / part, w.h = g->c_bf16, w.past = past;
+				}
 			}
 		}
+		store_rows(&w, w.left);
 	}
 	tiles_end();
-#if defined(LEVEL_AVX512)
-	if (past) _mm_sfence(); // before another thread is told that the work is done
-#endif
+	if (past) v_streamed(); // before another thread is told that the work is done
 }
 
 // rows_of_tiles copies rows r.. (at most BLOCK) of a block of columns out of tiles of
@@ -91,18 +97,42 @@ INLINE void rows_of_tiles(bf16 *out, const bf16 *tiles, long panels, long r, lon
 	if (in < rows) memcpy(out + in * TERMS, from + panels * STEP, (rows - in) * TERMS * sizeof *out);
 }
 
+// take_sums fills sums [·/BLOCK][·/BLOCK][BLOCK][BLOCK] with rows n0..n1 and columns k0..k1
+// of dw [·,k]; put_sums writes them back. A block of sums lies on 64 lines of the cache in
+// a row, where rows of dw, a power of two apart, would share a few sets.
+INLINE void take_sums(float *sums, const float *dw, long k, long n0, long n1, long k0, long k1) {
+	for (long n = n0; n < n1; n += BLOCK)
+		for (long c = k0; c < k1; c += BLOCK, sums += BLOCK * BLOCK)
+			for (long i = n; i < n1 && i < n + BLOCK; i++)
+				for (long j = c; j < k1 && j < c + BLOCK; j += LANES)
+					v_store(sums + (i - n) * BLOCK + j - c, v_loadt(dw + i * k + j, lanes_left(k1 - j)));
+}
+INLINE void put_sums(float *dw, const float *sums, long k, long n0, long n1, long k0, long k1) {
+	const int past = (uintptr_t)dw % 64 == 0 && k % LANES == 0;
+	for (long n = n0; n < n1; n += BLOCK)
+		for (long c = k0; c < k1; c += BLOCK, sums += BLOCK * BLOCK)
+			for (long i = n; i < n1 && i < n + BLOCK; i++)
+				for (long j = c; j < k1 && j < c + BLOCK; j += LANES) {
+					const vf x = v_load(sums + (i - n) * BLOCK + j - c);
+					if (past) v_stream(dw + i * k + j, x);
+					else v_storet(dw + i * k + j, x, lanes_left(k1 - j));
+				}
+}
+
 // tile_matmul_dw continues in dw [n,k] the tile sums of dout [m,n]ᵀ · x [m,k], a step
 // being one piece of rows piece[2s]..piece[2s+1]. A unit is a block of dw, which stays
 // in the second-level cache while the rows pass by, DW_PIECES pieces at a time.
-// scratch: tiles of dout [n_block/BLOCK][DW_PIECES][STEP] and x [k_block/BLOCK][…].
+// scratch: the sums, and tiles of dout [n_block/BLOCK][DW_PIECES][STEP] and x [k_block/BLOCK][…].
 static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int tid) {
-	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len), *b = a + g->n_block / BLOCK * DW_PIECES * STEP;
-	float sums[BLOCK * BLOCK] __attribute__((aligned(64)));
+	float *sums = g->scratch + tid * g->scratch_len;
+	bf16 *a = (bf16 *)(sums + g->n_block * g->k_block), *b = a + g->n_block / BLOCK * DW_PIECES * STEP;
 	bf16 t[STEP] __attribute__((aligned(64)));
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long n0 = u / g->k_blocks * g->n_block, k0 = u % g->k_blocks * g->k_block;
 		const long n1 = n0 + g->n_block < g->n ? n0 + g->n_block : g->n, k1 = k0 + g->k_block < g->k ? k0 + g->k_block : g->k;
+		const int near = g->pieces > 2 * DW_PIECES; // else dw's rows pass but once or twice
+		if (near) take_sums(sums, g->dw, g->k, n0, n1, k0, k1);
 		for (long s0 = 0; s0 < g->pieces; s0 += DW_PIECES) {
 			const long steps = g->pieces - s0 < DW_PIECES ? g->pieces - s0 : DW_PIECES;
 			for (long s = 0; s < steps; s++) {
@@ -121,24 +151,23 @@ static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int t
 					else pairs32(out, g->x, r * g->k + k, g->k, rows, k1 - k, 0);
 				}
 			}
+			float *c = sums;
 			for (long n = n0; n < n1; n += BLOCK)
-				for (long k = k0; k < k1; k += BLOCK) {
-					const long rows = n1 - n < BLOCK ? n1 - n : BLOCK, cols = k1 - k < BLOCK ? k1 - k : BLOCK;
-					float *dw = g->dw + n * g->k + k;
+				for (long k = k0; k < k1; k += BLOCK, c += BLOCK * BLOCK) {
 					const bf16 *ta = a + (n - n0) / BLOCK * DW_PIECES * STEP, *tb = b + (k - k0) / BLOCK * DW_PIECES * STEP;
-					if (rows == BLOCK && cols == BLOCK) {
-						block_sums(ta, tb, dw, g->k, steps, rows, cols, 0);
-						continue;
+					if (near) block_sums(ta, tb, c, BLOCK, steps, n1 - n, k1 - k, 0);
+					else if (n + BLOCK <= n1 && k + BLOCK <= k1) block_sums(ta, tb, g->dw + n * g->k + k, g->k, steps, BLOCK, BLOCK, 0);
+					else {
+						take_sums(sums, g->dw, g->k, n, n1 - n < BLOCK ? n1 : n + BLOCK, k, k1 - k < BLOCK ? k1 : k + BLOCK);
+						block_sums(ta, tb, sums, BLOCK, steps, n1 - n, k1 - k, 0);
+						put(g->dw, n * g->k + k, g->k, sums, n1 - n < BLOCK ? n1 - n : BLOCK, k1 - k < BLOCK ? k1 - k : BLOCK, 0);
 					}
-					for (long i = 0; i < rows; i++)
-						for (long j = 0; j < cols; j += LANES)
-							v_store(sums + i * BLOCK + j, v_loadt(dw + i * g->k + j, lanes_left(cols - j)));
-					block_sums(ta, tb, sums, BLOCK, steps, rows, cols, 0);
-					put(dw, 0, g->k, sums, rows, cols, 0, 0);
 				}
 		}
+		if (near) put_sums(g->dw, sums, g->k, n0, n1, k0, k1);
 	}
 	tiles_end();
+	v_streamed(); // before another thread is told that the work is done
 }
 
 // tile_bias_columns is bias_columns for dbias in dw of the arguments and block offsets in

@@ -105,8 +105,8 @@ static void tile_logprob_backward(const struct tile_output_args *g, long lo, lon
 			for (long o = 0; o < steps; o++) {
 				const long rows = n - i < BLOCK ? n - i : BLOCK, cols = g->c - o * BLOCK < BLOCK ? g->c - o * BLOCK : BLOCK;
 				const float *s = sums + (i / BLOCK * steps + o) * BLOCK * BLOCK;
-				if (g->dh_bf16) put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 1, 0);
-				else put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 0, 0);
+				if (g->dh_bf16) put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 1);
+				else put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 0);
 			}
 	}
 	tiles_end();

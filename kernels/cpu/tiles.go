@@ -59,17 +59,26 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g.c, g.c_bf16, g.a, g.a_bf16 = c.Addr(), isBF16(c), a.Addr(), isBF16(a)
 	g.b, g.bias = halves(panels), floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
-	// Rows in blocks whose tiles stay in the second-level cache beside a panel; when
-	// that leaves too few units for the threads, the panels are divided as well.
-	const cached = 1 << 18 // bytes
-	rows := min(max(1, cached/(2*k*tileBlock)), 8) * tileBlock
-	rows = min(rows, ceilDiv(ceilDiv(m, b.pool.n), tileBlock)*tileBlock)
-	rowBlocks, groups := ceilDiv(m, rows), 1
-	if want := 3 * b.pool.n; b.pool.n > 1 && rowBlocks < want {
-		groups = min(ceilDiv(want, rowBlocks), ceilDiv(n, tileBlock))
+	// Rows in blocks whose tiles stay in the second-level cache beside the panels that stream
+	// by. Long chains are cut, so that a block of rows and a panel stay in the first; then
+	// the unfinished sums share the second, and the panels come in groups of at most 16. When
+	// that leaves too few units for the threads, the panels are divided further.
+	steps, cols := tileSteps(k), ceilDiv(n, tileBlock)
+	part, rowBlock, groups := steps, 16, 1
+	if steps > 16 && m*k > 1<<17 {
+		part, rowBlock, groups = ceilDiv(steps, ceilDiv(steps, 8)), 8, ceilDiv(cols, 16)
 	}
-	g.row_block, g.panel_groups = C.long(rows), C.long(groups)
-	g.scratch, g.scratch_len = b.roomFor(rows / tileBlock * tileSteps(k) * stepLen)
+	rows := min(rowBlock, ceilDiv(m, tileBlock)) * tileBlock
+	rowBlocks := ceilDiv(m, rows)
+	if want := 3 * b.pool.n; b.pool.n > 1 && rowBlocks*groups < want {
+		groups = min(ceilDiv(want, rowBlocks), cols)
+	}
+	g.row_block, g.panel_groups, g.part = C.long(rows), C.long(groups), C.long(part)
+	scratch := rows / tileBlock * part * stepLen
+	if part < steps {
+		scratch += rows * ceilDiv(cols, groups) * tileBlock
+	}
+	g.scratch, g.scratch_len = b.roomFor(scratch)
 	grain := 1
 	if m*n*k < 1<<19 { // under a microsecond: not worth sharing
 		grain = rowBlocks * groups
@@ -87,16 +96,20 @@ func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k i
 		g.dout_tiles = 1
 	}
 	g.n, g.k, g.pieces = C.long(n), C.long(k), C.long(pieces.Len()/2)
-	// A block of dw of at most 512 KiB, and no fewer blocks than threads.
-	kBlock := min(ceilDiv(k, tileBlock)*tileBlock, 256)
-	nBlock := min(ceilDiv(n, tileBlock)*tileBlock, 131072/kBlock/tileBlock*tileBlock)
-	kBlocks := ceilDiv(k, kBlock)
-	for nBlock > tileBlock && ceilDiv(n, nBlock)*kBlocks < b.pool.n {
-		nBlock = ceilDiv(nBlock/2, tileBlock) * tileBlock
+	// Blocks of dw of at most 1 MiB, shared out evenly.
+	const cached, side = 1 << 18, 512
+	kBlocks := ceilDiv(k, side)
+	kBlock := ceilDiv(ceilDiv(k, kBlocks), tileBlock) * tileBlock
+	kBlocks = ceilDiv(k, kBlock)
+	nBlocks := ceilDiv(n, cached/kBlock/tileBlock*tileBlock)
+	for nBlocks*kBlocks%b.pool.n != 0 && n/nBlocks >= 4*tileBlock {
+		nBlocks++
 	}
+	nBlock := ceilDiv(ceilDiv(n, nBlocks), tileBlock) * tileBlock
+	nBlocks = ceilDiv(n, nBlock)
 	g.n_block, g.k_block, g.k_blocks = C.long(nBlock), C.long(kBlock), C.long(kBlocks)
-	g.scratch, g.scratch_len = b.roomFor((nBlock + kBlock) / tileBlock * C.DW_PIECES * stepLen)
-	b.pool.run(b.tiles.matmul_dw, unsafe.Pointer(g), ceilDiv(n, nBlock)*kBlocks, 1)
+	g.scratch, g.scratch_len = b.roomFor(nBlock*kBlock + (nBlock+kBlock)/tileBlock*C.DW_PIECES*stepLen)
+	b.pool.run(b.tiles.matmul_dw, unsafe.Pointer(g), nBlocks*kBlocks, 1)
 	if dbias.Empty() {
 		return
 	}
@@ -152,7 +165,7 @@ func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv, offsets ker
 	g.order = b.longestFirst(offsets)
 	ts, ds := tileSteps(longest(offsets)), tileSteps(s.D)
 	T, D := ts*kernels.TileTerms, ds*kernels.TileTerms
-	g.scratch, g.scratch_len = b.roomFor((2*T+tileBlock)*D + (3*ts*ds+4*ds)*stepLen + 2*T)
+	g.scratch, g.scratch_len = b.roomFor((2*T+tileBlock)*D + (3*ts*ds+C.QUERY_BLOCKS*(4*ds+ts+2))*stepLen)
 	b.pool.run(b.tiles.attention_backward, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
 }
 

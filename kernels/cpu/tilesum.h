@@ -33,6 +33,34 @@ INLINE vf f_fma(vf a, vf b, vf c) { EACH(flush1(fmaf(a.x[i], b.x[i], c.x[i]))); 
 INLINE vf f_add(vf a, vf b) { EACH(flush1(flush1(a.x[i]) + flush1(b.x[i]))); }
 #endif
 
+// What is done between the products of a block of tile sums, a little at each step.
+struct meanwhile {
+	const char *next; // memory that is about to be needed: ask lines a step are brought to the second-level cache
+	long ask;
+	// An earlier block's sums: some of the rows of BLOCK that are left are stored, rounded
+	// if h, line bytes apart; past the caches if past.
+	const float *sums;
+	char *out;
+	long line, left, some;
+	int h, past;
+};
+
+// store_rows stores the next n rows, at most those that are left.
+INLINE void store_rows(struct meanwhile *w, long n) {
+	for (n = n < w->left ? n : w->left, w->left -= n; n > 0; n--, w->sums += BLOCK, w->out += w->line) {
+		const vf x = v_load(w->sums), y = v_load(w->sums + LANES);
+#if defined(LEVEL_AVX512)
+		if (w->past && w->h) {
+			_mm512_stream_si512((void *)w->out, v_narrow2(x, y));
+			continue;
+		}
+#endif
+		if (w->h) h_store((bf16 *)w->out, x), h_store((bf16 *)w->out + LANES, y);
+		else if (w->past) v_stream((float *)w->out, x), v_stream((float *)w->out + LANES, y);
+		else v_store((float *)w->out, x), v_store((float *)w->out + LANES, y);
+	}
+}
+
 #if defined(LEVEL_AMX)
 
 // tiles_begin and tiles_end enclose all that a kernel does with tiles.
@@ -45,7 +73,8 @@ INLINE void tiles_end(void) { _tile_release(); }
 
 // tile_sums: c [rt·16][ct·16] with ldc floats a row; a holds rt tiles of rows a
 // step, b ct tiles of columns. c starts from 0 if zero is set. All are on cache lines.
-INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero) {
+INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero,
+	struct meanwhile *w) {
 	const long line = ldc * sizeof(float);
 	if (zero) {
 		_tile_zero(0);
@@ -59,6 +88,10 @@ INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 		if (rt > 1 && ct > 1) _tile_loadd(3, c + TILE * ldc + TILE, line);
 	}
 	for (long s = 0; s < steps; s++, a += STEP, b += STEP) {
+		if (w) {
+			for (const char *end = w->next + w->ask * 64; w->next < end; w->next += 64) __builtin_prefetch(w->next, 0, 2);
+			store_rows(w, w->some);
+		}
 		_tile_loadd(4, a, 64);
 		_tile_loadd(6, b, 64);
 		_tile_dpbf16ps(0, 4, 6);
@@ -102,7 +135,8 @@ INLINE void tile_rows(const int R, const bf16 *a, const bf16 *b, float *c, long 
 	for (int r = 0; r < R; r++) v_store(c + r * ldc, acc[r]);
 }
 
-INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero) {
+INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero,
+	struct meanwhile *w) {
 	const unsigned mode = flushing();
 	for (int i = 0; i < rt; i++)
 		for (int j = 0; j < ct; j++)
@@ -115,10 +149,17 @@ INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 
 // block_sums is tile_sums with as many tiles as rows and cols, at most BLOCK, need.
 static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
-	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero);
-	else if (rows > TILE) tile_sums(a, b, c, ldc, steps, 2, 1, zero);
-	else if (cols > TILE) tile_sums(a, b, c, ldc, steps, 1, 2, zero);
-	else tile_sums(a, b, c, ldc, steps, 1, 1, zero);
+	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero, 0);
+	else if (rows > TILE) tile_sums(a, b, c, ldc, steps, 2, 1, zero, 0);
+	else if (cols > TILE) tile_sums(a, b, c, ldc, steps, 1, 2, zero, 0);
+	else tile_sums(a, b, c, ldc, steps, 1, 1, zero, 0);
+}
+
+// block_sums_meanwhile does the same, and all of w.
+static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
+	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero, w);
+	else block_sums(a, b, c, ldc, steps, rows, cols, zero);
+	store_rows(w, w->left);
 }
 
 // transpose_pairs sets out [16][16] to x [16][16] transposed, elements of 32 bits.
