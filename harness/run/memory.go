@@ -118,9 +118,9 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 // thread that is the most of: rows of the widest input, packed (MatMul, MatMulDW); a
 // chunk of logits that stays in cache (LogProb); the keys and values of a sequence
 // (AttentionBackward); a row's scores against the cache (PagedAttention). All threads
-// share the logit gradients of some blocks of rows (LogProbBackward), or the logits
-// of a sampling step that restricts the choice among tokens. tokens is the length of
-// a micro-batch, longest that of a sequence.
+// share the logit gradients of some blocks of rows (LogProbBackward), and the logits of
+// a sampling step, in float32 only if it restricts the choice among tokens. tokens is the
+// length of a micro-batch, longest that of a sequence.
 func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 	const together = 1 << 22 // logit gradients that are kept at a time
 	threads := c.Compute.Threads
@@ -133,15 +133,22 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 		perThread = tileScratch
 	}
 	gradients := min(max(kernels.BlockRows, together/V), tokens) * V * operand.Size()
-	choice := 0
-	if r := c.Rollout; r.TopK > 0 || r.TopP > 0 && r.TopP < 1 || r.MinP > 0 {
-		choice = 4 * 2 * r.MaxSequences * V
+	r := c.Rollout
+	restricted := r.TopK > 0 || r.TopP > 0 && r.TopP < 1 || r.MinP > 0
+	logits := r.MaxSequences * V
+	if operand == kernels.BF16 {
+		logits = min(r.MaxSequences, max(32, together/V)) * V
+	}
+	if restricted {
+		logits *= 2 // and their exponentials
 	}
 	if operand == kernels.F32 {
-		gradients = max(gradients, choice) // one buffer serves both
-		choice = 0
+		if restricted {
+			gradients = max(gradients, 4*logits) // one buffer serves both
+		}
+		logits = 0
 	}
-	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) + gradients + choice
+	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) + gradients + 4*logits
 }
 
 // floatScratch is what a thread takes in float32, in elements; rows is its share of
@@ -185,7 +192,7 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 		nBlock := min(roundUp(max(arch.QKV(), 2*arch.FFN, arch.Vocab), block), 1<<18/kBlock/block*block)
 		dw = max(dw, nBlock*kBlock+(nBlock+kBlock)/block*pieces*step)
 	}
-	logits := (block+1)*(roundUp(arch.Vocab, block)+kernels.Lanes) + roundUp(arch.Width, 32)/32*step
+	logits := block*(roundUp(arch.Vocab, block)+kernels.Lanes) + roundUp(arch.Width, 32)/32*step
 	ts, ds := roundUp(longest, 32)/32, roundUp(arch.Head, 32)/32
 	keys := (64*ts+block)*ds*32 + (3*ts*ds+group*(4*ds+ts+2))*step
 	scores := 2 * (roundUp(engine.MaxTokens, max(engine.PageTokens, block)) + 2*roundUp(arch.Head, block))

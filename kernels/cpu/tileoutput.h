@@ -14,30 +14,17 @@ INLINE void tile_logits(const struct tile_output_args *g, long r0, long rows, bf
 // rows do not share a set of the cache.
 INLINE long logits_ld(long v) { return (v + BLOCK - 1) / BLOCK * BLOCK + LANES; }
 
-// room returns this thread's logits [BLOCK][ldz], exponentials [ldz], sums of their
-// blocks and tiles.
-struct output_room { float *z, *e; double *sums; bf16 *a; long ldz; };
-INLINE struct output_room room(const struct tile_output_args *g, int tid) {
-	struct output_room r;
-	r.ldz = logits_ld(g->v);
-	r.z = g->scratch + tid * g->scratch_len;
-	r.e = r.z + BLOCK * r.ldz;
-	r.sums = (double *)(r.e + r.ldz);
-	r.a = (bf16 *)(r.sums + round_up(g->v / SAMPLE_BLOCK + 1, LANES));
-	return r;
-}
-
-// Each of these works on chunks lo..hi of BLOCK rows, counted from row0.
-#define CHUNKS(u, r0, n) \
-	for (long u = lo, r0, n; u < hi && (r0 = g->row0 + u * BLOCK, n = g->rows - r0 < BLOCK ? g->rows - r0 : BLOCK, 1); u++)
-
+// tile_logprob works on chunks lo..hi of BLOCK rows. scratch: logits [BLOCK][ldz] and tiles.
 static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int tid) {
-	const struct output_room m = room(g, tid);
+	const long ldz = logits_ld(g->v);
+	float *logits = g->scratch + tid * g->scratch_len;
+	bf16 *a = (bf16 *)(logits + BLOCK * ldz);
 	tiles_begin();
-	CHUNKS(u, r0, n) {
-		tile_logits(g, r0, n, m.a, m.z, m.ldz);
+	for (long u = lo; u < hi; u++) {
+		const long r0 = u * BLOCK, n = g->rows - r0 < BLOCK ? g->rows - r0 : BLOCK;
+		tile_logits(g, r0, n, a, logits, ldz);
 		for (long r = 0; r < n; r++) {
-			const float *z = m.z + r * m.ldz;
+			const float *z = logits + r * ldz;
 			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, 0);
 			g->logprob[r0 + r] = z[g->targets[r0 + r]] * g->inv_temp - s.lse;
 			g->entropy[r0 + r] = s.entropy;
@@ -112,44 +99,35 @@ static void tile_logprob_backward(const struct tile_output_args *g, long lo, lon
 	tiles_end();
 }
 
-// tile_sample draws a token from all tokens, or takes the most probable one.
+// tile_sample draws a token for rows lo..hi, whose unscaled logits are z [rows][v], from all
+// tokens, or takes the most probable one. scratch: exponentials, and sums of their blocks.
 static void tile_sample(const struct tile_output_args *g, long lo, long hi, int tid) {
-	const struct output_room m = room(g, tid);
-	tiles_begin();
-	CHUNKS(u, r0, n) {
-		tile_logits(g, r0, n, m.a, m.z, m.ldz);
-		for (long r = r0; r < r0 + n; r++) {
-			const float *z = m.z + (r - r0) * m.ldz;
-			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, m.e);
-			long id = 0;
-			if (g->greedy && s.sum == s.sum) id = greatest(z, g->v, g->inv_temp);
-			else if (!g->greedy) id = draw(m.e, g->v, g->u[r], m.sums);
-			g->ids[r] = (int32_t)id;
-			g->logprob[r] = z[id] * g->inv_temp - s.lse;
-			g->entropy[r] = s.entropy;
-			g->lse[r] = s.lse;
-		}
+	float *e = g->scratch + tid * g->scratch_len;
+	double *sums = (double *)(e + logits_ld(g->v));
+	for (long r = lo; r < hi; r++) {
+		const float *z = g->z + r * g->v;
+		const struct row_stats s = row_softmax(z, g->v, g->inv_temp, e);
+		long id = 0;
+		if (g->greedy && s.sum == s.sum) id = greatest(z, g->v, g->inv_temp);
+		else if (!g->greedy) id = draw(e, g->v, g->u[r], sums);
+		g->ids[r] = (int32_t)id;
+		g->logprob[r] = z[id] * g->inv_temp - s.lse;
+		g->entropy[r] = s.entropy;
+		g->lse[r] = s.lse;
 	}
-	tiles_end();
 }
 
-// tile_scaled_logits writes the scaled logits to z [rows][v] and exp(z-max) to e
-// [rows][v], for draws that are restricted on the Go side; the sum of the exponentials
+// tile_scaled_logits scales the logits z [rows][v] of rows lo..hi, and writes exp(z-max) to
+// e [rows][v], for draws that are restricted on the Go side; the sum of the exponentials
 // goes to logprob, the row's scores to entropy and lse.
 static void tile_scaled_logits(const struct tile_output_args *g, long lo, long hi, int tid) {
-	const struct output_room m = room(g, tid);
-	tiles_begin();
-	CHUNKS(u, r0, n) {
-		tile_logits(g, r0, n, m.a, m.z, m.ldz);
-		for (long r = r0; r < r0 + n; r++) {
-			float *z = m.z + (r - r0) * m.ldz;
-			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, g->e + r * g->v);
-			memcpy(g->z + r * g->v, z, g->v * sizeof *z);
-			scale_row(g->z + r * g->v, g->v, g->inv_temp);
-			g->logprob[r] = s.sum;
-			g->entropy[r] = s.entropy;
-			g->lse[r] = s.lse;
-		}
+	(void)tid;
+	for (long r = lo; r < hi; r++) {
+		float *z = g->z + r * g->v;
+		const struct row_stats s = row_softmax(z, g->v, g->inv_temp, g->e + r * g->v);
+		scale_row(z, g->v, g->inv_temp);
+		g->logprob[r] = s.sum;
+		g->entropy[r] = s.entropy;
+		g->lse[r] = s.lse;
 	}
-	tiles_end();
 }

@@ -192,7 +192,7 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
 	g.inv_temp = C.float(1 / temperature)
 	ldz := ceilDiv(w.Out, tileBlock)*tileBlock + kernels.Lanes // tileoutput.h's logits_ld
-	g.scratch, g.scratch_len = b.roomFor((tileBlock+1)*ldz + 2*rowLength(w.Out/kernels.SampleBlock+1) + tileSteps(w.In)*stepLen)
+	g.scratch, g.scratch_len = b.roomFor(tileBlock*ldz + max(tileSteps(w.In)*stepLen, 2*rowLength(w.Out/kernels.SampleBlock+1)))
 	return g
 }
 
@@ -235,22 +235,38 @@ func (b *Backend) halfWorkspace(n int) kernels.Buffer {
 	return b.half.Slice(0, n)
 }
 
+// tileSample computes the logits of some rows at a time as any linear map, so that a weight
+// is read once for all of them, and draws row by row.
 func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling, temperature float64) {
-	g := b.tileOutput(out, h, w, temperature)
-	rows, v := int(g.rows), w.Out
+	rows, v := h.Len()/w.In, w.Out
 	check(ids, rows)
 	check(u, rows)
-	if p.Temperature != 0 && restricted(p, v) {
-		ws := b.workspace(2 * rows * v)
-		g.z, g.e = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
-		b.pool.run(b.tiles.logits, unsafe.Pointer(g), ceilDiv(rows, tileBlock), 1)
-		b.pick(ws, rows, v, ids, out, u, p)
-		return
+	choice := p.Temperature != 0 && restricted(p, v)
+	const cached = 1 << 22 // 16 MiB of logits at a time
+	for lo, some := 0, max(tileBlock, cached/v); lo < rows; lo += some {
+		hi := min(lo+some, rows)
+		n := hi - lo
+		size := n * v
+		if choice {
+			size *= 2
+		}
+		ws, hn, un := b.workspace(size), h.Slice(lo*w.In, hi*w.In), u.Slice(lo, hi)
+		z := ws.Slice(0, n*v)
+		b.tileMatMul(z, hn, w.Packed, kernels.Buffer{}, n, v, w.In)
+		sc := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi), LSE: out.LSE.Slice(lo, hi)}
+		g := b.tileOutput(sc, hn, w, temperature)
+		g.z = floats(z)
+		grain := max(1, 1<<15/v)
+		if choice {
+			g.e = floats(ws.Slice(n*v, 2*n*v))
+			b.pool.run(b.tiles.logits, unsafe.Pointer(g), n, grain)
+			b.pick(ws, n, v, ids.Slice(lo, hi), sc, un, p)
+			continue
+		}
+		g.ids, g.u, g.greedy = ints(ids.Slice(lo, hi)), floats(un), 0
+		if p.Temperature == 0 {
+			g.greedy = 1
+		}
+		b.pool.run(b.tiles.sample, unsafe.Pointer(g), n, grain)
 	}
-	g.ids, g.u = ints(ids), floats(u)
-	g.greedy = 0
-	if p.Temperature == 0 {
-		g.greedy = 1
-	}
-	b.pool.run(b.tiles.sample, unsafe.Pointer(g), ceilDiv(rows, tileBlock), 1)
 }
