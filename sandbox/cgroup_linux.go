@@ -175,7 +175,8 @@ func (g *group) bound(memory, processes int64) error {
 	write := func(dir, file string, value int64) error {
 		fd, err := g.file(dir, file)
 		if err == nil {
-			_, err = unix.Pwrite(fd, strconv.AppendInt(nil, value, 10), 0)
+			// A lower bound on memory takes a while; a signal of the Go runtime may interrupt it.
+			_, err = again(func() (int, error) { return unix.Pwrite(fd, strconv.AppendInt(nil, value, 10), 0) })
 		}
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", dir, file, err)
@@ -281,15 +282,27 @@ func number(path string) int64 {
 	return n
 }
 
+// again makes a system call until no signal interrupts it.
+func again(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
 // file is a descriptor of a file of the group; it stays open.
 func (g *group) file(dir, name string) (int, error) {
 	path := dir + "/" + name
 	if fd, ok := g.open[path]; ok {
 		return fd, nil
 	}
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	opened := func(flags int) (int, error) {
+		return again(func() (int, error) { return unix.Open(path, flags|unix.O_CLOEXEC, 0) })
+	}
+	fd, err := opened(unix.O_RDWR)
 	if err != nil { // some can be read alone
-		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		fd, err = opened(unix.O_RDONLY)
 	}
 	if err == nil {
 		g.open[path] = fd
@@ -305,7 +318,7 @@ func (g *group) field(dir, file, name string) int64 {
 		return 0
 	}
 	var buf [2048]byte
-	n, err := unix.Pread(fd, buf[:], 0)
+	n, err := again(func() (int, error) { return unix.Pread(fd, buf[:], 0) })
 	if err != nil {
 		return 0
 	}
