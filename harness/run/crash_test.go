@@ -3,6 +3,11 @@ package run
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"exp/experiments/store"
@@ -39,8 +44,22 @@ func TestCrashBetweenCheckpoints(t *testing.T) {
 		t.Fatalf("error %v, status %s; want a failed run with a *PanicError", err, died.Run.Status)
 	}
 
+	// As if it had been killed while the checkpoint before that was being removed.
+	saved, err := filepath.Glob(filepath.Join(l.db.RunDir(died.Run.RID), "ckpt", "train-*", "step-00000002"))
+	if err != nil || len(saved) != 1 {
+		t.Fatalf("checkpoints %q, %v", saved, err)
+	}
+	half := filepath.Join(filepath.Dir(saved[0]), ".step-00000001.partial")
+	if err := os.Mkdir(half, 0o777); err != nil {
+		t.Fatal(err)
+	}
+
 	l.be = good
 	done, again := l.execute(l.plan(0, settings...))
+	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v; no more checkpoint is written, but it is to be removed all the same", half, err)
+	}
+	again.warnings = slices.DeleteFunc(again.warnings, func(w string) bool { return strings.Contains(w, "interrupted") })
 	if len(again.warnings) == 0 || again.warnings[0] != "going on from the checkpoint of step 2" {
 		t.Errorf("warnings %q", again.warnings)
 	}

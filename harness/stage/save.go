@@ -90,8 +90,12 @@ type loaded struct {
 }
 
 // load restores the checkpoint that Env.Start asks for, if there is one; ok is false
-// otherwise. Damaged ones are passed over with a warning.
+// otherwise. Damaged ones are passed over with a warning. What a killed process left
+// half-written or half-removed is removed: the stage may end without another save.
 func (s *saver) load() (l loaded, ok bool, err error) {
+	if !s.e.Again {
+		defer checkpoint.RemoveInterrupted(s.dir)
+	}
 	start := s.e.Start
 	if start.Fresh {
 		return l, false, nil

@@ -20,8 +20,8 @@
 // What is read back later is written to a directory of another name (".NAME.partial"
 // beside the final one), synced, and renamed when it is whole. An error leaves what
 // was there before and nothing else; a crash leaves a .partial directory, which the
-// next write to that place removes. Two processes must not write to one place at
-// once.
+// next write to that place, or RemoveInterrupted, removes. Two processes must not write
+// to one place at once.
 //
 // # A training checkpoint
 //

@@ -24,8 +24,8 @@ func LatestUpTo(root string, most int, accept func(*Checkpoint) error) (c *Check
 	for _, name := range names(root) {
 		if isPartial(name) {
 			passed = append(passed, &Error{Op: "read checkpoint", Path: filepath.Join(root, name),
-				Err:  errors.New("its writing was interrupted"),
-				Hint: "nothing to do: the next checkpoint removes it"})
+				Err:  errors.New("its writing or removal was interrupted"),
+				Hint: "nothing to do: it is removed when the run goes on"})
 		}
 	}
 	steps, err := Steps(root)

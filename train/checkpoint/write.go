@@ -35,7 +35,7 @@ func Write(be kernels.Backend, root string, s State) (string, error) {
 
 func (d disk) writeState(be kernels.Backend, root string, s State) (string, error) {
 	dir := filepath.Join(root, stepDir(s.Step))
-	removePartial(root)
+	RemoveInterrupted(root)
 	out, err := d.stage("write checkpoint", dir)
 	if err != nil {
 		return "", err
@@ -88,9 +88,10 @@ func (g Group) sources(be kernels.Backend) []Source {
 	return list
 }
 
-// removePartial removes what interrupted writes left in root. What cannot be
-// removed does no harm but to take space.
-func removePartial(root string) {
+// RemoveInterrupted removes what interrupted writes and removals left in root, as each
+// Write does; it is for those who may not write another. Nobody else may be writing in
+// root. What cannot be removed does no harm but to take space.
+func RemoveInterrupted(root string) {
 	for _, name := range names(root) {
 		if isPartial(name) {
 			os.RemoveAll(filepath.Join(root, name))
