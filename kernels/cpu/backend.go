@@ -106,12 +106,16 @@ func Open(o Options) (*Backend, error) {
 	if threads == 0 {
 		threads = runtime.NumCPU()
 	}
+	pool, err := newPool(threads)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
 	b := &Backend{
 		level:   level,
 		operand: o.Operand,
 		k:       level.table(),
 		a:       (*C.struct_arguments)(C.calloc(1, C.sizeof_struct_arguments)),
-		pool:    newPool(threads),
+		pool:    pool,
 	}
 	if o.Operand == kernels.BF16 {
 		b.tiles = level.tileTable()

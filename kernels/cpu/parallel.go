@@ -1,151 +1,62 @@
 package cpu
 
 /*
-#include "args.h"
-static inline void call(kernel k, const void *args, long lo, long hi, int tid) { k(args, lo, hi, tid); }
+#include "pool.h"
 */
 import "C"
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
-// pool is the only pool of threads: the caller and n-1 goroutines locked to their
-// threads. A job is a number of units in chunks; threads take chunks until none
-// is left. Which thread computes a unit never changes its bits.
-//
-// state holds the job's number in its upper half and the chunks that nobody has
-// taken yet in its lower half. A thread that takes a chunk by compare-and-swap
-// knows that the job is the one it saw and cannot end before the chunk is done;
-// so it may read the job's fields, which only the owner writes, between jobs.
+// pool shares out operations: those in C over threads of C (pool.h), the few in Go over
+// goroutines. It has one caller at a time.
 type pool struct {
-	n     int
-	state atomic.Uint64
-	done  atomic.Int64
-
-	fn     C.kernel
-	args   unsafe.Pointer
-	goFn   func(lo, hi int)
-	units  int
-	grain  int
-	chunks int
-
-	sleepers atomic.Int64
-	wake     chan struct{}
-	closed   atomic.Bool
-	wg       sync.WaitGroup
+	n       int
+	c       *C.struct_pool
+	yielded time.Time
 }
 
-// spins is how often a thread looks for work before it sleeps: some ten
-// microseconds, longer than the gap between two operations and shorter than
-// anybody notices.
-const spins = 20000
-
-func newPool(n int) *pool {
-	p := &pool{n: n, wake: make(chan struct{}, n)}
-	for tid := 1; tid < n; tid++ {
-		p.wg.Add(1)
-		go p.serve(tid)
+func newPool(n int) (*pool, error) {
+	c, err := C.pool_open(C.int(n))
+	if c == nil {
+		return nil, fmt.Errorf("cannot start %d threads: %w; ask for fewer", n, err)
 	}
-	return p
+	return &pool{n: n, c: c}, nil
 }
 
-func (p *pool) close() {
-	p.closed.Store(true)
-	close(p.wake)
-	p.wg.Wait()
-}
+func (p *pool) close() { C.pool_close(p.c) }
+
+// yieldEvery is less than the 10 ms after which Go's scheduler takes the processor from a
+// goroutine. If it has to, from one that calls C most of the time, it then looks every
+// 20 µs whether it has to again, on a core that computes: a tenth of the sampled tokens.
+const yieldEvery = 5 * time.Millisecond
 
 // run calls fn for units 0..units-1, about grain at a time.
 func (p *pool) run(fn C.kernel, args unsafe.Pointer, units, grain int) {
 	if units <= 0 {
 		return
 	}
-	p.fn, p.args, p.goFn = fn, args, nil
-	p.start(units, grain)
+	C.pool_run(p.c, fn, args, C.long(units), C.long(max(grain, 1)))
+	if t := time.Now(); t.Sub(p.yielded) > yieldEvery {
+		p.yielded = t
+		runtime.Gosched()
+	}
 }
 
-// runGo is run for a Go function.
+// runGo is run for a Go function; about grain, and more where that keeps all threads busy.
 func (p *pool) runGo(fn func(lo, hi int), units, grain int) {
-	if units <= 0 {
-		return
+	grain = max(grain, ceilDiv(units, p.n))
+	var others sync.WaitGroup
+	for lo := grain; lo < units; lo += grain {
+		others.Go(func() { fn(lo, min(lo+grain, units)) })
 	}
-	p.goFn = fn
-	p.start(units, grain)
-	p.goFn = nil
-}
-
-func (p *pool) start(units, grain int) {
-	grain = max(grain, 1)
-	p.units, p.grain = units, grain
-	p.chunks = (units + grain - 1) / grain
-	if p.n == 1 || p.chunks == 1 {
-		p.work(0, units, 0)
-		return
+	if units > 0 {
+		fn(0, min(grain, units))
 	}
-	p.done.Store(0)
-	job := p.state.Load()>>32 + 1
-	p.state.Store(job<<32 | uint64(p.chunks))
-	for k := min(p.sleepers.Load(), int64(p.chunks-1)); k > 0; k-- {
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
-	}
-	for p.take(0) {
-	}
-	for i := 0; p.done.Load() < int64(p.chunks); i++ {
-		if i > spins {
-			runtime.Gosched()
-		}
-	}
-}
-
-// take runs one chunk and reports whether there was one.
-func (p *pool) take(tid int) bool {
-	s := p.state.Load()
-	left := uint32(s)
-	if left == 0 {
-		return false
-	}
-	if !p.state.CompareAndSwap(s, s-1) {
-		return true // somebody else took it: look again
-	}
-	lo := (p.chunks - int(left)) * p.grain
-	p.work(lo, min(lo+p.grain, p.units), tid)
-	p.done.Add(1)
-	return true
-}
-
-func (p *pool) work(lo, hi, tid int) {
-	if p.goFn != nil {
-		p.goFn(lo, hi)
-		return
-	}
-	C.call(p.fn, p.args, C.long(lo), C.long(hi), C.int(tid))
-}
-
-func (p *pool) serve(tid int) {
-	defer p.wg.Done()
-	runtime.LockOSThread()
-	for {
-		for i := 0; i < spins; i++ {
-			if p.take(tid) {
-				i = 0
-			} else if i%1024 == 1023 {
-				runtime.Gosched() // more threads than processors must not starve the caller
-			}
-		}
-		p.sleepers.Add(1)
-		if uint32(p.state.Load()) == 0 {
-			<-p.wake
-		}
-		p.sleepers.Add(-1)
-		if p.closed.Load() {
-			return
-		}
-	}
+	others.Wait()
 }

@@ -1,0 +1,21 @@
+// pool.h: the threads that share out an operation: the caller and n-1 of the pool's own.
+// They are threads of C, because Go's scheduler takes a processor away from a goroutine
+// that is long in C and starts others to look for work, on the cores that compute.
+#ifndef EXP_CPU_POOL_H
+#define EXP_CPU_POOL_H
+
+#include "args.h"
+
+struct pool;
+
+// pool_open starts the threads, or returns null and sets errno.
+struct pool *pool_open(int n);
+
+// pool_close ends them and frees the pool.
+void pool_close(struct pool *p);
+
+// pool_run calls fn for units 0..units-1, grain at a time, on whatever thread is free
+// (tid 0 is the caller), and returns when all are done. One caller at a time.
+void pool_run(struct pool *p, kernel fn, const void *args, long units, long grain);
+
+#endif
