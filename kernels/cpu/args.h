@@ -56,6 +56,11 @@ struct swiglu_args {
 	int bf16;
 };
 
+struct gelu_args {
+	float *out; const float *dout, *x;
+	long n;
+};
+
 struct rope_args {
 	void *qkv; const float *cos, *sin; const int32_t *pos;
 	long heads, d, stride;
@@ -116,7 +121,7 @@ struct kernels {
 	kernel pack, matmul, matmul_dw, matmul_dbias;
 	kernel embed, embed_backward;
 	kernel rmsnorm, add_rmsnorm, rmsnorm_backward, rmsnorm_dweight;
-	kernel swiglu, swiglu_backward;
+	kernel swiglu, swiglu_backward, gelu, gelu_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
 	kernel adamw, sum_squares, add;

@@ -12,7 +12,7 @@
 // Layout: one .go and one .h file per operation or family; vec.h is the only
 // file that knows the instruction sets, tile.h the one inner loop of everything
 // that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per level. Operations that
-// take no time worth saving (GELU, LayerNorm, dropout, restricted sampling) call
+// take no time worth saving (LayerNorm, dropout, restricted sampling) call
 // kernels/ref on the pool. peak.h measures what the machine does at most.
 package cpu
 
@@ -29,6 +29,7 @@ struct arguments {
 	struct norm_args norm;
 	struct norm_back_args norm_back;
 	struct swiglu_args swiglu;
+	struct gelu_args gelu;
 	struct rope_args rope;
 	struct append_args append;
 	struct attention_args attention;

@@ -7,6 +7,7 @@
 #include "embedding.h"
 #include "rmsnorm.h"
 #include "swiglu.h"
+#include "gelu.h"
 #include "rope.h"
 #include "attention.h"
 #include "output.h"
@@ -28,6 +29,8 @@ const struct kernels TABLE = {
 	.rmsnorm_dweight = (kernel)rmsnorm_dweight,
 	.swiglu = (kernel)swiglu,
 	.swiglu_backward = (kernel)swiglu_backward,
+	.gelu = (kernel)gelu,
+	.gelu_backward = (kernel)gelu_backward,
 	.rope = (kernel)rope,
 	.attention = (kernel)attention,
 	.attention_backward = (kernel)attention_backward,

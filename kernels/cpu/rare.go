@@ -9,18 +9,6 @@ import (
 // sequence and take no time worth saving, so they are kernels/ref's, on the pool
 // where rows are independent.
 
-// GELU sets out = gelu(x).
-func (b *Backend) GELU(out, x kernels.Buffer) {
-	o, s := kernels.Elems[float32](out), kernels.Elems[float32](x)
-	b.pool.runGo(func(lo, hi int) { ref.GELU(o[lo:hi], s[lo:hi]) }, len(s), 1024)
-}
-
-// GELUBackward sets dx = dout·gelu'(x).
-func (b *Backend) GELUBackward(dx, dout, x kernels.Buffer) {
-	d, o, s := kernels.Elems[float32](dx), kernels.Elems[float32](dout), kernels.Elems[float32](x)
-	b.pool.runGo(func(lo, hi int) { ref.GELUBackward(d[lo:hi], o[lo:hi], s[lo:hi]) }, len(s), 1024)
-}
-
 // LayerNorm normalises rows.
 func (b *Backend) LayerNorm(out, stats, x, weight, bias kernels.Buffer, C int, eps float64) {
 	o, st, s := kernels.Elems[float32](out), kernels.Elems[float32](stats), kernels.Elems[float32](x)

@@ -18,7 +18,7 @@ func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSha
 	check(weight, s.Dim)
 	g := b.norm(out, rstd, weight, s, eps)
 	g.x, g.x_bf16 = x.Addr(), isBF16(x)
-	b.pool.run(b.k.rmsnorm, unsafe.Pointer(g), m, rowGrain(s.Heads*s.Dim))
+	b.pool.run(b.k.rmsnorm, unsafe.Pointer(g), m, rowGrain(4*s.Heads*s.Dim))
 }
 
 // AddRMSNorm sets sum = x + delta and normalises it.
@@ -32,7 +32,7 @@ func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C_
 	check(weight, C_)
 	g := b.norm(out, rstd, weight, kernels.NormShape{Heads: 1, Dim: C_, Stride: C_}, eps)
 	g.sum, g.x, g.delta = floats(sum), unsafe.Pointer(floats(x)), floats(delta)
-	b.pool.run(b.k.add_rmsnorm, unsafe.Pointer(g), m, rowGrain(C_))
+	b.pool.run(b.k.add_rmsnorm, unsafe.Pointer(g), m, rowGrain(4*C_))
 }
 
 func (b *Backend) norm(out, rstd, weight kernels.Buffer, s kernels.NormShape, eps float64) *C.struct_norm_args {

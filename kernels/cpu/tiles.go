@@ -70,7 +70,11 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	}
 	rows := min(rowBlock, ceilDiv(m, tileBlock)) * tileBlock
 	rowBlocks := ceilDiv(m, rows)
-	if want := 3 * b.pool.n; b.pool.n > 1 && rowBlocks*groups < want {
+	want := 3 * b.pool.n
+	if rowBlocks == 1 && part == steps {
+		want = b.pool.n // every unit copies the rows
+	}
+	if b.pool.n > 1 && rowBlocks*groups < want {
 		groups = min(ceilDiv(want, rowBlocks), cols)
 	}
 	g.row_block, g.panel_groups, g.part = C.long(rows), C.long(groups), C.long(part)
