@@ -50,13 +50,19 @@ func (p *pool) run(fn C.kernel, args unsafe.Pointer, units, grain int) {
 
 // runGo is run for a Go function; about grain, and more where that keeps all threads busy.
 func (p *pool) runGo(fn func(lo, hi int), units, grain int) {
-	grain = max(grain, ceilDiv(units, p.n))
+	if grain = max(grain, ceilDiv(units, p.n)); grain < units {
+		p.share(fn, units, grain)
+	} else if units > 0 {
+		fn(0, units)
+	}
+}
+
+// share calls fn on goroutines, grain units each.
+func (p *pool) share(fn func(lo, hi int), units, grain int) {
 	var others sync.WaitGroup
 	for lo := grain; lo < units; lo += grain {
 		others.Go(func() { fn(lo, min(lo+grain, units)) })
 	}
-	if units > 0 {
-		fn(0, min(grain, units))
-	}
+	fn(0, grain)
 	others.Wait()
 }
