@@ -13,7 +13,7 @@
 // file that knows the instruction sets, tile.h the one inner loop of everything
 // that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per level. Operations that
 // take no time worth saving (LayerNorm, dropout, restricted sampling) call
-// kernels/ref on the pool. peak.h measures what the machine does at most.
+// kernels/ref on goroutines. peak.h measures what the machine does at most.
 package cpu
 
 /*

@@ -64,13 +64,20 @@ INLINE void normal(double *restrict pdf, double *restrict cdf, const double *res
 	}
 }
 
+// normal_at sets x to elements at.. of g->x, as many as there are and 0 for the rest, and
+// pdf and cdf to theirs. It returns how many there are.
+INLINE long normal_at(const struct gelu_args *g, long at, double *restrict x, double *restrict pdf, double *restrict cdf) {
+	const long n = g->n - at < LANES ? g->n - at : LANES;
+	EACH_LANE x[i] = i < n ? g->x[at + i] : 0;
+	normal(pdf, cdf, x);
+	return n;
+}
+
 static void gelu(const struct gelu_args *g, long u0, long u1, int tid) {
 	(void)tid;
 	double x[LANES], pdf[LANES], cdf[LANES];
-	for (long u = u0; u < u1; u++) {
-		const long at = u * LANES, n = g->n - at < LANES ? g->n - at : LANES;
-		EACH_LANE x[i] = i < n ? g->x[at + i] : 0;
-		normal(pdf, cdf, x);
+	for (long at = u0 * LANES; at < u1 * LANES; at += LANES) {
+		const long n = normal_at(g, at, x, pdf, cdf);
 		for (long i = 0; i < n; i++) g->out[at + i] = (float)(x[i] * cdf[i]);
 	}
 }
@@ -78,10 +85,8 @@ static void gelu(const struct gelu_args *g, long u0, long u1, int tid) {
 static void gelu_backward(const struct gelu_args *g, long u0, long u1, int tid) {
 	(void)tid;
 	double x[LANES], pdf[LANES], cdf[LANES];
-	for (long u = u0; u < u1; u++) {
-		const long at = u * LANES, n = g->n - at < LANES ? g->n - at : LANES;
-		EACH_LANE x[i] = i < n ? g->x[at + i] : 0;
-		normal(pdf, cdf, x);
+	for (long at = u0 * LANES; at < u1 * LANES; at += LANES) {
+		const long n = normal_at(g, at, x, pdf, cdf);
 		for (long i = 0; i < n; i++) g->out[at + i] = g->dout[at + i] * (float)(cdf[i] + x[i] * pdf[i]);
 	}
 }

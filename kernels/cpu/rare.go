@@ -6,7 +6,7 @@ import (
 )
 
 // The operations of this file belong to the log Z head: they see one row per
-// sequence and take no time worth saving, so they are kernels/ref's, on the pool
+// sequence and take no time worth saving, so they are kernels/ref's, on goroutines
 // where rows are independent.
 
 // LayerNorm normalises rows.
