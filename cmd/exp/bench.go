@@ -53,7 +53,7 @@ func benchCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "runs", Usage: "of the suite store: make a store of `N` runs", DefaultText: "10000"},
 			&cli.IntFlag{Name: "repeat", Value: o.Repeat, Usage: "measure everything `N` times"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
-			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
+			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
 		),
 		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return benchCandidates(w) }),
 		Action: func(c *cli.Context) error {
@@ -116,7 +116,7 @@ func benchCandidates(w word) []candidate {
 	case "dtype":
 		return texts([]string{kernels.F32.String(), kernels.BF16.String()})
 	case "level":
-		return texts([]string{cpu.AMX.String(), cpu.AVX512.String(), cpu.AVX2.String(), cpu.Portable.String()})
+		return texts([]string{cpu.AMX.String(), cpu.AVX512BF16.String(), cpu.AVX512.String(), cpu.AVX2.String(), cpu.Portable.String()})
 	case "only":
 		before := w.Text[:strings.LastIndexByte(w.Text, ',')+1]
 		var list []candidate

@@ -73,7 +73,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--repeat 0", nil, "repeat is 0, must be at least 1"},
 		{"--threads -1", nil, "-1 threads"},
 		{"--level avx1024", nil, `--level: unknown cpu level "avx1024"`},
-		{"", map[string]string{"EXP_CPU": "avx1024"}, `EXP_CPU: unknown cpu level "avx1024": want amx, avx512, avx2 or portable`},
+		{"", map[string]string{"EXP_CPU": "avx1024"}, `EXP_CPU: unknown cpu level "avx1024": want amx, avx512bf16, avx512, avx2 or portable`},
 		{"", map[string]string{"EXP_THREADS": "all"}, `EXP_THREADS is "all"`},
 		{"all", nil, "all"},
 	} {

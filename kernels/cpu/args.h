@@ -188,6 +188,8 @@ struct tile_kernels {
 	double peak_flops; // of a round
 };
 
-extern const struct tile_kernels tiles_amx, tiles_avx512, tiles_avx2, tiles_portable;
+int pairs_are_two_fmas(void); // of tiles_avx512bf16
+
+extern const struct tile_kernels tiles_amx, tiles_avx512bf16, tiles_avx512, tiles_avx2, tiles_portable;
 
 #endif

@@ -6,8 +6,9 @@
 // "cpu/fma"): vectors run along outputs, never along a chain, sums have 16 lanes
 // at every level, and the files are compiled without contraction. The number of
 // threads changes no bit, because threads share out outputs, not terms.
-// With BF16 operands (class "cpu/bf16") matmuls run on the matrix unit where there
-// is one, and elsewhere on fused multiply-adds that give the same bits.
+// With BF16 operands (class "cpu/bf16") matmuls run on the matrix unit or on products
+// of pairs where there are any, and elsewhere on fused multiply-adds that give the same
+// bits.
 //
 // Layout: one .go and one .h file per operation or family; vec.h is the only
 // file that knows the instruction sets, tile.h the one inner loop of everything
@@ -147,7 +148,7 @@ func (b *Backend) Close() {
 }
 
 // Name returns "cpu/" and the level whose instructions are used: in float32 that is
-// AVX512 on a machine with AMX.
+// at most AVX512.
 func (b *Backend) Name() string {
 	if b.tiles == nil {
 		return "cpu/" + min(b.level, AVX512).String()

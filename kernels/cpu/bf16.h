@@ -28,7 +28,7 @@ INLINE __m512i v_round32(vf v) { // the rounded upper half in the lower half of 
 	r = _mm512_mask_or_epi32(r, nan, up, _mm512_set1_epi32(0x40));
 	return _mm512_mask_and_epi32(r, small, up, _mm512_set1_epi32(0x8000));
 }
-#if defined(LEVEL_AMX) // there is an instruction, and it rounds in the same way
+#if defined(LEVEL_BF16) // there is an instruction, and it rounds in the same way
 INLINE __m256i v_narrow(vf v) { return (__m256i)_mm512_cvtneps_pbh(v); }
 INLINE __m512i v_narrow2(vf lo, vf hi) { return (__m512i)_mm512_cvtne2ps_pbh(hi, lo); }
 #else

@@ -32,13 +32,28 @@ static int has_avx2(void) {
 	return 0;
 #endif
 }
+// has_avx512bf16 says whether the processor multiplies pairs of BF16.
+static int has_avx512bf16(void) {
+#if defined(__x86_64__)
+	unsigned a, b, c, d;
+	return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
+#else
+	return 0;
+#endif
+}
+static int multiplies_pairs(void) {
+#if defined(__x86_64__)
+	return has_avx512bf16() && pairs_are_two_fmas();
+#else
+	return 0;
+#endif
+}
 // has_amx says whether the processor has the matrix unit and what goes with it.
 static int has_amx(void) {
 #if defined(__x86_64__) && defined(__linux__)
 	unsigned a, b, c, d;
-	if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-	if (!(d >> 24 & 1) || !(d >> 22 & 1)) return 0; // AMX-TILE, AMX-BF16
-	return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1); // AVX512-BF16
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+	return has_avx512bf16() && (d >> 24 & 1) && (d >> 22 & 1); // AMX-TILE, AMX-BF16
 #else
 	return 0;
 #endif
@@ -54,7 +69,8 @@ static int grants_amx(void) {
 }
 static const struct tile_kernels *tile_table(int level) {
 #if defined(__x86_64__)
-	if (level == 3) return &tiles_amx;
+	if (level == 4) return &tiles_amx;
+	if (level == 3) return &tiles_avx512bf16;
 	if (level == 2) return &tiles_avx512;
 	if (level == 1) return &tiles_avx2;
 #endif
@@ -81,7 +97,7 @@ import (
 var ErrUnsupported = errors.New("this machine does not support the cpu level")
 
 // LevelVariable is the environment variable that names the level which a Backend
-// uses where its Options name none: amx, avx512, avx2 or
+// uses where its Options name none: amx, avx512bf16, avx512, avx2 or
 // portable.
 const LevelVariable = "EXP_CPU"
 
@@ -90,10 +106,11 @@ const LevelVariable = "EXP_CPU"
 type Level int
 
 const (
-	Portable Level = iota // plain C
-	AVX2                  // AVX2 and FMA
-	AVX512                // AVX-512 F, BW, DQ, VL and FMA
-	AMX                   // the same, and the matrix unit for bf16
+	Portable   Level = iota // plain C
+	AVX2                    // AVX2 and FMA
+	AVX512                  // AVX-512 F, BW, DQ, VL and FMA
+	AVX512BF16              // the same, and products of pairs for bf16
+	AMX                     // the same, and the matrix unit for bf16
 )
 
 func (l Level) String() string {
@@ -104,6 +121,8 @@ func (l Level) String() string {
 		return "avx2"
 	case AVX512:
 		return "avx512"
+	case AVX512BF16:
+		return "avx512bf16"
 	case AMX:
 		return "amx"
 	}
@@ -117,7 +136,7 @@ func ParseLevel(s string) (Level, error) {
 			return l, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown cpu level %q: want amx, avx512, avx2 or portable", s)
+	return 0, fmt.Errorf("unknown cpu level %q: want amx, avx512bf16, avx512, avx2 or portable", s)
 }
 
 // Supported reports whether this machine runs level l.
@@ -129,14 +148,16 @@ func (l Level) Supported() bool {
 		return C.has_avx2() != 0
 	case AVX512:
 		return C.has_avx512() != 0
+	case AVX512BF16:
+		return multipliesPairs()
 	case AMX:
 		return hasAMX()
 	}
 	return false
 }
 
-// BestLevel returns the fastest level that this machine runs. In float32 AMX is no
-// faster than AVX512.
+// BestLevel returns the fastest level that this machine runs. In float32 those past
+// AVX512 are no faster than it.
 func BestLevel() Level {
 	for l := AMX; l > Portable; l-- {
 		if l.Supported() {
@@ -145,6 +166,8 @@ func BestLevel() Level {
 	}
 	return Portable
 }
+
+var multipliesPairs = sync.OnceValue(func() bool { return C.multiplies_pairs() != 0 })
 
 var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 && C.grants_amx() != 0 })
 

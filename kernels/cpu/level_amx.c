@@ -3,6 +3,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,avx512bf16,amx-tile,amx-bf16")
 #define LEVEL_AVX512
+#define LEVEL_BF16
 #define LEVEL_AMX
 #define TILES tiles_amx
 #include "args.h"

@@ -11,7 +11,7 @@ func TestDefaultLevel(t *testing.T) {
 		{"", BestLevel().String(), ""},
 		{"portable", "portable", ""},
 		{BestLevel().String(), BestLevel().String(), ""},
-		{"avx1024", "", `EXP_CPU: unknown cpu level "avx1024": want amx, avx512, avx2 or portable`},
+		{"avx1024", "", `EXP_CPU: unknown cpu level "avx1024": want amx, avx512bf16, avx512, avx2 or portable`},
 		{"AVX2", "", `EXP_CPU: unknown cpu level "AVX2"`},
 	} {
 		t.Run(tt.value, func(t *testing.T) {

@@ -17,7 +17,7 @@ const peakRounds = 4000
 
 // PeakFLOPS returns the float32 multiply-adds that all threads do on registers in
 // about d, as floating-point operations per second; one multiply-add is two. In class
-// "cpu/bf16" on a machine with AMX it is tile sums instead. It is
+// "cpu/bf16" it is tile sums, or products of pairs, where the level has them. It is
 // what no operation of this backend can exceed at its level. Of another program on
 // the same processors it sees as much as any operation would.
 func (b *Backend) PeakFLOPS(d time.Duration) float64 {
@@ -46,9 +46,9 @@ func (b *Backend) PeakFLOPS(d time.Duration) float64 {
 	return float64(n*units) * float64(2*kernels.Lanes*chains*peakRounds) / time.Since(from).Seconds()
 }
 
-// peakTiles is PeakFLOPS of the matrix units.
+// peakTiles is PeakFLOPS of what multiplies BF16.
 func (b *Backend) peakTiles(d time.Duration) float64 {
-	const rounds = 4000 // of 64 cycles each
+	const rounds = 4000 // of some dozen cycles each
 	units := 4 * b.pool.n
 	g := &b.a.peak
 	g.rounds = rounds

@@ -93,8 +93,8 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 INLINE void rows_of_tiles(bf16 *out, const bf16 *tiles, long panels, long r, long rows, long panel) {
 	const long in = BLOCK - r % BLOCK < rows ? BLOCK - r % BLOCK : rows; // those in the first tiles
 	const bf16 *from = tiles + (r / BLOCK * panels + panel) * STEP;
-	memcpy(out, from + r % BLOCK * TERMS, in * TERMS * sizeof *out);
-	if (in < rows) memcpy(out + in * TERMS, from + panels * STEP, (rows - in) * TERMS * sizeof *out);
+	for (long i = 0; i < in; i++) load_terms(out + i * TERMS, from + (r % BLOCK + i) * TERMS);
+	for (long i = in; i < rows; i++) load_terms(out + i * TERMS, from + panels * STEP + (i - in) * TERMS);
 }
 
 // take_sums fills sums [·/BLOCK][·/BLOCK][BLOCK][BLOCK] with rows n0..n1 and columns k0..k1

@@ -56,7 +56,7 @@ INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows,
 			y0 = v_keep(y0, lanes_left(cols), v_zero());
 			y1 = v_keep(y1, cols > LANES ? (int)cols - LANES : 0, v_zero());
 		}
-		h_store(dz, y0), h_store(dz + LANES, y1);
+		store_terms(dz, y0, y1);
 	}
 }
 

@@ -4,9 +4,10 @@
 #include "tileattention.h"
 #include "tileoutput.h"
 
+// tile_peak runs rounds steps for each unit, on zeros that stay in registers: four tile
+// sums, what the matrix unit does at most, or 24 products of pairs.
 #if defined(LEVEL_AMX)
-// tile_peak runs rounds steps of four tile sums for each unit, on zeros that stay in
-// registers: what the matrix unit does at most.
+#define PEAK_STEP (4 * 2 * TILE * TILE * TERMS)
 static void tile_peak(const struct peak_args *g, long u0, long u1, int tid) {
 	(void)tid;
 	tiles_begin(); // clears all tiles
@@ -18,6 +19,51 @@ static void tile_peak(const struct peak_args *g, long u0, long u1, int tid) {
 			_tile_dpbf16ps(3, 5, 7);
 		}
 	tiles_end();
+}
+#elif defined(LEVEL_PAIRS)
+#define PEAK_STEP (24 * 4 * LANES)
+static void tile_peak(const struct peak_args *g, long u0, long u1, int tid) {
+	(void)tid;
+	// The compiler is not to know that these stay zero, that chains are alike, or that nobody
+	// reads them.
+	vf acc[24], one = v_zero();
+	bf16 pairs[TERMS] __attribute__((aligned(64))) = {0};
+#pragma GCC unroll 24
+	for (int c = 0; c < 24; c++) __asm__ volatile("vxorps %0, %0, %0" : "=v"(acc[c]));
+	for (long t = 0; t < (u1 - u0) * g->rounds; t++) {
+		__asm__ volatile("" : "+v"(one), "+m"(pairs));
+#pragma GCC unroll 24
+		for (int c = 0; c < 24; c++) acc[c] = v_pairs(acc[c], one, pairs);
+	}
+#pragma GCC unroll 24
+	for (int c = 0; c < 24; c++) __asm__ volatile("" : : "v"(acc[c]));
+}
+
+// pairs_are_two_fmas reports whether a product of pairs is what block_sums takes it for: two
+// fused multiply-adds, the upper half first, each rounded to nearest, subnormals zero.
+// Processors agree; the manuals leave room.
+int pairs_are_two_fmas(void) {
+	uint64_t x = 0x9e3779b97f4a7c15u;
+	float acc[LANES], a[LANES], got[LANES], want[LANES];
+	bf16 b[TERMS] __attribute__((aligned(64)));
+	for (int n = 0; n < 2000; n++) {
+		for (int i = 0; i < LANES; i++) {
+			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+			// Exponents near each other round, those anywhere overflow and vanish.
+			const uint32_t keep = n & 1 ? 0x87ff87ff : 0xffffffff, near = n & 1 ? 0x38003800 : 0;
+			const uint32_t p = (uint32_t)x & keep | near, q = (uint32_t)(x >> 32) & keep | near;
+			memcpy(a + i, &p, sizeof p), memcpy(b + 2 * i, &q, sizeof q);
+			acc[i] = bits_float((uint32_t)(x >> 16) & (n & 1 ? 0x87ffffff : 0xffffffff) | (n & 1 ? 0x38000000 : 0));
+		}
+		v_store(got, v_pairs(v_load(acc), v_load(a), b));
+		const unsigned mode = flushing();
+		const vf upper = v_fma(h_odd((bf16 *)a), h_odd(b), v_load(acc));
+		v_store(want, v_fma(h_even((bf16 *)a), h_even(b), upper));
+		not_flushing(mode);
+		for (int i = 0; i < LANES; i++)
+			if (float_bits(got[i]) != float_bits(want[i]) && !(got[i] != got[i] && want[i] != want[i])) return 0;
+	}
+	return 1;
 }
 #endif
 
@@ -33,8 +79,8 @@ const struct tile_kernels TILES = {
 	.logprob = (kernel)tile_logprob,
 	.logprob_backward = (kernel)tile_logprob_backward,
 	.sample = (kernel)tile_sample,
-#if defined(LEVEL_AMX)
+#if defined(LEVEL_BF16)
 	.peak = (kernel)tile_peak,
-	.peak_flops = 4.0 * 2 * TILE * TILE * TERMS,
+	.peak_flops = PEAK_STEP,
 #endif
 };

@@ -4,11 +4,36 @@
 // counterpart cols16 is 16 pairs of terms for each of 16 columns, [16][16][2]; seen
 // as 32-bit pairs, one is the other transposed.
 //
-// tile_sums continues up to 32 × 32 tile sums (package kernels, "bf16"): on the
-// matrix unit, or with fused multiply-adds that give the same bits.
+// block_sums continues up to 32 × 32 tile sums (package kernels, "bf16"): on the
+// matrix unit, with products of pairs, or with fused multiply-adds, all of which give the
+// same bits.
 
 #define STEP (2 * TILE_LEN) // elements of two tiles, one beside the other
 #define BLOCK 32            // rows or columns of a block of two tiles
+
+// FIRST and SECOND are the terms of a step that pair p holds, the lower half first. The
+// matrix unit makes one chain of lower halves and one of upper ones. A product of pairs
+// continues one chain by the upper half, then by the lower: there the first eight pairs
+// are the even terms, the other eight the odd ones, so that each makes its chain in order.
+#if defined(LEVEL_PAIRS)
+#define FIRST(p) ((p) < 8 ? 4 * (p) + 2 : 4 * (p) - 29)
+#define SECOND(p) (FIRST(p) - 2)
+// in_pairs brings 32 terms of a row from their order to that of a tile, in_terms back.
+INLINE __m512i in_pairs(__m512i x) {
+	return _mm512_permutexvar_epi16(_mm512_set_epi16(29, 31, 25, 27, 21, 23, 17, 19, 13, 15, 9, 11, 5, 7, 1, 3,
+		28, 30, 24, 26, 20, 22, 16, 18, 12, 14, 8, 10, 4, 6, 0, 2), x);
+}
+INLINE __m512i in_terms(__m512i x) {
+	return _mm512_permutexvar_epi16(_mm512_set_epi16(30, 14, 31, 15, 28, 12, 29, 13, 26, 10, 27, 11, 24, 8, 25, 9,
+		22, 6, 23, 7, 20, 4, 21, 5, 18, 2, 19, 3, 16, 0, 17, 1), x);
+}
+#else
+#define FIRST(p) (2 * (p))
+#define SECOND(p) (2 * (p) + 1)
+#if defined(LEVEL_AVX512)
+INLINE __m512i in_pairs(__m512i x) { return x; }
+#endif
+#endif
 
 // flushing makes subnormal operands and results zero until it is undone: the
 // arithmetic of the matrix unit. Without such a mode every result is flushed by hand.
@@ -111,42 +136,6 @@ INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 	if (rt > 1 && ct > 1) _tile_stored(3, c + TILE * ldc + TILE, line);
 }
 
-#else
-
-INLINE void tiles_begin(void) {}
-INLINE void tiles_end(void) {}
-
-// tile_rows continues R rows of one tile.
-INLINE void tile_rows(const int R, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
-	vf acc[4];
-	for (int r = 0; r < R; r++) acc[r] = zero ? v_zero() : v_load(c + r * ldc);
-	for (long s = 0; s < steps; s++, a += STEP, b += STEP) {
-		vf even[4], odd[4];
-		for (int r = 0; r < R; r++) even[r] = odd[r] = v_zero();
-		for (int p = 0; p < TERMS / 2; p++) {
-			const vf be = h_even(b + p * 2 * TILE), bo = h_odd(b + p * 2 * TILE);
-			for (int r = 0; r < R; r++) {
-				even[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p])), be, even[r]);
-				odd[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p + 1])), bo, odd[r]);
-			}
-		}
-		for (int r = 0; r < R; r++) acc[r] = f_add(acc[r], f_add(even[r], odd[r]));
-	}
-	for (int r = 0; r < R; r++) v_store(c + r * ldc, acc[r]);
-}
-
-INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero,
-	struct meanwhile *w) {
-	const unsigned mode = flushing();
-	for (int i = 0; i < rt; i++)
-		for (int j = 0; j < ct; j++)
-			for (int r = 0; r < TILE; r += 4)
-				tile_rows(4, a + i * TILE_LEN + r * TERMS, b + j * TILE_LEN, c + (i * TILE + r) * ldc + j * TILE, ldc, steps, zero);
-	not_flushing(mode);
-}
-
-#endif
-
 // block_sums is tile_sums with as many tiles as rows and cols, at most BLOCK, need.
 static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
 	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero, 0);
@@ -161,6 +150,104 @@ static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ld
 	else block_sums(a, b, c, ldc, steps, rows, cols, zero);
 	store_rows(w, w->left);
 }
+
+#else
+
+INLINE void tiles_begin(void) {}
+INLINE void tiles_end(void) {}
+
+#if defined(LEVEL_PAIRS)
+
+#define SUM_ROWS 8 // rows that sum_rows takes at most: 16 chains, and as many finished ones beside them
+
+INLINE vf v_pairs(vf acc, vf a, const bf16 *b) { // acc + both products, as two fused multiply-adds
+	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_load_si512(b));
+}
+
+// sum_rows continues R rows of ct tiles of columns: per step the chains of the even terms,
+// then those of the odd terms, then their sums.
+INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
+	for (long s = 0; s < steps; s++, a += STEP, b += STEP, zero = 0) {
+		vf half[2][SUM_ROWS][2];
+#pragma GCC unroll 2
+		for (int h = 0; h < 2; h++) {
+#pragma GCC unroll 8
+			for (int r = 0; r < R; r++) half[h][r][0] = half[h][r][1] = v_zero();
+#pragma GCC unroll 8
+			for (int p = h * 8; p < h * 8 + 8; p++)
+#pragma GCC unroll 8
+				for (int r = 0; r < R; r++) {
+					float pair;
+					memcpy(&pair, a + r * TERMS + 2 * p, sizeof pair);
+					for (int j = 0; j < ct; j++) half[h][r][j] = v_pairs(half[h][r][j], v_set1(pair), b + j * TILE_LEN + p * 2 * TILE);
+				}
+		}
+#pragma GCC unroll 8
+		for (int r = 0; r < R; r++)
+			for (int j = 0; j < ct; j++) {
+				float *at = c + r * ldc + j * TILE;
+				v_store(at, v_add(zero ? v_zero() : v_load(at), v_add(half[0][r][j], half[1][r][j])));
+			}
+	}
+}
+#define SUMS(R)                                                                                                        \
+	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero) { \
+		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, zero);                                                            \
+		else sum_rows(R, 1, a, b, c, ldc, steps, zero);                                                                        \
+	}
+SUMS(1) SUMS(2) SUMS(3) SUMS(4) SUMS(5) SUMS(6) SUMS(7) SUMS(8)
+static void (*const some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int) = {
+	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7, sum_8};
+
+#else
+
+#define SUM_ROWS 4
+
+// four_rows continues four rows of one tile.
+INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
+	vf acc[4];
+	for (int r = 0; r < 4; r++) acc[r] = zero ? v_zero() : v_load(c + r * ldc);
+	for (long s = 0; s < steps; s++, a += STEP, b += STEP) {
+		vf even[4], odd[4];
+		for (int r = 0; r < 4; r++) even[r] = odd[r] = v_zero();
+		for (int p = 0; p < TERMS / 2; p++) {
+			const vf be = h_even(b + p * 2 * TILE), bo = h_odd(b + p * 2 * TILE);
+			for (int r = 0; r < 4; r++) {
+				even[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p])), be, even[r]);
+				odd[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p + 1])), bo, odd[r]);
+			}
+		}
+		for (int r = 0; r < 4; r++) acc[r] = f_add(acc[r], f_add(even[r], odd[r]));
+	}
+	for (int r = 0; r < 4; r++) v_store(c + r * ldc, acc[r]);
+}
+
+#endif
+
+// block_sums: c [rows][cols] with ldc floats a row, rows and cols at most BLOCK; a holds the
+// tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
+// written too. c starts from 0 if zero is set. All are on cache lines.
+static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
+	const unsigned mode = flushing();
+	rows = rows < BLOCK ? rows : BLOCK;
+	for (long r = 0; r < rows; r += SUM_ROWS) {
+#if defined(LEVEL_PAIRS)
+		some_rows[rows - r < SUM_ROWS ? rows - r : SUM_ROWS](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
+#else
+		for (long j = 0; j < BLOCK && j < cols; j += TILE)
+			four_rows(a + r * TERMS, b + j * TERMS, c + r * ldc + j, ldc, steps, zero);
+#endif
+	}
+	not_flushing(mode);
+}
+
+// block_sums_meanwhile does the same, and stores the sums of w.
+static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
+	block_sums(a, b, c, ldc, steps, rows, cols, zero);
+	store_rows(w, w->left);
+}
+
+#endif
 
 // transpose_pairs sets out [16][16] to x [16][16] transposed, elements of 32 bits.
 #if defined(LEVEL_AVX512)
@@ -213,7 +300,7 @@ INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long 
 			memset(out, 0, TERMS * sizeof *out);
 		} else if (terms >= TERMS) {
 #if defined(LEVEL_AVX512)
-			_mm512_storeu_si512(out, h_load2(x, at + r * ld_, h));
+			_mm512_storeu_si512(out, in_pairs(h_load2(x, at + r * ld_, h)));
 			continue;
 #endif
 			h_store(out, ld(x, at + r * ld_, LANES, h));
@@ -222,22 +309,41 @@ INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long 
 			memset(out, 0, TERMS * sizeof *out);
 			h_storen(out, ld(x, at + r * ld_, lanes_left(terms), h), lanes_left(terms));
 			if (terms > LANES) h_storen(out + LANES, ld(x, at + r * ld_ + LANES, (int)terms - LANES, h), (int)terms - LANES);
+#if defined(LEVEL_PAIRS)
+			_mm512_storeu_si512(out, in_pairs(_mm512_loadu_si512(out)));
+#endif
 		}
 	}
 }
 
-// pairs16 fills a tile of columns: pair p of column j is elements (2p, j) and
-// (2p+1, j) of x, rows being terms. Rows and columns past the given ones are 0.
+// store_terms stores 32 terms of a row of a tile, rounded; load_terms brings them back in
+// their order.
+INLINE void store_terms(bf16 *out, vf x, vf y) {
+#if defined(LEVEL_AVX512)
+	_mm512_storeu_si512(out, in_pairs(v_narrow2(x, y)));
+#else
+	h_store(out, x), h_store(out + LANES, y);
+#endif
+}
+INLINE void load_terms(bf16 *out, const bf16 *x) {
+#if defined(LEVEL_PAIRS)
+	_mm512_storeu_si512(out, in_terms(_mm512_loadu_si512(x)));
+#else
+	memcpy(out, x, TERMS * sizeof *out);
+#endif
+}
+
+// pairs16 fills a tile of columns: pair p of column j is elements (FIRST(p), j) and
+// (SECOND(p), j) of x, rows being terms. Rows and columns past the given ones are 0.
 INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
 	const int n = lanes_left(cols);
 	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
-		bf16 even[LANES] = {0}, odd[LANES] = {0};
-		const long r = at + 2 * p * ld_;
-		if (2 * p < terms) h_storen(even, ld(x, r, n, h), n);
-		if (2 * p + 1 < terms) h_storen(odd, ld(x, r + ld_, n, h), n);
+		bf16 first[LANES] = {0}, second[LANES] = {0};
+		if (FIRST(p) < terms) h_storen(first, ld(x, at + FIRST(p) * ld_, n, h), n);
+		if (SECOND(p) < terms) h_storen(second, ld(x, at + SECOND(p) * ld_, n, h), n);
 		for (int j = 0; j < TILE; j++) {
-			out[2 * j] = even[j];
-			out[2 * j + 1] = odd[j];
+			out[2 * j] = first[j];
+			out[2 * j + 1] = second[j];
 		}
 	}
 }
@@ -248,11 +354,10 @@ INLINE void pairs16x2(bf16 *out, const void *x, long at, long ld_, long terms, c
 	const __m512i lo = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
 	const __m512i hi = _mm512_add_epi16(lo, _mm512_set1_epi16(16));
 	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
-		const long r = at + 2 * p * ld_;
-		const __m512i e = 2 * p < terms ? h_load2(x, r, h) : _mm512_setzero_si512();
-		const __m512i o = 2 * p + 1 < terms ? h_load2(x, r + ld_, h) : _mm512_setzero_si512();
-		_mm512_storeu_si512(out, _mm512_permutex2var_epi16(e, lo, o));
-		_mm512_storeu_si512(out + TILE_LEN, _mm512_permutex2var_epi16(e, hi, o));
+		const __m512i first = FIRST(p) < terms ? h_load2(x, at + FIRST(p) * ld_, h) : _mm512_setzero_si512();
+		const __m512i second = SECOND(p) < terms ? h_load2(x, at + SECOND(p) * ld_, h) : _mm512_setzero_si512();
+		_mm512_storeu_si512(out, _mm512_permutex2var_epi16(first, lo, second));
+		_mm512_storeu_si512(out + TILE_LEN, _mm512_permutex2var_epi16(first, hi, second));
 	}
 #else
 	pairs16(out, x, at, ld_, terms, TILE, h);
@@ -266,7 +371,7 @@ INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long 
 	if (rows >= BLOCK && terms % TERMS == 0) { // row by row, as they lie in memory
 		for (long r = 0; r < BLOCK; r++) {
 			bf16 *o = out + r * TERMS;
-			for (long t = 0; t < terms; t += TERMS, o += STEP) _mm512_storeu_si512(o, h_load2(x, at + r * ld_ + t, h));
+			for (long t = 0; t < terms; t += TERMS, o += STEP) _mm512_storeu_si512(o, in_pairs(h_load2(x, at + r * ld_ + t, h)));
 		}
 		return;
 	}

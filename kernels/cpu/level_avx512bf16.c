@@ -1,0 +1,16 @@
+// The kernels of class "cpu/bf16" on products of pairs (AVX512-BF16), the rest of them in
+// AVX-512.
+#if defined(__x86_64__)
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,avx512bf16")
+#define LEVEL_AVX512
+#define LEVEL_BF16
+#define LEVEL_PAIRS
+#define TILES tiles_avx512bf16
+#include "args.h"
+#include "vec.h"
+#include "bf16.h"
+#include "tile.h"
+#include "attention.h"
+#include "output.h"
+#include "tiles.h"
+#endif
