@@ -80,6 +80,20 @@ type Linear interface {
 	// MatMulDX sets dx [M,In] = dout [M,Out] · W:
 	//	dx[m,i] = chain over o of dout[m,o]·W[o,i], from 0.
 	MatMulDX(dx, dout Buffer, w Matrix)
+	// MatMulSwiGLU takes x [M,In] through W [2F,In] to gate and up, gateUp [M,2F], and
+	// through the gate: with g = gateUp[m,f] and u = gateUp[m,F+f],
+	//	gateUp = x·Wᵀ as MatMul gives it
+	//	act[m,f] = (g·Sigmoid(g))·u
+	// act [M,F] and gateUp are operands. gateUp may be empty: it is not kept then, and
+	// act is what it would be.
+	MatMulSwiGLU(act, gateUp, x Buffer, w Matrix)
+	// MatMulDXSwiGLU takes dout [M,Out] back through W [Out,F] and the gate, to the
+	// gradients of gate and up, dgateUp [M,2F]; with s = Sigmoid(g),
+	//	d = dout·W as MatMulDX gives it in an operand
+	//	dgateUp[m,F+f] = d·(g·s)
+	//	dgateUp[m,f] = (d·u) · (s·fma(g, 1-s, 1))
+	// dgateUp may be gateUp.
+	MatMulDXSwiGLU(dgateUp, gateUp, dout Buffer, w Matrix)
 	// MatMulDW adds to dw [Out,In] the blocked sum of
 	//	chain over m of dout[m,o]·x[m,i],
 	// and to dbias [Out], unless it is empty, the blocked plain sum of dout.
@@ -101,7 +115,7 @@ type Linear interface {
 type NormShape struct{ Heads, Dim, Stride, Offset int }
 
 // Norm are the operations on each row by itself. Operands are out of RMSNorm and
-// AddRMSNorm, and all activations of SwiGLU; out, x, dx and dout of a norm whose
+// AddRMSNorm; out, x, dx and dout of a norm whose
 // shape has several heads or leaves a part of the row out (the norm of queries and
 // keys) are operands, too.
 type Norm interface {
@@ -145,15 +159,6 @@ type Norm interface {
 	// GELUBackward sets dx[i] = dout[i] · GELU'(x[i]), the derivative computed in
 	// float64 and rounded once. dx may be dout.
 	GELUBackward(dx, dout, x Buffer)
-
-	// SwiGLU sets out[m,f] = (g·Sigmoid(g))·u with g = gateUp[m,f] and
-	// u = gateUp[m,F+f]; out [M,F], gateUp [M,2F].
-	SwiGLU(out, gateUp Buffer, F int)
-	// SwiGLUBackward sets dgateUp [M,2F]; with s = Sigmoid(g):
-	//	du = dout·(g·s)
-	//	dg = (dout·u) · (s·fma(g, 1-s, 1))
-	// dgateUp may be gateUp.
-	SwiGLUBackward(dgateUp, dout, gateUp Buffer, F int)
 
 	// Dropout sets out[m,c] = x[m,c]·(1/(1-p)), or 0 with probability p, for x
 	// [M,C]. Element c of row m is dropped if Uniform24 of word c%4 of

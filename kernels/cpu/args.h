@@ -50,10 +50,14 @@ struct norm_back_args {
 	int set, bf16;
 };
 
+// Of matmul_swiglu: act from x and B [k,2f]. Of matmul_dx_swiglu: gate_up's gradients dgate_up
+// from dout, which is x here, and B [k,f].
 struct swiglu_args {
-	void *out; const void *dout, *gate_up;
-	long f;
-	int bf16;
+	void *act, *dgate_up, *gate_up; const void *x; const void *b;
+	long m, f, k, row_blocks, panel_groups;
+	long row_block; // of the kernels on tiles, instead of row_blocks
+	int x_bf16;
+	float *scratch; long scratch_len; // per thread
 };
 
 struct gelu_args {
@@ -121,7 +125,7 @@ struct kernels {
 	kernel pack, matmul, matmul_dw, matmul_dbias;
 	kernel embed, embed_backward;
 	kernel rmsnorm, add_rmsnorm, rmsnorm_backward, rmsnorm_dweight;
-	kernel swiglu, swiglu_backward, gelu, gelu_backward;
+	kernel matmul_swiglu, matmul_dx_swiglu, gelu, gelu_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
 	kernel adamw, sum_squares, add;
@@ -182,6 +186,7 @@ struct tile_output_args {
 
 struct tile_kernels {
 	kernel pack, matmul, matmul_dw, matmul_dbias;
+	kernel matmul_swiglu, matmul_dx_swiglu;
 	kernel attention, attention_backward, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
 	kernel peak; // tile sums in registers, 0 without a matrix unit

@@ -22,8 +22,8 @@ func BenchmarkLayerNorm(b *testing.B)           { bench(b) }
 func BenchmarkLayerNormBackward(b *testing.B)   { bench(b) }
 func BenchmarkGELU(b *testing.B)                { bench(b) }
 func BenchmarkGELUBackward(b *testing.B)        { bench(b) }
-func BenchmarkSwiGLU(b *testing.B)              { bench(b) }
-func BenchmarkSwiGLUBackward(b *testing.B)      { bench(b) }
+func BenchmarkMatMulSwiGLU(b *testing.B)        { bench(b) }
+func BenchmarkMatMulDXSwiGLU(b *testing.B)      { bench(b) }
 func BenchmarkDropout(b *testing.B)             { bench(b) }
 func BenchmarkRope(b *testing.B)                { bench(b) }
 func BenchmarkAttention(b *testing.B)           { bench(b) }

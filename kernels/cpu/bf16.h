@@ -35,6 +35,7 @@ INLINE __m512i v_narrow2(vf lo, vf hi) { return (__m512i)_mm512_cvtne2ps_pbh(hi,
 INLINE __m256i v_narrow(vf v) { return _mm512_cvtepi32_epi16(v_round32(v)); }
 INLINE __m512i v_narrow2(vf lo, vf hi) { return _mm512_inserti64x4(_mm512_castsi256_si512(v_narrow(lo)), v_narrow(hi), 1); }
 #endif
+INLINE vf v_rounded(vf v) { return v_widen(v_narrow(v)); }
 INLINE vf h_load(const bf16 *p) { return v_widen(_mm256_loadu_si256((const __m256i *)p)); }
 INLINE vf h_loadn(const bf16 *p, int n) { return v_widen(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p)); }
 INLINE void h_store(bf16 *p, vf v) { _mm256_storeu_si256((__m256i *)p, v_narrow(v)); }
@@ -97,6 +98,14 @@ INLINE void h_storen(bf16 *p, vf v, int n) {
 	bf16 t[LANES];
 	h_store(t, v);
 	for (int i = 0; i < LANES; i++) if (i < n) p[i] = t[i];
+}
+#endif
+
+#if !defined(LEVEL_AVX512)
+INLINE vf v_rounded(vf v) { // to BF16 and back
+	bf16 t[LANES];
+	h_store(t, v);
+	return h_load(t);
 }
 #endif
 

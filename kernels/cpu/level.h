@@ -3,6 +3,7 @@
 #include "vec.h"
 #include "bf16.h"
 #include "tile.h"
+#include "gate.h"
 #include "matmul.h"
 #include "embedding.h"
 #include "rmsnorm.h"
@@ -27,8 +28,8 @@ const struct kernels TABLE = {
 	.add_rmsnorm = (kernel)add_rmsnorm,
 	.rmsnorm_backward = (kernel)rmsnorm_backward,
 	.rmsnorm_dweight = (kernel)rmsnorm_dweight,
-	.swiglu = (kernel)swiglu,
-	.swiglu_backward = (kernel)swiglu_backward,
+	.matmul_swiglu = (kernel)matmul_swiglu,
+	.matmul_dx_swiglu = (kernel)matmul_dx_swiglu,
 	.gelu = (kernel)gelu,
 	.gelu_backward = (kernel)gelu_backward,
 	.rope = (kernel)rope,

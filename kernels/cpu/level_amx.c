@@ -10,6 +10,7 @@
 #include "vec.h"
 #include "bf16.h"
 #include "tile.h"
+#include "gate.h"
 #include "attention.h"
 #include "output.h"
 #include "tiles.h"

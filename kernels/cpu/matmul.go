@@ -77,14 +77,25 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g := &b.a.matmul
 	g.c, g.a, g.b, g.bias = floats(c), floats(a), floats(panels), floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
+	kPart := min(max(k, 1), longestPart)
+	blocks, groups := b.shareProduct(m, n, kPart, ceilDiv(n, int(b.k.nr)))
+	g.row_blocks, g.panel_groups, g.k_part = C.long(blocks), C.long(groups), C.long(kPart)
+	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * b.panels(kPart))
+	b.pool.run(b.k.matmul, unsafe.Pointer(g), blocks*groups, 1)
+}
 
-	// Rows in blocks of at most ten strips, whose copy stays in the second-level cache
-	// beside the panels that stream by; the same number for every thread, two where
-	// there are enough rows. Where there are too few, the panels are divided as well.
-	const cached, part = 1 << 17, 1024 // float32 elements; part is a multiple of NR
+// longestPart is how many terms of its chains a product takes at a time; a multiple of NR.
+const longestPart = 1024
+
+// shareProduct returns into how many blocks of rows and groups of panels a product of
+// [m,k] and [k,n] is cut, k terms at a time: rows in blocks of at most ten strips, whose copy stays in the
+// second-level cache beside the panels that stream by; the same number for every thread,
+// two where there are enough rows. Where there are too few, the panels are divided as
+// well.
+func (b *Backend) shareProduct(m, n, k, panels int) (blocks, groups int) {
+	const cached = 1 << 17 // float32 elements
 	threads, mr := b.pool.n, int(b.k.mr)
-	kPart := min(max(k, 1), part)
-	blocks, groups := ceilDiv(m, min(max(cached/kPart/mr, 1), 10)*mr), 1
+	blocks, groups = ceilDiv(m, min(max(cached/max(k, 1)/mr, 1), 10)*mr), 1
 	switch {
 	case 2*m*n*k < 1<<18: // under a microsecond: not worth sharing
 	case blocks > threads:
@@ -92,11 +103,9 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	case m >= 8*mr*threads:
 		blocks = 2 * threads
 	case blocks < threads:
-		groups = min(ceilDiv(threads, blocks), ceilDiv(n, int(b.k.nr)))
+		groups = min(ceilDiv(threads, blocks), panels)
 	}
-	g.row_blocks, g.panel_groups, g.k_part = C.long(blocks), C.long(groups), C.long(kPart)
-	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * b.panels(kPart))
-	b.pool.run(b.k.matmul, unsafe.Pointer(g), blocks*groups, 1)
+	return blocks, groups
 }
 
 // MatMulDW adds the blocked sum of doutᵀ·x to dw and of dout to dbias.

@@ -38,7 +38,7 @@ static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 				const float *b = g->b + (p * g->k + k0) * NR;
 				panel_product(a, b, g->c + i0 * g->n + j, g->n, m, k,
 					g->n - j < NR ? (int)(g->n - j) : NR, g->bias ? g->bias + j : 0,
-					k0 > 0 ? FROM_C : g->bias ? FROM_BIAS : FROM_ZERO, b + g->k * NR, past);
+					k0 > 0 ? FROM_C : g->bias ? FROM_BIAS : FROM_ZERO, b + g->k * NR, past, 0);
 			}
 		}
 	}

@@ -7,7 +7,7 @@ INLINE void logit_rows(const struct output_args *g, long r0, long r1, float *a, 
 	put_panels(a, r1 - r0, g->h + r0 * g->c, g->c, r1 - r0, g->c);
 	for (long j = 0; j < g->v; j += NR)
 		panel_product(a, g->w + j * g->c, z + j, ldz, r1 - r0, g->c, g->v - j < NR ? (int)(g->v - j) : NR, 0, FROM_ZERO,
-			g->w + (j + NR) * g->c, 0);
+			g->w + (j + NR) * g->c, 0, 0);
 }
 
 // row_length is the distance of the rows of logits in scratch: not a power of two,
@@ -114,12 +114,12 @@ static void logprob_backward(const struct output_args *g, long lo, long hi, int 
 		for (long j0 = 0, k; j0 < g->v; j0 += k) {
 			k = g->v - j0 < GRADIENT_PANELS * NR ? g->v - j0 : GRADIENT_PANELS * NR;
 			for (long j = 0; j < k; j += NR) {
-				panel_product(a, g->w + (j0 + j) * g->c, z + j * m, NR, m, g->c, NR, 0, FROM_ZERO, g->w + (j0 + j + NR) * g->c, 0);
+				panel_product(a, g->w + (j0 + j) * g->c, z + j * m, NR, m, g->c, NR, 0, FROM_ZERO, g->w + (j0 + j + NR) * g->c, 0, 0);
 				panel_gradients(g, r0, m, j0 + j, z + j * m, dz, past);
 			}
 			for (long o = 0; o < g->c; o += NR)
 				panel_product(z, g->wt + o * g->v + j0 * NR, dh + o, g->c, m, k, g->c - o < NR ? (int)(g->c - o) : NR, 0,
-					j0 ? FROM_C : FROM_ZERO, g->wt + (o + NR) * g->v + j0 * NR, 0);
+					j0 ? FROM_C : FROM_ZERO, g->wt + (o + NR) * g->v + j0 * NR, 0, 0);
 		}
 	}
 	if (past) v_streamed(); // before another thread is told that the work is done

@@ -9,20 +9,60 @@ import (
 	"exp/kernels"
 )
 
-// SwiGLU sets out = silu(gate)·up.
-func (b *Backend) SwiGLU(out, gateUp kernels.Buffer, F int) {
-	check(gateUp, 2*out.Len())
+// MatMulSwiGLU sets gateUp = x·Wᵀ, unless it is empty, and act = silu(gate)·up.
+func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+	F, K := w.Out/2, w.In
+	m := act.Len() / F
+	check(act, m*F)
+	check(x, m*K)
+	if !gateUp.Empty() {
+		check(gateUp, m*w.Out)
+	}
+	packed, _ := b.PackedLen(w.Out, K)
+	check(w.Packed, packed)
+	if m == 0 {
+		return
+	}
+	if b.tiles != nil {
+		b.tileMatMulSwiGLU(act, gateUp, x, w, m)
+		return
+	}
 	g := &b.a.swiglu
-	g.out, g.gate_up, g.f, g.bf16 = out.Addr(), gateUp.Addr(), C.long(F), isBF16(out, gateUp)
-	b.pool.run(b.k.swiglu, unsafe.Pointer(g), out.Len()/F, rowGrain(4*F))
+	g.act, g.gate_up, g.x, g.b = act.Addr(), gateUp.Addr(), x.Addr(), w.Packed.Addr()
+	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
+	nr := int(b.k.nr)
+	panels, products := F/nr, 2*nr
+	if F%nr != 0 { // a panel holds gates and ups
+		panels, products = 1, b.panels(w.Out)
+	}
+	blocks, groups := b.shareProduct(m, w.Out, K, panels)
+	g.row_blocks, g.panel_groups = C.long(blocks), C.long(groups)
+	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * (b.panels(K) + products))
+	b.pool.run(b.k.matmul_swiglu, unsafe.Pointer(g), blocks*groups, 1)
 }
 
-// SwiGLUBackward sets the gradients of gate and up.
-func (b *Backend) SwiGLUBackward(dgateUp, dout, gateUp kernels.Buffer, F int) {
-	check(gateUp, 2*dout.Len())
-	check(dgateUp, 2*dout.Len())
+// MatMulDXSwiGLU sets dgateUp to the gradients of gate and up, those of act being dout·W.
+func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
+	F, K := w.In, w.Out
+	m := dout.Len() / K
+	check(dout, m*K)
+	check(gateUp, m*2*F)
+	check(dgateUp, m*2*F)
+	_, packedT := b.PackedLen(K, F)
+	check(w.PackedT, packedT)
+	if m == 0 {
+		return
+	}
+	if b.tiles != nil {
+		b.tileMatMulDXSwiGLU(dgateUp, gateUp, dout, w, m)
+		return
+	}
 	g := &b.a.swiglu
-	g.out, g.dout, g.gate_up = dgateUp.Addr(), dout.Addr(), gateUp.Addr()
-	g.f, g.bf16 = C.long(F), isBF16(dgateUp, dout, gateUp)
-	b.pool.run(b.k.swiglu_backward, unsafe.Pointer(g), dout.Len()/F, rowGrain(4*F))
+	g.dgate_up, g.gate_up, g.x, g.b = dgateUp.Addr(), gateUp.Addr(), dout.Addr(), w.PackedT.Addr()
+	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
+	nr := int(b.k.nr)
+	blocks, groups := b.shareProduct(m, F, K, ceilDiv(F, nr))
+	g.row_blocks, g.panel_groups = C.long(blocks), C.long(groups)
+	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * (b.panels(K) + nr))
+	b.pool.run(b.k.matmul_dx_swiglu, unsafe.Pointer(g), blocks*groups, 1)
 }

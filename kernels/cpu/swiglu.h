@@ -1,43 +1,78 @@
-// swiglu.h: the gated feed-forward activation. The constant h says whether its
-// buffers are BF16 (bf16.h).
+// swiglu.h: the gated feed-forward activation, in the product before it and in the gradient
+// of the product after it: what these give to it, or take from it, stays in the caches.
 
-INLINE vf v_sigmoid(vf x) { return v_div(v_set1(1.0f), v_add(v_set1(1.0f), v_exp(v_neg(x)))); }
+// put_swiglu sets columns j0..j0+n of act, and of gate_up where there is one, in rows i0..i0+m,
+// from products ld apart.
+INLINE void put_swiglu(const struct swiglu_args *g, long i0, long m, long j0, long n, const float *gates, const float *ups, long ld_, int past) {
+	for (long i = 0; i < m; i++)
+		for (long j = 0; j < n; j += LANES) {
+			const int some = n - j < LANES ? (int)(n - j) : LANES;
+			const vf gate = v_loadt(gates + i * ld_ + j, some), up = v_loadt(ups + i * ld_ + j, some);
+			float *kept = (float *)g->gate_up + (i0 + i) * 2 * g->f + j0 + j;
+			if (g->gate_up && past) v_stream(kept, gate), v_stream(kept + g->f, up);
+			else if (g->gate_up) v_storet(kept, gate, some), v_storet(kept + g->f, up, some);
+			v_storet((float *)g->act + (i0 + i) * g->f + j0 + j, v_swiglu(gate, up), some);
+		}
+}
 
-INLINE void swiglu_rows(const struct swiglu_args *a, long lo, long hi, const int h) {
-	const long f = a->f;
-	for (long m = lo; m < hi; m++) {
-		const long gate = m * 2 * f, up = gate + f;
-		for (long i = 0; i < f; i += LANES) {
-			const int n = lanes_left(f - i);
-			const vf g = ld(a->gate_up, gate + i, n, h);
-			st(a->out, m * f + i, v_mul(v_mul(g, v_sigmoid(g)), ld(a->gate_up, up + i, n, h)), n, h);
+// matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] where there is one. A unit
+// is one block of rows × one group of panels of gates, each with the panel of its ups; of all
+// panels where panels hold both.
+// scratch: the rows [m,k] in panels, and products [m][NR] of a gate's and an up's panel; of all
+// panels where they hold both.
+static void matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {
+	const long panels = g->f / NR, panel = g->k * NR;
+	float *a = g->scratch + tid * g->scratch_len;
+	const int apart = g->f % NR == 0, past = apart && 2 * g->m * g->f > PAST_CACHES && (uintptr_t)g->gate_up % 64 == 0;
+	for (long u = u0; u < u1; u++) {
+		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
+		const long i0 = strip_at(g->m, g->row_blocks, rb), m = strip_at(g->m, g->row_blocks, rb + 1) - i0;
+		const long p1 = (pg + 1) * panels / g->panel_groups, both = round_up(2 * g->f, NR);
+		float *gates = a + m * round_up(g->k, NR), *ups = gates + m * NR;
+		put_panels(a, m, (const float *)g->x + i0 * g->k, g->k, m, g->k);
+		if (!apart) {
+			for (long j = 0; j < both; j += NR)
+				panel_product(a, (const float *)g->b + j * g->k, gates + j, both, m, g->k, NR, 0, FROM_ZERO,
+					(const float *)g->b + (j + NR) * g->k, 0, 0);
+			put_swiglu(g, i0, m, 0, g->f, gates, gates + g->f, both, 0);
+			continue;
+		}
+		for (long p = pg * panels / g->panel_groups; p < p1; p++) {
+			const float *b = (const float *)g->b + p * panel, *up = b + panels * panel;
+			panel_product(a, b, gates, NR, m, g->k, NR, 0, FROM_ZERO, up, 0, 0);
+			panel_product(a, up, ups, NR, m, g->k, NR, 0, FROM_ZERO, b + panel, 0, 0);
+			put_swiglu(g, i0, m, p * NR, NR, gates, ups, NR, past);
 		}
 	}
+	if (past) v_streamed(); // before another thread is told that the work is done
 }
 
-static void swiglu(const struct swiglu_args *a, long lo, long hi, int tid) {
-	(void)tid;
-	if (a->bf16) swiglu_rows(a, lo, hi, 1);
-	else swiglu_rows(a, lo, hi, 0);
-}
-
-INLINE void swiglu_backward_rows(const struct swiglu_args *a, long lo, long hi, const int h) {
-	const long f = a->f;
-	const vf one = v_set1(1.0f);
-	for (long m = lo; m < hi; m++) {
-		const long gate = m * 2 * f, up = gate + f;
-		for (long i = 0; i < f; i += LANES) {
-			const int n = lanes_left(f - i);
-			const vf g = ld(a->gate_up, gate + i, n, h), u = ld(a->gate_up, up + i, n, h), d = ld(a->dout, m * f + i, n, h);
-			const vf s = v_sigmoid(g);
-			st(a->out, up + i, v_mul(d, v_mul(g, s)), n, h);
-			st(a->out, gate + i, v_mul(v_mul(d, u), v_mul(s, v_fma(g, v_sub(one, s), one))), n, h);
+// matmul_dx_swiglu computes unit u of dgate_up [m,2f]: one block of rows × one group of panels.
+// scratch: the rows [m,k] in panels, and the product [m][NR] of one panel.
+static void matmul_dx_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {
+	const long panels = (g->f + NR - 1) / NR, f = g->f;
+	float *a = g->scratch + tid * g->scratch_len;
+	for (long u = u0; u < u1; u++) {
+		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
+		const long i0 = strip_at(g->m, g->row_blocks, rb), m = strip_at(g->m, g->row_blocks, rb + 1) - i0;
+		const long p1 = (pg + 1) * panels / g->panel_groups;
+		float *d = a + m * round_up(g->k, NR);
+		put_panels(a, m, (const float *)g->x + i0 * g->k, g->k, m, g->k);
+		for (long p = pg * panels / g->panel_groups; p < p1; p++) {
+			const float *b = (const float *)g->b + p * g->k * NR;
+			const long at = i0 * 2 * f + p * NR;
+			const int n = f - p * NR < NR ? (int)(f - p * NR) : NR;
+			const struct beside near = {(const float *)g->gate_up + at, 2 * f, f};
+			panel_product(a, b, d, NR, m, g->k, n, 0, FROM_ZERO, b + g->k * NR, 0, &near);
+			for (long i = 0; i < m; i++)
+				for (int j = 0; j < n; j += LANES) {
+					const float *x = (const float *)g->gate_up + at + i * 2 * f + j;
+					float *out = (float *)g->dgate_up + at + i * 2 * f + j;
+					vf gate = v_loadt(x, n - j), up = v_loadt(x + f, n - j);
+					swiglu_gradients(&gate, &up, v_load(d + i * NR + j));
+					v_storet(out, gate, n - j);
+					v_storet(out + f, up, n - j);
+				}
 		}
 	}
-}
-
-static void swiglu_backward(const struct swiglu_args *a, long lo, long hi, int tid) {
-	(void)tid;
-	if (a->bf16) swiglu_backward_rows(a, lo, hi, 1);
-	else swiglu_backward_rows(a, lo, hi, 0);
 }

@@ -316,9 +316,11 @@ static void put_transposed(float *out, const float *x, long ldx, long m, long n)
 // of m rows, and one panel of B; both k long. While it works, the part of B after the
 // one at hand, at last next_panel, is brought closer, evenly over the strips: B
 // comes from memory as fast as it is used up. With past, k is at most K_BLOCK and C goes
-// past the caches, if it is NR wide.
+// past the caches, if it is NR wide. Rows of beside, line elements apart, are needed next:
+// two pieces of NR elements each, the second apart elements from the first.
+struct beside { const float *rows; long line, apart; };
 static void panel_product(const float *a, const float *b, float *c, long ldc, long m, long k, int n,
-	const float *bias, enum tile_init init, const float *next_panel, int past) {
+	const float *bias, enum tile_init init, const float *next_panel, int past, const struct beside *beside) {
 	const long strips = strip_count(m);
 	const int steady = strips <= STEADY_STRIPS;
 	const long ask = ((steady ? LANES : ASK_STEPS * NV) + strips - 1) / strips;
@@ -332,6 +334,11 @@ static void panel_product(const float *a, const float *b, float *c, long ldc, lo
 		const float *bk = b + k0 * NR, *next = k0 + kn < k ? bk + kn * NR : next_panel;
 		for (long s = 0; s < strips; s++) {
 			const long i = strip_at(m, strips, s), mr = strip_at(m, strips, s + 1) - i;
+			for (long r = i; beside && k0 == 0 && r < i + mr; r++)
+				for (int j = 0; j < NR; j += LANES) {
+					__builtin_prefetch(beside->rows + r * beside->line + j, 0, 2);
+					__builtin_prefetch(beside->rows + r * beside->line + beside->apart + j, 0, 2);
+				}
 			const float *as = a + k0 * m + i * NR, *ahead = next + s * ask * kn * (steady ? 1 : LANES / ASK_STEPS);
 			if (n == NR) {
 				rows_tiles[mr](as, m * NR, bk, c + i * ldc, ldc, kn, init, bias, ahead, ask, steady, past);

@@ -90,6 +90,51 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	b.pool.run(b.tiles.matmul, unsafe.Pointer(g), rowBlocks*groups, grain)
 }
 
+// tileMatMulSwiGLU is MatMulSwiGLU of m rows.
+func (b *Backend) tileMatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix, m int) {
+	g := b.tileSwiGLU(x, w.Packed, m, w.Out/2, w.In)
+	g.act, g.gate_up = unsafe.Pointer(halves(act)), unsafe.Pointer(halves(gateUp))
+	panels, sums := int(g.f)/tileBlock, int(g.row_block)*tileBlock
+	if g.f%tileBlock != 0 { // a panel holds gates and ups
+		panels, sums = 1, ceilDiv(w.Out, tileBlock)*tileBlock*tileBlock
+	}
+	b.runTileSwiGLU(b.tiles.matmul_swiglu, panels, sums)
+}
+
+// tileMatMulDXSwiGLU is MatMulDXSwiGLU of m rows.
+func (b *Backend) tileMatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix, m int) {
+	g := b.tileSwiGLU(dout, w.PackedT, m, w.In, w.Out)
+	g.dgate_up, g.gate_up = unsafe.Pointer(halves(dgateUp)), unsafe.Pointer(halves(gateUp))
+	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, ceilDiv(w.In, tileBlock), 0)
+}
+
+// tileSwiGLU fills the arguments that both share. Rows go in blocks whose tiles stay in the
+// second-level cache.
+func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_swiglu_args {
+	g := &b.a.swiglu
+	g.x, g.x_bf16, g.b = x.Addr(), isBF16(x), unsafe.Pointer(halves(panels))
+	g.m, g.f, g.k = C.long(m), C.long(f), C.long(k)
+	const cached = 1 << 18 // elements
+	g.row_block = C.long(min(max(cached/(max(k, 1)*tileBlock), 1), 16, ceilDiv(m, tileBlock)) * tileBlock)
+	return g
+}
+
+// runTileSwiGLU runs a kernel on what tileSwiGLU filled in; each thread has room for so many
+// sums beside its rows.
+func (b *Backend) runTileSwiGLU(kernel C.kernel, panels, sums int) {
+	g := &b.a.swiglu
+	blocks, groups, want := ceilDiv(int(g.m), int(g.row_block)), 1, 3*b.pool.n
+	if blocks == 1 {
+		want = b.pool.n // every unit copies the rows
+	}
+	if b.pool.n > 1 && blocks < want && g.m*g.f*g.k >= 1<<19 {
+		groups = min(ceilDiv(want, blocks), panels)
+	}
+	g.panel_groups = C.long(groups)
+	g.scratch, g.scratch_len = b.roomFor(int(g.row_block)/tileBlock*tileSteps(int(g.k))*stepLen + sums)
+	b.pool.run(kernel, unsafe.Pointer(g), blocks*groups, 1)
+}
+
 // tileMatMulDW continues the tile sums of dw [n,k]. With tiles, dout is tiles of rows.
 func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k int, tiles bool) {
 	pieces := b.pieces(kernels.Elems[int32](blocks))

@@ -1,6 +1,7 @@
 // tiles.h: the kernels of class "cpu/bf16" at one instruction level, and their table.
 #include "tilesum.h"
 #include "tilematmul.h"
+#include "tileswiglu.h"
 #include "tileattention.h"
 #include "tileoutput.h"
 
@@ -72,6 +73,8 @@ const struct tile_kernels TILES = {
 	.matmul = (kernel)tile_matmul,
 	.matmul_dw = (kernel)tile_matmul_dw,
 	.matmul_dbias = (kernel)tile_matmul_dbias,
+	.matmul_swiglu = (kernel)tile_matmul_swiglu,
+	.matmul_dx_swiglu = (kernel)tile_matmul_dx_swiglu,
 	.attention = (kernel)tile_attention,
 	.attention_backward = (kernel)tile_attention_backward,
 	.paged_attention = (kernel)tile_paged_attention,

@@ -46,28 +46,68 @@ func checkGELU(s *subject) error {
 	return nil
 }
 
-func checkSwiGLU(s *subject) error {
-	const M = 9
-	for _, F := range append(sizes(), 300) {
-		r := newStream(fmt.Sprint("swiglu", F))
-		x, dout := r.activations(M*2*F), r.floats(M*F)
-		cases := []rowCase{{
-			name: fmt.Sprintf("SwiGLU F=%d", F), op: "SwiGLU",
-			rows: []field{{name: "gateUp", width: 2 * F, f: x, operand: true}},
-			run:  func(c *call, in []kernels.Buffer, M int) { c.b.SwiGLU(c.outOperands("out", M*F), in[0], F) },
-		}, {
-			name: fmt.Sprintf("SwiGLUBackward F=%d", F), op: "SwiGLUBackward",
-			rows: []field{{name: "gateUp", width: 2 * F, f: x, operand: true}, {name: "dout", width: F, f: dout, operand: true}},
-			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.SwiGLUBackward(c.outOperands("dgateUp", 2*M*F), in[1], in[0], F)
-			},
-		}, {
-			name: fmt.Sprintf("SwiGLUBackward F=%d in place", F), op: "SwiGLUBackward",
-			rows: []field{{name: "gateUp", width: 2 * F, f: x, inout: true, operand: true}, {name: "dout", width: F, f: dout, operand: true}},
-			run:  func(c *call, in []kernels.Buffer, M int) { c.b.SwiGLUBackward(in[0], in[1], in[0], F) },
-		}}
-		for _, rc := range cases {
-			if err := s.checkRows(rc, M); err != nil {
+// swigluShapes are widths of x, or of dout, and numbers of gates.
+func swigluShapes(short bool) []struct{ K, F int } {
+	list := []struct{ K, F int }{{1, 1}, {1, 16}, {3, 33}, {16, 32}, {33, 64}, {40, 15}, {300, 7}, {64, 96}, {7, 300}}
+	if !short {
+		list = append(list, []struct{ K, F int }{{260, 64}, {513, 32}, {1030, 33}, {32, 1024}}...)
+	}
+	return list
+}
+
+func checkMatMulSwiGLU(s *subject) error {
+	const M = 37
+	for _, g := range swigluShapes(s.short) {
+		F, K := g.F, g.K
+		r := newStream(fmt.Sprint("matmul swiglu", g))
+		x, w := r.floats(M*K), r.floats(2*F*K)
+		if K == 1 { // gates and ups are what x is, tails among it
+			x = r.activations(M)
+			for i := range w {
+				w[i] = 1 - 2*float32(i%2)
+			}
+		}
+		for _, kept := range []bool{true, false} {
+			if err := s.checkRows(rowCase{
+				name: fmt.Sprintf("MatMulSwiGLU K=%d F=%d kept %v", K, F, kept), op: "MatMulSwiGLU",
+				rows: []field{{name: "x", width: K, f: x, operand: true}},
+				run: func(c *call, in []kernels.Buffer, M int) {
+					var gateUp kernels.Buffer
+					act := c.outOperands("act", M*F)
+					if kept {
+						gateUp = c.outOperands("gateUp", M*2*F)
+					}
+					c.b.MatMulSwiGLU(act, gateUp, in[0], c.matrix("w", w, 2*F, K))
+				},
+			}, M); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkMatMulDXSwiGLU(s *subject) error {
+	const M = 37
+	for i, g := range swigluShapes(s.short) {
+		F, K := g.F, g.K
+		r := newStream(fmt.Sprint("matmul dx swiglu", g))
+		dout, w, x := r.floats(M*K), r.floats(K*F), r.activations(M*2*F)
+		for _, inPlace := range []bool{false, true} {
+			if err := s.checkRows(rowCase{
+				name: fmt.Sprintf("MatMulDXSwiGLU K=%d F=%d in place %v", K, F, inPlace), op: "MatMulDXSwiGLU",
+				rows: []field{
+					{name: "gateUp", width: 2 * F, f: x, operand: true, inout: inPlace},
+					{name: "dout", width: K, f: dout, operand: i%2 == 0},
+				},
+				run: func(c *call, in []kernels.Buffer, M int) {
+					out := in[0]
+					if !inPlace {
+						out = c.outOperands("dgateUp", M*2*F)
+					}
+					c.b.MatMulDXSwiGLU(out, in[0], in[1], c.matrix("w", w, K, F))
+				},
+			}, M); err != nil {
 				return err
 			}
 		}

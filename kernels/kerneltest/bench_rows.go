@@ -41,13 +41,15 @@ func normBenchmarks() []benchmark {
 			dx, dout, x := c.out("dx", M*C), fl(c, "dout", M*C), fl(c, "x", M*C)
 			return func() { c.b.GELUBackward(dx, dout, x) }
 		}},
-		{"SwiGLU", wide, 0, 12 * M * F, func(c *call) func() {
-			out, x := c.outOperands("out", M*F), op(c, "gateUp", M*2*F)
-			return func() { c.b.SwiGLU(out, x, F) }
+		{"MatMulSwiGLU", wide, 4 * M * F * C, 4 * (3*M*F + M*C + 2*F*C), func(c *call) func() {
+			act, x, w := c.outOperands("act", M*F), op(c, "x", M*C), c.matrix("w", r.floats(2*F*C), 2*F, C)
+			gateUp := c.outOperands("gateUp", M*2*F)
+			return func() { c.b.MatMulSwiGLU(act, gateUp, x, w) }
 		}},
-		{"SwiGLUBackward", wide, 0, 20 * M * F, func(c *call) func() {
-			dx, dout, x := c.outOperands("dgateUp", M*2*F), op(c, "dout", M*F), op(c, "gateUp", M*2*F)
-			return func() { c.b.SwiGLUBackward(dx, dout, x, F) }
+		{"MatMulDXSwiGLU", wide, 2 * M * F * C, 4 * (4*M*F + M*C + F*C), func(c *call) func() {
+			dx, dout, x := c.outOperands("dgateUp", M*2*F), op(c, "dout", M*C), op(c, "gateUp", M*2*F)
+			w := c.matrix("w", r.floats(F*C), C, F)
+			return func() { c.b.MatMulDXSwiGLU(dx, x, dout, w) }
 		}},
 		{"Dropout", rows, 0, 8 * M * C, func(c *call) func() {
 			out, x, keys := c.out("out", M*C), fl(c, "x", M*C), c.ints("keys", r.ids(2*M, 1<<31-1))

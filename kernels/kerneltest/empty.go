@@ -29,6 +29,8 @@ func checkEmpty(s *subject) error {
 		{"Add", func(c *call) { c.b.Add(none(c), none(c)) }},
 		{"MatMul", func(c *call) { c.b.MatMul(none(c), none(c), c.matrix("w", w, V, C), kernels.Buffer{}) }},
 		{"MatMulDX", func(c *call) { c.b.MatMulDX(none(c), none(c), c.matrix("w", w, V, C)) }},
+		{"MatMulSwiGLU", func(c *call) { c.b.MatMulSwiGLU(none(c), none(c), none(c), c.matrix("w", w[:16*C], 16, C)) }},
+		{"MatMulDXSwiGLU", func(c *call) { c.b.MatMulDXSwiGLU(none(c), none(c), none(c), c.matrix("w", w, V, C)) }},
 		{"MatMulDW", func(c *call) { c.b.MatMulDW(c.inout("dw", w), c.inout("dbias", w[:V]), none(c), none(c), first(c)) }},
 		{"Embed", func(c *call) { c.b.Embed(none(c), c.floats("w", w), no(c), C) }},
 		{"EmbedBackward", func(c *call) { c.b.EmbedBackward(c.inout("dw", w), none(c), no(c), C) }},
@@ -47,7 +49,6 @@ func checkEmpty(s *subject) error {
 		}},
 		{"GELU", func(c *call) { c.b.GELU(none(c), none(c)) }},
 		{"Dropout", func(c *call) { c.b.Dropout(none(c), none(c), no(c), C, 0, 0.1) }},
-		{"SwiGLU", func(c *call) { c.b.SwiGLU(none(c), none(c), C) }},
 		{"Rope", func(c *call) { c.b.Rope(none(c), c.floats("cos", row), c.floats("sin", row), no(c), a, false) }},
 		{"Attention", func(c *call) { c.b.Attention(none(c), none(c), none(c), first(c), a) }},
 		{"AttentionBackward", func(c *call) {

@@ -11,8 +11,8 @@ import (
 
 // operations are all that watched sees, which is every one that writes.
 func operations() []string {
-	return []string{"Copy", "Zero", "Add", "MatMul", "MatMulDX", "MatMulDW", "Embed", "EmbedBackward", "RMSNorm", "AddRMSNorm",
-		"RMSNormBackward", "LayerNorm", "LayerNormBackward", "GELU", "GELUBackward", "SwiGLU", "SwiGLUBackward", "Dropout",
+	return []string{"Copy", "Zero", "Add", "MatMul", "MatMulDX", "MatMulSwiGLU", "MatMulDXSwiGLU", "MatMulDW", "Embed", "EmbedBackward", "RMSNorm", "AddRMSNorm",
+		"RMSNormBackward", "LayerNorm", "LayerNormBackward", "GELU", "GELUBackward", "Dropout",
 		"Rope", "Attention", "AttentionBackward", "AppendKV", "PagedAttention", "CopyPages", "GatherRows", "ScatterRows",
 		"SegmentMean", "SegmentMeanBackward", "LogProb", "LogProbBackward", "Sample", "AdamW", "SumSquares"}
 }

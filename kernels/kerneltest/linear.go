@@ -12,6 +12,8 @@ func linearChecks() []check {
 		{"MatMul/rows", checkMatMulRows},
 		{"MatMulDX/shapes", checkMatMulDXShapes},
 		{"MatMulDX/rows", checkMatMulDXRows},
+		{"MatMulSwiGLU", checkMatMulSwiGLU},
+		{"MatMulDXSwiGLU", checkMatMulDXSwiGLU},
 		{"MatMulDW/shapes", checkMatMulDWShapes},
 		{"MatMulDW/blocks", checkMatMulDWBlocks},
 		{"Embed", checkEmbed},

@@ -14,7 +14,6 @@ func normChecks() []check {
 		{"LayerNorm", checkLayerNorm},
 		{"LayerNormBackward", checkLayerNormBackward},
 		{"GELU", checkGELU},
-		{"SwiGLU", checkSwiGLU},
 		{"Dropout", checkDropout},
 	}
 }

@@ -93,14 +93,14 @@ func (t *watched) GELUBackward(dx, dout, x kernels.Buffer) {
 	t.after("GELUBackward", bufs(dx), bufs(x))
 }
 
-func (t *watched) SwiGLU(out, gateUp kernels.Buffer, F int) {
-	t.Backend.SwiGLU(out, gateUp, F)
-	t.after("SwiGLU", bufs(out), bufs(gateUp))
+func (t *watched) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+	t.Backend.MatMulSwiGLU(act, gateUp, x, w)
+	t.after("MatMulSwiGLU", bufs(act, gateUp), bufs(x, w.W))
 }
 
-func (t *watched) SwiGLUBackward(dgateUp, dout, gateUp kernels.Buffer, F int) {
-	t.Backend.SwiGLUBackward(dgateUp, dout, gateUp, F)
-	t.after("SwiGLUBackward", bufs(dgateUp), bufs(dout))
+func (t *watched) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
+	t.Backend.MatMulDXSwiGLU(dgateUp, gateUp, dout, w)
+	t.after("MatMulDXSwiGLU", bufs(dgateUp), bufs(dout, w.W))
 }
 
 func (t *watched) Dropout(out, x, keys kernels.Buffer, C int, layer uint32, p float64) {

@@ -25,8 +25,8 @@ func BenchmarkLayerNorm(b *testing.B)           { kerneltest.Bench(b, open) }
 func BenchmarkLayerNormBackward(b *testing.B)   { kerneltest.Bench(b, open) }
 func BenchmarkGELU(b *testing.B)                { kerneltest.Bench(b, open) }
 func BenchmarkGELUBackward(b *testing.B)        { kerneltest.Bench(b, open) }
-func BenchmarkSwiGLU(b *testing.B)              { kerneltest.Bench(b, open) }
-func BenchmarkSwiGLUBackward(b *testing.B)      { kerneltest.Bench(b, open) }
+func BenchmarkMatMulSwiGLU(b *testing.B)        { kerneltest.Bench(b, open) }
+func BenchmarkMatMulDXSwiGLU(b *testing.B)      { kerneltest.Bench(b, open) }
 func BenchmarkDropout(b *testing.B)             { kerneltest.Bench(b, open) }
 func BenchmarkRope(b *testing.B)                { kerneltest.Bench(b, open) }
 func BenchmarkAttention(b *testing.B)           { kerneltest.Bench(b, open) }

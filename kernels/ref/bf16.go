@@ -36,6 +36,13 @@ func narrow(dst []uint16, src []float32) {
 	}
 }
 
+// roundAll rounds every element of x to BF16.
+func roundAll(x []float32) {
+	for i, v := range x {
+		x[i] = Round(v)
+	}
+}
+
 // TileSum returns acc and the tile sum of a[i]·b[i], both rounded to BF16 first.
 // Of each step of kernels.TileTerms terms, the even ones make a chain from 0, the
 // odd ones another, and their sum is added to acc:

@@ -70,6 +70,33 @@ func (Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	store(dx, y)
 }
 
+// MatMulSwiGLU implements kernels.Linear.
+func (Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+	checkMatrix(w)
+	M := rowCount(act, w.Out/2)
+	y := make([]float32, M*w.Out)
+	tileMatMul(y, wide(x), floats[float32](w.W), nil, M, w.Out, w.In)
+	roundAll(y)
+	if !gateUp.Empty() {
+		store(gateUp, y)
+	}
+	a := wide(act)
+	SwiGLU(a, y, w.Out/2)
+	store(act, a)
+}
+
+// MatMulDXSwiGLU implements kernels.Linear.
+func (Mixed) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
+	checkMatrix(w)
+	M := rowCount(dout, w.Out)
+	d := make([]float32, M*w.In)
+	tileMatMulDX(d, wide(dout), floats[float32](w.W), M, w.Out, w.In)
+	roundAll(d)
+	y := wide(dgateUp)
+	SwiGLUBackward(y, d, wide(gateUp), w.In)
+	store(dgateUp, y)
+}
+
 // MatMulDW implements kernels.Linear.
 func (Mixed) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	bl := ints(blocks)
@@ -99,20 +126,6 @@ func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.
 	y := wide(dx)
 	RMSNormBackward(y, floats[float32](dweight), wide(dout), wide(x), floats[float32](weight), floats[float32](rstd), ints(blocks), s, set)
 	store(dx, y)
-}
-
-// SwiGLU implements kernels.Norm.
-func (Mixed) SwiGLU(out, gateUp kernels.Buffer, F int) {
-	y := wide(out)
-	SwiGLU(y, wide(gateUp), F)
-	store(out, y)
-}
-
-// SwiGLUBackward implements kernels.Norm.
-func (Mixed) SwiGLUBackward(dgateUp, dout, gateUp kernels.Buffer, F int) {
-	y := wide(dgateUp)
-	SwiGLUBackward(y, wide(dout), wide(gateUp), F)
-	store(dgateUp, y)
 }
 
 // Rope implements kernels.Sequence.

@@ -20,6 +20,25 @@ func (*Backend[T]) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	MatMulDX(floats[T](dx), floats[T](dout), floats[T](w.W), M, w.Out, w.In)
 }
 
+// MatMulSwiGLU implements kernels.Linear.
+func (*Backend[T]) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+	M := rowCount(act, w.Out/2)
+	y := floats[T](gateUp)
+	if gateUp.Empty() {
+		y = make([]T, M*w.Out)
+	}
+	MatMul(y, floats[T](x), floats[T](w.W), nil, M, w.Out, w.In)
+	SwiGLU(floats[T](act), y, w.Out/2)
+}
+
+// MatMulDXSwiGLU implements kernels.Linear.
+func (*Backend[T]) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
+	M := rowCount(dout, w.Out)
+	d := make([]T, M*w.In)
+	MatMulDX(d, floats[T](dout), floats[T](w.W), M, w.Out, w.In)
+	SwiGLUBackward(floats[T](dgateUp), d, floats[T](gateUp), w.In)
+}
+
 // MatMulDW implements kernels.Linear. The number of rows is the last block
 // boundary.
 func (*Backend[T]) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
@@ -76,16 +95,6 @@ func (*Backend[T]) GELU(out, x kernels.Buffer) { GELU(floats[T](out), floats[T](
 // GELUBackward implements kernels.Norm.
 func (*Backend[T]) GELUBackward(dx, dout, x kernels.Buffer) {
 	GELUBackward(floats[T](dx), floats[T](dout), floats[T](x))
-}
-
-// SwiGLU implements kernels.Norm.
-func (*Backend[T]) SwiGLU(out, gateUp kernels.Buffer, F int) {
-	SwiGLU(floats[T](out), floats[T](gateUp), F)
-}
-
-// SwiGLUBackward implements kernels.Norm.
-func (*Backend[T]) SwiGLUBackward(dgateUp, dout, gateUp kernels.Buffer, F int) {
-	SwiGLUBackward(floats[T](dgateUp), floats[T](dout), floats[T](gateUp), F)
 }
 
 // Dropout implements kernels.Norm.

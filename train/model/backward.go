@@ -65,10 +65,9 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 func (m *Model) ffnBackward(ws *Workspace, y *layer, a acts, dx, blocks kernels.Buffer) {
 	c, be, n := m.Config, m.be, ws.n
 	none := kernels.Buffer{}
-	dAct, dNorm := ws.dAct.Slice(0, n*c.FFN), ws.dNorm.Slice(0, n*c.Width)
+	dNorm := ws.dNorm.Slice(0, n*c.Width)
 	be.MatMulDW(y.dDown, none, dx, a.act, blocks)
-	be.MatMulDX(dAct, dx, y.down)
-	be.SwiGLUBackward(a.gateUp, dAct, a.gateUp, c.FFN)
+	be.MatMulDXSwiGLU(a.gateUp, a.gateUp, dx, y.down)
 	be.MatMulDW(y.dGateUp, none, a.gateUp, a.n2, blocks)
 	be.MatMulDX(dNorm, a.gateUp, y.gateUp)
 	be.RMSNormBackward(dx, y.dNorm2, dNorm, a.x1, y.norm2, a.rstd2, blocks, plain(c.Width), false)

@@ -69,7 +69,7 @@ type Decoder struct {
 	owned []kernels.Buffer
 
 	x, n1, att, o, n2, delta, rstd kernels.Buffer
-	qkv, raw, qRstd, gateUp, act   kernels.Buffer
+	qkv, raw, qRstd, act           kernels.Buffer
 	h, u                           kernels.Buffer
 	scores                         kernels.Scores
 	tokens, pos, seq, slots        kernels.Buffer
@@ -107,7 +107,7 @@ func (d *Decoder) alloc(rows, table int, f, o, i func(n int) kernels.Buffer) {
 	C, HD := c.Width, c.Heads*c.Head
 	d.x, d.n1, d.o, d.n2, d.delta, d.h = f(rows*C), o(rows*C), f(rows*C), o(rows*C), f(rows*C), o(rows*C)
 	d.att, d.rstd, d.qkv = o(rows*HD), f(rows), o(rows*c.QKV())
-	d.gateUp, d.act = o(rows*2*c.FFN), o(rows*c.FFN)
+	d.act = o(rows * c.FFN)
 	if c.QKNorm {
 		d.raw, d.qRstd = o(rows*c.QKV()), f(rows*c.Heads)
 	}
@@ -190,8 +190,7 @@ func (m *Model) stepBlock(d *Decoder, y *layer, p kernels.Pages, n int, pos, seq
 	be.MatMul(o, att, y.o, kernels.Buffer{})
 	xs := d.x.Slice(0, n*C)
 	be.AddRMSNorm(xs, d.n2.Slice(0, n*C), d.rstd.Slice(0, n), xs, o, y.norm2, C, c.NormEps)
-	be.MatMul(d.gateUp.Slice(0, n*2*c.FFN), d.n2.Slice(0, n*C), y.gateUp, kernels.Buffer{})
-	be.SwiGLU(d.act.Slice(0, n*c.FFN), d.gateUp.Slice(0, n*2*c.FFN), c.FFN)
+	be.MatMulSwiGLU(d.act.Slice(0, n*c.FFN), kernels.Buffer{}, d.n2.Slice(0, n*C), y.gateUp)
 }
 
 // CopyPages copies page pairs[2i] to page pairs[2i+1] in all layers.

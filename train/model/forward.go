@@ -37,8 +37,7 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
 	out := ws.attOut()
 	be.MatMul(out, a.att, y.o, kernels.Buffer{})
 	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2, c.Width, c.NormEps)
-	be.MatMul(a.gateUp, a.n2, y.gateUp, kernels.Buffer{})
-	be.SwiGLU(a.act, a.gateUp, c.FFN)
+	be.MatMulSwiGLU(a.act, a.gateUp, a.n2, y.gateUp)
 }
 
 // plain is the shape of a norm over rows of C.

@@ -85,7 +85,7 @@ type Workspace struct {
 	dPooled                    [3]kernels.Buffer // [S,C]
 	dh                         kernels.Buffer    // [R,C]
 	dx, dNorm                  kernels.Buffer    // [N,C]
-	dqkv, dAtt, dAct           kernels.Buffer    // [N,QKV], [N,HD], [N,F]
+	dqkv, dAtt                 kernels.Buffer    // [N,QKV], [N,HD]
 }
 
 // acts are the activations of one layer.
@@ -95,7 +95,7 @@ type acts struct {
 	qRstd, kRstd  kernels.Buffer // [N,H], [N,K]
 	att, stats    kernels.Buffer // [N,HD], [N,H,2]
 	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
-	gateUp, act   kernels.Buffer // [N,2F], [N,F]
+	gateUp, act   kernels.Buffer // [N,2F] unless nothing is kept, [N,F]
 }
 
 // indexBuffer is an int32 buffer on the device with its staging slice.
@@ -160,8 +160,11 @@ func (ws *Workspace) allocActs(alloc, operand func(n int) kernels.Buffer, h Head
 			qkv: operand(N * c.QKV()),
 			att: operand(N * HD), stats: alloc(N * c.Heads * 2),
 			n2: operand(N * C), rstd2: alloc(N),
-			gateUp: operand(N * 2 * c.FFN), act: operand(N * c.FFN),
-			x1: alloc(N * C),
+			act: operand(N * c.FFN),
+			x1:  alloc(N * C),
+		}
+		if ws.keep != KeepNothing {
+			a.gateUp = operand(N * 2 * c.FFN)
 		}
 		if c.QKNorm {
 			a.raw, a.qRstd, a.kRstd = operand(N*c.QKV()), alloc(N*c.Heads), alloc(N*c.KVHeads)
@@ -192,7 +195,7 @@ func (ws *Workspace) allocActs(alloc, operand func(n int) kernels.Buffer, h Head
 	if train {
 		ws.dLogProb, ws.dEntropy, ws.dValue, ws.dLogZ = alloc(N), alloc(N), alloc(N), alloc(S)
 		ws.dh, ws.dx, ws.dNorm = alloc(N*C), alloc(N*C), alloc(N*C)
-		ws.dqkv, ws.dAtt, ws.dAct = operand(N*c.QKV()), operand(N*HD), operand(N*c.FFN)
+		ws.dqkv, ws.dAtt = operand(N*c.QKV()), operand(N*HD)
 	}
 }
 
