@@ -158,7 +158,7 @@ INLINE void tiles_end(void) {}
 
 #if defined(LEVEL_PAIRS)
 
-#define SUM_ROWS 8 // rows that sum_rows takes at most: 16 chains, and as many finished ones beside them
+#define SUM_ROWS 6 // rows that sum_rows takes at most: 12 chains of even terms, as many of odd ones, and what is multiplied
 
 INLINE vf v_pairs(vf acc, vf a, const bf16 *b) { // acc + both products, as two fused multiply-adds
 	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_load_si512(b));
@@ -195,9 +195,9 @@ INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, fl
 		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, zero);                                                            \
 		else sum_rows(R, 1, a, b, c, ldc, steps, zero);                                                                        \
 	}
-SUMS(1) SUMS(2) SUMS(3) SUMS(4) SUMS(5) SUMS(6) SUMS(7) SUMS(8)
+SUMS(1) SUMS(2) SUMS(3) SUMS(4) SUMS(5) SUMS(6) 
 static void (*const some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int) = {
-	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6, sum_7, sum_8};
+	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
 
 #else
 
@@ -230,14 +230,18 @@ INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
 	const unsigned mode = flushing();
 	rows = rows < BLOCK ? rows : BLOCK;
-	for (long r = 0; r < rows; r += SUM_ROWS) {
 #if defined(LEVEL_PAIRS)
-		some_rows[rows - r < SUM_ROWS ? rows - r : SUM_ROWS](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
+	const long strips = (rows + SUM_ROWS - 1) / SUM_ROWS;
+	for (long s = 0, r = 0, n; s < strips; s++, r += n) {
+		n = (rows - r + strips - s - 1) / (strips - s);
+		some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
+	}
 #else
+	for (long r = 0; r < rows; r += SUM_ROWS) {
 		for (long j = 0; j < BLOCK && j < cols; j += TILE)
 			four_rows(a + r * TERMS, b + j * TERMS, c + r * ldc + j, ldc, steps, zero);
-#endif
 	}
+#endif
 	not_flushing(mode);
 }
 
