@@ -65,6 +65,30 @@ struct gelu_args {
 	long n;
 };
 
+struct layernorm_args {
+	float *out, *stats; const float *x, *weight, *bias;
+	long c;
+	float eps;
+};
+
+struct layernorm_back_args {
+	float *dx, *dweight, *dbias; const float *dout, *x, *weight, *stats; const int32_t *block;
+	long c, blocks;
+};
+
+struct dropout_args {
+	float *out; const float *x; const int32_t *keys;
+	long c;
+	uint32_t layer, limit;
+	float scale;
+};
+
+struct segment_args {
+	float *out; const void *x; const int32_t *segments;
+	long c, count;
+	int x_bf16;
+};
+
 struct rope_args {
 	void *qkv; const float *cos, *sin; const int32_t *pos;
 	long heads, d, stride;
@@ -125,6 +149,8 @@ struct kernels {
 	kernel pack, matmul, matmul_dw, matmul_dbias;
 	kernel embed, embed_backward;
 	kernel rmsnorm, add_rmsnorm, rmsnorm_backward, rmsnorm_dweight;
+	kernel layernorm, layernorm_backward, layernorm_dweight, dropout;
+	kernel segment_mean, segment_mean_backward;
 	kernel matmul_swiglu, matmul_dx_swiglu, gelu, gelu_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;

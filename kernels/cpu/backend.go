@@ -12,9 +12,9 @@
 //
 // Layout: one .go and one .h file per operation or family; vec.h is the only
 // file that knows the instruction sets, tile.h the one inner loop of everything
-// that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per level. Operations that
-// take no time worth saving (LayerNorm, dropout, restricted sampling) call
-// kernels/ref on goroutines. peak.h measures what the machine does at most.
+// that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per
+// level. Draws from a part of the vocabulary call kernels/ref on goroutines. peak.h
+// measures what the machine does at most.
 package cpu
 
 /*
@@ -29,6 +29,10 @@ struct arguments {
 	struct embed_args embed;
 	struct norm_args norm;
 	struct norm_back_args norm_back;
+	struct layernorm_args layernorm;
+	struct layernorm_back_args layernorm_back;
+	struct dropout_args dropout;
+	struct segment_args segment;
 	struct swiglu_args swiglu;
 	struct gelu_args gelu;
 	struct rope_args rope;

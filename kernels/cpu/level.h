@@ -8,7 +8,10 @@
 #include "embedding.h"
 #include "rmsnorm.h"
 #include "swiglu.h"
+#include "layernorm.h"
 #include "gelu.h"
+#include "dropout.h"
+#include "segment.h"
 #include "rope.h"
 #include "attention.h"
 #include "output.h"
@@ -28,6 +31,12 @@ const struct kernels TABLE = {
 	.add_rmsnorm = (kernel)add_rmsnorm,
 	.rmsnorm_backward = (kernel)rmsnorm_backward,
 	.rmsnorm_dweight = (kernel)rmsnorm_dweight,
+	.layernorm = (kernel)layernorm,
+	.layernorm_backward = (kernel)layernorm_backward,
+	.layernorm_dweight = (kernel)layernorm_dweight,
+	.dropout = (kernel)dropout,
+	.segment_mean = (kernel)segment_mean,
+	.segment_mean_backward = (kernel)segment_mean_backward,
 	.matmul_swiglu = (kernel)matmul_swiglu,
 	.matmul_dx_swiglu = (kernel)matmul_dx_swiglu,
 	.gelu = (kernel)gelu,
