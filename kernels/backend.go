@@ -59,13 +59,14 @@ type Memory interface {
 type Matrix struct {
 	W       Buffer // [Out,In]
 	Out, In int
-	Packed  Buffer // for MatMul, LogProb and Sample
-	PackedT Buffer // for MatMulDX and LogProbBackward; absent on a frozen model
+	Packed  Buffer // for MatMul, MatMulSwiGLU, LogProb and Sample
+	PackedT Buffer // for MatMulDX, MatMulDXSwiGLU and LogProbBackward; absent on a frozen model
 }
 
 // Linear are the linear maps and the token embedding. In numerics class
 // "cpu/bf16" their chains are tile sums of rounded factors (package kernels,
-// "bf16"), and out, x, dx and dout may each be of the Operand or the Float type.
+// "bf16"), and out, x, dx and dout may each be of the Operand or the Float type;
+// act, gateUp and dgateUp are operands.
 type Linear interface {
 	// PackedLen returns the lengths of Matrix.Packed and Matrix.PackedT for a
 	// weight [out,in]; 0 where no copy is needed.
@@ -84,8 +85,7 @@ type Linear interface {
 	// through the gate: with g = gateUp[m,f] and u = gateUp[m,F+f],
 	//	gateUp = x·Wᵀ as MatMul gives it
 	//	act[m,f] = (g·Sigmoid(g))·u
-	// act [M,F] and gateUp are operands. gateUp may be empty: it is not kept then, and
-	// act is what it would be.
+	// gateUp may be empty: it is not kept then, and act [M,F] is what it would be.
 	MatMulSwiGLU(act, gateUp, x Buffer, w Matrix)
 	// MatMulDXSwiGLU takes dout [M,Out] back through W [Out,F] and the gate, to the
 	// gradients of gate and up, dgateUp [M,2F]; with s = Sigmoid(g),

@@ -215,7 +215,7 @@ struct tile_kernels {
 	kernel matmul_swiglu, matmul_dx_swiglu;
 	kernel attention, attention_backward, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
-	kernel peak; // tile sums in registers, 0 without a matrix unit
+	kernel peak; // tile sums or products of pairs in registers, 0 where the level has neither
 	double peak_flops; // of a round
 };
 

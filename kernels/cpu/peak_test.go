@@ -80,3 +80,17 @@ func TestPeak(t *testing.T) {
 		t.Errorf("%d bytes were not freed", b.Allocated()-before)
 	}
 }
+
+// A level that multiplies BF16 by instructions of its own has the peak of these, which is
+// above that of float32.
+func TestPeakOfOperands(t *testing.T) {
+	eachTileLevel(t, func(t *testing.T, b *Backend) {
+		if got, want := b.tiles.peak != nil, b.level >= AVX512BF16; got != want {
+			t.Fatalf("a peak of its own: %v, want %v", got, want)
+		}
+		bf16, f32 := b.PeakFLOPS(20*time.Millisecond), open(t, min(b.level, AVX512), 3).PeakFLOPS(20*time.Millisecond)
+		if bf16 < f32/4 || bf16 > 100*f32 {
+			t.Errorf("%g FLOP/s, and %g in float32", bf16, f32)
+		}
+	})
+}

@@ -11,6 +11,9 @@ import (
 
 // MatMulSwiGLU sets gateUp = x·Wᵀ, unless it is empty, and act = silu(gate)·up.
 func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+	if w.Out%2 != 0 {
+		panic("cpu: MatMulSwiGLU: not as many gates as ups")
+	}
 	F, K := w.Out/2, w.In
 	m := act.Len() / F
 	check(act, m*F)
@@ -28,7 +31,8 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 		return
 	}
 	g := &b.a.swiglu
-	g.act, g.gate_up, g.x, g.b = act.Addr(), gateUp.Addr(), x.Addr(), w.Packed.Addr()
+	g.act, g.gate_up = unsafe.Pointer(floats(act)), unsafe.Pointer(floats(gateUp))
+	g.x, g.b = unsafe.Pointer(floats(x)), unsafe.Pointer(floats(w.Packed))
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
 	panels, products := F/nr, 2*nr
@@ -58,7 +62,8 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 		return
 	}
 	g := &b.a.swiglu
-	g.dgate_up, g.gate_up, g.x, g.b = dgateUp.Addr(), gateUp.Addr(), dout.Addr(), w.PackedT.Addr()
+	g.dgate_up, g.gate_up = unsafe.Pointer(floats(dgateUp)), unsafe.Pointer(floats(gateUp))
+	g.x, g.b = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(w.PackedT))
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
 	blocks, groups := b.shareProduct(m, F, K, ceilDiv(F, nr))

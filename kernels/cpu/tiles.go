@@ -112,10 +112,13 @@ func (b *Backend) tileMatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w ker
 // second-level cache.
 func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_swiglu_args {
 	g := &b.a.swiglu
+	if k == 0 {
+		panic("cpu: SwiGLU of a product without terms")
+	}
 	g.x, g.x_bf16, g.b = x.Addr(), isBF16(x), unsafe.Pointer(halves(panels))
 	g.m, g.f, g.k = C.long(m), C.long(f), C.long(k)
 	const cached = 1 << 18 // elements
-	g.row_block = C.long(min(max(cached/(max(k, 1)*tileBlock), 1), 16, ceilDiv(m, tileBlock)) * tileBlock)
+	g.row_block = C.long(min(max(cached/(k*tileBlock), 1), 16, ceilDiv(m, tileBlock)) * tileBlock)
 	return g
 }
 

@@ -50,11 +50,11 @@ int pairs_are_two_fmas(void) {
 	for (int n = 0; n < 2000; n++) {
 		for (int i = 0; i < LANES; i++) {
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-			// Exponents near each other round, those anywhere overflow and vanish.
-			const uint32_t keep = n & 1 ? 0x87ff87ff : 0xffffffff, near = n & 1 ? 0x38003800 : 0;
-			const uint32_t p = (uint32_t)x & keep | near, q = (uint32_t)(x >> 32) & keep | near;
+			// Exponents near each other round, near the least normal one vanish, anywhere overflow.
+			const uint32_t keep = n % 3 ? 0x83ff83ff : 0xffffffff, near = n % 3 == 0 ? 0 : n % 3 == 1 ? 0x3c003c00 : 0x1e001e00;
+			const uint32_t p = ((uint32_t)x & keep) | near, q = ((uint32_t)(x >> 32) & keep) | near;
 			memcpy(a + i, &p, sizeof p), memcpy(b + 2 * i, &q, sizeof q);
-			acc[i] = bits_float((uint32_t)(x >> 16) & (n & 1 ? 0x87ffffff : 0xffffffff) | (n & 1 ? 0x38000000 : 0));
+			acc[i] = bits_float(((uint32_t)(x >> 16) & (n % 3 ? 0x83ffffff : 0xffffffff)) | (n % 3 == 1 ? 0x3c000000 : 0));
 		}
 		v_store(got, v_pairs(v_load(acc), v_load(a), b));
 		const unsigned mode = flushing();

@@ -49,10 +49,10 @@ func (b *Backend) room(t *testing.T, d kernels.DType, n int) kernels.Buffer {
 	return buf
 }
 
-func (b *Backend) packedWaves(t *testing.T, out, in int) kernels.Matrix {
+func (b *Backend) packedMatrix(t *testing.T, out, in int) kernels.Matrix {
 	t.Helper()
 	p, pt := b.PackedLen(out, in)
-	w := kernels.Matrix{W: b.waves(t, kernels.F32, out*in), Packed: b.room(t, kernels.BF16, p), PackedT: b.room(t, kernels.BF16, pt), Out: out, In: in}
+	w := kernels.Matrix{W: b.waves(t, kernels.F32, out*in), Packed: b.room(t, b.Operand(), p), PackedT: b.room(t, b.Operand(), pt), Out: out, In: in}
 	b.Pack(w)
 	return w
 }
@@ -77,7 +77,7 @@ func bitsOf(b kernels.Buffer) []uint32 {
 func TestTileMatMulInParts(t *testing.T) {
 	eachTileLevel(t, func(t *testing.T, b *Backend) {
 		for _, s := range []struct{ m, n, k, part int }{{240, 600, 1100, 100}, {2100, 512, 40, 300}, {2100, 505, 40, 300}} {
-			w, bias := b.packedWaves(t, s.n, s.k), b.waves(t, kernels.F32, s.n)
+			w, bias := b.packedMatrix(t, s.n, s.k), b.waves(t, kernels.F32, s.n)
 			for _, in := range []kernels.DType{kernels.F32, kernels.BF16} {
 				x := b.waves(t, in, s.m*s.k)
 				for _, out := range []kernels.DType{kernels.F32, kernels.BF16} {
@@ -123,7 +123,7 @@ func TestTileMatMulDWInParts(t *testing.T) {
 func TestTileSampleInChunks(t *testing.T) {
 	const rows, V, C = 40, 140_000, 8
 	eachTileLevel(t, func(t *testing.T, b *Backend) {
-		w, h, u := b.packedWaves(t, V, C), b.waves(t, kernels.BF16, rows*C), b.waves(t, kernels.F32, rows)
+		w, h, u := b.packedMatrix(t, V, C), b.waves(t, kernels.BF16, rows*C), b.waves(t, kernels.F32, rows)
 		for i, v := 0, kernels.Elems[float32](u); i < len(v); i++ {
 			v[i] = float32(i) / rows
 		}

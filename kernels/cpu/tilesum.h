@@ -161,7 +161,7 @@ INLINE void tiles_end(void) {}
 #define SUM_ROWS 6 // rows that sum_rows takes at most: 12 chains of even terms, as many of odd ones, and what is multiplied
 
 INLINE vf v_pairs(vf acc, vf a, const bf16 *b) { // acc + both products, as two fused multiply-adds
-	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_load_si512(b));
+	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_loadu_si512(b));
 }
 
 // sum_rows continues R rows of ct tiles of columns: per step the chains of the even terms,
@@ -190,13 +190,13 @@ INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, fl
 			}
 	}
 }
-#define SUMS(R)                                                                                                        \
+#define SUM_SOME_ROWS(R)                                                                                                        \
 	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero) { \
 		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, zero);                                                            \
 		else sum_rows(R, 1, a, b, c, ldc, steps, zero);                                                                        \
 	}
-SUMS(1) SUMS(2) SUMS(3) SUMS(4) SUMS(5) SUMS(6) 
-static void (*const some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int) = {
+SUM_SOME_ROWS(1) SUM_SOME_ROWS(2) SUM_SOME_ROWS(3) SUM_SOME_ROWS(4) SUM_SOME_ROWS(5) SUM_SOME_ROWS(6)
+static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int) = {
 	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
 
 #else
@@ -224,9 +224,10 @@ INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 
 #endif
 
-// block_sums: c [rows][cols] with ldc floats a row, rows and cols at most BLOCK; a holds the
+// block_sums: c [rows][cols] with ldc floats a row, those past BLOCK left out; a holds the
 // tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
-// written too. c starts from 0 if zero is set. All are on cache lines.
+// written too. c starts from 0 if zero is set. All are on cache lines. There is at least one
+// step.
 static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
 	const unsigned mode = flushing();
 	rows = rows < BLOCK ? rows : BLOCK;
@@ -234,7 +235,7 @@ static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long st
 	const long strips = (rows + SUM_ROWS - 1) / SUM_ROWS;
 	for (long s = 0, r = 0, n; s < strips; s++, r += n) {
 		n = (rows - r + strips - s - 1) / (strips - s);
-		some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
+		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
 	}
 #else
 	for (long r = 0; r < rows; r += SUM_ROWS) {

@@ -24,8 +24,7 @@ INLINE void swiglu_rows(bf16 *a, const struct swiglu_args *g, long i0, long i1) 
 
 // tile_matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] where there is one. A
 // unit is one block of rows × one group of panels of gates, each with the panel of its ups; of
-// all panels where panels hold both. While a panel is multiplied, it stays in the first-level
-// cache.
+// all panels where panels hold both. A panel goes by all rows before the next.
 // scratch: the rows as tiles, and sums of a gate's panel [row_block][BLOCK]; of all panels of a
 // block [BLOCK][2f] where they hold both.
 static void tile_matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {

@@ -117,7 +117,7 @@ func checkMatMulDXSwiGLU(s *subject) error {
 
 func checkDropout(s *subject) error {
 	const M = 9
-	for _, C := range sizes() {
+	for _, C := range append(sizes(), 64, 65, 300) {
 		for _, p := range []float64{0, 0.1, 0.5} {
 			r := newStream(fmt.Sprint("dropout", C))
 			x, keys := r.floats(M*C), r.ids(2*M, 1<<31-1)

@@ -92,7 +92,7 @@ func (r *stream) segments(n, M int) []int32 {
 
 func checkSegmentMean(s *subject) error {
 	const M, S = 41, 11
-	for _, C := range sizes() {
+	for _, C := range append(sizes(), 300) {
 		r := newStream(fmt.Sprint("segments", C))
 		x := r.floats(M * C)
 		err := s.checkRows(rowCase{
@@ -111,7 +111,7 @@ func checkSegmentMean(s *subject) error {
 
 func checkSegmentMeanBackward(s *subject) error {
 	const M, S = 41, 11
-	for _, C := range sizes() {
+	for _, C := range append(sizes(), 300) {
 		r := newStream(fmt.Sprint("segments backward", C))
 		dx0, dout, segments := r.floats(M*C), r.floats(S*C), r.segments(S, M)
 		err := s.compare("SegmentMeanBackward", func(c *call) {

@@ -73,6 +73,7 @@ func (Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 // MatMulSwiGLU implements kernels.Linear.
 func (Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
+	checkGates(w)
 	M := rowCount(act, w.Out/2)
 	y := make([]float32, M*w.Out)
 	tileMatMul(y, wide(x), floats[float32](w.W), nil, M, w.Out, w.In)

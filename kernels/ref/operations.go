@@ -22,6 +22,7 @@ func (*Backend[T]) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 
 // MatMulSwiGLU implements kernels.Linear.
 func (*Backend[T]) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
+	checkGates(w)
 	M := rowCount(act, w.Out/2)
 	y := floats[T](gateUp)
 	if gateUp.Empty() {

@@ -1,5 +1,14 @@
 package ref
 
+import "exp/kernels"
+
+// checkGates panics unless w has as many rows for gates as for ups.
+func checkGates(w kernels.Matrix) {
+	if w.Out%2 != 0 {
+		panic("ref: MatMulSwiGLU: not as many gates as ups")
+	}
+}
+
 // SwiGLU sets out[m,f] = (g·Sigmoid(g))·u with g = gateUp[m,f] and
 // u = gateUp[m,F+f]; out [M,F], gateUp [M,2F]. Shazeer, arXiv:2002.05202 eq. 6,
 // without the projections.
