@@ -86,7 +86,7 @@ func TestBenchRefuses(t *testing.T) {
 func TestBenchCompletes(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"--model 1", "1M\n10M\n"},
-		{"--level avx", "avx512\navx2\n"},
+		{"--level avx", "avx512bf16\navx512\navx2\n"},
 		{"--only train,s", "train,sample\n"},
 	} {
 		words := append([]string{"bench"}, strings.Fields(tt.words)...)
