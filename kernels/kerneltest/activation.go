@@ -61,8 +61,9 @@ func checkMatMulSwiGLU(s *subject) error {
 		F, K := g.F, g.K
 		r := newStream(fmt.Sprint("matmul swiglu", g))
 		x, w := r.floats(M*K), r.floats(2*F*K)
-		if K == 1 { // gates and ups are what x is, tails among it
+		if K == 1 { // gates and ups are what x is, all tails among it
 			x = r.activations(M)
+			copy(x, tails[:])
 			for i := range w {
 				w[i] = 1 - 2*float32(i%2)
 			}
