@@ -191,8 +191,8 @@ type Pages struct {
 // Sequence are the operations that know where sequences begin. Operands are qkv,
 // dqkv, out and dout of Rope and of attention, and the pages; out and x of
 // GatherRows and x of SegmentMean, which are hidden states. In numerics class
-// "cpu/bf16" their chains are tile sums, over components, key positions and query
-// rows, the latter two counted from the start of the sequence.
+// "cpu/bf16" their chains are tile sums: over components; over key positions, counted
+// from the start of the sequence; over query rows, counted from its first own row.
 type Sequence interface {
 	// Rope rotates, in place, the H+K query and key heads of every row of qkv
 	// [M,Stride] by its position: for i < D/2, with c = cos[pos,i], s = sin[pos,i],
@@ -202,9 +202,12 @@ type Sequence interface {
 	// backward pass.
 	Rope(qkv, cos, sin, pos Buffer, s AttentionShape, inverse bool)
 
-	// Attention sets out [M,H·D] for packed sequences: sequence j is rows
-	// offsets[j] to offsets[j+1], offsets [S+1], possibly none. For query row i and head h, over
-	// the rows t ≤ i of its sequence, counted from the sequence's start:
+	// Attention sets out [M,H·D] for packed sequences: rows offsets[j] to offsets[j+1],
+	// offsets [S+1], are sequence j's own, possibly none. groups [G+1] says which share
+	// their beginning: the first sequence of groups[g] to groups[g+1] is the prefix of the
+	// others, which see its rows, all of them, before their own. With empty groups no
+	// sequence has a prefix. For query row i and head h, over the rows t ≤ i of its
+	// sequence, prefix included, counted from the sequence's start:
 	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale
 	//	m      = max z
 	//	e[t]   = Exp(z[t] - m)
@@ -212,7 +215,7 @@ type Sequence interface {
 	//	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
 	// stats [M,H,2] holds m and 1/l for the backward pass. A maximum starts from -Inf
 	// and passes NaN over; it reaches the result through e.
-	Attention(out, stats, qkv, offsets Buffer, s AttentionShape)
+	Attention(out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as above and
 	//	delta = lane sum of dout[d]·out[d]
 	//	p[t]  = Exp(z[t] - m)·(1/l)
@@ -221,9 +224,9 @@ type Sequence interface {
 	// it is
 	//	dq[d]   = chain over t ascending of dz[t]·k[t,d]
 	//	dk[t,d] = chain of dz[t]·q[d], dv[t,d] = chain of p[t]·dout[d], each over the
-	//	          query heads of the group ascending, within a head the query rows
-	//	          ascending.
-	AttentionBackward(dqkv, dout, out, stats, qkv, offsets Buffer, s AttentionShape)
+	//	          sequences that see t ascending, within a sequence the query heads
+	//	          that share t's head ascending, within a head the query rows ascending.
+	AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 
 	// AppendKV stores the keys and values of every row of qkv [M,Stride] in a
 	// layer's pages. slots [M] is page·Size + position within the page.
@@ -239,8 +242,7 @@ type Sequence interface {
 
 	// GatherRows sets out[r] = x[rows[r]], C elements each.
 	GatherRows(out, x, rows Buffer, C int)
-	// ScatterRows sets dx [M,C] to zero, then dx[rows[r]] = dout[r]. rows are
-	// distinct.
+	// ScatterRows sets dx [M,C] to zero, then adds dout[r] to dx[rows[r]], r ascending.
 	ScatterRows(dx, dout, rows Buffer, C int)
 	// SegmentMean sets out[j] [C] to the mean of rows segments[2j] to
 	// segments[2j+1] of x: plain sum in row order, divided by their number; 0 for

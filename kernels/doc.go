@@ -75,15 +75,18 @@
 //
 // A parameter gradient sums over rows. To keep it independent of how a batch is
 // cut into micro-batches, the rows are reduced by blocks that are chosen from
-// the sequences alone: a block is BlockRows consecutive rows of one sequence,
-// counted from the sequence's first row, the last one shorter. A micro-batch
-// holds whole sequences, so no block is ever cut; and as long as micro-batches
+// the sequences alone: a block is BlockRows consecutive rows of one sequence, or of
+// several that share a prompt (a prompt's rows, then those of each completion),
+// counted from the first row, the last one shorter. A micro-batch
+// holds whole sequences, and all of those that share a prompt, so no block is ever cut;
+// and as long as micro-batches
 // are processed in order, the gradient is the same sum. Operations that reduce
 // over rows take the block boundaries as an int32 buffer [blocks+1] of row
 // offsets. The gradient of an embedding has no blocks: its rows are added one by one.
 //
-// So a gradient does depend on the order of the sequences of a mini-batch, which
-// whoever makes the mini-batch chooses, but on nothing else of how they are packed.
+// So a gradient does depend on which sequences of a mini-batch share a prompt and on
+// their order, which whoever makes the mini-batch chooses, but on nothing else of how
+// they are packed.
 //
 // Gradients of parameters are added to what the buffer holds; gradients of
 // activations overwrite it, unless the operation says otherwise.

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"slices"
+
 	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -104,13 +106,43 @@ func (b *batch) lengths(lo, hi int) []int {
 	return out
 }
 
-// sequences packs rows lo to hi for the model.
-func (b *batch) sequences(lo, hi int) model.Batch {
-	out := model.Batch{Offsets: make([]int32, 1, hi-lo+1), Prompt: make([]int32, 0, hi-lo)}
-	for _, t := range b.traj[lo:hi] {
-		out.Tokens = append(append(out.Tokens, t.Prompt...), t.Completion.Tokens...)
-		out.Offsets = append(out.Offsets, int32(len(out.Tokens)))
-		out.Prompt = append(out.Prompt, int32(len(t.Prompt)))
+// bundle is a run of rows, up to end, of which the model computes the prompt once.
+type bundle struct {
+	end    int
+	tokens int // what its rows take in a micro-batch
+}
+
+// bundles cuts rows lo to hi. Neighbours with the same prompt are one bundle while it
+// takes at most limit tokens: that bounds what must be in a micro-batch together. The cut
+// shows in the rounding of gradients, so limit must not depend on a micro-batch's budget.
+// A completion behind another counts two tokens at least: a workspace has room for a
+// sequence every two tokens.
+func (b *batch) bundles(lo, hi, limit int) []bundle {
+	var out []bundle
+	for i := lo; i < hi; i++ {
+		n := b.rows[i+1] - b.rows[i]
+		if i > lo && slices.Equal(b.traj[i].Prompt, b.traj[i-1].Prompt) {
+			if last := &out[len(out)-1]; last.tokens+max(2, n) <= limit {
+				last.end, last.tokens = i+1, last.tokens+max(2, n)
+				continue
+			}
+		}
+		out = append(out, bundle{end: i + 1, tokens: b.promptLen[i] + n})
+	}
+	return out
+}
+
+// sequences packs rows from lo on, those of some bundles, for the model.
+func (b *batch) sequences(lo int, bundles []bundle) model.Batch {
+	n := bundles[len(bundles)-1].end - lo
+	out := model.Batch{Offsets: make([]int32, 1, n+1), Prompt: make([]int32, 0, n), Group: make([]int32, 0, n)}
+	for g, u := range bundles {
+		for ; lo < u.end; lo++ {
+			t := b.traj[lo]
+			out.Tokens = append(append(out.Tokens, t.Prompt...), t.Completion.Tokens...)
+			out.Offsets = append(out.Offsets, int32(len(out.Tokens)))
+			out.Prompt, out.Group = append(out.Prompt, int32(len(t.Prompt))), append(out.Group, int32(g))
+		}
 	}
 	return out
 }

@@ -11,14 +11,19 @@ import (
 type passes struct {
 	be     kernels.Backend
 	budget int // tokens of a micro-batch
+	bundle int // tokens of sequences whose prompt is computed once
 	infer  *model.Workspace
 	train  *model.Workspace
 }
 
+// bundleTokens is how many tokens sequences that share a prompt may take together, where a
+// single sequence takes no more.
+const bundleTokens = 1024
+
 // MicroBatchCapacity is what a workspace for micro-batches of budget tokens and
 // sequences of at most longest tokens must hold.
 func MicroBatchCapacity(budget, longest int) model.Capacity {
-	tokens := max(budget, longest)
+	tokens := max(budget, longest, bundleTokens)
 	return model.Capacity{Tokens: tokens, Sequences: tokens/2 + 1} // a sequence has a prompt token and one more
 }
 
@@ -26,7 +31,7 @@ func MicroBatchCapacity(budget, longest int) model.Capacity {
 // at most longest tokens.
 func newPasses(be kernels.Backend, c model.Config, h model.Heads, budget, longest int, recompute bool) (*passes, error) {
 	limit := MicroBatchCapacity(budget, longest)
-	p := &passes{be: be, budget: budget}
+	p := &passes{be: be, budget: budget, bundle: max(longest, bundleTokens)}
 	keep := model.KeepAll
 	if recompute {
 		keep = model.KeepInputs
@@ -50,12 +55,17 @@ func (p *passes) close() {
 // each loads rows lo to hi of b into ws, one micro-batch after the other, and calls
 // f with the rows of each.
 func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 int)) {
-	r0 := lo
-	for _, end := range rollout.MicroBatches(b.lengths(lo, hi), p.budget) {
-		r1 := lo + end
-		ws.Load(b.sequences(r0, r1))
+	all := b.bundles(lo, hi, p.bundle)
+	tokens := make([]int, len(all))
+	for i, u := range all {
+		tokens[i] = u.tokens
+	}
+	r0, first := lo, 0
+	for _, end := range rollout.MicroBatches(tokens, p.budget) {
+		r1 := all[end-1].end
+		ws.Load(b.sequences(r0, all[first:end]))
 		f(r0, r1)
-		r0 = r1
+		r0, first = r1, end
 	}
 }
 

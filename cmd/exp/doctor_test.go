@@ -166,7 +166,7 @@ func TestDoctorShowsTheLevel(t *testing.T) {
 }
 
 func TestDoctorJudges(t *testing.T) {
-	const good = "e2cdea9c712295eb4b9e218e27835edd9ef593efb8cb204277edb58fc731006b"
+	const good = "8a1a08d97953470d05f5359039578a3e7ad546b668bd42edc4156926daccfaa1"
 	other := strings.Repeat("0123456789abcdef", 4)
 	for _, tt := range []struct {
 		name     string
@@ -174,10 +174,10 @@ func TestDoctorJudges(t *testing.T) {
 		numerics string
 		want     string // health of the last finding, and a part of its text
 	}{
-		{"as expected", []string{good, good}, "cpu/fma", "ok e2cdea9c712295eb, as on every machine of the class cpu/fma"},
-		{"agree on other bits", []string{other, other}, "cpu/fma", "fail 0123456789abcdef, but every machine of the class cpu/fma gives e2cdea9c712295eb"},
+		{"as expected", []string{good, good}, "cpu/fma", "ok 8a1a08d97953470d, as on every machine of the class cpu/fma"},
+		{"agree on other bits", []string{other, other}, "cpu/fma", "fail 0123456789abcdef, but every machine of the class cpu/fma gives 8a1a08d97953470d"},
 		{"unknown class", []string{other, other}, "cpu/fma/gofma-arm64", "warning 0123456789abcdef; none is known for the class cpu/fma/gofma-arm64"},
-		{"disagree", []string{good, other, good}, "cpu/fma", "fail the same training gave different bits: e2cdea9c by avx2 on 1, avx2 on 3; 01234567 by avx2 on 2"},
+		{"disagree", []string{good, other, good}, "cpu/fma", "fail the same training gave different bits: 8a1a08d9 by avx2 on 1, avx2 on 3; 01234567 by avx2 on 2"},
 	} {
 		d := &diagnosis{}
 		var list []trial

@@ -101,8 +101,8 @@ func TestRun(t *testing.T) {
 		tokens int
 		flops  float64
 	}{
-		{PartTrain, &m.Train.Passes, 15, 3 * 3 * forward(5, 4)},
-		{PartLogProb, m.LogProb, 15, 3 * forward(5, 4)},
+		{PartTrain, &m.Train.Passes, 15, 3 * 3 * forward(5, 5)},
+		{PartLogProb, m.LogProb, 15, 3 * forward(5, 5)},
 		{PartSample, m.Sample, 24, 4 * forward(3+6-1, 6)},
 	} {
 		p := tt.got

@@ -9,14 +9,15 @@ import (
 	"exp/train/optim"
 )
 
-// batch is what training and log-probs work on: sequences of equal length, of which
-// all tokens but the first are scored.
+// batch is what training and log-probs work on: sequences of Length tokens that are
+// computed, each of which predicts the next. The last one of a sequence predicts one more.
 func (s *suite) batch(vocab int) model.Batch {
 	b := model.Batch{Offsets: []int32{0}}
 	var r stream
-	b.Tokens = r.ids(s.o.Batch*s.o.Length, vocab)
+	n := s.o.Length + 1
+	b.Tokens = r.ids(s.o.Batch*n, vocab)
 	for i := range s.o.Batch {
-		b.Offsets, b.Prompt = append(b.Offsets, int32((i+1)*s.o.Length)), append(b.Prompt, 1)
+		b.Offsets, b.Prompt = append(b.Offsets, int32((i+1)*n)), append(b.Prompt, 1)
 	}
 	return b
 }
@@ -27,7 +28,7 @@ func (s *suite) capacity() model.Capacity {
 
 // forwardFLOPs are those of a forward pass over the batch.
 func (s *suite) forwardFLOPs(c model.Config) float64 {
-	return float64(s.o.Batch) * c.ForwardFLOPs(s.o.Length, s.o.Length-1)
+	return float64(s.o.Batch) * c.ForwardFLOPs(s.o.Length, s.o.Length)
 }
 
 // train measures steps as a trainer takes them: forward, log-probs, backward from a
@@ -95,7 +96,7 @@ func (s *suite) train(name string, c model.Config) (*Training, error) {
 			seconds[i] += x
 		}
 	}
-	p := passesOf(len(b.Tokens), 3*s.forwardFLOPs(c), seconds, s.be.Allocated())
+	p := passesOf(s.o.Batch*s.o.Length, 3*s.forwardFLOPs(c), seconds, s.be.Allocated())
 	s.w.PartDone(p.TokensPer.Median, "tok/s")
 	return &Training{Passes: p, Phases: t.phases()}, nil
 }
@@ -137,7 +138,7 @@ func (s *suite) logProbs(name string, c model.Config) (*Passes, error) {
 	if err := s.repeats(func() error { pass(&t); return nil }); err != nil {
 		return nil, err
 	}
-	p := passesOf(len(b.Tokens), s.forwardFLOPs(c), t.seconds[0], s.be.Allocated())
+	p := passesOf(s.o.Batch*s.o.Length, s.forwardFLOPs(c), t.seconds[0], s.be.Allocated())
 	s.w.PartDone(p.TokensPer.Median, "tok/s")
 	return &p, nil
 }

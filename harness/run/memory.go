@@ -173,7 +173,7 @@ func floatScratch(engine generate.Options, arch model.Config, rows, longest int)
 	chunk := min(max(1, logits/arch.Vocab/tile)*tile, roundUp(rows, tile))
 	output := chunk*(roundUp(arch.Vocab, panel)+panel) + roundUp(arch.Vocab, panel) + chunk*roundUp(arch.Width, panel)
 	T, head := roundUp(longest, panel), roundUp(arch.Head, panel)
-	attention := T*(2*arch.Head+head) + 2*queries*(head+T)
+	attention := T*(4*arch.Head+head) + 2*queries*(head+T) + panel*arch.Head // of sequences that share a prompt
 	scores := 2 * roundUp(engine.MaxTokens, max(engine.PageTokens, panel))
 	return max(dw, packed, output, attention, scores)
 }
@@ -194,7 +194,7 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	}
 	logits := block*(roundUp(arch.Vocab, block)+kernels.Lanes) + roundUp(arch.Width, 32)/32*step
 	ts, ds := roundUp(longest, 32)/32, roundUp(arch.Head, 32)/32
-	keys := (64*ts+block)*ds*32 + (3*ts*ds+group*(4*ds+ts+2))*step
+	keys := (64*ts+block)*ds*32 + 64*ts + (3*ts*ds+ds+group*(4*ds+ts+2))*step
 	scores := 2 * (roundUp(engine.MaxTokens, max(engine.PageTokens, block)) + 2*roundUp(arch.Head, block))
 	return max(dw, logits, keys, scores)
 }

@@ -83,7 +83,7 @@ func (e *Env) nextLogProbs(m *model.Model, prompt, tokens []int32) ([]float64, e
 	for _, id := range tokens {
 		b.Tokens = append(append(b.Tokens, prompt...), id)
 		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
-		b.Prompt = append(b.Prompt, int32(len(prompt)))
+		b.Prompt, b.Group = append(b.Prompt, int32(len(prompt))), append(b.Group, 0)
 	}
 	ws, err := model.NewWorkspace(e.Backend, m.Config, m.Heads, model.Capacity{Tokens: len(b.Tokens), Sequences: len(tokens)}, model.KeepNothing)
 	if err != nil {

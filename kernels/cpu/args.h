@@ -101,7 +101,7 @@ struct append_args {
 };
 
 struct attention_args {
-	float *out, *stats, *dqkv; const float *qkv, *dout, *aout; const int32_t *offsets, *order;
+	float *out, *stats, *dqkv; const float *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride;
 	float scale;
@@ -190,7 +190,7 @@ struct tile_dw_args {
 #define QUERY_BLOCKS 4 // blocks of queries that tile_attention_backward takes at a time
 
 struct tile_attention_args {
-	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets, *order;
+	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride;
 	float scale;

@@ -21,69 +21,95 @@ func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	return g
 }
 
-// longest returns the number of rows of the longest sequence.
-func longest(offsets kernels.Buffer) int {
-	o := kernels.Elems[int32](offsets)
-	n := 0
-	for i := 1; i < len(o); i++ {
-		n = max(n, int(o[i]-o[i-1]))
-	}
-	return n
+// grouping is what attention works through: sequences in groups that share a prefix,
+// the most work first, so that no thread begins it when the others are done.
+type grouping struct {
+	offsets, groups, order *C.int32_t
+	count                  int
+	longest                int // rows of the longest sequence, prefix included
 }
 
-// longestFirst returns the numbers of the sequences by descending length, so that no
-// thread begins the longest one when the others are done. Its buffer lives until
-// the next call.
-func (b *Backend) longestFirst(offsets kernels.Buffer) *C.int32_t {
+// grouping's buffers live until the next call. groups may be empty.
+func (b *Backend) grouping(offsets, groups kernels.Buffer) grouping {
 	o := kernels.Elems[int32](offsets)
-	buf := b.indices(len(o) - 1)
-	order := kernels.Elems[int32](buf)
-	for i := range order {
-		order[i] = int32(i)
+	g := grouping{offsets: ints(offsets), count: len(o) - 1}
+	var ends []int32
+	if !groups.Empty() {
+		ends = kernels.Elems[int32](groups)
+		g.groups, g.count = ints(groups), len(ends)-1
+		if int(ends[g.count]) != len(o)-1 {
+			panic("cpu: groups do not cover the sequences")
+		}
 	}
-	slices.SortStableFunc(order, func(i, j int32) int {
-		return int(o[j+1]-o[j]) - int(o[i+1]-o[i])
-	})
-	return ints(buf)
+	buf := b.indices(2 * g.count)
+	list := kernels.Elems[int32](buf)
+	order, work := list[:g.count], list[g.count:]
+	for i := range order {
+		first, end := i, i+1
+		if ends != nil {
+			first, end = int(ends[i]), int(ends[i+1])
+		}
+		order[i] = int32(i)
+		n, longest := o[end]-o[first], int32(0)
+		if end > first {
+			prefix := o[first+1] - o[first]
+			longest = prefix
+			for s := first + 1; s < end; s++ {
+				longest = max(longest, prefix+o[s+1]-o[s])
+			}
+		}
+		g.longest = max(g.longest, int(longest))
+		// Rows times what they see, in units that do not overflow.
+		work[i] = int32(int64(n) * int64(longest+64) >> 6)
+	}
+	slices.SortStableFunc(order, func(i, j int32) int { return int(work[j]) - int(work[i]) })
+	g.order = ints(buf)
+	return g
 }
 
 // panels returns n in whole panels.
 func (b *Backend) panels(n int) int { return ceilDiv(n, int(b.k.nr)) * int(b.k.nr) }
 
 // Attention computes causal attention within each packed sequence.
-func (b *Backend) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	m := qkv.Len() / s.Stride()
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
 	if b.tiles != nil {
-		b.tileAttention(out, stats, qkv, offsets, s)
+		b.tileAttention(out, stats, qkv, b.grouping(offsets, groups), s)
 		return
 	}
 	g := b.attention(qkv, s)
-	g.out, g.stats, g.offsets = floats(out), floats(stats), ints(offsets)
-	T, mr, dp := b.panels(longest(offsets)), int(b.k.mr), b.panels(s.D)
-	g.scratch, g.scratch_len = b.roomFor(T*(s.D+dp) + mr*(dp+T))
-	g.order = b.longestFirst(offsets)
-	b.pool.run(b.k.attention, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
+	by := b.grouping(offsets, groups)
+	g.out, g.stats = floats(out), floats(stats)
+	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
+	T, mr, dp := b.panels(by.longest), int(b.k.mr), b.panels(s.D)
+	g.scratch, g.scratch_len = b.roomFor(T*(s.D+dp) + mr*(dp+T) + int(b.k.nr)*s.D)
+	b.pool.run(b.k.attention, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
 // AttentionBackward computes the gradients of queries, keys and values.
-func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	m := qkv.Len() / s.Stride()
 	check(dqkv, m*s.Stride())
 	check(dout, m*s.H*s.D)
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
 	if b.tiles != nil {
-		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, offsets, s)
+		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, b.grouping(offsets, groups), s)
 		return
 	}
 	g := b.attention(qkv, s)
-	g.dqkv, g.dout, g.aout, g.stats, g.offsets = floats(dqkv), floats(dout), floats(out), floats(stats), ints(offsets)
-	T, dp := b.panels(longest(offsets)), b.panels(s.D)
-	g.scratch, g.scratch_len = b.roomFor(T*(2*s.D+dp) + 2*queryBlock*(dp+T))
-	g.order = b.longestFirst(offsets)
-	b.pool.run(b.k.attention_backward, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
+	by := b.grouping(offsets, groups)
+	g.dqkv, g.dout, g.aout, g.stats = floats(dqkv), floats(dout), floats(out), floats(stats)
+	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
+	T, dp := b.panels(by.longest), b.panels(s.D)
+	room := T*(2*s.D+dp) + 2*queryBlock*(dp+T)
+	if by.groups != nil {
+		room += (2*T + int(b.k.nr)) * s.D
+	}
+	g.scratch, g.scratch_len = b.roomFor(room)
+	b.pool.run(b.k.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
 // PagedAttention computes attention of single rows against the cache.

@@ -66,38 +66,87 @@ INLINE void causal_rows(const float *w, long panel, const float *b, long T, floa
 	}
 }
 
-// attention computes units lo..hi, a unit being one sequence × one key/value head.
-// scratch: keys transposed, values, MR query rows, their scores; all in panels.
+// A unit of attention is a group of sequences × one key/value head. The rows of the
+// group's first sequence are the prefix of the others, its branches, and go before their own
+// rows: row t of a branch is row t of the group while t < prefix, then lies `at + t`.
+struct group_view {
+	long first, end;      // sequences
+	long prefix, longest; // rows of the first sequence, and of the longest, prefix included
+	long kv;              // key/value head
+};
+
+INLINE struct group_view view_group(const int32_t *offsets, const int32_t *groups, const int32_t *order, long kv, long u) {
+	const long g = order[u / kv];
+	struct group_view w = {g, g + 1, 0, 0, u % kv};
+	if (groups) w.first = groups[g], w.end = groups[g + 1];
+	if (w.first == w.end) return w;
+	w.longest = w.prefix = offsets[w.first + 1] - offsets[w.first];
+	for (long s = w.first + 1; s < w.end; s++) {
+		const long T = w.prefix + offsets[s + 1] - offsets[s];
+		if (T > w.longest) w.longest = T;
+	}
+	return w;
+}
+
+// A sequence of a group: rows prefix..T are its own; row t of them lies at + t.
+struct sequence_view { long prefix, T, at; };
+
+INLINE struct sequence_view view_sequence(const struct group_view w, const int32_t *offsets, long s) {
+	const long prefix = s > w.first ? w.prefix : 0;
+	const struct sequence_view v = {prefix, prefix + offsets[s + 1] - offsets[s], offsets[s] - prefix};
+	return v;
+}
+
+// put_branch_transposed puts the own rows of a branch behind those of its prefix in what
+// put_transposed made of them. prefix and own are row 0 of each, own's counted with the
+// prefix. stage: NR rows.
+INLINE void put_branch_transposed(float *out, const float *prefix, const float *own, long ld, const struct sequence_view q, long d, float *stage) {
+	const long panel = q.prefix / NR * NR, shared = q.prefix - panel;
+	long t = q.prefix;
+	if (shared > 0) { // a panel that has rows of both
+		const long end = panel + NR < q.T ? panel + NR : q.T;
+		copy_tile(stage, d, prefix + panel * ld, ld, shared, (int)d);
+		copy_tile(stage + shared * d, d, own + t * ld, ld, end - t, (int)d);
+		put_transposed(out + panel * d, stage, d, end - panel, d);
+		t = end;
+	}
+	if (t < q.T) put_transposed(out + t * d, own + t * ld, ld, q.T - t, d);
+}
+
+// attention computes units lo..hi. scratch: keys transposed, values, MR query rows, their
+// scores, NR keys; all but the last in panels.
 static void attention(const struct attention_args *g, long lo, long hi, int tid) {
-	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d;
+	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d, ld = g->stride;
 	for (long u = lo; u < hi; u++) {
-		const long s = g->order[u / g->kv], kv = u % g->kv;
-		const long r0 = g->offsets[s], T = g->offsets[s + 1] - r0;
-		if (T == 0) continue;
-		const long Tp = round_up(T, NR), strips = strip_count(T);
-		const float *base = g->qkv + r0 * g->stride;
-		const float *k = base + (g->h + kv) * d;
-		float *kt = g->scratch + tid * g->scratch_len, *v = kt + d * Tp, *q = v + dp * Tp, *z = q + dp * MR;
-		put_transposed(kt, k, g->stride, T, d);
-		put_panels(v, T, k + g->kv * d, g->stride, T, d);
-		for (long h = kv * group; h < (kv + 1) * group; h++)
-			for (long n = 0; n < strips; n++) {
-				const long i0 = strip_at(T, strips, n), R = strip_at(T, strips, n + 1) - i0;
-				float inv[MR];
-				put_panels(q, R, base + i0 * g->stride + h * d, g->stride, R, d);
-				scores(q, R * NR, kt, z, R * NR, R, d, i0 + R);
-				for (long i = 0; i < R; i++) {
-					float *st = g->stats + ((r0 + i0 + i) * g->h + h) * 2;
-					st[1] = inv[i] = 1.0f / softmax_row(z + i * NR, R * NR, i0 + i + 1, g->scale, &st[0]);
+		const struct group_view w = view_group(g->offsets, g->groups, g->order, g->kv, u);
+		const long T = w.longest, Tp = round_up(T, NR);
+		float *kt = g->scratch + tid * g->scratch_len, *v = kt + d * Tp, *q = v + dp * Tp, *z = q + dp * MR, *stage = z + MR * Tp;
+		const float *heads = g->qkv + (g->h + w.kv) * d, *prefix = heads + g->offsets[w.first] * ld;
+		for (long s = w.first; s < w.end; s++) {
+			const struct sequence_view x = view_sequence(w, g->offsets, s);
+			const long own = x.T - x.prefix, strips = strip_count(own);
+			if (own == 0) continue;
+			const float *base = g->qkv + x.at * ld, *k = heads + x.at * ld;
+			if (s == w.first) put_transposed(kt, k, ld, x.T, d);
+			else put_branch_transposed(kt, prefix, k, ld, x, d, stage);
+			put_panels(v + x.prefix * NR, T, k + x.prefix * ld + g->kv * d, ld, own, d);
+			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
+				for (long n = 0; n < strips; n++) {
+					const long i0 = x.prefix + strip_at(own, strips, n), R = x.prefix + strip_at(own, strips, n + 1) - i0;
+					float inv[MR];
+					put_panels(q, R, base + i0 * ld + h * d, ld, R, d);
+					scores(q, R * NR, kt, z, R * NR, R, d, i0 + R);
+					for (long i = 0; i < R; i++) {
+						float *st = g->stats + ((x.at + i0 + i) * g->h + h) * 2;
+						st[1] = inv[i] = 1.0f / softmax_row(z + i * NR, R * NR, i0 + i + 1, g->scale, &st[0]);
+					}
+					causal_rows(z, R * NR, v, T, g->out + (x.at + i0) * ldo + h * d, ldo, i0, R, d, inv);
 				}
-				causal_rows(z, R * NR, v, T, g->out + (r0 + i0) * ldo + h * d, ldo, i0, R, d, inv);
-			}
+		}
 	}
 }
 
-// QUERY_BLOCK query rows' probabilities are kept at a time in the backward pass. A
-// multiple of NR, so that a tile of keys, which lies within a panel, either comes
-// before a block or begins in it.
+// QUERY_BLOCK query rows' probabilities are kept at a time in the backward pass.
 #define QUERY_BLOCK 96
 
 // key_rows continues, for key rows t0..t0+R and queries i0..i1 of which the last key
@@ -122,64 +171,95 @@ INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0
 	}
 }
 
+// put_gradients copies rows t0..t1 of the gradients of keys and values to out, row 0's
+// place for the former; the latter lie apart behind.
+INLINE void put_gradients(float *out, long ld, long apart, const float *dk, const float *dv, long d, long t0, long t1) {
+	for (long t = t0; t < t1; t++) {
+		copy_tile(out + t * ld, ld, dk + t * d, d, 1, (int)d);
+		copy_tile(out + t * ld + apart, ld, dv + t * d, d, 1, (int)d);
+	}
+}
+
+// key_tile_end returns where the tile of keys from t0 on ends: within its panel, and
+// either before the block of queries b0..b1 or in it.
+INLINE long key_tile_end(long t0, long b0, long b1) {
+	const long strips = strip_count(NR), panel = t0 / NR * NR;
+	long n = 1;
+	while (panel + strip_at(NR, strips, n) <= t0) n++;
+	const long end = panel + strip_at(NR, strips, n), edge = t0 < b0 ? b0 : b1;
+	return end < edge ? end : edge;
+}
+
 // attention_backward computes units lo..hi as attention does. scratch: keys and
-// values transposed, keys, QUERY_BLOCK rows of queries and of dout, p and dz; all in
-// panels.
+// values transposed, keys, QUERY_BLOCK rows of queries and of dout, p and dz, all in
+// panels; with groups, gradients of keys and values, in rows, and NR rows.
 static void attention_backward(const struct attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d, ld = g->stride;
-	const long panel = QUERY_BLOCK * NR, key_strips = strip_count(NR);
+	const long panel = QUERY_BLOCK * NR;
 	for (long u = lo; u < hi; u++) {
-		const long s = g->order[u / g->kv], kv = u % g->kv;
-		const long r0 = g->offsets[s], T = g->offsets[s + 1] - r0;
-		if (T == 0) continue;
-		const long Tp = round_up(T, NR);
-		const float *q0 = g->qkv + r0 * ld, *k0 = q0 + (g->h + kv) * d;
-		float *dq0 = g->dqkv + r0 * ld, *dk = dq0 + (g->h + kv) * d, *dv = dk + g->kv * d;
+		const struct group_view w = view_group(g->offsets, g->groups, g->order, g->kv, u);
+		const long longest = w.longest, Tp = round_up(longest, NR);
 		float *kt = g->scratch + tid * g->scratch_len, *vt = kt + d * Tp, *k = vt + d * Tp;
 		float *q = k + dp * Tp, *dout = q + dp * QUERY_BLOCK, *p = dout + dp * QUERY_BLOCK, *dz = p + QUERY_BLOCK * Tp;
-		put_transposed(kt, k0, ld, T, d);
-		put_transposed(vt, k0 + g->kv * d, ld, T, d);
-		put_panels(k, T, k0, ld, T, d);
-		for (long h = kv * group; h < (kv + 1) * group; h++)
-			for (long b0 = 0; b0 < T; b0 += QUERY_BLOCK) {
-				const long b1 = b0 + QUERY_BLOCK < T ? b0 + QUERY_BLOCK : T, strips = strip_count(b1 - b0);
-				const float *dob = g->dout + (r0 + b0) * ldo + h * d, *ob = g->aout + (r0 + b0) * ldo + h * d;
-				put_panels(q, QUERY_BLOCK, q0 + b0 * ld + h * d, ld, b1 - b0, d);
-				put_panels(dout, QUERY_BLOCK, dob, ldo, b1 - b0, d);
-				for (long i = 0; i < b1 - b0; i++) ask_row(ob, ldo, i, b1 - b0, d);
-				for (long n = 0; n < strips; n++) {
-					const long i0 = strip_at(b1 - b0, strips, n), R = strip_at(b1 - b0, strips, n + 1) - i0;
-					scores(q + i0 * NR, panel, kt, p + i0 * NR, panel, R, d, b0 + i0 + R);
-					scores(dout + i0 * NR, panel, vt, dz + i0 * NR, panel, R, d, b0 + i0 + R);
-					for (long i = i0; i < i0 + R; i++) {
-						const float *st = g->stats + ((r0 + b0 + i) * g->h + h) * 2;
-						vf sum = v_zero();
-						for (long j = 0; j < d; j += LANES) {
-							const int w = d - j < LANES ? (int)(d - j) : LANES;
-							sum = v_fma(v_loadt(dob + i * ldo + j, w), v_loadt(ob + i * ldo + j, w), sum);
-						}
-						const vf delta = v_set1(v_sum(sum)), m = v_set1(st[0]), inv = v_set1(st[1]), sc = v_set1(g->scale);
-						float *pt = p + i * NR, *zt = dz + i * NR;
-						for (long t = 0; t <= b0 + i; t += NR, pt += panel, zt += panel)
-#pragma GCC unroll 2
-							for (int j = 0; j < NR; j += LANES) { // scores past the row may be computed: nobody reads them
-								const vf pv = v_mul(v_exp_neg(v_sub(v_mul(v_load(pt + j), sc), m)), inv);
-								v_store(pt + j, pv);
-								v_store(zt + j, v_mul(v_mul(pv, v_sub(v_load(zt + j), delta)), sc));
-							}
-					}
-					causal_rows(dz + i0 * NR, panel, k, T, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0, R, d, 0);
-				}
-				for (long t = 0; t < b1; t += NR)
-					for (long n = 0; n < key_strips; n++) {
-						const long t0 = t + strip_at(NR, key_strips, n), t1 = t + strip_at(NR, key_strips, n + 1);
-						const long R = (t1 < T ? t1 : T) - t0;
-						if (R <= 0) break;
-						const enum tile_init init = h == kv * group && t0 >= b0 ? FROM_ZERO : FROM_C;
-						key_rows(dz, q, dk + t0 * ld, ld, t0, R, b0, b1, d, init);
-						key_rows(p, dout, dv + t0 * ld, ld, t0, R, b0, b1, d, init);
-					}
+		float *sums = dz + QUERY_BLOCK * Tp, *stage = sums + 2 * longest * d;
+		const long heads = (g->h + w.kv) * d, alone = w.end - w.first == 1;
+		const float *prefix = g->qkv + heads + g->offsets[w.first] * ld;
+		for (long s = w.first; s < w.end; s++) {
+			const struct sequence_view x = view_sequence(w, g->offsets, s);
+			const long P = x.prefix, T = x.T;
+			if (T == P) continue;
+			const float *q0 = g->qkv + x.at * ld, *k0 = q0 + heads;
+			float *dq0 = g->dqkv + x.at * ld, *dk = dq0 + heads, *dv = dk + g->kv * d;
+			long ldk = ld;
+			if (!alone) dk = sums, dv = sums + longest * d, ldk = d;
+			if (s == w.first) {
+				put_transposed(kt, k0, ld, T, d);
+				put_transposed(vt, k0 + g->kv * d, ld, T, d);
+			} else {
+				put_branch_transposed(kt, prefix, k0, ld, x, d, stage);
+				put_branch_transposed(vt, prefix + g->kv * d, k0 + g->kv * d, ld, x, d, stage);
 			}
+			put_panels(k + P * NR, longest, k0 + P * ld, ld, T - P, d);
+			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
+				for (long b0 = P; b0 < T; b0 += QUERY_BLOCK) {
+					const long b1 = b0 + QUERY_BLOCK < T ? b0 + QUERY_BLOCK : T, strips = strip_count(b1 - b0);
+					const float *dob = g->dout + (x.at + b0) * ldo + h * d, *ob = g->aout + (x.at + b0) * ldo + h * d;
+					put_panels(q, QUERY_BLOCK, q0 + b0 * ld + h * d, ld, b1 - b0, d);
+					put_panels(dout, QUERY_BLOCK, dob, ldo, b1 - b0, d);
+					for (long i = 0; i < b1 - b0; i++) ask_row(ob, ldo, i, b1 - b0, d);
+					for (long n = 0; n < strips; n++) {
+						const long i0 = strip_at(b1 - b0, strips, n), R = strip_at(b1 - b0, strips, n + 1) - i0;
+						scores(q + i0 * NR, panel, kt, p + i0 * NR, panel, R, d, b0 + i0 + R);
+						scores(dout + i0 * NR, panel, vt, dz + i0 * NR, panel, R, d, b0 + i0 + R);
+						for (long i = i0; i < i0 + R; i++) {
+							const float *st = g->stats + ((x.at + b0 + i) * g->h + h) * 2;
+							vf sum = v_zero();
+							for (long j = 0; j < d; j += LANES) {
+								const int n = d - j < LANES ? (int)(d - j) : LANES;
+								sum = v_fma(v_loadt(dob + i * ldo + j, n), v_loadt(ob + i * ldo + j, n), sum);
+							}
+							const vf delta = v_set1(v_sum(sum)), m = v_set1(st[0]), inv = v_set1(st[1]), sc = v_set1(g->scale);
+							float *pt = p + i * NR, *zt = dz + i * NR;
+							for (long t = 0; t <= b0 + i; t += NR, pt += panel, zt += panel)
+#pragma GCC unroll 2
+								for (int j = 0; j < NR; j += LANES) { // scores past the row may be computed: nobody reads them
+									const vf pv = v_mul(v_exp_neg(v_sub(v_mul(v_load(pt + j), sc), m)), inv);
+									v_store(pt + j, pv);
+									v_store(zt + j, v_mul(v_mul(pv, v_sub(v_load(zt + j), delta)), sc));
+								}
+						}
+						causal_rows(dz + i0 * NR, panel, k, longest, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0, R, d, 0);
+					}
+					for (long t0 = 0, t1; t0 < b1; t0 = t1) {
+						t1 = key_tile_end(t0, b0, b1);
+						const enum tile_init init = h == w.kv * group && t0 >= b0 ? FROM_ZERO : FROM_C;
+						key_rows(dz, q, dk + t0 * ldk, ldk, t0, t1 - t0, b0, b1, d, init);
+						key_rows(p, dout, dv + t0 * ldk, ldk, t0, t1 - t0, b0, b1, d, init);
+					}
+				}
+			if (s > w.first) put_gradients(dq0 + heads, ld, g->kv * d, dk, dv, d, P, T);
+		}
+		if (!alone) put_gradients(g->dqkv + heads + g->offsets[w.first] * ld, ld, g->kv * d, sums, sums + longest * d, d, 0, w.prefix);
 	}
 }
 

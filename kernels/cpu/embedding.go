@@ -39,12 +39,8 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int) {
 	b.pool.run(b.k.embed_backward, unsafe.Pointer(g), units, ceilDiv(units, b.pool.n))
 }
 
-// ScatterRows zeroes dx and copies the rows of dout to their places.
+// ScatterRows zeroes dx and adds the rows of dout at their places.
 func (b *Backend) ScatterRows(dx, dout, rows kernels.Buffer, C_ int) {
-	check(dout, rows.Len()*C_)
 	b.Zero(dx)
-	d, s := kernels.Elems[float32](dx), kernels.Elems[float32](dout)
-	for r, at := range kernels.Elems[int32](rows) {
-		copy(d[int(at)*C_:(int(at)+1)*C_], s[r*C_:(r+1)*C_])
-	}
+	b.EmbedBackward(dx, dout, rows, C_)
 }

@@ -20,13 +20,14 @@ INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
 	return ok;
 }
 
-// tile_sum1 continues acc with the terms from..n-1 of a[i]·b[i·ldb], one at a time.
+// tile_sum1 continues acc with the terms from..n-1 of a[i]·b[i·ldb], one at a time; the
+// first shared of b lie at prefix.
 INLINE float flush_one(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
-static float tile_sum1(const float *a, const bf16 *b, long ldb, long from, long n, float acc) {
+static float tile_sum1(const float *a, const bf16 *prefix, long shared, const bf16 *b, long ldb, long from, long n, float acc) {
 	for (long s = from / TERMS * TERMS; s < n; s += TERMS) {
 		float lane[2] = {0, 0};
 		for (long i = s < from ? from : s; i < n && i < s + TERMS; i++)
-			lane[i & 1] = flush_one(fmaf(widen(round1(a[i])), widen(b[i * ldb]), lane[i & 1]));
+			lane[i & 1] = flush_one(fmaf(widen(round1(a[i])), widen((i < shared ? prefix : b)[i * ldb]), lane[i & 1]));
 		acc = flush_one(flush_one(acc) + flush_one(lane[0] + lane[1]));
 	}
 	return acc;
@@ -43,77 +44,99 @@ static float dot1(const bf16 *a, const bf16 *b, long d) {
 	return acc;
 }
 
-// What a unit, one sequence × one key/value head, works on.
+// A sequence of a unit, a group of sequences × a key/value head: pointers to its row 0, and
+// to the prefix's.
 struct head_view {
-	const bf16 *q, *k, *v; // of the sequence's first row; q of the group's first head
-	long r0, T, head;      // first row, rows, first query head
+	const bf16 *q, *k, *v, *prefix_k, *prefix_v; // q of the first of the heads that share k
+	long prefix, T, at, head;                    // see sequence_view; first query head
 };
 
-INLINE struct head_view view_head(const struct tile_attention_args *g, long u) {
-	struct head_view w;
-	const long s = g->order[u / g->kv], kv = u % g->kv;
-	w.r0 = g->offsets[s];
-	w.T = g->offsets[s + 1] - w.r0;
-	w.head = kv * (g->h / g->kv);
-	w.q = g->qkv + w.r0 * g->stride + w.head * g->d;
-	w.k = g->qkv + w.r0 * g->stride + (g->h + kv) * g->d;
-	w.v = w.k + g->kv * g->d;
+INLINE struct head_view view_head(const struct tile_attention_args *g, const struct group_view u, long s) {
+	const struct sequence_view x = view_sequence(u, g->offsets, s);
+	const bf16 *keys = g->qkv + (g->h + u.kv) * g->d, *values = keys + g->kv * g->d;
+	const long own = x.at * g->stride, first = g->offsets[u.first] * g->stride, head = u.kv * (g->h / g->kv);
+	const struct head_view w = {g->qkv + own + head * g->d, keys + own, values + own, keys + first, values + first, x.prefix, x.T, x.at, head};
 	return w;
 }
 
-// attention_rare is the unit in plain loops. scratch: z [T].
+INLINE const bf16 *key_row(const struct head_view w, long t, long stride) { return (t < w.prefix ? w.prefix_k : w.k) + t * stride; }
+INLINE const bf16 *value_row(const struct head_view w, long t, long stride) { return (t < w.prefix ? w.prefix_v : w.v) + t * stride; }
+
+// key_block returns rows t0.. of keys or values, at most BLOCK, ld_ apart: where they lie, or
+// in stage those of a block that has rows of the prefix and own ones.
+INLINE const bf16 *key_block(const bf16 *prefix, const bf16 *own, long shared, long t0, long T, long d, long *ld_, bf16 *stage) {
+	if (t0 >= shared) return own + t0 * *ld_;
+	const long end = t0 + BLOCK < T ? t0 + BLOCK : T;
+	if (end <= shared) return prefix + t0 * *ld_;
+	for (long t = t0; t < end; t++) memcpy(stage + (t - t0) * d, (t < shared ? prefix : own) + t * *ld_, d * sizeof(bf16));
+	*ld_ = d;
+	return stage;
+}
+
+// attention_rare is a sequence of a unit in plain loops. scratch: z [T].
 static void attention_rare(const struct tile_attention_args *g, const struct head_view w, float *z) {
-	const long d = g->d, ldo = g->h * d;
+	const long d = g->d, ldo = g->h * d, ld_ = g->stride;
 	for (long h = 0; h < g->h / g->kv; h++)
-		for (long i = 0; i < w.T; i++) {
-			for (long t = 0; t <= i; t++) z[t] = dot1(w.q + i * g->stride + h * d, w.k + t * g->stride, d);
-			float *st = g->stats + ((w.r0 + i) * g->h + w.head + h) * 2;
+		for (long i = w.prefix; i < w.T; i++) {
+			for (long t = 0; t <= i; t++) z[t] = dot1(w.q + i * ld_ + h * d, key_row(w, t, ld_), d);
+			float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
 			st[1] = 1.0f / softmax_row(z, NR, i + 1, g->scale, &st[0]);
 			for (long c = 0; c < d; c++)
-				g->out[(w.r0 + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.v + c, g->stride, 0, i + 1, 0) * st[1]);
+				g->out[(w.at + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.prefix_v + c, w.prefix, w.v + c, ld_, 0, i + 1, 0) * st[1]);
 		}
 }
 
-// tile_attention computes units lo..hi. scratch: tiles of keys and values, a block of
-// queries and of probabilities, and scores [BLOCK][T].
+// tile_attention computes units lo..hi. scratch: scores [BLOCK][T], tiles of keys and
+// values, a block of queries, of probabilities and of rows.
 static void tile_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, ldo = g->h * d, ds = steps_of(d);
 	float out[BLOCK * BLOCK] __attribute__((aligned(64)));
 	tiles_begin();
 	for (long u = lo; u < hi; u++) {
-		const struct head_view w = view_head(g, u);
-		const long T = w.T, ts = steps_of(T), Tp = ts * TERMS;
-		if (T == 0) continue;
+		const struct group_view group = view_group(g->offsets, g->groups, g->order, g->kv, u);
+		const long ts = steps_of(group.longest), Tp = ts * TERMS;
 		float *z = g->scratch + tid * g->scratch_len;
-		bf16 *kc = (bf16 *)(z + BLOCK * Tp), *vp = kc + ts * ds * STEP, *q = vp + ts * ds * STEP, *p = q + ds * STEP;
-		if (!all_finite(w.v, g->stride, T, d)) {
-			attention_rare(g, w, z);
-			continue;
-		}
-		for (long t = 0; t < T; t += BLOCK) cols32(kc + t / BLOCK * ds * STEP, w.k, t * g->stride, g->stride, T - t, d, 1);
-		for (long c = 0; c < d; c += BLOCK) pairs32(vp + c / BLOCK * ts * STEP, w.v, c, g->stride, T, d - c, 1);
-		for (long h = 0; h < g->h / g->kv; h++)
-			for (long i0 = 0; i0 < T; i0 += BLOCK) {
-				const long n = T - i0 < BLOCK ? T - i0 : BLOCK, keys = (i0 / BLOCK + 1) * BLOCK;
-				rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
-				for (long t = 0; t < keys; t += BLOCK)
-					block_sums(q, kc + t / BLOCK * ds * STEP, z + t, Tp, ds, n, T - t, 1);
-				for (long i = 0; i < n; i++) {
-					float *zi = z + i * Tp, *st = g->stats + ((w.r0 + i0 + i) * g->h + w.head + h) * 2;
-					st[1] = 1.0f / softmax_row(zi, NR, i0 + i + 1, g->scale, &st[0]);
-					for (long t = i0 + i + 1; t < keys; t++) zi[t] = 0;
-				}
-				rows32(p, z, 0, Tp, n, keys, 0);
-				for (long c = 0; c < d; c += BLOCK) {
-					block_sums(p, vp + c / BLOCK * ts * STEP, out, BLOCK, keys / BLOCK, n, d - c, 1);
+		bf16 *kc = (bf16 *)(z + BLOCK * Tp), *vp = kc + ts * ds * STEP, *q = vp + ts * ds * STEP, *p = q + ds * STEP, *stage = p + ts * STEP;
+		long filled = 0; // rows of the prefix that the tiles hold
+		for (long s = group.first; s < group.end; s++) {
+			const struct head_view w = view_head(g, group, s);
+			const long T = w.T, own = T - w.prefix;
+			if (own == 0) continue;
+			if (!all_finite(w.v + w.prefix * g->stride, g->stride, own, d) || !all_finite(w.prefix_v, g->stride, w.prefix, d)) {
+				attention_rare(g, w, z);
+				continue;
+			}
+			for (long t = filled / BLOCK * BLOCK; t < T; t += BLOCK) {
+				long ldk = g->stride, ldv = g->stride;
+				const bf16 *k = key_block(w.prefix_k, w.k, w.prefix, t, T, d, &ldk, stage);
+				cols32(kc + t / BLOCK * ds * STEP, k, 0, ldk, T - t, d, 1);
+				const bf16 *v = key_block(w.prefix_v, w.v, w.prefix, t, T, d, &ldv, stage);
+				for (long c = 0; c < d; c += BLOCK) pairs32(vp + (c / BLOCK * ts + t / BLOCK) * STEP, v, c, ldv, T - t < BLOCK ? T - t : BLOCK, d - c, 1);
+			}
+			filled = group.prefix;
+			for (long h = 0; h < g->h / g->kv; h++)
+				for (long i0 = w.prefix; i0 < T; i0 += BLOCK) {
+					const long n = T - i0 < BLOCK ? T - i0 : BLOCK, keys = round_up(i0 + n, BLOCK);
+					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
+					for (long t = 0; t < keys; t += BLOCK)
+						block_sums(q, kc + t / BLOCK * ds * STEP, z + t, Tp, ds, n, T - t, 1);
 					for (long i = 0; i < n; i++) {
-						const vf inv = v_set1(g->stats[((w.r0 + i0 + i) * g->h + w.head + h) * 2 + 1]);
-						for (long j = c; j < d && j < c + BLOCK; j += LANES)
-							st(g->out, (w.r0 + i0 + i) * ldo + (w.head + h) * d + j,
-								v_mul(v_load(out + i * BLOCK + j - c), inv), lanes_left(d - j), 1);
+						float *zi = z + i * Tp, *st = g->stats + ((w.at + i0 + i) * g->h + w.head + h) * 2;
+						st[1] = 1.0f / softmax_row(zi, NR, i0 + i + 1, g->scale, &st[0]);
+						for (long t = i0 + i + 1; t < keys; t++) zi[t] = 0;
+					}
+					rows32(p, z, 0, Tp, n, keys, 0);
+					for (long c = 0; c < d; c += BLOCK) {
+						block_sums(p, vp + c / BLOCK * ts * STEP, out, BLOCK, keys / BLOCK, n, d - c, 1);
+						for (long i = 0; i < n; i++) {
+							const vf inv = v_set1(g->stats[((w.at + i0 + i) * g->h + w.head + h) * 2 + 1]);
+							for (long j = c; j < d && j < c + BLOCK; j += LANES)
+								st(g->out, (w.at + i0 + i) * ldo + (w.head + h) * d + j,
+									v_mul(v_load(out + i * BLOCK + j - c), inv), lanes_left(d - j), 1);
+						}
 					}
 				}
-			}
+		}
 	}
 	tiles_end();
 }
@@ -135,58 +158,53 @@ INLINE void grads(vf *p, vf *dz, vf z, vf dp, const float *st, float delta, floa
 	*dz = v_mul(v_mul(*p, v_sub(dp, v_set1(delta))), sc);
 }
 
-// attention_backward_rare is the unit in plain loops. scratch: p and dz [T].
-static void attention_backward_rare(const struct tile_attention_args *g, const struct head_view w, float *p, float *dk) {
-	const long d = g->d, ld_ = g->stride, ldo = g->h * d, T = w.T, Tp = steps_of(T) * TERMS;
-	float *dz = p + Tp, *dv = dk + T * d;
-	memset(dk, 0, 2 * T * d * sizeof(float));
+// attention_backward_rare is a sequence of a unit in plain loops: adds to dk and dv, rows
+// line apart. scratch: p and dz [T].
+static void attention_backward_rare(const struct tile_attention_args *g, const struct head_view w, float *p, float *dk, float *dv, long line) {
+	const long d = g->d, ld_ = g->stride, ldo = g->h * d, own = w.T - w.prefix, at = w.at + w.prefix;
+	float *dz = p + steps_of(w.T) * TERMS;
 	for (long h = 0; h < g->h / g->kv; h++) {
-		const bf16 *q = w.q + h * d, *dout = g->dout + w.r0 * ldo + (w.head + h) * d;
-		for (long i = 0; i < T; i++) {
-			const float *st = g->stats + ((w.r0 + i) * g->h + w.head + h) * 2;
-			const float delta = row_delta(g, (w.r0 + i) * ldo + (w.head + h) * d);
-			for (long t = 0; t <= i; t++) {
+		const bf16 *q = w.q + w.prefix * ld_ + h * d, *dout = g->dout + at * ldo + (w.head + h) * d; // of own rows
+		for (long i = 0; i < own; i++) {
+			const float *st = g->stats + ((at + i) * g->h + w.head + h) * 2;
+			const float delta = row_delta(g, (at + i) * ldo + (w.head + h) * d);
+			for (long t = 0; t <= w.prefix + i; t++) {
 				vf a, b;
 				float x[LANES];
-				grads(&a, &b, v_set1(dot1(q + i * ld_, w.k + t * ld_, d)), v_set1(dot1(dout + i * ldo, w.v + t * ld_, d)), st, delta, g->scale);
+				grads(&a, &b, v_set1(dot1(q + i * ld_, key_row(w, t, ld_), d)), v_set1(dot1(dout + i * ldo, value_row(w, t, ld_), d)), st, delta, g->scale);
 				v_store(x, b);
 				dz[t] = x[0];
 			}
 			for (long c = 0; c < d; c++)
-				g->dqkv[(w.r0 + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.k + c, ld_, 0, i + 1, 0));
+				g->dqkv[(at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, 0, w.prefix + i + 1, 0));
 		}
-		for (long t = 0; t < T; t++) {
-			for (long i = t; i < T; i++) {
-				const float *st = g->stats + ((w.r0 + i) * g->h + w.head + h) * 2;
-				const float delta = row_delta(g, (w.r0 + i) * ldo + (w.head + h) * d);
+		for (long t = 0; t < w.T; t++) {
+			const long from = t > w.prefix ? t - w.prefix : 0;
+			for (long i = from; i < own; i++) {
+				const float *st = g->stats + ((at + i) * g->h + w.head + h) * 2;
+				const float delta = row_delta(g, (at + i) * ldo + (w.head + h) * d);
 				vf a, b;
 				float x[LANES];
-				grads(&a, &b, v_set1(dot1(q + i * ld_, w.k + t * ld_, d)), v_set1(dot1(dout + i * ldo, w.v + t * ld_, d)), st, delta, g->scale);
+				grads(&a, &b, v_set1(dot1(q + i * ld_, key_row(w, t, ld_), d)), v_set1(dot1(dout + i * ldo, value_row(w, t, ld_), d)), st, delta, g->scale);
 				v_store(x, a);
 				p[i] = x[0];
 				v_store(x, b);
 				dz[i] = x[0];
 			}
 			for (long c = 0; c < d; c++) {
-				dk[t * d + c] = tile_sum1(dz, q + c, ld_, t, T, dk[t * d + c]);
-				dv[t * d + c] = tile_sum1(p, dout + c, ldo, t, T, dv[t * d + c]);
+				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, from, own, dk[t * line + c]);
+				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, from, own, dv[t * line + c]);
 			}
 		}
 	}
-	bf16 *out = g->dqkv + w.r0 * ld_ + (w.k - (g->qkv + w.r0 * ld_));
-	for (long t = 0; t < T; t++)
-		for (long c = 0; c < d; c++) {
-			out[t * ld_ + c] = round1(dk[t * d + c]);
-			out[t * ld_ + g->kv * d + c] = round1(dv[t * d + c]);
-		}
 }
 
 // score_gradients turns the scores z and the products dp of a block of rows and keys into
-// the scores' gradients and the probabilities: 0 for what a row does not see, past the
-// diagonal, and in rows from n on. Rows of stats lie line apart.
-INLINE void score_gradients(float *z, float *dp, const float *stats, long line, const float *delta, float scale, long n, int diagonal) {
+// the scores' gradients and the probabilities: 0 for what a row does not see, and in rows
+// from n on. Row i sees the block's keys up to at + i. Rows of stats lie line apart.
+INLINE void score_gradients(float *z, float *dp, const float *stats, long line, const float *delta, float scale, long n, long at) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
-		const long seen = i >= n ? 0 : diagonal ? i + 1 : BLOCK;
+		const long seen = i >= n ? 0 : at + i + 1 < BLOCK ? at + i + 1 : BLOCK;
 		for (long j = 0; j < BLOCK; j += LANES) {
 			vf a = v_zero(), b = v_zero();
 			if (j < seen) {
@@ -199,85 +217,108 @@ INLINE void score_gradients(float *z, float *dp, const float *stats, long line, 
 	}
 }
 
+// put_tile_gradients stores rows t0..t1 of the gradients of keys and values; those of the
+// keys' row 0 go to element at of dqkv.
+INLINE void put_tile_gradients(const struct tile_attention_args *g, long at, const float *dk, const float *dv, long line, long t0, long t1) {
+	for (long t = t0; t < t1; t++)
+		for (long j = 0; j < g->d; j += LANES) {
+			st(g->dqkv, at + t * g->stride + j, v_load(dk + t * line + j), lanes_left(g->d - j), 1);
+			st(g->dqkv, at + t * g->stride + g->kv * g->d + j, v_load(dv + t * line + j), lanes_left(g->d - j), 1);
+		}
+}
+
+// key_blocks returns how many blocks of keys the block b of a sequence's own queries sees.
+INLINE long key_blocks(const struct head_view w, long b) {
+	const long end = w.prefix + (b + 1) * BLOCK;
+	return steps_of(end < w.T ? end : w.T);
+}
+
 // tile_attention_backward computes units lo..hi. Query rows go QUERY_BLOCKS blocks at a
 // time, so that the gradients of a block of keys and values are read and written once for
-// all of them. scratch: gradients of keys and values [T][D], and of a block of queries,
-// tiles of keys (both ways) and of values, of blocks of queries and output gradients (both
-// ways), and of the scores' gradients (both ways) and probabilities.
+// all of them. scratch: gradients of keys and values [T][D], and of a block of queries, p
+// and dz of attention_backward_rare, tiles of keys (both ways) and of values, of blocks of
+// queries and output gradients (both ways), and of the scores' gradients (both ways) and
+// probabilities, and a block of rows.
 static void tile_attention_backward(const struct tile_attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, ld_ = g->stride, ldo = g->h * d, ds = steps_of(d), Dp = ds * TERMS, G = QUERY_BLOCKS;
 	float z[BLOCK * BLOCK] __attribute__((aligned(64))), dp[BLOCK * BLOCK] __attribute__((aligned(64)));
 	tiles_begin();
 	for (long u = lo; u < hi; u++) {
-		const struct head_view w = view_head(g, u);
-		const long T = w.T, ts = steps_of(T), Tp = ts * TERMS;
-		if (T == 0) continue;
-		float *dk = g->scratch + tid * g->scratch_len, *dv = dk + Tp * Dp, *dq = dv + Tp * Dp;
-		bf16 *kc = (bf16 *)(dq + BLOCK * Dp), *kp = kc + ts * ds * STEP, *vc = kp + ts * ds * STEP;
+		const struct group_view group = view_group(g->offsets, g->groups, g->order, g->kv, u);
+		const long ts = steps_of(group.longest), Tp = ts * TERMS;
+		float *dk = g->scratch + tid * g->scratch_len, *dv = dk + Tp * Dp, *dq = dv + Tp * Dp, *rare = dq + BLOCK * Dp;
+		bf16 *kc = (bf16 *)(rare + 2 * Tp), *kp = kc + ts * ds * STEP, *vc = kp + ts * ds * STEP;
 		bf16 *qr = vc + ts * ds * STEP, *qp = qr + G * ds * STEP, *dor = qp + G * ds * STEP, *dop = dor + G * ds * STEP;
-		bf16 *dzr = dop + G * ds * STEP, *dzt = dzr + G * ts * STEP, *pt = dzt + G * STEP;
-		int ok = all_finite(w.k, ld_, T, d);
-		for (long h = 0; h < g->h / g->kv; h++)
-			ok = ok && all_finite(w.q + h * d, ld_, T, d) && all_finite(g->dout + w.r0 * ldo + (w.head + h) * d, ldo, T, d);
-		if (!ok) {
-			attention_backward_rare(g, w, (float *)kc, dk);
-			continue;
-		}
-		for (long t = 0; t < T; t += BLOCK) {
-			cols32(kc + t / BLOCK * ds * STEP, w.k, t * ld_, ld_, T - t, d, 1);
-			cols32(vc + t / BLOCK * ds * STEP, w.v, t * ld_, ld_, T - t, d, 1);
-		}
-		for (long c = 0; c < d; c += BLOCK) pairs32(kp + c / BLOCK * ts * STEP, w.k, c, ld_, T, d - c, 1);
+		bf16 *dzr = dop + G * ds * STEP, *dzt = dzr + G * ts * STEP, *pt = dzt + G * STEP, *stage = pt + G * STEP;
+		long filled = 0; // rows of the prefix that the tiles hold
 		memset(dk, 0, 2 * Tp * Dp * sizeof(float));
-		for (long h = 0; h < g->h / g->kv; h++)
-			for (long b0 = 0; b0 < ts; b0 += G) {
-				const long b1 = b0 + G < ts ? b0 + G : ts, r0 = w.r0 + b0 * BLOCK;
-				const bf16 *q = w.q + h * d + b0 * BLOCK * ld_, *dout = g->dout + r0 * ldo + (w.head + h) * d;
-				const float *stats = g->stats + (r0 * g->h + w.head + h) * 2;
-				float delta[QUERY_BLOCKS * BLOCK];
-				for (long b = 0; b < b1 - b0; b++) {
-					const long i0 = b * BLOCK, left = T - b0 * BLOCK - i0, n = left < BLOCK ? left : BLOCK;
-					for (long i = i0; i < i0 + n; i++) delta[i] = row_delta(g, (r0 + i) * ldo + (w.head + h) * d);
-					rows32(qr + b * ds * STEP, q, i0 * ld_, ld_, n, d, 1);
-					rows32(dor + b * ds * STEP, dout, i0 * ldo, ldo, n, d, 1);
-					for (long c = 0; c < d; c += BLOCK) {
-						pairs32(qp + (c / BLOCK * G + b) * STEP, q, i0 * ld_ + c, ld_, n, d - c, 1);
-						pairs32(dop + (c / BLOCK * G + b) * STEP, dout, i0 * ldo + c, ldo, n, d - c, 1);
-					}
-				}
-				for (long tb = 0; tb < b1; tb++) {
-					const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK, first = tb > b0 ? tb - b0 : 0;
-					for (long b = first; b < b1 - b0; b++) {
-						const long left = T - (b0 + b) * BLOCK, n = left < BLOCK ? left : BLOCK;
-						block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
-						block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
-						score_gradients(z, dp, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, g->scale, n, tb == b0 + b);
-						// From here on z holds dz and dp holds p.
-						rows32(dzr + (b * ts + tb) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
-						column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
-						column_rows32(pt + b * STEP, dp, 0, BLOCK, BLOCK, keys, 0);
-					}
-					for (long c = 0; c < d; c += BLOCK) {
-						const long at = tb * BLOCK * Dp + c, from = c / BLOCK * G + first;
-						block_sums(dzt + first * STEP, qp + from * STEP, dk + at, Dp, b1 - b0 - first, keys, d - c, 0);
-						block_sums(pt + first * STEP, dop + from * STEP, dv + at, Dp, b1 - b0 - first, keys, d - c, 0);
-					}
-				}
-				for (long b = 0; b < b1 - b0; b++) {
-					const long left = T - (b0 + b) * BLOCK, n = left < BLOCK ? left : BLOCK;
-					for (long c = 0; c < d; c += BLOCK)
-						block_sums(dzr + b * ts * STEP, kp + c / BLOCK * ts * STEP, dq + c, Dp, b0 + b + 1, n, d - c, 1);
-					for (long i = 0; i < n; i++)
-						for (long j = 0; j < d; j += LANES)
-							st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
-				}
+		for (long s = group.first; s < group.end; s++) {
+			const struct head_view w = view_head(g, group, s);
+			const long T = w.T, P = w.prefix, own = T - P, qs = steps_of(own);
+			if (own == 0) continue;
+			int ok = all_finite(w.k + P * ld_, ld_, own, d) && all_finite(w.prefix_k, ld_, P, d);
+			for (long h = 0; h < g->h / g->kv; h++)
+				ok = ok && all_finite(w.q + P * ld_ + h * d, ld_, own, d) && all_finite(g->dout + (w.at + P) * ldo + (w.head + h) * d, ldo, own, d);
+			if (!ok) attention_backward_rare(g, w, rare, dk, dv, Dp);
+			for (long t = ok ? filled / BLOCK * BLOCK : T; t < T; t += BLOCK) {
+				long ldk = ld_, ldv = ld_;
+				const bf16 *k = key_block(w.prefix_k, w.k, P, t, T, d, &ldk, stage);
+				cols32(kc + t / BLOCK * ds * STEP, k, 0, ldk, T - t, d, 1);
+				for (long c = 0; c < d; c += BLOCK) pairs32(kp + (c / BLOCK * ts + t / BLOCK) * STEP, k, c, ldk, T - t < BLOCK ? T - t : BLOCK, d - c, 1);
+				const bf16 *v = key_block(w.prefix_v, w.v, P, t, T, d, &ldv, stage);
+				cols32(vc + t / BLOCK * ds * STEP, v, 0, ldv, T - t, d, 1);
 			}
-		const long at = w.r0 * ld_ + (w.k - (g->qkv + w.r0 * ld_));
-		for (long t = 0; t < T; t++)
-			for (long j = 0; j < d; j += LANES) {
-				st(g->dqkv, at + t * ld_ + j, v_load(dk + t * Dp + j), lanes_left(d - j), 1);
-				st(g->dqkv, at + t * ld_ + g->kv * d + j, v_load(dv + t * Dp + j), lanes_left(d - j), 1);
-			}
+			if (ok) filled = group.prefix;
+			for (long h = 0; ok && h < g->h / g->kv; h++)
+				for (long b0 = 0; b0 < qs; b0 += G) {
+					const long b1 = b0 + G < qs ? b0 + G : qs, i00 = P + b0 * BLOCK, r0 = w.at + i00;
+					const bf16 *q = w.q + h * d + i00 * ld_, *dout = g->dout + r0 * ldo + (w.head + h) * d;
+					const float *stats = g->stats + (r0 * g->h + w.head + h) * 2;
+					float delta[QUERY_BLOCKS * BLOCK];
+					for (long b = 0; b < b1 - b0; b++) {
+						const long i0 = b * BLOCK, left = T - i00 - i0, n = left < BLOCK ? left : BLOCK;
+						for (long i = i0; i < i0 + n; i++) delta[i] = row_delta(g, (r0 + i) * ldo + (w.head + h) * d);
+						rows32(qr + b * ds * STEP, q, i0 * ld_, ld_, n, d, 1);
+						rows32(dor + b * ds * STEP, dout, i0 * ldo, ldo, n, d, 1);
+						for (long c = 0; c < d; c += BLOCK) {
+							pairs32(qp + (c / BLOCK * G + b) * STEP, q, i0 * ld_ + c, ld_, n, d - c, 1);
+							pairs32(dop + (c / BLOCK * G + b) * STEP, dout, i0 * ldo + c, ldo, n, d - c, 1);
+						}
+					}
+					for (long tb = 0, first = 0; tb < key_blocks(w, b1 - 1); tb++) {
+						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK;
+						while (key_blocks(w, b0 + first) <= tb) first++;
+						for (long b = first; b < b1 - b0; b++) {
+							const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
+							block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
+							block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
+							score_gradients(z, dp, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, g->scale, n, i00 + (b - tb) * BLOCK);
+							// From here on z holds dz and dp holds p.
+							rows32(dzr + (b * ts + tb) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
+							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
+							column_rows32(pt + b * STEP, dp, 0, BLOCK, BLOCK, keys, 0);
+						}
+						for (long c = 0; c < d; c += BLOCK) {
+							const long at = tb * BLOCK * Dp + c, from = c / BLOCK * G + first;
+							block_sums(dzt + first * STEP, qp + from * STEP, dk + at, Dp, b1 - b0 - first, keys, d - c, 0);
+							block_sums(pt + first * STEP, dop + from * STEP, dv + at, Dp, b1 - b0 - first, keys, d - c, 0);
+						}
+					}
+					for (long b = 0; b < b1 - b0; b++) {
+						const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
+						for (long c = 0; c < d; c += BLOCK)
+							block_sums(dzr + b * ts * STEP, kp + c / BLOCK * ts * STEP, dq + c, Dp, key_blocks(w, b0 + b), n, d - c, 1);
+						for (long i = 0; i < n; i++)
+							for (long j = 0; j < d; j += LANES)
+								st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
+					}
+				}
+			if (s == group.first) continue;
+			put_tile_gradients(g, w.k - g->qkv, dk, dv, Dp, P, T);
+			memset(dk + P * Dp, 0, (Tp - P) * Dp * sizeof(float));
+			memset(dv + P * Dp, 0, (Tp - P) * Dp * sizeof(float));
+		}
+		put_tile_gradients(g, g->offsets[group.first] * ld_ + (g->h + group.kv) * d, dk, dv, Dp, 0, group.prefix);
 	}
 	tiles_end();
 }

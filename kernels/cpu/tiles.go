@@ -203,22 +203,23 @@ func (b *Backend) tileHeads(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	return g
 }
 
-func (b *Backend) tileAttention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+func (b *Backend) tileAttention(out, stats, qkv kernels.Buffer, by grouping, s kernels.AttentionShape) {
 	g := b.tileHeads(qkv, s)
-	g.out, g.stats, g.offsets, g.order = halves(out), floats(stats), ints(offsets), b.longestFirst(offsets)
-	ts, ds := tileSteps(longest(offsets)), tileSteps(s.D)
-	g.scratch, g.scratch_len = b.roomFor(tileBlock*ts*kernels.TileTerms + (2*ts*ds+ds+ts)*stepLen)
-	b.pool.run(b.tiles.attention, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
+	g.out, g.stats = halves(out), floats(stats)
+	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
+	ts, ds := tileSteps(by.longest), tileSteps(s.D)
+	g.scratch, g.scratch_len = b.roomFor(tileBlock*ts*kernels.TileTerms + (2*ts*ds+2*ds+ts)*stepLen)
+	b.pool.run(b.tiles.attention, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
-func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv kernels.Buffer, by grouping, s kernels.AttentionShape) {
 	g := b.tileHeads(qkv, s)
-	g.dqkv, g.dout, g.aout, g.stats, g.offsets = halves(dqkv), halves(dout), halves(out), floats(stats), ints(offsets)
-	g.order = b.longestFirst(offsets)
-	ts, ds := tileSteps(longest(offsets)), tileSteps(s.D)
+	g.dqkv, g.dout, g.aout, g.stats = halves(dqkv), halves(dout), halves(out), floats(stats)
+	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
+	ts, ds := tileSteps(by.longest), tileSteps(s.D)
 	T, D := ts*kernels.TileTerms, ds*kernels.TileTerms
-	g.scratch, g.scratch_len = b.roomFor((2*T+tileBlock)*D + (3*ts*ds+C.QUERY_BLOCKS*(4*ds+ts+2))*stepLen)
-	b.pool.run(b.tiles.attention_backward, unsafe.Pointer(g), (offsets.Len()-1)*s.K, 1)
+	g.scratch, g.scratch_len = b.roomFor((2*T+tileBlock)*D + 2*T + (3*ts*ds+ds+C.QUERY_BLOCKS*(4*ds+ts+2))*stepLen)
+	b.pool.run(b.tiles.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
 func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"exp/kernels"
 )
@@ -12,6 +13,7 @@ func attentionChecks() []check {
 	return []check{
 		{"Attention/shapes", checkAttentionShapes},
 		{"Attention/sequences", checkAttentionSequences},
+		{"Attention/infinite", checkAttentionInfinite},
 		{"AttentionBackward", checkAttentionBackward},
 		{"AppendKV", checkAppendKV},
 		{"CopyPages", checkCopyPages},
@@ -20,26 +22,32 @@ func attentionChecks() []check {
 	}
 }
 
-// packed is a batch of packed sequences.
+// packed is a batch of packed sequences; groups are as Attention takes them.
 type packed struct {
 	shape   kernels.AttentionShape
 	lengths []int
+	groups  []int32
 }
 
 // packedBatches are batches of sequences of every length around the lanes and
 // the pages, with heads of several sizes, shared and not.
 func packedBatches(short bool) []packed {
 	list := []packed{
-		{kernels.AttentionShape{H: 1, K: 1, D: 1}, []int{1}},
-		{kernels.AttentionShape{H: 1, K: 1, D: 2}, []int{1, 2, 3, 5, 7, 8, 9}},
-		{kernels.AttentionShape{H: 3, K: 1, D: 5}, []int{15, 1, 16, 17, 0, 31}},
-		{kernels.AttentionShape{H: 4, K: 2, D: 16}, []int{33, 1, 61}},
-		{kernels.AttentionShape{H: 2, K: 2, D: 33}, []int{17, 32}},
-		{kernels.AttentionShape{H: 6, K: 2, D: 8}, []int{65, 13}},
-		{kernels.AttentionShape{H: 4, K: 2, D: 64}, []int{14, 18}},
+		{kernels.AttentionShape{H: 1, K: 1, D: 1}, []int{1}, nil},
+		{kernels.AttentionShape{H: 1, K: 1, D: 2}, []int{1, 2, 3, 5, 7, 8, 9}, nil},
+		{kernels.AttentionShape{H: 3, K: 1, D: 5}, []int{15, 1, 16, 17, 0, 31}, nil},
+		{kernels.AttentionShape{H: 4, K: 2, D: 16}, []int{33, 1, 61}, nil},
+		{kernels.AttentionShape{H: 2, K: 2, D: 33}, []int{17, 32}, nil},
+		{kernels.AttentionShape{H: 6, K: 2, D: 8}, []int{65, 13}, nil},
+		{kernels.AttentionShape{H: 4, K: 2, D: 64}, []int{14, 18}, nil},
+		{kernels.AttentionShape{H: 2, K: 1, D: 5}, []int{5, 3, 0, 1, 0, 4, 2, 7}, []int32{0, 4, 6, 7, 8}},
+		{kernels.AttentionShape{H: 4, K: 2, D: 16}, []int{16, 1, 16, 9, 32, 32, 1}, []int32{0, 4, 7}},
+		{kernels.AttentionShape{H: 3, K: 1, D: 33}, []int{37, 20, 11, 31}, []int32{0, 4}},
 	}
 	if !short {
-		list = append(list, packed{kernels.AttentionShape{H: 2, K: 1, D: 32}, []int{130, 67}})
+		list = append(list,
+			packed{kernels.AttentionShape{H: 2, K: 1, D: 32}, []int{130, 67}, nil},
+			packed{kernels.AttentionShape{H: 2, K: 1, D: 16}, []int{75, 130, 21, 99, 40, 200}, []int32{0, 4, 6}})
 	}
 	for i := range list {
 		list[i].shape.Scale = 1 / math.Sqrt(float64(list[i].shape.D))
@@ -48,7 +56,11 @@ func packedBatches(short bool) []packed {
 }
 
 func (p packed) String() string {
-	return fmt.Sprintf("H=%d K=%d D=%d lengths %v", p.shape.H, p.shape.K, p.shape.D, p.lengths)
+	name := fmt.Sprintf("H=%d K=%d D=%d lengths %v", p.shape.H, p.shape.K, p.shape.D, p.lengths)
+	if p.groups != nil {
+		name += fmt.Sprintf(" groups %v", p.groups)
+	}
+	return name
 }
 
 func (p packed) rows() int {
@@ -67,14 +79,34 @@ func (p packed) offsets() []int32 {
 	return x
 }
 
+// sequence returns the rows of sequence j, those of its prefix first, and how many
+// these are.
+func (p packed) sequence(j int) (rows []int, prefix int) {
+	off := p.offsets()
+	for g := 1; g < len(p.groups); g++ {
+		if first := int(p.groups[g-1]); first < j && j < int(p.groups[g]) {
+			rows = upTo(int(off[first+1]))[off[first]:]
+		}
+	}
+	prefix = len(rows)
+	return append(rows[:prefix:prefix], upTo(int(off[j+1]))[off[j]:]...), prefix
+}
+
 // qkv returns rows whose scores are of order 3.
 func (p packed) qkv() []float32 {
 	return newStream("qkv"+p.String()).scaled(p.rows()*p.shape.Stride(), 1.7)
 }
 
+func (p packed) groupsOf(c *call) kernels.Buffer {
+	if p.groups == nil {
+		return kernels.Buffer{}
+	}
+	return c.ints("groups", p.groups)
+}
+
 func (p packed) attend(c *call, qkv []float32) {
 	M, a := p.rows(), p.shape
-	c.b.Attention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), a)
+	c.b.Attention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), p.groupsOf(c), a)
 }
 
 func checkAttentionShapes(s *subject) error {
@@ -88,7 +120,8 @@ func checkAttentionShapes(s *subject) error {
 }
 
 // checkAttentionSequences checks that a sequence alone gives what it gives in a
-// batch, and that NaN in a row reaches neither earlier rows nor other sequences.
+// batch and after a prefix, and that NaN in a row reaches neither earlier rows nor
+// other sequences.
 func checkAttentionSequences(s *subject) error {
 	for _, p := range packedBatches(true) {
 		qkv := p.qkv()
@@ -96,39 +129,44 @@ func checkAttentionSequences(s *subject) error {
 		if err != nil {
 			return err
 		}
-		off, stride := p.offsets(), p.shape.Stride()
+		stride := p.shape.Stride()
 		for j, n := range p.lengths {
 			if n == 0 {
 				continue
 			}
-			lo, hi := int(off[j]), int(off[j+1])
-			one := packed{p.shape, []int{n}}
-			alone, err := run(s.b, func(c *call) { one.attend(c, qkv[lo*stride:hi*stride]) })
+			rows, prefix := p.sequence(j)
+			one := packed{shape: p.shape, lengths: []int{len(rows)}}
+			var x []float32
+			for _, m := range rows {
+				x = append(x, qkv[m*stride:(m+1)*stride]...)
+			}
+			alone, err := run(s.b, func(c *call) { one.attend(c, x) })
 			if err != nil {
 				return err
 			}
-			if err := same(alone, rowsOf(all, p.rows(), upTo(hi)[lo:]), exactly); err != nil {
+			if err := same(rowsOf(alone, len(rows), upTo(len(rows))[prefix:]), rowsOf(all, p.rows(), rows[prefix:]), exactly); err != nil {
 				return fmt.Errorf("%v: sequence %d alone: %w", p, j, err)
 			}
-			if err := s.checkCausal(p, qkv, all, lo+n/2, hi); err != nil {
-				return fmt.Errorf("%v: NaN in row %d: %w", p, lo+n/2, err)
+			if err := s.checkCausal(p, qkv, all, j, n/2); err != nil {
+				return fmt.Errorf("%v: NaN in row %d of sequence %d: %w", p, n/2, j, err)
 			}
 		}
 	}
 	return nil
 }
 
-// checkCausal poisons row bad of a sequence that ends at hi; clean is the result
-// without.
-func (s *subject) checkCausal(p packed, qkv []float32, clean []result, bad, hi int) error {
+// checkCausal poisons an own row of sequence j; clean is the result without.
+func (s *subject) checkCausal(p packed, qkv []float32, clean []result, j, own int) error {
 	stride := p.shape.Stride()
+	rows, prefix := p.sequence(j)
+	bad := rows[prefix+own]
 	x := append([]float32(nil), qkv...)
 	copy(x[bad*stride:(bad+1)*stride], nans(stride))
 	got, err := run(s.b, func(c *call) { p.attend(c, x) })
 	if err != nil {
 		return err
 	}
-	others := append(upTo(bad), upTo(p.rows())[hi:]...)
+	others := p.notSeeing(bad)
 	if err := same(rowsOf(got, p.rows(), others), rowsOf(clean, p.rows(), others), exactly); err != nil {
 		return err
 	}
@@ -138,6 +176,58 @@ func (s *subject) checkCausal(p packed, qkv []float32, clean []result, bad, hi i
 		}
 	}
 	return nil
+}
+
+// notSeeing returns the rows to which row m is invisible.
+func (p packed) notSeeing(m int) []int {
+	var list []int
+	for j := range p.lengths {
+		rows, prefix := p.sequence(j)
+		at := slices.Index(rows, m)
+		for n := prefix; n < len(rows); n++ {
+			if at < 0 || n < at {
+				list = append(list, rows[n])
+			}
+		}
+	}
+	return list
+}
+
+// checkAttentionInfinite compares both passes with an infinite value in an own row of
+// each sequence in turn: fast code may take such a sequence another way, and must
+// take the others of its group up where it left them.
+func checkAttentionInfinite(s *subject) error {
+	for _, p := range packedBatches(true) {
+		M, a := p.rows(), p.shape
+		for j, n := range p.lengths {
+			if n == 0 {
+				continue
+			}
+			rows, prefix := p.sequence(j)
+			bad := rows[prefix+n/2]
+			qkv, dout := p.qkv(), newStream("dout"+p.String()).floats(M*a.H*a.D)
+			qkv[(bad+1)*a.Stride()-1] = float32(math.Inf(1))
+			if err := s.compare("Attention", func(c *call) { p.attend(c, qkv) }); err != nil {
+				return fmt.Errorf("%v: Inf in a value of sequence %d: %w", p, j, err)
+			}
+			qkv = p.qkv()
+			fwd, err := run(s.ref, func(c *call) { p.attend(c, qkv) })
+			if err != nil {
+				return err
+			}
+			dout[bad*a.H*a.D] = float32(math.Inf(-1))
+			if err := s.compare("AttentionBackward", func(c *call) { p.back(c, qkv, dout, fwd) }); err != nil {
+				return fmt.Errorf("%v: Inf in a gradient of sequence %d: %w", p, j, err)
+			}
+		}
+	}
+	return nil
+}
+
+// back is the backward pass; fwd is what the forward pass gave.
+func (p packed) back(c *call, qkv, dout []float32, fwd []result) {
+	c.b.AttentionBackward(c.outOperands("dqkv", len(qkv)), c.operands("dout", dout), c.operands("out", fwd[0].f),
+		c.floats("stats", fwd[1].f), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), p.groupsOf(c), p.shape)
 }
 
 func checkAttentionBackward(s *subject) error {
@@ -150,11 +240,7 @@ func checkAttentionBackward(s *subject) error {
 			return err
 		}
 		dout := newStream("dout" + p.String()).floats(M * a.H * a.D)
-		err = s.compare("AttentionBackward", func(c *call) {
-			c.b.AttentionBackward(c.outOperands("dqkv", M*a.Stride()), c.operands("dout", dout), c.operands("out", fwd[0].f),
-				c.floats("stats", fwd[1].f), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), a)
-		})
-		if err != nil {
+		if err := s.compare("AttentionBackward", func(c *call) { p.back(c, qkv, dout, fwd) }); err != nil {
 			return fmt.Errorf("%v: %w", p, err)
 		}
 		if err := s.checkBackwardApart(p, dout, fwd, qkv); err != nil {
@@ -164,15 +250,15 @@ func checkAttentionBackward(s *subject) error {
 	return nil
 }
 
-// checkBackwardApart checks that the gradient of the first sequence does not see
-// the others, by NaN in them.
+// checkBackwardApart checks that the gradient of the first sequence, or group, does
+// not see the others, by NaN in them.
 func (s *subject) checkBackwardApart(p packed, dout []float32, fwd []result, qkv []float32) error {
 	a, n := p.shape, p.lengths[0]
+	if p.groups != nil {
+		n = int(p.offsets()[p.groups[1]])
+	}
 	backward := func(x []float32) ([]result, error) {
-		return run(s.b, func(c *call) {
-			c.b.AttentionBackward(c.outOperands("dqkv", len(x)), c.operands("dout", dout), c.operands("out", fwd[0].f),
-				c.floats("stats", fwd[1].f), c.operands("qkv", x), c.ints("offsets", p.offsets()), a)
-		})
+		return run(s.b, func(c *call) { p.back(c, x, dout, fwd) })
 	}
 	clean, err := backward(qkv)
 	if err != nil {

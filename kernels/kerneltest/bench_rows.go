@@ -124,13 +124,13 @@ func sequenceBenchmarks() []benchmark {
 		}},
 		{"Attention", dims, 4 * scoresMade * a.D, 4 * M * (stride + outs), func(c *call) func() {
 			out, stats, qkv, off := c.outOperands("out", M*outs), c.out("stats", M*a.H*2), c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
-			return func() { c.b.Attention(out, stats, qkv, off, a) }
+			return func() { c.b.Attention(out, stats, qkv, off, kernels.Buffer{}, a) }
 		}},
 		{"AttentionBackward", dims, 10 * scoresMade * a.D, 4 * M * 2 * (stride + outs), func(c *call) func() {
 			out, stats, qkv, off := c.spareOperands("out", nans(M*outs)), c.spare("stats", nans(M*a.H*2)), c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
 			dqkv, dout := c.outOperands("dqkv", M*stride), c.operands("dout", r.floats(M*outs))
-			c.b.Attention(out, stats, qkv, off, a)
-			return func() { c.b.AttentionBackward(dqkv, dout, out, stats, qkv, off, a) }
+			c.b.Attention(out, stats, qkv, off, kernels.Buffer{}, a)
+			return func() { c.b.AttentionBackward(dqkv, dout, out, stats, qkv, off, kernels.Buffer{}, a) }
 		}},
 		{"PagedAttention", decode, 4 * decodeS * decodeT * a.H * a.D, 8 * decodeS * decodeT * a.K * a.D, func(c *call) func() {
 			k := newCache(p, 16)

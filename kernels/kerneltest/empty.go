@@ -50,9 +50,9 @@ func checkEmpty(s *subject) error {
 		{"GELU", func(c *call) { c.b.GELU(none(c), none(c)) }},
 		{"Dropout", func(c *call) { c.b.Dropout(none(c), none(c), no(c), C, 0, 0.1) }},
 		{"Rope", func(c *call) { c.b.Rope(none(c), c.floats("cos", row), c.floats("sin", row), no(c), a, false) }},
-		{"Attention", func(c *call) { c.b.Attention(none(c), none(c), none(c), first(c), a) }},
+		{"Attention", func(c *call) { c.b.Attention(none(c), none(c), none(c), first(c), first(c), a) }},
 		{"AttentionBackward", func(c *call) {
-			c.b.AttentionBackward(none(c), none(c), none(c), none(c), none(c), first(c), a)
+			c.b.AttentionBackward(none(c), none(c), none(c), none(c), none(c), first(c), first(c), a)
 		}},
 		{"AppendKV", func(c *call) { c.b.AppendKV(cached(c), none(c), no(c), a) }},
 		{"PagedAttention", func(c *call) { c.b.PagedAttention(none(c), none(c), cached(c), no(c), no(c), no(c), 1, a) }},

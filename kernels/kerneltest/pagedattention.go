@@ -24,6 +24,7 @@ type cache struct {
 }
 
 func newCache(p packed, size int) *cache {
+	p.groups = nil // a sequence in pages is whole
 	k := &cache{packed: p, size: size, pages: 2, qkv: p.qkv()}
 	for _, n := range p.lengths {
 		need := (n + size - 1) / size

@@ -69,11 +69,13 @@ func checkScatterRows(s *subject) error {
 			for i, m := range r.permutation(M)[:R] {
 				rows[i] = int32(m)
 			}
-			err := s.compare("ScatterRows", func(c *call) {
-				c.b.ScatterRows(c.out("dx", M*C), c.floats("dout", dout), c.ints("rows", rows), C)
-			})
-			if err != nil {
-				return fmt.Errorf("C=%d, %d of %d rows: %w", C, R, M, err)
+			for _, rows := range [][]int32{rows, r.ids(R, M)} { // each once, and some several times
+				err := s.compare("ScatterRows", func(c *call) {
+					c.b.ScatterRows(c.out("dx", M*C), c.floats("dout", dout), c.ints("rows", rows), C)
+				})
+				if err != nil {
+					return fmt.Errorf("C=%d, %d of %d rows: %w", C, R, M, err)
+				}
 			}
 		}
 	}

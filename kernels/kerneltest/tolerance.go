@@ -73,7 +73,7 @@ func bounds() map[string]bound {
 		"PagedAttention":      {256, 64, softmax},
 		"CopyPages":           {0, 0, moved},
 		"GatherRows":          {0, 0, moved},
-		"ScatterRows":         {0, 0, moved},
+		"ScatterRows":         {16, 16, "plain sums of a few rows"},
 		"SegmentMean":         {64, 16, "plain sums of ≤ 100 rows"},
 		"SegmentMeanBackward": {2, 4, single},
 		"LogProb":             {512, 32, softmax + "; logits are chains of ≤ 64 terms"},

@@ -113,14 +113,14 @@ func (t *watched) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 	t.after("Rope", bufs(qkv), bufs(cos, sin, pos))
 }
 
-func (t *watched) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
-	t.Backend.Attention(out, stats, qkv, offsets, s)
-	t.after("Attention", bufs(out, stats), bufs(qkv, offsets))
+func (t *watched) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.Attention(out, stats, qkv, offsets, groups, s)
+	t.after("Attention", bufs(out, stats), bufs(qkv, offsets, groups))
 }
 
-func (t *watched) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
-	t.Backend.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, s)
-	t.after("AttentionBackward", bufs(dqkv), bufs(dout, out, stats, qkv, offsets))
+func (t *watched) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	t.Backend.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
+	t.after("AttentionBackward", bufs(dqkv), bufs(dout, out, stats, qkv, offsets, groups))
 }
 
 func (t *watched) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.AttentionShape) {

@@ -6,9 +6,11 @@ import (
 	"exp/kernels"
 )
 
-// Attention sets out [M,H·D] to causal attention within packed sequences:
-// sequence j is rows offsets[j] to offsets[j+1]. For query row i and head h, over
-// the rows t ≤ i of its sequence, counted from the sequence's start:
+// Attention sets out [M,H·D] to causal attention within packed sequences: rows
+// offsets[j] to offsets[j+1] are sequence j's own, and the first sequence of
+// groups[g] to groups[g+1] is the prefix of the others of its group. For query row i
+// and head h, over the rows t ≤ i of its sequence, prefix included, counted from the
+// sequence's start:
 //
 //	z[t]   = (chain over d of q[d]·k[t,d]) · Scale
 //	m      = max z
@@ -16,24 +18,25 @@ import (
 //	l      = lane sum of e[t]
 //	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
 //
-// qkv is [M,Stride], offsets [S+1] from 0 to M; stats [M,H,2] holds m and 1/l.
+// qkv is [M,Stride], offsets [S+1] from 0 to M, groups [G+1] from 0 to S, or empty;
+// stats [M,H,2] holds m and 1/l.
 // Scale is rounded to T first. The maximum starts from -Inf and skips NaN, which
 // reaches the result through e. Vaswani et al., arXiv:1706.03762 eq. 1; shared
 // key/value heads: Ainslie et al., arXiv:2305.13245.
-func Attention[T Float](out, stats, qkv []T, offsets []int32, s kernels.AttentionShape) {
-	M := attentionRows(qkv, offsets, s)
+func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.AttentionShape) {
+	M := attentionRows(qkv, s)
 	if len(out) != M*s.H*s.D || len(stats) != M*s.H*2 {
 		panic("ref: Attention: length mismatch")
 	}
 	e := make([]T, M)
-	for j := 1; j < len(offsets); j++ {
-		lo, hi := int(offsets[j-1]), int(offsets[j])
-		for i := lo; i < hi; i++ {
+	for _, seq := range sequences(offsets, groups, M) {
+		for n := seq.prefix; n < seq.len(); n++ {
+			i := seq.row(n)
 			for h := 0; h < s.H; h++ {
 				q := head(qkv, i, h, s)
-				z := e[:i-lo+1]
+				z := e[:n+1]
 				for t := range z {
-					z[t] = T(chain(q, key(qkv, lo+t, h, s), 0) * T(s.Scale))
+					z[t] = T(chain(q, key(qkv, seq.row(t), h, s), 0) * T(s.Scale))
 				}
 				m, inv := expSum(z)
 				at := i*s.H + h
@@ -41,7 +44,7 @@ func Attention[T Float](out, stats, qkv []T, offsets []int32, s kernels.Attentio
 				o := out[at*s.D : (at+1)*s.D]
 				clear(o)
 				for t, p := range z {
-					accumulate(o, p, value(qkv, lo+t, h, s))
+					accumulate(o, p, value(qkv, seq.row(t), h, s))
 				}
 				for d := range o {
 					o[d] *= inv
@@ -93,27 +96,28 @@ func accumulate[T Float](acc []T, a T, x []T) {
 //	dk[t,d] = chain of dz[t]·q[d]
 //	dv[t,d] = chain of p[t]·dout[d]
 //
-// the last two over the query heads of the group ascending, within a head the
-// query rows ascending.
-func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets []int32, s kernels.AttentionShape) {
-	M := attentionRows(qkv, offsets, s)
+// the last two over the sequences that see t ascending, within a sequence the query
+// heads that share t's head ascending, within a head the query rows ascending.
+func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups []int32, s kernels.AttentionShape) {
+	M := attentionRows(qkv, s)
 	if len(dqkv) != len(qkv) || len(dout) != M*s.H*s.D || len(out) != len(dout) || len(stats) != M*s.H*2 {
 		panic("ref: AttentionBackward: length mismatch")
 	}
 	clear(dqkv)
-	for j := 1; j < len(offsets); j++ {
-		lo, hi := int(offsets[j-1]), int(offsets[j])
+	for _, seq := range sequences(offsets, groups, M) {
 		for h := 0; h < s.H; h++ {
-			for i := lo; i < hi; i++ {
+			for n := seq.prefix; n < seq.len(); n++ {
+				i := seq.row(n)
 				at := i*s.H + h
-				m, inv := stats[2*at], stats[2*at+1]
+				largest, inv := stats[2*at], stats[2*at+1]
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q, dq := head(qkv, i, h, s), head(dqkv, i, h, s)
-				for t := lo; t <= i; t++ {
+				for m := 0; m <= n; m++ {
+					t := seq.row(m)
 					k, v := key(qkv, t, h, s), value(qkv, t, h, s)
 					z := T(chain(q, k, 0) * T(s.Scale))
-					p := T(Exp(z-m) * inv)
+					p := T(Exp(z-largest) * inv)
 					dz := T(p*(chain(do, v, 0)-delta)) * T(s.Scale)
 					accumulate(dq, dz, k)
 					accumulate(key(dqkv, t, h, s), dz, q)
@@ -142,20 +146,62 @@ func value[T Float](qkv []T, m, h int, s kernels.AttentionShape) []T {
 // kvHead returns the key/value head that query head h reads.
 func kvHead(h int, s kernels.AttentionShape) int { return h / (s.H / s.K) }
 
-// attentionRows returns M and panics unless offsets ascend from 0 to M.
-func attentionRows[T Float](qkv []T, offsets []int32, s kernels.AttentionShape) int {
+// attentionRows returns M.
+func attentionRows[T Float](qkv []T, s kernels.AttentionShape) int {
 	checkAttention(s)
 	M := len(qkv) / s.Stride()
 	if len(qkv) != M*s.Stride() {
 		panic("ref: attention: not a whole number of rows")
 	}
-	if len(offsets) == 0 || offsets[0] != 0 || int(offsets[len(offsets)-1]) != M {
-		panic("ref: sequences do not cover the rows")
+	return M
+}
+
+// sequence is where the rows lie that a sequence consists of: those of its prefix, if
+// it has one, then its own.
+type sequence struct {
+	prefixRow, prefix int // first row and number
+	firstRow, own     int
+}
+
+func (q sequence) len() int { return q.prefix + q.own }
+
+// row returns where the sequence's row t lies.
+func (q sequence) row(t int) int {
+	if t < q.prefix {
+		return q.prefixRow + t
 	}
-	for j := 1; j < len(offsets); j++ {
-		if offsets[j] < offsets[j-1] {
-			panic("ref: sequences are not in order")
+	return q.firstRow + t - q.prefix
+}
+
+// sequences returns the sequences of M rows. It panics unless offsets ascend from 0
+// to M and groups, if there are any, from 0 to the number of sequences.
+func sequences(offsets, groups []int32, M int) []sequence {
+	checkAscending("sequences do not cover the rows", "sequences are not in order", offsets, M)
+	list := make([]sequence, len(offsets)-1)
+	for j := range list {
+		list[j] = sequence{firstRow: int(offsets[j]), own: int(offsets[j+1] - offsets[j])}
+	}
+	if len(groups) == 0 {
+		return list
+	}
+	checkAscending("groups do not cover the sequences", "groups are not in order", groups, len(list))
+	for g := 1; g < len(groups); g++ {
+		for j := int(groups[g-1]) + 1; j < int(groups[g]); j++ {
+			first := list[groups[g-1]]
+			list[j].prefixRow, list[j].prefix = first.firstRow, first.own
 		}
 	}
-	return M
+	return list
+}
+
+// checkAscending panics unless x ascends from 0 to n.
+func checkAscending(cover, order string, x []int32, n int) {
+	if len(x) == 0 || x[0] != 0 || int(x[len(x)-1]) != n {
+		panic("ref: " + cover)
+	}
+	for j := 1; j < len(x); j++ {
+		if x[j] < x[j-1] {
+			panic("ref: " + order)
+		}
+	}
 }

@@ -18,7 +18,7 @@ func TestAttentionKnown(t *testing.T) {
 		1, 1, 7, 30,
 	}
 	out, stats := make([]float64, 6), make([]float64, 12)
-	Attention(out, stats, qkv, []int32{0, 2, 3}, s)
+	Attention(out, stats, qkv, []int32{0, 2, 3}, nil, s)
 	// Row 0 sees itself: out = 10; m = 2·q·5 = 10 and 20; l = 1.
 	// Row 1, head 0: z = [10, 10-ln3], e = [1, 1/3], l = 4/3:
 	// out = (10 + 20/3)·3/4 = 12.5. Head 1: z = [0,0], l = 2, out = 15.
@@ -31,7 +31,7 @@ func TestAttentionKnown(t *testing.T) {
 	// dq = -3.75·5 + 3.75·(5-ln3/2) = -3.75·ln3/2; dk = dz·q; dv = p.
 	dout := []float64{0, 0, 1, 0, 0, 0}
 	dqkv := make([]float64, 12)
-	AttentionBackward(dqkv, dout, out, stats, qkv, []int32{0, 2, 3}, s)
+	AttentionBackward(dqkv, dout, out, stats, qkv, []int32{0, 2, 3}, nil, s)
 	want := []float64{
 		0, 0, -3.75, 0.75,
 		-3.75 * ln3 / 2, 0, 3.75, 0.25,
@@ -45,10 +45,12 @@ func TestAttentionGradient(t *testing.T) {
 		name    string
 		s       kernels.AttentionShape
 		offsets []int32
+		groups  []int32
 	}{
-		{"one head", kernels.AttentionShape{H: 1, K: 1, D: 3}, []int32{0, 5}},
-		{"grouped, packed", kernels.AttentionShape{H: 4, K: 2, D: 4}, []int32{0, 1, 7, 7, 10}},
-		{"one key head, past a lane", kernels.AttentionShape{H: 3, K: 1, D: 2}, []int32{0, 18, 20}},
+		{"one head", kernels.AttentionShape{H: 1, K: 1, D: 3}, []int32{0, 5}, nil},
+		{"shared key heads, packed", kernels.AttentionShape{H: 4, K: 2, D: 4}, []int32{0, 1, 7, 7, 10}, nil},
+		{"one key head, past a lane", kernels.AttentionShape{H: 3, K: 1, D: 2}, []int32{0, 18, 20}, nil},
+		{"prefixes", kernels.AttentionShape{H: 4, K: 2, D: 3}, []int32{0, 3, 5, 5, 9, 10, 12, 12}, []int32{0, 4, 5, 7}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,29 +60,60 @@ func TestAttentionGradient(t *testing.T) {
 			qkv, c := normal(r, M*s.Stride()), normal(r, M*s.H*s.D)
 			out, stats := zeros(M*s.H*s.D), zeros(M*s.H*2)
 			loss := func() float64 {
-				Attention(out, stats, qkv, tt.offsets, s)
+				Attention(out, stats, qkv, tt.offsets, tt.groups, s)
 				return project(out, c)
 			}
 			loss()
 			dqkv := normal(r, M*s.Stride()) // overwritten
-			AttentionBackward(dqkv, c, out, stats, qkv, tt.offsets, s)
+			AttentionBackward(dqkv, c, out, stats, qkv, tt.offsets, tt.groups, s)
 			checkGradient(t, loss, limit, argument{"qkv", qkv, dqkv})
 		})
 	}
 }
 
+// A sequence with a prefix has what it would have with the prefix's rows before its
+// own, and its gradients reach the prefix.
+func TestAttentionPrefix(t *testing.T) {
+	s := kernels.AttentionShape{H: 2, K: 1, D: 2, Scale: 0.7}
+	stride, r := s.Stride(), source(4)
+	qkv, c := normal(r, 6*stride), normal(r, 6*s.H*s.D) // prefix: rows 0-1; branches: 2 and 3-5
+	attend := func(rows []int, offsets, groups []int32, c []float64) (out, dqkv []float64) {
+		x, stats := zeros(0), zeros(len(rows)*s.H*2)
+		for _, m := range rows {
+			x = append(x, qkv[m*stride:(m+1)*stride]...)
+		}
+		out, dqkv = zeros(len(rows)*s.H*s.D), zeros(len(x))
+		Attention(out, stats, x, offsets, groups, s)
+		AttentionBackward(dqkv, c, out, stats, x, offsets, groups, s)
+		return out, dqkv
+	}
+	out, dqkv := attend([]int{0, 1, 2, 3, 4, 5}, []int32{0, 2, 3, 6}, []int32{0, 3}, c)
+	w := s.H * s.D
+	c2 := append(zeros(2*w), c[3*w:]...)
+	out1, d1 := attend([]int{0, 1, 2}, []int32{0, 3}, nil, c[:3*w])
+	out2, d2 := attend([]int{0, 1, 3, 4, 5}, []int32{0, 5}, nil, c2)
+	wantNear(t, "out", out, append(out1, out2[2*w:]...), 0)
+	want := append(append([]float64(nil), d1...), d2[2*stride:]...)
+	for i := range 2 * stride {
+		want[i] += d2[i]
+	}
+	wantNear(t, "dqkv", dqkv, want, 1e-13)
+}
+
 func TestAttentionPanics(t *testing.T) {
 	s := kernels.AttentionShape{H: 2, K: 1, D: 2, Scale: 1}
 	x := zeros(24)
-	wantPanic(t, "ref: sequences do not cover the rows", func() { Attention(x[:12], x[:12], x, []int32{0, 2}, s) })
-	wantPanic(t, "ref: sequences are not in order", func() { Attention(x[:12], x[:12], x, []int32{0, 2, 1, 3}, s) })
-	wantPanic(t, "ref: Attention: length mismatch", func() { Attention(x[:12], x[:6], x, []int32{0, 3}, s) })
-	wantPanic(t, "ref: attention: not a whole number of rows", func() { Attention(x, x, x[:23], []int32{0, 3}, s) })
+	wantPanic(t, "ref: groups do not cover the sequences", func() { Attention(x[:12], x[:12], x, []int32{0, 2, 3}, []int32{0, 1}, s) })
+	wantPanic(t, "ref: groups are not in order", func() { Attention(x[:12], x[:12], x, []int32{0, 2, 3}, []int32{0, 2, 1, 2}, s) })
+	wantPanic(t, "ref: sequences do not cover the rows", func() { Attention(x[:12], x[:12], x, []int32{0, 2}, nil, s) })
+	wantPanic(t, "ref: sequences are not in order", func() { Attention(x[:12], x[:12], x, []int32{0, 2, 1, 3}, nil, s) })
+	wantPanic(t, "ref: Attention: length mismatch", func() { Attention(x[:12], x[:6], x, []int32{0, 3}, nil, s) })
+	wantPanic(t, "ref: attention: not a whole number of rows", func() { Attention(x, x, x[:23], []int32{0, 3}, nil, s) })
 	wantPanic(t, "ref: AttentionBackward: length mismatch", func() {
-		AttentionBackward(x, x[:12], x[:11], x[:12], x, []int32{0, 3}, s)
+		AttentionBackward(x, x[:12], x[:11], x[:12], x, []int32{0, 3}, nil, s)
 	})
 	s.K = 3
 	wantPanic(t, "ref: query heads are not a multiple of key/value heads", func() {
-		Attention(x[:12], x[:12], x, []int32{0, 3}, s)
+		Attention(x[:12], x[:12], x, []int32{0, 3}, nil, s)
 	})
 }

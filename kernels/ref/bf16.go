@@ -126,24 +126,23 @@ func tileMatMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K int) {
 }
 
 // tileAttention is Attention with tile sums.
-func tileAttention(out, stats, qkv []float32, offsets []int32, s kernels.AttentionShape) {
-	M := attentionRows(qkv, offsets, s)
+func tileAttention(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
+	M := attentionRows(qkv, s)
 	z, vd := make([]float32, M), make([]float32, M)
-	for j := 1; j < len(offsets); j++ {
-		lo, hi := int(offsets[j-1]), int(offsets[j])
-		for i := lo; i < hi; i++ {
+	for _, seq := range sequences(offsets, groups, M) {
+		for last := seq.prefix; last < seq.len(); last++ {
+			n, i := last+1, seq.row(last)
 			for h := 0; h < s.H; h++ {
-				n := i - lo + 1
 				q := head(qkv, i, h, s)
 				for t := range n {
-					z[t] = TileSum(q, key(qkv, lo+t, h, s), 0) * float32(s.Scale)
+					z[t] = TileSum(q, key(qkv, seq.row(t), h, s), 0) * float32(s.Scale)
 				}
 				m, inv := expSum(z[:n])
 				at := i*s.H + h
 				stats[2*at], stats[2*at+1] = m, inv
 				for d := range s.D {
 					for t := range n {
-						vd[t] = value(qkv, lo+t, h, s)[d]
+						vd[t] = value(qkv, seq.row(t), h, s)[d]
 					}
 					out[at*s.D+d] = TileSum(z[:n], vd[:n], 0) * inv
 				}
@@ -153,49 +152,51 @@ func tileAttention(out, stats, qkv []float32, offsets []int32, s kernels.Attenti
 }
 
 // tileAttentionBackward is AttentionBackward with tile sums.
-func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets []int32, s kernels.AttentionShape) {
-	attentionRows(qkv, offsets, s)
+func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
+	M := attentionRows(qkv, s)
 	clear(dqkv)
-	for j := 1; j < len(offsets); j++ {
-		lo, T := int(offsets[j-1]), int(offsets[j]-offsets[j-1])
-		p, dz := make([]float32, T*T), make([]float32, T*T) // [query,key], 0 above the diagonal
-		a, b := make([]float32, T), make([]float32, T)
+	for _, seq := range sequences(offsets, groups, M) {
+		P, T, own := seq.prefix, seq.len(), seq.own
+		p, dz := make([]float32, own*T), make([]float32, own*T) // [query,key], 0 above the diagonal
+		a, b := make([]float32, own), make([]float32, T)
 		for h := 0; h < s.H; h++ {
 			clear(p)
 			clear(dz)
-			for i := range T {
-				at := (lo+i)*s.H + h
+			for i := range own {
+				row := seq.row(P + i)
+				at := row*s.H + h
 				m, inv := stats[2*at], stats[2*at+1]
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
-				q := head(qkv, lo+i, h, s)
-				for t := 0; t <= i; t++ {
-					z := TileSum(q, key(qkv, lo+t, h, s), 0) * float32(s.Scale)
+				q := head(qkv, row, h, s)
+				for t := 0; t <= P+i; t++ {
+					z := TileSum(q, key(qkv, seq.row(t), h, s), 0) * float32(s.Scale)
 					p[i*T+t] = Exp(z-m) * inv
-					dp := TileSum(do, value(qkv, lo+t, h, s), 0)
+					dp := TileSum(do, value(qkv, seq.row(t), h, s), 0)
 					dz[i*T+t] = float32(p[i*T+t]*(dp-delta)) * float32(s.Scale)
 				}
-				dq := head(dqkv, lo+i, h, s)
+				dq := head(dqkv, row, h, s)
 				for d := range dq {
-					for t := 0; t <= i; t++ {
-						b[t] = key(qkv, lo+t, h, s)[d]
+					for t := 0; t <= P+i; t++ {
+						b[t] = key(qkv, seq.row(t), h, s)[d]
 					}
-					dq[d] = TileSum(dz[i*T:i*T+i+1], b[:i+1], 0)
+					dq[d] = TileSum(dz[i*T:i*T+P+i+1], b[:P+i+1], 0)
 				}
 			}
 			for t := range T {
-				dk, dv := key(dqkv, lo+t, h, s), value(dqkv, lo+t, h, s)
+				dk, dv := key(dqkv, seq.row(t), h, s), value(dqkv, seq.row(t), h, s)
 				for d := range s.D {
 					// Queries before t count as products 0.
-					clear(b)
-					for i := t; i < T; i++ {
-						b[i] = head(qkv, lo+i, h, s)[d]
+					x := b[:own]
+					clear(x)
+					for i := max(0, t-P); i < own; i++ {
+						x[i] = head(qkv, seq.row(P+i), h, s)[d]
 					}
-					dk[d] = TileSum(column(a, dz[:], T, t), b, dk[d])
-					for i := t; i < T; i++ {
-						b[i] = dout[((lo+i)*s.H+h)*s.D+d]
+					dk[d] = TileSum(column(a, dz, T, t), x, dk[d])
+					for i := max(0, t-P); i < own; i++ {
+						x[i] = dout[(seq.row(P+i)*s.H+h)*s.D+d]
 					}
-					dv[d] = TileSum(column(a, p[:], T, t), b, dv[d])
+					dv[d] = TileSum(column(a, p, T, t), x, dv[d])
 				}
 			}
 		}

@@ -137,16 +137,16 @@ func (Mixed) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, i
 }
 
 // Attention implements kernels.Sequence.
-func (Mixed) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+func (Mixed) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	y := wide(out)
-	tileAttention(y, floats[float32](stats), wide(qkv), ints(offsets), s)
+	tileAttention(y, floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
 	store(out, y)
 }
 
 // AttentionBackward implements kernels.Sequence.
-func (Mixed) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
+func (Mixed) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	y := wide(dqkv)
-	tileAttentionBackward(y, wide(dout), wide(out), floats[float32](stats), wide(qkv), ints(offsets), s)
+	tileAttentionBackward(y, wide(dout), wide(out), floats[float32](stats), wide(qkv), ints(offsets), ints(groups), s)
 	store(dqkv, y)
 }
 

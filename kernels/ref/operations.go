@@ -109,13 +109,13 @@ func (*Backend[T]) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSh
 }
 
 // Attention implements kernels.Sequence.
-func (*Backend[T]) Attention(out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
-	Attention(floats[T](out), floats[T](stats), floats[T](qkv), ints(offsets), s)
+func (*Backend[T]) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	Attention(floats[T](out), floats[T](stats), floats[T](qkv), ints(offsets), ints(groups), s)
 }
 
 // AttentionBackward implements kernels.Sequence.
-func (*Backend[T]) AttentionBackward(dqkv, dout, out, stats, qkv, offsets kernels.Buffer, s kernels.AttentionShape) {
-	AttentionBackward(floats[T](dqkv), floats[T](dout), floats[T](out), floats[T](stats), floats[T](qkv), ints(offsets), s)
+func (*Backend[T]) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	AttentionBackward(floats[T](dqkv), floats[T](dout), floats[T](out), floats[T](stats), floats[T](qkv), ints(offsets), ints(groups), s)
 }
 
 // AppendKV implements kernels.Sequence.

@@ -11,8 +11,8 @@ func GatherRows[T Float](out, x []T, rows []int32, C int) {
 	}
 }
 
-// ScatterRows sets dx [M,C] to zero, then dx[rows[r]] = dout[r]; dout [R,C],
-// rows [R] distinct. It is the backward pass of GatherRows.
+// ScatterRows sets dx [M,C] to zero, then adds dout[r] to dx[rows[r]], r ascending;
+// dout [R,C], rows [R]. It is the backward pass of GatherRows.
 func ScatterRows[T Float](dx, dout []T, rows []int32, C int) {
 	if len(dout) != len(rows)*C || len(dx)%C != 0 {
 		panic("ref: ScatterRows: length mismatch")
@@ -20,7 +20,7 @@ func ScatterRows[T Float](dx, dout []T, rows []int32, C int) {
 	clear(dx)
 	for r, m := range rows {
 		checkRow(int(m), len(dx)/C)
-		copy(dx[int(m)*C:(int(m)+1)*C], dout[r*C:(r+1)*C])
+		addTo(dx[int(m)*C:(int(m)+1)*C], dout[r*C:(r+1)*C])
 	}
 }
 

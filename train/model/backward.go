@@ -79,7 +79,8 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a acts, x0, dx, block
 	dAtt, dqkv, dNorm := ws.dAtt.Slice(0, n*c.Heads*c.Head), ws.dqkv.Slice(0, n*c.QKV()), ws.dNorm.Slice(0, n*c.Width)
 	be.MatMulDW(y.dO, kernels.Buffer{}, dx, a.att, blocks)
 	be.MatMulDX(dAtt, dx, y.o)
-	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, ws.offsets.dev.Slice(0, ws.s+1), c.attention())
+	offsets, groups := ws.sequences()
+	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, c.attention())
 	be.Rope(dqkv, m.cos, m.sin, ws.pos.dev.Slice(0, n), c.attention(), true)
 	if c.QKNorm {
 		be.RMSNormBackward(dqkv, y.dQNorm, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryHeads(), true)

@@ -38,6 +38,9 @@ func part(b Batch, lo, hi int) Batch {
 	for _, o := range b.Offsets[lo : hi+1] {
 		out.Offsets = append(out.Offsets, o-b.Offsets[lo])
 	}
+	if b.Group != nil {
+		out.Group = b.Group[lo:hi]
+	}
 	return out
 }
 

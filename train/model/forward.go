@@ -33,7 +33,8 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
 		be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm, c.keyHeads(), c.NormEps)
 	}
 	be.Rope(a.qkv, m.cos, m.sin, ws.pos.dev.Slice(0, ws.n), c.attention(), false)
-	be.Attention(a.att, a.stats, a.qkv, ws.offsets.dev.Slice(0, ws.s+1), c.attention())
+	offsets, groups := ws.sequences()
+	be.Attention(a.att, a.stats, a.qkv, offsets, groups, c.attention())
 	out := ws.attOut()
 	be.MatMul(out, a.att, y.o, kernels.Buffer{})
 	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2, c.Width, c.NormEps)

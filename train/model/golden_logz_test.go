@@ -180,8 +180,8 @@ func (c goldenHead) checkLoss(t *testing.T) {
 	B, W, C, V := in.IDs.Shape[0], in.IDs.Shape[1], p.Width, in.Logits.Shape[2]
 	b := Batch{Offsets: []int32{0}}
 	var hidden []float64
-	var columns []int   // of the padded batch, for each token
-	var scale []float64 // of the states, for each token
+	var columns []int   // of the padded batch, for each token but the last of a row
+	var scale []float64 // of the states, for each of these
 	for i := range B {
 		prompt := int32(0)
 		for w := range W {
@@ -195,6 +195,7 @@ func (c goldenHead) checkLoss(t *testing.T) {
 			b.Tokens = append(b.Tokens, int32(in.IDs.Data[k]))
 			columns = append(columns, k)
 		}
+		columns = columns[:len(columns)-1]
 		for n := float64(prompt - 1); len(scale) < len(columns); {
 			for _, x := range in.Hidden.Data[columns[len(scale)]*C:][:C] {
 				hidden = append(hidden, x*(n/(n+1e-8)))

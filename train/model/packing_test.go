@@ -31,21 +31,44 @@ func anyHeads(r *rand.Rand) Heads {
 	return Heads{LM: true, LogZ: &LogZConfig{Layers: 1 + r.IntN(3), Dropout: 0.1, PoolAll: r.IntN(2) == 0, Detach: r.IntN(2) == 0}}
 }
 
-// anyBatch draws sequences of at most longest tokens, some without a completion.
+// anyBatch draws sequences, some without a completion, some that share their prompt with
+// the one before; a group takes at most longest tokens.
 func anyBatch(r *rand.Rand, vocab, sequences, longest int) Batch {
 	b := Batch{Offsets: []int32{0}}
-	for range sequences {
-		n := 2 + r.IntN(40)
-		if r.IntN(5) == 0 {
-			n = longest
-		}
+	draw := func(n int) {
 		for range n {
 			b.Tokens = append(b.Tokens, int32(r.IntN(vocab)))
 		}
 		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
-		b.Prompt = append(b.Prompt, int32(1+r.IntN(n)))
+	}
+	room := 0
+	for s := range sequences {
+		if n := r.IntN(24); r.IntN(2) == 0 && n <= room {
+			room -= n
+			prompt := b.Tokens[b.Offsets[s-1]:][:b.Prompt[s-1]]
+			b.Tokens = append(b.Tokens, prompt...)
+			draw(n)
+			b.Prompt, b.Group = append(b.Prompt, b.Prompt[s-1]), append(b.Group, b.Group[s-1])
+			continue
+		}
+		n := min(2+r.IntN(40), longest)
+		if r.IntN(5) == 0 {
+			n = longest
+		}
+		draw(n)
+		b.Prompt, b.Group = append(b.Prompt, int32(1+r.IntN(n))), append(b.Group, int32(s))
+		room = longest - n
 	}
 	return b
+}
+
+// groups returns the sequences of each group.
+func (b Batch) groups() [][]int {
+	var list [][]int
+	for s := 0; s < len(b.Prompt); s = b.groupEnd(s) {
+		list = append(list, names(b.groupEnd(s))[s:])
+	}
+	return list
 }
 
 // reorder returns the sequences of b in the given order.
@@ -54,7 +77,7 @@ func reorder(b Batch, order []int) Batch {
 	for _, s := range order {
 		out.Tokens = append(out.Tokens, b.Tokens[b.Offsets[s]:b.Offsets[s+1]]...)
 		out.Offsets = append(out.Offsets, int32(len(out.Tokens)))
-		out.Prompt = append(out.Prompt, b.Prompt[s])
+		out.Prompt, out.Group = append(out.Prompt, b.Prompt[s]), append(out.Group, b.Group[s])
 	}
 	return out
 }
@@ -78,18 +101,18 @@ func anyOperand(r *rand.Rand) kernels.DType {
 	return []kernels.DType{kernels.F32, kernels.BF16}[r.IntN(2)]
 }
 
-// anySetting draws one for a batch of n sequences.
-func anySetting(r *rand.Rand, operand kernels.DType, threads, n int) setting {
+// anySetting draws one for b. A micro-batch holds whole groups.
+func anySetting(r *rand.Rand, operand kernels.DType, threads int, b Batch) setting {
 	s := setting{threads: threads, level: cpu.Level(r.IntN(int(cpu.BestLevel()) + 1)), operand: operand, keep: KeepAll, slack: r.IntN(50)}
 	if r.IntN(2) == 0 {
 		s.keep = KeepInputs
 	}
-	for i := 1; i < n; i++ {
-		if r.IntN(3) == 0 {
+	for i := 0; i < len(b.Prompt); {
+		i = b.groupEnd(i)
+		if r.IntN(3) == 0 || i == len(b.Prompt) {
 			s.cuts = append(s.cuts, i)
 		}
 	}
-	s.cuts = append(s.cuts, n)
 	return s
 }
 
@@ -265,11 +288,11 @@ func TestAnyCut(t *testing.T) {
 		whole := setting{threads: 1, level: cpu.BestLevel(), operand: operand, cuts: []int{n}, keep: KeepAll}
 		want := passes(t, open.open(t, whole), c, h, b, names(n), whole)
 		for _, threads := range []int{1, 2, 3, 8} {
-			s := anySetting(r, operand, threads, n)
+			s := anySetting(r, operand, threads, b)
 			got := passes(t, open.open(t, s), c, h, b, names(n), s)
 			for id := range want.rows {
 				if at := differentBit(got.rows[id], want.rows[id]); at >= 0 {
-					t.Errorf("seed %d, %s, %+v %+v: sequence %d of lengths %v differs at %d", seed, s, c, h, id, b.Offsets, at)
+					t.Errorf("seed %d, %s, %+v %+v: sequence %d of offsets %v, groups %v differs at %d", seed, s, c, h, id, b.Offsets, b.Group, at)
 				}
 			}
 			if at := differentBit(got.grads, want.grads); at >= 0 {
@@ -280,10 +303,10 @@ func TestAnyCut(t *testing.T) {
 }
 
 // TestAnyOrder: what a pass computes for a sequence does not depend on the sequences
-// that it is packed with. The gradient of parameters does depend on their order, and
-// on nothing else: in float32, where each sequence is one gradient block, it is the sum
-// of the sequences' own gradients in the order of the batch. The embedding, whose rows are
-// added token by token, is left out.
+// that it is packed with, nor on whether it shares its prompt. The gradient of parameters
+// does depend on the order of the groups, and on nothing else: in float32, where each is
+// one gradient block, it is the sum of their own gradients in the order of the batch. The
+// embedding, whose rows are added token by token, is left out.
 func TestAnyOrder(t *testing.T) {
 	open := engines{}
 	moved := 0
@@ -293,23 +316,37 @@ func TestAnyOrder(t *testing.T) {
 		operand := anyOperand(r)
 		n := 3 + r.IntN(6)
 		b := anyBatch(r, c.Vocab, n, kernels.BlockRows)
-		alone := make([]results, n)
-		for i := range n {
-			s := setting{threads: 1, level: cpu.BestLevel(), operand: operand, cuts: []int{1}, keep: KeepAll}
-			alone[i] = passes(t, open.open(t, s), c, h, part(b, i, i+1), []int{i}, s)
+		one := func(ids []int) results {
+			s := setting{threads: 1, level: cpu.BestLevel(), operand: operand, cuts: []int{len(ids)}, keep: KeepAll}
+			return passes(t, open.open(t, s), c, h, part(b, ids[0], ids[0]+len(ids)), ids, s)
+		}
+		groups := b.groups()
+		alone, apart := make([]results, len(groups)), make([]results, n)
+		for g, ids := range groups {
+			alone[g] = one(ids)
+			for _, id := range ids {
+				apart[id] = one([]int{id})
+			}
 		}
 		var first []float32
 		for range 2 {
-			order := r.Perm(n)
-			s := anySetting(r, operand, 1+r.IntN(3), n)
-			got := passes(t, open.open(t, s), c, h, reorder(b, order), order, s)
+			var order []int
+			perm := r.Perm(len(groups))
+			for _, g := range perm {
+				order = append(order, groups[g]...)
+			}
+			batch := reorder(b, order)
+			s := anySetting(r, operand, 1+r.IntN(3), batch)
+			got := passes(t, open.open(t, s), c, h, batch, order, s)
 			sum := make([]float32, len(got.grads))
 			for _, id := range order {
-				if at := differentBit(got.rows[id], alone[id].rows[id]); at >= 0 {
+				if at := differentBit(got.rows[id], apart[id].rows[id]); at >= 0 {
 					t.Errorf("seed %d, %s, order %v: sequence %d differs at %d from itself alone", seed, s, order, id, at)
 				}
-				for i, g := range alone[id].grads {
-					sum[i] += g
+			}
+			for _, g := range perm {
+				for i, x := range alone[g].grads {
+					sum[i] += x
 				}
 			}
 			embedding := c.Vocab * c.Width
@@ -317,7 +354,7 @@ func TestAnyOrder(t *testing.T) {
 				embedding = len(sum)
 			}
 			if at := differentBit(got.grads[embedding:], sum[embedding:]); at >= 0 {
-				t.Errorf("seed %d, %s, order %v: the gradient is not the sum of the sequences' at %d, in %s",
+				t.Errorf("seed %d, %s, order %v: the gradient is not the sum of the groups' at %d, in %s",
 					seed, s, order, at, got.model.tensorAt(embedding+at))
 			}
 			if first != nil && differentBit(got.grads, first) >= 0 {
@@ -328,5 +365,29 @@ func TestAnyOrder(t *testing.T) {
 	}
 	if moved == 0 {
 		t.Error("no order changed a gradient: the test compares sums that are the same in any order")
+	}
+}
+
+// TestSharedPromptGradient: a prompt that is computed once has the gradient of one that is
+// computed for each sequence, but for its rounding.
+func TestSharedPromptGradient(t *testing.T) {
+	open := engines{}
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		c, h := anyConfig(r), anyHeads(r)
+		n := 2 + r.IntN(6)
+		b := anyBatch(r, c.Vocab, n, 60+r.IntN(200))
+		s := anySetting(r, kernels.F32, 2, b)
+		shared := passes(t, open.open(t, s), c, h, b, names(n), s)
+		b.Group = nil
+		apart := passes(t, open.open(t, s), c, h, b, names(n), s)
+		var square, off float64
+		for i, x := range apart.grads {
+			square += float64(x) * float64(x)
+			off += float64(shared.grads[i]-x) * float64(shared.grads[i]-x)
+		}
+		if !(off <= 1e-10*square) {
+			t.Errorf("seed %d, %s, %+v %+v: gradients differ by %g of their norm", seed, s, c, h, math.Sqrt(off/square))
+		}
 	}
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"exp/kernels"
 )
@@ -12,10 +13,26 @@ import (
 // completion. The tokens of the completions are the scored ones: row r of every
 // [R] result belongs to the r-th completion token of the batch, and comes from the
 // position before it.
+//
+// Neighbours with the same number in Group have the same prompt, which is computed once
+// for all of them. That changes no bit of what the forward pass says of a sequence;
+// gradients are rounded otherwise than those of the sequences alone. Without Group
+// every sequence is computed by itself. The last token of a completion is a target and
+// nothing else: it is not computed.
 type Batch struct {
-	Tokens  []int32 // [N]
+	Tokens  []int32
 	Offsets []int32 // [S+1]
 	Prompt  []int32 // [S]
+	Group   []int32 // [S], or empty
+}
+
+// groupEnd returns the sequence after those that share the prompt of sequence s.
+func (b Batch) groupEnd(s int) int {
+	end := s + 1
+	for len(b.Group) > 0 && end < len(b.Prompt) && b.Group[end] == b.Group[s] {
+		end++
+	}
+	return end
 }
 
 // Scored returns R, the number of completion tokens.
@@ -36,7 +53,7 @@ const (
 	KeepAll
 )
 
-// Capacity bounds what a Workspace can hold.
+// Capacity bounds what a Workspace can hold. Tokens of a shared prompt count once.
 type Capacity struct {
 	Tokens, Sequences int
 }
@@ -51,11 +68,14 @@ type Workspace struct {
 	cap   Capacity
 	owned []kernels.Buffer
 
-	n, s, r int // tokens, sequences, scored rows of the loaded batch
-	batch   Batch
+	n, s, r    int // rows, sequences, scored rows of the loaded batch
+	batch      Batch
+	promptRows []int32 // [S] where each prompt begins
+	shared     bool    // some sequences share a prompt
 
 	// Index buffers on the device, and the host slices they are filled from.
-	ids, pos, offsets, blocks     indexBuffer // [N], [N], [S+1], [blocks+1]
+	ids, pos, blocks              indexBuffer // [N], [N], [blocks+1]
+	offsets, groups               indexBuffer // as kernels.Sequence takes them: a shared prompt is a sequence
 	rows, targets, rowBlocksBuf   indexBuffer // [R], [R], [blocks+1]
 	segmentsBuf, seqBlocksBuf     indexBuffer // [2S], [S+1]
 	dropKeysBuf                   indexBuffer // [2S]
@@ -139,7 +159,7 @@ func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Ke
 func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	N, S := ws.cap.Tokens, ws.cap.Sequences
 	maxBlocks := N/kernels.BlockRows + S + 1
-	ws.ids, ws.pos, ws.offsets = index(N), index(N), index(S+1)
+	ws.ids, ws.pos, ws.offsets, ws.groups = index(N), index(N), index(2*S+1), index(S+1)
 	ws.blocks, ws.rowBlocksBuf = index(maxBlocks), index(maxBlocks)
 	ws.rows, ws.targets = index(N), index(N)
 	ws.segmentsBuf, ws.seqBlocksBuf, ws.dropKeysBuf = index(2*S), index(S+1), index(2*S)
@@ -214,48 +234,77 @@ func (ws *Workspace) Capacity() Capacity { return ws.cap }
 // beyond the workspace's capacity.
 func (ws *Workspace) Load(b Batch) {
 	S := len(b.Prompt)
-	if len(b.Offsets) != S+1 || int(b.Offsets[S]) != len(b.Tokens) {
+	if len(b.Offsets) != S+1 || int(b.Offsets[S]) != len(b.Tokens) || len(b.Group) != 0 && len(b.Group) != S {
 		panic("model: malformed batch")
 	}
-	if len(b.Tokens) > ws.cap.Tokens || S > ws.cap.Sequences {
+	ws.batch, ws.s, ws.shared, ws.promptRows = b, S, false, ws.promptRows[:0]
+	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.rows, &ws.targets, &ws.segmentsBuf} {
+		x.host = x.host[:0]
+	}
+	for _, x := range []*indexBuffer{&ws.offsets, &ws.groups, &ws.blocks, &ws.rowBlocksBuf, &ws.seqBlocksBuf} {
+		x.host = append(x.host[:0], 0)
+	}
+	for s := 0; s < S; {
+		end := b.groupEnd(s)
+		ws.loadGroup(b, s, end)
+		s = end
+	}
+	ws.n, ws.r = len(ws.ids.host), len(ws.rows.host)
+	if max(ws.n, ws.r) > ws.cap.Tokens || S > ws.cap.Sequences {
 		panic("model: batch beyond the workspace's capacity")
 	}
-	ws.batch, ws.n, ws.s = b, len(b.Tokens), S
-	ws.ids.host = append(ws.ids.host[:0], b.Tokens...)
-	ws.offsets.host = append(ws.offsets.host[:0], b.Offsets...)
-	ws.pos.host, ws.rows.host, ws.targets.host = ws.pos.host[:0], ws.rows.host[:0], ws.targets.host[:0]
-	ws.blocks.host, ws.rowBlocksBuf.host = append(ws.blocks.host[:0], 0), append(ws.rowBlocksBuf.host[:0], 0)
-	ws.segmentsBuf.host, ws.seqBlocksBuf.host = ws.segmentsBuf.host[:0], append(ws.seqBlocksBuf.host[:0], 0)
-	for s := range S {
-		ws.loadSequence(b, s)
-	}
-	ws.r = len(ws.rows.host)
-	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.offsets, &ws.blocks, &ws.rows, &ws.targets, &ws.rowBlocksBuf} {
+	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.offsets, &ws.groups, &ws.blocks, &ws.rows, &ws.targets, &ws.rowBlocksBuf} {
 		x.upload(ws.be)
 	}
 	ws.segments, ws.seqBlocks = ws.segmentsBuf.upload(ws.be), ws.seqBlocksBuf.upload(ws.be)
 	ws.be.Sync()
 }
 
-func (ws *Workspace) loadSequence(b Batch, s int) {
-	lo, hi, prompt := int(b.Offsets[s]), int(b.Offsets[s+1]), int(b.Prompt[s])
-	if prompt < 1 || lo+prompt > hi {
+// loadGroup lays out sequences lo to hi, which have one prompt: its rows, then those of
+// each completion but its last token.
+func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
+	first, scored := len(ws.ids.host), len(ws.rows.host)
+	tokens, prompt := b.Tokens[b.Offsets[lo]:b.Offsets[lo+1]], int(b.Prompt[lo])
+	if prompt < 1 || prompt > len(tokens) {
 		panic("model: a sequence needs a prompt of at least one token and at most its length")
 	}
-	if hi-lo > ws.c.MaxPositions {
+	ws.appendRows(tokens[:prompt], 0)
+	if hi-lo > 1 { // else the completion's rows follow in the same sequence
+		ws.shared = true
+		ws.offsets.host = append(ws.offsets.host, int32(len(ws.ids.host)))
+	}
+	for s := lo; s < hi; s++ {
+		tokens := b.Tokens[b.Offsets[s]:b.Offsets[s+1]]
+		if s > lo && (int(b.Prompt[s]) != prompt || !slices.Equal(tokens[:prompt], b.Tokens[b.Offsets[lo]:][:prompt])) {
+			panic("model: sequences of a group have different prompts")
+		}
+		before := first + prompt - 1 // the row that a completion token is read from
+		for i, id := range tokens[prompt:] {
+			ws.rows.host, ws.targets.host = append(ws.rows.host, int32(before)), append(ws.targets.host, id)
+			before = len(ws.ids.host) + i
+		}
+		if completion := tokens[prompt:]; len(completion) > 0 {
+			ws.appendRows(completion[:len(completion)-1], prompt)
+		}
+		ws.offsets.host = append(ws.offsets.host, int32(len(ws.ids.host)))
+		ws.promptRows = append(ws.promptRows, int32(first))
+		ws.segmentsBuf.host = append(ws.segmentsBuf.host, 0, 0)
+		ws.seqBlocksBuf.host = append(ws.seqBlocksBuf.host, int32(s+1))
+	}
+	ws.groups.host = append(ws.groups.host, int32(len(ws.offsets.host)-1))
+	ws.blocks.host = appendBlocks(ws.blocks.host, len(ws.ids.host)-first)
+	ws.rowBlocksBuf.host = appendBlocks(ws.rowBlocksBuf.host, len(ws.rows.host)-scored)
+}
+
+// appendRows adds rows for tokens at positions from pos on.
+func (ws *Workspace) appendRows(tokens []int32, pos int) {
+	if pos+len(tokens) > ws.c.MaxPositions {
 		panic("model: sequence longer than max_positions")
 	}
-	for i := lo; i < hi; i++ {
-		ws.pos.host = append(ws.pos.host, int32(i-lo))
+	ws.ids.host = append(ws.ids.host, tokens...)
+	for i := range tokens {
+		ws.pos.host = append(ws.pos.host, int32(pos+i))
 	}
-	for i := lo + prompt - 1; i < hi-1; i++ {
-		ws.rows.host = append(ws.rows.host, int32(i))
-		ws.targets.host = append(ws.targets.host, b.Tokens[i+1])
-	}
-	ws.blocks.host = appendBlocks(ws.blocks.host, hi-lo)
-	ws.rowBlocksBuf.host = appendBlocks(ws.rowBlocksBuf.host, hi-lo-prompt)
-	ws.segmentsBuf.host = append(ws.segmentsBuf.host, int32(lo), int32(lo+prompt))
-	ws.seqBlocksBuf.host = append(ws.seqBlocksBuf.host, int32(s+1))
 }
 
 // appendBlocks appends the ends of the gradient blocks of the next n rows.
@@ -273,8 +322,7 @@ func appendBlocks(offsets []int32, n int) []int32 {
 // poolPrompts sets which rows the log Z head averages.
 func (ws *Workspace) poolPrompts(z *LogZConfig) {
 	for s := range ws.s {
-		lo := ws.batch.Offsets[s]
-		n := ws.batch.Prompt[s]
+		lo, n := ws.promptRows[s], ws.batch.Prompt[s]
 		if !z.PoolAll {
 			n--
 		}
@@ -372,6 +420,15 @@ func (ws *Workspace) attOut() kernels.Buffer { return ws.att.Slice(0, ws.n*ws.c.
 
 func (ws *Workspace) blockOffsets() kernels.Buffer {
 	return ws.blocks.dev.Slice(0, len(ws.blocks.host))
+}
+
+// sequences returns the offsets and groups that attention works by.
+func (ws *Workspace) sequences() (offsets, groups kernels.Buffer) {
+	offsets = ws.offsets.dev.Slice(0, len(ws.offsets.host))
+	if ws.shared {
+		groups = ws.groups.dev.Slice(0, len(ws.groups.host))
+	}
+	return offsets, groups
 }
 
 func (ws *Workspace) rowBlocks() kernels.Buffer {

@@ -106,8 +106,8 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 }
 
 // forward returns the value at the last token of each sequence. The engine scores the
-// position before each completion token, so every sequence gets one more token, which
-// no position before it can see.
+// position before each completion token, so every sequence gets one more token, a
+// target that is not computed.
 func (r *Model) forward(seqs [][]int32) ([]float32, error) {
 	b := model.Batch{Offsets: []int32{0}}
 	for _, s := range seqs {
