@@ -12,10 +12,16 @@ struct pack_args {
 	long k, n, sk, sn; // B [k,n] with its strides
 };
 
+// How the rows of an operation, in strips, are divided: the first `large` blocks take `many`
+// strips each, those after them `few`, so that threads that take one after another end
+// nearly together.
+struct row_blocks { long strips, large, many, few; };
+
 struct matmul_args {
 	float *c; const float *a, *b, *bias;
 	float *scratch; long scratch_len; // per thread
-	long m, n, k, row_blocks, panel_groups, k_part;
+	struct row_blocks rows;
+	long m, n, k, panel_groups, k_part;
 };
 
 #define DW_ROWS 256 // rows that matmul_dw reduces at a time; at least a gradient block
@@ -54,8 +60,8 @@ struct norm_back_args {
 // from dout, which is x here, and B [k,f].
 struct swiglu_args {
 	void *act, *dgate_up, *gate_up; const void *x; const void *b;
-	long m, f, k, row_blocks, panel_groups;
-	long row_block; // of the kernels on tiles, instead of row_blocks
+	struct row_blocks rows;
+	long m, f, k, panel_groups;
 	int x_bf16;
 	float *scratch; long scratch_len; // per thread
 };
@@ -171,7 +177,8 @@ struct tile_pack_args {
 
 struct tile_matmul_args {
 	void *c; const void *a; const uint16_t *b; const float *bias;
-	long m, n, k, row_block, panel_groups;
+	struct row_blocks rows; // strips of BLOCK rows
+	long m, n, k, panel_groups;
 	long part; // steps that a chain runs before the next block
 	int a_bf16, c_bf16;
 	float *scratch; long scratch_len; // per thread

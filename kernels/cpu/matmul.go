@@ -78,34 +78,44 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g.c, g.a, g.b, g.bias = floats(c), floats(a), floats(panels), floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
 	kPart := min(max(k, 1), longestPart)
-	blocks, groups := b.shareProduct(m, n, kPart, ceilDiv(n, int(b.k.nr)))
-	g.row_blocks, g.panel_groups, g.k_part = C.long(blocks), C.long(groups), C.long(kPart)
-	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * b.panels(kPart))
-	b.pool.run(b.k.matmul, unsafe.Pointer(g), blocks*groups, 1)
+	rows, groups := b.shareProduct(m, n, kPart, ceilDiv(n, int(b.k.nr)))
+	g.rows, g.panel_groups, g.k_part = rows, C.long(groups), C.long(kPart)
+	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * b.panels(kPart))
+	b.pool.run(b.k.matmul, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
 }
 
 // longestPart is how many terms of its chains a product takes at a time; a multiple of NR.
 const longestPart = 1024
 
-// shareProduct returns into how many blocks of rows and groups of panels a product of
-// [m,k] and [k,n] is cut, k terms at a time: rows in blocks of at most ten strips, whose copy stays in the
-// second-level cache beside the panels that stream by; the same number for every thread,
-// two where there are enough rows. Where there are too few, the panels are divided as
-// well.
-func (b *Backend) shareProduct(m, n, k, panels int) (blocks, groups int) {
+// shareProduct returns into which blocks of rows and how many groups of panels a product of
+// [m,k] and [k,n] is cut, k terms at a time: rows in blocks of at most ten strips, whose copy
+// stays in the second-level cache beside the panels that stream by. Where there are too few
+// rows, the panels are divided as well.
+func (b *Backend) shareProduct(m, n, k, panels int) (rows C.struct_row_blocks, groups int) {
 	const cached = 1 << 17 // float32 elements
 	threads, mr := b.pool.n, int(b.k.mr)
-	blocks, groups = ceilDiv(m, min(max(cached/max(k, 1)/mr, 1), 10)*mr), 1
-	switch {
-	case 2*m*n*k < 1<<18: // under a microsecond: not worth sharing
-	case blocks > threads:
-		blocks = min(ceilDiv(blocks, threads)*threads, m)
-	case m >= 8*mr*threads:
-		blocks = 2 * threads
-	case blocks < threads:
+	strips, most := ceilDiv(m, mr), min(max(cached/max(k, 1)/mr, 1), 10)
+	if threads > 1 && strips >= 8*threads {
+		return b.blocksOfRows(strips, most), 1
+	}
+	blocks := ceilDiv(strips, most)
+	groups = 1
+	if 2*m*n*k >= 1<<18 && blocks < threads { // else under a microsecond: not worth sharing
 		groups = min(ceilDiv(threads, blocks), panels)
 	}
-	return blocks, groups
+	return C.struct_row_blocks{strips: C.long(strips), large: C.long(blocks), many: C.long(most), few: C.long(most)}, groups
+}
+
+// blocksOfRows divides strips among the threads, at most so many to a block: the last quarter
+// in blocks of a third.
+func (b *Backend) blocksOfRows(strips, most int) C.struct_row_blocks {
+	many := min(most, max(1, strips/(2*b.pool.n)))
+	return C.struct_row_blocks{strips: C.long(strips), large: C.long(strips * 3 / 4 / many), many: C.long(many), few: C.long(max(1, many/3))}
+}
+
+// rowBlocks returns the number of blocks.
+func rowBlocks(r C.struct_row_blocks) int {
+	return int(r.large) + max(0, ceilDiv(int(r.strips-r.large*r.many), int(r.few)))
 }
 
 // MatMulDW adds the blocked sum of doutᵀ·x to dw and of dout to dbias.

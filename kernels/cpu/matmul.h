@@ -28,7 +28,7 @@ static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 	const int past = g->m * g->n > PAST_CACHES && g->k <= K_BLOCK && (uintptr_t)g->c % 64 == 0 && g->n % NR == 0;
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = strip_at(g->m, g->row_blocks, rb), m = strip_at(g->m, g->row_blocks, rb + 1) - i0;
+		const long i0 = block_row(&g->rows, g->m, rb), m = block_row(&g->rows, g->m, rb + 1) - i0;
 		const long p0 = pg * panels / g->panel_groups, p1 = (pg + 1) * panels / g->panel_groups;
 		for (long k0 = 0; k0 < g->k || k0 == 0; k0 += g->k_part) {
 			const long k = g->k - k0 < g->k_part ? g->k - k0 : g->k_part;

@@ -39,10 +39,10 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	if F%nr != 0 { // a panel holds gates and ups
 		panels, products = 1, b.panels(w.Out)
 	}
-	blocks, groups := b.shareProduct(m, w.Out, K, panels)
-	g.row_blocks, g.panel_groups = C.long(blocks), C.long(groups)
-	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * (b.panels(K) + products))
-	b.pool.run(b.k.matmul_swiglu, unsafe.Pointer(g), blocks*groups, 1)
+	rows, groups := b.shareProduct(m, w.Out, K, panels)
+	g.rows, g.panel_groups = rows, C.long(groups)
+	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + products))
+	b.pool.run(b.k.matmul_swiglu, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
 }
 
 // MatMulDXSwiGLU sets dgateUp to the gradients of gate and up, those of act being dout·W.
@@ -66,8 +66,8 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	g.x, g.b = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(w.PackedT))
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
-	blocks, groups := b.shareProduct(m, F, K, ceilDiv(F, nr))
-	g.row_blocks, g.panel_groups = C.long(blocks), C.long(groups)
-	g.scratch, g.scratch_len = b.roomFor(ceilDiv(m, blocks) * (b.panels(K) + nr))
-	b.pool.run(b.k.matmul_dx_swiglu, unsafe.Pointer(g), blocks*groups, 1)
+	rows, groups := b.shareProduct(m, F, K, ceilDiv(F, nr))
+	g.rows, g.panel_groups = rows, C.long(groups)
+	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + nr))
+	b.pool.run(b.k.matmul_dx_swiglu, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
 }

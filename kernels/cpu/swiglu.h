@@ -26,7 +26,7 @@ static void matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid
 	const int apart = g->f % NR == 0, past = apart && 2 * g->m * g->f > PAST_CACHES && (uintptr_t)g->gate_up % 64 == 0;
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = strip_at(g->m, g->row_blocks, rb), m = strip_at(g->m, g->row_blocks, rb + 1) - i0;
+		const long i0 = block_row(&g->rows, g->m, rb), m = block_row(&g->rows, g->m, rb + 1) - i0;
 		const long p1 = (pg + 1) * panels / g->panel_groups, both = round_up(2 * g->f, NR);
 		float *gates = a + m * round_up(g->k, NR), *ups = gates + m * NR;
 		put_panels(a, m, (const float *)g->x + i0 * g->k, g->k, m, g->k);
@@ -54,7 +54,7 @@ static void matmul_dx_swiglu(const struct swiglu_args *g, long u0, long u1, int 
 	float *a = g->scratch + tid * g->scratch_len;
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = strip_at(g->m, g->row_blocks, rb), m = strip_at(g->m, g->row_blocks, rb + 1) - i0;
+		const long i0 = block_row(&g->rows, g->m, rb), m = block_row(&g->rows, g->m, rb + 1) - i0;
 		const long p1 = (pg + 1) * panels / g->panel_groups;
 		float *d = a + m * round_up(g->k, NR);
 		put_panels(a, m, (const float *)g->x + i0 * g->k, g->k, m, g->k);

@@ -34,12 +34,12 @@ INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long c
 // that what is multiplied stays in the first two caches. While a block is multiplied, the
 // sums of the one before are rounded and stored, and the next panel is asked for.
 // scratch: the rows as tiles, and where chains are cut the sums of the unit
-// [panels][row_block/BLOCK][BLOCK][BLOCK].
+// [panels][rows.many][BLOCK][BLOCK].
 static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int tid) {
 	const long steps = steps_of(g->k), panels = (g->n + BLOCK - 1) / BLOCK, cut = g->part < steps;
 	const long size = g->c_bf16 ? sizeof(bf16) : sizeof(float);
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
-	float *kept = (float *)(a + g->row_block / BLOCK * g->part * STEP);
+	float *kept = (float *)(a + g->rows.many * g->part * STEP);
 	float once[2][BLOCK * BLOCK] __attribute__((aligned(64)));
 	const int past = g->m * g->n > PAST && (uintptr_t)g->c % 64 == 0 && g->n % BLOCK == 0;
 	struct meanwhile w = {0};
@@ -47,7 +47,7 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = rb * g->row_block, i1 = i0 + g->row_block < g->m ? i0 + g->row_block : g->m;
+		const long i0 = block_strip(&g->rows, rb) * BLOCK, end = block_strip(&g->rows, rb + 1) * BLOCK, i1 = end < g->m ? end : g->m;
 		const long blocks = (i1 - i0 + BLOCK - 1) / BLOCK, ask = (STEP / TERMS + blocks - 1) / blocks;
 		const long p0 = pg * panels / g->panel_groups, p1 = (pg + 1) * panels / g->panel_groups;
 		for (long s0 = 0; s0 < steps; s0 += g->part) {

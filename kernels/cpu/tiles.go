@@ -68,33 +68,46 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	if steps > 16 && m*k > 1<<17 {
 		part, rowBlock, groups = ceilDiv(steps, ceilDiv(steps, 8)), 8, ceilDiv(cols, 16)
 	}
-	rows := min(rowBlock, ceilDiv(m, tileBlock)) * tileBlock
-	rowBlocks := ceilDiv(m, rows)
-	want := 3 * b.pool.n
-	if rowBlocks == 1 && part == steps {
-		want = b.pool.n // every unit copies the rows
-	}
-	if b.pool.n > 1 && rowBlocks*groups < want {
-		groups = min(ceilDiv(want, rowBlocks), cols)
-	}
-	g.row_block, g.panel_groups, g.part = C.long(rows), C.long(groups), C.long(part)
-	scratch := rows / tileBlock * part * stepLen
+	rows, groups := b.shareTiles(m, n, k, rowBlock, groups, cols, part == steps)
+	g.rows, g.panel_groups, g.part = rows, C.long(groups), C.long(part)
+	scratch := int(rows.many) * part * stepLen
 	if part < steps {
-		scratch += rows * ceilDiv(cols, groups) * tileBlock
+		scratch += int(rows.many) * tileBlock * ceilDiv(cols, groups) * tileBlock
 	}
 	g.scratch, g.scratch_len = b.roomFor(scratch)
+	units := rowBlocks(rows) * groups
 	grain := 1
 	if m*n*k < 1<<19 { // under a microsecond: not worth sharing
-		grain = rowBlocks * groups
+		grain = units
 	}
-	b.pool.run(b.tiles.matmul, unsafe.Pointer(g), rowBlocks*groups, grain)
+	b.pool.run(b.tiles.matmul, unsafe.Pointer(g), units, grain)
+}
+
+// shareTiles returns into which blocks of rows, at most so many strips of tileBlock to a block,
+// and how many groups of panels a product of [m,k] and [k,n] is cut: groups, or where that
+// leaves too few units for the threads more.
+func (b *Backend) shareTiles(m, n, k, most, groups, panels int, whole bool) (C.struct_row_blocks, int) {
+	strips := ceilDiv(m, tileBlock)
+	if b.pool.n > 1 && strips >= 8*b.pool.n {
+		return b.blocksOfRows(strips, most), groups
+	}
+	most = min(most, strips)
+	blocks := ceilDiv(strips, most)
+	want := 3 * b.pool.n
+	if blocks == 1 && whole {
+		want = b.pool.n // every unit copies the rows
+	}
+	if b.pool.n > 1 && blocks*groups < want && m*n*k >= 1<<19 {
+		groups = min(ceilDiv(want, blocks), panels)
+	}
+	return C.struct_row_blocks{strips: C.long(strips), large: C.long(blocks), many: C.long(most), few: C.long(most)}, groups
 }
 
 // tileMatMulSwiGLU is MatMulSwiGLU of m rows.
 func (b *Backend) tileMatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix, m int) {
 	g := b.tileSwiGLU(x, w.Packed, m, w.Out/2, w.In)
 	g.act, g.gate_up = unsafe.Pointer(halves(act)), unsafe.Pointer(halves(gateUp))
-	panels, sums := int(g.f)/tileBlock, int(g.row_block)*tileBlock
+	panels, sums := int(g.f)/tileBlock, 0
 	if g.f%tileBlock != 0 { // a panel holds gates and ups
 		panels, sums = 1, ceilDiv(w.Out, tileBlock)*tileBlock*tileBlock
 	}
@@ -108,8 +121,7 @@ func (b *Backend) tileMatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w ker
 	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, ceilDiv(w.In, tileBlock), 0)
 }
 
-// tileSwiGLU fills the arguments that both share. Rows go in blocks whose tiles stay in the
-// second-level cache.
+// tileSwiGLU fills the arguments that both share.
 func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_swiglu_args {
 	g := &b.a.swiglu
 	if k == 0 {
@@ -117,25 +129,20 @@ func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_sw
 	}
 	g.x, g.x_bf16, g.b = x.Addr(), isBF16(x), unsafe.Pointer(halves(panels))
 	g.m, g.f, g.k = C.long(m), C.long(f), C.long(k)
-	const cached = 1 << 18 // elements
-	g.row_block = C.long(min(max(cached/(k*tileBlock), 1), 16, ceilDiv(m, tileBlock)) * tileBlock)
 	return g
 }
 
-// runTileSwiGLU runs a kernel on what tileSwiGLU filled in; each thread has room for so many
-// sums beside its rows.
+// runTileSwiGLU runs a kernel on what tileSwiGLU filled in, rows in blocks whose tiles stay in
+// the second-level cache. Each thread has room for a panel's sums of its rows, or for sums.
 func (b *Backend) runTileSwiGLU(kernel C.kernel, panels, sums int) {
 	g := &b.a.swiglu
-	blocks, groups, want := ceilDiv(int(g.m), int(g.row_block)), 1, 3*b.pool.n
-	if blocks == 1 {
-		want = b.pool.n // every unit copies the rows
-	}
-	if b.pool.n > 1 && blocks < want && g.m*g.f*g.k >= 1<<19 {
-		groups = min(ceilDiv(want, blocks), panels)
-	}
-	g.panel_groups = C.long(groups)
-	g.scratch, g.scratch_len = b.roomFor(int(g.row_block)/tileBlock*tileSteps(int(g.k))*stepLen + sums)
-	b.pool.run(kernel, unsafe.Pointer(g), blocks*groups, 1)
+	const cached = 1 << 18 // elements
+	m, f, k := int(g.m), int(g.f), int(g.k)
+	rows, groups := b.shareTiles(m, f, k, min(max(cached/(k*tileBlock), 1), 16), 1, panels, true)
+	g.rows, g.panel_groups = rows, C.long(groups)
+	many := int(rows.many)
+	g.scratch, g.scratch_len = b.roomFor(many*tileSteps(k)*stepLen + max(sums, many*tileBlock*tileBlock))
+	b.pool.run(kernel, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
 }
 
 // tileMatMulDW continues the tile sums of dw [n,k]. With tiles, dout is tiles of rows.

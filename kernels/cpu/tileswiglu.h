@@ -25,16 +25,16 @@ INLINE void swiglu_rows(bf16 *a, const struct swiglu_args *g, long i0, long i1) 
 // tile_matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] where there is one. A
 // unit is one block of rows × one group of panels of gates, each with the panel of its ups; of
 // all panels where panels hold both. A panel goes by all rows before the next.
-// scratch: the rows as tiles, and sums of a gate's panel [row_block][BLOCK]; of all panels of a
+// scratch: the rows as tiles, and sums of a gate's panel [rows][BLOCK]; of all panels of a
 // block [BLOCK][2f] where they hold both.
 static void tile_matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {
 	const long steps = steps_of(g->k), panels = g->f / BLOCK, panel = steps * STEP, both = round_up(2 * g->f, BLOCK);
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
-	float *gates = (float *)(a + g->row_block / BLOCK * panel), ups[BLOCK * BLOCK] __attribute__((aligned(64)));
+	float *gates = (float *)(a + g->rows.many * panel), ups[BLOCK * BLOCK] __attribute__((aligned(64)));
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = rb * g->row_block, i1 = i0 + g->row_block < g->m ? i0 + g->row_block : g->m;
+		const long i0 = block_strip(&g->rows, rb) * BLOCK, end = block_strip(&g->rows, rb + 1) * BLOCK, i1 = end < g->m ? end : g->m;
 		const bf16 *w = g->b;
 		swiglu_rows(a, g, i0, i1);
 		if (g->f % BLOCK) {
@@ -70,7 +70,7 @@ static void tile_matmul_dx_swiglu(const struct swiglu_args *g, long u0, long u1,
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = rb * g->row_block, i1 = i0 + g->row_block < g->m ? i0 + g->row_block : g->m;
+		const long i0 = block_strip(&g->rows, rb) * BLOCK, end = block_strip(&g->rows, rb + 1) * BLOCK, i1 = end < g->m ? end : g->m;
 		const long p1 = (pg + 1) * panels / g->panel_groups;
 		swiglu_rows(a, g, i0, i1);
 		for (long p = pg * panels / g->panel_groups; p < p1; p++)
