@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"exp/train/rl"
@@ -243,17 +244,22 @@ func TestReMax(t *testing.T) {
 
 	r = newToyRun(t, GRPO, 1)
 	r.cfg.Advantage, r.cfg.Steps = "remax", 1
-	grade, calls := r.grade, 0
+	grade := r.grade
+	var calls atomic.Int32
+	var left *rollout.Problem
 	r.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
-		if calls++; calls == 4*8+1 { // the first greedy one
+		if calls.Add(1) == 4*8+1 { // one of the greedy ones
+			left = p
 			return rollout.Verdict{Reason: "away"}
 		}
 		return grade(p, c)
 	}
 	r.run()
 	var kept float64
-	for _, tr := range r.steps[0].Trajectories[8:] {
-		kept += tr.Verdict.Reward / 24
+	for _, tr := range r.steps[0].Trajectories {
+		if tr.Problem != left {
+			kept += tr.Verdict.Reward / 24
+		}
 	}
 	if got := metric(t, r.steps[0], "critic/score/mean"); math.Abs(got-kept) > 1e-6 {
 		t.Errorf("mean score %v, want %v: that of the three other problems", got, kept)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -97,14 +99,7 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
 	batch, ok := t.Grader.(rollout.BatchGrader)
 	if !ok {
-		for i := range all {
-			v, err := t.Grader.Grade(ctx, all[i].Problem, all[i].Completion)
-			if err != nil {
-				return fmt.Errorf("problem %s: %w", all[i].Problem.ID, err)
-			}
-			all[i].Verdict = v
-		}
-		return nil
+		return judgeApart(ctx, t.Grader, all)
 	}
 	items := make([]rollout.Item, len(all))
 	for i := range all {
@@ -119,6 +114,34 @@ func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
 	}
 	for i := range all {
 		all[i].Verdict = verdicts[i]
+	}
+	return nil
+}
+
+// judgeApart asks for each trajectory by itself, on all processors. Of several errors it
+// returns the first trajectory's.
+func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory) error {
+	threads := min(runtime.GOMAXPROCS(0), len(all))
+	errs := make([]error, threads)
+	var done sync.WaitGroup
+	for n := range threads {
+		part := all[n*len(all)/threads : (n+1)*len(all)/threads]
+		done.Go(func() {
+			for i := range part {
+				v, err := g.Grade(ctx, part[i].Problem, part[i].Completion)
+				if err != nil {
+					errs[n] = fmt.Errorf("problem %s: %w", part[i].Problem.ID, err)
+					return
+				}
+				part[i].Verdict = v
+			}
+		})
+	}
+	done.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -69,9 +69,9 @@ func TestStopAndContinueStale(t *testing.T) {
 	}
 	whole := newToyRun(t, GRPO, 2)
 	whole.cfg.Steps, whole.cfg.Staleness, whole.cfg.Advantage = 5, 1, "remax"
-	grade, graded := whole.grade, 0
+	grade := whole.grade
 	whole.grade = func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
-		if graded++; len(c.Tokens) == 4 {
+		if len(c.Tokens) == 4 {
 			return rollout.Verdict{Reason: "four letters"}
 		}
 		return grade(p, c)

@@ -27,6 +27,7 @@ type stepRecord struct {
 	writer  *store.StepWriter
 	rate    float64 // share of completions that is kept
 	pack    *blob.PackWriter
+	adding  chan addition // of the last step's completions to the pack; nil: it has ended
 	pending []store.Sample
 	scored  []verdictOf
 	steps   int   // since the pack began
@@ -42,6 +43,12 @@ type verdictOf struct {
 	k    int
 	item string
 	v    rollout.Verdict
+}
+
+// addition is how putting a step's completions into the pack ended.
+type addition struct {
+	missing int // completions
+	err     error
 }
 
 // stepsPerPack bounds how many steps' completions a kill can lose.
@@ -118,7 +125,13 @@ func componentsOf(names []string, v rollout.Verdict) map[string]float64 {
 	return m
 }
 
+// samples puts the completions that are kept of a step into the pack, while the next step
+// is taken. Nothing changes a step's trajectories any more.
 func (r *stepRecord) samples(s stage.Step) error {
+	if err := r.added(); err != nil {
+		return err
+	}
+	var list []keptSample
 	for i := range s.Trajectories {
 		t := &s.Trajectories[i]
 		if !kept(r.rate, s.Det.Step, t) {
@@ -128,13 +141,37 @@ func (r *stepRecord) samples(s stage.Step) error {
 			r.pack = r.x.DB.Blobs.NewPackWriter()
 		}
 		c := t.Completion
-		if err := r.pack.Add(keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)}); err != nil {
-			return err
-		}
+		list = append(list, keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)})
 		r.pending = append(r.pending, trainSample(r.home, s.Det.Step, t))
 		r.scored = append(r.scored, verdictOf{step: s.Det.Step, k: t.Sample, item: t.Problem.ID, v: t.Verdict})
 	}
+	if len(list) == 0 {
+		return nil
+	}
+	pack, end := r.pack, make(chan addition, 1)
+	r.adding = end
+	go func() {
+		for i := range list {
+			if err := pack.Add(list[i]); err != nil {
+				end <- addition{len(list) - i, err}
+				return
+			}
+		}
+		end <- addition{}
+	}()
 	return nil
+}
+
+// added waits until the completions of the last step are in the pack. After an error
+// those before it are.
+func (r *stepRecord) added() error {
+	if r.adding == nil {
+		return nil
+	}
+	end := <-r.adding
+	r.adding = nil
+	r.pending, r.scored = r.pending[:len(r.pending)-end.missing], r.scored[:len(r.scored)-end.missing]
+	return end.err
 }
 
 // trainSample is the row of a completion of training.
@@ -163,10 +200,11 @@ func (r *stepRecord) flush() error {
 	if r.pack == nil {
 		return nil
 	}
+	missing := r.added()
 	refs, packs, err := r.pack.Close()
 	r.pack = nil
 	if err != nil {
-		return err
+		return errors.Join(missing, err)
 	}
 	for i := range r.pending {
 		r.pending[i].Ref = refs[i]
@@ -177,7 +215,7 @@ func (r *stepRecord) flush() error {
 		err = r.verdicts(ctx)
 	}
 	r.pending, r.scored = r.pending[:0], r.scored[:0]
-	return err
+	return errors.Join(missing, err)
 }
 
 // verdicts records what the grader said, by the ids that the samples were given.
