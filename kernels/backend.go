@@ -191,8 +191,8 @@ type Pages struct {
 // Sequence are the operations that know where sequences begin. Operands are qkv,
 // dqkv, out and dout of Rope and of attention, and the pages; out and x of
 // GatherRows and x of SegmentMean, which are hidden states. In numerics class
-// "cpu/bf16" their chains are tile sums: over components; over key positions, counted
-// from the start of the sequence; over query rows, counted from its first own row.
+// "cpu/bf16" their chains are tile sums, over components, key positions and query
+// rows, the latter two counted from the start of the sequence, prefix included.
 type Sequence interface {
 	// Rope rotates, in place, the H+K query and key heads of every row of qkv
 	// [M,Stride] by its position: for i < D/2, with c = cos[pos,i], s = sin[pos,i],

@@ -4,6 +4,7 @@ package cpu
 import "C"
 
 import (
+	"math"
 	"slices"
 	"unsafe"
 
@@ -59,8 +60,7 @@ func (b *Backend) grouping(offsets, groups kernels.Buffer) grouping {
 			}
 		}
 		g.longest = max(g.longest, int(longest))
-		// Rows times what they see, in units that do not overflow.
-		work[i] = int32(int64(n) * int64(longest+64) >> 6)
+		work[i] = int32(min(int64(n)*int64(longest+64)>>6, math.MaxInt32)) // rows times what they see
 	}
 	slices.SortStableFunc(order, func(i, j int32) int { return int(work[j]) - int(work[i]) })
 	g.order = ints(buf)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"exp/kernels"
@@ -43,4 +44,79 @@ func TestMatMulPastCaches(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestProductsOfManyRows: however many rows are shared out among however many threads, each
+// is computed, and as one thread alone computes it.
+func TestProductsOfManyRows(t *testing.T) {
+	const seed = 3
+	r := rand.New(rand.NewPCG(seed, 0))
+	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+		one := openAs(t, Options{Operand: operand, Threads: 1})
+		for _, threads := range []int{2, 3, 8} {
+			b := openAs(t, Options{Operand: operand, Threads: threads})
+			for _, k := range []int{5, 70, 1100} {
+				M, F := 1+r.IntN(3000), 32*(1+r.IntN(2))+r.IntN(2)*7
+				want, got := products(t, one, M, F, k), products(t, b, M, F, k)
+				for i := range want {
+					if at := differing(bytesOf(got[i]), bytesOf(want[i])); at >= 0 {
+						t.Errorf("seed %d, %v, %d threads, %d rows, F=%d, K=%d: product %d differs at byte %d", seed, operand, threads, M, F, k, i, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// products returns what the four products give of M rows, a weight of 2F gates and ups by k
+// and one of k by F, in memory that held NaN.
+func products(t *testing.T, b *Backend, M, F, k int) []kernels.Buffer {
+	t.Helper()
+	alloc := func(d kernels.DType, n int) kernels.Buffer {
+		x, err := b.Alloc(d, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Free(x) })
+		return x
+	}
+	filled := func(d kernels.DType, n int) kernels.Buffer {
+		x, host := alloc(d, n), make([]float32, n)
+		for i := range host {
+			host[i] = float32(math.Sin(float64(i*i%1009+n))) / 2
+		}
+		b.Copy(x, kernels.Host(host))
+		return x
+	}
+	matrix := func(out, in int) kernels.Matrix {
+		packed, packedT := b.PackedLen(out, in)
+		w := kernels.Matrix{W: filled(kernels.F32, out*in), Packed: alloc(b.Operand(), packed), PackedT: alloc(b.Operand(), packedT), Out: out, In: in}
+		b.Pack(w)
+		return w
+	}
+	nan := func(n int) kernels.Buffer {
+		x := alloc(b.Operand(), n)
+		for i, raw := 0, bytesOf(x); i < len(raw); i++ {
+			raw[i] = 0xff
+		}
+		return x
+	}
+	wide, back := matrix(2*F, k), matrix(k, F)
+	x, dout, gates := filled(b.Operand(), M*k), filled(b.Operand(), M*2*F), filled(b.Operand(), M*2*F)
+	out, dx, act, dgates := nan(M*2*F), nan(M*k), nan(M*F), nan(M*2*F)
+	b.MatMul(out, x, wide, kernels.Buffer{})
+	b.MatMulDX(dx, dout, wide)
+	b.MatMulSwiGLU(act, kernels.Buffer{}, x, wide)
+	b.MatMulDXSwiGLU(dgates, gates, x, back)
+	return []kernels.Buffer{out, dx, act, dgates}
+}
+
+// differing returns the first place where a and b differ, or -1.
+func differing(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
 }

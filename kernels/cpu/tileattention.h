@@ -115,8 +115,9 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 			}
 			filled = group.prefix;
 			for (long h = 0; h < g->h / g->kv; h++)
-				for (long i0 = w.prefix; i0 < T; i0 += BLOCK) {
-					const long n = T - i0 < BLOCK ? T - i0 : BLOCK, keys = round_up(i0 + n, BLOCK);
+				for (long i0 = w.prefix, n; i0 < T; i0 += n) { // rows of a block see as many steps of keys
+					const long keys = round_up(i0 + 1, BLOCK);
+					n = T < keys ? T - i0 : keys - i0;
 					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
 					for (long t = 0; t < keys; t += BLOCK)
 						block_sums(q, kc + t / BLOCK * ds * STEP, z + t, Tp, ds, n, T - t, 1);
@@ -161,14 +162,14 @@ INLINE void grads(vf *p, vf *dz, vf z, vf dp, const float *st, float delta, floa
 // attention_backward_rare is a sequence of a unit in plain loops: adds to dk and dv, rows
 // line apart. scratch: p and dz [T].
 static void attention_backward_rare(const struct tile_attention_args *g, const struct head_view w, float *p, float *dk, float *dv, long line) {
-	const long d = g->d, ld_ = g->stride, ldo = g->h * d, own = w.T - w.prefix, at = w.at + w.prefix;
+	const long d = g->d, ld_ = g->stride, ldo = g->h * d;
 	float *dz = p + steps_of(w.T) * TERMS;
 	for (long h = 0; h < g->h / g->kv; h++) {
-		const bf16 *q = w.q + w.prefix * ld_ + h * d, *dout = g->dout + at * ldo + (w.head + h) * d; // of own rows
-		for (long i = 0; i < own; i++) {
-			const float *st = g->stats + ((at + i) * g->h + w.head + h) * 2;
-			const float delta = row_delta(g, (at + i) * ldo + (w.head + h) * d);
-			for (long t = 0; t <= w.prefix + i; t++) {
+		const bf16 *q = w.q + h * d, *dout = g->dout + w.at * ldo + (w.head + h) * d;
+		for (long i = w.prefix; i < w.T; i++) {
+			const float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
+			const float delta = row_delta(g, (w.at + i) * ldo + (w.head + h) * d);
+			for (long t = 0; t <= i; t++) {
 				vf a, b;
 				float x[LANES];
 				grads(&a, &b, v_set1(dot1(q + i * ld_, key_row(w, t, ld_), d)), v_set1(dot1(dout + i * ldo, value_row(w, t, ld_), d)), st, delta, g->scale);
@@ -176,13 +177,13 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 				dz[t] = x[0];
 			}
 			for (long c = 0; c < d; c++)
-				g->dqkv[(at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, 0, w.prefix + i + 1, 0));
+				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, 0, i + 1, 0));
 		}
 		for (long t = 0; t < w.T; t++) {
-			const long from = t > w.prefix ? t - w.prefix : 0;
-			for (long i = from; i < own; i++) {
-				const float *st = g->stats + ((at + i) * g->h + w.head + h) * 2;
-				const float delta = row_delta(g, (at + i) * ldo + (w.head + h) * d);
+			const long first = t > w.prefix ? t : w.prefix;
+			for (long i = first; i < w.T; i++) {
+				const float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
+				const float delta = row_delta(g, (w.at + i) * ldo + (w.head + h) * d);
 				vf a, b;
 				float x[LANES];
 				grads(&a, &b, v_set1(dot1(q + i * ld_, key_row(w, t, ld_), d)), v_set1(dot1(dout + i * ldo, value_row(w, t, ld_), d)), st, delta, g->scale);
@@ -192,19 +193,19 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 				dz[i] = x[0];
 			}
 			for (long c = 0; c < d; c++) {
-				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, from, own, dk[t * line + c]);
-				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, from, own, dv[t * line + c]);
+				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, first, w.T, dk[t * line + c]);
+				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, first, w.T, dv[t * line + c]);
 			}
 		}
 	}
 }
 
 // score_gradients turns the scores z and the products dp of a block of rows and keys into
-// the scores' gradients and the probabilities: 0 for what a row does not see, and in rows
-// from n on. Row i sees the block's keys up to at + i. Rows of stats lie line apart.
-INLINE void score_gradients(float *z, float *dp, const float *stats, long line, const float *delta, float scale, long n, long at) {
+// the scores' gradients and the probabilities: 0 for what a row does not see, past the
+// diagonal, and in rows that are not in from..n. Rows of stats lie line apart.
+INLINE void score_gradients(float *z, float *dp, const float *stats, long line, const float *delta, float scale, long from, long n, int diagonal) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
-		const long seen = i >= n ? 0 : at + i + 1 < BLOCK ? at + i + 1 : BLOCK;
+		const long seen = i < from || i >= n ? 0 : diagonal ? i + 1 : BLOCK;
 		for (long j = 0; j < BLOCK; j += LANES) {
 			vf a = v_zero(), b = v_zero();
 			if (j < seen) {
@@ -227,10 +228,14 @@ INLINE void put_tile_gradients(const struct tile_attention_args *g, long at, con
 		}
 }
 
-// key_blocks returns how many blocks of keys the block b of a sequence's own queries sees.
-INLINE long key_blocks(const struct head_view w, long b) {
-	const long end = w.prefix + (b + 1) * BLOCK;
-	return steps_of(end < w.T ? end : w.T);
+// own_rows returns a block of rows of which those in from..n are a sequence's own: where they
+// lie, or, with zeros before them, in stage.
+INLINE const bf16 *own_rows(const bf16 *x, long from, long n, long d, long *ld_, bf16 *stage) {
+	if (from == 0) return x;
+	memset(stage, 0, from * d * sizeof(bf16));
+	for (long i = from; i < n; i++) memcpy(stage + i * d, x + i * *ld_, d * sizeof(bf16));
+	*ld_ = d;
+	return stage;
 }
 
 // tile_attention_backward computes units lo..hi. Query rows go QUERY_BLOCKS blocks at a
@@ -254,7 +259,7 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 		memset(dk, 0, 2 * Tp * Dp * sizeof(float));
 		for (long s = group.first; s < group.end; s++) {
 			const struct head_view w = view_head(g, group, s);
-			const long T = w.T, P = w.prefix, own = T - P, qs = steps_of(own);
+			const long T = w.T, P = w.prefix, own = T - P, qs = steps_of(T);
 			if (own == 0) continue;
 			int ok = all_finite(w.k + P * ld_, ld_, own, d) && all_finite(w.prefix_k, ld_, P, d);
 			for (long h = 0; h < g->h / g->kv; h++)
@@ -270,45 +275,45 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 			}
 			if (ok) filled = group.prefix;
 			for (long h = 0; ok && h < g->h / g->kv; h++)
-				for (long b0 = 0; b0 < qs; b0 += G) {
-					const long b1 = b0 + G < qs ? b0 + G : qs, i00 = P + b0 * BLOCK, r0 = w.at + i00;
+				for (long b0 = P / BLOCK; b0 < qs; b0 += G) {
+					const long b1 = b0 + G < qs ? b0 + G : qs, i00 = b0 * BLOCK, r0 = w.at + i00, from = i00 < P ? P - i00 : 0;
 					const bf16 *q = w.q + h * d + i00 * ld_, *dout = g->dout + r0 * ldo + (w.head + h) * d;
 					const float *stats = g->stats + (r0 * g->h + w.head + h) * 2;
 					float delta[QUERY_BLOCKS * BLOCK];
 					for (long b = 0; b < b1 - b0; b++) {
-						const long i0 = b * BLOCK, left = T - i00 - i0, n = left < BLOCK ? left : BLOCK;
-						for (long i = i0; i < i0 + n; i++) delta[i] = row_delta(g, (r0 + i) * ldo + (w.head + h) * d);
-						rows32(qr + b * ds * STEP, q, i0 * ld_, ld_, n, d, 1);
-						rows32(dor + b * ds * STEP, dout, i0 * ldo, ldo, n, d, 1);
-						for (long c = 0; c < d; c += BLOCK) {
-							pairs32(qp + (c / BLOCK * G + b) * STEP, q, i0 * ld_ + c, ld_, n, d - c, 1);
-							pairs32(dop + (c / BLOCK * G + b) * STEP, dout, i0 * ldo + c, ldo, n, d - c, 1);
-						}
+						const long i0 = b * BLOCK, left = T - i00 - i0, n = left < BLOCK ? left : BLOCK, before = b == 0 ? from : 0;
+						for (long i = i0 + before; i < i0 + n; i++) delta[i] = row_delta(g, (r0 + i) * ldo + (w.head + h) * d);
+						long ldq = ld_, ldd = ldo;
+						const bf16 *x = own_rows(q + i0 * ld_, before, n, d, &ldq, stage);
+						rows32(qr + b * ds * STEP, x, 0, ldq, n, d, 1);
+						for (long c = 0; c < d; c += BLOCK) pairs32(qp + (c / BLOCK * G + b) * STEP, x, c, ldq, n, d - c, 1);
+						x = own_rows(dout + i0 * ldo, before, n, d, &ldd, stage);
+						rows32(dor + b * ds * STEP, x, 0, ldd, n, d, 1);
+						for (long c = 0; c < d; c += BLOCK) pairs32(dop + (c / BLOCK * G + b) * STEP, x, c, ldd, n, d - c, 1);
 					}
-					for (long tb = 0, first = 0; tb < key_blocks(w, b1 - 1); tb++) {
-						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK;
-						while (key_blocks(w, b0 + first) <= tb) first++;
+					for (long tb = 0; tb < b1; tb++) {
+						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK, first = tb > b0 ? tb - b0 : 0;
 						for (long b = first; b < b1 - b0; b++) {
 							const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
 							block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
 							block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
-							score_gradients(z, dp, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, g->scale, n, i00 + (b - tb) * BLOCK);
+							score_gradients(z, dp, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, g->scale, b == 0 ? from : 0, n, tb == b0 + b);
 							// From here on z holds dz and dp holds p.
 							rows32(dzr + (b * ts + tb) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
 							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
 							column_rows32(pt + b * STEP, dp, 0, BLOCK, BLOCK, keys, 0);
 						}
 						for (long c = 0; c < d; c += BLOCK) {
-							const long at = tb * BLOCK * Dp + c, from = c / BLOCK * G + first;
-							block_sums(dzt + first * STEP, qp + from * STEP, dk + at, Dp, b1 - b0 - first, keys, d - c, 0);
-							block_sums(pt + first * STEP, dop + from * STEP, dv + at, Dp, b1 - b0 - first, keys, d - c, 0);
+							const long at = tb * BLOCK * Dp + c, panel = c / BLOCK * G + first;
+							block_sums(dzt + first * STEP, qp + panel * STEP, dk + at, Dp, b1 - b0 - first, keys, d - c, 0);
+							block_sums(pt + first * STEP, dop + panel * STEP, dv + at, Dp, b1 - b0 - first, keys, d - c, 0);
 						}
 					}
 					for (long b = 0; b < b1 - b0; b++) {
 						const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
 						for (long c = 0; c < d; c += BLOCK)
-							block_sums(dzr + b * ts * STEP, kp + c / BLOCK * ts * STEP, dq + c, Dp, key_blocks(w, b0 + b), n, d - c, 1);
-						for (long i = 0; i < n; i++)
+							block_sums(dzr + b * ts * STEP, kp + c / BLOCK * ts * STEP, dq + c, Dp, b0 + b + 1, n, d - c, 1);
+						for (long i = b == 0 ? from : 0; i < n; i++)
 							for (long j = 0; j < d; j += LANES)
 								st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
 					}

@@ -14,6 +14,7 @@ func attentionChecks() []check {
 		{"Attention/shapes", checkAttentionShapes},
 		{"Attention/sequences", checkAttentionSequences},
 		{"Attention/infinite", checkAttentionInfinite},
+		{"Attention/tiny", checkAttentionTiny},
 		{"AttentionBackward", checkAttentionBackward},
 		{"AppendKV", checkAppendKV},
 		{"CopyPages", checkCopyPages},
@@ -219,6 +220,35 @@ func checkAttentionInfinite(s *subject) error {
 			if err := s.compare("AttentionBackward", func(c *call) { p.back(c, qkv, dout, fwd) }); err != nil {
 				return fmt.Errorf("%v: Inf in a gradient of sequence %d: %w", p, j, err)
 			}
+		}
+	}
+	return nil
+}
+
+// checkAttentionTiny compares both passes where sums are so small that a class may
+// flush them: a zero must keep its sign.
+func checkAttentionTiny(s *subject) error {
+	const tiny = 0x1p-126
+	for _, p := range packedBatches(true) {
+		M, a := p.rows(), p.shape
+		qkv, dout := p.qkv(), newStream("dout"+p.String()).floats(M*a.H*a.D)
+		fwd, err := run(s.ref, func(c *call) { p.attend(c, qkv) })
+		if err != nil {
+			return err
+		}
+		for i := range dout {
+			dout[i] *= tiny
+		}
+		if err := s.compare("AttentionBackward", func(c *call) { p.back(c, qkv, dout, fwd) }); err != nil {
+			return fmt.Errorf("%v: tiny gradients: %w", p, err)
+		}
+		for m := range M {
+			for i := (a.H + a.K) * a.D; i < a.Stride(); i++ {
+				qkv[m*a.Stride()+i] *= tiny
+			}
+		}
+		if err := s.compare("Attention", func(c *call) { p.attend(c, qkv) }); err != nil {
+			return fmt.Errorf("%v: tiny values: %w", p, err)
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 	for _, seq := range sequences(offsets, groups, M) {
 		P, T, own := seq.prefix, seq.len(), seq.own
 		p, dz := make([]float32, own*T), make([]float32, own*T) // [query,key], 0 above the diagonal
-		a, b := make([]float32, own), make([]float32, T)
+		a, b := make([]float32, T), make([]float32, T)
 		for h := 0; h < s.H; h++ {
 			clear(p)
 			clear(dz)
@@ -186,17 +186,19 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 			for t := range T {
 				dk, dv := key(dqkv, seq.row(t), h, s), value(dqkv, seq.row(t), h, s)
 				for d := range s.D {
-					// Queries before t count as products 0.
-					x := b[:own]
-					clear(x)
-					for i := max(0, t-P); i < own; i++ {
-						x[i] = head(qkv, seq.row(P+i), h, s)[d]
+					// Queries before t, and those of the prefix, count as products 0.
+					first := max(t, P)
+					lo := first / kernels.TileTerms * kernels.TileTerms
+					clear(a)
+					clear(b)
+					for i := first; i < T; i++ {
+						a[i], b[i] = dz[(i-P)*T+t], head(qkv, seq.row(i), h, s)[d]
 					}
-					dk[d] = TileSum(column(a, dz, T, t), x, dk[d])
-					for i := max(0, t-P); i < own; i++ {
-						x[i] = dout[(seq.row(P+i)*s.H+h)*s.D+d]
+					dk[d] = TileSum(a[lo:], b[lo:], dk[d])
+					for i := first; i < T; i++ {
+						a[i], b[i] = p[(i-P)*T+t], dout[(seq.row(i)*s.H+h)*s.D+d]
 					}
-					dv[d] = TileSum(column(a, p, T, t), x, dv[d])
+					dv[d] = TileSum(a[lo:], b[lo:], dv[d])
 				}
 			}
 		}

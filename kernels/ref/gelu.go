@@ -47,7 +47,7 @@ func gaussian(x float64) (pdf, cdf float64) {
 		odd = math.FMA(odd, tt, tailTerms[k-1])
 	}
 	even = math.FMA(even, tt, tailTerms[0])
-	tail := e * float64(t*math.FMA(odd, t, even))
+	tail := float64(e * float64(t*math.FMA(odd, t, even)))
 	pdf = e * 0.39894228040143267794 // 1/√(2π)
 	if x < 0 {
 		return pdf, tail
