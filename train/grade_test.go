@@ -3,6 +3,9 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"exp/train/rollout"
@@ -117,4 +120,37 @@ func TestTooManyNotGraded(t *testing.T) {
 			t.Errorf("limit %v: %v", tt.limit, err)
 		}
 	}
+}
+
+// Completions are judged side by side; of several errors the first completion's is told,
+// and each verdict goes to its own.
+func TestJudgeApart(t *testing.T) {
+	all := make([]Trajectory, 100)
+	for i := range all {
+		all[i] = Trajectory{Problem: &rollout.Problem{ID: fmt.Sprint(i)}, Completion: &rollout.Completion{Text: fmt.Sprint(i)}}
+	}
+	if err := judgeApart(context.Background(), failing{}, all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if all[i].Verdict.Reason != fmt.Sprint(i) {
+			t.Errorf("completion %d has the verdict of %s", i, all[i].Verdict.Reason)
+		}
+	}
+	if err := judgeApart(context.Background(), failing{"93", "20", "21"}, all); err == nil || !strings.Contains(err.Error(), "problem 20:") {
+		t.Errorf("got %v, want the error of problem 20", err)
+	}
+	if err := judgeApart(context.Background(), failing{}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// failing is a grader that cannot go on at some problems.
+type failing []string
+
+func (f failing) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	if slices.Contains(f, p.ID) {
+		return rollout.Verdict{}, errors.New("away")
+	}
+	return rollout.Verdict{Reason: c.Text}, nil
 }

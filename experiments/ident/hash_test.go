@@ -1,6 +1,7 @@
 package ident
 
 import (
+	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -170,6 +171,10 @@ func TestSeedLabelsAreStreams(t *testing.T) {
 	for _, label := range []string{"a", "b", "a/b", "rollout/sample=1", "rollout/sample=11"} {
 		for root := range int64(3) {
 			s := Seed(root, label)
+			d := mustHash("exp/seed/1", map[string]any{"root": root, "label": label})
+			if s != binary.BigEndian.Uint64(d[:8]) {
+				t.Errorf("Seed(%d, %q) is not the hash of what it names", root, label)
+			}
 			if other, ok := seen[s]; ok {
 				t.Errorf("%s and %s share a seed", label, other)
 			}

@@ -62,6 +62,9 @@ func TestFindsMutants(t *testing.T) {
 				copy(f(dx)[int(m)*C:][:C], f(dout)[i*C:])
 			}
 		}}},
+		{"a branch does not see its prefix", "Attention/sequences", false, mutant{Backend: r, attention: func(out, stats, qkv, offsets, _ kernels.Buffer, s kernels.AttentionShape) {
+			r.Attention(out, stats, qkv, offsets, kernels.Buffer{}, s)
+		}}},
 		{"positions past the last are read", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
 			r.PagedAttention(out, qkv, p, table, seq, pos, width, s)
 			for m, at := range kernels.Elems[int32](pos) {
@@ -107,11 +110,12 @@ func TestFindsMutants(t *testing.T) {
 // mutant is a backend with some operations replaced.
 type mutant struct {
 	kernels.Backend
-	matMul   func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer)
-	matMulDW func(dw, dbias, dout, x, blocks kernels.Buffer)
-	scatter  func(dx, dout, rows kernels.Buffer, C int)
-	paged    func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape)
-	sample   func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling)
+	matMul    func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer)
+	attention func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape)
+	matMulDW  func(dw, dbias, dout, x, blocks kernels.Buffer)
+	scatter   func(dx, dout, rows kernels.Buffer, C int)
+	paged     func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape)
+	sample    func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling)
 }
 
 func (t mutant) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
@@ -136,6 +140,14 @@ func (t mutant) ScatterRows(dx, dout, rows kernels.Buffer, C int) {
 		return
 	}
 	t.scatter(dx, dout, rows, C)
+}
+
+func (t mutant) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	if t.attention == nil {
+		t.Backend.Attention(out, stats, qkv, offsets, groups, s)
+		return
+	}
+	t.attention(out, stats, qkv, offsets, groups, s)
 }
 
 func (t mutant) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {

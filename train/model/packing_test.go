@@ -391,3 +391,36 @@ func TestSharedPromptGradient(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedPromptRows: by hand, three completions of 4, 1 and 3 tokens of a prompt of 2,
+// and a sequence of its own.
+func TestSharedPromptRows(t *testing.T) {
+	be := openCPU(t, cpu.BestLevel(), 1)
+	ws, err := NewWorkspace(be, bitsConfig, Heads{LM: true}, Capacity{Tokens: 12, Sequences: 4}, KeepNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	ws.Load(Batch{
+		Tokens:  []int32{1, 2, 10, 11, 12, 13, 1, 2, 20, 1, 2, 30, 31, 32, 5, 6, 7},
+		Offsets: []int32{0, 6, 9, 14, 17}, Prompt: []int32{2, 2, 2, 1}, Group: []int32{0, 0, 0, 1},
+	})
+	for _, x := range []struct {
+		name      string
+		got, want []int32
+	}{
+		{"ids", ws.ids.host, []int32{1, 2, 10, 11, 12, 30, 31, 5, 6}},
+		{"pos", ws.pos.host, []int32{0, 1, 2, 3, 4, 2, 3, 0, 1}},
+		{"offsets", ws.offsets.host, []int32{0, 2, 5, 5, 7, 9}},
+		{"groups", ws.groups.host, []int32{0, 4, 5}},
+		{"scored rows", ws.rows.host, []int32{1, 2, 3, 4, 1, 1, 5, 6, 7, 8}},
+		{"targets", ws.targets.host, []int32{10, 11, 12, 13, 20, 30, 31, 32, 6, 7}},
+		{"blocks", ws.blocks.host, []int32{0, 7, 9}},
+		{"blocks of scored rows", ws.rowBlocksBuf.host, []int32{0, 8, 10}},
+		{"prompts", ws.promptRows, []int32{0, 0, 0, 7}},
+	} {
+		if !slices.Equal(x.got, x.want) {
+			t.Errorf("%s: %v, want %v", x.name, x.got, x.want)
+		}
+	}
+}
