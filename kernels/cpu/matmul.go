@@ -95,12 +95,13 @@ func (b *Backend) shareProduct(m, n, k, panels int) (rows C.struct_row_blocks, g
 	const cached = 1 << 17 // float32 elements
 	threads, mr := b.pool.n, int(b.k.mr)
 	strips, most := ceilDiv(m, mr), min(max(cached/max(k, 1)/mr, 1), 10)
-	if threads > 1 && strips >= 8*threads {
+	worth := threads > 1 && 2*m*n*k >= 1<<18 // else a microsecond in all
+	if worth && strips >= 8*threads {
 		return b.blocksOfRows(strips, most), 1
 	}
 	blocks := ceilDiv(strips, most)
 	groups = 1
-	if 2*m*n*k >= 1<<18 && blocks < threads { // else under a microsecond: not worth sharing
+	if worth && blocks < threads {
 		groups = min(ceilDiv(threads, blocks), panels)
 	}
 	return C.struct_row_blocks{strips: C.long(strips), large: C.long(blocks), many: C.long(most), few: C.long(most)}, groups
