@@ -96,7 +96,7 @@ func (b *Backend) shareProduct(m, n, k, panels int) (rows C.struct_row_blocks, g
 	threads, mr := b.pool.n, int(b.k.mr)
 	strips, most := ceilDiv(m, mr), min(max(cached/max(k, 1)/mr, 1), 10)
 	worth := threads > 1 && 2*m*n*k >= 1<<18 // else a microsecond in all
-	if worth && strips >= 8*threads {
+	if worth && strips >= 4*threads {
 		return b.blocksOfRows(strips, most), 1
 	}
 	blocks := ceilDiv(strips, most)
@@ -104,7 +104,13 @@ func (b *Backend) shareProduct(m, n, k, panels int) (rows C.struct_row_blocks, g
 	if worth && blocks < threads {
 		groups = min(ceilDiv(threads, blocks), panels)
 	}
-	return C.struct_row_blocks{strips: C.long(strips), large: C.long(blocks), many: C.long(most), few: C.long(most)}, groups
+	return evenBlocks(strips, blocks), groups
+}
+
+// evenBlocks divides strips into so many blocks, or fewer, of one size.
+func evenBlocks(strips, blocks int) C.struct_row_blocks {
+	many := ceilDiv(strips, blocks)
+	return C.struct_row_blocks{strips: C.long(strips), large: C.long(ceilDiv(strips, many)), many: C.long(many), few: C.long(many)}
 }
 
 // blocksOfRows divides strips among the threads, at most so many to a block: the last quarter

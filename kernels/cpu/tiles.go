@@ -85,10 +85,14 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 
 // shareTiles returns into which blocks of rows, at most so many strips of tileBlock to a block,
 // and how many groups of panels a product of [m,k] and [k,n] is cut: groups, or where that
-// leaves too few units for the threads more.
+// leaves too few units for the threads more. whole: a unit takes its chains in one piece.
 func (b *Backend) shareTiles(m, n, k, most, groups, panels int, whole bool) (C.struct_row_blocks, int) {
 	strips := ceilDiv(m, tileBlock)
-	if b.pool.n > 1 && strips >= 8*b.pool.n {
+	enough := 4 // strips for each thread to be worth dividing the rows alone
+	if !whole {
+		enough = 2
+	}
+	if b.pool.n > 1 && strips >= enough*b.pool.n {
 		return b.blocksOfRows(strips, most), groups
 	}
 	most = min(most, strips)
@@ -100,7 +104,7 @@ func (b *Backend) shareTiles(m, n, k, most, groups, panels int, whole bool) (C.s
 	if b.pool.n > 1 && blocks*groups < want && m*n*k >= 1<<19 {
 		groups = min(ceilDiv(want, blocks), panels)
 	}
-	return C.struct_row_blocks{strips: C.long(strips), large: C.long(blocks), many: C.long(most), few: C.long(most)}, groups
+	return evenBlocks(strips, blocks), groups
 }
 
 // tileMatMulSwiGLU is MatMulSwiGLU of m rows.
