@@ -82,6 +82,9 @@ func (w *PackWriter) Add(v any) error {
 	return nil
 }
 
+// Stored returns where the records of stored packs lie, in the order of Add, and the packs.
+func (w *PackWriter) Stored() ([]Ref, []Pack) { return w.refs[:w.open], w.packs }
+
 // Close stores what is left and returns where each record lies, in the order of
 // Add, and the packs.
 func (w *PackWriter) Close() ([]Ref, []Pack, error) {

@@ -56,6 +56,29 @@ func BenchmarkWriteStep(b *testing.B) {
 	}
 }
 
+// What the completions of a step of training cost the store, with their verdicts.
+func BenchmarkRecordSamples(b *testing.B) {
+	db := open(b)
+	_, gen := evalRun(b, db)
+	samples, packs := pack(b, db, gen.Home, 1024)
+	verdicts := make([]Verdict, len(samples))
+	for step := int64(1); b.Loop(); step++ {
+		for i := range samples {
+			samples[i].Scope, samples[i].Step = "train", step
+		}
+		if err := db.AddSamples(b.Context(), samples, packs); err != nil {
+			b.Fatal(err)
+		}
+		for i, s := range samples {
+			verdicts[i] = Verdict{Sample: s.ID, Graded: true, Answer: "1+2*3"}
+		}
+		if err := db.AddVerdicts(b.Context(), Scorer{digest("s"), "s"}, verdicts); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(samples)), "µs/sample")
+}
+
 // Reading the curves of a run of 1000 steps of 60 metrics: of one of them, and of
 // all. The bytes of a point on disk, its share of the steps' rows included, come
 // along.

@@ -27,9 +27,9 @@ type Sample struct {
 	Verdict      *Verdict // read only; nil if there is none
 }
 
-// AddSamples records samples and the packs that hold their texts. A sample that
-// is there already (stage, scope, step, item and k) stays as it is, so a resumed
-// stage may record its samples again. Transactions are of a thousand samples.
+// AddSamples records samples and the packs that hold their texts, and sets the samples'
+// IDs. A sample that is there already (stage, scope, step, item and k) stays as it is, so
+// a resumed stage may record its samples again. Transactions are of a thousand samples.
 func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pack) error {
 	err := db.write(ctx, "record packs", func(tx *sql.Tx) error {
 		for _, p := range packs {
@@ -44,8 +44,16 @@ func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pac
 		chunk := samples[:n]
 		samples = samples[n:]
 		err = db.write(ctx, "record samples", func(tx *sql.Tx) error {
+			insert, err := tx.PrepareContext(ctx, `INSERT INTO samples (stage, scope, step, item, k, prompt_tokens, out_tokens, finish,
+					reward, logprob_sum, pack, off, len)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
+			if err != nil {
+				return err
+			}
+			defer insert.Close()
+			ctx := context.WithoutCancel(ctx) // which would cost a goroutine for each row
 			for i := range chunk {
-				if err := insertSample(ctx, tx, &chunk[i]); err != nil {
+				if err := insertSample(ctx, tx, insert, &chunk[i]); err != nil {
 					return fmt.Errorf("sample %d of %q: %w", chunk[i].K, chunk[i].Item, err)
 				}
 			}
@@ -55,16 +63,24 @@ func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pac
 	return err
 }
 
-func insertSample(ctx context.Context, tx *sql.Tx, s *Sample) error {
+func insertSample(ctx context.Context, tx *sql.Tx, insert *sql.Stmt, s *Sample) error {
 	var off, length any
 	if !s.Ref.Pack.IsZero() {
 		off, length = s.Ref.Off, s.Ref.Len
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO samples (stage, scope, step, item, k, prompt_tokens, out_tokens, finish, reward, logprob_sum,
-			pack, off, len)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		s.Stage, s.Scope, s.Step, s.Item, s.K, s.PromptTokens, s.OutTokens, s.Finish, s.Reward, s.LogProbSum,
+	res, err := insert.ExecContext(ctx, s.Stage, s.Scope, s.Step, s.Item, s.K, s.PromptTokens, s.OutTokens, s.Finish, s.Reward, s.LogProbSum,
 		s.Ref.Pack, off, length)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return err
+	} else if n == 1 {
+		s.ID, err = res.LastInsertId()
+		return err
+	}
+	s.ID, err = queryOne(ctx, tx, scanInt, `SELECT id FROM samples WHERE stage = ? AND scope = ? AND step = ? AND item = ? AND k = ?`,
+		s.Stage, s.Scope, s.Step, s.Item, s.K)
 	return err
 }
 

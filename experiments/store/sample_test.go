@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // evalRun is a run with an eval.gen stage on suite "test".
-func evalRun(t *testing.T, db *DB) (Run, Stage) {
+func evalRun(t testing.TB, db *DB) (Run, Stage) {
 	t.Helper()
 	run := ensure(t, db, newRun("x", 0))
 	return run, begin(t, db, run.ID, "eval.gen", "test", "gen")
@@ -24,7 +25,7 @@ func evalRun(t *testing.T, db *DB) (Run, Stage) {
 
 // pack stores n records and returns samples of stage that refer to them, two for
 // each item.
-func pack(t *testing.T, db *DB, stage int64, n int) ([]Sample, []blob.Pack) {
+func pack(t testing.TB, db *DB, stage int64, n int) ([]Sample, []blob.Pack) {
 	t.Helper()
 	w := db.Blobs.NewPackWriter()
 	samples := make([]Sample, n)
@@ -53,9 +54,10 @@ func TestSamples(t *testing.T) {
 	run, gen := evalRun(t, db)
 	samples, packs := pack(t, db, gen.Home, 6)
 	samples[5].Ref = blob.Ref{} // its text was not kept
-	// Twice, as a stage that was killed and runs again would.
-	for range 2 {
-		if err := db.AddSamples(ctx, samples, packs); err != nil {
+	// Twice, as a stage that was killed and runs again would: the same samples, the same ids.
+	again := slices.Clone(samples)
+	for _, list := range [][]Sample{samples, again} {
+		if err := db.AddSamples(ctx, list, packs); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,9 +65,10 @@ func TestSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := cmp.Options{cmpopts.IgnoreFields(Sample{}, "ID"), cmpopts.EquateNaNs()}
-	if diff := cmp.Diff(samples, got, opts); diff != "" {
-		t.Errorf("samples (-want +got):\n%s", diff)
+	for _, list := range [][]Sample{samples, again} {
+		if diff := cmp.Diff(list, got, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("samples (-added +got):\n%s", diff)
+		}
 	}
 	reader := db.Blobs.NewPackReader()
 	defer reader.Close()

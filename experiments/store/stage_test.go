@@ -16,7 +16,7 @@ import (
 )
 
 // begin begins a stage whose sid is a digest of id.
-func begin(t *testing.T, db *DB, run int64, kind, label, id string) Stage {
+func begin(t testing.TB, db *DB, run int64, kind, label, id string) Stage {
 	t.Helper()
 	s, err := db.BeginStage(context.Background(), spec(run, kind, label, id))
 	if err != nil {

@@ -44,8 +44,15 @@ func (db *DB) AddVerdicts(ctx context.Context, scorer Scorer, verdicts []Verdict
 		chunk := verdicts[:n]
 		verdicts = verdicts[n:]
 		err = db.write(ctx, "record verdicts", func(tx *sql.Tx) error {
+			insert, err := tx.PrepareContext(ctx, `INSERT INTO verdicts (sample, scorer, correct, reward, answer, reason, cpu_ms, wall_ms, mem_kb)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
+			if err != nil {
+				return err
+			}
+			defer insert.Close()
+			ctx := context.WithoutCancel(ctx) // which would cost a goroutine for each row
 			for i := range chunk {
-				if err := insertVerdict(ctx, tx, id, &chunk[i]); err != nil {
+				if err := insertVerdict(ctx, insert, id, &chunk[i]); err != nil {
 					return fmt.Errorf("verdict on sample %d: %w", chunk[i].Sample, err)
 				}
 			}
@@ -55,14 +62,12 @@ func (db *DB) AddVerdicts(ctx context.Context, scorer Scorer, verdicts []Verdict
 	return err
 }
 
-func insertVerdict(ctx context.Context, tx *sql.Tx, scorer int64, v *Verdict) error {
+func insertVerdict(ctx context.Context, insert *sql.Stmt, scorer int64, v *Verdict) error {
 	var correct any // NULL is not graded
 	if v.Graded {
 		correct = v.Correct
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO verdicts (sample, scorer, correct, reward, answer, reason, cpu_ms, wall_ms, mem_kb)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		v.Sample, scorer, correct, v.Reward, v.Answer, v.Reason, v.CPUMS, v.WallMS, v.MemKB)
+	_, err := insert.ExecContext(ctx, v.Sample, scorer, correct, v.Reward, v.Answer, v.Reason, v.CPUMS, v.WallMS, v.MemKB)
 	return err
 }
 

@@ -10,53 +10,28 @@ import (
 	"slices"
 
 	"exp/eval"
-	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/stage"
-	"exp/train"
 	"exp/train/rollout"
 )
 
 // stepRecord writes the steps of a training stage and the completions that are
 // kept of them.
 type stepRecord struct {
-	x       *execution
-	home    int64 // of the stage: samples belong to it
-	writer  *store.StepWriter
-	rate    float64 // share of completions that is kept
-	pack    *blob.PackWriter
-	adding  chan addition // of the last step's completions to the pack; nil: it has ended
-	pending []store.Sample
-	scored  []verdictOf
-	steps   int   // since the pack began
-	failed  error // of settling before a stop
-	replay  replay
-	note    func(string) // nil: nobody wants to hear of the replay
-	parent  *store.Run   // whose steps these are too, as far as they go; nil: none
+	x      *execution
+	writer *store.StepWriter
+	texts  *completionRecord
+	failed error // of settling before a stop
+	replay replay
+	note   func(string) // nil: nobody wants to hear of the replay
+	parent *store.Run   // whose steps these are too, as far as they go; nil: none
 }
-
-// verdictOf is what the grader said of a kept completion.
-type verdictOf struct {
-	step int64
-	k    int
-	item string
-	v    rollout.Verdict
-}
-
-// addition is how putting a step's completions into the pack ended.
-type addition struct {
-	missing int // completions
-	err     error
-}
-
-// stepsPerPack bounds how many steps' completions a kill can lose.
-const stepsPerPack = 25
 
 func (x *execution) newStepRecord(row store.Stage) *stepRecord {
-	return &stepRecord{x: x, home: row.Home, rate: x.p.Config.Run.Store.Samples.Train,
-		writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, unitOf)}
+	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, unitOf),
+		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel), rate: x.p.Config.Run.Store.Samples.Train}}
 }
 
 // step hands a finished step to the store's goroutine.
@@ -75,10 +50,9 @@ func (r *stepRecord) step(s stage.Step) error {
 	if err := r.checkParent(s); err != nil {
 		return err
 	}
-	if err := r.samples(s); err != nil {
+	if err := r.texts.add(s); err != nil {
 		return err
 	}
-	r.steps++
 	if r.note != nil && s.Det.Step == r.replay.to && r.replay.from <= r.replay.to {
 		if err := r.settle(); err != nil { // every step was compared
 			return err
@@ -88,9 +62,6 @@ func (r *stepRecord) step(s stage.Step) error {
 	if every := int64(r.x.p.Config.Run.Checkpoint.EverySteps); every > 0 && s.Det.Step%every == 0 {
 		return r.settle()
 	}
-	if r.steps >= stepsPerPack {
-		return r.flush()
-	}
 	return nil
 }
 
@@ -98,140 +69,7 @@ func (r *stepRecord) step(s stage.Step) error {
 // a run that is killed right after one goes on behind it and would never record the
 // steps before.
 func (r *stepRecord) settle() error {
-	return errors.Join(r.flush(), r.writer.Flush(context.Background()))
-}
-
-// keptSample is how a completion lies in a pack.
-type keptSample struct {
-	Prompt    string    `json:"prompt"`
-	Text      string    `json:"text"`
-	Tokens    []int32   `json:"tokens"`
-	LogProbs  []float32 `json:"logprobs"`
-	Entropies []float32 `json:"entropies,omitempty"`
-	// Components are the named parts of the reward in training; absent where it has
-	// none, and where the completion was not graded.
-	Components map[string]float64 `json:"components,omitempty"`
-}
-
-// componentsOf names the parts of a verdict's reward.
-func componentsOf(names []string, v rollout.Verdict) map[string]float64 {
-	if len(v.Components) == 0 {
-		return nil
-	}
-	m := make(map[string]float64, len(names))
-	for i, name := range names {
-		m[name] = v.Components[i]
-	}
-	return m
-}
-
-// samples puts the completions that are kept of a step into the pack, while the next step
-// is taken. Nothing changes a step's trajectories any more.
-func (r *stepRecord) samples(s stage.Step) error {
-	if err := r.added(); err != nil {
-		return err
-	}
-	var list []keptSample
-	for i := range s.Trajectories {
-		t := &s.Trajectories[i]
-		if !kept(r.rate, s.Det.Step, t) {
-			continue
-		}
-		if r.pack == nil {
-			r.pack = r.x.DB.Blobs.NewPackWriter()
-		}
-		c := t.Completion
-		list = append(list, keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)})
-		r.pending = append(r.pending, trainSample(r.home, s.Det.Step, t))
-		r.scored = append(r.scored, verdictOf{step: s.Det.Step, k: t.Sample, item: t.Problem.ID, v: t.Verdict})
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	pack, end := r.pack, make(chan addition, 1)
-	r.adding = end
-	go func() {
-		for i := range list {
-			if err := pack.Add(list[i]); err != nil {
-				end <- addition{len(list) - i, err}
-				return
-			}
-		}
-		end <- addition{}
-	}()
-	return nil
-}
-
-// added waits until the completions of the last step are in the pack. After an error
-// those before it are.
-func (r *stepRecord) added() error {
-	if r.adding == nil {
-		return nil
-	}
-	end := <-r.adding
-	r.adding = nil
-	r.pending, r.scored = r.pending[:len(r.pending)-end.missing], r.scored[:len(r.scored)-end.missing]
-	return end.err
-}
-
-// trainSample is the row of a completion of training.
-func trainSample(home, step int64, t *train.Trajectory) store.Sample {
-	reward := t.Verdict.Reward
-	if t.Verdict.Status != rollout.Graded {
-		reward = math.NaN()
-	}
-	c := t.Completion
-	return store.Sample{Stage: home, Scope: "train", Step: step, Item: t.Problem.ID, K: t.Sample, PromptTokens: int64(len(t.Prompt)),
-		OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)}
-}
-
-// kept draws whether a completion's text is kept, from a stream of its own.
-func kept(rate float64, step int64, t *train.Trajectory) bool {
-	if rate >= 1 {
-		return true
-	}
-	u := ident.Seed(0, fmt.Sprintf("keep/step=%d/prompt=%s/sample=%d", step, t.Problem.ID, t.Sample))
-	return float64(u>>11)/(1<<53) < rate
-}
-
-// flush writes the pack and the rows of its completions.
-func (r *stepRecord) flush() error {
-	r.steps = 0
-	if r.pack == nil {
-		return nil
-	}
-	missing := r.added()
-	refs, packs, err := r.pack.Close()
-	r.pack = nil
-	if err != nil {
-		return errors.Join(missing, err)
-	}
-	for i := range r.pending {
-		r.pending[i].Ref = refs[i]
-	}
-	ctx := context.Background()
-	err = r.x.DB.AddSamples(ctx, r.pending, packs)
-	if err == nil {
-		err = r.verdicts(ctx)
-	}
-	r.pending, r.scored = r.pending[:0], r.scored[:0]
-	return errors.Join(missing, err)
-}
-
-// verdicts records what the grader said, by the ids that the samples were given.
-func (r *stepRecord) verdicts(ctx context.Context) error {
-	for from := 0; from < len(r.scored); {
-		step := r.scored[from].step
-		var list []judged
-		for ; from < len(r.scored) && r.scored[from].step == step; from++ {
-			s := r.scored[from]
-			list = append(list, judged{sampleKey{s.step, s.item, s.k}, s.v})
-		}
-		if err := r.x.addVerdicts(ctx, r.x.scorer(trainLabel), store.SampleQuery{Scope: "train", Step: step}, list); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(r.texts.flush(), r.writer.Flush(context.Background()))
 }
 
 // checkpoint announces a checkpoint. The steps up to it are written already.
@@ -250,7 +88,7 @@ func (r *stepRecord) pinned(step int) bool {
 	return err != nil || slices.Contains(tags, store.PinTag) || slices.Contains(tags, store.CheckpointPin(int64(step)))
 }
 
-func (r *stepRecord) close() error { return errors.Join(r.failed, r.flush(), r.writer.Close()) }
+func (r *stepRecord) close() error { return errors.Join(r.failed, r.texts.flush(), r.writer.Close()) }
 
 // sampleKey tells samples of a stage apart.
 type sampleKey struct {
@@ -283,10 +121,14 @@ func (x *execution) addVerdicts(ctx context.Context, scorer store.Scorer, q stor
 		if !ok {
 			continue
 		}
-		rows = append(rows, store.Verdict{Sample: id, Graded: j.v.Status == rollout.Graded, Correct: j.v.Correct, Reward: j.v.Reward,
-			Answer: j.v.Answer, Reason: j.v.Reason})
+		rows = append(rows, verdictRow(id, j.v))
 	}
 	return x.DB.AddVerdicts(ctx, scorer, rows)
+}
+
+// verdictRow is what the database holds of a verdict on a sample.
+func verdictRow(sample int64, v rollout.Verdict) store.Verdict {
+	return store.Verdict{Sample: sample, Graded: v.Status == rollout.Graded, Correct: v.Correct, Reward: v.Reward, Answer: v.Answer, Reason: v.Reason}
 }
 
 // trainLabel stands for the completions of training, which have no suite.

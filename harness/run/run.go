@@ -385,10 +385,10 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
 	}
 	// Learning stages end between steps, by Stop: a step is never torn.
-	rec := x.newStepRecord(row)
-	defer func() { err = errors.Join(err, rec.close()) }()
 	e.Start.Fresh = x.Options.NoCache
 	if kind == config.Train {
+		rec := x.newStepRecord(row)
+		defer func() { err = errors.Join(err, rec.close()) }()
 		e.Hooks.Step, e.Hooks.Checkpoint, e.Hooks.Pinned = rec.step, rec.checkpoint, rec.pinned
 		if err := x.start(e, rec); err != nil {
 			return nil, err

@@ -1,0 +1,179 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"exp/experiments/blob"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/stage"
+	"exp/train"
+	"exp/train/rollout"
+)
+
+// completionRecord writes the completions that are kept of training: texts in packs, their
+// rows and verdicts as soon as a pack is full. All that is done while the next step is
+// taken; what goes wrong there is told at that step's end. Not safe for concurrent use.
+type completionRecord struct {
+	db     *store.DB
+	stage  int64 // to which they belong (store.Stage.Home)
+	scorer store.Scorer
+	rate   float64 // share of completions that is kept
+
+	working chan error // how the work on the last step ended; nil: told already
+	// Of the worker, while there is one.
+	pack   *blob.PackWriter // nil: none is open
+	steps  int              // since it was opened
+	rows   []keptRow        // its records', in order; those before rows[:stored] are in the database
+	stored int
+	packs  int // of its packs that are in the database
+}
+
+// keptRow is what the database holds of a completion.
+type keptRow struct {
+	sample  store.Sample
+	verdict rollout.Verdict
+}
+
+// stepsPerPack bounds how many steps' completions a kill can lose.
+const stepsPerPack = 25
+
+// keptSample is how a completion lies in a pack.
+type keptSample struct {
+	Prompt    string    `json:"prompt"`
+	Text      string    `json:"text"`
+	Tokens    []int32   `json:"tokens"`
+	LogProbs  []float32 `json:"logprobs"`
+	Entropies []float32 `json:"entropies,omitempty"`
+	// Components are the named parts of the reward in training; absent where it has
+	// none, and where the completion was not graded.
+	Components map[string]float64 `json:"components,omitempty"`
+}
+
+// componentsOf names the parts of a verdict's reward.
+func componentsOf(names []string, v rollout.Verdict) map[string]float64 {
+	if len(v.Components) == 0 {
+		return nil
+	}
+	m := make(map[string]float64, len(names))
+	for i, name := range names {
+		m[name] = v.Components[i]
+	}
+	return m
+}
+
+// add hands over the completions that are kept of a step. Nothing changes a step's
+// trajectories any more.
+func (r *completionRecord) add(s stage.Step) error {
+	if err := r.wait(); err != nil {
+		return err
+	}
+	var texts []keptSample
+	var rows []keptRow
+	for i := range s.Trajectories {
+		t := &s.Trajectories[i]
+		if !kept(r.rate, s.Det.Step, t) {
+			continue
+		}
+		c := t.Completion
+		texts = append(texts, keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)})
+		rows = append(rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})
+	}
+	if len(texts) > 0 || r.pack != nil {
+		r.working = make(chan error, 1)
+		go func() { r.working <- r.write(texts, rows) }()
+	}
+	return nil
+}
+
+// wait waits for the worker.
+func (r *completionRecord) wait() error {
+	if r.working == nil {
+		return nil
+	}
+	err := <-r.working
+	r.working = nil
+	return err
+}
+
+// flush returns when all completions are in the database. After an error those before it
+// are.
+func (r *completionRecord) flush() error { return errors.Join(r.wait(), r.close()) }
+
+// write puts a step's completions into the pack, and into the database what lies in full
+// packs.
+func (r *completionRecord) write(texts []keptSample, rows []keptRow) error {
+	if r.pack == nil {
+		r.pack, r.steps = r.db.Blobs.NewPackWriter(), 0
+	}
+	for i := range texts {
+		if err := r.pack.Add(texts[i]); err != nil {
+			return err
+		}
+		r.rows = append(r.rows, rows[i])
+	}
+	if r.steps++; r.steps >= stepsPerPack {
+		return r.close()
+	}
+	return r.store(r.pack.Stored())
+}
+
+// close closes the pack and puts all that is in it into the database.
+func (r *completionRecord) close() error {
+	if r.pack == nil {
+		return nil
+	}
+	refs, packs, err := r.pack.Close()
+	if err == nil {
+		err = r.store(refs, packs)
+	}
+	r.pack, r.rows, r.stored, r.packs = nil, r.rows[:0], 0, 0
+	return err
+}
+
+// store puts the rows of the records whose places are known into the database, as far as
+// they are not in it.
+func (r *completionRecord) store(refs []blob.Ref, packs []blob.Pack) error {
+	rows := r.rows[r.stored:min(len(refs), len(r.rows))] // a record that could not be stored has none
+	if len(rows) == 0 {
+		return nil
+	}
+	samples := make([]store.Sample, len(rows))
+	for i := range rows {
+		samples[i] = rows[i].sample
+		samples[i].Ref = refs[r.stored+i]
+	}
+	ctx := context.Background()
+	if err := r.db.AddSamples(ctx, samples, packs[r.packs:]); err != nil {
+		return err
+	}
+	verdicts := make([]store.Verdict, len(rows))
+	for i := range rows {
+		verdicts[i] = verdictRow(samples[i].ID, rows[i].verdict)
+	}
+	r.stored, r.packs = r.stored+len(rows), len(packs)
+	return r.db.AddVerdicts(ctx, r.scorer, verdicts)
+}
+
+// trainSample is the row of a completion of training.
+func trainSample(home, step int64, t *train.Trajectory) store.Sample {
+	reward := t.Verdict.Reward
+	if t.Verdict.Status != rollout.Graded {
+		reward = math.NaN()
+	}
+	c := t.Completion
+	return store.Sample{Stage: home, Scope: "train", Step: step, Item: t.Problem.ID, K: t.Sample, PromptTokens: int64(len(t.Prompt)),
+		OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)}
+}
+
+// kept draws whether a completion's text is kept, from a stream of its own.
+func kept(rate float64, step int64, t *train.Trajectory) bool {
+	if rate >= 1 {
+		return true
+	}
+	u := ident.Seed(0, fmt.Sprintf("keep/step=%d/prompt=%s/sample=%d", step, t.Problem.ID, t.Sample))
+	return float64(u>>11)/(1<<53) < rate
+}
