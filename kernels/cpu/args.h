@@ -101,6 +101,15 @@ struct rope_args {
 	int inverse, bf16;
 };
 
+#define ZERO_BYTES 65536 // that are cleared at a time
+
+struct zero_args { void *at; long bytes; };
+
+struct copy_args {
+	char *keys, *values; const int32_t *pairs;
+	long count, page, part, parts; // bytes of a page and of a part; parts of a page
+};
+
 struct append_args {
 	const void *qkv; void *keys, *values; const int32_t *slots;
 	long h, kv, d, stride, page, size;
@@ -160,7 +169,7 @@ struct kernels {
 	kernel matmul_swiglu, matmul_dx_swiglu, gelu, gelu_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
-	kernel adamw, sum_squares, add;
+	kernel adamw, sum_squares, add, zero, copy_pages;
 	long peak_chains; // of peak_fma
 	kernel peak_fma, peak_read;
 };

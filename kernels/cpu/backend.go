@@ -36,6 +36,8 @@ struct arguments {
 	struct swiglu_args swiglu;
 	struct gelu_args gelu;
 	struct rope_args rope;
+	struct zero_args zero;
+	struct copy_args copy;
 	struct append_args append;
 	struct attention_args attention;
 	struct output_args output;

@@ -1,31 +1,96 @@
 // dropout.h: dropout by the counters of kernels.Philox.
 
-// philox_words sets words [4][LANES] to those of counters {first+i, layer, 0, 0}.
-INLINE void philox_words(uint32_t words[4][LANES], uint32_t key0, uint32_t key1, uint32_t first, uint32_t layer) {
-	uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
-	for (int i = 0; i < LANES; i++) a[i] = first + (uint32_t)i, b[i] = layer, c[i] = d[i] = 0;
-	for (int round = 0; round < 10; round++, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u)
-		for (int i = 0; i < LANES; i++) {
-			const uint64_t x = (uint64_t)0xD2511F53u * a[i], y = (uint64_t)0xCD9E8D57u * c[i];
-			a[i] = (uint32_t)(y >> 32) ^ b[i] ^ key0;
-			c[i] = (uint32_t)(x >> 32) ^ d[i] ^ key1;
-			b[i] = (uint32_t)y, d[i] = (uint32_t)x;
-		}
-	for (int i = 0; i < LANES; i++) words[0][i] = a[i], words[1][i] = b[i], words[2][i] = c[i], words[3][i] = d[i];
+// A vector of words. u_mul returns the lower halves of the products with m and sets *upper to
+// the upper ones.
+#if defined(LEVEL_AVX512)
+typedef __m512i vu;
+INLINE vu u_set1(uint32_t x) { return _mm512_set1_epi32((int)x); }
+INLINE vu u_xor(vu a, vu b) { return _mm512_xor_si512(a, b); }
+INLINE vu u_mul(vu a, uint32_t m, vu *upper) {
+	const vu even = _mm512_mul_epu32(a, u_set1(m)), odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), u_set1(m));
+	*upper = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+	return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+}
+#else
+typedef struct { uint32_t x[LANES]; } vu;
+INLINE vu u_set1(uint32_t x) { vu r; for (int i = 0; i < LANES; i++) r.x[i] = x; return r; }
+INLINE vu u_xor(vu a, vu b) { for (int i = 0; i < LANES; i++) a.x[i] ^= b.x[i]; return a; }
+INLINE vu u_mul(vu a, uint32_t m, vu *upper) {
+	for (int i = 0; i < LANES; i++) {
+		const uint64_t p = (uint64_t)m * a.x[i];
+		a.x[i] = (uint32_t)p, upper->x[i] = (uint32_t)(p >> 32);
+	}
+	return a;
+}
+#endif
+
+// u_counters returns first+4q+l in lane 4l+q; u_rows turns vectors of the counters' first, second,
+// third and fourth words into four counters each, all their words after another.
+#if defined(LEVEL_AVX512)
+INLINE vu u_counters(uint32_t first) {
+	return _mm512_add_epi32(u_set1(first), _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+}
+INLINE void u_rows(vu w[4]) {
+	const vu a = _mm512_unpacklo_epi32(w[0], w[1]), b = _mm512_unpackhi_epi32(w[0], w[1]);
+	const vu c = _mm512_unpacklo_epi32(w[2], w[3]), d = _mm512_unpackhi_epi32(w[2], w[3]);
+	w[0] = _mm512_unpacklo_epi64(a, c), w[1] = _mm512_unpackhi_epi64(a, c);
+	w[2] = _mm512_unpacklo_epi64(b, d), w[3] = _mm512_unpackhi_epi64(b, d);
+}
+#else
+INLINE vu u_counters(uint32_t first) {
+	vu r;
+	for (int i = 0; i < LANES; i++) r.x[i] = first + (uint32_t)(4 * (i % 4) + i / 4);
+	return r;
+}
+INLINE void u_rows(vu w[4]) {
+	vu r[4];
+	for (int q = 0; q < 4; q++)
+		for (int i = 0; i < LANES; i++) r[q].x[i] = w[i % 4].x[i / 4 * 4 + q];
+	memcpy(w, r, sizeof r);
+}
+#endif
+
+// philox_words sets the words of counters {first+i, layer, 0, 0}, i = 0..LANES-1, four of each
+// after another.
+INLINE void philox_words(vu w[4], uint32_t key0, uint32_t key1, uint32_t first, uint32_t layer) {
+	w[0] = u_counters(first), w[1] = u_set1(layer), w[2] = w[3] = u_set1(0);
+	for (int round = 0; round < 10; round++, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
+		vu up0, up2;
+		const vu low0 = u_mul(w[0], 0xD2511F53u, &up0), low2 = u_mul(w[2], 0xCD9E8D57u, &up2);
+		w[0] = u_xor(u_xor(up2, w[1]), u_set1(key0));
+		w[2] = u_xor(u_xor(up0, w[3]), u_set1(key1));
+		w[1] = low2, w[3] = low0;
+	}
+	u_rows(w);
+}
+
+// v_keep_above returns 0 in the lanes whose words' upper 24 bits are below limit, and x in the others.
+INLINE vf v_keep_above(vf x, vu words, uint32_t limit) {
+#if defined(LEVEL_AVX512)
+	return _mm512_maskz_mov_ps(_mm512_cmpge_epu32_mask(_mm512_srli_epi32(words, 8), u_set1(limit)), x);
+#else
+	float t[LANES];
+	v_store(t, x);
+	for (int i = 0; i < LANES; i++) t[i] = words.x[i] >> 8 < limit ? 0 : t[i];
+	return v_load(t);
+#endif
 }
 
 // dropout works on rows lo..hi. An element is dropped if the upper 24 bits of its word are
 // below limit.
 static void dropout(const struct dropout_args *g, long lo, long hi, int tid) {
 	(void)tid;
-	uint32_t words[4][LANES];
+	const uint32_t limit = g->limit, layer = g->layer;
+	const vf scale = v_set1(g->scale);
+	const long c = g->c;
+	vu words[4];
 	for (long m = lo; m < hi; m++) {
-		const float *x = g->x + m * g->c;
-		float *out = g->out + m * g->c;
-		for (long i = 0; i < g->c; i += 4 * LANES) {
-			const long n = g->c - i < 4 * LANES ? g->c - i : 4 * LANES;
-			philox_words(words, (uint32_t)g->keys[2 * m], (uint32_t)g->keys[2 * m + 1], (uint32_t)(i / 4), g->layer);
-			for (long j = 0; j < n; j++) out[i + j] = words[j % 4][j / 4] >> 8 < g->limit ? 0 : x[i + j] * g->scale;
+		const float *x = g->x + m * c;
+		float *out = g->out + m * c;
+		for (long i = 0; i < c; i += LANES) {
+			const int q = (int)(i / LANES % 4), n = lanes_left(c - i);
+			if (q == 0) philox_words(words, (uint32_t)g->keys[2 * m], (uint32_t)g->keys[2 * m + 1], (uint32_t)(i / 4), layer);
+			v_storet(out + i, v_keep_above(v_mul(v_loadt(x + i, n), scale), words[q], limit), n);
 		}
 	}
 }

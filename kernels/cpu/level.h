@@ -16,6 +16,7 @@
 #include "attention.h"
 #include "output.h"
 #include "vector.h"
+#include "memory.h"
 #include "peak.h"
 
 const struct kernels TABLE = {
@@ -53,6 +54,8 @@ const struct kernels TABLE = {
 	.adamw = (kernel)adamw,
 	.sum_squares = (kernel)sum_squares,
 	.add = (kernel)add,
+	.zero = (kernel)zero,
+	.copy_pages = (kernel)copy_pages,
 	.peak_chains = PEAK_CHAINS,
 	.peak_fma = (kernel)peak_fma,
 	.peak_read = (kernel)peak_read,

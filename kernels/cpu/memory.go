@@ -19,6 +19,8 @@ static void *take_memory(size_t bytes) {
 	memset(p, 0, bytes);
 	return p;
 }
+
+#include "args.h"
 */
 import "C"
 
@@ -103,7 +105,11 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 }
 
 // Zero sets every element to 0.
-func (b *Backend) Zero(buf kernels.Buffer) { clear(bytesOf(buf)) }
+func (b *Backend) Zero(buf kernels.Buffer) {
+	g := &b.a.zero
+	g.at, g.bytes = buf.Addr(), C.long(buf.Len()*buf.DType().Size())
+	b.pool.run(b.k.zero, unsafe.Pointer(g), ceilDiv(int(g.bytes), C.ZERO_BYTES), 1)
+}
 
 // Sync does nothing: operations are complete when they return.
 func (b *Backend) Sync() {}

@@ -33,14 +33,22 @@ func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 	b.pool.run(b.k.append_kv, unsafe.Pointer(g), slots.Len(), rowGrain(4*s.K*s.D))
 }
 
-// CopyPages copies whole pages.
+// CopyPages copies whole pages, pair by pair; threads share each of them.
 func (b *Backend) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
-	n := s.K * s.D * p.Size * p.Keys.DType().Size()
-	idx := kernels.Elems[int32](pairs)
-	for _, buf := range []kernels.Buffer{p.Keys, p.Values} {
-		x := bytesOf(buf)
-		for i := 0; i+1 < len(idx); i += 2 {
-			copy(x[int(idx[i+1])*n:][:n], x[int(idx[i])*n:][:n])
+	isBF16(p.Keys, p.Values)
+	check(p.Values, p.Keys.Len())
+	elems := s.K * s.D * p.Size
+	for _, i := range kernels.Elems[int32](pairs) {
+		if int(i) >= p.Keys.Len()/elems || i < 0 {
+			panic("cpu: no such page")
 		}
 	}
+	page := elems * p.Keys.DType().Size()
+	g := &b.a.copy
+	g.keys, g.values, g.pairs = (*C.char)(p.Keys.Addr()), (*C.char)(p.Values.Addr()), ints(pairs)
+	g.count, g.page = C.long(pairs.Len()/2), C.long(page)
+	parts := ceilDiv(b.pool.n, 2)
+	part := ceilDiv(ceilDiv(page, parts), 64) * 64
+	g.part, g.parts = C.long(part), C.long(ceilDiv(page, part))
+	b.pool.run(b.k.copy_pages, unsafe.Pointer(g), 2*int(g.parts), 1)
 }

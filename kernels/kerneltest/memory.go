@@ -130,7 +130,7 @@ func (s *subject) checkHostCopy(x []float32, ids []int32) error {
 }
 
 func checkZero(s *subject) error {
-	for _, n := range append(sizes(), 5000) {
+	for _, n := range append(sizes(), 40_000) {
 		err := s.compare("Copy", func(c *call) {
 			c.b.Zero(c.out("floats", n))
 			c.b.Zero(c.outInts("ints", n))
