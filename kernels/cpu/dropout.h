@@ -11,6 +11,21 @@ INLINE vu u_mul(vu a, uint32_t m, vu *upper) {
 	*upper = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
 	return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
 }
+#elif defined(LEVEL_AVX2)
+typedef struct { __m256i a, b; } vu;
+INLINE vu u_set1(uint32_t x) { const __m256i v = _mm256_set1_epi32((int)x); return (vu){v, v}; }
+INLINE vu u_xor(vu x, vu y) { return (vu){_mm256_xor_si256(x.a, y.a), _mm256_xor_si256(x.b, y.b)}; }
+INLINE __m256i u_mul8(__m256i a, __m256i m, __m256i *upper) {
+	const __m256i even = _mm256_mul_epu32(a, m), odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), m);
+	*upper = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+	return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+}
+INLINE vu u_mul(vu x, uint32_t m, vu *upper) {
+	const __m256i v = _mm256_set1_epi32((int)m);
+	x.a = u_mul8(x.a, v, &upper->a);
+	x.b = u_mul8(x.b, v, &upper->b);
+	return x;
+}
 #else
 typedef struct { uint32_t x[LANES]; } vu;
 INLINE vu u_set1(uint32_t x) { vu r; for (int i = 0; i < LANES; i++) r.x[i] = x; return r; }
@@ -35,6 +50,22 @@ INLINE void u_rows(vu w[4]) {
 	const vu c = _mm512_unpacklo_epi32(w[2], w[3]), d = _mm512_unpackhi_epi32(w[2], w[3]);
 	w[0] = _mm512_unpacklo_epi64(a, c), w[1] = _mm512_unpackhi_epi64(a, c);
 	w[2] = _mm512_unpacklo_epi64(b, d), w[3] = _mm512_unpackhi_epi64(b, d);
+}
+#elif defined(LEVEL_AVX2)
+INLINE vu u_counters(uint32_t first) {
+	const __m256i v = _mm256_set1_epi32((int)first);
+	return (vu){_mm256_add_epi32(v, _mm256_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13)),
+		_mm256_add_epi32(v, _mm256_setr_epi32(2, 6, 10, 14, 3, 7, 11, 15))};
+}
+INLINE void u_rows8(__m256i *w0, __m256i *w1, __m256i *w2, __m256i *w3) {
+	const __m256i a = _mm256_unpacklo_epi32(*w0, *w1), b = _mm256_unpackhi_epi32(*w0, *w1);
+	const __m256i c = _mm256_unpacklo_epi32(*w2, *w3), d = _mm256_unpackhi_epi32(*w2, *w3);
+	*w0 = _mm256_unpacklo_epi64(a, c), *w1 = _mm256_unpackhi_epi64(a, c);
+	*w2 = _mm256_unpacklo_epi64(b, d), *w3 = _mm256_unpackhi_epi64(b, d);
+}
+INLINE void u_rows(vu w[4]) {
+	u_rows8(&w[0].a, &w[1].a, &w[2].a, &w[3].a);
+	u_rows8(&w[0].b, &w[1].b, &w[2].b, &w[3].b);
 }
 #else
 INLINE vu u_counters(uint32_t first) {
@@ -68,11 +99,13 @@ INLINE void philox_words(vu w[4], uint32_t key0, uint32_t key1, uint32_t first, 
 INLINE vf v_keep_above(vf x, vu words, uint32_t limit) {
 #if defined(LEVEL_AVX512)
 	return _mm512_maskz_mov_ps(_mm512_cmpge_epu32_mask(_mm512_srli_epi32(words, 8), u_set1(limit)), x);
+#elif defined(LEVEL_AVX2) // of words of 24 bits, signed comparisons will do
+	const __m256i l = _mm256_set1_epi32((int)limit);
+	const __m256i a = _mm256_cmpgt_epi32(l, _mm256_srli_epi32(words.a, 8)), b = _mm256_cmpgt_epi32(l, _mm256_srli_epi32(words.b, 8));
+	return v_of(_mm256_andnot_ps(_mm256_castsi256_ps(a), x.a), _mm256_andnot_ps(_mm256_castsi256_ps(b), x.b));
 #else
-	float t[LANES];
-	v_store(t, x);
-	for (int i = 0; i < LANES; i++) t[i] = words.x[i] >> 8 < limit ? 0 : t[i];
-	return v_load(t);
+	for (int i = 0; i < LANES; i++) x.x[i] = words.x[i] >> 8 < limit ? 0 : x.x[i];
+	return x;
 #endif
 }
 
