@@ -111,7 +111,7 @@ func TestInterruptedRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes for a second")
 	}
-	long := []string{"--set", "train.steps=80", "--set", "eval.online.every_steps=0", "--set", "checkpoint.every_steps=15"}
+	long := []string{"--set", "train.steps=300", "--set", "eval.online.every_steps=0", "--set", "checkpoint.every_steps=15"}
 	want := unbroken(t, long...)
 	dir := filepath.Join(t.TempDir(), "store")
 	args := append([]string{"run", smokeRecipe, "--store", dir}, long...)
@@ -135,7 +135,7 @@ func TestInterruptedRun(t *testing.T) {
 			t.Errorf("%v: to go on: %q, was %q", sig.signal, again[2:], args)
 		}
 		r := consistent(t, dir)
-		if r.runs[0].Status != store.Interrupted || r.runs[0].Steps < 3 || r.runs[0].Steps >= 80 {
+		if r.runs[0].Status != store.Interrupted || r.runs[0].Steps < 3 || r.runs[0].Steps >= 300 {
 			t.Fatalf("%v: run is %s after %d steps", sig.signal, r.runs[0].Status, r.runs[0].Steps)
 		}
 		if !strings.Contains(p.stderr.String(), fmt.Sprintf("stopped in train after %d recorded steps; saved", r.runs[0].Steps)) {
