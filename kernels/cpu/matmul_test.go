@@ -1,8 +1,10 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"exp/kernels"
@@ -55,8 +57,11 @@ func TestProductsOfManyRows(t *testing.T) {
 		one := openAs(t, Options{Operand: operand, Threads: 1})
 		for _, threads := range []int{2, 3, 8} {
 			b := openAs(t, Options{Operand: operand, Threads: threads})
-			for _, k := range []int{5, 70, 1100} {
+			for i, k := range []int{5, 5, 70, 70, 1100, 1100} {
 				M, F := 1+r.IntN(3000), 32*(1+r.IntN(2))+r.IntN(2)*7
+				if i%2 == 0 {
+					M = 1 + r.IntN(600) // a few blocks for each thread, or less
+				}
 				want, got := products(t, one, M, F, k), products(t, b, M, F, k)
 				for i := range want {
 					if at := differing(bytesOf(got[i]), bytesOf(want[i])); at >= 0 {
@@ -65,6 +70,65 @@ func TestProductsOfManyRows(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Blocks of rows cover all strips once, and threads that take one after another end nearly
+// together, if there are two strips for each: how the blocks of products with 11 to 15 strips
+// were once, one of two threads had up to ten times the other's work.
+func TestRowsAreSharedEvenly(t *testing.T) {
+	for _, threads := range []int{2, 3, 8} {
+		f32 := openAs(t, Options{Threads: threads})
+		bf16 := openAs(t, Options{Operand: kernels.BF16, Threads: threads})
+		for m := 1; m <= 3000; m++ {
+			for _, k := range []int{128, 2048} {
+				rows, groups := f32.shareProduct(m, 512, min(k, longestPart), 512/int(f32.k.nr))
+				checkShare(t, fmt.Sprintf("float32, %d rows, K=%d", m, k), sizesOf(int(rows.strips), int(rows.large), int(rows.many), int(rows.few), rowBlocks(rows)), groups, threads)
+				if bf16.tiles != nil {
+					rows, groups = bf16.shareTiles(m, 512, k, 16, 1, 512/tileBlock, k == 128)
+					checkShare(t, fmt.Sprintf("bf16, %d rows, K=%d", m, k), sizesOf(int(rows.strips), int(rows.large), int(rows.many), int(rows.few), rowBlocks(rows)), groups, threads)
+				}
+			}
+		}
+	}
+}
+
+// sizesOf returns how many of the strips each block has, as args.h divides them; the last may
+// be cut short.
+func sizesOf(strips, large, many, few, blocks int) []int {
+	left, sizes := strips, []int{}
+	for b := range blocks {
+		n := few
+		if b < large {
+			n = many
+		}
+		sizes = append(sizes, min(n, left))
+		left -= n
+	}
+	if left > 0 {
+		sizes = append(sizes, -left) // of nobody
+	}
+	return sizes
+}
+
+// worst is how much of an even share a thread may have. Eight threads that divide few blocks'
+// panels have one unit too many for all to end together.
+var worst = map[int]float64{2: 1.25, 3: 1.5, 8: 1.8}
+
+func checkShare(t *testing.T, name string, sizes []int, groups, threads int) {
+	t.Helper()
+	busy, strips := make([]float64, threads), 0
+	for _, n := range sizes {
+		if n <= 0 {
+			t.Fatalf("%s, %d threads: blocks of %v strips", name, threads, sizes)
+		}
+		strips += n
+		for range groups {
+			busy[slices.Index(busy, slices.Min(busy))] += float64(n) / float64(groups)
+		}
+	}
+	if even := float64(strips) / float64(threads); strips >= 2*threads && slices.Max(busy) > worst[threads]*even {
+		t.Fatalf("%s, %d threads: blocks of %v strips, %d groups: a thread has %.1f strips of %d", name, threads, sizes, groups, slices.Max(busy), strips)
 	}
 }
 
