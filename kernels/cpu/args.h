@@ -22,6 +22,7 @@ struct matmul_args {
 	float *scratch; long scratch_len; // per thread
 	struct row_blocks rows;
 	long m, n, k, panel_groups, k_part;
+	int near; // c is needed at once
 };
 
 #define DW_ROWS 256 // rows that matmul_dw reduces at a time; at least a gradient block
@@ -121,7 +122,7 @@ struct attention_args {
 	long h, kv, d, stride;
 	float scale;
 	// paged
-	float *keys, *values; const int32_t *table, *seq, *pos;
+	float *keys, *values; const int32_t *table, *seq, *pos, *slots; // slots: as append_args; or null
 	long page, width;
 };
 
@@ -190,6 +191,7 @@ struct tile_matmul_args {
 	long m, n, k, panel_groups;
 	long part; // steps that a chain runs before the next block
 	int a_bf16, c_bf16;
+	int near; // c is needed at once
 	float *scratch; long scratch_len; // per thread
 };
 
@@ -211,7 +213,7 @@ struct tile_attention_args {
 	long h, kv, d, stride;
 	float scale;
 	// paged
-	const uint16_t *keys, *values; const int32_t *table, *seq, *pos;
+	uint16_t *keys, *values; const int32_t *table, *seq, *pos, *slots;
 	long page, width;
 };
 

@@ -85,7 +85,7 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
 	T, mr, dp := b.panels(by.longest), int(b.k.mr), b.panels(s.D)
 	g.scratch, g.scratch_len = b.roomFor(T*(s.D+dp) + mr*(dp+T) + int(b.k.nr)*s.D)
-	b.pool.run(b.k.attention, unsafe.Pointer(g), by.count*s.K, 1)
+	b.run(b.k.attention, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
 // AttentionBackward computes the gradients of queries, keys and values.
@@ -109,7 +109,7 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 		room += (2*T + int(b.k.nr)) * s.D
 	}
 	g.scratch, g.scratch_len = b.roomFor(room)
-	b.pool.run(b.k.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
+	b.run(b.k.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
 // PagedAttention computes attention of single rows against the cache.
@@ -129,5 +129,9 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	g.out, g.keys, g.values, g.page = floats(out), floats(p.Keys), floats(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * b.panels(tableWidth*p.Size))
-	b.pool.run(b.k.paged_attention, unsafe.Pointer(g), m*s.K, max(1, 8192/(s.D*p.Size)))
+	g.slots = nil
+	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)),
+		afterAll: b.queue.needsOthers(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
+		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
+	b.foldAppend(p, qkv)
 }

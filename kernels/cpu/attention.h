@@ -357,7 +357,8 @@ INLINE void paged_heads(const int R, const struct attention_args *g, const struc
 	for (; c < w.d; c += LANES) paged_values(R, 1, g, z, ldz, w, after, c, w.d - c < LANES ? (int)(w.d - c) : LANES, inv, o);
 }
 
-// paged_attention computes units lo..hi, two heads at a time.
+// paged_attention computes units lo..hi, two heads at a time. With slots it stores the keys and
+// values of its rows first, one by one: they are among what is read next.
 static void paged_attention(const struct attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, group = g->h / g->kv;
 	float *z = g->scratch + tid * g->scratch_len;
@@ -367,6 +368,9 @@ static void paged_attention(const struct attention_args *g, long lo, long hi, in
 		const long m = u / g->kv;
 		const float *q = g->qkv + m * g->stride + w.head * group * d;
 		float *o = g->out + (m * g->h + w.head * group) * d;
+		if (g->slots)
+			store_key_value((char *)g->keys, (char *)g->values, (const char *)(g->qkv + m * g->stride + (g->h + w.head) * d), g->kv * d,
+				g->slots[m], g->page, g->kv, w.head, d, sizeof *g->keys);
 		long h = 0;
 		for (; h + 2 <= group; h += 2) paged_heads(2, g, w, after, q + h * d, o + h * d, z);
 		if (h < group) paged_heads(1, g, w, after, q + h * d, o + h * d, z);

@@ -71,6 +71,7 @@ type Backend struct {
 	tiles   *C.struct_tile_kernels // of class "cpu/bf16"; nil for "cpu/fma"
 	a       *C.struct_arguments
 	pool    *pool
+	queue   *queue
 
 	allocated  int64
 	peak       int64          // of allocated, see TakePeak
@@ -125,9 +126,12 @@ func Open(o Options) (*Backend, error) {
 		a:       (*C.struct_arguments)(C.calloc(1, C.sizeof_struct_arguments)),
 		pool:    pool,
 	}
+	strip, even := int(b.k.mr), true
 	if o.Operand == kernels.BF16 {
 		b.tiles = level.tileTable()
+		strip, even = tileBlock, false
 	}
+	b.queue = newQueue(threads, strip, even)
 	return b, nil
 }
 
@@ -140,8 +144,10 @@ func (o Options) level() (Level, error) {
 
 // Close ends the threads and frees the scratch memory, not what Alloc gave.
 func (b *Backend) Close() {
+	b.flush()
 	b.pool.close()
 	b.Free(b.scratch)
+	b.Free(b.queue.buf)
 	b.Free(b.dz)
 	b.Free(b.blocks)
 	b.Free(b.sums)
@@ -149,6 +155,7 @@ func (b *Backend) Close() {
 	b.Free(b.stepBuf)
 	b.scratch, b.scratchLen = kernels.Buffer{}, 0
 	b.dz, b.blocks, b.sums, b.half, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
+	C.free(unsafe.Pointer(b.queue.c))
 	C.free(unsafe.Pointer(b.a))
 	b.a = nil
 }

@@ -26,7 +26,8 @@ func (b *Backend) gather(out, from, rows kernels.Buffer, c int) {
 	g.out, g.weight, g.ids = out.Addr(), from.Addr(), ints(rows)
 	isBF16(out, from)
 	g.m, g.c, g.size = C.long(rows.Len()), C.long(c), C.long(out.DType().Size())
-	b.pool.run(b.k.embed, unsafe.Pointer(g), rows.Len(), rowGrain(c))
+	b.queued(rowCall{kernel: b.k.embed, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: rows.Len(), perRow: 1, grain: rowGrain(c), joins: true},
+		use{out, byRow | writes}, use{from, reads}, use{rows, byRow})
 }
 
 // EmbedBackward adds the rows of dout to their tokens' rows of dweight.
@@ -36,7 +37,7 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int) {
 	g.out, g.weight, g.ids = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(dweight)), ints(ids)
 	g.m, g.c = C.long(ids.Len()), C.long(C_)
 	units := ceilDiv(C_, kernels.Lanes)
-	b.pool.run(b.k.embed_backward, unsafe.Pointer(g), units, ceilDiv(units, b.pool.n))
+	b.run(b.k.embed_backward, unsafe.Pointer(g), units, ceilDiv(units, b.pool.n))
 }
 
 // ScatterRows zeroes dx and adds the rows of dout at their places.

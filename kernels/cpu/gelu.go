@@ -17,7 +17,7 @@ func (b *Backend) GELU(out, x kernels.Buffer) {
 	check(x, out.Len())
 	g := &b.a.gelu
 	g.out, g.x, g.n = floats(out), floats(x), C.long(out.Len())
-	b.pool.run(b.k.gelu, unsafe.Pointer(g), ceilDiv(out.Len(), kernels.Lanes), geluGrain/kernels.Lanes)
+	b.run(b.k.gelu, unsafe.Pointer(g), ceilDiv(out.Len(), kernels.Lanes), geluGrain/kernels.Lanes)
 }
 
 // GELUBackward sets dx = dout·gelu'(x).
@@ -26,5 +26,5 @@ func (b *Backend) GELUBackward(dx, dout, x kernels.Buffer) {
 	check(x, dx.Len())
 	g := &b.a.gelu
 	g.out, g.dout, g.x, g.n = floats(dx), floats(dout), floats(x), C.long(dx.Len())
-	b.pool.run(b.k.gelu_backward, unsafe.Pointer(g), ceilDiv(dx.Len(), kernels.Lanes), geluGrain/kernels.Lanes)
+	b.run(b.k.gelu_backward, unsafe.Pointer(g), ceilDiv(dx.Len(), kernels.Lanes), geluGrain/kernels.Lanes)
 }

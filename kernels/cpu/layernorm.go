@@ -20,7 +20,7 @@ func (b *Backend) LayerNorm(out, stats, x, weight, bias kernels.Buffer, C_ int, 
 	g := &b.a.layernorm
 	g.out, g.stats, g.x, g.weight, g.bias = floats(out), floats(stats), floats(x), floats(weight), floats(bias)
 	g.c, g.eps = C.long(C_), C.float(eps)
-	b.pool.run(b.k.layernorm, unsafe.Pointer(g), m, rowGrain(4*C_))
+	b.run(b.k.layernorm, unsafe.Pointer(g), m, rowGrain(4*C_))
 }
 
 // LayerNormBackward computes the gradients of LayerNorm.
@@ -37,6 +37,6 @@ func (b *Backend) LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, 
 	g.dx, g.dweight, g.dbias, g.dout = floats(dx), floats(dweight), floats(dbias), floats(dout)
 	g.x, g.weight, g.stats, g.block = floats(x), floats(weight), floats(stats), ints(blocks)
 	g.c, g.blocks = C.long(C_), C.long(blocks.Len()-1)
-	b.pool.run(b.k.layernorm_dweight, unsafe.Pointer(g), ceilDiv(C_, kernels.Lanes), max(1, 4096/kernels.Lanes/max(1, m)))
-	b.pool.run(b.k.layernorm_backward, unsafe.Pointer(g), m, rowGrain(4*C_))
+	b.run(b.k.layernorm_dweight, unsafe.Pointer(g), ceilDiv(C_, kernels.Lanes), max(1, 4096/kernels.Lanes/max(1, m)))
+	b.run(b.k.layernorm_backward, unsafe.Pointer(g), m, rowGrain(4*C_))
 }

@@ -13,6 +13,7 @@
 #include "dropout.h"
 #include "segment.h"
 #include "rope.h"
+#include "pages.h"
 #include "attention.h"
 #include "output.h"
 #include "vector.h"

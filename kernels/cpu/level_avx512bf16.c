@@ -11,6 +11,7 @@
 #include "bf16.h"
 #include "tile.h"
 #include "gate.h"
+#include "pages.h"
 #include "attention.h"
 #include "output.h"
 #include "tiles.h"

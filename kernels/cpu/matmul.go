@@ -31,7 +31,7 @@ func (b *Backend) Pack(w kernels.Matrix) {
 	// For x·Wᵀ, B is [In,Out]: element (k,n) is W[n,k].
 	a.b, a.out = floats(w.W), floats(w.Packed)
 	a.k, a.n, a.sk, a.sn = C.long(w.In), C.long(w.Out), 1, C.long(w.In)
-	b.pool.run(b.k.pack, unsafe.Pointer(a), ceilDiv(w.Out, int(b.k.nr)), 1)
+	b.run(b.k.pack, unsafe.Pointer(a), ceilDiv(w.Out, int(b.k.nr)), 1)
 	if w.PackedT.Empty() {
 		return
 	}
@@ -39,7 +39,7 @@ func (b *Backend) Pack(w kernels.Matrix) {
 	// For dout·W, B is W itself: [Out,In].
 	a.out = floats(w.PackedT)
 	a.k, a.n, a.sk, a.sn = C.long(w.Out), C.long(w.In), C.long(w.In), 1
-	b.pool.run(b.k.pack, unsafe.Pointer(a), ceilDiv(w.In, int(b.k.nr)), 1)
+	b.run(b.k.pack, unsafe.Pointer(a), ceilDiv(w.In, int(b.k.nr)), 1)
 }
 
 // MatMul sets out = x·Wᵀ + bias.
@@ -78,27 +78,32 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g.c, g.a, g.b, g.bias = floats(c), floats(a), floats(panels), floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
 	kPart := min(max(k, 1), longestPart)
+	g.near = 0
+	if b.queue.takes(m) {
+		g.rows, g.panel_groups, g.k_part = b.queue.share(m), 1, C.long(kPart)
+		g.scratch, g.scratch_len = b.roomFor(int(g.rows.many) * int(b.k.mr) * b.panels(kPart))
+		b.queued(rowCall{kernel: b.k.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: m * n * k, near: &g.near},
+			use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
+		return
+	}
 	rows, groups := b.shareProduct(m, n, kPart, ceilDiv(n, int(b.k.nr)))
 	g.rows, g.panel_groups, g.k_part = rows, C.long(groups), C.long(kPart)
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * b.panels(kPart))
-	b.pool.run(b.k.matmul, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
+	b.run(b.k.matmul, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
 }
 
 // longestPart is how many terms of its chains a product takes at a time; a multiple of NR.
 const longestPart = 1024
 
 // shareProduct returns into which blocks of rows and how many groups of panels a product of
-// [m,k] and [k,n] is cut, k terms at a time: rows in blocks of at most ten strips, whose copy
-// stays in the second-level cache beside the panels that stream by. Where there are too few
-// rows, the panels are divided as well.
+// [m,k] and [k,n] is cut that is not queued, k terms at a time: rows in blocks of at most ten
+// strips, whose copy stays in the second-level cache beside the panels that stream by. Where
+// there are too few rows for the threads, the panels are divided as well.
 func (b *Backend) shareProduct(m, n, k, panels int) (rows C.struct_row_blocks, groups int) {
 	const cached = 1 << 17 // float32 elements
 	threads, mr := b.pool.n, int(b.k.mr)
 	strips, most := ceilDiv(m, mr), min(max(cached/max(k, 1)/mr, 1), 10)
 	worth := threads > 1 && 2*m*n*k >= 1<<18 // else a microsecond in all
-	if worth && strips >= 4*threads {
-		return b.blocksOfRows(strips, most), 1
-	}
 	blocks := ceilDiv(strips, most)
 	groups = 1
 	if worth && blocks < threads {
@@ -115,8 +120,8 @@ func evenBlocks(strips, blocks int) C.struct_row_blocks {
 
 // blocksOfRows divides strips among the threads, at most so many to a block: the last quarter
 // in blocks of a third.
-func (b *Backend) blocksOfRows(strips, most int) C.struct_row_blocks {
-	many := min(most, max(1, strips/(2*b.pool.n)))
+func blocksOfRows(strips, most, threads int) C.struct_row_blocks {
+	many := min(most, max(1, strips/(2*threads)))
 	return C.struct_row_blocks{strips: C.long(strips), large: C.long(strips * 3 / 4 / many), many: C.long(many), few: C.long(max(1, many/3))}
 }
 
@@ -155,10 +160,10 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	strips := ceilDiv(ceilDiv(n, groups), mr)
 	panels := ceilDiv(ceilDiv(k, nr), cols)
 	g.scratch, g.scratch_len = b.roomFor(strips*(C.DW_ROWS*mr+kernels.Lanes) + kernels.Lanes + panels*C.DW_PANEL_ROWS*nr)
-	b.pool.run(b.k.matmul_dw, unsafe.Pointer(g), groups*cols, 1)
+	b.run(b.k.matmul_dw, unsafe.Pointer(g), groups*cols, 1)
 	if !dbias.Empty() {
 		check(dbias, n)
 		const width = C.BIAS_VECTORS * kernels.Lanes
-		b.pool.run(b.k.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, width), max(1, 16384/m/width))
+		b.run(b.k.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, width), max(1, 16384/m/width))
 	}
 }

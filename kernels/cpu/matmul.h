@@ -25,7 +25,7 @@ static void pack(const struct pack_args *g, long p0, long p1, int tid) {
 static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 	const long panels = (g->n + NR - 1) / NR;
 	float *a = g->scratch + tid * g->scratch_len;
-	const int past = g->m * g->n > PAST_CACHES && g->k <= K_BLOCK && (uintptr_t)g->c % 64 == 0 && g->n % NR == 0;
+	const int past = !g->near && g->m * g->n > PAST_CACHES && g->k <= K_BLOCK && (uintptr_t)g->c % 64 == 0 && g->n % NR == 0;
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
 		const long i0 = block_row(&g->rows, g->m, rb), m = block_row(&g->rows, g->m, rb + 1) - i0;

@@ -55,6 +55,7 @@ func (b *Backend) Free(buf kernels.Buffer) {
 	if buf.Empty() {
 		return
 	}
+	b.flush()
 	b.allocated -= int64(buf.Len() * buf.DType().Size())
 	C.free(buf.Addr())
 }
@@ -75,6 +76,7 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 	if dst.Len() != src.Len() {
 		panic("cpu: copy of different lengths")
 	}
+	b.flush()
 	switch {
 	case dst.Empty():
 	case dst.DType() == src.DType():
@@ -108,11 +110,11 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 func (b *Backend) Zero(buf kernels.Buffer) {
 	g := &b.a.zero
 	g.at, g.bytes = buf.Addr(), C.long(buf.Len()*buf.DType().Size())
-	b.pool.run(b.k.zero, unsafe.Pointer(g), ceilDiv(int(g.bytes), C.ZERO_BYTES), 1)
+	b.run(b.k.zero, unsafe.Pointer(g), ceilDiv(int(g.bytes), C.ZERO_BYTES), 1)
 }
 
-// Sync does nothing: operations are complete when they return.
-func (b *Backend) Sync() {}
+// Sync runs what is queued.
+func (b *Backend) Sync() { b.flush() }
 
 func bytesOf(b kernels.Buffer) []byte {
 	if b.Empty() {
@@ -126,7 +128,7 @@ func bytesOf(b kernels.Buffer) []byte {
 func (b *Backend) roomFor(n int) (scratch *C.float, perThread C.long) {
 	const line = 16 // one cache line: threads do not share any
 	if n = (n + line - 1) / line * line; n > b.scratchLen {
-		b.Free(b.scratch)
+		b.Free(b.scratch) // runs what is queued, which uses it
 		s, err := b.Alloc(kernels.F32, n*b.pool.n)
 		if err != nil {
 			panic(err)

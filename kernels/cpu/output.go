@@ -59,7 +59,7 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 	check(targets, int(g.rows))
 	g.targets = ints(targets)
 	b.outputScratch(g, int(g.chunk)*rowLength(w.Out))
-	b.pool.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+	b.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
 }
 
 // LogProbBackward recomputes the logits in chunks of whole gradient blocks. A chunk's
@@ -109,7 +109,7 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 	}
 	g.chunk = C.long(ceilDiv(n, chunks))
 	b.outputScratch(g, int(g.chunk)*C.GRADIENT_PANELS*int(b.k.nr))
-	b.pool.run(b.k.logprob_backward, unsafe.Pointer(g), ceilDiv(n, int(g.chunk)), 1)
+	b.run(b.k.logprob_backward, unsafe.Pointer(g), ceilDiv(n, int(g.chunk)), 1)
 
 	local := b.localBlocks(offsets)
 	b.MatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), local)
@@ -173,7 +173,7 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 		g.greedy = 1
 	}
 	b.outputScratch(g, (int(g.chunk)+1)*rowLength(w.Out)+2*rowLength(w.Out/kernels.SampleBlock+1))
-	b.pool.run(b.k.sample, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+	b.run(b.k.sample, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
 }
 
 // restricted reports whether p leaves out any of v tokens.
@@ -188,7 +188,7 @@ func (b *Backend) sampleRestricted(g *C.struct_output_args, ids kernels.Buffer, 
 	ws := b.workspace(2 * rows * v)
 	g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
 	b.outputScratch(g, 0)
-	b.pool.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
+	b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
 	b.pick(ws, rows, v, ids, out, u, p)
 }
 
@@ -198,7 +198,7 @@ func (b *Backend) pick(ws kernels.Buffer, rows, v int, ids kernels.Buffer, out k
 	z, e := kernels.Elems[float32](ws)[:rows*v], kernels.Elems[float32](ws)[rows*v:]
 	lp, lse := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE)
 	id, uni := kernels.Elems[int32](ids), kernels.Elems[float32](u)
-	b.pool.runGo(func(lo, hi int) {
+	b.runGo(func(lo, hi int) {
 		order := make([]int32, v)
 		for r := lo; r < hi; r++ {
 			zr := z[r*v : (r+1)*v]

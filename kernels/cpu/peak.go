@@ -52,10 +52,10 @@ func (b *Backend) peakTiles(d time.Duration) float64 {
 	units := 4 * b.pool.n
 	g := &b.a.peak
 	g.rounds = rounds
-	b.pool.run(b.tiles.peak, unsafe.Pointer(g), units, 1) // the threads wake up
+	b.run(b.tiles.peak, unsafe.Pointer(g), units, 1) // the threads wake up
 	n, from := 0, time.Now()
 	for n == 0 || time.Since(from) < d {
-		b.pool.run(b.tiles.peak, unsafe.Pointer(g), units, 1)
+		b.run(b.tiles.peak, unsafe.Pointer(g), units, 1)
 		n++
 	}
 	return float64(n*units*rounds) * float64(b.tiles.peak_flops) / time.Since(from).Seconds()
@@ -69,7 +69,7 @@ func (b *Backend) peakFMA(out, src kernels.Buffer, rounds, units int) {
 	check(out, b.pool.n*chains*kernels.Lanes)
 	g := &b.a.peak
 	g.out, g.src, g.rounds = floats(out), floats(src), C.long(rounds)
-	b.pool.run(b.k.peak_fma, unsafe.Pointer(g), units, 1)
+	b.run(b.k.peak_fma, unsafe.Pointer(g), units, 1)
 }
 
 // readBlock is the number of elements that a unit of peak_read sums, 1 MiB, and
@@ -100,7 +100,7 @@ func (b *Backend) peakRead(out, src kernels.Buffer) {
 	check(src, out.Len()*readBlock)
 	g := &b.a.peak
 	g.out, g.src = floats(out), floats(src)
-	b.pool.run(b.k.peak_read, unsafe.Pointer(g), out.Len(), 1)
+	b.run(b.k.peak_read, unsafe.Pointer(g), out.Len(), 1)
 }
 
 // mustAlloc returns n float32. It panics where there is no memory, as every

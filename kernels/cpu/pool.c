@@ -35,12 +35,6 @@ struct pool {
 	struct worker { struct pool *pool; pthread_t thread; int tid; } workers[];
 };
 
-static inline void relax(void) {
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
-
 static int64_t now(void) {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -73,7 +67,7 @@ static bool spin(struct pool *p, bool (*ready)(struct pool *)) {
 	for (int64_t end = 0;;) {
 		for (int i = 0; i < 64; i++) {
 			if (ready(p)) return true;
-			relax();
+			pool_relax();
 		}
 		int64_t t = now();
 		if (!end) end = t + SPIN_NS;

@@ -16,6 +16,14 @@ void pool_close(struct pool *p);
 
 // pool_run calls fn for units 0..units-1, grain at a time, on whatever thread is free
 // (tid 0 is the caller), and returns when all are done. One caller at a time.
+// Units are begun in their order.
 void pool_run(struct pool *p, kernel fn, const void *args, long units, long grain);
+
+// pool_relax is what a thread does that looks again and again.
+static inline void pool_relax(void) {
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
 
 #endif

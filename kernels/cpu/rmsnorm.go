@@ -18,7 +18,8 @@ func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSha
 	check(weight, s.Dim)
 	g := b.norm(out, rstd, weight, s, eps)
 	g.x, g.x_bf16 = x.Addr(), isBF16(x)
-	b.pool.run(b.k.rmsnorm, unsafe.Pointer(g), m, rowGrain(4*s.Heads*s.Dim))
+	b.queued(rowCall{kernel: b.k.rmsnorm, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(4 * s.Heads * s.Dim), joins: true},
+		use{out, byRow | writes}, use{rstd, byRow | writes}, use{x, byRow}, use{weight, reads})
 }
 
 // AddRMSNorm sets sum = x + delta and normalises it.
@@ -32,7 +33,8 @@ func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C_
 	check(weight, C_)
 	g := b.norm(out, rstd, weight, kernels.NormShape{Heads: 1, Dim: C_, Stride: C_}, eps)
 	g.sum, g.x, g.delta = floats(sum), unsafe.Pointer(floats(x)), floats(delta)
-	b.pool.run(b.k.add_rmsnorm, unsafe.Pointer(g), m, rowGrain(4*C_))
+	b.queued(rowCall{kernel: b.k.add_rmsnorm, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(4 * C_), joins: true},
+		use{sum, byRow | writes}, use{out, byRow | writes}, use{rstd, byRow | writes}, use{x, byRow}, use{delta, byRow}, use{weight, reads})
 }
 
 func (b *Backend) norm(out, rstd, weight kernels.Buffer, s kernels.NormShape, eps float64) *C.struct_norm_args {
@@ -64,6 +66,6 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	n := blocks.Len() - 1
 	parts, _ := b.roomFor(ceilDiv(n*s.Dim, b.pool.n)) // of all threads together
 	g.parts = parts
-	b.pool.run(b.k.rmsnorm_backward, unsafe.Pointer(g), n, max(1, rowGrain(s.Heads*s.Dim)*n/max(1, m)))
-	b.pool.run(b.k.rmsnorm_dweight, unsafe.Pointer(g), ceilDiv(s.Dim, kernels.Lanes), max(1, 16384/max(1, n)/kernels.Lanes))
+	b.run(b.k.rmsnorm_backward, unsafe.Pointer(g), n, max(1, rowGrain(s.Heads*s.Dim)*n/max(1, m)))
+	b.run(b.k.rmsnorm_dweight, unsafe.Pointer(g), ceilDiv(s.Dim, kernels.Lanes), max(1, 16384/max(1, n)/kernels.Lanes))
 }

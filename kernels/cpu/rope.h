@@ -1,5 +1,4 @@
-// rope.h: rotary embedding, and the way of keys and values into the cache. The
-// constant h says whether the rows are BF16 (bf16.h).
+// rope.h: rotary embedding. The constant h says whether the rows are BF16 (bf16.h).
 
 INLINE void rope_rows(const struct rope_args *g, long lo, long hi, const int h) {
 	const long half = g->d / 2;
@@ -25,23 +24,4 @@ static void rope(const struct rope_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	if (g->bf16) rope_rows(g, lo, hi, 1);
 	else rope_rows(g, lo, hi, 0);
-}
-
-// append_kv stores the keys and values of rows lo..hi, elements of `size` bytes, in
-// their slots.
-static void append_kv(const struct append_args *g, long lo, long hi, int tid) {
-	(void)tid;
-	const long d = g->d, P = g->page, b = g->size;
-	for (long m = lo; m < hi; m++) {
-		const long page = g->slots[m] / P, at = g->slots[m] % P;
-		for (long kv = 0; kv < g->kv; kv++) {
-			const char *k = (const char *)g->qkv + (m * g->stride + (g->h + kv) * d) * b, *v = k + g->kv * d * b;
-			char *kp = (char *)g->keys + ((page * g->kv + kv) * d * P + at) * b;
-			if (b == 2)
-				for (long i = 0; i < d; i++) ((bf16 *)kp)[i * P] = ((const bf16 *)k)[i];
-			else
-				for (long i = 0; i < d; i++) ((float *)kp)[i * P] = ((const float *)k)[i];
-			memcpy((char *)g->values + ((page * g->kv + kv) * P + at) * d * b, v, d * b);
-		}
-	}
 }

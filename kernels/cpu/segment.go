@@ -14,7 +14,7 @@ func (b *Backend) SegmentMean(out, x, segments kernels.Buffer, C_ int) {
 	g, n := b.segments(segments, x.Len(), C_)
 	check(out, n*C_)
 	g.out, g.x, g.x_bf16 = floats(out), x.Addr(), isBF16(x)
-	b.pool.run(b.k.segment_mean, unsafe.Pointer(g), n, max(1, 16384*n/max(1, x.Len())))
+	b.run(b.k.segment_mean, unsafe.Pointer(g), n, max(1, 16384*n/max(1, x.Len())))
 }
 
 // SegmentMeanBackward adds a segment's share to its rows.
@@ -22,7 +22,7 @@ func (b *Backend) SegmentMeanBackward(dx, dout, segments kernels.Buffer, C_ int)
 	g, n := b.segments(segments, dx.Len(), C_)
 	check(dout, n*C_)
 	g.out, g.x = floats(dx), unsafe.Pointer(floats(dout))
-	b.pool.run(b.k.segment_mean_backward, unsafe.Pointer(g), ceilDiv(C_, kernels.Lanes), max(1, 16384*C_/kernels.Lanes/max(1, dx.Len())))
+	b.run(b.k.segment_mean_backward, unsafe.Pointer(g), ceilDiv(C_, kernels.Lanes), max(1, 16384*C_/kernels.Lanes/max(1, dx.Len())))
 }
 
 // segments fills the arguments that both share, for rows of so many elements in all, and

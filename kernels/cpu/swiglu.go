@@ -39,10 +39,9 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	if F%nr != 0 { // a panel holds gates and ups
 		panels, products = 1, b.panels(w.Out)
 	}
-	rows, groups := b.shareProduct(m, w.Out, K, panels)
-	g.rows, g.panel_groups = rows, C.long(groups)
+	rows, groups := b.shareSwiGLU(m, w.Out, K, panels)
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + products))
-	b.pool.run(b.k.matmul_swiglu, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
+	b.runSwiGLU(b.k.matmul_swiglu, rowBlocks(rows)*groups, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
 }
 
 // MatMulDXSwiGLU sets dgateUp to the gradients of gate and up, those of act being dout·W.
@@ -66,8 +65,28 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	g.x, g.b = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(w.PackedT))
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
-	rows, groups := b.shareProduct(m, F, K, ceilDiv(F, nr))
-	g.rows, g.panel_groups = rows, C.long(groups)
+	rows, groups := b.shareSwiGLU(m, F, K, ceilDiv(F, nr))
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + nr))
-	b.pool.run(b.k.matmul_dx_swiglu, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
+	b.runSwiGLU(b.k.matmul_dx_swiglu, rowBlocks(rows)*groups, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
+}
+
+// shareSwiGLU is queue.share or shareProduct, and tells the kernel.
+func (b *Backend) shareSwiGLU(m, n, k, panels int) (rows C.struct_row_blocks, groups int) {
+	if b.queue.takes(m) {
+		rows, groups = b.queue.share(m), 1
+	} else {
+		rows, groups = b.shareProduct(m, n, k, panels)
+	}
+	b.a.swiglu.rows, b.a.swiglu.panel_groups = rows, C.long(groups)
+	return rows, groups
+}
+
+// runSwiGLU runs a kernel on what was filled in, now or later.
+func (b *Backend) runSwiGLU(kernel C.kernel, units int, uses ...use) {
+	g := &b.a.swiglu
+	if m := int(g.m); b.queue.takes(m) {
+		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: 2 * m * int(g.f*g.k)}, uses...)
+		return
+	}
+	b.run(kernel, unsafe.Pointer(g), units, 1)
 }

@@ -31,10 +31,13 @@ func (b *Backend) checkSwiGLUInParts(t *testing.T, m, f, k, at int) {
 	act, kept := b.room(t, d, m*f), b.room(t, d, at+m*2*f).Slice(at, at+m*2*f)
 	act1, kept1, none := b.room(t, d, part*f), b.room(t, d, part*2*f), kernels.Buffer{}
 	b.MatMulSwiGLU(act, kept, x, up)
+	b.Sync()
 	acts, both := bitsOf(act), bitsOf(kept)
 	b.MatMulDXSwiGLU(kept, kept, dout, down)
+	b.Sync()
 	grads := bitsOf(kept)
 	b.MatMulSwiGLU(act, none, x, up)
+	b.Sync()
 	if !slices.Equal(bitsOf(act), acts) {
 		t.Fatalf("%d x %d x %d: act without gateUp differs", m, f, k)
 	}
@@ -42,10 +45,12 @@ func (b *Backend) checkSwiGLUInParts(t *testing.T, m, f, k, at int) {
 		n := min(part, m-r)
 		a, g := act1.Slice(0, n*f), kept1.Slice(0, n*2*f)
 		b.MatMulSwiGLU(a, g, x.Slice(r*k, (r+n)*k), up)
+		b.Sync()
 		if !slices.Equal(acts[r*f:(r+n)*f], bitsOf(a)) || !slices.Equal(both[r*2*f:(r+n)*2*f], bitsOf(g)) {
 			t.Fatalf("%d x %d x %d from element %d: rows from %d differ", m, f, k, at, r)
 		}
 		b.MatMulDXSwiGLU(g, g, dout.Slice(r*k, (r+n)*k), down)
+		b.Sync()
 		if !slices.Equal(grads[r*2*f:(r+n)*2*f], bitsOf(g)) {
 			t.Fatalf("%d x %d x %d from element %d: gradients of rows from %d differ", m, f, k, at, r)
 		}

@@ -438,6 +438,9 @@ static void tile_paged_attention(const struct tile_attention_args *g, long lo, l
 		const long m = u / g->kv;
 		const bf16 *q = g->qkv + m * g->stride + w.head * group * d;
 		bf16 *o = g->out + (m * g->h + w.head * group) * d;
+		if (g->slots)
+			store_key_value((char *)g->keys, (char *)g->values, (const char *)(g->qkv + m * g->stride + (g->h + w.head) * d), g->kv * d,
+				g->slots[m], g->page, g->kv, w.head, d, sizeof *g->keys);
 		long h = 0;
 		for (; h + 2 <= group; h += 2) tile_paged_heads(2, g, w, after, q + h * d, o + h * d, scratch);
 		if (h < group) tile_paged_heads(1, g, w, after, q + h * d, o + h * d, scratch);

@@ -41,7 +41,7 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
 	float *kept = (float *)(a + g->rows.many * g->part * STEP);
 	float once[2][BLOCK * BLOCK] __attribute__((aligned(64)));
-	const int past = g->m * g->n > PAST && (uintptr_t)g->c % 64 == 0 && g->n % BLOCK == 0;
+	const int past = !g->near && g->m * g->n > PAST && (uintptr_t)g->c % 64 == 0 && g->n % BLOCK == 0;
 	struct meanwhile w = {0};
 	long turn = 0;
 	tiles_begin();

@@ -39,13 +39,13 @@ func (b *Backend) packTiles(w kernels.Matrix) {
 	g := &b.a.tile_pack
 	g.w, g.rows, g.cols = unsafe.Pointer(floats(w.W)), C.long(w.Out), C.long(w.In)
 	g.out, g.transposed = halves(w.Packed), 0
-	b.pool.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.Out, tileBlock), max(1, 2048/w.In))
+	b.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.Out, tileBlock), max(1, 2048/w.In))
 	if w.PackedT.Empty() {
 		return
 	}
 	check(w.PackedT, tilesLen(w.In, w.Out))
 	g.out, g.transposed = halves(w.PackedT), 1
-	b.pool.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.In, tileBlock), max(1, 2048/w.Out))
+	b.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.In, tileBlock), max(1, 2048/w.Out))
 }
 
 // tileMatMul sets c [m,n] = a [m,k] · B, B in panels.
@@ -68,8 +68,15 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	if steps > 16 && m*k > 1<<17 {
 		part, rowBlock, groups = ceilDiv(steps, ceilDiv(steps, 8)), 8, ceilDiv(cols, 16)
 	}
+	if part == steps && b.queue.takes(m) {
+		g.rows, g.panel_groups, g.part, g.near = b.queue.share(m), 1, C.long(part), 0
+		g.scratch, g.scratch_len = b.roomFor(int(g.rows.many) * part * stepLen)
+		b.queued(rowCall{kernel: b.tiles.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: m * n * k, near: &g.near},
+			use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
+		return
+	}
 	rows, groups := b.shareTiles(m, n, k, rowBlock, groups, cols, part == steps)
-	g.rows, g.panel_groups, g.part = rows, C.long(groups), C.long(part)
+	g.rows, g.panel_groups, g.part, g.near = rows, C.long(groups), C.long(part), 0
 	scratch := int(rows.many) * part * stepLen
 	if part < steps {
 		scratch += int(rows.many) * tileBlock * ceilDiv(cols, groups) * tileBlock
@@ -80,7 +87,7 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	if m*n*k < 1<<19 { // under a microsecond: not worth sharing
 		grain = units
 	}
-	b.pool.run(b.tiles.matmul, unsafe.Pointer(g), units, grain)
+	b.run(b.tiles.matmul, unsafe.Pointer(g), units, grain)
 }
 
 // shareTiles returns into which blocks of rows, at most so many strips of tileBlock to a block,
@@ -93,7 +100,7 @@ func (b *Backend) shareTiles(m, n, k, most, groups, panels int, whole bool) (C.s
 		enough = 2
 	}
 	if b.pool.n > 1 && strips >= enough*b.pool.n {
-		return b.blocksOfRows(strips, most), groups
+		return blocksOfRows(strips, most, b.pool.n), groups
 	}
 	most = min(most, strips)
 	blocks := ceilDiv(strips, most)
@@ -115,14 +122,14 @@ func (b *Backend) tileMatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matr
 	if g.f%tileBlock != 0 { // a panel holds gates and ups
 		panels, sums = 1, ceilDiv(w.Out, tileBlock)*tileBlock*tileBlock
 	}
-	b.runTileSwiGLU(b.tiles.matmul_swiglu, panels, sums)
+	b.runTileSwiGLU(b.tiles.matmul_swiglu, panels, sums, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
 }
 
 // tileMatMulDXSwiGLU is MatMulDXSwiGLU of m rows.
 func (b *Backend) tileMatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix, m int) {
 	g := b.tileSwiGLU(dout, w.PackedT, m, w.In, w.Out)
 	g.dgate_up, g.gate_up = unsafe.Pointer(halves(dgateUp)), unsafe.Pointer(halves(gateUp))
-	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, ceilDiv(w.In, tileBlock), 0)
+	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, ceilDiv(w.In, tileBlock), 0, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
 }
 
 // tileSwiGLU fills the arguments that both share.
@@ -138,15 +145,24 @@ func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_sw
 
 // runTileSwiGLU runs a kernel on what tileSwiGLU filled in, rows in blocks whose tiles stay in
 // the second-level cache. Each thread has room for a panel's sums of its rows, or for sums.
-func (b *Backend) runTileSwiGLU(kernel C.kernel, panels, sums int) {
+func (b *Backend) runTileSwiGLU(kernel C.kernel, panels, sums int, uses ...use) {
 	g := &b.a.swiglu
 	const cached = 1 << 18 // elements
 	m, f, k := int(g.m), int(g.f), int(g.k)
-	rows, groups := b.shareTiles(m, f, k, min(max(cached/(k*tileBlock), 1), 16), 1, panels, true)
+	most := min(max(cached/(k*tileBlock), 1), 16)
+	together := b.queue.takes(m) && most >= queueStrips
+	rows, groups := b.queue.share(m), 1
+	if !together {
+		rows, groups = b.shareTiles(m, f, k, most, 1, panels, true)
+	}
 	g.rows, g.panel_groups = rows, C.long(groups)
 	many := int(rows.many)
 	g.scratch, g.scratch_len = b.roomFor(many*tileSteps(k)*stepLen + max(sums, many*tileBlock*tileBlock))
-	b.pool.run(kernel, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
+	if together {
+		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: 2 * m * f * k}, uses...)
+		return
+	}
+	b.run(kernel, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
 }
 
 // tileMatMulDW continues the tile sums of dw [n,k]. With tiles, dout is tiles of rows.
@@ -172,7 +188,7 @@ func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k i
 	nBlocks = ceilDiv(n, nBlock)
 	g.n_block, g.k_block, g.k_blocks = C.long(nBlock), C.long(kBlock), C.long(kBlocks)
 	g.scratch, g.scratch_len = b.roomFor(nBlock*kBlock + (nBlock+kBlock)/tileBlock*C.DW_PIECES*stepLen)
-	b.pool.run(b.tiles.matmul_dw, unsafe.Pointer(g), nBlocks*kBlocks, 1)
+	b.run(b.tiles.matmul_dw, unsafe.Pointer(g), nBlocks*kBlocks, 1)
 	if dbias.Empty() {
 		return
 	}
@@ -180,7 +196,7 @@ func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k i
 	g.dw, g.piece, g.pieces = floats(dbias), ints(blocks), C.long(blocks.Len()-1)
 	m := dout.Len() / n
 	const width = C.BIAS_VECTORS * kernels.Lanes
-	b.pool.run(b.tiles.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, width), max(1, 16384/m/width))
+	b.run(b.tiles.matmul_dbias, unsafe.Pointer(g), ceilDiv(n, width), max(1, 16384/m/width))
 }
 
 // pieces cuts gradient blocks into steps: pairs of the first row and the row after
@@ -220,7 +236,7 @@ func (b *Backend) tileAttention(out, stats, qkv kernels.Buffer, by grouping, s k
 	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
 	ts, ds := tileSteps(by.longest), tileSteps(s.D)
 	g.scratch, g.scratch_len = b.roomFor(tileBlock*ts*kernels.TileTerms + (2*ts*ds+2*ds+ts)*stepLen)
-	b.pool.run(b.tiles.attention, unsafe.Pointer(g), by.count*s.K, 1)
+	b.run(b.tiles.attention, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
 func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv kernels.Buffer, by grouping, s kernels.AttentionShape) {
@@ -230,7 +246,7 @@ func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv kernels.Buff
 	ts, ds := tileSteps(by.longest), tileSteps(s.D)
 	T, D := ts*kernels.TileTerms, ds*kernels.TileTerms
 	g.scratch, g.scratch_len = b.roomFor((2*T+tileBlock)*D + 2*T + (3*ts*ds+ds+C.QUERY_BLOCKS*(4*ds+ts+2))*stepLen)
-	b.pool.run(b.tiles.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
+	b.run(b.tiles.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
 func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
@@ -239,7 +255,11 @@ func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, t
 	g.out, g.keys, g.values, g.page = halves(out), halves(p.Keys), halves(p.Values), C.long(p.Size)
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * (b.panels(tableWidth*p.Size) + 2*b.panels(s.D)))
-	b.pool.run(b.tiles.paged_attention, unsafe.Pointer(g), m*s.K, max(1, 8192/(s.D*p.Size)))
+	g.slots = nil
+	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)),
+		afterAll: b.queue.needsOthers(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
+		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
+	b.foldAppend(p, qkv)
 }
 
 // tileOutput fills the arguments that all output operations share.
@@ -264,7 +284,7 @@ func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Ma
 	g := b.tileOutput(out, h, w, temperature)
 	check(targets, int(g.rows))
 	g.targets = ints(targets)
-	b.pool.run(b.tiles.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), tileBlock), 1)
+	b.run(b.tiles.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), tileBlock), 1)
 }
 
 // tileLogProbBackward takes rows offsets[0] to the last of offsets through the output
@@ -282,7 +302,7 @@ func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer,
 	rows := max(1, min(8, (1<<20)/(6*w.In*tileBlock), ceilDiv(ceilDiv(n, b.pool.n), tileBlock))) * tileBlock
 	g.row_block, g.panel_group = C.long(rows), C.long(max(1, min(16, (1<<18)/(128*w.In))))
 	g.scratch, g.scratch_len = b.roomFor(rows / tileBlock * steps * (stepLen + tileBlock*tileBlock))
-	b.pool.run(b.tiles.logprob_backward, unsafe.Pointer(g), ceilDiv(n, rows), 1)
+	b.run(b.tiles.logprob_backward, unsafe.Pointer(g), ceilDiv(n, rows), 1)
 	b.tileMatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), b.localBlocks(offsets), w.Out, w.In, true)
 }
 
@@ -323,7 +343,7 @@ func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.B
 		grain := max(1, 1<<15/v)
 		if choice {
 			g.e = floats(ws.Slice(n*v, 2*n*v))
-			b.pool.run(b.tiles.logits, unsafe.Pointer(g), n, grain)
+			b.run(b.tiles.logits, unsafe.Pointer(g), n, grain)
 			b.pick(ws, n, v, ids.Slice(lo, hi), sc, un, p)
 			continue
 		}
@@ -331,6 +351,6 @@ func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.B
 		if p.Temperature == 0 {
 			g.greedy = 1
 		}
-		b.pool.run(b.tiles.sample, unsafe.Pointer(g), n, grain)
+		b.run(b.tiles.sample, unsafe.Pointer(g), n, grain)
 	}
 }

@@ -83,10 +83,12 @@ func TestTileMatMulInParts(t *testing.T) {
 				for _, out := range []kernels.DType{kernels.F32, kernels.BF16} {
 					all, part := b.room(t, out, s.m*s.n), b.room(t, out, s.part*s.n)
 					b.MatMul(all, x, w, bias)
+					b.Sync()
 					got := bitsOf(all)
 					for r := 0; r < s.m; r += s.part {
 						rows := min(s.part, s.m-r)
 						b.MatMul(part.Slice(0, rows*s.n), x.Slice(r*s.k, (r+rows)*s.k), w, bias)
+						b.Sync()
 						if want := bitsOf(part)[:rows*s.n]; !slices.Equal(got[r*s.n:(r+rows)*s.n], want) {
 							t.Fatalf("%d x %d x %d, %s to %s: rows from %d differ", s.m, s.n, s.k, in, out, r)
 						}

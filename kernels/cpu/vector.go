@@ -18,7 +18,7 @@ func (b *Backend) Add(dst, src kernels.Buffer) {
 	check(src, dst.Len())
 	g := &b.a.vector
 	g.dst, g.src, g.n = floats(dst), floats(src), C.long(dst.Len())
-	b.pool.run(b.k.add, unsafe.Pointer(g), ceilDiv(dst.Len(), vectorUnit), 4)
+	b.run(b.k.add, unsafe.Pointer(g), ceilDiv(dst.Len(), vectorUnit), 4)
 }
 
 // AdamW updates parameters and moments.
@@ -37,7 +37,7 @@ func (b *Backend) AdamW(p, m, v, grad kernels.Buffer, a kernels.AdamW) {
 	g.neg_lr_c1 = C.float(-(a.LR * c1))
 	g.decay = C.float(1 - float64(a.LR*a.WeightDecay))
 	g.scale = C.float(a.GradScale)
-	b.pool.run(b.k.adamw, unsafe.Pointer(g), ceilDiv(n, vectorUnit), 2)
+	b.run(b.k.adamw, unsafe.Pointer(g), ceilDiv(n, vectorUnit), 2)
 }
 
 // SumSquares sums in float64.
@@ -47,7 +47,7 @@ func (b *Backend) SumSquares(out, x kernels.Buffer) {
 	partial := b.partials(units)
 	g := &b.a.vector
 	g.src, g.n, g.partial = floats(x), C.long(x.Len()), (*C.double)(partial.Addr())
-	b.pool.run(b.k.sum_squares, unsafe.Pointer(g), units, 4)
+	b.run(b.k.sum_squares, unsafe.Pointer(g), units, 4)
 	sum := 0.0
 	for _, s := range kernels.Elems[float64](partial) {
 		sum += s

@@ -66,10 +66,10 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a acts, dx, blocks kernels.
 	c, be, n := m.Config, m.be, ws.n
 	none := kernels.Buffer{}
 	dNorm := ws.dNorm.Slice(0, n*c.Width)
-	be.MatMulDW(y.dDown, none, dx, a.act, blocks)
 	be.MatMulDXSwiGLU(a.gateUp, a.gateUp, dx, y.down)
-	be.MatMulDW(y.dGateUp, none, a.gateUp, a.n2, blocks)
 	be.MatMulDX(dNorm, a.gateUp, y.gateUp)
+	be.MatMulDW(y.dDown, none, dx, a.act, blocks)
+	be.MatMulDW(y.dGateUp, none, a.gateUp, a.n2, blocks)
 	be.RMSNormBackward(dx, y.dNorm2, dNorm, a.x1, y.norm2, a.rstd2, blocks, plain(c.Width), false)
 }
 
@@ -86,7 +86,7 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a acts, x0, dx, block
 		be.RMSNormBackward(dqkv, y.dQNorm, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryHeads(), true)
 		be.RMSNormBackward(dqkv, y.dKNorm, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyHeads(), true)
 	}
-	be.MatMulDW(y.dQKV, y.dQKVBias, dqkv, a.n1, blocks)
 	be.MatMulDX(dNorm, dqkv, y.qkv)
+	be.MatMulDW(y.dQKV, y.dQKVBias, dqkv, a.n1, blocks)
 	be.RMSNormBackward(dx, y.dNorm1, dNorm, x0, y.norm1, a.rstd1, blocks, plain(c.Width), false)
 }

@@ -1,0 +1,339 @@
+package cpu
+
+/*
+#include <stdlib.h>
+#include "queue.h"
+*/
+import "C"
+
+import (
+	"slices"
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// queue holds calls of operations that see each row by itself, all of the same rows,
+// until something else is called or the host wants to look (Backend.flush). Then they
+// run together: a thread takes the next block of rows of an operation as soon as the
+// operation before has finished that block, wherever the other threads are, so that
+// nobody waits at the end of each operation. Norms, rotations and copies follow a product
+// block by block, while its rows are in the caches.
+//
+// No result shows it. A call whose memory overlaps that of a call in the queue, other than
+// row for row, runs the queue first.
+type queue struct {
+	c       *C.struct_queue
+	threads int
+	strip   int  // rows that a product takes at a time
+	even    bool // strips have even heights; else all but the last are full
+
+	m      int // rows of every call
+	shares C.struct_row_blocks
+	blocks int
+	ops    int
+	jobs   int    // see queue.h
+	work   int    // multiply-adds
+	near   *C.int // rowCall.near of the last product
+	spans  []span // what the calls use
+	stored []stored
+	buf    kernels.Buffer // row and done of c
+
+	owner  []int32 // of a page: 1 + the row that AppendKV stores there, while seeOthers runs
+	asked  question
+	answer bool
+}
+
+// use is a buffer of a call, and what the call does with it.
+type use struct {
+	b   kernels.Buffer
+	how how
+}
+
+// how is a set.
+type how uint8
+
+const (
+	reads  how = 0
+	writes how = 1 << (iota - 1) // and may read
+	byRow                        // row m of the call uses the m-th part of the buffer alone
+	paged                        // the buffer is the keys or the values of pages
+)
+
+// span is memory that a call uses.
+type span struct {
+	lo, hi uintptr
+	how    how
+}
+
+// rowCall is a call that may be queued.
+type rowCall struct {
+	kernel   C.kernel
+	args     unsafe.Pointer
+	size     uintptr // of args
+	m        int     // rows
+	perRow   int     // the kernel's units in a row; 0: they are the blocks of rows that queue.share gave
+	grain    int     // units at a time outside the queue
+	work     int     // multiply-adds
+	joins    bool    // runs right after the call before, block by block
+	afterAll bool    // begins when the call before has finished all blocks
+	near     *C.int  // in args: set if another call joins
+}
+
+// queueWork is about how many multiply-adds run together: some milliseconds. From a call that
+// takes 10 in C, Go's scheduler takes the processor.
+const queueWork = 1 << 29
+
+func newQueue(threads, strip int, even bool) *queue {
+	return &queue{c: (*C.struct_queue)(C.calloc(1, C.sizeof_struct_queue)), threads: threads, strip: strip, even: even}
+}
+
+// takes reports whether calls of m rows are queued: whether blocks of rows give every thread
+// enough to do.
+func (q *queue) takes(m int) bool { return q.threads > 1 && ceilDiv(m, q.strip) >= 4*q.threads }
+
+// share returns the blocks of m rows.
+func (q *queue) share(m int) C.struct_row_blocks {
+	return blocksOfRows(ceilDiv(m, q.strip), queueStrips, q.threads)
+}
+
+// queueStrips is how many strips of rows a block has at most.
+const queueStrips = 10
+
+// queued runs a call, later if its rows are enough for the queue.
+func (b *Backend) queued(c rowCall, uses ...use) {
+	q := b.queue
+	if c.size > C.sizeof_union_row_args {
+		panic("cpu: arguments that are not in row_args")
+	}
+	if !q.takes(c.m) {
+		b.run(c.kernel, c.args, c.m*c.perRow, c.grain)
+		return
+	}
+	if q.ops > 0 && (c.m != q.m || q.ops == C.QUEUE_OPS || q.work > queueWork && !c.joins || q.conflict(uses)) {
+		b.flush()
+	}
+	if q.ops == 0 {
+		b.startQueue(c.m)
+	}
+	for _, u := range uses {
+		q.note(u)
+	}
+	if c.joins && q.ops > 0 {
+		if q.near != nil {
+			*q.near = 1
+		}
+	} else {
+		q.c.first[q.jobs], q.c.after_all[q.jobs] = C.long(q.ops), 0
+		if c.afterAll {
+			q.c.after_all[q.jobs] = 1
+		}
+		q.jobs++
+		q.near = nil
+	}
+	o := &q.c.op[q.ops]
+	o.fn, o.per_row = c.kernel, C.long(c.perRow)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&o.args)), C.sizeof_union_row_args), unsafe.Slice((*byte)(c.args), c.size))
+	if c.near != nil {
+		q.near = (*C.int)(unsafe.Add(unsafe.Pointer(&o.args), uintptr(unsafe.Pointer(c.near))-uintptr(c.args)))
+	}
+	q.ops++
+	q.work += c.work
+}
+
+// run runs a kernel on all units, about grain at a time, after what is queued.
+func (b *Backend) run(kernel C.kernel, args unsafe.Pointer, units, grain int) {
+	b.flush()
+	b.pool.run(kernel, args, units, grain)
+}
+
+// runGo is run for a Go function.
+func (b *Backend) runGo(fn func(lo, hi int), units, grain int) {
+	b.flush()
+	b.pool.runGo(fn, units, grain)
+}
+
+// startQueue makes room for calls of m rows.
+func (b *Backend) startQueue(m int) {
+	q := b.queue
+	shares := q.share(m)
+	blocks := rowBlocks(shares)
+	words := blocks + 1 + ceilDiv(C.QUEUE_OPS*blocks, 4)
+	if q.buf.Len() < words {
+		b.Free(q.buf)
+		buf, err := b.Alloc(kernels.I32, words)
+		if err != nil {
+			panic(err)
+		}
+		q.buf = buf
+	}
+	q.m, q.shares, q.blocks = m, shares, blocks
+	row := kernels.Elems[int32](q.buf)[:blocks+1]
+	strips := int(shares.strips)
+	for i := range row {
+		s := min(i*int(shares.many), strips)
+		if large := int(shares.large); i > large {
+			s = min(large*int(shares.many)+(i-large)*int(shares.few), strips)
+		}
+		row[i] = int32(min(s*q.strip, m))
+		if q.even {
+			row[i] = int32(s*(m/strips) + min(s, m%strips))
+		}
+	}
+	q.c.row, q.c.blocks = ints(q.buf), C.long(blocks)
+	q.c.done = (*C.char)(unsafe.Add(q.buf.Addr(), 4*(blocks+1)))
+}
+
+// flush runs the calls in the queue.
+func (b *Backend) flush() {
+	q := b.queue
+	if q.ops == 0 {
+		return
+	}
+	q.c.first[q.jobs] = C.long(q.ops)
+	whole := int(q.shares.large)
+	for j := 1; j < q.jobs; j++ {
+		if q.c.after_all[j] != 0 {
+			whole = 0
+		}
+	}
+	q.c.jobs, q.c.whole = C.long(q.jobs), C.long(whole)
+	parted := q.jobs * (q.blocks - whole)
+	clear(unsafe.Slice(q.c.done, parted))
+	q.ops, q.jobs, q.work, q.near = 0, 0, 0, nil
+	q.spans, q.stored, q.asked = q.spans[:0], q.stored[:0], question{}
+	b.pool.run(C.kernel(C.queue_run), unsafe.Pointer(q.c), whole+parted, 1)
+}
+
+func (u use) span() span {
+	lo := uintptr(u.b.Addr())
+	return span{lo, lo + uintptr(u.b.Len()*u.b.DType().Size()), u.how}
+}
+
+// conflict reports whether a call, of as many rows, must not run beside those in the queue: in
+// another block of rows it could use what they write, or write what they use. What AppendKV
+// stores PagedAttention may read, see needsOthers.
+func (q *queue) conflict(uses []use) bool {
+	for _, u := range uses {
+		if u.b.Empty() {
+			continue
+		}
+		n := u.span()
+		for i := range q.spans {
+			s := &q.spans[i]
+			if n.hi <= s.lo || s.hi <= n.lo || (n.how|s.how)&writes == 0 {
+				continue
+			}
+			alike := n.lo == s.lo && n.hi == s.hi
+			switch {
+			case alike && n.how&s.how&byRow != 0:
+			case alike && n.how&s.how&paged != 0 && n.how&writes == 0:
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// note adds what a call uses to the spans.
+func (q *queue) note(u use) {
+	if u.b.Empty() {
+		return
+	}
+	n := u.span()
+	for i := range q.spans {
+		if s := &q.spans[i]; s.lo == n.lo && s.hi == n.hi && s.how&^writes == n.how&^writes {
+			s.how |= n.how
+			return
+		}
+	}
+	q.spans = append(q.spans, n)
+}
+
+// stored is a call of AppendKV in the queue.
+type stored struct {
+	keys  unsafe.Pointer // of the pages
+	slots kernels.Buffer
+}
+
+// foldAppend lets PagedAttention, the last call in the queue, do what AppendKV just before it
+// does, row by row: a page's lines are near then, and needed at once. Unless a row needs what
+// others store.
+func (b *Backend) foldAppend(p kernels.Pages, qkv kernels.Buffer) {
+	q := b.queue
+	if q.ops < 2 || q.c.after_all[q.jobs-1] != 0 || q.c.op[q.ops-2].fn != b.k.append_kv {
+		return
+	}
+	from := (*C.struct_append_args)(unsafe.Pointer(&q.c.op[q.ops-2].args))
+	if from.keys != p.Keys.Addr() || from.qkv != qkv.Addr() {
+		return
+	}
+	to := unsafe.Pointer(&q.c.op[q.ops-1].args)
+	if b.tiles != nil {
+		(*C.struct_tile_attention_args)(to).slots = from.slots
+	} else {
+		(*C.struct_attention_args)(to).slots = from.slots
+	}
+	q.c.op[q.ops-2].fn = nil
+}
+
+// question is one that needsOthers was asked.
+type question struct {
+	slots, seq, pos, table unsafe.Pointer
+	rows, size, width      int
+}
+
+// needsOthers reports whether a row of PagedAttention sees a position that AppendKV, which is
+// in the queue, stores for another row: then it may be in another block.
+func (q *queue) needsOthers(p kernels.Pages, table, seq, pos kernels.Buffer, width, pageLen int) bool {
+	i := slices.IndexFunc(q.stored, func(s stored) bool { return s.keys == p.Keys.Addr() })
+	if i < 0 {
+		return false
+	}
+	slots := q.stored[i].slots
+	// All layers ask the same. The buffers are as they were: Copy empties the queue.
+	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), table.Addr(), pos.Len(), p.Size, width}
+	if q.asked != ask {
+		q.asked, q.answer = ask, q.seeOthers(kernels.Elems[int32](slots), kernels.Elems[int32](table), kernels.Elems[int32](seq),
+			kernels.Elems[int32](pos), width, p.Size, p.Keys.Len()/pageLen)
+	}
+	return q.answer
+}
+
+// stores remembers where AppendKV stores keys and values, if it is queued.
+func (q *queue) stores(p kernels.Pages, slots kernels.Buffer) {
+	if q.ops > 0 {
+		q.stored = append(q.stored, stored{p.Keys.Addr(), slots})
+	}
+}
+
+// seeOthers is needsOthers for so many pages of size positions.
+func (q *queue) seeOthers(slots, table, seq, pos []int32, width, size, pages int) bool {
+	if len(slots) != len(pos) {
+		return true
+	}
+	if len(q.owner) < pages {
+		q.owner = make([]int32, pages)
+	}
+	defer func() {
+		for _, s := range slots {
+			q.owner[int(s)/size] = 0
+		}
+	}()
+	for m, s := range slots {
+		o := &q.owner[int(s)/size]
+		if *o != 0 {
+			return true
+		}
+		*o = int32(m + 1)
+	}
+	for m, s := range seq {
+		for _, page := range table[int(s)*width : int(s)*width+int(pos[m])/size+1] {
+			if o := q.owner[page]; o != 0 && int(o) != m+1 {
+				return true
+			}
+		}
+	}
+	return false
+}

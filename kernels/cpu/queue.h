@@ -1,0 +1,45 @@
+// queue.h: operations on the same rows that run together, block of rows after block of
+// rows (queue.go).
+#ifndef EXP_CPU_QUEUE_H
+#define EXP_CPU_QUEUE_H
+
+#include "args.h"
+
+#define QUEUE_OPS 128
+
+union row_args {
+	struct matmul_args matmul;
+	struct tile_matmul_args tile_matmul;
+	struct swiglu_args swiglu;
+	struct embed_args embed;
+	struct norm_args norm;
+	struct rope_args rope;
+	struct append_args append;
+	struct attention_args attention;
+	struct tile_attention_args tile_attention;
+};
+
+// An operation of a queue. Its units are blocks of rows, or per_row units to a row.
+struct queued {
+	kernel fn; // null: nothing is left to do
+	long per_row;
+	union row_args args;
+};
+
+// Operations first[j] to first[j+1] are job j: a thread runs them all on one block of rows,
+// rows row[b] to row[b+1], once job j-1 has finished that block; with after_all[j], all
+// blocks. The first `whole` blocks are taken through all jobs at once.
+struct queue {
+	long jobs, blocks, whole;
+	const int32_t *row; // [blocks+1]
+	char *done;         // [jobs][blocks-whole]
+	long first[QUEUE_OPS + 1];
+	char after_all[QUEUE_OPS];
+	struct queued op[QUEUE_OPS];
+};
+
+// queue_run is a kernel. Its units are the whole blocks, then the others: of job 0, of job 1, and
+// so on. They must be begun in that order.
+void queue_run(const struct queue *q, long lo, long hi, int tid);
+
+#endif
