@@ -79,7 +79,7 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
 	kPart := min(max(k, 1), longestPart)
 	g.near = 0
-	if b.queue.takes(m) {
+	if b.queue.takes(m, m*n*k) {
 		g.rows, g.panel_groups, g.k_part = b.queue.share(m), 1, C.long(kPart)
 		g.scratch, g.scratch_len = b.roomFor(int(g.rows.many) * int(b.k.mr) * b.panels(kPart))
 		b.queued(rowCall{kernel: b.k.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: m * n * k, near: &g.near},
@@ -104,6 +104,9 @@ func (b *Backend) shareProduct(m, n, k, panels int) (rows C.struct_row_blocks, g
 	threads, mr := b.pool.n, int(b.k.mr)
 	strips, most := ceilDiv(m, mr), min(max(cached/max(k, 1)/mr, 1), 10)
 	worth := threads > 1 && 2*m*n*k >= 1<<18 // else a microsecond in all
+	if worth && strips >= 4*threads {
+		return blocksOfRows(strips, most, threads), 1
+	}
 	blocks := ceilDiv(strips, most)
 	groups = 1
 	if worth && blocks < threads {

@@ -84,13 +84,13 @@ func TestRowsAreSharedEvenly(t *testing.T) {
 		for m := 1; m <= 3000; m++ {
 			for _, k := range []int{128, 2048} {
 				rows, groups := f32.queue.share(m), 1
-				if !f32.queue.takes(m) {
+				if !f32.queue.takes(m, m*512*k) {
 					rows, groups = f32.shareProduct(m, 512, min(k, longestPart), 512/int(f32.k.nr))
 				}
 				checkShare(t, fmt.Sprintf("float32, %d rows, K=%d", m, k), sizesOf(int(rows.strips), int(rows.large), int(rows.many), int(rows.few), rowBlocks(rows)), groups, threads)
 				if bf16.tiles != nil {
 					rows, groups = bf16.queue.share(m), 1
-					if k != 128 || !bf16.queue.takes(m) {
+					if k != 128 || !bf16.queue.takes(m, m*512*k) {
 						rows, groups = bf16.shareTiles(m, 512, k, 16, 1, 512/tileBlock, k == 128)
 					}
 					checkShare(t, fmt.Sprintf("bf16, %d rows, K=%d", m, k), sizesOf(int(rows.strips), int(rows.large), int(rows.many), int(rows.few), rowBlocks(rows)), groups, threads)

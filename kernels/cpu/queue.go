@@ -88,9 +88,16 @@ func newQueue(threads, strip int, even bool) *queue {
 	return &queue{c: (*C.struct_queue)(C.calloc(1, C.sizeof_struct_queue)), threads: threads, strip: strip, even: even}
 }
 
-// takes reports whether calls of m rows are queued: whether blocks of rows give every thread
-// enough to do.
-func (q *queue) takes(m int) bool { return q.threads > 1 && ceilDiv(m, q.strip) >= 4*q.threads }
+// longCall is from how many multiply-adds on a call is not queued: its end, for which threads
+// wait, is short beside it, and its weights are many, to be read for each block of rows by
+// whatever thread has just read another's.
+const longCall = 1 << 27
+
+// takes reports whether calls of m rows and so many multiply-adds are queued: whether they are
+// not long, and blocks of rows give every thread enough to do.
+func (q *queue) takes(m, work int) bool {
+	return q.threads > 1 && work < longCall && ceilDiv(m, q.strip) >= 4*q.threads
+}
 
 // share returns the blocks of m rows.
 func (q *queue) share(m int) C.struct_row_blocks {
@@ -106,7 +113,7 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 	if c.size > C.sizeof_union_row_args {
 		panic("cpu: arguments that are not in row_args")
 	}
-	if !q.takes(c.m) {
+	if !q.takes(c.m, c.work) {
 		b.run(c.kernel, c.args, c.m*c.perRow, c.grain)
 		return
 	}

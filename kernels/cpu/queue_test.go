@@ -108,7 +108,7 @@ func TestQueueKeepsOrder(t *testing.T) {
 	for _, threads := range []int{2, 3} {
 		m := 4*14*threads + 5
 		one, many := newArena(t, 1, m), newArena(t, threads, m)
-		if !many.b.queue.takes(m) || one.b.queue.takes(m) {
+		if !many.b.queue.takes(m, 0) || one.b.queue.takes(m, 0) {
 			t.Fatalf("%d rows are not queued by %d threads, or by one", m, threads)
 		}
 		for range 150 {

@@ -41,7 +41,7 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	}
 	rows, groups := b.shareSwiGLU(m, w.Out, K, panels)
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + products))
-	b.runSwiGLU(b.k.matmul_swiglu, rowBlocks(rows)*groups, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
+	b.runSwiGLU(b.k.matmul_swiglu, m*w.Out*K, rowBlocks(rows)*groups, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
 }
 
 // MatMulDXSwiGLU sets dgateUp to the gradients of gate and up, those of act being dout·W.
@@ -67,12 +67,12 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	nr := int(b.k.nr)
 	rows, groups := b.shareSwiGLU(m, F, K, ceilDiv(F, nr))
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + nr))
-	b.runSwiGLU(b.k.matmul_dx_swiglu, rowBlocks(rows)*groups, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
+	b.runSwiGLU(b.k.matmul_dx_swiglu, m*F*K, rowBlocks(rows)*groups, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
 }
 
 // shareSwiGLU is queue.share or shareProduct, and tells the kernel.
 func (b *Backend) shareSwiGLU(m, n, k, panels int) (rows C.struct_row_blocks, groups int) {
-	if b.queue.takes(m) {
+	if b.queue.takes(m, m*n*k) {
 		rows, groups = b.queue.share(m), 1
 	} else {
 		rows, groups = b.shareProduct(m, n, k, panels)
@@ -81,11 +81,11 @@ func (b *Backend) shareSwiGLU(m, n, k, panels int) (rows C.struct_row_blocks, gr
 	return rows, groups
 }
 
-// runSwiGLU runs a kernel on what was filled in, now or later.
-func (b *Backend) runSwiGLU(kernel C.kernel, units int, uses ...use) {
+// runSwiGLU runs a kernel on what was filled in, as shareSwiGLU saw it, now or later.
+func (b *Backend) runSwiGLU(kernel C.kernel, work, units int, uses ...use) {
 	g := &b.a.swiglu
-	if m := int(g.m); b.queue.takes(m) {
-		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: 2 * m * int(g.f*g.k)}, uses...)
+	if m := int(g.m); b.queue.takes(m, work) {
+		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: work}, uses...)
 		return
 	}
 	b.run(kernel, unsafe.Pointer(g), units, 1)

@@ -68,7 +68,7 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	if steps > 16 && m*k > 1<<17 {
 		part, rowBlock, groups = ceilDiv(steps, ceilDiv(steps, 8)), 8, ceilDiv(cols, 16)
 	}
-	if part == steps && b.queue.takes(m) {
+	if part == steps && b.queue.takes(m, m*n*k) {
 		g.rows, g.panel_groups, g.part, g.near = b.queue.share(m), 1, C.long(part), 0
 		g.scratch, g.scratch_len = b.roomFor(int(g.rows.many) * part * stepLen)
 		b.queued(rowCall{kernel: b.tiles.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: m * n * k, near: &g.near},
@@ -150,7 +150,7 @@ func (b *Backend) runTileSwiGLU(kernel C.kernel, panels, sums int, uses ...use) 
 	const cached = 1 << 18 // elements
 	m, f, k := int(g.m), int(g.f), int(g.k)
 	most := min(max(cached/(k*tileBlock), 1), 16)
-	together := b.queue.takes(m) && most >= queueStrips
+	together := b.queue.takes(m, 2*m*f*k) && most >= queueStrips
 	rows, groups := b.queue.share(m), 1
 	if !together {
 		rows, groups = b.shareTiles(m, f, k, most, 1, panels, true)
