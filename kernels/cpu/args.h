@@ -1,6 +1,6 @@
 // args.h: what the Go side hands to a kernel: one struct per operation and, per
 // instruction level, a table of functions. A kernel works on units lo..hi of its
-// operation; units may run on any thread in any order. tid numbers the thread, for
+// operation; units may run on any thread in any order (those of queue.h apart). tid numbers the thread, for
 // its scratch memory. Kernels keep no state and allocate nothing.
 #ifndef EXP_CPU_ARGS_H
 #define EXP_CPU_ARGS_H

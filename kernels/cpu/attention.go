@@ -112,6 +112,16 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	b.run(b.k.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
+// pagedWork is about how many multiply-adds of a product take as long as PagedAttention: it has
+// two for each component of a query head and position, and waits for memory most of the time.
+func pagedWork(pos kernels.Buffer, s kernels.AttentionShape) int {
+	seen := pos.Len()
+	for _, p := range kernels.Elems[int32](pos) {
+		seen += int(p)
+	}
+	return 6 * 2 * s.H * s.D * seen
+}
+
 // PagedAttention computes attention of single rows against the cache.
 func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
 	m := pos.Len()
@@ -130,7 +140,7 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * b.panels(tableWidth*p.Size))
 	g.slots = nil
-	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)),
+	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		afterAll: b.queue.needsOthers(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
 		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)

@@ -16,7 +16,7 @@ void pool_close(struct pool *p);
 
 // pool_run calls fn for units 0..units-1, grain at a time, on whatever thread is free
 // (tid 0 is the caller), and returns when all are done. One caller at a time.
-// Units are begun in their order.
+// They are taken in their order.
 void pool_run(struct pool *p, kernel fn, const void *args, long units, long grain);
 
 // pool_relax is what a thread does that looks again and again.

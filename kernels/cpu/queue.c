@@ -4,7 +4,7 @@
 
 #include "pool.h"
 
-// await waits until a unit is done, which another thread has begun.
+// await waits until a unit is done, which another thread has taken.
 static void await(const struct queue *q, long unit) {
 	for (long i = 1; !__atomic_load_n(&q->done[unit], __ATOMIC_ACQUIRE); i++) {
 		if (i % 64 == 0) sched_yield();

@@ -20,8 +20,8 @@ import (
 // nobody waits at the end of each operation. Norms, rotations and copies follow a product
 // block by block, while its rows are in the caches.
 //
-// No result shows it. A call whose memory overlaps that of a call in the queue, other than
-// row for row, runs the queue first.
+// No result shows it. A call that writes what a call in the queue uses, or uses what one
+// writes, other than row for row, runs the queue first; see conflict.
 type queue struct {
 	c       *C.struct_queue
 	threads int
@@ -33,7 +33,7 @@ type queue struct {
 	blocks int
 	ops    int
 	jobs   int    // see queue.h
-	work   int    // multiply-adds
+	work   int    // see rowCall, work and other
 	near   *C.int // rowCall.near of the last product
 	spans  []span // what the calls use
 	stored []stored
@@ -74,9 +74,10 @@ type rowCall struct {
 	m        int     // rows
 	perRow   int     // the kernel's units in a row; 0: they are the blocks of rows that queue.share gave
 	grain    int     // units at a time outside the queue
-	work     int     // multiply-adds
-	joins    bool    // runs right after the call before, block by block
-	afterAll bool    // begins when the call before has finished all blocks
+	work     int     // multiply-adds of a product
+	other    int     // as many multiply-adds take as long as what is no product
+	joins    bool    // runs right after the call before it in the queue, block by block
+	afterAll bool    // begins when the call before it in the queue has finished all blocks
 	near     *C.int  // in args: set if another call joins
 }
 
@@ -89,8 +90,8 @@ func newQueue(threads, strip int, even bool) *queue {
 }
 
 // longCall is from how many multiply-adds on a call is not queued: its end, for which threads
-// wait, is short beside it, and its weights are many, to be read for each block of rows by
-// whatever thread has just read another's.
+// wait, is short beside it, and it may be one of many weights, which threads would read anew
+// for each block of rows, after those of other calls.
 const longCall = 1 << 27
 
 // takes reports whether calls of m rows and so many multiply-adds are queued: whether they are
@@ -114,6 +115,9 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 		panic("cpu: arguments that are not in row_args")
 	}
 	if !q.takes(c.m, c.work) {
+		if c.perRow == 0 {
+			panic("cpu: a call that is not queued has no blocks of rows")
+		}
 		b.run(c.kernel, c.args, c.m*c.perRow, c.grain)
 		return
 	}
@@ -145,7 +149,7 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 		q.near = (*C.int)(unsafe.Add(unsafe.Pointer(&o.args), uintptr(unsafe.Pointer(c.near))-uintptr(c.args)))
 	}
 	q.ops++
-	q.work += c.work
+	q.work += c.work + c.other
 }
 
 // run runs a kernel on all units, about grain at a time, after what is queued.
@@ -299,7 +303,7 @@ func (q *queue) needsOthers(p kernels.Pages, table, seq, pos kernels.Buffer, wid
 		return false
 	}
 	slots := q.stored[i].slots
-	// All layers ask the same. The buffers are as they were: Copy empties the queue.
+	// All layers in a queue ask the same. The buffers are as they were: Copy empties it.
 	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), table.Addr(), pos.Len(), p.Size, width}
 	if q.asked != ask {
 		q.asked, q.answer = ask, q.seeOthers(kernels.Elems[int32](slots), kernels.Elems[int32](table), kernels.Elems[int32](seq),
@@ -322,6 +326,11 @@ func (q *queue) seeOthers(slots, table, seq, pos []int32, width, size, pages int
 	}
 	if len(q.owner) < pages {
 		q.owner = make([]int32, pages)
+	}
+	for _, s := range slots {
+		if s < 0 || int(s)/size >= pages {
+			panic("cpu: no such page")
+		}
 	}
 	defer func() {
 		for _, s := range slots {

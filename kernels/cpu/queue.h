@@ -39,7 +39,7 @@ struct queue {
 };
 
 // queue_run is a kernel. Its units are the whole blocks, then the others: of job 0, of job 1, and
-// so on. They must be begun in that order.
+// so on. They must be taken in that order.
 void queue_run(const struct queue *q, long lo, long hi, int tid);
 
 #endif

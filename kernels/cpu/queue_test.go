@@ -151,10 +151,10 @@ func newDecoder(t *testing.T, o Options, rows, sequences, pages int) *decoder {
 		qkv: b.room(t, h, rows*s.Stride()), att: b.room(t, h, rows*64), act: b.room(t, h, rows*48),
 		seq: b.room(t, kernels.I32, rows), pos: b.room(t, kernels.I32, rows), slots: b.room(t, kernels.I32, rows), tokens: b.room(t, kernels.I32, rows),
 		table: b.room(t, kernels.I32, 6*sequences), embedding: b.waves(t, f, 50*decoderC)}
-	for range 2 {
+	for range 20 { // more calls than a queue holds
 		d.layers = append(d.layers, kernels.Pages{Keys: b.room(t, h, pages*pageSize*32), Values: b.room(t, h, pages*pageSize*32), Size: pageSize})
 	}
-	d.layers = append(d.layers, d.layers[1]) // what one layer reads the next overwrites
+	d.layers = append(d.layers, d.layers[19]) // what one layer reads the next overwrites
 	return d
 }
 
@@ -205,7 +205,7 @@ func TestQueuedSamplingSteps(t *testing.T) {
 				table[i] = int32(p)
 			}
 			length := make([]int, sequences)
-			for step := range 10 {
+			for step := range 8 {
 				var tokens, seq, pos, slots []int32
 				row := func(s int) {
 					at := length[s]
@@ -231,7 +231,7 @@ func TestQueuedSamplingSteps(t *testing.T) {
 				}
 				one.step(tokens, seq, pos, slots, table)
 				many.step(tokens, seq, pos, slots, table)
-				for i, list := range [][2]kernels.Buffer{{one.x, many.x}, {one.layers[1].Keys, many.layers[1].Keys}, {one.layers[1].Values, many.layers[1].Values}} {
+				for i, list := range [][2]kernels.Buffer{{one.x, many.x}, {one.layers[19].Keys, many.layers[19].Keys}, {one.layers[19].Values, many.layers[19].Values}} {
 					if !slices.Equal(bitsOf(list[0]), bitsOf(list[1])) {
 						t.Fatalf("seed %d, %v, %d threads, step %d of %d rows: %s differ", seed, operand, threads, step, len(tokens), []string{"rows", "keys", "values"}[i])
 					}
@@ -256,7 +256,7 @@ func TestQueueRunsInTime(t *testing.T) {
 		"Copy":  func(kernels.Buffer) { b.Copy(b.room(t, kernels.F32, 1), kernels.Host([]float32{1})) },
 		"Free":  func(kernels.Buffer) { b.Free(b.mustAlloc(1)) },
 		"Zero":  func(kernels.Buffer) { b.Zero(b.room(t, kernels.F32, 1)) },
-		"write": func(kernels.Buffer) { b.Add(x, x); b.Sync() },
+		"write": func(kernels.Buffer) { b.Add(x, b.waves(t, kernels.F32, M*K)); b.Sync() },
 		"few rows": func(out kernels.Buffer) {
 			b.MatMul(b.room(t, kernels.F32, K), out.Slice(0, K), w, kernels.Buffer{})
 		},

@@ -122,14 +122,14 @@ func (b *Backend) tileMatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matr
 	if g.f%tileBlock != 0 { // a panel holds gates and ups
 		panels, sums = 1, ceilDiv(w.Out, tileBlock)*tileBlock*tileBlock
 	}
-	b.runTileSwiGLU(b.tiles.matmul_swiglu, panels, sums, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
+	b.runTileSwiGLU(b.tiles.matmul_swiglu, m*w.Out*w.In, panels, sums, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
 }
 
 // tileMatMulDXSwiGLU is MatMulDXSwiGLU of m rows.
 func (b *Backend) tileMatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix, m int) {
 	g := b.tileSwiGLU(dout, w.PackedT, m, w.In, w.Out)
 	g.dgate_up, g.gate_up = unsafe.Pointer(halves(dgateUp)), unsafe.Pointer(halves(gateUp))
-	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, ceilDiv(w.In, tileBlock), 0, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
+	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, m*w.In*w.Out, ceilDiv(w.In, tileBlock), 0, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
 }
 
 // tileSwiGLU fills the arguments that both share.
@@ -145,12 +145,12 @@ func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_sw
 
 // runTileSwiGLU runs a kernel on what tileSwiGLU filled in, rows in blocks whose tiles stay in
 // the second-level cache. Each thread has room for a panel's sums of its rows, or for sums.
-func (b *Backend) runTileSwiGLU(kernel C.kernel, panels, sums int, uses ...use) {
+func (b *Backend) runTileSwiGLU(kernel C.kernel, work, panels, sums int, uses ...use) {
 	g := &b.a.swiglu
 	const cached = 1 << 18 // elements
 	m, f, k := int(g.m), int(g.f), int(g.k)
 	most := min(max(cached/(k*tileBlock), 1), 16)
-	together := b.queue.takes(m, 2*m*f*k) && most >= queueStrips
+	together := b.queue.takes(m, work) && most >= queueStrips
 	rows, groups := b.queue.share(m), 1
 	if !together {
 		rows, groups = b.shareTiles(m, f, k, most, 1, panels, true)
@@ -159,7 +159,7 @@ func (b *Backend) runTileSwiGLU(kernel C.kernel, panels, sums int, uses ...use) 
 	many := int(rows.many)
 	g.scratch, g.scratch_len = b.roomFor(many*tileSteps(k)*stepLen + max(sums, many*tileBlock*tileBlock))
 	if together {
-		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: 2 * m * f * k}, uses...)
+		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: work}, uses...)
 		return
 	}
 	b.run(kernel, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
@@ -256,7 +256,7 @@ func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, t
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * (b.panels(tableWidth*p.Size) + 2*b.panels(s.D)))
 	g.slots = nil
-	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)),
+	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		afterAll: b.queue.needsOthers(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
 		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
