@@ -123,6 +123,20 @@ func bytesOf(b kernels.Buffer) []byte {
 	return unsafe.Slice((*byte)(b.Addr()), b.Len()*b.DType().Size())
 }
 
+// grow makes room for so many elements in a workspace that has fewer than n. What it held is lost
+// then.
+func (b *Backend) grow(buf *kernels.Buffer, t kernels.DType, n, room int) {
+	if buf.Len() >= n {
+		return
+	}
+	b.Free(*buf)
+	bigger, err := b.Alloc(t, room)
+	if err != nil {
+		panic(err)
+	}
+	*buf = bigger
+}
+
 // roomFor returns scratch memory of at least n float32 for each thread, and how many
 // they are. It allocates only when a call needs more than any before it.
 func (b *Backend) roomFor(n int) (scratch *C.float, perThread C.long) {

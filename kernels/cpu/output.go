@@ -117,14 +117,7 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 
 // workspace returns n float32 that live until the next call.
 func (b *Backend) workspace(n int) kernels.Buffer {
-	if b.dz.Len() < n {
-		b.Free(b.dz)
-		dz, err := b.Alloc(kernels.F32, n)
-		if err != nil {
-			panic(err)
-		}
-		b.dz = dz
-	}
+	b.grow(&b.dz, kernels.F32, n, n)
 	return b.dz.Slice(0, n)
 }
 
@@ -139,14 +132,7 @@ func (b *Backend) localBlocks(offsets []int32) kernels.Buffer {
 
 // indices returns n int32 that live until the next call.
 func (b *Backend) indices(n int) kernels.Buffer {
-	if b.blocks.Len() < n {
-		b.Free(b.blocks)
-		buf, err := b.Alloc(kernels.I32, 2*n)
-		if err != nil {
-			panic(err)
-		}
-		b.blocks = buf
-	}
+	b.grow(&b.blocks, kernels.I32, n, 2*n)
 	return b.blocks.Slice(0, n)
 }
 

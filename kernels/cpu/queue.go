@@ -170,14 +170,7 @@ func (b *Backend) startQueue(m int) {
 	shares := q.share(m)
 	blocks := rowBlocks(shares)
 	words := blocks + 1 + ceilDiv(C.QUEUE_OPS*blocks, 4)
-	if q.buf.Len() < words {
-		b.Free(q.buf)
-		buf, err := b.Alloc(kernels.I32, words)
-		if err != nil {
-			panic(err)
-		}
-		q.buf = buf
-	}
+	b.grow(&q.buf, kernels.I32, words, words)
 	q.m, q.shares, q.blocks = m, shares, blocks
 	row := kernels.Elems[int32](q.buf)[:blocks+1]
 	strips := int(shares.strips)

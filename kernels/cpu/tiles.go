@@ -209,14 +209,7 @@ func (b *Backend) pieces(offsets []int32) kernels.Buffer {
 		}
 	}
 	b.steps = list
-	if b.stepBuf.Len() < len(list) {
-		b.Free(b.stepBuf)
-		buf, err := b.Alloc(kernels.I32, 2*len(list))
-		if err != nil {
-			panic(err)
-		}
-		b.stepBuf = buf
-	}
+	b.grow(&b.stepBuf, kernels.I32, len(list), 2*len(list))
 	buf := b.stepBuf.Slice(0, len(list))
 	copy(kernels.Elems[int32](buf), list)
 	return buf
@@ -308,14 +301,7 @@ func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer,
 
 // halfWorkspace returns n BF16 that live until the next call.
 func (b *Backend) halfWorkspace(n int) kernels.Buffer {
-	if b.half.Len() < n {
-		b.Free(b.half)
-		buf, err := b.Alloc(kernels.BF16, n)
-		if err != nil {
-			panic(err)
-		}
-		b.half = buf
-	}
+	b.grow(&b.half, kernels.BF16, n, n)
 	return b.half.Slice(0, n)
 }
 

@@ -57,13 +57,6 @@ func (b *Backend) SumSquares(out, x kernels.Buffer) {
 
 // partials returns n float64 that live until the next call.
 func (b *Backend) partials(n int) kernels.Buffer {
-	if b.sums.Len() < n {
-		b.Free(b.sums)
-		buf, err := b.Alloc(kernels.F64, n)
-		if err != nil {
-			panic(err)
-		}
-		b.sums = buf
-	}
+	b.grow(&b.sums, kernels.F64, n, n)
 	return b.sums.Slice(0, n)
 }
