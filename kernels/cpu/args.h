@@ -17,6 +17,25 @@ struct pack_args {
 // nearly together.
 struct row_blocks { long strips, large, many, few; };
 
+// block_strip returns the first strip of a block.
+static inline long block_strip(const struct row_blocks *r, long b) {
+	const long s = b <= r->large ? b * r->many : r->large * r->many + (b - r->large) * r->few;
+	return s < r->strips ? s : r->strips;
+}
+
+// strip_at returns the first row of strip s of m rows. Even heights: a low strip costs as many
+// loads of the other factor as a high one.
+static inline long strip_at(long m, long strips, long s) { return s * (m / strips) + (s < m % strips ? s : m % strips); }
+
+// block_row returns the first row of a block in class "cpu/fma", tile_block_row in "cpu/bf16",
+// where all strips but the last are TILE_BLOCK rows.
+#define TILE_BLOCK 32
+static inline long block_row(const struct row_blocks *r, long m, long b) { return strip_at(m, r->strips, block_strip(r, b)); }
+static inline long tile_block_row(const struct row_blocks *r, long m, long b) {
+	const long i = block_strip(r, b) * TILE_BLOCK;
+	return i < m ? i : m;
+}
+
 struct matmul_args {
 	float *c; const float *a, *b, *bias;
 	float *scratch; long scratch_len; // per thread

@@ -126,12 +126,12 @@ func Open(o Options) (*Backend, error) {
 		a:       (*C.struct_arguments)(C.calloc(1, C.sizeof_struct_arguments)),
 		pool:    pool,
 	}
-	strip, even := int(b.k.mr), true
+	strip := int(b.k.mr)
 	if o.Operand == kernels.BF16 {
 		b.tiles = level.tileTable()
-		strip, even = tileBlock, false
+		strip = tileBlock
 	}
-	b.queue = newQueue(threads, strip, even)
+	b.queue = newQueue(threads, strip, b.tiles != nil)
 	return b, nil
 }
 
@@ -147,7 +147,7 @@ func (b *Backend) Close() {
 	b.flush()
 	b.pool.close()
 	b.Free(b.scratch)
-	b.Free(b.queue.buf)
+	b.Free(b.queue.done)
 	b.Free(b.dz)
 	b.Free(b.blocks)
 	b.Free(b.sums)

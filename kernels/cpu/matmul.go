@@ -78,41 +78,38 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g.c, g.a, g.b, g.bias = floats(c), floats(a), floats(panels), floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
 	kPart := min(max(k, 1), longestPart)
-	g.near = 0
-	if b.queue.takes(m, m*n*k) {
-		g.rows, g.panel_groups, g.k_part = b.queue.share(m), 1, C.long(kPart)
-		g.scratch, g.scratch_len = b.roomFor(int(g.rows.many) * int(b.k.mr) * b.panels(kPart))
-		b.queued(rowCall{kernel: b.k.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: m * n * k, near: &g.near},
-			use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
-		return
-	}
-	rows, groups := b.shareProduct(m, n, kPart, ceilDiv(n, int(b.k.nr)))
-	g.rows, g.panel_groups, g.k_part = rows, C.long(groups), C.long(kPart)
+	rows, groups, now := b.shareProduct(m, n, k, kPart, ceilDiv(n, int(b.k.nr)))
+	g.rows, g.panel_groups, g.k_part, g.near = rows, C.long(groups), C.long(kPart), 0
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * b.panels(kPart))
-	b.run(b.k.matmul, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
+	b.queued(rowCall{kernel: b.k.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: rowBlocks(rows) * groups, grain: 1,
+		work: m * n * k, near: &g.near}, use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
 }
 
 // longestPart is how many terms of its chains a product takes at a time; a multiple of NR.
 const longestPart = 1024
 
 // shareProduct returns into which blocks of rows and how many groups of panels a product of
-// [m,k] and [k,n] is cut that is not queued, k terms at a time: rows in blocks of at most ten
-// strips, whose copy stays in the second-level cache beside the panels that stream by. Where
-// there are too few rows for the threads, the panels are divided as well.
-func (b *Backend) shareProduct(m, n, k, panels int) (rows C.struct_row_blocks, groups int) {
+// [m,k] and [k,n] is cut, and whether it runs now instead of in the queue. Now, rows are in
+// blocks of at most ten strips, whose copy, part terms at a time, stays in the second-level
+// cache beside the panels that stream by; where there are too few rows for the threads, the
+// panels are divided as well.
+func (b *Backend) shareProduct(m, n, k, part, panels int) (rows C.struct_row_blocks, groups int, now bool) {
+	if b.queue.takes(m, m*n*k) {
+		return b.queue.share(m), 1, false
+	}
 	const cached = 1 << 17 // float32 elements
 	threads, mr := b.pool.n, int(b.k.mr)
-	strips, most := ceilDiv(m, mr), min(max(cached/max(k, 1)/mr, 1), 10)
-	worth := threads > 1 && 2*m*n*k >= 1<<18 // else a microsecond in all
+	strips, most := ceilDiv(m, mr), min(max(cached/max(part, 1)/mr, 1), 10)
+	worth := threads > 1 && 2*m*n*part >= 1<<18 // else a microsecond in all
 	if worth && strips >= 4*threads {
-		return blocksOfRows(strips, most, threads), 1
+		return blocksOfRows(strips, most, threads), 1, true
 	}
 	blocks := ceilDiv(strips, most)
 	groups = 1
 	if worth && blocks < threads {
 		groups = min(ceilDiv(threads, blocks), panels)
 	}
-	return evenBlocks(strips, blocks), groups
+	return evenBlocks(strips, blocks), groups, true
 }
 
 // evenBlocks divides strips into so many blocks, or fewer, of one size.

@@ -58,10 +58,12 @@ func TestProductsOfManyRows(t *testing.T) {
 		one := openAs(t, Options{Operand: operand, Threads: 1})
 		for _, threads := range []int{2, 3, 8} {
 			b := openAs(t, Options{Operand: operand, Threads: threads})
-			for i, k := range []int{5, 5, 70, 70, 1100, 1100} {
+			for i, k := range []int{5, 5, 70, 70, 500, 500, 1100, 1100} {
 				M, F := 1+r.IntN(3000), 32*(1+r.IntN(2))+r.IntN(2)*7
 				if i%2 == 0 {
 					M = 1 + r.IntN(600) // a few blocks for each thread, or less
+				} else if k == 500 {
+					M += 2200 // too long for the queue, in one piece
 				}
 				want, got := products(t, one, M, F, k), products(t, b, M, F, k)
 				for i := range want {
@@ -83,16 +85,10 @@ func TestRowsAreSharedEvenly(t *testing.T) {
 		bf16 := openAs(t, Options{Operand: kernels.BF16, Threads: threads})
 		for m := 1; m <= 3000; m++ {
 			for _, k := range []int{128, 2048} {
-				rows, groups := f32.queue.share(m), 1
-				if !f32.queue.takes(m, m*512*k) {
-					rows, groups = f32.shareProduct(m, 512, min(k, longestPart), 512/int(f32.k.nr))
-				}
+				rows, groups, _ := f32.shareProduct(m, 512, k, min(k, longestPart), 512/int(f32.k.nr))
 				checkShare(t, fmt.Sprintf("float32, %d rows, K=%d", m, k), sizesOf(int(rows.strips), int(rows.large), int(rows.many), int(rows.few), rowBlocks(rows)), groups, threads)
 				if bf16.tiles != nil {
-					rows, groups = bf16.queue.share(m), 1
-					if k != 128 || !bf16.queue.takes(m, m*512*k) {
-						rows, groups = bf16.shareTiles(m, 512, k, 16, 1, 512/tileBlock, k == 128)
-					}
+					rows, groups, _ = bf16.shareTiles(m, m*512*k, 16, 1, 512/tileBlock, k == 128)
 					checkShare(t, fmt.Sprintf("bf16, %d rows, K=%d", m, k), sizesOf(int(rows.strips), int(rows.large), int(rows.many), int(rows.few), rowBlocks(rows)), groups, threads)
 				}
 			}

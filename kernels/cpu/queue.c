@@ -14,10 +14,12 @@ static void await(const struct queue *q, long unit) {
 
 // run_job runs job j on block b.
 static void run_job(const struct queue *q, long j, long b, int tid) {
+	long (*const at)(const struct row_blocks *, long, long) = q->tiles ? tile_block_row : block_row;
+	const long r0 = at(&q->rows, q->m, b), r1 = at(&q->rows, q->m, b + 1);
 	for (long i = q->first[j]; i < q->first[j + 1]; i++) {
 		const struct queued *o = &q->op[i];
 		if (!o->fn) continue;
-		if (o->per_row) o->fn(&o->args, q->row[b] * o->per_row, q->row[b + 1] * o->per_row, tid);
+		if (o->per_row) o->fn(&o->args, r0 * o->per_row, r1 * o->per_row, tid);
 		else o->fn(&o->args, b, b + 1, tid);
 	}
 }

@@ -25,11 +25,9 @@ import (
 type queue struct {
 	c       *C.struct_queue
 	threads int
-	strip   int  // rows that a product takes at a time
-	even    bool // strips have even heights; else all but the last are full
+	strip   int // rows that a product takes at a time
 
 	m      int // rows of every call
-	shares C.struct_row_blocks
 	blocks int
 	ops    int
 	jobs   int    // see queue.h
@@ -37,7 +35,7 @@ type queue struct {
 	near   *C.int // rowCall.near of the last product
 	spans  []span // what the calls use
 	stored []stored
-	buf    kernels.Buffer // row and done of c
+	done   kernels.Buffer // of c
 
 	owner  []int32 // of a page: 1 + the row that AppendKV stores there, while seeOthers runs
 	asked  question
@@ -72,7 +70,9 @@ type rowCall struct {
 	args     unsafe.Pointer
 	size     uintptr // of args
 	m        int     // rows
-	perRow   int     // the kernel's units in a row; 0: they are the blocks of rows that queue.share gave
+	perRow   int     // the kernel's units in a row; 0: they are blocks of rows, as queue.share gave them
+	now      bool    // of a product: it is not queued
+	units    int     // then: all of them
 	grain    int     // units at a time outside the queue
 	work     int     // multiply-adds of a product
 	other    int     // as many multiply-adds take as long as what is no product
@@ -85,13 +85,19 @@ type rowCall struct {
 // takes 10 in C, Go's scheduler takes the processor.
 const queueWork = 1 << 29
 
-func newQueue(threads, strip int, even bool) *queue {
-	return &queue{c: (*C.struct_queue)(C.calloc(1, C.sizeof_struct_queue)), threads: threads, strip: strip, even: even}
+// newQueue returns a queue for a number of threads, and for products that take strip rows at a
+// time; tiles: in class "cpu/bf16".
+func newQueue(threads, strip int, tiles bool) *queue {
+	q := &queue{c: (*C.struct_queue)(C.calloc(1, C.sizeof_struct_queue)), threads: threads, strip: strip}
+	if tiles {
+		q.c.tiles = 1
+	}
+	return q
 }
 
-// longCall is from how many multiply-adds on a call is not queued: its end, for which threads
-// wait, is short beside it, and it may be one of many weights, which threads would read anew
-// for each block of rows, after those of other calls.
+// longCall is from how many multiply-adds on a call is not queued: the wait at its end is short
+// beside it, and its weights may be many; between two blocks of rows a thread would read those
+// of the other calls.
 const longCall = 1 << 27
 
 // takes reports whether calls of m rows and so many multiply-adds are queued: whether they are
@@ -114,11 +120,11 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 	if c.size > C.sizeof_union_row_args {
 		panic("cpu: arguments that are not in row_args")
 	}
-	if !q.takes(c.m, c.work) {
-		if c.perRow == 0 {
-			panic("cpu: a call that is not queued has no blocks of rows")
-		}
-		b.run(c.kernel, c.args, c.m*c.perRow, c.grain)
+	if c.perRow > 0 {
+		c.now, c.units = !q.takes(c.m, 0), c.m*c.perRow
+	}
+	if c.now {
+		b.run(c.kernel, c.args, c.units, c.grain)
 		return
 	}
 	if q.ops > 0 && (c.m != q.m || q.ops == C.QUEUE_OPS || q.work > queueWork && !c.joins || q.conflict(uses)) {
@@ -169,23 +175,10 @@ func (b *Backend) startQueue(m int) {
 	q := b.queue
 	shares := q.share(m)
 	blocks := rowBlocks(shares)
-	words := blocks + 1 + ceilDiv(C.QUEUE_OPS*blocks, 4)
-	b.grow(&q.buf, kernels.I32, words, words)
-	q.m, q.shares, q.blocks = m, shares, blocks
-	row := kernels.Elems[int32](q.buf)[:blocks+1]
-	strips := int(shares.strips)
-	for i := range row {
-		s := min(i*int(shares.many), strips)
-		if large := int(shares.large); i > large {
-			s = min(large*int(shares.many)+(i-large)*int(shares.few), strips)
-		}
-		row[i] = int32(min(s*q.strip, m))
-		if q.even {
-			row[i] = int32(s*(m/strips) + min(s, m%strips))
-		}
-	}
-	q.c.row, q.c.blocks = ints(q.buf), C.long(blocks)
-	q.c.done = (*C.char)(unsafe.Add(q.buf.Addr(), 4*(blocks+1)))
+	b.grow(&q.done, kernels.I32, ceilDiv(C.QUEUE_OPS*blocks, 4), ceilDiv(C.QUEUE_OPS*blocks, 4))
+	q.m, q.blocks = m, blocks
+	q.c.rows, q.c.m, q.c.blocks = shares, C.long(m), C.long(blocks)
+	q.c.done = (*C.char)(q.done.Addr())
 }
 
 // flush runs the calls in the queue.
@@ -195,7 +188,7 @@ func (b *Backend) flush() {
 		return
 	}
 	q.c.first[q.jobs] = C.long(q.ops)
-	whole := int(q.shares.large)
+	whole := int(q.c.rows.large)
 	for j := 1; j < q.jobs; j++ {
 		if q.c.after_all[j] != 0 {
 			whole = 0

@@ -27,12 +27,14 @@ struct queued {
 };
 
 // Operations first[j] to first[j+1] are job j: a thread runs them all on one block of rows,
-// rows row[b] to row[b+1], once job j-1 has finished that block; with after_all[j], all
+// which `rows` says, once job j-1 has finished that block; with after_all[j], all
 // blocks. The first `whole` blocks are taken through all jobs at once.
 struct queue {
 	long jobs, blocks, whole;
-	const int32_t *row; // [blocks+1]
-	char *done;         // [jobs][blocks-whole]
+	struct row_blocks rows;
+	long m;
+	int tiles; // rows are those of class "cpu/bf16"
+	char *done; // [jobs][blocks-whole]
 	long first[QUEUE_OPS + 1];
 	char after_all[QUEUE_OPS];
 	struct queued op[QUEUE_OPS];

@@ -39,9 +39,7 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	if F%nr != 0 { // a panel holds gates and ups
 		panels, products = 1, b.panels(w.Out)
 	}
-	rows, groups := b.shareSwiGLU(m, w.Out, K, panels)
-	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + products))
-	b.runSwiGLU(b.k.matmul_swiglu, m*w.Out*K, rowBlocks(rows)*groups, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
+	b.runSwiGLU(b.k.matmul_swiglu, w.Out, panels, products, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
 }
 
 // MatMulDXSwiGLU sets dgateUp to the gradients of gate and up, those of act being dout·W.
@@ -65,28 +63,17 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	g.x, g.b = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(w.PackedT))
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
-	rows, groups := b.shareSwiGLU(m, F, K, ceilDiv(F, nr))
-	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(K) + nr))
-	b.runSwiGLU(b.k.matmul_dx_swiglu, m*F*K, rowBlocks(rows)*groups, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
+	b.runSwiGLU(b.k.matmul_dx_swiglu, F, ceilDiv(F, nr), nr, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
 }
 
-// shareSwiGLU is queue.share or shareProduct, and tells the kernel.
-func (b *Backend) shareSwiGLU(m, n, k, panels int) (rows C.struct_row_blocks, groups int) {
-	if b.queue.takes(m, m*n*k) {
-		rows, groups = b.queue.share(m), 1
-	} else {
-		rows, groups = b.shareProduct(m, n, k, panels)
-	}
-	b.a.swiglu.rows, b.a.swiglu.panel_groups = rows, C.long(groups)
-	return rows, groups
-}
-
-// runSwiGLU runs a kernel on what was filled in, as shareSwiGLU saw it, now or later.
-func (b *Backend) runSwiGLU(kernel C.kernel, work, units int, uses ...use) {
+// runSwiGLU runs a kernel of n columns of products, so many of them of a row at a time in
+// scratch memory, on what was filled in.
+func (b *Backend) runSwiGLU(kernel C.kernel, n, panels, products int, uses ...use) {
 	g := &b.a.swiglu
-	if m := int(g.m); b.queue.takes(m, work) {
-		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: work}, uses...)
-		return
-	}
-	b.run(kernel, unsafe.Pointer(g), units, 1)
+	m, k := int(g.m), int(g.k)
+	rows, groups, now := b.shareProduct(m, n, k, k, panels)
+	g.rows, g.panel_groups = rows, C.long(groups)
+	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(k) + products))
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: rowBlocks(rows) * groups, grain: 1,
+		work: m * n * k}, uses...)
 }

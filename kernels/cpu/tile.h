@@ -243,19 +243,9 @@ static void (*const strided_tiles[MR + 1])(const float *, long, long, const floa
 
 INLINE long round_up(long n, long to) { return (n + to - 1) / to * to; }
 
-// strips returns into how many strips of at most MR rows m rows are cut; strip s
-// begins at row strip_at(m, strips, s). Even heights: a low strip costs as many
-// loads of B as a high one.
+// strip_count returns into how many strips of at most MR rows m rows are cut; strip s
+// begins at row strip_at(m, strips, s).
 INLINE long strip_count(long m) { return (m + MR - 1) / MR; }
-INLINE long strip_at(long m, long strips, long s) { return s * (m / strips) + (s < m % strips ? s : m % strips); }
-
-// block_strip returns the first strip of a block of rows; block_row, where strips have
-// even heights, its first row.
-INLINE long block_strip(const struct row_blocks *r, long b) {
-	const long s = b <= r->large ? b * r->many : r->large * r->many + (b - r->large) * r->few;
-	return s < r->strips ? s : r->strips;
-}
-INLINE long block_row(const struct row_blocks *r, long m, long b) { return strip_at(m, r->strips, block_strip(r, b)); }
 
 // copy_tile copies rows × n of a tile.
 INLINE void copy_tile(float *out, long ldo, const float *x, long ldx, long rows, int n) {

@@ -47,7 +47,7 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = block_strip(&g->rows, rb) * BLOCK, end = block_strip(&g->rows, rb + 1) * BLOCK, i1 = end < g->m ? end : g->m;
+		const long i0 = tile_block_row(&g->rows, g->m, rb), i1 = tile_block_row(&g->rows, g->m, rb + 1);
 		const long blocks = (i1 - i0 + BLOCK - 1) / BLOCK, ask = (STEP / TERMS + blocks - 1) / blocks;
 		const long p0 = pg * panels / g->panel_groups, p1 = (pg + 1) * panels / g->panel_groups;
 		for (long s0 = 0; s0 < steps; s0 += g->part) {

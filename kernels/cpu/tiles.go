@@ -13,7 +13,7 @@ import (
 // (tilesum.h). Lengths were checked by their callers.
 
 const (
-	tileBlock = 32                         // tilesum.h's BLOCK: rows or columns of two tiles
+	tileBlock = C.TILE_BLOCK               // rows or columns of two tiles
 	tileStep  = 2 * 16 * kernels.TileTerms // its STEP: elements of two tiles
 	stepLen   = tileStep / 2               // the same in float32 elements
 )
@@ -68,14 +68,7 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	if steps > 16 && m*k > 1<<17 {
 		part, rowBlock, groups = ceilDiv(steps, ceilDiv(steps, 8)), 8, ceilDiv(cols, 16)
 	}
-	if part == steps && b.queue.takes(m, m*n*k) {
-		g.rows, g.panel_groups, g.part, g.near = b.queue.share(m), 1, C.long(part), 0
-		g.scratch, g.scratch_len = b.roomFor(int(g.rows.many) * part * stepLen)
-		b.queued(rowCall{kernel: b.tiles.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: m * n * k, near: &g.near},
-			use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
-		return
-	}
-	rows, groups := b.shareTiles(m, n, k, rowBlock, groups, cols, part == steps)
+	rows, groups, now := b.shareTiles(m, m*n*k, rowBlock, groups, cols, part == steps)
 	g.rows, g.panel_groups, g.part, g.near = rows, C.long(groups), C.long(part), 0
 	scratch := int(rows.many) * part * stepLen
 	if part < steps {
@@ -87,20 +80,25 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	if m*n*k < 1<<19 { // under a microsecond: not worth sharing
 		grain = units
 	}
-	b.run(b.tiles.matmul, unsafe.Pointer(g), units, grain)
+	b.queued(rowCall{kernel: b.tiles.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: units, grain: grain,
+		work: m * n * k, near: &g.near}, use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
 }
 
-// shareTiles returns into which blocks of rows, at most so many strips of tileBlock to a block,
-// and how many groups of panels a product of [m,k] and [k,n] is cut: groups, or where that
-// leaves too few units for the threads more. whole: a unit takes its chains in one piece.
-func (b *Backend) shareTiles(m, n, k, most, groups, panels int, whole bool) (C.struct_row_blocks, int) {
+// shareTiles returns into which blocks of rows and how many groups of panels a product of m rows
+// and so many multiply-adds is cut, and whether it runs now instead of in the queue. Now, a
+// block has at most so many strips of tileBlock, and the panels are groups, or where that leaves
+// too few units for the threads more. whole: a unit takes its chains in one piece.
+func (b *Backend) shareTiles(m, work, most, groups, panels int, whole bool) (C.struct_row_blocks, int, bool) {
+	if whole && most >= queueStrips && b.queue.takes(m, work) {
+		return b.queue.share(m), 1, false
+	}
 	strips := ceilDiv(m, tileBlock)
 	enough := 4 // strips for each thread to be worth dividing the rows alone
 	if !whole {
 		enough = 2
 	}
 	if b.pool.n > 1 && strips >= enough*b.pool.n {
-		return blocksOfRows(strips, most, b.pool.n), groups
+		return blocksOfRows(strips, most, b.pool.n), groups, true
 	}
 	most = min(most, strips)
 	blocks := ceilDiv(strips, most)
@@ -108,10 +106,10 @@ func (b *Backend) shareTiles(m, n, k, most, groups, panels int, whole bool) (C.s
 	if blocks == 1 && whole {
 		want = b.pool.n // every unit copies the rows
 	}
-	if b.pool.n > 1 && blocks*groups < want && m*n*k >= 1<<19 {
+	if b.pool.n > 1 && blocks*groups < want && work >= 1<<19 {
 		groups = min(ceilDiv(want, blocks), panels)
 	}
-	return evenBlocks(strips, blocks), groups
+	return evenBlocks(strips, blocks), groups, true
 }
 
 // tileMatMulSwiGLU is MatMulSwiGLU of m rows.
@@ -148,21 +146,13 @@ func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_sw
 func (b *Backend) runTileSwiGLU(kernel C.kernel, work, panels, sums int, uses ...use) {
 	g := &b.a.swiglu
 	const cached = 1 << 18 // elements
-	m, f, k := int(g.m), int(g.f), int(g.k)
-	most := min(max(cached/(k*tileBlock), 1), 16)
-	together := b.queue.takes(m, work) && most >= queueStrips
-	rows, groups := b.queue.share(m), 1
-	if !together {
-		rows, groups = b.shareTiles(m, f, k, most, 1, panels, true)
-	}
+	m, k := int(g.m), int(g.k)
+	rows, groups, now := b.shareTiles(m, work, min(max(cached/(k*tileBlock), 1), 16), 1, panels, true)
 	g.rows, g.panel_groups = rows, C.long(groups)
 	many := int(rows.many)
 	g.scratch, g.scratch_len = b.roomFor(many*tileSteps(k)*stepLen + max(sums, many*tileBlock*tileBlock))
-	if together {
-		b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, work: work}, uses...)
-		return
-	}
-	b.run(kernel, unsafe.Pointer(g), rowBlocks(rows)*groups, 1)
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: rowBlocks(rows) * groups, grain: 1,
+		work: work}, uses...)
 }
 
 // tileMatMulDW continues the tile sums of dw [n,k]. With tiles, dout is tiles of rows.

@@ -9,7 +9,7 @@
 // same bits.
 
 #define STEP (2 * TILE_LEN) // elements of two tiles, one beside the other
-#define BLOCK 32            // rows or columns of a block of two tiles
+#define BLOCK TILE_BLOCK    // rows or columns of a block of two tiles
 
 // FIRST and SECOND are the terms of a step that pair p holds, the lower half first. The
 // matrix unit makes one chain of lower halves and one of upper ones. A product of pairs

@@ -34,7 +34,7 @@ static void tile_matmul_swiglu(const struct swiglu_args *g, long u0, long u1, in
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = block_strip(&g->rows, rb) * BLOCK, end = block_strip(&g->rows, rb + 1) * BLOCK, i1 = end < g->m ? end : g->m;
+		const long i0 = tile_block_row(&g->rows, g->m, rb), i1 = tile_block_row(&g->rows, g->m, rb + 1);
 		const bf16 *w = g->b;
 		swiglu_rows(a, g, i0, i1);
 		if (g->f % BLOCK) {
@@ -70,7 +70,7 @@ static void tile_matmul_dx_swiglu(const struct swiglu_args *g, long u0, long u1,
 	tiles_begin();
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
-		const long i0 = block_strip(&g->rows, rb) * BLOCK, end = block_strip(&g->rows, rb + 1) * BLOCK, i1 = end < g->m ? end : g->m;
+		const long i0 = tile_block_row(&g->rows, g->m, rb), i1 = tile_block_row(&g->rows, g->m, rb + 1);
 		const long p1 = (pg + 1) * panels / g->panel_groups;
 		swiglu_rows(a, g, i0, i1);
 		for (long p = pg * panels / g->panel_groups; p < p1; p++)
