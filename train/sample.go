@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 
 	"exp/train/rl"
@@ -16,9 +17,10 @@ import (
 func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Trajectory, error) {
 	reqs := make([]rollout.Request, len(problems))
 	for i, p := range problems {
-		reqs[i].Prompt = t.prompt[p]
-		for k := range t.cfg.Samples {
-			reqs[i].Seeds = append(reqs[i].Seeds, t.Seed(fmt.Sprintf("rollout/step=%d/prompt=%s/sample=%d", step, t.Problems[p].ID, k)))
+		stream := fmt.Sprintf("rollout/step=%d/prompt=%s/sample=", step, t.Problems[p].ID)
+		reqs[i] = rollout.Request{Prompt: t.prompt[p], Seeds: make([]uint64, t.cfg.Samples)}
+		for k := range reqs[i].Seeds {
+			reqs[i].Seeds[k] = t.Seed(stream + strconv.Itoa(k))
 		}
 	}
 	total := len(problems) * t.cfg.Samples

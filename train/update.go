@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"strconv"
 
 	"exp/train/model"
 	"exp/train/rl"
@@ -83,7 +84,7 @@ func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream s
 func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) []uint64 {
 	seeds := make([]uint64, r1-r0)
 	for i, tr := range b.traj[r0:r1] {
-		seeds[i] = t.Seed(fmt.Sprintf("dropout/%s/prompt=%s/sample=%d", stream, tr.Problem.ID, tr.Sample))
+		seeds[i] = t.Seed("dropout/" + stream + "/prompt=" + tr.Problem.ID + "/sample=" + strconv.Itoa(tr.Sample))
 	}
 	return seeds
 }

@@ -1,6 +1,10 @@
 package rl
 
-import "maps"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // Algorithm is a row of the table of algorithms: an advantage estimator and a policy
 // loss, and what else the name stands for, as defaults of the configuration's keys.
@@ -16,8 +20,11 @@ type Algorithm struct {
 
 // Algorithms is the one table of algorithms. An algorithm's functions are in a file of
 // its own; who chooses by name, says which names there are, or which settings a name
-// reads, looks here. Defaults that a row does not set are the keys' own.
-func Algorithms() []Algorithm {
+// reads, looks here. Defaults that a row does not set are the keys' own; a row's Sets are
+// not to be changed.
+func Algorithms() []Algorithm { return slices.Clone(algorithmTable()) }
+
+var algorithmTable = sync.OnceValue(func() []Algorithm {
 	type sets = map[string]any
 	with := func(parts ...sets) sets {
 		all := sets{}
@@ -110,11 +117,13 @@ func Algorithms() []Algorithm {
 			"-min(r·A, clip(r)·A) + kl.loss_coef·k3 + entropy_coef·p·log p; A = (S - mean)/(std + 1e-4), std of the population",
 			megatronEstimator(), megatronLoss(), with(token, sets{"algo.epochs": 2, "algo.clip.low": 0.01, "algo.clip.high": 0.01, "algo.kl.loss_coef": 0.001, "algo.entropy_coef": 0.0})},
 	}
-}
+})
 
 // Estimators are the advantage estimators of the table, and those that are chosen by
 // their own name only.
-func Estimators() []Estimator {
+func Estimators() []Estimator { return slices.Clone(estimatorTable()) }
+
+var estimatorTable = sync.OnceValue(func() []Estimator {
 	var list []Estimator
 	known := map[string]bool{"": true}
 	add := func(e Estimator) {
@@ -123,7 +132,7 @@ func Estimators() []Estimator {
 			list = append(list, e)
 		}
 	}
-	for _, a := range Algorithms() {
+	for _, a := range algorithmTable() {
 		add(a.Advantage)
 	}
 	add(groupVectorizedEstimator())
@@ -131,11 +140,11 @@ func Estimators() []Estimator {
 	add(tokenBaselineEstimator(true))
 	add(scoreEstimator())
 	return list
-}
+})
 
 // EstimatorNamed returns the estimator of that name and whether there is one.
 func EstimatorNamed(name string) (Estimator, bool) {
-	for _, e := range Estimators() {
+	for _, e := range estimatorTable() {
 		if e.Name == name {
 			return e, true
 		}
@@ -144,21 +153,23 @@ func EstimatorNamed(name string) (Estimator, bool) {
 }
 
 // PolicyLosses are the losses of the table.
-func PolicyLosses() []PolicyLoss {
+func PolicyLosses() []PolicyLoss { return slices.Clone(policyLossTable()) }
+
+var policyLossTable = sync.OnceValue(func() []PolicyLoss {
 	var list []PolicyLoss
 	known := map[string]bool{}
-	for _, a := range Algorithms() {
+	for _, a := range algorithmTable() {
 		if !known[a.Loss.Name] {
 			known[a.Loss.Name] = true
 			list = append(list, a.Loss)
 		}
 	}
 	return list
-}
+})
 
 // PolicyLossNamed returns the loss of that name and whether there is one.
 func PolicyLossNamed(name string) (PolicyLoss, bool) {
-	for _, l := range PolicyLosses() {
+	for _, l := range policyLossTable() {
 		if l.Name == name {
 			return l, true
 		}

@@ -33,6 +33,8 @@ func exp(x float64) float64 {
 		return math.Inf(1)
 	case x < expMin:
 		return 0
+	case x == 0:
+		return 1 // as the series gives; sampler and trainer mostly agree
 	}
 	k := math.RoundToEven(float64(x * log2e))
 	r := x - float64(k*ln2Hi) - float64(k*ln2Lo)
@@ -40,7 +42,11 @@ func exp(x float64) float64 {
 	for _, term := range expTerms {
 		sum = float64(sum*r) + term
 	}
-	return math.Ldexp(sum, int(k))
+	if k < -1020 {
+		return math.Ldexp(sum, int(k)) // which rounds once
+	}
+	half := math.Float64frombits(uint64(1022+int64(k)) << 52) // 2^(k-1): k may be 1024
+	return float64(float64(sum*half) * 2)                     // exact, or +Inf
 }
 
 // maxLogRatio bounds a token's log-ratio before exp, in both directions, as in

@@ -34,7 +34,8 @@ func TestExpBits(t *testing.T) {
 		want uint64
 	}{
 		{0.1, 0x3ff1aec7b35a00d4}, {-0.3, 0x3fe7b4c869c37c05}, {2.5, 0x40285d6fd931e0bb},
-		{-20, 0x3e21b48655f37267}, {20, 0x41bceb088b68e804}, {-700.25, 0xcaf5fe9a485c8e}, {-744.5, 1},
+		{0, 0x3ff0000000000000}, {math.Copysign(0, -1), 0x3ff0000000000000}, {-20, 0x3e21b48655f37267}, {20, 0x41bceb088b68e804},
+		{709.78, 0x7fefe9ce5c4c52b4}, {-707.3, 0x27f2894d304b6c}, {-708.3, 0x119e98b83de7a3}, {-700.25, 0xcaf5fe9a485c8e}, {-744.5, 1},
 	} {
 		if got := math.Float64bits(exp(tt.x)); got != tt.want {
 			t.Errorf("exp(%g) has bits %#x, want %#x", tt.x, got, tt.want)

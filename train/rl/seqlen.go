@@ -27,6 +27,9 @@ func Partition(weight []int, parts int, equal bool) [][]int {
 	for i := range order {
 		order[i] = i
 	}
+	if parts == 1 {
+		return [][]int{order} // what follows comes to that
+	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weight[a], weight[b]) })
 	width := 1
 	if equal {
