@@ -66,7 +66,7 @@ type Stats struct {
 type Engine struct {
 	m     *model.Model
 	vocab Vocabulary
-	end   map[int32]bool
+	end   []int32 // tokens that end a completion
 	opt   Options
 	cache *model.Cache
 	dec   *model.Decoder
@@ -89,10 +89,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 		return nil, fmt.Errorf("generate: max_tokens is %d, must be within the model's %d positions", o.MaxTokens, m.Config.MaxPositions)
 	}
 	o.StepRows = o.rows()
-	e := &Engine{m: m, vocab: vocab, end: map[int32]bool{}, opt: o}
-	for _, id := range vocab.EndIDs() {
-		e.end[id] = true
-	}
+	e := &Engine{m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
 	e.pages = newPagePool(o.pages())
 	var err error
 	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens); err != nil {

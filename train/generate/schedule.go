@@ -21,6 +21,10 @@ type schedule struct {
 	nextReq int     // first request without a prompt
 	ended   int
 	total   int
+
+	// Room for what completions keep.
+	tokens  []int32
+	numbers []float32
 }
 
 // prompt is a request whose prompt is in the cache, or on its way.
@@ -31,15 +35,22 @@ type prompt struct {
 	nextK int // first completion that has not started
 }
 
-// sequence is a completion in a slot.
+// sequence is a completion in a slot. Of hundreds of them a step finds none in the caches:
+// what it needs of one is few lines of memory.
 type sequence struct {
-	req, k   int
-	pages    []int32
-	reserved int   // pages promised for the tokens to come
+	seed     uint64
 	pos      int   // position of the token that the next step computes
 	token    int32 // that token
-	text     []byte
-	c        rollout.Completion // so far; its arrays are the slot's
+	pages    []int32
+	drawn    []drawnToken
+	reserved int // pages promised for the tokens to come
+	req, k   int
+	text     []byte // of drawn, if stop strings are looked for in it
+}
+
+type drawnToken struct {
+	id               int32
+	logProb, entropy float32
 }
 
 func newSchedule(e *Engine, reqs []rollout.Request, p rollout.Params) *schedule {
@@ -111,7 +122,7 @@ func (s *schedule) start(pr *prompt) bool {
 		return false
 	}
 	q := s.e.sequence()
-	q.req, q.k, q.reserved, q.pos, q.token = pr.req, pr.nextK, need, s.shared(pr), r.Prompt[len(r.Prompt)-1]
+	q.req, q.k, q.seed, q.reserved, q.pos, q.token = pr.req, pr.nextK, r.Seeds[pr.nextK], need, s.shared(pr), r.Prompt[len(r.Prompt)-1]
 	s.e.pages.reserve(need)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
@@ -132,8 +143,7 @@ func (e *Engine) sequence() *sequence {
 	}
 	q := e.idle[len(e.idle)-1]
 	e.idle = e.idle[:len(e.idle)-1]
-	c := &q.c
-	q.pages, q.text, c.Tokens, c.LogProbs, c.Entropies = q.pages[:0], q.text[:0], c.Tokens[:0], c.LogProbs[:0], c.Entropies[:0]
+	q.pages, q.drawn, q.text = q.pages[:0], q.drawn[:0], q.text[:0]
 	return q
 }
 
@@ -151,46 +161,65 @@ func (s *schedule) grow(q *sequence) int32 {
 func (s *schedule) take(out drawn) {
 	live := s.running[:0]
 	for i, q := range s.running {
-		c, id := &q.c, out.IDs[i]
-		c.Tokens = append(c.Tokens, id)
-		c.LogProbs = append(c.LogProbs, out.LogProb[i])
-		c.Entropies = append(c.Entropies, out.Entropy[i])
-		piece := s.e.vocab.Piece(id)
-		q.text = append(q.text, piece...)
-		stop := -1
-		if len(piece) > 0 {
-			stop = s.stopAt(q.text, len(piece))
-		}
+		id := out.IDs[i]
+		q.drawn = append(q.drawn, drawnToken{id, out.LogProb[i], out.Entropy[i]})
 		switch {
-		case s.e.end[id] || stop >= 0:
-			c.Finish = rollout.FinishStop
-		case len(c.Tokens) == s.p.MaxNewTokens:
-			c.Finish = rollout.FinishLength
+		case s.stops(q, id):
+			s.end(q, rollout.FinishStop)
+		case len(q.drawn) == s.p.MaxNewTokens:
+			s.end(q, rollout.FinishLength)
 		default:
 			q.pos++
 			q.token = id
 			live = append(live, q)
-			continue
 		}
-		if stop >= 0 {
-			q.text = q.text[:stop]
-		}
-		s.end(q)
 	}
 	clear(s.running[len(live):])
 	s.running = live
 }
 
+// stops reports whether q ends with the token id, which was drawn last, and keeps q.text.
+func (s *schedule) stops(q *sequence, id int32) bool {
+	if len(s.p.Stop) > 0 {
+		if piece := s.e.vocab.Piece(id); len(piece) > 0 {
+			q.text = append(q.text, piece...)
+			if at := s.stopAt(q.text, len(piece)); at >= 0 {
+				q.text = q.text[:at]
+				return true
+			}
+		}
+	}
+	return slices.Contains(s.e.end, id)
+}
+
 // end keeps what q came to and gives back its pages and its arrays.
-func (s *schedule) end(q *sequence) {
-	s.out[q.req][q.k] = rollout.Completion{Tokens: slices.Clone(q.c.Tokens), LogProbs: slices.Clone(q.c.LogProbs),
-		Entropies: slices.Clone(q.c.Entropies), Text: string(q.text), Finish: q.c.Finish}
+func (s *schedule) end(q *sequence, finish rollout.Finish) {
+	n := len(q.drawn)
+	c := rollout.Completion{Tokens: cut(&s.tokens, n), LogProbs: cut(&s.numbers, n), Entropies: cut(&s.numbers, n), Finish: finish}
+	for i, d := range q.drawn {
+		c.Tokens[i], c.LogProbs[i], c.Entropies[i] = d.id, d.logProb, d.entropy
+		if len(s.p.Stop) == 0 {
+			q.text = append(q.text, s.e.vocab.Piece(d.id)...)
+		}
+	}
+	c.Text = string(q.text)
+	s.out[q.req][q.k] = c
 	s.e.pages.unreserve(q.reserved)
 	for _, id := range q.pages {
 		s.e.pages.drop(id)
 	}
 	s.e.idle = append(s.e.idle, q)
 	s.ended++
+}
+
+// cut takes n elements from room, which it makes for many completions at a time.
+func cut[T any](room *[]T, n int) []T {
+	if len(*room) < n {
+		*room = make([]T, max(n, 4096))
+	}
+	x := (*room)[:n:n]
+	*room = (*room)[n:]
+	return x
 }
 
 // stopAt returns where the first stop string begins that the last n bytes of text

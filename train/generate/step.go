@@ -41,7 +41,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		table(q.pages)
 		row(q.token, q.pos, q.pages)
 		st.Sample = append(st.Sample, int32(i))
-		st.U = append(st.U, uniform(s.reqs[q.req].Seeds[q.k], len(q.c.Tokens)))
+		st.U = append(st.U, uniform(q.seed, len(q.drawn)))
 		seq++
 	}
 	for _, pr := range s.prompts {

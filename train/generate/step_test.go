@@ -35,7 +35,7 @@ func decoding(t testing.TB, c model.Config, threads, sequences, left int) (*Engi
 	sample(t, e, requests(r, sequences/4, 4, 12), p) // arrays grow to their full length
 	s := newSchedule(e, requests(r, sequences/4, 4, 12), p)
 	e.pages.reset()
-	for len(s.running) < sequences || len(s.running[0].c.Tokens) < p.MaxNewTokens-left {
+	for len(s.running) < sequences || len(s.running[0].drawn) < p.MaxNewTokens-left {
 		e.advance(s, freely)
 	}
 	return e, s
@@ -80,7 +80,7 @@ func BenchmarkDecoding(b *testing.B) {
 func again(e *Engine, s *schedule, left int) *schedule {
 	e.pages.reset()
 	next := newSchedule(e, s.reqs, s.p)
-	for len(next.running) < e.opt.MaxSequences || len(next.running[0].c.Tokens) < s.p.MaxNewTokens-left {
+	for len(next.running) < e.opt.MaxSequences || len(next.running[0].drawn) < s.p.MaxNewTokens-left {
 		e.advance(next, freely)
 	}
 	return next

@@ -141,10 +141,14 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		be.Copy(v, kernels.Host(src))
 		return v
 	}
+	// All that the step reads is there before its first operation: one that waits for others
+	// would have to run before a copy.
 	pos, seq, slots, table := load(d.pos, st.Pos), load(d.seq, st.Seq), load(d.slots, st.Slots), load(d.table, st.Table)
+	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
+	be.Copy(u, kernels.Host(st.U))
 	xs, n1, delta := d.x.Slice(0, n*C), d.n1.Slice(0, n*C), d.delta.Slice(0, n*C)
 	rstd := d.rstd.Slice(0, n)
-	be.Embed(xs, m.embed, load(d.tokens, st.Tokens), C)
+	be.Embed(xs, m.embed, tokens, C)
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
@@ -161,9 +165,8 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		return
 	}
 	be.AddRMSNorm(xs, n1, rstd, xs, delta, m.norm, C, c.NormEps)
-	h, ids, u := d.h.Slice(0, q*C), d.ids.Slice(0, q), d.u.Slice(0, q)
-	be.GatherRows(h, n1, load(d.sample, st.Sample), C)
-	be.Copy(u, kernels.Host(st.U))
+	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
+	be.GatherRows(h, n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q), LSE: d.scores.LSE.Slice(0, q)}
 	be.Sample(ids, sc, h, m.output, u, p)
 	be.Copy(kernels.Host(out.IDs), ids)
