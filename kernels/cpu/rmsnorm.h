@@ -1,21 +1,28 @@
 // rmsnorm.h: root-mean-square norm of row vectors, with residual, and gradients.
 // The constants xh, oh and h say which buffers are BF16 (bf16.h).
 
-// norm_vector normalises the dim elements of x and out from element at on.
-INLINE void norm_vector(void *out, float *rstd, const void *x, long at, const float *weight, long dim, float eps,
+// scale_vector normalises the dim elements of x and out from element at on; squares are the sums
+// of their squares by lanes.
+INLINE void scale_vector(void *out, float *rstd, const void *x, long at, const float *weight, long dim, float eps, vf squares,
 	const int xh, const int oh) {
-	vf ss = v_zero();
-	for (long i = 0; i < dim; i += LANES) {
-		const vf v = ld(x, at + i, lanes_left(dim - i), xh);
-		ss = v_fma(v, v, ss);
-	}
-	const float r = 1.0f / sqrtf(v_sum(ss) / (float)dim + eps);
+	const float r = 1.0f / sqrtf(v_sum(squares) / (float)dim + eps);
 	*rstd = r;
 	const vf rv = v_set1(r);
 	for (long i = 0; i < dim; i += LANES) {
 		const int n = lanes_left(dim - i);
 		st(out, at + i, v_mul(v_mul(ld(x, at + i, n, xh), rv), v_loadt(weight + i, n)), n, oh);
 	}
+}
+
+// norm_vector normalises the dim elements of x and out from element at on.
+INLINE void norm_vector(void *out, float *rstd, const void *x, long at, const float *weight, long dim, float eps,
+	const int xh, const int oh) {
+	vf squares = v_zero();
+	for (long i = 0; i < dim; i += LANES) {
+		const vf v = ld(x, at + i, lanes_left(dim - i), xh);
+		squares = v_fma(v, v, squares);
+	}
+	scale_vector(out, rstd, x, at, weight, dim, eps, squares, xh, oh);
 }
 
 INLINE void rmsnorm_rows(const struct norm_args *g, long lo, long hi, const int xh, const int oh) {
@@ -37,11 +44,14 @@ INLINE void add_rmsnorm_rows(const struct norm_args *g, long lo, long hi, const 
 	for (long m = lo; m < hi; m++) {
 		float *s = g->sum + m * c;
 		const float *x = (const float *)g->x + m * c, *d = g->delta + m * c;
+		vf squares = v_zero();
 		for (long i = 0; i < c; i += LANES) {
 			const int n = lanes_left(c - i);
-			v_storet(s + i, v_add(v_loadt(x + i, n), v_loadt(d + i, n)), n);
+			const vf v = v_add(v_loadt(x + i, n), v_loadt(d + i, n));
+			v_storet(s + i, v, n);
+			squares = v_fma(v, v, squares);
 		}
-		norm_vector(g->out, g->rstd + m, g->sum, m * c, g->weight, c, g->eps, 0, oh);
+		scale_vector(g->out, g->rstd + m, g->sum, m * c, g->weight, c, g->eps, squares, 0, oh);
 	}
 }
 
