@@ -141,7 +141,7 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	g.scratch, g.scratch_len = b.roomFor(2 * b.panels(tableWidth*p.Size))
 	g.slots = nil
 	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
-		afterAll: b.queue.needsOthers(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
+		wait: b.queue.wait(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
 		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
 }

@@ -147,7 +147,7 @@ func (b *Backend) Close() {
 	b.flush()
 	b.pool.close()
 	b.Free(b.scratch)
-	b.Free(b.queue.done)
+	b.Free(b.queue.room)
 	b.Free(b.dz)
 	b.Free(b.blocks)
 	b.Free(b.sums)

@@ -19,7 +19,7 @@ func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 	g.page, g.size = C.long(p.Size), C.long(qkv.DType().Size())
 	b.queued(rowCall{kernel: b.k.append_kv, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: slots.Len(), perRow: 1, grain: rowGrain(4 * s.K * s.D), joins: true},
 		use{p.Keys, paged | writes}, use{p.Values, paged | writes}, use{qkv, byRow}, use{slots, byRow})
-	b.queue.stores(p, slots)
+	b.queue.keeps(p, slots)
 }
 
 // CopyPages copies whole pages, pair by pair; threads share each of them.

@@ -4,24 +4,30 @@
 
 #include "pool.h"
 
-// await waits until a unit is done, which another thread has taken.
-static void await(const struct queue *q, long unit) {
-	for (long i = 1; !__atomic_load_n(&q->done[unit], __ATOMIC_ACQUIRE); i++) {
-		if (i % 64 == 0) sched_yield();
-		else pool_relax();
-	}
+long queue_row(const struct queue *q, long b) {
+	return q->tiles ? tile_block_row(&q->rows, q->m, b) : block_row(&q->rows, q->m, b);
+}
+
+// await waits until job j has finished blocks lo..hi, which other threads have taken.
+static void await(const struct queue *q, long j, long lo, long hi) {
+	for (long b = lo; b < hi; b++)
+		for (long i = 1; !__atomic_load_n(&q->done[j * q->blocks + b], __ATOMIC_ACQUIRE); i++) {
+			if (i % 64 == 0) sched_yield();
+			else pool_relax();
+		}
 }
 
 // run_job runs job j on block b.
 static void run_job(const struct queue *q, long j, long b, int tid) {
-	long (*const at)(const struct row_blocks *, long, long) = q->tiles ? tile_block_row : block_row;
-	const long r0 = at(&q->rows, q->m, b), r1 = at(&q->rows, q->m, b + 1);
+	if (q->wait[j] == AFTER_EARLIER) await(q, j, q->see[b], b);
+	const long r0 = queue_row(q, b), r1 = queue_row(q, b + 1);
 	for (long i = q->first[j]; i < q->first[j + 1]; i++) {
 		const struct queued *o = &q->op[i];
 		if (!o->fn) continue;
 		if (o->per_row) o->fn(&o->args, r0 * o->per_row, r1 * o->per_row, tid);
 		else o->fn(&o->args, b, b + 1, tid);
 	}
+	if (b >= q->whole || q->waits) __atomic_store_n(&q->done[j * q->blocks + b], 1, __ATOMIC_RELEASE);
 }
 
 void queue_run(const struct queue *q, long lo, long hi, int tid) {
@@ -31,10 +37,9 @@ void queue_run(const struct queue *q, long lo, long hi, int tid) {
 			for (long j = 0; j < q->jobs; j++) run_job(q, j, u, tid);
 			continue;
 		}
-		const long unit = u - q->whole, j = unit / parted, b = unit % parted;
-		if (j > 0 && !q->after_all[j]) await(q, unit - parted);
-		for (long i = 0; j > 0 && q->after_all[j] && i < parted; i++) await(q, (j - 1) * parted + i);
-		run_job(q, j, q->whole + b, tid);
-		__atomic_store_n(&q->done[unit], 1, __ATOMIC_RELEASE);
+		const long j = (u - q->whole) / parted, b = q->whole + (u - q->whole) % parted;
+		if (j > 0 && q->wait[j] == AFTER_ALL) await(q, j - 1, 0, q->blocks);
+		else if (j > 0) await(q, j - 1, b, b + 1);
+		run_job(q, j, b, tid);
 	}
 }

@@ -35,11 +35,11 @@ type queue struct {
 	near   *C.int // rowCall.near of the last product
 	spans  []span // what the calls use
 	stored []stored
-	done   kernels.Buffer // of c
+	room   kernels.Buffer // of c.see and c.done
 
-	owner  []int32 // of a page: 1 + the row that AppendKV stores there, while seeOthers runs
+	stores []pageStores // by page, while sees runs
 	asked  question
-	answer bool
+	answer queueWait
 }
 
 // use is a buffer of a call, and what the call does with it.
@@ -66,20 +66,29 @@ type span struct {
 
 // rowCall is a call that may be queued.
 type rowCall struct {
-	kernel   C.kernel
-	args     unsafe.Pointer
-	size     uintptr // of args
-	m        int     // rows
-	perRow   int     // the kernel's units in a row; 0: they are blocks of rows, as queue.share gave them
-	now      bool    // of a product: it is not queued
-	units    int     // then: all of them
-	grain    int     // units at a time outside the queue
-	work     int     // multiply-adds of a product
-	other    int     // as many multiply-adds take as long as what is no product
-	joins    bool    // runs right after the call before it in the queue, block by block
-	afterAll bool    // begins when the call before it in the queue has finished all blocks
-	near     *C.int  // in args: set if another call joins
+	kernel C.kernel
+	args   unsafe.Pointer
+	size   uintptr   // of args
+	m      int       // rows
+	perRow int       // the kernel's units in a row; 0: they are blocks of rows, as queue.share gave them
+	now    bool      // of a product: it is not queued
+	units  int       // then: all of them
+	grain  int       // units at a time outside the queue
+	work   int       // multiply-adds of a product
+	other  int       // as many multiply-adds take as long as what is no product
+	joins  bool      // runs right after the call before it in the queue, block by block
+	wait   queueWait // for what besides that the call before it has finished the same rows
+	near   *C.int    // in args: set if another call joins
 }
+
+// queueWait is enum queue_wait.
+type queueWait = C.enum_queue_wait
+
+const (
+	afterNone    queueWait = C.AFTER_NONE
+	afterEarlier queueWait = C.AFTER_EARLIER
+	afterAll     queueWait = C.AFTER_ALL
+)
 
 // queueWork is about how many multiply-adds run together: some milliseconds. From a call that
 // takes 10 in C, Go's scheduler takes the processor.
@@ -105,6 +114,9 @@ const longCall = 1 << 27
 func (q *queue) takes(m, work int) bool {
 	return q.threads > 1 && work < longCall && ceilDiv(m, q.strip) >= 4*q.threads
 }
+
+// row returns the first row of a block.
+func (q *queue) row(block int) int { return int(C.queue_row(q.c, C.long(block))) }
 
 // share returns the blocks of m rows.
 func (q *queue) share(m int) C.struct_row_blocks {
@@ -132,6 +144,7 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 	}
 	if q.ops == 0 {
 		b.startQueue(c.m)
+		c.wait = afterNone // what it waited for has run
 	}
 	for _, u := range uses {
 		q.note(u)
@@ -141,10 +154,7 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 			*q.near = 1
 		}
 	} else {
-		q.c.first[q.jobs], q.c.after_all[q.jobs] = C.long(q.ops), 0
-		if c.afterAll {
-			q.c.after_all[q.jobs] = 1
-		}
+		q.c.first[q.jobs], q.c.wait[q.jobs] = C.long(q.ops), C.char(c.wait)
 		q.jobs++
 		q.near = nil
 	}
@@ -175,10 +185,11 @@ func (b *Backend) startQueue(m int) {
 	q := b.queue
 	shares := q.share(m)
 	blocks := rowBlocks(shares)
-	b.grow(&q.done, kernels.I32, ceilDiv(C.QUEUE_OPS*blocks, 4), ceilDiv(C.QUEUE_OPS*blocks, 4))
+	size := blocks + ceilDiv(C.QUEUE_OPS*blocks, 4)
+	b.grow(&q.room, kernels.I32, size, size)
 	q.m, q.blocks = m, blocks
 	q.c.rows, q.c.m, q.c.blocks = shares, C.long(m), C.long(blocks)
-	q.c.done = (*C.char)(q.done.Addr())
+	q.c.see, q.c.done = ints(q.room), (*C.char)(q.room.Slice(blocks, size).Addr())
 }
 
 // flush runs the calls in the queue.
@@ -189,14 +200,18 @@ func (b *Backend) flush() {
 	}
 	q.c.first[q.jobs] = C.long(q.ops)
 	whole := int(q.c.rows.large)
-	for j := 1; j < q.jobs; j++ {
-		if q.c.after_all[j] != 0 {
+	q.c.waits = 0
+	for _, wait := range q.c.wait[:q.jobs] {
+		if wait != C.char(afterNone) {
+			q.c.waits = 1
+		}
+		if wait == C.char(afterAll) {
 			whole = 0
 		}
 	}
 	q.c.jobs, q.c.whole = C.long(q.jobs), C.long(whole)
+	clear(unsafe.Slice(q.c.done, q.jobs*q.blocks))
 	parted := q.jobs * (q.blocks - whole)
-	clear(unsafe.Slice(q.c.done, parted))
 	q.ops, q.jobs, q.work, q.near = 0, 0, 0, nil
 	q.spans, q.stored, q.asked = q.spans[:0], q.stored[:0], question{}
 	b.pool.run(C.kernel(C.queue_run), unsafe.Pointer(q.c), whole+parted, 1)
@@ -209,7 +224,7 @@ func (u use) span() span {
 
 // conflict reports whether a call, of as many rows, must not run beside those in the queue: in
 // another block of rows it could use what they write, or write what they use. What AppendKV
-// stores PagedAttention may read, see needsOthers.
+// stores PagedAttention may read, see queue.wait.
 func (q *queue) conflict(uses []use) bool {
 	for _, u := range uses {
 		if u.b.Empty() {
@@ -256,10 +271,10 @@ type stored struct {
 
 // foldAppend lets PagedAttention, the last call in the queue, do what AppendKV just before it
 // does, row by row: a page's lines are near then, and needed at once. Unless a row needs what
-// others store.
+// later ones store.
 func (b *Backend) foldAppend(p kernels.Pages, qkv kernels.Buffer) {
 	q := b.queue
-	if q.ops < 2 || q.c.after_all[q.jobs-1] != 0 || q.c.op[q.ops-2].fn != b.k.append_kv {
+	if q.ops < 2 || q.c.wait[q.jobs-1] == C.char(afterAll) || q.c.op[q.ops-2].fn != b.k.append_kv {
 		return
 	}
 	from := (*C.struct_append_args)(unsafe.Pointer(&q.c.op[q.ops-2].args))
@@ -275,43 +290,54 @@ func (b *Backend) foldAppend(p kernels.Pages, qkv kernels.Buffer) {
 	q.c.op[q.ops-2].fn = nil
 }
 
-// question is one that needsOthers was asked.
+// question is one that queue.wait was asked.
 type question struct {
 	slots, seq, pos, table unsafe.Pointer
 	rows, size, width      int
 }
 
-// needsOthers reports whether a row of PagedAttention sees a position that AppendKV, which is
-// in the queue, stores for another row: then it may be in another block.
-func (q *queue) needsOthers(p kernels.Pages, table, seq, pos kernels.Buffer, width, pageLen int) bool {
+// wait returns what PagedAttention waits for: for blocks of rows that a row sees because
+// AppendKV, which is in the queue, stores keys for them. These are earlier ones in a prompt;
+// one that sees what a later one stores waits for all.
+func (q *queue) wait(p kernels.Pages, table, seq, pos kernels.Buffer, width, pageLen int) queueWait {
 	i := slices.IndexFunc(q.stored, func(s stored) bool { return s.keys == p.Keys.Addr() })
 	if i < 0 {
-		return false
+		return afterNone
 	}
 	slots := q.stored[i].slots
 	// All layers in a queue ask the same. The buffers are as they were: Copy empties it.
 	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), table.Addr(), pos.Len(), p.Size, width}
-	if q.asked != ask {
-		q.asked, q.answer = ask, q.seeOthers(kernels.Elems[int32](slots), kernels.Elems[int32](table), kernels.Elems[int32](seq),
+	switch q.asked {
+	case ask:
+	case question{}:
+		q.asked, q.answer = ask, q.sees(kernels.Elems[int32](slots), kernels.Elems[int32](table), kernels.Elems[int32](seq),
 			kernels.Elems[int32](pos), width, p.Size, p.Keys.Len()/pageLen)
+	default:
+		return afterAll // q.c.see answers one question
 	}
 	return q.answer
 }
 
-// stores remembers where AppendKV stores keys and values, if it is queued.
-func (q *queue) stores(p kernels.Pages, slots kernels.Buffer) {
+// keeps remembers where AppendKV stores keys and values, if it is queued.
+func (q *queue) keeps(p kernels.Pages, slots kernels.Buffer) {
 	if q.ops > 0 {
 		q.stored = append(q.stored, stored{p.Keys.Addr(), slots})
 	}
 }
 
-// seeOthers is needsOthers for so many pages of size positions.
-func (q *queue) seeOthers(slots, table, seq, pos []int32, width, size, pages int) bool {
+// pageStores are the rows that store into a page.
+type pageStores struct {
+	first int32 // 1 + the first of them; 0: there is none
+	next  int32 // 1 + the least position within the page that rows after the one at hand store; 0: they store none
+}
+
+// sees is wait for so many pages of size positions; it sets q.c.see.
+func (q *queue) sees(slots, table, seq, pos []int32, width, size, pages int) queueWait {
 	if len(slots) != len(pos) {
-		return true
+		return afterAll
 	}
-	if len(q.owner) < pages {
-		q.owner = make([]int32, pages)
+	if len(q.stores) < pages {
+		q.stores = make([]pageStores, pages)
 	}
 	for _, s := range slots {
 		if s < 0 || int(s)/size >= pages {
@@ -320,22 +346,38 @@ func (q *queue) seeOthers(slots, table, seq, pos []int32, width, size, pages int
 	}
 	defer func() {
 		for _, s := range slots {
-			q.owner[int(s)/size] = 0
+			q.stores[int(s)/size] = pageStores{}
 		}
 	}()
-	for m, s := range slots {
-		o := &q.owner[int(s)/size]
-		if *o != 0 {
-			return true
-		}
-		*o = int32(m + 1)
+	for m, s := range slices.Backward(slots) {
+		q.stores[int(s)/size].first = int32(m + 1)
 	}
-	for m, s := range seq {
-		for _, page := range table[int(s)*width : int(s)*width+int(pos[m])/size+1] {
-			if o := q.owner[page]; o != 0 && int(o) != m+1 {
-				return true
+	see := unsafe.Slice((*int32)(q.c.see), q.blocks)
+	wait := afterNone
+	for b := q.blocks - 1; b >= 0; b-- {
+		lo, hi := q.row(b), q.row(b+1)
+		first := lo // of the rows that this block sees
+		for m := hi - 1; m >= lo; m-- {
+			last := int(pos[m]) / size
+			for i, page := range table[int(seq[m])*width : int(seq[m])*width+last+1] {
+				s := &q.stores[page]
+				if s.next != 0 && (i < last || int(s.next-1) <= int(pos[m])%size) {
+					return afterAll
+				}
+				if s.first != 0 {
+					first = min(first, int(s.first-1))
+				}
+			}
+			at := int32(int(slots[m])%size + 1)
+			if s := &q.stores[int(slots[m])/size]; s.next == 0 || s.next > at {
+				s.next = at
 			}
 		}
+		see[b] = int32(b)
+		for see[b] > 0 && first < q.row(int(see[b])) {
+			see[b]--
+			wait = afterEarlier
+		}
 	}
-	return false
+	return wait
 }

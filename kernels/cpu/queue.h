@@ -26,19 +26,31 @@ struct queued {
 	union row_args args;
 };
 
+// What a job waits for besides that the job before it has finished the same block.
+enum queue_wait {
+	AFTER_NONE,
+	AFTER_EARLIER, // that it has itself finished blocks see[b]..b-1
+	AFTER_ALL,     // that the job before it has finished all blocks
+};
+
 // Operations first[j] to first[j+1] are job j: a thread runs them all on one block of rows,
-// which `rows` says, once job j-1 has finished that block; with after_all[j], all
-// blocks. The first `whole` blocks are taken through all jobs at once.
+// which `rows` says, after what wait[j] says. The first `whole` blocks are taken through all
+// jobs at once; there are none if a job waits for all.
 struct queue {
 	long jobs, blocks, whole;
 	struct row_blocks rows;
 	long m;
 	int tiles; // rows are those of class "cpu/bf16"
-	char *done; // [jobs][blocks-whole]
+	int waits; // a job does not AFTER_NONE
+	char *done; // [jobs][blocks]
+	int32_t *see; // [blocks]
 	long first[QUEUE_OPS + 1];
-	char after_all[QUEUE_OPS];
+	char wait[QUEUE_OPS];
 	struct queued op[QUEUE_OPS];
 };
+
+// queue_row returns the first row of block b.
+long queue_row(const struct queue *q, long b);
 
 // queue_run is a kernel. Its units are the whole blocks, then the others: of job 0, of job 1, and
 // so on. They must be taken in that order.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"exp/kernels"
 )
@@ -237,6 +238,81 @@ func TestQueuedSamplingSteps(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Rows wait for the blocks whose keys they see: of a decoding sequence for none, of a prompt
+// for earlier ones, and where a later row brings a key for all.
+func TestWhatAttentionWaitsFor(t *testing.T) {
+	const m, size, width = 224, 16, 3 // 16 strips: blocks of 56 rows, then of 14
+	b := open(t, BestLevel(), 2)
+	b.startQueue(m)
+	q := b.queue
+	see := unsafe.Slice((*int32)(unsafe.Pointer(q.c.see)), q.blocks)
+	first := make([]int, q.blocks+1)
+	for i := range first {
+		first[i] = q.row(i)
+	}
+	block := func(row int) int32 {
+		for i := range see {
+			if row < first[i+1] {
+				return int32(i)
+			}
+		}
+		panic("no such row")
+	}
+	// Sequence s has pages 3s, 3s+1 and 3s+2; rows are of sequences of their own, at position 20.
+	table, seq, pos, slots := make([]int32, m*width), make([]int32, m), make([]int32, m), make([]int32, m)
+	slot := func(row int) { slots[row] = table[int(seq[row])*width+int(pos[row])/size]*size + pos[row]%size }
+	for i := range m {
+		for j := range width {
+			table[i*width+j] = int32(i*width + j)
+		}
+		seq[i], pos[i] = int32(i), 20
+		slot(i)
+	}
+	ask := func() queueWait { return q.sees(slots, table, seq, pos, width, size, m*width) }
+	if got := ask(); got != afterNone {
+		t.Errorf("rows of different sequences: %d", got)
+	}
+	prompt := func(lo, n, at int) {
+		for i := range n {
+			seq[lo+i], pos[lo+i] = int32(lo), int32(at+i)
+			slot(lo + i)
+		}
+	}
+	prompt(50, 40, 0)
+	if got := ask(); got != afterEarlier {
+		t.Fatalf("a prompt: %d", got)
+	}
+	for i := range see {
+		want := int32(i)
+		if at := block(50); int32(i) > at && first[i] < 90 {
+			want = at
+		}
+		if see[i] != want {
+			t.Errorf("block %d, rows from %d on, sees blocks from %d on, want %d", i, first[i], see[i], want)
+		}
+	}
+	table[200*width] = table[50*width] // which shares a page of the prompt
+	if got := ask(); got != afterEarlier || see[block(200)] != block(50) {
+		t.Errorf("a page of an earlier prompt: %d, from block %d on", got, see[block(200)])
+	}
+	table[20*width] = table[50*width] // as does a row before it
+	if got := ask(); got != afterAll {
+		t.Errorf("a page that later rows fill: %d", got)
+	}
+	table[20*width] = 20 * width
+	pos[60], pos[61] = pos[61], pos[60]
+	slot(60)
+	slot(61)
+	if got := ask(); got != afterAll {
+		t.Errorf("a prompt out of order: %d", got)
+	}
+	for i, s := range q.stores {
+		if s != (pageStores{}) {
+			t.Fatalf("page %d is left as %v", i, s)
 		}
 	}
 }
