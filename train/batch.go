@@ -35,7 +35,11 @@ type batch struct {
 // newBatch lays out the graded ones of a step's trajectories. With greedy, the score
 // of each problem's greedy completion, those of a problem without one are left out.
 func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Problem]float64) *batch {
-	b := &batch{rows: rl.Rows{0}}
+	tokens := 0
+	for i := range all {
+		tokens += len(all[i].Completion.LogProbs)
+	}
+	b := &batch{rows: make(rl.Rows, 1, len(all)+1), traj: make([]*Trajectory, 0, len(all)), roll: make([]float32, 0, tokens)}
 	group := -1
 	var last *rollout.Problem
 	for i := range all {
@@ -134,8 +138,12 @@ func (b *batch) bundles(lo, hi, limit int) []bundle {
 
 // sequences packs rows from lo on, those of some bundles, for the model.
 func (b *batch) sequences(lo int, bundles []bundle) model.Batch {
-	n := bundles[len(bundles)-1].end - lo
-	out := model.Batch{Offsets: make([]int32, 1, n+1), Prompt: make([]int32, 0, n), Group: make([]int32, 0, n)}
+	hi, tokens := bundles[len(bundles)-1].end, 0
+	for i := lo; i < hi; i++ {
+		tokens += b.promptLen[i] + b.rows[i+1] - b.rows[i]
+	}
+	n := hi - lo
+	out := model.Batch{Tokens: make([]int32, 0, tokens), Offsets: make([]int32, 1, n+1), Prompt: make([]int32, 0, n), Group: make([]int32, 0, n)}
 	for g, u := range bundles {
 		for ; lo < u.end; lo++ {
 			t := b.traj[lo]

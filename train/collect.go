@@ -19,6 +19,15 @@ type collected struct {
 	epoch   int
 	metrics []rl.Metric
 	events  []Event
+	laid    *batch // see batch
+}
+
+// batch lays out what the step learns from.
+func (c *collected) batch(cfg Config) *batch {
+	if c.laid == nil {
+		c.laid = newBatch(c.train(cfg.Samples), cfg.Overlong, c.greedy)
+	}
+	return c.laid
 }
 
 // train returns the completions of the groups that are trained on, of samples each.

@@ -179,7 +179,7 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 	}
 	got := t.pending[0]
 	rec := &Step{Step: step, Of: t.cfg.Steps, Trajectories: got.all, Events: got.events}
-	b := newBatch(got.train(t.cfg.Samples), t.cfg.Overlong, got.greedy)
+	b := got.batch(t.cfg)
 	diff, err := t.oldLogProbs(b, got)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 		if err != nil {
 			return fmt.Errorf("step %d: %w", last, err)
 		}
-		b := newBatch(got.train(t.cfg.Samples), t.cfg.Overlong, got.greedy)
+		b := got.batch(t.cfg)
 		if len(b.traj) == 0 {
 			return fmt.Errorf("step %d: none of %d completions could be graded: %s", last, len(got.all), got.all[0].Verdict.Reason)
 		}

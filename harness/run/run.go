@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -95,10 +96,15 @@ type execution struct {
 	checked bool          // the problems' prompts
 }
 
+// heapRoom is by how much Go's heap may grow, at the least, before garbage is collected. What
+// a small run keeps there is a few MiB, which would be gone through 20 times a second.
+const heapRoom = 32 << 20
+
 // Execute brings a run to its end, or to Options.Until. When ctx is cancelled it
 // finishes the training step at hand, saves a checkpoint and returns an
 // *InterruptedError.
 func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
+	defer runtime.KeepAlive(make([]byte, heapRoom)) // counts as in use; nothing writes to it, so it takes no memory
 	x := &execution{Runner: r, p: p, done: make([]store.Stage, len(p.Stages))}
 	if err := x.register(context.WithoutCancel(ctx)); err != nil {
 		return x.result, err

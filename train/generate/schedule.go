@@ -128,7 +128,14 @@ func (s *schedule) start(pr *prompt) bool {
 		s.e.pages.share(id)
 		q.pages = append(q.pages, id)
 	}
-	if full < len(pr.pages) {
+	switch last := pr.nextK+1 == len(r.Seeds); {
+	case full == len(pr.pages):
+	case last: // nobody copies the page any more
+		s.e.pages.share(pr.pages[full])
+		q.pages = append(q.pages, pr.pages[full])
+		s.e.pages.unreserve(1)
+		q.reserved--
+	default:
 		s.copies = append(s.copies, pr.pages[full], s.grow(q))
 	}
 	s.running = append(s.running, q)
