@@ -71,21 +71,8 @@ func (r *completionRecord) add(s stage.Step) error {
 	if err := r.wait(); err != nil {
 		return err
 	}
-	var texts []keptSample
-	var rows []keptRow
-	for i := range s.Trajectories {
-		t := &s.Trajectories[i]
-		if !kept(r.rate, s.Det.Step, t) {
-			continue
-		}
-		c := t.Completion
-		texts = append(texts, keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)})
-		rows = append(rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})
-	}
-	if len(texts) > 0 || r.pack != nil {
-		r.working = make(chan error, 1)
-		go func() { r.working <- r.write(texts, rows) }()
-	}
+	r.working = make(chan error, 1)
+	go func() { r.working <- r.write(s) }()
 	return nil
 }
 
@@ -105,15 +92,23 @@ func (r *completionRecord) flush() error { return errors.Join(r.wait(), r.close(
 
 // write puts a step's completions into the pack, and into the database what lies in full
 // packs.
-func (r *completionRecord) write(texts []keptSample, rows []keptRow) error {
-	if r.pack == nil {
-		r.pack, r.steps = r.db.Blobs.NewPackWriter(), 0
-	}
-	for i := range texts {
-		if err := r.pack.Add(texts[i]); err != nil {
+func (r *completionRecord) write(s stage.Step) error {
+	for i := range s.Trajectories {
+		t := &s.Trajectories[i]
+		if !kept(r.rate, s.Det.Step, t) {
+			continue
+		}
+		if r.pack == nil {
+			r.pack, r.steps = r.db.Blobs.NewPackWriter(), 0
+		}
+		c := t.Completion
+		if err := r.pack.Add(keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)}); err != nil {
 			return err
 		}
-		r.rows = append(r.rows, rows[i])
+		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})
+	}
+	if r.pack == nil {
+		return nil
 	}
 	if r.steps++; r.steps >= stepsPerPack {
 		return r.close()

@@ -24,10 +24,13 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 		tt[i] = t[i] * t[i];
 		even[i] = tail_terms[20], odd[i] = tail_terms[19];
 	}
-	for (int k = 12; k >= 0; k--) EACH_LANE e[i] = __builtin_fma(e[i], r[i], exp_terms[k]);
-	for (int k = 18; k > 0; k -= 2) EACH_LANE {
-		even[i] = __builtin_fma(even[i], tt[i], tail_terms[k]);
-		odd[i] = __builtin_fma(odd[i], tt[i], tail_terms[k - 1]);
+	// The three chains side by side: none waits for itself.
+#pragma GCC unroll 13
+	for (int k = 12; k >= 0; k--) EACH_LANE {
+		e[i] = __builtin_fma(e[i], r[i], exp_terms[k]);
+		if (k < 4) continue;
+		even[i] = __builtin_fma(even[i], tt[i], tail_terms[2 * k - 6]);
+		odd[i] = __builtin_fma(odd[i], tt[i], tail_terms[2 * k - 7]);
 	}
 	EACH_LANE {
 		// 2ⁿ in two factors, for it may be too small for one.
@@ -41,30 +44,36 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 	}
 }
 
-// gaussian_at sets x to elements at.. of g->x, as many as there are and 0 for the rest, and
-// pdf and cdf to theirs. It returns how many there are.
-INLINE long gaussian_at(const struct gelu_args *g, long at, double *restrict x, double *restrict pdf, double *restrict cdf) {
-	const long n = g->n - at < LANES ? g->n - at : LANES;
-	EACH_LANE x[i] = i < n ? g->x[at + i] : 0;
-	gaussian(pdf, cdf, x);
-	return n;
+// gelu_lanes sets n ≤ LANES elements of out to those of GELU(x), or of its gradient with dout.
+INLINE void gelu_lanes(float *out, const float *dout, const float *x, long n, const int back) {
+	double wide[LANES], pdf[LANES], cdf[LANES];
+	float in[LANES] = {0}, d[LANES] = {0}, y[LANES];
+	memcpy(in, x, n * sizeof *x);
+	EACH_LANE wide[i] = in[i];
+	gaussian(pdf, cdf, wide);
+	if (back) {
+		memcpy(d, dout, n * sizeof *dout);
+		EACH_LANE y[i] = d[i] * (float)(cdf[i] + wide[i] * pdf[i]);
+	} else
+		EACH_LANE y[i] = (float)(wide[i] * cdf[i]);
+	memcpy(out, y, n * sizeof *out);
+}
+
+// gelu_units computes units u0..u1 of LANES elements each, the last of which may have fewer.
+INLINE void gelu_units(const struct gelu_args *g, long u0, long u1, const int back) {
+	const long whole = u1 * LANES <= g->n ? u1 : g->n / LANES;
+	for (long at = u0 * LANES; at < whole * LANES; at += LANES) gelu_lanes(g->out + at, back ? g->dout + at : 0, g->x + at, LANES, back);
+	const long at = whole * LANES;
+	if (whole < u1) gelu_lanes(g->out + at, back ? g->dout + at : 0, g->x + at, g->n - at, back);
 }
 
 static void gelu(const struct gelu_args *g, long u0, long u1, int tid) {
 	(void)tid;
-	double x[LANES], pdf[LANES], cdf[LANES];
-	for (long at = u0 * LANES; at < u1 * LANES; at += LANES) {
-		const long n = gaussian_at(g, at, x, pdf, cdf);
-		for (long i = 0; i < n; i++) g->out[at + i] = (float)(x[i] * cdf[i]);
-	}
+	gelu_units(g, u0, u1, 0);
 }
 
 static void gelu_backward(const struct gelu_args *g, long u0, long u1, int tid) {
 	(void)tid;
-	double x[LANES], pdf[LANES], cdf[LANES];
-	for (long at = u0 * LANES; at < u1 * LANES; at += LANES) {
-		const long n = gaussian_at(g, at, x, pdf, cdf);
-		for (long i = 0; i < n; i++) g->out[at + i] = g->dout[at + i] * (float)(cdf[i] + x[i] * pdf[i]);
-	}
+	gelu_units(g, u0, u1, 1);
 }
 #undef EACH_LANE
