@@ -103,12 +103,53 @@ INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h) {
 	}
 }
 
+// norm_back_whole does what norm_back_dx and norm_back_dw do for rows r0..r1 of V whole
+// vectors each, which are read once: what they add to is in registers.
+INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0, long r1, float *part, const int h) {
+	vf sums[8];
+	for (int v = 0; v < V; v++) sums[v] = v_zero();
+	for (long m = r0; m < r1; m++)
+		for (long head = 0; head < g->heads; head++) {
+			const long at = m * g->stride + g->offset + head * V * LANES;
+			const float r = g->rstd[m * g->heads + head];
+			vf dout[8], x[8], s = v_zero();
+#pragma GCC unroll 8
+			for (int v = 0; v < V; v++) {
+				dout[v] = ld(g->dout, at + v * LANES, LANES, h), x[v] = ld(g->x, at + v * LANES, LANES, h);
+				s = v_fma(v_mul(dout[v], v_load(g->weight + v * LANES)), x[v], s);
+			}
+			const float a = v_sum(s) * ((r * r) * r) / (float)g->dim;
+			const vf na = v_set1(-a), rv = v_set1(r);
+#pragma GCC unroll 8
+			for (int v = 0; v < V; v++) {
+				sums[v] = v_fma(dout[v], v_mul(x[v], rv), sums[v]);
+				vf d = v_fma(na, x[v], v_mul(v_mul(dout[v], v_load(g->weight + v * LANES)), rv));
+				if (!g->set) d = v_add(ld(g->dx, at + v * LANES, LANES, h), d);
+				st(g->dx, at + v * LANES, d, LANES, h);
+			}
+		}
+	for (int v = 0; v < V; v++) v_store(part + v * LANES, sums[v]);
+}
+
+// NORM_WHOLE is how many vectors of a row norm_back_whole keeps three times in registers.
+#if defined(LEVEL_AVX512)
+#define NORM_WHOLE 8
+#else
+#define NORM_WHOLE 1
+#endif
+
 // Blocks lo..hi: the weight first, for dx may overwrite dout, and then the rows again
-// while they are in the second-level cache.
+// while they are in the second-level cache; of short rows both at once.
 INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, const int h) {
 	for (long b = lo; b < hi; b++) {
 		const long r0 = g->block[b], r1 = g->block[b + 1];
 		float *part = g->parts + b * g->dim;
+		switch (g->dim % LANES == 0 && g->dim <= NORM_WHOLE * LANES ? g->dim / LANES : 0) {
+		case 8: norm_back_whole(g, 8, r0, r1, part, h); continue;
+		case 4: norm_back_whole(g, 4, r0, r1, part, h); continue;
+		case 2: norm_back_whole(g, 2, r0, r1, part, h); continue;
+		case 1: norm_back_whole(g, 1, r0, r1, part, h); continue;
+		}
 		long j = 0;
 		for (; j + 8 * LANES <= g->dim; j += 8 * LANES) norm_back_dw(g, 8, r0, r1, j, LANES, part, h);
 		for (; j < g->dim; j += LANES) norm_back_dw(g, 1, r0, r1, j, lanes_left(g->dim - j), part, h);

@@ -25,12 +25,13 @@ const eps = 1e-6
 // that hold more than them.
 func normShapes() []kernels.NormShape {
 	var list []kernels.NormShape
-	for _, C := range append(sizes(), 300) {
+	for _, C := range append(sizes(), 128, 300) {
 		list = append(list, kernels.NormShape{Heads: 1, Dim: C, Stride: C})
 	}
 	return append(list,
 		kernels.NormShape{Heads: 4, Dim: 16, Stride: 128},             // queries, 4 heads of 8 in all
 		kernels.NormShape{Heads: 2, Dim: 16, Stride: 128, Offset: 64}, // keys
+		kernels.NormShape{Heads: 2, Dim: 64, Stride: 192, Offset: 64}, // heads of several whole vectors
 		kernels.NormShape{Heads: 3, Dim: 5, Stride: 25, Offset: 7},
 		kernels.NormShape{Heads: 1, Dim: 33, Stride: 40, Offset: 6},
 	)
@@ -67,7 +68,7 @@ func checkRMSNorm(s *subject) error {
 
 func checkAddRMSNorm(s *subject) error {
 	const M = 9
-	for _, C := range append(sizes(), 300) {
+	for _, C := range append(sizes(), 128, 300) {
 		r := newStream(fmt.Sprint("addrmsnorm", C))
 		w, x, delta := r.floats(C), r.floats(M*C), r.floats(M*C)
 		// over is the argument that the sum is written to: 0 x, 1 delta, 2 neither.
@@ -162,7 +163,7 @@ func (s *subject) checkRMSNormBackward(n kernels.NormShape, mode rmsMode, name s
 
 func checkLayerNorm(s *subject) error {
 	const M = 9
-	for _, C := range append(sizes(), 300) {
+	for _, C := range append(sizes(), 128, 300) {
 		r := newStream(fmt.Sprint("layernorm", C))
 		w, b := r.floats(C), r.floats(C)
 		err := s.checkRows(rowCase{
@@ -181,7 +182,7 @@ func checkLayerNorm(s *subject) error {
 
 func checkLayerNormBackward(s *subject) error {
 	const M = 23
-	for _, C := range append(sizes(), 300) {
+	for _, C := range append(sizes(), 128, 300) {
 		r := newStream(fmt.Sprint("layernorm backward", C))
 		w, dw0, db0 := r.floats(C), r.floats(C), r.floats(C)
 		dout, x, stats := r.floats(M*C), r.floats(M*C), r.positive(2*M)
