@@ -79,6 +79,20 @@ INLINE void norm_back_dw(const struct norm_back_args *g, const int V, long r0, l
 	for (int v = 0; v < V; v++) v_storet(out + j + v * LANES, acc[v], n);
 }
 
+// norm_back_mean returns what a row's x is taken with in its dx, negated: rstd³ times the mean
+// of dout·weight·x, whose sums by lanes are s.
+INLINE vf norm_back_mean(vf s, float r, long dim) {
+	const float a = v_sum(s) * ((r * r) * r) / (float)dim;
+	return v_set1(-a);
+}
+
+// norm_back_put sets n elements of dx, from element at on, or adds to them; dw is dout·weight.
+INLINE void norm_back_put(const struct norm_back_args *g, long at, int n, vf dw, vf x, vf mean, vf r, const int h) {
+	vf d = v_fma(mean, x, v_mul(dw, r));
+	if (!g->set) d = v_add(ld(g->dx, at, n, h), d);
+	st(g->dx, at, d, n, h);
+}
+
 // norm_back_dx sets dx of row m, or adds to it.
 INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h) {
 	const long dim = g->dim;
@@ -91,14 +105,10 @@ INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h) {
 			const int n = lanes_left(dim - i);
 			s = v_fma(v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n)), ld(g->x, at + i, n, h), s);
 		}
-		const float a = v_sum(s) * ((r * r) * r) / (float)dim;
-		const vf na = v_set1(-a), rv = v_set1(r);
+		const vf mean = norm_back_mean(s, r, dim), rv = v_set1(r);
 		for (long i = 0; i < dim; i += LANES) {
 			const int n = lanes_left(dim - i);
-			const vf gi = v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n));
-			vf d = v_fma(na, ld(g->x, at + i, n, h), v_mul(gi, rv));
-			if (!g->set) d = v_add(ld(g->dx, at + i, n, h), d);
-			st(g->dx, at + i, d, n, h);
+			norm_back_put(g, at + i, n, v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n)), ld(g->x, at + i, n, h), mean, rv, h);
 		}
 	}
 }
@@ -118,14 +128,11 @@ INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0
 				dout[v] = ld(g->dout, at + v * LANES, LANES, h), x[v] = ld(g->x, at + v * LANES, LANES, h);
 				s = v_fma(v_mul(dout[v], v_load(g->weight + v * LANES)), x[v], s);
 			}
-			const float a = v_sum(s) * ((r * r) * r) / (float)g->dim;
-			const vf na = v_set1(-a), rv = v_set1(r);
+			const vf mean = norm_back_mean(s, r, g->dim), rv = v_set1(r);
 #pragma GCC unroll 8
 			for (int v = 0; v < V; v++) {
 				sums[v] = v_fma(dout[v], v_mul(x[v], rv), sums[v]);
-				vf d = v_fma(na, x[v], v_mul(v_mul(dout[v], v_load(g->weight + v * LANES)), rv));
-				if (!g->set) d = v_add(ld(g->dx, at + v * LANES, LANES, h), d);
-				st(g->dx, at + v * LANES, d, LANES, h);
+				norm_back_put(g, at + v * LANES, LANES, v_mul(dout[v], v_load(g->weight + v * LANES)), x[v], mean, rv, h);
 			}
 		}
 	for (int v = 0; v < V; v++) v_store(part + v * LANES, sums[v]);
