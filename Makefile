@@ -6,7 +6,7 @@ DEMO    ?= demo
 BENCH   ?= .
 FUZZTIME ?= 10s
 
-.PHONY: build demo test race lint bench golden fuzz clean help
+.PHONY: build demo test amx race lint bench golden fuzz clean help
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,10 @@ demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the
 test: build      ## every test; needs no GPU, no network once the modules are there
 	$(GO) vet ./...
 	$(GO) test ./...
+	$(MAKE) amx GO='$(GO)'
+
+amx:             ## the kernels of level amx on an emulated matrix unit, for machines without one
+	$(GO) test -tags emulate_amx -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest
 
 race:            ## the packages whose Go code is concurrent, under the race detector
 	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train

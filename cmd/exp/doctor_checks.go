@@ -41,12 +41,12 @@ func (a *app) checkMachine(d *diagnosis) {
 		d.ok("kernels", "%s", text)
 	}
 	switch {
-	case cpu.AMX.Supported():
+	case best == cpu.AMX:
 		d.ok("bf16", "on the matrix unit (AMX): model.dtype bf16 is several times faster than f32")
 	case cpu.RefusesAMX():
 		d.warn("bf16", "a newer kernel, or a container or virtual machine that passes AMX on, makes it several times faster; the results are the same",
 			"this processor has a matrix unit (AMX), but the system refuses its registers: model.dtype bf16 is computed without it")
-	case cpu.AVX512BF16.Supported():
+	case best == cpu.AVX512BF16:
 		d.ok("bf16", "on products of pairs (AVX512-BF16): model.dtype bf16 is faster than f32")
 	default:
 		d.ok("bf16", "emulated, with the bits of a matrix unit: model.dtype bf16 takes less memory than f32, but more time")

@@ -50,7 +50,9 @@ static int multiplies_pairs(void) {
 }
 // has_amx says whether the processor has the matrix unit and what goes with it.
 static int has_amx(void) {
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(EMULATE_AMX)
+	return has_avx512bf16();
+#elif defined(__x86_64__) && defined(__linux__)
 	unsigned a, b, c, d;
 	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
 	return has_avx512bf16() && (d >> 24 & 1) && (d >> 22 & 1); // AMX-TILE, AMX-BF16
@@ -61,12 +63,19 @@ static int has_amx(void) {
 // grants_amx asks the system for the matrix unit's registers, which it grants to a
 // process once and for all.
 static int grants_amx(void) {
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(EMULATE_AMX)
+	return 1;
+#elif defined(__x86_64__) && defined(__linux__)
 	return syscall(SYS_arch_prctl, 0x1023, 18) == 0; // ARCH_REQ_XCOMP_PERM, XTILEDATA
 #else
 	return 0;
 #endif
 }
+#if defined(EMULATE_AMX)
+enum { emulates_amx = 1 };
+#else
+enum { emulates_amx = 0 };
+#endif
 static const struct tile_kernels *tile_table(int level) {
 #if defined(__x86_64__)
 	if (level == 4) return &tiles_amx;
@@ -160,7 +169,7 @@ func (l Level) Supported() bool {
 // AVX512 are no faster than it.
 func BestLevel() Level {
 	for l := AMX; l > Portable; l-- {
-		if l.Supported() {
+		if l.Supported() && !(l == AMX && emulatesAMX) {
 			return l
 		}
 	}
@@ -170,6 +179,9 @@ func BestLevel() Level {
 var multipliesPairs = sync.OnceValue(func() bool { return C.multiplies_pairs() != 0 })
 
 var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 && C.grants_amx() != 0 })
+
+// emulatesAMX says whether this is a build for tests of level AMX (the tag emulate_amx).
+const emulatesAMX = C.emulates_amx != 0
 
 // RefusesAMX reports whether the processor has a matrix unit that the system does not
 // let this process use.

@@ -97,7 +97,7 @@ INLINE void tiles_begin(void) {
 INLINE void tiles_end(void) { _tile_release(); }
 
 // tile_sums: c [rt·16][ct·16] with ldc floats a row; a holds rt tiles of rows a
-// step, b ct tiles of columns. c starts from 0 if zero is set. All are on cache lines.
+// step, b ct tiles of columns. c starts from 0 if zero is set. a and b are on cache lines.
 INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero,
 	struct meanwhile *w) {
 	const long line = ldc * sizeof(float);
@@ -226,7 +226,7 @@ INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 
 // block_sums: c [rows][cols] with ldc floats a row, those past BLOCK left out; a holds the
 // tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
-// written too. c starts from 0 if zero is set. All are on cache lines. There is at least one
+// written too. c starts from 0 if zero is set. a and b are on cache lines. There is at least one
 // step.
 static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
 	const unsigned mode = flushing();

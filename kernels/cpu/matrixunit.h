@@ -1,0 +1,78 @@
+// matrixunit.h: the instructions of the matrix unit (AMX, BF16) in AVX-512, slowly, and
+// strict about what the processor either refuses or is slow at. With the build tag
+// emulate_amx the kernels of that level are compiled on them, so that they can be tested
+// where there is no such unit.
+//
+// They give its bits: chains of even and of odd terms, subnormals zero (package
+// kernels, "bf16").
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#undef _tile_zero
+#undef _tile_loadd
+#undef _tile_stored
+#undef _tile_dpbf16ps
+#define _tile_loadconfig unit_configure
+#define _tile_release unit_release
+#define _tile_zero unit_zero
+#define _tile_loadd unit_load
+#define _tile_stored unit_store
+#define _tile_dpbf16ps unit_multiply
+
+#define UNIT_TILES 8
+#define UNIT_SUMS 4 // tiles 0..3 hold sums, which may lie anywhere; factors lie on cache lines
+
+static _Thread_local int unit_configured;
+static _Thread_local float unit_tile[UNIT_TILES][TILE][LANES] __attribute__((aligned(64)));
+
+static void unit_refuse(const char *what, int tile) {
+	fprintf(stderr, "emulated matrix unit: %s (tile %d)\n", what, tile);
+	abort();
+}
+static void unit_ready(int tile) {
+	if (!unit_configured) unit_refuse("used without a configuration", tile);
+	if (tile < 0 || tile >= UNIT_TILES) unit_refuse("no such tile", tile);
+}
+
+static void unit_configure(const void *layout) {
+	(void)layout; // of which there is one: eight whole tiles
+	if (unit_configured) unit_refuse("configured twice", -1);
+	unit_configured = 1;
+	memset(unit_tile, 0, sizeof unit_tile);
+}
+static void unit_release(void) {
+	if (!unit_configured) unit_refuse("released twice", -1);
+	unit_configured = 0;
+}
+static void unit_zero(int tile) {
+	unit_ready(tile);
+	memset(unit_tile[tile], 0, sizeof unit_tile[tile]);
+}
+static void unit_load(int tile, const void *from, long line) {
+	unit_ready(tile);
+	if (tile >= UNIT_SUMS && (uintptr_t)from % 64) unit_refuse("factors that straddle cache lines", tile);
+	for (int i = 0; i < TILE; i++) memcpy(unit_tile[tile][i], (const char *)from + i * line, sizeof unit_tile[tile][i]);
+}
+static void unit_store(int tile, void *to, long line) {
+	unit_ready(tile);
+	for (int i = 0; i < TILE; i++) memcpy((char *)to + i * line, unit_tile[tile][i], sizeof unit_tile[tile][i]);
+}
+// unit_multiply adds to the sums of a tile what rows times cols gives.
+static void unit_multiply(int sums, int rows, int cols) {
+	unit_ready(sums), unit_ready(rows), unit_ready(cols);
+	const unsigned old = _mm_getcsr();
+	_mm_setcsr(old | 0x8040); // subnormals are zero
+	__asm__ volatile("" ::: "memory");
+	for (int i = 0; i < TILE; i++) {
+		const bf16 *a = (const bf16 *)unit_tile[rows][i], *b = (const bf16 *)unit_tile[cols];
+		vf even = v_zero(), odd = v_zero();
+		for (int p = 0; p < TERMS / 2; p++, b += 2 * TILE) {
+			even = v_fma(v_set1(widen(a[2 * p])), h_even(b), even);
+			odd = v_fma(v_set1(widen(a[2 * p + 1])), h_odd(b), odd);
+		}
+		v_store(unit_tile[sums][i], v_add(v_load(unit_tile[sums][i]), v_add(even, odd)));
+	}
+	__asm__ volatile("" ::: "memory");
+	_mm_setcsr(old);
+}
