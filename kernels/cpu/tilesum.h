@@ -224,32 +224,33 @@ INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 
 #endif
 
-// block_sums: c [rows][cols] with ldc floats a row, those past BLOCK left out; a holds the
-// tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
+// block_sums_meanwhile: c [rows][cols] with ldc floats a row, those past BLOCK left out; a holds
+// the tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
 // written too. c starts from 0 if zero is set. a and b are on cache lines. There is at least one
-// step.
-static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
+// step. Meanwhile it does all of w, if there is one.
+static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
 	const unsigned mode = flushing();
 	rows = rows < BLOCK ? rows : BLOCK;
-#if defined(LEVEL_PAIRS)
 	const long strips = (rows + SUM_ROWS - 1) / SUM_ROWS;
+	const char *next = w ? w->next : 0, *end = w ? next + w->ask * steps * 64 : 0;
 	for (long s = 0, r = 0, n; s < strips; s++, r += n) {
+		for (const char *some = next + (end - next) / (strips - s); next < some; next += 64) __builtin_prefetch(next, 0, 2);
+#if defined(LEVEL_PAIRS)
 		n = (rows - r + strips - s - 1) / (strips - s);
 		sum_some_rows[n](a + r * TERMS, b, c + r * ldc, ldc, steps, cols, zero);
-	}
 #else
-	for (long r = 0; r < rows; r += SUM_ROWS) {
+		n = SUM_ROWS;
 		for (long j = 0; j < BLOCK && j < cols; j += TILE)
 			four_rows(a + r * TERMS, b + j * TERMS, c + r * ldc + j, ldc, steps, zero);
-	}
 #endif
+	}
 	not_flushing(mode);
+	if (w) w->next = next, store_rows(w, w->left);
 }
 
-// block_sums_meanwhile does the same, and stores the sums of w.
-static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
-	block_sums(a, b, c, ldc, steps, rows, cols, zero);
-	store_rows(w, w->left);
+// block_sums does the same, and nothing meanwhile.
+static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
+	block_sums_meanwhile(a, b, c, ldc, steps, rows, cols, zero, 0);
 }
 
 #endif
