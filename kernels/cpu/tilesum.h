@@ -86,6 +86,11 @@ INLINE void store_rows(struct meanwhile *w, long n) {
 	}
 }
 
+// block_sums: c [rows][cols] with ldc floats a row, those past BLOCK left out; a holds the
+// tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
+// written too. c starts from 0 if zero is set. a and b are on cache lines. There is at least one
+// step. block_sums_meanwhile does all of w besides.
+
 #if defined(LEVEL_AMX)
 
 // tiles_begin and tiles_end enclose all that a kernel does with tiles.
@@ -96,8 +101,7 @@ INLINE void tiles_begin(void) {
 }
 INLINE void tiles_end(void) { _tile_release(); }
 
-// tile_sums: c [rt·16][ct·16] with ldc floats a row; a holds rt tiles of rows a
-// step, b ct tiles of columns. c starts from 0 if zero is set. a and b are on cache lines.
+// tile_sums is block_sums of rt × ct tiles, with all of w but what stores are left at the end.
 INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero,
 	struct meanwhile *w) {
 	const long line = ldc * sizeof(float);
@@ -136,18 +140,18 @@ INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 	if (rt > 1 && ct > 1) _tile_stored(3, c + TILE * ldc + TILE, line);
 }
 
-// block_sums is tile_sums with as many tiles as rows and cols, at most BLOCK, need.
-static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
-	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero, 0);
-	else if (rows > TILE) tile_sums(a, b, c, ldc, steps, 2, 1, zero, 0);
-	else if (cols > TILE) tile_sums(a, b, c, ldc, steps, 1, 2, zero, 0);
-	else tile_sums(a, b, c, ldc, steps, 1, 1, zero, 0);
-}
-
-// block_sums_meanwhile does the same, and all of w.
-static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
+// block_sums_with is tile_sums with as many tiles as rows and cols, at most BLOCK, need.
+INLINE void block_sums_with(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
 	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero, w);
-	else block_sums(a, b, c, ldc, steps, rows, cols, zero);
+	else if (rows > TILE) tile_sums(a, b, c, ldc, steps, 2, 1, zero, w);
+	else if (cols > TILE) tile_sums(a, b, c, ldc, steps, 1, 2, zero, w);
+	else tile_sums(a, b, c, ldc, steps, 1, 1, zero, w);
+}
+static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
+	block_sums_with(a, b, c, ldc, steps, rows, cols, zero, 0);
+}
+static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
+	block_sums_with(a, b, c, ldc, steps, rows, cols, zero, w);
 	store_rows(w, w->left);
 }
 
@@ -224,10 +228,6 @@ INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 
 #endif
 
-// block_sums_meanwhile: c [rows][cols] with ldc floats a row, those past BLOCK left out; a holds
-// the tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
-// written too. c starts from 0 if zero is set. a and b are on cache lines. There is at least one
-// step. Meanwhile it does all of w, if there is one.
 static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
 	const unsigned mode = flushing();
 	rows = rows < BLOCK ? rows : BLOCK;
@@ -248,7 +248,6 @@ static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ld
 	if (w) w->next = next, store_rows(w, w->left);
 }
 
-// block_sums does the same, and nothing meanwhile.
 static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero) {
 	block_sums_meanwhile(a, b, c, ldc, steps, rows, cols, zero, 0);
 }
