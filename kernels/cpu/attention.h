@@ -270,6 +270,8 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 #else
 #define PAGED_CHAINS 1
 #endif
+// CHAINS loops over them unrolled: otherwise they would lie in memory.
+#define CHAINS(i, n) _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)
 
 // What a unit of paged attention, one row × one key/value head, reads: of LANES
 // positions from t on, the keys begin at element keys_at(w, t), components page apart,
@@ -298,20 +300,19 @@ INLINE void paged_scores(const int R, const int V, const struct attention_args *
 	vf acc[2][PAGED_CHAINS];
 	const float *k[PAGED_CHAINS], *next[PAGED_CHAINS];
 	const long ahead = t + V * LANES, step = ahead < w.n ? w.page : LANES;
-	for (int v = 0; v < V; v++) {
+	CHAINS(v, V) {
 		const long to = ahead + v * LANES;
 		k[v] = g->keys + keys_at(w, t + v * LANES);
 		next[v] = ahead >= w.n ? g->values + values_at(w, v * LANES < w.n ? v * LANES : 0) : g->keys + keys_at(w, to < w.n ? to : ahead);
-		for (int r = 0; r < R; r++) acc[r][v] = v_zero();
+		CHAINS(r, R) acc[r][v] = v_zero();
 	}
 	for (long i = 0; i < w.d; i++)
-		for (int v = 0; v < V; v++) {
+		CHAINS(v, V) {
 			const vf x = v_load(k[v] + i * w.page);
 			__builtin_prefetch(next[v] + i * step);
-			for (int r = 0; r < R; r++) acc[r][v] = v_fma(v_set1(q[r * w.d + i]), x, acc[r][v]);
+			CHAINS(r, R) acc[r][v] = v_fma(v_set1(q[r * w.d + i]), x, acc[r][v]);
 		}
-	for (int v = 0; v < V; v++)
-		for (int r = 0; r < R; r++) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
+	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
 }
 
 // paged_values sets V vectors of R rows of o [R][d], n columns from column c on, to the
@@ -320,24 +321,22 @@ INLINE void paged_scores(const int R, const int V, const struct attention_args *
 INLINE void paged_values(const int R, const int V, const struct attention_args *g, const float *z, long ldz, const struct paged_view w,
 	const struct paged_view after, long c, int n, const float *inv, float *o) {
 	vf acc[2][PAGED_CHAINS];
-	for (int v = 0; v < V; v++)
-		for (int r = 0; r < R; r++) acc[r][v] = v_zero();
+	CHAINS(v, V) CHAINS(r, R) acc[r][v] = v_zero();
 	for (long t0 = 0; t0 < w.n; t0 += LANES) {
 		const long rows = w.n - t0 < LANES ? w.n - t0 : LANES;
 		const float *x0 = g->values + values_at(w, t0) + c, *next = t0 + LANES < w.n ? g->values + values_at(w, t0 + LANES) + c : x0;
 		const float *keys = g->keys + keys_at(after, t0 < after.n ? t0 : 0) + c * w.page;
 		for (long t = 0; t < rows; t++) {
-			for (int v = 0; v < V; v++) {
+			CHAINS(v, V) {
 				__builtin_prefetch(next + t * w.d + v * LANES);
 				if (t0 < PAGED_CHAINS * LANES) __builtin_prefetch(keys + (t * V + v) * w.page);
 				const float *p = x0 + t * w.d + v * LANES;
 				const vf x = V == 1 ? v_loadt(p, n) : v_load(p);
-				for (int r = 0; r < R; r++) acc[r][v] = v_fma(v_set1(z[r * ldz + t0 + t]), x, acc[r][v]);
+				CHAINS(r, R) acc[r][v] = v_fma(v_set1(z[r * ldz + t0 + t]), x, acc[r][v]);
 			}
 		}
 	}
-	for (int v = 0; v < V; v++)
-		for (int r = 0; r < R; r++) {
+	CHAINS(v, V) CHAINS(r, R) {
 			float *p = o + r * w.d + c + v * LANES;
 			v_storet(p, v_mul(acc[r][v], v_set1(inv[r])), V == 1 ? n : LANES);
 		}

@@ -334,32 +334,29 @@ INLINE void tile_paged_scores(const int R, const int V, const struct tile_attent
 	vf acc[2][PAGED_CHAINS];
 	const bf16 *k[PAGED_CHAINS], *next[PAGED_CHAINS];
 	const long ahead = t + V * LANES, step = ahead < w.n ? w.page : LANES;
-	for (int v = 0; v < V; v++) {
+	CHAINS(v, V) {
 		const long to = ahead + v * LANES;
 		k[v] = g->keys + keys_at(w, t + v * LANES);
 		next[v] = ahead >= w.n ? g->values + values_at(w, v * LANES < w.n ? v * LANES : 0) : g->keys + keys_at(w, to < w.n ? to : ahead);
-		for (int r = 0; r < R; r++) acc[r][v] = v_zero();
+		CHAINS(r, R) acc[r][v] = v_zero();
 	}
 	for (long s = 0; s < w.d; s += TERMS) {
 		const long end = s + TERMS < w.d ? s + TERMS : w.d;
 		vf lane[2][2][PAGED_CHAINS];
-		for (int r = 0; r < R; r++)
-			for (int v = 0; v < V; v++) lane[r][0][v] = lane[r][1][v] = v_zero();
+		CHAINS(r, R) CHAINS(v, V) lane[r][0][v] = lane[r][1][v] = v_zero();
 		for (long i = s; i < end; i += 2)
 #pragma GCC unroll 2
 			for (int b = 0; b < 2; b++) {
 				if (i + b >= end) break;
-				for (int v = 0; v < V; v++) {
+				CHAINS(v, V) {
 					const vf x = h_load(k[v] + (i + b) * w.page);
 					__builtin_prefetch(next[v] + (i + b) * step);
-					for (int r = 0; r < R; r++) lane[r][b][v] = f_fma(v_set1(q[r * w.d + i + b]), x, lane[r][b][v]);
+					CHAINS(r, R) lane[r][b][v] = f_fma(v_set1(q[r * w.d + i + b]), x, lane[r][b][v]);
 				}
 			}
-		for (int r = 0; r < R; r++)
-			for (int v = 0; v < V; v++) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
+		CHAINS(r, R) CHAINS(v, V) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
 	}
-	for (int v = 0; v < V; v++)
-		for (int r = 0; r < R; r++) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
+	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
 }
 
 // tile_paged_values sets V vectors of R rows, n columns from column c on, to the tile
@@ -367,12 +364,10 @@ INLINE void tile_paged_scores(const int R, const int V, const struct tile_attent
 INLINE void tile_paged_values(const int R, const int V, const struct tile_attention_args *g, float *z, long ldz, const struct paged_view w,
 	const struct paged_view after, long c, int n) {
 	vf acc[2][PAGED_CHAINS];
-	for (int r = 0; r < R; r++)
-		for (int v = 0; v < V; v++) acc[r][v] = v_zero();
+	CHAINS(r, R) CHAINS(v, V) acc[r][v] = v_zero();
 	for (long s = 0; s < w.n; s += TERMS) {
 		vf lane[2][2][PAGED_CHAINS];
-		for (int r = 0; r < R; r++)
-			for (int v = 0; v < V; v++) lane[r][0][v] = lane[r][1][v] = v_zero();
+		CHAINS(r, R) CHAINS(v, V) lane[r][0][v] = lane[r][1][v] = v_zero();
 		for (long t0 = s; t0 < s + TERMS && t0 < w.n; t0 += LANES) {
 			const long rows = w.n - t0 < LANES ? w.n - t0 : LANES;
 			const bf16 *x0 = g->values + values_at(w, t0) + c, *next = t0 + LANES < w.n ? g->values + values_at(w, t0 + LANES) + c : x0;
@@ -381,20 +376,18 @@ INLINE void tile_paged_values(const int R, const int V, const struct tile_attent
 #pragma GCC unroll 2
 				for (int b = 0; b < 2; b++) {
 					if (t + b >= rows) break;
-					for (int v = 0; v < V; v++) {
+					CHAINS(v, V) {
 						const bf16 *p = x0 + (t + b) * w.d + v * LANES;
 						__builtin_prefetch(next + (t + b) * w.d + v * LANES);
 						if (t0 < PAGED_CHAINS * LANES) __builtin_prefetch(keys + ((t + b) * V + v) * w.page);
 						const vf x = V == 1 && n < LANES ? h_loadn(p, n) : h_load(p);
-						for (int r = 0; r < R; r++) lane[r][b][v] = f_fma(v_set1(z[r * ldz + t0 + t + b]), x, lane[r][b][v]);
+						CHAINS(r, R) lane[r][b][v] = f_fma(v_set1(z[r * ldz + t0 + t + b]), x, lane[r][b][v]);
 					}
 				}
 		}
-		for (int r = 0; r < R; r++)
-			for (int v = 0; v < V; v++) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
+		CHAINS(r, R) CHAINS(v, V) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
 	}
-	for (int v = 0; v < V; v++)
-		for (int r = 0; r < R; r++) v_store(z + r * ldz + round_up(w.n, NR) + c + v * LANES, acc[r][v]);
+	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + round_up(w.n, NR) + c + v * LANES, acc[r][v]);
 }
 
 // tile_paged_heads computes R heads of a unit. scratch: their queries in float32, and z
@@ -403,7 +396,7 @@ INLINE void tile_paged_heads(const int R, const struct tile_attention_args *g, c
 	const bf16 *q, bf16 *o, float *scratch) {
 	const long np = round_up(w.n, NR), ldz = np + round_up(w.d, LANES);
 	float *wide = scratch, *z = scratch + round_up(R * w.d, LANES), inv[2], max;
-	for (long i = 0; i < R * w.d; i++) wide[i] = widen(q[i]);
+	for (long i = 0; i < R * w.d; i += LANES) v_storet(wide + i, ld(q, i, lanes_left(R * w.d - i), 1), lanes_left(R * w.d - i));
 	unsigned mode = flushing();
 	long t = 0, c = 0;
 	for (; t + (PAGED_CHAINS - 1) * LANES < w.n; t += PAGED_CHAINS * LANES) tile_paged_scores(R, PAGED_CHAINS, g, wide, w, t, z, ldz);
