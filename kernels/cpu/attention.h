@@ -267,6 +267,8 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 // each of two heads: enough chains that none waits for itself.
 #if defined(LEVEL_AVX512)
 #define PAGED_CHAINS 4
+#elif defined(LEVEL_AVX2)
+#define PAGED_CHAINS 2
 #else
 #define PAGED_CHAINS 1
 #endif
