@@ -339,9 +339,9 @@ INLINE void paged_values(const int R, const int V, const struct attention_args *
 		}
 	}
 	CHAINS(v, V) CHAINS(r, R) {
-			float *p = o + r * w.d + c + v * LANES;
-			v_storet(p, v_mul(acc[r][v], v_set1(inv[r])), V == 1 ? n : LANES);
-		}
+		float *p = o + r * w.d + c + v * LANES;
+		v_storet(p, v_mul(acc[r][v], v_set1(inv[r])), V == 1 ? n : LANES);
+	}
 }
 
 // paged_heads computes R heads of a unit. scratch: z [R][positions, in whole lanes].
