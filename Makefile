@@ -23,7 +23,7 @@ demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the
 test: build      ## every test; needs no GPU, no network once the modules are there
 	$(GO) vet ./...
 	$(GO) test ./...
-	$(MAKE) amx GO='$(GO)'
+	$(MAKE) amx
 
 amx:             ## the kernels of level amx on an emulated matrix unit, for machines without one
 	$(GO) test -tags emulate_amx -run 'Conformance/bf16/amx|Tile/amx|SwiGLUInParts/amx|TestTrain$$' ./kernels/cpu ./harness/selftest

@@ -9,9 +9,6 @@
 #include "args.h"
 #include "vec.h"
 #include "bf16.h"
-#if defined(EMULATE_AMX)
-#include "matrixunit.h"
-#endif
 #include "tile.h"
 #include "gate.h"
 #include "pages.h"

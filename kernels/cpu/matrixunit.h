@@ -1,10 +1,7 @@
 // matrixunit.h: the instructions of the matrix unit (AMX, BF16) in AVX-512, slowly, and
 // strict about what the processor either refuses or is slow at. With the build tag
 // emulate_amx the kernels of that level are compiled on them, so that they can be tested
-// where there is no such unit.
-//
-// They give its bits: chains of even and of odd terms, subnormals zero (package
-// kernels, "bf16").
+// where there is no such unit. The sums are those of the levels without one (four_rows).
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,18 +58,8 @@ static void unit_store(int tile, void *to, long line) {
 // unit_multiply adds to the sums of a tile what rows times cols gives.
 static void unit_multiply(int sums, int rows, int cols) {
 	unit_ready(sums), unit_ready(rows), unit_ready(cols);
-	const unsigned old = _mm_getcsr();
-	_mm_setcsr(old | 0x8040); // subnormals are zero
-	__asm__ volatile("" ::: "memory");
-	for (int i = 0; i < TILE; i++) {
-		const bf16 *a = (const bf16 *)unit_tile[rows][i], *b = (const bf16 *)unit_tile[cols];
-		vf even = v_zero(), odd = v_zero();
-		for (int p = 0; p < TERMS / 2; p++, b += 2 * TILE) {
-			even = v_fma(v_set1(widen(a[2 * p])), h_even(b), even);
-			odd = v_fma(v_set1(widen(a[2 * p + 1])), h_odd(b), odd);
-		}
-		v_store(unit_tile[sums][i], v_add(v_load(unit_tile[sums][i]), v_add(even, odd)));
-	}
-	__asm__ volatile("" ::: "memory");
-	_mm_setcsr(old);
+	const unsigned mode = flushing();
+	for (int i = 0; i < TILE; i += 4)
+		four_rows((const bf16 *)unit_tile[rows][i], (const bf16 *)unit_tile[cols], unit_tile[sums][i], LANES, 1, 0);
+	not_flushing(mode);
 }

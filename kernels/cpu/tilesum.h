@@ -91,7 +91,31 @@ INLINE void store_rows(struct meanwhile *w, long n) {
 // written too. c starts from 0 if zero is set. a and b are on cache lines. There is at least one
 // step. block_sums_meanwhile does all of w besides.
 
+#if !defined(LEVEL_PAIRS)
+// four_rows continues four rows of one tile.
+INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
+	vf acc[4];
+	for (int r = 0; r < 4; r++) acc[r] = zero ? v_zero() : v_load(c + r * ldc);
+	for (long s = 0; s < steps; s++, a += STEP, b += STEP) {
+		vf even[4], odd[4];
+		for (int r = 0; r < 4; r++) even[r] = odd[r] = v_zero();
+		for (int p = 0; p < TERMS / 2; p++) {
+			const vf be = h_even(b + p * 2 * TILE), bo = h_odd(b + p * 2 * TILE);
+			for (int r = 0; r < 4; r++) {
+				even[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p])), be, even[r]);
+				odd[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p + 1])), bo, odd[r]);
+			}
+		}
+		for (int r = 0; r < 4; r++) acc[r] = f_add(acc[r], f_add(even[r], odd[r]));
+	}
+	for (int r = 0; r < 4; r++) v_store(c + r * ldc, acc[r]);
+}
+#endif
+
 #if defined(LEVEL_AMX)
+#if defined(EMULATE_AMX)
+#include "matrixunit.h"
+#endif
 
 // tiles_begin and tiles_end enclose all that a kernel does with tiles.
 INLINE void tiles_begin(void) {
@@ -204,28 +228,7 @@ static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, 
 	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
 
 #else
-
 #define SUM_ROWS 4
-
-// four_rows continues four rows of one tile.
-INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
-	vf acc[4];
-	for (int r = 0; r < 4; r++) acc[r] = zero ? v_zero() : v_load(c + r * ldc);
-	for (long s = 0; s < steps; s++, a += STEP, b += STEP) {
-		vf even[4], odd[4];
-		for (int r = 0; r < 4; r++) even[r] = odd[r] = v_zero();
-		for (int p = 0; p < TERMS / 2; p++) {
-			const vf be = h_even(b + p * 2 * TILE), bo = h_odd(b + p * 2 * TILE);
-			for (int r = 0; r < 4; r++) {
-				even[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p])), be, even[r]);
-				odd[r] = f_fma(v_set1(widen(a[r * TERMS + 2 * p + 1])), bo, odd[r]);
-			}
-		}
-		for (int r = 0; r < 4; r++) acc[r] = f_add(acc[r], f_add(even[r], odd[r]));
-	}
-	for (int r = 0; r < 4; r++) v_store(c + r * ldc, acc[r]);
-}
-
 #endif
 
 static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {

@@ -47,16 +47,16 @@ static void tile_matmul_swiglu(const struct swiglu_args *g, long u0, long u1, in
 			continue;
 		}
 		const long p1 = (pg + 1) * panels / g->panel_groups, blocks = (i1 - i0 + BLOCK - 1) / BLOCK;
-		struct meanwhile ask = {.ask = (STEP / TERMS + blocks - 1) / blocks};
+		struct meanwhile with = {.ask = (STEP / TERMS + blocks - 1) / blocks};
 		for (long p = pg * panels / g->panel_groups; p < p1; p++) {
 			const bf16 *gate = w + p * panel, *up = gate + panels * panel;
-			ask.next = (const char *)up;
+			with.next = (const char *)up;
 			for (long i = 0; i < i1 - i0; i += BLOCK)
-				block_sums_meanwhile(a + i / BLOCK * panel, gate, gates + i * BLOCK, BLOCK, steps, i1 - i0 - i, BLOCK, 1, &ask);
-			ask.next = (const char *)(gate + panel);
+				block_sums_meanwhile(a + i / BLOCK * panel, gate, gates + i * BLOCK, BLOCK, steps, i1 - i0 - i, BLOCK, 1, &with);
+			with.next = (const char *)(gate + panel);
 			for (long i = 0; i < i1 - i0; i += BLOCK) {
 				const long rows = i1 - i0 - i < BLOCK ? i1 - i0 - i : BLOCK;
-				block_sums_meanwhile(a + i / BLOCK * panel, up, ups, BLOCK, steps, rows, BLOCK, 1, &ask);
+				block_sums_meanwhile(a + i / BLOCK * panel, up, ups, BLOCK, steps, rows, BLOCK, 1, &with);
 				put_tile_swiglu(g, i0 + i, rows, p * BLOCK, BLOCK, gates + i * BLOCK, ups, BLOCK);
 			}
 		}
