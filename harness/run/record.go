@@ -15,6 +15,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // stepRecord writes the steps of a training stage and the completions that are
@@ -187,7 +188,7 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 	}
 	prompts, lengths := map[string]string{}, map[string]int{}
 	for _, p := range ev.Problems {
-		ids, err := tok.Encode(p.Prompt)
+		ids, err := tok.Encode(p.Prompt, tokenizer.Options{})
 		if err != nil {
 			return fmt.Errorf("problem %s: %w", p.ID, err)
 		}

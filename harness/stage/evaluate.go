@@ -14,6 +14,7 @@ import (
 	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // Evaluation is what eval stages found, for the record: eval.gen fills in the
@@ -70,7 +71,7 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	defer engine.Close()
-	encode := promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
+	encode := promptEncoder(tokenizer.Text(tok), c.Data.MaxPromptTokens, c.Data.Truncate)
 	gen := eval.Generator{Sampler: engine, Encode: encode, Params: conf.Params,
 		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}
 	earlier, first := e.earlier(problems, conf.N)

@@ -10,6 +10,7 @@ import (
 	"exp/kernels"
 	"exp/train/model"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // OutcomeProb is one completion of an enumerable task and its exact log-probs.
@@ -50,7 +51,7 @@ func (e *Env) exactPolicy(in Inputs, m *model.Model, encode func(string) ([]int3
 	var out []OutcomeProb
 	var tokens []int32
 	for _, o := range enum.Enumerate() {
-		ids, err := tok.Encode(o.Text)
+		ids, err := tok.Encode(o.Text, tokenizer.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func promptEncoder(encode func(string) ([]int32, error), limit int, truncate str
 
 // checkPrompts finds the first prompt that cannot be encoded or is too long.
 func checkPrompts(c *config.Run, tok tokenizer.Tokenizer, problems []rollout.Problem) error {
-	encode := promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
+	encode := promptEncoder(tokenizer.Text(tok), c.Data.MaxPromptTokens, c.Data.Truncate)
 	for i := range problems {
 		if _, err := encode(problems[i].Prompt); err != nil {
 			return fmt.Errorf("problem %s: %w", problems[i].ID, err)
@@ -48,7 +48,7 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 	if err != nil {
 		return err
 	}
-	encode := promptEncoder(tok.Encode, e.run().Data.MaxPromptTokens, e.run().Data.Truncate)
+	encode := promptEncoder(tokenizer.Text(tok), e.run().Data.MaxPromptTokens, e.run().Data.Truncate)
 	for _, s := range e.Suites {
 		if err := e.checkSuitePrompts(encode, s); err != nil {
 			return err

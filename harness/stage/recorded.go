@@ -292,7 +292,7 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 	ends := tok.EndIDs()
 	c.Tokens, c.LogProbs = r.Tokens, r.LogProbs
 	if c.Tokens == nil {
-		if c.Tokens, err = tok.Encode(*r.Text); err != nil {
+		if c.Tokens, err = tok.Encode(*r.Text, tokenizer.Options{}); err != nil {
 			return c, err
 		}
 		if r.Finish != "length" && len(c.Tokens) < limit && len(ends) > 0 && (r.LogProbs == nil || len(r.LogProbs) > len(c.Tokens)) {

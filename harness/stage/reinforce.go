@@ -15,6 +15,7 @@ import (
 	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // reinforcement is the RL stage while it runs.
@@ -126,7 +127,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	owned.add(func() { _ = r.reward() }) // again, where training failed
-	parts.Encode = promptEncoder(tok.Encode, c.Data.MaxPromptTokens, c.Data.Truncate)
+	parts.Encode = promptEncoder(tokenizer.Text(tok), c.Data.MaxPromptTokens, c.Data.Truncate)
 	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens); err != nil {
 		return err
 	}

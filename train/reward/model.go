@@ -74,7 +74,7 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	var of []int // sequences to items
 	var lengths []int
 	for i, it := range items {
-		ids, err := r.tok.Encode(Fill(r.opt.Text, it.Problem, it.Completion.Text))
+		ids, err := r.tok.Encode(Fill(r.opt.Text, it.Problem, it.Completion.Text), tokenizer.Options{})
 		switch {
 		case err != nil:
 			scores[i].Reason = fmt.Sprintf("the reward model: %v", err)

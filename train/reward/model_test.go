@@ -245,7 +245,7 @@ func TestModelScoresAsThePlainComputation(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, s := range texts {
-				ids, err := r.tok.Encode("ab" + s)
+				ids, err := r.tok.Encode("ab"+s, tokenizer.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -59,10 +59,20 @@ func (e *UnknownRuneError) Error() string {
 }
 
 // Encode returns one id per character. Its error is an *UnknownRuneError for the
-// first character outside of the alphabet.
-func (c *Char) Encode(text string) ([]int32, error) {
+// first character outside of the alphabet. With o.Added the text of EndToken is the
+// end token. No special tokens belong around a text.
+func (c *Char) Encode(text string, o Options) ([]int32, error) {
 	ids := make([]int32, 0, len(text))
+	end := 0 // of the token just read
 	for offset, r := range text {
+		if offset < end {
+			continue
+		}
+		if o.Added && r == '<' && strings.HasPrefix(text[offset:], EndToken) {
+			ids = append(ids, 0)
+			end = offset + len(EndToken)
+			continue
+		}
 		id, ok := c.ids[r]
 		if r == utf8.RuneError && !strings.HasPrefix(text[offset:], string(utf8.RuneError)) {
 			ok = false // a stray byte, not the character U+FFFD
@@ -98,6 +108,24 @@ func (c *Char) VocabSize() int { return len(c.pieces) }
 
 // EndIDs is the end token, id 0.
 func (c *Char) EndIDs() []int32 { return []int32{0} }
+
+// SpecialTokens has the end token as eos_token and pad_token.
+func (c *Char) SpecialTokens() Special {
+	return Special{EOS: EndToken, Pad: EndToken, Named: map[string]string{"eos_token": EndToken, "pad_token": EndToken}}
+}
+
+// TokenID returns the id of a character or of EndToken.
+func (c *Char) TokenID(text string) (int32, bool) {
+	if text == EndToken {
+		return 0, true
+	}
+	r, n := utf8.DecodeRuneInString(text)
+	if n != len(text) || r == utf8.RuneError && text != string(r) {
+		return 0, false
+	}
+	id, ok := c.ids[r]
+	return id, ok
+}
 
 // Description is `char/1 ` and the alphabet in quotes.
 func (c *Char) Description() string {

@@ -17,7 +17,7 @@ func newChar(t *testing.T, alphabet string) *Char {
 
 func TestCharIDsFollowCodePoints(t *testing.T) {
 	c := newChar(t, "b1a÷1b") // sorted and unique: 1 a b ÷
-	got, err := c.Encode("ab÷1")
+	got, err := c.Encode("ab÷1", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestCharUnknownRune(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := newChar(t, tt.alphabet).Encode(tt.text)
+			_, err := newChar(t, tt.alphabet).Encode(tt.text, Options{})
 			var got *UnknownRuneError
 			if !errors.As(err, &got) || *got != tt.want {
 				t.Errorf("Encode(%q): error %v, want %v", tt.text, err, &tt.want)
@@ -96,7 +96,7 @@ func FuzzChar(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		ids, err := c.Encode(text)
+		ids, err := c.Encode(text, Options{})
 		var unknown *UnknownRuneError
 		switch {
 		case err == nil:
@@ -104,7 +104,7 @@ func FuzzChar(f *testing.F) {
 				t.Fatalf("Decode(Encode(%q)) = %q", text, got)
 			}
 		case errors.As(err, &unknown):
-			if _, err := c.Encode(text[:unknown.Offset]); err != nil {
+			if _, err := c.Encode(text[:unknown.Offset], Options{}); err != nil {
 				t.Fatalf("%q: error at %d, but the text before has one too: %v", text, unknown.Offset, err)
 			}
 		default:

@@ -9,7 +9,7 @@ import (
 // and generation_config.json. In tokenizer.json a Split pre-tokenizer isolates
 // each character and a WordLevel model without an unknown token maps it, so that
 // a foreign character is an error there too, not a silent loss. Hugging Face's
-// tokenizers reads EndToken in a text as the end token; Encode reads characters.
+// tokenizers reads EndToken in a text as the end token, as Encode with Added does.
 func (c *Char) Files() map[string][]byte {
 	vocab := make(map[string]int, len(c.pieces))
 	vocab[EndToken] = 0

@@ -58,7 +58,7 @@ func TestCharFilesVocabIsEncode(t *testing.T) {
 			}
 			continue
 		}
-		ids, err := c.Encode(token)
+		ids, err := c.Encode(token, Options{})
 		if err != nil || len(ids) != 1 || ids[0] != id {
 			t.Errorf("Encode(%q) = %v, %v; the file says %d", token, ids, err, id)
 		}

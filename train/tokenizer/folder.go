@@ -36,7 +36,7 @@ func ReadFolder(dir string) (Tokenizer, error) {
 		if piece == EndToken && id == 0 {
 			continue
 		}
-		if ids, err := c.Encode(piece); err != nil || len(ids) != 1 || ids[0] != int32(id) {
+		if ids, err := c.Encode(piece, Options{}); err != nil || len(ids) != 1 || ids[0] != int32(id) {
 			return nil, fmt.Errorf("tokenizer: %s is no character tokenizer of this program: token %q has id %d", path, piece, id)
 		}
 	}

@@ -14,9 +14,9 @@ package tokenizer
 // Tokenizer maps between text and token ids. It is immutable and safe for
 // concurrent use.
 type Tokenizer interface {
-	// Encode returns the ids of text. It adds no special tokens, and text that
-	// looks like a special token is text.
-	Encode(text string) ([]int32, error)
+	// Encode returns the ids of text. The zero Options are for text that nobody
+	// vouches for: no special tokens are added, and text that spells one is text.
+	Encode(text string, o Options) ([]int32, error)
 	// Decode returns the text of ids. Special tokens and ids that the vocabulary
 	// does not have are skipped (a model's output layer may be wider than its
 	// vocabulary); bytes that are not UTF-8 come out as U+FFFD.
@@ -29,6 +29,11 @@ type Tokenizer interface {
 	VocabSize() int
 	// EndIDs are the ids that end a completion.
 	EndIDs() []int32
+	// SpecialTokens are the tokens that prompts and chat templates use by name.
+	SpecialTokens() Special
+	// TokenID returns the id of the added token or, if none is spelled so, of the
+	// vocabulary's entry with that text, as tokenizer.json writes it.
+	TokenID(text string) (int32, bool)
 	// Description says in one canonical string what the tokenizer computes: two
 	// tokenizers with equal descriptions give equal ids for every text. It is what
 	// identity hashes.
@@ -36,4 +41,25 @@ type Tokenizer interface {
 	// Files are the files of a Hugging Face model folder that describe the
 	// tokenizer, by name.
 	Files() map[string][]byte
+}
+
+// Options say what Encode makes of special tokens.
+type Options struct {
+	Added   bool // text that spells an added token (<|im_end|>) becomes that token; else it is text
+	Special bool // the post-processor's tokens (BOS, EOS) are put around the ids
+}
+
+// Special are the special tokens of a tokenizer by name; "" where it has none.
+type Special struct {
+	BOS, EOS, Pad, Unk string
+	// Named has all of them under the names of Hugging Face's files: bos_token,
+	// eos_token, pad_token, unk_token, sep_token, cls_token, mask_token and others.
+	Named map[string]string
+	// Additional are the additional_special_tokens, which have no names.
+	Additional []string
+}
+
+// Text returns t's Encode with the zero Options, for those who encode text only.
+func Text(t Tokenizer) func(text string) ([]int32, error) {
+	return func(text string) ([]int32, error) { return t.Encode(text, Options{}) }
 }
