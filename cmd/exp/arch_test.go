@@ -19,8 +19,10 @@ func lawOfTheTree() law {
 			"github.com/goccy/go-yaml":         {"harness/config", "eval/suite"},      // configurations; definitions of suites
 			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/exchange"}, // data sets of other programs; metrics for them
 			"github.com/urfave/cli/v2":         {"cmd/exp"},
-			"github.com/rivo/uniseg":           {"cmd/exp/term"}, // columns of what a terminal shows
-			"github.com/aymanbagabas/go-udiff": {"cmd/exp"},      // unified diffs of sources
+			"github.com/rivo/uniseg":           {"cmd/exp/term", "train/tokenizer"}, // columns of what a terminal shows; graphemes of SentencePiece's table
+			"github.com/dlclark/regexp2":       {"train/tokenizer"},                 // split patterns of tokenizer files: look-ahead, \p{…}
+			"golang.org/x/text":                {"train/tokenizer"},                 // normal forms of Unicode
+			"github.com/aymanbagabas/go-udiff": {"cmd/exp"},                         // unified diffs of sources
 			"golang.org/x/term":                {"cmd/exp/term"},
 			"gonum.org/v1/gonum/stat/distuv":   {"eval/stat"},
 			"gonum.org/v1/plot":                {"reports/figure"},

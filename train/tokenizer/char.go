@@ -94,6 +94,23 @@ func (c *Char) Decode(ids []int32) string {
 	return b.String()
 }
 
+// DecodeAll is Decode with the end token as EndToken.
+func (c *Char) DecodeAll(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		b.WriteString(c.Token(id))
+	}
+	return b.String()
+}
+
+// Token returns a character, or EndToken.
+func (c *Char) Token(id int32) string {
+	if id == 0 {
+		return EndToken
+	}
+	return string(c.Piece(id))
+}
+
 // Piece returns the UTF-8 of a character, nothing for the end token or an id
 // outside of the vocabulary.
 func (c *Char) Piece(id int32) []byte {

@@ -23,9 +23,8 @@ func (c *Char) Files() map[string][]byte {
 			Version:     "1.0",
 			AddedTokens: []addedToken{end},
 			PreTokenizer: split{
-				Type: "Split",
-				// Any character, line ends included: "." leaves them out.
-				Pattern:  pattern{Regex: `[\s\S]`},
+				Type:     "Split",
+				Pattern:  pattern{Regex: anyCharacter},
 				Behavior: "Isolated",
 			},
 			Decoder: typed{Type: "Fuse"},
@@ -49,6 +48,9 @@ func (c *Char) Files() map[string][]byte {
 	}
 }
 
+// anyCharacter matches line ends too, which "." leaves out.
+const anyCharacter = `[\s\S]`
+
 // tokenizerJSON is the part of Hugging Face's tokenizer.json that a Char needs;
 // the fields that stay null have to be there.
 type tokenizerJSON struct {
@@ -71,6 +73,8 @@ type addedToken struct {
 	RStrip     bool   `json:"rstrip"`
 	Normalized bool   `json:"normalized"`
 	Special    bool   `json:"special"`
+
+	normal string // as the normalizer writes it, where Normalized; "" if the same
 }
 
 // withoutID is the token as tokenizer_config.json wants it, under its id.

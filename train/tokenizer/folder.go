@@ -1,44 +1,201 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
-// ReadFolder returns the tokenizer of a Hugging Face model folder. So far it reads
-// what Char writes; another kind, such as a byte-level BPE, is an error that says so.
+// mostBytes bounds a file that is read: the largest published tokenizer.json has
+// about 40 MB.
+const mostBytes = 256 << 20
+
+// tokenizerFiles are the files of a model folder that belong to its tokenizer.
+// config.json is read too, for its eos_token_id, and is the model's.
+func tokenizerFiles() []string {
+	return []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+		"generation_config.json", "chat_template.jinja", "chat_template.json", "vocab.json", "merges.txt", "tokenizer.model"}
+}
+
+// templateFolder holds further chat templates.
+const templateFolder = "additional_chat_templates"
+
+// ReadFolder returns the tokenizer of a Hugging Face model folder: of its
+// tokenizer.json, or of vocab.json and merges.txt where tokenizer_config.json names
+// GPT-2's or Qwen2's tokenizer. An error names the file and the part that cannot be
+// read.
 func ReadFolder(dir string) (Tokenizer, error) {
-	path := filepath.Join(dir, "tokenizer.json")
-	raw, err := os.ReadFile(path)
+	files, err := readFiles(dir)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	var file tokenizerJSON
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return nil, fmt.Errorf("tokenizer: %s: %w", path, err)
+	t, err := ReadFiles(files)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %s: %w", dir, err)
 	}
-	if file.Model.Type != "WordLevel" {
-		return nil, fmt.Errorf("tokenizer: %s has a %s model; only the character tokenizers of this program can be read", path, file.Model.Type)
+	return t, nil
+}
+
+func readFiles(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	names := append(tokenizerFiles(), "config.json")
+	entries, err := os.ReadDir(filepath.Join(dir, templateFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrInvalid) {
+		return nil, err
 	}
-	alphabet := ""
-	for piece := range file.Model.Vocab {
-		if piece != EndToken {
-			alphabet += piece
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, path.Join(templateFolder, e.Name()))
 		}
 	}
-	c, err := NewChar(alphabet)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
 	}
-	for piece, id := range file.Model.Vocab {
-		if piece == EndToken && id == 0 {
+	for _, name := range names {
+		full := filepath.Join(dir, filepath.FromSlash(name))
+		info, err := os.Stat(full)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if ids, err := c.Encode(piece, Options{}); err != nil || len(ids) != 1 || ids[0] != int32(id) {
-			return nil, fmt.Errorf("tokenizer: %s is no character tokenizer of this program: token %q has id %d", path, piece, id)
+		if err != nil {
+			return nil, err
+		}
+		if info.Size() > mostBytes {
+			return nil, fmt.Errorf("%s has %d bytes; a tokenizer's file has %d at most", full, info.Size(), mostBytes)
+		}
+		if files[name], err = os.ReadFile(full); err != nil {
+			return nil, err
 		}
 	}
-	return c, nil
+	return files, nil
+}
+
+// ReadFiles is ReadFolder for files that are in memory, by name. The files are kept.
+func ReadFiles(files map[string][]byte) (Tokenizer, error) {
+	s, err := readSettings(files)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := mainFile(files, s)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string][]byte{}
+	for name, b := range files {
+		if slices.Contains(tokenizerFiles(), name) || strings.HasPrefix(name, templateFolder+"/") {
+			kept[name] = b
+		}
+	}
+	if c, ok := asChar(raw); ok {
+		return withFiles(c, kept), nil
+	}
+	p, err := newPipeline(raw, s)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer.json: %w", err)
+	}
+	p.files = kept
+	return p, nil
+}
+
+// mainFile is tokenizer.json, or what it would be for vocab.json and merges.txt.
+func mainFile(files map[string][]byte, s *settings) ([]byte, error) {
+	if raw, ok := files["tokenizer.json"]; ok {
+		return bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF")), nil
+	}
+	vocab, hasVocab := files["vocab.json"]
+	merges, hasMerges := files["merges.txt"]
+	switch {
+	case hasVocab && hasMerges:
+		return fromVocabFiles(vocab, merges, s)
+	case files["tokenizer.model"] != nil:
+		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which cannot be read. " +
+			"Convert it with transformers: AutoTokenizer.from_pretrained(FOLDER, use_fast=True).save_pretrained(FOLDER)")
+	case hasVocab || hasMerges:
+		return nil, errors.New("tokenizer.json is missing, and of vocab.json and merges.txt there is only one")
+	}
+	return nil, errors.New("tokenizer.json is missing")
+}
+
+// fromVocabFiles is the tokenizer.json of a byte-level BPE that is kept in GPT-2's two
+// files, as transformers would convert it.
+func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
+	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false}
+	var normal, pre any
+	switch s.class {
+	case "GPT2Tokenizer", "GPT2TokenizerFast":
+		pre = level
+	case "Qwen2Tokenizer", "Qwen2TokenizerFast":
+		level["use_regex"] = false
+		normal = typed{Type: "NFC"}
+		pre = map[string]any{"type": "Sequence", "pretokenizers": []any{
+			split{Type: "Split", Pattern: pattern{Regex: patternQwen}, Behavior: "Isolated"}, level}}
+	default:
+		return nil, fmt.Errorf("tokenizer.json is missing; vocab.json and merges.txt are read for GPT2Tokenizer and Qwen2Tokenizer, tokenizer_config.json says tokenizer_class %q", s.class)
+	}
+	var lines []string
+	for _, line := range strings.Split(string(merges), "\n") {
+		if line = strings.TrimSuffix(line, "\r"); line != "" && !strings.HasPrefix(line, "#version") {
+			lines = append(lines, line)
+		}
+	}
+	return json.Marshal(map[string]any{"version": "1.0", "added_tokens": []any{}, "normalizer": normal, "pre_tokenizer": pre,
+		"decoder": level, "model": map[string]any{"type": "BPE", "vocab": json.RawMessage(vocab), "merges": lines}})
+}
+
+// mostCharFile is far above what a Char of all characters of Unicode writes.
+const mostCharFile = 64 << 20
+
+// asChar returns the Char that wrote this tokenizer.json, if one did.
+func asChar(raw []byte) (*Char, bool) {
+	var file tokenizerJSON
+	if len(raw) > mostCharFile || !bytes.Contains(raw, []byte(`"WordLevel"`)) {
+		return nil, false
+	}
+	if json.Unmarshal(raw, &file) != nil || file.Model.Type != "WordLevel" || file.Normalizer != nil || len(file.AddedTokens) != 1 || file.AddedTokens[0].Content != EndToken {
+		return nil, false
+	}
+	if s := file.PreTokenizer; s.Type != "Split" || s.Pattern.Regex != anyCharacter || s.Behavior != "Isolated" || s.Invert {
+		return nil, false
+	}
+	var alphabet strings.Builder
+	for piece := range file.Model.Vocab {
+		if piece != EndToken {
+			alphabet.WriteString(piece)
+		}
+	}
+	c, err := NewChar(alphabet.String())
+	if err != nil || len(file.Model.Vocab) != c.VocabSize() {
+		return nil, false
+	}
+	for piece, id := range file.Model.Vocab {
+		if own, ok := c.TokenID(piece); !ok || int(own) != id {
+			return nil, false
+		}
+	}
+	return c, true
+}
+
+// filed is a tokenizer of ours that was read from a folder with more files than it
+// writes.
+type filed struct {
+	Tokenizer
+	files map[string][]byte
+}
+
+func (f filed) Files() map[string][]byte { return maps.Clone(f.files) }
+
+// withFiles returns t, which keeps files if they are not the ones that it writes.
+func withFiles(t Tokenizer, files map[string][]byte) Tokenizer {
+	if maps.EqualFunc(t.Files(), files, bytes.Equal) {
+		return t
+	}
+	return filed{t, files}
 }

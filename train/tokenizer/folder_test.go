@@ -25,19 +25,32 @@ func TestReadFolder(t *testing.T) {
 }
 
 func TestReadFolderErrors(t *testing.T) {
-	for want, text := range map[string]string{
-		"BPE":          `{"model": {"type": "BPE", "vocab": {}}}`,
-		"line":         `{"model": {"type": "WordLevel", "vocab": {"line": 1}}}`,
-		"has id 7":     `{"model": {"type": "WordLevel", "vocab": {"a": 7}}}`,
-		"empty":        `{"model": {"type": "WordLevel", "vocab": {}}}`,
-		"invalid char": `{`,
+	for text, want := range map[string]string{
+		`{`: "unexpected end",
+		`{"version": "2.0", "model": {"type": "BPE", "vocab": {}, "merges": []}}`: `version "2.0"`,
+		`{"added_tokens": []}`:                                                                                                                                           "no model",
+		`{"model": {"type": "WordPiece", "vocab": {}}}`:                                                                                                                  `type "WordPiece"`,
+		`{"model": {"type": "WordLevel", "vocab": {"line": 1}}}`:                                                                                                         "unk_token",
+		`{"model": {"type": "BPE", "vocab": {"a": 0}}}`:                                                                                                                  "merges",
+		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}`:                                                                                               `"a", "b" and "ab"`,
+		`{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a  b"]}}`:                                                                             "one space",
+		`{"model": {"type": "BPE", "vocab": {"a": 9999999}, "merges": []}}`:                                                                                              "id 9999999",
+		`{"model": {"type": "BPE", "vocab": {"a": 0.5}, "merges": []}}`:                                                                                                  `"a" is not a whole number`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": [], "dropout": 0.1}}`:                                                                                          "dropout",
+		`{"model": {"type": "Unigram", "vocab": [["a", 0]], "unk_id": 3}}`:                                                                                               "unk_id 3",
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": {"type": "BertNormalizer"}}`:                                                                `normalizer "BertNormalizer"`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "UnicodeScripts"}}`:                                                             `pre-tokenizer "UnicodeScripts"`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "post_processor": {"type": "Other"}}`:                                                                     `post-processor "Other"`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "CTC"}}`:                                                                              `decoder "CTC"`,
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "Sequence", "decoders": [{}]}}`:                                                       "decoder.decoders[0]: a component without a type",
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": false}}`: `"(a"`,
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadFolder(dir); err == nil || !strings.Contains(err.Error(), want) && want != "invalid char" {
-			t.Errorf("%s: error %v, want one with %q", text, err, want)
+		if _, err := ReadFolder(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "tokenizer.json") {
+			t.Errorf("%s:\n got %v\nwant an error with %q", text, err, want)
 		}
 	}
 	if _, err := ReadFolder(t.TempDir()); err == nil {

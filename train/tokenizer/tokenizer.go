@@ -1,14 +1,14 @@
 // Package tokenizer turns text into token ids and back.
 //
-// A Tokenizer is all that the rest of the program knows of a vocabulary. Char is
-// one token per character, for small models on tasks with a small alphabet; a
-// byte-level BPE fits behind the same interface. Every tokenizer here decodes by
-// concatenation: the text of a sequence is the bytes of its tokens one after
-// another, which is what lets Stream decode while a completion is being sampled.
-// Tokenizers that add or drop spaces depending on a neighbour (SentencePiece's
-// dummy prefix) do not fit.
+// A Tokenizer is all that the rest of the program knows of a vocabulary. Char is one
+// token per character, for small models on tasks with a small alphabet; Byte is one
+// per byte, for any text; a Pipeline is what a published tokenizer.json says, with
+// byte-pair encoding (byte level or SentencePiece's), a unigram model or whole words;
+// Train makes a byte-level BPE from one's own text.
 //
-// The package renders no chat templates.
+// A Pipeline gives the ids and the text that Hugging Face's library gives: a part of a
+// file that it cannot compute is an error that names it, never something like it. The
+// package renders no chat templates and reads no SentencePiece models.
 package tokenizer
 
 // Tokenizer maps between text and token ids. It is immutable and safe for
@@ -21,10 +21,14 @@ type Tokenizer interface {
 	// does not have are skipped (a model's output layer may be wider than its
 	// vocabulary); bytes that are not UTF-8 come out as U+FFFD.
 	Decode(ids []int32) string
-	// Piece returns the bytes that id adds to a text: none for a special token,
-	// possibly a part of a character for a byte-level vocabulary. The caller must
-	// not change them.
+	// DecodeAll is Decode with the special tokens spelled out.
+	DecodeAll(ids []int32) string
+	// Piece returns the bytes that id adds to a text that has begun: none for a
+	// special token, possibly a part of a character for a byte-level vocabulary. The
+	// caller must not change them.
 	Piece(id int32) []byte
+	// Token returns the text of id as tokenizer.json writes it, "" if it has none.
+	Token(id int32) string
 	// VocabSize is one more than the largest id.
 	VocabSize() int
 	// EndIDs are the ids that end a completion.

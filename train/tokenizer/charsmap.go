@@ -1,0 +1,113 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// charsMap is SentencePiece's precompiled table of replacements: a double-array trie
+// of texts (darts-clone) whose values are offsets into a blob of replacements, each
+// ended by a zero byte.
+type charsMap struct {
+	units []uint32
+	texts []byte
+}
+
+// mostGrapheme is the length in bytes from which Hugging Face's library looks at the
+// characters of a grapheme and no more at the whole.
+const mostGrapheme = 6
+
+// parseCharsMap reads the base64 form in tokenizer.json.
+func parseCharsMap(text string) (normalizer, error) {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("normalizer Precompiled: precompiled_charsmap: %w", err)
+	}
+	if len(raw) < 4 {
+		return nil, fmt.Errorf("normalizer Precompiled: precompiled_charsmap has %d bytes", len(raw))
+	}
+	n := uint64(binary.LittleEndian.Uint32(raw)) / 4
+	raw = raw[4:]
+	if n == 0 || n > uint64(len(raw)/4) {
+		return nil, fmt.Errorf("normalizer Precompiled: precompiled_charsmap says %d units of a trie and has %d bytes", n, len(raw))
+	}
+	m := &charsMap{units: make([]uint32, n), texts: raw[4*n:]}
+	for i := range m.units {
+		m.units[i] = binary.LittleEndian.Uint32(raw[4*i:])
+	}
+	if !utf8.Valid(m.texts) {
+		return nil, fmt.Errorf("normalizer Precompiled: the replacements of precompiled_charsmap are not UTF-8")
+	}
+	return m, nil
+}
+
+func (m *charsMap) normalize(p stretch) (stretch, error) {
+	var out strings.Builder
+	out.Grow(len(p.text))
+	rest, state := p.text, -1
+	for rest != "" {
+		var cluster string
+		cluster, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		if len(cluster) < mostGrapheme {
+			if to, ok := m.replacement(cluster); ok {
+				out.WriteString(to)
+				continue
+			}
+		}
+		for i, r := range cluster {
+			part := cluster[i : i+utf8.RuneLen(r)]
+			if to, ok := m.replacement(part); ok {
+				out.WriteString(to)
+			} else {
+				out.WriteString(part)
+			}
+		}
+	}
+	p.text = out.String()
+	return p, nil
+}
+
+// replacement is the replacement of the shortest text in the table that s begins
+// with: the first and not the longest, as the library does.
+func (m *charsMap) replacement(s string) (string, bool) {
+	at := trieOffset(m.units[0])
+	for i := range len(s) {
+		c := s[i]
+		if c == 0 {
+			break
+		}
+		at ^= uint32(c)
+		if at >= uint32(len(m.units)) {
+			return "", false
+		}
+		unit := m.units[at]
+		if unit&(1<<31|0xFF) != uint32(c) {
+			return "", false
+		}
+		at ^= trieOffset(unit)
+		if at >= uint32(len(m.units)) {
+			return "", false
+		}
+		if unit>>8&1 == 1 {
+			from := m.units[at] & (1<<31 - 1)
+			if from > uint32(len(m.texts)) {
+				return "", false
+			}
+			to := m.texts[from:]
+			if end := bytes.IndexByte(to, 0); end >= 0 {
+				to = to[:end]
+			}
+			return strings.ToValidUTF8(string(to), "\uFFFD"), true
+		}
+	}
+	return "", false
+}
+
+// trieOffset is the distance from a unit to its children.
+func trieOffset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }

@@ -1,0 +1,317 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// stretch is a part of a text between two added tokens, on its way through the
+// normalizer and the pre-tokenizers.
+type stretch struct {
+	text string
+	// first says that the stretch begins where the text begins.
+	first bool
+}
+
+// normalizer changes a stretch before it is split.
+type normalizer interface {
+	normalize(p stretch) (stretch, error)
+}
+
+// normalizers are a Sequence.
+type normalizers []normalizer
+
+func (list normalizers) normalize(p stretch) (stretch, error) {
+	var err error
+	for _, n := range list {
+		if p, err = n.normalize(p); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// unicodeForm is NFC, NFD, NFKC or NFKD.
+type unicodeForm norm.Form
+
+func (f unicodeForm) normalize(p stretch) (stretch, error) {
+	p.text = normalForm(norm.Form(f), p.text)
+	return p, nil
+}
+
+// mapped applies a function to the text.
+type mapped func(s string) string
+
+func (f mapped) normalize(p stretch) (stretch, error) {
+	p.text = f(p.text)
+	return p, nil
+}
+
+// filter applies a function that drops characters. A stretch that loses its first is
+// no longer the first of the text.
+type filter func(r rune) rune
+
+func (f filter) normalize(p stretch) (stretch, error) {
+	if r, n := utf8.DecodeRuneInString(p.text); n > 0 && f(r) < 0 {
+		p.first = false
+	}
+	p.text = strings.Map(f, p.text)
+	return p, nil
+}
+
+// lowercase maps each character by itself: a final sigma is like any other.
+func lowercase(s string) string {
+	return strings.ReplaceAll(strings.Map(func(r rune) rune {
+		if r == 'İ' {
+			return r // two characters: below
+		}
+		return unicode.ToLower(r)
+	}, s), "İ", "i̇")
+}
+
+// stripAccents drops all combining marks.
+func stripAccents(r rune) rune {
+	if unicode.IsMark(r) {
+		return -1
+	}
+	return r
+}
+
+// nmt is SentencePiece's cleaning of control characters and odd spaces.
+func nmt(r rune) rune {
+	switch {
+	case r >= 1 && r <= 8, r == 0xB, r >= 0xE && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:
+		return -1
+	case r == '\t', r == '\n', r == '\f', r == '\r', r == 0x1680, r >= 0x200B && r <= 0x200F,
+		r == 0x2028, r == 0x2029, r == 0x2581, r == 0xFEFF, r == 0xFFFD:
+		return ' '
+	}
+	return r
+}
+
+// strip drops white space at the ends. A stretch that loses its start is no longer
+// the first of the text.
+type strip struct{ left, right bool }
+
+func (n strip) normalize(p stretch) (stretch, error) {
+	if n.left {
+		short := strings.TrimLeftFunc(p.text, unicode.IsSpace)
+		p.first = p.first && len(short) == len(p.text)
+		p.text = short
+	}
+	if n.right {
+		p.text = strings.TrimRightFunc(p.text, unicode.IsSpace)
+	}
+	return p, nil
+}
+
+// prepend puts a text before every stretch that is not empty.
+type prepend string
+
+func (n prepend) normalize(p stretch) (stretch, error) {
+	if p.text != "" {
+		p.text = string(n) + p.text
+	}
+	return p, nil
+}
+
+// replace puts content in the place of every match.
+type replace struct {
+	pattern matcher
+	content string
+}
+
+func (n replace) normalize(p stretch) (stretch, error) {
+	l, fixed := n.pattern.(literalText)
+	if fixed && l != "" {
+		p.first = p.first && (n.content != "" || !strings.HasPrefix(p.text, string(l)))
+		p.text = strings.ReplaceAll(p.text, string(l), n.content)
+		return p, nil
+	}
+	text, err := replaceMatches(n.pattern, p.text, n.content)
+	// What is left of a text that loses its start ends as the text does.
+	p.first = p.first && (n.content != "" || text == "" || commonStart(text, p.text))
+	p.text = text
+	return p, err
+}
+
+// commonStart reports whether two texts begin with the same character.
+func commonStart(a, b string) bool {
+	r, _ := utf8.DecodeRuneInString(a)
+	return strings.HasPrefix(b, string(r))
+}
+
+func replaceMatches(m matcher, s, content string) (string, error) {
+	if s == "" {
+		return s, nil // Hugging Face's library looks for no match in nothing
+	}
+	var out strings.Builder
+	at := 0
+	err := m.matches(s, func(start, end int) {
+		out.WriteString(s[at:start])
+		out.WriteString(content)
+		at = end
+	})
+	if at == 0 && out.Len() == 0 {
+		return s, err
+	}
+	out.WriteString(s[at:])
+	return out.String(), err
+}
+
+// mostMarks is the number of non-starters in a row up to which package norm computes
+// the forms of Unicode; in longer runs it puts U+034F between them.
+const mostMarks = 30
+
+// normalForm is s in a normal form of Unicode.
+func normalForm(f norm.Form, s string) string {
+	if ascii(s) || f.IsNormalString(s) && !longRun(s) {
+		return s
+	}
+	if longRun(s) {
+		return slowForm(f, s)
+	}
+	return f.String(s)
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// longRun reports whether s may decompose into a run of more than mostMarks
+// non-starters. A character gives at most four of them.
+func longRun(s string) bool {
+	n := 0
+	for i, r := range s {
+		if r < 0x300 {
+			n = 0
+			continue
+		}
+		d := norm.NFKD.PropertiesString(s[i:])
+		if d.CCC() == 0 && d.TrailCCC() == 0 {
+			n = 0
+			continue
+		}
+		if n += utf8.RuneCount(d.Decomposition()); len(d.Decomposition()) == 0 {
+			n++
+		}
+		if n > mostMarks {
+			return true
+		}
+	}
+	return false
+}
+
+// slowForm is normalForm without a limit: decompose, order the marks, compose.
+func slowForm(f norm.Form, s string) string {
+	base := norm.NFD
+	if f == norm.NFKC || f == norm.NFKD {
+		base = norm.NFKD
+	}
+	var runes []rune
+	var classes []uint8
+	for _, r := range s {
+		for _, d := range base.String(string(r)) {
+			c := norm.NFD.PropertiesString(string(d)).CCC()
+			runes, classes = append(runes, d), append(classes, c)
+			if c == 0 {
+				continue
+			}
+			for i := len(runes) - 1; i > 0 && classes[i-1] > c; i-- {
+				runes[i], runes[i-1] = runes[i-1], runes[i]
+				classes[i], classes[i-1] = classes[i-1], classes[i]
+			}
+		}
+	}
+	if f == norm.NFC || f == norm.NFKC {
+		runes = compose(runes, classes)
+	}
+	return string(runes)
+}
+
+// compose joins characters with the marks behind them (Unicode 3.11, D117).
+func compose(runes []rune, classes []uint8) []rune {
+	out, outClass := runes[:0:0], classes[:0:0]
+	starter := -1
+	for i, r := range runes {
+		c := classes[i]
+		if starter >= 0 {
+			last := outClass[len(out)-1]
+			blocked := len(out)-1 > starter && (last == 0 || last >= c)
+			if !blocked {
+				pair := []rune(norm.NFC.String(string([]rune{out[starter], r})))
+				if len(pair) == 1 {
+					out[starter] = pair[0]
+					continue
+				}
+			}
+		}
+		if c == 0 {
+			starter = len(out)
+		}
+		out, outClass = append(out, r), append(outClass, c)
+	}
+	return out
+}
+
+// parseNormalizer builds the normalizer of tokenizer.json; nil for null.
+func parseNormalizer(c component) (normalizer, error) {
+	switch c.Type {
+	case "":
+		return nil, nil
+	case "Sequence":
+		var list normalizers
+		err := c.each("normalizers", func(c component) error {
+			n, err := parseNormalizer(c)
+			if n != nil {
+				list = append(list, n)
+			}
+			return err
+		})
+		return list, err
+	case "NFC":
+		return unicodeForm(norm.NFC), nil
+	case "NFD":
+		return unicodeForm(norm.NFD), nil
+	case "NFKC":
+		return unicodeForm(norm.NFKC), nil
+	case "NFKD":
+		return unicodeForm(norm.NFKD), nil
+	case "Lowercase":
+		return mapped(lowercase), nil
+	case "StripAccents":
+		return filter(stripAccents), nil
+	case "Nmt":
+		return filter(nmt), nil
+	case "ByteLevel":
+		return mapped(byteLevel), nil
+	case "Strip":
+		return strip{c.flag("strip_left", true), c.flag("strip_right", true)}, nil
+	case "Prepend":
+		text, err := c.text("prepend")
+		return prepend(text), err
+	case "Replace":
+		m, err := c.pattern()
+		if err != nil {
+			return nil, err
+		}
+		content, err := c.text("content")
+		return replace{m, content}, err
+	case "Precompiled":
+		text, err := c.text("precompiled_charsmap")
+		if err != nil {
+			return nil, err
+		}
+		return parseCharsMap(text)
+	}
+	return nil, fmt.Errorf("%s: normalizer %q is not supported", c.where, c.Type)
+}

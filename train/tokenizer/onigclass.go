@@ -1,0 +1,261 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// escape parses what follows a backslash outside of a class.
+func (p *onigParser) escape(f onigFlags) (string, error) {
+	if p.at >= len(p.text) {
+		return "", fmt.Errorf("a backslash at the end")
+	}
+	const word, noWord = "[" + onigWord + "]", "[^" + onigWord + "]"
+	switch c := p.text[p.at]; c {
+	case 'w', 'W', 'b', 'B', 'A', 'z', 'Z', 'R':
+		p.at++
+		return map[byte]string{
+			'w': word, 'W': noWord, 'A': `\A`, 'z': `\z`, 'Z': `(?=\n?\z)`,
+			'b': "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))",
+			'B': "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))",
+			'R': `(?>\r\n|[\n-\r\x85\u2028\u2029])`,
+		}[c], nil
+	case 'H':
+		p.at++
+		return `[^0-9a-fA-F]`, nil
+	}
+	members, _, err := p.member(f)
+	return "[" + members + "]", err
+}
+
+// member parses what follows a backslash in a class, as members of a class. Single
+// says that it is one character, which a range may start or end with.
+func (p *onigParser) member(f onigFlags) (members string, single rune, err error) {
+	if p.at >= len(p.text) {
+		return "", -1, fmt.Errorf("a backslash at the end")
+	}
+	r, n := utf8.DecodeRuneInString(p.text[p.at:])
+	p.at += n
+	switch r {
+	case 's', 'S', 'd', 'D':
+		return `\` + string(r), -1, nil
+	case 'w':
+		return onigWord, -1, nil
+	case 'h':
+		return "0-9a-fA-F", -1, nil
+	case 'p', 'P':
+		members, err = p.property(r == 'P')
+		return members, -1, err
+	case 'n':
+		r = '\n'
+	case 't':
+		r = '\t'
+	case 'r':
+		r = '\r'
+	case 'f':
+		r = '\f'
+	case 'v':
+		r = '\v'
+	case 'a':
+		r = '\a'
+	case 'e':
+		r = 0x1B
+	case 'x', 'u':
+		if r, err = p.hex(r); err != nil {
+			return "", -1, err
+		}
+	default:
+		if r < utf8.RuneSelf && (isASCIILetter(byte(r)) || r >= '0' && r <= '9') {
+			return "", -1, fmt.Errorf("escape \\%c is not supported", r)
+		}
+	}
+	if f.fold {
+		return folded(r), r, nil
+	}
+	return quoted(r), r, nil
+}
+
+// hex parses the digits of \xHH, \x{H…} or \uHHHH.
+func (p *onigParser) hex(kind rune) (rune, error) {
+	digits := ""
+	switch {
+	case kind == 'x' && p.take("{"):
+		end := strings.IndexByte(p.text[p.at:], '}')
+		if end < 0 {
+			return 0, fmt.Errorf("\\x{ without an end")
+		}
+		digits = p.text[p.at : p.at+end]
+		p.at += end + 1
+	default:
+		most := 2
+		if kind == 'u' {
+			most = 4
+		}
+		for len(digits) < most && p.at < len(p.text) && strings.IndexByte("0123456789abcdefABCDEF", p.text[p.at]) >= 0 {
+			digits += p.text[p.at : p.at+1]
+			p.at++
+		}
+	}
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil || !utf8.ValidRune(rune(n)) {
+		return 0, fmt.Errorf("\\%c%s is no character", kind, digits)
+	}
+	return rune(n), nil
+}
+
+// property parses {Name} or {^Name} of \p and \P.
+func (p *onigParser) property(not bool) (string, error) {
+	end := strings.IndexByte(p.text[p.at:], '}')
+	if !p.take("{") || end < 0 {
+		return "", fmt.Errorf("\\p without a {name}")
+	}
+	name := p.text[p.at : p.at+end-1]
+	p.at += end
+	if strings.HasPrefix(name, "^") {
+		not, name = !not, name[1:]
+	}
+	return propertyClass(name, not)
+}
+
+// propertyClass is a property as member of a class: a general category, a script, or
+// a few of the POSIX names.
+func propertyClass(name string, not bool) (string, error) {
+	plain := strings.NewReplacer("_", "", " ", "", "-", "").Replace(strings.ToLower(name))
+	for long, short := range map[string]string{
+		"letter": "L", "mark": "M", "number": "N", "punctuation": "P", "symbol": "S", "separator": "Z", "other": "C",
+		"uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt", "modifierletter": "Lm", "otherletter": "Lo",
+		"decimalnumber": "Nd", "digit": "Nd", "nonspacingmark": "Mn", "control": "Cc", "cntrl": "Cc",
+	} {
+		if plain == long {
+			plain = strings.ToLower(short)
+		}
+	}
+	escape := `\p{`
+	if not {
+		escape = `\P{`
+	}
+	if plain == "space" || plain == "whitespace" {
+		if not {
+			return `\S`, nil
+		}
+		return `\s`, nil
+	}
+	for known := range unicode.Categories {
+		if strings.ToLower(known) == plain && known != "C" && known != "Cn" { // Go's C has no unassigned ones
+			return escape + known + "}", nil
+		}
+	}
+	for known := range unicode.Scripts {
+		if strings.ToLower(strings.ReplaceAll(known, "_", "")) == plain {
+			return escape + known + "}", nil
+		}
+	}
+	return "", fmt.Errorf("property %q is not supported", name)
+}
+
+// class parses from behind the opening bracket to behind the closing one.
+func (p *onigParser) class(f onigFlags) (string, error) {
+	if p.depth++; p.depth > onigDepth {
+		return "", fmt.Errorf("classes are nested deeper than %d", onigDepth)
+	}
+	defer func() { p.depth-- }()
+	open := "["
+	if p.take("^") {
+		open = "[^"
+	}
+	var members strings.Builder
+	for first := true; ; first = false {
+		if p.at >= len(p.text) {
+			return "", fmt.Errorf("a class without an end")
+		}
+		if !first && p.take("]") {
+			break
+		}
+		m, err := p.classMember(f)
+		if err != nil {
+			return "", err
+		}
+		members.WriteString(m)
+	}
+	return open + members.String() + "]", nil
+}
+
+// classMember parses one character, range, escape or nested class.
+func (p *onigParser) classMember(f onigFlags) (string, error) {
+	switch {
+	case p.has("&&"):
+		return "", fmt.Errorf("the intersection && of classes is not supported")
+	case p.take("[:"):
+		end := strings.Index(p.text[p.at:], ":]")
+		if end < 0 {
+			return "", fmt.Errorf("a [:name: without an end")
+		}
+		name := p.text[p.at : p.at+end]
+		p.at += end + 2
+		not := strings.HasPrefix(name, "^")
+		switch name = strings.TrimPrefix(name, "^"); name {
+		case "alpha", "alnum", "upper", "lower", "punct", "graph", "print", "xdigit", "word", "ascii", "blank":
+			return "", fmt.Errorf("class [:%s:] is not supported", name)
+		}
+		return propertyClass(name, not)
+	case p.take("["):
+		inner, err := p.class(f)
+		if err == nil && strings.HasPrefix(inner, "[^") {
+			err = fmt.Errorf("a negated class inside of a class is not supported")
+		}
+		if err != nil {
+			return "", err
+		}
+		return inner[1 : len(inner)-1], nil
+	}
+	members, from, err := p.single(f)
+	if err != nil || from < 0 || !p.has("-") || p.at+1 >= len(p.text) || p.text[p.at+1] == ']' {
+		return members, err
+	}
+	p.at++
+	_, to, err := p.single(f)
+	switch {
+	case err != nil:
+		return "", err
+	case to < from:
+		return "", fmt.Errorf("a range from %q to %q", from, to)
+	case f.fold && to-from > foldMost:
+		return "", fmt.Errorf("a range of more than %d characters where case is folded", foldMost)
+	case f.fold:
+		return foldedRange(from, to), nil
+	}
+	return quoted(from) + "-" + quoted(to), nil
+}
+
+// foldMost is the longest range that is folded character by character.
+const foldMost = 4096
+
+// foldedRange is a range and all other cases of its letters.
+func foldedRange(from, to rune) string {
+	var out strings.Builder
+	out.WriteString(quoted(from) + "-" + quoted(to))
+	for r := from; r <= to; r++ {
+		for o := unicode.SimpleFold(r); o != r; o = unicode.SimpleFold(o) {
+			if o < from || o > to {
+				out.WriteString(quoted(o))
+			}
+		}
+	}
+	return out.String()
+}
+
+// single parses a character or an escape in a class.
+func (p *onigParser) single(f onigFlags) (members string, r rune, err error) {
+	if p.take(`\`) {
+		return p.member(f)
+	}
+	r, n := utf8.DecodeRuneInString(p.text[p.at:])
+	p.at += n
+	if f.fold {
+		return folded(r), r, nil
+	}
+	return quoted(r), r, nil
+}

@@ -1,0 +1,183 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// settings are what the files beside tokenizer.json say of special tokens.
+type settings struct {
+	special Special
+	added   []addedToken // of tokenizer_config.json's added_tokens_decoder, by id
+	ends    []int64      // eos_token_id of generation_config.json, then of config.json
+	class   string       // tokenizer_class
+}
+
+// readSettings reads tokenizer_config.json, special_tokens_map.json,
+// generation_config.json and config.json, each of which may be missing.
+func readSettings(files map[string][]byte) (*settings, error) {
+	s := &settings{special: Special{Named: map[string]string{}}}
+	for _, name := range []string{"tokenizer_config.json", "special_tokens_map.json"} {
+		fields, err := objectOf(files, name)
+		if err != nil {
+			return nil, err
+		}
+		s.named(fields)
+		if name != "tokenizer_config.json" {
+			continue
+		}
+		if !absent(fields["tokenizer_class"]) {
+			_ = json.Unmarshal(fields["tokenizer_class"], &s.class)
+		}
+		if s.added, err = addedDecoder(fields["added_tokens_decoder"]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		fields, err := objectOf(files, name)
+		if err != nil {
+			return nil, err
+		}
+		ids, err := idList(fields["eos_token_id"])
+		if err != nil {
+			return nil, fmt.Errorf("%s: eos_token_id: %w", name, err)
+		}
+		s.ends = append(s.ends, ids...)
+	}
+	s.special.BOS, s.special.EOS = s.special.Named["bos_token"], s.special.Named["eos_token"]
+	s.special.Pad, s.special.Unk = s.special.Named["pad_token"], s.special.Named["unk_token"]
+	return s, nil
+}
+
+// objectOf reads a file that is one JSON object.
+func objectOf(files map[string][]byte, name string) (map[string]json.RawMessage, error) {
+	raw, ok := files[name]
+	if !ok {
+		return nil, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF")), &fields); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return fields, nil
+}
+
+// named takes the special tokens of a file that no file before it has.
+func (s *settings) named(fields map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		switch {
+		case name == "additional_special_tokens" || name == "extra_special_tokens":
+			s.additional(fields[name])
+		case strings.HasSuffix(name, "_token") && !strings.HasPrefix(name, "add_"):
+			if text := tokenText(fields[name]); text != "" && s.special.Named[name] == "" {
+				s.special.Named[name] = text
+			}
+		}
+	}
+}
+
+// additional takes a list of tokens, or an object of names and tokens.
+func (s *settings) additional(raw json.RawMessage) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		for _, r := range list {
+			if text := tokenText(r); text != "" && !slices.Contains(s.special.Additional, text) {
+				s.special.Additional = append(s.special.Additional, text)
+			}
+		}
+		return
+	}
+	var named map[string]json.RawMessage
+	if json.Unmarshal(raw, &named) == nil {
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			if text := tokenText(named[name]); text != "" && s.special.Named[name] == "" {
+				s.special.Named[name] = text
+			}
+		}
+	}
+}
+
+// tokenText is a token written as a string or as an object with its content.
+func tokenText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var token struct {
+		Content string `json:"content"`
+	}
+	_ = json.Unmarshal(raw, &token)
+	return token.Content
+}
+
+// addedDecoder reads {"id": token, …}.
+func addedDecoder(raw json.RawMessage) ([]addedToken, error) {
+	if absent(raw) {
+		return nil, nil
+	}
+	var byID map[string]addedToken
+	if err := json.Unmarshal(raw, &byID); err != nil {
+		return nil, fmt.Errorf("added_tokens_decoder: %w", err)
+	}
+	var list []addedToken
+	for key, t := range byID {
+		id, err := strconv.Atoi(key)
+		if err != nil || id < 0 || id > mostID {
+			return nil, fmt.Errorf("added_tokens_decoder: %q is no id", key)
+		}
+		t.ID = id
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b addedToken) int { return a.ID - b.ID })
+	return list, nil
+}
+
+// idList reads an id, a list of ids, or null.
+func idList(raw json.RawMessage) ([]int64, error) {
+	if absent(raw) {
+		return nil, nil
+	}
+	var one int64
+	if json.Unmarshal(raw, &one) == nil {
+		return []int64{one}, nil
+	}
+	var list []int64
+	err := json.Unmarshal(raw, &list)
+	return list, err
+}
+
+// merge gives the added tokens of tokenizer.json what tokenizer_config.json says of
+// them, which wins, and adds those that only it has. Tokens that have a name there are
+// special, also where they are plain entries of the vocabulary.
+func (s *settings) merge(list []addedToken, v *vocabulary) []addedToken {
+	at := map[string]int{}
+	for i, t := range list {
+		at[t.Content] = i
+	}
+	put := func(t addedToken) {
+		if i, ok := at[t.Content]; ok {
+			t.ID = list[i].ID
+			list[i] = t
+			return
+		}
+		at[t.Content] = len(list)
+		list = append(list, t)
+	}
+	for _, t := range s.added {
+		put(t)
+	}
+	texts := slices.Concat(slices.Sorted(maps.Values(s.special.Named)), s.special.Additional)
+	for _, text := range texts {
+		if i, ok := at[text]; ok {
+			list[i].Special = true
+		} else if _, known := v.id(text); known {
+			put(addedToken{ID: noID, Content: text, Special: true})
+		}
+	}
+	return list
+}
