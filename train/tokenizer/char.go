@@ -128,7 +128,7 @@ func (c *Char) EndIDs() []int32 { return []int32{0} }
 
 // SpecialTokens has the end token as eos_token and pad_token.
 func (c *Char) SpecialTokens() Special {
-	return Special{EOS: EndToken, Pad: EndToken, Named: map[string]string{"eos_token": EndToken, "pad_token": EndToken}}
+	return endOnly()
 }
 
 // TokenID returns the id of a character or of EndToken.

@@ -97,6 +97,9 @@ func ReadFiles(files map[string][]byte) (Tokenizer, error) {
 	if c, ok := asChar(raw); ok {
 		return withFiles(c, kept), nil
 	}
+	if asByte(raw) {
+		return withFiles(Byte{}, kept), nil
+	}
 	p, err := newPipeline(raw, s)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer.json: %w", err)
