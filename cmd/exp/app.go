@@ -39,6 +39,7 @@ func commands(a *app) []*cli.Command {
 		evalCommand(a),
 		gradeCommand(a),
 		suiteCommand(a),
+		tokenizerCommand(a),
 		reportCommand(a),
 		logCommand(a),
 		graphCommand(a),

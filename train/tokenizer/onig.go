@@ -285,7 +285,7 @@ func folded(r rune) string {
 // quoted is r as regexp2 reads it in and outside of a class.
 func quoted(r rune) string {
 	switch {
-	case r < utf8.RuneSelf && isASCIISign(byte(r)):
+	case r < utf8.RuneSelf && r != '_' && isASCIISign(byte(r)):
 		return `\` + string(r)
 	case r <= ' ' || r == 0x7F:
 		return fmt.Sprintf(`\x%02X`, r)

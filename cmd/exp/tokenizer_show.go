@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"exp/train/tokenizer"
+)
+
+// openTokenizer reads the tokenizer of a folder; a tokenizer.json may be named too.
+func openTokenizer(path string) (tokenizer.Tokenizer, error) {
+	if dir, ok := strings.CutSuffix(path, "tokenizer.json"); ok {
+		path = dir
+		if dir == "" {
+			path = "."
+		}
+	}
+	t, err := tokenizer.ReadFolder(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, failf(exitNotFound, "%w", err)
+	case err != nil:
+		return nil, failf(exitUsage, "%w", err)
+	}
+	return t, nil
+}
+
+func (a *app) tokenizerEncode(c *cli.Context) error {
+	args, err := positionals(c, 1, -1)
+	if err != nil {
+		return err
+	}
+	t, err := openTokenizer(args[0])
+	if err != nil {
+		return err
+	}
+	text := strings.Join(args[1:], " ")
+	if len(args) == 1 {
+		all, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return err
+		}
+		text = string(all)
+	}
+	ids, err := t.Encode(text, tokenizer.Options{Added: !c.Bool("plain"), Special: c.Bool("special")})
+	if err != nil {
+		return failf(exitUsage, "%w", err)
+	}
+	out := table{Schema: "exp.tokenizer.encode/1", Columns: []column{
+		{Key: "id", ID: true}, {Key: "piece", Text: func(v any) string { return strconv.Quote(v.(string)) }}, {Key: "token", Wide: true}, {Key: "kind"},
+	}}
+	ends := t.EndIDs()
+	for _, id := range ids {
+		kind := ""
+		switch piece := t.Piece(id); {
+		case slices.Contains(ends, id):
+			kind = "end"
+		case len(piece) == 0:
+			kind = "special"
+		}
+		out.Rows = append(out.Rows, []any{id, string(t.Piece(id)), t.Token(id), kind})
+	}
+	if err := a.out.printTable(out); err != nil {
+		return err
+	}
+	if a.out.forPeople() && len(ids) > 0 {
+		a.note("%s for %s", plural(len(ids), "token"), plural(len(text), "byte"))
+	}
+	return nil
+}
+
+// decoded is what exp tokenizer decode tells programs.
+type decoded struct {
+	IDs  []int32 `json:"ids"`
+	Text string  `json:"text"`
+}
+
+func (a *app) tokenizerDecode(c *cli.Context) error {
+	args, err := positionals(c, 1, -1)
+	if err != nil {
+		return err
+	}
+	t, err := openTokenizer(args[0])
+	if err != nil {
+		return err
+	}
+	words := strings.Join(args[1:], " ")
+	if len(args) == 1 {
+		all, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return err
+		}
+		words = string(all)
+	}
+	d := decoded{IDs: []int32{}}
+	for _, word := range strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {
+		id, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || id < 0 || int(id) >= t.VocabSize() {
+			return usagef("%q is no id of this vocabulary: they go from 0 to %d", word, t.VocabSize()-1).see(a.line.command())
+		}
+		d.IDs = append(d.IDs, int32(id))
+	}
+	if d.Text = t.DecodeAll(d.IDs); c.Bool("skip-special") {
+		d.Text = t.Decode(d.IDs)
+	}
+	return a.out.printDocument(document{Schema: "exp.tokenizer.decode/1", Data: d, Human: func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, d.Text)
+		return err
+	}})
+}

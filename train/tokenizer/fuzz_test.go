@@ -1,0 +1,218 @@
+package tokenizer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// The scanners by hand find what the regular expressions find.
+func FuzzScanners(f *testing.F) {
+	for _, s := range []string{
+		"Hello world's  I'M we'LL\r\n\n 12345  ½x_y ", "'ſ 's'S'd", " \n \n\n  a", "日本カタカナ123abc", "  \t#include<x>\u00a0é\u0301!!\r\n",
+		"a\u0301b\u0e33 ! \u200d٣٤१२३४", "$x^{2}$ \\frac{1}{2}.foo (bar", "   ", "\u0085\u2028x", "ÀÉ'T'Re'VE'm'D'lL'l",
+	} {
+		f.Add(s)
+	}
+	patterns := []string{patternGPT2, patternQwen, patternLlama3, patternDigits, patternCJK, patternDeepSeek}
+	var slow []*regex
+	for _, p := range patterns {
+		re, err := newRegex(p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		slow = append(slow, re)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) || len(s) > 1000 {
+			t.Skip()
+		}
+		for i, p := range patterns {
+			var got, want []part
+			scan, err := newMatcher(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := scan.matches(s, func(a, b int) { got = append(got, part{start: a, end: b}) }); err != nil {
+				t.Fatal(err)
+			}
+			if err := slow[i].matches(s, func(a, b int) { want = append(want, part{start: a, end: b}) }); err != nil {
+				t.Skip(err)
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%s\n%q: got %v, want %v", p, s, got, want)
+			}
+			for k := range got {
+				if got[k] != want[k] {
+					t.Fatalf("%s\n%q: got %v, want %v", p, s, got, want)
+				}
+			}
+		}
+	})
+}
+
+// The heap and the plain loop merge alike, and every byte comes back.
+func FuzzMerge(f *testing.F) {
+	tok, err := Train(func(yield func(string) bool) {
+		yield(strings.Repeat("aaab abab banana bandana aaaa ", 9))
+	}, TrainOptions{VocabSize: 300})
+	if err != nil {
+		f.Fatal(err)
+	}
+	m := tok.model.(*bpe).merges
+	f.Add("banana aaaaaaaab")
+	f.Fuzz(func(t *testing.T, s string) {
+		ids := make([]int32, 0, len(s))
+		for i := range len(s) {
+			ids = append(ids, int32(s[i]))
+		}
+		want := slowMerge(m, ids)
+		if got := m.applyHeap(append([]int32(nil), ids...)); !equalIDs(got, want) {
+			t.Fatalf("%q: the heap gives %v, want %v", s, got, want)
+		}
+		if got := m.apply(ids, &mergeScratch{}); !equalIDs(got, want) {
+			t.Fatalf("%q: got %v, want %v", s, got, want)
+		}
+	})
+}
+
+// slowMerge is the definition.
+func slowMerge(m *merges, ids []int32) []int32 {
+	out := append([]int32(nil), ids...)
+	for {
+		at, best := -1, uint64(noPair)
+		for i := 0; i+1 < len(out); i++ {
+			if v := m.get(out[i], out[i+1]); v != noPair && v>>32 < best>>32 {
+				at, best = i, v
+			}
+		}
+		if at < 0 {
+			return out
+		}
+		out[at] = int32(uint32(best))
+		out = append(out[:at+1], out[at+2:]...)
+	}
+}
+
+func equalIDs(a, b []int32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// A tokenizer.json of anybody is read or refused; what is read encodes and decodes
+// without a panic, and does not take forever.
+func FuzzReadFiles(f *testing.F) {
+	for _, path := range goldenFiles(f) {
+		c := readGolden(f, path)
+		if text := c.Files["tokenizer.json"]; len(text) < 40000 {
+			f.Add([]byte(text), []byte(`{"eos_token": "</s>"}`), "Hello <s> wörld 12 ▁ \x00日")
+		}
+	}
+	f.Add(Byte{}.Files()["tokenizer.json"], []byte(`{"added_tokens_decoder": {"3": {"content": "x"}}}`), "x")
+	f.Fuzz(func(t *testing.T, file, config []byte, text string) {
+		if len(text) > 4096 {
+			t.Skip()
+		}
+		start := time.Now()
+		tok, err := ReadFiles(map[string][]byte{"tokenizer.json": file, "tokenizer_config.json": config})
+		if err != nil {
+			return
+		}
+		for _, o := range []Options{{}, {Added: true, Special: true}} {
+			ids, err := tok.Encode(text, o)
+			if err != nil {
+				continue
+			}
+			if tok.DecodeAll(ids); !utf8.ValidString(tok.Decode(ids)) {
+				t.Fatalf("%q decodes to what is not UTF-8: %q", text, tok.Decode(ids))
+			}
+			s := NewStream(tok)
+			for _, id := range ids {
+				if int(id) >= tok.VocabSize() || id < 0 {
+					if o.Special {
+						continue // a template may name any id
+					}
+					t.Fatalf("%q: id %d outside of the vocabulary of %d", text, id, tok.VocabSize())
+				}
+				s.Push(id)
+			}
+			s.Text()
+		}
+		if d := time.Since(start); d > time.Minute {
+			t.Fatalf("took %v", d)
+		}
+	})
+}
+
+// On the byte level every text comes back, and the stream says at every token what
+// Decode says but for an unfinished end.
+func FuzzRoundTrip(f *testing.F) {
+	tok, err := Train(func(yield func(string) bool) {
+		yield(strings.Repeat("the cat naïve 日本語 🙂 ", 9))
+	}, TrainOptions{VocabSize: 320, Special: []string{"<|im_end|>"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("the cat\n日本語 🙂é <|im_end|>", []byte{0xE2, 0x82, 0x41, 0xFF})
+	f.Fuzz(func(t *testing.T, text string, random []byte) {
+		ids, err := tok.Encode(text, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tok.Decode(ids), validText([]byte(text)); got != want {
+			t.Fatalf("decoded %q, want %q", got, want)
+		}
+		for i := 0; i+1 < len(random); i += 2 {
+			ids = append(ids, (int32(random[i])<<8|int32(random[i+1]))%int32(tok.VocabSize()))
+		}
+		s := NewStream(tok)
+		for i, id := range ids {
+			s.Push(id)
+			whole := tok.Decode(ids[:i+1])
+			if got := s.Text(); !strings.HasPrefix(whole, got) && !bytes.HasPrefix(s.text, []byte(got)) {
+				t.Fatalf("after %v: stream %q, decoded %q", ids[:i+1], got, whole)
+			}
+		}
+		if got, want := s.All(), tok.Decode(ids); got != want {
+			t.Fatalf("%v: stream %q, want %q", ids, got, want)
+		}
+	})
+}
+
+// The SentencePiece decoders too: the stream is Decode wherever the bytes are UTF-8.
+func FuzzStreamSentencePiece(f *testing.F) {
+	var toks []Tokenizer
+	for _, path := range goldenFiles(f) {
+		if strings.Contains(path, "llama2_") || strings.Contains(path, "meta_") || strings.Contains(path, "gemma") || strings.Contains(path, "unigram_t5") {
+			tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(readGolden(f, path).Files["tokenizer.json"])})
+			if err != nil {
+				f.Fatal(err)
+			}
+			toks = append(toks, tok)
+		}
+	}
+	f.Add([]byte{0, 3, 1, 200, 0, 9})
+	f.Fuzz(func(t *testing.T, random []byte) {
+		for _, tok := range toks {
+			var ids []int32
+			s := NewStream(tok)
+			for i := 0; i+1 < len(random); i += 2 {
+				id := (int32(random[i])<<8 | int32(random[i+1])) % int32(tok.VocabSize())
+				ids = append(ids, id)
+				s.Push(id)
+			}
+			if got, want := s.All(), tok.Decode(ids); got != want && utf8.Valid(s.text) {
+				t.Fatalf("%v: stream %q, want %q", ids, got, want)
+			}
+		}
+	})
+}
