@@ -175,7 +175,10 @@ func normalForm(f norm.Form, s string) string {
 	if longRun(s) {
 		return slowForm(f, s)
 	}
-	return f.String(s)
+	if f == norm.NFC {
+		return f.String(s)
+	}
+	return decompositionForm(f, s)
 }
 
 func ascii(s string) bool {

@@ -23,10 +23,16 @@ type onigParser struct {
 type onigFlags struct{ fold, dotAll, extended bool }
 
 const (
-	onigWord   = `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉` // and Other_Alphabetic without letters
-	onigDepth  = 100                                        // of groups and classes
+	onigDepth  = 100 // of groups and classes
 	onigLength = 1 << 14
 )
+
+// onigWord are the members of \w: alphabetic, marks, decimal numbers and connectors,
+// and the numbers of Latin-1, which are in it by a table of their own.
+func onigWord() string {
+	return `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉\xB2\xB3\xB9\xBC-\xBE` +
+		newerMembers("L") + newerMembers("M") + newerMembers("N")
+}
 
 // fromOnig returns pattern as regexp2 wants it.
 func fromOnig(pattern string) (string, error) {

@@ -13,7 +13,7 @@ func (p *onigParser) escape(f onigFlags) (string, error) {
 	if p.at >= len(p.text) {
 		return "", fmt.Errorf("a backslash at the end")
 	}
-	const word, noWord = "[" + onigWord + "]", "[^" + onigWord + "]"
+	word, noWord := "["+onigWord()+"]", "[^"+onigWord()+"]"
 	switch c := p.text[p.at]; c {
 	case 'w', 'W', 'b', 'B', 'A', 'z', 'Z', 'R':
 		p.at++
@@ -23,6 +23,14 @@ func (p *onigParser) escape(f onigFlags) (string, error) {
 			'B': "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))",
 			'R': `(?>\r\n|[\n-\r\x85\u2028\u2029])`,
 		}[c], nil
+	case 'P':
+		// Not in a class: the newer characters can be left out.
+		p.at++
+		members, err := p.property(false)
+		return "[^" + members + "]", err
+	case 'D':
+		p.at++
+		return `[^\d` + newerMembers("N") + "]", nil
 	case 'H':
 		p.at++
 		return `[^0-9a-fA-F]`, nil
@@ -40,10 +48,12 @@ func (p *onigParser) member(f onigFlags) (members string, single rune, err error
 	r, n := utf8.DecodeRuneInString(p.text[p.at:])
 	p.at += n
 	switch r {
-	case 's', 'S', 'd', 'D':
+	case 'd':
+		return `\d` + newerMembers("N"), -1, nil
+	case 's', 'S', 'D':
 		return `\` + string(r), -1, nil
 	case 'w':
-		return onigWord, -1, nil
+		return onigWord(), -1, nil
 	case 'h':
 		return "0-9a-fA-F", -1, nil
 	case 'p', 'P':
@@ -145,7 +155,10 @@ func propertyClass(name string, not bool) (string, error) {
 	}
 	for known := range unicode.Categories {
 		if strings.ToLower(known) == plain && known != "C" && known != "Cn" { // Go's C has no unassigned ones
-			return escape + known + "}", nil
+			if not {
+				return escape + known + "}", nil
+			}
+			return escape + known + "}" + newerMembers(known), nil
 		}
 	}
 	for known := range unicode.Scripts {

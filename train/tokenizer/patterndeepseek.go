@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,7 +14,7 @@ func wordAt(s string, i int) (bool, int) {
 		return false, n
 	}
 	r, _ := utf8.DecodeRuneInString(s[i:])
-	return unicode.IsMark(r), n
+	return isMark(r), n
 }
 
 func wordRun(s string, i int) int {

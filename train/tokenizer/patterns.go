@@ -74,7 +74,7 @@ func wideClass(r rune) class {
 	case unicode.IsPunct(r) || unicode.IsSymbol(r):
 		return classSign
 	}
-	return classOther
+	return newerClass(r)
 }
 
 // classAt is the class and the length of the character of s at i; i is in s.

@@ -282,12 +282,12 @@ func isWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < utf8.RuneSelf && (isASCIILetter(byte(r)) || r >= '0' && r <= '9' || r == '_')
 	}
-	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.Is(unicode.Nd, r) || unicode.Is(unicode.Nl, r) ||
+	return unicode.IsLetter(r) || newerLetter(r) || isMark(r) || unicode.Is(unicode.Nd, r) || newer["N"].has(r) || unicode.Is(unicode.Nl, r) ||
 		unicode.Is(unicode.Pc, r) || unicode.Is(unicode.Other_Alphabetic, r) || r == '\u200C' || r == '\u200D'
 }
 
 func isPunctuation(r rune) bool {
-	return r < utf8.RuneSelf && isASCIISign(byte(r)) || unicode.IsPunct(r)
+	return r < utf8.RuneSelf && isASCIISign(byte(r)) || unicode.IsPunct(r) && !laterSigns.has(r)
 }
 
 // parseSplitters builds the pre-tokenizers of tokenizer.json, sequences laid flat.
@@ -327,9 +327,9 @@ func parseSplitter(c component) (splitter, error) {
 		return splitAt{m, how, c.flag("invert", false)}, err
 	case "Digits":
 		if c.flag("individual_digits", false) {
-			return splitAt{pattern: runeSet(unicode.IsNumber), how: isolated}, nil
+			return splitAt{pattern: runeSet(isNumber), how: isolated}, nil
 		}
-		return splitAt{pattern: runeSet(unicode.IsNumber), how: contiguous}, nil
+		return splitAt{pattern: runeSet(isNumber), how: contiguous}, nil
 	case "Punctuation":
 		how := isolated
 		if !absent(c.fields["behavior"]) {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// trainTokenizer learns a small tokenizer from rows in a folder of its own.
+func trainTokenizer(t *testing.T, args ...string) (dir string, e ended) {
+	t.Helper()
+	dir = t.TempDir()
+	in := filepath.Join(dir, "rows.jsonl")
+	rows := strings.Repeat(`{"question": "How many apples and apples?", "meta": {"tags": ["fruit fruit"]}, "n": 3}`+"\n", 4)
+	if err := os.WriteFile(in, []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e = call{list: commands}.run(append([]string{"tokenizer", "train", in, "--out", filepath.Join(dir, "tok")}, args...)...)
+	return filepath.Join(dir, "tok"), e
+}
+
+func TestTokenizerTrain(t *testing.T) {
+	dir, e := trainTokenizer(t, "--vocab-size", "270", "--special", "<|im_end|>", "--json")
+	e.succeeds(t)
+	var got struct {
+		Schema string
+		Data   trained
+	}
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := got.Data; got.Schema != "exp.tokenizer.train/1" || d.VocabSize != 270 || d.Texts != 8 || d.EndID != 268 || d.SpecialCount != 2 {
+		t.Errorf("%+v", got)
+	}
+	encoded := call{list: commands}.run("tokenizer", "encode", dir, "apples <|im_end|>", "-o", "jsonl")
+	encoded.succeeds(t)
+	if lines := strings.Split(strings.TrimSpace(encoded.stdout), "\n"); !strings.Contains(lines[len(lines)-1], `"id":269`) {
+		t.Errorf("last token %s, want id 269", lines[len(lines)-1])
+	}
+	plain := call{list: commands, stdin: "<|im_end|>"}.run("tokenizer", "encode", dir, "--plain", "-o", "name")
+	plain.succeeds(t)
+	if got, want := len(strings.Fields(plain.stdout)), len("<|im_end|>"); got != want {
+		t.Errorf("%d tokens without special ones, want %d", got, want)
+	}
+	for flags, want := range map[string]string{"": "H<|im_end|>\n", "--skip-special": "H\n"} {
+		d := call{list: commands, stdin: "[72, 269]"}.run(append([]string{"tokenizer", "decode", dir}, strings.Fields(flags)...)...)
+		d.succeeds(t)
+		if d.stdout != want {
+			t.Errorf("decode %s: %q, want %q", flags, d.stdout, want)
+		}
+	}
+}
+
+func TestTokenizerTrainFields(t *testing.T) {
+	all, e := trainTokenizer(t, "--vocab-size", "400")
+	e.succeeds(t)
+	if !strings.Contains(e.stderr, "tokens: no two neighbours are left") {
+		t.Errorf("no word of the smaller vocabulary:\n%s", e.stderr)
+	}
+	one, e := trainTokenizer(t, "--vocab-size", "400", "--field", "question")
+	e.succeeds(t)
+	for dir, want := range map[string]bool{all: true, one: false} {
+		text, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(text), `"fruit"`); got != want {
+			t.Errorf("%s: knows the word of the other field: %v, want %v", dir, got, want)
+		}
+	}
+}
+
+func TestTokenizerRefuses(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "a.txt")
+	if err := os.WriteFile(text, []byte("aa aa"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(dir, "model")
+	if err := os.MkdirAll(model, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(model, "tokenizer.json"), []byte(`{"model": {"type": "WordPiece"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args string
+		code exitCode
+		want string
+	}{
+		{"train", exitUsage, "FILE"},
+		{"train " + text + " --out x", exitUsage, "--vocab-size N is needed"},
+		{"train " + text + " --vocab-size 300", exitUsage, "--out DIR is needed"},
+		{"train " + text + " --vocab-size 3 --out " + dir + "/o", exitUsage, "257 at least"},
+		{"train " + dir + "/none.txt --vocab-size 300 --out " + dir + "/o", exitNotFound, "none.txt"},
+		{"train " + text + " --vocab-size 300 --pattern ( --out " + dir + "/o", exitUsage, "group without"},
+		{"encode " + dir + "/none a", exitNotFound, "none"},
+		{"encode " + model + " a", exitUsage, `type "WordPiece" is not supported`},
+	} {
+		e := call{list: commands}.run(append([]string{"tokenizer"}, strings.Fields(tt.args)...)...)
+		if e.code != int(tt.code) || !strings.Contains(e.stderr, tt.want) {
+			t.Errorf("%s: exit %d, %s; want exit %d and %q", tt.args, e.code, e.stderr, tt.code, tt.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "o")); err == nil {
+		t.Error("a refused training wrote a folder")
+	}
+}
