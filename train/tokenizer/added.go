@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -49,6 +50,7 @@ func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 		a.byText[t.Content] = len(a.list)
 		a.list = append(a.list, t)
 	}
+	started := time.Now()
 	for i, t := range a.list {
 		into, text := &a.exact, t.Content
 		if t.Normalized {
@@ -61,8 +63,11 @@ func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 				a.list[i].normal, text = p.text, p.text
 			}
 		}
-		if text == "" || len(text) > mostAdded*8 {
+		if text == "" {
 			continue
+		}
+		if len(text) > mostAdded*8 || time.Since(started) > searchTimeout {
+			return nil, fmt.Errorf("added_tokens: %q: its normalized form is too long, or takes too long", clip(t.Content))
 		}
 		if *into == nil {
 			*into = &addedSearch{trie: newTrie(), tokens: a}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -59,10 +60,14 @@ type replaceDecoder replace
 
 func (d replaceDecoder) decode(tokens []string) ([]string, error) {
 	out := make([]string, len(tokens))
+	started := time.Now()
 	for i, t := range tokens {
 		var err error
 		if out[i], err = d.token(t); err != nil {
 			return nil, err
+		}
+		if i%1024 == 1023 && time.Since(started) > searchTimeout {
+			return nil, fmt.Errorf("tokenizer: the decoder Replace takes more than %v", searchTimeout)
 		}
 	}
 	return out, nil

@@ -128,6 +128,9 @@ type replace struct {
 func (n replace) normalize(p stretch) (stretch, error) {
 	l, fixed := n.pattern.(literalText)
 	if fixed && l != "" {
+		if err := checkGrowth(len(p.text), strings.Count(p.text, string(l))*len(n.content)); err != nil {
+			return p, err
+		}
 		p.first = p.first && (n.content != "" || !strings.HasPrefix(p.text, string(l)))
 		p.text = strings.ReplaceAll(p.text, string(l), n.content)
 		return p, nil
@@ -137,6 +140,17 @@ func (n replace) normalize(p stretch) (stretch, error) {
 	p.first = p.first && (n.content != "" || text == "" || commonStart(text, p.text))
 	p.text = text
 	return p, err
+}
+
+// mostNormal is how long a text may become that grows by being replaced.
+const mostNormal = 1 << 27
+
+// checkGrowth fails where a text of so many bytes would become too long.
+func checkGrowth(from, to int) error {
+	if to > mostNormal && to > 2*from {
+		return fmt.Errorf("tokenizer: a text of %d bytes grows beyond %d while it is normalized", from, mostNormal)
+	}
+	return nil
 }
 
 // commonStart reports whether two texts begin with the same character.
@@ -151,11 +165,18 @@ func replaceMatches(m matcher, s, content string) (string, error) {
 	}
 	var out strings.Builder
 	at := 0
+	var grown error
 	err := m.matches(s, func(start, end int) {
+		if grown = checkGrowth(len(s), out.Len()+len(content)); grown != nil {
+			return
+		}
 		out.WriteString(s[at:start])
 		out.WriteString(content)
 		at = end
 	})
+	if err == nil {
+		err = grown
+	}
 	if at == 0 && out.Len() == 0 {
 		return s, err
 	}

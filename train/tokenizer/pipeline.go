@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -82,7 +83,9 @@ func newPipeline(raw []byte, s *settings) (*Pipeline, error) {
 	if err := p.findEnds(); err != nil {
 		return nil, err
 	}
-	p.fillPieces()
+	if err := p.fillPieces(); err != nil {
+		return nil, err
+	}
 	h.add(p.added.canonical(), p.ends, s.special)
 	p.digest = h.sum()
 	return p, nil
@@ -195,7 +198,8 @@ func (p *Pipeline) tokenText(id int32) (string, bool) {
 }
 
 // fillPieces computes Piece for every id.
-func (p *Pipeline) fillPieces() {
+func (p *Pipeline) fillPieces() error {
+	started := time.Now()
 	steps := pieces{p.decoders, len(p.decoders) == 0}
 	p.pieces = make([][]byte, p.size)
 	p.leading = make([][]byte, p.size)
@@ -205,6 +209,9 @@ func (p *Pipeline) fillPieces() {
 		if !ok || p.special[int32(id)] {
 			continue
 		}
+		if id%1024 == 0 && time.Since(started) > searchTimeout {
+			return fmt.Errorf("decoder: its regular expressions take more than %v", searchTimeout)
+		}
 		p.pieces[id] = steps.piece(text, false)
 		p.leading[id] = steps.piece(text, true)
 		differs = differs || string(p.pieces[id]) != string(p.leading[id])
@@ -212,6 +219,7 @@ func (p *Pipeline) fillPieces() {
 	if !differs {
 		p.leading = p.pieces
 	}
+	return nil
 }
 
 // Encode returns the ids of text. Bytes that are not UTF-8 are read as U+FFFD. It

@@ -12,8 +12,8 @@ import (
 // matchTimeout bounds one search of a regular expression, and searchTimeout all of
 // them in one text: a pattern that backtracks without end is an error, not a hang.
 const (
-	matchTimeout  = 2 * time.Second
-	searchTimeout = 20 * time.Second
+	matchTimeout  = time.Second
+	searchTimeout = 10 * time.Second
 )
 
 // matcher finds the matches of a pattern in a text.
