@@ -27,10 +27,9 @@ const (
 	onigLength = 1 << 14
 )
 
-// onigWord are the members of \w: alphabetic, marks, decimal numbers and connectors,
-// and the numbers of Latin-1, which are in it by a table of their own.
+// onigWord are the members of \w: alphabetic, marks, decimal numbers and connectors.
 func onigWord() string {
-	return `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉\xB2\xB3\xB9\xBC-\xBE` +
+	return `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉` +
 		newerMembers("L") + newerMembers("M") + newerMembers("N")
 }
 

@@ -8,12 +8,15 @@ import (
 	"unicode/utf8"
 )
 
+const latinNumbers = `\xB2\xB3\xB9\xBC-\xBE`
+
 // escape parses what follows a backslash outside of a class.
 func (p *onigParser) escape(f onigFlags) (string, error) {
 	if p.at >= len(p.text) {
 		return "", fmt.Errorf("a backslash at the end")
 	}
-	word, noWord := "["+onigWord()+"]", "[^"+onigWord()+"]"
+	// Outside of a class \w has the numbers of Latin-1 too, by a table of its own.
+	word, noWord := "["+onigWord()+latinNumbers+"]", "[^"+onigWord()+latinNumbers+"]"
 	switch c := p.text[p.at]; c {
 	case 'w', 'W', 'b', 'B', 'A', 'z', 'Z', 'R':
 		p.at++

@@ -1,0 +1,183 @@
+package tokenizer
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const tinyBPE = `{"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "Ġ": 3, "</s>": 4}, "merges": ["a b"]}`
+
+func tinyFiles() map[string][]byte {
+	return map[string][]byte{
+		"tokenizer.json":          []byte(`{"version": "1.0", "model": ` + tinyBPE + `, "decoder": {"type": "ByteLevel"}, "added_tokens": [{"id": 7, "content": "<x>", "special": true}]}`),
+		"tokenizer_config.json":   []byte(`{"eos_token": {"content": "</s>"}, "pad_token": null, "bos_token": "<x>", "additional_special_tokens": ["<y>"]}`),
+		"special_tokens_map.json": []byte(`{"eos_token": "other", "unk_token": "b", "sep_token": {"content": "ab"}}`),
+		"generation_config.json":  []byte(`{"eos_token_id": [7, 2]}`),
+		"config.json":             []byte(`{"eos_token_id": 2, "model_type": "llama"}`),
+		"chat_template.jinja":     []byte("{{ messages }}"),
+		"README.md":               []byte("not a tokenizer's file"),
+	}
+}
+
+func TestSettings(t *testing.T) {
+	tok, err := ReadFiles(tinyFiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tok.EndIDs(), []int32{7, 2, 4}; !slices.Equal(got, want) {
+		t.Errorf("EndIDs = %v, want %v: generation_config.json, config.json, eos_token", got, want)
+	}
+	want := Special{BOS: "<x>", EOS: "</s>", Unk: "b", Additional: []string{"<y>"},
+		Named: map[string]string{"bos_token": "<x>", "eos_token": "</s>", "unk_token": "b", "sep_token": "ab"}}
+	if diff := cmp.Diff(want, tok.SpecialTokens()); diff != "" {
+		t.Errorf("special tokens (-want +got):\n%s", diff)
+	}
+	if got, want := tok.VocabSize(), 8; got != want {
+		t.Errorf("VocabSize = %d, want %d", got, want)
+	}
+	// Tokens with a name are special, also those that are entries of the vocabulary.
+	ids, err := tok.Encode("ab</s>a<x>", Options{Added: true})
+	if want := []int32{2, 4, 0, 7}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("Encode = %v, %v, want %v", ids, err, want)
+	}
+	if got, want := tok.Decode([]int32{0, 4, 7, 0}), "aa"; got != want {
+		t.Errorf("Decode = %q, want %q", got, want)
+	}
+	if id, ok := tok.TokenID("nothing"); ok {
+		t.Errorf("TokenID of nothing = %d", id)
+	}
+}
+
+func TestFolderKeepsFiles(t *testing.T) {
+	dir := t.TempDir()
+	files := tinyFiles()
+	files["additional_chat_templates/tool.jinja"] = []byte("{{ tools }}")
+	for name, b := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tok, err := ReadFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(files, "config.json")
+	delete(files, "README.md")
+	if diff := cmp.Diff(files, tok.Files()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+func TestCharKeepsTemplate(t *testing.T) {
+	files := newChar(t, "ab").Files()
+	files["chat_template.jinja"] = []byte("x")
+	tok, err := ReadFiles(files)
+	if err != nil || tok.Description() != `char/1 "ab"` || string(tok.Files()["chat_template.jinja"]) != "x" {
+		t.Errorf("%v, %v", tok, err)
+	}
+}
+
+// The description is of what is computed, not of how the file is written.
+func TestDescription(t *testing.T) {
+	describe := func(change func(map[string][]byte)) string {
+		files := tinyFiles()
+		change(files)
+		tok, err := ReadFiles(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok.Description()
+	}
+	in := func(name, old, now string) func(map[string][]byte) {
+		return func(f map[string][]byte) {
+			text := strings.Replace(string(f[name]), old, now, 1)
+			if text == string(f[name]) {
+				t.Fatalf("%s has no %q", name, old)
+			}
+			f[name] = []byte(text)
+		}
+	}
+	want := describe(func(map[string][]byte) {})
+	for what, change := range map[string]func(map[string][]byte){
+		"merges as pairs":   in("tokenizer.json", `["a b"]`, `[["a", "b"]]`),
+		"order of fields":   in("tokenizer.json", `"type": "BPE", "vocab": {"a": 0, "b": 1,`, `"vocab": {"b": 1, "a": 0,`),
+		"a new template":    in("chat_template.jinja", "messages", "other"),
+		"fields of a model": in("config.json", "llama", "mistral"),
+	} {
+		if got := describe(change); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	for what, change := range map[string]func(map[string][]byte){
+		"another merge": in("tokenizer.json", `["a b"]`, `[]`),
+		"another id":    in("tokenizer.json", `"a": 0`, `"a": 9`),
+		"a normalizer":  in("tokenizer.json", `"version"`, `"normalizer": {"type": "NFC"}, "version"`),
+		"a flag":        in("tokenizer.json", `"<x>",`, `"<x>", "lstrip": true,`),
+		"an end id":     in("generation_config.json", "7", "6"),
+		"a named token": in("tokenizer_config.json", `"bos_token": "<x>"`, `"bos_token": "a"`),
+	} {
+		if got := describe(change); got == want {
+			t.Errorf("%s: the same description", what)
+		}
+	}
+}
+
+func TestConfigWins(t *testing.T) {
+	files := tinyFiles()
+	files["tokenizer_config.json"] = []byte(`{"added_tokens_decoder": {"7": {"content": "<x>", "special": false, "rstrip": true}, "9": {"content": "<new>"}}}`)
+	tok, err := ReadFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := tok.Encode("<x>  a<new>", Options{Added: true})
+	if want := []int32{7, 0, 9}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("Encode = %v, %v, want %v", ids, err, want)
+	}
+	if got, want := tok.Decode(ids), "<x>a<new>"; got != want {
+		t.Errorf("Decode = %q, want %q", got, want)
+	}
+}
+
+func TestVocabFiles(t *testing.T) {
+	files := map[string][]byte{
+		"vocab.json":            []byte(`{"a": 0, "b": 1, "ab": 2, "Ġ": 3, "Ġab": 4, "1": 5, "11": 6}`),
+		"merges.txt":            []byte("#version: 0.2\na b\nĠ ab\n1 1\n"),
+		"tokenizer_config.json": []byte(`{"tokenizer_class": "GPT2Tokenizer"}`),
+	}
+	for class, want := range map[string][]int32{"GPT2Tokenizer": {2, 4, 6}, "Qwen2Tokenizer": {2, 4, 5, 5}} {
+		files["tokenizer_config.json"] = []byte(`{"tokenizer_class": "` + class + `"}`)
+		tok, err := ReadFiles(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tok.Encode("ab ab11", Options{}); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", class, got, err, want)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(tok.Files()))); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+	}
+	files["tokenizer_config.json"] = []byte(`{"tokenizer_class": "BertTokenizer"}`)
+	refuses(t, files, `"BertTokenizer"`)
+	delete(files, "merges.txt")
+	refuses(t, files, "there is only one")
+	files["tokenizer.model"] = []byte{10}
+	refuses(t, files, "save_pretrained")
+}
+
+func refuses(t *testing.T, files map[string][]byte, want string) {
+	t.Helper()
+	if _, err := ReadFiles(files); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+}

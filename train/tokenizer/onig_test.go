@@ -1,0 +1,83 @@
+package tokenizer
+
+import (
+	"strings"
+	"testing"
+)
+
+// Pieces as tokenizers.pre_tokenizers.Split(Regex(…), "isolated") of Hugging Face's
+// library cuts them.
+func TestOnig(t *testing.T) {
+	for _, tt := range []struct{ pattern, text, want string }{
+		{`[^\r\n\p{L}\p{N}]?+\p{L}+`, "ab cd", "ab| cd"},
+		{`a++a`, "aaa", "aaa"}, // possessive: gives nothing back
+		{`a+a`, "aaab", "aaa|b"},
+		{`\p{N}{1,3}`, "12345", "123|45"},
+		{`(?i:'s)`, "x'ſy", "x|'ſ|y"},
+		{`(?i)k`, "aKb", "a|K|b"},
+		{`^.`, "ab\ncd", "a|b\n|c|d"}, // ^ is at every line
+		{`(?m:a.b)`, "a\nbc", "a\nb|c"},
+		{`a(?#comment)b|\x{63}\u0064`, "abcd", "ab|cd"},
+		{`\w+`, "é²½!", "é²½|!"},
+		{`[\w]+`, "é²!", "é|²!"},
+		{`\h+`, "xAfg", "x|Af|g"},
+		{`(?=[A-Z])`, "aBcD", "a|Bc|D"},
+		{`[^\S\n]+`, "a \t\nb", "a| \t|\nb"},
+		{`\P{L}`, "a1b", "a|1|b"},
+		{`[a-c[x-z]]+`, "maxn", "m|ax|n"},
+		{`(?<!a)b`, "abb", "ab|b"},
+		{`x{,2}y`, "xxxy", "x|xxy"},
+		{`a{2}+b`, "aaaab", "aaaab"}, // braces and plus: repeated, not possessive
+	} {
+		m, err := newRegex(tt.pattern)
+		if err != nil {
+			t.Errorf("%s: %v", tt.pattern, err)
+			continue
+		}
+		var got []string
+		err = splitAt{pattern: m, how: isolated}.split(stretch{text: tt.text}, func(p stretch) error {
+			got = append(got, p.text)
+			return nil
+		})
+		if err != nil || strings.Join(got, "|") != tt.want {
+			t.Errorf("%s on %q: %q, %v, want %q", tt.pattern, tt.text, strings.Join(got, "|"), err, tt.want)
+		}
+	}
+}
+
+func TestOnigRefuses(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"(":           "without an end",
+		"a)":          "too many",
+		"[a":          "class without an end",
+		"*a":          "nothing before",
+		`\K`:          `\K`,
+		`(a)\1`:       `\1`,
+		`[a&&b]`:      "&&",
+		`\p{Nonsens}`: "Nonsens",
+		`(?~a)`:       "(?~",
+		`[z-a]`:       "range",
+		`\x{110000}`:  "no character",
+	} {
+		if _, err := newRegex(pattern); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", pattern, err, want)
+		}
+	}
+	if _, err := newRegex(strings.Repeat("(", 500)); err == nil {
+		t.Error("500 open groups: no error")
+	}
+}
+
+// A pattern that backtracks without end is an error, not a hang.
+func TestRegexTimeout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	m, err := newRegex(`(a|aa|aaa)+$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.matches(strings.Repeat("a", 60)+"b", func(int, int) {}); err == nil {
+		t.Error("2^60 ways to match, and no error")
+	}
+}
