@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"exp/train"
@@ -59,12 +60,16 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	ends := tok.EndIDs()
+	if len(ends) == 0 {
+		return nil, errors.New("sft ends its targets with the end token, and the tokenizer has none: name it in generation_config.json (eos_token_id) or tokenizer_config.json (eos_token)")
+	}
 	curve := &curve{}
 	t, err := train.NewSFT(train.SFTConfig{
 		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
 		Recompute: c.Compute.Recompute, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
 	}, train.SFTParts{
-		Backend: e.Backend, Model: m, Problems: problems, Encode: tokenizer.Text(tok), End: tok.EndIDs()[0], Seed: seedFunc(c.SFT.Seed),
+		Backend: e.Backend, Model: m, Problems: problems, Encode: tokenizer.Text(tok), End: ends[0], Seed: seedFunc(c.SFT.Seed),
 		Recorder: recorder(func(s *train.Step) error {
 			for _, ev := range s.Events {
 				e.event(ev.Kind, "%s", ev.Text)

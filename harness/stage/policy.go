@@ -56,7 +56,7 @@ func (e *Env) exactPolicy(in Inputs, m *model.Model, encode func(string) ([]int3
 			return nil, err
 		}
 		if len(ids) == 0 {
-			ids = tok.EndIDs()[:1]
+			ids = tok.EndIDs()[:min(1, len(tok.EndIDs()))]
 		}
 		if len(ids) != 1 {
 			return nil, fmt.Errorf("outcome %q is %d tokens, not one", o.Text, len(ids))

@@ -323,7 +323,7 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 	if ended {
 		text = text[:len(text)-1]
 	}
-	c.Text = tok.Decode(text)
+	c.Text = tokenizer.Continue(tok, text)
 	cut := -1
 	for _, s := range stop {
 		if i := strings.Index(c.Text, s); i >= 0 && (cut < 0 || i < cut) {
@@ -334,7 +334,7 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 	if cut >= 0 {
 		c.Text = c.Text[:cut]
 	}
-	if r.Text != nil && *r.Text != c.Text && *r.Text != whole {
+	if r.Text != nil && *r.Text != c.Text && *r.Text != whole && *r.Text != tok.Decode(text) {
 		return c, fmt.Errorf("the tokens decode to %q, the response is %q: another tokenizer?", clipText(whole), clipText(*r.Text))
 	}
 	c.Finish = rollout.FinishStop

@@ -181,3 +181,25 @@ func refuses(t *testing.T, files map[string][]byte, want string) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
 }
+
+// A completion goes on after its prompt: its first space stays.
+func TestContinue(t *testing.T) {
+	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "<0xE2>": 2}, "merges": []},
+		"decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := []int32{0, 1, 0, 2}
+	if got, want := Continue(tok, ids), " ab a\uFFFD"; got != want {
+		t.Errorf("Continue = %q, want %q", got, want)
+	}
+	s := NewStream(tok)
+	for i, want := range []string{"a", "ab", "ab a", "ab a"} {
+		if s.Push(ids[i]); s.Text() != want {
+			t.Errorf("after token %d: stream %q, want %q", i, s.Text(), want)
+		}
+	}
+	if got, want := tok.Decode(ids), "ab a\uFFFD"; got != want || s.All() != want {
+		t.Errorf("Decode = %q, stream %q, want %q", got, s.All(), want)
+	}
+}

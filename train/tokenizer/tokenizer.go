@@ -67,3 +67,14 @@ type Special struct {
 func Text(t Tokenizer) func(text string) ([]int32, error) {
 	return func(text string) ([]int32, error) { return t.Encode(text, Options{}) }
 }
+
+// Continue returns the text that ids add to a text that has begun, such as a
+// completion to its prompt: Decode, but for the space that SentencePiece's decoders
+// drop at the start of a text.
+func Continue(t Tokenizer, ids []int32) string {
+	var out []byte
+	for _, id := range ids {
+		out = append(out, t.Piece(id)...)
+	}
+	return validText(out)
+}
