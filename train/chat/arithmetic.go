@@ -30,11 +30,11 @@ func (st *state) arithmetic(op string, a, b Value) (Value, error) {
 	case "+":
 		return st.join(a, b)
 	case "*":
-		if n, ok := repeatCount(b); ok {
-			return st.repeat(a, n)
-		}
-		if n, ok := repeatCount(a); ok {
-			return st.repeat(b, n)
+		switch {
+		case isInteger(b):
+			return st.repeat(a, b)
+		case isInteger(a):
+			return st.repeat(b, a)
 		}
 	}
 	return nil, typeErr("unsupported operand types for %s: '%s' and '%s'", op, a.typeName(), b.typeName())
@@ -71,18 +71,19 @@ func (st *state) join(a, b Value) (Value, error) {
 	return nil, typeErr("cannot add '%s' and '%s'", a.typeName(), b.typeName())
 }
 
-func repeatCount(v Value) (int, bool) {
-	switch v.(type) {
-	case Bool, Int, bigInt:
-		n, _ := indexOf(v)
-		return max(n, 0), true
-	}
-	return 0, false
+func isInteger(v Value) bool {
+	_, ok := asBig(v)
+	return ok
 }
 
-// repeat is v * n of a text, a list or a tuple.
-func (st *state) repeat(v Value, n int) (Value, error) {
+// repeat is v * times of a text, a list or a tuple.
+func (st *state) repeat(v, times Value) (Value, error) {
+	count, fits := asInt64(times)
+	n := max(int(count), 0)
 	cells := func(items []Value) ([]Value, error) {
+		if !fits {
+			return nil, overflowErr("a list cannot be repeated so often")
+		}
 		if len(items) == 0 || n == 0 {
 			return nil, nil
 		}
@@ -97,6 +98,9 @@ func (st *state) repeat(v Value, n int) (Value, error) {
 	switch v := v.(type) {
 	case Str, markup:
 		s, _ := textOf(v)
+		if !fits {
+			return nil, overflowErr("text cannot be repeated so often")
+		}
 		if s == "" || n == 0 {
 			return alike(v, ""), nil
 		}

@@ -197,10 +197,10 @@ func (s *sliceExpr) cut(st *state, f *frame, obj Value) (Value, error) {
 		text, _ := textOf(o)
 		return cutText(st, o, text, bounds)
 	case *rangeValue:
-		start, step, n, err := sliceBounds(bounds, int(o.n))
-		r := &rangeValue{start: o.start + int64(start)*o.step, step: o.step * int64(step), n: int64(n)}
-		r.stop = r.start + r.n*r.step
-		return r, err
+		c, err := sliceBounds(bounds, int(o.n))
+		return &rangeValue{
+			start: o.start + int64(c.start)*o.step, stop: o.start + int64(c.stop)*o.step, step: o.step * int64(c.step), n: int64(c.n),
+		}, err
 	case *Dict:
 		return nil, typeErr("unhashable type: 'slice'")
 	}
@@ -212,63 +212,64 @@ func cutText(st *state, like Value, text string, bounds [3]Value) (Value, error)
 	if err != nil {
 		return nil, err
 	}
-	start, step, n, err := sliceBounds(bounds, t.len())
+	c, err := sliceBounds(bounds, t.len())
 	if err != nil {
 		return nil, err
 	}
-	if step == 1 {
-		s := t.cut(start, start+n)
+	if c.step == 1 {
+		s := t.cut(c.start, c.start+c.n)
 		return alike(like, s), st.chargeText(len(s))
 	}
-	if err := st.chargeText(4 * n); err != nil {
+	if err := st.chargeText(4 * c.n); err != nil {
 		return nil, err
 	}
 	var b strings.Builder
-	for i := range n {
-		at := start + i*step
+	for i := range c.n {
+		at := c.start + i*c.step
 		b.WriteString(t.cut(at, at+1))
 	}
 	return alike(like, b.String()), nil
 }
 
 func cutItems(st *state, items []Value, bounds [3]Value) ([]Value, error) {
-	start, step, n, err := sliceBounds(bounds, len(items))
+	c, err := sliceBounds(bounds, len(items))
 	if err != nil {
 		return nil, err
 	}
-	if step == 1 {
-		return items[start : start+n : start+n], nil
+	if c.step == 1 {
+		return items[c.start : c.start+c.n : c.start+c.n], nil
 	}
-	cut := make([]Value, n)
+	cut := make([]Value, c.n)
 	for i := range cut {
-		cut[i] = items[start+i*step]
+		cut[i] = items[c.start+i*c.step]
 	}
-	return cut, st.charge(n / 4)
+	return cut, st.charge(c.n / 4)
 }
 
-// sliceBounds returns first index, step and number of the elements of a slice of
-// a sequence of length n.
-func sliceBounds(bounds [3]Value, n int) (start, step, count int, err error) {
-	if step, err = optionalIndex(bounds[2], 1); err != nil {
-		return 0, 0, 0, err
+// cutRange are the n elements start, start+step, … of a sequence, before stop.
+type cutRange struct{ start, stop, step, n int }
+
+// sliceBounds returns the elements of a slice of a sequence of length n.
+func sliceBounds(bounds [3]Value, n int) (c cutRange, err error) {
+	if c.step, err = optionalIndex(bounds[2], 1); err != nil {
+		return c, err
 	}
-	if step == 0 {
-		return 0, 0, 0, valueErr("the step of a slice cannot be zero")
+	if c.step == 0 {
+		return c, valueErr("the step of a slice cannot be zero")
 	}
-	step = max(step, -maxInt)
+	c.step = max(c.step, -maxInt)
 	first, last := 0, n
-	if step < 0 {
+	if c.step < 0 {
 		first, last = n-1, -1
 	}
-	stop := last
-	start = first
-	for i, p := range []*int{&start, &stop} {
-		if _, none := bounds[i].(None); bounds[i] == nil || none {
+	c.start, c.stop = first, last
+	for i, p := range []*int{&c.start, &c.stop} {
+		if notNone(bounds[i]) == nil {
 			continue
 		}
 		v, err := indexOf(bounds[i])
 		if err != nil {
-			return 0, 0, 0, err
+			return c, err
 		}
 		if v < 0 {
 			v += n
@@ -276,12 +277,10 @@ func sliceBounds(bounds [3]Value, n int) (start, step, count int, err error) {
 		*p = max(min(v, max(first, last)), min(first, last))
 	}
 	switch {
-	case step > 0 && start < stop:
-		count = (stop-start-1)/step + 1
-	case step < 0 && start > stop:
-		count = (start-stop-1)/-step + 1
-	default:
-		start = 0
+	case c.step > 0 && c.start < c.stop:
+		c.n = (c.stop-c.start-1)/c.step + 1
+	case c.step < 0 && c.start > c.stop:
+		c.n = (c.start-c.stop-1)/-c.step + 1
 	}
-	return start, step, count, nil
+	return c, nil
 }

@@ -98,9 +98,7 @@ func (s *filterStmt) exec(st *state, f *frame) (signal, error) {
 	}
 	v, err := s.filter.apply(st, f, Str(text))
 	if err == nil {
-		if text, err = st.str(v); err == nil {
-			err = st.write(text)
-		}
+		err = st.writeText(v)
 	}
 	s.scope.leave(f)
 	return goOn, at(s.filter.offset(), err)
@@ -120,6 +118,15 @@ func (s *withStmt) exec(st *state, f *frame) (signal, error) {
 	sig, err := st.run(s.body, f)
 	s.scope.leave(f)
 	return sig, err
+}
+
+// writeText writes what a filter or call block yields, which has to be text.
+func (st *state) writeText(v Value) error {
+	s, ok := textOf(v)
+	if !ok {
+		return typeErr("the block must yield text, not %s", v.typeName())
+	}
+	return st.write(s)
 }
 
 // checkNamespaces refuses ns.attr on the left of a set where ns is something else.

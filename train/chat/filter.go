@@ -264,10 +264,6 @@ func truncateFilter(st *state, v Value, a *arguments) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, ok := textOf(v)
-	if !ok {
-		return nil, typeErr("truncate needs a string, not %s", v.typeName())
-	}
 	end, err := textArgument("truncate", optional(args[2], Str("...")))
 	if err != nil {
 		return nil, err
@@ -280,18 +276,26 @@ func truncateFilter(st *state, v Value, a *arguments) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := st.runesOf(end)
+	size, err := st.length(v)
 	if err != nil {
 		return nil, err
 	}
-	t, err := st.runesOf(s)
+	e, err := st.runesOf(end)
 	switch {
 	case err != nil:
 		return nil, err
 	case n < e.len() || leeway < 0:
 		return nil, valueErr("truncate: the length is less than that of its end, or the leeway is negative")
-	case t.len() <= n || t.len()-n <= leeway:
+	case size <= n || size-n <= leeway:
 		return v, nil
+	}
+	s, err := textArgument("truncate", v)
+	if err != nil {
+		return nil, err
+	}
+	t, err := st.runesOf(s)
+	if err != nil {
+		return nil, err
 	}
 	cut := t.cut(0, n-e.len())
 	if args[1] == nil || !isTrue(args[1]) {

@@ -14,6 +14,7 @@ type formatSpec struct {
 	fill      string
 	align     byte // 0 where not given
 	sign      byte
+	noMinus   bool // z: a negative zero loses its sign
 	alternate bool
 	width     int
 	grouping  byte
@@ -32,6 +33,9 @@ func parseSpec(s string) (formatSpec, error) {
 	}
 	if s != "" && strings.IndexByte("+- ", s[0]) >= 0 {
 		f.sign, s = s[0], s[1:]
+	}
+	if s != "" && s[0] == 'z' {
+		f.noMinus, s = true, s[1:]
 	}
 	if s != "" && s[0] == '#' {
 		f.alternate, s = true, s[1:]
@@ -111,7 +115,7 @@ func (st *state) formatValue(v Value, spec string) (string, error) {
 }
 
 func (f formatSpec) text(st *state, s string) (string, error) {
-	if f.kind != 0 && f.kind != 's' || f.sign != 0 || f.alternate || f.grouping != 0 || f.align == '=' && f.fill != "0" {
+	if f.kind != 0 && f.kind != 's' || f.sign != 0 || f.noMinus || f.alternate || f.grouping != 0 || f.align == '=' && f.fill != "0" {
 		return "", valueErr("the format specifier does not suit a string")
 	}
 	if f.align == '=' { // from a leading 0
@@ -202,8 +206,8 @@ func groupDigits(s string, sep byte, group, least int) string {
 }
 
 func (f formatSpec) integer(st *state, i *big.Int) (string, error) {
-	if f.precision >= 0 {
-		return "", valueErr("a precision does not suit an integer")
+	if f.precision >= 0 || f.noMinus {
+		return "", valueErr("a precision or z does not suit an integer")
 	}
 	base, group, prefix := 10, 3, ""
 	switch f.kind {
@@ -255,14 +259,22 @@ func (f formatSpec) float(st *state, x float64) (string, error) {
 	kind := f.kind
 	if kind == 0 && f.precision < 0 {
 		digits := formatFloat(math.Abs(x))
-		return f.number(math.Signbit(x) && !math.IsNaN(x), "", digits, 3), nil
+		return f.number(f.minus(x, digits), "", digits, 3), nil
 	}
 	suffix := ""
 	if kind == '%' {
 		x, kind, suffix = x*100, 'f', "%"
 	}
 	digits := cFloat(math.Abs(x), kind, f.precision, f.alternate)
-	return f.number(math.Signbit(x) && !math.IsNaN(x), "", digits+suffix, 3), nil
+	return f.number(f.minus(x, digits), "", digits+suffix, 3), nil
+}
+
+// minus says whether x, written as digits, has a minus in front.
+func (f formatSpec) minus(x float64, digits string) bool {
+	if math.IsNaN(x) || f.noMinus && strings.Trim(digits, "0.e+-") == "" {
+		return false
+	}
+	return math.Signbit(x)
 }
 
 // cFloat formats a number that is not negative as C's printf does with e, f, g,

@@ -85,6 +85,9 @@ func makeDict(st *state, a *arguments) (Value, error) {
 	}
 	d := &Dict{}
 	if len(a.pos) == 1 {
+		if u, ok := a.pos[0].(*undefined); ok {
+			return nil, undefErr(u)
+		}
 		if m, ok := a.pos[0].(*Dict); ok {
 			d = m.copy()
 		} else if err := fillDict(st, d, a.pos[0]); err != nil {

@@ -27,11 +27,7 @@ func (s *callStmt) exec(st *state, f *frame) (signal, error) {
 	if err != nil {
 		return goOn, at(s.offset(), err)
 	}
-	text, err := st.str(v)
-	if err == nil {
-		err = st.write(text)
-	}
-	return goOn, at(s.offset(), err)
+	return goOn, at(s.offset(), st.writeText(v))
 }
 
 // call binds the arguments as Jinja2's Macro does, and returns the text of the body.

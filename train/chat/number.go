@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -145,7 +147,7 @@ func parseInt(s string, base int) (*big.Int, error) {
 	if base != 0 && (base < 2 || base > 36) {
 		return nil, valueErr("the base of an integer must be 0 or from 2 to 36")
 	}
-	text := strings.TrimFunc(s, isSpace)
+	text := asciiDigits(strings.TrimFunc(s, isSpace))
 	neg := strings.HasPrefix(text, "-")
 	if neg || strings.HasPrefix(text, "+") {
 		text = text[1:]
@@ -188,7 +190,7 @@ func parseInt(s string, base int) (*big.Int, error) {
 // parseFloat is Python's float(s).
 func parseFloat(s string) (float64, error) {
 	bad := valueErr("'%.60s' is not a number", s)
-	text := strings.ToLower(strings.TrimFunc(s, isSpace))
+	text := strings.ToLower(asciiDigits(strings.TrimFunc(s, isSpace)))
 	switch strings.TrimLeft(text, "+-") {
 	case "inf", "infinity", "nan":
 		f, err := strconv.ParseFloat(text, 64)
@@ -214,4 +216,24 @@ func parseFloat(s string) (float64, error) {
 		return 0, bad
 	}
 	return f, nil
+}
+
+// asciiDigits replaces the decimal digits of other scripts, which Python reads too.
+func asciiDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf || !unicode.IsDigit(r) {
+			return r
+		}
+		for _, t := range unicode.Nd.R16 {
+			if rune(t.Lo) <= r && r <= rune(t.Hi) {
+				return '0' + (r-rune(t.Lo))%10
+			}
+		}
+		for _, t := range unicode.Nd.R32 {
+			if rune(t.Lo) <= r && r <= rune(t.Hi) {
+				return '0' + (r-rune(t.Lo))%10
+			}
+		}
+		return r
+	}, s)
 }
