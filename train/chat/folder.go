@@ -1,0 +1,136 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Names of the files of a model that may hold its template.
+const (
+	templateFile    = "chat_template.jinja"
+	templateFolder  = "additional_chat_templates/"
+	tokenizerConfig = "tokenizer_config.json"
+	defaultTemplate = "default"
+	toolsTemplate   = "tool_use"
+	templateKey     = "chat_template"
+)
+
+// ErrNoTemplate is returned when a model has no chat template.
+var ErrNoTemplate = errors.New("the model has no chat template")
+
+// SelectTemplate returns a chat template of a model and says where it stands.
+// files are the files of the model's folder by path. Looked at are
+// chat_template.jinja and additional_chat_templates/NAME.jinja, and then
+// chat_template in tokenizer_config.json; others and missing ones do not matter.
+//
+// name chooses one of several; "" is the template "tool_use" if tools is set and
+// the place has one, else "default". The error is ErrNoTemplate if the model has
+// none at all; else it names the templates it has.
+func SelectTemplate(files map[string][]byte, name string, tools bool) (source, from string, err error) {
+	var known []string
+	for _, place := range []func(map[string][]byte) (map[string]namedTemplate, error){templateFiles, configFile} {
+		all, err := place(files)
+		if err != nil {
+			return "", "", err
+		}
+		want := name
+		if want == "" {
+			want = defaultTemplate
+			if _, ok := all[toolsTemplate]; ok && tools {
+				want = toolsTemplate
+			}
+		}
+		if t, ok := all[want]; ok {
+			return t.source, t.from, nil
+		}
+		known = append(known, slices.Sorted(maps.Keys(all))...)
+	}
+	if len(known) == 0 {
+		return "", "", ErrNoTemplate
+	}
+	if name == "" {
+		name = defaultTemplate
+	}
+	return "", "", fmt.Errorf("the model has no chat template %q, but %s", name, strings.Join(known, ", "))
+}
+
+type namedTemplate struct{ source, from string }
+
+// templateFiles returns the templates that are files of their own, by name.
+func templateFiles(files map[string][]byte) (map[string]namedTemplate, error) {
+	all := map[string]namedTemplate{}
+	for path, data := range files {
+		name, ok := strings.CutPrefix(path, templateFolder)
+		name, jinja := strings.CutSuffix(name, ".jinja")
+		if ok && jinja && !strings.Contains(name, "/") {
+			all[name] = namedTemplate{string(data), path}
+		}
+	}
+	if data, ok := files[templateFile]; ok {
+		all[defaultTemplate] = namedTemplate{string(data), templateFile}
+	}
+	return all, nil
+}
+
+// configFile returns the templates in tokenizer_config.json, by name.
+func configFile(files map[string][]byte) (map[string]namedTemplate, error) {
+	data, ok := files[tokenizerConfig]
+	if !ok {
+		return nil, nil
+	}
+	named, err := configTemplates(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", tokenizerConfig, err)
+	}
+	all := map[string]namedTemplate{}
+	for name, source := range named {
+		all[name] = namedTemplate{source, tokenizerConfig}
+		if len(named) > 1 {
+			all[name] = namedTemplate{source, tokenizerConfig + " (" + name + ")"}
+		}
+	}
+	return all, nil
+}
+
+// configTemplates returns the templates of a config: a text, or a list of objects
+// with name and template.
+func configTemplates(data []byte) (map[string]string, error) {
+	v, err := DecodeJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := v.(*Dict)
+	if !ok {
+		return nil, fmt.Errorf("an object is needed, not %s", v.typeName())
+	}
+	v, ok = d.Get(templateKey)
+	if _, none := v.(None); !ok || none {
+		return nil, nil
+	}
+	if s, ok := textOf(v); ok {
+		return map[string]string{defaultTemplate: s}, nil
+	}
+	l, ok := v.(*List)
+	if !ok {
+		return nil, fmt.Errorf("%s must be text or a list, not %s", templateKey, v.typeName())
+	}
+	all := map[string]string{}
+	for i, x := range l.Items {
+		entry, _ := x.(*Dict)
+		if entry == nil {
+			return nil, fmt.Errorf("%s: element %d must be an object, not %s", templateKey, i, x.typeName())
+		}
+		name, _ := entry.Get("name")
+		source, _ := entry.Get("template")
+		n, okName := textOf(name)
+		s, okSource := textOf(source)
+		if !okName || !okSource {
+			return nil, fmt.Errorf("%s: element %d needs name and template as text", templateKey, i)
+		}
+		all[n] = s
+	}
+	return all, nil
+}

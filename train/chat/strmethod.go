@@ -1,0 +1,320 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// textMethods are the methods of str; textMethod finds them by name.
+var textMethods = map[string]func(st *state, v Value, s string, name string, a *arguments) (Value, error){
+	"strip": stripMethod, "lstrip": stripMethod, "rstrip": stripMethod,
+	"split": splitMethod, "rsplit": splitMethod, "splitlines": splitlinesMethod,
+	"startswith": endsMethod, "endswith": endsMethod,
+	"find": findMethod, "rfind": findMethod, "index": findMethod, "rindex": findMethod, "count": findMethod,
+	"replace": replaceMethod, "join": joinMethod,
+	"partition": partitionMethod, "rpartition": partitionMethod,
+	"removeprefix": removeMethod, "removesuffix": removeMethod,
+	"center": padMethod, "ljust": padMethod, "rjust": padMethod, "zfill": zfillMethod, "expandtabs": expandtabsMethod,
+	"upper": caseMethod, "lower": caseMethod, "title": caseMethod, "capitalize": caseMethod, "swapcase": caseMethod,
+	"isalnum": isMethod, "isalpha": isMethod, "isascii": isMethod, "isdecimal": isMethod, "isdigit": isMethod,
+	"isidentifier": isMethod, "islower": isMethod, "isnumeric": isMethod, "isprintable": isMethod, "isspace": isMethod,
+	"istitle": isMethod, "isupper": isMethod,
+}
+
+func textMethod(v Value, name string) Value {
+	s, _ := textOf(v)
+	switch name {
+	case "format", "format_map":
+		return method(name, func(st *state, a *arguments) (Value, error) { return formatMethod(st, v, s, name, a) })
+	case "casefold", "encode", "maketrans", "translate":
+		return unsupported("str", name)
+	}
+	call, ok := textMethods[name]
+	if !ok {
+		return nil
+	}
+	return method(name, func(st *state, a *arguments) (Value, error) {
+		if err := st.chargeText(len(s)); err != nil {
+			return nil, err
+		}
+		return call(st, v, s, name, a)
+	})
+}
+
+// textArgument returns a required argument that must be text.
+func textArgument(function string, v Value) (string, error) {
+	s, ok := textOf(v)
+	if !ok {
+		return "", typeErr("%s() needs a string, not %s", function, v.typeName())
+	}
+	return s, nil
+}
+
+func stripMethod(_ *state, v Value, s, name string, a *arguments) (Value, error) {
+	args, err := a.positional(name, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	s, err = strip(s, name, args[0])
+	return alike(v, s), err
+}
+
+// strip takes white space, or the characters of chars, from one end or both.
+func strip(s, name string, chars Value) (string, error) {
+	in := isSpace
+	if _, none := chars.(None); chars != nil && !none {
+		set, err := textArgument(name, chars)
+		if err != nil {
+			return "", err
+		}
+		in = func(r rune) bool { return strings.ContainsRune(set, r) }
+	}
+	if name != "rstrip" {
+		s = strings.TrimLeftFunc(s, in)
+	}
+	if name != "lstrip" {
+		s = strings.TrimRightFunc(s, in)
+	}
+	return s, nil
+}
+
+func splitMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
+	args, err := a.bind(name, "sep=", "maxsplit=")
+	if err != nil {
+		return nil, err
+	}
+	most := -1
+	if args[1] != nil {
+		if most, err = indexOf(args[1]); err != nil {
+			return nil, err
+		}
+	}
+	var parts []string
+	if _, none := args[0].(None); args[0] == nil || none {
+		parts = splitSpace(s, most, name == "rsplit")
+	} else {
+		sep, err := textArgument(name, args[0])
+		if err != nil {
+			return nil, err
+		}
+		if sep == "" {
+			return nil, valueErr("the separator of %s() is empty", name)
+		}
+		parts = splitText(s, sep, most, name == "rsplit")
+	}
+	return texts(v, parts), st.charge(len(parts) / 4)
+}
+
+// texts returns a list of texts of the kind of v.
+func texts(v Value, parts []string) *List {
+	l := &List{make([]Value, len(parts))}
+	for i, p := range parts {
+		l.Items[i] = alike(v, p)
+	}
+	return l
+}
+
+func splitText(s, sep string, most int, right bool) []string {
+	if most < 0 {
+		return strings.Split(s, sep)
+	}
+	if !right {
+		return strings.SplitN(s, sep, min(most, len(s))+1)
+	}
+	var parts []string
+	for range most {
+		i := strings.LastIndex(s, sep)
+		if i < 0 {
+			break
+		}
+		parts = append(parts, s[i+len(sep):])
+		s = s[:i]
+	}
+	parts = append(parts, s)
+	slices.Reverse(parts)
+	return parts
+}
+
+func splitSpace(s string, most int, right bool) []string {
+	if most < 0 {
+		return strings.FieldsFunc(s, isSpace)
+	}
+	var parts []string
+	for n := 0; ; n++ {
+		if right {
+			s = strings.TrimRightFunc(s, isSpace)
+		} else {
+			s = strings.TrimLeftFunc(s, isSpace)
+		}
+		if s == "" {
+			break
+		}
+		i := -1
+		if right {
+			i = strings.LastIndexFunc(s, isSpace)
+		} else {
+			i = strings.IndexFunc(s, isSpace)
+		}
+		if n >= most || i < 0 {
+			parts = append(parts, s)
+			break
+		}
+		if right {
+			_, size := utf8.DecodeRuneInString(s[i:])
+			parts = append(parts, s[i+size:])
+			s = s[:i]
+		} else {
+			parts = append(parts, s[:i])
+			s = s[i:]
+		}
+	}
+	if right {
+		slices.Reverse(parts)
+	}
+	return parts
+}
+
+func splitlinesMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
+	args, err := a.bind(name, "keepends=")
+	if err != nil {
+		return nil, err
+	}
+	lines := splitLines(s, args[0] != nil && isTrue(args[0]))
+	return texts(v, lines), st.charge(len(lines) / 4)
+}
+
+func splitLines(s string, keep bool) []string {
+	var lines []string
+	for s != "" {
+		end, size := len(s), 0
+		if i := strings.IndexFunc(s, isLineEnd); i >= 0 {
+			_, size = utf8.DecodeRuneInString(s[i:])
+			if strings.HasPrefix(s[i:], "\r\n") {
+				size = 2
+			}
+			end = i
+		}
+		if keep {
+			lines = append(lines, s[:end+size])
+		} else {
+			lines = append(lines, s[:end])
+		}
+		s = s[end+size:]
+	}
+	return lines
+}
+
+// stretch returns the part of s between the code points start and end, as the
+// search methods take them, where it begins, and false if start is beyond s.
+func stretch(st *state, s string, start, end Value) (part string, from int, ok bool, err error) {
+	t, err := st.runesOf(s)
+	if err != nil {
+		return "", 0, false, err
+	}
+	n := t.len()
+	i, err := optionalIndex(start, 0)
+	if err != nil {
+		return "", 0, false, err
+	}
+	j, err := optionalIndex(end, n)
+	if err != nil {
+		return "", 0, false, err
+	}
+	if i < 0 {
+		i = max(i+n, 0)
+	}
+	if j < 0 {
+		j = max(j+n, 0)
+	}
+	j = min(j, n)
+	if i > j {
+		return "", 0, false, nil
+	}
+	return t.cut(i, j), i, true, nil
+}
+
+func endsMethod(st *state, _ Value, s, name string, a *arguments) (Value, error) {
+	args, err := a.positional(name, 1, 3)
+	if err != nil {
+		return nil, err
+	}
+	s, _, ok, err := stretch(st, s, args[1], args[2])
+	if err != nil {
+		return nil, err
+	}
+	affixes := []Value{args[0]}
+	if t, ok := args[0].(*tuple); ok {
+		affixes = t.items
+	}
+	for _, v := range affixes {
+		affix, err := textArgument(name, v)
+		if err != nil {
+			return nil, err
+		}
+		if ok && (name == "startswith" && strings.HasPrefix(s, affix) || name == "endswith" && strings.HasSuffix(s, affix)) {
+			return Bool(true), nil
+		}
+	}
+	return Bool(false), nil
+}
+
+func findMethod(st *state, _ Value, s, name string, a *arguments) (Value, error) {
+	args, err := a.positional(name, 1, 3)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := textArgument(name, args[0])
+	if err != nil {
+		return nil, err
+	}
+	part, from, ok, err := stretch(st, s, args[1], args[2])
+	if err != nil {
+		return nil, err
+	}
+	if name == "count" {
+		if !ok {
+			return Int(0), nil
+		}
+		return Int(strings.Count(part, sub)), nil
+	}
+	i := -1
+	if ok && strings.HasPrefix(name, "r") {
+		i = strings.LastIndex(part, sub)
+	} else if ok {
+		i = strings.Index(part, sub)
+	}
+	if i < 0 {
+		if strings.HasSuffix(name, "index") {
+			return nil, valueErr("%s(): substring not found", name)
+		}
+		return Int(-1), nil
+	}
+	return Int(from + utf8.RuneCountInString(part[:i])), nil
+}
+
+func caseMethod(_ *state, v Value, s, name string, a *arguments) (Value, error) {
+	if _, err := a.positional(name, 0, 0); err != nil {
+		return nil, err
+	}
+	return alike(v, changeCase(name, s)), nil
+}
+
+func changeCase(name, s string) string {
+	switch name {
+	case "upper":
+		return upperText(s)
+	case "lower":
+		return lowerText(s)
+	case "title":
+		return titleText(s)
+	case "capitalize":
+		return capitalizeText(s)
+	}
+	return swapText(s)
+}
+
+func isMethod(_ *state, _ Value, s, name string, a *arguments) (Value, error) {
+	_, err := a.positional(name, 0, 0)
+	return Bool(textIs(name, s)), err
+}

@@ -1,0 +1,148 @@
+package chat
+
+// walkExpr calls visit for the names of an expression; loaded is always true.
+func walkExpr(x expr, visit func(name string, loaded bool)) {
+	all := func(list ...expr) {
+		for _, e := range list {
+			if e != nil {
+				walkExpr(e, visit)
+			}
+		}
+	}
+	call := func(a callArgs) {
+		all(a.pos...)
+		all(a.kw...)
+		all(a.star, a.stars)
+	}
+	switch x := x.(type) {
+	case *nameExpr:
+		visit(x.name, true)
+	case *tupleExpr:
+		all(x.items...)
+	case *listExpr:
+		all(x.items...)
+	case *dictExpr:
+		for i := range x.keys {
+			all(x.keys[i], x.vals[i])
+		}
+	case *condExpr:
+		all(x.test, x.then, x.els)
+	case *logicExpr:
+		all(x.items...)
+	case *notExpr:
+		all(x.x)
+	case *chainExpr:
+		all(x.first)
+		all(x.args...)
+	case *concatExpr:
+		all(x.items...)
+	case *signExpr:
+		all(x.x)
+	case *attrExpr:
+		all(x.x)
+	case *itemExpr:
+		all(x.x, x.key)
+	case *sliceExpr:
+		all(x.start, x.stop, x.step)
+	case *callExpr:
+		all(x.fn)
+		call(x.args)
+	case *filterExpr:
+		all(x.x)
+		call(x.args)
+	case *testExpr:
+		all(x.x)
+		call(x.args)
+	}
+}
+
+// walkTarget calls visit for the names that an assignment sets.
+func walkTarget(x expr, visit func(name string, loaded bool)) {
+	switch x := x.(type) {
+	case *nameExpr:
+		visit(x.name, false)
+	case *tupleExpr:
+		for _, e := range x.items {
+			walkTarget(e, visit)
+		}
+	}
+}
+
+// walkStmts calls visit for all names in statements, blocks inside included, in
+// the order in which Jinja2 visits its nodes.
+func walkStmts(list []stmt, visit func(name string, loaded bool)) {
+	exprs := func(list ...expr) {
+		for _, e := range list {
+			if e != nil {
+				walkExpr(e, visit)
+			}
+		}
+	}
+	def := func(d *macroDef) {
+		for _, a := range d.args {
+			visit(a.name, false)
+		}
+		exprs(d.defaults...)
+		walkStmts(d.body, visit)
+	}
+	for _, s := range list {
+		switch s := s.(type) {
+		case *outputStmt:
+			exprs(s.parts...)
+		case *ifStmt:
+			for i := range s.tests {
+				exprs(s.tests[i])
+				walkStmts(s.bodies[i], visit)
+			}
+			walkStmts(s.els, visit)
+		case *forStmt:
+			walkTarget(s.target, visit)
+			exprs(s.iter)
+			walkStmts(s.body, visit)
+			walkStmts(s.els, visit)
+			exprs(s.test)
+		case *macroStmt:
+			def(s.def)
+		case *callStmt:
+			if s.call != nil {
+				exprs(s.call)
+			}
+			def(s.def)
+		case *filterStmt:
+			walkStmts(s.body, visit)
+			exprs(s.filter)
+		case *setStmt:
+			walkTarget(s.target, visit)
+			exprs(s.value)
+		case *setBlockStmt:
+			walkTarget(s.target, visit)
+			if s.filter != nil {
+				exprs(s.filter)
+			}
+			walkStmts(s.body, visit)
+		case *withStmt:
+			for _, t := range s.targets {
+				walkTarget(t, visit)
+			}
+			exprs(s.values...)
+			walkStmts(s.body, visit)
+		}
+	}
+}
+
+// undeclared returns which of the names are read in list before they are set.
+func undeclared(list []stmt, names ...string) map[string]bool {
+	open := map[string]bool{}
+	for _, n := range names {
+		open[n] = true
+	}
+	found := map[string]bool{}
+	walkStmts(list, func(name string, loaded bool) {
+		if loaded && open[name] {
+			found[name] = true
+		} else {
+			delete(open, name)
+		}
+	})
+	return found
+}
