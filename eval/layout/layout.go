@@ -25,6 +25,7 @@ type Layout struct {
 	Cluster    string   // optional: what problems are not counted independently of
 	Difficulty string   // optional: a number, or a text with one ("Level 3")
 	Source     string   // optional: the data set, by which verl chooses its grader
+	Target     string   // optional: a worked solution, which a model can learn from
 }
 
 // Within says where an answer stands in the text that holds it.
@@ -38,10 +39,9 @@ const (
 
 // Facts are what is known of a problem beyond its text and answer: Problem.Data.
 type Facts struct {
-	Answers    []string        `json:"answers,omitempty"` // further gold answers, as right as the first
-	Source     string          `json:"source,omitempty"`
-	Difficulty *float64        `json:"difficulty,omitempty"`
-	Messages   json.RawMessage `json:"messages,omitempty"` // the chat, where it is more than one message
+	Answers    []string `json:"answers,omitempty"` // further gold answers, as right as the first
+	Source     string   `json:"source,omitempty"`
+	Difficulty *float64 `json:"difficulty,omitempty"`
 }
 
 // FactsOf reads those of a problem; a problem without any has none.
@@ -60,17 +60,19 @@ func FactsOf(p *rollout.Problem) (Facts, error) {
 func Known() []Layout {
 	return []Layout{
 		{Name: "verl", ID: "extra_info.index", Problem: []string{"prompt"}, Answer: "reward_model.ground_truth", Source: "data_source"},
+		{Name: "verl-messages", ID: "extra_info.index", Problem: []string{"messages"}, Answer: "reward_model.ground_truth", Source: "data_source"},
 		{Name: "svamp", ID: "ID", Problem: []string{"Body", "Question"}, Answer: "Answer"},
 		{Name: "olympiadbench", ID: "id", Problem: []string{"question"}, Answer: "final_answer"},
 		{Name: "nemo-skills", ID: "id", Problem: []string{"problem"}, Answer: "expected_answer"},
-		{Name: "math-500", ID: "unique_id", Problem: []string{"problem"}, Answer: "answer", Difficulty: "level"},
+		{Name: "math-500", ID: "unique_id", Problem: []string{"problem"}, Answer: "answer", Difficulty: "level", Target: "solution"},
 		{Name: "rated", ID: "id", Problem: []string{"problem"}, Answer: "answer", Difficulty: "difficulty"},
-		{Name: "problem", ID: "id", Problem: []string{"problem"}, Answer: "answer"},
+		{Name: "problem", ID: "id", Problem: []string{"problem"}, Answer: "answer", Target: "solution"},
 		{Name: "hub-aime", ID: "ID", Problem: []string{"Problem"}, Answer: "Answer"},
-		{Name: "math", ID: "idx", Problem: []string{"problem"}, Answer: "solution", Within: Box, Difficulty: "level"},
-		{Name: "gsm8k", ID: "id", Problem: []string{"question"}, Answer: "answer", Within: Hash},
+		{Name: "math", ID: "idx", Problem: []string{"problem"}, Answer: "solution", Within: Box, Difficulty: "level", Target: "solution"},
+		{Name: "gsm8k", ID: "id", Problem: []string{"question"}, Answer: "answer", Within: Hash, Target: "answer"},
 		{Name: "question", ID: "id", Problem: []string{"question"}, Answer: "answer"},
 		{Name: "prompt", ID: "id", Problem: []string{"prompt"}, Answer: "answer"},
+		{Name: "messages", ID: "id", Problem: []string{"messages"}, Answer: "answer"},
 	}
 }
 
@@ -101,7 +103,7 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	var p rollout.Problem
 	var facts Facts
 	var err error
-	if p.Prompt, facts.Messages, err = l.problem(r); err != nil {
+	if err := l.problem(r, &p); err != nil {
 		return p, err
 	}
 	answers, err := l.answers(r)
@@ -129,59 +131,113 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 			return p, err
 		}
 	}
-	if len(facts.Answers) > 0 || facts.Source != "" || facts.Difficulty != nil || facts.Messages != nil {
+	if p.Target == "" {
+		p.Target = l.target(r)
+	}
+	if len(facts.Answers) > 0 || facts.Source != "" || facts.Difficulty != nil {
 		p.Data, err = json.Marshal(facts)
 	}
 	return p, err
 }
 
-// problem is the text of the problem: of a chat, the last message of the user.
-func (l Layout) problem(r rows.Row) (text string, chat json.RawMessage, err error) {
+// problem is the text of the problem; of a chat the last message of the user, and the
+// chat.
+func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
 	if v, _ := r.Value(l.Problem[0]); len(l.Problem) == 1 {
 		if _, ok := v.([]any); ok {
-			return messages(r, l.Problem[0])
+			return chat(r, l.Problem[0], p)
 		}
 	}
 	var parts []string
 	for _, field := range l.Problem {
 		s, err := r.Text(field)
 		if err != nil {
-			return "", nil, err
+			return err
 		}
 		parts = append(parts, strings.TrimSpace(s))
 	}
-	if text = strings.Join(parts, " "); strings.TrimSpace(text) == "" {
-		return "", nil, r.Errorf(l.Problem[0], "an empty problem")
+	if p.Prompt = strings.Join(parts, " "); strings.TrimSpace(p.Prompt) == "" {
+		return r.Errorf(l.Problem[0], "an empty problem")
 	}
-	return text, nil, nil
+	if v, _ := r.Value("messages"); l.Name == "prompt" { // a problem as package task writes it
+		if _, ok := v.([]any); ok {
+			p.Messages, err = Messages(r, "messages")
+		}
+	}
+	return err
 }
 
-func messages(r rows.Row, field string) (text string, chat json.RawMessage, err error) {
-	list, err := r.Objects(field)
+// chat reads a list of messages. What the assistant says last, where it has the last
+// word, is the target.
+func chat(r rows.Row, field string, p *rollout.Problem) error {
+	list, err := Messages(r, field)
 	if err != nil {
-		return "", nil, err
+		return err
+	}
+	if n := len(list) - 1; n > 0 && list[n].Role == "assistant" {
+		p.Target = list[n].Content
+		list = list[:n]
 	}
 	for _, m := range list {
-		role, err := m.Text("role")
-		if err != nil {
-			return "", nil, err
-		}
-		content, err := m.Text("content")
-		if err != nil {
-			return "", nil, err
-		}
-		if role == "user" {
-			text = content
+		if m.Role == "user" {
+			p.Prompt = contentText(m)
 		}
 	}
-	if text == "" {
-		return "", nil, r.Errorf(field, "no message of the user")
+	if p.Prompt == "" {
+		return r.Errorf(field, "no message of the user")
 	}
-	if len(list) > 1 {
-		v, _ := r.Value(field)
-		chat, err = json.Marshal(v)
+	if !rollout.Plain(list) {
+		p.Messages = list
 	}
-	return text, chat, err
+	return nil
+}
+
+// Messages reads a field that is a list of chat messages. The error is a *rows.Error.
+func Messages(r rows.Row, field string) ([]rollout.Message, error) {
+	raw, err := r.Raw(field)
+	if err != nil {
+		return nil, err
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, r.Errorf(field, "no list of messages with role and content")
+	}
+	list := make([]rollout.Message, len(items))
+	for i, item := range items {
+		if err := json.Unmarshal(item, &list[i]); err != nil {
+			return nil, r.Errorf(field, "message %d: %w", i+1, err)
+		}
+	}
+	return list, nil
+}
+
+// contentText is what a message says: its text, or the texts among its parts.
+func contentText(m rollout.Message) string {
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if m.Parts == nil || json.Unmarshal(m.Parts, &parts) != nil {
+		return m.Content
+	}
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(part.Text)
+	}
+	return b.String()
+}
+
+// target is a right completion, if the row has one: under a name that is ours, or where
+// the layout has it.
+func (l Layout) target(r rows.Row) string {
+	for _, field := range []string{"target", l.Target} {
+		if field == "" || !r.Has(field) {
+			continue
+		}
+		if s, err := r.Text(field); err == nil {
+			return s
+		}
+	}
+	return ""
 }
 
 func (l Layout) answers(r rows.Row) ([]string, error) {

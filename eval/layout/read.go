@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"encoding/json"
 	"iter"
 
 	"exp/eval/rows"
@@ -20,12 +21,12 @@ func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Uni
 
 // Problems reads the problems of rows in a layout; nil detects it in the first row.
 // Rows with the same problem and answer are one problem, the first; a row whose answer
-// is null or empty is counted and left out. Two different
-// problems of one id are an error. Errors are those of rows, or *rows.Error.
+// is null or empty is counted and left out. Two different problems of one id are an
+// error. Errors are those of rows, or *rows.Error.
 func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
 	var problems []rollout.Problem
 	var copies Copies
-	type content struct{ prompt, answer string }
+	type content struct{ prompt, answer, messages string }
 	seen := map[content]bool{}
 	owner := map[string]string{} // by id: where it stands
 	for row, err := range all {
@@ -48,7 +49,11 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 			return nil, copies, err
 		}
 		copies.Rows++
-		c := content{p.Prompt, p.Answer}
+		messages, err := json.Marshal(p.Messages)
+		if err != nil {
+			return nil, copies, row.Errorf(l.Problem[0], "%w", err)
+		}
+		c := content{p.Prompt, p.Answer, string(messages)}
 		if seen[c] {
 			continue
 		}

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,41 @@ func lookup(fields map[string]any, path string) (any, bool) {
 		return nil, false
 	}
 	return lookup(inner, rest)
+}
+
+// Raw returns the field at a path as JSON: as the file has it, in its order of keys, or
+// with sorted keys where the file is no JSON.
+func (r Row) Raw(path string) (json.RawMessage, error) {
+	v, ok := r.Value(path)
+	if !ok {
+		return nil, r.Errorf(path, "%w", ErrMissing)
+	}
+	if raw, ok := lookupRaw(r.text, path); ok {
+		return raw, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, r.Errorf(path, "%w", err)
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// lookupRaw is lookup in the text of an object.
+func lookupRaw(text []byte, path string) (json.RawMessage, bool) {
+	var fields map[string]json.RawMessage
+	if len(text) == 0 || json.Unmarshal(text, &fields) != nil {
+		return nil, false
+	}
+	if raw, ok := fields[path]; ok {
+		return raw, true
+	}
+	first, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		return nil, false
+	}
+	return lookupRaw(fields[first], rest)
 }
 
 // Has reports whether all of these fields are there and not null.
@@ -95,7 +131,7 @@ func (r Row) Objects(path string) ([]Row, error) {
 		if !ok {
 			return nil, r.Errorf(path, "item %d is %s, not an object", i+1, kind(item))
 		}
-		out = append(out, Row{r.Path, fmt.Sprintf("%s: %s[%d]", r.Where, path, i), i, fields})
+		out = append(out, Row{Path: r.Path, Where: fmt.Sprintf("%s: %s[%d]", r.Where, path, i), Index: i, Fields: fields})
 	}
 	return out, nil
 }

@@ -28,6 +28,8 @@ type Row struct {
 	Where  string // "problems.jsonl:3", "problems.parquet: row 3"; both count from 1
 	Index  int    // of the row, from 0
 	Fields map[string]any
+
+	text []byte // the row as JSON; nil where it was no JSON
 }
 
 // Error says what is wrong, and where in which file.
@@ -113,7 +115,7 @@ func readJSON(r *bufio.Reader, path string, yield func(Row, error) bool) {
 				fail(where, bad)
 				return
 			}
-			if !yield(Row{path, where, index, fields}, nil) {
+			if !yield(Row{path, where, index, fields, trimmed}, nil) {
 				return
 			}
 			index++
@@ -147,32 +149,43 @@ func readValue(r io.Reader, path, where string, yield func(Row, error) bool) {
 		fail(path, err)
 		return
 	}
-	v, err := value(data)
+	list, many, err := items(data)
 	if err != nil {
-		if data[0] != '[' {
-			err = fmt.Errorf("%w (neither this line nor the whole file is a JSON value)", err)
-		}
 		fail(where, err)
 		return
 	}
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
 	for i, item := range list {
 		where := path
-		if ok {
+		if many {
 			where = fmt.Sprintf("%s: item %d", path, i+1)
 		}
-		fields, isObject := item.(map[string]any)
-		if !isObject {
-			fail(where, fmt.Errorf("%s, not an object", kind(item)))
+		fields, err := object(item)
+		if err != nil {
+			fail(where, err)
 			return
 		}
-		if !yield(Row{path, where, i, fields}, nil) {
+		if !yield(Row{path, where, i, fields, item}, nil) {
 			return
 		}
 	}
+}
+
+// items are the elements of an array, or the one value that is none.
+func items(data []byte) (list []json.RawMessage, many bool, err error) {
+	if data[0] != '[' {
+		if _, err := value(data); err != nil {
+			return nil, false, fmt.Errorf("%w (neither this line nor the whole file is a JSON value)", err)
+		}
+		return []json.RawMessage{data}, false, nil
+	}
+	if !utf8.Valid(data) {
+		return nil, true, errors.New("not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&list); err != nil {
+		return nil, true, notJSON(err)
+	}
+	return list, true, after(data, d.InputOffset())
 }
 
 func object(text []byte) (map[string]any, error) {
@@ -194,15 +207,24 @@ func value(text []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
-		if err == io.ErrUnexpectedEOF {
-			err = errors.New("the text ends within a value")
-		}
-		return nil, fmt.Errorf("not JSON: %w", err)
+		return nil, notJSON(err)
 	}
-	if rest := bytes.TrimSpace(text[d.InputOffset():]); len(rest) > 0 {
-		return nil, fmt.Errorf("not JSON: %q follows the value", clip(string(rest)))
+	return v, after(text, d.InputOffset())
+}
+
+func notJSON(err error) error {
+	if err == io.ErrUnexpectedEOF {
+		err = errors.New("the text ends within a value")
 	}
-	return v, nil
+	return fmt.Errorf("not JSON: %w", err)
+}
+
+// after is an error for what follows a value.
+func after(text []byte, end int64) error {
+	if rest := bytes.TrimSpace(text[end:]); len(rest) > 0 {
+		return fmt.Errorf("not JSON: %q follows the value", clip(string(rest)))
+	}
+	return nil
 }
 
 // clip shortens a text for an error.

@@ -181,3 +181,44 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Raw keeps the order of keys and the text of numbers, where the file has them.
+func TestRaw(t *testing.T) {
+	type row struct {
+		M struct {
+			Z int64  `parquet:"z"`
+			A string `parquet:"a"`
+		} `parquet:"m"`
+	}
+	var in row
+	in.M.Z, in.M.A = 1, "<b>"
+	var pq bytes.Buffer
+	if err := parquet.Write(&pq, []row{in}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, path, want string
+		data             []byte
+	}{
+		{"line", "m", `{"z":1.0,"a":"<b>"}`, []byte(`{"m":{"z":1.0,"a":"<b>"}}`)},
+		{"nested", "m.z", `1.0`, []byte(`{"m":{"z":1.0,"a":"<b>"}}`)},
+		{"a name with a point", "m.z", `2`, []byte(`{"m":{"z":1.0},"m.z":2}`)},
+		{"array", "m", `{"z":1.0,"a":"<b>"}`, []byte("[\n{\"m\":{\"z\":1.0,\"a\":\"<b>\"}}]")},
+		{"one object", "m", `{"z":1.0,"a":"<b>"}`, []byte("{\n\"m\":{\"z\":1.0,\"a\":\"<b>\"}}")},
+		{"parquet", "m", `{"a":"<b>","z":1}`, pq.Bytes()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all, err := All(write(t, "x", tt.data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := all[0].Raw(tt.path)
+			if err != nil || string(got) != tt.want {
+				t.Errorf("%s, %v; want %s", got, err, tt.want)
+			}
+			if _, err := all[0].Raw("none"); err == nil || !strings.Contains(err.Error(), "missing") {
+				t.Errorf("a field that is not there: error %v", err)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"exp/eval/codefile"
 	"exp/eval/grade/code"
+	"exp/eval/layout"
 	"exp/eval/rows"
 	"exp/sandbox"
 	"exp/train/rollout"
@@ -76,13 +77,13 @@ func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := readCodeRow(row)
+		p, messages, err := readCodeRow(row)
 		if err != nil {
 			return nil, err
 		}
 		id := p.ID
 		p.ID = ""
-		content, err := json.Marshal(p)
+		content, err := json.Marshal([]any{p, messages})
 		if err != nil {
 			return nil, err
 		}
@@ -100,30 +101,51 @@ func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
 		if err != nil {
 			return nil, err
 		}
+		made.Messages = messages
 		problems = append(problems, made)
 	}
 	return problems, nil
 }
 
-// readCodeRow reads a row: a problem as Write writes it, or one of a published layout.
-func readCodeRow(row rows.Row) (*code.Problem, error) {
-	if !row.Has("id", "prompt", "data") {
-		p, err := codefile.FromRow("", row)
-		return &p, err
+// readCodeRow reads a row: a problem as Write writes it, or one of a published layout;
+// and the chat that asks it, where that says more than the problem.
+func readCodeRow(row rows.Row) (*code.Problem, []rollout.Message, error) {
+	if row.Has("id", "prompt", "data") {
+		return readStored(row)
 	}
+	p, err := codefile.FromRow("", row)
+	if err != nil {
+		return nil, nil, err
+	}
+	var messages []rollout.Message
+	if v, _ := row.Value("prompt"); v != nil {
+		if _, chat := v.([]any); chat {
+			messages, err = layout.Messages(row, "prompt")
+		}
+	}
+	if rollout.Plain(messages) {
+		messages = nil
+	}
+	return &p, messages, err
+}
+
+func readStored(row rows.Row) (*code.Problem, []rollout.Message, error) {
 	var stored rollout.Problem
 	b, err := json.Marshal(row.Fields)
 	if err == nil {
 		err = json.Unmarshal(b, &stored)
 	}
+	if err == nil && row.Has("messages") {
+		stored.Messages, err = layout.Messages(row, "messages")
+	}
 	if err != nil {
-		return nil, row.Errorf("", "%w", err)
+		return nil, nil, row.Errorf("", "%w", err)
 	}
 	p, err := code.ProblemOf(&stored)
 	if err != nil {
-		return nil, row.Errorf("data", "%w", err)
+		return nil, nil, row.Errorf("data", "%w", err)
 	}
-	return p, nil
+	return p, stored.Messages, nil
 }
 
 func (t *codeTask) check(p *rollout.Problem) error {

@@ -15,7 +15,7 @@ import (
 const codeRows = `{"id":"sum","problem":"Add two numbers.","tests":"[{\"input\":\"1 2\\n\",\"output\":\"3\\n\",\"testtype\":\"stdin\"},{\"input\":\"5 6\\n\",\"output\":\"11\\n\",\"testtype\":\"stdin\"}]"}
 {"id":"sum","problem":"Add two numbers.","tests":"[{\"input\":\"1 2\\n\",\"output\":\"3\\n\",\"testtype\":\"stdin\"},{\"input\":\"5 6\\n\",\"output\":\"11\\n\",\"testtype\":\"stdin\"}]"}
 {"id":"sum","problem":"Add one.","tests":"[{\"input\":\"1\\n\",\"output\":\"2\\n\",\"testtype\":\"stdin\"}]"}
-{"data_source":"taco","prompt":[{"role":"user","content":"Twice."}],"reward_model":{"ground_truth":"{\"inputs\":[[2],[3]],\"outputs\":[[4],[6]],\"fn_name\":\"twice\"}"},"extra_info":{"index":7,"split":"train"}}
+{"data_source":"taco","prompt":[{"role":"system","content":"Python only."},{"role":"user","content":"Twice."}],"reward_model":{"ground_truth":"{\"inputs\":[[2],[3]],\"outputs\":[[4],[6]],\"fn_name\":\"twice\"}"},"extra_info":{"index":7,"split":"train"}}
 `
 
 func codeFile(t *testing.T) (Task, []rollout.Problem) {
@@ -44,6 +44,9 @@ func TestCodeFile(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"sum", "sum#2", "taco/train/7"}, ids); diff != "" {
 		t.Fatal(diff)
+	}
+	if diff := cmp.Diff([]rollout.Message{{Role: "system", Content: "Python only."}, {Role: "user", Content: "Twice."}}, problems[2].Messages); diff != "" {
+		t.Errorf("messages (-want +got)\n%s", diff)
 	}
 	path := filepath.Join(t.TempDir(), "stored.jsonl")
 	f, err := os.Create(path)

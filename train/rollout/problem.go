@@ -15,8 +15,12 @@ type Problem struct {
 	// ID is unique within its data set and stable across runs; random streams
 	// are labelled with it.
 	ID string `json:"id"`
-	// Prompt is the rendered text that the model continues.
+	// Prompt is the text of the problem: what a model continues that has no chat
+	// template, and else what the user says.
 	Prompt string `json:"prompt"`
+	// Messages are the chat that asks the problem, for a chat template; none stands for
+	// one message of the user, the Prompt.
+	Messages []Message `json:"messages,omitempty"`
 	// Answer is the gold answer; empty where a grader accepts many answers.
 	Answer string `json:"answer,omitempty"`
 	// Target is one right completion without the end token, for supervised
