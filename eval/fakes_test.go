@@ -39,9 +39,9 @@ func (f fakeGrader) Grade(_ context.Context, p *rollout.Problem, c *rollout.Comp
 	return f(p, c.Text)
 }
 
-func encodeBytes(text string) ([]int32, error) {
+func encodeBytes(p *rollout.Problem) ([]int32, error) {
 	var ids []int32
-	for _, b := range []byte(text) {
+	for _, b := range []byte(p.Prompt) {
 		if b == '!' {
 			return nil, fmt.Errorf("no token for %q", b)
 		}

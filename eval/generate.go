@@ -17,7 +17,7 @@ type Sample struct {
 // Generator samples completions.
 type Generator struct {
 	Sampler rollout.Sampler
-	Encode  func(text string) ([]int32, error)
+	Prompt  func(p *rollout.Problem) ([]int32, error)
 	// Seed is the random stream of a label (see SampleLabel). It must not return
 	// streams that training uses.
 	Seed   func(label string) uint64
@@ -41,8 +41,9 @@ func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, fi
 		return nil, nil
 	}
 	reqs := make([]rollout.Request, len(problems))
-	for i, p := range problems {
-		prompt, err := g.Encode(p.Prompt)
+	for i := range problems {
+		p := &problems[i]
+		prompt, err := g.Prompt(p)
 		if err != nil {
 			return nil, fmt.Errorf("problem %s: prompt: %w", p.ID, err)
 		}

@@ -15,7 +15,7 @@ import (
 func TestGenerate(t *testing.T) {
 	sampler := &fakeSampler{}
 	params := rollout.Params{Temperature: 0.6, TopK: 50, TopP: 0.95, MaxNewTokens: 9}
-	g := &Generator{Sampler: sampler, Encode: encodeBytes, Seed: labelSeed, Params: params}
+	g := &Generator{Sampler: sampler, Prompt: encodeBytes, Seed: labelSeed, Params: params}
 	problems := []rollout.Problem{{ID: "b", Prompt: "x"}, {ID: "a", Prompt: "yz"}}
 	finished := 0
 	got, err := g.Generate(context.Background(), problems, 0, 2, func(n int) { finished = n })
@@ -44,7 +44,7 @@ func TestGenerate(t *testing.T) {
 // Sample k of a problem does not depend on how many there are, nor on the other
 // problems.
 func TestGenerateSamplesStandAlone(t *testing.T) {
-	g := &Generator{Sampler: &fakeSampler{}, Encode: encodeBytes, Seed: labelSeed}
+	g := &Generator{Sampler: &fakeSampler{}, Prompt: encodeBytes, Seed: labelSeed}
 	problems := []rollout.Problem{{ID: "a", Prompt: "a"}, {ID: "b", Prompt: "b"}}
 	many, err := g.Generate(context.Background(), problems, 0, 8, nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestGenerateSamplesStandAlone(t *testing.T) {
 }
 
 func TestGenerateErrors(t *testing.T) {
-	g := &Generator{Sampler: &fakeSampler{err: context.Canceled}, Encode: encodeBytes, Seed: labelSeed}
+	g := &Generator{Sampler: &fakeSampler{err: context.Canceled}, Prompt: encodeBytes, Seed: labelSeed}
 	if _, err := g.Generate(context.Background(), []rollout.Problem{{ID: "a", Prompt: "x"}}, 0, 1, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the sampler's", err)
 	}

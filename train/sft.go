@@ -25,7 +25,8 @@ type SFTParts struct {
 	Backend  kernels.Backend
 	Model    *model.Model // trainable
 	Problems []rollout.Problem
-	Encode   func(text string) ([]int32, error)
+	Prompt   func(p *rollout.Problem) ([]int32, error)
+	Encode   func(target string) ([]int32, error)
 	End      int32 // token that ends a target
 	Seed     func(label string) uint64
 	Recorder Recorder
@@ -165,7 +166,7 @@ func (p SFTParts) encode() (out []Trajectory, longest int, err error) {
 		if q.Target == "" {
 			return nil, 0, fmt.Errorf("sft: problem %s has no target", q.ID)
 		}
-		prompt, err := p.Encode(q.Prompt)
+		prompt, err := p.Prompt(q)
 		if err != nil {
 			return nil, 0, fmt.Errorf("sft: problem %s: prompt: %w", q.ID, err)
 		}

@@ -21,7 +21,7 @@ func sftRun(t *testing.T, c SFTConfig, threads int, problems []rollout.Problem, 
 	}
 	defer m.Close()
 	m.Init(hashSeed(99))
-	f, err := NewSFT(c, SFTParts{Backend: r.be, Model: m, Problems: problems, Encode: letters{}.encode, Seed: hashSeed(2),
+	f, err := NewSFT(c, SFTParts{Backend: r.be, Model: m, Problems: problems, Prompt: letters{}.prompt, Encode: letters{}.encode, Seed: hashSeed(2),
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
 	if err != nil {
 		return nil, nil, err

@@ -43,6 +43,8 @@ func (letters) encode(text string) ([]int32, error) {
 	return ids, nil
 }
 
+func (l letters) prompt(p *rollout.Problem) ([]int32, error) { return l.encode(p.Prompt) }
+
 type graderFunc func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict
 
 func (f graderFunc) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
@@ -148,7 +150,7 @@ func (r *toyRun) start() *Trainer {
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ
 	}
-	p := Parts{Backend: r.be, Policy: make(heads, true), Grader: r.grade, Encode: letters{}.encode,
+	p := Parts{Backend: r.be, Policy: make(heads, true), Grader: r.grade, Prompt: letters{}.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
 		Recorded: r.recorded,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}

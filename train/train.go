@@ -36,7 +36,7 @@ type Parts struct {
 	Critic    *model.Model    // trainable, with a value head; nil unless needed
 	Sampler   rollout.Sampler // draws from Policy
 	Grader    rollout.Grader
-	Encode    func(text string) ([]int32, error)
+	Prompt    func(p *rollout.Problem) ([]int32, error) // what the policy continues
 	Problems  []rollout.Problem
 	Seed      func(label string) uint64
 	Recorder  Recorder
@@ -92,7 +92,7 @@ func New(c Config, p Parts) (*Trainer, error) {
 	}
 	longest := 0
 	for i := range p.Problems {
-		ids, err := p.Encode(p.Problems[i].Prompt)
+		ids, err := p.Prompt(&p.Problems[i])
 		if err != nil {
 			return nil, fmt.Errorf("train: problem %s: %w", p.Problems[i].ID, err)
 		}

@@ -359,7 +359,7 @@ func TestBadSettings(t *testing.T) {
 	for want, change := range tests {
 		r := newToyRun(t, GRPO, 1)
 		change(r)
-		_, err := New(r.cfg, Parts{Backend: r.be, Policy: newToyRun(t, GRPO, 1).start().Policy, Encode: letters{}.encode, Problems: r.problems, Seed: hashSeed(1)})
+		_, err := New(r.cfg, Parts{Backend: r.be, Policy: newToyRun(t, GRPO, 1).start().Policy, Prompt: letters{}.prompt, Problems: r.problems, Seed: hashSeed(1)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)
 		}

@@ -58,6 +58,10 @@ func assign(dst reflect.Value, x any, path string) {
 		dst.Set(list)
 		return
 	case map[string]any:
+		if dst.Kind() == reflect.Map {
+			dst.Set(reflect.ValueOf(clone(x)))
+			return
+		}
 		for _, f := range fieldsOf(dst.Type(), "", nil) {
 			assign(dst.FieldByIndex(f.index), x[f.path], path)
 		}

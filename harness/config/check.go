@@ -170,9 +170,9 @@ func modelChecks() []check {
 		{[]string{"tokenizer.kind", "model.init"}, func(r *Run) (string, string) {
 			switch {
 			case r.Tokenizer.Kind == "model" && r.Model.Init == "random":
-				return "tokenizer.kind is model, but a random model comes with no tokenizer", "tokenizer.kind: char"
-			case r.Tokenizer.Kind == "char" && r.Model.Init == "pretrained":
-				return "tokenizer.kind is char, but a pretrained model knows only its own tokens", "tokenizer.kind: model"
+				return "tokenizer.kind is model, but a random model comes with no tokenizer", "tokenizer.kind: char, byte, or file with tokenizer.path"
+			case (r.Tokenizer.Kind == "char" || r.Tokenizer.Kind == "byte") && r.Model.Init == "pretrained":
+				return fmt.Sprintf("tokenizer.kind is %s, but a pretrained model knows only its own tokens", r.Tokenizer.Kind), "tokenizer.kind: model"
 			}
 			return "", ""
 		}},

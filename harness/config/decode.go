@@ -52,6 +52,8 @@ func (d *decoder) value(n *node, name pos) any {
 		return d.list(n)
 	case k.List:
 		d.fail(n.pos, CodeType, fmt.Sprintf("%s must be a list, got %s", d.path, describe(n)), "write it in brackets: ["+written(n)+"]")
+	case k.Kind == Values && n.kind == mapNode:
+		return d.values(n)
 	case n.kind == scalarNode:
 		return d.scalar(n)
 	default:
@@ -113,6 +115,40 @@ func (d *decoder) object(n *node) any {
 		}
 	}
 	return value
+}
+
+// values reads names of the user's own, each with a scalar that has the type that it is
+// written as.
+func (d *decoder) values(n *node) any {
+	value := map[string]any{}
+	for _, f := range n.fields {
+		switch f.value.kind {
+		case scalarNode:
+			value[f.name] = anyScalar(f.value)
+		case nullNode:
+			value[f.name] = nil
+		default:
+			d.fail(f.value.pos, CodeType, fmt.Sprintf("%s.%s must be a text, a number, true, false or null, got %s", d.path, f.name, describe(f.value)), "")
+		}
+	}
+	return value
+}
+
+// anyScalar is a scalar of no given type.
+func anyScalar(n *node) any {
+	if n.quoted {
+		return n.text
+	}
+	if b, bad := parseBool(n.text); bad == nil {
+		return b
+	}
+	if i, ok := parseInt(n.text); ok {
+		return i
+	}
+	if x, ok := parseFloat(n.text); ok {
+		return x
+	}
+	return n.text
 }
 
 func (d *decoder) field(name string) *Key {
@@ -349,7 +385,7 @@ func written(n *node) string {
 func article(k *Key) string {
 	return [...]string{
 		Int: "an integer", Float: "a number", Bool: "true or false", String: "text", Enum: "one of " + strings.Join(k.Words, ", "),
-		Duration: "a duration", Size: "a size", Share: "all, none or sampled(p)", Objects: "a block of keys",
+		Duration: "a duration", Size: "a size", Share: "all, none or sampled(p)", Objects: "a block of keys", Values: "a block of names with values",
 	}[k.Kind]
 }
 

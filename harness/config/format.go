@@ -2,7 +2,9 @@ package config
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +23,9 @@ func Format(k *Key, v any) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case map[string]any:
+		if k.Kind == Values {
+			return formatValues(x)
+		}
 		var parts []string
 		for i := range k.Fields {
 			f := &k.Fields[i]
@@ -29,6 +34,18 @@ func Format(k *Key, v any) string {
 		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	return formatScalar(k.Kind, v)
+}
+
+func formatValues(m map[string]any) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		text := "null"
+		if m[name] != nil {
+			text = formatScalar(Values, m[name])
+		}
+		parts = append(parts, quoteText(name)+": "+text)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 func formatScalar(kind Kind, v any) string {

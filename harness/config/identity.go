@@ -52,7 +52,7 @@ func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
 
 // located keeps the words that are no paths.
 func located(v any) any {
-	if v == Generated || v == None {
+	if v == Generated || v == None || v == Auto {
 		return v
 	}
 	return "external"

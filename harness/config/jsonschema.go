@@ -63,6 +63,9 @@ func (k *Key) jsonElement() map[string]any {
 		s["type"] = "boolean"
 	case Enum:
 		s["enum"] = k.Words
+	case Values:
+		s["type"] = "object"
+		s["additionalProperties"] = map[string]any{"type": []string{"string", "number", "boolean", "null"}}
 	case Objects:
 		properties := map[string]any{}
 		required := []string{}

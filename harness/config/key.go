@@ -31,6 +31,7 @@ const (
 	Size                     // int64 bytes. Written 4GiB, 512MiB
 	Share                    // float64 in [0,1]. Written all, none or sampled(p)
 	Objects                  // []any of map[string]any; a slice of structs. Lists only
+	Values                   // map[string]any of nil, bool, int64, float64 and string. Written {name: value}
 )
 
 // Role says what a key's value means for the identity of a run.
@@ -93,7 +94,7 @@ func (k *Key) Reads(stages ...Stage) bool {
 func (k *Key) Type() string {
 	s := [...]string{
 		Int: "int", Float: "float", Bool: "true or false", String: "text", Enum: "one of " + strings.Join(k.Words, ", "),
-		Duration: "duration (90s, 2h)", Size: "size (512MiB, 4GiB)", Share: "all, none or sampled(p)", Objects: "blocks",
+		Duration: "duration (90s, 2h)", Size: "size (512MiB, 4GiB)", Share: "all, none or sampled(p)", Objects: "blocks", Values: "names with values",
 	}[k.Kind]
 	if k.Pattern != nil {
 		s = k.Pattern.Text

@@ -18,9 +18,12 @@ func modelKeys() []Key {
 			Help: "root of the random streams that initialise weights; independent of the run's seed"},
 	}
 	keys = append(keys, archKeys()...)
-	return append(keys, Key{Path: "tokenizer.kind", Kind: Enum, Words: []string{"char", "model"}, Stages: computed,
-		Default: by("model.init", is("char"), when("pretrained", is("model"))),
-		Help:    "char: one token per character; model: the tokenizer that comes with the pretrained weights"})
+	return append(keys,
+		Key{Path: "tokenizer.kind", Kind: Enum, Words: []string{"char", "byte", "model", "file"}, Stages: computed,
+			Default: by("model.init", is("char"), when("pretrained", is("model"))),
+			Help:    "char: one token per character of the task or its data; byte: one per byte; model: that of the pretrained weights; file: that of tokenizer.path"},
+		Key{Path: "tokenizer.path", Kind: String, Role: External, Pattern: pattern("a path", `.+`), Stages: computed, When: []Clause{only("tokenizer.kind", "file")},
+			Help: "folder with a tokenizer.json, as exp tokenizer train writes it"})
 }
 
 func archKeys() []Key {

@@ -103,6 +103,7 @@ func codeKeys() []Key {
 const (
 	Generated = "generated" // made by the task from data.seed
 	None      = "none"      // there is no such split
+	Auto      = "auto"      // of data.chat: the template of the model's folder
 )
 
 func dataKeys() []Key {
@@ -113,16 +114,36 @@ func dataKeys() []Key {
 	for _, split := range []string{"train", "val", "test"} {
 		made = append(made, Term{Path: "data." + split + ".source", Words: []string{Generated}})
 	}
-	return append(keys, []Key{
+	keys = append(keys, []Key{
 		{Path: "data.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Prepare), When: []Clause{made},
 			Help: "root of the random streams that generate problems; independent of the run's seed"},
 		{Path: "data.max_prompt_tokens", Kind: Int, Default: is(2048), Range: atLeast(1), Unit: "tokens", Stages: at(SFT, Train, EvalGen),
 			Help: "longest prompt"},
-		{Path: "data.truncate", Kind: Enum, Words: []string{"error", "left", "right"}, Default: is("error"), Stages: at(SFT, Train, EvalGen),
-			Help: "what happens to a longer prompt: refuse the data, or cut tokens at its left or right end"},
+		{Path: "data.truncate", Kind: Enum, Words: []string{"error", "left", "right", "middle"}, Default: is("error"), Stages: at(SFT, Train, EvalGen),
+			Help: "what happens to a longer prompt: refuse the data, or cut tokens at its left or right end, or between its halves"},
+		{Path: "data.filter_overlong", Kind: Bool, Default: is(false), Stages: at(Prepare),
+			Help: "leave out problems whose prompt is longer than data.max_prompt_tokens, and count them"},
 		{Path: "data.order", Kind: Enum, Words: []string{"shuffled", "sequential"}, Default: is("shuffled"), Stages: at(Train),
 			Help: "order of the training problems in each pass over them; shuffled anew from the run's seed"},
 	}...)
+	return append(keys, chatKeys()...)
+}
+
+// chatKeys say how a problem becomes a prompt.
+func chatKeys() []Key {
+	chat := []Clause{except("data.chat", None)}
+	return block(nil, at(SFT, Train, EvalGen), []Key{
+		{Path: "data.chat", Kind: String, Role: External, Default: is(Auto), Pattern: pattern("auto, none or the path of a template", `.+`),
+			Help: "chat template of prompts: auto is that of the model's folder, or plain text where it has none; none is plain text; or a file (.jinja)"},
+		{Path: "data.system", Kind: String, Default: is(""), Pattern: pattern("a text", `(?s).*`), When: chat,
+			Help: "system message before the messages of a problem that has none; empty adds none, and the template may have its own"},
+		{Path: "data.template_vars", Kind: Values, Default: is(map[string]any{}), When: chat,
+			Help: "further variables of the template, such as {enable_thinking: false}"},
+		{Path: "data.template_date", Kind: String, Default: is("2024-07-26"), Pattern: pattern("a day, 2024-07-26", `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`), When: chat,
+			Help: "what a template takes for today, so that the same prompt has the same tokens tomorrow"},
+		{Path: "data.escape_special", Kind: Bool, Default: is(false),
+			Help: "text of a problem that spells a token such as <|im_end|> stays text; false reads it as the token, as other programs do"},
+	})
 }
 
 // splitKeys are source and size of one part of the data. size is the default

@@ -21,6 +21,8 @@ func rolloutKeys() []Key {
 			Help: "steps of the policy between the sampling of a step's completions and their use, as where sampling runs ahead of training; 0 is on-policy. algo.rollout_correction accounts for the distance"},
 		{Path: "rollout.stop", Kind: String, List: true, Default: is([]string{}), Stages: at(Train, EvalGen),
 			Help: "a completion ends where one of these texts appears; the final evaluation uses them too"},
+		{Path: "rollout.stop_ids", Kind: Int, List: true, Default: is([]int{}), Range: between(0, 1<<31-1), Unit: "token ids", Stages: at(Train, EvalGen),
+			Help: "ids of the tokens that end a completion; empty takes those of the model's files and the one that its chat template ends a turn with"},
 		{Path: "rollout.max_sequences", Kind: Int, Default: is(256), Range: between(1, 1<<20), Unit: "sequences", Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "completions decoded at the same time"},
 		{Path: "rollout.page_tokens", Kind: Int, Default: is(16), Range: between(1, 4096), Unit: "tokens", Role: Nonsemantic, Stages: at(Train, EvalGen),

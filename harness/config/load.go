@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 )
 
@@ -242,7 +243,7 @@ func (l *loader) block(g *group, f field) {
 	}
 }
 
-// setKey takes the value of a key, or appends it to the list so far.
+// setKey takes the value of a key, or adds it to the list or the values so far.
 func (l *loader) setKey(k *Key, n *node, name pos, add bool) {
 	if l.user && k.Role != Nonsemantic {
 		l.fail(name, CodeUser, k.Path+" can change results and does not belong in the user's own configuration", "set it in the recipe")
@@ -261,8 +262,16 @@ func (l *loader) setKey(k *Key, n *node, name pos, add bool) {
 	l.set[k.Path] = s
 }
 
-// joined is a new list of the items of both lists.
+// joined is a new list of the items of both lists, or the values of both maps.
 func joined(a, b any) any {
+	if add, ok := b.(map[string]any); ok {
+		m := map[string]any{}
+		if base, ok := a.(map[string]any); ok {
+			maps.Copy(m, base)
+		}
+		maps.Copy(m, add)
+		return m
+	}
 	x, _ := a.([]any)
 	y, _ := b.([]any)
 	return append(append(make([]any, 0, len(x)+len(y)), x...), y...)

@@ -97,7 +97,14 @@ type Data struct {
 	Seed            int64  `key:"seed"` // a split is generated
 	MaxPromptTokens int    `key:"max_prompt_tokens"`
 	Truncate        string `key:"truncate"`
+	FilterOverlong  bool   `key:"filter_overlong"`
 	Order           string `key:"order"`
+	Chat            string `key:"chat"`
+	// What follows is of a chat template.
+	System        string         `key:"system"`
+	TemplateVars  map[string]any `key:"template_vars"`
+	TemplateDate  string         `key:"template_date"`
+	EscapeSpecial bool           `key:"escape_special"` // of any prompt
 }
 
 // Split is one part of the data. Source is Generated, None or a path.
@@ -137,6 +144,7 @@ type Arch struct {
 // Tokenizer is how text becomes tokens.
 type Tokenizer struct {
 	Kind string `key:"kind"`
+	Path string `key:"path"` // Kind is "file"
 }
 
 // FineTuning is the supervised stage. Steps 0 leaves it out; the rest is then
@@ -319,6 +327,7 @@ type Rollout struct {
 	MinP         float64  `key:"min_p"`
 	MaxNewTokens int      `key:"max_new_tokens"`
 	Stop         []string `key:"stop"`
+	StopIDs      []int    `key:"stop_ids"`
 	Staleness    int      `key:"staleness"`
 	MaxSequences int      `key:"max_sequences"`
 	PageTokens   int      `key:"page_tokens"`

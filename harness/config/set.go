@@ -42,7 +42,12 @@ func (l *loader) expression(n int, text string) {
 func (l *loader) assignPath(path string, v *node, start pos, add bool) {
 	g := schema().root
 	parts := strings.Split(path, ".")
-	for _, name := range parts[:len(parts)-1] {
+	for i, name := range parts[:len(parts)-1] {
+		if k := g.keys[name]; k != nil && k.Kind == Values && i == len(parts)-2 && !add {
+			one := field{name: parts[i+1], pos: start, value: v}
+			l.setKey(k, &node{kind: mapNode, fields: []field{one}, pos: v.pos}, start, true)
+			return
+		}
 		child := g.groups[name]
 		if child == nil {
 			l.unknownPath(g, name, path, start)

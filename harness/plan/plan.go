@@ -101,6 +101,10 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	}
 	data := maps.Clone(x.Data)
 	maps.Copy(data, x.Reward)
+	if !x.Template.IsZero() {
+		data["chat template"] = x.Template
+	}
+	data["stop ids"] = x.Stops
 	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights, Tokenizer: x.Tokenizer, Code: codes}.XID()
 	if err != nil {
 		return nil, err
@@ -118,7 +122,7 @@ func (p *Run) addStages() {
 	prepare := add(Stage{Kind: config.Prepare, Root: c.Data.Seed, Seed: named("data.seed", c.Data.Seed), Outside: p.dataOutside()})
 	start := add(Stage{Kind: config.Init, Root: c.Model.Seed, Seed: named("model.seed", c.Model.Seed), Outside: p.modelOutside()})
 	if c.SFT.Steps > 0 {
-		start = add(Stage{Kind: config.SFT, Root: c.SFT.Seed, Seed: named("sft.seed", c.SFT.Seed), Outside: p.tokenizer(),
+		start = add(Stage{Kind: config.SFT, Root: c.SFT.Seed, Seed: named("sft.seed", c.SFT.Seed), Outside: p.prompts(),
 			Needs: []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
 				{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}})
 	}
@@ -153,7 +157,7 @@ func (p *Run) addStages() {
 func (p *Run) addSuite(suite, label string, root int64, prepare, from int, output string, start int) {
 	// The problems are those that prepare made, or the blob of a suite of the store.
 	problems := []Need{{Role: stage.RoleProblems, From: prepare, Output: "problems/" + suite}}
-	outside, scored := p.tokenizer(), map[string]ident.Digest(nil)
+	outside, scored := p.prompts(), map[string]ident.Digest(nil)
 	if s := p.suite(suite); s != nil {
 		problems, scored = nil, map[string]ident.Digest{stage.RoleProblems: s.Digest}
 		outside[stage.RoleProblems] = s.Digest
@@ -214,8 +218,19 @@ func (p *Run) Params(i int) map[string]any {
 
 func named(key string, root int64) string { return fmt.Sprintf("%s=%d", key, root) }
 
+// tokenizer is what stages that only write or size a vocabulary depend on.
 func (p *Run) tokenizer() map[string]ident.Digest {
 	return map[string]ident.Digest{"tokenizer": p.External.Tokenizer}
+}
+
+// prompts are what prompts and the ends of completions depend on.
+func (p *Run) prompts() map[string]ident.Digest {
+	m := p.tokenizer()
+	m["stop ids"] = p.External.Stops
+	if !p.External.Template.IsZero() {
+		m["chat template"] = p.External.Template
+	}
+	return m
 }
 
 func (p *Run) dataOutside() map[string]ident.Digest {
@@ -223,11 +238,15 @@ func (p *Run) dataOutside() map[string]ident.Digest {
 	for split, d := range p.External.Data {
 		m["data/"+split] = d
 	}
+	if p.Config.Run.Data.FilterOverlong { // which problems there are depends on how long they are
+		maps.Copy(m, p.prompts())
+		m["prompt settings"] = p.External.Settings
+	}
 	return m
 }
 
 func (p *Run) trainOutside() map[string]ident.Digest {
-	m := p.tokenizer()
+	m := p.prompts()
 	maps.Copy(m, p.External.Reward)
 	return m
 }

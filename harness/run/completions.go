@@ -22,6 +22,8 @@ type completionRecord struct {
 	stage  int64 // to which they belong (store.Stage.Home)
 	scorer store.Scorer
 	rate   float64 // share of completions that is kept
+	// text is the prompt of a problem as the model reads it; nil: Problem.Prompt.
+	text func(p *rollout.Problem) (string, error)
 
 	working chan error // how the work on the last step ended; nil: told already
 	// Of the worker, while there is one.
@@ -93,6 +95,8 @@ func (r *completionRecord) flush() error { return errors.Join(r.wait(), r.close(
 // write puts a step's completions into the pack, and into the database what lies in full
 // packs.
 func (r *completionRecord) write(s stage.Step) error {
+	var prompt string
+	var of *rollout.Problem // whose prompt it is
 	for i := range s.Trajectories {
 		t := &s.Trajectories[i]
 		if !kept(r.rate, s.Det.Step, t) {
@@ -101,8 +105,15 @@ func (r *completionRecord) write(s stage.Step) error {
 		if r.pack == nil {
 			r.pack, r.steps = r.db.Blobs.NewPackWriter(), 0
 		}
+		if of != t.Problem {
+			var err error
+			if prompt, err = r.promptText(t.Problem); err != nil {
+				return err
+			}
+			of = t.Problem
+		}
 		c := t.Completion
-		if err := r.pack.Add(keptSample{t.Problem.Prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)}); err != nil {
+		if err := r.pack.Add(keptSample{prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies, componentsOf(s.Components, t.Verdict)}); err != nil {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})
@@ -114,6 +125,13 @@ func (r *completionRecord) write(s stage.Step) error {
 		return r.close()
 	}
 	return r.store(r.pack.Stored())
+}
+
+func (r *completionRecord) promptText(p *rollout.Problem) (string, error) {
+	if r.text == nil {
+		return p.Prompt, nil
+	}
+	return r.text(p)
 }
 
 // close closes the pack and puts all that is in it into the database.

@@ -54,8 +54,9 @@ func sumParts(parts []Part) (bytes int64) {
 	return bytes
 }
 
-// architectureOf returns the configured architecture without needing weights.
-func architectureOf(c *config.Run) (model.Config, error) {
+// architectureOf returns the configured architecture without needing weights. vocab is
+// the size of the tokenizer's vocabulary; 0: it is read.
+func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 	if c.Model.Init == "pretrained" {
 		if arch, err := checkpoint.ReadConfig(c.Model.Base); err == nil {
 			return arch, nil
@@ -65,17 +66,27 @@ func architectureOf(c *config.Run) (model.Config, error) {
 		}
 		return model.Config{}, fmt.Errorf("the architecture of %q is not known", c.Model.Base)
 	}
-	tok, err := stage.Tokenizer(c)
-	if err != nil {
-		return model.Config{}, err
+	if vocab == 0 {
+		tok, err := stage.Tokenizer(c)
+		if err != nil {
+			return model.Config{}, err
+		}
+		vocab = tok.VocabSize()
 	}
-	return stage.ModelConfig(c, tok.VocabSize()), nil
+	return stage.ModelConfig(c, vocab), nil
 }
 
 // NewEstimate counts what a run of this configuration needs while it trains.
-func NewEstimate(r *config.Resolved) (Estimate, error) {
+func NewEstimate(r *config.Resolved) (Estimate, error) { return newEstimate(r, 0) }
+
+// estimate is NewEstimate of the run at hand.
+func (x *execution) estimate() (Estimate, error) {
+	return newEstimate(x.p.Config, x.p.External.Prompter.Tokenizer.VocabSize())
+}
+
+func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	c := &r.Run
-	arch, err := architectureOf(c)
+	arch, err := architectureOf(c, vocab)
 	if err != nil {
 		return Estimate{}, err
 	}

@@ -219,7 +219,7 @@ func (x *execution) withMemory(kind config.Stage, summary json.RawMessage, peak 
 	if peak == 0 || kind != config.SFT && kind != config.Train {
 		return summary, nil
 	}
-	e, err := NewEstimate(x.p.Config)
+	e, err := x.estimate()
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (x *execution) readable(i int) error {
 // small, are not counted: when the last byte is gone they are an error too, and
 // nothing is lost.
 func (x *execution) room(kind config.Stage) error {
-	e, err := NewEstimate(x.p.Config)
+	e, err := x.estimate()
 	if err != nil {
 		return err
 	}

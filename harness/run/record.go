@@ -15,7 +15,6 @@ import (
 	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/train/rollout"
-	"exp/train/tokenizer"
 )
 
 // stepRecord writes the steps of a training stage and the completions that are
@@ -32,7 +31,8 @@ type stepRecord struct {
 
 func (x *execution) newStepRecord(row store.Stage) *stepRecord {
 	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, unitOf),
-		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel), rate: x.p.Config.Run.Store.Samples.Train}}
+		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel), rate: x.p.Config.Run.Store.Samples.Train,
+			text: x.p.External.Prompter.Text}}
 }
 
 // step hands a finished step to the store's goroutine.
@@ -182,17 +182,17 @@ func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage
 
 func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stage.Evaluation) error {
 	c := &x.p.Config.Run
-	tok, err := stage.Tokenizer(c)
-	if err != nil {
-		return err
-	}
 	prompts, lengths := map[string]string{}, map[string]int{}
-	for _, p := range ev.Problems {
-		ids, err := tok.Encode(p.Prompt, tokenizer.Options{})
+	for i := range ev.Problems {
+		p := &ev.Problems[i]
+		ids, err := x.p.External.Prompter.Encode(p)
 		if err != nil {
 			return fmt.Errorf("problem %s: %w", p.ID, err)
 		}
-		prompts[p.ID], lengths[p.ID] = p.Prompt, min(len(ids), c.Data.MaxPromptTokens)
+		if prompts[p.ID], err = x.p.External.Prompter.Text(p); err != nil {
+			return fmt.Errorf("problem %s: %w", p.ID, err)
+		}
+		lengths[p.ID] = len(ids)
 	}
 	rate := c.Store.Samples.Eval
 	pack := x.DB.Blobs.NewPackWriter()

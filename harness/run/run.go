@@ -272,7 +272,7 @@ func outputsOf(list []store.IO) []stage.Output {
 // env is what the stage of index i works with.
 func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID), RID: x.p.RID, SID: sid,
-		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Answers: filepath.Join(x.DB.Dir(), "judge")}
+		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Prompter: x.p.External.Prompter, Answers: filepath.Join(x.DB.Dir(), "judge")}
 }
 
 // execute runs a stage and records how it ended.

@@ -93,7 +93,7 @@ func Train(ctx context.Context, be kernels.Backend) (string, error) {
 	defer engine.Close()
 	sum := &digest{sha256.New()}
 	trainer, err := train.New(cfg, train.Parts{
-		Backend: be, Policy: policy, Reference: reference, Sampler: engine, Grader: vowels{}, Encode: encode,
+		Backend: be, Policy: policy, Reference: reference, Sampler: engine, Grader: vowels{}, Prompt: encode,
 		Problems: problems(), Seed: seed, Recorder: sum,
 	})
 	if err != nil {
@@ -151,10 +151,10 @@ func (letters) Piece(id int32) []byte {
 // EndIDs returns the token that ends a completion.
 func (letters) EndIDs() []int32 { return []int32{0} }
 
-func encode(text string) ([]int32, error) {
-	ids := make([]int32, len(text))
+func encode(p *rollout.Problem) ([]int32, error) {
+	ids := make([]int32, len(p.Prompt))
 	for i := range ids {
-		ids[i] = int32(text[i]-'A') + 1
+		ids[i] = int32(p.Prompt[i]-'A') + 1
 	}
 	return ids, nil
 }

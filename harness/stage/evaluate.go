@@ -14,7 +14,6 @@ import (
 	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
-	"exp/train/tokenizer"
 )
 
 // Evaluation is what eval stages found, for the record: eval.gen fills in the
@@ -61,18 +60,18 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	problems = e.rendered(problems, label)
-	tok, err := Tokenizer(c)
+	prompts, err := e.prompter()
 	if err != nil {
 		return nil, err
 	}
 	conf := evalConfig(c)
-	engine, err := e.newEngine(m, tok, conf.Params.MaxNewTokens)
+	engine, err := e.newEngine(m, prompts.Vocabulary(), conf.Params.MaxNewTokens)
 	if err != nil {
 		return nil, err
 	}
 	defer engine.Close()
-	encode := promptEncoder(tokenizer.Text(tok), c.Data.MaxPromptTokens, c.Data.Truncate)
-	gen := eval.Generator{Sampler: engine, Encode: encode, Params: conf.Params,
+	cut := e.warnTruncated(prompts, label, problems)
+	gen := eval.Generator{Sampler: engine, Prompt: prompts.Encode, Params: conf.Params,
 		Seed: func(l string) uint64 { return ident.Seed(e.Seed, "eval/suite="+label+"/"+l) }}
 	earlier, first := e.earlier(problems, conf.N)
 	total := len(problems) * (conf.N - first)
@@ -98,10 +97,13 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	}
 	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems, Samples: samples},
 		Summary: map[string]any{"samples": len(samples), "tokens": tokens, "reused": len(earlier)}, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
+	if cut > 0 {
+		out.Summary.(map[string]any)["truncated"] = cut
+	}
 	if len(earlier) > 0 {
 		out.Facts = append(out.Facts, fact("reused", float64(len(earlier))))
 	}
-	policy, err := e.exactPolicy(in, m, encode, problems)
+	policy, err := e.exactPolicy(in, m, prompts, problems)
 	if err != nil || policy == nil {
 		return out, err
 	}

@@ -2,13 +2,14 @@ package stage
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/checkpoint"
-	"exp/train/tokenizer"
+	"exp/train/rollout"
 )
 
 // External are the digests of what a configuration names but does not contain.
@@ -16,6 +17,10 @@ type External struct {
 	Data      map[string]ident.Digest // records of each source that is a file, by split; of recorded rollouts by "rollouts"
 	Weights   ident.Digest            // tensors of a pretrained model; zero for random weights
 	Tokenizer ident.Digest
+	Template  ident.Digest // of the chat template; zero for plain text
+	Stops     ident.Digest // tokens that end a completion
+	Settings  ident.Digest // the keys that prompts depend on
+	Prompter  *Prompter
 	Reward    map[string]ident.Digest // what scores in training: program, template or model, by use
 }
 
@@ -26,23 +31,37 @@ func Externals(r *config.Resolved) (External, error) {
 	c := &r.Run
 	var errs config.Errors
 	bad := func(key, code, message, help string) { errs = append(errs, r.ErrorAt(key, code, message, help)) }
-	tok, err := Tokenizer(c)
+	prompter, err := NewPrompter(c)
 	if err != nil {
-		bad("tokenizer.kind", config.CodeData, err.Error(), "")
-		tok = nil
+		key := "tokenizer.kind"
+		var chat *ChatError
+		var stops *StopError
+		var data *DataError
+		switch {
+		case errors.As(err, &chat):
+			key = "data.chat"
+		case errors.As(err, &stops):
+			key = "rollout.stop_ids"
+		case errors.As(err, &data):
+			key = "" // told below
+		}
+		if key != "" {
+			bad(key, config.CodeData, err.Error(), "")
+		}
+		prompter = nil
 	}
 	for _, s := range splits(c) {
 		if s.conf.Source == config.Generated || s.conf.Source == config.None {
 			continue
 		}
-		d, err := s.digest(c, tok)
+		d, err := s.digest(c, prompter)
 		if err != nil {
 			bad(s.key, config.CodeData, err.Error(), "")
 		}
 		x.Data[string(s.name)] = d
 	}
 	if c.Rollout.Source == recordedSource {
-		d, err := recordedDigest(c, tok)
+		d, err := recordedDigest(c, prompter)
 		if err != nil {
 			bad("rollout.recorded", config.CodeData, err.Error(), "")
 		}
@@ -65,13 +84,31 @@ func Externals(r *config.Resolved) (External, error) {
 	if errs != nil {
 		return x, errs
 	}
-	x.Tokenizer, err = ident.Hash("exp/tokenizer/1", tok.Description())
+	x.Prompter = prompter
+	x.Template = prompter.TemplateDigest()
+	if x.Tokenizer, err = ident.Hash("exp/tokenizer/1", prompter.Tokenizer.Description()); err != nil {
+		return x, err
+	}
+	if x.Stops, err = ident.Hash("exp/stop-ids/1", prompter.stopList()); err != nil {
+		return x, err
+	}
+	d := c.Data
+	x.Settings, err = ident.Hash("exp/prompts/1", map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars), "date": d.TemplateDate,
+		"escape": d.EscapeSpecial, "limit": int64(d.MaxPromptTokens)})
 	return x, err
 }
 
+// anyMap is m, never nil.
+func anyMap(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
 // digest is that of the canonical records of a split's file, whatever their layout in
-// it. It checks the problems on the way: their prompts too, unless tok is nil.
-func (s split) digest(c *config.Run, tok tokenizer.Tokenizer) (ident.Digest, error) {
+// it. It checks the problems on the way: their prompts too, unless p is nil.
+func (s split) digest(c *config.Run, p *Prompter) (ident.Digest, error) {
 	t, err := task.New(taskConfig(c))
 	if err != nil {
 		return ident.Digest{}, err
@@ -80,15 +117,8 @@ func (s split) digest(c *config.Run, tok tokenizer.Tokenizer) (ident.Digest, err
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	for _, need := range s.needs(c) {
-		if need.n > len(problems) {
-			return ident.Digest{}, fmt.Errorf("%s has %d problems, %s asks for %d", s.conf.Source, len(problems), need.key, need.n)
-		}
-	}
-	if tok != nil {
-		if err := checkPrompts(c, tok, problems); err != nil {
-			return ident.Digest{}, fmt.Errorf("%s: %w", s.conf.Source, err)
-		}
+	if err := s.check(c, p, problems); err != nil {
+		return ident.Digest{}, err
 	}
 	records := ident.NewRecords()
 	for i := range problems {
@@ -101,6 +131,37 @@ func (s split) digest(c *config.Run, tok tokenizer.Tokenizer) (ident.Digest, err
 		}
 	}
 	return records.Digest(), nil
+}
+
+// check finds what is wrong with the problems of a split for a run.
+func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (err error) {
+	left := ""
+	if p != nil {
+		all := len(problems)
+		if problems, err = p.fitting(problems); err == nil {
+			err = p.check(problems)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.conf.Source, err)
+		}
+		if n := all - len(problems); n > 0 {
+			left = fmt.Sprintf(" (of %d; data.filter_overlong leaves %d out)", all, n)
+		}
+	}
+	for _, need := range s.needs(c) {
+		if need.n > len(problems) {
+			return fmt.Errorf("%s has %d problems%s, %s asks for %d", s.conf.Source, len(problems), left, need.key, need.n)
+		}
+	}
+	if s.name != task.Train || c.SFT.Steps == 0 {
+		return nil
+	}
+	for i := range problems {
+		if problems[i].Target == "" {
+			return fmt.Errorf("%s: problem %s has no target, from which sft learns: give the rows a target, or set sft.steps: 0", s.conf.Source, problems[i].ID)
+		}
+	}
+	return nil
 }
 
 // need is a number of different problems that a key asks of a split.
@@ -128,17 +189,4 @@ func weightsDigest(dir string) (d ident.Digest, err error) {
 	}
 	defer t.Close()
 	return digestTensors(t.Sources())
-}
-
-// Tokenizer returns the configured tokenizer: the characters of the task, or that
-// of the pretrained folder.
-func Tokenizer(c *config.Run) (tokenizer.Tokenizer, error) {
-	if c.Tokenizer.Kind == "model" {
-		return tokenizer.ReadFolder(c.Model.Base)
-	}
-	t, err := task.New(taskConfig(c))
-	if err != nil {
-		return nil, err
-	}
-	return tokenizer.NewChar(t.Alphabet())
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"exp/train"
@@ -56,20 +55,21 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if n := c.SFT.DataSize; n > 0 && n < len(problems) {
 		problems = problems[:n]
 	}
-	tok, err := Tokenizer(c)
+	prompts, err := e.prompter()
 	if err != nil {
 		return nil, err
 	}
-	ends := tok.EndIDs()
-	if len(ends) == 0 {
-		return nil, errors.New("sft ends its targets with the end token, and the tokenizer has none: name it in generation_config.json (eos_token_id) or tokenizer_config.json (eos_token)")
+	end, err := prompts.End()
+	if err != nil {
+		return nil, err
 	}
+	cut := e.warnTruncated(prompts, "data.train", problems)
 	curve := &curve{}
 	t, err := train.NewSFT(train.SFTConfig{
 		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
 		Recompute: c.Compute.Recompute, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
 	}, train.SFTParts{
-		Backend: e.Backend, Model: m, Problems: problems, Encode: tokenizer.Text(tok), End: ends[0], Seed: seedFunc(c.SFT.Seed),
+		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: tokenizer.Text(prompts.Tokenizer), End: end, Seed: seedFunc(c.SFT.Seed),
 		Recorder: recorder(func(s *train.Step) error {
 			for _, ev := range s.Events {
 				e.event(ev.Kind, "%s", ev.Text)
@@ -97,6 +97,9 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	points, err := e.put(RoleCurve, "curve", curve.lines.Bytes())
 	if err != nil {
 		return nil, err
+	}
+	if cut > 0 && curve.last != nil {
+		curve.last["truncated"] = float64(cut)
 	}
 	return &Outcome{Outputs: []Output{w, points}, Summary: curve.last, Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", curve.last["sft/loss"]))}, nil
 }

@@ -30,10 +30,11 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	defer m.Close()
-	tok, err := Tokenizer(e.run())
+	p, err := e.prompter()
 	if err != nil {
 		return nil, err
 	}
+	tok := p.Tokenizer
 	dir := filepath.Join(e.Dir, MergedDir)
 	files, err := checkpoint.Merge(e.Backend, m, dir, checkpoint.MergeOptions{Tokenizer: tok.Files(), EndIDs: tok.EndIDs(), Replace: true})
 	if err != nil {

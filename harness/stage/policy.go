@@ -26,7 +26,7 @@ type OutcomeProb struct {
 
 // exactPolicy computes the probability of every completion of an enumerable task;
 // nil for other tasks, and where the reference is not known.
-func (e *Env) exactPolicy(in Inputs, m *model.Model, encode func(string) ([]int32, error), problems []rollout.Problem) ([]OutcomeProb, error) {
+func (e *Env) exactPolicy(in Inputs, m *model.Model, prompts *Prompter, problems []rollout.Problem) ([]OutcomeProb, error) {
 	t, err := task.New(taskConfig(e.run()))
 	if err != nil {
 		return nil, err
@@ -40,14 +40,11 @@ func (e *Env) exactPolicy(in Inputs, m *model.Model, encode func(string) ([]int3
 		return nil, err
 	}
 	defer ref.Close()
-	prompt, err := encode(problems[0].Prompt)
+	prompt, err := prompts.Encode(&problems[0])
 	if err != nil {
 		return nil, err
 	}
-	tok, err := Tokenizer(e.run())
-	if err != nil {
-		return nil, err
-	}
+	tok := prompts.Vocabulary()
 	var out []OutcomeProb
 	var tokens []int32
 	for _, o := range enum.Enumerate() {

@@ -43,6 +43,18 @@ func prepare(e *Env) (*Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
+		all := len(problems)
+		if problems, err = e.fitting(problems); err != nil {
+			return nil, fmt.Errorf("data.%s: %w", s.name, err)
+		}
+		if n := all - len(problems); n > 0 {
+			e.event("overlong-prompts", "data.%s: %d of %d problems have prompts longer than data.max_prompt_tokens (%d) and are left out",
+				s.name, n, all, e.run().Data.MaxPromptTokens)
+			summary[string(s.name)+"_overlong"] = n
+		}
+		if len(problems) == 0 {
+			return nil, fmt.Errorf("data.%s: all %d prompts are longer than data.max_prompt_tokens (%d)", s.name, all, e.run().Data.MaxPromptTokens)
+		}
 		var b bytes.Buffer
 		if err := task.Write(&b, problems); err != nil {
 			return nil, err
@@ -66,6 +78,18 @@ func prepare(e *Env) (*Outcome, error) {
 	}
 	out.Summary = summary
 	return out, nil
+}
+
+// fitting leaves out the problems that are too long, where data.filter_overlong says so.
+func (e *Env) fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
+	if !e.run().Data.FilterOverlong {
+		return problems, nil
+	}
+	p, err := e.prompter()
+	if err != nil {
+		return nil, err
+	}
+	return p.fitting(problems)
 }
 
 // problems generates or reads the split.

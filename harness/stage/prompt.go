@@ -1,76 +1,319 @@
 package stage
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
-	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
 
-// promptEncoder encodes prompts within a limit of tokens: truncate says what
-// becomes of a longer one ("error", or the side that is cut off: "left", "right").
-func promptEncoder(encode func(string) ([]int32, error), limit int, truncate string) func(string) ([]int32, error) {
-	return func(text string) ([]int32, error) {
-		ids, err := encode(text)
-		if err != nil || len(ids) <= limit {
-			return ids, err
-		}
-		switch truncate {
-		case "left":
-			return ids[len(ids)-limit:], nil
-		case "right":
-			return ids[:limit], nil
-		}
-		return nil, fmt.Errorf("the prompt has %d tokens, data.max_prompt_tokens is %d; raise it, or set data.truncate", len(ids), limit)
-	}
+// Prompter turns problems into what the model continues: it renders the chat template,
+// or takes the prompt as plain text, and encodes that. It keeps the ids of each prompt,
+// so that the stages of a run encode it once. Safe for concurrent use.
+type Prompter struct {
+	Tokenizer tokenizer.Tokenizer
+	Stops     []StopID // tokens that end a completion
+
+	data     config.Data
+	template *template // nil: plain text
+	own      bool      // the tokenizer is one of characters or bytes of ours: prompts are text only
+	before   []int32   // what the post-processor puts before a text
+	bos      int32     // -1: none
+	escaper  *escaper  // nil: text of problems may be tokens
+	cache    promptCache
 }
 
-// checkPrompts finds the first prompt that cannot be encoded or is too long.
-func checkPrompts(c *config.Run, tok tokenizer.Tokenizer, problems []rollout.Problem) error {
-	encode := promptEncoder(tokenizer.Text(tok), c.Data.MaxPromptTokens, c.Data.Truncate)
+// NewPrompter reads the tokenizer and the chat template of a configuration, and the data
+// where the alphabet comes from it.
+func NewPrompter(c *config.Run) (*Prompter, error) {
+	tok, own, err := readTokenizer(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prompter{Tokenizer: tok, data: c.Data, own: own, bos: -1}
+	if p.template, err = newTemplate(c, tok); err != nil {
+		return nil, &ChatError{err}
+	}
+	if p.Stops, err = stopIDs(c, tok, p.template); err != nil {
+		return nil, &StopError{err}
+	}
+	if c.Data.EscapeSpecial && !own {
+		p.escaper = &escaper{addedTokens(tok)}
+	}
+	return p, p.findBefore()
+}
+
+// ChatError is of NewPrompter about the chat template.
+type ChatError struct{ Err error }
+
+func (e *ChatError) Error() string { return "chat template: " + e.Err.Error() }
+func (e *ChatError) Unwrap() error { return e.Err }
+
+// StopError is of NewPrompter about rollout.stop_ids.
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string { return e.Err.Error() }
+func (e *StopError) Unwrap() error { return e.Err }
+
+// findBefore finds what the post-processor puts before a text. What it puts behind one,
+// an end token, is no part of a text that goes on.
+func (p *Prompter) findBefore() error {
+	if text := p.Tokenizer.SpecialTokens().BOS; text != "" {
+		if id, ok := p.Tokenizer.TokenID(text); ok {
+			p.bos = id
+		}
+	}
+	if p.own {
+		return nil
+	}
+	const probe = "a"
+	bare, err := p.Tokenizer.Encode(probe, tokenizer.Options{})
+	if err != nil {
+		return nil // a small alphabet, without a post-processor
+	}
+	whole, err := p.Tokenizer.Encode(probe, tokenizer.Options{Special: true})
+	if err != nil {
+		return err
+	}
+	for i := 0; i+len(bare) <= len(whole); i++ {
+		if slices.Equal(whole[i:i+len(bare)], bare) {
+			p.before = whole[:i]
+			return nil
+		}
+	}
+	return errors.New("tokenizer: the post-processor changes the text")
+}
+
+// Vocabulary is the tokenizer with the run's stop ids.
+func (p *Prompter) Vocabulary() tokenizer.Tokenizer {
+	s := stopping{Tokenizer: p.Tokenizer}
+	for _, stop := range p.Stops {
+		s.ends = append(s.ends, stop.ID)
+	}
+	return s
+}
+
+// End is the token that ends an answer that is learnt from: the template's end of turn,
+// or else the first stop id.
+func (p *Prompter) End() (int32, error) {
+	if len(p.Stops) == 0 {
+		return 0, errors.New("the tokenizer has no end token; name one: rollout.stop_ids")
+	}
+	for _, s := range p.Stops {
+		if slices.Contains(s.From, turnEnd) {
+			return s.ID, nil
+		}
+	}
+	return p.Stops[0].ID, nil
+}
+
+// Text is the prompt of a problem as a text.
+func (p *Prompter) Text(q *rollout.Problem) (string, error) {
+	if p.template == nil {
+		return q.Prompt, nil
+	}
+	return p.template.prompt(p.template.messagesOf(q))
+}
+
+// Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens of them:
+// data.truncate says what becomes of a longer one.
+func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
+	ids, err := p.whole(q)
+	limit := p.data.MaxPromptTokens
+	if err != nil || len(ids) <= limit {
+		return ids, err
+	}
+	switch p.data.Truncate {
+	case "left":
+		return ids[len(ids)-limit:], nil
+	case "right":
+		return ids[:limit:limit], nil
+	case "middle":
+		right := limit - limit/2
+		return slices.Concat(ids[:limit/2], ids[len(ids)-right:]), nil
+	}
+	return nil, fmt.Errorf("the prompt has %d tokens, data.max_prompt_tokens is %d; raise it, or set data.truncate or data.filter_overlong", len(ids), limit)
+}
+
+// overlong reports whether a prompt has more tokens than data.max_prompt_tokens.
+func (p *Prompter) overlong(q *rollout.Problem) (bool, error) {
+	ids, err := p.whole(q)
+	return len(ids) > p.data.MaxPromptTokens, err
+}
+
+// fitting leaves out the problems whose prompts are too long, where data.filter_overlong
+// says so.
+func (p *Prompter) fitting(problems []rollout.Problem) ([]rollout.Problem, error) {
+	if !p.data.FilterOverlong {
+		return problems, nil
+	}
+	kept := make([]rollout.Problem, 0, len(problems))
 	for i := range problems {
-		if _, err := encode(problems[i].Prompt); err != nil {
+		long, err := p.overlong(&problems[i])
+		if err != nil {
+			return nil, fmt.Errorf("problem %s: %w", problems[i].ID, err)
+		}
+		if !long {
+			kept = append(kept, problems[i])
+		}
+	}
+	return kept, nil
+}
+
+// check finds the first prompt that cannot be encoded or is too long.
+func (p *Prompter) check(problems []rollout.Problem) error {
+	for i := range problems {
+		ids, err := p.Encode(&problems[i])
+		if err == nil && len(ids) == 0 {
+			err = errors.New("the prompt is empty")
+		}
+		if err != nil {
 			return fmt.Errorf("problem %s: %w", problems[i].ID, err)
 		}
 	}
 	return nil
 }
 
-// CheckProblems checks the prompts of all splits, and that the problems of the run's
-// steps have their recorded rollouts, given what prepare made. It is for the moment
-// before anything is trained on them: a test prompt that is too long would be found
-// after the training otherwise. e is of the train stage. The error is a config.Errors.
-func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) error {
-	tok, err := Tokenizer(e.run())
+// Truncated counts the problems whose prompts are cut.
+func (p *Prompter) Truncated(problems []rollout.Problem) (n int) {
+	for i := range problems {
+		if long, err := p.overlong(&problems[i]); err == nil && long {
+			n++
+		}
+	}
+	return n
+}
+
+// TemplateDigest is that of the chat template; zero for plain text.
+func (p *Prompter) TemplateDigest() (d ident.Digest) {
+	if p.template != nil {
+		b, _ := hex.DecodeString(p.template.Digest()) // 64 digits
+		copy(d[:], b)
+	}
+	return d
+}
+
+// stopList are the stop ids in order.
+func (p *Prompter) stopList() []any {
+	list := make([]any, len(p.Stops))
+	for i, id := range p.Vocabulary().EndIDs() {
+		list[i] = int64(id)
+	}
+	slices.SortFunc(list, func(a, b any) int { return int(a.(int64) - b.(int64)) })
+	return list
+}
+
+// whole are all ids of a prompt.
+func (p *Prompter) whole(q *rollout.Problem) ([]int32, error) {
+	key, err := promptKey(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	encode := promptEncoder(tokenizer.Text(tok), e.run().Data.MaxPromptTokens, e.run().Data.Truncate)
-	for _, s := range e.Suites {
-		if err := e.checkSuitePrompts(encode, s); err != nil {
-			return err
+	if ids, ok := p.cache.get(key); ok {
+		return ids, nil
+	}
+	var ids []int32
+	if p.template == nil {
+		ids, err = p.plain(q.Prompt)
+	} else {
+		ids, err = p.chat(q)
+	}
+	if err == nil {
+		p.cache.put(key, ids)
+	}
+	return slices.Clip(ids), err
+}
+
+// plain encodes a prompt without a template.
+func (p *Prompter) plain(text string) ([]int32, error) {
+	if p.own {
+		return p.Tokenizer.Encode(text, tokenizer.Options{})
+	}
+	ids, err := p.Tokenizer.Encode(text, tokenizer.Options{Added: p.escaper == nil})
+	if err != nil || len(p.before) == 0 {
+		return ids, err
+	}
+	return slices.Concat(p.before, ids), nil
+}
+
+// chat encodes a rendered chat. Its special tokens are the template's, but for the first
+// one of models whose tokenizer puts one before every text, where the template does not.
+func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
+	list, mark := p.template.messagesOf(q), rune(0)
+	if p.escaper != nil {
+		if list, mark, err = p.escaper.messages(list); err != nil {
+			return nil, err
 		}
 	}
-	for _, s := range splits(e.run()) {
-		d, ok := problems(s.role)
-		if !ok {
-			continue
-		}
-		list, err := e.problemsOf(Inputs{s.role: d}, s.role)
-		if err != nil {
-			return err
-		}
-		if err := checkPrompts(e.run(), tok, list); err != nil {
-			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict, fmt.Sprintf("data.%s: %v", s.name, err), "")}
-		}
-		if s.name == task.Train && e.run().Rollout.Source == recordedSource {
-			if err := e.checkRecorded(problems, tok, list); err != nil {
-				return err
-			}
-		}
+	text, err := p.template.prompt(list)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	o := tokenizer.Options{Added: true}
+	if mark != 0 {
+		ids, err = p.escaper.encode(p.Tokenizer, text, mark, o)
+	} else {
+		ids, err = p.Tokenizer.Encode(text, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(p.before) > 0 && p.before[0] == p.bos && (len(ids) == 0 || ids[0] != p.bos) {
+		ids = slices.Concat(p.before, ids)
+	}
+	if p.bos >= 0 && len(ids) > 1 && ids[0] == p.bos && ids[1] == p.bos && p.startsOnce() {
+		return nil, fmt.Errorf("the prompt begins with two of %s: the template writes it, and the message has it too", p.Tokenizer.SpecialTokens().BOS)
+	}
+	return ids, nil
+}
+
+// startsOnce reports whether the first token marks nothing but the beginning: Qwen's
+// files name as bos_token what also ends a text.
+func (p *Prompter) startsOnce() bool {
+	return !slices.ContainsFunc(p.Stops, func(s StopID) bool { return s.ID == p.bos })
+}
+
+// promptCache holds the ids of prompts by what they are made of.
+type promptCache struct {
+	mu   sync.Mutex
+	ids  map[ident.Digest][]int32
+	held int // ids in it
+}
+
+// mostCached bounds the ids that are held: 256 MiB of them.
+const mostCached = 64 << 20
+
+func promptKey(q *rollout.Problem) (ident.Digest, error) {
+	if len(q.Messages) == 0 {
+		return sha256.Sum256([]byte(q.Prompt)), nil
+	}
+	b, err := json.Marshal(q.Messages)
+	return sha256.Sum256(append([]byte("messages "+q.Prompt+"\x00"), b...)), err
+}
+
+func (c *promptCache) get(key ident.Digest) ([]int32, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids, ok := c.ids[key]
+	return ids, ok
+}
+
+func (c *promptCache) put(key ident.Digest, ids []int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held+len(ids) > mostCached {
+		return
+	}
+	if c.ids == nil {
+		c.ids = map[ident.Digest][]int32{}
+	}
+	c.ids[key], c.held = slices.Clip(ids), c.held+len(ids)
 }

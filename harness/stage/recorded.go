@@ -162,8 +162,8 @@ func numbers[T int32 | float32](r rows.Row, field string, parse func(string) (T,
 }
 
 // recordedDigest is that of the rows, whatever their layout in the file. It checks
-// them on the way, against the vocabulary unless tok is nil.
-func recordedDigest(c *config.Run, tok tokenizer.Tokenizer) (d ident.Digest, err error) {
+// them on the way, against the vocabulary unless p is nil.
+func recordedDigest(c *config.Run, p *Prompter) (d ident.Digest, err error) {
 	list, where, err := readRecorded(c.Rollout.Recorded)
 	if err != nil {
 		return d, err
@@ -171,8 +171,8 @@ func recordedDigest(c *config.Run, tok tokenizer.Tokenizer) (d ident.Digest, err
 	records := ident.NewRecords()
 	rewards := 0
 	for i := range list {
-		if tok != nil {
-			if _, err := list[i].completion(tok, c.Rollout.MaxNewTokens, c.Rollout.Stop); err != nil {
+		if p != nil {
+			if _, err := list[i].completion(p.Vocabulary(), c.Rollout.MaxNewTokens, c.Rollout.Stop); err != nil {
 				return d, fmt.Errorf("%s: %w", where[i], err)
 			}
 		}

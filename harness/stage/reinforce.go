@@ -15,7 +15,6 @@ import (
 	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
-	"exp/train/tokenizer"
 )
 
 // reinforcement is the RL stage while it runs.
@@ -31,6 +30,7 @@ type reinforcement struct {
 	online  *onlineEval
 	chain   ident.Digest
 	last    []rl.Metric
+	cut     int          // training prompts that are too long
 	reward  func() error // ends what grades
 }
 
@@ -119,15 +119,17 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if parts.Problems, err = r.problemsOf(in, RoleTrain); err != nil {
 		return err
 	}
-	tok, err := Tokenizer(c)
+	prompts, err := r.prompter()
 	if err != nil {
 		return err
 	}
+	tok := prompts.Vocabulary()
+	r.cut = r.warnTruncated(prompts, "data.train", parts.Problems)
 	if parts.Grader, r.reward, err = r.newReward(r.task); err != nil {
 		return err
 	}
 	owned.add(func() { _ = r.reward() }) // again, where training failed
-	parts.Encode = promptEncoder(tokenizer.Text(tok), c.Data.MaxPromptTokens, c.Data.Truncate)
+	parts.Prompt = prompts.Encode
 	if r.engine, err = r.newEngine(r.policy, tok, c.Rollout.MaxNewTokens); err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 			r.event("recorded-rollouts", "%d recorded rollouts are of problems that data.train does not have", others)
 		}
 	}
-	if r.online, err = r.newOnlineEval(in, parts.Encode); err != nil {
+	if r.online, err = r.newOnlineEval(in, prompts); err != nil {
 		return err
 	}
 	if r.trainer, err = train.New(r.cfg, parts); err != nil {
@@ -283,6 +285,9 @@ func (r *reinforcement) outcome() (*Outcome, error) {
 		return nil, err
 	}
 	summary := map[string]any{"steps": r.cfg.Steps, "chain": r.chain, "final": finite(r.last)}
+	if r.cut > 0 {
+		summary["truncated"] = r.cut
+	}
 	return &Outcome{Outputs: []Output{w}, Summary: summary, Facts: metrics(fact("steps", float64(r.cfg.Steps)))}, nil
 }
 
@@ -308,7 +313,7 @@ type onlineEval struct {
 }
 
 // newOnlineEval returns nil where none is configured.
-func (r *reinforcement) newOnlineEval(in Inputs, encode func(string) ([]int32, error)) (*onlineEval, error) {
+func (r *reinforcement) newOnlineEval(in Inputs, prompts *Prompter) (*onlineEval, error) {
 	o := r.run().Eval.Online
 	if o.EverySteps == 0 {
 		return nil, nil
@@ -320,10 +325,11 @@ func (r *reinforcement) newOnlineEval(in Inputs, encode func(string) ([]int32, e
 	if o.Problems > 0 && o.Problems < len(problems) {
 		problems = problems[:o.Problems]
 	}
+	r.warnTruncated(prompts, "data.val", problems)
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, 0, 1, 0
 	return &onlineEval{every: o.EverySteps, n: o.N, source: r.run().Task.Kind, problems: problems, grader: r.task,
-		gen: eval.Generator{Sampler: r.engine, Encode: encode, Params: params,
+		gen: eval.Generator{Sampler: r.engine, Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
 }
 

@@ -57,7 +57,9 @@ type Env struct {
 	SID     ident.Digest // of the stage at hand
 	Seed    int64        // the run's
 	Suites  []Suite      // of the store, that eval.final.suites names
-	Start   Start
+	// Prompter is the run's; nil: a stage that needs one makes it.
+	Prompter *Prompter
+	Start    Start
 	// Again says that the stage is executed only to be compared with what is
 	// recorded: it saves no checkpoints.
 	Again   bool

@@ -59,22 +59,6 @@ func TestTrainConfig(t *testing.T) {
 	}
 }
 
-func TestPromptEncoder(t *testing.T) {
-	encode := func(string) ([]int32, error) { return []int32{1, 2, 3, 4, 5}, nil }
-	for truncate, want := range map[string]int32{"left": 3, "right": 1} {
-		got, err := promptEncoder(encode, 3, truncate)("")
-		if err != nil || len(got) != 3 || got[0] != want {
-			t.Errorf("%s: %v, %v", truncate, got, err)
-		}
-	}
-	if _, err := promptEncoder(encode, 4, "error")(""); err == nil || !strings.Contains(err.Error(), "max_prompt_tokens is 4") {
-		t.Errorf("error: %v", err)
-	}
-	if got, err := promptEncoder(encode, 5, "error")(""); err != nil || len(got) != 5 {
-		t.Errorf("a prompt that fits: %v, %v", got, err)
-	}
-}
-
 // Two outcomes, reference 3/4 and 1/4, rewards 0 and ln(3)/β: the optimum is even.
 func TestTarget(t *testing.T) {
 	p := []OutcomeProb{{RefLogProb: math.Log(0.75), Reward: 0}, {RefLogProb: math.Log(0.25), Reward: math.Log(3) / 15}}

@@ -93,8 +93,21 @@ func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Probl
 	out := slices.Clone(problems)
 	for i := range out {
 		out[i].Prompt = before + out[i].Prompt + after
+		out[i].Messages = around(out[i].Messages, before, after)
 	}
 	return out
+}
+
+// around puts texts around what the user says last.
+func around(messages []rollout.Message, before, after string) []rollout.Message {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if m := messages[i]; m.Role == "user" && m.Parts == nil {
+			out := slices.Clone(messages)
+			out[i].Content = before + m.Content + after
+			return out
+		}
+	}
+	return messages
 }
 
 // grader makes one grader of a label, with a sandbox where it runs programs. end gives
@@ -145,16 +158,14 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 
 // checkSuitePrompts finds the first problem of a benchmark whose prompt cannot be
 // encoded or is too long.
-func (e *Env) checkSuitePrompts(encode func(string) ([]int32, error), s Suite) error {
+func (e *Env) checkSuitePrompts(prompts *Prompter, s Suite) error {
 	problems, err := e.suiteProblems(Inputs{RoleProblems: s.Digest}, s.Name)
 	if err != nil {
 		return err
 	}
-	for _, p := range e.rendered(problems, s.Name) {
-		if _, err := encode(p.Prompt); err != nil {
-			return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict, fmt.Sprintf("suite %s: problem %s: %v", s.Name, p.ID, err),
-				"the model must be able to read the problems and eval.final.prompt around them, within data.max_prompt_tokens")}
-		}
+	if err := prompts.check(e.rendered(problems, s.Name)); err != nil {
+		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict, fmt.Sprintf("suite %s: %v", s.Name, err),
+			"the model must be able to read the problems and eval.final.prompt around them, within data.max_prompt_tokens")}
 	}
 	return nil
 }

@@ -18,11 +18,11 @@ func (e *Env) architecture() (model.Config, error) {
 	if c.Model.Init == "pretrained" {
 		return checkpoint.ReadConfig(c.Model.Base)
 	}
-	tok, err := Tokenizer(c)
+	p, err := e.prompter()
 	if err != nil {
 		return model.Config{}, err
 	}
-	return ModelConfig(c, tok.VocabSize()), nil
+	return ModelConfig(c, p.Tokenizer.VocabSize()), nil
 }
 
 // newModel allocates a model of the run's architecture.

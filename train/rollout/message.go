@@ -13,7 +13,8 @@ import (
 type Message struct {
 	Role    string
 	Content string // its text; empty where Parts is set
-	// Parts is the content that is no text, as compact JSON: a list of parts, or null.
+	// Parts is the content that is no text, as compact JSON: a list of parts, or null;
+	// empty but not nil where a message has no content at all.
 	Parts json.RawMessage
 	// More are further fields, such as tool_calls, in the order of their source.
 	More []Field
@@ -49,7 +50,10 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"role":%s,"content":%s`, role, content)
+	fmt.Fprintf(&b, `{"role":%s`, role)
+	if len(content) > 0 {
+		fmt.Fprintf(&b, `,"content":%s`, content)
+	}
 	for _, f := range m.More {
 		name, err := text(f.Name)
 		if err != nil {
@@ -70,13 +74,13 @@ func text(s string) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// UnmarshalJSON reads an object with a role; without content it has null.
+// UnmarshalJSON reads an object with a role.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return errors.New("a message is an object with role and content")
 	}
-	read := Message{Parts: json.RawMessage("null")}
+	read := Message{Parts: json.RawMessage{}}
 	hasRole := false
 	for d.More() {
 		t, err := d.Token()

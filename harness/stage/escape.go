@@ -1,0 +1,123 @@
+package stage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// escaper keeps text of a problem that spells a token from becoming that token. It cuts
+// the spelling in two behind its first character, and both parts are encoded as text of
+// their own. In a chat a mark stands for the cut until the template has been rendered.
+type escaper struct {
+	tokens []string // that Encode would read, long ones first
+}
+
+// marks are noncharacters of Unicode, which no text should have.
+func marks() []rune {
+	var list []rune
+	for r := '\uFDD0'; r <= '\uFDEF'; r++ {
+		list = append(list, r)
+	}
+	return list
+}
+
+// cut puts mark into every spelling of a token in text.
+func (e *escaper) cut(text string, mark rune) string {
+	for again := true; again; { // cutting a long token may leave a shorter one
+		again = false
+		for _, t := range e.tokens {
+			_, first := utf8.DecodeRuneInString(t)
+			if first == len(t) || !strings.Contains(text, t) {
+				continue
+			}
+			text, again = strings.ReplaceAll(text, t, t[:first]+string(mark)+t[first:]), true
+		}
+	}
+	return text
+}
+
+// freeMark is a mark that does not stand in text.
+func freeMark(text []byte) (rune, error) {
+	for _, r := range marks() {
+		if !bytes.ContainsRune(text, r) {
+			return r, nil
+		}
+	}
+	return 0, fmt.Errorf("it has all of U+FDD0 to U+FDEF, which are no characters")
+}
+
+// messages cuts the texts of messages. The mark is that of the cuts.
+func (e *escaper) messages(list []rollout.Message) ([]rollout.Message, rune, error) {
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return nil, 0, err
+	}
+	mark, err := freeMark(raw)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := make([]rollout.Message, len(list))
+	for i, m := range list {
+		out[i] = rollout.Message{Role: e.cut(m.Role, mark), Content: e.cut(m.Content, mark)}
+		if out[i].Parts, err = e.json(m.Parts, mark); err != nil {
+			return nil, 0, err
+		}
+		for _, f := range m.More {
+			v, err := e.json(f.Value, mark)
+			if err != nil {
+				return nil, 0, err
+			}
+			out[i].More = append(out[i].More, rollout.Field{Name: f.Name, Value: v})
+		}
+	}
+	return out, mark, nil
+}
+
+// json cuts the strings of a JSON text.
+func (e *escaper) json(raw json.RawMessage, mark rune) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return raw, nil
+	}
+	var b bytes.Buffer
+	for rest := []byte(raw); len(rest) > 0; {
+		from := bytes.IndexByte(rest, '"')
+		if from < 0 {
+			b.Write(rest)
+			break
+		}
+		b.Write(rest[:from])
+		rest = rest[from:]
+		d := json.NewDecoder(bytes.NewReader(rest))
+		var s string
+		if err := d.Decode(&s); err != nil {
+			return nil, err
+		}
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(e.cut(s, mark)); err != nil {
+			return nil, err
+		}
+		b.Truncate(b.Len() - 1) // the line end
+		rest = rest[d.InputOffset():]
+	}
+	return b.Bytes(), nil
+}
+
+// encode encodes what stands between the marks.
+func (e *escaper) encode(tok tokenizer.Tokenizer, text string, mark rune, o tokenizer.Options) ([]int32, error) {
+	var ids []int32
+	for part := range strings.SplitSeq(text, string(mark)) {
+		more, err := tok.Encode(part, o)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, more...)
+	}
+	return ids, nil
+}

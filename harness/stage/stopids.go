@@ -1,0 +1,196 @@
+package stage
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exp/harness/config"
+	"exp/train/tokenizer"
+)
+
+// StopID is a token that ends a completion.
+type StopID struct {
+	ID    int32    `json:"id"`
+	Token string   `json:"token"` // as the tokenizer's files write it; empty where that is not known
+	From  []string `json:"from"`  // where it is said
+}
+
+// turnEnd is the source of the token with which a template ends a turn.
+const turnEnd = "end of turn of the chat template"
+
+// stopIDs are the tokens that end completions of a run: rollout.stop_ids, or all that
+// the model's files and the chat template name. The padding token is one only if one of
+// them says so.
+func stopIDs(c *config.Run, tok tokenizer.Tokenizer, t *template) ([]StopID, error) {
+	var list []StopID
+	add := func(id int32, from string) {
+		i := slices.IndexFunc(list, func(s StopID) bool { return s.ID == id })
+		if i < 0 {
+			i, list = len(list), append(list, StopID{ID: id})
+		}
+		list[i].From = append(list[i].From, from)
+	}
+	if own := c.Rollout.StopIDs; len(own) > 0 {
+		for _, id := range own {
+			if id >= tok.VocabSize() {
+				return nil, fmt.Errorf("rollout.stop_ids has %d, the vocabulary ends at %d", id, tok.VocabSize()-1)
+			}
+			add(int32(id), "rollout.stop_ids")
+		}
+	} else {
+		files := endSources(c, tok)
+		for _, id := range tok.EndIDs() {
+			from := files[id]
+			if len(from) == 0 {
+				from = []string{"the tokenizer"}
+			}
+			for _, f := range from {
+				add(id, f)
+			}
+		}
+		if id, ok := turnEndID(tok, t); ok {
+			add(id, turnEnd)
+		}
+	}
+	texts := specialTexts(tok)
+	for i := range list {
+		list[i].Token = texts[list[i].ID]
+	}
+	return list, nil
+}
+
+// turnEndID is the first special token that the template writes behind an answer.
+func turnEndID(tok tokenizer.Tokenizer, t *template) (int32, bool) {
+	if t == nil {
+		return 0, false
+	}
+	ids, err := tok.Encode(t.endOfTurn(), tokenizer.Options{Added: true})
+	if err != nil {
+		return 0, false
+	}
+	i := slices.IndexFunc(ids, func(id int32) bool { return len(tok.Piece(id)) == 0 })
+	if i < 0 {
+		return 0, false
+	}
+	return ids[i], true
+}
+
+// endSources says which files name a token that ends a completion.
+func endSources(c *config.Run, tok tokenizer.Tokenizer) map[int32][]string {
+	from := map[int32][]string{}
+	files := tok.Files()
+	if c.Tokenizer.Kind == "model" { // it is the model's, and no file of its tokenizer
+		if b, err := os.ReadFile(filepath.Join(c.Model.Base, "config.json")); err == nil {
+			files["config.json"] = b
+		}
+	}
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		var file struct {
+			EOS json.RawMessage `json:"eos_token_id"`
+		}
+		if json.Unmarshal(files[name], &file) != nil {
+			continue
+		}
+		var list []int32
+		var one int32
+		if json.Unmarshal(file.EOS, &one) == nil && len(file.EOS) > 0 && string(file.EOS) != "null" {
+			list = []int32{one}
+		} else {
+			_ = json.Unmarshal(file.EOS, &list) // which the tokenizer has read
+		}
+		for _, id := range list {
+			from[id] = append(from[id], name)
+		}
+	}
+	if eos := tok.SpecialTokens().EOS; eos != "" {
+		if id, ok := tok.TokenID(eos); ok {
+			from[id] = append(from[id], "eos_token of tokenizer_config.json")
+		}
+	}
+	return from
+}
+
+// specialTexts are the tokens that tokenizer_config.json names, by id.
+func specialTexts(tok tokenizer.Tokenizer) map[int32]string {
+	texts := map[int32]string{}
+	for text := range namedTokens(tok) {
+		if id, ok := tok.TokenID(text); ok {
+			texts[id] = text
+		}
+	}
+	return texts
+}
+
+// fileToken is a token as Hugging Face's files write it.
+type fileToken struct {
+	Content string `json:"content"`
+}
+
+// namedTokens are the texts of tokens that tokenizer_config.json names.
+func namedTokens(tok tokenizer.Tokenizer) map[string]bool {
+	texts := map[string]bool{}
+	var conf struct {
+		Added map[string]fileToken `json:"added_tokens_decoder"`
+	}
+	_ = json.Unmarshal(tok.Files()["tokenizer_config.json"], &conf) // which the tokenizer has read
+	for _, t := range conf.Added {
+		texts[t.Content] = true
+	}
+	special := tok.SpecialTokens()
+	for _, text := range special.Named {
+		texts[text] = true
+	}
+	for _, text := range special.Additional {
+		texts[text] = true
+	}
+	delete(texts, "")
+	return texts
+}
+
+// addedTokens are the texts that Encode reads as tokens where it is asked to, long ones
+// first.
+func addedTokens(tok tokenizer.Tokenizer) []string {
+	texts := namedTokens(tok)
+	var main struct {
+		Added []fileToken `json:"added_tokens"`
+	}
+	_ = json.Unmarshal(tok.Files()["tokenizer.json"], &main)
+	for _, t := range main.Added {
+		texts[t.Content] = true
+	}
+	delete(texts, "")
+	return slices.SortedFunc(maps.Keys(texts), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+}
+
+// stopping is a tokenizer with the tokens that end completions of a run. They have no
+// text, whatever they are to the tokenizer.
+type stopping struct {
+	tokenizer.Tokenizer
+	ends []int32
+}
+
+func (s stopping) EndIDs() []int32 { return s.ends }
+
+func (s stopping) Piece(id int32) []byte {
+	if slices.Contains(s.ends, id) {
+		return nil
+	}
+	return s.Tokenizer.Piece(id)
+}
+
+// StopText is the list for people.
+func StopText(list []StopID) string {
+	var parts []string
+	for _, s := range list {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", s.ID, s.Token))+" ("+strings.Join(s.From, ", ")+")")
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,126 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"exp/harness/config"
+	"exp/train/chat"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// template is the chat template of a run with what it renders beside the messages.
+type template struct {
+	*chat.Template
+	from    string // where it stands
+	system  string // of chats that have no system message
+	vars    *chat.Dict
+	date    time.Time
+	special map[string]string
+}
+
+// mostTemplate is more than a template may have; chat.Parse says by how much.
+const mostTemplate = 2 << 20
+
+// newTemplate returns the template that data.chat names; nil for plain text. tok is the
+// tokenizer whose folder may have one.
+func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
+	if c.Data.Chat == config.None {
+		return nil, nil
+	}
+	source, from, err := templateSource(c, tok)
+	if errors.Is(err, chat.ErrNoTemplate) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &template{from: from, system: c.Data.System, special: tok.SpecialTokens().Named}
+	if t.Template, err = chat.Parse(source); err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	if t.date, err = time.Parse(time.DateOnly, c.Data.TemplateDate); err != nil {
+		return nil, fmt.Errorf("data.template_date: %w", err)
+	}
+	vars, err := chat.FromGo(c.Data.TemplateVars)
+	if err != nil {
+		return nil, fmt.Errorf("data.template_vars: %w", err)
+	}
+	t.vars, _ = vars.(*chat.Dict)
+	return t, nil
+}
+
+func templateSource(c *config.Run, tok tokenizer.Tokenizer) (source, from string, err error) {
+	path := c.Data.Chat
+	if path == config.Auto {
+		return chat.SelectTemplate(tok.Files(), "", false)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", "", err
+	}
+	defer f.Close() // only read: an error on closing loses nothing
+	b, err := io.ReadAll(io.LimitReader(f, mostTemplate))
+	return string(b), path, err
+}
+
+// messagesOf are the messages of a problem: its own, or its prompt as one of the user;
+// before them data.system, if they have no system message.
+func (t *template) messagesOf(p *rollout.Problem) []rollout.Message {
+	list := p.Messages
+	if len(list) == 0 {
+		list = []rollout.Message{{Role: "user", Content: p.Prompt}}
+	}
+	if t.system != "" && !slices.ContainsFunc(list, func(m rollout.Message) bool { return m.Role == "system" || m.Role == "developer" }) {
+		list = append([]rollout.Message{{Role: "system", Content: t.system}}, list...)
+	}
+	return list
+}
+
+// prompt is the text of a chat, up to where the assistant speaks.
+func (t *template) prompt(list []rollout.Message) (string, error) {
+	in := t.input()
+	in.AddGenerationPrompt = true
+	for i := range list {
+		raw, err := json.Marshal(list[i])
+		if err != nil {
+			return "", err
+		}
+		var m chat.Message
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return "", err
+		}
+		in.Messages = append(in.Messages, m)
+	}
+	return t.Render(context.Background(), in)
+}
+
+func (t *template) input() chat.Input {
+	return chat.Input{Special: t.special, Vars: t.vars, Date: t.date}
+}
+
+// endOfTurn is what the template writes behind an answer, up to the next question; ""
+// where it does not show that.
+func (t *template) endOfTurn() string {
+	if text, err := chat.EndOfTurn(context.Background(), t.Template, t.input()); err == nil {
+		return text
+	}
+	// Some templates take one question and its answer only.
+	const answer = "aX7only"
+	in := t.input()
+	in.Messages = []chat.Message{chat.NewMessage("user", "qX7only"), chat.NewMessage("assistant", answer)}
+	text, err := t.Render(context.Background(), in)
+	if err != nil {
+		return ""
+	}
+	_, end, _ := strings.Cut(text, answer)
+	return end
+}
