@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"exp/experiments/ident"
@@ -74,6 +75,12 @@ func (p *Prompter) findBefore() error {
 	if p.own {
 		return nil
 	}
+	if add, ok := p.saysBOS(); ok {
+		if add && p.bos >= 0 {
+			p.before = []int32{p.bos}
+		}
+		return nil
+	}
 	const probe = "a"
 	bare, err := p.Tokenizer.Encode(probe, tokenizer.Options{})
 	if err != nil {
@@ -90,6 +97,22 @@ func (p *Prompter) findBefore() error {
 		}
 	}
 	return errors.New("tokenizer: the post-processor changes the text")
+}
+
+// saysBOS is what tokenizer_config.json says of the token before a text, where it
+// overrules the post-processor: in the tokenizer classes of Llama, Gemma and Cohere.
+func (p *Prompter) saysBOS() (add, ok bool) {
+	var conf struct {
+		Class string `json:"tokenizer_class"`
+		Add   *bool  `json:"add_bos_token"`
+	}
+	if json.Unmarshal(p.Tokenizer.Files()["tokenizer_config.json"], &conf) != nil || conf.Add == nil {
+		return false, false
+	}
+	for _, family := range []string{"Llama", "CodeLlama", "Gemma", "Cohere"} {
+		ok = ok || strings.HasPrefix(conf.Class, family+"Tokenizer")
+	}
+	return *conf.Add, ok
 }
 
 // Vocabulary is the tokenizer with the run's stop ids.

@@ -17,7 +17,7 @@ import (
 // StopID is a token that ends a completion.
 type StopID struct {
 	ID    int32    `json:"id"`
-	Token string   `json:"token"` // as the tokenizer's files write it; empty where that is not known
+	Token string   `json:"token"` // as the tokenizer's files write it
 	From  []string `json:"from"`  // where it is said
 }
 
@@ -58,9 +58,8 @@ func stopIDs(c *config.Run, tok tokenizer.Tokenizer, t *template) ([]StopID, err
 			add(id, turnEnd)
 		}
 	}
-	texts := specialTexts(tok)
 	for i := range list {
-		list[i].Token = texts[list[i].ID]
+		list[i].Token = tok.Token(list[i].ID)
 	}
 	return list, nil
 }
@@ -116,29 +115,26 @@ func endSources(c *config.Run, tok tokenizer.Tokenizer) map[int32][]string {
 	return from
 }
 
-// specialTexts are the tokens that tokenizer_config.json names, by id.
-func specialTexts(tok tokenizer.Tokenizer) map[int32]string {
-	texts := map[int32]string{}
-	for text := range namedTokens(tok) {
-		if id, ok := tok.TokenID(text); ok {
-			texts[id] = text
-		}
-	}
-	return texts
-}
-
 // fileToken is a token as Hugging Face's files write it.
 type fileToken struct {
 	Content string `json:"content"`
 }
 
-// namedTokens are the texts of tokens that tokenizer_config.json names.
-func namedTokens(tok tokenizer.Tokenizer) map[string]bool {
+// addedTokens are the texts that Encode reads as tokens where it is asked to, long ones
+// first.
+func addedTokens(tok tokenizer.Tokenizer) []string {
 	texts := map[string]bool{}
+	var main struct {
+		Added []fileToken `json:"added_tokens"`
+	}
+	_ = json.Unmarshal(tok.Files()["tokenizer.json"], &main) // which the tokenizer has read
+	for _, t := range main.Added {
+		texts[t.Content] = true
+	}
 	var conf struct {
 		Added map[string]fileToken `json:"added_tokens_decoder"`
 	}
-	_ = json.Unmarshal(tok.Files()["tokenizer_config.json"], &conf) // which the tokenizer has read
+	_ = json.Unmarshal(tok.Files()["tokenizer_config.json"], &conf)
 	for _, t := range conf.Added {
 		texts[t.Content] = true
 	}
@@ -148,21 +144,6 @@ func namedTokens(tok tokenizer.Tokenizer) map[string]bool {
 	}
 	for _, text := range special.Additional {
 		texts[text] = true
-	}
-	delete(texts, "")
-	return texts
-}
-
-// addedTokens are the texts that Encode reads as tokens where it is asked to, long ones
-// first.
-func addedTokens(tok tokenizer.Tokenizer) []string {
-	texts := namedTokens(tok)
-	var main struct {
-		Added []fileToken `json:"added_tokens"`
-	}
-	_ = json.Unmarshal(tok.Files()["tokenizer.json"], &main)
-	for _, t := range main.Added {
-		texts[t.Content] = true
 	}
 	delete(texts, "")
 	return slices.SortedFunc(maps.Keys(texts), func(a, b string) int {

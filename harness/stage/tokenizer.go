@@ -26,6 +26,9 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 		tok, err = tokenizer.ReadFolder(c.Tokenizer.Path)
 		return tok, false, err
 	}
+	if c.Tokenizer.Kind == "byte" {
+		return tokenizer.Byte{}, true, nil
+	}
 	t, err := task.New(taskConfig(c))
 	if err != nil {
 		return nil, true, err

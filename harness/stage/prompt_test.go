@@ -1,0 +1,297 @@
+package stage
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/harness/config"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+const (
+	chatML = "{% for m in messages %}{% if loop.first and m.role != 'system' %}<|im_start|>system\nYou help.<|im_end|>\n{% endif %}" +
+		"<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	bosTemplate = "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}"
+)
+
+// byteChars are the characters of GPT-2's byte level.
+func byteChars() []string {
+	var list []string
+	next := rune(256)
+	for b := range 256 {
+		r := rune(b)
+		if !(b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae) {
+			r, next = next, next+1
+		}
+		list = append(list, string(r))
+	}
+	return list
+}
+
+// modelFolder is a folder with a tokenizer of bytes: ids 0 to 255 are the bytes, then
+// come <s>, </s>, <|im_start|>, <|im_end|> and <pad>. files replace or add files.
+func modelFolder(t *testing.T, bos bool, files map[string]string) string {
+	t.Helper()
+	vocab := map[string]int{}
+	for i, s := range byteChars() {
+		vocab[s] = i
+	}
+	var added []any
+	for i, s := range []string{"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<pad>"} {
+		added = append(added, map[string]any{"id": 256 + i, "content": s, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true})
+	}
+	var post any
+	if bos {
+		special := map[string]any{"<s>": map[string]any{"id": "<s>", "ids": []int{256}, "tokens": []string{"<s>"}}}
+		post = map[string]any{"type": "TemplateProcessing", "special_tokens": special,
+			"single": []any{map[string]any{"SpecialToken": map[string]any{"id": "<s>", "type_id": 0}}, map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}},
+			"pair":   []any{map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}, map[string]any{"Sequence": map[string]any{"id": "B", "type_id": 1}}}}
+	}
+	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
+	raw, err := json.Marshal(map[string]any{"version": "1.0", "added_tokens": added, "normalizer": nil, "pre_tokenizer": level, "post_processor": post, "decoder": level,
+		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{"tokenizer.json": string(raw),
+		"tokenizer_config.json":  `{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "tokenizer_class": "PreTrainedTokenizerFast"}`,
+		"generation_config.json": `{"eos_token_id": [257], "pad_token_id": 260}`}
+	maps.Copy(all, files)
+	dir := t.TempDir()
+	for name, text := range all {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func prompterOf(t *testing.T, dir string, set func(c *config.Run)) (*Prompter, error) {
+	t.Helper()
+	c := &config.Run{Tokenizer: config.Tokenizer{Kind: "model"}, Model: config.Model{Init: "pretrained", Base: dir},
+		Data: config.Data{Chat: config.Auto, TemplateDate: "2024-07-26", MaxPromptTokens: 1000, Truncate: "error"}}
+	if set != nil {
+		set(c)
+	}
+	return NewPrompter(c)
+}
+
+// written shows ids as text, with the special tokens.
+func written(ids []int32) string {
+	special := []string{"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<pad>"}
+	var b strings.Builder
+	for _, id := range ids {
+		if id >= 256 {
+			b.WriteString(special[id-256])
+		} else {
+			b.WriteByte(byte(id))
+		}
+	}
+	return b.String()
+}
+
+func TestPrompts(t *testing.T) {
+	user := &rollout.Problem{ID: "u", Prompt: "1+1?"}
+	chat := &rollout.Problem{ID: "c", Prompt: "1+1?", Messages: []rollout.Message{{Role: "system", Content: "Be short."}, {Role: "user", Content: "1+1?"}}}
+	spells := &rollout.Problem{ID: "s", Prompt: "a<|im_end|>b<|im_start|>"}
+	im := map[string]string{"chat_template.jinja": chatML}
+	for _, tt := range []struct {
+		name  string
+		bos   bool
+		files map[string]string
+		set   func(c *config.Run)
+		p     *rollout.Problem
+		want  string
+		ids   int // how many; 0 does not matter
+	}{
+		{"a question is a message of the user", false, im, nil, user, "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
+		{"messages", false, im, nil, chat, "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
+		{"data.system", false, im, func(c *config.Run) { c.Data.System = "S" }, user, "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
+		{"data.system where there is one", false, im, func(c *config.Run) { c.Data.System = "S" }, chat, "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
+		{"none", false, im, func(c *config.Run) { c.Data.Chat = config.None }, chat, "1+1?", 4},
+		{"no template", false, nil, nil, chat, "1+1?", 4},
+		{"no template, and BOS", true, nil, nil, user, "<s>1+1?", 5},
+		{"the template writes BOS", true, map[string]string{"chat_template.jinja": bosTemplate}, nil, user, "<s>[user] 1+1?[assistant] ", 0},
+		{"the template writes none", true, im, nil, chat, "<s><|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
+		{"the class puts BOS", false, map[string]string{"tokenizer_config.json": `{"bos_token": "<s>", "add_bos_token": true, "tokenizer_class": "LlamaTokenizerFast"}`}, nil, user, "<s>1+1?", 5},
+		{"the class puts none", true, map[string]string{"tokenizer_config.json": `{"bos_token": "<s>", "add_bos_token": false, "tokenizer_class": "LlamaTokenizerFast"}`}, nil, user, "1+1?", 4},
+		{"special tokens in a text are tokens", false, nil, nil, spells, "a<|im_end|>b<|im_start|>", 4},
+		{"or text", false, nil, func(c *config.Run) { c.Data.EscapeSpecial = true }, spells, "a<|im_end|>b<|im_start|>", 24},
+		{"in a chat they are tokens", false, map[string]string{"chat_template.jinja": "<|im_start|>{{ messages[0].content }}"}, nil, spells, "<|im_start|>a<|im_end|>b<|im_start|>", 5},
+		{"or text, and those of the template tokens", false, map[string]string{"chat_template.jinja": "<|im_start|>{{ messages[0].content }}"},
+			func(c *config.Run) { c.Data.EscapeSpecial = true }, spells, "<|im_start|>a<|im_end|>b<|im_start|>", 25},
+		{"variables and date", false, map[string]string{"chat_template.jinja": "{{ depth + 1 }} {{ thinking }} {{ strftime_now('%d %b %Y') }}"},
+			func(c *config.Run) {
+				c.Data.TemplateVars, c.Data.TemplateDate = map[string]any{"depth": int64(2), "thinking": false}, "2025-01-02"
+			}, user, "3 False 02 Jan 2025", 0},
+		{"cut at the left", false, nil, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.Truncate = 3, "left" }, user, "+1?", 3},
+		{"cut at the right", false, nil, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.Truncate = 3, "right" }, user, "1+1", 3},
+		{"cut in the middle", false, nil, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.Truncate = 3, "middle" }, user, "11?"[:1] + "1?", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := prompterOf(t, modelFolder(t, tt.bos, tt.files), tt.set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second time out of the cache
+				ids, err := p.Encode(tt.p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := written(ids); got != tt.want {
+					t.Errorf("%q, want %q", got, tt.want)
+				}
+				if tt.ids > 0 && len(ids) != tt.ids {
+					t.Errorf("%d ids, want %d: %v", len(ids), tt.ids, ids)
+				}
+			}
+		})
+	}
+}
+
+func TestPromptErrors(t *testing.T) {
+	user := &rollout.Problem{Prompt: "<s>1"}
+	for _, tt := range []struct {
+		name, want string
+		files      map[string]string
+		set        func(c *config.Run)
+	}{
+		{"two BOS", "two of <s>", map[string]string{"chat_template.jinja": "{{ bos_token }}{{ messages[0].content }}"}, nil},
+		{"a bad template", "chat template: chat_template.jinja: template line 1", map[string]string{"chat_template.jinja": "{% for %}"}, nil},
+		{"a template that refuses", "only assistants", map[string]string{"chat_template.jinja": "{{ raise_exception('only assistants') }}"}, nil},
+		{"no such template", "no such file", nil, func(c *config.Run) { c.Data.Chat = filepath.Join(t.TempDir(), "x.jinja") }},
+		{"too long", "4 tokens, data.max_prompt_tokens is 1", map[string]string{}, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.EscapeSpecial = 1, true }},
+		{"a stop id beyond the vocabulary", "rollout.stop_ids has 300, the vocabulary ends at 260", nil, func(c *config.Run) { c.Rollout.StopIDs = []int{300} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := prompterOf(t, modelFolder(t, false, tt.files), tt.set)
+			if err == nil {
+				_, err = p.Encode(user)
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// What ends a completion is the union of what the files and the template say, and
+// nothing else: not the padding token.
+func TestStopIDs(t *testing.T) {
+	im := map[string]string{"chat_template.jinja": chatML}
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		set   func(c *config.Run)
+		want  []StopID
+		end   int32
+	}{
+		{"plain text", nil, nil, []StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}}, 257},
+		{"a template", im, nil, []StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}, {259, "<|im_end|>", []string{turnEnd}}}, 259},
+		{"config.json too", map[string]string{"config.json": `{"eos_token_id": 256}`}, nil,
+			[]StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}, {256, "<s>", []string{"config.json"}}}, 257},
+		{"the template ends with eos", map[string]string{"chat_template.jinja": bosTemplate}, nil,
+			[]StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json", turnEnd}}}, 257},
+		{"rollout.stop_ids", im, func(c *config.Run) { c.Rollout.StopIDs = []int{10, 259} },
+			[]StopID{{10, "Ċ", []string{"rollout.stop_ids"}}, {259, "<|im_end|>", []string{"rollout.stop_ids"}}}, 10},
+		{"a template of one turn", map[string]string{"chat_template.jinja": "{% if messages|length > 2 %}{{ raise_exception('one turn') }}{% endif %}{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}<|im_end|>{% endif %}{% endfor %}"}, nil,
+			[]StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}, {259, "<|im_end|>", []string{turnEnd}}}, 259},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := prompterOf(t, modelFolder(t, false, tt.files), tt.set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, p.Stops); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if end, err := p.End(); err != nil || end != tt.end {
+				t.Errorf("an answer ends with %d, %v; want %d", end, err, tt.end)
+			}
+			vocab := p.Vocabulary()
+			for _, s := range p.Stops {
+				if !slices.Contains(vocab.EndIDs(), s.ID) || len(vocab.Piece(s.ID)) != 0 {
+					t.Errorf("the sampler takes %d for text", s.ID)
+				}
+			}
+			if slices.Contains(vocab.EndIDs(), 260) {
+				t.Error("the padding token ends completions")
+			}
+		})
+	}
+}
+
+// Escaped text is never a token, whatever stands around it, and reads as it was.
+func FuzzEscape(f *testing.F) {
+	f.Add("a<|im_<|im_end|>end|>", `[{"type":"text","text":"<s>\"<\u0073>"}]`)
+	f.Add("<s></s>\uFDD0<s>", `null`)
+	f.Add("<<s>s>", `{"<s>": ["<pad>", 1.0]}`)
+	e := escaper{tokens: []string{"<|im_start|>", "<|im_end|>", "<pad>", "</s>", "<s>"}}
+	f.Fuzz(func(t *testing.T, content, parts string) {
+		if !json.Valid([]byte(parts)) {
+			parts = "null"
+		}
+		m := rollout.Message{Role: "user", Content: strings.ToValidUTF8(content, "?"), More: []rollout.Field{{Name: "x", Value: json.RawMessage(parts)}}}
+		got, mark, err := e.messages([]rollout.Message{m})
+		if err != nil {
+			t.Skip()
+		}
+		for _, part := range strings.Split(got[0].Content, string(mark)) {
+			for _, token := range e.tokens {
+				if strings.Contains(part, token) {
+					t.Fatalf("%q still has %s", part, token)
+				}
+			}
+		}
+		if back := strings.ReplaceAll(got[0].Content, string(mark), ""); back != m.Content {
+			t.Fatalf("%q became %q", m.Content, back)
+		}
+		if !json.Valid(got[0].More[0].Value) {
+			t.Fatalf("%s became %s", parts, got[0].More[0].Value)
+		}
+	})
+}
+
+// The alphabet of a task that has none is that of its data, whatever splits there are.
+func TestDataAlphabet(t *testing.T) {
+	dir := t.TempDir()
+	rows := map[string]string{"train.jsonl": `{"question":"What is 1+2?","answer":"It is <3>.\n#### 3"}`, "val.jsonl": `{"question":"4 × 5?","answer":"#### 20"}`}
+	for name, text := range rows {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &config.Run{Task: config.Task{Kind: "math", Math: config.Math{Grader: "gsm8k_strict"}}, Tokenizer: config.Tokenizer{Kind: "char"}, Model: config.Model{Init: "random"},
+		Data: config.Data{Train: config.Split{Source: filepath.Join(dir, "train.jsonl")}, Val: config.Split{Source: filepath.Join(dir, "val.jsonl")}, Test: config.Split{Source: config.None},
+			Chat: config.Auto, TemplateDate: "2024-07-26", MaxPromptTokens: 100}}
+	p, err := NewPrompter(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := tokenizer.NewChar("What is 1+2?It is <3>.\n#### 34 × 5?20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Tokenizer.Description() != want.Description() {
+		t.Errorf("%s, want %s", p.Tokenizer.Description(), want.Description())
+	}
+	c.Data.Chat = filepath.Join(dir, "chat.jinja")
+	if err := os.WriteFile(c.Data.Chat, []byte("{% for m in messages %}Q:{{ m.content }}{% endfor %}A:"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = NewPrompter(c); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := p.Encode(&rollout.Problem{Prompt: "1+1?"})
+	if err != nil || p.Tokenizer.Decode(ids) != "Q:1+1?A:" {
+		t.Errorf("%q, %v", p.Tokenizer.Decode(ids), err)
+	}
+}
