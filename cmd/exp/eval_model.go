@@ -31,14 +31,52 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	if v := a.getenv("EXP_THREADS"); v != "" {
 		sets = append(sets, "compute.threads="+v)
 	}
-	r, err := config.Load(config.Input{File: "exp eval " + dir, Data: []byte(modelConfig(dir)), User: a.userConfig(), Sets: sets})
+	for _, s := range modelSettings() {
+		if c.IsSet(s.flag) {
+			sets = append(sets, s.key+"="+yamlText(c.String(s.flag), true))
+		}
+	}
+	r, err := a.fittingConfig(dir, append(sets, c.StringSlice("set")...))
 	if err != nil {
 		return err
+	}
+	if c.Bool("dry-run") {
+		return a.dryRun(c.Context, []*config.Resolved{r}, nil)
 	}
 	if err := harness.Require(r); err != nil {
 		return err
 	}
 	return a.scoreSuites(c, db, job{r, r.Run.Seed}, suites, harness.Options{NoCache: c.Bool("rescore")})
+}
+
+// modelSettings are the flags of exp eval FOLDER that stand for keys beyond the protocol.
+func modelSettings() []struct{ flag, key string } {
+	return []struct{ flag, key string }{{"template", "data.chat"}, {"system", "data.system"}}
+}
+
+// fittingConfig is the configuration of an evaluation of a folder. Unless it is set, as
+// many completions are sampled together as half of the machine's memory has room for
+// beside the weights, which changes no result.
+func (a *app) fittingConfig(dir string, sets []string) (*config.Resolved, error) {
+	load := func(extra ...string) (*config.Resolved, error) {
+		return config.Load(config.Input{File: "exp eval " + dir, Data: []byte(modelConfig(dir)), User: a.userConfig(), Sets: append(extra, sets...)})
+	}
+	r, err := load()
+	if err != nil || r.Origin("rollout.max_sequences") != "default" {
+		return r, err
+	}
+	memory := harness.ThisMachine().Memory
+	for n := r.Run.Rollout.MaxSequences; n > 1 && memory > 0; {
+		e, err := harness.NewEstimate(r)
+		if err != nil || e.Total()-e.Memory[0].Bytes <= (memory-e.Memory[0].Bytes)/2 {
+			break // what is wrong with the model is told later
+		}
+		n /= 2
+		if r, err = load(fmt.Sprintf("rollout.max_sequences=%d", n)); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // modelConfig is the configuration of an evaluation without training. What it must say

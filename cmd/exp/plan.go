@@ -18,6 +18,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/plan"
 	harness "exp/harness/run"
+	"exp/harness/stage"
 )
 
 // plannedRun is one run of a dry run.
@@ -30,6 +31,7 @@ type plannedRun struct {
 	Numerics string            `json:"numerics"`
 	Stages   []plannedStage    `json:"stages"`
 	Estimate *harness.Estimate `json:"estimate,omitempty"`
+	Prompts  *stage.PromptPlan `json:"prompts,omitempty"`
 	Missing  []string          `json:"missing"`
 	ToDo     []string          `json:"to_do"`
 }
@@ -71,13 +73,9 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[config.Stage]plan.Code) (plannedRun, error) {
 	out := plannedRun{Name: j.config.Run.Name, Algo: j.config.Run.Algo.Kind, Seed: j.seed, Missing: []string{}, ToDo: []string{}}
 	var lack *harness.RequireError
-	if err := harness.Require(j.config); errors.As(err, &lack) {
-		out.Missing, out.ToDo = lack.Missing, lack.Do
-	}
-	suites, err := harness.Suites(ctx, db, j.config)
-	if without := lack; errors.As(err, &without) {
-		lack = without
-		out.Missing, out.ToDo = append(out.Missing, without.Missing...), append(out.ToDo, without.Do...)
+	suites, err := harness.RequireAll(ctx, db, j.config)
+	if errors.As(err, &lack) {
+		out.Missing, out.ToDo = lack.Missing, append(out.ToDo, lack.Do...)
 	} else if err != nil {
 		return out, err
 	}
@@ -85,6 +83,10 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 		out.Estimate = &e
 	}
 	if lack != nil {
+		if p, err := stage.NewPrompter(&j.config.Run); err == nil {
+			prompts := p.Plan()
+			out.Prompts = &prompts
+		}
 		return out, nil // its identity depends on what is missing
 	}
 	be, err := a.openBackend(j.config)
@@ -96,6 +98,8 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 	if err != nil {
 		return out, err
 	}
+	prompts := p.External.Prompter.Plan()
+	out.Prompts = &prompts
 	out.XID, out.RID, out.Numerics = p.XID.String(), p.RID.String(), p.Numerics
 	done := make([]map[string]ident.Digest, len(p.Stages))
 	for i, s := range p.Stages {
@@ -209,6 +213,9 @@ func writePlans(w io.Writer, list []plannedRun) error {
 		if p.Estimate != nil {
 			fmt.Fprintln(w, p.Estimate.Text("  "))
 		}
+		if p.Prompts != nil {
+			writePromptPlan(w, p.Prompts)
+		}
 		for _, m := range p.Missing {
 			fmt.Fprintf(w, "  missing  %s\n", term.Clean(m))
 		}
@@ -217,6 +224,37 @@ func writePlans(w io.Writer, list []plannedRun) error {
 		}
 	}
 	return nil
+}
+
+// writePromptPlan says how prompts are made and what ends completions.
+func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
+	say := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-8s %s\n", name, term.Clean(fmt.Sprintf(format, args...)))
+	}
+	long := map[string]string{"error": "are an error", "left": "are cut at the left", "right": "are cut at the right", "middle": "are cut in the middle"}[p.Truncate]
+	if p.Filter {
+		long = "are left out"
+	}
+	if p.Template == "" {
+		say("prompts", "plain text: %s", p.Plain)
+	} else {
+		say("prompts", "chat template %s (sha256 %s), today is %s", p.Template, p.Digest[:12], p.Date)
+	}
+	if p.System != "" {
+		say("", "system message %q where a problem has none", p.System)
+	}
+	if p.Before != "" {
+		say("", "%s before the text, unless the template writes it", p.Before)
+	}
+	if p.Escape {
+		say("", "text of problems that spells a token stays text")
+	}
+	say("", "a vocabulary of %d; prompts of more than %d tokens %s", p.Tokens, p.Limit, long)
+	if len(p.Stops) == 0 {
+		say("stop ids", "none: completions end at their longest; rollout.stop_ids names some")
+		return
+	}
+	say("stop ids", "%s", stage.StopText(p.Stops))
 }
 
 // userConfig returns the user's own configuration file, if there is one.

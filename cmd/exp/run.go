@@ -79,23 +79,35 @@ func (a *app) runRuns(c *cli.Context) error {
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, configs, seeds)
 	}
-	for _, r := range configs {
-		if err := harness.Require(r); err != nil {
-			return err
-		}
+	if err := a.requireAll(c.Context, configs); err != nil { // before the first of several runs takes its hours
+		return err
 	}
 	db, err := a.openStoreToWrite()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	for _, r := range configs { // before the first of several runs takes its hours
-		if _, err := harness.Suites(c.Context, db, r); err != nil {
+	options := harness.Options{Until: config.Stage(until), NoCache: c.Bool("no-cache"), VerifyCache: c.Bool("verify-cache")}
+	return a.executeAll(c, db, configs, seeds, options)
+}
+
+// requireAll checks that configurations can be executed here. No store is made for what
+// cannot.
+func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error {
+	db, err := a.openStore()
+	var none *failure
+	if err != nil && !(errors.As(err, &none) && none.Code == exitNotFound) {
+		return err
+	}
+	if db != nil {
+		defer db.Close()
+	}
+	for _, r := range configs {
+		if _, err := harness.RequireAll(ctx, db, r); err != nil {
 			return err
 		}
 	}
-	options := harness.Options{Until: config.Stage(until), NoCache: c.Bool("no-cache"), VerifyCache: c.Bool("verify-cache")}
-	return a.executeAll(c, db, configs, seeds, options)
+	return nil
 }
 
 // loadConfigs loads each CONFIG with the overlays, --set expressions and the flags

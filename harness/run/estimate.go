@@ -99,6 +99,13 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 		longest = min(longest, arch.MaxPositions)
 	}
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
+	if c.Data.Train.Source == config.None {
+		longest = min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens)
+		e.Memory, e.Heads, e.Completions, e.Tokens, e.Updates, e.Sampled = memoryOf(config.EvalGen, c, arch, longest), 0, 0, 0, 0, 0
+		e.weights = 4 * int64(e.Parameters)
+		e.Disk = e.weights
+		return e, nil
+	}
 	e.Memory, e.fineTuning = memoryOf(config.Train, c, arch, longest), memoryOf(config.SFT, c, arch, longest)
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)

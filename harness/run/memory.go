@@ -14,7 +14,8 @@ import (
 )
 
 // memoryOf adds up what a stage that learns, config.SFT or config.Train, allocates
-// on the device, by part; the other stages take less. The lengths are those that the
+// on the device, by part, or the final evaluation, config.EvalGen, of a run that learns
+// nothing; the other stages take less. The lengths are those that the
 // engine itself allocates, or a little more: sequences of full length, panels of the
 // widest instruction set. What Go keeps on its own heap (problems, samples, the
 // record) is not counted.
@@ -33,6 +34,16 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	heads := model.Heads{LM: true}
 	if kind == config.Train {
 		needs, heads = policyOf(c)
+	}
+	if kind == config.EvalGen {
+		add("weights", weightBytes(arch, heads, false, cpu, operand))
+		cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, operand)
+		add("key/value cache of the sampler", cache)
+		add("activations of a sampling step", step)
+		if cpu {
+			add("scratch memory of the kernels", scratchBytes(c, arch, c.Rollout.MaxSequences, longest))
+		}
+		return parts
 	}
 	add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, cpu, operand))
 	if needs.Reference {

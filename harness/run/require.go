@@ -27,7 +27,7 @@ func (e *RequireError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s cannot run here:", e.Name)
 	for _, m := range e.Missing {
-		fmt.Fprintf(&b, "\n  missing  %s", m)
+		fmt.Fprintf(&b, "\n  missing  %s", strings.ReplaceAll(m, "\n", "\n         "))
 	}
 	if e.Estimate != nil {
 		b.WriteString("\n" + e.Estimate.Text("  "))
@@ -55,6 +55,9 @@ func (e *Estimate) Text(indent string) string {
 	add("         memory   %s in all", size(e.Total()))
 	for _, p := range e.Memory {
 		add("                  %9s  %s", size(p.Bytes), p.Name)
+	}
+	if e.Completions == 0 {
+		return strings.Join(lines, "\n")
 	}
 	more := ""
 	if e.Sampled != e.Completions {
@@ -131,8 +134,34 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 	return found, nil
 }
 
+// RequireAll is Require and Suites in one: all that is missing.
+func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suite, error) {
+	var lack, without *RequireError
+	if err := Require(r); err != nil && !errors.As(err, &lack) {
+		return nil, err
+	}
+	suites, err := Suites(ctx, db, r)
+	if err != nil && !errors.As(err, &without) {
+		return nil, err
+	}
+	switch {
+	case lack == nil && without == nil:
+		return suites, nil
+	case lack == nil:
+		lack = without
+		if e, err := NewEstimate(r); err == nil {
+			lack.Estimate = &e
+		}
+	case without != nil:
+		lack.Missing, lack.Do, lack.Code = append(lack.Missing, without.Missing...), append(lack.Do, without.Do...), 0
+	}
+	return nil, lack
+}
+
 // Require checks that a configuration can be executed by this program on this
 // machine, but for the suites that it names (see Suites). The error is a *RequireError.
+// What is wrong with a file that is there is named beside what is missing; alone it is
+// an error of the plan, at its key.
 func Require(r *config.Resolved) error {
 	c := &r.Run
 	e := &RequireError{Name: c.Name}
@@ -152,7 +181,7 @@ func Require(r *config.Resolved) error {
 	if c.Model.Init == "pretrained" {
 		if _, err := os.Stat(c.Model.Base); err != nil {
 			lack(fmt.Sprintf("the weights of %s: there is no folder of that name", c.Model.Base),
-				fmt.Sprintf("put the Hugging Face folder of %s on this machine and name it: --set model.base=PATH", c.Model.Base))
+				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name that: --set model.base=PATH")
 		}
 	}
 	for _, d := range []struct{ key, path string }{
@@ -185,6 +214,9 @@ func Require(r *config.Resolved) error {
 	}
 	if len(e.Missing) == 0 {
 		return nil
+	}
+	for _, bad := range stage.Unreadable(c) {
+		lack(bad, "")
 	}
 	return e
 }

@@ -1,0 +1,39 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"exp/harness/config"
+	"exp/train/checkpoint"
+)
+
+// Unreadable says what is wrong with the files of a model that a configuration names
+// and that are there: its architecture, its weights by their headers, its tokenizer and
+// its chat template. Data are not read.
+func Unreadable(c *config.Run) (list []string) {
+	folder := true
+	if c.Model.Init == "pretrained" {
+		info, err := os.Stat(c.Model.Base)
+		if folder = err == nil && info.IsDir(); folder {
+			if _, err := checkpoint.ReadConfig(c.Model.Base); err != nil {
+				list = append(list, fmt.Sprintf("a model that this program can compute: %v", err))
+			}
+			if t, err := checkpoint.OpenFolder(c.Model.Base); err != nil {
+				list = append(list, fmt.Sprintf("readable weights: %v", err))
+			} else {
+				t.Close()
+			}
+		}
+	}
+	if !folder && c.Tokenizer.Kind == "model" {
+		return list
+	}
+	var data *DataError
+	if _, err := NewPrompter(c); err != nil && !(errors.As(err, &data) && errors.Is(err, fs.ErrNotExist)) {
+		list = append(list, fmt.Sprintf("prompts: %v", err))
+	}
+	return list
+}
