@@ -10,6 +10,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/stage"
 )
 
 func diffCommand(a *app) *cli.Command {
@@ -173,10 +174,13 @@ func (r *runDiffer) inputs() error {
 				continue
 			}
 			for _, io := range list {
-				if st.Kind == "train" && io.Role != "weights" && io.Role != "tokenizer" {
+				key := name + io.Role
+				switch {
+				case st.Kind == "train" && (io.Role == stage.RoleTemplate || io.Role == stage.RoleStops):
+					key = io.Role
+				case st.Kind == "train" && io.Role != "weights" && io.Role != "tokenizer":
 					continue
 				}
-				key := name + io.Role
 				if digests[0][key] == "" && digests[i][key] == "" {
 					names = append(names, key)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/plan"
 	harness "exp/harness/run"
+	"exp/harness/stage"
 	"exp/kernels/cpu"
 )
 
@@ -78,11 +80,58 @@ func sameRun(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, kind
 		return err
 	}
 	if p.RID != run.RID {
-		f := failf(exitIntegrity, "run %s cannot be planned again: its configuration, data, weights or tokenizer are not what they were (the plan's id is %s)", run.RID.Short(), p.RID.Short())
+		what, err := changedOutside(ctx, db, run, p)
+		if err != nil {
+			return err
+		}
+		f := failf(exitIntegrity, "run %s cannot be planned again: %s not what %s (the plan's id is %s)", run.RID.Short(), what, they(what), p.RID.Short())
 		f.Help = "files that the configuration names must be as they were: exp show " + run.RID.Short() + " --config"
 		return f
 	}
 	return nil
+}
+
+// changedOutside names what a recorded run took from outside that is another thing now.
+func changedOutside(ctx context.Context, db *store.DB, run store.Run, p *plan.Run) (string, error) {
+	stages, err := db.Stages(ctx, run.ID)
+	if err != nil {
+		return "", err
+	}
+	var changed []string
+	for _, st := range stages {
+		for i, s := range p.Stages {
+			if string(s.Kind) != st.Kind || s.Label != st.Label {
+				continue
+			}
+			recorded := map[string]ident.Digest{}
+			for _, in := range st.Inputs {
+				recorded[in.Role] = in.Digest
+			}
+			for _, role := range slices.Sorted(maps.Keys(p.Stages[i].Outside)) {
+				if recorded[role] != s.Outside[role] && !slices.Contains(changed, role) {
+					changed = append(changed, role)
+				}
+			}
+			if _, had := recorded[stage.RoleTemplate]; had && s.Outside[stage.RoleTemplate].IsZero() && !slices.Contains(changed, stage.RoleTemplate) {
+				changed = append(changed, stage.RoleTemplate)
+			}
+		}
+	}
+	if len(changed) == 0 {
+		return "its configuration, data, weights or tokenizer are", nil
+	}
+	if len(changed) == 1 {
+		return "its " + changed[0] + " is", nil
+	}
+	return "its " + strings.Join(changed, ", ") + " are", nil
+}
+
+// they is the rest of "… not what it was".
+func they(subject string) string {
+	if strings.HasSuffix(subject, " is") {
+		return "it was"
+	}
+	return "they were"
 }
 
 // sameSources checks that this program has the sources of a run's stages of some kinds.

@@ -102,9 +102,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	data := maps.Clone(x.Data)
 	maps.Copy(data, x.Reward)
 	if !x.Template.IsZero() {
-		data["chat template"] = x.Template
+		data[stage.RoleTemplate] = x.Template
 	}
-	data["stop ids"] = x.Stops
+	data[stage.RoleStops] = x.Stops
 	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights, Tokenizer: x.Tokenizer, Code: codes}.XID()
 	if err != nil {
 		return nil, err
@@ -220,15 +220,15 @@ func named(key string, root int64) string { return fmt.Sprintf("%s=%d", key, roo
 
 // tokenizer is what stages that only write or size a vocabulary depend on.
 func (p *Run) tokenizer() map[string]ident.Digest {
-	return map[string]ident.Digest{"tokenizer": p.External.Tokenizer}
+	return map[string]ident.Digest{stage.RoleTokenizer: p.External.Tokenizer}
 }
 
 // prompts are what prompts and the ends of completions depend on.
 func (p *Run) prompts() map[string]ident.Digest {
 	m := p.tokenizer()
-	m["stop ids"] = p.External.Stops
+	m[stage.RoleStops] = p.External.Stops
 	if !p.External.Template.IsZero() {
-		m["chat template"] = p.External.Template
+		m[stage.RoleTemplate] = p.External.Template
 	}
 	return m
 }
@@ -240,7 +240,7 @@ func (p *Run) dataOutside() map[string]ident.Digest {
 	}
 	if p.Config.Run.Data.FilterOverlong { // which problems there are depends on how long they are
 		maps.Copy(m, p.prompts())
-		m["prompt settings"] = p.External.Settings
+		m[stage.RolePrompts] = p.External.Settings
 	}
 	return m
 }

@@ -42,6 +42,11 @@ const (
 	RolePolicy      = "policy" // exact probabilities of an enumerable task
 	RoleVerdicts    = "verdicts"
 	RoleScores      = "scores"
+	// Of things outside, that are no blobs.
+	RoleTokenizer = "tokenizer"
+	RoleTemplate  = "chat template"
+	RoleStops     = "stop ids"        // tokens that end a completion
+	RolePrompts   = "prompt settings" // keys that prompts depend on
 )
 
 // Suffix of the label of an evaluation of the weights that training starts from.

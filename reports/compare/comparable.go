@@ -245,6 +245,8 @@ func (d *differences) inputs() {
 	d.add("data.problems/train", d.classed("data.problems/train", follows(config.Prepare)), input("problems/train"))
 	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT)), input("weights"))
 	d.add("tokenizer", d.classed("tokenizer", follows(config.Prepare, config.Init)), input("tokenizer"))
+	d.add("chat template", d.classed("data.chat", follows(config.Init)), input("chat template"))
+	d.add("stop ids", d.classed("rollout.stop_ids", follows(config.Init)), input("stop ids"))
 }
 
 // machines flags runs of several numerics classes, which may be compared.
