@@ -141,7 +141,7 @@ func (p *Run) addStages() {
 		needs = append(needs, Need{Role: stage.RoleVal, From: prepare, Output: stage.RoleVal, Aside: true})
 	}
 	trained := add(Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Needs: needs, Outside: p.trainOutside()})
-	merged := add(Stage{Kind: config.Merge, Outside: p.tokenizer(),
+	merged := add(Stage{Kind: config.Merge, Outside: p.template(),
 		Needs: []Need{{Role: stage.RoleWeights, From: trained, Output: stage.RoleWeights}}})
 	for _, suite := range c.Eval.Final.Suites {
 		if c.SFT.Steps > 0 {
@@ -223,13 +223,19 @@ func (p *Run) tokenizer() map[string]ident.Digest {
 	return map[string]ident.Digest{stage.RoleTokenizer: p.External.Tokenizer}
 }
 
-// prompts are what prompts and the ends of completions depend on.
-func (p *Run) prompts() map[string]ident.Digest {
+// template is tokenizer with the chat template, which goes into the merged folder.
+func (p *Run) template() map[string]ident.Digest {
 	m := p.tokenizer()
-	m[stage.RoleStops] = p.External.Stops
 	if !p.External.Template.IsZero() {
 		m[stage.RoleTemplate] = p.External.Template
 	}
+	return m
+}
+
+// prompts are what prompts and the ends of completions depend on.
+func (p *Run) prompts() map[string]ident.Digest {
+	m := p.template()
+	m[stage.RoleStops] = p.External.Stops
 	return m
 }
 

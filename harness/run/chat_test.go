@@ -12,6 +12,7 @@ import (
 	"exp/eval/rows"
 	"exp/experiments/store"
 	"exp/harness/plan"
+	"exp/harness/stage"
 )
 
 // verlRow is a row of verl's RL data sets.
@@ -105,6 +106,10 @@ func TestChatRun(t *testing.T) {
 				t.Fatalf("%s: prompt %q of %d tokens", scope, kept.Prompt, s.PromptTokens)
 			}
 		}
+	}
+	merged := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir, "chat_template.jinja")
+	if b, err := os.ReadFile(merged); err != nil || string(b) != testTemplate {
+		t.Errorf("the merged folder has the template %q, %v", b, err)
 	}
 	if again, _ := l.execute(chatRun(l, testTemplate)); again.Executed != 0 {
 		t.Errorf("the same from files of other names executes %d stages", again.Executed)

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -35,14 +36,18 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	tok := p.Tokenizer
+	files := maps.Clone(tok.Files())
+	if t := p.template; t != nil && t.own {
+		files["chat_template.jinja"] = []byte(t.source) // the folder asks as the training did
+	}
 	dir := filepath.Join(e.Dir, MergedDir)
-	files, err := checkpoint.Merge(e.Backend, m, dir, checkpoint.MergeOptions{Tokenizer: tok.Files(), EndIDs: tok.EndIDs(), Replace: true})
+	written, err := checkpoint.Merge(e.Backend, m, dir, checkpoint.MergeOptions{Tokenizer: files, EndIDs: tok.EndIDs(), Replace: true})
 	if err != nil {
 		return nil, err
 	}
 	out := &Outcome{}
 	var bytes int64
-	for _, f := range files {
+	for _, f := range written {
 		d, size, err := e.Blobs.PutFile(filepath.Join(dir, f.Name))
 		if err != nil {
 			return nil, err
@@ -54,8 +59,8 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 		out.Outputs = append(out.Outputs, Output{Role: f.Name, Digest: d, Size: size, Kind: kind})
 		bytes += size
 	}
-	out.Summary = map[string]any{"files": len(files), "bytes": bytes, "probe": "logits equal, bit for bit"}
-	out.Facts = []rl.Metric{fact("files", float64(len(files)))}
+	out.Summary = map[string]any{"files": len(written), "bytes": bytes, "probe": "logits equal, bit for bit"}
+	out.Facts = []rl.Metric{fact("files", float64(len(written)))}
 	return out, nil
 }
 

@@ -121,6 +121,11 @@ func (p *Prompter) Vocabulary() tokenizer.Tokenizer {
 	for _, stop := range p.Stops {
 		s.ends = append(s.ends, stop.ID)
 	}
+	if end, err := p.End(); err == nil { // where one is written for an answer, it is the first
+		i := slices.Index(s.ends, end)
+		copy(s.ends[1:i+1], s.ends[:i])
+		s.ends[0] = end
+	}
 	return s
 }
 

@@ -217,6 +217,9 @@ func TestStopIDs(t *testing.T) {
 				t.Errorf("an answer ends with %d, %v; want %d", end, err, tt.end)
 			}
 			vocab := p.Vocabulary()
+			if vocab.EndIDs()[0] != tt.end || len(vocab.EndIDs()) != len(tt.want) {
+				t.Errorf("the sampler stops at %v", vocab.EndIDs())
+			}
 			for _, s := range p.Stops {
 				if !slices.Contains(vocab.EndIDs(), s.ID) || len(vocab.Piece(s.ID)) != 0 {
 					t.Errorf("the sampler takes %d for text", s.ID)

@@ -21,6 +21,8 @@ import (
 type template struct {
 	*chat.Template
 	from    string // where it stands
+	source  string
+	own     bool   // data.chat names it: the model's folder has another one, or none
 	system  string // of chats that have no system message
 	vars    *chat.Dict
 	date    time.Time
@@ -43,7 +45,7 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &template{from: from, system: c.Data.System, special: tok.SpecialTokens().Named}
+	t := &template{from: from, source: source, own: c.Data.Chat != config.Auto, system: c.Data.System, special: tok.SpecialTokens().Named}
 	if t.Template, err = chat.Parse(source); err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
