@@ -43,7 +43,7 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	if c.Bool("dry-run") {
 		return a.dryRun(c.Context, []*config.Resolved{r}, nil)
 	}
-	if err := harness.Require(r); err != nil {
+	if _, err := harness.RequireAll(c.Context, db, r); err != nil {
 		return err
 	}
 	return a.scoreSuites(c, db, job{r, r.Run.Seed}, suites, harness.Options{NoCache: c.Bool("rescore")})

@@ -105,6 +105,22 @@ func TestEvalRun(t *testing.T) {
 		t.Errorf("%s%s", e.stdout, e.stderr)
 	}
 	weights("--limit", "0").refuses(t, 2, "--limit 0")
+
+	// A template of one's own is another way to ask, which the plan shows.
+	template := filepath.Join(dir, "chat.jinja")
+	if err := os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	plan := run("eval", model[0], "--suite", "puzzles", "--dry-run")
+	plan.says(t, "prompts  plain text: the tokenizer's folder has no chat template", "stop ids 0 <|endoftext|> (generation_config.json", "weights")
+	run("eval", model[0], "--suite", "puzzles", "--template", template, "--set", "rollout.stop_ids=[3]", "--dry-run").says(t,
+		"prompts  chat template "+template+" (sha256 ", "stop ids 3 ", "(rollout.stop_ids)")
+	asked := weights("--template", template)
+	asked.succeeds(t)
+	if !strings.Contains(asked.stderr, "stage=eval.gen label=puzzles start") {
+		t.Errorf("another prompt was not sampled:\n%s", asked.stderr)
+	}
+	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template is for a folder")
 	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
 
 	run("eval", "@last", "--suite", "nix").refuses(t, 7, "exp suite add nix FILE")

@@ -538,6 +538,23 @@ func TestRequire(t *testing.T) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
 		}
 	}
+	// What is there and cannot be used is named with what is missing.
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "config.json"), []byte(`{"architectures": ["FooForCausalLM"]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = config.Load(config.Input{File: "../../configs/flowrl_7b_math.yaml", Sets: []string{"model.base=" + broken}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = RequireAll(t.Context(), nil, r)
+	if !errors.As(err, &e) || e.ExitCode() != 7 {
+		t.Fatalf("a broken folder: %v", err)
+	}
+	for _, want := range []string{"compute.device is cuda", "dapo-math-17k.parquet", "FooForCausalLM", "model.safetensors", "tokenizer.json is missing", "the suite olympiad", "exp suite add aime24 FILE"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message lacks %q:\n%v", want, err)
+		}
+	}
 	r = smoke(t, "compute.micro_batch_tokens=1000000000")
 	if err := Require(r); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
 		t.Errorf("a batch that no machine holds: %v", err)

@@ -105,7 +105,11 @@ func Materialize(e *Env, outputs []Output) error {
 		return err
 	}
 	for _, o := range outputs {
-		if err := link(e.Blobs.Path(o.Digest), filepath.Join(tmp, o.Role)); err != nil {
+		path := filepath.Join(tmp, o.Role)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return err
+		}
+		if err := link(e.Blobs.Path(o.Digest), path); err != nil {
 			return err
 		}
 	}
