@@ -17,6 +17,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/plan"
 	harness "exp/harness/run"
+	"exp/harness/stage"
 	"exp/train/rl"
 )
 
@@ -92,15 +93,20 @@ func (a *app) runRuns(c *cli.Context) error {
 }
 
 // requireAll checks that configurations can be executed here. No store is made for what
-// cannot.
+// cannot, and none is opened, which another process may be making, where no suite of it
+// is named.
 func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error {
-	db, err := a.openStore()
-	var none *failure
-	if err != nil && !(errors.As(err, &none) && none.Code == exitNotFound) {
-		return err
-	}
-	if db != nil {
-		defer db.Close()
+	var db *store.DB
+	if slices.ContainsFunc(configs, func(r *config.Resolved) bool { return len(stage.ForeignSuites(&r.Run)) > 0 }) {
+		var err error
+		var none *failure
+		db, err = a.openStore()
+		if err != nil && !(errors.As(err, &none) && none.Code == exitNotFound) && !errors.Is(err, store.ErrNoStore) {
+			return err
+		}
+		if db != nil {
+			defer db.Close()
+		}
 	}
 	for _, r := range configs {
 		if _, err := harness.RequireAll(ctx, db, r); err != nil {
