@@ -80,26 +80,16 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	samples := joined(earlier, fresh, len(problems))
-	var b bytes.Buffer
-	tokens := 0
-	for _, s := range samples {
-		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs, s.Completion.Entropies,
-			s.Completion.Text, s.Completion.Finish.String()})
-		if err != nil {
-			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
-		}
-		b.Write(append(line, '\n'))
-		tokens += len(s.Completion.Tokens)
-	}
-	o, err := e.put(RoleCompletions, "completions", b.Bytes())
+	o, tokens, err := e.putCompletions(samples)
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems, Samples: samples},
-		Summary: map[string]any{"samples": len(samples), "tokens": tokens, "reused": len(earlier)}, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
+	summary := map[string]any{"samples": len(samples), "tokens": tokens, "reused": len(earlier)}
 	if cut > 0 {
-		out.Summary.(map[string]any)["truncated"] = cut
+		summary["truncated"] = cut
 	}
+	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems, Samples: samples},
+		Summary: summary, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
 	if len(earlier) > 0 {
 		out.Facts = append(out.Facts, fact("reused", float64(len(earlier))))
 	}
@@ -110,6 +100,22 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	p, err := e.putJSON(RolePolicy, "policy", policy)
 	out.Outputs = append(out.Outputs, p)
 	return out, err
+}
+
+// putCompletions stores samples, and counts their tokens.
+func (e *Env) putCompletions(samples []eval.Sample) (o Output, tokens int, err error) {
+	var b bytes.Buffer
+	for _, s := range samples {
+		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs, s.Completion.Entropies,
+			s.Completion.Text, s.Completion.Finish.String()})
+		if err != nil {
+			return o, 0, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
+		}
+		b.Write(append(line, '\n'))
+		tokens += len(s.Completion.Tokens)
+	}
+	o, err = e.put(RoleCompletions, "completions", b.Bytes())
+	return o, tokens, err
 }
 
 // readCompletions reads a completions blob.

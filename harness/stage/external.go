@@ -31,25 +31,7 @@ func Externals(r *config.Resolved) (External, error) {
 	c := &r.Run
 	var errs config.Errors
 	bad := func(key, code, message, help string) { errs = append(errs, r.ErrorAt(key, code, message, help)) }
-	prompter, err := NewPrompter(c)
-	if err != nil {
-		key := "tokenizer.kind"
-		var chat *ChatError
-		var stops *StopError
-		var data *DataError
-		switch {
-		case errors.As(err, &chat):
-			key = "data.chat"
-		case errors.As(err, &stops):
-			key = "rollout.stop_ids"
-		case errors.As(err, &data):
-			key = "" // told below
-		}
-		if key != "" {
-			bad(key, config.CodeData, err.Error(), "")
-		}
-		prompter = nil
-	}
+	prompter := readPrompts(c, bad)
 	for _, s := range splits(c) {
 		if s.conf.Source == config.Generated || s.conf.Source == config.None {
 			continue
@@ -84,18 +66,44 @@ func Externals(r *config.Resolved) (External, error) {
 	if errs != nil {
 		return x, errs
 	}
-	x.Prompter = prompter
-	x.Template = prompter.TemplateDigest()
-	if x.Tokenizer, err = ident.Hash("exp/tokenizer/1", prompter.Tokenizer.Description()); err != nil {
-		return x, err
+	return x, x.prompts(c, prompter)
+}
+
+// readPrompts is NewPrompter. What is wrong is told to bad, at its key; then it is nil.
+func readPrompts(c *config.Run, bad func(key, code, message, help string)) *Prompter {
+	p, err := NewPrompter(c)
+	if err == nil {
+		return p
 	}
-	if x.Stops, err = ident.Hash("exp/stop-ids/1", prompter.stopList()); err != nil {
-		return x, err
+	key := "tokenizer.kind"
+	var chat *ChatError
+	var stops *StopError
+	var data *DataError
+	switch {
+	case errors.As(err, &data):
+		return nil // the split says it
+	case errors.As(err, &chat):
+		key = "data.chat"
+	case errors.As(err, &stops):
+		key = "rollout.stop_ids"
+	}
+	bad(key, config.CodeData, err.Error(), "")
+	return nil
+}
+
+// prompts digests what prompts depend on.
+func (x *External) prompts(c *config.Run, p *Prompter) (err error) {
+	x.Prompter, x.Template = p, p.TemplateDigest()
+	if x.Tokenizer, err = ident.Hash("exp/tokenizer/1", p.Tokenizer.Description()); err != nil {
+		return err
+	}
+	if x.Stops, err = ident.Hash("exp/stop-ids/1", p.stopList()); err != nil {
+		return err
 	}
 	d := c.Data
 	x.Settings, err = ident.Hash("exp/prompts/1", map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars), "date": d.TemplateDate,
 		"escape": d.EscapeSpecial, "limit": int64(d.MaxPromptTokens)})
-	return x, err
+	return err
 }
 
 // anyMap is m, never nil.

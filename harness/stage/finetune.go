@@ -10,7 +10,6 @@ import (
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rl"
-	"exp/train/tokenizer"
 )
 
 func fact(name string, v float64) rl.Metric { return rl.Metric{Name: name, Value: v} }
@@ -69,7 +68,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		Steps: c.SFT.Steps, ProblemsPerStep: c.SFT.ProblemsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
 		Recompute: c.Compute.Recompute, Optim: optimConfig(c.SFT.Optim, c.SFT.Steps),
 	}, train.SFTParts{
-		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: tokenizer.Text(prompts.Tokenizer), End: end, Seed: seedFunc(c.SFT.Seed),
+		Backend: e.Backend, Model: m, Problems: problems, Prompt: prompts.Encode, Encode: prompts.Target, End: end, Seed: seedFunc(c.SFT.Seed),
 		Recorder: recorder(func(s *train.Step) error {
 			for _, ev := range s.Events {
 				e.event(ev.Kind, "%s", ev.Text)

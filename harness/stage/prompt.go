@@ -12,6 +12,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/train/checkpoint"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -26,6 +27,7 @@ type Prompter struct {
 	data     config.Data
 	template *template // nil: plain text
 	own      bool      // the tokenizer is one of characters or bytes of ours: prompts are text only
+	vocab    int       // of the model; 0: not known, or the tokenizer's
 	before   []int32   // what the post-processor puts before a text
 	bos      int32     // -1: none
 	escaper  *escaper  // nil: text of problems may be tokens
@@ -45,6 +47,11 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 	}
 	if p.Stops, err = stopIDs(c, tok, p.template); err != nil {
 		return nil, &StopError{err}
+	}
+	if c.Model.Init == "pretrained" {
+		if arch, err := checkpoint.ReadConfig(c.Model.Base); err == nil { // else the model is at fault
+			p.vocab = arch.Vocab
+		}
 	}
 	if c.Data.EscapeSpecial && !own {
 		p.escaper = &escaper{addedTokens(tok)}
@@ -255,9 +262,34 @@ func (p *Prompter) whole(q *rollout.Problem) ([]int32, error) {
 		ids, err = p.chat(q)
 	}
 	if err == nil {
-		p.cache.put(key, ids)
+		err = p.known(ids)
 	}
-	return slices.Clip(ids), err
+	if err != nil {
+		return nil, err
+	}
+	p.cache.put(key, ids)
+	return slices.Clip(ids), nil
+}
+
+// known refuses ids that the model has no embedding for: some tokenizers have more
+// tokens than their model.
+func (p *Prompter) known(ids []int32) error {
+	if p.vocab == 0 || len(ids) == 0 {
+		return nil
+	}
+	if most := slices.Max(ids); int(most) >= p.vocab {
+		return fmt.Errorf("the text has the token %d, %s, and the model's vocabulary ends at %d", most, p.Tokenizer.Token(most), p.vocab-1)
+	}
+	return nil
+}
+
+// Target returns the ids of an answer that is learnt from, without what ends it.
+func (p *Prompter) Target(text string) ([]int32, error) {
+	ids, err := p.Tokenizer.Encode(text, tokenizer.Options{})
+	if err == nil {
+		err = p.known(ids)
+	}
+	return ids, err
 }
 
 // plain encodes a prompt without a template.

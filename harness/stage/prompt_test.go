@@ -169,6 +169,9 @@ func TestPromptErrors(t *testing.T) {
 		{"a template that refuses", "only assistants", map[string]string{"chat_template.jinja": "{{ raise_exception('only assistants') }}"}, nil},
 		{"no such template", "no such file", nil, func(c *config.Run) { c.Data.Chat = filepath.Join(t.TempDir(), "x.jinja") }},
 		{"too long", "4 tokens, data.max_prompt_tokens is 1", map[string]string{}, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.EscapeSpecial = 1, true }},
+		{"a token beyond the model", "the token 256, <s>, and the model's vocabulary ends at 255", map[string]string{"config.json": `{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+			"vocab_size": 256, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "max_position_embeddings": 64,
+			"rms_norm_eps": 1e-6, "rope_theta": 10000, "hidden_act": "silu"}`}, nil},
 		{"a stop id beyond the vocabulary", "rollout.stop_ids has 300, the vocabulary ends at 260", nil, func(c *config.Run) { c.Rollout.StopIDs = []int{300} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fmt"
 	"slices"
 
 	"exp/eval/task"
@@ -65,7 +66,7 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 		}
 		for i := range problems {
 			if err := addCharacters(found, tmpl, &problems[i]); err != nil {
-				return "", &DataError{s.key, err}
+				return "", &ChatError{fmt.Errorf("problem %s: %w", problems[i].ID, err)}
 			}
 		}
 	}
