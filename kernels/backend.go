@@ -32,6 +32,10 @@ type Backend interface {
 	Sequence
 	Output
 	Update
+
+	Gates
+	Columns
+	Experts
 }
 
 // Memory allocates and moves data.
@@ -56,11 +60,16 @@ type Memory interface {
 // from. Packed and PackedT are made by Backend.Pack and must be refreshed
 // whenever W changes; they are operand buffers, empty where the backend needs no
 // copies.
+//
+// A frozen matrix may have BF16 weights on a backend whose operands are F32: its
+// Packed is BF16 then, and every product has the bits of the F32 matrix with the same
+// values, since widening is exact. Such a matrix may also do without W, if the backend
+// packs: PackRows fills Packed a few rows at a time, and Embed reads it.
 type Matrix struct {
-	W       Buffer // [Out,In]
+	W       Buffer // [Out,In], F32 or, frozen, BF16; may be empty where Packed is not
 	Out, In int
 	Packed  Buffer // for MatMul, MatMulSwiGLU, LogProb and Sample
-	PackedT Buffer // for MatMulDX, MatMulDXSwiGLU and LogProbBackward; absent on a frozen model
+	PackedT Buffer // for MatMulDX, MatMulDXSwiGLU and LogProbBackward; absent on a frozen model, where they work from Packed
 }
 
 // Linear are the linear maps and the token embedding. In numerics class
@@ -73,6 +82,11 @@ type Linear interface {
 	PackedLen(out, in int) (packed, packedT int)
 	// Pack refreshes w.Packed, and w.PackedT unless it is empty, from w.W.
 	Pack(w Matrix)
+	// PackRows sets rows [from, from+n) of w.Packed, from what rows [n,In] holds, F32 or
+	// BF16, possibly a host buffer. from must be a multiple of PackAlign, and n too unless
+	// the rows are the last. PackedT must be empty. Where PackedLen says that no copy is
+	// needed it sets rows of w.W.
+	PackRows(w Matrix, from int, rows Buffer)
 
 	// MatMul sets out [M,Out] = x [M,In] · Wᵀ + bias [Out]:
 	//	out[m,o] = chain over i of x[m,i]·W[o,i], starting from bias[o], or from
@@ -102,17 +116,116 @@ type Linear interface {
 	// takes them.
 	MatMulDW(dw, dbias, dout, x, blocks Buffer)
 
-	// Embed sets out[m] = weight[ids[m]], out [M,C], weight [V,C], ids [M].
-	Embed(out, weight, ids Buffer, C int)
-	// EmbedBackward adds dout[m] to dweight[ids[m]], m ascending.
-	EmbedBackward(dweight, dout, ids Buffer, C int)
+	// Embed sets out[m] = scale·W[ids[m]], out [M,In], W [Out,In], ids [M]. It reads w.W,
+	// or w.Packed where W is empty. scale is rounded to float first; Gemma's is √C.
+	Embed(out Buffer, w Matrix, ids Buffer, scale float64)
+	// EmbedBackward adds scale·dout[m] to dweight[ids[m]], m ascending.
+	EmbedBackward(dweight, dout, ids Buffer, C int, scale float64)
+}
+
+// PackAlign is the number of rows that PackRows takes at a time, or a multiple.
+const PackAlign = 64
+
+// GateKind is the activation of a gated feed-forward block.
+type GateKind uint8
+
+const (
+	SiLU     GateKind = iota // g·Sigmoid(g): Llama, Qwen, Mistral, Phi
+	GELUTanh                 // g·(1+tanh(√(2/π)·(g+0.044715·g³)))/2: Gemma
+)
+
+// Gates are gated activations by themselves, for feed-forward blocks that
+// MatMulSwiGLU does not compute: with biases, with adapters, with another gate. gateUp,
+// act and their gradients are operands.
+type Gates interface {
+	// Gate sets, with g = gateUp[m,f] and u = gateUp[m,F+f],
+	//	act[m,f] = a(g)·u
+	// For SiLU it is what MatMulSwiGLU computes of gateUp. GELUTanh is computed in
+	// float64 as kernels/ref does and rounded once before it is multiplied by u.
+	Gate(act, gateUp Buffer, F int, kind GateKind)
+	// GateBackward sets dgateUp from dact: for SiLU as MatMulDXSwiGLU does of d; for
+	// GELUTanh, with the derivative a' computed in float64 and rounded once,
+	//	dgateUp[m,F+f] = d·a(g)
+	//	dgateUp[m,f] = (d·u)·a'(g)
+	// dgateUp may be gateUp.
+	GateBackward(dgateUp, gateUp, dact Buffer, F int, kind GateKind)
+}
+
+// Columns move a range of the columns of rows, as low-rank adapters on one of several
+// maps that lie side by side need it. dst and src may each be of the Operand or the
+// Float type.
+type Columns interface {
+	// TakeColumns sets dst [M,n] to scale·src[m, offset+j], src [M,stride].
+	TakeColumns(dst, src Buffer, n, stride, offset int, scale float64)
+	// AddColumns sets dst[m, offset+j] = fma(scale, src[m,j], dst[m, offset+j]), dst
+	// [M,stride], src [M,n].
+	AddColumns(dst, src Buffer, n, stride, offset int, scale float64)
+}
+
+// Routing is how a mixture of experts chooses for each row.
+type Routing struct {
+	Experts int  // E
+	Top     int  // experts that a row goes to
+	Renorm  bool // divide the weights of the chosen by their sum
+	Shared  bool // one more expert, number E, that every row goes to
+}
+
+// Choices returns the experts of a row: Top, and the shared one.
+func (r Routing) Choices() int {
+	if r.Shared {
+		return r.Top + 1
+	}
+	return r.Top
+}
+
+// Logits returns the width of a row of logits: one for each expert, and one for the
+// gate of the shared one.
+func (r Routing) Logits() int {
+	if r.Shared {
+		return r.Experts + 1
+	}
+	return r.Experts
+}
+
+// Experts are what mixtures of experts need around the products, which are those of
+// Linear on the rows of one expert after the other (Jiang et al., arXiv:2401.04088;
+// Qwen2-MoE, arXiv:2407.10671 §2.2.2). J is Routing.Choices.
+type Experts interface {
+	// Route chooses the experts of each row from logits [M,Logits], float:
+	//	p[e]   = Exp(z[e]-m) / s     over the E experts; m = max z, s = lane sum of Exp(z-m)
+	// The Top experts of largest p, of equal ones the lower number, go to choice [M,J] in
+	// ascending order, and to weight [M,J] go their p, with Renorm divided by the plain
+	// sum of them in that order. With Shared the last choice is E, its weight
+	// Sigmoid(z[E]). probs [M,E] keeps p for the backward pass. NaN sorts last.
+	Route(choice, weight, probs, logits Buffer, r Routing)
+	// RouteBackward sets dlogits [M,Logits] from dweight [M,J]. With Renorm, W the sum of
+	// the chosen p and t the plain sum over them of dweight·weight, dp = (dweight - t)/W
+	// for the chosen; without, dp = dweight; 0 for the others. Then, with u the lane sum
+	// over all E of dp·p, dlogits[e] = p·(dp - u), and for the shared expert
+	// dlogits[E] = dweight·(w·(1-w)).
+	RouteBackward(dlogits, dweight, choice, weight, probs Buffer, r Routing)
+	// Combine sets out [M,C] to the weighted sum of the experts' results: x [M·J,C] holds
+	// them in any order, that of choice j of row m at slot[m,j]:
+	//	out[m,c] = chain over j of weight[m,j]·x[slot[m,j],c], from 0
+	// out, x and weight are float.
+	Combine(out, x, slot, weight Buffer, C, J int)
+	// CombineBackward sets
+	//	dx[slot[m,j],c] = weight[m,j]·dout[m,c]
+	//	dweight[m,j]    = lane sum over c of dout[m,c]·x[slot[m,j],c]
+	CombineBackward(dx, dweight, dout, x, slot, weight Buffer, C, J int)
 }
 
 // NormShape says which vectors of a buffer a norm works on: of each row of
 // Stride elements, Heads vectors of Dim elements, the first at Offset. The
 // plain norm of x [M,C] is {Heads: 1, Dim: C, Stride: C}. The weight [Dim] is
 // shared by the heads; x, out, dx and dout are [M,Stride].
-type NormShape struct{ Heads, Dim, Stride, Offset int }
+//
+// With UnitOffset the weight that is stored is added to 1, rounded to float, before it
+// is used: Gemma's norms. Its gradient is that of the stored weight.
+type NormShape struct {
+	Heads, Dim, Stride, Offset int
+	UnitOffset                 bool
+}
 
 // Norm are the operations on each row by itself. Operands are out of RMSNorm and
 // AddRMSNorm; out, x, dx and dout of a norm whose
@@ -123,11 +236,12 @@ type Norm interface {
 	//	ss     = lane sum of x[i]·x[i]
 	//	rstd   = 1 / sqrt(ss/Dim + eps)
 	//	out[i] = (x[i]·rstd) · weight[i]
-	// rstd is [M,Heads]. Elements outside the shape are not written. out may be x.
+	// rstd is [M,Heads]. Elements outside the shape are not written. out may be x. out
+	// of a plain norm may be of the Float type, too.
 	RMSNorm(out, rstd, x, weight Buffer, s NormShape, eps float64)
 	// AddRMSNorm sets sum = x + delta, then out and rstd as RMSNorm does of sum;
-	// all [M,C]. sum may be x or delta.
-	AddRMSNorm(sum, out, rstd, x, delta, weight Buffer, C int, eps float64)
+	// all [M,C]. The shape must be a plain one. sum may be x or delta.
+	AddRMSNorm(sum, out, rstd, x, delta, weight Buffer, s NormShape, eps float64)
 	// RMSNormBackward, for each vector, with g[i] = dout[i]·weight[i]:
 	//	dot     = lane sum of g[i]·x[i]
 	//	a       = (dot·((rstd·rstd)·rstd)) / Dim
@@ -170,10 +284,27 @@ type Norm interface {
 
 // AttentionShape is the layout of a row of queries, keys and values:
 // [H·D queries | K·D keys | K·D values]. Query head h reads key/value head
-// h/(H/K). Scale multiplies the scores; it is 1/sqrt(D) rounded to float.
+// h/(H/K). Scale multiplies the scores; it is mostly 1/sqrt(D). All numbers are
+// rounded to float.
 type AttentionShape struct {
 	H, K, D int
 	Scale   float64
+	// Window is how many positions a query sees, itself included; 0: all before it.
+	// Counted from the start of the sequence, prefix included.
+	Window int
+	// Cap > 0 replaces each scaled score z by Cap·Tanh(z/Cap) (Gemma 2, arXiv:2408.00118 §2),
+	// with Tanh of kernels/ref.
+	Cap float64
+	// Rotary is how many channels of a head Rope rotates, the first ones; 0: all. Even.
+	Rotary int
+}
+
+// Rotated returns the channels of a head that Rope rotates.
+func (s AttentionShape) Rotated() int {
+	if s.Rotary > 0 {
+		return s.Rotary
+	}
+	return s.D
 }
 
 // Stride returns the elements of a row.
@@ -195,10 +326,11 @@ type Pages struct {
 // rows, the latter two counted from the start of the sequence, prefix included.
 type Sequence interface {
 	// Rope rotates, in place, the H+K query and key heads of every row of qkv
-	// [M,Stride] by its position: for i < D/2, with c = cos[pos,i], s = sin[pos,i],
-	//	x[i]     = fma(x[i], c, -(x[i+D/2]·s))
-	//	x[i+D/2] = fma(x[i+D/2], c, x[i]·s)      of the old x
-	// cos and sin are [positions,D/2]; pos [M]. With inverse, s is negated: the
+	// [M,Stride] by its position: for i < P, P half of Rotated, with c = cos[pos,i],
+	// s = sin[pos,i],
+	//	x[i]   = fma(x[i], c, -(x[i+P]·s))
+	//	x[i+P] = fma(x[i+P], c, x[i]·s)      of the old x
+	// cos and sin are [positions,P]; pos [M]. With inverse, s is negated: the
 	// backward pass.
 	Rope(qkv, cos, sin, pos Buffer, s AttentionShape, inverse bool)
 
@@ -207,11 +339,12 @@ type Sequence interface {
 	// their beginning: the first sequence of groups[g] to groups[g+1] is the prefix of the
 	// others, which see its rows, all of them, before their own. With empty groups no
 	// sequence has a prefix. For query row i and head h, over the rows t ≤ i of its
-	// sequence, prefix included, counted from the sequence's start:
-	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale
+	// sequence, prefix included, counted from the sequence's start, with a window
+	// over those with i-t < Window:
+	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale, capped if Cap > 0
 	//	m      = max z
 	//	e[t]   = Exp(z[t] - m)
-	//	l      = lane sum of e[t]
+	//	l      = lane sum of e[t], lanes counted from t = 0
 	//	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
 	// stats [M,H,2] holds m and 1/l for the backward pass. A maximum starts from -Inf
 	// and passes NaN over; it reaches the result through e.
@@ -221,6 +354,7 @@ type Sequence interface {
 	//	p[t]  = Exp(z[t] - m)·(1/l)
 	//	dp[t] = chain over d of dout[d]·v[t,d]
 	//	dz[t] = (p[t]·(dp[t] - delta)) · Scale
+	//	dz[t] = ((p[t]·(dp[t] - delta))·(1 - y·y)) · Scale   with a cap, y = Tanh(z/Cap) before it
 	// it is
 	//	dq[d]   = chain over t ascending of dz[t]·k[t,d]
 	//	dk[t,d] = chain of dz[t]·q[d], dv[t,d] = chain of p[t]·dout[d], each over the
@@ -233,9 +367,9 @@ type Sequence interface {
 	AppendKV(p Pages, qkv, slots Buffer, s AttentionShape)
 	// PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
 	// values are in pages: row m belongs to sequence seq[m] and sees its positions
-	// 0 to pos[m]; position t is in page table[seq[m], t/Size]. table is
-	// [sequences,width], width = tableWidth; entries past the last visible position are
-	// not read.
+	// 0 to pos[m], or those of its window; position t is in page table[seq[m], t/Size]. table is
+	// [sequences,width], width = tableWidth; entries past the last visible position, or
+	// before the first, are not read.
 	PagedAttention(out, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
 	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, in order.
 	CopyPages(p Pages, pairs Buffer, s AttentionShape)
@@ -269,6 +403,13 @@ type Sampling struct {
 	TopK        int     // keep the k most probable tokens; 0 keeps all
 	TopP        float64 // keep the smallest set of most probable tokens with mass ≥ p; 1 keeps all
 	MinP        float64 // keep tokens with probability ≥ p · the largest; 0 keeps all
+	Cap         float64 // of the logits, as Softmax.Cap
+}
+
+// Softmax is how logits become a distribution.
+type Softmax struct {
+	Temperature float64 // divides the logits; > 0
+	Cap         float64 // > 0: each logit z becomes Cap·Tanh(z/Cap) first (Gemma 2)
 }
 
 // Output is the output layer: projection on the vocabulary, log-softmax, and
@@ -277,6 +418,8 @@ type Sampling struct {
 // For a row h [C]:
 //
 //	z[v] = (chain over c of h[c]·W[v,c]) · invTemp
+//	z[v] = (Cap·Tanh((chain over c)/Cap)) · invTemp     with a cap; division by Cap is
+//	       a product with 1/Cap, rounded to float
 //	m    = max z;  e[v] = Exp(z[v]-m);  s = lane sum of e[v];  lse = m + Log(s)
 //	logprob = z[target] - lse
 //	entropy = Log(s) - (lane sum of e[v]·(z[v]-m)) / s
@@ -286,13 +429,17 @@ type Sampling struct {
 // multiplied.
 type Output interface {
 	// LogProb fills out for rows h [R,C], weight w [V,C] and targets [R].
-	LogProb(out Scores, h Buffer, w Matrix, targets Buffer, temperature float64)
+	LogProb(out Scores, h Buffer, w Matrix, targets Buffer, x Softmax)
+	// Logits sets out [R,V], float, to the chains, capped if cap > 0: z before the
+	// temperature.
+	Logits(out, h Buffer, w Matrix, cap float64)
 	// LogProbBackward takes the gradients with respect to LogProb and Entropy,
 	// each [R], and the scores of the forward pass. With p = Exp(z[v]-lse),
 	//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
 	//	dz[v] = (-(p·q) + dLogProb)·invTemp at the target, -(p·q)·invTemp elsewhere
-	// it sets dh [R,C] = dz·W as MatMulDX does and adds to dw [V,C] as MatMulDW does.
-	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer, temperature float64)
+	// and with a cap dz[v] = dz[v]·(1 - y·y), y the Tanh, it sets dh [R,C] = dz·W as
+	// MatMulDX does and adds to dw [V,C] as MatMulDW does; an empty dw is left out.
+	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer, x Softmax)
 	// Sample draws a token for each row of h and fills ids [R] (int32) and out. u
 	// [R] (float, from Uniform24) decides the draw:
 	//

@@ -75,6 +75,10 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	m := qkv.Len() / s.Stride()
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
+	if s.Window > 0 || s.Cap > 0 {
+		b.loops().Attention(out, stats, qkv, offsets, groups, s)
+		return
+	}
 	if b.tiles != nil {
 		b.tileAttention(out, stats, qkv, b.grouping(offsets, groups), s)
 		return
@@ -95,6 +99,10 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, m*s.H*s.D)
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
+	if s.Window > 0 || s.Cap > 0 {
+		b.loops().AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
+		return
+	}
 	if b.tiles != nil {
 		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, b.grouping(offsets, groups), s)
 		return
@@ -130,6 +138,10 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	check(seq, m)
 	if p.Size%kernels.Lanes != 0 {
 		panic("cpu: page size must be a multiple of 16")
+	}
+	if s.Window > 0 || s.Cap > 0 {
+		b.loops().PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
+		return
 	}
 	if b.tiles != nil {
 		b.tilePagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)

@@ -10,9 +10,13 @@ import (
 )
 
 // Embed copies the weight's rows of the ids.
-func (b *Backend) Embed(out, weight, ids kernels.Buffer, C_ int) {
-	check(out, ids.Len()*C_)
-	b.gather(out, weight, ids, C_)
+func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
+	check(out, ids.Len()*w.In)
+	if scale != 1 || w.W.DType() != kernels.F32 {
+		b.loops().Embed(out, w, ids, scale)
+		return
+	}
+	b.gather(out, w.W, ids, w.In)
 }
 
 // GatherRows copies the given rows of x.
@@ -31,8 +35,12 @@ func (b *Backend) gather(out, from, rows kernels.Buffer, c int) {
 }
 
 // EmbedBackward adds the rows of dout to their tokens' rows of dweight.
-func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int) {
+func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int, scale float64) {
 	check(dout, ids.Len()*C_)
+	if scale != 1 {
+		b.loops().EmbedBackward(dweight, dout, ids, C_, scale)
+		return
+	}
 	g := &b.a.embed
 	g.out, g.weight, g.ids = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(dweight)), ints(ids)
 	g.m, g.c = C.long(ids.Len()), C.long(C_)
@@ -43,5 +51,5 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int) {
 // ScatterRows zeroes dx and adds the rows of dout at their places.
 func (b *Backend) ScatterRows(dx, dout, rows kernels.Buffer, C_ int) {
 	b.Zero(dx)
-	b.EmbedBackward(dx, dout, rows, C_)
+	b.EmbedBackward(dx, dout, rows, C_, 1)
 }

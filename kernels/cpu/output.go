@@ -50,12 +50,16 @@ func (b *Backend) outputScratch(g *C.struct_output_args, n int) {
 func rowLength(v int) int { return ceilDiv(v, kernels.Lanes)*kernels.Lanes + kernels.Lanes }
 
 // LogProb computes the scores of the targets.
-func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
-	if b.tiles != nil {
-		b.tileLogProb(out, h, w, targets, temperature)
+func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
+	if x.Cap > 0 {
+		b.loops().LogProb(out, h, w, targets, x)
 		return
 	}
-	g := b.output(out, h, w, temperature)
+	if b.tiles != nil {
+		b.tileLogProb(out, h, w, targets, x.Temperature)
+		return
+	}
+	g := b.output(out, h, w, x.Temperature)
 	check(targets, int(g.rows))
 	g.targets = ints(targets)
 	b.outputScratch(g, int(g.chunk)*rowLength(w.Out))
@@ -64,7 +68,11 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 
 // LogProbBackward recomputes the logits in chunks of whole gradient blocks. A chunk's
 // gradients meet the weights while they are made, and the rows afterwards.
-func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
+func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
+	if x.Cap > 0 || dw.Empty() {
+		b.loops().LogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, blocks, x)
+		return
+	}
 	rows := h.Len() / w.In
 	check(dh, rows*w.In)
 	check(dw, w.Out*w.In)
@@ -81,7 +89,7 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 		for hi+1 < len(offsets) && int(offsets[hi+1]-offsets[lo]) <= limit {
 			hi++
 		}
-		b.logProbBackwardChunk(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets[lo:hi+1], temperature)
+		b.logProbBackwardChunk(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets[lo:hi+1], x.Temperature)
 		lo = hi
 	}
 }
@@ -138,6 +146,10 @@ func (b *Backend) indices(n int) kernels.Buffer {
 
 // Sample draws a token for each row.
 func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+	if p.Cap > 0 {
+		b.loops().Sample(ids, out, h, w, u, p)
+		return
+	}
 	temperature := p.Temperature
 	if temperature == 0 {
 		temperature = 1

@@ -85,7 +85,7 @@ func (a *arena) after(seed uint64, calls, m int) []uint32 {
 			delta := view(M*16, row.Slice(0, M*16))
 			row = row.Slice(0, M*16)
 			out := view(M*16, row, delta)
-			b.AddRMSNorm(row, out, view(M, row, delta, out), row, delta, a.ones.Slice(0, 16), 16, 1e-6)
+			b.AddRMSNorm(row, out, view(M, row, delta, out), row, delta, a.ones.Slice(0, 16), kernels.NormShape{Heads: 1, Dim: 16, Stride: 16}, 1e-6)
 		case 6:
 			b.Rope(row, a.cos, a.cos, a.pos.Slice(0, M), kernels.AttentionShape{H: C/8 - 2, K: 1, D: 8}, false)
 		case 7:
@@ -169,7 +169,7 @@ func (d *decoder) step(tokens, seq, pos, slots, table []int32) {
 	rows := func(buf kernels.Buffer, width int) kernels.Buffer { return buf.Slice(0, m*width) }
 	sq, ps, sl, tb := load(d.seq, seq), load(d.pos, pos), load(d.slots, slots), load(d.table, table)
 	x, n, qkv, att, delta, rstd := rows(d.x, decoderC), rows(d.n, decoderC), rows(d.qkv, s.Stride()), rows(d.att, 64), rows(d.d, decoderC), rows(d.rstd, 1)
-	b.Embed(x, d.embedding, load(d.tokens, tokens), decoderC)
+	b.Embed(x, kernels.Matrix{W: d.embedding, Out: d.embedding.Len() / decoderC, In: decoderC}, load(d.tokens, tokens), 1)
 	b.RMSNorm(n, rstd, x, d.ones, kernels.NormShape{Heads: 1, Dim: decoderC, Stride: decoderC}, 1e-6)
 	for _, p := range d.layers {
 		b.MatMul(qkv, n, d.qkvW, kernels.Buffer{})
@@ -177,10 +177,10 @@ func (d *decoder) step(tokens, seq, pos, slots, table []int32) {
 		b.AppendKV(p, qkv, sl, s)
 		b.PagedAttention(att, qkv, p, tb, sq, ps, d.width, s)
 		b.MatMul(delta, att, d.oW, kernels.Buffer{})
-		b.AddRMSNorm(x, n, rstd, x, delta, d.ones, decoderC, 1e-6)
+		b.AddRMSNorm(x, n, rstd, x, delta, d.ones, kernels.NormShape{Heads: 1, Dim: decoderC, Stride: decoderC}, 1e-6)
 		b.MatMulSwiGLU(rows(d.act, 48), kernels.Buffer{}, n, d.upW)
 		b.MatMul(delta, rows(d.act, 48), d.downW, kernels.Buffer{})
-		b.AddRMSNorm(x, n, rstd, x, delta, d.ones, decoderC, 1e-6)
+		b.AddRMSNorm(x, n, rstd, x, delta, d.ones, kernels.NormShape{Heads: 1, Dim: decoderC, Stride: decoderC}, 1e-6)
 	}
 	b.Sync()
 }

@@ -16,6 +16,10 @@ func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSha
 	check(x, m*s.Stride)
 	check(rstd, m*s.Heads)
 	check(weight, s.Dim)
+	if s.UnitOffset {
+		b.loops().RMSNorm(out, rstd, x, weight, s, eps)
+		return
+	}
 	g := b.norm(out, rstd, weight, s, eps)
 	g.x, g.x_bf16 = x.Addr(), isBF16(x)
 	b.queued(rowCall{kernel: b.k.rmsnorm, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(4 * s.Heads * s.Dim), joins: true},
@@ -23,7 +27,15 @@ func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSha
 }
 
 // AddRMSNorm sets sum = x + delta and normalises it.
-func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C_ int, eps float64) {
+func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	C_ := s.Dim
+	if s.Heads != 1 || s.Offset != 0 || s.Stride != C_ {
+		panic("cpu: AddRMSNorm: the shape is not a plain one")
+	}
+	if s.UnitOffset {
+		b.loops().AddRMSNorm(sum, out, rstd, x, delta, weight, s, eps)
+		return
+	}
 	m := x.Len() / C_
 	check(x, m*C_)
 	check(sum, m*C_)
@@ -31,7 +43,7 @@ func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C_
 	check(delta, m*C_)
 	check(rstd, m)
 	check(weight, C_)
-	g := b.norm(out, rstd, weight, kernels.NormShape{Heads: 1, Dim: C_, Stride: C_}, eps)
+	g := b.norm(out, rstd, weight, s, eps)
 	g.sum, g.x, g.delta = floats(sum), unsafe.Pointer(floats(x)), floats(delta)
 	b.queued(rowCall{kernel: b.k.add_rmsnorm, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(4 * C_), joins: true},
 		use{sum, byRow | writes}, use{out, byRow | writes}, use{rstd, byRow | writes}, use{x, byRow}, use{delta, byRow}, use{weight, reads})
@@ -54,6 +66,10 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	check(rstd, m*s.Heads)
 	check(weight, s.Dim)
 	check(dweight, s.Dim)
+	if s.UnitOffset {
+		b.loops().RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks, s, set)
+		return
+	}
 	g := &b.a.norm_back
 	g.dx, g.dweight, g.dout, g.x, g.bf16 = dx.Addr(), floats(dweight), dout.Addr(), x.Addr(), isBF16(dx, dout, x)
 	g.weight, g.rstd, g.block = floats(weight), floats(rstd), ints(blocks)

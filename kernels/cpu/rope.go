@@ -12,6 +12,10 @@ import (
 // Rope rotates queries and keys by their positions.
 func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 	check(qkv, pos.Len()*s.Stride())
+	if s.Rotated() != s.D {
+		b.loops().Rope(qkv, cos, sin, pos, s, inverse)
+		return
+	}
 	g := &b.a.rope
 	g.qkv, g.bf16, g.cos, g.sin, g.pos = qkv.Addr(), isBF16(qkv), floats(cos), floats(sin), ints(pos)
 	g.heads, g.d, g.stride = C.long(s.H+s.K), C.long(s.D), C.long(s.Stride())

@@ -194,10 +194,10 @@ func linearBenchmarks() []benchmark {
 	return append(list,
 		benchmark{"Embed", dimsOf("M", M, "C", C), 0, 8 * M * C, func(c *call) func() {
 			out, w, ids := c.out("out", M*C), c.floats("weight", r.floats(V*C)), c.ints("ids", r.ids(M, V))
-			return func() { c.b.Embed(out, w, ids, C) }
+			return func() { c.b.Embed(out, kernels.Matrix{W: w, Out: w.Len() / C, In: C}, ids, 1) }
 		}},
 		benchmark{"EmbedBackward", dimsOf("M", M, "C", C), 0, 12 * M * C, func(c *call) func() {
 			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)), c.ints("ids", r.ids(M, V))
-			return func() { c.b.EmbedBackward(dw, dout, ids, C) }
+			return func() { c.b.EmbedBackward(dw, dout, ids, C, 1) }
 		}})
 }

@@ -16,7 +16,9 @@ func normBenchmarks() []benchmark {
 		}},
 		{"AddRMSNorm", rows, 0, 16 * M * C, func(c *call) func() {
 			sum, out, rstd, x, delta, w := c.out("sum", M*C), c.outOperands("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "delta", M*C), fl(c, "w", C)
-			return func() { c.b.AddRMSNorm(sum, out, rstd, x, delta, w, C, eps) }
+			return func() {
+				c.b.AddRMSNorm(sum, out, rstd, x, delta, w, kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
+			}
 		}},
 		{"RMSNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
 			dx, dw, dout, x, w := c.out("dx", M*C), c.inout("dw", make([]float32, C)), fl(c, "dout", M*C), fl(c, "x", M*C), fl(c, "w", C)
@@ -166,14 +168,16 @@ func outputBenchmarks() []benchmark {
 		list = append(list,
 			benchmark{"LogProb", dims, 2 * R * C * V, bytes, func(c *call) func() {
 				h, w, targets, sc := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V)), scores(c, R)
-				return func() { c.b.LogProb(sc, h, w, targets, 1) }
+				return func() { c.b.LogProb(sc, h, w, targets, kernels.Softmax{Temperature: 1}) }
 			}},
 			benchmark{"LogProbBackward", dims, 6 * R * C * V, 2 * bytes, func(c *call) func() {
 				h, w, targets := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V))
 				dh, dw, dlp, dent := c.out("dh", R*C), c.inout("dw", make([]float32, V*C)), c.floats("dlp", r.floats(R)), c.floats("dent", r.floats(R))
 				blocks, sc := c.ints("blocks", even(R, kernels.BlockRows)), scores(c, R)
-				c.b.LogProb(sc, h, w, targets, 1)
-				return func() { c.b.LogProbBackward(dh, dw, dlp, dent, sc, h, w, targets, blocks, 1) }
+				c.b.LogProb(sc, h, w, targets, kernels.Softmax{Temperature: 1})
+				return func() {
+					c.b.LogProbBackward(dh, dw, dlp, dent, sc, h, w, targets, blocks, kernels.Softmax{Temperature: 1})
+				}
 			}},
 			benchmark{"Sample", dims + "/keep=all", 2 * R * C * V, bytes, sampleBenchmark(R, C, V, kernels.Sampling{Temperature: 1, TopP: 1})},
 			benchmark{"Sample", dims + "/keep=0.95", 2 * R * C * V, bytes, sampleBenchmark(R, C, V, kernels.Sampling{Temperature: 1, TopP: 0.95})})

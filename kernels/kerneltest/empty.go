@@ -32,14 +32,14 @@ func checkEmpty(s *subject) error {
 		{"MatMulSwiGLU", func(c *call) { c.b.MatMulSwiGLU(none(c), none(c), none(c), c.matrix("w", w[:16*C], 16, C)) }},
 		{"MatMulDXSwiGLU", func(c *call) { c.b.MatMulDXSwiGLU(none(c), none(c), none(c), c.matrix("w", w, V, C)) }},
 		{"MatMulDW", func(c *call) { c.b.MatMulDW(c.inout("dw", w), c.inout("dbias", w[:V]), none(c), none(c), first(c)) }},
-		{"Embed", func(c *call) { c.b.Embed(none(c), c.floats("w", w), no(c), C) }},
-		{"EmbedBackward", func(c *call) { c.b.EmbedBackward(c.inout("dw", w), none(c), no(c), C) }},
+		{"Embed", func(c *call) { c.b.Embed(none(c), c.matrix("w", w, len(w)/C, C), no(c), 1) }},
+		{"EmbedBackward", func(c *call) { c.b.EmbedBackward(c.inout("dw", w), none(c), no(c), C, 1) }},
 		{"RMSNorm", func(c *call) { c.b.RMSNorm(none(c), none(c), none(c), c.floats("w", row), n, eps) }},
 		{"RMSNormBackward", func(c *call) {
 			c.b.RMSNormBackward(none(c), c.inout("dw", row), none(c), none(c), c.floats("w", row), none(c), first(c), n, true)
 		}},
 		{"AddRMSNorm", func(c *call) {
-			c.b.AddRMSNorm(none(c), none(c), none(c), none(c), none(c), c.floats("w", row), C, eps)
+			c.b.AddRMSNorm(none(c), none(c), none(c), none(c), none(c), c.floats("w", row), kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
 		}},
 		{"LayerNorm", func(c *call) {
 			c.b.LayerNorm(none(c), none(c), none(c), c.floats("w", row), c.floats("bias", row), C, eps)
@@ -61,9 +61,11 @@ func checkEmpty(s *subject) error {
 		{"ScatterRows", func(c *call) { c.b.ScatterRows(c.out("dx", V*C), none(c), no(c), C) }},
 		{"SegmentMean", func(c *call) { c.b.SegmentMean(none(c), c.floats("x", w), no(c), C) }},
 		{"SegmentMeanBackward", func(c *call) { c.b.SegmentMeanBackward(c.inout("dx", w), none(c), no(c), C) }},
-		{"LogProb", func(c *call) { c.b.LogProb(scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), 1) }},
+		{"LogProb", func(c *call) {
+			c.b.LogProb(scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), kernels.Softmax{Temperature: 1})
+		}},
 		{"LogProbBackward", func(c *call) {
-			c.b.LogProbBackward(none(c), c.inout("dw", w), none(c), none(c), scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), first(c), 1)
+			c.b.LogProbBackward(none(c), c.inout("dw", w), none(c), none(c), scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), first(c), kernels.Softmax{Temperature: 1})
 		}},
 		{"Sample", func(c *call) {
 			c.b.Sample(no(c), scores(c, 0), none(c), c.matrix("w", w, V, C), none(c), kernels.Sampling{Temperature: 1, TopP: 0.5})

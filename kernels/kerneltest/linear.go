@@ -167,7 +167,7 @@ func checkEmbed(s *subject) error {
 			name: fmt.Sprintf("Embed C=%d", C), op: "Embed",
 			rows: []field{{name: "ids", width: 1, i: r.ids(M, V)}},
 			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.Embed(c.out("out", M*C), c.floats("weight", w), in[0], C)
+				c.b.Embed(c.out("out", M*C), c.matrix("weight", w, len(w)/C, C), in[0], 1)
 			},
 		}, M)
 		if err != nil {
@@ -187,7 +187,7 @@ func checkEmbedBackward(s *subject) error {
 			setup: func(c *call) func(lo, hi int, blocks []int32) {
 				dw, d, id := c.inout("dweight", dw0), c.floats("dout", dout), c.ints("ids", ids)
 				return func(lo, hi int, _ []int32) {
-					c.b.EmbedBackward(dw, d.Slice(lo*C, hi*C), id.Slice(lo, hi), C)
+					c.b.EmbedBackward(dw, d.Slice(lo*C, hi*C), id.Slice(lo, hi), C, 1)
 				}
 			},
 		})

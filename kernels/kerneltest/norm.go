@@ -81,7 +81,7 @@ func checkAddRMSNorm(s *subject) error {
 					if over == 2 {
 						sum = c.out("sum", M*C)
 					}
-					c.b.AddRMSNorm(sum, c.outOperands("out", M*C), c.out("rstd", M), in[0], in[1], c.floats("weight", w), C, eps)
+					c.b.AddRMSNorm(sum, c.outOperands("out", M*C), c.out("rstd", M), in[0], in[1], c.floats("weight", w), kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
 				},
 			}, M)
 			if err != nil {

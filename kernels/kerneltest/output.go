@@ -51,7 +51,7 @@ func checkLogProb(s *subject) error {
 				name: fmt.Sprintf("LogProb %+v at %v", o, temperature), op: "LogProb", large: o.large(),
 				rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets}},
 				run: func(c *call, in []kernels.Buffer, R int) {
-					c.b.LogProb(scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], temperature)
+					c.b.LogProb(scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], kernels.Softmax{Temperature: temperature})
 				},
 			}, o.R)
 			if err != nil {
@@ -77,7 +77,7 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 	h, w, targets := o.data()
 	// The forward pass of the reference, so that errors do not add up.
 	fwd, err := run(s.ref, func(c *call) {
-		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), temperature)
+		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), kernels.Softmax{Temperature: temperature})
 	})
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 		run: func(c *call, in []kernels.Buffer, R int) {
 			sc := kernels.Scores{LogProb: in[4], Entropy: in[5], LSE: in[6]}
 			c.b.LogProbBackward(c.out("dh", R*o.C), c.spare("dw", dw0), in[2], in[3], sc, in[0],
-				c.matrix("w", w, o.V, o.C), in[1], c.ints("blocks", []int32{0, int32(R)}), temperature)
+				c.matrix("w", w, o.V, o.C), in[1], c.ints("blocks", []int32{0, int32(R)}), kernels.Softmax{Temperature: temperature})
 		},
 	}, o.R)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 			return func(lo, hi int, blocks []int32) {
 				sc := kernels.Scores{LogProb: lp.Slice(lo, hi), Entropy: ent.Slice(lo, hi), LSE: lse.Slice(lo, hi)}
 				c.b.LogProbBackward(dh.Slice(lo*o.C, hi*o.C), dw, dl.Slice(lo, hi), de.Slice(lo, hi), sc,
-					hb.Slice(lo*o.C, hi*o.C), m, t.Slice(lo, hi), c.ints("blocks", blocks), temperature)
+					hb.Slice(lo*o.C, hi*o.C), m, t.Slice(lo, hi), c.ints("blocks", blocks), kernels.Softmax{Temperature: temperature})
 			}
 		},
 	})

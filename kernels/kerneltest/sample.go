@@ -110,7 +110,7 @@ func checkSampleScores(s *subject) error {
 				temperature = 1
 			}
 			scored, err := run(s.b, func(c *call) {
-				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", drawn[0].i), temperature)
+				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", drawn[0].i), kernels.Softmax{Temperature: temperature})
 			})
 			if err != nil {
 				return err

@@ -48,13 +48,13 @@ func (t *watched) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	t.after("MatMulDW", bufs(dw, dbias), bufs(dout, x, blocks))
 }
 
-func (t *watched) Embed(out, weight, ids kernels.Buffer, C int) {
-	t.Backend.Embed(out, weight, ids, C)
-	t.after("Embed", bufs(out), bufs(weight, ids))
+func (t *watched) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
+	t.Backend.Embed(out, w, ids, scale)
+	t.after("Embed", bufs(out), bufs(w.W, ids))
 }
 
-func (t *watched) EmbedBackward(dweight, dout, ids kernels.Buffer, C int) {
-	t.Backend.EmbedBackward(dweight, dout, ids, C)
+func (t *watched) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale float64) {
+	t.Backend.EmbedBackward(dweight, dout, ids, C, scale)
 	t.after("EmbedBackward", bufs(dweight), bufs(dout, ids))
 }
 
@@ -63,8 +63,8 @@ func (t *watched) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSha
 	t.after("RMSNorm", bufs(out, rstd), bufs(weight))
 }
 
-func (t *watched) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C int, eps float64) {
-	t.Backend.AddRMSNorm(sum, out, rstd, x, delta, weight, C, eps)
+func (t *watched) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	t.Backend.AddRMSNorm(sum, out, rstd, x, delta, weight, s, eps)
 	t.after("AddRMSNorm", bufs(sum, out, rstd), bufs(weight))
 }
 
@@ -158,13 +158,13 @@ func (t *watched) SegmentMeanBackward(dx, dout, segments kernels.Buffer, C int) 
 	t.after("SegmentMeanBackward", bufs(dx), bufs(dout, segments))
 }
 
-func (t *watched) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
-	t.Backend.LogProb(out, h, w, targets, temperature)
+func (t *watched) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
+	t.Backend.LogProb(out, h, w, targets, x)
 	t.after("LogProb", bufs(out.LogProb, out.Entropy, out.LSE), bufs(h, w.W, targets))
 }
 
-func (t *watched) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
-	t.Backend.LogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, blocks, temperature)
+func (t *watched) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
+	t.Backend.LogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, blocks, x)
 	t.after("LogProbBackward", bufs(dh, dw), bufs(dLogProb, dEntropy, sc.LogProb, sc.Entropy, sc.LSE, h, w.W, targets, blocks))
 }
 

@@ -10,9 +10,9 @@ import (
 // offsets[j] to offsets[j+1] are sequence j's own, and the first sequence of
 // groups[g] to groups[g+1] is the prefix of the others of its group. For query row i
 // and head h, over the rows t ≤ i of its sequence, prefix included, counted from the
-// sequence's start:
+// sequence's start, with a window over those with i-t < Window:
 //
-//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale
+//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale, with a cap Cap·Tanh of it over Cap
 //	m      = max z
 //	e[t]   = Exp(z[t] - m)
 //	l      = lane sum of e[t]
@@ -34,17 +34,17 @@ func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.
 			i := seq.row(n)
 			for h := 0; h < s.H; h++ {
 				q := head(qkv, i, h, s)
-				z := e[:n+1]
-				for t := range z {
-					z[t] = T(chain(q, key(qkv, seq.row(t), h, s), 0) * T(s.Scale))
+				z, from := e[:n+1], firstSeen(n, s)
+				for t := from; t <= n; t++ {
+					z[t], _ = capped(T(chain(q, key(qkv, seq.row(t), h, s), 0)*T(s.Scale)), s.Cap)
 				}
-				m, inv := expSum(z)
+				m, inv := expSum(z, from)
 				at := i*s.H + h
 				stats[2*at], stats[2*at+1] = m, inv
 				o := out[at*s.D : (at+1)*s.D]
 				clear(o)
-				for t, p := range z {
-					accumulate(o, p, value(qkv, seq.row(t), h, s))
+				for t := from; t <= n; t++ {
+					accumulate(o, z[t], value(qkv, seq.row(t), h, s))
 				}
 				for d := range o {
 					o[d] *= inv
@@ -54,11 +54,30 @@ func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.
 	}
 }
 
-// expSum replaces z by e[t] = Exp(z[t]-m), m = max z, and returns m and 1/l with
-// l the lane sum of e.
-func expSum[T Float](z []T) (m, inv T) {
-	m = maxOf(z)
-	for t := range z {
+// firstSeen returns the first position that a query at position n sees.
+func firstSeen(n int, s kernels.AttentionShape) int {
+	if s.Window > 0 {
+		return max(0, n+1-s.Window)
+	}
+	return 0
+}
+
+// capped returns cap·Tanh(z/cap) and the Tanh, or z and 0 without a cap. The division
+// is a product with 1/cap, rounded to T.
+func capped[T Float](z T, cap float64) (capped, tanh T) {
+	if cap == 0 {
+		return z, 0
+	}
+	tanh = Tanh(T(z * T(1/cap)))
+	return T(T(cap) * tanh), tanh
+}
+
+// expSum replaces z[t], t ≥ from, by e[t] = Exp(z[t]-m), m the largest of them, and the
+// others by 0. It returns m and 1/l with l the lane sum of e.
+func expSum[T Float](z []T, from int) (m, inv T) {
+	clear(z[:from])
+	m = maxOf(z[from:])
+	for t := from; t < len(z); t++ {
 		z[t] = Exp(z[t] - m)
 	}
 	return m, 1 / LaneSum(z)
@@ -89,6 +108,7 @@ func accumulate[T Float](acc []T, a T, x []T) {
 //	p[t]  = Exp(z[t] - m)·(1/l)
 //	dp[t] = chain over d of dout[d]·v[t,d]
 //	dz[t] = (p[t]·(dp[t] - delta)) · Scale
+//	dz[t] = ((p[t]·(dp[t] - delta))·(1 - y·y)) · Scale   with a cap, y its Tanh
 //
 // it is
 //
@@ -113,12 +133,12 @@ func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q, dq := head(qkv, i, h, s), head(dqkv, i, h, s)
-				for m := 0; m <= n; m++ {
+				for m := firstSeen(n, s); m <= n; m++ {
 					t := seq.row(m)
 					k, v := key(qkv, t, h, s), value(qkv, t, h, s)
-					z := T(chain(q, k, 0) * T(s.Scale))
+					z, y := capped(T(chain(q, k, 0)*T(s.Scale)), s.Cap)
 					p := T(Exp(z-largest) * inv)
-					dz := T(p*(chain(do, v, 0)-delta)) * T(s.Scale)
+					dz := scoreGradient(T(p*(chain(do, v, 0)-delta)), y, s)
 					accumulate(dq, dz, k)
 					accumulate(key(dqkv, t, h, s), dz, q)
 					accumulate(value(dqkv, t, h, s), p, do)
@@ -126,6 +146,15 @@ func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups
 			}
 		}
 	}
+}
+
+// scoreGradient returns the gradient of q·k from that of the score, whose cap has
+// Tanh y.
+func scoreGradient[T Float](dz, y T, s kernels.AttentionShape) T {
+	if s.Cap > 0 {
+		dz = T(dz * (1 - T(y*y)))
+	}
+	return dz * T(s.Scale)
 }
 
 // head returns query head h of row m of qkv.

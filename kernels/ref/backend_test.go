@@ -72,13 +72,13 @@ func TestBackendPanics(t *testing.T) {
 		{"ref: Add: length mismatch", func() { b.Add(f, f.Slice(0, 3)) }},
 		{"ref: buffer is not of the backend's float type", func() { b.Add(f, d) }},
 		{"ref: buffer is not of the backend's float type", func() { b.GELU(f, i) }},
-		{"ref: buffer is not of type i32", func() { b.Embed(f, f, f, 1) }},
+		{"ref: buffer is not of type i32", func() { b.Embed(f, kernels.Matrix{W: f, Out: f.Len(), In: 1}, f, 1) }},
 		{"ref: not a whole number of rows", func() { b.MatMul(f.Slice(0, 3), f, w, kernels.Buffer{}) }},
 		{"ref: MatMul: length mismatch", func() { b.MatMul(f, f.Slice(0, 2), w, kernels.Buffer{}) }},
 		{"ref: MatMulDW: no block boundaries", func() { b.MatMulDW(f, f, f, f, kernels.Buffer{}) }},
 		{"ref: SumSquares: length mismatch", func() { b.SumSquares(d, f) }},
 		{"ref: matrix: length mismatch", func() {
-			b.LogProb(kernels.Scores{}, f, kernels.Matrix{W: f, Out: 3, In: 2}, i, 1)
+			b.LogProb(kernels.Scores{}, f, kernels.Matrix{W: f, Out: 3, In: 2}, i, kernels.Softmax{Temperature: 1})
 		}},
 	}
 	for _, tt := range tests {

@@ -134,10 +134,11 @@ func tileAttention(out, stats, qkv []float32, offsets, groups []int32, s kernels
 			n, i := last+1, seq.row(last)
 			for h := 0; h < s.H; h++ {
 				q := head(qkv, i, h, s)
-				for t := range n {
-					z[t] = TileSum(q, key(qkv, seq.row(t), h, s), 0) * float32(s.Scale)
+				from := firstSeen(last, s)
+				for t := from; t < n; t++ {
+					z[t], _ = capped(TileSum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 				}
-				m, inv := expSum(z[:n])
+				m, inv := expSum(z[:n], from)
 				at := i*s.H + h
 				stats[2*at], stats[2*at+1] = m, inv
 				for d := range s.D {
@@ -169,11 +170,11 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q := head(qkv, row, h, s)
-				for t := 0; t <= P+i; t++ {
-					z := TileSum(q, key(qkv, seq.row(t), h, s), 0) * float32(s.Scale)
+				for t := firstSeen(P+i, s); t <= P+i; t++ {
+					z, y := capped(TileSum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 					p[i*T+t] = Exp(z-m) * inv
 					dp := TileSum(do, value(qkv, seq.row(t), h, s), 0)
-					dz[i*T+t] = float32(p[i*T+t]*(dp-delta)) * float32(s.Scale)
+					dz[i*T+t] = scoreGradient(float32(p[i*T+t]*(dp-delta)), y, s)
 				}
 				dq := head(dqkv, row, h, s)
 				for d := range dq {
@@ -214,16 +215,17 @@ func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []
 		z, k, v := make([]float32, n), make([]float32, s.D), make([]float32, n)
 		for h := 0; h < s.H; h++ {
 			kh := kvHead(h, s)
-			for t := range n {
+			from := firstSeen(n-1, s)
+			for t := from; t < n; t++ {
 				page, at := int(row[t/p.Size]), t%p.Size
 				for d := range k {
 					k[d] = p.Keys[((page*s.K+kh)*s.D+d)*p.Size+at]
 				}
-				z[t] = TileSum(head(qkv, m, h, s), k, 0) * float32(s.Scale)
+				z[t], _ = capped(TileSum(head(qkv, m, h, s), k, 0)*float32(s.Scale), s.Cap)
 			}
-			_, inv := expSum(z)
+			_, inv := expSum(z, from)
 			for d := range s.D {
-				for t := range n {
+				for t := from; t < n; t++ {
 					page, at := int(row[t/p.Size]), t%p.Size
 					v[t] = p.Values[((page*s.K+kh)*p.Size+at)*s.D+d]
 				}

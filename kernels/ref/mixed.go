@@ -57,7 +57,7 @@ func (Mixed) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer
 	checkMatrix(w)
 	M := rowCount(out, w.Out)
 	y := wide(out)
-	tileMatMul(y, wide(x), floats[float32](w.W), floats[float32](bias), M, w.Out, w.In)
+	tileMatMul(y, wide(x), weights[float32](w), floats[float32](bias), M, w.Out, w.In)
 	store(out, y)
 }
 
@@ -66,7 +66,7 @@ func (Mixed) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	checkMatrix(w)
 	M := rowCount(dx, w.In)
 	y := wide(dx)
-	tileMatMulDX(y, wide(dout), floats[float32](w.W), M, w.Out, w.In)
+	tileMatMulDX(y, wide(dout), weights[float32](w), M, w.Out, w.In)
 	store(dx, y)
 }
 
@@ -76,7 +76,7 @@ func (Mixed) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) {
 	checkGates(w)
 	M := rowCount(act, w.Out/2)
 	y := make([]float32, M*w.Out)
-	tileMatMul(y, wide(x), floats[float32](w.W), nil, M, w.Out, w.In)
+	tileMatMul(y, wide(x), weights[float32](w), nil, M, w.Out, w.In)
 	roundAll(y)
 	if !gateUp.Empty() {
 		store(gateUp, y)
@@ -91,7 +91,7 @@ func (Mixed) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matr
 	checkMatrix(w)
 	M := rowCount(dout, w.Out)
 	d := make([]float32, M*w.In)
-	tileMatMulDX(d, wide(dout), floats[float32](w.W), M, w.Out, w.In)
+	tileMatMulDX(d, wide(dout), weights[float32](w), M, w.Out, w.In)
 	roundAll(d)
 	y := wide(dgateUp)
 	SwiGLUBackward(y, d, wide(gateUp), w.In)
@@ -116,9 +116,9 @@ func (Mixed) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, e
 }
 
 // AddRMSNorm implements kernels.Norm.
-func (Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C int, eps float64) {
+func (Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	y := wide(out)
-	AddRMSNorm(floats[float32](sum), y, floats[float32](rstd), floats[float32](x), floats[float32](delta), floats[float32](weight), C, eps)
+	AddRMSNorm(floats[float32](sum), y, floats[float32](rstd), floats[float32](x), floats[float32](delta), floats[float32](weight), s, eps)
 	store(out, y)
 }
 
@@ -184,24 +184,60 @@ func (Mixed) SegmentMean(out, x, segments kernels.Buffer, C int) {
 }
 
 // LogProb implements kernels.Output.
-func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
+func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
 	checkMatrix(w)
-	logProbs(TileSum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), floats[float32](w.W), ints(targets), w.In, temperature)
+	logProbs(TileSum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), weights[float32](w), ints(targets), w.In, x)
 }
 
 // LogProbBackward implements kernels.Output.
-func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
+func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, t kernels.Softmax) {
 	checkMatrix(w)
-	x, W := wide(h), floats[float32](w.W)
+	x, W := wide(h), weights[float32](w)
 	dz := logitGradients(TileSum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy), floats[float32](sc.LSE),
-		x, W, ints(targets), w.In, temperature)
+		x, W, ints(targets), w.In, t)
 	R := dLogProb.Len()
 	tileMatMulDX(floats[float32](dh), dz, W, R, w.Out, w.In)
-	tileMatMulDW(floats[float32](dw), nil, dz, x, ints(blocks), R, w.Out, w.In)
+	if !dw.Empty() {
+		tileMatMulDW(floats[float32](dw), nil, dz, x, ints(blocks), R, w.Out, w.In)
+	}
+}
+
+// Logits implements kernels.Output.
+func (Mixed) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
+	checkMatrix(w)
+	allLogits(TileSum, floats[float32](out), wide(h), weights[float32](w), w.In, cap)
 }
 
 // Sample implements kernels.Output.
 func (Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 	checkMatrix(w)
-	samples(TileSum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), floats[float32](w.W), floats[float32](u), w.In, p)
+	samples(TileSum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), weights[float32](w), floats[float32](u), w.In, p)
+}
+
+// Gate implements kernels.Gates.
+func (Mixed) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
+	y := wide(act)
+	Gate(y, wide(gateUp), F, kind)
+	store(act, y)
+}
+
+// GateBackward implements kernels.Gates.
+func (Mixed) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
+	y := wide(dgateUp)
+	GateBackward(y, wide(dact), wide(gateUp), F, kind)
+	store(dgateUp, y)
+}
+
+// TakeColumns implements kernels.Columns.
+func (Mixed) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+	y := wide(dst)
+	TakeColumns(y, wide(src), n, stride, offset, scale)
+	store(dst, y)
+}
+
+// AddColumns implements kernels.Columns.
+func (Mixed) AddColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+	y := wide(dst)
+	AddColumns(y, wide(src), n, stride, offset, scale)
+	store(dst, y)
 }

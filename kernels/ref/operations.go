@@ -8,16 +8,22 @@ func (*Backend[T]) PackedLen(out, in int) (packed, packedT int) { return 0, 0 }
 // Pack implements kernels.Linear and does nothing.
 func (*Backend[T]) Pack(w kernels.Matrix) {}
 
+// PackRows implements kernels.Linear: it sets rows of w.W.
+func (b *Backend[T]) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
+	n := rowCount(rows, w.In)
+	b.Copy(w.W.Slice(from*w.In, (from+n)*w.In), rows)
+}
+
 // MatMul implements kernels.Linear.
 func (*Backend[T]) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
 	M := rowCount(out, w.Out)
-	MatMul(floats[T](out), floats[T](x), floats[T](w.W), floats[T](bias), M, w.Out, w.In)
+	MatMul(floats[T](out), floats[T](x), weights[T](w), floats[T](bias), M, w.Out, w.In)
 }
 
 // MatMulDX implements kernels.Linear.
 func (*Backend[T]) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
 	M := rowCount(dx, w.In)
-	MatMulDX(floats[T](dx), floats[T](dout), floats[T](w.W), M, w.Out, w.In)
+	MatMulDX(floats[T](dx), floats[T](dout), weights[T](w), M, w.Out, w.In)
 }
 
 // MatMulSwiGLU implements kernels.Linear.
@@ -28,7 +34,7 @@ func (*Backend[T]) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix)
 	if gateUp.Empty() {
 		y = make([]T, M*w.Out)
 	}
-	MatMul(y, floats[T](x), floats[T](w.W), nil, M, w.Out, w.In)
+	MatMul(y, floats[T](x), weights[T](w), nil, M, w.Out, w.In)
 	SwiGLU(floats[T](act), y, w.Out/2)
 }
 
@@ -36,7 +42,7 @@ func (*Backend[T]) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix)
 func (*Backend[T]) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
 	M := rowCount(dout, w.Out)
 	d := make([]T, M*w.In)
-	MatMulDX(d, floats[T](dout), floats[T](w.W), M, w.Out, w.In)
+	MatMulDX(d, floats[T](dout), weights[T](w), M, w.Out, w.In)
 	SwiGLUBackward(floats[T](dgateUp), d, floats[T](gateUp), w.In)
 }
 
@@ -56,13 +62,13 @@ func (*Backend[T]) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 }
 
 // Embed implements kernels.Linear.
-func (*Backend[T]) Embed(out, weight, ids kernels.Buffer, C int) {
-	Embed(floats[T](out), floats[T](weight), ints(ids), C)
+func (*Backend[T]) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
+	Embed(floats[T](out), weights[T](w), ints(ids), w.In, scale)
 }
 
 // EmbedBackward implements kernels.Linear.
-func (*Backend[T]) EmbedBackward(dweight, dout, ids kernels.Buffer, C int) {
-	EmbedBackward(floats[T](dweight), floats[T](dout), ints(ids), C)
+func (*Backend[T]) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale float64) {
+	EmbedBackward(floats[T](dweight), floats[T](dout), ints(ids), C, scale)
 }
 
 // RMSNorm implements kernels.Norm.
@@ -71,8 +77,8 @@ func (*Backend[T]) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSh
 }
 
 // AddRMSNorm implements kernels.Norm.
-func (*Backend[T]) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, C int, eps float64) {
-	AddRMSNorm(floats[T](sum), floats[T](out), floats[T](rstd), floats[T](x), floats[T](delta), floats[T](weight), C, eps)
+func (*Backend[T]) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
+	AddRMSNorm(floats[T](sum), floats[T](out), floats[T](rstd), floats[T](x), floats[T](delta), floats[T](weight), s, eps)
 }
 
 // RMSNormBackward implements kernels.Norm.
@@ -154,22 +160,28 @@ func (*Backend[T]) SegmentMeanBackward(dx, dout, segments kernels.Buffer, C int)
 }
 
 // LogProb implements kernels.Output.
-func (*Backend[T]) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
+func (*Backend[T]) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
 	checkMatrix(w)
-	LogProb(floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), floats[T](w.W), ints(targets), w.In, temperature)
+	LogProb(floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), weights[T](w), ints(targets), w.In, x)
 }
 
 // LogProbBackward implements kernels.Output.
-func (*Backend[T]) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, temperature float64) {
+func (*Backend[T]) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
 	checkMatrix(w)
 	LogProbBackward(floats[T](dh), floats[T](dw), floats[T](dLogProb), floats[T](dEntropy), floats[T](sc.Entropy), floats[T](sc.LSE),
-		floats[T](h), floats[T](w.W), ints(targets), ints(blocks), w.In, temperature)
+		floats[T](h), weights[T](w), ints(targets), ints(blocks), w.In, x)
+}
+
+// Logits implements kernels.Output.
+func (*Backend[T]) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
+	checkMatrix(w)
+	Logits(floats[T](out), floats[T](h), weights[T](w), w.In, cap)
 }
 
 // Sample implements kernels.Output.
 func (*Backend[T]) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 	checkMatrix(w)
-	Sample(ints(ids), floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), floats[T](w.W), floats[T](u), w.In, p)
+	Sample(ints(ids), floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), weights[T](w), floats[T](u), w.In, p)
 }
 
 // AdamW implements kernels.Update.
@@ -183,6 +195,58 @@ func (*Backend[T]) SumSquares(out, x kernels.Buffer) {
 		panic("ref: SumSquares: length mismatch")
 	}
 	floats[float64](out)[0] = SumSquares(floats[T](x))
+}
+
+// Gate implements kernels.Gates.
+func (*Backend[T]) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
+	Gate(floats[T](act), floats[T](gateUp), F, kind)
+}
+
+// GateBackward implements kernels.Gates.
+func (*Backend[T]) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
+	GateBackward(floats[T](dgateUp), floats[T](dact), floats[T](gateUp), F, kind)
+}
+
+// TakeColumns implements kernels.Columns.
+func (*Backend[T]) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+	TakeColumns(floats[T](dst), floats[T](src), n, stride, offset, scale)
+}
+
+// AddColumns implements kernels.Columns.
+func (*Backend[T]) AddColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+	AddColumns(floats[T](dst), floats[T](src), n, stride, offset, scale)
+}
+
+// Route implements kernels.Experts.
+func (*Backend[T]) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
+	Route(ints(choice), floats[T](weight), floats[T](probs), floats[T](logits), r)
+}
+
+// RouteBackward implements kernels.Experts.
+func (*Backend[T]) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {
+	RouteBackward(floats[T](dlogits), floats[T](dweight), ints(choice), floats[T](weight), floats[T](probs), r)
+}
+
+// Combine implements kernels.Experts.
+func (*Backend[T]) Combine(out, x, slot, weight kernels.Buffer, C, J int) {
+	Combine(floats[T](out), floats[T](x), ints(slot), floats[T](weight), C, J)
+}
+
+// CombineBackward implements kernels.Experts.
+func (*Backend[T]) CombineBackward(dx, dweight, dout, x, slot, weight kernels.Buffer, C, J int) {
+	CombineBackward(floats[T](dx), floats[T](dweight), floats[T](dout), floats[T](x), ints(slot), floats[T](weight), C, J)
+}
+
+// weights returns w.W as a slice, a copy where it is BF16.
+func weights[T Float](w kernels.Matrix) []T {
+	if w.W.Empty() || w.W.DType() != kernels.BF16 {
+		return floats[T](w.W)
+	}
+	narrow := make([]float32, w.W.Len())
+	widen(narrow, kernels.Bits(w.W))
+	y := make([]T, len(narrow))
+	convert(y, narrow)
+	return y
 }
 
 func pages[T Float](p kernels.Pages) Pages[T] {

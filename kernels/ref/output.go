@@ -1,9 +1,11 @@
 package ref
 
-// LogProb sets, for each row h [C] with weight w [V,C] and it = 1/temperature
+import "exp/kernels"
+
+// LogProb sets, for each row h [C] with weight w [V,C] and it = 1/x.Temperature
 // rounded to T,
 //
-//	z[v] = (chain over c of h[c]·w[v,c]) · it
+//	z[v] = (chain over c of h[c]·w[v,c]) · it, with x.Cap (Cap·Tanh(chain·(1/Cap))) · it
 //	m    = max z
 //	e[v] = Exp(z[v]-m)
 //	s    = lane sum of e[v]
@@ -13,22 +15,22 @@ package ref
 //
 // logProb, entropy, lse and targets are [R], h [R,C]. The maximum starts from
 // -Inf and skips NaN, which reaches the result through e.
-func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, temperature float64) {
-	logProbs(chain[T], logProb, entropy, lse, h, w, targets, C, temperature)
+func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
+	logProbs(chain[T], logProb, entropy, lse, h, w, targets, C, x)
 }
 
 // dot is a way to sum products: acc and then a[i]·b[i].
 type dot[T Float] func(a, b []T, acc T) T
 
-func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []int32, C int, temperature float64) {
+func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
 	R, V := scoreDims(logProb, entropy, lse, h, w, C)
 	if len(targets) != R {
 		panic("ref: LogProb: length mismatch")
 	}
-	l := newLogits(V, sum)
+	l := newLogits(V, sum, x.Cap)
 	for r, target := range targets {
 		checkTarget(target, V)
-		l.compute(h[r*C:(r+1)*C], w, inverse[T](temperature))
+		l.compute(h[r*C:(r+1)*C], w, inverse[T](x.Temperature))
 		logProb[r], entropy[r], lse[r] = l.scores(int(target))
 	}
 }
@@ -39,28 +41,31 @@ func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []in
 //
 //	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
 //	dz[v] = (-(p·q) + (dLogProb if v is the target)) · it
+//	dz[v] = dz[v] · (1 - y·y)                               with a cap, y its Tanh
 //
 // sets dh [R,C] as MatMulDX of dz and adds to dw [V,C] as MatMulDW of dz and h.
 // blocks are row offsets from 0 to R. Where v is not the target nothing is
-// added.
-func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int, temperature float64) {
-	if len(dh) != len(h) || len(dw) != len(w) {
+// added. dw may be empty: it is left out then.
+func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int, x kernels.Softmax) {
+	if len(dh) != len(h) || len(dw) != 0 && len(dw) != len(w) {
 		panic("ref: LogProbBackward: length mismatch")
 	}
 	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
-	dz := logitGradients(chain[T], dLogProb, dEntropy, entropy, lse, h, w, targets, C, temperature)
+	dz := logitGradients(chain[T], dLogProb, dEntropy, entropy, lse, h, w, targets, C, x)
 	MatMulDX(dh, dz, w, R, V, C)
-	MatMulDW(dw, nil, dz, h, blocks, R, V, C)
+	if len(dw) > 0 {
+		MatMulDW(dw, nil, dz, h, blocks, R, V, C)
+	}
 }
 
 // logitGradients returns dz [R,V] of LogProbBackward.
-func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int, temperature float64) []T {
+func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) []T {
 	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
 	if len(dEntropy) != R || len(targets) != R {
 		panic("ref: LogProbBackward: length mismatch")
 	}
-	it := inverse[T](temperature)
-	l := newLogits(V, sum)
+	it := inverse[T](x.Temperature)
+	l := newLogits(V, sum, x.Cap)
 	dz := make([]T, R*V)
 	for r, target := range targets {
 		checkTarget(target, V)
@@ -74,6 +79,9 @@ func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w 
 				d += dLogProb[r]
 			}
 			dzr[v] = d * it
+			if x.Cap > 0 {
+				dzr[v] *= 1 - T(l.y[v]*l.y[v])
+			}
 		}
 	}
 	return dz
@@ -83,23 +91,41 @@ func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w 
 // concurrent use.
 type logits[T Float] struct {
 	z  []T // [V] scaled logits
+	y  []T // [V] the Tanh of their cap
 	e  []T // [V] Exp(z-m)
 	zm []T // [V] z-m
 	m  T   // max z
 	s  T   // lane sum of e
 
 	sum dot[T] // of the projection
+	cap float64
 }
 
-func newLogits[T Float](V int, sum dot[T]) *logits[T] {
-	return &logits[T]{z: make([]T, V), e: make([]T, V), zm: make([]T, V), sum: sum}
+func newLogits[T Float](V int, sum dot[T], cap float64) *logits[T] {
+	return &logits[T]{z: make([]T, V), y: make([]T, V), e: make([]T, V), zm: make([]T, V), sum: sum, cap: cap}
+}
+
+// Logits sets out [R,V] to the logits of h [R,C], capped if cap > 0.
+func Logits[T Float](out, h, w []T, C int, cap float64) { allLogits(chain[T], out, h, w, C, cap) }
+
+func allLogits[T Float](sum dot[T], out, h, w []T, C int, cap float64) {
+	R, V := len(h)/C, len(w)/C
+	if len(h) != R*C || len(w) != V*C || len(out) != R*V {
+		panic("ref: Logits: length mismatch")
+	}
+	for r := range R {
+		for v := range V {
+			out[r*V+v], _ = capped(sum(h[r*C:(r+1)*C], w[v*C:(v+1)*C], 0), cap)
+		}
+	}
 }
 
 // compute fills l for row h [C] and w [V,C].
 func (l *logits[T]) compute(h, w []T, it T) {
 	C := len(h)
 	for v := range l.z {
-		l.z[v] = T(l.sum(h, w[v*C:(v+1)*C], 0) * it)
+		l.z[v], l.y[v] = capped(l.sum(h, w[v*C:(v+1)*C], 0), l.cap)
+		l.z[v] = T(l.z[v] * it)
 	}
 	l.m = maxOf(l.z)
 	for v, z := range l.z {

@@ -3,6 +3,8 @@ package ref
 import (
 	"math"
 	"testing"
+
+	"exp/kernels"
 )
 
 func TestLogProbKnown(t *testing.T) {
@@ -11,7 +13,7 @@ func TestLogProbKnown(t *testing.T) {
 	ln2 := math.Ln2
 	w := []float64{0, ln2, 0}
 	lp, ent, lse := zeros(2), zeros(2), zeros(2)
-	LogProb(lp, ent, lse, []float64{2, 2}, w, []int32{0, 1}, 1, 2)
+	LogProb(lp, ent, lse, []float64{2, 2}, w, []int32{0, 1}, 1, kernels.Softmax{Temperature: 2})
 	wantNear(t, "logProb", lp, []float64{-2 * ln2, -ln2}, 1e-15)
 	wantNear(t, "entropy", ent, []float64{1.5 * ln2, 1.5 * ln2}, 1e-15)
 	wantNear(t, "lse", lse, []float64{2 * ln2, 2 * ln2}, 1e-15)
@@ -19,21 +21,21 @@ func TestLogProbKnown(t *testing.T) {
 	// Target 1, dLogProb = 4: dz = 4·([0 1 0] - [¼ ½ ¼])/2 = [-½ 1 -½].
 	// dh = ln2; dw = 2·dz, added.
 	dh, dw := zeros(1), []float64{10, 0, 0}
-	LogProbBackward(dh, dw, []float64{4}, []float64{0}, ent[1:], lse[1:], []float64{2}, w, []int32{1}, []int32{0, 1}, 1, 2)
+	LogProbBackward(dh, dw, []float64{4}, []float64{0}, ent[1:], lse[1:], []float64{2}, w, []int32{1}, []int32{0, 1}, 1, kernels.Softmax{Temperature: 2})
 	wantNear(t, "dh", dh, []float64{ln2}, 1e-15)
 	wantNear(t, "dw", dw, []float64{9, 2, -1}, 1e-14)
 
 	// dEntropy = 8 alone: dz = -8·p·(log p + H)/2 = -4·[¼·(-½ln2) ½·(½ln2) ¼·(-½ln2)]
 	// = [½ -1 ½]·ln2; dw = 2·dz.
 	dw = zeros(3)
-	LogProbBackward(dh, dw, []float64{0}, []float64{8}, ent[1:], lse[1:], []float64{2}, w, []int32{1}, []int32{0, 1}, 1, 2)
+	LogProbBackward(dh, dw, []float64{0}, []float64{8}, ent[1:], lse[1:], []float64{2}, w, []int32{1}, []int32{0, 1}, 1, kernels.Softmax{Temperature: 2})
 	wantNear(t, "dw of the entropy", dw, []float64{ln2, -2 * ln2, ln2}, 1e-14)
 }
 
 func TestLogProbFarFromZero(t *testing.T) {
 	// Logits of ±1e4 overflow without the maximum; the answer is that of [0 -2e4].
 	lp, ent, lse := make([]float32, 2), make([]float32, 2), make([]float32, 2)
-	LogProb(lp, ent, lse, []float32{1, 1}, []float32{1e4, -1e4}, []int32{0, 1}, 1, 1)
+	LogProb(lp, ent, lse, []float32{1, 1}, []float32{1e4, -1e4}, []int32{0, 1}, 1, kernels.Softmax{Temperature: 1})
 	wantExact(t, "logProb", lp, []float32{0, -2e4})
 	wantExact(t, "entropy", ent, []float32{0, 0})
 	wantExact(t, "lse", lse, []float32{1e4, 1e4})
@@ -48,13 +50,13 @@ func TestLogProbGradient(t *testing.T) {
 		dlp, dent := normal(r, R), normal(r, R)
 		lp, ent, lse := zeros(R), zeros(R), zeros(R)
 		loss := func() float64 {
-			LogProb(lp, ent, lse, h, w, targets, C, temperature)
+			LogProb(lp, ent, lse, h, w, targets, C, kernels.Softmax{Temperature: temperature})
 			return project(lp, dlp) + project(ent, dent)
 		}
 		loss()
 		dh, dw := normal(r, R*C), normal(r, V*C)
 		dw0 := clone(dw)
-		LogProbBackward(dh, dw, dlp, dent, clone(ent), clone(lse), h, w, targets, []int32{0, 1, 3, R}, C, temperature)
+		LogProbBackward(dh, dw, dlp, dent, clone(ent), clone(lse), h, w, targets, []int32{0, 1, 3, R}, C, kernels.Softmax{Temperature: temperature})
 		checkGradient(t, loss, limit, argument{"h", h, dh}, argument{"w", w, minus(dw, dw0)})
 	}
 }
@@ -62,13 +64,15 @@ func TestLogProbGradient(t *testing.T) {
 func TestLogProbPanics(t *testing.T) {
 	x := zeros(6)
 	call := func(R int, target int32, temperature float64) func() {
-		return func() { LogProb(x[:R], x[:1], x[:1], x[:2], x, []int32{target}, 2, temperature) }
+		return func() {
+			LogProb(x[:R], x[:1], x[:1], x[:2], x, []int32{target}, 2, kernels.Softmax{Temperature: temperature})
+		}
 	}
 	wantPanic(t, "ref: scores: length mismatch", call(2, 0, 1))
 	wantPanic(t, "ref: target out of range", call(1, 3, 1))
 	wantPanic(t, "ref: temperature is not positive", call(1, 0, 0))
-	wantPanic(t, "ref: LogProb: length mismatch", func() { LogProb(x[:1], x[:1], x[:1], x[:2], x, nil, 2, 1) })
+	wantPanic(t, "ref: LogProb: length mismatch", func() { LogProb(x[:1], x[:1], x[:1], x[:2], x, nil, 2, kernels.Softmax{Temperature: 1}) })
 	wantPanic(t, "ref: LogProbBackward: length mismatch", func() {
-		LogProbBackward(x[:2], x, x[:1], x[:2], x[:1], x[:1], x[:2], x, []int32{0}, []int32{0, 1}, 2, 1)
+		LogProbBackward(x[:2], x, x[:1], x[:2], x[:1], x[:1], x[:2], x, []int32{0}, []int32{0, 1}, 2, kernels.Softmax{Temperature: 1})
 	})
 }

@@ -35,9 +35,9 @@ func AppendKV[T Float](p Pages[T], qkv []T, slots []int32, s kernels.AttentionSh
 
 // PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
 // values are in pages: row m of qkv [M,Stride] belongs to sequence seq[m] and
-// sees its positions 0 to pos[m]; position t is in page
+// sees its positions 0 to pos[m], or those of its window; position t is in page
 // table[seq[m], t/Size], table [sequences,tableWidth]. Entries of the table past
-// the last visible position are not read, nor are positions past pos[m].
+// the last visible position or before the first are not read, nor are other positions.
 func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, tableWidth int, s kernels.AttentionShape) {
 	pages := pageCount(p, s)
 	M := len(seq)
@@ -52,7 +52,7 @@ func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, 
 			panic("ref: PagedAttention: sequence or position out of range")
 		}
 		row := table[int(seq[m])*tableWidth:][:tableWidth]
-		for _, page := range row[:(n+p.Size-1)/p.Size] {
+		for _, page := range row[firstSeen(n-1, s)/p.Size : (n+p.Size-1)/p.Size] {
 			if page < 0 || int(page) >= pages {
 				panic("ref: PagedAttention: page out of range")
 			}
@@ -70,20 +70,21 @@ func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, 
 // attendPages computes one head of one row: o [D] from q [D] and the first
 // len(z) positions of the pages in row. z is scratch.
 func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernels.AttentionShape) {
-	for t := range z {
+	from := firstSeen(len(z)-1, s)
+	for t := from; t < len(z); t++ {
 		page, at := int(row[t/p.Size]), t%p.Size
 		keys := p.Keys[(page*s.K+kh)*s.D*p.Size:][:s.D*p.Size]
 		var acc T
 		for d := range q {
 			acc = FMA(q[d], keys[d*p.Size+at], acc)
 		}
-		z[t] = T(acc * T(s.Scale))
+		z[t], _ = capped(T(acc*T(s.Scale)), s.Cap)
 	}
-	_, inv := expSum(z)
+	_, inv := expSum(z, from)
 	clear(o)
-	for t, e := range z {
+	for t := from; t < len(z); t++ {
 		page, at := int(row[t/p.Size]), t%p.Size
-		accumulate(o, e, p.Values[((page*s.K+kh)*p.Size+at)*s.D:][:s.D])
+		accumulate(o, z[t], p.Values[((page*s.K+kh)*p.Size+at)*s.D:][:s.D])
 	}
 	for d := range o {
 		o[d] *= inv

@@ -8,7 +8,7 @@ import "exp/kernels"
 //	rstd   = 1 / sqrt(ss/Dim + eps)
 //	out[i] = (x[i]·rstd) · weight[i]
 //
-// out and x are [M,Stride] and may be the same, rstd is [M,Heads], weight [Dim].
+// with 1 + weight[i] in place of weight[i] if the shape says UnitOffset. out and x are [M,Stride] and may be the same, rstd is [M,Heads], weight [Dim].
 // Elements of out outside the shape keep their value. eps is rounded to T first.
 // Biao Zhang and Rico Sennrich, arXiv:1910.07467 eq. 4.
 func RMSNorm[T Float](out, rstd, x, weight []T, s kernels.NormShape, eps float64) {
@@ -22,21 +22,32 @@ func RMSNorm[T Float](out, rstd, x, weight []T, s kernels.NormShape, eps float64
 		r := 1 / sqrt(LaneDot(xv, xv)/T(s.Dim)+T(eps))
 		rstd[v] = r
 		for i := range xv {
-			ov[i] = T(xv[i]*r) * weight[i]
+			ov[i] = T(xv[i]*r) * scaleOf(weight[i], s)
 		}
 	}
 }
 
 // AddRMSNorm sets sum = x + delta, then out and rstd as RMSNorm of sum. All are
-// [M,C], rstd [M], weight [C]. sum may be x or delta.
-func AddRMSNorm[T Float](sum, out, rstd, x, delta, weight []T, C int, eps float64) {
+// [M,Dim], rstd [M], weight [Dim]; s must be a plain shape. sum may be x or delta.
+func AddRMSNorm[T Float](sum, out, rstd, x, delta, weight []T, s kernels.NormShape, eps float64) {
+	if s.Heads != 1 || s.Offset != 0 || s.Stride != s.Dim {
+		panic("ref: AddRMSNorm: the shape is not a plain one")
+	}
 	if len(sum) != len(out) || len(x) != len(out) || len(delta) != len(out) {
 		panic("ref: AddRMSNorm: length mismatch")
 	}
 	for i := range sum {
 		sum[i] = x[i] + delta[i]
 	}
-	RMSNorm(out, rstd, sum, weight, kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
+	RMSNorm(out, rstd, sum, weight, s, eps)
+}
+
+// scaleOf returns what a stored weight multiplies by.
+func scaleOf[T Float](weight T, s kernels.NormShape) T {
+	if s.UnitOffset {
+		return 1 + weight
+	}
+	return weight
 }
 
 // RMSNormBackward, for each vector of the shape and with g[i] = dout[i]·weight[i]:
@@ -61,7 +72,7 @@ func RMSNormBackward[T Float](dx, dweight, dout, x, weight, rstd []T, blocks []i
 		at := vector(s, v)
 		xv, dov, dxv := x[at:at+s.Dim], dout[at:at+s.Dim], dx[at:at+s.Dim]
 		for i := range g {
-			g[i] = T(dov[i] * weight[i])
+			g[i] = T(dov[i] * scaleOf(weight[i], s))
 		}
 		r := rstd[v]
 		a := T(LaneDot(g, xv)*T(T(r*r)*r)) / T(s.Dim)

@@ -37,11 +37,11 @@ func TestAddRMSNormKnown(t *testing.T) {
 	// sum = [3 4], as above: rstd = 1/4.
 	x, delta := []float32{1, 5}, []float32{2, -1}
 	out, rstd := make([]float32, 2), make([]float32, 1)
-	AddRMSNorm(x, out, rstd, x, delta, []float32{8, 4}, 2, 3.5)
+	AddRMSNorm(x, out, rstd, x, delta, []float32{8, 4}, kernels.NormShape{Heads: 1, Dim: 2, Stride: 2}, 3.5)
 	wantExact(t, "sum over x", x, []float32{3, 4})
 	wantExact(t, "out", out, []float32{6, 4})
 	wantExact(t, "rstd", rstd, []float32{0.25})
-	AddRMSNorm(delta, out, rstd, []float32{1, 5}, delta, []float32{8, 4}, 2, 3.5)
+	AddRMSNorm(delta, out, rstd, []float32{1, 5}, delta, []float32{8, 4}, kernels.NormShape{Heads: 1, Dim: 2, Stride: 2}, 3.5)
 	wantExact(t, "sum over delta", delta, []float32{3, 4})
 }
 

@@ -3,20 +3,20 @@ package ref
 import "exp/kernels"
 
 // Rope rotates, in place, the H+K query and key heads of every row of qkv
-// [M,Stride] by the row's position: for i < D/2, with c = cos[pos,i] and
-// s = sin[pos,i],
+// [M,Stride] by the row's position: for i < P, P half of
+// Rotated, with c = cos[pos,i] and s = sin[pos,i],
 //
-//	x[i]     = fma(x[i], c, -(x[i+D/2]·s))
-//	x[i+D/2] = fma(x[i+D/2], c, x[i]·s)      of the old x
+//	x[i]   = fma(x[i], c, -(x[i+P]·s))
+//	x[i+P] = fma(x[i+P], c, x[i]·s)      of the old x
 //
-// cos and sin are [positions,D/2], pos [M]; D is even. With inverse, s is
+// cos and sin are [positions,P], pos [M]; Rotated is even. With inverse, s is
 // negated, which is the backward pass. Su et al., arXiv:2104.09864 eq. 34, with
 // the halves of a head paired as in Hugging Face's Llama.
 func Rope[T Float](qkv, cos, sin []T, pos []int32, s kernels.AttentionShape, inverse bool) {
 	checkAttention(s)
-	half := s.D / 2
-	if s.D%2 != 0 {
-		panic("ref: Rope: odd head size")
+	half := s.Rotated() / 2
+	if s.Rotated()%2 != 0 || s.Rotated() > s.D {
+		panic("ref: Rope: the rotated channels are odd or more than the head has")
 	}
 	if len(qkv) != len(pos)*s.Stride() || len(cos) != len(sin) || len(cos)%half != 0 {
 		panic("ref: Rope: length mismatch")

@@ -49,7 +49,7 @@ func TestRopeGradient(t *testing.T) {
 
 	wantPanic(t, "ref: Rope: length mismatch", func() { Rope(x, cos, sin, pos[:2], s, false) })
 	wantPanic(t, "ref: Rope: position out of range", func() { Rope(x, cos, sin, []int32{0, 5, 0}, s, false) })
-	wantPanic(t, "ref: Rope: odd head size", func() {
+	wantPanic(t, "ref: Rope: the rotated channels are odd or more than the head has", func() {
 		Rope(x, cos, sin, pos, kernels.AttentionShape{H: 1, K: 1, D: 3}, false)
 	})
 }

@@ -23,7 +23,7 @@ func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []
 	if p.Temperature > 0 {
 		it = inverse[T](p.Temperature)
 	}
-	l := newLogits(V, sum)
+	l := newLogits(V, sum, p.Cap)
 	kept, order := make([]T, V), make([]int32, V)
 	for r := range ids {
 		l.compute(h[r*C:(r+1)*C], w, it)

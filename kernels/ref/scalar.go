@@ -176,6 +176,21 @@ func Sigmoid[T Float](x T) T {
 	return 1 / (1 + Exp(-x))
 }
 
+// Tanh returns (1-e)/(1+e) with e = Exp(-2|x|), with the sign of x: within 1e-7 of the
+// exact value in float32, the error being absolute near 0.
+func Tanh[T Float](x T) T {
+	a := x
+	if a < 0 {
+		a = -a
+	}
+	e := Exp(-2 * a)
+	y := (1 - e) / (1 + e)
+	if x < 0 {
+		return -y
+	}
+	return y
+}
+
 // sqrt returns the correctly rounded square root. For float32 the root of the
 // float64 value rounds correctly a second time (53 ≥ 2·24+2 bits).
 func sqrt[T Float](x T) T { return T(math.Sqrt(float64(x))) }

@@ -1,6 +1,8 @@
 package checkpoint
 
 import (
+	"github.com/google/go-cmp/cmp"
+
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -21,7 +23,7 @@ func TestConfigGolden(t *testing.T) {
 		}
 		golden(t, "config_"+name, raw)
 		got, err := parseConfig("config.json", raw)
-		if err != nil || got != c {
+		if err != nil || !cmp.Equal(got, c) {
 			t.Errorf("%s: read back %+v, %v; want %+v", name, got, err, c)
 		}
 	}
@@ -35,7 +37,7 @@ func TestConfigRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseConfig("config.json", raw); err != nil || got != c {
+		if got, err := parseConfig("config.json", raw); err != nil || !cmp.Equal(got, c) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c)
 		}
 	}
@@ -80,7 +82,7 @@ func TestReadConfigPublished(t *testing.T) {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, "config.json"), []byte(text))
 		got, err := ReadConfig(dir)
-		if want, _ := model.Published(name); err != nil || got != want {
+		if want, _ := model.Published(name); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
 		}
 	}
@@ -236,7 +238,7 @@ func FuzzParseConfig(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseConfig("f", again); err != nil || got != c {
+		if got, err := parseConfig("f", again); err != nil || !cmp.Equal(got, c) {
 			t.Fatalf("written and read: %+v, %v; want %+v", got, err, c)
 		}
 	})

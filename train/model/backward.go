@@ -34,7 +34,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 		m.ffnBackward(ws, y, a, dx, blocks)
 		m.attentionBackward(ws, y, a, x0, dx, blocks)
 	}
-	be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C)
+	be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, 1)
 }
 
 // headsBackward sets dHidden [N,C] from the heads' gradients.
@@ -46,7 +46,7 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 		panic("model: a model has an output projection or a value head to train, not both")
 	case up.Scores:
 		be.LogProbBackward(dh, m.dOutput, ws.DLogProb(), ws.DEntropy(), ws.currentScores(), ws.scoredRows(),
-			m.output, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), ws.temperature)
+			m.output, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), kernels.Softmax{Temperature: ws.temperature})
 		be.ScatterRows(dHidden, dh, rows, C)
 	case up.Values:
 		be.MatMulDW(m.grads.view("score.weight"), m.grads.view("score.bias"), ws.DValue(), ws.scoredRows(), ws.rowBlocks())

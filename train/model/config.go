@@ -42,6 +42,52 @@ type Config struct {
 	TieEmbeddings bool    // the output projection is the token embedding
 	MaxPositions  int     // longest sequence, in tokens
 	InitStd       float64 // standard deviation of random initial weights
+
+	// What other families do differently. The zero value is Llama's block.
+	Rope       RopeScaling      // of the rotary frequencies
+	Rotary     int              // Phi: channels of a head that are rotated; 0: all
+	OutBias    bool             // Llama's attention_bias: a bias on the attention output, too
+	FFNBias    bool             // Llama's mlp_bias: biases on gate, up and down
+	Fused      bool             // Phi-3: one tensor for q, k and v, one for gate and up
+	Window     int              // positions that a windowed layer sees, itself included
+	Windowed   []bool           // [L] layers with a window; nil: none
+	LocalTheta float64          // Gemma 3: unscaled rotary base of windowed layers; 0: as the others
+	Gate       kernels.GateKind // activation of the feed-forward block
+	UnitOffset bool             // Gemma: norms multiply by 1 + weight
+	PostNorms  bool             // Gemma: norms of what attention and feed-forward add to the stream
+	EmbedScale float64          // Gemma: multiplies the embedding; 0: 1
+	QueryScale float64          // multiplies attention scores; 0: 1/sqrt(Head)
+	ScoreCap   float64          // Gemma 2: soft cap of attention scores; 0: none
+	LogitCap   float64          // Gemma 2: soft cap of logits; 0: none
+	Experts    Experts          // mixture of experts of the sparse layers
+	Sparse     []bool           // [L] layers with experts instead of one feed-forward block; nil: none
+}
+
+// Experts describes the feed-forward block of a sparse layer: Count blocks of width
+// FFN, Top of which compute a token, and one of width Shared that always does, behind
+// a gate of its own (Qwen2-MoE).
+type Experts struct {
+	Count, Top int
+	FFN        int
+	Shared     int  // 0: no shared expert
+	Renorm     bool // the weights of the chosen are divided by their sum (norm_topk_prob)
+}
+
+// RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer
+// than the model was first trained on. Kind is config.json's rope_type; the zero value
+// changes nothing.
+type RopeScaling struct {
+	Kind       string  // "", "linear", "llama3", "yarn", "dynamic", "longrope"
+	Factor     float64 // s
+	Original   int     // n: positions before scaling, of llama3, yarn, dynamic and longrope
+	LowFactor  float64 // llama3
+	HighFactor float64 // llama3
+	BetaFast   float64 // yarn
+	BetaSlow   float64 // yarn
+	Attention  float64 // yarn, longrope: multiplies cos and sin; 0: none
+	// Short and Long divide each frequency of longrope, [R/2]: Short for sequences of at
+	// most Original tokens.
+	Short, Long []float64
 }
 
 // Validate reports every setting that no model can have.

@@ -148,13 +148,13 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.Copy(u, kernels.Host(st.U))
 	xs, n1, delta := d.x.Slice(0, n*C), d.n1.Slice(0, n*C), d.delta.Slice(0, n*C)
 	rstd := d.rstd.Slice(0, n)
-	be.Embed(xs, m.embed, tokens, C)
+	be.Embed(xs, m.embed, tokens, 1)
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
 			be.RMSNorm(n1, rstd, xs, y.norm1, plain(C), c.NormEps)
 		} else {
-			be.AddRMSNorm(xs, n1, rstd, xs, delta, y.norm1, C, c.NormEps)
+			be.AddRMSNorm(xs, n1, rstd, xs, delta, y.norm1, plain(C), c.NormEps)
 		}
 		m.stepBlock(d, y, x.layers[l], n, pos, seq, slots, table, st.Width)
 		be.MatMul(delta, d.act.Slice(0, n*c.FFN), y.down, kernels.Buffer{})
@@ -164,7 +164,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		be.Sync()
 		return
 	}
-	be.AddRMSNorm(xs, n1, rstd, xs, delta, m.norm, C, c.NormEps)
+	be.AddRMSNorm(xs, n1, rstd, xs, delta, m.norm, plain(C), c.NormEps)
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
 	be.GatherRows(h, n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q), LSE: d.scores.LSE.Slice(0, q)}
@@ -192,7 +192,7 @@ func (m *Model) stepBlock(d *Decoder, y *layer, p kernels.Pages, n int, pos, seq
 	be.PagedAttention(att, qkv, p, table, seq, pos, width, c.attention())
 	be.MatMul(o, att, y.o, kernels.Buffer{})
 	xs := d.x.Slice(0, n*C)
-	be.AddRMSNorm(xs, d.n2.Slice(0, n*C), d.rstd.Slice(0, n), xs, o, y.norm2, C, c.NormEps)
+	be.AddRMSNorm(xs, d.n2.Slice(0, n*C), d.rstd.Slice(0, n), xs, o, y.norm2, plain(C), c.NormEps)
 	be.MatMulSwiGLU(d.act.Slice(0, n*c.FFN), kernels.Buffer{}, d.n2.Slice(0, n*C), y.gateUp)
 }
 

@@ -7,19 +7,19 @@ func (m *Model) Forward(ws *Workspace) {
 	c, be := m.Config, m.be
 	C := c.Width
 	delta := ws.delta.Slice(0, ws.n*C)
-	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), C)
+	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), 1)
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if l == 0 {
 			be.RMSNorm(a.n1, a.rstd1, x0, y.norm1, plain(C), c.NormEps)
 		} else {
-			be.AddRMSNorm(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1, C, c.NormEps)
+			be.AddRMSNorm(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1, plain(C), c.NormEps)
 		}
 		m.block(ws, y, a, x0)
 		be.MatMul(delta, a.act, y.down, kernels.Buffer{})
 	}
 	x1 := ws.layerActs(len(m.layers) - 1).x1
-	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm, C, c.NormEps)
+	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm, plain(C), c.NormEps)
 	ws.gathered = false
 }
 
@@ -37,7 +37,7 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
 	be.Attention(a.att, a.stats, a.qkv, offsets, groups, c.attention())
 	out := ws.attOut()
 	be.MatMul(out, a.att, y.o, kernels.Buffer{})
-	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2, c.Width, c.NormEps)
+	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2, plain(c.Width), c.NormEps)
 	be.MatMulSwiGLU(a.act, a.gateUp, a.n2, y.gateUp)
 }
 
@@ -67,7 +67,7 @@ func (ws *Workspace) scoredRows() kernels.Buffer {
 // softmax(logits/temperature).
 func (m *Model) Scores(ws *Workspace, temperature float64) {
 	ws.temperature = temperature
-	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output, ws.targets.dev.Slice(0, ws.r), temperature)
+	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output, ws.targets.dev.Slice(0, ws.r), kernels.Softmax{Temperature: temperature})
 }
 
 // Values computes ws.Value: the critic's value of the state before each completion

@@ -222,7 +222,7 @@ func (c goldenHead) checkLoss(t *testing.T) {
 		}
 	}
 	logProb, entropy, lse := make([]float64, R), make([]float64, R), make([]float64, R)
-	ref.LogProb(logProb, entropy, lse, h, one, targets, V, p.Temperature)
+	ref.LogProb(logProb, entropy, lse, h, one, targets, V, kernels.Softmax{Temperature: p.Temperature})
 
 	rows, mask := rl.Rows{0}, make([]bool, R)
 	for i := range B {
@@ -239,7 +239,7 @@ func (c goldenHead) checkLoss(t *testing.T) {
 		RefLogProb: in.Ref.Data, Adv: in.Reward.Data}, logZ, B, loss, &stats)
 
 	dh, done, zero := make([]float64, R*V), make([]float64, V*V), make([]float64, R)
-	ref.LogProbBackward(dh, done, dlogProb, zero, entropy, lse, h, one, targets, []int32{0, int32(R)}, V, p.Temperature)
+	ref.LogProbBackward(dh, done, dlogProb, zero, entropy, lse, h, one, targets, []int32{0, int32(R)}, V, kernels.Softmax{Temperature: p.Temperature})
 	dlogits := make([]float64, len(in.Logits.Data))
 	for i := range B {
 		first := i*W + p.Prompt

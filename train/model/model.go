@@ -24,7 +24,7 @@ type Model struct {
 	owned     []kernels.Buffer
 
 	layers   []layer
-	embed    kernels.Buffer // [V,C]
+	embed    kernels.Matrix // [V,C]
 	norm     kernels.Buffer // [C]
 	output   kernels.Matrix // [V,C]
 	value    kernels.Matrix // [1,C]
@@ -115,7 +115,8 @@ func (m *Model) bind(alloc func(n int) kernels.Buffer) {
 		}
 		return m.grads.span(first, last, m.tensors)
 	}
-	m.embed, m.dEmbed = m.params.view("model.embed_tokens.weight"), grad("model.embed_tokens.weight")
+	m.embed = kernels.Matrix{W: m.params.view("model.embed_tokens.weight"), Out: c.Vocab, In: c.Width}
+	m.dEmbed = grad("model.embed_tokens.weight")
 	m.norm, m.dNorm = m.params.view("model.norm.weight"), grad("model.norm.weight")
 	for l := range c.Layers {
 		p := fmt.Sprintf("model.layers.%d.", l)

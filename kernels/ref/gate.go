@@ -1,0 +1,76 @@
+package ref
+
+import (
+	"math"
+
+	"exp/kernels"
+)
+
+// Gate sets act[m,f] = a(g)·u with g = gateUp[m,f] and u = gateUp[m,F+f]; act [M,F],
+// gateUp [M,2F]. For SiLU it is SwiGLU; for GELUTanh, a is computed in float64 and
+// rounded once. Shazeer, arXiv:2002.05202 eq. 6, without the projections.
+func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
+	if kind == kernels.SiLU {
+		SwiGLU(act, gateUp, F)
+		return
+	}
+	M := len(act) / F
+	if len(act) != M*F || len(gateUp) != M*2*F {
+		panic("ref: Gate: length mismatch")
+	}
+	for m := range M {
+		row := gateUp[m*2*F : (m+1)*2*F]
+		for f := range F {
+			a, _ := geluTanh(float64(row[f]))
+			act[m*F+f] = T(a) * row[F+f]
+		}
+	}
+}
+
+// GateBackward sets dgateUp [M,2F]: for SiLU as SwiGLUBackward; for GELUTanh, with a
+// and its derivative a' computed in float64 and rounded once,
+//
+//	du = dact·a(g)
+//	dg = (dact·u)·a'(g)
+//
+// dact is [M,F]. dgateUp may be gateUp.
+func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKind) {
+	if kind == kernels.SiLU {
+		SwiGLUBackward(dgateUp, dact, gateUp, F)
+		return
+	}
+	M := len(dact) / F
+	if len(dact) != M*F || len(gateUp) != M*2*F || len(dgateUp) != len(gateUp) {
+		panic("ref: GateBackward: length mismatch")
+	}
+	for m := range M {
+		row, drow := gateUp[m*2*F:(m+1)*2*F], dgateUp[m*2*F:(m+1)*2*F]
+		for f := range F {
+			u, d := row[F+f], dact[m*F+f]
+			a, slope := geluTanh(float64(row[f]))
+			drow[f] = T(d*u) * T(slope)
+			drow[F+f] = d * T(a)
+		}
+	}
+}
+
+// geluTanh returns x·(1+tanh(y))/2 with y = √(2/π)·(x+0.044715·x³), and its derivative
+// in x. (1+tanh(y))/2 is the logistic function of 2y. Hendrycks and Gimpel,
+// arXiv:1606.08415 §2, the approximation by tanh.
+func geluTanh(x float64) (y, slope float64) {
+	const root, cubic = 0.7978845608028654, 0.044715 // √(2/π)
+	xx := float64(x * x)
+	arg := float64(2*root*x) * math.FMA(cubic, xx, 1)
+	s := logistic64(arg)
+	dArg := 2 * root * math.FMA(3*cubic, xx, 1)
+	return float64(x * s), math.FMA(float64(x*s)*(1-s), dArg, s)
+}
+
+// logistic64 returns 1/(1+exp(-x)) by exp64, whose bits are the same on every machine.
+func logistic64(x float64) float64 {
+	if x < 0 {
+		e := exp64(x)
+		return e / (1 + e)
+	}
+	return 1 / (1 + exp64(-x))
+}
