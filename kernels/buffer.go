@@ -70,6 +70,14 @@ func Host[T float32 | float64 | int32](s []T) Buffer {
 	return Buffer{addr: unsafe.Pointer(&s[0]), n: len(s), t: dtypeOf[T](), host: true}
 }
 
+// HostBits is Host for BF16: s holds the upper halves of its float32.
+func HostBits(s []uint16) Buffer {
+	if len(s) == 0 {
+		return Buffer{t: BF16, host: true}
+	}
+	return Buffer{addr: unsafe.Pointer(&s[0]), n: len(s), t: BF16, host: true}
+}
+
 func dtypeOf[T float32 | float64 | int32]() DType {
 	var z T
 	switch any(z).(type) {

@@ -37,7 +37,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	}
 	if kind == config.EvalGen {
 		add("weights", weightBytes(arch, heads, false, cpu, operand))
-		cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, operand)
+		cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
 		add("key/value cache of the sampler", cache)
 		add("activations of a sampling step", step)
 		if cpu {
@@ -66,7 +66,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	limit := train.MicroBatchCapacity(c.Compute.MicroBatchTokens, longest)
 	add("activations of a micro-batch", arch.WorkspaceBytes(heads, limit, keep, operand)+arch.WorkspaceBytes(heads, limit, model.KeepNothing, operand))
 	if kind == config.Train {
-		cache, step := engineOptions(c, arch, longest).Bytes(arch, operand)
+		cache, step := engineOptions(c, arch, longest).Bytes(arch, heads, operand)
 		add("key/value cache of the sampler", cache)
 		add("activations of a sampling step", step)
 	}

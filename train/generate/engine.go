@@ -50,8 +50,8 @@ func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
 // Bytes returns what an engine for models of configuration c allocates on a device
 // with operands of that type, for its cache and for its steps.
-func (o Options) Bytes(c model.Config, operand kernels.DType) (cache, step int) {
-	return c.CacheBytes(o.pages(), o.PageTokens, operand), c.DecoderBytes(o.rows(), o.pages(), operand)
+func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType) (cache, step int) {
+	return c.CacheBytes(o.pages(), o.PageTokens, operand), c.DecoderBytes(h, o.rows(), o.pages(), operand)
 }
 
 // Stats count an engine's work since it was made.
@@ -95,7 +95,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens); err != nil {
 		return nil, err
 	}
-	if e.dec, err = model.NewDecoder(be, m.Config, o.StepRows, o.pages()); err != nil {
+	if e.dec, err = model.NewDecoder(be, m.Config, m.Heads, o.StepRows, o.pages()); err != nil {
 		e.cache.Close()
 		return nil, err
 	}

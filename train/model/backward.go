@@ -24,17 +24,39 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 
 	blocks := ws.blockOffsets()
 	dx := ws.dx.Slice(0, n*C)
-	be.RMSNormBackward(dx, m.dNorm, dHidden, ws.last.Slice(0, n*C), m.norm, ws.rstdEnd.Slice(0, n), blocks, plain(C), true)
+	m.normBackward(dx, dHidden, ws.last.Slice(0, n*C), m.norm, ws.rstdEnd.Slice(0, n), blocks, c.norm(), true)
 	for l := len(m.layers) - 1; l >= 0; l-- {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if ws.keep == KeepInputs {
-			be.RMSNorm(a.n1, a.rstd1, x0, y.norm1, plain(C), c.NormEps)
-			m.block(ws, y, a, x0)
+			m.recompute(ws, y, &a, x0)
 		}
-		m.ffnBackward(ws, y, a, dx, blocks)
-		m.attentionBackward(ws, y, a, x0, dx, blocks)
+		m.ffnBackward(ws, y, &a, dx, blocks)
+		m.attentionBackward(ws, y, &a, x0, dx, blocks)
 	}
-	be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, 1)
+	if !m.dEmbed.Empty() {
+		be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, c.embedScale())
+	}
+}
+
+// recompute computes a layer's activations again from its input.
+func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
+	c := m.Config
+	m.be.RMSNorm(a.n1, a.rstd1, x0, y.norm1.w, c.norm(), c.NormEps)
+	m.block(ws, y, *a, x0)
+	if y.mix != nil || c.PostNorms {
+		m.feedForward(y, a, &ws.low, ws.delta.Slice(0, ws.n*c.Width))
+		return
+	}
+	m.gate(y, a, &ws.low)
+}
+
+// normBackward is RMSNormBackward for a norm that may be frozen.
+func (m *Model) normBackward(dx, dout, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer, s kernels.NormShape, set bool) {
+	d := w.d
+	if d.Empty() {
+		d = m.sink.Slice(0, s.Dim)
+	}
+	m.be.RMSNormBackward(dx, d, dout, x, w.w, rstd, blocks, s, set)
 }
 
 // headsBackward sets dHidden [N,C] from the heads' gradients.
@@ -45,8 +67,8 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 	case up.Scores && up.Values:
 		panic("model: a model has an output projection or a value head to train, not both")
 	case up.Scores:
-		be.LogProbBackward(dh, m.dOutput, ws.DLogProb(), ws.DEntropy(), ws.currentScores(), ws.scoredRows(),
-			m.output, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), kernels.Softmax{Temperature: ws.temperature})
+		be.LogProbBackward(dh, m.output.dw, ws.DLogProb(), ws.DEntropy(), ws.currentScores(), ws.scoredRows(),
+			m.output.w, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), ws.softmax)
 		be.ScatterRows(dHidden, dh, rows, C)
 	case up.Values:
 		be.MatMulDW(m.grads.view("score.weight"), m.grads.view("score.bias"), ws.DValue(), ws.scoredRows(), ws.rowBlocks())
@@ -62,31 +84,49 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 
 // ffnBackward takes dx, the gradient of the layer's output, through the
 // feed-forward block, and adds the gradient of the block's input to it.
-func (m *Model) ffnBackward(ws *Workspace, y *layer, a acts, dx, blocks kernels.Buffer) {
+func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels.Buffer) {
 	c, be, n := m.Config, m.be, ws.n
-	none := kernels.Buffer{}
-	dNorm := ws.dNorm.Slice(0, n*c.Width)
-	be.MatMulDXSwiGLU(a.gateUp, a.gateUp, dx, y.down)
-	be.MatMulDX(dNorm, a.gateUp, y.gateUp)
-	be.MatMulDW(y.dDown, none, dx, a.act, blocks)
-	be.MatMulDW(y.dGateUp, none, a.gateUp, a.n2, blocks)
-	be.RMSNormBackward(dx, y.dNorm2, dNorm, a.x1, y.norm2, a.rstd2, blocks, plain(c.Width), false)
+	dNorm, dout := ws.dNorm.Slice(0, n*c.Width), dx
+	if c.PostNorms {
+		dout = ws.dPost.Slice(0, n*c.Width)
+		m.normBackward(dout, dx, a.rawF, y.post2, a.rstdF, blocks, c.norm(), true)
+	}
+	switch {
+	case y.mix != nil:
+		y.mix.backward(be, c, &a.mix, &ws.mixGrads, dNorm, dout, a.n2, blocks, ws.blocks.host)
+	case y.fused && len(y.down.adapters) == 0:
+		be.MatMulDXSwiGLU(a.gateUp, a.gateUp, dout, y.down.w)
+		be.MatMulDX(dNorm, a.gateUp, y.gateUp.w)
+		if !y.down.dw.Empty() {
+			be.MatMulDW(y.down.dw, y.down.dbias, dout, a.act, blocks)
+			be.MatMulDW(y.gateUp.dw, y.gateUp.dbias, a.gateUp, a.n2, blocks)
+		}
+	default:
+		dAct := ws.dAct.Slice(0, n*c.FFN)
+		y.down.backward(be, dAct, dout, a.act, blocks, &ws.low)
+		be.GateBackward(a.gateUp, a.gateUp, dAct, c.FFN, c.Gate)
+		y.gateUp.backward(be, dNorm, a.gateUp, a.n2, blocks, &ws.low)
+	}
+	m.normBackward(dx, dNorm, a.x1, y.norm2, a.rstd2, blocks, c.norm(), false)
 }
 
 // attentionBackward does the same for the attention block.
-func (m *Model) attentionBackward(ws *Workspace, y *layer, a acts, x0, dx, blocks kernels.Buffer) {
+func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, blocks kernels.Buffer) {
 	c, be, n := m.Config, m.be, ws.n
 	dAtt, dqkv, dNorm := ws.dAtt.Slice(0, n*c.Heads*c.Head), ws.dqkv.Slice(0, n*c.QKV()), ws.dNorm.Slice(0, n*c.Width)
-	be.MatMulDW(y.dO, kernels.Buffer{}, dx, a.att, blocks)
-	be.MatMulDX(dAtt, dx, y.o)
-	offsets, groups := ws.sequences()
-	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, c.attention())
-	be.Rope(dqkv, m.cos, m.sin, ws.pos.dev.Slice(0, n), c.attention(), true)
-	if c.QKNorm {
-		be.RMSNormBackward(dqkv, y.dQNorm, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryHeads(), true)
-		be.RMSNormBackward(dqkv, y.dKNorm, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyHeads(), true)
+	dout := dx
+	if c.PostNorms {
+		dout = ws.dPost.Slice(0, n*c.Width)
+		m.normBackward(dout, dx, a.rawO, y.post1, a.rstdO, blocks, c.norm(), true)
 	}
-	be.MatMulDX(dNorm, dqkv, y.qkv)
-	be.MatMulDW(y.dQKV, y.dQKVBias, dqkv, a.n1, blocks)
-	be.RMSNormBackward(dx, y.dNorm1, dNorm, x0, y.norm1, a.rstd1, blocks, plain(c.Width), false)
+	y.o.backward(be, dAtt, dout, a.att, blocks, &ws.low)
+	offsets, groups := ws.sequences()
+	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	be.Rope(dqkv, y.rope.cos, y.rope.sin, ws.pos.dev.Slice(0, n), y.attention, true)
+	if c.QKNorm {
+		m.normBackward(dqkv, dqkv, a.raw, y.qNorm, a.qRstd, blocks, c.queryHeads(), true)
+		m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyHeads(), true)
+	}
+	y.qkv.backward(be, dNorm, dqkv, a.n1, blocks, &ws.low)
+	m.normBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks, c.norm(), false)
 }

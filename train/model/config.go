@@ -1,26 +1,29 @@
-// Package model is the decoder-only transformer of the Llama and Qwen families,
-// with explicit forward and backward passes over packed sequences, written
-// against kernels.Backend alone: the same code runs on every device and, on the
-// float64 reference, under finite differences.
+// Package model is the decoder-only transformer of the published families (Llama,
+// Qwen, Mistral, Gemma, Phi, mixtures of experts), with explicit forward and backward
+// passes over packed sequences, written against kernels.Backend alone: the same code
+// runs on every device and, on the float64 reference, under finite differences.
 //
 // Per layer, on the residual stream x [N,C]:
 //
-//	x += Wo · Attention(Rope(QKNorm?(Wqkv · RMSNorm(x) + bqkv?)))
-//	x += Wdown · SwiGLU(Wgateup · RMSNorm(x))
+//	x += PostNorm?(Wo · Attention(Rope(QKNorm?(Wqkv · RMSNorm(x) + bqkv?))) + bo?)
+//	x += PostNorm?(Wdown · Gate(Wgateup · RMSNorm(x)))     or a mixture of experts
 //
 // then a final RMSNorm and up to three heads: the output projection (log-probs),
-// a value head (PPO's critic), and FlowRL's log Z head.
+// a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
+// have a low-rank adapter.
 //
-// All parameters lie in one arena, as named views under their Hugging Face names;
-// gradients lie in a second arena of the same layout. A Model holds parameters, a
-// Workspace the activations of one micro-batch, a Cache and a Decoder what
-// sampling needs. Nothing is allocated per step.
+// The parameters that learn lie in one arena, as named views under their Hugging Face
+// names; gradients lie in a second arena of the same layout. Weights that never change
+// may lie in a Base instead, which several models share. A Model holds parameters, a
+// Workspace the activations of one micro-batch, a Cache and a Decoder what sampling
+// needs. Nothing is allocated per step.
 package model
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"exp/kernels"
 )
@@ -104,7 +107,9 @@ func (c Config) Validate() error {
 	positive("heads", c.Heads)
 	positive("kv_heads", c.KVHeads)
 	positive("head_size", c.Head)
-	positive("ffn", c.FFN)
+	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) {
+		positive("ffn", c.FFN)
+	}
 	positive("max_positions", c.MaxPositions)
 	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
 		errs = append(errs, fmt.Errorf("model: heads %d is no multiple of kv_heads %d", c.Heads, c.KVHeads))
@@ -116,22 +121,94 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("model: rope_theta %g and norm_eps %g must be positive, init_std %g not negative",
 			c.RopeTheta, c.NormEps, c.InitStd))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateVariants()...)...)
 }
+
+// validateVariants does so for what not every family has.
+func (c Config) validateVariants() (errs []error) {
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
+	if c.Rotary%2 != 0 || c.Rotary < 0 || c.Rotary > c.Head {
+		bad("%d of %d channels of a head are rotated; the number must be even and at most all", c.Rotary, c.Head)
+	}
+	for name, list := range map[string][]bool{"windowed": c.Windowed, "sparse": c.Sparse} {
+		if list != nil && len(list) != c.Layers {
+			bad("%d layers are described as %s or not, the model has %d", len(list), name, c.Layers)
+		}
+	}
+	if slices.Contains(c.Windowed, true) && c.Window < 1 {
+		bad("windowed layers have a window of %d positions", c.Window)
+	}
+	if slices.Contains(c.Sparse, true) {
+		if x := c.Experts; x.Count < 1 || x.Top < 1 || x.Top > x.Count || x.FFN < 1 || x.Shared < 0 {
+			bad("%d experts of width %d, %d to a token, and a shared one of %d cannot be", x.Count, x.FFN, x.Top, x.Shared)
+		}
+		if c.FFNBias {
+			bad("experts have no biases")
+		}
+	}
+	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 {
+		bad("caps, scales and the local rotary base cannot be negative")
+	}
+	return append(errs, c.Rope.validate(c)...)
+}
+
+// rotated returns the channels of a head that turn with the position.
+func (c Config) rotated() int {
+	if c.Rotary > 0 {
+		return c.Rotary
+	}
+	return c.Head
+}
+
+// windowed reports whether layer l sees a window only.
+func (c Config) windowed(l int) bool { return c.Windowed != nil && c.Windowed[l] }
+
+// sparse reports whether layer l has a mixture of experts.
+func (c Config) sparse(l int) bool { return c.Sparse != nil && c.Sparse[l] }
+
+// routing is how a sparse layer chooses experts.
+func (c Config) routing() kernels.Routing {
+	return kernels.Routing{Experts: c.Experts.Count, Top: c.Experts.Top, Renorm: c.Experts.Renorm, Shared: c.Experts.Shared > 0}
+}
+
+// embedScale returns what embeddings are multiplied by.
+func (c Config) embedScale() float64 {
+	if c.EmbedScale == 0 {
+		return 1
+	}
+	return c.EmbedScale
+}
+
+// norm returns the shape of a norm over the residual stream.
+func (c Config) norm() kernels.NormShape {
+	return kernels.NormShape{Heads: 1, Dim: c.Width, Stride: c.Width, UnitOffset: c.UnitOffset}
+}
+
+// fusedGate reports whether MatMulSwiGLU computes the first half of a dense
+// feed-forward block without adapters.
+func (c Config) fusedGate() bool { return c.Gate == kernels.SiLU && !c.FFNBias }
 
 // QKV returns the width of a row of queries, keys and values.
 func (c Config) QKV() int { return (c.Heads + 2*c.KVHeads) * c.Head }
 
-// attention returns the layout of such a row.
-func (c Config) attention() kernels.AttentionShape {
-	return kernels.AttentionShape{H: c.Heads, K: c.KVHeads, D: c.Head, Scale: 1 / math.Sqrt(float64(c.Head))}
+// attention returns the layout of such a row, and what layer l sees.
+func (c Config) attention(l int) kernels.AttentionShape {
+	s := kernels.AttentionShape{H: c.Heads, K: c.KVHeads, D: c.Head, Scale: c.QueryScale, Cap: c.ScoreCap, Rotary: c.Rotary}
+	if s.Scale == 0 {
+		s.Scale = 1 / math.Sqrt(float64(c.Head))
+	}
+	if c.windowed(l) {
+		s.Window = c.Window
+	}
+	return s
 }
 
-// Heads says which heads a model has beside its backbone.
+// Heads says what a model has beside its backbone.
 type Heads struct {
-	LM    bool        // output projection: a policy
-	Value bool        // value head: a critic
-	LogZ  *LogZConfig // FlowRL's log Z head, nil for none
+	LM       bool        // output projection: a policy
+	Value    bool        // value head: a critic
+	LogZ     *LogZConfig // FlowRL's log Z head, nil for none
+	Adapters *Adapters   // on the backbone's linear maps, nil for none; only on a Base
 }
 
 // LogZConfig is FlowRL's learned log partition function (arXiv:2509.15207): the

@@ -17,14 +17,29 @@ func Parameters(c Config, h Heads) (backbone, heads int) {
 }
 
 // ForwardFLOPs returns the floating-point operations of a forward pass over one
-// sequence of n tokens of which scored get logits: two per weight and token, and
-// 4·HD per token and key it attends to. A backward pass costs twice as much.
+// sequence of n tokens of which scored get logits: two per weight that a token meets,
+// and 4·HD per token and key it attends to. A backward pass costs twice as much.
 func (c Config) ForwardFLOPs(n, scored int) float64 {
-	perLayer := c.Width*c.QKV() + c.Heads*c.Head*c.Width + 3*c.Width*c.FFN
-	matmul := 2 * float64(n) * float64(c.Layers*perLayer)
-	keys := float64(n) * float64(n+1) / 2
-	attention := 4 * keys * float64(c.Layers*c.Heads*c.Head)
-	return matmul + attention + 2*float64(scored)*float64(c.Vocab*c.Width)
+	var weights, keys float64
+	for l := range c.Layers {
+		s := c.linears(l)
+		met := []linearSpec{s.qkv, s.o, s.gateUp, s.down}
+		if c.sparse(l) {
+			met = append([]linearSpec{s.qkv, s.o, s.router}, s.experts[:2*c.Experts.Top]...)
+			if c.Experts.Shared > 0 {
+				met = append(met, s.experts[2*c.Experts.Count:]...)
+			}
+		}
+		for _, x := range met {
+			weights += float64(x.out()) * float64(x.in)
+		}
+		seen := float64(n) * float64(n+1) / 2
+		if w := float64(c.Window); c.windowed(l) && n > c.Window {
+			seen = w*(w+1)/2 + (float64(n)-w)*w
+		}
+		keys += seen
+	}
+	return 2*float64(n)*weights + 4*keys*float64(c.Heads*c.Head) + 2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
 // The following count the bytes that things allocate on a device whose floats are
@@ -32,10 +47,22 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 
 const floatSize = 4
 
-// ModelBytes is for a Model. packed is the backend's PackedLen.
-func (c Config) ModelBytes(h Heads, trainable bool, packed func(out, in int) (packed, packedT int), operand kernels.DType) int {
+// PackedLen is a backend's, for a weight [out,in].
+type PackedLen func(out, in int) (packed, packedT int)
+
+// tables returns the elements of the rotary tables.
+func (c Config) tables() int {
+	n := 2 * (c.MaxPositions * c.rotated() / 2)
+	if c.LocalTheta > 0 {
+		n *= 2
+	}
+	return n
+}
+
+// ModelBytes is for a Model with a backbone of its own.
+func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
 	_, n := Layout(c, h)
-	floats := n + 2*(c.MaxPositions*c.Head/2) // parameters, rotary tables
+	floats := n + c.tables()
 	if trainable {
 		floats += n
 		if h.LM && c.TieEmbeddings {
@@ -43,27 +70,77 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed func(out, in int) (pa
 		}
 	}
 	operands := 0
-	add := func(times, out, in int) {
-		p, pt := packed(out, in)
-		if !trainable {
-			pt = 0
-		}
-		operands += times * (p + pt)
+	add := func(out, in int) { operands += packedElements(packed, out, in, trainable) }
+	for _, s := range c.allLinears() {
+		add(s.out(), s.in)
 	}
-	add(c.Layers, c.QKV(), c.Width)
-	add(c.Layers, c.Width, c.Heads*c.Head)
-	add(c.Layers, 2*c.FFN, c.Width)
-	add(c.Layers, c.Width, c.FFN)
 	if h.LM {
-		add(1, c.Vocab, c.Width)
+		add(c.Vocab, c.Width)
 	}
+	c.addHeads(h, add)
+	return floatSize*floats + operand.Size()*operands
+}
+
+// packedElements is the length of a weight's packed copies.
+func packedElements(packed PackedLen, out, in int, trainable bool) int {
+	p, pt := packed(out, in)
+	if !trainable {
+		pt = 0
+	}
+	return p + pt
+}
+
+// addHeads calls add for the matrices of the auxiliary heads.
+func (c Config) addHeads(h Heads, add func(out, in int)) {
 	if h.Value {
-		add(1, 1, c.Width)
+		add(1, c.Width)
 	}
 	if h.LogZ != nil {
-		add(h.LogZ.Layers-1, c.Width, c.Width)
-		add(1, 1, c.Width)
+		for range h.LogZ.Layers - 1 {
+			add(c.Width, c.Width)
+		}
+		add(1, c.Width)
 	}
+}
+
+// BaseBytes is for a Base whose matrices are of type dtype.
+func (c Config) BaseBytes(lm bool, dtype kernels.DType, packed PackedLen, operand kernels.DType) int {
+	if operand == kernels.F32 {
+		operand = dtype
+	}
+	tensors, _ := Layout(c, Heads{LM: lm})
+	n := 0
+	for _, t := range tensors {
+		if len(t.Shape) == 1 {
+			n += floatSize * (t.Len() + kernels.Lanes)
+		}
+	}
+	add := func(out, in int) { n += operand.Size() * packedElements(packed, out, in, false) }
+	for _, s := range c.allLinears() {
+		add(s.out(), s.in)
+	}
+	if lm {
+		add(c.Vocab, c.Width)
+	}
+	if !lm || !c.TieEmbeddings {
+		n += dtype.Size() * c.Vocab * c.Width
+	}
+	return n
+}
+
+// AdapterBytes is for a Model on a Base.
+func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
+	_, n := AdapterLayout(c, h, h.Adapters)
+	floats, operands := n+c.tables(), 0
+	if trainable {
+		floats += n + max(c.Width, c.Head)
+	}
+	add := func(out, in int) { operands += packedElements(packed, out, in, trainable) }
+	for _, t := range adapted(c, h.Adapters) {
+		add(h.Adapters.Rank, t.in)
+		add(t.out, h.Adapters.Rank)
+	}
+	c.addHeads(h, add)
 	return floatSize*floats + operand.Size()*operands
 }
 
@@ -74,9 +151,9 @@ func counter(n *int, size int) func(k int) kernels.Buffer {
 
 // WorkspaceBytes is for a Workspace.
 func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kernels.DType) int {
-	ws := &Workspace{c: c, keep: keep, cap: limit}
+	ws := &Workspace{c: c, keep: keep, cap: limit, adapters: h.Adapters}
 	n := 0
-	ws.allocActs(counter(&n, floatSize), counter(&n, operand.Size()), h)
+	ws.allocActs(counter(&n, floatSize), counter(&n, operand.Size()), counter(&n, kernels.I32.Size()), h)
 	ws.allocIndex(func(k int) indexBuffer { n += k * kernels.I32.Size(); return indexBuffer{} })
 	return n
 }
@@ -87,8 +164,8 @@ func (c Config) CacheBytes(pages, size int, operand kernels.DType) int {
 }
 
 // DecoderBytes is for a Decoder.
-func (c Config) DecoderBytes(rows, table int, operand kernels.DType) int {
+func (c Config) DecoderBytes(h Heads, rows, table int, operand kernels.DType) int {
 	n := 0
-	(&Decoder{c: c}).alloc(rows, table, counter(&n, floatSize), counter(&n, operand.Size()), counter(&n, kernels.I32.Size()))
+	(&Decoder{c: c}).alloc(h, rows, table, counter(&n, floatSize), counter(&n, operand.Size()), counter(&n, kernels.I32.Size()))
 	return n
 }

@@ -39,7 +39,7 @@ func TestCounts(t *testing.T) {
 		x, err := NewCache(be, c, pages, 16)
 		count("cache", c.CacheBytes(pages, 16, operand), x, err)
 		rows, table := 1+r.IntN(30), 1+r.IntN(30)
-		d, err := NewDecoder(be, c, rows, table)
-		count("decoder", c.DecoderBytes(rows, table, operand), d, err)
+		d, err := NewDecoder(be, c, Heads{LM: true}, rows, table)
+		count("decoder", c.DecoderBytes(Heads{LM: true}, rows, table, operand), d, err)
 	}
 }

@@ -68,18 +68,19 @@ type Decoder struct {
 	c     Config
 	owned []kernels.Buffer
 
-	x, n1, att, o, n2, delta, rstd kernels.Buffer
-	qkv, raw, qRstd, act           kernels.Buffer
-	h, u                           kernels.Buffer
-	scores                         kernels.Scores
-	tokens, pos, seq, slots        kernels.Buffer
-	table, sample, ids             kernels.Buffer
-	pairs                          kernels.Buffer
+	acts                    acts
+	low                     lowRank
+	x, o, delta             kernels.Buffer // [M,C]
+	h, u                    kernels.Buffer
+	scores                  kernels.Scores
+	tokens, pos, seq, slots kernels.Buffer
+	table, sample, ids      kernels.Buffer
+	pairs                   kernels.Buffer
 }
 
 // NewDecoder allocates room for steps of at most rows rows and page tables of at
-// most table entries.
-func NewDecoder(be kernels.Backend, c Config, rows, table int) (*Decoder, error) {
+// most table entries, for models of configuration c with heads h.
+func NewDecoder(be kernels.Backend, c Config, h Heads, rows, table int) (*Decoder, error) {
 	d := &Decoder{be: be, c: c}
 	var errs []error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
@@ -91,7 +92,7 @@ func NewDecoder(be kernels.Backend, c Config, rows, table int) (*Decoder, error)
 		d.owned = append(d.owned, b)
 		return b
 	}
-	d.alloc(rows, table, func(n int) kernels.Buffer { return alloc(be.Float(), n) },
+	d.alloc(h, rows, table, func(n int) kernels.Buffer { return alloc(be.Float(), n) },
 		func(n int) kernels.Buffer { return alloc(be.Operand(), n) },
 		func(n int) kernels.Buffer { return alloc(kernels.I32, n) })
 	if len(errs) > 0 {
@@ -102,15 +103,12 @@ func NewDecoder(be kernels.Backend, c Config, rows, table int) (*Decoder, error)
 }
 
 // alloc makes the buffers: f those of floats, o those of operands, i those of indices.
-func (d *Decoder) alloc(rows, table int, f, o, i func(n int) kernels.Buffer) {
+func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Buffer) {
 	c := d.c
-	C, HD := c.Width, c.Heads*c.Head
-	d.x, d.n1, d.o, d.n2, d.delta, d.h = f(rows*C), o(rows*C), f(rows*C), o(rows*C), f(rows*C), o(rows*C)
-	d.att, d.rstd, d.qkv = o(rows*HD), f(rows), o(rows*c.QKV())
-	d.act = o(rows * c.FFN)
-	if c.QKNorm {
-		d.raw, d.qRstd = o(rows*c.QKV()), f(rows*c.Heads)
-	}
+	C := c.Width
+	d.acts.alloc(c, h.Adapters, rows, false, f, o, i)
+	d.low.alloc(c, h.Adapters, rows, false, f, o)
+	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
 	d.u = f(rows)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}
 	d.tokens, d.pos, d.seq, d.slots, d.sample, d.ids = i(rows), i(rows), i(rows), i(rows), i(rows), i(rows)
@@ -131,6 +129,12 @@ type Drawn struct {
 	LogProb, Entropy []float32
 }
 
+// paged is where the rows of a step are, on the device.
+type paged struct {
+	pos, seq, slots, table kernels.Buffer
+	width                  int
+}
+
 // Step runs one step and draws a token after each of its Sample rows. The slices
 // of out must have length Q.
 func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Drawn) {
@@ -143,57 +147,43 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	}
 	// All that the step reads is there before its first operation: one that waits for others
 	// would have to run before a copy.
-	pos, seq, slots, table := load(d.pos, st.Pos), load(d.seq, st.Seq), load(d.slots, st.Slots), load(d.table, st.Table)
+	at := paged{load(d.pos, st.Pos), load(d.seq, st.Seq), load(d.slots, st.Slots), load(d.table, st.Table), st.Width}
 	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
 	be.Copy(u, kernels.Host(st.U))
-	xs, n1, delta := d.x.Slice(0, n*C), d.n1.Slice(0, n*C), d.delta.Slice(0, n*C)
-	rstd := d.rstd.Slice(0, n)
-	be.Embed(xs, m.embed, tokens, 1)
+	a := d.acts
+	a.cut(c, n)
+	xs, delta := d.x.Slice(0, n*C), d.delta.Slice(0, n*C)
+	a.x1 = xs
+	be.Embed(xs, m.embed, tokens, c.embedScale())
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
-			be.RMSNorm(n1, rstd, xs, y.norm1, plain(C), c.NormEps)
+			be.RMSNorm(a.n1, a.rstd1, xs, y.norm1.w, c.norm(), c.NormEps)
 		} else {
-			be.AddRMSNorm(xs, n1, rstd, xs, delta, y.norm1, plain(C), c.NormEps)
+			be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, y.norm1.w, c.norm(), c.NormEps)
 		}
-		m.stepBlock(d, y, x.layers[l], n, pos, seq, slots, table, st.Width)
-		be.MatMul(delta, d.act.Slice(0, n*c.FFN), y.down, kernels.Buffer{})
+		m.project(y, &a, &d.low, at.pos)
+		be.AppendKV(x.layers[l], a.qkv, at.slots, y.attention)
+		be.PagedAttention(a.att, a.qkv, x.layers[l], at.table, at.seq, at.pos, at.width, y.attention)
+		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
+		m.feedForward(y, &a, &d.low, delta)
 	}
+	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // the memory, for the next step
 	q := len(st.Sample)
 	if q == 0 {
 		be.Sync()
 		return
 	}
-	be.AddRMSNorm(xs, n1, rstd, xs, delta, m.norm, plain(C), c.NormEps)
+	be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, m.norm.w, c.norm(), c.NormEps)
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
-	be.GatherRows(h, n1, sample, C)
+	be.GatherRows(h, a.n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q), LSE: d.scores.LSE.Slice(0, q)}
-	be.Sample(ids, sc, h, m.output, u, p)
+	p.Cap = c.LogitCap
+	be.Sample(ids, sc, h, m.output.w, u, p)
 	be.Copy(kernels.Host(out.IDs), ids)
 	be.Copy(kernels.Host(out.LogProb), sc.LogProb)
 	be.Copy(kernels.Host(out.Entropy), sc.Entropy)
 	be.Sync()
-}
-
-// stepBlock computes a layer from d.n1 up to d.act, with its residual in d.x.
-func (m *Model) stepBlock(d *Decoder, y *layer, p kernels.Pages, n int, pos, seq, slots, table kernels.Buffer, width int) {
-	be, c := m.be, m.Config
-	C := c.Width
-	qkv, att, o := d.qkv.Slice(0, n*c.QKV()), d.att.Slice(0, n*c.Heads*c.Head), d.o.Slice(0, n*C)
-	be.MatMul(qkv, d.n1.Slice(0, n*C), y.qkv, y.qkvBias)
-	if c.QKNorm {
-		raw := d.raw.Slice(0, n*c.QKV())
-		be.Copy(raw, qkv)
-		be.RMSNorm(qkv, d.qRstd.Slice(0, n*c.Heads), raw, y.qNorm, c.queryHeads(), c.NormEps)
-		be.RMSNorm(qkv, d.qRstd.Slice(0, n*c.KVHeads), raw, y.kNorm, c.keyHeads(), c.NormEps)
-	}
-	be.Rope(qkv, m.cos, m.sin, pos, c.attention(), false)
-	be.AppendKV(p, qkv, slots, c.attention())
-	be.PagedAttention(att, qkv, p, table, seq, pos, width, c.attention())
-	be.MatMul(o, att, y.o, kernels.Buffer{})
-	xs := d.x.Slice(0, n*C)
-	be.AddRMSNorm(xs, d.n2.Slice(0, n*C), d.rstd.Slice(0, n), xs, o, y.norm2, plain(C), c.NormEps)
-	be.MatMulSwiGLU(d.act.Slice(0, n*c.FFN), kernels.Buffer{}, d.n2.Slice(0, n*C), y.gateUp)
 }
 
 // CopyPages copies page pairs[2i] to page pairs[2i+1] in all layers.
@@ -204,7 +194,7 @@ func (m *Model) CopyPages(d *Decoder, x *Cache, pairs []int32) {
 	v := d.pairs.Slice(0, len(pairs))
 	m.be.Copy(v, kernels.Host(pairs))
 	for _, p := range x.layers {
-		m.be.CopyPages(p, v, m.Config.attention())
+		m.be.CopyPages(p, v, m.Config.attention(0))
 	}
 	m.be.Sync()
 }

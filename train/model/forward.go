@@ -6,50 +6,94 @@ import "exp/kernels"
 func (m *Model) Forward(ws *Workspace) {
 	c, be := m.Config, m.be
 	C := c.Width
-	delta := ws.delta.Slice(0, ws.n*C)
-	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), 1)
+	delta := kernels.Buffer{}
+	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if l == 0 {
-			be.RMSNorm(a.n1, a.rstd1, x0, y.norm1, plain(C), c.NormEps)
+			be.RMSNorm(a.n1, a.rstd1, x0, y.norm1.w, c.norm(), c.NormEps)
 		} else {
-			be.AddRMSNorm(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1, plain(C), c.NormEps)
+			be.AddRMSNorm(x0, a.n1, a.rstd1, ws.layerActs(l-1).x1, delta, y.norm1.w, c.norm(), c.NormEps)
 		}
 		m.block(ws, y, a, x0)
-		be.MatMul(delta, a.act, y.down, kernels.Buffer{})
+		delta = m.feedForward(y, &a, &ws.low, ws.delta.Slice(0, ws.n*C))
+		ws.keepRouting(l, a)
 	}
 	x1 := ws.layerActs(len(m.layers) - 1).x1
-	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm, plain(C), c.NormEps)
+	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm.w, c.norm(), c.NormEps)
 	ws.gathered = false
 }
 
-// block computes a layer's activations from a.n1 up to a.act.
+// block computes a layer's activations from a.n1 up to a.n2.
 func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) {
-	c, be := m.Config, m.be
-	be.MatMul(a.qkv, a.n1, y.qkv, y.qkvBias)
-	if c.QKNorm {
-		be.Copy(a.raw, a.qkv)
-		be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm, c.queryHeads(), c.NormEps)
-		be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm, c.keyHeads(), c.NormEps)
-	}
-	be.Rope(a.qkv, m.cos, m.sin, ws.pos.dev.Slice(0, ws.n), c.attention(), false)
+	pos := ws.pos.dev.Slice(0, ws.n)
+	m.project(y, &a, &ws.low, pos)
 	offsets, groups := ws.sequences()
-	be.Attention(a.att, a.stats, a.qkv, offsets, groups, c.attention())
-	out := ws.attOut()
-	be.MatMul(out, a.att, y.o, kernels.Buffer{})
-	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2, plain(c.Width), c.NormEps)
-	be.MatMulSwiGLU(a.act, a.gateUp, a.n2, y.gateUp)
+	m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	m.join(y, &a, &ws.low, x0, ws.attOut())
 }
 
-// plain is the shape of a norm over rows of C.
-func plain(C int) kernels.NormShape { return kernels.NormShape{Heads: 1, Dim: C, Stride: C} }
+// project computes queries, keys and values of rows at positions pos from a.n1.
+func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
+	c, be := m.Config, m.be
+	y.qkv.apply(be, a.qkv, a.n1, low)
+	if c.QKNorm {
+		be.Copy(a.raw, a.qkv)
+		be.RMSNorm(a.qkv, a.qRstd, a.raw, y.qNorm.w, c.queryHeads(), c.NormEps)
+		be.RMSNorm(a.qkv, a.kRstd, a.raw, y.kNorm.w, c.keyHeads(), c.NormEps)
+	}
+	be.Rope(a.qkv, y.rope.cos, y.rope.sin, pos, y.attention, false)
+}
+
+// join adds what attention gave to the residual stream x0, as a.x1, and normalises it.
+// out is scratch [N,C].
+func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
+	c, be := m.Config, m.be
+	if !c.PostNorms {
+		y.o.apply(be, out, a.att, low)
+	} else {
+		y.o.apply(be, a.rawO, a.att, low)
+		be.RMSNorm(out, a.rstdO, a.rawO, y.post1.w, c.norm(), c.NormEps)
+	}
+	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2.w, c.norm(), c.NormEps)
+}
+
+// feedForward computes what the feed-forward block of a.n2 adds to the residual stream
+// and returns it: out [N,C].
+func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer) kernels.Buffer {
+	c, be := m.Config, m.be
+	raw := out
+	if c.PostNorms {
+		raw = a.rawF
+	}
+	if y.mix != nil {
+		y.mix.forward(be, c, &a.mix, raw, a.n2)
+	} else {
+		m.gate(y, a, low)
+		y.down.apply(be, raw, a.act, low)
+	}
+	if c.PostNorms {
+		be.RMSNorm(out, a.rstdF, raw, y.post2.w, c.norm(), c.NormEps)
+	}
+	return out
+}
+
+// gate computes the first half of a dense feed-forward block.
+func (m *Model) gate(y *layer, a *acts, low *lowRank) {
+	if y.fused {
+		m.be.MatMulSwiGLU(a.act, a.gateUp, a.n2, y.gateUp.w)
+		return
+	}
+	y.gateUp.apply(m.be, a.gateUp, a.n2, low)
+	m.be.Gate(a.act, a.gateUp, m.Config.FFN, m.Config.Gate)
+}
 
 func (c Config) queryHeads() kernels.NormShape {
-	return kernels.NormShape{Heads: c.Heads, Dim: c.Head, Stride: c.QKV()}
+	return kernels.NormShape{Heads: c.Heads, Dim: c.Head, Stride: c.QKV(), UnitOffset: c.UnitOffset}
 }
 
 func (c Config) keyHeads() kernels.NormShape {
-	return kernels.NormShape{Heads: c.KVHeads, Dim: c.Head, Stride: c.QKV(), Offset: c.Heads * c.Head}
+	return kernels.NormShape{Heads: c.KVHeads, Dim: c.Head, Stride: c.QKV(), Offset: c.Heads * c.Head, UnitOffset: c.UnitOffset}
 }
 
 // scoredRows gathers the hidden states that scores and values are read from.
@@ -66,8 +110,8 @@ func (ws *Workspace) scoredRows() kernels.Buffer {
 // Scores computes ws.LogProb and ws.Entropy of the completion tokens under
 // softmax(logits/temperature).
 func (m *Model) Scores(ws *Workspace, temperature float64) {
-	ws.temperature = temperature
-	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output, ws.targets.dev.Slice(0, ws.r), kernels.Softmax{Temperature: temperature})
+	ws.softmax = kernels.Softmax{Temperature: temperature, Cap: m.Config.LogitCap}
+	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output.w, ws.targets.dev.Slice(0, ws.r), ws.softmax)
 }
 
 // Values computes ws.Value: the critic's value of the state before each completion
@@ -79,5 +123,11 @@ func (m *Model) Values(ws *Workspace) {
 // Logits sets out [R,V] to the logits of the scored rows, unscaled. It is for
 // probes and exact policies on small vocabularies; training never stores logits.
 func (m *Model) Logits(ws *Workspace, out kernels.Buffer) {
-	m.be.MatMul(out, ws.scoredRows(), m.output, kernels.Buffer{})
+	m.be.Logits(out, ws.scoredRows(), m.output.w, m.Config.LogitCap)
+}
+
+// AllLogits sets out [n,V] to the logits of rows [from, from+n) of the loaded batch.
+func (m *Model) AllLogits(ws *Workspace, from, n int, out kernels.Buffer) {
+	C := m.Config.Width
+	m.be.Logits(out, ws.Hidden().Slice(from*C, (from+n)*C), m.output.w, m.Config.LogitCap)
 }

@@ -11,7 +11,8 @@ import (
 // or less changes no other tensor. seed maps the label "init/NAME" to a seed.
 //
 //   - Weights of linear maps and the embedding: normal with standard deviation
-//     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1.
+//     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1 (0 where 1 is added to them).
+//   - Adapters: A uniform in ±1/√in, B 0, as in PEFT: they change nothing at first.
 //   - The log Z head: linear weights and biases uniform in ±1/√C, the layer norms 1
 //     and 0, which is what its published code gets from its framework's defaults.
 func (m *Model) Init(seed func(label string) uint64) {
@@ -39,10 +40,13 @@ func initial(t Tensor, c Config, seed uint64) []float32 {
 	norm := strings.HasSuffix(t.Name, "norm.weight") || head && len(t.Shape) == 1 && strings.HasSuffix(t.Name, ".weight")
 	linear := len(t.Shape) == 2
 	switch {
+	case norm && c.UnitOffset && !head, strings.HasSuffix(t.Name, ".lora_B.weight"):
 	case norm:
 		for i := range out {
 			out[i] = 1
 		}
+	case strings.HasSuffix(t.Name, ".lora_A.weight"):
+		uniform(out, seed, 1/math.Sqrt(float64(t.Shape[1])))
 	case head && (linear || !isNormBias(t)):
 		uniform(out, seed, 1/math.Sqrt(float64(c.Width)))
 	case linear:

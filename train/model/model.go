@@ -3,7 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 
 	"exp/kernels"
 )
@@ -11,35 +11,45 @@ import (
 // Model is a set of parameters on a backend, ready to be multiplied with. A
 // trainable model has a gradient for each parameter. It is used by one goroutine
 // at a time.
+//
+// The backbone is either the model's own or a Base's, which never changes: what learns
+// then are adapters and heads, and they alone are the model's parameters.
 type Model struct {
 	Config Config
 	Heads  Heads
 
 	be        kernels.Backend
+	base      *Base // nil: the backbone is the model's own
 	trainable bool
 	tensors   []Tensor
 	params    arena
 	grads     arena          // empty unless trainable
 	tied      kernels.Buffer // gradient of the embedding as input, when it is also the output
+	sink      kernels.Buffer // gradients of frozen norms, which nobody reads
 	owned     []kernels.Buffer
 
-	layers   []layer
-	embed    kernels.Matrix // [V,C]
-	norm     kernels.Buffer // [C]
-	output   kernels.Matrix // [V,C]
-	value    kernels.Matrix // [1,C]
-	logZ     []logZLayer
-	cos, sin kernels.Buffer // [MaxPositions, D/2]
-
-	dEmbed, dNorm, dOutput kernels.Buffer
+	layers          []layer
+	embed           kernels.Matrix // [V,C]
+	dEmbed          kernels.Buffer
+	norm            norm
+	output          linear         // [V,C]
+	value           kernels.Matrix // [1,C]
+	logZ            []logZLayer
+	rope, localRope rotary // [MaxPositions, R/2]
 }
+
+// norm is the weight of a norm and its gradient, empty where it is frozen.
+type norm struct{ w, d kernels.Buffer }
 
 // layer holds the parameters of one layer and, where trainable, their gradients.
 type layer struct {
-	norm1, qkvBias, qNorm, kNorm, norm2    kernels.Buffer
-	qkv, o, gateUp, down                   kernels.Matrix
-	dNorm1, dQKV, dQKVBias, dQNorm, dKNorm kernels.Buffer
-	dO, dNorm2, dGateUp, dDown             kernels.Buffer
+	norm1, norm2, post1, post2 norm
+	qNorm, kNorm               norm
+	qkv, o, gateUp, down       linear
+	fused                      bool     // the gate is computed within the product
+	mix                        *mixture // instead of gateUp and down
+	attention                  kernels.AttentionShape
+	rope                       rotary
 }
 
 // New allocates a model with all parameters zero. The error says that the device
@@ -48,10 +58,40 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if h.Adapters != nil {
+		panic("model: adapters need a Base")
+	}
 	m := &Model{Config: c, Heads: h, be: be, trainable: trainable}
-	var n int
-	m.tensors, n = Layout(c, h)
+	return m, m.allocate()
+}
 
+// NewOn allocates a model whose backbone is base: its parameters are the adapters and
+// auxiliary heads of h, all zero, and learn if trainable.
+func NewOn(base *Base, h Heads, trainable bool) (*Model, error) {
+	if h.LM && !base.LM {
+		panic("model: the base has no output projection")
+	}
+	if h.Adapters != nil {
+		if err := h.Adapters.Validate(base.Config); err != nil {
+			return nil, err
+		}
+	}
+	m := &Model{Config: base.Config, Heads: h, be: base.be, base: base, trainable: trainable}
+	return m, m.allocate()
+}
+
+// Base returns what the backbone lies in, nil if it is the model's own.
+func (m *Model) Base() *Base { return m.base }
+
+// allocate makes room for everything. On an error nothing stays allocated.
+func (m *Model) allocate() error {
+	c, be := m.Config, m.be
+	var n int
+	if m.base == nil {
+		m.tensors, n = Layout(c, m.Heads)
+	} else {
+		m.tensors, n = AdapterLayout(c, m.Heads, m.Heads.Adapters)
+	}
 	var errs []error
 	allocAs := func(t kernels.DType, n int) kernels.Buffer {
 		b, err := be.Alloc(t, n)
@@ -65,114 +105,197 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 	alloc := func(n int) kernels.Buffer { return allocAs(be.Float(), n) }
 	buf := alloc(n)
 	var gradBuf kernels.Buffer
-	if trainable {
+	if m.trainable {
 		gradBuf = alloc(n)
-		if h.LM && c.TieEmbeddings {
+		if m.base == nil && m.Heads.LM && c.TieEmbeddings {
 			m.tied = alloc(c.Vocab * c.Width)
 		}
+		if m.base != nil {
+			m.sink = alloc(max(c.Width, c.Head))
+		}
 	}
-	m.cos, m.sin = alloc(c.MaxPositions*c.Head/2), alloc(c.MaxPositions*c.Head/2)
+	table := c.MaxPositions * c.rotated() / 2
+	m.rope = rotary{alloc(table), alloc(table)}
+	if c.LocalTheta > 0 {
+		m.localRope = rotary{alloc(table), alloc(table)}
+	}
 	if len(errs) > 0 {
 		m.Close()
-		return nil, errors.Join(errs...)
+		return errors.Join(errs...)
 	}
 	m.params = newArena(buf, m.tensors)
-	if trainable {
+	if m.trainable {
 		m.grads = newArena(gradBuf, m.tensors)
 	}
 	m.bind(func(n int) kernels.Buffer { return allocAs(be.Operand(), n) })
 	if len(errs) > 0 {
 		m.Close()
-		return nil, errors.Join(errs...)
+		return errors.Join(errs...)
 	}
-	m.fillRope()
-	return m, nil
+	m.fillRope(0)
+	return nil
 }
 
-// bind makes the views that the passes use, and room for packed weights by alloc.
+// binder makes the views that the passes use, and room for packed weights by alloc.
+type binder struct {
+	*Model
+	alloc    func(n int) kernels.Buffer
+	adapters uint32 // so far
+}
+
+// matrix is w with room for its packed copies.
+func (b *binder) matrix(w kernels.Buffer, out, in int) kernels.Matrix {
+	p, pt := b.be.PackedLen(out, in)
+	x := kernels.Matrix{W: w, Out: out, In: in}
+	if p > 0 {
+		x.Packed = b.alloc(p)
+	}
+	if pt > 0 && b.trainable {
+		x.PackedT = b.alloc(pt)
+	}
+	return x
+}
+
+func (b *binder) grad(name string) kernels.Buffer {
+	if !b.trainable {
+		return kernels.Buffer{}
+	}
+	return b.grads.view(name)
+}
+
+// vector is a tensor of the backbone that is no matrix, and its gradient.
+func (b *binder) vector(name string) norm {
+	if b.base != nil {
+		return norm{w: b.base.vectors.view(name)}
+	}
+	return norm{b.params.view(name), b.grad(name)}
+}
+
+// vectors are those from first to last, which lie together.
+func (b *binder) vectors(first, last string) norm {
+	if b.base != nil {
+		return norm{w: b.base.vectors.span(first, last)}
+	}
+	v := norm{w: b.params.span(first, last)}
+	if b.trainable {
+		v.d = b.grads.span(first, last)
+	}
+	return v
+}
+
+// linear binds a linear map of the backbone and its adapters.
+func (b *binder) linear(s linearSpec, bias bool) linear {
+	var y linear
+	first, last := s.weights()
+	if b.base != nil {
+		y.w = b.base.matrices[first]
+	} else {
+		y.w = b.matrix(b.params.span(first, last), s.out(), s.in)
+		if b.trainable {
+			y.dw = b.grads.span(first, last)
+		}
+	}
+	if bias {
+		v := b.vectors(s.names[0]+".bias", s.names[len(s.names)-1]+".bias")
+		y.bias, y.dbias = v.w, v.d
+	}
+	b.adapt(&y, s)
+	return y
+}
+
+// adapt binds the adapters of a linear map.
+func (b *binder) adapt(y *linear, s linearSpec) {
+	a := b.Heads.Adapters
+	if a == nil {
+		return
+	}
+	y.scale, y.drop = a.Scale(), a.Dropout
+	offset := 0
+	for i, name := range s.names {
+		if slices.Contains(a.Targets, lastPart(name)) && b.has(name) {
+			an, bn := adapterNames(name)
+			y.adapters = append(y.adapters, adapter{
+				a: b.matrix(b.params.view(an), a.Rank, s.in), da: b.grad(an),
+				b: b.matrix(b.params.view(bn), s.rows[i], a.Rank), db: b.grad(bn),
+				out: s.rows[i], offset: offset, number: b.adapters,
+			})
+			b.adapters++
+		}
+		offset += s.rows[i]
+	}
+}
+
+// has reports whether a linear map has an adapter: experts and routers have none.
+func (b *binder) has(name string) bool {
+	an, _ := adapterNames(name)
+	_, ok := b.params.byName[an]
+	return ok
+}
+
+// bind makes the views.
 func (m *Model) bind(alloc func(n int) kernels.Buffer) {
-	c := m.Config
-	matrix := func(w kernels.Buffer, out, in int) kernels.Matrix {
-		p, pt := m.be.PackedLen(out, in)
-		mx := kernels.Matrix{W: w, Out: out, In: in}
-		if p > 0 {
-			mx.Packed = alloc(p)
-		}
-		if pt > 0 && m.trainable {
-			mx.PackedT = alloc(pt)
-		}
-		return mx
-	}
-	grad := func(name string) kernels.Buffer {
-		if !m.trainable {
-			return kernels.Buffer{}
-		}
-		return m.grads.view(name)
-	}
-	gradSpan := func(first, last string) kernels.Buffer {
-		if !m.trainable {
-			return kernels.Buffer{}
-		}
-		return m.grads.span(first, last, m.tensors)
-	}
-	m.embed = kernels.Matrix{W: m.params.view("model.embed_tokens.weight"), Out: c.Vocab, In: c.Width}
-	m.dEmbed = grad("model.embed_tokens.weight")
-	m.norm, m.dNorm = m.params.view("model.norm.weight"), grad("model.norm.weight")
-	for l := range c.Layers {
-		p := fmt.Sprintf("model.layers.%d.", l)
-		attn, mlp := p+"self_attn.", p+"mlp."
-		var y layer
-		y.norm1, y.dNorm1 = m.params.view(p+"input_layernorm.weight"), grad(p+"input_layernorm.weight")
-		y.qkv = matrix(m.params.span(attn+"q_proj.weight", attn+"v_proj.weight", m.tensors), c.QKV(), c.Width)
-		y.dQKV = gradSpan(attn+"q_proj.weight", attn+"v_proj.weight")
-		if c.QKVBias {
-			y.qkvBias = m.params.span(attn+"q_proj.bias", attn+"v_proj.bias", m.tensors)
-			y.dQKVBias = gradSpan(attn+"q_proj.bias", attn+"v_proj.bias")
-		}
-		if c.QKNorm {
-			y.qNorm, y.dQNorm = m.params.view(attn+"q_norm.weight"), grad(attn+"q_norm.weight")
-			y.kNorm, y.dKNorm = m.params.view(attn+"k_norm.weight"), grad(attn+"k_norm.weight")
-		}
-		y.o, y.dO = matrix(m.params.view(attn+"o_proj.weight"), c.Width, c.Heads*c.Head), grad(attn+"o_proj.weight")
-		y.norm2 = m.params.view(p + "post_attention_layernorm.weight")
-		y.dNorm2 = grad(p + "post_attention_layernorm.weight")
-		y.gateUp = matrix(m.params.span(mlp+"gate_proj.weight", mlp+"up_proj.weight", m.tensors), 2*c.FFN, c.Width)
-		y.dGateUp = gradSpan(mlp+"gate_proj.weight", mlp+"up_proj.weight")
-		y.down, y.dDown = matrix(m.params.view(mlp+"down_proj.weight"), c.Width, c.FFN), grad(mlp+"down_proj.weight")
-		m.layers = append(m.layers, y)
-	}
-	if m.Heads.LM {
-		name := "lm_head.weight"
-		if c.TieEmbeddings {
-			name = "model.embed_tokens.weight"
-		}
-		m.output, m.dOutput = matrix(m.params.view(name), c.Vocab, c.Width), grad(name)
-		if m.trainable && c.TieEmbeddings {
-			m.dEmbed = m.tied
-		}
+	b := &binder{Model: m, alloc: alloc}
+	m.bindEmbedding(b)
+	m.norm = b.vector(finalNorm)
+	for l := range m.Config.Layers {
+		m.layers = append(m.layers, b.layer(l))
 	}
 	if m.Heads.Value {
-		m.value = matrix(m.params.view("score.weight"), 1, c.Width)
+		m.value = b.matrix(m.params.view("score.weight"), 1, m.Config.Width)
 	}
-	m.bindLogZ(matrix, grad)
+	m.bindLogZ(b.matrix, b.grad)
 }
 
-// fillRope computes the rotary tables: the angle of pair i at position p is
-// p·theta^(-2i/D) (arXiv:2104.09864), computed in float64.
-func (m *Model) fillRope() {
-	half := m.Config.Head / 2
-	n := m.Config.MaxPositions * half
-	cos, sin := make([]float64, n), make([]float64, n)
-	for i := range half {
-		freq := math.Pow(m.Config.RopeTheta, -2*float64(i)/float64(m.Config.Head))
-		for p := range m.Config.MaxPositions {
-			angle := float64(p) * freq
-			cos[p*half+i], sin[p*half+i] = math.Cos(angle), math.Sin(angle)
+// bindEmbedding binds the embedding and the output projection.
+func (m *Model) bindEmbedding(b *binder) {
+	c := m.Config
+	if m.base != nil {
+		m.embed = m.base.embed
+		if m.Heads.LM {
+			m.output.w = m.base.matrices[outputName]
+			if c.TieEmbeddings {
+				m.output.w = m.base.embed
+			}
 		}
+		return
 	}
-	m.be.Copy(m.cos, kernels.Host(cos))
-	m.be.Copy(m.sin, kernels.Host(sin))
-	m.be.Sync()
+	m.embed, m.dEmbed = kernels.Matrix{W: m.params.view(embedName), Out: c.Vocab, In: c.Width}, b.grad(embedName)
+	if !m.Heads.LM {
+		return
+	}
+	name := outputName
+	if c.TieEmbeddings {
+		name = embedName
+	}
+	m.output = linear{w: b.matrix(m.params.view(name), c.Vocab, c.Width), dw: b.grad(name)}
+	if m.trainable && c.TieEmbeddings {
+		m.dEmbed = m.tied
+	}
+}
+
+func (b *binder) layer(l int) layer {
+	c := b.Config
+	s := c.linears(l)
+	before1, after1, before2, after2 := c.norms(l)
+	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), attention: c.attention(l), rope: b.rotary(l)}
+	y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
+	if c.QKNorm {
+		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
+		y.qNorm, y.kNorm = b.vector(attn+"q_norm.weight"), b.vector(attn+"k_norm.weight")
+	}
+	if c.PostNorms {
+		y.post1, y.post2 = b.vector(after1), b.vector(after2)
+	}
+	if !c.sparse(l) {
+		y.gateUp, y.down = b.linear(s.gateUp, c.FFNBias), b.linear(s.down, c.FFNBias)
+		y.fused = c.fusedGate() && len(y.gateUp.adapters) == 0
+		return y
+	}
+	y.mix = &mixture{router: b.linear(s.router, false)}
+	for i := 0; i < len(s.experts); i += 2 {
+		y.mix.experts = append(y.mix.experts, expert{b.linear(s.experts[i], false), b.linear(s.experts[i+1], false)})
+	}
+	return y
 }
 
 // Close frees the model's memory.
@@ -207,18 +330,31 @@ func (m *Model) Grad(name string) kernels.Buffer { return m.grads.view(name) }
 func (m *Model) Refresh() {
 	for i := range m.layers {
 		y := &m.layers[i]
-		for _, w := range []kernels.Matrix{y.qkv, y.o, y.gateUp, y.down} {
-			m.pack(w)
+		m.refresh(&y.qkv, &y.o, &y.gateUp, &y.down)
+		if y.mix != nil {
+			m.refresh(&y.mix.router)
+			for e := range y.mix.experts {
+				m.refresh(&y.mix.experts[e].gateUp, &y.mix.experts[e].down)
+			}
 		}
 	}
-	if m.Heads.LM {
-		m.pack(m.output)
-	}
-	if m.Heads.Value {
-		m.pack(m.value)
-	}
+	m.refresh(&m.output)
+	m.pack(m.value)
 	for _, z := range m.logZ {
 		m.pack(z.linear)
+	}
+}
+
+// refresh packs linear maps, unless a Base holds them, and their adapters.
+func (m *Model) refresh(list ...*linear) {
+	for _, y := range list {
+		if m.base == nil {
+			m.pack(y.w)
+		}
+		for _, a := range y.adapters {
+			m.pack(a.a)
+			m.pack(a.b)
+		}
 	}
 }
 

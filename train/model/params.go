@@ -37,91 +37,204 @@ func (t Tensor) prefix() string {
 	return ""
 }
 
-// Layout returns the tensors of a model in arena order and the arena's length in
-// elements. Groups that are multiplied together (q, k, v and their biases; gate
-// and up) are contiguous; groups start on whole vectors.
-func Layout(c Config, h Heads) (tensors []Tensor, n int) {
-	add := func(name string, shape ...int) {
-		t := Tensor{Name: name, Shape: shape, off: n}
-		tensors = append(tensors, t)
-		n += t.Len()
-	}
-	group := func() { n = (n + kernels.Lanes - 1) / kernels.Lanes * kernels.Lanes }
+// linearSpec is a linear map of the backbone: tensors of one input width whose rows lie
+// one after another and are multiplied together.
+type linearSpec struct {
+	names []string // of the tensors, without ".weight"
+	rows  []int    // of each
+	in    int
+}
 
-	group()
-	add("model.embed_tokens.weight", c.Vocab, c.Width)
+// out returns the rows of all.
+func (s linearSpec) out() (n int) {
+	for _, r := range s.rows {
+		n += r
+	}
+	return n
+}
+
+// weights returns the names of the first and the last tensor.
+func (s linearSpec) weights() (first, last string) {
+	return s.names[0] + ".weight", s.names[len(s.names)-1] + ".weight"
+}
+
+// layerLinears are the linear maps of a layer. gateUp and down are of a dense layer, the
+// others of a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
+type layerLinears struct {
+	qkv, o, gateUp, down linearSpec
+	router               linearSpec
+	experts              []linearSpec
+}
+
+// linears returns the linear maps of layer l under their Hugging Face names.
+func (c Config) linears(l int) layerLinears {
+	p := fmt.Sprintf("model.layers.%d.", l)
+	attn, mlp := p+"self_attn.", p+"mlp."
+	kv := c.KVHeads * c.Head
+	x := layerLinears{
+		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"}, []int{c.Heads * c.Head, kv, kv}, c.Width},
+		o:   linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
+	}
+	if c.Fused {
+		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
+	}
+	if !c.sparse(l) {
+		x.gateUp, x.down = c.feedForward(mlp, c.FFN)
+		return x
+	}
+	x.router = linearSpec{[]string{mlp + "gate"}, []int{c.Experts.Count}, c.Width}
+	add := func(prefix string, width int) {
+		gateUp, down := c.feedForward(prefix, width)
+		x.experts = append(x.experts, gateUp, down)
+	}
+	for e := range c.Experts.Count {
+		add(fmt.Sprintf("%sexperts.%d.", mlp, e), c.Experts.FFN)
+	}
+	if c.Experts.Shared > 0 {
+		x.router.names, x.router.rows = append(x.router.names, mlp+"shared_expert_gate"), append(x.router.rows, 1)
+		add(mlp+"shared_expert.", c.Experts.Shared)
+	}
+	return x
+}
+
+// feedForward returns the linear maps of a gated block of a width.
+func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) {
+	gateUp = linearSpec{[]string{prefix + "gate_proj", prefix + "up_proj"}, []int{width, width}, c.Width}
+	if c.Fused {
+		gateUp = linearSpec{[]string{prefix + "gate_up_proj"}, []int{2 * width}, c.Width}
+	}
+	return gateUp, linearSpec{[]string{prefix + "down_proj"}, []int{c.Width}, width}
+}
+
+// The norms of a layer, under the names of families with and without norms after the
+// blocks.
+func (c Config) norms(l int) (before1, after1, before2, after2 string) {
+	p := fmt.Sprintf("model.layers.%d.", l)
+	if c.PostNorms {
+		return p + "input_layernorm.weight", p + "post_attention_layernorm.weight", p + "pre_feedforward_layernorm.weight", p + "post_feedforward_layernorm.weight"
+	}
+	return p + "input_layernorm.weight", "", p + "post_attention_layernorm.weight", ""
+}
+
+const (
+	embedName  = "model.embed_tokens.weight"
+	finalNorm  = "model.norm.weight"
+	outputName = "lm_head.weight"
+)
+
+// layout collects the tensors of an arena.
+type layout struct {
+	tensors []Tensor
+	n       int
+}
+
+func (x *layout) add(name string, shape ...int) {
+	t := Tensor{Name: name, Shape: shape, off: x.n}
+	x.tensors = append(x.tensors, t)
+	x.n += t.Len()
+}
+
+// group begins what is used together on a whole vector.
+func (x *layout) group() { x.n = (x.n + kernels.Lanes - 1) / kernels.Lanes * kernels.Lanes }
+
+// one adds a tensor that is used by itself.
+func (x *layout) one(name string, shape ...int) {
+	x.group()
+	x.add(name, shape...)
+}
+
+// linear adds a linear map, and biases on the rows of its tensors.
+func (x *layout) linear(s linearSpec, bias bool) {
+	x.group()
+	for i, name := range s.names {
+		x.add(name+".weight", s.rows[i], s.in)
+	}
+	if bias {
+		x.group()
+		for i, name := range s.names {
+			x.add(name+".bias", s.rows[i])
+		}
+	}
+}
+
+// Layout returns the tensors of a model in arena order and the arena's length in
+// elements. Tensors that are multiplied together (q, k, v and their biases; gate and
+// up) are contiguous; what is used by itself starts on a whole vector.
+func Layout(c Config, h Heads) (tensors []Tensor, n int) {
+	x := &layout{}
+	x.one(embedName, c.Vocab, c.Width)
 	for l := range c.Layers {
-		p := fmt.Sprintf("model.layers.%d.", l)
-		group()
-		add(p+"input_layernorm.weight", c.Width)
-		group()
-		add(p+"self_attn.q_proj.weight", c.Heads*c.Head, c.Width)
-		add(p+"self_attn.k_proj.weight", c.KVHeads*c.Head, c.Width)
-		add(p+"self_attn.v_proj.weight", c.KVHeads*c.Head, c.Width)
-		if c.QKVBias {
-			group()
-			add(p+"self_attn.q_proj.bias", c.Heads*c.Head)
-			add(p+"self_attn.k_proj.bias", c.KVHeads*c.Head)
-			add(p+"self_attn.v_proj.bias", c.KVHeads*c.Head)
-		}
-		if c.QKNorm {
-			group()
-			add(p+"self_attn.q_norm.weight", c.Head)
-			group()
-			add(p+"self_attn.k_norm.weight", c.Head)
-		}
-		group()
-		add(p+"self_attn.o_proj.weight", c.Width, c.Heads*c.Head)
-		group()
-		add(p+"post_attention_layernorm.weight", c.Width)
-		group()
-		add(p+"mlp.gate_proj.weight", c.FFN, c.Width)
-		add(p+"mlp.up_proj.weight", c.FFN, c.Width)
-		group()
-		add(p+"mlp.down_proj.weight", c.Width, c.FFN)
+		x.layer(c, l)
 	}
-	group()
-	add("model.norm.weight", c.Width)
+	x.one(finalNorm, c.Width)
 	if h.LM && !c.TieEmbeddings {
-		group()
-		add("lm_head.weight", c.Vocab, c.Width)
+		x.one(outputName, c.Vocab, c.Width)
 	}
-	if h.Value {
-		group()
-		add("score.weight", 1, c.Width)
-		group()
-		add("score.bias", 1)
+	x.heads(c, h)
+	x.group()
+	return x.tensors, x.n
+}
+
+func (x *layout) layer(c Config, l int) {
+	s := c.linears(l)
+	before1, after1, before2, after2 := c.norms(l)
+	x.one(before1, c.Width)
+	x.linear(s.qkv, c.QKVBias)
+	if c.QKNorm {
+		attn := fmt.Sprintf("model.layers.%d.self_attn.", l)
+		x.one(attn+"q_norm.weight", c.Head)
+		x.one(attn+"k_norm.weight", c.Head)
 	}
-	if z := h.LogZ; z != nil {
-		for i := range z.Layers - 1 {
-			// Places in the published module list: Linear, GELU, LayerNorm, Dropout.
-			group()
-			add(fmt.Sprintf("proj_z.net.%d.weight", 4*i), c.Width, c.Width)
-			group()
-			add(fmt.Sprintf("proj_z.net.%d.bias", 4*i), c.Width)
-			group()
-			add(fmt.Sprintf("proj_z.net.%d.weight", 4*i+2), c.Width)
-			group()
-			add(fmt.Sprintf("proj_z.net.%d.bias", 4*i+2), c.Width)
+	x.linear(s.o, c.OutBias)
+	if c.PostNorms {
+		x.one(after1, c.Width)
+	}
+	x.one(before2, c.Width)
+	if c.sparse(l) {
+		x.linear(s.router, false)
+		for _, e := range s.experts {
+			x.linear(e, false)
 		}
-		group()
-		add(fmt.Sprintf("proj_z.net.%d.weight", 4*(z.Layers-1)), 1, c.Width)
-		group()
-		add(fmt.Sprintf("proj_z.net.%d.bias", 4*(z.Layers-1)), 1)
+	} else {
+		x.linear(s.gateUp, c.FFNBias)
+		x.linear(s.down, c.FFNBias)
 	}
-	group()
-	return tensors, n
+	if c.PostNorms {
+		x.one(after2, c.Width)
+	}
+}
+
+// heads adds the auxiliary heads.
+func (x *layout) heads(c Config, h Heads) {
+	if h.Value {
+		x.one("score.weight", 1, c.Width)
+		x.one("score.bias", 1)
+	}
+	if h.LogZ == nil {
+		return
+	}
+	last := h.LogZ.Layers - 1
+	for i := range last {
+		// Places in the published module list: Linear, GELU, LayerNorm, Dropout.
+		x.one(fmt.Sprintf("proj_z.net.%d.weight", 4*i), c.Width, c.Width)
+		x.one(fmt.Sprintf("proj_z.net.%d.bias", 4*i), c.Width)
+		x.one(fmt.Sprintf("proj_z.net.%d.weight", 4*i+2), c.Width)
+		x.one(fmt.Sprintf("proj_z.net.%d.bias", 4*i+2), c.Width)
+	}
+	x.one(fmt.Sprintf("proj_z.net.%d.weight", 4*last), 1, c.Width)
+	x.one(fmt.Sprintf("proj_z.net.%d.bias", 4*last), 1)
 }
 
 // arena is one buffer with the tensors of a layout, and the views that the passes
 // use.
 type arena struct {
-	buf    kernels.Buffer
-	byName map[string]kernels.Buffer
+	buf     kernels.Buffer
+	tensors []Tensor
+	byName  map[string]kernels.Buffer
 }
 
 func newArena(buf kernels.Buffer, tensors []Tensor) arena {
-	a := arena{buf: buf, byName: make(map[string]kernels.Buffer, len(tensors))}
+	a := arena{buf: buf, tensors: tensors, byName: make(map[string]kernels.Buffer, len(tensors))}
 	for _, t := range tensors {
 		a.byName[t.Name] = buf.Slice(t.off, t.off+t.Len())
 	}
@@ -138,9 +251,9 @@ func (a arena) view(name string) kernels.Buffer {
 }
 
 // span returns the contiguous tensors from first to last as one buffer.
-func (a arena) span(first, last string, tensors []Tensor) kernels.Buffer {
+func (a arena) span(first, last string) kernels.Buffer {
 	lo, hi := -1, -1
-	for _, t := range tensors {
+	for _, t := range a.tensors {
 		if t.Name == first {
 			lo = t.off
 		}

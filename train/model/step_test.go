@@ -100,7 +100,7 @@ func decodeStep(t testing.TB, threads int, c Config, sequences int, p kernels.Sa
 		t.Fatal(err)
 	}
 	t.Cleanup(cache.Close)
-	d, err := NewDecoder(be, c, sequences, sequences*width)
+	d, err := NewDecoder(be, c, Heads{LM: true}, sequences, sequences*width)
 	if err != nil {
 		t.Fatal(err)
 	}

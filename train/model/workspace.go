@@ -71,6 +71,7 @@ type Workspace struct {
 	n, s, r    int // rows, sequences, scored rows of the loaded batch
 	batch      Batch
 	promptRows []int32 // [S] where each prompt begins
+	owner      []int32 // [N] the sequence of each row, the first of those that share it
 	shared     bool    // some sequences share a prompt
 
 	// Index buffers on the device, and the host slices they are filled from.
@@ -97,7 +98,7 @@ type Workspace struct {
 	logZ        kernels.Buffer // [S]
 	zActs       []logZActs
 	dropout     float64
-	temperature float64
+	softmax     kernels.Softmax // of the last Scores
 
 	// Gradients.
 	dLogProb, dEntropy, dValue kernels.Buffer    // [R]
@@ -106,9 +107,17 @@ type Workspace struct {
 	dh                         kernels.Buffer    // [R,C]
 	dx, dNorm                  kernels.Buffer    // [N,C]
 	dqkv, dAtt                 kernels.Buffer    // [N,QKV], [N,HD]
+	dPost                      kernels.Buffer    // [N,C], with norms after the blocks
+	dAct                       kernels.Buffer    // [N,F], where the gate is not in the product
+	mixGrads                   mixtureGrads
+
+	adapters *Adapters
+	low      lowRank
+	rowKeys  indexBuffer // [2N] of the adapters' dropout
 }
 
-// acts are the activations of one layer.
+// acts are the activations of one layer, in training or of a sampling step. An
+// architecture has some of them.
 type acts struct {
 	n1, rstd1     kernels.Buffer // [N,C], [N]
 	qkv, raw      kernels.Buffer // [N,QKV]; raw is qkv before QK norm
@@ -116,6 +125,33 @@ type acts struct {
 	att, stats    kernels.Buffer // [N,HD], [N,H,2]
 	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
 	gateUp, act   kernels.Buffer // [N,2F] unless nothing is kept, [N,F]
+	rawO, rstdO   kernels.Buffer // [N,C], [N]: attention's output before its norm
+	rawF, rstdF   kernels.Buffer // the same of the feed-forward block
+	mix           mixtureActs
+}
+
+// alloc makes what a layer of c computes of N rows: f floats, o operands, i indices. keep
+// says whether what only a backward pass reads is among it.
+func (a *acts) alloc(c Config, ad *Adapters, N int, keep bool, f, o, i func(n int) kernels.Buffer) {
+	C := c.Width
+	a.n1, a.rstd1, a.qkv = o(N*C), f(N), o(N*c.QKV())
+	a.att = o(N * c.Heads * c.Head)
+	a.n2, a.rstd2 = o(N*C), f(N)
+	if c.QKNorm {
+		a.raw, a.qRstd, a.kRstd = o(N*c.QKV()), f(N*c.Heads), f(N*c.KVHeads)
+	}
+	if slices.Contains(c.Sparse, true) {
+		a.mix.alloc(c, N, f, o, i)
+	}
+	if len(c.Sparse) == 0 || slices.Contains(c.Sparse, false) {
+		a.act = o(N * c.FFN)
+		if keep || !c.fusedGate() || ad.onGate() {
+			a.gateUp = o(N * 2 * c.FFN)
+		}
+	}
+	if c.PostNorms {
+		a.rawO, a.rstdO, a.rawF, a.rstdF = f(N*C), f(N), f(N*C), f(N)
+	}
 }
 
 // indexBuffer is an int32 buffer on the device with its staging slice.
@@ -133,7 +169,7 @@ func (x *indexBuffer) upload(be kernels.Backend) kernels.Buffer {
 // NewWorkspace allocates a workspace for models of configuration c, with room for
 // the heads h.
 func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Keep) (*Workspace, error) {
-	ws := &Workspace{be: be, c: c, keep: keep, cap: limit}
+	ws := &Workspace{be: be, c: c, keep: keep, cap: limit, adapters: h.Adapters}
 	var errs []error
 	alloc := func(t kernels.DType, n int) kernels.Buffer {
 		b, err := be.Alloc(t, n)
@@ -148,7 +184,8 @@ func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Ke
 		return indexBuffer{dev: alloc(kernels.I32, n), host: make([]int32, 0, n)}
 	})
 	ws.allocActs(func(n int) kernels.Buffer { return alloc(be.Float(), n) },
-		func(n int) kernels.Buffer { return alloc(be.Operand(), n) }, h)
+		func(n int) kernels.Buffer { return alloc(be.Operand(), n) },
+		func(n int) kernels.Buffer { return alloc(kernels.I32, n) }, h)
 	if len(errs) > 0 {
 		ws.Close()
 		return nil, errors.Join(errs...)
@@ -163,36 +200,32 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	ws.blocks, ws.rowBlocksBuf = index(maxBlocks), index(maxBlocks)
 	ws.rows, ws.targets = index(N), index(N)
 	ws.segmentsBuf, ws.seqBlocksBuf, ws.dropKeysBuf = index(2*S), index(S+1), index(2*S)
+	if slices.Contains(ws.c.Sparse, true) && ws.keep != KeepNothing {
+		ws.mixGrads.blocks = index(maxBlocks)
+	}
+	if ws.adapters != nil && ws.adapters.Dropout > 0 && ws.keep != KeepNothing {
+		ws.rowKeys = index(2 * N)
+	}
 }
 
 // allocActs makes the buffers: alloc those of floats, operand those of operands, which
-// is what stands between two matmuls.
-func (ws *Workspace) allocActs(alloc, operand func(n int) kernels.Buffer, h Heads) {
+// is what stands between two matmuls, index those of int32.
+func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer, h Heads) {
 	c, N, S := ws.c, ws.cap.Tokens, ws.cap.Sequences
 	C, HD := c.Width, c.Heads*c.Head
+	train := ws.keep != KeepNothing
 	sets := c.Layers
 	if ws.keep != KeepAll {
 		sets = 1
 	}
 	for range sets {
-		a := acts{
-			n1: operand(N * C), rstd1: alloc(N),
-			qkv: operand(N * c.QKV()),
-			att: operand(N * HD), stats: alloc(N * c.Heads * 2),
-			n2: operand(N * C), rstd2: alloc(N),
-			act: operand(N * c.FFN),
-			x1:  alloc(N * C),
-		}
-		if ws.keep != KeepNothing {
-			a.gateUp = operand(N * 2 * c.FFN)
-		}
-		if c.QKNorm {
-			a.raw, a.qRstd, a.kRstd = operand(N*c.QKV()), alloc(N*c.Heads), alloc(N*c.KVHeads)
-		}
+		var a acts
+		a.alloc(c, h.Adapters, N, train, alloc, operand, index)
+		a.stats, a.x1 = alloc(N*c.Heads*2), alloc(N*C)
 		ws.acts = append(ws.acts, a)
 	}
 	for l := range c.Layers {
-		if l == 0 || ws.keep != KeepNothing {
+		if l == 0 || train {
 			ws.inputs = append(ws.inputs, alloc(N*C))
 		} else {
 			ws.inputs = append(ws.inputs, ws.inputs[0])
@@ -202,7 +235,6 @@ func (ws *Workspace) allocActs(alloc, operand func(n int) kernels.Buffer, h Head
 	ws.h = operand(N * C)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
 	ws.values = alloc(N)
-	train := ws.keep != KeepNothing
 	if h.LogZ != nil {
 		ws.pooled, ws.logZ = alloc(S*C), alloc(S)
 		for range h.LogZ.Layers - 1 {
@@ -212,10 +244,21 @@ func (ws *Workspace) allocActs(alloc, operand func(n int) kernels.Buffer, h Head
 			ws.dPooled = [3]kernels.Buffer{alloc(S * C), alloc(S * C), alloc(S * C)}
 		}
 	}
-	if train {
-		ws.dLogProb, ws.dEntropy, ws.dValue, ws.dLogZ = alloc(N), alloc(N), alloc(N), alloc(S)
-		ws.dh, ws.dx, ws.dNorm = alloc(N*C), alloc(N*C), alloc(N*C)
-		ws.dqkv, ws.dAtt = operand(N*c.QKV()), operand(N*HD)
+	ws.low.alloc(c, h.Adapters, N, train, alloc, operand)
+	if !train {
+		return
+	}
+	ws.dLogProb, ws.dEntropy, ws.dValue, ws.dLogZ = alloc(N), alloc(N), alloc(N), alloc(S)
+	ws.dh, ws.dx, ws.dNorm = alloc(N*C), alloc(N*C), alloc(N*C)
+	ws.dqkv, ws.dAtt = operand(N*c.QKV()), operand(N*HD)
+	if c.PostNorms {
+		ws.dPost = alloc(N * C)
+	}
+	if !c.fusedGate() || h.Adapters != nil {
+		ws.dAct = operand(N * c.FFN)
+	}
+	if slices.Contains(c.Sparse, true) {
+		ws.mixGrads.alloc(c, N, alloc, operand)
 	}
 }
 
@@ -238,6 +281,7 @@ func (ws *Workspace) Load(b Batch) {
 		panic("model: malformed batch")
 	}
 	ws.batch, ws.s, ws.shared, ws.promptRows = b, S, false, ws.promptRows[:0]
+	ws.owner, ws.low.keys = ws.owner[:0], kernels.Buffer{}
 	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.rows, &ws.targets, &ws.segmentsBuf} {
 		x.host = x.host[:0]
 	}
@@ -268,7 +312,7 @@ func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 	if prompt < 1 || prompt > len(tokens) {
 		panic("model: a sequence needs a prompt of at least one token and at most its length")
 	}
-	ws.appendRows(tokens[:prompt], 0)
+	ws.appendRows(tokens[:prompt], 0, lo)
 	if hi-lo > 1 { // else the completion's rows follow in the same sequence
 		ws.shared = true
 		ws.offsets.host = append(ws.offsets.host, int32(len(ws.ids.host)))
@@ -284,7 +328,7 @@ func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 			before = len(ws.ids.host) + i
 		}
 		if completion := tokens[prompt:]; len(completion) > 0 {
-			ws.appendRows(completion[:len(completion)-1], prompt)
+			ws.appendRows(completion[:len(completion)-1], prompt, s)
 		}
 		ws.offsets.host = append(ws.offsets.host, int32(len(ws.ids.host)))
 		ws.promptRows = append(ws.promptRows, int32(first))
@@ -296,14 +340,15 @@ func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 	ws.rowBlocksBuf.host = appendBlocks(ws.rowBlocksBuf.host, len(ws.rows.host)-scored)
 }
 
-// appendRows adds rows for tokens at positions from pos on.
-func (ws *Workspace) appendRows(tokens []int32, pos int) {
+// appendRows adds rows for tokens of a sequence at positions from pos on.
+func (ws *Workspace) appendRows(tokens []int32, pos, sequence int) {
 	if pos+len(tokens) > ws.c.MaxPositions {
 		panic("model: sequence longer than max_positions")
 	}
 	ws.ids.host = append(ws.ids.host, tokens...)
 	for i := range tokens {
 		ws.pos.host = append(ws.pos.host, int32(pos+i))
+		ws.owner = append(ws.owner, int32(sequence))
 	}
 }
 
@@ -342,6 +387,26 @@ func (ws *Workspace) SetDropoutKeys(seeds []uint64) {
 		ws.dropKeysBuf.host = append(ws.dropKeysBuf.host, int32(uint32(s)), int32(uint32(s>>32)))
 	}
 	ws.dropKeys = ws.dropKeysBuf.upload(ws.be)
+	ws.be.Sync()
+}
+
+// DropAdapters turns on the adapters' dropout for the loaded batch, until the next Load,
+// if they have any: each row's masks come from the seed of its sequence, the first of
+// those that share a prompt, and its position.
+func (ws *Workspace) DropAdapters(seeds []uint64) {
+	if len(seeds) != ws.s {
+		panic("model: one dropout seed per sequence")
+	}
+	if ws.rowKeys.dev.Empty() {
+		return
+	}
+	ws.rowKeys.host = ws.rowKeys.host[:0]
+	for i := range ws.n {
+		key := kernels.PhiloxKey(seeds[ws.owner[i]])
+		w := kernels.Philox(key, [4]uint32{uint32(ws.pos.host[i]), 0, 0, 1})
+		ws.rowKeys.host = append(ws.rowKeys.host, int32(w[0]), int32(w[1]))
+	}
+	ws.low.keys = ws.rowKeys.upload(ws.be)
 	ws.be.Sync()
 }
 
@@ -394,7 +459,21 @@ func (ws *Workspace) layerActs(l int) acts {
 	if ws.keep == KeepAll {
 		a = ws.acts[l]
 	}
-	c, n := ws.c, ws.n
+	a.cut(ws.c, ws.n)
+	return a
+}
+
+// keepRouting keeps where the rows of layer l went: it is known once they are routed.
+func (ws *Workspace) keepRouting(l int, a acts) {
+	if ws.keep == KeepAll {
+		ws.acts[l].mix.offsets, ws.acts[l].mix.host = a.mix.offsets, a.mix.host
+	} else {
+		ws.acts[0].mix.offsets, ws.acts[0].mix.host = a.mix.offsets, a.mix.host
+	}
+}
+
+// cut cuts the buffers to n rows.
+func (a *acts) cut(c Config, n int) {
 	cut := func(b *kernels.Buffer, width int) {
 		if !b.Empty() {
 			*b = b.Slice(0, n*width)
@@ -413,7 +492,13 @@ func (ws *Workspace) layerActs(l int) acts {
 	cut(&a.rstd2, 1)
 	cut(&a.gateUp, 2*c.FFN)
 	cut(&a.act, c.FFN)
-	return a
+	cut(&a.rawO, c.Width)
+	cut(&a.rstdO, 1)
+	cut(&a.rawF, c.Width)
+	cut(&a.rstdF, 1)
+	if !a.mix.logits.Empty() {
+		a.mix = a.mix.cut(c, n)
+	}
 }
 
 func (ws *Workspace) attOut() kernels.Buffer { return ws.att.Slice(0, ws.n*ws.c.Width) }

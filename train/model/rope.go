@@ -1,0 +1,177 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"exp/kernels"
+)
+
+// validate reports what no scaling can have.
+func (r RopeScaling) validate(c Config) (errs []error) {
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: rope: "+format, args...)) }
+	need := func(name string, v float64) {
+		if !(v > 0) || math.IsInf(v, 1) {
+			bad("%s needs a positive %s, got %g", r.Kind, name, v)
+		}
+	}
+	switch r.Kind {
+	case "":
+		return nil
+	case "linear":
+		need("factor", r.Factor)
+	case "dynamic":
+		need("factor", r.Factor)
+		need("original length", float64(r.Original))
+	case "llama3":
+		need("factor", r.Factor)
+		need("original length", float64(r.Original))
+		need("low_freq_factor", r.LowFactor)
+		need("high_freq_factor", r.HighFactor)
+		if r.HighFactor <= r.LowFactor {
+			bad("high_freq_factor %g must be above low_freq_factor %g", r.HighFactor, r.LowFactor)
+		}
+	case "yarn":
+		need("factor", r.Factor)
+		need("original length", float64(r.Original))
+		need("beta_fast", r.BetaFast)
+		need("beta_slow", r.BetaSlow)
+	case "longrope":
+		need("original length", float64(r.Original))
+		if half := c.rotated() / 2; len(r.Short) != half || len(r.Long) != half {
+			bad("longrope needs %d short and long factors, got %d and %d", half, len(r.Short), len(r.Long))
+		}
+	default:
+		bad("%q is no scaling of rotary positions that is computed here", r.Kind)
+	}
+	return errs
+}
+
+// FixedLength returns the longest sequence for which the rotary frequencies do not
+// depend on its length: 0 means any. Keys in a cache keep the frequencies of the length
+// they were computed at, so longer sequences would not have one log-prob per token.
+func (r RopeScaling) FixedLength() int {
+	if r.Kind == "dynamic" || r.Kind == "longrope" {
+		return r.Original
+	}
+	return 0
+}
+
+// Frequencies returns the rotary frequencies [R/2] of sequences of n tokens, in
+// radians a position, and what cos and sin are multiplied by. theta is the base. The
+// formulas are those of transformers' modeling_rope_utils, in float64: linear
+// (arXiv:2306.15595), dynamic NTK, llama3 (arXiv:2407.21783 §3.4.2), yarn
+// (arXiv:2309.00071 eq. 17 to 22), longrope (arXiv:2402.13753).
+func (c Config) Frequencies(theta float64, r RopeScaling, n int) (freq []float64, scale float64) {
+	R := c.rotated()
+	freq, scale = make([]float64, R/2), 1
+	if r.Kind == "dynamic" && n > r.Original {
+		grown := r.Factor*float64(n)/float64(r.Original) - (r.Factor - 1)
+		theta *= math.Pow(grown, float64(R)/float64(R-2))
+	}
+	for j := range freq {
+		freq[j] = math.Pow(theta, -2*float64(j)/float64(R))
+	}
+	switch r.Kind {
+	case "linear":
+		for j := range freq {
+			freq[j] /= r.Factor
+		}
+	case "llama3":
+		for j := range freq {
+			freq[j] = r.llama3(freq[j])
+		}
+	case "yarn":
+		r.yarn(freq, theta, R)
+	case "longrope":
+		by := r.Short
+		if n > r.Original {
+			by = r.Long
+		}
+		for j := range freq {
+			freq[j] /= by[j]
+		}
+	}
+	if r.Attention > 0 {
+		scale = r.Attention
+	}
+	return freq, scale
+}
+
+// llama3 leaves short wavelengths, divides long ones by the factor, and blends in
+// between.
+func (r RopeScaling) llama3(f float64) float64 {
+	n, wavelength := float64(r.Original), 2*math.Pi/f
+	switch {
+	case wavelength > n/r.LowFactor:
+		return f / r.Factor
+	case wavelength < n/r.HighFactor:
+		return f
+	}
+	m := (n/wavelength - r.LowFactor) / (r.HighFactor - r.LowFactor)
+	return (1-m)*f/r.Factor + m*f
+}
+
+// yarn divides the frequencies that turn less than BetaSlow times over the original
+// length by the factor, leaves those that turn more than BetaFast times, and blends in
+// between.
+func (r RopeScaling) yarn(freq []float64, theta float64, R int) {
+	turns := func(beta float64) float64 { // the channel that turns beta times
+		return float64(R) * math.Log(float64(r.Original)/(beta*2*math.Pi)) / (2 * math.Log(theta))
+	}
+	low := max(math.Floor(turns(r.BetaFast)), 0)
+	high := min(math.Ceil(turns(r.BetaSlow)), float64(R-1))
+	if low == high {
+		high += 0.001
+	}
+	for j := range freq {
+		ramp := min(max((float64(j)-low)/(high-low), 0), 1)
+		freq[j] = freq[j]/r.Factor*ramp + freq[j]*(1-ramp)
+	}
+}
+
+// rotary are tables [positions, R/2].
+type rotary struct{ cos, sin kernels.Buffer }
+
+// fillRope computes the rotary tables of sequences of n tokens: the angle of pair i at
+// position p is p times its frequency (arXiv:2104.09864), computed in float64 and
+// rounded once.
+func (m *Model) fillRope(n int) {
+	c := m.Config
+	m.fillTable(m.rope, c.RopeTheta, c.Rope, n)
+	if c.LocalTheta > 0 {
+		m.fillTable(m.localRope, c.LocalTheta, RopeScaling{}, n)
+	}
+}
+
+func (m *Model) fillTable(t rotary, theta float64, r RopeScaling, n int) {
+	freq, scale := m.Config.Frequencies(theta, r, n)
+	half := len(freq)
+	const chunk = 4096 // positions that are on the host at a time
+	cos, sin := make([]float64, chunk*half), make([]float64, chunk*half)
+	for lo := 0; lo < m.Config.MaxPositions; lo += chunk {
+		rows := min(chunk, m.Config.MaxPositions-lo)
+		for p := range rows {
+			for i, f := range freq {
+				angle := float64(lo+p) * f
+				cos[p*half+i], sin[p*half+i] = math.Cos(angle)*scale, math.Sin(angle)*scale
+			}
+		}
+		m.be.Copy(t.cos.Slice(lo*half, (lo+rows)*half), kernels.Host(cos[:rows*half]))
+		m.be.Copy(t.sin.Slice(lo*half, (lo+rows)*half), kernels.Host(sin[:rows*half]))
+		m.be.Sync()
+	}
+}
+
+// SetLength computes the rotary tables for sequences of n tokens, of models whose
+// frequencies depend on it (RopeScaling.FixedLength). It is for probes that compute
+// whole sequences; training and sampling stay below the fixed length.
+func (m *Model) SetLength(n int) { m.fillRope(n) }
+
+// rotary returns the tables of layer l.
+func (m *Model) rotary(l int) rotary {
+	if m.Config.LocalTheta > 0 && m.Config.windowed(l) {
+		return m.localRope
+	}
+	return m.rope
+}
