@@ -346,8 +346,8 @@ type Sequence interface {
 	//	e[t]   = Exp(z[t] - m)
 	//	l      = lane sum of e[t], lanes counted from t = 0
 	//	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
-	// stats [M,H,2] holds m and 1/l for the backward pass. A maximum starts from -Inf
-	// and passes NaN over; it reaches the result through e.
+	// stats [M,H,2] holds m and 1/l for the backward pass. A maximum starts from -Inf,
+	// passes NaN over, which reaches the result through e, and is +0 where it is a zero.
 	Attention(out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as above and
 	//	delta = lane sum of dout[d]·out[d]

@@ -117,7 +117,7 @@ struct segment_args {
 
 struct rope_args {
 	void *qkv; const float *cos, *sin; const int32_t *pos;
-	long heads, d, stride;
+	long heads, d, half, stride; // half: pairs of a head that turn
 	int inverse, bf16;
 };
 
@@ -138,8 +138,8 @@ struct append_args {
 struct attention_args {
 	float *out, *stats, *dqkv; const float *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
-	long h, kv, d, stride;
-	float scale;
+	long h, kv, d, stride, window; // window: positions that a query sees; as many as any sequence has without one
+	float scale, cap, inv_cap; // cap: 0 without one
 	// paged
 	float *keys, *values; const int32_t *table, *seq, *pos, *slots; // slots: as append_args; or null
 	long page, width;
@@ -229,8 +229,8 @@ struct tile_dw_args {
 struct tile_attention_args {
 	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
-	long h, kv, d, stride;
-	float scale;
+	long h, kv, d, stride, window; // as attention_args
+	float scale, cap, inv_cap;
 	// paged
 	uint16_t *keys, *values; const int32_t *table, *seq, *pos, *slots;
 	long page, width;

@@ -18,8 +18,25 @@ func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	g := &b.a.attention
 	g.qkv = floats(qkv)
 	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
-	g.scale = C.float(s.Scale)
+	g.window, g.scale = C.long(window(s)), C.float(s.Scale)
+	g.cap, g.inv_cap = caps(s)
 	return g
+}
+
+// window returns how many positions a query sees at most.
+func window(s kernels.AttentionShape) int {
+	if s.Window > 0 {
+		return min(s.Window, math.MaxInt32)
+	}
+	return math.MaxInt32
+}
+
+// caps returns the cap and its reciprocal, zeros without one.
+func caps(s kernels.AttentionShape) (cap, inverse C.float) {
+	if s.Cap > 0 {
+		return C.float(s.Cap), C.float(1 / s.Cap)
+	}
+	return 0, 0
 }
 
 // grouping is what attention works through: sequences in groups that share a prefix,
@@ -30,8 +47,8 @@ type grouping struct {
 	longest                int // rows of the longest sequence, prefix included
 }
 
-// grouping's buffers live until the next call. groups may be empty.
-func (b *Backend) grouping(offsets, groups kernels.Buffer) grouping {
+// grouping's buffers live until the next call. groups may be empty. A row sees at most window rows.
+func (b *Backend) grouping(offsets, groups kernels.Buffer, window int) grouping {
 	o := kernels.Elems[int32](offsets)
 	g := grouping{offsets: ints(offsets), count: len(o) - 1}
 	var ends []int32
@@ -60,7 +77,7 @@ func (b *Backend) grouping(offsets, groups kernels.Buffer) grouping {
 			}
 		}
 		g.longest = max(g.longest, int(longest))
-		work[i] = int32(min(int64(n)*int64(longest+64)>>6, math.MaxInt32)) // rows times what they see
+		work[i] = int32(min(int64(n)*(min(int64(longest), int64(window))+64)>>6, math.MaxInt32)) // rows times what they see
 	}
 	slices.SortStableFunc(order, func(i, j int32) int { return int(work[j]) - int(work[i]) })
 	g.order = ints(buf)
@@ -75,16 +92,12 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	m := qkv.Len() / s.Stride()
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
-	if s.Window > 0 || s.Cap > 0 {
-		b.loops().Attention(out, stats, qkv, offsets, groups, s)
-		return
-	}
 	if b.tiles != nil {
-		b.tileAttention(out, stats, qkv, b.grouping(offsets, groups), s)
+		b.tileAttention(out, stats, qkv, b.grouping(offsets, groups, window(s)), s)
 		return
 	}
 	g := b.attention(qkv, s)
-	by := b.grouping(offsets, groups)
+	by := b.grouping(offsets, groups, window(s))
 	g.out, g.stats = floats(out), floats(stats)
 	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
 	T, mr, dp := b.panels(by.longest), int(b.k.mr), b.panels(s.D)
@@ -99,16 +112,12 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, m*s.H*s.D)
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
-	if s.Window > 0 || s.Cap > 0 {
-		b.loops().AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
-		return
-	}
 	if b.tiles != nil {
-		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, b.grouping(offsets, groups), s)
+		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, b.grouping(offsets, groups, window(s)), s)
 		return
 	}
 	g := b.attention(qkv, s)
-	by := b.grouping(offsets, groups)
+	by := b.grouping(offsets, groups, window(s))
 	g.dqkv, g.dout, g.aout, g.stats = floats(dqkv), floats(dout), floats(out), floats(stats)
 	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
 	T, dp := b.panels(by.longest), b.panels(s.D)
@@ -125,7 +134,7 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 func pagedWork(pos kernels.Buffer, s kernels.AttentionShape) int {
 	seen := pos.Len()
 	for _, p := range kernels.Elems[int32](pos) {
-		seen += int(p)
+		seen += min(int(p), window(s))
 	}
 	return 6 * 2 * s.H * s.D * seen
 }
@@ -139,10 +148,6 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	if p.Size%kernels.Lanes != 0 {
 		panic("cpu: page size must be a multiple of 16")
 	}
-	if s.Window > 0 || s.Cap > 0 {
-		b.loops().PagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
-		return
-	}
 	if b.tiles != nil {
 		b.tilePagedAttention(out, qkv, p, table, seq, pos, tableWidth, s)
 		return
@@ -152,8 +157,9 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * b.panels(tableWidth*p.Size))
 	g.slots = nil
+	wait, seeing := b.queue.wait(p, table, seq, pos, tableWidth, s)
 	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
-		wait: b.queue.wait(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
+		wait: wait, seeing: seeing},
 		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
 }

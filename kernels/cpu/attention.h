@@ -1,14 +1,30 @@
 // attention.h: causal attention over packed sequences forward and backward, and
 // attention against a paged cache.
 
-// softmax_row turns scores z[0:n] into e = exp(z·scale - m) in place and returns m
-// and the sum of e. The row lies in pieces of NR, `panel` apart. Lanes past n in its
-// last vector get values of no meaning.
-INLINE float softmax_row(float *z, long panel, long n, float scale, float *max) {
+// first_seen returns the first position that position i sees.
+INLINE long first_seen(long i, long window) { return i < window ? 0 : i + 1 - window; }
+
+// cap_row turns n scores, which lie as those of softmax_row, into cap·Tanh(z·scale/cap). Lanes
+// past n in the last vector get values of no meaning.
+INLINE void cap_row(float *z, long panel, long n, float scale, float cap, float inv_cap) {
+	const vf sv = v_set1(scale), c = v_set1(cap), inv = v_set1(inv_cap);
+	for (; n > 0; n -= NR, z += panel)
+		for (long j = 0; j < NR && j < n; j += LANES) v_store(z + j, v_mul(c, v_tanh(v_mul(v_mul(v_load(z + j), sv), inv))));
+}
+
+// softmax_row turns scores z[from:n], from < NR, into e = exp(z·scale - m) in place, those
+// before them into 0, and returns m and the sum of e. The row lies in pieces of NR, `panel`
+// apart. Lanes past n in its last vector get values of no meaning.
+INLINE float softmax_row(float *z, long panel, long from, long n, float scale, float *max) {
 	const vf sv = v_set1(scale), low = v_set1(-INFINITY);
 	vf m = low, sum = v_zero();
 	float *p = z;
 	long t = n;
+	if (from > 0) { // the first piece
+		for (long j = 0; j < NR && j < n; j += LANES) m = v_max(v_between(v_mul(v_load(p + j), sv), from - j, n - j, low), m);
+		t -= NR, p += panel;
+	}
+	float *const whole = p;
 	for (; t >= NR; t -= NR, p += panel)
 #pragma GCC unroll 2
 		for (int j = 0; j < NV; j++) m = v_max(v_mul(v_load(p + j * LANES), sv), m);
@@ -18,9 +34,15 @@ INLINE float softmax_row(float *z, long panel, long n, float scale, float *max) 
 		const vf x = v_mul(v_load(last), sv);
 		m = v_max(t >= LANES ? x : v_keep(x, (int)t, low), m);
 	}
-	*max = v_largest(m);
+	*max = v_largest(m) + 0.0f; // -0 becomes +0
 	m = v_set1(*max);
-	for (float *q = z; q != p; q += panel)
+	if (from > 0)
+		for (long j = 0; j < NR && j < n; j += LANES) {
+			const vf e = v_between(v_exp_neg(v_sub(v_mul(v_load(z + j), sv), m)), from - j, n - j, v_zero());
+			v_store(z + j, e);
+			sum = v_add(sum, e);
+		}
+	for (float *q = whole; q != p; q += panel)
 #pragma GCC unroll 2
 		for (int j = 0; j < NV; j++) {
 			const vf e = v_exp_neg(v_sub(v_mul(v_load(q + j * LANES), sv), m));
@@ -33,6 +55,14 @@ INLINE float softmax_row(float *z, long panel, long n, float scale, float *max) 
 		sum = v_add(sum, t >= LANES ? e : v_keep(e, (int)t, v_zero()));
 	}
 	return v_sum(sum);
+}
+
+// softmax_scores is softmax_row of scores that may have a cap, whose row begins at any place.
+INLINE float softmax_scores(float *z, long panel, long from, long n, float scale, float cap, float inv_cap, float *max) {
+	const long skip = from / NR;
+	z += skip * panel, from -= skip * NR, n -= skip * NR;
+	if (cap > 0) cap_row(z, panel, n, scale, cap, inv_cap), scale = 1;
+	return softmax_row(z, panel, from, n, scale, max);
 }
 
 INLINE void scale_row(float *x, long n, float by) {
@@ -50,19 +80,22 @@ INLINE void scores(const float *a, long apanel, const float *bt, float *z, long 
 		scores_tiles[R](a, apanel, bt + j * d, z + j / NR * panel, d, n - j > LANES ? NR : LANES);
 }
 
-// causal_rows computes, for R rows from row i0 of a sequence, and scales,
-//	c[i] = chain over t ≤ i of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
-// with w's rows in panels `panel` long. No row ever touches a key after it.
+// window_strips is strip_count of rows of which each sees window rows: strips are no higher.
+INLINE long window_strips(long m, long window) { return window < MR ? (m + window - 1) / window : strip_count(m); }
+
+// causal_rows computes, for R ≤ window rows from row i0 of a sequence, and scales,
+//	c[i] = chain over t ≤ i, i-t < window, of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
+// with w's rows in panels `panel` long. No row ever touches a key that it does not see.
 INLINE void causal_rows(const float *w, long panel, const float *b, long T, float *c, long ldc,
-	long i0, long R, long d, const float *scale) {
+	long i0, long R, long d, long window, const float *scale) {
+	const long from = first_seen(i0, window);
+	const int lead = (int)(first_seen(i0 + R - 1, window) - from);
 	for (long j = 0; j < d; j += NR) {
-		if (d - j >= NR) {
-			causal_tiles[R](w, panel, b + j * T, c + j, ldc, i0 + 1, scale);
-			continue;
-		}
-		float t[MR * NR];
-		causal_tiles[R](w, panel, b + j * T, t, NR, i0 + 1, scale);
-		copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
+		float t[MR * NR], *cj = d - j >= NR ? c + j : t;
+		const long ld = d - j >= NR ? ldc : NR;
+		if (from + lead == 0) causal_tiles[R](w, panel, b + j * T, cj, ld, i0 + 1, scale);
+		else window_tiles[R](w + from / NR * panel + from % NR, panel, b + j * T + from * NR, cj, ld, from, i0 + 1, lead, scale);
+		if (d - j < NR) copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
 	}
 }
 
@@ -114,7 +147,7 @@ INLINE void put_branch_transposed(float *out, const float *prefix, const float *
 }
 
 // attention computes units lo..hi. scratch: keys transposed, values, MR query rows, their
-// scores, NR keys; all but the last in panels.
+// scores from the first panel on that one of them sees, NR keys; all but the last in panels.
 static void attention(const struct attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d, ld = g->stride;
 	for (long u = lo; u < hi; u++) {
@@ -124,23 +157,25 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 		const float *heads = g->qkv + (g->h + w.kv) * d, *prefix = heads + g->offsets[w.first] * ld;
 		for (long s = w.first; s < w.end; s++) {
 			const struct sequence_view x = view_sequence(w, g->offsets, s);
-			const long own = x.T - x.prefix, strips = strip_count(own);
+			const long own = x.T - x.prefix, strips = window_strips(own, g->window);
 			if (own == 0) continue;
-			const float *base = g->qkv + x.at * ld, *k = heads + x.at * ld;
+			const float *rows = g->qkv + x.at * ld, *k = heads + x.at * ld;
 			if (s == w.first) put_transposed(kt, k, ld, x.T, d);
 			else put_branch_transposed(kt, prefix, k, ld, x, d, stage);
 			put_panels(v + x.prefix * NR, T, k + x.prefix * ld + g->kv * d, ld, own, d);
 			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
 				for (long n = 0; n < strips; n++) {
 					const long i0 = x.prefix + strip_at(own, strips, n), R = x.prefix + strip_at(own, strips, n + 1) - i0;
+					const long base = first_seen(i0, g->window) / NR * NR; // positions are counted from here on
 					float inv[MR];
-					put_panels(q, R, base + i0 * ld + h * d, ld, R, d);
-					scores(q, R * NR, kt, z, R * NR, R, d, i0 + R);
+					put_panels(q, R, rows + i0 * ld + h * d, ld, R, d);
+					scores(q, R * NR, kt + base * d, z, R * NR, R, d, i0 + R - base);
 					for (long i = 0; i < R; i++) {
 						float *st = g->stats + ((x.at + i0 + i) * g->h + h) * 2;
-						st[1] = inv[i] = 1.0f / softmax_row(z + i * NR, R * NR, i0 + i + 1, g->scale, &st[0]);
+						st[1] = inv[i] = 1.0f / softmax_scores(z + i * NR, R * NR, first_seen(i0 + i, g->window) - base, i0 + i + 1 - base,
+							g->scale, g->cap, g->inv_cap, &st[0]);
 					}
-					causal_rows(z, R * NR, v, T, g->out + (x.at + i0) * ldo + h * d, ldo, i0, R, d, inv);
+					causal_rows(z, R * NR, v + base * NR, T, g->out + (x.at + i0) * ldo + h * d, ldo, i0 - base, R, d, g->window, inv);
 				}
 		}
 	}
@@ -149,25 +184,27 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 // QUERY_BLOCK query rows' probabilities are kept at a time in the backward pass.
 #define QUERY_BLOCK 96
 
-// key_rows continues, for key rows t0..t0+R and queries i0..i1 of which the last key
+// key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1 of which the last key
 // sees one at least,
-//	c[t] = chain over i ≥ t of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
+//	c[t] = chain over i ≥ t, i-t < window, of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
 // with query i0 in the first row of w, in panels of QUERY_BLOCK rows, and of b.
 INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
-	enum tile_init init) {
+	long window, enum tile_init init) {
 	const int causal = t0 >= i0;
-	const long from = causal ? t0 - i0 : 0;
+	const long from = causal ? t0 - i0 : 0, first = i0 + from;
 	const float *a = w + t0 / NR * QUERY_BLOCK * NR + t0 % NR + from * NR;
+	// The first key is seen by the queries before seen, the last by those before last.
+	const long seen = t0 + window < i1 ? t0 + window : i1, last = t0 + R - 1 + window < i1 ? t0 + R - 1 + window : i1;
+	const long k = seen > first ? seen - first : 0;
+	const int ended = (int)(first + k + 1 - window - t0); // keys that query first + k does not see
 	for (long j = 0; j < d; j += NR) {
 		const float *bj = b + (j / NR * QUERY_BLOCK + from) * NR;
-		if (d - j >= NR) {
-			columns_tiles[R](a, bj, c + j, ldc, i1 - i0 - from, init, causal);
-			continue;
-		}
-		float t[MR * NR];
-		if (init == FROM_C) copy_tile(t, NR, c + j, ldc, R, (int)(d - j));
-		columns_tiles[R](a, bj, t, NR, i1 - i0 - from, init, causal);
-		copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
+		float t[MR * NR], *cj = d - j >= NR ? c + j : t;
+		const long ld = d - j >= NR ? ldc : NR;
+		if (d - j < NR && init == FROM_C) copy_tile(t, NR, c + j, ldc, R, (int)(d - j));
+		if (first + k >= last) columns_tiles[R](a, bj, cj, ld, k, init, causal);
+		else window_columns_tiles[R](a, bj, cj, ld, k, init, causal, ended, last - first - k);
+		if (d - j < NR) copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
 	}
 }
 
@@ -180,14 +217,34 @@ INLINE void put_gradients(float *out, long ld, long apart, const float *dk, cons
 	}
 }
 
-// key_tile_end returns where the tile of keys from t0 on ends: within its panel, and
-// either before the block of queries b0..b1 or in it.
-INLINE long key_tile_end(long t0, long b0, long b1) {
+// key_tile_end returns where the tile of keys from t0 on ends: within its panel, after at most
+// window keys, and either before the block of queries b0..b1 or in it.
+INLINE long key_tile_end(long t0, long b0, long b1, long window) {
 	const long strips = strip_count(NR), panel = t0 / NR * NR;
 	long n = 1;
 	while (panel + strip_at(NR, strips, n) <= t0) n++;
-	const long end = panel + strip_at(NR, strips, n), edge = t0 < b0 ? b0 : b1;
+	const long strip = panel + strip_at(NR, strips, n), end = strip - t0 < window ? strip : t0 + window, edge = t0 < b0 ? b0 : b1;
 	return end < edge ? end : edge;
+}
+
+// score_gradients_row turns scores and products dp of one row, `panel` apart, into probabilities
+// and gradients of the scores, from the panel of `from` on. capped says whether there is a cap.
+INLINE void score_gradients_row(float *p, float *dz, long panel, long from, long n, const struct attention_args *g,
+	const float *stats, float delta_, const int capped) {
+	const vf delta = v_set1(delta_), m = v_set1(stats[0]), inv = v_set1(stats[1]), sc = v_set1(g->scale);
+	const vf cap = v_set1(g->cap), inv_cap = v_set1(g->inv_cap), one = v_set1(1.0f);
+	p += from / NR * panel, dz += from / NR * panel;
+	for (long t = from / NR * NR; t < n; t += NR, p += panel, dz += panel)
+#pragma GCC unroll 2
+		for (int j = 0; j < NR; j += LANES) { // scores that the row does not see may be computed: nobody reads them
+			vf z = v_mul(v_load(p + j), sc), y = z;
+			if (capped) y = v_tanh(v_mul(z, inv_cap)), z = v_mul(cap, y);
+			const vf pv = v_mul(v_exp_neg(v_sub(z, m)), inv);
+			v_store(p + j, pv);
+			vf dv = v_mul(pv, v_sub(v_load(dz + j), delta));
+			if (capped) dv = v_mul(dv, v_sub(one, v_mul(y, y)));
+			v_store(dz + j, v_mul(dv, sc));
+		}
 }
 
 // attention_backward computes units lo..hi as attention does. scratch: keys and
@@ -222,39 +279,35 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 			put_panels(k + P * NR, longest, k0 + P * ld, ld, T - P, d);
 			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
 				for (long b0 = P; b0 < T; b0 += QUERY_BLOCK) {
-					const long b1 = b0 + QUERY_BLOCK < T ? b0 + QUERY_BLOCK : T, strips = strip_count(b1 - b0);
+					const long b1 = b0 + QUERY_BLOCK < T ? b0 + QUERY_BLOCK : T, strips = window_strips(b1 - b0, g->window);
+					const long seen = first_seen(b0, g->window), base = seen / NR * NR; // of p and dz
 					const float *dob = g->dout + (x.at + b0) * ldo + h * d, *ob = g->aout + (x.at + b0) * ldo + h * d;
 					put_panels(q, QUERY_BLOCK, q0 + b0 * ld + h * d, ld, b1 - b0, d);
 					put_panels(dout, QUERY_BLOCK, dob, ldo, b1 - b0, d);
 					for (long i = 0; i < b1 - b0; i++) ask_row(ob, ldo, i, b1 - b0, d);
 					for (long n = 0; n < strips; n++) {
 						const long i0 = strip_at(b1 - b0, strips, n), R = strip_at(b1 - b0, strips, n + 1) - i0;
-						scores(q + i0 * NR, panel, kt, p + i0 * NR, panel, R, d, b0 + i0 + R);
-						scores(dout + i0 * NR, panel, vt, dz + i0 * NR, panel, R, d, b0 + i0 + R);
+						const long first = first_seen(b0 + i0, g->window) / NR * NR, at = (first - base) * QUERY_BLOCK + i0 * NR;
+						scores(q + i0 * NR, panel, kt + first * d, p + at, panel, R, d, b0 + i0 + R - first);
+						scores(dout + i0 * NR, panel, vt + first * d, dz + at, panel, R, d, b0 + i0 + R - first);
 						for (long i = i0; i < i0 + R; i++) {
 							const float *st = g->stats + ((x.at + b0 + i) * g->h + h) * 2;
+							const long from = first_seen(b0 + i, g->window) - base, n = b0 + i + 1 - base;
 							vf sum = v_zero();
 							for (long j = 0; j < d; j += LANES) {
 								const int n = d - j < LANES ? (int)(d - j) : LANES;
 								sum = v_fma(v_loadt(dob + i * ldo + j, n), v_loadt(ob + i * ldo + j, n), sum);
 							}
-							const vf delta = v_set1(v_sum(sum)), m = v_set1(st[0]), inv = v_set1(st[1]), sc = v_set1(g->scale);
-							float *pt = p + i * NR, *zt = dz + i * NR;
-							for (long t = 0; t <= b0 + i; t += NR, pt += panel, zt += panel)
-#pragma GCC unroll 2
-								for (int j = 0; j < NR; j += LANES) { // scores past the row may be computed: nobody reads them
-									const vf pv = v_mul(v_exp_neg(v_sub(v_mul(v_load(pt + j), sc), m)), inv);
-									v_store(pt + j, pv);
-									v_store(zt + j, v_mul(v_mul(pv, v_sub(v_load(zt + j), delta)), sc));
-								}
+							if (g->cap > 0) score_gradients_row(p + i * NR, dz + i * NR, panel, from, n, g, st, v_sum(sum), 1);
+							else score_gradients_row(p + i * NR, dz + i * NR, panel, from, n, g, st, v_sum(sum), 0);
 						}
-						causal_rows(dz + i0 * NR, panel, k, longest, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0, R, d, 0);
+						causal_rows(dz + i0 * NR, panel, k + base * NR, longest, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0 - base, R, d, g->window, 0);
 					}
-					for (long t0 = 0, t1; t0 < b1; t0 = t1) {
-						t1 = key_tile_end(t0, b0, b1);
+					for (long t0 = seen, t1; t0 < b1; t0 = t1) {
+						t1 = key_tile_end(t0, b0, b1, g->window);
 						const enum tile_init init = h == w.kv * group && t0 >= b0 ? FROM_ZERO : FROM_C;
-						key_rows(dz, q, dk + t0 * ldk, ldk, t0, t1 - t0, b0, b1, d, init);
-						key_rows(p, dout, dv + t0 * ldk, ldk, t0, t1 - t0, b0, b1, d, init);
+						key_rows(dz, q, dk + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, init);
+						key_rows(p, dout, dv + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, init);
 					}
 				}
 			if (s > w.first) put_gradients(dq0 + heads, ld, g->kv * d, dk, dv, d, P, T);
@@ -280,12 +333,15 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 // and the values at values_at(w, t), positions d apart.
 struct paged_view {
 	const int32_t *pages;
-	long head, heads, d, page, n; // n: positions that the row sees
+	long head, heads, d, page;
+	long from, n;     // the row sees positions from to n-1
+	long start, base; // position from in whole vectors, and in whole steps of TERMS: of what the scores begin with
 };
 
-INLINE struct paged_view view_pages(const int32_t *table, long width, const int32_t *seq, const int32_t *pos, long u, long heads, long d, long page) {
-	const long m = u / heads;
-	const struct paged_view w = {table + (long)seq[m] * width, u % heads, heads, d, page, pos[m] + 1};
+INLINE struct paged_view view_pages(const int32_t *table, long width, const int32_t *seq, const int32_t *pos, long u, long heads, long d, long page,
+	long window) {
+	const long m = u / heads, from = first_seen(pos[m], window);
+	const struct paged_view w = {table + (long)seq[m] * width, u % heads, heads, d, page, from, pos[m] + 1, from / LANES * LANES, from / TERMS * TERMS};
 	return w;
 }
 INLINE long keys_at(const struct paged_view w, long t) {
@@ -305,7 +361,7 @@ INLINE void paged_scores(const int R, const int V, const struct attention_args *
 	CHAINS(v, V) {
 		const long to = ahead + v * LANES;
 		k[v] = g->keys + keys_at(w, t + v * LANES);
-		next[v] = ahead >= w.n ? g->values + values_at(w, v * LANES < w.n ? v * LANES : 0) : g->keys + keys_at(w, to < w.n ? to : ahead);
+		next[v] = ahead >= w.n ? g->values + values_at(w, w.start + v * LANES < w.n ? w.start + v * LANES : w.start) : g->keys + keys_at(w, to < w.n ? to : ahead);
 		CHAINS(r, R) acc[r][v] = v_zero();
 	}
 	for (long i = 0; i < w.d; i++)
@@ -314,7 +370,7 @@ INLINE void paged_scores(const int R, const int V, const struct attention_args *
 			__builtin_prefetch(next[v] + i * step);
 			CHAINS(r, R) acc[r][v] = v_fma(v_set1(q[r * w.d + i]), x, acc[r][v]);
 		}
-	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
+	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t - w.base + v * LANES, acc[r][v]);
 }
 
 // paged_values sets V vectors of R rows of o [R][d], n columns from column c on, to the
@@ -324,17 +380,18 @@ INLINE void paged_values(const int R, const int V, const struct attention_args *
 	const struct paged_view after, long c, int n, const float *inv, float *o) {
 	vf acc[2][PAGED_CHAINS];
 	CHAINS(v, V) CHAINS(r, R) acc[r][v] = v_zero();
-	for (long t0 = 0; t0 < w.n; t0 += LANES) {
-		const long rows = w.n - t0 < LANES ? w.n - t0 : LANES;
+	for (long t0 = w.start; t0 < w.n; t0 += LANES) {
+		const long rows = w.n - t0 < LANES ? w.n - t0 : LANES, far = t0 - w.start;
 		const float *x0 = g->values + values_at(w, t0) + c, *next = t0 + LANES < w.n ? g->values + values_at(w, t0 + LANES) + c : x0;
-		const float *keys = g->keys + keys_at(after, t0 < after.n ? t0 : 0) + c * w.page;
-		for (long t = 0; t < rows; t++) {
+		const float *keys = g->keys + keys_at(after, after.start + far < after.n ? after.start + far : after.start) + c * w.page;
+		const float *zt = z + t0 - w.base;
+		for (long t = t0 < w.from ? w.from - t0 : 0; t < rows; t++) {
 			CHAINS(v, V) {
 				__builtin_prefetch(next + t * w.d + v * LANES);
-				if (t0 < PAGED_CHAINS * LANES) __builtin_prefetch(keys + (t * V + v) * w.page);
+				if (far < PAGED_CHAINS * LANES) __builtin_prefetch(keys + (t * V + v) * w.page);
 				const float *p = x0 + t * w.d + v * LANES;
 				const vf x = V == 1 ? v_loadt(p, n) : v_load(p);
-				CHAINS(r, R) acc[r][v] = v_fma(v_set1(z[r * ldz + t0 + t]), x, acc[r][v]);
+				CHAINS(r, R) acc[r][v] = v_fma(v_set1(zt[r * ldz + t]), x, acc[r][v]);
 			}
 		}
 	}
@@ -344,15 +401,16 @@ INLINE void paged_values(const int R, const int V, const struct attention_args *
 	}
 }
 
-// paged_heads computes R heads of a unit. scratch: z [R][positions, in whole lanes].
+// paged_heads computes R heads of a unit. scratch: z [R][positions from base on, in whole lanes].
 INLINE void paged_heads(const int R, const struct attention_args *g, const struct paged_view w, const struct paged_view after,
 	const float *q, float *o, float *z) {
-	const long ldz = round_up(w.n, NR);
+	const long ldz = round_up(w.n - w.base, NR);
 	float inv[2], max;
-	long t = 0, c = 0;
+	long t = w.start, c = 0;
 	for (; t + (PAGED_CHAINS - 1) * LANES < w.n; t += PAGED_CHAINS * LANES) paged_scores(R, PAGED_CHAINS, g, q, w, t, z, ldz);
 	for (; t < w.n; t += LANES) paged_scores(R, 1, g, q, w, t, z, ldz);
-	for (int r = 0; r < R; r++) inv[r] = 1.0f / softmax_row(z + r * ldz, NR, w.n, g->scale, &max);
+	for (int r = 0; r < R; r++)
+		inv[r] = 1.0f / softmax_scores(z + r * ldz + w.start - w.base, NR, w.from - w.start, w.n - w.start, g->scale, g->cap, g->inv_cap, &max);
 	for (; PAGED_CHAINS > 1 && c + PAGED_CHAINS * LANES <= w.d; c += PAGED_CHAINS * LANES)
 		paged_values(R, PAGED_CHAINS, g, z, ldz, w, after, c, LANES, inv, o);
 	for (; c < w.d; c += LANES) paged_values(R, 1, g, z, ldz, w, after, c, w.d - c < LANES ? (int)(w.d - c) : LANES, inv, o);
@@ -364,8 +422,8 @@ static void paged_attention(const struct attention_args *g, long lo, long hi, in
 	const long d = g->d, group = g->h / g->kv;
 	float *z = g->scratch + tid * g->scratch_len;
 	for (long u = lo; u < hi; u++) {
-		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page);
-		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page);
+		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page, g->window);
+		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
 		const long m = u / g->kv;
 		const float *q = g->qkv + m * g->stride + w.head * group * d;
 		float *o = g->out + (m * g->h + w.head * group) * d;

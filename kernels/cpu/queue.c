@@ -19,7 +19,7 @@ static void await(const struct queue *q, long j, long lo, long hi) {
 
 // run_job runs job j on block b.
 static void run_job(const struct queue *q, long j, long b, int tid) {
-	if (q->wait[j] == AFTER_EARLIER) await(q, j, q->see[b], b);
+	if (q->wait[j] == AFTER_EARLIER) await(q, j, q->see[q->seeing[j] * q->blocks + b], b);
 	const long r0 = queue_row(q, b), r1 = queue_row(q, b + 1);
 	for (long i = q->first[j]; i < q->first[j + 1]; i++) {
 		const struct queued *o = &q->op[i];

@@ -38,8 +38,8 @@ type queue struct {
 	room   kernels.Buffer // of c.see and c.done
 
 	stores []pageStores // by page, while sees runs
-	asked  question
-	answer queueWait
+	asked  []question
+	answer [C.QUEUE_SEES]queueWait // to each question
 }
 
 // use is a buffer of a call, and what the call does with it.
@@ -78,6 +78,7 @@ type rowCall struct {
 	other  int       // as many multiply-adds take as long as what is no product
 	joins  bool      // runs right after the call before it in the queue, block by block
 	wait   queueWait // for what besides that the call before it has finished the same rows
+	seeing int       // the question that wait answers
 	near   *C.int    // in args: set if another call joins
 }
 
@@ -154,7 +155,7 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 			*q.near = 1
 		}
 	} else {
-		q.c.first[q.jobs], q.c.wait[q.jobs] = C.long(q.ops), C.char(c.wait)
+		q.c.first[q.jobs], q.c.wait[q.jobs], q.c.seeing[q.jobs] = C.long(q.ops), C.char(c.wait), C.char(c.seeing)
 		q.jobs++
 		q.near = nil
 	}
@@ -185,11 +186,11 @@ func (b *Backend) startQueue(m int) {
 	q := b.queue
 	shares := q.share(m)
 	blocks := rowBlocks(shares)
-	size := blocks + ceilDiv(C.QUEUE_OPS*blocks, 4)
+	size := C.QUEUE_SEES*blocks + ceilDiv(C.QUEUE_OPS*blocks, 4)
 	b.grow(&q.room, kernels.I32, size, size)
 	q.m, q.blocks = m, blocks
 	q.c.rows, q.c.m, q.c.blocks = shares, C.long(m), C.long(blocks)
-	q.c.see, q.c.done = ints(q.room), (*C.char)(q.room.Slice(blocks, size).Addr())
+	q.c.see, q.c.done = ints(q.room), (*C.char)(q.room.Slice(C.QUEUE_SEES*blocks, size).Addr())
 }
 
 // flush runs the calls in the queue.
@@ -213,7 +214,7 @@ func (b *Backend) flush() {
 	clear(unsafe.Slice(q.c.done, q.jobs*q.blocks))
 	parted := q.jobs * (q.blocks - whole)
 	q.ops, q.jobs, q.work, q.near = 0, 0, 0, nil
-	q.spans, q.stored, q.asked = q.spans[:0], q.stored[:0], question{}
+	q.spans, q.stored, q.asked = q.spans[:0], q.stored[:0], q.asked[:0]
 	b.pool.run(C.kernel(C.queue_run), unsafe.Pointer(q.c), whole+parted, 1)
 }
 
@@ -293,29 +294,33 @@ func (b *Backend) foldAppend(p kernels.Pages, qkv kernels.Buffer) {
 // question is one that queue.wait was asked.
 type question struct {
 	slots, seq, pos, table unsafe.Pointer
-	rows, size, width      int
+	rows, size             int
+	width, window          int
 }
 
 // wait returns what PagedAttention waits for: for blocks of rows that a row sees because
 // AppendKV, which is in the queue, stores keys for them. These are earlier ones in a prompt;
-// one that sees what a later one stores waits for all.
-func (q *queue) wait(p kernels.Pages, table, seq, pos kernels.Buffer, width, pageLen int) queueWait {
+// one that sees what a later one stores waits for all. seeing is which of q.asked it is.
+func (q *queue) wait(p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) (wait queueWait, seeing int) {
 	i := slices.IndexFunc(q.stored, func(s stored) bool { return s.keys == p.Keys.Addr() })
 	if i < 0 {
-		return afterNone
+		return afterNone, 0
 	}
 	slots := q.stored[i].slots
-	// All layers in a queue ask the same. The buffers are as they were: Copy empties it.
-	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), table.Addr(), pos.Len(), p.Size, width}
-	switch q.asked {
-	case ask:
-	case question{}:
-		q.asked, q.answer = ask, q.sees(kernels.Elems[int32](slots), kernels.Elems[int32](table), kernels.Elems[int32](seq),
-			kernels.Elems[int32](pos), width, p.Size, p.Keys.Len()/pageLen)
-	default:
-		return afterAll // q.c.see answers one question
+	// All layers in a queue ask the same, or those with windows and those without. The buffers
+	// are as they were: Copy empties it.
+	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), table.Addr(), pos.Len(), p.Size, width, window(s)}
+	seeing = slices.Index(q.asked, ask)
+	if seeing < 0 {
+		seeing = len(q.asked)
+		if seeing == len(q.answer) {
+			return afterAll, 0 // q.c.see has no room for another answer
+		}
+		q.asked = append(q.asked, ask)
+		q.answer[seeing] = q.sees(seeing, kernels.Elems[int32](slots), kernels.Elems[int32](table), kernels.Elems[int32](seq),
+			kernels.Elems[int32](pos), p.Keys.Len()/(s.K*s.D*p.Size))
 	}
-	return q.answer
+	return q.answer[seeing], seeing
 }
 
 // keeps remembers where AppendKV stores keys and values, if it is queued.
@@ -331,8 +336,10 @@ type pageStores struct {
 	next  int32 // 1 + the least position within the page that rows after the one at hand store; 0: they store none
 }
 
-// sees is wait for so many pages of size positions; it sets q.c.see.
-func (q *queue) sees(slots, table, seq, pos []int32, width, size, pages int) queueWait {
+// sees answers question n, which is about so many pages; it sets q.c.see. What is before a row's window
+// it does not look at: the table need not name these pages.
+func (q *queue) sees(n int, slots, table, seq, pos []int32, pages int) queueWait {
+	width, size, window := q.asked[n].width, q.asked[n].size, q.asked[n].window
 	if len(slots) != len(pos) {
 		return afterAll
 	}
@@ -352,16 +359,16 @@ func (q *queue) sees(slots, table, seq, pos []int32, width, size, pages int) que
 	for m, s := range slices.Backward(slots) {
 		q.stores[int(s)/size].first = int32(m + 1)
 	}
-	see := unsafe.Slice((*int32)(q.c.see), q.blocks)
+	see := unsafe.Slice((*int32)(q.c.see), C.QUEUE_SEES*q.blocks)[n*q.blocks:]
 	wait := afterNone
 	for b := q.blocks - 1; b >= 0; b-- {
 		lo, hi := q.row(b), q.row(b+1)
 		first := lo // of the rows that this block sees
 		for m := hi - 1; m >= lo; m-- {
-			last := int(pos[m]) / size
-			for i, page := range table[int(seq[m])*width : int(seq[m])*width+last+1] {
+			oldest, last := max(0, int(pos[m])+1-window)/size, int(pos[m])/size
+			for i, page := range table[int(seq[m])*width+oldest : int(seq[m])*width+last+1] {
 				s := &q.stores[page]
-				if s.next != 0 && (i < last || int(s.next-1) <= int(pos[m])%size) {
+				if s.next != 0 && (oldest+i < last || int(s.next-1) <= int(pos[m])%size) {
 					return afterAll
 				}
 				if s.first != 0 {

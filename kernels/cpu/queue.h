@@ -6,6 +6,7 @@
 #include "args.h"
 
 #define QUEUE_OPS 128
+#define QUEUE_SEES 2 // a model's layers have windows or see all
 
 union row_args {
 	struct matmul_args matmul;
@@ -29,7 +30,7 @@ struct queued {
 // What a job waits for besides that the job before it has finished the same block.
 enum queue_wait {
 	AFTER_NONE,
-	AFTER_EARLIER, // that it has itself finished blocks see[b]..b-1
+	AFTER_EARLIER, // that it has itself finished blocks see[s][b]..b-1, s its seeing
 	AFTER_ALL,     // that the job before it has finished all blocks
 };
 
@@ -43,9 +44,9 @@ struct queue {
 	int tiles; // rows are those of class "cpu/bf16"
 	int waits; // a job does not AFTER_NONE
 	char *done; // [jobs][blocks]
-	int32_t *see; // [blocks]
+	int32_t *see; // [QUEUE_SEES][blocks]
 	long first[QUEUE_OPS + 1];
-	char wait[QUEUE_OPS];
+	char wait[QUEUE_OPS], seeing[QUEUE_OPS];
 	struct queued op[QUEUE_OPS];
 };
 

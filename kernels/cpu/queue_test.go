@@ -130,7 +130,8 @@ type decoder struct {
 	qkvW, oW, upW, downW   kernels.Matrix
 	ones, cos              kernels.Buffer
 	shape                  kernels.AttentionShape
-	width                  int // of the page table
+	windows                []int // of layer after layer, over and over
+	width                  int   // of the page table
 	x, n, qkv, att, act, d kernels.Buffer
 	rstd                   kernels.Buffer
 	seq, pos, slots, table kernels.Buffer
@@ -146,7 +147,7 @@ func newDecoder(t *testing.T, o Options, rows, sequences, pages int) *decoder {
 	b := openAs(t, o)
 	h, f := b.Operand(), kernels.F32
 	s := kernels.AttentionShape{H: 4, K: 2, D: 16, Scale: 0.25}
-	d := &decoder{b: b, shape: s, width: 6, ones: b.waves(t, f, decoderC), cos: b.waves(t, f, 6*pageSize*8),
+	d := &decoder{b: b, shape: s, windows: []int{0}, width: 6, ones: b.waves(t, f, decoderC), cos: b.waves(t, f, 6*pageSize*8),
 		qkvW: b.packedMatrix(t, s.Stride(), decoderC), oW: b.packedMatrix(t, decoderC, 64), upW: b.packedMatrix(t, 96, decoderC), downW: b.packedMatrix(t, decoderC, 48),
 		x: b.room(t, f, rows*decoderC), n: b.room(t, h, rows*decoderC), d: b.room(t, f, rows*decoderC), rstd: b.room(t, f, rows),
 		qkv: b.room(t, h, rows*s.Stride()), att: b.room(t, h, rows*64), act: b.room(t, h, rows*48),
@@ -171,7 +172,8 @@ func (d *decoder) step(tokens, seq, pos, slots, table []int32) {
 	x, n, qkv, att, delta, rstd := rows(d.x, decoderC), rows(d.n, decoderC), rows(d.qkv, s.Stride()), rows(d.att, 64), rows(d.d, decoderC), rows(d.rstd, 1)
 	b.Embed(x, kernels.Matrix{W: d.embedding, Out: d.embedding.Len() / decoderC, In: decoderC}, load(d.tokens, tokens), 1)
 	b.RMSNorm(n, rstd, x, d.ones, kernels.NormShape{Heads: 1, Dim: decoderC, Stride: decoderC}, 1e-6)
-	for _, p := range d.layers {
+	for i, p := range d.layers {
+		s.Window = d.windows[i%len(d.windows)]
 		b.MatMul(qkv, n, d.qkvW, kernels.Buffer{})
 		b.Rope(qkv, d.cos, d.cos, ps, s, false)
 		b.AppendKV(p, qkv, sl, s)
@@ -190,9 +192,10 @@ func (d *decoder) step(tokens, seq, pos, slots, table []int32) {
 // order or another.
 func TestQueuedSamplingSteps(t *testing.T) {
 	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
-		for _, threads := range []int{2, 3, 8} {
+		for i, threads := range []int{2, 3, 8, 2} {
 			seed := rand.Uint64()
 			r := rand.New(rand.NewPCG(seed, 0))
+			windows := [][]int{{0}, {20, 0}, {1, 0, 33}, {20}}[i]
 			strip := 14
 			if operand == kernels.BF16 {
 				strip = tileBlock
@@ -201,6 +204,7 @@ func TestQueuedSamplingSteps(t *testing.T) {
 			most := sequences + 200
 			one := newDecoder(t, Options{Threads: 1, Operand: operand}, most, sequences, 6*sequences)
 			many := newDecoder(t, Options{Threads: threads, Operand: operand}, most, sequences, 6*sequences)
+			one.windows, many.windows = windows, windows
 			table := make([]int32, 6*sequences)
 			for i, p := range r.Perm(len(table)) {
 				table[i] = int32(p)
@@ -208,6 +212,7 @@ func TestQueuedSamplingSteps(t *testing.T) {
 			length := make([]int, sequences)
 			for step := range 8 {
 				var tokens, seq, pos, slots []int32
+				before := slices.Clone(length)
 				row := func(s int) {
 					at := length[s]
 					tokens, seq, pos = append(tokens, int32(r.IntN(50))), append(seq, int32(s)), append(pos, int32(at))
@@ -230,11 +235,18 @@ func TestQueuedSamplingSteps(t *testing.T) {
 						}
 					})
 				}
+				if len(windows) == 1 && windows[0] > 0 { // pages that no window reaches are given back
+					for s := range sequences {
+						for p := range max(0, before[s]+1-windows[0]) / pageSize {
+							table[6*s+p] = -1
+						}
+					}
+				}
 				one.step(tokens, seq, pos, slots, table)
 				many.step(tokens, seq, pos, slots, table)
 				for i, list := range [][2]kernels.Buffer{{one.x, many.x}, {one.layers[19].Keys, many.layers[19].Keys}, {one.layers[19].Values, many.layers[19].Values}} {
 					if !slices.Equal(bitsOf(list[0]), bitsOf(list[1])) {
-						t.Fatalf("seed %d, %v, %d threads, step %d of %d rows: %s differ", seed, operand, threads, step, len(tokens), []string{"rows", "keys", "values"}[i])
+						t.Fatalf("seed %d, %v, %d threads, windows %v, step %d of %d rows: %s differ", seed, operand, threads, windows, step, len(tokens), []string{"rows", "keys", "values"}[i])
 					}
 				}
 			}
@@ -272,7 +284,11 @@ func TestWhatAttentionWaitsFor(t *testing.T) {
 		seq[i], pos[i] = int32(i), 20
 		slot(i)
 	}
-	ask := func() queueWait { return q.sees(slots, table, seq, pos, width, size, m*width) }
+	windowed := func(n int) queueWait {
+		q.asked = []question{{size: size, width: width, window: n}}
+		return q.sees(0, slots, table, seq, pos, m*width)
+	}
+	ask := func() queueWait { return windowed(math.MaxInt32) }
 	if got := ask(); got != afterNone {
 		t.Errorf("rows of different sequences: %d", got)
 	}
@@ -281,6 +297,18 @@ func TestWhatAttentionWaitsFor(t *testing.T) {
 			seq[lo+i], pos[lo+i] = int32(lo), int32(at+i)
 			slot(lo + i)
 		}
+	}
+	// The last block of a prompt, from position 26 on, sees the page that row 186 begins.
+	prompt(170, 40, 0)
+	if got := windowed(5); got != afterEarlier || see[block(209)] != block(186) {
+		t.Errorf("a prompt with a window of 5: %d, block %d sees blocks from %d on, want %d", got, block(209), see[block(209)], block(186))
+	}
+	if got := ask(); got != afterEarlier || see[block(209)] != block(170) {
+		t.Errorf("a prompt: %d, block %d sees blocks from %d on, want %d", got, block(209), see[block(209)], block(170))
+	}
+	for i := 170; i < 210; i++ {
+		seq[i], pos[i] = int32(i), 20
+		slot(i)
 	}
 	prompt(50, 40, 0)
 	if got := ask(); got != afterEarlier {

@@ -12,13 +12,12 @@ import (
 // Rope rotates queries and keys by their positions.
 func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 	check(qkv, pos.Len()*s.Stride())
-	if s.Rotated() != s.D {
-		b.loops().Rope(qkv, cos, sin, pos, s, inverse)
-		return
+	if s.Rotated()%2 != 0 || s.Rotated() > s.D {
+		panic("cpu: the rotated channels are odd or more than the head has")
 	}
 	g := &b.a.rope
 	g.qkv, g.bf16, g.cos, g.sin, g.pos = qkv.Addr(), isBF16(qkv), floats(cos), floats(sin), ints(pos)
-	g.heads, g.d, g.stride = C.long(s.H+s.K), C.long(s.D), C.long(s.Stride())
+	g.heads, g.d, g.half, g.stride = C.long(s.H+s.K), C.long(s.D), C.long(s.Rotated()/2), C.long(s.Stride())
 	g.inverse = 0
 	if inverse {
 		g.inverse = 1

@@ -1,7 +1,7 @@
 // rope.h: rotary embedding. The constant h says whether the rows are BF16 (bf16.h).
 
 INLINE void rope_rows(const struct rope_args *g, long lo, long hi, const int h) {
-	const long half = g->d / 2;
+	const long half = g->half;
 	for (long m = lo; m < hi; m++) {
 		const float *cs = g->cos + g->pos[m] * half, *sn = g->sin + g->pos[m] * half;
 		for (long head = 0; head < g->heads; head++) {

@@ -3,7 +3,8 @@
 //
 // Query rows go BLOCK at a time against BLOCK keys at a time. What a row must not see
 // is multiplied by 0, which changes no sum as long as it is finite; sequences with
-// other values in them take attention_rare, one row at a time.
+// other values in them take attention_rare, one row at a time. Blocks of keys that no
+// row of a block sees are left out.
 
 // all_finite reports whether rows of d elements, ld apart, are free of NaN and Inf.
 INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
@@ -78,15 +79,16 @@ static void attention_rare(const struct tile_attention_args *g, const struct hea
 	const long d = g->d, ldo = g->h * d, ld_ = g->stride;
 	for (long h = 0; h < g->h / g->kv; h++)
 		for (long i = w.prefix; i < w.T; i++) {
-			for (long t = 0; t <= i; t++) z[t] = dot1(w.q + i * ld_ + h * d, key_row(w, t, ld_), d);
+			const long from = first_seen(i, g->window);
+			for (long t = from; t <= i; t++) z[t] = dot1(w.q + i * ld_ + h * d, key_row(w, t, ld_), d);
 			float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
-			st[1] = 1.0f / softmax_row(z, NR, i + 1, g->scale, &st[0]);
+			st[1] = 1.0f / softmax_scores(z, NR, from, i + 1, g->scale, g->cap, g->inv_cap, &st[0]);
 			for (long c = 0; c < d; c++)
-				g->out[(w.at + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.prefix_v + c, w.prefix, w.v + c, ld_, 0, i + 1, 0) * st[1]);
+				g->out[(w.at + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.prefix_v + c, w.prefix, w.v + c, ld_, from, i + 1, 0) * st[1]);
 		}
 }
 
-// tile_attention computes units lo..hi. scratch: scores [BLOCK][T], tiles of keys and
+// tile_attention computes units lo..hi. scratch: scores [BLOCK][T], of the keys from base on, tiles of keys and
 // values, a block of queries, of probabilities and of rows.
 static void tile_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, ldo = g->h * d, ds = steps_of(d);
@@ -94,7 +96,8 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 	tiles_begin();
 	for (long u = lo; u < hi; u++) {
 		const struct group_view group = view_group(g->offsets, g->groups, g->order, g->kv, u);
-		const long ts = steps_of(group.longest), Tp = ts * TERMS;
+		const long ts = steps_of(group.longest), Tp = ts * TERMS, most = round_up(g->window, BLOCK) + BLOCK;
+		const long Zp = most < Tp ? most : Tp; // scores of a row
 		float *z = g->scratch + tid * g->scratch_len;
 		bf16 *kc = (bf16 *)(z + BLOCK * Tp), *vp = kc + ts * ds * STEP, *q = vp + ts * ds * STEP, *p = q + ds * STEP, *stage = p + ts * STEP;
 		long filled = 0; // rows of the prefix that the tiles hold
@@ -116,19 +119,21 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 			filled = group.prefix;
 			for (long h = 0; h < g->h / g->kv; h++)
 				for (long i0 = w.prefix, n; i0 < T; i0 += n) { // rows of a block see as many steps of keys
-					const long keys = round_up(i0 + 1, BLOCK);
+					const long keys = round_up(i0 + 1, BLOCK), base = first_seen(i0, g->window) / BLOCK * BLOCK;
 					n = T < keys ? T - i0 : keys - i0;
 					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
-					for (long t = 0; t < keys; t += BLOCK)
-						block_sums(q, kc + t / BLOCK * ds * STEP, z + t, Tp, ds, n, T - t, 1);
+					for (long t = base; t < keys; t += BLOCK)
+						block_sums(q, kc + t / BLOCK * ds * STEP, z + t - base, Zp, ds, n, T - t, 1);
 					for (long i = 0; i < n; i++) {
-						float *zi = z + i * Tp, *st = g->stats + ((w.at + i0 + i) * g->h + w.head + h) * 2;
-						st[1] = 1.0f / softmax_row(zi, NR, i0 + i + 1, g->scale, &st[0]);
-						for (long t = i0 + i + 1; t < keys; t++) zi[t] = 0;
+						float *zi = z + i * Zp, *st = g->stats + ((w.at + i0 + i) * g->h + w.head + h) * 2;
+						const long from = first_seen(i0 + i, g->window) - base, end = i0 + i + 1 - base;
+						st[1] = 1.0f / softmax_scores(zi, NR, from, end, g->scale, g->cap, g->inv_cap, &st[0]);
+						memset(zi, 0, from / NR * NR * sizeof *zi);
+						for (long t = end; t < keys - base; t++) zi[t] = 0;
 					}
-					rows32(p, z, 0, Tp, n, keys, 0);
+					rows32(p, z, 0, Zp, n, keys - base, 0);
 					for (long c = 0; c < d; c += BLOCK) {
-						block_sums(p, vp + c / BLOCK * ts * STEP, out, BLOCK, keys / BLOCK, n, d - c, 1);
+						block_sums(p, vp + (c / BLOCK * ts + base / BLOCK) * STEP, out, BLOCK, (keys - base) / BLOCK, n, d - c, 1);
 						for (long i = 0; i < n; i++) {
 							const vf inv = v_set1(g->stats[((w.at + i0 + i) * g->h + w.head + h) * 2 + 1]);
 							for (long j = c; j < d && j < c + BLOCK; j += LANES)
@@ -152,11 +157,43 @@ INLINE float row_delta(const struct tile_attention_args *g, long at) {
 	return v_sum(sum);
 }
 
-// grads sets p and dz from scores and dp, a vector of keys.
-INLINE void grads(vf *p, vf *dz, vf z, vf dp, const float *st, float delta, float scale) {
-	const vf sc = v_set1(scale);
-	*p = v_mul(v_exp(v_sub(v_mul(z, sc), v_set1(st[0]))), v_set1(st[1]));
-	*dz = v_mul(v_mul(*p, v_sub(dp, v_set1(delta))), sc);
+// grads sets p and dz from scores and dp, a vector of keys. capped says whether scores have a cap.
+INLINE void grads(vf *p, vf *dz, vf z, vf dp, const struct tile_attention_args *g, const float *st, float delta, const int capped) {
+	const vf sc = v_set1(g->scale);
+	vf s = v_mul(z, sc), y = s;
+	if (capped) y = v_tanh(v_mul(s, v_set1(g->inv_cap))), s = v_mul(v_set1(g->cap), y);
+	*p = v_mul(v_exp(v_sub(s, v_set1(st[0]))), v_set1(st[1]));
+	vf x = v_mul(*p, v_sub(dp, v_set1(delta)));
+	if (capped) x = v_mul(x, v_sub(v_set1(1.0f), v_mul(y, y)));
+	*dz = v_mul(x, sc);
+}
+
+// grads1 is grads of query row i of a head and key t.
+INLINE void grads1(float *p, float *dz, const struct tile_attention_args *g, const struct head_view w, long h, long i, long t, float delta) {
+	const float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
+	const bf16 *q = w.q + i * g->stride + h * g->d, *dout = g->dout + ((w.at + i) * g->h + w.head + h) * g->d;
+	const vf z = v_set1(dot1(q, key_row(w, t, g->stride), g->d)), dp = v_set1(dot1(dout, value_row(w, t, g->stride), g->d));
+	vf a, b;
+	float x[LANES];
+	if (g->cap > 0) grads(&a, &b, z, dp, g, st, delta, 1);
+	else grads(&a, &b, z, dp, g, st, delta, 0);
+	v_store(x, a);
+	*p = x[0];
+	v_store(x, b);
+	*dz = x[0];
+}
+
+// add_zero_steps ends the tile sums of the gradients of keys and values, rows line apart, after
+// one query head of a sequence: the steps of queries that a key is not seen by were left out, but
+// their zeros make a sum that is -0 a +0. Keys of a prefix that are not touched here have it already.
+static void add_zero_steps(const struct tile_attention_args *g, const struct head_view w, float *dk, float *dv, long line) {
+	const long step = (w.T - 1) / TERMS * TERMS, last = step > w.prefix ? step : w.prefix; // first query of the last step
+	const long from = first_seen(w.prefix, g->window) - TERMS;
+	for (long t = from > 0 ? from : 0; t < w.T && t + g->window <= last; t++)
+		for (long j = 0; j < g->d; j += LANES) {
+			v_store(dk + t * line + j, v_add(v_load(dk + t * line + j), v_zero()));
+			v_store(dv + t * line + j, v_add(v_load(dv + t * line + j), v_zero()));
+		}
 }
 
 // attention_backward_rare is a sequence of a unit in plain loops: adds to dk and dv, rows
@@ -167,50 +204,38 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 	for (long h = 0; h < g->h / g->kv; h++) {
 		const bf16 *q = w.q + h * d, *dout = g->dout + w.at * ldo + (w.head + h) * d;
 		for (long i = w.prefix; i < w.T; i++) {
-			const float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
+			const long from = first_seen(i, g->window);
 			const float delta = row_delta(g, (w.at + i) * ldo + (w.head + h) * d);
-			for (long t = 0; t <= i; t++) {
-				vf a, b;
-				float x[LANES];
-				grads(&a, &b, v_set1(dot1(q + i * ld_, key_row(w, t, ld_), d)), v_set1(dot1(dout + i * ldo, value_row(w, t, ld_), d)), st, delta, g->scale);
-				v_store(x, b);
-				dz[t] = x[0];
-			}
+			for (long t = from; t <= i; t++) grads1(p + t, dz + t, g, w, h, i, t, delta);
 			for (long c = 0; c < d; c++)
-				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, 0, i + 1, 0));
+				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, from, i + 1, 0));
 		}
 		for (long t = 0; t < w.T; t++) {
-			const long first = t > w.prefix ? t : w.prefix;
-			for (long i = first; i < w.T; i++) {
-				const float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
-				const float delta = row_delta(g, (w.at + i) * ldo + (w.head + h) * d);
-				vf a, b;
-				float x[LANES];
-				grads(&a, &b, v_set1(dot1(q + i * ld_, key_row(w, t, ld_), d)), v_set1(dot1(dout + i * ldo, value_row(w, t, ld_), d)), st, delta, g->scale);
-				v_store(x, a);
-				p[i] = x[0];
-				v_store(x, b);
-				dz[i] = x[0];
-			}
+			const long first = t > w.prefix ? t : w.prefix, end = w.T - t < g->window ? w.T : t + g->window;
+			for (long i = first; i < end; i++) grads1(p + i, dz + i, g, w, h, i, t, row_delta(g, (w.at + i) * ldo + (w.head + h) * d));
 			for (long c = 0; c < d; c++) {
-				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, first, w.T, dk[t * line + c]);
-				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, first, w.T, dv[t * line + c]);
+				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, first, end, dk[t * line + c]);
+				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, first, end, dv[t * line + c]);
 			}
 		}
+		add_zero_steps(g, w, dk, dv, line);
 	}
 }
 
 // score_gradients turns the scores z and the products dp of a block of rows and keys into
 // the scores' gradients and the probabilities: 0 for what a row does not see, past the
-// diagonal, and in rows that are not in from..n. Rows of stats lie line apart.
-INLINE void score_gradients(float *z, float *dp, const float *stats, long line, const float *delta, float scale, long from, long n, int diagonal) {
+// diagonal or before the key `unseen`, of row 0, counted from the block's first; and in rows
+// that are not in from..n. Rows of stats lie line apart.
+INLINE void score_gradients(float *z, float *dp, const struct tile_attention_args *g, const float *stats, long line, const float *delta,
+	long from, long n, int diagonal, long unseen, const int capped) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
-		const long seen = i < from || i >= n ? 0 : diagonal ? i + 1 : BLOCK;
+		const long seen = i < from || i >= n ? 0 : diagonal ? i + 1 : BLOCK, hidden = unseen + i;
 		for (long j = 0; j < BLOCK; j += LANES) {
 			vf a = v_zero(), b = v_zero();
-			if (j < seen) {
-				grads(&a, &b, v_load(z + j), v_load(dp + j), stats + i * line, delta[i], scale);
+			if (j < seen && hidden < j + LANES) {
+				grads(&a, &b, v_load(z + j), v_load(dp + j), g, stats + i * line, delta[i], capped);
 				if (seen - j < LANES) a = v_keep(a, (int)(seen - j), v_zero()), b = v_keep(b, (int)(seen - j), v_zero());
+				if (hidden > j) a = v_keep(v_zero(), (int)(hidden - j), a), b = v_keep(v_zero(), (int)(hidden - j), b);
 			}
 			v_store(z + j, b);
 			v_store(dp + j, a);
@@ -291,32 +316,39 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 						rows32(dor + b * ds * STEP, x, 0, ldd, n, d, 1);
 						for (long c = 0; c < d; c += BLOCK) pairs32(dop + (c / BLOCK * G + b) * STEP, x, c, ldd, n, d - c, 1);
 					}
-					for (long tb = 0; tb < b1; tb++) {
+					// Rows of block b see keys from block first_block[b] on.
+					long first_block[QUERY_BLOCKS];
+					for (long b = 0; b < b1 - b0; b++) first_block[b] = first_seen(i00 + b * BLOCK + (b == 0 ? from : 0), g->window) / BLOCK;
+					for (long tb = first_block[0]; tb < b1; tb++) {
 						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK, first = tb > b0 ? tb - b0 : 0;
-						for (long b = first; b < b1 - b0; b++) {
-							const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
+						long end = first;
+						for (; end < b1 - b0 && first_block[end] <= tb; end++) {
+							const long b = end, left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
+							const long unseen = i00 + b * BLOCK + 1 - g->window - tb * BLOCK;
 							block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
 							block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
-							score_gradients(z, dp, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, g->scale, b == 0 ? from : 0, n, tb == b0 + b);
+							if (g->cap > 0) score_gradients(z, dp, g, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 1);
+							else score_gradients(z, dp, g, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 0);
 							// From here on z holds dz and dp holds p.
-							rows32(dzr + (b * ts + tb) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
+							rows32(dzr + (b * ts + tb - first_block[0]) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
 							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
 							column_rows32(pt + b * STEP, dp, 0, BLOCK, BLOCK, keys, 0);
 						}
 						for (long c = 0; c < d; c += BLOCK) {
 							const long at = tb * BLOCK * Dp + c, panel = c / BLOCK * G + first;
-							block_sums(dzt + first * STEP, qp + panel * STEP, dk + at, Dp, b1 - b0 - first, keys, d - c, 0);
-							block_sums(pt + first * STEP, dop + panel * STEP, dv + at, Dp, b1 - b0 - first, keys, d - c, 0);
+							block_sums(dzt + first * STEP, qp + panel * STEP, dk + at, Dp, end - first, keys, d - c, 0);
+							block_sums(pt + first * STEP, dop + panel * STEP, dv + at, Dp, end - first, keys, d - c, 0);
 						}
 					}
 					for (long b = 0; b < b1 - b0; b++) {
-						const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
+						const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK, tb = first_block[b];
 						for (long c = 0; c < d; c += BLOCK)
-							block_sums(dzr + b * ts * STEP, kp + c / BLOCK * ts * STEP, dq + c, Dp, b0 + b + 1, n, d - c, 1);
+							block_sums(dzr + (b * ts + tb - first_block[0]) * STEP, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, b0 + b + 1 - tb, n, d - c, 1);
 						for (long i = b == 0 ? from : 0; i < n; i++)
 							for (long j = 0; j < d; j += LANES)
 								st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
 					}
+					if (b1 == qs) add_zero_steps(g, w, dk, dv, Dp);
 				}
 			if (s == group.first) continue;
 			put_tile_gradients(g, w.k - g->qkv, dk, dv, Dp, P, T);
@@ -337,7 +369,7 @@ INLINE void tile_paged_scores(const int R, const int V, const struct tile_attent
 	CHAINS(v, V) {
 		const long to = ahead + v * LANES;
 		k[v] = g->keys + keys_at(w, t + v * LANES);
-		next[v] = ahead >= w.n ? g->values + values_at(w, v * LANES < w.n ? v * LANES : 0) : g->keys + keys_at(w, to < w.n ? to : ahead);
+		next[v] = ahead >= w.n ? g->values + values_at(w, w.start + v * LANES < w.n ? w.start + v * LANES : w.start) : g->keys + keys_at(w, to < w.n ? to : ahead);
 		CHAINS(r, R) acc[r][v] = v_zero();
 	}
 	for (long s = 0; s < w.d; s += TERMS) {
@@ -356,7 +388,7 @@ INLINE void tile_paged_scores(const int R, const int V, const struct tile_attent
 			}
 		CHAINS(r, R) CHAINS(v, V) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
 	}
-	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t + v * LANES, acc[r][v]);
+	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t - w.base + v * LANES, acc[r][v]);
 }
 
 // tile_paged_values sets V vectors of R rows, n columns from column c on, to the tile
@@ -365,49 +397,59 @@ INLINE void tile_paged_values(const int R, const int V, const struct tile_attent
 	const struct paged_view after, long c, int n) {
 	vf acc[2][PAGED_CHAINS];
 	CHAINS(r, R) CHAINS(v, V) acc[r][v] = v_zero();
-	for (long s = 0; s < w.n; s += TERMS) {
+	for (long s = w.base; s < w.n; s += TERMS) {
 		vf lane[2][2][PAGED_CHAINS];
 		CHAINS(r, R) CHAINS(v, V) lane[r][0][v] = lane[r][1][v] = v_zero();
-		for (long t0 = s; t0 < s + TERMS && t0 < w.n; t0 += LANES) {
-			const long rows = w.n - t0 < LANES ? w.n - t0 : LANES;
+		for (long t0 = s < w.start ? w.start : s; t0 < s + TERMS && t0 < w.n; t0 += LANES) {
+			const long rows = w.n - t0 < LANES ? w.n - t0 : LANES, far = t0 - w.start;
 			const bf16 *x0 = g->values + values_at(w, t0) + c, *next = t0 + LANES < w.n ? g->values + values_at(w, t0 + LANES) + c : x0;
-			const bf16 *keys = g->keys + keys_at(after, t0 < after.n ? t0 : 0) + c * w.page;
-			for (long t = 0; t < rows; t += 2)
+			const bf16 *keys = g->keys + keys_at(after, after.start + far < after.n ? after.start + far : after.start) + c * w.page;
+			const float *zt = z + t0 - w.base;
+#define ADD_VALUE(t, b)                                                                                                    \
+	CHAINS(v, V) {                                                                                                         \
+		const bf16 *p = x0 + (t) * w.d + v * LANES;                                                                        \
+		__builtin_prefetch(next + (t) * w.d + v * LANES);                                                                  \
+		if (far < PAGED_CHAINS * LANES) __builtin_prefetch(keys + ((t) * V + v) * w.page);                                 \
+		const vf x = V == 1 && n < LANES ? h_loadn(p, n) : h_load(p);                                                      \
+		CHAINS(r, R) lane[r][b][v] = f_fma(v_set1(zt[r * ldz + (t)]), x, lane[r][b][v]);                                   \
+	}
+			long t = t0 < w.from ? w.from - t0 : 0;
+			if (t % 2) {
+				ADD_VALUE(t, 1)
+				t++;
+			}
+			for (; t < rows; t += 2)
 #pragma GCC unroll 2
 				for (int b = 0; b < 2; b++) {
 					if (t + b >= rows) break;
-					CHAINS(v, V) {
-						const bf16 *p = x0 + (t + b) * w.d + v * LANES;
-						__builtin_prefetch(next + (t + b) * w.d + v * LANES);
-						if (t0 < PAGED_CHAINS * LANES) __builtin_prefetch(keys + ((t + b) * V + v) * w.page);
-						const vf x = V == 1 && n < LANES ? h_loadn(p, n) : h_load(p);
-						CHAINS(r, R) lane[r][b][v] = f_fma(v_set1(z[r * ldz + t0 + t + b]), x, lane[r][b][v]);
-					}
+					ADD_VALUE(t + b, b)
 				}
+#undef ADD_VALUE
 		}
 		CHAINS(r, R) CHAINS(v, V) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
 	}
-	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + round_up(w.n, NR) + c + v * LANES, acc[r][v]);
+	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + round_up(w.n - w.base, NR) + c + v * LANES, acc[r][v]);
 }
 
 // tile_paged_heads computes R heads of a unit. scratch: their queries in float32, and z
 // [R] of scores and of sums.
 INLINE void tile_paged_heads(const int R, const struct tile_attention_args *g, const struct paged_view w, const struct paged_view after,
 	const bf16 *q, bf16 *o, float *scratch) {
-	const long np = round_up(w.n, NR), ldz = np + round_up(w.d, LANES);
+	const long np = round_up(w.n - w.base, NR), ldz = np + round_up(w.d, LANES);
 	float *wide = scratch, *z = scratch + round_up(R * w.d, LANES), inv[2], max;
 	for (long i = 0; i < R * w.d; i += LANES) v_storet(wide + i, ld(q, i, lanes_left(R * w.d - i), 1), lanes_left(R * w.d - i));
 	unsigned mode = flushing();
-	long t = 0, c = 0;
+	long t = w.start, c = 0;
 	for (; t + (PAGED_CHAINS - 1) * LANES < w.n; t += PAGED_CHAINS * LANES) tile_paged_scores(R, PAGED_CHAINS, g, wide, w, t, z, ldz);
 	for (; t < w.n; t += LANES) tile_paged_scores(R, 1, g, wide, w, t, z, ldz);
 	not_flushing(mode);
 	for (int r = 0; r < R; r++) {
-		inv[r] = 1.0f / softmax_row(z + r * ldz, NR, w.n, g->scale, &max);
-		for (t = 0; t < w.n; t += LANES) {
+		float *zr = z + r * ldz + w.start - w.base;
+		inv[r] = 1.0f / softmax_scores(zr, NR, w.from - w.start, w.n - w.start, g->scale, g->cap, g->inv_cap, &max);
+		for (t = w.start; t < w.n; t += LANES, zr += LANES) {
 			bf16 p[LANES];
-			h_store(p, v_load(z + r * ldz + t));
-			v_store(z + r * ldz + t, h_load(p));
+			h_store(p, v_load(zr));
+			v_store(zr, h_load(p));
 		}
 	}
 	mode = flushing();
@@ -426,8 +468,8 @@ static void tile_paged_attention(const struct tile_attention_args *g, long lo, l
 	const long d = g->d, group = g->h / g->kv;
 	float *scratch = g->scratch + tid * g->scratch_len;
 	for (long u = lo; u < hi; u++) {
-		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page);
-		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page);
+		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page, g->window);
+		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
 		const long m = u / g->kv;
 		const bf16 *q = g->qkv + m * g->stride + w.head * group * d;
 		bf16 *o = g->out + (m * g->h + w.head * group) * d;

@@ -209,7 +209,8 @@ func (b *Backend) tileHeads(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	g := &b.a.tile_attention
 	g.qkv = halves(qkv)
 	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
-	g.scale = C.float(s.Scale)
+	g.window, g.scale = C.long(window(s)), C.float(s.Scale)
+	g.cap, g.inv_cap = caps(s)
 	return g
 }
 
@@ -239,8 +240,9 @@ func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, t
 	g.table, g.seq, g.pos, g.width = ints(table), ints(seq), ints(pos), C.long(tableWidth)
 	g.scratch, g.scratch_len = b.roomFor(2 * (b.panels(tableWidth*p.Size) + 2*b.panels(s.D)))
 	g.slots = nil
+	wait, seeing := b.queue.wait(p, table, seq, pos, tableWidth, s)
 	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
-		wait: b.queue.wait(p, table, seq, pos, tableWidth, s.K*s.D*p.Size)},
+		wait: wait, seeing: seeing},
 		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
 }

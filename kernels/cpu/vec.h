@@ -95,6 +95,8 @@ INLINE vf v_exp_neg(vf x) {
 }
 
 INLINE vf v_keep(vf a, int n, vf rest) { return _mm512_mask_mov_ps(rest, (__mmask16)((1u << n) - 1), a); }
+INLINE vf v_abs(vf a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
+INLINE vf v_signed(vf a, vf sign) { return _mm512_or_ps(a, _mm512_and_ps(sign, _mm512_set1_ps(-0.0f))); }
 INLINE float v_largest(vf a) { return _mm512_reduce_max_ps(a); }
 
 // v_transpose turns 16 rows into 16 columns: quarters of rows within 128-bit
@@ -186,6 +188,14 @@ INLINE __m256 v_exp8(__m256 x) {
 }
 INLINE vf v_exp(vf x) { return v_of(v_exp8(x.a), v_exp8(x.b)); }
 INLINE vf v_exp_neg(vf x) { return v_exp(x); }
+INLINE vf v_abs(vf x) {
+	const __m256 s = _mm256_set1_ps(-0.0f);
+	return v_of(_mm256_andnot_ps(s, x.a), _mm256_andnot_ps(s, x.b));
+}
+INLINE vf v_signed(vf x, vf sign) {
+	const __m256 s = _mm256_set1_ps(-0.0f);
+	return v_of(_mm256_or_ps(x.a, _mm256_and_ps(sign.a, s)), _mm256_or_ps(x.b, _mm256_and_ps(sign.b, s)));
+}
 INLINE vf v_keep(vf x, int n, vf rest) {
 	return v_of(_mm256_blendv_ps(rest.a, x.a, _mm256_castsi256_ps(v_mask8(n))),
 		_mm256_blendv_ps(rest.b, x.b, _mm256_castsi256_ps(v_mask8(n - 8))));
@@ -243,8 +253,23 @@ INLINE float exp1(float x) {
 INLINE vf v_exp(vf x) { EACH(exp1(x.x[i])); }
 INLINE vf v_exp_neg(vf x) { return v_exp(x); }
 INLINE vf v_keep(vf a, int n, vf rest) { EACH(i < n ? a.x[i] : rest.x[i]); }
+INLINE vf v_abs(vf a) { EACH(fabsf(a.x[i])); }
+INLINE vf v_signed(vf a, vf sign) { EACH(copysignf(a.x[i], sign.x[i])); }
 
 #endif
+
+// v_tanh is Tanh of kernels/ref. v_signed gives a, which has none, the sign of another vector;
+// the sum with 0 takes it from -0.
+INLINE vf v_tanh(vf x) {
+	const vf one = v_set1(1.0f), e = v_exp_neg(v_mul(v_abs(x), v_set1(-2.0f)));
+	return v_signed(v_div(v_sub(one, e), v_add(one, e)), v_add(x, v_zero()));
+}
+
+// v_between is lanes from to n-1 of a, the others of rest.
+INLINE vf v_between(vf a, long from, long n, vf rest) {
+	if (n < LANES) a = v_keep(a, n > 0 ? (int)n : 0, rest);
+	return from > 0 ? v_keep(rest, from < LANES ? (int)from : LANES, a) : a;
+}
 
 #define NR (NV * LANES) // columns of a register tile and of a packed panel
 

@@ -19,6 +19,7 @@ func attentionChecks() []check {
 		{"AppendKV", checkAppendKV},
 		{"CopyPages", checkCopyPages},
 		{"PagedAttention/rows", checkPagedAttentionRows},
+		{"PagedAttention/window", checkPagedAttentionWindow},
 		{"PagedAttention/prefill", checkPrefill},
 	}
 }
@@ -31,8 +32,11 @@ type packed struct {
 }
 
 // packedBatches are batches of sequences of every length around the lanes and
-// the pages, with heads of several sizes, shared and not.
-func packedBatches(short bool) []packed {
+// the pages, with heads of several sizes, shared and not, with windows and caps and without.
+func packedBatches(short bool) []packed { return append(plainBatches(short), windowBatches(short)...) }
+
+// plainBatches see all that is before them.
+func plainBatches(short bool) []packed {
 	list := []packed{
 		{kernels.AttentionShape{H: 1, K: 1, D: 1}, []int{1}, nil},
 		{kernels.AttentionShape{H: 1, K: 1, D: 2}, []int{1, 2, 3, 5, 7, 8, 9}, nil},
@@ -50,6 +54,40 @@ func packedBatches(short bool) []packed {
 			packed{kernels.AttentionShape{H: 2, K: 1, D: 32}, []int{130, 67}, nil},
 			packed{kernels.AttentionShape{H: 2, K: 1, D: 16}, []int{75, 130, 21, 99, 40, 200}, []int32{0, 4, 6}})
 	}
+	return scaledScores(list)
+}
+
+// windowBatches have windows of 1, around the lanes, around blocks of queries and of keys, and
+// longer than the sequences, which reach the prefixes of groups and do not; caps; and both.
+func windowBatches(short bool) []packed {
+	list := []packed{
+		{kernels.AttentionShape{H: 2, K: 1, D: 1, Window: 1}, []int{1, 2, 5, 17}, nil},
+		{kernels.AttentionShape{H: 1, K: 1, D: 1, Window: 3, Cap: 1}, []int{9, 40}, nil},
+		{kernels.AttentionShape{H: 1, K: 1, D: 2, Cap: 5}, []int{1, 2, 3, 5, 7, 8, 9}, nil},
+		{kernels.AttentionShape{H: 3, K: 1, D: 5, Window: 5}, []int{15, 1, 16, 17, 0, 31}, nil},
+		{kernels.AttentionShape{H: 4, K: 2, D: 16, Cap: 0.7}, []int{33, 1, 61}, nil},
+		{kernels.AttentionShape{H: 2, K: 2, D: 33, Window: 16, Cap: 20}, []int{17, 50}, nil},
+		{kernels.AttentionShape{H: 6, K: 2, D: 8, Window: 33}, []int{65, 13}, nil},
+		{kernels.AttentionShape{H: 4, K: 2, D: 64, Window: 14}, []int{47, 18}, nil},
+		{kernels.AttentionShape{H: 2, K: 1, D: 4, Window: 100, Cap: 2}, []int{33, 20}, nil},
+		{kernels.AttentionShape{H: 2, K: 1, D: 5, Window: 3}, []int{5, 3, 0, 1, 0, 4, 2, 7}, []int32{0, 4, 6, 7, 8}},
+		{kernels.AttentionShape{H: 4, K: 2, D: 16, Window: 17, Cap: 3}, []int{16, 1, 16, 9, 32, 32, 1}, []int32{0, 4, 7}},
+		{kernels.AttentionShape{H: 2, K: 1, D: 3, Window: 31}, []int{75, 5, 40}, []int32{0, 3}},
+	}
+	if !short {
+		list = append(list,
+			packed{kernels.AttentionShape{H: 1, K: 1, D: 20, Window: 32}, []int{140}, nil},
+			packed{kernels.AttentionShape{H: 2, K: 1, D: 32, Window: 64, Cap: 4}, []int{130, 67}, nil},
+			packed{kernels.AttentionShape{H: 1, K: 1, D: 16, Window: 96}, []int{230}, nil},
+			packed{kernels.AttentionShape{H: 3, K: 1, D: 33, Window: 40, Cap: 50}, []int{37, 20, 11, 131}, []int32{0, 4}},
+			packed{kernels.AttentionShape{H: 2, K: 1, D: 16, Window: 97}, []int{75, 130, 21, 99, 40, 200}, []int32{0, 4, 6}},
+			packed{kernels.AttentionShape{H: 2, K: 1, D: 8, Window: 7}, []int{150, 3, 60}, []int32{0, 3}})
+	}
+	return scaledScores(list)
+}
+
+// scaledScores sets the scale of each batch.
+func scaledScores(list []packed) []packed {
 	for i := range list {
 		list[i].shape.Scale = 1 / math.Sqrt(float64(list[i].shape.D))
 	}
@@ -60,6 +98,12 @@ func (p packed) String() string {
 	name := fmt.Sprintf("H=%d K=%d D=%d lengths %v", p.shape.H, p.shape.K, p.shape.D, p.lengths)
 	if p.groups != nil {
 		name += fmt.Sprintf(" groups %v", p.groups)
+	}
+	if p.shape.Window > 0 {
+		name += fmt.Sprintf(" window %d", p.shape.Window)
+	}
+	if p.shape.Cap > 0 {
+		name += fmt.Sprintf(" cap %v", p.shape.Cap)
 	}
 	return name
 }
@@ -186,9 +230,20 @@ func (p packed) notSeeing(m int) []int {
 		rows, prefix := p.sequence(j)
 		at := slices.Index(rows, m)
 		for n := prefix; n < len(rows); n++ {
-			if at < 0 || n < at {
+			if at < 0 || n < at || p.shape.Window > 0 && n-at >= p.shape.Window {
 				list = append(list, rows[n])
 			}
+		}
+	}
+	return list
+}
+
+// unseenBy returns the rows that row m, the own row of its sequence, does not see.
+func (p packed) unseenBy(m int) []int {
+	var list []int
+	for r := range p.rows() {
+		if slices.Contains(p.notSeeing(r), m) {
+			list = append(list, r)
 		}
 	}
 	return list
@@ -275,6 +330,37 @@ func checkAttentionBackward(s *subject) error {
 		}
 		if err := s.checkBackwardApart(p, dout, fwd, qkv); err != nil {
 			return fmt.Errorf("%v: %w", p, err)
+		}
+		if err := s.checkBackwardWindow(p, dout, fwd, qkv); err != nil {
+			return fmt.Errorf("%v: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// checkBackwardWindow checks that NaN in a row reach only the gradients of rows that see it
+// or that it sees.
+func (s *subject) checkBackwardWindow(p packed, dout []float32, fwd []result, qkv []float32) error {
+	if p.shape.Window == 0 {
+		return nil
+	}
+	clean, err := run(s.b, func(c *call) { p.back(c, qkv, dout, fwd) })
+	if err != nil {
+		return err
+	}
+	M, stride, w := p.rows(), p.shape.Stride(), p.shape.H*p.shape.D
+	for _, m := range []int{0, M / 2, M - 1} {
+		x, d := slices.Clone(qkv), slices.Clone(dout)
+		copy(x[m*stride:(m+1)*stride], nans(stride))
+		copy(d[m*w:(m+1)*w], nans(w))
+		got, err := run(s.b, func(c *call) { p.back(c, x, d, fwd) })
+		if err != nil {
+			return err
+		}
+		unseen := p.unseenBy(m)
+		others := slices.DeleteFunc(p.notSeeing(m), func(r int) bool { return !slices.Contains(unseen, r) })
+		if err := same(rowsOf(got, M, others), rowsOf(clean, M, others), exactly); err != nil {
+			return fmt.Errorf("NaN in row %d: %w", m, err)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"slices"
 
 	"exp/kernels"
 )
@@ -57,9 +58,9 @@ func (k *cache) elements() int { return k.pages * k.shape.K * k.shape.D * k.size
 func (k *cache) String() string { return fmt.Sprintf("%v, pages of %d", k.packed, k.size) }
 
 // cachesOf returns the batches in pages of several sizes.
-func cachesOf(short bool) []*cache {
+func cachesOf(batches []packed, short bool) []*cache {
 	var list []*cache
-	for i, p := range packedBatches(short) {
+	for i, p := range batches {
 		for j, size := range pageSizes() {
 			// All sizes for the small ones, unless short.
 			if i < 4 && !short || i%len(pageSizes()) == j {
@@ -70,6 +71,11 @@ func cachesOf(short bool) []*cache {
 		}
 	}
 	return list
+}
+
+// allCaches are all batches in pages.
+func allCaches(short bool) []*cache {
+	return append(cachesOf(plainBatches(short), short), cachesOf(windowBatches(short), short)...)
 }
 
 // filled returns what the pages hold after all rows were appended, by backend b;
@@ -86,7 +92,7 @@ func (k *cache) filled(b kernels.Backend) (keys, values []float32, err error) {
 }
 
 func checkAppendKV(s *subject) error {
-	for _, k := range cachesOf(s.short) {
+	for _, k := range cachesOf(plainBatches(s.short), s.short) {
 		r := newStream("append" + k.String())
 		keys, values := r.floats(k.elements()), r.floats(k.elements())
 		err := s.compare("AppendKV", func(c *call) {
@@ -101,7 +107,7 @@ func checkAppendKV(s *subject) error {
 }
 
 func checkCopyPages(s *subject) error {
-	for _, k := range cachesOf(s.short) {
+	for _, k := range cachesOf(plainBatches(s.short), s.short) {
 		r := newStream("copy pages" + k.String())
 		keys, values := r.floats(k.elements()), r.floats(k.elements())
 		// A chain: 0 → 1, then 1 → the last, in this order.
@@ -119,7 +125,7 @@ func checkCopyPages(s *subject) error {
 
 // checkPagedAttentionRows decodes rows of all sequences in one batch.
 func checkPagedAttentionRows(s *subject) error {
-	for _, k := range cachesOf(s.short) {
+	for _, k := range allCaches(s.short) {
 		a := k.shape
 		keys, values, err := k.filled(s.ref)
 		if err != nil {
@@ -140,11 +146,60 @@ func checkPagedAttentionRows(s *subject) error {
 	return nil
 }
 
+// checkPagedAttentionWindow decodes the last row of every sequence. What is before its window is
+// not there: entries of the table are garbage, positions NaN.
+func checkPagedAttentionWindow(s *subject) error {
+	for _, k := range cachesOf(windowBatches(s.short), s.short) {
+		a := k.shape
+		if a.Window == 0 {
+			continue
+		}
+		keys, values, err := k.filled(s.ref)
+		if err != nil {
+			return err
+		}
+		table := slices.Clone(k.table)
+		var seq, pos []int32
+		var qkv []float32
+		for m, at := range k.pos {
+			j, from := int(k.seq[m]), k.lengths[k.seq[m]]-a.Window
+			if int(at) < from {
+				k.clear(keys, values, int(k.slots[m]))
+			}
+			if int(at) == k.lengths[j]-1 {
+				seq, pos, qkv = append(seq, k.seq[m]), append(pos, at), append(qkv, k.qkv[m*a.Stride():(m+1)*a.Stride()]...)
+				for i := range max(from, 0) / k.size {
+					table[j*k.width+i] = bandInt
+				}
+			}
+		}
+		err = s.compare("PagedAttention", func(c *call) {
+			p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}
+			c.b.PagedAttention(c.outOperands("out", len(seq)*a.H*a.D), c.operands("qkv", qkv), p, c.ints("table", table), c.ints("seq", seq), c.ints("pos", pos), k.width, a)
+		})
+		if err != nil {
+			return fmt.Errorf("%v: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// clear makes the key and the value in a slot NaN.
+func (k *cache) clear(keys, values []float32, slot int) {
+	page, at, a := slot/k.size, slot%k.size, k.shape
+	for h := range a.K {
+		for d := range a.D {
+			keys[((page*a.K+h)*a.D+d)*k.size+at] = bandNaN()
+			values[((page*a.K+h)*k.size+at)*a.D+d] = bandNaN()
+		}
+	}
+}
+
 // checkPrefill checks that Attention over whole sequences, chunks of rows that
 // are appended and attended one after another, and single steps give the same
 // bits.
 func checkPrefill(s *subject) error {
-	for _, k := range cachesOf(s.short) {
+	for _, k := range allCaches(s.short) {
 		whole, err := run(s.b, func(c *call) { k.attend(c, k.qkv) })
 		if err != nil {
 			return err

@@ -62,6 +62,14 @@ func firstSeen(n int, s kernels.AttentionShape) int {
 	return 0
 }
 
+// seenBefore returns the position after the last, of T, that sees position t.
+func seenBefore(t, T int, s kernels.AttentionShape) int {
+	if s.Window > 0 {
+		return min(T, t+s.Window)
+	}
+	return T
+}
+
 // capped returns cap·Tanh(z/cap) and the Tanh, or z and 0 without a cap. The division
 // is a product with 1/cap, rounded to T.
 func capped[T Float](z T, cap float64) (capped, tanh T) {
@@ -73,10 +81,10 @@ func capped[T Float](z T, cap float64) (capped, tanh T) {
 }
 
 // expSum replaces z[t], t ≥ from, by e[t] = Exp(z[t]-m), m the largest of them, and the
-// others by 0. It returns m and 1/l with l the lane sum of e.
+// others by 0. It returns m, +0 if it is a zero, and 1/l with l the lane sum of e.
 func expSum[T Float](z []T, from int) (m, inv T) {
 	clear(z[:from])
-	m = maxOf(z[from:])
+	m = maxOf(z[from:]) + 0
 	for t := from; t < len(z); t++ {
 		z[t] = Exp(z[t] - m)
 	}

@@ -142,7 +142,8 @@ func tileAttention(out, stats, qkv []float32, offsets, groups []int32, s kernels
 				at := i*s.H + h
 				stats[2*at], stats[2*at+1] = m, inv
 				for d := range s.D {
-					for t := range n {
+					clear(vd[:from])
+					for t := from; t < n; t++ {
 						vd[t] = value(qkv, seq.row(t), h, s)[d]
 					}
 					out[at*s.D+d] = TileSum(z[:n], vd[:n], 0) * inv
@@ -179,7 +180,10 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 				dq := head(dqkv, row, h, s)
 				for d := range dq {
 					for t := 0; t <= P+i; t++ {
-						b[t] = key(qkv, seq.row(t), h, s)[d]
+						b[t] = 0
+						if t >= firstSeen(P+i, s) {
+							b[t] = key(qkv, seq.row(t), h, s)[d]
+						}
 					}
 					dq[d] = TileSum(dz[i*T:i*T+P+i+1], b[:P+i+1], 0)
 				}
@@ -187,16 +191,17 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 			for t := range T {
 				dk, dv := key(dqkv, seq.row(t), h, s), value(dqkv, seq.row(t), h, s)
 				for d := range s.D {
-					// Queries before t, and those of the prefix, count as products 0.
-					first := max(t, P)
+					// Queries before t, those of the prefix, and those whose windows begin after t
+					// count as products 0.
+					first, end := max(t, P), seenBefore(t, T, s)
 					lo := first / kernels.TileTerms * kernels.TileTerms
 					clear(a)
 					clear(b)
-					for i := first; i < T; i++ {
+					for i := first; i < end; i++ {
 						a[i], b[i] = dz[(i-P)*T+t], head(qkv, seq.row(i), h, s)[d]
 					}
 					dk[d] = TileSum(a[lo:], b[lo:], dk[d])
-					for i := first; i < T; i++ {
+					for i := first; i < end; i++ {
 						a[i], b[i] = p[(i-P)*T+t], dout[(seq.row(i)*s.H+h)*s.D+d]
 					}
 					dv[d] = TileSum(a[lo:], b[lo:], dv[d])
