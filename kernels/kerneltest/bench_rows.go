@@ -94,36 +94,55 @@ func eighths(M int) []int32 {
 }
 
 // sequenceBenchmarks measure attention on 8 sequences of 256 tokens, and a
-// decode step of 64 sequences that have 192.
+// decode step of 64 sequences that have 192; and both with windows and with caps, and on 2
+// sequences of 1024 tokens, which a window is short beside.
 func sequenceBenchmarks() []benchmark {
 	const S, T, M = 8, 256, 8 * 256
-	const decodeS, decodeT = 64, 192
 	a := kernels.AttentionShape{H: 4, K: 2, D: 64, Scale: 0.125}
-	stride, outs := a.Stride(), a.H*a.D
+	windowed, capped := a, a
+	windowed.Window, capped.Cap = 64, 50
+	stride := a.Stride()
 	r := benchStream("bench attention")
-	p := packed{shape: a}
-	for range decodeS {
-		p.lengths = append(p.lengths, decodeT)
-	}
-	dims := dimsOf("S", S, "T", T, "H", a.H, "D", a.D)
-	decode := dimsOf("S", decodeS, "T", decodeT, "H", a.H, "D", a.D)
-	scoresMade := S * a.H * T * (T + 1) / 2 // each is a chain of D, and so is its share of a value
-	last := func(x []int32) []int32 {       // the last row of each sequence
-		var y []int32
-		for j := range decodeS {
-			y = append(y, x[(j+1)*decodeT-1])
-		}
-		return y
-	}
-	pagesOf := func(c *call, k *cache) kernels.Pages {
-		return kernels.Pages{Keys: c.spareOperands("keys", r.floats(k.elements())), Values: c.spareOperands("values", r.floats(k.elements())), Size: k.size}
-	}
-	return []benchmark{
-		{"Rope", dims, 0, 8 * M * (a.H + a.K) * a.D, func(c *call) func() {
+	list := []benchmark{
+		{"Rope", dimsOf("S", S, "T", T, "H", a.H, "D", a.D), 0, 8 * M * (a.H + a.K) * a.D, func(c *call) func() {
 			cos, sin := ones(T*a.D/2), make([]float32, T*a.D/2) // the values stay as they are
 			x, cb, sb, pos := c.inoutOperands("qkv", r.floats(M*stride)), c.floats("cos", cos), c.floats("sin", sin), c.ints("pos", r.ids(M, T))
 			return func() { c.b.Rope(x, cb, sb, pos, a, false) }
 		}},
+	}
+	list = append(list, attentionBenchmarks(S, T, a)...)
+	list = append(list, attentionBenchmarks(S, T, capped)...)
+	list = append(list, attentionBenchmarks(2, 1024, a)...)
+	list = append(list, attentionBenchmarks(2, 1024, windowed)...)
+	return append(list, decodeBenchmarks(a, windowed, capped)...)
+}
+
+// extras names the window and the cap of a shape.
+func extras(a kernels.AttentionShape) string {
+	var s string
+	if a.Window > 0 {
+		s = "/" + dimsOf("window", a.Window)
+	}
+	if a.Cap > 0 {
+		s += "/" + dimsOf("cap", a.Cap)
+	}
+	return s
+}
+
+// attentionBenchmarks measure both passes on S sequences of T tokens.
+func attentionBenchmarks(S, T int, a kernels.AttentionShape) []benchmark {
+	M, stride, outs := S*T, a.Stride(), a.H*a.D
+	r := benchStream("bench attention")
+	dims := dimsOf("S", S, "T", T, "H", a.H, "D", a.D) + extras(a)
+	scoresMade := 0 // each is a chain of D, and so is its share of a value
+	for n := 1; n <= T; n++ {
+		seen := n
+		if a.Window > 0 {
+			seen = min(n, a.Window)
+		}
+		scoresMade += S * a.H * seen
+	}
+	return []benchmark{
 		{"Attention", dims, 4 * scoresMade * a.D, 4 * M * (stride + outs), func(c *call) func() {
 			out, stats, qkv, off := c.outOperands("out", M*outs), c.out("stats", M*a.H*2), c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
 			return func() { c.b.Attention(out, stats, qkv, off, kernels.Buffer{}, a) }
@@ -134,24 +153,56 @@ func sequenceBenchmarks() []benchmark {
 			c.b.Attention(out, stats, qkv, off, kernels.Buffer{}, a)
 			return func() { c.b.AttentionBackward(dqkv, dout, out, stats, qkv, off, kernels.Buffer{}, a) }
 		}},
-		{"PagedAttention", decode, 4 * decodeS * decodeT * a.H * a.D, 8 * decodeS * decodeT * a.K * a.D, func(c *call) func() {
+	}
+}
+
+// decodeBenchmarks measure a decode step of 64 sequences that have 192 tokens, for several
+// shapes, which differ in windows and caps.
+func decodeBenchmarks(shapes ...kernels.AttentionShape) []benchmark {
+	const S, T = 64, 192
+	a := shapes[0]
+	stride, outs := a.Stride(), a.H*a.D
+	r := benchStream("bench attention")
+	p := packed{shape: a}
+	for range S {
+		p.lengths = append(p.lengths, T)
+	}
+	dims := dimsOf("S", S, "T", T, "H", a.H, "D", a.D)
+	last := func(x []int32) []int32 { // the last row of each sequence
+		var y []int32
+		for j := range S {
+			y = append(y, x[(j+1)*T-1])
+		}
+		return y
+	}
+	pagesOf := func(c *call, k *cache) kernels.Pages {
+		return kernels.Pages{Keys: c.spareOperands("keys", r.floats(k.elements())), Values: c.spareOperands("values", r.floats(k.elements())), Size: k.size}
+	}
+	var list []benchmark
+	for _, a := range shapes {
+		seen := T
+		if a.Window > 0 {
+			seen = min(T, a.Window)
+		}
+		list = append(list, benchmark{"PagedAttention", dims + extras(a), 4 * S * seen * a.H * a.D, 8 * S * seen * a.K * a.D, func(c *call) func() {
 			k := newCache(p, 16)
-			out, qkv, table := c.outOperands("out", decodeS*outs), c.operands("qkv", r.floats(decodeS*stride)), c.ints("table", k.table)
+			out, qkv, table := c.outOperands("out", S*outs), c.operands("qkv", r.floats(S*stride)), c.ints("table", k.table)
 			pages, seq, pos := pagesOf(c, k), c.ints("seq", last(k.seq)), c.ints("pos", last(k.pos))
 			return func() { c.b.PagedAttention(out, qkv, pages, table, seq, pos, k.width, a) }
-		}},
-		{"AppendKV", decode, 0, 16 * decodeS * a.K * a.D, func(c *call) func() {
+		}})
+	}
+	return append(list,
+		benchmark{"AppendKV", dims, 0, 16 * S * a.K * a.D, func(c *call) func() {
 			k := newCache(p, 16)
-			pages, qkv, slots := pagesOf(c, k), c.operands("qkv", r.floats(decodeS*stride)), c.ints("slots", last(k.slots))
+			pages, qkv, slots := pagesOf(c, k), c.operands("qkv", r.floats(S*stride)), c.ints("slots", last(k.slots))
 			return func() { c.b.AppendKV(pages, qkv, slots, a) }
 		}},
-		{"CopyPages", dimsOf("pages", decodeS, "K", a.K, "D", a.D), 0, 16 * decodeS * a.K * a.D * 16, func(c *call) func() {
+		benchmark{"CopyPages", dimsOf("pages", S, "K", a.K, "D", a.D), 0, 16 * S * a.K * a.D * 16, func(c *call) func() {
 			k := newCache(p, 16)
 			pages := pagesOf(c, k)
-			list := c.ints("pairs", even(2*decodeS-1, 1))
+			list := c.ints("pairs", even(2*S-1, 1))
 			return func() { c.b.CopyPages(pages, list, a) }
-		}},
-	}
+		}})
 }
 
 // logitScale times a sum of 256 products is a logit of a trained model: with larger ones

@@ -65,6 +65,44 @@ func TestFindsMutants(t *testing.T) {
 		{"a branch does not see its prefix", "Attention/sequences", false, mutant{Backend: r, attention: func(out, stats, qkv, offsets, _ kernels.Buffer, s kernels.AttentionShape) {
 			r.Attention(out, stats, qkv, offsets, kernels.Buffer{}, s)
 		}}},
+		{"a window is one too long", "Attention/sequences", false, mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+			r.Attention(out, stats, qkv, offsets, groups, longer(s, 1))
+		}}},
+		{"a window is one too short", "Attention/shapes", true, mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+			if s.Window > 1 {
+				s.Window--
+			}
+			r.Attention(out, stats, qkv, offsets, groups, s)
+		}}},
+		{"a window of pages is one too long", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
+			r.PagedAttention(out, qkv, p, table, seq, pos, width, longer(s, 1))
+		}}},
+		{"pages before the window are read", "PagedAttention/window", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
+			r.PagedAttention(out, qkv, p, table, seq, pos, width, s)
+			r.PagedAttention(kernels.Host(make([]float32, out.Len())), qkv, p, table, seq, pos, width, longer(s, 1<<20))
+		}}},
+		{"the backward pass ignores windows", "AttentionBackward", false, mutant{Backend: r, back: func(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+			r.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, longer(s, 1<<20))
+		}}},
+		{"the backward pass ignores caps", "AttentionBackward", true, mutant{Backend: r, back: func(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+			s.Cap = 0
+			r.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
+		}}},
+		{"capped scores are not scaled", "Attention/shapes", true, mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+			if s.Cap > 0 {
+				s.Scale = 1
+			}
+			r.Attention(out, stats, qkv, offsets, groups, s)
+		}}},
+		{"a part that turns is paired across the head", "Rope", true, mutant{Backend: r, rope: func(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
+			old := append([]float32(nil), f(qkv)...)
+			r.Rope(qkv, cos, sin, pos, s, inverse)
+			if half := s.Rotated() / 2; half < s.D/2 {
+				for i := 0; i < len(old); i += s.D { // as if the second half of a head were first
+					copy(f(qkv)[i+half:i+2*half], old[i+s.D/2:])
+				}
+			}
+		}}},
 		{"positions past the last are read", "PagedAttention/prefill", false, mutant{Backend: r, paged: func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
 			r.PagedAttention(out, qkv, p, table, seq, pos, width, s)
 			for m, at := range kernels.Elems[int32](pos) {
@@ -107,11 +145,21 @@ func TestFindsMutants(t *testing.T) {
 	}
 }
 
+// longer returns s with a window, if it has one, that is longer by n.
+func longer(s kernels.AttentionShape, n int) kernels.AttentionShape {
+	if s.Window > 0 {
+		s.Window += n
+	}
+	return s
+}
+
 // mutant is a backend with some operations replaced.
 type mutant struct {
 	kernels.Backend
 	matMul    func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer)
 	attention func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape)
+	back      func(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape)
+	rope      func(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool)
 	matMulDW  func(dw, dbias, dout, x, blocks kernels.Buffer)
 	scatter   func(dx, dout, rows kernels.Buffer, C int)
 	paged     func(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape)
@@ -148,6 +196,22 @@ func (t mutant) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s ker
 		return
 	}
 	t.attention(out, stats, qkv, offsets, groups, s)
+}
+
+func (t mutant) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	if t.back == nil {
+		t.Backend.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
+		return
+	}
+	t.back(dqkv, dout, out, stats, qkv, offsets, groups, s)
+}
+
+func (t mutant) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
+	if t.rope == nil {
+		t.Backend.Rope(qkv, cos, sin, pos, s, inverse)
+		return
+	}
+	t.rope(qkv, cos, sin, pos, s, inverse)
 }
 
 func (t mutant) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {

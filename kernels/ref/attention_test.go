@@ -2,6 +2,8 @@ package ref
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"exp/kernels"
@@ -40,6 +42,96 @@ func TestAttentionKnown(t *testing.T) {
 	wantNear(t, "dqkv", dqkv, want, 1e-12)
 }
 
+func TestAttentionWindowKnown(t *testing.T) {
+	// One head, D = 1; a row is [q k v] and sees itself and the row before.
+	const ln3 = 1.0986122886681098
+	s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 1, Window: 2}
+	qkv := []float64{
+		1, 0, 3,
+		1, ln3, 7,
+		1, 0, 11,
+	}
+	out, stats := zeros(3), zeros(6)
+	Attention(out, stats, qkv, []int32{0, 3}, nil, s)
+	// Row 1: e = [1/3 1], l = 4/3, out = (3/3 + 7)·3/4 = 6. Row 2 sees rows 1 and 2:
+	// e = [1 1/3], out = (7 + 11/3)·3/4 = 8.
+	wantNear(t, "out", out, []float64{3, 6, 8}, 1e-14)
+	wantNear(t, "stats", stats, []float64{0, 1, ln3, 0.75, ln3, 0.75}, 1e-14)
+	// dout = 1 for row 2: p = [3/4 1/4], dp = [7 11], delta = 8, dz = [-3/4 3/4].
+	dqkv := zeros(9)
+	AttentionBackward(dqkv, []float64{0, 0, 1}, out, stats, qkv, []int32{0, 3}, nil, s)
+	wantNear(t, "dqkv", dqkv, []float64{0, 0, 0, 0, -0.75, 0.75, -0.75 * ln3, 0.75, 0.25}, 1e-14)
+	// A branch counts its prefix: row 2 is the third of its sequence.
+	branch := zeros(3)
+	Attention(branch, stats, qkv, []int32{0, 2, 3}, []int32{0, 2}, s)
+	wantNear(t, "out of a branch", branch, out, 0)
+}
+
+func TestAttentionCapKnown(t *testing.T) {
+	// One head, D = 1. With cap 2·ln 3 the score (ln 3)² has Tanh(ln 3 / 2) = 1/2 and
+	// becomes ln 3.
+	const ln3 = 1.0986122886681098
+	s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 1, Cap: 2 * ln3}
+	qkv := []float64{
+		1, 0, 3,
+		1, ln3 * ln3, 7,
+	}
+	out, stats := zeros(2), zeros(4)
+	Attention(out, stats, qkv, []int32{0, 2}, nil, s)
+	wantNear(t, "out", out, []float64{3, 6}, 1e-14) // as row 1 of the window's
+	wantNear(t, "stats", stats, []float64{0, 1, ln3, 0.75}, 1e-14)
+	// dout = 1 for row 1: p = [1/4 3/4], dp = [3 7], delta = 6, dz = [-3/4 3/4·(1 - 1/4)].
+	dqkv := zeros(6)
+	AttentionBackward(dqkv, []float64{0, 1}, out, stats, qkv, []int32{0, 2}, nil, s)
+	wantNear(t, "dqkv", dqkv, []float64{0, -0.75, 0.25, 0.5625 * ln3 * ln3, 0.5625, 0.75}, 1e-14)
+	// The capped score of a tiny negative one is -0; as the largest it is +0.
+	one := []float32{-1e-20, 1, 5}
+	o, st := make([]float32, 1), make([]float32, 2)
+	Attention(o, st, one, []int32{0, 1}, nil, s)
+	if o[0] != 5 || math.Float32bits(st[0]) != 0 {
+		t.Errorf("a tiny score: out %v, largest %v, want 5, +0", o[0], st[0])
+	}
+}
+
+// A window that reaches the first row of every sequence changes no bit, in either class.
+func TestAttentionWideWindow(t *testing.T) {
+	offsets, groups := []int32{0, 3, 40, 40, 59}, []int32{0, 3, 4}
+	all := kernels.AttentionShape{H: 4, K: 2, D: 5, Scale: 0.4, Cap: 3}
+	M, r := 59, source(3)
+	qkv, dout := float32s(r, M*all.Stride()), float32s(r, M*all.H*all.D)
+	for name, both := range map[string]struct {
+		forward  func(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape)
+		backward func(dqkv, dout, out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape)
+	}{"chains": {Attention[float32], AttentionBackward[float32]}, "tile sums": {tileAttention, tileAttentionBackward}} {
+		attend := func(window int) (out, stats, dqkv []float32) {
+			s := all
+			s.Window = window
+			out, stats, dqkv = make([]float32, len(dout)), make([]float32, 2*M*s.H), make([]float32, len(qkv))
+			both.forward(out, stats, qkv, offsets, groups, s)
+			both.backward(dqkv, dout, out, stats, qkv, offsets, groups, s)
+			return out, stats, dqkv
+		}
+		out, stats, dqkv := attend(0)
+		for _, window := range []int{40, 41, 1 << 40} {
+			o, st, d := attend(window)
+			wantExact(t, name+": out", o, out)
+			wantExact(t, name+": stats", st, stats)
+			wantExact(t, name+": dqkv", d, dqkv)
+		}
+		if o, _, _ := attend(39); slices.Equal(o, out) {
+			t.Errorf("%s: a window of 39 hides nothing from a row at position 39", name)
+		}
+	}
+}
+
+func float32s(r *rand.Rand, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	return x
+}
+
 func TestAttentionGradient(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -50,6 +142,9 @@ func TestAttentionGradient(t *testing.T) {
 		{"one head", kernels.AttentionShape{H: 1, K: 1, D: 3}, []int32{0, 5}, nil},
 		{"shared key heads, packed", kernels.AttentionShape{H: 4, K: 2, D: 4}, []int32{0, 1, 7, 7, 10}, nil},
 		{"one key head, past a lane", kernels.AttentionShape{H: 3, K: 1, D: 2}, []int32{0, 18, 20}, nil},
+		{"window", kernels.AttentionShape{H: 2, K: 1, D: 3, Window: 4}, []int32{0, 9, 11}, nil},
+		{"cap", kernels.AttentionShape{H: 2, K: 2, D: 3, Cap: 1.5}, []int32{0, 6}, nil},
+		{"window, cap and prefixes", kernels.AttentionShape{H: 4, K: 2, D: 3, Window: 3, Cap: 2}, []int32{0, 3, 5, 5, 9, 10, 12, 12}, []int32{0, 4, 5, 7}},
 		{"prefixes", kernels.AttentionShape{H: 4, K: 2, D: 3}, []int32{0, 3, 5, 5, 9, 10, 12, 12}, []int32{0, 4, 5, 7}},
 	}
 	for _, tt := range tests {

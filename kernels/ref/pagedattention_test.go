@@ -59,6 +59,28 @@ func TestPagedAttentionKnown(t *testing.T) {
 	wantNear(t, "out", out, []float64{7, 4}, 1e-14)
 }
 
+func TestPagedAttentionWindowKnown(t *testing.T) {
+	// One head, D = 1, Scale 1. The row at position 16 sees positions 1 to 16 in pages 2 and
+	// 0: fifteen scores of 0 and ln 15, so position 16 has half the weight.
+	s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 1, Window: 16}
+	const size = 16
+	nan := math.NaN()
+	p := Pages[float64]{Keys: make([]float64, 3*size), Values: make([]float64, 3*size), Size: size}
+	for i := range p.Keys {
+		p.Keys[i], p.Values[i] = nan, nan // never read, position 0 neither
+	}
+	for i := 1; i < size; i++ {
+		p.Keys[2*size+i], p.Values[2*size+i] = 0, 4
+	}
+	p.Keys[0], p.Values[0] = math.Log(15), 10
+	out := zeros(1)
+	PagedAttention(out, []float64{1, nan, nan}, p, []int32{2, 0}, []int32{0}, []int32{16}, 2, s)
+	wantNear(t, "window 16", out, []float64{7}, 1e-14) // (4 + 10)/2
+	s.Window = 1
+	PagedAttention(out, []float64{1, nan, nan}, p, []int32{-7, 0}, []int32{0}, []int32{16}, 2, s)
+	wantNear(t, "window 1", out, []float64{10}, 0)
+}
+
 func TestPagedAttentionPanics(t *testing.T) {
 	s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 1}
 	p := Pages[float64]{Keys: zeros(32), Values: zeros(32), Size: 16}

@@ -27,6 +27,17 @@ func TestRopeKnown(t *testing.T) {
 	wantNear(t, "and back", qkv[:12], row, 1e-14)
 }
 
+func TestRopePartKnown(t *testing.T) {
+	// D = 6, of which four channels turn: pairs (0,2) by 90° and (1,3) by 3-4-5.
+	s := kernels.AttentionShape{H: 1, K: 1, D: 6, Rotary: 4}
+	cos, sin := []float64{0, 0.6}, []float64{1, 0.8}
+	qkv := []float64{1, 5, 2, 10, 7, 8, 3, 0, 4, 5, 7, 8, 9, 9, 9, 9, 9, 9}
+	Rope(qkv, cos, sin, []int32{0}, s, false)
+	wantNear(t, "part", qkv, []float64{-2, -5, 1, 10, 7, 8, -4, -4, 3, 3, 7, 8, 9, 9, 9, 9, 9, 9}, 1e-14)
+	s.Rotary = 8
+	wantPanic(t, "ref: Rope: the rotated channels are odd or more than the head has", func() { Rope(qkv, cos, sin, []int32{0}, s, false) })
+}
+
 func TestRopeGradient(t *testing.T) {
 	const M = 3
 	s := kernels.AttentionShape{H: 2, K: 1, D: 6}

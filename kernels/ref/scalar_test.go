@@ -82,6 +82,34 @@ func TestExpLogSpecial(t *testing.T) {
 	}
 }
 
+func TestTanhError(t *testing.T) {
+	const limit = 1e-7
+	worst, at := 0.0, float32(0)
+	for u := uint32(0); u < 0x42000000; u += 997 { // to 32
+		x := math.Float32frombits(u)
+		if e := math.Abs(float64(Tanh(x)) - math.Tanh(float64(x))); e > worst {
+			worst, at = e, x
+		}
+		if Tanh(-x) != -Tanh(x) {
+			t.Fatalf("Tanh(%v) = %v, Tanh(%v) = %v", -x, Tanh(-x), x, Tanh(x))
+		}
+	}
+	if worst > limit {
+		t.Errorf("Tanh(%v) is off by %.3g, want ≤ %.0e", at, worst, limit)
+	} else {
+		t.Logf("Tanh: worst %.3g at %v", worst, at)
+	}
+	inf := float32(math.Inf(1))
+	for x, want := range map[float32]float32{0: 0, inf: 1, -inf: -1, 100: 1, -100: -1} {
+		if got := Tanh(x); got != want {
+			t.Errorf("Tanh(%v) = %v, want %v", x, got, want)
+		}
+	}
+	if y := Tanh(float32(math.NaN())); y == y {
+		t.Errorf("Tanh(NaN) = %v", y)
+	}
+}
+
 // exactFMA rounds a·b+c once, in exact arithmetic.
 func exactFMA(a, b, c float32) float32 {
 	x := new(big.Float).SetPrec(600).SetFloat64(float64(a))
