@@ -12,7 +12,9 @@
 #include "tile.h"
 #include "gate.h"
 #include "pages.h"
+#include "window.h"
 #include "attention.h"
+#include "pagedattention.h"
 #include "output.h"
 #include "tiles.h"
 #endif

@@ -130,51 +130,6 @@ INLINE void columns_tile(const int mr, const int nv, const int causal, const lon
 		}
 }
 
-// window_tile is rows_tile from 0 with causal, of which row i begins a step after the row before
-// it: b's rows from..to-1, and `lead` steps until all rows take part. a and b are at row from.
-INLINE void window_tile(const int mr, const float *a, long panel, const float *b, float *c, long ldc, long from, long to,
-	int lead, const float *scale) {
-	const int nv = NV;
-	const enum tile_init init = FROM_ZERO;
-	long t = from % NR;
-	ACC_START(c)
-#define NEXT (a += ++t % NR == 0 ? panel - NR + 1 : 1, b += NR)
-	for (int begun = mr - lead; begun < mr; begun++, NEXT) ADD_TERM(0, begun - 1, NR);
-	for (long k = to - from - lead, n; k > 0; k -= n) {
-		n = NR - t % NR < k ? NR - t % NR : k;
-		for (long s = 0; s < n; s++, a++, b += NR) ADD_TERM(0, mr - 1, NR);
-		t += n;
-		if (t % NR == 0) a += panel - NR;
-	}
-#pragma GCC unroll 16
-	for (int s = 1; s < mr; s++, NEXT) ADD_TERM(s, mr - 1, NR);
-#undef NEXT
-#pragma GCC unroll 16
-	for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
-		for (int j = 0; j < NV; j++)
-			v_store(c + i * ldc + j * LANES, scale ? v_mul(acc[i][j], v_set1(scale[i])) : acc[i][j]);
-}
-
-// window_columns is columns_tile with `more` steps after the k, in which the rows from `ended` on
-// take part, then one row less at each.
-INLINE void window_columns(const int mr, const float *a, const float *b, float *c, long ldc, long k, enum tile_init init,
-	int causal, int ended, long more) {
-	const int nv = NV;
-	ACC_START(c + i * ldc)
-	if (causal) {
-#pragma GCC unroll 16
-		for (int s = 0; s < mr - 1; s++, a += NR, b += NR) ADD_TERM(0, s, 1);
-		k -= mr - 1;
-	}
-	for (; k > 0; k--, a += NR, b += NR) ADD_TERM(0, mr - 1, 1);
-	for (; more > 0; more--, ended++, a += NR, b += NR) ADD_TERM(ended, mr - 1, 1);
-#pragma GCC unroll 16
-	for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
-		for (int j = 0; j < NV; j++) v_store(c + i * ldc + j * LANES, acc[i][j]);
-}
-
 // strided_tile takes A and B as they lie in memory, for the few places where a copy
 // would cost more than it saves. The last vector of a tile with tail set has n mod
 // LANES columns; memory past them is neither read nor written.
@@ -230,12 +185,6 @@ INLINE void strided_tile(const int mr, const int nv, const int tail, const float
 		if (causal) columns_tile(R, NV, 1, NR, a, b, c, ldc, k, init, 0);                          \
 		else columns_tile(R, NV, 0, NR, a, b, c, ldc, k, init, 0);                                 \
 	}                                                                                              \
-	ONE_COPY void window_##R(const float *a, long panel, const float *b, float *c, long ldc, long from, long to, int lead, \
-		const float *scale) { window_tile(R, a, panel, b, c, ldc, from, to, lead, scale); }        \
-	ONE_COPY void window_columns_##R(const float *a, const float *b, float *c, long ldc, long k,  \
-		enum tile_init init, int causal, int ended, long more) {                                   \
-		window_columns(R, a, b, c, ldc, k, init, causal, ended, more);                             \
-	}                                                                                              \
 	ONE_COPY void blocks_##R(const float *a, const float *b, float *c, long ldc,                   \
 		const int32_t *block, long blocks) {                                                       \
 		for (int i = 0; i < R; i++)                                                                \
@@ -287,10 +236,6 @@ static void (*const causal_tiles[MR + 1])(const float *, long, const float *, fl
 	ALL_ROWS(causal)};
 static void (*const columns_tiles[MR + 1])(const float *, const float *, float *, long, long, enum tile_init, int) = {
 	ALL_ROWS(columns)};
-static void (*const window_tiles[MR + 1])(const float *, long, const float *, float *, long, long, long, int, const float *) = {
-	ALL_ROWS(window)};
-static void (*const window_columns_tiles[MR + 1])(const float *, const float *, float *, long, long, enum tile_init, int, int,
-	long) = {ALL_ROWS(window_columns)};
 static void (*const blocks_tiles[MR + 1])(const float *, const float *, float *, long, const int32_t *, long) = {
 	ALL_ROWS(blocks)};
 static void (*const strided_tiles[MR + 1])(const float *, long, long, const float *, long, float *, long, long, int,

@@ -1,5 +1,5 @@
 // tileattention.h: attention of class "cpu/bf16": causal over packed sequences,
-// forward and backward, and against a paged cache.
+// forward and backward.
 //
 // Query rows go BLOCK at a time against BLOCK keys at a time. What a row must not see
 // is multiplied by 0, which changes no sum as long as it is finite; sequences with
@@ -158,10 +158,11 @@ INLINE float row_delta(const struct tile_attention_args *g, long at) {
 }
 
 // grads sets p and dz from scores and dp, a vector of keys. capped says whether scores have a cap.
-INLINE void grads(vf *p, vf *dz, vf z, vf dp, const struct tile_attention_args *g, const float *st, float delta, const int capped) {
-	const vf sc = v_set1(g->scale);
+struct scaling { float scale, cap, inv_cap; };
+INLINE void grads(vf *p, vf *dz, vf z, vf dp, const struct scaling by, const float *st, float delta, const int capped) {
+	const vf sc = v_set1(by.scale);
 	vf s = v_mul(z, sc), y = s;
-	if (capped) y = v_tanh(v_mul(s, v_set1(g->inv_cap))), s = v_mul(v_set1(g->cap), y);
+	if (capped) y = v_tanh(v_mul(s, v_set1(by.inv_cap))), s = v_mul(v_set1(by.cap), y);
 	*p = v_mul(v_exp(v_sub(s, v_set1(st[0]))), v_set1(st[1]));
 	vf x = v_mul(*p, v_sub(dp, v_set1(delta)));
 	if (capped) x = v_mul(x, v_sub(v_set1(1.0f), v_mul(y, y)));
@@ -173,10 +174,11 @@ INLINE void grads1(float *p, float *dz, const struct tile_attention_args *g, con
 	const float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
 	const bf16 *q = w.q + i * g->stride + h * g->d, *dout = g->dout + ((w.at + i) * g->h + w.head + h) * g->d;
 	const vf z = v_set1(dot1(q, key_row(w, t, g->stride), g->d)), dp = v_set1(dot1(dout, value_row(w, t, g->stride), g->d));
+	const struct scaling by = {g->scale, g->cap, g->inv_cap};
 	vf a, b;
 	float x[LANES];
-	if (g->cap > 0) grads(&a, &b, z, dp, g, st, delta, 1);
-	else grads(&a, &b, z, dp, g, st, delta, 0);
+	if (g->cap > 0) grads(&a, &b, z, dp, by, st, delta, 1);
+	else grads(&a, &b, z, dp, by, st, delta, 0);
 	v_store(x, a);
 	*p = x[0];
 	v_store(x, b);
@@ -226,14 +228,14 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 // the scores' gradients and the probabilities: 0 for what a row does not see, past the
 // diagonal or before the key `unseen`, of row 0, counted from the block's first; and in rows
 // that are not in from..n. Rows of stats lie line apart.
-INLINE void score_gradients(float *z, float *dp, const struct tile_attention_args *g, const float *stats, long line, const float *delta,
+INLINE void score_gradients(float *z, float *dp, const struct scaling by, const float *stats, long line, const float *delta,
 	long from, long n, int diagonal, long unseen, const int capped) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
 		const long seen = i < from || i >= n ? 0 : diagonal ? i + 1 : BLOCK, hidden = unseen + i;
 		for (long j = 0; j < BLOCK; j += LANES) {
 			vf a = v_zero(), b = v_zero();
 			if (j < seen && hidden < j + LANES) {
-				grads(&a, &b, v_load(z + j), v_load(dp + j), g, stats + i * line, delta[i], capped);
+				grads(&a, &b, v_load(z + j), v_load(dp + j), by, stats + i * line, delta[i], capped);
 				if (seen - j < LANES) a = v_keep(a, (int)(seen - j), v_zero()), b = v_keep(b, (int)(seen - j), v_zero());
 				if (hidden > j) a = v_keep(v_zero(), (int)(hidden - j), a), b = v_keep(v_zero(), (int)(hidden - j), b);
 			}
@@ -272,6 +274,7 @@ INLINE const bf16 *own_rows(const bf16 *x, long from, long n, long d, long *ld_,
 static void tile_attention_backward(const struct tile_attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, ld_ = g->stride, ldo = g->h * d, ds = steps_of(d), Dp = ds * TERMS, G = QUERY_BLOCKS;
 	float z[BLOCK * BLOCK] __attribute__((aligned(64))), dp[BLOCK * BLOCK] __attribute__((aligned(64)));
+	const struct scaling by = {g->scale, g->cap, g->inv_cap};
 	tiles_begin();
 	for (long u = lo; u < hi; u++) {
 		const struct group_view group = view_group(g->offsets, g->groups, g->order, g->kv, u);
@@ -327,8 +330,8 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 							const long unseen = i00 + b * BLOCK + 1 - g->window - tb * BLOCK;
 							block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
 							block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
-							if (g->cap > 0) score_gradients(z, dp, g, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 1);
-							else score_gradients(z, dp, g, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 0);
+							if (g->cap > 0) score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 1);
+							else score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 0);
 							// From here on z holds dz and dp holds p.
 							rows32(dzr + (b * ts + tb - first_block[0]) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
 							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
@@ -358,126 +361,4 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 		put_tile_gradients(g, g->offsets[group.first] * ld_ + (g->h + group.kv) * d, dk, dv, Dp, 0, group.prefix);
 	}
 	tiles_end();
-}
-
-// tile_paged_scores sets V vectors of R rows of z to the tile sums of q [R][d], in
-// float32, with the keys of positions from t on; see paged_scores.
-INLINE void tile_paged_scores(const int R, const int V, const struct tile_attention_args *g, const float *q, const struct paged_view w, long t, float *z, long ldz) {
-	vf acc[2][PAGED_CHAINS];
-	const bf16 *k[PAGED_CHAINS], *next[PAGED_CHAINS];
-	const long ahead = t + V * LANES, step = ahead < w.n ? w.page : LANES;
-	CHAINS(v, V) {
-		const long to = ahead + v * LANES;
-		k[v] = g->keys + keys_at(w, t + v * LANES);
-		next[v] = ahead >= w.n ? g->values + values_at(w, w.start + v * LANES < w.n ? w.start + v * LANES : w.start) : g->keys + keys_at(w, to < w.n ? to : ahead);
-		CHAINS(r, R) acc[r][v] = v_zero();
-	}
-	for (long s = 0; s < w.d; s += TERMS) {
-		const long end = s + TERMS < w.d ? s + TERMS : w.d;
-		vf lane[2][2][PAGED_CHAINS];
-		CHAINS(r, R) CHAINS(v, V) lane[r][0][v] = lane[r][1][v] = v_zero();
-		for (long i = s; i < end; i += 2)
-#pragma GCC unroll 2
-			for (int b = 0; b < 2; b++) {
-				if (i + b >= end) break;
-				CHAINS(v, V) {
-					const vf x = h_load(k[v] + (i + b) * w.page);
-					__builtin_prefetch(next[v] + (i + b) * step);
-					CHAINS(r, R) lane[r][b][v] = f_fma(v_set1(q[r * w.d + i + b]), x, lane[r][b][v]);
-				}
-			}
-		CHAINS(r, R) CHAINS(v, V) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
-	}
-	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t - w.base + v * LANES, acc[r][v]);
-}
-
-// tile_paged_values sets V vectors of R rows, n columns from column c on, to the tile
-// sums of weights z over all positions; see paged_values. They go behind the weights.
-INLINE void tile_paged_values(const int R, const int V, const struct tile_attention_args *g, float *z, long ldz, const struct paged_view w,
-	const struct paged_view after, long c, int n) {
-	vf acc[2][PAGED_CHAINS];
-	CHAINS(r, R) CHAINS(v, V) acc[r][v] = v_zero();
-	for (long s = w.base; s < w.n; s += TERMS) {
-		vf lane[2][2][PAGED_CHAINS];
-		CHAINS(r, R) CHAINS(v, V) lane[r][0][v] = lane[r][1][v] = v_zero();
-		for (long t0 = s < w.start ? w.start : s; t0 < s + TERMS && t0 < w.n; t0 += LANES) {
-			const long rows = w.n - t0 < LANES ? w.n - t0 : LANES, far = t0 - w.start;
-			const bf16 *x0 = g->values + values_at(w, t0) + c, *next = t0 + LANES < w.n ? g->values + values_at(w, t0 + LANES) + c : x0;
-			const bf16 *keys = g->keys + keys_at(after, after.start + far < after.n ? after.start + far : after.start) + c * w.page;
-			const float *zt = z + t0 - w.base;
-#define ADD_VALUE(t, b)                                                                                                    \
-	CHAINS(v, V) {                                                                                                         \
-		const bf16 *p = x0 + (t) * w.d + v * LANES;                                                                        \
-		__builtin_prefetch(next + (t) * w.d + v * LANES);                                                                  \
-		if (far < PAGED_CHAINS * LANES) __builtin_prefetch(keys + ((t) * V + v) * w.page);                                 \
-		const vf x = V == 1 && n < LANES ? h_loadn(p, n) : h_load(p);                                                      \
-		CHAINS(r, R) lane[r][b][v] = f_fma(v_set1(zt[r * ldz + (t)]), x, lane[r][b][v]);                                   \
-	}
-			long t = t0 < w.from ? w.from - t0 : 0;
-			if (t % 2) {
-				ADD_VALUE(t, 1)
-				t++;
-			}
-			for (; t < rows; t += 2)
-#pragma GCC unroll 2
-				for (int b = 0; b < 2; b++) {
-					if (t + b >= rows) break;
-					ADD_VALUE(t + b, b)
-				}
-#undef ADD_VALUE
-		}
-		CHAINS(r, R) CHAINS(v, V) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
-	}
-	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + round_up(w.n - w.base, NR) + c + v * LANES, acc[r][v]);
-}
-
-// tile_paged_heads computes R heads of a unit. scratch: their queries in float32, and z
-// [R] of scores and of sums.
-INLINE void tile_paged_heads(const int R, const struct tile_attention_args *g, const struct paged_view w, const struct paged_view after,
-	const bf16 *q, bf16 *o, float *scratch) {
-	const long np = round_up(w.n - w.base, NR), ldz = np + round_up(w.d, LANES);
-	float *wide = scratch, *z = scratch + round_up(R * w.d, LANES), inv[2], max;
-	for (long i = 0; i < R * w.d; i += LANES) v_storet(wide + i, ld(q, i, lanes_left(R * w.d - i), 1), lanes_left(R * w.d - i));
-	unsigned mode = flushing();
-	long t = w.start, c = 0;
-	for (; t + (PAGED_CHAINS - 1) * LANES < w.n; t += PAGED_CHAINS * LANES) tile_paged_scores(R, PAGED_CHAINS, g, wide, w, t, z, ldz);
-	for (; t < w.n; t += LANES) tile_paged_scores(R, 1, g, wide, w, t, z, ldz);
-	not_flushing(mode);
-	for (int r = 0; r < R; r++) {
-		float *zr = z + r * ldz + w.start - w.base;
-		inv[r] = 1.0f / softmax_scores(zr, NR, w.from - w.start, w.n - w.start, g->scale, g->cap, g->inv_cap, &max);
-		for (t = w.start; t < w.n; t += LANES, zr += LANES) {
-			bf16 p[LANES];
-			h_store(p, v_load(zr));
-			v_store(zr, h_load(p));
-		}
-	}
-	mode = flushing();
-	for (; PAGED_CHAINS > 1 && c + PAGED_CHAINS * LANES <= w.d; c += PAGED_CHAINS * LANES)
-		tile_paged_values(R, PAGED_CHAINS, g, z, ldz, w, after, c, LANES);
-	for (; c < w.d; c += LANES) tile_paged_values(R, 1, g, z, ldz, w, after, c, lanes_left(w.d - c));
-	not_flushing(mode);
-	for (int r = 0; r < R; r++)
-		for (c = 0; c < w.d; c += LANES)
-			st(o, r * w.d + c, v_mul(v_load(z + r * ldz + np + c), v_set1(inv[r])), lanes_left(w.d - c), 1);
-}
-
-// tile_paged_attention computes units lo..hi, a unit being one row × one key/value
-// head, two heads at a time.
-static void tile_paged_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
-	const long d = g->d, group = g->h / g->kv;
-	float *scratch = g->scratch + tid * g->scratch_len;
-	for (long u = lo; u < hi; u++) {
-		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page, g->window);
-		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
-		const long m = u / g->kv;
-		const bf16 *q = g->qkv + m * g->stride + w.head * group * d;
-		bf16 *o = g->out + (m * g->h + w.head * group) * d;
-		if (g->slots)
-			store_key_value((char *)g->keys, (char *)g->values, (const char *)(g->qkv + m * g->stride + (g->h + w.head) * d), g->kv * d,
-				g->slots[m], g->page, g->kv, w.head, d, sizeof *g->keys);
-		long h = 0;
-		for (; h + 2 <= group; h += 2) tile_paged_heads(2, g, w, after, q + h * d, o + h * d, scratch);
-		if (h < group) tile_paged_heads(1, g, w, after, q + h * d, o + h * d, scratch);
-	}
 }

@@ -3,6 +3,7 @@
 #include "tilematmul.h"
 #include "tileswiglu.h"
 #include "tileattention.h"
+#include "tilepagedattention.h"
 #include "tileoutput.h"
 
 // tile_peak runs rounds steps for each unit, on zeros that stay in registers: four tile

@@ -1,0 +1,86 @@
+// window.h: the inner loops of attention with a window, on strips of at most as many rows as the
+// window has: then all rows of a tile take part at some step. What is no more than its
+// triangles at both ends is branches; without a window attention takes those of tile.h.
+
+// first_seen returns the first position that position i sees.
+INLINE long first_seen(long i, long window) { return i < window ? 0 : i + 1 - window; }
+
+// window_strips is strip_count of rows of which each sees window rows: strips are no higher.
+INLINE long window_strips(long m, long window) { return window < MR ? (m + window - 1) / window : strip_count(m); }
+
+// window_tile is rows_tile from 0 with causal, of which row i begins a step after the row before
+// it: b's rows from..to-1, and `lead` steps until all rows take part. a and b are at row from.
+INLINE void window_tile(const int mr, const float *a, long panel, const float *b, float *c, long ldc, long from, long to,
+	int lead, const float *scale) {
+	const int nv = NV;
+	const enum tile_init init = FROM_ZERO;
+	long t = from % NR;
+	ACC_START(c)
+#define NEXT (a += ++t % NR == 0 ? panel - NR + 1 : 1, b += NR)
+	for (int begun = mr - lead; begun < mr; begun++, NEXT) ADD_TERM(0, begun - 1, NR);
+	for (long k = to - from - lead, n; k > 0; k -= n) {
+		n = NR - t % NR < k ? NR - t % NR : k;
+		for (long s = 0; s < n; s++, a++, b += NR) ADD_TERM(0, mr - 1, NR);
+		t += n;
+		if (t % NR == 0) a += panel - NR;
+	}
+#pragma GCC unroll 16
+	for (int s = 1; s < mr; s++, NEXT) ADD_TERM(s, mr - 1, NR);
+#undef NEXT
+#pragma GCC unroll 16
+	for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+		for (int j = 0; j < NV; j++)
+			v_store(c + i * ldc + j * LANES, scale ? v_mul(acc[i][j], v_set1(scale[i])) : acc[i][j]);
+}
+
+// window_columns is columns_tile with `more` steps after the k, in which the rows from `ended` on
+// take part, then one row less at each.
+INLINE void window_columns(const int mr, const float *a, const float *b, float *c, long ldc, long k, enum tile_init init,
+	int causal, int ended, long more) {
+	const int nv = NV;
+	ACC_START(c + i * ldc)
+	if (causal) {
+#pragma GCC unroll 16
+		for (int s = 0; s < mr - 1; s++, a += NR, b += NR) ADD_TERM(0, s, 1);
+		k -= mr - 1;
+	}
+	for (; k > 0; k--, a += NR, b += NR) ADD_TERM(0, mr - 1, 1);
+	for (; more > 0; more--, ended++, a += NR, b += NR) ADD_TERM(ended, mr - 1, 1);
+#pragma GCC unroll 16
+	for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+		for (int j = 0; j < NV; j++) v_store(c + i * ldc + j * LANES, acc[i][j]);
+}
+
+#define WINDOW_ROWS(R)                                                                             \
+	ONE_COPY void window_##R(const float *a, long panel, const float *b, float *c, long ldc, long from, long to, int lead, \
+		const float *scale) { window_tile(R, a, panel, b, c, ldc, from, to, lead, scale); }        \
+	ONE_COPY void window_columns_##R(const float *a, const float *b, float *c, long ldc, long k,   \
+		enum tile_init init, int causal, int ended, long more) {                                   \
+		window_columns(R, a, b, c, ldc, k, init, causal, ended, more);                             \
+	}
+
+WINDOW_ROWS(1)
+WINDOW_ROWS(2)
+WINDOW_ROWS(3)
+WINDOW_ROWS(4)
+#if MR >= 6
+WINDOW_ROWS(5)
+WINDOW_ROWS(6)
+#endif
+#if MR >= 14
+WINDOW_ROWS(7)
+WINDOW_ROWS(8)
+WINDOW_ROWS(9)
+WINDOW_ROWS(10)
+WINDOW_ROWS(11)
+WINDOW_ROWS(12)
+WINDOW_ROWS(13)
+WINDOW_ROWS(14)
+#endif
+
+static void (*const window_tiles[MR + 1])(const float *, long, const float *, float *, long, long, long, int, const float *) = {
+	ALL_ROWS(window)};
+static void (*const window_columns_tiles[MR + 1])(const float *, const float *, float *, long, long, enum tile_init, int, int,
+	long) = {ALL_ROWS(window_columns)};
