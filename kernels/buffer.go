@@ -48,7 +48,7 @@ func (t DType) String() string {
 //
 // A Buffer does not own its memory; Backend.Alloc and Backend.Free do. The
 // address is a device address: only the backend that allocated it may look
-// behind it, except for host buffers made by Host.
+// behind it, except for host buffers made by Host and HostBits.
 type Buffer struct {
 	addr unsafe.Pointer
 	n    int
@@ -70,7 +70,8 @@ func Host[T float32 | float64 | int32](s []T) Buffer {
 	return Buffer{addr: unsafe.Pointer(&s[0]), n: len(s), t: dtypeOf[T](), host: true}
 }
 
-// HostBits is Host for BF16: s holds the upper halves of its float32.
+// HostBits is Host for BF16: the upper halves of float32. s may be memory outside the Go heap,
+// such as that of a mapped file.
 func HostBits(s []uint16) Buffer {
 	if len(s) == 0 {
 		return Buffer{t: BF16, host: true}

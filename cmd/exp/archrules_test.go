@@ -267,7 +267,7 @@ func constant(files []*goFile, l law) (found []string) {
 			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
 				for _, s := range g.Specs {
 					for _, name := range s.(*ast.ValueSpec).Names {
-						vars[name.Name] = true
+						vars[name.Name] = name.Name != "_"
 					}
 				}
 			}

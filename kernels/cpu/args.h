@@ -7,9 +7,24 @@
 
 #include <stdint.h>
 
+// How the weights of a product lie in memory, NR columns to a panel.
+enum panels {
+	PANELS_F32,  // panels of the product's columns: [columns/NR][terms][NR]
+	PANELS_BF16, // the same as BF16, a row in pairs (bf16.h)
+	ACROSS_F32,  // panels of the product's terms: [terms/NR][columns][NR]
+	ACROSS_BF16,
+};
+
+// A factor is the B of a product: [terms, columns].
+struct factor { const void *at; enum panels form; long terms, columns; };
+
+// Addresses of what may be Go's memory are uintptr_t: its collector looks at pointers that Go code
+// overwrites, wherever they are, and must not find old ones.
+
 struct pack_args {
-	float *out; const float *b;
+	void *out; uintptr_t b;
 	long k, n, sk, sn; // B [k,n] with its strides
+	int b_bf16, out_bf16;
 };
 
 // How the rows of an operation, in strips, are divided: the first `large` blocks take `many`
@@ -37,7 +52,7 @@ static inline long tile_block_row(const struct row_blocks *r, long m, long b) {
 }
 
 struct matmul_args {
-	float *c; const float *a, *b, *bias;
+	float *c; const float *a, *bias; struct factor b;
 	float *scratch; long scratch_len; // per thread
 	struct row_blocks rows;
 	long m, n, k, panel_groups, k_part;
@@ -61,6 +76,15 @@ struct matmul_dw_args {
 struct embed_args {
 	void *out; const void *weight; const int32_t *ids;
 	long m, c, size; // bytes of an element
+	float scale;     // of embed_scaled and embed_scaled_backward
+};
+
+// embed_frozen takes rows from BF16 weights or from packed ones.
+struct embed_frozen_args {
+	float *out; uintptr_t weight; const int32_t *ids;
+	long c;
+	int packed, bf16;
+	float scale;
 };
 
 struct norm_args {
@@ -68,12 +92,14 @@ struct norm_args {
 	long heads, dim, stride, offset;
 	float eps;
 	int x_bf16, out_bf16;
+	int unit; // 1 is added to the weight
 };
 
 struct norm_back_args {
 	void *dx; float *dweight, *parts; const void *dout, *x; const float *weight, *rstd; const int32_t *block;
 	long blocks, heads, dim, stride, offset;
 	int set, bf16;
+	int unit; // 1 is added to the weight
 };
 
 // Of matmul_swiglu: act from x and B [k,2f]. Of matmul_dx_swiglu: gate_up's gradients dgate_up
@@ -82,6 +108,7 @@ struct swiglu_args {
 	void *act, *dgate_up, *gate_up; const void *x; const void *b;
 	struct row_blocks rows;
 	long m, f, k, panel_groups;
+	enum panels form; // of B, in class "cpu/fma"
 	int x_bf16;
 	float *scratch; long scratch_len; // per thread
 };
@@ -89,6 +116,41 @@ struct swiglu_args {
 struct gelu_args {
 	float *out; const float *dout, *x;
 	long n;
+};
+
+#define GATE_PART 1024 // columns of a unit of gates
+
+struct gate_args {
+	void *act, *dgate_up; const void *gate_up, *dact;
+	long f, parts; // parts of a row
+	int gelu, bf16;
+};
+
+struct columns_args {
+	void *dst; const void *src;
+	long n, stride, offset;
+	float scale;
+	int src_bf16, dst_bf16;
+};
+
+struct route_args {
+	int32_t *choice; float *weight, *probs, *dlogits; const float *logits, *dweight;
+	long experts, top;
+	int renorm, shared;
+};
+
+struct combine_args {
+	float *out, *dx, *dweight; const float *x, *weight, *dout; const int32_t *slot;
+	long c, j;
+};
+
+// How logits z become cap·tanh(z/cap), where cap > 0.
+struct cap { float cap, inverse; };
+
+struct cap_args {
+	float *z;
+	long n; // of a row
+	struct cap cap;
 };
 
 struct layernorm_args {
@@ -148,12 +210,14 @@ struct attention_args {
 #define GRADIENT_PANELS 8 // panels of logits that logprob_backward holds at a time
 
 struct output_args {
-	float *logprob, *entropy, *lse, *dz, *z, *dh; const float *h, *w, *wt; const int32_t *targets;
+	float *logprob, *entropy, *lse, *dz, *z, *dh; const float *h; struct factor w, wt; const int32_t *targets;
 	const float *dlogprob, *dentropy;
 	int32_t *ids; const float *u;
 	float *scratch; long scratch_len; // per thread
 	long rows, c, v, chunk, row0;
+	int given; // z holds the logits
 	float inv_temp;
+	struct cap cap;
 	int greedy;
 };
 
@@ -182,13 +246,14 @@ typedef void (*kernel)(const void *args, long lo, long hi, int tid);
 struct kernels {
 	long mr, nr; // register tile
 	kernel pack, matmul, matmul_dw, matmul_dbias;
-	kernel embed, embed_backward;
+	kernel embed, embed_scaled, embed_frozen, embed_backward, embed_scaled_backward;
 	kernel rmsnorm, add_rmsnorm, rmsnorm_backward, rmsnorm_dweight;
 	kernel layernorm, layernorm_backward, layernorm_dweight, dropout;
 	kernel segment_mean, segment_mean_backward;
-	kernel matmul_swiglu, matmul_dx_swiglu, gelu, gelu_backward;
+	kernel matmul_swiglu, matmul_dx_swiglu, gelu, gelu_backward, gate, gate_backward;
+	kernel take_columns, add_columns, route, route_backward, combine, combine_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
-	kernel logits, logprob, logprob_backward, sample;
+	kernel logits, cap_logits, logprob, logprob_backward, sample;
 	kernel adamw, sum_squares, add, zero, copy_pages;
 	long peak_chains; // of peak_fma
 	kernel peak_fma, peak_read;
@@ -199,8 +264,9 @@ extern const struct kernels kernels_avx512, kernels_avx2, kernels_portable;
 // The kernels of class "cpu/bf16" (tile.h of theirs is tilesum.h).
 
 struct tile_pack_args {
-	uint16_t *out; const void *w;
-	long rows, cols; // of w, float32
+	uint16_t *out; uintptr_t w;
+	long rows, cols; // of w, float32 or BF16
+	int w_bf16;
 	int transposed;  // terms are the rows
 };
 
@@ -244,11 +310,12 @@ struct tile_output_args {
 	long rows, c, v, row0;
 	long row_block, panel_group; // of logprob_backward
 	float inv_temp;
+	struct cap cap;
 	int greedy, dh_bf16;
 };
 
 struct tile_kernels {
-	kernel pack, matmul, matmul_dw, matmul_dbias;
+	kernel pack, across, embed_packed, matmul, matmul_dw, matmul_dbias;
 	kernel matmul_swiglu, matmul_dx_swiglu;
 	kernel attention, attention_backward, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;

@@ -1,8 +1,8 @@
 // attention.h: causal attention over packed sequences forward and backward.
 
-// cap_row turns n scores, which lie as those of softmax_row, into cap·Tanh(z·scale/cap). Lanes
+// cap_scores turns n scores, which lie as those of softmax_row, into cap·Tanh(z·scale/cap). Lanes
 // past n in the last vector get values of no meaning.
-INLINE void cap_row(float *z, long panel, long n, float scale, float cap, float inv_cap) {
+INLINE void cap_scores(float *z, long panel, long n, float scale, float cap, float inv_cap) {
 	const vf sv = v_set1(scale), c = v_set1(cap), inv = v_set1(inv_cap);
 	for (; n > 0; n -= NR, z += panel)
 		for (long j = 0; j < NR && j < n; j += LANES) v_store(z + j, v_mul(c, v_tanh(v_mul(v_mul(v_load(z + j), sv), inv))));
@@ -57,7 +57,7 @@ INLINE float softmax_row(float *z, long panel, long from, long n, float scale, f
 INLINE float softmax_scores(float *z, long panel, long from, long n, float scale, float cap, float inv_cap, float *max) {
 	const long skip = from / NR;
 	z += skip * panel, from -= skip * NR, n -= skip * NR;
-	if (cap > 0) cap_row(z, panel, n, scale, cap, inv_cap), scale = 1;
+	if (cap > 0) cap_scores(z, panel, n, scale, cap, inv_cap), scale = 1;
 	return softmax_row(z, panel, from, n, scale, max);
 }
 

@@ -10,8 +10,8 @@
 // of pairs where there are any, and elsewhere on fused multiply-adds that give the same
 // bits.
 //
-// Layout: one .go and one .h file per operation or family; vec.h is the only
-// file that knows the instruction sets, tile.h the one inner loop of everything
+// Layout: one .go and one .h file per operation or family; vec.h (wide.h for float64)
+// is the only file that knows the instruction sets, tile.h the one inner loop of everything
 // that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per
 // level. Draws from a part of the vocabulary call kernels/ref on goroutines. peak.h
 // measures what the machine does at most.
@@ -27,6 +27,7 @@ struct arguments {
 	struct matmul_args matmul;
 	struct matmul_dw_args matmul_dw;
 	struct embed_args embed;
+	struct embed_frozen_args embed_frozen;
 	struct norm_args norm;
 	struct norm_back_args norm_back;
 	struct layernorm_args layernorm;
@@ -35,6 +36,11 @@ struct arguments {
 	struct segment_args segment;
 	struct swiglu_args swiglu;
 	struct gelu_args gelu;
+	struct gate_args gate;
+	struct columns_args columns;
+	struct route_args route;
+	struct combine_args combine;
+	struct cap_args cap;
 	struct rope_args rope;
 	struct zero_args zero;
 	struct copy_args copy;
@@ -81,6 +87,7 @@ type Backend struct {
 	blocks     kernels.Buffer // workspace: block offsets
 	sums       kernels.Buffer // workspace: float64 partial sums
 	half       kernels.Buffer // workspace: bf16 gradients of logits
+	across     kernels.Buffer // workspace: a frozen weight in bf16, transposed
 	steps      []int32        // of the last MatMulDW in bf16
 	stepBuf    kernels.Buffer // the same where kernels see it
 }
@@ -152,9 +159,10 @@ func (b *Backend) Close() {
 	b.Free(b.blocks)
 	b.Free(b.sums)
 	b.Free(b.half)
+	b.Free(b.across)
 	b.Free(b.stepBuf)
 	b.scratch, b.scratchLen = kernels.Buffer{}, 0
-	b.dz, b.blocks, b.sums, b.half, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
+	b.dz, b.blocks, b.sums, b.half, b.across, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
 	C.free(unsafe.Pointer(b.queue.c))
 	C.free(unsafe.Pointer(b.a))
 	b.a = nil
@@ -201,6 +209,9 @@ func floats(b kernels.Buffer) *C.float {
 	return (*C.float)(b.Addr())
 }
 
+// address is where b is, for memory that may be Go's (args.h).
+func address(b kernels.Buffer) C.uintptr_t { return C.uintptr_t(uintptr(b.Addr())) }
+
 // ints returns the address of an int32 buffer, nil if it is empty.
 func ints(b kernels.Buffer) *C.int32_t {
 	if b.Empty() {
@@ -226,6 +237,14 @@ func isBF16(list ...kernels.Buffer) C.int {
 		}
 	}
 	if t == kernels.BF16 {
+		return 1
+	}
+	return 0
+}
+
+// flag returns 1 for true.
+func flag(b bool) C.int {
+	if b {
 		return 1
 	}
 	return 0

@@ -40,6 +40,15 @@ func BenchmarkLogProbBackward(b *testing.B)     { bench(b) }
 func BenchmarkSample(b *testing.B)              { bench(b) }
 func BenchmarkAdamW(b *testing.B)               { bench(b) }
 func BenchmarkSumSquares(b *testing.B)          { bench(b) }
+func BenchmarkLogits(b *testing.B)              { bench(b) }
+func BenchmarkGate(b *testing.B)                { bench(b) }
+func BenchmarkGateBackward(b *testing.B)        { bench(b) }
+func BenchmarkTakeColumns(b *testing.B)         { bench(b) }
+func BenchmarkAddColumns(b *testing.B)          { bench(b) }
+func BenchmarkRoute(b *testing.B)               { bench(b) }
+func BenchmarkRouteBackward(b *testing.B)       { bench(b) }
+func BenchmarkCombine(b *testing.B)             { bench(b) }
+func BenchmarkCombineBackward(b *testing.B)     { bench(b) }
 
 // bench measures the best level on all processors, in both numerics classes.
 func bench(b *testing.B) {

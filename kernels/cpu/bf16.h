@@ -109,6 +109,22 @@ INLINE vf v_rounded(vf v) { // to BF16 and back
 }
 #endif
 
+// A row of a packed panel of BF16 is in pairs: column j beside column j + NR/2, so that one load
+// gives two halves of the columns without moving any. PAIRED is the place of column j.
+#define PAIRED(j) ((j) % (NR / 2) * 2 + (j) / (NR / 2))
+
+// h_columns widens the NR columns of such a row.
+INLINE void h_columns(vf out[NV], const bf16 *p) {
+#if defined(LEVEL_AVX512)
+	out[0] = h_even(p), out[1] = h_odd(p);
+#elif defined(LEVEL_AVX2)
+	const __m256i x = u_load(p);
+	out[0] = v_of(_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)), _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32((int)0xffff0000))));
+#else
+	for (int j = 0; j < NR; j++) out[0].x[j] = widen(p[PAIRED(j)]);
+#endif
+}
+
 // ld and st read and write min(n, 16) elements from element i on, BF16 if h is set,
 // else float32. h is a constant wherever they are used, so that one formula serves
 // both types.

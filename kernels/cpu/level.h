@@ -1,6 +1,7 @@
 // level.h: all kernels at one instruction level, and their table.
 #include "args.h"
 #include "vec.h"
+#include "wide.h"
 #include "bf16.h"
 #include "tile.h"
 #include "gate.h"
@@ -10,6 +11,9 @@
 #include "swiglu.h"
 #include "layernorm.h"
 #include "gelu.h"
+#include "gates.h"
+#include "columns.h"
+#include "experts.h"
 #include "dropout.h"
 #include "segment.h"
 #include "rope.h"
@@ -30,7 +34,10 @@ const struct kernels TABLE = {
 	.matmul_dw = (kernel)matmul_dw,
 	.matmul_dbias = (kernel)matmul_dbias,
 	.embed = (kernel)embed,
+	.embed_scaled = (kernel)embed_scaled,
+	.embed_frozen = (kernel)embed_frozen,
 	.embed_backward = (kernel)embed_backward,
+	.embed_scaled_backward = (kernel)embed_scaled_backward,
 	.rmsnorm = (kernel)rmsnorm,
 	.add_rmsnorm = (kernel)add_rmsnorm,
 	.rmsnorm_backward = (kernel)rmsnorm_backward,
@@ -45,12 +52,21 @@ const struct kernels TABLE = {
 	.matmul_dx_swiglu = (kernel)matmul_dx_swiglu,
 	.gelu = (kernel)gelu,
 	.gelu_backward = (kernel)gelu_backward,
+	.gate = (kernel)gate,
+	.gate_backward = (kernel)gate_backward,
+	.take_columns = (kernel)take_columns,
+	.add_columns = (kernel)add_columns,
+	.route = (kernel)route,
+	.route_backward = (kernel)route_backward,
+	.combine = (kernel)combine,
+	.combine_backward = (kernel)combine_backward,
 	.rope = (kernel)rope,
 	.attention = (kernel)attention,
 	.attention_backward = (kernel)attention_backward,
 	.append_kv = (kernel)append_kv,
 	.paged_attention = (kernel)paged_attention,
 	.logits = (kernel)logits,
+	.cap_logits = (kernel)cap_logits,
 	.logprob = (kernel)logprob,
 	.logprob_backward = (kernel)logprob_backward,
 	.sample = (kernel)sample,

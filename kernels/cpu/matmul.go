@@ -4,6 +4,7 @@ package cpu
 import "C"
 
 import (
+	"runtime"
 	"unsafe"
 
 	"exp/kernels"
@@ -21,25 +22,86 @@ func (b *Backend) PackedLen(out, in int) (packed, packedT int) {
 // Pack copies the weight into panels.
 func (b *Backend) Pack(w kernels.Matrix) {
 	check(w.W, w.Out*w.In)
-	packed, packedT := b.PackedLen(w.Out, w.In)
-	check(w.Packed, packed)
-	if b.tiles != nil {
-		b.packTiles(w)
-		return
-	}
-	a := &b.a.pack
-	// For x·Wᵀ, B is [In,Out]: element (k,n) is W[n,k].
-	a.b, a.out = floats(w.W), floats(w.Packed)
-	a.k, a.n, a.sk, a.sn = C.long(w.In), C.long(w.Out), 1, C.long(w.In)
-	b.run(b.k.pack, unsafe.Pointer(a), ceilDiv(w.Out, int(b.k.nr)), 1)
+	b.packRows(w, 0, w.W)
 	if w.PackedT.Empty() {
 		return
 	}
+	_, packedT := b.PackedLen(w.Out, w.In)
 	check(w.PackedT, packedT)
+	if b.tiles != nil {
+		b.packTilesT(w)
+		return
+	}
 	// For dout·W, B is W itself: [Out,In].
-	a.out = floats(w.PackedT)
+	a := &b.a.pack
+	a.b, a.out = address(w.W), unsafe.Pointer(floats(w.PackedT))
+	isBF16(w.W, w.PackedT)
 	a.k, a.n, a.sk, a.sn = C.long(w.Out), C.long(w.In), C.long(w.In), 1
+	a.b_bf16, a.out_bf16 = 0, 0
 	b.run(b.k.pack, unsafe.Pointer(a), ceilDiv(w.In, int(b.k.nr)), 1)
+}
+
+// PackRows packs rows of a matrix that need not be in memory as a whole.
+func (b *Backend) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
+	n := rows.Len() / w.In
+	if from < 0 || from%kernels.PackAlign != 0 || n%kernels.PackAlign != 0 && from+n != w.Out || from+n > w.Out {
+		panic("cpu: PackRows: not whole panels")
+	}
+	if !w.PackedT.Empty() {
+		panic("cpu: PackRows: with PackedT")
+	}
+	check(rows, n*w.In)
+	b.packRows(w, from, rows)
+}
+
+// packRows packs rows [n,In] of a weight from row `from` on, which begins a panel.
+func (b *Backend) packRows(w kernels.Matrix, from int, rows kernels.Buffer) {
+	packed, _ := b.PackedLen(w.Out, w.In)
+	check(w.Packed, packed)
+	n := rows.Len() / w.In
+	if b.tiles != nil {
+		b.packTiles(w, from, rows)
+		return
+	}
+	a := &b.a.pack
+	a.b_bf16, a.out_bf16 = isBF16(rows), isBF16(w.Packed)
+	if a.b_bf16 == 0 && a.out_bf16 != 0 {
+		panic("cpu: float32 rows do not go into BF16 panels: round them first")
+	}
+	// For x·Wᵀ, B is [In,Out]: element (k,n) is W[n,k].
+	a.b, a.out = address(rows), unsafe.Add(w.Packed.Addr(), from*w.In*w.Packed.DType().Size())
+	a.k, a.n, a.sk, a.sn = C.long(w.In), C.long(n), 1, C.long(w.In)
+	b.run(b.k.pack, unsafe.Pointer(a), ceilDiv(n, int(b.k.nr)), 1)
+	runtime.KeepAlive(rows)
+}
+
+// forward returns the factor of x·Wᵀ, and the buffer where it lies.
+func (b *Backend) forward(w kernels.Matrix) (C.struct_factor, kernels.Buffer) {
+	packed, _ := b.PackedLen(w.Out, w.In)
+	check(w.Packed, packed)
+	f := C.struct_factor{at: w.Packed.Addr(), form: C.PANELS_F32, terms: C.long(w.In), columns: C.long(w.Out)}
+	if isBF16(w.Packed) != 0 {
+		f.form = C.PANELS_BF16
+	}
+	return f, w.Packed
+}
+
+// backward returns the factor of dout·W, and the buffer where it lies: PackedT, or Packed where
+// that is absent.
+func (b *Backend) backward(w kernels.Matrix) (C.struct_factor, kernels.Buffer) {
+	f := C.struct_factor{at: w.PackedT.Addr(), form: C.PANELS_F32, terms: C.long(w.Out), columns: C.long(w.In)}
+	packed, packedT := b.PackedLen(w.Out, w.In)
+	if !w.PackedT.Empty() {
+		check(w.PackedT, packedT)
+		floats(w.PackedT)
+		return f, w.PackedT
+	}
+	check(w.Packed, packed)
+	f.at, f.form = w.Packed.Addr(), C.ACROSS_F32
+	if isBF16(w.Packed) != 0 {
+		f.form = C.ACROSS_BF16
+	}
+	return f, w.Packed
 }
 
 // MatMul sets out = x·Wᵀ + bias.
@@ -47,37 +109,39 @@ func (b *Backend) MatMul(out, x kernels.Buffer, w kernels.Matrix, bias kernels.B
 	if !bias.Empty() {
 		check(bias, w.Out)
 	}
-	packed, _ := b.PackedLen(w.Out, w.In)
-	check(w.Packed, packed)
+	f, panels := b.forward(w)
 	if b.tiles != nil {
-		b.tileMatMul(out, x, w.Packed, bias, out.Len()/w.Out, w.Out, w.In)
+		b.tileMatMul(out, x, panels, bias, out.Len()/w.Out, w.Out, w.In)
 		return
 	}
-	b.matmul(out, x, w.Packed, bias, out.Len()/w.Out, w.Out, w.In)
+	b.matmul(out, x, f, panels, bias, out.Len()/w.Out)
 }
 
 // MatMulDX sets dx = dout·W.
 func (b *Backend) MatMulDX(dx, dout kernels.Buffer, w kernels.Matrix) {
-	_, packedT := b.PackedLen(w.Out, w.In)
-	check(w.PackedT, packedT)
 	if b.tiles != nil {
-		b.tileMatMul(dx, dout, w.PackedT, kernels.Buffer{}, dx.Len()/w.In, w.In, w.Out)
+		b.tileMatMul(dx, dout, b.tilesT(w), kernels.Buffer{}, dx.Len()/w.In, w.In, w.Out)
 		return
 	}
-	b.matmul(dx, dout, w.PackedT, kernels.Buffer{}, dx.Len()/w.In, w.In, w.Out)
+	f, panels := b.backward(w)
+	b.matmul(dx, dout, f, panels, kernels.Buffer{}, dx.Len()/w.In)
 }
 
 // matmul sets c [m,n] = a [m,k] · B, B in panels.
-func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
+func (b *Backend) matmul(c, a kernels.Buffer, f C.struct_factor, panels, bias kernels.Buffer, m int) {
+	n, k := int(f.columns), int(f.terms)
 	check(c, m*n)
 	check(a, m*k)
 	if m == 0 {
 		return
 	}
 	g := &b.a.matmul
-	g.c, g.a, g.b, g.bias = floats(c), floats(a), floats(panels), floats(bias)
+	g.c, g.a, g.b, g.bias = floats(c), floats(a), f, floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
-	kPart := min(max(k, 1), longestPart)
+	kPart := max(k, 1)
+	if m > int(b.k.mr) {
+		kPart = min(kPart, longestPart)
+	}
 	rows, groups, now := b.shareProduct(m, n, k, kPart, ceilDiv(n, int(b.k.nr)))
 	g.rows, g.panel_groups, g.k_part, g.near = rows, C.long(groups), C.long(kPart), 0
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * b.panels(kPart))
@@ -85,14 +149,15 @@ func (b *Backend) matmul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 		work: m * n * k, near: &g.near}, use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
 }
 
-// longestPart is how many terms of its chains a product takes at a time; a multiple of NR.
+// longestPart is how many terms of its chains a product of more than one strip takes at a time; a
+// multiple of NR.
 const longestPart = 1024
 
 // shareProduct returns into which blocks of rows and how many groups of panels a product of
 // [m,k] and [k,n] is cut, and whether it runs now instead of in the queue. Now, rows are in
 // blocks of at most ten strips, whose copy, part terms at a time, stays in the second-level
-// cache beside the panels that stream by; where there are too few rows for the threads, the
-// panels are divided as well.
+// cache beside the panels that stream by; where there are too few rows for the threads, or so
+// many panels that each is better read once, the panels are divided.
 func (b *Backend) shareProduct(m, n, k, part, panels int) (rows C.struct_row_blocks, groups int, now bool) {
 	if b.queue.takes(m, m*n*k) {
 		return b.queue.share(m), 1, false
@@ -101,16 +166,20 @@ func (b *Backend) shareProduct(m, n, k, part, panels int) (rows C.struct_row_blo
 	threads, mr := b.pool.n, int(b.k.mr)
 	strips, most := ceilDiv(m, mr), min(max(cached/max(part, 1)/mr, 1), 10)
 	worth := threads > 1 && 2*m*n*part >= 1<<18 // else a microsecond in all
-	if worth && strips >= 4*threads {
+	many := panels / panelsApart                // groups of many panels
+	if worth && strips >= 4*threads && (strips > most || many < threads) {
 		return blocksOfRows(strips, most, threads), 1, true
 	}
 	blocks := ceilDiv(strips, most)
 	groups = 1
 	if worth && blocks < threads {
-		groups = min(ceilDiv(threads, blocks), panels)
+		groups = min(max(ceilDiv(threads, blocks), min(many, 8*threads)), panels)
 	}
 	return evenBlocks(strips, blocks), groups, true
 }
+
+// panelsApart is how many panels make copying the rows again for them cheap, a hundredth.
+const panelsApart = 64
 
 // evenBlocks divides strips into so many blocks, or fewer, of one size.
 func evenBlocks(strips, blocks int) C.struct_row_blocks {

@@ -1,19 +1,41 @@
 // matmul.h: linear maps on packed weights, and their gradients.
 
+// put_pairs copies BF16 x [m,n] (rows ldx apart), transposed, to one panel [n][NR] in pairs
+// (bf16.h); what is past m becomes 0.
+INLINE void put_pairs(bf16 *out, const bf16 *x, long ldx, long m, long n) {
+	long k = 0;
+#if defined(LEVEL_AVX512)
+	for (; k < n; k += LANES) {
+		const int w = lanes_left(n - k);
+		vf r[LANES];
+		for (int j = 0; j < LANES; j++) {
+			const vf lo = j < m ? ld(x, j * ldx + k, w, 1) : v_zero(), hi = j + LANES < m ? ld(x, (j + LANES) * ldx + k, w, 1) : v_zero();
+			r[j] = _mm512_castsi512_ps(_mm512_or_epi32(_mm512_srli_epi32(_mm512_castps_si512(lo), 16), _mm512_castps_si512(hi)));
+		}
+		v_transpose(r);
+		for (int t = 0; t < w; t++) v_store((float *)(out + (k + t) * NR), r[t]);
+	}
+#endif
+	for (; k < n; k++)
+		for (long j = 0; j < NR; j++) out[k * NR + PAIRED(j)] = j < m ? x[j * ldx + k] : 0;
+}
+
 // pack copies column panels p0..p1 of B [k,n], given by its strides (one of them
-// 1), into out[p][k][NR]; columns past n are 0.
+// 1), into out[p][k][NR]; columns past n are 0. BF16 has sk = 1.
 static void pack(const struct pack_args *g, long p0, long p1, int tid) {
 	(void)tid;
 	for (long p = p0; p < p1; p++) {
 		const long j0 = p * NR, n = g->n - j0 < NR ? g->n - j0 : NR;
-		float *out = g->out + p * g->k * NR;
-		if (g->sn != 1) {
-			put_transposed(out, g->b + j0 * g->sn, g->sn, n, g->k);
-			continue;
+		float *out = (float *)g->out + p * g->k * NR;
+		const float *b = (const float *)g->b + j0 * g->sn;
+		if (g->out_bf16) put_pairs((bf16 *)g->out + p * g->k * NR, (const bf16 *)g->b + j0 * g->sn, g->sn, n, g->k);
+		else if (g->b_bf16) put_widened(out, (const bf16 *)g->b + j0 * g->sn, g->sn, n, g->k);
+		else if (g->sn != 1) put_transposed(out, b, g->sn, n, g->k);
+		else {
+			put_panels(out, g->k, b, g->sk, g->k, n);
+			for (long k = 0; n < NR && k < g->k; k++)
+				for (long j = n; j < NR; j++) out[k * NR + j] = 0.0f;
 		}
-		put_panels(out, g->k, g->b + j0, g->sk, g->k, n);
-		for (long k = 0; n < NR && k < g->k; k++)
-			for (long j = n; j < NR; j++) out[k * NR + j] = 0.0f;
 	}
 }
 
@@ -35,10 +57,8 @@ static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 			put_panels(a, m, g->a + i0 * g->k + k0, g->k, m, k);
 			for (long p = p0; p < p1; p++) {
 				const long j = p * NR;
-				const float *b = g->b + (p * g->k + k0) * NR;
-				panel_product(a, b, g->c + i0 * g->n + j, g->n, m, k,
-					g->n - j < NR ? (int)(g->n - j) : NR, g->bias ? g->bias + j : 0,
-					k0 > 0 ? FROM_C : g->bias ? FROM_BIAS : FROM_ZERO, b + g->k * NR, past, 0);
+				panel_product(a, &g->b, p, k0, k, g->c + i0 * g->n + j, g->n, m, g->n - j < NR ? (int)(g->n - j) : NR,
+					g->bias ? g->bias + j : 0, k0 > 0 ? FROM_C : g->bias ? FROM_BIAS : FROM_ZERO, p + 1, past, 0);
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package cpu
 import "C"
 
 import (
+	"slices"
 	"unsafe"
 
 	"exp/kernels"
@@ -11,39 +12,83 @@ import (
 )
 
 // output fills the arguments that all output operations share.
-func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, temperature float64) *C.struct_output_args {
+func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax) *C.struct_output_args {
 	rows := h.Len() / w.In
 	check(h, rows*w.In)
 	check(sc.LogProb, rows)
 	check(sc.Entropy, rows)
 	check(sc.LSE, rows)
-	packed, _ := b.PackedLen(w.Out, w.In)
-	check(w.Packed, packed)
+	factor, _ := b.forward(w)
 	g := &b.a.output
 	g.logprob, g.entropy, g.lse = floats(sc.LogProb), floats(sc.Entropy), floats(sc.LSE)
-	g.h, g.w = floats(h), floats(w.Packed)
+	g.h, g.w = floats(h), factor
 	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
-	g.inv_temp = C.float(1 / temperature)
-	g.chunk = C.long(b.chunk(rows, w.Out))
+	g.inv_temp, g.cap = C.float(1/x.Temperature), capOf(x.Cap)
+	g.chunk, g.given = C.long(b.chunk(rows, w.Out)), 0
 	return g
+}
+
+// capOf returns a cap, or none: 0.
+func capOf(cap float64) C.struct_cap {
+	if !(cap > 0) {
+		return C.struct_cap{}
+	}
+	return C.struct_cap{cap: C.float(cap), inverse: C.float(1 / cap)}
+}
+
+// cachedLogits is how many logits stay in the second-level cache: 1.4 MB.
+const cachedLogits = 352 << 10
+
+// logitsFirst reports whether the logits of all rows are computed before anything is read off
+// them: as a linear map whose panels the threads share, so that a weight is read once for all
+// rows. It is slower where chunks of rows keep the threads busy and their logits in the caches.
+func (b *Backend) logitsFirst(rows int, w kernels.Matrix) bool {
+	mr := int(b.k.mr)
+	return w.Out*mr > cachedLogits || b.pool.n > 1 && rows <= mr && w.Out*w.In >= 1<<18
+}
+
+// eachPart calls f with the arguments of an output operation for rows lo to hi, until all rows
+// are done. Where the logits come first, z has room for many times those of the rows.
+func (b *Backend) eachPart(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax, many int, f func(g *C.struct_output_args, lo, hi int)) {
+	rows := h.Len() / w.In
+	if !b.logitsFirst(rows, w) {
+		f(b.output(sc, h, w, x), 0, rows)
+		return
+	}
+	check(h, rows*w.In)
+	const room = 1 << 24 // 64 MiB of logits at a time
+	for lo, some := 0, max(int(b.k.mr), room/w.Out); lo < rows; lo += some {
+		hi := min(lo+some, rows)
+		n := (hi - lo) * w.Out
+		z, hn := b.workspace(many*n), h.Slice(lo*w.In, hi*w.In)
+		factor, panels := b.forward(w)
+		b.matmul(z.Slice(0, n), hn, factor, panels, kernels.Buffer{}, hi-lo)
+		part := kernels.Scores{LogProb: sc.LogProb.Slice(lo, hi), Entropy: sc.Entropy.Slice(lo, hi), LSE: sc.LSE.Slice(lo, hi)}
+		g := b.output(part, hn, w, x)
+		g.z, g.given, g.chunk = floats(z), 1, 1
+		f(g, lo, hi)
+	}
 }
 
 // chunk returns how many of the rows have their logits computed at a time: few
 // enough that those stay in the second-level cache, and such that every thread gets
 // the same number of chunks.
 func (b *Backend) chunk(rows, V int) int {
-	const cached = 352 << 10 // float32 elements: 1.4 MB
 	mr := int(b.k.mr)
-	chunks := max(1, ceilDiv(rows, max(1, cached/V/mr)*mr))
+	chunks := max(1, ceilDiv(rows, max(1, cachedLogits/V/mr)*mr))
 	if rows > mr {
 		chunks = ceilDiv(chunks, b.pool.n) * b.pool.n
 	}
 	return max(1, ceilDiv(rows, chunks))
 }
 
-// outputScratch makes room for a chunk of rows in panels and n float32 more.
-func (b *Backend) outputScratch(g *C.struct_output_args, n int) {
-	g.scratch, g.scratch_len = b.roomFor(n + int(g.chunk)*b.panels(int(g.c)))
+// outputScratch makes room for n float32 and, unless logits are given, for a chunk of rows in
+// panels and n float32 more for each.
+func (b *Backend) outputScratch(g *C.struct_output_args, n, perRow int) {
+	if g.given == 0 {
+		n += int(g.chunk) * (perRow + b.panels(int(g.c)))
+	}
+	g.scratch, g.scratch_len = b.roomFor(n)
 }
 
 // rowLength is output.h's row_length.
@@ -51,63 +96,71 @@ func rowLength(v int) int { return ceilDiv(v, kernels.Lanes)*kernels.Lanes + ker
 
 // LogProb computes the scores of the targets.
 func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
-	if x.Cap > 0 {
-		b.loops().LogProb(out, h, w, targets, x)
-		return
-	}
 	if b.tiles != nil {
-		b.tileLogProb(out, h, w, targets, x.Temperature)
+		b.tileLogProb(out, h, w, targets, x)
 		return
 	}
-	g := b.output(out, h, w, x.Temperature)
-	check(targets, int(g.rows))
-	g.targets = ints(targets)
-	b.outputScratch(g, int(g.chunk)*rowLength(w.Out))
-	b.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+	check(targets, h.Len()/w.In)
+	b.eachPart(out, h, w, x, 1, func(g *C.struct_output_args, lo, hi int) {
+		g.targets = ints(targets.Slice(lo, hi))
+		b.outputScratch(g, 0, rowLength(w.Out))
+		b.run(b.k.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+	})
 }
 
 // LogProbBackward recomputes the logits in chunks of whole gradient blocks. A chunk's
-// gradients meet the weights while they are made, and the rows afterwards.
+// gradients meet the weights while they are made, and the rows afterwards, unless dw is empty.
 func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
-	if x.Cap > 0 || dw.Empty() {
-		b.loops().LogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, blocks, x)
-		return
-	}
 	rows := h.Len() / w.In
 	check(dh, rows*w.In)
-	check(dw, w.Out*w.In)
+	if !dw.Empty() {
+		check(dw, w.Out*w.In)
+	}
 	check(dLogProb, rows)
 	check(dEntropy, rows)
 	check(targets, rows)
-	_, packedT := b.PackedLen(w.Out, w.In)
-	check(w.PackedT, packedT)
-	offsets := kernels.Elems[int32](blocks)
 	const cached = 1 << 22 // float32 elements: 16 MiB of logit gradients at a time
 	limit := max(kernels.BlockRows, cached/w.Out)
+	offsets := kernels.Elems[int32](blocks)
+	if dw.Empty() {
+		offsets = []int32{0, int32(rows)}
+		for r := limit; b.tiles != nil && r < rows; r += limit {
+			offsets = slices.Insert(offsets, len(offsets)-1, int32(r))
+		}
+	} else {
+		check(dw, w.Out*w.In)
+	}
+	if b.tiles != nil {
+		w.PackedT = b.tilesT(w)
+	}
 	for lo := 0; lo+1 < len(offsets); {
 		hi := lo + 1
 		for hi+1 < len(offsets) && int(offsets[hi+1]-offsets[lo]) <= limit {
 			hi++
 		}
-		b.logProbBackwardChunk(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets[lo:hi+1], x.Temperature)
+		b.logProbBackwardChunk(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets[lo:hi+1], x)
 		lo = hi
 	}
 }
 
-func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, temperature float64) {
+func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
 	n := r1 - r0
 	if n == 0 {
 		return
 	}
 	if b.tiles != nil {
-		b.tileLogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets, temperature)
+		b.tileLogProbBackward(dh, dw, dLogProb, dEntropy, sc, h, w, targets, offsets, x)
 		return
 	}
-	dz := b.workspace(n * w.Out)
-	g := b.output(sc, h, w, temperature)
+	var dz kernels.Buffer
+	if !dw.Empty() {
+		dz = b.workspace(n * w.Out)
+	}
+	g := b.output(sc, h, w, x)
 	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
-	g.dz, g.dh, g.wt, g.row0, g.rows = floats(dz), floats(dh), floats(w.PackedT), C.long(r0), C.long(r1)
+	g.dz, g.dh, g.row0, g.rows = floats(dz), floats(dh), C.long(r0), C.long(r1)
+	g.wt, _ = b.backward(w)
 
 	// Rows in chunks of at most ten strips, as matmul has them, the same number for every
 	// thread.
@@ -116,11 +169,25 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 		chunks = ceilDiv(chunks, b.pool.n) * b.pool.n
 	}
 	g.chunk = C.long(ceilDiv(n, chunks))
-	b.outputScratch(g, int(g.chunk)*C.GRADIENT_PANELS*int(b.k.nr))
+	b.outputScratch(g, 0, C.GRADIENT_PANELS*int(b.k.nr))
 	b.run(b.k.logprob_backward, unsafe.Pointer(g), ceilDiv(n, int(g.chunk)), 1)
+	if dw.Empty() {
+		return
+	}
+	b.MatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), b.localBlocks(offsets))
+}
 
-	local := b.localBlocks(offsets)
-	b.MatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), local)
+// Logits computes the logits of all tokens.
+func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
+	b.MatMul(out, h, w, kernels.Buffer{})
+	if !(cap > 0) {
+		return
+	}
+	m := out.Len() / w.Out
+	g := &b.a.cap
+	g.z, g.n, g.cap = floats(out), C.long(w.Out), capOf(cap)
+	b.queued(rowCall{kernel: b.k.cap_logits, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(4 * w.Out), joins: true},
+		use{out, byRow | writes})
 }
 
 // workspace returns n float32 that live until the next call.
@@ -146,32 +213,29 @@ func (b *Backend) indices(n int) kernels.Buffer {
 
 // Sample draws a token for each row.
 func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
-	if p.Cap > 0 {
-		b.loops().Sample(ids, out, h, w, u, p)
-		return
-	}
-	temperature := p.Temperature
-	if temperature == 0 {
-		temperature = 1
+	x := kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}
+	if x.Temperature == 0 {
+		x.Temperature = 1
 	}
 	if b.tiles != nil {
-		b.tileSample(ids, out, h, w, u, p, temperature)
+		b.tileSample(ids, out, h, w, u, p, x)
 		return
 	}
-	g := b.output(out, h, w, temperature)
-	check(ids, int(g.rows))
-	check(u, int(g.rows))
+	check(ids, h.Len()/w.In)
+	check(u, h.Len()/w.In)
 	if p.Temperature != 0 && restricted(p, w.Out) {
-		b.sampleRestricted(g, ids, out, u, p)
+		b.sampleRestricted(ids, out, h, w, u, p)
 		return
 	}
-	g.ids, g.u = ints(ids), floats(u)
-	g.greedy = 0
-	if p.Temperature == 0 {
-		g.greedy = 1
-	}
-	b.outputScratch(g, (int(g.chunk)+1)*rowLength(w.Out)+2*rowLength(w.Out/kernels.SampleBlock+1))
-	b.run(b.k.sample, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+	b.eachPart(out, h, w, x, 1, func(g *C.struct_output_args, lo, hi int) {
+		g.ids, g.u = ints(ids.Slice(lo, hi)), floats(u.Slice(lo, hi))
+		g.greedy = 0
+		if p.Temperature == 0 {
+			g.greedy = 1
+		}
+		b.outputScratch(g, rowLength(w.Out)+2*rowLength(w.Out/kernels.SampleBlock+1), rowLength(w.Out))
+		b.run(b.k.sample, unsafe.Pointer(g), ceilDiv(int(g.rows), int(g.chunk)), 1)
+	})
 }
 
 // restricted reports whether p leaves out any of v tokens.
@@ -181,13 +245,16 @@ func restricted(p kernels.Sampling, v int) bool {
 
 // sampleRestricted draws with top-k, top-p or min-p: the choice among a row's
 // probabilities is kernels/ref's.
-func (b *Backend) sampleRestricted(g *C.struct_output_args, ids kernels.Buffer, out kernels.Scores, u kernels.Buffer, p kernels.Sampling) {
-	rows, v := int(g.rows), int(g.v)
-	ws := b.workspace(2 * rows * v)
-	g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
-	b.outputScratch(g, 0)
-	b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
-	b.pick(ws, rows, v, ids, out, u, p)
+func (b *Backend) sampleRestricted(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+	b.eachPart(out, h, w, kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}, 2, func(g *C.struct_output_args, lo, hi int) {
+		rows, v := hi-lo, w.Out
+		ws := b.workspace(2 * rows * v) // where the logits are, if they are given
+		g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
+		b.outputScratch(g, 0, 0)
+		b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
+		part := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi), LSE: out.LSE.Slice(lo, hi)}
+		b.pick(ws, rows, v, ids.Slice(lo, hi), part, u.Slice(lo, hi), p)
+	})
 }
 
 // pick draws a token for each row from z [rows,v] and exp(z-max) [rows,v] in ws, with

@@ -6,13 +6,29 @@
 INLINE void logit_rows(const struct output_args *g, long r0, long r1, float *a, float *z, long ldz) {
 	put_panels(a, r1 - r0, g->h + r0 * g->c, g->c, r1 - r0, g->c);
 	for (long j = 0; j < g->v; j += NR)
-		panel_product(a, g->w + j * g->c, z + j, ldz, r1 - r0, g->c, g->v - j < NR ? (int)(g->v - j) : NR, 0, FROM_ZERO,
-			g->w + (j + NR) * g->c, 0, 0);
+		panel_product(a, &g->w, j / NR, 0, g->c, z + j, ldz, r1 - r0, g->v - j < NR ? (int)(g->v - j) : NR, 0, FROM_ZERO,
+			j / NR + 1, 0, 0);
 }
 
 // row_length is the distance of the rows of logits in scratch: not a power of two,
 // so that the rows of a tile do not share a set of the cache.
 INLINE long row_length(long v) { return round_up(v, LANES) + LANES; }
+
+// cap_row replaces z[0:n] by cap·tanh(z/cap), where cap > 0.
+INLINE void cap_row(float *z, long n, const struct cap *c) {
+	if (!(c->cap > 0)) return;
+	const vf cap = v_set1(c->cap), inverse = v_set1(c->inverse);
+	for (long i = 0; i < n; i += LANES) {
+		const int w = lanes_left(n - i);
+		v_storet(z + i, v_mul(cap, v_tanh(v_mul(v_loadt(z + i, w), inverse))), w);
+	}
+}
+
+// cap_logits caps rows lo..hi.
+static void cap_logits(const struct cap_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	for (long r = lo; r < hi; r++) cap_row(g->z + r * g->n, g->n, &g->cap);
+}
 
 struct row_stats { float max, sum, lse, entropy; };
 
@@ -54,16 +70,29 @@ INLINE struct row_stats row_softmax(const float *z, long n, float inv_temp, floa
 	return s;
 }
 
-// logprob computes chunks lo..hi of g->chunk rows. scratch: the rows in panels,
-// logits [chunk][row_length].
+// chunk_logits returns the logits of rows r0..r1, ld apart: those that are given, or those that it
+// computes in z. a: as logit_rows.
+INLINE float *chunk_logits(const struct output_args *g, long r0, long r1, float *a, float *z, long *ldz) {
+	if (g->given) {
+		*ldz = g->v;
+		return g->z + r0 * g->v;
+	}
+	*ldz = row_length(g->v);
+	logit_rows(g, r0, r1, a, z, *ldz);
+	return z;
+}
+
+// logprob computes chunks lo..hi of g->chunk rows. scratch, unless logits are given: logits
+// [chunk][row_length], the rows in panels.
 static void logprob(const struct output_args *g, long lo, long hi, int tid) {
-	const long ldz = row_length(g->v);
-	float *z = g->scratch + tid * g->scratch_len, *a = z + g->chunk * ldz;
+	float *room = g->scratch + tid * g->scratch_len, *a = room + g->chunk * row_length(g->v);
 	for (long u = lo; u < hi; u++) {
 		const long r0 = u * g->chunk, r1 = r0 + g->chunk < g->rows ? r0 + g->chunk : g->rows;
-		logit_rows(g, r0, r1, a, z, ldz);
+		long ldz;
+		float *z = chunk_logits(g, r0, r1, a, room, &ldz);
 		for (long r = r0; r < r1; r++) {
-			const float *zr = z + (r - r0) * ldz;
+			float *zr = z + (r - r0) * ldz;
+			cap_row(zr, g->v, &g->cap);
 			const struct row_stats s = row_softmax(zr, g->v, g->inv_temp, 0);
 			g->logprob[r] = zr[g->targets[r]] * g->inv_temp - s.lse;
 			g->entropy[r] = s.entropy;
@@ -73,16 +102,18 @@ static void logprob(const struct output_args *g, long lo, long hi, int tid) {
 }
 
 // panel_gradients turns a panel of logits z [rows][NR], of rows r.. and columns j.., into
-// their gradients, and stores these in dz [rows][v] too: whole lines past the caches, which
-// need the room.
-INLINE void panel_gradients(const struct output_args *g, long r, long rows, long j, float *z, float *dz, int past) {
-	const vf it = v_set1(g->inv_temp);
-	for (long i = 0; i < rows; i++, r++, z += NR, dz += g->v) {
+// their gradients, and stores these in dz [rows][v] too, unless it is null: whole lines past
+// the caches, which need the room. capped: whether there is a cap.
+INLINE void panel_gradients(const struct output_args *g, long r, long rows, long j, float *z, float *dz, int past, const int capped) {
+	const vf it = v_set1(g->inv_temp), one = v_set1(1.0f), cap = v_set1(g->cap.cap), inverse = v_set1(g->cap.inverse);
+	for (long i = 0; i < rows; i++, r++, z += NR, dz += dz ? g->v : 0) {
 		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]), dh = v_set1(g->dentropy[r]);
 		const long t = g->targets[r] - j;
-		vf y[NV];
+		vf y[NV], th[NV];
 		for (int v = 0; v < NV; v++) {
-			const vf x = v_sub(v_mul(v_load(z + v * LANES), it), lse);
+			vf zv = v_load(z + v * LANES);
+			if (capped) th[v] = v_tanh(v_mul(zv, inverse)), zv = v_mul(cap, th[v]);
+			const vf x = v_sub(v_mul(zv, it), lse);
 			y[v] = v_neg(v_mul(v_exp(x), v_fma(dh, v_add(x, ent), dl)));
 		}
 		if (t >= 0 && t < NR) {
@@ -93,7 +124,9 @@ INLINE void panel_gradients(const struct output_args *g, long r, long rows, long
 		for (int v = 0; v < NV; v++) {
 			const long left = g->v - j - v * LANES;
 			y[v] = v_mul(y[v], it);
+			if (capped) y[v] = v_mul(y[v], v_sub(one, v_mul(th[v], th[v])));
 			v_store(z + v * LANES, y[v]);
+			if (!dz) continue;
 			if (past) v_stream(dz + j + v * LANES, y[v]);
 			else if (left > 0) v_storet(dz + j + v * LANES, y[v], left < LANES ? (int)left : LANES);
 		}
@@ -101,25 +134,26 @@ INLINE void panel_gradients(const struct output_args *g, long r, long rows, long
 }
 
 // logprob_backward takes chunks lo..hi of rows, counted from row0, to the logits and
-// back: sets their gradients dz [row-row0][v], and dh. Panels go by in groups, so that
+// back: sets their gradients dz [row-row0][v], unless it is null, and dh. Panels go by in groups, so that
 // gradients are multiplied while they are near, and a weight is read once for a chunk.
 // scratch: the rows and a group of logits, in panels.
 static void logprob_backward(const struct output_args *g, long lo, long hi, int tid) {
-	const int past = (uintptr_t)g->dz % 64 == 0 && g->v % NR == 0;
+	const int past = g->dz && (uintptr_t)g->dz % 64 == 0 && g->v % NR == 0;
 	float *a = g->scratch + tid * g->scratch_len, *z = a + g->chunk * round_up(g->c, NR);
 	for (long u = lo; u < hi; u++) {
 		const long r0 = g->row0 + u * g->chunk, m = g->rows - r0 < g->chunk ? g->rows - r0 : g->chunk;
-		float *dz = g->dz + (r0 - g->row0) * g->v, *dh = g->dh + r0 * g->c;
+		float *dz = g->dz ? g->dz + (r0 - g->row0) * g->v : 0, *dh = g->dh + r0 * g->c;
 		put_panels(a, m, g->h + r0 * g->c, g->c, m, g->c);
 		for (long j0 = 0, k; j0 < g->v; j0 += k) {
 			k = g->v - j0 < GRADIENT_PANELS * NR ? g->v - j0 : GRADIENT_PANELS * NR;
 			for (long j = 0; j < k; j += NR) {
-				panel_product(a, g->w + (j0 + j) * g->c, z + j * m, NR, m, g->c, NR, 0, FROM_ZERO, g->w + (j0 + j + NR) * g->c, 0, 0);
-				panel_gradients(g, r0, m, j0 + j, z + j * m, dz, past);
+				panel_product(a, &g->w, (j0 + j) / NR, 0, g->c, z + j * m, NR, m, NR, 0, FROM_ZERO, (j0 + j) / NR + 1, 0, 0);
+				if (g->cap.cap > 0) panel_gradients(g, r0, m, j0 + j, z + j * m, dz, past, 1);
+				else panel_gradients(g, r0, m, j0 + j, z + j * m, dz, past, 0);
 			}
 			for (long o = 0; o < g->c; o += NR)
-				panel_product(z, g->wt + o * g->v + j0 * NR, dh + o, g->c, m, k, g->c - o < NR ? (int)(g->c - o) : NR, 0,
-					j0 ? FROM_C : FROM_ZERO, g->wt + (o + NR) * g->v + j0 * NR, 0, 0);
+				panel_product(z, &g->wt, o / NR, j0, k, dh + o, g->c, m, g->c - o < NR ? (int)(g->c - o) : NR, 0,
+					j0 ? FROM_C : FROM_ZERO, o / NR + 1, 0, 0);
 		}
 	}
 	if (past) v_streamed(); // before another thread is told that the work is done
@@ -177,17 +211,18 @@ INLINE long greatest(const float *z, long v, float by) {
 }
 
 // sample draws a token for the rows of chunks lo..hi from all tokens, or takes the
-// most probable one. scratch: as logprob, then exp [row_length], sums of blocks.
+// most probable one. scratch: exp [row_length], sums of blocks; then as logprob.
 static void sample(const struct output_args *g, long lo, long hi, int tid) {
-	const long ldz = row_length(g->v);
-	float *z = g->scratch + tid * g->scratch_len, *e = z + g->chunk * ldz;
-	double *sums = (double *)(e + ldz);
-	float *a = (float *)(sums + round_up(g->v / SAMPLE_BLOCK + 1, LANES));
+	float *e = g->scratch + tid * g->scratch_len;
+	double *sums = (double *)(e + row_length(g->v));
+	float *room = (float *)(sums + round_up(g->v / SAMPLE_BLOCK + 1, LANES)), *a = room + g->chunk * row_length(g->v);
 	for (long u = lo; u < hi; u++) {
 		const long r0 = u * g->chunk, r1 = r0 + g->chunk < g->rows ? r0 + g->chunk : g->rows;
-		logit_rows(g, r0, r1, a, z, ldz);
+		long ldz;
+		float *z = chunk_logits(g, r0, r1, a, room, &ldz);
 		for (long r = r0; r < r1; r++) {
-			const float *zr = z + (r - r0) * ldz;
+			float *zr = z + (r - r0) * ldz;
+			cap_row(zr, g->v, &g->cap);
 			const struct row_stats s = row_softmax(zr, g->v, g->inv_temp, e);
 			long id = 0;
 			if (g->greedy && s.sum == s.sum) id = greatest(zr, g->v, g->inv_temp);
@@ -200,15 +235,16 @@ static void sample(const struct output_args *g, long lo, long hi, int tid) {
 	}
 }
 
-// logits writes the scaled logits of chunks lo..hi to z [rows][v] and exp(z-max) to
-// dz [rows][v], for draws that are restricted on the Go side; the sum of the
-// exponentials goes to logprob, the row's scores to entropy and lse. scratch: the
-// rows in panels.
+// logits scales the logits of chunks lo..hi in z [rows][v], which it computes unless they are
+// given, and writes exp(z-max) to dz [rows][v], for draws that are restricted on the Go side; the
+// sum of the exponentials goes to logprob, the row's scores to entropy and lse. scratch: the rows
+// in panels.
 static void logits(const struct output_args *g, long lo, long hi, int tid) {
 	for (long u = lo; u < hi; u++) {
 		const long r0 = u * g->chunk, r1 = r0 + g->chunk < g->rows ? r0 + g->chunk : g->rows;
-		logit_rows(g, r0, r1, g->scratch + tid * g->scratch_len, g->z + r0 * g->v, g->v);
+		if (!g->given) logit_rows(g, r0, r1, g->scratch + tid * g->scratch_len, g->z + r0 * g->v, g->v);
 		for (long r = r0; r < r1; r++) {
+			cap_row(g->z + r * g->v, g->v, &g->cap);
 			const struct row_stats s = row_softmax(g->z + r * g->v, g->v, g->inv_temp, g->dz + r * g->v);
 			scale_row(g->z + r * g->v, g->v, g->inv_temp);
 			g->logprob[r] = s.sum;

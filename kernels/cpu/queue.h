@@ -18,6 +18,11 @@ union row_args {
 	struct append_args append;
 	struct attention_args attention;
 	struct tile_attention_args tile_attention;
+	struct gate_args gate;
+	struct columns_args columns;
+	struct route_args route;
+	struct combine_args combine;
+	struct cap_args cap;
 };
 
 // An operation of a queue. Its units are blocks of rows, or per_row units to a row.

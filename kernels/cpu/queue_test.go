@@ -19,6 +19,8 @@ type arena struct {
 	cos      kernels.Buffer // [positions,·]
 	pos      kernels.Buffer // [M]
 	anywhere kernels.Buffer // [M] below fewRows
+	choice   kernels.Buffer // [M,3]
+	slots    kernels.Buffer // [M] below fewRows
 }
 
 const (
@@ -30,7 +32,8 @@ const (
 func newArena(t *testing.T, threads, m int) *arena {
 	b := openAs(t, Options{Threads: threads})
 	a := &arena{b: b, all: b.room(t, kernels.F32, arenaSize), ones: b.room(t, kernels.F32, 48), cos: b.waves(t, kernels.F32, positions*4),
-		pos: b.room(t, kernels.I32, m), anywhere: b.room(t, kernels.I32, m)}
+		pos: b.room(t, kernels.I32, m), anywhere: b.room(t, kernels.I32, m),
+		choice: b.room(t, kernels.I32, 3*m), slots: b.room(t, kernels.I32, m)}
 	for _, s := range [][2]int{{16, 16}, {33, 16}, {64, 24}, {32, 48}} {
 		a.weights = append(a.weights, b.packedMatrix(t, s[0], s[1]))
 	}
@@ -50,6 +53,7 @@ func (a *arena) after(seed uint64, calls, m int) []uint32 {
 	for i := range m {
 		kernels.Elems[int32](a.pos)[i] = int32(r.IntN(positions))
 		kernels.Elems[int32](a.anywhere)[i] = int32(r.IntN(fewRows))
+		kernels.Elems[int32](a.slots)[i] = int32(r.IntN(fewRows))
 	}
 	// view is any view of n elements that has none of the others': many begin at the same few
 	// places.
@@ -72,7 +76,7 @@ func (a *arena) after(seed uint64, calls, m int) []uint32 {
 		}
 		w, C := a.weights[r.IntN(len(a.weights))], 16*(1+r.IntN(3))
 		ones, x, row := a.ones.Slice(0, C), view(M*w.In), view(M*C)
-		switch r.IntN(9) {
+		switch r.IntN(15) {
 		case 0, 1, 2:
 			b.MatMul(view(M*w.Out, x), x, w, kernels.Buffer{})
 		case 3:
@@ -92,6 +96,20 @@ func (a *arena) after(seed uint64, calls, m int) []uint32 {
 			b.GatherRows(view(M*C, row), row, a.anywhere.Slice(0, M), C)
 		case 8:
 			b.Add(x, view(x.Len(), x))
+		case 9:
+			b.Gate(view(M*C/2, row), row, C/2, kernels.GateKind(r.IntN(2)))
+		case 10:
+			b.GateBackward(row, row, view(M*C/2, row), C/2, kernels.GateKind(r.IntN(2)))
+		case 11:
+			b.AddColumns(row, view(M*8, row), 8, C, 8*r.IntN(C/8), 0.5)
+		case 12:
+			b.TakeColumns(view(M*8, row), row, 8, C, 8*r.IntN(C/8), 0.5)
+		case 13:
+			probs := view(M*(C-1), row)
+			b.Route(a.choice.Slice(0, 3*M), view(3*M, row, probs), probs, row, kernels.Routing{Experts: C - 1, Top: 2, Shared: true})
+		case 14:
+			out := view(M*C, row)
+			b.Combine(out, row, a.slots.Slice(0, M), view(M, out), C, 1)
 		}
 	}
 	b.Sync()

@@ -16,12 +16,11 @@ func (b *Backend) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSha
 	check(x, m*s.Stride)
 	check(rstd, m*s.Heads)
 	check(weight, s.Dim)
-	if s.UnitOffset {
-		b.loops().RMSNorm(out, rstd, x, weight, s, eps)
-		return
-	}
 	g := b.norm(out, rstd, weight, s, eps)
 	g.x, g.x_bf16 = x.Addr(), isBF16(x)
+	if g.x_bf16 > g.out_bf16 && m > 0 {
+		panic("cpu: RMSNorm: floats of operands")
+	}
 	b.queued(rowCall{kernel: b.k.rmsnorm, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(4 * s.Heads * s.Dim), joins: true},
 		use{out, byRow | writes}, use{rstd, byRow | writes}, use{x, byRow}, use{weight, reads})
 }
@@ -31,10 +30,6 @@ func (b *Backend) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s 
 	C_ := s.Dim
 	if s.Heads != 1 || s.Offset != 0 || s.Stride != C_ {
 		panic("cpu: AddRMSNorm: the shape is not a plain one")
-	}
-	if s.UnitOffset {
-		b.loops().AddRMSNorm(sum, out, rstd, x, delta, weight, s, eps)
-		return
 	}
 	m := x.Len() / C_
 	check(x, m*C_)
@@ -53,7 +48,7 @@ func (b *Backend) norm(out, rstd, weight kernels.Buffer, s kernels.NormShape, ep
 	g := &b.a.norm
 	g.out, g.out_bf16, g.rstd, g.weight = out.Addr(), isBF16(out), floats(rstd), floats(weight)
 	g.heads, g.dim, g.stride, g.offset = C.long(s.Heads), C.long(s.Dim), C.long(s.Stride), C.long(s.Offset)
-	g.eps = C.float(eps)
+	g.eps, g.unit = C.float(eps), flag(s.UnitOffset)
 	return g
 }
 
@@ -66,19 +61,12 @@ func (b *Backend) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks ker
 	check(rstd, m*s.Heads)
 	check(weight, s.Dim)
 	check(dweight, s.Dim)
-	if s.UnitOffset {
-		b.loops().RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks, s, set)
-		return
-	}
 	g := &b.a.norm_back
 	g.dx, g.dweight, g.dout, g.x, g.bf16 = dx.Addr(), floats(dweight), dout.Addr(), x.Addr(), isBF16(dx, dout, x)
 	g.weight, g.rstd, g.block = floats(weight), floats(rstd), ints(blocks)
 	g.blocks = C.long(blocks.Len() - 1)
 	g.heads, g.dim, g.stride, g.offset = C.long(s.Heads), C.long(s.Dim), C.long(s.Stride), C.long(s.Offset)
-	g.set = 0
-	if set {
-		g.set = 1
-	}
+	g.set, g.unit = flag(set), flag(s.UnitOffset)
 	n := blocks.Len() - 1
 	parts, _ := b.roomFor(ceilDiv(n*s.Dim, b.pool.n)) // of all threads together
 	g.parts = parts

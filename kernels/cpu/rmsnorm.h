@@ -1,45 +1,56 @@
 // rmsnorm.h: root-mean-square norm of row vectors, with residual, and gradients.
 // The constants xh, oh and h say which buffers are BF16 (bf16.h).
 
+// norm_scale is what min(n, 16) elements of a weight multiply by: one more with unit, a constant.
+INLINE vf norm_scale(const float *weight, int n, const int unit) {
+	const vf w = v_loadt(weight, n);
+	return unit ? v_add(v_set1(1.0f), w) : w;
+}
+
 // scale_vector normalises the dim elements of x and out from element at on; squares are the sums
 // of their squares by lanes.
 INLINE void scale_vector(void *out, float *rstd, const void *x, long at, const float *weight, long dim, float eps, vf squares,
-	const int xh, const int oh) {
+	const int xh, const int oh, const int unit) {
 	const float r = 1.0f / sqrtf(v_sum(squares) / (float)dim + eps);
 	*rstd = r;
 	const vf rv = v_set1(r);
 	for (long i = 0; i < dim; i += LANES) {
 		const int n = lanes_left(dim - i);
-		st(out, at + i, v_mul(v_mul(ld(x, at + i, n, xh), rv), v_loadt(weight + i, n)), n, oh);
+		st(out, at + i, v_mul(v_mul(ld(x, at + i, n, xh), rv), norm_scale(weight + i, n, unit)), n, oh);
 	}
 }
 
 // norm_vector normalises the dim elements of x and out from element at on.
 INLINE void norm_vector(void *out, float *rstd, const void *x, long at, const float *weight, long dim, float eps,
-	const int xh, const int oh) {
+	const int xh, const int oh, const int unit) {
 	vf squares = v_zero();
 	for (long i = 0; i < dim; i += LANES) {
 		const vf v = ld(x, at + i, lanes_left(dim - i), xh);
 		squares = v_fma(v, v, squares);
 	}
-	scale_vector(out, rstd, x, at, weight, dim, eps, squares, xh, oh);
+	scale_vector(out, rstd, x, at, weight, dim, eps, squares, xh, oh, unit);
 }
 
-INLINE void rmsnorm_rows(const struct norm_args *g, long lo, long hi, const int xh, const int oh) {
+INLINE void rmsnorm_rows(const struct norm_args *g, long lo, long hi, const int xh, const int oh, const int unit) {
 	for (long m = lo; m < hi; m++)
 		for (long h = 0; h < g->heads; h++)
 			norm_vector(g->out, g->rstd + m * g->heads + h, g->x, m * g->stride + g->offset + h * g->dim,
-				g->weight, g->dim, g->eps, xh, oh);
+				g->weight, g->dim, g->eps, xh, oh, unit);
 }
 
 static void rmsnorm(const struct norm_args *g, long lo, long hi, int tid) {
 	(void)tid;
-	if (g->x_bf16) rmsnorm_rows(g, lo, hi, 1, 1);
-	else if (g->out_bf16) rmsnorm_rows(g, lo, hi, 0, 1);
-	else rmsnorm_rows(g, lo, hi, 0, 0);
+	switch (g->x_bf16 * 4 + g->out_bf16 * 2 + g->unit) {
+	case 0: rmsnorm_rows(g, lo, hi, 0, 0, 0); return;
+	case 1: rmsnorm_rows(g, lo, hi, 0, 0, 1); return;
+	case 2: rmsnorm_rows(g, lo, hi, 0, 1, 0); return;
+	case 3: rmsnorm_rows(g, lo, hi, 0, 1, 1); return;
+	case 6: rmsnorm_rows(g, lo, hi, 1, 1, 0); return;
+	case 7: rmsnorm_rows(g, lo, hi, 1, 1, 1); return;
+	}
 }
 
-INLINE void add_rmsnorm_rows(const struct norm_args *g, long lo, long hi, const int oh) {
+INLINE void add_rmsnorm_rows(const struct norm_args *g, long lo, long hi, const int oh, const int unit) {
 	const long c = g->dim;
 	for (long m = lo; m < hi; m++) {
 		float *s = g->sum + m * c;
@@ -51,14 +62,18 @@ INLINE void add_rmsnorm_rows(const struct norm_args *g, long lo, long hi, const 
 			v_storet(s + i, v, n);
 			squares = v_fma(v, v, squares);
 		}
-		scale_vector(g->out, g->rstd + m, g->sum, m * c, g->weight, c, g->eps, squares, 0, oh);
+		scale_vector(g->out, g->rstd + m, g->sum, m * c, g->weight, c, g->eps, squares, 0, oh, unit);
 	}
 }
 
 static void add_rmsnorm(const struct norm_args *g, long lo, long hi, int tid) {
 	(void)tid;
-	if (g->out_bf16) add_rmsnorm_rows(g, lo, hi, 1);
-	else add_rmsnorm_rows(g, lo, hi, 0);
+	switch (g->out_bf16 * 2 + g->unit) {
+	case 0: add_rmsnorm_rows(g, lo, hi, 0, 0); return;
+	case 1: add_rmsnorm_rows(g, lo, hi, 0, 1); return;
+	case 2: add_rmsnorm_rows(g, lo, hi, 1, 0); return;
+	case 3: add_rmsnorm_rows(g, lo, hi, 1, 1); return;
+	}
 }
 
 // norm_back_dw sets V vectors of out, from column j on, to the chains of dout·x·rstd
@@ -94,7 +109,7 @@ INLINE void norm_back_put(const struct norm_back_args *g, long at, int n, vf dw,
 }
 
 // norm_back_dx sets dx of row m, or adds to it.
-INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h) {
+INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h, const int unit) {
 	const long dim = g->dim;
 	for (long head = 0; head < g->heads; head++) {
 		const long at = m * g->stride + g->offset + head * dim;
@@ -103,19 +118,19 @@ INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h) {
 		vf s = v_zero();
 		for (long i = 0; i < dim; i += LANES) {
 			const int n = lanes_left(dim - i);
-			s = v_fma(v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n)), ld(g->x, at + i, n, h), s);
+			s = v_fma(v_mul(ld(g->dout, at + i, n, h), norm_scale(w + i, n, unit)), ld(g->x, at + i, n, h), s);
 		}
 		const vf mean = norm_back_mean(s, r, dim), rv = v_set1(r);
 		for (long i = 0; i < dim; i += LANES) {
 			const int n = lanes_left(dim - i);
-			norm_back_put(g, at + i, n, v_mul(ld(g->dout, at + i, n, h), v_loadt(w + i, n)), ld(g->x, at + i, n, h), mean, rv, h);
+			norm_back_put(g, at + i, n, v_mul(ld(g->dout, at + i, n, h), norm_scale(w + i, n, unit)), ld(g->x, at + i, n, h), mean, rv, h);
 		}
 	}
 }
 
 // norm_back_whole does what norm_back_dx and norm_back_dw do for rows r0..r1 of V whole
 // vectors each, which are read once: what they add to is in registers.
-INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0, long r1, float *part, const int h) {
+INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0, long r1, float *part, const int h, const int unit) {
 	vf sums[8];
 	for (int v = 0; v < V; v++) sums[v] = v_zero();
 	for (long m = r0; m < r1; m++)
@@ -126,13 +141,13 @@ INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0
 #pragma GCC unroll 8
 			for (int v = 0; v < V; v++) {
 				dout[v] = ld(g->dout, at + v * LANES, LANES, h), x[v] = ld(g->x, at + v * LANES, LANES, h);
-				s = v_fma(v_mul(dout[v], v_load(g->weight + v * LANES)), x[v], s);
+				s = v_fma(v_mul(dout[v], norm_scale(g->weight + v * LANES, LANES, unit)), x[v], s);
 			}
 			const vf mean = norm_back_mean(s, r, g->dim), rv = v_set1(r);
 #pragma GCC unroll 8
 			for (int v = 0; v < V; v++) {
 				sums[v] = v_fma(dout[v], v_mul(x[v], rv), sums[v]);
-				norm_back_put(g, at + v * LANES, LANES, v_mul(dout[v], v_load(g->weight + v * LANES)), x[v], mean, rv, h);
+				norm_back_put(g, at + v * LANES, LANES, v_mul(dout[v], norm_scale(g->weight + v * LANES, LANES, unit)), x[v], mean, rv, h);
 			}
 		}
 	for (int v = 0; v < V; v++) v_store(part + v * LANES, sums[v]);
@@ -147,20 +162,20 @@ INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0
 
 // Blocks lo..hi: the weight first, for dx may overwrite dout, and then the rows again
 // while they are in the second-level cache; of short rows both at once.
-INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, const int h) {
+INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, const int h, const int unit) {
 	for (long b = lo; b < hi; b++) {
 		const long r0 = g->block[b], r1 = g->block[b + 1];
 		float *part = g->parts + b * g->dim;
 		switch (g->dim % LANES == 0 && g->dim <= NORM_WHOLE * LANES ? g->dim / LANES : 0) {
-		case 8: norm_back_whole(g, 8, r0, r1, part, h); continue;
-		case 4: norm_back_whole(g, 4, r0, r1, part, h); continue;
-		case 2: norm_back_whole(g, 2, r0, r1, part, h); continue;
-		case 1: norm_back_whole(g, 1, r0, r1, part, h); continue;
+		case 8: norm_back_whole(g, 8, r0, r1, part, h, unit); continue;
+		case 4: norm_back_whole(g, 4, r0, r1, part, h, unit); continue;
+		case 2: norm_back_whole(g, 2, r0, r1, part, h, unit); continue;
+		case 1: norm_back_whole(g, 1, r0, r1, part, h, unit); continue;
 		}
 		long j = 0;
 		for (; j + 8 * LANES <= g->dim; j += 8 * LANES) norm_back_dw(g, 8, r0, r1, j, LANES, part, h);
 		for (; j < g->dim; j += LANES) norm_back_dw(g, 1, r0, r1, j, lanes_left(g->dim - j), part, h);
-		for (long m = r0; m < r1; m++) norm_back_dx(g, m, h);
+		for (long m = r0; m < r1; m++) norm_back_dx(g, m, h, unit);
 	}
 }
 
@@ -168,8 +183,12 @@ INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, c
 // dweight [blocks][dim].
 static void rmsnorm_backward(const struct norm_back_args *g, long lo, long hi, int tid) {
 	(void)tid;
-	if (g->bf16) norm_back_blocks(g, lo, hi, 1);
-	else norm_back_blocks(g, lo, hi, 0);
+	switch (g->bf16 * 2 + g->unit) {
+	case 0: norm_back_blocks(g, lo, hi, 0, 0); return;
+	case 1: norm_back_blocks(g, lo, hi, 0, 1); return;
+	case 2: norm_back_blocks(g, lo, hi, 1, 0); return;
+	case 3: norm_back_blocks(g, lo, hi, 1, 1); return;
+	}
 }
 
 // rmsnorm_dweight adds the parts of columns in units of LANES, in the order of their

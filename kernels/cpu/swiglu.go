@@ -21,8 +21,7 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	if !gateUp.Empty() {
 		check(gateUp, m*w.Out)
 	}
-	packed, _ := b.PackedLen(w.Out, K)
-	check(w.Packed, packed)
+	factor, packed := b.forward(w)
 	if m == 0 {
 		return
 	}
@@ -32,14 +31,14 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	}
 	g := &b.a.swiglu
 	g.act, g.gate_up = unsafe.Pointer(floats(act)), unsafe.Pointer(floats(gateUp))
-	g.x, g.b = unsafe.Pointer(floats(x)), unsafe.Pointer(floats(w.Packed))
+	g.x, g.b, g.form = unsafe.Pointer(floats(x)), factor.at, factor.form
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
 	panels, products := F/nr, 2*nr
 	if F%nr != 0 { // a panel holds gates and ups
 		panels, products = 1, b.panels(w.Out)
 	}
-	b.runSwiGLU(b.k.matmul_swiglu, w.Out, panels, products, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
+	b.runSwiGLU(b.k.matmul_swiglu, w.Out, panels, products, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{packed, reads})
 }
 
 // MatMulDXSwiGLU sets dgateUp to the gradients of gate and up, those of act being dout·W.
@@ -49,8 +48,6 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	check(dout, m*K)
 	check(gateUp, m*2*F)
 	check(dgateUp, m*2*F)
-	_, packedT := b.PackedLen(K, F)
-	check(w.PackedT, packedT)
 	if m == 0 {
 		return
 	}
@@ -58,12 +55,13 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 		b.tileMatMulDXSwiGLU(dgateUp, gateUp, dout, w, m)
 		return
 	}
+	factor, packed := b.backward(w)
 	g := &b.a.swiglu
 	g.dgate_up, g.gate_up = unsafe.Pointer(floats(dgateUp)), unsafe.Pointer(floats(gateUp))
-	g.x, g.b = unsafe.Pointer(floats(dout)), unsafe.Pointer(floats(w.PackedT))
+	g.x, g.b, g.form = unsafe.Pointer(floats(dout)), factor.at, factor.form
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
-	b.runSwiGLU(b.k.matmul_dx_swiglu, F, ceilDiv(F, nr), nr, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
+	b.runSwiGLU(b.k.matmul_dx_swiglu, F, ceilDiv(F, nr), nr, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{packed, reads})
 }
 
 // runSwiGLU runs a kernel of n columns of products, so many of them of a row at a time in

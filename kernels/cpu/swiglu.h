@@ -21,7 +21,8 @@ INLINE void put_swiglu(const struct swiglu_args *g, long i0, long m, long j0, lo
 // scratch: the rows [m,k] in panels, and products [m][NR] of a gate's and an up's panel; of all
 // panels where they hold both.
 static void matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {
-	const long panels = g->f / NR, panel = g->k * NR;
+	const long panels = g->f / NR;
+	const struct factor b = {g->b, g->form, g->k, 2 * g->f};
 	float *a = g->scratch + tid * g->scratch_len;
 	const int apart = g->f % NR == 0, past = apart && 2 * g->m * g->f > PAST_CACHES && (uintptr_t)g->gate_up % 64 == 0;
 	for (long u = u0; u < u1; u++) {
@@ -32,15 +33,13 @@ static void matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid
 		put_panels(a, m, (const float *)g->x + i0 * g->k, g->k, m, g->k);
 		if (!apart) {
 			for (long j = 0; j < both; j += NR)
-				panel_product(a, (const float *)g->b + j * g->k, gates + j, both, m, g->k, NR, 0, FROM_ZERO,
-					(const float *)g->b + (j + NR) * g->k, 0, 0);
+				panel_product(a, &b, j / NR, 0, g->k, gates + j, both, m, NR, 0, FROM_ZERO, j / NR + 1, 0, 0);
 			put_swiglu(g, i0, m, 0, g->f, gates, gates + g->f, both, 0);
 			continue;
 		}
 		for (long p = pg * panels / g->panel_groups; p < p1; p++) {
-			const float *b = (const float *)g->b + p * panel, *up = b + panels * panel;
-			panel_product(a, b, gates, NR, m, g->k, NR, 0, FROM_ZERO, up, 0, 0);
-			panel_product(a, up, ups, NR, m, g->k, NR, 0, FROM_ZERO, b + panel, 0, 0);
+			panel_product(a, &b, p, 0, g->k, gates, NR, m, NR, 0, FROM_ZERO, panels + p, 0, 0);
+			panel_product(a, &b, panels + p, 0, g->k, ups, NR, m, NR, 0, FROM_ZERO, p + 1, 0, 0);
 			put_swiglu(g, i0, m, p * NR, NR, gates, ups, NR, past);
 		}
 	}
@@ -51,6 +50,7 @@ static void matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid
 // scratch: the rows [m,k] in panels, and the product [m][NR] of one panel.
 static void matmul_dx_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {
 	const long panels = (g->f + NR - 1) / NR, f = g->f;
+	const struct factor b = {g->b, g->form, g->k, f};
 	float *a = g->scratch + tid * g->scratch_len;
 	for (long u = u0; u < u1; u++) {
 		const long rb = u / g->panel_groups, pg = u % g->panel_groups;
@@ -59,11 +59,10 @@ static void matmul_dx_swiglu(const struct swiglu_args *g, long u0, long u1, int 
 		float *d = a + m * round_up(g->k, NR);
 		put_panels(a, m, (const float *)g->x + i0 * g->k, g->k, m, g->k);
 		for (long p = pg * panels / g->panel_groups; p < p1; p++) {
-			const float *b = (const float *)g->b + p * g->k * NR;
 			const long at = i0 * 2 * f + p * NR;
 			const int n = f - p * NR < NR ? (int)(f - p * NR) : NR;
 			const struct beside near = {(const float *)g->gate_up + at, 2 * f, f};
-			panel_product(a, b, d, NR, m, g->k, n, 0, FROM_ZERO, b + g->k * NR, 0, &near);
+			panel_product(a, &b, p, 0, g->k, d, NR, m, n, 0, FROM_ZERO, p + 1, 0, &near);
 			for (long i = 0; i < m; i++)
 				for (int j = 0; j < n; j += LANES) {
 					const float *x = (const float *)g->gate_up + at + i * 2 * f + j;

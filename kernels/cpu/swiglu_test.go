@@ -62,6 +62,10 @@ func TestRefusesMisuse(t *testing.T) {
 	b := open(t, BestLevel(), 1)
 	f, h := b.room(t, kernels.F32, 64), b.room(t, kernels.BF16, 64)
 	w := b.packedMatrix(t, 8, 4)
+	packed, _ := b.PackedLen(128, 4)
+	frozen := kernels.Matrix{Packed: b.room(t, kernels.BF16, packed), Out: 128, In: 4}
+	rows := make([]uint16, 4*128)
+	fits := b.packedMatrix(t, 128, 4)
 	odd := b.packedMatrix(t, 7, 4)
 	segment := func(list ...int32) kernels.Buffer {
 		buf := b.room(t, kernels.I32, len(list))
@@ -78,6 +82,12 @@ func TestRefusesMisuse(t *testing.T) {
 		"a segment past the rows":  func() { b.SegmentMean(f.Slice(0, 4), f, segment(0, 17), 4) },
 		"a segment backwards":      func() { b.SegmentMeanBackward(f, f.Slice(0, 4), segment(3, 2), 4) },
 		"half a segment":           func() { b.SegmentMean(f.Slice(0, 4), f, segment(0), 4) },
+		"rows that BF16 rounds":    func() { b.PackRows(frozen, 0, b.room(t, kernels.F32, 4*128)) },
+		"rows within a panel":      func() { b.PackRows(frozen, 32, kernels.HostBits(rows[:4*64])) },
+		"a part of a panel":        func() { b.PackRows(frozen, 0, kernels.HostBits(rows[:4*32])) },
+		"rows past the last":       func() { b.PackRows(frozen, 64, kernels.HostBits(rows)) },
+		"rows beside PackedT":      func() { b.PackRows(fits, 0, kernels.HostBits(rows)) },
+		"an id past the last":      func() { b.Embed(f.Slice(0, 4), frozen, segment(128), 1) },
 		"dropout of everything":    func() { b.Dropout(f.Slice(0, 4), f.Slice(0, 4), segment(1, 2), 4, 0, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,11 +33,21 @@ enum tile_init {
 		else acc[i][j] = v_load((row) + j * LANES);                                                \
 	}
 
-// ADD_TERM adds one term to rows first..last of the tile; a's rows lie am apart.
-#define ADD_TERM(first, last, am)                                                                      \
+// load_columns loads a row of a panel: nv vectors, or NR columns as BF16 in pairs (bf16.h).
+INLINE void load_columns(vf bv[NV], const void *b, const int nv, const int half) {
+	if (half) {
+		h_columns(bv, b);
+		return;
+	}
+#pragma GCC unroll 2
+	for (int j = 0; j < nv; j++) bv[j] = v_load((const float *)b + j * LANES);
+}
+
+// ADD_TERM adds one term to rows first..last of the tile; a's rows lie am apart. half: B is BF16.
+#define ADD_TERM(first, last, am, half)                                                                \
 	do {                                                                                           \
 		vf bv[NV];                                                                                 \
-		_Pragma("GCC unroll 2") for (int j = 0; j < nv; j++) bv[j] = v_load(b + j * LANES);        \
+		load_columns(bv, b, nv, half);                                                             \
 		_Pragma("GCC unroll 16") for (int i = 0; i < mr; i++) {                                    \
 			if (i < (first) || i > (last)) continue;                                               \
 			const vf av = v_set1(a[i * (am)]);                                                     \
@@ -46,47 +56,49 @@ enum tile_init {
 	} while (0)
 
 // rows_tile: a's rows lie NR apart in panels of `panel` elements, of which the tile
-// walks k columns; b is one panel. With causal, row i takes part in i further
+// walks k columns; b is one panel, BF16 with half. With causal, row i takes part in i further
 // steps. scale, if not 0, multiplies row i by scale[i] at the end. next is memory that
 // is about to be needed and is brought to the second-level cache meanwhile: if
-// steady, ask elements at each step, in NV streams k·LANES apart; else ask vectors
-// every ASK_STEPS steps.
+// steady, ask bytes at each step, in a stream for each line of a row of a panel, k lines
+// apart; else ask lines every ASK_STEPS steps.
 #define ASK_STEPS 8
-INLINE void rows_tile(const int mr, const int nv, const int causal, const int steady, const float *a, long panel,
-	const float *b, float *c, long ldc, long k, enum tile_init init, const float *bias, const float *scale,
-	const float *next, long ask, const int past) {
+#define LINE 64
+INLINE void rows_tile(const int mr, const int nv, const int causal, const int steady, const int half, const float *a, long panel,
+	const void *columns, float *c, long ldc, long k, enum tile_init init, const float *bias, const float *scale,
+	const char *next, long ask, const int past) {
+	const char *b = columns;
+	const long row = NR * (half ? sizeof(bf16) : sizeof(float)), second = k * LINE;
 	for (int i = 0; ask && !past && i < mr; i++) // C: by the time it is written it has arrived
 		for (int j = 0; j < nv; j++) __builtin_prefetch(c + i * ldc + j * LANES, 1);
 	ACC_START(init == FROM_BIAS ? bias : c + i * ldc)
-	const long half = k * LANES;
 	for (; k >= NR; k -= NR) {
 		for (long u = 0; u < NR; u += ASK_STEPS) {
 			if (!steady)
-				for (const float *end = next + ask * LANES; next < end; next += LANES) __builtin_prefetch(next, 0, 2);
+				for (const char *end = next + ask * LINE; next < end; next += LINE) __builtin_prefetch(next, 0, 2);
 #pragma GCC unroll 2
 			for (long t = 0; t < ASK_STEPS; t++) {
 				if (steady) {
 					__builtin_prefetch(next, 0, 2);
-					if (nv > 1) __builtin_prefetch(next + half, 0, 2);
+					if (nv > 1 && !half) __builtin_prefetch(next + second, 0, 2);
 					next += ask;
 				}
-				ADD_TERM(0, mr - 1, NR);
+				ADD_TERM(0, mr - 1, NR, half);
 				a++;
-				b += NR;
+				b += row;
 			}
 		}
 		a += panel - NR;
 	}
 	for (long t = 0; t < k; t++) {
-		ADD_TERM(0, mr - 1, NR);
+		ADD_TERM(0, mr - 1, NR, half);
 		a++;
-		b += NR;
+		b += row;
 	}
 	if (causal) {
 #pragma GCC unroll 16
 		for (int s = 1; s < mr; s++) {
-			ADD_TERM(s, mr - 1, NR);
-			b += NR;
+			ADD_TERM(s, mr - 1, NR, half);
+			b += row;
 			a++;
 			if (++k == NR) a += panel - NR;
 		}
@@ -110,14 +122,14 @@ INLINE void columns_tile(const int mr, const int nv, const int causal, const lon
 	if (causal) {
 #pragma GCC unroll 16
 		for (int s = 0; s < mr - 1; s++) {
-			ADD_TERM(0, s, 1);
+			ADD_TERM(0, s, 1, 0);
 			b += NR;
 			a += ak;
 		}
 		k -= mr - 1;
 	}
 	for (long t = 0; t < k; t++) {
-		ADD_TERM(0, mr - 1, 1);
+		ADD_TERM(0, mr - 1, 1, 0);
 		a += ak;
 		b += NR;
 	}
@@ -167,18 +179,23 @@ INLINE void strided_tile(const int mr, const int nv, const int tail, const float
 
 // One function per number of rows, so that the tile stays in registers.
 #define TILE_ROWS(R)                                                                               \
-	ONE_COPY void rows_##R(const float *a, long panel, const float *b, float *c, long ldc, long k, \
-		enum tile_init init, const float *bias, const float *next, long ask, int steady, int past) {         \
-		if (steady) rows_tile(R, NV, 0, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past); \
-		else rows_tile(R, NV, 0, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past);                 \
+	ONE_COPY void rows_##R(const float *a, long panel, const void *b, float *c, long ldc, long k, \
+		enum tile_init init, const float *bias, const char *next, long ask, int steady, int past) {         \
+		if (steady) rows_tile(R, NV, 0, 1, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past); \
+		else rows_tile(R, NV, 0, 0, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past);                 \
+	}                                                                                              \
+	ONE_COPY void half_##R(const float *a, long panel, const void *b, float *c, long ldc, long k, \
+		enum tile_init init, const float *bias, const char *next, long ask, int steady, int past) {         \
+		if (steady) rows_tile(R, NV, 0, 1, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past); \
+		else rows_tile(R, NV, 0, 0, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past);                 \
 	}                                                                                              \
 	ONE_COPY void scores_##R(const float *a, long panel, const float *b, float *c, long k, int n) { \
-		if (n > LANES) rows_tile(R, NV, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);          \
-		else rows_tile(R, 1, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);                     \
+		if (n > LANES) rows_tile(R, NV, 0, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);          \
+		else rows_tile(R, 1, 0, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);                     \
 	}                                                                                              \
 	ONE_COPY void causal_##R(const float *a, long panel, const float *b, float *c, long ldc, long k, const float *scale) { \
-		if (scale) rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, scale, 0, 0, 0);               \
-		else rows_tile(R, NV, 1, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, 0, 0, 0, 0);                   \
+		if (scale) rows_tile(R, NV, 1, 0, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, scale, 0, 0, 0);               \
+		else rows_tile(R, NV, 1, 0, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, 0, 0, 0, 0);                   \
 	}                                                                                              \
 	ONE_COPY void columns_##R(const float *a, const float *b, float *c, long ldc, long k,          \
 		enum tile_init init, int causal) {                                                         \
@@ -229,8 +246,9 @@ TILE_ROWS(14)
 #define ALL_ROWS(f) 0, f##_1, f##_2, f##_3, f##_4
 #endif
 
-static void (*const rows_tiles[MR + 1])(const float *, long, const float *, float *, long, long, enum tile_init,
-	const float *, const float *, long, int, int) = {ALL_ROWS(rows)};
+typedef void (*rows_function)(const float *, long, const void *, float *, long, long, enum tile_init,
+	const float *, const char *, long, int, int);
+static const rows_function rows_tiles[MR + 1] = {ALL_ROWS(rows)}, half_tiles[MR + 1] = {ALL_ROWS(half)};
 static void (*const scores_tiles[MR + 1])(const float *, long, const float *, float *, long, int) = {ALL_ROWS(scores)};
 static void (*const causal_tiles[MR + 1])(const float *, long, const float *, float *, long, long, const float *) = {
 	ALL_ROWS(causal)};
@@ -278,28 +296,30 @@ INLINE void put_panels(float *out, long rows, const float *x, long ldx, long m, 
 
 // put_transposed copies x [m,n] (rows ldx apart), transposed, to panels
 // [m/NR][n][NR]; what is past m in the last panel becomes 0.
-static void put_transposed(float *out, const float *x, long ldx, long m, long n) {
+INLINE void put_transposed_of(float *out, const void *x, long ldx, long m, long n, const int half) {
 	for (long i = 0; i < round_up(m, NR); i += LANES) {
 		float *o = out + i / NR * n * NR + i % NR;
 		const int rows = m - i < LANES ? (m > i ? (int)(m - i) : 0) : LANES;
-		for (int t = 0; t < LANES; t++) ask_row(x, ldx, i + LANES + t, m, n);
+		for (int t = 0; !half && t < LANES; t++) ask_row(x, ldx, i + LANES + t, m, n);
 		for (long j = 0; j < n; j += LANES) {
 			const int w = n - j < LANES ? (int)(n - j) : LANES;
 			vf r[LANES];
 			if (rows == LANES && w == LANES) {
 #pragma GCC unroll 16
-				for (int t = 0; t < LANES; t++) r[t] = v_load(x + (i + t) * ldx + j);
+				for (int t = 0; t < LANES; t++) r[t] = ld(x, (i + t) * ldx + j, LANES, half);
 				v_transpose(r);
 #pragma GCC unroll 16
 				for (int t = 0; t < LANES; t++) v_store(o + (j + t) * NR, r[t]);
 				continue;
 			}
-			for (int t = 0; t < LANES; t++) r[t] = t < rows ? v_loadt(x + (i + t) * ldx + j, w) : v_zero();
+			for (int t = 0; t < LANES; t++) r[t] = t < rows ? ld(x, (i + t) * ldx + j, w, half) : v_zero();
 			v_transpose(r);
 			for (int t = 0; t < w; t++) v_store(o + (j + t) * NR, r[t]);
 		}
 	}
 }
+static void put_transposed(float *out, const float *x, long ldx, long m, long n) { put_transposed_of(out, x, ldx, m, n, 0); }
+static void put_widened(float *out, const bf16 *x, long ldx, long m, long n) { put_transposed_of(out, x, ldx, m, n, 1); }
 
 // K_BLOCK is the length of the part of a chain that runs before the next tile: a
 // panel of B that long fills two thirds of the first-level cache.
@@ -310,41 +330,129 @@ static void put_transposed(float *out, const float *x, long ldx, long m, long n)
 // and most find their memory there already: in bunches they cost less.
 #define STEADY_STRIPS 5
 
-// panel_product sets m rows of one strip of n ≤ NR columns of C from A, in panels
-// of m rows, and one panel of B; both k long. While it works, the part of B after the
-// one at hand, at last next_panel, is brought closer, evenly over the strips: B
-// comes from memory as fast as it is used up. With past, k is at most K_BLOCK and C goes
-// past the caches, if it is NR wide. Rows of beside, line elements apart, are needed next:
-// two pieces of NR elements each, the second apart elements from the first.
+// FEW_ROWS is up to how many rows the processor foresees the next lines of B by itself, as fast as
+// memory gives them: requests took a tenth (float32) to a third (BF16) of it away.
+#define FEW_ROWS 4
+
+// panel_row returns the bytes of a row of a panel.
+INLINE long panel_row(const struct factor *b) { return NR * (b->form == PANELS_BF16 || b->form == ACROSS_BF16 ? sizeof(bf16) : sizeof(float)); }
+
+// Rows of beside, line elements apart, are needed next: two pieces of NR elements each, the
+// second apart elements from the first.
 struct beside { const float *rows; long line, apart; };
-static void panel_product(const float *a, const float *b, float *c, long ldc, long m, long k, int n,
-	const float *bias, enum tile_init init, const float *next_panel, int past, const struct beside *beside) {
+
+INLINE void ask_beside(const struct beside *beside, long i, long rows) {
+	for (long r = i; r < i + rows; r++)
+		for (int j = 0; j < NR; j += LANES) {
+			__builtin_prefetch(beside->rows + r * beside->line + j, 0, 2);
+			__builtin_prefetch(beside->rows + r * beside->line + beside->apart + j, 0, 2);
+		}
+}
+
+// take_block transposes a block of NR × NR: rows of a panel become columns, those past so many
+// rows 0.
+INLINE void take_block(float *out, const void *from, long rows, const int half) {
+	for (int i = 0; i < NR; i += LANES) {
+		vf r[NV][LANES];
+		for (int t = 0; t < LANES; t++) {
+			vf x[NV];
+			if (i + t < rows) load_columns(x, (const char *)from + (i + t) * NR * (half ? sizeof(bf16) : sizeof(float)), NV, half);
+			else
+				for (int v = 0; v < NV; v++) x[v] = v_zero();
+			for (int v = 0; v < NV; v++) r[v][t] = x[v];
+		}
+		for (int v = 0; v < NV; v++) {
+			v_transpose(r[v]);
+			for (int t = 0; t < LANES; t++) v_store(out + (v * LANES + t) * NR + i, r[v][t]);
+		}
+	}
+}
+// across_block returns the block of terms k.., a multiple of NR, and the columns of panel p.
+INLINE const char *across_block(const struct factor *b, long p, long k) {
+	return (const char *)b->at + (k / NR * b->columns + p * NR) * panel_row(b);
+}
+
+// take_across sets out [kn][NR] to terms k0.. of the columns of panel p of b, which lies in
+// panels of its terms; k0 is a multiple of NR. Terms up to a multiple of NR are written.
+static void take_across(float *out, const struct factor *b, long p, long k0, long kn) {
+	const long left = b->columns - p * NR, rows = left < NR ? left : NR;
+	for (long k = 0; k < kn; k += NR) {
+		const char *from = across_block(b, p, k0 + k);
+		if (b->form == ACROSS_BF16) take_block(out + k * NR, from, rows, 1);
+		else take_block(out + k * NR, from, rows, 0);
+	}
+}
+
+// ask_across brings a part of terms k0.. of panel p closer: piece s of so many.
+INLINE void ask_across(const struct factor *b, long p, long k0, long kn, long s, long pieces) {
+	const long lines = NR * panel_row(b) / LINE, all = kn / NR * lines;
+	if (p * NR + NR > b->columns || k0 + kn > b->terms) return; // the last ones
+	for (long i = s * all / pieces; i < (s + 1) * all / pieces; i++)
+		__builtin_prefetch(across_block(b, p, k0 + i / lines * NR) + i % lines * LINE, 0, 2);
+}
+
+// strip_product sets, or continues, mr rows of n columns of C from a part of A and of a panel of
+// B, kn long, as rows_tile does; what is not NR wide by way of a tile.
+INLINE void strip_product(const rows_function *tiles, const float *a, long panel, const void *b, float *c, long ldc, long mr, int n, long kn,
+	enum tile_init init, const float *bias, const char *next, long ask, int steady, int past) {
+	float t[MR * NR];
+	if (n == NR) {
+		tiles[mr](a, panel, b, c, ldc, kn, init, bias, next, ask, steady, past);
+		return;
+	}
+	if (init == FROM_C) copy_tile(t, NR, c, ldc, mr, n);
+	tiles[mr](a, panel, b, t, NR, kn, init, bias, next, ask, steady, 0);
+	copy_tile(c, ldc, t, NR, mr, n);
+}
+
+// across_product is panel_product of a B that lies across: a part of the panel at a time is
+// transposed, and meets all strips.
+ONE_COPY void across_product(const float *a, const struct factor *b, long p, long k0, long k, float *c, long ldc, long m, int n,
+	const float *bias, enum tile_init init, long next_p, const struct beside *beside) {
+	float room[K_BLOCK * NR] __attribute__((aligned(64)));
 	const long strips = strip_count(m);
-	const int steady = strips <= STEADY_STRIPS;
-	const long ask = ((steady ? LANES : ASK_STEPS * NV) + strips - 1) / strips;
-	float t[MR * NR], tb[NR];
+	for (long kb = 0; kb < k || kb == 0; kb += K_BLOCK, init = FROM_C) {
+		const long kn = k - kb < K_BLOCK ? k - kb : K_BLOCK, last = kb + kn >= k;
+		take_across(room, b, p, k0 + kb, kn);
+		for (long s = 0; s < strips; s++) {
+			const long i = strip_at(m, strips, s), mr = strip_at(m, strips, s + 1) - i;
+			if (beside && kb == 0) ask_beside(beside, i, mr);
+			ask_across(b, last ? next_p : p, last ? k0 : k0 + kb + kn, last ? K_BLOCK : kn, s, strips);
+			strip_product(rows_tiles, a + kb * m + i * NR, m * NR, room, c + i * ldc, ldc, mr, n, kn, init, bias, 0, 0, 0, 0);
+		}
+	}
+}
+
+// panel_product sets m rows of n ≤ NR columns of C, those of panel p, from A, in panels
+// of m rows, and terms k0.. of B; k long. While it works, the part of B after the
+// one at hand, at last that of next_p, is brought closer, evenly over the strips: B
+// comes from memory as fast as it is used up. Few rows ask for nothing. With past, k is at most K_BLOCK and C goes
+// past the caches, if it is NR wide.
+static void panel_product(const float *a, const struct factor *b, long p, long k0, long k, float *c, long ldc, long m, int n,
+	const float *bias, enum tile_init init, long next_p, int past, const struct beside *beside) {
+	float tb[NR];
 	if (bias && n < NR) {
 		copy_tile(tb, 0, bias, 0, 1, n);
 		bias = tb;
 	}
-	for (long k0 = 0; k0 < k || k0 == 0; k0 += K_BLOCK, init = FROM_C) {
-		const long kn = k - k0 < K_BLOCK ? k - k0 : K_BLOCK;
-		const float *bk = b + k0 * NR, *next = k0 + kn < k ? bk + kn * NR : next_panel;
+	if (b->form >= ACROSS_F32) {
+		across_product(a, b, p, k0, k, c, ldc, m, n, bias, init, next_p, beside);
+		return;
+	}
+	const long strips = strip_count(m), row = panel_row(b);
+	const int few = m <= FEW_ROWS, steady = !few && strips <= STEADY_STRIPS;
+	// Bytes of one stream a step, or lines every ASK_STEPS steps.
+	const long ask = few ? 0 : ((steady ? (row < LINE ? row : LINE) : ASK_STEPS * row / LINE) + strips - 1) / strips;
+	const rows_function *tiles = b->form == PANELS_BF16 ? half_tiles : rows_tiles;
+	const char *columns = (const char *)b->at + (p * b->terms + k0) * row, *next_panel = (const char *)b->at + (next_p * b->terms + k0) * row;
+	for (long kb = 0; kb < k || kb == 0; kb += K_BLOCK, init = FROM_C) {
+		const long kn = k - kb < K_BLOCK ? k - kb : K_BLOCK;
+		const char *bk = columns + kb * row, *next = kb + kn < k ? bk + kn * row : next_panel;
 		for (long s = 0; s < strips; s++) {
 			const long i = strip_at(m, strips, s), mr = strip_at(m, strips, s + 1) - i;
-			for (long r = i; beside && k0 == 0 && r < i + mr; r++)
-				for (int j = 0; j < NR; j += LANES) {
-					__builtin_prefetch(beside->rows + r * beside->line + j, 0, 2);
-					__builtin_prefetch(beside->rows + r * beside->line + beside->apart + j, 0, 2);
-				}
-			const float *as = a + k0 * m + i * NR, *ahead = next + s * ask * kn * (steady ? 1 : LANES / ASK_STEPS);
-			if (n == NR) {
-				rows_tiles[mr](as, m * NR, bk, c + i * ldc, ldc, kn, init, bias, ahead, ask, steady, past);
-				continue;
-			}
-			if (init == FROM_C) copy_tile(t, NR, c + i * ldc, ldc, mr, n);
-			rows_tiles[mr](as, m * NR, bk, t, NR, kn, init, bias, ahead, ask, steady, 0);
-			copy_tile(c + i * ldc, ldc, t, NR, mr, n);
+			if (beside && kb == 0) ask_beside(beside, i, mr);
+			strip_product(tiles, a + kb * m + i * NR, m * NR, bk, c + i * ldc, ldc, mr, n, kn, init, bias,
+				next + s * ask * kn * (steady ? 1 : LINE / ASK_STEPS), ask, steady, past);
 		}
 	}
 }

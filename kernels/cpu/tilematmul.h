@@ -5,16 +5,53 @@
 // columns, or with transposed the other way round.
 static void tile_pack(const struct tile_pack_args *g, long lo, long hi, int tid) {
 	(void)tid;
+	const void *w = (const void *)g->w;
 	for (long p = lo; p < hi; p++) {
 		const long j = p * BLOCK;
 		if (g->transposed) {
 			bf16 *out = g->out + p * steps_of(g->rows) * STEP;
 			memset(out, 0, steps_of(g->rows) * STEP * sizeof *out);
-			pairs32(out, g->w, j, g->cols, g->rows, g->cols - j, 0);
+			pairs32(out, w, j, g->cols, g->rows, g->cols - j, 0); // never BF16: such weights are frozen
 		} else {
 			bf16 *out = g->out + p * steps_of(g->cols) * STEP;
 			memset(out, 0, steps_of(g->cols) * STEP * sizeof *out);
-			cols32(out, g->w, j * g->cols, g->cols, g->rows - j, g->cols, 0);
+			if (g->w_bf16) cols32(out, w, j * g->cols, g->cols, g->rows - j, g->cols, 1);
+			else cols32(out, w, j * g->cols, g->cols, g->rows - j, g->cols, 0);
+		}
+	}
+}
+
+// take_column sets out [BLOCK] to the terms of column c of a step of packed columns.
+INLINE void take_column(bf16 *out, const bf16 *step, long c) {
+	const bf16 *from = step + c / TILE * TILE_LEN + c % TILE * 2;
+	for (int p = 0; p < TERMS / 2; p++, from += 2 * TILE) out[FIRST(p)] = from[0], out[SECOND(p)] = from[1];
+}
+
+// tile_across packs panels lo..hi of out, whose columns are the terms of packed w and whose terms
+// are its columns: w [rows/BLOCK][cols/TERMS][STEP] in panels of rows.
+static void tile_across(const struct tile_pack_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	const long panels = steps_of(g->cols), steps = steps_of(g->rows);
+	bf16 t[STEP] __attribute__((aligned(64)));
+	for (long p = lo; p < hi; p++)
+		for (long s = 0; s < steps; s++) {
+			const bf16 *from = (const bf16 *)g->w + (s * panels + p) * STEP;
+			for (long c = 0; c < BLOCK; c++) take_column(t + c * TERMS, from, c);
+			pairs32(g->out + (p * steps + s) * STEP, t, 0, TERMS, BLOCK, BLOCK, 1);
+		}
+}
+
+// tile_embed sets rows lo..hi of out to scale times columns of packed weights, as if they had
+// been rounded when they were packed: not all levels make subnormals zero there.
+static void tile_embed(const struct embed_frozen_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	bf16 t[TERMS];
+	for (long i = lo; i < hi; i++) {
+		const long id = g->ids[i], c = g->c, steps = steps_of(c);
+		const bf16 *from = (const bf16 *)g->weight + id / BLOCK * steps * STEP;
+		for (long s = 0; s < steps; s++) {
+			take_column(t, from + s * STEP, id % BLOCK);
+			for (long j = s * TERMS; j < c && j < (s + 1) * TERMS; j++) g->out[i * c + j] = g->scale * widen(round1(widen(t[j - s * TERMS])));
 		}
 	}
 }

@@ -24,7 +24,8 @@ static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int
 		const long r0 = u * BLOCK, n = g->rows - r0 < BLOCK ? g->rows - r0 : BLOCK;
 		tile_logits(g, r0, n, a, logits, ldz);
 		for (long r = 0; r < n; r++) {
-			const float *z = logits + r * ldz;
+			float *z = logits + r * ldz;
+			cap_row(z, g->v, &g->cap);
 			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, 0);
 			g->logprob[r0 + r] = z[g->targets[r0 + r]] * g->inv_temp - s.lse;
 			g->entropy[r0 + r] = s.entropy;
@@ -35,13 +36,19 @@ static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int
 }
 
 // logit_gradients sets a block of dz to the gradients of the logits z [rows][BLOCK] of
-// rows r.. and columns j.., rounded; columns past the last are 0.
-INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows, long j, const float *z, bf16 *dz) {
-	const vf it = v_set1(g->inv_temp);
+// rows r.. and columns j.., rounded; columns past the last are 0. capped: whether there is a
+// cap.
+INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows, long j, const float *z, bf16 *dz, const int capped) {
+	const vf it = v_set1(g->inv_temp), one = v_set1(1.0f), cap = v_set1(g->cap.cap), inverse = v_set1(g->cap.inverse);
 	const long cols = g->v - j;
 	for (const long end = r + rows; r < end; r++, z += BLOCK, dz += BLOCK) {
 		const vf lse = v_set1(g->lse[r]), ent = v_set1(g->entropy[r]), dl = v_set1(g->dlogprob[r]), dh = v_set1(g->dentropy[r]);
-		const vf x0 = v_sub(v_mul(v_load(z), it), lse), x1 = v_sub(v_mul(v_load(z + LANES), it), lse);
+		vf z0 = v_load(z), z1 = v_load(z + LANES), th0, th1;
+		if (capped) {
+			th0 = v_tanh(v_mul(z0, inverse)), th1 = v_tanh(v_mul(z1, inverse));
+			z0 = v_mul(cap, th0), z1 = v_mul(cap, th1);
+		}
+		const vf x0 = v_sub(v_mul(z0, it), lse), x1 = v_sub(v_mul(z1, it), lse);
 		vf y0 = v_neg(v_mul(v_exp(x0), v_fma(dh, v_add(x0, ent), dl)));
 		vf y1 = v_neg(v_mul(v_exp(x1), v_fma(dh, v_add(x1, ent), dl)));
 		const long t = g->targets[r] - j;
@@ -52,6 +59,7 @@ INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows,
 			y0 = v_load(y), y1 = v_load(y + LANES);
 		}
 		y0 = v_mul(y0, it), y1 = v_mul(y1, it);
+		if (capped) y0 = v_mul(y0, v_sub(one, v_mul(th0, th0))), y1 = v_mul(y1, v_sub(one, v_mul(th1, th1)));
 		if (cols < BLOCK) {
 			y0 = v_keep(y0, lanes_left(cols), v_zero());
 			y1 = v_keep(y1, cols > LANES ? (int)cols - LANES : 0, v_zero());
@@ -64,7 +72,8 @@ INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows,
 // their gradients as tiles of rows dz [blocks of BLOCK rows from row0][panels][STEP],
 // and dh. The panels go by in groups, so that gradients are multiplied while they are
 // near, and a weight is read once for row_block rows. scratch: the rows as tiles, and
-// the sums of dh [row_block/BLOCK][c/BLOCK][BLOCK][BLOCK].
+// the sums of dh [row_block/BLOCK][c/BLOCK][BLOCK][BLOCK]; where dz is null, a group's panels
+// of it, too.
 static void tile_logprob_backward(const struct tile_output_args *g, long lo, long hi, int tid) {
 	const long steps = steps_of(g->c), panels = steps_of(g->v);
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
@@ -73,7 +82,9 @@ static void tile_logprob_backward(const struct tile_output_args *g, long lo, lon
 	tiles_begin();
 	for (long u = lo; u < hi; u++) {
 		const long r0 = g->row0 + u * g->row_block, n = g->rows - r0 < g->row_block ? g->rows - r0 : g->row_block;
-		bf16 *dz = g->dz + u * (g->row_block / BLOCK) * panels * STEP;
+		// Without dz only the panels of a group exist, in the place of the first.
+		const long apart = g->dz ? panels : g->panel_group;
+		bf16 *dz = g->dz ? g->dz + u * (g->row_block / BLOCK) * panels * STEP : (bf16 *)(sums + g->row_block * steps * BLOCK);
 		for (long i = 0; i < n; i += BLOCK) rows32(a + i / BLOCK * steps * STEP, g->h, (r0 + i) * g->c, g->c, n - i, g->c, 1);
 		for (long p0 = 0; p0 < panels; p0 += g->panel_group) {
 			const long p1 = p0 + g->panel_group < panels ? p0 + g->panel_group : panels;
@@ -81,10 +92,12 @@ static void tile_logprob_backward(const struct tile_output_args *g, long lo, lon
 				const long b = i / BLOCK, rows = n - i < BLOCK ? n - i : BLOCK;
 				for (long p = p0; p < p1; p++) {
 					block_sums(a + b * steps * STEP, g->w + p * steps * STEP, z, BLOCK, steps, rows, g->v - p * BLOCK, 1);
-					logit_gradients(g, r0 + i, rows, p * BLOCK, z, dz + (b * panels + p) * STEP);
+					bf16 *to = dz + (b * apart + (g->dz ? p : p - p0)) * STEP;
+					if (g->cap.cap > 0) logit_gradients(g, r0 + i, rows, p * BLOCK, z, to, 1);
+					else logit_gradients(g, r0 + i, rows, p * BLOCK, z, to, 0);
 				}
 				for (long o = 0; o < steps; o++)
-					block_sums(dz + (b * panels + p0) * STEP, g->wt + (o * panels + p0) * STEP, sums + (b * steps + o) * BLOCK * BLOCK, BLOCK,
+					block_sums(dz + (b * apart + (g->dz ? p0 : 0)) * STEP, g->wt + (o * panels + p0) * STEP, sums + (b * steps + o) * BLOCK * BLOCK, BLOCK,
 						p1 - p0, rows, g->c - o * BLOCK, p0 == 0);
 			}
 		}
@@ -105,7 +118,8 @@ static void tile_sample(const struct tile_output_args *g, long lo, long hi, int 
 	float *e = g->scratch + tid * g->scratch_len;
 	double *sums = (double *)(e + logits_ld(g->v));
 	for (long r = lo; r < hi; r++) {
-		const float *z = g->z + r * g->v;
+		float *z = g->z + r * g->v;
+		cap_row(z, g->v, &g->cap);
 		const struct row_stats s = row_softmax(z, g->v, g->inv_temp, e);
 		long id = 0;
 		if (g->greedy && s.sum == s.sum) id = greatest(z, g->v, g->inv_temp);
@@ -124,6 +138,7 @@ static void tile_scaled_logits(const struct tile_output_args *g, long lo, long h
 	(void)tid;
 	for (long r = lo; r < hi; r++) {
 		float *z = g->z + r * g->v;
+		cap_row(z, g->v, &g->cap);
 		const struct row_stats s = row_softmax(z, g->v, g->inv_temp, g->e + r * g->v);
 		scale_row(z, g->v, g->inv_temp);
 		g->logprob[r] = s.sum;

@@ -4,6 +4,7 @@ package cpu
 import "C"
 
 import (
+	"runtime"
 	"unsafe"
 
 	"exp/kernels"
@@ -35,17 +36,42 @@ func halves(b kernels.Buffer) *C.uint16_t {
 	return (*C.uint16_t)(b.Addr())
 }
 
-func (b *Backend) packTiles(w kernels.Matrix) {
+// packTiles is packRows.
+func (b *Backend) packTiles(w kernels.Matrix, from int, rows kernels.Buffer) {
+	n := rows.Len() / w.In
 	g := &b.a.tile_pack
-	g.w, g.rows, g.cols = unsafe.Pointer(floats(w.W)), C.long(w.Out), C.long(w.In)
-	g.out, g.transposed = halves(w.Packed), 0
-	b.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.Out, tileBlock), max(1, 2048/w.In))
-	if w.PackedT.Empty() {
-		return
-	}
-	check(w.PackedT, tilesLen(w.In, w.Out))
+	g.w, g.w_bf16, g.rows, g.cols = address(rows), isBF16(rows), C.long(n), C.long(w.In)
+	at := tilesLen(from, w.In)
+	g.out, g.transposed = halves(w.Packed.Slice(at, at+tilesLen(n, w.In))), 0
+	b.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(n, tileBlock), max(1, 2048/w.In))
+	runtime.KeepAlive(rows)
+}
+
+// packTilesT fills w.PackedT.
+func (b *Backend) packTilesT(w kernels.Matrix) {
+	g := &b.a.tile_pack
+	floats(w.W) // which is not BF16
+	g.w, g.w_bf16, g.rows, g.cols = address(w.W), 0, C.long(w.Out), C.long(w.In)
 	g.out, g.transposed = halves(w.PackedT), 1
 	b.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.In, tileBlock), max(1, 2048/w.Out))
+}
+
+// tilesT returns w.PackedT, or a copy that it makes of w.Packed and that lives until the next
+// call.
+func (b *Backend) tilesT(w kernels.Matrix) kernels.Buffer {
+	n := tilesLen(w.In, w.Out)
+	if !w.PackedT.Empty() {
+		check(w.PackedT, n)
+		return w.PackedT
+	}
+	check(w.Packed, tilesLen(w.Out, w.In))
+	b.flush() // which may use the copy of another matrix
+	b.grow(&b.across, kernels.BF16, n, n)
+	g := &b.a.tile_pack
+	g.w, g.rows, g.cols = address(w.Packed), C.long(w.Out), C.long(w.In)
+	g.out = halves(b.across)
+	b.run(b.tiles.across, unsafe.Pointer(g), ceilDiv(w.In, tileBlock), max(1, 2048/w.Out))
+	return b.across.Slice(0, n)
 }
 
 // tileMatMul sets c [m,n] = a [m,k] · B, B in panels.
@@ -125,9 +151,10 @@ func (b *Backend) tileMatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matr
 
 // tileMatMulDXSwiGLU is MatMulDXSwiGLU of m rows.
 func (b *Backend) tileMatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix, m int) {
-	g := b.tileSwiGLU(dout, w.PackedT, m, w.In, w.Out)
+	panels := b.tilesT(w)
+	g := b.tileSwiGLU(dout, panels, m, w.In, w.Out)
 	g.dgate_up, g.gate_up = unsafe.Pointer(halves(dgateUp)), unsafe.Pointer(halves(gateUp))
-	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, m*w.In*w.Out, ceilDiv(w.In, tileBlock), 0, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{w.PackedT, reads})
+	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, m*w.In*w.Out, ceilDiv(w.In, tileBlock), 0, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{panels, reads})
 }
 
 // tileSwiGLU fills the arguments that both share.
@@ -248,7 +275,7 @@ func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, t
 }
 
 // tileOutput fills the arguments that all output operations share.
-func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, temperature float64) *C.struct_tile_output_args {
+func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax) *C.struct_tile_output_args {
 	rows := h.Len() / w.In
 	check(h, rows*w.In)
 	check(sc.LogProb, rows)
@@ -259,14 +286,14 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 	g.logprob, g.entropy, g.lse = floats(sc.LogProb), floats(sc.Entropy), floats(sc.LSE)
 	g.h, g.w = halves(h), halves(w.Packed)
 	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
-	g.inv_temp = C.float(1 / temperature)
+	g.inv_temp, g.cap = C.float(1/x.Temperature), capOf(x.Cap)
 	ldz := ceilDiv(w.Out, tileBlock)*tileBlock + kernels.Lanes // tileoutput.h's logits_ld
 	g.scratch, g.scratch_len = b.roomFor(tileBlock*ldz + max(tileSteps(w.In)*stepLen, 2*rowLength(w.Out/kernels.SampleBlock+1)))
 	return g
 }
 
-func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, temperature float64) {
-	g := b.tileOutput(out, h, w, temperature)
+func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
+	g := b.tileOutput(out, h, w, x)
 	check(targets, int(g.rows))
 	g.targets = ints(targets)
 	b.run(b.tiles.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), tileBlock), 1)
@@ -274,20 +301,31 @@ func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Ma
 
 // tileLogProbBackward takes rows offsets[0] to the last of offsets through the output
 // layer.
-func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, temperature float64) {
+func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
 	n, steps := r1-r0, tileSteps(w.In)
-	dz := b.halfWorkspace(tilesLen(n, w.Out))
-	g := b.tileOutput(sc, h, w, temperature)
+	var dz kernels.Buffer
+	if !dw.Empty() {
+		dz = b.halfWorkspace(tilesLen(n, w.Out))
+	}
+	g := b.tileOutput(sc, h, w, x)
 	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
 	g.dh, g.dh_bf16 = dh.Addr(), isBF16(dh)
 	g.dz, g.wt, g.row0, g.rows = halves(dz), halves(w.PackedT), C.long(r0), C.long(r1)
 	// The tiles of a block of rows and their sums, beside the weights of a group of
 	// panels, forward and transposed, stay in the second-level cache.
 	rows := max(1, min(8, (1<<20)/(6*w.In*tileBlock), ceilDiv(ceilDiv(n, b.pool.n), tileBlock))) * tileBlock
-	g.row_block, g.panel_group = C.long(rows), C.long(max(1, min(16, (1<<18)/(128*w.In))))
-	g.scratch, g.scratch_len = b.roomFor(rows / tileBlock * steps * (stepLen + tileBlock*tileBlock))
+	group := max(1, min(16, (1<<18)/(128*w.In)))
+	g.row_block, g.panel_group = C.long(rows), C.long(group)
+	scratch := steps * (stepLen + tileBlock*tileBlock)
+	if dw.Empty() {
+		scratch += group * stepLen
+	}
+	g.scratch, g.scratch_len = b.roomFor(rows / tileBlock * scratch)
 	b.run(b.tiles.logprob_backward, unsafe.Pointer(g), ceilDiv(n, rows), 1)
+	if dw.Empty() {
+		return
+	}
 	b.tileMatMulDW(dw, kernels.Buffer{}, dz, h.Slice(r0*w.In, r1*w.In), b.localBlocks(offsets), w.Out, w.In, true)
 }
 
@@ -299,7 +337,7 @@ func (b *Backend) halfWorkspace(n int) kernels.Buffer {
 
 // tileSample computes the logits of some rows at a time as any linear map, so that a weight
 // is read once for all of them, and draws row by row.
-func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling, temperature float64) {
+func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
 	rows, v := h.Len()/w.In, w.Out
 	check(ids, rows)
 	check(u, rows)
@@ -316,7 +354,7 @@ func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.B
 		z := ws.Slice(0, n*v)
 		b.tileMatMul(z, hn, w.Packed, kernels.Buffer{}, n, v, w.In)
 		sc := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi), LSE: out.LSE.Slice(lo, hi)}
-		g := b.tileOutput(sc, hn, w, temperature)
+		g := b.tileOutput(sc, hn, w, x)
 		g.z = floats(z)
 		grain := max(1, 1<<15/v)
 		if choice {

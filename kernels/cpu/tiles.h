@@ -71,6 +71,8 @@ int pairs_are_two_fmas(void) {
 
 const struct tile_kernels TILES = {
 	.pack = (kernel)tile_pack,
+	.across = (kernel)tile_across,
+	.embed_packed = (kernel)tile_embed,
 	.matmul = (kernel)tile_matmul,
 	.matmul_dw = (kernel)tile_matmul_dw,
 	.matmul_dbias = (kernel)tile_matmul_dbias,

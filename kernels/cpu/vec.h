@@ -57,6 +57,11 @@ INLINE vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 INLINE vf v_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 INLINE vf v_neg(vf a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
 
+INLINE vf v_abs(vf a) { return _mm512_abs_ps(a); }
+INLINE vf v_signed(vf a, vf by) { // -a where by < 0
+	return _mm512_mask_xor_ps(a, _mm512_cmp_ps_mask(by, _mm512_setzero_ps(), _CMP_LT_OQ), a, _mm512_set1_ps(-0.0f));
+}
+
 INLINE float v_sum(vf a) {
 	__m256 x = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
 	__m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
@@ -95,8 +100,6 @@ INLINE vf v_exp_neg(vf x) {
 }
 
 INLINE vf v_keep(vf a, int n, vf rest) { return _mm512_mask_mov_ps(rest, (__mmask16)((1u << n) - 1), a); }
-INLINE vf v_abs(vf a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
-INLINE vf v_signed(vf a, vf sign) { return _mm512_or_ps(a, _mm512_and_ps(sign, _mm512_set1_ps(-0.0f))); }
 INLINE float v_largest(vf a) { return _mm512_reduce_max_ps(a); }
 
 // v_transpose turns 16 rows into 16 columns: quarters of rows within 128-bit
@@ -157,6 +160,15 @@ INLINE vf v_neg(vf x) {
 	return v_of(_mm256_xor_ps(x.a, s), _mm256_xor_ps(x.b, s));
 }
 
+INLINE vf v_abs(vf x) {
+	const __m256 s = _mm256_set1_ps(-0.0f);
+	return v_of(_mm256_andnot_ps(s, x.a), _mm256_andnot_ps(s, x.b));
+}
+INLINE __m256 v_signed8(__m256 x, __m256 by) {
+	return _mm256_xor_ps(x, _mm256_and_ps(_mm256_cmp_ps(by, _mm256_setzero_ps(), _CMP_LT_OQ), _mm256_set1_ps(-0.0f)));
+}
+INLINE vf v_signed(vf x, vf by) { return v_of(v_signed8(x.a, by.a), v_signed8(x.b, by.b)); } // -x where by < 0
+
 INLINE float v_sum(vf v) {
 	__m256 x = _mm256_add_ps(v.a, v.b);
 	__m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
@@ -188,14 +200,6 @@ INLINE __m256 v_exp8(__m256 x) {
 }
 INLINE vf v_exp(vf x) { return v_of(v_exp8(x.a), v_exp8(x.b)); }
 INLINE vf v_exp_neg(vf x) { return v_exp(x); }
-INLINE vf v_abs(vf x) {
-	const __m256 s = _mm256_set1_ps(-0.0f);
-	return v_of(_mm256_andnot_ps(s, x.a), _mm256_andnot_ps(s, x.b));
-}
-INLINE vf v_signed(vf x, vf sign) {
-	const __m256 s = _mm256_set1_ps(-0.0f);
-	return v_of(_mm256_or_ps(x.a, _mm256_and_ps(sign.a, s)), _mm256_or_ps(x.b, _mm256_and_ps(sign.b, s)));
-}
 INLINE vf v_keep(vf x, int n, vf rest) {
 	return v_of(_mm256_blendv_ps(rest.a, x.a, _mm256_castsi256_ps(v_mask8(n))),
 		_mm256_blendv_ps(rest.b, x.b, _mm256_castsi256_ps(v_mask8(n - 8))));
@@ -224,6 +228,8 @@ INLINE vf v_fma(vf a, vf b, vf c) { EACH(fmaf(a.x[i], b.x[i], c.x[i])); }
 INLINE vf v_max(vf a, vf b) { EACH(a.x[i] > b.x[i] ? a.x[i] : b.x[i]); }
 INLINE vf v_sqrt(vf a) { EACH(sqrtf(a.x[i])); }
 INLINE vf v_neg(vf a) { EACH(-a.x[i]); }
+INLINE vf v_abs(vf a) { EACH(fabsf(a.x[i])); }
+INLINE vf v_signed(vf a, vf by) { EACH(by.x[i] < 0 ? -a.x[i] : a.x[i]); }
 
 INLINE float v_sum(vf a) {
 	for (int s = LANES / 2; s > 0; s /= 2)
@@ -253,17 +259,8 @@ INLINE float exp1(float x) {
 INLINE vf v_exp(vf x) { EACH(exp1(x.x[i])); }
 INLINE vf v_exp_neg(vf x) { return v_exp(x); }
 INLINE vf v_keep(vf a, int n, vf rest) { EACH(i < n ? a.x[i] : rest.x[i]); }
-INLINE vf v_abs(vf a) { EACH(fabsf(a.x[i])); }
-INLINE vf v_signed(vf a, vf sign) { EACH(copysignf(a.x[i], sign.x[i])); }
 
 #endif
-
-// v_tanh is Tanh of kernels/ref. v_signed gives a, which has none, the sign of another vector;
-// the sum with 0 takes it from -0.
-INLINE vf v_tanh(vf x) {
-	const vf one = v_set1(1.0f), e = v_exp_neg(v_mul(v_abs(x), v_set1(-2.0f)));
-	return v_signed(v_div(v_sub(one, e), v_add(one, e)), v_add(x, v_zero()));
-}
 
 // v_between is lanes from to n-1 of a, the others of rest.
 INLINE vf v_between(vf a, long from, long n, vf rest) {
@@ -291,6 +288,12 @@ INLINE void v_transpose(vf r[LANES]) {
 	}
 }
 #endif
+
+// v_tanh is Tanh of kernels/ref/scalar.go.
+INLINE vf v_tanh(vf x) {
+	const vf one = v_set1(1.0f), e = v_exp_neg(v_mul(v_set1(-2.0f), v_abs(x)));
+	return v_signed(v_div(v_sub(one, e), v_add(one, e)), x);
+}
 
 // v_stream stores 16 lanes, on a cache line, past the caches; v_streamed waits until
 // other threads see them.

@@ -17,15 +17,15 @@ INLINE void window_tile(const int mr, const float *a, long panel, const float *b
 	long t = from % NR;
 	ACC_START(c)
 #define NEXT (a += ++t % NR == 0 ? panel - NR + 1 : 1, b += NR)
-	for (int begun = mr - lead; begun < mr; begun++, NEXT) ADD_TERM(0, begun - 1, NR);
+	for (int begun = mr - lead; begun < mr; begun++, NEXT) ADD_TERM(0, begun - 1, NR, 0);
 	for (long k = to - from - lead, n; k > 0; k -= n) {
 		n = NR - t % NR < k ? NR - t % NR : k;
-		for (long s = 0; s < n; s++, a++, b += NR) ADD_TERM(0, mr - 1, NR);
+		for (long s = 0; s < n; s++, a++, b += NR) ADD_TERM(0, mr - 1, NR, 0);
 		t += n;
 		if (t % NR == 0) a += panel - NR;
 	}
 #pragma GCC unroll 16
-	for (int s = 1; s < mr; s++, NEXT) ADD_TERM(s, mr - 1, NR);
+	for (int s = 1; s < mr; s++, NEXT) ADD_TERM(s, mr - 1, NR, 0);
 #undef NEXT
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
@@ -42,11 +42,11 @@ INLINE void window_columns(const int mr, const float *a, const float *b, float *
 	ACC_START(c + i * ldc)
 	if (causal) {
 #pragma GCC unroll 16
-		for (int s = 0; s < mr - 1; s++, a += NR, b += NR) ADD_TERM(0, s, 1);
+		for (int s = 0; s < mr - 1; s++, a += NR, b += NR) ADD_TERM(0, s, 1, 0);
 		k -= mr - 1;
 	}
-	for (; k > 0; k--, a += NR, b += NR) ADD_TERM(0, mr - 1, 1);
-	for (; more > 0; more--, ended++, a += NR, b += NR) ADD_TERM(ended, mr - 1, 1);
+	for (; k > 0; k--, a += NR, b += NR) ADD_TERM(0, mr - 1, 1, 0);
+	for (; more > 0; more--, ended++, a += NR, b += NR) ADD_TERM(ended, mr - 1, 1, 0);
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2

@@ -70,7 +70,7 @@ func (m benchmark) measure(b *testing.B, dev kernels.Backend) {
 
 func benchmarks() []benchmark {
 	var all []benchmark
-	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(), outputBenchmarks()} {
+	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(), outputBenchmarks(), gateBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
 		all = append(all, list...)
 	}
 	return all
@@ -195,6 +195,14 @@ func linearBenchmarks() []benchmark {
 		benchmark{"Embed", dimsOf("M", M, "C", C), 0, 8 * M * C, func(c *call) func() {
 			out, w, ids := c.out("out", M*C), c.floats("weight", r.floats(V*C)), c.ints("ids", r.ids(M, V))
 			return func() { c.b.Embed(out, kernels.Matrix{W: w, Out: w.Len() / C, In: C}, ids, 1) }
+		}},
+		benchmark{"Embed", dimsOf("M", M, "C", C, "scale", 16), 0, 8 * M * C, func(c *call) func() {
+			out, w, ids := c.out("out", M*C), c.floats("weight", r.floats(V*C)), c.ints("ids", r.ids(M, V))
+			return func() { c.b.Embed(out, kernels.Matrix{W: w, Out: w.Len() / C, In: C}, ids, 16) }
+		}},
+		benchmark{"EmbedBackward", dimsOf("M", M, "C", C, "scale", 16), 0, 12 * M * C, func(c *call) func() {
+			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)), c.ints("ids", r.ids(M, V))
+			return func() { c.b.EmbedBackward(dw, dout, ids, C, 16) }
 		}},
 		benchmark{"EmbedBackward", dimsOf("M", M, "C", C), 0, 12 * M * C, func(c *call) func() {
 			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)), c.ints("ids", r.ids(M, V))

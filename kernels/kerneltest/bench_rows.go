@@ -6,25 +6,27 @@ func normBenchmarks() []benchmark {
 	const M, C, F = 2048, 256, 1024
 	r := benchStream("bench norm")
 	rows, wide := dimsOf("M", M, "C", C), dimsOf("M", M, "F", F)
-	shape := kernels.NormShape{Heads: 1, Dim: C, Stride: C}
 	fl := func(c *call, name string, n int) kernels.Buffer { return c.floats(name, r.floats(n)) }
 	op := func(c *call, name string, n int) kernels.Buffer { return c.operands(name, r.floats(n)) }
-	return []benchmark{
-		{"RMSNorm", rows, 0, 8 * M * C, func(c *call) func() {
+	var list []benchmark
+	for _, unit := range []bool{false, true} {
+		shape, rows := kernels.NormShape{Heads: 1, Dim: C, Stride: C, UnitOffset: unit}, rows
+		if unit {
+			rows += "/offset=1"
+		}
+		list = append(list, benchmark{"RMSNorm", rows, 0, 8 * M * C, func(c *call) func() {
 			out, rstd, x, w := c.outOperands("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "w", C)
 			return func() { c.b.RMSNorm(out, rstd, x, w, shape, eps) }
-		}},
-		{"AddRMSNorm", rows, 0, 16 * M * C, func(c *call) func() {
+		}}, benchmark{"AddRMSNorm", rows, 0, 16 * M * C, func(c *call) func() {
 			sum, out, rstd, x, delta, w := c.out("sum", M*C), c.outOperands("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "delta", M*C), fl(c, "w", C)
-			return func() {
-				c.b.AddRMSNorm(sum, out, rstd, x, delta, w, kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
-			}
-		}},
-		{"RMSNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
+			return func() { c.b.AddRMSNorm(sum, out, rstd, x, delta, w, shape, eps) }
+		}}, benchmark{"RMSNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
 			dx, dw, dout, x, w := c.out("dx", M*C), c.inout("dw", make([]float32, C)), fl(c, "dout", M*C), fl(c, "x", M*C), fl(c, "w", C)
 			rstd, blocks := c.floats("rstd", r.positive(M)), c.ints("blocks", even(M, kernels.BlockRows))
 			return func() { c.b.RMSNormBackward(dx, dw, dout, x, w, rstd, blocks, shape, true) }
-		}},
+		}})
+	}
+	return append(list, []benchmark{
 		{"LayerNorm", rows, 0, 8 * M * C, func(c *call) func() {
 			out, stats, x, w, bias := c.out("out", M*C), c.out("stats", 2*M), fl(c, "x", M*C), fl(c, "w", C), fl(c, "bias", C)
 			return func() { c.b.LayerNorm(out, stats, x, w, bias, C, eps) }
@@ -73,7 +75,7 @@ func normBenchmarks() []benchmark {
 			dx, dout, seg := c.inout("dx", make([]float32, M*C)), fl(c, "dout", 8*C), c.ints("segments", eighths(M))
 			return func() { c.b.SegmentMeanBackward(dx, dout, seg, C) }
 		}},
-	}
+	}...)
 }
 
 func ones(n int) []float32 {
@@ -214,26 +216,42 @@ func outputBenchmarks() []benchmark {
 	r := benchStream("bench output")
 	var list []benchmark
 	for _, R := range []int{64, 512} {
-		dims := dimsOf("R", R, "C", C, "V", V)
-		bytes := 4 * (R*C + V*C)
-		list = append(list,
-			benchmark{"LogProb", dims, 2 * R * C * V, bytes, func(c *call) func() {
+		plain, bytes := dimsOf("R", R, "C", C, "V", V), 4*(R*C+V*C)
+		for _, x := range []kernels.Softmax{{Temperature: 1}, {Temperature: 1, Cap: 30}} {
+			dims := plain
+			if x.Cap > 0 {
+				dims += "/cap=30"
+			}
+			keep := func(p kernels.Sampling) func(c *call) func() { p.Cap = x.Cap; return sampleBenchmark(R, C, V, p) }
+			list = append(list, benchmark{"LogProb", dims, 2 * R * C * V, bytes, func(c *call) func() {
 				h, w, targets, sc := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V)), scores(c, R)
-				return func() { c.b.LogProb(sc, h, w, targets, kernels.Softmax{Temperature: 1}) }
-			}},
-			benchmark{"LogProbBackward", dims, 6 * R * C * V, 2 * bytes, func(c *call) func() {
-				h, w, targets := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V))
-				dh, dw, dlp, dent := c.out("dh", R*C), c.inout("dw", make([]float32, V*C)), c.floats("dlp", r.floats(R)), c.floats("dent", r.floats(R))
-				blocks, sc := c.ints("blocks", even(R, kernels.BlockRows)), scores(c, R)
-				c.b.LogProb(sc, h, w, targets, kernels.Softmax{Temperature: 1})
-				return func() {
-					c.b.LogProbBackward(dh, dw, dlp, dent, sc, h, w, targets, blocks, kernels.Softmax{Temperature: 1})
-				}
-			}},
-			benchmark{"Sample", dims + "/keep=all", 2 * R * C * V, bytes, sampleBenchmark(R, C, V, kernels.Sampling{Temperature: 1, TopP: 1})},
-			benchmark{"Sample", dims + "/keep=0.95", 2 * R * C * V, bytes, sampleBenchmark(R, C, V, kernels.Sampling{Temperature: 1, TopP: 0.95})})
+				return func() { c.b.LogProb(sc, h, w, targets, x) }
+			}}, benchmark{"LogProbBackward", dims, 6 * R * C * V, 2 * bytes, logProbBackwardBenchmark(R, C, V, x, true)},
+				benchmark{"LogProbBackward", dims + "/dw=none", 4 * R * C * V, bytes, logProbBackwardBenchmark(R, C, V, x, false)},
+				benchmark{"Sample", dims + "/keep=all", 2 * R * C * V, bytes, keep(kernels.Sampling{Temperature: 1, TopP: 1})},
+				benchmark{"Sample", dims + "/keep=0.95", 2 * R * C * V, bytes, keep(kernels.Sampling{Temperature: 1, TopP: 0.95})},
+				benchmark{"Logits", dims, 2 * R * C * V, bytes + 4*R*V, func(c *call) func() {
+					out, h, w := c.out("out", R*V), c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C)
+					return func() { c.b.Logits(out, h, w, x.Cap) }
+				}})
+		}
 	}
 	return list
+}
+
+func logProbBackwardBenchmark(R, C, V int, x kernels.Softmax, trained bool) func(c *call) func() {
+	return func(c *call) func() {
+		r := benchStream("bench output backward")
+		h, w, targets := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V))
+		dh, dlp, dent := c.out("dh", R*C), c.floats("dlp", r.floats(R)), c.floats("dent", r.floats(R))
+		blocks, sc := c.ints("blocks", even(R, kernels.BlockRows)), scores(c, R)
+		var dw kernels.Buffer
+		if trained {
+			dw = c.inout("dw", make([]float32, V*C))
+		}
+		c.b.LogProb(sc, h, w, targets, x)
+		return func() { c.b.LogProbBackward(dh, dw, dlp, dent, sc, h, w, targets, blocks, x) }
+	}
 }
 
 func sampleBenchmark(R, C, V int, p kernels.Sampling) func(c *call) func() {

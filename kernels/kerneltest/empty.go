@@ -12,6 +12,7 @@ func checkEmpty(s *subject) error {
 	const C, V = 8, 17
 	a := kernels.AttentionShape{H: 2, K: 1, D: 4, Scale: 0.5}
 	n := kernels.NormShape{Heads: 1, Dim: C, Stride: C}
+	experts := kernels.Routing{Experts: 4, Top: 2, Renorm: true, Shared: true}
 	r := newStream("empty")
 	w, row, pages := r.floats(V*C), r.floats(C), r.floats(a.K*a.D*16)
 	none := func(c *call) kernels.Buffer { return c.out("none", 0) }
@@ -70,6 +71,18 @@ func checkEmpty(s *subject) error {
 		{"Sample", func(c *call) {
 			c.b.Sample(no(c), scores(c, 0), none(c), c.matrix("w", w, V, C), none(c), kernels.Sampling{Temperature: 1, TopP: 0.5})
 		}},
+		{"Logits", func(c *call) { c.b.Logits(none(c), none(c), c.matrix("w", w, V, C), 30) }},
+		{"LogProbBackward of a frozen layer", func(c *call) {
+			c.b.LogProbBackward(none(c), kernels.Buffer{}, none(c), none(c), scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), first(c), kernels.Softmax{Temperature: 1, Cap: 30})
+		}},
+		{"Gate", func(c *call) { c.b.Gate(none(c), none(c), 7, kernels.GELUTanh) }},
+		{"GateBackward", func(c *call) { c.b.GateBackward(none(c), none(c), none(c), 7, kernels.GELUTanh) }},
+		{"TakeColumns", func(c *call) { c.b.TakeColumns(none(c), none(c), 3, 9, 2, 0.5) }},
+		{"AddColumns", func(c *call) { c.b.AddColumns(none(c), none(c), 3, 9, 2, 0.5) }},
+		{"Route", func(c *call) { c.b.Route(no(c), none(c), none(c), none(c), experts) }},
+		{"RouteBackward", func(c *call) { c.b.RouteBackward(none(c), none(c), no(c), none(c), none(c), experts) }},
+		{"Combine", func(c *call) { c.b.Combine(none(c), none(c), no(c), none(c), C, 2) }},
+		{"CombineBackward", func(c *call) { c.b.CombineBackward(none(c), none(c), none(c), none(c), no(c), none(c), C, 2) }},
 		{"AdamW", func(c *call) { c.b.AdamW(none(c), none(c), none(c), none(c), kernels.AdamW{Step: 1}) }},
 		{"SumSquares", func(c *call) { c.b.SumSquares(c.outDoubles("out", 1), none(c)) }},
 	} {

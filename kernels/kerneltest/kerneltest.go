@@ -68,8 +68,8 @@ type check struct {
 func checks() []check {
 	var all []check
 	for _, list := range [][]check{
-		memoryChecks(), linearChecks(), normChecks(), sequenceChecks(), attentionChecks(),
-		outputChecks(), sampleChecks(), updateChecks(),
+		memoryChecks(), linearChecks(), frozenChecks(), normChecks(), sequenceChecks(), attentionChecks(),
+		outputChecks(), sampleChecks(), updateChecks(), gateChecks(), columnChecks(), expertChecks(),
 	} {
 		all = append(all, list...)
 	}

@@ -158,20 +158,25 @@ func checkMatMulDWBlocks(s *subject) error {
 	return nil
 }
 
+// embedScales are no scale, and one that is no float32.
+func embedScales() []float64 { return []float64{1, 5.656854249492381} }
+
 func checkEmbed(s *subject) error {
 	const V, M = 23, 37
 	for _, C := range sizes() {
 		r := newStream(fmt.Sprint("embed", C))
-		w := r.floats(V * C)
-		err := s.checkRows(rowCase{
-			name: fmt.Sprintf("Embed C=%d", C), op: "Embed",
-			rows: []field{{name: "ids", width: 1, i: r.ids(M, V)}},
-			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.Embed(c.out("out", M*C), c.matrix("weight", w, len(w)/C, C), in[0], 1)
-			},
-		}, M)
-		if err != nil {
-			return err
+		w, ids := r.floats(V*C), r.ids(M, V)
+		for _, scale := range embedScales() {
+			err := s.checkRows(rowCase{
+				name: fmt.Sprintf("Embed C=%d scale %v", C, scale), op: "Embed",
+				rows: []field{{name: "ids", width: 1, i: ids}},
+				run: func(c *call, in []kernels.Buffer, M int) {
+					c.b.Embed(c.out("out", M*C), c.matrix("weight", w, len(w)/C, C), in[0], scale)
+				},
+			}, M)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -182,17 +187,20 @@ func checkEmbedBackward(s *subject) error {
 	for _, C := range sizes() {
 		r := newStream(fmt.Sprint("embed backward", C))
 		dout, ids, dw0 := r.floats(M*C), r.ids(M, V), r.floats(V*C)
-		err := s.checkGradient(gradientCase{
-			name: fmt.Sprintf("EmbedBackward C=%d", C), op: "EmbedBackward", blocks: r.cuts(M, 20),
-			setup: func(c *call) func(lo, hi int, blocks []int32) {
-				dw, d, id := c.inout("dweight", dw0), c.floats("dout", dout), c.ints("ids", ids)
-				return func(lo, hi int, _ []int32) {
-					c.b.EmbedBackward(dw, d.Slice(lo*C, hi*C), id.Slice(lo, hi), C, 1)
-				}
-			},
-		})
-		if err != nil {
-			return err
+		blocks := r.cuts(M, 20)
+		for _, scale := range embedScales() {
+			err := s.checkGradient(gradientCase{
+				name: fmt.Sprintf("EmbedBackward C=%d scale %v", C, scale), op: "EmbedBackward", blocks: blocks,
+				setup: func(c *call) func(lo, hi int, blocks []int32) {
+					dw, d, id := c.inout("dweight", dw0), c.floats("dout", dout), c.ints("ids", ids)
+					return func(lo, hi int, _ []int32) {
+						c.b.EmbedBackward(dw, d.Slice(lo*C, hi*C), id.Slice(lo, hi), C, scale)
+					}
+				},
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

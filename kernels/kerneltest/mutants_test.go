@@ -13,12 +13,7 @@ import (
 func TestFindsMutants(t *testing.T) {
 	r := ref.New[float32]()
 	f := kernels.Elems[float32]
-	tests := []struct {
-		name  string
-		check string
-		exact bool
-		b     kernels.Backend
-	}{
+	findsMutants(t, []slip{
 		{"memory is not zeroed", "Alloc", true, dirtyAlloc{r}},
 		{"products are rounded before the sum", "MatMul/shapes", true, mutant{Backend: r, matMul: func(out, x kernels.Buffer, w kernels.Matrix, bias kernels.Buffer) {
 			r.MatMul(out, x, w, bias)
@@ -132,13 +127,25 @@ func TestFindsMutants(t *testing.T) {
 				}
 			}
 		}}},
-	}
-	for _, tt := range tests {
+	})
+}
+
+// slip is a backend with a mistake that a check must notice.
+type slip struct {
+	name  string
+	check string
+	exact bool
+	b     kernels.Backend
+}
+
+// findsMutants runs the checks on the mistakes, and on the reference, which must pass.
+func findsMutants(t *testing.T, list []slip) {
+	for _, tt := range list {
 		t.Run(tt.name, func(t *testing.T) {
 			if found := finds(tt.b, tt.check, tt.exact); found == "" {
 				t.Errorf("%s does not notice it", tt.check)
 			}
-			if found := finds(r, tt.check, tt.exact); found != "" {
+			if found := finds(ref.New[float32](), tt.check, tt.exact); found != "" {
 				t.Errorf("%s fails without the mistake: %s", tt.check, found)
 			}
 		})

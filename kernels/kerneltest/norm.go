@@ -28,7 +28,12 @@ func normShapes() []kernels.NormShape {
 	for _, C := range append(sizes(), 128, 300) {
 		list = append(list, kernels.NormShape{Heads: 1, Dim: C, Stride: C})
 	}
+	for _, C := range []int{1, 15, 16, 33, 64, 128, 300} {
+		list = append(list, kernels.NormShape{Heads: 1, Dim: C, Stride: C, UnitOffset: true})
+	}
 	return append(list,
+		kernels.NormShape{Heads: 2, Dim: 16, Stride: 128, Offset: 64, UnitOffset: true},
+		kernels.NormShape{Heads: 3, Dim: 5, Stride: 25, Offset: 7, UnitOffset: true},
 		kernels.NormShape{Heads: 4, Dim: 16, Stride: 128},             // queries, 4 heads of 8 in all
 		kernels.NormShape{Heads: 2, Dim: 16, Stride: 128, Offset: 64}, // keys
 		kernels.NormShape{Heads: 2, Dim: 64, Stride: 192, Offset: 64}, // heads of several whole vectors
@@ -57,7 +62,14 @@ func checkRMSNorm(s *subject) error {
 				c.b.RMSNorm(in[0], c.out("rstd", M*n.Heads), in[0], c.floats("weight", w), n, eps)
 			},
 		}
-		for _, rc := range []rowCase{apart, inPlace} {
+		cases := []rowCase{apart, inPlace}
+		if !heads && s.b.Operand() != s.b.Float() {
+			wide := apart
+			wide.name += " to floats"
+			wide.rows = []field{apart.rows[0], {name: "out", width: n.Stride, f: old, inout: true}}
+			cases = append(cases, wide)
+		}
+		for _, rc := range cases {
 			if err := s.checkRows(rc, M); err != nil {
 				return err
 			}
@@ -72,7 +84,8 @@ func checkAddRMSNorm(s *subject) error {
 		r := newStream(fmt.Sprint("addrmsnorm", C))
 		w, x, delta := r.floats(C), r.floats(M*C), r.floats(M*C)
 		// over is the argument that the sum is written to: 0 x, 1 delta, 2 neither.
-		for over, name := range []string{"over x", "over delta", "apart"} {
+		for i, name := range []string{"over x", "over delta", "apart", "over x, one more", "over delta, one more", "apart, one more"} {
+			over, n := i%3, kernels.NormShape{Heads: 1, Dim: C, Stride: C, UnitOffset: i >= 3}
 			err := s.checkRows(rowCase{
 				name: fmt.Sprintf("AddRMSNorm C=%d %s", C, name), op: "AddRMSNorm",
 				rows: []field{{name: "x", width: C, f: x, inout: over == 0}, {name: "delta", width: C, f: delta, inout: over == 1}},
@@ -81,7 +94,7 @@ func checkAddRMSNorm(s *subject) error {
 					if over == 2 {
 						sum = c.out("sum", M*C)
 					}
-					c.b.AddRMSNorm(sum, c.outOperands("out", M*C), c.out("rstd", M), in[0], in[1], c.floats("weight", w), kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
+					c.b.AddRMSNorm(sum, c.outOperands("out", M*C), c.out("rstd", M), in[0], in[1], c.floats("weight", w), n, eps)
 				},
 			}, M)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 func outputChecks() []check {
 	return []check{
 		{"LogProb", checkLogProb},
+		{"Logits", checkLogits},
 		{"LogProbBackward", checkLogProbBackward},
 	}
 }
@@ -41,17 +42,40 @@ func scores(c *call, R int) kernels.Scores {
 	return kernels.Scores{LogProb: c.out("logProb", R), Entropy: c.out("entropy", R), LSE: c.out("lse", R)}
 }
 
-func temperatures() []float64 { return []float64{1, 0.7} }
+// softmaxes are temperatures, with and without a cap: one that most logits reach, and one
+// that few do.
+func softmaxes() []kernels.Softmax {
+	return []kernels.Softmax{{Temperature: 1}, {Temperature: 0.7}, {Temperature: 0.7, Cap: 2.3}, {Temperature: 1, Cap: 30}}
+}
 
 func checkLogProb(s *subject) error {
 	for _, o := range outputShapes(s.short) {
 		h, w, targets := o.data()
-		for _, temperature := range temperatures() {
+		for _, x := range softmaxes() {
 			err := s.checkRows(rowCase{
-				name: fmt.Sprintf("LogProb %+v at %v", o, temperature), op: "LogProb", large: o.large(),
+				name: fmt.Sprintf("LogProb %+v %+v", o, x), op: "LogProb", large: o.large(),
 				rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets}},
 				run: func(c *call, in []kernels.Buffer, R int) {
-					c.b.LogProb(scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], kernels.Softmax{Temperature: temperature})
+					c.b.LogProb(scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], x)
+				},
+			}, o.R)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkLogits(s *subject) error {
+	for _, o := range outputShapes(s.short) {
+		h, w, _ := o.data()
+		for _, cap := range []float64{0, 2.3, 30} {
+			err := s.checkRows(rowCase{
+				name: fmt.Sprintf("Logits %+v cap %v", o, cap), op: "Logits", large: o.large(),
+				rows: []field{{name: "h", width: o.C, f: h, operand: true}},
+				run: func(c *call, in []kernels.Buffer, R int) {
+					c.b.Logits(c.out("out", R*o.V), in[0], c.matrix("w", w, o.V, o.C), cap)
 				},
 			}, o.R)
 			if err != nil {
@@ -64,8 +88,8 @@ func checkLogProb(s *subject) error {
 
 func checkLogProbBackward(s *subject) error {
 	for _, o := range outputShapes(s.short) {
-		for _, temperature := range temperatures() {
-			if err := s.checkLogProbBackward(o, temperature); err != nil {
+		for _, x := range softmaxes() {
+			if err := s.checkLogProbBackward(o, x); err != nil {
 				return err
 			}
 		}
@@ -73,20 +97,20 @@ func checkLogProbBackward(s *subject) error {
 	return nil
 }
 
-func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error {
+func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
 	h, w, targets := o.data()
 	// The forward pass of the reference, so that errors do not add up.
 	fwd, err := run(s.ref, func(c *call) {
-		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), kernels.Softmax{Temperature: temperature})
+		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), x)
 	})
 	if err != nil {
 		return err
 	}
 	r := newStream(fmt.Sprint("output backward", o))
 	dlp, dent, dw0 := r.floats(o.R), r.floats(o.R), r.floats(o.V*o.C)
-	name := fmt.Sprintf("LogProbBackward %+v at %v", o, temperature)
+	name := fmt.Sprintf("LogProbBackward %+v %+v", o, x)
 
-	err = s.checkRows(rowCase{
+	rc := rowCase{
 		name: name, op: "LogProbBackward", large: o.large(),
 		rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets}, {name: "dLogProb", width: 1, f: dlp},
 			{name: "dEntropy", width: 1, f: dent}, {name: "logProb", width: 1, f: fwd[0].f}, {name: "entropy", width: 1, f: fwd[1].f},
@@ -94,10 +118,13 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 		run: func(c *call, in []kernels.Buffer, R int) {
 			sc := kernels.Scores{LogProb: in[4], Entropy: in[5], LSE: in[6]}
 			c.b.LogProbBackward(c.out("dh", R*o.C), c.spare("dw", dw0), in[2], in[3], sc, in[0],
-				c.matrix("w", w, o.V, o.C), in[1], c.ints("blocks", []int32{0, int32(R)}), kernels.Softmax{Temperature: temperature})
+				c.matrix("w", w, o.V, o.C), in[1], c.ints("blocks", []int32{0, int32(R)}), x)
 		},
-	}, o.R)
-	if err != nil {
+	}
+	if err := s.checkRows(rc, o.R); err != nil {
+		return err
+	}
+	if err := s.checkFrozenOutput(rc, o, w, x); err != nil {
 		return err
 	}
 	return s.checkGradient(gradientCase{
@@ -109,8 +136,24 @@ func (s *subject) checkLogProbBackward(o outputShape, temperature float64) error
 			return func(lo, hi int, blocks []int32) {
 				sc := kernels.Scores{LogProb: lp.Slice(lo, hi), Entropy: ent.Slice(lo, hi), LSE: lse.Slice(lo, hi)}
 				c.b.LogProbBackward(dh.Slice(lo*o.C, hi*o.C), dw, dl.Slice(lo, hi), de.Slice(lo, hi), sc,
-					hb.Slice(lo*o.C, hi*o.C), m, t.Slice(lo, hi), c.ints("blocks", blocks), kernels.Softmax{Temperature: temperature})
+					hb.Slice(lo*o.C, hi*o.C), m, t.Slice(lo, hi), c.ints("blocks", blocks), x)
 			}
 		},
 	})
+}
+
+// checkFrozenOutput checks that dh is what it is with a gradient of the weights.
+func (s *subject) checkFrozenOutput(trained rowCase, o outputShape, w []float32, x kernels.Softmax) error {
+	frozen := trained
+	frozen.name += " frozen"
+	frozen.run = func(c *call, in []kernels.Buffer, R int) {
+		sc := kernels.Scores{LogProb: in[4], Entropy: in[5], LSE: in[6]}
+		c.b.LogProbBackward(c.out("dh", R*o.C), kernels.Buffer{}, in[2], in[3], sc, in[0],
+			c.matrix("w", w, o.V, o.C), in[1], c.ints("blocks", []int32{0, int32(R)}), x)
+	}
+	all := func(rc rowCase) func(c *call) { return func(c *call) { rc.invoke(c, upTo(o.R)) } }
+	if err := s.identical(all(frozen), all(trained)); err != nil {
+		return fmt.Errorf("%s is not what it is trained: %w", frozen.name, err)
+	}
+	return s.checkRows(frozen, o.R)
 }

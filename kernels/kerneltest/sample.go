@@ -19,13 +19,16 @@ func sampleChecks() []check {
 	}
 }
 
-// settings are ways to sample: all, greedy, filters together, each filter. The first
-// three are all that code has a path for.
+// settings are ways to sample: all, greedy, filters together, each with a cap, each
+// filter. The first six are all that code has a path for.
 func settings(short bool) []kernels.Sampling {
 	list := []kernels.Sampling{
 		{Temperature: 0.7, TopP: 1},
 		{Temperature: 0, TopP: 1},
 		{Temperature: 1.3, TopP: 0.9, TopK: 7, MinP: 0.01},
+		{Temperature: 0.7, TopP: 1, Cap: 9},
+		{Temperature: 0, TopP: 1, Cap: 20},
+		{Temperature: 1.3, TopP: 0.9, TopK: 7, MinP: 0.01, Cap: 9},
 	}
 	if short {
 		return list
@@ -34,7 +37,8 @@ func settings(short bool) []kernels.Sampling {
 		kernels.Sampling{Temperature: 1, TopP: 1},
 		kernels.Sampling{Temperature: 1, TopP: 1, TopK: 3},
 		kernels.Sampling{Temperature: 1, TopP: 0.8},
-		kernels.Sampling{Temperature: 1, TopP: 1, MinP: 0.05})
+		kernels.Sampling{Temperature: 1, TopP: 1, MinP: 0.05},
+		kernels.Sampling{Temperature: 0.5, TopP: 0.8, Cap: 0.7})
 }
 
 // checkSampleRows compares drawn tokens and scores with the reference.
@@ -110,7 +114,7 @@ func checkSampleScores(s *subject) error {
 				temperature = 1
 			}
 			scored, err := run(s.b, func(c *call) {
-				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", drawn[0].i), kernels.Softmax{Temperature: temperature})
+				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", drawn[0].i), kernels.Softmax{Temperature: temperature, Cap: p.Cap})
 			})
 			if err != nil {
 				return err
@@ -156,6 +160,9 @@ func (s *subject) checkDraws(V int, p kernels.Sampling) error {
 	z := make([]float64, V)
 	for v := range z {
 		z[v] = float64(row[0])*float64(w[2*v]) + float64(row[1])*float64(w[2*v+1])
+		if p.Cap > 0 {
+			z[v] = p.Cap * math.Tanh(z[v]/p.Cap)
+		}
 	}
 	prob := restricted(z, p)
 	counts := make([]int, V)

@@ -183,6 +183,51 @@ func (t *watched) SumSquares(out, x kernels.Buffer) {
 	t.after("SumSquares", bufs(out), bufs(x))
 }
 
+func (t *watched) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
+	t.Backend.Logits(out, h, w, cap)
+	t.after("Logits", bufs(out), bufs(h, w.W))
+}
+
+func (t *watched) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
+	t.Backend.Gate(act, gateUp, F, kind)
+	t.after("Gate", bufs(act), bufs(gateUp))
+}
+
+func (t *watched) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
+	t.Backend.GateBackward(dgateUp, gateUp, dact, F, kind)
+	t.after("GateBackward", bufs(dgateUp), bufs(dact))
+}
+
+func (t *watched) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+	t.Backend.TakeColumns(dst, src, n, stride, offset, scale)
+	t.after("TakeColumns", bufs(dst), bufs(src))
+}
+
+func (t *watched) AddColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
+	t.Backend.AddColumns(dst, src, n, stride, offset, scale)
+	t.after("AddColumns", bufs(dst), bufs(src))
+}
+
+func (t *watched) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
+	t.Backend.Route(choice, weight, probs, logits, r)
+	t.after("Route", bufs(choice, weight, probs), bufs(logits))
+}
+
+func (t *watched) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {
+	t.Backend.RouteBackward(dlogits, dweight, choice, weight, probs, r)
+	t.after("RouteBackward", bufs(dlogits), bufs(dweight, choice, weight, probs))
+}
+
+func (t *watched) Combine(out, x, slot, weight kernels.Buffer, C, J int) {
+	t.Backend.Combine(out, x, slot, weight, C, J)
+	t.after("Combine", bufs(out), bufs(x, slot, weight))
+}
+
+func (t *watched) CombineBackward(dx, dweight, dout, x, slot, weight kernels.Buffer, C, J int) {
+	t.Backend.CombineBackward(dx, dweight, dout, x, slot, weight, C, J)
+	t.after("CombineBackward", bufs(dx, dweight), bufs(dout, x, slot, weight))
+}
+
 // flip changes the last bit of element i of b, which may lie outside of it.
 func flip(b kernels.Buffer, i int) {
 	if b.Empty() {

@@ -36,7 +36,7 @@ func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.
 				q := head(qkv, i, h, s)
 				z, from := e[:n+1], firstSeen(n, s)
 				for t := from; t <= n; t++ {
-					z[t], _ = capped(T(chain(q, key(qkv, seq.row(t), h, s), 0)*T(s.Scale)), s.Cap)
+					z[t] = cappedScore(T(chain(q, key(qkv, seq.row(t), h, s), 0)*T(s.Scale)), s.Cap)
 				}
 				m, inv := expSum(z, from)
 				at := i*s.H + h
@@ -78,6 +78,12 @@ func capped[T Float](z T, cap float64) (capped, tanh T) {
 	}
 	tanh = Tanh(T(z * T(1/cap)))
 	return T(T(cap) * tanh), tanh
+}
+
+// cappedScore is what capped returns first.
+func cappedScore[T Float](z T, cap float64) T {
+	z, _ = capped(z, cap)
+	return z
 }
 
 // expSum replaces z[t], t ≥ from, by e[t] = Exp(z[t]-m), m the largest of them, and the

@@ -43,3 +43,12 @@ func BenchmarkLogProbBackward(b *testing.B)     { kerneltest.Bench(b, open) }
 func BenchmarkSample(b *testing.B)              { kerneltest.Bench(b, open) }
 func BenchmarkAdamW(b *testing.B)               { kerneltest.Bench(b, open) }
 func BenchmarkSumSquares(b *testing.B)          { kerneltest.Bench(b, open) }
+func BenchmarkLogits(b *testing.B)              { kerneltest.Bench(b, open) }
+func BenchmarkGate(b *testing.B)                { kerneltest.Bench(b, open) }
+func BenchmarkGateBackward(b *testing.B)        { kerneltest.Bench(b, open) }
+func BenchmarkTakeColumns(b *testing.B)         { kerneltest.Bench(b, open) }
+func BenchmarkAddColumns(b *testing.B)          { kerneltest.Bench(b, open) }
+func BenchmarkRoute(b *testing.B)               { kerneltest.Bench(b, open) }
+func BenchmarkRouteBackward(b *testing.B)       { kerneltest.Bench(b, open) }
+func BenchmarkCombine(b *testing.B)             { kerneltest.Bench(b, open) }
+func BenchmarkCombineBackward(b *testing.B)     { kerneltest.Bench(b, open) }

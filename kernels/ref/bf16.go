@@ -136,7 +136,7 @@ func tileAttention(out, stats, qkv []float32, offsets, groups []int32, s kernels
 				q := head(qkv, i, h, s)
 				from := firstSeen(last, s)
 				for t := from; t < n; t++ {
-					z[t], _ = capped(TileSum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
+					z[t] = cappedScore(TileSum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 				}
 				m, inv := expSum(z[:n], from)
 				at := i*s.H + h
@@ -226,7 +226,7 @@ func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []
 				for d := range k {
 					k[d] = p.Keys[((page*s.K+kh)*s.D+d)*p.Size+at]
 				}
-				z[t], _ = capped(TileSum(head(qkv, m, h, s), k, 0)*float32(s.Scale), s.Cap)
+				z[t] = cappedScore(TileSum(head(qkv, m, h, s), k, 0)*float32(s.Scale), s.Cap)
 			}
 			_, inv := expSum(z, from)
 			for d := range s.D {

@@ -1,6 +1,10 @@
 package ref
 
-import "exp/kernels"
+import (
+	"math"
+
+	"exp/kernels"
+)
 
 // Mixed is the reference of numerics class "cpu/bf16": parameters, gradients and
 // the residual stream are float32, operands BF16. NewMixed makes one; a Mixed is
@@ -50,6 +54,18 @@ func wideKV(p kernels.Pages) Pages[float32] {
 func storeKV(p kernels.Pages, y Pages[float32]) {
 	store(p.Keys, y.Keys)
 	store(p.Values, y.Values)
+}
+
+// PackRows implements kernels.Linear: it sets rows of w.W, rounded, since they stand for rows of
+// Packed.
+func (b Mixed) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
+	b.Backend.PackRows(w, from, rows)
+	if w.W.DType() != kernels.BF16 {
+		return
+	}
+	for i, v := range kernels.Bits(w.W) {
+		kernels.Bits(w.W)[i] = roundBits(math.Float32frombits(uint32(v) << 16))
+	}
 }
 
 // MatMul implements kernels.Linear.

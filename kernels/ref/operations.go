@@ -11,6 +11,11 @@ func (*Backend[T]) Pack(w kernels.Matrix) {}
 // PackRows implements kernels.Linear: it sets rows of w.W.
 func (b *Backend[T]) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	n := rowCount(rows, w.In)
+	if w.W.DType() == kernels.F64 && rows.DType() == kernels.BF16 {
+		wide := make([]float32, rows.Len())
+		widen(wide, kernels.Bits(rows))
+		rows = kernels.Host(wide)
+	}
 	b.Copy(w.W.Slice(from*w.In, (from+n)*w.In), rows)
 }
 

@@ -115,7 +115,7 @@ func allLogits[T Float](sum dot[T], out, h, w []T, C int, cap float64) {
 	}
 	for r := range R {
 		for v := range V {
-			out[r*V+v], _ = capped(sum(h[r*C:(r+1)*C], w[v*C:(v+1)*C], 0), cap)
+			out[r*V+v] = cappedScore(sum(h[r*C:(r+1)*C], w[v*C:(v+1)*C], 0), cap)
 		}
 	}
 }

@@ -32,6 +32,33 @@ func TestLogProbKnown(t *testing.T) {
 	wantNear(t, "dw of the entropy", dw, []float64{ln2, -2 * ln2, ln2}, 1e-14)
 }
 
+func TestLogProbCapKnown(t *testing.T) {
+	// h = [1], w = [0 ln3 0]ᵀ, cap 2: Tanh(ln3/2) = (3-1)/(3+1) = ½, so the logits are
+	// [0 1 0], and at temperature 1/ln2 they are [0 ln2 0], as in TestLogProbKnown.
+	const ln2, ln3 = math.Ln2, 1.0986122886681098
+	w, x := []float64{0, ln3, 0}, kernels.Softmax{Temperature: 1 / ln2, Cap: 2}
+	z := zeros(3)
+	Logits(z, []float64{1}, w, 1, 2)
+	wantNear(t, "logits", z, []float64{0, 1, 0}, 1e-15)
+	Logits(z, []float64{1}, w, 1, 0)
+	wantNear(t, "logits without a cap", z, w, 0)
+	lp, ent, lse := zeros(1), zeros(1), zeros(1)
+	LogProb(lp, ent, lse, []float64{1}, w, []int32{1}, 1, x)
+	wantNear(t, "logProb", lp, []float64{-ln2}, 1e-15)
+	wantNear(t, "entropy", ent, []float64{1.5 * ln2}, 1e-15)
+	wantNear(t, "lse", lse, []float64{2 * ln2}, 1e-15)
+
+	// dLogProb = 4: dz = 4·([0 1 0] - [¼ ½ ¼])·ln2 = [-1 2 -1]·ln2, times 1-y² = [1 ¾ 1].
+	// dh = 1.5·ln2·ln3; dw = dz.
+	dh, dw := zeros(1), []float64{10, 0, 0}
+	LogProbBackward(dh, dw, []float64{4}, []float64{0}, ent, lse, []float64{1}, w, []int32{1}, []int32{0, 1}, 1, x)
+	wantNear(t, "dh", dh, []float64{1.5 * ln2 * ln3}, 1e-14)
+	wantNear(t, "dw", dw, []float64{10 - ln2, 1.5 * ln2, -ln2}, 1e-14)
+	dh[0] = 0
+	LogProbBackward(dh, nil, []float64{4}, []float64{0}, ent, lse, []float64{1}, w, []int32{1}, []int32{0, 1}, 1, x)
+	wantNear(t, "dh of a frozen layer", dh, []float64{1.5 * ln2 * ln3}, 1e-14)
+}
+
 func TestLogProbFarFromZero(t *testing.T) {
 	// Logits of ±1e4 overflow without the maximum; the answer is that of [0 -2e4].
 	lp, ent, lse := make([]float32, 2), make([]float32, 2), make([]float32, 2)
@@ -43,20 +70,20 @@ func TestLogProbFarFromZero(t *testing.T) {
 
 func TestLogProbGradient(t *testing.T) {
 	const R, C, V = 4, 3, 21
-	for _, temperature := range []float64{1, 0.7} {
+	for _, x := range []kernels.Softmax{{Temperature: 1}, {Temperature: 0.7}, {Temperature: 0.7, Cap: 1.5}} {
 		r := source(11)
 		h, w := normal(r, R*C), normal(r, V*C)
 		targets := []int32{0, 20, 7, 7}
 		dlp, dent := normal(r, R), normal(r, R)
 		lp, ent, lse := zeros(R), zeros(R), zeros(R)
 		loss := func() float64 {
-			LogProb(lp, ent, lse, h, w, targets, C, kernels.Softmax{Temperature: temperature})
+			LogProb(lp, ent, lse, h, w, targets, C, x)
 			return project(lp, dlp) + project(ent, dent)
 		}
 		loss()
 		dh, dw := normal(r, R*C), normal(r, V*C)
 		dw0 := clone(dw)
-		LogProbBackward(dh, dw, dlp, dent, clone(ent), clone(lse), h, w, targets, []int32{0, 1, 3, R}, C, kernels.Softmax{Temperature: temperature})
+		LogProbBackward(dh, dw, dlp, dent, clone(ent), clone(lse), h, w, targets, []int32{0, 1, 3, R}, C, x)
 		checkGradient(t, loss, limit, argument{"h", h, dh}, argument{"w", w, minus(dw, dw0)})
 	}
 }
@@ -72,6 +99,7 @@ func TestLogProbPanics(t *testing.T) {
 	wantPanic(t, "ref: target out of range", call(1, 3, 1))
 	wantPanic(t, "ref: temperature is not positive", call(1, 0, 0))
 	wantPanic(t, "ref: LogProb: length mismatch", func() { LogProb(x[:1], x[:1], x[:1], x[:2], x, nil, 2, kernels.Softmax{Temperature: 1}) })
+	wantPanic(t, "ref: Logits: length mismatch", func() { Logits(x[:2], x[:2], x, 2, 0) })
 	wantPanic(t, "ref: LogProbBackward: length mismatch", func() {
 		LogProbBackward(x[:2], x, x[:1], x[:2], x[:1], x[:1], x[:2], x, []int32{0}, []int32{0, 1}, 2, kernels.Softmax{Temperature: 1})
 	})

@@ -78,7 +78,7 @@ func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernel
 		for d := range q {
 			acc = FMA(q[d], keys[d*p.Size+at], acc)
 		}
-		z[t], _ = capped(T(acc*T(s.Scale)), s.Cap)
+		z[t] = cappedScore(T(acc*T(s.Scale)), s.Cap)
 	}
 	_, inv := expSum(z, from)
 	clear(o)

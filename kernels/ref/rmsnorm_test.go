@@ -33,6 +33,25 @@ func TestRMSNormKnown(t *testing.T) {
 	wantExact(t, "dweight in place", dw, []float32{0.75, 1})
 }
 
+// With UnitOffset weights of 7 and -9 are those of 8 and -8 above.
+func TestRMSNormUnitOffset(t *testing.T) {
+	s := kernels.NormShape{Heads: 2, Dim: 2, Stride: 5, Offset: 1, UnitOffset: true}
+	x, w := []float32{9, 3, 4, 0, 1}, []float32{7, -9}
+	out, rstd := []float32{-1, 0, 0, 0, 0}, make([]float32, 2)
+	RMSNorm(out, rstd, x, w, s, 3.5)
+	wantExact(t, "out", out, []float32{-1, 6, -8, 0, -4})
+	dx, dw := []float32{100, 1, 1, 1, 1}, []float32{0, 10}
+	RMSNormBackward(dx, dw, []float32{0, 1, 1, 2, 0}, x, w, rstd, []int32{0, 1}, s, false)
+	wantExact(t, "dx", dx, []float32{100, 3.1875, -0.75, 9, 1})
+	wantExact(t, "dweight", dw, []float32{0.75, 11})
+
+	// The sum is rounded: 1 + 2⁻²⁴ is 1, 1 + 3·2⁻²⁵ is 1 + 2⁻²³. rstd = 1/√(2/2) = 1.
+	plain := kernels.NormShape{Heads: 1, Dim: 2, Stride: 2, UnitOffset: true}
+	sum, out, rstd := make([]float32, 2), make([]float32, 2), make([]float32, 1)
+	AddRMSNorm(sum, out, rstd, []float32{2, 1}, []float32{-1, 0}, []float32{0x1p-24, 0x3p-25}, plain, 0)
+	wantExact(t, "rounded", out, []float32{1, 1 + 0x1p-23})
+}
+
 func TestAddRMSNormKnown(t *testing.T) {
 	// sum = [3 4], as above: rstd = 1/4.
 	x, delta := []float32{1, 5}, []float32{2, -1}
@@ -56,6 +75,8 @@ func TestRMSNormGradient(t *testing.T) {
 		{"queries of qkv", kernels.NormShape{Heads: 3, Dim: 4, Stride: 20}, true},
 		{"keys of qkv", kernels.NormShape{Heads: 1, Dim: 4, Stride: 20, Offset: 12}, true},
 		{"keys of qkv, added", kernels.NormShape{Heads: 2, Dim: 4, Stride: 20, Offset: 12}, false},
+		{"one more", kernels.NormShape{Heads: 1, Dim: 19, Stride: 19, UnitOffset: true}, false},
+		{"one more, keys of qkv", kernels.NormShape{Heads: 2, Dim: 4, Stride: 20, Offset: 12, UnitOffset: true}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

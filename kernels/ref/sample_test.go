@@ -204,3 +204,39 @@ func TestSamplePanics(t *testing.T) {
 		Sample(ids, x[:1], x[:1], x[:1], x[:1], x, x[:2], 1, all)
 	})
 }
+
+// The choice and the scores are those of the capped logits.
+func TestSampleCap(t *testing.T) {
+	// Cap 2 turns the logits [0 ln3 30] into [0 1 2], and in float32 those of 60 and 80 into
+	// the same 2.
+	const ln3 = 1.0986123
+	draw := func(w []float32, u float32, p kernels.Sampling) (int32, float32) {
+		id, sc := make([]int32, 1), make([]float32, 3)
+		Sample(id, sc[:1], sc[1:2], sc[2:], []float32{1}, w, []float32{u}, 1, p)
+		lp := make([]float32, 3)
+		t := p.Temperature
+		if t == 0 {
+			t = 1
+		}
+		LogProb(lp[:1], lp[1:2], lp[2:], []float32{1}, w, id, 1, kernels.Softmax{Temperature: t, Cap: p.Cap})
+		if sc[0] != lp[0] || sc[1] != lp[1] || sc[2] != lp[2] {
+			return -1, 0
+		}
+		return id[0], sc[0]
+	}
+	// e = [1/e² 1/e 1] of 1.503: the sums are 0.0900 0.3347 1.
+	for _, tt := range []struct {
+		u    float32
+		want int32
+	}{{0.08, 0}, {0.1, 1}, {0.33, 1}, {0.34, 2}} {
+		if got, _ := draw([]float32{0, ln3, 30}, tt.u, kernels.Sampling{Temperature: 1, TopP: 1, Cap: 2}); got != tt.want {
+			t.Errorf("u = %v draws %d, want %d", tt.u, got, tt.want)
+		}
+	}
+	if got, _ := draw([]float32{0, 60, 80}, 0, kernels.Sampling{TopP: 1, Cap: 2}); got != 1 {
+		t.Errorf("of two logits at the cap %d is taken, want the first", got)
+	}
+	if got, lp := draw([]float32{0, ln3, 30}, 0.5, kernels.Sampling{Temperature: 1, TopP: 1, TopK: 1, Cap: 2}); got != 2 || math.Abs(float64(lp)+0.40760596) > 1e-6 {
+		t.Errorf("top 1 draws %d with log-prob %v, want 2 with -log(1+e⁻¹+e⁻²)", got, lp)
+	}
+}

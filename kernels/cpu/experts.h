@@ -1,0 +1,132 @@
+// experts.h: how rows choose their experts, and the sums of the experts' results.
+
+// better reports whether probability a comes before b: NaN comes last.
+INLINE int better(float a, float b) { return a > b || (a == a && b != b); }
+
+// choose_best sets choice to the numbers of the `top` best of p[0:n] in ascending order; of
+// equal ones the lower number is better.
+INLINE void choose_best(int32_t *choice, long top, const float *p, long n) {
+	long held = 0; // of choice, the best first
+	for (long e = 0; e < n; e++) {
+		if (held == top && !better(p[e], p[choice[top - 1]])) continue;
+		long i = held < top ? held++ : top - 1;
+		for (; i > 0 && better(p[e], p[choice[i - 1]]); i--) choice[i] = choice[i - 1];
+		choice[i] = (int32_t)e;
+	}
+	for (long i = 1; i < top; i++) {
+		const int32_t e = choice[i];
+		long j = i;
+		for (; j > 0 && choice[j - 1] > e; j--) choice[j] = choice[j - 1];
+		choice[j] = e;
+	}
+}
+
+// route_softmax sets p[0:n] to the softmax of z[0:n].
+INLINE void route_softmax(float *p, const float *z, long n) {
+	const vf low = v_set1(-INFINITY);
+	vf m = low, sum = v_zero();
+	for (long i = 0; i < n; i += LANES) {
+		const int w = lanes_left(n - i);
+		const vf x = v_loadt(z + i, w);
+		m = v_max(w < LANES ? v_keep(x, w, low) : x, m);
+	}
+	const vf max = v_set1(v_largest(m));
+	for (long i = 0; i < n; i += LANES) {
+		const int w = lanes_left(n - i);
+		const vf e = v_exp_neg(v_sub(v_loadt(z + i, w), max));
+		v_storet(p + i, e, w);
+		sum = v_add(sum, w < LANES ? v_keep(e, w, v_zero()) : e);
+	}
+	const vf s = v_set1(v_sum(sum));
+	for (long i = 0; i < n; i += LANES) {
+		const int w = lanes_left(n - i);
+		v_storet(p + i, v_div(v_loadt(p + i, w), s), w);
+	}
+}
+
+// route chooses the experts of rows lo..hi.
+static void route(const struct route_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	const long E = g->experts, J = g->top + g->shared;
+	for (long m = lo; m < hi; m++) {
+		const float *z = g->logits + m * (E + g->shared);
+		float *p = g->probs + m * E, *weight = g->weight + m * J, sum = 0;
+		int32_t *choice = g->choice + m * J;
+		route_softmax(p, z, E);
+		choose_best(choice, g->top, p, E);
+		for (long j = 0; j < g->top; j++) weight[j] = p[choice[j]], sum += weight[j];
+		for (long j = 0; g->renorm && j < g->top; j++) weight[j] /= sum;
+		if (g->shared) {
+			choice[g->top] = (int32_t)E;
+			v_storen(weight + g->top, v_sigmoid(v_set1(z[E])), 1);
+		}
+	}
+}
+
+// route_backward sets dlogits of rows lo..hi.
+static void route_backward(const struct route_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	const long E = g->experts, J = g->top + g->shared;
+	for (long m = lo; m < hi; m++) {
+		const float *p = g->probs + m * E, *weight = g->weight + m * J, *dweight = g->dweight + m * J;
+		const int32_t *choice = g->choice + m * J;
+		float *dz = g->dlogits + m * (E + g->shared), sum = 0, t = 0;
+		memset(dz, 0, E * sizeof *dz);
+		for (long j = 0; j < g->top; j++) sum += p[choice[j]], t += dweight[j] * weight[j];
+		for (long j = 0; j < g->top; j++) dz[choice[j]] = g->renorm ? (dweight[j] - t) / sum : dweight[j];
+		vf dot = v_zero();
+		for (long i = 0; i < E; i += LANES) {
+			const int w = lanes_left(E - i);
+			const vf next = v_fma(v_loadt(dz + i, w), v_loadt(p + i, w), dot);
+			dot = w < LANES ? v_keep(next, w, dot) : next;
+		}
+		const vf u = v_set1(v_sum(dot));
+		for (long i = 0; i < E; i += LANES) {
+			const int w = lanes_left(E - i);
+			v_storet(dz + i, v_mul(v_loadt(p + i, w), v_sub(v_loadt(dz + i, w), u)), w);
+		}
+		if (g->shared) dz[E] = dweight[g->top] * (weight[g->top] * (1 - weight[g->top]));
+	}
+}
+
+// combine_columns sets V vectors of out from column i on, the last of n elements.
+INLINE void combine_columns(const struct combine_args *g, const int V, long m, long i, int n) {
+	vf sum[4];
+	for (int v = 0; v < V; v++) sum[v] = v_zero();
+	for (long j = m * g->j; j < (m + 1) * g->j; j++) {
+		const vf w = v_set1(g->weight[j]);
+		const float *x = g->x + g->slot[j] * g->c + i;
+#pragma GCC unroll 4
+		for (int v = 0; v < V; v++) sum[v] = v_fma(w, v_loadt(x + v * LANES, n), sum[v]);
+	}
+	for (int v = 0; v < V; v++) v_storet(g->out + m * g->c + i + v * LANES, sum[v], n);
+}
+
+// combine sets out of rows lo..hi.
+static void combine(const struct combine_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	for (long m = lo; m < hi; m++) {
+		long i = 0;
+		for (; i + 4 * LANES <= g->c; i += 4 * LANES) combine_columns(g, 4, m, i, LANES);
+		for (; i < g->c; i += LANES) combine_columns(g, 1, m, i, lanes_left(g->c - i));
+	}
+}
+
+// combine_backward sets dx and dweight of the results of rows lo..hi.
+static void combine_backward(const struct combine_args *g, long lo, long hi, int tid) {
+	(void)tid;
+	for (long m = lo; m < hi; m++)
+		for (long j = m * g->j; j < (m + 1) * g->j; j++) {
+			const float *dout = g->dout + m * g->c, *x = g->x + g->slot[j] * g->c;
+			float *dx = g->dx + g->slot[j] * g->c;
+			const vf w = v_set1(g->weight[j]);
+			vf dot = v_zero();
+			for (long i = 0; i < g->c; i += LANES) {
+				const int n = lanes_left(g->c - i);
+				const vf d = v_loadt(dout + i, n), next = v_fma(d, v_loadt(x + i, n), dot);
+				v_storet(dx + i, v_mul(w, d), n);
+				dot = n < LANES ? v_keep(next, n, dot) : next;
+			}
+			g->dweight[j] = v_sum(dot);
+		}
+}

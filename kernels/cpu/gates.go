@@ -1,0 +1,53 @@
+package cpu
+
+// #include "args.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// Gate is the gated activation by itself.
+func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
+	m := act.Len() / F
+	check(act, m*F)
+	check(gateUp, m*2*F)
+	g := b.gates(F, kind, isBF16(act, gateUp))
+	g.act, g.gate_up = act.Addr(), gateUp.Addr()
+	b.runGates(b.k.gate, m, use{act, byRow | writes}, use{gateUp, byRow})
+}
+
+// GateBackward computes the gradients of Gate.
+func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
+	m := dact.Len() / F
+	check(dact, m*F)
+	check(gateUp, m*2*F)
+	check(dgateUp, m*2*F)
+	g := b.gates(F, kind, isBF16(dgateUp, gateUp, dact))
+	g.dgate_up, g.gate_up, g.dact = dgateUp.Addr(), gateUp.Addr(), dact.Addr()
+	b.runGates(b.k.gate_backward, m, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dact, byRow})
+}
+
+// gates fills the arguments that both share.
+func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate_args {
+	if kind != kernels.SiLU && kind != kernels.GELUTanh {
+		panic("cpu: Gate: unknown activation")
+	}
+	g := &b.a.gate
+	g.f, g.parts, g.gelu, g.bf16 = C.long(F), C.long(ceilDiv(F, C.GATE_PART)), flag(kind == kernels.GELUTanh), bf16
+	return g
+}
+
+// runGates runs a kernel on m rows. An element takes as long as so many multiply-adds.
+func (b *Backend) runGates(kernel C.kernel, m int, uses ...use) {
+	g := &b.a.gate
+	cost := 16
+	if g.gelu != 0 {
+		cost = 128
+	}
+	part := int(min(g.f, C.GATE_PART))
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: int(g.parts), grain: max(1, 1<<18/(part*cost)),
+		other: m * int(g.f) * cost, joins: true}, uses...)
+}

@@ -1,0 +1,68 @@
+// gates.h: gated activations of rows by themselves, and their gradients. The constants gelu
+// and h say which activation it is and whether the rows are BF16 (bf16.h).
+
+// gelu_tanh returns the activation of gates, as kernels/ref has it: float64, rounded once;
+// with back, a constant, its derivative, too.
+INLINE vf gelu_tanh(vf gate, vf *slope, const int back) {
+	static const double exp_terms[] = {1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333,
+		0.001388888888888889, 0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07,
+		2.505210838544172e-08, 2.08767569878681e-09, 1.6059043836821613e-10};
+	const vd one = d_set1(1), root2 = d_set1(1.5957691216057308); // 2·√(2/π)
+	const vd x = d_widen(gate), xx = d_mul(x, x);
+	const vd arg = d_mul(d_mul(root2, x), d_fma(d_set1(0.044715), xx, one));
+	// e = exp(-|arg|), which is 0 as a float64 below -1000.
+	const vd low = d_at_least(d_neg_abs(arg), -1000), n = d_rint(d_mul(low, d_set1(1.44269504088896338700)));
+	const vd r = d_fma(n, d_set1(-1.90821492927058770002e-10), d_fma(n, d_set1(-6.93147180369123816490e-01), low));
+	vd e = d_set1(exp_terms[13]);
+#pragma GCC unroll 13
+	for (int k = 12; k >= 0; k--) e = d_fma(e, r, d_set1(exp_terms[k]));
+	e = d_scale(e, n);
+	const vd s = d_div(d_where_neg(arg, e, one), d_add(one, e)), y = d_mul(x, s);
+	if (back) *slope = d_round(d_fma(d_mul(y, d_sub(one, s)), d_mul(root2, d_fma(d_set1(0.134145), xx, one)), s));
+	return d_round(y);
+}
+
+// gate_units computes parts u0..u1 of rows: of act, or of the gradients with back, a constant.
+INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int back, const int gelu, const int h) {
+	const long f = g->f;
+	for (long u = u0; u < u1; u++) {
+		const long m = u / g->parts, from = u % g->parts * GATE_PART, to = f - from < GATE_PART ? f : from + GATE_PART;
+		for (long j = from; j < to; j += LANES) {
+			const int n = lanes_left(to - j);
+			const long at = m * 2 * f + j;
+			vf gate = ld(g->gate_up, at, n, h), up = ld(g->gate_up, at + f, n, h), slope;
+			if (!back) {
+				st(g->act, m * f + j, gelu ? v_mul(gelu_tanh(gate, &slope, 0), up) : v_swiglu(gate, up), n, h);
+				continue;
+			}
+			const vf d = ld(g->dact, m * f + j, n, h);
+			if (gelu) {
+				const vf du = v_mul(d, gelu_tanh(gate, &slope, 1));
+				gate = v_mul(v_mul(d, up), slope), up = du;
+			} else
+				swiglu_gradients(&gate, &up, d);
+			st(g->dgate_up, at, gate, n, h);
+			st(g->dgate_up, at + f, up, n, h);
+		}
+	}
+}
+
+static void gate(const struct gate_args *g, long u0, long u1, int tid) {
+	(void)tid;
+	switch (g->gelu * 2 + g->bf16) {
+	case 0: gate_units(g, u0, u1, 0, 0, 0); return;
+	case 1: gate_units(g, u0, u1, 0, 0, 1); return;
+	case 2: gate_units(g, u0, u1, 0, 1, 0); return;
+	case 3: gate_units(g, u0, u1, 0, 1, 1); return;
+	}
+}
+
+static void gate_backward(const struct gate_args *g, long u0, long u1, int tid) {
+	(void)tid;
+	switch (g->gelu * 2 + g->bf16) {
+	case 0: gate_units(g, u0, u1, 1, 0, 0); return;
+	case 1: gate_units(g, u0, u1, 1, 0, 1); return;
+	case 2: gate_units(g, u0, u1, 1, 1, 0); return;
+	case 3: gate_units(g, u0, u1, 1, 1, 1); return;
+	}
+}
