@@ -56,6 +56,7 @@ func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events [
 func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream string) {
 	ws, m, s := t.passes.train, t.policy.m, &t.scratch
 	n := ws.Rows()
+	t.dropAdapters(m, b, r0, r1, stream)
 	m.Forward(ws)
 	m.Scores(ws, t.cfg.Sampling.Temperature)
 	t.passes.read(take(&s.logProb, n), ws.LogProb())
@@ -79,6 +80,14 @@ func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream s
 	m.Backward(ws, up)
 }
 
+// dropAdapters turns on the dropout of m's adapters for rows r0 to r1 of the training
+// workspace.
+func (t *Trainer) dropAdapters(m *model.Model, b *batch, r0, r1 int, stream string) {
+	if a := m.Heads.Adapters; a != nil && a.Dropout > 0 {
+		t.passes.train.DropAdapters(t.dropoutSeeds(b, r0, r1, stream+"/adapters"))
+	}
+}
+
 // dropoutSeeds names the stream of each row's dropout masks by what the row is, not
 // by where it lies.
 func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) []uint64 {
@@ -93,15 +102,17 @@ func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) []uint64 {
 func (t *Trainer) updateCritic(b *batch, step int) (lists [][]rl.Metric, events []Event) {
 	c, ws, m, s := t.cfg, t.passes.train, t.critic.m, &t.scratch
 	updates := c.PromptsPerStep / c.PromptsPerUpdate
-	for range c.Epochs {
+	for epoch := range c.Epochs {
 		for _, r := range b.miniBatches(c.PromptsPerUpdate, updates) {
 			if r[0] == r[1] {
 				continue
 			}
 			counts := b.counts(r[0], r[1], c.PromptsPerUpdate*c.Samples, c.LossScale)
+			stream := fmt.Sprintf("critic/step=%d/epoch=%d", step, epoch)
 			var stats rl.ValueStats
 			m.ZeroGrads()
 			t.passes.each(b, r[0], r[1], ws, func(r0, r1 int) {
+				t.dropAdapters(m, b, r0, r1, stream)
 				m.Forward(ws)
 				m.Values(ws)
 				n := ws.Rows()

@@ -37,6 +37,7 @@ func commands(a *app) []*cli.Command {
 		diffCommand(a),
 		compareCommand(a),
 		evalCommand(a),
+		inspectCommand(a),
 		gradeCommand(a),
 		suiteCommand(a),
 		tokenizerCommand(a),

@@ -15,13 +15,11 @@ type arguments struct {
 // builtin is a filter or a test: a function of a value and of arguments.
 type builtin func(st *state, v Value, a *arguments) (Value, error)
 
-func (fn builtin) run(st *state, f *frame, kind, name string, v Value, args *callArgs) (Value, error) {
+// run evaluates args and calls fn with them.
+func (fn builtin) run(st *state, f *frame, v Value, args *callArgs) (Value, error) {
 	a, err := args.eval(st, f)
 	if err != nil {
 		return nil, err
-	}
-	if fn == nil {
-		return nil, typeErr("no %s named '%s'", kind, name)
 	}
 	if err := st.charge(1); err != nil {
 		return nil, err
@@ -64,7 +62,7 @@ func (c *callArgs) eval(st *state, f *frame) (*arguments, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := a.spread(v); err != nil {
+		if err := a.spread(st, v); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +70,7 @@ func (c *callArgs) eval(st *state, f *frame) (*arguments, error) {
 }
 
 // spread adds the entries of a dict as named arguments.
-func (a *arguments) spread(v Value) error {
+func (a *arguments) spread(st *state, v Value) error {
 	d, ok := v.(*Dict)
 	if !ok {
 		if u, ok := v.(*undefined); ok {
@@ -85,8 +83,11 @@ func (a *arguments) spread(v Value) error {
 		if !ok {
 			return typeErr("the keys of the mapping after ** must be strings")
 		}
+		if err := st.charge(1 + len(a.names)/16 + len(name)/textPerStep); err != nil {
+			return err
+		}
 		if slices.Contains(a.names, name) {
-			return typeErr("the argument '%s' occurs twice", name)
+			return typeErr("the argument '%.60s' occurs twice", name)
 		}
 		a.names, a.kw = append(a.names, name), append(a.kw, d.At(i))
 	}

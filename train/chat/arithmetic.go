@@ -22,7 +22,7 @@ func (st *state) arithmetic(op string, a, b Value) (Value, error) {
 		_, fa := a.(Float)
 		_, fb := b.(Float)
 		if fa || fb || op == "/" {
-			return floatArithmetic(op, a, b)
+			return st.floatArithmetic(op, a, b)
 		}
 		return st.intArithmetic(op, a, b)
 	}
@@ -123,9 +123,9 @@ func (st *state) repeat(v, times Value) (Value, error) {
 
 func zeroErr() error { return &pyError{kindZero, "division by zero"} }
 
-func floatArithmetic(op string, a, b Value) (Value, error) {
+func (st *state) floatArithmetic(op string, a, b Value) (Value, error) {
 	if op == "/" {
-		if v, ok, err := divideInts(a, b); ok {
+		if v, ok, err := st.divideInts(a, b); ok {
 			return v, err
 		}
 	}
@@ -160,7 +160,7 @@ func floatArithmetic(op string, a, b Value) (Value, error) {
 }
 
 // divideInts is a / b of integers, rounded once.
-func divideInts(a, b Value) (Value, bool, error) {
+func (st *state) divideInts(a, b Value) (Value, bool, error) {
 	i, oki := asBig(a)
 	j, okj := asBig(b)
 	if !oki || !okj {
@@ -168,6 +168,11 @@ func divideInts(a, b Value) (Value, bool, error) {
 	}
 	if j.Sign() == 0 {
 		return nil, true, zeroErr()
+	}
+	if x, y := i.BitLen()/64, j.BitLen()/64; x+y > 1 { // a common divisor is looked for
+		if err := st.charge((x + 1) * (y + 1) / 4); err != nil {
+			return nil, true, err
+		}
 	}
 	f, _ := new(big.Rat).SetFrac(i, j).Float64()
 	if math.IsInf(f, 0) {
@@ -251,6 +256,9 @@ func (st *state) intArithmetic(op string, a, b Value) (Value, error) {
 }
 
 func (st *state) bigArithmetic(op string, i, j *big.Int) (Value, error) {
+	if err := st.chargeProduct(i, j); err != nil {
+		return nil, err
+	}
 	r := new(big.Int)
 	switch op {
 	case "+":
@@ -282,6 +290,11 @@ func (st *state) bigArithmetic(op string, i, j *big.Int) (Value, error) {
 		return nil, limitErr("integer larger than %d bits", maxBits)
 	}
 	return fromBig(r), st.charge(r.BitLen() / 64)
+}
+
+// chargeProduct counts an operation whose time grows with the product of its sizes.
+func (st *state) chargeProduct(i, j *big.Int) error {
+	return st.charge((i.BitLen() / 64) * (j.BitLen() / 64) / 64)
 }
 
 func (st *state) intPower(i, j *big.Int) (Value, error) {

@@ -8,9 +8,6 @@ import (
 // getattr is obj.name in the sandbox of Jinja2: an attribute of the object, else
 // its element of that name, else undefined.
 func (st *state) getattr(obj Value, name string) (Value, error) {
-	if u, ok := obj.(*undefined); ok {
-		return nil, undefErr(u)
-	}
 	v, err := st.attribute(obj, name)
 	if v != nil || err != nil {
 		return v, err
@@ -25,6 +22,9 @@ func (st *state) getattr(obj Value, name string) (Value, error) {
 
 // getitem is obj[key]: an element, else for text an attribute, else undefined.
 func (st *state) getitem(obj, key Value) (Value, error) {
+	if err := st.chargeKey(key); err != nil {
+		return nil, err
+	}
 	v, err := st.element(obj, key)
 	if err == nil {
 		return v, nil
@@ -104,6 +104,9 @@ func within(key Value, n int) (int, error) {
 // attribute returns what Python's getattr finds, undefined where the sandbox hides
 // it, and nil if obj has no attribute of that name.
 func (st *state) attribute(obj Value, name string) (Value, error) {
+	if err := st.charge(len(name) / textPerStep); err != nil {
+		return nil, err
+	}
 	if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") && slices.Contains(objectAttributes, name) {
 		return unsafeAttribute(obj, name), nil
 	}
@@ -120,7 +123,7 @@ func (st *state) attribute(obj Value, name string) (Value, error) {
 		if o.grouped && (name == "grouper" || name == "list") {
 			return o.items[slices.Index([]string{"grouper", "list"}, name)], nil
 		}
-		return sequenceMethod(o, o.items, name), nil
+		return sequenceMethod(o.items, name), nil
 	case *namespace:
 		v, ok := o.attrs.Get(name)
 		if ok && strings.HasPrefix(name, "_") {

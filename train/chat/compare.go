@@ -96,7 +96,7 @@ func (st *state) equalDicts(a, b *Dict, depth int) (bool, error) {
 		if err := st.charge(1); err != nil {
 			return false, err
 		}
-		v, ok, err := b.get(k)
+		v, ok, err := st.lookup(b, k)
 		if !ok || err != nil {
 			return false, err
 		}
@@ -124,7 +124,7 @@ func (st *state) equalViews(a *view, other Value, depth int) (bool, error) {
 		if err := st.charge(1); err != nil {
 			return false, err
 		}
-		if _, ok, err := b.dict.get(k); !ok || err != nil {
+		if _, ok, err := st.lookup(b.dict, k); !ok || err != nil {
 			return false, err
 		}
 	}
@@ -208,11 +208,11 @@ func (st *state) contains(seq, x Value) (bool, error) {
 		}
 		return strings.Contains(text, part), st.charge(len(text) / textPerStep)
 	case *Dict:
-		_, ok, err := s.get(x)
+		_, ok, err := st.lookup(s, x)
 		return ok, err
 	case *view:
 		if s.kind == "dict_keys" {
-			_, ok, err := s.dict.get(x)
+			_, ok, err := st.lookup(s.dict, x)
 			return ok, err
 		}
 	case *rangeValue:

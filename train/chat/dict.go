@@ -85,6 +85,12 @@ func (d *Dict) find(h string) int {
 		return -1
 	}
 	for i, k := range d.keys {
+		if s, ok := textOf(k); ok {
+			if h[0] == 's' && h[1:] == s {
+				return i
+			}
+			continue
+		}
 		if kh, _ := hashKey(k, 0); kh == h {
 			return i
 		}

@@ -6,12 +6,12 @@ import "math/big"
 func dictMethod(d *Dict, name string) Value {
 	switch name {
 	case "get":
-		return method(name, func(_ *state, a *arguments) (Value, error) {
+		return method(name, func(st *state, a *arguments) (Value, error) {
 			args, err := a.positional(name, 1, 2)
 			if err != nil {
 				return nil, err
 			}
-			v, ok, err := d.get(args[0])
+			v, ok, err := st.lookup(d, args[0])
 			if ok || err != nil {
 				return v, err
 			}
@@ -47,11 +47,11 @@ func listMethod(l *List, name string) Value {
 			return l, err
 		})
 	}
-	return sequenceMethod(l, l.Items, name)
+	return sequenceMethod(l.Items, name)
 }
 
 // sequenceMethod returns count or index of a list or a tuple.
-func sequenceMethod(_ Value, items []Value, name string) Value {
+func sequenceMethod(items []Value, name string) Value {
 	switch name {
 	case "count":
 		return method(name, func(st *state, a *arguments) (Value, error) {
@@ -122,11 +122,13 @@ func (r *rangeValue) attr(name string) Value {
 	case "step":
 		return Int(r.step)
 	case "count", "index":
-		items := make([]Value, 0, r.n)
-		for i := range r.n {
-			items = append(items, Int(r.start+i*r.step))
-		}
-		return sequenceMethod(r, items, name)
+		return method(name, func(st *state, a *arguments) (Value, error) {
+			items, err := st.list(r)
+			if err != nil {
+				return nil, err
+			}
+			return st.call(sequenceMethod(items, name), a)
+		})
 	}
 	return nil
 }

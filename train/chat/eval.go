@@ -53,7 +53,10 @@ func (x *dictExpr) eval(st *state, f *frame) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = d.set(k, v); err == nil {
+		if err = st.chargeKey(k); err == nil {
+			err = d.set(k, v)
+		}
+		if err == nil {
 			err = st.charge(1)
 		}
 		if err != nil {
@@ -250,7 +253,10 @@ func (x *filterExpr) apply(st *state, f *frame, text Value) (v Value, err error)
 	if err != nil {
 		return nil, err
 	}
-	v, err = x.fn.run(st, f, "filter", x.name, v, &x.args)
+	if x.fn == nil {
+		return nil, at(x.offset(), typeErr("no filter named '%s'", x.name))
+	}
+	v, err = x.fn.run(st, f, v, &x.args)
 	return v, at(x.offset(), err)
 }
 
@@ -259,6 +265,9 @@ func (x *testExpr) eval(st *state, f *frame) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err = x.fn.run(st, f, "test", x.name, v, &x.args)
+	if x.fn == nil {
+		return nil, at(x.offset(), typeErr("no test named '%s'", x.name))
+	}
+	v, err = x.fn.run(st, f, v, &x.args)
 	return v, at(x.offset(), err)
 }

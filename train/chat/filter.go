@@ -108,6 +108,9 @@ func caseFilter(name string) builtin {
 			return nil, err
 		}
 		v, s, err := st.softText(v)
+		if err == nil {
+			err = st.chargeSlow(len(s))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -122,6 +125,9 @@ func titleFilter(st *state, v Value, a *arguments) (Value, error) {
 		return nil, err
 	}
 	_, s, err := st.softText(v)
+	if err == nil {
+		err = st.chargeSlow(len(s))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +163,7 @@ func trimFilter(st *state, v Value, a *arguments) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err = strip(s, "strip", args[0])
+	s, err = st.strip(s, "strip", args[0])
 	return alike(v, s), err
 }
 

@@ -27,10 +27,15 @@ func truncate(f float64) (*big.Int, error) {
 }
 
 // intFilter is int(value), else int(float(value)), else the default.
-func intFilter(_ *state, v Value, a *arguments) (Value, error) {
+func intFilter(st *state, v Value, a *arguments) (Value, error) {
 	args, err := a.bind("int", "default=", "base=")
 	if err != nil {
 		return nil, err
+	}
+	if s, ok := textOf(v); ok {
+		if err := st.chargeSlow(min(len(s), maxDigits) + len(s)/textPerStep); err != nil {
+			return nil, err
+		}
 	}
 	i, err := toInt(v, args[1])
 	if err == nil {
@@ -255,7 +260,9 @@ func urlQuote(s string, query bool) string {
 		case c == ' ' && query:
 			b.WriteByte('+')
 		default:
-			fmt.Fprintf(&b, "%%%02X", c)
+			b.WriteByte('%')
+			b.WriteByte("0123456789ABCDEF"[c>>4])
+			b.WriteByte("0123456789ABCDEF"[c&15])
 		}
 	}
 	return b.String()

@@ -51,7 +51,7 @@ func (st *state) foldCase(v Value, sensitive bool) (Value, error) {
 	if !ok || sensitive {
 		return v, nil
 	}
-	return alike(v, lowerText(s)), st.chargeText(len(s))
+	return alike(v, lowerText(s)), st.chargeSlow(len(s))
 }
 
 func given(v Value) bool { return v != nil && isTrue(v) }
@@ -267,7 +267,7 @@ func uniqueFilter(st *state, v Value, a *arguments) (Value, error) {
 				key, err = st.foldCase(key, given(args[0]))
 			}
 			if err == nil {
-				err = st.charge(1)
+				err = st.chargeKey(key)
 			}
 			if err != nil {
 				return nil, false, err

@@ -110,6 +110,9 @@ func fillDict(st *state, d *Dict, pairs Value) error {
 		if err != nil {
 			return err
 		}
+		if err := st.chargeKey(kv[0]); err != nil {
+			return err
+		}
 		if err := d.set(kv[0], kv[1]); err != nil {
 			return err
 		}

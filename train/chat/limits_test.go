@@ -69,6 +69,16 @@ func TestLimits(t *testing.T) {
 		{"digits", "{{ 10 ** 5000 }}"},
 		{"split", "{% for i in range(100000) %}{% set x = ('a ' * 100000).split() %}{% endfor %}"},
 		{"search", "{% set x = 'é' * 1000000 %}{% for i in range(100000) %}{% set y = ('a' + x)[i] %}{% endfor %}"},
+		{"keys", "{% set x = 'a' * 10 ** 7 %}{% for i in range(100000) %}{% set y = {x: 1, (x, x): 2} %}{% endfor %}"},
+		{"lookups", "{% set x = 'a' * 10 ** 7 %}{% for i in range(100000) %}{% set y = 'b'[x] %}{% endfor %}"},
+		{"strip", "{% set x = 'a' * 10 ** 6 %}{% set y = ('é' * 10 ** 6) ~ 'a' %}{% for i in range(100000) %}{% set z = x.strip(y) %}{% endfor %}"},
+		{"range methods", "{% for i in range(100000) %}{% set z = range(100000).count(1) %}{% endfor %}"},
+		{"remainders", "{% set x = 3 ** 80000 %}{% set y = 7 ** 20000 %}{% for i in range(100000) %}{% set z = x % y %}{% endfor %}"},
+		{"quotients", "{% set x = 3 ** 80000 %}{% set y = 7 ** 40000 %}{% for i in range(100000) %}{% set z = x / y %}{% endfor %}"},
+		{"digits read", "{% set x = '9' * 4000 %}{% for i in range(100000) %}{% set z = x|int %}{% endfor %}"},
+		{"case", "{% set x = 'é' * 10 ** 6 %}{% for i in range(100000) %}{% set z = x|upper %}{% endfor %}"},
+		{"many names", "{% for i in range(100000) %}" + strings.Repeat("{{ a }}{% set a = 1 %}", 10) + manyNames(10000) + "{% endfor %}"},
+		{"many names of a macro", "{% macro m() %}" + manyNames(10000) + "{% endmacro %}{% for i in range(100000) %}{{ m() }}{% endfor %}"},
 		{"elements", "{% set x = ('a' * 10000)|list %}{% for i in range(100000) %}{% set y = x + x %}{% endfor %}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,6 +93,14 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+func manyNames(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{%% if 0 %%}{%% set x%d = 1 %%}{%% endif %%}", i)
+	}
+	return b.String()
 }
 
 // What is far from the limits of hostile templates but beyond small ones works.
@@ -116,11 +134,7 @@ func powerMod(base, exp, mod int) int {
 
 // Names beyond number must not make the analysis of branches quadratic.
 func TestManyBranches(t *testing.T) {
-	var b strings.Builder
-	for i := range 20000 {
-		fmt.Fprintf(&b, "{%% if 0 %%}{%% set x%d = 1 %%}{%% endif %%}", i)
-	}
-	if got, err := render(t, b.String(), nil); err != nil || got != "" {
+	if got, err := render(t, manyNames(20000), nil); err != nil || got != "" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

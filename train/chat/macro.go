@@ -33,6 +33,9 @@ func (s *callStmt) exec(st *state, f *frame) (signal, error) {
 // call binds the arguments as Jinja2's Macro does, and returns the text of the body.
 func (m *macro) call(st *state, a *arguments) (Value, error) {
 	d := m.def
+	if err := st.charge(len(d.fn.slots)/4 + len(a.names)); err != nil {
+		return nil, err
+	}
 	f := &frame{slots: make([]Value, len(d.fn.slots)), parent: m.frame}
 	taken := min(len(a.pos), len(d.args))
 	for i := range taken {

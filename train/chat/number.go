@@ -89,6 +89,11 @@ func compareNumbers(a, b Value) (sign int, ok bool) {
 			return 0, true
 		}
 	}
+	if i, ok := asBig(a); ok {
+		if j, ok := asBig(b); ok {
+			return i.Cmp(j), true
+		}
+	}
 	fa, isA := a.(Float)
 	fb, isB := b.(Float)
 	if isA && math.IsNaN(fa.F) || isB && math.IsNaN(fb.F) {

@@ -85,8 +85,11 @@ func remainderTest(name string) builtin {
 
 // knownTest says whether a filter or a test of that name exists.
 func knownTest(kind string) builtin {
-	return func(_ *state, v Value, a *arguments) (Value, error) {
+	return func(st *state, v Value, a *arguments) (Value, error) {
 		if _, err := a.positional(kind, 0, 0); err != nil {
+			return nil, err
+		}
+		if err := st.chargeKey(v); err != nil {
 			return nil, err
 		}
 		if _, err := hashKey(v, 0); err != nil {
@@ -117,7 +120,13 @@ func caseTest(name string) builtin {
 			return nil, err
 		}
 		s, err := st.str(v)
-		return Bool(textIs("is"+name, s)), err
+		if err == nil {
+			err = st.chargeSlow(len(s))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return Bool(textIs("is"+name, s)), nil
 	}
 }
 

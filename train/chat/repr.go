@@ -66,8 +66,14 @@ func (w *reprWriter) value(v Value, depth int) error {
 	case Float:
 		return w.text(formatFloat(v.F))
 	case Str:
+		if err := w.st.chargeSlow(len(v)); err != nil {
+			return err
+		}
 		return w.text(quote(string(v)))
 	case markup:
+		if err := w.st.chargeSlow(len(v)); err != nil {
+			return err
+		}
 		return w.text("Markup(" + quote(string(v)) + ")")
 	case *undefined:
 		return w.text("Undefined")

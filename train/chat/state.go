@@ -72,6 +72,43 @@ func (st *state) capture(body func() error) (string, error) {
 	return text, nil
 }
 
+// chargeSlow is chargeText for work that takes many times longer than copying.
+func (st *state) chargeSlow(n int) error {
+	const times = 8
+	if err := st.chargeText(n); err != nil {
+		return err
+	}
+	return st.charge((times - 1) * n / textPerStep)
+}
+
+// chargeKey counts the text of a dict key, which is hashed or compared.
+func (st *state) chargeKey(v Value) error {
+	switch v := v.(type) {
+	case Str:
+		return st.charge(len(v) / textPerStep)
+	case markup:
+		return st.charge(len(v) / textPerStep)
+	case *tuple:
+		for _, x := range v.items {
+			if err := st.chargeKey(x); err != nil {
+				return err
+			}
+		}
+		return st.charge(len(v.items))
+	case bigInt:
+		return st.charge(v.i.BitLen() / 64)
+	}
+	return nil
+}
+
+// lookup is d.get with its steps counted.
+func (st *state) lookup(d *Dict, key Value) (Value, bool, error) {
+	if err := st.chargeKey(key); err != nil {
+		return nil, false, err
+	}
+	return d.get(key)
+}
+
 // global returns the variable of the rendering called name, nil if it has none.
 func (st *state) global(name string) Value {
 	if v, ok := st.vars.Get(name); ok {
@@ -83,7 +120,10 @@ func (st *state) global(name string) Value {
 	return nil
 }
 
+// enter gives the variables of a scope what they begin with. The steps count, and
+// the next charge looks at them.
 func (st *state) enter(sc scope, f *frame) {
+	st.steps += len(sc)
 	for _, l := range sc {
 		switch l.kind {
 		case loadGlobal:

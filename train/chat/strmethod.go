@@ -51,24 +51,27 @@ func textArgument(function string, v Value) (string, error) {
 	return s, nil
 }
 
-func stripMethod(_ *state, v Value, s, name string, a *arguments) (Value, error) {
+func stripMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
 	args, err := a.positional(name, 0, 1)
 	if err != nil {
 		return nil, err
 	}
-	s, err = strip(s, name, args[0])
+	s, err = st.strip(s, name, args[0])
 	return alike(v, s), err
 }
 
 // strip takes white space, or the characters of chars, from one end or both.
-func strip(s, name string, chars Value) (string, error) {
+func (st *state) strip(s, name string, chars Value) (string, error) {
 	in := isSpace
 	if _, none := chars.(None); chars != nil && !none {
 		set, err := textArgument(name, chars)
 		if err != nil {
 			return "", err
 		}
-		in = func(r rune) bool { return strings.ContainsRune(set, r) }
+		if err := st.chargeSlow(len(set)); err != nil {
+			return "", err
+		}
+		in = runeSet(set)
 	}
 	if name != "rstrip" {
 		s = strings.TrimLeftFunc(s, in)
@@ -77,6 +80,19 @@ func strip(s, name string, chars Value) (string, error) {
 		s = strings.TrimRightFunc(s, in)
 	}
 	return s, nil
+}
+
+// runeSet says whether a character is in set.
+func runeSet(set string) func(rune) bool {
+	const few = 32 // bytes that are searched as fast as a map
+	if len(set) <= few {
+		return func(r rune) bool { return strings.ContainsRune(set, r) }
+	}
+	in := map[rune]bool{}
+	for _, r := range set {
+		in[r] = true
+	}
+	return func(r rune) bool { return in[r] }
 }
 
 func splitMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
@@ -249,6 +265,9 @@ func endsMethod(st *state, _ Value, s, name string, a *arguments) (Value, error)
 	}
 	for _, v := range affixes {
 		affix, err := textArgument(name, v)
+		if err == nil {
+			err = st.charge(1 + len(affix)/textPerStep)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -293,8 +312,11 @@ func findMethod(st *state, _ Value, s, name string, a *arguments) (Value, error)
 	return Int(from + utf8.RuneCountInString(part[:i])), nil
 }
 
-func caseMethod(_ *state, v Value, s, name string, a *arguments) (Value, error) {
+func caseMethod(st *state, v Value, s, name string, a *arguments) (Value, error) {
 	if _, err := a.positional(name, 0, 0); err != nil {
+		return nil, err
+	}
+	if err := st.chargeSlow(len(s)); err != nil {
 		return nil, err
 	}
 	return alike(v, changeCase(name, s)), nil
@@ -314,7 +336,10 @@ func changeCase(name, s string) string {
 	return swapText(s)
 }
 
-func isMethod(_ *state, _ Value, s, name string, a *arguments) (Value, error) {
+func isMethod(st *state, _ Value, s, name string, a *arguments) (Value, error) {
 	_, err := a.positional(name, 0, 0)
+	if err == nil {
+		err = st.chargeSlow(len(s))
+	}
 	return Bool(textIs(name, s)), err
 }

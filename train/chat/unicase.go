@@ -13,7 +13,10 @@ import (
 // (SpecialCasing.txt): each word is the character, its upper case and, after a
 // slash, its title case where that differs.
 func specialCase(r rune) (upper, title string) {
-	if r < 0xdf || r > 0xdf && r < 0x149 {
+	switch {
+	case r == 0xdf, r == 0x149, r == 0x1f0, r == 0x390, r == 0x3b0, r == 0x587, r >= 0x1e96 && r <= 0x1e9e,
+		r >= 0x1f50 && r <= 0x1fff, r >= 0xfb00 && r <= 0xfb17:
+	default:
 		return "", ""
 	}
 	i := strings.Index(specialCases, " "+string(r))

@@ -56,3 +56,20 @@ func TestDTypeFloat32s(t *testing.T) {
 		}
 	}
 }
+
+// Every bfloat16 is the upper half of its float32, in lists of every length.
+func TestBF16IsWidenedExactly(t *testing.T) {
+	raw := make([]byte, 2<<16)
+	for h := range 1 << 16 {
+		binary.LittleEndian.PutUint16(raw[2*h:], uint16(h))
+	}
+	for _, n := range []int{1 << 16, 7, 4, 3, 1, 0} {
+		dst := make([]float32, n)
+		BF16.float32s(dst, raw)
+		for h, f := range dst {
+			if got, want := math.Float32bits(f), uint32(h)<<16; got != want {
+				t.Fatalf("%#04x of %d = %#08x, want %#08x", h, n, got, want)
+			}
+		}
+	}
+}

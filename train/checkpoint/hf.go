@@ -21,44 +21,80 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("read %s: this model cannot be computed here:\n  %s", e.Path, strings.Join(e.Problems, "\n  "))
 }
 
-// The architectures that one description of package model covers. Biases on q, k
-// and v mean Qwen2, norms on query and key heads Qwen3, neither Llama.
-const (
-	llama = "LlamaForCausalLM"
-	qwen2 = "Qwen2ForCausalLM"
-	qwen3 = "Qwen3ForCausalLM"
-)
-
-// modelType returns what config.json calls an architecture under model_type.
-func modelType(architecture string) string {
-	return strings.ToLower(strings.TrimSuffix(architecture, "ForCausalLM"))
-}
-
 // ReadConfig returns the architecture that dir/config.json describes. A setting
 // that the file leaves out has Hugging Face's default for the architecture. The
 // error is a *ConfigError if the engine cannot compute the model.
 func ReadConfig(dir string) (model.Config, error) {
 	path := filepath.Join(dir, configFile)
-	raw, err := readSmall(path, maxHeader)
+	raw, err := readSmall(path, maxConfig)
 	if err != nil {
 		return model.Config{}, err
 	}
 	return parseConfig(path, raw)
 }
 
+// ReadTextConfig is ReadConfig for the text model inside a model of text and images:
+// Gemma3ForConditionalGeneration. Its weights are read by OpenTextFolder.
+func ReadTextConfig(dir string) (model.Config, error) {
+	path := filepath.Join(dir, configFile)
+	raw, err := readSmall(path, maxConfig)
+	if err != nil {
+		return model.Config{}, err
+	}
+	values := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return model.Config{}, corrupt(path, "", "%v", err)
+	}
+	r := settings{values: values}
+	if class, _ := r.classNamed(); class != gemma3Images {
+		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architecture is %s, not %s: it has no text part to take out", class, gemma3Images)}}
+	}
+	text := r.inner("text_config")
+	if text == nil {
+		return model.Config{}, &ConfigError{Path: path, Problems: append(r.problems, "text_config is missing")}
+	}
+	for _, key := range []string{"tie_word_embeddings", "quantization_config"} {
+		if v, ok := values[key]; ok {
+			text.values[key] = v
+		}
+	}
+	text.values["architectures"] = json.RawMessage(`["Gemma3ForCausalLM"]`)
+	return text.config(path)
+}
+
+// gemma3Images is a class whose text part can be computed.
+const gemma3Images = "Gemma3ForConditionalGeneration"
+
+// The limits of sizes: ten times those of any published model, so that products of
+// them are numbers.
+const (
+	maxConfig  = 16 << 20
+	maxLayers  = 1 << 12
+	maxHeads   = 1 << 12
+	maxFFN     = 1 << 20
+	maxExperts = 1 << 14
+)
+
 func parseConfig(path string, raw []byte) (model.Config, error) {
 	r := settings{}
 	if err := json.Unmarshal(raw, &r.values); err != nil {
 		return model.Config{}, corrupt(path, "", "%v", err)
 	}
-	architecture := r.architecture()
-	if architecture == "" {
-		return model.Config{}, &ConfigError{Path: path, Problems: r.problems}
+	return r.config(path)
+}
+
+// config returns the architecture that the settings describe.
+func (r *settings) config(path string) (model.Config, error) {
+	a, known := r.architecture()
+	if known {
+		r.layout(a)
 	}
-	c := r.dims(architecture)
-	r.refuse(architecture, c)
-	r.bound(c)
-	if len(r.problems) == 0 {
+	var c model.Config
+	if known {
+		c = r.read(a)
+	}
+	r.refuse(strings.HasSuffix(a.kind, "_moe"))
+	if known && len(r.problems) == 0 {
 		if err := c.Validate(); err != nil {
 			r.problems = strings.Split(err.Error(), "\n")
 		}
@@ -69,98 +105,91 @@ func parseConfig(path string, raw []byte) (model.Config, error) {
 	return c, nil
 }
 
-// settings reads keys of a config.json and collects what is wrong with them. A
-// key that is null is as good as absent.
-type settings struct {
-	values   map[string]json.RawMessage
-	problems []string
-}
-
-func (r *settings) problem(format string, args ...any) {
-	r.problems = append(r.problems, fmt.Sprintf(format, args...))
-}
-
-func (r *settings) has(key string) bool {
-	v, ok := r.values[key]
-	return ok && string(v) != "null"
-}
-
-// get sets *v to the value of a key. Without one it leaves *v alone.
-func (r *settings) get(key string, v any) {
-	if !r.has(key) {
-		return
-	}
-	if err := json.Unmarshal(r.values[key], v); err != nil {
-		r.problem("%s is %s: %v", key, r.values[key], err)
-	}
-}
-
-// need is get for a key that must be there.
-func (r *settings) need(key string, v *int) {
-	if !r.has(key) {
-		r.problem("%s is missing", key)
-		*v = 1
-	}
-	r.get(key, v)
-}
-
-// architecture returns the one of ours that the file names, or "" with a problem.
-func (r *settings) architecture() string {
+// classNamed returns the class and the model_type that the file names.
+func (r *settings) classNamed() (class, kind string) {
 	var names []string
-	var kind string
-	r.get("architectures", &names)
-	r.get("model_type", &kind)
-	for _, known := range []string{llama, qwen2, qwen3} {
-		if len(names) == 1 && names[0] == known || len(names) == 0 && kind == modelType(known) {
-			return known
-		}
-	}
-	r.problem("architecture is %s; known are %s, %s and %s", strings.Join(append(names, kind), ", "), llama, qwen2, qwen3)
-	return ""
+	r.maybe("architectures", &names)
+	r.maybe("model_type", &kind)
+	return strings.Join(names, ", "), kind
 }
 
-// dims reads the shape of the model.
-func (r *settings) dims(architecture string) model.Config {
-	c := model.Config{
-		QKVBias: architecture == qwen2, QKNorm: architecture == qwen3,
-		RopeTheta: 10000, NormEps: 1e-6, InitStd: 0.02, MaxPositions: 32768,
+// architecture returns the row that the file names; without one it notes a problem.
+func (r *settings) architecture() (architecture, bool) {
+	class, kind := r.classNamed()
+	a, ok := architectureNamed(class, kind)
+	switch {
+	case ok:
+	case class == gemma3Images || class == "" && kind == "gemma3":
+		r.problem("architecture is %s: a model of text and images; only its text part can be computed, and only when it is asked for", gemma3Images)
+	default:
+		r.problem("%s", unknown(strings.Split(class, ", "), kind))
 	}
-	if architecture == llama {
-		c.MaxPositions = 2048
+	return a, ok
+}
+
+// layout notes what in the file no class has.
+func (r *settings) layout(a architecture) {
+	if a.fixed.PostNorms && r.flag("use_bidirectional_attention", false) {
+		r.problem("use_bidirectional_attention: only causal attention is computed")
 	}
-	r.need("vocab_size", &c.Vocab)
-	r.need("hidden_size", &c.Width)
-	r.need("num_hidden_layers", &c.Layers)
-	r.need("num_attention_heads", &c.Heads)
-	r.need("intermediate_size", &c.FFN)
-	c.KVHeads, c.Head = c.Heads, c.Width/max(c.Heads, 1)
-	if architecture == qwen3 {
-		c.Head = 128
-	}
-	r.get("num_key_value_heads", &c.KVHeads)
-	r.get("head_dim", &c.Head)
-	if !r.has("head_dim") && architecture != qwen3 && c.Heads > 0 && c.Width%c.Heads != 0 {
-		r.problem("hidden_size %d is no multiple of num_attention_heads %d, and there is no head_dim", c.Width, c.Heads)
-	}
-	r.get("max_position_embeddings", &c.MaxPositions)
-	r.get("rms_norm_eps", &c.NormEps)
+}
+
+// read reads everything that the class has.
+func (r *settings) read(a architecture) model.Config {
+	c := a.fixed
+	r.dims(a, &c)
+	r.bound(c)
+	c.InitStd, c.NormEps, c.MaxPositions = 0.02, a.eps, a.positions
 	r.get("initializer_range", &c.InitStd)
-	r.get("tie_word_embeddings", &c.TieEmbeddings)
-	r.get("rope_theta", &c.RopeTheta)
-	r.rope(&c)
+	r.get("rms_norm_eps", &c.NormEps)
+	r.get("max_position_embeddings", &c.MaxPositions)
+	if c.MaxPositions > 1<<27 {
+		r.problem("max_position_embeddings is %d, over the limit of %d", c.MaxPositions, 1<<27)
+	}
+	c.TieEmbeddings = r.flag("tie_word_embeddings", a.tied)
+	r.activation(a, &c)
+	r.window(a, &c)
+	for _, read := range a.features {
+		read(r, &c)
+	}
+	r.rope(a, &c)
 	return c
 }
 
-// bound keeps the sizes where their products are numbers: ten times those of any
-// published model, and no overflow.
+// dims reads the shape of the model.
+func (r *settings) dims(a architecture, c *model.Config) {
+	r.need("vocab_size", &c.Vocab, a.vocab)
+	r.need("hidden_size", &c.Width, 0)
+	r.need("num_hidden_layers", &c.Layers, 0)
+	r.need("num_attention_heads", &c.Heads, a.heads)
+	r.need("intermediate_size", &c.FFN, 0)
+	c.KVHeads = a.kvHeads
+	if c.KVHeads == 0 || r.null("num_key_value_heads") {
+		c.KVHeads = c.Heads
+	}
+	r.maybe("num_key_value_heads", &c.KVHeads)
+	switch {
+	case a.head > 0:
+		c.Head = a.head
+		r.get("head_dim", &c.Head)
+	case r.maybe("head_dim", &c.Head):
+	case c.Heads > 0 && c.Width%c.Heads != 0:
+		r.problem("hidden_size %d is no multiple of num_attention_heads %d, and there is no head_dim", c.Width, c.Heads)
+		c.Head = 2
+	default:
+		c.Head = c.Width / max(c.Heads, 1)
+	}
+}
+
+// bound keeps the sizes where their products are numbers.
 func (r *settings) bound(c model.Config) {
 	for _, d := range []struct {
 		key        string
 		got, limit int
 	}{
-		{"vocab_size", c.Vocab, 1 << 24}, {"hidden_size", c.Width, 1 << 18}, {"num_hidden_layers", c.Layers, 1 << 12},
-		{"num_attention_heads", c.Heads, 1 << 12}, {"num_key_value_heads", c.KVHeads, 1 << 12}, {"head_dim", c.Head, 1 << 12},
-		{"intermediate_size", c.FFN, 1 << 20}, {"max_position_embeddings", c.MaxPositions, 1 << 27},
+		{"vocab_size", c.Vocab, 1 << 24}, {"hidden_size", c.Width, 1 << 18}, {"num_hidden_layers", c.Layers, maxLayers},
+		{"num_attention_heads", c.Heads, maxHeads}, {"num_key_value_heads", c.KVHeads, maxHeads}, {"head_dim", c.Head, 1 << 12},
+		{"intermediate_size", c.FFN, maxFFN},
 	} {
 		if d.got > d.limit {
 			r.problem("%s is %d, over the limit of %d", d.key, d.got, d.limit)
@@ -168,84 +197,58 @@ func (r *settings) bound(c model.Config) {
 	}
 }
 
-// rope reads rope_scaling (transformers 4) or rope_parameters (transformers 5,
-// which holds rope_theta too). The former wins where both are there, as in
-// transformers.
-func (r *settings) rope(c *model.Config) {
-	key := "rope_scaling"
-	if !r.has(key) {
-		key = "rope_parameters"
+// activation reads the gate of the feed-forward block.
+func (r *settings) activation(a architecture, c *model.Config) {
+	key, name := "hidden_act", "silu"
+	if a.activation != "" {
+		key, name = a.activation, a.gate
 	}
-	if !r.has(key) {
-		return
+	r.maybe(key, &name)
+	gate, ok := gates()[name]
+	if !ok {
+		r.problem("%s is %q, computed are silu and %s", key, name, geluTanh)
 	}
-	inner := settings{}
-	r.get(key, &inner.values)
-	kind := "default"
-	inner.get("type", &kind)
-	inner.get("rope_type", &kind)
-	inner.get("rope_theta", &c.RopeTheta)
-	partial := 1.0
-	inner.get("partial_rotary_factor", &partial)
-	switch {
-	case kind != "default":
-		inner.problem("%q scales rotary positions; only unscaled ones are computed", kind)
-	case partial != 1:
-		inner.problem("partial_rotary_factor is %g, only 1 is computed", partial)
-	}
-	for name, v := range inner.values {
-		if strings.HasPrefix(string(v), "{") {
-			inner.problem("%s: rotary positions that differ by layer are not computed", name)
-		}
-	}
-	slices.Sort(inner.problems)
-	for _, p := range inner.problems {
-		r.problem("%s: %s", key, p)
-	}
+	c.Gate = gate
 }
 
-// refuse looks for settings that change what the model computes and that the
-// engine does not have.
-func (r *settings) refuse(architecture string, c model.Config) {
-	act := "silu"
-	r.get("hidden_act", &act)
-	if act != "silu" {
-		r.problem("hidden_act is %q, only silu is computed", act)
-	}
-	for _, key := range []string{"attention_bias", "mlp_bias"} {
-		bias := false
-		if r.get(key, &bias); bias && architecture != qwen2 {
-			r.problem("%s: an %s with it is not computed", key, architecture)
-		}
-	}
-	partial := 1.0
-	if r.get("partial_rotary_factor", &partial); partial != 1 {
-		r.problem("partial_rotary_factor is %g, only 1 is computed", partial)
-	}
-	if r.sliding(architecture, c.Layers) {
-		r.problem("sliding-window attention is in use; only full attention is computed")
-	}
-	if r.has("quantization_config") {
+// refuse looks for settings that change what the model computes and that the engine
+// does not have, whatever the class.
+func (r *settings) refuse(experts bool) {
+	if r.has("quantization_config") || r.has("compression_config") {
 		r.problem("quantization_config: quantized weights are not read; use the unquantized model")
 	}
+	rank := 0
+	if r.maybe("kv_lora_rank", &rank); rank > 0 {
+		r.problem("kv_lora_rank is %d: multi-head latent attention is not computed", rank)
+	}
+	if r.has("vision_config") {
+		r.problem("vision_config: images are not computed")
+	}
+	for _, key := range []string{"mamba_d_state", "ssm_state_size", "hybrid_override_pattern", "ssm_cfg"} {
+		if r.has(key) {
+			r.problem("%s: Mamba layers are not computed", key)
+			break
+		}
+	}
 	for _, key := range []string{"num_experts", "num_local_experts", "n_routed_experts"} {
-		experts := 0
-		if r.get(key, &experts); experts > 0 {
-			r.problem("%s is %d: mixtures of experts are not computed", key, experts)
+		n := 0
+		if !experts && r.maybe(key, &n) && n > 0 {
+			r.problem("%s is %d: experts of this class are not computed", key, n)
 		}
 	}
 }
 
-// sliding reports whether any layer has sliding-window attention. layer_types
-// says so by itself; else Qwen's layers from max_window_layers on have it if
-// use_sliding_window is set.
-func (r *settings) sliding(architecture string, layers int) bool {
-	var types []string
-	if r.get("layer_types", &types); types != nil {
-		return slices.ContainsFunc(types, func(t string) bool { return t != "full_attention" })
+// Notes says what a person should know of a model that is computed: the limits that
+// its configuration has here and elsewhere has not.
+func Notes(c model.Config) []string {
+	var list []string
+	switch c.Rope.Kind {
+	case "dynamic", "longrope":
+		list = append(list, fmt.Sprintf("sequences of more than %d tokens are refused: %s rope changes all frequencies with the length of the sequence, "+
+			"so keys that were cached before would have others, and log-probs would depend on how a sequence was sampled", c.MaxPositions, c.Rope.Kind))
 	}
-	use, from := false, 28 // the default of Qwen2Config and Qwen3Config
-	r.get("use_sliding_window", &use)
-	r.get("max_window_layers", &from)
-	return architecture != llama && use && r.has("sliding_window") && from < layers
+	if slices.Contains(c.Windowed, true) && c.Window >= c.MaxPositions {
+		list = append(list, fmt.Sprintf("the window of %d positions is never reached: the model has %d", c.Window, c.MaxPositions))
+	}
+	return list
 }

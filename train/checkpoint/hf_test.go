@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 
 func TestConfigGolden(t *testing.T) {
 	for name, c := range map[string]model.Config{"llama": toyLlama, "qwen2": toyQwen2, "qwen3": toyQwen3} {
-		raw, err := configJSON(c, kernels.F32, []int32{0})
+		raw, err := configJSON(c, F32, []int32{0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,7 @@ func TestConfigGolden(t *testing.T) {
 func TestConfigRoundTrip(t *testing.T) {
 	for _, name := range model.PublishedNames() {
 		c, _ := model.Published(name)
-		raw, err := configJSON(c, kernels.F32, nil)
+		raw, err := configJSON(c, F32, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,8 +44,8 @@ func TestConfigRoundTrip(t *testing.T) {
 	}
 	both := toyQwen2
 	both.QKNorm = true
-	if _, err := configJSON(both, kernels.F32, nil); err == nil {
-		t.Error("biases and norms: no error, but no architecture has both")
+	if _, err := configJSON(both, F32, nil); err == nil {
+		t.Error("biases on q, k and v alone, and norms: no error, but no class has both")
 	}
 }
 
@@ -109,6 +110,18 @@ func edit(t *testing.T, changes map[string]any) []byte {
 
 type jsonObject = map[string]any
 
+// layerTypes is a layer_types of n layers, those that are named with a window.
+func layerTypes(n int, windowed ...int) []string {
+	types := make([]string, n)
+	for i := range types {
+		types[i] = "full_attention"
+		if slices.Contains(windowed, i) {
+			types[i] = "sliding_attention"
+		}
+	}
+	return types
+}
+
 func TestParseConfigVariants(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -120,11 +133,27 @@ func TestParseConfigVariants(t *testing.T) {
 		{"theta nowhere", jsonObject{"rope_theta": nil}, func(c model.Config) bool { return c.RopeTheta == 1e4 }},
 		{"scaling named default", jsonObject{"rope_scaling": jsonObject{"type": "default"}}, func(c model.Config) bool { return c.RopeTheta == 1e6 }},
 		{"window in use nowhere", jsonObject{"use_sliding_window": true, "max_window_layers": 28}, func(c model.Config) bool { return c.Layers == 28 }},
-		{"full layer types", jsonObject{"use_sliding_window": true, "max_window_layers": 1, "layer_types": []string{"full_attention"}},
-			func(c model.Config) bool { return c.Layers == 28 }},
+		{"full layer types", jsonObject{"use_sliding_window": true, "max_window_layers": 1, "layer_types": layerTypes(28)},
+			func(c model.Config) bool { return c.Windowed == nil && c.Window == 0 }},
+		{"window from layer 21", jsonObject{"use_sliding_window": true, "max_window_layers": 21},
+			func(c model.Config) bool { return !c.Windowed[20] && c.Windowed[21] && c.Window == 131072 }},
+		{"window of default width", jsonObject{"use_sliding_window": true, "max_window_layers": 21, "sliding_window": nil},
+			func(c model.Config) bool { return c.Windowed[27] && c.Window == 4096 }},
+		{"windowed layer types", jsonObject{"use_sliding_window": true, "layer_types": layerTypes(28, 3, 5)},
+			func(c model.Config) bool { return c.Windowed[3] && !c.Windowed[4] && c.Windowed[5] }},
 		{"model_type alone", jsonObject{"architectures": nil}, func(c model.Config) bool { return c.QKVBias }},
 		{"head size", jsonObject{"head_dim": 64}, func(c model.Config) bool { return c.Head == 64 }},
-		{"all heads have keys", jsonObject{"num_key_value_heads": nil}, func(c model.Config) bool { return c.KVHeads == 28 }},
+		{"all heads have keys", jsonObject{"num_key_value_heads": json.RawMessage("null")}, func(c model.Config) bool { return c.KVHeads == 28 }},
+		{"key heads of the class", jsonObject{"num_key_value_heads": nil, "num_attention_heads": 64}, func(c model.Config) bool { return c.KVHeads == 32 }},
+		{"a class of a backbone", jsonObject{"architectures": []string{"Qwen2Model"}}, func(c model.Config) bool { return c.QKVBias }},
+		{"theta in both spellings", jsonObject{"rope_parameters": jsonObject{"rope_theta": 1e6, "rope_type": "default"}}, func(c model.Config) bool { return c.RopeTheta == 1e6 }},
+		{"Llama's biases", jsonObject{"architectures": []string{"LlamaForCausalLM"}, "attention_bias": true, "mlp_bias": true},
+			func(c model.Config) bool { return c.QKVBias && c.OutBias && c.FFNBias }},
+		{"Qwen3's biases", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "attention_bias": true},
+			func(c model.Config) bool { return c.QKVBias && c.OutBias && c.QKNorm }},
+		{"linear, old spelling", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": 2}},
+			func(c model.Config) bool { return c.Rope.Kind == "linear" && c.Rope.Factor == 2 }},
+		{"another gate", jsonObject{"hidden_act": "gelu_pytorch_tanh"}, func(c model.Config) bool { return c.Gate == kernels.GELUTanh }},
 		{"defaults", jsonObject{"rms_norm_eps": nil, "initializer_range": nil, "max_position_embeddings": nil, "tie_word_embeddings": nil},
 			func(c model.Config) bool {
 				return c.NormEps == 1e-6 && c.InitStd == 0.02 && c.MaxPositions == 32768 && !c.TieEmbeddings
@@ -144,31 +173,68 @@ func TestParseConfigVariants(t *testing.T) {
 }
 
 func TestParseConfigRefuses(t *testing.T) {
-	llamas := []string{"LlamaForCausalLM"}
+	null := json.RawMessage("null")
+	yarn := func(more jsonObject) jsonObject {
+		y := jsonObject{"rope_type": "yarn", "factor": 4}
+		maps.Copy(y, more)
+		return jsonObject{"rope_scaling": y}
+	}
+	class := func(name string, more jsonObject) jsonObject {
+		c := jsonObject{"architectures": []string{name}}
+		maps.Copy(c, more)
+		return c
+	}
 	tests := []struct {
 		name    string
 		changes jsonObject
 		want    string
 	}{
-		{"another architecture", jsonObject{"architectures": []string{"MixtralForCausalLM"}}, "architecture is MixtralForCausalLM, qwen2; known are"},
+		{"experts by other names", class("MixtralForCausalLM", nil), "MixtralForCausalLM, qwen2: its experts are named otherwise"},
+		{"latent attention", class("DeepseekV3ForCausalLM", jsonObject{"kv_lora_rank": 512}), "(MLA) is not computed"},
+		{"latent attention by its key", jsonObject{"kv_lora_rank": 512}, "kv_lora_rank is 512"},
+		{"Mamba", class("NemotronHForCausalLM", nil), "its Mamba layers"},
+		{"images", class("Qwen2_5_VLForConditionalGeneration", nil), "its vision tower"},
+		{"images of Gemma", class("Gemma3ForConditionalGeneration", nil), "only its text part can be computed"},
+		{"an unknown class", class("FooForCausalLM", nil), "architecture is FooForCausalLM, qwen2; known are LlamaForCausalLM"},
 		{"no architecture", jsonObject{"architectures": nil, "model_type": nil}, "architecture is"},
 		{"two architectures", jsonObject{"architectures": []string{"Qwen2ForCausalLM", "X"}}, "architecture is Qwen2ForCausalLM, X"},
-		{"yarn", jsonObject{"rope_scaling": jsonObject{"rope_type": "yarn", "factor": 4}}, `rope_scaling: "yarn"`},
-		{"linear, old spelling", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": 2}}, `rope_scaling: "linear"`},
-		{"yarn in rope_parameters", jsonObject{"rope_parameters": jsonObject{"rope_type": "yarn", "rope_theta": 1e6}}, `rope_parameters: "yarn"`},
+		{"yarn without factor", jsonObject{"rope_scaling": jsonObject{"rope_type": "yarn"}}, "rope_scaling: yarn wants a factor"},
+		{"yarn's range", yarn(jsonObject{"truncate": false}), "truncate is false"},
+		{"yarn's betas", yarn(jsonObject{"beta_fast": 1}), "beta_fast is 1"},
+		{"yarn's attention", yarn(jsonObject{"attention_factor": -1}), "attention_factor is -1"},
+		{"yarn's original", yarn(jsonObject{"original_max_position_embeddings": 0}), "original_max_position_embeddings is 0"},
+		{"llama3 without factors", jsonObject{"rope_scaling": jsonObject{"rope_type": "llama3", "factor": 8}}, "llama3 wants a low_freq_factor"},
+		{"llama3 upside down", jsonObject{"rope_scaling": jsonObject{"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 1}}, "high_freq_factor is 1"},
+		{"longrope without lists", jsonObject{"rope_scaling": jsonObject{"rope_type": "longrope"}}, "longrope wants a short_factor"},
+		{"longrope's lists", jsonObject{"rope_scaling": jsonObject{"rope_type": "longrope", "short_factor": []float64{1}, "long_factor": []float64{1}}}, "short_factor has 1 numbers, a head has 64"},
+		{"unknown scaling", jsonObject{"rope_parameters": jsonObject{"rope_type": "proportional"}}, `rope_parameters: rope type "proportional" is not known`},
+		{"negative factor", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": -2}}, "factor is -2"},
 		{"rope by layer", jsonObject{"rope_parameters": jsonObject{"full_attention": jsonObject{"rope_theta": 1e6}}}, "differ by layer"},
+		{"rope by another layer", jsonObject{"rope_parameters": jsonObject{"main": jsonObject{"rope_theta": 1e6}}}, "differ by layer"},
+		{"two thetas", jsonObject{"rope_parameters": jsonObject{"rope_theta": 5e5}}, "rope_theta is 1e+06, but another place in the file says 500000"},
 		{"partial rotary", jsonObject{"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"},
-		{"partial rotary inside", jsonObject{"rope_parameters": jsonObject{"partial_rotary_factor": 0.25}}, "rope_parameters: partial_rotary_factor is 0.25"},
+		{"partial rotary inside", jsonObject{"rope_parameters": jsonObject{"partial_rotary_factor": 0.25}}, "partial_rotary_factor is 0.25"},
 		{"rope is a number", jsonObject{"rope_scaling": 2}, "rope_scaling is 2"},
-		{"sliding window", jsonObject{"use_sliding_window": true, "max_window_layers": 21}, "sliding-window attention"},
-		{"sliding layer types", jsonObject{"layer_types": []string{"full_attention", "sliding_attention"}}, "sliding-window attention"},
-		{"attention bias", jsonObject{"architectures": llamas, "attention_bias": true}, "attention_bias: an LlamaForCausalLM"},
-		{"attention bias of Qwen3", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "attention_bias": true}, "attention_bias"},
-		{"feed-forward bias", jsonObject{"architectures": llamas, "mlp_bias": true}, "mlp_bias"},
+		{"layer types of another number", jsonObject{"layer_types": layerTypes(2)}, "layer_types has 2 entries"},
+		{"windowed layers without window", jsonObject{"layer_types": layerTypes(28, 1)}, "no sliding_window is in use"},
+		{"unknown layers", jsonObject{"layer_types": append(layerTypes(27), "linear_attention")}, `layer 27 has "linear_attention"`},
+		{"windows of a class without", class("LlamaForCausalLM", jsonObject{"layer_types": layerTypes(28, 1)}), "same attention in all layers"},
+		{"window of nothing", class("MistralForCausalLM", jsonObject{"sliding_window": 0}), "sliding_window is 0"},
+		{"disputed windows", class("Qwen2MoeForCausalLM", jsonObject{"use_sliding_window": true}), "transformers 4 and 5 give windows to different layers"},
+		{"both ways", class("Gemma2ForCausalLM", jsonObject{"use_bidirectional_attention": true}), "only causal attention"},
+		{"caps of zero", class("Gemma2ForCausalLM", jsonObject{"final_logit_softcapping": 0}), "final_logit_softcapping is 0"},
+		{"scalar of zero", class("Gemma2ForCausalLM", jsonObject{"query_pre_attn_scalar": 0}), "query_pre_attn_scalar is 0"},
+		{"a cap that is ignored", class("Gemma3ForCausalLM", jsonObject{"attn_logit_softcapping": 50}), "attn_logit_softcapping: transformers ignores it"},
+		{"pattern of nothing", class("Gemma3ForCausalLM", jsonObject{"sliding_window_pattern": 0}), "sliding_window_pattern is 0"},
+		{"more chosen than there are", class("Qwen3MoeForCausalLM", jsonObject{"num_experts": 2, "num_experts_per_tok": 3}), "num_experts_per_tok is 3 of 2"},
+		{"no step", class("Qwen3MoeForCausalLM", jsonObject{"decoder_sparse_step": 0}), "decoder_sparse_step is 0"},
+		{"many experts", class("Qwen3MoeForCausalLM", jsonObject{"num_experts": 1 << 30}), "over the limits"},
 		{"activation", jsonObject{"hidden_act": "gelu"}, `hidden_act is "gelu"`},
 		{"experts", jsonObject{"num_experts": 8}, "num_experts is 8"},
 		{"quantized", jsonObject{"quantization_config": jsonObject{"bits": 4}}, "quantization_config"},
 		{"no width", jsonObject{"hidden_size": nil}, "hidden_size is missing"},
+		{"null epsilon", jsonObject{"rms_norm_eps": null}, "rms_norm_eps is null"},
+		{"null head size", class("Qwen3ForCausalLM", jsonObject{"head_dim": null}), "head_dim is null"},
 		{"width is a string", jsonObject{"hidden_size": "3584"}, `hidden_size is "3584"`},
 		{"width is a fraction", jsonObject{"hidden_size": 0.5}, "hidden_size is 0.5"},
 		{"theta is a string", jsonObject{"rope_theta": "x"}, "rope_theta"},
@@ -177,6 +243,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"no heads", jsonObject{"num_attention_heads": 0}, "heads is 0"},
 		{"negative", jsonObject{"num_hidden_layers": -1}, "layers is -1"},
 		{"vast", jsonObject{"vocab_size": 1 << 40}, "vocab_size is 1099511627776, over the limit"},
+		{"vast depth", jsonObject{"num_hidden_layers": 1 << 40, "use_sliding_window": true}, "num_hidden_layers is 1099511627776, over the limit"},
 		{"epsilon", jsonObject{"rms_norm_eps": 0}, "norm_eps 0"},
 	}
 	for _, tt := range tests {
@@ -195,7 +262,7 @@ func TestParseConfigRefuses(t *testing.T) {
 
 // All that stands in the way comes in one error, in a fixed order.
 func TestParseConfigListsAllProblems(t *testing.T) {
-	raw := edit(t, jsonObject{"rope_scaling": jsonObject{"rope_type": "yarn"}, "hidden_act": "relu", "num_experts": 4, "vocab_size": nil, "use_sliding_window": true, "max_window_layers": 0})
+	raw := edit(t, jsonObject{"rope_scaling": jsonObject{"rope_type": "yarn"}, "hidden_act": "relu", "num_experts": 4, "vocab_size": nil, "layer_types": layerTypes(1)})
 	var e *ConfigError
 	if _, err := parseConfig("config.json", raw); !errors.As(err, &e) {
 		t.Fatalf("got %v, want a *ConfigError", err)
@@ -204,7 +271,7 @@ func TestParseConfigListsAllProblems(t *testing.T) {
 	for _, p := range e.Problems {
 		keys = append(keys, strings.Fields(p)[0])
 	}
-	if want := []string{"vocab_size", "rope_scaling:", "hidden_act", "sliding-window", "num_experts"}; !slices.Equal(keys, want) {
+	if want := []string{"vocab_size", "hidden_act", "layer_types", "rope_scaling:", "num_experts"}; !slices.Equal(keys, want) {
 		t.Errorf("problems with %q, want %q", keys, want)
 	}
 }
@@ -221,11 +288,18 @@ func TestReadConfigErrors(t *testing.T) {
 	}
 }
 
-// What is accepted is a model that can be, and writes a file that reads the same.
+// What is accepted is a model that can be, and writes a file that reads the same, unless
+// no class has what was read.
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(qwen25Published))
 	f.Add([]byte(qwen3Published))
 	f.Add([]byte(`{"model_type":"llama","vocab_size":1,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":1,"rope_parameters":{"rope_theta":3}}`))
+	f.Add([]byte(`{"model_type":"gemma3_text","vocab_size":1,"hidden_size":8,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":1,"layer_types":["full_attention","sliding_attention"],"rope_parameters":{"full_attention":{"rope_theta":3},"sliding_attention":{"rope_theta":2}}}`))
+	f.Add([]byte(`{"model_type":"qwen3_moe","vocab_size":1,"hidden_size":8,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":1,"mlp_only_layers":[1]}`))
+	f.Add([]byte(`{"model_type":"phi3","vocab_size":1,"hidden_size":8,"num_hidden_layers":2,"num_attention_heads":2,"intermediate_size":1,"original_max_position_embeddings":7,"rope_scaling":{"type":"su","short_factor":[1,2],"long_factor":[3,4]}}`))
+	for _, dir := range goldenFolders(f) {
+		f.Add(readFile(f, filepath.Join(dir, configFile)))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := parseConfig("f", raw)
 		if err != nil {
@@ -234,12 +308,20 @@ func FuzzParseConfig(f *testing.F) {
 		if err := c.Validate(); err != nil {
 			t.Fatalf("accepted %+v: %v", c, err)
 		}
-		again, err := configJSON(c, kernels.F32, nil)
+		Notes(c)
+		again, err := configJSON(c, F32, nil)
 		if err != nil {
-			t.Fatal(err)
+			return
 		}
 		if got, err := parseConfig("f", again); err != nil || !cmp.Equal(got, c) {
 			t.Fatalf("written and read: %+v, %v; want %+v", got, err, c)
+		}
+		patched, err := patchConfig(raw, c, BF16, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseConfig("f", patched); err != nil || !cmp.Equal(got, c) {
+			t.Fatalf("changed and read: %+v, %v; want %+v", got, err, c)
 		}
 	})
 }

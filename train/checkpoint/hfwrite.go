@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
 
-	"exp/kernels"
 	"exp/train/model"
 )
 
@@ -15,59 +18,245 @@ const (
 	generationFile = "generation_config.json"
 )
 
-// architectureOf returns the Hugging Face class that computes c.
-func architectureOf(c model.Config) (string, error) {
-	switch {
-	case c.QKVBias && c.QKNorm:
-		return "", errors.New("no Hugging Face architecture has both biases and norms on queries and keys")
-	case c.QKVBias:
-		return qwen2, nil
-	case c.QKNorm:
-		return qwen3, nil
+// configJSON returns the config.json of a model whose weights have type dtype and
+// whose completions end with one of endIDs. The class is the first that says all of c.
+// The error says that no class of Hugging Face computes the model.
+func configJSON(c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
+	for _, a := range architectures() {
+		raw := indented(configValues(a, c, dtype, endIDs))
+		if got, err := parseConfig(configFile, raw); err == nil && reflect.DeepEqual(got, c) {
+			return raw, nil
+		}
 	}
-	return llama, nil
+	return nil, errors.New("no Hugging Face class computes this combination of biases, norms, windows and experts")
 }
 
-// configJSON returns the config.json of a model whose weights have type dtype and
-// whose completions end with one of endIDs. The error says that no Hugging Face
-// class computes the model.
-func configJSON(c model.Config, dtype kernels.DType, endIDs []int32) ([]byte, error) {
-	architecture, err := architectureOf(c)
-	if err != nil {
-		return nil, err
-	}
+// configValues are the keys of a config.json of that class for c: all that the class
+// can say. Rotary positions are written in both spellings: a program that knows one
+// only would silently compute with theta 10000.
+func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) map[string]any {
 	v := map[string]any{
-		"architectures":           []string{architecture},
-		"attention_dropout":       0.0,
+		"architectures":           []string{a.class},
+		"attention_dropout":       number(0),
 		"bos_token_id":            nil, // Llama's default is 1
+		"dtype":                   torchName(dtype),
 		"eos_token_id":            tokenIDs(endIDs),
 		"head_dim":                c.Head,
-		"hidden_act":              "silu",
+		"hidden_act":              gateName(c),
 		"hidden_size":             c.Width,
-		"initializer_range":       c.InitStd,
+		"initializer_range":       number(c.InitStd),
 		"intermediate_size":       c.FFN,
 		"max_position_embeddings": c.MaxPositions,
-		"model_type":              modelType(architecture),
+		"model_type":              a.kind,
 		"num_attention_heads":     c.Heads,
 		"num_hidden_layers":       c.Layers,
 		"num_key_value_heads":     c.KVHeads,
-		"rms_norm_eps":            c.NormEps,
-		"rope_scaling":            nil,
-		"rope_theta":              c.RopeTheta,
+		"pad_token_id":            nil, // Phi-3's default is 32000
+		"rms_norm_eps":            number(c.NormEps),
 		"tie_word_embeddings":     c.TieEmbeddings,
-		"torch_dtype":             map[kernels.DType]string{kernels.F32: "float32", kernels.F64: "float64"}[dtype],
+		"torch_dtype":             torchName(dtype),
 		"use_cache":               true,
 		"vocab_size":              c.Vocab,
 	}
-	switch architecture {
-	case llama:
-		v["attention_bias"], v["mlp_bias"] = false, false
-	case qwen2:
-		v["use_sliding_window"], v["sliding_window"] = false, nil
-	case qwen3:
-		v["attention_bias"], v["use_sliding_window"], v["sliding_window"] = false, false, nil
+	if a.activation != "" {
+		v[a.activation] = gateName(c)
 	}
-	return indented(v), nil
+	switch a.kind {
+	case "llama":
+		v["attention_bias"], v["mlp_bias"] = c.OutBias, c.FFNBias
+	case "qwen3", "qwen3_moe", "gemma2", "gemma3_text":
+		v["attention_bias"] = c.OutBias
+	case "qwen2_moe":
+		v["qkv_bias"] = c.QKVBias
+	}
+	windowValues(v, a, c)
+	ropeValues(v, a, c)
+	if c.Sparse != nil {
+		expertValues(v, c)
+	} else if a.kind == "qwen2_moe" || a.kind == "qwen3_moe" {
+		v["num_experts"] = 0
+	}
+	if a.fixed.UnitOffset {
+		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale, func(s float64) float64 { return math.Pow(s, -0.5) }, 1/(c.QueryScale*c.QueryScale)))
+		v["attn_logit_softcapping"], v["final_logit_softcapping"] = orNull(c.ScoreCap), orNull(c.LogitCap)
+	}
+	return v
+}
+
+func windowValues(v map[string]any, a architecture, c model.Config) {
+	if a.windows == nil {
+		return
+	}
+	v["sliding_window"] = nil
+	if c.Windowed != nil {
+		v["sliding_window"] = c.Window
+	}
+	switch a.kind {
+	case "qwen2", "qwen3", "qwen2_moe", "qwen3_moe":
+		v["use_sliding_window"] = c.Windowed != nil
+	}
+	if first := slices.Index(c.Windowed, true); first >= 0 && (a.kind == "qwen2" || a.kind == "qwen3") {
+		v["max_window_layers"] = first
+	}
+	if !a.layerTypes {
+		return
+	}
+	types := make([]string, c.Layers)
+	for i := range types {
+		types[i] = fullScope
+		if c.Windowed != nil && c.Windowed[i] {
+			types[i] = windowScope
+		}
+	}
+	v["layer_types"] = types
+}
+
+func expertValues(v map[string]any, c model.Config) {
+	dense := []int{}
+	for i, sparse := range c.Sparse {
+		if !sparse {
+			dense = append(dense, i)
+		}
+	}
+	v["decoder_sparse_step"], v["mlp_only_layers"] = 1, dense
+	v["num_experts"], v["num_experts_per_tok"] = c.Experts.Count, c.Experts.Top
+	v["moe_intermediate_size"], v["norm_topk_prob"] = c.Experts.FFN, c.Experts.Renorm
+	if c.Experts.Shared > 0 {
+		v["shared_expert_intermediate_size"] = c.Experts.Shared
+	}
+}
+
+// ropeValues writes rotary positions as transformers 4 reads them, and as 5 does.
+func ropeValues(v map[string]any, a architecture, c model.Config) {
+	s := c.Rope
+	v["rope_theta"], v["rope_scaling"] = number(c.RopeTheta), nil
+	params := map[string]any{"rope_theta": number(c.RopeTheta), "rope_type": "default"}
+	if s.Kind != "" {
+		scaling := scalingValues(s)
+		for key, value := range scaling {
+			params[key] = value
+		}
+		params["rope_type"] = s.Kind
+		scaling["type"] = s.Kind
+		if a.kind != "phi3" { // which allows three keys
+			scaling["rope_type"] = s.Kind
+		}
+		v["rope_scaling"] = scaling
+	}
+	if s.Kind == "longrope" {
+		v["original_max_position_embeddings"] = s.Original
+		v["max_position_embeddings"] = int(math.Round(s.Factor * float64(s.Original)))
+	}
+	if a.partial {
+		part := 1.0
+		if c.Rotary > 0 {
+			part = inverse(float64(c.Rotary), func(f float64) float64 { return math.Floor(f * float64(c.Head)) }, float64(c.Rotary)/float64(c.Head))
+		}
+		v["partial_rotary_factor"], params["partial_rotary_factor"] = number(part), number(part)
+	}
+	v["rope_parameters"] = params
+	if a.kind == "gemma3_text" {
+		local := c.LocalTheta
+		if local == 0 {
+			local = 1e4
+		}
+		v["rope_local_base_freq"] = number(local)
+		v["rope_parameters"] = map[string]any{fullScope: params, windowScope: map[string]any{"rope_theta": number(local), "rope_type": "default"}}
+	}
+}
+
+func scalingValues(s model.RopeScaling) map[string]any {
+	v := map[string]any{}
+	switch s.Kind {
+	case "linear", "dynamic":
+		v["factor"] = number(s.Factor)
+	case "llama3":
+		v["factor"], v["low_freq_factor"], v["high_freq_factor"] = number(s.Factor), number(s.LowFactor), number(s.HighFactor)
+		v["original_max_position_embeddings"] = s.Original
+	case "yarn":
+		v["factor"], v["beta_fast"], v["beta_slow"] = number(s.Factor), number(s.BetaFast), number(s.BetaSlow)
+		v["original_max_position_embeddings"], v["attention_factor"] = s.Original, number(s.Attention)
+	case "longrope":
+		v["short_factor"], v["long_factor"] = numbers(s.Short), numbers(s.Long)
+		usual := 1.0
+		if s.Factor > 1 && s.Original > 1 {
+			usual = math.Sqrt(1 + math.Log(s.Factor)/math.Log(float64(s.Original)))
+		}
+		if s.Attention != usual {
+			v["attention_factor"] = number(s.Attention)
+		}
+	}
+	return v
+}
+
+// inverse returns an x near guess with f(x) = y, a whole number if one does.
+func inverse(y float64, f func(float64) float64, guess float64) float64 {
+	if whole := math.Round(guess); f(whole) == y {
+		return whole
+	}
+	lo, hi := guess, guess
+	for range 8 {
+		if f(lo) == y {
+			return lo
+		}
+		if f(hi) == y {
+			return hi
+		}
+		lo, hi = math.Nextafter(lo, math.Inf(-1)), math.Nextafter(hi, math.Inf(1))
+	}
+	return guess
+}
+
+// number is a float as Python writes it: with a point, since transformers 5 refuses an
+// integer where a class wants a float. A number that JSON does not have is null, which is
+// found when the file is read again.
+func number(f float64) any {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	text := compact(f)
+	if !bytes.ContainsAny(text, ".e") {
+		text = append(text, ".0"...)
+	}
+	return json.RawMessage(text)
+}
+
+// finite is a number that a class wants as an integer, if it is one.
+func finite(f float64) any {
+	if number(f) == nil {
+		return nil
+	}
+	return f
+}
+
+func numbers(list []float64) []any {
+	out := make([]any, len(list))
+	for i, f := range list {
+		out[i] = number(f)
+	}
+	return out
+}
+
+// orNull is a number that 0 stands for the absence of.
+func orNull(f float64) any {
+	if f == 0 {
+		return nil
+	}
+	return number(f)
+}
+
+func gateName(c model.Config) string {
+	for _, name := range []string{"silu", geluTanh} {
+		if gates()[name] == c.Gate {
+			return name
+		}
+	}
+	return fmt.Sprint(c.Gate)
+}
+
+// torchName is what config.json calls a type of numbers.
+func torchName(t DType) string {
+	return map[DType]string{F32: "float32", F64: "float64", BF16: "bfloat16", F16: "float16"}[t]
 }
 
 // generationJSON returns a generation_config.json that says when to stop.

@@ -6,8 +6,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -15,11 +17,19 @@ import (
 
 // MergeOptions are what a Hugging Face folder needs beside the model.
 type MergeOptions struct {
-	// Tokenizer holds the tokenizer's files by name. A generation_config.json among
-	// them is kept; otherwise one is written from EndIDs.
+	// Tokenizer holds the tokenizer's files by name, and other files of the source that
+	// are kept byte for byte: chat templates, also additional_chat_templates/NAME. A
+	// generation_config.json among them is kept; otherwise one is written from EndIDs.
 	Tokenizer map[string][]byte
 	// EndIDs are the token ids that end a completion.
 	EndIDs []int32
+	// Origin is what is kept of the folder that the model came from; nil for none.
+	Origin *Origin
+	// DType is the type of the weights: F32, BF16 or F16. Empty keeps the types of
+	// Origin, and without one those of the model.
+	DType DType
+	// ShardBytes is how many bytes of tensors a file may have; 0 for 5 GB.
+	ShardBytes int64
 	// Replace exchanges what is at the target. Without it that is an error.
 	Replace bool
 }
@@ -27,20 +37,26 @@ type MergeOptions struct {
 // Merge writes a model as Hugging Face folder dir and returns its files by name:
 //
 //	config.json, generation_config.json, the tokenizer's files
-//	model.safetensors         what a plain language model has
+//	model.safetensors         what a plain language model has, without a tied head; or
+//	                          model-00001-of-00002.safetensors, … and their index
 //	proj_z.safetensors        the log Z head, if m has one
 //	value_head.safetensors    the value head, if m has one
 //
 // Before the folder gets its name, a fresh model is loaded from it and computes a
 // fixed batch; if one bit of its logits, or of its heads' results, is not m's, the
-// error is a *ProbeError. On any error dir is as it was before. It needs room on
-// the device for a second model.
+// error is a *ProbeError. Where weights are rounded (to nearest, ties to even), the
+// comparison is with m after its weights were rounded. On any error dir is as it was
+// before. It needs room on the device for a second model.
 func Merge(be kernels.Backend, m *model.Model, dir string, o MergeOptions) ([]FileInfo, error) {
 	return system().merge(be, m, dir, o, probe)
 }
 
-// prover compares a model with the folder that was written of it.
-type prover func(be kernels.Backend, m *model.Model, dir string) error
+// prover compares a model with the folder that was written of it, with tensors in the
+// given types.
+type prover func(be kernels.Backend, m *model.Model, dir string, as dtypes) error
+
+// dtypes says in which type a tensor is written.
+type dtypes func(model.Tensor) DType
 
 func (d disk) merge(be kernels.Backend, m *model.Model, dir string, o MergeOptions, prove prover) ([]FileInfo, error) {
 	if !m.Heads.LM {
@@ -49,7 +65,11 @@ func (d disk) merge(be kernels.Backend, m *model.Model, dir string, o MergeOptio
 	if m.Config.MaxPositions < 2 {
 		return nil, mergeError(dir, errors.New("the model has one position: no room for a prompt and a token"))
 	}
-	texts, err := mergeTexts(be, m, dir, o)
+	as, err := o.dtypes(be)
+	if err != nil {
+		return nil, mergeError(dir, err)
+	}
+	texts, err := mergeTexts(m, dir, o, as)
 	if err != nil {
 		return nil, err
 	}
@@ -61,27 +81,58 @@ func (d disk) merge(be kernels.Backend, m *model.Model, dir string, o MergeOptio
 		return nil, err
 	}
 	defer out.discard()
-	files, err := out.mergeFiles(be, m, texts)
+	if o.ShardBytes == 0 {
+		o.ShardBytes = shardBytes
+	}
+	files, err := out.mergeFiles(contentsOf(be, m, as, o.ShardBytes), texts)
 	if err != nil {
 		return nil, err
 	}
-	if err := prove(be, m, out.tmp); err != nil {
+	if err := prove(be, m, out.tmp, as); err != nil {
 		return nil, err
 	}
 	return files, out.publish(o.Replace)
 }
 
+// dtypes says in which type each tensor is written. Auxiliary heads keep the model's.
+func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
+	own := dtypeOf(be.Float())
+	switch o.DType {
+	case "", own, F32, BF16, F16:
+	default:
+		return nil, fmt.Errorf("weights cannot be written as %s; F32, BF16 and F16 can be", o.DType)
+	}
+	return func(t model.Tensor) DType {
+		switch {
+		case t.Auxiliary():
+			return own
+		case o.DType != "":
+			return o.DType
+		case o.Origin == nil:
+			return own
+		}
+		switch d := o.Origin.DTypes[t.Name]; d {
+		case F32, BF16, F16:
+			return d
+		}
+		return own
+	}, nil
+}
+
 // mergeTexts returns the files that are not weights, by name.
-func mergeTexts(be kernels.Backend, m *model.Model, dir string, o MergeOptions) (map[string][]byte, error) {
-	config, err := configJSON(m.Config, be.Float(), o.EndIDs)
+func mergeTexts(m *model.Model, dir string, o MergeOptions, as dtypes) (map[string][]byte, error) {
+	dtype := mostOf(m.Tensors(), as)
+	config, err := configJSON(m.Config, dtype, o.EndIDs)
+	if o.Origin != nil {
+		config, err = patchConfig(o.Origin.Config, m.Config, dtype, o.EndIDs)
+	}
 	if err != nil {
 		return nil, mergeError(dir, err)
 	}
 	texts := map[string][]byte{generationFile: generationJSON(o.EndIDs)}
 	maps.Copy(texts, o.Tokenizer)
-	reserved := append(slices.Collect(maps.Values(headFiles())), configFile, weightsFile, indexFile)
-	for _, name := range slices.Sorted(maps.Keys(o.Tokenizer)) {
-		if slices.Contains(reserved, name) || name != filepath.Base(name) || !filepath.IsLocal(name) {
+	for _, name := range sortedKeys(o.Tokenizer) {
+		if !mayKeep(name) {
 			return nil, mergeError(dir, fmt.Errorf("the tokenizer may not have a file %q", name))
 		}
 	}
@@ -89,26 +140,73 @@ func mergeTexts(be kernels.Backend, m *model.Model, dir string, o MergeOptions) 
 	return texts, nil
 }
 
+// mostOf is the type that most elements of plain weights have.
+func mostOf(tensors []model.Tensor, as dtypes) DType {
+	count := map[DType]int{}
+	best := F32
+	for _, t := range tensors {
+		if t.Auxiliary() {
+			continue
+		}
+		d := as(t)
+		if count[d] += t.Len(); count[d] > count[best] {
+			best = d
+		}
+	}
+	return best
+}
+
+// keptFolder is the one folder that a model's folder may have.
+const keptFolder = "additional_chat_templates"
+
+// mayKeep reports whether a file of the source may be written: one that is no weights
+// and no config.json, in the folder itself or among the chat templates.
+func mayKeep(name string) bool {
+	folder, base := path.Split(name)
+	reserved := append(slices.Collect(maps.Values(headFiles())), configFile, indexFile)
+	return filepath.IsLocal(base) && base == filepath.Base(base) && (folder == "" || folder == keptFolder+"/") &&
+		!slices.Contains(reserved, name) && !strings.HasSuffix(base, ".safetensors")
+}
+
 func mergeError(dir string, err error) error { return &Error{Op: "merge", Path: dir, Err: err} }
 
-// mergeFiles writes the folder's files and returns them by name.
-func (s *staging) mergeFiles(be kernels.Backend, m *model.Model, texts map[string][]byte) ([]FileInfo, error) {
-	contents := map[string]func(w io.Writer) error{
-		weightsFile: func(w io.Writer) error { return WriteSafetensors(w, Weights(be, m, Plain)) },
+// contentsOf are the files of a model's weights, by name.
+func contentsOf(be kernels.Backend, m *model.Model, as dtypes, limit int64) map[string]func(w io.Writer) error {
+	var plain []Source
+	for _, t := range m.Tensors() {
+		if !t.Auxiliary() {
+			plain = append(plain, rounded(be, m.View(t.Name), t, as(t)))
+		}
 	}
+	contents := weightContents(plain, limit)
+	for _, head := range heads(m) {
+		contents[headFiles()[head]] = func(w io.Writer) error {
+			return WriteSafetensors(w, Weights(be, m, func(t model.Tensor) bool { return headOf(t.Name) == head }))
+		}
+	}
+	return contents
+}
+
+// rounded is a tensor of a model as a source of type as.
+func rounded(be kernels.Backend, b kernels.Buffer, t model.Tensor, as DType) Source {
+	return Source{Tensor: Tensor{Name: t.Name, DType: as, Shape: t.Shape}, Raw: func(w io.Writer) error {
+		if err := writeFloats(w, be, b, as); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		return nil
+	}}
+}
+
+// mergeFiles writes the folder's files and returns them by name.
+func (s *staging) mergeFiles(contents map[string]func(w io.Writer) error, texts map[string][]byte) ([]FileInfo, error) {
 	for name, text := range texts {
 		contents[name] = func(w io.Writer) error {
 			_, err := w.Write(text)
 			return err
 		}
 	}
-	for _, head := range heads(m) {
-		contents[headFiles()[head]] = func(w io.Writer) error {
-			return WriteSafetensors(w, Weights(be, m, func(t model.Tensor) bool { return headOf(t.Name) == head }))
-		}
-	}
 	var files []FileInfo
-	for _, name := range slices.Sorted(maps.Keys(contents)) {
+	for _, name := range sortedKeys(contents) {
 		info, err := s.write(name, contents[name])
 		if err != nil {
 			return nil, err

@@ -146,7 +146,7 @@ func TestMergeRefuses(t *testing.T) {
 		want  string
 	}{
 		{"critic", newModel(t, be, toyLlama, model.Heads{Value: true}, false), nil, "no output projection"},
-		{"no such architecture", newModel(t, be, both, model.Heads{LM: true}, false), nil, "both biases and norms"},
+		{"no such architecture", newModel(t, be, both, model.Heads{LM: true}, false), nil, "no Hugging Face class computes"},
 		{"one position", newModel(t, be, one, model.Heads{LM: true}, false), nil, "one position"},
 		{"weights from the tokenizer", newModel(t, be, toyLlama, model.Heads{LM: true}, false), map[string][]byte{"model.safetensors": nil}, `"model.safetensors"`},
 		{"outside", newModel(t, be, toyLlama, model.Heads{LM: true}, false), map[string][]byte{"../x": nil}, `"../x"`},
@@ -183,12 +183,12 @@ func TestProbeSeesEveryTensor(t *testing.T) {
 			}
 			restore := flip(t, dir, tensor)
 			var e *ProbeError
-			if err := probe(be, m, dir); !errors.As(err, &e) || e.What != want {
+			if err := probe(be, m, dir, asModel(be)); !errors.As(err, &e) || e.What != want {
 				t.Errorf("%s: %s changed: got %v, want a *ProbeError about %s", cname, tensor.Name, err, want)
 			}
 			restore()
 		}
-		if err := probe(be, m, dir); err != nil {
+		if err := probe(be, m, dir, asModel(be)); err != nil {
 			t.Errorf("%s: with nothing changed: %v", cname, err)
 		}
 	}
@@ -224,9 +224,9 @@ func TestMergeFailsTheProbe(t *testing.T) {
 	dir := filepath.Join(parent, "m")
 	writeFile(t, filepath.Join(dir, "precious"), nil)
 	before := tree(t, parent)
-	_, err := system().merge(be, m, dir, MergeOptions{Replace: true}, func(be kernels.Backend, m *model.Model, dir string) error {
+	_, err := system().merge(be, m, dir, MergeOptions{Replace: true}, func(be kernels.Backend, m *model.Model, dir string, _ dtypes) error {
 		flip(t, dir, m.Tensors()[0])
-		return probe(be, m, dir)
+		return probe(be, m, dir, asModel(be))
 	})
 	var e *ProbeError
 	if !errors.As(err, &e) || e.What != "logits" || e.Got == e.Want {

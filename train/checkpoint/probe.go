@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -26,8 +27,11 @@ func (e *ProbeError) Error() string {
 
 // probe loads the folder into a fresh model and compares what both compute for a
 // fixed batch, bit for bit. The architecture comes from the folder too.
-func probe(be kernels.Backend, m *model.Model, dir string) error {
-	want, err := answers(be, m)
+//
+// Where tensors were written in a narrower type than m's, the comparison is with a model
+// whose weights are m's, rounded here.
+func probe(be kernels.Backend, m *model.Model, dir string, as dtypes) error {
+	want, err := expected(be, m, as)
 	if err != nil {
 		return err
 	}
@@ -54,6 +58,48 @@ func probe(be kernels.Backend, m *model.Model, dir string) error {
 		if err := compare(dir, got[i], want[i]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// expected computes what a folder of m's tensors in the given types must compute.
+func expected(be kernels.Backend, m *model.Model, as dtypes) ([]answer, error) {
+	own := dtypeOf(be.Float())
+	if !slices.ContainsFunc(m.Tensors(), func(t model.Tensor) bool { return as(t) != own }) {
+		return answers(be, m)
+	}
+	narrow, err := model.New(be, m.Config, m.Heads, false)
+	if err != nil {
+		return nil, err
+	}
+	defer narrow.Close()
+	for _, t := range m.Tensors() {
+		if err := roundInto(be, narrow.View(t.Name), m.View(t.Name), as(t)); err != nil {
+			return nil, fmt.Errorf("probe: %s: %w", t.Name, err)
+		}
+	}
+	narrow.Refresh()
+	return answers(be, narrow)
+}
+
+// roundInto sets dst to src, rounded to type t and widened again.
+func roundInto(be kernels.Backend, dst, src kernels.Buffer, t DType) error {
+	if t == dtypeOf(be.Float()) {
+		be.Copy(dst, src)
+		return nil
+	}
+	host := make([]float32, min(src.Len(), chunk))
+	raw := make([]byte, len(host)*t.bits()/8)
+	for lo := 0; lo < src.Len(); lo += len(host) {
+		n := min(len(host), src.Len()-lo)
+		be.Copy(kernels.Host(host[:n]), src.Slice(lo, lo+n))
+		be.Sync()
+		if err := t.encodeFloats(raw, host[:n]); err != nil {
+			return err
+		}
+		t.float32s(host[:n], raw)
+		be.Copy(dst.Slice(lo, lo+n), kernels.Host(host[:n]))
+		be.Sync()
 	}
 	return nil
 }

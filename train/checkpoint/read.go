@@ -108,7 +108,7 @@ func (c *Checkpoint) Load(be kernels.Backend, groups []Group) error {
 	err := errors.Join(errs...)
 	for i, g := range groups {
 		if err == nil {
-			err = readGroup(be, open[i], g)
+			err = open[i].fill(be, g.Buffers)
 		}
 	}
 	for _, t := range open {
@@ -145,13 +145,4 @@ func (t *Tensors) matchExactly(buffers []NamedBuffer) error {
 		}
 	}
 	return e.orNil()
-}
-
-func readGroup(be kernels.Backend, t *Tensors, g Group) error {
-	for _, b := range g.Buffers {
-		if err := t.Read(be, b.Name, b.Data); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -23,14 +23,20 @@ type Tensors struct {
 // place is where a tensor's elements lie.
 type place struct {
 	Tensor
-	file  *os.File
-	begin int64 // from the start of the file
+	stored string // its name in the file
+	file   *os.File
+	begin  int64 // from the start of the file
 }
 
-// OpenFile opens a safetensors file and checks its header.
+// OpenFile opens a safetensors file and checks its header. A backbone that was saved
+// without "model." before its names has them with it.
 func OpenFile(path string) (*Tensors, error) {
 	t := &Tensors{path: path, where: map[string]place{}}
-	if err := t.add(path); err != nil {
+	err := t.add(path)
+	if err == nil {
+		err = t.canonical()
+	}
+	if err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -52,7 +58,7 @@ func (t *Tensors) add(path string) error {
 		if other, ok := t.where[e.Name]; ok {
 			return corrupt(path, e.Name, "is also in %s", other.file.Name())
 		}
-		t.where[e.Name] = place{Tensor: e.Tensor, file: f, begin: data + e.begin}
+		t.where[e.Name] = place{Tensor: e.Tensor, stored: e.Name, file: f, begin: data + e.begin}
 	}
 	return nil
 }
@@ -159,17 +165,23 @@ func (r *placeReader) Read(b []byte) (int, error) {
 // types it converts, through float32. It panics if there is no such tensor, or one
 // of another length or of a type that dst cannot take.
 func (t *Tensors) Read(be kernels.Backend, name string, dst kernels.Buffer) error {
-	p, ok := t.where[name]
-	if !ok || p.Len() != dst.Len() || !p.DType.fits(dst.DType()) {
+	if t.mustFit(name, dst.DType()).Len() != dst.Len() {
 		panic("checkpoint: no tensor for the buffer of " + name)
 	}
-	return readBuffer(t.raw(name), be, dst, p.DType)
+	return t.Stream([]Want{{Name: name, As: dst.DType()}}, func(_ Want, piece kernels.Buffer, from int) error {
+		be.Copy(dst.Slice(from, from+piece.Len()), piece)
+		be.Sync()
+		return nil
+	})
 }
 
-// fits reports whether readBuffer can read t into a buffer of type b.
+// fits reports whether t can be read into a buffer of type b.
 func (t DType) fits(b kernels.DType) bool {
-	if b == kernels.I32 {
+	switch b {
+	case kernels.I32:
 		return t == I32
+	case kernels.BF16:
+		return t == BF16
 	}
 	return t.convertible()
 }

@@ -63,7 +63,11 @@ func openShards(dir string, raw []byte) (*Tensors, error) {
 		return nil, corrupt(path, "", "has no weight_map")
 	}
 	t := &Tensors{path: dir, where: map[string]place{}}
-	if err := t.addShards(dir, index.WeightMap); err != nil {
+	err := t.addShards(dir, index.WeightMap)
+	if err == nil {
+		err = t.canonical()
+	}
+	if err != nil {
 		t.Close()
 		return nil, err
 	}

@@ -91,9 +91,14 @@ type FileInfo struct {
 	SHA256 [sha256.Size]byte
 }
 
-// write writes and syncs a file of the directory.
+// write writes and syncs a file of the directory, or of one folder in it.
 func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo, error) {
 	path := filepath.Join(s.tmp, name)
+	if dir := filepath.Dir(path); dir != s.tmp {
+		if err := s.mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return FileInfo{}, fileError(s.op, dir, err)
+		}
+	}
 	f, err := s.create(path)
 	if err != nil {
 		return FileInfo{}, fileError(s.op, path, err)
@@ -108,7 +113,11 @@ func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo,
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if dir := filepath.Dir(path); err == nil && dir != s.tmp {
+		err = s.syncDir(dir)
+	}
+	if err != nil {
 		return FileInfo{}, fileError(s.op, path, err)
 	}
 	return FileInfo{Name: name, Bytes: c.n, SHA256: [sha256.Size]byte(h.Sum(nil))}, nil

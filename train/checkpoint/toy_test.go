@@ -103,7 +103,7 @@ func writeFile(t *testing.T, path string, content []byte) string {
 	return path
 }
 
-func readFile(t *testing.T, path string) []byte {
+func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -131,6 +131,11 @@ func tree(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// asModel is dtypes of a folder that keeps the model's own.
+func asModel(be kernels.Backend) dtypes {
+	return func(model.Tensor) DType { return dtypeOf(be.Float()) }
 }
 
 func refBackend() kernels.Backend { return ref.New[float32]() }

@@ -43,31 +43,24 @@ func writeElements[T element](w io.Writer, be kernels.Backend, b kernels.Buffer)
 	return nil
 }
 
-// readBuffer sets b to the elements of type t that r holds. Equal types keep every
-// bit; other floats go through float32. It panics if there is no conversion.
-func readBuffer(r io.Reader, be kernels.Backend, b kernels.Buffer, t DType) error {
-	switch {
-	case t == F32:
-		return readElements[float32](r, be, b, 4, decode)
-	case t == F64 && b.DType() == kernels.F64:
-		return readElements[float64](r, be, b, 8, decode)
-	case t == I32 && b.DType() == kernels.I32:
-		return readElements[int32](r, be, b, 4, decode)
+// writeFloats writes the elements of b, a float buffer, rounded to type t.
+func writeFloats(w io.Writer, be kernels.Backend, b kernels.Buffer, t DType) error {
+	if t == dtypeOf(b.DType()) {
+		return writeBuffer(w, be, b)
 	}
-	return readElements(r, be, b, t.bits()/8, t.float32s)
-}
-
-func readElements[T element](r io.Reader, be kernels.Backend, b kernels.Buffer, size int, decode func(dst []T, raw []byte)) error {
-	host := make([]T, min(b.Len(), chunk))
-	raw := make([]byte, len(host)*size)
+	host := make([]float32, min(b.Len(), chunk))
+	raw := make([]byte, len(host)*t.bits()/8)
 	for lo := 0; lo < b.Len(); lo += len(host) {
 		n := min(len(host), b.Len()-lo)
-		if _, err := io.ReadFull(r, raw[:n*size]); err != nil {
+		be.Copy(kernels.Host(host[:n]), b.Slice(lo, lo+n))
+		be.Sync()
+		bytes := raw[:n*t.bits()/8]
+		if err := t.encodeFloats(bytes, host[:n]); err != nil {
 			return err
 		}
-		decode(host[:n], raw[:n*size])
-		be.Copy(b.Slice(lo, lo+n), kernels.Host(host[:n]))
-		be.Sync()
+		if _, err := w.Write(bytes); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -80,7 +73,7 @@ func encode[T element](raw []byte, elems []T) {
 }
 
 // decode is the inverse of encode.
-func decode[T element](elems []T, raw []byte) {
+func decode[T element | uint16](elems []T, raw []byte) {
 	if _, err := binary.Decode(raw, binary.LittleEndian, elems); err != nil {
 		panic("checkpoint: " + err.Error())
 	}

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,19 +76,32 @@ func Weights(be kernels.Backend, m *model.Model, keep Filter) []Source {
 //   - rotary tables (….rotary_emb.inv_freq) of old Llama files.
 func LoadWeights(be kernels.Backend, m *model.Model, t *Tensors, want Filter) error {
 	wanted := Buffers(m, want)
-	if err := t.match(wanted, ignorable(m)); err != nil {
+	if err := t.match(wanted, ignorable(m.Config, m.Heads.LM)); err != nil {
+		return cmp.Or(t.foreignNames(), err)
+	}
+	if err := t.tied(m.Config); err != nil {
 		return err
 	}
-	if err := t.tied(m); err != nil {
+	if err := t.fill(be, wanted); err != nil {
 		return err
-	}
-	for _, b := range wanted {
-		if err := t.Read(be, b.Name, b.Data); err != nil {
-			return err
-		}
 	}
 	m.Refresh()
 	return nil
+}
+
+// fill sets buffers to their tensors, in the order in which they lie on the disk.
+func (t *Tensors) fill(be kernels.Backend, buffers []NamedBuffer) error {
+	into := map[string]kernels.Buffer{}
+	wants := make([]Want, len(buffers))
+	for i, b := range buffers {
+		into[b.Name], wants[i] = b.Data, Want{Name: b.Name, As: b.Data.DType()}
+	}
+	t.byPlace(wants)
+	return t.Stream(wants, func(w Want, piece kernels.Buffer, from int) error {
+		be.Copy(into[w.Name].Slice(from, from+piece.Len()), piece)
+		be.Sync()
+		return nil
+	})
 }
 
 const (
@@ -96,10 +110,10 @@ const (
 )
 
 // ignorable returns which tensors of a file a model has no use for.
-func ignorable(m *model.Model) func(name string) bool {
+func ignorable(c model.Config, lm bool) func(name string) bool {
 	return func(name string) bool {
 		return model.Tensor{Name: name}.Auxiliary() ||
-			name == lmHead && (m.Config.TieEmbeddings || !m.Heads.LM) ||
+			name == lmHead && (c.TieEmbeddings || !lm) ||
 			strings.HasSuffix(name, ".rotary_emb.inv_freq")
 	}
 }
@@ -132,10 +146,10 @@ func (t *Tensors) match(wanted []NamedBuffer, ignore func(name string) bool) err
 
 // tied checks that an output projection in the file of a model that ties it is
 // the embedding.
-func (t *Tensors) tied(m *model.Model) error {
+func (t *Tensors) tied(c model.Config) error {
 	_, head := t.Lookup(lmHead)
 	_, embed := t.Lookup(embedding)
-	if !m.Config.TieEmbeddings || !head || !embed {
+	if !c.TieEmbeddings || !head || !embed {
 		return nil
 	}
 	same, err := t.equal(lmHead, embedding)

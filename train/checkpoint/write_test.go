@@ -226,7 +226,7 @@ func TestMergeOnAFullDisk(t *testing.T) {
 			if replace {
 				writeFile(t, filepath.Join(dir, "precious"), nil)
 			}
-			skip := func(_ kernels.Backend, _ *model.Model, _ string) error { return nil }
+			skip := func(_ kernels.Backend, _ *model.Model, _ string, _ dtypes) error { return nil }
 			eachFault(t, parent, func(d disk) error {
 				_, err := d.merge(be, m, dir, MergeOptions{Replace: replace}, skip)
 				return err

@@ -74,7 +74,7 @@ func adapterNames(name string) (a, b string) {
 	return adapterPrefix + name + ".lora_A.weight", adapterPrefix + name + ".lora_B.weight"
 }
 
-// AdapterLayout returns the tensors of the adapters and the heads h of a model on a Base,
+// AdapterLayout returns the tensors of the adapters and the heads h of a model on a Backbone,
 // in arena order, and the arena's length in elements.
 func AdapterLayout(c Config, h Heads, a *Adapters) (tensors []Tensor, n int) {
 	x := &layout{}
@@ -220,4 +220,33 @@ func (y *linear) adaptersBackward(be kernels.Backend, dx, dout, x, blocks kernel
 		}
 		be.AddColumns(dx, t, y.w.In, y.w.In, 0, 1)
 	}
+}
+
+// FoldAdapters adds to the weights of m, which has a backbone of its own on the same
+// backend, what the adapters of from add to theirs: W = fma(Alpha/Rank, B·A, W), B·A as
+// MatMulDX gives it. Call Refresh afterwards.
+func (m *Model) FoldAdapters(from *Model) error {
+	if m.base != nil {
+		panic("model: adapters fold into weights of a model's own")
+	}
+	_, widest := from.Heads.Adapters.widest(from.Config)
+	in, _ := from.Heads.Adapters.widest(from.Config)
+	d, err := m.be.Alloc(m.be.Float(), widest*in)
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	defer m.be.Free(d)
+	for l := range m.layers {
+		to, src := &m.layers[l], &from.layers[l]
+		for i, y := range []*linear{&src.qkv, &src.o, &src.gateUp, &src.down} {
+			w := []*linear{&to.qkv, &to.o, &to.gateUp, &to.down}[i].w
+			for _, a := range y.adapters {
+				delta := d.Slice(0, a.out*w.In)
+				m.be.MatMulDX(delta, a.b.W, a.a)
+				m.be.AddColumns(w.W.Slice(a.offset*w.In, (a.offset+a.out)*w.In), delta, w.In, w.In, 0, y.scale)
+			}
+		}
+	}
+	m.be.Sync()
+	return nil
 }

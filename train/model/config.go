@@ -14,7 +14,7 @@
 //
 // The parameters that learn lie in one arena, as named views under their Hugging Face
 // names; gradients lie in a second arena of the same layout. Weights that never change
-// may lie in a Base instead, which several models share. A Model holds parameters, a
+// may lie in a Backbone instead, which several models share. A Model holds parameters, a
 // Workspace the activations of one micro-batch, a Cache and a Decoder what sampling
 // needs. Nothing is allocated per step.
 package model
@@ -208,7 +208,7 @@ type Heads struct {
 	LM       bool        // output projection: a policy
 	Value    bool        // value head: a critic
 	LogZ     *LogZConfig // FlowRL's log Z head, nil for none
-	Adapters *Adapters   // on the backbone's linear maps, nil for none; only on a Base
+	Adapters *Adapters   // on the backbone's linear maps, nil for none; only on a Backbone
 }
 
 // LogZConfig is FlowRL's learned log partition function (arXiv:2509.15207): the

@@ -103,8 +103,8 @@ func (c Config) addHeads(h Heads, add func(out, in int)) {
 	}
 }
 
-// BaseBytes is for a Base whose matrices are of type dtype.
-func (c Config) BaseBytes(lm bool, dtype kernels.DType, packed PackedLen, operand kernels.DType) int {
+// BackboneBytes is for a Backbone whose matrices are of type dtype.
+func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, operand kernels.DType) int {
 	if operand == kernels.F32 {
 		operand = dtype
 	}
@@ -122,13 +122,13 @@ func (c Config) BaseBytes(lm bool, dtype kernels.DType, packed PackedLen, operan
 	if lm {
 		add(c.Vocab, c.Width)
 	}
-	if !lm || !c.TieEmbeddings {
+	if !lm || !c.TieEmbeddings || operand != dtype {
 		n += dtype.Size() * c.Vocab * c.Width
 	}
 	return n
 }
 
-// AdapterBytes is for a Model on a Base.
+// AdapterBytes is for a Model on a Backbone.
 func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
 	_, n := AdapterLayout(c, h, h.Adapters)
 	floats, operands := n+c.tables(), 0

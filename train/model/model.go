@@ -12,14 +12,15 @@ import (
 // trainable model has a gradient for each parameter. It is used by one goroutine
 // at a time.
 //
-// The backbone is either the model's own or a Base's, which never changes: what learns
+// The backbone is either the model's own or a Backbone's, which never changes: what learns
 // then are adapters and heads, and they alone are the model's parameters.
 type Model struct {
 	Config Config
 	Heads  Heads
 
 	be        kernels.Backend
-	base      *Base // nil: the backbone is the model's own
+	base      *Backbone // nil: the backbone is the model's own
+	ownsBackbone  bool
 	trainable bool
 	tensors   []Tensor
 	params    arena
@@ -59,7 +60,7 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 		return nil, err
 	}
 	if h.Adapters != nil {
-		panic("model: adapters need a Base")
+		panic("model: adapters need a Backbone")
 	}
 	m := &Model{Config: c, Heads: h, be: be, trainable: trainable}
 	return m, m.allocate()
@@ -67,7 +68,7 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 
 // NewOn allocates a model whose backbone is base: its parameters are the adapters and
 // auxiliary heads of h, all zero, and learn if trainable.
-func NewOn(base *Base, h Heads, trainable bool) (*Model, error) {
+func NewOn(base *Backbone, h Heads, trainable bool) (*Model, error) {
 	if h.LM && !base.LM {
 		panic("model: the base has no output projection")
 	}
@@ -80,8 +81,11 @@ func NewOn(base *Base, h Heads, trainable bool) (*Model, error) {
 	return m, m.allocate()
 }
 
+// OwnBackbone makes the model close its base with itself: no other model is on it.
+func (m *Model) OwnBackbone() { m.ownsBackbone = true }
+
 // Base returns what the backbone lies in, nil if it is the model's own.
-func (m *Model) Base() *Base { return m.base }
+func (m *Model) Base() *Backbone { return m.base }
 
 // allocate makes room for everything. On an error nothing stays allocated.
 func (m *Model) allocate() error {
@@ -304,6 +308,9 @@ func (m *Model) Close() {
 		m.be.Free(b)
 	}
 	m.owned = nil
+	if m.ownsBackbone {
+		m.base.Close()
+	}
 }
 
 // Tensors returns the parameters in arena order.
@@ -345,7 +352,7 @@ func (m *Model) Refresh() {
 	}
 }
 
-// refresh packs linear maps, unless a Base holds them, and their adapters.
+// refresh packs linear maps, unless a Backbone holds them, and their adapters.
 func (m *Model) refresh(list ...*linear) {
 	for _, y := range list {
 		if m.base == nil {

@@ -90,15 +90,15 @@ type Workspace struct {
 	last    kernels.Buffer   // residual stream before the final norm [N,C]
 	rstdEnd kernels.Buffer   // [N]
 
-	h           kernels.Buffer // scored rows of hidden [R,C]
-	gathered    bool           // h belongs to the last Forward
-	scores      kernels.Scores // [R] each
-	values      kernels.Buffer // [R]
-	pooled      kernels.Buffer // [S,C]
-	logZ        kernels.Buffer // [S]
-	zActs       []logZActs
-	dropout     float64
-	softmax     kernels.Softmax // of the last Scores
+	h        kernels.Buffer // scored rows of hidden [R,C]
+	gathered bool           // h belongs to the last Forward
+	scores   kernels.Scores // [R] each
+	values   kernels.Buffer // [R]
+	pooled   kernels.Buffer // [S,C]
+	logZ     kernels.Buffer // [S]
+	zActs    []logZActs
+	dropout  float64
+	softmax  kernels.Softmax // of the last Scores
 
 	// Gradients.
 	dLogProb, dEntropy, dValue kernels.Buffer    // [R]

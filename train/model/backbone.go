@@ -7,12 +7,12 @@ import (
 	"exp/kernels"
 )
 
-// Base holds weights that never change: the backbone and, with LM, the output
+// Backbone holds weights that never change: the backbone and, with LM, the output
 // projection, of one or several models. Matrices lie there once, in the layout that the
 // backend multiplies from, in F32 or in BF16: with BF16 weights every result has the
 // bits of the float32 model with the same values. It is used by one goroutine at a time,
 // and must be closed after the models on it.
-type Base struct {
+type Backbone struct {
 	Config Config
 	LM     bool          // has an output projection
 	DType  kernels.DType // of the matrices and the embedding
@@ -25,16 +25,16 @@ type Base struct {
 	owned    []kernels.Buffer
 }
 
-// NewBase allocates a base with all weights zero. dtype is kernels.F32 or kernels.BF16.
+// NewBackbone allocates a base with all weights zero. dtype is kernels.F32 or kernels.BF16.
 // The error says that the device has no room or that the configuration is impossible.
-func NewBase(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*Base, error) {
+func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*Backbone, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if dtype != kernels.F32 && dtype != kernels.BF16 {
 		panic("model: a base is f32 or bf16")
 	}
-	b := &Base{Config: c, LM: lm, DType: dtype, be: be, matrices: map[string]kernels.Matrix{}}
+	b := &Backbone{Config: c, LM: lm, DType: dtype, be: be, matrices: map[string]kernels.Matrix{}}
 	b.tensors, _ = Layout(c, Heads{LM: lm})
 	var errs []error
 	b.allocate(func(t kernels.DType, n int) kernels.Buffer {
@@ -54,20 +54,25 @@ func NewBase(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*Base,
 }
 
 // stored returns the type in which weights are kept unless the backend packs them.
-func (b *Base) stored() kernels.DType {
+func (b *Backbone) stored() kernels.DType {
 	if b.DType == kernels.F32 {
 		return b.be.Float()
 	}
 	return b.DType
 }
 
-func (b *Base) allocate(alloc func(t kernels.DType, n int) kernels.Buffer) {
+func (b *Backbone) allocate(alloc func(t kernels.DType, n int) kernels.Buffer) {
 	c := b.Config
-	x := &layout{}
+	x, end := &layout{}, -1
 	for _, t := range b.tensors {
-		if len(t.Shape) == 1 {
-			x.one(t.Name, t.Shape...)
+		if len(t.Shape) != 1 {
+			continue
 		}
+		if t.off != end { // else it is used together with the one before
+			x.group()
+		}
+		x.add(t.Name, t.Shape...)
+		end = t.off + t.Len()
 	}
 	x.group()
 	b.vectors = newArena(alloc(b.be.Float(), x.n), x.tensors)
@@ -75,19 +80,20 @@ func (b *Base) allocate(alloc func(t kernels.DType, n int) kernels.Buffer) {
 		first, _ := s.weights()
 		b.matrices[first] = b.matrix(alloc, s.out(), s.in)
 	}
-	switch {
-	case b.LM && c.TieEmbeddings:
+	tied := b.LM && c.TieEmbeddings
+	if tied {
 		b.embed = b.matrix(alloc, c.Vocab, c.Width)
-	default:
-		b.embed = kernels.Matrix{W: alloc(b.stored(), c.Vocab*c.Width), Out: c.Vocab, In: c.Width}
-		if b.LM {
-			b.matrices[outputName] = b.matrix(alloc, c.Vocab, c.Width)
-		}
+	} else if b.LM {
+		b.matrices[outputName] = b.matrix(alloc, c.Vocab, c.Width)
+	}
+	b.embed.Out, b.embed.In = c.Vocab, c.Width
+	if b.embed.W.Empty() && (!tied || b.embed.Packed.DType() != b.DType) { // packed ones are rounded, or not there
+		b.embed.W = alloc(b.stored(), c.Vocab*c.Width)
 	}
 }
 
 // matrix allocates a matrix as the backend multiplies from it.
-func (b *Base) matrix(alloc func(t kernels.DType, n int) kernels.Buffer, out, in int) kernels.Matrix {
+func (b *Backbone) matrix(alloc func(t kernels.DType, n int) kernels.Buffer, out, in int) kernels.Matrix {
 	w := kernels.Matrix{Out: out, In: in}
 	packed, _ := b.be.PackedLen(out, in)
 	if packed == 0 {
@@ -117,14 +123,14 @@ func (c Config) allLinears() (list []linearSpec) {
 }
 
 // Tensors returns what Load asks for.
-func (b *Base) Tensors() []Tensor { return b.tensors }
+func (b *Backbone) Tensors() []Tensor { return b.tensors }
 
 // Rows returns rows [from, from+n) of a tensor in host memory: BF16 of a BF16 base, else
 // F32. A vector has one row. They must stay until the next call.
 type Rows func(name string, from, n int) (kernels.Buffer, error)
 
 // Load sets all weights. The error is that of rows.
-func (b *Base) Load(rows Rows) error {
+func (b *Backbone) Load(rows Rows) error {
 	for _, t := range b.tensors {
 		if len(t.Shape) != 1 {
 			continue
@@ -151,10 +157,13 @@ func (b *Base) Load(rows Rows) error {
 	return nil
 }
 
-func (b *Base) loadEmbedding(rows Rows) error {
+func (b *Backbone) loadEmbedding(rows Rows) error {
 	c := b.Config
-	if b.embed.W.Empty() {
-		return b.loadMatrix(b.embed, linearSpec{[]string{"model.embed_tokens"}, []int{c.Vocab}, c.Width}, rows)
+	if !b.embed.Packed.Empty() {
+		err := b.loadMatrix(b.embed, linearSpec{[]string{"model.embed_tokens"}, []int{c.Vocab}, c.Width}, rows)
+		if err != nil || b.embed.W.Empty() {
+			return err
+		}
 	}
 	step := rowsAtATime(c.Width)
 	for lo := 0; lo < c.Vocab; lo += step {
@@ -177,7 +186,7 @@ func rowsAtATime(in int) int {
 
 // loadMatrix packs a linear map a few rows at a time. Rows that come from two tensors
 // are put together on the host first.
-func (b *Base) loadMatrix(w kernels.Matrix, s linearSpec, rows Rows) error {
+func (b *Backbone) loadMatrix(w kernels.Matrix, s linearSpec, rows Rows) error {
 	step, tensor, first := rowsAtATime(s.in), 0, 0 // first: where the tensor begins
 	var stage hostRows
 	for lo := 0; lo < w.Out; lo += step {
@@ -236,7 +245,7 @@ func (r *hostRows) buffer() kernels.Buffer {
 }
 
 // Close frees the base's memory.
-func (b *Base) Close() {
+func (b *Backbone) Close() {
 	for _, x := range b.owned {
 		b.be.Free(x)
 	}

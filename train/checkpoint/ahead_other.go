@@ -1,0 +1,8 @@
+//go:build !linux
+
+package checkpoint
+
+import "os"
+
+// willNeed does nothing: reading ahead is left to the system.
+func willNeed(*os.File, int64, int64) {}

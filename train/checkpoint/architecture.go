@@ -1,0 +1,159 @@
+package checkpoint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/kernels"
+	"exp/train/model"
+)
+
+// architecture is a class of transformers that package model computes: what a
+// config.json of it means. Adding one is adding a row to architectures, and a reader
+// in features.go where a formula is new.
+type architecture struct {
+	class string // in "architectures"
+	kind  string // "model_type"
+	words string // for people
+
+	fixed model.Config // what the class has whatever the file says
+
+	// What an absent key means. The figures are those of the class's own defaults.
+	eps       float64 // rms_norm_eps
+	theta     float64 // rope_theta
+	positions int     // max_position_embeddings
+	kvHeads   int     // num_key_value_heads; 0: as many as heads
+	head      int     // head_dim; 0: hidden_size / num_attention_heads
+	window    int     // sliding_window; 0: none
+	tied      bool    // tie_word_embeddings
+	vocab     int     // vocab_size; 0: the key must be there
+	heads     int     // num_attention_heads; 0: the key must be there
+
+	activation string // the key; hidden_act where empty
+	gate       string // its value where absent; silu where empty
+	layerTypes bool   // layer_types says which layers have a window
+	partial    bool   // partial_rotary_factor is honoured
+	windows    windowing
+	features   []feature
+}
+
+// feature reads what some classes have into c.
+type feature func(r *settings, c *model.Config)
+
+// architectures are all that can be read, in the order in which writing tries them.
+func architectures() []architecture {
+	gemma := model.Config{UnitOffset: true, PostNorms: true}
+	normed := gemma
+	normed.QKNorm = true
+	return []architecture{
+		{class: "LlamaForCausalLM", kind: "llama", words: "Llama",
+			eps: 1e-6, theta: 1e4, positions: 2048,
+			features: []feature{attentionBias, feedForwardBias}},
+		{class: "Qwen2ForCausalLM", kind: "qwen2", words: "Qwen2: biases on queries, keys and values",
+			fixed: model.Config{QKVBias: true},
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, window: 4096, layerTypes: true, windows: windowFrom},
+		{class: "Qwen3ForCausalLM", kind: "qwen3", words: "Qwen3: norms of queries and keys",
+			fixed: model.Config{QKNorm: true},
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, head: 128, window: 4096, layerTypes: true, windows: windowFrom,
+			features: []feature{attentionBias}},
+		{class: "MistralForCausalLM", kind: "mistral", words: "Mistral",
+			eps: 1e-6, theta: 1e4, positions: 131072, kvHeads: 8, window: 4096, windows: windowEverywhere},
+		{class: "Qwen3MoeForCausalLM", kind: "qwen3_moe", words: "Qwen3-MoE: norms of queries and keys, experts",
+			fixed: model.Config{QKNorm: true},
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 4, window: 4096, windows: windowIfUsed,
+			features: []feature{attentionBias, sparseLayers(model.Experts{Count: 128, Top: 8, FFN: 768})}},
+		{class: "Qwen2MoeForCausalLM", kind: "qwen2_moe", words: "Qwen2-MoE: biases on queries, keys and values, experts, one of them shared",
+			fixed: model.Config{QKVBias: true},
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 16, window: 4096, layerTypes: true, windows: windowDisputed,
+			features: []feature{qkvBias, sparseLayers(model.Experts{Count: 60, Top: 4, FFN: 1408, Shared: 5632})}},
+		{class: "Gemma2ForCausalLM", kind: "gemma2", words: "Gemma 2: norms 1+g before and after, soft caps, every second layer windowed",
+			fixed: gemma,
+			eps:   1e-6, theta: 1e4, positions: 8192, kvHeads: 4, head: 256, window: 4096, tied: true,
+			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowEven,
+			features: []feature{attentionBias, embedScale, queryScale, scoreCap(50), logitCap(30)}},
+		{class: "Gemma3ForCausalLM", kind: "gemma3_text", words: "Gemma 3: norms 1+g before and after and of queries and keys, two rotary bases, most layers windowed",
+			fixed: normed,
+			eps:   1e-6, theta: 1e6, positions: 131072, kvHeads: 4, head: 256, window: 4096, tied: true, vocab: 262208, heads: 8,
+			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowPattern,
+			features: []feature{attentionBias, embedScale, queryScale, noScoreCap, logitCap(0)}},
+		{class: "Phi3ForCausalLM", kind: "phi3", words: "Phi-3: fused projections",
+			fixed: model.Config{Fused: true},
+			eps:   1e-5, theta: 1e4, positions: 4096, partial: true, windows: windowEverywhere},
+	}
+}
+
+const geluTanh = "gelu_pytorch_tanh"
+
+// gates maps the names of activations to what the engine computes.
+func gates() map[string]kernels.GateKind {
+	return map[string]kernels.GateKind{"silu": kernels.SiLU, "swish": kernels.SiLU, geluTanh: kernels.GELUTanh, "gelu_new": kernels.GELUTanh}
+}
+
+// backbone is the class without output projection, as AutoModel saves it.
+func (a architecture) backbone() string { return strings.TrimSuffix(a.class, "ForCausalLM") + "Model" }
+
+// architectureNamed returns the row for a class or, without one, for a model_type.
+func architectureNamed(class, kind string) (architecture, bool) {
+	list := architectures()
+	i := slices.IndexFunc(list, func(a architecture) bool {
+		return class == a.class || class == a.backbone() || class == "" && kind == a.kind
+	})
+	if i < 0 {
+		return architecture{}, false
+	}
+	return list[i], true
+}
+
+// classes lists what can be read, for errors.
+func classes() string {
+	var names []string
+	for _, a := range architectures() {
+		names = append(names, a.class)
+	}
+	return strings.Join(names, ", ")
+}
+
+// foreign says why a class that is well known cannot be computed; "" if it is not
+// known here.
+func foreign(class, kind string) string {
+	name := strings.ToLower(class + " " + kind)
+	for _, f := range []struct{ part, why string }{
+		{"gemma3forconditional", ""}, // says so itself
+		{"deepseek", "multi-head latent attention (MLA) is not computed"},
+		{"kimi", "multi-head latent attention (MLA) is not computed"},
+		{"mixtral", "its experts are named otherwise (block_sparse_moe) and are not read"},
+		{"nemotronh", "its Mamba layers are not computed"},
+		{"jamba", "its Mamba layers are not computed"},
+		{"bamba", "its Mamba layers are not computed"},
+		{"zamba", "its Mamba layers are not computed"},
+		{"mamba", "its Mamba layers are not computed"},
+		{"falconh1", "its Mamba layers are not computed"},
+		{"granitemoehybrid", "its Mamba layers are not computed"},
+		{"rwkv", "its recurrent layers are not computed"},
+		{"qwen3next", "its linear attention is not computed"},
+		{"gptoss", "its attention sinks are not computed"},
+		{"llama4", "its chunked attention and shared experts are not computed"},
+		{"vl", "its vision tower is not computed"},
+		{"vision", "its vision tower is not computed"},
+		{"llava", "its vision tower is not computed"},
+		{"mllama", "its vision tower is not computed"},
+		{"conditionalgeneration", "it is no plain language model"},
+		{"sequenceclassification", "it scores sequences: it can be a reward model, not a policy"},
+	} {
+		if strings.Contains(name, f.part) {
+			return f.why
+		}
+	}
+	return ""
+}
+
+// unknown is the problem of a class that cannot be computed.
+func unknown(classesOfFile []string, kind string) string {
+	names := slices.DeleteFunc(append(slices.Clone(classesOfFile), kind), func(s string) bool { return s == "" })
+	text := fmt.Sprintf("architecture is %s; known are %s", strings.Join(names, ", "), classes())
+	if why := foreign(strings.Join(classesOfFile, " "), kind); why != "" {
+		text = fmt.Sprintf("architecture is %s: %s; known are %s", strings.Join(names, ", "), why, classes())
+	}
+	return text
+}

@@ -1,0 +1,255 @@
+package checkpoint
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exp/kernels"
+	"exp/train/model"
+)
+
+// Description is what can be said of a model's files without reading weights.
+type Description struct {
+	Path      string
+	Container string // "safetensors", "torch", …; "none" where there are no weights
+	Files     []DescribedFile
+	Tensors   []DescribedTensor // as the files name them, by name
+
+	Class  string // of config.json; empty without one
+	Config model.Config
+	Known  bool     // Config can be computed
+	Reason []string // what stops it: every reason
+	Notes  []string // what a person should know of a model that can be computed
+}
+
+// DescribedFile is a file of a model.
+type DescribedFile struct {
+	Name   string
+	Bytes  int64
+	SHA256 string // in hexadecimal, if it was asked for
+}
+
+// DescribedTensor is a tensor and the file that holds it.
+type DescribedTensor struct {
+	Tensor
+	File string
+}
+
+// Describe reads the headers of a Hugging Face folder, or of one safetensors file. What
+// keeps the model from being computed is no error but among the reasons; an error is that
+// nothing is there.
+func Describe(path string) (*Description, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	d := &Description{Path: path, Container: "none"}
+	if !info.IsDir() {
+		t, err := OpenFile(path)
+		if err != nil {
+			return nil, err
+		}
+		d.Files = []DescribedFile{{Name: filepath.Base(path), Bytes: info.Size()}}
+		d.tensors(t)
+		return d, t.Close()
+	}
+	if err := d.files(path); err != nil {
+		return nil, err
+	}
+	d.config(path)
+	t, err := OpenFolder(path)
+	if err != nil {
+		d.Container = cmp.Or(d.otherContainer(), "none")
+		if d.Container != "none" {
+			err = fmt.Errorf("weights in the container of %s are not read here; safetensors are", d.Container)
+		}
+		d.stop(err)
+		return d, nil
+	}
+	d.tensors(t)
+	if d.Known {
+		d.stop(cmp.Or(t.foreignNames(), t.fits(d.Config, true)))
+	}
+	return d, t.Close()
+}
+
+// Digest fills in the SHA-256 of every file.
+func (d *Description) Digest() error {
+	for i := range d.Files {
+		path := d.Path
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			path = filepath.Join(path, d.Files[i].Name)
+		}
+		sum, err := fileSHA256(path)
+		if err != nil {
+			return err
+		}
+		d.Files[i].SHA256 = sum
+	}
+	return nil
+}
+
+// stop notes a reason.
+func (d *Description) stop(err error) {
+	var config *ConfigError
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &config):
+		d.Reason = append(d.Reason, config.Problems...)
+	default:
+		text := err.Error()
+		if e := (*Error)(nil); errors.As(err, &e) && e.Hint != "" {
+			text += ": " + e.Hint
+		}
+		d.Reason = append(d.Reason, text)
+	}
+	d.Known = false
+}
+
+// files lists what is in a folder, and in the one that it may have.
+func (d *Description) files(dir string) error {
+	for _, folder := range []string{"", keptFolder} {
+		entries, err := os.ReadDir(filepath.Join(dir, folder))
+		if errors.Is(err, fs.ErrNotExist) && folder != "" {
+			continue
+		}
+		if err != nil {
+			return fileError("read", dir, err)
+		}
+		for _, e := range entries {
+			info, err := os.Stat(filepath.Join(dir, folder, e.Name()))
+			if err == nil && info.Mode().IsRegular() {
+				d.Files = append(d.Files, DescribedFile{Name: filepath.Join(folder, e.Name()), Bytes: info.Size()})
+			}
+		}
+	}
+	return nil
+}
+
+// config reads config.json.
+func (d *Description) config(dir string) {
+	c, err := ReadConfig(dir)
+	d.Config, d.Known, d.Class = c, err == nil, classIn(dir)
+	d.stop(err)
+	if d.Known {
+		d.Notes = Notes(c)
+	}
+}
+
+// classIn returns the class that a folder's config.json names, "" if it names none.
+func classIn(dir string) string {
+	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+	if err != nil {
+		return ""
+	}
+	r := settings{}
+	if json.Unmarshal(raw, &r.values) != nil {
+		return ""
+	}
+	class, kind := r.classNamed()
+	return cmp.Or(class, kind)
+}
+
+// tensors takes over what a file or folder holds.
+func (d *Description) tensors(t *Tensors) {
+	d.Container = "safetensors"
+	for _, p := range t.where {
+		tensor := p.Tensor
+		tensor.Name = p.stored
+		d.Tensors = append(d.Tensors, DescribedTensor{Tensor: tensor, File: filepath.Base(p.file.Name())})
+	}
+	slices.SortFunc(d.Tensors, func(a, b DescribedTensor) int { return strings.Compare(a.Name, b.Name) })
+	if d.count(F16) > 0 {
+		d.Notes = append(d.Notes, "weights are F16: exact in F32, rounded where they are kept in BF16")
+	}
+}
+
+// count returns how many elements have a type.
+func (d *Description) count(t DType) (n int) {
+	for _, x := range d.Tensors {
+		if x.DType == t {
+			n += x.Len()
+		}
+	}
+	return n
+}
+
+// otherContainer names a container that is not read, by the files that it has.
+func (d *Description) otherContainer() string {
+	for _, f := range d.Files {
+		switch name := f.Name; {
+		case strings.HasPrefix(name, "model_world_size_"):
+			return "verl FSDP"
+		case name == "latest_checkpointed_iteration.txt" || name == "model_optim_rng.pt":
+			return "Megatron"
+		case name == ".metadata" || strings.HasSuffix(name, ".distcp"):
+			return "torch distributed checkpoint"
+		case strings.HasSuffix(name, ".gguf"):
+			return "GGUF"
+		case strings.HasPrefix(name, "pytorch_model") && strings.HasSuffix(name, ".bin"), strings.HasSuffix(name, ".pt"), strings.HasSuffix(name, ".pth"):
+			return "torch"
+		}
+	}
+	return ""
+}
+
+// fits checks that the tensors are those of a model of configuration c, with an output
+// projection or without; the error lists all that are not.
+func (t *Tensors) fits(c model.Config, lm bool) error {
+	layout, _ := model.Layout(c, model.Heads{LM: lm})
+	wanted := make([]NamedBuffer, len(layout))
+	for i, x := range layout {
+		wanted[i] = NamedBuffer{Name: x.Name, Shape: x.Shape, Data: kernels.NewBuffer(nil, x.Len(), kernels.F32)}
+	}
+	return t.match(wanted, ignorable(c, lm))
+}
+
+// Words describes an architecture for people: its family, and then one feature a line.
+func Words(c model.Config, class string) []string {
+	a, _ := architectureNamed(strings.TrimSpace(class), class)
+	list := []string{cmp.Or(a.words, class)}
+	add := func(on bool, format string, args ...any) {
+		if on {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	add(true, "%d layers of width %d, %d heads of %d, %d of keys and values, feed-forward %d, vocabulary %d", c.Layers, c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
+	add(true, "rotary positions: %s", ropeWords(c))
+	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
+	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d to a token%s", countTrue(c.Sparse), c.Layers, c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))
+	add(c.OutBias, "biases on attention's output too")
+	add(c.FFNBias, "biases in the feed-forward block")
+	add(c.Gate != kernels.SiLU, "gate %s", gateName(c))
+	add(c.ScoreCap > 0, "attention scores capped at %g", c.ScoreCap)
+	add(c.LogitCap > 0, "logits capped at %g", c.LogitCap)
+	add(c.TieEmbeddings, "the output projection is the token embedding")
+	return list
+}
+
+func sharedWords(e model.Experts) string {
+	if e.Shared == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and one of width %d for all", e.Shared)
+}
+
+func countTrue(list []bool) (n int) {
+	for _, v := range list {
+		if v {
+			n++
+		}
+	}
+	return n
+}
+
+// Hex is the digest in hexadecimal.
+func (d TensorDigest) Hex() string { return hex.EncodeToString(d.SHA256[:]) }

@@ -1,0 +1,217 @@
+package checkpoint
+
+import (
+	"math"
+	"slices"
+
+	"exp/train/model"
+)
+
+// The features that some classes have: each reads its keys into c.
+
+// attentionBias is Llama's: q, k, v and the output projection have biases, or none has.
+func attentionBias(r *settings, c *model.Config) {
+	if r.flag("attention_bias", false) {
+		c.QKVBias, c.OutBias = true, true
+	}
+}
+
+func feedForwardBias(r *settings, c *model.Config) { c.FFNBias = r.flag("mlp_bias", false) }
+
+// qkvBias is Qwen2-MoE's: a file may do without biases.
+func qkvBias(r *settings, c *model.Config) { c.QKVBias = r.flag("qkv_bias", true) }
+
+func embedScale(_ *settings, c *model.Config) { c.EmbedScale = math.Sqrt(float64(c.Width)) }
+
+func queryScale(r *settings, c *model.Config) {
+	scalar := 256.0
+	if r.get("query_pre_attn_scalar", &scalar); !(scalar > 0) {
+		r.problem("query_pre_attn_scalar is %g, must be positive", scalar)
+		scalar = 1
+	}
+	c.QueryScale = math.Pow(scalar, -0.5)
+}
+
+// scoreCap and logitCap read soft caps; null is none, absent is the class's own.
+func scoreCap(absent float64) feature {
+	return func(r *settings, c *model.Config) { c.ScoreCap = r.softCap("attn_logit_softcapping", absent) }
+}
+
+func logitCap(absent float64) feature {
+	return func(r *settings, c *model.Config) { c.LogitCap = r.softCap("final_logit_softcapping", absent) }
+}
+
+func (r *settings) softCap(key string, limit float64) float64 {
+	if r.null(key) {
+		return 0
+	}
+	if r.get(key, &limit) && !(limit > 0) {
+		r.problem("%s is %g, must be positive, or null for none", key, limit)
+	}
+	return limit
+}
+
+// noScoreCap refuses Gemma 3's key: transformers keeps it and does not use it.
+func noScoreCap(r *settings, _ *model.Config) {
+	if r.has("attn_logit_softcapping") {
+		r.problem("attn_logit_softcapping: transformers ignores it in this class; null is meant")
+	}
+}
+
+// sparseLayers reads a mixture of experts: layer i is sparse unless mlp_only_layers
+// lists it, if i+1 is a multiple of decoder_sparse_step.
+func sparseLayers(absent model.Experts) feature {
+	return func(r *settings, c *model.Config) {
+		e := absent
+		r.get("num_experts", &e.Count)
+		if !r.has("num_experts") {
+			r.maybe("num_local_experts", &e.Count)
+		}
+		r.get("num_experts_per_tok", &e.Top)
+		r.get("moe_intermediate_size", &e.FFN)
+		if absent.Shared > 0 {
+			r.get("shared_expert_intermediate_size", &e.Shared)
+		}
+		e.Renorm = r.flag("norm_topk_prob", false)
+		step, dense := 1, []int{}
+		r.get("decoder_sparse_step", &step)
+		r.maybe("mlp_only_layers", &dense)
+		if step < 1 {
+			r.problem("decoder_sparse_step is %d, must be at least 1", step)
+			step = 1
+		}
+		layers := make([]bool, min(max(c.Layers, 0), maxLayers))
+		for i := range layers {
+			layers[i] = e.Count > 0 && (i+1)%step == 0 && !slices.Contains(dense, i)
+		}
+		if !slices.Contains(layers, true) {
+			return // a dense model in all but name
+		}
+		c.Sparse, c.Experts = layers, e
+		switch {
+		case e.Count > maxExperts || e.FFN > maxFFN || e.Shared > maxFFN:
+			r.problem("num_experts %d, moe_intermediate_size %d, shared expert %d: over the limits of %d, %d and %d",
+				e.Count, e.FFN, e.Shared, maxExperts, maxFFN, maxFFN)
+		case e.Top < 1 || e.Top > e.Count:
+			r.problem("num_experts_per_tok is %d of %d experts", e.Top, e.Count)
+		case e.FFN < 1:
+			r.problem("moe_intermediate_size is %d, must be at least 1", e.FFN)
+		case absent.Shared > 0 && e.Shared < 1:
+			r.problem("shared_expert_intermediate_size is %d, must be at least 1", e.Shared)
+		}
+	}
+}
+
+// windowing says which layers have a sliding window, of w positions or noWindow. Layers
+// that layer_types lists go before it.
+type windowing func(r *settings, w int) (window int, in func(layer int) bool)
+
+const noWindow = math.MinInt
+
+func everyLayer(int) bool { return true }
+
+// windowEverywhere is Mistral's and Phi-3's.
+func windowEverywhere(_ *settings, w int) (int, func(int) bool) { return w, everyLayer }
+
+// windowIfUsed is Qwen3-MoE's.
+func windowIfUsed(r *settings, w int) (int, func(int) bool) {
+	if !r.flag("use_sliding_window", false) {
+		w = noWindow
+	}
+	return w, everyLayer
+}
+
+// windowFrom is Qwen2's and Qwen3's: from layer max_window_layers on.
+func windowFrom(r *settings, w int) (int, func(int) bool) {
+	from := 28
+	w, _ = windowIfUsed(r, w)
+	if w > 0 {
+		r.get("max_window_layers", &from)
+	}
+	return w, func(layer int) bool { return layer >= from }
+}
+
+// windowDisputed is Qwen2-MoE's, which transformers 4 and 5 compute differently unless
+// layer_types says what is meant.
+func windowDisputed(r *settings, w int) (int, func(int) bool) {
+	w, _ = windowIfUsed(r, w)
+	if w > 0 && !r.has("layer_types") {
+		r.problem("use_sliding_window: transformers 4 and 5 give windows to different layers of this class; say which in layer_types")
+	}
+	return w, everyLayer
+}
+
+// windowEven is Gemma 2's.
+func windowEven(_ *settings, w int) (int, func(int) bool) {
+	return w, func(layer int) bool { return layer%2 == 0 }
+}
+
+// windowPattern is Gemma 3's: all but every sixth layer.
+func windowPattern(r *settings, w int) (int, func(int) bool) {
+	pattern := 6
+	r.maybe("sliding_window_pattern", &pattern)
+	if pattern < 1 {
+		r.problem("sliding_window_pattern is %d, must be at least 1", pattern)
+		pattern = 1
+	}
+	return w, func(layer int) bool { return (layer+1)%pattern != 0 }
+}
+
+// window reads which layers have a sliding window, and how wide it is.
+func (r *settings) window(a architecture, c *model.Config) {
+	w, in := noWindow, everyLayer
+	if a.windows != nil {
+		if w = a.window; w == 0 || r.null("sliding_window") { // 0: the class's default is null
+			w = noWindow
+		}
+		r.maybe("sliding_window", &w)
+		w, in = a.windows(r, w)
+	}
+	if w != noWindow && w < 1 {
+		r.problem("sliding_window is %d, must be at least 1, or null for none", w)
+	}
+	layers := make([]bool, min(max(c.Layers, 0), maxLayers))
+	for i := range layers {
+		layers[i] = w > 0 && in(i)
+	}
+	if types := r.layerTypes(len(layers)); types != nil {
+		switch {
+		case a.layerTypes:
+			layers = types
+		case !slices.Equal(types, layers):
+			r.problem("layer_types: %s has the same attention in all layers", a.class)
+		}
+	}
+	if !slices.Contains(layers, true) {
+		return
+	}
+	if w < 1 {
+		r.problem("layer_types: there are windowed layers, but no sliding_window is in use")
+	}
+	c.Window, c.Windowed = w, layers
+}
+
+// layerTypes returns which layers layer_types says have a window; nil if it does not
+// say, or cannot be.
+func (r *settings) layerTypes(layers int) []bool {
+	var types []string
+	if !r.maybe("layer_types", &types) {
+		return nil
+	}
+	if len(types) != layers {
+		r.problem("layer_types has %d entries, num_hidden_layers is %d", len(types), layers)
+		return nil
+	}
+	windowed := make([]bool, layers)
+	for i, t := range types {
+		switch t {
+		case "full_attention":
+		case "sliding_attention":
+			windowed[i] = true
+		default:
+			r.problem("layer_types: layer %d has %q, computed are full_attention and sliding_attention", i, t)
+			return nil
+		}
+	}
+	return windowed
+}

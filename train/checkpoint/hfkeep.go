@@ -1,0 +1,136 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+
+	"exp/train/model"
+)
+
+// Origin is what a model that came from a Hugging Face folder keeps of it when it is
+// written: its config.json and its types of numbers.
+type Origin struct {
+	Config []byte           // of config.json
+	DTypes map[string]DType // of the tensors, by name
+}
+
+// ReadOrigin reads what is kept of a folder: config.json and the headers of its weights.
+func ReadOrigin(dir string) (*Origin, error) {
+	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+	if err != nil {
+		return nil, err
+	}
+	t, err := OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	o := &Origin{Config: raw, DTypes: map[string]DType{}}
+	for _, tensor := range t.List() {
+		o.DTypes[tensor.Name] = tensor.DType
+	}
+	return o, nil
+}
+
+// patchConfig returns the config.json of a folder with what is different of c, now
+// that the weights have type dtype: keys stay where they are and as they were written,
+// and both spellings of types and rotary positions are there afterwards. It falls back
+// to a new file where the old one is of a class that does not compute c.
+func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
+	from, err := parseConfig(configFile, old)
+	if err != nil {
+		return configJSON(c, dtype, endIDs) // such as the text part of a larger model
+	}
+	r := settings{}
+	if err := json.Unmarshal(old, &r.values); err != nil {
+		return nil, err
+	}
+	a, _ := r.architecture()
+	want, have := configValues(a, c, dtype, endIDs), configValues(a, from, dtype, endIDs)
+	set := map[string]any{"dtype": torchName(dtype), "torch_dtype": torchName(dtype), "architectures": []string{a.class}}
+	for key, value := range want {
+		if !reflect.DeepEqual(value, have[key]) {
+			set[key] = value
+		}
+	}
+	for _, key := range []string{"rope_theta", "rope_scaling", "rope_parameters", "rope_local_base_freq"} {
+		if _, there := r.values[key]; !there && want[key] != nil {
+			set[key] = want[key]
+		}
+	}
+	raw, err := setKeys(old, set)
+	if err != nil {
+		return nil, err
+	}
+	if got, err := parseConfig(configFile, raw); err != nil || !reflect.DeepEqual(got, c) {
+		return configJSON(c, dtype, endIDs)
+	}
+	return raw, nil
+}
+
+// setKeys sets keys of a JSON object: in place those that are there, at the end the
+// others, in order of their names.
+func setKeys(object []byte, set map[string]any) ([]byte, error) {
+	keys, values, err := members(object)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i, key := range keys {
+		if v, ok := set[key]; ok && !sameJSON(values[i], v) {
+			values[i] = compact(v)
+		}
+		seen[key] = true
+	}
+	for _, key := range sortedKeys(set) {
+		if !seen[key] {
+			keys, values = append(keys, key), append(values, compact(set[key]))
+		}
+	}
+	var flat, out bytes.Buffer
+	for i, key := range keys {
+		sep := byte(',')
+		if i == 0 {
+			sep = '{'
+		}
+		flat.WriteByte(sep)
+		flat.Write(compact(key))
+		flat.WriteByte(':')
+		flat.Write(values[i])
+	}
+	flat.WriteByte('}')
+	if err := json.Indent(&out, flat.Bytes(), "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// members returns the keys of a JSON object and the texts of their values, in order.
+func members(raw []byte) (keys []string, values []json.RawMessage, err error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, nil, fmt.Errorf("config.json is no object: %v", err)
+	}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return nil, nil, err
+		}
+		keys, values = append(keys, t.(string)), append(values, v)
+	}
+	return keys, values, nil
+}
+
+// sameJSON reports whether a text has the value v.
+func sameJSON(raw json.RawMessage, v any) bool {
+	var was, is any
+	return json.Unmarshal(raw, &was) == nil && json.Unmarshal(compact(v), &is) == nil && reflect.DeepEqual(was, is)
+}

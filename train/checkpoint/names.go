@@ -1,0 +1,93 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// backbonePrefix begins the names of what AutoModel saves without it.
+const backbonePrefix = "model."
+
+// canonical gives tensors the names that package model uses: a backbone that AutoModel
+// saved has them without "model.".
+func (t *Tensors) canonical() error {
+	_, plain := t.where[embedding]
+	_, bare := t.where[strings.TrimPrefix(embedding, backbonePrefix)]
+	if plain || !bare {
+		return nil
+	}
+	return t.rename(func(name string) (string, bool) {
+		for _, part := range []string{"embed_tokens.", "layers.", "norm."} {
+			if strings.HasPrefix(name, part) {
+				return backbonePrefix + name, true
+			}
+		}
+		return name, true
+	})
+}
+
+// rename gives every tensor another name; those for which keep is false are left out.
+func (t *Tensors) rename(to func(name string) (renamed string, keep bool)) error {
+	where := map[string]place{}
+	for _, name := range slices.Sorted(maps.Keys(t.where)) {
+		p := t.where[name]
+		renamed, keep := to(name)
+		if !keep {
+			continue
+		}
+		if other, ok := where[renamed]; ok {
+			return corrupt(p.file.Name(), p.stored, "means %s, and so does %s", renamed, other.stored)
+		}
+		p.Name = renamed
+		where[renamed] = p
+	}
+	t.where = where
+	return nil
+}
+
+// OpenTextFolder is OpenFolder for the text model inside a model of text and images:
+// tensors below language_model get the names of a plain language model, the others are
+// left out.
+func OpenTextFolder(dir string) (*Tensors, error) {
+	t, err := OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = t.rename(func(name string) (string, bool) {
+		if rest, ok := strings.CutPrefix(name, "model.language_model."); ok { // transformers 5
+			return backbonePrefix + rest, true
+		}
+		return strings.CutPrefix(name, "language_model.")
+	})
+	if err == nil && len(t.where) == 0 {
+		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor lies below language_model: there is no text model inside another")}
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// foreignNames is the error of a file in the layout of another class; nil if it does not
+// look like one.
+func (t *Tensors) foreignNames() error {
+	if _, ok := t.where[embedding]; ok {
+		return nil
+	}
+	for _, f := range []struct{ prefix, what, hint string }{
+		{"transformer.", "the layout of GPT-2 and its kin", "only the layout of Llama and its kin is read (model.layers.0.self_attn.q_proj.weight, …)"},
+		{"model.language_model.", "a text model inside a model of text and images", "only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
+		{"language_model.", "a text model inside a model of text and images", "only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
+		{"backbone.", "the layout of Mamba", "only the layout of Llama and its kin is read (model.layers.0.self_attn.q_proj.weight, …)"},
+	} {
+		for _, tensor := range t.List() {
+			if strings.HasPrefix(tensor.Name, f.prefix) {
+				return &Error{Op: "read", Path: t.path, Tensor: tensor.Name, Err: fmt.Errorf("the names are those of %s", f.what), Hint: f.hint}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,296 @@
+package checkpoint
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/train/model"
+)
+
+// ropeScopes are the keys under which transformers 5 keeps rope parameters that differ
+// by layer.
+const (
+	fullScope   = "full_attention"
+	windowScope = "sliding_attention"
+)
+
+// ropeKinds are the scalings that the engine computes.
+func ropeKinds() []string { return []string{"linear", "llama3", "yarn", "dynamic", "longrope"} }
+
+// rope reads how positions are rotated. Two spellings are read: rope_theta and
+// rope_scaling (transformers 4), and rope_parameters, which holds both (transformers 5).
+// A file may have both spellings; they must agree on theta, and rope_scaling goes before,
+// as in transformers.
+func (r *settings) rope(a architecture, c *model.Config) {
+	c.RopeTheta = a.theta
+	local := c.Windowed != nil && a.kind == "gemma3_text"
+	if local {
+		c.LocalTheta = 1e4
+	}
+	params, scaling := r.inner("rope_parameters"), r.inner("rope_scaling")
+	var windowed *settings
+	if params != nil && (params.has(fullScope) || params.has(windowScope)) {
+		params, windowed = r.scopes(a, params)
+	}
+	r.theta("rope_theta", &c.RopeTheta, params, scaling)
+	if local {
+		r.theta("rope_local_base_freq", &c.LocalTheta, windowed)
+		if windowed != nil && windowed.kind() != "default" {
+			r.problem("rope_parameters: %s: windowed layers have unscaled positions here, not %q", windowScope, windowed.kind())
+		}
+	}
+	key, in := "rope_scaling", scaling
+	if in == nil {
+		key, in = "rope_parameters", params
+	}
+	r.rotary(a, c, in)
+	if in == nil {
+		return
+	}
+	in.scaling(a, c, r)
+	r.take(key, in)
+}
+
+// scopes takes the parameters that differ by layer apart.
+func (r *settings) scopes(a architecture, params *settings) (full, windowed *settings) {
+	full, windowed = params.inner(fullScope), params.inner(windowScope)
+	r.take("rope_parameters", params)
+	if a.kind != "gemma3_text" {
+		r.problem("rope_parameters: rotary positions that differ by layer are not computed for %s", a.class)
+		return full, nil
+	}
+	return full, windowed
+}
+
+// theta reads a base of rotary frequencies from every place that may say it.
+func (r *settings) theta(key string, v *float64, others ...*settings) {
+	said := r.get(key, v)
+	for _, o := range others {
+		if o == nil {
+			continue
+		}
+		inner := *v
+		if o.get("rope_theta", &inner); said && inner != *v {
+			r.problem("%s is %g, but another place in the file says %g; transformers 4 and 5 would read different models", key, *v, inner)
+		}
+		said = said || o.has("rope_theta")
+		*v = inner
+	}
+}
+
+// kind returns the type of a scaling: rope_type, or type in old files.
+func (r *settings) kind() string {
+	kind := "default"
+	r.maybe("type", &kind)
+	r.maybe("rope_type", &kind)
+	return kind
+}
+
+// rotary reads how many channels of a head are rotated.
+func (r *settings) rotary(a architecture, c *model.Config, in *settings) {
+	part := 1.0
+	r.maybe("partial_rotary_factor", &part)
+	if in != nil {
+		in.maybe("partial_rotary_factor", &part)
+	}
+	n := int(float64(c.Head) * part)
+	switch {
+	case part == 1:
+	case !a.partial:
+		r.problem("partial_rotary_factor is %g, only 1 is computed for %s", part, a.class)
+	case !(part > 0) || part > 1 || n < 2 || n%2 != 0:
+		r.problem("partial_rotary_factor is %g: %d of %d channels cannot be rotated in pairs", part, n, c.Head)
+	case n < c.Head:
+		c.Rotary = n
+	}
+}
+
+// scaling reads a rope_scaling, or the rope_parameters, r of the file top.
+func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
+	kind := r.kind()
+	if kind == "su" || kind == "yarn" && a.kind == "phi3" {
+		kind = "longrope" // what early Phi-3 files called it
+	}
+	var nested []string
+	for name, v := range r.values {
+		if strings.HasPrefix(string(v), "{") {
+			nested = append(nested, name)
+		}
+	}
+	if slices.Sort(nested); len(nested) > 0 {
+		r.problem("%s: rotary positions that differ by layer are not computed", nested[0])
+		return
+	}
+	if kind == "default" {
+		return
+	}
+	if !slices.Contains(ropeKinds(), kind) {
+		r.problem("rope type %q is not known; computed are default, %s", kind, strings.Join(ropeKinds(), ", "))
+		return
+	}
+	s := model.RopeScaling{Kind: kind}
+	if kind != "longrope" {
+		if !r.maybe("factor", &s.Factor) {
+			r.problem("%s wants a factor", kind)
+			s.Factor = 1
+		}
+		r.positive("factor", s.Factor)
+	}
+	switch kind {
+	case "llama3":
+		r.llama3(c, &s, top)
+	case "yarn":
+		r.yarn(c, &s, top)
+	case "dynamic":
+		s.Original = c.MaxPositions
+	case "longrope":
+		r.longrope(a, c, &s, top)
+	}
+	c.Rope = s
+}
+
+func (r *settings) positive(key string, v float64) {
+	if !(v > 0) {
+		r.problem("%s is %g, must be positive", key, v)
+	}
+}
+
+// original reads n, the positions before scaling.
+func (r *settings) original(c *model.Config, s *model.RopeScaling, top *settings) {
+	const key = "original_max_position_embeddings"
+	s.Original = c.MaxPositions
+	if !r.maybe(key, &s.Original) {
+		top.maybe(key, &s.Original)
+	}
+	r.originalFits(s.Original)
+}
+
+func (r *settings) originalFits(n int) {
+	if n < 1 || n > 1<<27 {
+		r.problem("original_max_position_embeddings is %d, must be from 1 to %d", n, 1<<27)
+	}
+}
+
+func (r *settings) llama3(c *model.Config, s *model.RopeScaling, top *settings) {
+	r.original(c, s, top)
+	for _, f := range []struct {
+		key string
+		v   *float64
+	}{{"low_freq_factor", &s.LowFactor}, {"high_freq_factor", &s.HighFactor}} {
+		if !r.maybe(f.key, f.v) {
+			r.problem("llama3 wants a %s", f.key)
+			return
+		}
+	}
+	if r.positive("low_freq_factor", s.LowFactor); !(s.HighFactor > s.LowFactor) {
+		r.problem("high_freq_factor is %g, must be over low_freq_factor, %g", s.HighFactor, s.LowFactor)
+	}
+}
+
+// yarn reads arXiv:2309.00071's scaling. The factor of cos and sin is written, or
+// follows from mscale, or is 0.1·ln s + 1.
+func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
+	r.original(c, s, top)
+	r.maybe("beta_fast", &s.BetaFast)
+	r.maybe("beta_slow", &s.BetaSlow)
+	if s.BetaFast == 0 {
+		s.BetaFast = 32
+	}
+	if s.BetaSlow == 0 {
+		s.BetaSlow = 1
+	}
+	if !(s.BetaSlow > 0) || !(s.BetaFast > s.BetaSlow) {
+		r.problem("beta_fast is %g and beta_slow %g: must be positive, the first the larger", s.BetaFast, s.BetaSlow)
+	}
+	if !r.flag("truncate", true) {
+		r.problem("truncate is false: only the rounded correction range is computed")
+	}
+	magnitude := func(m float64) float64 {
+		if s.Factor <= 1 {
+			return 1
+		}
+		return 0.1*m*math.Log(s.Factor) + 1
+	}
+	var mscale, all float64
+	r.maybe("mscale", &mscale)
+	r.maybe("mscale_all_dim", &all)
+	s.Attention = magnitude(1)
+	if mscale != 0 && all != 0 {
+		s.Attention = magnitude(mscale) / magnitude(all)
+	}
+	r.maybe("attention_factor", &s.Attention)
+	r.positive("attention_factor", s.Attention)
+}
+
+// longrope reads arXiv:2402.13753's scaling. The model is read for sequences of at most
+// n tokens, where Short holds: MaxPositions becomes n.
+func (r *settings) longrope(a architecture, c *model.Config, s *model.RopeScaling, top *settings) {
+	const key = "original_max_position_embeddings"
+	s.Original = c.MaxPositions
+	if a.kind == "phi3" {
+		s.Original = 4096
+	}
+	if !top.maybe(key, &s.Original) {
+		r.maybe(key, &s.Original)
+	}
+	r.originalFits(s.Original)
+	s.Factor = float64(c.MaxPositions) / float64(max(s.Original, 1))
+	factor := s.Factor
+	r.maybe("factor", &factor)
+	s.Attention = 1
+	if s.Factor > 1 && s.Original > 1 {
+		s.Attention = math.Sqrt(1 + math.Log(s.Factor)/math.Log(float64(s.Original)))
+	}
+	if !r.maybe("attention_factor", &s.Attention) && factor != s.Factor {
+		r.problem("factor is %g, but max_position_embeddings / original_max_position_embeddings is %g: transformers 4 and 5 would read different models", factor, s.Factor)
+	}
+	r.positive("attention_factor", s.Attention)
+	rotated := c.Head
+	if c.Rotary > 0 {
+		rotated = c.Rotary
+	}
+	s.Short, s.Long = r.factors("short_factor", rotated/2), r.factors("long_factor", rotated/2)
+	c.MaxPositions = min(c.MaxPositions, s.Original)
+}
+
+// factors reads a list of n positive numbers.
+func (r *settings) factors(key string, n int) []float64 {
+	var list []float64
+	if !r.maybe(key, &list) {
+		r.problem("longrope wants a %s", key)
+		return nil
+	}
+	if len(list) != n {
+		r.problem("%s has %d numbers, a head has %d pairs of channels", key, len(list), n)
+		return nil
+	}
+	for _, f := range list {
+		if !(f > 0) {
+			r.problem("%s holds %g, must be positive", key, f)
+			return nil
+		}
+	}
+	return list
+}
+
+// ropeWords describes rotary positions for people.
+func ropeWords(c model.Config) string {
+	s := c.Rope
+	text := fmt.Sprintf("theta %g", c.RopeTheta)
+	switch s.Kind {
+	case "":
+	case "linear", "dynamic":
+		text += fmt.Sprintf(", %s factor %g", s.Kind, s.Factor)
+	default:
+		text += fmt.Sprintf(", %s factor %g over %d positions", s.Kind, s.Factor, s.Original)
+	}
+	if c.LocalTheta > 0 {
+		text += fmt.Sprintf("; windowed layers theta %g", c.LocalTheta)
+	}
+	if c.Rotary > 0 {
+		text += fmt.Sprintf("; %d of %d channels", c.Rotary, c.Head)
+	}
+	return text
+}

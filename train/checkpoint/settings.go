@@ -1,0 +1,99 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// settings reads keys of a config.json and collects what is wrong with them. A key
+// that is absent leaves the default; what null means differs from key to key.
+type settings struct {
+	values   map[string]json.RawMessage
+	problems []string
+}
+
+func (r *settings) problem(format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+// has reports whether a key is there and not null.
+func (r *settings) has(key string) bool {
+	v, ok := r.values[key]
+	return ok && string(v) != "null"
+}
+
+// null reports whether a key is there and null.
+func (r *settings) null(key string) bool {
+	v, ok := r.values[key]
+	return ok && string(v) == "null"
+}
+
+// get sets *v to the value of a key and reports whether it is there. An absent key
+// leaves *v alone; so does null, which is a problem: transformers has no meaning for it.
+func (r *settings) get(key string, v any) bool {
+	if r.null(key) {
+		r.problem("%s is null", key)
+		return false
+	}
+	return r.maybe(key, v)
+}
+
+// maybe is get for a key that may be null: as good as absent.
+func (r *settings) maybe(key string, v any) bool {
+	if !r.has(key) {
+		return false
+	}
+	if err := json.Unmarshal(r.values[key], v); err != nil {
+		r.problem("%s is %s: %v", key, shortened(r.values[key]), err)
+		return false
+	}
+	return true
+}
+
+// flag returns a key that is true or false; null is false, as in Python.
+func (r *settings) flag(key string, absent bool) bool {
+	v := absent && !r.null(key)
+	r.maybe(key, &v)
+	return v
+}
+
+// need is get for a key that must be there, unless the class has a default.
+func (r *settings) need(key string, v *int, absent int) {
+	if *v = absent; absent == 0 && !r.has(key) {
+		r.problem("%s is missing", key)
+		*v = 1
+		return
+	}
+	r.maybe(key, v)
+}
+
+// inner returns the settings of an object in the settings; nil if there is none.
+func (r *settings) inner(key string) *settings {
+	in := &settings{}
+	if !r.maybe(key, &in.values) || len(in.values) == 0 {
+		return nil
+	}
+	return in
+}
+
+// take adds the problems of an object in the settings.
+func (r *settings) take(key string, in *settings) {
+	for _, p := range in.problems {
+		r.problem("%s: %s", key, p)
+	}
+	in.problems = nil
+}
+
+// shortened is a value as errors show it.
+func shortened(raw json.RawMessage) string {
+	const most = 80
+	if len(raw) <= most {
+		return string(raw)
+	}
+	return string(raw[:most]) + "…"
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
