@@ -65,7 +65,28 @@ func trainKeys() []Key {
 			Help: "problems, with all their completions, in one optimizer update; divides prompts_per_step"},
 		{Path: "train.steps", Kind: Int, Range: atLeast(0), Unit: "steps", Help: "steps of the run: sample, grade, update; 0 evaluates the start"},
 	})
+	keys = append(keys, loraKeys()...)
 	return append(keys, adamw("train.optim", "steps", Default{}, nil, Train)...)
+}
+
+// AllTargets stands for every linear map of a layer in train.lora.targets.
+const AllTargets = "all"
+
+func loraKeys() []Key {
+	on := []Clause{positive("train.lora.rank")}
+	keys := []Key{{Path: "train.lora.rank", Kind: Int, Default: is(0), Range: between(0, 4096), Stages: at(Train, Merge),
+		Help: "rank of low-rank adapters (LoRA) on frozen weights: they alone are trained; 0 trains all weights"}}
+	return append(keys, block(on, at(Train, Merge), []Key{
+		{Path: "train.lora.alpha", Kind: Float, Default: is(32.0), Range: above(0), Help: "adapters are multiplied by alpha/rank"},
+		{Path: "train.lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
+			Help: "linear maps that have an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; all is every one"},
+		{Path: "train.lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction", Help: "dropout of what adapters see, in updates"},
+	})...)
+}
+
+func mergeKeys() []Key {
+	return []Key{{Path: "merge.dtype", Kind: Enum, Words: []string{"keep", "bf16", "f32"}, Default: is("keep"), Stages: at(Merge),
+		Help: "type of the merged weights: keep is that of the weights which training started from; what is final is evaluated in it"}}
 }
 
 func evalKeys() []Key {

@@ -18,6 +18,7 @@ type Run struct {
 	Rollout    Rollout    `key:"rollout"`
 	Reward     Reward     `key:"reward"`
 	Train      Training   `key:"train"`
+	Merge      Merging    `key:"merge"`
 	Checkpoint Checkpoint `key:"checkpoint"`
 	Eval       Eval       `key:"eval"`
 	Compare    Compare    `key:"compare"`
@@ -380,6 +381,20 @@ type Training struct {
 	PromptsPerUpdate int   `key:"prompts_per_update"`
 	Steps            int   `key:"steps"`
 	Optim            Optim `key:"optim"`
+	LoRA             LoRA  `key:"lora"`
+}
+
+// LoRA are low-rank adapters. Rank 0 trains all weights; the rest is then zero.
+type LoRA struct {
+	Rank    int      `key:"rank"`
+	Alpha   float64  `key:"alpha"`
+	Targets []string `key:"targets"`
+	Dropout float64  `key:"dropout"`
+}
+
+// Merging is how trained weights are written.
+type Merging struct {
+	DType string `key:"dtype"` // "keep", "bf16" or "f32"
 }
 
 // Checkpoint is when training is saved.

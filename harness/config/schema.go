@@ -26,7 +26,7 @@ var schema = sync.OnceValue(func() *table {
 	t := &table{byPath: map[string]*Key{}, root: newGroup("")}
 	for _, block := range [][]Key{
 		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), algoKeys(), rolloutKeys(), rewardKeys(),
-		trainKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(), sandboxKeys(), verifyKeys(), computeKeys(),
+		trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(), sandboxKeys(), verifyKeys(), computeKeys(),
 	} {
 		for i := range block {
 			t.add(&block[i])

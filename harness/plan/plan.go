@@ -141,8 +141,11 @@ func (p *Run) addStages() {
 		needs = append(needs, Need{Role: stage.RoleVal, From: prepare, Output: stage.RoleVal, Aside: true})
 	}
 	trained := add(Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Needs: needs, Outside: p.trainOutside()})
-	merged := add(Stage{Kind: config.Merge, Outside: p.template(),
-		Needs: []Need{{Role: stage.RoleWeights, From: trained, Output: stage.RoleWeights}}})
+	parts := []Need{{Role: stage.RoleWeights, From: trained, Output: stage.RoleWeights}}
+	if c.Train.LoRA.Rank > 0 {
+		parts = append(parts, Need{Role: stage.RoleBase, From: start, Output: stage.RoleWeights})
+	}
+	merged := add(Stage{Kind: config.Merge, Outside: p.template(), Needs: parts})
 	for _, suite := range c.Eval.Final.Suites {
 		if c.SFT.Steps > 0 {
 			// What training started from, under the same protocol; all seeds share it.

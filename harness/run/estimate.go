@@ -13,10 +13,11 @@ import (
 // Estimate is what a run will need, from its configuration alone.
 type Estimate struct {
 	Model      string `json:"model"`
-	Parameters int    `json:"parameters"`      // of the policy's backbone with its output projection
-	Heads      int    `json:"head_parameters"` // of auxiliary heads
-	Memory     []Part `json:"memory"`          // on the device, by part
-	Disk       int64  `json:"disk_bytes"`      // that the run will take in the store, at most
+	Parameters int    `json:"parameters"`         // of the policy's backbone with its output projection
+	Adapters   int    `json:"adapters,omitempty"` // parameters of LoRA, which alone learn
+	Heads      int    `json:"head_parameters"`    // of auxiliary heads
+	Memory     []Part `json:"memory"`             // on the device, by part
+	Disk       int64  `json:"disk_bytes"`         // that the run will take in the store, at most
 	// Per training step, at most. Sampled counts what a filter samples and leaves out,
 	// and ReMax's greedy completions; of recorded rollouts it is what is sampled beside
 	// them.
@@ -25,7 +26,9 @@ type Estimate struct {
 	Tokens      int `json:"tokens_per_step"` // prompts and completions trained on, at full length
 	Updates     int `json:"updates_per_step"`
 
-	weights     int64  // bytes of a set of weights
+	weights     int64  // bytes of a set of weights in float32
+	trained     int64  // bytes of what training changes
+	initial     int64  // bytes of what training starts from, in the store
 	checkpoints int64  // bytes of those that are kept
 	fineTuning  []Part // memory of the sft stage
 }
@@ -112,6 +115,16 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	if needs.Critic {
 		learning += int64(critic + value)
 	}
+	trained := int64(e.Parameters + e.Heads)
+	if h := stage.WithAdapters(heads, c, arch); h.Adapters != nil {
+		_, n := model.AdapterLayout(arch, h, h.Adapters)
+		trained, learning = int64(n), int64(n)
+		if needs.Critic {
+			_, n := model.AdapterLayout(arch, model.Heads{Value: true, Adapters: h.Adapters}, h.Adapters)
+			learning += int64(n)
+		}
+		e.Adapters = n
+	}
 	keep := 0
 	if c.Checkpoint.EverySteps > 0 {
 		keep = c.Checkpoint.Keep
@@ -120,7 +133,11 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	// waits: three numbers a token, in base64, and its text.
 	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 + bytesPerToken)
 	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*int64(max(1, keep))
-	e.Disk = e.checkpoints + 4*e.weights
+	e.trained, e.initial = 4*trained, e.weights
+	if c.Model.Init == "pretrained" {
+		e.initial = 1 << 12 // a reference to weights that stay where they are
+	}
+	e.Disk = e.checkpoints + e.trained + e.initial + 2*e.weights
 	return e, nil
 }
 
@@ -146,11 +163,11 @@ func sampledPerStep(c *config.Run) int {
 func (e *Estimate) stageBytes(kind config.Stage) int64 {
 	switch kind {
 	case config.Init:
-		return e.weights
+		return e.initial
 	case config.SFT:
 		return 4 * e.weights // and a checkpoint if it is stopped
 	case config.Train:
-		return e.checkpoints + e.weights
+		return e.checkpoints + e.trained
 	case config.Merge:
 		return 2 * e.weights // a folder, and blobs
 	}

@@ -36,7 +36,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		needs, heads = policyOf(c)
 	}
 	if kind == config.EvalGen {
-		add("weights", weightBytes(arch, heads, false, cpu, operand))
+		add("weights", referenceBytes(c, arch, cpu, operand))
 		cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
 		add("key/value cache of the sampler", cache)
 		add("activations of a sampling step", step)
@@ -45,12 +45,21 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		}
 		return parts
 	}
-	add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, cpu, operand))
-	if needs.Reference {
-		add("reference policy", weightBytes(arch, model.Heads{LM: true}, false, cpu, operand))
-	}
-	if needs.Critic {
-		add("critic: weights, gradients, optimizer", weightBytes(arch, model.Heads{Value: true}, true, cpu, operand))
+	if adapted := stage.WithAdapters(heads, c, arch); kind == config.Train && adapted.Adapters != nil {
+		heads = adapted
+		add("frozen weights", arch.BackboneBytes(true, frozenType(c), panels(operand), operand))
+		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, operand))
+		if needs.Critic {
+			add("critic: adapters, gradients, optimizer", adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), operand))
+		}
+	} else {
+		add("policy: weights, gradients, optimizer", weightBytes(arch, heads, true, cpu, operand))
+		if needs.Reference {
+			add("reference policy", referenceBytes(c, arch, cpu, operand))
+		}
+		if needs.Critic {
+			add("critic: weights, gradients, optimizer", weightBytes(arch, model.Heads{Value: true}, true, cpu, operand))
+		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
 		if m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights); err == nil { // else the plan says what is wrong
@@ -98,6 +107,38 @@ func weightBytes(arch model.Config, h model.Heads, trainable, cpu bool, operand 
 		return (4 + 2 + 4 + 8) * n
 	}
 	return 2 * n
+}
+
+// adapterBytes counts what a model of adapters takes that learn, on weights that others
+// count.
+func adapterBytes(arch model.Config, h model.Heads, operand kernels.DType) int {
+	_, n := model.AdapterLayout(arch, h, h.Adapters)
+	return arch.AdapterBytes(h, true, panels(operand), operand) + 8*n
+}
+
+// frozenType is the type that frozen weights have in memory: that of the folder that they
+// come from, BF16 of a published model that is not there.
+func frozenType(c *config.Run) kernels.DType {
+	if c.Model.Init != "pretrained" {
+		return kernels.F32
+	}
+	if t, err := checkpoint.OpenFolder(c.Model.Base); err == nil {
+		defer t.Close()
+		if d, ok := t.Uniform(); !ok || d != checkpoint.BF16 {
+			return kernels.F32
+		}
+	}
+	return kernels.BF16
+}
+
+// referenceBytes counts the reference policy: the weights of a folder as they are, or
+// those of a stage in float32.
+func referenceBytes(c *config.Run, arch model.Config, cpu bool, operand kernels.DType) int {
+	h := model.Heads{LM: true}
+	if c.Model.Init != "pretrained" || !cpu || c.SFT.Steps > 0 {
+		return weightBytes(arch, h, false, cpu, operand)
+	}
+	return arch.BackboneBytes(true, frozenType(c), panels(operand), operand) + arch.AdapterBytes(h, false, panels(operand), operand)
 }
 
 // engineOptions are those of the sampler in training. A published recipe may stretch

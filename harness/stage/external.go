@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"exp/eval/task"
 	"exp/experiments/ident"
@@ -51,7 +53,7 @@ func Externals(r *config.Resolved) (External, error) {
 	}
 	if c.Model.Init == "pretrained" {
 		_, broken := checkpoint.ReadConfig(c.Model.Base)
-		d, err := weightsDigest(c.Model.Base)
+		d, err := weightsDigest(c.Model.Base, false)
 		switch want := c.Model.Digest; {
 		case broken != nil:
 			bad("model.base", config.CodeData, broken.Error(), "")
@@ -190,11 +192,35 @@ func (s split) needs(c *config.Run) []need {
 	return nil
 }
 
-func weightsDigest(dir string) (d ident.Digest, err error) {
+// weightsDigest is the digest of the weights in a folder. What a cache knows of files
+// that did not change is believed, unless reread.
+func weightsDigest(dir string, reread bool) (d ident.Digest, err error) {
 	t, err := checkpoint.OpenFolder(dir)
 	if err != nil {
 		return d, err
 	}
 	defer t.Close()
-	return digestTensors(t.Sources())
+	cache := digestCache()
+	if reread {
+		cache = nil
+	}
+	sums, err := t.Digests(cache)
+	if err != nil {
+		return d, err
+	}
+	_ = cache.Save() // the next run reads the files again
+	list := make([]ident.Tensor, len(sums))
+	for i, s := range sums {
+		list[i] = ident.Tensor{Name: s.Name, DType: string(s.DType), Shape: s.Shape, Data: ident.Digest(s.SHA256)}
+	}
+	return ident.Weights(list)
+}
+
+// digestCache is the user's cache of digests; nil where there is no place for one.
+func digestCache() *checkpoint.DigestCache {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return nil
+	}
+	return checkpoint.OpenDigestCache(filepath.Join(dir, "exp", "weights.json"))
 }

@@ -86,16 +86,10 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ
 	}
-	load := func(h model.Heads, trainable bool, part string) (*model.Model, error) {
-		m, err := r.loadModel(in, RoleWeights, h, trainable)
-		if err != nil {
-			return nil, err
-		}
-		owned.add(m.Close)
-		m.InitHeads(func(label string) uint64 { return ident.Seed(r.Seed, part+"/"+label) })
-		return m, nil
+	load, err := r.loader(in, owned)
+	if err != nil {
+		return err
 	}
-	var err error
 	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep}
 	if r.policy, err = load(heads, true, "policy"); err != nil {
 		return err
@@ -153,6 +147,47 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	owned.add(r.trainer.Close)
 	r.saver = r.Env.saver("train", r.trainer)
 	return nil
+}
+
+// loader returns what makes the models of training from the weights of the input. With
+// adapters all of them lie on one base, and adapters and heads are what is theirs.
+func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Heads, trainable bool, part string) (*model.Model, error), err error) {
+	seeds := func(part string) func(label string) uint64 {
+		return func(label string) uint64 { return ident.Seed(r.Seed, part+"/"+label) }
+	}
+	if r.run().Train.LoRA.Rank == 0 {
+		return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
+			m, err := r.loadModel(in, RoleWeights, h, trainable)
+			if err != nil {
+				return nil, err
+			}
+			owned.add(m.Close)
+			m.InitHeads(seeds(part))
+			return m, nil
+		}, nil
+	}
+	t, _, err := r.openWeights(in, RoleWeights)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	base, err := r.newBackbone(t, true)
+	if err != nil {
+		return nil, err
+	}
+	owned.add(base.Close)
+	return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
+		if trainable {
+			h = WithAdapters(h, r.run(), base.Config)
+		}
+		m, err := model.NewOn(base, h, trainable)
+		if err != nil {
+			return nil, err
+		}
+		owned.add(m.Close)
+		m.Init(seeds(part))
+		return m, nil
+	}, nil
 }
 
 // newEngine makes a sampler for m and completions of at most maxNew tokens.

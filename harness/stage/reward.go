@@ -207,7 +207,7 @@ func classifierDigest(dir string) (ident.Digest, error) {
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	weights, err := weightsDigest(dir)
+	weights, err := weightsDigest(dir, false)
 	if err != nil {
 		return ident.Digest{}, err
 	}

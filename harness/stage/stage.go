@@ -37,6 +37,7 @@ const (
 	RoleRollouts    = "rollouts" // recorded ones
 	RoleWeights     = "weights"
 	RoleReference   = "reference"
+	RoleBase        = "base" // weights that trained adapters are of
 	RoleCurve       = "curve"
 	RoleCompletions = "completions"
 	RolePolicy      = "policy" // exact probabilities of an enumerable task
@@ -74,7 +75,8 @@ type Env struct {
 	// equal: only what is missing is sampled. Nil: nothing of the kind is there.
 	Sampled *Sampled
 
-	verified map[ident.Digest]bool // blobs whose bytes were found to be theirs
+	verified   map[ident.Digest]bool // blobs whose bytes were found to be theirs
+	referenced *ident.Digest         // weights of model.base that were found to be theirs
 }
 
 // Start says at which step a learning stage begins. The zero value is the newest

@@ -3,10 +3,15 @@ package stage
 import (
 	"bufio"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 
 	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
 )
@@ -34,17 +39,82 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 	return model.New(e.Backend, c, h, trainable)
 }
 
-// loadModel is newModel with the plain weights of an input.
-func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (*model.Model, error) {
+// reference is the blob that stands for weights in a folder outside of the store: they
+// are named by their digest and read where model.base says they lie.
+type reference struct {
+	Kind    string       `json:"kind"`
+	Weights ident.Digest `json:"weights"`
+}
+
+const referenceKind = "exp/weights-by-reference/1"
+
+// putReference stores the reference of a folder's weights.
+func (e *Env) putReference() (Output, error) {
+	d, err := weightsDigest(e.run().Model.Base, e.Again)
+	if err != nil {
+		return Output{}, err
+	}
+	o, err := e.putJSON(RoleWeights, "reference", reference{referenceKind, d})
+	return o, err
+}
+
+// openWeights opens the weights of an input: those of a blob, or of the folder that it
+// refers to. byReference says which.
+func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byReference bool, err error) {
 	path, err := e.inputPath(in, role)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	t, err := checkpoint.OpenFile(path)
+	ref, ok, err := readReference(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if !ok {
+		t, err = checkpoint.OpenFile(path)
+		return t, false, err
+	}
+	dir := e.run().Model.Base
+	if e.referenced == nil || *e.referenced != ref.Weights {
+		d, err := weightsDigest(dir, e.Again)
+		if err != nil {
+			return nil, false, err
+		}
+		if d != ref.Weights {
+			return nil, false, fmt.Errorf("the weights in %s are not those that this run started from: their digest is %s, recorded is %s", dir, d, ref.Weights)
+		}
+		e.referenced = &d
+	}
+	t, err = checkpoint.OpenFolder(dir)
+	return t, true, err
+}
+
+// readReference reads a blob that may be a reference. Safetensors begin with the length
+// of their header, never with a brace and a quote.
+func readReference(path string) (ref reference, ok bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return ref, false, err
+	}
+	defer f.Close()
+	head := make([]byte, 4096)
+	n, _ := f.Read(head)
+	if json.Unmarshal(head[:n], &ref) != nil || ref.Kind != referenceKind {
+		return reference{}, false, nil
+	}
+	return ref, true, nil
+}
+
+// loadModel makes a model with the plain weights of an input. A frozen one keeps BF16
+// weights as they are, and so does what adapters are trained on.
+func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (*model.Model, error) {
+	t, byReference, err := e.openWeights(in, role)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
+	if dtype, ok := t.Uniform(); !trainable && (byReference || ok && dtype == checkpoint.BF16) {
+		return e.frozenModel(t, h, false)
+	}
 	m, err := e.newModel(h, trainable)
 	if err != nil {
 		return nil, err
@@ -54,6 +124,50 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 		return nil, err
 	}
 	return m, nil
+}
+
+// frozenModel makes a model on a base of its own; adapted: with the run's adapters.
+func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*model.Model, error) {
+	base, err := e.newBackbone(t, h.LM)
+	if err != nil {
+		return nil, err
+	}
+	if adapted {
+		h = WithAdapters(h, e.run(), base.Config)
+	}
+	m, err := model.NewOn(base, h, false)
+	if err != nil {
+		base.Close()
+		return nil, err
+	}
+	m.OwnBackbone()
+	return m, nil
+}
+
+// newBackbone loads weights that never change: in BF16 where all of them are.
+func (e *Env) newBackbone(t *checkpoint.Tensors, lm bool) (*model.Backbone, error) {
+	c, err := e.architecture()
+	if err != nil {
+		return nil, err
+	}
+	dtype := kernels.F32
+	if d, ok := t.Uniform(); ok && d == checkpoint.BF16 {
+		dtype = kernels.BF16
+	}
+	return checkpoint.LoadBackbone(e.Backend, c, lm, dtype, t)
+}
+
+// WithAdapters returns h with the adapters that a run trains, if it does.
+func WithAdapters(h model.Heads, c *config.Run, arch model.Config) model.Heads {
+	l := c.Train.LoRA
+	if l.Rank == 0 {
+		return h
+	}
+	h.Adapters = &model.Adapters{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Dropout: l.Dropout}
+	if slices.Contains(l.Targets, config.AllTargets) {
+		h.Adapters.Targets = arch.AdapterTargets()
+	}
+	return h
 }
 
 // has reports whether a model with heads h has the tensor; a critic has no output
@@ -94,26 +208,33 @@ func (e *Env) paramsDigest(m *model.Model) (ident.Digest, error) {
 	return digestTensors(checkpoint.Weights(e.Backend, m, checkpoint.All))
 }
 
-// initialize makes the weights that everything starts from.
+// initialize makes the weights that everything starts from: random ones, or a reference
+// to those of a folder.
 func initialize(e *Env) (*Outcome, error) {
 	c := e.run()
+	var w Output
+	arch, err := e.architecture()
+	if err != nil {
+		return nil, err
+	}
+	if c.Model.Init == "pretrained" {
+		w, err = e.putReference()
+	} else {
+		w, err = e.randomWeights()
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, _ := model.Parameters(arch, model.Heads{LM: true})
+	return &Outcome{Outputs: []Output{w}, Summary: map[string]any{"parameters": n}, Facts: metrics(fact("parameters", float64(n)))}, nil
+}
+
+func (e *Env) randomWeights() (Output, error) {
 	m, err := e.newModel(model.Heads{LM: true}, false)
 	if err != nil {
-		return nil, err
+		return Output{}, err
 	}
 	defer m.Close()
-	if c.Model.Init == "pretrained" {
-		err = checkpoint.LoadFolder(e.Backend, m, c.Model.Base)
-	} else {
-		m.Init(seedFunc(c.Model.Seed))
-	}
-	if err != nil {
-		return nil, err
-	}
-	w, err := e.putWeights(m, checkpoint.Plain)
-	if err != nil {
-		return nil, err
-	}
-	n, _ := model.Parameters(m.Config, m.Heads)
-	return &Outcome{Outputs: []Output{w}, Summary: map[string]any{"parameters": n}, Facts: metrics(fact("parameters", float64(n)))}, nil
+	m.Init(seedFunc(e.run().Model.Seed))
+	return e.putWeights(m, checkpoint.Plain)
 }

@@ -1,0 +1,105 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"exp/experiments/ident"
+	"exp/harness/plan"
+	"exp/harness/stage"
+	"exp/train/checkpoint"
+)
+
+// bf16Folder is the merged folder of a run, with bf16 weights: what a published model is.
+func bf16Folder(l *lab) string {
+	l.t.Helper()
+	res, _ := l.execute(chatRun(l, testTemplate, "train.steps=0", "merge.dtype=bf16", "model.arch.qkv_bias=true"))
+	return filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+}
+
+// loraRun plans training of adapters on a folder.
+func loraRun(l *lab, dir, data, algorithm string) *plan.Run {
+	l.t.Helper()
+	sets := []string{"name=lora", "task={kind: math, math: {grader: math_dapo}}", "reward={correct: 1, wrong: -1}", "sft.steps=0", "train.steps=3",
+		"data.max_prompt_tokens=64", "data.filter_overlong=true", "tokenizer.kind=model", "algo={kind: " + algorithm + "}",
+		"model={init: pretrained, base: " + dir + "}", "train.lora={rank: 2, alpha: 4, dropout: 0.1}", "train.optim.lr=1e-2"}
+	if algorithm == "ppo" {
+		sets = append(sets, "algo.critic.optim.lr=1e-2")
+	}
+	for _, split := range []string{"train", "val", "test"} {
+		sets = append(sets, fmt.Sprintf("data.%s={source: %s, size: 0}", split, data))
+	}
+	return l.plan(0, sets...)
+}
+
+// Adapters on a folder's weights: the folder is named and not copied, policy, reference and
+// critic share it, what the sampler draws has the trainer's bits (every step checks it), and
+// the merged folder has the weights' type and the adapters in PEFT's layout beside it.
+func TestLoRA(t *testing.T) {
+	l := newLab(t)
+	dir, data := bf16Folder(l), verlFile(t)
+	for _, algorithm := range []string{"flowrl", "ppo", "grpo"} {
+		p := loraRun(l, dir, data, algorithm)
+		res, q := l.execute(p)
+		if len(q.warnings) > 1 { // the problem that is too long
+			t.Errorf("%s: %q", algorithm, q.warnings)
+		}
+		out := l.outputs(res.Run.ID)
+		if info, err := os.Stat(l.db.Blobs.Path(out["init[]/weights"])); err != nil || info.Size() > 4096 {
+			t.Errorf("%s: the start takes %v in the store, %v", algorithm, info, err)
+		}
+		merged := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+		x, err := checkpoint.OpenFolder(merged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := x.Uniform(); !ok || d != checkpoint.BF16 {
+			t.Errorf("%s: merged weights are %q", algorithm, d)
+		}
+		x.Close()
+		c, err := checkpoint.ReadConfig(merged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := checkpoint.ReadAdapters(filepath.Join(l.db.RunDir(res.Run.RID), stage.AdapterDir), c)
+		if err != nil || a.Rank != 2 || a.Alpha != 4 || len(a.Targets) != 7 {
+			t.Errorf("%s: adapters %+v, %v", algorithm, a, err)
+		}
+		if algorithm == "grpo" {
+			if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+				t.Errorf("verify: %+v", v)
+			}
+		}
+		if again, _ := l.execute(loraRun(l, dir, data, algorithm)); again.Executed != 0 {
+			t.Errorf("%s: the same again executes %d stages", algorithm, again.Executed)
+		}
+	}
+}
+
+// A folder whose weights changed since is refused, not trained on.
+func TestChangedWeights(t *testing.T) {
+	l := newLab(t)
+	dir, data := bf16Folder(l), verlFile(t)
+	p := loraRun(l, dir, data, "grpo")
+	path := filepath.Join(dir, "model.safetensors")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil { // it may be a link to a blob
+		t.Fatal(err)
+	}
+	raw[len(raw)-1] ^= 0x40
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.try(t.Context(), p, &quiet{}); err == nil {
+		t.Error("trained on weights that the plan did not see")
+	}
+	var none ident.Digest
+	if q := loraRun(l, dir, data, "grpo"); q.External.Weights == p.External.Weights || q.External.Weights == none {
+		t.Error(fmt.Sprint("changed weights have the digest ", q.External.Weights))
+	}
+}
