@@ -1,0 +1,131 @@
+package generate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/cpu"
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// families are toys of the architectures whose sampling differs from Llama's.
+func families() map[string]model.Config {
+	with := func(change func(c *model.Config)) model.Config {
+		c := toy
+		c.QKNorm, c.QKVBias = false, false
+		change(&c)
+		return c
+	}
+	gemma := func(c *model.Config) {
+		c.TieEmbeddings, c.UnitOffset, c.PostNorms, c.Gate, c.EmbedScale = true, true, true, kernels.GELUTanh, 6.9
+	}
+	return map[string]model.Config{
+		"mistral": with(func(c *model.Config) { c.Window, c.Windowed = 7, []bool{true, true} }),
+		"qwen2 window": with(func(c *model.Config) {
+			c.QKVBias, c.Window, c.Windowed = true, 20, []bool{false, true}
+		}),
+		"llama bias": with(func(c *model.Config) { c.QKVBias, c.OutBias, c.FFNBias = true, true, true }),
+		"llama3 rope": with(func(c *model.Config) {
+			c.Rope = model.RopeScaling{Kind: "llama3", Factor: 8, Original: 32, LowFactor: 1, HighFactor: 4}
+		}),
+		"phi": with(func(c *model.Config) { c.Fused, c.Rotary = true, 8 }),
+		"gemma2": with(func(c *model.Config) {
+			gemma(c)
+			c.QueryScale, c.ScoreCap, c.LogitCap, c.Window, c.Windowed = 0.2, 5, 3, 9, []bool{true, false}
+		}),
+		"gemma3": with(func(c *model.Config) {
+			gemma(c)
+			c.QKNorm, c.LocalTheta, c.Window, c.Windowed = true, 100, 12, []bool{true, false}
+		}),
+		"qwen2-moe": with(func(c *model.Config) {
+			c.QKVBias, c.Sparse, c.Experts = true, []bool{false, true}, model.Experts{Count: 5, Top: 2, FFN: 24, Shared: 20}
+		}),
+		"qwen3-moe": with(func(c *model.Config) {
+			c.QKNorm, c.Sparse, c.Experts = true, []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Renorm: true}
+		}),
+	}
+}
+
+// TestFamiliesSampleAsTheyTrain is TestSamplerEqualsTrainer for every family, in both
+// classes of numerics, with prompts that completions share.
+func TestFamiliesSampleAsTheyTrain(t *testing.T) {
+	for name, c := range families() {
+		for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+			t.Run(fmt.Sprint(name, "/", operand), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(9, 9))
+				be := openAs(t, cpu.Options{Threads: 2, Operand: operand})
+				sampledAsTrained(t, be, newModel(t, be, c), r)
+			})
+		}
+	}
+}
+
+// Adapters on frozen weights do, too.
+func TestAdaptersSampleAsTheyTrain(t *testing.T) {
+	c := toy
+	for _, targets := range [][]string{c.AdapterTargets(), {"q_proj", "down_proj"}, {"gate_proj"}} {
+		r := rand.New(rand.NewPCG(5, 5))
+		be := openCPU(t, 2)
+		frozen, err := model.NewBackbone(be, c, true, kernels.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(frozen.Close)
+		shapes := map[string][]int{}
+		for _, x := range frozen.Tensors() {
+			shapes[x.Name] = x.Shape
+		}
+		err = frozen.Load(func(name string, from, n int) (kernels.Buffer, error) {
+			x := make([]float32, n*slices.Max([]int{1, shapes[name][len(shapes[name])-1]}))
+			for i := range x {
+				x[i] = float32(r.NormFloat64()) / 4
+			}
+			return kernels.Host(x), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.NewOn(frozen, model.Heads{LM: true, Adapters: &model.Adapters{Rank: 3, Alpha: 6, Targets: targets}}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.Close)
+		x := make([]float32, m.Params().Len())
+		for i := range x {
+			x[i] = float32(r.NormFloat64()) / 4
+		}
+		be.Copy(m.Params(), kernels.Host(x))
+		be.Sync()
+		m.Refresh()
+		sampledAsTrained(t, be, m, r)
+	}
+}
+
+// sampledAsTrained samples from m and compares what the sampler recorded with the
+// trainer's forward pass, bit for bit.
+func sampledAsTrained(t *testing.T, be kernels.Backend, m *model.Model, r *rand.Rand) {
+	t.Helper()
+	e := newEngine(t, be, m, Options{MaxSequences: 7, PageTokens: 16, MaxTokens: 96, StepRows: 40})
+	reqs := requests(r, 5, 3, 50)
+	p := rollout.Params{Temperature: 0.8, TopP: 1, MaxNewTokens: 30}
+	out := sample(t, e, reqs, p)
+	lp, h := trainerLogProbs(t, be, m, reqs, out, p.Temperature, 200)
+	at := 0
+	for i := range out {
+		for k, cpl := range out[i] {
+			for j := range cpl.Tokens {
+				if cpl.LogProbs[j] != lp[at] || cpl.Entropies[j] != h[at] {
+					t.Fatalf("prompt %d sample %d token %d: sampler %v, %v; trainer %v, %v", i, k, j, cpl.LogProbs[j], cpl.Entropies[j], lp[at], h[at])
+				}
+				at++
+			}
+		}
+	}
+	if at != len(lp) || at == 0 {
+		t.Fatalf("%d tokens sampled, %d scored", at, len(lp))
+	}
+}
