@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,7 @@ const AdapterDir = "adapter"
 // they came from.
 func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	c := e.run()
+	o.ShardBytes = math.MaxInt64 // later stages read the weights as one blob
 	o.DType = map[string]checkpoint.DType{"bf16": checkpoint.BF16, "f32": checkpoint.F32}[c.Merge.DType]
 	if c.Model.Init != "pretrained" {
 		return nil

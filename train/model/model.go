@@ -18,16 +18,16 @@ type Model struct {
 	Config Config
 	Heads  Heads
 
-	be        kernels.Backend
-	base      *Backbone // nil: the backbone is the model's own
-	ownsBackbone  bool
-	trainable bool
-	tensors   []Tensor
-	params    arena
-	grads     arena          // empty unless trainable
-	tied      kernels.Buffer // gradient of the embedding as input, when it is also the output
-	sink      kernels.Buffer // gradients of frozen norms, which nobody reads
-	owned     []kernels.Buffer
+	be           kernels.Backend
+	base         *Backbone // nil: the backbone is the model's own
+	ownsBackbone bool
+	trainable    bool
+	tensors      []Tensor
+	params       arena
+	grads        arena          // empty unless trainable
+	tied         kernels.Buffer // gradient of the embedding as input, when it is also the output
+	sink         kernels.Buffer // gradients of frozen norms, which nobody reads
+	owned        []kernels.Buffer
 
 	layers          []layer
 	embed           kernels.Matrix // [V,C]
