@@ -54,9 +54,9 @@ func modelSettings() []struct{ flag, key string } {
 	return []struct{ flag, key string }{{"template", "data.chat"}, {"system", "data.system"}}
 }
 
-// fittingConfig is the configuration of an evaluation of a folder. Unless it is set, as
-// many completions are sampled together as half of the machine's memory has room for
-// beside the weights, which changes no result.
+// fittingConfig is the configuration of an evaluation of a folder. Unless
+// rollout.max_sequences is set, it halves that until sampling fits into half of the memory
+// that the weights leave free. The number changes no result.
 func (a *app) fittingConfig(dir string, sets []string) (*config.Resolved, error) {
 	load := func(extra ...string) (*config.Resolved, error) {
 		return config.Load(config.Input{File: "exp eval " + dir, Data: []byte(modelConfig(dir)), User: a.userConfig(), Sets: append(extra, sets...)})
@@ -69,7 +69,7 @@ func (a *app) fittingConfig(dir string, sets []string) (*config.Resolved, error)
 	for n := r.Run.Rollout.MaxSequences; n > 1 && memory > 0; {
 		e, err := harness.NewEstimate(r)
 		if err != nil || e.Total()-e.Memory[0].Bytes <= (memory-e.Memory[0].Bytes)/2 {
-			break // what is wrong with the model is told later
+			break // the plan reports what is wrong with the model
 		}
 		n /= 2
 		if r, err = load(fmt.Sprintf("rollout.max_sequences=%d", n)); err != nil {

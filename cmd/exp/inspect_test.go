@@ -75,7 +75,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Everything that stops a model is said at once, and is no failure.
+// inspect lists every reason that stops a model, and succeeds.
 func TestInspectTellsWhatStopsIt(t *testing.T) {
 	dir, _, _ := tinyFolder(t)
 	path := filepath.Join(dir, "config.json")
@@ -107,7 +107,7 @@ func TestInspectTellsWhatStopsIt(t *testing.T) {
 	exp(t, "inspect", filepath.Join(dir, "nothing")).refuses(t, 3, "no such file", "config.json and *.safetensors")
 }
 
-// The logits are those of the model, row by row, and bad requests are refused whole.
+// Every row of logits equals the model's. A bad request writes no file.
 func TestInspectLogits(t *testing.T) {
 	dir, be, m := tinyFolder(t)
 	ids, out := filepath.Join(t.TempDir(), "ids.json"), filepath.Join(t.TempDir(), "out.safetensors")

@@ -126,7 +126,7 @@ func changedOutside(ctx context.Context, db *store.DB, run store.Run, p *plan.Ru
 	return "its " + strings.Join(changed, ", ") + " are", nil
 }
 
-// they is the rest of "… not what it was".
+// they completes "its data is not what" and "its data, weights are not what".
 func they(subject string) string {
 	if strings.HasSuffix(subject, " is") {
 		return "it was"

@@ -32,6 +32,15 @@ func openTokenizer(path string) (tokenizer.Tokenizer, error) {
 	return t, nil
 }
 
+// textOf joins arguments; without any it reads standard input.
+func (a *app) textOf(args []string) (string, error) {
+	if len(args) > 0 {
+		return strings.Join(args, " "), nil
+	}
+	all, err := io.ReadAll(a.stdin)
+	return string(all), err
+}
+
 func (a *app) tokenizerEncode(c *cli.Context) error {
 	args, err := positionals(c, 1, -1)
 	if err != nil {
@@ -41,13 +50,9 @@ func (a *app) tokenizerEncode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	text := strings.Join(args[1:], " ")
-	if len(args) == 1 {
-		all, err := io.ReadAll(a.stdin)
-		if err != nil {
-			return err
-		}
-		text = string(all)
+	text, err := a.textOf(args[1:])
+	if err != nil {
+		return err
 	}
 	ids, err := t.Encode(text, tokenizer.Options{Added: !c.Bool("plain"), Special: c.Bool("special")})
 	if err != nil {
@@ -91,13 +96,9 @@ func (a *app) tokenizerDecode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	words := strings.Join(args[1:], " ")
-	if len(args) == 1 {
-		all, err := io.ReadAll(a.stdin)
-		if err != nil {
-			return err
-		}
-		words = string(all)
+	words, err := a.textOf(args[1:])
+	if err != nil {
+		return err
 	}
 	d := decoded{IDs: []int32{}}
 	for _, word := range strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {

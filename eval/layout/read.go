@@ -22,7 +22,7 @@ func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Uni
 // Problems reads the problems of rows in a layout; nil detects it in the first row.
 // Rows with the same problem and answer are one problem, the first; a row whose answer
 // is null or empty is counted and left out. Two different problems of one id are an
-// error. Errors are those of rows, or *rows.Error.
+// error. An error comes from all, or is a *rows.Error.
 func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
 	var problems []rollout.Problem
 	var copies Copies

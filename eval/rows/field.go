@@ -36,8 +36,8 @@ func lookup(fields map[string]any, path string) (any, bool) {
 	return lookup(inner, rest)
 }
 
-// Raw returns the field at a path as JSON: as the file has it, in its order of keys, or
-// with sorted keys where the file is no JSON.
+// Raw returns the field at a path as JSON. It keeps the bytes of a JSON file; for other
+// formats it sorts the keys.
 func (r Row) Raw(path string) (json.RawMessage, error) {
 	v, ok := r.Value(path)
 	if !ok {

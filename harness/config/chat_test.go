@@ -53,7 +53,7 @@ func TestChatKeyErrors(t *testing.T) {
 	}
 }
 
-// Where a template lies is no part of what a run is; that there is one is.
+// The path of a template does not enter the id of a run; using one does.
 func TestChatIdentity(t *testing.T) {
 	chat := func(value string) any {
 		return load(t, Input{File: "testdata/base.yaml", Sets: []string{"data.chat=" + value}}).Params(Train)["data.chat"]

@@ -10,7 +10,9 @@ func (p countedPair) before(q countedPair) bool {
 	return p.count > q.count || p.count == q.count && p.key < q.key
 }
 
-// pairQueue is a heap with the most frequent pair at its root.
+// pairQueue is a heap with the most frequent pair at its root. It repeats the code of
+// candidates: a generic heap calls before through a table, and pieces of a megabyte then
+// take 1.65 times as long to encode.
 type pairQueue []countedPair
 
 func (q pairQueue) heapify() {
