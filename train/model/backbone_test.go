@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -285,4 +286,38 @@ func variantRun(t *testing.T, be kernels.Backend, c Config, a *Adapters, b Batch
 	be.Copy(kernels.Host(grads), m.Grads())
 	be.Sync()
 	return lp, grads
+}
+
+// A model with adapters folded into its weights computes what the adapters do, up to
+// rounding, and something else than the weights alone.
+func TestFoldedAdapters(t *testing.T) {
+	for _, name := range []string{"qwen2", "phi3", "gemma3"} {
+		c := wider(variants[name])
+		b := toyBatch(c.Vocab, 8)
+		be := openAs(t, cpu.Options{Threads: 2})
+		backbone := newBackbone(t, be, c, kernels.F32, 1)
+		adapted, err := NewOn(backbone, Heads{LM: true, Adapters: &Adapters{Rank: 3, Alpha: 6, Targets: c.AdapterTargets()}}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer adapted.Close()
+		adapted.Init(testSeed)
+		fillAdapters(adapted)
+		want := logProbs(t, be, adapted, b)
+
+		m := roundedModel(t, be, c, kernels.F32)
+		plain := logProbs(t, be, m, b)
+		if err := m.FoldAdapters(adapted); err != nil {
+			t.Fatal(err)
+		}
+		m.Refresh()
+		var off, moved float64
+		for i, lp := range logProbs(t, be, m, b) {
+			off = max(off, math.Abs(float64(lp-want[i])))
+			moved = max(moved, math.Abs(float64(plain[i]-want[i])))
+		}
+		if off > 1e-4 || moved < 0.01 {
+			t.Errorf("%s: folded log-probs are off by %.2g; the adapters move them by %.2g", name, off, moved)
+		}
+	}
 }
