@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"exp/experiments/ident"
@@ -75,6 +76,17 @@ func TestLoRA(t *testing.T) {
 		if again, _ := l.execute(loraRun(l, dir, data, algorithm)); again.Executed != 0 {
 			t.Errorf("%s: the same again executes %d stages", algorithm, again.Executed)
 		}
+	}
+}
+
+// Maps that the model does not have are refused before anything runs.
+func TestLoRATargets(t *testing.T) {
+	l := newLab(t)
+	p := loraRun(l, bf16Folder(l), verlFile(t), "grpo")
+	p.Config.Run.Train.LoRA.Targets = []string{"q_proj", "qkv_proj"}
+	_, err := stage.Externals(p.Config)
+	if err == nil || !strings.Contains(err.Error(), `no linear map "qkv_proj"`) || !strings.Contains(err.Error(), "gate_proj") {
+		t.Errorf("targets of another family: %v", err)
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/checkpoint"
+	"exp/train/model"
 	"exp/train/rollout"
 )
 
@@ -52,7 +54,7 @@ func Externals(r *config.Resolved) (External, error) {
 		x.Data[RoleRollouts] = d
 	}
 	if c.Model.Init == "pretrained" {
-		_, broken := checkpoint.ReadConfig(c.Model.Base)
+		arch, broken := checkpoint.ReadConfig(c.Model.Base)
 		d, err := weightsDigest(c.Model.Base, false)
 		switch want := c.Model.Digest; {
 		case broken != nil:
@@ -63,12 +65,28 @@ func Externals(r *config.Resolved) (External, error) {
 			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Base), "found "+d.String())
 		}
 		x.Weights = d
+		if broken == nil {
+			checkAdapters(c, arch, bad)
+		}
+	} else {
+		checkAdapters(c, ModelConfig(c, 1), bad)
 	}
 	x.Reward = rewardDigests(c, bad)
 	if errs != nil {
 		return x, errs
 	}
 	return x, x.prompts(c, prompter)
+}
+
+// checkAdapters tells bad which adapters the model cannot have.
+func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
+	h := WithAdapters(model.Heads{LM: true}, c, arch)
+	if h.Adapters == nil {
+		return
+	}
+	if err := h.Adapters.Validate(arch); err != nil {
+		bad("train.lora.targets", config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
+	}
 }
 
 // readPrompts is NewPrompter. What is wrong is told to bad, at its key; then it is nil.

@@ -39,22 +39,22 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 	return model.New(e.Backend, c, h, trainable)
 }
 
-// reference is the blob that stands for weights in a folder outside of the store: they
-// are named by their digest and read where model.base says they lie.
-type reference struct {
+// folderWeights is the blob that stands for the weights of a folder outside the store. It
+// names them by digest; stages read them where model.base says they lie.
+type folderWeights struct {
 	Kind    string       `json:"kind"`
 	Weights ident.Digest `json:"weights"`
 }
 
-const referenceKind = "exp/weights-by-reference/1"
+const folderWeightsKind = "exp/weights-by-reference/1"
 
-// putReference stores the reference of a folder's weights.
-func (e *Env) putReference() (Output, error) {
+// putFolderWeights stores what stands for the weights of model.base.
+func (e *Env) putFolderWeights() (Output, error) {
 	d, err := weightsDigest(e.run().Model.Base, e.Again)
 	if err != nil {
 		return Output{}, err
 	}
-	o, err := e.putJSON(RoleWeights, "reference", reference{referenceKind, d})
+	o, err := e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d})
 	return o, err
 }
 
@@ -65,7 +65,7 @@ func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byRefe
 	if err != nil {
 		return nil, false, err
 	}
-	ref, ok, err := readReference(path)
+	ref, ok, err := readFolderWeights(path)
 	if err != nil {
 		return nil, false, err
 	}
@@ -88,9 +88,9 @@ func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byRefe
 	return t, true, err
 }
 
-// readReference reads a blob that may be a reference. Safetensors begin with the length
+// readFolderWeights reads a blob that may stand for a folder's weights. Safetensors begin with the length
 // of their header, never with a brace and a quote.
-func readReference(path string) (ref reference, ok bool, err error) {
+func readFolderWeights(path string) (ref folderWeights, ok bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return ref, false, err
@@ -98,8 +98,8 @@ func readReference(path string) (ref reference, ok bool, err error) {
 	defer f.Close()
 	head := make([]byte, 4096)
 	n, _ := f.Read(head)
-	if json.Unmarshal(head[:n], &ref) != nil || ref.Kind != referenceKind {
-		return reference{}, false, nil
+	if json.Unmarshal(head[:n], &ref) != nil || ref.Kind != folderWeightsKind {
+		return folderWeights{}, false, nil
 	}
 	return ref, true, nil
 }
@@ -126,7 +126,7 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 	return m, nil
 }
 
-// frozenModel makes a model on a base of its own; adapted: with the run's adapters.
+// frozenModel makes a model on a backbone of its own; adapted: with the run's adapters.
 func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*model.Model, error) {
 	base, err := e.newBackbone(t, h.LM)
 	if err != nil {
@@ -218,7 +218,7 @@ func initialize(e *Env) (*Outcome, error) {
 		return nil, err
 	}
 	if c.Model.Init == "pretrained" {
-		w, err = e.putReference()
+		w, err = e.putFolderWeights()
 	} else {
 		w, err = e.randomWeights()
 	}
