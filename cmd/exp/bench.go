@@ -19,16 +19,19 @@ import (
 )
 
 func benchCommand(a *app) *cli.Command {
-	o := bench.DefaultOptions()
+	o, f := bench.DefaultOptions(), bench.DefaultFolderOptions("")
 	return &cli.Command{
-		Name:     "bench",
-		Category: "set up",
-		Usage:    "measure how fast the engine, or the store, is on this machine",
+		Name:      "bench",
+		ArgsUsage: "[FOLDER]",
+		Category:  "set up",
+		Usage:     "measure how fast the engine, or the store, is on this machine",
 		Description: "Measures, on the CPU: what the machine does at most, the matmuls of a model's layers, a training step, log-probs, and sampling. " +
 			"Each figure is the median of several repeats, with the least and the greatest; the peak is measured anew before each repeat, and " +
 			"shares are of the median of all peaks, since a machine is shared and its clock moves. " +
 			"Operations are those that the mathematics needs: two per weight of a linear map and token, four per channel of the heads and pair of a token " +
 			"and one that it sees; a training step is three forward passes. The time of sampling includes the prefill. " +
+			"Of a model's FOLDER in Hugging Face's layout, it measures how fast prompts are read (prefill) and completions sampled (decode), " +
+			"with as many completions together as --sequences says, on frozen weights as evaluation and LoRA have them. " +
 			"Nothing is recorded, and results are not tested: exp doctor does that.\n" +
 			"The suite store makes a store of 10,000 runs and ten million points in a temporary folder (TMPDIR), and measures it beside its goals.",
 		UsageText: strings.Join([]string{
@@ -36,6 +39,7 @@ func benchCommand(a *app) *cli.Command {
 			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
 			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # an architecture of your own",
 			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
+			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model's folder, with 1, 8 and 64 completions together",
 			"exp bench --suite store # the experiment store, beside its goals; a minute or two",
 			"exp bench --json > bench.json # for programs: exp.bench/1",
 		}, "\n"),
@@ -47,18 +51,22 @@ func benchCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " + strings.Join(words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
 			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "of `N` tokens each"},
-			&cli.IntFlag{Name: "sequences", Value: o.Sequences, Usage: "sample `N` completions together, each of a prompt of its own"},
-			&cli.IntFlag{Name: "prompt", Value: o.Prompt, Usage: "prompts have `N` tokens"},
-			&cli.IntFlag{Name: "new", Value: o.New, Usage: "completions have `N` new tokens"},
+			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions together, each of a prompt of its own; of a FOLDER a list of N", DefaultText: benchDefault(o.Sequences, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(f.Sequences), "[]")), ","))},
+			&cli.IntFlag{Name: "prompt", Usage: "prompts have `N` tokens", DefaultText: benchDefault(o.Prompt, f.Prompt)},
+			&cli.IntFlag{Name: "new", Usage: "completions have `N` new tokens", DefaultText: benchDefault(o.New, f.New)},
 			&cli.IntFlag{Name: "runs", Usage: "of the suite store: make a store of `N` runs", DefaultText: "10000"},
-			&cli.IntFlag{Name: "repeat", Value: o.Repeat, Usage: "measure everything `N` times"},
+			&cli.IntFlag{Name: "repeat", Usage: "measure everything `N` times", DefaultText: benchDefault(o.Repeat, f.Repeat)},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
 			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
 		),
 		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return benchCandidates(w) }),
 		Action: func(c *cli.Context) error {
-			if _, err := positionals(c, 0, 0); err != nil {
+			folder, err := positionals(c, 0, 1)
+			if err != nil {
 				return err
+			}
+			if len(folder) > 0 {
+				return a.benchFolder(c, folder[0])
 			}
 			if c.String("suite") == suiteStore {
 				return a.benchStore(c)
@@ -145,6 +153,67 @@ func (a *app) bench(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return a.measure(c, func(be, single bench.Device, w bench.Watcher) (*bench.Report, error) {
+		return bench.Run(c.Context, be, single, o, w)
+	})
+}
+
+// benchFolder measures the model in a folder and prints.
+func (a *app) benchFolder(c *cli.Context, path string) error {
+	for _, f := range []string{"suite", "model", "only", "batch", "length", "runs"} {
+		if c.IsSet(f) {
+			return usagef("--%s is not for a FOLDER", f).see(a.line.command())
+		}
+	}
+	for _, f := range archSizes(&bench.Model{}) {
+		if c.IsSet(f.flag) {
+			return usagef("--%s is not for a FOLDER, whose config.json has it", f.flag).see(a.line.command())
+		}
+	}
+	o := bench.DefaultFolderOptions(path)
+	if c.IsSet("sequences") {
+		var err error
+		if o.Sequences, err = numbers("--sequences", c.String("sequences")); err != nil {
+			return err
+		}
+	}
+	setInts(c, map[string]*int{"prompt": &o.Prompt, "new": &o.New, "repeat": &o.Repeat})
+	if err := o.Validate(); err != nil {
+		return usagef("bench: %w", err)
+	}
+	return a.measure(c, func(be, single bench.Device, w bench.Watcher) (*bench.Report, error) {
+		return bench.RunFolder(c.Context, be, single, o, w)
+	})
+}
+
+// numbers reads a list such as 1,8,64.
+func numbers(flag, text string) (list []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, usagef("%s is %q, but must be a number, or several with commas between", flag, text)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// setInts sets numbers to the flags that are given.
+func setInts(c *cli.Context, to map[string]*int) {
+	for name, v := range to {
+		if c.IsSet(name) {
+			*v = c.Int(name)
+		}
+	}
+}
+
+// benchDefault is the default of models, and of folders.
+func benchDefault(models int, folder any) string {
+	return fmt.Sprintf("%d; of a FOLDER %v", models, folder)
+}
+
+// measure opens the devices that the flags name, measures and prints.
+func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.Watcher) (*bench.Report, error)) error {
 	device, err := a.benchDevice(c)
 	if err != nil {
 		return err
@@ -160,7 +229,7 @@ func (a *app) bench(c *cli.Context) error {
 		return err
 	}
 	defer single.Close()
-	r, err := bench.Run(c.Context, be, single, o, &benchWatcher{p: a.progressDisplay(), now: a.clock.Now})
+	r, err := run(be, single, &benchWatcher{p: a.progressDisplay(), now: a.clock.Now})
 	a.closeProgress()
 	if err != nil {
 		return err
@@ -204,8 +273,18 @@ func (a *app) benchDevice(c *cli.Context) (cpu.Options, error) {
 // benchOptions reads the flags that say what is measured.
 func benchOptions(c *cli.Context) (bench.Options, error) {
 	o := bench.DefaultOptions()
-	o.Batch, o.Length, o.Sequences = c.Int("batch"), c.Int("length"), c.Int("sequences")
-	o.Prompt, o.New, o.Repeat = c.Int("prompt"), c.Int("new"), c.Int("repeat")
+	o.Batch, o.Length = c.Int("batch"), c.Int("length")
+	setInts(c, map[string]*int{"prompt": &o.Prompt, "new": &o.New, "repeat": &o.Repeat})
+	if c.IsSet("sequences") {
+		list, err := numbers("--sequences", c.String("sequences"))
+		if err != nil {
+			return o, err
+		}
+		if len(list) > 1 {
+			return o, usagef("--sequences: several numbers are for a FOLDER")
+		}
+		o.Sequences = list[0]
+	}
 	if _, err := oneOf("--suite", c.String("suite"), benchSuites()); err != nil {
 		return o, err
 	}

@@ -56,6 +56,25 @@ func TestBenchLevel(t *testing.T) {
 	}
 }
 
+// A folder is measured with several numbers of completions.
+func TestBenchFolder(t *testing.T) {
+	dir, _, _ := tinyFolder(t)
+	e := call{list: commands}.run("bench", dir, "--prompt", "2", "--new", "2", "--repeat", "1", "--sequences", "1,2", "--json", "-q")
+	e.succeeds(t)
+	var got struct{ Data benchmark }
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	f := got.Data.Folder
+	if f == nil || f.Path != dir || len(f.Speeds) != 2 || f.Speeds[1].Sequences != 2 || f.Speeds[0].Decode.TokensPer.Median <= 0 {
+		t.Errorf("got %+v", f)
+	}
+	text := call{list: commands}.run("bench", dir, "--prompt", "2", "--new", "2", "--repeat", "1", "--sequences", "1", "-q")
+	if text.code != 0 || !strings.Contains(text.stdout, "decode tok/s") || !strings.Contains(text.stdout, "of f32 weights") {
+		t.Errorf("exit code %d\n%s\n%s", text.code, text.stdout, text.stderr)
+	}
+}
+
 func TestBenchRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		args string
@@ -75,7 +94,12 @@ func TestBenchRefuses(t *testing.T) {
 		{"--level avx1024", nil, `--level: unknown cpu level "avx1024"`},
 		{"", map[string]string{"EXP_CPU": "avx1024"}, `EXP_CPU: unknown cpu level "avx1024": want amx, avx512bf16, avx512, avx2 or portable`},
 		{"", map[string]string{"EXP_THREADS": "all"}, `EXP_THREADS is "all"`},
-		{"all", nil, "all"},
+		{"here there", nil, `takes no argument "there"`},
+		{"none --model 1M", nil, "--model is not for a FOLDER"},
+		{"none --layers 3", nil, "--layers is not for a FOLDER, whose config.json has it"},
+		{"none --new 0", nil, "new is 0, must be at least 1"},
+		{"--sequences 1,many", nil, `--sequences is "1,many", but must be a number`},
+		{"--sequences 1,2", nil, "--sequences: several numbers are for a FOLDER"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			call{list: commands, env: tt.env}.run(append([]string{"bench"}, strings.Fields(tt.args)...)...).refuses(t, 2, tt.want)

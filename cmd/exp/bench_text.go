@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"exp/cmd/exp/term"
 	"exp/harness/bench"
@@ -31,6 +32,11 @@ func writeBench(p *page, b *benchmark) error {
 	if err := p.table([]column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}}, rows); err != nil {
 		return err
 	}
+	if b.Folder != nil {
+		if err := writeBenchFolder(p, b.Folder, s); err != nil {
+			return err
+		}
+	}
 	for i := range b.Models {
 		if err := writeBenchModel(p, &b.Models[i], s); err != nil {
 			return err
@@ -49,6 +55,20 @@ func writeBenchModel(p *page, m *bench.ModelReport, s bench.Settings) error {
 		return err
 	}
 	return writeMatMuls(p, m.MatMul)
+}
+
+// writeBenchFolder writes how fast the model of a folder samples.
+func writeBenchFolder(p *page, f *bench.FolderReport, s bench.Settings) error {
+	p.heading("folder " + f.Path)
+	p.line("%s parameters, %s of %s weights, loaded in %s; prompts of %d tokens, completions of %d",
+		term.Count(int64(f.Parameters)), term.Bytes(f.Weights), f.Stored, term.Duration(time.Duration(f.Load*float64(time.Second))), s.Prompt, s.New)
+	var rows [][]any
+	for _, x := range f.Speeds {
+		rows = append(rows, []any{x.Sequences, x.Prefill.TokensPer.Median, between(x.Prefill.TokensPer), term.Percent(x.Prefill.Share, 0),
+			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), term.Percent(x.Decode.Share, 0), x.Read.Median, term.Bytes(x.Decode.Memory)})
+	}
+	return p.table([]column{{Title: "together"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
+		{Title: "decode tok/s"}, {Title: "range"}, {Title: "peak"}, {Title: "GB/s"}, {Title: "memory", Drop: 1}}, rows)
 }
 
 // writePasses writes training, log-probs and sampling, and below them the phases of a

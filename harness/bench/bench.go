@@ -97,14 +97,21 @@ func (o Options) Validate() error {
 		name     string
 		n, least int
 	}{{"batch", o.Batch, 1}, {"length", o.Length, 2}, {"sequences", o.Sequences, 1}, {"prompt", o.Prompt, 1}, {"new", o.New, 1}, {"repeat", o.Repeat, 1}} {
-		if v.n < v.least {
-			return fmt.Errorf("bench: %s is %d, must be at least %d", v.name, v.n, v.least)
+		if err := atLeast(v.name, v.n, v.least); err != nil {
+			return fmt.Errorf("bench: %w", err)
 		}
 	}
 	for _, m := range o.Models {
 		if err := m.config(o).Validate(); err != nil {
 			return fmt.Errorf("bench: model %s: %w", m.Name, err)
 		}
+	}
+	return nil
+}
+
+func atLeast(name string, n, least int) error {
+	if n < least {
+		return fmt.Errorf("%s is %d, must be at least %d", name, n, least)
 	}
 	return nil
 }

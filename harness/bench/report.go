@@ -35,6 +35,7 @@ type Report struct {
 	Settings Settings      `json:"settings"`
 	Machine  Peaks         `json:"peaks"`
 	Models   []ModelReport `json:"models"`
+	Folder   *FolderReport `json:"folder,omitempty"` // instead of models
 }
 
 // Settings are the sizes of what was measured.
@@ -122,6 +123,12 @@ type Phase struct {
 // run is known.
 func (r *Report) share() {
 	peak := r.Machine.Peak.Median
+	if r.Folder != nil {
+		for i := range r.Folder.Speeds {
+			x := &r.Folder.Speeds[i]
+			x.Prefill.Share, x.Decode.Share = x.Prefill.GFLOPS.Median/peak, x.Decode.GFLOPS.Median/peak
+		}
+	}
 	for i := range r.Models {
 		m := &r.Models[i]
 		for j := range m.MatMul {
