@@ -1,6 +1,10 @@
 # Each target is a command that a person could type. On a fresh machine with Go
 # and gcc, `make demo` and `make test` need nothing else: Go fetches the modules.
 
+# Programs and tests are built with one set of flags, so that the C of the kernels is
+# compiled once for both.
+export GOFLAGS += -trimpath
+
 GO      ?= go
 DEMO    ?= demo
 BENCH   ?= .
@@ -12,7 +16,7 @@ help:            ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 build:           ## bin/exp
-	$(GO) build -trimpath -o bin/exp ./cmd/exp
+	$(GO) build -o bin/exp ./cmd/exp
 
 demo: build      ## train FlowRL and PPO on Countdown and write demo/report: the main job, some minutes
 	bin/exp run configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml --store $(DEMO)/.exp
