@@ -6,7 +6,9 @@
 // A call brings requests, each a prompt and the seeds of its completions. The
 // prompt but its last token is computed once and its full pages are shared by the
 // completions; a partly filled page is copied. A completion then starts with the
-// prompt's last token in a row of its own. Completions take slots in order; one
+// prompt's last token in a row of its own. A prompt that begins like another one, as
+// with a system prompt or examples, takes over the full pages that the other has in the
+// cache while any completion needs them. Completions take slots in order; one
 // that ends leaves its slot to the next at once. None of this shows in a result: a
 // completion depends on weights, prompt, seed and parameters alone.
 package generate

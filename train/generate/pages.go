@@ -5,6 +5,7 @@ type pagePool struct {
 	free     []int32
 	refs     []int32
 	reserved int // free pages promised to running completions
+	prefixes prefixes
 }
 
 func newPagePool(n int) *pagePool {
@@ -21,6 +22,7 @@ func (p *pagePool) reset() {
 		p.refs[i] = 0
 	}
 	p.reserved = 0
+	p.prefixes.reset(len(p.refs))
 }
 
 // available returns the pages that nobody holds or was promised.
@@ -47,6 +49,7 @@ func (p *pagePool) share(id int32) { p.refs[id]++ }
 func (p *pagePool) drop(id int32) {
 	p.refs[id]--
 	if p.refs[id] == 0 {
+		p.prefixes.forget(id)
 		p.free = append(p.free, id)
 	}
 }

@@ -32,6 +32,7 @@ type prompt struct {
 	req   int
 	pages []int32
 	done  int // tokens in the cache, of shared()
+	found int // first pages that other prompts can find, or found elsewhere
 	nextK int // first completion that has not started
 }
 

@@ -45,6 +45,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		seq++
 	}
 	for _, pr := range s.prompts {
+		s.adopt(pr)
 		n := min(s.shared(pr)-pr.done, e.opt.StepRows-len(st.Tokens))
 		if n <= 0 {
 			continue
@@ -57,6 +58,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 			row(s.reqs[pr.req].Prompt[pr.done], pr.done, pr.pages)
 			pr.done++
 		}
+		s.publish(pr)
 		seq++
 	}
 	return *st

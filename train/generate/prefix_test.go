@@ -1,0 +1,97 @@
+package generate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/cpu"
+	"exp/train/rollout"
+)
+
+// prefixed makes prompts of up to 60 tokens that begin with the first tokens of one of
+// few texts.
+func prefixed(r *rand.Rand, n int) []rollout.Request {
+	texts := make([][]int32, 4)
+	for i := range texts {
+		for range 60 {
+			texts[i] = append(texts[i], int32(1+r.IntN(toy.Vocab-1)))
+		}
+	}
+	// Two part on the border of a page; the second page of two is the same, after another first.
+	texts[2] = slices.Concat(texts[1][:32], texts[2][32:])
+	texts[3] = slices.Concat(texts[3][:7], texts[1][7:])
+	reqs := make([]rollout.Request, n)
+	for i := range reqs {
+		p := slices.Clone(texts[r.IntN(len(texts))][:1+r.IntN(60)])
+		for len(p) < 60 && r.IntN(4) > 0 {
+			p = append(p, int32(1+r.IntN(toy.Vocab-1)))
+		}
+		reqs[i].Prompt = p
+		for range r.IntN(4) {
+			reqs[i].Seeds = append(reqs[i].Seeds, r.Uint64())
+		}
+	}
+	return reqs
+}
+
+// Prompts with a common beginning share its pages, and no completion shows it: each is
+// as it is alone. No page is left behind, held or to be found.
+func TestCommonPrefixes(t *testing.T) {
+	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+		t.Run(operand.String(), func(t *testing.T) { checkPrefixes(t, openAs(t, cpu.Options{Threads: 3, Operand: operand})) })
+	}
+}
+
+func checkPrefixes(t *testing.T, be *cpu.Backend) {
+	m := newModel(t, be, toy)
+	p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 20}
+	alone := newEngine(t, be, m, Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96})
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		reqs := prefixed(r, 30)
+		o := Options{MaxSequences: 1 + r.IntN(24), PageTokens: 16 * (1 + r.IntN(2)), MaxTokens: 80, StepRows: 1 + r.IntN(120)}
+		e := newEngine(t, dirty{be}, m, o)
+		got := sample(t, e, reqs, p)
+		tokens := 0
+		for i := range reqs {
+			if d := differ(got[i:i+1], sample(t, alone, reqs[i:i+1], p)); d != "" {
+				t.Fatalf("seed %d, %+v, request %d: %s", seed, o, i, d)
+			}
+			if len(reqs[i].Seeds) > 0 {
+				tokens += len(reqs[i].Prompt) - 1
+			}
+		}
+		if n := e.Stats().PromptTokens; n > tokens || o.MaxSequences > 4 && n == tokens {
+			t.Errorf("seed %d, %+v: %d prompt tokens computed, of %d", seed, o, n, tokens)
+		}
+		if n := e.pages.available(); n != len(e.pages.refs) || len(e.pages.prefixes.pages) != 0 {
+			t.Errorf("seed %d, %+v: %d of %d pages come back, %d can be found", seed, o, n, len(e.pages.refs), len(e.pages.prefixes.pages))
+		}
+	}
+}
+
+// Of prompts that all begin with 40 tokens and go on apart for 7, the first is computed
+// wholly, of the others the last 15 tokens.
+func TestCommonPrefixIsComputedOnce(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	e := newEngine(t, be, m, Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 64, StepRows: 47})
+	r := rand.New(rand.NewPCG(3, 3))
+	var reqs []rollout.Request
+	for i := range 8 {
+		p := make([]int32, 48)
+		for j := range p {
+			p[j] = int32(1 + j%(toy.Vocab-1))
+			if j >= 40 {
+				p[j] = int32(1 + r.IntN(toy.Vocab-1))
+			}
+		}
+		reqs = append(reqs, rollout.Request{Prompt: p, Seeds: []uint64{uint64(i)}})
+	}
+	sample(t, e, reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 4})
+	if got, want := e.Stats().PromptTokens, 47+7*15; got != want {
+		t.Errorf("%d prompt tokens computed, want %d", got, want)
+	}
+}
