@@ -23,6 +23,10 @@ func bf16Folder(l *lab) string {
 // loraRun plans training of adapters on a folder.
 func loraRun(l *lab, dir, data, algorithm string) *plan.Run {
 	l.t.Helper()
+	return l.plan(0, loraSets(dir, data, algorithm)...)
+}
+
+func loraSets(dir, data, algorithm string) []string {
 	sets := []string{"name=lora", "task={kind: math, math: {grader: math_dapo}}", "reward={correct: 1, wrong: -1}", "sft.steps=0", "train.steps=3",
 		"data.max_prompt_tokens=64", "data.filter_overlong=true", "tokenizer.kind=model", "algo={kind: " + algorithm + "}",
 		"model={init: pretrained, base: " + dir + "}", "train.lora={rank: 2, alpha: 4, dropout: 0.1}", "train.optim.lr=1e-2"}
@@ -32,7 +36,7 @@ func loraRun(l *lab, dir, data, algorithm string) *plan.Run {
 	for _, split := range []string{"train", "val", "test"} {
 		sets = append(sets, fmt.Sprintf("data.%s={source: %s, size: 0}", split, data))
 	}
-	return l.plan(0, sets...)
+	return sets
 }
 
 // Adapters on a folder's weights: the folder is named and not copied, policy, reference and
@@ -65,7 +69,7 @@ func TestLoRA(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, err := checkpoint.ReadAdapters(filepath.Join(l.db.RunDir(res.Run.RID), stage.AdapterDir), c)
-		if err != nil || a.Rank != 2 || a.Alpha != 4 || len(a.Targets) != 7 {
+		if err != nil || a.Shape.Rank != 2 || a.Shape.Alpha != 4 || len(a.Shape.Targets) != 7 || !a.Uniform {
 			t.Errorf("%s: adapters %+v, %v", algorithm, a, err)
 		}
 		if algorithm == "grpo" {

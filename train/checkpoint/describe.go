@@ -46,7 +46,15 @@ type DescribedTensor struct {
 // Describe reads the headers of a Hugging Face folder, or of one safetensors file. What
 // keeps the model from being computed is no error but among the reasons; an error is that
 // nothing is there.
-func Describe(path string) (*Description, error) {
+func Describe(path string) (*Description, error) { return describe(path, ReadConfig, OpenFolder) }
+
+// DescribeText is Describe for the text model inside a model of text and images. Tensors
+// of the rest are left out.
+func DescribeText(dir string) (*Description, error) {
+	return describe(dir, ReadTextConfig, OpenTextFolder)
+}
+
+func describe(path string, read func(dir string) (model.Config, error), open func(dir string) (*Tensors, error)) (*Description, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fileError("read", path, err)
@@ -64,8 +72,8 @@ func Describe(path string) (*Description, error) {
 	if err := d.files(path); err != nil {
 		return nil, err
 	}
-	d.config(path)
-	t, err := OpenFolder(path)
+	d.config(path, read)
+	t, err := open(path)
 	if err != nil {
 		d.Container = cmp.Or(d.otherContainer(), "none")
 		if d.Container != "none" {
@@ -115,6 +123,9 @@ func (d *Description) stop(err error) {
 	d.Known = false
 }
 
+// List fills in the files of the folder.
+func (d *Description) List() error { return d.files(d.Path) }
+
 // files lists what is in a folder, and in the one that it may have.
 func (d *Description) files(dir string) error {
 	for _, folder := range []string{"", keptFolder} {
@@ -136,8 +147,8 @@ func (d *Description) files(dir string) error {
 }
 
 // config reads config.json.
-func (d *Description) config(dir string) {
-	c, err := ReadConfig(dir)
+func (d *Description) config(dir string, read func(dir string) (model.Config, error)) {
+	c, err := read(dir)
 	d.Config, d.Known, d.Class = c, err == nil, classIn(dir)
 	d.stop(err)
 	if d.Known {

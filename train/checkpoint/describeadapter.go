@@ -1,0 +1,90 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"exp/train/model"
+)
+
+// AdapterDescription is what can be said of a folder of adapters without reading weights.
+type AdapterDescription struct {
+	Path       string
+	Base       string   // what it calls its model: a path or a name
+	Words      []string // settings for people, one a line
+	Rank       int      // the largest
+	Alpha      float64
+	Targets    []string // last parts of the maps' names
+	Parameters int
+	Uniform    bool // one rank and scale on every map of the targets: training can go on with them
+	Tensors    []DescribedTensor
+	Reason     []string // what stops them: every reason
+}
+
+// DescribeAdapters reads settings and headers of a folder of adapters for a model of
+// configuration c; nil: a model that is not known. What keeps them from being computed is
+// among the reasons; an error is that nothing is there.
+func DescribeAdapters(dir string, c *model.Config) (*AdapterDescription, error) {
+	set, err := readAdapterSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &AdapterDescription{Path: dir, Base: set.base, Words: set.words(), Rank: set.rank, Alpha: set.alpha, Reason: set.problems}
+	t, err := OpenAdapterFile(dir)
+	if err != nil {
+		var e *Error
+		text := err.Error()
+		if errors.As(err, &e) && e.Hint != "" {
+			text += ": " + e.Hint
+		}
+		d.Reason = append(d.Reason, text)
+		return d, nil
+	}
+	defer t.Close()
+	described := Description{}
+	described.tensors(t)
+	d.Tensors = described.Tensors
+	for _, x := range t.List() {
+		d.Parameters += x.Len()
+		if name, part := mapOf(x.Name); part == 0 && !slices.Contains(d.Targets, lastPart(name)) {
+			d.Targets = append(d.Targets, lastPart(name))
+		}
+	}
+	slices.Sort(d.Targets)
+	if c == nil || len(d.Reason) > 0 {
+		return d, nil
+	}
+	a, err := ReadAdapters(dir, *c)
+	var config *ConfigError
+	switch {
+	case errors.As(err, &config):
+		d.Reason = config.Problems
+	case err != nil:
+		d.Reason = []string{err.Error()}
+	default:
+		d.Rank, d.Alpha, d.Uniform = a.Shape.Rank, a.Shape.Alpha, a.Uniform
+	}
+	return d, nil
+}
+
+// Facts describe the adapters for people, one a line.
+func (d *AdapterDescription) Facts() []string {
+	list := append(slices.Clone(d.Words), fmt.Sprintf("on %s: %d tensors, %d parameters", strings.Join(d.Targets, ", "), len(d.Tensors), d.Parameters))
+	if len(d.Reason) == 0 && !d.Uniform {
+		list = append(list, "several ranks or scales, or some maps only: they can be evaluated and folded in, not trained on")
+	}
+	return list
+}
+
+// AdapterBaseFolder returns the folder of the model that adapters belong to, if they name
+// one that is here.
+func AdapterBaseFolder(dir string) (base string, here bool, err error) {
+	if base, err = AdapterBase(dir); err != nil || base == "" {
+		return base, false, err
+	}
+	_, missing := os.Stat(base + string(os.PathSeparator) + configFile)
+	return base, missing == nil, nil
+}
