@@ -168,6 +168,7 @@ func (r *runDiffer) inputs() error {
 			switch st.Kind {
 			case "prepare":
 				list = st.Outputs
+			case "init":
 			case "train":
 				name = "initial "
 			default:
@@ -176,6 +177,10 @@ func (r *runDiffer) inputs() error {
 			for _, io := range list {
 				key := name + io.Role
 				switch {
+				case st.Kind == "init" && io.Role != stage.RoleAdapter:
+					continue
+				case st.Kind == "init":
+					key = io.Role
 				case st.Kind == "train" && (io.Role == stage.RoleTemplate || io.Role == stage.RoleStops):
 					key = io.Role
 				case st.Kind == "train" && io.Role != "weights" && io.Role != "tokenizer":

@@ -36,7 +36,8 @@ func evalCommand(a *app) *cli.Command {
 		ArgsUsage: "[RUN | FOLDER]",
 		Description: "With RUN: samples and scores suites with the run's final weights. The scores join the run's, under their protocol; nothing is trained, and what is " +
 			"stored is not made again: another grader samples nothing. The store must have the suites (exp suite add NAME FILE).\n" +
-			"With FOLDER: the same with weights in the layout of Hugging Face, such as a merged model's; the scores are those of a run of their own that trains nothing.\n" +
+			"With FOLDER: the same with weights in the layout of Hugging Face, such as a merged model's; the scores are those of a run of their own that trains nothing. " +
+			"FOLDER may also hold LoRA adapters in PEFT's layout, if the model that they name is here; else --adapter DIR adds them to the model's folder.\n" +
 			"Without: reads what a model answered from a file and grades it again: samples of lm-evaluation-harness, details of lighteval, verl's dumps and generations, " +
 			"samples and results of HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). What a file is shows in its content. " +
 			"Gold answers come from the file, or from --suite: a suite of the store, a benchmark's file, or a definition (.yaml). " +
@@ -47,6 +48,7 @@ func evalCommand(a *app) *cli.Command {
 		UsageText: strings.Join([]string{
 			"exp eval @last --suite math500 --n 4 # the run's final weights on a suite of the store",
 			"exp eval weights/qwen2.5-0.5b --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a model's folder, on the first problems of two suites",
+			"exp eval weights/qwen2.5-0.5b --adapter my-lora --suite gsm8k # the model with LoRA adapters",
 			"exp eval @last --suite math500 --grader exp --grader math_dapo # score what was sampled again, side by side",
 			"exp eval --responses samples_gsm8k.jsonl # grade a published model's outputs again",
 			"exp eval --responses 50.jsonl --suite aime24 --grader exp --grader math_dapo # with the gold answers of a suite",

@@ -23,11 +23,28 @@ const modelTokens = 1024
 // evalModel scores a folder of weights on suites: a run that trains nothing and is
 // recorded like any other, so that the same again is taken from the store.
 func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []string) error {
-	dir, err := modelFolder(dir)
+	f, err := a.modelAndAdapter(c, dir)
 	if err != nil {
 		return err
 	}
+	if f.Dir == "" {
+		return adapterWithoutModel(f.Adapter, "exp eval MODEL --adapter")
+	}
+	if dir, err = modelFolder(f.Dir); err != nil {
+		return err
+	}
 	sets := append(evalSets(c, suites), "model.base="+yamlText(dir, true))
+	name := modelName(dir)
+	if f.Adapter != "" {
+		if f.Adapter, err = filepath.Abs(f.Adapter); err != nil {
+			return err
+		}
+		sets = append(sets, "model.adapter="+yamlText(f.Adapter, true))
+		name = adaptedName(name, f.Adapter)
+	}
+	if f.Text {
+		sets = append(sets, "model.part=text")
+	}
 	if v := a.getenv("EXP_THREADS"); v != "" {
 		sets = append(sets, "compute.threads="+v)
 	}
@@ -36,7 +53,7 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 			sets = append(sets, s.key+"="+yamlText(c.String(s.flag), true))
 		}
 	}
-	r, err := a.fittingConfig(dir, append(sets, c.StringSlice("set")...))
+	r, err := a.fittingConfig(dir, name, append(sets, c.StringSlice("set")...))
 	if err != nil {
 		return err
 	}
@@ -57,9 +74,9 @@ func modelSettings() []struct{ flag, key string } {
 // fittingConfig is the configuration of an evaluation of a folder. Unless
 // rollout.max_sequences is set, it halves that until sampling fits into half of the memory
 // that the weights leave free. The number changes no result.
-func (a *app) fittingConfig(dir string, sets []string) (*config.Resolved, error) {
+func (a *app) fittingConfig(dir, name string, sets []string) (*config.Resolved, error) {
 	load := func(extra ...string) (*config.Resolved, error) {
-		return config.Load(config.Input{File: "exp eval " + dir, Data: []byte(modelConfig(dir)), User: a.userConfig(), Sets: append(extra, sets...)})
+		return config.Load(config.Input{File: "exp eval " + dir, Data: []byte(modelConfig(name)), User: a.userConfig(), Sets: append(extra, sets...)})
 	}
 	r, err := load()
 	if err != nil || r.Origin("rollout.max_sequences") != "default" {
@@ -81,7 +98,7 @@ func (a *app) fittingConfig(dir string, sets []string) (*config.Resolved, error)
 
 // modelConfig is the configuration of an evaluation without training. What it must say
 // of training is never read.
-func modelConfig(dir string) string {
+func modelConfig(name string) string {
 	return fmt.Sprintf(`version: 1
 name: %s
 task: {kind: math}
@@ -90,7 +107,7 @@ model: {init: pretrained, base: model}
 algo: {kind: grpo}
 rollout: {max_new_tokens: %d}
 train: {steps: 0, prompts_per_step: 1, optim: {lr: 1e-6}}
-`, modelName(dir), modelTokens)
+`, name, modelTokens)
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
@@ -104,6 +121,12 @@ func modelName(dir string) string {
 	}
 	name = "eval-" + strings.Trim(notInNames.ReplaceAllString(name, "-"), "-")
 	return name[:min(len(name), 64)]
+}
+
+// adaptedName is the name of an evaluation of a model with adapters.
+func adaptedName(name, adapter string) string {
+	own := strings.Trim(notInNames.ReplaceAllString(filepath.Base(adapter), "-"), "-")
+	return name[:min(len(name), 40)] + "-" + own[:min(len(own), 23)]
 }
 
 // modelFolder is the absolute path of a folder of weights: one with a config.json, or

@@ -36,6 +36,8 @@ func evalRunFlags() []cli.Flag {
 		&cli.IntFlag{Name: "limit", Usage: "of weights: score the first `N` problems of each suite, which are kept as a suite of their own", DefaultText: "all"},
 		&cli.StringFlag{Name: "template", Usage: "of a folder: render chats with the template in `FILE`, or none for plain text", DefaultText: "that of the folder"},
 		&cli.StringFlag{Name: "system", Usage: "of a folder: put `TEXT` before each chat as its system message", DefaultText: "that of the template"},
+		&cli.StringFlag{Name: "adapter", Usage: "of a folder: with the LoRA adapters in folder `DIR`, in PEFT's layout", DefaultText: "none"},
+		&cli.StringFlag{Name: "part", Usage: "of a folder: `PART` text is the language model inside a model of text and images", DefaultText: "the whole"},
 		&cli.StringSliceFlag{Name: "set", Usage: "of a folder: set a key of the configuration, `KEY=VALUE` (exp config schema lists them)"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "of a folder: print the plan, the chat template, what ends completions and the memory, and sample nothing"},
 		&cli.BoolFlag{Name: "rescore", Usage: "of weights: score again although scores are stored; other bits are a divergence"},
@@ -74,7 +76,7 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 // evalRun scores the final weights of a run. The results join the run's: nothing of it
 // is trained, and what is stored is not made again.
 func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string) error {
-	for _, flag := range []string{"template", "system", "set", "dry-run"} {
+	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
 		if c.IsSet(flag) {
 			return usagef("--%s is for a folder: prompts of a run are made as in its training", flag).see(a.line.command())
 		}

@@ -22,7 +22,7 @@ func inspectCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "say what a model's files hold, what it needs, and what stops it",
 		ArgsUsage: "PATH",
-		Description: "PATH is a folder in the layout of Hugging Face (config.json, *.safetensors), or one safetensors file. Only headers are read, so that 15 GB take no longer than a toy: " +
+		Description: "PATH is a folder in the layout of Hugging Face (config.json, *.safetensors), one safetensors file, or a folder of LoRA adapters in PEFT's layout, with the model that it names if that is here. Only headers are read, so that 15 GB take no longer than a toy: " +
 			"the architecture, the tensors and their types, the memory to evaluate and to train it, and every reason why it cannot be computed here, at once; that is an answer and no failure.\n" +
 			"--digest reads the files and adds their sha256. --logits loads the model and writes the float32 logits of given token ids, so that anyone can compare them with another framework's: " +
 			`the file is {"sequences": [[ids], …]}, and --out gets tensors logits.0, logits.1, … [T,V], row t after token t.`,
@@ -32,10 +32,13 @@ func inspectCommand(a *app) *cli.Command {
 			"exp inspect model.safetensors --digest # one file, and its sha256",
 			"exp inspect weights/qwen2.5-0.5b --json # for programs: exp.inspect/1",
 			"exp inspect weights/qwen2.5-0.5b --logits ids.json --out logits.safetensors # what it computes",
+			"exp inspect weights/qwen2.5-0.5b --adapter my-lora # do the adapters fit the model?",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "tensors", Usage: "list the tensors"},
 			&cli.BoolFlag{Name: "digest", Usage: "read the files and show their sha256"},
+			&cli.StringFlag{Name: "adapter", Usage: "with the LoRA adapters in folder `DIR`, in PEFT's layout"},
+			&cli.StringFlag{Name: "part", Usage: "`PART` text: the language model inside a model of text and images", DefaultText: "the whole"},
 			&cli.StringFlag{Name: "logits", Usage: "compute the logits of the token ids in `FILE`"},
 			&cli.StringFlag{Name: "out", Usage: "write the logits to `FILE`, a safetensors file"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (--logits)", DefaultText: "all"},
@@ -61,10 +64,21 @@ func (a *app) inspectModel(c *cli.Context) error {
 	if c.IsSet("logits") != c.IsSet("out") {
 		return usagef("--logits FILE and --out FILE go together").see(a.line.command())
 	}
-	if c.IsSet("logits") {
-		return a.writeLogits(c, args[0])
+	f, err := a.modelAndAdapter(c, args[0])
+	if err != nil {
+		return err
 	}
-	d, err := checkpoint.Describe(args[0])
+	if c.IsSet("logits") {
+		return a.writeLogits(c, f)
+	}
+	if f.Dir == "" {
+		return a.inspectAdapter(c, f.Adapter)
+	}
+	describe := checkpoint.Describe
+	if f.Text {
+		describe = checkpoint.DescribeText
+	}
+	d, err := describe(f.Dir)
 	if err != nil {
 		return modelMissing(err)
 	}
@@ -74,6 +88,11 @@ func (a *app) inspectModel(c *cli.Context) error {
 		}
 	}
 	i := newInspection(d, c.Bool("tensors"))
+	if f.Adapter != "" {
+		if err := i.addAdapter(d, f.Adapter); err != nil {
+			return modelMissing(err)
+		}
+	}
 	return a.out.printDocument(document{Schema: "exp.inspect/1", Data: i, Human: func(w io.Writer) error { return i.write(a.out.newPage(w)) }})
 }
 
@@ -101,6 +120,7 @@ type inspection struct {
 	TensorCount  int                 `json:"tensor_count"`
 	Tensors      []tensorRow         `json:"tensors,omitempty"`
 	Files        []fileRow           `json:"files"`
+	Adapter      *adapterFacts       `json:"adapter,omitempty"`
 }
 
 type dtypeCount struct {
@@ -180,6 +200,9 @@ func (i *inspection) write(p *page) error {
 		p.facts(fact{"evaluate", fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token of context", term.Bytes(n.Evaluate), term.Bytes(n.Frozen), term.Bytes(n.Cache))},
 			fact{"train", term.Bytes(n.Train) + " with gradients and moments"})
 	}
+	if i.Adapter != nil {
+		i.Adapter.write(p)
+	}
 	for _, part := range []struct {
 		title string
 		list  []string
@@ -227,11 +250,14 @@ func (i *inspection) writeFiles(p *page) error {
 
 // writeLogits computes logits and writes them where the name appears only when the file
 // is whole.
-func (a *app) writeLogits(c *cli.Context, dir string) error {
-	if info, err := os.Stat(dir); err != nil {
+func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
+	if f.Dir == "" {
+		return adapterWithoutModel(f.Adapter, "exp inspect MODEL --adapter")
+	}
+	if info, err := os.Stat(f.Dir); err != nil {
 		return modelMissing(err)
 	} else if !info.IsDir() {
-		return usagef("%s is a file; --logits needs a folder with config.json", dir)
+		return usagef("%s is a file; --logits needs a folder with config.json", f.Dir)
 	}
 	in, err := os.Open(c.String("logits"))
 	if err != nil {
@@ -250,7 +276,7 @@ func (a *app) writeLogits(c *cli.Context, dir string) error {
 	}
 	defer be.Close()
 	out := c.String("out")
-	if err := replaceFile(out, func(w io.Writer) error { return inspect.Logits(be, dir, sequences, w) }); err != nil {
+	if err := replaceFile(out, func(w io.Writer) error { return inspect.Logits(be, f, sequences, w) }); err != nil {
 		return badSequences(err, c.String("logits"))
 	}
 	return a.out.printDocument(document{Schema: "exp.inspect.logits/1", Data: map[string]any{"sequences": len(sequences), "file": out},

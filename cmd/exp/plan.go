@@ -32,6 +32,7 @@ type plannedRun struct {
 	Stages   []plannedStage    `json:"stages"`
 	Estimate *harness.Estimate `json:"estimate,omitempty"`
 	Prompts  *stage.PromptPlan `json:"prompts,omitempty"`
+	Notes    []string          `json:"notes,omitempty"` // of the model
 	Missing  []string          `json:"missing"`
 	ToDo     []string          `json:"to_do"`
 }
@@ -72,6 +73,7 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 
 func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[config.Stage]plan.Code) (plannedRun, error) {
 	out := plannedRun{Name: j.config.Run.Name, Algo: j.config.Run.Algo.Kind, Seed: j.seed, Missing: []string{}, ToDo: []string{}}
+	out.Notes = stage.StartNotes(&j.config.Run)
 	var lack *harness.RequireError
 	suites, err := harness.RequireAll(ctx, db, j.config)
 	if errors.As(err, &lack) {
@@ -215,6 +217,9 @@ func writePlans(w io.Writer, list []plannedRun) error {
 		}
 		if p.Prompts != nil {
 			writePromptPlan(w, p.Prompts)
+		}
+		for _, n := range p.Notes {
+			fmt.Fprintf(w, "  note     %s\n", term.Clean(n))
 		}
 		for _, m := range p.Missing {
 			fmt.Fprintf(w, "  missing  %s\n", term.Clean(m))

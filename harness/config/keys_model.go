@@ -9,6 +9,11 @@ func modelKeys() []Key {
 			Help: "where the initial weights come from"},
 		{Path: "model.base", Kind: String, Role: External, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "path of a Hugging Face folder, or the name of a model, such as Qwen/Qwen2.5-7B"},
+		{Path: "model.part", Kind: Enum, Words: []string{"whole", "text"}, Default: is("whole"), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
+			Help: "what of the folder is the model: text is the language model inside one of text and images (Gemma3ForConditionalGeneration); its vision tower is left out"},
+		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
+			Help: "folder of LoRA adapters in PEFT's layout to start with. With train.lora of the same shape training goes on with them; " +
+				"where all weights are trained they are folded in first; an evaluation computes them beside the weights"},
 		{Path: "model.digest", Kind: String, Default: is(""), Role: Nonsemantic, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Pattern: pattern(`a digest, "sha256:" and 64 hexadecimal digits, or ""`, `|sha256:[0-9a-f]{64}`),
 			Help:    "digest that the initial weights must have; empty accepts any"},

@@ -116,13 +116,18 @@ type Split struct {
 
 // Model is the policy's architecture and start.
 type Model struct {
-	Init   string `key:"init"`
-	Base   string `key:"base"`   // Init is "pretrained"
-	Digest string `key:"digest"` // Init is "pretrained"
-	DType  string `key:"dtype"`
-	Seed   int64  `key:"seed"` // Init is "random"
-	Arch   Arch   `key:"arch"` // Init is "random"
+	Init    string `key:"init"`
+	Base    string `key:"base"`    // Init is "pretrained"
+	Part    string `key:"part"`    // Init is "pretrained"
+	Adapter string `key:"adapter"` // Init is "pretrained"; a path, or None
+	Digest  string `key:"digest"`  // Init is "pretrained"
+	DType   string `key:"dtype"`
+	Seed    int64  `key:"seed"` // Init is "random"
+	Arch    Arch   `key:"arch"` // Init is "random"
 }
+
+// HasAdapter reports whether the run starts with adapters beside the weights of Base.
+func (m *Model) HasAdapter() bool { return m.Adapter != "" && m.Adapter != None }
 
 // Arch is the shape of a decoder that starts from random weights. The vocabulary
 // is the tokenizer's.

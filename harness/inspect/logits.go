@@ -45,8 +45,8 @@ func ReadSequences(r io.Reader) ([][]int32, error) {
 //
 // A model whose rotary frequencies depend on the length of the sequence is computed for
 // each sequence as a whole, up to the length that it was made for.
-func Logits(be kernels.Backend, dir string, sequences [][]int32, w io.Writer) error {
-	c, err := checkpoint.ReadConfig(dir)
+func Logits(be kernels.Backend, f Folder, sequences [][]int32, w io.Writer) error {
+	c, err := f.Config()
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func Logits(be kernels.Backend, dir string, sequences [][]int32, w io.Writer) er
 		return err
 	}
 	c.MaxPositions = longest // the tables need no more
-	p, err := open(be, c, dir)
+	p, err := open(be, c, f)
 	if err != nil {
 		return err
 	}
@@ -121,18 +121,16 @@ type prober struct {
 // rowBytes is about how much memory the logits that are on the device take.
 const rowBytes = 32 << 20
 
-func open(be kernels.Backend, c model.Config, dir string) (*prober, error) {
-	heads := model.Heads{LM: true}
-	m, err := model.New(be, c, heads, false)
+func open(be kernels.Backend, c model.Config, f Folder) (*prober, error) {
+	m, err := f.load(be, c)
 	if err != nil {
+		if m != nil {
+			m.Close()
+		}
 		return nil, err
 	}
 	p := &prober{be: be, m: m}
-	if err := checkpoint.LoadFolder(be, m, dir); err != nil {
-		p.close()
-		return nil, err
-	}
-	p.ws, err = model.NewWorkspace(be, c, heads, model.Capacity{Tokens: c.MaxPositions, Sequences: 1}, model.KeepNothing)
+	p.ws, err = model.NewWorkspace(be, c, m.Heads, model.Capacity{Tokens: c.MaxPositions, Sequences: 1}, model.KeepNothing)
 	if err == nil {
 		p.rows, err = be.Alloc(be.Float(), min(max(1, rowBytes/4/c.Vocab), c.MaxPositions)*c.Vocab)
 	}

@@ -104,6 +104,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	if !x.Template.IsZero() {
 		data[stage.RoleTemplate] = x.Template
 	}
+	if !x.Adapter.IsZero() {
+		data[stage.RoleAdapter] = x.Adapter
+	}
 	data[stage.RoleStops] = x.Stops
 	p.XID, err = ident.Experiment{Config: r.Semantic(kinds...), Data: data, Weights: x.Weights, Tokenizer: x.Tokenizer, Code: codes}.XID()
 	if err != nil {
@@ -264,6 +267,9 @@ func (p *Run) modelOutside() map[string]ident.Digest {
 	m := p.tokenizer()
 	if !p.External.Weights.IsZero() {
 		m["weights"] = p.External.Weights
+	}
+	if !p.External.Adapter.IsZero() {
+		m[stage.RoleAdapter] = p.External.Adapter
 	}
 	return m
 }

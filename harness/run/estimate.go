@@ -5,7 +5,6 @@ import (
 
 	"exp/harness/config"
 	"exp/harness/stage"
-	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rl"
 )
@@ -61,7 +60,7 @@ func sumParts(parts []Part) (bytes int64) {
 // the size of the tokenizer's vocabulary; 0: it is read.
 func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 	if c.Model.Init == "pretrained" {
-		if arch, err := checkpoint.ReadConfig(c.Model.Base); err == nil {
+		if arch, err := stage.ReadArchitecture(c); err == nil {
 			return arch, nil
 		}
 		if arch, ok := model.Published(c.Model.Base); ok {

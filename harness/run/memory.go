@@ -37,6 +37,10 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	}
 	if kind == config.EvalGen {
 		add("weights", referenceBytes(c, arch, cpu, operand))
+		if a, err := stage.StartAdapters(c, arch); err == nil && a != nil {
+			heads.Adapters = a
+			add("adapters", arch.AdapterBytes(heads, false, panels(operand), operand))
+		}
 		cache, step := stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens).Bytes(arch, heads, operand)
 		add("key/value cache of the sampler", cache)
 		add("activations of a sampling step", step)
@@ -49,6 +53,9 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		heads = adapted
 		add("frozen weights", arch.BackboneBytes(true, frozenType(c), panels(operand), operand))
 		add("policy: adapters, gradients, optimizer", adapterBytes(arch, heads, operand))
+		if needs.Reference && c.Model.HasAdapter() && c.SFT.Steps == 0 {
+			add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: heads.Adapters}, false, panels(operand), operand))
+		}
 		if needs.Critic {
 			add("critic: adapters, gradients, optimizer", adapterBytes(arch, stage.WithAdapters(model.Heads{Value: true}, c, arch), operand))
 		}
@@ -122,7 +129,7 @@ func frozenType(c *config.Run) kernels.DType {
 	if c.Model.Init != "pretrained" {
 		return kernels.F32
 	}
-	if t, err := checkpoint.OpenFolder(c.Model.Base); err == nil {
+	if t, err := stage.OpenModel(c); err == nil {
 		defer t.Close()
 		if d, ok := t.Uniform(); !ok || d != checkpoint.BF16 {
 			return kernels.F32
@@ -135,7 +142,7 @@ func frozenType(c *config.Run) kernels.DType {
 // those of a stage in float32.
 func referenceBytes(c *config.Run, arch model.Config, cpu bool, operand kernels.DType) int {
 	h := model.Heads{LM: true}
-	if c.Model.Init != "pretrained" || !cpu || c.SFT.Steps > 0 {
+	if c.Model.Init != "pretrained" || !cpu || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
 		return weightBytes(arch, h, false, cpu, operand)
 	}
 	return arch.BackboneBytes(true, frozenType(c), panels(operand), operand) + arch.AdapterBytes(h, false, panels(operand), operand)

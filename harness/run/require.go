@@ -184,6 +184,12 @@ func Require(r *config.Resolved) error {
 				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name that: --set model.base=PATH")
 		}
 	}
+	if c.Model.HasAdapter() {
+		if _, err := os.Stat(c.Model.Adapter); err != nil {
+			lack(fmt.Sprintf("the adapters of model.adapter: there is no folder %s", c.Model.Adapter),
+				"name a folder in PEFT's layout (adapter_config.json, adapter_model.safetensors), or none: --set model.adapter=PATH")
+		}
+	}
 	for _, d := range []struct{ key, path string }{
 		{"data.train.source", c.Data.Train.Source}, {"data.val.source", c.Data.Val.Source}, {"data.test.source", c.Data.Test.Source},
 	} {

@@ -20,6 +20,7 @@ import (
 type External struct {
 	Data      map[string]ident.Digest // records of each source that is a file, by split; of recorded rollouts by "rollouts"
 	Weights   ident.Digest            // tensors of a pretrained model; zero for random weights
+	Adapter   ident.Digest            // adapters that it starts with; zero for none
 	Tokenizer ident.Digest
 	Template  ident.Digest // of the chat template; zero for plain text
 	Stops     ident.Digest // tokens that end a completion
@@ -54,8 +55,8 @@ func Externals(r *config.Resolved) (External, error) {
 		x.Data[RoleRollouts] = d
 	}
 	if c.Model.Init == "pretrained" {
-		arch, broken := checkpoint.ReadConfig(c.Model.Base)
-		d, err := weightsDigest(c.Model.Base, false)
+		arch, broken := ReadArchitecture(c)
+		d, err := modelDigest(c, false)
 		switch want := c.Model.Digest; {
 		case broken != nil:
 			bad("model.base", config.CodeData, broken.Error(), "")
@@ -67,6 +68,7 @@ func Externals(r *config.Resolved) (External, error) {
 		x.Weights = d
 		if broken == nil {
 			checkAdapters(c, arch, bad)
+			x.Adapter = checkStartAdapter(c, arch, bad)
 		}
 	} else {
 		checkAdapters(c, ModelConfig(c, 1), bad)
@@ -218,6 +220,11 @@ func weightsDigest(dir string, reread bool) (d ident.Digest, err error) {
 		return d, err
 	}
 	defer t.Close()
+	return tensorsDigest(t, reread)
+}
+
+// tensorsDigest is the digest of the tensors of files.
+func tensorsDigest(t *checkpoint.Tensors, reread bool) (d ident.Digest, err error) {
 	cache := digestCache()
 	if reread {
 		cache = nil

@@ -92,6 +92,9 @@ func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	}
 	origin, err := checkpoint.ReadOrigin(c.Model.Base)
 	o.Origin = origin
+	if err == nil && c.Model.Part == textPart {
+		err = textTypes(c, origin)
+	}
 	return err
 }
 
@@ -154,7 +157,7 @@ func (e *Env) foldTrained(in Inputs, heads model.Heads) (m, adapters *model.Mode
 		return nil, nil, err
 	}
 	defer base.Close()
-	if adapters, err = e.frozenModel(base, heads, true); err != nil {
+	if adapters, err = e.adaptersOn(base, heads); err != nil {
 		return nil, nil, err
 	}
 	owned.add(adapters.Close)

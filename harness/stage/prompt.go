@@ -12,7 +12,6 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
-	"exp/train/checkpoint"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -49,7 +48,7 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 		return nil, &StopError{err}
 	}
 	if c.Model.Init == "pretrained" {
-		if arch, err := checkpoint.ReadConfig(c.Model.Base); err == nil { // else the model is at fault
+		if arch, err := ReadArchitecture(c); err == nil { // else the model is at fault
 			p.vocab = arch.Vocab
 		}
 	}

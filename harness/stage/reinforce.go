@@ -166,18 +166,19 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 			return m, nil
 		}, nil
 	}
-	t, _, err := r.openWeights(in, RoleWeights)
+	t, byReference, err := r.openWeights(in, RoleWeights)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
+	adapted := byReference && r.run().Model.HasAdapter()
 	base, err := r.newBackbone(t, true)
 	if err != nil {
 		return nil, err
 	}
 	owned.add(base.Close)
 	return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
-		if trainable {
+		if trainable || adapted {
 			h = WithAdapters(h, r.run(), base.Config)
 		}
 		m, err := model.NewOn(base, h, trainable)
@@ -186,7 +187,10 @@ func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Hea
 		}
 		owned.add(m.Close)
 		m.Init(seeds(part))
-		return m, nil
+		if adapted {
+			err = r.startFrom(m)
+		}
+		return m, err
 	}, nil
 }
 

@@ -45,6 +45,7 @@ const (
 	RoleScores      = "scores"
 	// Of things outside, that are no blobs.
 	RoleTokenizer = "tokenizer"
+	RoleAdapter   = "adapter" // model.adapter
 	RoleTemplate  = "chat template"
 	RoleStops     = "stop ids"        // tokens that end a completion
 	RolePrompts   = "prompt settings" // keys that prompts depend on
@@ -76,7 +77,7 @@ type Env struct {
 	Sampled *Sampled
 
 	verified   map[ident.Digest]bool // blobs whose bytes were found to be theirs
-	referenced *ident.Digest         // weights of model.base that were found to be theirs
+	referenced *folderWeights        // weights of model.base, and adapters, that were found to be theirs
 }
 
 // Start says at which step a learning stage begins. The zero value is the newest

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"exp/harness/config"
-	"exp/train/checkpoint"
 )
 
 // Unreadable says what is wrong with the files of a model that a configuration names
@@ -18,10 +17,13 @@ func Unreadable(c *config.Run) (list []string) {
 	if c.Model.Init == "pretrained" {
 		info, err := os.Stat(c.Model.Base)
 		if folder = err == nil && info.IsDir(); folder {
-			if _, err := checkpoint.ReadConfig(c.Model.Base); err != nil {
+			arch, err := ReadArchitecture(c)
+			if err != nil {
 				list = append(list, fmt.Sprintf("a model that this program can compute: %v", err))
+			} else {
+				checkStartAdapter(c, arch, func(_, _, message, _ string) { list = append(list, "adapters to start with: "+message) })
 			}
-			if t, err := checkpoint.OpenFolder(c.Model.Base); err != nil {
+			if t, err := OpenModel(c); err != nil {
 				list = append(list, fmt.Sprintf("readable weights: %v", err))
 			} else {
 				t.Close()

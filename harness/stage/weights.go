@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
@@ -21,7 +20,7 @@ import (
 func (e *Env) architecture() (model.Config, error) {
 	c := e.run()
 	if c.Model.Init == "pretrained" {
-		return checkpoint.ReadConfig(c.Model.Base)
+		return ReadArchitecture(c)
 	}
 	p, err := e.prompter()
 	if err != nil {
@@ -44,18 +43,22 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 type folderWeights struct {
 	Kind    string       `json:"kind"`
 	Weights ident.Digest `json:"weights"`
+	Adapter ident.Digest `json:"adapter,omitzero"` // of model.adapter
 }
 
 const folderWeightsKind = "exp/weights-by-reference/1"
 
 // putFolderWeights stores what stands for the weights of model.base.
 func (e *Env) putFolderWeights() (Output, error) {
-	d, err := weightsDigest(e.run().Model.Base, e.Again)
+	d, err := modelDigest(e.run(), e.Again)
 	if err != nil {
 		return Output{}, err
 	}
-	o, err := e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d})
-	return o, err
+	adapter, err := e.adapterNow()
+	if err != nil {
+		return Output{}, err
+	}
+	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, adapter})
 }
 
 // openWeights opens the weights of an input: those of a blob, or of the folder that it
@@ -73,18 +76,10 @@ func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byRefe
 		t, err = checkpoint.OpenFile(path)
 		return t, false, err
 	}
-	dir := e.run().Model.Base
-	if e.referenced == nil || *e.referenced != ref.Weights {
-		d, err := weightsDigest(dir, e.Again)
-		if err != nil {
-			return nil, false, err
-		}
-		if d != ref.Weights {
-			return nil, false, fmt.Errorf("the weights in %s are not those that this run started from: their digest is %s, recorded is %s", dir, d, ref.Weights)
-		}
-		e.referenced = &d
+	if err := e.checkFolder(ref); err != nil {
+		return nil, false, err
 	}
-	t, err = checkpoint.OpenFolder(dir)
+	t, err = OpenModel(e.run())
 	return t, true, err
 }
 
@@ -112,8 +107,10 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 		return nil, err
 	}
 	defer t.Close()
-	if dtype, ok := t.Uniform(); !trainable && (byReference || ok && dtype == checkpoint.BF16) {
-		return e.frozenModel(t, h, false)
+	adapted := byReference && e.run().Model.HasAdapter()
+	fold := adapted && (trainable || useOfAdapter(e.run()) == foldedIn)
+	if dtype, ok := t.Uniform(); !trainable && !fold && (byReference || ok && dtype == checkpoint.BF16) {
+		return e.frozenModel(t, h, adapted)
 	}
 	m, err := e.newModel(h, trainable)
 	if err != nil {
@@ -123,19 +120,27 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 		m.Close()
 		return nil, err
 	}
+	if fold {
+		if err := e.foldStart(m, t); err != nil {
+			m.Close()
+			return nil, err
+		}
+	}
 	return m, nil
 }
 
-// frozenModel makes a model on a backbone of its own; adapted: with the run's adapters.
+// frozenModel makes a model on a backbone of its own; adapted: with the adapters that
+// the run starts from.
 func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*model.Model, error) {
 	base, err := e.newBackbone(t, h.LM)
 	if err != nil {
 		return nil, err
 	}
+	load := func() (*model.Model, error) { return model.NewOn(base, h, false) }
 	if adapted {
-		h = WithAdapters(h, e.run(), base.Config)
+		load = func() (*model.Model, error) { return e.startOn(base, h) }
 	}
-	m, err := model.NewOn(base, h, false)
+	m, err := load()
 	if err != nil {
 		base.Close()
 		return nil, err

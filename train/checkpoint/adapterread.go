@@ -98,7 +98,7 @@ func ReadAdapters(dir string, c model.Config) (*Adapters, error) {
 func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 	possible := a.possible()
 	half := map[string]int{} // how many of A and B a map has
-	var strange []string
+	var strange, misfits []string
 	for _, x := range t.List() {
 		name, part := mapOf(x.Name)
 		dims, can := possible[name]
@@ -107,7 +107,7 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 			strange = append(strange, x.Name)
 			continue
 		case len(x.Shape) != 2 || x.Shape[1-part] != dims[1-part] || !x.DType.convertible():
-			set.problem("%s is %s and fits no map of %d outputs and %d inputs", x.Name, x.kind(), dims[0], dims[1])
+			misfits = append(misfits, fmt.Sprintf("%s is %s and fits no map of %d outputs and %d inputs", x.Name, x.kind(), dims[0], dims[1]))
 			continue
 		}
 		rank := x.Shape[part]
@@ -116,19 +116,23 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 			set.problem("%s has rank %d, its other half %d", x.Name, rank, old.rank)
 		}
 		if rank < 1 || rank > maxRank || rank != set.rank && !set.ranks {
-			set.problem("%s has rank %d, r is %d", x.Name, rank, set.rank)
+			misfits = append(misfits, fmt.Sprintf("%s has rank %d, r is %d", x.Name, rank, set.rank))
 		}
 		a.maps[name] = adapterPair{rank, set.scale(name, max(rank, 1))}
 	}
 	for _, name := range sortedKeys(half) {
 		if half[name] != 2 {
-			set.problem("%s has one half of an adapter: lora_A or lora_B is missing", name)
+			misfits = append(misfits, fmt.Sprintf("%s has one half of an adapter: lora_A or lora_B is missing or does not fit", name))
 		}
 	}
-	if len(strange) > 0 {
-		set.problem("%s", a.strange(strange))
+	if len(misfits) > 0 {
+		set.problem("%s", firstOf(misfits))
 	}
-	if len(a.maps) == 0 && len(strange) == 0 {
+	if len(strange) > 0 {
+		set.problem("the model has no linear map that can have an adapter for %s; it has %s in its %d layers",
+			firstOf(strange), strings.Join(a.config.AdapterTargets(), ", "), a.config.Layers)
+	}
+	if len(a.maps) == 0 && len(set.problems) == 0 {
 		set.problem("%s holds no adapters", adapterFile)
 	}
 	if len(set.problems) == 0 {
@@ -164,14 +168,14 @@ func mapOf(tensor string) (name string, part int) {
 	return name, -1
 }
 
-// strange words which tensors are of no map that can have an adapter here.
-func (a *Adapters) strange(names []string) string {
+// firstOf lists a few texts, and how many more there are.
+func firstOf(list []string) string {
 	const most = 3
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if n := len(names) - most; n > 0 {
+	text := strings.Join(list[:min(len(list), most)], ", ")
+	if n := len(list) - most; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("the model has no linear map that can have an adapter for %s; it has %s in its %d layers", text, strings.Join(a.config.AdapterTargets(), ", "), a.config.Layers)
+	return text
 }
 
 // shape finds what holds all adapters.

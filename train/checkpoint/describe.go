@@ -51,7 +51,12 @@ func Describe(path string) (*Description, error) { return describe(path, ReadCon
 // DescribeText is Describe for the text model inside a model of text and images. Tensors
 // of the rest are left out.
 func DescribeText(dir string) (*Description, error) {
-	return describe(dir, ReadTextConfig, OpenTextFolder)
+	d, err := describe(dir, ReadTextConfig, OpenTextFolder)
+	if err == nil && d.Known {
+		d.Class = gemma3Text
+		d.Notes = append(d.Notes, TextNote)
+	}
+	return d, err
 }
 
 func describe(path string, read func(dir string) (model.Config, error), open func(dir string) (*Tensors, error)) (*Description, error) {

@@ -19,7 +19,8 @@ type AdapterDescription struct {
 	Alpha      float64
 	Targets    []string // last parts of the maps' names
 	Parameters int
-	Uniform    bool // one rank and scale on every map of the targets: training can go on with them
+	Known      bool // they were read for a model
+	Uniform    bool // one rank and scale on every map of its targets: training can go on with them
 	Tensors    []DescribedTensor
 	Reason     []string // what stops them: every reason
 }
@@ -65,7 +66,7 @@ func DescribeAdapters(dir string, c *model.Config) (*AdapterDescription, error) 
 	case err != nil:
 		d.Reason = []string{err.Error()}
 	default:
-		d.Rank, d.Alpha, d.Uniform = a.Shape.Rank, a.Shape.Alpha, a.Uniform
+		d.Rank, d.Alpha, d.Known, d.Uniform = a.Shape.Rank, a.Shape.Alpha, true, a.Uniform
 	}
 	return d, nil
 }
@@ -73,7 +74,7 @@ func DescribeAdapters(dir string, c *model.Config) (*AdapterDescription, error) 
 // Facts describe the adapters for people, one a line.
 func (d *AdapterDescription) Facts() []string {
 	list := append(slices.Clone(d.Words), fmt.Sprintf("on %s: %d tensors, %d parameters", strings.Join(d.Targets, ", "), len(d.Tensors), d.Parameters))
-	if len(d.Reason) == 0 && !d.Uniform {
+	if d.Known && !d.Uniform {
 		list = append(list, "several ranks or scales, or some maps only: they can be evaluated and folded in, not trained on")
 	}
 	return list

@@ -58,12 +58,18 @@ func ReadTextConfig(dir string) (model.Config, error) {
 			text.values[key] = v
 		}
 	}
-	text.values["architectures"] = json.RawMessage(`["Gemma3ForCausalLM"]`)
+	text.values["architectures"] = json.RawMessage(`["` + gemma3Text + `"]`)
 	return text.config(path)
 }
 
 // gemma3Images is a class whose text part can be computed.
 const gemma3Images = "Gemma3ForConditionalGeneration"
+
+// gemma3Text is the class of that part.
+const gemma3Text = "Gemma3ForCausalLM"
+
+// TextNote says what reading the text part means.
+const TextNote = "this is the text part of " + gemma3Images + ": its vision tower is left out, and merged weights are a plain " + gemma3Text
 
 // The limits of sizes: ten times those of any published model, so that products of
 // them are numbers.
@@ -120,7 +126,7 @@ func (r *settings) architecture() (architecture, bool) {
 	switch {
 	case ok:
 	case class == gemma3Images || class == "" && kind == "gemma3":
-		r.problem("architecture is %s: a model of text and images; only its text part can be computed, and only when it is asked for", gemma3Images)
+		r.problem("architecture is %s: a model of text and images; only its text part can be computed, and only when it is asked for (model.part: text; --part text)", gemma3Images)
 	default:
 		r.problem("%s", unknown(strings.Split(class, ", "), kind))
 	}

@@ -1,0 +1,67 @@
+package inspect
+
+import (
+	"errors"
+
+	"exp/kernels"
+	"exp/train/checkpoint"
+	"exp/train/model"
+)
+
+// Folder is a model's folder, and what of it is meant.
+type Folder struct {
+	Dir     string
+	Text    bool   // the language model inside a model of text and images
+	Adapter string // folder of adapters in PEFT's layout on its weights; empty: none
+}
+
+// Config is the architecture.
+func (f Folder) Config() (model.Config, error) {
+	if f.Text {
+		return checkpoint.ReadTextConfig(f.Dir)
+	}
+	return checkpoint.ReadConfig(f.Dir)
+}
+
+func (f Folder) open() (*checkpoint.Tensors, error) {
+	if f.Text {
+		return checkpoint.OpenTextFolder(f.Dir)
+	}
+	return checkpoint.OpenFolder(f.Dir)
+}
+
+// load makes the model on be, with the positions of c. Adapters lie beside the weights.
+func (f Folder) load(be kernels.Backend, c model.Config) (*model.Model, error) {
+	t, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.from(be, c, t)
+	return m, errors.Join(err, t.Close())
+}
+
+func (f Folder) from(be kernels.Backend, c model.Config, t *checkpoint.Tensors) (*model.Model, error) {
+	if f.Adapter == "" {
+		m, err := model.New(be, c, model.Heads{LM: true}, false)
+		if err != nil {
+			return nil, err
+		}
+		return m, checkpoint.LoadWeights(be, m, t, checkpoint.Plain)
+	}
+	a, err := checkpoint.ReadAdapters(f.Adapter, c)
+	if err != nil {
+		return nil, err
+	}
+	base, err := checkpoint.LoadBackbone(be, c, true, kernels.F32, t)
+	if err != nil {
+		return nil, err
+	}
+	a.Shape.Dropout = 0
+	m, err := model.NewOn(base, model.Heads{LM: true, Adapters: &a.Shape}, false)
+	if err != nil {
+		base.Close()
+		return nil, err
+	}
+	m.OwnBackbone()
+	return m, a.Load(be, m)
+}

@@ -1,0 +1,267 @@
+package stage
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/checkpoint"
+	"exp/train/model"
+)
+
+// The adapters that a run starts from: model.adapter, a folder in PEFT's layout. What
+// becomes of them depends on what is trained:
+//
+//   - nothing: they are computed beside the weights of model.base, as PEFT does;
+//   - adapters (train.lora): training goes on with them, and the reference policy has them
+//     as they were; their shape must be that of train.lora;
+//   - all weights (sft, or train without train.lora): they are folded into the weights
+//     first, W + scale·B·A, for the policy, the critic and the reference policy alike.
+
+// adapterUse is what becomes of the adapters of a run.
+type adapterUse int
+
+const (
+	noAdapter adapterUse = iota
+	besideWeights
+	goneOnWith
+	foldedIn
+)
+
+func useOfAdapter(c *config.Run) adapterUse {
+	switch {
+	case !c.Model.HasAdapter():
+		return noAdapter
+	case c.Data.Train.Source == config.None:
+		return besideWeights
+	case c.SFT.Steps > 0 || c.Train.LoRA.Rank == 0:
+		return foldedIn
+	}
+	return goneOnWith
+}
+
+// FoldsAdapter reports whether a run folds model.adapter into the weights that it starts from.
+func FoldsAdapter(c *config.Run) bool { return useOfAdapter(c) == foldedIn }
+
+// StartAdapters are the adapters that a run of a folder with architecture arch starts
+// from; nil if there are none, and where they are folded into the weights.
+func StartAdapters(c *config.Run, arch model.Config) (*model.Adapters, error) {
+	if u := useOfAdapter(c); u == noAdapter || u == foldedIn {
+		return nil, nil
+	}
+	a, err := checkpoint.ReadAdapters(c.Model.Adapter, arch)
+	if err != nil {
+		return nil, err
+	}
+	return &a.Shape, nil
+}
+
+// adapterDigest is the digest of a folder of adapters as a model computes them: where
+// they are, with which scale, and their tensors.
+func adapterDigest(a *checkpoint.Adapters, reread bool) (d ident.Digest, err error) {
+	t, err := checkpoint.OpenAdapterFile(a.Dir)
+	if err != nil {
+		return d, err
+	}
+	defer t.Close()
+	weights, err := tensorsDigest(t, reread)
+	if err != nil {
+		return d, err
+	}
+	scales := map[string]any{}
+	for name, scale := range a.Scales() {
+		scales[name] = scale
+	}
+	return ident.Hash("exp/adapter/1", map[string]any{"weights": weights, "scales": scales})
+}
+
+// checkStartAdapter digests model.adapter and tells bad what keeps the run from
+// starting with it.
+func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, message, help string)) (d ident.Digest) {
+	if !c.Model.HasAdapter() {
+		return d
+	}
+	a, err := checkpoint.ReadAdapters(c.Model.Adapter, arch)
+	if err == nil {
+		d, err = adapterDigest(a, false)
+	}
+	if err != nil {
+		bad("model.adapter", config.CodeData, err.Error(), "a folder of LoRA adapters for model.base in PEFT's layout is needed: adapter_config.json and adapter_model.safetensors")
+		return d
+	}
+	if useOfAdapter(c) != goneOnWith {
+		return d
+	}
+	want := WithAdapters(model.Heads{}, c, arch).Adapters
+	if what := otherShape(a, want); what != "" {
+		help := fmt.Sprintf("to go on with them: train.lora: {rank: %d, alpha: %v, targets: [%s]}; or fold them into the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder with both",
+			a.Shape.Rank, a.Shape.Alpha, strings.Join(a.Shape.Targets, ", "))
+		if !a.Uniform {
+			help = "fold them into the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder with both, to train adapters on"
+		}
+		bad("model.adapter", config.CodeConflict, fmt.Sprintf("training cannot go on with the adapters in %q: %s", c.Model.Adapter, what), help)
+	}
+	return d
+}
+
+// otherShape says how adapters differ from those that are to be trained; "" if not at all.
+func otherShape(a *checkpoint.Adapters, want *model.Adapters) string {
+	have := slices.Sorted(slices.Values(want.Targets))
+	switch {
+	case !a.Uniform:
+		return "they have several ranks or scales, or are on some layers only"
+	case a.Shape.Rank != want.Rank:
+		return fmt.Sprintf("they have rank %d, train.lora.rank is %d", a.Shape.Rank, want.Rank)
+	case math.Abs(a.Shape.Scale()/want.Scale()-1) > 1e-9:
+		return fmt.Sprintf("they are multiplied by alpha/rank = %v, train.lora.alpha/rank is %v", a.Shape.Scale(), want.Scale())
+	case !slices.Equal(a.Shape.Targets, slices.Compact(have)):
+		return fmt.Sprintf("they are on %s, train.lora.targets are %s", strings.Join(a.Shape.Targets, ", "), strings.Join(have, ", "))
+	}
+	return ""
+}
+
+// checkFolder compares the weights of model.base, and the adapters of model.adapter, with
+// those that the run started from.
+func (e *Env) checkFolder(ref folderWeights) error {
+	if e.referenced != nil && *e.referenced == ref {
+		return nil
+	}
+	c := e.run()
+	d, err := modelDigest(c, e.Again)
+	if err != nil {
+		return err
+	}
+	if d != ref.Weights {
+		return fmt.Errorf("the weights in %s are not those that this run started from: their digest is %s, recorded is %s", c.Model.Base, d, ref.Weights)
+	}
+	if !ref.Adapter.IsZero() {
+		d, err := e.adapterNow()
+		if err != nil {
+			return err
+		}
+		if d != ref.Adapter {
+			return fmt.Errorf("the adapters in %s are not those that this run started from: their digest is %s, recorded is %s", c.Model.Adapter, d, ref.Adapter)
+		}
+	}
+	e.referenced = &ref
+	return nil
+}
+
+// adapterNow is the digest of model.adapter as it is; zero without one.
+func (e *Env) adapterNow() (d ident.Digest, err error) {
+	if !e.run().Model.HasAdapter() {
+		return d, nil
+	}
+	a, err := e.readStartAdapter()
+	if err != nil {
+		return d, err
+	}
+	return adapterDigest(a, e.Again)
+}
+
+func (e *Env) readStartAdapter() (*checkpoint.Adapters, error) {
+	arch, err := e.architecture()
+	if err != nil {
+		return nil, err
+	}
+	return checkpoint.ReadAdapters(e.run().Model.Adapter, arch)
+}
+
+// foldStart adds the run's adapters to the weights of m, which are those of t.
+func (e *Env) foldStart(m *model.Model, t *checkpoint.Tensors) error {
+	a, err := e.readStartAdapter()
+	if err != nil {
+		return err
+	}
+	base, err := e.newBackbone(t, false)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	from, err := model.NewOn(base, model.Heads{Adapters: &a.Shape}, false)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err := a.Load(e.Backend, from); err != nil {
+		return err
+	}
+	err = m.FoldAdapters(from)
+	m.Refresh()
+	return err
+}
+
+// startOn makes a frozen model on a backbone with the run's adapters beside it.
+func (e *Env) startOn(base *model.Backbone, h model.Heads) (*model.Model, error) {
+	a, err := e.readStartAdapter()
+	if err != nil {
+		return nil, err
+	}
+	h.Adapters = &a.Shape
+	h.Adapters.Dropout = 0
+	m, err := model.NewOn(base, h, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Load(e.Backend, m); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// startFrom sets the adapters of a model that goes on with those of the run.
+func (e *Env) startFrom(m *model.Model) error {
+	a, err := e.readStartAdapter()
+	if err != nil {
+		return err
+	}
+	return a.Load(e.Backend, m)
+}
+
+// adaptersOn makes a frozen model on a backbone of its own, of the weights t, with the
+// adapters that the run trains.
+func (e *Env) adaptersOn(t *checkpoint.Tensors, h model.Heads) (*model.Model, error) {
+	base, err := e.newBackbone(t, h.LM)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.NewOn(base, WithAdapters(h, e.run(), base.Config), false)
+	if err != nil {
+		base.Close()
+		return nil, err
+	}
+	m.OwnBackbone()
+	return m, nil
+}
+
+// StartNotes say what a person should know of the weights that a run starts from.
+func StartNotes(c *config.Run) (list []string) {
+	if c.Model.Init != "pretrained" {
+		return nil
+	}
+	arch, err := ReadArchitecture(c)
+	if err != nil {
+		return nil // the plan says so elsewhere
+	}
+	list = checkpoint.Notes(arch)
+	if c.Model.Part == textPart {
+		list = append(list, checkpoint.TextNote)
+	}
+	if !c.Model.HasAdapter() {
+		return list
+	}
+	a, err := checkpoint.ReadAdapters(c.Model.Adapter, arch)
+	if err != nil {
+		return list
+	}
+	what := map[adapterUse]string{
+		besideWeights: "computed beside the weights of model.base, which stay as they are",
+		goneOnWith:    "training goes on with it; the reference policy is model.base with the adapter as it is now",
+		foldedIn:      "folded into the weights of model.base, and all weights are trained; the reference policy is the folded start",
+	}[useOfAdapter(c)]
+	return append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, strings.Join(a.Shape.Targets, ", "), what))
+}

@@ -1,0 +1,56 @@
+package stage
+
+import (
+	"fmt"
+
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/checkpoint"
+	"exp/train/model"
+)
+
+// ReadArchitecture is the architecture of the folder model.base, of the part that
+// model.part asks for.
+func ReadArchitecture(c *config.Run) (model.Config, error) {
+	if checkpoint.IsAdapterFolder(c.Model.Base) {
+		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), no model: name it in model.adapter, and the model's folder in model.base", c.Model.Base)
+	}
+	if c.Model.Part == textPart {
+		return checkpoint.ReadTextConfig(c.Model.Base)
+	}
+	return checkpoint.ReadConfig(c.Model.Base)
+}
+
+// textPart is the value of model.part for the language model inside a larger one.
+const textPart = "text"
+
+// OpenModel opens the weights of model.base, of the part that is asked for.
+func OpenModel(c *config.Run) (*checkpoint.Tensors, error) {
+	if c.Model.Part == textPart {
+		return checkpoint.OpenTextFolder(c.Model.Base)
+	}
+	return checkpoint.OpenFolder(c.Model.Base)
+}
+
+// modelDigest is the digest of the weights of model.base. What a cache knows of files
+// that did not change is believed, unless reread.
+func modelDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
+	t, err := OpenModel(c)
+	if err != nil {
+		return d, err
+	}
+	defer t.Close()
+	return tensorsDigest(t, reread)
+}
+
+// textTypes sets the types of the tensors of a text part by the names that it has.
+func textTypes(c *config.Run, o *checkpoint.Origin) error {
+	t, err := OpenModel(c)
+	if err != nil {
+		return err
+	}
+	for _, x := range t.List() {
+		o.DTypes[x.Name] = x.DType
+	}
+	return t.Close()
+}
