@@ -181,7 +181,7 @@ func (r *runDiffer) inputs() error {
 					continue
 				case st.Kind == "init":
 					key = io.Role
-				case st.Kind == "train" && (io.Role == stage.RoleTemplate || io.Role == stage.RoleStops):
+				case st.Kind == "train" && (io.Role == stage.RoleTemplate || io.Role == stage.RoleTools || io.Role == stage.RoleStops):
 					key = io.Role
 				case st.Kind == "train" && io.Role != "weights" && io.Role != "tokenizer":
 					continue

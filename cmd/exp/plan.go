@@ -248,6 +248,16 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	if p.System != "" {
 		say("", "system message %q where a problem has none", p.System)
 	}
+	if p.Tools > 0 {
+		how := "given to the template"
+		if p.NoTools {
+			how = "which the template ignores: no prompt has them"
+		}
+		say("", "data.tools: %d definitions, %s", p.Tools, how)
+	}
+	if p.OwnTools > 0 {
+		say("", "%d problems have tools of their own; %d of their prompts do not show them", p.OwnTools, p.LostTools)
+	}
 	if p.Before != "" {
 		say("", "%s before the text, unless the template writes it", p.Before)
 	}

@@ -111,6 +111,7 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 		return p, err
 	}
 	p.Answer, facts.Answers = answers[0], answers[1:]
+	p.Tools = Tools(r)
 	p.ID = strconv.Itoa(r.Index)
 	id := l.ID
 	if !r.Has(id) {

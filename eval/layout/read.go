@@ -26,7 +26,7 @@ func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Uni
 func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
 	var problems []rollout.Problem
 	var copies Copies
-	type content struct{ prompt, answer, messages string }
+	type content struct{ prompt, answer, messages, tools string }
 	seen := map[content]bool{}
 	owner := map[string]string{} // by id: where it stands
 	for row, err := range all {
@@ -53,7 +53,7 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 		if err != nil {
 			return nil, copies, row.Errorf(l.Problem[0], "%w", err)
 		}
-		c := content{p.Prompt, p.Answer, string(messages)}
+		c := content{p.Prompt, p.Answer, string(messages), string(p.Tools)}
 		if seen[c] {
 			continue
 		}

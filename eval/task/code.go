@@ -78,12 +78,13 @@ func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
 			return nil, err
 		}
 		p, messages, err := readCodeRow(row)
+		tools := layout.Tools(row)
 		if err != nil {
 			return nil, err
 		}
 		id := p.ID
 		p.ID = ""
-		content, err := json.Marshal([]any{p, messages})
+		content, err := json.Marshal([]any{p, messages, tools})
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +102,7 @@ func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
 		if err != nil {
 			return nil, err
 		}
-		made.Messages = messages
+		made.Messages, made.Tools = messages, tools
 		problems = append(problems, made)
 	}
 	return problems, nil

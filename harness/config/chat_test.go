@@ -30,6 +30,37 @@ func TestTemplateVars(t *testing.T) {
 	}
 }
 
+// A list of tools keeps its keys in the order of the file and its values as they are
+// written, as JSON; a path stays a path. Both read back.
+func TestToolsKey(t *testing.T) {
+	file := folder(t, map[string]string{"a.yaml": "extends: " + base(t) + `
+data:
+  tools:
+    - type: function
+      function:
+        name: f
+        description: "a <b> & \"c\": 3"
+        parameters: {type: object, properties: {z: {type: integer, default: 1.0, enum: [1, 2e3, yes please]}, a: {strict: true, null: null, id: "7"}}}
+`}) + "/a.yaml"
+	const want = `[{"type":"function","function":{"name":"f","description":"a <b> & \"c\": 3","parameters":{"type":"object","properties":{"z":{"type":"integer","default":1.0,"enum":[1,2e3,"yes please"]},"a":{"strict":true,"null":null,"id":"7"}}}}}]`
+	for _, tt := range []struct {
+		sets []string
+		want string
+	}{{nil, want}, {[]string{"data.tools=my tools.json"}, "my tools.json"}, {[]string{`data.tools=[{"b": 1, a: [x]}]`}, `[{"b":1,"a":["x"]}]`}, {[]string{"data.tools=none"}, None}} {
+		r := load(t, Input{File: file, Sets: tt.sets})
+		if r.Run.Data.Tools != tt.want {
+			t.Errorf("%q: got %s, want %s", tt.sets, r.Run.Data.Tools, tt.want)
+		}
+		again := load(t, Input{File: "again.yaml", Data: []byte(r.YAML())})
+		if again.Run.Data.Tools != tt.want {
+			t.Errorf("read again: %s, want %s", again.Run.Data.Tools, tt.want)
+		}
+		if got := r.Params(Train)["data.tools"]; (got == None) != (tt.want == None) || got == tt.want && got != None {
+			t.Errorf("the stage reads %v of %s", got, tt.want)
+		}
+	}
+}
+
 func TestChatKeyErrors(t *testing.T) {
 	for _, tt := range []struct{ set, want string }{
 		{"data.template_vars=[1]", "must be a block of names with values, got a list"},

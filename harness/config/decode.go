@@ -48,6 +48,8 @@ func (d *decoder) value(n *node, name pos) any {
 	case n.kind == nullNode && k.Null:
 	case n.kind == nullNode:
 		d.fail(name, CodeNull, fmt.Sprintf("%s needs a value, got null", d.path), wants(k))
+	case k.JSON && n.kind == listNode:
+		return jsonText(n)
 	case k.List && n.kind == listNode:
 		return d.list(n)
 	case k.List:

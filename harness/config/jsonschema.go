@@ -84,6 +84,9 @@ func (k *Key) jsonElement() map[string]any {
 		case k.Kind == Share:
 			s["pattern"] = "^(all|none|" + strings.Trim(shareText.String(), "^$") + ")$"
 		}
+		if k.JSON {
+			return map[string]any{"anyOf": []any{s, map[string]any{"type": "array", "items": map[string]any{"type": "object"}}}}
+		}
 	}
 	return s
 }

@@ -67,6 +67,7 @@ type Key struct {
 	Range   Range    // of Int, Float, Duration (ns) and Size (bytes)
 	Words   []string // the words of an Enum
 	Pattern *Pattern // of a String; nil allows any
+	JSON    bool     // of a String: a list is a value too, kept as its JSON text
 	Fields  []Key    // of Objects, with Path relative to the element
 	Unit    string   // what a number counts; "fraction" also allows 10%
 	Role    Role

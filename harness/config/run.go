@@ -102,6 +102,7 @@ type Data struct {
 	Order           string `key:"order"`
 	Chat            string `key:"chat"`
 	// What follows is of a chat template.
+	Tools         string         `key:"tools"` // None, a path, or a JSON list
 	System        string         `key:"system"`
 	TemplateVars  map[string]any `key:"template_vars"`
 	TemplateDate  string         `key:"template_date"`

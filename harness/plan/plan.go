@@ -104,6 +104,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	if !x.Template.IsZero() {
 		data[stage.RoleTemplate] = x.Template
 	}
+	if !x.Tools.IsZero() {
+		data[stage.RoleTools] = x.Tools
+	}
 	if !x.Adapter.IsZero() {
 		data[stage.RoleAdapter] = x.Adapter
 	}
@@ -242,6 +245,9 @@ func (p *Run) template() map[string]ident.Digest {
 func (p *Run) prompts() map[string]ident.Digest {
 	m := p.template()
 	m[stage.RoleStops] = p.External.Stops
+	if !p.External.Tools.IsZero() {
+		m[stage.RoleTools] = p.External.Tools
+	}
 	return m
 }
 

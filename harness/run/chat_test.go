@@ -133,6 +133,7 @@ func TestChatIdentity(t *testing.T) {
 		{"variables", testTemplate, "data.template_vars={a: 1}"},
 		{"stop ids", testTemplate, "rollout.stop_ids=[10]"},
 		{"none", testTemplate, "data.chat=none"},
+		{"tools", testTemplate, "data.tools=[{name: f}]"},
 	} {
 		if other := chatRun(l, tt.template, tt.set); other.RID == first.RID {
 			t.Errorf("%s: the same run", tt.name)

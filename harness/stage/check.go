@@ -53,9 +53,10 @@ func (e *Env) prompter() (*Prompter, error) {
 	return e.Prompter, err
 }
 
-// warnTruncated says how many prompts are cut, and what a cut may take away. The count
-// is for the record.
+// warnTruncated says how many prompts are cut, and what a cut may take away, and which
+// tools no prompt has. The count is for the record.
 func (e *Env) warnTruncated(p *Prompter, name string, problems []rollout.Problem) int {
+	e.warnTools(p, name, problems)
 	n := p.Truncated(problems)
 	if n == 0 {
 		return 0

@@ -52,31 +52,40 @@ func freeMark(text []byte) (rune, error) {
 	return 0, fmt.Errorf("it has all of U+FDD0 to U+FDEF, which are no characters")
 }
 
-// messages cuts the texts of messages. The mark is that of the cuts.
-func (e *escaper) messages(list []rollout.Message) ([]rollout.Message, rune, error) {
+// chat cuts the texts of messages and tools. The mark is that of the cuts.
+func (e *escaper) chat(list []rollout.Message, tools json.RawMessage) ([]rollout.Message, json.RawMessage, rune, error) {
 	raw, err := json.Marshal(list)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
-	mark, err := freeMark(raw)
+	mark, err := freeMark(append(raw, tools...))
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
+	if tools, err = e.json(tools, mark); err != nil {
+		return nil, nil, 0, err
+	}
+	list, err = e.messages(list, mark)
+	return list, tools, mark, err
+}
+
+// messages cuts the texts of messages.
+func (e *escaper) messages(list []rollout.Message, mark rune) (_ []rollout.Message, err error) {
 	out := make([]rollout.Message, len(list))
 	for i, m := range list {
 		out[i] = rollout.Message{Role: e.cut(m.Role, mark), Content: e.cut(m.Content, mark)}
 		if out[i].Parts, err = e.json(m.Parts, mark); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		for _, f := range m.More {
 			v, err := e.json(f.Value, mark)
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 			out[i].More = append(out[i].More, rollout.Field{Name: f.Name, Value: v})
 		}
 	}
-	return out, mark, nil
+	return out, nil
 }
 
 // json cuts the strings of a JSON text.

@@ -24,6 +24,7 @@ type External struct {
 	Tokenizer ident.Digest
 	Template  ident.Digest // of the chat template; zero for plain text
 	Stops     ident.Digest // tokens that end a completion
+	Tools     ident.Digest // definitions of data.tools; zero for none
 	Settings  ident.Digest // the keys that prompts depend on
 	Prompter  *Prompter
 	Reward    map[string]ident.Digest // what scores in training: program, template or model, by use
@@ -101,9 +102,12 @@ func readPrompts(c *config.Run, bad func(key, code, message, help string)) *Prom
 	var chat *ChatError
 	var stops *StopError
 	var data *DataError
+	var tools *ToolsError
 	switch {
 	case errors.As(err, &data):
 		return nil // the split says it
+	case errors.As(err, &tools):
+		key = "data.tools"
 	case errors.As(err, &chat):
 		key = "data.chat"
 	case errors.As(err, &stops):
@@ -120,6 +124,9 @@ func (x *External) prompts(c *config.Run, p *Prompter) (err error) {
 		return err
 	}
 	if x.Stops, err = ident.Hash("exp/stop-ids/1", p.stopList()); err != nil {
+		return err
+	}
+	if x.Tools, err = p.ToolsDigest(); err != nil {
 		return err
 	}
 	d := c.Data
@@ -174,6 +181,8 @@ func (s split) check(c *config.Run, p *Prompter, problems []rollout.Problem) (er
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.conf.Source, err)
 		}
+		own, lost := p.withoutTools(problems)
+		p.ownTools, p.lostTools = p.ownTools+own, p.lostTools+lost
 		if n := all - len(problems); n > 0 {
 			left = fmt.Sprintf(" (of %d; data.filter_overlong leaves %d out)", all, n)
 		}

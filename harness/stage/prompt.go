@@ -31,6 +31,8 @@ type Prompter struct {
 	bos      int32     // -1: none
 	escaper  *escaper  // nil: text of problems may be tokens
 	cache    promptCache
+	// ownTools and lostTools are of the files that the plan read: see PromptPlan.
+	ownTools, lostTools int
 }
 
 // NewPrompter reads the tokenizer and the chat template of a configuration, and the data
@@ -154,7 +156,7 @@ func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 	if p.template == nil {
 		return q.Prompt, nil
 	}
-	return p.template.prompt(p.template.messagesOf(q))
+	return p.template.prompt(p.template.messagesOf(q), p.template.toolsOf(q))
 }
 
 // Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens of them:
@@ -228,10 +230,14 @@ func (p *Prompter) Truncated(problems []rollout.Problem) (n int) {
 
 // TemplateDigest is that of the chat template; zero for plain text.
 func (p *Prompter) TemplateDigest() (d ident.Digest) {
-	if p.template != nil {
-		b, _ := hex.DecodeString(p.template.Digest()) // 64 digits
-		copy(d[:], b)
+	if p.template == nil {
+		return d
 	}
+	if x := p.template.withTools; x != nil {
+		return sha256.Sum256([]byte(p.template.Digest() + x.Digest()))
+	}
+	b, _ := hex.DecodeString(p.template.Digest()) // 64 digits
+	copy(d[:], b)
 	return d
 }
 
@@ -306,13 +312,13 @@ func (p *Prompter) plain(text string) ([]int32, error) {
 // chat encodes a rendered chat. Its special tokens are the template's, but for the first
 // one of models whose tokenizer puts one before every text, where the template does not.
 func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
-	list, mark := p.template.messagesOf(q), rune(0)
+	list, tools, mark := p.template.messagesOf(q), p.template.toolsOf(q), rune(0)
 	if p.escaper != nil {
-		if list, mark, err = p.escaper.messages(list); err != nil {
+		if list, tools, mark, err = p.escaper.chat(list, tools); err != nil {
 			return nil, err
 		}
 	}
-	text, err := p.template.prompt(list)
+	text, err := p.template.prompt(list, tools)
 	if err != nil {
 		return nil, err
 	}
@@ -351,10 +357,10 @@ type promptCache struct {
 const mostCached = 64 << 20
 
 func promptKey(q *rollout.Problem) (ident.Digest, error) {
-	if len(q.Messages) == 0 {
+	if len(q.Messages) == 0 && len(q.Tools) == 0 {
 		return sha256.Sum256([]byte(q.Prompt)), nil
 	}
-	b, err := json.Marshal(q.Messages)
+	b, err := json.Marshal([]any{q.Messages, q.Tools})
 	return sha256.Sum256(append([]byte("messages "+q.Prompt+"\x00"), b...)), err
 }
 

@@ -246,7 +246,7 @@ func FuzzEscape(f *testing.F) {
 			parts = "null"
 		}
 		m := rollout.Message{Role: "user", Content: strings.ToValidUTF8(content, "?"), More: []rollout.Field{{Name: "x", Value: json.RawMessage(parts)}}}
-		got, mark, err := e.messages([]rollout.Message{m})
+		got, _, mark, err := e.chat([]rollout.Message{m}, nil)
 		if err != nil {
 			t.Skip()
 		}

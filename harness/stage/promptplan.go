@@ -4,18 +4,25 @@ import "exp/harness/config"
 
 // PromptPlan says how a run turns problems into prompts, and what ends a completion.
 type PromptPlan struct {
-	Tokens   int      `json:"tokens"`           // of the vocabulary
-	Template string   `json:"template"`         // where the chat template stands; empty: plain text
-	Digest   string   `json:"digest,omitempty"` // SHA-256 of the template
-	Date     string   `json:"date,omitempty"`   // that it takes for today
-	System   string   `json:"system,omitempty"` // message before chats that have none
-	Plain    string   `json:"plain,omitempty"`  // why there is no template
-	Before   string   `json:"before,omitempty"` // token that the tokenizer puts before a text
-	Truncate string   `json:"truncate"`         // what becomes of prompts that are too long
-	Limit    int      `json:"limit"`            // tokens of a prompt
-	Escape   bool     `json:"escape,omitempty"` // text that spells a token stays text
-	Filter   bool     `json:"filter,omitempty"` // problems with prompts that are too long are left out
-	Stops    []StopID `json:"stop_ids"`
+	Tokens   int    `json:"tokens"`           // of the vocabulary
+	Template string `json:"template"`         // where the chat template stands; empty: plain text
+	Digest   string `json:"digest,omitempty"` // SHA-256 of the template
+	Date     string `json:"date,omitempty"`   // that it takes for today
+	System   string `json:"system,omitempty"` // message before chats that have none
+	Plain    string `json:"plain,omitempty"`  // why there is no template
+	Tools    int    `json:"tools,omitempty"`  // definitions of data.tools
+	// NoTools says that the template ignores them.
+	NoTools bool `json:"tools_ignored,omitempty"`
+	// OwnTools counts the problems of files that have tools of their own, LostTools those
+	// of them whose prompts do not show them.
+	OwnTools  int      `json:"own_tools,omitempty"`
+	LostTools int      `json:"own_tools_ignored,omitempty"`
+	Before    string   `json:"before,omitempty"` // token that the tokenizer puts before a text
+	Truncate  string   `json:"truncate"`         // what becomes of prompts that are too long
+	Limit     int      `json:"limit"`            // tokens of a prompt
+	Escape    bool     `json:"escape,omitempty"` // text that spells a token stays text
+	Filter    bool     `json:"filter,omitempty"` // problems with prompts that are too long are left out
+	Stops     []StopID `json:"stop_ids"`
 }
 
 // Plan describes the prompter.
@@ -25,6 +32,8 @@ func (p *Prompter) Plan() PromptPlan {
 	if plan.Stops == nil {
 		plan.Stops = []StopID{}
 	}
+	plan.Tools, plan.NoTools = p.toolsPlan()
+	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools
 	for _, id := range p.before {
 		plan.Before += p.Tokenizer.Token(id)
 	}

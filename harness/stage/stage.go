@@ -47,6 +47,7 @@ const (
 	RoleTokenizer = "tokenizer"
 	RoleAdapter   = "adapter" // model.adapter
 	RoleTemplate  = "chat template"
+	RoleTools     = "tools"           // data.tools
 	RoleStops     = "stop ids"        // tokens that end a completion
 	RolePrompts   = "prompt settings" // keys that prompts depend on
 )

@@ -27,6 +27,9 @@ type template struct {
 	vars    *chat.Dict
 	date    time.Time
 	special map[string]string
+	tools   json.RawMessage // of data.tools; nil: none
+	// withTools renders chats with tools, where the model has a template for them.
+	withTools *chat.Template
 }
 
 // mostTemplate is more than a template may have; chat.Parse says by how much.
@@ -40,6 +43,9 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 	}
 	source, from, err := templateSource(c, tok)
 	if errors.Is(err, chat.ErrNoTemplate) {
+		if c.Data.Tools != config.None && c.Data.Tools != "" {
+			return nil, &ToolsError{errors.New("the model's folder has no chat template to give data.tools to; name one: data.chat")}
+		}
 		return nil, nil
 	}
 	if err != nil {
@@ -57,7 +63,7 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 		return nil, fmt.Errorf("data.template_vars: %w", err)
 	}
 	t.vars, _ = vars.(*chat.Dict)
-	return t, nil
+	return t, t.useTools(c, tok.Files())
 }
 
 func templateSource(c *config.Run, tok tokenizer.Tokenizer) (source, from string, err error) {
@@ -87,10 +93,16 @@ func (t *template) messagesOf(p *rollout.Problem) []rollout.Message {
 	return list
 }
 
-// prompt is the text of a chat, up to where the assistant speaks.
-func (t *template) prompt(list []rollout.Message) (string, error) {
+// prompt is the text of a chat that offers tools, up to where the assistant speaks.
+func (t *template) prompt(list []rollout.Message, tools json.RawMessage) (string, error) {
 	in := t.input()
 	in.AddGenerationPrompt = true
+	if len(tools) > 0 {
+		var err error
+		if in.Tools, err = chat.DecodeJSON(tools); err != nil {
+			return "", fmt.Errorf("tools: %w", err)
+		}
+	}
 	for i := range list {
 		raw, err := json.Marshal(list[i])
 		if err != nil {
@@ -102,7 +114,7 @@ func (t *template) prompt(list []rollout.Message) (string, error) {
 		}
 		in.Messages = append(in.Messages, m)
 	}
-	return t.Render(context.Background(), in)
+	return t.with(tools).Render(context.Background(), in)
 }
 
 func (t *template) input() chat.Input {

@@ -81,7 +81,7 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 func addCharacters(found map[rune]bool, tmpl *template, p *rollout.Problem) (err error) {
 	prompt := p.Prompt
 	if tmpl != nil {
-		if prompt, err = tmpl.prompt(tmpl.messagesOf(p)); err != nil {
+		if prompt, err = tmpl.prompt(tmpl.messagesOf(p), tmpl.toolsOf(p)); err != nil {
 			return err
 		}
 	}

@@ -246,6 +246,7 @@ func (d *differences) inputs() {
 	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT)), input("weights"))
 	d.add("tokenizer", d.classed("tokenizer", follows(config.Prepare, config.Init)), input("tokenizer"))
 	d.add("chat template", d.classed("data.chat", follows(config.Init)), input("chat template"))
+	d.add("tools", d.classed("data.tools", follows(config.Init)), input("tools"))
 	d.add("stop ids", d.classed("rollout.stop_ids", follows(config.Init)), input("stop ids"))
 }
 

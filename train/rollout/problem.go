@@ -21,6 +21,9 @@ type Problem struct {
 	// Messages are the chat that asks the problem, for a chat template; none stands for
 	// one message of the user, the Prompt.
 	Messages []Message `json:"messages,omitempty"`
+	// Tools are the definitions of tools that the chat offers, a JSON list of objects;
+	// none stands for those of the run, if it has any.
+	Tools json.RawMessage `json:"tools,omitempty"`
 	// Answer is the gold answer; empty where a grader accepts many answers.
 	Answer string `json:"answer,omitempty"`
 	// Target is one right completion without the end token, for supervised

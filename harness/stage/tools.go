@@ -1,0 +1,169 @@
+package stage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/chat"
+	"exp/train/rollout"
+)
+
+// mostTools is how long a list of tools may be in bytes.
+const mostTools = 4 << 20
+
+// readTools returns data.tools as compact JSON, in the order of keys in which it was
+// written; nil for none.
+func readTools(c *config.Run) (json.RawMessage, error) {
+	text := c.Data.Tools
+	if text == "" || text == config.None {
+		return nil, nil
+	}
+	raw, where := []byte(text), ""
+	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		f, err := os.Open(text)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() // only read: an error on closing loses nothing
+		if raw, err = io.ReadAll(io.LimitReader(f, mostTools+1)); err != nil {
+			return nil, err
+		}
+		where = text + ": "
+	}
+	if len(raw) > mostTools {
+		return nil, fmt.Errorf("%sover %d MiB of tools", where, mostTools>>20)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("%sno JSON list of tools: %w", where, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%san empty list of tools; none is written none", where)
+	}
+	for i, tool := range list {
+		if t := bytes.TrimSpace(tool); t[0] != '{' {
+			return nil, fmt.Errorf("%stool %d is %s; a definition is an object, such as {type: function, function: {name: …, description: …, parameters: …}}", where, i+1, shortJSON(t))
+		}
+	}
+	var b bytes.Buffer
+	err := json.Compact(&b, raw)
+	return b.Bytes(), err
+}
+
+func shortJSON(raw []byte) string {
+	const most = 40
+	if len(raw) > most {
+		return string(raw[:most]) + "…"
+	}
+	return string(raw)
+}
+
+// ToolsError is of NewPrompter about data.tools.
+type ToolsError struct{ Err error }
+
+func (e *ToolsError) Error() string { return "tools: " + e.Err.Error() }
+func (e *ToolsError) Unwrap() error { return e.Err }
+
+// toolsOf are the tools of a problem: its own, or those of data.tools; nil for none.
+func (t *template) toolsOf(p *rollout.Problem) json.RawMessage {
+	if len(p.Tools) > 0 {
+		return p.Tools
+	}
+	return t.tools
+}
+
+// useTools notes data.tools, and the template that a model has for chats with tools beside
+// the one that it has for others.
+func (t *template) useTools(c *config.Run, files map[string][]byte) (err error) {
+	if t.tools, err = readTools(c); err != nil {
+		return &ToolsError{err}
+	}
+	if t.own {
+		return nil
+	}
+	source, from, err := chat.SelectTemplate(files, "", true)
+	if err != nil || source == t.source {
+		return nil
+	}
+	if t.withTools, err = chat.Parse(source); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return nil
+}
+
+// with returns the template that renders chats with tools, or without.
+func (t *template) with(tools json.RawMessage) *chat.Template {
+	if len(tools) > 0 && t.withTools != nil {
+		return t.withTools
+	}
+	return t.Template
+}
+
+// ignores reports whether a prompt is the same without its tools.
+func (t *template) ignores(p *rollout.Problem) bool {
+	tools := t.toolsOf(p)
+	if len(tools) == 0 {
+		return false
+	}
+	with, err := t.prompt(t.messagesOf(p), tools)
+	if err != nil {
+		return false // said where the prompt is encoded
+	}
+	without, err := t.prompt(t.messagesOf(p), nil)
+	return err == nil && with == without
+}
+
+// ToolsDigest is that of data.tools; zero for none, and where prompts are plain text.
+func (p *Prompter) ToolsDigest() (ident.Digest, error) {
+	if p.template == nil || len(p.template.tools) == 0 {
+		return ident.Digest{}, nil
+	}
+	return ident.Hash("exp/tools/1", string(p.template.tools))
+}
+
+// toolsPlan says how many tools the run has, and whether the template shows them.
+func (p *Prompter) toolsPlan() (n int, ignored bool) {
+	if p.template == nil || len(p.template.tools) == 0 {
+		return 0, false
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(p.template.tools, &list) != nil {
+		return 0, false
+	}
+	return len(list), p.template.ignores(&rollout.Problem{Prompt: "?"})
+}
+
+// withoutTools counts problems that have tools of their own, and of them those whose
+// prompt does not show them.
+func (p *Prompter) withoutTools(problems []rollout.Problem) (own, lost int) {
+	for i := range problems {
+		if len(problems[i].Tools) == 0 {
+			continue
+		}
+		own++
+		if p.template == nil || p.template.ignores(&problems[i]) {
+			lost++
+		}
+	}
+	return own, lost
+}
+
+// warnTools says of which problems the tools are in no prompt.
+func (e *Env) warnTools(p *Prompter, name string, problems []rollout.Problem) {
+	if n, ignored := p.toolsPlan(); n > 0 && ignored {
+		e.event("tools-ignored", "the chat template ignores the %d tools of data.tools: no prompt of %s has them", n, name)
+	}
+	if own, lost := p.withoutTools(problems); lost > 0 {
+		why := "the chat template ignores them"
+		if p.template == nil {
+			why = "prompts are plain text"
+		}
+		e.event("tools-ignored", "%d of %d problems of %s have tools of their own that their prompts do not show: %s", lost, own, name, why)
+	}
+}
