@@ -51,7 +51,7 @@ func judgeKeys() []Key {
 			Help: "server that speaks OpenAI's chat completions, up to and with its version; /chat/completions is added"},
 		{Path: "reward.judge.model", Kind: String, Pattern: pattern("a name", `.+`), Help: "model that the server is asked for"},
 		{Path: "reward.judge.template", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
-			Help: "file with the message that is sent; {prompt}, {response} and {gold} in it are filled in"},
+			Help: "file with the message that is sent; {prompt} (of a chat all messages, each under its role), {response} and {gold} in it are filled in"},
 		{Path: "reward.judge.pattern", Kind: String, Default: is(""), Pattern: pattern("a regular expression, or empty", `(?s).*`),
 			Help: "regular expression (Go's syntax) whose first group is the score, at its last match in the judge's answer; empty: the answer holds a JSON object"},
 		{Path: "reward.judge.field", Kind: String, Default: is("score"), Pattern: pattern("a name", `.+`),
@@ -75,7 +75,9 @@ func rewardModelKeys() []Key {
 		{Path: "reward.weights", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
 			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its tokenizer; the reward is its score at the last token"},
 		{Path: "reward.text", Kind: String, Default: is("{prompt}{response}"), Pattern: pattern("a text with {response}", `(?s).*\{response\}.*`),
-			Help: "what the reward model reads: {prompt} and {response} are filled in"},
+			Help: "what the reward model reads unless it reads a chat: {prompt}, the texts of a chat's messages, and {response} are filled in"},
+		{Path: "reward.chat", Kind: Enum, Words: []string{Auto, None}, Default: is(Auto),
+			Help: "auto: where prompts are chats, reward.text is as it was and the reward model's folder has a chat template, it reads the whole chat, completion included, by that template; none: it reads reward.text"},
 		{Path: "reward.label", Kind: Int, Default: is(0), Range: atLeast(0), Help: "which of the model's labels is the reward, counted from 0"},
 	})
 }

@@ -360,6 +360,7 @@ type Reward struct {
 	Judge        Judge         `key:"judge"`       // Kind is "judge"
 	Weights      string        `key:"weights"`     // Kind is "model"
 	Text         string        `key:"text"`        // Kind is "model"
+	Chat         string        `key:"chat"`        // Kind is "model"; Auto or None
 	Label        int           `key:"label"`       // Kind is "model"
 }
 

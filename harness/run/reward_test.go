@@ -242,4 +242,24 @@ func TestModelReward(t *testing.T) {
 	if other := l.plan(1, rewarded, conf); other.RID == p.RID {
 		t.Error("other weights are the same run")
 	}
+
+	// Where prompts are chats it reads the whole chat by its own template, which is part of
+	// what the run is.
+	ids := map[string]bool{}
+	for _, own := range []string{"{% for m in messages %}{{ m.content }}{% endfor %}", "{% for m in messages %}{{ m['content'] }}{% endfor %}"} {
+		if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(own), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		ids[l.plan(1, rewarded, conf).RID.String()] = true
+	}
+	if len(ids) != 1 {
+		t.Error("a template that nothing reads changes the run")
+	}
+	p = l.plan(1, rewarded, conf, "data.chat="+filepath.Join(dir, "chat_template.jinja"), "data.max_prompt_tokens=64", "model.arch.max_positions=256")
+	if res, _ := l.execute(p); res.Run.Status != store.Done {
+		t.Errorf("the run ended as %s", res.Run.Status)
+	}
+	if d, ok := p.External.Reward["reward/chat template"]; !ok || d != p.External.Template {
+		t.Errorf("the reward depends on %v", p.External.Reward)
+	}
 }

@@ -74,7 +74,7 @@ func Externals(r *config.Resolved) (External, error) {
 	} else {
 		checkAdapters(c, ModelConfig(c, 1), bad)
 	}
-	x.Reward = rewardDigests(c, bad)
+	x.Reward = rewardDigests(c, prompter, bad)
 	if errs != nil {
 		return x, errs
 	}

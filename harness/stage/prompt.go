@@ -312,13 +312,18 @@ func (p *Prompter) plain(text string) ([]int32, error) {
 // chat encodes a rendered chat. Its special tokens are the template's, but for the first
 // one of models whose tokenizer puts one before every text, where the template does not.
 func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
-	list, tools, mark := p.template.messagesOf(q), p.template.toolsOf(q), rune(0)
+	return p.encodeChat(p.template.messagesOf(q), p.template.toolsOf(q), true)
+}
+
+// encodeChat is chat of messages; open: up to where the assistant speaks.
+func (p *Prompter) encodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
+	mark := rune(0)
 	if p.escaper != nil {
 		if list, tools, mark, err = p.escaper.chat(list, tools); err != nil {
 			return nil, err
 		}
 	}
-	text, err := p.template.prompt(list, tools)
+	text, err := p.template.render(list, tools, open)
 	if err != nil {
 		return nil, err
 	}

@@ -50,9 +50,26 @@ func (e *Env) newScorer() (reward.Scorer, error) {
 	case "judge":
 		return e.newJudge(asked)
 	case "model":
-		return reward.OpenModel(e.Backend, c.Weights, reward.ModelOptions{Text: c.Text, Label: c.Label, BatchTokens: r.Compute.MicroBatchTokens})
+		return e.newRewardModel()
 	}
 	return nil, nil
+}
+
+func (e *Env) newRewardModel() (*reward.Model, error) {
+	r := e.run()
+	policy, err := e.prompter()
+	if err != nil {
+		return nil, err
+	}
+	own, err := rewardPrompter(r, policy)
+	if err != nil {
+		return nil, err
+	}
+	o := reward.ModelOptions{Text: r.Reward.Text, Label: r.Reward.Label, BatchTokens: r.Compute.MicroBatchTokens}
+	if own != nil {
+		o.Chat = rewardChat(policy, own)
+	}
+	return reward.OpenModel(e.Backend, r.Reward.Weights, o)
 }
 
 func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
@@ -88,9 +105,9 @@ func (e *KeyError) Error() string {
 // ExitCode is that of a missing resource.
 func (e *KeyError) ExitCode() int { return 7 }
 
-// rewardDigests are those of the files that the reward depends on, by use. bad is told
-// what is wrong with a key.
-func rewardDigests(c *config.Run, bad func(key, code, message, help string)) map[string]ident.Digest {
+// rewardDigests are those of the files that the reward depends on, by use. policy makes
+// the prompts of the run. bad is told what is wrong with a key.
+func rewardDigests(c *config.Run, policy *Prompter, bad func(key, code, message, help string)) map[string]ident.Digest {
 	x := map[string]ident.Digest{}
 	add := func(key, use string, digest func() (ident.Digest, error)) {
 		d, err := digest()
@@ -110,6 +127,10 @@ func rewardDigests(c *config.Run, bad func(key, code, message, help string)) map
 		add("reward.judge.template", "template", func() (ident.Digest, error) { return pathsDigest([]string{r.Judge.Template}) })
 	case "model":
 		add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(r.Weights) })
+		add("reward.weights", "chat template", func() (ident.Digest, error) { return rewardTemplate(c, policy) })
+		if x["reward/chat template"].IsZero() {
+			delete(x, "reward/chat template")
+		}
 	}
 	return x
 }

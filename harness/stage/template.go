@@ -95,8 +95,13 @@ func (t *template) messagesOf(p *rollout.Problem) []rollout.Message {
 
 // prompt is the text of a chat that offers tools, up to where the assistant speaks.
 func (t *template) prompt(list []rollout.Message, tools json.RawMessage) (string, error) {
+	return t.render(list, tools, true)
+}
+
+// render is the text of a chat that offers tools; open: up to where the assistant speaks.
+func (t *template) render(list []rollout.Message, tools json.RawMessage, open bool) (string, error) {
 	in := t.input()
-	in.AddGenerationPrompt = true
+	in.AddGenerationPrompt = open
 	if len(tools) > 0 {
 		var err error
 		if in.Tools, err = chat.DecodeJSON(tools); err != nil {

@@ -23,7 +23,7 @@ import (
 type JudgeOptions struct {
 	URL      string // base, such as http://127.0.0.1:8000/v1; /chat/completions is added
 	Model    string
-	Template string // of the message, with {prompt}, {response} and {gold}
+	Template string // of the message, with {prompt} (see Transcript), {response} and {gold}
 	// Pattern finds the score in the judge's answer: the first group of its last match.
 	// nil: the answer holds a JSON object, and Field in it is the score.
 	Pattern *regexp.Regexp
@@ -139,10 +139,10 @@ func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	return out, nil
 }
 
-// Fill puts a completion into a template: {prompt}, {response} and {gold}, none of
-// which is looked for in what was put in.
-func Fill(template string, p *rollout.Problem, response string) string {
-	return strings.NewReplacer("{prompt}", p.Prompt, "{response}", response, "{gold}", p.Answer).Replace(template)
+// fill puts a completion into a template: {prompt}, {response} and {gold}, none of
+// which is looked for in what was put in. prompt stands for the problem.
+func fill(template, prompt string, it rollout.Item) string {
+	return strings.NewReplacer("{prompt}", prompt, "{response}", it.Completion.Text, "{gold}", it.Problem.Answer).Replace(template)
 }
 
 // chatRequest is what a server is sent.
@@ -160,7 +160,7 @@ type chatMessage struct {
 
 func (j *Judge) body(it rollout.Item) ([]byte, error) {
 	return json.Marshal(chatRequest{Model: j.opt.Model, Temperature: j.opt.Temperature, MaxTokens: j.opt.MaxTokens,
-		Messages: []chatMessage{{"user", Fill(j.opt.Template, it.Problem, it.Completion.Text)}}})
+		Messages: []chatMessage{{"user", fill(j.opt.Template, Transcript(it.Problem), it)}}})
 }
 
 // judge scores one request, from the cache if it has been answered. Its error ends

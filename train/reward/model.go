@@ -13,8 +13,11 @@ import (
 
 // ModelOptions say what a reward model reads.
 type ModelOptions struct {
-	Text  string // of the sequence, with {prompt} and {response}
-	Label int    // row of score.weight that is the reward; 0 where there is one
+	Text string // of the sequence, with {prompt} (see Concatenation) and {response}
+	// Chat returns the ids of the whole chat, rendered by the model's own template; nil:
+	// the model reads Text.
+	Chat  func(p *rollout.Problem, response string) ([]int32, error)
+	Label int // row of score.weight that is the reward; 0 where there is one
 	// BatchTokens bounds a forward pass; it changes no bit of a score.
 	BatchTokens int
 }
@@ -25,7 +28,7 @@ type ModelOptions struct {
 //	r = score.weight[label] · h,    h the final hidden state at the last token
 //
 // as Qwen2ForSequenceClassification and its like give it for a sequence without
-// padding. The text is encoded by the tokenizer of the model's own folder, without
+// padding. A text is encoded by the tokenizer of the model's own folder, without
 // special tokens.
 type Model struct {
 	opt   ModelOptions
@@ -74,7 +77,7 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	var of []int // sequences to items
 	var lengths []int
 	for i, it := range items {
-		ids, err := r.tok.Encode(Fill(r.opt.Text, it.Problem, it.Completion.Text), tokenizer.Options{})
+		ids, err := r.encode(it)
 		switch {
 		case err != nil:
 			scores[i].Reason = fmt.Sprintf("the reward model: %v", err)
@@ -103,6 +106,14 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 		start = end
 	}
 	return scores, nil
+}
+
+// encode returns the ids that the model reads.
+func (r *Model) encode(it rollout.Item) ([]int32, error) {
+	if r.opt.Chat != nil {
+		return r.opt.Chat(it.Problem, it.Completion.Text)
+	}
+	return r.tok.Encode(fill(r.opt.Text, Concatenation(it.Problem), it), tokenizer.Options{})
 }
 
 // forward returns the value at the last token of each sequence. The engine scores the

@@ -1,0 +1,67 @@
+package stage
+
+import (
+	"fmt"
+	"slices"
+
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/train/rollout"
+)
+
+// plainRewardText is the default of reward.text.
+const plainRewardText = "{prompt}{response}"
+
+// rewardPrompter renders what a reward model reads, by the chat template of its own
+// folder: where the policy's prompts are chats, unless reward.chat or reward.text says
+// otherwise. Nil: the model reads reward.text.
+func rewardPrompter(c *config.Run, policy *Prompter) (*Prompter, error) {
+	r := c.Reward
+	if r.Kind != "model" || r.Chat == config.None || r.Text != plainRewardText || policy == nil || policy.template == nil {
+		return nil, nil
+	}
+	own := &config.Run{Tokenizer: config.Tokenizer{Kind: "model"}, Model: config.Model{Init: "pretrained", Base: r.Weights},
+		Data: config.Data{Chat: config.Auto, TemplateDate: c.Data.TemplateDate, EscapeSpecial: c.Data.EscapeSpecial}}
+	p, err := NewPrompter(own)
+	if err != nil {
+		return nil, fmt.Errorf("reward model %s: %w", r.Weights, err)
+	}
+	if p.template == nil {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// rewardChat returns the ids of a whole chat for a reward model: the messages that the
+// policy was asked with, and the completion as the assistant's.
+func rewardChat(policy, own *Prompter) func(p *rollout.Problem, response string) ([]int32, error) {
+	return func(q *rollout.Problem, response string) ([]int32, error) {
+		list := append(slices.Clone(policy.template.messagesOf(q)), rollout.Message{Role: "assistant", Content: response})
+		return own.encodeChat(list, policy.template.toolsOf(q), false)
+	}
+}
+
+// rewardTemplate is the digest of the chat template by which a reward model reads; zero
+// where it reads plain text.
+func rewardTemplate(c *config.Run, policy *Prompter) (ident.Digest, error) {
+	p, err := rewardPrompter(c, policy)
+	if err != nil || p == nil {
+		return ident.Digest{}, err
+	}
+	return p.TemplateDigest(), nil
+}
+
+// RewardNote says what a reward model reads; empty for other rewards.
+func RewardNote(c *config.Run, policy *Prompter) string {
+	if c.Reward.Kind != "model" {
+		return ""
+	}
+	p, err := rewardPrompter(c, policy)
+	switch {
+	case err != nil:
+		return "" // the plan says what is wrong
+	case p != nil:
+		return fmt.Sprintf("the reward model reads the whole chat by its own template, %s", p.template.from)
+	}
+	return fmt.Sprintf("the reward model reads plain text: reward.text %q", c.Reward.Text)
+}

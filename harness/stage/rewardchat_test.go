@@ -1,0 +1,74 @@
+package stage
+
+import (
+	"encoding/json"
+	"testing"
+
+	"exp/harness/config"
+	"exp/train/rollout"
+)
+
+// A reward model reads the chat that the policy was asked with and the completion, by its
+// own template, if the policy's prompts are chats and it has one.
+func TestRewardChat(t *testing.T) {
+	const own = "{{ bos_token }}{% if tools %}{{ tools | length }} tools{% endif %}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{% if add_generation_prompt %}OPEN{% endif %}"
+	chats, plain := modelFolder(t, false, map[string]string{"chat_template.jinja": chatML}), modelFolder(t, false, nil)
+	scorer, mute := modelFolder(t, true, map[string]string{"chat_template.jinja": own}), modelFolder(t, true, nil)
+	conf := func(weights string) *config.Run {
+		c := &config.Run{Reward: config.Reward{Kind: "model", Weights: weights, Text: plainRewardText, Chat: config.Auto}}
+		c.Data.TemplateDate = "2024-07-26"
+		return c
+	}
+	policy := mustPrompter(t, chats, func(c *config.Run) { c.Data.System = "Short." })
+	q := &rollout.Problem{Prompt: "b", Messages: []rollout.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "A"}, {Role: "user", Content: "b"}}, Tools: json.RawMessage(`[{"x":1},{"y":2}]`)}
+	p, err := rewardPrompter(conf(scorer), policy)
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	for _, tt := range []struct {
+		problem *rollout.Problem
+		want    string
+	}{
+		{q, "<s>2 tools[system] Short.[user] a[assistant] A[user] b[assistant] B</s>"},
+		{&rollout.Problem{Prompt: "1+1?"}, "<s>[system] Short.[user] 1+1?[assistant] B</s>"},
+	} {
+		ids, err := rewardChat(policy, p)(tt.problem, "B</s>")
+		if err != nil || written(ids) != tt.want {
+			t.Errorf("%q, %v; want %q", written(ids), err, tt.want)
+		}
+	}
+	if d, err := rewardTemplate(conf(scorer), policy); err != nil || d != p.TemplateDigest() {
+		t.Errorf("digest %s, %v", d, err)
+	}
+
+	other := conf(scorer)
+	other.Reward.Text = "{prompt} -> {response}"
+	none := conf(scorer)
+	none.Reward.Chat = config.None
+	for name, tt := range map[string]struct {
+		c      *config.Run
+		policy *Prompter
+	}{
+		"plain prompts":     {conf(scorer), mustPrompter(t, plain, nil)},
+		"no template":       {conf(mute), policy},
+		"a text of its own": {other, policy},
+		"asked not to":      {none, policy},
+	} {
+		if p, err := rewardPrompter(tt.c, tt.policy); err != nil || p != nil {
+			t.Errorf("%s: it reads chats: %v", name, err)
+		}
+		if note := RewardNote(tt.c, tt.policy); note == "" {
+			t.Errorf("%s: the plan does not say what it reads", name)
+		}
+	}
+	escaping := conf(scorer)
+	escaping.Data.EscapeSpecial = true
+	p, err = rewardPrompter(escaping, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := rewardChat(policy, p)(&rollout.Problem{Prompt: "1"}, "B</s>")
+	if err != nil || ids[len(ids)-1] == 257 { // the id of </s>
+		t.Errorf("a completion that spells a token became it: %q, %v", written(ids), err)
+	}
+}
