@@ -69,6 +69,7 @@ func describeKey(k *Key) string {
 		b.WriteString(describeAlgorithms())
 	}
 	b.WriteString(aboutReward(k.Path))
+	b.WriteString(aboutModel(k.Path))
 	b.WriteString(aboutRollout(k.Path))
 	return b.String()
 }

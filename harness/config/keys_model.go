@@ -83,3 +83,31 @@ func sftKeys() []Key {
 	})...)
 	return append(keys, adamw("sft.optim", "updates", Default{}, on, SFT)...)
 }
+
+// aboutModel is what a key's help line has no room for; empty for most keys.
+func aboutModel(path string) string {
+	switch path {
+	case "model.adapter":
+		return `
+  nothing is trained        the adapters are computed beside the weights of model.base
+  train.lora                training goes on with them; rank, alpha and targets must be
+                            theirs. The reference policy has them as they were
+  all weights are trained   they are folded in first, W + scale*B*A, for policy, critic
+                            and reference policy alike; sft begins with the folded ones
+
+  Read are adapter_config.json and adapter_model.safetensors as PEFT writes them, with
+  use_rslora, rank_pattern, alpha_pattern, layers_to_transform and exclude_modules.
+  Refused by name: use_dora, lora_bias, bias, modules_to_save, fan_in_fan_out,
+  trainable_token_indices, target_parameters, ways of init_lora_weights that change the
+  base (pissa, olora, corda, loftq), and every setting that is not known. Adapters with
+  several ranks or scales, or on some layers, can be evaluated and folded in: a run
+  with train.steps=0 and train.lora.rank=0 leaves a folder with both.
+`
+	case "model.part":
+		return `
+  The text part's merged weights are a plain model (Gemma3ForCausalLM). Images in
+  messages are not read.
+`
+	}
+	return ""
+}

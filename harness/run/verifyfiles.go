@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"exp/eval"
 	"exp/experiments/ident"
@@ -101,14 +102,14 @@ func (v *verifier) sources(ctx context.Context) error {
 	return nil
 }
 
-// folder compares the merged model's folder with the blobs that it was made from. A
-// person may have moved it away.
+// folder compares the merged model's folder, and that of the adapters, with the blobs
+// that they were made from. A person may have moved them away.
 func (v *verifier) folder(ctx context.Context) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(v.DB.RunDir(v.run.RID), stage.MergedDir)
+	dir := v.DB.RunDir(v.run.RID)
 	seen := map[string]bool{}
 	for _, s := range stages {
 		if s.Kind != "merge" {
@@ -119,14 +120,18 @@ func (v *verifier) folder(ctx context.Context) error {
 				continue
 			}
 			seen[o.Role] = true
-			_, got, err := fileDigest(filepath.Join(dir, o.Role), true)
+			name := filepath.Join(stage.MergedDir, o.Role)
+			if strings.HasPrefix(o.Role, stage.AdapterDir+"/") {
+				name = o.Role
+			}
+			_, got, err := fileDigest(filepath.Join(dir, name), true)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				continue
 			case err != nil:
 				return err
 			case got != o.Digest:
-				v.found(false, "model/"+o.Role, "its bytes have digest %s, merge made %s", got.Short(), o.Digest.Short())
+				v.found(false, name, "its bytes have digest %s, merge made %s", got.Short(), o.Digest.Short())
 			}
 			v.v.Blobs++
 		}

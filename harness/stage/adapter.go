@@ -261,7 +261,7 @@ func StartNotes(c *config.Run) (list []string) {
 	what := map[adapterUse]string{
 		besideWeights: "computed beside the weights of model.base, which stay as they are",
 		goneOnWith:    "training goes on with it; the reference policy is model.base with the adapter as it is now",
-		foldedIn:      "folded into the weights of model.base, and all weights are trained; the reference policy is the folded start",
+		foldedIn:      "folded into the weights of model.base before they are trained; the reference policy begins with the folded ones too",
 	}[useOfAdapter(c)]
 	return append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, strings.Join(a.Shape.Targets, ", "), what))
 }

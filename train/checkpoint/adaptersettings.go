@@ -30,11 +30,14 @@ type alphaPattern struct {
 	alpha float64
 }
 
-// IsAdapterFolder reports whether dir holds adapters in PEFT's layout and no model.
+// IsAdapterFolder reports whether dir holds adapters in PEFT's layout and no model. The
+// config.json of their model may lie beside them.
 func IsAdapterFolder(dir string) bool {
-	_, noAdapters := os.Stat(filepath.Join(dir, adapterConfigFile))
-	_, noModel := os.Stat(filepath.Join(dir, configFile))
-	return noAdapters == nil && noModel != nil
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
+	return has(adapterConfigFile) && !(has(configFile) && (has(weightsFile) || has(indexFile)))
 }
 
 // AdapterBase returns what a folder of adapters calls the model that they belong to: a
