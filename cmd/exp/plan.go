@@ -102,7 +102,7 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 	}
 	prompts := p.External.Prompter.Plan()
 	out.Prompts = &prompts
-	if note := stage.RewardNote(&j.config.Run, p.External.Prompter); note != "" {
+	if note := stage.RewardNote(&j.config.Run, p.External); note != "" {
 		out.Notes = append(out.Notes, note)
 	}
 	out.XID, out.RID, out.Numerics = p.XID.String(), p.RID.String(), p.Numerics

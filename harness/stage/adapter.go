@@ -3,11 +3,14 @@ package stage
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
 )
@@ -170,13 +173,13 @@ func (e *Env) readStartAdapter() (*checkpoint.Adapters, error) {
 	return checkpoint.ReadAdapters(e.run().Model.Adapter, arch)
 }
 
-// foldStart adds the run's adapters to the weights of m, which are those of t.
-func (e *Env) foldStart(m *model.Model, t *checkpoint.Tensors) error {
+// foldStart adds the run's adapters to the weights of m.
+func (e *Env) foldStart(m *model.Model) error {
 	a, err := e.readStartAdapter()
 	if err != nil {
 		return err
 	}
-	base, err := e.newBackbone(t, false)
+	base, err := model.NewBackbone(e.Backend, m.Config, false, kernels.F32) // never loaded: folding reads adapters only
 	if err != nil {
 		return err
 	}
@@ -263,5 +266,11 @@ func StartNotes(c *config.Run) (list []string) {
 		goneOnWith:    "training goes on with it; the reference policy is model.base with the adapter as it is now",
 		foldedIn:      "folded into the weights of model.base before they are trained; the reference policy begins with the folded ones too",
 	}[useOfAdapter(c)]
-	return append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, strings.Join(a.Shape.Targets, ", "), what))
+	list = append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, strings.Join(a.Shape.Targets, ", "), what))
+	for _, name := range []string{"chat_template.jinja", "tokenizer.json", "tokenizer_config.json"} {
+		if _, err := os.Stat(filepath.Join(c.Model.Adapter, name)); err == nil {
+			return append(list, fmt.Sprintf("the adapter's folder has a %s of its own, which is not read: tokenizer and chat template are those of model.base, unless tokenizer.path or data.chat names others", name))
+		}
+	}
+	return list
 }

@@ -128,8 +128,8 @@ func rewardDigests(c *config.Run, policy *Prompter, bad func(key, code, message,
 	case "model":
 		add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(r.Weights) })
 		add("reward.weights", "chat template", func() (ident.Digest, error) { return rewardTemplate(c, policy) })
-		if x["reward/chat template"].IsZero() {
-			delete(x, "reward/chat template")
+		if x[rewardTemplateUse].IsZero() {
+			delete(x, rewardTemplateUse)
 		}
 	}
 	return x

@@ -51,17 +51,16 @@ func rewardTemplate(c *config.Run, policy *Prompter) (ident.Digest, error) {
 	return p.TemplateDigest(), nil
 }
 
+// rewardTemplateUse names the digest of that template among External.Reward.
+const rewardTemplateUse = "reward/chat template"
+
 // RewardNote says what a reward model reads; empty for other rewards.
-func RewardNote(c *config.Run, policy *Prompter) string {
+func RewardNote(c *config.Run, x External) string {
 	if c.Reward.Kind != "model" {
 		return ""
 	}
-	p, err := rewardPrompter(c, policy)
-	switch {
-	case err != nil:
-		return "" // the plan says what is wrong
-	case p != nil:
-		return fmt.Sprintf("the reward model reads the whole chat by its own template, %s", p.template.from)
+	if d, chats := x.Reward[rewardTemplateUse]; chats {
+		return fmt.Sprintf("the reward model reads the whole chat by the template of its own folder (sha256 %s)", d.String()[:12])
 	}
 	return fmt.Sprintf("the reward model reads plain text: reward.text %q", c.Reward.Text)
 }

@@ -2,8 +2,10 @@ package stage
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/rollout"
 )
@@ -37,8 +39,12 @@ func TestRewardChat(t *testing.T) {
 			t.Errorf("%q, %v; want %q", written(ids), err, tt.want)
 		}
 	}
-	if d, err := rewardTemplate(conf(scorer), policy); err != nil || d != p.TemplateDigest() {
+	d, err := rewardTemplate(conf(scorer), policy)
+	if err != nil || d != p.TemplateDigest() {
 		t.Errorf("digest %s, %v", d, err)
+	}
+	if note := RewardNote(conf(scorer), External{Reward: map[string]ident.Digest{rewardTemplateUse: d}}); !strings.Contains(note, "whole chat") || !strings.Contains(note, p.template.Digest()[:12]) {
+		t.Errorf("the plan says %q", note)
 	}
 
 	other := conf(scorer)
@@ -57,8 +63,8 @@ func TestRewardChat(t *testing.T) {
 		if p, err := rewardPrompter(tt.c, tt.policy); err != nil || p != nil {
 			t.Errorf("%s: it reads chats: %v", name, err)
 		}
-		if note := RewardNote(tt.c, tt.policy); note == "" {
-			t.Errorf("%s: the plan does not say what it reads", name)
+		if note := RewardNote(tt.c, External{}); !strings.Contains(note, tt.c.Reward.Text) {
+			t.Errorf("%s: the plan says %q", name, note)
 		}
 	}
 	escaping := conf(scorer)

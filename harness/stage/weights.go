@@ -121,7 +121,7 @@ func (e *Env) loadModel(in Inputs, role string, h model.Heads, trainable bool) (
 		return nil, err
 	}
 	if fold {
-		if err := e.foldStart(m, t); err != nil {
+		if err := e.foldStart(m); err != nil {
 			m.Close()
 			return nil, err
 		}
