@@ -188,3 +188,21 @@ func TestAdaptersOfAnotherShape(t *testing.T) {
 		t.Errorf("DoRA: %v", err)
 	}
 }
+
+// model.digest accepts the weights that it names, written as the error writes it.
+func TestModelDigest(t *testing.T) {
+	l := newLab(t)
+	dir, data := bf16Folder(l), verlFile(t)
+	model := func(digest string) string { return "model={init: pretrained, base: " + dir + `, digest: "` + digest + `"}` }
+	_, err := stage.Externals(smoke(t, append(loraSets(dir, data, "grpo"), model("sha256:"+strings.Repeat("0", 64)))...))
+	if err == nil {
+		t.Fatal("another digest was accepted")
+	}
+	_, found, ok := strings.Cut(err.Error(), "found ")
+	if found, _, _ = strings.Cut(found, "\n"); !ok || len(found) != len("sha256:")+64 {
+		t.Fatalf("the error does not say which it is: %v", err)
+	}
+	if _, err := stage.Externals(smoke(t, append(loraSets(dir, data, "grpo"), model(found))...)); err != nil {
+		t.Errorf("%s: %v", found, err)
+	}
+}

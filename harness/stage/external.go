@@ -63,8 +63,8 @@ func Externals(r *config.Resolved) (External, error) {
 			bad("model.base", config.CodeData, broken.Error(), "")
 		case err != nil:
 			bad("model.base", config.CodeData, err.Error(), "")
-		case want != "" && want != d.String():
-			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Base), "found "+d.String())
+		case want != "" && want != digestPrefix+d.String():
+			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Base), "found "+digestPrefix+d.String())
 		}
 		x.Weights = d
 		if broken == nil {
@@ -80,6 +80,9 @@ func Externals(r *config.Resolved) (External, error) {
 	}
 	return x, x.prompts(c, prompter)
 }
+
+// digestPrefix begins a digest in a configuration.
+const digestPrefix = "sha256:"
 
 // checkAdapters tells bad which adapters the model cannot have.
 func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
