@@ -123,7 +123,7 @@ func TestEvalRun(t *testing.T) {
 	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template is for a folder")
 
 	// Adapters are named beside the model, or alone if they name a model that is here: one
-	// evaluation, which is not that of the model.
+	// evaluation, other than the plain model's.
 	adapter := tinyAdapters(t, model[0])
 	run("eval", model[0], "--adapter", adapter, "--suite", "puzzles", "--dry-run").says(t, "note     adapter "+adapter+" (rank 1 on q_proj, up_proj): computed beside", "adapters")
 	adapted := weights("--adapter", adapter)

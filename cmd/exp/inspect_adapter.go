@@ -48,7 +48,7 @@ func adapterWithoutModel(path, command string) error {
 	}
 	f := failf(exitNotFound, "%s holds adapters (PEFT) and names no model", path)
 	if base != "" {
-		f = failf(exitNotFound, "%s holds adapters (PEFT) for the model %s, and there is no folder of that name with a config.json", path, base)
+		f = failf(exitNotFound, "%s holds adapters (PEFT) for the model %s, and no folder of that name here has a config.json", path, base)
 	}
 	f.Help = fmt.Sprintf("name the model's folder: %s %s", command, path)
 	return f

@@ -32,7 +32,7 @@ func TestInspectAdapters(t *testing.T) {
 	}
 	exp(t, "inspect", base, "--adapter", filepath.Join(peft, "patterns")).says(t, "LoRA: rank 3, alpha 6", "not trained on")
 	alone := exp(t, "inspect", uniform, "--tensors")
-	alone.says(t, "LoRA adapters", "base: testdata/peft/base", "no folder of that name", "layers.1.self_attn.v_proj.lora_B.weight")
+	alone.says(t, "LoRA adapters", "base: testdata/peft/base", "no folder of that name here", "layers.1.self_attn.v_proj.lora_B.weight")
 	exp(t, "inspect", uniform, "--adapter", uniform).refuses(t, 2, "a folder of adapters itself")
 	dir, _, _ := tinyFolder(t)
 	exp(t, "inspect", dir, "--adapter", uniform).says(t, "what stops it", "adapters: base_model.model.model.layers.0.mlp.down_proj.lora_A.weight is F32 [2,12]")

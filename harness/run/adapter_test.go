@@ -193,7 +193,9 @@ func TestAdaptersOfAnotherShape(t *testing.T) {
 func TestModelDigest(t *testing.T) {
 	l := newLab(t)
 	dir, data := bf16Folder(l), verlFile(t)
-	model := func(digest string) string { return "model={init: pretrained, base: " + dir + `, digest: "` + digest + `"}` }
+	model := func(digest string) string {
+		return "model={init: pretrained, base: " + dir + `, digest: "` + digest + `"}`
+	}
 	_, err := stage.Externals(smoke(t, append(loraSets(dir, data, "grpo"), model("sha256:"+strings.Repeat("0", 64)))...))
 	if err == nil {
 		t.Fatal("another digest was accepted")

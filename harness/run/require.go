@@ -186,7 +186,7 @@ func Require(r *config.Resolved) error {
 	}
 	if c.Model.HasAdapter() {
 		if _, err := os.Stat(c.Model.Adapter); err != nil {
-			lack(fmt.Sprintf("the adapters of model.adapter: there is no folder %s", c.Model.Adapter),
+			lack(fmt.Sprintf("the adapters of model.adapter: no folder %s", c.Model.Adapter),
 				"name a folder in PEFT's layout (adapter_config.json, adapter_model.safetensors), or none: --set model.adapter=PATH")
 		}
 	}

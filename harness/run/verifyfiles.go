@@ -102,7 +102,7 @@ func (v *verifier) sources(ctx context.Context) error {
 	return nil
 }
 
-// folder compares the merged model's folder, and that of the adapters, with the blobs
+// folder compares the merged model's folder, and the adapters' folder, with the blobs
 // that they were made from. A person may have moved them away.
 func (v *verifier) folder(ctx context.Context) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)

@@ -20,7 +20,7 @@ import (
 //
 //   - nothing: they are computed beside the weights of model.base, as PEFT does;
 //   - adapters (train.lora): training goes on with them, and the reference policy has them
-//     as they were; their shape must be that of train.lora;
+//     as they were; train.lora must have their shape;
 //   - all weights (sft, or train without train.lora): they are folded into the weights
 //     first, W + scale·B·A, for the policy, the critic and the reference policy alike.
 
@@ -216,7 +216,7 @@ func (e *Env) startOn(base *model.Backbone, h model.Heads) (*model.Model, error)
 	return m, nil
 }
 
-// startFrom sets the adapters of a model that goes on with those of the run.
+// startFrom sets the adapters of a model to those that the run starts with.
 func (e *Env) startFrom(m *model.Model) error {
 	a, err := e.readStartAdapter()
 	if err != nil {
@@ -269,7 +269,7 @@ func StartNotes(c *config.Run) (list []string) {
 	list = append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, strings.Join(a.Shape.Targets, ", "), what))
 	for _, name := range []string{"chat_template.jinja", "tokenizer.json", "tokenizer_config.json"} {
 		if _, err := os.Stat(filepath.Join(c.Model.Adapter, name)); err == nil {
-			return append(list, fmt.Sprintf("the adapter's folder has a %s of its own, which is not read: tokenizer and chat template are those of model.base, unless tokenizer.path or data.chat names others", name))
+			return append(list, fmt.Sprintf("the adapter's folder has a %s of its own, which is not read: tokenizer and chat template come from model.base, unless tokenizer.path or data.chat names others", name))
 		}
 	}
 	return list

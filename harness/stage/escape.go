@@ -52,7 +52,7 @@ func freeMark(text []byte) (rune, error) {
 	return 0, fmt.Errorf("it has all of U+FDD0 to U+FDEF, which are no characters")
 }
 
-// chat cuts the texts of messages and tools. The mark is that of the cuts.
+// chat cuts the texts of messages and tools, and returns the mark at the cuts.
 func (e *escaper) chat(list []rollout.Message, tools json.RawMessage) ([]rollout.Message, json.RawMessage, rune, error) {
 	raw, err := json.Marshal(list)
 	if err != nil {

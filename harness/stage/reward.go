@@ -105,7 +105,7 @@ func (e *KeyError) Error() string {
 // ExitCode is that of a missing resource.
 func (e *KeyError) ExitCode() int { return 7 }
 
-// rewardDigests are those of the files that the reward depends on, by use. policy makes
+// rewardDigests returns digests of the files that the reward depends on, by use. policy makes
 // the prompts of the run. bad is told what is wrong with a key.
 func rewardDigests(c *config.Run, policy *Prompter, bad func(key, code, message, help string)) map[string]ident.Digest {
 	x := map[string]ident.Digest{}

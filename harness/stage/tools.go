@@ -70,7 +70,7 @@ type ToolsError struct{ Err error }
 func (e *ToolsError) Error() string { return "tools: " + e.Err.Error() }
 func (e *ToolsError) Unwrap() error { return e.Err }
 
-// toolsOf are the tools of a problem: its own, or those of data.tools; nil for none.
+// toolsOf are the tools of a problem: its own, or the run's; nil for none.
 func (t *template) toolsOf(p *rollout.Problem) json.RawMessage {
 	if len(p.Tools) > 0 {
 		return p.Tools
@@ -119,7 +119,7 @@ func (t *template) ignores(p *rollout.Problem) bool {
 	return err == nil && with == without
 }
 
-// ToolsDigest is that of data.tools; zero for none, and where prompts are plain text.
+// ToolsDigest is the digest of data.tools; zero for none, and where prompts are plain text.
 func (p *Prompter) ToolsDigest() (ident.Digest, error) {
 	if p.template == nil || len(p.template.tools) == 0 {
 		return ident.Digest{}, nil

@@ -17,7 +17,7 @@ import (
 // may escape and a float that looks like an integer.
 const toolList = `[{"type": "function", "function": {"name": "get_temperature", "description": "Temperature of a place in °C <now>.", "parameters": {"type": "object", "properties": {"place": {"type": "string", "description": "City & country"}, "days": {"type": "integer", "default": 1.0}}, "required": ["place"]}}}, {"type": "function", "function": {"name": "noop", "description": "", "parameters": {}}}]`
 
-// Prompts with tools are those of transformers' apply_chat_template(messages, tools=…,
+// Prompts with tools equal transformers' apply_chat_template(messages, tools=…,
 // add_generation_prompt=True), 4.57.3, with bos_token <s> and eos_token </s>.
 func TestPublishedTools(t *testing.T) {
 	for _, tt := range []struct {
@@ -68,7 +68,7 @@ func mustPrompter(t *testing.T, dir string, set func(c *config.Run)) *Prompter {
 
 const toolTemplate = "{% if tools %}T{{ tools | tojson }}{% endif %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 
-// Tools come from the configuration or a file, in their order of keys; those of a problem
+// Tools come from the configuration or a file, in their order of keys; a problem's own
 // go before. They are part of the digest, and a list that is none is refused.
 func TestTools(t *testing.T) {
 	dir := modelFolder(t, false, map[string]string{"chat_template.jinja": toolTemplate})

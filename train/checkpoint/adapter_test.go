@@ -193,6 +193,20 @@ func TestAdaptersOfSeveralShapes(t *testing.T) {
 	}
 }
 
+// Adapters of the text part of a larger model have its layers one level deeper.
+func TestAdaptersOfATextPart(t *testing.T) {
+	for _, deeper := range []string{"model.language_model.", "language_model.model."} {
+		name := "base_model.model." + deeper + "layers.1.self_attn.q_proj"
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, adapterConfigFile), []byte(`{"peft_type": "LORA", "r": 1, "lora_alpha": 2, "layers_to_transform": 1}`))
+		writeTensors(t, filepath.Join(dir, adapterFile), source(name+".lora_A.weight", F32, []int{1, 8}, strings.Repeat("\x00", 32)), source(name+".lora_B.weight", F32, []int{8, 1}, strings.Repeat("\x00", 32)))
+		a, err := ReadAdapters(dir, toyQwen2)
+		if err != nil || a.Scales()["model.layers.1.self_attn.q_proj"] != 2 || a.Uniform {
+			t.Errorf("%s: %+v, %v", deeper, a, err)
+		}
+	}
+}
+
 // Settings that nobody wrote are refused or read, and nothing panics.
 func FuzzAdapterSettings(f *testing.F) {
 	f.Add(`{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "alpha_pattern": {"a.*": 2}, "rank_pattern": {"b": 1}}`)

@@ -205,11 +205,29 @@ func (a *Adapters) shape(set *adapterSettings, possible map[string][2]int) {
 		set.problem("the adapter of %s is missing, %d in all, and neither layers_to_transform nor exclude_modules leaves any out", missing[0], len(missing))
 	}
 	a.Uniform = a.Uniform && len(missing) == 0
+	a.boundPadding(set, s)
 	s.Alpha = scale * float64(s.Rank)
 	if a.Uniform && !set.stable && len(set.alphas) == 0 {
 		s.Alpha = set.alpha // not rounded
 	}
 	a.Shape = s
+}
+
+// boundPadding refuses adapters that would take many times their size.
+func (a *Adapters) boundPadding(set *adapterSettings, s model.Adapters) {
+	const most, times = 1 << 30, 16 // elements
+	own, padded := 0, 0
+	for name, dims := range a.possible() {
+		if x, ok := a.maps[name]; ok {
+			own += x.rank * (dims[0] + dims[1])
+		}
+		if slices.Contains(s.Targets, lastPart(name)) {
+			padded += s.Rank * (dims[0] + dims[1])
+		}
+	}
+	if padded > most && padded > times*own {
+		set.problem("the ranks go up to %d: with all adapters of that rank, as they are computed, %d numbers become %d", s.Rank, own, padded)
+	}
 }
 
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

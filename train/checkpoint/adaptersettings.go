@@ -19,7 +19,7 @@ type adapterSettings struct {
 	alpha   float64
 	dropout float64
 	stable  bool           // use_rslora
-	ranks   bool           // rank_pattern is there: ranks are those of the tensors
+	ranks   bool           // rank_pattern is there: the tensors say which ranks
 	alphas  []alphaPattern // of alpha_pattern, in its order
 	partial bool           // some maps of a kind may have no adapter
 }
@@ -87,6 +87,12 @@ func readAdapterSettings(dir string) (*adapterSettings, error) {
 // maxRank bounds the rank of adapters, as train.lora.rank does.
 const maxRank = 4096
 
+// The limits of alpha_pattern: far above one name for each map of any model.
+const (
+	mostPatterns   = 1 << 14
+	longestPattern = 1 << 10
+)
+
 // readAlphas reads alpha_pattern. PEFT takes the first name that matches the end of a
 // map's, from a dot on; names are regular expressions.
 func (a *adapterSettings) readAlphas() {
@@ -98,8 +104,16 @@ func (a *adapterSettings) readAlphas() {
 		a.problem("alpha_pattern is %s, not an object", shortened(a.values["alpha_pattern"]))
 		return
 	}
+	if len(names) > mostPatterns {
+		a.problem("alpha_pattern has %d names, over the limit of %d", len(names), mostPatterns)
+		return
+	}
 	for i, name := range names {
 		p := alphaPattern{}
+		if len(name) > longestPattern {
+			a.problem("alpha_pattern: a name of %d bytes, over the limit of %d", len(name), longestPattern)
+			continue
+		}
 		if p.name, err = regexp.Compile(`^(?:.*\.)?(?:` + name + `)$`); err != nil {
 			a.problem("alpha_pattern: %q is no regular expression that is known here", name)
 			continue

@@ -51,8 +51,8 @@ func Concatenation(p *rollout.Problem) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// messageText is the content of a message: its text, or its parts, of which those that
-// are no text are shown as JSON.
+// messageText is the content of a message: its text, or its parts; a part
+// that is no text is shown as JSON.
 func messageText(m rollout.Message) string {
 	if len(m.Parts) == 0 || string(m.Parts) == "null" {
 		return m.Content

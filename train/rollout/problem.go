@@ -22,7 +22,7 @@ type Problem struct {
 	// one message of the user, the Prompt.
 	Messages []Message `json:"messages,omitempty"`
 	// Tools are the definitions of tools that the chat offers, a JSON list of objects;
-	// none stands for those of the run, if it has any.
+	// a problem without any has the run's.
 	Tools json.RawMessage `json:"tools,omitempty"`
 	// Answer is the gold answer; empty where a grader accepts many answers.
 	Answer string `json:"answer,omitempty"`
