@@ -151,7 +151,7 @@ func (p *Run) addStages() {
 	if c.Train.LoRA.Rank > 0 {
 		parts = append(parts, Need{Role: stage.RoleBase, From: start, Output: stage.RoleWeights})
 	}
-	merged := add(Stage{Kind: config.Merge, Outside: p.template(), Needs: parts})
+	merged := add(Stage{Kind: config.Merge, Outside: p.mergeOutside(), Needs: parts})
 	for _, suite := range c.Eval.Final.Suites {
 		if c.SFT.Steps > 0 {
 			// What training started from, under the same protocol; all seeds share it.
@@ -266,6 +266,16 @@ func (p *Run) dataOutside() map[string]ident.Digest {
 func (p *Run) trainOutside() map[string]ident.Digest {
 	m := p.prompts()
 	maps.Copy(m, p.External.Reward)
+	return m
+}
+
+// mergeOutside is template with the name of the base, which trained adapters carry in
+// their settings.
+func (p *Run) mergeOutside() map[string]ident.Digest {
+	m := p.template()
+	if c := &p.Config.Run; c.Train.LoRA.Rank > 0 && c.Model.Init == "pretrained" {
+		m["name of the base"] = ident.Sum([]byte(c.Model.Base))
+	}
 	return m
 }
 

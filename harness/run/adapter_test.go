@@ -13,6 +13,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/plan"
 	"exp/harness/stage"
+	"exp/train/checkpoint"
 )
 
 // trainedAdapter is a run of adapters on a folder, and where they lie.
@@ -206,5 +207,33 @@ func TestModelDigest(t *testing.T) {
 	}
 	if _, err := stage.Externals(smoke(t, append(loraSets(dir, data, "grpo"), model(found))...)); err != nil {
 		t.Errorf("%s: %v", found, err)
+	}
+}
+
+// Trained adapters carry the name of their base: a base that lies elsewhere is merged
+// again, into the same weights, and nothing diverges.
+func TestBaseThatMoved(t *testing.T) {
+	l := newLab(t)
+	dir, data := bf16Folder(l), verlFile(t)
+	first, _ := l.execute(loraRun(l, dir, data, "grpo"))
+	moved := filepath.Join(t.TempDir(), "moved")
+	if err := os.CopyFS(moved, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	p := loraRun(l, moved, data, "grpo")
+	before := l.outputs(first.Run.ID)["merge[]/"+stage.MergedWeights]
+	again, q := l.execute(p)
+	if again.Run.RID != first.Run.RID || strings.Join(q.started, " ") == "" || again.Executed != 1 {
+		t.Errorf("run %s executed %d stages, want run %s and the merge alone: %v", again.Run.RID, again.Executed, first.Run.RID, q.started)
+	}
+	if after := l.outputs(again.Run.ID)["merge[]/"+stage.MergedWeights]; after != before {
+		t.Errorf("merged weights %s, were %s", after, before)
+	}
+	base, err := checkpoint.AdapterBase(filepath.Join(l.db.RunDir(again.Run.RID), stage.AdapterDir))
+	if err != nil || base != moved {
+		t.Errorf("the adapters' base is %s, %v; want %s", base, err, moved)
+	}
+	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("verify: %+v", v)
 	}
 }
