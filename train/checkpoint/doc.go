@@ -4,6 +4,7 @@
 //     WriteSafetensors writes them, always the same bytes for the same tensors.
 //   - Hugging Face folders: ReadConfig and LoadFolder take one in, Merge writes
 //     one and proves that it computes what the trained model computes.
+//   - Adapters in PEFT's layout: ReadAdapters takes a folder in, WriteAdapters writes one.
 //   - Training checkpoints: Write stores the buffers that the next step reads,
 //     Latest and Open find and verify them, Load puts them back.
 //
