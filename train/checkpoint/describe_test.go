@@ -99,3 +99,25 @@ func FuzzIndex(f *testing.F) {
 		}
 	})
 }
+
+// Settings that other programs use are named: what they compute with is another model.
+func TestDescribeIgnoredSettings(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "config.json"), edit(t, jsonObject{
+		"attention_dropout": 0.1, "dual_chunk_attention_config": jsonObject{"chunk_size": 262144},
+		"rope_scaling": jsonObject{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 32768, "attn_factor": 0.8782488562869419},
+	}))
+	d, err := Describe(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(d.Notes, "\n")
+	for _, want := range []string{"rope_scaling: attn_factor is 0.878", "dual_chunk_attention_config", "attention_dropout is 0.1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("notes %q do not say %q", text, want)
+		}
+	}
+	if list := fileNotes(edit(t, nil)); len(list) != 0 {
+		t.Errorf("a plain file has notes %q", list)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"exp/train/model"
@@ -79,6 +78,8 @@ const (
 	maxHeads   = 1 << 12
 	maxFFN     = 1 << 20
 	maxExperts = 1 << 14
+
+	maxPositions = 1 << 27
 )
 
 func parseConfig(path string, raw []byte) (model.Config, error) {
@@ -138,6 +139,13 @@ func (r *settings) layout(a architecture) {
 	if a.fixed.PostNorms && r.flag("use_bidirectional_attention", false) {
 		r.problem("use_bidirectional_attention: only causal attention is computed")
 	}
+	if !r.flag("is_causal", true) {
+		r.problem("is_causal is false: only causal attention is computed; transformers 4 ignores the key, 5 does not")
+	}
+	if class, kind := r.classNamed(); class != "" && kind != "" && kind != a.kind {
+		r.problem("architectures says %s, but model_type says %s: transformers computes the one of model_type, others the one of architectures; "+
+			"set model_type to %s if that is what it is", class, kind, a.kind)
+	}
 }
 
 // read reads everything that the class has.
@@ -149,8 +157,8 @@ func (r *settings) read(a architecture) model.Config {
 	r.get("initializer_range", &c.InitStd)
 	r.get("rms_norm_eps", &c.NormEps)
 	r.get("max_position_embeddings", &c.MaxPositions)
-	if c.MaxPositions > 1<<27 {
-		r.problem("max_position_embeddings is %d, over the limit of %d", c.MaxPositions, 1<<27)
+	if c.MaxPositions > maxPositions {
+		r.problem("max_position_embeddings is %d, over the limit of %d", c.MaxPositions, maxPositions)
 	}
 	c.TieEmbeddings = r.flag("tie_word_embeddings", a.tied)
 	r.activation(a, &c)
@@ -242,19 +250,4 @@ func (r *settings) refuse(experts bool) {
 			r.problem("%s is %d: experts of this class are not computed", key, n)
 		}
 	}
-}
-
-// Notes says what a person should know of a model that is computed: the limits that
-// its configuration has here and elsewhere has not.
-func Notes(c model.Config) []string {
-	var list []string
-	switch c.Rope.Kind {
-	case "dynamic", "longrope":
-		list = append(list, fmt.Sprintf("sequences of more than %d tokens are refused: %s rope changes all frequencies with the length of the sequence, "+
-			"so keys that were cached before would have others, and log-probs would depend on how a sequence was sampled", c.MaxPositions, c.Rope.Kind))
-	}
-	if slices.Contains(c.Windowed, true) && c.Window >= c.MaxPositions {
-		list = append(list, fmt.Sprintf("the window of %d positions is never reached: the model has %d", c.Window, c.MaxPositions))
-	}
-	return list
 }

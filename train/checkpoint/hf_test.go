@@ -147,20 +147,26 @@ func TestParseConfigVariants(t *testing.T) {
 		{"key heads of the class", jsonObject{"num_key_value_heads": nil, "num_attention_heads": 64}, func(c model.Config) bool { return c.KVHeads == 32 }},
 		{"a class of a backbone", jsonObject{"architectures": []string{"Qwen2Model"}}, func(c model.Config) bool { return c.QKVBias }},
 		{"theta in both spellings", jsonObject{"rope_parameters": jsonObject{"rope_theta": 1e6, "rope_type": "default"}}, func(c model.Config) bool { return c.RopeTheta == 1e6 }},
-		{"Llama's biases", jsonObject{"architectures": []string{"LlamaForCausalLM"}, "attention_bias": true, "mlp_bias": true},
+		{"Llama's biases", jsonObject{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "attention_bias": true, "mlp_bias": true},
 			func(c model.Config) bool { return c.QKVBias && c.OutBias && c.FFNBias }},
-		{"Qwen3's biases", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "attention_bias": true},
+		{"Qwen3's biases", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "attention_bias": true},
 			func(c model.Config) bool { return c.QKVBias && c.OutBias && c.QKNorm }},
 		{"linear, old spelling", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": 2}},
 			func(c model.Config) bool { return c.Rope.Kind == "linear" && c.Rope.Factor == 2 }},
+		{"yarn added by hand", jsonObject{"max_position_embeddings": 32768, "rope_scaling": jsonObject{"type": "yarn", "factor": 4, "original_max_position_embeddings": 32768}},
+			func(c model.Config) bool { return c.MaxPositions == 131072 && c.Rope.Original == 32768 }},
+		{"yarn that the file counts", jsonObject{"max_position_embeddings": 200000, "rope_scaling": jsonObject{"type": "yarn", "factor": 4, "original_max_position_embeddings": 32768}},
+			func(c model.Config) bool { return c.MaxPositions == 200000 }},
+		{"yarn over all positions", jsonObject{"max_position_embeddings": 4096, "rope_scaling": jsonObject{"type": "yarn", "factor": 4}},
+			func(c model.Config) bool { return c.MaxPositions == 4096 && c.Rope.Original == 4096 }},
 		{"another gate", jsonObject{"hidden_act": "gelu_pytorch_tanh"}, func(c model.Config) bool { return c.Gate == kernels.GELUTanh }},
 		{"defaults", jsonObject{"rms_norm_eps": nil, "initializer_range": nil, "max_position_embeddings": nil, "tie_word_embeddings": nil},
 			func(c model.Config) bool {
 				return c.NormEps == 1e-6 && c.InitStd == 0.02 && c.MaxPositions == 32768 && !c.TieEmbeddings
 			}},
-		{"Llama", jsonObject{"architectures": []string{"LlamaForCausalLM"}, "max_position_embeddings": nil},
+		{"Llama", jsonObject{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "max_position_embeddings": nil},
 			func(c model.Config) bool { return !c.QKVBias && !c.QKNorm && c.Head == 128 && c.MaxPositions == 2048 }},
-		{"Qwen3's head size", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "hidden_size": 1000}, func(c model.Config) bool { return c.QKNorm && c.Head == 128 }},
+		{"Qwen3's head size", jsonObject{"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "hidden_size": 1000}, func(c model.Config) bool { return c.QKNorm && c.Head == 128 }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,6 +187,9 @@ func TestParseConfigRefuses(t *testing.T) {
 	}
 	class := func(name string, more jsonObject) jsonObject {
 		c := jsonObject{"architectures": []string{name}}
+		if a, ok := architectureNamed(name, ""); ok {
+			c["model_type"] = a.kind
+		}
 		maps.Copy(c, more)
 		return c
 	}
@@ -221,6 +230,9 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"windows of a class without", class("LlamaForCausalLM", jsonObject{"layer_types": layerTypes(28, 1)}), "same attention in all layers"},
 		{"window of nothing", class("MistralForCausalLM", jsonObject{"sliding_window": 0}), "sliding_window is 0"},
 		{"disputed windows", class("Qwen2MoeForCausalLM", jsonObject{"use_sliding_window": true}), "transformers 4 and 5 give windows to different layers"},
+		{"not causal", jsonObject{"is_causal": false}, "is_causal is false"},
+		{"two minds", jsonObject{"model_type": "mistral"}, "architectures says Qwen2ForCausalLM, but model_type says mistral"},
+		{"Gemma's rope for all layers", class("Gemma3ForCausalLM", jsonObject{"rope_theta": nil, "rope_parameters": jsonObject{"rope_theta": 1e6}}), "they stand under full_attention"},
 		{"both ways", class("Gemma2ForCausalLM", jsonObject{"use_bidirectional_attention": true}), "only causal attention"},
 		{"caps of zero", class("Gemma2ForCausalLM", jsonObject{"final_logit_softcapping": 0}), "final_logit_softcapping is 0"},
 		{"scalar of zero", class("Gemma2ForCausalLM", jsonObject{"query_pre_attn_scalar": 0}), "query_pre_attn_scalar is 0"},

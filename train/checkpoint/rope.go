@@ -33,6 +33,8 @@ func (r *settings) rope(a architecture, c *model.Config) {
 	var windowed *settings
 	if params != nil && (params.has(fullScope) || params.has(windowScope)) {
 		params, windowed = r.scopes(a, params)
+	} else if params != nil && a.kind == "gemma3_text" {
+		r.problem("rope_parameters: in %s they stand under %s and %s; transformers ignores others", a.class, fullScope, windowScope)
 	}
 	r.theta("rope_theta", &c.RopeTheta, params, scaling)
 	if local {
@@ -157,19 +159,18 @@ func (r *settings) positive(key string, v float64) {
 	}
 }
 
-// original reads n, the positions before scaling.
-func (r *settings) original(c *model.Config, s *model.RopeScaling, top *settings) {
+// original reads n, the positions before scaling, and reports whether the file says it.
+func (r *settings) original(c *model.Config, s *model.RopeScaling, top *settings) bool {
 	const key = "original_max_position_embeddings"
 	s.Original = c.MaxPositions
-	if !r.maybe(key, &s.Original) {
-		top.maybe(key, &s.Original)
-	}
+	said := r.maybe(key, &s.Original) || top.maybe(key, &s.Original)
 	r.originalFits(s.Original)
+	return said
 }
 
 func (r *settings) originalFits(n int) {
-	if n < 1 || n > 1<<27 {
-		r.problem("original_max_position_embeddings is %d, must be from 1 to %d", n, 1<<27)
+	if n < 1 || n > maxPositions {
+		r.problem("original_max_position_embeddings is %d, must be from 1 to %d", n, maxPositions)
 	}
 }
 
@@ -190,9 +191,13 @@ func (r *settings) llama3(c *model.Config, s *model.RopeScaling, top *settings) 
 }
 
 // yarn reads arXiv:2309.00071's scaling. The factor of cos and sin is written, or
-// follows from mscale, or is 0.1·ln s + 1.
+// follows from mscale, or is 0.1·ln s + 1. The model has s times the positions before
+// scaling, which max_position_embeddings often still counts: yarn is added to a file
+// by hand.
 func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
-	r.original(c, s, top)
+	if r.original(c, s, top) {
+		c.MaxPositions = max(c.MaxPositions, int(min(s.Factor*float64(s.Original), maxPositions)))
+	}
 	r.maybe("beta_fast", &s.BetaFast)
 	r.maybe("beta_slow", &s.BetaSlow)
 	if s.BetaFast == 0 {
