@@ -92,6 +92,8 @@ func sparseLayers(absent model.Experts) feature {
 		case e.Count > maxExperts || e.FFN > maxFFN || e.Shared > maxFFN:
 			r.problem("num_experts %d, moe_intermediate_size %d, shared expert %d: over the limits of %d, %d and %d",
 				e.Count, e.FFN, e.Shared, maxExperts, maxFFN, maxFFN)
+		case countTrue(layers)*e.Count > maxExpertsInAll:
+			r.problem("num_experts is %d in %d layers, over the limit of %d in all", e.Count, countTrue(layers), maxExpertsInAll)
 		case e.Top < 1 || e.Top > e.Count:
 			r.problem("num_experts_per_tok is %d of %d experts", e.Top, e.Count)
 		case e.FFN < 1:

@@ -79,6 +79,9 @@ const (
 	maxFFN     = 1 << 20
 	maxExperts = 1 << 14
 
+	// Each expert has tensors with names, which a file of a few bytes can ask for.
+	maxExpertsInAll = 1 << 17
+
 	maxPositions = 1 << 27
 )
 

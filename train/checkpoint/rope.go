@@ -43,6 +43,7 @@ func (r *settings) rope(a architecture, c *model.Config) {
 			r.problem("rope_parameters: %s: windowed layers have unscaled positions here, not %q", windowScope, windowed.kind())
 		}
 	}
+	r.spellings(scaling, params)
 	key, in := "rope_scaling", scaling
 	if in == nil {
 		key, in = "rope_parameters", params
@@ -80,14 +81,6 @@ func (r *settings) theta(key string, v *float64, others ...*settings) {
 		said = said || o.has("rope_theta")
 		*v = inner
 	}
-}
-
-// kind returns the type of a scaling: rope_type, or type in old files.
-func (r *settings) kind() string {
-	kind := "default"
-	r.maybe("type", &kind)
-	r.maybe("rope_type", &kind)
-	return kind
 }
 
 // rotary reads how many channels of a head are rotated.
@@ -159,21 +152,6 @@ func (r *settings) positive(key string, v float64) {
 	}
 }
 
-// original reads n, the positions before scaling, and reports whether the file says it.
-func (r *settings) original(c *model.Config, s *model.RopeScaling, top *settings) bool {
-	const key = "original_max_position_embeddings"
-	s.Original = c.MaxPositions
-	said := r.maybe(key, &s.Original) || top.maybe(key, &s.Original)
-	r.originalFits(s.Original)
-	return said
-}
-
-func (r *settings) originalFits(n int) {
-	if n < 1 || n > maxPositions {
-		r.problem("original_max_position_embeddings is %d, must be from 1 to %d", n, maxPositions)
-	}
-}
-
 func (r *settings) llama3(c *model.Config, s *model.RopeScaling, top *settings) {
 	r.original(c, s, top)
 	for _, f := range []struct {
@@ -232,15 +210,7 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 // longrope reads arXiv:2402.13753's scaling. The model is read for sequences of at most
 // n tokens, where Short holds: MaxPositions becomes n.
 func (r *settings) longrope(a architecture, c *model.Config, s *model.RopeScaling, top *settings) {
-	const key = "original_max_position_embeddings"
-	s.Original = c.MaxPositions
-	if a.kind == "phi3" {
-		s.Original = 4096
-	}
-	if !top.maybe(key, &s.Original) {
-		r.maybe(key, &s.Original)
-	}
-	r.originalFits(s.Original)
+	r.originalLong(a, c, s, top)
 	s.Factor = float64(c.MaxPositions) / float64(max(s.Original, 1))
 	factor := s.Factor
 	r.maybe("factor", &factor)
