@@ -41,6 +41,9 @@ func (f Folder) load(be kernels.Backend, c model.Config) (*model.Model, error) {
 }
 
 func (f Folder) from(be kernels.Backend, c model.Config, t *checkpoint.Tensors) (*model.Model, error) {
+	if err := t.Fits(c); err != nil { // before memory is taken for what the configuration only says
+		return nil, err
+	}
 	if f.Adapter == "" {
 		m, err := model.New(be, c, model.Heads{LM: true}, false)
 		if err != nil {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ func ReadSequences(r io.Reader) ([][]int32, error) {
 		return nil, fmt.Errorf("over %d MiB of token ids", maxSequences>>20)
 	}
 	var v struct {
-		Sequences [][]int32 `json:"sequences"`
+		Sequences []tokenIDs `json:"sequences"`
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, fmt.Errorf(`not {"sequences": [[ids], …]}: %w`, err)
@@ -35,7 +36,22 @@ func ReadSequences(r io.Reader) ([][]int32, error) {
 	if len(v.Sequences) == 0 {
 		return nil, errors.New(`not {"sequences": [[ids], …]}: it holds no sequences`)
 	}
-	return v.Sequences, nil
+	list := make([][]int32, len(v.Sequences))
+	for i, ids := range v.Sequences {
+		list[i] = ids
+	}
+	return list, nil
+}
+
+// tokenIDs is a list of ids of which none is null: to encoding/json that is 0.
+type tokenIDs []int32
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *tokenIDs) UnmarshalJSON(raw []byte) error {
+	if bytes.Contains(raw, []byte("null")) {
+		return errors.New("null is no token id")
+	}
+	return json.Unmarshal(raw, (*[]int32)(t))
 }
 
 // Logits writes the float32 logits of sequences of token ids as a safetensors file:

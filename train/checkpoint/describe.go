@@ -89,7 +89,7 @@ func describe(path string, read func(dir string) (model.Config, error), open fun
 	}
 	d.tensors(t)
 	if d.Known {
-		d.stop(cmp.Or(t.foreignNames(), t.fits(d.Config, true)))
+		d.stop(t.Fits(d.Config))
 	}
 	return d, t.Close()
 }
@@ -214,6 +214,10 @@ func (d *Description) otherContainer() string {
 	}
 	return ""
 }
+
+// Fits checks that the tensors are those of a language model of configuration c; the
+// error lists all that are not. It reads no elements.
+func (t *Tensors) Fits(c model.Config) error { return cmp.Or(t.foreignNames(), t.fits(c, true)) }
 
 // fits checks that the tensors are those of a model of configuration c, with an output
 // projection or without; the error lists all that are not.

@@ -89,9 +89,9 @@ type onlyReader struct{ io.Reader }
 
 // fileSHA256 is the SHA-256 of a whole file, in hexadecimal.
 func fileSHA256(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
-		return "", fileError("read", path, err)
+		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()

@@ -45,9 +45,9 @@ func OpenFile(path string) (*Tensors, error) {
 
 // add opens a file and takes its tensors into t.
 func (t *Tensors) add(path string) error {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
-		return fileError("read", path, err)
+		return err
 	}
 	t.files = append(t.files, f)
 	entries, data, err := readHeader(f, path)
@@ -68,9 +68,6 @@ func readHeader(f *os.File, path string) ([]entry, int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, 0, fileError("read", path, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, &Error{Op: "read", Path: path, Err: errors.New("is not a regular file")}
 	}
 	size := info.Size()
 	if size < 8 {

@@ -107,9 +107,9 @@ func (t *Tensors) addShards(dir string, weightMap map[string]string) error {
 
 // readSmall reads a whole file that should be small; one over limit is corrupt.
 func readSmall(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
-		return nil, fileError("read", path, err)
+		return nil, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))

@@ -68,6 +68,9 @@ func readFiles(dir string) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file", full)
+		}
 		if info.Size() > mostBytes {
 			return nil, fmt.Errorf("%s has %d bytes; a tokenizer's file has %d at most", full, info.Size(), mostBytes)
 		}

@@ -1,0 +1,43 @@
+package checkpoint
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A pipe that nobody writes to, and a device without end, are refused before they are
+// opened, under every name that a folder's files have.
+func TestPipesAndDevicesAreRefused(t *testing.T) {
+	for _, name := range []string{configFile, weightsFile, indexFile} {
+		for kind, create := range map[string]func(path string) error{
+			"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+			"device": func(path string) error { return os.Symlink("/dev/zero", path) },
+			"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		} {
+			dir := t.TempDir()
+			writeFile(t, filepath.Join(dir, configFile), []byte(qwen25Published))
+			os.Remove(filepath.Join(dir, name))
+			if err := create(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			d, err := Describe(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(d.Reason, "\n"); d.Known || !strings.Contains(got, name+": "+errNotRegular.Error()) {
+				t.Errorf("%s is a %s: reasons %q", name, kind, got)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fileSHA256(path); !errors.Is(err, errNotRegular) {
+		t.Errorf("the digest of a pipe: %v", err)
+	}
+}
