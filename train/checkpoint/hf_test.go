@@ -233,6 +233,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"experts in all layers", class("Qwen3MoeForCausalLM", jsonObject{"num_experts": 16384, "num_hidden_layers": 4096}), "num_experts is 16384 in 4096 layers"},
 		{"two types", jsonObject{"rope_scaling": jsonObject{"type": "llama3", "rope_type": "linear", "factor": 8}}, "type is \"llama3\", but rope_type is \"linear\""},
 		{"two spellings", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": 8}, "rope_parameters": jsonObject{"rope_type": "linear", "factor": 4}}, "rope_scaling and rope_parameters differ"},
+		{"theta in an odd place", jsonObject{"rope_theta": nil, "rope_scaling": jsonObject{"type": "linear", "factor": 8, "rope_theta": 5}}, "rope_theta is in rope_scaling only"},
 		{"theta out of sight", jsonObject{"rope_theta": nil, "rope_scaling": jsonObject{"type": "linear", "factor": 8}, "rope_parameters": jsonObject{"rope_type": "linear", "factor": 8, "rope_theta": 5}},
 			"rope_theta is in rope_parameters only"},
 		{"yarn's original at the top", jsonObject{"original_max_position_embeddings": 32768, "rope_scaling": jsonObject{"type": "yarn", "factor": 4}}, "would be 131072 to transformers 4 and 32768 to 5"},

@@ -25,6 +25,9 @@ func (r *settings) kind() string {
 // spellings checks rope_scaling against the rope_parameters of the same layers: both
 // versions of transformers compute the first alone.
 func (r *settings) spellings(scaling, params *settings) {
+	if scaling != nil && scaling.has("rope_theta") && !r.has("rope_theta") {
+		r.problem("rope_theta is in rope_scaling only, where transformers 4 does not look; write it at the top of the file too")
+	}
 	if scaling == nil || params == nil {
 		return
 	}
