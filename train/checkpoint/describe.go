@@ -154,16 +154,19 @@ func (d *Description) files(dir string) error {
 // config reads config.json.
 func (d *Description) config(dir string, read func(dir string) (model.Config, error)) {
 	c, err := read(dir)
-	raw, _ := readSmall(filepath.Join(dir, configFile), maxConfig) // read says what is wrong with it
-	d.Config, d.Known, d.Class = c, err == nil, classIn(raw)
+	d.Config, d.Known, d.Class = c, err == nil, classIn(dir)
 	d.stop(err)
 	if d.Known {
-		d.Notes = append(Notes(c), fileNotes(raw)...)
+		d.Notes = append(Notes(c), fileNotes(dir)...)
 	}
 }
 
-// classIn returns the class that a config.json names, "" if it names none.
-func classIn(raw []byte) string {
+// classIn returns the class that a folder's config.json names, "" if it names none.
+func classIn(dir string) string {
+	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+	if err != nil {
+		return ""
+	}
 	r := settings{}
 	if json.Unmarshal(raw, &r.values) != nil {
 		return ""

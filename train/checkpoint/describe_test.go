@@ -117,7 +117,8 @@ func TestDescribeIgnoredSettings(t *testing.T) {
 			t.Errorf("notes %q do not say %q", text, want)
 		}
 	}
-	if list := fileNotes(edit(t, nil)); len(list) != 0 {
+	writeFile(t, filepath.Join(dir, "config.json"), edit(t, nil))
+	if list := fileNotes(dir); len(list) != 0 {
 		t.Errorf("a plain file has notes %q", list)
 	}
 }

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"exp/train/model"
@@ -23,11 +24,12 @@ func Notes(c model.Config) []string {
 	return list
 }
 
-// fileNotes says which settings of a config.json have no effect here though they have
-// one in other programs, or in transformers while it trains.
-func fileNotes(raw []byte) []string {
+// fileNotes says which settings of a folder's config.json have no effect here though
+// they have one in other programs, or in transformers while it trains.
+func fileNotes(dir string) []string {
 	r := settings{}
-	if json.Unmarshal(raw, &r.values) != nil {
+	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+	if err != nil || json.Unmarshal(raw, &r.values) != nil {
 		return nil
 	}
 	var list []string
