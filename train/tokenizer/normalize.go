@@ -75,7 +75,7 @@ func lowercase(s string) string {
 
 // stripAccents drops all combining marks.
 func stripAccents(r rune) rune {
-	if unicode.IsMark(r) {
+	if unicode.IsMark(r) && !laterAccents.has(r) {
 		return -1
 	}
 	return r
@@ -188,18 +188,29 @@ func replaceMatches(m matcher, s, content string) (string, error) {
 // the forms of Unicode; in longer runs it puts U+034F between them.
 const mostMarks = 30
 
-// normalForm is s in a normal form of Unicode.
+// normalForm is s in a normal form of Unicode, with the library's tables.
 func normalForm(f norm.Form, s string) string {
 	if ascii(s) || f.IsNormalString(s) && !longRun(s) {
 		return s
 	}
+	var b strings.Builder
+	for at := strings.IndexFunc(s, unknownToForms); at >= 0; at = strings.IndexFunc(s, unknownToForms) {
+		_, n := utf8.DecodeRuneInString(s[at:])
+		b.WriteString(knownForm(f, s[:at]))
+		b.WriteString(s[at : at+n])
+		s = s[at+n:]
+	}
+	b.WriteString(knownForm(f, s))
+	return b.String()
+}
+
+// knownForm is normalForm of a text of which package norm's tables say what the
+// library's say.
+func knownForm(f norm.Form, s string) string {
 	if longRun(s) {
 		return slowForm(f, s)
 	}
-	if f == norm.NFC {
-		return f.String(s)
-	}
-	return decompositionForm(f, s)
+	return f.String(s)
 }
 
 func ascii(s string) bool {

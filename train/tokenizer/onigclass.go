@@ -166,7 +166,10 @@ func propertyClass(name string, not bool) (string, error) {
 	}
 	for known := range unicode.Scripts {
 		if strings.ToLower(strings.ReplaceAll(known, "_", "")) == plain {
-			return escape + known + "}", nil
+			if not {
+				return escape + known + "}", nil
+			}
+			return escape + known + "}" + newerMembers(known), nil
 		}
 	}
 	return "", fmt.Errorf("property %q is not supported", name)

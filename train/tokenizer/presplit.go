@@ -287,7 +287,7 @@ func isWord(r rune) bool {
 }
 
 func isPunctuation(r rune) bool {
-	return r < utf8.RuneSelf && isASCIISign(byte(r)) || unicode.IsPunct(r) && !laterSigns.has(r)
+	return r < utf8.RuneSelf && isASCIISign(byte(r)) || unicode.IsPunct(r) && !laterSigns.has(r) || r == 0x166D || r == 0x111C9 // they were once
 }
 
 // parseSplitters builds the pre-tokenizers of tokenizer.json, sequences laid flat.
