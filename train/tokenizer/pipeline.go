@@ -32,6 +32,7 @@ type Pipeline struct {
 	pieces   [][]byte // by id; nil for special tokens and unknown ids
 	leading  [][]byte // the same for the first token of a text, where that differs
 	digest   string
+	notes    []string
 	files    map[string][]byte
 	memories sync.Pool
 }
@@ -64,6 +65,7 @@ func newPipeline(raw []byte, s *settings) (*Pipeline, error) {
 	}
 	p := &Pipeline{settings: s, texts: map[int]string{}, special: map[int32]bool{}}
 	p.memories.New = func() any { return newMemory() }
+	f.Splitter = s.prefixSpace(f.Splitter)
 	h := newDigest()
 	var err error
 	if p.model, err = parseModel(f.Model, h); err != nil {
@@ -78,6 +80,7 @@ func newPipeline(raw []byte, s *settings) (*Pipeline, error) {
 	if err := p.added.resolve(p.model.words()); err != nil {
 		return nil, err
 	}
+	p.notes = gapNotes(f.AddedTokens, p.model.words())
 	p.indexTokens()
 	p.useBytes()
 	if err := p.findEnds(); err != nil {

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ type settings struct {
 	added   []addedToken // of tokenizer_config.json's added_tokens_decoder, by id
 	ends    []int64      // eos_token_id of generation_config.json, then of config.json
 	class   string       // tokenizer_class
+	space   *bool        // add_prefix_space, false where it is absent; nil for null
 }
 
 // readSettings reads tokenizer_config.json, special_tokens_map.json,
@@ -31,8 +33,8 @@ func readSettings(files map[string][]byte) (*settings, error) {
 		if name != "tokenizer_config.json" {
 			continue
 		}
-		if !absent(fields["tokenizer_class"]) {
-			_ = json.Unmarshal(fields["tokenizer_class"], &s.class)
+		if err := s.config(fields); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if s.added, err = addedDecoder(fields["added_tokens_decoder"]); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -52,6 +54,24 @@ func readSettings(files map[string][]byte) (*settings, error) {
 	s.special.BOS, s.special.EOS = s.special.Named["bos_token"], s.special.Named["eos_token"]
 	s.special.Pad, s.special.Unk = s.special.Named["pad_token"], s.special.Named["unk_token"]
 	return s, nil
+}
+
+// config takes what tokenizer_config.json says of encoding.
+func (s *settings) config(fields map[string]json.RawMessage) error {
+	split, space := false, false
+	if string(fields["add_prefix_space"]) != "null" {
+		s.space = &space
+	}
+	for name, v := range map[string]any{"tokenizer_class": &s.class, "add_prefix_space": &space, "split_special_tokens": &split} {
+		if !absent(fields[name]) {
+			_ = json.Unmarshal(fields[name], v) // of another type: as good as absent
+		}
+	}
+	if split {
+		return errors.New("split_special_tokens is true: transformers takes special tokens in a text, and in a chat template's, for plain text; remove the setting " +
+			"(data.escape_special keeps those in problems from becoming tokens)")
+	}
+	return nil
 }
 
 // objectOf reads a file that is one JSON object.
