@@ -87,6 +87,7 @@ func (a *app) inspectModel(c *cli.Context) error {
 			return err
 		}
 	}
+	d.Notes = append(d.Notes, tokenizerNotes(d)...)
 	i := newInspection(d, c.Bool("tensors"))
 	if f.Adapter != "" {
 		if err := i.addAdapter(d, f.Adapter); err != nil {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"exp/cmd/exp/term"
+	"exp/train/checkpoint"
+	"exp/train/tokenizer"
+)
+
+// tokenizerNotes says what the tokenizer in the folder of a model lets a person know
+// before a run: that it cannot be read, that it has ids which the model has no embedding
+// for, and where Hugging Face's library would give others.
+func tokenizerNotes(d *checkpoint.Description) []string {
+	if info, err := os.Stat(d.Path); err != nil || !info.IsDir() {
+		return nil
+	}
+	there := false
+	for _, name := range []string{"tokenizer.json", "vocab.json", "tokenizer.model"} {
+		_, err := os.Lstat(filepath.Join(d.Path, name))
+		there = there || err == nil
+	}
+	if !there {
+		return []string{"no tokenizer in the folder: exp eval and exp run need one (tokenizer.json)"}
+	}
+	t, err := tokenizer.ReadFolder(d.Path)
+	if err != nil {
+		return []string{fmt.Sprintf("%v; exp eval and exp run cannot use the folder as it is", err)}
+	}
+	var list []string
+	if vocab := d.Config.Vocab; d.Known && t.VocabSize() > vocab {
+		some := ""
+		for id := vocab; id < t.VocabSize() && some == ""; id++ {
+			some = t.Token(int32(id))
+		}
+		list = append(list, fmt.Sprintf("the tokenizer has ids up to %d, the model has embeddings up to %d: a text with such a token (%s) is refused",
+			t.VocabSize()-1, vocab-1, term.CleanLines(some)))
+	}
+	return append(list, tokenizer.Notes(t)...)
+}
