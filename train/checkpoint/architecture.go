@@ -151,6 +151,15 @@ func foreign(class, kind string) string {
 // unknown is the problem of a class that cannot be computed.
 func unknown(classesOfFile []string, kind string) string {
 	names := slices.DeleteFunc(append(slices.Clone(classesOfFile), kind), func(s string) bool { return s == "" })
+	if len(names) == 0 {
+		return "no architecture is named, in architectures or model_type; known are " + classes()
+	}
+	for i, name := range names {
+		names[i] = shortened([]byte(name))
+	}
+	if most := 4; len(names) > most {
+		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
+	}
 	text := fmt.Sprintf("architecture is %s; known are %s", strings.Join(names, ", "), classes())
 	if why := foreign(strings.Join(classesOfFile, " "), kind); why != "" {
 		text = fmt.Sprintf("architecture is %s: %s; known are %s", strings.Join(names, ", "), why, classes())

@@ -172,7 +172,7 @@ func classIn(dir string) string {
 		return ""
 	}
 	class, kind := r.classNamed()
-	return cmp.Or(class, kind)
+	return shortName(cmp.Or(class, kind))
 }
 
 // tensors takes over what a file or folder holds.

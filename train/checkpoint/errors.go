@@ -34,7 +34,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Tensor != "" {
-		return fmt.Sprintf("%s %s: tensor %q: %v", e.Op, e.Path, e.Tensor, e.Err)
+		return fmt.Sprintf("%s %s: tensor %q: %v", e.Op, e.Path, shortName(e.Tensor), e.Err)
 	}
 	return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err)
 }
@@ -101,7 +101,7 @@ func (e *MismatchError) Error() string {
 				fmt.Fprintf(&b, "\n  %s: and %d more", what, len(names)-i)
 				return
 			}
-			fmt.Fprintf(&b, "\n  %s: %s", what, name)
+			fmt.Fprintf(&b, "\n  %s: %s", what, shortName(name))
 		}
 	}
 	list("missing", e.Missing)
@@ -112,6 +112,15 @@ func (e *MismatchError) Error() string {
 	}
 	list("shape", shapes)
 	return b.String()
+}
+
+// shortName is the name of a tensor as errors show it.
+func shortName(name string) string {
+	const most = 300
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
 // listed is how many tensors of a kind an error's text names: a wrong

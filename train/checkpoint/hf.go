@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -79,8 +80,9 @@ const (
 	maxFFN     = 1 << 20
 	maxExperts = 1 << 14
 
-	// Each expert has tensors with names, which a file of a few bytes can ask for.
-	maxExpertsInAll = 1 << 17
+	// Each expert has tensors with names, which a file of a few bytes can ask for. The
+	// largest published models have 23 040.
+	maxExpertsInAll = 1 << 15
 
 	maxPositions = 1 << 27
 )
@@ -88,7 +90,7 @@ const (
 func parseConfig(path string, raw []byte) (model.Config, error) {
 	r := settings{}
 	if err := json.Unmarshal(raw, &r.values); err != nil {
-		return model.Config{}, corrupt(path, "", "%v", err)
+		return model.Config{}, cmp.Or(standIn(path, raw), error(corrupt(path, "", "%s", jsonWords(err))))
 	}
 	return r.config(path)
 }

@@ -1,8 +1,13 @@
 package checkpoint
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"reflect"
 )
 
 // errNotRegular is the reason why a pipe, a device or a folder is not read: opening one
@@ -15,6 +20,11 @@ func openRegular(path string) (*os.File, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = errNotRegular
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if to, linked := os.Readlink(path); linked == nil {
+			return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("is a link to %s, which is not there", to), Hint: "the download is not complete; fetch it again"}
+		}
+	}
 	if err != nil {
 		return nil, fileError("read", path, err)
 	}
@@ -23,4 +33,39 @@ func openRegular(path string) (*os.File, error) {
 		return nil, fileError("read", path, err)
 	}
 	return f, nil
+}
+
+// standIn returns the error about a file that stands for another, by its first bytes:
+// what git leaves of a large file, or a page that a server sent instead. It is nil for
+// other files.
+func standIn(path string, head []byte) error {
+	switch trimmed := bytes.TrimLeft(head, " \t\r\n"); {
+	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
+		return &Error{Op: "read", Path: path, Err: errors.New("is a pointer of git-lfs, not the file"), Hint: "run git lfs pull in its folder"}
+	case bytes.HasPrefix(trimmed, []byte("<!DOCTYPE")), bytes.HasPrefix(trimmed, []byte("<!doctype")), bytes.HasPrefix(trimmed, []byte("<html")):
+		return &Error{Op: "read", Path: path, Err: errors.New("is a web page, not the file"), Hint: "the address that it was fetched from is another page's; fetch it again"}
+	}
+	return nil
+}
+
+// jsonWords says in plain words why a value of JSON does not fit.
+func jsonWords(err error) string {
+	var e *json.UnmarshalTypeError
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	words := "an object"
+	switch e.Type.Kind() {
+	case reflect.Bool:
+		words = "true or false"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		words = "a whole number"
+	case reflect.Float32, reflect.Float64:
+		words = "a number"
+	case reflect.String:
+		words = "a text"
+	case reflect.Slice:
+		words = "a list"
+	}
+	return "want " + words + ", got " + e.Value
 }

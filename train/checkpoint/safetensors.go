@@ -79,6 +79,11 @@ func readHeader(f *os.File, path string) ([]entry, int64, error) {
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > maxHeader {
+		head := make([]byte, 64)
+		k, _ := f.ReadAt(head, 0)
+		if err := standIn(path, head[:k]); err != nil {
+			return nil, 0, err
+		}
 		return nil, 0, corrupt(path, "", "a header of %d bytes is over the format's limit of %d; is this a safetensors file?", n, maxHeader)
 	}
 	if int64(n) > size-8 {

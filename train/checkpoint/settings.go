@@ -46,7 +46,7 @@ func (r *settings) maybe(key string, v any) bool {
 		return false
 	}
 	if err := json.Unmarshal(r.values[key], v); err != nil {
-		r.problem("%s is %s: %v", key, shortened(r.values[key]), err)
+		r.problem("%s is %s: %s", key, shortened(r.values[key]), jsonWords(err))
 		return false
 	}
 	return true

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func openShards(dir string, raw []byte) (*Tensors, error) {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(raw, &index); err != nil {
-		return nil, corrupt(path, "", "%v", err)
+		return nil, cmp.Or(standIn(path, raw), error(corrupt(path, "", "%s", jsonWords(err))))
 	}
 	if len(index.WeightMap) == 0 {
 		return nil, corrupt(path, "", "has no weight_map")
@@ -87,7 +88,9 @@ func (t *Tensors) addShards(dir string, weightMap map[string]string) error {
 			continue
 		}
 		opened[file] = true
-		if err := t.add(filepath.Join(dir, file)); err != nil {
+		if err := t.add(filepath.Join(dir, file)); errors.Is(err, fs.ErrNotExist) {
+			return &Error{Op: "read", Path: filepath.Join(dir, file), Err: fs.ErrNotExist, Hint: "a shard that " + indexFile + " lists is missing; fetch it"}
+		} else if err != nil {
 			return err
 		}
 	}
@@ -112,6 +115,9 @@ func readSmall(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > limit {
+		return nil, corrupt(path, "", "over %d bytes", limit)
+	}
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, fileError("read", path, err)
