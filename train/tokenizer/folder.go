@@ -77,6 +77,9 @@ func readFiles(dir string) (map[string][]byte, error) {
 		if files[name], err = os.ReadFile(full); err != nil {
 			return nil, err
 		}
+		if bytes.HasPrefix(files[name], []byte("version https://git-lfs")) {
+			return nil, fmt.Errorf("%s is a pointer of git-lfs, not the file; run git lfs pull in its folder", full)
+		}
 	}
 	return files, nil
 }

@@ -57,3 +57,14 @@ func TestReadFolderErrors(t *testing.T) {
 		t.Error("an empty folder: no error")
 	}
 }
+
+func TestReadFolderKnowsPointers(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tokenizer.json")
+	if err := os.WriteFile(path, []byte("version https://git-lfs.github.com/spec/v1\noid sha256:01\nsize 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFolder(dir); err == nil || !strings.Contains(err.Error(), path+" is a pointer of git-lfs") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -77,7 +77,7 @@ func (r *regex) matches(s string, found func(start, end int)) error {
 	for at := 0; at <= len(runes); {
 		m, err := r.re.FindRunesMatchStartingAt(runes, at)
 		if err != nil {
-			return fmt.Errorf("regular expression %q: %w", r.pattern, err)
+			return fmt.Errorf("regular expression %q takes more than %v from byte %d of a text", r.pattern, matchTimeout, offsets[at]) // its own error holds the whole text
 		}
 		if m == nil {
 			break
