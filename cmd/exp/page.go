@@ -50,10 +50,27 @@ func (p *page) facts(list ...fact) {
 		}
 	}
 	for _, f := range list {
-		if f.text != "" {
-			fmt.Fprintf(p.w, "  %s  %s\n", term.Faint.Paint(term.Pad(f.name, width, false), p.layout.Color), term.Clean(f.text))
+		if f.text == "" {
+			continue
+		}
+		for i, line := range p.wrapped(term.Clean(f.text), width+4) {
+			name := f.name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(p.w, "  %s  %s\n", term.Faint.Paint(term.Pad(name, width, false), p.layout.Color), line)
 		}
 	}
+}
+
+// wrapped cuts a text that begins at a column of a terminal into lines that fit; where
+// the output is no terminal, or hardly any room is left, it is one line.
+func (p *page) wrapped(text string, column int) []string {
+	room := p.layout.Width - column
+	if room < 20 || term.Width(text) <= room {
+		return []string{text}
+	}
+	return term.Wrap(text, room)
 }
 
 // table prints a table, indented. Its columns need no Key.

@@ -68,7 +68,9 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 		}
 		list = append(list, p)
 	}
-	return a.out.printDocument(document{Schema: "exp.plan/1", Data: list, Human: func(w io.Writer) error { return writePlans(w, list) }})
+	return a.out.printDocument(document{Schema: "exp.plan/1", Data: list, Human: func(w io.Writer) error {
+		return a.out.writeHanging(w, 11, func(w io.Writer) error { return writePlans(w, list) })
+	}})
 }
 
 func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[config.Stage]plan.Code) (plannedRun, error) {

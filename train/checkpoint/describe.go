@@ -242,7 +242,7 @@ func Words(c model.Config, class string) []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(true, "%d layers of width %d, %d heads of %d, %d of keys and values, feed-forward %d, vocabulary %d", c.Layers, c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
+	add(true, "%s of width %d, %d heads of %d, %d of keys and values, feed-forward %d, vocabulary %d", layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
 	add(true, "rotary positions: %s", ropeWords(c))
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
 	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d to a token%s", countTrue(c.Sparse), c.Layers, c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))
@@ -253,6 +253,13 @@ func Words(c model.Config, class string) []string {
 	add(c.LogitCap > 0, "logits capped at %g", c.LogitCap)
 	add(c.TieEmbeddings, "the output projection is the token embedding")
 	return list
+}
+
+func layerCount(n int) string {
+	if n == 1 {
+		return "1 layer"
+	}
+	return fmt.Sprintf("%d layers", n)
 }
 
 func sharedWords(e model.Experts) string {
