@@ -73,17 +73,26 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 	return a.evalRun(c, db, ref, suites)
 }
 
+// noFolder is the error of a reference that names no run: it may have been meant for a
+// folder, which is not there either.
+func noFolder(ref string, err error) error {
+	if _, e := os.Stat(ref); e == nil || !strings.ContainsAny(ref, "./") && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("%w; and no folder has this name: %s", err, ref)
+}
+
 // evalRun scores the final weights of a run. The results join the run's: nothing of it
 // is trained, and what is stored is not made again.
 func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string) error {
-	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
+	run, err := a.oneRun(c.Context, db, ref)
+	if err != nil {
+		return noFolder(ref, err)
+	}
+	for _, flag := range []string{"template", "system", "set", "dry-run"} {
 		if c.IsSet(flag) {
 			return usagef("--%s is for a folder: prompts of a run are made as in its training", flag).see(a.line.command())
 		}
-	}
-	run, err := a.oneRun(c.Context, db, ref)
-	if err != nil {
-		return err
 	}
 	if err := finalWeights(c.Context, db, run); err != nil {
 		return err

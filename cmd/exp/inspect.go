@@ -262,7 +262,7 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 	}
 	in, err := os.Open(c.String("logits"))
 	if err != nil {
-		return modelMissing(err)
+		return &failure{Code: exitNotFound, Err: err, Help: `--logits wants a file of token ids: {"sequences": [[1, 2, 3]]}`}
 	}
 	sequences, err := inspect.ReadSequences(in)
 	if err := errors.Join(err, in.Close()); err != nil {

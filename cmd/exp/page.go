@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/term"
@@ -63,14 +64,20 @@ func (p *page) facts(list ...fact) {
 	}
 }
 
-// wrapped cuts a text that begins at a column of a terminal into lines that fit; where
-// the output is no terminal, or hardly any room is left, it is one line.
+// wrapped cuts a text that begins at a column of a terminal into lines that fit. It is
+// one line where the output is no terminal, or a path or another long word is in it:
+// those are copied.
 func (p *page) wrapped(text string, column int) []string {
 	room := p.layout.Width - column
-	if room < 20 || term.Width(text) <= room {
+	if p.layout.Width == 0 || term.Width(text) <= room || !wordsFit(text, room) {
 		return []string{text}
 	}
 	return term.Wrap(text, room)
+}
+
+// wordsFit reports whether every word of a text fits into a line.
+func wordsFit(text string, room int) bool {
+	return !slices.ContainsFunc(strings.Fields(text), func(word string) bool { return term.Width(word) > room })
 }
 
 // table prints a table, indented. Its columns need no Key.

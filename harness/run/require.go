@@ -149,6 +149,7 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.
 		return suites, nil
 	case lack == nil:
 		lack = without
+		lack.Missing = append(lack.Missing, stage.Unreadable(&r.Run)...)
 		if e, err := NewEstimate(r); err == nil {
 			lack.Estimate = &e
 		}
