@@ -76,10 +76,10 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 // noFolder is the error of a reference that names no run: it may have been meant for a
 // folder, which is not there either.
 func noFolder(ref string, err error) error {
-	if _, e := os.Stat(ref); e == nil || !strings.ContainsAny(ref, "./") && !errors.Is(err, store.ErrNotFound) {
+	if _, e := os.Stat(ref); e == nil || strings.HasPrefix(ref, "@") {
 		return err
 	}
-	return fmt.Errorf("%w; and no folder has this name: %s", err, ref)
+	return fmt.Errorf("%w, and no folder either", err)
 }
 
 // evalRun scores the final weights of a run. The results join the run's: nothing of it

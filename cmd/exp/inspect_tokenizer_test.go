@@ -34,3 +34,13 @@ func TestInspectTellsOfTheTokenizer(t *testing.T) {
 		}
 	}
 }
+
+func TestInspectLogitsWrongPaths(t *testing.T) {
+	dir, _, _ := tinyFolder(t)
+	ids := filepath.Join(t.TempDir(), "ids.json")
+	if err := os.WriteFile(ids, []byte(`{"sequences": [[1]]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exp(t, "inspect", dir, "--logits", ids+"x", "--out", ids+".st").refuses(t, 3, "--logits wants a file of token ids")
+	exp(t, "inspect", dir, "--logits", ids, "--out", filepath.Join(dir, "no", "out.st")).refuses(t, 1, "there is no folder "+filepath.Join(dir, "no"))
+}

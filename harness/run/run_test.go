@@ -555,6 +555,11 @@ func TestRequire(t *testing.T) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
 		}
 	}
+	// Also where nothing but a suite is missing.
+	r = smoke(t, "model.init=pretrained", "model.base="+broken, "tokenizer.kind=model", `eval.final.suites=["nothing"]`)
+	if _, err = RequireAll(t.Context(), nil, r); err == nil || !strings.Contains(err.Error(), "the suite nothing") || !strings.Contains(err.Error(), "FooForCausalLM") {
+		t.Errorf("a suite and a folder: %v", err)
+	}
 	r = smoke(t, "compute.micro_batch_tokens=1000000000")
 	if err := Require(r); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
 		t.Errorf("a batch that no machine holds: %v", err)
