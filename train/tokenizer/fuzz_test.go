@@ -169,6 +169,33 @@ func FuzzReadFiles(f *testing.F) {
 	})
 }
 
+// The files beside tokenizer.json are read or refused, and name no token that is none.
+func FuzzSettings(f *testing.F) {
+	f.Add([]byte(`{"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": true, "added_tokens_decoder": {"4": {"content": "<x>", "special": true}}}`),
+		[]byte(`{"bos_token": {"content": "<x>"}, "additional_special_tokens": ["a", {"content": "<y>"}]}`), []byte(`{"eos_token_id": [0, 4]}`))
+	f.Add([]byte(`{"extra_special_tokens": {"image_token": "<i>"}, "eos_token": "b", "split_special_tokens": null}`), []byte(`[]`), []byte(`{"eos_token_id": null}`))
+	f.Add([]byte(`{"added_tokens_decoder": {"4194303": {"content": "a", "lstrip": true}, "-1": {}}}`), []byte(`{"eos_token": 3}`), []byte(`{"eos_token_id": 9999999999}`))
+	f.Fuzz(func(t *testing.T, config, names, ends []byte) {
+		for _, level := range []bool{false, true} {
+			tok, err := ReadFiles(map[string][]byte{"tokenizer.json": levelFile(level, `{"id": 3, "content": "<e>"}`), "tokenizer_config.json": config,
+				"special_tokens_map.json": names, "generation_config.json": ends, "config.json": ends})
+			if err != nil {
+				continue
+			}
+			Notes(tok)
+			for _, id := range tok.EndIDs() {
+				if id < 0 {
+					t.Fatalf("end id %d", id)
+				}
+			}
+			ids, err := tok.Encode("ab <x><e> a", Options{Added: true, Special: true})
+			if err == nil {
+				tok.DecodeAll(ids)
+			}
+		}
+	})
+}
+
 // On the byte level every text comes back, and the stream says at every token what
 // Decode says but for an unfinished end.
 func FuzzRoundTrip(f *testing.F) {
