@@ -125,6 +125,10 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 		r.problem("rope type %q is not known; computed are default, %s", kind, strings.Join(ropeKinds(), ", "))
 		return
 	}
+	if a.kind == "phi3" && kind != "longrope" {
+		r.problem("rope type %q: %s has longrope only, in transformers too", kind, a.class)
+		return
+	}
 	s := model.RopeScaling{Kind: kind}
 	if kind != "longrope" {
 		if !r.maybe("factor", &s.Factor) {
