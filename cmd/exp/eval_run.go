@@ -89,7 +89,7 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string)
 	if err != nil {
 		return noFolder(ref, err)
 	}
-	for _, flag := range []string{"template", "system", "set", "dry-run"} {
+	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
 		if c.IsSet(flag) {
 			return usagef("--%s is for a folder: prompts of a run are made as in its training", flag).see(a.line.command())
 		}

@@ -121,6 +121,21 @@ func TestEvalRun(t *testing.T) {
 		t.Errorf("another prompt was not sampled:\n%s", asked.stderr)
 	}
 	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template is for a folder")
+
+	// Adapters are named beside the model, or alone if they name a model that is here: one
+	// evaluation, other than the plain model's.
+	adapter := tinyAdapters(t, model[0])
+	run("eval", model[0], "--adapter", adapter, "--suite", "puzzles", "--dry-run").says(t, "note     adapter "+adapter+" (rank 1 on q_proj, up_proj): computed beside", "adapters")
+	adapted := weights("--adapter", adapter)
+	adapted.succeeds(t)
+	if !strings.Contains(adapted.stderr, "stage=eval.gen label=puzzles start") {
+		t.Errorf("adapters were not sampled with:\n%s", adapted.stderr)
+	}
+	alone := run("eval", adapter, "--suite", "puzzles", "--n", "3", "--max-new-tokens", "24", "--json")
+	if alone.succeeds(t); alone.stdout != adapted.stdout {
+		t.Errorf("adapters alone:\n%s, with their model:\n%s", alone.stdout, adapted.stdout)
+	}
+	run("eval", "@last", "--suite", "puzzles", "--adapter", adapter).refuses(t, 2, "--adapter is for a folder")
 	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and no folder either")
 	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
 

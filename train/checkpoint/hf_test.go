@@ -233,6 +233,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"disputed windows", class("Qwen2MoeForCausalLM", jsonObject{"use_sliding_window": true}), "transformers 4 and 5 give windows to different layers"},
 		{"experts in all layers", class("Qwen3MoeForCausalLM", jsonObject{"num_experts": 16384, "num_hidden_layers": 4096}), "num_experts is 16384 in 4096 layers"},
 		{"another scaling of Phi-3", class("Phi3ForCausalLM", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": 2}}), "Phi3ForCausalLM has longrope only"},
+		{"Phi-3's word elsewhere", jsonObject{"rope_scaling": jsonObject{"type": "su"}}, `rope type "su" is not known`},
 		{"two types", jsonObject{"rope_scaling": jsonObject{"type": "llama3", "rope_type": "linear", "factor": 8}}, "type is \"llama3\", but rope_type is \"linear\""},
 		{"two spellings", jsonObject{"rope_scaling": jsonObject{"type": "linear", "factor": 8}, "rope_parameters": jsonObject{"rope_type": "linear", "factor": 4}}, "rope_scaling and rope_parameters differ"},
 		{"theta in an odd place", jsonObject{"rope_theta": nil, "rope_scaling": jsonObject{"type": "linear", "factor": 8, "rope_theta": 5}}, "rope_theta is in rope_scaling only"},

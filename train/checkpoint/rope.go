@@ -105,7 +105,7 @@ func (r *settings) rotary(a architecture, c *model.Config, in *settings) {
 // scaling reads a rope_scaling, or the rope_parameters, r of the file top.
 func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 	kind := r.kind()
-	if kind == "su" || kind == "yarn" && a.kind == "phi3" {
+	if a.kind == "phi3" && (kind == "su" || kind == "yarn") {
 		kind = "longrope" // what early Phi-3 files called it
 	}
 	var nested []string
