@@ -5,19 +5,51 @@ package cpu
 #include <string.h>
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
-// Large buffers start on a huge page, others on a cache line.
-static void *take_memory(size_t bytes) {
-	void *p = 0;
-	const size_t huge = 2u << 20;
-	const size_t align = bytes >= 2 * huge ? huge : 64;
-	if (posix_memalign(&p, align, bytes) != 0) return 0;
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-	if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
+// Large buffers come from the system itself, on huge pages: they are zero without being
+// written, and a page takes memory when it is touched first, by the thread that needs it.
+// So room that is never used, such as pages of keys for sequences that do not come, costs
+// nothing, and several threads clear what they fill. Others start on a cache line.
+enum { HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
+
+#if defined(__linux__)
+static size_t whole_pages(size_t bytes) {
+	const size_t page = sysconf(_SC_PAGESIZE);
+	return (bytes + page - 1) / page * page;
+}
 #endif
-	memset(p, 0, bytes);
-	return p;
+
+static void *take_memory(size_t bytes) {
+#if defined(__linux__)
+	if (bytes >= LARGE) {
+		const size_t room = whole_pages(bytes);
+		char *p = mmap(0, room + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED) return 0;
+		const size_t before = (HUGE_PAGE - (size_t)p % HUGE_PAGE) % HUGE_PAGE;
+		if (before) munmap(p, before);
+		munmap(p + before + room, HUGE_PAGE - before);
+#if defined(MADV_HUGEPAGE)
+		madvise(p + before, room, MADV_HUGEPAGE);
+#endif
+		return p + before;
+	}
+#endif
+	void *p = 0;
+	if (posix_memalign(&p, 64, bytes) != 0) return 0;
+	return memset(p, 0, bytes);
+}
+
+// give_back takes what take_memory gave for so many bytes.
+static void give_back(void *p, size_t bytes) {
+#if defined(__linux__)
+	if (bytes >= LARGE) {
+		munmap(p, whole_pages(bytes));
+		return;
+	}
+#endif
+	free(p);
 }
 
 #include "args.h"
@@ -33,7 +65,8 @@ import (
 	"exp/kernels/ref"
 )
 
-// Alloc returns n zeroed elements outside the Go heap.
+// Alloc returns n zeroed elements outside the Go heap. A large buffer takes memory only as
+// far as it is touched.
 func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	if n < 0 {
 		panic("cpu: negative length")
@@ -56,8 +89,9 @@ func (b *Backend) Free(buf kernels.Buffer) {
 		return
 	}
 	b.flush()
-	b.allocated -= int64(buf.Len() * buf.DType().Size())
-	C.free(buf.Addr())
+	n := buf.Len() * buf.DType().Size()
+	b.allocated -= int64(n)
+	C.give_back(buf.Addr(), C.size_t(n))
 }
 
 // Allocated returns the bytes that Alloc has given and Free has not taken back.

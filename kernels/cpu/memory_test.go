@@ -1,0 +1,66 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"exp/kernels"
+)
+
+// Memory is zero and starts on a cache line, whatever its size and whatever was there
+// before; every byte of it can be written.
+func TestAllocGivesZeros(t *testing.T) {
+	b := open(t, Portable, 1)
+	const large = 4 << 20 // bytes, from which on memory comes from the system itself
+	for _, n := range []int{1, 15, 4096, large/4 - 1, large / 4, large/4 + 1, 9<<20/4 + 3} {
+		for round := range 2 {
+			x, err := b.Alloc(kernels.F32, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if uintptr(unsafe.Pointer(x.Addr()))%64 != 0 {
+				t.Errorf("%d elements are at %p", n, x.Addr())
+			}
+			for i, v := range kernels.Elems[float32](x) {
+				if v != 0 {
+					t.Fatalf("round %d: element %d of %d is %g", round, i, n, v)
+				}
+				kernels.Elems[float32](x)[i] = 1
+			}
+			b.Free(x)
+		}
+	}
+	if got := b.Allocated(); got != 0 {
+		t.Errorf("%d bytes are allocated after all were freed", got)
+	}
+}
+
+// What nobody touches takes no memory.
+func TestAllocTakesMemoryWhenTouched(t *testing.T) {
+	b := open(t, Portable, 1)
+	before := residentPages(t)
+	x, err := b.Alloc(kernels.F32, 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Free(x)
+	if got := (residentPages(t) - before) * os.Getpagesize() >> 20; got > 64 {
+		t.Errorf("256 MiB that were not touched take %d MiB", got)
+	}
+}
+
+// residentPages is how many pages of this process are in memory.
+func residentPages(t *testing.T) (n int) {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("this system does not tell how much memory a process has: ", err)
+	}
+	if _, err := fmt.Fscan(strings.NewReader(string(raw)), new(int), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
