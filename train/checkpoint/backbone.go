@@ -22,6 +22,15 @@ func (t *Tensors) Uniform() (d DType, ok bool) {
 	return d, d != ""
 }
 
+// Frozen returns the type that weights which never change have in memory: BF16 where all
+// matrices have it, else float32.
+func (t *Tensors) Frozen() kernels.DType {
+	if d, ok := t.Uniform(); ok && d == BF16 {
+		return kernels.BF16
+	}
+	return kernels.F32
+}
+
 // LoadBackbone returns a base with the plain weights of t, which must be there and fit, as
 // LoadWeights says. dtype is the type that matrices have in memory: kernels.BF16 needs
 // them all to be BF16; other types are converted to float32, F16 exactly.
@@ -36,18 +45,27 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 	if err != nil {
 		return nil, err
 	}
-	matrices, vectors := t.Rows(dtype), t.Rows(kernels.F32)
-	defer matrices.Close()
-	defer vectors.Close()
-	err = b.Load(func(name string, from, n int) (kernels.Buffer, error) {
-		if len(t.where[name].Shape) < 2 {
-			return vectors.Read(name, from, n)
-		}
-		return matrices.Read(name, from, n)
-	})
-	if err != nil {
+	pieces := b.Pieces()
+	jobs := make([]job, len(pieces))
+	for i, p := range pieces {
+		jobs[i] = t.rows(p, dtype)
+	}
+	r := readAhead(jobs)
+	defer r.stop()
+	if err := b.Load(func(model.Piece) (kernels.Buffer, error) { return r.take() }); err != nil {
 		b.Close()
 		return nil, err
 	}
 	return b, nil
+}
+
+// rows is the job of a piece: vectors are F32, matrices have type as.
+func (t *Tensors) rows(p model.Piece, as kernels.DType) job {
+	width := t.where[p.Name].Len()
+	if shape := t.where[p.Name].Shape; len(shape) > 1 {
+		width /= max(shape[0], 1)
+	} else {
+		as = kernels.F32
+	}
+	return job{place: t.mustFit(p.Name, as), as: as, from: p.From * width, n: p.N * width}
 }

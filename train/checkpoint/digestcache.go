@@ -65,8 +65,8 @@ func OpenDigestCache(path string) *DigestCache {
 	return c
 }
 
-// Save writes the cache, if there is something new in it. Files that are gone are left
-// out.
+// Save writes the cache, and its folder, if there is something new in it. Files that are
+// gone are left out.
 func (c *DigestCache) Save() error {
 	if c == nil {
 		return nil
@@ -82,6 +82,9 @@ func (c *DigestCache) Save() error {
 		}
 	}
 	raw := compact(map[string]any{"version": cacheVersion, "files": c.files})
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o777); err != nil {
+		return fileError("write", c.path, err)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(c.path), filepath.Base(c.path)+".*")
 	if err != nil {
 		return fileError("write", c.path, err)

@@ -28,18 +28,16 @@ type Want struct {
 
 const (
 	// pieceBytes is how much is delivered at a time: enough that the seams cost nothing,
-	// and little beside any model. Two pieces are in memory, one while the other is read.
+	// and little beside any model. A few pieces are in memory.
 	pieceBytes = 8 << 20
 	// partBytes is what one goroutine reads at a time: it stays in a core's cache while
 	// it is converted.
 	partBytes = 256 << 10
-	// aheadBytes is what the system is asked to bring from the disk in advance.
-	aheadBytes = 64 << 20
 )
 
 // Stream reads tensors in the order that is asked for and calls f for every piece of
 // them, elements [from, from+piece.Len()) of want w, in order. The piece is host memory
-// that f must not keep. While f works, the next piece is read and converted by several
+// that f must not keep. While f works, the next pieces are read and converted by several
 // goroutines. An error of f ends it and is returned. It panics if there is no such tensor
 // or it cannot be had in that type.
 //
@@ -55,15 +53,12 @@ func (t *Tensors) Stream(wants []Want, f func(w Want, piece kernels.Buffer, from
 			jobs = append(jobs, job{place: p, as: w.As, from: from, n: min(step, p.Len()-from), want: w})
 		}
 	}
-	var r reader
+	r := readAhead(jobs)
 	defer r.stop()
-	for i, j := range jobs {
-		b, err := r.take(j)
+	for _, j := range jobs {
+		b, err := r.take()
 		if err != nil {
 			return err
-		}
-		if i+1 < len(jobs) {
-			r.start(jobs[i+1])
 		}
 		if err := f(j.want, b, j.from); err != nil {
 			return err
@@ -71,40 +66,6 @@ func (t *Tensors) Stream(wants []Want, f func(w Want, piece kernels.Buffer, from
 	}
 	return nil
 }
-
-// RowReader reads rows of tensors where they are asked for. It reads ahead: the rows
-// after those that were asked for last are there when they are asked for next. It is
-// used by one goroutine; close it after use.
-type RowReader struct {
-	t  *Tensors
-	as kernels.DType
-	r  reader
-}
-
-// Rows returns a reader of rows in type as, as Want has it.
-func (t *Tensors) Rows(as kernels.DType) *RowReader { return &RowReader{t: t, as: as} }
-
-// Read returns rows [from, from+n) of a tensor, whose row is an index of its first
-// dimension; a vector is one row. The buffer is host memory that stays until the next
-// call. It panics if there are no such rows.
-func (r *RowReader) Read(name string, from, n int) (kernels.Buffer, error) {
-	p := r.t.mustFit(name, r.as)
-	rows, width := 1, p.Len()
-	if len(p.Shape) > 1 {
-		rows, width = p.Shape[0], p.Len()/max(p.Shape[0], 1)
-	}
-	if from < 0 || n < 0 || from+n > rows {
-		panic("checkpoint: no such rows of " + name)
-	}
-	b, err := r.r.take(job{place: p, as: r.as, from: from * width, n: n * width})
-	if next := min(n, rows-from-n); err == nil && next > 0 {
-		r.r.start(job{place: p, as: r.as, from: (from + n) * width, n: next * width})
-	}
-	return b, err
-}
-
-// Close waits until nothing is read ahead any more.
-func (r *RowReader) Close() { r.r.stop() }
 
 // mustFit returns where a tensor lies that can be had as a type.
 func (t *Tensors) mustFit(name string, as kernels.DType) place {
@@ -123,58 +84,11 @@ type job struct {
 	want    Want
 }
 
-func (j job) same(o job) bool {
-	return j.Name == o.Name && j.file == o.file && j.as == o.as && j.from == o.from && j.n == o.n
-}
+// at is where the job's elements begin in the file.
+func (j job) at() int64 { return j.begin + int64(j.from)*int64(j.DType.bits()/8) }
 
-// reader holds the piece that is in use and the one that is read.
-type reader struct {
-	pieces [2][]uint64 // aligned for every type of elements
-	ahead  job
-	done   chan error // of ahead; nil: nothing is read
-	next   int        // the piece that ahead is read into
-}
-
-// start begins to read a piece in the background.
-func (r *reader) start(j job) {
-	r.stop()
-	done := make(chan error, 1)
-	r.ahead, r.done = j, done
-	p := r.room(r.next, j)
-	go func() { done <- j.read(p) }()
-}
-
-// take returns a piece: the one that was read ahead, if it is that.
-func (r *reader) take(j job) (kernels.Buffer, error) {
-	if r.done == nil || !r.ahead.same(j) {
-		r.start(j)
-	}
-	err := <-r.done
-	r.done = nil
-	p := r.pieces[r.next]
-	r.next = 1 - r.next
-	if err != nil {
-		return kernels.Buffer{}, err
-	}
-	return view(p, j.as, j.n), nil
-}
-
-// stop waits for what is read ahead and drops it.
-func (r *reader) stop() {
-	if r.done != nil {
-		<-r.done
-		r.done = nil
-	}
-}
-
-// room returns memory for a piece.
-func (r *reader) room(i int, j job) []uint64 {
-	words := (j.n*j.as.Size() + 7) / 8
-	if len(r.pieces[i]) < words {
-		r.pieces[i] = make([]uint64, words)
-	}
-	return r.pieces[i]
-}
+// bytes is how many of the file they are.
+func (j job) bytes() int64 { return int64(j.n) * int64(j.DType.bits()/8) }
 
 // view is memory as n elements of a type.
 func view(p []uint64, t kernels.DType, n int) kernels.Buffer {
@@ -198,9 +112,7 @@ func (j job) read(p []uint64) error {
 	if j.n == 0 {
 		return nil
 	}
-	size := j.DType.bits() / 8
-	at := j.begin + int64(j.from)*int64(size)
-	willNeed(j.file, at+int64(j.n*size), aheadBytes)
+	size, at := j.DType.bits()/8, j.at()
 	per := partBytes / size
 	parts := (j.n + per - 1) / per
 	var next atomic.Int64

@@ -140,8 +140,9 @@ func TestStreamErrors(t *testing.T) {
 	_ = x.Stream([]Want{{Name: "b", As: kernels.BF16}}, nil)
 }
 
-// Rows are what is asked for, in any order, and stay until the next call.
-func TestRows(t *testing.T) {
+// Pieces are those of the jobs in their order, small and large, also of one tensor twice;
+// reading can end before the last.
+func TestReadAhead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	writeTensors(t, path, patterned("w", BF16, 1000, 33), patterned("v", BF16, 77))
 	x, err := OpenFile(path)
@@ -149,21 +150,27 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	r := x.Rows(kernels.F32)
-	defer r.Close()
-	whole := plainly(t, x, Want{Name: "w", As: kernels.F32})
-	for _, q := range [][2]int{{0, 100}, {100, 100}, {200, 100}, {50, 3}, {999, 1}, {0, 1000}, {990, 10}, {0, 0}} {
-		got, err := r.Read("w", q[0], q[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := whole[4*33*q[0]:][:4*33*q[1]]; !slices.Equal(elementBytes(got), want) {
-			t.Errorf("rows %v are others", q)
-		}
+	var jobs []job
+	for _, p := range []model.Piece{{Name: "w", N: 100}, {Name: "w", From: 100, N: 100}, {Name: "v", N: 1}, {Name: "w", From: 50, N: 3}, {Name: "v", N: 1},
+		{Name: "w", From: 999, N: 1}, {Name: "w", N: 1000}, {Name: "w", From: 990, N: 10}, {Name: "w"}} {
+		jobs = append(jobs, x.rows(p, kernels.F32))
 	}
-	got, err := r.Read("v", 0, 1)
-	if err != nil || !slices.Equal(elementBytes(got), plainly(t, x, Want{Name: "v", As: kernels.F32})) {
-		t.Errorf("a vector: %v", err)
+	whole := map[string][]byte{}
+	for _, name := range []string{"w", "v"} {
+		whole[name] = plainly(t, x, Want{Name: name, As: kernels.F32})
+	}
+	for end := range len(jobs) + 1 {
+		r := readAhead(jobs)
+		for i, j := range jobs[:end] {
+			got, err := r.take()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := whole[j.Name][4*j.from:][:4*j.n]; !slices.Equal(elementBytes(got), want) {
+				t.Errorf("job %d of %d: other elements", i, end)
+			}
+		}
+		r.stop()
 	}
 }
 

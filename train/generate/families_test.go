@@ -79,8 +79,8 @@ func TestAdaptersSampleAsTheyTrain(t *testing.T) {
 		for _, x := range frozen.Tensors() {
 			shapes[x.Name] = x.Shape
 		}
-		err = frozen.Load(func(name string, from, n int) (kernels.Buffer, error) {
-			x := make([]float32, n*slices.Max([]int{1, shapes[name][len(shapes[name])-1]}))
+		err = frozen.Load(func(p model.Piece) (kernels.Buffer, error) {
+			x := make([]float32, p.N*slices.Max([]int{1, shapes[p.Name][len(shapes[p.Name])-1]}))
 			for i := range x {
 				x[i] = float32(r.NormFloat64()) / 4
 			}

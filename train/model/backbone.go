@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 
 	"exp/kernels"
@@ -36,19 +35,8 @@ func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*B
 	}
 	b := &Backbone{Config: c, LM: lm, DType: dtype, be: be, matrices: map[string]kernels.Matrix{}}
 	b.tensors, _ = Layout(c, Heads{LM: lm})
-	var errs []error
-	b.allocate(func(t kernels.DType, n int) kernels.Buffer {
-		x, err := be.Alloc(t, n)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("model: %w", err))
-			return kernels.Buffer{}
-		}
-		b.owned = append(b.owned, x)
-		return x
-	})
-	if len(errs) > 0 {
-		b.Close()
-		return nil, errors.Join(errs...)
+	if err := b.allocate(); err != nil {
+		return nil, err
 	}
 	return b, nil
 }
@@ -61,7 +49,8 @@ func (b *Backbone) stored() kernels.DType {
 	return b.DType
 }
 
-func (b *Backbone) allocate(alloc func(t kernels.DType, n int) kernels.Buffer) {
+// allocate makes room for everything. On an error nothing stays allocated.
+func (b *Backbone) allocate() error {
 	c := b.Config
 	x, end := &layout{}, -1
 	for _, t := range b.tensors {
@@ -75,37 +64,91 @@ func (b *Backbone) allocate(alloc func(t kernels.DType, n int) kernels.Buffer) {
 		end = t.off + t.Len()
 	}
 	x.group()
-	b.vectors = newArena(alloc(b.be.Float(), x.n), x.tensors)
+	var r rooms
+	var vectors kernels.Buffer
+	r.add(&vectors, b.be.Float(), x.n)
+	named, embed := map[string]*kernels.Matrix{}, &kernels.Matrix{Out: c.Vocab, In: c.Width}
 	for _, s := range c.allLinears() {
 		first, _ := s.weights()
-		b.matrices[first] = b.matrix(alloc, s.out(), s.in)
+		named[first] = b.matrix(&r, s.out(), s.in)
 	}
 	tied := b.LM && c.TieEmbeddings
 	if tied {
-		b.embed = b.matrix(alloc, c.Vocab, c.Width)
+		embed = b.matrix(&r, c.Vocab, c.Width)
 	} else if b.LM {
-		b.matrices[outputName] = b.matrix(alloc, c.Vocab, c.Width)
+		named[outputName] = b.matrix(&r, c.Vocab, c.Width)
 	}
-	b.embed.Out, b.embed.In = c.Vocab, c.Width
-	if b.embed.W.Empty() && (!tied || b.embed.Packed.DType() != b.DType) { // packed ones are rounded, or not there
-		b.embed.W = alloc(b.stored(), c.Vocab*c.Width)
+	if n, t := b.packed(c.Vocab, c.Width); !tied || n > 0 && t != b.DType { // packed ones are rounded, or not there
+		r.add(&embed.W, b.stored(), c.Vocab*c.Width)
 	}
+	var err error
+	if b.owned, err = r.take(b.be); err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	b.vectors, b.embed = newArena(vectors, x.tensors), *embed
+	for name, w := range named {
+		b.matrices[name] = *w
+	}
+	return nil
 }
 
-// matrix allocates a matrix as the backend multiplies from it.
-func (b *Backbone) matrix(alloc func(t kernels.DType, n int) kernels.Buffer, out, in int) kernels.Matrix {
-	w := kernels.Matrix{Out: out, In: in}
-	packed, _ := b.be.PackedLen(out, in)
-	if packed == 0 {
-		w.W = alloc(b.stored(), out*in)
-		return w
-	}
-	t := b.be.Operand()
-	if t == kernels.F32 {
+// packed returns the length and the type of a packed matrix; the length is 0 where the
+// backend does not pack.
+func (b *Backbone) packed(out, in int) (n int, t kernels.DType) {
+	n, _ = b.be.PackedLen(out, in)
+	if t = b.be.Operand(); t == kernels.F32 {
 		t = b.DType
 	}
-	w.Packed = alloc(t, packed)
+	return n, t
+}
+
+// matrix asks for the room of a matrix as the backend multiplies from it.
+func (b *Backbone) matrix(r *rooms, out, in int) *kernels.Matrix {
+	w := &kernels.Matrix{Out: out, In: in}
+	if n, t := b.packed(out, in); n > 0 {
+		r.add(&w.Packed, t, n)
+	} else {
+		r.add(&w.W, b.stored(), out*in)
+	}
 	return w
+}
+
+// rooms are buffers that are allocated together, one allocation for each type: many by
+// themselves would waste the ends of large pages.
+type rooms []room
+
+type room struct {
+	into *kernels.Buffer
+	t    kernels.DType
+	n    int
+}
+
+func (r *rooms) add(into *kernels.Buffer, t kernels.DType, n int) { *r = append(*r, room{into, t, n}) }
+
+// take allocates all and returns what is to be freed; on an error nothing is.
+func (r rooms) take(be kernels.Backend) (owned []kernels.Buffer, err error) {
+	const align = 128 // elements: no cache line is shared
+	aligned := func(n int) int { return (n + align - 1) / align * align }
+	lengths := map[kernels.DType]int{}
+	for _, x := range r {
+		lengths[x.t] += aligned(x.n)
+	}
+	left := map[kernels.DType]kernels.Buffer{}
+	for t, n := range lengths {
+		all, err := be.Alloc(t, n)
+		if err != nil {
+			for _, x := range owned {
+				be.Free(x)
+			}
+			return nil, err
+		}
+		owned, left[t] = append(owned, all), all
+	}
+	for _, x := range r {
+		all := left[x.t]
+		*x.into, left[x.t] = all.Slice(0, x.n), all.Slice(aligned(x.n), all.Len())
+	}
+	return owned, nil
 }
 
 // allLinears returns the linear maps of all layers.
@@ -125,97 +168,115 @@ func (c Config) allLinears() (list []linearSpec) {
 // Tensors returns what Load asks for.
 func (b *Backbone) Tensors() []Tensor { return b.tensors }
 
-// Rows returns rows [from, from+n) of a tensor in host memory: BF16 of a BF16 base, else
-// F32. A vector has one row. They must stay until the next call.
-type Rows func(name string, from, n int) (kernels.Buffer, error)
+// Piece is rows [From, From+N) of a tensor. A vector is one row.
+type Piece struct {
+	Name    string
+	From, N int
+}
+
+// Rows returns a piece in host memory: BF16 of a matrix of a BF16 base, else F32. It must
+// stay until the next call.
+type Rows func(p Piece) (kernels.Buffer, error)
+
+// Pieces returns what Load asks for, in its order.
+func (b *Backbone) Pieces() (list []Piece) {
+	for _, f := range b.fills() {
+		list = append(list, f.pieces...)
+	}
+	return list
+}
 
 // Load sets all weights. The error is that of rows.
 func (b *Backbone) Load(rows Rows) error {
-	for _, t := range b.tensors {
-		if len(t.Shape) != 1 {
-			continue
+	var stage hostRows
+	for _, f := range b.fills() {
+		stage.reset(b.DType)
+		for _, p := range f.pieces {
+			x, err := rows(p)
+			if err != nil {
+				return err
+			}
+			if len(f.pieces) > 1 {
+				stage.add(x)
+				continue
+			}
+			f.set(x)
+			b.be.Sync()
 		}
-		x, err := rows(t.Name, 0, 1)
-		if err != nil {
-			return err
+		if len(f.pieces) > 1 {
+			f.set(stage.buffer())
+			b.be.Sync()
 		}
-		b.be.Copy(b.vectors.view(t.Name), x)
-		b.be.Sync()
-	}
-	if err := b.loadEmbedding(rows); err != nil {
-		return err
-	}
-	for _, s := range b.Config.allLinears() {
-		first, _ := s.weights()
-		if err := b.loadMatrix(b.matrices[first], s, rows); err != nil {
-			return err
-		}
-	}
-	if w, ok := b.matrices[outputName]; ok {
-		return b.loadMatrix(w, linearSpec{[]string{"lm_head"}, []int{b.Config.Vocab}, b.Config.Width}, rows)
 	}
 	return nil
 }
 
-func (b *Backbone) loadEmbedding(rows Rows) error {
+// fill is what is set at once: pieces one after another.
+type fill struct {
+	pieces []Piece
+	set    func(x kernels.Buffer)
+}
+
+// fills returns how all weights are set, in the order of Tensors.
+func (b *Backbone) fills() []fill {
+	c := b.Config
+	linears := map[string]linearSpec{outputName: {[]string{"lm_head"}, []int{c.Vocab}, c.Width}}
+	for _, s := range c.allLinears() {
+		first, _ := s.weights()
+		linears[first] = s
+	}
+	list := b.embeddingFills()
+	for _, t := range b.tensors {
+		if len(t.Shape) == 1 {
+			list = append(list, fill{[]Piece{{t.Name, 0, 1}}, func(x kernels.Buffer) { b.be.Copy(b.vectors.view(t.Name), x) }})
+		} else if s, ok := linears[t.Name]; ok { // else it is set with the first of its map
+			list = append(list, b.matrixFills(b.matrices[t.Name], s)...)
+		}
+	}
+	return list
+}
+
+func (b *Backbone) embeddingFills() (list []fill) {
 	c := b.Config
 	if !b.embed.Packed.Empty() {
-		err := b.loadMatrix(b.embed, linearSpec{[]string{"model.embed_tokens"}, []int{c.Vocab}, c.Width}, rows)
-		if err != nil || b.embed.W.Empty() {
-			return err
-		}
+		list = b.matrixFills(b.embed, linearSpec{[]string{"model.embed_tokens"}, []int{c.Vocab}, c.Width})
+	}
+	if b.embed.W.Empty() {
+		return list
 	}
 	step := rowsAtATime(c.Width)
 	for lo := 0; lo < c.Vocab; lo += step {
 		n := min(step, c.Vocab-lo)
-		x, err := rows(embedName, lo, n)
-		if err != nil {
-			return err
-		}
-		b.be.Copy(b.embed.W.Slice(lo*c.Width, (lo+n)*c.Width), x)
-		b.be.Sync()
+		list = append(list, fill{[]Piece{{embedName, lo, n}}, func(x kernels.Buffer) { b.be.Copy(b.embed.W.Slice(lo*c.Width, (lo+n)*c.Width), x) }})
 	}
-	return nil
+	return list
 }
 
-// rowsAtATime is how many rows of a width are packed together: about 8 MiB of floats,
+// rowsAtATime is how many rows of a width are packed together: about 2 MiB of BF16,
 // in whole steps of PackRows.
 func rowsAtATime(in int) int {
-	return max(1, (2<<20)/in/kernels.PackAlign) * kernels.PackAlign
+	return max(1, (1<<20)/in/kernels.PackAlign) * kernels.PackAlign
 }
 
-// loadMatrix packs a linear map a few rows at a time. Rows that come from two tensors
+// matrixFills packs a linear map a few rows at a time. Rows that come from two tensors
 // are put together on the host first.
-func (b *Backbone) loadMatrix(w kernels.Matrix, s linearSpec, rows Rows) error {
+func (b *Backbone) matrixFills(w kernels.Matrix, s linearSpec) (list []fill) {
 	step, tensor, first := rowsAtATime(s.in), 0, 0 // first: where the tensor begins
-	var stage hostRows
 	for lo := 0; lo < w.Out; lo += step {
+		f := fill{set: func(x kernels.Buffer) { b.be.PackRows(w, lo, x) }}
 		hi := min(lo+step, w.Out)
-		stage.reset(b.DType)
 		for at := lo; at < hi; {
 			for at >= first+s.rows[tensor] {
 				first += s.rows[tensor]
 				tensor++
 			}
 			n := min(hi, first+s.rows[tensor]) - at
-			x, err := rows(s.names[tensor]+".weight", at-first, n)
-			if err != nil {
-				return err
-			}
-			if n == hi-lo {
-				b.be.PackRows(w, lo, x)
-				b.be.Sync()
-			} else {
-				stage.add(x)
-			}
+			f.pieces = append(f.pieces, Piece{s.names[tensor] + ".weight", at - first, n})
 			at += n
 		}
-		if stage.len() > 0 {
-			b.be.PackRows(w, lo, stage.buffer())
-			b.be.Sync()
-		}
+		list = append(list, f)
 	}
-	return nil
+	return list
 }
 
 // hostRows gathers rows on the host.
@@ -226,8 +287,6 @@ type hostRows struct {
 }
 
 func (r *hostRows) reset(t kernels.DType) { r.t, r.wide, r.half = t, r.wide[:0], r.half[:0] }
-
-func (r *hostRows) len() int { return len(r.wide) + len(r.half) }
 
 func (r *hostRows) add(x kernels.Buffer) {
 	if r.t == kernels.BF16 {

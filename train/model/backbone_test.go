@@ -32,11 +32,11 @@ func initialRows(b *Backbone, scale float32) Rows {
 	for _, t := range b.Tensors() {
 		shapes[t.Name] = t.Shape
 	}
-	return func(name string, from, n int) (kernels.Buffer, error) {
-		t := Tensor{Name: name, Shape: shapes[name]}
-		x := initial(t, b.Config, testSeed("init/"+name))
+	return func(p Piece) (kernels.Buffer, error) {
+		t := Tensor{Name: p.Name, Shape: shapes[p.Name]}
+		x := initial(t, b.Config, testSeed("init/"+p.Name))
 		if len(t.Shape) == 2 {
-			x = x[from*t.Shape[1] : (from+n)*t.Shape[1]]
+			x = x[p.From*t.Shape[1] : (p.From+p.N)*t.Shape[1]]
 			for i := range x {
 				x[i] *= scale
 			}
