@@ -40,31 +40,30 @@ func (f Folder) load(be kernels.Backend, c model.Config) (*model.Model, error) {
 	return m, errors.Join(err, t.Close())
 }
 
+// from makes the model of weights that stay as they are, and are kept in the type that
+// they have where that gives the bits of float32.
 func (f Folder) from(be kernels.Backend, c model.Config, t *checkpoint.Tensors) (*model.Model, error) {
 	if err := t.Fits(c); err != nil { // before memory is taken for what the configuration only says
 		return nil, err
 	}
-	if f.Adapter == "" {
-		m, err := model.New(be, c, model.Heads{LM: true}, false)
+	heads, load := model.Heads{LM: true}, func(*model.Model) error { return nil }
+	if f.Adapter != "" {
+		a, err := checkpoint.ReadAdapters(f.Adapter, c)
 		if err != nil {
 			return nil, err
 		}
-		return m, checkpoint.LoadWeights(be, m, t, checkpoint.Plain)
+		a.Shape.Dropout = 0
+		heads.Adapters, load = &a.Shape, func(m *model.Model) error { return a.Load(be, m) }
 	}
-	a, err := checkpoint.ReadAdapters(f.Adapter, c)
+	base, err := checkpoint.LoadBackbone(be, c, true, t.Frozen(), t)
 	if err != nil {
 		return nil, err
 	}
-	base, err := checkpoint.LoadBackbone(be, c, true, kernels.F32, t)
-	if err != nil {
-		return nil, err
-	}
-	a.Shape.Dropout = 0
-	m, err := model.NewOn(base, model.Heads{LM: true, Adapters: &a.Shape}, false)
+	m, err := model.NewOn(base, heads, false)
 	if err != nil {
 		base.Close()
 		return nil, err
 	}
 	m.OwnBackbone()
-	return m, a.Load(be, m)
+	return m, load(m)
 }

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime/debug"
 	"slices"
 
 	"exp/experiments/ident"
 	"exp/harness/config"
-	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
 )
@@ -155,11 +155,8 @@ func (e *Env) newBackbone(t *checkpoint.Tensors, lm bool) (*model.Backbone, erro
 	if err != nil {
 		return nil, err
 	}
-	dtype := kernels.F32
-	if d, ok := t.Uniform(); ok && d == checkpoint.BF16 {
-		dtype = kernels.BF16
-	}
-	return checkpoint.LoadBackbone(e.Backend, c, lm, dtype, t)
+	debug.FreeOSMemory() // what reading the tokenizer left makes room for the weights
+	return checkpoint.LoadBackbone(e.Backend, c, lm, t.Frozen(), t)
 }
 
 // WithAdapters returns h with the adapters that a run trains, if it does.
