@@ -39,7 +39,22 @@ type adapterConfig struct {
 // (adapter_config.json, adapter_model.safetensors) and returns its files. base is what
 // PEFT calls base_model_name_or_path. What is at dir is exchanged.
 func WriteAdapters(be kernels.Backend, m *model.Model, dir, base string) ([]FileInfo, error) {
-	a := m.Heads.Adapters
+	return writeAdapters(m.Heads.Adapters, Weights(be, m, Plain), dir, base)
+}
+
+// WriteAdapterTensors is WriteAdapters of adapters in files.
+func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]FileInfo, error) {
+	var list []Source
+	for _, t := range x.learned() {
+		if !t.Auxiliary() {
+			s := streamed{be: be, t: x.Learned, tensor: Tensor{Name: t.Name, DType: dtypeOf(be.Float()), Shape: t.Shape}}
+			list = append(list, s.source())
+		}
+	}
+	return writeAdapters(x.Heads.Adapters, list, dir, base)
+}
+
+func writeAdapters(a *model.Adapters, tensors []Source, dir, base string) ([]FileInfo, error) {
 	out, err := system().stage("write adapters", dir)
 	if err != nil {
 		return nil, err
@@ -56,7 +71,7 @@ func WriteAdapters(be kernels.Backend, m *model.Model, dir, base string) ([]File
 		write func(w io.Writer) error
 	}{
 		{adapterConfigFile, func(w io.Writer) error { _, err := w.Write(config); return err }},
-		{adapterFile, func(w io.Writer) error { return WriteSafetensors(w, Weights(be, m, Plain)) }},
+		{adapterFile, func(w io.Writer) error { return WriteSafetensors(w, tensors) }},
 	} {
 		info, err := out.write(f.name, f.write)
 		if err != nil {

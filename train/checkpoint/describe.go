@@ -226,11 +226,16 @@ func (t *Tensors) Fits(c model.Config) error { return cmp.Or(t.foreignNames(), t
 // projection or without; the error lists all that are not.
 func (t *Tensors) fits(c model.Config, lm bool) error {
 	layout, _ := model.Layout(c, model.Heads{LM: lm})
-	wanted := make([]NamedBuffer, len(layout))
-	for i, x := range layout {
-		wanted[i] = NamedBuffer{Name: x.Name, Shape: x.Shape, Data: kernels.NewBuffer(nil, x.Len(), kernels.F32)}
+	return t.match(unread(layout), ignorable(c, lm))
+}
+
+// unread are float32 tensors that match looks for and nobody reads.
+func unread(tensors []model.Tensor) []NamedBuffer {
+	list := make([]NamedBuffer, len(tensors))
+	for i, x := range tensors {
+		list[i] = NamedBuffer{Name: x.Name, Shape: x.Shape, Data: kernels.NewBuffer(nil, x.Len(), kernels.F32)}
 	}
-	return t.match(wanted, ignorable(c, lm))
+	return list
 }
 
 // Words describes an architecture for people: its family, and then one feature a line.

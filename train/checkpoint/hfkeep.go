@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"exp/train/model"
 )
@@ -15,6 +18,8 @@ import (
 type Origin struct {
 	Config []byte           // of config.json
 	DTypes map[string]DType // of the tensors, by name
+	// ShardBytes is how many bytes of tensors its largest file has; 0 if it has one file.
+	ShardBytes int64
 }
 
 // ReadOrigin reads what is kept of a folder: config.json and the headers of its weights.
@@ -29,8 +34,13 @@ func ReadOrigin(dir string) (*Origin, error) {
 	}
 	defer t.Close()
 	o := &Origin{Config: raw, DTypes: map[string]DType{}}
-	for _, tensor := range t.List() {
-		o.DTypes[tensor.Name] = tensor.DType
+	sizes := map[*os.File]int64{}
+	for name, p := range t.where {
+		o.DTypes[name] = p.DType
+		sizes[p.file] += p.Bytes()
+	}
+	if len(sizes) > 1 {
+		o.ShardBytes = slices.Max(slices.Collect(maps.Values(sizes)))
 	}
 	return o, nil
 }

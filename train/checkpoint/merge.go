@@ -28,7 +28,8 @@ type MergeOptions struct {
 	// DType is the type of the weights: F32, BF16 or F16. Empty keeps the types of
 	// Origin, and without one those of the model.
 	DType DType
-	// ShardBytes is how many bytes of tensors a file may have; 0 for 5 GB.
+	// ShardBytes is how many bytes of tensors a file may have; 0 for those of Origin's
+	// largest file, if it has several, and at most 5 GB.
 	ShardBytes int64
 	// Replace exchanges what is at the target. Without it that is an error.
 	Replace bool
@@ -59,21 +60,44 @@ type prover func(be kernels.Backend, m *model.Model, dir string, as dtypes) erro
 type dtypes func(model.Tensor) DType
 
 func (d disk) merge(be kernels.Backend, m *model.Model, dir string, o MergeOptions, prove prover) ([]FileInfo, error) {
-	if !m.Heads.LM {
-		return nil, mergeError(dir, errors.New("the model has no output projection, so it is no language model"))
-	}
-	if m.Config.MaxPositions < 2 {
-		return nil, mergeError(dir, errors.New("the model has one position: no room for a prompt and a token"))
-	}
-	as, err := o.dtypes(be)
+	as, err := o.check(be, m.Config, m.Heads)
 	if err != nil {
 		return nil, mergeError(dir, err)
 	}
-	texts, err := mergeTexts(m, dir, o, as)
+	texts, err := mergeTexts(m.Config, m.Tensors(), dir, o, as)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Lstat(dir); err == nil && !o.Replace {
+	contents := contentsOf(be, m, as, o.shardBytes())
+	return d.mergeFolder(dir, o.Replace, contents, texts, func(tmp string) error { return prove(be, m, tmp, as) })
+}
+
+// check refuses what is no language model, and returns the types of its tensors.
+func (o MergeOptions) check(be kernels.Backend, c model.Config, h model.Heads) (dtypes, error) {
+	if !h.LM {
+		return nil, errors.New("the model has no output projection, so it is no language model")
+	}
+	if c.MaxPositions < 2 {
+		return nil, errors.New("the model has one position: no room for a prompt and a token")
+	}
+	return o.dtypes(be)
+}
+
+// shardBytes is how many bytes of tensors a file may have: as the source has them, if it
+// is cut.
+func (o MergeOptions) shardBytes() int64 {
+	switch {
+	case o.ShardBytes > 0:
+		return o.ShardBytes
+	case o.Origin != nil && o.Origin.ShardBytes > 0:
+		return min(o.Origin.ShardBytes, shardBytes)
+	}
+	return shardBytes
+}
+
+// mergeFolder writes files, proves what lies there under another name, and publishes it.
+func (d disk) mergeFolder(dir string, replace bool, contents map[string]func(w io.Writer) error, texts map[string][]byte, prove func(tmp string) error) ([]FileInfo, error) {
+	if _, err := os.Lstat(dir); err == nil && !replace {
 		return nil, taken("merge", dir)
 	}
 	out, err := d.stage("merge", dir)
@@ -81,17 +105,14 @@ func (d disk) merge(be kernels.Backend, m *model.Model, dir string, o MergeOptio
 		return nil, err
 	}
 	defer out.discard()
-	if o.ShardBytes == 0 {
-		o.ShardBytes = shardBytes
-	}
-	files, err := out.mergeFiles(contentsOf(be, m, as, o.ShardBytes), texts)
+	files, err := out.mergeFiles(contents, texts)
 	if err != nil {
 		return nil, err
 	}
-	if err := prove(be, m, out.tmp, as); err != nil {
+	if err := prove(out.tmp); err != nil {
 		return nil, err
 	}
-	return files, out.publish(o.Replace)
+	return files, out.publish(replace)
 }
 
 // dtypes says in which type each tensor is written. Auxiliary heads keep the model's.
@@ -120,11 +141,11 @@ func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
 }
 
 // mergeTexts returns the files that are not weights, by name.
-func mergeTexts(m *model.Model, dir string, o MergeOptions, as dtypes) (map[string][]byte, error) {
-	dtype := mostOf(m.Tensors(), as)
-	config, err := configJSON(m.Config, dtype, o.EndIDs)
+func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptions, as dtypes) (map[string][]byte, error) {
+	dtype := mostOf(tensors, as)
+	config, err := configJSON(c, dtype, o.EndIDs)
 	if o.Origin != nil {
-		config, err = patchConfig(o.Origin.Config, m.Config, dtype, o.EndIDs)
+		config, err = patchConfig(o.Origin.Config, c, dtype, o.EndIDs)
 	}
 	if err != nil {
 		return nil, mergeError(dir, err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // The names that Hugging Face gives to weights in a folder.
@@ -65,6 +66,25 @@ func openShards(dir string, raw []byte) (*Tensors, error) {
 	}
 	t := &Tensors{path: dir, where: map[string]place{}}
 	err := t.addShards(dir, index.WeightMap)
+	if err == nil {
+		err = t.canonical()
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// OpenFiles opens safetensors files that hold one set of weights together.
+func OpenFiles(paths []string) (*Tensors, error) {
+	t := &Tensors{path: strings.Join(paths, ", "), where: map[string]place{}}
+	var err error
+	for _, path := range paths {
+		if err == nil {
+			err = t.add(path)
+		}
+	}
 	if err == nil {
 		err = t.canonical()
 	}
