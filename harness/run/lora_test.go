@@ -1,9 +1,12 @@
 package run
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,4 +121,103 @@ func TestChangedWeights(t *testing.T) {
 	if q := loraRun(l, dir, data, "grpo"); q.External.Weights == p.External.Weights || q.External.Weights == none {
 		t.Error(fmt.Sprint("changed weights have the digest ", q.External.Weights))
 	}
+}
+
+// sharded cuts the weights of a folder into files of about half the size and returns the
+// new folder.
+func sharded(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "sharded")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(to, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	x, err := checkpoint.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	index := map[string]map[string]string{"weight_map": {}}
+	sources := x.Sources()
+	for i, part := range [][]checkpoint.Source{sources[:len(sources)/2], sources[len(sources)/2:]} {
+		name := fmt.Sprintf("model-%05d-of-00002.safetensors", i+1)
+		f, err := os.Create(filepath.Join(to, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(checkpoint.WriteSafetensors(f, part), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range part {
+			index["weight_map"][s.Name] = name
+		}
+	}
+	raw, err := json.Marshal(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(to, "model.safetensors.index.json"), raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// A model in shards is merged into shards, which are evaluated, verified and taken from
+// the cache like one file. One file of the same weights gives the same results.
+func TestShards(t *testing.T) {
+	l := newLab(t)
+	one, data := bf16Folder(l), verlFile(t)
+	whole, _ := l.execute(loraRun(l, one, data, "grpo"))
+	wholeScores := l.outputs(whole.Run.ID)["eval.score[test]/scores"]
+
+	l = newLab(t) // where nothing is taken from the cache
+	many := sharded(t, one)
+	p := loraRun(l, many, data, "grpo")
+	res, _ := l.execute(p)
+	out := l.outputs(res.Run.ID)
+	merged := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+	files, err := filepath.Glob(filepath.Join(merged, "model-0000?-of-0000?.safetensors"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("merged weights are in %q", files)
+	}
+	for _, f := range files {
+		if out["merge[]/"+filepath.Base(f)].IsZero() {
+			t.Errorf("%s is no output", filepath.Base(f))
+		}
+	}
+	if got := out["eval.score[test]/scores"]; got != wholeScores || got.IsZero() {
+		t.Errorf("scores %s, of one file %s", got, wholeScores)
+	}
+	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("verify: %+v", v)
+	}
+	before := names(t, merged)
+	if err := os.RemoveAll(merged); err != nil {
+		t.Fatal(err)
+	}
+	if err := stage.Materialize(&stage.Env{Blobs: l.db.Blobs, Dir: l.db.RunDir(res.Run.RID)}, outputsOf(l.stageOf(res.Run.ID, "merge").Outputs)); err != nil {
+		t.Fatal(err)
+	}
+	if after := names(t, merged); !slices.Equal(after, before) {
+		t.Errorf("from the cache there are %q, the stage wrote %q", after, before)
+	}
+	flip(t, l.db.Blobs.Path(out["merge[]/"+filepath.Base(files[1])]))
+	if v := l.verify(p, VerifyOptions{Level: LevelBlobs}); v.OK {
+		t.Error("a shard that was changed is not found")
+	}
+}
+
+// names lists a folder.
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
 }

@@ -225,22 +225,6 @@ func (e *Env) startFrom(m *model.Model) error {
 	return a.Load(e.Backend, m)
 }
 
-// adaptersOn makes a frozen model on a backbone of its own, of the weights t, with the
-// adapters that the run trains.
-func (e *Env) adaptersOn(t *checkpoint.Tensors, h model.Heads) (*model.Model, error) {
-	base, err := e.newBackbone(t, h.LM)
-	if err != nil {
-		return nil, err
-	}
-	m, err := model.NewOn(base, WithAdapters(h, e.run(), base.Config), false)
-	if err != nil {
-		base.Close()
-		return nil, err
-	}
-	m.OwnBackbone()
-	return m, nil
-}
-
 // StartNotes say what a person should know of the weights that a run starts from.
 func StartNotes(c *config.Run) (list []string) {
 	if c.Model.Init != "pretrained" {

@@ -3,9 +3,9 @@ package stage
 import (
 	"errors"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/train/checkpoint"
@@ -25,17 +25,15 @@ const (
 )
 
 // merge writes the trained weights as a plain Hugging Face folder into the run's
-// directory, auxiliary heads in files of their own, and proves by a probe that the
-// folder computes what the checkpoint computes, bit for bit.
+// directory, auxiliary heads in files of their own, and reads the folder again to prove
+// that it holds the bits of the checkpoint. It makes no model: weights go from files to
+// files in pieces.
 func merge(e *Env, in Inputs) (*Outcome, error) {
-	m, adapters, err := e.loadTrained(in)
+	x, owned, err := e.trained(in)
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	if adapters != nil {
-		defer adapters.Close()
-	}
+	defer owned.close()
 	p, err := e.prompter()
 	if err != nil {
 		return nil, err
@@ -50,7 +48,7 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 	if err := e.mergeTypes(&o); err != nil {
 		return nil, err
 	}
-	written, err := checkpoint.Merge(e.Backend, m, dir, o)
+	written, err := checkpoint.MergeTensors(e.Backend, x, dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +56,12 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 	if err := e.putFolder(out, dir, "", written); err != nil {
 		return nil, err
 	}
-	if adapters != nil {
+	if err := e.putShards(out); err != nil {
+		return nil, err
+	}
+	if x.Heads.Adapters != nil {
 		dir := filepath.Join(e.Dir, AdapterDir)
-		files, err := checkpoint.WriteAdapters(e.Backend, adapters, dir, e.run().Model.Base)
+		files, err := x.WriteAdapterTensors(e.Backend, dir, e.run().Model.Base)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 	for _, x := range out.Outputs {
 		bytes += x.Size
 	}
-	out.Summary = map[string]any{"files": len(out.Outputs), "bytes": bytes, "probe": "logits equal, bit for bit"}
+	out.Summary = map[string]any{"files": len(out.Outputs), "bytes": bytes, "probe": "tensors equal, bit for bit"}
 	out.Facts = []rl.Metric{fact("files", float64(len(out.Outputs)))}
 	return out, nil
 }
@@ -85,7 +86,6 @@ const AdapterDir = "adapter"
 // they came from.
 func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	c := e.run()
-	o.ShardBytes = math.MaxInt64 // later stages read the weights as one blob
 	o.DType = map[string]checkpoint.DType{"bf16": checkpoint.BF16, "f32": checkpoint.F32}[c.Merge.DType]
 	if c.Model.Init != "pretrained" {
 		return nil
@@ -101,96 +101,63 @@ func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 // putFolder stores the files of a folder; their roles are their names after a prefix.
 func (e *Env) putFolder(out *Outcome, dir, prefix string, files []checkpoint.FileInfo) error {
 	for _, f := range files {
-		d, size, err := e.Blobs.PutFile(filepath.Join(dir, f.Name))
+		kind, put := "text", e.Blobs.PutFile
+		if filepath.Ext(f.Name) == ".safetensors" {
+			kind, put = "weights", e.Blobs.Adopt
+		}
+		d, size, err := put(filepath.Join(dir, f.Name))
 		if err != nil {
 			return err
-		}
-		kind := "text"
-		if filepath.Ext(f.Name) == ".safetensors" {
-			kind = "weights"
 		}
 		out.Outputs = append(out.Outputs, Output{Role: prefix + f.Name, Digest: d, Size: size, Kind: kind})
 	}
 	return nil
 }
 
-// MergedWeights is the role of the merged folder's weights.
+// MergedWeights is the role of the merged folder's weights: its file of that name, or
+// where the folder has several, a list of them (shardedWeights).
 const MergedWeights = "model.safetensors"
 
-// loadTrained loads the weights of the train stage with the heads that they have;
-// adapters are folded into the weights that they were trained on. Adapters themselves,
-// if there are any, come second: the caller closes both.
-func (e *Env) loadTrained(in Inputs) (m, adapters *model.Model, err error) {
-	heads := model.Heads{LM: true}
-	cfg := TrainConfig(e.run())
-	if cfg.Needs().LogZ {
-		heads.LogZ = &cfg.LogZ
-	}
-	if e.run().Train.LoRA.Rank > 0 {
-		return e.foldTrained(in, heads)
-	}
-	t, _, err := e.openWeights(in, RoleWeights)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer t.Close()
-	if m, err = e.newModel(heads, false); err != nil {
-		return nil, nil, err
-	}
-	if err := checkpoint.LoadWeights(e.Backend, m, t, checkpoint.All); err != nil {
-		m.Close()
-		return nil, nil, err
-	}
-	return m, nil, nil
-}
-
-// foldTrained is loadTrained for adapters.
-func (e *Env) foldTrained(in Inputs, heads model.Heads) (m, adapters *model.Model, err error) {
-	var owned closers
+// trained returns the weights of the train stage with the heads that they have, and the
+// files that they are in, to be closed.
+func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error) {
 	defer func() {
 		if err != nil {
 			owned.close()
 		}
 	}()
-	base, _, err := e.openWeights(in, RoleBase)
-	if err != nil {
-		return nil, nil, err
+	if x.Config, err = e.architecture(); err != nil {
+		return x, owned, err
 	}
-	defer base.Close()
-	if adapters, err = e.adaptersOn(base, heads); err != nil {
-		return nil, nil, err
+	x.Heads = model.Heads{LM: true}
+	cfg := TrainConfig(e.run())
+	if cfg.Needs().LogZ {
+		x.Heads.LogZ = &cfg.LogZ
 	}
-	owned.add(adapters.Close)
-	if m, err = e.newModel(heads, false); err != nil {
-		return nil, nil, err
+	x.Heads = WithAdapters(x.Heads, e.run(), x.Config)
+	if x.Learned, _, err = e.openWeights(in, RoleWeights); err != nil {
+		return x, owned, err
 	}
-	owned.add(m.Close)
-	if err = checkpoint.LoadWeights(e.Backend, m, base, checkpoint.Plain); err != nil {
-		return nil, nil, err
+	owned.add(func() { x.Learned.Close() })
+	if x.Weights = x.Learned; x.Heads.Adapters == nil {
+		return x, owned, nil
 	}
-	t, _, err := e.openWeights(in, RoleWeights)
-	if err != nil {
-		return nil, nil, err
+	if x.Weights, _, err = e.openWeights(in, RoleBase); err != nil {
+		return x, owned, err
 	}
-	defer t.Close()
-	if err = checkpoint.LoadWeights(e.Backend, adapters, t, checkpoint.All); err != nil {
-		return nil, nil, err
-	}
-	for _, x := range m.Tensors() {
-		if x.Auxiliary() {
-			e.Backend.Copy(m.View(x.Name), adapters.View(x.Name))
-		}
-	}
-	err = m.FoldAdapters(adapters)
-	m.Refresh()
-	return m, adapters, err
+	owned.add(func() { x.Weights.Close() })
+	return x, owned, nil
 }
 
 // Materialize writes the files of a merged model, and of its adapters, that were taken
 // from the cache into a run's directory, unless they are there.
 func Materialize(e *Env, outputs []Output) error {
 	folders := map[string][]Output{}
+	sharded := slices.ContainsFunc(outputs, func(o Output) bool { return o.Role == mergedIndex })
 	for _, o := range outputs {
+		if sharded && o.Role == MergedWeights {
+			continue // it is no file of the folder
+		}
 		dir := MergedDir
 		if name, ok := strings.CutPrefix(o.Role, AdapterDir+"/"); ok {
 			dir, o.Role = AdapterDir, name

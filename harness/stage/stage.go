@@ -251,6 +251,11 @@ func (e *Env) inputPath(in Inputs, role string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("stage has no input %s", role)
 	}
+	return e.verifiedPath(d)
+}
+
+// verifiedPath is where a blob lies whose bytes were compared with its digest.
+func (e *Env) verifiedPath(d ident.Digest) (string, error) {
 	if e.verified[d] {
 		return e.Blobs.Path(d), nil
 	}

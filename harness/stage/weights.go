@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -73,6 +74,9 @@ func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byRefe
 		return nil, false, err
 	}
 	if !ok {
+		if t, ok, err := e.openShards(path); ok || err != nil {
+			return t, false, err
+		}
 		t, err = checkpoint.OpenFile(path)
 		return t, false, err
 	}
@@ -83,20 +87,29 @@ func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byRefe
 	return t, true, err
 }
 
-// readFolderWeights reads a blob that may stand for a folder's weights. Safetensors begin with the length
-// of their header, never with a brace and a quote.
+// readFolderWeights reads a blob that may stand for a folder's weights.
 func readFolderWeights(path string) (ref folderWeights, ok bool, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return ref, false, err
-	}
-	defer f.Close()
-	head := make([]byte, 4096)
-	n, _ := f.Read(head)
-	if json.Unmarshal(head[:n], &ref) != nil || ref.Kind != folderWeightsKind {
-		return folderWeights{}, false, nil
+	if ok, err := readStandIn(path, &ref); err != nil || !ok || ref.Kind != folderWeightsKind {
+		return folderWeights{}, false, err
 	}
 	return ref, true, nil
+}
+
+// readStandIn reads a blob that may be JSON that stands for weights. Safetensors begin
+// with the length of their header, never with a brace and a quote.
+func readStandIn(path string, v any) (ok bool, err error) {
+	const limit = 1 << 20 // a thousand shards and more
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != `{"` {
+		return false, nil // too short is for the reader of weights to say
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, limit))
+	return err == nil && json.Unmarshal(append(head, rest...), v) == nil, err
 }
 
 // loadModel makes a model with the plain weights of an input. A frozen one keeps BF16

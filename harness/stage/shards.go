@@ -1,0 +1,60 @@
+package stage
+
+import (
+	"path/filepath"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/train/checkpoint"
+)
+
+// mergedIndex is the role of the index of a merged folder with several files of weights.
+const mergedIndex = "model.safetensors.index.json"
+
+// shardedWeights is the blob that stands for weights in several blobs: it names them.
+type shardedWeights struct {
+	Kind  string  `json:"kind"`
+	Files []shard `json:"files"`
+}
+
+type shard struct {
+	Name   string       `json:"name"`
+	SHA256 ident.Digest `json:"sha256"`
+	Size   int64        `json:"size"`
+}
+
+const shardedWeightsKind = "exp/weights-in-shards/1"
+
+// putShards stores what stands for the weights of a merged folder that has several files
+// of them, under the role that a single file would have.
+func (e *Env) putShards(out *Outcome) error {
+	w := shardedWeights{Kind: shardedWeightsKind}
+	for _, o := range out.Outputs {
+		if strings.HasPrefix(o.Role, "model-") && filepath.Ext(o.Role) == ".safetensors" {
+			w.Files = append(w.Files, shard{o.Role, o.Digest, o.Size})
+		}
+	}
+	if len(w.Files) == 0 {
+		return nil
+	}
+	o, err := e.putJSON(MergedWeights, "reference", w)
+	out.Outputs = append(out.Outputs, o)
+	return err
+}
+
+// openShards opens the weights that a blob stands for; ok is false if it stands for none.
+// Every file is compared with its digest first.
+func (e *Env) openShards(path string) (t *checkpoint.Tensors, ok bool, err error) {
+	var w shardedWeights
+	if ok, err := readStandIn(path, &w); err != nil || !ok || w.Kind != shardedWeightsKind {
+		return nil, false, err
+	}
+	paths := make([]string, len(w.Files))
+	for i, f := range w.Files {
+		if paths[i], err = e.verifiedPath(f.SHA256); err != nil {
+			return nil, true, err
+		}
+	}
+	t, err = checkpoint.OpenFiles(paths)
+	return t, true, err
+}
