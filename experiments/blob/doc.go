@@ -9,6 +9,9 @@
 // to tmp and renamed, and a process that is killed leaves half a file there. Any
 // number of processes may write to one root.
 //
+// A large file that was just written somewhere else becomes a blob without a second
+// copy (Adopt): as a clone where the file system has them, or as a hard link.
+//
 // On top of that it packs many small records into few compressed blobs
 // (PackWriter) and trees of source files into one (PutTree).
 //

@@ -117,6 +117,9 @@ func TestChangedWeights(t *testing.T) {
 	if _, err := l.try(t.Context(), p, &quiet{}); err == nil {
 		t.Error("trained on weights that the plan did not see")
 	}
+	if v := l.verify(p, VerifyOptions{Level: LevelScore}); v.OK || v.Findings[0].Where != "model.base" {
+		t.Errorf("verify reads the source again: %+v", v)
+	}
 	var none ident.Digest
 	if q := loraRun(l, dir, data, "grpo"); q.External.Weights == p.External.Weights || q.External.Weights == none {
 		t.Error(fmt.Sprint("changed weights have the digest ", q.External.Weights))

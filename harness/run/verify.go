@@ -150,6 +150,9 @@ func (v *verifier) verify(ctx context.Context) error {
 	if err := v.chain(ctx); err != nil || v.o.Level == LevelBlobs {
 		return err
 	}
+	if same, err := v.source(); err != nil || !same {
+		return err
+	}
 	if err := v.recorded(ctx); err != nil {
 		return err
 	}

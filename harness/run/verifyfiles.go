@@ -103,6 +103,25 @@ func (v *verifier) sources(ctx context.Context) error {
 	return nil
 }
 
+// source reads the weights that the run started from, where they lie outside the store,
+// and reports whether they are what they were: the plan has believed a cache of digests.
+func (v *verifier) source() (same bool, err error) {
+	c := &v.p.Config.Run
+	if c.Model.Init != "pretrained" {
+		return true, nil
+	}
+	d, err := stage.ReadWeightsDigest(c)
+	if err != nil {
+		return false, err
+	}
+	v.v.Blobs++
+	if d == v.p.External.Weights {
+		return true, nil
+	}
+	v.found(false, "model.base", "the weights in %s have digest %s, the run started from %s", c.Model.Base, d.Short(), v.p.External.Weights.Short())
+	return false, nil
+}
+
 // folder compares the merged model's folder, and the adapters' folder, with the blobs
 // that they were made from. A person may have moved them away.
 func (v *verifier) folder(ctx context.Context) error {

@@ -62,6 +62,10 @@ func (e *Env) putFolderWeights() (Output, error) {
 	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, adapter})
 }
 
+// ReadWeightsDigest is the digest of the weights of model.base, whose files are read to
+// their last byte.
+func ReadWeightsDigest(c *config.Run) (ident.Digest, error) { return modelDigest(c, true) }
+
 // openWeights opens the weights of an input: those of a blob, or of the folder that it
 // refers to. byReference says which.
 func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byReference bool, err error) {
