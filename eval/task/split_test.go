@@ -16,6 +16,7 @@ func generating(t *testing.T) map[string]Task {
 	for name, cfg := range map[string]Config{
 		"countdown": {Kind: "countdown", Countdown: defaultCountdown()},
 		"words":     {Kind: "words", Words: Words{LargestNumber: 20, Steps: 2}},
+		"stories":   {Kind: "stories", Stories: Stories{MinSteps: 2, MaxSteps: 4, LargestNumber: 100}},
 		"functions": {Kind: "functions", Functions: defaultFunctions()},
 	} {
 		task, err := New(cfg)
@@ -64,17 +65,29 @@ func TestSplitsAreDisjoint(t *testing.T) {
 }
 
 // The arithmetic of a word problem decides its split, not its words.
-func TestWordsSplitByArithmetic(t *testing.T) {
-	task := generating(t)["words"]
-	chains := make(map[string]Split)
-	for _, split := range []Split{Train, Val, Test} {
-		for _, p := range generate(t, task, split, 3000, 5) {
-			key, _, _ := strings.Cut(p.ID, "#")
-			if other, ok := chains[key]; ok && other != split {
-				t.Fatalf("the chain %s is in %s and in %s", key, other, split)
+func TestWordProblemsSplitByArithmetic(t *testing.T) {
+	for _, kind := range []string{"words", "stories"} {
+		t.Run(kind, func(t *testing.T) {
+			task := generating(t)[kind]
+			chains := make(map[string]Split)
+			again := 0
+			for _, split := range []Split{Train, Val, Test} {
+				for _, p := range generate(t, task, split, 3000, 5) {
+					key, _, _ := strings.Cut(p.ID, "#")
+					other, ok := chains[key]
+					if ok && other != split {
+						t.Fatalf("the chain %s is in %s and in %s", key, other, split)
+					}
+					if ok {
+						again++
+					}
+					chains[key] = split
+				}
 			}
-			chains[key] = split
-		}
+			if again == 0 {
+				t.Error("no chain came twice, which shows nothing")
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@
 //
 //	countdown  reach a number from given numbers with + - * /; many right answers
 //	words      short arithmetic word problems; one right answer
+//	stories    longer word problems in the manner of GSM8K, with worked solutions
 //	outcomes   a toy with a known optimum: one token, a reward for each
 //	functions  short Python functions from examples; many right programs
 //	math       mathematics for language models, read from files
@@ -64,6 +65,7 @@ type Config struct {
 	Kind      string
 	Countdown Countdown
 	Words     Words
+	Stories   Stories
 	Outcomes  Outcomes
 	Functions Functions
 	Math      Math
@@ -79,7 +81,9 @@ type Reward struct {
 }
 
 // Kinds are the tasks that New can make.
-func Kinds() []string { return []string{"countdown", "words", "outcomes", "functions", "math", "code"} }
+func Kinds() []string {
+	return []string{"countdown", "words", "stories", "outcomes", "functions", "math", "code"}
+}
 
 // ErrUnknownKind is returned by New for a task that this program does not have.
 var ErrUnknownKind = errors.New("unknown task")
@@ -100,6 +104,8 @@ func New(cfg Config) (Task, error) {
 		return newCountdown(cfg.Countdown, cfg.Reward)
 	case "words":
 		return newWords(cfg.Words, cfg.Reward)
+	case "stories":
+		return newStories(cfg.Stories, cfg.Reward)
 	case "outcomes":
 		return newOutcomes(cfg.Outcomes, cfg.Reward)
 	case "functions":

@@ -192,7 +192,10 @@ func (t *words) parseRow([]byte) (rollout.Problem, error) {
 	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
 }
 
-func (t *words) check(p *rollout.Problem) error {
+func (t *words) check(p *rollout.Problem) error { return checkInteger(p) }
+
+// checkInteger refuses an answer that is no integer as it is written here.
+func checkInteger(p *rollout.Problem) error {
 	if want, ok := canonicalInteger(p.Answer); !ok || want != p.Answer {
 		return fmt.Errorf("the answer %q is not an integer", clip(p.Answer))
 	}
@@ -202,20 +205,24 @@ func (t *words) check(p *rollout.Problem) error {
 // Grade compares the integer after the last "####" that begins a line with the
 // problem's answer. Nothing but the integer may follow on that line.
 func (t *words) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
-	text := c.Text
+	return t.reward.markedInteger(p.Answer, c.Text), nil
+}
+
+// markedInteger judges a text by the integer after the last "####" that begins a line.
+func (r Reward) markedInteger(want, text string) rollout.Verdict {
 	at := strings.LastIndex("\n"+text, "\n####")
 	if at < 0 {
-		return t.reward.verdict(false, "", "no line with ####"), nil
+		return r.verdict(false, "", "no line with ####")
 	}
 	line, _, _ := strings.Cut(text[at+len("####"):], "\n")
 	answer, ok := canonicalInteger(strings.TrimSpace(line))
 	switch {
 	case !ok:
-		return t.reward.verdict(false, "", "no integer after ####"), nil
-	case answer != p.Answer:
-		return t.reward.verdict(false, answer, fmt.Sprintf("%s, not %s", clip(answer), clip(p.Answer))), nil
+		return r.verdict(false, "", "no integer after ####")
+	case answer != want:
+		return r.verdict(false, answer, fmt.Sprintf("%s, not %s", clip(answer), clip(want)))
 	}
-	return t.reward.verdict(true, answer, "correct"), nil
+	return r.verdict(true, answer, "correct")
 }
 
 // canonicalInteger is s, an optional minus and up to 18 digits, without leading

@@ -21,7 +21,7 @@ func rewardKeys() []Key {
 	keys = append(keys, commandKeys()...)
 	keys = append(keys, judgeKeys()...)
 	keys = append(keys, rewardModelKeys()...)
-	return block([]Clause{only("task.kind", "countdown", "words", "functions", "math", "code")}, at(Train), keys)
+	return block([]Clause{only("task.kind", "countdown", "words", "stories", "functions", "math", "code")}, at(Train), keys)
 }
 
 func ofReward(kinds ...string) []Clause { return []Clause{only("reward.kind", kinds...)} }

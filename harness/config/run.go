@@ -33,6 +33,7 @@ type Task struct {
 	Kind      string    `key:"kind"`
 	Countdown Countdown `key:"countdown"` // Kind is "countdown"
 	Words     Words     `key:"words"`     // Kind is "words"
+	Stories   Stories   `key:"stories"`   // Kind is "stories"
 	Outcomes  Outcomes  `key:"outcomes"`  // Kind is "outcomes"
 	Functions Functions `key:"functions"` // Kind is "functions"
 	Math      Math      `key:"math"`      // Kind is "math"
@@ -59,6 +60,13 @@ type Countdown struct {
 type Words struct {
 	LargestNumber int `key:"largest_number"`
 	Steps         int `key:"steps"`
+}
+
+// Stories is the task of longer word problems.
+type Stories struct {
+	MinSteps      int `key:"min_steps"`
+	MaxSteps      int `key:"max_steps"`
+	LargestNumber int `key:"largest_number"`
 }
 
 // Outcomes is the toy whose optimum is known.

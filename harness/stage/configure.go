@@ -27,7 +27,10 @@ func taskConfig(c *config.Run) task.Config {
 			LargestNumber: c.Task.Countdown.LargestNumber, LargestTarget: c.Task.Countdown.LargestTarget,
 			Operators: c.Task.Countdown.Operators, Use: c.Task.Countdown.Use, MinSolutions: c.Task.Countdown.MinSolutions,
 		},
-		Words:    task.Words{LargestNumber: c.Task.Words.LargestNumber, Steps: c.Task.Words.Steps},
+		Words: task.Words{LargestNumber: c.Task.Words.LargestNumber, Steps: c.Task.Words.Steps},
+		Stories: task.Stories{
+			MinSteps: c.Task.Stories.MinSteps, MaxSteps: c.Task.Stories.MaxSteps, LargestNumber: c.Task.Stories.LargestNumber,
+		},
 		Outcomes: task.Outcomes{Count: c.Task.Outcomes.Count},
 		Functions: task.Functions{
 			Arguments: c.Task.Functions.Arguments, LargestNumber: c.Task.Functions.LargestNumber, HiddenTests: c.Task.Functions.HiddenTests,
