@@ -17,6 +17,8 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/eval/rows"
+	"exp/harness/config"
+	"exp/harness/stage"
 	"exp/train/tokenizer"
 )
 
@@ -32,16 +34,17 @@ func tokenizerCommand(a *app) *cli.Command {
 			"exp tokenizer decode tok 318 220 17 # the text of ids",
 		Subcommands: []*cli.Command{
 			{
-				Name: "train", ArgsUsage: "FILE...", Usage: "learn a byte-level BPE from files",
+				Name: "train", ArgsUsage: "FILE...", Usage: "learn a byte-level BPE from files, or from a recipe's data",
 				Description: "Starts from the 256 bytes and joins the most frequent neighbours until there are --vocab-size tokens, within the words that the pattern cuts. " +
-					"Any text can be encoded afterwards. FILE is JSONL, JSON or parquet (--field says which of its fields are texts; without it all are), or plain text. " +
+					"Any text can be encoded afterwards. FILE is JSONL, JSON or parquet (--field says which of its fields are texts; without it all are), plain text, or a recipe (.yaml): the prompts and solutions of its training problems, whether they are made or read. " +
 					"The same texts give the same tokenizer, in whatever order. Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and generation_config.json to --out.",
 				UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # all texts of all rows\n" +
+					"exp tokenizer train configs/stories_cpu_flowrl.yaml --vocab-size 768 # what a recipe trains on, written to its tokenizer.path\n" +
 					"exp tokenizer train gsm8k.jsonl --field question --field answer --vocab-size 4096 --out tok # two fields\n" +
 					"exp tokenizer train book.txt --vocab-size 2048 --special '<|im_start|>' --special '<|im_end|>' --out tok # with tokens for a chat",
 				Flags: []cli.Flag{
 					&cli.IntFlag{Name: "vocab-size", Usage: "make `N` tokens in all, special ones included"},
-					&cli.StringFlag{Name: "out", Usage: "write to the folder `DIR`, which is made"},
+					&cli.StringFlag{Name: "out", Usage: "write to the folder `DIR`, which is made", DefaultText: "tokenizer.path of a recipe"},
 					&cli.StringSliceFlag{Name: "field", Usage: "learn from the field `NAME`; may be given again", DefaultText: "all texts of a row"},
 					&cli.StringSliceFlag{Name: "special", Usage: "add the special token `TEXT`; may be given again"},
 					&cli.StringFlag{Name: "pattern", Usage: "cut words by the regular expression `RE`", DefaultText: "Qwen2's, each digit by itself"},
@@ -78,10 +81,16 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	texts := trainTexts{ctx: c.Context, files: files, fields: c.StringSlice("field"), load: func(file string) (*config.Resolved, error) {
+		return config.Load(config.Input{File: file, User: a.userConfig()})
+	}}
+	out, err := texts.folder(c.String("out"))
 	switch {
+	case err != nil:
+		return err
 	case !c.IsSet("vocab-size"):
 		return usagef("--vocab-size N is needed: how many tokens to make; 4096 to 32768 suit small models").see(a.line.command())
-	case c.String("out") == "":
+	case out == "":
 		return usagef("--out DIR is needed: where the tokenizer goes").see(a.line.command())
 	}
 	for _, f := range files {
@@ -89,7 +98,6 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 			return failf(exitNotFound, "%w", err)
 		}
 	}
-	texts := trainTexts{ctx: c.Context, files: files, fields: c.StringSlice("field")}
 	p, err := tokenizer.Train(texts.all(), tokenizer.TrainOptions{
 		VocabSize: c.Int("vocab-size"), Pattern: c.String("pattern"), Special: c.StringSlice("special"), Progress: a.trainProgress(),
 	})
@@ -102,13 +110,13 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	case err != nil:
 		return failf(exitUsage, "%w", err)
 	}
-	if err := writeFolder(c.String("out"), p.Files()); err != nil {
+	if err := writeFolder(out, p.Files()); err != nil {
 		return err
 	}
 	if n := c.Int("vocab-size"); p.VocabSize() < n {
 		a.warn("only %d of %d tokens: no two neighbours are left that are there twice", p.VocabSize(), n)
 	}
-	return a.out.printDocument(trainedDocument(c.String("out"), p, &texts))
+	return a.out.printDocument(trainedDocument(out, p, &texts))
 }
 
 // trained is what exp tokenizer train tells programs.
@@ -169,6 +177,7 @@ type trainTexts struct {
 	ctx    context.Context
 	files  []string
 	fields []string
+	load   func(recipe string) (*config.Resolved, error)
 	err    error
 	count  int64
 	bytes  int64
@@ -205,8 +214,34 @@ func (t *trainTexts) all() iter.Seq[string] {
 	}
 }
 
+// folder is where the tokenizer goes: out, or the tokenizer.path of a recipe.
+func (t *trainTexts) folder(out string) (string, error) {
+	for _, f := range t.files {
+		if out != "" || !isRecipe(f) {
+			continue
+		}
+		r, err := t.load(f)
+		if err != nil {
+			return "", err
+		}
+		out = r.Run.Tokenizer.Path
+	}
+	return out, nil
+}
+
+func isRecipe(path string) bool {
+	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
+}
+
 // of yields the texts of one file.
 func (t *trainTexts) of(path string) iter.Seq2[string, error] {
+	if isRecipe(path) {
+		r, err := t.load(path)
+		if err != nil {
+			return func(yield func(string, error) bool) { yield("", err) }
+		}
+		return stage.TrainingTexts(&r.Run)
+	}
 	name := strings.TrimSuffix(path, ".gz")
 	if !slices.Contains([]string{".json", ".jsonl", ".ndjson", ".parquet"}, filepath.Ext(name)) {
 		return plainTexts(path)

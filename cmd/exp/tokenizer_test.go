@@ -72,6 +72,49 @@ func TestTokenizerTrainFields(t *testing.T) {
 	}
 }
 
+// A recipe that has no tokenizer yet gets one from its own training texts, where it wants it.
+func TestTokenizerTrainFromRecipe(t *testing.T) {
+	dir := t.TempDir()
+	tok, recipe := filepath.Join(dir, "tok"), filepath.Join(dir, "r.yaml")
+	text := "version: 1\nname: r\ntask: {kind: stories}\ndata: {train: {source: generated, size: 200}}\n" +
+		"model: {arch: {layers: 1, width: 8, heads: 1, head_size: 8, ffn: 8}}\nalgo: {kind: grpo}\nrollout: {max_new_tokens: 8}\ntrain: {steps: 1, prompts_per_step: 1, optim: {lr: 1e-4}}\n" +
+		"tokenizer: {kind: file, path: " + tok + "}\n"
+	if err := os.WriteFile(recipe, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lacking := call{list: commands}.run("run", recipe, "--dry-run", "--store", filepath.Join(dir, "store"))
+	if lacking.code != int(exitUsage) || !strings.Contains(lacking.stderr, "exp tokenizer train RECIPE --vocab-size N") {
+		t.Errorf("exit %d, %s; want the command that makes a tokenizer", lacking.code, lacking.stderr)
+	}
+	call{list: commands}.run("tokenizer", "train", recipe, "--vocab-size", "300").succeeds(t)
+	shown := call{list: commands}.run("tokenizer", "encode", tok, " dollars", "-o", "jsonl")
+	shown.succeeds(t)
+	if n := strings.Count(shown.stdout, "\n"); n >= len(" dollars") {
+		t.Errorf("%d tokens, want fewer than letters: a word that comes often", n)
+	}
+	call{list: commands}.run("run", recipe, "--dry-run", "--store", filepath.Join(dir, "store")).succeeds(t)
+}
+
+// The tokenizer that is kept with the recipes is what its recipe says that it is.
+func TestStoriesTokenizer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes 80,000 problems")
+	}
+	dir, kept := t.TempDir(), "../../configs/tokenizers/stories/tokenizer.json"
+	call{list: commands}.run("tokenizer", "train", "../../configs/stories_cpu_flowrl.yaml", "--vocab-size", "768", "--out", dir).succeeds(t)
+	got, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("%s is not what exp tokenizer train makes of configs/stories_cpu_flowrl.yaml", kept)
+	}
+}
+
 func TestTokenizerRefuses(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "a.txt")

@@ -37,6 +37,8 @@ func TestTreatmentIsTheWholeDiff(t *testing.T) {
 		{"countdown_cpu_flowrl", "countdown_cpu_grpo"},
 		{"words_cpu_flowrl", "words_cpu_ppo"},
 		{"words_cpu_flowrl", "words_cpu_grpo"},
+		{"stories_cpu_flowrl", "stories_cpu_ppo"},
+		{"stories_cpu_flowrl", "stories_cpu_grpo"},
 		{"code_cpu_flowrl", "code_cpu_ppo"},
 		{"code_cpu_flowrl", "code_cpu_grpo"},
 		{"flowrl_7b_math", "ppo_7b_math"},
@@ -66,11 +68,11 @@ func TestTreatmentIsTheWholeDiff(t *testing.T) {
 	}
 }
 
-// TestAlgorithmsAgreeAcrossTasks: the words and code recipes train as the countdown ones.
+// TestAlgorithmsAgreeAcrossTasks: the words, stories and code recipes train as the countdown ones.
 func TestAlgorithmsAgreeAcrossTasks(t *testing.T) {
 	for _, algo := range []string{"flowrl", "ppo", "grpo"} {
 		a := load(t, Input{File: recipes + "countdown_cpu_" + algo + ".yaml"})
-		for _, task := range []string{"words", "code"} {
+		for _, task := range []string{"words", "stories", "code"} {
 			b := load(t, Input{File: recipes + task + "_cpu_" + algo + ".yaml"})
 			if diff := cmp.Diff(a.Run.Algo, b.Run.Algo); diff != "" {
 				t.Errorf("%s (-countdown +%s):\n%s", algo, task, diff)

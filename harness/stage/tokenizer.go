@@ -1,7 +1,10 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"slices"
 
 	"exp/eval/task"
@@ -24,7 +27,9 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 		tok, err = tokenizer.ReadFolder(c.Model.Base)
 		return tok, false, err
 	case "file":
-		tok, err = tokenizer.ReadFolder(c.Tokenizer.Path)
+		if tok, err = tokenizer.ReadFolder(c.Tokenizer.Path); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("tokenizer.path: %w; exp tokenizer train RECIPE --vocab-size N learns one from the recipe's training texts and writes it there", err)
+		}
 		return tok, false, err
 	}
 	if c.Tokenizer.Kind == "byte" {
@@ -101,3 +106,41 @@ type DataError struct {
 
 func (e *DataError) Error() string { return e.Err.Error() }
 func (e *DataError) Unwrap() error { return e.Err }
+
+// TrainingTexts yields the texts that a model of this configuration learns from: prompt
+// and target of each training problem, as the task makes or reads them, without a chat
+// template. It needs no tokenizer, so one can be learnt from them.
+func TrainingTexts(c *config.Run) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		t, err := task.New(taskConfig(c))
+		if err != nil {
+			yield("", err)
+			return
+		}
+		train := splits(c)[0]
+		problems, err := train.problems(t, c.Data.Seed)
+		if err != nil {
+			yield("", &DataError{train.key, err})
+			return
+		}
+		for i := range problems {
+			for _, text := range textsOf(&problems[i]) {
+				if !yield(text, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// textsOf are the texts of a problem that a model reads or writes.
+func textsOf(p *rollout.Problem) []string {
+	if len(p.Messages) == 0 {
+		return []string{p.Prompt, p.Target}
+	}
+	var list []string
+	for _, m := range p.Messages {
+		list = append(list, m.Content)
+	}
+	return append(list, p.Target)
+}
