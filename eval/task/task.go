@@ -1,6 +1,6 @@
 // Package task holds what models are trained and evaluated on: tasks that make
-// problems, write them as prompts for a small character-level transformer, know a
-// right completion to learn from, and grade completions.
+// problems, write them as prompts for a small transformer, know a right completion to
+// learn from, and grade completions.
 //
 //	countdown  reach a number from given numbers with + - * /; many right answers
 //	words      short arithmetic word problems; one right answer
