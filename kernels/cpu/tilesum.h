@@ -193,8 +193,9 @@ INLINE vf v_pairs(vf acc, vf a, const bf16 *b) { // acc + both products, as two 
 }
 
 // sum_rows continues R rows of ct tiles of columns: per step the chains of the even terms,
-// then those of the odd terms, then their sums.
-INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero) {
+// then those of the odd terms, then their sums. Each pair asks for the next gap bytes from
+// next on, one line or two.
+INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero, const char *next, long gap) {
 	for (long s = 0; s < steps; s++, a += STEP, b += STEP, zero = 0) {
 		vf half[2][SUM_ROWS][2];
 #pragma GCC unroll 2
@@ -202,14 +203,17 @@ INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, fl
 #pragma GCC unroll 8
 			for (int r = 0; r < R; r++) half[h][r][0] = half[h][r][1] = v_zero();
 #pragma GCC unroll 8
-			for (int p = h * 8; p < h * 8 + 8; p++)
+			for (int p = h * 8; p < h * 8 + 8; p++) {
+				if (next) __builtin_prefetch(next + p * gap, 0, 2), __builtin_prefetch(next + p * gap + gap / 2, 0, 2);
 #pragma GCC unroll 8
 				for (int r = 0; r < R; r++) {
 					float pair;
 					memcpy(&pair, a + r * TERMS + 2 * p, sizeof pair);
 					for (int j = 0; j < ct; j++) half[h][r][j] = v_pairs(half[h][r][j], v_set1(pair), b + j * TILE_LEN + p * 2 * TILE);
 				}
+			}
 		}
+		if (next) next += TILE * gap;
 #pragma GCC unroll 8
 		for (int r = 0; r < R; r++)
 			for (int j = 0; j < ct; j++) {
@@ -220,12 +224,17 @@ INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, fl
 }
 #define SUM_SOME_ROWS(R)                                                                                                        \
 	static __attribute__((noinline)) void sum_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long cols, int zero) { \
-		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, zero);                                                            \
-		else sum_rows(R, 1, a, b, c, ldc, steps, zero);                                                                        \
+		if (cols > TILE) sum_rows(R, 2, a, b, c, ldc, steps, zero, 0, 0);                                                      \
+		else sum_rows(R, 1, a, b, c, ldc, steps, zero, 0, 0);                                                                  \
+	}                                                                                                                          \
+	static __attribute__((noinline)) void stream_##R(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero, const char *next, long gap) { \
+		sum_rows(R, 2, a, b, c, ldc, steps, zero, next, gap);                                                                  \
 	}
 SUM_SOME_ROWS(1) SUM_SOME_ROWS(2) SUM_SOME_ROWS(3) SUM_SOME_ROWS(4) SUM_SOME_ROWS(5) SUM_SOME_ROWS(6)
 static void (*const sum_some_rows[])(const bf16 *, const bf16 *, float *, long, long, long, int) = {
 	0, sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
+static void (*const stream_some_rows[])(const bf16 *, const bf16 *, float *, long, long, int, const char *, long) = {
+	0, stream_1, stream_2, stream_3, stream_4, stream_5, stream_6};
 
 #else
 #define SUM_ROWS 4
@@ -236,7 +245,17 @@ static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ld
 	rows = rows < BLOCK ? rows : BLOCK;
 	const long strips = (rows + SUM_ROWS - 1) / SUM_ROWS;
 	const char *next = w ? w->next : 0, *end = w ? next + w->ask * steps * 64 : 0;
-	for (long s = 0, r = 0, n; s < strips; s++, r += n) {
+	long s = 0, r = 0, n;
+#if defined(LEVEL_PAIRS)
+	// The first rows that meet columns wait for them: each use asks for one of the next lines. A
+	// strip's share at once would take the places that its own lines need.
+	if (cols > TILE && (!w || w->ask >= TILE)) {
+		n = r = (rows + strips - 1) / strips, s = 1;
+		stream_some_rows[n](a, b, c, ldc, steps, zero, w ? next : (const char *)(b + steps * STEP), w && w->ask < 2 * TILE ? 64 : 128);
+		next = end;
+	}
+#endif
+	for (; s < strips; s++, r += n) {
 		for (const char *some = next + (end - next) / (strips - s); next < some; next += 64) __builtin_prefetch(next, 0, 2);
 #if defined(LEVEL_PAIRS)
 		n = (rows - r + strips - s - 1) / (strips - s);
