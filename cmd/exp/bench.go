@@ -20,6 +20,7 @@ import (
 
 func benchCommand(a *app) *cli.Command {
 	o, f := bench.DefaultOptions(), bench.DefaultFolderOptions("")
+	together := strings.ReplaceAll(strings.Trim(fmt.Sprint(f.Sequences), "[]"), " ", ",")
 	return &cli.Command{
 		Name:      "bench",
 		ArgsUsage: "[FOLDER]",
@@ -51,7 +52,8 @@ func benchCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " + strings.Join(words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
 			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "of `N` tokens each"},
-			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions together, each of a prompt of its own; of a FOLDER a list of N", DefaultText: benchDefault(o.Sequences, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(f.Sequences), "[]")), ","))},
+			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions together, each of a prompt of its own; of a FOLDER a list of N",
+				DefaultText: benchDefault(o.Sequences, together)},
 			&cli.IntFlag{Name: "prompt", Usage: "prompts have `N` tokens", DefaultText: benchDefault(o.Prompt, f.Prompt)},
 			&cli.IntFlag{Name: "new", Usage: "completions have `N` new tokens", DefaultText: benchDefault(o.New, f.New)},
 			&cli.IntFlag{Name: "runs", Usage: "of the suite store: make a store of `N` runs", DefaultText: "10000"},
