@@ -18,13 +18,14 @@ const (
 // ahead reads the pieces of jobs, in their order, before they are taken. It must be
 // stopped.
 type ahead struct {
-	jobs []job
-	next int      // of jobs, that is taken next
-	used []uint64 // the piece that was taken last
-	free chan []uint64
-	read chan piece
-	quit chan struct{}
-	wait sync.WaitGroup
+	jobs    []job
+	next    int      // of jobs, that is taken next
+	used    []uint64 // the piece that was taken last
+	free    chan []uint64
+	read    chan piece
+	reached chan int64 // bytes of each job that is read or about to be
+	quit    chan struct{}
+	wait    sync.WaitGroup
 }
 
 // piece is the memory that a job was read into.
@@ -35,17 +36,18 @@ type piece struct {
 
 // readAhead begins to read.
 func readAhead(jobs []job) *ahead {
-	a := &ahead{jobs: jobs, free: make(chan []uint64, slots), read: make(chan piece, slots), quit: make(chan struct{})}
+	a := &ahead{jobs: jobs, free: make(chan []uint64, slots), read: make(chan piece, slots),
+		reached: make(chan int64, len(jobs)), quit: make(chan struct{})}
 	for range slots {
 		a.free <- nil
 	}
 	a.wait.Go(a.run)
+	a.wait.Go(a.advise)
 	return a
 }
 
 // run reads all jobs, as far as there is memory.
 func (a *ahead) run() {
-	told := adviser{jobs: a.jobs}
 	for _, j := range a.jobs {
 		var p piece
 		select {
@@ -56,7 +58,7 @@ func (a *ahead) run() {
 		if words := (j.n*j.as.Size() + 7) / 8; len(p.words) < words {
 			p.words = make([]uint64, words)
 		}
-		told.reach(j)
+		a.reached <- j.bytes()
 		p.err = j.read(p.words)
 		a.read <- p
 		if p.err != nil {
@@ -86,20 +88,26 @@ func (a *ahead) stop() {
 	a.wait.Wait()
 }
 
-// adviser tells the system which parts of files come next. That is not how they lie
-// there: layer 10 may lie before layer 2.
-type adviser struct {
-	jobs []job
-	told int   // jobs that the system knows of
-	lead int64 // bytes of these that were not reached
-}
-
-// reach says that a job, the next one, is about to be read.
-func (a *adviser) reach(j job) {
-	for a.told < len(a.jobs) && a.lead < aheadBytes {
-		next := a.jobs[a.told]
-		willNeed(next.file, next.at(), next.bytes())
-		a.told, a.lead = a.told+1, a.lead+next.bytes()
+// advise tells the system which parts of files come next, in the order of the jobs: layer
+// 10 may lie before layer 2. The system makes it wait while the disk has enough requests,
+// so it has a goroutine of its own.
+func (a *ahead) advise() {
+	lead := int64(0) // bytes that the system knows of and that are not reached
+	for _, j := range a.jobs {
+		for lead >= aheadBytes {
+			select {
+			case n := <-a.reached:
+				lead -= n
+			case <-a.quit:
+				return
+			}
+		}
+		select {
+		case <-a.quit:
+			return
+		default:
+		}
+		willNeed(j.file, j.at(), j.bytes())
+		lead += j.bytes()
 	}
-	a.lead -= j.bytes()
 }
