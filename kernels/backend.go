@@ -56,6 +56,21 @@ type Memory interface {
 	Sync()
 }
 
+// SparseMemory is a backend whose AllocSparse gives buffers that cost memory only as far as
+// they are touched, in small steps.
+type SparseMemory interface {
+	AllocSparse(t DType, n int) (Buffer, error)
+}
+
+// AllocSparse returns n zeroed elements, many of which may never be touched: from be's
+// AllocSparse if it has one, else from Alloc.
+func AllocSparse(be Backend, t DType, n int) (Buffer, error) {
+	if m, ok := be.(SparseMemory); ok {
+		return m.AllocSparse(t, n)
+	}
+	return be.Alloc(t, n)
+}
+
 // Matrix is a weight W [Out,In] with whatever copies the backend multiplies
 // from. Packed and PackedT are made by Backend.Pack and must be refreshed
 // whenever W changes; they are operand buffers, empty where the backend needs no

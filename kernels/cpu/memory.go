@@ -21,7 +21,9 @@ static size_t whole_pages(size_t bytes) {
 }
 #endif
 
-static void *take_memory(size_t bytes) {
+// With sparse set a page is a small one: huge ones would take memory for more than what is
+// touched.
+static void *take_memory(size_t bytes, int sparse) {
 #if defined(__linux__)
 	if (bytes >= LARGE) {
 		const size_t room = whole_pages(bytes);
@@ -31,7 +33,7 @@ static void *take_memory(size_t bytes) {
 		if (before) munmap(p, before);
 		munmap(p + before + room, HUGE_PAGE - before);
 #if defined(MADV_HUGEPAGE)
-		madvise(p + before, room, MADV_HUGEPAGE);
+		madvise(p + before, room, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
 #endif
 		return p + before;
 	}
@@ -67,14 +69,22 @@ import (
 
 // Alloc returns n zeroed elements outside the Go heap. A large buffer takes memory only as
 // far as it is touched.
-func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) { return b.alloc(t, n, 0) }
+
+// AllocSparse is Alloc for a large buffer that may stay mostly untouched: memory is taken a
+// small page at a time.
+func (b *Backend) AllocSparse(t kernels.DType, n int) (kernels.Buffer, error) {
+	return b.alloc(t, n, 1)
+}
+
+func (b *Backend) alloc(t kernels.DType, n int, sparse C.int) (kernels.Buffer, error) {
 	if n < 0 {
 		panic("cpu: negative length")
 	}
 	if n == 0 {
 		return kernels.NewBuffer(nil, 0, t), nil
 	}
-	p := C.take_memory(C.size_t(n * t.Size()))
+	p := C.take_memory(C.size_t(n*t.Size()), sparse)
 	if p == nil {
 		return kernels.Buffer{}, fmt.Errorf("cpu: out of memory for %d MiB", n*t.Size()>>20)
 	}

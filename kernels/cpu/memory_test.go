@@ -52,6 +52,24 @@ func TestAllocTakesMemoryWhenTouched(t *testing.T) {
 	}
 }
 
+// A touched byte of a sparse buffer takes a small page, whatever the system would rather give.
+func TestAllocSparseTakesSmallPages(t *testing.T) {
+	b := open(t, Portable, 1)
+	before := residentPages(t)
+	x, err := b.AllocSparse(kernels.F32, 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Free(x)
+	v := kernels.Elems[float32](x)
+	for i := 0; i < len(v); i += 1 << 20 { // 64 places, 4 MiB apart: 128 MiB of huge pages
+		v[i] = 1
+	}
+	if got := (residentPages(t) - before) * os.Getpagesize() >> 20; got > 64 {
+		t.Errorf("64 touched places take %d MiB", got)
+	}
+}
+
 // residentPages is how many pages of this process are in memory.
 func residentPages(t *testing.T) (n int) {
 	t.Helper()

@@ -23,7 +23,7 @@ func NewCache(be kernels.Backend, c Config, pages, size int) (*Cache, error) {
 		var p kernels.Pages
 		p.Size = size
 		for _, b := range []*kernels.Buffer{&p.Keys, &p.Values} {
-			buf, err := be.Alloc(be.Operand(), pages*size*c.KVHeads*c.Head)
+			buf, err := kernels.AllocSparse(be, be.Operand(), pages*size*c.KVHeads*c.Head)
 			if err != nil {
 				x.Close()
 				return nil, fmt.Errorf("kv cache: %w", err)
