@@ -205,7 +205,7 @@ func suites(arms []*arm) []string {
 }
 
 // startSuffix marks the evaluation of the weights that training started from.
-const startSuffix = "@start"
+const startSuffix = ident.StartSuffix
 
 // eval returns a metric of a suite, by the suite's name.
 func (r *run) eval(suite, metric string) (store.Eval, bool) {

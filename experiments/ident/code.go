@@ -47,6 +47,46 @@ func Code(fsys fs.FS, goVersion string, paths []string, skip func(path string) b
 	return d, files, err
 }
 
+// Change says how a file of one list of sources compares with another list, a or b.
+type Change string
+
+// The changes of a file.
+const (
+	Changed Change = "changed"
+	OnlyInA Change = "only in a"
+	OnlyInB Change = "only in b"
+)
+
+// FileChange is a file that two lists of sources do not share.
+type FileChange struct {
+	Path   string
+	Change Change
+}
+
+// CompareFiles returns the files that differ between two lists of sources, by path.
+func CompareFiles(a, b []File) []FileChange {
+	var changes []FileChange
+	sums := map[string]Digest{}
+	for _, f := range a {
+		sums[f.Path] = f.SHA256
+	}
+	for _, f := range b {
+		sum, ok := sums[f.Path]
+		delete(sums, f.Path)
+		switch {
+		case !ok:
+			changes = append(changes, FileChange{f.Path, OnlyInB})
+		case sum != f.SHA256:
+			changes = append(changes, FileChange{f.Path, Changed})
+		}
+	}
+	for path := range sums {
+		changes = append(changes, FileChange{path, OnlyInA})
+	}
+	slices.SortFunc(changes, func(x, y FileChange) int { return strings.Compare(x.Path, y.Path) })
+	return changes
+}
+
 func sumFile(fsys fs.FS, path string) (Digest, error) {
 	f, err := fsys.Open(path)
 	if err != nil {

@@ -184,11 +184,9 @@ func (a *applying) folder(it Item) error {
 		if err != nil {
 			return err
 		}
-		for _, t := range tags {
-			if t == store.PinTag || t == store.CheckpointPin(it.step) {
-				a.keep(it, "it was pinned")
-				return nil
-			}
+		if store.KeepsCheckpoint(tags, it.step) {
+			a.keep(it, "it was pinned")
+			return nil
 		}
 		if err := a.db.ForgetCheckpoint(a.ctx, it.run.ID, it.step); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err

@@ -9,12 +9,12 @@ import (
 
 // Artifact is a file that a run leaves for people: merged weights, a log.
 type Artifact struct {
-	Run    int64
-	Stage  int64
-	Name   string // unique in the run, "model/config.json"
-	Media  string // MIME type
-	Digest ident.Digest
-	Size   int64 // bytes
+	Run    int64        `json:"-"`
+	Stage  int64        `json:"-"`
+	Name   string       `json:"name"`  // unique in the run, "model/config.json"
+	Media  string       `json:"media"` // MIME type
+	Digest ident.Digest `json:"-"`
+	Size   int64        `json:"size"` // bytes
 }
 
 // AddArtifact records a file that is stored as a blob. The newest of a name

@@ -12,12 +12,12 @@ import (
 // Checkpoint announces a checkpoint that is complete on disk, in the run's
 // directory.
 type Checkpoint struct {
-	Run    int64
-	Step   int64
-	Time   time.Time    // set by the store
-	Digest ident.Digest // of its manifest
-	Chain  ident.Digest // the trajectory's, after Step
-	Bytes  int64
+	Run    int64        `json:"-"`
+	Step   int64        `json:"step"`
+	Time   time.Time    `json:"time"`  // set by the store
+	Digest ident.Digest `json:"-"`     // of its manifest
+	Chain  ident.Digest `json:"chain"` // the trajectory's, after Step
+	Bytes  int64        `json:"bytes"`
 }
 
 // AddCheckpoint announces a checkpoint. The same step again with the same digest

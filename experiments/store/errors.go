@@ -90,12 +90,15 @@ type DivergenceError struct {
 	Got   ident.Digest
 }
 
-func (e *DivergenceError) Error() string {
+func (e *DivergenceError) Error() string { return "divergence: " + e.Text() }
+
+// Text says what differs, without the word divergence.
+func (e *DivergenceError) Text() string {
 	where := fmt.Sprintf("run %s: step %d", e.RID.Short(), e.Step)
 	if e.Kind != "" {
 		where = fmt.Sprintf("stage %s (%s)", e.Kind, e.SID.Short())
 	}
-	return fmt.Sprintf("divergence: %s: %s is %s, recorded as %s", where, e.Field, orNone(e.Got), orNone(e.Want))
+	return fmt.Sprintf("%s: %s is %s, recorded as %s", where, e.Field, orNone(e.Got), orNone(e.Want))
 }
 
 func orNone(d ident.Digest) string {

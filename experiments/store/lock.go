@@ -146,6 +146,17 @@ func (db *DB) Alive(rid ident.Digest) (Holder, bool) {
 	return Holder{}, false
 }
 
+// StatusNow returns a run's status as of now: a run that is recorded as running and is
+// not alive was killed, so it is Interrupted.
+func (db *DB) StatusNow(r *Run) Status {
+	if r.Status == Running {
+		if _, alive := db.Alive(r.RID); !alive {
+			return Interrupted
+		}
+	}
+	return r.Status
+}
+
 // readHolder is who signed a lock file; zero if nobody has.
 func readHolder(path string) (h Holder) {
 	b, err := os.ReadFile(path)

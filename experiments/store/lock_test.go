@@ -57,6 +57,30 @@ func TestLockRun(t *testing.T) {
 	again.Release()
 }
 
+// A run that is recorded as running is interrupted as soon as nobody holds its lock;
+// other statuses stay.
+func TestStatusNow(t *testing.T) {
+	db := open(t)
+	r := Run{RID: digest("rid"), Status: Running}
+	lock, err := db.LockRun(r.RID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := db.StatusNow(&r); got != Running {
+		t.Errorf("executed: %s", got)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.StatusNow(&r); got != Interrupted {
+		t.Errorf("killed: %s", got)
+	}
+	r.Status = Done
+	if got := db.StatusNow(&r); got != Done {
+		t.Errorf("done: %s", got)
+	}
+}
+
 // Asking whether a run is alive holds its lock for a moment, which keeps nobody
 // from executing it.
 func TestLockRunOutwaitsAlive(t *testing.T) {

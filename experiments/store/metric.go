@@ -14,8 +14,8 @@ import (
 // Curve is a series with its points.
 type Curve struct {
 	Series
-	Steps  []int64   // [N] ascending
-	Values []float64 // [N] NaN where the metric was
+	Steps  []int64   `json:"-"` // [N] ascending
+	Values []float64 `json:"-"` // [N] NaN where the metric was
 }
 
 // Metrics returns the series of a run whose name matches glob (as in DB.Series),
@@ -36,6 +36,41 @@ func (db *DB) Metrics(ctx context.Context, run int64, glob string, from, to int6
 		return nil, db.fail("read metrics", err)
 	}
 	return curves, nil
+}
+
+// MetricsOf returns the series of a run that match one of the globs with their points,
+// in the order of the globs and by name within one; each series once.
+func (db *DB) MetricsOf(ctx context.Context, run int64, globs []string, from, to int64) ([]Curve, error) {
+	var list []Curve
+	for _, g := range globs {
+		curves, err := db.Metrics(ctx, run, g, from, to)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range curves {
+			if !slices.ContainsFunc(list, func(had Curve) bool { return had.Name == c.Name }) {
+				list = append(list, c)
+			}
+		}
+	}
+	return list, nil
+}
+
+// DetByStep returns the deterministic metrics among curves, by step and name.
+func DetByStep(curves []Curve) map[int64]map[string]float64 {
+	all := map[int64]map[string]float64{}
+	for _, c := range curves {
+		if !c.Det {
+			continue
+		}
+		for i, step := range c.Steps {
+			if all[step] == nil {
+				all[step] = map[string]float64{}
+			}
+			all[step][c.Name] = c.Values[i]
+		}
+	}
+	return all
 }
 
 // AllSteps is the last step of a range that has no end.

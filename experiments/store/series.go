@@ -8,18 +8,18 @@ import (
 // Series is a metric of a run over its steps, and its summary. Summaries are
 // kept as the steps are written, so that lists and filters read no points.
 type Series struct {
-	ID       int64
-	Run      int64
-	Name     string
-	Unit     string // "s", "tokens"; may be empty
-	Det      bool   // deterministic: part of the chain
-	N        int64  // points
-	Last     float64
-	LastStep int64
-	Min      float64 // of all points that are not NaN; NaN if there is none
-	Max      float64
-	ArgMin   int64 // first step at which Min was reached
-	ArgMax   int64
+	ID       int64   `json:"-"`
+	Run      int64   `json:"-"`
+	Name     string  `json:"name"`
+	Unit     string  `json:"unit"` // "s", "tokens"; may be empty
+	Det      bool    `json:"-"`    // deterministic: part of the chain
+	N        int64   `json:"n"`    // points
+	Last     float64 `json:"last"`
+	LastStep int64   `json:"last_step"`
+	Min      float64 `json:"min"` // of all points that are not NaN; NaN if there is none
+	Max      float64 `json:"max"`
+	ArgMin   int64   `json:"-"` // first step at which Min was reached
+	ArgMax   int64   `json:"-"`
 }
 
 // Series returns the series of a run whose name matches glob (* any characters,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"exp/experiments/ident"
@@ -40,11 +41,17 @@ type Stage struct {
 
 // IO is an edge of the lineage: what a stage read or wrote, in which role.
 type IO struct {
-	Role   string // "weights", "problems"
-	Digest ident.Digest
-	Size   int64  // bytes; 0 for an input that is not a blob
-	Kind   string // kind of blob of an output, for accounting by kind; not read back
+	Role   string       `json:"role"` // "weights", "problems"
+	Digest ident.Digest `json:"digest"`
+	Size   int64        `json:"size"` // bytes; 0 for an input that is not a blob
+	Kind   string       `json:"-"`    // kind of blob of an output, for accounting by kind; not read back
 }
+
+// StageName is a stage in words: its kind and its label, if it has one.
+func StageName(kind, label string) string { return strings.TrimSuffix(kind+" "+label, " ") }
+
+// Name is the stage in words, as StageName.
+func (s *Stage) Name() string { return StageName(s.Kind, s.Label) }
 
 // StageResult is what an execution yields beside its outputs. It is not compared
 // when a stage is repeated; what must be equal is an output.

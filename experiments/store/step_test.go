@@ -121,6 +121,26 @@ func TestMetricsSelection(t *testing.T) {
 	}
 }
 
+// Several globs give each series once, in the order of the globs.
+func TestMetricsOf(t *testing.T) {
+	db := open(t)
+	run := ensure(t, db, newRun("x", 0))
+	if err := record(t, db, run.ID, metricStep(1, map[string]float64{"a": 1, "b": 2, "c": 3})); err != nil {
+		t.Fatal(err)
+	}
+	curves, err := db.MetricsOf(context.Background(), run.ID, []string{"c", "[ac]", "none"}, 0, AllSteps)
+	if err != nil || len(curves) != 2 || curves[0].Name != "c" || curves[1].Name != "a" {
+		t.Errorf("curves %+v, %v", curves, err)
+	}
+	if got, want := DetByStep(curves), map[int64]map[string]float64{1: {"a": 1, "c": 3}}; !cmp.Equal(got, want) {
+		t.Errorf("by step %v, want %v", got, want)
+	}
+	curves[0].Det = false
+	if got, want := DetByStep(curves), map[int64]map[string]float64{1: {"a": 1}}; !cmp.Equal(got, want) {
+		t.Errorf("deterministic ones %v, want %v", got, want)
+	}
+}
+
 // Values that are not numbers are stored and named; a summary leaves NaN out.
 func TestNonFiniteMetrics(t *testing.T) {
 	db := open(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -28,9 +29,9 @@ func (db *DB) Tags(ctx context.Context, run int64) ([]string, error) {
 
 // Note is a remark on a run.
 type Note struct {
-	ID   int64 // counts up within the store
-	Time time.Time
-	Text string
+	ID   int64     `json:"-"` // counts up within the store
+	Time time.Time `json:"time"`
+	Text string    `json:"text"`
 }
 
 // AddNote adds a remark to a run.
@@ -60,6 +61,11 @@ const PinTag = "pinned"
 
 // CheckpointPin is the tag that keeps the checkpoint of a step.
 func CheckpointPin(step int64) string { return fmt.Sprintf("%s@%d", PinTag, step) }
+
+// KeepsCheckpoint reports whether the tags of a run pin its checkpoint of a step.
+func KeepsCheckpoint(tags []string, step int64) bool {
+	return slices.Contains(tags, PinTag) || slices.Contains(tags, CheckpointPin(step))
+}
 
 // RunTag is a tag on a run.
 type RunTag struct {

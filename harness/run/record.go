@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 
 	"exp/eval"
 	"exp/experiments/ident"
@@ -86,7 +85,7 @@ func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error 
 // be read stays.
 func (r *stepRecord) pinned(step int) bool {
 	tags, err := r.x.DB.Tags(context.Background(), r.x.run.ID)
-	return err != nil || slices.Contains(tags, store.PinTag) || slices.Contains(tags, store.CheckpointPin(int64(step)))
+	return err != nil || store.KeepsCheckpoint(tags, int64(step))
 }
 
 func (r *stepRecord) close() error { return errors.Join(r.failed, r.texts.flush(), r.writer.Close()) }

@@ -52,8 +52,8 @@ const (
 	RolePrompts   = "prompt settings" // keys that prompts depend on
 )
 
-// Suffix of the label of an evaluation of the weights that training starts from.
-const StartSuffix = "@start"
+// StartSuffix ends the label of an evaluation of the weights that training starts from.
+const StartSuffix = ident.StartSuffix
 
 // Env is what stages work with.
 type Env struct {

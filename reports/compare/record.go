@@ -36,7 +36,7 @@ type evaluation struct {
 }
 
 // startSuffix marks the suite of an evaluation before training.
-const startSuffix = "@start"
+const startSuffix = ident.StartSuffix
 
 // reader reads records. Runs of an arm share a configuration and the scores before
 // training, which are read once.
