@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -78,18 +77,6 @@ func (a *app) graph(ctx context.Context, db *store.DB, ref string, dir lineage.D
 	if err != nil {
 		return err
 	}
-	for _, s := range v.g.Stages {
-		for _, rid := range s.Runs {
-			if _, ok := v.names[rid]; ok {
-				continue
-			}
-			r, err := db.Run(ctx, rid)
-			if err != nil {
-				return err
-			}
-			v.names[rid] = fmt.Sprintf("%s#%d", r.Name, r.Seed)
-		}
-	}
 	switch a.out.format {
 	case formatDot:
 		return v.writeDot(a.stdout)
@@ -101,118 +88,58 @@ func (a *app) graph(ctx context.Context, db *store.DB, ref string, dir lineage.D
 		}})
 	}
 	t := table{Schema: "exp.graph/1", Columns: []column{{Key: "from", ID: true}, {Key: "to"}, {Key: "role"}}}
-	for _, e := range v.edges() {
+	for _, e := range v.g.Edges() {
 		t.Rows = append(t.Rows, []any{hexID(e.From.String()), hexID(e.To.String()), e.Role})
 	}
 	return a.out.printTable(t)
 }
 
-// walk finds what is meant: a run, else a digest, else a file.
+// walk walks from what ref means: a run, else a digest, else a file.
 func (a *app) walk(ctx context.Context, db *store.DB, ref string, dir lineage.Direction) (*graphView, error) {
-	v := &graphView{dir: dir, names: map[ident.Digest]string{}}
+	v := &graphView{dir: dir}
 	w := &lineage.Walker{DB: db}
 	run, err := a.oneRun(ctx, db, ref)
-	if err == nil {
+	switch {
+	case err == nil:
 		v.run = &run
 		v.g, v.start, err = w.OfRun(ctx, run.ID, dir)
-		return v, err
+	case errors.Is(err, store.ErrNotFound):
+		err = v.walkDigest(ctx, w, ref)
 	}
-	if !errors.Is(err, store.ErrNotFound) {
+	if err != nil {
 		return nil, err
 	}
-	d, what, e := digestMeant(ctx, db, ref)
-	if e != nil {
-		return nil, e
-	}
-	if d.IsZero() {
-		f := failf(exitNotFound, "%q is no run, no digest in the store and no file", ref)
-		f.Help = "exp ls lists runs; exp show RUN --stages shows digests"
-		return nil, f
-	}
-	v.g, v.blob, err = w.OfDigest(ctx, d, dir)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, failf(exitNotFound, "no stage of this store wrote or read %s", what)
-	}
+	v.names, err = w.RunNames(ctx, v.g)
 	return v, err
 }
 
-// digestMeant finds the digest that ref begins, or that the file of that name has;
-// zero if there is neither.
-func digestMeant(ctx context.Context, db *store.DB, ref string) (d ident.Digest, what string, err error) {
-	if len(ref) >= 4 && len(ref) <= 64 && strings.Trim(strings.ToLower(ref), "0123456789abcdef") == "" {
-		list, err := db.DigestsWith(ctx, strings.ToLower(ref), 6)
-		if err != nil {
-			return d, "", err
+// walkDigest walks from the digest that ref means.
+func (v *graphView) walkDigest(ctx context.Context, w *lineage.Walker, ref string) error {
+	d, file, err := lineage.Find(ctx, w.DB, ref)
+	var several *lineage.AmbiguousError
+	switch {
+	case errors.As(err, &several):
+		return failf(exitNotFound, "%w", several)
+	case errors.Is(err, lineage.ErrFolder):
+		f := usagef("%s is a folder", ref)
+		f.Help = "name one file in it, such as model.safetensors"
+		return f
+	case errors.Is(err, store.ErrNotFound):
+		f := failf(exitNotFound, "%q is no run, no digest in the store and no file", ref)
+		f.Help = "exp ls lists runs; exp show RUN --stages shows digests"
+		return f
+	case err != nil:
+		return err
+	}
+	v.g, v.blob, err = w.OfDigest(ctx, d, v.dir)
+	if errors.Is(err, store.ErrNotFound) {
+		what := d.Short()
+		if file {
+			what = ref + " (" + what + ")"
 		}
-		if len(list) > 1 {
-			var texts []string
-			for _, d := range list {
-				texts = append(texts, d.String()[:min(64, len(ref)+4)])
-			}
-			return d, "", failf(exitNotFound, "%q begins several digests: %s", ref, strings.Join(texts, ", "))
-		}
-		if len(list) == 1 {
-			return list[0], list[0].Short(), nil
-		}
+		return failf(exitNotFound, "no stage of this store wrote or read %s", what)
 	}
-	f, err := os.Open(ref)
-	if missing(err) {
-		return d, "", nil
-	}
-	if err != nil {
-		return d, "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		g := usagef("%s is a folder", ref)
-		g.Help = "name one file in it, such as model.safetensors"
-		return d, "", g
-	}
-	d, _, err = ident.SumReader(f)
-	return d, ref + " (" + d.Short() + ")", err
-}
-
-// graphEdge leads from a stage to what it wrote, or from a digest to a stage that
-// read it.
-type graphEdge struct {
-	From ident.Digest `json:"from"`
-	To   ident.Digest `json:"to"`
-	Role string       `json:"role"`
-}
-
-func (v *graphView) edges() (list []graphEdge) {
-	for _, s := range v.stages() {
-		for _, io := range s.Inputs {
-			if v.g.Blobs[io.Digest] != nil {
-				list = append(list, graphEdge{io.Digest, s.SID, io.Role})
-			}
-		}
-		for _, io := range s.Outputs {
-			if v.g.Blobs[io.Digest] != nil {
-				list = append(list, graphEdge{s.SID, io.Digest, io.Role})
-			}
-		}
-	}
-	return list
-}
-
-// stages are those of the graph in an order that does not change.
-func (v *graphView) stages() []*lineage.Stage {
-	var list []*lineage.Stage
-	for _, s := range v.g.Stages {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b *lineage.Stage) int { return strings.Compare(a.SID.String(), b.SID.String()) })
-	return list
-}
-
-func (v *graphView) blobs() []*lineage.Blob {
-	var list []*lineage.Blob
-	for _, b := range v.g.Blobs {
-		list = append(list, b)
-	}
-	slices.SortFunc(list, func(a, b *lineage.Blob) int { return strings.Compare(a.Digest.String(), b.Digest.String()) })
-	return list
+	return err
 }
 
 // data is the schema exp.graph/1.
@@ -222,9 +149,9 @@ func (v *graphView) data() any {
 		Digest ident.Digest      `json:"digest,omitempty"`
 		Stages []*lineage.Stage  `json:"stages"`
 		Blobs  []*lineage.Blob   `json:"blobs"`
-		Edges  []graphEdge       `json:"edges"`
+		Edges  []lineage.Edge    `json:"edges"`
 		Names  map[string]string `json:"run_names"` // by id
-	}{Stages: v.stages(), Blobs: v.blobs(), Edges: v.edges(), Names: map[string]string{}}
+	}{Stages: v.g.StageList(), Blobs: v.g.BlobList(), Edges: v.g.Edges(), Names: map[string]string{}}
 	if v.run != nil {
 		out.Run = v.run.RID
 	} else {
@@ -345,21 +272,21 @@ func (t *treeWriter) blobEdges(b *lineage.Blob, depth int) {
 func (v *graphView) writeDot(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("digraph lineage {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n")
-	for _, s := range v.stages() {
+	for _, s := range v.g.StageList() {
 		var runs []string
 		for _, rid := range s.Runs {
 			runs = append(runs, v.names[rid])
 		}
 		fmt.Fprintf(&b, "  %s [shape=box, label=%s];\n", dotText(s.SID.String()), dotText(s.Name()+"\n"+usedByText(runs)))
 	}
-	for _, x := range v.blobs() {
+	for _, x := range v.g.BlobList() {
 		label := x.Role + "\n" + x.Digest.Short()
 		if x.Unknown {
 			label += "\nunknown origin"
 		}
 		fmt.Fprintf(&b, "  %s [shape=ellipse, label=%s];\n", dotText(x.Digest.String()), dotText(label))
 	}
-	for _, e := range v.edges() {
+	for _, e := range v.g.Edges() {
 		fmt.Fprintf(&b, "  %s -> %s;\n", dotText(e.From.String()), dotText(e.To.String()))
 	}
 	b.WriteString("}\n")

@@ -9,7 +9,6 @@ package lineage
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -239,4 +238,4 @@ func (w *Walker) rid(ctx context.Context, run int64) (ident.Digest, error) {
 func (s *Stage) IsOf(run ident.Digest) bool { return len(s.Runs) > 0 && s.Runs[0] == run }
 
 // Name is a stage in words: its kind and its label.
-func (s *Stage) Name() string { return strings.TrimSuffix(s.Kind+" "+s.Label, " ") }
+func (s *Stage) Name() string { return store.StageName(s.Kind, s.Label) }

@@ -3,9 +3,15 @@ package lineage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -55,7 +61,8 @@ func TestWalk(t *testing.T) {
 	_, err = db.ReuseStage(ctx, store.Stage{SID: prepare.SID, Run: b.ID, Kind: "prepare"}, hit)
 	must(err)
 	stage(a, "train", []store.IO{{Role: "problems", Digest: problems.Digest}, tokenizer}, weightsA)
-	trainB := stage(b, "train", []store.IO{{Role: "problems", Digest: problems.Digest}, {Role: "weights", Digest: weightsA.Digest}}, weightsB)
+	trainB := stage(b, "train", []store.IO{{Role: "problems", Digest: problems.Digest},
+		{Role: "weights", Digest: weightsA.Digest}}, weightsB)
 
 	names := func(g *Graph) string {
 		var list []string
@@ -105,5 +112,75 @@ func TestWalk(t *testing.T) {
 	}
 	if got, want := names(g), "prepare>problems, problems, tokenizer?, train>weights a, train>weights b, weights"; got != want {
 		t.Errorf("of run b: %s, want %s", got, want)
+	}
+	if got, err := w.RunNames(ctx, g); err != nil || !maps.Equal(got, map[ident.Digest]string{a.RID: "a#0",
+		b.RID: "b#0"}) {
+		t.Errorf("names %v, %v", got, err)
+	}
+	if edges := g.Edges(); len(edges) != 6 || len(g.StageList()) != 3 || len(g.BlobList()) != 3 ||
+		!slices.Contains(edges, Edge{weightsA.Digest, trainB.SID, "weights"}) {
+		t.Errorf("edges %v", edges)
+	}
+	traces(t, w, a, b)
+	find(t, db, weightsA.Digest)
+}
+
+// traces checks what run a read and wrote: b reads the problems and the weights.
+func traces(t *testing.T, w *Walker, a, b store.Run) {
+	t.Helper()
+	list, err := w.Traces(context.Background(), a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range list {
+		got = append(got, fmt.Sprintf("%s %s %s by %q for %d", x.Stage, x.Way, x.Role, x.MadeBy, len(x.UsedBy)))
+		if len(x.UsedBy) > 0 && x.UsedBy[0].String() != b.RID.Short() {
+			t.Errorf("%s is used by %v, want %s", x.Role, x.UsedBy, b.RID.Short())
+		}
+	}
+	id := a.RID.Short()
+	want := []string{
+		"prepare out problems by \"prepare of " + id + "\" for 1",
+		"train in problems by \"prepare of " + id + "\" for 1",
+		"train in tokenizer by \"\" for 0",
+		"train out weights a by \"train of " + id + "\" for 1",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("traces (-want +got):\n%s", d)
+	}
+}
+
+// find checks references to a digest that was made of a text.
+func find(t *testing.T, db *store.DB, d ident.Digest) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "copy")
+	if err := os.WriteFile(path, []byte("weights a"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		ref  string
+		file bool
+		err  error
+	}{
+		{d.Short(), false, nil},
+		{strings.ToUpper(d.String()), false, nil},
+		{path, true, nil},
+		{dir, false, ErrFolder},
+		{d.String()[:3], false, store.ErrNotFound},
+		{filepath.Join(dir, "none"), false, store.ErrNotFound},
+	} {
+		got, file, err := Find(context.Background(), db, tt.ref)
+		if !errors.Is(err, tt.err) || err == nil && (got != d || file != tt.file) {
+			t.Errorf("%s: %s, %v, %v", tt.ref, got.Short(), file, err)
+		}
+	}
+}
+
+func TestAmbiguousError(t *testing.T) {
+	e := &AmbiguousError{Ref: "abcd", Digests: []ident.Digest{{0xab, 0xcd, 0xef, 0x01, 0x23}, {0xab, 0xcd, 0xff}}}
+	if got, want := e.Error(), `"abcd" begins several digests: abcdef01, abcdff00`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
