@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/experiments/ident"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/stage"
 )
@@ -217,7 +218,7 @@ func (r *runDiffer) env() error {
 		}
 		last := list[len(list)-1]
 		all := object{{"host", last.Host}, {"device", last.Device}, {"build", last.Build}}
-		if env, ok := treeOf(jsonTree(last.Env)).(object); ok {
+		if env, ok := treeOf(recorded.Decode(last.Env)).(object); ok {
 			all = append(all, env...)
 		}
 		for _, m := range all {

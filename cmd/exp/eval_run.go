@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/plan"
@@ -185,14 +186,14 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 		return err
 	}
 	evals = slices.DeleteFunc(evals, func(e store.Eval) bool { return e.Protocol != protocol })
-	results := resultsOf(evals)
+	results := recorded.Results(evals)
 	t := table{Schema: "exp.eval.run/1", Columns: []column{{Key: "run", ID: true}, {Key: "suite"}, {Key: "metric"}, {Key: "n"}, {Key: "items"},
 		{Key: "start", Digits: 3}, {Key: "value", Digits: 3}, {Key: "lo", Digits: 3}, {Key: "hi", Digits: 3}}}
 	for _, name := range suites {
 		if !slices.Contains(stage.ForeignSuites(&r.Run), name) {
 			name = run.Task + "/" + name
 		}
-		list := slices.DeleteFunc(slices.Clone(results), func(r shownResult) bool { return r.Suite != name || r.After == nil })
+		list := slices.DeleteFunc(slices.Clone(results), func(r recorded.Result) bool { return r.Suite != name || r.After == nil })
 		if a.out.forPeople() {
 			list = mainResults(list)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
-	"exp/experiments/ident"
 	"exp/experiments/keep"
 	"exp/experiments/store"
 	"exp/train/checkpoint"
@@ -47,30 +46,7 @@ func fsckCommand(a *app) *cli.Command {
 	}
 }
 
-// fsckReport is the schema exp.fsck/1.
-type fsckReport struct {
-	OK          bool          `json:"ok"` // nothing is damaged
-	Deep        bool          `json:"deep"`
-	Runs        int           `json:"runs"`
-	Blobs       int           `json:"blobs"`
-	Bytes       int64         `json:"bytes"`
-	Steps       int64         `json:"steps"`
-	Recomputed  int64         `json:"recomputed"` // steps whose chain was computed again
-	Checkpoints int           `json:"checkpoints"`
-	WallS       float64       `json:"wall_s"`
-	Findings    []fsckFinding `json:"findings"`
-}
-
-type fsckFinding struct {
-	Fault    keep.Fault     `json:"fault"`
-	What     string         `json:"what"`
-	Detail   string         `json:"detail"`
-	Runs     []ident.Digest `json:"runs"`
-	Repaired string         `json:"repaired"`
-
-	names []string // of the runs, for people
-}
-
+// fsck prints a keep.Report, the schema exp.fsck/1.
 func (a *app) fsck(c *cli.Context, db *store.DB) error {
 	start := time.Now()
 	o := keep.CheckOptions{Deep: c.Bool("deep"), Repair: c.Bool("repair"), Now: a.clock.Now(),
@@ -97,40 +73,21 @@ func (a *app) fsck(c *cli.Context, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	out := fsckReport{OK: !r.Damaged(), Deep: o.Deep, Runs: r.Runs, Blobs: r.Blobs, Bytes: r.Bytes, Steps: r.Steps, Recomputed: r.Recomputed,
-		Checkpoints: r.Checkpoints, WallS: time.Since(start).Seconds(), Findings: []fsckFinding{}}
-	for _, f := range r.Findings {
-		shown := fsckFinding{Fault: f.Fault, What: f.What, Detail: f.Detail, Runs: []ident.Digest{}, Repaired: f.Repaired}
-		for _, run := range f.Runs {
-			shown.Runs = append(shown.Runs, run.RID)
-			shown.names = append(shown.names, fmt.Sprintf("%s#%d (%s)", run.Name, run.Seed, run.RID.Short()))
-		}
-		out.Findings = append(out.Findings, shown)
-	}
-	err = a.out.printDocument(document{Schema: "exp.fsck/1", Data: out, Human: func(w io.Writer) error {
+	err = a.out.printDocument(document{Schema: "exp.fsck/1", Data: r, Human: func(w io.Writer) error {
 		p := a.out.newPage(w)
-		writeFsck(p, out)
+		writeFsck(p, r)
 		return p.close()
 	}})
-	if err != nil || out.OK {
+	if err != nil || r.OK {
 		return err
 	}
-	f := failf(exitIntegrity, "the store is damaged: %d findings", damage(out.Findings))
-	f.Help = fsckHelp(out, o)
+	f := failf(exitIntegrity, "the store is damaged: %d findings", r.Damage())
+	f.Help = fsckHelp(r, o)
 	return f
 }
 
-func damage(list []fsckFinding) (n int) {
-	for _, f := range list {
-		if f.Fault != keep.Stale {
-			n++
-		}
-	}
-	return n
-}
-
 // fsckHelp says what to do about damage.
-func fsckHelp(r fsckReport, o keep.CheckOptions) string {
+func fsckHelp(r *keep.Report, o keep.CheckOptions) string {
 	for _, f := range r.Findings {
 		switch {
 		case f.Fault == keep.Database:
@@ -144,7 +101,7 @@ func fsckHelp(r fsckReport, o keep.CheckOptions) string {
 	return "running the stages again that made what is missing makes it anew"
 }
 
-func writeFsck(p *page, r fsckReport) {
+func writeFsck(p *page, r *keep.Report) {
 	how := "sizes compared"
 	if r.Deep {
 		how = "hashed"
@@ -154,13 +111,17 @@ func writeFsck(p *page, r fsckReport) {
 		if f.Fault == keep.Stale {
 			style = term.Warn
 		}
+		var names []string
+		for _, run := range f.Runs {
+			names = append(names, runName(run.Run))
+		}
 		what := f.What
-		if len(f.names) == 1 && f.Runs[0].String() == f.What {
-			what = f.names[0]
+		if len(names) == 1 && f.Runs[0].RID.String() == f.What {
+			what = names[0]
 		}
 		fmt.Fprintf(p.w, "%s %s: %s\n", style.Paint(string(f.Fault)+":", p.layout.Color), term.Clean(shortName(what)), term.CleanLines(f.Detail))
-		if len(f.names) > 0 && what == f.What {
-			p.line("needed by %s", strings.Join(f.names, ", "))
+		if len(names) > 0 && what == f.What {
+			p.line("needed by %s", strings.Join(names, ", "))
 		}
 		if f.Repaired != "" {
 			p.line("%s", f.Repaired)

@@ -3,7 +3,6 @@ package main
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -102,10 +101,7 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 	if plan.Over > 0 {
 		a.warn("%s more than the budget stay: what runs need is not dropped", term.Bytes(plan.Over))
 	}
-	var sum int64
-	for _, it := range items {
-		sum += it.Bytes
-	}
+	sum := keep.Bytes(items)
 	if a.out.forPeople() {
 		switch {
 		case len(items) == 0:
@@ -140,24 +136,8 @@ func itemTable(items []keep.Item, state string) table {
 func kindTable(items []keep.Item, state string) table {
 	t := table{Schema: "exp.gc/1", Columns: []column{{Key: "kind", ID: true}, {Key: "what"}, {Key: "n"}, {Key: "bytes", Text: bytesText},
 		{Key: "oldest"}, {Key: "state", Wide: true}}}
-	type group struct {
-		kind keep.Kind
-		what string
-	}
-	at := map[group]int{}
-	for _, it := range items {
-		g := group{it.Kind, it.What}
-		i, ok := at[g]
-		if !ok {
-			i = len(t.Rows)
-			at[g] = i
-			t.Rows = append(t.Rows, []any{string(it.Kind), it.What, int64(0), int64(0), it.Time, state})
-		}
-		row := t.Rows[i]
-		row[2], row[3] = row[2].(int64)+1, row[3].(int64)+it.Bytes
-		if oldest := row[4].(time.Time); it.Time.Before(oldest) {
-			row[4] = it.Time
-		}
+	for _, g := range keep.Groups(items) {
+		t.Rows = append(t.Rows, []any{string(g.Kind), g.What, g.N, g.Bytes, g.Oldest, state})
 	}
 	return t
 }

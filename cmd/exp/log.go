@@ -13,6 +13,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/query"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
 
@@ -191,7 +192,7 @@ func logTable(list []logEntry) table {
 	for _, e := range list {
 		var data any
 		if e.data != nil {
-			data = jsonTree(e.data)
+			data = recorded.Decode(e.data)
 		}
 		t.Rows = append(t.Rows, []any{e.time, string(e.level), e.kind, e.text, data})
 	}
@@ -252,7 +253,7 @@ const (
 func (r *logReader) events() (list []logEntry, err error) {
 	events, err := r.db.Events(r.ctx, r.run.ID, 0)
 	for _, e := range events {
-		list = append(list, logEntry{e.Time, e.Level, e.Kind, eventText(jsonTree(e.Data)), e.Data, orderEvent, fmt.Sprint("event ", e.ID)})
+		list = append(list, logEntry{e.Time, e.Level, e.Kind, eventText(recorded.Decode(e.Data)), e.Data, orderEvent, fmt.Sprint("event ", e.ID)})
 	}
 	return list, err
 }
@@ -287,7 +288,7 @@ func endLevel(s store.Status) store.Level {
 func (r *logReader) stages() (list []logEntry, err error) {
 	stages, err := r.db.Stages(r.ctx, r.run.ID)
 	for _, s := range stages {
-		name := stageName(s.Kind, s.Label)
+		name := s.Name()
 		if s.Status == store.Cached {
 			list = append(list, logEntry{s.Started, store.LevelInfo, "stage", fmt.Sprintf("%s cached (%s, produced by run %s)", name, s.SID.Short(), s.ReusedRun.Short()),
 				nil, orderStage, fmt.Sprint("stage ", s.ID)})
@@ -321,7 +322,7 @@ func (r *logReader) checkpoints() (list []logEntry, err error) {
 func (r *logReader) divergences() (list []logEntry, err error) {
 	found, err := r.db.Divergences(r.ctx, r.run.ID)
 	for _, d := range found {
-		list = append(list, logEntry{d.Time, store.LevelError, "divergence", strings.TrimPrefix(d.What.Error(), "divergence: "), nil, orderEvent, fmt.Sprint("divergence ", d.ID)})
+		list = append(list, logEntry{d.Time, store.LevelError, "divergence", d.What.Text(), nil, orderEvent, fmt.Sprint("divergence ", d.ID)})
 	}
 	return list, err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -78,29 +77,6 @@ func headlineGlobs(algo string) []string {
 	return globs
 }
 
-// headlineCurves reads the headline metrics of a run that it has.
-func headlineCurves(ctx context.Context, db *store.DB, run store.Run, from, to int64) ([]store.Curve, error) {
-	return curvesOf(ctx, db, run, headlineGlobs(run.Algo), from, to)
-}
-
-// curvesOf reads the metrics of a run that match one of the globs, in the order of
-// the globs and by name within one.
-func curvesOf(ctx context.Context, db *store.DB, run store.Run, globs []string, from, to int64) ([]store.Curve, error) {
-	var list []store.Curve
-	for _, g := range globs {
-		curves, err := db.Metrics(ctx, run.ID, g, from, to)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range curves {
-			if !slices.ContainsFunc(list, func(had store.Curve) bool { return had.Name == c.Name }) {
-				list = append(list, c)
-			}
-		}
-	}
-	return list, nil
-}
-
 // runCurves are the curves of a run.
 type runCurves struct {
 	run    store.Run
@@ -131,7 +107,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	var all []runCurves
 	points := 0
 	for _, r := range runs {
-		curves, err := curvesOf(c.Context, db, r, a.metricGlobs(c, r), from, to)
+		curves, err := db.MetricsOf(c.Context, r.ID, a.metricGlobs(c, r), from, to)
 		if err != nil {
 			return err
 		}

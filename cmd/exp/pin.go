@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -58,26 +57,12 @@ func (a *app) pin(c *cli.Context, db *store.DB, ref string) error {
 		return err
 	}
 	p := pinned{Run: run.RID, Checkpoint: c.Int64("ckpt"), Pinned: !c.Bool("remove")}
-	tag, what := store.PinTag, "run "+run.RID.Short()
+	what := "run " + run.RID.Short()
 	if c.IsSet("ckpt") {
-		tag, what = store.CheckpointPin(p.Checkpoint), "the checkpoint of step "+machineText(p.Checkpoint)+" of run "+run.RID.Short()
+		what = "the checkpoint of step " + machineText(p.Checkpoint) + " of " + what
 	}
-	switch {
-	case !p.Pinned:
-		err = db.RemoveTag(c.Context, run.ID, tag)
-		if errors.Is(err, store.ErrNotFound) {
-			return failf(exitNotFound, "%s is not pinned", what)
-		}
-	default:
-		if c.IsSet("ckpt") {
-			err = hasCheckpoint(db, run, p.Checkpoint)
-		}
-		if err == nil {
-			err = db.AddTag(c.Context, run.ID, tag)
-		}
-	}
-	if err != nil {
-		return err
+	if err := setPin(c.Context, db, run, p, c.IsSet("ckpt")); err != nil {
+		return pinFailure(err, what)
 	}
 	return a.out.printDocument(document{Schema: "exp.pin/1", Data: p, Human: func(w io.Writer) error {
 		state := " is pinned"
@@ -89,27 +74,39 @@ func (a *app) pin(c *cli.Context, db *store.DB, ref string) error {
 	}})
 }
 
-// hasCheckpoint refuses a step of which no checkpoint is there.
-func hasCheckpoint(db *store.DB, run store.Run, step int64) error {
-	list, err := keep.Saved(db, run.RID)
-	if err != nil {
-		return err
+// setPin pins or unpins a run, or one of its checkpoints.
+func setPin(ctx context.Context, db *store.DB, run store.Run, p pinned, checkpoint bool) error {
+	switch {
+	case checkpoint && p.Pinned:
+		return keep.PinCheckpoint(ctx, db, run, p.Checkpoint)
+	case checkpoint:
+		return keep.UnpinCheckpoint(ctx, db, run, p.Checkpoint)
+	case p.Pinned:
+		return keep.Pin(ctx, db, run)
 	}
-	var there []string
-	for _, s := range list {
-		if s.Step == step {
-			return nil
+	return keep.Unpin(ctx, db, run)
+}
+
+// pinFailure says which checkpoints there are, or that what was to be unpinned is not
+// pinned.
+func pinFailure(err error, what string) error {
+	var none *keep.NoCheckpointError
+	if errors.As(err, &none) {
+		f := failf(exitNotFound, "%w", none)
+		f.Help = "there are none"
+		if len(none.There) > 0 {
+			var steps []string
+			for _, s := range none.There {
+				steps = append(steps, machineText(s))
+			}
+			f.Help = "there are those of steps " + strings.Join(steps, ", ")
 		}
-		if text := machineText(s.Step); !slices.Contains(there, text) {
-			there = append(there, text)
-		}
+		return f
 	}
-	f := failf(exitNotFound, "run %s has no checkpoint of step %d", run.RID.Short(), step)
-	f.Help = "there are none"
-	if len(there) > 0 {
-		f.Help = "there are those of steps " + strings.Join(there, ", ")
+	if errors.Is(err, store.ErrNotFound) {
+		return failf(exitNotFound, "%s is not pinned", what)
 	}
-	return f
+	return err
 }
 
 // checkpointCandidates proposes the steps whose checkpoints the run that stands

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/keep"
 	"exp/experiments/query"
 	"exp/experiments/store"
 )
@@ -137,9 +136,15 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 			return &store.LockedError{RID: r.RID, Path: db.RunDir(r.RID), Holder: h}
 		}
 	}
-	needed, err := a.dependants(c.Context, db, runs)
-	if err != nil {
-		return err
+	needed := make([][]string, len(runs))
+	for i, r := range runs {
+		others, err := keep.NeededBy(c.Context, db, r)
+		if err != nil {
+			return err
+		}
+		for _, other := range others {
+			needed[i] = append(needed[i], other.RID.Short())
+		}
 	}
 	if len(runs) == 0 {
 		a.noteEmpty(c, 0)
@@ -166,28 +171,6 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 	return a.printMarked("exp.rm/1", runs, "needed_by", needed)
 }
 
-// dependants names, for each run, the others that need it.
-func (a *app) dependants(ctx context.Context, db *store.DB, runs []store.Run) ([][]string, error) {
-	out := make([][]string, len(runs))
-	for i, r := range runs {
-		list, err := db.Dependants(ctx, r.ID)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = []string{}
-		for _, d := range list {
-			other, err := db.RunByID(ctx, d.Run)
-			if err != nil {
-				return nil, err
-			}
-			if name := other.RID.Short(); other.Deleted.IsZero() && !slices.Contains(out[i], name) {
-				out[i] = append(out[i], name)
-			}
-		}
-	}
-	return out, nil
-}
-
 func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 	f := query.Finder{DB: db, Now: a.clock.Now(), Deleted: true}
 	runs, err := a.selectRuns(c.Context, db, f, selections)
@@ -203,8 +186,12 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 	}
 	lost := make([][]string, len(runs))
 	for i, r := range runs {
-		if lost[i], err = lostBlobs(c.Context, db, r); err != nil {
+		blobs, err := keep.Lost(c.Context, db, r)
+		if err != nil {
 			return err
+		}
+		for _, b := range blobs {
+			lost[i] = append(lost[i], b.Short())
 		}
 		if len(lost[i]) > 0 {
 			a.warn("run %s comes back damaged: %d of its blobs are gone", r.RID.Short(), len(lost[i]))
@@ -216,26 +203,6 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 		}
 	}
 	return a.printMarked("exp.restore/1", runs, "lost", lost)
-}
-
-// lostBlobs lists the blobs that a run needs, is recorded to have, and are not there.
-func lostBlobs(ctx context.Context, db *store.DB, run store.Run) ([]string, error) {
-	lost := []string{}
-	uses, err := db.UsesOf(ctx, run.ID)
-	if err != nil {
-		return nil, err
-	}
-	recorded, err := db.BlobSizes(ctx, uses)
-	for _, b := range recorded {
-		size, e := db.Blobs.Stat(b.Digest)
-		switch {
-		case errors.Is(e, fs.ErrNotExist), e == nil && size != b.Size:
-			lost = append(lost, b.Digest.Short())
-		case e != nil:
-			return nil, e
-		}
-	}
-	return lost, err
 }
 
 // printMarked prints runs that were deleted or restored, with a list about each.
@@ -252,11 +219,14 @@ func (a *app) printMarked(schema string, runs []store.Run, key string, lists [][
 	return a.out.printTable(t)
 }
 
+// runName is a run in words: its name, its seed and its id in short.
+func runName(r *store.Run) string { return fmt.Sprintf("%s#%d (%s)", r.Name, r.Seed, r.RID.Short()) }
+
 // runsText names up to three runs.
 func runsText(runs []store.Run) string {
 	var list []string
 	for _, r := range runs {
-		list = append(list, fmt.Sprintf("%s#%d (%s)", r.Name, r.Seed, r.RID.Short()))
+		list = append(list, runName(&r))
 	}
 	if len(list) == 1 {
 		return "run " + list[0]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
 
@@ -17,25 +18,27 @@ func (p *showPage) stages() error {
 	p.heading("stages")
 	columns := []column{{Title: "stage"}, {Title: "status", Style: stageStyle}, {Title: "time"}, {Title: "outputs", Rank: 1, Min: 20}}
 	var rows [][]any
-	for _, st := range p.s.Stages {
+	for i := range p.s.Stages {
+		st := &p.s.Stages[i]
 		var wall any
 		if st.Status == store.Done || st.WallS > 0 {
 			wall = seconds(st.WallS)
 		}
-		rows = append(rows, []any{stageName(st.Kind, st.Label), p.stageStatus(st), wall, outputsText(st)})
+		rows = append(rows, []any{st.Name(), p.stageStatus(st), wall, outputsText(st)})
 	}
 	if err := p.table(columns, rows); err != nil {
 		return err
 	}
-	for _, st := range p.s.Stages {
+	for i := range p.s.Stages {
+		st := &p.s.Stages[i]
 		if st.Error != "" {
-			p.text("  ", "error in "+stageName(st.Kind, st.Label)+": "+st.Error)
+			p.text("  ", "error in "+st.Name()+": "+st.Error)
 		}
 	}
 	return nil
 }
 
-func (p *showPage) stageStatus(st shownStage) string {
+func (p *showPage) stageStatus(st *recorded.Stage) string {
 	if st.Status == store.Cached && st.From != p.s.Run {
 		return "cached from " + st.From.Short()
 	}
@@ -54,7 +57,7 @@ func stageStyle(v any) term.Style {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // outputsText lists the outputs of a stage; of a folder of files their number.
-func outputsText(st shownStage) string {
+func outputsText(st *recorded.Stage) string {
 	const most = 4
 	if len(st.Outputs) > most {
 		var bytes int64
@@ -72,8 +75,9 @@ func outputsText(st shownStage) string {
 
 // stagesWide is all that is known of the stages.
 func (p *showPage) stagesWide() error {
-	for _, st := range p.s.Stages {
-		p.heading(stageName(st.Kind, st.Label))
+	for i := range p.s.Stages {
+		st := &p.s.Stages[i]
+		p.heading(st.Name())
 		p.facts(
 			fact{"status", p.stageStatus(st)},
 			fact{"sid", st.SID.Short() + "  code " + st.Code.Short()},
@@ -99,7 +103,7 @@ func (p *showPage) stagesWide() error {
 	return nil
 }
 
-func costText(st shownStage) string {
+func costText(st *recorded.Stage) string {
 	if st.WallS == 0 {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
 
@@ -44,7 +45,7 @@ func TestShowSmoke(t *testing.T) {
 	dir := smokeStore(t)
 	c := call{list: commands}
 	got := c.run("show", "smoke#1", "--store", dir, "--json")
-	var page struct{ Data shownRun }
+	var page struct{ Data recorded.Run }
 	if err := json.Unmarshal([]byte(got.stdout), &page); err != nil || got.code != 0 {
 		t.Fatalf("%v: %+v", err, got)
 	}
@@ -54,14 +55,14 @@ func TestShowSmoke(t *testing.T) {
 	}
 	var statuses []string
 	for _, st := range s.Stages {
-		statuses = append(statuses, stageName(st.Kind, st.Label)+" "+string(st.Status))
+		statuses = append(statuses, st.Name()+" "+string(st.Status))
 	}
 	want := []string{"prepare cached", "init cached", "sft cached", "train done", "merge done", "eval.gen test@start cached", "eval.score test@start cached",
 		"eval.gen test done", "eval.score test done"}
 	if !slices.Equal(statuses, want) {
 		t.Errorf("stages %q, want %q", statuses, want)
 	}
-	if i := slices.IndexFunc(s.Results, func(r shownResult) bool { return r.Metric == "pass@1" }); i < 0 || s.Results[i].Before == nil || s.Results[i].After == nil || s.Results[i].Items != 16 {
+	if i := slices.IndexFunc(s.Results, func(r recorded.Result) bool { return r.Metric == "pass@1" }); i < 0 || s.Results[i].Before == nil || s.Results[i].After == nil || s.Results[i].Items != 16 {
 		t.Errorf("results %+v", s.Results)
 	}
 	if _, err := os.Stat(filepath.Join(s.ModelDir, "model.safetensors")); err != nil {

@@ -10,13 +10,15 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/eval"
+	"exp/experiments/lineage"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
 
 // showPage writes a run for people.
 type showPage struct {
 	*page
-	s    *shownRun
+	s    *recorded.Run
 	now  time.Time
 	here string // the working directory, for shorter paths
 }
@@ -27,10 +29,10 @@ const shownEvents = 8
 func (p *showPage) write() error {
 	s := p.s
 	switch {
-	case s.parts.config && !s.parts.stages && !s.parts.env && !s.parts.lineage:
-		p.text("", s.source) // to be used as a configuration again
+	case s.Parts.Config && !s.Parts.Stages && !s.Parts.Env && !s.Parts.Lineage:
+		p.text("", s.Source) // to be used as a configuration again
 		return nil
-	case !s.parts.summary():
+	case !s.Parts.Summary():
 		p.title()
 	default:
 		p.title()
@@ -40,16 +42,16 @@ func (p *showPage) write() error {
 		on    bool
 		write func() error
 	}{
-		{s.parts.summary(), p.stages},
-		{s.parts.stages, p.stagesWide},
-		{s.parts.summary(), p.results},
-		{s.parts.summary(), p.metrics},
-		{s.parts.summary(), p.checkpoints},
-		{s.parts.summary(), p.files},
-		{s.parts.summary(), p.events},
-		{s.parts.config, p.config},
-		{s.parts.env, p.attempts},
-		{s.parts.lineage, p.lineage},
+		{s.Parts.Summary(), p.stages},
+		{s.Parts.Stages, p.stagesWide},
+		{s.Parts.Summary(), p.results},
+		{s.Parts.Summary(), p.metrics},
+		{s.Parts.Summary(), p.checkpoints},
+		{s.Parts.Summary(), p.files},
+		{s.Parts.Summary(), p.events},
+		{s.Parts.Config, p.config},
+		{s.Parts.Env, p.attempts},
+		{s.Parts.Lineage, p.lineage},
 	} {
 		if !part.on {
 			continue
@@ -68,14 +70,14 @@ func (p *showPage) title() {
 		fmt.Fprintf(p.w, "%s %s (%s)\n", term.Bad.Paint("diverged:", color), term.Clean(d.Text), p.out.localTime(d.Time))
 	}
 	for _, d := range s.Damage {
-		fmt.Fprintf(p.w, "%s %s\n", term.Bad.Paint("damaged:", color), term.Clean(d))
+		fmt.Fprintf(p.w, "%s %s\n", term.Bad.Paint("damaged:", color), term.Clean(d.String()))
 	}
 	name := term.Clean(s.Name) + "#" + strconv.FormatInt(s.Seed, 10)
-	status := statusText(&s.run)
+	status := statusText(&s.Row)
 	if !s.Deleted.IsZero() {
 		status += ", deleted"
 	}
-	fmt.Fprintf(p.w, "%s  %s  %s\n", term.Strong.Paint(name, color), s.run.RID.Short(), statusStyle(status).Paint(status, color))
+	fmt.Fprintf(p.w, "%s  %s  %s\n", term.Strong.Paint(name, color), s.Run.Short(), statusStyle(status).Paint(status, color))
 	p.started = true
 }
 
@@ -91,7 +93,7 @@ func (p *showPage) identity() {
 	}
 	p.facts(
 		fact{"what", fmt.Sprintf("%s on %s, model %s, seed %d", s.Algo, s.Task, s.Model, s.Seed)},
-		fact{"experiment", "xid " + s.run.XID.Short()},
+		fact{"experiment", "xid " + s.XID.Short()},
 		fact{"digests", fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(), or(s.Chain.Short(), "none yet"))},
 		fact{"numerics", s.Numerics + deviceText(s.Device)},
 		fact{"foreign", foreignText(s)},
@@ -106,7 +108,7 @@ func (p *showPage) identity() {
 }
 
 // foreignText says what a run of another framework lacks.
-func foreignText(s *shownRun) string {
+func foreignText(s *recorded.Run) string {
 	if s.Foreign == "" {
 		return ""
 	}
@@ -135,7 +137,7 @@ func (p *showPage) stepsText() string {
 func (p *showPage) timeText() string {
 	s := p.s
 	text := p.out.localTime(s.Created) + " (" + age(p.now, s.Created) + " ago)"
-	if d, ok := took(p.now, &s.run).(time.Duration); ok {
+	if d, ok := took(p.now, &s.Row).(time.Duration); ok {
 		text += ", took " + term.Duration(d)
 	}
 	if n := len(s.Attempts); n > 1 {
@@ -195,7 +197,7 @@ func resultTitle(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-func scoreText(s *shownScore) (value, interval any) {
+func scoreText(s *recorded.Score) (value, interval any) {
 	if s == nil {
 		return nil, nil
 	}
@@ -205,7 +207,7 @@ func scoreText(s *shownScore) (value, interval any) {
 	return term.Fixed(s.Value, 3), "[" + term.Fixed(*s.Lo, 3) + ", " + term.Fixed(*s.Hi, 3) + "]"
 }
 
-func changeText(r shownResult) any {
+func changeText(r recorded.Result) any {
 	if r.Before == nil || r.After == nil {
 		return nil
 	}
@@ -239,10 +241,10 @@ func (p *showPage) metrics() error {
 	var rows [][]any
 	for _, m := range p.s.Metrics {
 		first := math.NaN()
-		if len(m.values) > 0 {
-			first = m.values[0]
+		if len(m.Values) > 0 {
+			first = m.Values[0]
 		}
-		rows = append(rows, []any{m.Name, first, term.Spark(m.values, width, p.layout.Unicode), m.Last, m.Min, m.Max, m.Unit})
+		rows = append(rows, []any{m.Name, first, term.Spark(m.Values, width, p.layout.Unicode), m.Last, m.Min, m.Max, m.Unit})
 	}
 	return p.table(columns, rows)
 }
@@ -289,7 +291,7 @@ func (p *showPage) path(path string) string {
 
 // events shows the newest warnings and errors.
 func (p *showPage) events() error {
-	var list []shownEvent
+	var list []recorded.Event
 	for _, e := range p.s.Events {
 		if e.Level == store.LevelWarn || e.Level == store.LevelError {
 			list = append(list, e)
@@ -300,7 +302,7 @@ func (p *showPage) events() error {
 	}
 	p.heading("warnings")
 	if left := len(list) - shownEvents; left > 0 {
-		p.line("%d earlier ones: exp show %s --json --fields events", left, p.s.run.RID.Short())
+		p.line("%d earlier ones: exp show %s --json --fields events", left, p.s.Run.Short())
 		list = list[left:]
 	}
 	var rows [][]any
@@ -325,7 +327,7 @@ func eventText(data any) string {
 
 func (p *showPage) config() error {
 	p.heading("configuration")
-	p.text("  ", p.s.source)
+	p.text("  ", p.s.Source)
 	return nil
 }
 
@@ -381,14 +383,27 @@ func (p *showPage) lineage() error {
 			name = ""
 		}
 		last = e.Stage
-		made := e.MadeBy
-		if made == "" {
+		made := e.MadeBy.String()
+		switch {
+		case made == "":
 			made = "outside"
-		}
-		if e.Dir == "out" && strings.HasSuffix(made, " of "+p.s.run.RID.Short()) {
+		case e.Way == lineage.Out && e.MadeBy.Run == p.s.Run:
 			made = ""
 		}
-		rows = append(rows, []any{name, e.Dir, e.Role, e.Digest.Short(), made, usedByText(e.UsedBy)})
+		var used []string
+		for _, id := range e.UsedBy {
+			used = append(used, id.String())
+		}
+		rows = append(rows, []any{name, string(e.Way), e.Role, e.Digest.Short(), made, usedByText(used)})
 	}
 	return p.table([]column{{Title: "stage"}, {Title: "dir"}, {Title: "role"}, {Title: "digest"}, {Title: "made by"}, {Title: "used by runs", Rank: 1}}, rows)
+}
+
+// usedByText names up to three runs and counts the others.
+func usedByText(list []string) string {
+	const most = 3
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return strings.Join(list[:most], ", ") + " and " + machineText(int64(len(list)-most)) + " more"
 }

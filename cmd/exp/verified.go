@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
@@ -51,30 +50,6 @@ func (a *app) verifiedColumn(all map[int64][]store.Verification, runs []store.Ru
 	}}
 }
 
-type shownVerification struct {
-	Time     time.Time `json:"time"`
-	Level    string    `json:"level"`
-	OK       bool      `json:"ok"`
-	FromStep int64     `json:"from_step"`
-	ToStep   int64     `json:"to_step"`
-	Detail   any       `json:"detail"`
-
-	found []harness.Finding
-}
-
-func (r runReader) verifications() error {
-	list, err := r.db.Verifications(r.ctx, r.run.ID)
-	for _, v := range list {
-		shown := shownVerification{Time: v.Time, Level: v.Level, OK: v.OK, FromStep: v.FromStep, ToStep: v.ToStep, Detail: jsonTree(v.Detail)}
-		var detail harness.Verification
-		if json.Unmarshal(v.Detail, &detail) == nil {
-			shown.found = detail.Findings
-		}
-		r.s.Verifications = append(r.s.Verifications, shown)
-	}
-	return err
-}
-
 // verificationText says what the newest verification came to, and what all did.
 func (p *showPage) verificationText() string {
 	list := p.s.Verifications
@@ -91,8 +66,11 @@ func (p *showPage) verificationText() string {
 	}
 	text += " (" + age(p.now, v.Time) + " ago)"
 	var wrong []string
-	for _, f := range v.found {
-		wrong = append(wrong, f.Where)
+	var detail harness.Verification
+	if json.Unmarshal(v.Raw, &detail) == nil {
+		for _, f := range detail.Findings {
+			wrong = append(wrong, f.Where)
+		}
 	}
 	if len(wrong) > 0 {
 		text += ": " + firstOf(wrong, 4)

@@ -21,7 +21,7 @@ func (c *check) chains() error {
 			return err
 		}
 		if detail != "" {
-			c.found(Finding{Fault: Chain, What: r.RID.String(), Detail: detail, Runs: []*store.Run{r}})
+			c.found(Finding{Fault: Chain, What: r.RID.String(), Detail: detail, Runs: []Run{{r}}})
 		}
 	}
 	return nil
@@ -47,7 +47,7 @@ func (c *check) chain(r *store.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	metrics := detByStep(curves)
+	metrics := store.DetByStep(curves)
 	prev := ident.ChainStart(r.RID)
 	negative := map[string]bool{} // zeros that were -0 in the step before
 	atRunChain := now.Steps == 0  // its first steps came meanwhile
@@ -83,25 +83,6 @@ func stepsMissing(r store.Run, n int64) string {
 		return fmt.Sprintf("%d of its %d steps are missing", r.Steps-n, r.Steps)
 	}
 	return ""
-}
-
-// detByStep turns curves into the deterministic metrics of each step.
-func detByStep(curves []store.Curve) map[int64]map[string]float64 {
-	all := map[int64]map[string]float64{}
-	for _, curve := range curves {
-		if !curve.Det {
-			continue
-		}
-		for i, step := range curve.Steps {
-			m := all[step]
-			if m == nil {
-				m = map[string]float64{}
-				all[step] = m
-			}
-			m[curve.Name] = curve.Values[i]
-		}
-	}
-	return all
 }
 
 // mostZeros is how many zeros of a step are tried with both signs: 2^8 chains are

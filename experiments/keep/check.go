@@ -28,13 +28,18 @@ const (
 
 // Finding is something that Check found.
 type Finding struct {
-	Fault    Fault
-	What     string       // the blob's digest, the checkpoint's folder, the run
-	Detail   string       // what is wrong
-	Runs     []*store.Run // that depend on it
-	Repaired string       // what was done about it; empty: nothing
-	Digest   ident.Digest // of a blob
+	Fault    Fault  `json:"fault"`
+	What     string `json:"what"`     // the blob's digest, the checkpoint's folder, the run
+	Detail   string `json:"detail"`   // what is wrong
+	Runs     []Run  `json:"runs"`     // that depend on it
+	Repaired string `json:"repaired"` // what was done about it; empty: nothing
 }
+
+// Run is a run that depends on what was found. Its text is its id.
+type Run struct{ *store.Run }
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Run) MarshalText() ([]byte, error) { return r.RID.MarshalText() }
 
 // Damage reports whether something recorded is lost or wrong.
 func (f Finding) Damage() bool { return f.Fault != Stale }
@@ -52,17 +57,27 @@ type CheckOptions struct {
 
 // Report is what Check did and found.
 type Report struct {
-	Blobs       int   // recorded and needed
-	Bytes       int64 // of these, hashed if Deep
-	Runs        int
-	Steps       int64 // whose chain was looked at
-	Recomputed  int64 // of these, computed again from what is recorded
-	Checkpoints int   // whose files were read; 0 unless Deep
-	Findings    []Finding
+	OK          bool      `json:"ok"` // no finding is damage
+	Deep        bool      `json:"deep"`
+	Runs        int       `json:"runs"`
+	Blobs       int       `json:"blobs"`       // recorded and needed
+	Bytes       int64     `json:"bytes"`       // of these, hashed if Deep
+	Steps       int64     `json:"steps"`       // whose chain was looked at
+	Recomputed  int64     `json:"recomputed"`  // of these, computed again from what is recorded
+	Checkpoints int       `json:"checkpoints"` // whose files were read; 0 unless Deep
+	WallS       float64   `json:"wall_s"`      // seconds
+	Findings    []Finding `json:"findings"`
 }
 
-// Damaged returns whether anything recorded is lost or wrong.
-func (r *Report) Damaged() bool { return slices.ContainsFunc(r.Findings, Finding.Damage) }
+// Damage counts the findings that are damage.
+func (r *Report) Damage() (n int) {
+	for _, f := range r.Findings {
+		if f.Damage() {
+			n++
+		}
+	}
+	return n
+}
 
 type check struct {
 	ctx    context.Context
@@ -77,7 +92,8 @@ type check struct {
 // its steps; and that nothing is recorded as running that is not. Without o.Repair
 // it changes nothing. Blobs that no run needs are the sweep's matter.
 func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
-	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{}, report: &Report{}}
+	start := time.Now()
+	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{}, report: &Report{Deep: o.Deep, Findings: []Finding{}}}
 	for _, deleted := range []bool{false, true} {
 		runs, err := db.Runs(ctx, store.RunQuery{Deleted: deleted})
 		if err != nil {
@@ -92,6 +108,8 @@ func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 			return c.report, err
 		}
 	}
+	c.report.OK = c.report.Damage() == 0
+	c.report.WallS = time.Since(start).Seconds()
 	return c.report, nil
 }
 
@@ -100,7 +118,7 @@ func (c *check) found(f Finding) { c.report.Findings = append(c.report.Findings,
 func (c *check) database() error {
 	err := c.db.Check(c.ctx)
 	if errors.Is(err, store.ErrCorrupt) {
-		c.found(Finding{Fault: Database, What: "exp.db", Detail: err.Error()})
+		c.found(Finding{Fault: Database, What: "exp.db", Detail: err.Error(), Runs: []Run{}})
 		return nil
 	}
 	return err
@@ -117,7 +135,7 @@ func (c *check) stale() error {
 		if _, alive := c.db.Alive(r.RID); alive {
 			continue
 		}
-		f := Finding{Fault: Stale, What: r.RID.String(), Detail: "recorded as running, but its process is gone", Runs: []*store.Run{r}}
+		f := Finding{Fault: Stale, What: r.RID.String(), Detail: "recorded as running, but its process is gone", Runs: []Run{{r}}}
 		if c.o.Repair {
 			if f.Repaired, err = c.closeKilled(r); err != nil {
 				return err
@@ -178,7 +196,7 @@ func (c *check) blobs() error {
 }
 
 func (c *check) blob(b store.RecordedBlob, runs []int64) error {
-	f := Finding{What: b.Digest.String(), Digest: b.Digest}
+	f := Finding{What: b.Digest.String(), Runs: []Run{}}
 	size, err := c.db.Blobs.Stat(b.Digest)
 	if err == nil && size == b.Size && c.o.Deep {
 		err = c.db.Blobs.Verify(b.Digest, b.Size)
@@ -197,10 +215,10 @@ func (c *check) blob(b store.RecordedBlob, runs []int64) error {
 	}
 	for _, id := range runs {
 		if r := c.runs[id]; r != nil {
-			f.Runs = append(f.Runs, r)
+			f.Runs = append(f.Runs, Run{r})
 		}
 	}
-	slices.SortFunc(f.Runs, func(a, b *store.Run) int { return int(a.ID - b.ID) })
+	slices.SortFunc(f.Runs, func(a, b Run) int { return int(a.ID - b.ID) })
 	if f.Fault == Corrupt && c.o.Repair && (err == nil || errors.Is(err, blob.ErrCorrupt)) {
 		if err := c.quarantine(&f, b.Digest); err != nil {
 			return err
@@ -248,7 +266,7 @@ func (c *check) checkpoints() error {
 			}
 			c.report.Checkpoints++
 			if err := c.o.Checkpoint(s.Dir); err != nil {
-				c.found(Finding{Fault: Checkpoint, What: s.Dir, Detail: err.Error(), Runs: []*store.Run{r}})
+				c.found(Finding{Fault: Checkpoint, What: s.Dir, Detail: err.Error(), Runs: []Run{{r}}})
 			}
 		}
 	}

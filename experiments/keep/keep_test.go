@@ -387,8 +387,8 @@ func TestCheck(t *testing.T) {
 			if len(tt.want) > 0 && !strings.Contains(got.Findings[0].Detail, tt.detail) {
 				t.Errorf("detail %q lacks %q", got.Findings[0].Detail, tt.detail)
 			}
-			if got.Damaged() != (len(tt.want) > 0 && tt.name != "killed") {
-				t.Errorf("damaged: %v", got.Damaged())
+			if got.OK == (len(tt.want) > 0 && tt.name != "killed") {
+				t.Errorf("damaged: %v", !got.OK)
 			}
 			if tt.name == "nothing" && (got.Steps != 5 || got.Recomputed != 5 || got.Blobs != len(before) || got.Bytes == 0 || got.Runs != 3) {
 				t.Errorf("report %+v, want 5 steps, all recomputed, and all of %d blobs", got, len(before))
@@ -491,4 +491,80 @@ func (h *house) bend(text, by string) {
 	path := h.db.Blobs.Path(digest("%s", text))
 	h.must(os.Chmod(path, 0o644))
 	h.must(os.WriteFile(path, []byte(by), 0o644))
+}
+
+// A pin of a run and pins of checkpoints are apart; only a checkpoint that is there can
+// be pinned.
+func TestPin(t *testing.T) {
+	h := newHouse(t)
+	r := h.run("pinned", 0)
+	tags := func(want ...string) {
+		h.Helper()
+		got, err := h.db.Tags(h.ctx, r.ID)
+		h.must(err)
+		h.same("tags", got, want)
+	}
+	var none *NoCheckpointError
+	if err := PinCheckpoint(h.ctx, h.db, r, 10); !errors.As(err, &none) || len(none.There) != 0 {
+		t.Errorf("without checkpoints: %v", err)
+	}
+	for _, stage := range []string{"sft-1", "train-1"} {
+		h.checkpoint(r, stage, 10)
+	}
+	h.checkpoint(r, "train-1", 20)
+	if err := PinCheckpoint(h.ctx, h.db, r, 30); !errors.As(err, &none) || !slices.Equal(none.There, []int64{10, 20}) || !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("another step: %v", err)
+	}
+	h.must(PinCheckpoint(h.ctx, h.db, r, 20))
+	h.must(Pin(h.ctx, h.db, r))
+	tags("pinned", "pinned@20")
+	h.must(os.RemoveAll(filepath.Join(h.db.RunDir(r.RID), "ckpt")))
+	h.must(UnpinCheckpoint(h.ctx, h.db, r, 20))
+	h.must(Unpin(h.ctx, h.db, r))
+	tags()
+	for _, err := range []error{Unpin(h.ctx, h.db, r), UnpinCheckpoint(h.ctx, h.db, r, 20)} {
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("twice: %v", err)
+		}
+	}
+}
+
+// What a run would miss, and who would miss it.
+func TestNeed(t *testing.T) {
+	h, _ := fullHouse(t)
+	kept, shared := runOf(h, "kept"), runOf(h, "shared")
+	if lost, err := Lost(h.ctx, h.db, kept); err != nil || len(lost) > 0 {
+		t.Errorf("lost %v, %v", lost, err)
+	}
+	h.must(os.Remove(h.db.Blobs.Path(digest("problems"))))
+	h.bend("weights of kept", "short")
+	lost, err := Lost(h.ctx, h.db, kept)
+	h.must(err)
+	if len(lost) != 2 || !slices.Contains(lost, digest("problems")) || !slices.Contains(lost, digest("weights of kept")) {
+		t.Errorf("lost %v, want the problems and the weights", lost)
+	}
+	needs := func(r store.Run, want ...string) {
+		h.Helper()
+		list, err := NeededBy(h.ctx, h.db, r)
+		h.must(err)
+		var names []string
+		for _, r := range list {
+			names = append(names, r.Name)
+		}
+		h.same("needed by", names, want)
+	}
+	h.run("child", shared.ID)
+	needs(shared, "kept", "child")
+	h.must(h.db.DeleteRun(h.ctx, kept.ID))
+	needs(shared, "child")
+	needs(kept)
+}
+
+func TestGroups(t *testing.T) {
+	got := Groups([]Item{{Kind: Unreferenced, What: "weights", Bytes: 3, Time: now}, {Kind: Unreferenced, What: "text", Bytes: 1, Time: now},
+		{Kind: Unreferenced, What: "weights", Bytes: 4, Time: now.Add(-time.Hour)}, {Kind: Training, What: "text", Bytes: 2, Time: now}})
+	want := []Group{{Unreferenced, "weights", 2, 7, now.Add(-time.Hour)}, {Unreferenced, "text", 1, 1, now}, {Training, "text", 1, 2, now}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package recorded
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/experiments/ident"
 	"exp/experiments/store"
 )
 
@@ -13,10 +14,11 @@ import (
 // under one protocol.
 func TestResultsOfNewestEvaluations(t *testing.T) {
 	eval := func(stage int64, suite, protocol, metric string, n int64, value float64) store.Eval {
-		return store.Eval{StageScore: stage, SuiteName: suite, Protocol: digestOf(protocol), Metric: metric, N: n, Items: 2, Value: value, Lo: value, Hi: value}
+		return store.Eval{StageScore: stage, SuiteName: suite, Protocol: ident.Sum([]byte(protocol)), Metric: metric,
+			N: n, Items: 2, Value: value, Lo: value, Hi: value}
 	}
 	var got []string
-	for _, r := range resultsOf([]store.Eval{
+	for _, r := range Results([]store.Eval{
 		eval(1, "test@start", "4", "pass@1", 4, .1), eval(1, "test@start", "4", "pass@4", 4, .2),
 		eval(2, "test", "4", "pass@1", 4, .3), eval(2, "test", "4", "pass@4", 4, .4),
 		eval(3, "other", "4", "pass@1", 4, .5),

@@ -1,0 +1,99 @@
+package recorded
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// Result is a score on a suite: of the weights that training began with, and of the
+// trained ones. What was not measured is nil.
+type Result struct {
+	Suite  string `json:"suite"`
+	Metric string `json:"metric"`
+	N      int64  `json:"n"` // samples per item
+	Items  int64  `json:"items"`
+	Before *Score `json:"before"`
+	After  *Score `json:"after"`
+}
+
+// Score is a value with its 95 % interval.
+type Score struct {
+	Value float64  `json:"value"`
+	Lo    *float64 `json:"lo"` // nil: it has no interval
+	Hi    *float64 `json:"hi"`
+}
+
+func (r reader) results() error {
+	evals, err := r.db.Evals(r.ctx, r.row.ID)
+	r.run.Results = Results(evals)
+	return err
+}
+
+// Results pairs scores of the start with those of the trained weights, suite by
+// suite, in the order in which they were recorded.
+func Results(evals []store.Eval) []Result {
+	list := []Result{}
+	for _, e := range newestOfSuites(evals) {
+		suite, start := strings.CutSuffix(e.SuiteName, ident.StartSuffix)
+		i := slices.IndexFunc(list, func(r Result) bool { return r.Suite == suite && r.Metric == e.Metric })
+		if i < 0 {
+			i = len(list)
+			list = append(list, Result{Suite: suite, Metric: e.Metric})
+		}
+		if list[i].N, list[i].Items = e.N, e.Items; start {
+			list[i].Before = scoreOf(e)
+		} else {
+			list[i].After = scoreOf(e)
+		}
+	}
+	return list
+}
+
+// newestOfSuites are the scores of each suite's newest evaluation of the trained
+// weights, and of the newest of the start under its protocol. A suite may have been
+// evaluated several times: with more samples, or otherwise.
+func newestOfSuites(evals []store.Eval) (list []store.Eval) {
+	type evaluation struct {
+		stage    int64
+		protocol ident.Digest
+	}
+	newest := map[string]evaluation{}
+	var suites []string
+	for _, e := range evals {
+		suite, start := strings.CutSuffix(e.SuiteName, ident.StartSuffix)
+		if !slices.Contains(suites, suite) {
+			suites = append(suites, suite)
+		}
+		if !start && e.StageScore >= newest[suite].stage {
+			newest[suite] = evaluation{e.StageScore, e.Protocol}
+		}
+	}
+	for _, e := range evals {
+		suite, start := strings.CutSuffix(e.SuiteName, ident.StartSuffix)
+		after, trained := newest[suite]
+		if start && e.StageScore >= newest[e.SuiteName].stage && (!trained || e.Protocol == after.protocol) {
+			newest[e.SuiteName] = evaluation{e.StageScore, e.Protocol}
+		}
+	}
+	for _, suite := range suites {
+		for _, e := range evals {
+			name, _ := strings.CutSuffix(e.SuiteName, ident.StartSuffix)
+			if name == suite && e.StageScore == newest[e.SuiteName].stage {
+				list = append(list, e)
+			}
+		}
+	}
+	return list
+}
+
+func scoreOf(e store.Eval) *Score {
+	s := &Score{Value: e.Value}
+	if !math.IsNaN(e.Lo) && !math.IsNaN(e.Hi) {
+		s.Lo, s.Hi = &e.Lo, &e.Hi
+	}
+	return s
+}
