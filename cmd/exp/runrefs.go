@@ -32,7 +32,7 @@ func (a *app) oneRun(ctx context.Context, db *store.DB, ref string) (store.Run, 
 	if err != nil {
 		return r, suggestRun(ctx, db, err)
 	}
-	r.Status = statusNow(db, &r)
+	r.Status = db.StatusNow(&r)
 	return r, nil
 }
 
@@ -66,7 +66,7 @@ func (a *app) selectOne(ctx context.Context, f query.Finder, selection string) (
 		return nil, err
 	}
 	for i := range runs {
-		runs[i].Status = statusNow(f.DB, &runs[i])
+		runs[i].Status = f.DB.StatusNow(&runs[i])
 	}
 	if selection != "@running" {
 		return runs, nil
@@ -116,7 +116,7 @@ func readRuns(ctx context.Context, f query.Finder, filter *query.Filter, fields 
 	l := runList{runs: runs[:0], values: values[:0]}
 	for i := range runs {
 		r, row := runs[i], values[i]
-		if now := statusNow(f.DB, &r); now != r.Status {
+		if now := f.DB.StatusNow(&r); now != r.Status {
 			r.Status = now
 			setStatus(all, row, now)
 		}
@@ -134,17 +134,6 @@ func setStatus(fields []store.Field, row []any, s store.Status) {
 			row[i] = string(s)
 		}
 	}
-}
-
-// statusNow is a run's status, but Interrupted for one that is recorded as running
-// and whose process is gone.
-func statusNow(db *store.DB, r *store.Run) store.Status {
-	if r.Status == store.Running {
-		if _, alive := db.Alive(r.RID); !alive {
-			return store.Interrupted
-		}
-	}
-	return r.Status
 }
 
 // suggestRun adds the name that was probably meant to the error about a reference
@@ -202,7 +191,7 @@ func runCandidates(ctx context.Context, db *store.DB, text string, single bool, 
 		return nil
 	}
 	about := func(r *store.Run) string {
-		return r.Algo + ", seed " + machineText(r.Seed) + ", " + string(statusNow(db, r)) + ", " + age(now, r.Created) + " ago"
+		return r.Algo + ", seed " + machineText(r.Seed) + ", " + string(db.StatusNow(r)) + ", " + age(now, r.Created) + " ago"
 	}
 	newest := &runs[0]
 	list := []candidate{{"@last", newest.Name + ", " + about(newest)}}

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"exp/experiments/holder"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 )
@@ -60,7 +57,7 @@ func (a *app) runningCandidates(ctx context.Context, w word) (list []candidate) 
 	}
 	for i := range runs {
 		r := &runs[i]
-		if statusNow(db, r) == store.Running {
+		if db.StatusNow(r) == store.Running {
 			list = append(list, candidate{r.Name + "#" + machineText(r.Seed), statusText(r)}, candidate{r.RID.Short(), r.Name})
 		}
 	}
@@ -83,23 +80,21 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	if err != nil {
 		return err
 	}
-	pid, err := signalHolder(c.Context, db, run, c.Bool("now"))
+	pid, err := holder.Stop(c.Context, db, run, c.Bool("now"))
 	if err != nil {
-		return err
+		return stopFailure(err)
 	}
 	start := time.Now()
 	out := stopped{Run: run.RID, PID: pid, Now: c.Bool("now")}
 	if !c.Bool("no-wait") {
 		a.note("process %d is asked to stop; waiting until it has saved (Ctrl-C stops the waiting only)", pid)
-		if out.Ended, err = waitReleased(c.Context, db, run); err != nil {
-			return err
-		}
+		out.Ended = holder.WaitReleased(c.Context, db, run)
 	}
 	out.WaitS = time.Since(start).Seconds()
 	if run, err = db.RunByID(context.WithoutCancel(c.Context), run.ID); err != nil {
 		return err
 	}
-	out.Status, out.Steps = statusNow(db, &run), run.Steps
+	out.Status, out.Steps = db.StatusNow(&run), run.Steps
 	if !out.Ended && !c.Bool("no-wait") {
 		return stoppedf(c.Context, "process %d is asked to stop and has not yet", pid)
 	}
@@ -113,96 +108,20 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	}})
 }
 
-// signalHolder signals the process that holds a run's lock and returns its id. The
-// process is taken hold of first and looked at after, so that the signal cannot go
-// to another one that was given the same number.
-func signalHolder(ctx context.Context, db *store.DB, run store.Run, now bool) (int, error) {
-	h, alive := db.Alive(run.RID)
-	if !alive {
-		f := failf(exitNotFound, "run %s is not being executed: it is %s", run.RID.Short(), run.Status)
-		f.Help = "exp ls @running lists what is"
-		return 0, f
+// stopFailure says why no process was asked to stop.
+func stopFailure(err error) error {
+	var refused *holder.Refusal
+	if !errors.As(err, &refused) {
+		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return 0, err
-	}
-	executes, err := isAttempt(ctx, db, run, h.PID)
-	if err != nil {
-		return 0, err
-	}
-	if h.Host != host {
-		f := failf(exitResource, "run %s is executed on %s, and this is %s", run.RID.Short(), or(h.Host, "an unknown host"), host)
+	f := failf(exitResource, "%w", refused)
+	switch refused.Why {
+	case holder.NotExecuted:
+		f.Code, f.Help = exitNotFound, "exp ls @running lists what is"
+	case holder.OnOtherHost:
 		f.Help = "run exp stop there"
-		return 0, f
+	case holder.NotPermitted:
+		f.Help = "it belongs to somebody else; ask them"
 	}
-	if !executes {
-		return 0, failf(exitResource, "process %d holds run %s and does not execute it, which takes a moment; nothing was signalled", h.PID, run.RID.Short())
-	}
-	p, err := os.FindProcess(h.PID)
-	if err != nil {
-		return 0, err
-	}
-	defer p.Release()
-	if again, alive := db.Alive(run.RID); !alive || again.PID != h.PID || !opens(h.PID, filepath.Join(db.RunDir(run.RID), "lock")) {
-		return 0, failf(exitResource, "run %s has changed hands or ended meanwhile; nothing was signalled", run.RID.Short())
-	}
-	signals := []os.Signal{syscall.SIGTERM}
-	if now { // two different ones: two of a kind may arrive as one
-		signals = []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	}
-	for _, s := range signals {
-		if err := p.Signal(s); errors.Is(err, os.ErrProcessDone) {
-			return h.PID, nil
-		} else if err != nil {
-			f := failf(exitResource, "process %d cannot be signalled: %w", h.PID, err)
-			f.Help = "it belongs to somebody else; ask them"
-			return 0, f
-		}
-	}
-	return h.PID, nil
-}
-
-// isAttempt reports whether a process is recorded as executing the run: gc and fsck
-// hold it for a moment too.
-func isAttempt(ctx context.Context, db *store.DB, run store.Run, pid int) (bool, error) {
-	list, err := db.Attempts(ctx, run.ID)
-	return slices.ContainsFunc(list, func(a store.Attempt) bool { return a.Status == store.Running && a.PID == pid }), err
-}
-
-// opens reports whether a process has a file open. Where the system does not tell,
-// the lock's signature is believed.
-func opens(pid int, path string) bool {
-	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		_, other := os.Stat("/proc/self/fd")
-		return other != nil || errors.Is(err, os.ErrPermission)
-	}
-	want, err := os.Stat(path)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if got, err := os.Stat(filepath.Join(dir, e.Name())); err == nil && os.SameFile(got, want) {
-			return true
-		}
-	}
-	return false
-}
-
-// waitReleased waits until nobody holds the run's lock; false if ctx ended first.
-func waitReleased(ctx context.Context, db *store.DB, run store.Run) (bool, error) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, alive := db.Alive(run.RID); !alive {
-			return true, nil
-		}
-		select {
-		case <-ctx.Done():
-			return false, nil
-		case <-tick.C:
-		}
-	}
+	return f
 }
