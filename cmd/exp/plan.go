@@ -2,20 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/explain"
 	"exp/harness/plan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
@@ -43,7 +41,7 @@ type plannedStage struct {
 	State string `json:"state"` // "cached", "execute"
 	SID   string `json:"sid,omitempty"`
 	// Why it would be executed; null where it is cached or its inputs are still to be made.
-	Why *explainedStage `json:"why,omitempty"`
+	Why *explain.Stage `json:"why,omitempty"`
 }
 
 // dryRun prints what run would do and need; it executes and writes nothing.
@@ -124,7 +122,7 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 			if done[i] != nil {
 				st.State = "cached"
 			} else if db != nil {
-				if st.Why, err = whyPlanned(ctx, db, p, i, sid, hashed); err != nil {
+				if st.Why, err = explain.Planned(ctx, db, p, i, sid, hashed); err != nil {
 					return out, err
 				}
 			}
@@ -150,47 +148,20 @@ func cachedOutputs(ctx context.Context, db *store.DB, sid ident.Digest) (map[str
 	return m, nil
 }
 
-// whyPlanned explains why a stage, of which all inputs are there, will be executed.
-func whyPlanned(ctx context.Context, db *store.DB, p *plan.Run, i int, sid ident.Digest, inputs map[string]ident.Digest) (*explainedStage, error) {
-	s := p.Stages[i]
-	params, err := json.Marshal(p.Config.Params(s.Kind))
-	if err != nil {
-		return nil, err
-	}
-	code := p.Code[s.Kind]
-	st := store.Stage{SID: sid, Kind: string(s.Kind), Label: s.Label, Params: params, Code: code.Digest, Numerics: p.Numerics, Seed: s.Seed}
-	for role, d := range inputs {
-		st.Inputs = append(st.Inputs, store.IO{Role: role, Digest: d})
-	}
-	e := &explainedStage{Stage: s.Name(), SID: sid, Reasons: []missReason{}}
-	x := explainer{ctx: ctx, db: db, here: map[ident.Digest]store.Source{code.Digest: {Code: code.Digest, Go: runtime.Version(), Files: code.Files}}}
-	same, err := db.StagesBySID(ctx, sid)
-	if err != nil {
-		return nil, err
-	}
-	for k := range same {
-		if same[k].Status == store.Done {
-			e.Miss = "again"
-			e.Nearest, err = x.near(&same[k])
-			return e, err
-		}
-	}
-	return e, x.compare(e, &st, math.MaxInt64)
-}
-
 // because is the explanation in one line, empty if nothing of its kind was done before.
-func because(e *explainedStage) string {
+func because(e *explain.Stage) string {
 	switch {
-	case e == nil || e.Miss == "first":
+	case e == nil || e.Miss == explain.First:
 		return ""
-	case e.Miss == "again":
+	case e.Miss == explain.Again:
 		return "files of run " + e.Nearest.Run.Short() + ", which did the same, are missing"
 	}
 	var list []string
 	for _, r := range e.Reasons {
-		text := strings.TrimSpace(r.What + " " + r.Name)
-		if r.What == "params" || r.What == "numerics" || r.What == "seed" {
-			text = fmt.Sprintf("%s %s → %s", or(r.Name, r.What), missText(r, r.Old), missText(r, r.New))
+		text := strings.TrimSpace(string(r.What) + " " + r.Name)
+		switch r.What {
+		case explain.Params, explain.Numerics, explain.Seed:
+			text = fmt.Sprintf("%s %s → %s", or(r.Name, string(r.What)), reasonText(r.Old), reasonText(r.New))
 		}
 		list = append(list, text)
 	}
