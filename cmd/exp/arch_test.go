@@ -22,7 +22,7 @@ func lawOfTheTree() law {
 			"github.com/rivo/uniseg":           {"cmd/exp/term", "train/tokenizer"}, // columns of what a terminal shows; graphemes of SentencePiece's table
 			"github.com/dlclark/regexp2":       {"train/tokenizer"},                 // split patterns of tokenizer files: look-ahead, \p{…}
 			"golang.org/x/text":                {"train/tokenizer"},                 // normal forms of Unicode
-			"github.com/aymanbagabas/go-udiff": {"cmd/exp"},                         // unified diffs of sources
+			"github.com/aymanbagabas/go-udiff": {"harness/differ"},                  // unified diffs of sources
 			"golang.org/x/term":                {"cmd/exp/term"},
 			"gonum.org/v1/gonum/stat/distuv":   {"eval/stat"},
 			"gonum.org/v1/plot":                {"reports/figure"},

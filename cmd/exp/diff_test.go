@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"exp/harness/differ"
 )
 
 func TestDiffPages(t *testing.T) {
@@ -33,7 +35,7 @@ func TestDiffErrors(t *testing.T) {
 // TestDiffSmoke compares runs that were really executed.
 func TestDiffSmoke(t *testing.T) {
 	dir := smokeStore(t)
-	read := func(args ...string) (d struct{ Data runDiff }) {
+	read := func(args ...string) (d struct{ Data differ.Diff }) {
 		t.Helper()
 		got := call{list: commands}.run(append([]string{"diff", "--store", dir, "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != 0 {
@@ -42,7 +44,7 @@ func TestDiffSmoke(t *testing.T) {
 		return d
 	}
 	seeds := read("smoke#0", "smoke#1").Data
-	want := []configChange{{Key: "seed", A: 0.0, B: 1.0, Class: "replicate"}}
+	want := []differ.ConfigChange{{Key: "seed", A: 0.0, B: 1.0, Class: "replicate"}}
 	if diff := cmp.Diff(want, seeds.Config); diff != "" {
 		t.Errorf("two seeds (-want +got):\n%s", diff)
 	}

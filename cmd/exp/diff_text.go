@@ -5,12 +5,15 @@ import (
 	"strings"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/ident"
+	"exp/harness/differ"
 )
 
 // diffPage writes what differs between two runs for people.
 type diffPage struct {
 	*page
-	d *runDiff
+	d *differ.Diff
+	o differ.Options
 }
 
 // diffMetrics is how many metrics of the first step that differs are shown.
@@ -25,14 +28,15 @@ func (p *diffPage) write() error {
 		p.line("identical: they are one run")
 		return nil
 	}
-	if d.Identical && d.parts == allDiffParts {
+	if d.Identical && p.o.Parts == differ.All() {
 		p.line("two runs, but nothing of what is recorded differs")
 	}
 	for _, part := range []struct {
 		on    bool
 		write func() error
 	}{
-		{d.parts.config, p.config}, {d.parts.code, p.code}, {d.parts.inputs, p.inputs}, {d.parts.env, p.env}, {d.parts.traj, p.trajectory},
+		{p.o.Parts.Config, p.config}, {p.o.Parts.Code, p.code}, {p.o.Parts.Inputs, p.inputs}, {p.o.Parts.Env, p.env},
+		{p.o.Parts.Trajectory, p.trajectory},
 	} {
 		if !part.on {
 			continue
@@ -48,7 +52,7 @@ func (p *diffPage) runs() error {
 	columns := []column{{Title: ""}, {Title: "run"}, {Title: "name"}, {Title: "algo"}, {Title: "seed"}, {Title: "xid"}, {Title: "numerics"},
 		{Title: "status", Style: statusStyle}}
 	var rows [][]any
-	for i, r := range []diffedRun{p.d.A, p.d.B} {
+	for i, r := range []differ.Run{p.d.A, p.d.B} {
 		rows = append(rows, []any{[]string{"A", "B"}[i], r.Run.Short(), r.Name, r.Algo, r.Seed, r.XID.Short(), r.Numerics, string(r.Status)})
 	}
 	return p.table(columns, rows)
@@ -67,7 +71,7 @@ func (p *diffPage) part(name string, columns []column, rows [][]any) error {
 func (p *diffPage) config() error {
 	var rows [][]any
 	for _, c := range p.d.Config {
-		rows = append(rows, []any{c.Key, valueText(c.A), valueText(c.B), c.Class})
+		rows = append(rows, []any{c.Key, valueText(c.A), valueText(c.B), string(c.Class)})
 	}
 	return p.part("configuration", []column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10}, {Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
 }
@@ -86,12 +90,12 @@ func valueText(v any) string {
 func (p *diffPage) code() error {
 	var rows [][]any
 	for _, c := range p.d.Code {
-		rows = append(rows, []any{c.Path, c.Change, strings.Join(c.Stages, ", ")})
+		rows = append(rows, []any{c.Path, string(c.Change), strings.Join(c.Stages, ", ")})
 	}
 	if err := p.part("code", []column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}, rows); err != nil {
 		return err
 	}
-	if len(p.d.Code) > 0 && !p.d.parts.lines {
+	if len(p.d.Code) > 0 && !p.o.Lines {
 		p.line("  exp diff %s %s --code shows the lines", p.d.A.Run.Short(), p.d.B.Run.Short())
 	}
 	for _, c := range p.d.Code {
@@ -130,12 +134,10 @@ func (p *diffPage) sourceLines(text string) {
 func (p *diffPage) inputs() error {
 	var rows [][]any
 	for _, c := range p.d.Inputs {
-		rows = append(rows, []any{c.Name, shortDigest(c.A), shortDigest(c.B)})
+		rows = append(rows, []any{c.Name, or(c.A.Short(), "–"), or(c.B.Short(), "–")})
 	}
 	return p.part("data and initial weights", []column{{Title: "what"}, {Title: "A"}, {Title: "B"}}, rows)
 }
-
-func shortDigest(s string) string { return or(s[:min(len(s), 8)], "–") }
 
 func (p *diffPage) env() error {
 	var rows [][]any
@@ -183,28 +185,29 @@ func (p *diffPage) trajectory() error {
 }
 
 // pointText has the digits that tell two floats apart that differ in the last.
-func pointText(v any) string {
+func pointText(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return machineText(treeOf(v))
+	return machineText(treeOf(*v))
 }
 
-// fieldMeaning says in words what of a step differs first.
-func fieldMeaning(field string) string {
+// fieldMeaning says in words what part of a step differs first.
+func fieldMeaning(field ident.Field) string {
 	switch field {
-	case "items":
+	case ident.FieldItems:
 		return "other problems were drawn"
-	case "tokens":
+	case ident.FieldTokens:
 		return "the same problems, other tokens were sampled"
-	case "logprobs":
+	case ident.FieldLogProbs:
 		return "the same tokens have other log-probs"
-	case "rewards":
+	case ident.FieldRewards:
 		return "the same completions have other rewards"
-	case "params":
+	case ident.FieldParams:
 		return "the same completions and rewards, other weights after the step"
-	case "step":
+	case ident.FieldStep:
 		return "other steps are recorded"
 	}
-	return "all is equal but " + term.Clean(strings.TrimPrefix(field, "metrics."))
+	name, _ := field.Metric()
+	return "all is equal but " + term.Clean(name)
 }

@@ -185,7 +185,7 @@ func changedFiles(ctx context.Context, db *store.DB, code ident.Digest, own plan
 		return nil, err
 	}
 	var names []string
-	for _, c := range fileChanges(src.Files, own.Files) {
+	for _, c := range ident.CompareFiles(src.Files, own.Files) {
 		names = append(names, c.Path)
 	}
 	if len(names) == 0 {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Det is what one training step did, in so far as it must happen again bit for
@@ -50,22 +51,40 @@ func (d Det) Next(prev Digest) (Digest, error) {
 	return sha256.Sum256(b), nil
 }
 
-// Differs names the first field in which d and other differ, in the order in
-// which a step produces them, then metrics by name ("metrics.actor/entropy"); ""
-// if they are equal.
-func (d Det) Differs(other Det) string {
+// Field names a field of Det; a metric is "metrics." and its name.
+type Field string
+
+// The fields of a step, in the order in which a step produces them. Metrics follow.
+const (
+	FieldStep     Field = "step"
+	FieldItems    Field = "items"
+	FieldTokens   Field = "tokens"
+	FieldLogProbs Field = "logprobs"
+	FieldRewards  Field = "rewards"
+	FieldParams   Field = "params"
+)
+
+const metricPrefix = "metrics."
+
+// Metric returns the name of the metric that f is, if it is one.
+func (f Field) Metric() (name string, ok bool) { return strings.CutPrefix(string(f), metricPrefix) }
+
+// Differs returns the first field in which d and other differ: in the order in which
+// a step produces them, then metrics by name ("metrics.actor/entropy"). It is empty if
+// the two are equal.
+func (d Det) Differs(other Det) Field {
 	if d.Step != other.Step {
-		return "step"
+		return FieldStep
 	}
 	for _, f := range []struct {
-		name string
+		name Field
 		a, b Digest
 	}{
-		{"items", d.Items, other.Items},
-		{"tokens", d.Tokens, other.Tokens},
-		{"logprobs", d.LogProbs, other.LogProbs},
-		{"rewards", d.Rewards, other.Rewards},
-		{"params", d.Params, other.Params},
+		{FieldItems, d.Items, other.Items},
+		{FieldTokens, d.Tokens, other.Tokens},
+		{FieldLogProbs, d.LogProbs, other.LogProbs},
+		{FieldRewards, d.Rewards, other.Rewards},
+		{FieldParams, d.Params, other.Params},
 	} {
 		if f.a != f.b {
 			return f.name
@@ -77,7 +96,7 @@ func (d Det) Differs(other Det) string {
 		a, inD := d.Metrics[name]
 		b, inOther := other.Metrics[name]
 		if inD != inOther || math.Float64bits(a) != math.Float64bits(b) {
-			return "metrics." + name
+			return Field(metricPrefix + name)
 		}
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 
 func TestDetDiffers(t *testing.T) {
 	tests := []struct {
-		want string
+		want Field
 		edit func(*Det)
 	}{
 		{"", func(*Det) {}},
@@ -41,6 +41,14 @@ func TestDetDiffers(t *testing.T) {
 		next, err := d.Next(Digest{})
 		if err != nil || (next == start) != (tt.want == "") {
 			t.Errorf("%q: chain %s, %v; unchanged %s", tt.want, next, err, start)
+		}
+	}
+}
+
+func TestFieldMetric(t *testing.T) {
+	for f, want := range map[Field]string{FieldTokens: "", "metrics.actor/entropy": "actor/entropy"} {
+		if got, ok := f.Metric(); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %q, %v; want %q", f, got, ok, want)
 		}
 	}
 }

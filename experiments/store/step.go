@@ -124,7 +124,7 @@ func compareStep(ctx context.Context, tx *sql.Tx, run int64, s *Step) error {
 	}
 	// Where no field of this step differs, an earlier step did.
 	if field := had.Det.Differs(storedBits(s.Det)); field != "" {
-		e.Field = field
+		e.Field = string(field)
 	}
 	return e
 }

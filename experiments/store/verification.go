@@ -135,7 +135,7 @@ func (db *DB) CheckStep(ctx context.Context, run int64, s *Step) (field string, 
 	if err != nil {
 		return "", nil, db.fail(fmt.Sprintf("read step %d", s.Det.Step), err)
 	}
-	field = had.Det.Differs(storedBits(s.Det))
+	field = string(had.Det.Differs(storedBits(s.Det)))
 	if had.Chain == s.Chain {
 		return field, nil, nil
 	}
