@@ -68,11 +68,11 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 	}
 	f := a.finder(db)
 	f.Deleted = c.Bool("deleted")
-	var l runList
+	var l query.List
 	if q.limit > 0 && q.filter == nil && q.sort.native() && c.NArg() == 0 && !c.IsSet("group") {
-		l, err = newestRuns(c.Context, f, q.fields(), int(q.limit))
+		l, err = f.Newest(c.Context, q.fields(), int(q.limit))
 	} else {
-		l, err = listRuns(c.Context, f, q.filter, q.fields())
+		l, err = f.List(c.Context, q.filter, q.fields())
 	}
 	if err != nil {
 		return err
@@ -82,13 +82,13 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 		if err != nil {
 			return err
 		}
-		l.keep(chosen)
+		l.Keep(chosen)
 	}
 	if err := q.sort.apply(&l); err != nil {
 		return err
 	}
 	if c.IsSet("group") {
-		t := a.groupTable(l.runs)
+		t := a.groupTable(l.Runs)
 		a.noteEmpty(c, len(t.Rows))
 		return a.out.printTable(limit(a, t, q.limit, "experiments"))
 	}
@@ -96,10 +96,10 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	n := q.limit.of(len(l.runs))
-	t := a.runTable(l.runs, n, append([]runColumn{a.verifiedColumn(proofs, l.runs[:n], q.names(verifiedKey))}, q.columns(&l)...))
-	a.noteEmpty(c, len(l.runs))
-	a.noteLeftOut(len(t.Rows), len(l.runs)+l.more, "runs")
+	n := q.limit.of(len(l.Runs))
+	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))}, q.columns(&l)...))
+	a.noteEmpty(c, len(l.Runs))
+	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
 	return a.out.printTable(t)
 }
 
@@ -217,7 +217,7 @@ func (q *lsQuery) names(name string) bool {
 }
 
 // columns are the columns that --cols asks for.
-func (q *lsQuery) columns(l *runList) []runColumn {
+func (q *lsQuery) columns(l *query.List) []runColumn {
 	var list []runColumn
 	for i, c := range q.cols {
 		if c.name == verifiedKey {
@@ -225,7 +225,7 @@ func (q *lsQuery) columns(l *runList) []runColumn {
 		}
 		title := strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric.")
 		list = append(list, runColumn{column{Key: c.name, Title: title, Text: fieldText}, func(row int, _ *store.Run) any {
-			return l.values[row][i]
+			return l.Values[row][i]
 		}})
 	}
 	return list
@@ -285,22 +285,6 @@ func (a *app) warnUnknownKey(f store.Field) {
 		}
 		a.warn("there is no configuration key %s%s", f.Name, hint)
 	}
-}
-
-// keep drops the runs that are not among chosen.
-func (l *runList) keep(chosen []store.Run) {
-	wanted := make(map[int64]bool, len(chosen))
-	for _, r := range chosen {
-		wanted[r.ID] = true
-	}
-	n := 0
-	for i, r := range l.runs {
-		if wanted[r.ID] {
-			l.runs[n], l.values[n] = r, l.values[i]
-			n++
-		}
-	}
-	l.runs, l.values = l.runs[:n], l.values[:n]
 }
 
 // lsValues proposes values of the flags of ls.

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"exp/experiments/query"
 	"exp/experiments/store"
 )
 
-// sortKey says by what runs are sorted: a field, the last of runList.values, or a
+// sortKey says by what runs are sorted: a field, the last of query.List.Values, or a
 // headline result.
 type sortKey struct {
 	text    string
@@ -36,33 +37,33 @@ func (k sortKey) native() bool {
 
 // apply sorts runs; those without the value come last, equal ones stay newest
 // first.
-func (k sortKey) apply(l *runList) error {
+func (k sortKey) apply(l *query.List) error {
 	if k.native() {
 		return nil
 	}
-	if k.result != "" && len(l.runs) > 0 && !slices.Contains(headlineNames(l.runs), k.result) {
+	if k.result != "" && len(l.Runs) > 0 && !slices.Contains(headlineNames(l.Runs), k.result) {
 		err := usagef("--sort: there is no field and no result %q", k.text).see("exp ls")
-		if s := nearest(k.text, append(headlineNames(l.runs), store.Columns()...)); s != "" {
+		if s := nearest(k.text, append(headlineNames(l.Runs), store.Columns()...)); s != "" {
 			err.Help = "did you mean " + s + "?"
 		}
 		return err
 	}
 	value := func(i int) any {
 		if k.result != "" {
-			return headlineOf(&l.runs[i], k.result)
+			return headlineOf(&l.Runs[i], k.result)
 		}
-		row := l.values[i]
+		row := l.Values[i]
 		return row[len(row)-1]
 	}
-	order := make([]int, len(l.runs))
-	keys := make([]any, len(l.runs))
+	order := make([]int, len(l.Runs))
+	keys := make([]any, len(l.Runs))
 	for i := range order {
 		order[i], keys[i] = i, value(i)
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return compareValues(keys[x], keys[y], k.descend) })
-	sorted := runList{runs: make([]store.Run, len(order)), values: make([][]any, len(order))}
+	sorted := query.List{Runs: make([]store.Run, len(order)), Values: make([][]any, len(order))}
 	for to, from := range order {
-		sorted.runs[to], sorted.values[to] = l.runs[from], l.values[from]
+		sorted.Runs[to], sorted.Values[to] = l.Runs[from], l.Values[from]
 	}
 	*l = sorted
 	return nil

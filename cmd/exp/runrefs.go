@@ -26,114 +26,22 @@ func (a *app) oneRun(ctx context.Context, db *store.DB, ref string) (store.Run, 
 	if errors.Is(err, store.ErrNotFound) && !strings.HasPrefix(ref, "@") {
 		f.Deleted = true
 		if gone, e := f.One(ctx, ref); e == nil {
-			r, err = gone, nil
+			return gone, nil
 		}
 	}
 	if err != nil {
 		return r, suggestRun(ctx, db, err)
 	}
-	r.Status = db.StatusNow(&r)
 	return r, nil
 }
 
-// selectRuns returns the runs of selections (query.Finder.Select), with the
-// statuses that they have now, which is also what a filter sees.
+// selectRuns returns the runs of selections (query.Finder.Select).
 func (a *app) selectRuns(ctx context.Context, db *store.DB, f query.Finder, selections []string) ([]store.Run, error) {
-	var all []store.Run
-	seen := map[int64]bool{}
-	for _, s := range selections {
-		runs, err := a.selectOne(ctx, f, s)
-		if err != nil {
-			return nil, suggestRun(ctx, db, err)
-		}
-		for _, r := range runs {
-			if !seen[r.ID] {
-				seen[r.ID] = true
-				all = append(all, r)
-			}
-		}
-	}
-	return all, nil
-}
-
-func (a *app) selectOne(ctx context.Context, f query.Finder, selection string) ([]store.Run, error) {
-	if filter, err := query.Parse(selection); err == nil {
-		l, err := listRuns(ctx, f, filter, nil)
-		return l.runs, err
-	}
-	runs, err := f.Select(ctx, []string{selection}, a.stdin)
+	runs, err := f.Select(ctx, selections, a.stdin)
 	if err != nil {
-		return nil, err
-	}
-	for i := range runs {
-		runs[i].Status = f.DB.StatusNow(&runs[i])
-	}
-	if selection != "@running" {
-		return runs, nil
-	}
-	runs = slices.DeleteFunc(runs, func(r store.Run) bool { return r.Status != store.Running })
-	if len(runs) == 0 {
-		return nil, &query.NotFoundError{Ref: selection, Hint: "nothing is running"}
+		return nil, suggestRun(ctx, db, err)
 	}
 	return runs, nil
-}
-
-// runList is runs with the values of fields.
-type runList struct {
-	runs   []store.Run
-	values [][]any // [len(runs)][len(fields)]
-	more   int     // further runs that were not asked for
-}
-
-// newestRuns returns the n newest runs as listRuns does, and counts the others.
-func newestRuns(ctx context.Context, f query.Finder, fields []store.Field, n int) (runList, error) {
-	total, err := f.DB.CountRuns(ctx, store.RunQuery{Deleted: f.Deleted})
-	if err != nil {
-		return runList{}, err
-	}
-	l, err := readRuns(ctx, f, nil, fields, n)
-	l.more = max(0, total-len(l.runs))
-	return l, err
-}
-
-// listRuns returns all runs that pass a filter, nil for all, newest first, with
-// the statuses that they have now and the values of fields.
-func listRuns(ctx context.Context, f query.Finder, filter *query.Filter, fields []store.Field) (runList, error) {
-	return readRuns(ctx, f, filter, fields, 0)
-}
-
-// readRuns tests the newest runs, all if newest is 0.
-func readRuns(ctx context.Context, f query.Finder, filter *query.Filter, fields []store.Field, newest int) (runList, error) {
-	var tested []store.Field
-	if filter != nil {
-		tested = filter.Fields()
-	}
-	all := append(tested[:len(tested):len(tested)], fields...)
-	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted, Limit: newest}, all)
-	if err != nil {
-		return runList{}, err
-	}
-	l := runList{runs: runs[:0], values: values[:0]}
-	for i := range runs {
-		r, row := runs[i], values[i]
-		if now := f.DB.StatusNow(&r); now != r.Status {
-			r.Status = now
-			setStatus(all, row, now)
-		}
-		if filter == nil || filter.Match(row[:len(tested)], f.Now) {
-			l.runs, l.values = append(l.runs, r), append(l.values, row[len(tested):])
-		}
-	}
-	return l, nil
-}
-
-// setStatus replaces the value of the field status.
-func setStatus(fields []store.Field, row []any, s store.Status) {
-	for i, f := range fields {
-		if f.Kind == store.FieldColumn && f.Name == "status" {
-			row[i] = string(s)
-		}
-	}
 }
 
 // suggestRun adds the name that was probably meant to the error about a reference

@@ -86,9 +86,9 @@ func (f Finder) One(ctx context.Context, ref string) (store.Run, error) {
 	return runs[0], nil
 }
 
-// All returns every run that a reference means, newest first: all seeds of a
-// name, of a tag, of an experiment. None is a *NotFoundError. An id still means
-// one run.
+// All returns every run that a reference means, newest first, with the statuses that
+// they have now: all seeds of a name, of a tag, of an experiment. None is a
+// *NotFoundError. An id still means one run.
 func (f Finder) All(ctx context.Context, ref string) ([]store.Run, error) {
 	runs, hint, err := f.lookUp(ctx, ref)
 	if err != nil {
@@ -97,8 +97,18 @@ func (f Finder) All(ctx context.Context, ref string) ([]store.Run, error) {
 	if len(runs) == 0 {
 		return nil, &NotFoundError{Ref: ref, Hint: hint}
 	}
+	for i := range runs {
+		runs[i].Status = f.DB.StatusNow(&runs[i])
+	}
 	return runs, nil
 }
+
+// running means the runs that are recorded as being executed; of a selection, those
+// that are.
+const (
+	running     = "@running"
+	noneRunning = "nothing is running"
+)
 
 func (f Finder) lookUp(ctx context.Context, ref string) (runs []store.Run, hint string, err error) {
 	q := store.RunQuery{Deleted: f.Deleted}
@@ -137,10 +147,10 @@ func (f Finder) special(ctx context.Context, ref string) ([]store.Run, string, e
 	q := store.RunQuery{Deleted: f.Deleted}
 	name, back, counted := strings.Cut(ref, "~")
 	switch {
-	case name == "@running" && !counted:
+	case name == running && !counted:
 		q.Status = store.Running
 		runs, err := f.DB.Runs(ctx, q)
-		return runs, "nothing is running", err
+		return runs, noneRunning, err
 	case name == "@last":
 		n := 0
 		if counted {

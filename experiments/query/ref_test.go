@@ -68,7 +68,10 @@ func fixture(t *testing.T) Finder {
 		case "11111111":
 			must(db.AddTag(ctx, run.ID, "best one"))
 		case "44440000":
-			_, err := db.BeginAttempt(ctx, store.Attempt{Run: run.ID, Kind: store.AttemptRun})
+			lock, err := db.LockRun(rid)
+			must(err)
+			t.Cleanup(func() { lock.Release() })
+			_, err = db.BeginAttempt(ctx, store.Attempt{Run: run.ID, Kind: store.AttemptRun})
 			must(err)
 		case "77770000":
 			must(db.DeleteRun(ctx, run.ID))
@@ -236,6 +239,60 @@ func TestSelect(t *testing.T) {
 	var syntax *SyntaxError
 	if _, err := f.Select(context.Background(), []string{"status ="}, nil); !errors.As(err, &syntax) {
 		t.Errorf("error %v, want *SyntaxError", err)
+	}
+}
+
+// A run whose process is gone counts as interrupted, in filters too; @running selects
+// it no more, although it still means it.
+func TestStatusesOfNow(t *testing.T) {
+	f := fixture(t)
+	ctx := context.Background()
+	killed, err := f.One(ctx, "b#0")
+	if err == nil {
+		_, err = f.DB.BeginAttempt(ctx, store.Attempt{Run: killed.ID, Kind: store.AttemptRun})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for selection, want := range map[string]string{
+		"@running": "4444", "status = running": "4444", "status = interrupted": "3333", "b": "4444 3333",
+	} {
+		if got, err := f.Select(ctx, []string{selection}, nil); err != nil || ids(got) != want {
+			t.Errorf("Select(%q) = %s, %v, want %s", selection, ids(got), err, want)
+		}
+	}
+	if r, err := f.One(ctx, "b#0"); err != nil || r.Status != store.Interrupted {
+		t.Errorf("b#0 is %s, %v", r.Status, err)
+	}
+	if runs, err := f.All(ctx, "@running"); err != nil || ids(runs) != "4444 3333" {
+		t.Errorf("@running means %s, %v", ids(runs), err)
+	}
+}
+
+// A list has the values of its fields beside each run, and counts what it leaves out.
+func TestList(t *testing.T) {
+	f := fixture(t)
+	ctx := context.Background()
+	fields := []store.Field{{Kind: store.FieldColumn, Name: "seed"}, {Kind: store.FieldColumn, Name: "status"}}
+	filter, err := Parse("name = b and status = running")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := f.List(ctx, filter, fields)
+	if err != nil || ids(l.Runs) != "4444" || fmt.Sprint(l.Values) != "[[1 running]]" || l.More != 0 {
+		t.Errorf("List = %s, %v, %d more, %v", ids(l.Runs), l.Values, l.More, err)
+	}
+	l, err = f.Newest(ctx, fields, 2)
+	if err != nil || ids(l.Runs) != "cafe 6666" || len(l.Values) != 2 || len(l.Values[0]) != 2 || l.More != 6 {
+		t.Errorf("Newest = %s, %v, %d more, %v", ids(l.Runs), l.Values, l.More, err)
+	}
+	all, err := f.List(ctx, nil, fields)
+	if err != nil || len(all.Runs) != 8 {
+		t.Fatalf("all: %s, %v", ids(all.Runs), err)
+	}
+	all.Keep(append(l.Runs, store.Run{ID: 999}))
+	if ids(all.Runs) != "cafe 6666" || len(all.Values) != 2 {
+		t.Errorf("kept %s, %v", ids(all.Runs), all.Values)
 	}
 }
 

@@ -4,13 +4,14 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"exp/experiments/store"
 )
 
-// Select returns the runs of selections, each once, in the order of the
-// selections and newest first within one. A selection is a reference that may
+// Select returns the runs of selections, each once, with the statuses that they have
+// now, in the order of the selections and newest first within one. A selection is a reference that may
 // mean several runs (All), a filter, or "-" for references on stdin, one a word.
 // A filter may select nothing; a reference that means nothing is an error.
 func (f Finder) Select(ctx context.Context, selections []string, stdin io.Reader) ([]store.Run, error) {
@@ -34,9 +35,18 @@ func (f Finder) selectOne(ctx context.Context, selection string, stdin io.Reader
 		if err != nil {
 			return nil, err
 		}
-		return f.Filter(ctx, filter)
+		l, err := f.List(ctx, filter, nil)
+		return l.Runs, err
 	}
-	return f.All(ctx, selection)
+	runs, err := f.All(ctx, selection)
+	if err != nil || selection != running {
+		return runs, err
+	}
+	runs = slices.DeleteFunc(runs, func(r store.Run) bool { return r.Status != store.Running })
+	if len(runs) == 0 {
+		return nil, &NotFoundError{Ref: selection, Hint: noneRunning}
+	}
+	return runs, nil
 }
 
 func (f Finder) selectWords(ctx context.Context, r io.Reader) ([]store.Run, error) {
@@ -59,21 +69,6 @@ func isFilter(selection string) bool {
 		return false
 	}
 	return strings.ContainsAny(selection, special+" \t\n")
-}
-
-// Filter returns the runs that pass a filter, newest first.
-func (f Finder) Filter(ctx context.Context, filter *Filter) ([]store.Run, error) {
-	runs, values, err := f.DB.RunFields(ctx, store.RunQuery{Deleted: f.Deleted}, filter.Fields())
-	if err != nil {
-		return nil, err
-	}
-	var passed []store.Run
-	for i, r := range runs {
-		if filter.Match(values[i], f.Now) {
-			passed = append(passed, r)
-		}
-	}
-	return passed, nil
 }
 
 // union appends to a the runs of b that are not in it.
