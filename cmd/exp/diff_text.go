@@ -49,11 +49,12 @@ func (p *diffPage) write() error {
 }
 
 func (p *diffPage) runs() error {
-	columns := []column{{Title: ""}, {Title: "run"}, {Title: "name"}, {Title: "algo"}, {Title: "seed"}, {Title: "xid"}, {Title: "numerics"},
-		{Title: "status", Style: statusStyle}}
+	columns := []column{{Title: ""}, {Title: "run"}, {Title: "name"}, {Title: "algo"}, {Title: "seed"},
+		{Title: "xid"}, {Title: "numerics"}, {Title: "status", Style: statusStyle}}
 	var rows [][]any
 	for i, r := range []differ.Run{p.d.A, p.d.B} {
-		rows = append(rows, []any{[]string{"A", "B"}[i], r.Run.Short(), r.Name, r.Algo, r.Seed, r.XID.Short(), r.Numerics, string(r.Status)})
+		rows = append(rows, []any{[]string{"A", "B"}[i], r.Run.Short(), r.Name, r.Algo, r.Seed, r.XID.Short(),
+			r.Numerics, string(r.Status)})
 	}
 	return p.table(columns, rows)
 }
@@ -73,7 +74,8 @@ func (p *diffPage) config() error {
 	for _, c := range p.d.Config {
 		rows = append(rows, []any{c.Key, valueText(c.A), valueText(c.B), string(c.Class)})
 	}
-	return p.part("configuration", []column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10}, {Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
+	return p.part("configuration", []column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10},
+		{Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
 }
 
 // valueText is a configuration's value, a dash where the key has no effect.
@@ -92,7 +94,8 @@ func (p *diffPage) code() error {
 	for _, c := range p.d.Code {
 		rows = append(rows, []any{c.Path, string(c.Change), strings.Join(c.Stages, ", ")})
 	}
-	if err := p.part("code", []column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}, rows); err != nil {
+	columns := []column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}
+	if err := p.part("code", columns, rows); err != nil {
 		return err
 	}
 	if len(p.d.Code) > 0 && !p.o.Lines {
@@ -167,7 +170,8 @@ func (p *diffPage) trajectory() error {
 	if t.Equal == 0 {
 		equal = ""
 	}
-	p.text("  ", strings.Join(term.Wrap(fmt.Sprintf("%s; %sthey part at step %d: %s", steps, equal, t.Step, fieldMeaning(t.Field)), p.proseWidth()), "\n"))
+	text := fmt.Sprintf("%s; %sthey part at step %d: %s", steps, equal, t.Step, fieldMeaning(t.Field))
+	p.text("  ", strings.Join(term.Wrap(text, p.proseWidth()), "\n"))
 	if len(t.Metrics) == 0 {
 		return nil
 	}
@@ -175,7 +179,8 @@ func (p *diffPage) trajectory() error {
 	for _, m := range t.Metrics[:min(len(t.Metrics), diffMetrics)] {
 		rows = append(rows, []any{m.Name, pointText(m.A), pointText(m.B)})
 	}
-	if err := p.table([]column{{Title: fmt.Sprintf("metric at step %d", t.Step)}, {Title: "A"}, {Title: "B"}}, rows); err != nil {
+	columns := []column{{Title: fmt.Sprintf("metric at step %d", t.Step)}, {Title: "A"}, {Title: "B"}}
+	if err := p.table(columns, rows); err != nil {
 		return err
 	}
 	if left := len(t.Metrics) - diffMetrics; left > 0 {

@@ -119,7 +119,8 @@ func writeFsck(p *page, r *keep.Report) {
 		if len(names) == 1 && f.Runs[0].RID.String() == f.What {
 			what = names[0]
 		}
-		fmt.Fprintf(p.w, "%s %s: %s\n", style.Paint(string(f.Fault)+":", p.layout.Color), term.Clean(shortName(what)), term.CleanLines(f.Detail))
+		fmt.Fprintf(p.w, "%s %s: %s\n", style.Paint(string(f.Fault)+":", p.layout.Color), term.Clean(shortName(what)),
+			term.CleanLines(f.Detail))
 		if len(names) > 0 && what == f.What {
 			p.line("needed by %s", strings.Join(names, ", "))
 		}
@@ -127,7 +128,8 @@ func writeFsck(p *page, r *keep.Report) {
 			p.line("%s", f.Repaired)
 		}
 	}
-	checked := fmt.Sprintf("checked %d runs, %d steps (%d chains computed again), %d blobs of %s (%s)", r.Runs, r.Steps, r.Recomputed, r.Blobs, term.Bytes(r.Bytes), how)
+	checked := fmt.Sprintf("checked %d runs, %d steps (%d chains computed again), %d blobs of %s (%s)", r.Runs,
+		r.Steps, r.Recomputed, r.Blobs, term.Bytes(r.Bytes), how)
 	if r.Checkpoints > 0 {
 		checked += fmt.Sprintf(", %d checkpoints", r.Checkpoints)
 	}

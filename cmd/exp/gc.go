@@ -120,8 +120,8 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 }
 
 func itemTable(items []keep.Item, state string) table {
-	t := table{Schema: "exp.gc.items/1", Columns: []column{{Key: "kind"}, {Key: "what"}, {Key: "name", ID: true, Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText},
-		{Key: "time"}, {Key: "state", Wide: true}}}
+	t := table{Schema: "exp.gc.items/1", Columns: []column{{Key: "kind"}, {Key: "what"},
+		{Key: "name", ID: true, Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText}, {Key: "time"}, {Key: "state", Wide: true}}}
 	for _, it := range items {
 		name := any(it.Name)
 		if it.Kind == keep.Unreferenced || it.Kind == keep.Training || it.Kind == keep.DeletedRuns {
@@ -132,10 +132,10 @@ func itemTable(items []keep.Item, state string) table {
 	return t
 }
 
-// kindTable sums items by kind and what they are, in the order of kinds.
+// kindTable has one row for all items of a kind that are the same sort of thing.
 func kindTable(items []keep.Item, state string) table {
-	t := table{Schema: "exp.gc/1", Columns: []column{{Key: "kind", ID: true}, {Key: "what"}, {Key: "n"}, {Key: "bytes", Text: bytesText},
-		{Key: "oldest"}, {Key: "state", Wide: true}}}
+	t := table{Schema: "exp.gc/1", Columns: []column{{Key: "kind", ID: true}, {Key: "what"}, {Key: "n"},
+		{Key: "bytes", Text: bytesText}, {Key: "oldest"}, {Key: "state", Wide: true}}}
 	for _, g := range keep.Groups(items) {
 		t.Rows = append(t.Rows, []any{string(g.Kind), g.What, g.N, g.Bytes, g.Oldest, state})
 	}

@@ -264,7 +264,11 @@ func (t *treeWriter) blobEdges(b *lineage.Blob, depth int) {
 		}
 	}
 	if depth == 1 && len(list) == 0 {
-		t.line(depth, map[lineage.Direction]string{lineage.Up: "nothing: its origin is unknown", lineage.Down: "nothing"}[t.dir], false)
+		text := "nothing"
+		if t.dir == lineage.Up {
+			text = "nothing: its origin is unknown"
+		}
+		t.line(depth, text, false)
 	}
 }
 

@@ -121,7 +121,8 @@ func (a *app) deletedCandidates(ctx context.Context, w word) (list []candidate) 
 		return nil
 	}
 	for _, r := range runs {
-		list = append(list, candidate{r.RID.Short(), fmt.Sprintf("%s#%d, deleted %s ago", r.Name, r.Seed, age(a.clock.Now(), r.Deleted))})
+		about := fmt.Sprintf("%s#%d, deleted %s ago", r.Name, r.Seed, age(a.clock.Now(), r.Deleted))
+		list = append(list, candidate{r.RID.Short(), about})
 	}
 	return list
 }
@@ -207,8 +208,8 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 
 // printMarked prints runs that were deleted or restored, with a list about each.
 func (a *app) printMarked(schema string, runs []store.Run, key string, lists [][]string) error {
-	t := table{Schema: schema, Columns: []column{{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "seed"}, {Key: "status", Style: statusStyle},
-		{Key: "created"}, {Key: key, Rank: 2, Min: 8}}}
+	t := table{Schema: schema, Columns: []column{{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 8},
+		{Key: "seed"}, {Key: "status", Style: statusStyle}, {Key: "created"}, {Key: key, Rank: 2, Min: 8}}}
 	for i, r := range runs {
 		list := lists[i]
 		if list == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +75,9 @@ const recentRuns = 300
 // completesRuns makes the BashComplete of a command whose arguments are runs, at
 // most most of them (0: any number); single says that each must be one run, and
 // not all seeds of a name. other proposes values of flags and may be nil.
-func (a *app) completesRuns(most int, single bool, other func(ctx context.Context, db *store.DB, w word) []candidate) cli.BashCompleteFunc {
+func (a *app) completesRuns(
+	most int, single bool, other func(ctx context.Context, db *store.DB, w word) []candidate,
+) cli.BashCompleteFunc {
 	return a.completes(func(c *cli.Context, w word) (list []candidate) {
 		db, err := a.openStore()
 		if err != nil {
@@ -99,7 +102,7 @@ func runCandidates(ctx context.Context, db *store.DB, text string, single bool, 
 		return nil
 	}
 	about := func(r *store.Run) string {
-		return r.Algo + ", seed " + machineText(r.Seed) + ", " + string(db.StatusNow(r)) + ", " + age(now, r.Created) + " ago"
+		return fmt.Sprintf("%s, seed %d, %s, %s ago", r.Algo, r.Seed, db.StatusNow(r), age(now, r.Created))
 	}
 	newest := &runs[0]
 	list := []candidate{{"@last", newest.Name + ", " + about(newest)}}

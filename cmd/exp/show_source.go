@@ -28,10 +28,12 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 		return err
 	}
 	if len(out.Others) > 0 {
-		a.warn("executed by other sources than these: %s (exp show %s --stages has the code of each)", strings.Join(out.Others, ", "), run.RID.Short())
+		a.warn("executed by other sources than these: %s (exp show %s --stages has the code of each)",
+			strings.Join(out.Others, ", "), run.RID.Short())
 	}
 	return a.out.printDocument(document{Schema: "exp.sources/1", Data: out, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%d files of run %s (code %s, %s) are in %s\n", out.Files, run.RID.Short(), run.Code.Short(), out.Go, dir)
+		_, err := fmt.Fprintf(w, "%d files of run %s (code %s, %s) are in %s\n", out.Files, run.RID.Short(),
+			run.Code.Short(), out.Go, dir)
 		return err
 	}})
 }

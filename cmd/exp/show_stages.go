@@ -16,7 +16,8 @@ func (p *showPage) stages() error {
 		return nil
 	}
 	p.heading("stages")
-	columns := []column{{Title: "stage"}, {Title: "status", Style: stageStyle}, {Title: "time"}, {Title: "outputs", Rank: 1, Min: 20}}
+	columns := []column{{Title: "stage"}, {Title: "status", Style: stageStyle}, {Title: "time"},
+		{Title: "outputs", Rank: 1, Min: 20}}
 	var rows [][]any
 	for i := range p.s.Stages {
 		st := &p.s.Stages[i]

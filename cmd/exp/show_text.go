@@ -10,7 +10,6 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/eval"
-	"exp/experiments/lineage"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
@@ -77,7 +76,8 @@ func (p *showPage) title() {
 	if !s.Deleted.IsZero() {
 		status += ", deleted"
 	}
-	fmt.Fprintf(p.w, "%s  %s  %s\n", term.Strong.Paint(name, color), s.Run.Short(), statusStyle(status).Paint(status, color))
+	fmt.Fprintf(p.w, "%s  %s  %s\n", term.Strong.Paint(name, color), s.Run.Short(),
+		statusStyle(status).Paint(status, color))
 	p.started = true
 }
 
@@ -94,7 +94,8 @@ func (p *showPage) identity() {
 	p.facts(
 		fact{"what", fmt.Sprintf("%s on %s, model %s, seed %d", s.Algo, s.Task, s.Model, s.Seed)},
 		fact{"experiment", "xid " + s.XID.Short()},
-		fact{"digests", fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(), or(s.Chain.Short(), "none yet"))},
+		fact{"digests", fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(),
+			or(s.Chain.Short(), "none yet"))},
 		fact{"numerics", s.Numerics + deviceText(s.Device)},
 		fact{"foreign", foreignText(s)},
 		fact{"steps", p.stepsText()},
@@ -170,10 +171,12 @@ func (p *showPage) results() error {
 	if p.out.format != formatWide {
 		list = mainResults(list)
 	}
-	columns := []column{{Title: "score"}, {Title: "before"}, {Title: ""}, {Title: "after"}, {Title: ""}, {Title: "change", Style: changeStyle}}
+	columns := []column{{Title: "score"}, {Title: "before"}, {Title: ""}, {Title: "after"}, {Title: ""},
+		{Title: "change", Style: changeStyle}}
 	for len(list) > 0 {
 		suite := list[0].Suite
-		p.heading(fmt.Sprintf("results on %s (%d problems, %d samples each; 95 %% intervals)", suite, list[0].Items, list[0].N))
+		p.heading(fmt.Sprintf("results on %s (%d problems, %d samples each; 95 %% intervals)",
+			suite, list[0].Items, list[0].N))
 		var rows [][]any
 		for len(list) > 0 && list[0].Suite == suite {
 			r := list[0]
@@ -232,8 +235,8 @@ func (p *showPage) metrics() error {
 		return nil
 	}
 	p.heading("metrics over the steps")
-	columns := []column{{Title: "metric"}, {Title: "first"}, {Title: "course", Style: func(any) term.Style { return term.Accent }}, {Title: "last"},
-		{Title: "least"}, {Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
+	course := column{Title: "course", Style: func(any) term.Style { return term.Accent }}
+	columns := []column{{Title: "metric"}, {Title: "first"}, course, {Title: "last"}, {Title: "least"}, {Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
 	width := 40
 	if w := p.layout.Width; w > 0 {
 		width = max(min(w-62, 40), 8)
@@ -244,7 +247,8 @@ func (p *showPage) metrics() error {
 		if len(m.Values) > 0 {
 			first = m.Values[0]
 		}
-		rows = append(rows, []any{m.Name, first, term.Spark(m.Values, width, p.layout.Unicode), m.Last, m.Min, m.Max, m.Unit})
+		spark := term.Spark(m.Values, width, p.layout.Unicode)
+		rows = append(rows, []any{m.Name, first, spark, m.Last, m.Min, m.Max, m.Unit})
 	}
 	return p.table(columns, rows)
 }
@@ -368,42 +372,4 @@ func envText(key string, v any) string {
 		return strings.Join(quoteAll(words), " ")
 	}
 	return machineText(v)
-}
-
-func (p *showPage) lineage() error {
-	p.heading("lineage")
-	if !p.s.Parent.IsZero() {
-		p.line("continues run %s", p.s.Parent.Short())
-	}
-	var rows [][]any
-	last := ""
-	for _, e := range p.s.Lineage {
-		name := e.Stage
-		if name == last {
-			name = ""
-		}
-		last = e.Stage
-		made := e.MadeBy.String()
-		switch {
-		case made == "":
-			made = "outside"
-		case e.Way == lineage.Out && e.MadeBy.Run == p.s.Run:
-			made = ""
-		}
-		var used []string
-		for _, id := range e.UsedBy {
-			used = append(used, id.String())
-		}
-		rows = append(rows, []any{name, string(e.Way), e.Role, e.Digest.Short(), made, usedByText(used)})
-	}
-	return p.table([]column{{Title: "stage"}, {Title: "dir"}, {Title: "role"}, {Title: "digest"}, {Title: "made by"}, {Title: "used by runs", Rank: 1}}, rows)
-}
-
-// usedByText names up to three runs and counts the others.
-func usedByText(list []string) string {
-	const most = 3
-	if len(list) <= most {
-		return strings.Join(list, ", ")
-	}
-	return strings.Join(list[:most], ", ") + " and " + machineText(int64(len(list)-most)) + " more"
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -99,9 +99,9 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 		return stoppedf(c.Context, "process %d is asked to stop and has not yet", pid)
 	}
 	return a.out.printDocument(document{Schema: "exp.stop/1", Data: out, Human: func(w io.Writer) error {
-		text := "process " + strconv.Itoa(pid) + " is asked to stop run " + run.RID.Short()
+		text := fmt.Sprintf("process %d is asked to stop run %s", pid, run.RID.Short())
 		if out.Ended {
-			text = "run " + run.RID.Short() + " is " + string(out.Status) + " after " + machineText(out.Steps) + " of " + machineText(run.StepsTotal) + " steps"
+			text = fmt.Sprintf("run %s is %s after %d of %d steps", run.RID.Short(), out.Status, out.Steps, run.StepsTotal)
 		}
 		_, err := io.WriteString(w, text+"\n")
 		return err

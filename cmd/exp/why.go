@@ -87,7 +87,9 @@ func (p *whyPage) write() error {
 		if len(rows) == 0 {
 			continue
 		}
-		if err := p.table([]column{{Title: "what"}, {Title: "which", Rank: 1, Min: 12}, {Title: "then", Rank: 2, Min: 8}, {Title: "now", Rank: 2, Min: 8}, {Title: ""}}, rows); err != nil {
+		columns := []column{{Title: "what"}, {Title: "which", Rank: 1, Min: 12}, {Title: "then", Rank: 2, Min: 8},
+			{Title: "now", Rank: 2, Min: 8}, {Title: ""}}
+		if err := p.table(columns, rows); err != nil {
 			return err
 		}
 	}
@@ -125,13 +127,14 @@ func (p *whyPage) verdict(s explain.Stage) string {
 	case s.Miss == explain.First:
 		return "executed: nothing of its kind was done before"
 	case s.Miss == explain.Again:
-		return fmt.Sprintf("executed again although run %s had done the same: with --no-cache, or because its files were missing", s.Nearest.Run.Short())
+		return fmt.Sprintf("executed again although run %s had done the same: "+
+			"with --no-cache, or because its files were missing", s.Nearest.Run.Short())
 	}
 	var kinds []string
 	for _, r := range s.Reasons {
 		kinds = append(kinds, string(r.What))
 	}
 	slices.SortFunc(kinds, cmp.Compare)
-	return fmt.Sprintf("executed: not the same %s as in the nearest before it, run %s (%s), %s ago", strings.Join(slices.Compact(kinds), ", "),
-		s.Nearest.Run.Short(), term.Clean(s.Nearest.Name), age(p.now, s.Nearest.Started))
+	return fmt.Sprintf("executed: not the same %s as in the nearest before it, run %s (%s), %s ago",
+		strings.Join(slices.Compact(kinds), ", "), s.Nearest.Run.Short(), term.Clean(s.Nearest.Name), age(p.now, s.Nearest.Started))
 }
