@@ -11,7 +11,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/keep"
 	"exp/experiments/store"
-	"exp/train/checkpoint"
+	harness "exp/harness/run"
 )
 
 func fsckCommand(a *app) *cli.Command {
@@ -50,10 +50,7 @@ func fsckCommand(a *app) *cli.Command {
 func (a *app) fsck(c *cli.Context, db *store.DB) error {
 	start := time.Now()
 	o := keep.CheckOptions{Deep: c.Bool("deep"), Repair: c.Bool("repair"), Now: a.clock.Now(),
-		Checkpoint: func(dir string) error {
-			_, err := checkpoint.Open(dir)
-			return err
-		}}
+		Checkpoint: harness.CheckCheckpoint}
 	if o.Deep {
 		display := a.progressDisplay()
 		begun := false

@@ -157,6 +157,13 @@ func (v *verifier) folder(ctx context.Context) error {
 	return nil
 }
 
+// CheckCheckpoint returns nil if the files of a checkpoint's folder are as they were
+// written.
+func CheckCheckpoint(dir string) error {
+	_, err := checkpoint.Open(dir)
+	return err
+}
+
 // checkpoints verifies those that are still there.
 func (v *verifier) checkpoints(ctx context.Context) error {
 	list, err := v.DB.Checkpoints(ctx, v.run.ID)
@@ -170,7 +177,7 @@ func (v *verifier) checkpoints(ctx context.Context) error {
 		}
 		for _, dir := range dirs {
 			where := fmt.Sprintf("checkpoint of step %d", c.Step)
-			if _, err := checkpoint.Open(dir); err != nil {
+			if err := CheckCheckpoint(dir); err != nil {
 				v.found(false, where, "%v", err)
 				continue
 			}
