@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"exp/eval/stat"
 )
@@ -45,17 +46,25 @@ func Definitions(passK []int) []Definition {
 	return slices.Concat(list, countingMetrics(), textMetrics())
 }
 
-// passGap is what more samples bring: nothing, of a policy that always says the same.
+// Families describes pass@K and pass_gap@K for whichever K. They have no Value.
+func Families() []Definition { return []Definition{describePass("K"), describeGap("K")} }
+
+// describeGap describes what k samples bring: nothing, if a policy always says the same.
+func describeGap(k string) Definition {
+	return Definition{Name: "pass_gap@" + k, Unit: "share", Definition: "pass@" + k + " - pass@1"}
+}
+
 func passGap(k int) Definition {
-	one, many := passAtK(1), passAtK(k)
-	return Definition{Name: fmt.Sprintf("pass_gap@%d", k), Unit: "share", Definition: fmt.Sprintf("pass@%d - pass@1", k), Value: func(it Item) (float64, bool) {
+	one, many, d := passAtK(1), passAtK(k), describeGap(strconv.Itoa(k))
+	d.Value = func(it Item) (float64, bool) {
 		most, ok := many.Value(it)
 		if !ok {
 			return 0, false
 		}
 		least, ok := one.Value(it)
 		return most - least, ok
-	}}
+	}
+	return d
 }
 
 // textMetrics compare the samples of a problem with each other.
@@ -149,20 +158,28 @@ func countingMetrics() []Definition {
 	}
 }
 
+// describePass describes pass@k of more samples than one.
+func describePass(k string) Definition {
+	return Definition{Name: "pass@" + k, Unit: "share", Direction: Up,
+		Definition: "unbiased estimate of the chance that one of " + k + " samples is correct, " +
+			"1 - C(n-c," + k + ")/C(n," + k + ") for c correct of n graded"}
+}
+
 // passAtK has no value for a problem with fewer than k graded samples.
 func passAtK(k int) Definition {
-	text := fmt.Sprintf("unbiased estimate of the chance that one of %d samples is correct, 1 - C(n-c,%d)/C(n,%d) for c correct of n graded", k, k, k)
+	d := describePass(strconv.Itoa(k))
 	if k == 1 {
-		text = "correct samples / graded samples (avg@n)"
+		d.Definition = "correct samples / graded samples (avg@n)"
 	}
-	value := func(it Item) (float64, bool) {
+	d.K = k
+	d.Value = func(it Item) (float64, bool) {
 		if it.Graded < k {
 			return 0, false
 		}
 		p, err := stat.PassAtK(it.Graded, it.Correct, k)
 		return p, err == nil
 	}
-	return Definition{Name: fmt.Sprintf("pass@%d", k), Unit: "share", Direction: Up, Definition: text, Value: value, K: k}
+	return d
 }
 
 // graded is a value that exists for a problem with graded samples.

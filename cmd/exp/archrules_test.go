@@ -125,6 +125,9 @@ func (f *goFile) importRules(l law) (found []string) {
 			if why := forbidden(f.dir, dir); why != "" {
 				complain(to, why)
 			}
+			if !f.test && within(f.dir, "harness/metric") && dir != "eval" { // reports read it, and nothing that trains
+				complain(to, "the catalogue of metrics imports eval alone")
+			}
 			if !f.test && withinAny(dir, l.backends) && !within(f.dir, "kernels") && !withinAny(f.dir, l.openers) {
 				complain(to, "only "+strings.Join(l.openers, ", ")+" and tests choose a backend")
 			}

@@ -1,0 +1,99 @@
+package metric
+
+import "exp/eval"
+
+// extent describes PREFIX/mean, /max and /min of a quantity.
+func extent(m Metric, over string) []Metric {
+	var list []Metric
+	for _, s := range []struct{ name, word string }{{"mean", "mean"}, {"max", "greatest"}, {"min", "least"}} {
+		one := m
+		one.Name += "/" + s.name
+		one.Title += ", " + s.word
+		one.Definition += ", " + s.word + " over " + over
+		list = append(list, one)
+	}
+	return list
+}
+
+// extentWith is extent with a mean that the catalogue describes at greater length.
+func extentWith(mean, m Metric, over string) []Metric {
+	list := extent(m, over)
+	mean.Name = list[0].Name
+	list[0] = mean
+	return list
+}
+
+// What means and extremes are over.
+const (
+	full    = "completions that are not empty"
+	counted = "the batch's tokens that count"
+)
+
+// learning describes what a batch says of how well the policy does: verl's data metrics
+// (compute_data_metrics) and ours of the verdicts.
+func learning() []Metric {
+	list := extentWith(
+		Metric{Unit: Reward, Title: "Mean reward", Heading: "reward", Direction: eval.Up,
+			Shown: OnProgress | OverSteps, Axis: Axis{Label: "reward"},
+			Definition: "the task's reward of the completions sampled in a step, before any KL penalty, mean " +
+				"over the batch"},
+		Metric{Name: "critic/score", Unit: Reward, Title: "Reward", Direction: eval.Up,
+			Definition: "the task's reward of a completion, before any KL penalty"}, full)
+	list = append(list,
+		Metric{Name: "train/accuracy", Unit: Share, Per: "completions", Title: "Accuracy on training batches",
+			Heading: "acc", Direction: eval.Up,
+			Shown: OnProgress | OverSteps, Axis: Axis{Label: "accuracy", Zero: true},
+			Definition: "share of right completions among those sampled for training, before the step's updates"},
+		Metric{Name: "train/solved", Unit: Share, Per: "problems", Title: "Problems solved in training batches",
+			Heading: "solved", Direction: eval.Up,
+			Axis:       Axis{Label: "solved", Zero: true},
+			Definition: "share of a step's problems with at least one right completion"},
+		Metric{Name: "train/distinct", Unit: "solutions", Per: "problem",
+			Title: "Different right answers in training batches", Direction: eval.Up, Diversity: true,
+			Definition: "different right answers among the completions of a problem, mean over the step's " +
+				"problems"},
+		Metric{Name: "train/not_graded", Unit: Share, Per: "completions", Title: "Completions without a verdict",
+			Direction:  eval.Down,
+			Definition: "share of the step's completions that the grader could not judge"},
+		Metric{Name: "train/greedy_score", Unit: Reward, Title: "Reward of the greedy completions",
+			Absent: "only ReMax samples greedy completions",
+			Definition: "reward of the likeliest completion of a problem, ReMax's baseline, mean over those " +
+				"graded (arXiv:2310.10505 alg. 1)"},
+		Metric{Name: "reward/NAME/mean", Unit: Reward, Title: "Part NAME of the reward",
+			Absent:     "only rewards of several named parts have it",
+			Definition: "the reward's part NAME, mean over graded completions"})
+	list = append(list, extent(Metric{Name: "critic/rewards", Unit: Reward, Title: "Reward with penalties",
+		Definition: "sum of a completion's token rewards, less the KL penalty where algo.kl.reward_coef sets " +
+			"one"}, full)...)
+	list = append(list, extent(Metric{Name: "critic/advantages", Title: "Advantage",
+		Definition: "the algorithm's estimate of how much better a token was than expected"}, counted)...)
+	list = append(list, extent(Metric{Name: "critic/returns", Unit: Reward, Title: "Return",
+		Definition: "discounted sum of the rewards from a token on, or what the advantage's estimator takes for " +
+			"it"}, counted)...)
+	return append(list, filtering()...)
+}
+
+// filtering describes which groups and completions a step trains on.
+func filtering() []Metric {
+	const onlyFilter = "only runs that filter groups have it (algo.filter_groups)"
+	const onlyOverlong = "only runs that punish overlong completions have it (algo.overlong)"
+	return []Metric{
+		{Name: "train/filter_batches", Unit: "batches", Title: "Batches sampled for a step", Absent: onlyFilter,
+			Definition: "batches of problems sampled until enough groups passed the filter (DAPO's dynamic " +
+				"sampling, arXiv:2503.14476 §3.2)"},
+		{Name: "train/filter_passed", Unit: Share, Per: "groups", Title: "Groups that passed the filter",
+			Absent:     onlyFilter,
+			Definition: "share of the sampled groups whose completions differ in what the filter looks at"},
+		{Name: "train/overlong_reward", Unit: Reward, Title: "Punishment of overlong completions",
+			Absent: onlyOverlong,
+			Definition: "what is added to the score for a length near the limit, 0 or less, mean over " +
+				"completions (arXiv:2503.14476 eq. 13; verl's overlong_reward)"},
+		{Name: "train/overlong", Unit: Share, Per: "completions", Title: "Overlong completions",
+			Absent:     onlyOverlong,
+			Definition: "share of completions that are punished for their length (verl's overlong)"},
+		{Name: "training/global_step", Unit: "steps", Title: "Step",
+			Definition: "number of the training step, from 1"},
+		{Name: "training/epoch", Unit: "epochs", Title: "Epoch",
+			Definition: "passes over the training problems before the one that the step's problems are of"},
+	}
+}

@@ -1,0 +1,224 @@
+// Package metric is the catalogue of what a run records: for each metric its unit,
+// title, heading, definition, direction and axis, and where it is shown unasked. The
+// progress display, the commands, comparisons, reports and exports read it; none of
+// them keeps such a fact of its own.
+//
+// Training metrics have verl's public names where verl has them. What evaluations
+// measure is defined beside its formula, in package eval, and collected here. The
+// package computes nothing.
+package metric
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"exp/eval"
+)
+
+// Units with a meaning of their own: a share lies between 0 and 1, and only a reward may
+// be negative among the metrics of an evaluation.
+const (
+	Share  = "share"
+	Reward = "reward"
+	nats   = "nats"
+	tokens = "tokens"
+)
+
+// Metric describes a metric, or a family of metrics that share one definition.
+type Metric struct {
+	// Name is the recorded one. Words in capitals stand for any text: reward/NAME/mean.
+	Name       string
+	Unit       string // as recorded; "" for a pure number
+	Per        string // what the unit counts over: nats per token, a share of completions
+	Title      string
+	Heading    string // of a column; "" takes the name
+	Definition string
+	Direction  eval.Direction
+	Absent     string // why a run may not record it
+	Axis       Axis
+	Shown      Shown
+	Diversity  bool // it tells how different answers are, not how good
+}
+
+// Axis is where a figure draws a metric. Metrics with equal axes can share one.
+type Axis struct {
+	Label string   // "" takes the title
+	Log   bool     // base 10; otherwise linear
+	Zero  bool     // a linear axis begins at 0
+	Least *float64 // smaller values would flatten all others
+}
+
+// Shown says where a metric appears although nobody names it.
+type Shown uint16
+
+const (
+	OnProgress Shown = 1 << iota // the line of a step
+	OverSteps                    // exp metrics and exp show
+	InLists                      // exp ls and exp run: a run's results; pass@K with the largest K
+	Tested                       // exp compare tests it; pass@K with the largest K
+	Described                    // exp compare shows it next to the tested metrics
+	Summarized                   // the summary of a report on more than two arms
+	WideOnly                     // only wide pages show this result: it follows from others
+)
+
+// places are the flags as people read them, in order.
+var places = []string{"progress", "over steps", "lists", "tested", "described", "summary", "wide pages only"}
+
+// Places lists where the metric is shown unasked.
+func (s Shown) Places() []string {
+	list := []string{}
+	for i, place := range places {
+		if s&(1<<i) != 0 {
+			list = append(list, place)
+		}
+	}
+	return list
+}
+
+// Counts is the unit with what it counts over: "nats per token", "share of completions".
+func (m Metric) Counts() string {
+	switch {
+	case m.Per == "":
+		return m.Unit
+	case m.Unit == Share:
+		return m.Unit + " of " + m.Per
+	}
+	return strings.TrimSpace(m.Unit + " per " + m.Per)
+}
+
+// AxisUnit is Counts without a unit that the axis' label names already.
+func (m Metric) AxisUnit() string {
+	if m.Unit == "" || !strings.HasSuffix(m.Axis.Label, m.Unit) {
+		return m.Counts()
+	}
+	m.Unit = ""
+	return m.Counts()
+}
+
+// InSentence is the title as it stands within a sentence.
+func (m Metric) InSentence() string {
+	first, size := utf8.DecodeRuneInString(m.Title)
+	if second, _ := utf8.DecodeRuneInString(m.Title[size:]); unicode.IsUpper(second) { // an abbreviation
+		return m.Title
+	}
+	return string(unicode.ToLower(first)) + m.Title[size:]
+}
+
+// Scale is "log" or "linear".
+func (m Metric) Scale() string {
+	if m.Axis.Log {
+		return "log"
+	}
+	return "linear"
+}
+
+// Digits is how many digits after the point people see of a value.
+func (m Metric) Digits() int {
+	switch m.Unit {
+	case tokens:
+		return 1
+	case "solutions", "answers", nats:
+		return 2
+	}
+	return 3
+}
+
+// All lists the catalogue in the order in which metrics are shown.
+func All() []Metric { return slices.Clone(catalogue().list) }
+
+// ShownIn lists the metrics that appear at a place, in the order of the catalogue.
+func ShownIn(place Shown) []Metric {
+	return slices.DeleteFunc(All(), func(m Metric) bool { return m.Shown&place == 0 })
+}
+
+// index is the catalogue with the ways to find a metric in it.
+type index struct {
+	list     []Metric
+	byName   map[string]int
+	families []family // the most specific first
+}
+
+type family struct {
+	pattern *regexp.Regexp
+	fixed   int // bytes of the name that are no wildcard
+	at      int
+}
+
+// wildcard is a word of a family's name that stands for any text.
+var wildcard = regexp.MustCompile(`[A-Z]+`)
+
+var catalogue = sync.OnceValue(func() index {
+	x := index{byName: map[string]int{}}
+	x.list = slices.Concat(learning(), validation(), policy(), flowRL(), megatron(), critic(), optimization(),
+		sampler(), fineTuning(), cost(), results())
+	for i, m := range x.list {
+		fixed := wildcard.ReplaceAllString(m.Name, "")
+		if fixed == m.Name {
+			x.byName[m.Name] = i
+			continue
+		}
+		pattern := wildcard.ReplaceAllStringFunc(regexp.QuoteMeta(m.Name), wild)
+		x.families = append(x.families, family{regexp.MustCompile("^" + pattern + "$"), len(fixed), i})
+	}
+	slices.SortStableFunc(x.families, func(a, b family) int { return b.fixed - a.fixed })
+	return x
+})
+
+// wild is the pattern of what a word in capitals stands for. A source of problems may
+// hold slashes, as openai/gsm8k does, and verl's statistics do: best@4/mean.
+func wild(word string) string {
+	switch word {
+	case "VARIABLE":
+		return "([^/]+)"
+	case "STATISTIC":
+		return "([^/]+@.+)"
+	}
+	return "(.+)"
+}
+
+// Find returns the description of a recorded metric. Of a family the words in capitals
+// become those of the name.
+func Find(name string) (Metric, bool) {
+	x := catalogue()
+	if i, ok := x.byName[name]; ok {
+		return x.list[i], true
+	}
+	for _, f := range x.families {
+		if words := f.pattern.FindStringSubmatch(name); words != nil {
+			return x.list[f.at].of(name, words[1:]), true
+		}
+	}
+	return Metric{Name: name}, false
+}
+
+// of fills the words that a name has for a family's capitals into its description.
+func (m Metric) of(name string, words []string) Metric {
+	if measured, ok := strings.CutPrefix(name, validationPrefix); ok {
+		return onValidation(name, measured)
+	}
+	var pairs []string
+	for i, capitals := range wildcard.FindAllString(m.Name, -1) {
+		pairs = append(pairs, capitals, words[i])
+	}
+	fill := strings.NewReplacer(pairs...)
+	m.Name, m.Title, m.Definition = name, fill.Replace(m.Title), fill.Replace(m.Definition)
+	return m
+}
+
+// Unit is the unit of a recorded metric; "" if it is a pure number or not known.
+func Unit(name string) string {
+	m, _ := Find(name)
+	return m.Unit
+}
+
+// Heading is the heading of a result's column: the catalogue's, or the name in words.
+func Heading(name string) string {
+	if m, _ := Find(name); m.Heading != "" {
+		return m.Heading
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}

@@ -1,0 +1,126 @@
+package metric
+
+import "exp/eval"
+
+// onlyReference says when no distance to the reference policy is recorded.
+const onlyReference = "only methods that use the reference policy compute it"
+
+// policy describes the sampled policy: how sure it is, how far from its start, and how
+// long its answers are.
+func policy() []Metric {
+	list := []Metric{
+		{Name: "actor/entropy", Unit: nats, Per: "token", Title: "Policy entropy", Heading: "entropy",
+			Shown: OnProgress | OverSteps, Axis: Axis{Label: "entropy", Zero: true},
+			Definition: "entropy of the next-token distribution where tokens were sampled, mean over the batch's " +
+				"tokens"},
+		{Name: "kl/ref_k3", Unit: nats, Per: "token", Title: "Divergence from the reference policy", Heading: "kl",
+			Absent: onlyReference,
+			Shown:  OnProgress | OverSteps, Axis: Axis{Label: "KL to the reference"},
+			Definition: "estimate k3 of KL(policy‖reference) at the sampled tokens, mean over the batch's tokens"},
+		{Name: "kl/ref_k1", Unit: nats, Per: "token", Title: "Divergence from the reference policy, k1",
+			Absent: onlyReference, Axis: Axis{Label: "KL to the reference"},
+			Definition: "estimate k1 of KL(policy‖reference), log π − log π_ref at the sampled tokens, mean over " +
+				"the batch's tokens"},
+	}
+	list = append(list, lengths("response_length",
+		Metric{Unit: tokens, Title: "Response length", Heading: "len", Shown: OnProgress | OverSteps,
+			Axis:       Axis{Label: "response length", Zero: true},
+			Definition: "sampled tokens per completion, the end token included, mean over the batch"},
+		Metric{Title: "Truncated responses", Direction: eval.Down, Axis: Axis{Label: "truncated", Zero: true},
+			Definition: "share of completions as long as the token limit"},
+		"sampled tokens of a completion", "completions")...)
+	list = append(list, lengths("response_length_non_aborted",
+		Metric{Unit: tokens, Title: "Length of responses that are not empty",
+			Definition: "sampled tokens per completion, mean over those that are not empty"},
+		Metric{Title: "Truncated responses among those that are not empty", Direction: eval.Down,
+			Definition: "share of completions as long as the token limit among those that are not empty"},
+		"sampled tokens of a completion", full)...)
+	list = append(list, Metric{Name: "response/aborted_ratio", Unit: Share, Per: "completions",
+		Title: "Empty responses", Direction: eval.Down,
+		Definition: "share of completions without a token"})
+	return append(list, lengths("prompt_length",
+		Metric{Unit: tokens, Title: "Prompt length",
+			Definition: "tokens of a prompt, mean over the batch's completions"},
+		Metric{Title: "Truncated prompts", Direction: eval.Down,
+			Definition: "share of prompts as long as the limit, over the batch's completions"},
+		"tokens of a completion's prompt", "completions")...)
+}
+
+// lengths describes NAME/mean, /max, /min and /clip_ratio.
+func lengths(name string, mean, cut Metric, what, over string) []Metric {
+	cut.Name, cut.Unit, cut.Per = name+"/clip_ratio", Share, "completions"
+	return append(extentWith(mean, Metric{Name: name, Unit: tokens, Title: mean.Title, Definition: what}, over), cut)
+}
+
+// optimization describes losses and updates that most algorithms share, under verl's
+// names, and how the objective is put together.
+func optimization() []Metric {
+	const onlyClip = "only losses that clip the ratio have it"
+	const onlyKLLoss = "only objectives with a KL term have it (algo.kl.loss_coef)"
+	const onlyKLReward = "only runs that charge KL to the reward have it (algo.kl.reward_coef)"
+	list := []Metric{
+		{Name: "actor/pg_loss", Title: "Policy loss",
+			Absent: "FlowRL and the loss of Megatron-LM record losses of their own", Axis: Axis{Label: "loss"},
+			Definition: "the algorithm's policy loss, clipped where it clips, aggregated as algo.aggregation says"},
+		{Name: "actor/pg_clipfrac", Unit: Share, Per: "tokens", Title: "Clipped tokens", Absent: onlyClip,
+			Axis: Axis{Label: "clipped", Zero: true},
+			Definition: "share of tokens whose probability ratio was clipped in the loss; of FlowRL, of terms " +
+				"whose importance weight was"},
+		{Name: "actor/pg_clipfrac_lower", Unit: Share, Per: "tokens", Title: "Tokens bounded by the dual clip",
+			Absent: onlyClip, Axis: Axis{Label: "clipped", Zero: true},
+			Definition: "share of tokens whose loss the dual clip bounded (arXiv:1912.09729 eq. 5); GMPO: " +
+				"clipped tokens of negative advantage; DPPO: truncated ratios in the trust region"},
+		{Name: "actor/ppo_kl", Unit: nats, Per: "token", Title: "Divergence from the sampling policy",
+			Absent:     "the loss of Megatron-LM does not record it",
+			Axis:       Axis{Label: "KL to the old policy"},
+			Definition: "estimate k1 of KL(old‖policy) while the step's updates are made, mean over tokens"},
+		{Name: "actor/entropy_loss", Unit: nats, Title: "Entropy in the objective",
+			Absent: "only losses that take an entropy term have it",
+			Definition: "the policy's entropy aggregated as the loss is, before its coefficient " +
+				"algo.entropy_coef (arXiv:1602.01783 §4; verl's actor/entropy_loss)"},
+		{Name: "actor/kl_loss", Unit: nats, Title: "KL in the objective", Absent: onlyKLLoss,
+			Axis: Axis{Label: "KL to the reference"},
+			Definition: "estimate of KL(policy‖reference) aggregated as the loss is, before its coefficient " +
+				"(verl's actor/kl_loss)"},
+		{Name: "actor/kl_coef", Title: "Coefficient of KL in the objective", Absent: onlyKLLoss,
+			Definition: "algo.kl.loss_coef, what actor/kl_loss is multiplied with (verl's actor/kl_coef)"},
+		{Name: "actor/reward_kl_penalty", Unit: nats, Per: "token", Title: "KL charged to the reward",
+			Absent: onlyKLReward, Axis: Axis{Label: "KL to the reference"},
+			Definition: "estimate of KL(old‖reference), mean over a completion's tokens, then over completions " +
+				"(verl's actor/reward_kl_penalty)"},
+		{Name: "actor/reward_kl_penalty_coeff", Title: "Coefficient of KL in the reward", Absent: onlyKLReward,
+			Definition: "what the estimate is multiplied with in the step; it moves where algo.kl.controller is " +
+				"adaptive (arXiv:1909.08593 §2.2)"},
+		{Name: "actor/grad_norm", Title: "Gradient norm", Heading: "grad", Shown: OverSteps,
+			Axis:       Axis{Label: "gradient norm", Zero: true},
+			Definition: "L2 norm of the gradient before clipping, mean over the step's updates"},
+		{Name: "actor/lr", Title: "Learning rate", Axis: Axis{Label: "learning rate", Log: true},
+			Definition: "learning rate of the policy's optimizer in the step"},
+	}
+	return append(list, noise()...)
+}
+
+// noise describes verl's estimates of how much of a gradient is noise.
+func noise() []Metric {
+	const only = "only runs with algo.variance_proxies or a token baseline have it"
+	return []Metric{
+		{Name: "variance_proxy/proxy1_signal_strength", Title: "Squared gradient norm", Absent: only,
+			Axis: Axis{Log: true},
+			Definition: "square of actor/grad_norm (verl's compute_variance_proxy_metrics); 0 where the policy " +
+				"was not updated"},
+		{Name: "variance_proxy/proxy2_total_power", Title: "Power of the gradient", Absent: only,
+			Axis: Axis{Log: true},
+			Definition: "squared mean advantage times squared norm of the scores, mean over completions: signal " +
+				"and noise together"},
+		{Name: "variance_proxy/proxy3_pure_noise", Title: "Noise of the gradient", Absent: only,
+			Direction: eval.Down, Axis: Axis{Log: true},
+			Definition: "max(0, (proxy2 − proxy1)/(B − 1)) for B completions: the variance of the mean gradient; " +
+				"0 where B is 1"},
+		{Name: "variance_proxy/expected_a_squared", Title: "Squared advantage", Absent: only,
+			Definition: "square of a completion's mean advantage, mean over completions"},
+		{Name: "variance_proxy/expected_w", Title: "Squared norm of the scores", Absent: only,
+			Axis: Axis{Log: true},
+			Definition: "sum over a completion's tokens of the squared norm of its score, 1 − 2π + Σπ², weighted " +
+				"by rollout correction, mean over completions"},
+	}
+}

@@ -1,0 +1,170 @@
+package metric
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"exp/eval"
+	"exp/eval/stat"
+	"exp/train/rl"
+)
+
+// Every metric that something records is in the catalogue, and everything in the
+// catalogue is recorded by something.
+func TestCatalogueIsWhatIsRecorded(t *testing.T) {
+	names := recorded(t)
+	entries := map[string]bool{}
+	for _, name := range names {
+		m, ok := entryOf(name)
+		if !ok {
+			t.Errorf("%s is recorded and not in the catalogue", name)
+		}
+		entries[m.Name] = true
+	}
+	for _, m := range All() {
+		if !entries[m.Name] {
+			t.Errorf("%s is in the catalogue, and nothing records it", m.Name)
+		}
+	}
+}
+
+// entryOf finds the catalogue's row of a name, unlike Find with its capitals.
+func entryOf(name string) (Metric, bool) {
+	x := catalogue()
+	if i, ok := x.byName[name]; ok {
+		return x.list[i], true
+	}
+	for _, f := range x.families {
+		if f.pattern.MatchString(name) {
+			return x.list[f.at], true
+		}
+	}
+	return Metric{}, false
+}
+
+// recorded lists the names of metrics: those that the functions of train/rl and eval
+// return with all settings that add some, and those that the sources of the loop spell.
+func recorded(t *testing.T) []string {
+	names := map[string]bool{}
+	add := func(list []rl.Metric) {
+		for _, m := range list {
+			names[m.Name] = true
+		}
+	}
+	data := rl.Data[float32]{Rows: rl.Rows{0, 2}, Mask: []bool{true, true}, Score: []float32{1}, Reward: []float32{1},
+		Adv: make([]float32, 2), Ret: make([]float32, 2), Value: make([]float32, 2), PromptLen: []int{1},
+		ResponseLen: []int{2}, MaxPrompt: 1, MaxResponse: 2}
+	add(rl.DataMetrics(data))
+	add((&rl.PolicyStats{}).Metrics())
+	add((&rl.ValueStats{}).Metrics())
+	add((&rl.MegatronStats{}).Metrics())
+	add(rl.ProbDiff([]float32{-1, -1}, []float32{-1, -1}, data.Mask))
+	add(rl.ThroughputMetrics(2, 1, 1))
+	add(rl.LengthMetrics([]int{3}, [][]int{{0}}))
+	batch := &rl.Batch[float32]{Rows: data.Rows, Mask: data.Mask, Coef: make([]float64, 2), LogProb: make([]float32, 2),
+		OldLogProb: make([]float32, 2), RefLogProb: make([]float32, 2), Adv: data.Adv, Weight: []float32{1, 1}}
+	add(rl.VarianceProxies(batch, make([]float32, 2), 1))
+	for _, v := range rl.FlowRLVariants() {
+		v.Loss.RatioFractions = v.Loss.Clip.High > 0
+		var s rl.FlowRLStats
+		rl.FlowRL(make([]float32, 2), make([]float32, 1), batch, make([]float32, 1), 1, v.Loss, &s)
+		add(s.Metrics())
+	}
+	for _, weights := range []rl.RolloutWeights{rl.TokenWeights, rl.GeometricWeights} {
+		c := rl.Correction{Weights: weights, Low: 0.5, High: 2, Normalize: true,
+			Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK1, Low: 0.5, High: 2}}}
+		var s rl.CorrectionStats
+		rl.Correct(make([]float32, 2), make([]bool, 2), batch.LogProb, batch.OldLogProb, data.Mask, data.Rows, c, &s)
+		add(s.Metrics())
+	}
+	measured := append(eval.Definitions([]int{4}), eval.Families()...)
+	for _, d := range measured {
+		names[d.Name], names[validationPrefix+d.Name] = true, true
+	}
+	v := stat.Validation{Source: []string{"s", "s"}, Problem: []string{"p",
+		"p"}, Variables: []stat.Variable{{Name: "reward", Values: []float64{0, 1}}}}
+	for _, m := range v.Metrics(stat.SubsetDraws{Draws: 1}) {
+		names[m.Name] = true
+	}
+	spelled(t, names)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// spelled adds the names in literals: rl.Metric{Name: "actor/lr"} of the loop and of the
+// stages, the phases that a stopwatch laps, and the exact results of an evaluation.
+func spelled(t *testing.T, names map[string]bool) {
+	laps := []string{"step", "testing"} // of the whole step, and of the evaluation that harness/stage times
+	for _, dir := range []string{"../../train", "../stage", "../../eval", "../../cmd/exp"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.KeyValueExpr:
+					if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Name" {
+						if name := text(n.Value); strings.Contains(name, "/") || name == "tests_passed" {
+							names[name] = true
+						}
+					}
+				case *ast.CallExpr:
+					switch call := n.Fun.(type) {
+					case *ast.SelectorExpr:
+						if call.Sel.Name == "lap" {
+							laps = append(laps, text(n.Args[0]))
+						}
+					case *ast.Ident: // exactMetrics
+						if call.Name == "one" {
+							names[text(n.Args[0])] = true
+						}
+					}
+				case *ast.AssignStmt: // measured["timing_s/testing"]
+					if x, ok := n.Lhs[0].(*ast.IndexExpr); ok && strings.HasPrefix(text(x.Index), "timing_s/") {
+						names[text(x.Index)] = true
+					}
+				}
+				return true
+			})
+		}
+	}
+	for name := range names {
+		if strings.Contains(name, "{") || name == "val/" {
+			delete(names, name)
+		}
+	}
+	var timed []rl.Lap
+	for _, phase := range laps {
+		timed = append(timed, rl.Lap{Phase: phase, Seconds: 1})
+	}
+	for _, m := range rl.TimingMetrics(timed, 1, 1) {
+		names[m.Name] = true
+	}
+	names[eval.GraderPrefix+"math"], names[eval.FormPrefix+"box"] = true, true
+}
+
+// text is the constant text of an expression, with NAME for what is not constant.
+func text(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.BasicLit:
+		s, _ := strconv.Unquote(x.Value)
+		return s
+	case *ast.BinaryExpr:
+		return text(x.X) + text(x.Y)
+	}
+	return "NAME"
+}

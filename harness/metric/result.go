@@ -1,0 +1,125 @@
+package metric
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/eval"
+)
+
+// face is how people see a metric of an evaluation, whose unit, direction and definition
+// package eval has.
+type face struct {
+	title, heading string
+	per, axis      string
+	shown          Shown
+	diversity      bool
+}
+
+// faces are those of evaluations' metrics by name.
+func faces() map[string]face {
+	return map[string]face{
+		"pass@1": {title: "Accuracy (pass@1)", per: "completions", axis: "accuracy",
+			shown: InLists | Tested | Summarized},
+		"pass@K":        {title: "Pass@K", shown: InLists | Tested},
+		"pass_gap@K":    {title: "Gain of K samples over one", shown: WideOnly, diversity: true},
+		"majority":      {title: "Accuracy of the majority's answer (maj@n)"},
+		"majority_tied": {title: "Problems without one most frequent answer", shown: WideOnly},
+		"distinct_correct": {title: "Different right answers per problem", heading: "distinct",
+			axis: "different right answers", shown: InLists | Tested | Summarized, diversity: true},
+		"distinct_correct_solved": {title: "Different right answers per solved problem", diversity: true},
+		"solved_two_ways": {title: "Problems solved in two ways or more", heading: "2+ ways",
+			shown: Tested, diversity: true},
+		"distinct_answers": {title: "Different answers per problem", shown: WideOnly, diversity: true},
+		"answer_entropy": {title: "Entropy of the answers", heading: "entropy",
+			shown: Described, diversity: true},
+		"answer_entropy_norm": {title: "Entropy of the answers over its greatest value",
+			shown: WideOnly, diversity: true},
+		"format_rate":       {title: "Answers in the right form"},
+		"reward_mean":       {title: "Mean reward", shown: WideOnly},
+		"truncation_rate":   {title: "Truncated completions"},
+		"length_mean":       {title: "Completion length", heading: "length", shown: Described},
+		"token_entropy":     {title: "Token entropy", diversity: true},
+		"not_graded":        {title: "Completions without a verdict"},
+		"distinct_1":        {title: "Distinct 1-grams", shown: WideOnly, diversity: true},
+		"distinct_2":        {title: "Distinct 2-grams", diversity: true},
+		"distinct_3":        {title: "Distinct 3-grams", shown: WideOnly, diversity: true},
+		"distinct_4":        {title: "Distinct 4-grams", shown: WideOnly, diversity: true},
+		"self_bleu":         {title: "Likeness of the samples (self-BLEU)", diversity: true},
+		"solution_clusters": {title: "Groups of similar samples per problem", diversity: true},
+		"correct_clusters": {title: "Groups of similar right samples per problem",
+			axis: "groups of right samples", diversity: true},
+		"two_correct_clusters": {title: "Problems with two groups of right samples or more",
+			shown: WideOnly, diversity: true},
+	}
+}
+
+// results describes what evaluations measure. The exact distance from the optimum comes
+// first among the results of a task that has one.
+func results() []Metric {
+	const exact = "only tasks with enumerable outcomes have it"
+	const over = ", over all completions"
+	one, others := eval.Definitions(nil)[0], eval.Definitions(nil)[1:]
+	list := []Metric{
+		{Name: "kl_target", Unit: nats, Title: "Distance from the optimum, KL(target‖π)", Direction: eval.Down,
+			Absent: exact, Shown: InLists | Tested | Summarized,
+			Definition: "KL divergence of the policy from the optimum" + over},
+		collected(one),
+		{Name: "policy_entropy", Unit: nats, Title: "Entropy of the policy", Absent: exact, Shown: InLists,
+			Diversity:  true,
+			Definition: "entropy of the policy" + over},
+	}
+	for _, d := range slices.Concat(eval.Families(), others) {
+		list = append(list, collected(d))
+	}
+	return append(list,
+		Metric{Name: "kl_reference", Unit: nats, Title: "Distance from the start, KL(π‖π_ref)", Absent: exact,
+			Definition: "KL divergence of the reference from the policy" + over},
+		Metric{Name: eval.GraderPrefix + "GRADER", Unit: Share, Per: "completions", Title: "Accuracy by GRADER",
+			Direction: eval.Up, Absent: "only suites with several graders have it",
+			Definition: "pass@1 by the verdicts of GRADER, or of all graders together (union)"},
+		Metric{Name: eval.FormPrefix + "FORM", Unit: Share, Per: "completions", Title: "Answers in the form FORM",
+			Absent:     "only suites with several graders have it",
+			Definition: "share of samples whose answer has the form FORM"},
+		Metric{Name: "tests_passed", Unit: Share, Per: "tests", Title: "Tests passed", Direction: eval.Up,
+			Absent:     "only graders of code that count tests have it",
+			Definition: "share of a problem's tests that a sample passes, mean over samples, then over problems"})
+}
+
+// collected joins a definition of package eval with its face.
+func collected(d eval.Definition) Metric {
+	f := faces()[d.Name]
+	return Metric{Name: d.Name, Unit: d.Unit, Direction: d.Direction, Definition: d.Definition, Per: f.per,
+		Title: f.title, Heading: f.heading,
+		Axis: Axis{Label: f.axis}, Shown: f.shown, Diversity: f.diversity}
+}
+
+// Among returns those of the names that a place shows, in the order of the catalogue.
+// Of pass@K with K above 1 only the largest is among them.
+func Among(names []string, place Shown) []string {
+	var list []string
+	for _, m := range ShownIn(place) {
+		switch {
+		case m.Name == "pass@K":
+			if largest := largestPass(names); largest != "" {
+				list = append(list, largest)
+			}
+		case slices.Contains(names, m.Name):
+			list = append(list, m.Name)
+		}
+	}
+	return list
+}
+
+// largestPass is the pass@K among names with the largest K above 1; "" if there is none.
+func largestPass(names []string) string {
+	largest, most := "", 1
+	for _, name := range names {
+		text, ok := strings.CutPrefix(name, "pass@")
+		if k, err := strconv.Atoi(text); ok && err == nil && k > most {
+			largest, most = name, k
+		}
+	}
+	return largest
+}

@@ -1,0 +1,54 @@
+package metric
+
+import "exp/eval"
+
+// validationPrefix begins the names of an evaluation's metrics on validation problems
+// while a policy trains.
+const validationPrefix = "val/"
+
+// onlyOnline says when there are no validation metrics.
+const onlyOnline = "eval.online.every_steps is 0"
+
+// validation describes what is measured on validation problems while training: our
+// evaluation's metrics, and verl's (process_validation_metrics).
+func validation() []Metric {
+	const onValidation = " on validation problems"
+	return []Metric{
+		{Name: "val/pass@1", Unit: Share, Per: "completions", Title: "Accuracy" + onValidation, Heading: "val",
+			Direction: eval.Up, Absent: onlyOnline,
+			Shown: OnProgress | OverSteps, Axis: Axis{Label: "accuracy", Zero: true},
+			Definition: "share of right completions on held-out validation problems, sampled from the weights " +
+				"after the step"},
+		{Name: "val/distinct_correct", Unit: "solutions", Per: "problem",
+			Title: "Different right answers" + onValidation, Direction: eval.Up, Absent: onlyOnline,
+			Diversity: true, Axis: Axis{Label: "different right answers", Zero: true},
+			Definition: "different right answers among the samples of a validation problem, mean over problems"},
+		{Name: "val/solution_clusters", Unit: "groups", Per: "problem",
+			Title: "Groups of similar solutions" + onValidation, Absent: onlyOnline,
+			Diversity: true, Axis: Axis{Label: "effective groups", Zero: true},
+			Definition: "effective number of groups of similar texts among the samples of a validation problem, " +
+				"mean over problems"},
+		{Name: "val/METRIC", Title: "METRIC" + onValidation, Absent: onlyOnline,
+			Definition: "the evaluation's METRIC on held-out validation problems, sampled from the weights after " +
+				"the step"},
+		{Name: "val-core/SOURCE/VARIABLE/STATISTIC", Title: "verl's STATISTIC of VARIABLE on SOURCE",
+			Absent: onlyOnline,
+			Definition: "STATISTIC of VARIABLE over a problem's N samples, mean over problems: verl's main " +
+				"validation metrics (mean@N, best@N/mean, maj@N/mean)"},
+		{Name: "val-aux/SOURCE/VARIABLE/STATISTIC", Title: "verl's STATISTIC of VARIABLE on SOURCE",
+			Absent: onlyOnline,
+			Definition: "STATISTIC of VARIABLE over a problem's samples, mean over problems: verl's other " +
+				"validation metrics (such as std@N, worst@N/mean, best@N/std, and all of fewer samples than N)"},
+	}
+}
+
+// onValidation describes an evaluation's metric that is measured while training.
+func onValidation(name, measured string) Metric {
+	m, known := Find(measured)
+	if !known {
+		return Metric{Name: name, Title: measured + " on validation problems", Absent: onlyOnline}
+	}
+	m.Name, m.Title, m.Heading, m.Shown, m.Absent = name, m.Title+" on validation problems", "", 0, onlyOnline
+	m.Definition += "; on validation problems, sampled from the weights after the step"
+	return m
+}
