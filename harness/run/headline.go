@@ -2,34 +2,59 @@ package run
 
 import (
 	"context"
-	"strconv"
-	"strings"
+	"slices"
 
 	"exp/experiments/store"
+	"exp/harness/metric"
+	"exp/harness/stage"
+	"exp/train/rl"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// unitOf names the unit of a metric by its name.
-func unitOf(name string) string {
-	switch {
-	case strings.HasPrefix(name, "timing_s/"), name == "perf/time_per_step":
-		return "s"
-	case strings.HasPrefix(name, "timing_per_token_ms/"):
-		return "ms"
-	case strings.Contains(name, "entropy"), strings.Contains(name, "kl"), strings.Contains(name, "log_z"), strings.Contains(name, "log_prob"):
-		return "nats"
-	case strings.HasPrefix(name, "response_length"), strings.HasPrefix(name, "prompt_length"), name == "perf/total_num_tokens":
-		return "tokens"
-	case name == "perf/throughput":
-		return "tokens/s"
+// onProgress picks what a step's line shows of what the step measured, under the
+// headings of the catalogue.
+func onProgress(measured []rl.Metric) []rl.Metric {
+	value := make(map[string]float64, len(measured))
+	for _, m := range measured {
+		value[m.Name] = m.Value
 	}
-	return ""
+	var list []rl.Metric
+	for _, m := range metric.ShownIn(metric.OnProgress) {
+		if v, ok := value[m.Name]; ok {
+			list = append(list, rl.Metric{Name: m.Heading, Value: v})
+		}
+	}
+	return list
 }
 
-// setHeadline stores the results that lists show: of the first suite, pass@1, the
-// largest pass@k and the distinct correct solutions, or what an enumerable task has
-// instead.
+// listedResults is how many results of a run its row holds.
+const listedResults = 3
+
+// listed names the results that lists show of an evaluation, the first of the catalogue.
+func listed(names []string) []string {
+	list := metric.Among(names, metric.InLists)
+	return list[:min(len(list), listedResults)]
+}
+
+// factsOf are what the last line of a stage shows: its facts, and the results that lists
+// show of its evaluation.
+func factsOf(out *stage.Outcome) []rl.Metric {
+	if out.Evaluation == nil {
+		return out.Facts
+	}
+	var names []string
+	value := map[string]float64{}
+	for _, m := range out.Evaluation.Metrics {
+		names = append(names, m.Name)
+		value[m.Name] = m.Value
+	}
+	list := slices.Clone(out.Facts)
+	for _, name := range listed(names) {
+		list = append(list, rl.Metric{Name: name, Value: value[name]})
+	}
+	return list
+}
+
+// setHeadline stores the results of the first suite that lists show.
 func (x *execution) setHeadline(ctx context.Context) error {
 	evals, err := x.DB.Evals(ctx, x.run.ID)
 	if err != nil || len(evals) == 0 {
@@ -39,23 +64,18 @@ func (x *execution) setHeadline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := x.p.Config.Run.Eval.Final
-	wanted := []string{"pass@1"}
-	if n := len(f.PassK); n > 0 && f.PassK[n-1] > 1 {
-		wanted = append(wanted, "pass@"+itoa(f.PassK[n-1]))
-	}
-	wanted = append(wanted, "distinct_correct")
-	if x.p.Config.Run.Task.Kind == "outcomes" {
-		wanted = []string{"kl_target", "pass@1", "policy_entropy"}
-	}
-	suite := x.suiteName(f.Suites[0])
-	var list []store.Headline
-	for _, name := range wanted {
-		for _, e := range evals {
-			if e.Metric == name && e.SuiteName == suite && e.Protocol == protocol {
-				list = append(list, store.Headline{Name: name, Value: e.Value})
-			}
+	suite := x.suiteName(x.p.Config.Run.Eval.Final.Suites[0])
+	var names []string
+	value := map[string]float64{}
+	for _, e := range evals {
+		if e.SuiteName == suite && e.Protocol == protocol {
+			names = append(names, e.Metric)
+			value[e.Metric] = e.Value
 		}
+	}
+	var list []store.Headline
+	for _, name := range listed(names) {
+		list = append(list, store.Headline{Name: name, Value: value[name]})
 	}
 	return x.DB.SetHeadline(ctx, x.run.ID, list)
 }

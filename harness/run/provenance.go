@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -61,7 +62,7 @@ func modelName(c *config.Run) string {
 		return c.Model.Base
 	}
 	a := c.Model.Arch
-	return strings.Join([]string{itoa(a.Layers), "x", itoa(a.Width)}, "")
+	return fmt.Sprintf("%dx%d", a.Layers, a.Width)
 }
 
 // Machine is what this process runs on.

@@ -12,6 +12,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/metric"
 	"exp/harness/stage"
 	"exp/train/rollout"
 )
@@ -29,7 +30,7 @@ type stepRecord struct {
 }
 
 func (x *execution) newStepRecord(row store.Stage) *stepRecord {
-	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, unitOf),
+	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, metric.Unit),
 		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel), rate: x.p.Config.Run.Store.Samples.Train,
 			text: x.p.External.Prompter.Text}}
 }

@@ -324,7 +324,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	}
 	x.done[i] = row
 	x.result.Executed++
-	end.Facts = out.Facts
+	end.Facts = factsOf(out)
 	x.Watch.StageDone(info, end)
 	return nil
 }
@@ -373,7 +373,9 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 	e := x.env(i, row.SID)
 	e.Hooks.Warn = x.Watch.Warn
 	e.Hooks.Event = x.event
-	e.Hooks.Progress = func(done, total int, headline []rl.Metric) { x.Watch.StageProgress(done, total, headline) }
+	e.Hooks.Progress = func(done, total int, measured []rl.Metric) {
+		x.Watch.StageProgress(done, total, onProgress(measured))
+	}
 	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
 	kind := x.p.Stages[i].Kind
 	if x.apart(kind) {

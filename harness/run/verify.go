@@ -249,7 +249,9 @@ func (v *verifier) again(ctx context.Context, i int) error {
 	e.Dir, e.Again = filepath.Join(v.scratch, fmt.Sprint(i)), true
 	e.Start.Fresh = true
 	e.Hooks.Warn = v.Watch.Warn
-	e.Hooks.Progress = func(done, total int, headline []rl.Metric) { v.Watch.StageProgress(done, total, headline) }
+	e.Hooks.Progress = func(done, total int, measured []rl.Metric) {
+		v.Watch.StageProgress(done, total, onProgress(measured))
+	}
 	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
 	if err := os.MkdirAll(e.Dir, 0o777); err != nil {
 		return err
@@ -275,7 +277,7 @@ func (v *verifier) again(ctx context.Context, i int) error {
 		v.Watch.StageDone(info, end)
 		return &StageError{Stage: s.Name(), Err: err}
 	}
-	end.Facts = out.Facts
+	end.Facts = factsOf(out)
 	v.Watch.StageDone(info, end)
 	return v.compareStage(ctx, i, out)
 }

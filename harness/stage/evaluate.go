@@ -231,16 +231,8 @@ func (e *Env) scored(ev *Evaluation) (*Outcome, error) {
 		return nil, err
 	}
 	summary := map[string]float64{}
-	var facts []rl.Metric
 	for _, m := range ev.Metrics {
 		summary[m.Name] = m.Value
-		switch m.Name {
-		case "pass@1", "distinct_correct", "kl_target":
-			facts = append(facts, fact(m.Name, m.Value))
-		}
-		if k := e.run().Eval.Final.PassK; len(k) > 0 && k[len(k)-1] > 1 && m.Name == fmt.Sprintf("pass@%d", k[len(k)-1]) {
-			facts = append(facts, fact(m.Name, m.Value))
-		}
 	}
-	return &Outcome{Outputs: []Output{verdicts, s}, Evaluation: ev, Summary: summary, Facts: facts}, nil
+	return &Outcome{Outputs: []Output{verdicts, s}, Evaluation: ev, Summary: summary}, nil
 }

@@ -16,27 +16,6 @@ func fact(name string, v float64) rl.Metric { return rl.Metric{Name: name, Value
 
 func metrics(m ...rl.Metric) []rl.Metric { return m }
 
-// find returns the value of a metric, or NaN-free false.
-func find(list []rl.Metric, name string) (float64, bool) {
-	for _, m := range list {
-		if m.Name == name {
-			return m.Value, true
-		}
-	}
-	return 0, false
-}
-
-// pick returns the metrics of that name that are there, under shorter names.
-func pick(list []rl.Metric, names ...[2]string) []rl.Metric {
-	var out []rl.Metric
-	for _, n := range names {
-		if v, ok := find(list, n[0]); ok {
-			out = append(out, fact(n[1], v))
-		}
-	}
-	return out
-}
-
 // fineTune teaches the initial weights the form of answers from the problems'
 // targets. It does not depend on the run's seed, so all runs that share the upstream
 // configuration share its result.
@@ -73,8 +52,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 			for _, ev := range s.Events {
 				e.event(ev.Kind, "%s", ev.Text)
 			}
-			e.progress(s.Step, s.Of, pick(append(s.Metrics, s.System...), [2]string{"sft/loss", "loss"},
-				[2]string{"sft/entropy", "entropy"}, [2]string{"sft/grad_norm", "grad"}, [2]string{"perf/throughput", "tok/s"})...)
+			e.progress(s.Step, s.Of, append(s.Metrics, s.System...)...)
 			return curve.add(s)
 		}),
 	})

@@ -242,25 +242,12 @@ func (r *reinforcement) Step(s *train.Step) error {
 	for _, ev := range s.Events {
 		r.warn("%s", ev.Text)
 	}
-	r.progress(s.Step, s.Of, headline(r.cfg.Needs(), append(s.Metrics, s.System...))...)
+	r.progress(s.Step, s.Of, append(s.Metrics, s.System...)...)
 	if r.Hooks.Step == nil {
 		return nil
 	}
 	return r.Hooks.Step(Step{Det: det, Chain: chain, Measured: measured, Tokens: sampledTokens(s), Trajectories: s.Trajectories,
 		Components: rollout.ComponentNames(r.trainer.Grader), Events: s.Events})
-}
-
-// headline chooses what a step line shows.
-func headline(needs train.Needs, m []rl.Metric) []rl.Metric {
-	names := [][2]string{{"critic/score/mean", "reward"}, {"train/accuracy", "acc"}, {"val/pass@1", "val"}, {"actor/entropy", "entropy"},
-		{"kl/ref_k3", "kl"}, {"response_length/mean", "len"}}
-	if needs.LogZ {
-		names = append(names, [2]string{"actor/log_z", "logZ"})
-	}
-	if needs.Critic {
-		names = append(names, [2]string{"critic/vf_explained_var", "ev"})
-	}
-	return pick(m, append(names, [2]string{"perf/throughput", "tok/s"})...)
 }
 
 // detOf digests what a step must do again.

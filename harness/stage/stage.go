@@ -115,8 +115,8 @@ type Parent struct {
 
 // Hooks connect a stage to the record and to people. Nil ones are left out.
 type Hooks struct {
-	// Progress hears how far the stage is, with the numbers worth showing.
-	Progress func(done, total int, headline []rl.Metric)
+	// Progress hears how far the stage is, with all that the step measured.
+	Progress func(done, total int, measured []rl.Metric)
 	// Step receives each finished training step, in order.
 	Step func(Step) error
 	// Checkpoint hears of each checkpoint on disk.
@@ -200,9 +200,9 @@ func seedFunc(root int64) func(label string) uint64 {
 
 func (e *Env) run() *config.Run { return &e.Config.Run }
 
-func (e *Env) progress(done, total int, headline ...rl.Metric) {
+func (e *Env) progress(done, total int, measured ...rl.Metric) {
 	if e.Hooks.Progress != nil {
-		e.Hooks.Progress(done, total, headline)
+		e.Hooks.Progress(done, total, measured)
 	}
 }
 
