@@ -18,11 +18,11 @@ func (s *source) acrossFigures() []drawing {
 	profile := figure.Profile{Head: figure.Head{Name: "profile", Title: "Performance profile", Order: armNames(s.arms),
 		About: "Share of problems of which more than the threshold of the completions are right, mean over seeds and suites, each suite counting the same. " +
 			"At 0 are the problems that were solved at all"},
-		X: figure.Axis{Label: "threshold", Unit: "share of right completions"}, Y: count0("problems above the threshold", "share")}
+		X: figure.Axis{Label: "threshold", Unit: "share of right completions"}, Y: figure.Axis{Label: "problems above the threshold", Unit: "share", Zero: true}}
 	dots := figure.Dots{Head: figure.Head{Name: "aggregate", Title: "Aggregates over suites", Order: armNames(s.arms),
 		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean, that of the middle half (arXiv:2108.13264). " +
 			"The optimality gap is 1 less the mean, since no accuracy is above 1"},
-		X: figure.Axis{Label: "accuracy", Unit: "share of completions"}, Groups: []string{"mean", "interquartile mean"}}
+		X: axisOf("pass@1"), Groups: []string{"mean", "interquartile mean"}}
 	odds := figure.Forest{Head: figure.Head{Name: "improvement", Title: "Probability of improvement", Order: armNames(s.arms),
 		About: "Chance that a run of the first arm scores more than a run of the second on the same suite, ties counting half, mean over suites (arXiv:2108.13264)"},
 		X: figure.Axis{Label: "probability that the first arm's run scores more"}, Null: 0.5, Less: "second arm ahead", More: "first arm ahead"}

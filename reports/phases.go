@@ -3,22 +3,9 @@ package reports
 import (
 	"math"
 
+	"exp/harness/metric"
 	"exp/reports/figure"
 )
-
-// phaseKinds are the phases of a training step in the order in which they happen,
-// with the series that measure them (verl's timing_s).
-var phaseKinds = []struct{ Name, Metric string }{
-	{"sampling", "timing_s/gen"},
-	{"grading", "timing_s/reward"},
-	{"old log-probs", "timing_s/old_log_prob"},
-	{"reference log-probs", "timing_s/ref"},
-	{"values", "timing_s/values"},
-	{"advantages", "timing_s/adv"},
-	{"critic update", "timing_s/update_critic"},
-	{"policy update", "timing_s/update_actor"},
-	{"online evaluation", "timing_s/testing"},
-}
 
 // phases is the time per step and phase: sums over steps divided by the number of
 // steps, mean over seeds, so that what happens every tenth step counts a tenth.
@@ -27,12 +14,12 @@ func phases(arms []*arm) figure.Phases {
 		About: "Wall-clock time of each phase, summed over the steps of a run and divided by their number, mean over seeds (timing_s/…)"},
 		Per: "per step"}
 	table := make([][]float64, len(arms))
-	for _, p := range phaseKinds {
+	for _, p := range metric.Phases() {
 		some := false
 		row := make([]float64, len(arms))
 		for i, a := range arms {
 			// A method without the phase spends no time in it.
-			if v, n := a.mean(func(r *run) float64 { return r.perStep(p.Metric) }); n > 0 {
+			if v, n := a.mean(func(r *run) float64 { return r.perStep(p.Name) }); n > 0 {
 				row[i] = v
 			}
 			some = some || row[i] > 0
@@ -40,7 +27,7 @@ func phases(arms []*arm) figure.Phases {
 		if !some {
 			continue
 		}
-		f.Phases = append(f.Phases, p.Name)
+		f.Phases = append(f.Phases, p.InSentence())
 		for i := range arms {
 			table[i] = append(table[i], row[i])
 		}

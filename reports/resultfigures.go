@@ -151,7 +151,7 @@ func passK(metric string) (int, bool) {
 // suiteBars compares the arms' accuracy on all suites.
 func (s *source) suiteBars() figure.Bar {
 	f := figure.Bar{Head: figure.Head{Name: "suites", Title: "Accuracy by suite", Order: armNames(s.arms),
-		About: "pass@1: the share of right completions of a problem, mean over problems"}, Y: figure.Axis{Label: "accuracy", Unit: "share of completions"}}
+		About: "pass@1: the share of right completions of a problem, mean over problems"}, Y: axisOf("pass@1")}
 	for _, a := range s.arms {
 		f.Arms = append(f.Arms, figure.BarArm{Name: a.Name, Seeds: len(a.Runs)})
 	}
@@ -178,8 +178,7 @@ func (s *source) passAtK(suite scoredSuite) figure.PassK {
 func (s *source) diversity(suite scoredSuite) figure.Scatter {
 	return s.againstAccuracy(suite, "distinct_correct", figure.Scatter{
 		Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name,
-			About: "Different right answers among the samples of a problem against the share of right ones, means over problems. Up and right is better"},
-		Y: figure.Axis{Label: "different right answers", Unit: perProblem(suite.samples)}})
+			About: "Different right answers among the samples of a problem against the share of right ones, means over problems. Up and right is better"}})
 }
 
 // clusters is for tasks whose problems have one right answer, which can still be found
@@ -187,14 +186,15 @@ func (s *source) diversity(suite scoredSuite) figure.Scatter {
 func (s *source) clusters(suite scoredSuite) figure.Scatter {
 	return s.againstAccuracy(suite, "correct_clusters", figure.Scatter{
 		Head: figure.Head{Name: "clusters-" + slug(suite.name), Title: "Ways to be right against accuracy on " + suite.name,
-			About: "Groups of similar texts among the right samples of a problem against the share of right ones, means over problems. Up and right is better"},
-		Y: figure.Axis{Label: "groups of right samples", Unit: perProblem(suite.samples)}})
+			About: "Groups of similar texts among the right samples of a problem against the share of right ones, means over problems. Up and right is better"}})
 }
 
 // againstAccuracy sets a metric of the arms against their accuracy.
 func (s *source) againstAccuracy(suite scoredSuite, metric string, f figure.Scatter) figure.Scatter {
 	f.Order, f.Interval = armNames(s.arms), suite.interval
-	f.X = figure.Axis{Label: "accuracy, pass@1", Unit: "share of completions"}
+	f.X, f.Y = axisOf("pass@1"), axisOf(metric)
+	f.X.Label += ", pass@1"
+	f.Y.Unit = perProblem(suite.samples)
 	xs, ys := suite.metric("pass@1"), suite.metric(metric)
 	for i, a := range s.arms {
 		drawn := figure.ScatterArm{Name: a.Name, X: xs[i], Y: ys[i]}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/harness/metric"
 	"exp/reports/compare"
 	"exp/reports/figure"
 )
@@ -17,41 +18,17 @@ const (
 	groupDiversity = "Diversity"
 )
 
-// diversityMetrics are shown in the section on diversity, the others among the
-// results.
-var diversityMetrics = []string{"distinct_correct", "distinct_correct_solved", "solved_two_ways", "distinct_answers",
-	"answer_entropy", "answer_entropy_norm", "token_entropy", "policy_entropy",
-	"distinct_1", "distinct_2", "distinct_3", "distinct_4", "self_bleu", "solution_clusters", "correct_clusters", "two_correct_clusters"}
-
-// ofDiversity reports whether a metric belongs there.
-func ofDiversity(metric string) bool {
-	return slices.Contains(diversityMetrics, metric) || strings.HasPrefix(metric, "pass_gap@")
+// ofDiversity reports whether the section on diversity shows a metric; the results show
+// the others.
+func ofDiversity(name string) bool {
+	m, _ := metric.Find(name)
+	return m.Diversity
 }
 
-// metricWords are metrics as sentences call them.
-var metricWords = map[string]string{
-	"pass@1":                  "accuracy (pass@1)",
-	"distinct_correct":        "different right answers per problem",
-	"distinct_correct_solved": "different right answers per solved problem",
-	"solved_two_ways":         "problems solved in two ways or more",
-	"kl_target":               "distance from the optimum, KL(target‖π)",
-	"kl_reference":            "distance from the start, KL(π‖π_ref)",
-	"policy_entropy":          "entropy of the policy",
-	"answer_entropy":          "entropy of the answers",
-	"reward_mean":             "mean reward",
-	"format_rate":             "answers in the right form",
-	"truncation_rate":         "truncated completions",
-	"length_mean":             "completion length",
-	"majority":                "accuracy of the majority's answer (maj@n)",
-	"self_bleu":               "likeness of the samples (self-BLEU)",
-	"solution_clusters":       "groups of similar samples per problem",
-	"correct_clusters":        "groups of similar right samples per problem",
-	"two_correct_clusters":    "problems with two groups of right samples or more",
-}
-
+// metricWord is a metric as sentences call it.
 func metricWord(name string) string {
-	if w, ok := metricWords[name]; ok {
-		return w
+	if m, ok := metric.Find(name); ok {
+		return m.InSentence()
 	}
 	return strings.ReplaceAll(name, "_", " ")
 }
@@ -225,7 +202,7 @@ func (s *source) metricCell(m *compare.Metric) line {
 	case "down":
 		l = l.with(styled(muted, " ↓"))
 	}
-	if m.Unit != "" && m.Unit != "share" {
+	if m.Unit != "" && m.Unit != metric.Share {
 		l = l.with(styled(muted, " "+m.Unit))
 	}
 	return l

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/harness/metric"
 	"exp/reports/compare"
 )
 
@@ -78,7 +79,7 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 	for j := range suite.Metrics {
 		m := &suite.Metrics[j]
 		switch {
-		case !m.Tested, len(s.arms) > 2 && !slices.Contains(quoted, m.Name):
+		case !m.Tested, len(s.arms) > 2 && !quoted(m.Name):
 		case allEqual(m):
 			rest = append(rest, line{styled(strong, "No difference"), {Text: fmt.Sprintf(" in %s: every arm has %s.", metricWord(m.Name), fixed(valueOf(m.Arms[0].Mean), digitsOf(m)))}})
 		default:
@@ -98,9 +99,12 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 	return append(shown, rest...)
 }
 
-// quoted are the metrics that the summary of more than two arms keeps to: there is a
+// quoted reports whether the summary of more than two arms keeps to a metric: there is a
 // sentence for each pair.
-var quoted = []string{"pass@1", "distinct_correct", "kl_target"}
+func quoted(name string) bool {
+	m, _ := metric.Find(name)
+	return m.Shown&metric.Summarized != 0
+}
 
 // allEqual reports whether all arms have the same mean, without any spread.
 func allEqual(m *compare.Metric) bool {
@@ -196,22 +200,9 @@ func (s *source) aloneSummary() []block {
 	return blocks
 }
 
-// headlineMetrics are pass@1, the largest pass@k and what the task is known for.
+// headlineMetrics are those that comparisons test: what the task is known for.
 func (s *source) headlineMetrics(suite string) []string {
-	all := s.evalMetrics(suite)
-	largest, most := "", 1
-	for _, m := range all {
-		if k, ok := passK(m); ok && k > most {
-			largest, most = m, k
-		}
-	}
-	var list []string
-	for _, m := range []string{"pass@1", largest, "distinct_correct", "solved_two_ways", "kl_target"} {
-		if slices.Contains(all, m) {
-			list = append(list, m)
-		}
-	}
-	return list
+	return metric.Among(s.evalMetrics(suite), metric.Tested)
 }
 
 func (s *source) divergences() []line {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"exp/eval/stat"
+	"exp/harness/metric"
 )
 
 // fillMetric computes a metric from its panel.
@@ -79,11 +80,11 @@ func interval(iv stat.Interval, ok bool, kind IntervalKind) *Interval {
 
 // cut takes away what a mean of that unit cannot be: below 0 only rewards are.
 func (iv *Interval) cut(unit string) {
-	if iv == nil || unit == unitReward {
+	if iv == nil || unit == metric.Reward {
 		return
 	}
 	iv.Lo = max(0, iv.Lo)
-	if unit == unitShare {
+	if unit == metric.Share {
 		iv.Hi = min(1, iv.Hi)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"exp/eval"
+	"exp/harness/metric"
 )
 
 // scores is a scores blob: what an evaluation says of each problem, and its
@@ -17,21 +18,19 @@ type scores struct {
 	} `json:"metrics"`
 }
 
-// Units with a meaning for margins, and for what an interval may hold.
-const (
-	unitShare  = "share"
-	unitReward = "reward"
-)
-
 // defaultTests are the metrics that are tested where none is asked for: what a
-// policy gets right, alone and with the most samples, and how differently. pass@k
-// with the largest k comes second.
+// policy gets right, alone and with the most samples, and how differently.
 func defaultTests(largest int) []string {
-	tests := []string{"pass@1"}
-	if largest > 1 {
-		tests = append(tests, passName(largest))
+	var tests []string
+	for _, m := range metric.ShownIn(metric.Tested) {
+		switch {
+		case m.Name != "pass@K":
+			tests = append(tests, m.Name)
+		case largest > 1:
+			tests = append(tests, passName(largest))
+		}
 	}
-	return append(tests, "distinct_correct", "solved_two_ways", "kl_target")
+	return tests
 }
 
 func passName(k int) string { return fmt.Sprintf("pass@%d", k) }
@@ -44,26 +43,6 @@ const overSolved = "distinct_correct_solved"
 // order of a report.
 func definitions(ks []int) []eval.Definition {
 	return slices.DeleteFunc(eval.Definitions(ks), func(d eval.Definition) bool { return d.Name == overSolved })
-}
-
-// ofRuns describes the metrics that only runs have: no problem has a value, or not
-// the same problems in each run.
-func ofRuns(name string) eval.Definition {
-	for _, d := range eval.Definitions(nil) {
-		if d.Name == name {
-			return d
-		}
-	}
-	d := eval.Definition{Name: name}
-	switch name {
-	case "kl_target":
-		d.Unit, d.Direction, d.Definition = "nats", eval.Down, "KL divergence of the policy from the optimum, over all completions"
-	case "kl_reference":
-		d.Unit, d.Definition = "nats", "KL divergence of the reference from the policy, over all completions"
-	case "policy_entropy":
-		d.Unit, d.Definition = "nats", "entropy of the policy over all completions"
-	}
-	return d
 }
 
 // withOne sorts ks, with 1 among them.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"exp/eval"
 	"exp/eval/stat"
 	"exp/experiments/ident"
+	"exp/harness/metric"
 )
 
 // runMetrics compares over runs alone the metrics that every run recorded and that
@@ -25,7 +25,7 @@ func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Met
 		if times[name] < runs || slices.ContainsFunc(had, func(h Metric) bool { return h.Name == name }) {
 			continue
 		}
-		d := describeRunMetric(name)
+		d, _ := metric.Find(name)
 		out := Metric{Name: name, Unit: d.Unit, Direction: string(d.Direction), Definition: d.Definition, ByRun: true,
 			Tested: slices.Contains(tests, name), Pairs: []Pair{}}
 		for a := range c.arms {
@@ -66,15 +66,6 @@ func ksIn(names map[string]int) []int {
 		}
 	}
 	return withOne(ks)
-}
-
-func describeRunMetric(name string) eval.Definition {
-	for _, d := range definitions(ksIn(map[string]int{name: 1})) {
-		if d.Name == name {
-			return d
-		}
-	}
-	return ofRuns(name)
 }
 
 // runValues are a metric's recorded values of an arm's runs.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"exp/eval/stat"
+	"exp/harness/metric"
 )
 
 // The smallest differences that a comparison is asked to find, for Verdict: five
@@ -18,7 +19,7 @@ const (
 // the larger of the arms' means.
 func (p *Pair) setMargin(m *Metric) {
 	margin := marginShare
-	if m.Unit != unitShare {
+	if m.Unit != metric.Share {
 		margin = 0
 		for _, arm := range []int{p.A, p.B} {
 			if mean := m.Arms[arm].Mean; mean != nil {

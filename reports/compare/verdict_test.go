@@ -2,6 +2,8 @@ package compare
 
 import (
 	"testing"
+
+	"exp/harness/metric"
 )
 
 func TestVerdict(t *testing.T) {
@@ -73,7 +75,7 @@ func TestMargin(t *testing.T) {
 	for _, test := range []struct {
 		unit string
 		want float64
-	}{{unitShare, 0.05}, {"solutions", 0.4}} { // a tenth of the larger mean
+	}{{metric.Share, 0.05}, {"solutions", 0.4}} { // a tenth of the larger mean
 		m := &Metric{Unit: test.unit, Arms: []Estimate{mean(3), mean(-4)}}
 		p := &Pair{A: 0, B: 1}
 		p.setMargin(m)
