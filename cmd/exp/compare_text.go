@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"exp/cmd/exp/term"
+	"exp/harness/metric"
 	"exp/reports/compare"
 )
 
@@ -16,10 +17,6 @@ type comparePage struct {
 	r      *compare.Result
 	chosen bool // the user named the metrics
 }
-
-// describedMetrics are shown beside the tested ones: how answers vary, and how long
-// they are.
-var describedMetrics = []string{"answer_entropy", "length_mean"}
 
 // mostMetrics is how many metrics fit on a line.
 const mostMetrics = 6
@@ -158,7 +155,7 @@ func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 	}
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
-		described := !p.chosen && slices.Contains(describedMetrics, m.Name) && room > 0
+		described := !p.chosen && shownIn(m.Name, metric.Described) && room > 0
 		if described && !m.Tested {
 			room--
 		}
@@ -179,7 +176,7 @@ func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 func (p *comparePage) means(shown []*compare.Metric) error {
 	columns := []column{{Title: "arm", Rank: 1, Min: 15}}
 	for i, m := range shown {
-		c := column{Title: scoreTitle(m)}
+		c := column{Title: metric.Heading(m.Name)}
 		if !m.Tested {
 			c.Drop = i + 1 // where a terminal is narrow, the last first
 		}
@@ -234,8 +231,8 @@ func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
 		if d.Interval != nil {
 			interval = "[" + signed(&d.Interval.Lo, digitsOf(m)) + ", " + signed(&d.Interval.Hi, digitsOf(m)) + "]"
 		}
-		rows = append(rows, []any{scoreTitle(m), signed(d.Delta, digitsOf(m)), interval, probability(d.P), probability(d.PHolm),
-			optional(d.MDE, digitsOf(m)), string(d.Verdict)})
+		rows = append(rows, []any{metric.Heading(m.Name), signed(d.Delta, digitsOf(m)), interval,
+			probability(d.P), probability(d.PHolm), optional(d.MDE, digitsOf(m)), string(d.Verdict)})
 	}
 	return p.table(columns, rows)
 }
@@ -342,31 +339,14 @@ func (p *comparePage) notes() {
 
 func pairName(r *compare.Result, a, b int) string { return r.Arms[a].Label + " − " + r.Arms[b].Label }
 
-// scoreTitle is the heading of a metric.
-func scoreTitle(m *compare.Metric) string {
-	switch m.Name {
-	case "distinct_correct":
-		return "distinct"
-	case "solved_two_ways":
-		return "2+ ways"
-	case "answer_entropy":
-		return "entropy"
-	case "length_mean":
-		return "length"
-	}
-	return strings.ReplaceAll(m.Name, "_", " ")
+// shownIn reports whether a place shows a metric unasked.
+func shownIn(name string, place metric.Shown) bool {
+	m, _ := metric.Find(name)
+	return m.Shown&place != 0
 }
 
 // digitsOf is how many digits after the point a metric's values have.
-func digitsOf(m *compare.Metric) int {
-	switch m.Unit {
-	case "tokens":
-		return 1
-	case "solutions", "answers", "nats":
-		return 2
-	}
-	return 3
-}
+func digitsOf(m *compare.Metric) int { return metric.Metric{Unit: m.Unit}.Digits() }
 
 // optional formats a number, a dash where it is not known.
 func optional(v *float64, digits int) string {

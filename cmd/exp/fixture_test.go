@@ -15,6 +15,7 @@ import (
 	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 // fixtureNow is when the commands of golden tests run; the runs of fixtureStore
@@ -119,8 +120,7 @@ func (b builder) attempt(r store.Run, end store.Status) store.Attempt {
 // steps records n steps of a few metrics; the score rises from start by 0.01.
 func (b builder) steps(r store.Run, n int64, start float64) {
 	b.t.Helper()
-	units := map[string]string{"actor/entropy": "nats", "perf/throughput": "tokens/s"}
-	w := b.db.NewStepWriter(r.ID, 0, func(name string) string { return units[name] })
+	w := b.db.NewStepWriter(r.ID, 0, metric.Unit)
 	for i := int64(1); i <= n; i++ {
 		s := store.Step{Tokens: 100, Chain: digestOf(fmt.Sprint(r.Name, r.Seed, i)), Measured: map[string]float64{"perf/throughput": 1000}}
 		// The first three steps are the same for all runs of a seed.

@@ -9,6 +9,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 // groupTable makes a table with one row for each experiment: the runs that differ
@@ -57,7 +58,8 @@ func (a *app) groupColumns(results []string) []column {
 	columns := []column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}, {Key: "runs"},
 		{Key: "seeds", Rank: 2}, {Key: "status", Style: statusStyle}}
 	for i, name := range results {
-		columns = append(columns, column{Key: name, Title: shortMetric(name), Wide: i >= a.roomFor(14), Drop: min(i, 1)})
+		columns = append(columns, column{Key: name, Title: metric.Heading(name), Wide: i >= a.roomFor(14),
+			Drop: min(i, 1)})
 		if !a.out.forPeople() {
 			columns = append(columns, column{Key: name + "_std"})
 		}

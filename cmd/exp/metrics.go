@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 func metricsCommand(a *app) *cli.Command {
@@ -19,25 +20,33 @@ func metricsCommand(a *app) *cli.Command {
 		ArgsUsage: "RUN...",
 		Description: "For people, one row a step and one column a metric, thinned to what fits a screen; without -m the few that tell most. " +
 			"For programs (-o csv, tsv, json, jsonl), one row a point, and every point of every metric unless flags choose.\n" +
-			"In a GLOB, * is any characters, ? is one, [ab] is a set. Names are those of verl, such as actor/entropy.",
+			"In a GLOB, * is any characters, ? is one, [ab] is a set. Names are those of verl, such as actor/entropy.\n" +
+			"--explain reads no run: it says what metrics are, " +
+			"all of them or those that the arguments name (a name or a GLOB).",
 		UsageText: strings.Join([]string{
 			"exp metrics @last # the course of the newest run",
 			"exp metrics @last --list # what there is, with least and greatest values",
 			"exp metrics @last -m 'actor/*' --steps 100:200 # some of them",
 			"exp metrics countdown-flowrl -m critic/score/mean -o csv > reward.csv # all seeds, for a plot",
 			"exp metrics @last -m actor/entropy --decimate 500 -o csv # for a display of 500 pixels; no peak is lost",
+			"exp metrics --explain actor/ppo_kl # what a metric is",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"}, Usage: "only metrics that match `GLOB`; repeatable"},
 			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, both included; A: and :B are open"},
 			&cli.IntFlag{Name: "every", Usage: "only steps that `N` divides", DefaultText: "for people, what fits"},
 			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the least and the greatest value"},
+			&cli.BoolFlag{Name: "explain",
+				Usage: "say what metrics are: unit, title, definition, and which way is better"},
 			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, least and greatest value"},
 		},
 		BashComplete: a.completesRuns(0, false, func(ctx context.Context, db *store.DB, w word) []candidate {
 			return a.metricCandidates(ctx, db, w)
 		}),
 		Action: func(c *cli.Context) error {
+			if c.Bool("explain") {
+				return a.explainMetrics(c)
+			}
 			args, err := positionals(c, 1, -1)
 			if err != nil {
 				return err
@@ -51,30 +60,13 @@ func metricsCommand(a *app) *cli.Command {
 // says otherwise.
 const screenSteps = 40
 
-// headlineMetric is a metric that tells much, with the heading that people see. The
-// headings are those of the progress display.
-type headlineMetric struct{ name, title string }
-
-// headlineMetrics are the metrics that tell most about a run of an algorithm, the
-// most telling first.
-func headlineMetrics(algo string) []headlineMetric {
-	list := []headlineMetric{{"critic/score/mean", "reward"}, {"train/accuracy", "acc"}, {"val/pass@1", "val"}, {"actor/entropy", "entropy"},
-		{"kl/ref_k3", "kl"}, {"response_length/mean", "len"}}
-	switch algo {
-	case "flowrl":
-		list = append(list, headlineMetric{"actor/log_z", "logZ"}, headlineMetric{"actor/residual_abs", "residual"})
-	case "ppo":
-		list = append(list, headlineMetric{"critic/vf_loss", "vf loss"}, headlineMetric{"critic/vf_explained_var", "expl var"})
+// courseMetrics are the metrics that tell most about the course of a run.
+func courseMetrics() []string {
+	var names []string
+	for _, m := range metric.ShownIn(metric.OverSteps) {
+		names = append(names, m.Name)
 	}
-	return append(list, headlineMetric{"actor/grad_norm", "grad"}, headlineMetric{"perf/throughput", "tok/s"})
-}
-
-func headlineGlobs(algo string) []string {
-	var globs []string
-	for _, m := range headlineMetrics(algo) {
-		globs = append(globs, m.name)
-	}
-	return globs
+	return names
 }
 
 // runCurves are the curves of a run.
@@ -107,7 +99,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	var all []runCurves
 	points := 0
 	for _, r := range runs {
-		curves, err := db.MetricsOf(c.Context, r.ID, a.metricGlobs(c, r), from, to)
+		curves, err := db.MetricsOf(c.Context, r.ID, a.metricGlobs(c), from, to)
 		if err != nil {
 			return err
 		}
@@ -125,16 +117,25 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	return a.out.printTable(pointTable(all, int64(max(c.Int("every"), 1))))
 }
 
-// metricGlobs are the metrics of a run that are asked for.
-func (a *app) metricGlobs(c *cli.Context, r store.Run) []string {
+// metricGlobs are the metrics that are asked for.
+func (a *app) metricGlobs(c *cli.Context) []string {
 	globs := c.StringSlice("metric")
 	switch {
 	case len(globs) > 0:
 		return globs
 	case a.out.forPeople():
-		return headlineGlobs(r.Algo)
+		return courseMetrics()
 	}
 	return []string{"*"}
+}
+
+// unitOf is the unit of a series: the catalogue's, and the recorded one of a metric that
+// it does not have.
+func unitOf(s store.Series) string {
+	if m, ok := metric.Find(s.Name); ok {
+		return m.Unit
+	}
+	return s.Unit
 }
 
 // noMetrics says why there is nothing to print.
@@ -223,7 +224,7 @@ func (a *app) listMetrics(c *cli.Context, db *store.DB, runs []store.Run) error 
 				return err
 			}
 			for _, s := range series {
-				t.Rows = append(t.Rows, []any{hexID(r.RID.String()), s.Name, s.Unit, s.N, s.Last, s.LastStep,
+				t.Rows = append(t.Rows, []any{hexID(r.RID.String()), s.Name, unitOf(s), s.N, s.Last, s.LastStep,
 					numberOrNil(s.Min), s.ArgMin, numberOrNil(s.Max), s.ArgMax, s.Det})
 			}
 		}
@@ -261,7 +262,7 @@ func (a *app) metricCandidates(ctx context.Context, db *store.DB, w word) []cand
 	}
 	var list []candidate
 	for _, s := range series {
-		list = append(list, candidate{s.Name, s.Unit})
+		list = append(list, candidate{s.Name, unitOf(s)})
 	}
 	return list
 }

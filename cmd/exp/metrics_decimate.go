@@ -32,7 +32,7 @@ func (a *app) decimateMetrics(c *cli.Context, db *store.DB, runs []store.Run) er
 	t.Columns[0].Wide = len(runs) == 1
 	for _, r := range runs {
 		var names []string
-		for _, g := range a.metricGlobs(c, r) {
+		for _, g := range a.metricGlobs(c) {
 			series, err := db.Series(c.Context, r.ID, g)
 			if err != nil {
 				return err

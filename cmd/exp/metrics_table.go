@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"exp/cmd/exp/term"
+	"exp/harness/metric"
 )
 
 // printMetricTable prints one row a step: what people read.
@@ -120,15 +121,11 @@ func pivot(rc runCurves, names []string, every int64, ends bool) [][]any {
 	return list
 }
 
-// metricTitle is the heading of a metric: the word that progress uses, else the
-// last part of the name, or two, where no other column reads the same.
+// metricTitle is the heading of a metric: the catalogue's, else the last part of the
+// name, or two, where no other column reads the same.
 func metricTitle(name string, names []string) string {
-	for _, algo := range []string{"flowrl", "ppo"} {
-		for _, m := range headlineMetrics(algo) {
-			if m.name == name {
-				return m.title
-			}
-		}
+	if m, _ := metric.Find(name); m.Heading != "" {
+		return m.Heading
 	}
 	parts := strings.Split(name, "/")
 	for n := 1; n < len(parts); n++ {

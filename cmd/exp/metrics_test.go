@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"exp/harness/metric"
 )
 
 func TestMetricsPages(t *testing.T) {
@@ -14,6 +16,23 @@ func TestMetricsPages(t *testing.T) {
 		"metrics flowrl-a#0 --every 10", "metrics flowrl-a#0 --list", "metrics flowrl-a#0 -m actor/* -m perf/* --steps :2"))
 	golden(t, "metrics_pipe", pages(t, fixtureCall(t, 0, false), dir, "metrics ppo-b#1 -m actor/entropy -o csv", "metrics ppo-b#1 -m *mean -o jsonl --steps 2",
 		"metrics ppo-b --list -o csv -m actor/lr", "metrics flowrl-a#0 -m val/* -o tsv"))
+}
+
+// TestMetricsExplain: the catalogue for people and for programs, without a store.
+func TestMetricsExplain(t *testing.T) {
+	dir := t.TempDir()
+	golden(t, "metrics_explain", pages(t, fixtureCall(t, 80, false), dir,
+		"metrics --explain critic/vf_explained_var", "metrics --explain val/pass@4",
+		"metrics --explain kl/ref_* actor/log_z", "metrics --explain actor/kl_coef -o json",
+		"metrics --explain rollout_corr/*ppl -o name"))
+	got := call{list: commands}.run("metrics", "--explain", "-o", "name")
+	var names []string
+	for _, m := range metric.All() {
+		names = append(names, m.Name)
+	}
+	if want := strings.Join(names, "\n") + "\n"; got.stdout != want {
+		t.Errorf("printed %q, want the catalogue's %q", got.stdout, want)
+	}
 }
 
 // TestMetricsHasEveryPoint: programs get all of it.
@@ -92,6 +111,9 @@ func TestMetricsErrors(t *testing.T) {
 		{"metrics flowrl-a --decimate 5 -m actor/entrpy", 3, "did you mean actor/entropy?"},
 		{"metrics", 2, "exp metrics needs RUN..."},
 		{"metrics 'algo = sac'", 3, "no run matches"},
+		{"metrics --explain actor/kl_koef", 3, "did you mean actor/kl_coef?"},
+		{"metrics --explain 'x[' ", 2, "is no GLOB"},
+		{"metrics --explain --list", 2, "does not go together with --list"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {

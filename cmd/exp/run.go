@@ -15,6 +15,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/metric"
 	"exp/harness/plan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
@@ -348,10 +349,12 @@ func factOf(f rl.Metric) term.Fact {
 	switch f.Name {
 	case "train", "val", "test", "steps", "files", "parameters", "samples", "reused":
 		return term.Fact{Name: f.Name, Text: term.Count(int64(f.Value)), Counts: true}
-	case "distinct_correct":
-		return term.Fact{Name: "distinct", Text: term.Short(f.Value)}
 	}
-	return term.Fact{Name: f.Name, Text: term.Short(f.Value)}
+	name := f.Name
+	if m, _ := metric.Find(name); m.Heading != "" {
+		name = m.Heading
+	}
+	return term.Fact{Name: name, Text: term.Short(f.Value)}
 }
 
 func (w *watcher) Note(text string) { w.p.Note(text) }

@@ -6,6 +6,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
+	"exp/harness/metric"
 	harness "exp/harness/run"
 	"exp/harness/stage"
 )
@@ -22,7 +23,7 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	}}
 	names := headlineNames(runs)
 	for _, n := range names {
-		t.Columns = append(t.Columns, column{Key: n, Title: shortMetric(n), Digits: 3})
+		t.Columns = append(t.Columns, column{Key: n, Title: metric.Heading(n), Digits: 3})
 	}
 	t.Columns = append(t.Columns, column{Key: "start_pass@1", Wide: true, Digits: 3}, column{Key: "executed", Wide: true}, column{Key: "cached", Wide: true})
 	for i, r := range results {

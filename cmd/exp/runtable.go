@@ -7,6 +7,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 // runColumn is a column of a list of runs and where its cells come from.
@@ -93,7 +94,7 @@ func statusStyle(v any) term.Style {
 func (a *app) resultColumns(runs []store.Run) []runColumn {
 	var list []runColumn
 	for i, name := range headlineNames(runs) {
-		c := column{Key: name, Title: shortMetric(name), Digits: 3, Wide: i >= a.roomFor(8)}
+		c := column{Key: name, Title: metric.Heading(name), Digits: 3, Wide: i >= a.roomFor(8)}
 		if i > 0 {
 			c.Drop = 1 + 2*min(i-1, 1) // the second after "took", the third before it
 		}
@@ -132,15 +133,6 @@ func headlineOf(r *store.Run, name string) any {
 		}
 	}
 	return nil
-}
-
-// shortMetric is the heading of a result for people.
-func shortMetric(name string) string {
-	switch name {
-	case "distinct_correct":
-		return "distinct"
-	}
-	return strings.ReplaceAll(name, "_", " ")
 }
 
 func (a *app) timeColumns() []runColumn {

@@ -60,10 +60,13 @@ func (a *app) show(c *cli.Context, db *store.DB, ref string) error {
 		Parts: recorded.Parts{
 			Stages: c.Bool("stages"), Config: c.Bool("config"), Env: c.Bool("env"), Lineage: c.Bool("lineage"),
 		},
-		Metrics: headlineGlobs(run.Algo), Model: stage.MergedDir,
+		Metrics: courseMetrics(), Model: stage.MergedDir,
 	})
 	if err != nil {
 		return err
+	}
+	for i := range s.Metrics {
+		s.Metrics[i].Unit = unitOf(s.Metrics[i].Series)
 	}
 	return a.out.printDocument(document{Schema: "exp.show/1", Data: s, Human: func(w io.Writer) error {
 		p := &showPage{page: a.out.newPage(w), s: s, now: a.clock.Now(), here: workingDir()}

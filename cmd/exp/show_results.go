@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"exp/experiments/recorded"
+	"exp/harness/metric"
 )
 
 // mainResults are those that the narrow page shows, suite by suite, in this order; of
@@ -27,8 +28,7 @@ func mainResultsOf(list []recorded.Result) []recorded.Result {
 		switch {
 		case strings.HasPrefix(r.Metric, "pass@"):
 			passes = append(passes, r)
-		case slices.Contains(secondaryResults, r.Metric), strings.HasPrefix(r.Metric, "pass_gap@"):
-		case r.Metric == "not_graded" && zero(r):
+		case shownIn(r.Metric, metric.WideOnly), r.Metric == "not_graded" && zero(r):
 		default:
 			rest = append(rest, r)
 		}
@@ -38,10 +38,6 @@ func mainResultsOf(list []recorded.Result) []recorded.Result {
 	}
 	return append(passes, rest...)
 }
-
-// secondaryResults follow from others.
-var secondaryResults = []string{"answer_entropy_norm", "reward_mean", "distinct_answers", "majority_tied",
-	"distinct_1", "distinct_3", "distinct_4", "two_correct_clusters"}
 
 func zero(r recorded.Result) bool {
 	return (r.Before == nil || r.Before.Value == 0) && (r.After == nil || r.After.Value == 0)
