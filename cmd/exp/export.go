@@ -15,6 +15,7 @@ import (
 	"exp/experiments/exchange"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 // formatBundle is the format that exp import reads back whole.
@@ -105,7 +106,7 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 		err = a.exportBundle(c, db, runs, out)
 	} else {
 		var w *exchange.Written
-		if w, err = exchange.Write(c.Context, db, runs, form, path); err == nil {
+		if w, err = exchange.Write(c.Context, db, runs, form, path, metricText); err == nil {
 			out.Files, out.Points = w.Files, w.Points
 		}
 	}
@@ -140,6 +141,19 @@ func (a *app) exportBundle(c *cli.Context, db *store.DB, runs []store.Run, out *
 		}
 	}
 	return nil
+}
+
+// metricText describes a metric in Markdown; "" where the catalogue does not know it.
+func metricText(name string) string {
+	m, ok := metric.Find(name)
+	if !ok {
+		return ""
+	}
+	text := "**" + m.Title + "**"
+	if unit := m.Counts(); unit != "" {
+		text += " (" + unit + ")"
+	}
+	return text + ": " + m.Definition
 }
 
 // text is the result for people.

@@ -348,13 +348,45 @@ func recorded(t *testing.T) (*store.DB, store.Run) {
 }
 
 // What is written can be read back, with every point.
+// about describes one of the recorded metrics.
+func about(metric string) string {
+	if metric == "actor/entropy" {
+		return "**Policy entropy**"
+	}
+	return ""
+}
+
+// TestWriteDescriptions: TensorBoard finds a tag's description in its first event.
+func TestWriteDescriptions(t *testing.T) {
+	db, run := recorded(t)
+	dir := filepath.Join(t.TempDir(), "tb")
+	if _, err := Write(context.Background(), db, []store.Run{run}, "tensorboard", dir, about); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "events.out.tfevents.*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %q, %v", files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Value.metadata is field 9, its summary_description field 3.
+	if n := bytes.Count(b, []byte("\x4a\x14\x1a\x12**Policy entropy**")); n != 1 {
+		t.Errorf("the description is there %d times, want once", n)
+	}
+	if bytes.Index(b, []byte("**Policy")) > bytes.LastIndex(b, []byte("actor/entropy")) {
+		t.Error("the description does not come with the first event")
+	}
+}
+
 func TestWrite(t *testing.T) {
 	db, run := recorded(t)
 	want := []Series{{"actor/entropy", []int64{1, 2, 3}, []float64{0.5, 1, 1.5}}, {"timing_s/step", []int64{2}, []float64{0.125}},
 		{"val/pass@1", []int64{1, 2, 3}, []float64{math.NaN(), math.NaN(), math.NaN()}}}
 	for _, from := range []string{"tensorboard", "csv"} {
 		path := filepath.Join(t.TempDir(), "out."+from)
-		w, err := Write(context.Background(), db, []store.Run{run}, from, path)
+		w, err := Write(context.Background(), db, []store.Run{run}, from, path, about)
 		if err != nil || *w != (Written{Runs: 1, Series: 3, Points: 7, Files: 1}) {
 			t.Fatalf("%s: %+v, %v", from, w, err)
 		}
@@ -365,12 +397,12 @@ func TestWrite(t *testing.T) {
 		if diff := cmp.Diff(want, f.Series, cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", from, diff)
 		}
-		if _, err := Write(context.Background(), db, []store.Run{run}, from, path); err == nil {
+		if _, err := Write(context.Background(), db, []store.Run{run}, from, path, about); err == nil {
 			t.Errorf("%s: what was there was replaced", from)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "out.parquet")
-	if _, err := Write(context.Background(), db, []store.Run{run}, "parquet", path); err != nil {
+	if _, err := Write(context.Background(), db, []store.Run{run}, "parquet", path, about); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := parquet.ReadFile[point](path)
@@ -385,7 +417,7 @@ func TestWrite(t *testing.T) {
 func TestWriteCSV(t *testing.T) {
 	db, run := recorded(t)
 	path := filepath.Join(t.TempDir(), "m.csv")
-	if _, err := Write(context.Background(), db, []store.Run{run}, "csv", path); err != nil {
+	if _, err := Write(context.Background(), db, []store.Run{run}, "csv", path, about); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -406,7 +438,7 @@ func TestWriteCSV(t *testing.T) {
 func TestWriteMLflow(t *testing.T) {
 	db, run := recorded(t)
 	dir := filepath.Join(t.TempDir(), "mlruns")
-	if _, err := Write(context.Background(), db, []store.Run{run}, "mlflow", dir); err != nil {
+	if _, err := Write(context.Background(), db, []store.Run{run}, "mlflow", dir, about); err != nil {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "1", run.RID.String()[:32])

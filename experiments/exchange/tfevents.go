@@ -13,7 +13,8 @@ import (
 const (
 	eventWallTime, eventStep, eventVersion, eventSummary = 1, 2, 3, 5
 	summaryValue                                         = 1
-	valueTag, valueSimple, valueTensor                   = 1, 2, 8
+	valueTag, valueSimple, valueTensor, valueMetadata    = 1, 2, 8, 9
+	metadataDescription                                  = 3
 	tensorType, tensorContent, tensorFloats, tensorReals = 1, 4, 5, 6
 	typeFloat, typeDouble                                = 1, 2
 )
@@ -24,6 +25,12 @@ const eventsVersion = "brain.Event:2"
 // appendEvent appends the record of an event: the version of the file if tag is
 // empty, else a scalar.
 func appendEvent(dst []byte, wall time.Time, step int64, tag string, value float64) []byte {
+	return appendDescribed(dst, wall, step, tag, value, "")
+}
+
+// appendDescribed is appendEvent with a description of the scalar in Markdown, which
+// TensorBoard takes from the first event of a tag.
+func appendDescribed(dst []byte, wall time.Time, step int64, tag string, value float64, about string) []byte {
 	e := appendDouble(nil, eventWallTime, float64(wall.UnixMilli())/1000)
 	if tag == "" {
 		return appendRecord(dst, appendBytes(e, eventVersion, eventsVersion))
@@ -32,6 +39,9 @@ func appendEvent(dst []byte, wall time.Time, step int64, tag string, value float
 	v = append(v, byte(valueSimple<<3|wire32))
 	bits := math.Float32bits(float32(value))
 	v = append(v, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
+	if about != "" {
+		v = appendBytes(v, valueMetadata, appendBytes(nil, metadataDescription, about))
+	}
 	e = appendVarint(e, eventStep, uint64(step))
 	return appendRecord(dst, appendBytes(e, eventSummary, appendBytes(nil, summaryValue, v)))
 }

@@ -33,8 +33,10 @@ type Written struct {
 }
 
 // Write writes the series of runs, every point, to path, which must not exist. It
-// appears when it is whole.
-func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path string) (*Written, error) {
+// appears when it is whole. about describes a metric in Markdown, for formats that keep
+// descriptions; "" is no description.
+func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path string,
+	about func(metric string) string) (*Written, error) {
 	write, ok := map[string]func(w *writer, path string) error{
 		"tensorboard": (*writer).tensorBoard, "csv": (*writer).csv, "parquet": (*writer).parquet, "mlflow": (*writer).mlflow}[format]
 	if !ok {
@@ -49,7 +51,7 @@ func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path str
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	w := &writer{ctx: ctx, db: db, runs: runs}
+	w := &writer{ctx: ctx, db: db, runs: runs, about: about}
 	made := filepath.Join(tmp, "made")
 	if err := write(w, made); err != nil {
 		return nil, err
@@ -60,10 +62,11 @@ func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path str
 
 // writer is one Write.
 type writer struct {
-	ctx  context.Context
-	db   *store.DB
-	runs []store.Run
-	done Written
+	ctx   context.Context
+	db    *store.DB
+	runs  []store.Run
+	done  Written
+	about func(metric string) string
 }
 
 // curves reads the series of a run and the time of each step; steps without one have
@@ -203,7 +206,11 @@ func (w *writer) tensorBoard(dir string) error {
 				buffer = buffer[:0]
 				for i, c := range curves {
 					if k := next[i]; k < len(c.Steps) && c.Steps[k] == step {
-						buffer = appendEvent(buffer, at(step), step, c.Name, c.Values[k])
+						description := ""
+						if k == 0 {
+							description = w.about(c.Name)
+						}
+						buffer = appendDescribed(buffer, at(step), step, c.Name, c.Values[k], description)
 						next[i]++
 					}
 				}
