@@ -122,7 +122,7 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 // trainingStages are the kinds of stages that make a run what it is; evaluations attach
 // to it, and may be made by newer sources.
 func trainingStages() []string {
-	return []string{"prepare", "init", "sft", "train", "merge"}
+	return stageNames(config.Upstream, config.Learning, config.Publishing)
 }
 
 // longestName is how many characters the name of a run may have.

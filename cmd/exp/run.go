@@ -56,8 +56,13 @@ func runCommand(a *app) *cli.Command {
 	}
 }
 
-func stageNames() []string {
-	return []string{"prepare", "init", "sft", "train", "merge", "eval.gen", "eval.score"}
+// stageNames are the kinds of stages in order, or those that belong to the parts.
+func stageNames(parts ...config.Part) []string {
+	var names []string
+	for _, kind := range config.StagesOf(parts...) {
+		names = append(names, string(kind))
+	}
+	return names
 }
 
 func (a *app) runRuns(c *cli.Context) error {

@@ -5,7 +5,7 @@ import "strings"
 // Stage is a kind of stage of a run.
 type Stage string
 
-// The stage kinds in the order in which a run executes them.
+// The stage kinds; Stages has them in order, with what each takes and makes.
 const (
 	Prepare   Stage = "prepare"
 	Init      Stage = "init"

@@ -67,7 +67,7 @@ func (s Stage) Name() string {
 // one result serves all plans of a process.
 func Sources() (map[config.Stage]Code, error) {
 	codes := map[config.Stage]Code{}
-	for _, kind := range []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge, config.EvalGen, config.EvalScore} {
+	for _, kind := range config.StagesOf() {
 		d, files, err := stage.Code(kind)
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	}
 	p := &Run{Config: r, Seed: seed, Numerics: Numerics(class), External: x, Code: sources, Suites: suites}
 	p.addStages()
-	kinds := []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge}
+	kinds := config.RunStages()
 	codes := map[string]ident.Digest{}
 	for _, s := range p.Stages {
 		if slices.Contains(kinds, s.Kind) {
@@ -119,70 +119,101 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	return p, nil
 }
 
-func (p *Run) addStages() {
-	c := &p.Config.Run
-	add := func(s Stage) int {
-		p.Stages = append(p.Stages, s)
-		return len(p.Stages) - 1
-	}
-	prepare := add(Stage{Kind: config.Prepare, Root: c.Data.Seed, Seed: named("data.seed", c.Data.Seed), Outside: p.dataOutside()})
-	start := add(Stage{Kind: config.Init, Root: c.Model.Seed, Seed: named("model.seed", c.Model.Seed), Outside: p.modelOutside()})
-	if c.SFT.Steps > 0 {
-		start = add(Stage{Kind: config.SFT, Root: c.SFT.Seed, Seed: named("sft.seed", c.SFT.Seed), Outside: p.prompts(),
-			Needs: []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
-				{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}})
-	}
-	if c.Data.Train.Source == config.None { // an evaluation of weights as they are
-		for _, suite := range c.Eval.Final.Suites {
-			p.addSuite(suite, suite, p.Seed, prepare, start, stage.RoleWeights, start)
+// made says by role where what a stage takes comes from.
+type made map[string]Need
+
+// give puts down what stage i made, of what its kind makes.
+func (m made) give(p *Run, i int) {
+	for _, role := range p.Stages[i].Kind.Facts().Makes {
+		if p.makes(role) {
+			m[role] = Need{From: i, Output: role, Aside: role == stage.RoleVal}
 		}
-		return
-	}
-	needs := []Need{{Role: stage.RoleWeights, From: start, Output: stage.RoleWeights},
-		{Role: stage.RoleTrain, From: prepare, Output: stage.RoleTrain}}
-	if c.Rollout.Source == "recorded" {
-		needs = append(needs, Need{Role: stage.RoleRollouts, From: prepare, Output: stage.RoleRollouts})
-	}
-	if c.Eval.Online.EverySteps > 0 {
-		needs = append(needs, Need{Role: stage.RoleVal, From: prepare, Output: stage.RoleVal, Aside: true})
-	}
-	trained := add(Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Needs: needs, Outside: p.trainOutside()})
-	parts := []Need{{Role: stage.RoleWeights, From: trained, Output: stage.RoleWeights}}
-	if c.Train.LoRA.Rank > 0 {
-		parts = append(parts, Need{Role: stage.RoleBase, From: start, Output: stage.RoleWeights})
-	}
-	merged := add(Stage{Kind: config.Merge, Outside: p.mergeOutside(), Needs: parts})
-	for _, suite := range c.Eval.Final.Suites {
-		if c.SFT.Steps > 0 {
-			// What training started from, under the same protocol; all seeds share it.
-			p.addSuite(suite, suite+stage.StartSuffix, 0, prepare, start, stage.RoleWeights, start)
-		}
-		p.addSuite(suite, suite, p.Seed, prepare, merged, stage.MergedWeights, start)
 	}
 }
 
-// addSuite adds generation and scoring of a suite with the weights that a stage
-// made.
-func (p *Run) addSuite(suite, label string, root int64, prepare, from int, output string, start int) {
+// makes reports whether the configuration has what a role names.
+func (p *Run) makes(role string) bool {
+	c := &p.Config.Run
+	switch role {
+	case stage.RoleRollouts:
+		return c.Rollout.Source == "recorded"
+	case stage.RoleVal:
+		return c.Eval.Online.EverySteps > 0
+	case stage.RolePolicy, stage.RoleReference:
+		return c.Task.Kind == "outcomes"
+	case stage.RoleBase:
+		return c.Train.LoRA.Rank > 0
+	}
+	return true
+}
+
+// needs are what a stage of a kind takes of what was made.
+func (m made) needs(kind config.Stage) []Need {
+	var list []Need
+	for _, role := range kind.Facts().Takes {
+		if n, ok := m[role]; ok {
+			n.Role = role
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// add appends a stage that takes what was made, and gives what it makes.
+func (p *Run) add(m made, s Stage) int {
+	s.Needs = m.needs(s.Kind)
+	i := len(p.Stages)
+	p.Stages = append(p.Stages, s)
+	m.give(p, i)
+	return i
+}
+
+func (p *Run) addStages() {
+	c, m := &p.Config.Run, made{}
+	p.add(m, Stage{Kind: config.Prepare, Root: c.Data.Seed, Seed: named("data.seed", c.Data.Seed),
+		Outside: p.dataOutside()})
+	p.add(m, Stage{Kind: config.Init, Root: c.Model.Seed, Seed: named("model.seed", c.Model.Seed),
+		Outside: p.modelOutside()})
+	if c.SFT.Steps > 0 {
+		p.add(m, Stage{Kind: config.SFT, Root: c.SFT.Seed, Seed: named("sft.seed", c.SFT.Seed), Outside: p.prompts()})
+	}
+	start := m[stage.RoleWeights]
+	for _, role := range []string{stage.RoleBase, stage.RoleReference} {
+		if p.makes(role) {
+			m[role] = start
+		}
+	}
+	if c.Data.Train.Source == config.None { // an evaluation of weights as they are
+		for _, suite := range c.Eval.Final.Suites {
+			p.addSuite(m, suite, suite, p.Seed, start)
+		}
+		return
+	}
+	p.add(m, Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Outside: p.trainOutside()})
+	merged := Need{From: p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()}), Output: stage.MergedWeights}
+	for _, suite := range c.Eval.Final.Suites {
+		if c.SFT.Steps > 0 {
+			// What training started from, under the same protocol; all seeds share it.
+			p.addSuite(m, suite, suite+stage.StartSuffix, 0, start)
+		}
+		p.addSuite(m, suite, suite, p.Seed, merged)
+	}
+}
+
+// addSuite adds generation and scoring of a suite with weights that a stage made.
+func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
+	m = maps.Clone(m)
+	m[stage.RoleWeights] = weights
 	// The problems are those that prepare made, or the blob of a suite of the store.
-	problems := []Need{{Role: stage.RoleProblems, From: prepare, Output: "problems/" + suite}}
+	m[stage.RoleProblems] = Need{From: m[stage.RoleProblems].From, Output: stage.RoleProblems + "/" + suite}
 	outside, scored := p.prompts(), map[string]ident.Digest(nil)
 	if s := p.suite(suite); s != nil {
-		problems, scored = nil, map[string]ident.Digest{stage.RoleProblems: s.Digest}
+		delete(m, stage.RoleProblems)
+		scored = map[string]ident.Digest{stage.RoleProblems: s.Digest}
 		outside[stage.RoleProblems] = s.Digest
 	}
-	needs := append([]Need{{Role: stage.RoleWeights, From: from, Output: output}}, problems...)
-	enumerable := p.Config.Run.Task.Kind == "outcomes"
-	if enumerable {
-		needs = append(needs, Need{Role: stage.RoleReference, From: start, Output: stage.RoleWeights})
-	}
-	gen := len(p.Stages)
-	p.Stages = append(p.Stages, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Needs: needs, Outside: outside})
-	needs = append([]Need{{Role: stage.RoleCompletions, From: gen, Output: stage.RoleCompletions}}, problems...)
-	if enumerable {
-		needs = append(needs, Need{Role: stage.RolePolicy, From: gen, Output: stage.RolePolicy})
-	}
-	p.Stages = append(p.Stages, Stage{Kind: config.EvalScore, Label: label, Needs: needs, Outside: scored})
+	p.add(m, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Outside: outside})
+	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
 }
 
 // suite finds a suite of the store by its name; nil for the run's own data.

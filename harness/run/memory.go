@@ -275,7 +275,7 @@ type memoryUse struct {
 
 // withMemory adds what a stage took of the device to its summary, a JSON object.
 func (x *execution) withMemory(kind config.Stage, summary json.RawMessage, peak int64) (json.RawMessage, error) {
-	if peak == 0 || kind != config.SFT && kind != config.Train {
+	if peak == 0 || !kind.Facts().Learns {
 		return summary, nil
 	}
 	e, err := x.estimate()

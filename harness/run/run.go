@@ -143,7 +143,7 @@ func (x *execution) register(ctx context.Context) error {
 func (x *execution) stages(ctx context.Context) error {
 	keep := context.WithoutCancel(ctx)
 	for i, s := range x.p.Stages {
-		if past(s.Kind, x.Options.Until) {
+		if x.Options.Until != "" && s.Kind.After(x.Options.Until) {
 			x.result.Partial = true
 			continue
 		}
@@ -176,15 +176,6 @@ func (x *execution) stages(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// past reports whether a kind comes after the last one wanted.
-func past(kind, until config.Stage) bool {
-	if until == "" {
-		return false
-	}
-	order := map[config.Stage]int{config.Prepare: 0, config.Init: 1, config.SFT: 2, config.Train: 3, config.Merge: 4, config.EvalGen: 5, config.EvalScore: 6}
-	return order[kind] > order[until]
 }
 
 // output returns the digest of what a stage of the plan made.
@@ -389,7 +380,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 			return nil, err
 		}
 	}
-	if kind != config.Train && kind != config.SFT {
+	if !kind.Facts().Learns {
 		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
 	}
 	// Learning stages end between steps, by Stop: a step is never torn.

@@ -15,6 +15,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/metric"
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/kernels"
@@ -176,6 +177,34 @@ func TestRunOnceThenCached(t *testing.T) {
 	}
 }
 
+// checkRoles compares what the stages of a run made with the table of stages.
+func (l *lab) checkRoles(run int64) {
+	stages, err := l.db.Stages(context.Background(), run)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	seen := map[config.Stage]bool{}
+	for _, s := range stages {
+		kind := config.Stage(s.Kind)
+		seen[kind] = true
+		for _, o := range s.Outputs {
+			role := o.Role
+			switch {
+			case kind == config.Merge:
+				role = config.RoleFiles
+			case strings.HasPrefix(role, config.RoleProblems+"/") && role != config.RoleTrain && role != config.RoleVal:
+				role = config.RoleProblems
+			}
+			if !slices.Contains(kind.Facts().Makes, role) {
+				l.t.Errorf("%s made %s, the table has %q", kind, o.Role, kind.Facts().Makes)
+			}
+		}
+	}
+	if len(seen) != len(config.StagesOf()) {
+		l.t.Errorf("stages %v", seen)
+	}
+}
+
 // What is recorded of a run: steps with verl's metrics, samples with verdicts,
 // evaluations with intervals, the sources, the merged folder.
 func TestRecord(t *testing.T) {
@@ -189,6 +218,9 @@ func TestRecord(t *testing.T) {
 	names := map[string]int{}
 	for _, c := range curves {
 		names[c.Series.Name] = len(c.Values)
+		if m, ok := metric.Find(c.Series.Name); !ok || m.Unit != c.Series.Unit {
+			t.Errorf("%s was recorded in %q, the catalogue has %q, %t", c.Series.Name, c.Series.Unit, m.Unit, ok)
+		}
 	}
 	for name, n := range map[string]int{"critic/score/mean": 4, "actor/log_z": 4, "timing_s/gen": 4, "val/pass@1": 2, "val-core/countdown/acc/mean@1": 2} {
 		if names[name] != n {
@@ -220,6 +252,7 @@ func TestRecord(t *testing.T) {
 	if _, err := l.db.Source(ctx, res.Run.Code); err != nil {
 		t.Errorf("sources of the training code: %v", err)
 	}
+	l.checkRoles(res.Run.ID)
 	dir := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
 	if _, err := checkpoint.ReadConfig(dir); err != nil {
 		t.Error(err)

@@ -260,7 +260,7 @@ func (v *verifier) again(ctx context.Context, i int) error {
 		v.replaySteps(ctx, e)
 	}
 	workCtx := ctx
-	if s.Kind == config.Train || s.Kind == config.SFT {
+	if s.Kind.Facts().Learns {
 		workCtx = context.WithoutCancel(ctx) // ends by Stop
 	}
 	out, err := v.redo(workCtx, e, s, in)

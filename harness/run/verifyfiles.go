@@ -14,6 +14,7 @@ import (
 	"exp/eval"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/train/checkpoint"
 	"exp/train/rollout"
@@ -132,7 +133,7 @@ func (v *verifier) folder(ctx context.Context) error {
 	dir := v.DB.RunDir(v.run.RID)
 	made := map[string][]ident.Digest{} // by role: several merges differ in what adapters call their base
 	for _, s := range stages {
-		if s.Kind == "merge" {
+		if s.Kind == string(config.Merge) {
 			for _, o := range s.Outputs {
 				made[o.Role] = append(made[o.Role], o.Digest)
 			}

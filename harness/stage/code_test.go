@@ -13,7 +13,7 @@ import (
 	"exp/harness/config"
 )
 
-var kinds = []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge, config.EvalGen, config.EvalScore}
+var kinds = config.StagesOf()
 
 // Every source file on disk that can be part of a run is embedded: a file that the
 // patterns of source.go miss would be missing from every code digest.

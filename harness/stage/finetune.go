@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"exp/harness/config"
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/model"
@@ -60,7 +61,7 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	defer t.Close()
-	saved := e.saver("sft", t)
+	saved := e.saver(string(config.SFT), t)
 	if err := saved.resume(&curve.lines); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"exp/eval"
 	"exp/eval/task"
 	"exp/experiments/ident"
+	"exp/harness/config"
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/generate"
@@ -145,7 +146,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	owned.add(r.trainer.Close)
-	r.saver = r.Env.saver("train", r.trainer)
+	r.saver = r.Env.saver(string(config.Train), r.trainer)
 	return nil
 }
 

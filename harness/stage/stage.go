@@ -1,13 +1,6 @@
 // Package stage does the work of each stage of a run: it joins configuration,
-// engine, tasks and training, and is the only place that does.
-//
-//	prepare     problems of all splits, recorded rollouts      → problems, rollouts
-//	init        initial weights, random or from a folder       → weights
-//	sft         supervised fine-tuning (where configured)      → weights
-//	train       reinforcement learning                         → weights
-//	merge       a plain Hugging Face folder, probed            → files
-//	eval.gen    completions of a suite's problems              → completions
-//	eval.score  verdicts and metrics                           → verdicts, scores
+// engine, tasks and training, and is the only place that does. The table of stages,
+// with what each takes and makes, is config.Stages.
 //
 // A stage takes blobs and gives blobs, and is a function of its inputs, the keys
 // it reads and its seed: harness/run decides whether it has to be executed at all.
@@ -30,19 +23,19 @@ import (
 // Roles of inputs and outputs. The files of a merged model have their names as
 // roles.
 const (
-	RoleTrain       = "problems/train"
-	RoleVal         = "problems/val"
+	RoleTrain       = config.RoleTrain
+	RoleVal         = config.RoleVal
 	RoleTest        = "problems/test"
-	RoleProblems    = "problems" // of a suite
-	RoleRollouts    = "rollouts" // recorded ones
-	RoleWeights     = "weights"
-	RoleReference   = "reference"
-	RoleBase        = "base" // weights that trained adapters are of
-	RoleCurve       = "curve"
-	RoleCompletions = "completions"
-	RolePolicy      = "policy" // exact probabilities of an enumerable task
-	RoleVerdicts    = "verdicts"
-	RoleScores      = "scores"
+	RoleProblems    = config.RoleProblems
+	RoleRollouts    = config.RoleRollouts
+	RoleWeights     = config.RoleWeights
+	RoleReference   = config.RoleReference
+	RoleBase        = config.RoleBase
+	RoleCurve       = config.RoleCurve
+	RoleCompletions = config.RoleCompletions
+	RolePolicy      = config.RolePolicy
+	RoleVerdicts    = config.RoleVerdicts
+	RoleScores      = config.RoleScores
 	// Of things outside, that are no blobs.
 	RoleTokenizer = "tokenizer"
 	RoleAdapter   = "adapter" // model.adapter
