@@ -9,6 +9,7 @@ import (
 
 	"exp/experiments/blob"
 	"exp/experiments/store"
+	"exp/harness/config"
 )
 
 const (
@@ -137,7 +138,7 @@ func (s *source) problems(ctx context.Context, picked []pick) ([]problem, error)
 func (s *source) answers(ctx context.Context, packs *blob.PackReader, a *arm, p pick) (answers, string, error) {
 	out := answers{Arm: a.span()}
 	r := a.Runs[0]
-	generation, err := s.db.NewestStage(ctx, r.ID, "eval.gen", p.Suite)
+	generation, err := s.db.NewestStage(ctx, r.ID, string(config.EvalGen), p.Suite)
 	if err != nil {
 		return out, "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"exp/experiments/store"
+	"exp/harness/config"
 )
 
 // stageCost is what a stage took in an arm.
@@ -160,7 +161,7 @@ func (s *source) costGrid(costs [][]stageCost) *grid {
 	row("peak memory of training", func(a *arm) string {
 		for _, stage := range costs {
 			for _, c := range stage {
-				if c.Kind == "train" && c.Arm == a.Name && c.PeakMem > 0 {
+				if c.Kind == string(config.Train) && c.Arm == a.Name && c.PeakMem > 0 {
 					return bytesText(c.PeakMem)
 				}
 			}

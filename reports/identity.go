@@ -11,6 +11,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/config"
 )
 
 // identitySection says which runs these are and what was proved about them.
@@ -70,7 +71,7 @@ func (r *run) probe() line {
 		var result struct {
 			Probe string `json:"probe"`
 		}
-		if st.Kind == "merge" && json.Unmarshal(st.Result, &result) == nil && result.Probe != "" {
+		if st.Kind == string(config.Merge) && json.Unmarshal(st.Result, &result) == nil && result.Probe != "" {
 			return text("%s", result.Probe)
 		}
 	}

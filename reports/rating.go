@@ -14,6 +14,7 @@ import (
 
 	"exp/eval/stat"
 	"exp/experiments/ident"
+	"exp/harness/config"
 	"exp/reports/compare"
 	"exp/reports/figure"
 )
@@ -177,7 +178,7 @@ func (s *source) firstRight(run *run, suite string) (map[string]map[string]int, 
 	first := map[string]map[string]int{}
 	for _, st := range run.stages {
 		for _, o := range st.Outputs {
-			if st.Kind != "eval.score" || st.Label != suite || o.Role != "verdicts" {
+			if st.Kind != string(config.EvalScore) || st.Label != suite || o.Role != config.RoleVerdicts {
 				continue
 			}
 			b, err := s.db.Blobs.Bytes(o.Digest)

@@ -11,6 +11,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/config"
 )
 
 // arm is runs that are replicates of each other, and how the report calls them.
@@ -100,7 +101,7 @@ func (r *run) readBlobs(db *store.DB) error {
 		}
 		for _, o := range s.Outputs {
 			switch {
-			case s.Kind == "eval.score" && o.Role == "scores":
+			case s.Kind == string(config.EvalScore) && o.Role == config.RoleScores:
 				var scores struct {
 					Items []item `json:"items"`
 				}
@@ -108,7 +109,7 @@ func (r *run) readBlobs(db *store.DB) error {
 					return fmt.Errorf("scores of run %s on %s: %w", r.RID.Short(), s.Label, err)
 				}
 				r.scores[s.Label] = scores.Items
-			case s.Kind == "eval.gen" && o.Role == "policy":
+			case s.Kind == string(config.EvalGen) && o.Role == config.RolePolicy:
 				var policy []outcome
 				if err := readJSON(db, o.Digest, &policy); err != nil {
 					return fmt.Errorf("policy of run %s on %s: %w", r.RID.Short(), s.Label, err)

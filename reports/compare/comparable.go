@@ -191,7 +191,7 @@ func (d *differences) protocol() {
 	for _, m := range d.suites {
 		d.add("suite."+m.name, Protocol, func(r *record) string { return m.of[r].digest.String() })
 	}
-	for i, kind := range []config.Stage{config.EvalGen, config.EvalScore} {
+	for i, kind := range config.StagesOf(config.Evaluating) {
 		for _, m := range d.suites {
 			n := len(d.list)
 			d.code(kind, Protocol, func(r *record) string { return m.of[r].code[i].String() })
@@ -204,7 +204,7 @@ func (d *differences) protocol() {
 
 // sources compares the code of the stages up to the trained model.
 func (d *differences) sources() {
-	for _, kind := range []config.Stage{config.Prepare, config.Init, config.SFT, config.Train, config.Merge} {
+	for _, kind := range config.RunStages() {
 		d.code(kind, Controlled, func(r *record) string {
 			s, ok := r.stages[stageKey(string(kind), "")]
 			if !ok || s.Code.IsZero() {

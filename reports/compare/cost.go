@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"exp/experiments/store"
+	"exp/harness/config"
 )
 
 // addCosts sums up what the arms' runs took.
@@ -38,12 +39,12 @@ func (c *comparison) addCost(ctx context.Context, sum *Cost, r *record) error {
 		if err != nil {
 			return err
 		}
-		switch st.Kind {
-		case "train":
+		switch config.Stage(st.Kind).Facts().Part {
+		case config.Learning:
 			sum.TrainS += seconds + r.stoppedS
-		case "prepare", "init", "sft":
+		case config.Upstream:
 			sum.UpstreamS += seconds
-		case "eval.gen", "eval.score":
+		case config.Evaluating:
 			if !strings.HasSuffix(st.Label, startSuffix) {
 				sum.EvalS += seconds
 			}

@@ -8,6 +8,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/config"
 )
 
 // record is what the store has of a run, as far as a comparison needs it.
@@ -67,7 +68,7 @@ func (rd *reader) record(ctx context.Context, run store.Run) (*record, error) {
 		if st.Status == store.Done || st.Status == store.Cached || st.Status == store.Repeated {
 			r.stages[stageKey(st.Kind, st.Label)] = st
 		}
-		if st.Status == store.Interrupted && st.Kind == "train" && !st.Ended.IsZero() {
+		if st.Status == store.Interrupted && st.Kind == string(config.Train) && !st.Ended.IsZero() {
 			r.stoppedS += st.Ended.Sub(st.Started).Seconds()
 		}
 	}
@@ -110,7 +111,7 @@ func generation(stages []store.Stage, score store.Stage, id int64) (gen store.St
 		if s.ID == id {
 			return s
 		}
-		if s.Kind == "eval.gen" && s.Label == score.Label && s.ID < score.ID {
+		if s.Kind == string(config.EvalGen) && s.Label == score.Label && s.ID < score.ID {
 			gen = s
 		}
 	}
@@ -121,7 +122,7 @@ func generation(stages []store.Stage, score store.Stage, id int64) (gen store.St
 func (ev *evaluation) describe(gen, score store.Stage) error {
 	ev.code = [2]ident.Digest{gen.Code, score.Code}
 	for _, o := range score.Outputs {
-		if o.Role == "scores" {
+		if o.Role == config.RoleScores {
 			ev.scores = o.Digest
 		}
 	}
