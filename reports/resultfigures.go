@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
+	"exp/harness/metric"
 	"exp/reports/compare"
 	"exp/reports/figure"
 )
@@ -131,21 +131,15 @@ func (s *source) aloneSuite(name string) scoredSuite {
 	}
 	out.curve = func(int) []figure.PassKPoint {
 		var list []figure.PassKPoint
-		for _, metric := range s.evalMetrics(name) {
-			if k, ok := passK(metric); ok {
-				list = append(list, figure.PassKPoint{K: k, Estimate: one(metric)})
+		for _, m := range s.evalMetrics(name) {
+			if k, ok := metric.PassK(m); ok {
+				list = append(list, figure.PassKPoint{K: k, Estimate: one(m)})
 			}
 		}
 		slices.SortFunc(list, func(a, b figure.PassKPoint) int { return a.K - b.K })
 		return list
 	}
 	return out
-}
-
-func passK(metric string) (int, bool) {
-	text, ok := strings.CutPrefix(metric, "pass@")
-	k, err := strconv.Atoi(text)
-	return k, ok && err == nil
 }
 
 // suiteBars compares the arms' accuracy on all suites.
@@ -264,7 +258,7 @@ func (s *source) forest(unit string) *figure.Forest {
 // unitWord is a unit as a title has it.
 func unitWord(unit string) string {
 	switch unit {
-	case "share":
+	case metric.Share:
 		return "shares"
 	case "":
 		return "other metrics"

@@ -126,6 +126,15 @@ func TestAmong(t *testing.T) {
 	}
 }
 
+func TestPassK(t *testing.T) {
+	for name, want := range map[string]int{"pass@1": 1, "pass@64": 64, "pass@": 0, "pass@x": 0, "pass_gap@4": 0,
+		"val/pass@4": 0} {
+		if k, ok := PassK(name); k != want || ok != (want > 0) {
+			t.Errorf("the K of %s is %d, %t", name, k, ok)
+		}
+	}
+}
+
 func TestInSentence(t *testing.T) {
 	for title, want := range map[string]string{"Mean reward": "mean reward", "KL in the reward": "KL in the reward",
 		"χ² of tokens": "χ² of tokens", "Policy": "policy"} {

@@ -116,10 +116,16 @@ func Among(names []string, place Shown) []string {
 func largestPass(names []string) string {
 	largest, most := "", 1
 	for _, name := range names {
-		text, ok := strings.CutPrefix(name, "pass@")
-		if k, err := strconv.Atoi(text); ok && err == nil && k > most {
+		if k, ok := PassK(name); ok && k > most {
 			largest, most = name, k
 		}
 	}
 	return largest
+}
+
+// PassK is the K of a metric pass@K; ok is false for other metrics.
+func PassK(name string) (k int, ok bool) {
+	text, ok := strings.CutPrefix(name, "pass@")
+	k, err := strconv.Atoi(text)
+	return k, ok && err == nil
 }

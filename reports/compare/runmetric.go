@@ -3,7 +3,6 @@ package compare
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"exp/eval/stat"
 	"exp/experiments/ident"
@@ -59,10 +58,8 @@ func (c *comparison) runMetricNames(m *measured, times map[string]int) []string 
 func ksIn(names map[string]int) []int {
 	var ks []int
 	for name := range names {
-		if len(name) > len("pass@") && name[:len("pass@")] == "pass@" {
-			if k, err := strconv.Atoi(name[len("pass@"):]); err == nil {
-				ks = append(ks, k)
-			}
+		if k, ok := metric.PassK(name); ok {
+			ks = append(ks, k)
 		}
 	}
 	return withOne(ks)

@@ -1,13 +1,14 @@
 package compare
 
 import (
-	"exp/eval"
-
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"exp/eval"
+	"exp/harness/metric"
 )
 
 // measured is a suite that all runs were scored on.
@@ -226,10 +227,8 @@ func (c *comparison) ksOf(m *measured, samples int) ([]int, error) {
 	c.records(func(_ int, r *record) {
 		runs++
 		for name := range m.of[r].values {
-			if text, ok := strings.CutPrefix(name, "pass@"); ok {
-				if k, err := strconv.Atoi(text); err == nil {
-					times[k]++
-				}
+			if k, ok := metric.PassK(name); ok {
+				times[k]++
 			}
 		}
 	})
