@@ -14,10 +14,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/eval/layout"
-	"exp/eval/rows"
 	"exp/eval/suite"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/fault"
 )
 
 func suiteCommand(a *app) *cli.Command {
@@ -126,7 +126,7 @@ func readSuite(name, path string) (*suite.Suite, error) {
 
 // isBadRow: a data file that a person named holds what it should not.
 func isBadRow(err error) bool {
-	return isAny[*rows.Error](err) || isAny[*suite.DefinitionError](err) || isBadInput(err)
+	return fault.IsBadFile(err)
 }
 
 func (a *app) suiteAdd(c *cli.Context) error {

@@ -1,0 +1,58 @@
+package fault
+
+import (
+	"errors"
+
+	"exp/eval"
+	"exp/experiments/blob"
+	"exp/experiments/query"
+	"exp/experiments/store"
+	"exp/train"
+	"exp/train/checkpoint"
+)
+
+// Hint is what an error advises: by a method Hint, or the field of one of our error types;
+// otherwise what can be said of the error's kind. It may be empty.
+func Hint(err error) string {
+	var (
+		method interface{ Hint() string }
+		s      *store.Error
+		b      *blob.Error
+		c      *checkpoint.Error
+		none   *query.NotFoundError
+		locked *store.LockedError
+		d      *store.DivergenceError
+		g      *eval.NotGradedError
+	)
+	switch {
+	case errors.As(err, &method) && method.Hint() != "":
+		return method.Hint()
+	case errors.As(err, &s) && s.Hint != "":
+		return s.Hint
+	case errors.As(err, &b) && b.Hint != "":
+		return b.Hint
+	case errors.As(err, &c) && c.Hint != "":
+		return c.Hint
+	case errors.As(err, &none) && none.Hint != "":
+		return none.Hint
+	case errors.As(err, &locked):
+		return "wait until it is done, or stop that process and run again: what it saved is kept"
+	case errors.As(err, &d):
+		return divergenceHint(d)
+	case isAny[*train.MismatchError](err):
+		return "sampler and trainer disagree: a bug in the engine or bad memory; exp doctor tests the machine"
+	case isAny[*checkpoint.ProbeError](err):
+		return "the merged weights were not kept; run again, and if it happens again check the disk and the memory"
+	case errors.As(err, &g):
+		return "nothing was scored; mend what the reason names, then run again: the completions are kept"
+	}
+	return ""
+}
+
+func divergenceHint(d *store.DivergenceError) string {
+	kept := "the first result is kept and the new one recorded as a divergence"
+	if d.RID.IsZero() {
+		return kept + "; exp doctor tests whether this machine computes the same twice"
+	}
+	return kept + "; see exp show " + d.RID.Short()
+}
