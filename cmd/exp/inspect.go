@@ -11,9 +11,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/harness/inspect"
-	harness "exp/harness/run"
 	"exp/kernels/cpu"
-	"exp/train/checkpoint"
 )
 
 func inspectCommand(a *app) *cli.Command {
@@ -71,30 +69,14 @@ func (a *app) inspectModel(c *cli.Context) error {
 	if c.IsSet("logits") {
 		return a.writeLogits(c, f)
 	}
-	if f.Dir == "" {
-		return a.inspectAdapter(c, f.Adapter)
-	}
-	describe := checkpoint.Describe
-	if f.Text {
-		describe = checkpoint.DescribeText
-	}
-	d, err := describe(f.Dir)
+	r, err := f.Describe(inspect.Options{Tensors: c.Bool("tensors"), Digest: c.Bool("digest")})
 	if err != nil {
 		return modelMissing(err)
 	}
-	if c.Bool("digest") {
-		if err := d.Digest(); err != nil {
-			return err
-		}
+	for n, note := range r.Notes { // some quote tokens
+		r.Notes[n] = term.CleanLines(note)
 	}
-	d.Notes = append(d.Notes, tokenizerNotes(d)...)
-	i := newInspection(d, c.Bool("tensors"))
-	if f.Adapter != "" {
-		if err := i.addAdapter(d, f.Adapter); err != nil {
-			return modelMissing(err)
-		}
-	}
-	return a.out.printDocument(document{Schema: "exp.inspect/1", Data: i, Human: func(w io.Writer) error { return i.write(a.out.newPage(w)) }})
+	return a.out.printDocument(document{Schema: "exp.inspect/1", Data: r, Human: func(w io.Writer) error { return writeInspection(a.out.newPage(w), r) }})
 }
 
 // modelMissing gives an error about a path that is not there its exit code.
@@ -105,109 +87,38 @@ func modelMissing(err error) error {
 	return err
 }
 
-// inspection is the schema exp.inspect/1.
-type inspection struct {
-	Path         string              `json:"path"`
-	Container    string              `json:"container"`
-	Class        string              `json:"class,omitempty"`
-	Architecture []string            `json:"architecture,omitempty"` // in words
-	Computable   bool                `json:"computable"`
-	Reasons      []string            `json:"reasons"` // why not
-	Notes        []string            `json:"notes"`
-	Parameters   int64               `json:"parameters"` // elements of all tensors
-	Positions    int                 `json:"max_positions,omitempty"`
-	Needs        *harness.ModelNeeds `json:"needs,omitempty"`
-	DTypes       []dtypeCount        `json:"dtypes"`
-	TensorCount  int                 `json:"tensor_count"`
-	Tensors      []tensorRow         `json:"tensors,omitempty"`
-	Files        []fileRow           `json:"files"`
-	Adapter      *adapterFacts       `json:"adapter,omitempty"`
-}
-
-type dtypeCount struct {
-	DType    string `json:"dtype"`
-	Tensors  int    `json:"tensors"`
-	Elements int64  `json:"elements"`
-	Bytes    int64  `json:"bytes"`
-}
-
-type tensorRow struct {
-	Name  string `json:"name"`
-	DType string `json:"dtype"`
-	Shape []int  `json:"shape"`
-	Bytes int64  `json:"bytes"`
-	File  string `json:"file"`
-}
-
-type fileRow struct {
-	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256,omitempty"`
-}
-
-func newInspection(d *checkpoint.Description, tensors bool) *inspection {
-	i := &inspection{Path: d.Path, Container: d.Container, Class: d.Class, Computable: d.Known, Reasons: orEmpty(d.Reason), Notes: orEmpty(d.Notes),
-		TensorCount: len(d.Tensors), Files: []fileRow{}, DTypes: []dtypeCount{}}
-	for _, f := range d.Files {
-		i.Files = append(i.Files, fileRow{f.Name, f.Bytes, f.SHA256})
-	}
-	at := map[checkpoint.DType]int{}
-	for _, t := range d.Tensors {
-		if _, ok := at[t.DType]; !ok {
-			at[t.DType] = len(i.DTypes)
-			i.DTypes = append(i.DTypes, dtypeCount{DType: string(t.DType)})
-		}
-		n := &i.DTypes[at[t.DType]]
-		n.Tensors++
-		n.Elements += int64(t.Len())
-		n.Bytes += t.Bytes()
-		i.Parameters += int64(t.Len())
-		if tensors {
-			i.Tensors = append(i.Tensors, tensorRow{t.Name, string(t.DType), t.Shape, t.Bytes(), t.File})
-		}
-	}
-	if d.Config.Layers > 0 {
-		needs := harness.NeedsOf(d.Config)
-		i.Architecture, i.Positions, i.Needs = checkpoint.Words(d.Config, d.Class), d.Config.MaxPositions, &needs
-	}
-	return i
-}
-
-// orEmpty is a list that programs see as one.
-func orEmpty(list []string) []string { return append([]string{}, list...) }
-
-// write prints the inspection for people.
-func (i *inspection) write(p *page) error {
-	p.heading(i.Path)
+// writeInspection prints what a model's files hold for people.
+func writeInspection(p *page, r *inspect.Report) error {
+	p.heading(r.Path)
 	var kinds []string
-	for _, d := range i.DTypes {
+	for _, d := range r.DTypes {
 		kinds = append(kinds, fmt.Sprintf("%d × %s (%s)", d.Tensors, d.DType, term.Bytes(d.Bytes)))
 	}
-	facts := []fact{{"container", i.Container}, {"class", i.Class}}
-	for n, text := range i.Architecture {
+	facts := []fact{{"container", r.Container}, {"class", r.Class}}
+	for n, text := range r.Architecture {
 		name := ""
 		if n == 0 {
 			name = "architecture"
 		}
 		facts = append(facts, fact{name, text})
 	}
-	facts = append(facts, fact{"parameters", term.Count(i.Parameters)}, fact{"tensors", strings.Join(kinds, ", ")})
-	if i.Positions > 0 {
-		facts = append(facts, fact{"longest", fmt.Sprintf("%d tokens", i.Positions)})
+	facts = append(facts, fact{"parameters", term.Count(r.Parameters)}, fact{"tensors", strings.Join(kinds, ", ")})
+	if r.Positions > 0 {
+		facts = append(facts, fact{"longest", fmt.Sprintf("%d tokens", r.Positions)})
 	}
 	p.facts(facts...)
-	if n := i.Needs; n != nil {
+	if n := r.Needs; n != nil {
 		p.heading("memory on a CPU, without activations")
 		p.facts(fact{"evaluate", fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token of context", term.Bytes(n.Evaluate), term.Bytes(n.Frozen), term.Bytes(n.Cache))},
 			fact{"train", term.Bytes(n.Train) + " with gradients and moments"})
 	}
-	if i.Adapter != nil {
-		i.Adapter.write(p)
+	if r.Adapter != nil {
+		writeAdapter(p, r.Adapter)
 	}
 	for _, part := range []struct {
 		title string
 		list  []string
-	}{{"what stops it", i.Reasons}, {"notes", i.Notes}} {
+	}{{"what stops it", r.Reasons}, {"notes", r.Notes}} {
 		if len(part.list) == 0 {
 			continue
 		}
@@ -216,18 +127,18 @@ func (i *inspection) write(p *page) error {
 			p.text("  ", strings.Join(term.Wrap(term.CleanLines(text), p.proseWidth()), "\n"))
 		}
 	}
-	if err := i.writeFiles(p); err != nil {
+	if err := writeModelFiles(p, r); err != nil {
 		return err
 	}
 	return p.close()
 }
 
-// writeFiles prints the tables of files and tensors.
-func (i *inspection) writeFiles(p *page) error {
+// writeModelFiles prints the tables of files and tensors.
+func writeModelFiles(p *page, r *inspect.Report) error {
 	p.heading("files")
 	digest := column{Key: "sha256", Wide: true}
 	var rows [][]any
-	for _, f := range i.Files {
+	for _, f := range r.Files {
 		digest.Wide = digest.Wide && f.SHA256 == ""
 		rows = append(rows, []any{f.Name, f.Bytes, f.SHA256})
 	}
@@ -238,12 +149,12 @@ func (i *inspection) writeFiles(p *page) error {
 			rows[n] = rows[n][:2]
 		}
 	}
-	if err := p.table(columns, rows); err != nil || len(i.Tensors) == 0 {
+	if err := p.table(columns, rows); err != nil || len(r.Tensors) == 0 {
 		return err
 	}
 	p.heading("tensors")
 	rows = nil
-	for _, t := range i.Tensors {
+	for _, t := range r.Tensors {
 		rows = append(rows, []any{t.Name, t.DType, strings.Join(strings.Fields(fmt.Sprint(t.Shape)), ","), t.Bytes})
 	}
 	return p.table([]column{{Key: "tensor", Rank: 1, Min: 12}, {Key: "dtype"}, {Key: "shape"}, {Key: "bytes", Text: bytesText}}, rows)

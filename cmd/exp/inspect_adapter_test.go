@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/harness/inspect"
 	"exp/kernels"
 	"exp/kernels/ref"
 	"exp/train/checkpoint"
@@ -22,11 +23,11 @@ func TestInspectAdapters(t *testing.T) {
 	base, uniform := filepath.Join(peft, "base"), filepath.Join(peft, "uniform")
 	e := exp(t, "inspect", base, "--adapter", uniform, "--json")
 	e.succeeds(t)
-	var d struct{ Data inspection }
+	var d struct{ Data inspect.Report }
 	if err := json.Unmarshal([]byte(e.stdout), &d); err != nil {
 		t.Fatal(err)
 	}
-	want := adapterFacts{Path: uniform, Base: "testdata/peft/base", Rank: 2, Alpha: 3, Targets: []string{"down_proj", "q_proj", "v_proj"}, Parameters: 192, Trainable: true}
+	want := inspect.Adapter{Path: uniform, Base: "testdata/peft/base", Rank: 2, Alpha: 3, Targets: []string{"down_proj", "q_proj", "v_proj"}, Parameters: 192, Trainable: true}
 	if got := d.Data.Adapter; got == nil || fmt.Sprint(*got) != fmt.Sprint(want) || !d.Data.Computable {
 		t.Errorf("got %+v, want %+v; computable %v", got, want, d.Data.Computable)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/harness/inspect"
 	"exp/kernels"
 	"exp/kernels/cpu"
 	"exp/train/checkpoint"
@@ -42,7 +43,7 @@ func TestInspect(t *testing.T) {
 	e.succeeds(t)
 	var d struct {
 		Schema string
-		Data   inspection
+		Data   inspect.Report
 	}
 	if err := json.Unmarshal([]byte(e.stdout), &d); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,10 @@
-package main
+package inspect
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"exp/cmd/exp/term"
 	"exp/train/checkpoint"
 	"exp/train/tokenizer"
 )
@@ -35,8 +34,8 @@ func tokenizerNotes(d *checkpoint.Description) []string {
 		for id := vocab; id < t.VocabSize() && some == ""; id++ {
 			some = t.Token(int32(id))
 		}
-		list = append(list, fmt.Sprintf("the tokenizer has ids up to %d, the model has embeddings up to %d: a text with such a token (%s) is refused",
-			t.VocabSize()-1, vocab-1, term.CleanLines(some)))
+		list = append(list, fmt.Sprintf("the tokenizer has ids up to %d, the model has embeddings up to %d: "+
+			"a text with such a token (%s) is refused", t.VocabSize()-1, vocab-1, some))
 	}
 	return append(list, tokenizer.Notes(t)...)
 }
