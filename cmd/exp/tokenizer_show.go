@@ -5,29 +5,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"exp/train/tokenizer"
+	"exp/harness/vocab"
 )
 
-// openTokenizer reads the tokenizer of a folder; a tokenizer.json may be named too.
-func openTokenizer(path string) (tokenizer.Tokenizer, error) {
-	if dir, ok := strings.CutSuffix(path, "tokenizer.json"); ok {
-		path = dir
-		if dir == "" {
-			path = "."
-		}
-	}
-	t, err := tokenizer.ReadFolder(path)
+// openTokenizer reads the tokenizer of a folder.
+func openTokenizer(path string) (vocab.Tokenizer, error) {
+	t, err := vocab.Open(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, failf(exitNotFound, "%w", err)
+		return t, failf(exitNotFound, "%w", err)
 	case err != nil:
-		return nil, failf(exitUsage, "%w", err)
+		return t, failf(exitUsage, "%w", err)
 	}
 	return t, nil
 }
@@ -54,23 +47,15 @@ func (a *app) tokenizerEncode(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := t.Encode(text, tokenizer.Options{Added: !c.Bool("plain"), Special: c.Bool("special")})
+	ids, err := t.Encode(text, !c.Bool("plain"), c.Bool("special"))
 	if err != nil {
 		return failf(exitUsage, "%w", err)
 	}
 	out := table{Schema: "exp.tokenizer.encode/1", Columns: []column{
 		{Key: "id", ID: true}, {Key: "piece", Text: func(v any) string { return strconv.Quote(v.(string)) }}, {Key: "token", Wide: true}, {Key: "kind"},
 	}}
-	ends := t.EndIDs()
 	for _, id := range ids {
-		kind := ""
-		switch piece := t.Piece(id); {
-		case slices.Contains(ends, id):
-			kind = "end"
-		case len(piece) == 0:
-			kind = "special"
-		}
-		out.Rows = append(out.Rows, []any{id, string(t.Piece(id)), t.Token(id), kind})
+		out.Rows = append(out.Rows, []any{id, string(t.Piece(id)), t.Token(id), t.Kind(id)})
 	}
 	if err := a.out.printTable(out); err != nil {
 		return err

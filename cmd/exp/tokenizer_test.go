@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"exp/harness/vocab"
 )
 
 // trainTokenizer learns a small tokenizer from rows in a folder of its own.
@@ -26,7 +28,7 @@ func TestTokenizerTrain(t *testing.T) {
 	e.succeeds(t)
 	var got struct {
 		Schema string
-		Data   trained
+		Data   vocab.Learned
 	}
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,182 @@
+// Package vocab learns a tokenizer's vocabulary from files, or from the problems that a
+// recipe trains on, and opens the tokenizer of a folder.
+package vocab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exp/eval/rows"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// Texts are what a vocabulary is learned from.
+type Texts struct {
+	Files  []string // JSONL, JSON, parquet, plain text, or a recipe (.yaml)
+	Fields []string // of the rows; nil: all that hold text
+	// Load reads a recipe.
+	Load func(recipe string) (*config.Resolved, error)
+
+	count  int64
+	bytes  int64
+	sample []string // the first texts, to measure on
+}
+
+// sampleBytes is how much text is kept to measure on.
+const sampleBytes = 1 << 20
+
+// Folder is the tokenizer.path of the recipe among the files; empty without a recipe.
+func (t *Texts) Folder() (string, error) {
+	for _, f := range t.Files {
+		if !isRecipe(f) {
+			continue
+		}
+		r, err := t.Load(f)
+		if err != nil {
+			return "", err
+		}
+		if r.Run.Tokenizer.Path != "" {
+			return r.Run.Tokenizer.Path, nil
+		}
+	}
+	return "", nil
+}
+
+// all yields all texts, once, up to an error, which it leaves in err.
+func (t *Texts) all(ctx context.Context, failed *error) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, f := range t.Files {
+			for text, err := range t.of(f) {
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					*failed = err
+					return
+				}
+				if text == "" {
+					continue
+				}
+				if t.bytes < sampleBytes {
+					t.sample = append(t.sample, text)
+				}
+				t.count++
+				t.bytes += int64(len(text))
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func isRecipe(path string) bool {
+	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
+}
+
+// of yields the texts of one file.
+func (t *Texts) of(path string) iter.Seq2[string, error] {
+	if isRecipe(path) {
+		r, err := t.Load(path)
+		if err != nil {
+			return func(yield func(string, error) bool) { yield("", err) }
+		}
+		return stage.TrainingTexts(&r.Run)
+	}
+	name := strings.TrimSuffix(path, ".gz")
+	if !slices.Contains([]string{".json", ".jsonl", ".ndjson", ".parquet"}, filepath.Ext(name)) {
+		return plainTexts(path)
+	}
+	return func(yield func(string, error) bool) {
+		for r, err := range rows.Read(path) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			list, err := t.textsOf(r)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, s := range list {
+				if !yield(s, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// textsOf are the texts of the wanted fields, or of all.
+func (t *Texts) textsOf(r rows.Row) ([]string, error) {
+	if len(t.Fields) == 0 {
+		return stringsIn(r.Fields, nil), nil
+	}
+	var list []string
+	for _, f := range t.Fields {
+		v, ok := r.Value(f)
+		if !ok {
+			known := strings.Join(slices.Sorted(maps.Keys(r.Fields)), ", ")
+			return nil, r.Errorf(f, "it is not there; fields are %s", known)
+		}
+		list = stringsIn(v, list)
+	}
+	return list, nil
+}
+
+// stringsIn appends all strings in a value of JSON.
+func stringsIn(v any, list []string) []string {
+	switch v := v.(type) {
+	case string:
+		return append(list, v)
+	case []any:
+		for _, e := range v {
+			list = stringsIn(e, list)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			list = stringsIn(v[key], list)
+		}
+	}
+	return list
+}
+
+// plainTexts yields a text file in parts of some thousand lines.
+func plainTexts(path string) iter.Seq2[string, error] {
+	const most = 1 << 20
+	return func(yield func(string, error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer f.Close()
+		r := bufio.NewReaderSize(f, most)
+		var part []byte
+		for {
+			line, err := r.ReadSlice('\n')
+			part = append(part, line...)
+			if end := err != nil && !errors.Is(err, bufio.ErrBufferFull); end || len(part) >= most {
+				if !yield(string(part), nil) {
+					return
+				}
+				part = part[:0]
+				if end {
+					if !errors.Is(err, io.EOF) {
+						yield("", err)
+					}
+					return
+				}
+			}
+		}
+	}
+}
