@@ -24,6 +24,8 @@ import (
 	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/fault"
+	"exp/harness/suites"
 	"exp/sandbox"
 	"exp/train/rollout"
 )
@@ -249,7 +251,7 @@ func badFile(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return failf(exitNotFound, "%w", err)
-	case isBadRow(err):
+	case fault.IsBadFile(err):
 		return failf(exitUsage, "%w", err)
 	}
 	return err
@@ -278,7 +280,7 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 		if err != nil {
 			return err
 		}
-		s, err = loadSuite(db, row)
+		s, err = suites.Load(db, row)
 		return err
 	})
 	return s, err

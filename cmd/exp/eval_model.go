@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"exp/harness/config"
 	harness "exp/harness/run"
 	"exp/harness/stage"
+	"exp/harness/suites"
 )
 
 // modelTokens is how long a completion of a folder's weights may be where no flag and
@@ -162,35 +162,11 @@ func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
 		if name == "test" || name == "val" {
 			return nil, usagef("--limit is for suites of the store; %s is the run's own data", name)
 		}
-		part, err := limitSuite(c.Context, db, name, n)
+		part, err := suites.Limit(c.Context, db, name, n)
 		if err != nil {
-			return nil, err
+			return nil, suiteMissing(err)
 		}
 		out = append(out, part)
 	}
 	return out, nil
-}
-
-// limitSuite keeps the first n problems of a suite as one of its own and returns its
-// name; that of the suite itself if it has no more.
-func limitSuite(ctx context.Context, db *store.DB, name string, n int) (string, error) {
-	row, err := findSuite(ctx, db, name)
-	if err != nil {
-		return "", err
-	}
-	s, err := loadSuite(db, row)
-	if err != nil {
-		return "", err
-	}
-	if len(s.Problems) <= n {
-		return row.Name, nil
-	}
-	s.Problems = s.Problems[:n]
-	s.Name = fmt.Sprintf("%s.first%d", row.Name, n)
-	digest, data, err := digestSuite(s)
-	if err != nil {
-		return "", err
-	}
-	kept, err := storeSuite(ctx, db, suiteRow(s, digest), data)
-	return kept.Name, err
 }

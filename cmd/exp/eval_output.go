@@ -9,6 +9,7 @@ import (
 
 	"exp/eval"
 	"exp/eval/exchange"
+	"exp/harness/fault"
 	"exp/train/rollout"
 )
 
@@ -278,7 +279,7 @@ func (e *evaluation) export(to string) error {
 		r.Prompt = or(r.Prompt, p.Prompt)
 	}
 	err := replaceFile(path, func(w io.Writer) error { return out.Write(w, form) })
-	if isBadRow(err) {
+	if fault.IsBadFile(err) {
 		return failf(exitUsage, "--write %s: %w", form, err)
 	}
 	return err

@@ -1,23 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"exp/eval/layout"
 	"exp/eval/suite"
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/fault"
+	"exp/harness/suites"
 )
 
 func suiteCommand(a *app) *cli.Command {
@@ -101,12 +98,6 @@ func suiteCommand(a *app) *cli.Command {
 	}
 }
 
-// digestSuite is the digest of a suite, that of its canonical records, and the records.
-func digestSuite(s *suite.Suite) (ident.Digest, []byte, error) {
-	data, err := s.Encode()
-	return ident.Sum(data), data, err
-}
-
 // readSuite reads a suite from a file; errors are worded for people.
 func readSuite(name, path string) (*suite.Suite, error) {
 	s, err := suite.Read(name, path)
@@ -116,17 +107,12 @@ func readSuite(name, path string) (*suite.Suite, error) {
 		f := failf(exitIntegrity, "%w", err)
 		f.Help = "another selection of problems needs another name: exp suite add NAME " + path
 		return nil, f
-	case isBadRow(err):
+	case fault.IsBadFile(err):
 		return nil, failf(exitUsage, "%w", err)
 	case errors.Is(err, os.ErrNotExist):
 		return nil, failf(exitNotFound, "%w", err)
 	}
 	return s, err
-}
-
-// isBadRow: a data file that a person named holds what it should not.
-func isBadRow(err error) bool {
-	return fault.IsBadFile(err)
 }
 
 func (a *app) suiteAdd(c *cli.Context) error {
@@ -142,7 +128,7 @@ func (a *app) suiteAdd(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	digest, data, err := digestSuite(s)
+	digest, data, err := suites.Digest(s)
 	if err != nil {
 		return err
 	}
@@ -155,30 +141,14 @@ func (a *app) suiteAdd(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.keepSuite(c.Context, db, suiteRow(s, digest), data), db.Close())
-}
-
-// suiteRow is what the store records of a suite.
-func suiteRow(s *suite.Suite, digest ident.Digest) store.Suite {
-	row := store.Suite{Digest: digest, Name: s.Name, Version: s.Version, Scorer: strings.Join(s.Graders, ","), License: s.License}
-	for i := range s.Problems {
-		p := &s.Problems[i]
-		item := store.Item{ID: p.ID, Cluster: p.Cluster, Difficulty: math.NaN()}
-		if facts, err := layout.FactsOf(p); err == nil && facts.Difficulty != nil {
-			item.Difficulty = *facts.Difficulty
-		}
-		row.Items = append(row.Items, item)
-	}
-	return row
+	return errors.Join(a.keepSuite(c.Context, db, s, digest, data), db.Close())
 }
 
 // describeCopy names the version of a known copy, and warns of what a person should
 // know about the file.
 func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
-	if k, ok := suite.ByName(s.Name); ok && s.Version == "" && k.Versions != nil {
-		if s.Version = k.Version(digest.String()); s.Version == "" {
-			a.warn("%s: these problems are those of no copy of %s that is known here; scores on another copy may differ", path, s.Name)
-		}
+	if !suites.Identify(s, digest) {
+		a.warn("%s: these problems are those of no copy of %s that is known here; scores on another copy may differ", path, s.Name)
 	}
 	if s.Copies.Rows > s.Copies.Unique {
 		a.warn("%s: %d rows are %d different problems, each %.3g times; they are kept once", path, s.Copies.Rows, s.Copies.Unique, s.Copies.Factor())
@@ -188,31 +158,15 @@ func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
 	}
 }
 
-func (a *app) keepSuite(ctx context.Context, db *store.DB, row store.Suite, data []byte) error {
-	kept, err := storeSuite(ctx, db, row, data)
+func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest, data []byte) error {
+	kept, err := suites.Add(ctx, db, s, digest, data)
 	if err != nil {
 		return err
 	}
-	if kept.Name != row.Name {
+	if kept.Name != s.Name {
 		return usagef("the store has these problems already, as %s", kept.Name)
 	}
 	return a.out.printTable(suiteTable([]store.Suite{kept}))
-}
-
-// storeSuite records a suite and returns what the store then has of these problems.
-func storeSuite(ctx context.Context, db *store.DB, row store.Suite, data []byte) (store.Suite, error) {
-	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
-		return store.Suite{}, err
-	}
-	id, err := db.AddSuite(ctx, row, int64(len(data)))
-	if err != nil {
-		return store.Suite{}, err
-	}
-	all, err := db.Suites(ctx)
-	if err != nil {
-		return store.Suite{}, err
-	}
-	return all[slices.IndexFunc(all, func(s store.Suite) bool { return s.ID == id })], nil
 }
 
 func suiteTable(list []store.Suite) table {
@@ -264,55 +218,28 @@ func (a *app) withSuite(c *cli.Context, open func() (*store.DB, error), f func(*
 	return errors.Join(err, db.Close())
 }
 
-// findSuite finds a suite by its name, the newest of several, or by at least four
-// digits of its digest.
+// findSuite finds a suite of the store by its name or digest.
 func findSuite(ctx context.Context, db *store.DB, ref string) (store.Suite, error) {
-	list, err := db.Suites(ctx)
-	if err != nil {
-		return store.Suite{}, err
-	}
-	var found []store.Suite
-	var known []string
-	for _, s := range list {
-		known = append(known, s.Name)
-		if s.Name == ref {
-			found = []store.Suite{s}
-		}
-	}
-	for _, s := range list {
-		if len(found) == 0 && len(ref) >= 4 && strings.HasPrefix(s.Digest.String(), ref) {
-			found = append(found, s)
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		f := failf(exitNotFound, "the store has no suite %q", ref)
-		f.Help = "exp suite add " + ref + " FILE keeps one"
-		if s := nearest(ref, known); s != "" {
-			f.Help = "did you mean " + s + "?"
-		}
-		return store.Suite{}, f
-	}
-	return store.Suite{}, failf(exitNotFound, "%q begins the digests of %d suites", ref, len(found))
+	row, err := suites.Find(ctx, db, ref)
+	return row, suiteMissing(err)
 }
 
-// loadSuite reads the problems of a suite of the store, checked against its digest.
-func loadSuite(db *store.DB, row store.Suite) (*suite.Suite, error) {
-	data, err := db.Blobs.Bytes(row.Digest)
-	if err != nil {
-		return nil, fmt.Errorf("suite %s: %w", row.Name, err)
+// suiteMissing adds to the error of a suite that is not there what to do.
+func suiteMissing(err error) error {
+	var none *suites.NotFoundError
+	if !errors.As(err, &none) {
+		return err
 	}
-	s := &suite.Suite{Name: row.Name, Version: row.Version, License: row.License, Graders: strings.Split(row.Scorer, ",")}
-	if err := s.Decode(data); err != nil {
-		return nil, fmt.Errorf("suite %s: %w", row.Name, err)
+	f := failf(exitNotFound, "%w", err)
+	f.Help = "exp suite add " + none.Ref + " FILE keeps one"
+	if s := nearest(none.Ref, none.Known); s != "" {
+		f.Help = "did you mean " + s + "?"
 	}
-	return s, nil
+	return f
 }
 
 func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
-	s, err := loadSuite(db, row)
+	s, err := suites.Load(db, row)
 	if err != nil {
 		return err
 	}
@@ -375,10 +302,7 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
 		if row.Size == 0 && len(args) == 0 {
 			continue // recorded by a run, without problems of its own
 		}
-		s, err := loadSuite(db, row)
-		if err == nil && int64(len(s.Problems)) != row.N {
-			err = fmt.Errorf("%d problems, not %d", len(s.Problems), row.N)
-		}
+		err := suites.Check(db, row)
 		problem := ""
 		if err != nil {
 			broken++

@@ -1,0 +1,167 @@
+// Package suites keeps benchmarks in the experiment store: it finds, reads, adds and cuts
+// them. Package eval/suite says what a suite is and reads files of other programs.
+package suites
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/eval/layout"
+	"exp/eval/suite"
+	"exp/experiments/ident"
+	"exp/experiments/store"
+)
+
+// NotFoundError is the error of a name that no suite of the store has.
+type NotFoundError struct {
+	Ref   string
+	Known []string // the names that there are
+}
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("the store has no suite %q", e.Ref) }
+
+// ExitCode is the one of a reference that names nothing.
+func (e *NotFoundError) ExitCode() int { return 3 }
+
+// AmbiguousError is the error of a digest's beginning that several suites share.
+type AmbiguousError struct {
+	Ref string
+	N   int
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q begins the digests of %d suites", e.Ref, e.N)
+}
+
+// ExitCode is the one of a reference that names several things.
+func (e *AmbiguousError) ExitCode() int { return 3 }
+
+// Find finds a suite by its name, the newest of several, or by at least four digits of its
+// digest.
+func Find(ctx context.Context, db *store.DB, ref string) (store.Suite, error) {
+	list, err := db.Suites(ctx)
+	if err != nil {
+		return store.Suite{}, err
+	}
+	var found []store.Suite
+	var known []string
+	for _, s := range list {
+		known = append(known, s.Name)
+		if s.Name == ref {
+			found = []store.Suite{s}
+		}
+	}
+	for _, s := range list {
+		if len(found) == 0 && len(ref) >= 4 && strings.HasPrefix(s.Digest.String(), ref) {
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return store.Suite{}, &NotFoundError{Ref: ref, Known: known}
+	}
+	return store.Suite{}, &AmbiguousError{Ref: ref, N: len(found)}
+}
+
+// Load reads the problems of a suite of the store, checked against its digest.
+func Load(db *store.DB, row store.Suite) (*suite.Suite, error) {
+	data, err := db.Blobs.Bytes(row.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("suite %s: %w", row.Name, err)
+	}
+	s := &suite.Suite{Name: row.Name, Version: row.Version, License: row.License,
+		Graders: strings.Split(row.Scorer, ",")}
+	if err := s.Decode(data); err != nil {
+		return nil, fmt.Errorf("suite %s: %w", row.Name, err)
+	}
+	return s, nil
+}
+
+// Check reads a suite of the store and compares it with what is recorded of it.
+func Check(db *store.DB, row store.Suite) error {
+	s, err := Load(db, row)
+	if err == nil && int64(len(s.Problems)) != row.N {
+		err = fmt.Errorf("%d problems, not %d", len(s.Problems), row.N)
+	}
+	return err
+}
+
+// Digest returns the digest of a suite, which is the one of its canonical records, and the
+// records.
+func Digest(s *suite.Suite) (ident.Digest, []byte, error) {
+	data, err := s.Encode()
+	return ident.Sum(data), data, err
+}
+
+// Identify sets the version of a suite whose problems are those of a known copy. It returns
+// false if the benchmark is known with its copies, and these problems are none of them.
+func Identify(s *suite.Suite, digest ident.Digest) bool {
+	k, ok := suite.ByName(s.Name)
+	if !ok || s.Version != "" || k.Versions == nil {
+		return true
+	}
+	s.Version = k.Version(digest.String())
+	return s.Version != ""
+}
+
+// Add records a suite, with the digest and the records that Digest returns, and returns
+// what the store then has of these problems.
+func Add(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest, data []byte) (store.Suite, error) {
+	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
+		return store.Suite{}, err
+	}
+	id, err := db.AddSuite(ctx, rowOf(s, digest), int64(len(data)))
+	if err != nil {
+		return store.Suite{}, err
+	}
+	all, err := db.Suites(ctx)
+	if err != nil {
+		return store.Suite{}, err
+	}
+	return all[slices.IndexFunc(all, func(s store.Suite) bool { return s.ID == id })], nil
+}
+
+// rowOf is what the store records of a suite.
+func rowOf(s *suite.Suite, digest ident.Digest) store.Suite {
+	row := store.Suite{Digest: digest, Name: s.Name, Version: s.Version, License: s.License,
+		Scorer: strings.Join(s.Graders, ",")}
+	for i := range s.Problems {
+		p := &s.Problems[i]
+		item := store.Item{ID: p.ID, Cluster: p.Cluster, Difficulty: math.NaN()}
+		if facts, err := layout.FactsOf(p); err == nil && facts.Difficulty != nil {
+			item.Difficulty = *facts.Difficulty
+		}
+		row.Items = append(row.Items, item)
+	}
+	return row
+}
+
+// Limit keeps the first n problems of a suite as a suite of its own and returns its name.
+// A suite that has no more than n is returned itself.
+func Limit(ctx context.Context, db *store.DB, ref string, n int) (string, error) {
+	row, err := Find(ctx, db, ref)
+	if err != nil {
+		return "", err
+	}
+	s, err := Load(db, row)
+	if err != nil {
+		return "", err
+	}
+	if len(s.Problems) <= n {
+		return row.Name, nil
+	}
+	s.Problems = s.Problems[:n]
+	s.Name = fmt.Sprintf("%s.first%d", row.Name, n)
+	digest, data, err := Digest(s)
+	if err != nil {
+		return "", err
+	}
+	kept, err := Add(ctx, db, s, digest, data)
+	return kept.Name, err
+}
