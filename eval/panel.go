@@ -180,11 +180,21 @@ func (p *Panel) vote(groups [][]rollout.Verdict, k int) (Vote, bool) {
 		values = append(values, float64(right)/float64(blocks))
 		clusters = append(clusters, p.Problems[i].Cluster)
 	}
-	if len(values) == 0 {
+	m, ok := shareMetric(fmt.Sprintf("maj@%d", k), values, clusters)
+	if !ok {
 		return Vote{}, false
 	}
+	return Vote{K: k, Metric: m, Ties: float64(ties) / float64(votes)}, true
+}
+
+// shareMetric is the mean of a share of each problem with its interval, cut to [0,1]; ok is
+// false without values. clusters are as in stat.ClusterMean.
+func shareMetric(name string, values []float64, clusters []string) (m Metric, ok bool) {
+	if len(values) == 0 {
+		return m, false
+	}
 	mean := stat.ClusterMean(values, clusters)
-	m := Metric{Name: fmt.Sprintf("maj@%d", k), N: len(values), Value: mean.Value, Clusters: mean.G}
+	m = Metric{Name: name, N: len(values), Value: mean.Value, Clusters: mean.G}
 	if mean.G > 1 {
 		m.SE = &mean.SE
 	}
@@ -192,7 +202,25 @@ func (p *Panel) vote(groups [][]rollout.Verdict, k int) (Vote, bool) {
 		iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
 		m.Interval = &iv
 	}
-	return Vote{K: k, Metric: m, Ties: float64(ties) / float64(votes)}, true
+	return m, true
+}
+
+// TestsPassed is the mean over problems of the mean reward of their graded samples, the
+// share of tests that pass, with its interval; ok is false without a verdict.
+func (p *Panel) TestsPassed(c Column) (m Metric, ok bool) {
+	var values []float64
+	var clusters []string
+	for i, g := range p.groups(c.Verdicts) {
+		if len(g) == 0 {
+			continue
+		}
+		sum := 0.0
+		for _, v := range g {
+			sum += v.Reward
+		}
+		values, clusters = append(values, sum/float64(len(g))), append(clusters, p.Problems[i].Cluster)
+	}
+	return shareMetric("tests_passed", values, clusters)
 }
 
 // majority says whether the most frequent answer is right, and whether another is as

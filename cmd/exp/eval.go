@@ -1,33 +1,21 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"exp/eval"
 	"exp/eval/exchange"
-	"exp/eval/grade/peer"
-	"exp/eval/layout"
 	"exp/eval/published"
 	"exp/eval/suite"
-	"exp/eval/task"
-	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/fault"
+	"exp/harness/rescore"
 	"exp/harness/suites"
-	"exp/sandbox"
-	"exp/train/rollout"
 )
 
 func evalCommand(a *app) *cli.Command {
@@ -67,7 +55,7 @@ func evalCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "protocol", Usage: "the responses were made by protocol `NAME` (--protocol list): its settings are printed, its n is checked"},
 			&cli.StringFlag{Name: "published", Usage: "show the scores of `FILE` beside ours: results of lm-evaluation-harness or lighteval, or flowrl_v3, the tables of FlowRL's paper"},
 			&cli.StringFlag{Name: "out", Usage: "write the verdicts on each response to `FILE`"},
-			&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: `FORM=FILE`, " + strings.Join(append(exchange.WriteFormats(), harnessResults), ", ")},
+			&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: `FORM=FILE`, " + strings.Join(rescore.WriteForms(), ", ")},
 		}, evalRunFlags()...),
 		BashComplete: a.completes(func(c *cli.Context, w word) []candidate {
 			switch w.Flag {
@@ -108,27 +96,6 @@ func plainCandidates(list []string) (out []candidate) {
 	return out
 }
 
-// harnessResults is the form of --write for scores instead of responses.
-const harnessResults = "lm-eval-results"
-
-// evaluation is the scoring of one file.
-type evaluation struct {
-	file     *exchange.File
-	suite    *suite.Suite // nil: the problems are those of the file
-	protocol *eval.Protocol
-	panel    eval.Panel
-	ks       []int
-	least    int // samples of a problem
-	most     int
-	missing  int // problems of the suite without responses
-	scores   []eval.ColumnScore
-	forms    []eval.FormCount
-	formOf   []string
-	results  []exchange.Result         // published
-	digest   ident.Digest              // of the problems
-	ends     []map[sandbox.Verdict]int // of programs, by column
-}
-
 func (a *app) eval(c *cli.Context) error {
 	if c.String("protocol") == "list" {
 		return a.out.printTable(protocolTable())
@@ -140,115 +107,80 @@ func (a *app) eval(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	names := e.graders(c.StringSlice("grader"))
-	programs, err := runsPrograms(names)
-	if err != nil {
-		return err
-	}
-	if programs {
-		err = e.gradePrograms(a, c, names)
-	} else {
-		err = e.grade(c, names)
-	}
-	if err != nil {
-		return err
-	}
-	e.fileVerdicts()
-	if err := e.measure(); err != nil {
-		return err
+	if err := e.Grade(c.Context, c.StringSlice("grader"), &gradeWatcher{app: a}); err != nil {
+		if c.Context.Err() != nil {
+			return stoppedf(c.Context, "grading stopped")
+		}
+		return badInput(err)
 	}
 	if path := c.String("out"); path != "" {
-		if err := replaceFile(path, e.writeVerdicts); err != nil {
+		if err := replaceFile(path, e.WriteVerdicts); err != nil {
 			return err
 		}
 	}
 	for _, to := range c.StringSlice("write") {
-		if err := e.export(to); err != nil {
+		if err := writeResponses(e, to); err != nil {
 			return err
 		}
 	}
-	return a.out.printDocument(document{Schema: "exp.eval/1", Data: e.data(), Human: func(w io.Writer) error { return e.human(a, w) }})
-}
-
-// paperResults are a paper's scores on a suite.
-func paperResults(p published.Reference, s *suite.Suite) ([]exchange.Result, error) {
-	if s == nil {
-		return nil, usagef("--published %s wants --suite, which says whose scores to show", p.Name)
-	}
-	scores, err := p.Scores(s.Name)
-	if err != nil {
-		return nil, usagef("--published %s: %w", p.Name, err)
-	}
-	var list []exchange.Result
-	for _, r := range scores {
-		list = append(list, exchange.Result{Task: r.Table + ": " + r.Row, Metric: r.Metric + " by " + r.Protocol, Value: r.Value})
-	}
-	return list, nil
+	r := e.Report()
+	return a.out.printDocument(document{Schema: "exp.eval/1", Data: r, Human: func(w io.Writer) error { return a.writeEvaluation(w, r) }})
 }
 
 // readEvaluation reads the files that the flags name, and finds each response's
 // problem.
-func (a *app) readEvaluation(c *cli.Context) (*evaluation, error) {
-	e := &evaluation{}
-	var err error
+func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) {
+	o := rescore.Options{Partial: c.Bool("partial"), K: c.String("k")}
 	if name := c.String("protocol"); name != "" {
 		p, err := eval.ProtocolByName(name)
 		if err != nil {
 			return nil, usagef("--protocol: %w", err)
 		}
-		e.protocol = &p
+		o.Protocol = &p
 	}
 	paper, isPaper := published.ByName(c.String("published"))
 	if path := c.String("published"); path != "" && !isPaper {
-		if e.results, err = exchange.ReadResults(path); err != nil {
+		if o.Published, err = exchange.ReadResults(path); err != nil {
 			return nil, badFile(err)
 		}
 	}
-	if e.file, err = exchange.Read(c.String("responses")); err != nil {
+	if o.File, err = exchange.Read(c.String("responses")); err != nil {
 		return nil, badFile(err)
 	}
-	if e.suite, err = a.evalSuite(c); err != nil {
+	if o.Suite, err = a.evalSuite(c); err != nil {
 		return nil, err
 	}
 	if isPaper {
-		if e.results, err = paperResults(paper, e.suite); err != nil {
-			return nil, err
+		if o.Published, err = rescore.PublishedBy(paper, o.Suite); err != nil {
+			return nil, badInput(err)
 		}
 	}
-	if e.suite == nil {
-		if e.panel.Problems, err = e.file.Problems(); err != nil {
-			f := failf(exitUsage, "%w", err)
-			f.Help = "--suite NAME or --suite FILE gives the gold answers"
-			return nil, f
-		}
-	} else {
-		if e.panel.Problems = e.suite.Problems; len(e.panel.Problems) == 0 {
-			return nil, usagef("suite %s has no problems", e.suite.Name)
-		}
-		reworded, err := e.file.Match(e.panel.Problems)
-		if err != nil {
-			return nil, badFile(err)
-		}
-		if reworded > 0 {
-			a.warn("%d of %d responses have the id of a problem of %s and a prompt without its text: is this the right suite?", reworded, len(e.file.Responses), e.suite.Name)
-		}
+	if e, err = rescore.New(o); err != nil {
+		return nil, badInput(badFile(err))
 	}
-	e.panel.Samples = e.file.Samples()
-	var b bytes.Buffer
-	if err := task.Write(&b, e.panel.Problems); err != nil {
-		return nil, err
+	if n := e.Reworded(); n > 0 {
+		a.warn("%d of %d responses have the id of a problem of %s and a prompt without its text: is this the right suite?", n, len(o.File.Responses), o.Suite.Name)
 	}
-	e.digest = ident.Sum(b.Bytes())
-	if err := e.count(c.Bool("partial")); err != nil {
-		return nil, err
+	return e, nil
+}
+
+// badInput gives errors about what was asked for the exit code of bad usage.
+func badInput(err error) error {
+	var bad *rescore.InputError
+	if errors.As(err, &bad) {
+		f := failf(exitUsage, "%w", err)
+		f.Help = bad.Help
+		return f
 	}
-	e.ks, err = e.passK(c.String("k"))
-	return e, err
+	return err
 }
 
 // badFile words an error about a file of responses.
 func badFile(err error) error {
+	var bad *rescore.InputError
 	switch {
+	case errors.As(err, &bad): // badInput words it
+		return err
 	case errors.Is(err, os.ErrNotExist):
 		return failf(exitNotFound, "%w", err)
 	case fault.IsBadFile(err):
@@ -269,11 +201,7 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 	}
 	ref := names[0]
 	if info, err := os.Stat(ref); err == nil && !info.IsDir() {
-		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(ref), ".gz"), filepath.Ext(strings.TrimSuffix(ref, ".gz")))
-		if _, known := suite.ByName(name); !known {
-			name = ""
-		}
-		return readSuite(name, ref)
+		return readSuite(suite.KnownName(ref), ref)
 	}
 	err = a.withStore(func(db *store.DB) error {
 		row, err := findSuite(c.Context, db, ref)
@@ -284,157 +212,6 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 		return err
 	})
 	return s, err
-}
-
-// count checks that there are as many responses as a score needs: what is missing must
-// be declared.
-func (e *evaluation) count(partial bool) error {
-	n := map[string]int{}
-	for _, s := range e.panel.Samples {
-		n[s.ProblemID]++
-	}
-	e.missing = len(e.panel.Problems) - len(n)
-	e.least, e.most = slices.Min(slices.Collect(maps.Values(n))), slices.Max(slices.Collect(maps.Values(n)))
-	var lack string
-	switch {
-	case partial:
-		return nil
-	case e.missing > 0:
-		lack = fmt.Sprintf("%d of %d problems of %s have no response", e.missing, len(e.panel.Problems), e.suite.Name)
-	case e.least != e.most:
-		lack = fmt.Sprintf("some problems have %d responses and others %d", e.least, e.most)
-	case e.protocol != nil && e.protocol.N != e.most:
-		lack = fmt.Sprintf("protocol %s has %d samples per problem; the file has %d", e.protocol.Name, e.protocol.N, e.most)
-	default:
-		return nil
-	}
-	f := failf(exitUsage, "%s: %s", e.file.Path, lack)
-	f.Help = "--partial scores what there is and says how much that is"
-	return f
-}
-
-func (e *evaluation) passK(text string) ([]int, error) {
-	if text == "" {
-		var ks []int
-		for k := 1; k < e.least; k *= 2 {
-			ks = append(ks, k)
-		}
-		return append(ks, e.least), nil
-	}
-	var ks []int
-	for part := range strings.SplitSeq(text, ",") {
-		k, err := strconv.Atoi(strings.TrimSpace(part))
-		if err != nil || k < 1 {
-			return nil, usagef("--k %s: whole numbers from 1 are needed", text)
-		}
-		if k > e.most {
-			return nil, usagef("--k %d: there are at most %d responses to a problem, and pass@k is not extrapolated", k, e.most)
-		}
-		ks = append(ks, k)
-	}
-	slices.Sort(ks)
-	return slices.Compact(ks), nil
-}
-
-// graders are those asked for, else the suite's, else ours and the two that most
-// published scores were made with, and verl's choice where it has one for all problems.
-func (e *evaluation) graders(asked []string) []string {
-	if len(asked) > 0 {
-		return asked
-	}
-	list := []string{"exp", "math_dapo", "math_reward"}
-	if e.suite != nil {
-		list = e.suite.Graders
-	}
-	for i := range e.panel.Problems {
-		facts, err := layout.FactsOf(&e.panel.Problems[i])
-		if err != nil {
-			return list
-		}
-		if _, err := peer.Route(facts.Source); err != nil {
-			return list
-		}
-	}
-	return append(slices.Clone(list), "verl")
-}
-
-// grade fills the panel: a column a grader, and their union.
-func (e *evaluation) grade(c *cli.Context, names []string) error {
-	for _, name := range names {
-		g, err := suite.Grader(name)
-		if err != nil {
-			return usagef("--grader: %w", err)
-		}
-		verdicts, err := eval.Score(c.Context, g, e.panel.Problems, e.panel.Samples, runtime.GOMAXPROCS(0))
-		switch {
-		case c.Context.Err() != nil:
-			return stoppedf(c.Context, "grading stopped")
-		case errors.Is(err, peer.ErrNoRoute):
-			return usagef("--grader %s: %w", name, err)
-		case err != nil:
-			return err
-		}
-		e.panel.Columns = append(e.panel.Columns, eval.Column{Grader: name, Verdicts: verdicts, Classes: name == "exp" || name == "exp_strict"})
-	}
-	if len(e.panel.Columns) > 1 {
-		e.panel.Columns = append(e.panel.Columns, eval.Union(e.panel.Columns))
-	}
-	return nil
-}
-
-// fileVerdicts adds what the file says itself.
-func (e *evaluation) fileVerdicts() {
-	for _, name := range ownVerdicts(e.file.ScoreNames()) {
-		col := eval.Column{Grader: "file:" + name}
-		for i, r := range e.file.Responses {
-			v := rollout.Verdict{Status: rollout.Graded, Correct: r.Scores[name] >= 1, Reward: r.Scores[name], Reason: "as the file has it"}
-			v.Answer = e.panel.Columns[0].Verdicts[i].Answer
-			col.Verdicts = append(col.Verdicts, v)
-		}
-		e.panel.Columns = append(e.panel.Columns, col)
-	}
-}
-
-// ownVerdicts picks, of the numbers that a file has for each response, those that are
-// verdicts: acc where verl wrote it, else score, else all.
-func ownVerdicts(names []string) []string {
-	for _, best := range []string{"acc", "score"} {
-		if slices.Contains(names, best) {
-			return []string{best}
-		}
-	}
-	return names
-}
-
-func (e *evaluation) measure() error {
-	for _, col := range e.panel.Columns {
-		// The seed of resampling comes from what is resampled.
-		s, err := e.panel.Measure(col, e.ks, ident.Seed(0, "eval/responses/"+e.digest.String()))
-		if err != nil {
-			return err
-		}
-		if e.ends != nil {
-			s.Votes = nil // equal programs are no votes for an answer
-		}
-		if o, ok := suite.CodeOptions(col.Grader); ok && o.Partial {
-			if m, ok := e.partialScore(col); ok {
-				s.Metrics = append(s.Metrics, m)
-			}
-		}
-		e.scores = append(e.scores, s)
-	}
-	if e.ends != nil { // programs have no form of answer
-		for range e.panel.Samples {
-			e.formOf = append(e.formOf, "")
-		}
-		return nil
-	}
-	forms, of := e.panel.Forms()
-	e.forms = forms
-	for _, f := range of {
-		e.formOf = append(e.formOf, string(f))
-	}
-	return nil
 }
 
 func protocolTable() table {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"exp/harness/rescore"
 )
 
 // Two problems in HumanEval's layout, and one in LiveCodeBench's.
@@ -31,11 +33,11 @@ func usable(t *testing.T) {
 	}
 }
 
-func evalJSON(t *testing.T, args ...string) (d evalData, shown string) {
+func evalJSON(t *testing.T, args ...string) (d rescore.Report, shown string) {
 	t.Helper()
 	e := call{list: commands}.run(append([]string{"eval", "--json"}, args...)...)
 	e.succeeds(t)
-	var got struct{ Data evalData }
+	var got struct{ Data rescore.Report }
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
 		t.Fatalf("%v\n%s", err, e.stdout)
 	}
@@ -43,7 +45,7 @@ func evalJSON(t *testing.T, args ...string) (d evalData, shown string) {
 }
 
 // metricsOf are the metrics of a grader.
-func metricsOf(t *testing.T, d evalData, grader string) map[string]float64 {
+func metricsOf(t *testing.T, d rescore.Report, grader string) map[string]float64 {
 	t.Helper()
 	for _, g := range d.Graders {
 		if g.Name != grader {

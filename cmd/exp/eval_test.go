@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"exp/harness/rescore"
 )
 
 // Two problems, two responses each. a: 1/2 as a fraction and as a decimal; b: a box and
@@ -56,7 +58,7 @@ func TestEvalForPrograms(t *testing.T) {
 	e.succeeds(t)
 	var got struct {
 		Schema string
-		Data   evalData
+		Data   rescore.Report
 	}
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || got.Schema != "exp.eval/1" {
 		t.Fatalf("%v\n%s", err, e.stdout)
@@ -81,7 +83,7 @@ func TestEvalExchange(t *testing.T) {
 	e.succeeds(t)
 	e = call{list: commands}.run("eval", "--responses", "5.jsonl", "--grader", "exp", "--published", "results.json", "--json")
 	e.succeeds(t)
-	var got struct{ Data evalData }
+	var got struct{ Data rescore.Report }
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
 		t.Fatal(err)
 	}

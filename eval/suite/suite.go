@@ -78,6 +78,17 @@ func orList(ns []int) string {
 	return strings.Join(list, " or ")
 }
 
+// KnownName is the name of the benchmark that a file is called after; empty if the catalog
+// has none of that name.
+func KnownName(path string) string {
+	path = strings.TrimSuffix(path, ".gz")
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if _, known := ByName(name); !known {
+		return ""
+	}
+	return name
+}
+
 // Read reads the problems of a file, or what a definition (.yaml) says, under a name;
 // an empty name is the definition's, or the file's. What the catalog knows of the name
 // holds, and the number of problems must be right. Errors are the system's,
