@@ -33,7 +33,7 @@ func lawOfTheTree() law {
 		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest"},
 		testing:  []string{"kernels/kerneltest"},
 		backends: []string{"kernels/ref", "kernels/cpu", "kernels/cuda", "kernels/kerneltest"},
-		openers:  []string{"cmd/exp"},
+		openers:  []string{"harness/device"},
 	}
 }
 

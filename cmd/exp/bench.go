@@ -13,9 +13,8 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/harness/bench"
+	"exp/harness/device"
 	harness "exp/harness/run"
-	"exp/kernels"
-	"exp/kernels/cpu"
 )
 
 func benchCommand(a *app) *cli.Command {
@@ -124,9 +123,9 @@ func benchCandidates(w word) []candidate {
 	case "model":
 		return texts(benchModelNames())
 	case "dtype":
-		return texts([]string{kernels.F32.String(), kernels.BF16.String()})
+		return texts(bench.DTypeNames())
 	case "level":
-		return texts([]string{cpu.AMX.String(), cpu.AVX512BF16.String(), cpu.AVX512.String(), cpu.AVX2.String(), cpu.Portable.String()})
+		return texts(device.AllLevels())
 	case "only":
 		before := w.Text[:strings.LastIndexByte(w.Text, ',')+1]
 		var list []candidate
@@ -216,17 +215,17 @@ func benchDefault(models int, folder any) string {
 
 // measure opens the devices that the flags name, measures and prints.
 func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.Watcher) (*bench.Report, error)) error {
-	device, err := a.benchDevice(c)
+	o, err := a.benchDevice(c)
 	if err != nil {
 		return err
 	}
-	be, err := a.openCPU(device)
+	be, err := device.Open(o, a.getenv)
 	if err != nil {
 		return err
 	}
 	defer be.Close()
-	device.Threads = 1
-	single, err := a.openCPU(device)
+	o.Threads = 1
+	single, err := device.Open(o, a.getenv)
 	if err != nil {
 		return err
 	}
@@ -238,13 +237,13 @@ func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.
 	}
 	m := harness.ThisMachine()
 	b := &benchmark{CPU: m.CPU, Cores: m.Cores, Memory: m.Memory, System: runtime.GOOS + "/" + runtime.GOARCH,
-		Level: be.Level().String(), Build: readBuild(), Report: *r}
+		Level: be.Level(), Build: readBuild(), Report: *r}
 	return a.out.printDocument(document{Schema: "exp.bench/1", Data: b, Human: func(w io.Writer) error { return writeBench(a.out.newPage(w), b) }})
 }
 
 // benchDevice reads the flags that say on what is measured.
-func (a *app) benchDevice(c *cli.Context) (cpu.Options, error) {
-	o := cpu.Options{Threads: c.Int("threads")}
+func (a *app) benchDevice(c *cli.Context) (device.Options, error) {
+	o := device.Options{Threads: c.Int("threads")}
 	if name := c.String("dtype"); name != "" {
 		t, err := bench.ParseDType(name)
 		if err != nil {
@@ -263,11 +262,10 @@ func (a *app) benchDevice(c *cli.Context) (cpu.Options, error) {
 		return o, usagef("%d threads: want 0 (all) or more", o.Threads)
 	}
 	if name := c.String("level"); name != "" {
-		level, err := cpu.ParseLevel(name)
-		if err != nil {
+		if err := device.CheckLevel(name); err != nil {
 			return o, usagef("--level: %w", err)
 		}
-		o.Level = &level
+		o.Level = name
 	}
 	return o, nil
 }

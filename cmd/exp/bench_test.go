@@ -9,7 +9,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/harness/bench"
-	"exp/kernels/cpu"
+	"exp/harness/device"
 )
 
 // small is a suite of milliseconds.
@@ -50,7 +50,7 @@ func TestBench(t *testing.T) {
 
 func TestBenchLevel(t *testing.T) {
 	args := append(slices.Clone(small), "--json", "-q", "--only", "logprob", "--level", "portable")
-	e := call{list: commands, env: map[string]string{"EXP_CPU": cpu.BestLevel().String()}}.run(args...)
+	e := call{list: commands, env: map[string]string{"EXP_CPU": device.OfThisMachine().Best}}.run(args...)
 	if e.code != 0 || !strings.Contains(e.stdout, `"level": "portable"`) || e.stderr != "" {
 		t.Errorf("--level comes before EXP_CPU: exit code %d\n%s\n%s", e.code, e.stdout, e.stderr)
 	}

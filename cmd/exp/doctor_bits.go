@@ -4,61 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"exp/harness/bench"
+	"exp/harness/device"
 	"exp/harness/selftest"
-	"exp/kernels"
-	"exp/kernels/cpu"
-	"exp/train"
 )
-
-// trial is one training of the self-test.
-type trial struct {
-	Level   string `json:"level"`
-	Threads int    `json:"threads"`
-	Digest  string `json:"digest,omitempty"`
-	Error   string `json:"error,omitempty"`
-}
-
-// trials trains with operands of a type, with every level, on each number of threads.
-// The error is the first one, of whatever trial.
-func trials(ctx context.Context, operand kernels.DType, levels []cpu.Level, threads []int) (list []trial, numerics string, err error) {
-	for _, level := range levels {
-		for _, n := range threads {
-			be, open := cpu.Open(cpu.Options{Level: &level, Threads: n, Operand: operand})
-			if open != nil {
-				return list, numerics, open
-			}
-			t := trial{Level: level.String(), Threads: n}
-			numerics = selftest.Numerics(be)
-			digest, failed := selftest.Train(ctx, be)
-			be.Close()
-			if t.Digest = digest; failed != nil {
-				t.Error = failed.Error()
-				err = errors.Join(err, failed)
-			}
-			list = append(list, t)
-		}
-	}
-	return list, numerics, err
-}
 
 // checkDeterminism trains a toy in every way that this machine can.
 func (a *app) checkDeterminism(ctx context.Context, d *diagnosis, quick bool) {
-	levels, threads := cpuLevels(), []int{1, 2, runtime.NumCPU()}
-	if quick {
-		levels, threads = levels[len(levels)-1:], []int{1, runtime.NumCPU()}
-	}
-	slices.Sort(threads)
-	threads = slices.Compact(threads)
-	list, class, err := trials(ctx, kernels.F32, levels, threads)
-	half, halfClass, halfErr := trials(ctx, kernels.BF16, levels, threads[:min(2, len(threads))])
-	var mismatch *train.MismatchError
-	switch err := errors.Join(err, halfErr); {
+	single, half, err := selftest.Run(ctx, quick)
+	var mismatch *selftest.MismatchError
+	switch {
 	case errors.As(err, &mismatch):
 		d.fail("sampler", exitDivergence, distrust, "%v", mismatch)
 		return
@@ -67,42 +25,42 @@ func (a *app) checkDeterminism(ctx context.Context, d *diagnosis, quick bool) {
 		return
 	}
 	d.ok("sampler", "its log-probs are the trainer's, bit for bit")
-	d.judge("", list, class)
-	d.judge("bf16 ", half, halfClass)
+	d.judge("", single)
+	d.judge("bf16 ", half)
 }
 
 const distrust = "do not trust results of this machine: test its memory, and report this with exp doctor --json"
 
 // judge compares the digests of trials with one another and with the one expected. The
 // findings are called after prefix.
-func (d *diagnosis) judge(prefix string, list []trial, numerics string) {
+func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 	how := map[string][]string{} // by digest
 	var order []string
-	for _, t := range list {
-		if how[t.Digest] == nil {
-			order = append(order, t.Digest)
+	for _, one := range t.List {
+		if how[one.Digest] == nil {
+			order = append(order, one.Digest)
 		}
-		how[t.Digest] = append(how[t.Digest], fmt.Sprintf("%s on %d", t.Level, t.Threads))
+		how[one.Digest] = append(how[one.Digest], fmt.Sprintf("%s on %d", one.Level, one.Threads))
 	}
 	if len(order) > 1 {
 		var each []string
 		for _, digest := range order {
 			each = append(each, digest[:8]+" by "+strings.Join(how[digest], ", "))
 		}
-		d.add(finding{Name: prefix + "same bits", Health: failing, Code: exitDivergence, Help: distrust, Value: list,
+		d.add(finding{Name: prefix + "same bits", Health: failing, Code: exitDivergence, Help: distrust, Value: t.List,
 			Text: "the same training gave different bits: " + strings.Join(each, "; ")})
 		return
 	}
-	d.add(finding{Name: prefix + "same bits", Health: healthy, Value: list,
-		Text: fmt.Sprintf("%d trainings agree (kernels on threads: %s)", len(list), strings.Join(how[order[0]], ", "))})
-	want, known := selftest.Want(numerics)
+	d.add(finding{Name: prefix + "same bits", Health: healthy, Value: t.List,
+		Text: fmt.Sprintf("%d trainings agree (kernels on threads: %s)", len(t.List), strings.Join(how[order[0]], ", "))})
+	want, known := selftest.Want(t.Numerics)
 	switch {
 	case !known:
-		d.warn(prefix+"digest", "results agree with those of machines of the same class", "%s; none is known for the class %s", order[0][:16], numerics)
+		d.warn(prefix+"digest", "results agree with those of machines of the same class", "%s; none is known for the class %s", order[0][:16], t.Numerics)
 	case want != order[0]:
-		d.fail(prefix+"digest", exitDivergence, distrust, "%s, but every machine of the class %s gives %s", order[0][:16], numerics, want[:16])
+		d.fail(prefix+"digest", exitDivergence, distrust, "%s, but every machine of the class %s gives %s", order[0][:16], t.Numerics, want[:16])
 	default:
-		d.ok(prefix+"digest", "%s, as on every machine of the class %s", order[0][:16], numerics)
+		d.ok(prefix+"digest", "%s, as on every machine of the class %s", order[0][:16], t.Numerics)
 	}
 }
 
@@ -114,7 +72,7 @@ func (a *app) checkSpeed(ctx context.Context, d *diagnosis, quick bool) {
 	if quick {
 		return
 	}
-	be, err := a.openCPU(cpu.Options{})
+	be, err := device.Open(device.Options{}, a.getenv)
 	if err != nil {
 		d.failed("measured", err)
 		return

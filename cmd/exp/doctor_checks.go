@@ -16,8 +16,8 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/device"
 	harness "exp/harness/run"
-	"exp/kernels/cpu"
 )
 
 // checkMachine looks at processor and memory.
@@ -25,28 +25,24 @@ func (a *app) checkMachine(d *diagnosis) {
 	m := harness.ThisMachine()
 	d.ok("system", "%s/%s", runtime.GOOS, runtime.GOARCH)
 	d.ok("processor", "%s, %d cores", or(m.CPU, "unknown"), m.Cores)
-	best := cpu.BestLevel()
-	var levels []string
-	for _, l := range cpuLevels() {
-		levels = append(levels, l.String())
+	k := device.OfThisMachine()
+	chosen := k.Best + " are chosen"
+	if level, err := device.DefaultLevel(a.getenv); err == nil && a.getenv(device.LevelVariable) != "" {
+		chosen = level + " are chosen by " + device.LevelVariable
 	}
-	chosen := best.String() + " are chosen"
-	if level, err := a.defaultLevel(); err == nil && a.getenv(cpu.LevelVariable) != "" {
-		chosen = level.String() + " are chosen by " + cpu.LevelVariable
-	}
-	text := "kernels for " + chosen + "; this machine runs " + strings.Join(levels, ", ")
-	if best == cpu.Portable {
+	text := "kernels for " + chosen + "; this machine runs " + strings.Join(k.Levels, ", ")
+	if k.Best == k.Levels[0] {
 		d.warn("kernels", "a processor with AVX2 and FMA is several times faster; the results are the same", "%s", text)
 	} else {
 		d.ok("kernels", "%s", text)
 	}
-	switch {
-	case best == cpu.AMX:
+	switch k.BF16 {
+	case device.MatrixUnit:
 		d.ok("bf16", "on the matrix unit (AMX): model.dtype bf16 is several times faster than f32")
-	case cpu.RefusesAMX():
+	case device.NoMatrix:
 		d.warn("bf16", "a newer kernel, or a container or virtual machine that passes AMX on, makes it several times faster; the results are the same",
 			"this processor has a matrix unit (AMX), but the system refuses its registers: model.dtype bf16 is computed without it")
-	case best == cpu.AVX512BF16:
+	case device.Pairs:
 		d.ok("bf16", "on products of pairs (AVX512-BF16): model.dtype bf16 is faster than f32")
 	default:
 		d.ok("bf16", "emulated, with the bits of a matrix unit: model.dtype bf16 takes less memory than f32, but more time")
@@ -59,17 +55,6 @@ func (a *app) checkMachine(d *diagnosis) {
 	default:
 		d.ok("memory", "%s", term.Bytes(m.Memory))
 	}
-}
-
-// cpuLevels are the kinds of kernels that this machine runs, the plainest first.
-func cpuLevels() []cpu.Level {
-	var list []cpu.Level
-	for l := cpu.Portable; l <= cpu.AMX; l++ {
-		if l.Supported() {
-			list = append(list, l)
-		}
-	}
-	return list
 }
 
 // checkBuild says which program this is.
@@ -110,7 +95,7 @@ func checkGPU(d *diagnosis) {
 
 // environment are the variables that the program reads.
 func environment() []string {
-	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", cpu.LevelVariable, "EXP_FORCE_TTY"}
+	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", device.LevelVariable, "EXP_FORCE_TTY"}
 }
 
 // probeRecipe is a configuration in which nothing but the user's own file can be
@@ -143,11 +128,11 @@ func (a *app) checkSettings(d *diagnosis) {
 			d.fail("EXP_THREADS", exitUsage, "a number of threads, 0 for all", "%q is no number of threads", v)
 		}
 	}
-	switch level, err := a.defaultLevel(); {
+	switch level, err := device.DefaultLevel(a.getenv); {
 	case err != nil:
-		d.failed(cpu.LevelVariable, err)
-	case level != cpu.BestLevel():
-		d.warn(cpu.LevelVariable, "unset it for the best; the results are the same", "runs use the kernels for %s, slower than %s", level, cpu.BestLevel())
+		d.failed(device.LevelVariable, err)
+	case level != device.OfThisMachine().Best:
+		d.warn(device.LevelVariable, "unset it for the best; the results are the same", "runs use the kernels for %s, slower than %s", level, device.OfThisMachine().Best)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"exp/cmd/exp/term"
+	"exp/harness/device"
+	"exp/harness/selftest"
 )
 
 // doctor executes the command and returns its findings by section/name.
@@ -56,8 +58,8 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("%s: %q, want %q in it", name, f.Text, text)
 		}
 	}
-	if n := len(found["determinism/same bits"].Value.([]any)); n < 2*len(cpuLevels()) {
-		t.Errorf("%d trainings, want every one of %d levels on several threads", n, len(cpuLevels()))
+	if n := len(found["determinism/same bits"].Value.([]any)); n < 2*len(device.OfThisMachine().Levels) {
+		t.Errorf("%d trainings, want every one of %d levels on several threads", n, len(device.OfThisMachine().Levels))
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
 		t.Error("a folder was made")
@@ -155,7 +157,7 @@ func rootPage(t *testing.T, dir, index string) int {
 
 // Doctor shows which kernels EXP_CPU chooses, and that there are better ones.
 func TestDoctorShowsTheLevel(t *testing.T) {
-	levels := cpuLevels()
+	levels := device.OfThisMachine().Levels
 	e, found := doctor(t, map[string]string{"EXP_CPU": "portable"}, "--quick")
 	if f := found["machine/kernels"]; e.code != 0 || !strings.Contains(f.Text, "portable are chosen by EXP_CPU") {
 		t.Errorf("exit code %d, machine/kernels: %q", e.code, f.Text)
@@ -180,11 +182,11 @@ func TestDoctorJudges(t *testing.T) {
 		{"disagree", []string{good, other, good}, "cpu/fma", "fail the same training gave different bits: 8a1a08d9 by avx2 on 1, avx2 on 3; 01234567 by avx2 on 2"},
 	} {
 		d := &diagnosis{}
-		var list []trial
+		var list []selftest.Trial
 		for i, digest := range tt.digests {
-			list = append(list, trial{Level: "avx2", Threads: i + 1, Digest: digest})
+			list = append(list, selftest.Trial{Level: "avx2", Threads: i + 1, Digest: digest})
 		}
-		d.judge("", list, tt.numerics)
+		d.judge("", selftest.Trials{List: list, Numerics: tt.numerics})
 		last := d.Findings[len(d.Findings)-1]
 		if got := fmt.Sprintf("%s %s", last.Health, last.Text); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/harness/device"
 	"exp/harness/inspect"
-	"exp/kernels/cpu"
 )
 
 func inspectCommand(a *app) *cli.Command {
@@ -182,7 +182,7 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 	if c.Int("threads") < 0 {
 		return usagef("--threads %d: want 0 (all) or more", c.Int("threads"))
 	}
-	be, err := a.openCPU(cpu.Options{Threads: c.Int("threads")})
+	be, err := device.Open(device.Options{Threads: c.Int("threads")}, a.getenv)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/explain"
 	"exp/harness/plan"
 	harness "exp/harness/run"
@@ -91,7 +92,7 @@ func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[conf
 		}
 		return out, nil // its identity depends on what is missing
 	}
-	be, err := a.openBackend(j.config)
+	be, err := device.ForRun(&j.config.Run, a.getenv)
 	if err != nil {
 		return out, err
 	}

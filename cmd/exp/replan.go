@@ -11,16 +11,16 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/plan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
-	"exp/kernels/cpu"
 )
 
 // replanned is a recorded run as a plan that this program can execute.
 type replanned struct {
 	plan    *plan.Run
-	backend *cpu.Backend // to be closed
+	backend device.Device // to be closed
 }
 
 // recordedConfig returns the configuration of a run with settings over it that change
@@ -49,7 +49,7 @@ func (a *app) replan(ctx context.Context, db *store.DB, run store.Run, kinds []s
 	if err != nil {
 		return replanned{}, err
 	}
-	be, err := a.openBackend(r)
+	be, err := device.ForRun(&r.Run, a.getenv)
 	if err != nil {
 		return replanned{}, err
 	}

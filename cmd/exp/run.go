@@ -16,6 +16,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/metric"
+	"exp/harness/device"
 	"exp/harness/plan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
@@ -251,7 +252,7 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 }
 
 func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options, sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
-	be, err := a.openBackend(j.config)
+	be, err := device.ForRun(&j.config.Run, a.getenv)
 	if err != nil {
 		return harness.Result{}, err
 	}

@@ -74,6 +74,14 @@ func ParseDType(name string) (kernels.DType, error) {
 	return 0, fmt.Errorf("unknown dtype %q: want f32 or bf16", name)
 }
 
+// DTypeNames are the names that ParseDType knows.
+func DTypeNames() (names []string) {
+	for _, t := range DTypes() {
+		names = append(names, t.String())
+	}
+	return names
+}
+
 // DTypes are the types of operands that can be measured.
 func DTypes() []kernels.DType { return []kernels.DType{kernels.F32, kernels.BF16} }
 

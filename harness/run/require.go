@@ -10,6 +10,7 @@ import (
 	"exp/eval/task"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/stage"
 )
 
@@ -172,7 +173,7 @@ func Require(r *config.Resolved) error {
 			e.Do = append(e.Do, do)
 		}
 	}
-	if c.Compute.Device != "cpu" {
+	if !device.Supports(c.Compute.Device) {
 		lack(fmt.Sprintf("a GPU: compute.device is %s, and this build runs on the CPU only", c.Compute.Device),
 			"the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
 	}
@@ -213,7 +214,7 @@ func Require(r *config.Resolved) error {
 	estimate, err := NewEstimate(r)
 	if err == nil {
 		e.Estimate = &estimate
-		if have := memoryBytes(); c.Compute.Device == "cpu" && have > 0 && estimate.Total() > have {
+		if have := memoryBytes(); c.Compute.Device == device.CPU && have > 0 && estimate.Total() > have {
 			e.Code = 0
 			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", size(estimate.Total()), size(have)),
 				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set compute.recompute: true")
