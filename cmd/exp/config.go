@@ -127,7 +127,7 @@ func (a *app) checkConfigs(c *cli.Context) error {
 	}
 	t := table{Schema: "exp.config.check/1", Columns: []column{{Key: "file", ID: true}, {Key: "name"}, {Key: "algo"}, {Key: "result"}, {Key: "dropped"}}}
 	for i, r := range configs {
-		t.Rows = append(t.Rows, []any{c.Args().Get(i), r.Run.Name, r.Run.Algo.Kind, "ok", len(r.Dropped)})
+		t.Rows = append(t.Rows, []any{c.Args().Get(i), r.Run.Name, r.Run.Algorithm(), "ok", len(r.Dropped)})
 	}
 	return a.out.printTable(t)
 }

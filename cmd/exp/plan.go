@@ -73,7 +73,7 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 }
 
 func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[config.Stage]plan.Code) (plannedRun, error) {
-	out := plannedRun{Name: j.config.Run.Name, Algo: j.config.Run.Algo.Kind, Seed: j.seed, Missing: []string{}, ToDo: []string{}}
+	out := plannedRun{Name: j.config.Run.Name, Algo: j.config.Run.Algorithm(), Seed: j.seed, Missing: []string{}, ToDo: []string{}}
 	out.Notes = stage.StartNotes(&j.config.Run)
 	var lack *harness.RequireError
 	suites, err := harness.RequireAll(ctx, db, j.config)

@@ -10,8 +10,10 @@ import (
 type Input struct {
 	File     string   // the configuration file
 	Data     []byte   // its contents; nil reads File
+	Made     []Value  // a program's own configuration instead of a file, which File names
 	User     string   // the user's own configuration, for nonsemantic keys; empty is none
 	Overlays []string // files laid over it, left to right
+	Values   []Value  // of flags, laid over the files
 	Sets     []string // expressions path=value or path+=value, left to right
 }
 
@@ -24,13 +26,18 @@ func Load(in Input) (*Resolved, error) {
 		l.file(in.User, nil, nil)
 		l.user = false
 	}
-	if main := l.file(in.File, in.Data, nil); main != nil {
+	if in.Made != nil {
+		l.made(in.File, in.Made)
+	} else if main := l.file(in.File, in.Data, nil); main != nil {
 		l.main = main
 	}
 	for _, overlay := range in.Overlays {
 		l.file(overlay, nil, nil)
 	}
 	l.rank++
+	for _, v := range in.Values {
+		l.value(v)
+	}
 	for i, expression := range in.Sets {
 		l.expression(i+1, expression)
 	}
@@ -65,6 +72,16 @@ type loader struct {
 	set   map[string]*setting
 	bad   map[string]bool // keys with a value that is in error
 	meant map[string]bool // keys and blocks that an unknown key seems to mean
+}
+
+// made lays a program's own configuration.
+func (l *loader) made(name string, values []Value) {
+	l.rank++
+	l.main = &source{name: name, order: l.rank}
+	for _, v := range values {
+		v.From = name
+		l.value(v)
+	}
 }
 
 func (l *loader) fail(at pos, code, message, help string) {

@@ -262,9 +262,9 @@ func (l *loader) seemsMeant(path string) bool {
 }
 
 // missing notes a required key without a value. Nothing is said if it may be in
-// a layer that could not be read.
+// a layer that could not be read, or if only training would read it and there is none.
 func (r *resolver) missing(k *Key) {
-	if r.l.partial || r.l.seemsMeant(k.Path) || !k.needsValue(r) {
+	if r.l.partial || r.l.seemsMeant(k.Path) || !k.needsValue(r) || k.onlyTrains() && r.untrained() {
 		return
 	}
 	at := pos{src: &source{name: "configuration"}}

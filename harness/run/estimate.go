@@ -92,6 +92,9 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	if err != nil {
 		return Estimate{}, err
 	}
+	if c.Data.Train.Source == config.None {
+		return evaluationEstimate(c, arch), nil
+	}
 	needs, heads := policyOf(c)
 	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
 		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs}
@@ -101,13 +104,6 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 		longest = min(longest, arch.MaxPositions)
 	}
 	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
-	if c.Data.Train.Source == config.None {
-		longest = min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens)
-		e.Memory, e.Heads, e.Completions, e.Tokens, e.Updates, e.Sampled = memoryOf(config.EvalGen, c, arch, longest), 0, 0, 0, 0, 0
-		e.weights = 4 * int64(e.Parameters)
-		e.Disk = e.weights
-		return e, nil
-	}
 	e.Memory, e.fineTuning = memoryOf(config.Train, c, arch, longest), memoryOf(config.SFT, c, arch, longest)
 	critic, value := model.Parameters(arch, model.Heads{Value: true})
 	learning := int64(e.Parameters + e.Heads)
@@ -138,6 +134,16 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	}
 	e.Disk = e.checkpoints + e.trained + e.initial + 2*e.weights
 	return e, nil
+}
+
+// evaluationEstimate counts what an evaluation without training needs.
+func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
+	e := Estimate{Model: modelName(c)}
+	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
+	e.Memory = memoryOf(config.EvalGen, c, arch, min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens))
+	e.weights = 4 * int64(e.Parameters)
+	e.Disk = e.weights
+	return e
 }
 
 // bytesPerToken is what a token is taken to decode to.

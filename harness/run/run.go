@@ -130,7 +130,7 @@ func (x *execution) register(ctx context.Context) error {
 		parent = x.Options.Parent.ID
 	}
 	x.run, _, err = x.DB.EnsureRun(ctx, store.NewRun{
-		RID: x.p.RID, XID: x.p.XID, Name: c.Run.Name, Task: c.Run.Task.Kind, Algo: c.Run.Algo.Kind, Model: modelName(&c.Run),
+		RID: x.p.RID, XID: x.p.XID, Name: c.Run.Name, Task: c.Run.Task.Kind, Algo: c.Run.Algorithm(), Model: modelName(&c.Run),
 		Seed: x.p.Seed, Numerics: x.p.Numerics, StepsTotal: int64(c.Run.Train.Steps), Config: conf,
 		Code: x.p.Code[config.Train].Digest, Parent: parent,
 	})

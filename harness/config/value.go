@@ -1,0 +1,43 @@
+package config
+
+import "fmt"
+
+// Value is a setting that a program makes, such as the value of a flag.
+type Value struct {
+	Path string // of the key
+	// Value is an int, a string, or a list of strings. A string is read as the key's kind:
+	// "0.5" is a number for a key that has numbers.
+	Value any
+	From  string // where it came from, for errors and origins: "--temperature"
+}
+
+// Value gives a key a value that a program made. It panics on a path without a key, and on
+// a type of value that Value does not have.
+func (l *loader) value(v Value) {
+	k := lookup(v.Path)
+	if k == nil {
+		panic("config: no key " + v.Path)
+	}
+	src := &source{name: v.From, order: l.rank, set: true}
+	l.sources = append(l.sources, src)
+	l.texts = append(l.texts, "")
+	at := pos{src: src}
+	l.setKey(k, valueNode(k, v.Value, at), at, false)
+}
+
+// valueNode is the node of a value.
+func valueNode(k *Key, v any, at pos) *node {
+	switch v := v.(type) {
+	case int:
+		return &node{kind: scalarNode, text: fmt.Sprint(v), pos: at}
+	case string:
+		return &node{kind: scalarNode, text: v, quoted: k.Kind == String, pos: at}
+	case []string:
+		n := &node{kind: listNode, pos: at}
+		for _, s := range v {
+			n.items = append(n.items, valueNode(k, s, at))
+		}
+		return n
+	}
+	panic(fmt.Sprintf("config: a value of type %T for %s", v, k.Path))
+}
