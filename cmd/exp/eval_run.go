@@ -13,15 +13,28 @@ import (
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/evaluate"
 	"exp/harness/plan"
+	"exp/harness/replan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
 )
 
 // evalSettings are the flags of exp eval RUN and exp eval FOLDER that stand for keys of the protocol.
-var evalSettings = []struct{ flag, key string }{
+var evalSettings = []evalSetting{
 	{"protocol", "eval.final.protocol"}, {"n", "eval.final.n"}, {"temperature", "eval.final.temperature"}, {"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"},
+}
+
+// evalSetting is a flag that stands for a key.
+type evalSetting struct{ flag, key string }
+
+// appendTo adds the flag's value if it is given.
+func (s evalSetting) appendTo(values []config.Value, c *cli.Context) []config.Value {
+	if !c.IsSet(s.flag) {
+		return values
+	}
+	return append(values, config.Value{Path: s.key, Value: c.String(s.flag), From: "--" + s.flag})
 }
 
 // evalRunFlags are those that need weights.
@@ -95,15 +108,22 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string)
 			return usagef("--%s is for a folder: prompts of a run are made as in its training", flag).see(a.line.command())
 		}
 	}
-	if err := finalWeights(c.Context, db, run); err != nil {
-		return err
-	}
-	again, err := a.replan(c.Context, db, run, trainingStages(), evalSets(c, suites)...)
+	there, err := replan.HasWeights(c.Context, db, run)
 	if err != nil {
 		return err
 	}
-	again.backend.Close()
-	return a.scoreSuites(c, db, job{again.plan.Config, run.Seed}, suites, harness.Options{Joins: true, Rescore: c.Bool("rescore")})
+	if !there {
+		f := failf(exitNotFound, "run %s has no final weights yet", run.RID.Short())
+		f.Help = "exp resume " + run.RID.Short() + " goes on with it"
+		return f
+	}
+	o := replan.Options{Kinds: trainingStages(), Values: evalValues(c, suites), Getenv: a.getenv}
+	p, be, err := replan.Plan(c.Context, db, run, o)
+	if err != nil {
+		return err
+	}
+	be.Close()
+	return a.scoreSuites(c, db, job{p.Config, run.Seed}, suites, harness.Options{Joins: true, Rescore: c.Bool("rescore")})
 }
 
 // scoreSuites executes a run whose configuration names suites, and prints its scores
@@ -125,54 +145,26 @@ func (a *app) scoreSuites(c *cli.Context, db *store.DB, j job, suites []string, 
 	return a.printSuites(c.Context, db, res.Run, j.config, suites)
 }
 
-// evalSets writes the flags as settings.
-func evalSets(c *cli.Context, suites []string) []string {
-	sets := []string{"eval.final.suites=[" + strings.Join(suites, ", ") + "]"}
+// evalValues are the flags of the protocol as settings.
+func evalValues(c *cli.Context, suites []string) []config.Value {
+	values := []config.Value{{Path: config.SuitesKey, Value: suites, From: "--suite"}}
 	for _, s := range evalSettings {
-		if c.IsSet(s.flag) {
-			sets = append(sets, fmt.Sprintf("%s=%s", s.key, yamlText(c.String(s.flag), s.flag == "prompt")))
-		}
+		values = s.appendTo(values, c)
 	}
 	if list := c.StringSlice("grader"); len(list) > 0 {
-		sets = append(sets, "eval.final.graders=["+strings.Join(list, ", ")+"]")
+		values = append(values, config.Value{Path: "eval.final.graders", Value: list, From: "--grader"})
 	}
 	switch {
 	case c.IsSet("k"):
-		sets = append(sets, "eval.final.pass_k=["+c.String("k")+"]")
-	case c.IsSet("n"): // the configuration's may be above it
 		var ks []string
-		for k := 1; k <= max(1, c.Int("n")); k *= 2 {
-			ks = append(ks, fmt.Sprint(k))
+		for k := range strings.SplitSeq(c.String("k"), ",") {
+			ks = append(ks, strings.TrimSpace(k))
 		}
-		sets = append(sets, "eval.final.pass_k=["+strings.Join(ks, ", ")+"]")
+		values = append(values, config.Value{Path: "eval.final.pass_k", Value: ks, From: "--k"})
+	case c.IsSet("n"): // the configuration's may be above it
+		values = append(values, config.Value{Path: "eval.final.pass_k", Value: evaluate.PassK(c.Int("n")), From: "--n"})
 	}
-	return sets
-}
-
-// yamlText quotes a text for --set.
-func yamlText(s string, quote bool) string {
-	if !quote {
-		return s
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
-}
-
-// finalWeights checks that a run has final weights: it would be trained otherwise. One
-// that trains nothing has those that it was made of.
-func finalWeights(ctx context.Context, db *store.DB, run store.Run) error {
-	stages, err := db.Stages(ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	trains := slices.ContainsFunc(stages, func(s store.Stage) bool { return s.Kind == "train" })
-	if slices.ContainsFunc(stages, func(s store.Stage) bool {
-		return (s.Kind == "merge" || !trains && s.Kind == "eval.gen") && (s.Status == store.Done || s.Status == store.Cached || s.Status == store.Repeated)
-	}) {
-		return nil
-	}
-	f := failf(exitNotFound, "run %s has no final weights yet", run.RID.Short())
-	f.Help = "exp resume " + run.RID.Short() + " goes on with it"
-	return f
+	return values
 }
 
 // printSuites prints the run's scores on suites under the protocol of a configuration.

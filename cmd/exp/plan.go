@@ -169,12 +169,28 @@ func because(e *explain.Stage) string {
 	return fmt.Sprintf("unlike run %s: %s", e.Nearest.Run.Short(), term.Clean(firstOf(list, 3)))
 }
 
+// withAlgo puts the algorithm after a name, if there is one: evaluations have none.
+func withAlgo(name, algo string) string {
+	if algo == config.None {
+		return name
+	}
+	return name + "  " + algo
+}
+
+// firstOf joins names, at most n of them.
+func firstOf(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}
+
 func writePlans(w io.Writer, list []plannedRun) error {
 	for i, p := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s  %s  seed %d", p.Name, p.Algo, p.Seed)
+		fmt.Fprintf(w, "%s  seed %d", withAlgo(p.Name, p.Algo), p.Seed)
 		if p.RID != "" {
 			fmt.Fprintf(w, "  run %s  xid %s  %s", p.RID[:8], p.XID[:8], p.Numerics)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,6 +11,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/plan"
+	"exp/harness/replan"
 	harness "exp/harness/run"
 )
 
@@ -94,42 +94,38 @@ func (a *app) resumeRun(c *cli.Context) error {
 // resumedConfig is the configuration to execute: the recorded one, or one with more
 // steps, of which o then names the parent.
 func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved, error) {
-	var sets []string
-	if c.IsSet("threads") {
-		sets = append(sets, "compute.threads="+strconv.Itoa(c.Int("threads")))
-	}
+	values := threadsValue(c)
 	// Whether it is the same run is proved first: a child has another id.
-	same, err := a.replan(c.Context, db, *run, trainingStages(), sets...)
+	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values, Getenv: a.getenv})
 	if err != nil {
 		return nil, err
 	}
-	same.backend.Close()
-	r := same.plan.Config
+	be.Close()
+	r := p.Config
 	if !c.IsSet("extend-steps") {
 		return r, nil
 	}
-	if err := harness.Extendable(r); errors.Is(err, harness.ErrSchedule) {
+	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values)
+	if errors.Is(err, harness.ErrSchedule) {
 		n := r.Run.Train.Steps + c.Int("extend-steps")
 		f := usagef("run %s cannot be extended: %w, so a longer run is another one from its first step on", run.RID.Short(), err)
 		f.Help = fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n)
 		return nil, f
 	}
 	o.Parent = run
-	steps := r.Run.Train.Steps + c.Int("extend-steps")
-	return a.recordedConfig(c.Context, db, *run, append(sets, fmt.Sprintf("train.steps=%d", steps), "name="+extendedName(r.Run.Name, steps))...)
+	return longer, err
+}
+
+// threadsValue is --threads as a setting.
+func threadsValue(c *cli.Context) []config.Value {
+	if !c.IsSet("threads") {
+		return nil
+	}
+	return []config.Value{{Path: "compute.threads", Value: c.Int("threads"), From: "--threads"}}
 }
 
 // trainingStages are the kinds of stages that make a run what it is; evaluations attach
 // to it, and may be made by newer sources.
 func trainingStages() []string {
 	return stageNames(config.Upstream, config.Learning, config.Publishing)
-}
-
-// longestName is how many characters the name of a run may have.
-const longestName = 64
-
-// extendedName names a run after the one that it extends.
-func extendedName(name string, steps int) string {
-	suffix := fmt.Sprintf("-%dsteps", steps)
-	return name[:min(len(name), longestName-len(suffix))] + suffix
 }

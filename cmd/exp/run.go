@@ -272,7 +272,7 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	if be.Threads() == 1 {
 		threads = "1 thread"
 	}
-	display.Note(fmt.Sprintf("%s  %s  xid %s  %s  %s", j.config.Run.Name, p.Config.Run.Algorithm(), p.XID.Short(), p.Numerics, threads))
+	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()), p.XID.Short(), p.Numerics, threads))
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,

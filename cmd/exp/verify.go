@@ -11,6 +11,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
 	"exp/harness/plan"
+	"exp/harness/replan"
 	harness "exp/harness/run"
 )
 
@@ -79,16 +80,13 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	r := harness.Runner{DB: db, Watch: &watcher{p: display}, Build: buildName(), Code: func(err error) int { return int(describe(err, nil).Code) }}
 	var p *plan.Run
 	if o.Level != harness.LevelBlobs {
-		var sets []string
-		if c.IsSet("threads") {
-			sets = append(sets, fmt.Sprintf("compute.threads=%d", c.Int("threads")))
-		}
-		same, err := a.replan(c.Context, db, run, stageNames(), sets...)
+		o := replan.Options{Kinds: stageNames(), Values: threadsValue(c), Getenv: a.getenv}
+		same, be, err := replan.Plan(c.Context, db, run, o)
 		if err != nil {
 			return err
 		}
-		defer same.backend.Close()
-		p, r.Backend = same.plan, same.backend
+		defer be.Close()
+		p, r.Backend = same, be
 	}
 	display.RunStart(term.Run{ID: run.RID.Short(), Seed: run.Seed})
 	v, err := r.Verify(c.Context, run, p, o)

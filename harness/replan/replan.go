@@ -1,0 +1,233 @@
+// Package replan plans a recorded run again, and proves that executing the plan gives the
+// recorded bits: the same numerics, sources, configuration and inputs. It executes nothing.
+package replan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+	"exp/harness/stage"
+)
+
+// Exit codes of the program, as the errors carry them.
+const (
+	codeIntegrity = 4
+	codeResource  = 7
+)
+
+// Config returns the configuration of a run with settings over it that change no result,
+// or that are meant to.
+func Config(ctx context.Context, db *store.DB, run store.Run, values []config.Value) (*config.Resolved, error) {
+	c, err := db.Config(ctx, run.Config)
+	if err != nil {
+		return nil, err
+	}
+	name := "configuration of run " + run.RID.Short()
+	r, err := config.Load(config.Input{File: name, Data: []byte(c.Source), Values: values})
+	if err != nil {
+		return nil, fmt.Errorf("run %s: its configuration cannot be read by this program: %w", run.RID.Short(), err)
+	}
+	return r, nil
+}
+
+// Options say how a recorded run is planned.
+type Options struct {
+	Kinds  []string            // stages that must give the recorded bits
+	Values []config.Value      // settings over the recorded configuration
+	Getenv func(string) string // the environment
+}
+
+// Plan plans a recorded run, and opens the device that it computes on, which the caller
+// closes. It checks that this program and this machine give the recorded bits: the errors
+// are *NumericsError, *SourcesError and *InputsError.
+func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Run, device.Device, error) {
+	r, err := Config(ctx, db, run, o.Values)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources, err := plan.Sources()
+	if err != nil {
+		return nil, nil, err
+	}
+	be, err := device.ForRun(&r.Run, o.Getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	var p *plan.Run
+	suites, err := harness.Suites(ctx, db, r)
+	if err == nil {
+		p, err = plan.New(r, run.Seed, be.Class(), sources, suites...)
+	}
+	if err == nil {
+		err = same(ctx, db, run, p, o.Kinds)
+	}
+	if err != nil {
+		be.Close()
+		return nil, nil, err
+	}
+	return p, be, nil
+}
+
+// Longer returns the configuration of a run with n training steps more, which is another
+// run with this one as its parent. The error of a run whose steps depend on their number
+// wraps run.ErrSchedule.
+func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []config.Value) (*config.Resolved, error) {
+	r, err := Config(ctx, db, run, values)
+	if err != nil {
+		return nil, err
+	}
+	if err := harness.Extendable(r); err != nil {
+		return nil, err
+	}
+	steps, from := r.Run.Train.Steps+n, "--extend-steps"
+	return Config(ctx, db, run, append(slices.Clone(values),
+		config.Value{Path: "train.steps", Value: steps, From: from},
+		config.Value{Path: "name", Value: extendedName(r.Run.Name, steps), From: from}))
+}
+
+// longestName is how many characters the name of a run may have.
+const longestName = 64
+
+// extendedName names a run after the one that it extends.
+func extendedName(name string, steps int) string {
+	suffix := fmt.Sprintf("-%dsteps", steps)
+	return name[:min(len(name), longestName-len(suffix))] + suffix
+}
+
+// same checks that executing p gives the bits of a recorded run.
+func same(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, kinds []string) error {
+	if p.Numerics != run.Numerics {
+		return &NumericsError{Run: run.RID, Recorded: run.Numerics, Here: p.Numerics}
+	}
+	if err := sameSources(ctx, db, run, p, kinds); err != nil {
+		return err
+	}
+	if p.RID == run.RID {
+		return nil
+	}
+	changed, err := changedInputs(ctx, db, run, p)
+	if err != nil {
+		return err
+	}
+	return &InputsError{Run: run.RID, Plan: p.RID, Changed: changed}
+}
+
+// changedInputs names what a recorded run took from outside that is another thing now.
+func changedInputs(ctx context.Context, db *store.DB, run store.Run, p *plan.Run) ([]string, error) {
+	stages, err := db.Stages(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	note := func(role string) {
+		if !slices.Contains(changed, role) {
+			changed = append(changed, role)
+		}
+	}
+	for _, st := range stages {
+		for _, s := range p.Stages {
+			if string(s.Kind) != st.Kind || s.Label != st.Label {
+				continue
+			}
+			recorded := map[string]ident.Digest{}
+			for _, in := range st.Inputs {
+				recorded[in.Role] = in.Digest
+			}
+			for _, role := range slices.Sorted(maps.Keys(s.Outside)) {
+				if recorded[role] != s.Outside[role] {
+					note(role)
+				}
+			}
+			if _, had := recorded[stage.RoleTemplate]; had && s.Outside[stage.RoleTemplate].IsZero() {
+				note(stage.RoleTemplate)
+			}
+		}
+	}
+	return changed, nil
+}
+
+// sameSources checks that this program has the sources of a run's stages of some kinds.
+func sameSources(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, of []string) error {
+	stages, err := db.Stages(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	codes := map[config.Stage]ident.Digest{config.Train: run.Code}
+	for _, s := range stages {
+		codes[config.Stage(s.Kind)] = s.Code // the newest
+	}
+	e := &SourcesError{Run: run.RID}
+	for _, kind := range of {
+		code, known := codes[config.Stage(kind)]
+		own := p.Code[config.Stage(kind)]
+		if !known || code == own.Digest {
+			continue
+		}
+		e.Kinds = append(e.Kinds, kind)
+		changed, err := changedFiles(ctx, db, code, own)
+		if err != nil {
+			return err
+		}
+		for _, f := range changed {
+			if !slices.Contains(e.Files, f) {
+				e.Files = append(e.Files, f)
+			}
+		}
+	}
+	if len(e.Kinds) == 0 {
+		return nil
+	}
+	return e
+}
+
+// changedFiles names the files, and the compiler, in which recorded sources differ
+// from a program's own; nil where they are not kept.
+func changedFiles(ctx context.Context, db *store.DB, code ident.Digest, own plan.Code) ([]string, error) {
+	src, err := db.Source(ctx, code)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range ident.CompareFiles(src.Files, own.Files) {
+		names = append(names, c.Path)
+	}
+	if len(names) == 0 {
+		names = []string{"compiled by " + src.Go}
+	}
+	return names, nil
+}
+
+// HasWeights reports whether a run has final weights: it would have to be trained otherwise.
+// One that trains nothing has those that it was made of.
+func HasWeights(ctx context.Context, db *store.DB, run store.Run) (bool, error) {
+	stages, err := db.Stages(ctx, run.ID)
+	if err != nil {
+		return false, err
+	}
+	trains := slices.ContainsFunc(stages, func(s store.Stage) bool { return s.Kind == string(config.Train) })
+	return slices.ContainsFunc(stages, func(s store.Stage) bool {
+		made := s.Kind == string(config.Merge) || !trains && s.Kind == string(config.EvalGen)
+		return made && slices.Contains([]store.Status{store.Done, store.Cached, store.Repeated}, s.Status)
+	}), nil
+}
+
+// atMost joins names, at most n of them.
+func atMost(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}
