@@ -8,7 +8,6 @@ import (
 	"exp/experiments/store"
 	"exp/harness/metric"
 	harness "exp/harness/run"
-	"exp/harness/stage"
 )
 
 // printResults prints one row for each run: what it came to. People see pass@1
@@ -27,9 +26,13 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	}
 	t.Columns = append(t.Columns, column{Key: "start_pass@1", Wide: true, Digits: 3}, column{Key: "executed", Wide: true}, column{Key: "cached", Wide: true})
 	for i, r := range results {
-		start, err := startScore(ctx, db, r.Run.ID)
+		score, ok, err := harness.StartScore(ctx, db, r.Run.ID)
 		if err != nil {
 			return err
+		}
+		var start any
+		if ok {
+			start = score
 		}
 		row := []any{hexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status), r.Run.Steps}
 		for _, n := range names {
@@ -59,18 +62,6 @@ func (a *app) beforeAfter(start, score any) any {
 	return term.Fixed(before, 3) + arrow + term.Fixed(after, 3)
 }
 
-// startScore returns pass@1, on the first suite, of the weights that training began
-// with; nil if they were not evaluated.
-func startScore(ctx context.Context, db *store.DB, run int64) (any, error) {
-	evals, err := db.Evals(ctx, run)
-	for _, e := range evals {
-		if e.Metric == "pass@1" && strings.HasSuffix(e.SuiteName, stage.StartSuffix) {
-			return e.Value, err
-		}
-	}
-	return nil, err
-}
-
 // suggestNext says what one may want to do with runs that are done.
 func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.Result) error {
 	if !a.out.forPeople() || len(results) == 0 {
@@ -91,7 +82,7 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	}
 	arms := names
 	if len(arms) == 1 {
-		other, err := otherArm(ctx, db, first)
+		other, err := harness.OtherArm(ctx, db, first, recentRuns)
 		if err != nil {
 			return err
 		}
@@ -108,16 +99,4 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 		a.note("  %s", line)
 	}
 	return nil
-}
-
-// otherArm is the name of the newest finished run that learned the same task with
-// another algorithm; empty if there is none.
-func otherArm(ctx context.Context, db *store.DB, run store.Run) (string, error) {
-	runs, err := db.Runs(ctx, store.RunQuery{Status: store.Done, Limit: recentRuns})
-	for _, r := range runs {
-		if r.Task == run.Task && r.Model == run.Model && r.Algo != run.Algo && r.Name != run.Name {
-			return r.Name, err
-		}
-	}
-	return "", err
 }

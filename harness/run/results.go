@@ -1,0 +1,33 @@
+package run
+
+import (
+	"context"
+	"strings"
+
+	"exp/experiments/store"
+	"exp/harness/stage"
+)
+
+// StartScore returns pass@1, on the first suite, of the weights that the training of a run
+// began with; ok is false if they were not evaluated.
+func StartScore(ctx context.Context, db *store.DB, run int64) (score float64, ok bool, err error) {
+	evals, err := db.Evals(ctx, run)
+	for _, e := range evals {
+		if e.Metric == "pass@1" && strings.HasSuffix(e.SuiteName, stage.StartSuffix) {
+			return e.Value, true, err
+		}
+	}
+	return 0, false, err
+}
+
+// OtherArm returns the name of the newest finished run, of the newest few, that learned the
+// task of a run with another algorithm; it is empty if there is none.
+func OtherArm(ctx context.Context, db *store.DB, run store.Run, few int) (string, error) {
+	runs, err := db.Runs(ctx, store.RunQuery{Status: store.Done, Limit: few})
+	for _, r := range runs {
+		if r.Task == run.Task && r.Model == run.Model && r.Algo != run.Algo && r.Name != run.Name {
+			return r.Name, err
+		}
+	}
+	return "", err
+}
