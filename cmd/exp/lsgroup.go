@@ -1,13 +1,13 @@
 package main
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"exp/cmd/exp/term"
+	"exp/eval/stat"
 	"exp/experiments/store"
 	"exp/harness/metric"
 )
@@ -76,7 +76,7 @@ func (a *app) spread(runs []store.Run, name string) []any {
 			values = append(values, v)
 		}
 	}
-	mean, std := meanStd(values)
+	mean, std := stat.MeanStd(values)
 	switch {
 	case !a.out.forPeople() && len(values) > 1:
 		return []any{mean, std}
@@ -90,24 +90,6 @@ func (a *app) spread(runs []store.Run, name string) []any {
 		return []any{term.Fixed(mean, 3)}
 	}
 	return []any{nil}
-}
-
-// meanStd returns the mean and the standard deviation, divided by n-1; NaN where
-// there are too few values.
-func meanStd(values []float64) (mean, std float64) {
-	n := float64(len(values))
-	for _, v := range values {
-		mean += v
-	}
-	mean /= n
-	var ss float64
-	for _, v := range values {
-		ss += (v - mean) * (v - mean)
-	}
-	if len(values) < 2 {
-		return mean, math.NaN()
-	}
-	return mean, math.Sqrt(ss / (n - 1))
 }
 
 // seedsOf lists the seeds of runs, as --seeds reads them: "0-2,7".
