@@ -31,6 +31,8 @@ type law struct {
 	// backends are the folders that implement kernels.Backend, and openers those
 	// that may import them outside of tests.
 	backends, openers []string
+	// hidden are the folders that commands reach through harness only.
+	hidden []string
 	// mutable are package variables that change, "dir.name", with the reason.
 	mutable map[string]string
 }
@@ -130,6 +132,9 @@ func (f *goFile) importRules(l law) (found []string) {
 			}
 			if !f.test && withinAny(dir, l.backends) && !within(f.dir, "kernels") && !withinAny(f.dir, l.openers) {
 				complain(to, "only "+strings.Join(l.openers, ", ")+" and tests choose a backend")
+			}
+			if !f.test && within(f.dir, "cmd") && withinAny(dir, l.hidden) {
+				complain(to, "commands reach it through harness")
 			}
 		case strings.Contains(first, "."):
 			if why := l.foreign(f.dir, to); why != "" {

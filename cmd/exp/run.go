@@ -20,7 +20,6 @@ import (
 	"exp/harness/plan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
-	"exp/train/rl"
 )
 
 func runCommand(a *app) *cli.Command {
@@ -323,7 +322,7 @@ func (w *watcher) StageStart(s harness.StageInfo) {
 	w.p.StageStart(term.Stage{Kind: s.Kind, Label: s.Label, Total: s.Steps})
 }
 
-func (w *watcher) StageProgress(done, total int, headline []rl.Metric) {
+func (w *watcher) StageProgress(done, total int, headline []harness.Metric) {
 	step := term.Step{Step: done}
 	for _, m := range headline {
 		step.Metrics = append(step.Metrics, term.Metric{Name: m.Name, Value: m.Value})
@@ -351,7 +350,7 @@ func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 
 // factOf writes a fact about a stage for people: numbers of things whole, with the
 // thing after them, and scores with three digits.
-func factOf(f rl.Metric) term.Fact {
+func factOf(f harness.Metric) term.Fact {
 	switch f.Name {
 	case "train", "val", "test", "steps", "files", "parameters", "samples", "reused":
 		return term.Fact{Name: f.Name, Text: term.Count(int64(f.Value)), Counts: true}

@@ -52,11 +52,14 @@ type Options struct {
 	Rescore     bool         // score again although the scores are there
 }
 
+// Metric is a named number of a step or a stage.
+type Metric = rl.Metric
+
 // Observer hears what happens, in the order of term.Progress. Implementations must
 // not fail.
 type Observer interface {
 	StageStart(s StageInfo)
-	StageProgress(done, total int, headline []rl.Metric)
+	StageProgress(done, total int, headline []Metric)
 	StageDone(s StageInfo, r StageEnd)
 	Note(text string)
 	Warn(text string)
@@ -72,7 +75,7 @@ type StageInfo struct {
 type StageEnd struct {
 	Cached, Stopped, Failed bool
 	From                    ident.Digest // rid of the run that produced a cached result
-	Facts                   []rl.Metric
+	Facts                   []Metric
 	Wall                    time.Duration
 }
 
