@@ -10,40 +10,12 @@ import (
 	"strings"
 
 	"exp/cmd/exp/term"
-	"exp/experiments/ident"
-	"exp/experiments/store"
 	"exp/harness/config"
-	"exp/harness/device"
 	"exp/harness/explain"
 	"exp/harness/plan"
-	harness "exp/harness/run"
+	"exp/harness/preview"
 	"exp/harness/stage"
 )
-
-// plannedRun is one run of a dry run.
-type plannedRun struct {
-	Name     string            `json:"name"`
-	Algo     string            `json:"algo"`
-	Seed     int64             `json:"seed"`
-	XID      string            `json:"xid"`
-	RID      string            `json:"rid"`
-	Numerics string            `json:"numerics"`
-	Stages   []plannedStage    `json:"stages"`
-	Estimate *harness.Estimate `json:"estimate,omitempty"`
-	Prompts  *stage.PromptPlan `json:"prompts,omitempty"`
-	Notes    []string          `json:"notes,omitempty"` // of the model
-	Missing  []string          `json:"missing"`
-	ToDo     []string          `json:"to_do"`
-}
-
-type plannedStage struct {
-	Kind  string `json:"kind"`
-	Label string `json:"label,omitempty"`
-	State string `json:"state"` // "cached", "execute"
-	SID   string `json:"sid,omitempty"`
-	// Why it would be executed; null where it is cached or its inputs are still to be made.
-	Why *explain.Stage `json:"why,omitempty"`
-}
 
 // dryRun prints what run would do and need; it executes and writes nothing.
 func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []int64) error {
@@ -59,94 +31,18 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 	if err != nil {
 		return err
 	}
-	var list []plannedRun
+	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.getenv}
+	var list []preview.Run
 	for _, j := range jobs(configs, seeds) {
-		p, err := a.planOne(ctx, db, j, sources)
+		r, err := machine.Of(ctx, j.config, j.seed)
 		if err != nil {
 			return err
 		}
-		list = append(list, p)
+		list = append(list, r)
 	}
 	return a.out.printDocument(document{Schema: "exp.plan/1", Data: list, Human: func(w io.Writer) error {
 		return a.out.writeHanging(w, 11, func(w io.Writer) error { return writePlans(w, list) })
 	}})
-}
-
-func (a *app) planOne(ctx context.Context, db *store.DB, j job, sources map[config.Stage]plan.Code) (plannedRun, error) {
-	out := plannedRun{Name: j.config.Run.Name, Algo: j.config.Run.Algorithm(), Seed: j.seed, Missing: []string{}, ToDo: []string{}}
-	out.Notes = stage.StartNotes(&j.config.Run)
-	var lack *harness.RequireError
-	suites, err := harness.RequireAll(ctx, db, j.config)
-	if errors.As(err, &lack) {
-		out.Missing, out.ToDo = lack.Missing, append(out.ToDo, lack.Do...)
-	} else if err != nil {
-		return out, err
-	}
-	if e, err := harness.NewEstimate(j.config); err == nil {
-		out.Estimate = &e
-	}
-	if lack != nil {
-		if p, err := stage.NewPrompter(&j.config.Run); err == nil {
-			prompts := p.Plan()
-			out.Prompts = &prompts
-		}
-		return out, nil // its identity depends on what is missing
-	}
-	be, err := device.ForRun(&j.config.Run, a.getenv)
-	if err != nil {
-		return out, err
-	}
-	defer be.Close()
-	p, err := plan.New(j.config, j.seed, be.Class(), sources, suites...)
-	if err != nil {
-		return out, err
-	}
-	prompts := p.External.Prompter.Plan()
-	out.Prompts = &prompts
-	if note := stage.RewardNote(&j.config.Run, p.External); note != "" {
-		out.Notes = append(out.Notes, note)
-	}
-	out.XID, out.RID, out.Numerics = p.XID.String(), p.RID.String(), p.Numerics
-	done := make([]map[string]ident.Digest, len(p.Stages))
-	for i, s := range p.Stages {
-		st := plannedStage{Kind: string(s.Kind), Label: s.Label, State: "execute"}
-		hashed, _, ok := p.Inputs(i, func(k int, role string) (ident.Digest, bool) { d, ok := done[k][role]; return d, ok })
-		if ok {
-			sid, err := p.SID(i, hashed)
-			if err != nil {
-				return out, err
-			}
-			st.SID = sid.String()
-			if done[i], err = cachedOutputs(ctx, db, sid); err != nil {
-				return out, err
-			}
-			if done[i] != nil {
-				st.State = "cached"
-			} else if db != nil {
-				if st.Why, err = explain.Planned(ctx, db, p, i, sid, hashed); err != nil {
-					return out, err
-				}
-			}
-		}
-		out.Stages = append(out.Stages, st)
-	}
-	return out, nil
-}
-
-// cachedOutputs returns the outputs of a stage that is in the store, else nil.
-func cachedOutputs(ctx context.Context, db *store.DB, sid ident.Digest) (map[string]ident.Digest, error) {
-	if db == nil {
-		return nil, nil
-	}
-	hit, err := db.Hit(ctx, sid)
-	if err != nil || hit == nil {
-		return nil, err
-	}
-	m := map[string]ident.Digest{}
-	for _, o := range hit.Outputs {
-		m[o.Role] = o.Digest
-	}
-	return m, nil
 }
 
 // because is the explanation in one line, empty if nothing of its kind was done before.
@@ -185,7 +81,7 @@ func firstOf(names []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
-func writePlans(w io.Writer, list []plannedRun) error {
+func writePlans(w io.Writer, list []preview.Run) error {
 	for i, p := range list {
 		if i > 0 {
 			fmt.Fprintln(w)

@@ -1,0 +1,139 @@
+// Package preview says what the execution of a configuration would do and need. It executes
+// nothing and writes nothing.
+package preview
+
+import (
+	"context"
+	"errors"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/explain"
+	"exp/harness/plan"
+	harness "exp/harness/run"
+	"exp/harness/stage"
+)
+
+// Run is one run that would be executed: an element of the schema exp.plan/1.
+type Run struct {
+	Name     string            `json:"name"`
+	Algo     string            `json:"algo"` // "none" where nothing is trained
+	Seed     int64             `json:"seed"`
+	XID      string            `json:"xid"`
+	RID      string            `json:"rid"`
+	Numerics string            `json:"numerics"`
+	Stages   []Stage           `json:"stages"`
+	Estimate *harness.Estimate `json:"estimate,omitempty"`
+	Prompts  *stage.PromptPlan `json:"prompts,omitempty"`
+	Notes    []string          `json:"notes,omitempty"` // of the model
+	Missing  []string          `json:"missing"`
+	ToDo     []string          `json:"to_do"`
+}
+
+// The states of a stage.
+const (
+	Cached  = "cached"  // its outputs are in the store
+	Execute = "execute" // it would be executed
+)
+
+// Stage is a stage of a run.
+type Stage struct {
+	Kind  string `json:"kind"`
+	Label string `json:"label,omitempty"`
+	State string `json:"state"`
+	SID   string `json:"sid,omitempty"`
+	// Why it would be executed; nil where it is cached or an input is still to be made.
+	Why *explain.Stage `json:"why,omitempty"`
+}
+
+// Machine is where runs would be executed.
+type Machine struct {
+	DB      *store.DB                  // may be nil: no store yet
+	Sources map[config.Stage]plan.Code // of this program
+	Getenv  func(string) string
+}
+
+// Of looks at one run. What is missing for it is in the result, and not an error.
+func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, error) {
+	c := &r.Run
+	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{}, ToDo: []string{}}
+	var lack *harness.RequireError
+	suites, err := harness.RequireAll(ctx, m.DB, r)
+	if errors.As(err, &lack) {
+		out.Missing, out.ToDo = lack.Missing, append(out.ToDo, lack.Do...)
+	} else if err != nil {
+		return out, err
+	}
+	if e, err := harness.NewEstimate(r); err == nil {
+		out.Estimate = &e
+	}
+	if lack != nil {
+		if p, err := stage.NewPrompter(c); err == nil {
+			prompts := p.Plan()
+			out.Prompts = &prompts
+		}
+		return out, nil // its identity depends on what is missing
+	}
+	be, err := device.ForRun(c, m.Getenv)
+	if err != nil {
+		return out, err
+	}
+	defer be.Close()
+	p, err := plan.New(r, seed, be.Class(), m.Sources, suites...)
+	if err != nil {
+		return out, err
+	}
+	return out, out.addPlan(ctx, m.DB, p)
+}
+
+// addPlan fills in what the plan says.
+func (r *Run) addPlan(ctx context.Context, db *store.DB, p *plan.Run) error {
+	prompts := p.External.Prompter.Plan()
+	r.Prompts = &prompts
+	if note := stage.RewardNote(&p.Config.Run, p.External); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
+	r.XID, r.RID, r.Numerics = p.XID.String(), p.RID.String(), p.Numerics
+	done := make([]map[string]ident.Digest, len(p.Stages))
+	output := func(k int, role string) (ident.Digest, bool) { d, ok := done[k][role]; return d, ok }
+	for i, s := range p.Stages {
+		st := Stage{Kind: string(s.Kind), Label: s.Label, State: Execute}
+		if hashed, _, ok := p.Inputs(i, output); ok {
+			sid, err := p.SID(i, hashed)
+			if err != nil {
+				return err
+			}
+			if done[i], err = cachedOutputs(ctx, db, sid); err != nil {
+				return err
+			}
+			st.SID = sid.String()
+			if done[i] != nil {
+				st.State = Cached
+			} else if db != nil {
+				if st.Why, err = explain.Planned(ctx, db, p, i, sid, hashed); err != nil {
+					return err
+				}
+			}
+		}
+		r.Stages = append(r.Stages, st)
+	}
+	return nil
+}
+
+// cachedOutputs returns the outputs of a stage that is in the store, else nil.
+func cachedOutputs(ctx context.Context, db *store.DB, sid ident.Digest) (map[string]ident.Digest, error) {
+	if db == nil {
+		return nil, nil
+	}
+	hit, err := db.Hit(ctx, sid)
+	if err != nil || hit == nil {
+		return nil, err
+	}
+	m := map[string]ident.Digest{}
+	for _, o := range hit.Outputs {
+		m[o.Role] = o.Digest
+	}
+	return m, nil
+}

@@ -1,0 +1,56 @@
+package preview
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"exp/harness/config"
+	"exp/harness/plan"
+)
+
+const smoke = "../../configs/smoke_cpu.yaml"
+
+func look(t *testing.T, sets ...string) Run {
+	t.Helper()
+	r, err := config.Load(config.Input{File: smoke, Sets: sets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := plan.Sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := Machine{Sources: sources, Getenv: os.Getenv}.Of(context.Background(), r, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// Without a store everything would be executed, and only stages that depend on no other
+// have an identity yet.
+func TestOf(t *testing.T) {
+	r := look(t)
+	if r.Seed != 3 || r.Algo != "flowrl" || len(r.RID) != 64 || r.Estimate == nil || r.Prompts == nil || len(r.Missing) > 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, s := range r.Stages {
+		first := s.Kind == "prepare" || s.Kind == "init"
+		if s.State != Execute || (s.SID != "") != first || s.Why != nil {
+			t.Errorf("stage %s: %s, id %q, %v", s.Kind, s.State, s.SID, s.Why)
+		}
+	}
+}
+
+// What is missing is said, and the run has no identity without it.
+func TestOfMissing(t *testing.T) {
+	r := look(t, "eval.final.suites=[math500]")
+	if r.RID != "" || len(r.Stages) > 0 || !strings.Contains(strings.Join(r.Missing, " "), "math500") || len(r.ToDo) == 0 {
+		t.Errorf("%+v", r)
+	}
+	if r.Estimate == nil || r.Prompts == nil {
+		t.Error("what is known is not said")
+	}
+}
