@@ -28,7 +28,7 @@ func lawOfTheTree() law {
 			"gonum.org/v1/plot":                {"reports/figure"},
 			// System calls that package syscall does not have: statfs and flock, free
 			// space, exchanging two folders, memory and CPU time.
-			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run", "harness/storebench"},
+			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},
 		},
 		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest"},
 		testing:  []string{"kernels/kerneltest"},

@@ -24,7 +24,7 @@ func benchCommand(a *app) *cli.Command {
 		Name:      "bench",
 		ArgsUsage: "[FOLDER]",
 		Category:  "set up",
-		Usage:     "measure how fast the engine, or the store, is on this machine",
+		Usage:     "measure how fast the engine is on this machine",
 		Description: "Measures, on the CPU: what the machine does at most, the matmuls of a model's layers, a training step, log-probs, and sampling. " +
 			"Each figure is the median of several repeats, with the least and the greatest; the peak is measured anew before each repeat, and " +
 			"shares are of the median of all peaks, since a machine is shared and its clock moves. " +
@@ -32,19 +32,16 @@ func benchCommand(a *app) *cli.Command {
 			"and one that it sees; a training step is three forward passes. The time of sampling includes the prefill. " +
 			"Of a model's FOLDER in Hugging Face's layout, it measures how fast prompts are read (prefill) and completions sampled (decode), " +
 			"with as many completions together as --sequences says, on frozen weights as evaluation and LoRA have them. " +
-			"Nothing is recorded, and results are not tested: exp doctor does that.\n" +
-			"The suite store makes a store of 10,000 runs and ten million points in a temporary folder (TMPDIR), and measures it beside its goals.",
+			"Nothing is recorded, and results are not tested: exp doctor does that.",
 		UsageText: strings.Join([]string{
 			"exp bench # 10 million parameters; some minutes",
 			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
 			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # an architecture of your own",
 			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
 			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model's folder, with 1, 8 and 64 completions together",
-			"exp bench --suite store # the experiment store, beside its goals; a minute or two",
 			"exp bench --json > bench.json # for programs: exp.bench/1",
 		}, "\n"),
 		Flags: append(append([]cli.Flag{
-			&cli.StringFlag{Name: "suite", Usage: "measure this `SUITE`: " + strings.Join(benchSuites(), ", "), DefaultText: "engine"},
 			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(), ", "), DefaultText: "10M"},
 		}, archFlags()...),
 			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of what is multiplied: f32 or bf16", DefaultText: "f32"},
@@ -55,7 +52,6 @@ func benchCommand(a *app) *cli.Command {
 				DefaultText: benchDefault(o.Sequences, together)},
 			&cli.IntFlag{Name: "prompt", Usage: "prompts have `N` tokens", DefaultText: benchDefault(o.Prompt, f.Prompt)},
 			&cli.IntFlag{Name: "new", Usage: "completions have `N` new tokens", DefaultText: benchDefault(o.New, f.New)},
-			&cli.IntFlag{Name: "runs", Usage: "of the suite store: make a store of `N` runs", DefaultText: "10000"},
 			&cli.IntFlag{Name: "repeat", Usage: "measure everything `N` times", DefaultText: benchDefault(o.Repeat, f.Repeat)},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
 			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
@@ -69,18 +65,10 @@ func benchCommand(a *app) *cli.Command {
 			if len(folder) > 0 {
 				return a.benchFolder(c, folder[0])
 			}
-			if c.String("suite") == suiteStore {
-				return a.benchStore(c)
-			}
-			if c.IsSet("runs") {
-				return usagef("--runs is of --suite %s", suiteStore).see(a.line.command())
-			}
 			return a.bench(c)
 		},
 	}
 }
-
-func benchSuites() []string { return []string{"engine", suiteStore} }
 
 func benchModelNames() []string {
 	var names []string
@@ -118,8 +106,6 @@ func archSizes(m *bench.Model) []archSize {
 
 func benchCandidates(w word) []candidate {
 	switch w.Flag {
-	case "suite":
-		return texts(benchSuites())
 	case "model":
 		return texts(benchModelNames())
 	case "dtype":
@@ -161,7 +147,7 @@ func (a *app) bench(c *cli.Context) error {
 
 // benchFolder measures the model in a folder and prints.
 func (a *app) benchFolder(c *cli.Context, path string) error {
-	for _, f := range []string{"suite", "model", "only", "batch", "length", "runs"} {
+	for _, f := range []string{"model", "only", "batch", "length"} {
 		if c.IsSet(f) {
 			return usagef("--%s is not for a FOLDER", f).see(a.line.command())
 		}
@@ -285,9 +271,6 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 		}
 		o.Sequences = list[0]
 	}
-	if _, err := oneOf("--suite", c.String("suite"), benchSuites()); err != nil {
-		return o, err
-	}
 	if list := c.String("only"); list != "" {
 		for name := range strings.SplitSeq(list, ",") {
 			if name == "" {
@@ -344,7 +327,7 @@ func benchModels(c *cli.Context) ([]bench.Model, error) {
 	return list, nil
 }
 
-// benchWatcher shows on stderr how far a suite is.
+// benchWatcher shows progress on stderr.
 type benchWatcher struct {
 	p     term.Progress
 	now   func() time.Time

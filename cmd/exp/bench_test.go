@@ -81,7 +81,6 @@ func TestBenchRefuses(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		{"--suite gpu", nil, `--suite is "gpu", but must be one of engine`},
 		{"--model 7B", nil, `--model is "7B", but must be one of 1M, 10M, 50M`},
 		{"--dtype f8", nil, `--dtype: unknown dtype "f8": want f32 or bf16`},
 		{"--only train,evaluate", nil, `--only is "evaluate", but must be one of machine, matmul, train, logprob, sample`},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -85,17 +87,9 @@ func BenchmarkRecordSamples(b *testing.B) {
 func BenchmarkReadMetrics(b *testing.B) {
 	db := open(b)
 	run := ensure(b, db, newRun("x", 0))
-	w := db.NewStepWriter(run.ID, 0, nil)
 	const steps = 1000
 	before := pages(b, db)
-	for n := range int64(steps) {
-		if err := w.Record(step60(n + 1)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		b.Fatal(err)
-	}
+	recordSteps(b, db, run.ID, steps, step60)
 	after := pages(b, db)
 	for glob, want := range map[string]int{"actor/metric_07": 1, "*": 60} {
 		b.Run("series="+strconv.Itoa(want), func(b *testing.B) {
@@ -109,6 +103,123 @@ func BenchmarkReadMetrics(b *testing.B) {
 			b.ReportMetric(4096*float64(after-before)/(60*steps), "B/point")
 		})
 	}
+}
+
+// recordSteps writes steps 1 to n of a run.
+func recordSteps(b *testing.B, db *DB, run, n int64, step func(n int64) Step) {
+	b.Helper()
+	w := db.NewStepWriter(run, 0, nil)
+	for i := range n {
+		if err := w.Record(step(i + 1)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Opening a store of 60,000 points and reading its newest run: the goal is 10 ms.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	db := openAt(b, dir, Options{Create: true, Clock: clock()})
+	recordSteps(b, db, ensure(b, db, newRun("x", 0)).ID, 1000, step60)
+	for b.Loop() {
+		db, err := Open(dir, Options{ReadOnly: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if runs, err := db.Runs(b.Context(), RunQuery{Limit: 1}); err != nil || len(runs) != 1 {
+			b.Fatalf("%d runs, %v", len(runs), err)
+		}
+		if err := db.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// What a display of 2,000 pixels needs of a long series: the goal is 0.3 µs a point.
+func BenchmarkOverview(b *testing.B) {
+	const steps = 100_000
+	db := open(b)
+	run := ensure(b, db, newRun("x", 0))
+	recordSteps(b, db, run.ID, steps, func(n int64) Step {
+		return Step{Det: ident.Det{Step: n, Metrics: map[string]float64{"loss": 1 / float64(n)}}, Chain: digest("chain %d", n)}
+	})
+	for b.Loop() {
+		buckets, err := db.Overview(b.Context(), run.ID, "loss", 2000)
+		if err != nil || len(buckets) != 2000 {
+			b.Fatalf("%d buckets, %v", len(buckets), err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*steps), "ns/point")
+}
+
+// Importing a run of 60,000 points: the goal is 700,000 points a second.
+func BenchmarkImport(b *testing.B) {
+	const steps = 1000
+	from := open(b)
+	run := ensure(b, from, newRun("x", 0))
+	recordSteps(b, from, run.ID, steps, step60)
+	tables := exported(b, from, run.ID)
+	for b.Loop() {
+		b.StopTimer()
+		db, next := open(b), 0
+		b.StartTimer()
+		_, err := db.ImportRows(b.Context(), func() (PortableRows, error) {
+			if next == len(tables) {
+				return PortableRows{}, io.EOF
+			}
+			next++
+			return tables[next-1].rows(), nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(60*steps*b.N)/b.Elapsed().Seconds(), "points/s")
+}
+
+// portableTable is a table of an export, held in memory.
+type portableTable struct {
+	head PortableRows
+	list [][]any
+}
+
+// rows returns the table from its first row on; the importer changes the rows it reads.
+func (t portableTable) rows() PortableRows {
+	p, i := t.head, 0
+	p.Next = func() ([]any, error) {
+		if i == len(t.list) {
+			return nil, io.EOF
+		}
+		i++
+		return slices.Clone(t.list[i-1]), nil
+	}
+	return p
+}
+
+// exported reads everything that a bundle of a run holds.
+func exported(b *testing.B, db *DB, run int64) (tables []portableTable) {
+	b.Helper()
+	err := db.ExportRows(b.Context(), []int64{run}, func(p PortableRows) error {
+		t := portableTable{head: p}
+		for {
+			row, err := p.Next()
+			if err == io.EOF {
+				tables = append(tables, t)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			t.list = append(t.list, slices.Clone(row))
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return tables
 }
 
 // pages is the size of the database in pages of 4 KiB.
