@@ -15,6 +15,7 @@ func lawOfTheTree() law {
 	return law{
 		modules: map[string][]string{
 			"github.com/mattn/go-sqlite3":      {"experiments/store"},
+			"google.golang.org/protobuf":       {"experiments/exchange"},              // wire format of TensorBoard files
 			"github.com/klauspost/compress":    {"experiments/blob"},                  // zstd of sources and packs
 			"github.com/goccy/go-yaml":         {"harness/config", "eval/suite"},      // configurations; definitions of suites
 			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/exchange"}, // data sets of other programs; metrics for them

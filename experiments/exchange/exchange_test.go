@@ -183,7 +183,7 @@ func TestEventBytes(t *testing.T) {
 // is being written ends anywhere.
 func TestEventsRead(t *testing.T) {
 	value := func(tag string, tensor []byte) []byte {
-		v := appendBytes(appendBytes(nil, valueTag, tag), valueTensor, tensor)
+		v := appendBytes(appendString(nil, valueTag, tag), valueTensor, tensor)
 		return appendRecord(nil, appendBytes(appendVarint(appendDouble(nil, eventWallTime, 2), eventStep, 3), eventSummary, appendBytes(nil, summaryValue, v)))
 	}
 	half, quarter := []byte{0, 0, 0, 0x3f}, binary.LittleEndian.AppendUint64(nil, math.Float64bits(0.25))
@@ -191,7 +191,7 @@ func TestEventsRead(t *testing.T) {
 	file = append(file, value("float", appendBytes(appendVarint(nil, tensorType, typeFloat), tensorContent, half))...)
 	file = append(file, value("list", appendBytes(appendVarint(nil, tensorType, typeFloat), tensorFloats, half))...)
 	file = append(file, value("double", appendBytes(appendVarint(nil, tensorType, typeDouble), tensorContent, quarter))...)
-	file = append(file, value("text", appendBytes(appendVarint(nil, tensorType, 7), 8, "words"))...)
+	file = append(file, value("text", appendBytes(appendVarint(nil, tensorType, 7), 8, []byte("words")))...)
 	file = append(file, appendEvent(nil, time.UnixMilli(4000), 5, "simple", 0.75)...)
 	want := []Series{{"double", []int64{3}, []float64{0.25}}, {"float", []int64{3}, []float64{0.5}}, {"list", []int64{3}, []float64{0.5}}, {"simple", []int64{5}, []float64{0.75}}}
 	path := put(t, t.TempDir(), "events.out.tfevents.1", string(file)+"\x10\x00\x00")

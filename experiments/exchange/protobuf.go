@@ -1,42 +1,41 @@
 package exchange
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The few messages of TensorBoard that hold scalars are written and read by hand
-// (tensorboard/compat/proto, event.proto and summary.proto): a field is a varint
-// number<<3|type, then its value.
+// TensorBoard's messages (tensorboard/compat/proto, event.proto and summary.proto), of
+// which only the fields with scalars are written and read.
 
-const (
-	wireVarint = 0
-	wire64     = 1
-	wireBytes  = 2
-	wire32     = 5
-)
-
-func appendVarint(dst []byte, field int, v uint64) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(field<<3|wireVarint)), v)
+func appendVarint(dst []byte, id protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), v)
 }
 
-func appendDouble(dst []byte, field int, v float64) []byte {
-	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(dst, uint64(field<<3|wire64)), math.Float64bits(v))
+func appendDouble(dst []byte, id protowire.Number, v float64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(dst, id, protowire.Fixed64Type), math.Float64bits(v))
 }
 
-func appendBytes[T string | []byte](dst []byte, field int, v T) []byte {
-	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(field<<3|wireBytes)), uint64(len(v)))
-	return append(dst, v...)
+func appendFloat(dst []byte, id protowire.Number, v float32) []byte {
+	return protowire.AppendFixed32(protowire.AppendTag(dst, id, protowire.Fixed32Type), math.Float32bits(v))
 }
 
-// field is a field of a message: number is the value of the fixed and variable
-// types, bytes that of the others.
+func appendBytes(dst []byte, id protowire.Number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), v)
+}
+
+func appendString(dst []byte, id protowire.Number, v string) []byte {
+	return protowire.AppendString(protowire.AppendTag(dst, id, protowire.BytesType), v)
+}
+
+// field is one field of a message.
 type field struct {
-	id     int
-	wire   int
-	number uint64
-	bytes  []byte
+	id     protowire.Number
+	wire   protowire.Type
+	number uint64 // of a varint, fixed32 or fixed64
+	bytes  []byte // of text, bytes or a message
 }
 
 var errMessage = errors.New("a message is damaged")
@@ -44,40 +43,30 @@ var errMessage = errors.New("a message is damaged")
 // fields calls f for each field of a message.
 func fields(b []byte, f func(field) error) error {
 	for len(b) > 0 {
-		key, n := binary.Uvarint(b)
-		if n <= 0 || key>>3 == 0 || key>>3 > math.MaxInt32 {
+		id, wire, n := protowire.ConsumeTag(b)
+		if n < 0 {
 			return errMessage
 		}
 		b = b[n:]
-		v := field{id: int(key >> 3), wire: int(key & 7)}
-		size := 0
-		switch v.wire {
-		case wireVarint:
-			if v.number, size = binary.Uvarint(b); size <= 0 {
-				return errMessage
-			}
-		case wire64:
-			if size = 8; len(b) >= size {
-				v.number = binary.LittleEndian.Uint64(b)
-			}
-		case wire32:
-			if size = 4; len(b) >= size {
-				v.number = uint64(binary.LittleEndian.Uint32(b))
-			}
-		case wireBytes:
-			length, n := binary.Uvarint(b)
-			if n <= 0 || length > uint64(len(b)-n) {
-				return errMessage
-			}
-			size = n + int(length)
-			v.bytes = b[n:size]
+		v := field{id: id, wire: wire}
+		switch wire {
+		case protowire.VarintType:
+			v.number, n = protowire.ConsumeVarint(b)
+		case protowire.Fixed64Type:
+			v.number, n = protowire.ConsumeFixed64(b)
+		case protowire.Fixed32Type:
+			var bits uint32
+			bits, n = protowire.ConsumeFixed32(b)
+			v.number = uint64(bits)
+		case protowire.BytesType:
+			v.bytes, n = protowire.ConsumeBytes(b)
 		default:
 			return errMessage
 		}
-		if len(b) < size {
+		if n < 0 {
 			return errMessage
 		}
-		b = b[size:]
+		b = b[n:]
 		if err := f(v); err != nil {
 			return err
 		}

@@ -2,11 +2,14 @@ package exchange
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
 	"strconv"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Fields of the messages of TensorBoard.
@@ -33,14 +36,11 @@ func appendEvent(dst []byte, wall time.Time, step int64, tag string, value float
 func appendDescribed(dst []byte, wall time.Time, step int64, tag string, value float64, about string) []byte {
 	e := appendDouble(nil, eventWallTime, float64(wall.UnixMilli())/1000)
 	if tag == "" {
-		return appendRecord(dst, appendBytes(e, eventVersion, eventsVersion))
+		return appendRecord(dst, appendString(e, eventVersion, eventsVersion))
 	}
-	v := appendBytes(nil, valueTag, tag)
-	v = append(v, byte(valueSimple<<3|wire32))
-	bits := math.Float32bits(float32(value))
-	v = append(v, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
+	v := appendFloat(appendString(nil, valueTag, tag), valueSimple, float32(value))
 	if about != "" {
-		v = appendBytes(v, valueMetadata, appendBytes(nil, metadataDescription, about))
+		v = appendBytes(v, valueMetadata, appendString(nil, metadataDescription, about))
 	}
 	e = appendVarint(e, eventStep, uint64(step))
 	return appendRecord(dst, appendBytes(e, eventSummary, appendBytes(nil, summaryValue, v)))
@@ -77,11 +77,11 @@ func (p *points) event(data []byte) error {
 	var summaries [][]byte
 	err := fields(data, func(f field) error {
 		switch {
-		case f.id == eventWallTime && f.wire == wire64:
+		case f.id == eventWallTime && f.wire == protowire.Fixed64Type:
 			wall = math.Float64frombits(f.number)
-		case f.id == eventStep && f.wire == wireVarint:
+		case f.id == eventStep && f.wire == protowire.VarintType:
 			step = int64(f.number)
-		case f.id == eventSummary && f.wire == wireBytes:
+		case f.id == eventSummary && f.wire == protowire.BytesType:
 			summaries = append(summaries, f.bytes)
 		}
 		return nil
@@ -91,7 +91,7 @@ func (p *points) event(data []byte) error {
 	}
 	for _, s := range summaries {
 		err := fields(s, func(f field) error {
-			if f.id != summaryValue || f.wire != wireBytes {
+			if f.id != summaryValue || f.wire != protowire.BytesType {
 				return nil
 			}
 			return p.scalar(f.bytes, step)
@@ -112,11 +112,11 @@ func (p *points) scalar(b []byte, step int64) error {
 	tag, value, ok := "", 0.0, false
 	err := fields(b, func(f field) (err error) {
 		switch {
-		case f.id == valueTag && f.wire == wireBytes:
+		case f.id == valueTag && f.wire == protowire.BytesType:
 			tag = string(f.bytes)
-		case f.id == valueSimple && f.wire == wire32:
+		case f.id == valueSimple && f.wire == protowire.Fixed32Type:
 			value, ok = float64(math.Float32frombits(uint32(f.number))), true
-		case f.id == valueTensor && f.wire == wireBytes:
+		case f.id == valueTensor && f.wire == protowire.BytesType:
 			value, ok, err = tensorScalar(f.bytes)
 		}
 		return err
@@ -137,10 +137,10 @@ func tensorScalar(b []byte) (value float64, ok bool, err error) {
 			kind = f.number
 		case f.id == tensorContent:
 			content = f.bytes
-		case (f.id == tensorFloats || f.id == tensorReals) && f.wire == wireBytes: // packed
+		case (f.id == tensorFloats || f.id == tensorReals) && f.wire == protowire.BytesType: // packed
 			list = f.bytes
-		case f.id == tensorFloats && f.wire == wire32:
-			list = []byte{byte(f.number), byte(f.number >> 8), byte(f.number >> 16), byte(f.number >> 24)}
+		case f.id == tensorFloats && f.wire == protowire.Fixed32Type:
+			list = binary.LittleEndian.AppendUint32(nil, uint32(f.number))
 		}
 		return nil
 	})
@@ -149,14 +149,9 @@ func tensorScalar(b []byte) (value float64, ok bool, err error) {
 	}
 	switch {
 	case kind == typeFloat && len(content) == 4:
-		bits := uint32(content[0]) | uint32(content[1])<<8 | uint32(content[2])<<16 | uint32(content[3])<<24
-		return float64(math.Float32frombits(bits)), true, err
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(content))), true, err
 	case kind == typeDouble && len(content) == 8:
-		bits := uint64(0)
-		for i, c := range content {
-			bits |= uint64(c) << (8 * i)
-		}
-		return math.Float64frombits(bits), true, err
+		return math.Float64frombits(binary.LittleEndian.Uint64(content)), true, err
 	}
 	return 0, false, err
 }
