@@ -315,7 +315,7 @@ func machineText(v any) string {
 	case number:
 		return string(v)
 	case object, []any:
-		return string(appendJSON(nil, v, compact))
+		return jsonText(v)
 	}
 	panic(fmt.Sprintf("output: a tree has no %T", v))
 }

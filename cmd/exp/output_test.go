@@ -202,13 +202,13 @@ func TestTreeOf(t *testing.T) {
 		hidden int
 	}
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", -3600))
-	got := appendJSON(nil, treeOf(whole{
+	got := jsonText(treeOf(whole{
 		part: part{"x", time.Second}, Digest: [2]byte{0xab, 1}, Parts: []part{{"a", 1500 * time.Millisecond}},
 		Scores: map[string]float64{"b": math.Inf(1), "a": 2}, When: &when, Any: []any{nil, uint8(3), hexID("ff")}, hidden: 1,
-	}), compact)
+	}))
 	want := `{"kind":"x","wall_s":1,"digest":"ab01","parts":[{"kind":"a","wall_s":1.5}],` +
 		`"scores":{"a":2,"b":"+Inf"},"when":"2026-01-02T04:04:05Z","never":null,"any":[null,3,"ff"]}`
-	if string(got) != want {
+	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for name, bad := range map[string]any{"untagged field": struct{ A int }{1}, "channel": make(chan int)} {
@@ -227,12 +227,13 @@ func TestYAMLStrings(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"plain words", "plain words"}, {"", `""`}, {"yes", `"yes"`}, {"No", `"No"`}, {"null", `"null"`},
 		{"1.5", `"1.5"`}, {"-", `"-"`}, {"a: b", `"a: b"`}, {"a #b", `"a #b"`}, {" a", `" a"`}, {"a ", `"a "`},
-		{"a\nb", `"a\nb"`}, {"é", `"é"`}, {"\u0085\x7f", `"\x85\x7f"`}, {"~", `"~"`}, {"@last", `"@last"`},
+		{"a\nb", `"a\nb"`}, {"é", `"é"`}, {"\u0085\x7f", `"\u0085\x7f"`}, {"~", `"~"`}, {"@last", `"@last"`},
 		{"7e3", `"7e3"`}, {"exp.ls/1", "exp.ls/1"}, {`C:\x`, `"C:\\x"`}, {"😀", `"😀"`},
 	}
 	for _, tt := range tests {
-		if got := string(appendYAMLScalar(nil, tt.in)); got != tt.want {
-			t.Errorf("%q is written %s, want %s", tt.in, got, tt.want)
+		var b strings.Builder
+		if err := writeYAML(&b, tt.in); err != nil || b.String() != tt.want+"\n" {
+			t.Errorf("%q is written %s, want %s (%v)", tt.in, b.String(), tt.want, err)
 		}
 	}
 }
@@ -251,7 +252,11 @@ func TestYAMLNesting(t *testing.T) {
     - null
 empty: {}
 `
-	if diff := cmp.Diff(want, string(appendYAML(nil, tree, 0))); diff != "" {
+	var b strings.Builder
+	if err := writeYAML(&b, tree); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -29,6 +29,9 @@ type member struct {
 // back as the same float.
 type number string
 
+// MarshalJSON returns the text.
+func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+
 // treeOf turns a value into a tree: times are RFC 3339 in UTC, durations are
 // seconds, NaN and infinities are the strings NaN, +Inf and -Inf, byte slices
 // and byte arrays are hexadecimal, struct fields have the name in their json tag
@@ -167,15 +170,4 @@ func objects(t table) []any {
 		list[r] = members
 	}
 	return list
-}
-
-// isScalar tells whether a tree has no parts.
-func isScalar(v any) bool {
-	switch v := v.(type) {
-	case object:
-		return len(v) == 0
-	case []any:
-		return len(v) == 0
-	}
-	return true
 }
