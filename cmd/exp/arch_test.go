@@ -31,8 +31,8 @@ func lawOfTheTree() law {
 			// space, exchanging two folders, memory and CPU time.
 			"golang.org/x/sys": {"sandbox", "experiments/store", "experiments/blob", "train/checkpoint", "harness/run"},
 		},
-		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest"},
-		testing:  []string{"kernels/kerneltest"},
+		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest", "exp/train/checkpoint/checkpointtest"},
+		testing:  []string{"kernels/kerneltest", "train/checkpoint/checkpointtest"},
 		backends: []string{"kernels/ref", "kernels/cpu", "kernels/cuda", "kernels/kerneltest"},
 		openers:  []string{"harness/device"},
 		hidden:   []string{"kernels", "train"},

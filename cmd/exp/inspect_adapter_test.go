@@ -14,6 +14,7 @@ import (
 	"exp/kernels"
 	"exp/kernels/ref"
 	"exp/train/checkpoint"
+	"exp/train/checkpoint/checkpointtest"
 	"exp/train/model"
 )
 
@@ -60,9 +61,7 @@ func TestInspectText(t *testing.T) {
 	defer m.Close()
 	m.Init(func(label string) uint64 { return uint64(len(label)) })
 	plain, whole := filepath.Join(t.TempDir(), "plain"), t.TempDir()
-	if _, err := checkpoint.Merge(be, m, plain, checkpoint.MergeOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	checkpointtest.WriteFolder(t, be, m, plain, checkpoint.MergeOptions{})
 	withVision(t, plain, whole)
 	exp(t, "inspect", whole).says(t, "what stops it", "--part text")
 	text := exp(t, "inspect", whole, "--part", "text")
@@ -149,8 +148,6 @@ func tinyAdapters(t *testing.T, dir string) string {
 		x[i] = float32(i%7-3) / 4
 	}
 	out := filepath.Join(t.TempDir(), "adapter")
-	if _, err := checkpoint.WriteAdapters(be, m, out, dir); err != nil {
-		t.Fatal(err)
-	}
+	checkpointtest.WriteAdapters(t, be, m, out, dir)
 	return out
 }

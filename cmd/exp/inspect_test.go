@@ -12,6 +12,7 @@ import (
 	"exp/kernels"
 	"exp/kernels/cpu"
 	"exp/train/checkpoint"
+	"exp/train/checkpoint/checkpointtest"
 	"exp/train/model"
 )
 
@@ -31,9 +32,7 @@ func tinyFolder(t *testing.T) (dir string, be *cpu.Backend, m *model.Model) {
 	t.Cleanup(m.Close)
 	m.Init(func(label string) uint64 { return uint64(len(label)) })
 	dir = filepath.Join(t.TempDir(), "tiny")
-	if _, err := checkpoint.Merge(be, m, dir, checkpoint.MergeOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	checkpointtest.WriteFolder(t, be, m, dir, checkpoint.MergeOptions{})
 	return dir, be, m
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"exp/kernels/cpu"
 	"exp/train/checkpoint"
+	"exp/train/checkpoint/checkpointtest"
 	"exp/train/model"
 )
 
@@ -30,9 +31,7 @@ func writeFolder(t *testing.T, dtype checkpoint.DType) (dir string, c model.Conf
 	t.Cleanup(m.Close)
 	m.Init(seed)
 	dir = filepath.Join(t.TempDir(), "tiny")
-	if _, err := checkpoint.Merge(be, m, dir, checkpoint.MergeOptions{DType: dtype}); err != nil {
-		t.Fatal(err)
-	}
+	checkpointtest.WriteFolder(t, be, m, dir, checkpoint.MergeOptions{DType: dtype})
 	return dir, c
 }
 

@@ -12,6 +12,7 @@ import (
 	"exp/kernels"
 	"exp/kernels/ref"
 	"exp/train/checkpoint"
+	"exp/train/checkpoint/checkpointtest"
 	"exp/train/model"
 )
 
@@ -28,9 +29,7 @@ func TestTextPart(t *testing.T) {
 	defer m.Close()
 	m.Init(func(label string) uint64 { return uint64(len(label)) })
 	plain, whole := filepath.Join(t.TempDir(), "plain"), t.TempDir()
-	if _, err := checkpoint.Merge(be, m, plain, checkpoint.MergeOptions{DType: checkpoint.BF16}); err != nil {
-		t.Fatal(err)
-	}
+	checkpointtest.WriteFolder(t, be, m, plain, checkpoint.MergeOptions{DType: checkpoint.BF16})
 	insideLarger(t, plain, whole)
 	part := &config.Run{Model: config.Model{Init: "pretrained", Base: whole, Part: textPart}}
 	own := &config.Run{Model: config.Model{Init: "pretrained", Base: plain, Part: "whole"}}

@@ -35,14 +35,9 @@ type adapterConfig struct {
 	Layers      any            `json:"layers_to_transform"`
 }
 
-// WriteAdapters writes the adapters of m as folder dir in PEFT's layout
+// WriteAdapterTensors writes the adapters as folder dir in PEFT's layout
 // (adapter_config.json, adapter_model.safetensors) and returns its files. base is what
-// PEFT calls base_model_name_or_path. What is at dir is exchanged.
-func WriteAdapters(be kernels.Backend, m *model.Model, dir, base string) ([]FileInfo, error) {
-	return writeAdapters(m.Heads.Adapters, Weights(be, m, Plain), dir, base)
-}
-
-// WriteAdapterTensors is WriteAdapters of adapters in files.
+// PEFT calls base_model_name_or_path. What is at dir is replaced.
 func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]FileInfo, error) {
 	var list []Source
 	for _, t := range x.learned() {

@@ -2,11 +2,12 @@
 //
 //   - Safetensors files, one or a sharded folder of them: Tensors reads them,
 //     WriteSafetensors writes them, always the same bytes for the same tensors.
-//   - Hugging Face folders: ReadConfig and LoadFolder take one in, Merge writes
-//     one and proves that it computes what the trained model computes.
-//   - Adapters in PEFT's layout: ReadAdapters takes a folder in, WriteAdapters writes one.
+//   - Hugging Face folders: ReadConfig and OpenFolder take one in, MergeTensors
+//     writes one and proves that it holds what was trained, bit for bit.
+//   - Adapters in PEFT's layout: ReadAdapters takes a folder in, WriteAdapterTensors
+//     writes one.
 //   - Training checkpoints: Write stores the buffers that the next step reads,
-//     Latest and Open find and verify them, Load puts them back.
+//     LatestUpTo and Open find and verify them, Load puts them back.
 //
 // # Reading
 //

@@ -134,3 +134,17 @@ func (e *MismatchError) orNil() error {
 	}
 	return e
 }
+
+// ProbeError is returned when a folder that was written does not hold what it was written
+// from. It names the first number that differs.
+type ProbeError struct {
+	Path        string // of the folder
+	What        string // "elements of lm_head.weight"
+	Row, Column int
+	Got, Want   uint64 // bits, of the folder and of the trained model
+}
+
+func (e *ProbeError) Error() string {
+	return fmt.Sprintf("merge %s: %s differ at row %d, column %d: the folder gives bits %#x, the model %#x",
+		e.Path, e.What, e.Row, e.Column, e.Got, e.Want)
+}

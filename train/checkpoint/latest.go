@@ -4,22 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 )
 
-// Latest returns the newest checkpoint in root whose files are all as they were
-// written. Newer ones that are not, and writes that were interrupted, are passed
-// over; passed says why, newest first, each an *Error. The error is ErrNone if no
-// checkpoint is left, or an *Error if root cannot be read.
-func Latest(root string) (c *Checkpoint, passed []error, err error) {
-	return LatestUpTo(root, math.MaxInt, func(*Checkpoint) error { return nil })
-}
-
-// LatestUpTo is Latest among the checkpoints of at most that step that accept takes:
-// one that is whole and for which it returns an error is passed over, with that error.
+// LatestUpTo returns the newest checkpoint in root, of at most step most, that is as it
+// was written and for which accept returns no error. It passes over newer ones that are
+// damaged or not accepted, and interrupted writes; passed says why, newest first. The
+// error is ErrNone if no checkpoint is left, or an *Error if root cannot be read.
 func LatestUpTo(root string, most int, accept func(*Checkpoint) error) (c *Checkpoint, passed []error, err error) {
 	for _, name := range names(root) {
 		if isPartial(name) {

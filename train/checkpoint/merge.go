@@ -35,42 +35,8 @@ type MergeOptions struct {
 	Replace bool
 }
 
-// Merge writes a model as Hugging Face folder dir and returns its files by name:
-//
-//	config.json, generation_config.json, the tokenizer's files
-//	model.safetensors         what a plain language model has, without a tied head; or
-//	                          model-00001-of-00002.safetensors, … and their index
-//	proj_z.safetensors        the log Z head, if m has one
-//	value_head.safetensors    the value head, if m has one
-//
-// Before the folder gets its name, a fresh model is loaded from it and computes a
-// fixed batch; if one bit of its logits, or of its heads' results, is not m's, the
-// error is a *ProbeError. Where weights are rounded (to nearest, ties to even), the
-// comparison is with m after its weights were rounded. On any error dir is as it was
-// before. It needs room on the device for a second model.
-func Merge(be kernels.Backend, m *model.Model, dir string, o MergeOptions) ([]FileInfo, error) {
-	return system().merge(be, m, dir, o, probe)
-}
-
-// prover compares a model with the folder that was written of it, with tensors in the
-// given types.
-type prover func(be kernels.Backend, m *model.Model, dir string, as dtypes) error
-
 // dtypes says in which type a tensor is written.
 type dtypes func(model.Tensor) DType
-
-func (d disk) merge(be kernels.Backend, m *model.Model, dir string, o MergeOptions, prove prover) ([]FileInfo, error) {
-	as, err := o.check(be, m.Config, m.Heads)
-	if err != nil {
-		return nil, mergeError(dir, err)
-	}
-	texts, err := mergeTexts(m.Config, m.Tensors(), dir, o, as)
-	if err != nil {
-		return nil, err
-	}
-	contents := contentsOf(be, m, as, o.shardBytes())
-	return d.mergeFolder(dir, o.Replace, contents, texts, func(tmp string) error { return prove(be, m, tmp, as) })
-}
 
 // check refuses what is no language model, and returns the types of its tensors.
 func (o MergeOptions) check(be kernels.Backend, c model.Config, h model.Heads) (dtypes, error) {
@@ -190,33 +156,6 @@ func mayKeep(name string) bool {
 }
 
 func mergeError(dir string, err error) error { return &Error{Op: "merge", Path: dir, Err: err} }
-
-// contentsOf are the files of a model's weights, by name.
-func contentsOf(be kernels.Backend, m *model.Model, as dtypes, limit int64) map[string]func(w io.Writer) error {
-	var plain []Source
-	for _, t := range m.Tensors() {
-		if !t.Auxiliary() {
-			plain = append(plain, rounded(be, m.View(t.Name), t, as(t)))
-		}
-	}
-	contents := weightContents(plain, limit)
-	for _, head := range heads(m) {
-		contents[headFiles()[head]] = func(w io.Writer) error {
-			return WriteSafetensors(w, Weights(be, m, func(t model.Tensor) bool { return headOf(t.Name) == head }))
-		}
-	}
-	return contents
-}
-
-// rounded is a tensor of a model as a source of type as.
-func rounded(be kernels.Backend, b kernels.Buffer, t model.Tensor, as DType) Source {
-	return Source{Tensor: Tensor{Name: t.Name, DType: as, Shape: t.Shape}, Raw: func(w io.Writer) error {
-		if err := writeFloats(w, be, b, as); err != nil {
-			return fmt.Errorf("%s: %w", t.Name, err)
-		}
-		return nil
-	}}
-}
 
 // mergeFiles writes the folder's files and returns them by name.
 func (s *staging) mergeFiles(contents map[string]func(w io.Writer) error, texts map[string][]byte) ([]FileInfo, error) {

@@ -24,9 +24,18 @@ type Trained struct {
 	Learned *Tensors
 }
 
-// MergeTensors writes the folder that Merge writes of the same weights, with adapters
-// folded in as model.FoldAdapters does, byte for byte. It reads and writes tensors in
-// pieces and makes no model: memory is some pieces, whatever the size.
+// MergeTensors writes trained weights as Hugging Face folder dir, with adapters folded in
+// as model.FoldAdapters does, and returns its files by name:
+//
+//	config.json, generation_config.json, the tokenizer's files
+//	model.safetensors         what a plain language model has, without a tied head; or
+//	                          model-00001-of-00002.safetensors, … and their index
+//	proj_z.safetensors        the log Z head, if there is one
+//	value_head.safetensors    the value head, if there is one
+//
+// Weights are rounded to nearest, ties to even. It reads and writes tensors in pieces and
+// makes no model: memory is some pieces, whatever the size. On any error dir is as it was
+// before.
 //
 // Before the folder gets its name it is read again: its configuration must be
 // x.Config, and every bit of its tensors what x gives; if one is not, the error is a

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,4 +203,12 @@ func TestLoadMismatch(t *testing.T) {
 	if err := c.Load(be, good[1:]); err != nil {
 		t.Errorf("one group of two: %v", err)
 	}
+}
+
+// Latest returns the newest checkpoint in root whose files are all as they were
+// written. Newer ones that are not, and writes that were interrupted, are passed
+// over; passed says why, newest first, each an *Error. The error is ErrNone if no
+// checkpoint is left, or an *Error if root cannot be read.
+func Latest(root string) (c *Checkpoint, passed []error, err error) {
+	return LatestUpTo(root, math.MaxInt, func(*Checkpoint) error { return nil })
 }

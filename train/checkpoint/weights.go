@@ -2,11 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,14 +16,11 @@ type Filter func(model.Tensor) bool
 // Plain selects what a language model has: backbone and output projection.
 func Plain(t model.Tensor) bool { return !t.Auxiliary() }
 
-// Auxiliary selects the value head and the log Z head.
-func Auxiliary(t model.Tensor) bool { return t.Auxiliary() }
-
 // All selects everything.
 func All(model.Tensor) bool { return true }
 
 // headFiles maps the auxiliary heads, by the first part of their tensors' names,
-// to the files that Merge writes them to.
+// to the files that MergeTensors writes them to.
 func headFiles() map[string]string {
 	return map[string]string{"proj_z": "proj_z.safetensors", "score": "value_head.safetensors"}
 }
@@ -162,43 +155,4 @@ func (t *Tensors) tied(c model.Config) error {
 			Hint: "set tie_word_embeddings to false in config.json if the model has an output projection of its own"}
 	}
 	return nil
-}
-
-// LoadFolder sets the plain parameters of m from the weights of a Hugging Face
-// folder, as LoadWeights does. Auxiliary heads keep what they have.
-func LoadFolder(be kernels.Backend, m *model.Model, dir string) error {
-	t, err := OpenFolder(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(LoadWeights(be, m, t, Plain), t.Close())
-}
-
-// LoadHeads sets the auxiliary heads of m from the files that Merge wrote to dir.
-func LoadHeads(be kernels.Backend, m *model.Model, dir string) error {
-	files := headFiles()
-	for _, head := range heads(m) {
-		path := filepath.Join(dir, files[head])
-		t, err := OpenFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return &Error{Op: "read", Path: path, Err: err, Hint: "the folder was merged from a model without this head"}
-		}
-		if err != nil {
-			return err
-		}
-		err = LoadWeights(be, m, t, func(t model.Tensor) bool { return headOf(t.Name) == head })
-		if err := errors.Join(err, t.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// heads returns the auxiliary heads of m, in order.
-func heads(m *model.Model) []string {
-	found := map[string]bool{}
-	for _, b := range Buffers(m, Auxiliary) {
-		found[headOf(b.Name)] = true
-	}
-	return slices.Sorted(maps.Keys(found))
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"maps"
-	"slices"
 )
 
 // Published returns the architecture of a model that is known by its name on the
@@ -13,9 +12,6 @@ func Published(name string) (Config, bool) {
 	c, ok := published()[name]
 	return c, ok
 }
-
-// PublishedNames returns the names that Published knows, sorted.
-func PublishedNames() []string { return slices.Sorted(maps.Keys(published())) }
 
 func published() map[string]Config {
 	m := qwen25()

@@ -1,6 +1,10 @@
 package model
 
-import "testing"
+import (
+	"maps"
+	"slices"
+	"testing"
+)
 
 // The totals are those that the hub shows under "Safetensors" for the models that
 // store each parameter once. Where a tied output projection is stored a second
@@ -57,3 +61,6 @@ func TestPublishedParameters(t *testing.T) {
 		t.Error("a misspelt name was found")
 	}
 }
+
+// PublishedNames returns the names that Published knows, sorted.
+func PublishedNames() []string { return slices.Sorted(maps.Keys(published())) }

@@ -3,26 +3,77 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
-	"math"
-	"slices"
-
+	"errors"
 	"exp/kernels"
 	"exp/train/model"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
 )
 
-// ProbeError is returned when a folder that was written does not compute what the
-// model computes. It names the first number that differs.
-type ProbeError struct {
-	Path        string // of the folder
-	What        string // "logits", "log Z" or "values"
-	Row, Column int    // logits [R,V], log Z [S,1], values [R,1]
-	Got, Want   uint64 // bits, of the folder's model and of the one that was merged
+// Merge writes a model as Hugging Face folder dir and returns its files by name:
+//
+//	config.json, generation_config.json, the tokenizer's files
+//	model.safetensors         what a plain language model has, without a tied head; or
+//	                          model-00001-of-00002.safetensors, … and their index
+//	proj_z.safetensors        the log Z head, if m has one
+//	value_head.safetensors    the value head, if m has one
+//
+// Before the folder gets its name, a fresh model is loaded from it and computes a
+// fixed batch; if one bit of its logits, or of its heads' results, is not m's, the
+// error is a *ProbeError. Where weights are rounded (to nearest, ties to even), the
+// comparison is with m after its weights were rounded. On any error dir is as it was
+// before. It needs room on the device for a second model.
+func Merge(be kernels.Backend, m *model.Model, dir string, o MergeOptions) ([]FileInfo, error) {
+	return system().merge(be, m, dir, o, probe)
 }
 
-func (e *ProbeError) Error() string {
-	return fmt.Sprintf("merge %s: %s differ at row %d, column %d: the folder gives bits %#x, the model %#x",
-		e.Path, e.What, e.Row, e.Column, e.Got, e.Want)
+func (d disk) merge(be kernels.Backend, m *model.Model, dir string, o MergeOptions, prove prover) ([]FileInfo, error) {
+	as, err := o.check(be, m.Config, m.Heads)
+	if err != nil {
+		return nil, mergeError(dir, err)
+	}
+	texts, err := mergeTexts(m.Config, m.Tensors(), dir, o, as)
+	if err != nil {
+		return nil, err
+	}
+	contents := contentsOf(be, m, as, o.shardBytes())
+	return d.mergeFolder(dir, o.Replace, contents, texts, func(tmp string) error { return prove(be, m, tmp, as) })
+}
+
+// prover compares a model with the folder that was written of it, with tensors in the
+// given types.
+type prover func(be kernels.Backend, m *model.Model, dir string, as dtypes) error
+
+// contentsOf are the files of a model's weights, by name.
+func contentsOf(be kernels.Backend, m *model.Model, as dtypes, limit int64) map[string]func(w io.Writer) error {
+	var plain []Source
+	for _, t := range m.Tensors() {
+		if !t.Auxiliary() {
+			plain = append(plain, rounded(be, m.View(t.Name), t, as(t)))
+		}
+	}
+	contents := weightContents(plain, limit)
+	for _, head := range heads(m) {
+		contents[headFiles()[head]] = func(w io.Writer) error {
+			return WriteSafetensors(w, Weights(be, m, func(t model.Tensor) bool { return headOf(t.Name) == head }))
+		}
+	}
+	return contents
+}
+
+// rounded is a tensor of a model as a source of type as.
+func rounded(be kernels.Backend, b kernels.Buffer, t model.Tensor, as DType) Source {
+	return Source{Tensor: Tensor{Name: t.Name, DType: as, Shape: t.Shape}, Raw: func(w io.Writer) error {
+		if err := writeFloats(w, be, b, as); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		return nil
+	}}
 }
 
 // probe loads the folder into a fresh model and compares what both compute for a
@@ -187,4 +238,53 @@ func probeBatch(c model.Config) model.Batch {
 		b.Prompt = append(b.Prompt, int32(1+n/4))
 	}
 	return b
+}
+
+// Auxiliary selects the value head and the log Z head.
+func Auxiliary(t model.Tensor) bool { return t.Auxiliary() }
+
+// LoadFolder sets the plain parameters of m from the weights of a Hugging Face
+// folder, as LoadWeights does. Auxiliary heads keep what they have.
+func LoadFolder(be kernels.Backend, m *model.Model, dir string) error {
+	t, err := OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(LoadWeights(be, m, t, Plain), t.Close())
+}
+
+// LoadHeads sets the auxiliary heads of m from the files that Merge wrote to dir.
+func LoadHeads(be kernels.Backend, m *model.Model, dir string) error {
+	files := headFiles()
+	for _, head := range heads(m) {
+		path := filepath.Join(dir, files[head])
+		t, err := OpenFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return &Error{Op: "read", Path: path, Err: err, Hint: "the folder was merged from a model without this head"}
+		}
+		if err != nil {
+			return err
+		}
+		err = LoadWeights(be, m, t, func(t model.Tensor) bool { return headOf(t.Name) == head })
+		if err := errors.Join(err, t.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heads returns the auxiliary heads of m, in order.
+func heads(m *model.Model) []string {
+	found := map[string]bool{}
+	for _, b := range Buffers(m, Auxiliary) {
+		found[headOf(b.Name)] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// WriteAdapters writes the adapters of m as folder dir in PEFT's layout
+// (adapter_config.json, adapter_model.safetensors) and returns its files. base is what
+// PEFT calls base_model_name_or_path. What is at dir is exchanged.
+func WriteAdapters(be kernels.Backend, m *model.Model, dir, base string) ([]FileInfo, error) {
+	return writeAdapters(m.Heads.Adapters, Weights(be, m, Plain), dir, base)
 }
