@@ -141,5 +141,9 @@ func (s *stopwatch) metrics(b *batch) []rl.Metric {
 	elapsed := s.now().Sub(s.start).Seconds()
 	laps := append(s.laps, rl.Lap{Phase: "step", Seconds: elapsed})
 	m := append(rl.TimingMetrics(laps, len(b.old), tokens), rl.ThroughputMetrics(tokens, elapsed, 1)...)
-	return append(m, rl.LengthMetrics(lengths, rl.Partition(lengths, 1, true))...)
+	all := make([]int, len(lengths))
+	for i := range all {
+		all[i] = i
+	}
+	return append(m, rl.LengthMetrics(lengths, [][]int{all})...)
 }
