@@ -24,7 +24,6 @@ func (st *state) sortIndex(keys []Value, reverse bool) ([]int, error) {
 		if err == nil && !less {
 			var more bool
 			if more, err = st.order("<", keys[j], keys[i]); more {
-				less = reverse
 				if !reverse {
 					return 1
 				}

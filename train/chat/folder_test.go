@@ -57,12 +57,8 @@ func TestSelectTemplate(t *testing.T) {
 	}
 }
 
-// chatml is the common shape; forgetful drops what an answer thought, as some
-// reasoning models' templates do in earlier turns.
-const (
-	chatml    = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-	forgetful = "{% for m in messages %}[{{ m.role }}]{{ m.content if loop.last else m.content.split('</think>')[-1] }}<end>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
-)
+// chatml is the common shape.
+const chatml = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 
 func mustParse(t testing.TB, source string) *Template {
 	t.Helper()
@@ -85,25 +81,6 @@ func TestEndOfTurn(t *testing.T) {
 		if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s: got %q, %v, want %q, %s", tt.source, got, err, tt.want, tt.err)
 		}
-	}
-}
-
-func TestCheckPrefix(t *testing.T) {
-	in := Input{Messages: []Message{
-		NewMessage("user", "a"), NewMessage("assistant", "<think>b</think>c"), NewMessage("user", "d"), NewMessage("assistant", "e"),
-	}}
-	if err := CheckPrefix(context.Background(), mustParse(t, chatml), in); err != nil {
-		// after an answer comes a line end that the sampled text lacks, but it is a prefix
-		t.Errorf("chatml: %v", err)
-	}
-	var e *PrefixError
-	err := CheckPrefix(context.Background(), mustParse(t, forgetful), in)
-	if !errors.As(err, &e) {
-		t.Fatalf("forgetful: got %v, want a *PrefixError", err)
-	}
-	// [user]a<end>[assistant] is 23 bytes long; then <think> stands against c.
-	if want := (PrefixError{Messages: 2, Byte: 23}); *e != want {
-		t.Errorf("got %+v, want %+v", *e, want)
 	}
 }
 
@@ -134,33 +111,6 @@ func TestMessage(t *testing.T) {
 	}
 	if (Message{}).Role() != "" {
 		t.Error("the zero message has a role")
-	}
-}
-
-func TestMessagesOf(t *testing.T) {
-	v, err := FromGo([]any{map[string]any{"role": "user", "content": "a"}, map[string]any{"role": "assistant", "content": []any{1, 2.5, true, nil}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := MessagesOf(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.Marshal(list)
-	if want := `[{"content":"a","role":"user"},{"content":[1,2.5,true,null],"role":"assistant"}]`; err != nil || string(got) != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
-	for _, bad := range []any{1, []any{1}, []any{map[string]any{}}} {
-		v, err := FromGo(bad)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := MessagesOf(v); err == nil {
-			t.Errorf("%v: no error", bad)
-		}
-	}
-	if _, err := FromGo(struct{}{}); err == nil {
-		t.Error("FromGo took a struct")
 	}
 }
 

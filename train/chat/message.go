@@ -31,27 +31,6 @@ func MessageOf(d *Dict) (Message, error) {
 	return Message{d}, nil
 }
 
-// MessagesOf returns the messages of a list of objects.
-func MessagesOf(v Value) ([]Message, error) {
-	l, ok := v.(*List)
-	if !ok {
-		return nil, fmt.Errorf("chat: messages must be a list, not %s", v.typeName())
-	}
-	list := make([]Message, len(l.Items))
-	for i, x := range l.Items {
-		d, ok := x.(*Dict)
-		if !ok {
-			return nil, fmt.Errorf("chat: message %d must be an object, not %s", i, x.typeName())
-		}
-		m, err := MessageOf(d)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i, err)
-		}
-		list[i] = m
-	}
-	return list, nil
-}
-
 // Role returns the role, "" for the zero value.
 func (m Message) Role() string {
 	v, _ := m.Field("role")

@@ -110,9 +110,6 @@ func (*function) typeName() string    { return "function" }
 func (*cyclerValue) typeName() string { return "Cycler" }
 func (*joinerValue) typeName() string { return "Joiner" }
 
-// NewList returns a list of items.
-func NewList(items ...Value) *List { return &List{Items: items} }
-
 func newTuple(items ...Value) *tuple { return &tuple{items: items} }
 
 func newFloat(f float64) Float { return Float{F: f} }

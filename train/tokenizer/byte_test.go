@@ -64,13 +64,3 @@ func TestByteFiles(t *testing.T) {
 		}
 	}
 }
-
-func TestAlphabetOf(t *testing.T) {
-	got, err := AlphabetOf(slices.Values([]string{"ba÷", "", "cb\n"}))
-	if want := "\nabc÷"; err != nil || got != want {
-		t.Errorf("AlphabetOf = %q, %v, want %q", got, err, want)
-	}
-	if _, err := AlphabetOf(slices.Values([]string{"a\xff"})); err == nil {
-		t.Error("a text that is not UTF-8: no error")
-	}
-}

@@ -238,10 +238,10 @@ type pieces struct {
 	joined   bool // without decoders tokens are joined by spaces
 }
 
-// piece is what a token adds: as the first token of a text, or behind others. Bytes
-// of a byte token may be a part of a character.
-func (p pieces) piece(token string, first bool) []byte {
-	if p.joined && !first {
+// piece returns what a token adds to a text that has begun. Bytes of a byte token may be
+// part of a character.
+func (p pieces) piece(token string) []byte {
+	if p.joined {
 		return []byte(" " + token)
 	}
 	for i, d := range p.decoders {
@@ -249,7 +249,7 @@ func (p pieces) piece(token string, first bool) []byte {
 		case byteDecoder:
 			token = byteLevelBytes(token)
 		case metaspaceDecoder:
-			token = d.token(token, first)
+			token = d.token(token, false)
 		case replaceDecoder:
 			if short, err := d.token(token); err == nil {
 				token = short
@@ -263,27 +263,10 @@ func (p pieces) piece(token string, first bool) []byte {
 		case stripDecoder:
 			token = d.token(token)
 		case fuse:
-			if i < len(p.decoders)-1 { // the rest sees the whole text: see start
+			if i < len(p.decoders)-1 { // the rest sees the whole text
 				return []byte(token)
 			}
 		}
 	}
 	return []byte(token)
-}
-
-// start is what a Strip behind a Fuse drops at the start of a whole text: up to n
-// times the character.
-func (p pieces) start() (c rune, n int) {
-	fused := false
-	for _, d := range p.decoders {
-		switch d := d.(type) {
-		case fuse:
-			fused = true
-		case stripDecoder:
-			if fused {
-				return d.content, d.start
-			}
-		}
-	}
-	return 0, 0
 }

@@ -30,7 +30,6 @@ type Pipeline struct {
 	settings *settings
 	ends     []int32
 	pieces   [][]byte // by id; nil for special tokens and unknown ids
-	leading  [][]byte // the same for the first token of a text, where that differs
 	digest   string
 	notes    []string
 	files    map[string][]byte
@@ -205,8 +204,6 @@ func (p *Pipeline) fillPieces() error {
 	started := time.Now()
 	steps := pieces{p.decoders, len(p.decoders) == 0}
 	p.pieces = make([][]byte, p.size)
-	p.leading = make([][]byte, p.size)
-	differs := false
 	for id := range p.pieces {
 		text, ok := p.tokenText(int32(id))
 		if !ok || p.special[int32(id)] {
@@ -215,12 +212,7 @@ func (p *Pipeline) fillPieces() error {
 		if id%1024 == 0 && time.Since(started) > searchTimeout {
 			return fmt.Errorf("decoder: its regular expressions take more than %v", searchTimeout)
 		}
-		p.pieces[id] = steps.piece(text, false)
-		p.leading[id] = steps.piece(text, true)
-		differs = differs || string(p.pieces[id]) != string(p.leading[id])
-	}
-	if !differs {
-		p.leading = p.pieces
+		p.pieces[id] = steps.piece(text)
 	}
 	return nil
 }
@@ -320,26 +312,6 @@ func (p *Pipeline) Piece(id int32) []byte {
 	}
 	return p.pieces[id]
 }
-
-// leadingPiece is Piece for the first token of a text.
-func (p *Pipeline) leadingPiece(id int32) []byte {
-	if id < 0 || int(id) >= len(p.leading) {
-		return nil
-	}
-	return p.leading[id]
-}
-
-// isSpecial reports whether Decode leaves id out.
-func (p *Pipeline) isSpecial(id int32) bool {
-	if p.special[id] {
-		return true
-	}
-	_, known := p.tokenText(id)
-	return !known
-}
-
-// stripped is what is dropped at the start of a text: up to n times the character c.
-func (p *Pipeline) stripped() (c rune, n int) { return pieces{decoders: p.decoders}.start() }
 
 // VocabSize is one more than the largest id, added tokens included.
 func (p *Pipeline) VocabSize() int { return p.size }

@@ -63,11 +63,6 @@ type Special struct {
 	Additional []string
 }
 
-// Text returns t's Encode with the zero Options, for those who encode text only.
-func Text(t Tokenizer) func(text string) ([]int32, error) {
-	return func(text string) ([]int32, error) { return t.Encode(text, Options{}) }
-}
-
 // Continue returns the text that ids add to a text that has begun, such as a
 // completion to its prompt: Decode, but for the space that SentencePiece's decoders
 // drop at the start of a text.

@@ -55,16 +55,3 @@ func subpart(b []byte) int {
 	}
 	return n
 }
-
-// complete is the length of b without an unfinished character at its end.
-func complete(b []byte) int {
-	for i := len(b) - 1; i >= 0 && i >= len(b)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(b[i]) {
-			if utf8.FullRune(b[i:]) {
-				return len(b)
-			}
-			return i
-		}
-	}
-	return len(b)
-}
