@@ -8,10 +8,7 @@
 package eval
 
 import (
-	"fmt"
-
 	"exp/eval/stat"
-	"exp/eval/task"
 	"exp/train/rollout"
 )
 
@@ -21,29 +18,6 @@ type Config struct {
 	N      int            // samples per problem
 	PassK  []int          // the k of pass@k, each at most N
 	Params rollout.Params // how to sample
-}
-
-// Check returns a *task.ConfigError for a protocol that cannot be carried out.
-// prefix is where the keys stand, such as eval.final.
-func (c Config) Check(prefix string) error {
-	bad := func(key, format string, args ...any) error {
-		return &task.ConfigError{Key: prefix + "." + key, Problem: fmt.Sprintf(format, args...)}
-	}
-	if c.N < 1 {
-		return bad("n", "%d samples per problem; at least 1", c.N)
-	}
-	for _, k := range c.PassK {
-		if k < 1 {
-			return bad("pass_k", "pass@%d does not exist", k)
-		}
-		if k > c.N {
-			return bad("pass_k", "pass@%d needs %d samples per problem, and n is %d", k, k, c.N)
-		}
-	}
-	if c.Params.MaxNewTokens < 1 {
-		return bad("max_new_tokens", "%d tokens; at least 1", c.Params.MaxNewTokens)
-	}
-	return nil
 }
 
 const (

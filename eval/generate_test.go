@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"exp/eval/task"
 	"exp/train/rollout"
 )
 
@@ -88,29 +87,5 @@ func TestGenerateErrors(t *testing.T) {
 	_, err := g.Generate(context.Background(), []rollout.Problem{{ID: "p1", Prompt: "x!"}}, 0, 1, nil)
 	if err == nil || !strings.Contains(err.Error(), "p1") {
 		t.Errorf("error %v, want one that names problem p1", err)
-	}
-}
-
-func TestConfigCheck(t *testing.T) {
-	good := Config{N: 16, PassK: []int{1, 2, 16}, Params: rollout.Params{MaxNewTokens: 8}}
-	if err := good.Check("eval.final"); err != nil {
-		t.Errorf("%+v: %v", good, err)
-	}
-	tests := []struct {
-		key    string
-		change func(*Config)
-	}{
-		{"n", func(c *Config) { c.N = 0 }},
-		{"pass_k", func(c *Config) { c.PassK = []int{1, 17} }},
-		{"pass_k", func(c *Config) { c.PassK = []int{0} }},
-		{"max_new_tokens", func(c *Config) { c.Params.MaxNewTokens = 0 }},
-	}
-	for _, tt := range tests {
-		c := good
-		tt.change(&c)
-		var bad *task.ConfigError
-		if err := c.Check("eval.final"); !errors.As(err, &bad) || bad.Key != "eval.final."+tt.key {
-			t.Errorf("%+v: error %v, want one of eval.final.%s", c, err, tt.key)
-		}
 	}
 }

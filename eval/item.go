@@ -87,7 +87,7 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 		item.DistinctAnswers = stat.Distinct(all)
 		item.AnswerEntropy = stat.Entropy(all)
 		if item.Graded > 0 {
-			vote := stat.MajorityVote(all, right, stat.TiesFirst)
+			vote := stat.MajorityVote(all, right)
 			item.Majority = &vote
 		}
 		item.Texts = newTexts(samples, graded, right)

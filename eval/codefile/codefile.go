@@ -73,15 +73,6 @@ type row struct {
 	number  int // from 1, for what has no id
 }
 
-// Detect finds the format of a row by its columns; ok is false if it has none of ours.
-func Detect(object []byte) (f Format, ok bool) {
-	var columns map[string]json.RawMessage
-	if json.Unmarshal(object, &columns) != nil {
-		return "", false
-	}
-	return detect(columns)
-}
-
 func detect(columns map[string]json.RawMessage) (f Format, ok bool) {
 	for _, l := range layouts() {
 		all := true
@@ -189,18 +180,6 @@ func columnsOf(from rows.Row) (map[string]json.RawMessage, error) {
 		columns[name] = raw
 	}
 	return columns, nil
-}
-
-// Window keeps the problems that were published from one day to another, both as
-// 2024-08-31 and both included; an empty bound is none. Problems without a date are left
-// out.
-func Window(problems []code.Problem, from, to string) (kept []code.Problem) {
-	for _, p := range problems {
-		if p.Date != "" && p.Date >= from && (to == "" || p.Date <= to) {
-			kept = append(kept, p)
-		}
-	}
-	return kept
 }
 
 // text is a column that is a string or a number; empty where it is absent or null.

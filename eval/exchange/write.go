@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"exp/eval/rows"
-	"exp/train/rollout"
 )
 
 // WriteFormats names the forms that Write knows.
@@ -412,6 +411,3 @@ func (f *File) WithScores(scores []map[string]float64) *File {
 	}
 	return &out
 }
-
-// Truncated reports whether a response is known to have reached its token limit.
-func (r *Response) Truncated() bool { return r.Finish == rollout.FinishLength }

@@ -16,9 +16,6 @@ import (
 // maxSummands bounds what is written out.
 const maxSummands = 100
 
-// bigOperators are the signs that primary hands to operator.
-var bigOperators = []string{"∑", "∏", "∫", "lim"}
-
 func (p *parser) operator(sign string) (*expr, error) {
 	switch sign {
 	case "∫":

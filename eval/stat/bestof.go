@@ -2,7 +2,6 @@ package stat
 
 import (
 	"math"
-	"slices"
 )
 
 // SubsetDraws is how BootstrapSubsets draws; verl's are 1000 draws with seed 42.
@@ -71,34 +70,4 @@ func Majority(answers []string, values []float64, index []int) float64 {
 		}
 	}
 	return values[winner]
-}
-
-// BestOf is the expectation of the largest of size values drawn from xs with
-// replacement, without drawing: what verl's best@size estimates by BootstrapSubsets.
-// For sorted xs of n values,
-//
-//	Σ_i x_(i) · ((i/n)^size - ((i-1)/n)^size)
-//
-// It panics if there are no values or size is below 1.
-func BestOf(xs []float64, size int) float64 {
-	if len(xs) == 0 || size < 1 {
-		panic("stat: best of nothing")
-	}
-	n := float64(len(xs))
-	var sum, below float64
-	for i, x := range slices.Sorted(slices.Values(xs)) {
-		upTo := math.Pow(float64(i+1)/n, float64(size))
-		sum += float64(x * (upTo - below))
-		below = upTo
-	}
-	return sum
-}
-
-// WorstOf is the same of the smallest, verl's worst@size.
-func WorstOf(xs []float64, size int) float64 {
-	negated := make([]float64, len(xs))
-	for i, x := range xs {
-		negated[i] = -x
-	}
-	return -BestOf(negated, size)
 }

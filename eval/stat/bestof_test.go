@@ -96,26 +96,3 @@ func TestValidationMetrics(t *testing.T) {
 		}
 	}
 }
-
-func TestBestOf(t *testing.T) {
-	three := make([]float64, 16) // three of sixteen are right
-	three[2], three[5], three[11] = 1, 1, 1
-	tests := []struct {
-		xs          []float64
-		size        int
-		best, worst float64
-	}{
-		{three, 4, 1 - math.Pow(13.0/16, 4), math.Pow(3.0/16, 4)}, // 0.5642, below pass@4 = 0.6071
-		{[]float64{3, 1, 2}, 1, 2, 2},
-		{[]float64{3, 1, 2}, 2, 22.0 / 9, 14.0 / 9}, // of nine pairs, five have a 3, three more a 2, one is 1 1
-		{[]float64{7}, 5, 7, 7},
-	}
-	for _, tt := range tests {
-		if got := BestOf(tt.xs, tt.size); !near(got, tt.best, 1e-14) {
-			t.Errorf("BestOf(%v, %d) = %v, want %v", tt.xs, tt.size, got, tt.best)
-		}
-		if got := WorstOf(tt.xs, tt.size); !near(got, tt.worst, 1e-14) {
-			t.Errorf("WorstOf(%v, %d) = %v, want %v", tt.xs, tt.size, got, tt.worst)
-		}
-	}
-}

@@ -1,39 +1,12 @@
 package stat
 
 import (
-	"bytes"
-	"compress/flate"
 	"hash/fnv"
 	"math"
 	"slices"
 )
 
 // How much the texts of a problem's samples are the same text.
-
-// AdjustedDistinctN is DistinctN with its dependence on length taken out (Liu et al.,
-// arXiv:2202.13587 eq. 3): the number of different n-grams over the number expected
-// of as many n-grams drawn from a vocabulary of V, all alike,
-//
-//	unique / (V · (1 - ((V-1)/V)^C)),   C n-grams in all
-//
-// Above 1 nothing is wrong with it: language is not uniform. Zero without n-grams. It
-// panics for n or V below 1.
-func AdjustedDistinctN(completions [][]int32, n, V int) float64 {
-	if V < 1 {
-		panic("stat: an empty vocabulary")
-	}
-	unique, total := grams(completions, n)
-	if total == 0 {
-		return 0
-	}
-	v := float64(V)
-	// 1 - (1 - 1/V)^C without cancellation for large V.
-	expected := v * -math.Expm1(float64(total)*math.Log1p(-1/v))
-	if V == 1 {
-		expected = 1
-	}
-	return float64(unique) / expected
-}
 
 // SelfBLEU is the mean over completions of BLEU-4 against all the others (Zhu et al.,
 // arXiv:1802.01886 §3.1): 1 if all are the same, lower where they differ. BLEU is
@@ -161,80 +134,4 @@ func Shingles(words []string, k int) []uint64 {
 	}
 	slices.Sort(set)
 	return slices.Compact(set)
-}
-
-// MeanDistance is the mean over pairs of 1 - Similarity. ok is false with fewer than
-// two sets.
-func MeanDistance(sets [][]uint64) (d float64, ok bool) {
-	pairs := 0
-	for i := range sets {
-		for j := range i {
-			d += 1 - Similarity(sets[i], sets[j])
-			pairs++
-		}
-	}
-	if pairs == 0 {
-		return 0, false
-	}
-	return d / float64(pairs), true
-}
-
-// EditDistance is the least number of insertions, deletions and substitutions of
-// tokens that make b of a (Levenshtein 1966), over the longer length: 0 for the same, 1
-// for nothing in common. Two empty ones have 0. It takes len(a)·len(b) steps.
-func EditDistance(a, b []int32) float64 {
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	if len(a) == 0 {
-		return 0
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, x := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, y := range b {
-			cost := diagonal
-			if x != y {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return float64(row[len(b)]) / float64(len(a))
-}
-
-// CompressionRatio is the size of all texts compressed as one over the sum of their
-// sizes compressed one by one, by DEFLATE, whose window is 32 KiB: near 1/n for n equal
-// texts, near 1 for texts with nothing in common. ok is false without any text.
-func CompressionRatio(texts []string) (ratio float64, ok bool) {
-	var all bytes.Buffer
-	apart := 0
-	for _, t := range texts {
-		if t == "" {
-			continue
-		}
-		all.WriteString(t)
-		apart += compressed([]byte(t))
-	}
-	if apart == 0 {
-		return 0, false
-	}
-	return float64(compressed(all.Bytes())) / float64(apart), true
-}
-
-// compressed is the number of bytes that DEFLATE makes of b.
-func compressed(b []byte) int {
-	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.BestCompression)
-	if err != nil {
-		panic("stat: " + err.Error()) // the level is a constant
-	}
-	w.Write(b) // to memory
-	w.Close()
-	return out.Len()
 }

@@ -7,26 +7,6 @@ import (
 	"testing"
 )
 
-func TestAdjustedDistinctN(t *testing.T) {
-	completions := [][]int32{{1, 2, 1}, {2}} // two different of four
-	tests := []struct {
-		V    int
-		want float64
-	}{
-		{1, 2},              // of one word only one is expected
-		{2, 2 / (15.0 / 8)}, // 2·(1 - 1/16)
-		{10, 2 / 3.439},     // 10·(1 - 0.9⁴)
-	}
-	for _, tt := range tests {
-		if got := AdjustedDistinctN(completions, 1, tt.V); !near(got, tt.want, 1e-12) {
-			t.Errorf("V = %d: %v, want %v", tt.V, got, tt.want)
-		}
-	}
-	if got := AdjustedDistinctN(completions, 4, 10); got != 0 {
-		t.Errorf("no 4-grams: %v, want 0", got)
-	}
-}
-
 func TestSelfBLEU(t *testing.T) {
 	tests := []struct {
 		name string
@@ -79,46 +59,5 @@ func TestShinglesAndSimilarity(t *testing.T) {
 	}
 	if slices.Equal(Shingles([]string{"ab", "c"}, 2), Shingles([]string{"a", "bc"}, 2)) {
 		t.Error("words run together")
-	}
-	if d, ok := MeanDistance([][]uint64{a, b, a}); !ok || !near(d, 1.0/3, 1e-15) { // 0.5, 0, 0.5
-		t.Errorf("mean distance %v, want 1/3", d)
-	}
-	if _, ok := MeanDistance([][]uint64{a}); ok {
-		t.Error("one set has a distance")
-	}
-}
-
-func TestEditDistance(t *testing.T) {
-	ids := func(s string) []int32 { return []int32(s) }
-	tests := []struct {
-		a, b string
-		want float64
-	}{
-		{"kitten", "sitting", 3.0 / 7}, // k→s, e→i, +g
-		{"", "", 0},
-		{"abc", "", 1},
-		{"abc", "abc", 0},
-		{"abc", "xyz", 1},
-		{"flaw", "lawn", 0.5},
-	}
-	for _, tt := range tests {
-		if got := EditDistance(ids(tt.a), ids(tt.b)); !near(got, tt.want, 1e-15) {
-			t.Errorf("%q, %q: %v, want %v", tt.a, tt.b, got, tt.want)
-		}
-		if got := EditDistance(ids(tt.b), ids(tt.a)); !near(got, tt.want, 1e-15) {
-			t.Errorf("%q, %q: %v, want %v", tt.b, tt.a, got, tt.want)
-		}
-	}
-}
-
-func TestCompressionRatio(t *testing.T) {
-	text := "the quick brown fox jumps over the lazy dog, and nobody minds it at all"
-	same, _ := CompressionRatio([]string{text, text, text, text})
-	apart, _ := CompressionRatio([]string{"aslkdjfhgqpwoeiruty", "zmxncbv!@#$%^&*()_", "1234567890-=[];'"})
-	if same > 0.35 || apart < 0.8 {
-		t.Errorf("four equal texts %v, three without anything in common %v", same, apart)
-	}
-	if _, ok := CompressionRatio([]string{"", ""}); ok {
-		t.Error("no text has a ratio")
 	}
 }

@@ -64,15 +64,16 @@ func answersTask(graders []string) (task.Task, error) {
 	if ForPrograms(graders) {
 		return task.New(task.Config{Kind: "code", Reward: task.Reward{Correct: 1}})
 	}
-	for _, name := range graders {
-		if name == countdownGrader {
-			// As Jiayi-Pan/TinyZero: every given number exactly once.
-			return task.New(task.Config{Kind: "countdown", Reward: task.Reward{Correct: 1}, Countdown: task.Countdown{MinNumbers: 2, MaxNumbers: 5,
-				LargestNumber: 1000, LargestTarget: 100_000, Operators: "+-*/", Use: "all", MinSolutions: 1}})
-		}
-		return task.New(task.Config{Kind: "math", Reward: task.Reward{Correct: 1}, Math: task.Math{Grader: name}})
+	if len(graders) == 0 {
+		graders = defaultGraders()
 	}
-	return answersTask(defaultGraders())
+	if graders[0] == countdownGrader {
+		// As Jiayi-Pan/TinyZero: every given number exactly once.
+		return task.New(task.Config{Kind: "countdown", Reward: task.Reward{Correct: 1}, Countdown: task.Countdown{
+			MinNumbers: 2, MaxNumbers: 5, LargestNumber: 1000, LargestTarget: 100_000,
+			Operators: "+-*/", Use: "all", MinSolutions: 1}})
+	}
+	return task.New(task.Config{Kind: "math", Reward: task.Reward{Correct: 1}, Math: task.Math{Grader: graders[0]}})
 }
 
 // countdownResponses grades what language models write: the expression in the last

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/json"
+	"exp/eval/grade"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -196,4 +197,30 @@ func TestGoldenSymbolicGraders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// GSM8KFirst is the scorer as it was released with FlowRL: the first mark of the whole
+// response.
+func GSM8KFirst(gold, response string) grade.Verdict {
+	m := gsm8kMark.FindStringSubmatch(response)
+	if m == nil {
+		return verdict(false, "", "no #### number")
+	}
+	return gsm8k(gold, stripMoney(m[1]))
+}
+
+// SearchR1Within is compute_score_subem of the same file: the last answer contains one
+// of the targets, both normalised. It is lenient: "them" is within "Anthem".
+func SearchR1Within(targets []string, response string) grade.Verdict {
+	v := SearchR1(targets, response)
+	if v.Reason == "no <answer>" {
+		return v
+	}
+	norm := NormalizeEM(v.Extracted)
+	for _, t := range targets {
+		if strings.Contains(norm, NormalizeEM(t)) {
+			return verdict(true, v.Extracted, "contains the answer")
+		}
+	}
+	return verdict(false, v.Extracted, "does not contain the answer")
 }

@@ -21,16 +21,6 @@ func GSM8KStrict(gold, response string) grade.Verdict {
 	return gsm8k(gold, stripMoney(all[len(all)-1][1]))
 }
 
-// GSM8KFirst is the scorer as it was released with FlowRL: the first mark of the whole
-// response.
-func GSM8KFirst(gold, response string) grade.Verdict {
-	m := gsm8kMark.FindStringSubmatch(response)
-	if m == nil {
-		return verdict(false, "", "no #### number")
-	}
-	return gsm8k(gold, stripMoney(m[1]))
-}
-
 // GSM8KFlexible is the same with method "flexible": the last run of digits, points and
 // commas that is not a point alone.
 func GSM8KFlexible(gold, response string) grade.Verdict {

@@ -63,19 +63,3 @@ func SearchR1Score(targets []string, response string, score, formatScore float64
 	}
 	return score
 }
-
-// SearchR1Within is compute_score_subem of the same file: the last answer contains one
-// of the targets, both normalised. It is lenient: "them" is within "Anthem".
-func SearchR1Within(targets []string, response string) grade.Verdict {
-	v := SearchR1(targets, response)
-	if v.Reason == "no <answer>" {
-		return v
-	}
-	norm := NormalizeEM(v.Extracted)
-	for _, t := range targets {
-		if strings.Contains(norm, NormalizeEM(t)) {
-			return verdict(true, v.Extracted, "contains the answer")
-		}
-	}
-	return verdict(false, v.Extracted, "does not contain the answer")
-}
