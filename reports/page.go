@@ -120,8 +120,6 @@ func (g *grid) add(cells ...line) {
 	g.Rows = append(g.Rows, row{Cells: cells})
 }
 
-func (g *grid) head(title line) { g.Rows = append(g.Rows, row{Cells: []line{title}, Head: true}) }
-
 func left(title string) column  { return column{Title: title} }
 func right(title string) column { return column{Title: title, Right: true} }
 

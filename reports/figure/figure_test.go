@@ -111,8 +111,6 @@ func TestErrors(t *testing.T) {
 		{"distribution: no probability", Distribution{Head: h, Target: []float64{nan, 1}}, false, "target, outcome 0: NaN is not a probability"},
 		{"distribution: divergences", Distribution{Head: h, Target: half, Arms: []DistributionArm{{"A", [][]float64{half}, nil}}}, false, `arm "A" has 0 divergences for 1 policies`},
 		{"distribution: log", Distribution{Head: h, Outcome: Axis{Log: true}}, false, "logarithmic"},
-		{"hist: no arms", Hist{Head: h}, true, "figure reward"},
-		{"hist: log", Hist{Head: h, X: Axis{Log: true}}, false, "linear axis"},
 		{"forest: no rows", Forest{Head: h}, true, "figure reward"},
 		{"forest: log", Forest{Head: h, X: Axis{Log: true}}, false, "logarithmic"},
 	}

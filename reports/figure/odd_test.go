@@ -10,7 +10,7 @@ import (
 type odd struct{ *rand.Rand }
 
 func (o odd) figure() drawer {
-	kinds := []func() drawer{o.curve, o.passK, o.bar, o.scatter, o.phases, o.distribution, o.hist, o.forest}
+	kinds := []func() drawer{o.curve, o.passK, o.bar, o.scatter, o.phases, o.distribution, o.forest}
 	return kinds[o.IntN(len(kinds))]()
 }
 
@@ -161,16 +161,6 @@ func (o odd) distribution() drawer {
 			a.Policies, a.KL = append(a.Policies, shares()), append(a.KL, math.Abs(o.value()))
 		}
 		f.Arms = append(f.Arms, a)
-	}
-	return f
-}
-
-func (o odd) hist() drawer {
-	f := Hist{Head: o.head(), X: o.linear(), Unit: o.name()}
-	for range o.arms() {
-		f.Arms = append(f.Arms, HistArm{
-			o.name(), HistSet{o.name(), o.values(o.IntN(40))}, HistSet{o.name(), o.values(o.IntN(40))},
-		})
 	}
 	return f
 }

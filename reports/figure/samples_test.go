@@ -42,7 +42,7 @@ var (
 
 func samples() []sample {
 	return slices.Concat(curveSamples(), passKSamples(), barSamples(), scatterSamples(), phaseSamples(),
-		distributionSamples(), histSamples(), forestSamples(), profileSamples(), dotsSamples(), itemsSamples())
+		distributionSamples(), forestSamples(), profileSamples(), dotsSamples(), itemsSamples())
 }
 
 func head(name, title string) Head {
@@ -238,30 +238,6 @@ func distributionSamples() []sample {
 		six.Arms = append(six.Arms, DistributionArm{"beta " + string(rune('1'+i)), [][]float64{mix(1, .8, .9, float64(i+1))}, []float64{.3 / float64(i+1)}})
 	}
 	return []sample{{toy, toy.Name}, {six, six.Name}}
-}
-
-func histSamples() []sample {
-	rng := rand.New(rand.NewPCG(3, 4))
-	draw := func(n int, mean, sd float64) []float64 {
-		out := make([]float64, n)
-		for i := range out {
-			out[i] = math.Round(max(1, mean+sd*rng.NormFloat64()))
-		}
-		return out
-	}
-	lengths := Hist{
-		Head: head("lengths", "Completion lengths, first and last step"),
-		X:    Axis{Label: "completion length", Unit: "tokens"}, Unit: "completions",
-		Arms: []HistArm{
-			{"FlowRL", HistSet{"step 1", draw(512, 60, 15)}, HistSet{"step 60", draw(512, 40, 8)}},
-			{"PPO", HistSet{"step 1", draw(512, 60, 15)}, HistSet{"step 60", draw(512, 25, 3)}},
-		},
-	}
-	rewards := Hist{
-		Head: head("rewards", "Rewards, first and last step"), X: Axis{Label: "reward"}, Unit: "completions",
-		Arms: []HistArm{{"FlowRL", HistSet{"step 1", []float64{0, 0, 0, 1, math.NaN()}}, HistSet{"step 60", []float64{0, 1, 1, 1}}}},
-	}
-	return []sample{{lengths, lengths.Name}, {rewards, rewards.Name}}
 }
 
 func forestSamples() []sample {
