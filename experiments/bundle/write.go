@@ -94,7 +94,6 @@ type writer struct {
 	tar      *tar.Writer
 	manifest Manifest
 	omitted  map[string]bool // digests of blobs that are left out, as bytes
-	blobs    []Data
 	contents map[ident.Digest]string // a file to copy where there is no such blob
 	done, of int64
 }

@@ -31,9 +31,6 @@ const (
 	DeletedRuns  Kind = "deleted runs"     // their rows, files and blobs that only they need
 )
 
-// Kinds are all kinds, in their order.
-func Kinds() []Kind { return []Kind{Unfinished, Unreferenced, Training, Checkpoints, DeletedRuns} }
-
 // Options of a sweep.
 type Options struct {
 	Now time.Time
@@ -65,14 +62,6 @@ type Plan struct {
 	Total int64 // bytes of all files of the store, the database included
 	Over  int64 // bytes above the budget that nothing can be dropped for
 	opts  Options
-}
-
-// Bytes is the size of all items.
-func (p *Plan) Bytes() (n int64) {
-	for _, it := range p.Items {
-		n += it.Bytes
-	}
-	return n
 }
 
 // sweep is the state of Sweep.

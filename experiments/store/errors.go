@@ -124,7 +124,7 @@ func (db *DB) fail(op string, err error) error {
 	if pe, ok := err.(*fs.PathError); ok {
 		path, err = pe.Path, pe.Err
 	}
-	err, hint := classify(err)
+	hint, err := classify(err)
 	if errors.Is(err, syscall.ENOTDIR) || op == "open store" && errors.Is(err, fs.ErrPermission) {
 		err, hint = fmt.Errorf("%w: %w", ErrPlace, err), "name a directory that may be written with --store DIR or EXP_STORE"
 	}
@@ -133,7 +133,7 @@ func (db *DB) fail(op string, err error) error {
 
 // classify wraps an error of SQLite, told by its code, into one of ours and says
 // what to do about it.
-func classify(err error) (error, string) {
+func classify(err error) (hint string, _ error) {
 	var s sqlite3.Error
 	if errors.As(err, &s) {
 		if kind := kindOf(s); kind != nil {
@@ -142,13 +142,13 @@ func classify(err error) (error, string) {
 	}
 	switch {
 	case errors.Is(err, ErrBusy):
-		return err, "another process is writing; run again, or end it"
+		return "another process is writing; run again, or end it", err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return err, "free some space and run again: everything recorded before is kept"
+		return "free some space and run again: everything recorded before is kept", err
 	case errors.Is(err, ErrCorrupt):
-		return err, "restore it from a backup, or move it away and start a new store; blobs are kept apart and are not affected"
+		return "restore it from a backup, or move it away and start a new store; blobs are kept apart and are not affected", err
 	}
-	return err, ""
+	return "", err
 }
 
 // kindOf is the error of ours that an error of SQLite is; nil if none.

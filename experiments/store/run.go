@@ -108,11 +108,6 @@ func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, e
 	return run, created, err
 }
 
-// SetName renames a run.
-func (db *DB) SetName(ctx context.Context, run int64, name string) error {
-	return db.updateRun(ctx, "name", run, `UPDATE runs SET name = ? WHERE id = ?`, name, run)
-}
-
 // SetHeadline sets the results that lists show, at most three. A name holds no
 // comma.
 func (db *DB) SetHeadline(ctx context.Context, run int64, results []Headline) error {

@@ -98,7 +98,7 @@ func (db *DB) open(o Options) error {
 	_, err := os.Stat(filepath.Join(db.dir, "blobs"))
 	hadBlobs := err == nil
 	version, err := db.inspect()
-	if known, _ := classify(err); errors.Is(known, ErrReadOnly) && !o.ReadOnly {
+	if _, known := classify(err); errors.Is(known, ErrReadOnly) && !o.ReadOnly {
 		version, err = db.rollBack()
 	}
 	switch {

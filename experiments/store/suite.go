@@ -61,15 +61,6 @@ func ensureSuite(ctx context.Context, tx *sql.Tx, s Suite) (int64, error) {
 	return id, nil
 }
 
-// Items returns the items of a suite, by id.
-func (db *DB) Items(ctx context.Context, suite int64) ([]Item, error) {
-	all, err := query(ctx, db.r, func(r *sql.Rows) (i Item, err error) {
-		err = r.Scan(&i.ID, &i.Cluster, number{&i.Difficulty})
-		return i, err
-	}, `SELECT item, cluster, difficulty FROM items WHERE suite = ? ORDER BY item`, suite)
-	return all, db.fail("read items", err)
-}
-
 // AddSuite records a suite whose problems are the blob with the suite's digest, which
 // must be there with that size. A suite that is there already stays as it is; the
 // caller looks at its name.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"context"
+	"database/sql"
 	"errors"
 	"io/fs"
 	"math"
@@ -73,4 +75,13 @@ func TestAddSuite(t *testing.T) {
 	if items, err := db.Items(ctx, id); err != nil || len(items) != 0 {
 		t.Errorf("left are items %+v, %v", items, err)
 	}
+}
+
+// Items returns the items of a suite, by id.
+func (db *DB) Items(ctx context.Context, suite int64) ([]Item, error) {
+	all, err := query(ctx, db.r, func(r *sql.Rows) (i Item, err error) {
+		err = r.Scan(&i.ID, &i.Cluster, number{&i.Difficulty})
+		return i, err
+	}, `SELECT item, cluster, difficulty FROM items WHERE suite = ? ORDER BY item`, suite)
+	return all, db.fail("read items", err)
 }

@@ -140,14 +140,14 @@ func TestClassify(t *testing.T) {
 		{sqlite3.ErrInterrupt, context.Canceled},
 	}
 	for _, tt := range tests {
-		if got, _ := classify(sqlite3.Error{Code: tt.code}); !errors.Is(got, tt.want) {
+		if _, got := classify(sqlite3.Error{Code: tt.code}); !errors.Is(got, tt.want) {
 			t.Errorf("code %d: %v, want %v", tt.code, got, tt.want)
 		}
 	}
-	if got, _ := classify(sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.ENOSPC}); !errors.Is(got, ErrFull) {
+	if _, got := classify(sqlite3.Error{Code: sqlite3.ErrIoErr, SystemErrno: syscall.ENOSPC}); !errors.Is(got, ErrFull) {
 		t.Errorf("I/O error for want of space: %v", got)
 	}
-	if got, _ := classify(sqlite3.Error{Code: sqlite3.ErrIoErr}); errors.Is(got, ErrFull) {
+	if _, got := classify(sqlite3.Error{Code: sqlite3.ErrIoErr}); errors.Is(got, ErrFull) {
 		t.Errorf("another I/O error: %v", got)
 	}
 }

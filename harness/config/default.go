@@ -77,21 +77,6 @@ func (d Default) reads() []string {
 	return paths
 }
 
-// constants lists the fixed values that the default can take.
-func (d Default) constants() []any {
-	var values []any
-	if d.hasFixed && !d.null {
-		values = append(values, d.fixed)
-	}
-	for _, c := range d.cases {
-		values = append(values, c.constants()...)
-	}
-	if d.otherwise != nil {
-		values = append(values, d.otherwise.constants()...)
-	}
-	return values
-}
-
 // text describes the default for people.
 func (d Default) text(k *Key) string {
 	switch {

@@ -245,3 +245,18 @@ func TestRange(t *testing.T) {
 		}
 	}
 }
+
+// constants lists the fixed values that the default can take.
+func (d Default) constants() []any {
+	var values []any
+	if d.hasFixed && !d.null {
+		values = append(values, d.fixed)
+	}
+	for _, c := range d.cases {
+		values = append(values, c.constants()...)
+	}
+	if d.otherwise != nil {
+		values = append(values, d.otherwise.constants()...)
+	}
+	return values
+}

@@ -125,13 +125,14 @@ func (c *Condition) Holds(r *Result) (pairs [][2]int, err error) {
 // pairs lists the arms of each pair, in the order of Metric.Pairs.
 func (r *Result) pairs() [][2]int {
 	for i := range r.Suites {
-		for j := range r.Suites[i].Metrics {
-			var list [][2]int
-			for _, p := range r.Suites[i].Metrics[j].Pairs {
-				list = append(list, [2]int{p.A, p.B})
-			}
-			return list
+		if len(r.Suites[i].Metrics) == 0 {
+			continue
 		}
+		var list [][2]int
+		for _, p := range r.Suites[i].Metrics[0].Pairs {
+			list = append(list, [2]int{p.A, p.B})
+		}
+		return list
 	}
 	return nil
 }
