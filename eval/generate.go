@@ -36,7 +36,8 @@ func SampleLabel(problemID string, k int) string {
 // same whether those before first were sampled at the same time, earlier or never.
 // done, if not nil, is called now and then with the number of finished completions.
 // An error names the problem whose prompt cannot be encoded.
-func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, first, n int, done func(int)) ([]Sample, error) {
+func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, first, n int,
+	done func(int)) ([]Sample, error) {
 	if first >= n {
 		return nil, nil
 	}

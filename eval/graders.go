@@ -34,7 +34,9 @@ func (p *Panel) GraderMetrics(seed uint64) ([]Metric, error) {
 	for _, form := range grade.Forms() {
 		for _, n := range counts {
 			if n.Form == form {
-				out = append(out, Metric{Name: FormPrefix + string(form), Value: float64(n.Samples) / float64(len(p.Samples)), N: len(p.Problems), Clusters: len(p.Problems)})
+				out = append(out, Metric{Name: FormPrefix + string(form),
+					Value: float64(n.Samples) / float64(len(p.Samples)), N: len(p.Problems),
+					Clusters: len(p.Problems)})
 			}
 		}
 	}

@@ -96,7 +96,8 @@ func (p *Panel) Measure(c Column, ks []int, seed uint64) (ColumnScore, error) {
 		return ColumnScore{}, err
 	}
 	for _, m := range metrics {
-		if m.Name == "pass@1" || slices.ContainsFunc(ks, func(k int) bool { return m.Name == fmt.Sprintf("pass@%d", k) }) {
+		if m.Name == "pass@1" ||
+			slices.ContainsFunc(ks, func(k int) bool { return m.Name == fmt.Sprintf("pass@%d", k) }) {
 			out.Metrics = append(out.Metrics, m)
 		}
 	}

@@ -32,8 +32,10 @@ const (
 // Protocols lists the known ones (recipes-and-evaluation §4).
 func Protocols() []Protocol {
 	math := Protocol{
-		Name: "flowrl-math", About: "FlowRL's evaluation of mathematics as its scripts do it: top-k 50 comes from their file of defaults", Source: flowrlSource,
-		N: 16, Temperature: 0.6, TopP: 0.95, TopK: 50, MaxPromptTokens: 2048, MaxNewTokens: 8192, Truncate: "right", DType: "bf16",
+		Name: "flowrl-math", About: "FlowRL's evaluation of mathematics as its scripts do it: top-k 50 comes from " +
+			"their file of defaults", Source: flowrlSource,
+		N: 16, Temperature: 0.6, TopP: 0.95, TopK: 50, MaxPromptTokens: 2048, MaxNewTokens: 8192, Truncate: "right",
+		DType:  "bf16",
 		Prompt: dapoPrompt, Metrics: []string{"avg@16"}, Grader: "Math-Verify: the whole response, gold in a box",
 	}
 	paper := math
@@ -49,8 +51,10 @@ func Protocols() []Protocol {
 	code.Prompt = "the question, starter code or an instruction to read stdin, in the model's chat template"
 	code.Metrics, code.Grader = []string{"avg@16", "pass@16"}, "all tests of the problem"
 	val := math
-	val.Name, val.About, val.N, val.Temperature, val.TopP, val.TopK = "flowrl-validation", "validation during FlowRL's training: greedy, one sample", 1, 0, 1, 0
-	val.Source, val.Truncate, val.Metrics, val.Grader = "github.com/Xuekai-Zhu/FlowRL@decbc57b verl@FlowRL", "left", []string{"mean@1"}, "math_dapo"
+	val.Name, val.About, val.N, val.Temperature, val.TopP, val.TopK = "flowrl-validation",
+		"validation during FlowRL's training: greedy, one sample", 1, 0, 1, 0
+	val.Source, val.Truncate, val.Metrics, val.Grader = "github.com/Xuekai-Zhu/FlowRL@decbc57b verl@FlowRL", "left",
+		[]string{"mean@1"}, "math_dapo"
 	return []Protocol{math, paper, long, hot, code, val}
 }
 
@@ -72,6 +76,7 @@ func (p Protocol) Settings() string {
 	if p.TopK > 0 {
 		topK = fmt.Sprint(p.TopK)
 	}
-	return fmt.Sprintf("n %d, temperature %g, top-p %g, top-k %s, prompt at most %d tokens (cut on the %s), response at most %d, %s",
+	return fmt.Sprintf("n %d, temperature %g, top-p %g, top-k %s, prompt at most %d tokens (cut on the %s), "+
+		"response at most %d, %s",
 		p.N, p.Temperature, p.TopP, topK, p.MaxPromptTokens, p.Truncate, p.MaxNewTokens, p.DType)
 }

@@ -23,17 +23,20 @@ type NotGradedError struct {
 }
 
 func (e *NotGradedError) Error() string {
-	return fmt.Sprintf("%d of %d samples could not be graded, more than %g %%; the first is sample %d of problem %s: %s",
+	return fmt.Sprintf("%d of %d samples could not be graded, more than %g %%; the first is sample %d of "+
+		"problem %s: %s",
 		e.NotGraded, e.Samples, 100*maxNotGraded, e.K, e.ProblemID, e.Reason)
 }
 
 // Score judges samples with up to parallelism calls of the grader at a time, or all at
-// once if it is a rollout.BatchGrader, and returns their verdicts, in their order. If more than 1 % of them are not graded,
-// the verdicts come with a *NotGradedError. Any other error comes without verdicts:
+// once if it is a rollout.BatchGrader, and returns their verdicts, in their order. If more than 1
+// % of them are not graded, the verdicts come with a *NotGradedError. Any other error comes
+// without verdicts:
 // the grader cannot go on (then the error names the first sample, in order, of those
 // that it was asked about), a sample's problem is not among problems, or ctx was
 // cancelled.
-func Score(ctx context.Context, grader rollout.Grader, problems []rollout.Problem, samples []Sample, parallelism int) ([]rollout.Verdict, error) {
+func Score(ctx context.Context, grader rollout.Grader, problems []rollout.Problem, samples []Sample,
+	parallelism int) ([]rollout.Verdict, error) {
 	byID := make(map[string]*rollout.Problem, len(problems))
 	for i := range problems {
 		byID[problems[i].ID] = &problems[i]
@@ -47,7 +50,8 @@ func Score(ctx context.Context, grader rollout.Grader, problems []rollout.Proble
 	if batch, ok := grader.(rollout.BatchGrader); ok {
 		items := make([]rollout.Item, len(samples))
 		for i := range samples {
-			items[i] = rollout.Item{Problem: byID[samples[i].ProblemID], Sample: samples[i].K, Completion: &samples[i].Completion}
+			items[i] = rollout.Item{Problem: byID[samples[i].ProblemID], Sample: samples[i].K,
+				Completion: &samples[i].Completion}
 		}
 		verdicts, err := batch.GradeAll(ctx, items)
 		if err != nil {

@@ -112,7 +112,8 @@ func lastFence(text string) (code string, ok bool) {
 	return code, ok
 }
 
-var markup = regexp.MustCompile(`\\(left|right|displaystyle|text|mathrm|boxed|quad|qquad|begin|end|,|;|!|\(|\)|\[|\])|\$|\*\*|#+|[{}]`)
+var markup = regexp.MustCompile(
+	`\\(left|right|displaystyle|text|mathrm|boxed|quad|qquad|begin|end|,|;|!|\(|\)|\[|\])|\$|\*\*|#+|[{}]`)
 
 // textSkeleton is the words of a text in lower case, without LaTeX and Markdown
 // markup: runs of letters, numbers, and other signs one by one. Numbers stay.

@@ -29,7 +29,8 @@ var checkerDriver string
 // drivers are Python that runs a program's code object, by name. A zygote has them
 // compiled.
 func drivers() map[string]string {
-	return map[string]string{"call": callValue + callDriver, "calls": callValue + callsDriver, "candidate": codec + candidateDriver, "checker": codec + checkerDriver, "compile": compileDriver}
+	return map[string]string{"call": callValue + callDriver, "calls": callValue + callsDriver, "candidate": codec +
+		candidateDriver, "checker": codec + checkerDriver, "compile": compileDriver}
 }
 
 // check says what is wrong with a request, and fills its limits.
@@ -59,7 +60,8 @@ func (r *Request) check(d Limits) error {
 		}
 	}
 	for name := range r.Files {
-		if name == "" || name == "." || name == ".." || name == "main.py" || name == foreign.source || len(name) > 255 || strings.ContainsAny(name, "/\x00") {
+		if name == "" || name == "." || name == ".." || name == "main.py" || name == foreign.source ||
+			len(name) > 255 || strings.ContainsAny(name, "/\x00") {
 			return fmt.Errorf("file %q: a plain name is needed, other than that of the program's source", name)
 		}
 	}
@@ -215,7 +217,8 @@ func sameOutput(r Run, want string) bool {
 // its status is ok only if the checker said that all of its tests passed.
 func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
 	names := map[string]string{"ENTRY": r.Entry, "USES": strings.Join(r.Uses, " ")}
-	candidate := job{source: r.Source, args: r.Args, files: r.Files, driver: "candidate", names: names, limits: r.Limits}
+	candidate := job{source: r.Source, args: r.Args, files: r.Files, driver: "candidate", names: names,
+		limits: r.Limits}
 	checker := job{source: r.TestCode, driver: "checker", names: names, limits: r.Limits}
 	c, t, err := p.executePair(ctx, candidate, checker)
 	switch {

@@ -75,7 +75,8 @@ type made struct {
 func (p *Pool) make(ctx context.Context, r Request) (made, error) {
 	l, _ := languageNamed(r.Language)
 	if p.m.level == Landlock {
-		return made{}, fmt.Errorf("language %s needs level %s: level %s runs Python alone", l.name, Namespaces, Landlock)
+		return made{}, fmt.Errorf("language %s needs level %s: level %s runs Python alone", l.name,
+			Namespaces, Landlock)
 	}
 	t, err := p.tool(ctx, l)
 	if err != nil {
@@ -89,7 +90,8 @@ func (p *Pool) make(ctx context.Context, r Request) (made, error) {
 	if len(t.run) > 0 {
 		m.view, m.files = l.name, map[string][]byte{l.source: []byte(r.Source)}
 	} else {
-		m.argv, m.env = []string{"/box/" + t.output}, []string{"PATH=/box", "HOME=/box", "TMPDIR=/box", "LANG=C.UTF-8", "TZ=UTC"}
+		m.argv, m.env = []string{"/box/" + t.output}, []string{"PATH=/box", "HOME=/box", "TMPDIR=/box",
+			"LANG=C.UTF-8", "TZ=UTC"}
 	}
 	return m, nil
 }
@@ -149,7 +151,8 @@ func (p *Pool) compile(ctx context.Context, l language, t *tool, source string) 
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := p.execute(ctx, job{files: map[string][]byte{l.source: []byte(source)}, driver: "compile", names: map[string]string{"SPEC": string(spec)},
+	r, err := p.execute(ctx, job{files: map[string][]byte{l.source: []byte(source)}, driver: "compile",
+		names:  map[string]string{"SPEC": string(spec)},
 		limits: compileLimits(), view: l.name})
 	if err != nil {
 		return nil, nil, err

@@ -67,7 +67,8 @@ func findParents(cgroup, mountinfo string) (parents, error) {
 		case "cgroup2":
 			dir := place("")
 			have, _ := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-			if words := strings.Fields(string(have)); dir != "" && slices.Contains(words, "memory") && slices.Contains(words, "pids") {
+			if words := strings.Fields(string(have)); dir != "" && slices.Contains(words, "memory") &&
+				slices.Contains(words, "pids") {
 				p.unified = dir
 			}
 		case "cgroup":
@@ -192,7 +193,8 @@ func (g *group) bound(memory, processes int64) error {
 	}
 	if g.unified != "" {
 		if memory != g.limit {
-			if err := errors.Join(write(g.unified, "memory.max", memory), write(g.unified, "memory.swap.max", 0)); err != nil {
+			if err := errors.Join(write(g.unified, "memory.max", memory), write(g.unified, "memory.swap.max",
+				0)); err != nil {
 				return err
 			}
 			g.limit = memory

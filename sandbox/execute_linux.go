@@ -58,7 +58,8 @@ const grace = 10 * time.Second
 // again.
 func (s *slot) run(ctx context.Context, j *job) (_ Run, err error) {
 	x := &execution{s: s, limits: j.limits, executed: j.program != nil, stdin: j.stdin, in: -1, began: time.Now()}
-	x.out, x.err, x.channel = stream{fd: -1, most: int(j.limits.StdoutKB) << 10}, stream{fd: -1, most: int(j.limits.StderrKB) << 10}, stream{fd: -1, most: 16 << 20}
+	x.out, x.err, x.channel = stream{fd: -1, most: int(j.limits.StdoutKB) << 10},
+		stream{fd: -1, most: int(j.limits.StderrKB) << 10}, stream{fd: -1, most: 16 << 20}
 	x.status = stream{fd: -1, most: 4 << 10}
 	defer func() {
 		closeFD(&x.in)
@@ -180,7 +181,8 @@ func (s *slot) request(j *job) map[string]any {
 	}
 	data, stack := memory, min(64*mb, memory) // of each thread; Python needs no more
 	files := map[string]string{}
-	r := map[string]any{"files": files, "scratch": fmt.Sprintf("mode=700,uid=%d,gid=%d,size=%d,nr_inodes=%d", programUID, programUID, l.ScratchMB*mb, l.ScratchFiles+1)}
+	r := map[string]any{"files": files, "scratch": fmt.Sprintf("mode=700,uid=%d,gid=%d,size=%d,nr_inodes=%d",
+		programUID, programUID, l.ScratchMB*mb, l.ScratchFiles+1)}
 	args := append([]string{}, j.args...)
 	if m := j.program; m != nil {
 		// What its runtime reserves and never touches is no memory: the cgroup or the
@@ -202,7 +204,8 @@ func (s *slot) request(j *job) map[string]any {
 		files[name] = base64.StdEncoding.EncodeToString(data)
 	}
 	// In the order of RLIMITS in zygote.py: soft, hard.
-	r["rlimits"] = [][2]int64{{cpu, cpu + 1}, {data, data}, {address, address}, {l.FileMB * mb, l.FileMB * mb}, {l.OpenFiles, l.OpenFiles},
+	r["rlimits"] = [][2]int64{{cpu, cpu + 1}, {data, data}, {address, address}, {l.FileMB * mb, l.FileMB * mb},
+		{l.OpenFiles, l.OpenFiles},
 		{stack, memory}, {processes, processes}, {0, 0}, {0, 0}, {0, 0}}
 	if j.driver != "" {
 		r["driver"], r["names"] = j.driver, j.names
@@ -267,7 +270,8 @@ func (x *execution) watch(ctx context.Context) error {
 	nextMeasure := x.began.Add(watchdogEvery / 2)
 	for !x.answered {
 		polled := []unix.PollFd{{Fd: int32(x.s.sock), Events: unix.POLLIN}, {Fd: int32(x.out.fd), Events: unix.POLLIN},
-			{Fd: int32(x.err.fd), Events: unix.POLLIN}, {Fd: int32(x.channel.fd), Events: unix.POLLIN}, {Fd: int32(x.in), Events: unix.POLLOUT}}
+			{Fd: int32(x.err.fd), Events: unix.POLLIN}, {Fd: int32(x.channel.fd), Events: unix.POLLIN},
+			{Fd: int32(x.in), Events: unix.POLLOUT}}
 		wake := nextMeasure
 		if !x.deadline.IsZero() && x.killed == "" && x.deadline.Before(wake) {
 			wake = x.deadline

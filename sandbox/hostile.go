@@ -23,8 +23,8 @@ type attack struct {
 	source           string
 }
 
-// attacks parses hostile.txt: "=== name | kind | verdicts | limits, language and what level landlock gives", a line that says
-// what it is about ("... | answer" for cheats), then the source.
+// attacks parses hostile.txt: "=== name | kind | verdicts | limits, language and what level
+// landlock gives", a line that says what it is about ("... | answer" for cheats), then the source.
 func attacks(text string) ([]attack, error) {
 	var list []attack
 	for i, part := range strings.Split(text, "\n=== ") {
@@ -106,7 +106,8 @@ func (a attack) at(l Level) attack {
 
 // judge tells whether a result is what the attack must get.
 func (a attack) judge(r Result) Outcome {
-	o := Outcome{Name: a.name, Kind: a.kind, What: a.what, Expected: a.expect, Verdict: r.Verdict, Unpromised: a.unpromised}
+	o := Outcome{Name: a.name, Kind: a.kind, What: a.what, Expected: a.expect, Verdict: r.Verdict,
+		Unpromised: a.unpromised}
 	for _, run := range r.Runs {
 		o.WallMS += float64(run.Wall.Microseconds()) / 1000
 		text := string(run.Stdout)

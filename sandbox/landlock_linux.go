@@ -63,11 +63,13 @@ func (s *slot) instructAlone(number uint64) error {
 	var libraries []string // of the interpreter's own prefix
 	for _, b := range binds {
 		alone.Read = append(alone.Read, b.Source)
-		if dir := filepath.Dir(b.Source); strings.HasPrefix(b.Target, "/python/lib/") && b.Source != s.m.python.Stdlib && !slices.Contains(libraries, dir) {
+		if dir := filepath.Dir(b.Source); strings.HasPrefix(b.Target, "/python/lib/") &&
+			b.Source != s.m.python.Stdlib && !slices.Contains(libraries, dir) {
 			libraries = append(libraries, dir)
 		}
 	}
-	spec := slotSpec{Alone: true, CPU: -1, Exe: s.m.python.Exe, NoFile: 1024, Args: []string{s.m.python.Exe, "-S", "-s", "-B", zygote},
+	spec := slotSpec{Alone: true, CPU: -1, Exe: s.m.python.Exe, NoFile: 1024, Args: []string{s.m.python.Exe, "-S",
+		"-s", "-B", zygote},
 		Env: environmentAt(filepath.Dir(s.m.python.Exe), box, strings.Join(libraries, ":"))}
 	if len(s.m.cpus) > 0 {
 		spec.CPU = s.m.cpus[number%uint64(len(s.m.cpus))]
@@ -141,9 +143,9 @@ func threadsOf(uid int) (n int) {
 // Landlock does not guard: they get EPERM.
 func refusedAlone() []uintptr {
 	return append([]uintptr{
-		unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_TKILL, unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_GET_ROBUST_LIST,
-		unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT, unix.SYS_TRUNCATE,
-		unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_MKNODAT,
+		unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_TKILL, unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL,
+		unix.SYS_GET_ROBUST_LIST, unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT,
+		unix.SYS_UTIMENSAT, unix.SYS_TRUNCATE, unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_MKNODAT,
 	}, legacyRefusedAlone()...)
 }
 
@@ -172,12 +174,15 @@ func filterAlone() []byte {
 		p.ret(actEPERM)
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902 // asm-generic/sockios.h
-	p.onArg(unix.SYS_IOCTL, 1, unix.BPF_JEQ, []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSCTTY, fioSetOwn, siocSetGroup}, actEPERM, actAllow)
-	p.onArg(unix.SYS_FCNTL, 1, unix.BPF_JEQ, []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY}, actEPERM, actAllow)
+	p.onArg(unix.SYS_IOCTL, 1, unix.BPF_JEQ, []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSCTTY, fioSetOwn,
+		siocSetGroup}, actEPERM, actAllow)
+	p.onArg(unix.SYS_FCNTL, 1, unix.BPF_JEQ, []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE,
+		unix.F_NOTIFY}, actEPERM, actAllow)
 	p.onArg(unix.SYS_SOCKETPAIR, 0, unix.BPF_JEQ, []uint32{unix.AF_UNIX}, actAllow, actEPERM)
 	p.onArg(unix.SYS_PRLIMIT64, 0, unix.BPF_JEQ, []uint32{0}, actAllow, actEPERM)
 	p.onArg(unix.SYS_PERSONALITY, 0, unix.BPF_JEQ, []uint32{0xffffffff}, actAllow, actEPERM)
-	p.onArg(unix.SYS_PRCTL, 0, unix.BPF_JEQ, []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_PDEATHSIG, unix.PR_GET_DUMPABLE,
+	p.onArg(unix.SYS_PRCTL, 0, unix.BPF_JEQ, []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_PDEATHSIG,
+		unix.PR_GET_DUMPABLE,
 		unix.PR_SET_VMA, unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ,
 		unix.PR_SET_TIMERSLACK, unix.PR_GET_TIMERSLACK}, actAllow, actEPERM)
 	for _, nr := range refusedAlone() {

@@ -37,8 +37,10 @@ type RunRow struct {
 // Row is r in the layout of results.
 func (r Run) Row() RunRow {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	j := RunRow{Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal, WallMS: ms(r.Wall), CPUMS: ms(r.CPU), MemoryKB: r.MemoryKB,
-		Stdout: string(r.Stdout), StdoutBytes: r.StdoutBytes, StdoutTruncated: r.StdoutTruncated, Stderr: strings.ToValidUTF8(string(r.Stderr), "\ufffd"),
+	j := RunRow{Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal, WallMS: ms(r.Wall), CPUMS: ms(r.CPU),
+		MemoryKB: r.MemoryKB,
+		Stdout:   string(r.Stdout), StdoutBytes: r.StdoutBytes, StdoutTruncated: r.StdoutTruncated,
+		Stderr:     strings.ToValidUTF8(string(r.Stderr), "\ufffd"),
 		Borderline: r.Borderline, Shared: r.Shared, Detail: strings.ToValidUTF8(r.Detail, "\ufffd")}
 	if !utf8.Valid(r.Stdout) {
 		j.Stdout, j.StdoutB64 = strings.ToValidUTF8(j.Stdout, "\ufffd"), base64.StdEncoding.EncodeToString(r.Stdout)
@@ -159,7 +161,8 @@ func (p *Pool) runLine(ctx context.Context, line []byte, err error) Result {
 	r, err := parseRequest(line, err)
 	if err != nil {
 		return Result{ID: r.ID, Verdict: InfraError, Isolation: p.Level(),
-			Runs: []Run{{Status: InfraError, ExitCode: -1, Detail: "the request cannot be understood: " + err.Error()}}}
+			Runs: []Run{{Status: InfraError, ExitCode: -1, Detail: "the request cannot be understood: " +
+				err.Error()}}}
 	}
 	return p.Run(ctx, r)
 }

@@ -37,7 +37,8 @@ type begun struct {
 func parseBegun(data []byte) (b begun) {
 	if len(data) >= 17 && data[0] == 'R' {
 		b.released = true
-		b.at, b.setup = int64(binary.NativeEndian.Uint64(data[1:])), time.Duration(binary.NativeEndian.Uint64(data[9:]))
+		b.at, b.setup = int64(binary.NativeEndian.Uint64(data[1:])),
+			time.Duration(binary.NativeEndian.Uint64(data[9:]))
 		data = data[17:]
 	}
 	if len(data) > 0 {

@@ -259,7 +259,8 @@ func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	found := add("python", err, "Python "+m.python.Version+", "+m.python.Exe, "install Python 3.9 or newer, or name another interpreter")
+	found := add("python", err, "Python "+m.python.Version+", "+m.python.Exe,
+		"install Python 3.9 or newer, or name another interpreter")
 	if m.landlock > 0 {
 		add("landlock", nil, fmt.Sprintf("ABI %d, a second layer over the mounts", m.landlock), "")
 	} else {
@@ -278,7 +279,8 @@ func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	if !add("namespaces", err, "user, mount, pid, network, IPC and UTS namespaces, system-call filter", namespaceHelp()) {
+	if !add("namespaces", err, "user, mount, pid, network, IPC and UTS namespaces, system-call filter",
+		namespaceHelp()) {
 		return alone(ctx, m, list)
 	}
 	if cfg.Most != "" && cfg.Most != Full {
@@ -299,7 +301,8 @@ func alone(ctx context.Context, m *machine, list []Probe) (*machine, []Probe, er
 	p := &list[1]
 	m.level = Unusable
 	if m.landlock == 0 {
-		*p = Probe{Name: "landlock", Text: "none, and without namespaces nothing else hides files", Help: "a kernel from 5.13 on that was booted with landlock among lsm= has it"}
+		*p = Probe{Name: "landlock", Text: "none, and without namespaces nothing else hides files",
+			Help: "a kernel from 5.13 on that was booted with landlock among lsm= has it"}
 		return m, list, nil
 	}
 	m.level = Landlock
@@ -310,10 +313,13 @@ func alone(ctx context.Context, m *machine, list []Probe) (*machine, []Probe, er
 	}
 	if err != nil {
 		m.level = Unusable
-		*p = Probe{Name: "landlock", Text: err.Error(), Help: "programs run under an id of their own: the interpreter and the folder of temporary files must be open to every user; an interpreter can be named, such as /usr/bin/python3"}
+		*p = Probe{Name: "landlock", Text: err.Error(),
+			Help: "programs run under an id of their own: the interpreter and the folder of temporary files must be " +
+				"open to every user; an interpreter can be named, such as /usr/bin/python3"}
 		return m, list, nil
 	}
-	p.Text = fmt.Sprintf("ABI %d and a system-call filter, for Python programs of one process; not promised: %s", m.landlock, strings.Join(Landlock.Unpromised(), "; "))
+	p.Text = fmt.Sprintf("ABI %d and a system-call filter, for Python programs of one process; not promised: %s",
+		m.landlock, strings.Join(Landlock.Unpromised(), "; "))
 	return m, list, nil
 }
 
@@ -328,7 +334,8 @@ func ownsBlocks() bool {
 	text, _ := os.ReadFile("/proc/self/uid_map")
 	for line := range strings.Lines(string(text)) {
 		var inside, outside, size int64
-		if n, _ := fmt.Sscan(line, &inside, &outside, &size); n == 3 && inside <= blockBase && inside+size >= blockBase+blocks*blockSize {
+		if n, _ := fmt.Sscan(line, &inside, &outside, &size); n == 3 && inside <= blockBase &&
+			inside+size >= blockBase+blocks*blockSize {
 			return true
 		}
 	}
@@ -407,13 +414,17 @@ func namespaceHelp() string {
 		bad  int64
 		help string
 	}{
-		{"/proc/sys/user/max_user_namespaces", 0, "user.max_user_namespaces = 0: sysctl -w user.max_user_namespaces=15000"},
+		{"/proc/sys/user/max_user_namespaces", 0,
+			"user.max_user_namespaces = 0: sysctl -w user.max_user_namespaces=15000"},
 		{"/proc/sys/kernel/unprivileged_userns_clone", 0, "sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1, "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for exp that allows userns"},
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
+			"sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for exp that " +
+				"allows userns"},
 	} {
 		if _, err := os.Stat(setting.file); err == nil && number(setting.file) == setting.bad {
 			return setting.help
 		}
 	}
-	return "in a container, its system-call profile may forbid unshare and mount (docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined); Linux 5.12 or newer is needed"
+	return "in a container, its system-call profile may forbid unshare and mount (docker run --security-opt " +
+		"seccomp=unconfined --security-opt systempaths=unconfined); Linux 5.12 or newer is needed"
 }

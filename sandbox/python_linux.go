@@ -106,7 +106,8 @@ func (p python) view() (binds []bind, links map[string]string, err error) {
 		switch dir := filepath.Dir(file); {
 		case strings.HasPrefix(file, p.Stdlib+"/"):
 		case prefix != "/" && prefix != "/usr" && strings.HasPrefix(dir, prefix+"/"):
-			binds = append(binds, bind{Source: file, Target: "/python/lib/" + filepath.Base(file)}) // found by LD_LIBRARY_PATH
+			// found by LD_LIBRARY_PATH
+			binds = append(binds, bind{Source: file, Target: "/python/lib/" + filepath.Base(file)})
 		default:
 			add(dir)
 		}
@@ -151,6 +152,7 @@ func environment() []string { return environmentAt("/python/bin", "/box", "/pyth
 func environmentAt(bin, box, lib string) []string {
 	return []string{
 		"PATH=" + bin, "HOME=" + box, "TMPDIR=" + box, "LANG=C.UTF-8", "TZ=UTC", "LD_LIBRARY_PATH=" + lib,
-		"PYTHONHASHSEED=0", "PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "MKL_NUM_THREADS=1",
+		"PYTHONHASHSEED=0", "PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+		"MKL_NUM_THREADS=1",
 	}
 }

@@ -32,9 +32,10 @@ type Request struct {
 	Tests    []Test            `json:"tests"`     // one fresh run each
 	Entry    string            `json:"entry"`     // call, asserts: a function, or a method of class Solution
 	TestCode string            `json:"test_code"` // asserts: a trusted program that calls Entry
-	Uses     []string          `json:"uses"`      // asserts: further names of the program that TestCode uses, such as classes
-	RunAll   bool              `json:"run_all"`   // go on after a test that failed
-	Limits   Limits            `json:"limits"`
+	// asserts: further names of the program that TestCode uses, such as classes
+	Uses   []string `json:"uses"`
+	RunAll bool     `json:"run_all"` // go on after a test that failed
+	Limits Limits   `json:"limits"`
 
 	// Judge decides about the run of a test in the place of what Test expects, from how
 	// it ended and what it gave; nil compares with Test. It is called in order, once
@@ -196,7 +197,8 @@ func (l Level) Unpromised() []string {
 		"capabilities that nothing of a program's can gain stay in its bounding set",
 		"a program has threads but no other process, and can write no file",
 		"languages other than Python are not run",
-		"of an ordinary user, all processes count as the program's threads: started meanwhile, they take from its bound",
+		"of an ordinary user, all processes count as the program's threads: started meanwhile, they take from " +
+			"its bound",
 	}
 }
 
@@ -215,13 +217,15 @@ type Result struct {
 
 // Run is one execution of the program.
 type Run struct {
-	Status     Verdict
-	ExitCode   int    // modulo 256; -1 after a signal and where there was no exit
-	Signal     string // "SIGSEGV"; empty if it exited
-	Wall       time.Duration
-	CPU        time.Duration // user and system time of all processes
-	MemoryKB   int64         // peak; of the whole run under level full, else of the largest process or of the watchdog's sums
-	Stdout     []byte        // at most the cap
+	Status   Verdict
+	ExitCode int    // modulo 256; -1 after a signal and where there was no exit
+	Signal   string // "SIGSEGV"; empty if it exited
+	Wall     time.Duration
+	CPU      time.Duration // user and system time of all processes
+	// peak; of the whole run under level full, else of the largest process or of the watchdog's
+	// sums
+	MemoryKB   int64
+	Stdout     []byte // at most the cap
 	Stderr     []byte
 	Borderline bool   // CPU time within 10 % of its limit: rerun alone before believing it
 	Detail     string // what was hit, or what broke

@@ -13,8 +13,9 @@ import (
 type Pool struct{ cfg Config }
 
 func unsupported() *LevelError {
-	return &LevelError{Required: Namespaces, Have: Unusable, Probes: []Probe{{Name: "system", Text: "none on " + runtime.GOOS + "/" + runtime.GOARCH,
-		Help: "use Linux on amd64 or arm64"}}}
+	return &LevelError{Required: Namespaces, Have: Unusable,
+		Probes: []Probe{{Name: "system", Text: "none on " + runtime.GOOS + "/" + runtime.GOARCH,
+			Help: "use Linux on amd64 or arm64"}}}
 }
 
 // Enter does nothing here.

@@ -84,7 +84,8 @@ func (p *Pool) attempt(ctx context.Context, a attack, c *canaries) Outcome {
 	o := a.at(p.Level()).judge(p.Run(ctx, r))
 	honest := p.Run(ctx, Request{Source: "print(6 * 7)", Tests: []Test{{Stdout: "42\n"}}})
 	if o.OK && honest.Verdict != OK {
-		o.OK, o.Problem = false, fmt.Sprintf("an honest program after it: %s %s", honest.Verdict, honest.Runs[0].Detail)
+		o.OK, o.Problem = false, fmt.Sprintf("an honest program after it: %s %s", honest.Verdict,
+			honest.Runs[0].Detail)
 	}
 	return o
 }
@@ -230,7 +231,8 @@ func (c *canaries) close() {
 
 // names puts the canaries in the place of @CANARY@, @PORT@ and @PID@ of other languages.
 func (c *canaries) names() *strings.Replacer {
-	return strings.NewReplacer("@CANARY@", c.file.Name(), "@PORT@", portOf(c.tcp.Addr()), "@PID@", strconv.Itoa(os.Getpid()))
+	return strings.NewReplacer("@CANARY@", c.file.Name(), "@PORT@", portOf(c.tcp.Addr()), "@PID@",
+		strconv.Itoa(os.Getpid()))
 }
 
 func portOf(a net.Addr) string {
@@ -241,10 +243,13 @@ func portOf(a net.Addr) string {
 // prelude is Python that tells a hostile program where the canaries are.
 func (c *canaries) prelude() string {
 	numbers, _ := json.Marshal(map[string]int{
-		"ptrace": unix.SYS_PTRACE, "process_vm_readv": unix.SYS_PROCESS_VM_READV, "unshare": unix.SYS_UNSHARE, "clone": unix.SYS_CLONE,
-		"clone3": unix.SYS_CLONE3, "mount": unix.SYS_MOUNT, "setns": unix.SYS_SETNS, "keyctl": unix.SYS_KEYCTL, "bpf": unix.SYS_BPF,
-		"io_uring_setup": unix.SYS_IO_URING_SETUP, "userfaultfd": unix.SYS_USERFAULTFD, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,
-		"shmget": unix.SYS_SHMGET,
+		"ptrace": unix.SYS_PTRACE, "process_vm_readv": unix.SYS_PROCESS_VM_READV, "unshare": unix.SYS_UNSHARE,
+		"clone":  unix.SYS_CLONE,
+		"clone3": unix.SYS_CLONE3, "mount": unix.SYS_MOUNT, "setns": unix.SYS_SETNS, "keyctl": unix.SYS_KEYCTL,
+		"bpf":            unix.SYS_BPF,
+		"io_uring_setup": unix.SYS_IO_URING_SETUP, "userfaultfd": unix.SYS_USERFAULTFD,
+		"open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,
+		"shmget":            unix.SYS_SHMGET,
 	})
 	return fmt.Sprintf(`def syscall(n, *a):
     import ctypes

@@ -190,8 +190,10 @@ func (s *slot) instruct(number uint64, more []bind) error {
 // instructZygote sends what the zygote needs to know; alone is for level landlock.
 func (s *slot) instructZygote(filter []byte, alone *aloneSpec) error {
 	zygote, err := json.Marshal(map[string]any{
-		"filter": hex.EncodeToString(filter), "preload": preloaded(), "uid": programUID, "landlock": s.m.landlock, "drivers": drivers(),
-		"close_range": unix.SYS_CLOSE_RANGE, "capset": unix.SYS_CAPSET, "page_kb": os.Getpagesize() / 1024, "alone": alone,
+		"filter": hex.EncodeToString(filter), "preload": preloaded(), "uid": programUID, "landlock": s.m.landlock,
+		"drivers":     drivers(),
+		"close_range": unix.SYS_CLOSE_RANGE, "capset": unix.SYS_CAPSET, "page_kb": os.Getpagesize() / 1024,
+		"alone": alone,
 	})
 	if err != nil {
 		return err

@@ -54,7 +54,8 @@ func Enter() (code int, ok bool) {
 	if len(os.Args) != 1 || os.Args[0] != slotName {
 		return 0, false
 	}
-	if kind, err := unix.GetsockoptInt(slotSocket, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+	if kind, err := unix.GetsockoptInt(slotSocket, unix.SOL_SOCKET, unix.SO_TYPE); err != nil ||
+		kind != unix.SOCK_SEQPACKET {
 		return 0, false
 	}
 	runtime.LockOSThread() // personality and affinity belong to the thread that becomes the interpreter
@@ -100,7 +101,8 @@ func openTrees(binds []bind) (fds []int, err error) {
 		}
 	}()
 	for _, b := range binds {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, b.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		fd, err := unix.OpenTree(unix.AT_FDCWD, b.Source,
+			unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 		if err != nil {
 			return fds, fmt.Errorf("open_tree %s: %w", b.Source, err)
 		}
@@ -125,7 +127,8 @@ func closeAll(fds []int) {
 // buildRoot makes a file system of the binds alone and moves into it.
 func buildRoot(spec slotSpec, trees []int) error {
 	const at = "/tmp" // any folder that exists; what it holds was opened before
-	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=1m,nr_inodes=1k"); err != nil {
+	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
+		"mode=755,size=1m,nr_inodes=1k"); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
 	}
 	for i, b := range spec.Binds {
@@ -167,7 +170,8 @@ func buildRoot(spec slotSpec, trees []int) error {
 	if err := os.WriteFile(filepath.Join(at, zygotePath), []byte(zygoteSource), 0o444); err != nil {
 		return err
 	}
-	if err := unix.Mount("proc", filepath.Join(at, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "subset=pid"); err != nil {
+	if err := unix.Mount("proc", filepath.Join(at, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		"subset=pid"); err != nil {
 		return fmt.Errorf("mount proc: %w", err)
 	}
 	if err := unix.Chdir(at); err != nil {
@@ -182,7 +186,8 @@ func buildRoot(spec slotSpec, trees []int) error {
 	if err := unix.Chdir("/"); err != nil {
 		return err
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
+	if err := unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV,
+		""); err != nil {
 		return fmt.Errorf("make the root read-only: %w", err)
 	}
 	return nil

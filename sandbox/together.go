@@ -42,8 +42,9 @@ func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	if r.RunAll {
 		runAll = "yes"
 	}
-	visit, err := p.execute(ctx, job{source: r.Source, args: r.Args, files: r.Files, driver: "calls", frozen: true, limits: limits,
-		names: map[string]string{"ENTRY": r.Entry, "ARGS": string(list), "RUN_ALL": runAll}})
+	visit, err := p.execute(ctx, job{source: r.Source, args: r.Args, files: r.Files, driver: "calls", frozen: true,
+		limits: limits,
+		names:  map[string]string{"ENTRY": r.Entry, "ARGS": string(list), "RUN_ALL": runAll}})
 	if err != nil || len(visit.Stdout) > 0 || len(visit.Stderr) > 0 {
 		return nil
 	}
@@ -53,7 +54,8 @@ func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	}
 	runs := make(map[int]Run, len(values))
 	for i, value := range values {
-		runs[i] = Run{Status: OK, Wall: visit.Wall / time.Duration(len(values)), CPU: visit.CPU / time.Duration(len(values)),
+		runs[i] = Run{Status: OK, Wall: visit.Wall / time.Duration(len(values)),
+			CPU:      visit.CPU / time.Duration(len(values)),
 			MemoryKB: visit.MemoryKB, Shared: len(values), Stdout: []byte{}, Stderr: []byte{}, result: value}
 	}
 	return runs
@@ -77,7 +79,8 @@ func splitValues(text []byte, tests int, visitEnded bool) (ended map[int][]byte,
 			return ended, true
 		}
 		var i, size int
-		if n, err := fmt.Sscanf(string(head), "%d %d", &i, &size); n != 2 || err != nil || i < 0 || i >= tests || size < 0 || size > 0 && values[i] != nil || ended[i] != nil {
+		if n, err := fmt.Sscanf(string(head), "%d %d", &i, &size); n != 2 || err != nil || i < 0 || i >= tests ||
+			size < 0 || size > 0 && values[i] != nil || ended[i] != nil {
 			return nil, false
 		}
 		if size > len(rest) {

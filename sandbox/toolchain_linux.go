@@ -66,11 +66,14 @@ func findToolchain(ctx context.Context, l language, prepare bool) (toolchain, er
 	help := ""
 	switch l.name {
 	case "c":
-		t, err = findGCC(ctx, "gcc", "c", []string{"-O2", "-std=gnu17", "-static", "-o", "program", l.source, "-lm"}, "cc1", "libc.a", "libm.a")
+		t, err = findGCC(ctx, "gcc", "c", []string{"-O2", "-std=gnu17", "-static", "-o", "program", l.source, "-lm"},
+			"cc1", "libc.a", "libm.a")
 		help = "install gcc and the static C library (Debian: gcc libc6-dev; Fedora: gcc glibc-static)"
 	case "cpp":
-		t, err = findGCC(ctx, "g++", "c++", []string{"-O2", "-std=c++20", "-static", "-o", "program", l.source}, "cc1plus", "libc.a", "libstdc++.a")
-		help = "install g++ and the static C and C++ libraries (Debian: g++; Fedora: gcc-c++ glibc-static libstdc++-static)"
+		t, err = findGCC(ctx, "g++", "c++", []string{"-O2", "-std=c++20", "-static", "-o", "program", l.source},
+			"cc1plus", "libc.a", "libstdc++.a")
+		help = "install g++ and the static C and C++ libraries (Debian: g++; Fedora: gcc-c++ glibc-static " +
+			"libstdc++-static)"
 	case "go":
 		t, err = findGo(ctx, l.source, prepare)
 		help = "install Go 1.20 or newer (go.dev/dl)"
@@ -182,7 +185,8 @@ func (o bind) shows(b bind) bool {
 
 // findGCC describes the GNU compiler: the driver, its parts, and the headers and
 // libraries that it searches.
-func findGCC(ctx context.Context, driver, dialect string, args []string, compiler string, libraries ...string) (t toolchain, err error) {
+func findGCC(ctx context.Context, driver, dialect string, args []string, compiler string,
+	libraries ...string) (t toolchain, err error) {
 	if t.binds, err = executable(ctx, driver); err != nil {
 		return t, err
 	}
@@ -277,7 +281,8 @@ func findNode(ctx context.Context, source string) (t toolchain, err error) {
 
 // goEnv keeps settings of the user's out of what is built.
 func goEnv() []string {
-	return []string{"GOFLAGS=-trimpath", "GOENV=off", "GOWORK=off", "GO111MODULE=on", "GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOEXPERIMENT=",
+	return []string{"GOFLAGS=-trimpath", "GOENV=off", "GOWORK=off", "GO111MODULE=on", "GOTOOLCHAIN=local",
+		"CGO_ENABLED=0", "GOEXPERIMENT=",
 		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 }
 
@@ -359,7 +364,8 @@ func goLibrary(ctx context.Context, command, version string) (string, error) {
 	if err := os.Chmod(making, 0o755); err != nil { // the slot's ids read it
 		return "", err
 	}
-	list, err := ask(ctx, goEnv(), command, append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, goPackages()...)...)
+	list, err := ask(ctx, goEnv(), command,
+		append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, goPackages()...)...)
 	if err != nil {
 		return "", err
 	}

@@ -23,8 +23,9 @@ func (x *execution) conclude() Run {
 	a, l := x.answer, x.limits
 	status := syscall.WaitStatus(a.Status)
 	r := Run{ExitCode: -1, CPU: max(time.Duration(a.CPU)-x.begun.setup, 0), MemoryKB: a.RSS,
-		Stdout: x.out.data, Stderr: x.err.data, StdoutBytes: x.out.got, StdoutTruncated: x.out.got > int64(len(x.out.data)),
-		result: x.channel.data}
+		Stdout: x.out.data, Stderr: x.err.data, StdoutBytes: x.out.got,
+		StdoutTruncated: x.out.got > int64(len(x.out.data)),
+		result:          x.channel.data}
 	if x.begun.released {
 		r.Wall = time.Duration(a.At - x.begun.at)
 	}
@@ -46,7 +47,8 @@ func (x *execution) conclude() Run {
 		}
 		x.usage.cpu -= own
 	} else {
-		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB) // the kernel's peak of a process is also from before it executed another program
+		// the kernel's peak of a process is also from before it executed another program
+		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB)
 	}
 	r.CPU = max(r.CPU, x.usage.cpu)
 	cpuLimit, wallLimit := time.Duration(l.CPUMS)*time.Millisecond, time.Duration(l.WallMS)*time.Millisecond
@@ -64,7 +66,8 @@ func (x *execution) conclude() Run {
 		r.Status, r.Detail = OutputLimit, x.killed
 	case x.killed == "memory" || kills > 0:
 		r.Status, r.Detail = MemoryLimit, "killed"
-	case r.ExitCode > 0 && (strings.HasPrefix(last, "MemoryError") || strings.HasPrefix(last, "OSError: [Errno 12]") || bytes.Contains(x.err.data, []byte("std::bad_alloc"))),
+	case r.ExitCode > 0 && (strings.HasPrefix(last, "MemoryError") || strings.HasPrefix(last, "OSError: [Errno 12]") ||
+		bytes.Contains(x.err.data, []byte("std::bad_alloc"))),
 		r.Signal == "SIGABRT" && bytes.Contains(x.err.data, []byte("std::bad_alloc")),
 		r.Signal != "" && bytes.Contains(x.err.data, []byte("JavaScript heap out of memory")),
 		r.ExitCode == 2 && bytes.Contains(x.err.data, []byte("fatal error: runtime: cannot allocate memory")),

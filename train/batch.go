@@ -39,7 +39,8 @@ func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Proble
 	for i := range all {
 		tokens += len(all[i].Completion.LogProbs)
 	}
-	b := &batch{rows: make(rl.Rows, 1, len(all)+1), traj: make([]*Trajectory, 0, len(all)), roll: make([]float32, 0, tokens)}
+	b := &batch{rows: make(rl.Rows, 1, len(all)+1), traj: make([]*Trajectory, 0, len(all)),
+		roll: make([]float32, 0, tokens)}
 	group := -1
 	var last *rollout.Problem
 	for i := range all {
@@ -143,7 +144,8 @@ func (b *batch) sequences(lo int, bundles []bundle) model.Batch {
 		tokens += b.promptLen[i] + b.rows[i+1] - b.rows[i]
 	}
 	n := hi - lo
-	out := model.Batch{Tokens: make([]int32, 0, tokens), Offsets: make([]int32, 1, n+1), Prompt: make([]int32, 0, n), Group: make([]int32, 0, n)}
+	out := model.Batch{Tokens: make([]int32, 0, tokens), Offsets: make([]int32, 1, n+1), Prompt: make([]int32, 0, n),
+		Group: make([]int32, 0, n)}
 	for g, u := range bundles {
 		for ; lo < u.end; lo++ {
 			t := b.traj[lo]
@@ -193,7 +195,8 @@ func (b *batch) counts(lo, hi, nominal int, scale float64) rl.Counts {
 func (b *batch) pick(index []int, samples int) {
 	old := *b
 	b.rows, b.mask = old.rows.Pick(index), rl.PickRows(old.mask, old.rows, index)
-	for _, x := range []*[]float32{&b.roll, &b.old, &b.ref, &b.entropy, &b.sumPiSquared, &b.weight, &b.value, &b.reward, &b.adv, &b.ret} {
+	for _, x := range []*[]float32{&b.roll, &b.old, &b.ref, &b.entropy, &b.sumPiSquared, &b.weight, &b.value,
+		&b.reward, &b.adv, &b.ret} {
 		if *x != nil {
 			*x = rl.PickRows(*x, old.rows, index)
 		}

@@ -50,8 +50,9 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	c := t.cfg
 	got := &collected{step: step, sampled: t.step, batches: t.batches}
 	if step == 1 && t.Recorded != nil && !t.Recorded.LogProbs {
-		got.events = append(got.events, Event{Kind: "recorded-rollouts", Text: "the recorded rollouts have no log-probs: " +
-			"the policy before each step is taken for the one that sampled them, and rollout correction is off"})
+		got.events = append(got.events, Event{Kind: "recorded-rollouts",
+			Text: "the recorded rollouts have no log-probs: " +
+				"the policy before each step is taken for the one that sampled them, and rollout correction is off"})
 	}
 	seen := make(map[int]bool)
 	var dropped []int
@@ -204,7 +205,8 @@ func overlongMetrics(all []Trajectory, o rl.Overlong) []rl.Metric {
 // baseline of ReMax (arXiv:2310.10505 alg. 1). They are no part of the record but
 // for their mean score. A problem whose greedy completion cannot be graded has no
 // baseline and is not trained on.
-func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, train []Trajectory, clock *stopwatch) error {
+func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, train []Trajectory,
+	clock *stopwatch) error {
 	var reqs []rollout.Request
 	var problems []*rollout.Problem
 	for i := 0; i < len(train); i += t.cfg.Samples {

@@ -39,7 +39,8 @@ func (l *learner) update(step int) (norm float64, event *Event) {
 	}
 	factor, ok := optim.ClipFactor(norm, limit)
 	if !ok {
-		return norm, &Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: gradient norm of the %s is %v, first in %s; update skipped",
+		return norm, &Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: gradient norm of the %s is %v, first in "+
+			"%s; update skipped",
 			step, l.name, norm, l.firstNonFinite())}
 	}
 	l.opt.Update(l.m.Params(), l.m.Grads(), l.cfg.rate(step), factor)

@@ -48,7 +48,8 @@ func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
 	loss := c.policyLoss()
 	settings := c.LossSettings
 	settings.KLCoef = c.KL.LossCoef
-	l := &objective{c: c, n: b.counts(lo, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), policy: loss.Start(settings), whole: loss.Whole}
+	l := &objective{c: c, n: b.counts(lo, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), policy: loss.Start(settings),
+		whole: loss.Whole}
 	if c.Correction.Bypass == 0 && l.policy.Pick == nil {
 		return l
 	}
@@ -63,7 +64,8 @@ func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
 	if c.Correction.Weights != rl.NoWeights {
 		l.bypass.weight = make([]float32, tokens)
 	}
-	rl.Correct(l.bypass.weight, l.bypass.kept, mini.LogProb, mini.OldLogProb, mini.Mask, mini.Rows, c.Correction, &l.bypass.correction)
+	rl.Correct(l.bypass.weight, l.bypass.kept, mini.LogProb, mini.OldLogProb, mini.Mask, mini.Rows, c.Correction,
+		&l.bypass.correction)
 	return l
 }
 
@@ -109,7 +111,8 @@ func (l *objective) metrics() []rl.Metric {
 	}
 	m = append(m, rl.Metric{Name: "actor/entropy_loss", Value: l.entropy})
 	if l.c.KL.LossCoef != 0 {
-		m = append(m, rl.Metric{Name: "actor/kl_loss", Value: l.kl}, rl.Metric{Name: "actor/kl_coef", Value: l.c.KL.LossCoef})
+		m = append(m, rl.Metric{Name: "actor/kl_loss", Value: l.kl}, rl.Metric{Name: "actor/kl_coef",
+			Value: l.c.KL.LossCoef})
 	}
 	if l.bypass != nil {
 		m = append(m, l.bypass.correction.Metrics()...)

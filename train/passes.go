@@ -29,7 +29,8 @@ func MicroBatchCapacity(budget, longest int) model.Capacity {
 
 // newPasses allocates workspaces for micro-batches of budget tokens and sequences of
 // at most longest tokens.
-func newPasses(be kernels.Backend, c model.Config, h model.Heads, budget, longest int, recompute bool) (*passes, error) {
+func newPasses(be kernels.Backend, c model.Config, h model.Heads, budget, longest int,
+	recompute bool) (*passes, error) {
 	limit := MicroBatchCapacity(budget, longest)
 	p := &passes{be: be, budget: budget, bundle: max(longest, bundleTokens)}
 	keep := model.KeepAll

@@ -46,10 +46,12 @@ type PendingMetric struct {
 
 // pendingOf writes down what was collected.
 func pendingOf(c *collected) Pending {
-	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups, Events: c.events}
+	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups,
+		Events: c.events}
 	for i := range c.all {
 		t := &c.all[i]
-		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample, Tokens: littleEndian(t.Completion.Tokens),
+		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample,
+			Tokens:   littleEndian(t.Completion.Tokens),
 			LogProbs: littleEndian(t.Completion.LogProbs), Entropies: littleEndian(t.Completion.Entropies),
 			Text: t.Completion.Text, Finish: t.Completion.Finish, Verdict: t.Verdict})
 	}
@@ -67,7 +69,8 @@ func pendingOf(c *collected) Pending {
 
 // collectedOf is the way back. problem finds a problem and its encoded prompt.
 func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, error) {
-	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups, events: p.Events}
+	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups,
+		events: p.Events}
 	for _, r := range p.Rows {
 		at, ok := problem[r.Problem]
 		if !ok {
@@ -83,11 +86,13 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		if err := fromLittleEndian(&done.Entropies, r.Entropies); err != nil {
 			return nil, err
 		}
-		c.all = append(c.all, Trajectory{Problem: &t.Problems[at], Sample: r.Sample, Prompt: t.prompt[at], Completion: done, Verdict: r.Verdict})
+		c.all = append(c.all, Trajectory{Problem: &t.Problems[at], Sample: r.Sample, Prompt: t.prompt[at],
+			Completion: done, Verdict: r.Verdict})
 	}
 	for _, at := range p.Groups {
 		if at < 0 || at+t.cfg.Samples > len(c.all) {
-			return nil, fmt.Errorf("train: the state's step %d has %d completions and a group at %d", p.Step, len(c.all), at)
+			return nil, fmt.Errorf("train: the state's step %d has %d completions and a group at %d", p.Step,
+				len(c.all), at)
 		}
 	}
 	if p.Greedy != nil {

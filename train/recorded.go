@@ -97,7 +97,8 @@ func (r *Recording) check(c *rollout.Completion, limit int) error {
 	case !r.LogProbs && c.LogProbs != nil:
 		return fmt.Errorf("log-probs in a recording without")
 	case firstNonFinite(c.LogProbs) >= 0:
-		return fmt.Errorf("the log-prob of token %d is %v", firstNonFinite(c.LogProbs), c.LogProbs[firstNonFinite(c.LogProbs)])
+		return fmt.Errorf("the log-prob of token %d is %v", firstNonFinite(c.LogProbs),
+			c.LogProbs[firstNonFinite(c.LogProbs)])
 	}
 	// Rounding may leave a little above 0; a probability is no log-prob.
 	if at := slices.IndexFunc(c.LogProbs, func(x float32) bool { return x > 1e-3 }); at >= 0 {
@@ -139,7 +140,8 @@ func (t *Trainer) recall(step, epoch int, problems []int) ([]Trajectory, []*floa
 func (t *Trainer) adopt(step int, traj []Trajectory) error {
 	for i := range traj {
 		c := traj[i].Completion
-		c.LogProbs, traj[i].Verdict.Status = make([]float32, len(c.Tokens)), rollout.Graded // so that the batch takes it
+		// so that the batch takes it
+		c.LogProbs, traj[i].Verdict.Status = make([]float32, len(c.Tokens)), rollout.Graded
 	}
 	b := newBatch(traj, rl.Overlong{}, nil)
 	own := t.passes.scores(t.Policy, b, t.cfg.Sampling.Temperature, false)
@@ -147,7 +149,8 @@ func (t *Trainer) adopt(step int, traj []Trajectory) error {
 		lo, hi := b.rows[i], b.rows[i+1]
 		tr.Completion.LogProbs, tr.Completion.Entropies = own.logProb[lo:hi:hi], own.entropy[lo:hi:hi]
 		if at := firstNonFinite(tr.Completion.LogProbs); at >= 0 {
-			return &NonFiniteError{Step: step, Problem: tr.Problem.ID, Sample: tr.Sample, Token: at, LogProb: tr.Completion.LogProbs[at]}
+			return &NonFiniteError{Step: step, Problem: tr.Problem.ID, Sample: tr.Sample, Token: at,
+				LogProb: tr.Completion.LogProbs[at]}
 		}
 		tr.Verdict = rollout.Verdict{}
 	}

@@ -32,9 +32,11 @@ func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Traje
 	for i, p := range problems {
 		for k := range out[i] {
 			if at := firstNonFinite(out[i][k].LogProbs); at >= 0 {
-				return nil, &NonFiniteError{Step: step, Problem: t.Problems[p].ID, Sample: k, Token: at, LogProb: out[i][k].LogProbs[at]}
+				return nil, &NonFiniteError{Step: step, Problem: t.Problems[p].ID, Sample: k, Token: at,
+					LogProb: out[i][k].LogProbs[at]}
 			}
-			traj = append(traj, Trajectory{Problem: &t.Problems[p], Sample: k, Prompt: t.prompt[p], Completion: &out[i][k]})
+			traj = append(traj, Trajectory{Problem: &t.Problems[p], Sample: k, Prompt: t.prompt[p],
+				Completion: &out[i][k]})
 		}
 	}
 	return traj, nil
@@ -51,8 +53,10 @@ type NonFiniteError struct {
 }
 
 func (e *NonFiniteError) Error() string {
-	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the policy's log-prob is %v: its weights are broken; "+
-		"go on from an earlier checkpoint with a smaller learning rate or gradient limit", e.Step, e.Problem, e.Sample, e.Token, e.LogProb)
+	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the policy's log-prob is %v: its weights are "+
+		"broken; "+
+		"go on from an earlier checkpoint with a smaller learning rate or gradient limit", e.Step, e.Problem, e.Sample,
+		e.Token, e.LogProb)
 }
 
 // firstNonFinite returns the first index of a NaN or an infinity, or -1.
@@ -74,7 +78,8 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 		v := &tr.Verdict
 		if v.Status == rollout.Graded {
 			if len(v.Components) != parts {
-				return fmt.Errorf("problem %s: the grader gave %d components of the reward, it names %d", tr.Problem.ID, len(v.Components), parts)
+				return fmt.Errorf("problem %s: the grader gave %d components of the reward, it names %d",
+					tr.Problem.ID, len(v.Components), parts)
 			}
 			for _, x := range append([]float64{v.Reward}, v.Components...) {
 				if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -87,12 +92,14 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 			ungraded++
 			if ungraded == 1 {
 				first = tr
-				*events = append(*events, Event{Kind: "not-graded", Text: fmt.Sprintf("step %d: problem %s: %s", step, tr.Problem.ID, v.Reason)})
+				*events = append(*events, Event{Kind: "not-graded", Text: fmt.Sprintf("step %d: problem %s: %s", step,
+					tr.Problem.ID, v.Reason)})
 			}
 		}
 	}
 	if limit := t.cfg.MaxNotGraded; limit > 0 && float64(ungraded) > limit*float64(len(all)) {
-		return &NotGradedError{NotGraded: ungraded, Completions: len(all), Limit: limit, Problem: first.Problem.ID, Sample: first.Sample, Reason: first.Verdict.Reason}
+		return &NotGradedError{NotGraded: ungraded, Completions: len(all), Limit: limit, Problem: first.Problem.ID,
+			Sample: first.Sample, Reason: first.Verdict.Reason}
 	}
 	return nil
 }
@@ -159,7 +166,8 @@ type NotGradedError struct {
 }
 
 func (e *NotGradedError) Error() string {
-	return fmt.Sprintf("%d of %d completions could not be graded, more than %g %%; the first is sample %d of problem %s: %s",
+	return fmt.Sprintf("%d of %d completions could not be graded, more than %g %%; the first is sample %d of "+
+		"problem %s: %s",
 		e.NotGraded, e.Completions, 100*e.Limit, e.Sample, e.Problem, e.Reason)
 }
 
@@ -168,7 +176,8 @@ func (e *NotGradedError) ExitCode() int { return 8 }
 
 // Hint says how to go on.
 func (e *NotGradedError) Hint() string {
-	return "mend what the reason names, then run again: it goes on from the last checkpoint; reward.max_not_graded is the limit"
+	return "mend what the reason names, then run again: it goes on from the last checkpoint; reward.max_not_graded " +
+		"is the limit"
 }
 
 // MismatchError says that the sampler recorded a log-prob that the trainer does not
@@ -181,7 +190,8 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the sampler recorded log-prob %v, the trainer computes %v",
+	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the sampler recorded log-prob %v, the trainer "+
+		"computes %v",
 		e.Step, e.Problem, e.Sample, e.Token, e.Sampler, e.Trainer)
 }
 

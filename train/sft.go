@@ -53,7 +53,8 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 		return nil, err
 	}
 	if len(examples) < c.ProblemsPerStep {
-		return nil, fmt.Errorf("sft: %d problems are fewer than problems_per_step %d", len(examples), c.ProblemsPerStep)
+		return nil, fmt.Errorf("sft: %d problems are fewer than problems_per_step %d", len(examples),
+			c.ProblemsPerStep)
 	}
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -63,7 +64,8 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim); err != nil {
 		return nil, err
 	}
-	if t.passes, err = newPasses(p.Backend, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest, c.Recompute); err != nil {
+	if t.passes, err = newPasses(p.Backend, p.Model.Config, p.Model.Heads, c.MicroBatchTokens, longest,
+		c.Recompute); err != nil {
 		t.learner.opt.Close()
 		return nil, err
 	}
@@ -110,7 +112,8 @@ func (t *SFT) Step() *Step {
 		rec.Events = append(rec.Events, *event)
 	}
 	rec.Metrics = []rl.Metric{{Name: "sft/loss", Value: loss}, {Name: "sft/entropy", Value: entropy},
-		{Name: "sft/grad_norm", Value: norm}, {Name: "sft/lr", Value: t.cfg.Optim.rate(step)}, {Name: "sft/epoch", Value: float64(epoch)}}
+		{Name: "sft/grad_norm", Value: norm}, {Name: "sft/lr", Value: t.cfg.Optim.rate(step)},
+		{Name: "sft/epoch", Value: float64(epoch)}}
 	checkFinite(rec)
 	clock.lap("sft")
 	rec.System = clock.metrics(b)
@@ -179,11 +182,13 @@ func (p SFTParts) encode() (out []Trajectory, longest int, err error) {
 		}
 		c := &rollout.Completion{Tokens: append(target, p.End), Text: q.Target, Finish: rollout.FinishStop}
 		c.LogProbs = make([]float32, len(c.Tokens))
-		out = append(out, Trajectory{Problem: q, Prompt: prompt, Completion: c, Verdict: rollout.Verdict{Status: rollout.Graded}})
+		out = append(out, Trajectory{Problem: q, Prompt: prompt, Completion: c,
+			Verdict: rollout.Verdict{Status: rollout.Graded}})
 		longest = max(longest, len(prompt)+len(c.Tokens))
 	}
 	if limit := p.Model.Config.MaxPositions; longest > limit {
-		return nil, 0, fmt.Errorf("sft: the longest example has %d tokens, the model holds %d positions", longest, limit)
+		return nil, 0, fmt.Errorf("sft: the longest example has %d tokens, the model holds %d positions",
+			longest, limit)
 	}
 	return out, longest, nil
 }

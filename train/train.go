@@ -85,10 +85,12 @@ func New(c Config, p Parts) (*Trainer, error) {
 	}
 	parts := len(rollout.ComponentNames(p.Grader))
 	if c.estimator().Components && (parts == 0 || c.ComponentWeights != nil && len(c.ComponentWeights) != parts) {
-		return nil, fmt.Errorf("train: %s with %d weights of %d components of the reward", c.Advantage, len(c.ComponentWeights), parts)
+		return nil, fmt.Errorf("train: %s with %d weights of %d components of the reward", c.Advantage,
+			len(c.ComponentWeights), parts)
 	}
 	if len(p.Problems) < c.PromptsPerStep {
-		return nil, fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(p.Problems), c.PromptsPerStep)
+		return nil, fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(p.Problems),
+			c.PromptsPerStep)
 	}
 	longest := 0
 	for i := range p.Problems {
@@ -103,7 +105,8 @@ func New(c Config, p Parts) (*Trainer, error) {
 		longest = max(longest, len(ids)+c.Sampling.MaxNewTokens)
 	}
 	if limit := p.Policy.Config.MaxPositions; longest > limit {
-		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d positions", longest, limit)
+		return nil, fmt.Errorf("train: the longest prompt with max_new_tokens has %d tokens, the model holds %d "+
+			"positions", longest, limit)
 	}
 	if p.Recorded != nil {
 		if c.Staleness != 0 {
@@ -128,7 +131,8 @@ func New(c Config, p Parts) (*Trainer, error) {
 			return nil, err
 		}
 	}
-	if t.passes, err = newPasses(p.Backend, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest, c.Recompute); err != nil {
+	if t.passes, err = newPasses(p.Backend, p.Policy.Config, p.Policy.Heads, c.MicroBatchTokens, longest,
+		c.Recompute); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -211,7 +215,8 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 		return nil, err
 	}
 	if b.sumPiSquared != nil {
-		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared, find(rec.Metrics, "actor/grad_norm"))...)
+		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.part(0, len(b.traj), b.old), b.sumPiSquared,
+			find(rec.Metrics, "actor/grad_norm"))...)
 	}
 	t.step, t.pending = step, t.pending[1:]
 	rec.System = clock.metrics(b)
@@ -231,7 +236,8 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 		}
 		b := got.batch(t.cfg)
 		if len(b.traj) == 0 {
-			return fmt.Errorf("step %d: none of %d completions could be graded: %s", last, len(got.all), got.all[0].Verdict.Reason)
+			return fmt.Errorf("step %d: none of %d completions could be graded: %s", last, len(got.all),
+				got.all[0].Verdict.Reason)
 		}
 		if err := t.verify(b, last); err != nil {
 			return err
@@ -261,7 +267,8 @@ func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 	}
 	var age []rl.Metric
 	if !t.foreign() {
-		age = []rl.Metric{{Name: "training/off_policy/trajectory_staleness/mean", Value: float64(t.step - got.sampled)}}
+		age = []rl.Metric{{Name: "training/off_policy/trajectory_staleness/mean",
+			Value: float64(t.step - got.sampled)}}
 	}
 	b.entropy = old.entropy
 	if t.cfg.Correction.Bypass != 0 {
@@ -276,7 +283,8 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) error {
 	if t.needs.Critic {
 		t.phase(step, "critic", 0, 0)
 		lists, events := t.updateCritic(b, step)
-		rec.Metrics = append(append(rec.Metrics, reduce(lists)...), rl.Metric{Name: "critic/lr", Value: t.cfg.Critic.rate(step)})
+		rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
+			rl.Metric{Name: "critic/lr", Value: t.cfg.Critic.rate(step)})
 		rec.Events = append(rec.Events, events...)
 		clock.lap("update_critic")
 	}
@@ -285,7 +293,8 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) error {
 	}
 	t.phase(step, "policy", 0, 0)
 	lists, events := t.updateActor(b, step)
-	rec.Metrics = append(append(rec.Metrics, reduce(lists)...), rl.Metric{Name: "actor/lr", Value: t.cfg.Policy.rate(step)})
+	rec.Metrics = append(append(rec.Metrics, reduce(lists)...),
+		rl.Metric{Name: "actor/lr", Value: t.cfg.Policy.rate(step)})
 	rec.Events = append(rec.Events, events...)
 	clock.lap("update_actor")
 	return nil
@@ -300,7 +309,8 @@ func (t *Trainer) rewardKL(b *batch) []rl.Metric {
 	coef := t.klCoef
 	kl := rl.RewardKL(b.reward, b.reward, b.old, b.ref, b.mask, b.rows, c.RewardEstimator, coef)
 	t.klCoef = c.Control.Next(coef, kl, len(b.traj))
-	return []rl.Metric{{Name: "actor/reward_kl_penalty", Value: kl}, {Name: "actor/reward_kl_penalty_coeff", Value: coef}}
+	return []rl.Metric{{Name: "actor/reward_kl_penalty", Value: kl}, {Name: "actor/reward_kl_penalty_coeff",
+		Value: coef}}
 }
 
 // correct compares the old policy with the sampler and returns verl's metrics of the
@@ -334,7 +344,8 @@ func find(list []rl.Metric, name string) float64 {
 func checkFinite(rec *Step) {
 	for _, m := range rec.Metrics {
 		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
-			rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s is %v", rec.Step, m.Name, m.Value)})
+			rec.Events = append(rec.Events, Event{Kind: "nonfinite", Text: fmt.Sprintf("step %d: %s is %v", rec.Step,
+				m.Name, m.Value)})
 		}
 	}
 }

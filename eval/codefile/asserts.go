@@ -47,7 +47,8 @@ func helpers(prompt, entry string) string {
 func humanEval(r row) (code.Problem, error) {
 	p := code.Problem{Family: code.HumanEval, Limits: limits(assertCPU, memoryMB)}
 	var test, body string
-	err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution", "test"}, &p.ID, &p.Prompt, &p.Entry, &body, &test)
+	err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution", "test"}, &p.ID, &p.Prompt,
+		&p.Entry, &body, &test)
 	if err != nil {
 		return p, err
 	}
@@ -141,12 +142,14 @@ func usesName(text, name string) bool {
 func evalPlus(r row) (code.Problem, error) {
 	p := code.Problem{Family: code.HumanEval, Limits: limits(plusCPU, memoryMB)}
 	var body string
-	if err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution"}, &p.ID, &p.Prompt, &p.Entry, &body); err != nil {
+	if err := r.texts([]string{"task_id", "prompt", "entry_point", "canonical_solution"}, &p.ID, &p.Prompt, &p.Entry,
+		&body); err != nil {
 		return p, err
 	}
 	tolerance := json.Number("0")
 	var base, plus json.RawMessage
-	if err := errors.Join(r.into("base_input", &base), r.into("plus_input", &plus), r.into("atol", &tolerance)); err != nil {
+	if err := errors.Join(r.into("base_input", &base), r.into("plus_input", &plus),
+		r.into("atol", &tolerance)); err != nil {
 		return p, err
 	}
 	p.Solution = p.Prompt + body
@@ -163,7 +166,8 @@ func evalPlus(r row) (code.Problem, error) {
 		text, _ := json.Marshal(s) // a literal of JSON is one of Python
 		return string(text)
 	}
-	p.Setup = fmt.Sprintf("_task, _entry, _atol, _reference = %s, %s, %s, %s\n", quoted(p.ID), quoted(p.Entry), tolerance, quoted(p.Solution)) + evalPlusChecker
+	p.Setup = fmt.Sprintf("_task, _entry, _atol, _reference = %s, %s, %s, %s\n", quoted(p.ID), quoted(p.Entry),
+		tolerance, quoted(p.Solution)) + evalPlusChecker
 	for _, inputs := range []json.RawMessage{base, plus} {
 		if len(inputs) == 0 || string(inputs) == "[]" {
 			continue

@@ -138,7 +138,8 @@ func callTest(input, output json.RawMessage, wrapped *bool) (t code.Test, err er
 }
 
 // declared is how statements say that answers may be inexact.
-var declared = regexp.MustCompile(`(?is)(?:absolute|relative)\s+(?:or\s+(?:absolute|relative)\s+)?(?:error|difference)[^.]{0,120}?(?:10\s*\^?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e-(\d{1,2})|(0\.0+1))`)
+var declared = regexp.MustCompile(
+	`(?is)(?:absolute|relative)\s+(?:or\s+(?:absolute|relative)\s+)?(?:error|difference)[^.]{0,120}?(?:10\s*\^?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e-(\d{1,2})|(0\.0+1))`)
 
 // declaredTolerance is the tolerance that a statement names, 0 if none.
 func declaredTolerance(statement string) float64 {

@@ -26,8 +26,10 @@ type Format string
 
 // The formats.
 const (
-	HumanEval     Format = "humaneval"     // task_id, prompt, entry_point, canonical_solution, test; also evalplus/humanevalplus
-	MBPP          Format = "mbpp"          // task_id, text or prompt, code, test_list; also sanitized and evalplus/mbppplus
+	// task_id, prompt, entry_point, canonical_solution, test; also evalplus/humanevalplus
+	HumanEval Format = "humaneval"
+	// task_id, text or prompt, code, test_list; also sanitized and evalplus/mbppplus
+	MBPP          Format = "mbpp"
 	EvalPlus      Format = "evalplus"      // HumanEvalPlus.jsonl, MbppPlus.jsonl: base_input, plus_input
 	LiveCodeBench Format = "livecodebench" // question_content, public_test_cases, private_test_cases
 	CodeElo       Format = "codeelo"       // problem_id, description, input, output, examples

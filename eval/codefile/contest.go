@@ -23,7 +23,8 @@ func codeElo(r row) (code.Problem, error) {
 	p.Cluster = contestNumber.FindString(p.ID)
 	var statement strings.Builder
 	for _, part := range []struct{ column, head string }{
-		{"title", "# "}, {"description", ""}, {"input", "## Input\n\n"}, {"output", "## Output\n\n"}, {"interaction", "## Interaction\n\n"}, {"note", "## Note\n\n"},
+		{"title", "# "}, {"description", ""}, {"input", "## Input\n\n"}, {"output", "## Output\n\n"},
+		{"interaction", "## Interaction\n\n"}, {"note", "## Note\n\n"},
 	} {
 		text, err := r.text(part.column)
 		if err != nil {
@@ -45,7 +46,8 @@ func codeElo(r row) (code.Problem, error) {
 		cases = append(cases, testCase{Input: e[0], Output: e[1]})
 		in, _ := joined(e[0])
 		out, _ := joined(e[1])
-		fmt.Fprintf(&statement, "## Example %d\n\nInput:\n\n%s\n\nOutput:\n\n%s\n\n", i+1, strings.TrimSpace(in), strings.TrimSpace(out))
+		fmt.Fprintf(&statement, "## Example %d\n\nInput:\n\n%s\n\nOutput:\n\n%s\n\n", i+1, strings.TrimSpace(in),
+			strings.TrimSpace(out))
 	}
 	p.Prompt = contestPrompt(statement.String(), "")
 	return p, setCases(&p, cases, statement.String())
@@ -80,7 +82,8 @@ func taco(r row) (code.Problem, error) {
 	id, err3 := r.text("problem_id", "id", "task_id")
 	var tests suite
 	var solutions []string
-	if err := errors.Join(err, err2, err3, r.into("input_output", &tests), r.into("solutions", &solutions)); err != nil {
+	if err := errors.Join(err, err2, err3, r.into("input_output", &tests),
+		r.into("solutions", &solutions)); err != nil {
 		return p, err
 	}
 	if p.ID = id; id == "" {
@@ -204,7 +207,8 @@ func verl(r row) (code.Problem, error) {
 		Reference json.RawMessage
 		Split     string
 	}
-	if err := errors.Join(r.into("prompt", &prompt), r.into("reward_model", &model), r.into("extra_info", &extra)); err != nil {
+	if err := errors.Join(r.into("prompt", &prompt), r.into("reward_model", &model),
+		r.into("extra_info", &extra)); err != nil {
 		return p, err
 	}
 	if len(prompt) == 0 {
@@ -215,7 +219,8 @@ func verl(r row) (code.Problem, error) {
 	if index == "" || index == "null" {
 		index = fmt.Sprint(r.number)
 	}
-	p.ID = strings.Join(strings.FieldsFunc(source+"/"+extra.Split+"/"+index, func(c rune) bool { return c == '/' }), "/")
+	p.ID = strings.Join(strings.FieldsFunc(source+"/"+extra.Split+"/"+index, func(c rune) bool { return c == '/' }),
+		"/")
 	var text string
 	if json.Unmarshal(model.GroundTruth, &text) == nil && !json.Valid([]byte(text)) {
 		return p, programTruth(&p, source, text)
@@ -233,7 +238,8 @@ var checkedEntry = regexp.MustCompile(`(?m)^check\((\w+)\)\s*$`)
 func programTruth(p *code.Problem, source, test string) error {
 	m := checkedEntry.FindStringSubmatch(test)
 	if m == nil {
-		return fmt.Errorf("the ground truth of %s is neither JSON nor a test program that ends in check(function)", source)
+		return fmt.Errorf("the ground truth of %s is neither JSON nor a test program that ends in check(function)",
+			source)
 	}
 	p.Family, p.Entry, p.Limits = code.HumanEval, m[1], limits(plusCPU, memoryMB)
 	completes(p, test)
@@ -271,7 +277,8 @@ func groundTruth(p *code.Problem, source string, truth json.RawMessage, statemen
 	if source != "" {
 		family, ok := familyOf(source)
 		if !ok {
-			return fmt.Errorf("data_source %q has no rules of its own: there are %s", source, strings.Join(sources(), ", "))
+			return fmt.Errorf("data_source %q has no rules of its own: there are %s", source,
+				strings.Join(sources(), ", "))
 		}
 		if family == code.HumanEval {
 			return fmt.Errorf("the ground truth of %s is JSON, and a test program is needed", source)
@@ -302,5 +309,6 @@ func familyOf(source string) (f code.Family, ok bool) {
 
 // sources lists what familyOf knows.
 func sources() []string {
-	return []string{"livecodebench", "codeforces", "taco", "apps", "code_contests", "codecontests", "primeintellect", "humanevalplus"}
+	return []string{"livecodebench", "codeforces", "taco", "apps", "code_contests", "codecontests", "primeintellect",
+		"humanevalplus"}
 }

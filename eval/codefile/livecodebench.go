@@ -55,11 +55,14 @@ func liveCodeBench(r row) (code.Problem, error) {
 // contestPrompt asks for a program. The wording is ours, in the published structure: the
 // question, the format, and where the answer goes.
 func contestPrompt(question, starter string) string {
-	format := "Read the input from stdin and write the answer to stdout. Give the whole program in a block of Python:\n\n```python\n# your program\n```\n"
+	format := "Read the input from stdin and write the answer to stdout. Give the whole program in a block of " +
+		"Python:\n\n```python\n# your program\n```\n"
 	if starter != "" {
-		format = "Start from this code, and give the whole program in a block of Python:\n\n```python\n" + strings.TrimRight(starter, " \n") + "\n```\n"
+		format = "Start from this code, and give the whole program in a block of Python:\n\n```python\n" +
+			strings.TrimRight(starter, " \n") + "\n```\n"
 	}
-	return "Solve this problem in Python.\n\n" + strings.TrimSpace(question) + "\n\n### Format\n\n" + format + "\n### Answer\n\n"
+	return "Solve this problem in Python.\n\n" + strings.TrimSpace(question) + "\n\n### Format\n\n" + format +
+		"\n### Answer\n\n"
 }
 
 // longestPickle bounds what the hidden tests of a problem unpack to, in bytes; those of

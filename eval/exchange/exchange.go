@@ -63,11 +63,14 @@ func Formats() []Format {
 		{"lm-eval", "lm-evaluation-harness: samples_TASK_TIME.jsonl", []string{"doc_id", "doc", "resps"}, readHarness},
 		{"lighteval", "lighteval: details_TASK_TIME.parquet", []string{"doc", "model_response"}, readLighteval},
 		{"lighteval", "lighteval's earlier details", []string{"__doc__", "__model_response__"}, readLighteval},
-		{"verl-parquet", "verl: its data with a column of responses", []string{"prompt", "responses", "reward_model"}, readGenerations},
+		{"verl-parquet", "verl: its data with a column of responses", []string{"prompt", "responses", "reward_model"},
+			readGenerations},
 		{"verl-dump", "verl: rollout and validation dumps, STEP.jsonl", []string{"input", "output"}, readDump},
 		{"evalplus", "EvalPlus: *_eval_results.json", []string{"eval"}, readEvalPlus},
-		{"lcb", "LiveCodeBench: output, with or without verdicts", []string{"question_id", "output_list"}, readLiveCodeBench},
-		{"lcb-custom", "LiveCodeBench: input of the custom evaluator", []string{"question_id", "code_list"}, readLiveCodeBench},
+		{"lcb", "LiveCodeBench: output, with or without verdicts", []string{"question_id", "output_list"},
+			readLiveCodeBench},
+		{"lcb-custom", "LiveCodeBench: input of the custom evaluator", []string{"question_id", "code_list"},
+			readLiveCodeBench},
 		{"humaneval", "HumanEval and EvalPlus: samples, results", []string{"task_id", "completion"}, readHumanEval},
 		{"humaneval", "EvalPlus: samples of whole programs", []string{"task_id", "solution"}, readHumanEval},
 		{"exp", "ours: id, gold, response or responses; also problem, source, finish", []string{"response"}, readOurs},
@@ -118,7 +121,8 @@ func detect(r rows.Row) (*Format, error) {
 		known = append(known, form.Name+" ("+strings.Join(form.Fields, ", ")+")")
 	}
 	if isResults(r) {
-		return nil, r.Errorf("", "%w: give the file with the responses, such as samples_*.jsonl or details_*.parquet", ErrScores)
+		return nil, r.Errorf("", "%w: give the file with the responses, such as samples_*.jsonl or details_*.parquet",
+			ErrScores)
 	}
 	return nil, r.Errorf("", "no known form of responses among the fields %s; known are %s",
 		strings.Join(slices.Sorted(maps.Keys(r.Fields)), ", "), strings.Join(known, "; "))
@@ -164,7 +168,8 @@ func (f *File) Problems() ([]rollout.Problem, error) {
 			continue
 		}
 		if problems[k].Answer != r.Golds[0] {
-			return nil, &rows.Error{Where: r.Where, Err: fmt.Errorf("problem %s has the gold answer %q here and %q before", r.Item, r.Golds[0], problems[k].Answer)}
+			return nil, &rows.Error{Where: r.Where, Err: fmt.Errorf("problem %s has the gold answer %q here and "+
+				"%q before", r.Item, r.Golds[0], problems[k].Answer)}
 		}
 	}
 	return problems, nil
@@ -174,7 +179,8 @@ func (f *File) Problems() ([]rollout.Problem, error) {
 func (f *File) Samples() []eval.Sample {
 	var list []eval.Sample
 	for _, r := range f.Responses {
-		list = append(list, eval.Sample{ProblemID: r.Item, K: r.Sample, Completion: rollout.Completion{Text: r.Text, Finish: r.Finish}})
+		list = append(list, eval.Sample{ProblemID: r.Item, K: r.Sample, Completion: rollout.Completion{Text: r.Text,
+			Finish: r.Finish}})
 	}
 	return list
 }

@@ -45,7 +45,8 @@ func readHarness(r rows.Row, f *File) error {
 		return err
 	}
 	for _, text := range texts {
-		f.Responses = append(f.Responses, Response{Item: id, Text: text, Prompt: harnessPrompt(r), Golds: golds, Scores: scores, Where: r.Where})
+		f.Responses = append(f.Responses, Response{Item: id, Text: text, Prompt: harnessPrompt(r), Golds: golds,
+			Scores: scores, Where: r.Where})
 	}
 	return nil
 }

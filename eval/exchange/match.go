@@ -26,7 +26,8 @@ func (f *File) Match(problems []rollout.Problem) (reworded int, err error) {
 		at, ok := found[key]
 		if !ok {
 			if at.id, at.reworded, ok = m.find(r.Item, r.Prompt); !ok {
-				return 0, &rows.Error{Where: r.Where, Err: fmt.Errorf("the suite has no problem %q, and none whose text stands in the prompt; its first is %q", r.Item, problems[0].ID)}
+				return 0, &rows.Error{Where: r.Where, Err: fmt.Errorf("the suite has no problem %q, and none whose "+
+					"text stands in the prompt; its first is %q", r.Item, problems[0].ID)}
 			}
 			found[key] = at
 		}

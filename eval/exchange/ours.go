@@ -26,7 +26,8 @@ func readOurs(r rows.Row, f *File) error {
 	for _, x := range []struct {
 		to     *string
 		fields []string
-	}{{&base.Item, []string{"id"}}, {&base.Prompt, []string{"problem", "question", "prompt"}}, {&base.Source, []string{"source", "data_source"}}} {
+	}{{&base.Item, []string{"id"}}, {&base.Prompt, []string{"problem", "question", "prompt"}},
+		{&base.Source, []string{"source", "data_source"}}} {
 		for _, name := range x.fields {
 			if *x.to == "" && r.Has(name) {
 				if *x.to, err = r.Text(name); err != nil {

@@ -28,7 +28,8 @@ func readGenerations(r rows.Row, f *File) error {
 		id = facts.Source + "/" + id // indices begin anew in each source
 	}
 	for _, text := range texts {
-		f.Responses = append(f.Responses, Response{Item: id, Text: text, Prompt: p.Prompt, Golds: append([]string{p.Answer}, facts.Answers...), Source: facts.Source, Where: r.Where})
+		f.Responses = append(f.Responses, Response{Item: id, Text: text, Prompt: p.Prompt,
+			Golds: append([]string{p.Answer}, facts.Answers...), Source: facts.Source, Where: r.Where})
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 
 // WriteFormats names the forms that Write knows.
 func WriteFormats() []string {
-	return []string{"exp", "lm-eval", "lighteval", "verl-dump", "verl-parquet", "humaneval", "evalplus", "lcb", "lcb-custom"}
+	return []string{"exp", "lm-eval", "lighteval", "verl-dump", "verl-parquet", "humaneval", "evalplus", "lcb",
+		"lcb-custom"}
 }
 
 // Write writes responses in a form, as Read reads it again. What the form has no place
@@ -211,8 +212,10 @@ func (f *File) writeHarness(w io.Writer) error {
 		names := slices.Sorted(maps.Keys(scores))
 		o := object{{"doc_id", i}, {"doc", doc}, {"target", target},
 			{"arguments", object{{"gen_args_0", object{{"arg_0", r.Prompt}, {"arg_1", object{}}}}}},
-			{"resps", [][]string{texts(list)}}, {"filtered_resps", texts(list)}, {"filter", "none"}, {"metrics", append([]string{}, names...)},
-			{"doc_hash", hexSum(indented.Bytes())}, {"prompt_hash", hexSum([]byte(r.Prompt))}, {"target_hash", hexSum([]byte(target))}}
+			{"resps", [][]string{texts(list)}}, {"filtered_resps", texts(list)}, {"filter", "none"},
+			{"metrics", append([]string{}, names...)},
+			{"doc_hash", hexSum(indented.Bytes())}, {"prompt_hash", hexSum([]byte(r.Prompt))},
+			{"target_hash", hexSum([]byte(target))}}
 		for _, name := range names {
 			o.add(name, scores[name], false)
 		}
@@ -381,9 +384,11 @@ func (f *File) writeGenerations(w io.Writer) error {
 	for _, list := range f.items() {
 		r := list[0]
 		if len(r.Golds) != 1 {
-			return &rows.Error{Where: r.Where, Err: fmt.Errorf("verl's data has one gold answer a problem, here are %d", len(r.Golds))}
+			return &rows.Error{Where: r.Where,
+				Err: fmt.Errorf("verl's data has one gold answer a problem, here are %d", len(r.Golds))}
 		}
-		out = append(out, verlRow{Source: r.Source, Prompt: []verlMessage{{"user", r.Prompt}}, Ability: "math", Model: verlModel{"rule", r.Golds[0]},
+		out = append(out, verlRow{Source: r.Source, Prompt: []verlMessage{{"user", r.Prompt}}, Ability: "math",
+			Model: verlModel{"rule", r.Golds[0]},
 			Extra: verlExtra{strings.TrimPrefix(r.Item, r.Source+"/")}, Responses: texts(list)})
 	}
 	return rows.WriteParquet(w, out)
@@ -393,7 +398,8 @@ func (f *File) writeLighteval(w io.Writer) error {
 	var out []lightevalRow
 	for _, list := range f.items() {
 		r := list[0]
-		row := lightevalRow{Doc: lightevalDoc{Query: r.Prompt, Choices: r.Golds, ID: r.Item}, Metric: meanScores(list), Response: lightevalResponse{texts(list)}}
+		row := lightevalRow{Doc: lightevalDoc{Query: r.Prompt, Choices: r.Golds, ID: r.Item}, Metric: meanScores(list),
+			Response: lightevalResponse{texts(list)}}
 		for i := range r.Golds {
 			row.Doc.GoldIndex = append(row.Doc.GoldIndex, int64(i))
 		}

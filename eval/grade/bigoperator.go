@@ -41,7 +41,8 @@ func (p *parser) series(sign string) (*expr, error) {
 			return nil, err
 		}
 	}
-	if from == nil || to == nil || from.op != opRelation || len(from.args) != 2 || from.rels[0] != "=" || from.args[0].op != opSym {
+	if from == nil || to == nil || from.op != opRelation || len(from.args) != 2 || from.rels[0] != "=" ||
+		from.args[0].op != opSym {
 		return nil, errors.New("a sum or product without bounds that can be read")
 	}
 	f, err := p.term()
@@ -233,10 +234,12 @@ func (p *parser) derivative() (x *expr, ok bool, err error) {
 	t := p.tokens[p.i:]
 	isD := func(i int) bool { return t[i].kind == tokSym && t[i].text == "d" }
 	switch {
-	case len(t) >= 7 && t[0].text == "{" && isD(1) && t[2].text == "}" && t[3].text == "{" && isD(4) && t[5].kind == tokSym && t[6].text == "}":
+	case len(t) >= 7 && t[0].text == "{" && isD(1) && t[2].text == "}" && t[3].text == "{" && isD(4) &&
+		t[5].kind == tokSym && t[6].text == "}":
 		below = t[5].text
 		p.i += 7
-	case len(t) >= 8 && t[0].text == "{" && isD(1) && t[2].kind == tokSym && t[3].text == "}" && t[4].text == "{" && isD(5) && t[6].kind == tokSym && t[7].text == "}":
+	case len(t) >= 8 && t[0].text == "{" && isD(1) && t[2].kind == tokSym && t[3].text == "}" && t[4].text == "{" &&
+		isD(5) && t[6].kind == tokSym && t[7].text == "}":
 		above, below = t[2].text, t[6].text
 		p.i += 8
 		return symbol("d" + above + "/d" + below), true, nil

@@ -381,7 +381,8 @@ func (b *budget) rootPower(f fraction, n, d int64) (fraction, bool) {
 	case len(f.num) == 1 && f.den.isOne():
 		for _, m := range f.num {
 			// A variable alone: x^(1/2)·x^(1/2) = x wherever the left side is real.
-			if len(m.powers) == 1 && m.powers[0].num == 1 && m.powers[0].den == 1 && m.coef.Cmp(big.NewRat(1, 1)) == 0 && m.powers[0].atom != symI {
+			if len(m.powers) == 1 && m.powers[0].num == 1 && m.powers[0].den == 1 &&
+				m.coef.Cmp(big.NewRat(1, 1)) == 0 && m.powers[0].atom != symI {
 				p := m.powers[0]
 				p.num, p.den = n, d
 				t := monomial{coef: big.NewRat(1, 1)}

@@ -98,7 +98,9 @@ func (c *comparer) plain(x *expr) *expr {
 }
 
 // wordSets are sets that are written in words.
-var wordSets = map[string]string{"all real numbers": symR, "all reals": symR, "real numbers": symR, "all real": symR, "all real values": symR, "empty set": symNil, "no solution": symNil, "no solutions": symNil, "no real solutions": symNil, "no real solution": symNil}
+var wordSets = map[string]string{"all real numbers": symR, "all reals": symR, "real numbers": symR, "all real": symR,
+	"all real values": symR, "empty set": symNil, "no solution": symNil, "no solutions": symNil,
+	"no real solutions": symNil, "no real solution": symNil}
 
 // expandPM lists the values of an expression with ±. All signs of one expression go
 // together; ∓ is the opposite.
@@ -186,7 +188,8 @@ func (c *comparer) collections(g, p *expr) result {
 			return no("values of one name are not a pair")
 		}
 	case g.op == opTuple || p.op == opTuple:
-		if g.op == opTuple && g.open != g.close-1 && g.open != '[' || p.op == opTuple && p.open != p.close-1 && p.open != '[' {
+		if g.op == opTuple && g.open != g.close-1 && g.open != '[' || p.op == opTuple && p.open != p.close-1 &&
+			p.open != '[' {
 			return no("an interval is not a list")
 		}
 		return c.inOrder(gi, pi)
@@ -364,7 +367,8 @@ func (c *comparer) units(g, p *expr) result {
 		} else {
 			p = p.args[0]
 		}
-		if g.op == opPercent || p.op == opPercent || g.op == opDegree || p.op == opDegree || g.op == opRatio || p.op == opRatio {
+		if g.op == opPercent || p.op == opPercent || g.op == opDegree || p.op == opDegree || g.op == opRatio ||
+			p.op == opRatio {
 			return no("a unit against another")
 		}
 		r := c.same(g, p)
@@ -418,7 +422,10 @@ func (c *comparer) value(x *expr) (*expr, bool) {
 	vars := variables(last)
 	for _, a := range x.args[:len(x.args)-1] {
 		if isSimple(a) {
-			if !slices.ContainsFunc(variables(a), func(v string) bool { return slices.Contains(vars, v) && !isFunctionOf(a, v) && !isInverse(a) }) {
+			if !slices.ContainsFunc(variables(a), func(v string) bool {
+				return slices.Contains(vars, v) &&
+					!isFunctionOf(a, v) && !isInverse(a)
+			}) {
 				continue
 			}
 			return nil, false
@@ -457,7 +464,8 @@ func isInverse(x *expr) bool {
 
 // isFunctionOf: x is f(v), with any argument where v is empty.
 func isFunctionOf(x *expr, v string) bool {
-	return x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym && (v == "" && x.args[1].op != opNum || x.args[1].op == opSym && x.args[1].name == v)
+	return x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym && (v == "" && x.args[1].op != opNum ||
+		x.args[1].op == opSym && x.args[1].name == v)
 }
 
 // isValueOfFunction: x is f(v), or the y that stands for it.
@@ -475,7 +483,8 @@ func (c *comparer) twoRelations(g, p *expr) result {
 			if left.equal || !r.equal || len(variables(gv)) > 0 && g.args[0].op != p.args[0].op {
 				return r
 			}
-			if g.args[0].op != p.args[0].op && isValueOfFunction(g.args[0]) && isValueOfFunction(p.args[0]) { // f(x) = y
+			if g.args[0].op != p.args[0].op && isValueOfFunction(g.args[0]) && isValueOfFunction(p.args[0]) {
+				// f(x) = y
 				return r
 			}
 			return unsure("equal values of different names")
@@ -542,7 +551,8 @@ func (c *comparer) multiples(g, p *expr) result {
 	if len(vars) == 0 {
 		return unsure("a relation between numbers")
 	}
-	if !slices.Equal(variables(a), variables(b)) && len(variables(a)) != 0 && len(variables(b)) != 0 && len(variables(a)) == len(variables(b)) {
+	if !slices.Equal(variables(a), variables(b)) && len(variables(a)) != 0 && len(variables(b)) != 0 &&
+		len(variables(a)) == len(variables(b)) {
 		if !slices.ContainsFunc(variables(a), func(v string) bool { return slices.Contains(variables(b), v) }) {
 			return no("other variables")
 		}

@@ -172,12 +172,14 @@ func (w *budget) evaluatePower(x *expr, p *point) (ball, bool) {
 	if a.v == 0 {
 		return ball{}, real(e.v) > 0 && a.r == 0
 	}
-	if !p.complex && real(a.v) < 0 && e.r < 1e-9 && imag(e.v) == 0 && real(e.v) == math.Trunc(real(e.v)) && math.Abs(real(e.v)) < 1<<30 {
+	if !p.complex && real(a.v) < 0 && e.r < 1e-9 && imag(e.v) == 0 && real(e.v) == math.Trunc(real(e.v)) &&
+		math.Abs(real(e.v)) < 1<<30 {
 		return p.integerPower(a, int64(real(e.v))) // (-1)^n at a natural n
 	}
 	if imag(a.v) == 0 && imag(e.v) == 0 && real(a.v) > 0 {
 		v := math.Pow(real(a.v), real(e.v))
-		return p.made(complex(v, 0), math.Abs(v)*(spread(a, real(e.v))+1.1*e.r*math.Abs(math.Log(real(a.v)))+8*rounding*(1+math.Abs(real(e.v)))))
+		return p.made(complex(v, 0),
+			math.Abs(v)*(spread(a, real(e.v))+1.1*e.r*math.Abs(math.Log(real(a.v)))+8*rounding*(1+math.Abs(real(e.v)))))
 	}
 	if cutRisk(a) {
 		return ball{}, false
@@ -294,7 +296,8 @@ func (p *point) factorial(name string, args []ball) (ball, bool) {
 	if name == "fact" {
 		ok = gamma(args[0], 1)
 	} else {
-		ok = len(args) == 2 && gamma(args[0], 1) && gamma(args[1], -1) && gamma(ball{args[0].v - args[1].v, args[0].r + args[1].r}, -1)
+		ok = len(args) == 2 && gamma(args[0], 1) && gamma(args[1], -1) &&
+			gamma(ball{args[0].v - args[1].v, args[0].r + args[1].r}, -1)
 	}
 	if !ok {
 		return ball{}, false
@@ -309,23 +312,35 @@ type function struct {
 }
 
 var elementary = map[string]function{
-	"sin":    {cmplx.Sin, cmplx.Cos, realOf(math.Sin)},
-	"cos":    {cmplx.Cos, cmplx.Sin, realOf(math.Cos)},
-	"tan":    {cmplx.Tan, func(z complex128) complex128 { c := cmplx.Cos(z); return 1 / (c * c) }, realOf(math.Tan)},
-	"cot":    {func(z complex128) complex128 { return 1 / cmplx.Tan(z) }, func(z complex128) complex128 { s := cmplx.Sin(z); return 1 / (s * s) }, nil},
-	"sec":    {func(z complex128) complex128 { return 1 / cmplx.Cos(z) }, func(z complex128) complex128 { c := cmplx.Cos(z); return cmplx.Sin(z) / (c * c) }, nil},
-	"csc":    {func(z complex128) complex128 { return 1 / cmplx.Sin(z) }, func(z complex128) complex128 { s := cmplx.Sin(z); return cmplx.Cos(z) / (s * s) }, nil},
-	"ln":     {cmplx.Log, func(z complex128) complex128 { return 1 / z }, func(x float64) (float64, bool) { return math.Log(x), x > 0 }},
-	"sinh":   {cmplx.Sinh, cmplx.Cosh, realOf(math.Sinh)},
-	"cosh":   {cmplx.Cosh, cmplx.Sinh, realOf(math.Cosh)},
-	"tanh":   {cmplx.Tanh, func(z complex128) complex128 { c := cmplx.Cosh(z); return 1 / (c * c) }, realOf(math.Tanh)},
-	"coth":   {func(z complex128) complex128 { return 1 / cmplx.Tanh(z) }, func(z complex128) complex128 { s := cmplx.Sinh(z); return 1 / (s * s) }, nil},
-	"sech":   {func(z complex128) complex128 { return 1 / cmplx.Cosh(z) }, func(z complex128) complex128 { c := cmplx.Cosh(z); return cmplx.Sinh(z) / (c * c) }, nil},
-	"csch":   {func(z complex128) complex128 { return 1 / cmplx.Sinh(z) }, func(z complex128) complex128 { s := cmplx.Sinh(z); return cmplx.Cosh(z) / (s * s) }, nil},
-	"arcsin": {cmplx.Asin, func(z complex128) complex128 { return 1 / cmplx.Sqrt(1-z*z) }, func(x float64) (float64, bool) { return math.Asin(x), math.Abs(x) <= 1 }},
-	"arccos": {cmplx.Acos, func(z complex128) complex128 { return 1 / cmplx.Sqrt(1-z*z) }, func(x float64) (float64, bool) { return math.Acos(x), math.Abs(x) <= 1 }},
+	"sin": {cmplx.Sin, cmplx.Cos, realOf(math.Sin)},
+	"cos": {cmplx.Cos, cmplx.Sin, realOf(math.Cos)},
+	"tan": {cmplx.Tan, func(z complex128) complex128 { c := cmplx.Cos(z); return 1 / (c * c) }, realOf(math.Tan)},
+	"cot": {func(z complex128) complex128 { return 1 / cmplx.Tan(z) },
+		func(z complex128) complex128 { s := cmplx.Sin(z); return 1 / (s * s) }, nil},
+	"sec": {func(z complex128) complex128 { return 1 / cmplx.Cos(z) },
+		func(z complex128) complex128 { c := cmplx.Cos(z); return cmplx.Sin(z) / (c * c) }, nil},
+	"csc": {func(z complex128) complex128 { return 1 / cmplx.Sin(z) },
+		func(z complex128) complex128 { s := cmplx.Sin(z); return cmplx.Cos(z) / (s * s) }, nil},
+	"ln": {cmplx.Log, func(z complex128) complex128 { return 1 / z }, func(x float64) (float64, bool) {
+		return math.Log(x), x > 0
+	}},
+	"sinh": {cmplx.Sinh, cmplx.Cosh, realOf(math.Sinh)},
+	"cosh": {cmplx.Cosh, cmplx.Sinh, realOf(math.Cosh)},
+	"tanh": {cmplx.Tanh, func(z complex128) complex128 { c := cmplx.Cosh(z); return 1 / (c * c) },
+		realOf(math.Tanh)},
+	"coth": {func(z complex128) complex128 { return 1 / cmplx.Tanh(z) },
+		func(z complex128) complex128 { s := cmplx.Sinh(z); return 1 / (s * s) }, nil},
+	"sech": {func(z complex128) complex128 { return 1 / cmplx.Cosh(z) },
+		func(z complex128) complex128 { c := cmplx.Cosh(z); return cmplx.Sinh(z) / (c * c) }, nil},
+	"csch": {func(z complex128) complex128 { return 1 / cmplx.Sinh(z) },
+		func(z complex128) complex128 { s := cmplx.Sinh(z); return cmplx.Cosh(z) / (s * s) }, nil},
+	"arcsin": {cmplx.Asin, func(z complex128) complex128 { return 1 / cmplx.Sqrt(1-z*z) },
+		func(x float64) (float64, bool) { return math.Asin(x), math.Abs(x) <= 1 }},
+	"arccos": {cmplx.Acos, func(z complex128) complex128 { return 1 / cmplx.Sqrt(1-z*z) },
+		func(x float64) (float64, bool) { return math.Acos(x), math.Abs(x) <= 1 }},
 	"arctan": {cmplx.Atan, func(z complex128) complex128 { return 1 / (1 + z*z) }, realOf(math.Atan)},
-	"arccot": {func(z complex128) complex128 { return math.Pi/2 - cmplx.Atan(z) }, func(z complex128) complex128 { return 1 / (1 + z*z) }, nil},
+	"arccot": {func(z complex128) complex128 { return math.Pi/2 - cmplx.Atan(z) },
+		func(z complex128) complex128 { return 1 / (1 + z*z) }, nil},
 }
 
 func realOf(f func(float64) float64) func(float64) (float64, bool) {

@@ -188,7 +188,9 @@ func joins(s string) bool {
 
 // phrases are what an answer follows, in lower case. "a:" and "ans:" count at the
 // beginning of a line only, "answer" without a colon as a heading.
-var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:", "answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####", "答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
+var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
+	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
+	"答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
 
 // answerPhrase takes what follows the last phrase behind which something stands.
 func answerPhrase(s string) (Found, bool) {
@@ -289,7 +291,8 @@ func sentence(s string) string {
 	}
 	if k := strings.IndexByte(s, '\n'); k >= 0 {
 		line := strings.TrimSpace(s[:k])
-		if line == "\\(" || line == "$" || strings.HasSuffix(line, "\\\\") || strings.Count(line, "{") > strings.Count(line, "}") {
+		if line == "\\(" || line == "$" || strings.HasSuffix(line, "\\\\") ||
+			strings.Count(line, "{") > strings.Count(line, "}") {
 			return s
 		}
 		s = line
@@ -333,12 +336,15 @@ func statement(s string) string {
 		t := strings.TrimSpace(s)
 		t = strings.Trim(t, "`\t\r\n")
 		t = strings.TrimSuffix(strings.TrimSuffix(t, "<|im_end|>"), "<|endoftext|>")
-		for _, d := range [][2]string{{"**", "**"}, {"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"\"", "\""}, {"<answer>", "</answer>"}} {
-			if len(t) >= len(d[0])+len(d[1]) && strings.HasPrefix(t, d[0]) && strings.HasSuffix(t, d[1]) && !strings.Contains(t[len(d[0]):len(t)-len(d[1])], d[1]) {
+		for _, d := range [][2]string{{"**", "**"}, {"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"\"", "\""},
+			{"<answer>", "</answer>"}} {
+			if len(t) >= len(d[0])+len(d[1]) && strings.HasPrefix(t, d[0]) && strings.HasSuffix(t, d[1]) &&
+				!strings.Contains(t[len(d[0]):len(t)-len(d[1])], d[1]) {
 				t = t[len(d[0]) : len(t)-len(d[1])]
 			}
 		}
-		if len(t) >= 2 && t[0] == '$' && t[len(t)-1] == '$' && t[len(t)-2] != '\\' && strings.Count(t, "$")-strings.Count(t, "\\$") == 2 {
+		if len(t) >= 2 && t[0] == '$' && t[len(t)-1] == '$' && t[len(t)-2] != '\\' &&
+			strings.Count(t, "$")-strings.Count(t, "\\$") == 2 {
 			t = t[1 : len(t)-1]
 		}
 		t = strings.TrimSuffix(t, "**")
@@ -406,7 +412,10 @@ func proseWord(s string) bool {
 	if strings.IndexFunc(s, unicode.IsDigit) >= 0 {
 		return false
 	}
-	return len(strings.Fields(s)) > 4 || strings.IndexFunc(s, func(r rune) bool { return r > 127 && unicode.IsLetter(r) && symbolRunes[r].text == "" }) >= 0
+	return len(strings.Fields(s)) > 4 || strings.IndexFunc(s, func(r rune) bool {
+		return r > 127 &&
+			unicode.IsLetter(r) && symbolRunes[r].text == ""
+	}) >= 0
 }
 
 // mathAt reads a formula between delimiters at the beginning of s.

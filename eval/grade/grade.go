@@ -119,7 +119,8 @@ func compareTexts(gold, prediction string) result {
 	if r.equal {
 		return r
 	}
-	if both := bare(gold) + " " + bare(prediction); words(bare(gold)) == words(bare(prediction)) && !strings.ContainsAny(hyphen.ReplaceAllString(both, "$1 "), "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
+	if both := bare(gold) + " " + bare(prediction); words(bare(gold)) == words(bare(prediction)) &&
+		!strings.ContainsAny(hyphen.ReplaceAllString(both, "$1 "), "0123456789\\+-*/^<>=|!%_'[]") && hasWord(both) {
 		return yes("the same words")
 	}
 	if spelled(gold) == spelled(prediction) {
@@ -133,7 +134,8 @@ var hyphen = regexp.MustCompile(`([A-Za-z]{2})-\b`)
 
 // hasWord: some letters in a row are a word, and not variables.
 func hasWord(s string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }), func(w string) bool { return len(w) > 2 })
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }),
+		func(w string) bool { return len(w) > 2 })
 }
 
 func compareParsed(gold, prediction string, thousands bool, b *budget) result {

@@ -122,7 +122,8 @@ func (l *lexer) raised(r rune) bool {
 	if k := strings.IndexRune("₀₁₂₃₄₅₆₇₈₉", r); k >= 0 {
 		return l.script("_", strings.Count("₀₁₂₃₄₅₆₇₈₉"[:k], "")-1)
 	}
-	f, ok := map[rune][2]string{'½': {"1", "2"}, '⅓': {"1", "3"}, '⅔': {"2", "3"}, '¼': {"1", "4"}, '¾': {"3", "4"}, '⅕': {"1", "5"}, '⅖': {"2", "5"}, '⅗': {"3", "5"}, '⅘': {"4", "5"},
+	f, ok := map[rune][2]string{'½': {"1", "2"}, '⅓': {"1", "3"}, '⅔': {"2", "3"}, '¼': {"1", "4"}, '¾': {"3", "4"},
+		'⅕': {"1", "5"}, '⅖': {"2", "5"}, '⅗': {"3", "5"}, '⅘': {"4", "5"},
 		'⅙': {"1", "6"}, '⅚': {"5", "6"}, '⅛': {"1", "8"}, '⅜': {"3", "8"}, '⅝': {"5", "8"}, '⅞': {"7", "8"}}[r]
 	if !ok {
 		return false
@@ -139,7 +140,8 @@ func (l *lexer) raised(r rune) bool {
 // script reads a digit of an exponent or a subscript; digits in a row are one number.
 func (l *lexer) script(op string, digit int) bool {
 	n := len(l.tokens)
-	if n >= 2 && l.tokens[n-2].text == op && l.tokens[n-2].kind == tokOp && l.tokens[n-1].kind == tokNum && !l.spaced && !isDigit(l.s[l.i-1]) {
+	if n >= 2 && l.tokens[n-2].text == op && l.tokens[n-2].kind == tokOp && l.tokens[n-1].kind == tokNum &&
+		!l.spaced && !isDigit(l.s[l.i-1]) {
 		l.tokens[n-1].text += string(rune('0' + digit))
 		return true
 	}
@@ -188,7 +190,8 @@ func (l *lexer) punctuation(c byte) error {
 		l.brace(c)
 	}
 	switch c {
-	case '+', '-', '*', '/', '^', '_', '!', '%', '(', ')', '[', ']', '{', '}', '|', ',', ';', ':', '=', '<', '>', '&', '\'':
+	case '+', '-', '*', '/', '^', '_', '!', '%', '(', ')', '[', ']', '{', '}', '|', ',', ';', ':', '=', '<',
+		'>', '&', '\'':
 		l.i++
 		l.emit(tokOp, string(c))
 		return nil
@@ -244,7 +247,8 @@ func (l *lexer) number() {
 			l.i += n + 3
 		}
 	}
-	if l.i+1 < len(l.s) && l.s[l.i] == '.' && isDigit(l.s[l.i+1]) || l.i < len(l.s) && l.s[l.i] == '.' && l.endsNumber() {
+	if l.i+1 < len(l.s) && l.s[l.i] == '.' && isDigit(l.s[l.i+1]) || l.i < len(l.s) && l.s[l.i] == '.' &&
+		l.endsNumber() {
 		from := l.i
 		l.i++
 		for l.i < len(l.s) && isDigit(l.s[l.i]) {
@@ -304,12 +308,14 @@ func (l *lexer) separator() int {
 		if !ok || sep == "," && (!l.thousands || l.brackets > 0) {
 			continue
 		}
-		if len(after) >= 3 && isDigit(after[0]) && isDigit(after[1]) && isDigit(after[2]) && (len(after) == 3 || !isDigit(after[3])) {
+		if len(after) >= 3 && isDigit(after[0]) && isDigit(after[1]) && isDigit(after[2]) &&
+			(len(after) == 3 || !isDigit(after[3])) {
 			return len(sep)
 		}
 	}
 	// 12 345 678: a space counts if it is a plain one and the number is nothing else.
-	if l.brackets == 0 && len(rest) >= 4 && rest[0] == ' ' && isDigit(rest[1]) && isDigit(rest[2]) && isDigit(rest[3]) && (len(rest) == 4 || !isDigit(rest[4]) && rest[4] != '/') {
+	if l.brackets == 0 && len(rest) >= 4 && rest[0] == ' ' && isDigit(rest[1]) && isDigit(rest[2]) &&
+		isDigit(rest[3]) && (len(rest) == 4 || !isDigit(rest[4]) && rest[4] != '/') {
 		return 1
 	}
 	return 0
@@ -447,9 +453,11 @@ func (l *lexer) command(name string) error {
 	case "pmod", "bmod", "mod":
 		l.modulus()
 		return nil
-	case "left", "right", "bigl", "bigr", "Bigl", "Bigr", "big", "Big", "bigg", "Bigg", "biggl", "biggr", "Biggl", "Biggr", "middle":
+	case "left", "right", "bigl", "bigr", "Bigl", "Bigr", "big", "Big", "bigg", "Bigg", "biggl", "biggr", "Biggl",
+		"Biggr", "middle":
 		return l.delimiter(name)
-	case "text", "textbf", "textit", "textrm", "mbox", "hbox", "mathrm", "rm", "operatorname", "mathit", "textsf", "texttt", "emph", "textnormal":
+	case "text", "textbf", "textit", "textrm", "mbox", "hbox", "mathrm", "rm", "operatorname", "mathit", "textsf",
+		"texttt", "emph", "textnormal":
 		return l.textCommand(name)
 	case "begin", "end":
 		env, ok := l.group()
@@ -595,7 +603,8 @@ func (l *lexer) textCommand(name string) error {
 		return nil
 	}
 	inner := strings.TrimSpace(content)
-	if t, ok := plainNames[strings.ToLower(strings.Trim(inner, " ,"))]; ok && (t.kind == tokOp && t.text != "in" || name == "operatorname" || name == "mathrm" && !l.afterNumber()) {
+	if t, ok := plainNames[strings.ToLower(strings.Trim(inner, " ,"))]; ok && (t.kind == tokOp && t.text != "in" ||
+		name == "operatorname" || name == "mathrm" && !l.afterNumber()) {
 		l.emit(t.kind, t.text)
 		return nil
 	}
@@ -604,7 +613,8 @@ func (l *lexer) textCommand(name string) error {
 		l.spaced = true
 	case inner == "to" && l.afterNumber():
 		l.emit(tokOp, ":")
-	case (name == "mathrm" || name == "mathit" || name == "operatorname") && (inner == "e" || inner == "i" || inner == "d"):
+	case (name == "mathrm" || name == "mathit" || name == "operatorname") && (inner == "e" || inner == "i" ||
+		inner == "d"):
 		l.emit(tokSym, inner)
 	case strings.Trim(inner, "0123456789.,+-()[] ") == "" || strings.ContainsAny(inner, "=\\^$") && name != "text":
 		tokens, err := tokenize(inner, l.thousands && l.brackets == 0)

@@ -109,7 +109,8 @@ func onlyText(tokens []token) *expr {
 		switch {
 		case t.kind == tokText && t.text != "$":
 			text = true
-		case t.kind == tokOp && (t.text == "and" || t.text == "or" || t.text == "in" || t.text == "'" || t.text == "-"):
+		case t.kind == tokOp && (t.text == "and" || t.text == "or" || t.text == "in" || t.text == "'" ||
+			t.text == "-"):
 		case t.kind == tokOp && (t.text == "(" || t.text == ")" || t.text == "," || t.text == "{" || t.text == "}"):
 			continue
 		case t.kind == tokSym && isLetter(t.text[0]):

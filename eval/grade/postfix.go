@@ -146,7 +146,8 @@ func (p *parser) subscript(x *expr) (*expr, error) {
 	case x.op == opNum && x.num.IsInt() && !x.decimal, x.op == opMul && sub != "":
 		sub = strings.TrimSpace(strings.TrimPrefix(sub, "base"))
 		base, err := strconv.Atoi(sub)
-		if names := map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}; err != nil && names[sub] != 0 {
+		if names := map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+			"nine": 9, "ten": 10}; err != nil && names[sub] != 0 {
 			base, err = names[sub], nil
 		}
 		if err != nil || base < 2 || base > 36 {

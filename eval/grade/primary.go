@@ -19,7 +19,8 @@ func (p *parser) primary() (*expr, error) {
 	case tokNum:
 		return p.number(t.text)
 	case tokSym:
-		if next := p.tokens[p.i:]; len(next) > 2 && strings.Contains("fghFGHPQ", t.text) && next[0].text == "(" && next[1].kind == tokNum && next[2].text == ")" {
+		if next := p.tokens[p.i:]; len(next) > 2 && strings.Contains("fghFGHPQ", t.text) && next[0].text == "(" &&
+			next[1].kind == tokNum && next[2].text == ")" {
 			p.i += 3
 			return symbol(t.text + "(" + next[1].text + ")"), nil // a value of a function, not a product
 		}
@@ -54,7 +55,8 @@ func (p *parser) number(text string) (*expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.op == opMul && len(f.args) == 2 && isNatural(f.args[0]) && f.args[1].op == opPow && isNatural(f.args[1].args[0]) {
+	if f.op == opMul && len(f.args) == 2 && isNatural(f.args[0]) && f.args[1].op == opPow &&
+		isNatural(f.args[1].args[0]) {
 		return sum(x, f), nil
 	}
 	p.i = start
@@ -134,7 +136,8 @@ func (p *parser) function(name string) (*expr, error) {
 	case name == "arccosh":
 		x = call("ln", sum(args[0], product(root(sum(args[0], integer(-1))), root(sum(args[0], integer(1))))))
 	case name == "arctanh":
-		x = product(number(big.NewRat(1, 2)), call("ln", quotient(sum(integer(1), args[0]), difference(integer(1), args[0]))))
+		x = product(number(big.NewRat(1, 2)),
+			call("ln", quotient(sum(integer(1), args[0]), difference(integer(1), args[0]))))
 	case name == "arcsec":
 		x = call("arccos", power(args[0], integer(-1)))
 	case name == "arccsc":
@@ -428,7 +431,8 @@ func (p *parser) environment(name string) (*expr, error) {
 		return nil, errors.New("an empty environment")
 	case name == "vmatrix":
 		return determinantOf(x)
-	case name == "cases" || name == "aligned" || name == "align" || name == "gathered" || name == "array" && x.cols == 1:
+	case name == "cases" || name == "aligned" || name == "align" || name == "gathered" || name == "array" &&
+		x.cols == 1:
 		if x.cols == 1 {
 			return &expr{op: opList, name: "and", args: x.args}, nil
 		}

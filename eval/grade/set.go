@@ -16,7 +16,8 @@ type piece struct {
 // near treats ends as one where float64 cannot tell them apart; the comparison of two
 // sets looks at the expressions themselves.
 func near(a, b float64) bool {
-	return a == b || !math.IsInf(a, 0) && !math.IsInf(b, 0) && math.Abs(a-b) <= 1e-11*math.Max(math.Abs(a), math.Abs(b))
+	return a == b || !math.IsInf(a, 0) && !math.IsInf(b, 0) && math.Abs(a-b) <= 1e-11*math.Max(math.Abs(a),
+		math.Abs(b))
 }
 
 // regions compares two sets of real numbers, if both sides are such and at least one
@@ -47,7 +48,8 @@ func (c *comparer) regions(g, p *expr) (result, bool) {
 		if a[i].loClosed != b[i].loClosed || a[i].hiClosed != b[i].hiClosed {
 			return no("an end is open on one side and closed on the other"), true
 		}
-		all = all.and(c.ends(a[i].loExpr, b[i].loExpr, a[i].lo, b[i].lo)).and(c.ends(a[i].hiExpr, b[i].hiExpr, a[i].hi, b[i].hi))
+		all = all.and(c.ends(a[i].loExpr, b[i].loExpr, a[i].lo, b[i].lo)).and(c.ends(a[i].hiExpr, b[i].hiExpr,
+			a[i].hi, b[i].hi))
 	}
 	return all, true
 }
@@ -170,7 +172,10 @@ func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
 		}
 	}
 	// x != 1, x != 2 are conditions that all hold.
-	if x.name != "or" && !slices.ContainsFunc(x.args, func(a *expr) bool { return a.op != opRelation || a.rels[0] != "!=" }) {
+	if x.name != "or" && !slices.ContainsFunc(x.args, func(a *expr) bool {
+		return a.op != opRelation ||
+			a.rels[0] != "!="
+	}) {
 		acc = []piece{everything()}
 		for _, a := range x.args {
 			s, _ := c.region(a)
@@ -214,7 +219,8 @@ func (c *comparer) interval(x *expr) ([]piece, bool) {
 	if !ok || !ok2 || lo.v > hi.v {
 		return nil, false
 	}
-	return []piece{{lo.v, hi.v, lo.expr, hi.expr, x.open == '[' && lo.expr != nil, x.close == ']' && hi.expr != nil}}, true
+	return []piece{{lo.v, hi.v, lo.expr, hi.expr, x.open == '[' && lo.expr != nil, x.close == ']' && hi.expr != nil}},
+		true
 }
 
 // inequality reads a < x <= b, x >= a and x != a with numbers a and b, and x ∈ S.
@@ -338,7 +344,8 @@ func complement(list []piece) []piece {
 	rest := everything()
 	for _, p := range merge(list) {
 		before := piece{rest.lo, p.lo, rest.loExpr, p.loExpr, rest.loClosed, !p.loClosed && p.loExpr != nil}
-		if !math.IsInf(p.lo, -1) && (before.lo < before.hi && !near(before.lo, before.hi) || before.loClosed && before.hiClosed) {
+		if !math.IsInf(p.lo, -1) && (before.lo < before.hi && !near(before.lo, before.hi) || before.loClosed &&
+			before.hiClosed) {
 			out = append(out, before)
 		}
 		rest.lo, rest.loExpr, rest.loClosed = p.hi, p.hiExpr, !p.hiClosed && p.hiExpr != nil

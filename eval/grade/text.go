@@ -51,9 +51,13 @@ func letters(x *expr) string {
 // words is a text in lower case, without punctuation, articles and repeated blanks.
 func words(s string) string {
 	var list []string
-	all := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	all := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	})
 	for i, w := range all {
-		article := w == "the" || w == "on" && i == 0 && len(all) > 1 || (w == "a" || w == "an") && i+1 < len(all) && len(all[i+1]) > 1
+		article := w == "the" || w == "on" && i == 0 && len(all) > 1 || (w == "a" || w == "an") && i+1 < len(all) &&
+			len(all[i+1]) > 1
 		if !article {
 			list = append(list, w)
 		}
@@ -65,7 +69,9 @@ func words(s string) string {
 }
 
 // textWrappers are commands that change only the font of words.
-var textWrappers = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm", "", "\\textnormal", "", "\\text", "", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\rm", "", "{", " ", "}", " ", "\\ ", " ", "\\,", " ", "~", " ", "$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "")
+var textWrappers = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm", "", "\\textnormal", "", "\\text",
+	"", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\rm", "", "{", " ", "}", " ", "\\ ", " ", "\\,", " ", "~", " ",
+	"$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "")
 
 // bare is an answer without fonts and delimiters.
 func bare(s string) string { return strings.Join(strings.Fields(textWrappers.Replace(s)), " ") }
@@ -84,7 +90,8 @@ func choice(s string) byte {
 		return 0
 	}
 	rest := strings.TrimSpace(s[1:])
-	if more := strings.TrimLeft(rest, ") ."); strings.HasPrefix(more, ",") || strings.HasPrefix(more, "and ") || strings.HasPrefix(more, "or ") || strings.HasPrefix(more, "&") {
+	if more := strings.TrimLeft(rest, ") ."); strings.HasPrefix(more, ",") || strings.HasPrefix(more, "and ") ||
+		strings.HasPrefix(more, "or ") || strings.HasPrefix(more, "&") {
 		return 0 // several letters
 	}
 	switch {
@@ -166,7 +173,9 @@ func clocks(gold, prediction string) (result, bool) {
 
 // spelling is a LaTeX text with the spellings brought together that mean the same to
 // any reader: for what the parser cannot read.
-var spelling = strings.NewReplacer("\\left", "", "\\right", "", "\\dfrac", "\\frac", "\\tfrac", "\\frac", "\\!", "", "\\,", " ", "\\;", " ", "\\:", " ", "\\ ", " ", "~", " ", "\\displaystyle", "", "$", "", "\\cdot", "*", "\\times", "*", "\\leq", "\\le", "\\geq", "\\ge", "\\neq", "\\ne")
+var spelling = strings.NewReplacer("\\left", "", "\\right", "", "\\dfrac", "\\frac", "\\tfrac", "\\frac", "\\!", "",
+	"\\,", " ", "\\;", " ", "\\:", " ", "\\ ", " ", "~", " ", "\\displaystyle", "", "$", "", "\\cdot", "*", "\\times",
+	"*", "\\leq", "\\le", "\\geq", "\\ge", "\\neq", "\\ne")
 
 // spelled removes blanks except between two digits or two letters.
 func spelled(s string) string {

@@ -9,7 +9,8 @@ import (
 var currencies = map[string]string{"$": "dollar", "€": "euro", "£": "pound sterling", "¥": "yen"}
 
 // temperature names the degrees that are none of arc.
-var temperature = map[string]string{"c": "celsius", "f": "fahrenheit", "celsius": "celsius", "fahrenheit": "fahrenheit"}
+var temperature = map[string]string{"c": "celsius", "f": "fahrenheit", "celsius": "celsius",
+	"fahrenheit": "fahrenheit"}
 
 // scales are words that multiply the value before them.
 var scales = map[string]int64{"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
@@ -222,7 +223,8 @@ func (p *parser) unit() string {
 				b.WriteByte(' ')
 			}
 			b.WriteString(t.text)
-		case t.kind == tokOp && (t.text == "^" || t.text == "/" || t.text == "*" || t.text == "-" || t.text == "in" || t.text == "{" || t.text == "}" || t.text == "(" || t.text == ")"):
+		case t.kind == tokOp && (t.text == "^" || t.text == "/" || t.text == "*" || t.text == "-" || t.text == "in" ||
+			t.text == "{" || t.text == "}" || t.text == "(" || t.text == ")"):
 			if t.text != "{" && t.text != "}" && t.text != "(" && t.text != ")" {
 				b.WriteString(t.text)
 			}
@@ -242,7 +244,8 @@ func (p *parser) unit() string {
 // atUnitFraction: \frac{\text{m}}{\text{s}} comes next.
 func (p *parser) atUnitFraction() bool {
 	t := p.tokens[p.i:]
-	return len(t) >= 7 && p.isOp("frac") && t[1].text == "{" && t[2].kind == tokText && t[3].text == "}" && t[4].text == "{" && t[5].kind == tokText && t[6].text == "}"
+	return len(t) >= 7 && p.isOp("frac") && t[1].text == "{" && t[2].kind == tokText && t[3].text == "}" &&
+		t[4].text == "{" && t[5].kind == tokText && t[6].text == "}"
 }
 
 func (p *parser) unitFraction() (string, bool) {

@@ -83,7 +83,8 @@ func (r Reference) Scores(suite string) ([]Score, error) {
 			continue
 		}
 		for _, row := range t.Rows {
-			list = append(list, Score{Table: "table " + t.Name, Row: row.Name, Metric: t.Metric, Protocol: t.Protocol, Value: row.Values[at] / 100})
+			list = append(list, Score{Table: "table " + t.Name, Row: row.Name, Metric: t.Metric, Protocol: t.Protocol,
+				Value: row.Values[at] / 100})
 		}
 	}
 	if len(list) == 0 {

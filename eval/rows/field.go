@@ -131,7 +131,8 @@ func (r Row) Objects(path string) ([]Row, error) {
 		if !ok {
 			return nil, r.Errorf(path, "item %d is %s, not an object", i+1, kind(item))
 		}
-		out = append(out, Row{Path: r.Path, Where: fmt.Sprintf("%s: %s[%d]", r.Where, path, i), Index: i, Fields: fields})
+		out = append(out, Row{Path: r.Path, Where: fmt.Sprintf("%s: %s[%d]", r.Where, path, i), Index: i,
+			Fields: fields})
 	}
 	return out, nil
 }

@@ -199,7 +199,8 @@ func AcrossSuites(suites []SuiteScores, seeds bool, r Resampling, statistic func
 
 // overSeeds are the intervals of AcrossSuites with seeds, from the draws of problems
 // [numbers][draws] and the sizes of clusters [suites][G].
-func overSeeds(suites []SuiteScores, draws [][]float64, sizes [][]int, level float64, statistic func(w Weights) []float64) []Interval {
+func overSeeds(suites []SuiteScores, draws [][]float64, sizes [][]int, level float64,
+	statistic func(w Weights) []float64) []Interval {
 	all := All(suites)
 	point := statistic(all)
 	fewest := len(sizes[0])

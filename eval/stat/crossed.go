@@ -13,7 +13,8 @@ import "math"
 //
 // C is the noise of one seed on one problem, which is part of S and of P and must count
 // once: the variance for two-way clusters of Cameron, Gelbach and Miller (2011), bounded
-// below as Hillis (2007) does for readers and cases, whose design is the same. Degrees of freedom are Satterthwaite's (1946),
+// below as Hillis (2007) does for readers and cases, whose design is the same. Degrees of freedom
+// are Satterthwaite's (1946),
 //
 //	DF = SE⁴ / (S²/(n-1) + max(0, P-C)²/(G-1))
 //

@@ -13,9 +13,10 @@ import (
 
 // Contest is one contest with those who were rated in it.
 type Contest struct {
-	ID       string               `json:"id"`       // "1971"
-	Problems map[string]float64   `json:"problems"` // points of each problem by index ("A"); 0: it counts 1, with penalties
-	Rows     []ContestParticipant `json:"rows"`     // by rank, best first
+	ID string `json:"id"` // "1971"
+	// points of each problem by index ("A"); 0: it counts 1, with penalties
+	Problems map[string]float64   `json:"problems"`
+	Rows     []ContestParticipant `json:"rows"` // by rank, best first
 }
 
 // ContestParticipant is a row of a contest's final standings.
@@ -92,7 +93,8 @@ func Rating(rank int, old []int) int {
 // that the contest has too few participants.
 func (c *Contest) Rating(first map[string]int) (int, error) {
 	if len(c.Rows) <= MinParticipants {
-		return 0, fmt.Errorf("contest %s has %d rated participants and counts with more than %d", c.ID, len(c.Rows), MinParticipants)
+		return 0, fmt.Errorf("contest %s has %d rated participants and counts with more than %d", c.ID, len(c.Rows),
+			MinParticipants)
 	}
 	points, penalty, err := c.Score(first)
 	if err != nil {

@@ -57,7 +57,8 @@ func (v Validation) Metrics(d SubsetDraws) []ValidationMetric {
 				if x.Name == core && m.n == most && m.kind != "std" && m.kind != "worst" {
 					section = "val-core"
 				}
-				out = append(out, ValidationMetric{section + "/" + s.name + "/" + x.Name + "/" + m.name(), m.sum / m.problems})
+				out = append(out, ValidationMetric{section + "/" + s.name + "/" + x.Name + "/" + m.name(),
+					m.sum / m.problems})
 			}
 		}
 	}
@@ -124,7 +125,10 @@ func (m problemMetric) name() string {
 func (v Validation) ofSource(s source, x Variable, d SubsetDraws) []problemMetric {
 	var list []problemMetric
 	add := func(kind string, n int, moment string, value float64) {
-		k := slices.IndexFunc(list, func(m problemMetric) bool { return m.kind == kind && m.n == n && m.moment == moment })
+		k := slices.IndexFunc(list, func(m problemMetric) bool {
+			return m.kind == kind && m.n == n &&
+				m.moment == moment
+		})
 		if k < 0 {
 			k = len(list)
 			list = append(list, problemMetric{kind: kind, n: n, moment: moment})

@@ -151,6 +151,7 @@ func (d *definition) layout() *layout.Layout {
 	if l == nil {
 		return nil
 	}
-	return &layout.Layout{Name: d.Name, ID: l.ID, Problem: l.Problem, Answer: l.Answer, Within: layout.Within(l.Within),
+	return &layout.Layout{Name: d.Name, ID: l.ID, Problem: l.Problem, Answer: l.Answer,
+		Within:  layout.Within(l.Within),
 		Cluster: l.Cluster, Difficulty: l.Difficulty, Source: l.Source}
 }

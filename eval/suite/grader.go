@@ -42,7 +42,8 @@ func CodeOptions(name string) (o code.Options, ok bool) {
 
 // ForPrograms tells whether graders run programs: all of them, then.
 func ForPrograms(graders []string) bool {
-	return len(graders) > 0 && !slices.ContainsFunc(graders, func(name string) bool { _, ok := CodeOptions(name); return !ok })
+	return len(graders) > 0 && !slices.ContainsFunc(graders,
+		func(name string) bool { _, ok := CodeOptions(name); return !ok })
 }
 
 // Grader makes a grader of whole responses: one of task.Graders, for problems with a
@@ -80,7 +81,8 @@ func answersTask(graders []string) (task.Task, error) {
 // <answer>…</answer>, or else the last line; "= target" behind it says nothing.
 type countdownResponses struct{ task.Task }
 
-func (g countdownResponses) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+func (g countdownResponses) Grade(ctx context.Context, p *rollout.Problem,
+	c *rollout.Completion) (rollout.Verdict, error) {
 	text := c.Text
 	if k := strings.LastIndex(text, "</answer>"); k >= 0 {
 		if open := strings.LastIndex(text[:k], "<answer>"); open >= 0 {

@@ -13,7 +13,8 @@ import (
 // gradeOnce judges items by their problem and their text, as many at once as there are
 // cores, and equal ones once: a policy that knows an answer writes it again and again,
 // and a program costs milliseconds. Errors are as of rollout.Grader, of the first item.
-func gradeOnce(ctx context.Context, items []rollout.Item, grade func(ctx context.Context, p *rollout.Problem, text string) (rollout.Verdict, error)) ([]rollout.Verdict, error) {
+func gradeOnce(ctx context.Context, items []rollout.Item, grade func(ctx context.Context, p *rollout.Problem,
+	text string) (rollout.Verdict, error)) ([]rollout.Verdict, error) {
 	type key struct{ problem, text string }
 	index := make(map[key]int, len(items)) // into distinct
 	var distinct []rollout.Item
@@ -41,7 +42,8 @@ func gradeOnce(ctx context.Context, items []rollout.Item, grade func(ctx context
 				if i >= len(distinct) {
 					return
 				}
-				if verdicts[i], errs[i] = grade(ctx, distinct[i].Problem, distinct[i].Completion.Text); errs[i] != nil {
+				if verdicts[i], errs[i] = grade(ctx, distinct[i].Problem,
+					distinct[i].Completion.Text); errs[i] != nil {
 					failed.Store(true)
 				}
 			}

@@ -173,7 +173,8 @@ func (t *codeTask) grade(ctx context.Context, p *rollout.Problem, text string) (
 		return rollout.Verdict{}, err
 	}
 	if t.cfg.CPUMS > 0 {
-		problem.Limits.CPUMS, problem.Limits.WallMS = t.cfg.CPUMS, 3*t.cfg.CPUMS+5000 // wall time enough for a loaded machine
+		// wall time enough for a loaded machine
+		problem.Limits.CPUMS, problem.Limits.WallMS = t.cfg.CPUMS, 3*t.cfg.CPUMS+5000
 	}
 	if t.cfg.MemoryMB > 0 {
 		problem.Limits.MemoryMB = t.cfg.MemoryMB

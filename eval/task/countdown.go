@@ -76,7 +76,8 @@ func (c Countdown) check() error {
 	case c.MaxNumbers < c.MinNumbers:
 		return bad("max_numbers", "%d is less than min_numbers, %d", c.MaxNumbers, c.MinNumbers)
 	case c.MaxNumbers > maxSolverNumbers:
-		return bad("max_numbers", "%d numbers have too many solutions to enumerate; at most %d", c.MaxNumbers, maxSolverNumbers)
+		return bad("max_numbers", "%d numbers have too many solutions to enumerate; at most %d", c.MaxNumbers,
+			maxSolverNumbers)
 	case c.LargestNumber < 2 || c.LargestNumber > 1000:
 		return bad("largest_number", "%d is not from 2 to 1000", c.LargestNumber)
 	case c.LargestTarget < 1 || c.LargestTarget > 100_000:

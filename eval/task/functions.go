@@ -59,7 +59,8 @@ func newFunctions(cfg Functions, run code.Runner, reward Reward) (*functions, er
 	case cfg.HiddenTests < 0 || cfg.HiddenTests > 100:
 		return nil, bad("hidden_tests", "%d is not from 0 to 100", cfg.HiddenTests)
 	case 2*cfg.HiddenTests > cfg.inputs():
-		return nil, bad("hidden_tests", "%d are more than half of the %d inputs that there are; raise largest_number or arguments", cfg.HiddenTests, cfg.inputs())
+		return nil, bad("hidden_tests", "%d are more than half of the %d inputs that there are; raise "+
+			"largest_number or arguments", cfg.HiddenTests, cfg.inputs())
 	}
 	t := &functions{cfg: cfg, reward: reward}
 	if run == nil {
@@ -98,7 +99,8 @@ func (t *functions) Generate(split Split, n int, seed uint64) ([]rollout.Problem
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	scarce := ScarceError{Kind: "functions", Split: split, Want: n, Hint: "raise task.functions.largest_number or arguments, or ask for fewer"}
+	scarce := ScarceError{Kind: "functions", Split: split, Want: n,
+		Hint: "raise task.functions.largest_number or arguments, or ask for fewer"}
 	return drawn(scarce, func(map[string]bool) (rollout.Problem, bool) {
 		f := t.drawLinear(rng)
 		id := sum(f.terms())
@@ -156,7 +158,8 @@ func (t *functions) problem(id string, f linear, target string) rollout.Problem 
 	for i, in := range inputs {
 		data.Outputs = append(data.Outputs, f.value(in))
 		if i < shown {
-			prompt = append(prompt, strings.Trim(strings.ReplaceAll(fmt.Sprint(in), " ", ","), "[]")+"="+strconv.Itoa(f.value(in)))
+			prompt = append(prompt, strings.Trim(strings.ReplaceAll(fmt.Sprint(in), " ", ","),
+				"[]")+"="+strconv.Itoa(f.value(in)))
 		}
 	}
 	raw, err := json.Marshal(data)
@@ -312,7 +315,8 @@ func (t *functions) tests(p *rollout.Problem) (*code.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &code.Problem{ID: p.ID, Entry: "outputs", Starter: fmt.Sprintf(harness, strings.Join(strings.Split(argumentNames[:n], ""), ", ")),
+	return &code.Problem{ID: p.ID, Entry: "outputs", Starter: fmt.Sprintf(harness,
+		strings.Join(strings.Split(argumentNames[:n], ""), ", ")),
 		Tests: []code.Test{{Args: args, Expect: expect}}, Limits: t.limits()}, nil
 }
 

@@ -64,7 +64,8 @@ func newMath(cfg Math, reward Reward) (*mathTask, error) {
 	default:
 		g, err := peer.ByName(cfg.Grader)
 		if err != nil {
-			return nil, &ConfigError{Key: "task.math.grader", Problem: fmt.Sprintf("there is no grader %q; there are %s", cfg.Grader, strings.Join(Graders(), ", "))}
+			return nil, &ConfigError{Key: "task.math.grader",
+				Problem: fmt.Sprintf("there is no grader %q; there are %s", cfg.Grader, strings.Join(Graders(), ", "))}
 		}
 		t.judge = firstRight(g.Response)
 	}
@@ -73,7 +74,8 @@ func newMath(cfg Math, reward Reward) (*mathTask, error) {
 
 // firstRight grades against each of several gold answers: the first that fits counts,
 // and if none does the first verdict.
-func firstRight(judge func(gold, response string) grade.Verdict) func([]string, string, string) (grade.Verdict, error) {
+func firstRight(judge func(gold, response string) grade.Verdict) func([]string, string,
+	string) (grade.Verdict, error) {
 	return func(golds []string, _, response string) (grade.Verdict, error) {
 		first := judge(golds[0], response)
 		if first.Correct {

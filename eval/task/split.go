@@ -55,7 +55,8 @@ type ScarceError struct {
 }
 
 func (e *ScarceError) Error() string {
-	return fmt.Sprintf("%s: %d different %s problems wanted, but after %d of them %d attempts in a row made nothing new; %s",
+	return fmt.Sprintf("%s: %d different %s problems wanted, but after %d of them %d attempts in a row made "+
+		"nothing new; %s",
 		e.Kind, e.Want, e.Split, e.Found, e.Tries, e.Hint)
 }
 

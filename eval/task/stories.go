@@ -44,9 +44,11 @@ func newStories(cfg Stories, reward Reward) (*stories, error) {
 	case cfg.MinSteps < 1 || cfg.MinSteps > 6:
 		return nil, &ConfigError{"task.stories.min_steps", fmt.Sprintf("%d is not from 1 to 6", cfg.MinSteps)}
 	case cfg.MaxSteps < cfg.MinSteps || cfg.MaxSteps > 6:
-		return nil, &ConfigError{"task.stories.max_steps", fmt.Sprintf("%d is not from task.stories.min_steps, %d, to 6", cfg.MaxSteps, cfg.MinSteps)}
+		return nil, &ConfigError{"task.stories.max_steps",
+			fmt.Sprintf("%d is not from task.stories.min_steps, %d, to 6", cfg.MaxSteps, cfg.MinSteps)}
 	case cfg.LargestNumber < 20 || cfg.LargestNumber > largestStoriesValue:
-		return nil, &ConfigError{"task.stories.largest_number", fmt.Sprintf("%d is not from 20 to %d", cfg.LargestNumber, largestStoriesValue)}
+		return nil, &ConfigError{"task.stories.largest_number", fmt.Sprintf("%d is not from 20 to %d",
+			cfg.LargestNumber, largestStoriesValue)}
 	}
 	return &stories{cfg, reward}, nil
 }
@@ -57,7 +59,8 @@ func (t *stories) Generate(split Split, n int, seed uint64) ([]rollout.Problem, 
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	scarce := ScarceError{Kind: "stories", Split: split, Want: n, Hint: "raise task.stories.largest_number or max_steps, or ask for fewer"}
+	scarce := ScarceError{Kind: "stories", Split: split, Want: n,
+		Hint: "raise task.stories.largest_number or max_steps, or ask for fewer"}
 	steps := t.cfg.MinSteps
 	return drawn(scarce, func(map[string]bool) (rollout.Problem, bool) {
 		s := newStory(rng, t.cfg.LargestNumber)

@@ -34,16 +34,19 @@ func plotNamed(name string) *plot {
 
 var plots = []plot{
 	{"things", thingsOpenings, thingsMoves, thingsEndings, []string{
-		"How many {things} does {name} have now?", "How many {things} does {name} have?", "How many {things} does {name} have in the end?",
+		"How many {things} does {name} have now?", "How many {things} does {name} have?",
+		"How many {things} does {name} have in the end?",
 	}},
 	{"money", moneyOpenings, moneyMoves, moneyEndings, []string{
-		"How much money does {name} have now?", "How many dollars does {name} have?", "How much money does {name} have in the end?",
+		"How much money does {name} have now?", "How many dollars does {name} have?",
+		"How much money does {name} have in the end?",
 	}},
 	{"price", priceOpenings, priceMoves, priceEndings, []string{
 		"How much does {name} pay?", "How much does {name} pay in all?", "What is the total price in dollars?",
 	}},
 	{"way", wayOpenings, wayMoves, wayEndings, []string{
-		"How many miles does {name} travel?", "How many miles does {name} travel in all?", "How far does {name} travel?",
+		"How many miles does {name} travel?", "How many miles does {name} travel in all?",
+		"How far does {name} travel?",
 	}},
 	{"book", bookOpenings, bookMoves, bookEndings, []string{
 		"How many pages are left?", "How many pages does {name} still have to read?",
@@ -53,7 +56,8 @@ var plots = []plot{
 var thingsOpenings = []act{
 	{tell: []string{"{name} has {a} {things}.", "{name} found {a} {things}.", "{name} starts with {a} {things}."}},
 	{tell: []string{
-		"{name} has {k} {boxes} with {a} {things} in each.", "{name} buys {k} {boxes} of {things}. Each {box} has {a} {things}.",
+		"{name} has {k} {boxes} with {a} {things} in each.",
+		"{name} buys {k} {boxes} of {things}. Each {box} has {a} {things}.",
 		"There are {a} {things} in a {box}, and {name} has {k} {boxes}.",
 	}, lines: []line{{"k*a", "{name} has {=} {things}."}}},
 	{tell: []string{
@@ -63,37 +67,46 @@ var thingsOpenings = []act{
 		"{name} makes {a} {things} every day for a week.", "For a week, {name} collects {a} {things} a day.",
 	}, lines: []line{{"a*7", "A week has 7 days, so {name} gets {=} {things}."}}},
 	{tell: []string{
-		"{name} has {a} {color} {things} and {b} {tint} {things}.", "{name} has {a} {things} that are {color} and {b} that are {tint}.",
+		"{name} has {a} {color} {things} and {b} {tint} {things}.",
+		"{name} has {a} {things} that are {color} and {b} that are {tint}.",
 	}, lines: []line{{"a+b", "{name} has {=} {things}."}}},
 	{tell: []string{
 		"{name} buys {k} dozen {things}.", "{name} has {k} dozen {things}.",
 	}, lines: []line{{"k*12", "A dozen is 12, so {name} has {=} {things}."}}},
 	{on: true, tell: []string{
-		"{name} has {a} {things}. {friend} has {k} times as many.", "{name} has {a} {things}, and {friend} has {k} times as many {things} as {name}.",
+		"{name} has {a} {things}. {friend} has {k} times as many.",
+		"{name} has {a} {things}, and {friend} has {k} times as many {things} as {name}.",
 	}, lines: []line{{"a*k", "{friend} has {=} {things}."}}},
 	{on: true, tell: []string{
-		"{name} has {a} {things}. {friend} has twice as many.", "{friend} has twice as many {things} as {name}, who has {a}.",
+		"{name} has {a} {things}. {friend} has twice as many.",
+		"{friend} has twice as many {things} as {name}, who has {a}.",
 	}, lines: []line{{"a*2", "{friend} has {=} {things}."}}},
 	{on: true, tell: []string{
-		"{name} has {a} {things}. {friend} has half as many.", "{friend} has half as many {things} as {name}, who has {a}.",
+		"{name} has {a} {things}. {friend} has half as many.",
+		"{friend} has half as many {things} as {name}, who has {a}.",
 	}, lines: []line{{"a/2", "{friend} has {=} {things}."}}},
 	{on: true, tell: []string{
-		"{name} has {a} {things}. {friend} has {b} more than {name}.", "{friend} has {b} more {things} than {name}, who has {a}.",
+		"{name} has {a} {things}. {friend} has {b} more than {name}.",
+		"{friend} has {b} more {things} than {name}, who has {a}.",
 	}, lines: []line{{"a+b", "{friend} has {=} {things}."}}},
 	{on: true, tell: []string{
-		"{name} has {a} {things}. {friend} has {b} fewer than {name}.", "{friend} has {b} fewer {things} than {name}, who has {a}.",
+		"{name} has {a} {things}. {friend} has {b} fewer than {name}.",
+		"{friend} has {b} fewer {things} than {name}, who has {a}.",
 	}, lines: []line{{"a-b", "{friend} has {=} {things}."}}},
 }
 
 var thingsMoves = []act{
 	{tell: []string{
-		"{They} buys {a} more.", "{They} gets {a} more {things} from {friend}.", "{friend} gives {name} {a} {things}.", "Then {they} finds another {a} {things}.",
+		"{They} buys {a} more.", "{They} gets {a} more {things} from {friend}.", "{friend} gives {name} {a} {things}.",
+		"Then {they} finds another {a} {things}.",
 	}, lines: []line{{"v+a", "Then {name} has {=} {things}."}}},
 	{tell: []string{
-		"{They} loses {a} of them.", "{They} gives {a} {things} to {friend}.", "{They} sells {a} {things}.", "{friend} takes {a} of the {things}.",
+		"{They} loses {a} of them.", "{They} gives {a} {things} to {friend}.", "{They} sells {a} {things}.",
+		"{friend} takes {a} of the {things}.",
 	}, lines: []line{{"v-a", "Then {name} has {=} {things} left."}}},
 	{tell: []string{
-		"{They} gives half of them to {friend}.", "{They} gives half of the {things} away.", "{They} gives away half of the {things} that {they} has.",
+		"{They} gives half of them to {friend}.", "{They} gives half of the {things} away.",
+		"{They} gives away half of the {things} that {they} has.",
 	}, lines: []line{{"v/2", "{name} gives away {=} {things}."}, {"v-x", "That leaves {=} {things}."}}},
 	{tell: []string{
 		"{They} gives 1/{k} of them to {friend}.", "{They} gives away 1/{k} of the {things}.",
@@ -130,13 +143,15 @@ var thingsEndings = []act{
 		"If {they} gives them all to {k} friends, how many {things} does each friend get?",
 	}, lines: []line{{"v/k", "Each friend gets {=} {things}."}}},
 	{tell: []string{
-		"{They} puts {k} {things} in each {box}. How many {boxes} does {they} need?", "How many {boxes} does {name} need if {k} {things} go in each {box}?",
+		"{They} puts {k} {things} in each {box}. How many {boxes} does {they} need?",
+		"How many {boxes} does {name} need if {k} {things} go in each {box}?",
 	}, lines: []line{{"v/k", "{name} needs {=} {boxes}."}}},
 	{tell: []string{
 		"{friend} has {a} {things}. How many more {things} does {name} have than {friend}?",
 	}, lines: []line{{"v-a", "{name} has {=} {things} more."}}},
 	{tell: []string{
-		"{They} wants to have {a} {things}. How many more {things} does {they} need?", "How many {things} does {name} still need to have {a}?",
+		"{They} wants to have {a} {things}. How many more {things} does {they} need?",
+		"How many {things} does {name} still need to have {a}?",
 	}, lines: []line{{"a-v", "{name} needs {=} {things} more."}}},
 	{tell: []string{
 		"{friend} has {k} times as many {things} as {name}. How many {things} do they have together?",
@@ -193,12 +208,14 @@ var moneyMoves = []act{
 	{on: true, tell: []string{
 		"{friend} has {k} times as much money as {name}.", "{friend} has {k} times as much.",
 	}, lines: []line{{"v*k", "{friend} has {=} dollars."}}},
-	{on: true, tell: []string{"{friend} has ${a} more than {name}."}, lines: []line{{"v+a", "{friend} has {=} dollars."}}},
+	{on: true, tell: []string{"{friend} has ${a} more than {name}."},
+		lines: []line{{"v+a", "{friend} has {=} dollars."}}},
 }
 
 var moneyEndings = []act{
 	{tell: []string{
-		"A {good} costs ${a}. How much more money does {name} need to buy it?", "{They} wants a {good} that costs ${a}. How many more dollars does {they} need?",
+		"A {good} costs ${a}. How much more money does {name} need to buy it?",
+		"{They} wants a {good} that costs ${a}. How many more dollars does {they} need?",
 	}, lines: []line{{"a-v", "{name} needs {=} dollars more."}}},
 	{tell: []string{
 		"A {good} costs ${k}. How many {goods} can {name} buy?", "How many {goods} can {they} buy for ${k} each?",
@@ -220,13 +237,15 @@ var priceOpenings = []act{
 		"{name} buys {k} {goods} for ${a} each.", "A {good} costs ${a}, and {name} buys {k} of them.",
 	}, lines: []line{{"k*a", "The {goods} cost {=} dollars."}}},
 	{tell: []string{
-		"{name} buys a {good} for ${a} and a {item} for ${b}.", "A {good} costs ${a} and a {item} costs ${b}. {name} buys both.",
+		"{name} buys a {good} for ${a} and a {item} for ${b}.",
+		"A {good} costs ${a} and a {item} costs ${b}. {name} buys both.",
 	}, lines: []line{{"a+b", "That costs {=} dollars."}}},
 	{tell: []string{
 		"A {good} costs ${a}. A {item} costs {k} times as much, and {name} buys one.",
 	}, lines: []line{{"a*k", "The {item} costs {=} dollars."}}},
 	{tell: []string{
-		"{name} buys {k} {goods} for ${m} each and a {item} for ${a}.", "A {good} costs ${m} and a {item} ${a}. {name} buys {k} {goods} and one {item}.",
+		"{name} buys {k} {goods} for ${m} each and a {item} for ${a}.",
+		"A {good} costs ${m} and a {item} ${a}. {name} buys {k} {goods} and one {item}.",
 	}, lines: []line{{"k*m", "The {goods} cost {=} dollars."}, {"a+x", "In all that costs {=} dollars."}}},
 }
 
@@ -268,7 +287,8 @@ var wayOpenings = []act{
 		"{name} runs {a} miles every day for {k} days.", "{name} walks {a} miles a day for {k} days.",
 	}, lines: []line{{"a*k", "In {k} days that is {=} miles."}}},
 	{tell: []string{
-		"{name} rides {a} miles on Monday and {b} miles on Tuesday.", "{name} rides {a} miles, then another {b} miles.",
+		"{name} rides {a} miles on Monday and {b} miles on Tuesday.",
+		"{name} rides {a} miles, then another {b} miles.",
 	}, lines: []line{{"a+b", "{name} rides {=} miles."}}},
 	{tell: []string{
 		"{name} walks {a} miles on Monday and {k} times as far on Tuesday.",
@@ -292,7 +312,8 @@ var wayMoves = []act{
 
 var wayEndings = []act{
 	{tell: []string{
-		"The whole way has {a} miles. How many miles are left?", "{They} wants to travel {a} miles. How many miles are left?",
+		"The whole way has {a} miles. How many miles are left?",
+		"{They} wants to travel {a} miles. How many miles are left?",
 	}, lines: []line{{"a-v", "That leaves {=} miles."}}},
 	{tell: []string{
 		"The car needs a gallon for {k} miles. How many gallons does {name} need?",
@@ -304,7 +325,8 @@ var wayEndings = []act{
 
 var bookOpenings = []act{
 	{tell: []string{
-		"A book has {a} pages. {name} reads {m} pages a day for {k} days.", "{name} reads {m} pages of a book every day for {k} days. The book has {a} pages.",
+		"A book has {a} pages. {name} reads {m} pages a day for {k} days.",
+		"{name} reads {m} pages of a book every day for {k} days. The book has {a} pages.",
 	}, lines: []line{{"m*k", "{name} reads {=} pages."}, {"a-x", "That leaves {=} pages."}}},
 	{tell: []string{
 		"A book has {a} pages. {name} reads {b} pages on Monday and {c} pages on Tuesday.",

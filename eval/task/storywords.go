@@ -8,18 +8,24 @@ import (
 // The vocabulary of the stories. Changing a list changes every generated problem.
 
 var storyPeople = []person{
-	{"Adam", "He"}, {"Alice", "She"}, {"Amir", "He"}, {"Anna", "She"}, {"Boris", "He"}, {"Carla", "She"}, {"Daniel", "He"}, {"Diana", "She"},
-	{"Emil", "He"}, {"Emma", "She"}, {"Felix", "He"}, {"Grace", "She"}, {"Hugo", "He"}, {"Irene", "She"}, {"Jack", "He"}, {"Julia", "She"},
-	{"Karim", "He"}, {"Kate", "She"}, {"Liam", "He"}, {"Lucy", "She"}, {"Marco", "He"}, {"Maria", "She"}, {"Nick", "He"}, {"Nora", "She"},
-	{"Omar", "He"}, {"Olga", "She"}, {"Paul", "He"}, {"Rosa", "She"}, {"Simon", "He"}, {"Sara", "She"}, {"Tim", "He"}, {"Wanda", "She"},
+	{"Adam", "He"}, {"Alice", "She"}, {"Amir", "He"}, {"Anna", "She"}, {"Boris", "He"}, {"Carla", "She"},
+	{"Daniel", "He"}, {"Diana", "She"},
+	{"Emil", "He"}, {"Emma", "She"}, {"Felix", "He"}, {"Grace", "She"}, {"Hugo", "He"}, {"Irene", "She"},
+	{"Jack", "He"}, {"Julia", "She"},
+	{"Karim", "He"}, {"Kate", "She"}, {"Liam", "He"}, {"Lucy", "She"}, {"Marco", "He"}, {"Maria", "She"},
+	{"Nick", "He"}, {"Nora", "She"},
+	{"Omar", "He"}, {"Olga", "She"}, {"Paul", "He"}, {"Rosa", "She"}, {"Simon", "He"}, {"Sara", "She"}, {"Tim", "He"},
+	{"Wanda", "She"},
 }
 
 // noun has the forms of a word.
 type noun struct{ one, many string }
 
 var storyThings = []string{
-	"apples", "pears", "lemons", "plums", "cookies", "muffins", "eggs", "candies", "marbles", "beads", "shells", "stones",
-	"coins", "stamps", "cards", "stickers", "pencils", "pens", "buttons", "balloons", "flowers", "tulips", "photos", "toys",
+	"apples", "pears", "lemons", "plums", "cookies", "muffins", "eggs", "candies", "marbles", "beads",
+	"shells", "stones",
+	"coins", "stamps", "cards", "stickers", "pencils", "pens", "buttons", "balloons", "flowers", "tulips",
+	"photos", "toys",
 }
 
 var storyBoxes = []noun{{"box", "boxes"}, {"bag", "bags"}, {"jar", "jars"}, {"basket", "baskets"}, {"pack", "packs"}}
@@ -28,7 +34,8 @@ var storyColors = []string{"red", "blue", "green", "yellow", "white", "black"}
 
 var storyGoods = []noun{
 	{"book", "books"}, {"shirt", "shirts"}, {"hat", "hats"}, {"lamp", "lamps"}, {"cake", "cakes"}, {"ball", "balls"},
-	{"ticket", "tickets"}, {"game", "games"}, {"cup", "cups"}, {"plant", "plants"}, {"scarf", "scarves"}, {"puzzle", "puzzles"},
+	{"ticket", "tickets"}, {"game", "games"}, {"cup", "cups"}, {"plant", "plants"}, {"scarf", "scarves"},
+	{"puzzle", "puzzles"},
 }
 
 // Alphabet is what stories are written with.

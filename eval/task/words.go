@@ -44,7 +44,8 @@ func newWords(cfg Words, reward Reward) (*words, error) {
 	case cfg.Steps < 1 || cfg.Steps > 4:
 		return nil, &ConfigError{"task.words.steps", fmt.Sprintf("%d is not from 1 to 4", cfg.Steps)}
 	case cfg.LargestNumber < 5 || cfg.LargestNumber > largestWordsValue:
-		return nil, &ConfigError{"task.words.largest_number", fmt.Sprintf("%d is not from 5 to %d", cfg.LargestNumber, largestWordsValue)}
+		return nil, &ConfigError{"task.words.largest_number", fmt.Sprintf("%d is not from 5 to %d", cfg.LargestNumber,
+			largestWordsValue)}
 	}
 	return &words{cfg, reward}, nil
 }
@@ -75,7 +76,8 @@ func (t *words) Generate(split Split, n int, seed uint64) ([]rollout.Problem, er
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	scarce := ScarceError{Kind: "words", Split: split, Want: n, Hint: "raise task.words.largest_number or steps, or ask for fewer"}
+	scarce := ScarceError{Kind: "words", Split: split, Want: n,
+		Hint: "raise task.words.largest_number or steps, or ask for fewer"}
 	return drawn(scarce, func(map[string]bool) (rollout.Problem, bool) {
 		c := drawChain(rng, t.cfg)
 		p := c.problem(rng)

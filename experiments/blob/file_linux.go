@@ -42,7 +42,8 @@ type unnamed struct {
 
 func (f *unnamed) Place(path string) error {
 	// By way of /proc: linking the descriptor itself takes a privilege.
-	err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.hold.Fd()), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+	err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.hold.Fd()), unix.AT_FDCWD, path,
+		unix.AT_SYMLINK_FOLLOW)
 	if err != nil {
 		return &fs.PathError{Op: "link", Path: path, Err: err}
 	}

@@ -31,7 +31,8 @@ func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
 			return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
 		}
 		// Errors are of the tar format only: the buffer takes everything.
-		if err := errors.Join(tw.WriteHeader(&tar.Header{Name: p, Mode: 0o644, Size: int64(len(b))}), write(tw, b)); err != nil {
+		if err := errors.Join(tw.WriteHeader(&tar.Header{Name: p, Mode: 0o644, Size: int64(len(b))}),
+			write(tw, b)); err != nil {
 			return ident.Digest{}, 0, fmt.Errorf("tree: %s: %w", p, err)
 		}
 	}

@@ -57,7 +57,8 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("bundle %s: schema version %d was written by a newer exp, this one knows up to %d", e.Path, e.Have, e.Want)
+	return fmt.Sprintf("bundle %s: schema version %d was written by a newer exp, this one knows up to %d", e.Path,
+		e.Have, e.Want)
 }
 
 // Hint says what a person can do.

@@ -69,7 +69,8 @@ type File struct {
 
 // valid reports whether the path stays within the run's directory.
 func (f File) valid() bool {
-	return f.Path != "" && f.Path != "." && !strings.HasPrefix(f.Path, "../") && f.Path != ".." && !path.IsAbs(f.Path) && path.Clean(f.Path) == f.Path &&
+	return f.Path != "" && f.Path != "." && !strings.HasPrefix(f.Path, "../") && f.Path != ".." &&
+		!path.IsAbs(f.Path) && path.Clean(f.Path) == f.Path &&
 		!strings.ContainsAny(f.Path, "\\\x00") && !f.Run.IsZero() && ours(f.Path)
 }
 

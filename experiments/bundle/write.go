@@ -93,17 +93,19 @@ type writer struct {
 	sum      *summer
 	tar      *tar.Writer
 	manifest Manifest
-	omitted  map[string]bool // digests of blobs that are left out, as bytes
+	omitted  map[string]bool         // digests of blobs that are left out, as bytes
 	contents map[ident.Digest]string // a file to copy where there is no such blob
 	done, of int64
 }
 
 func newWriter(ctx context.Context, db *store.DB, f *os.File, o Options) *writer {
-	w := &writer{ctx: ctx, db: db, o: o, dir: filepath.Dir(f.Name()), out: bufio.NewWriterSize(f, 1<<20), omitted: map[string]bool{},
+	w := &writer{ctx: ctx, db: db, o: o, dir: filepath.Dir(f.Name()), out: bufio.NewWriterSize(f, 1<<20),
+		omitted:  map[string]bool{},
 		contents: map[ident.Digest]string{}}
 	w.sum = newSummer(w.out)
 	w.tar = tar.NewWriter(w.sum)
-	w.manifest = Manifest{Format: formatName, Schema: store.Version(), LeftOut: o.leftOut(), Tables: []Table{}, Blobs: []Data{}, Files: []File{}}
+	w.manifest = Manifest{Format: formatName, Schema: store.Version(), LeftOut: o.leftOut(), Tables: []Table{},
+		Blobs: []Data{}, Files: []File{}}
 	return w
 }
 
@@ -335,8 +337,10 @@ func (w *writer) data(d Data, r io.Reader, path string) error {
 	w.done += d.Size
 	sum := newSummer(io.Discard)
 	err := w.entry(dataDir+d.SHA256.String(), d.Size, io.TeeReader(r, sum))
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrWriteTooLong) || err == nil && sum.digest() != d.SHA256 {
-		return &blob.Error{Op: "export", Path: path, Digest: d.SHA256, Err: fmt.Errorf("%w: its bytes are not those that were stored", blob.ErrCorrupt),
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrWriteTooLong) || err == nil &&
+		sum.digest() != d.SHA256 {
+		return &blob.Error{Op: "export", Path: path, Digest: d.SHA256,
+			Err:  fmt.Errorf("%w: its bytes are not those that were stored", blob.ErrCorrupt),
 			Hint: "exp fsck names what depends on it; running its stage again makes it anew"}
 	}
 	return err

@@ -65,10 +65,12 @@ func readDump(name string, r io.Reader) ([]Completion, error) {
 		case d.Input == nil || d.Output == nil:
 			return bad("a completion needs input and output")
 		}
-		c := Completion{Prompt: *d.Input, Text: *d.Output, Want: plainText(d.Want), Answer: plainText(d.Pred), Score: math.NaN()}
+		c := Completion{Prompt: *d.Input, Text: *d.Output, Want: plainText(d.Want), Answer: plainText(d.Pred),
+			Score: math.NaN()}
 		if d.Step != nil {
 			c.Step = *d.Step
-		} else if c.Step, err = strconv.ParseInt(strings.TrimSuffix(path.Base(name), path.Ext(name)), 10, 64); err != nil {
+		} else if c.Step, err = strconv.ParseInt(strings.TrimSuffix(path.Base(name), path.Ext(name)), 10,
+			64); err != nil {
 			return bad("it says no step, and neither does the name of the file")
 		}
 		if v, ok := jsonNumber(d.Score); ok {

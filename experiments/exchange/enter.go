@@ -120,7 +120,8 @@ func (e *entry) add(name, columns string, row ...any) {
 }
 
 // order is that of the tables of a bundle.
-var order = []string{"blobs", "configs", "suites", "items", "scorers", "runs", "stages", "stage_io", "artifacts", "series", "metrics", "evals", "samples", "verdicts"}
+var order = []string{"blobs", "configs", "suites", "items", "scorers", "runs", "stages", "stage_io", "artifacts",
+	"series", "metrics", "evals", "samples", "verdicts"}
 
 // next returns the tables in their order.
 func (e *entry) next() (store.PortableRows, error) {
@@ -153,7 +154,8 @@ func (e *entry) next() (store.PortableRows, error) {
 
 func (e *entry) addBlob(d ident.Digest, size int64, kind string) {
 	for _, t := range e.tables {
-		if t.name == "blobs" && slices.ContainsFunc(t.rows, func(row []any) bool { return ident.Digest(row[0].([]byte)) == d }) {
+		if t.name == "blobs" &&
+			slices.ContainsFunc(t.rows, func(row []any) bool { return ident.Digest(row[0].([]byte)) == d }) {
 			return
 		}
 	}
@@ -169,14 +171,16 @@ func (e *entry) storeFiles() error {
 			return err
 		}
 		if d != s.SHA256 {
-			return &FormatError{Path: s.Path, Msg: "the file changed while it was read", Help: "import it when its run has ended, or a copy of it"}
+			return &FormatError{Path: s.Path, Msg: "the file changed while it was read",
+				Help: "import it when its run has ended, or a copy of it"}
 		}
 		e.addBlob(d, size, "foreign")
 	}
 	stage := e.addStage("import", "", 0)
 	for _, s := range e.Files {
 		e.add("stage_io", ioColumns, stage, "in", s.Name, s.SHA256, s.Size)
-		e.add("artifacts", "run INTEGER, stage INTEGER, name TEXT, media TEXT, digest BLOB", 1, stage, "source/"+s.Name, "application/octet-stream", s.SHA256)
+		e.add("artifacts", "run INTEGER, stage INTEGER, name TEXT, media TEXT, digest BLOB", 1, stage,
+			"source/"+s.Name, "application/octet-stream", s.SHA256)
 	}
 	return nil
 }
@@ -187,7 +191,8 @@ const ioColumns = "stage INTEGER, dir TEXT, role TEXT, digest BLOB, size INTEGER
 func (e *entry) addStage(kind, label string, n int) int64 {
 	sid := digest("exp/foreign/stage/1", map[string]any{"run": e.rid, "kind": kind, "label": label})
 	result, _ := json.Marshal(map[string]any{"from": e.From, "samples": n})
-	e.add("stages", "sid BLOB, run INTEGER, kind TEXT, label TEXT, status TEXT, params TEXT, numerics TEXT, seed TEXT, started INTEGER, ended INTEGER, result TEXT",
+	e.add("stages", "sid BLOB, run INTEGER, kind TEXT, label TEXT, status TEXT, params TEXT, numerics TEXT, seed "+
+		"TEXT, started INTEGER, ended INTEGER, result TEXT",
 		sid, 1, kind, label, string(store.Done), "{}", store.ForeignNumerics(e.From), "", e.now, e.now, string(result))
 	e.stages++
 	return e.stages
@@ -197,7 +202,8 @@ func (e *entry) addStage(kind, label string, n int) int64 {
 func (e *entry) addRun() {
 	// What two foreign runs differ in is not known: that they are different files is what
 	// a comparison of them says.
-	conf, _ := json.Marshal(map[string]any{"name": e.Name, "foreign": map[string]any{"from": e.From, "digest": e.rid.Short()},
+	conf, _ := json.Marshal(map[string]any{"name": e.Name, "foreign": map[string]any{"from": e.From,
+		"digest": e.rid.Short()},
 		"compare": map[string]any{"vary": []string{"foreign"}, "min_seeds": 3}})
 	source := fmt.Sprintf("# a run of %s, imported; it has no configuration of ours\nname: %q\n", e.From, e.Name)
 	config := ident.Sum(append([]byte("exp/foreign/config/1"), conf...))
@@ -217,9 +223,12 @@ func (e *entry) addRun() {
 		}
 		return s
 	}
-	e.add("runs", "rid BLOB, xid BLOB, name TEXT, task TEXT, algo TEXT, model TEXT, seed INTEGER, numerics TEXT, status TEXT, created INTEGER, "+
-		"started INTEGER, ended INTEGER, steps INTEGER, steps_total INTEGER, wall_s REAL, config BLOB, headline TEXT, h1 REAL",
-		e.rid, e.XID(), e.Name, unknown(e.Task), unknown(e.Algo), unknown(e.Model), e.Seed, store.ForeignNumerics(e.From), string(store.Done), e.now,
+	e.add("runs", "rid BLOB, xid BLOB, name TEXT, task TEXT, algo TEXT, model TEXT, seed INTEGER, numerics TEXT, "+
+		"status TEXT, created INTEGER, "+
+		"started INTEGER, ended INTEGER, steps INTEGER, steps_total INTEGER, wall_s REAL, config BLOB, headline "+
+		"TEXT, h1 REAL",
+		e.rid, e.XID(), e.Name, unknown(e.Task), unknown(e.Algo), unknown(e.Model), e.Seed,
+		store.ForeignNumerics(e.From), string(store.Done), e.now,
 		started, ended, len(all), len(all), wall, config, headline, value)
 }
 
@@ -243,7 +252,8 @@ func (e *entry) addSeries() {
 		if v := s.Values[n-1]; !math.IsNaN(v) {
 			last = v
 		}
-		e.add("series", "run INTEGER, name TEXT, unit TEXT, det INTEGER, n INTEGER, last REAL, last_step INTEGER, min REAL, max REAL, argmin INTEGER, argmax INTEGER",
+		e.add("series", "run INTEGER, name TEXT, unit TEXT, det INTEGER, n INTEGER, last REAL, last_step INTEGER, "+
+			"min REAL, max REAL, argmin INTEGER, argmax INTEGER",
 			1, s.Name, "", 0, n, last, s.Steps[n-1], least, most, atLeast, atMost)
 		for k, v := range s.Values {
 			e.add("metrics", "run INTEGER, step INTEGER, series INTEGER, value REAL", 1, s.Steps[k], i+1, v)
@@ -294,8 +304,10 @@ func (e *entry) addSample(gen, newest int64, c Completion, ref blob.Ref) {
 	if c.Step == newest {
 		scope, step = "eval", 0
 	}
-	e.add("samples", "stage INTEGER, scope TEXT, step INTEGER, item TEXT, k INTEGER, prompt_tokens INTEGER, out_tokens INTEGER, finish TEXT, reward REAL, "+
-		"pack BLOB, off INTEGER, len INTEGER", gen, scope, step, c.Problem, c.K, 0, 0, "unknown", c.Score, ref.Pack, ref.Off, ref.Len)
+	e.add("samples", "stage INTEGER, scope TEXT, step INTEGER, item TEXT, k INTEGER, prompt_tokens INTEGER, "+
+		"out_tokens INTEGER, finish TEXT, reward REAL, "+
+		"pack BLOB, off INTEGER, len INTEGER", gen, scope, step, c.Problem, c.K, 0, 0, "unknown", c.Score, ref.Pack,
+		ref.Off, ref.Len)
 	e.kept++
 	correct := int64(0)
 	if c.Correct {
@@ -305,7 +317,8 @@ func (e *entry) addSample(gen, newest int64, c Completion, ref blob.Ref) {
 	if !c.Correct && c.Want != "" {
 		reason = "wanted " + c.Want
 	}
-	e.add("verdicts", "sample INTEGER, scorer INTEGER, correct INTEGER, reward REAL, answer TEXT, reason TEXT", e.kept, 1, correct, c.Score, c.Answer, reason)
+	e.add("verdicts", "sample INTEGER, scorer INTEGER, correct INTEGER, reward REAL, answer TEXT, reason TEXT", e.kept,
+		1, correct, c.Score, c.Answer, reason)
 }
 
 // itemScore is a problem in a scores blob, in so far as a dump knows it (eval.Item).
@@ -348,7 +361,9 @@ func (e *entry) addEvaluation(d *Dump, gen, newest int64) error {
 		mean += float64(it.Correct) / float64(it.Graded) / float64(len(items))
 		least = min(least, it.Samples)
 	}
-	scores, err := json.Marshal(map[string]any{"items": items, "metrics": []map[string]any{{"name": "pass@1", "value": mean}}})
+	scores,
+		err := json.Marshal(map[string]any{"items": items,
+		"metrics": []map[string]any{{"name": "pass@1", "value": mean}}})
 	if err != nil {
 		return err
 	}
@@ -360,14 +375,17 @@ func (e *entry) addEvaluation(d *Dump, gen, newest int64) error {
 	suite := e.From + "/" + d.Name
 	e.suites++
 	e.add("suites", "digest BLOB, name TEXT, version TEXT, scorer TEXT, license TEXT, n_items INTEGER",
-		digest("exp/foreign/suite/1", map[string]any{"name": suite, "items": ids}), suite, "", "reward of "+e.From, "", len(items))
+		digest("exp/foreign/suite/1", map[string]any{"name": suite, "items": ids}), suite, "", "reward of "+e.From,
+		"", len(items))
 	for _, id := range ids {
 		e.add("items", "suite INTEGER, item TEXT, cluster TEXT, difficulty REAL", e.suites, id, "", nil)
 	}
 	score := e.addStage("eval.score", d.Name, len(items))
 	e.add("stage_io", ioColumns, score, "out", "scores", blobOf, len(scores))
-	e.add("evals", "run INTEGER, stage_gen INTEGER, stage_score INTEGER, suite INTEGER, protocol BLOB, n INTEGER, metric TEXT, value REAL, n_items INTEGER, n_clusters INTEGER, infra_errors INTEGER",
-		1, gen, score, e.suites, digest("exp/foreign/protocol/1", e.From), least, "pass@1", mean, len(items), len(items), 0)
+	e.add("evals", "run INTEGER, stage_gen INTEGER, stage_score INTEGER, suite INTEGER, protocol BLOB, n INTEGER, "+
+		"metric TEXT, value REAL, n_items INTEGER, n_clusters INTEGER, infra_errors INTEGER",
+		1, gen, score, e.suites, digest("exp/foreign/protocol/1", e.From), least, "pass@1", mean, len(items),
+		len(items), 0)
 	e.headline = &mean
 	return nil
 }

@@ -58,10 +58,12 @@ func Read(from string, paths []string) (*Foreign, error) {
 	f.Series = f.points.list()
 	f.Started, f.Ended = f.points.first, f.points.last
 	if len(f.Series) == 0 && len(f.Dumps) == 0 {
-		return nil, &FormatError{Path: strings.Join(paths, ", "), Msg: "there is no metric in it", Help: "--from says what wrote it: " + strings.Join(Sources(), ", ")}
+		return nil, &FormatError{Path: strings.Join(paths, ", "), Msg: "there is no metric in it",
+			Help: "--from says what wrote it: " + strings.Join(Sources(), ", ")}
 	}
 	if n := f.points.repeated; n > 0 {
-		f.Remarks = append(f.Remarks, strconv.Itoa(n)+" points of steps that come twice with different values: the later ones count, as of a resumed run")
+		f.Remarks = append(f.Remarks, strconv.Itoa(n)+" points of steps that come twice with different values: the "+
+			"later ones count, as of a resumed run")
 	}
 	base := filepath.Base(filepath.Clean(paths[0]))
 	f.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -87,7 +89,8 @@ func (f *Foreign) readPath(path string) error {
 		return err
 	}
 	if len(found) == 0 {
-		return &FormatError{Path: path, Msg: "the folder has no file that " + f.From + " writes", Help: "name the files themselves"}
+		return &FormatError{Path: path, Msg: "the folder has no file that " + f.From + " writes",
+			Help: "name the files themselves"}
 	}
 	// Dumps are by step: 10.jsonl comes after 9.jsonl.
 	slices.SortFunc(found, func(a, b string) int {
@@ -101,10 +104,12 @@ func (f *Foreign) readPath(path string) error {
 		dirs[filepath.Dir(p)] = true
 	}
 	if len(dirs) > 1 {
-		return &FormatError{Path: path, Msg: "files lie in " + strconv.Itoa(len(dirs)) + " folders, which are runs or suites of their own", Help: "import each folder by itself"}
+		return &FormatError{Path: path, Msg: "files lie in " + strconv.Itoa(len(dirs)) +
+			" folders, which are runs or suites of their own", Help: "import each folder by itself"}
 	}
 	for _, p := range found {
-		if err := f.readFile(p, filepath.Base(path)+"/"+filepath.Base(p), filepath.Base(filepath.Clean(path))); err != nil {
+		if err := f.readFile(p, filepath.Base(path)+"/"+filepath.Base(p),
+			filepath.Base(filepath.Clean(path))); err != nil {
 			return err
 		}
 	}
@@ -134,7 +139,8 @@ func (f *Foreign) readFile(path, name, folder string) error {
 		return err
 	}
 	if slices.ContainsFunc(f.Files, func(had SourceFile) bool { return had.Name == name }) {
-		return &FormatError{Path: path, Msg: "another file is named " + name + " too", Help: "a run's files need names of their own"}
+		return &FormatError{Path: path, Msg: "another file is named " + name + " too",
+			Help: "a run's files need names of their own"}
 	}
 	f.Files = append(f.Files, src)
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -158,7 +164,8 @@ func (f *Foreign) readFile(path, name, folder string) error {
 func (f *Foreign) readJSONL(path string, r io.Reader) error {
 	return eachLine(r, func(n int, line []byte) error {
 		if problem := f.points.jsonLine(line); problem != "" {
-			return &FormatError{Path: path, Line: n, Msg: problem, Help: `a line is an object such as {"step": 1, "loss": 0.5}`}
+			return &FormatError{Path: path, Line: n, Msg: problem,
+				Help: `a line is an object such as {"step": 1, "loss": 0.5}`}
 		}
 		return nil
 	})
@@ -234,7 +241,8 @@ func (f *Foreign) readCSV(path string, r io.Reader) error {
 		}
 	}
 	if step < 0 {
-		return &FormatError{Path: path, Line: 1, Msg: "no column is named step", Help: "the first line names the columns: step and metrics"}
+		return &FormatError{Path: path, Line: 1, Msg: "no column is named step",
+			Help: "the first line names the columns: step and metrics"}
 	}
 	metric, value, run := slices.Index(head, "metric"), slices.Index(head, "value"), slices.Index(head, "run")
 	only := ""

@@ -61,7 +61,8 @@ func (p *points) readEvents(name string, r io.Reader) (whole bool, err error) {
 			err = p.event(data)
 		}
 		if errors.Is(err, errRecord) || errors.Is(err, errMessage) || err == io.EOF || err == io.ErrUnexpectedEOF {
-			return false, &FormatError{Path: name, Msg: "record " + strconv.Itoa(n) + " is no TensorBoard event or is damaged",
+			return false, &FormatError{Path: name, Msg: "record " + strconv.Itoa(n) +
+				" is no TensorBoard event or is damaged",
 				Help: "event files are named events.out.tfevents.*; copy the file again"}
 		}
 		if err != nil {

@@ -38,7 +38,8 @@ type Written struct {
 func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path string,
 	about func(metric string) string) (*Written, error) {
 	write, ok := map[string]func(w *writer, path string) error{
-		"tensorboard": (*writer).tensorBoard, "csv": (*writer).csv, "parquet": (*writer).parquet, "mlflow": (*writer).mlflow}[format]
+		"tensorboard": (*writer).tensorBoard, "csv": (*writer).csv, "parquet": (*writer).parquet,
+		"mlflow": (*writer).mlflow}[format]
 	if !ok {
 		return nil, fmt.Errorf("exchange: no format %q", format)
 	}
@@ -157,7 +158,8 @@ func (w *writer) csv(path string) error {
 			return err
 		}
 		err = w.points(func(p point) error {
-			return table.Write([]string{p.Run, p.Name, strconv.FormatInt(p.Seed, 10), p.Metric, strconv.FormatInt(p.Step, 10),
+			return table.Write([]string{p.Run, p.Name, strconv.FormatInt(p.Seed, 10), p.Metric,
+				strconv.FormatInt(p.Step, 10),
 				strconv.FormatFloat(p.Value, 'g', -1, 64), p.Time.Format("2006-01-02T15:04:05.000Z")})
 		})
 		table.Flush()
@@ -170,7 +172,8 @@ const parquetRows = 4096
 
 func (w *writer) parquet(path string) error {
 	return w.toFile(path, func(out *bufio.Writer) error {
-		table := parquet.NewGenericWriter[point](out, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("exp", "", ""))
+		table := parquet.NewGenericWriter[point](out, parquet.Compression(&parquet.Zstd),
+			parquet.CreatedBy("exp", "", ""))
 		rows := make([]point, 0, parquetRows)
 		flush := func() error {
 			_, err := table.Write(rows)
@@ -240,7 +243,8 @@ var notInNames = regexp.MustCompile(`[^/\w.\- :]`)
 
 // folder is the name of a run's folder.
 func folder(r store.Run) string {
-	return strings.ReplaceAll(notInNames.ReplaceAllString(r.Name, "_"), "/", "_") + "-" + strconv.FormatInt(r.Seed, 10) + "-" + r.RID.Short()
+	return strings.ReplaceAll(notInNames.ReplaceAllString(r.Name, "_"), "/", "_") + "-" + strconv.FormatInt(r.Seed,
+		10) + "-" + r.RID.Short()
 }
 
 // mlflow writes a file store (mlflow/store/tracking/file_store.py): an experiment for
@@ -269,8 +273,10 @@ func (w *writer) mlflow(dir string) error {
 
 // mlflowExperiment writes the description of an experiment.
 func mlflowExperiment(id string, r store.Run) func(out *bufio.Writer) error {
-	return yamlOf([][2]any{{"artifact_location", "./" + id}, {"creation_time", r.Created.UnixMilli()}, {"experiment_id", id},
-		{"last_update_time", r.Created.UnixMilli()}, {"lifecycle_stage", "active"}, {"name", r.Name + " " + r.XID.Short()}})
+	return yamlOf([][2]any{{"artifact_location", "./" + id}, {"creation_time", r.Created.UnixMilli()},
+		{"experiment_id", id},
+		{"last_update_time", r.Created.UnixMilli()}, {"lifecycle_stage", "active"},
+		{"name", r.Name + " " + r.XID.Short()}})
 }
 
 // yamlOf writes keys with values, which JSON writes as YAML would.
@@ -319,10 +325,13 @@ func (w *writer) mlflowRun(dir, experiment string, r store.Run) error {
 	if start.IsZero() {
 		start = r.Created
 	}
-	err = w.toFile(filepath.Join(root, "meta.yaml"), yamlOf([][2]any{{"artifact_uri", "./" + experiment + "/" + id + "/artifacts"}, {"end_time", end},
-		{"entry_point_name", ""}, {"experiment_id", experiment}, {"lifecycle_stage", "active"}, {"run_id", id}, {"run_name", folder(r)}, {"run_uuid", id},
-		{"source_name", ""}, {"source_type", 4}, {"source_version", ""}, {"start_time", start.UnixMilli()}, {"status", mlflowStatus(r.Status)},
-		{"tags", []string{}}, {"user_id", "exp"}}))
+	err = w.toFile(filepath.Join(root, "meta.yaml"),
+		yamlOf([][2]any{{"artifact_uri", "./" + experiment + "/" + id + "/artifacts"}, {"end_time", end},
+			{"entry_point_name", ""}, {"experiment_id", experiment}, {"lifecycle_stage", "active"}, {"run_id", id},
+			{"run_name", folder(r)}, {"run_uuid", id},
+			{"source_name", ""}, {"source_type", 4}, {"source_version", ""}, {"start_time", start.UnixMilli()},
+			{"status", mlflowStatus(r.Status)},
+			{"tags", []string{}}, {"user_id", "exp"}}))
 	if err != nil {
 		return err
 	}
@@ -333,7 +342,8 @@ func (w *writer) mlflowRun(dir, experiment string, r store.Run) error {
 		}
 		err := w.toFile(filepath.Join(root, "metrics", filepath.FromSlash(key)), func(out *bufio.Writer) error {
 			for i, step := range c.Steps {
-				if _, err := fmt.Fprintf(out, "%d %s %d\n", at(step).UnixMilli(), pythonFloat(c.Values[i]), step); err != nil {
+				if _, err := fmt.Fprintf(out, "%d %s %d\n", at(step).UnixMilli(), pythonFloat(c.Values[i]),
+					step); err != nil {
 					return err
 				}
 			}
@@ -381,7 +391,9 @@ func (w *writer) mlflowParams(root string, r store.Run) error {
 		if err != nil {
 			return err
 		}
-		return write("params", notInNames.ReplaceAllString(strings.TrimPrefix(prefix, "."), "_"), strings.Trim(string(text), `"`))
+		return write("params", notInNames.ReplaceAllString(strings.TrimPrefix(prefix, "."), "_"),
+			strings.Trim(string(text), `"`))
 	}
-	return errors.Join(walk("", tree), write("tags", "mlflow.runName", folder(r)), write("tags", "exp.run", r.RID.String()), write("tags", "exp.seed", strconv.FormatInt(r.Seed, 10)))
+	return errors.Join(walk("", tree), write("tags", "mlflow.runName", folder(r)),
+		write("tags", "exp.run", r.RID.String()), write("tags", "exp.seed", strconv.FormatInt(r.Seed, 10)))
 }

@@ -112,7 +112,8 @@ func (db *DB) Attempts(ctx context.Context, run int64) ([]Attempt, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (a Attempt, err error) {
 		var started, ended int64
 		var env string
-		err = r.Scan(&a.ID, &a.Run, &a.N, &a.Kind, &a.Host, &a.PID, &a.Device, &a.Build, &started, &ended, &a.Status, &a.ExitCode, &env)
+		err = r.Scan(&a.ID, &a.Run, &a.N, &a.Kind, &a.Host, &a.PID, &a.Device, &a.Build, &started, &ended, &a.Status,
+			&a.ExitCode, &env)
 		a.Started, a.Ended, a.Env = fromMilli(started), fromMilli(ended), json.RawMessage(env)
 		return a, err
 	}, `SELECT id, run, n, kind, host, pid, device, build, started, coalesce(ended, 0), status, coalesce(exit_code, 0), env

@@ -53,7 +53,8 @@ func (db *DB) AddCheckpoint(ctx context.Context, c Checkpoint) error {
 // ForgetCheckpoint takes back the announcement of a checkpoint whose files are
 // about to be deleted; ErrNotFound if there is none.
 func (db *DB) ForgetCheckpoint(ctx context.Context, run, step int64) error {
-	return db.updateRun(ctx, "forget checkpoint of", run, `DELETE FROM checkpoints WHERE run = ? AND step = ?`, run, step)
+	return db.updateRun(ctx, "forget checkpoint of", run, `DELETE FROM checkpoints WHERE run = ? AND step = ?`, run,
+		step)
 }
 
 // Checkpoints returns the checkpoints of a run, newest first.

@@ -65,9 +65,11 @@ type VersionError struct {
 
 func (e *VersionError) Error() string {
 	if e.Have > e.Want {
-		return fmt.Sprintf("open store: %s: schema version %d was written by a newer exp, this one knows up to %d", e.Path, e.Have, e.Want)
+		return fmt.Sprintf("open store: %s: schema version %d was written by a newer exp, this one knows up to %d",
+			e.Path, e.Have, e.Want)
 	}
-	return fmt.Sprintf("open store: %s: schema version %d is older than this exp's %d, and this command only reads", e.Path, e.Have, e.Want)
+	return fmt.Sprintf("open store: %s: schema version %d is older than this exp's %d, and this command only reads",
+		e.Path, e.Have, e.Want)
 }
 
 // Hint says what a person can do.
@@ -126,7 +128,8 @@ func (db *DB) fail(op string, err error) error {
 	}
 	hint, err := classify(err)
 	if errors.Is(err, syscall.ENOTDIR) || op == "open store" && errors.Is(err, fs.ErrPermission) {
-		err, hint = fmt.Errorf("%w: %w", ErrPlace, err), "name a directory that may be written with --store DIR or EXP_STORE"
+		err, hint = fmt.Errorf("%w: %w", ErrPlace, err),
+			"name a directory that may be written with --store DIR or EXP_STORE"
 	}
 	return &Error{Op: op, Path: path, Err: err, Hint: hint}
 }
@@ -146,7 +149,8 @@ func classify(err error) (hint string, _ error) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "free some space and run again: everything recorded before is kept", err
 	case errors.Is(err, ErrCorrupt):
-		return "restore it from a backup, or move it away and start a new store; blobs are kept apart and are not affected", err
+		return "restore it from a backup, or move it away and start a new store; blobs are kept apart and are not " +
+			"affected", err
 	}
 	return "", err
 }

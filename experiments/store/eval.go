@@ -45,7 +45,8 @@ func addEvals(ctx context.Context, tx *sql.Tx, run, stage int64, evals []Eval) e
 // scores only.
 func (db *DB) Evals(ctx context.Context, run int64) ([]Eval, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (e Eval, err error) {
-		err = r.Scan(&e.Run, &e.StageGen, &e.StageScore, &e.Suite, &e.SuiteName, &e.SuiteDigest, &e.Protocol, &e.N, &e.Metric,
+		err = r.Scan(&e.Run, &e.StageGen, &e.StageScore, &e.Suite, &e.SuiteName, &e.SuiteDigest, &e.Protocol,
+			&e.N, &e.Metric,
 			number{&e.Value}, number{&e.SE}, number{&e.Lo}, number{&e.Hi}, &e.Items, &e.Clusters, &e.InfraErrors)
 		return e, err
 	}, `SELECT e.run, coalesce(e.stage_gen, 0), e.stage_score, e.suite, u.name, u.digest, e.protocol, e.n, e.metric,

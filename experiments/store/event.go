@@ -37,7 +37,8 @@ func (db *DB) AddEvent(ctx context.Context, e Event) error {
 }
 
 func insertEvent(ctx context.Context, tx *sql.Tx, e Event, t int64) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO events (run, attempt, t, level, kind, data) VALUES (?, nullif(?, 0), ?, ?, ?, ?)`,
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO events (run, attempt, t, level, kind, data) VALUES (?, nullif(?, 0), ?, ?, ?, ?)`,
 		e.Run, e.Attempt, t, e.Level, e.Kind, orEmpty(string(e.Data), "{}"))
 	return err
 }
@@ -52,6 +53,7 @@ func (db *DB) Events(ctx context.Context, run, after int64) ([]Event, error) {
 		err = r.Scan(&e.ID, &e.Run, &e.Attempt, &t, &e.Level, &e.Kind, &data)
 		e.Time, e.Data = fromMilli(t), json.RawMessage(data)
 		return e, err
-	}, `SELECT id, run, coalesce(attempt, 0), t, level, kind, data FROM events WHERE run = ? AND id > ? ORDER BY id`, run, after)
+	}, `SELECT id, run, coalesce(attempt, 0), t, level, kind, data FROM events WHERE run = ? AND id > ? ORDER BY id`,
+		run, after)
 	return all, db.fail("read events", err)
 }

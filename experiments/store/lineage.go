@@ -12,7 +12,9 @@ import (
 // insertIO records what a stage read ("in") or wrote ("out").
 func insertIO(ctx context.Context, tx *sql.Tx, stage int64, dir string, list []IO) error {
 	for _, io := range list {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO stage_io (stage, dir, role, digest, size) VALUES (?, ?, ?, ?, nullif(?, 0))`,
+		if _,
+			err := tx.ExecContext(ctx,
+			`INSERT INTO stage_io (stage, dir, role, digest, size) VALUES (?, ?, ?, ?, nullif(?, 0))`,
 			stage, dir, io.Role, io.Digest, io.Size); err != nil {
 			return err
 		}

@@ -31,7 +31,8 @@ type LockedError struct {
 
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("run %s is being executed by process %d on %s since %s",
-		e.RID.Short(), e.Holder.PID, orEmpty(e.Holder.Host, "an unknown host"), e.Holder.Start.UTC().Format(time.RFC3339))
+		e.RID.Short(), e.Holder.PID, orEmpty(e.Holder.Host, "an unknown host"),
+		e.Holder.Start.UTC().Format(time.RFC3339))
 }
 
 // Unwrap returns ErrBusy.

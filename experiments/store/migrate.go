@@ -60,7 +60,8 @@ func applyOnce(ctx context.Context, tx *sql.Tx, version int, m migration) error 
 		return err
 	}
 	// Pragmas take no parameters.
-	_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version+1))
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d",
+		applicationID, version+1))
 	return err
 }
 

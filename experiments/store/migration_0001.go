@@ -9,7 +9,8 @@ import (
 // migration0001 makes the tables that DESIGN.md describes. Digests are 32-byte
 // blobs, times milliseconds since 1970 UTC, text that holds JSON is checked.
 func migration0001(ctx context.Context, tx *sql.Tx) error {
-	for _, text := range []string{schema0001Record, schema0001Runs, schema0001Steps, schema0001Samples, schema0001Views} {
+	for _, text := range []string{schema0001Record, schema0001Runs, schema0001Steps, schema0001Samples,
+		schema0001Views} {
 		if _, err := tx.ExecContext(ctx, text); err != nil {
 			return err
 		}

@@ -56,7 +56,8 @@ func overview(ctx context.Context, tx *sql.Tx, run int64, name string, n int64) 
 	for at := first; at <= last; {
 		var b Bucket
 		end := at - (at-first)%width + width - 1
-		if err := one.QueryRowContext(ctx, run, at, end, series).Scan(&b.From, &b.To, &b.N, number{&b.Min}, number{&b.Max}); err != nil {
+		if err := one.QueryRowContext(ctx, run, at, end, series).Scan(&b.From, &b.To, &b.N, number{&b.Min},
+			number{&b.Max}); err != nil {
 			return nil, err
 		}
 		if at = end + 1; b.N > 0 {
@@ -64,7 +65,9 @@ func overview(ctx context.Context, tx *sql.Tx, run int64, name string, n int64) 
 			continue
 		}
 		// Nothing here: on to where there is something, however far that is.
-		next, err := query(ctx, tx, scanInt, `SELECT step FROM metrics WHERE run = ? AND step > ? AND series = ? ORDER BY step LIMIT 1`, run, end, series)
+		next, err := query(ctx, tx, scanInt,
+			`SELECT step FROM metrics WHERE run = ? AND step > ? AND series = ? ORDER BY step LIMIT 1`, run,
+			end, series)
 		if err != nil || len(next) == 0 {
 			return all, err
 		}

@@ -54,14 +54,21 @@ func portables() []portable {
 			UNION SELECT digest FROM artifacts WHERE run IN ` + selected + `
 			UNION SELECT digest FROM suites WHERE id IN (SELECT suite FROM evals WHERE run IN ` + selected + `)
 			UNION SELECT archive FROM sources WHERE code IN (` + selectedCode + `)) ORDER BY digest`},
-		{name: "configs", key: "digest", rows: `SELECT * FROM configs WHERE digest IN (SELECT config FROM runs WHERE id IN ` + selected + `) ORDER BY digest`},
-		{name: "sources", key: "code", rows: `SELECT * FROM sources WHERE code IN (` + selectedCode + `) ORDER BY code`},
-		{name: "suites", key: "digest", id: true, rows: `SELECT * FROM suites WHERE id IN (SELECT suite FROM evals WHERE run IN ` + selected + `) ORDER BY id`},
+		{name: "configs", key: "digest",
+			rows: `SELECT * FROM configs WHERE digest IN (SELECT config FROM runs WHERE id IN ` + selected +
+				`) ORDER BY digest`},
+		{name: "sources", key: "code", rows: `SELECT * FROM sources WHERE code IN (` + selectedCode +
+			`) ORDER BY code`},
+		{name: "suites", key: "digest", id: true,
+			rows: `SELECT * FROM suites WHERE id IN (SELECT suite FROM evals WHERE run IN ` + selected +
+				`) ORDER BY id`},
 		{name: "items", owner: "suite", refs: map[string]string{"suite": "suites"},
-			rows: `SELECT * FROM items WHERE suite IN (SELECT suite FROM evals WHERE run IN ` + selected + `) ORDER BY suite, item`},
+			rows: `SELECT * FROM items WHERE suite IN (SELECT suite FROM evals WHERE run IN ` + selected +
+				`) ORDER BY suite, item`},
 		{name: "scorers", key: "digest", id: true, rows: `SELECT * FROM scorers WHERE id IN (SELECT v.scorer FROM samples s JOIN verdicts v ON v.sample = s.id
 			WHERE s.stage IN ` + selectedStages + `) ORDER BY id`},
-		{name: "runs", key: "rid", id: true, refs: map[string]string{"parent": "runs"}, rows: `SELECT * FROM runs WHERE id IN ` + selected + ` ORDER BY id`},
+		{name: "runs", key: "rid", id: true, refs: map[string]string{"parent": "runs"},
+			rows: `SELECT * FROM runs WHERE id IN ` + selected + ` ORDER BY id`},
 		ofRun("run_tags", false, "run, tag"),
 		ofRun("run_notes", false, "id"),
 		ofRun("attempts", true, "id"),
@@ -80,12 +87,14 @@ func portables() []portable {
 		{name: "samples", id: true, owner: "stage", refs: map[string]string{"stage": "stages"},
 			rows: `SELECT * FROM samples WHERE stage IN ` + selectedStages + ` ORDER BY id`},
 		{name: "verdicts", owner: "sample", refs: map[string]string{"sample": "samples", "scorer": "scorers"},
-			rows: `SELECT v.* FROM samples s JOIN verdicts v ON v.sample = s.id WHERE s.stage IN ` + selectedStages + ` ORDER BY v.sample, v.scorer`},
+			rows: `SELECT v.* FROM samples s JOIN verdicts v ON v.sample = s.id WHERE s.stage IN ` + selectedStages +
+				` ORDER BY v.sample, v.scorer`},
 	}
 }
 
 // selectedCode are the digests of the sources that executed a selection of runs.
-const selectedCode = `SELECT code FROM runs WHERE id IN ` + selected + ` UNION SELECT code FROM stages WHERE run IN ` + selected
+const selectedCode = `SELECT code FROM runs WHERE id IN ` + selected + ` UNION SELECT code FROM stages WHERE run IN ` +
+	selected
 
 // Column is a column of a portable table.
 type Column struct {
@@ -142,7 +151,8 @@ func (db *DB) ExportRows(ctx context.Context, runs []int64, emit func(PortableRo
 	return nil
 }
 
-func exportTable(ctx context.Context, tx *sql.Tx, p portable, runs string, places map[string]map[int64]int64, emit func(PortableRows) error) error {
+func exportTable(ctx context.Context, tx *sql.Tx, p portable, runs string, places map[string]map[int64]int64,
+	emit func(PortableRows) error) error {
 	columns, err := columnsOf(ctx, tx, p.name)
 	if err != nil {
 		return err
@@ -154,7 +164,8 @@ func exportTable(ctx context.Context, tx *sql.Tx, p portable, runs string, place
 	defer rows.Close()
 	place := map[int64]int64{}
 	places[p.name] = place
-	out := PortableRows{Table: p.name, Columns: slices.DeleteFunc(slices.Clone(columns), func(c Column) bool { return c.Name == "id" })}
+	out := PortableRows{Table: p.name, Columns: slices.DeleteFunc(slices.Clone(columns),
+		func(c Column) bool { return c.Name == "id" })}
 	values := make([]any, len(columns))
 	dest := make([]any, len(columns))
 	for i := range values {
@@ -178,7 +189,8 @@ func exportTable(ctx context.Context, tx *sql.Tx, p portable, runs string, place
 			if to, isRef := p.refs[c.Name]; isRef && v != nil {
 				n, ok := places[to][v.(int64)]
 				if !ok {
-					return nil, fmt.Errorf("%w: %s.%s refers to row %d of %s, which is of another run", ErrConstraint, p.name, c.Name, v, to)
+					return nil, fmt.Errorf("%w: %s.%s refers to row %d of %s, which is of another run", ErrConstraint,
+						p.name, c.Name, v, to)
 				}
 				v = n
 			}

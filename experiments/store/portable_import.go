@@ -24,7 +24,8 @@ import (
 func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error)) (*Imported, error) {
 	var in *importer
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
-		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{}, homes: map[int64]int64{}}
+		in = &importer{db: db, ctx: ctx, tx: tx, numbers: map[string][]int64{}, had: map[string][]bool{},
+			homes: map[int64]int64{}}
 		return in.all(next)
 	})
 	if err != nil {
@@ -147,7 +148,8 @@ func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error
 		}
 	}
 	needed := append([]string{p.key, p.owner}, map[string][]string{
-		"blobs": {"size"}, "stages": {"sid", "status"}, "steps": {"step", "chain"}, "samples": {"scope", "step", "item", "k"}, "metrics": {"step", "series", "value"},
+		"blobs": {"size"}, "stages": {"sid", "status"}, "steps": {"step", "chain"},
+		"samples": {"scope", "step", "item", "k"}, "metrics": {"step", "series", "value"},
 	}[p.name]...)
 	for _, needed := range needed {
 		if _, ok := t.at[needed]; needed != "" && !ok {
@@ -316,7 +318,8 @@ func (t *importTable) standIn(row []any) error {
 		t.number(0, true)
 		return nil
 	}
-	found, err := query(t.ctx, t.tx, scanInt, `SELECT id FROM stages WHERE sid = ? ORDER BY status = 'done' DESC, id LIMIT 1`, row[t.at["sid"]])
+	found, err := query(t.ctx, t.tx, scanInt,
+		`SELECT id FROM stages WHERE sid = ? ORDER BY status = 'done' DESC, id LIMIT 1`, row[t.at["sid"]])
 	t.number(first(found), true)
 	return err
 }
@@ -369,7 +372,8 @@ func (t *importTable) checkBlob(row []any) error {
 	}
 	got, err := t.db.Blobs.Stat(ident.Digest(raw))
 	if err == nil && got != row[t.at["size"]] {
-		err = fmt.Errorf("%w: blob %s has %d bytes, not %v", ErrConstraint, ident.Digest(raw).Short(), got, row[t.at["size"]])
+		err = fmt.Errorf("%w: blob %s has %d bytes, not %v", ErrConstraint, ident.Digest(raw).Short(), got,
+			row[t.at["size"]])
 	}
 	return err
 }

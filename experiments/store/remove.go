@@ -40,14 +40,16 @@ func (db *DB) RemoveRun(ctx context.Context, run int64) error {
 			return fmt.Errorf("%w: run %d %s", ErrInUse, on[0].Run, on[0].Why)
 		}
 		var config ident.Digest
-		err = tx.QueryRowContext(ctx, `DELETE FROM runs WHERE id = ? AND deleted IS NOT NULL RETURNING config`, run).Scan(&config)
+		err = tx.QueryRowContext(ctx, `DELETE FROM runs WHERE id = ? AND deleted IS NOT NULL RETURNING config`,
+			run).Scan(&config)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w: the run is not deleted", ErrInUse)
 		}
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM configs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE config = ?1)`, config)
+		_, err = tx.ExecContext(ctx,
+			`DELETE FROM configs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE config = ?1)`, config)
 		return err
 	})
 }
@@ -67,7 +69,8 @@ func (db *DB) RemoveBlobs(ctx context.Context, digests []ident.Digest, remove fu
 		for _, d := range digests {
 			used := needed[d]
 			if !used {
-				if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM stage_io WHERE digest = ?)`, d).Scan(&used); err != nil {
+				if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM stage_io WHERE digest = ?)`,
+					d).Scan(&used); err != nil {
 					return err
 				}
 			}
@@ -79,7 +82,8 @@ func (db *DB) RemoveBlobs(ctx context.Context, digests []ident.Digest, remove fu
 			} else if err != nil {
 				return err
 			}
-			for _, text := range []string{`DELETE FROM sources WHERE archive = ?`, `DELETE FROM blobs WHERE digest = ?`} {
+			for _, text := range []string{`DELETE FROM sources WHERE archive = ?`,
+				`DELETE FROM blobs WHERE digest = ?`} {
 				if _, err := tx.ExecContext(ctx, text, d); err != nil {
 					return err
 				}
@@ -129,7 +133,8 @@ func (db *DB) ForgetTexts(ctx context.Context, packs []ident.Digest) error {
 			if !drop[a.pack] {
 				continue
 			}
-			if _, err := tx.ExecContext(ctx, `UPDATE samples SET pack = NULL, off = NULL, len = NULL WHERE id = ?`, a.id); err != nil {
+			if _, err := tx.ExecContext(ctx, `UPDATE samples SET pack = NULL, off = NULL, len = NULL WHERE id = ?`,
+				a.id); err != nil {
 				return err
 			}
 		}

@@ -96,12 +96,14 @@ func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, e
 			return err
 		}
 		created = rows == 1
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET deleted = NULL WHERE rid = ? AND deleted IS NOT NULL`, n.RID); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET deleted = NULL WHERE rid = ? AND deleted IS NOT NULL`,
+			n.RID); err != nil {
 			return err
 		}
 		run, err = queryOne(ctx, tx, newRunScanner().scan, `SELECT `+runColumns+` FROM runs r WHERE r.rid = ?`, n.RID)
 		if err == nil && (run.XID != n.XID || run.Seed != n.Seed || run.Numerics != n.Numerics) {
-			err = fmt.Errorf("%w: run %s is recorded with another experiment, seed or numerics", ErrConstraint, n.RID.Short())
+			err = fmt.Errorf("%w: run %s is recorded with another experiment, seed or numerics", ErrConstraint,
+				n.RID.Short())
 		}
 		return err
 	})
@@ -115,7 +117,8 @@ func (db *DB) SetHeadline(ctx context.Context, run int64, results []Headline) er
 	values := [3]float64{math.NaN(), math.NaN(), math.NaN()}
 	for i, h := range results {
 		if i == len(values) || strings.Contains(h.Name, ",") {
-			return db.fail("headline", fmt.Errorf("%w: %d results, the last named %q", ErrConstraint, len(results), h.Name))
+			return db.fail("headline", fmt.Errorf("%w: %d results, the last named %q", ErrConstraint,
+				len(results), h.Name))
 		}
 		names = append(names, h.Name)
 		values[i] = h.Value
@@ -177,7 +180,8 @@ func newRunScanner() *runScanner {
 	s.dest = []any{
 		&r.ID, &r.RID, &r.XID, &r.Name, &r.Task, &r.Algo, &r.Model, &r.Seed, &r.Numerics, &r.Device, &r.Status,
 		&s.created, &s.started, &s.ended, &r.Steps, &r.StepsTotal, &r.Tokens, &r.WallS,
-		&r.Config, &r.Code, &r.Chain, &s.headline, number{&s.h[0]}, number{&s.h[1]}, number{&s.h[2]}, &r.Parent, &s.deleted,
+		&r.Config, &r.Code, &r.Chain, &s.headline, number{&s.h[0]}, number{&s.h[1]}, number{&s.h[2]},
+		&r.Parent, &s.deleted,
 	}
 	return s
 }
@@ -190,7 +194,8 @@ func (s *runScanner) scanWith(rows *sql.Rows, rest []any) (Run, error) {
 		return Run{}, err
 	}
 	r := s.r
-	r.Created, r.Started, r.Ended, r.Deleted = fromMilli(s.created), fromMilli(s.started), fromMilli(s.ended), fromMilli(s.deleted)
+	r.Created, r.Started, r.Ended, r.Deleted = fromMilli(s.created), fromMilli(s.started), fromMilli(s.ended),
+		fromMilli(s.deleted)
 	names, ok := s.headlines[s.headline]
 	if !ok {
 		names = strings.Split(s.headline, ",")

@@ -108,7 +108,8 @@ func (q RunQuery) sql(fields []Field) (string, []any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	text += ` FROM runs r LEFT JOIN configs c ON c.digest = r.config WHERE ` + where + ` ORDER BY r.created DESC, r.id DESC`
+	text += ` FROM runs r LEFT JOIN configs c ON c.digest = r.config WHERE ` + where +
+		` ORDER BY r.created DESC, r.id DESC`
 	args = append(args, params...)
 	if q.Limit > 0 {
 		text += ` LIMIT ?`

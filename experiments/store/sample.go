@@ -68,7 +68,8 @@ func insertSample(ctx context.Context, tx *sql.Tx, insert *sql.Stmt, s *Sample) 
 	if !s.Ref.Pack.IsZero() {
 		off, length = s.Ref.Off, s.Ref.Len
 	}
-	res, err := insert.ExecContext(ctx, s.Stage, s.Scope, s.Step, s.Item, s.K, s.PromptTokens, s.OutTokens, s.Finish, s.Reward, s.LogProbSum,
+	res, err := insert.ExecContext(ctx, s.Stage, s.Scope, s.Step, s.Item, s.K, s.PromptTokens, s.OutTokens, s.Finish,
+		s.Reward, s.LogProbSum,
 		s.Ref.Pack, off, length)
 	if err != nil {
 		return err
@@ -79,7 +80,8 @@ func insertSample(ctx context.Context, tx *sql.Tx, insert *sql.Stmt, s *Sample) 
 		s.ID, err = res.LastInsertId()
 		return err
 	}
-	s.ID, err = queryOne(ctx, tx, scanInt, `SELECT id FROM samples WHERE stage = ? AND scope = ? AND step = ? AND item = ? AND k = ?`,
+	s.ID, err = queryOne(ctx, tx, scanInt,
+		`SELECT id FROM samples WHERE stage = ? AND scope = ? AND step = ? AND item = ? AND k = ?`,
 		s.Stage, s.Scope, s.Step, s.Item, s.K)
 	return err
 }

@@ -25,14 +25,16 @@ type Series struct {
 // Series returns the series of a run whose name matches glob (* any characters,
 // ? one, [ab] a set; "" is all), by name.
 func (db *DB) Series(ctx context.Context, run int64, glob string) ([]Series, error) {
-	all, err := query(ctx, db.r, scanSeries, seriesSelect+` WHERE run = ? AND name GLOB ? ORDER BY name`, run, orEmpty(glob, "*"))
+	all, err := query(ctx, db.r, scanSeries, seriesSelect+` WHERE run = ? AND name GLOB ? ORDER BY name`, run,
+		orEmpty(glob, "*"))
 	return all, db.fail("read series", err)
 }
 
 const seriesSelect = `SELECT id, run, name, unit, det, n, last, coalesce(last_step, 0), min, max, coalesce(argmin, 0), coalesce(argmax, 0) FROM series`
 
 func scanSeries(r *sql.Rows) (s Series, err error) {
-	err = r.Scan(&s.ID, &s.Run, &s.Name, &s.Unit, &s.Det, &s.N, number{&s.Last}, &s.LastStep, number{&s.Min}, number{&s.Max}, &s.ArgMin, &s.ArgMax)
+	err = r.Scan(&s.ID, &s.Run, &s.Name, &s.Unit, &s.Det, &s.N, number{&s.Last}, &s.LastStep, number{&s.Min},
+		number{&s.Max}, &s.ArgMin, &s.ArgMax)
 	return s, err
 }
 
@@ -46,7 +48,9 @@ func (w *StepWriter) seriesID(ctx context.Context, tx *sql.Tx, name string, det 
 	if w.unit != nil {
 		unit = w.unit(name)
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO series (run, name, unit, det) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+	if _,
+		err := tx.ExecContext(ctx,
+		`INSERT INTO series (run, name, unit, det) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		w.run, name, unit, det); err != nil {
 		return 0, err
 	}

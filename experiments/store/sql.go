@@ -26,7 +26,10 @@ func (db *DB) SQL(ctx context.Context, text string, row func(columns []string, v
 	defer conn.Close()
 	var refused string
 	if err := conn.Raw(func(c any) error {
-		c.(*sqlite3.SQLiteConn).RegisterAuthorizer(func(action int, a, b, _ string) int { return authorize(action, a, b, &refused) })
+		c.(*sqlite3.SQLiteConn).RegisterAuthorizer(func(action int, a, b, _ string) int {
+			return authorize(action, a,
+				b, &refused)
+		})
 		return nil
 	}); err != nil {
 		return nil, db.fail("query", err)
@@ -76,8 +79,10 @@ func authorize(action int, a, b string, refused *string) int {
 		}
 	case sqlite3.SQLITE_PRAGMA:
 		switch strings.ToLower(a) {
-		case "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list", "user_version",
-			"page_count", "page_size", "freelist_count", "compile_options", "function_list", "quick_check", "integrity_check", "foreign_key_check":
+		case "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list",
+			"user_version",
+			"page_count", "page_size", "freelist_count", "compile_options", "function_list", "quick_check",
+			"integrity_check", "foreign_key_check":
 			return sqlite3.SQLITE_OK
 		}
 		*refused = "PRAGMA " + a + " may do more"
@@ -96,7 +101,8 @@ func (db *DB) sqlError(ctx context.Context, err error, refused string) error {
 		return ctx.Err()
 	case errors.As(err, &s) && s.Code == sqlite3.ErrAuth:
 		return fmt.Errorf("%w: the store is only read; %s", ErrSQL, refused)
-	case errors.As(err, &s) && (s.Code == sqlite3.ErrError || s.Code == sqlite3.ErrReadonly || s.Code == sqlite3.ErrMisuse || s.Code == sqlite3.ErrRange || s.Code == sqlite3.ErrTooBig):
+	case errors.As(err, &s) && (s.Code == sqlite3.ErrError || s.Code == sqlite3.ErrReadonly ||
+		s.Code == sqlite3.ErrMisuse || s.Code == sqlite3.ErrRange || s.Code == sqlite3.ErrTooBig):
 		return fmt.Errorf("%w: %v", ErrSQL, err)
 	}
 	return db.fail("query", err)

@@ -219,7 +219,8 @@ func compareOutputs(s Stage, want, got []IO) *DivergenceError {
 	wantBy, gotBy := byRole(want), byRole(got)
 	for _, role := range sortedKeys(wantBy, gotBy) {
 		if wantBy[role] != gotBy[role] {
-			return &DivergenceError{SID: s.SID, Kind: s.Kind, Field: "output " + role, Want: wantBy[role], Got: gotBy[role]}
+			return &DivergenceError{SID: s.SID, Kind: s.Kind, Field: "output " + role, Want: wantBy[role],
+				Got: gotBy[role]}
 		}
 	}
 	return nil
@@ -258,7 +259,9 @@ func (db *DB) StagesBefore(ctx context.Context, kind string, id int64) ([]Stage,
 // kind, label, sources, numerics and seed, with its inputs, and with outputs that are
 // all there. They come in the order in which they began.
 func (db *DB) StagesLike(ctx context.Context, s Stage) ([]Stage, error) {
-	all, err := db.stages(ctx, `s.kind = ? AND s.label = ? AND s.code = ? AND s.numerics = ? AND s.seed = ? AND s.status = 'done' AND s.sid <> ?`,
+	all,
+		err := db.stages(ctx,
+		`s.kind = ? AND s.label = ? AND s.code = ? AND s.numerics = ? AND s.seed = ? AND s.status = 'done' AND s.sid <> ?`,
 		s.Kind, s.Label, s.Code, s.Numerics, s.Seed, s.SID)
 	inputs := byRole(s.Inputs)
 	like := slices.DeleteFunc(all, func(o Stage) bool {
@@ -271,7 +274,9 @@ func (db *DB) StagesLike(ctx context.Context, s Stage) ([]Stage, error) {
 // NewestStage returns the newest finished stage of a kind and label in a run, or
 // ErrNotFound. Samples of it belong to its Home.
 func (db *DB) NewestStage(ctx context.Context, run int64, kind, label string) (Stage, error) {
-	all, err := db.stages(ctx, `s.run = ? AND s.kind = ? AND s.label = ? AND s.status IN ('done', 'cached', 'repeated')`, run, kind, label)
+	all,
+		err := db.stages(ctx,
+		`s.run = ? AND s.kind = ? AND s.label = ? AND s.status IN ('done', 'cached', 'repeated')`, run, kind, label)
 	if err == nil && len(all) == 0 {
 		err = ErrNotFound
 	}
@@ -307,7 +312,8 @@ func scanStage(r *sql.Rows) (Stage, error) {
 	var s Stage
 	var params, result string
 	var started, ended int64
-	err := r.Scan(&s.ID, &s.SID, &s.Run, &s.Attempt, &s.Kind, &s.Label, &s.Status, &s.Home, &s.ReusedFrom, &s.ReusedRun, &params, &s.Code,
+	err := r.Scan(&s.ID, &s.SID, &s.Run, &s.Attempt, &s.Kind, &s.Label, &s.Status, &s.Home, &s.ReusedFrom,
+		&s.ReusedRun, &params, &s.Code,
 		&s.Numerics, &s.Seed, &started, &ended, &s.WallS, &s.CPUS, &s.PeakMem, &result, &s.Error)
 	s.Params, s.Result = json.RawMessage(params), json.RawMessage(result)
 	s.Started, s.Ended = fromMilli(started), fromMilli(ended)

@@ -36,7 +36,8 @@ type StepRow struct {
 
 // Steps returns the recorded steps from from to to, both included, in order.
 func (db *DB) Steps(ctx context.Context, run, from, to int64) ([]StepRow, error) {
-	all, err := query(ctx, db.r, scanStep, stepSelect+` WHERE run = ? AND step BETWEEN ? AND ? ORDER BY step`, run, from, to)
+	all, err := query(ctx, db.r, scanStep, stepSelect+` WHERE run = ? AND step BETWEEN ? AND ? ORDER BY step`,
+		run, from, to)
 	return all, db.fail("read steps", err)
 }
 
@@ -44,7 +45,8 @@ const stepSelect = `SELECT step, t, tokens, items, sampled, logprobs, rewards, p
 
 func scanStep(r *sql.Rows) (s StepRow, err error) {
 	var t int64
-	err = r.Scan(&s.Det.Step, &t, &s.Tokens, &s.Det.Items, &s.Det.Tokens, &s.Det.LogProbs, &s.Det.Rewards, &s.Det.Params, &s.Chain)
+	err = r.Scan(&s.Det.Step, &t, &s.Tokens, &s.Det.Items, &s.Det.Tokens, &s.Det.LogProbs, &s.Det.Rewards,
+		&s.Det.Params, &s.Chain)
 	s.Time = fromMilli(t)
 	return s, err
 }

@@ -210,7 +210,8 @@ func (db *DB) rollBack() (int, error) {
 // header reads what the file says of itself, in one statement: another process
 // may be creating the store.
 func header(pool *sql.DB) (app, version int, err error) {
-	err = pool.QueryRow("SELECT application_id, user_version FROM pragma_application_id, pragma_user_version").Scan(&app, &version)
+	err = pool.QueryRow("SELECT application_id, user_version FROM pragma_application_id, pragma_user_version").Scan(
+		&app, &version)
 	return app, version, err
 }
 
@@ -278,7 +279,8 @@ func (db *DB) Check(ctx context.Context) error {
 	if err != nil {
 		return db.fail("check store", err)
 	}
-	findings, err = query(ctx, db.r, scanText, `SELECT "table" || ' row ' || coalesce(rowid, '?') || ' misses ' || parent FROM pragma_foreign_key_check LIMIT 5`)
+	findings, err = query(ctx, db.r, scanText,
+		`SELECT "table" || ' row ' || coalesce(rowid, '?') || ' misses ' || parent FROM pragma_foreign_key_check LIMIT 5`)
 	if err == nil && len(findings) > 0 {
 		err = fmt.Errorf("%w: %q", ErrCorrupt, findings)
 	}

@@ -36,7 +36,8 @@ type Note struct {
 
 // AddNote adds a remark to a run.
 func (db *DB) AddNote(ctx context.Context, run int64, text string) error {
-	return db.updateRun(ctx, "note on", run, `INSERT INTO run_notes (run, t, text) VALUES (?, ?, ?)`, run, db.now(), text)
+	return db.updateRun(ctx, "note on", run, `INSERT INTO run_notes (run, t, text) VALUES (?, ?, ?)`, run,
+		db.now(), text)
 }
 
 // Notes returns the remarks on a run, oldest first.

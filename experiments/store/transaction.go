@@ -99,7 +99,8 @@ type querier interface {
 }
 
 // query returns all rows of a query.
-func query[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), text string, args ...any) ([]T, error) {
+func query[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), text string,
+	args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,8 @@ func query[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error
 }
 
 // queryOne returns the only row of a query, or ErrNotFound.
-func queryOne[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), text string, args ...any) (T, error) {
+func queryOne[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), text string,
+	args ...any) (T, error) {
 	all, err := query(ctx, q, scan, text, args...)
 	if err != nil || len(all) == 1 {
 		return first(all), err

@@ -71,7 +71,8 @@ func (db *DB) Dependencies(ctx context.Context) ([]Dependency, error) {
 
 // Dependants returns the dependencies on one run.
 func (db *DB) Dependants(ctx context.Context, run int64) ([]Dependency, error) {
-	list, err := query(ctx, db.r, scanDependency, `SELECT * FROM (`+dependencies+`) WHERE on_run = ? ORDER BY 1, 3`, run)
+	list, err := query(ctx, db.r, scanDependency, `SELECT * FROM (`+dependencies+`) WHERE on_run = ? ORDER BY 1, 3`,
+		run)
 	return list, db.fail("read dependencies", err)
 }
 

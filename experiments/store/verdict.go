@@ -33,7 +33,8 @@ type Verdict struct {
 func (db *DB) AddVerdicts(ctx context.Context, scorer Scorer, verdicts []Verdict) error {
 	var id int64
 	err := db.write(ctx, "record scorer "+scorer.Name, func(tx *sql.Tx) (err error) {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO scorers (digest, name) VALUES (?, ?) ON CONFLICT DO NOTHING`, scorer.Digest, scorer.Name); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO scorers (digest, name) VALUES (?, ?) ON CONFLICT DO NOTHING`,
+			scorer.Digest, scorer.Name); err != nil {
 			return err
 		}
 		id, err = queryOne(ctx, tx, scanInt, `SELECT id FROM scorers WHERE digest = ?`, scorer.Digest)
@@ -67,7 +68,8 @@ func insertVerdict(ctx context.Context, insert *sql.Stmt, scorer int64, v *Verdi
 	if v.Graded {
 		correct = v.Correct
 	}
-	_, err := insert.ExecContext(ctx, v.Sample, scorer, correct, v.Reward, v.Answer, v.Reason, v.CPUMS, v.WallMS, v.MemKB)
+	_, err := insert.ExecContext(ctx, v.Sample, scorer, correct, v.Reward, v.Answer, v.Reason, v.CPUMS,
+		v.WallMS, v.MemKB)
 	return err
 }
 

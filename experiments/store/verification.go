@@ -45,7 +45,10 @@ func Verified(list []Verification) string {
 		case !ok:
 		case v.OK:
 			best = l
-		case !slices.ContainsFunc(levels[i:], func(above string) bool { return newest[above].OK && newest[above].ID > v.ID }):
+		case !slices.ContainsFunc(levels[i:], func(above string) bool {
+			return newest[above].OK &&
+				newest[above].ID > v.ID
+		}):
 			return VerifiedNo
 		}
 	}
@@ -140,7 +143,8 @@ func (db *DB) CheckStep(ctx context.Context, run int64, s *Step) (field string, 
 		return field, nil, nil
 	}
 	id, err := rid(ctx, db.r, run)
-	return field, &DivergenceError{RID: id, Step: s.Det.Step, Field: orEmpty(field, "chain"), Want: had.Chain, Got: s.Chain}, err
+	return field, &DivergenceError{RID: id, Step: s.Det.Step, Field: orEmpty(field, "chain"), Want: had.Chain,
+		Got: s.Chain}, err
 }
 
 // AddDivergence records that work which was done again gave another result.

@@ -96,7 +96,8 @@ func (o Options) Validate() error {
 	for _, v := range []struct {
 		name     string
 		n, least int
-	}{{"batch", o.Batch, 1}, {"length", o.Length, 2}, {"sequences", o.Sequences, 1}, {"prompt", o.Prompt, 1}, {"new", o.New, 1}, {"repeat", o.Repeat, 1}} {
+	}{{"batch", o.Batch, 1}, {"length", o.Length, 2}, {"sequences", o.Sequences, 1}, {"prompt", o.Prompt, 1},
+		{"new", o.New, 1}, {"repeat", o.Repeat, 1}} {
 		if err := atLeast(v.name, v.n, v.least); err != nil {
 			return fmt.Errorf("bench: %w", err)
 		}
@@ -136,7 +137,8 @@ func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report,
 		return nil, err
 	}
 	s := &suite{ctx: ctx, be: be, single: single, o: o, w: w}
-	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name(), Threads: be.Threads(),
+	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name(),
+		Threads:  be.Threads(),
 		Settings: Settings{o.Batch, o.Length, o.Sequences, o.Prompt, o.New, o.Repeat}}
 	if o.has(PartMachine) || o.has(PartMatMul) {
 		if err := s.machine(); err != nil {

@@ -25,7 +25,8 @@ type FolderOptions struct {
 
 // DefaultFolderOptions are one user, a few, and a batch.
 func DefaultFolderOptions(path string) FolderOptions {
-	return FolderOptions{Path: path, Sequences: []int{1, 8, 64}, Prompt: 128, New: 64, Repeat: 3, Time: 20 * time.Millisecond}
+	return FolderOptions{Path: path, Sequences: []int{1, 8, 64}, Prompt: 128, New: 64, Repeat: 3,
+		Time: 20 * time.Millisecond}
 }
 
 // Validate reports the first setting that cannot be measured.
@@ -45,20 +46,22 @@ func (o FolderOptions) Validate() error {
 
 // FolderReport is how fast a folder's model samples.
 type FolderReport struct {
-	Path       string       `json:"path"`
-	Parameters int          `json:"parameters"`
-	Weights    int64        `json:"weights_bytes"` // in memory
-	Stored     string       `json:"weights_dtype"` // in memory
-	Load       float64      `json:"load_seconds"`  // from opening the files; tells of the disk where they were not in memory
-	Speeds     []FolderRate `json:"speeds"`
+	Path       string `json:"path"`
+	Parameters int    `json:"parameters"`
+	Weights    int64  `json:"weights_bytes"` // in memory
+	Stored     string `json:"weights_dtype"` // in memory
+	// from opening the files; tells of the disk where they were not in memory
+	Load   float64      `json:"load_seconds"`
+	Speeds []FolderRate `json:"speeds"`
 }
 
 // FolderRate is the speed with some completions at once.
 type FolderRate struct {
 	Sequences int    `json:"sequences"`
-	Prefill   Passes `json:"prefill"`          // prompts, and the first token of each completion
-	Decode    Passes `json:"decode"`           // the tokens after the first
-	Read      Spread `json:"weights_gb_per_s"` // decoding: weights that a step reads, 10⁹ bytes; experts as if all were used
+	Prefill   Passes `json:"prefill"` // prompts, and the first token of each completion
+	Decode    Passes `json:"decode"`  // the tokens after the first
+	// decoding: weights that a step reads, 10⁹ bytes; experts as if all were used
+	Read Spread `json:"weights_gb_per_s"`
 }
 
 // RunFolder measures the model of a folder on be, as evaluation and LoRA sample from it:
@@ -74,12 +77,14 @@ func RunFolder(ctx context.Context, be, single Device, o FolderOptions, w Watche
 		return nil, err
 	}
 	if n := o.Prompt + o.New + 1; n > c.MaxPositions {
-		return nil, fmt.Errorf("bench: a prompt of %d tokens and %d new ones need more than the model's %d positions", o.Prompt, o.New, c.MaxPositions)
+		return nil, fmt.Errorf("bench: a prompt of %d tokens and %d new ones need more than the model's %d positions",
+			o.Prompt, o.New, c.MaxPositions)
 	}
 	c.MaxPositions = o.Prompt + o.New + 1 // the tables need no more
 	s := &suite{ctx: ctx, be: be, single: single, w: w}
 	s.o.Repeat, s.o.Time = o.Repeat, o.Time
-	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name(), Threads: be.Threads(),
+	s.report = Report{Suite: "engine", Models: []ModelReport{}, DType: be.Operand().String(), Backend: be.Name(),
+		Threads:  be.Threads(),
 		Settings: Settings{Prompt: o.Prompt, New: o.New, Repeat: o.Repeat}}
 	if err := s.machine(); err != nil {
 		return nil, err
@@ -126,7 +131,8 @@ func (f *folder) load() error {
 		return err
 	}
 	n, _ := model.Parameters(f.c, model.Heads{LM: true})
-	f.report = FolderReport{Path: f.o.Path, Parameters: n, Weights: f.be.Allocated() - before, Stored: stored.String(), Load: time.Since(start).Seconds()}
+	f.report = FolderReport{Path: f.o.Path, Parameters: n, Weights: f.be.Allocated() - before, Stored: stored.String(),
+		Load: time.Since(start).Seconds()}
 	f.m, err = model.NewOn(f.backbone, model.Heads{LM: true}, false)
 	return err
 }

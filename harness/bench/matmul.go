@@ -107,7 +107,8 @@ func (s *suite) cases(b *buffers, l linear, weightBytes int) []*matmulCase {
 	rows := max(slices.Max(append(batch, 1)), slices.Max(decodeRows()))
 	var r stream
 	x, out := b.operands(r.floats(rows*l.in, 1)), b.operands(r.floats(rows*l.out, 1))
-	dx, dw, bias := b.operands(make([]float32, rows*l.in)), b.floats(make([]float32, l.out*l.in)), b.floats(make([]float32, l.out))
+	dx, dw, bias := b.operands(make([]float32, rows*l.in)), b.floats(make([]float32, l.out*l.in)),
+		b.floats(make([]float32, l.out))
 	weights := b.weights(l, max(1, weightBytes/(l.out*l.in*s.be.Operand().Size())))
 	if b.err != nil {
 		return nil
@@ -120,8 +121,9 @@ func (s *suite) cases(b *buffers, l linear, weightBytes int) []*matmulCase {
 	none := kernels.Buffer{}
 	add := func(op string, m int, decode bool, call func()) {
 		size := float64(s.be.Operand().Size())
-		cases = append(cases, &matmulCase{call: call, MatMul: MatMul{Layer: l.layer, Op: op, M: m, N: l.out, K: l.in, Decode: decode,
-			flops: 2 * float64(m) * float64(l.out) * float64(l.in), bytes: size * float64(m*l.in+l.out*l.in+m*l.out)}})
+		cases = append(cases, &matmulCase{call: call, MatMul: MatMul{Layer: l.layer, Op: op, M: m, N: l.out, K: l.in,
+			Decode: decode,
+			flops:  2 * float64(m) * float64(l.out) * float64(l.in), bytes: size * float64(m*l.in+l.out*l.in+m*l.out)}})
 	}
 	for _, m := range batch {
 		xm, outm, dxm := x.Slice(0, m*l.in), out.Slice(0, m*l.out), dx.Slice(0, m*l.in)

@@ -34,7 +34,8 @@ func Models() []Model {
 
 // config is the architecture with positions enough for what is measured.
 func (m Model) config(o Options) model.Config {
-	return model.Config{Vocab: m.Vocab, Layers: m.Layers, Width: m.Width, Heads: m.Heads, KVHeads: m.KVHeads, Head: HeadSize, FFN: m.FFN,
+	return model.Config{Vocab: m.Vocab, Layers: m.Layers, Width: m.Width, Heads: m.Heads, KVHeads: m.KVHeads,
+		Head: HeadSize, FFN: m.FFN,
 		RopeTheta: 1e4, NormEps: 1e-6, QKVBias: true, TieEmbeddings: true, MaxPositions: o.positions(), InitStd: 0.02}
 }
 

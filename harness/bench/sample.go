@@ -32,7 +32,8 @@ func (s *suite) sample(name string, c model.Config) (*Passes, error) {
 	defer m.Close()
 	m.Init(seed)
 	engine, err := generate.New(s.be, m, endless{}, generate.Options{
-		MaxSequences: s.o.Sequences, PageTokens: 16, MaxTokens: s.o.Prompt + s.o.New, StepRows: s.o.Sequences + prefillRows})
+		MaxSequences: s.o.Sequences, PageTokens: 16, MaxTokens: s.o.Prompt + s.o.New, StepRows: s.o.Sequences +
+			prefillRows})
 	if err != nil {
 		return nil, err
 	}

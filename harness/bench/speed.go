@@ -59,7 +59,8 @@ func measureSampling(ctx context.Context, be kernels.Backend, d time.Duration) (
 	}
 	defer m.Close()
 	m.Init(seed)
-	engine, err := generate.New(be, m, endless{}, generate.Options{MaxSequences: 32, PageTokens: 16, MaxTokens: 64, StepRows: 64})
+	engine, err := generate.New(be, m, endless{}, generate.Options{MaxSequences: 32, PageTokens: 16, MaxTokens: 64,
+		StepRows: 64})
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +72,8 @@ func measureSampling(ctx context.Context, be kernels.Backend, d time.Duration) (
 	tokens := 0
 	rate, err := settled(d, func() error {
 		before := engine.Stats().SampledTokens
-		_, err := engine.Sample(ctx, []rollout.Request{request}, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 32}, nil)
+		_, err := engine.Sample(ctx, []rollout.Request{request}, rollout.Params{Temperature: 1, TopP: 1,
+			MaxNewTokens: 32}, nil)
 		tokens = engine.Stats().SampledTokens - before
 		return err
 	})

@@ -82,8 +82,9 @@ func Logits(be kernels.Backend, f Folder, sequences [][]int32, w io.Writer) erro
 	sources := make([]checkpoint.Source, len(sequences))
 	for i, ids := range sequences {
 		sources[i] = checkpoint.Source{
-			Tensor: checkpoint.Tensor{Name: fmt.Sprintf("logits.%d", i), DType: checkpoint.F32, Shape: []int{len(ids), c.Vocab}},
-			Raw:    func(w io.Writer) error { return p.write(w, ids) },
+			Tensor: checkpoint.Tensor{Name: fmt.Sprintf("logits.%d", i), DType: checkpoint.F32,
+				Shape: []int{len(ids), c.Vocab}},
+			Raw: func(w io.Writer) error { return p.write(w, ids) },
 		}
 	}
 	return checkpoint.WriteSafetensors(w, sources)
@@ -101,9 +102,11 @@ func check(c model.Config, sequences [][]int32) (longest int, err error) {
 		case len(ids) == 0:
 			errs = append(errs, fmt.Errorf("sequence %d is empty", i))
 		case len(ids) > c.MaxPositions:
-			errs = append(errs, fmt.Errorf("sequence %d has %d tokens, the model has %d positions", i, len(ids), c.MaxPositions))
+			errs = append(errs, fmt.Errorf("sequence %d has %d tokens, the model has %d positions", i, len(ids),
+				c.MaxPositions))
 		case bad >= 0:
-			errs = append(errs, fmt.Errorf("sequence %d: token %d is %d, ids go from 0 to %d", i, bad, ids[bad], c.Vocab-1))
+			errs = append(errs, fmt.Errorf("sequence %d: token %d is %d, ids go from 0 to %d", i, bad,
+				ids[bad], c.Vocab-1))
 		}
 	}
 	if len(errs) > most {
@@ -146,7 +149,8 @@ func open(be kernels.Backend, c model.Config, f Folder) (*prober, error) {
 		return nil, err
 	}
 	p := &prober{be: be, m: m}
-	p.ws, err = model.NewWorkspace(be, c, m.Heads, model.Capacity{Tokens: c.MaxPositions, Sequences: 1}, model.KeepNothing)
+	p.ws, err = model.NewWorkspace(be, c, m.Heads, model.Capacity{Tokens: c.MaxPositions, Sequences: 1},
+		model.KeepNothing)
 	if err == nil {
 		p.rows, err = be.Alloc(be.Float(), min(max(1, rowBytes/4/c.Vocab), c.MaxPositions)*c.Vocab)
 	}

@@ -59,8 +59,9 @@ func config() train.Config {
 		MicroBatchTokens: 80,
 		Policy: train.Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1,
 			Schedule: optim.Schedule{Kind: optim.Constant}},
-		LossSettings: rl.LossSettings{Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true, WeightLevel: rl.WeightSum, WeightHigh: 10,
-			Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll}},
+		LossSettings: rl.LossSettings{Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true, WeightLevel: rl.WeightSum,
+			WeightHigh: 10,
+			Reference:  rl.ReferencePolicy, TokenMask: rl.KeepAll}},
 		LogZ:       model.LogZConfig{Layers: 3, Dropout: 0.1},
 		VerifyRate: 1,
 	}
@@ -86,7 +87,8 @@ func Train(ctx context.Context, be kernels.Backend) (string, error) {
 	}
 	defer reference.Close()
 	reference.Init(seed)
-	engine, err := generate.New(be, policy, letters{}, generate.Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 64, StepRows: 24})
+	engine, err := generate.New(be, policy, letters{}, generate.Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 64,
+		StepRows: 24})
 	if err != nil {
 		return "", err
 	}
@@ -162,7 +164,8 @@ func encode(p *rollout.Problem) ([]int32, error) {
 // problems are prompts of unlike lengths.
 func problems() []rollout.Problem {
 	var list []rollout.Problem
-	for _, prompt := range []string{"A", "BEAD", "CABBAGE", "DEFACEDEFACED", "FADEDFACADEBAGGAGE", "HIGHHEEL", "KID", "LIMO"} {
+	for _, prompt := range []string{"A", "BEAD", "CABBAGE", "DEFACEDEFACED", "FADEDFACADEBAGGAGE", "HIGHHEEL",
+		"KID", "LIMO"} {
 		list = append(list, rollout.Problem{ID: prompt, Prompt: prompt})
 	}
 	return list

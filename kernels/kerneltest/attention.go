@@ -71,7 +71,8 @@ func windowBatches(short bool) []packed {
 		{kernels.AttentionShape{H: 4, K: 2, D: 64, Window: 14}, []int{47, 18}, nil},
 		{kernels.AttentionShape{H: 2, K: 1, D: 4, Window: 100, Cap: 2}, []int{33, 20}, nil},
 		{kernels.AttentionShape{H: 2, K: 1, D: 5, Window: 3}, []int{5, 3, 0, 1, 0, 4, 2, 7}, []int32{0, 4, 6, 7, 8}},
-		{kernels.AttentionShape{H: 4, K: 2, D: 16, Window: 17, Cap: 3}, []int{16, 1, 16, 9, 32, 32, 1}, []int32{0, 4, 7}},
+		{kernels.AttentionShape{H: 4, K: 2, D: 16, Window: 17, Cap: 3}, []int{16, 1, 16, 9, 32, 32, 1},
+			[]int32{0, 4, 7}},
 		{kernels.AttentionShape{H: 2, K: 1, D: 3, Window: 31}, []int{75, 5, 40}, []int32{0, 3}},
 	}
 	if !short {
@@ -79,8 +80,10 @@ func windowBatches(short bool) []packed {
 			packed{kernels.AttentionShape{H: 1, K: 1, D: 20, Window: 32}, []int{140}, nil},
 			packed{kernels.AttentionShape{H: 2, K: 1, D: 32, Window: 64, Cap: 4}, []int{130, 67}, nil},
 			packed{kernels.AttentionShape{H: 1, K: 1, D: 16, Window: 96}, []int{230}, nil},
-			packed{kernels.AttentionShape{H: 3, K: 1, D: 33, Window: 40, Cap: 50}, []int{37, 20, 11, 131}, []int32{0, 4}},
-			packed{kernels.AttentionShape{H: 2, K: 1, D: 16, Window: 97}, []int{75, 130, 21, 99, 40, 200}, []int32{0, 4, 6}},
+			packed{kernels.AttentionShape{H: 3, K: 1, D: 33, Window: 40, Cap: 50}, []int{37, 20, 11, 131},
+				[]int32{0, 4}},
+			packed{kernels.AttentionShape{H: 2, K: 1, D: 16, Window: 97}, []int{75, 130, 21, 99, 40, 200},
+				[]int32{0, 4, 6}},
 			packed{kernels.AttentionShape{H: 2, K: 1, D: 8, Window: 7}, []int{150, 3, 60}, []int32{0, 3}})
 	}
 	return scaledScores(list)
@@ -151,7 +154,8 @@ func (p packed) groupsOf(c *call) kernels.Buffer {
 
 func (p packed) attend(c *call, qkv []float32) {
 	M, a := p.rows(), p.shape
-	c.b.Attention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), p.groupsOf(c), a)
+	c.b.Attention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), c.operands("qkv", qkv),
+		c.ints("offsets", p.offsets()), p.groupsOf(c), a)
 }
 
 func checkAttentionShapes(s *subject) error {
@@ -189,7 +193,8 @@ func checkAttentionSequences(s *subject) error {
 			if err != nil {
 				return err
 			}
-			if err := same(rowsOf(alone, len(rows), upTo(len(rows))[prefix:]), rowsOf(all, p.rows(), rows[prefix:]), exactly); err != nil {
+			if err := same(rowsOf(alone, len(rows), upTo(len(rows))[prefix:]), rowsOf(all, p.rows(), rows[prefix:]),
+				exactly); err != nil {
 				return fmt.Errorf("%v: sequence %d alone: %w", p, j, err)
 			}
 			if err := s.checkCausal(p, qkv, all, j, n/2); err != nil {

@@ -70,7 +70,8 @@ func (m benchmark) measure(b *testing.B, dev kernels.Backend) {
 
 func benchmarks() []benchmark {
 	var all []benchmark
-	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(), outputBenchmarks(), gateBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
+	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(),
+		outputBenchmarks(), gateBenchmarks(), columnBenchmarks(), expertBenchmarks()} {
 		all = append(all, list...)
 	}
 	return all
@@ -121,7 +122,8 @@ func memoryBenchmarks() []benchmark {
 			return func() { c.b.Add(dst, src) }
 		}},
 		{"AdamW", dimsOf("n", n), 0, 28 * n, func(c *call) func() {
-			p, m, v, g := c.inout("p", long()), c.inout("m", make([]float32, n)), c.inout("v", make([]float32, n)), c.floats("g", long())
+			p, m, v, g := c.inout("p", long()), c.inout("m", make([]float32, n)), c.inout("v", make([]float32, n)),
+				c.floats("g", long())
 			return func() { c.b.AdamW(p, m, v, g, a) }
 		}},
 		{"SumSquares", dimsOf("n", n), 0, 4 * n, func(c *call) func() {
@@ -141,7 +143,8 @@ func matmulBenchmark(g gemmShape) benchmark {
 	dims := dimsOf("M", g.M, "N", g.N, "K", g.K)
 	r := benchStream("bench " + dims)
 	return benchmark{"MatMul", dims, 2 * g.M * g.N * g.K, 4 * (g.M*g.N + g.N*g.K + g.M*g.K), func(c *call) func() {
-		out, x, w := c.outOperands("out", g.M*g.N), c.operands("x", r.floats(g.M*g.K)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
+		out, x, w := c.outOperands("out", g.M*g.N), c.operands("x", r.floats(g.M*g.K)),
+			c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
 		bias := c.floats("bias", r.floats(g.N))
 		return func() { c.b.MatMul(out, x, w, bias) }
 	}}
@@ -164,7 +167,8 @@ func dwBenchmark(g gemmShape, rows int) benchmark {
 
 func linearBenchmarks() []benchmark {
 	var list []benchmark
-	shapes := []gemmShape{{1, 768, 256}, {64, 768, 256}, {256, 768, 256}, {2048, 768, 256}, {2048, 2048, 256}, {2048, 256, 1024}}
+	shapes := []gemmShape{{1, 768, 256}, {64, 768, 256}, {256, 768, 256}, {2048, 768, 256}, {2048, 2048, 256},
+		{2048, 256, 1024}}
 	for _, n := range layers50M() {
 		shapes = append(shapes, gemmShape{2048, n.N, n.K})
 		for _, m := range []int{8, 16, 64} {
@@ -177,7 +181,8 @@ func linearBenchmarks() []benchmark {
 		r := benchStream("bench " + dims)
 		list = append(list, matmulBenchmark(g),
 			benchmark{"MatMulDX", dims, flops, bytes, func(c *call) func() {
-				dx, dout, w := c.outOperands("dx", g.M*g.K), c.operands("dout", r.floats(g.M*g.N)), c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
+				dx, dout, w := c.outOperands("dx", g.M*g.K), c.operands("dout", r.floats(g.M*g.N)),
+					c.matrix("w", r.floats(g.N*g.K), g.N, g.K)
 				return func() { c.b.MatMulDX(dx, dout, w) }
 			}},
 			dwBenchmark(g, kernels.BlockRows))
@@ -201,11 +206,13 @@ func linearBenchmarks() []benchmark {
 			return func() { c.b.Embed(out, kernels.Matrix{W: w, Out: w.Len() / C, In: C}, ids, 16) }
 		}},
 		benchmark{"EmbedBackward", dimsOf("M", M, "C", C, "scale", 16), 0, 12 * M * C, func(c *call) func() {
-			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)), c.ints("ids", r.ids(M, V))
+			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)),
+				c.ints("ids", r.ids(M, V))
 			return func() { c.b.EmbedBackward(dw, dout, ids, C, 16) }
 		}},
 		benchmark{"EmbedBackward", dimsOf("M", M, "C", C), 0, 12 * M * C, func(c *call) func() {
-			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)), c.ints("ids", r.ids(M, V))
+			dw, dout, ids := c.inout("dweight", make([]float32, V*C)), c.floats("dout", r.floats(M*C)),
+				c.ints("ids", r.ids(M, V))
 			return func() { c.b.EmbedBackward(dw, dout, ids, C, 1) }
 		}})
 }

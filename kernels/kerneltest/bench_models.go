@@ -14,7 +14,8 @@ func gateBenchmarks() []benchmark {
 				act, gateUp := c.outOperands("act", M*F), c.operands("gateUp", r.floats(M*2*F))
 				return func() { c.b.Gate(act, gateUp, F, kind) }
 			}}, benchmark{"GateBackward", dims, 0, 20 * M * F, func(c *call) func() {
-				d, gateUp, dact := c.outOperands("dgateUp", M*2*F), c.operands("gateUp", r.floats(M*2*F)), c.operands("dact", r.floats(M*F))
+				d, gateUp, dact := c.outOperands("dgateUp", M*2*F), c.operands("gateUp", r.floats(M*2*F)),
+					c.operands("dact", r.floats(M*F))
 				return func() { c.b.GateBackward(d, gateUp, dact, F, kind) }
 			}})
 		}
@@ -42,7 +43,8 @@ func columnBenchmarks() []benchmark {
 func expertBenchmarks() []benchmark {
 	const M, C = 2048, 256
 	var list []benchmark
-	for _, x := range []kernels.Routing{{Experts: 8, Top: 2, Renorm: true}, {Experts: 60, Top: 4, Shared: true}, {Experts: 128, Top: 8, Renorm: true}} {
+	for _, x := range []kernels.Routing{{Experts: 8, Top: 2, Renorm: true}, {Experts: 60, Top: 4, Shared: true},
+		{Experts: 128, Top: 8, Renorm: true}} {
 		r, J, E := benchStream("bench experts"), x.Choices(), x.Experts
 		dims := dimsOf("M", M, "E", E, "J", J)
 		routed := func(c *call) (choice, weight, probs kernels.Buffer) {
@@ -67,7 +69,8 @@ func expertBenchmarks() []benchmark {
 		}
 		dims = dimsOf("M", M, "C", C, "J", J)
 		list = append(list, benchmark{"Combine", dims, 0, 4 * M * (J + 1) * C, func(c *call) func() {
-			out, x, w, slot := c.out("out", M*C), c.floats("x", r.floats(M*J*C)), c.floats("weight", r.positive(M*J)), slots(c)
+			out, x, w, slot := c.out("out", M*C), c.floats("x", r.floats(M*J*C)),
+				c.floats("weight", r.positive(M*J)), slots(c)
 			return func() { c.b.Combine(out, x, slot, w, C, J) }
 		}}, benchmark{"CombineBackward", dims, 0, 4 * M * (2*J + 1) * C, func(c *call) func() {
 			dx, dw, dout := c.out("dx", M*J*C), c.out("dweight", M*J), c.floats("dout", r.floats(M*C))

@@ -18,17 +18,20 @@ func normBenchmarks() []benchmark {
 			out, rstd, x, w := c.outOperands("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "w", C)
 			return func() { c.b.RMSNorm(out, rstd, x, w, shape, eps) }
 		}}, benchmark{"AddRMSNorm", rows, 0, 16 * M * C, func(c *call) func() {
-			sum, out, rstd, x, delta, w := c.out("sum", M*C), c.outOperands("out", M*C), c.out("rstd", M), fl(c, "x", M*C), fl(c, "delta", M*C), fl(c, "w", C)
+			sum, out, rstd, x, delta, w := c.out("sum", M*C), c.outOperands("out", M*C), c.out("rstd", M),
+				fl(c, "x", M*C), fl(c, "delta", M*C), fl(c, "w", C)
 			return func() { c.b.AddRMSNorm(sum, out, rstd, x, delta, w, shape, eps) }
 		}}, benchmark{"RMSNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
-			dx, dw, dout, x, w := c.out("dx", M*C), c.inout("dw", make([]float32, C)), fl(c, "dout", M*C), fl(c, "x", M*C), fl(c, "w", C)
+			dx, dw, dout, x, w := c.out("dx", M*C), c.inout("dw", make([]float32, C)), fl(c, "dout", M*C),
+				fl(c, "x", M*C), fl(c, "w", C)
 			rstd, blocks := c.floats("rstd", r.positive(M)), c.ints("blocks", even(M, kernels.BlockRows))
 			return func() { c.b.RMSNormBackward(dx, dw, dout, x, w, rstd, blocks, shape, true) }
 		}})
 	}
 	return append(list, []benchmark{
 		{"LayerNorm", rows, 0, 8 * M * C, func(c *call) func() {
-			out, stats, x, w, bias := c.out("out", M*C), c.out("stats", 2*M), fl(c, "x", M*C), fl(c, "w", C), fl(c, "bias", C)
+			out, stats, x, w, bias := c.out("out", M*C), c.out("stats", 2*M), fl(c, "x", M*C), fl(c, "w", C),
+				fl(c, "bias", C)
 			return func() { c.b.LayerNorm(out, stats, x, w, bias, C, eps) }
 		}},
 		{"LayerNormBackward", rows, 0, 12 * M * C, func(c *call) func() {
@@ -108,7 +111,8 @@ func sequenceBenchmarks() []benchmark {
 	list := []benchmark{
 		{"Rope", dimsOf("S", S, "T", T, "H", a.H, "D", a.D), 0, 8 * M * (a.H + a.K) * a.D, func(c *call) func() {
 			cos, sin := ones(T*a.D/2), make([]float32, T*a.D/2) // the values stay as they are
-			x, cb, sb, pos := c.inoutOperands("qkv", r.floats(M*stride)), c.floats("cos", cos), c.floats("sin", sin), c.ints("pos", r.ids(M, T))
+			x, cb, sb, pos := c.inoutOperands("qkv", r.floats(M*stride)), c.floats("cos", cos), c.floats("sin", sin),
+				c.ints("pos", r.ids(M, T))
 			return func() { c.b.Rope(x, cb, sb, pos, a, false) }
 		}},
 	}
@@ -146,11 +150,13 @@ func attentionBenchmarks(S, T int, a kernels.AttentionShape) []benchmark {
 	}
 	return []benchmark{
 		{"Attention", dims, 4 * scoresMade * a.D, 4 * M * (stride + outs), func(c *call) func() {
-			out, stats, qkv, off := c.outOperands("out", M*outs), c.out("stats", M*a.H*2), c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
+			out, stats, qkv, off := c.outOperands("out", M*outs), c.out("stats", M*a.H*2),
+				c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
 			return func() { c.b.Attention(out, stats, qkv, off, kernels.Buffer{}, a) }
 		}},
 		{"AttentionBackward", dims, 10 * scoresMade * a.D, 4 * M * 2 * (stride + outs), func(c *call) func() {
-			out, stats, qkv, off := c.spareOperands("out", nans(M*outs)), c.spare("stats", nans(M*a.H*2)), c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
+			out, stats, qkv, off := c.spareOperands("out", nans(M*outs)), c.spare("stats", nans(M*a.H*2)),
+				c.operands("qkv", r.floats(M*stride)), c.ints("offsets", even(M, T))
 			dqkv, dout := c.outOperands("dqkv", M*stride), c.operands("dout", r.floats(M*outs))
 			c.b.Attention(out, stats, qkv, off, kernels.Buffer{}, a)
 			return func() { c.b.AttentionBackward(dqkv, dout, out, stats, qkv, off, kernels.Buffer{}, a) }
@@ -178,7 +184,8 @@ func decodeBenchmarks(shapes ...kernels.AttentionShape) []benchmark {
 		return y
 	}
 	pagesOf := func(c *call, k *cache) kernels.Pages {
-		return kernels.Pages{Keys: c.spareOperands("keys", r.floats(k.elements())), Values: c.spareOperands("values", r.floats(k.elements())), Size: k.size}
+		return kernels.Pages{Keys: c.spareOperands("keys", r.floats(k.elements())), Values: c.spareOperands("values",
+			r.floats(k.elements())), Size: k.size}
 	}
 	var list []benchmark
 	for _, a := range shapes {
@@ -186,12 +193,14 @@ func decodeBenchmarks(shapes ...kernels.AttentionShape) []benchmark {
 		if a.Window > 0 {
 			seen = min(T, a.Window)
 		}
-		list = append(list, benchmark{"PagedAttention", dims + extras(a), 4 * S * seen * a.H * a.D, 8 * S * seen * a.K * a.D, func(c *call) func() {
-			k := newCache(p, 16)
-			out, qkv, table := c.outOperands("out", S*outs), c.operands("qkv", r.floats(S*stride)), c.ints("table", k.table)
-			pages, seq, pos := pagesOf(c, k), c.ints("seq", last(k.seq)), c.ints("pos", last(k.pos))
-			return func() { c.b.PagedAttention(out, qkv, pages, table, seq, pos, k.width, a) }
-		}})
+		list = append(list, benchmark{"PagedAttention", dims + extras(a), 4 * S * seen * a.H * a.D,
+			8 * S * seen * a.K * a.D, func(c *call) func() {
+				k := newCache(p, 16)
+				out, qkv, table := c.outOperands("out", S*outs), c.operands("qkv", r.floats(S*stride)),
+					c.ints("table", k.table)
+				pages, seq, pos := pagesOf(c, k), c.ints("seq", last(k.seq)), c.ints("pos", last(k.pos))
+				return func() { c.b.PagedAttention(out, qkv, pages, table, seq, pos, k.width, a) }
+			}})
 	}
 	return append(list,
 		benchmark{"AppendKV", dims, 0, 16 * S * a.K * a.D, func(c *call) func() {
@@ -199,12 +208,13 @@ func decodeBenchmarks(shapes ...kernels.AttentionShape) []benchmark {
 			pages, qkv, slots := pagesOf(c, k), c.operands("qkv", r.floats(S*stride)), c.ints("slots", last(k.slots))
 			return func() { c.b.AppendKV(pages, qkv, slots, a) }
 		}},
-		benchmark{"CopyPages", dimsOf("pages", S, "K", a.K, "D", a.D), 0, 16 * S * a.K * a.D * 16, func(c *call) func() {
-			k := newCache(p, 16)
-			pages := pagesOf(c, k)
-			list := c.ints("pairs", even(2*S-1, 1))
-			return func() { c.b.CopyPages(pages, list, a) }
-		}})
+		benchmark{"CopyPages", dimsOf("pages", S, "K", a.K, "D", a.D), 0, 16 * S * a.K * a.D * 16,
+			func(c *call) func() {
+				k := newCache(p, 16)
+				pages := pagesOf(c, k)
+				list := c.ints("pairs", even(2*S-1, 1))
+				return func() { c.b.CopyPages(pages, list, a) }
+			}})
 }
 
 // logitScale times a sum of 256 products is a logit of a trained model: with larger ones
@@ -224,14 +234,20 @@ func outputBenchmarks() []benchmark {
 			}
 			keep := func(p kernels.Sampling) func(c *call) func() { p.Cap = x.Cap; return sampleBenchmark(R, C, V, p) }
 			list = append(list, benchmark{"LogProb", dims, 2 * R * C * V, bytes, func(c *call) func() {
-				h, w, targets, sc := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V)), scores(c, R)
+				h, w, targets, sc := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C),
+					c.ints("targets", r.ids(R, V)), scores(c, R)
 				return func() { c.b.LogProb(sc, h, w, targets, x) }
-			}}, benchmark{"LogProbBackward", dims, 6 * R * C * V, 2 * bytes, logProbBackwardBenchmark(R, C, V, x, true)},
-				benchmark{"LogProbBackward", dims + "/dw=none", 4 * R * C * V, bytes, logProbBackwardBenchmark(R, C, V, x, false)},
-				benchmark{"Sample", dims + "/keep=all", 2 * R * C * V, bytes, keep(kernels.Sampling{Temperature: 1, TopP: 1})},
-				benchmark{"Sample", dims + "/keep=0.95", 2 * R * C * V, bytes, keep(kernels.Sampling{Temperature: 1, TopP: 0.95})},
+			}}, benchmark{"LogProbBackward", dims, 6 * R * C * V, 2 * bytes, logProbBackwardBenchmark(R, C,
+				V, x, true)},
+				benchmark{"LogProbBackward", dims + "/dw=none", 4 * R * C * V, bytes, logProbBackwardBenchmark(R, C,
+					V, x, false)},
+				benchmark{"Sample", dims + "/keep=all", 2 * R * C * V, bytes,
+					keep(kernels.Sampling{Temperature: 1, TopP: 1})},
+				benchmark{"Sample", dims + "/keep=0.95", 2 * R * C * V, bytes,
+					keep(kernels.Sampling{Temperature: 1, TopP: 0.95})},
 				benchmark{"Logits", dims, 2 * R * C * V, bytes + 4*R*V, func(c *call) func() {
-					out, h, w := c.out("out", R*V), c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C)
+					out, h, w := c.out("out", R*V), c.operands("h", r.scaled(R*C, logitScale)),
+						c.matrix("w", r.floats(V*C), V, C)
 					return func() { c.b.Logits(out, h, w, x.Cap) }
 				}})
 		}
@@ -242,7 +258,8 @@ func outputBenchmarks() []benchmark {
 func logProbBackwardBenchmark(R, C, V int, x kernels.Softmax, trained bool) func(c *call) func() {
 	return func(c *call) func() {
 		r := benchStream("bench output backward")
-		h, w, targets := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.ints("targets", r.ids(R, V))
+		h, w, targets := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C),
+			c.ints("targets", r.ids(R, V))
 		dh, dlp, dent := c.out("dh", R*C), c.floats("dlp", r.floats(R)), c.floats("dent", r.floats(R))
 		blocks, sc := c.ints("blocks", even(R, kernels.BlockRows)), scores(c, R)
 		var dw kernels.Buffer
@@ -257,7 +274,8 @@ func logProbBackwardBenchmark(R, C, V int, x kernels.Softmax, trained bool) func
 func sampleBenchmark(R, C, V int, p kernels.Sampling) func(c *call) func() {
 	return func(c *call) func() {
 		r := benchStream("bench sample")
-		h, w, u := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C), c.floats("u", r.uniforms(R))
+		h, w, u := c.operands("h", r.scaled(R*C, logitScale)), c.matrix("w", r.floats(V*C), V, C),
+			c.floats("u", r.uniforms(R))
 		ids, sc := c.outInts("ids", R), scores(c, R)
 		return func() { c.b.Sample(ids, sc, h, w, u, p) }
 	}

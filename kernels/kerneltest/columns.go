@@ -61,7 +61,8 @@ func checkAddColumns(s *subject) error {
 		dst, src := r.floats(columnRows*g.stride), r.floats(columnRows*g.n)
 		return s.checkRows(rowCase{
 			name: fmt.Sprintf("AddColumns %+v scale %v, operands %v to %v", g, scale, from, to), op: "AddColumns",
-			rows: []field{{name: "src", width: g.n, f: src, operand: from}, {name: "dst", width: g.stride, f: dst, operand: to, inout: true}},
+			rows: []field{{name: "src", width: g.n, f: src, operand: from}, {name: "dst", width: g.stride, f: dst,
+				operand: to, inout: true}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.AddColumns(in[1], in[0], g.n, g.stride, g.offset, scale)
 			},

@@ -62,7 +62,8 @@ func (w result) matches(got image, tol tolerance) error {
 	}
 	for i := range w.len() {
 		if !w.near(got, i, tol) {
-			return fmt.Errorf("%s[%d] = %s, want %s (%d elements)%s", w.name, i, got.text(i), w.text(i), w.len(), tol.text())
+			return fmt.Errorf("%s[%d] = %s, want %s (%d elements)%s", w.name, i, got.text(i), w.text(i),
+				w.len(), tol.text())
 		}
 	}
 	return nil

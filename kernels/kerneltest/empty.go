@@ -30,23 +30,32 @@ func checkEmpty(s *subject) error {
 		{"Add", func(c *call) { c.b.Add(none(c), none(c)) }},
 		{"MatMul", func(c *call) { c.b.MatMul(none(c), none(c), c.matrix("w", w, V, C), kernels.Buffer{}) }},
 		{"MatMulDX", func(c *call) { c.b.MatMulDX(none(c), none(c), c.matrix("w", w, V, C)) }},
-		{"MatMulSwiGLU", func(c *call) { c.b.MatMulSwiGLU(none(c), none(c), none(c), c.matrix("w", w[:16*C], 16, C)) }},
+		{"MatMulSwiGLU", func(c *call) {
+			c.b.MatMulSwiGLU(none(c), none(c), none(c),
+				c.matrix("w", w[:16*C], 16, C))
+		}},
 		{"MatMulDXSwiGLU", func(c *call) { c.b.MatMulDXSwiGLU(none(c), none(c), none(c), c.matrix("w", w, V, C)) }},
-		{"MatMulDW", func(c *call) { c.b.MatMulDW(c.inout("dw", w), c.inout("dbias", w[:V]), none(c), none(c), first(c)) }},
+		{"MatMulDW", func(c *call) {
+			c.b.MatMulDW(c.inout("dw", w), c.inout("dbias", w[:V]), none(c), none(c),
+				first(c))
+		}},
 		{"Embed", func(c *call) { c.b.Embed(none(c), c.matrix("w", w, len(w)/C, C), no(c), 1) }},
 		{"EmbedBackward", func(c *call) { c.b.EmbedBackward(c.inout("dw", w), none(c), no(c), C, 1) }},
 		{"RMSNorm", func(c *call) { c.b.RMSNorm(none(c), none(c), none(c), c.floats("w", row), n, eps) }},
 		{"RMSNormBackward", func(c *call) {
-			c.b.RMSNormBackward(none(c), c.inout("dw", row), none(c), none(c), c.floats("w", row), none(c), first(c), n, true)
+			c.b.RMSNormBackward(none(c), c.inout("dw", row), none(c), none(c), c.floats("w", row), none(c),
+				first(c), n, true)
 		}},
 		{"AddRMSNorm", func(c *call) {
-			c.b.AddRMSNorm(none(c), none(c), none(c), none(c), none(c), c.floats("w", row), kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
+			c.b.AddRMSNorm(none(c), none(c), none(c), none(c), none(c), c.floats("w", row),
+				kernels.NormShape{Heads: 1, Dim: C, Stride: C}, eps)
 		}},
 		{"LayerNorm", func(c *call) {
 			c.b.LayerNorm(none(c), none(c), none(c), c.floats("w", row), c.floats("bias", row), C, eps)
 		}},
 		{"LayerNormBackward", func(c *call) {
-			c.b.LayerNormBackward(none(c), c.inout("dw", row), c.inout("db", row), none(c), none(c), c.floats("w", row), none(c), first(c), C)
+			c.b.LayerNormBackward(none(c), c.inout("dw", row), c.inout("db", row), none(c), none(c),
+				c.floats("w", row), none(c), first(c), C)
 		}},
 		{"GELU", func(c *call) { c.b.GELU(none(c), none(c)) }},
 		{"Dropout", func(c *call) { c.b.Dropout(none(c), none(c), no(c), C, 0, 0.1) }},
@@ -56,7 +65,10 @@ func checkEmpty(s *subject) error {
 			c.b.AttentionBackward(none(c), none(c), none(c), none(c), none(c), first(c), first(c), a)
 		}},
 		{"AppendKV", func(c *call) { c.b.AppendKV(cached(c), none(c), no(c), a) }},
-		{"PagedAttention", func(c *call) { c.b.PagedAttention(none(c), none(c), cached(c), no(c), no(c), no(c), 1, a) }},
+		{"PagedAttention", func(c *call) {
+			c.b.PagedAttention(none(c), none(c), cached(c), no(c), no(c),
+				no(c), 1, a)
+		}},
 		{"CopyPages", func(c *call) { c.b.CopyPages(cached(c), no(c), a) }},
 		{"GatherRows", func(c *call) { c.b.GatherRows(none(c), c.operands("x", w), no(c), C) }},
 		{"ScatterRows", func(c *call) { c.b.ScatterRows(c.out("dx", V*C), none(c), no(c), C) }},
@@ -66,14 +78,17 @@ func checkEmpty(s *subject) error {
 			c.b.LogProb(scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), kernels.Softmax{Temperature: 1})
 		}},
 		{"LogProbBackward", func(c *call) {
-			c.b.LogProbBackward(none(c), c.inout("dw", w), none(c), none(c), scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), first(c), kernels.Softmax{Temperature: 1})
+			c.b.LogProbBackward(none(c), c.inout("dw", w), none(c), none(c), scores(c, 0), none(c),
+				c.matrix("w", w, V, C), no(c), first(c), kernels.Softmax{Temperature: 1})
 		}},
 		{"Sample", func(c *call) {
-			c.b.Sample(no(c), scores(c, 0), none(c), c.matrix("w", w, V, C), none(c), kernels.Sampling{Temperature: 1, TopP: 0.5})
+			c.b.Sample(no(c), scores(c, 0), none(c), c.matrix("w", w, V, C), none(c),
+				kernels.Sampling{Temperature: 1, TopP: 0.5})
 		}},
 		{"Logits", func(c *call) { c.b.Logits(none(c), none(c), c.matrix("w", w, V, C), 30) }},
 		{"LogProbBackward of a frozen layer", func(c *call) {
-			c.b.LogProbBackward(none(c), kernels.Buffer{}, none(c), none(c), scores(c, 0), none(c), c.matrix("w", w, V, C), no(c), first(c), kernels.Softmax{Temperature: 1, Cap: 30})
+			c.b.LogProbBackward(none(c), kernels.Buffer{}, none(c), none(c), scores(c, 0), none(c),
+				c.matrix("w", w, V, C), no(c), first(c), kernels.Softmax{Temperature: 1, Cap: 30})
 		}},
 		{"Gate", func(c *call) { c.b.Gate(none(c), none(c), 7, kernels.GELUTanh) }},
 		{"GateBackward", func(c *call) { c.b.GateBackward(none(c), none(c), none(c), 7, kernels.GELUTanh) }},
@@ -82,7 +97,10 @@ func checkEmpty(s *subject) error {
 		{"Route", func(c *call) { c.b.Route(no(c), none(c), none(c), none(c), experts) }},
 		{"RouteBackward", func(c *call) { c.b.RouteBackward(none(c), none(c), no(c), none(c), none(c), experts) }},
 		{"Combine", func(c *call) { c.b.Combine(none(c), none(c), no(c), none(c), C, 2) }},
-		{"CombineBackward", func(c *call) { c.b.CombineBackward(none(c), none(c), none(c), none(c), no(c), none(c), C, 2) }},
+		{"CombineBackward", func(c *call) {
+			c.b.CombineBackward(none(c), none(c), none(c), none(c), no(c),
+				none(c), C, 2)
+		}},
 		{"AdamW", func(c *call) { c.b.AdamW(none(c), none(c), none(c), none(c), kernels.AdamW{Step: 1}) }},
 		{"SumSquares", func(c *call) { c.b.SumSquares(c.outDoubles("out", 1), none(c)) }},
 	} {

@@ -23,7 +23,8 @@ func routings() []kernels.Routing {
 			kernels.Routing{Experts: E, Top: min(top, E), Renorm: i%2 == 0, Shared: i%3 == 0},
 			kernels.Routing{Experts: E, Top: min(2, E), Renorm: i%2 == 1, Shared: i%3 != 0})
 	}
-	return append(list, kernels.Routing{Experts: 33, Top: 33, Renorm: true}, kernels.Routing{Experts: 8, Top: 2, Renorm: true}, kernels.Routing{Experts: 64, Top: 8, Shared: true})
+	return append(list, kernels.Routing{Experts: 33, Top: 33, Renorm: true}, kernels.Routing{Experts: 8, Top: 2,
+		Renorm: true}, kernels.Routing{Experts: 64, Top: 8, Shared: true})
 }
 
 // routingLogits returns M rows; in the first all experts are as good, in the second every
@@ -114,7 +115,8 @@ func checkCombine(s *subject) error {
 				c.b.Combine(c.out("out", M*C), in[0], slots(c, M), in[1], C, J)
 			},
 		}, {
-			name: fmt.Sprintf("CombineBackward %+v", g), op: "CombineBackward", rows: append(rows, field{name: "dout", width: C, f: dout}),
+			name: fmt.Sprintf("CombineBackward %+v", g), op: "CombineBackward",
+			rows: append(rows, field{name: "dout", width: C, f: dout}),
 			run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.CombineBackward(c.out("dx", M*J*C), c.out("dweight", M*J), in[2], in[0], slots(c, M), in[1], C, J)
 			},
@@ -142,7 +144,8 @@ func checkCombineOrder(s *subject) error {
 			return func(c *call) {
 				xb, slot, w := c.floats("x", x), c.ints("slot", slots(order)), c.floats("weight", weight)
 				c.b.Combine(c.out("out", g.M*g.C), xb, slot, w, g.C, g.J)
-				c.b.CombineBackward(c.out("dx", len(x)), c.out("dweight", g.M*g.J), c.floats("dout", dout), xb, slot, w, g.C, g.J)
+				c.b.CombineBackward(c.out("dx", len(x)), c.out("dweight", g.M*g.J), c.floats("dout", dout), xb, slot,
+					w, g.C, g.J)
 			}
 		}
 		n := g.M * g.J

@@ -100,12 +100,14 @@ func (c *call) frozen(name string, w []float32, out, in int, kind frozenKind) ke
 // frozenShapes take the sizes at which panels, tiles and parts of chains end, in few
 // combinations.
 func frozenShapes(short bool) []gemmShape {
-	list := []gemmShape{{1, 1, 1}, {1, 33, 7}, {2, 64, 16}, {5, 7, 33}, {8, 130, 31}, {14, 32, 65}, {15, 97, 300}, {33, 31, 16}, {100, 65, 257},
+	list := []gemmShape{{1, 1, 1}, {1, 33, 7}, {2, 64, 16}, {5, 7, 33}, {8, 130, 31}, {14, 32, 65}, {15, 97, 300},
+		{33, 31, 16}, {100, 65, 257},
 		{1, 40, 1100}, {3, 300, 40}, {1, 4100, 70}, {64, 70, 530}}
 	if short {
 		return list
 	}
-	return append(list, gemmShape{1, 520, 1030}, gemmShape{8, 1030, 520}, gemmShape{150, 300, 290}, gemmShape{200, 64, 128})
+	return append(list, gemmShape{1, 520, 1030}, gemmShape{8, 1030, 520}, gemmShape{150, 300, 290},
+		gemmShape{200, 64, 128})
 }
 
 // eachFrozen runs f, which gets values x [M,K] and y [M,N], for each shape and kind.
@@ -146,7 +148,8 @@ func checkFrozenSwiGLU(s *subject) error {
 
 func checkFrozenDXSwiGLU(s *subject) error {
 	return s.eachFrozen("MatMulDXSwiGLU", func(c *call, g gemmShape, w kernels.Matrix, x, y []float32) {
-		c.b.MatMulDXSwiGLU(c.outOperands("dgateUp", g.M*2*g.K), c.operands("gateUp", append(x, x...)), c.operands("dout", y), w)
+		c.b.MatMulDXSwiGLU(c.outOperands("dgateUp", g.M*2*g.K), c.operands("gateUp", append(x, x...)),
+			c.operands("dout", y), w)
 	})
 }
 
@@ -217,7 +220,8 @@ func checkFrozenLogProbBackward(s *subject) error {
 				}
 				hb, t, sc := c.operands("h", h), c.ints("targets", targets), scores(c, o.R)
 				c.b.LogProb(sc, hb, m, t, kernels.Softmax{Temperature: 0.7})
-				c.b.LogProbBackward(c.out("dh", o.R*o.C), kernels.Buffer{}, c.floats("dlp", dlp), c.floats("dent", dent), sc, hb, m, t,
+				c.b.LogProbBackward(c.out("dh", o.R*o.C), kernels.Buffer{}, c.floats("dlp", dlp),
+					c.floats("dent", dent), sc, hb, m, t,
 					kernels.Buffer{}, kernels.Softmax{Temperature: 0.7})
 			})
 			if err != nil {

@@ -33,8 +33,9 @@ func checkGate(s *subject) error {
 					c.b.GateBackward(c.outOperands("dgateUp", M*2*F), in[0], in[1], F, kind)
 				},
 			}, {
-				name: fmt.Sprintf("GateBackward F=%d %s in place", F, name), op: "GateBackward", rows: []field{over, d},
-				run: func(c *call, in []kernels.Buffer, M int) { c.b.GateBackward(in[0], in[0], in[1], F, kind) },
+				name: fmt.Sprintf("GateBackward F=%d %s in place", F, name), op: "GateBackward",
+				rows: []field{over, d},
+				run:  func(c *call, in []kernels.Buffer, M int) { c.b.GateBackward(in[0], in[0], in[1], F, kind) },
 			}} {
 				if err := s.checkRows(rc, M); err != nil {
 					return err
@@ -86,7 +87,8 @@ func checkGateFused(s *subject) error {
 			return err
 		}
 		apart, err = run(s.b, func(c *call) {
-			c.b.GateBackward(c.outOperands("dgateUp", M*2*F), c.operands("gateUp", gateUp), c.operands("dact", grads[0].f), F, kernels.SiLU)
+			c.b.GateBackward(c.outOperands("dgateUp", M*2*F), c.operands("gateUp", gateUp),
+				c.operands("dact", grads[0].f), F, kernels.SiLU)
 		})
 		if err == nil {
 			err = same(apart, grads[1:], exactly)

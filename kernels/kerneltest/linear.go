@@ -113,7 +113,8 @@ func matMulDW(g gemmShape, blocks []int32, bias, operands bool) gradientCase {
 	dout, x := r.floats(g.M*g.N), r.floats(g.M*g.K)
 	dw0, dbias0 := r.floats(g.N*g.K), r.floats(g.N)
 	return gradientCase{
-		name: fmt.Sprintf("MatMulDW %+v in %d blocks, bias %v", g, len(blocks)-1, bias), op: "MatMulDW", blocks: blocks,
+		name: fmt.Sprintf("MatMulDW %+v in %d blocks, bias %v", g, len(blocks)-1, bias), op: "MatMulDW",
+		blocks: blocks,
 		setup: func(c *call) func(lo, hi int, blocks []int32) {
 			in := c.floats
 			if operands {

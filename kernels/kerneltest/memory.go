@@ -148,8 +148,9 @@ func checkAdd(s *subject) error {
 		r := newStream(fmt.Sprint("add", M))
 		err := s.checkRows(rowCase{
 			name: "Add", op: "Add",
-			rows: []field{{name: "dst", width: 1, f: r.floats(M), inout: true}, {name: "src", width: 1, f: r.floats(M)}},
-			run:  func(c *call, in []kernels.Buffer, M int) { c.b.Add(in[0], in[1]) },
+			rows: []field{{name: "dst", width: 1, f: r.floats(M), inout: true},
+				{name: "src", width: 1, f: r.floats(M)}},
+			run: func(c *call, in []kernels.Buffer, M int) { c.b.Add(in[0], in[1]) },
 		}, M)
 		if err != nil {
 			return err

@@ -50,7 +50,8 @@ func checkRMSNorm(s *subject) error {
 		x, w, old := r.floats(M*n.Stride), r.floats(n.Dim), r.floats(M*n.Stride)
 		apart := rowCase{
 			name: fmt.Sprintf("RMSNorm %+v", n), op: "RMSNorm",
-			rows: []field{{name: "x", width: n.Stride, f: x, operand: heads}, {name: "out", width: n.Stride, f: old, inout: true, operand: true}},
+			rows: []field{{name: "x", width: n.Stride, f: x, operand: heads}, {name: "out", width: n.Stride, f: old,
+				inout: true, operand: true}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.RMSNorm(in[1], c.out("rstd", M*n.Heads), in[0], c.floats("weight", w), n, eps)
 			},
@@ -84,17 +85,20 @@ func checkAddRMSNorm(s *subject) error {
 		r := newStream(fmt.Sprint("addrmsnorm", C))
 		w, x, delta := r.floats(C), r.floats(M*C), r.floats(M*C)
 		// over is the argument that the sum is written to: 0 x, 1 delta, 2 neither.
-		for i, name := range []string{"over x", "over delta", "apart", "over x, one more", "over delta, one more", "apart, one more"} {
+		for i, name := range []string{"over x", "over delta", "apart", "over x, one more", "over delta, one more",
+			"apart, one more"} {
 			over, n := i%3, kernels.NormShape{Heads: 1, Dim: C, Stride: C, UnitOffset: i >= 3}
 			err := s.checkRows(rowCase{
 				name: fmt.Sprintf("AddRMSNorm C=%d %s", C, name), op: "AddRMSNorm",
-				rows: []field{{name: "x", width: C, f: x, inout: over == 0}, {name: "delta", width: C, f: delta, inout: over == 1}},
+				rows: []field{{name: "x", width: C, f: x, inout: over == 0}, {name: "delta", width: C, f: delta,
+					inout: over == 1}},
 				run: func(c *call, in []kernels.Buffer, M int) {
 					sum := append(in, kernels.Buffer{})[over]
 					if over == 2 {
 						sum = c.out("sum", M*C)
 					}
-					c.b.AddRMSNorm(sum, c.outOperands("out", M*C), c.out("rstd", M), in[0], in[1], c.floats("weight", w), n, eps)
+					c.b.AddRMSNorm(sum, c.outOperands("out", M*C), c.out("rstd", M), in[0], in[1],
+						c.floats("weight", w), n, eps)
 				},
 			}, M)
 			if err != nil {
@@ -167,7 +171,8 @@ func (s *subject) checkRMSNormBackward(n kernels.NormShape, mode rmsMode, name s
 			}
 			return func(lo, hi int, blocks []int32) {
 				view := func(b kernels.Buffer, width int) kernels.Buffer { return b.Slice(lo*width, hi*width) }
-				c.b.RMSNormBackward(view(dx, n.Stride), dw, view(d, n.Stride), view(xb, n.Stride), wb, view(rb, n.Heads),
+				c.b.RMSNormBackward(view(dx, n.Stride), dw, view(d, n.Stride), view(xb, n.Stride), wb,
+					view(rb, n.Heads),
 					c.ints("blocks", blocks), n, mode != rmsAdd)
 			}
 		},
@@ -183,7 +188,8 @@ func checkLayerNorm(s *subject) error {
 			name: fmt.Sprintf("LayerNorm C=%d", C), op: "LayerNorm",
 			rows: []field{{name: "x", width: C, f: r.floats(M * C)}},
 			run: func(c *call, in []kernels.Buffer, M int) {
-				c.b.LayerNorm(c.out("out", M*C), c.out("stats", 2*M), in[0], c.floats("weight", w), c.floats("bias", b), C, 1e-2)
+				c.b.LayerNorm(c.out("out", M*C), c.out("stats", 2*M), in[0], c.floats("weight", w),
+					c.floats("bias", b), C, 1e-2)
 			},
 		}, M)
 		if err != nil {
@@ -202,7 +208,8 @@ func checkLayerNormBackward(s *subject) error {
 		name := fmt.Sprintf("LayerNormBackward C=%d", C)
 		err := s.checkRows(rowCase{
 			name: name, op: "LayerNormBackward",
-			rows: []field{{name: "dout", width: C, f: dout}, {name: "x", width: C, f: x}, {name: "stats", width: 2, f: stats}},
+			rows: []field{{name: "dout", width: C, f: dout}, {name: "x", width: C, f: x},
+				{name: "stats", width: 2, f: stats}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				c.b.LayerNormBackward(c.out("dx", M*C), c.spare("dweight", dw0), c.spare("dbias", db0), in[0], in[1],
 					c.floats("weight", w), in[2], c.ints("blocks", []int32{0, int32(M)}), C)
@@ -214,7 +221,8 @@ func checkLayerNormBackward(s *subject) error {
 		err = s.checkGradient(gradientCase{
 			name: name, op: "LayerNormBackward", blocks: r.cuts(M, 9),
 			setup: func(c *call) func(lo, hi int, blocks []int32) {
-				dx, dw, db, wb := c.out("dx", M*C), c.inout("dweight", dw0), c.inout("dbias", db0), c.floats("weight", w)
+				dx, dw, db, wb := c.out("dx", M*C), c.inout("dweight", dw0), c.inout("dbias", db0),
+					c.floats("weight", w)
 				d, xb, st := c.floats("dout", dout), c.floats("x", x), c.floats("stats", stats)
 				return func(lo, hi int, blocks []int32) {
 					c.b.LayerNormBackward(dx.Slice(lo*C, hi*C), dw, db, d.Slice(lo*C, hi*C), xb.Slice(lo*C, hi*C), wb,

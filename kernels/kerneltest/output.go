@@ -20,7 +20,8 @@ type outputShape struct{ R, C, V int }
 // outputShapes take vocabularies around the lanes, the sampling block and the
 // tiles, and one of several blocks.
 func outputShapes(short bool) []outputShape {
-	list := []outputShape{{1, 1, 1}, {3, 2, 2}, {5, 7, 15}, {14, 8, 16}, {7, 16, 17}, {33, 5, 31}, {6, 9, 33}, {17, 31, 61},
+	list := []outputShape{{1, 1, 1}, {3, 2, 2}, {5, 7, 15}, {14, 8, 16}, {7, 16, 17}, {33, 5, 31}, {6, 9, 33},
+		{17, 31, 61},
 		{9, 4, 255}, {8, 4, 256}, {15, 4, 257}, {3, 64, 600}}
 	if short {
 		return list
@@ -45,7 +46,8 @@ func scores(c *call, R int) kernels.Scores {
 // softmaxes are temperatures, with and without a cap: one that most logits reach, and one
 // that few do.
 func softmaxes() []kernels.Softmax {
-	return []kernels.Softmax{{Temperature: 1}, {Temperature: 0.7}, {Temperature: 0.7, Cap: 2.3}, {Temperature: 1, Cap: 30}}
+	return []kernels.Softmax{{Temperature: 1}, {Temperature: 0.7}, {Temperature: 0.7, Cap: 2.3},
+		{Temperature: 1, Cap: 30}}
 }
 
 func checkLogProb(s *subject) error {
@@ -112,8 +114,10 @@ func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
 
 	rc := rowCase{
 		name: name, op: "LogProbBackward", large: o.large(),
-		rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets}, {name: "dLogProb", width: 1, f: dlp},
-			{name: "dEntropy", width: 1, f: dent}, {name: "logProb", width: 1, f: fwd[0].f}, {name: "entropy", width: 1, f: fwd[1].f},
+		rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "targets", width: 1, i: targets},
+			{name: "dLogProb", width: 1, f: dlp},
+			{name: "dEntropy", width: 1, f: dent}, {name: "logProb", width: 1, f: fwd[0].f},
+			{name: "entropy", width: 1, f: fwd[1].f},
 			{name: "lse", width: 1, f: fwd[2].f}},
 		run: func(c *call, in []kernels.Buffer, R int) {
 			sc := kernels.Scores{LogProb: in[4], Entropy: in[5], LSE: in[6]}
@@ -131,7 +135,8 @@ func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
 		name: name, op: "LogProbBackward", blocks: r.cuts(o.R, 9),
 		setup: func(c *call) func(lo, hi int, blocks []int32) {
 			dh, dw, m := c.out("dh", o.R*o.C), c.inout("dw", dw0), c.matrix("w", w, o.V, o.C)
-			hb, t, dl, de := c.operands("h", h), c.ints("targets", targets), c.floats("dLogProb", dlp), c.floats("dEntropy", dent)
+			hb, t, dl, de := c.operands("h", h), c.ints("targets", targets), c.floats("dLogProb", dlp),
+				c.floats("dEntropy", dent)
 			lp, ent, lse := c.floats("logProb", fwd[0].f), c.floats("entropy", fwd[1].f), c.floats("lse", fwd[2].f)
 			return func(lo, hi int, blocks []int32) {
 				sc := kernels.Scores{LogProb: lp.Slice(lo, hi), Entropy: ent.Slice(lo, hi), LSE: lse.Slice(lo, hi)}

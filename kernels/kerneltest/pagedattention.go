@@ -82,7 +82,8 @@ func allCaches(short bool) []*cache {
 // positions that no row has are NaN.
 func (k *cache) filled(b kernels.Backend) (keys, values []float32, err error) {
 	r, err := run(b, func(c *call) {
-		p := kernels.Pages{Keys: c.outOperands("keys", k.elements()), Values: c.outOperands("values", k.elements()), Size: k.size}
+		p := kernels.Pages{Keys: c.outOperands("keys", k.elements()), Values: c.outOperands("values", k.elements()),
+			Size: k.size}
 		c.b.AppendKV(p, c.operands("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
 	})
 	if err != nil {
@@ -96,7 +97,8 @@ func checkAppendKV(s *subject) error {
 		r := newStream("append" + k.String())
 		keys, values := r.floats(k.elements()), r.floats(k.elements())
 		err := s.compare("AppendKV", func(c *call) {
-			p := kernels.Pages{Keys: c.inoutOperands("keys", keys), Values: c.inoutOperands("values", values), Size: k.size}
+			p := kernels.Pages{Keys: c.inoutOperands("keys", keys), Values: c.inoutOperands("values", values),
+				Size: k.size}
 			c.b.AppendKV(p, c.operands("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
 		})
 		if err != nil {
@@ -113,7 +115,8 @@ func checkCopyPages(s *subject) error {
 		// A chain: 0 → 1, then 1 → the last, in this order.
 		list := []int32{0, 1, 1, int32(k.pages - 1)}
 		err := s.compare("CopyPages", func(c *call) {
-			p := kernels.Pages{Keys: c.inoutOperands("keys", keys), Values: c.inoutOperands("values", values), Size: k.size}
+			p := kernels.Pages{Keys: c.inoutOperands("keys", keys), Values: c.inoutOperands("values", values),
+				Size: k.size}
 			c.b.CopyPages(p, c.ints("pairs", list), k.shape)
 		})
 		if err != nil {
@@ -133,10 +136,12 @@ func checkPagedAttentionRows(s *subject) error {
 		}
 		err = s.checkRows(rowCase{
 			name: fmt.Sprintf("PagedAttention %v", k), op: "PagedAttention", large: k.again,
-			rows: []field{{name: "qkv", width: a.Stride(), f: k.qkv, operand: true}, {name: "seq", width: 1, i: k.seq}, {name: "pos", width: 1, i: k.pos}},
+			rows: []field{{name: "qkv", width: a.Stride(), f: k.qkv, operand: true}, {name: "seq", width: 1, i: k.seq},
+				{name: "pos", width: 1, i: k.pos}},
 			run: func(c *call, in []kernels.Buffer, M int) {
 				p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}
-				c.b.PagedAttention(c.outOperands("out", M*a.H*a.D), in[0], p, c.ints("table", k.table), in[1], in[2], k.width, a)
+				c.b.PagedAttention(c.outOperands("out", M*a.H*a.D), in[0], p, c.ints("table", k.table), in[1],
+					in[2], k.width, a)
 			},
 		}, k.rows())
 		if err != nil {
@@ -167,7 +172,8 @@ func checkPagedAttentionWindow(s *subject) error {
 				k.clear(keys, values, int(k.slots[m]))
 			}
 			if int(at) == k.lengths[j]-1 {
-				seq, pos, qkv = append(seq, k.seq[m]), append(pos, at), append(qkv, k.qkv[m*a.Stride():(m+1)*a.Stride()]...)
+				seq, pos, qkv = append(seq, k.seq[m]), append(pos, at),
+					append(qkv, k.qkv[m*a.Stride():(m+1)*a.Stride()]...)
 				for i := range max(from, 0) / k.size {
 					table[j*k.width+i] = bandInt
 				}
@@ -175,7 +181,8 @@ func checkPagedAttentionWindow(s *subject) error {
 		}
 		err = s.compare("PagedAttention", func(c *call) {
 			p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}
-			c.b.PagedAttention(c.outOperands("out", len(seq)*a.H*a.D), c.operands("qkv", qkv), p, c.ints("table", table), c.ints("seq", seq), c.ints("pos", pos), k.width, a)
+			c.b.PagedAttention(c.outOperands("out", len(seq)*a.H*a.D), c.operands("qkv", qkv), p,
+				c.ints("table", table), c.ints("seq", seq), c.ints("pos", pos), k.width, a)
 		})
 		if err != nil {
 			return fmt.Errorf("%v: %w", k, err)
@@ -223,13 +230,15 @@ func checkPrefill(s *subject) error {
 func (k *cache) decode(c *call, chunk int) {
 	a, M := k.shape, k.rows()
 	out := c.outOperands("out", M*a.H*a.D)
-	p := kernels.Pages{Keys: c.spareOperands("keys", nans(k.elements())), Values: c.spareOperands("values", nans(k.elements())), Size: k.size}
+	p := kernels.Pages{Keys: c.spareOperands("keys", nans(k.elements())), Values: c.spareOperands("values",
+		nans(k.elements())), Size: k.size}
 	qkv, slots := c.operands("qkv", k.qkv), c.ints("slots", k.slots)
 	table, seq, pos := c.ints("table", k.table), c.ints("seq", k.seq), c.ints("pos", k.pos)
 	for lo := 0; lo < M; lo += chunk {
 		hi := min(lo+chunk, M)
 		rows := qkv.Slice(lo*a.Stride(), hi*a.Stride())
 		c.b.AppendKV(p, rows, slots.Slice(lo, hi), a)
-		c.b.PagedAttention(out.Slice(lo*a.H*a.D, hi*a.H*a.D), rows, p, table, seq.Slice(lo, hi), pos.Slice(lo, hi), k.width, a)
+		c.b.PagedAttention(out.Slice(lo*a.H*a.D, hi*a.H*a.D), rows, p, table, seq.Slice(lo, hi),
+			pos.Slice(lo, hi), k.width, a)
 	}
 }

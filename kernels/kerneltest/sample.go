@@ -104,7 +104,8 @@ func checkSampleScores(s *subject) error {
 		u := newStream(fmt.Sprint("u", o)).uniforms(o.R)
 		for _, p := range settings(true) {
 			drawn, err := run(s.b, func(c *call) {
-				c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.floats("u", u), p)
+				c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C),
+					c.floats("u", u), p)
 			})
 			if err != nil {
 				return err
@@ -114,7 +115,8 @@ func checkSampleScores(s *subject) error {
 				temperature = 1
 			}
 			scored, err := run(s.b, func(c *call) {
-				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", drawn[0].i), kernels.Softmax{Temperature: temperature, Cap: p.Cap})
+				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C),
+					c.ints("targets", drawn[0].i), kernels.Softmax{Temperature: temperature, Cap: p.Cap})
 			})
 			if err != nil {
 				return err
@@ -152,7 +154,8 @@ func (s *subject) checkDraws(V int, p kernels.Sampling) error {
 		h = append(h, row...)
 	}
 	got, err := run(s.b, func(c *call) {
-		c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", h), c.matrix("w", w, V, C), c.floats("u", r.uniforms(R)), p)
+		c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", h), c.matrix("w", w, V, C),
+			c.floats("u", r.uniforms(R)), p)
 	})
 	if err != nil {
 		return err
@@ -231,7 +234,8 @@ func chiSquare(counts []int, prob []float64, n int) error {
 	v := 2 / (9 * df)
 	limit := df * math.Pow(1-v+5*math.Sqrt(v), 3)
 	if stat > limit {
-		return fmt.Errorf("chi-square of the counts is %.1f, want ≤ %.1f with %.0f degrees of freedom", stat, limit, df)
+		return fmt.Errorf("chi-square of the counts is %.1f, want ≤ %.1f with %.0f degrees of freedom",
+			stat, limit, df)
 	}
 	return nil
 }
@@ -253,7 +257,8 @@ func checkSampleTies(s *subject) error {
 	for _, tt := range tests {
 		r := newStream("ties")
 		got, err := run(s.b, func(c *call) {
-			c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", make([]float32, R)), c.matrix("w", r.floats(V), V, 1),
+			c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", make([]float32, R)),
+				c.matrix("w", r.floats(V), V, 1),
 				c.floats("u", r.uniforms(R)), tt.p)
 		})
 		if err != nil {

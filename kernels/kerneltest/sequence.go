@@ -19,8 +19,10 @@ func sequenceChecks() []check {
 func checkRope(s *subject) error {
 	const M, positions = 13, 50
 	for _, a := range []kernels.AttentionShape{
-		{H: 1, K: 1, D: 2}, {H: 3, K: 1, D: 6}, {H: 4, K: 2, D: 16}, {H: 2, K: 2, D: 34}, {H: 8, K: 2, D: 64}, {H: 1, K: 1, D: 128},
-		{H: 3, K: 1, D: 6, Rotary: 2}, {H: 1, K: 1, D: 5, Rotary: 4}, {H: 4, K: 2, D: 16, Rotary: 16}, {H: 2, K: 2, D: 80, Rotary: 34}, {H: 8, K: 2, D: 64, Rotary: 16},
+		{H: 1, K: 1, D: 2}, {H: 3, K: 1, D: 6}, {H: 4, K: 2, D: 16}, {H: 2, K: 2, D: 34}, {H: 8, K: 2, D: 64},
+		{H: 1, K: 1, D: 128},
+		{H: 3, K: 1, D: 6, Rotary: 2}, {H: 1, K: 1, D: 5, Rotary: 4}, {H: 4, K: 2, D: 16, Rotary: 16},
+		{H: 2, K: 2, D: 80, Rotary: 34}, {H: 8, K: 2, D: 64, Rotary: 16},
 	} {
 		for _, inverse := range []bool{false, true} {
 			r := newStream(fmt.Sprint("rope", a))
@@ -28,7 +30,8 @@ func checkRope(s *subject) error {
 			cos, sin := r.floats(positions*a.Rotated()/2), r.floats(positions*a.Rotated()/2)
 			err := s.checkRows(rowCase{
 				name: fmt.Sprintf("Rope %+v inverse %v", a, inverse), op: "Rope",
-				rows: []field{{name: "qkv", width: a.Stride(), f: r.floats(M * a.Stride()), inout: true, operand: true},
+				rows: []field{{name: "qkv", width: a.Stride(), f: r.floats(M * a.Stride()), inout: true,
+					operand: true},
 					{name: "pos", width: 1, i: r.ids(M, positions)}},
 				run: func(c *call, in []kernels.Buffer, M int) {
 					c.b.Rope(in[0], c.floats("cos", cos), c.floats("sin", sin), in[1], a, inverse)

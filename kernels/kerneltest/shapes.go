@@ -30,5 +30,6 @@ func gemmShapes(short bool) []gemmShape {
 	if short {
 		return list
 	}
-	return append(list, gemmShape{131, 97, 520}, gemmShape{1, 4100, 70}, gemmShape{1030, 33, 20}, gemmShape{64, 128, 256})
+	return append(list, gemmShape{131, 97, 520}, gemmShape{1, 4100, 70}, gemmShape{1030, 33, 20},
+		gemmShape{64, 128, 256})
 }

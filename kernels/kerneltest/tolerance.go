@@ -40,13 +40,15 @@ func toleranceOf(op string, t kernels.DType) tolerance {
 
 func bounds() map[string]bound {
 	const (
-		moved    = "data is moved, not computed"
-		single   = "a few roundings of one element"
-		chain    = "n ≤ 4100 terms of order 1: partial sums grow as √n, so does the number of roundings that do not cancel: n·u"
+		moved  = "data is moved, not computed"
+		single = "a few roundings of one element"
+		chain  = "n ≤ 4100 terms of order 1: partial sums grow as √n, so does the number of roundings that do not " +
+			"cancel: n·u"
 		norm     = "a root of a mean of squares: a few u; the mean's own error is below u·log n"
 		softmax  = "exp multiplies the error of a score of order 10 by 1; sums are of positive terms"
 		gradient = "differences of order-1 terms that may cancel, summed over ≤ 300 rows"
-		update   = "ten roundings of an element, a quotient and a root among them, and coefficients that are rounded once"
+		update   = "ten roundings of an element, a quotient and a root among them, and coefficients that are " +
+			"rounded once"
 	)
 	return map[string]bound{
 		"Copy":                {0, 0, moved},

@@ -157,7 +157,8 @@ func (st *state) attribute(obj Value, name string) (Value, error) {
 
 // objectAttributes are the special attributes that every Python object has.
 var objectAttributes = []string{
-	"__class__", "__delattr__", "__dir__", "__doc__", "__eq__", "__format__", "__ge__", "__getattribute__", "__getstate__",
+	"__class__", "__delattr__", "__dir__", "__doc__", "__eq__", "__format__", "__ge__", "__getattribute__",
+	"__getstate__",
 	"__gt__", "__hash__", "__init__", "__init_subclass__", "__le__", "__lt__", "__ne__", "__new__", "__reduce__",
 	"__reduce_ex__", "__repr__", "__setattr__", "__sizeof__", "__str__", "__subclasshook__",
 }
@@ -202,7 +203,8 @@ func (s *sliceExpr) cut(st *state, f *frame, obj Value) (Value, error) {
 	case *rangeValue:
 		c, err := sliceBounds(bounds, int(o.n))
 		return &rangeValue{
-			start: o.start + int64(c.start)*o.step, stop: o.start + int64(c.stop)*o.step, step: o.step * int64(c.step), n: int64(c.n),
+			start: o.start + int64(c.start)*o.step, stop: o.start + int64(c.stop)*o.step, step: o.step * int64(c.step),
+			n: int64(c.n),
 		}, err
 	case *Dict:
 		return nil, typeErr("unhashable type: 'slice'")

@@ -255,7 +255,8 @@ func urlQuote(s string, query bool) string {
 	for i := range len(s) {
 		c := s[i]
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', isDigit(c), strings.IndexByte("_.-~", c) >= 0, c == '/' && !query:
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', isDigit(c), strings.IndexByte("_.-~", c) >= 0,
+			c == '/' && !query:
 			b.WriteByte(c)
 		case c == ' ' && query:
 			b.WriteByte('+')

@@ -115,7 +115,8 @@ func (st *state) formatValue(v Value, spec string) (string, error) {
 }
 
 func (f formatSpec) text(st *state, s string) (string, error) {
-	if f.kind != 0 && f.kind != 's' || f.sign != 0 || f.noMinus || f.alternate || f.grouping != 0 || f.align == '=' && f.fill != "0" {
+	if f.kind != 0 && f.kind != 's' || f.sign != 0 || f.noMinus || f.alternate || f.grouping != 0 || f.align == '=' &&
+		f.fill != "0" {
 		return "", valueErr("the format specifier does not suit a string")
 	}
 	if f.align == '=' { // from a leading 0

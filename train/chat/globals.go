@@ -10,13 +10,14 @@ func globalNamed(name string) Value {
 	case "dict":
 		return &function{name: name, class: "dict", call: makeDict}
 	case "namespace":
-		return &function{name: name, class: "jinja2.utils.Namespace", call: func(st *state, a *arguments) (Value, error) {
-			d, err := makeDict(st, a)
-			if err != nil {
-				return nil, err
-			}
-			return &namespace{d.(*Dict)}, nil
-		}}
+		return &function{name: name, class: "jinja2.utils.Namespace",
+			call: func(st *state, a *arguments) (Value, error) {
+				d, err := makeDict(st, a)
+				if err != nil {
+					return nil, err
+				}
+				return &namespace{d.(*Dict)}, nil
+			}}
 	case "cycler":
 		return &function{name: name, class: "jinja2.utils.Cycler", call: makeCycler}
 	case "joiner":

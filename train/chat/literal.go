@@ -87,7 +87,8 @@ func (l *lexer) intEnd() int {
 
 func (l *lexer) number() error {
 	if end := l.floatEnd(); end > 0 {
-		f, _ := strconv.ParseFloat(strings.ReplaceAll(l.src[l.pos:end], "_", ""), 64) // out of range: infinite, as in Python
+		// out of range: infinite, as in Python
+		f, _ := strconv.ParseFloat(strings.ReplaceAll(l.src[l.pos:end], "_", ""), 64)
 		l.tokens = append(l.tokens, token{kind: tokFloat, pos: l.pos, value: newFloat(f)})
 		l.pos = end
 		return nil

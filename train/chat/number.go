@@ -174,7 +174,8 @@ func parseInt(s string, base int) (*big.Int, error) {
 		text = strings.TrimPrefix(text, "_")
 	}
 	digits := strings.ReplaceAll(text, "_", "")
-	if digits == "" || text[0] == '_' || text[len(text)-1] == '_' || strings.Contains(text, "__") || len(digits) > maxDigits {
+	if digits == "" || text[0] == '_' || text[len(text)-1] == '_' || strings.Contains(text, "__") ||
+		len(digits) > maxDigits {
 		return nil, bad
 	}
 	for _, c := range []byte(digits) {

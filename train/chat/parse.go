@@ -288,7 +288,8 @@ func (p *parser) signature(def *macroDef) error {
 			}
 			def.defaults = append(def.defaults, x)
 		} else if len(def.defaults) > 0 {
-			return syntaxErr(arg.offset(), "the parameter '%s' needs a default, as the one before it has one", arg.name)
+			return syntaxErr(arg.offset(), "the parameter '%s' needs a default, as the one before it has one",
+				arg.name)
 		}
 		def.args = append(def.args, arg)
 	}

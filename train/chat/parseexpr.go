@@ -188,7 +188,8 @@ func (p *parser) compare() (expr, error) {
 	x, first, err := p.chain(p.sum, func() string {
 		t := p.cur()
 		switch {
-		case t.kind == tokOp && (t.text == "==" || t.text == "!=" || t.text == "<" || t.text == "<=" || t.text == ">" || t.text == ">="):
+		case t.kind == tokOp && (t.text == "==" || t.text == "!=" || t.text == "<" || t.text == "<=" ||
+			t.text == ">" || t.text == ">="):
 			return p.next().text
 		case p.skipName("in"):
 			return "in"

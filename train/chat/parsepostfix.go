@@ -65,7 +65,8 @@ func (p *parser) dict() (expr, error) {
 
 func chainLimit(n, pos int) error {
 	if n > maxChain {
-		return &syntaxError{pos, "too many attributes, calls or filters in one expression", limitErr("chain longer than %d", maxChain)}
+		return &syntaxError{pos, "too many attributes, calls or filters in one expression",
+			limitErr("chain longer than %d", maxChain)}
 	}
 	return nil
 }

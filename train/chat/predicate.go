@@ -144,7 +144,8 @@ func hasType(name string, v Value) bool {
 	case None:
 		return name == "none" || name == "defined"
 	case Bool:
-		return name == "boolean" || name == "defined" || name == "number" || name == "true" && bool(v) || name == "false" && !bool(v)
+		return name == "boolean" || name == "defined" || name == "number" || name == "true" && bool(v) ||
+			name == "false" && !bool(v)
 	case Int, bigInt:
 		return name == "integer" || name == "number" || name == "defined"
 	case Float:

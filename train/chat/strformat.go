@@ -228,7 +228,8 @@ func (f *formatter) argument(name string) (Value, error) {
 	}
 	if numbered {
 		if n >= len(f.a.pos) {
-			return nil, &pyError{kindLookup, "the format string refers to argument " + strconv.Itoa(n) + ", which is not given"}
+			return nil, &pyError{kindLookup, "the format string refers to argument " + strconv.Itoa(n) +
+				", which is not given"}
 		}
 		return f.a.pos[n], nil
 	}

@@ -271,7 +271,8 @@ func endsMethod(st *state, _ Value, s, name string, a *arguments) (Value, error)
 		if err != nil {
 			return nil, err
 		}
-		if ok && (name == "startswith" && strings.HasPrefix(s, affix) || name == "endswith" && strings.HasSuffix(s, affix)) {
+		if ok && (name == "startswith" && strings.HasPrefix(s, affix) || name == "endswith" &&
+			strings.HasSuffix(s, affix)) {
 			return Bool(true), nil
 		}
 	}

@@ -144,7 +144,8 @@ func undefinedAttribute(obj Value, name string) *undefined {
 
 // unsafeAttribute is the value of an attribute that the sandbox hides.
 func unsafeAttribute(obj Value, name string) *undefined {
-	return &undefined{hint: fmt.Sprintf("access to attribute '%s' of '%s' object is unsafe", name, obj.typeName()), unsafe: true}
+	return &undefined{hint: fmt.Sprintf("access to attribute '%s' of '%s' object is unsafe", name, obj.typeName()),
+		unsafe: true}
 }
 
 // why says what does not exist.

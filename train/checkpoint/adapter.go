@@ -42,7 +42,8 @@ func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]Fi
 	var list []Source
 	for _, t := range x.learned() {
 		if !t.Auxiliary() {
-			s := streamed{be: be, t: x.Learned, tensor: Tensor{Name: t.Name, DType: dtypeOf(be.Float()), Shape: t.Shape}}
+			s := streamed{be: be, t: x.Learned, tensor: Tensor{Name: t.Name, DType: dtypeOf(be.Float()),
+				Shape: t.Shape}}
 			list = append(list, s.source())
 		}
 	}

@@ -41,9 +41,11 @@ type adapterPair struct {
 func OpenAdapterFile(dir string) (*Tensors, error) {
 	t, err := OpenFile(filepath.Join(dir, adapterFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		e := &Error{Op: "read", Path: filepath.Join(dir, adapterFile), Err: fs.ErrNotExist, Hint: "a folder of adapters in PEFT's layout has adapter_config.json and adapter_model.safetensors"}
+		e := &Error{Op: "read", Path: filepath.Join(dir, adapterFile), Err: fs.ErrNotExist,
+			Hint: "a folder of adapters in PEFT's layout has adapter_config.json and adapter_model.safetensors"}
 		if _, pickled := os.Stat(filepath.Join(dir, "adapter_model.bin")); pickled == nil {
-			e.Hint = "it holds PyTorch's pickled adapters, which are not read; save them again with PEFT (safe_serialization=True)"
+			e.Hint = "it holds PyTorch's pickled adapters, which are not read; save them again with PEFT " +
+				"(safe_serialization=True)"
 		}
 		return nil, e
 	}
@@ -107,7 +109,8 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 			strange = append(strange, x.Name)
 			continue
 		case len(x.Shape) != 2 || x.Shape[1-part] != dims[1-part] || !x.DType.convertible():
-			misfits = append(misfits, fmt.Sprintf("%s is %s and fits no map of %d outputs and %d inputs", x.Name, x.kind(), dims[0], dims[1]))
+			misfits = append(misfits, fmt.Sprintf("%s is %s and fits no map of %d outputs and %d inputs", x.Name,
+				x.kind(), dims[0], dims[1]))
 			continue
 		}
 		rank := x.Shape[part]
@@ -122,7 +125,8 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 	}
 	for _, name := range sortedKeys(half) {
 		if half[name] != 2 {
-			misfits = append(misfits, fmt.Sprintf("%s has one half of an adapter: lora_A or lora_B is missing or does not fit", name))
+			misfits = append(misfits, fmt.Sprintf("%s has one half of an adapter: lora_A or lora_B is missing or "+
+				"does not fit", name))
 		}
 	}
 	if len(misfits) > 0 {
@@ -143,7 +147,8 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 // possible returns outputs and inputs of the linear maps that can have an adapter.
 func (a *Adapters) possible() map[string][2]int {
 	all := map[string][2]int{}
-	layout, _ := model.AdapterLayout(a.config, model.Heads{}, &model.Adapters{Rank: 1, Alpha: 1, Targets: a.config.AdapterTargets()})
+	layout, _ := model.AdapterLayout(a.config, model.Heads{}, &model.Adapters{Rank: 1, Alpha: 1,
+		Targets: a.config.AdapterTargets()})
 	for _, t := range layout {
 		name, part := mapOf(t.Name)
 		dims := all[name]
@@ -202,7 +207,8 @@ func (a *Adapters) shape(set *adapterSettings, possible map[string][2]int) {
 		}
 	}
 	if len(missing) > 0 && !set.partial {
-		set.problem("the adapter of %s is missing, %d in all, and neither layers_to_transform nor exclude_modules leaves any out", missing[0], len(missing))
+		set.problem("the adapter of %s is missing, %d in all, and neither layers_to_transform nor exclude_modules "+
+			"leaves any out", missing[0], len(missing))
 	}
 	a.Uniform = a.Uniform && len(missing) == 0
 	a.boundPadding(set, s)
@@ -226,7 +232,8 @@ func (a *Adapters) boundPadding(set *adapterSettings, s model.Adapters) {
 		}
 	}
 	if padded > most && padded > times*own {
-		set.problem("the ranks go up to %d: with all adapters of that rank, as they are computed, %d numbers become %d", s.Rank, own, padded)
+		set.problem("the ranks go up to %d: with all adapters of that rank, as they are computed, %d numbers "+
+			"become %d", s.Rank, own, padded)
 	}
 }
 
@@ -253,7 +260,8 @@ func (a *Adapters) load(be kernels.Backend, m *model.Model, t *Tensors) error {
 		out := make([]float32, to.Len())
 		if x, ok := a.maps[name]; ok {
 			tensor, found := t.Lookup(to.Name)
-			if !found || len(tensor.Shape) != 2 || tensor.Shape[part] != x.rank || tensor.Shape[1-part] != to.Shape[1-part] {
+			if !found || len(tensor.Shape) != 2 || tensor.Shape[part] != x.rank ||
+				tensor.Shape[1-part] != to.Shape[1-part] {
 				return corrupt(t.path, to.Name, "it changed while it was read")
 			}
 			in := make([]float32, tensor.Len())

@@ -160,10 +160,13 @@ func (a *adapterSettings) refuse() {
 	}
 	a.refuseInit()
 	why := map[string]string{
-		"fan_in_fan_out": "transposed weights are not computed", "use_dora": "DoRA is not computed", "lora_bias": "biases of adapters are not computed",
-		"modules_to_save":         "whole modules beside the adapters are not read; merge them into the model with PEFT",
+		"fan_in_fan_out": "transposed weights are not computed", "use_dora": "DoRA is not computed",
+		"lora_bias": "biases of adapters are not computed",
+		"modules_to_save": "whole modules beside the adapters are not read; merge them into the model " +
+			"with PEFT",
 		"trainable_token_indices": "trained rows of the embedding are not read; merge them into the model with PEFT",
-		"layer_replication":       "repeated layers are not computed", "target_parameters": "adapters of parameters that are no linear maps are not computed",
+		"layer_replication":       "repeated layers are not computed",
+		"target_parameters":       "adapters of parameters that are no linear maps are not computed",
 		"alora_invocation_tokens": "adapters that begin in mid-sequence are not computed",
 	}
 	for _, key := range sortedKeys(a.values) {
@@ -193,9 +196,12 @@ func (a *adapterSettings) refuseInit() {
 
 // harmlessSettings are read elsewhere, or change nothing that trained adapters compute.
 func harmlessSettings() []string {
-	return []string{"peft_type", "bias", "r", "lora_alpha", "lora_dropout", "use_rslora", "rank_pattern", "alpha_pattern", "target_modules",
-		"layers_to_transform", "layers_pattern", "exclude_modules", "base_model_name_or_path", "revision", "task_type", "auto_mapping", "peft_version",
-		"inference_mode", "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "megatron_core", "qalora_group_size",
+	return []string{"peft_type", "bias", "r", "lora_alpha", "lora_dropout", "use_rslora", "rank_pattern",
+		"alpha_pattern", "target_modules",
+		"layers_to_transform", "layers_pattern", "exclude_modules", "base_model_name_or_path", "revision", "task_type",
+		"auto_mapping", "peft_version",
+		"inference_mode", "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config",
+		"megatron_core", "qalora_group_size",
 		"runtime_config", "ensure_weight_tying"}
 }
 

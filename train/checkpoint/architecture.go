@@ -52,10 +52,12 @@ func architectures() []architecture {
 			features: []feature{attentionBias, feedForwardBias}},
 		{class: "Qwen2ForCausalLM", kind: "qwen2", words: "Qwen2: biases on queries, keys and values",
 			fixed: model.Config{QKVBias: true},
-			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, window: 4096, layerTypes: true, windows: windowFrom},
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, window: 4096, layerTypes: true,
+			windows: windowFrom},
 		{class: "Qwen3ForCausalLM", kind: "qwen3", words: "Qwen3: norms of queries and keys",
 			fixed: model.Config{QKNorm: true},
-			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, head: 128, window: 4096, layerTypes: true, windows: windowFrom,
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 32, head: 128, window: 4096, layerTypes: true,
+			windows:  windowFrom,
 			features: []feature{attentionBias}},
 		{class: "MistralForCausalLM", kind: "mistral", words: "Mistral",
 			eps: 1e-6, theta: 1e4, positions: 131072, kvHeads: 8, window: 4096, windows: windowEverywhere},
@@ -63,18 +65,24 @@ func architectures() []architecture {
 			fixed: model.Config{QKNorm: true},
 			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 4, window: 4096, windows: windowIfUsed,
 			features: []feature{attentionBias, sparseLayers(model.Experts{Count: 128, Top: 8, FFN: 768})}},
-		{class: "Qwen2MoeForCausalLM", kind: "qwen2_moe", words: "Qwen2-MoE: biases on queries, keys and values, experts, one of them shared",
+		{class: "Qwen2MoeForCausalLM", kind: "qwen2_moe",
+			words: "Qwen2-MoE: biases on queries, keys and values, experts, one of them shared",
 			fixed: model.Config{QKVBias: true},
-			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 16, window: 4096, layerTypes: true, windows: windowDisputed,
+			eps:   1e-6, theta: 1e4, positions: 32768, kvHeads: 16, window: 4096, layerTypes: true,
+			windows:  windowDisputed,
 			features: []feature{qkvBias, sparseLayers(model.Experts{Count: 60, Top: 4, FFN: 1408, Shared: 5632})}},
-		{class: "Gemma2ForCausalLM", kind: "gemma2", words: "Gemma 2: norms 1+g before and after, soft caps, every second layer windowed",
+		{class: "Gemma2ForCausalLM", kind: "gemma2",
+			words: "Gemma 2: norms 1+g before and after, soft caps, every second layer windowed",
 			fixed: gemma,
 			eps:   1e-6, theta: 1e4, positions: 8192, kvHeads: 4, head: 256, window: 4096, tied: true,
 			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowEven,
 			features: []feature{attentionBias, embedScale, queryScale, scoreCap(50), logitCap(30)}},
-		{class: "Gemma3ForCausalLM", kind: "gemma3_text", words: "Gemma 3: norms 1+g before and after and of queries and keys, two rotary bases, most layers windowed",
+		{class: "Gemma3ForCausalLM", kind: "gemma3_text",
+			words: "Gemma 3: norms 1+g before and after and of queries and keys, two rotary bases, most layers " +
+				"windowed",
 			fixed: normed,
-			eps:   1e-6, theta: 1e6, positions: 131072, kvHeads: 4, head: 256, window: 4096, tied: true, vocab: 262208, heads: 8,
+			eps:   1e-6, theta: 1e6, positions: 131072, kvHeads: 4, head: 256, window: 4096, tied: true,
+			vocab: 262208, heads: 8,
 			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowPattern,
 			features: []feature{attentionBias, embedScale, queryScale, noScoreCap, logitCap(0)}},
 		{class: "Phi3ForCausalLM", kind: "phi3", words: "Phi-3: fused projections",
@@ -87,7 +95,8 @@ const geluTanh = "gelu_pytorch_tanh"
 
 // gates maps the names of activations to what the engine computes.
 func gates() map[string]kernels.GateKind {
-	return map[string]kernels.GateKind{"silu": kernels.SiLU, "swish": kernels.SiLU, geluTanh: kernels.GELUTanh, "gelu_new": kernels.GELUTanh}
+	return map[string]kernels.GateKind{"silu": kernels.SiLU, "swish": kernels.SiLU, geluTanh: kernels.GELUTanh,
+		"gelu_new": kernels.GELUTanh}
 }
 
 // backbone is the class without output projection, as AutoModel saves it.

@@ -34,7 +34,8 @@ func (t *Tensors) Frozen() kernels.DType {
 // LoadBackbone returns a base with the plain weights of t, which must be there and fit, as
 // LoadWeights says. dtype is the type that matrices have in memory: kernels.BF16 needs
 // them all to be BF16; other types are converted to float32, F16 exactly.
-func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DType, t *Tensors) (*model.Backbone, error) {
+func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DType,
+	t *Tensors) (*model.Backbone, error) {
 	if err := t.fits(c, lm); err != nil {
 		return nil, cmp.Or(t.foreignNames(), err)
 	}

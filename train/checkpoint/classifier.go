@@ -28,8 +28,10 @@ func ReadClassifierConfig(dir string) (model.Config, error) {
 		return model.Config{}, corrupt(path, "", "%v", err)
 	}
 	var names []string
-	if err := json.Unmarshal(values["architectures"], &names); err != nil || len(names) != 1 || !strings.HasSuffix(names[0], classifier) {
-		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architectures is %s, not one name that ends in %s", values["architectures"], classifier)}}
+	if err := json.Unmarshal(values["architectures"], &names); err != nil || len(names) != 1 ||
+		!strings.HasSuffix(names[0], classifier) {
+		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architectures is %s, not "+
+			"one name that ends in %s", values["architectures"], classifier)}}
 	}
 	// The backbone is the language model's.
 	values["architectures"], err = json.Marshal([]string{strings.TrimSuffix(names[0], classifier) + "ForCausalLM"})
@@ -72,9 +74,13 @@ func loadClassifier(be kernels.Backend, c model.Config, t *Tensors, label int) (
 	case !ok:
 		return nil, &MismatchError{Path: t.path, Missing: []string{weight}}
 	case len(score.Shape) != 2 || score.Shape[1] != c.Width || !score.DType.fits(be.Float()):
-		return nil, &MismatchError{Path: t.path, Misshaped: []Misshape{{Name: weight, Got: score.kind(), Want: fmt.Sprintf("%s [labels,%d]", score.DType, c.Width)}}}
+		return nil,
+			&MismatchError{Path: t.path,
+				Misshaped: []Misshape{{Name: weight, Got: score.kind(), Want: fmt.Sprintf("%s [labels,%d]",
+					score.DType, c.Width)}}}
 	case label < 0 || label >= score.Shape[0]:
-		return nil, &Error{Op: "read", Path: t.path, Tensor: weight, Err: fmt.Errorf("it has %d labels, counted from 0; there is no label %d", score.Shape[0], label)}
+		return nil, &Error{Op: "read", Path: t.path, Tensor: weight,
+			Err: fmt.Errorf("it has %d labels, counted from 0; there is no label %d", score.Shape[0], label)}
 	}
 	if _, biased := t.Lookup(bias); biased {
 		return nil, &MismatchError{Path: t.path, Unexpected: []string{bias}}

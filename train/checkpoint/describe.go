@@ -59,7 +59,8 @@ func DescribeText(dir string) (*Description, error) {
 	return d, err
 }
 
-func describe(path string, read func(dir string) (model.Config, error), open func(dir string) (*Tensors, error)) (*Description, error) {
+func describe(path string, read func(dir string) (model.Config, error), open func(dir string) (*Tensors, error)) (
+	*Description, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fileError("read", path, err)
@@ -211,7 +212,8 @@ func (d *Description) otherContainer() string {
 			return "torch distributed checkpoint"
 		case strings.HasSuffix(name, ".gguf"):
 			return "GGUF"
-		case strings.HasPrefix(name, "pytorch_model") && strings.HasSuffix(name, ".bin"), strings.HasSuffix(name, ".pt"), strings.HasSuffix(name, ".pth"):
+		case strings.HasPrefix(name, "pytorch_model") && strings.HasSuffix(name, ".bin"),
+			strings.HasSuffix(name, ".pt"), strings.HasSuffix(name, ".pth"):
 			return "torch"
 		}
 	}
@@ -247,10 +249,12 @@ func Words(c model.Config, class string) []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(true, "%s of width %d, %d heads of %d, %d of keys and values, feed-forward %d, vocabulary %d", layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
+	add(true, "%s of width %d, %d heads of %d, %d of keys and values, feed-forward %d, vocabulary %d",
+		layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
 	add(true, "rotary positions: %s", ropeWords(c))
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
-	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d to a token%s", countTrue(c.Sparse), c.Layers, c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))
+	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d to a token%s", countTrue(c.Sparse), c.Layers,
+		c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))
 	add(c.OutBias, "biases on attention's output too")
 	add(c.FFNBias, "biases in the feed-forward block")
 	add(c.Gate != kernels.SiLU, "gate %s", gateName(c))

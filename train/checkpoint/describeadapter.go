@@ -33,7 +33,8 @@ func DescribeAdapters(dir string, c *model.Config) (*AdapterDescription, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := &AdapterDescription{Path: dir, Base: set.base, Words: set.words(), Rank: set.rank, Alpha: set.alpha, Reason: set.problems}
+	d := &AdapterDescription{Path: dir, Base: set.base, Words: set.words(), Rank: set.rank, Alpha: set.alpha,
+		Reason: set.problems}
 	t, err := OpenAdapterFile(dir)
 	if err != nil {
 		var e *Error
@@ -73,9 +74,11 @@ func DescribeAdapters(dir string, c *model.Config) (*AdapterDescription, error) 
 
 // Facts describe the adapters for people, one a line.
 func (d *AdapterDescription) Facts() []string {
-	list := append(slices.Clone(d.Words), fmt.Sprintf("on %s: %d tensors, %d parameters", strings.Join(d.Targets, ", "), len(d.Tensors), d.Parameters))
+	list := append(slices.Clone(d.Words), fmt.Sprintf("on %s: %d tensors, %d parameters",
+		strings.Join(d.Targets, ", "), len(d.Tensors), d.Parameters))
 	if d.Known && !d.Uniform {
-		list = append(list, "several ranks or scales, or some maps only: they can be evaluated and folded in, not trained on")
+		list = append(list, "several ranks or scales, or some maps only: they can be evaluated and folded in, not "+
+			"trained on")
 	}
 	return list
 }

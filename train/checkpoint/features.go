@@ -93,7 +93,8 @@ func sparseLayers(absent model.Experts) feature {
 			r.problem("num_experts %d, moe_intermediate_size %d, shared expert %d: over the limits of %d, %d and %d",
 				e.Count, e.FFN, e.Shared, maxExperts, maxFFN, maxFFN)
 		case countTrue(layers)*e.Count > maxExpertsInAll:
-			r.problem("num_experts is %d in %d layers, over the limit of %d in all", e.Count, countTrue(layers), maxExpertsInAll)
+			r.problem("num_experts is %d in %d layers, over the limit of %d in all", e.Count, countTrue(layers),
+				maxExpertsInAll)
 		case e.Top < 1 || e.Top > e.Count:
 			r.problem("num_experts_per_tok is %d of %d experts", e.Top, e.Count)
 		case e.FFN < 1:
@@ -138,7 +139,8 @@ func windowFrom(r *settings, w int) (int, func(int) bool) {
 func windowDisputed(r *settings, w int) (int, func(int) bool) {
 	w, _ = windowIfUsed(r, w)
 	if w > 0 && !r.has("layer_types") {
-		r.problem("use_sliding_window: transformers 4 and 5 give windows to different layers of this class; say which in layer_types")
+		r.problem("use_sliding_window: transformers 4 and 5 give windows to different layers of this class; say " +
+			"which in layer_types")
 	}
 	return w, everyLayer
 }

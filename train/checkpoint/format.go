@@ -61,7 +61,8 @@ func parseManifest(path string, raw []byte) (manifest, error) {
 		return m, corrupt(path, "", "magic is %q, want %q", m.Magic, magic)
 	}
 	if m.Version > version {
-		return m, &Error{Op: "read", Path: path, Err: fmt.Errorf("format version %d, this program reads up to %d: %w", m.Version, version, ErrNewer),
+		return m, &Error{Op: "read", Path: path, Err: fmt.Errorf("format version %d, this program reads up to %d: %w",
+			m.Version, version, ErrNewer),
 			Hint: "use the version of the program that wrote it"}
 	}
 	if m.Version < 1 || m.Step < 0 {

@@ -151,7 +151,8 @@ func parseEntry(path, name string, dec *json.Decoder) (entry, error) {
 		return e, corrupt(path, name, "%s is no whole number of bytes", e.kind())
 	}
 	if e.begin < 0 || e.end < e.begin || uint64(e.end-e.begin) != size/8 {
-		return e, corrupt(path, name, "%s takes %d bytes, but data_offsets are %d to %d", e.kind(), size/8, e.begin, e.end)
+		return e, corrupt(path, name, "%s takes %d bytes, but data_offsets are %d to %d", e.kind(), size/8,
+			e.begin, e.end)
 	}
 	return e, nil
 }
@@ -180,10 +181,12 @@ func tile(path string, entries []entry, dataLen int64) error {
 	var at int64
 	for _, e := range entries {
 		if e.begin != at {
-			return corrupt(path, e.Name, "begins at byte %d of the data, but the tensors before it end at %d", e.begin, at)
+			return corrupt(path, e.Name, "begins at byte %d of the data, but the tensors before it end at %d",
+				e.begin, at)
 		}
 		if at = e.end; at > dataLen {
-			return corrupt(path, e.Name, "ends at byte %d of the data, but the file has only %d: it is cut short", at, dataLen)
+			return corrupt(path, e.Name, "ends at byte %d of the data, but the file has only %d: it is cut short",
+				at, dataLen)
 		}
 	}
 	if at != dataLen {

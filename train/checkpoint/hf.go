@@ -47,7 +47,8 @@ func ReadTextConfig(dir string) (model.Config, error) {
 	}
 	r := settings{values: values}
 	if class, _ := r.classNamed(); class != gemma3Images {
-		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architecture is %s, not %s: it has no text part to take out", class, gemma3Images)}}
+		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architecture is %s, not %s: "+
+			"it has no text part to take out", class, gemma3Images)}}
 	}
 	text := r.inner("text_config")
 	if text == nil {
@@ -69,7 +70,8 @@ const gemma3Images = "Gemma3ForConditionalGeneration"
 const gemma3Text = "Gemma3ForCausalLM"
 
 // TextNote says what reading the text part means.
-const TextNote = "this is the text part of " + gemma3Images + ": its vision tower is left out, and merged weights are a plain " + gemma3Text
+const TextNote = "this is the text part of " + gemma3Images +
+	": its vision tower is left out, and merged weights are a plain " + gemma3Text
 
 // The limits of sizes: ten times those of any published model, so that products of
 // them are numbers.
@@ -132,7 +134,8 @@ func (r *settings) architecture() (architecture, bool) {
 	switch {
 	case ok:
 	case class == gemma3Images || class == "" && kind == "gemma3":
-		r.problem("architecture is %s: a model of text and images; only its text part can be computed, and only when it is asked for (model.part: text; --part text)", gemma3Images)
+		r.problem("architecture is %s: a model of text and images; only its text part can be computed, and only "+
+			"when it is asked for (model.part: text; --part text)", gemma3Images)
 	default:
 		r.problem("%s", unknown(strings.Split(class, ", "), kind))
 	}
@@ -148,7 +151,8 @@ func (r *settings) layout(a architecture) {
 		r.problem("is_causal is false: only causal attention is computed; transformers 4 ignores the key, 5 does not")
 	}
 	if class, kind := r.classNamed(); class != "" && kind != "" && kind != a.kind {
-		r.problem("architectures says %s, but model_type says %s: transformers computes the one of model_type, others the one of architectures; "+
+		r.problem("architectures says %s, but model_type says %s: transformers computes the one of model_type, "+
+			"others the one of architectures; "+
 			"set model_type to %s if that is what it is", class, kind, a.kind)
 	}
 }
@@ -193,7 +197,8 @@ func (r *settings) dims(a architecture, c *model.Config) {
 		r.get("head_dim", &c.Head)
 	case r.maybe("head_dim", &c.Head):
 	case c.Heads > 0 && c.Width%c.Heads != 0:
-		r.problem("hidden_size %d is no multiple of num_attention_heads %d, and there is no head_dim", c.Width, c.Heads)
+		r.problem("hidden_size %d is no multiple of num_attention_heads %d, and there is no head_dim",
+			c.Width, c.Heads)
 		c.Head = 2
 	default:
 		c.Head = c.Width / max(c.Heads, 1)
@@ -206,8 +211,10 @@ func (r *settings) bound(c model.Config) {
 		key        string
 		got, limit int
 	}{
-		{"vocab_size", c.Vocab, 1 << 24}, {"hidden_size", c.Width, 1 << 18}, {"num_hidden_layers", c.Layers, maxLayers},
-		{"num_attention_heads", c.Heads, maxHeads}, {"num_key_value_heads", c.KVHeads, maxHeads}, {"head_dim", c.Head, 1 << 12},
+		{"vocab_size", c.Vocab, 1 << 24}, {"hidden_size", c.Width, 1 << 18},
+		{"num_hidden_layers", c.Layers, maxLayers},
+		{"num_attention_heads", c.Heads, maxHeads}, {"num_key_value_heads", c.KVHeads, maxHeads},
+		{"head_dim", c.Head, 1 << 12},
 		{"intermediate_size", c.FFN, maxFFN},
 	} {
 		if d.got > d.limit {

@@ -60,7 +60,8 @@ func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byt
 	}
 	a, _ := r.architecture()
 	want, have := configValues(a, c, dtype, endIDs), configValues(a, from, dtype, endIDs)
-	set := map[string]any{"dtype": torchName(dtype), "torch_dtype": torchName(dtype), "architectures": []string{a.class}}
+	set := map[string]any{"dtype": torchName(dtype), "torch_dtype": torchName(dtype),
+		"architectures": []string{a.class}}
 	for key, value := range want {
 		if !reflect.DeepEqual(value, have[key]) {
 			set[key] = value

@@ -77,7 +77,8 @@ func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) m
 		v["num_experts"] = 0
 	}
 	if a.fixed.UnitOffset {
-		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale, func(s float64) float64 { return math.Pow(s, -0.5) }, 1/(c.QueryScale*c.QueryScale)))
+		v["query_pre_attn_scalar"] = finite(inverse(c.QueryScale, func(s float64) float64 { return math.Pow(s, -0.5) },
+			1/(c.QueryScale*c.QueryScale)))
 		v["attn_logit_softcapping"], v["final_logit_softcapping"] = orNull(c.ScoreCap), orNull(c.LogitCap)
 	}
 	return v
@@ -150,7 +151,8 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 	if a.partial {
 		part := 1.0
 		if c.Rotary > 0 {
-			part = inverse(float64(c.Rotary), func(f float64) float64 { return math.Floor(f * float64(c.Head)) }, float64(c.Rotary)/float64(c.Head))
+			part = inverse(float64(c.Rotary), func(f float64) float64 { return math.Floor(f * float64(c.Head)) },
+				float64(c.Rotary)/float64(c.Head))
 		}
 		v["partial_rotary_factor"], params["partial_rotary_factor"] = number(part), number(part)
 	}
@@ -161,7 +163,8 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 			local = 1e4
 		}
 		v["rope_local_base_freq"] = number(local)
-		v["rope_parameters"] = map[string]any{fullScope: params, windowScope: map[string]any{"rope_theta": number(local), "rope_type": "default"}}
+		v["rope_parameters"] = map[string]any{fullScope: params,
+			windowScope: map[string]any{"rope_theta": number(local), "rope_type": "default"}}
 	}
 }
 
@@ -171,7 +174,8 @@ func scalingValues(s model.RopeScaling) map[string]any {
 	case "linear", "dynamic":
 		v["factor"] = number(s.Factor)
 	case "llama3":
-		v["factor"], v["low_freq_factor"], v["high_freq_factor"] = number(s.Factor), number(s.LowFactor), number(s.HighFactor)
+		v["factor"], v["low_freq_factor"], v["high_freq_factor"] = number(s.Factor), number(s.LowFactor),
+			number(s.HighFactor)
 		v["original_max_position_embeddings"] = s.Original
 	case "yarn":
 		v["factor"], v["beta_fast"], v["beta_slow"] = number(s.Factor), number(s.BetaFast), number(s.BetaSlow)

@@ -62,7 +62,8 @@ func (o MergeOptions) shardBytes() int64 {
 }
 
 // mergeFolder writes files, proves what lies there under another name, and publishes it.
-func (d disk) mergeFolder(dir string, replace bool, contents map[string]func(w io.Writer) error, texts map[string][]byte, prove func(tmp string) error) ([]FileInfo, error) {
+func (d disk) mergeFolder(dir string, replace bool, contents map[string]func(w io.Writer) error,
+	texts map[string][]byte, prove func(tmp string) error) ([]FileInfo, error) {
 	if _, err := os.Lstat(dir); err == nil && !replace {
 		return nil, taken("merge", dir)
 	}
@@ -107,7 +108,8 @@ func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
 }
 
 // mergeTexts returns the files that are not weights, by name.
-func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptions, as dtypes) (map[string][]byte, error) {
+func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptions,
+	as dtypes) (map[string][]byte, error) {
 	dtype := mostOf(tensors, as)
 	config, err := configJSON(c, dtype, o.EndIDs)
 	if o.Origin != nil {
@@ -158,7 +160,8 @@ func mayKeep(name string) bool {
 func mergeError(dir string, err error) error { return &Error{Op: "merge", Path: dir, Err: err} }
 
 // mergeFiles writes the folder's files and returns them by name.
-func (s *staging) mergeFiles(contents map[string]func(w io.Writer) error, texts map[string][]byte) ([]FileInfo, error) {
+func (s *staging) mergeFiles(contents map[string]func(w io.Writer) error, texts map[string][]byte) (
+	[]FileInfo, error) {
 	for name, text := range texts {
 		contents[name] = func(w io.Writer) error {
 			_, err := w.Write(text)

@@ -58,7 +58,8 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 	for name, list := range heads {
 		contents[name] = func(w io.Writer) error { return WriteSafetensors(w, list) }
 	}
-	return system().mergeFolder(dir, o.Replace, contents, texts, func(tmp string) error { return x.prove(tmp, plain, heads) })
+	return system().mergeFolder(dir, o.Replace, contents, texts,
+		func(tmp string) error { return x.prove(tmp, plain, heads) })
 }
 
 // learned are the adapters and auxiliary heads.
@@ -80,7 +81,8 @@ func (x Trained) check() error {
 
 // sources are the tensors of the folder: those of a plain model, and those of the
 // auxiliary heads by the files that hold them.
-func (x Trained) sources(be kernels.Backend, tensors []model.Tensor, as dtypes) (plain []Source, heads map[string][]Source) {
+func (x Trained) sources(be kernels.Backend, tensors []model.Tensor, as dtypes) (plain []Source,
+	heads map[string][]Source) {
 	adapted := map[string]model.AdaptedTensor{}
 	for _, t := range x.Heads.Adapters.Tensors(x.Config) {
 		adapted[t.Weight] = t
@@ -264,5 +266,6 @@ func (c *comparer) Write(want []byte) (int, error) {
 		}
 		return n
 	}
-	return 0, &ProbeError{Path: c.path, What: "elements of " + c.name, Row: element / c.columns, Column: element % c.columns, Got: number(got), Want: number(want)}
+	return 0, &ProbeError{Path: c.path, What: "elements of " + c.name, Row: element / c.columns,
+		Column: element % c.columns, Got: number(got), Want: number(want)}
 }

@@ -63,7 +63,8 @@ func OpenTextFolder(dir string) (*Tensors, error) {
 		return strings.CutPrefix(name, "language_model.")
 	})
 	if err == nil && len(t.where) == 0 {
-		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor lies below language_model: there is no text model inside another")}
+		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor lies below language_model: there is no text " +
+			"model inside another")}
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -78,14 +79,19 @@ func (t *Tensors) foreignNames() error {
 		return nil
 	}
 	for _, f := range []struct{ prefix, what, hint string }{
-		{"transformer.", "the layout of GPT-2 and its kin", "only the layout of Llama and its kin is read (model.layers.0.self_attn.q_proj.weight, …)"},
-		{"model.language_model.", "a text model inside a model of text and images", "only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
-		{"language_model.", "a text model inside a model of text and images", "only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
-		{"backbone.", "the layout of Mamba", "only the layout of Llama and its kin is read (model.layers.0.self_attn.q_proj.weight, …)"},
+		{"transformer.", "the layout of GPT-2 and its kin",
+			"only the layout of Llama and its kin is read (model.layers.0.self_attn.q_proj.weight, …)"},
+		{"model.language_model.", "a text model inside a model of text and images",
+			"only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
+		{"language_model.", "a text model inside a model of text and images",
+			"only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
+		{"backbone.", "the layout of Mamba", "only the layout of Llama and its kin is read " +
+			"(model.layers.0.self_attn.q_proj.weight, …)"},
 	} {
 		for _, tensor := range t.List() {
 			if strings.HasPrefix(tensor.Name, f.prefix) {
-				return &Error{Op: "read", Path: t.path, Tensor: tensor.Name, Err: fmt.Errorf("the names are those of %s", f.what), Hint: f.hint}
+				return &Error{Op: "read", Path: t.path, Tensor: tensor.Name,
+					Err: fmt.Errorf("the names are those of %s", f.what), Hint: f.hint}
 			}
 		}
 	}

@@ -15,11 +15,14 @@ func Notes(c model.Config) []string {
 	var list []string
 	switch c.Rope.Kind {
 	case "dynamic", "longrope":
-		list = append(list, fmt.Sprintf("sequences of more than %d tokens are refused: %s rope changes all frequencies with the length of the sequence, "+
-			"so keys that were cached before would have others, and log-probs would depend on how a sequence was sampled", c.MaxPositions, c.Rope.Kind))
+		list = append(list, fmt.Sprintf("sequences of more than %d tokens are refused: %s rope changes all "+
+			"frequencies with the length of the sequence, "+
+			"so keys that were cached before would have others, and log-probs would depend on how a sequence "+
+			"was sampled", c.MaxPositions, c.Rope.Kind))
 	}
 	if slices.Contains(c.Windowed, true) && c.Window >= c.MaxPositions {
-		list = append(list, fmt.Sprintf("the window of %d positions is never reached: the model has %d", c.Window, c.MaxPositions))
+		list = append(list, fmt.Sprintf("the window of %d positions is never reached: the model has %d", c.Window,
+			c.MaxPositions))
 	}
 	return list
 }
@@ -37,7 +40,8 @@ func fileNotes(dir string) []string {
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
 		in := r.inner(key)
 		if factor := 1.0; in != nil && in.maybe("attn_factor", &factor) && factor != 1 {
-			note("%s: attn_factor is %g: not used here, nor by transformers; vLLM multiplies cos and sin by it, so its logits are others", key, factor)
+			note("%s: attn_factor is %g: not used here, nor by transformers; vLLM multiplies cos and sin by it, so "+
+				"its logits are others", key, factor)
 			break
 		}
 	}

@@ -22,7 +22,8 @@ func openRegular(path string) (*os.File, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if to, linked := os.Readlink(path); linked == nil {
-			return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("is a link to %s, which is not there", to), Hint: "the download is not complete; fetch it again"}
+			return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("is a link to %s, which is not there", to),
+				Hint: "the download is not complete; fetch it again"}
 		}
 	}
 	if err != nil {
@@ -41,9 +42,12 @@ func openRegular(path string) (*os.File, error) {
 func standIn(path string, head []byte) error {
 	switch trimmed := bytes.TrimLeft(head, " \t\r\n"); {
 	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
-		return &Error{Op: "read", Path: path, Err: errors.New("is a pointer of git-lfs, not the file"), Hint: "run git lfs pull in its folder"}
-	case bytes.HasPrefix(trimmed, []byte("<!DOCTYPE")), bytes.HasPrefix(trimmed, []byte("<!doctype")), bytes.HasPrefix(trimmed, []byte("<html")):
-		return &Error{Op: "read", Path: path, Err: errors.New("is a web page, not the file"), Hint: "the address that it was fetched from is another page's; fetch it again"}
+		return &Error{Op: "read", Path: path, Err: errors.New("is a pointer of git-lfs, not the file"),
+			Hint: "run git lfs pull in its folder"}
+	case bytes.HasPrefix(trimmed, []byte("<!DOCTYPE")), bytes.HasPrefix(trimmed, []byte("<!doctype")),
+		bytes.HasPrefix(trimmed, []byte("<html")):
+		return &Error{Op: "read", Path: path, Err: errors.New("is a web page, not the file"),
+			Hint: "the address that it was fetched from is another page's; fetch it again"}
 	}
 	return nil
 }

@@ -123,7 +123,8 @@ func (c *Checkpoint) Load(be kernels.Backend, groups []Group) error {
 func (c *Checkpoint) group(g Group) (*Tensors, error) {
 	path := filepath.Join(c.Dir, g.file())
 	if !slices.ContainsFunc(c.files, func(f manifestFile) bool { return f.Name == g.file() }) {
-		return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("the checkpoint has no group %q: %w", g.Name, fs.ErrNotExist)}
+		return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("the checkpoint has no group %q: %w", g.Name,
+			fs.ErrNotExist)}
 	}
 	t, err := OpenFile(path)
 	if err != nil {

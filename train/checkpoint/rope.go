@@ -34,13 +34,15 @@ func (r *settings) rope(a architecture, c *model.Config) {
 	if params != nil && (params.has(fullScope) || params.has(windowScope)) {
 		params, windowed = r.scopes(a, params)
 	} else if params != nil && a.kind == "gemma3_text" {
-		r.problem("rope_parameters: in %s they stand under %s and %s; transformers ignores others", a.class, fullScope, windowScope)
+		r.problem("rope_parameters: in %s they stand under %s and %s; transformers ignores others", a.class, fullScope,
+			windowScope)
 	}
 	r.theta("rope_theta", &c.RopeTheta, params, scaling)
 	if local {
 		r.theta("rope_local_base_freq", &c.LocalTheta, windowed)
 		if windowed != nil && windowed.kind() != "default" {
-			r.problem("rope_parameters: %s: windowed layers have unscaled positions here, not %q", windowScope, windowed.kind())
+			r.problem("rope_parameters: %s: windowed layers have unscaled positions here, not %q", windowScope,
+				windowed.kind())
 		}
 	}
 	r.spellings(scaling, params)
@@ -76,7 +78,8 @@ func (r *settings) theta(key string, v *float64, others ...*settings) {
 		}
 		inner := *v
 		if o.get("rope_theta", &inner); said && inner != *v {
-			r.problem("%s is %g, but another place in the file says %g; transformers 4 and 5 would read different models", key, *v, inner)
+			r.problem("%s is %g, but another place in the file says %g; transformers 4 and 5 would read "+
+				"different models", key, *v, inner)
 		}
 		said = said || o.has("rope_theta")
 		*v = inner
@@ -223,7 +226,8 @@ func (r *settings) longrope(a architecture, c *model.Config, s *model.RopeScalin
 		s.Attention = math.Sqrt(1 + math.Log(s.Factor)/math.Log(float64(s.Original)))
 	}
 	if !r.maybe("attention_factor", &s.Attention) && factor != s.Factor {
-		r.problem("factor is %g, but max_position_embeddings / original_max_position_embeddings is %g: transformers 4 and 5 would read different models", factor, s.Factor)
+		r.problem("factor is %g, but max_position_embeddings / original_max_position_embeddings is %g: transformers "+
+			"4 and 5 would read different models", factor, s.Factor)
 	}
 	r.positive("attention_factor", s.Attention)
 	rotated := c.Head

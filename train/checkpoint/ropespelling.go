@@ -26,14 +26,16 @@ func (r *settings) kind() string {
 // versions of transformers compute the first alone.
 func (r *settings) spellings(scaling, params *settings) {
 	if scaling != nil && scaling.has("rope_theta") && !r.has("rope_theta") {
-		r.problem("rope_theta is in rope_scaling only, where transformers 4 does not look; write it at the top of the file too")
+		r.problem("rope_theta is in rope_scaling only, where transformers 4 does not look; write it at the top of " +
+			"the file too")
 	}
 	if scaling == nil || params == nil {
 		return
 	}
 	was, is := scaling.plain(), params.plain()
 	if was["rope_theta"] == nil && !r.has("rope_theta") && is["rope_theta"] != nil {
-		r.problem("rope_theta is in rope_parameters only, but there is a rope_scaling: transformers would not read it there; write it at the top of the file too")
+		r.problem("rope_theta is in rope_parameters only, but there is a rope_scaling: transformers would not read " +
+			"it there; write it at the top of the file too")
 	}
 	delete(was, "rope_theta") // theta is compared where it is read
 	delete(is, "rope_theta")
@@ -41,7 +43,8 @@ func (r *settings) spellings(scaling, params *settings) {
 		delete(is, "partial_rotary_factor")
 	}
 	if !reflect.DeepEqual(was, is) {
-		r.problem("rope_scaling and rope_parameters differ; transformers computes what rope_scaling says: remove one of them")
+		r.problem("rope_scaling and rope_parameters differ; transformers computes what rope_scaling says: remove " +
+			"one of them")
 	}
 }
 
@@ -92,7 +95,8 @@ func (r *settings) originalLong(a architecture, c *model.Config, s *model.RopeSc
 	switch there := top.maybe(originalKey, &s.Original); {
 	case there || !here:
 	case top.has("rope_scaling") && inner != s.Original:
-		r.problem("%s is %d: transformers 4 looks for it at the top of the file and takes %d; write it there too", originalKey, inner, s.Original)
+		r.problem("%s is %d: transformers 4 looks for it at the top of the file and takes %d; write it there too",
+			originalKey, inner, s.Original)
 	default:
 		s.Original = inner
 	}

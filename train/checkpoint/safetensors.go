@@ -84,7 +84,8 @@ func readHeader(f *os.File, path string) ([]entry, int64, error) {
 		if err := standIn(path, head[:k]); err != nil {
 			return nil, 0, err
 		}
-		return nil, 0, corrupt(path, "", "a header of %d bytes is over the format's limit of %d; is this a safetensors file?", n, maxHeader)
+		return nil, 0, corrupt(path, "", "a header of %d bytes is over the format's limit of %d; is this a "+
+			"safetensors file?", n, maxHeader)
 	}
 	if int64(n) > size-8 {
 		return nil, 0, corrupt(path, "", "the header has %d bytes, but the file only %d: it is cut short", n, size)

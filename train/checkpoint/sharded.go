@@ -46,7 +46,8 @@ func noWeights(dir string) error {
 		Err:  fmt.Errorf("neither %s nor %s: %w", weightsFile, indexFile, fs.ErrNotExist),
 		Hint: "name a folder with a model's files in Hugging Face's layout"}
 	if pickled, _ := filepath.Glob(filepath.Join(dir, "pytorch_model*.bin")); len(pickled) > 0 {
-		e.Hint = "it holds PyTorch's pickled weights, which are not read; convert them with save_pretrained(safe_serialization=True)"
+		e.Hint = "it holds PyTorch's pickled weights, which are not read; convert them with " +
+			"save_pretrained(safe_serialization=True)"
 	}
 	return e
 }
@@ -109,7 +110,8 @@ func (t *Tensors) addShards(dir string, weightMap map[string]string) error {
 		}
 		opened[file] = true
 		if err := t.add(filepath.Join(dir, file)); errors.Is(err, fs.ErrNotExist) {
-			return &Error{Op: "read", Path: filepath.Join(dir, file), Err: fs.ErrNotExist, Hint: "a shard that " + indexFile + " lists is missing; fetch it"}
+			return &Error{Op: "read", Path: filepath.Join(dir, file), Err: fs.ErrNotExist, Hint: "a shard that " +
+				indexFile + " lists is missing; fetch it"}
 		} else if err != nil {
 			return err
 		}

@@ -55,7 +55,8 @@ func (d disk) writeState(be kernels.Backend, root string, s State) (string, erro
 		if err != nil {
 			return "", err
 		}
-		m.Files = append(m.Files, manifestFile{Name: info.Name, Bytes: info.Bytes, SHA256: hex.EncodeToString(info.SHA256[:])})
+		m.Files = append(m.Files, manifestFile{Name: info.Name, Bytes: info.Bytes,
+			SHA256: hex.EncodeToString(info.SHA256[:])})
 	}
 	raw, err := m.render()
 	if err != nil {

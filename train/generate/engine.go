@@ -88,7 +88,8 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	case o.PageTokens < 1 || o.PageTokens%kernels.Lanes != 0:
 		return nil, fmt.Errorf("generate: page_tokens is %d, must be a multiple of %d", o.PageTokens, kernels.Lanes)
 	case o.MaxTokens < 1 || o.MaxTokens > m.Config.MaxPositions:
-		return nil, fmt.Errorf("generate: max_tokens is %d, must be within the model's %d positions", o.MaxTokens, m.Config.MaxPositions)
+		return nil, fmt.Errorf("generate: max_tokens is %d, must be within the model's %d positions", o.MaxTokens,
+			m.Config.MaxPositions)
 	}
 	o.StepRows = o.rows()
 	e := &Engine{m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
@@ -114,7 +115,8 @@ func (e *Engine) Close() {
 func (e *Engine) Stats() Stats { return e.stats }
 
 // Sample draws the completions that reqs ask for.
-func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.Params, done func(n int)) ([][]rollout.Completion, error) {
+func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.Params,
+	done func(n int)) ([][]rollout.Completion, error) {
 	if err := e.check(reqs, p); err != nil {
 		return nil, err
 	}
@@ -166,7 +168,8 @@ func (e *Engine) check(reqs []rollout.Request, p rollout.Params) error {
 			return fmt.Errorf("generate: request %d has an empty prompt", i)
 		}
 		if n := len(r.Prompt) + p.MaxNewTokens; n > e.opt.MaxTokens {
-			return fmt.Errorf("generate: request %d needs %d tokens (prompt %d + max_new_tokens %d), the engine holds %d",
+			return fmt.Errorf("generate: request %d needs %d tokens (prompt %d + max_new_tokens %d), the engine "+
+				"holds %d",
 				i, n, len(r.Prompt), p.MaxNewTokens, e.opt.MaxTokens)
 		}
 	}

@@ -123,7 +123,8 @@ func (s *schedule) start(pr *prompt) bool {
 		return false
 	}
 	q := s.e.sequence()
-	q.req, q.k, q.seed, q.reserved, q.pos, q.token = pr.req, pr.nextK, r.Seeds[pr.nextK], need, s.shared(pr), r.Prompt[len(r.Prompt)-1]
+	q.req, q.k, q.seed, q.reserved, q.pos, q.token = pr.req, pr.nextK, r.Seeds[pr.nextK], need, s.shared(pr),
+		r.Prompt[len(r.Prompt)-1]
 	s.e.pages.reserve(need)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
@@ -203,7 +204,8 @@ func (s *schedule) stops(q *sequence, id int32) bool {
 // end keeps what q came to and gives back its pages and its arrays.
 func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	n := len(q.drawn)
-	c := rollout.Completion{Tokens: cut(&s.tokens, n), LogProbs: cut(&s.numbers, n), Entropies: cut(&s.numbers, n), Finish: finish}
+	c := rollout.Completion{Tokens: cut(&s.tokens, n), LogProbs: cut(&s.numbers, n), Entropies: cut(&s.numbers, n),
+		Finish: finish}
 	for i, d := range q.drawn {
 		c.Tokens[i], c.LogProbs[i], c.Entropies[i] = d.id, d.logProb, d.entropy
 		if len(s.p.Stop) == 0 {

@@ -49,7 +49,8 @@ func (a Adapters) Validate(c Config) error {
 	can := c.AdapterTargets()
 	for _, t := range a.Targets {
 		if !slices.Contains(can, t) {
-			return fmt.Errorf("model: no linear map %q that can have an adapter; there are %s", t, strings.Join(can, ", "))
+			return fmt.Errorf("model: no linear map %q that can have an adapter; there are %s", t,
+				strings.Join(can, ", "))
 		}
 	}
 	return nil
@@ -60,7 +61,10 @@ func (a Adapters) Scale() float64 { return a.Alpha / float64(a.Rank) }
 
 // onGate reports whether a gate or an up projection has an adapter.
 func (a *Adapters) onGate() bool {
-	return a != nil && slices.ContainsFunc(a.Targets, func(t string) bool { return t == "gate_proj" || t == "up_proj" || t == "gate_up_proj" })
+	return a != nil && slices.ContainsFunc(a.Targets, func(t string) bool {
+		return t == "gate_proj" ||
+			t == "up_proj" || t == "gate_up_proj"
+	})
 }
 
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

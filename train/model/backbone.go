@@ -228,7 +228,8 @@ func (b *Backbone) fills() []fill {
 	list := b.embeddingFills()
 	for _, t := range b.tensors {
 		if len(t.Shape) == 1 {
-			list = append(list, fill{[]Piece{{t.Name, 0, 1}}, func(x kernels.Buffer) { b.be.Copy(b.vectors.view(t.Name), x) }})
+			list = append(list, fill{[]Piece{{t.Name, 0, 1}},
+				func(x kernels.Buffer) { b.be.Copy(b.vectors.view(t.Name), x) }})
 		} else if s, ok := linears[t.Name]; ok { // else it is set with the first of its map
 			list = append(list, b.matrixFills(b.matrices[t.Name], s)...)
 		}
@@ -247,7 +248,8 @@ func (b *Backbone) embeddingFills() (list []fill) {
 	step := rowsAtATime(c.Width)
 	for lo := 0; lo < c.Vocab; lo += step {
 		n := min(step, c.Vocab-lo)
-		list = append(list, fill{[]Piece{{embedName, lo, n}}, func(x kernels.Buffer) { b.be.Copy(b.embed.W.Slice(lo*c.Width, (lo+n)*c.Width), x) }})
+		list = append(list, fill{[]Piece{{embedName, lo, n}},
+			func(x kernels.Buffer) { b.be.Copy(b.embed.W.Slice(lo*c.Width, (lo+n)*c.Width), x) }})
 	}
 	return list
 }

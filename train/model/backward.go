@@ -51,7 +51,8 @@ func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 }
 
 // normBackward is RMSNormBackward for a norm that may be frozen.
-func (m *Model) normBackward(dx, dout, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer, s kernels.NormShape, set bool) {
+func (m *Model) normBackward(dx, dout, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer,
+	s kernels.NormShape, set bool) {
 	d := w.d
 	if d.Empty() {
 		d = m.sink.Slice(0, s.Dim)
@@ -71,7 +72,8 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 			m.output.w, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), ws.softmax)
 		be.ScatterRows(dHidden, dh, rows, C)
 	case up.Values:
-		be.MatMulDW(m.grads.view("score.weight"), m.grads.view("score.bias"), ws.DValue(), ws.scoredRows(), ws.rowBlocks())
+		be.MatMulDW(m.grads.view("score.weight"), m.grads.view("score.bias"), ws.DValue(), ws.scoredRows(),
+			ws.rowBlocks())
 		be.MatMulDX(dh, ws.DValue(), m.value)
 		be.ScatterRows(dHidden, dh, rows, C)
 	default:

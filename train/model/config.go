@@ -118,7 +118,8 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("model: head_size %d is odd; rotary embedding pairs components", c.Head))
 	}
 	if !(c.RopeTheta > 0) || !(c.NormEps > 0) || !(c.InitStd >= 0) {
-		errs = append(errs, fmt.Errorf("model: rope_theta %g and norm_eps %g must be positive, init_std %g not negative",
+		errs = append(errs, fmt.Errorf("model: rope_theta %g and norm_eps %g must be positive, init_std %g not "+
+			"negative",
 			c.RopeTheta, c.NormEps, c.InitStd))
 	}
 	return errors.Join(append(errs, c.validateVariants()...)...)
@@ -140,7 +141,8 @@ func (c Config) validateVariants() (errs []error) {
 	}
 	if slices.Contains(c.Sparse, true) {
 		if x := c.Experts; x.Count < 1 || x.Top < 1 || x.Top > x.Count || x.FFN < 1 || x.Shared < 0 {
-			bad("%d experts of width %d, %d to a token, and a shared one of %d cannot be", x.Count, x.FFN, x.Top, x.Shared)
+			bad("%d experts of width %d, %d to a token, and a shared one of %d cannot be", x.Count, x.FFN,
+				x.Top, x.Shared)
 		}
 		if c.FFNBias {
 			bad("experts have no biases")
@@ -168,7 +170,8 @@ func (c Config) sparse(l int) bool { return c.Sparse != nil && c.Sparse[l] }
 
 // routing is how a sparse layer chooses experts.
 func (c Config) routing() kernels.Routing {
-	return kernels.Routing{Experts: c.Experts.Count, Top: c.Experts.Top, Renorm: c.Experts.Renorm, Shared: c.Experts.Shared > 0}
+	return kernels.Routing{Experts: c.Experts.Count, Top: c.Experts.Top, Renorm: c.Experts.Renorm,
+		Shared: c.Experts.Shared > 0}
 }
 
 // embedScale returns what embeddings are multiplied by.
@@ -193,7 +196,8 @@ func (c Config) QKV() int { return (c.Heads + 2*c.KVHeads) * c.Head }
 
 // attention returns the layout of such a row, and what layer l sees.
 func (c Config) attention(l int) kernels.AttentionShape {
-	s := kernels.AttentionShape{H: c.Heads, K: c.KVHeads, D: c.Head, Scale: c.QueryScale, Cap: c.ScoreCap, Rotary: c.Rotary}
+	s := kernels.AttentionShape{H: c.Heads, K: c.KVHeads, D: c.Head, Scale: c.QueryScale, Cap: c.ScoreCap,
+		Rotary: c.Rotary}
 	if s.Scale == 0 {
 		s.Scale = 1 / math.Sqrt(float64(c.Head))
 	}

@@ -166,6 +166,7 @@ func (c Config) CacheBytes(pages, size int, operand kernels.DType) int {
 // DecoderBytes is for a Decoder.
 func (c Config) DecoderBytes(h Heads, rows, table int, operand kernels.DType) int {
 	n := 0
-	(&Decoder{c: c}).alloc(h, rows, table, counter(&n, floatSize), counter(&n, operand.Size()), counter(&n, kernels.I32.Size()))
+	(&Decoder{c: c}).alloc(h, rows, table, counter(&n, floatSize), counter(&n, operand.Size()),
+		counter(&n, kernels.I32.Size()))
 	return n
 }

@@ -177,7 +177,8 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.AddRMSNorm(xs, a.n1, a.rstd1, xs, delta, m.norm.w, c.norm(), c.NormEps)
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
 	be.GatherRows(h, a.n1, sample, C)
-	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q), LSE: d.scores.LSE.Slice(0, q)}
+	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q),
+		LSE: d.scores.LSE.Slice(0, q)}
 	p.Cap = c.LogitCap
 	be.Sample(ids, sc, h, m.output.w, u, p)
 	be.Copy(kernels.Host(out.IDs), ids)

@@ -51,7 +51,8 @@ func (a *mixtureActs) cut(c Config, M int) mixtureActs {
 		b *kernels.Buffer
 		n int
 	}{
-		{&b.logits, M * r.Logits()}, {&b.weight, M * J}, {&b.probs, M * r.Experts}, {&b.choice, M * J}, {&b.slot, M * J}, {&b.rows, N},
+		{&b.logits, M * r.Logits()}, {&b.weight, M * J}, {&b.probs, M * r.Experts}, {&b.choice, M * J},
+		{&b.slot, M * J}, {&b.rows, N},
 		{&b.x, N * c.Width}, {&b.gateUp, N * 2 * c.Experts.FFN}, {&b.act, N * c.Experts.FFN},
 		{&b.sharedGateUp, M * 2 * c.Experts.Shared}, {&b.sharedAct, M * c.Experts.Shared}, {&b.y, M * J * c.Width},
 	} {
@@ -152,7 +153,8 @@ func (g *mixtureGrads) alloc(c Config, M int, f, o func(n int) kernels.Buffer) {
 
 // backward sets dx [M,C] to the gradient of forward's x, and adds to the parameters'.
 // blocks are the gradient blocks of the rows, on the host and on the device.
-func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixtureGrads, dx, dout, x kernels.Buffer, blocks kernels.Buffer, hostBlocks []int32) {
+func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixtureGrads, dx, dout, x kernels.Buffer,
+	blocks kernels.Buffer, hostBlocks []int32) {
 	r, C, F := c.routing(), c.Width, c.Experts.FFN
 	M, J := x.Len()/C, r.Choices()
 	N := M * r.Top
@@ -168,7 +170,8 @@ func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixt
 		g.blocks.host = expertBlocks(g.blocks.host[:0], rows[lo:hi], hostBlocks)
 		own := g.blocks.upload(be)
 		be.Sync()
-		y.experts[e].backward(be, c, g, dxs.Slice(lo*C, hi*C), dy.Slice(lo*C, hi*C), a.x.Slice(lo*C, hi*C), a.gateUp.Slice(lo*2*F, hi*2*F), a.act.Slice(lo*F, hi*F), own)
+		y.experts[e].backward(be, c, g, dxs.Slice(lo*C, hi*C), dy.Slice(lo*C, hi*C), a.x.Slice(lo*C, hi*C),
+			a.gateUp.Slice(lo*2*F, hi*2*F), a.act.Slice(lo*F, hi*F), own)
 	}
 	be.ScatterRows(dx, dxs, a.rows, C)
 	t := g.t.Slice(0, M*C)
@@ -182,7 +185,8 @@ func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixt
 }
 
 // backward takes dy [M,C] through one expert: it sets dx [M,C] and destroys gateUp.
-func (y *expert) backward(be kernels.Backend, c Config, g *mixtureGrads, dx, dy, x, gateUp, act, blocks kernels.Buffer) {
+func (y *expert) backward(be kernels.Backend, c Config, g *mixtureGrads, dx, dy, x, gateUp, act,
+	blocks kernels.Buffer) {
 	if c.fusedGate() {
 		if !y.down.dw.Empty() {
 			be.MatMulDW(y.down.dw, kernels.Buffer{}, dy, act, blocks)

@@ -45,7 +45,8 @@ func (a *Adapters) NewFold(be kernels.Backend, t AdaptedTensor, rows int) (*Fold
 		t    kernels.DType
 		n    int
 	}{
-		{&f.A, be.Float(), a.Rank * t.In}, {&f.B, be.Float(), t.Out * a.Rank}, {&f.delta, be.Float(), rows * t.In}, {&f.a.Packed, be.Operand(), packed},
+		{&f.A, be.Float(), a.Rank * t.In}, {&f.B, be.Float(), t.Out * a.Rank}, {&f.delta, be.Float(), rows * t.In},
+		{&f.a.Packed, be.Operand(), packed},
 	} {
 		b, err := be.Alloc(x.t, x.n)
 		if err != nil {

@@ -20,7 +20,8 @@ func (m *Model) Forward(ws *Workspace) {
 		ws.keepRouting(l, a)
 	}
 	x1 := ws.layerActs(len(m.layers) - 1).x1
-	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm.w, c.norm(), c.NormEps)
+	be.AddRMSNorm(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), x1, delta, m.norm.w,
+		c.norm(), c.NormEps)
 	ws.gathered = false
 }
 
@@ -93,7 +94,8 @@ func (c Config) queryHeads() kernels.NormShape {
 }
 
 func (c Config) keyHeads() kernels.NormShape {
-	return kernels.NormShape{Heads: c.KVHeads, Dim: c.Head, Stride: c.QKV(), Offset: c.Heads * c.Head, UnitOffset: c.UnitOffset}
+	return kernels.NormShape{Heads: c.KVHeads, Dim: c.Head, Stride: c.QKV(), Offset: c.Heads * c.Head,
+		UnitOffset: c.UnitOffset}
 }
 
 // scoredRows gathers the hidden states that scores and values are read from.

@@ -37,7 +37,8 @@ func (m *Model) InitHeads(seed func(label string) uint64) {
 func initial(t Tensor, c Config, seed uint64) []float32 {
 	out := make([]float32, t.Len())
 	head := t.prefix() == "proj_z"
-	norm := strings.HasSuffix(t.Name, "norm.weight") || head && len(t.Shape) == 1 && strings.HasSuffix(t.Name, ".weight")
+	norm := strings.HasSuffix(t.Name, "norm.weight") || head && len(t.Shape) == 1 &&
+		strings.HasSuffix(t.Name, ".weight")
 	linear := len(t.Shape) == 2
 	switch {
 	case norm && c.UnitOffset && !head, strings.HasSuffix(t.Name, ".lora_B.weight"):

@@ -20,7 +20,8 @@ type logZLayer struct {
 	dScale, dShift kernels.Buffer
 }
 
-func (m *Model) bindLogZ(matrix func(w kernels.Buffer, out, in int) kernels.Matrix, grad func(name string) kernels.Buffer) {
+func (m *Model) bindLogZ(matrix func(w kernels.Buffer, out, in int) kernels.Matrix,
+	grad func(name string) kernels.Buffer) {
 	z := m.Heads.LogZ
 	if z == nil {
 		return

@@ -72,8 +72,9 @@ func (c Config) linears(l int) layerLinears {
 	attn, mlp := p+"self_attn.", p+"mlp."
 	kv := c.KVHeads * c.Head
 	x := layerLinears{
-		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"}, []int{c.Heads * c.Head, kv, kv}, c.Width},
-		o:   linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
+		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
+			[]int{c.Heads * c.Head, kv, kv}, c.Width},
+		o: linearSpec{[]string{attn + "o_proj"}, []int{c.Width}, c.Heads * c.Head},
 	}
 	if c.Fused {
 		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
@@ -111,7 +112,8 @@ func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) 
 func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	p := fmt.Sprintf("model.layers.%d.", l)
 	if c.PostNorms {
-		return p + "input_layernorm.weight", p + "post_attention_layernorm.weight", p + "pre_feedforward_layernorm.weight", p + "post_feedforward_layernorm.weight"
+		return p + "input_layernorm.weight", p + "post_attention_layernorm.weight",
+			p + "pre_feedforward_layernorm.weight", p + "post_feedforward_layernorm.weight"
 	}
 	return p + "input_layernorm.weight", "", p + "post_attention_layernorm.weight", ""
 }

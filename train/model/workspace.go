@@ -297,7 +297,8 @@ func (ws *Workspace) Load(b Batch) {
 	if max(ws.n, ws.r) > ws.cap.Tokens || S > ws.cap.Sequences {
 		panic("model: batch beyond the workspace's capacity")
 	}
-	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.offsets, &ws.groups, &ws.blocks, &ws.rows, &ws.targets, &ws.rowBlocksBuf} {
+	for _, x := range []*indexBuffer{&ws.ids, &ws.pos, &ws.offsets, &ws.groups, &ws.blocks, &ws.rows, &ws.targets,
+		&ws.rowBlocksBuf} {
 		x.upload(ws.be)
 	}
 	ws.segments, ws.seqBlocks = ws.segmentsBuf.upload(ws.be), ws.seqBlocksBuf.upload(ws.be)
@@ -319,7 +320,8 @@ func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 	}
 	for s := lo; s < hi; s++ {
 		tokens := b.Tokens[b.Offsets[s]:b.Offsets[s+1]]
-		if s > lo && (int(b.Prompt[s]) != prompt || !slices.Equal(tokens[:prompt], b.Tokens[b.Offsets[lo]:][:prompt])) {
+		if s > lo && (int(b.Prompt[s]) != prompt || !slices.Equal(tokens[:prompt],
+			b.Tokens[b.Offsets[lo]:][:prompt])) {
 			panic("model: sequences of a group have different prompts")
 		}
 		before := first + prompt - 1 // the row that a completion token is read from

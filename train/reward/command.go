@@ -81,7 +81,8 @@ func (c *Command) rows(items []rollout.Item) []row {
 	for i, it := range items {
 		c.last++
 		p := it.Problem
-		out[i] = row{ID: fmt.Sprint(c.last), Problem: p.ID, Prompt: p.Prompt, Response: it.Completion.Text, Gold: p.Answer,
+		out[i] = row{ID: fmt.Sprint(c.last), Problem: p.ID, Prompt: p.Prompt, Response: it.Completion.Text,
+			Gold:       p.Answer,
 			DataSource: dataSource(p, c.opt.DataSource), Extra: p.Data}
 	}
 	return out
@@ -270,7 +271,8 @@ func (c *Command) Close() error {
 		left := p.stop(c.grace)
 		c.opt.logTo(p.stderr.take())
 		if l := left; l != nil {
-			errs = append(errs, c.broken(fmt.Errorf("line %d of its output is not an answer to any row, or a second one: %s", l.number, excerpt(l.text)),
+			errs = append(errs, c.broken(fmt.Errorf("line %d of its output is not an answer to any row, or a "+
+				"second one: %s", l.number, excerpt(l.text)),
 				"a row is answered once, by one line"))
 		}
 		c.processes[k] = nil

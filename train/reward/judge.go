@@ -69,7 +69,9 @@ func NewJudge(o JudgeOptions) *Judge {
 		panic("reward: judge without concurrency or timeout")
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -142,7 +144,8 @@ func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 // fill puts a completion into a template: {prompt}, {response} and {gold}, none of
 // which is looked for in what was put in. prompt stands for the problem.
 func fill(template, prompt string, it rollout.Item) string {
-	return strings.NewReplacer("{prompt}", prompt, "{response}", it.Completion.Text, "{gold}", it.Problem.Answer).Replace(template)
+	return strings.NewReplacer("{prompt}", prompt, "{response}", it.Completion.Text, "{gold}",
+		it.Problem.Answer).Replace(template)
 }
 
 // chatRequest is what a server is sent.
@@ -199,7 +202,8 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 		}
 		why = err
 		if passing.after > longestWait {
-			return Score{Reason: fmt.Sprintf("the judge: %s; it asks to wait %v, longer than %v", j.clean(err.Error()), passing.after, longestWait)}, nil
+			return Score{Reason: fmt.Sprintf("the judge: %s; it asks to wait %v, longer than %v", j.clean(err.Error()),
+				passing.after, longestWait)}, nil
 		}
 		if try == j.opt.Retries {
 			break
@@ -210,7 +214,8 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 			return Score{}, err
 		}
 	}
-	return Score{Reason: fmt.Sprintf("the judge: asked %d times, the last time: %s", j.opt.Retries+1, j.clean(why.Error()))}, nil
+	return Score{Reason: fmt.Sprintf("the judge: asked %d times, the last time: %s", j.opt.Retries+1,
+		j.clean(why.Error()))}, nil
 }
 
 func (j *Judge) count(n *int64) {
@@ -252,7 +257,8 @@ const (
 func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 	inTime, cancel := context.WithTimeout(ctx, j.opt.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(inTime, http.MethodPost, strings.TrimRight(j.opt.URL, "/")+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(inTime, http.MethodPost,
+		strings.TrimRight(j.opt.URL, "/")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return "", err
 	}
@@ -306,7 +312,8 @@ func (j *Judge) refused(resp *http.Response, raw []byte) error {
 		return &passingError{err: err, after: retryAfter(resp.Header.Get("Retry-After"), j.opt.Now())}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound:
 		return &BrokenError{What: "judge", Err: errors.New(j.clean(err.Error())),
-			Help: "see reward.judge.url, reward.judge.model, and the key in the variable that reward.judge.key_env names"}
+			Help: "see reward.judge.url, reward.judge.model, and the key in the variable that " +
+				"reward.judge.key_env names"}
 	}
 	return err
 }

@@ -55,7 +55,8 @@ func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
 	}
 	if tok.VocabSize() > m.Config.Vocab {
 		defer m.Close()
-		return nil, fmt.Errorf("reward model %s: its tokenizer has %d tokens, its weights %d", dir, tok.VocabSize(), m.Config.Vocab)
+		return nil, fmt.Errorf("reward model %s: its tokenizer has %d tokens, its weights %d", dir, tok.VocabSize(),
+			m.Config.Vocab)
 	}
 	return &Model{opt: o, be: be, model: m, tok: tok, limit: m.Config.MaxPositions - 1}, nil
 }
@@ -147,7 +148,8 @@ func (r *Model) reserve(tokens, sequences int) error {
 		r.ws.Close()
 		r.ws = nil
 	}
-	r.room = model.Capacity{Tokens: max(tokens, r.opt.BatchTokens, r.room.Tokens), Sequences: max(sequences, r.opt.BatchTokens/2+1, r.room.Sequences)}
+	r.room = model.Capacity{Tokens: max(tokens, r.opt.BatchTokens, r.room.Tokens),
+		Sequences: max(sequences, r.opt.BatchTokens/2+1, r.room.Sequences)}
 	ws, err := model.NewWorkspace(r.be, r.model.Config, r.model.Heads, r.room, model.KeepNothing)
 	if err != nil {
 		return fmt.Errorf("reward model: %w", err)

@@ -155,13 +155,16 @@ func (p *process) exchange(ctx context.Context, rows []row, o CommandOptions) ([
 		case <-ctx.Done():
 			return fail(ctx.Err())
 		case <-silence.C:
-			return fail(&failure{fmt.Sprintf("the reward command gave no answer within %v (reward.row_limit)%s", o.RowLimit, p.stderr.said())})
+			return fail(&failure{fmt.Sprintf("the reward command gave no answer within %v (reward.row_limit)%s",
+				o.RowLimit, p.stderr.said())})
 		case <-whole.C:
-			return fail(&failure{fmt.Sprintf("the reward command did not answer the batch within %v (reward.batch_limit)%s", o.BatchLimit, p.stderr.said())})
+			return fail(&failure{fmt.Sprintf("the reward command did not answer the batch within %v "+
+				"(reward.batch_limit)%s", o.BatchLimit, p.stderr.said())})
 		case l, ok := <-p.lines:
 			if !ok {
 				<-p.ended
-				return fail(&failure{fmt.Sprintf("the reward command ended (%s) before it answered%s", p.state(), p.stderr.said())})
+				return fail(&failure{fmt.Sprintf("the reward command ended (%s) before it answered%s", p.state(),
+					p.stderr.said())})
 			}
 			if len(l.text) == 0 && l.err == nil {
 				continue
@@ -192,7 +195,8 @@ func parseAnswer(l outputLine, waiting map[string]int, rows []row, o CommandOpti
 	var a answer
 	if err := json.Unmarshal(l.text, &a); err != nil {
 		first := firstWaiting(waiting, rows)
-		return bad("no answer in JSON, while the row with id %s (problem %s) waits: %v: %s", first.ID, first.Problem, err, excerpt(l.text))
+		return bad("no answer in JSON, while the row with id %s (problem %s) waits: %v: %s", first.ID, first.Problem,
+			err, excerpt(l.text))
 	}
 	i, ok := waiting[a.ID]
 	if !ok {

@@ -38,7 +38,8 @@ func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 			continue
 		}
 		if len(t.Content) > mostAdded {
-			return nil, fmt.Errorf("added_tokens: %q has %d bytes, the longest that can be read has %d", clip(t.Content), len(t.Content), mostAdded)
+			return nil, fmt.Errorf("added_tokens: %q has %d bytes, the longest that can be read has %d",
+				clip(t.Content), len(t.Content), mostAdded)
 		}
 		if t.Special {
 			a.special[t.Content] = true
@@ -67,7 +68,8 @@ func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 			continue
 		}
 		if len(text) > mostAdded*8 || time.Since(started) > searchTimeout {
-			return nil, fmt.Errorf("added_tokens: %q: its normalized form is too long, or takes too long", clip(t.Content))
+			return nil, fmt.Errorf("added_tokens: %q: its normalized form is too long, or takes too long",
+				clip(t.Content))
 		}
 		if *into == nil {
 			*into = &addedSearch{trie: newTrie(), tokens: a}
@@ -154,7 +156,8 @@ func (a *addedTokens) resolve(v *vocabulary) error {
 			t.ID, next = next, next+1
 		}
 		if t.ID < 0 || t.ID > mostID {
-			return fmt.Errorf("added_tokens: %q has id %d; ids from 0 to %d can be read", clip(t.Content), t.ID, mostID)
+			return fmt.Errorf("added_tokens: %q has id %d; ids from 0 to %d can be read", clip(t.Content),
+				t.ID, mostID)
 		}
 	}
 	return nil

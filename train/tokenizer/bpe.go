@@ -68,7 +68,8 @@ func parseBPE(raw json.RawMessage, h *digest) (*bpe, error) {
 	if absent(f.Vocab) || absent(f.Merges) {
 		return nil, fmt.Errorf("model: BPE needs vocab and merges")
 	}
-	m := &bpe{vocab: newVocabulary(), unk: -1, unkText: deref(f.Unk), fuseUnk: deref(f.FuseUnk), fallback: deref(f.Fallback),
+	m := &bpe{vocab: newVocabulary(), unk: -1, unkText: deref(f.Unk), fuseUnk: deref(f.FuseUnk),
+		fallback:     deref(f.Fallback),
 		ignoreMerges: deref(f.IgnoreMerges), prefix: deref(f.Prefix), suffix: deref(f.Suffix)}
 	if err := readVocab(f.Vocab, m.vocab.set); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -262,7 +263,8 @@ func (m *bpe) byteSymbols(out []int32, piece string) ([]int32, error) {
 func (m *bpe) unknown(out []int32, waiting int, piece string) ([]int32, int, error) {
 	switch {
 	case m.unk == missingUnk:
-		return out, waiting, fmt.Errorf("tokenizer: %q has characters that are not in the vocabulary, and neither is unk_token %q", clip(piece), m.unkText)
+		return out, waiting, fmt.Errorf("tokenizer: %q has characters that are not in the vocabulary, and neither "+
+			"is unk_token %q", clip(piece), m.unkText)
 	case m.unk < 0:
 		return out, 0, nil
 	case waiting > 0 && !m.fuseUnk:

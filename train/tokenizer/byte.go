@@ -81,7 +81,8 @@ func (Byte) SpecialTokens() Special { return endOnly() }
 
 // endOnly are the special tokens of a tokenizer that has EndToken alone.
 func endOnly() Special {
-	return Special{EOS: EndToken, Pad: EndToken, Named: map[string]string{"eos_token": EndToken, "pad_token": EndToken}}
+	return Special{EOS: EndToken, Pad: EndToken, Named: map[string]string{"eos_token": EndToken,
+		"pad_token": EndToken}}
 }
 
 // TokenID returns the id of what Token gives.
@@ -146,8 +147,9 @@ func bpeFiles(model bpeFile, splits []any, end int, special ...string) map[strin
 		config["additional_special_tokens"], names["additional_special_tokens"] = special, special
 	}
 	return map[string][]byte{
-		"tokenizer.json": indented(map[string]any{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added,
-			"normalizer": nil, "pre_tokenizer": pre, "post_processor": nil, "decoder": level, "model": model}),
+		"tokenizer.json": indented(map[string]any{"version": "1.0", "truncation": nil, "padding": nil,
+			"added_tokens": added,
+			"normalizer":   nil, "pre_tokenizer": pre, "post_processor": nil, "decoder": level, "model": model}),
 		"tokenizer_config.json":   indented(config),
 		"special_tokens_map.json": indented(names),
 		"generation_config.json":  indented(map[string]any{"eos_token_id": end, "pad_token_id": end}),

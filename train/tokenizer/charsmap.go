@@ -35,7 +35,8 @@ func parseCharsMap(text string) (normalizer, error) {
 	n := uint64(binary.LittleEndian.Uint32(raw)) / 4
 	raw = raw[4:]
 	if n == 0 || n > uint64(len(raw)/4) {
-		return nil, fmt.Errorf("normalizer Precompiled: precompiled_charsmap says %d units of a trie and has %d bytes", n, len(raw))
+		return nil, fmt.Errorf("normalizer Precompiled: precompiled_charsmap says %d units of a trie and has %d bytes",
+			n, len(raw))
 	}
 	m := &charsMap{units: make([]uint32, n), texts: raw[4*n:]}
 	for i := range m.units {

@@ -22,7 +22,8 @@ const mostBytes = 256 << 20
 // config.json is read too, for its eos_token_id, and is the model's.
 func tokenizerFiles() []string {
 	return []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-		"generation_config.json", "chat_template.jinja", "chat_template.json", "vocab.json", "merges.txt", "tokenizer.model"}
+		"generation_config.json", "chat_template.jinja", "chat_template.json", "vocab.json", "merges.txt",
+		"tokenizer.model"}
 }
 
 // templateFolder holds further chat templates.
@@ -125,8 +126,10 @@ func mainFile(files map[string][]byte, s *settings) ([]byte, error) {
 	case hasVocab && hasMerges:
 		return fromVocabFiles(vocab, merges, s)
 	case files["tokenizer.model"] != nil:
-		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which cannot be read. " +
-			"Convert it with transformers: AutoTokenizer.from_pretrained(FOLDER, use_fast=True).save_pretrained(FOLDER)")
+		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which cannot " +
+			"be read. " +
+			"Convert it with transformers: AutoTokenizer.from_pretrained(FOLDER, " +
+			"use_fast=True).save_pretrained(FOLDER)")
 	case hasVocab || hasMerges:
 		return nil, errors.New("tokenizer.json is missing, and of vocab.json and merges.txt there is only one")
 	}
@@ -147,7 +150,8 @@ func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
 		pre = map[string]any{"type": "Sequence", "pretokenizers": []any{
 			split{Type: "Split", Pattern: pattern{Regex: patternQwen}, Behavior: "Isolated"}, level}}
 	default:
-		return nil, fmt.Errorf("tokenizer.json is missing; vocab.json and merges.txt are read for GPT2Tokenizer and Qwen2Tokenizer, tokenizer_config.json says tokenizer_class %q", s.class)
+		return nil, fmt.Errorf("tokenizer.json is missing; vocab.json and merges.txt are read for GPT2Tokenizer and "+
+			"Qwen2Tokenizer, tokenizer_config.json says tokenizer_class %q", s.class)
 	}
 	var lines []string
 	for _, line := range strings.Split(string(merges), "\n") {
@@ -155,8 +159,9 @@ func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
 			lines = append(lines, line)
 		}
 	}
-	return json.Marshal(map[string]any{"version": "1.0", "added_tokens": []any{}, "normalizer": normal, "pre_tokenizer": pre,
-		"decoder": level, "model": map[string]any{"type": "BPE", "vocab": json.RawMessage(vocab), "merges": lines}})
+	return json.Marshal(map[string]any{"version": "1.0", "added_tokens": []any{}, "normalizer": normal,
+		"pre_tokenizer": pre,
+		"decoder":       level, "model": map[string]any{"type": "BPE", "vocab": json.RawMessage(vocab), "merges": lines}})
 }
 
 // mostCharFile is far above what a Char of all characters of Unicode writes.
@@ -168,10 +173,12 @@ func asChar(raw []byte) (*Char, bool) {
 	if len(raw) > mostCharFile || !bytes.Contains(raw, []byte(`"WordLevel"`)) {
 		return nil, false
 	}
-	if json.Unmarshal(raw, &file) != nil || file.Model.Type != "WordLevel" || file.Normalizer != nil || len(file.AddedTokens) != 1 || file.AddedTokens[0].Content != EndToken {
+	if json.Unmarshal(raw, &file) != nil || file.Model.Type != "WordLevel" || file.Normalizer != nil ||
+		len(file.AddedTokens) != 1 || file.AddedTokens[0].Content != EndToken {
 		return nil, false
 	}
-	if s := file.PreTokenizer; s.Type != "Split" || s.Pattern.Regex != anyCharacter || s.Behavior != "Isolated" || s.Invert {
+	if s := file.PreTokenizer; s.Type != "Split" || s.Pattern.Regex != anyCharacter ||
+		s.Behavior != "Isolated" || s.Invert {
 		return nil, false
 	}
 	var alphabet strings.Builder

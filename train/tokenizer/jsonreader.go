@@ -259,7 +259,8 @@ func mergeLine(line string, merge func(a, b string) error) error {
 	}
 	a, b, found := cutOnce(line)
 	if !found {
-		return fmt.Errorf("%q is not two tokens with one space between them; tokens with a space inside need the form [\"a\", \"b\"]", line)
+		return fmt.Errorf("%q is not two tokens with one space between them; tokens with a space inside need "+
+			"the form [\"a\", \"b\"]", line)
 	}
 	return merge(a, b)
 }

@@ -36,7 +36,8 @@ func gapNotes(list []addedToken, v *vocabulary) []string {
 	if moved == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("tokenizer.json: Hugging Face's library gives %d of the added tokens other ids, as it does not go by the file where the vocabulary has gaps: %q is %d here, as written, and %d there",
+	return []string{fmt.Sprintf("tokenizer.json: Hugging Face's library gives %d of the added tokens other ids, as "+
+		"it does not go by the file where the vocabulary has gaps: %q is %d here, as written, and %d there",
 		moved, clip(first.Content), first.ID, firstID)}
 }
 

@@ -36,7 +36,8 @@ func onigWord() string {
 // fromOnig returns pattern as regexp2 wants it.
 func fromOnig(pattern string) (string, error) {
 	if len(pattern) > onigLength {
-		return "", fmt.Errorf("a regular expression of %d bytes; the longest supported one has %d", len(pattern), onigLength)
+		return "", fmt.Errorf("a regular expression of %d bytes; the longest supported one has %d",
+			len(pattern), onigLength)
 	}
 	p := &onigParser{text: pattern}
 	out, err := p.alternatives(onigFlags{})

@@ -107,7 +107,8 @@ func (p *onigParser) hex(kind rune) (rune, error) {
 		if kind == 'u' {
 			most = 4
 		}
-		for len(digits) < most && p.at < len(p.text) && strings.IndexByte("0123456789abcdefABCDEF", p.text[p.at]) >= 0 {
+		for len(digits) < most && p.at < len(p.text) && strings.IndexByte("0123456789abcdefABCDEF",
+			p.text[p.at]) >= 0 {
 			digits += p.text[p.at : p.at+1]
 			p.at++
 		}
@@ -139,7 +140,8 @@ func propertyClass(name string, not bool) (string, error) {
 	plain := strings.NewReplacer("_", "", " ", "", "-", "").Replace(strings.ToLower(name))
 	for long, short := range map[string]string{
 		"letter": "L", "mark": "M", "number": "N", "punctuation": "P", "symbol": "S", "separator": "Z", "other": "C",
-		"uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt", "modifierletter": "Lm", "otherletter": "Lo",
+		"uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt", "modifierletter": "Lm",
+		"otherletter":   "Lo",
 		"decimalnumber": "Nd", "digit": "Nd", "nonspacingmark": "Mn", "control": "Cc", "cntrl": "Cc",
 	} {
 		if plain == long {

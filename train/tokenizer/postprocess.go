@@ -69,7 +69,8 @@ func parsePost(c component) (template, error) {
 func (c component) named(name string) (int32, error) {
 	var pair []json.RawMessage
 	var id int32
-	if json.Unmarshal(c.fields[name], &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[1], &id) != nil || id < 0 || id > mostID {
+	if json.Unmarshal(c.fields[name], &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[1], &id) != nil ||
+		id < 0 || id > mostID {
 		return 0, fmt.Errorf("%s: %s.%s is not a text and an id", c.where, c.Type, name)
 	}
 	return id, nil

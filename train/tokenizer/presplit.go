@@ -282,12 +282,15 @@ func isWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < utf8.RuneSelf && (isASCIILetter(byte(r)) || r >= '0' && r <= '9' || r == '_')
 	}
-	return unicode.IsLetter(r) || newerLetter(r) || isMark(r) || unicode.Is(unicode.Nd, r) || newer["N"].has(r) || unicode.Is(unicode.Nl, r) ||
+	return unicode.IsLetter(r) || newerLetter(r) || isMark(r) || unicode.Is(unicode.Nd, r) || newer["N"].has(r) ||
+		unicode.Is(unicode.Nl, r) ||
 		unicode.Is(unicode.Pc, r) || unicode.Is(unicode.Other_Alphabetic, r) || r == '\u200C' || r == '\u200D'
 }
 
 func isPunctuation(r rune) bool {
-	return r < utf8.RuneSelf && isASCIISign(byte(r)) || unicode.IsPunct(r) && !laterSigns.has(r) || r == 0x166D || r == 0x111C9 // they were once
+	// they were once
+	return r < utf8.RuneSelf && isASCIISign(byte(r)) || unicode.IsPunct(r) && !laterSigns.has(r) || r == 0x166D ||
+		r == 0x111C9
 }
 
 // parseSplitters builds the pre-tokenizers of tokenizer.json, sequences laid flat.

@@ -77,7 +77,9 @@ func (r *regex) matches(s string, found func(start, end int)) error {
 	for at := 0; at <= len(runes); {
 		m, err := r.re.FindRunesMatchStartingAt(runes, at)
 		if err != nil {
-			return fmt.Errorf("regular expression %q takes more than %v from byte %d of a text", r.pattern, matchTimeout, offsets[at]) // its own error holds the whole text
+			// its own error holds the whole text
+			return fmt.Errorf("regular expression %q takes more than %v from byte %d of a text", r.pattern,
+				matchTimeout, offsets[at])
 		}
 		if m == nil {
 			break

@@ -62,13 +62,15 @@ func (s *settings) config(fields map[string]json.RawMessage) error {
 	if string(fields["add_prefix_space"]) != "null" {
 		s.space = &space
 	}
-	for name, v := range map[string]any{"tokenizer_class": &s.class, "add_prefix_space": &space, "split_special_tokens": &split} {
+	for name, v := range map[string]any{"tokenizer_class": &s.class, "add_prefix_space": &space,
+		"split_special_tokens": &split} {
 		if !absent(fields[name]) {
 			_ = json.Unmarshal(fields[name], v) // of another type: as good as absent
 		}
 	}
 	if split {
-		return errors.New("split_special_tokens is true: transformers takes special tokens in a text, and in a chat template's, for plain text; remove the setting " +
+		return errors.New("split_special_tokens is true: transformers takes special tokens in a text, and in a chat " +
+			"template's, for plain text; remove the setting " +
 			"(data.escape_special keeps those in problems from becoming tokens)")
 	}
 	return nil

@@ -63,13 +63,15 @@ const mostVocab = 1 << 20
 func (o TrainOptions) check() error {
 	least := 256 + 1 + len(o.Special)
 	if o.VocabSize < least || o.VocabSize > mostVocab {
-		return fmt.Errorf("tokenizer: a vocabulary of %d; with 256 bytes and %d special tokens it has %d at least, and %d at most",
+		return fmt.Errorf("tokenizer: a vocabulary of %d; with 256 bytes and %d special tokens it has %d at least, "+
+			"and %d at most",
 			o.VocabSize, 1+len(o.Special), least, mostVocab)
 	}
 	seen := map[string]bool{EndToken: true}
 	for _, s := range o.Special {
 		if s == "" || seen[s] || !utf8.ValidString(s) || len(s) > mostAdded {
-			return fmt.Errorf("tokenizer: special token %q is empty, there already (as %s is), not UTF-8 or too long", clip(s), EndToken)
+			return fmt.Errorf("tokenizer: special token %q is empty, there already (as %s is), not UTF-8 or too long",
+				clip(s), EndToken)
 		}
 		seen[s] = true
 	}

@@ -131,7 +131,8 @@ func (m *unigram) search(piece string, w *memory) error {
 		}
 		if !single {
 			if m.unk < 0 {
-				return fmt.Errorf("tokenizer: %q has characters that are not in the vocabulary, and the model has no unk_id", clip(piece))
+				return fmt.Errorf("tokenizer: %q has characters that are not in the vocabulary, and the model has "+
+					"no unk_id", clip(piece))
 			}
 			offer(i+width, m.unkScore, m.unk)
 		}

@@ -42,7 +42,8 @@ func (m *wordLevelModel) encode(ids []int32, piece string, _ *memory) ([]int32, 
 		return append(ids, id), nil
 	}
 	if m.unk < 0 {
-		return ids, fmt.Errorf("tokenizer: %q is not in the vocabulary, and neither is unk_token %q", clip(piece), m.unkText)
+		return ids, fmt.Errorf("tokenizer: %q is not in the vocabulary, and neither is unk_token %q",
+			clip(piece), m.unkText)
 	}
 	return append(ids, m.unk), nil
 }

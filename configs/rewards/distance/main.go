@@ -66,7 +66,8 @@ func score(line []byte) (answer, error) {
 		near = 1 / (1 + math.Abs(v-row.Extra.Target))
 	}
 	short := 1 / (1 + float64(len(row.Response))/10)
-	return answer{ID: row.ID, Score: 0.9*near + 0.1*short, Components: map[string]float64{"distance": near, "short": short}}, nil
+	return answer{ID: row.ID, Score: 0.9*near + 0.1*short, Components: map[string]float64{"distance": near,
+		"short": short}}, nil
 }
 
 var integer = regexp.MustCompile(`\d+`)

@@ -121,8 +121,10 @@ func leadingMarks(s string) int {
 
 // Lines that begin a program, and lines that are code if the ones before were.
 var (
-	beginsCode = regexp.MustCompile(`^(import [\w.]+|from [\w.]+ import |def \w+\s*\(|async def \w+|class \w+|@\w+|#!|if __name__|for \w[\w, ]* in .*:|while .*:|with .*:|print\(|[A-Za-z_]\w*(\[[^\]]*\]|\.\w+)*(\s*,\s*[A-Za-z_]\w*)*\s*[-+*/%&|^]?=[^=])`)
-	goesOn     = regexp.MustCompile(`^(\s|#|[)\]}]|(elif|else|try|except|finally|return|raise|pass|global|nonlocal|assert|del|if|for|while|with|yield|break|continue|async|await|match)\b.*|[A-Za-z_][\w.]*\(.*|"""|''')`)
+	beginsCode = regexp.MustCompile(
+		`^(import [\w.]+|from [\w.]+ import |def \w+\s*\(|async def \w+|class \w+|@\w+|#!|if __name__|for \w[\w, ]* in .*:|while .*:|with .*:|print\(|[A-Za-z_]\w*(\[[^\]]*\]|\.\w+)*(\s*,\s*[A-Za-z_]\w*)*\s*[-+*/%&|^]?=[^=])`)
+	goesOn = regexp.MustCompile(
+		`^(\s|#|[)\]}]|(elif|else|try|except|finally|return|raise|pass|global|nonlocal|assert|del|if|for|while|with|yield|break|continue|async|await|match)\b.*|[A-Za-z_][\w.]*\(.*|"""|''')`)
 )
 
 // unfenced is the code of a text without fences: from the first line that begins a
@@ -201,7 +203,8 @@ func withoutMain(program string) string {
 	for line := range strings.SplitSeq(program, "\n") {
 		text := pythonStrip(line)
 		switch {
-		case strings.HasPrefix(text, `if __name__ == "__main__"`) || strings.HasPrefix(text, `if __name__ == '__main__'`):
+		case strings.HasPrefix(text, `if __name__ == "__main__"`) ||
+			strings.HasPrefix(text, `if __name__ == '__main__'`):
 			skipping = true
 			continue
 		case skipping && text != "" && line[0] != ' ' && line[0] != '\t':

@@ -96,7 +96,8 @@ func (g *Grader) Program(ctx context.Context, p *Problem, found Program) (Verdic
 		return v, nil
 	}
 	if p.Entry != "" && p.Family == TACO && len(p.Tests) > mostUpstreamTests && g.opts.Rules == Upstream {
-		v.Status, v.Reason = sandbox.WrongAnswer, "the published grader forgets the function's name when it picks 15 of the tests"
+		v.Status, v.Reason = sandbox.WrongAnswer,
+			"the published grader forgets the function's name when it picks 15 of the tests"
 		return v, nil
 	}
 	grade, text := g.tests, found.Text
@@ -161,7 +162,8 @@ func longest(lengths []int) []int {
 func (g *Grader) tests(ctx context.Context, p *Problem, source string, v *Verdict) error {
 	order := g.picked(p)
 	v.Total = len(order)
-	r := sandbox.Request{ID: p.ID, Source: source, Entry: p.Entry, Limits: p.Limits, RunAll: g.opts.Partial || g.opts.Both}
+	r := sandbox.Request{ID: p.ID, Source: source, Entry: p.Entry, Limits: p.Limits, RunAll: g.opts.Partial ||
+		g.opts.Both}
 	if p.Entry != "" {
 		r.Mode = "call"
 	}
@@ -309,7 +311,8 @@ func (g *Grader) assemble(p *Problem, text string) string {
 	if p.Starter == "" {
 		return before + text
 	}
-	defined := regexp.MustCompile(`(?m)^(async\s+)?def\s+` + regexp.QuoteMeta(p.Entry) + `\b|^` + regexp.QuoteMeta(p.Entry) + `\s*=`).MatchString(text)
+	defined := regexp.MustCompile(`(?m)^(async\s+)?def\s+` + regexp.QuoteMeta(p.Entry) + `\b|^` +
+		regexp.QuoteMeta(p.Entry) + `\s*=`).MatchString(text)
 	starter := strings.TrimRight(p.Starter, "\n") + "\n"
 	if !defined {
 		text = indented(text)
@@ -335,6 +338,8 @@ func indented(body string) string {
 // of these modules and the modules themselves (testing_util.py of LiveCodeBench), less
 // what is not in the standard library.
 func prelude() string {
-	modules := strings.Fields("string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json builtins typing")
-	return "from " + strings.Join(modules, " import *; from ") + " import *; import " + strings.Join(modules, ", ") + "; sys.setrecursionlimit(50000)\n"
+	modules := strings.Fields("string re datetime collections heapq bisect copy math random statistics itertools " +
+		"functools operator io sys json builtins typing")
+	return "from " + strings.Join(modules, " import *; from ") + " import *; import " + strings.Join(modules, ", ") +
+		"; sys.setrecursionlimit(50000)\n"
 }

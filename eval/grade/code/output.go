@@ -76,7 +76,8 @@ func decimal(s string) (*big.Rat, bool) {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
 	digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
 	switch {
-	case len(s) > longestNumber || strings.Trim(s, "0123456789+-.eE") != "" || !strings.ContainsAny(mantissa, "0123456789"):
+	case len(s) > longestNumber || strings.Trim(s, "0123456789+-.eE") != "" || !strings.ContainsAny(mantissa,
+		"0123456789"):
 		return nil, false
 	case len(digits) > 4 || len(digits) == 4 && digits > "5000":
 		return nil, false
@@ -107,7 +108,9 @@ func pythonFields(s string) []string { return strings.FieldsFunc(s, pythonSpace)
 
 // pythonSpace is str.isspace: Unicode's white space and the four separators of ASCII.
 func pythonSpace(r rune) bool {
-	return r >= 0x1c && r <= 0x1f || strings.ContainsRune("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000", r) || r >= 0x2000 && r <= 0x200a
+	return r >= 0x1c && r <= 0x1f ||
+		strings.ContainsRune("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000", r) ||
+		r >= 0x2000 && r <= 0x200a
 }
 
 // liveCodeBenchSame: as many lines, each the same text or the same exact decimals.

@@ -197,5 +197,6 @@ func rolloutVerdict(v Verdict, err error) (rollout.Verdict, error) {
 	if err != nil {
 		return rollout.Verdict{}, err
 	}
-	return rollout.Verdict{Status: rollout.Graded, Correct: v.Correct, Reward: v.Score, Answer: v.Program.Text, Reason: v.Reason}, nil
+	return rollout.Verdict{Status: rollout.Graded, Correct: v.Correct, Reward: v.Score, Answer: v.Program.Text,
+		Reason: v.Reason}, nil
 }

@@ -30,8 +30,10 @@ var dapoSubstitutions = [][2]string{
 }
 
 var dapoRemoved = []string{
-	"square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", "\\ldots", "sue", "points", "feet", "minutes", "digits", "cents", "degrees", "cm", "gm",
-	"pounds", "meters", "meals", "edges", "students", "childrentickets", "multiples", "\\text{s}", "\\text{.}", "\\text{\ns}", "\\text{}^2", "\\text{}^3", "\\text{\n}", "\\text{}",
+	"square", "ways", "integers", "dollars", "mph", "inches", "hours", "km", "units", "\\ldots", "sue", "points",
+	"feet", "minutes", "digits", "cents", "degrees", "cm", "gm",
+	"pounds", "meters", "meals", "edges", "students", "childrentickets", "multiples", "\\text{s}", "\\text{.}",
+	"\\text{\ns}", "\\text{}^2", "\\text{}^3", "\\text{\n}", "\\text{}",
 	`\mathrm{th}`, `^\circ`, `^{\circ}`, `\;`, `,\!`, "{,}", `"`, "\\dots",
 }
 

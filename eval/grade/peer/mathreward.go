@@ -64,7 +64,8 @@ var (
 // the source.
 func StripString(s string) (string, error) {
 	for _, r := range [][2]string{
-		{"\n", ""}, {"\\!", ""}, {"\\\\", "\\"}, {"tfrac", "frac"}, {"dfrac", "frac"}, {"\\left", ""}, {"\\right", ""}, {"^{\\circ}", ""}, {"^\\circ", ""}, {"\\$", ""},
+		{"\n", ""}, {"\\!", ""}, {"\\\\", "\\"}, {"tfrac", "frac"}, {"dfrac", "frac"}, {"\\left", ""}, {"\\right", ""},
+		{"^{\\circ}", ""}, {"^\\circ", ""}, {"\\$", ""},
 	} {
 		s = strings.ReplaceAll(s, r[0], r[1])
 	}

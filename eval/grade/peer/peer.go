@@ -25,14 +25,20 @@ type Grader struct {
 func All() []Grader {
 	return []Grader{
 		{"exp", "our own: exact, with a reason, and unsure where it does not know", grade.Response, grade.Answer},
-		wrapped("math_dapo", "verl's for DAPO and AIME: the last \"Answer:\" of 300 characters, else a box; normalised text", MathDAPO, "Answer: ", ""),
+		wrapped("math_dapo", "verl's for DAPO and AIME: the last \"Answer:\" of 300 characters, else a box; "+
+			"normalised text", MathDAPO, "Answer: ", ""),
 		wrapped("math_dapo_original", "as released with FlowRL: without the box", MathDAPOOriginal, "Answer: ", ""),
-		wrapped("math_dapo_box", "verl's strict-box mode: the last box of 100 characters, equal as it stands", MathDAPOBox, "\\boxed{", "}"),
-		wrapped("math_reward", "verl's for MATH: the last box; is_equiv of normalised text", MathReward, "\\boxed{", "}"),
+		wrapped("math_dapo_box", "verl's strict-box mode: the last box of 100 characters, equal as it stands",
+			MathDAPOBox, "\\boxed{", "}"),
+		wrapped("math_reward", "verl's for MATH: the last box; is_equiv of normalised text", MathReward,
+			"\\boxed{", "}"),
 		wrapped("gsm8k_strict", "verl's for GSM8K: the last \"#### number\"; equal text", GSM8KStrict, "#### ", ""),
 		wrapped("gsm8k_flexible", "verl's for GSM8K: the last number; equal text", GSM8KFlexible, "", ""),
-		wrapped("search_r1_em", "search-R1's exact match of the last <answer>", func(gold, s string) grade.Verdict { return SearchR1([]string{gold}, s) }, "<answer>", "</answer>"),
-		{"prime", "prime's and rllm's: the last box; is_equiv, else normalised text and symbolic equality", Prime, PrimeAnswer},
+		wrapped("search_r1_em", "search-R1's exact match of the last <answer>", func(gold, s string) grade.Verdict {
+			return SearchR1([]string{gold}, s)
+		}, "<answer>", "</answer>"),
+		{"prime", "prime's and rllm's: the last box; is_equiv, else normalised text and symbolic equality", Prime,
+			PrimeAnswer},
 	}
 }
 

@@ -18,8 +18,9 @@ import (
 // normalisation covers the commands that answers have.
 
 var (
-	primeText    = regexp.MustCompile(`^\\text\{(.+?)\}$`)
-	primeUnits   = regexp.MustCompile(`(?:degree|cm|centimeter|meter|mile|second|minute|hour|day|week|month|year|foot|feet|inch|yard)(?:es)?s? *(?:\^[0-9]+)?`)
+	primeText  = regexp.MustCompile(`^\\text\{(.+?)\}$`)
+	primeUnits = regexp.MustCompile(
+		`(?:degree|cm|centimeter|meter|mile|second|minute|hour|day|week|month|year|foot|feet|inch|yard)(?:es)?s? *(?:\^[0-9]+)?`)
 	primeCircle  = regexp.MustCompile(`\^ *\\circ`)
 	primeComma   = regexp.MustCompile(`,\\! *`)
 	primeMinus   = regexp.MustCompile(`- *`)
@@ -76,14 +77,16 @@ func primeSymbolicText(s string) string {
 		s = m[1]
 	}
 	s = strings.NewReplacer("\\%", "", "\\$", "", "$", "", "%", "").Replace(s)
-	s = strings.NewReplacer(" or ", " , ", " and ", " , ", "million", "*10^6", "billion", "*10^9", "trillion", "*10^12").Replace(s)
+	s = strings.NewReplacer(" or ", " , ", " and ", " , ", "million", "*10^6", "billion", "*10^9", "trillion",
+		"*10^12").Replace(s)
 	s = primeUnits.ReplaceAllString(s, "")
 	s = primeCircle.ReplaceAllString(s, "")
 	if len(s) > 0 && s[0] == '{' && s[len(s)-1] == '}' {
 		s = s[1 : len(s)-1]
 	}
 	s = primeComma.ReplaceAllString(s, "")
-	if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil && !math.IsInf(f, 0) && math.Abs(f-math.Round(f)) <= 1e-7 && math.Abs(f) < 1e18 {
+	if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil && !math.IsInf(f, 0) &&
+		math.Abs(f-math.Round(f)) <= 1e-7 && math.Abs(f) < 1e18 {
 		s = strconv.FormatInt(int64(math.Round(f)), 10)
 	}
 	if strings.ContainsRune(s, '\\') {
@@ -122,7 +125,8 @@ func primeLatexText(s string) string {
 		}
 		s = t
 	}
-	s = strings.NewReplacer("\\cdot", "*", "\\times", "*", "\\pi", "pi", "\\infty", "inf", "\\cup", "U", "\\left", "", "\\right", "", "\\{", "", "\\}", "", "\\text", "", "\\le", "≤", "\\ge", "≥").Replace(s)
+	s = strings.NewReplacer("\\cdot", "*", "\\times", "*", "\\pi", "pi", "\\infty", "inf", "\\cup", "U", "\\left", "",
+		"\\right", "", "\\{", "", "\\}", "", "\\text", "", "\\le", "≤", "\\ge", "≥").Replace(s)
 	return strings.TrimSpace(primeCommand.ReplaceAllString(s, ""))
 }
 
@@ -149,7 +153,8 @@ func PrimeSymbolic(answer, gold string) bool {
 
 // primeTuple is split_tuple.
 func primeTuple(s string) []string {
-	if len(s) > 2 && strings.ContainsRune("([", rune(s[0])) && strings.ContainsRune(")]", rune(s[len(s)-1])) && !strings.ContainsAny(s[1:len(s)-1], "()[]") {
+	if len(s) > 2 && strings.ContainsRune("([", rune(s[0])) && strings.ContainsRune(")]", rune(s[len(s)-1])) &&
+		!strings.ContainsAny(s[1:len(s)-1], "()[]") {
 		parts := strings.Split(s[1:len(s)-1], ",")
 		for i := range parts {
 			parts[i] = strings.TrimSpace(parts[i])

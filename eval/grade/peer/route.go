@@ -24,14 +24,16 @@ func Route(source string) (name string, err error) {
 		return "math_reward", nil
 	case "math_dapo", "math", "math_dapo_reasoning":
 		return "math_dapo", nil
-	case "numina_aops_forum", "numina_synthetic_math", "numina_amc_aime", "numina_synthetic_amc", "numina_cn_k12", "numina_olympiads":
+	case "numina_aops_forum", "numina_synthetic_math", "numina_amc_aime", "numina_synthetic_amc", "numina_cn_k12",
+		"numina_olympiads":
 		return "prime", nil
 	}
 	set, search := strings.CutPrefix(source, "searchR1_")
 	switch {
 	case strings.HasPrefix(source, "aime"):
 		return "math_dapo", nil
-	case search && slices.Contains([]string{"nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", "bamboogle"}, set):
+	case search && slices.Contains([]string{"nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique",
+		"bamboogle"}, set):
 		return "search_r1_em", nil
 	}
 	return "", fmt.Errorf("%w: %q", ErrNoRoute, source)
