@@ -9,6 +9,7 @@ GO      ?= go
 DEMO    ?= demo
 BENCH   ?= .
 FUZZTIME ?= 10s
+SOURCES = cmd configs eval experiments harness kernels reports sandbox train source.go
 
 .PHONY: build demo test amx race lint bench golden fuzz clean help
 
@@ -35,9 +36,15 @@ amx:             ## the kernels of level amx on an emulated matrix unit, for mac
 race:            ## the packages whose Go code is concurrent, under the race detector
 	$(GO) test -race -short ./cmd/... ./experiments/... ./harness/... ./eval/... ./reports/... ./kernels/cpu ./sandbox ./train/generate ./train
 
-lint:            ## formatting, vet, and the modules' sums
-	@test -z "$$(gofmt -l cmd eval experiments harness kernels reports sandbox train source.go)" || { gofmt -l . ; exit 1; }
+# Tests are left out of staticcheck and deadcode: what only tests reach is dead. The one
+# function that may be is a fixture of three packages' tests.
+lint:            ## formatting, vet, staticcheck, unreachable functions, lengths, and the modules' sums
+	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES) ; exit 1; }
 	$(GO) vet ./...
+	$(GO) tool staticcheck -tests=false ./...
+	@dead="$$($(GO) tool deadcode ./cmd/exp ./configs/... | grep -v ' DB.AddArtifact$$')"; \
+	  test -z "$$dead" || { echo "$$dead"; exit 1; }
+	$(GO) test ./cmd/exp -run 'TestArchitecture|TestLineLength|TestFunctionLength'
 	$(GO) mod verify
 
 bench:           ## benchmarks; BENCH=Matmul picks some

@@ -40,6 +40,7 @@ type law struct {
 // goFile is one parsed source file.
 type goFile struct {
 	path, dir string
+	text      []byte
 	test      bool
 	syntax    *ast.File
 	imports   map[string]string // by the name that the file uses; "C" is left out
@@ -71,7 +72,7 @@ func readGo(fsys fs.FS, p string) (*goFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &goFile{path: p, dir: path.Dir(p), test: strings.HasSuffix(p, "_test.go"), imports: map[string]string{}}
+	f := &goFile{path: p, dir: path.Dir(p), text: text, test: strings.HasSuffix(p, "_test.go"), imports: map[string]string{}}
 	mode := parser.ParseComments
 	if f.test {
 		mode = parser.ImportsOnly

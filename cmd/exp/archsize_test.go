@@ -1,0 +1,136 @@
+package main
+
+import (
+	"go/ast"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Sizes of the sources that are not tests: a line has at most maxColumns columns, with a
+// tab as tabColumns of them, and a function at most maxFunction lines. Text in backquotes
+// (SQL, patterns, programs) may be wider.
+const (
+	maxColumns  = 119
+	tabColumns  = 4
+	maxFunction = 70
+)
+
+// longLines are the folders, with those below them, that still have longer lines, and how
+// many at most. It shrinks only: lower a number when you wrap lines.
+func longLines() map[string]int {
+	return map[string]int{
+		"cmd/exp": 494, "eval": 19, "experiments": 15, "harness": 454, "kernels": 91, "reports": 206, "train": 47,
+	}
+}
+
+// longFunctions are the functions that are longer, "dir.name", with the reason.
+func longFunctions() map[string]string {
+	const split = "still to split"
+	return map[string]string{
+		"cmd/exp.suiteCommand":              split,
+		"eval/grade.bracket":                split,
+		"eval/grade.command":                "one switch over LaTeX commands",
+		"eval/grade.fCall":                  split,
+		"eval/suite.Catalog":                "a table",
+		"harness/config.foreignNames":       "a table",
+		"harness/config.trainChecks":        "a list of checks, each a line or two",
+		"kernels/kerneltest.checkEmpty":     "every operation once, on nothing",
+		"kernels/kerneltest.normBenchmarks": "a table of benchmarks",
+		"sandbox.conclude":                  split,
+		"train.collect":                     split,
+		"train/chat.directiveOf":            "one switch over the directives of strftime",
+	}
+}
+
+func TestLineLength(t *testing.T) {
+	count := map[string]int{} // by folder of the list, "" is none
+	allowed := longLines()
+	for _, f := range sources(t) {
+		list := slices.DeleteFunc(slices.Collect(maps.Keys(allowed)), func(dir string) bool { return !within(f.dir, dir) })
+		place := ""
+		if len(list) > 0 {
+			place = slices.Max(list) // the deepest folder that holds the file
+		}
+		raw := rawLines(f)
+		for i, line := range strings.Split(string(f.text), "\n") {
+			n := columns(line)
+			if n <= maxColumns || raw[i] {
+				continue
+			}
+			if count[place]++; place == "" {
+				t.Errorf("%s:%d: %d columns; break the line at %d", f.path, i+1, n, maxColumns)
+			}
+		}
+	}
+	for dir, most := range allowed {
+		if n := count[dir]; n > most || n == 0 {
+			t.Errorf("%s has %d lines of more than %d columns, longLines says %d", dir, n, maxColumns, most)
+		}
+	}
+}
+
+// rawLines are the lines, from 0, that have text in backquotes.
+func rawLines(f *goFile) map[int]bool {
+	raw := map[int]bool{}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Value[0] == '`' {
+			first := strings.Count(string(f.text[:lit.Pos()-f.syntax.FileStart]), "\n")
+			for i := range 1 + strings.Count(lit.Value, "\n") {
+				raw[first+i] = true
+			}
+		}
+		return true
+	})
+	return raw
+}
+
+// columns is the width of a line of source.
+func columns(line string) int {
+	return utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
+}
+
+func TestFunctionLength(t *testing.T) {
+	allowed := longFunctions()
+	for _, f := range sources(t) {
+		for _, d := range f.syntax.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			lines := 1 + strings.Count(string(f.text[fn.Pos()-f.syntax.FileStart:fn.End()-f.syntax.FileStart]), "\n")
+			name := f.dir + "." + fn.Name.Name
+			if lines <= maxFunction {
+				continue
+			}
+			if allowed[name] == "" {
+				t.Errorf("%s: %s has %d lines; at most %d, or a reason in longFunctions", f.path, fn.Name.Name, lines, maxFunction)
+			}
+			delete(allowed, name)
+		}
+	}
+	for name := range allowed {
+		t.Errorf("longFunctions: %s is no longer that long", name)
+	}
+}
+
+// sources are the module's files that are not tests.
+func sources(t *testing.T) []*goFile {
+	t.Helper()
+	files, err := readTree(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(files, func(f *goFile) bool { return f.test })
+}
+
+func TestColumns(t *testing.T) {
+	for line, want := range map[string]int{"": 0, "\tx": 5, "é – ü": 5, "a\tb": 6} {
+		if got := columns(line); got != want {
+			t.Errorf("%q: %d columns, want %d", line, got, want)
+		}
+	}
+}
