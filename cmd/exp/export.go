@@ -12,16 +12,16 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/bundle"
-	"exp/experiments/exchange"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/experiments/trackers"
 	"exp/harness/metric"
 )
 
 // formatBundle is the format that exp import reads back whole.
 const formatBundle = "bundle"
 
-func exportFormats() []string { return append([]string{formatBundle}, exchange.Formats()...) }
+func exportFormats() []string { return append([]string{formatBundle}, trackers.Formats()...) }
 
 func exportCommand(a *app) *cli.Command {
 	return &cli.Command{
@@ -105,8 +105,8 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 	if form == formatBundle {
 		err = a.exportBundle(c, db, runs, out)
 	} else {
-		var w *exchange.Written
-		if w, err = exchange.Write(c.Context, db, runs, form, path, metricText); err == nil {
+		var w *trackers.Written
+		if w, err = trackers.Write(c.Context, db, runs, form, path, metricText); err == nil {
 			out.Files, out.Points = w.Files, w.Points
 		}
 	}

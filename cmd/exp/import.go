@@ -12,9 +12,9 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/bundle"
-	"exp/experiments/exchange"
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/experiments/trackers"
 )
 
 func importCommand(a *app) *cli.Command {
@@ -36,7 +36,7 @@ func importCommand(a *app) *cli.Command {
 			"exp import --from tensorboard tensorboard_log/project/run # event files",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "the files are of a run of `FRAMEWORK`: " + strings.Join(exchange.Sources(), ", ")},
+			&cli.StringFlag{Name: "from", Usage: "the files are of a run of `FRAMEWORK`: " + strings.Join(trackers.Sources(), ", ")},
 			&cli.StringFlag{Name: "name", Usage: "with --from: call the run `NAME`", DefaultText: "the first file's name"},
 			&cli.Int64Flag{Name: "seed", Usage: "with --from: it is seed `N` of that name"},
 			&cli.StringFlag{Name: "algo", Usage: "with --from: the `ALGORITHM`", DefaultText: "unknown"},
@@ -45,7 +45,7 @@ func importCommand(a *app) *cli.Command {
 		},
 		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
 			if w.Flag == "from" {
-				return texts(exchange.Sources())
+				return texts(trackers.Sources())
 			}
 			return pathCandidates(w.Text, func(os.DirEntry) bool { return true })
 		}),
@@ -124,11 +124,11 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 }
 
 func (a *app) importForeign(c *cli.Context, args []string) error {
-	from, err := oneOf("--from", c.String("from"), exchange.Sources())
+	from, err := oneOf("--from", c.String("from"), trackers.Sources())
 	if err != nil {
 		return err
 	}
-	f, err := exchange.Read(from, args)
+	f, err := trackers.Read(from, args)
 	if err != nil {
 		return fileError(err)
 	}

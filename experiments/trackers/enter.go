@@ -1,4 +1,4 @@
-package exchange
+package trackers
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (f *Foreign) XID() ident.Digest {
 func digest(tag string, v any) ident.Digest {
 	d, err := ident.Hash(tag, v)
 	if err != nil {
-		panic("exchange: " + err.Error())
+		panic("trackers: " + err.Error())
 	}
 	return d
 }

@@ -1,4 +1,4 @@
-// Package exchange turns runs of ours into the files of other trackers, and files of
+// Package trackers turns runs of ours into the files of other trackers, and files of
 // other frameworks into foreign runs.
 //
 // Out: TensorBoard event files, CSV, Parquet, an MLflow file store (Write). There is
@@ -10,7 +10,7 @@
 // A foreign run keeps the very files that it was read from as blobs; its id is a
 // digest of them, so the same files are the same run. It has series, and completions
 // where there were dumps; it has no configuration, no chain and no weights.
-package exchange
+package trackers
 
 import (
 	"errors"

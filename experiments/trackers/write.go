@@ -1,4 +1,4 @@
-package exchange
+package trackers
 
 import (
 	"bufio"
@@ -41,7 +41,7 @@ func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path str
 		"tensorboard": (*writer).tensorBoard, "csv": (*writer).csv, "parquet": (*writer).parquet,
 		"mlflow": (*writer).mlflow}[format]
 	if !ok {
-		return nil, fmt.Errorf("exchange: no format %q", format)
+		return nil, fmt.Errorf("trackers: no format %q", format)
 	}
 	// Something that appears under this name is replaced only if it is a file.
 	if _, err := os.Lstat(path); err == nil {
