@@ -10,13 +10,17 @@ import (
 // The loop does not know which algorithm runs: the estimator and the loss are chosen
 // by name in package rl, where their functions and the table of algorithms are.
 
-// estimator returns the configured advantage estimator.
-func (c Config) estimator() rl.Estimator {
+// estimator returns the advantage estimator, the loss's own or the configured one, and
+// its settings.
+func (c Config) estimator() (rl.Estimator, rl.Settings) {
+	if l := c.policyLoss(); l.Advantages != nil {
+		return l.Advantages(c.Settings)
+	}
 	e, ok := rl.EstimatorNamed(c.Advantage)
 	if !ok {
 		panic("train: unknown advantage estimator " + c.Advantage)
 	}
-	return e
+	return e, c.Settings
 }
 
 // policyLoss returns the configured policy loss.
@@ -30,24 +34,26 @@ func (c Config) policyLoss() rl.PolicyLoss {
 
 // advantages fills b.adv and b.ret.
 func advantages(c Config, b *batch) error {
-	e := c.estimator()
+	e, settings := c.estimator()
 	s := &rl.Graded{Batch: b.part(0, len(b.traj), b.old), Group: b.group, Reward: b.reward, Score: b.rewardSums(),
 		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Ret: b.ret}
 	if e.Components {
 		s.Components = b.components()
 	}
-	return e.Estimate(s, c.EstimatorSettings)
+	if err := e.Estimate(s, settings); err != nil {
+		return fmt.Errorf("advantage %s: %w", e.Name, err)
+	}
+	return nil
 }
 
-// resample draws the rows that PF-PPO trains on, with replacement, by their scores
-// (arXiv:2409.06957).
+// resample draws the rows to train on, with replacement, if the estimator weighs them:
+// PF-PPO.
 func (t *Trainer) resample(b *batch, step int) {
-	if t.cfg.Reweighting == 0 {
-		return
-	}
 	n := len(b.traj)
 	weight, uniform, index := make([]float64, n), make([]float64, n), make([]int, n)
-	rl.ResamplingWeights(weight, b.score, t.cfg.Reweighting, t.cfg.ReweightPower)
+	if e, settings := t.cfg.estimator(); e.Redraw == nil || !e.Redraw(weight, b.score, settings) {
+		return
+	}
 	key := kernels.PhiloxKey(t.Seed(fmt.Sprintf("pf_ppo/step=%d", step)))
 	for i := range uniform {
 		uniform[i] = float64(philox64(key, i)>>11) / (1 << 53)

@@ -17,7 +17,7 @@ import (
 // a toy.
 func variants() map[string]func(c *Config) {
 	all := map[string]func(c *Config){
-		"pf_ppo":   func(c *Config) { c.Advantage, c.Reweighting, c.ReweightPower = "gae", rl.WeighPower, 2 },
+		"pf_ppo":   func(c *Config) { c.Advantage, c.Settings = "gae", with(c.Settings, "pf_ppo.method", "pow") },
 		"overlong": func(c *Config) { c.Overlong = rl.Overlong{MaxResponse: 6, Buffer: 4, Penalty: 1} },
 		"filter":   func(c *Config) { c.Filter = Filter{By: MetricScore, MaxBatches: 2} },
 		"filter by final reward": func(c *Config) {
@@ -37,7 +37,8 @@ func variants() map[string]func(c *Config) {
 			c.Loss, c.Correction = "reinforce", rl.Correction{Bypass: rl.BypassReinforce, Weights: rl.TokenWeights, Low: 0.5, High: 5, Normalize: true}
 		},
 		"flowrl tokens": func(c *Config) {
-			c.Loss, c.Flow.Terms, c.Flow.UseLogZ, c.Flow.Surrogate, c.Flow.Clip = "flowrl", rl.TokenTerms, false, true, rl.Clip{Low: 0.2, High: 0.28}
+			c.Advantage, c.Loss = "", "flowrl"
+			c.Settings = with(c.Settings, "flowrl.terms", "token", "flowrl.use_logz", false, "flowrl.surrogate", true, "clip.high", 0.28)
 		},
 	}
 	for _, e := range rl.Estimators() {
@@ -46,9 +47,21 @@ func variants() map[string]func(c *Config) {
 		}
 	}
 	for _, l := range rl.PolicyLosses() {
-		all["loss "+l.Name] = func(c *Config) { c.Loss = l.Name }
+		all["loss "+l.Name] = func(c *Config) {
+			if c.Loss = l.Name; l.Advantages != nil {
+				c.Advantage = ""
+			}
+		}
 	}
 	return all
+}
+
+// with returns settings with other values, given as keys and values.
+func with(s rl.Settings, pairs ...any) rl.Settings {
+	for i := 0; i < len(pairs); i += 2 {
+		s = s.With(rl.Setting{Key: pairs[i].(string)}, pairs[i+1])
+	}
+	return s
 }
 
 // parts is a grader of two components: the share of A, and whether the completion is
@@ -70,7 +83,7 @@ func (g parts) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Complet
 // The advantages of GDPO are those of its parts, by their weights, whitened.
 func TestGDPO(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
-	r.cfg.Advantage, r.cfg.Steps, r.cfg.ComponentWeights = "gdpo", 2, []float64{1, 0.5}
+	r.cfg.Advantage, r.cfg.Steps, r.cfg.Settings = "gdpo", 2, with(r.cfg.Settings, "gdpo.weights", []float64{1, 0.5})
 	r.parts = true
 	r.run()
 	s := r.steps[0]
@@ -98,11 +111,9 @@ func TestGDPO(t *testing.T) {
 	}
 }
 
-// setUp gives the fields of a toy that only some losses read.
+// setUp makes a toy move farther in a step, and changes it.
 func (r *toyRun) setUp(change func(c *Config)) {
 	c := &r.cfg
-	c.TauPos, c.TauNeg, c.DROBeta = 1, 1.05, 0.1
-	c.ClipCov, c.KLCovRatio, c.KLCovCoef = rl.ClipCovConfig{Ratio: 0.1, Low: -5, High: 5}, 0.1, 0.1
 	c.Epochs, c.Policy.LR = 2, 1e-2
 	change(c)
 }
@@ -280,7 +291,7 @@ func TestPick(t *testing.T) {
 // PF-PPO by best and worst trains on nothing else.
 func TestResample(t *testing.T) {
 	r := newToyRun(t, PPO, 1)
-	r.cfg.Steps, r.cfg.Reweighting = 1, rl.WeighMaxMin
+	r.cfg.Steps, r.cfg.Settings = 1, with(r.cfg.Settings, "pf_ppo.method", "max_min")
 	r.run()
 	s := r.steps[0]
 	low, high, mean := metric(t, s, "critic/score/min"), metric(t, s, "critic/score/max"), metric(t, s, "critic/score/mean")
@@ -377,6 +388,7 @@ func TestBadAlgorithm(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
 		"advantage estimator": func(c *Config) { c.Advantage = "gaee" },
 		"policy loss":         func(c *Config) { c.Loss = "ppoo" },
+		"its own advantages":  func(c *Config) { c.Loss = "flowrl" },
 		"bypass mode":         func(c *Config) { c.Loss, c.Correction.Bypass = "gspo", rl.BypassPPO },
 		"0 batches":           func(c *Config) { c.Filter.By = MetricScore },
 	} {

@@ -111,7 +111,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	if c.Overlong.Buffer > 0 {
 		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
 	}
-	if c.estimator().Greedy {
+	if e, _ := c.estimator(); e.Greedy {
 		if err := t.collectGreedy(ctx, step, got, train, clock); err != nil {
 			return nil, err
 		}

@@ -24,13 +24,12 @@ func (o Optim) rate(step int) float64 {
 	return o.LR * o.Schedule.Multiplier(step)
 }
 
-// Config are the settings of the RL loop. A comment that names an estimator or a
-// loss says who reads the field.
+// Config are the settings of the RL loop.
 type Config struct {
-	Advantage string // of rl.Estimators
+	Advantage string // of rl.Estimators; empty if the loss brings its own
 	Loss      string // of rl.PolicyLosses
-	rl.EstimatorSettings
-	rl.LossSettings
+	// Settings are those that the estimator and the loss read.
+	Settings rl.Settings
 
 	PromptsPerStep   int // problems sampled in a step
 	PromptsPerUpdate int // problems in a mini-batch; divides PromptsPerStep
@@ -61,12 +60,8 @@ type Config struct {
 
 	Aggregation rl.Aggregation
 	LossScale   float64 // tokens; for seq-mean-token-sum-norm
-	KL          KL      // losses that are not whole
-
-	CriticWarmup  int            // GAE: steps in which only the critic learns
-	ValueClip     float64        // GAE
-	Reweighting   rl.Reweighting // PF-PPO; 0 is off
-	ReweightPower float64        // PF-PPO
+	KL          KL
+	EntropyCoef float64 // weight of the entropy bonus
 
 	// VarianceProxies records rl.VarianceProxies, as the token baselines always do.
 	VarianceProxies bool
@@ -121,10 +116,11 @@ type Needs struct {
 
 // Needs returns what the configured algorithm uses. It panics on an unknown name.
 func (c Config) Needs() Needs {
-	e, l := c.estimator(), c.policyLoss()
+	e, _ := c.estimator()
+	l := c.policyLoss()
 	n := Needs{Reference: c.KL.used(), Critic: e.Values, SumPiSquared: c.VarianceProxies || e.SumPiSquared}
 	if l.Reads != nil {
-		reference, logZ := l.Reads(c.LossSettings)
+		reference, logZ := l.Reads(c.Settings)
 		n.Reference, n.LogZ = n.Reference || reference, logZ
 	}
 	return n
@@ -134,13 +130,15 @@ func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
 
 // Validate reports settings that cannot be trained with.
 func (c Config) Validate() error {
-	if _, ok := rl.EstimatorNamed(c.Advantage); !ok {
-		return fmt.Errorf("train: unknown advantage estimator %q", c.Advantage)
-	}
+	_, knownAdvantage := rl.EstimatorNamed(c.Advantage)
 	loss, ok := rl.PolicyLossNamed(c.Loss)
 	switch {
 	case !ok:
 		return fmt.Errorf("train: unknown policy loss %q", c.Loss)
+	case loss.Advantages != nil && c.Advantage != "":
+		return fmt.Errorf("train: the loss %s brings its own advantages, so %s cannot be chosen", c.Loss, c.Advantage)
+	case loss.Advantages == nil && !knownAdvantage:
+		return fmt.Errorf("train: unknown advantage estimator %q", c.Advantage)
 	case c.Correction.Bypass != 0 && loss.Bypass != c.Correction.Bypass:
 		return fmt.Errorf("train: rollout correction in bypass mode is not for the loss %s", c.Loss)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:

@@ -34,6 +34,7 @@ type objective struct {
 // policy loss alone.
 type bypass struct {
 	weight     []float32 // nil is 1
+	clip       rl.Clip   // of rl.BypassPPO
 	kept       []bool
 	correction rl.CorrectionStats
 	stats      rl.PolicyStats
@@ -46,10 +47,8 @@ type bypass struct {
 func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
 	c := t.cfg
 	loss := c.policyLoss()
-	settings := c.LossSettings
-	settings.KLCoef = c.KL.LossCoef
-	l := &objective{c: c, n: b.counts(lo, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), policy: loss.Start(settings),
-		whole: loss.Whole}
+	l := &objective{c: c, n: b.counts(lo, hi, c.PromptsPerUpdate*c.Samples, c.LossScale), whole: loss.Whole}
+	l.policy = loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
 	if c.Correction.Bypass == 0 && l.policy.Pick == nil {
 		return l
 	}
@@ -61,6 +60,9 @@ func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
 		return l
 	}
 	l.bypass = &bypass{kept: make([]bool, tokens)}
+	if c.Correction.Bypass == rl.BypassPPO {
+		l.bypass.clip = rl.ClipOf(c.Settings)
+	}
 	if c.Correction.Weights != rl.NoWeights {
 		l.bypass.weight = make([]float32, tokens)
 	}
@@ -83,7 +85,7 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, g gradien
 		if l.bypass.weight != nil {
 			weight = l.bypass.weight[l.at:end]
 		}
-		rl.Bypass(g.logProb, p, weight, l.bypass.kept[l.at:end], l.c.Correction.Bypass, l.c.Clip, &l.bypass.stats)
+		rl.Bypass(g.logProb, p, weight, l.bypass.kept[l.at:end], l.c.Correction.Bypass, l.bypass.clip, &l.bypass.stats)
 	case l.picked != nil:
 		m.Picked = l.picked[l.at:end]
 		fallthrough

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func toyConfig(kind Kind) Config {
 	advantage, loss := "grpo", "ppo"
 	switch kind {
 	case FlowRL:
-		loss = "flowrl"
+		advantage, loss = "", "flowrl"
 	case PPO:
 		advantage = "gae"
 	}
@@ -96,13 +97,35 @@ func toyConfig(kind Kind) Config {
 		MaxPromptTokens: 3, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 6},
 		MicroBatchTokens: 100, Policy: o, Critic: o,
 		Aggregation: rl.TokenMean, LossScale: 6,
-		KL:        KL{LossCoef: 0.01, LossEstimator: rl.KL{Kind: rl.KLK3}, RewardEstimator: rl.KL{Kind: rl.KLK1}},
-		ValueClip: 0.5, EstimatorSettings: rl.EstimatorSettings{Gamma: 1, Lambda: 0.95, ScaleStd: true},
-		LossSettings: rl.LossSettings{Clip: rl.Clip{Low: 0.2, High: 0.2, Dual: 3}, Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true,
-			WeightLevel: rl.WeightSum, WeightHigh: 10, Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll}},
+		KL:         KL{LossCoef: 0.01, LossEstimator: rl.KL{Kind: rl.KLK3}, RewardEstimator: rl.KL{Kind: rl.KLK1}},
+		Settings:   toySettings(),
 		LogZ:       model.LogZConfig{Layers: 2, Dropout: 0.1},
 		VerifyRate: 0.1,
 	}
+}
+
+// toySettings are all settings, at their defaults but for a few; start leaves those
+// that the estimator and the loss list.
+func toySettings() rl.Settings {
+	s := rl.Settings{}
+	for _, e := range rl.Estimators() {
+		maps.Copy(s, rl.Defaults(e.Name, ""))
+	}
+	for _, l := range rl.PolicyLosses() {
+		maps.Copy(s, rl.Defaults("", l.Name))
+	}
+	maps.Copy(s, rl.Settings{"lambda": 0.95, "flowrl.beta": 2.0, "dro.beta": 0.1, "cov.ratio": 0.1, "cov.low": -5.0, "cov.high": 5.0})
+	return s
+}
+
+// listed returns the settings that the estimator and the loss of c list.
+func listed(c Config) rl.Settings {
+	s := rl.Settings{}
+	e, _ := rl.EstimatorNamed(c.Advantage)
+	for _, x := range append(e.Settings, c.policyLoss().Settings...) {
+		s[x.Key] = c.Settings[x.Key]
+	}
+	return s
 }
 
 func newToyRun(t testing.TB, kind Kind, threads int) *toyRun {
@@ -136,6 +159,7 @@ func newToyRun(t testing.TB, kind Kind, threads int) *toyRun {
 // start makes the trainer.
 func (r *toyRun) start() *Trainer {
 	r.t.Helper()
+	r.cfg.Settings = listed(r.cfg)
 	needs := r.cfg.Needs()
 	make := func(h model.Heads, trainable bool) *model.Model {
 		m, err := model.New(r.be, r.model, h, trainable)
@@ -246,10 +270,7 @@ func TestKnownOptimum(t *testing.T) {
 		c.Sampling.MaxNewTokens = 1
 		c.PromptsPerStep, c.PromptsPerUpdate, c.Samples, c.Steps = 1, 1, 64, 300
 		c.Policy.LR, c.Critic.LR = 3e-3, 1e-2
-		c.Flow.Beta, c.LogZ = 3, model.LogZConfig{Layers: 2}
-		if kind == FlowRL {
-			c.Advantage = "score"
-		}
+		c.Settings, c.LogZ = c.Settings.With(rl.FlowBeta, 3.0).With(rl.FlowReward, "raw"), model.LogZConfig{Layers: 2}
 		c.KL.LossCoef = 0
 		c.Aggregation = rl.TokenMean
 		r.run()

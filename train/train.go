@@ -84,9 +84,10 @@ func New(c Config, p Parts) (*Trainer, error) {
 		t.Clock = time.Now
 	}
 	parts := len(rollout.ComponentNames(p.Grader))
-	if c.estimator().Components && (parts == 0 || c.ComponentWeights != nil && len(c.ComponentWeights) != parts) {
-		return nil, fmt.Errorf("train: %s with %d weights of %d components of the reward", c.Advantage,
-			len(c.ComponentWeights), parts)
+	if e, settings := c.estimator(); e.Components {
+		if n := len(settings.Floats(rl.GDPOWeights)); parts == 0 || n > 0 && n != parts {
+			return nil, fmt.Errorf("train: %s with %d weights of %d components of the reward", e.Name, n, parts)
+		}
 	}
 	if len(p.Problems) < c.PromptsPerStep {
 		return nil, fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(p.Problems),
@@ -202,7 +203,7 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 	klMetrics := t.rewardKL(b)
 	correction := t.correct(b)
 	if err := advantages(t.cfg, b); err != nil {
-		return nil, fmt.Errorf("step %d: advantage %s: %w", step, t.cfg.Advantage, err)
+		return nil, fmt.Errorf("step %d: %w", step, err)
 	}
 	t.resample(b, step)
 	clock.lap("adv")
@@ -288,7 +289,7 @@ func (t *Trainer) learn(b *batch, step int, rec *Step, clock *stopwatch) error {
 		rec.Events = append(rec.Events, events...)
 		clock.lap("update_critic")
 	}
-	if t.needs.Critic && step <= t.cfg.CriticWarmup {
+	if t.needs.Critic && step <= t.cfg.Settings.Int(rl.CriticWarmup) {
 		return nil
 	}
 	t.phase(step, "policy", 0, 0)

@@ -144,7 +144,7 @@ func continues(t *testing.T, whole *toyRun) {
 func TestLearns(t *testing.T) {
 	for _, kind := range []Kind{FlowRL, PPO, GRPO} {
 		r := newToyRun(t, kind, 2)
-		r.cfg.Steps, r.cfg.Samples, r.cfg.Flow.Beta = 40, 16, 5
+		r.cfg.Steps, r.cfg.Samples, r.cfg.Settings = 40, 16, with(r.cfg.Settings, "flowrl.beta", 5.0)
 		r.cfg.Policy.LR, r.cfg.Critic.LR = 1e-2, 1e-2
 		r.run()
 		first, last := metric(t, r.steps[0], "critic/score/mean"), metric(t, r.steps[39], "critic/score/mean")
@@ -214,7 +214,7 @@ func TestFirstRatioIsOne(t *testing.T) {
 
 func TestCriticWarmup(t *testing.T) {
 	r := newToyRun(t, PPO, 1)
-	r.cfg.Steps, r.cfg.CriticWarmup = 3, 2
+	r.cfg.Steps, r.cfg.Settings = 3, with(r.cfg.Settings, "critic.warmup_steps", 2)
 	before := []float32(nil)
 	r.start()
 	before = r.params()

@@ -101,7 +101,7 @@ func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) []uint64 {
 // updateCritic trains the critic towards the returns.
 func (t *Trainer) updateCritic(b *batch, step int) (lists [][]rl.Metric, events []Event) {
 	c, ws, m, s := t.cfg, t.passes.train, t.critic.m, &t.scratch
-	updates := c.PromptsPerStep / c.PromptsPerUpdate
+	updates, clip := c.PromptsPerStep/c.PromptsPerUpdate, c.Settings.Float(rl.ValueClip)
 	for epoch := range c.Epochs {
 		for _, r := range b.miniBatches(c.PromptsPerUpdate, updates) {
 			if r[0] == r[1] {
@@ -120,7 +120,7 @@ func (t *Trainer) updateCritic(b *batch, step int) (lists [][]rl.Metric, events 
 				t.passes.read(v, ws.Value())
 				p, n0 := b.part(r0, r1, v), b.rows[r0]
 				c.Aggregation.Coefficients(p.Coef, p.Mask, p.Rows, counts)
-				rl.ValueLoss(dv, v, b.value[n0:n0+n], b.ret[n0:n0+n], p.Mask, p.Coef, c.ValueClip, &stats)
+				rl.ValueLoss(dv, v, b.value[n0:n0+n], b.ret[n0:n0+n], p.Mask, p.Coef, clip, &stats)
 				t.passes.write(ws.DValue(), dv)
 				m.Backward(ws, model.Upstream{Values: true})
 			})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"exp/train/rl"
@@ -56,16 +55,6 @@ func losses(have func(l rl.PolicyLoss) bool) []string {
 		}
 	}
 	return names
-}
-
-// estimatorReads is the condition that the estimator reads a setting.
-func estimatorReads(setting string) Clause {
-	return only("algo.advantage", estimators(func(e rl.Estimator) bool { return slices.Contains(e.Settings, setting) })...)
-}
-
-// lossReads is the condition that the loss reads a setting.
-func lossReads(setting string) Clause {
-	return only("algo.loss", losses(func(l rl.PolicyLoss) bool { return slices.Contains(l.Settings, setting) })...)
 }
 
 func algorithmFacts() []AlgorithmFacts {

@@ -52,20 +52,21 @@ func TestAlgorithmParts(t *testing.T) {
 	smoke := func(sets ...string) Algo {
 		return load(t, Input{File: recipes + "smoke_cpu.yaml", Sets: sets}).Run.Algo
 	}
-	if a := smoke("algo={kind: dapo, advantage: rloo, loss: gspo}"); a.Advantage != "rloo" || a.Loss != "gspo" || a.Clip.High != 0.28 || a.Clip.Dual != nil {
+	value := func(a Algo, key string) any { return a.Settings[key] }
+	if a := smoke("algo={kind: dapo, advantage: rloo, loss: gspo}"); a.Advantage != "rloo" || a.Loss != "gspo" || value(a, "clip.high") != 0.28 || value(a, "clip.dual") != nil {
 		t.Errorf("rloo with gspo under dapo: %+v", a)
 	}
-	if a := smoke("algo={kind: grpo, loss: flowrl}"); a.FlowRL.Beta != 15 || a.Advantage != "" {
+	if a := smoke("algo={kind: grpo, loss: flowrl}"); value(a, "flowrl.beta") != 15.0 || a.Advantage != "" {
 		t.Errorf("FlowRL's loss under grpo: %+v", a)
 	}
 	if a := smoke("algo.flowrl.preset=tis_clip"); a.RolloutCorrection.Weights != "sequence_mean" || a.RolloutCorrection.WeightHigh != 2 ||
-		a.FlowRL.Weight.Level != "mean" || a.FlowRL.Weight.Low != 0.8 || *a.FlowRL.Weight.High != 1.28 {
+		value(a, "flowrl.weight.level") != "mean" || value(a, "flowrl.weight.low") != 0.8 || value(a, "flowrl.weight.high") != 1.28 {
 		t.Errorf("tis_clip: %+v", a)
 	}
-	if a := smoke("algo.flowrl.preset=ppo_style_tb"); !a.FlowRL.Surrogate || a.Clip.High != 0.2 || a.Aggregation != "token-mean" {
+	if a := smoke("algo.flowrl.preset=ppo_style_tb"); value(a, "flowrl.surrogate") != true || value(a, "clip.high") != 0.2 || a.Aggregation != "token-mean" {
 		t.Errorf("ppo_style_tb: %+v", a)
 	}
-	if a := smoke("algo.flowrl.preset=no_log_z_token_level"); a.FlowRL.Terms != "token" || a.FlowRL.Reference != "none" || a.FlowRL.UseLogZ {
+	if a := smoke("algo.flowrl.preset=no_log_z_token_level"); value(a, "flowrl.terms") != "token" || value(a, "flowrl.reference") != "none" || value(a, "flowrl.use_logz") != false {
 		t.Errorf("no_log_z_token_level: %+v", a)
 	}
 	if c := smoke("algo={kind: gpg, rollout_correction: {preset: bypass_pg_geo_rs_token_tis}}").RolloutCorrection; c.Mode != "bypass" || c.Weights != "token" ||

@@ -13,11 +13,15 @@ type fieldAt struct {
 }
 
 // fieldsOf lists the tagged fields of a struct type, those of embedded structs
-// and blocks included, with the paths that their tags make.
+// and blocks included, with the paths that their tags make. It leaves out fields
+// whose tag is "-".
 func fieldsOf(t reflect.Type, prefix string, index []int) []fieldAt {
 	var fields []fieldAt
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Tag.Get("key") == "-" {
+			continue
+		}
 		at := append(append([]int(nil), index...), i)
 		if f.Anonymous {
 			fields = append(fields, fieldsOf(f.Type, prefix, at)...)
@@ -43,6 +47,7 @@ func bind(run *Run, values map[string]any) {
 			assign(v.FieldByIndex(f.index), x, f.path)
 		}
 	}
+	run.Algo.Settings = settingsOf(values)
 }
 
 // assign stores a plain value in a field.

@@ -1,6 +1,13 @@
 package config
 
-import "testing"
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/train/rl"
+)
 
 func TestBindRefusesWhatDoesNotFit(t *testing.T) {
 	for name, values := range map[string]map[string]any{
@@ -23,8 +30,12 @@ func TestBindRefusesWhatDoesNotFit(t *testing.T) {
 
 func TestBindLeavesTheRestZero(t *testing.T) {
 	var got Run
-	bind(&got, map[string]any{"algo.clip.dual": nil, "algo.gamma": 0.5, "data.seed": int64(1) << 40})
-	if got.Algo.Gamma != 0.5 || got.Algo.Clip.Dual != nil || got.Data.Seed != 1<<40 || got.Rollout.N != 0 {
+	bind(&got, map[string]any{"algo.clip.dual": nil, "algo.clip.low": 0.5, "algo.critic.warmup_steps": int64(3), "algo.gdpo.weights": []any{2.0, 1.0}, "algo.gamma": 0.5, "data.seed": int64(1) << 40})
+	want := rl.Settings{"clip.dual": math.Inf(1), "clip.low": 0.5, "critic.warmup_steps": 3, "gdpo.weights": []float64{2, 1}, "gamma": 0.5}
+	if diff := cmp.Diff(want, got.Algo.Settings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if got.Data.Seed != 1<<40 || got.Rollout.N != 0 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -56,6 +56,7 @@ func checks() []check {
 	all = append(all, dataChecks()...)
 	all = append(all, modelChecks()...)
 	all = append(all, trainChecks()...)
+	all = append(all, settingChecks()...)
 	return append(all, evalChecks()...)
 }
 

@@ -32,6 +32,7 @@ func TestConflicts(t *testing.T) {
 		{"critic's own warm-up", "algo={kind: ppo,critic: {optim: {warmup_steps: 9}}}", "algo={kind: ppo,critic: {optim: {warmup_steps: 10}}}", "critic.optim.warmup_steps (10)"},
 		{"group of flowrl", "rollout.n=1 algo.flowrl.reward=raw", "rollout.n=1", "algo.flowrl.reward advantage compares the completions"},
 		{"group of grpo", "rollout.n=2 algo.kind=grpo", "rollout.n=1 algo.kind=grpo", "grpo compares the completions"},
+		{"FlowRL's own advantages", "algo={kind: dapo,loss: flowrl}", "algo={kind: rloo,loss: flowrl}", "algo.kind rloo stands for the advantage rloo, but the loss flowrl brings its own"},
 		{"filter of one", "rollout.n=2 algo.kind=dapo", "rollout.n=1 algo={kind: ppo,filter_groups: {metric: acc}}", "algo.filter_groups compares"},
 		{"covariance bounds", "algo={kind: clip_cov}", "algo={kind: clip_cov,cov: {low: 5}}", "algo.cov.low (5) is not below"},
 		{"rollout weights", "algo.rollout_correction={weights: token,weight_low: 0.5}", "algo.rollout_correction={weights: token,weight_low: 3}", "weight_low (3) is above"},

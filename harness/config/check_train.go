@@ -20,10 +20,28 @@ func trainChecks() []check {
 		warmup("train.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Train.Optim.WarmupSteps, r.Train.Steps }),
 		warmup("sft.optim.warmup_steps", "sft.steps", func(r *Run) (int, int) { return r.SFT.Optim.WarmupSteps, r.SFT.Steps }),
 		warmup("algo.critic.optim.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.Critic.Optim.WarmupSteps, r.Train.Steps }),
-		warmup("algo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) { return r.Algo.Critic.WarmupSteps, r.Train.Steps }),
+		warmup("algo.critic.warmup_steps", "train.steps", func(r *Run) (int, int) {
+			return r.Algo.Settings.Int(rl.CriticWarmup), r.Train.Steps
+		}),
 		{[]string{"rollout.n", "algo.flowrl.reward"}, func(r *Run) (string, string) {
-			if r.Rollout.N < 2 && r.Algo.FlowRL.Reward != "raw" {
-				return "rollout.n is 1, but algo.flowrl.reward " + r.Algo.FlowRL.Reward + " compares the completions of a problem", "rollout.n: 2 or more, or algo.flowrl.reward: raw"
+			l, _ := rl.PolicyLossNamed(r.Algo.Loss)
+			if e, _ := l.Advantages(r.Algo.Settings); r.Rollout.N < 2 && e.Groups {
+				return "rollout.n is 1, but algo.flowrl.reward " + r.Algo.Settings.Word(rl.FlowReward) +
+					" compares the completions of a problem", "rollout.n: 2 or more, or algo.flowrl.reward: raw"
+			}
+			return "", ""
+		}},
+		{[]string{"algo.loss", "algo.kind"}, func(r *Run) (string, string) {
+			l, _ := rl.PolicyLossNamed(r.Algo.Loss)
+			if l.Advantages == nil {
+				return "", ""
+			}
+			own, _ := l.Advantages(rl.Defaults("", l.Name))
+			for _, a := range rl.Algorithms() {
+				if a.Name == r.Algo.Kind && a.Advantage.Name != "" && a.Advantage.Name != own.Name {
+					return fmt.Sprintf("algo.kind %s stands for the advantage %s, but the loss %s brings its own",
+						a.Name, a.Advantage.Name, l.Name), "algo.kind: " + l.Name
+				}
 			}
 			return "", ""
 		}},
@@ -41,7 +59,7 @@ func trainChecks() []check {
 			return "", ""
 		}},
 		{[]string{"algo.gdpo.weights", "reward.components"}, func(r *Run) (string, string) {
-			if n, w := len(r.Reward.Components), len(r.Algo.GDPO.Weights); w > 0 && w != n {
+			if n, w := len(r.Reward.Components), len(r.Algo.Settings.Floats(rl.GDPOWeights)); w > 0 && w != n {
 				return fmt.Sprintf("algo.gdpo.weights has %d numbers, reward.components %d names", w, n), "one weight for each part, or none"
 			}
 			return "", ""
@@ -50,12 +68,6 @@ func trainChecks() []check {
 			a := r.Algo.Advantage
 			if e, _ := rl.EstimatorNamed(a); e.Components && len(r.Reward.Components) == 0 {
 				return a + " adds the advantages of the parts of a reward, but reward.components names none", "reward.components: [correct, format]"
-			}
-			return "", ""
-		}},
-		{[]string{"algo.cov.low", "algo.cov.high"}, func(r *Run) (string, string) {
-			if c := r.Algo.Cov; c.Low >= c.High {
-				return fmt.Sprintf("algo.cov.low (%s) is not below algo.cov.high (%s)", formatFloat(c.Low), formatFloat(c.High)), ""
 			}
 			return "", ""
 		}},
@@ -86,12 +98,6 @@ func trainChecks() []check {
 			case have.Bypass == 0:
 				return "algo.rollout_correction.mode is bypass, but the loss " + loss + " has no such form",
 					"algo.loss: " + strings.Join(forms, " or ") + ", or algo.rollout_correction.mode: decoupled"
-			}
-			return "", ""
-		}},
-		{[]string{"algo.flowrl.weight.low", "algo.flowrl.weight.high"}, func(r *Run) (string, string) {
-			if w := r.Algo.FlowRL.Weight; w.High != nil && w.Low > *w.High {
-				return fmt.Sprintf("algo.flowrl.weight.low (%s) is above algo.flowrl.weight.high (%s)", formatFloat(w.Low), formatFloat(*w.High)), ""
 			}
 			return "", ""
 		}},

@@ -56,7 +56,7 @@ func correctionKeys() []Key {
 	const at0 = "algo.rollout_correction."
 	// Some variants of FlowRL weigh rollouts.
 	var variants []Case
-	for _, name := range flowrlPresets() {
+	for _, name := range rl.FlowRLPresets() {
 		for _, preset := range corrections() {
 			if c := rl.FlowRLVariants()[name].Rollout; preset != "disabled" && reflect.DeepEqual(c, rl.CorrectionPresets()[preset]) {
 				variants = append(variants, when(name, is(preset)))

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"exp/train/rl"
 )
 
 // load loads a configuration that must be good.
@@ -140,12 +143,12 @@ func TestUserConfigHoldsNonsemanticKeysOnly(t *testing.T) {
 
 func TestNullClears(t *testing.T) {
 	r := load(t, Input{File: "testdata/base.yaml"})
-	if h := r.Run.Algo.FlowRL.Weight.High; h == nil || *h != 5 {
+	if h := r.Run.Algo.Settings.Float(rl.FlowWeightHigh); h != 5 {
 		t.Errorf("weight.high: got %v, want 5", h)
 	}
 	r = load(t, Input{File: "testdata/base.yaml", Sets: []string{"algo.flowrl.weight.high=null"}})
-	if h := r.Run.Algo.FlowRL.Weight.High; h != nil {
-		t.Errorf("weight.high: got %v, want nil", *h)
+	if h := r.Run.Algo.Settings.Float(rl.FlowWeightHigh); !math.IsInf(h, 1) {
+		t.Errorf("weight.high: got %v, want no limit", h)
 	}
 	if v, ok := r.Value("algo.flowrl.weight.high"); v != nil || !ok {
 		t.Errorf("value: got %v, %v, want nil, true", v, ok)
@@ -193,8 +196,8 @@ func TestVariantRule(t *testing.T) {
 			}
 		})
 	}
-	if r := load(t, Input{File: at("back.yaml")}); r.Run.Algo.FlowRL.Beta != 4 {
-		t.Errorf("there and back: beta %v, want the inherited 4", r.Run.Algo.FlowRL.Beta)
+	if r := load(t, Input{File: at("back.yaml")}); r.Run.Algo.Settings.Float(rl.FlowBeta) != 4 {
+		t.Errorf("there and back: beta %v, want the inherited 4", r.Run.Algo.Settings.Float(rl.FlowBeta))
 	}
 	if got, want := load(t, Input{File: at("switch.yaml")}).Dropped[0], (Dropped{
 		Path: "algo.flowrl.beta", Value: "4", Origin: base(t) + ":9:18", Because: "algo.kind is ppo", Switch: at("switch.yaml") + ":2:14",
@@ -204,25 +207,29 @@ func TestVariantRule(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	ten, cap12, five := 10.0, 1.2, 5.0
+	type limits struct {
+		level     string
+		low, high float64
+	}
 	const free = "algo.flowrl={weight: {high: "
 	cases := []struct {
 		name string
 		sets []string
-		want Weight
+		want limits
 	}{
-		{"recipe is the default", nil, Weight{"sum", 0, &ten}},
-		{"recipe", []string{"algo.flowrl.preset=recipe"}, Weight{"sum", 0, &ten}},
-		{"release", []string{"algo.flowrl.preset=release"}, Weight{"sum", 0, nil}},
-		{"paper", []string{"algo.flowrl.preset=paper"}, Weight{"sum", 0.8, &cap12}},
-		{"a knob beats the preset", []string{"algo.flowrl.preset=paper", free + "5}}"}, Weight{"sum", 0.8, &five}},
-		{"null beats the preset", []string{"algo.flowrl.preset=paper", free + "null}}"}, Weight{"sum", 0.8, nil}},
+		{"recipe is the default", nil, limits{"sum", 0, 10}},
+		{"recipe", []string{"algo.flowrl.preset=recipe"}, limits{"sum", 0, 10}},
+		{"release", []string{"algo.flowrl.preset=release"}, limits{"sum", 0, math.Inf(1)}},
+		{"paper", []string{"algo.flowrl.preset=paper"}, limits{"sum", 0.8, 1.2}},
+		{"a knob beats the preset", []string{"algo.flowrl.preset=paper", free + "5}}"}, limits{"sum", 0.8, 5}},
+		{"null beats the preset", []string{"algo.flowrl.preset=paper", free + "null}}"}, limits{"sum", 0.8, math.Inf(1)}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r := load(t, Input{File: "testdata/plain.yaml", Sets: c.sets})
-			if diff := cmp.Diff(c.want, r.Run.Algo.FlowRL.Weight); diff != "" {
-				t.Errorf("weight (-want +got):\n%s", diff)
+			s := r.Run.Algo.Settings
+			if got := (limits{s.Word(rl.FlowWeightLevel), s.Float(rl.FlowWeightLow), s.Float(rl.FlowWeightHigh)}); got != c.want {
+				t.Errorf("weight %+v, want %+v", got, c.want)
 			}
 		})
 	}

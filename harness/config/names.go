@@ -18,8 +18,9 @@ func renamed(name string) (now, why string, ok bool) {
 // foreignName is a name that somebody may bring along.
 type foreignName struct{ name, now, why string }
 
+// foreignNames are the names of keys, and those that settings declare.
 func foreignNames() []foreignName {
-	return []foreignName{
+	return append(settingNames(), []foreignName{
 		// verl: ppo_trainer.yaml. Batch sizes count prompts there too.
 		{"train_batch_size", "train.prompts_per_step", ""},
 		{"ppo_mini_batch_size", "train.prompts_per_update", ""},
@@ -37,24 +38,9 @@ func foreignNames() []foreignName {
 		{"stop_token_ids", "rollout.stop_ids", ""},
 		{"eos_token_id", "rollout.stop_ids", ""},
 		{"ppo_max_token_len_per_gpu", "compute.micro_batch_tokens", ""},
-		{"clip_ratio_low", "algo.clip.low", ""},
-		{"clip_ratio_high", "algo.clip.high", ""},
-		{"clip_ratio_c", "algo.clip.dual", ""},
 		{"clip_ratio", "algo.clip", "there are algo.clip.low and algo.clip.high"},
-		{"cliprange_value", "algo.critic.clip_value", ""},
-		{"critic_warmup", "algo.critic.warmup_steps", ""},
-		{"lam", "algo.lambda", ""},
-		{"gae_lambda", "algo.lambda", ""},
 		{"loss_mode", "algo.loss", "it is called algo.loss here; vanilla is ppo, gpg reinforce, geo_mean gmpo, bypass_mode algo.rollout_correction.mode"},
-		{"clip_cov_ratio", "algo.cov.ratio", ""},
-		{"clip_cov_lb", "algo.cov.low", ""},
-		{"clip_cov_ub", "algo.cov.high", ""},
-		{"kl_cov_ratio", "algo.cov.ratio", ""},
-		{"ppo_kl_coef", "algo.cov.kl_weight", ""},
-		{"dro_beta", "algo.dro.beta", ""},
 		{"use_pf_ppo", "algo.pf_ppo.method", "PF-PPO is on where algo.pf_ppo.method is not none"},
-		{"reweight_method", "algo.pf_ppo.method", ""},
-		{"weight_pow", "algo.pf_ppo.power", ""},
 		{"calculate_sum_pi_squared", "algo.variance_proxies", "the token baselines take what they need by themselves"},
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},
 		{"overlong_buffer", "algo.overlong", "it is called algo.overlong here; buffer is a share of rollout.max_new_tokens"},
@@ -74,15 +60,11 @@ func foreignNames() []foreignName {
 		{"entropy_coeff", "algo.entropy_coef", ""},
 		{"loss_agg_mode", "algo.aggregation", ""},
 		{"adv_estimator", "algo.advantage", ""},
-		{"norm_adv_by_std_in_grpo", "algo.scale_std", ""},
 		{"lr_warmup_steps", "train.optim.warmup_steps", ""},
 		{"save_freq", "checkpoint.every_steps", ""},
 		{"test_freq", "eval.online.every_steps", ""},
 		{"gen_batch_size", "", "a step samples train.prompts_per_step problems; see algo.filter_groups for more"},
 		// FlowRL's scripts.
-		{"proj_layer", "algo.flowrl.logz.layers", ""},
-		{"porj_layer", "algo.flowrl.logz.layers", ""},
-		{"flowrl_beta_coef", "algo.flowrl.beta", ""},
 		{"tb_type", "", "the published scripts set it, and no code reads it"},
 		// Hugging Face config.json.
 		{"hidden_size", "model.arch.width", ""},
@@ -109,5 +91,5 @@ func foreignNames() []foreignName {
 		{"is_weight", "algo.flowrl.weight", ""},
 		{"ref_logp", "algo.flowrl.reference", ""},
 		{"group_norm", "algo.flowrl.reward", ""},
-	}
+	}...)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"exp/train/rl"
 )
 
 const recipes = "../../configs/"
@@ -105,13 +107,13 @@ func TestPublishedNumbers(t *testing.T) {
 		got := numbers{
 			r.Model.Base, r.Train.PromptsPerStep, r.Train.PromptsPerUpdate, r.Rollout.N, r.Data.MaxPromptTokens, r.Rollout.MaxNewTokens,
 			r.Rollout.Temperature, r.Train.Optim.LR, r.Train.Optim.WarmupSteps, r.Train.Optim.WeightDecay, r.Train.Optim.GradClip,
-			r.Algo.FlowRL.Beta, r.Algo.FlowRL.LogZ.Layers, r.Checkpoint.EverySteps, r.Eval.Online.EverySteps, strings.Join(r.Eval.Final.Suites, " "),
+			r.Algo.Settings.Float(rl.FlowBeta), r.Algo.Settings.Int(rl.LogZLayers), r.Checkpoint.EverySteps, r.Eval.Online.EverySteps, strings.Join(r.Eval.Final.Suites, " "),
 		}
 		if got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
-		if w := r.Algo.FlowRL.Weight; w.Low != 0 || w.High != nil {
-			t.Errorf("%s: weight %+v, want the released code's: not clipped", name, w)
+		if s := r.Algo.Settings; s.Float(rl.FlowWeightLow) != 0 || s.Float(rl.FlowWeightHigh) < 1e300 {
+			t.Errorf("%s: weight in %v, want the released code's: not clipped", name, s)
 		}
 		if f := r.Eval.Final; f.N != 16 || f.Temperature != 0.6 || f.TopP != 0.95 || f.TopK != 50 || f.MaxNewTokens != 8192 {
 			t.Errorf("%s: protocol %+v", name, f)
@@ -124,8 +126,8 @@ func TestPublishedNumbers(t *testing.T) {
 		}
 	}
 	ppo := load(t, Input{File: recipes + "ppo_7b_math.yaml"}).Run.Algo
-	if ppo.Clip.Low != 0.2 || ppo.Gamma != 1 || ppo.Lambda != 1 || ppo.Critic.Optim.LR != 1e-5 || ppo.Critic.ClipValue != 0.5 ||
-		ppo.Critic.WarmupSteps != 0 || ppo.KL.LossCoef != 0.001 || ppo.KL.LossEstimator != "k3" {
+	if ppo.Settings["clip.low"] != 0.2 || ppo.Settings["gamma"] != 1.0 || ppo.Settings["lambda"] != 1.0 || ppo.Critic.Optim.LR != 1e-5 ||
+		ppo.Settings.Float(rl.ValueClip) != 0.5 || ppo.Settings.Int(rl.CriticWarmup) != 0 || ppo.KL.LossCoef != 0.001 || ppo.KL.LossEstimator != "k3" {
 		t.Errorf("ppo: %+v", ppo)
 	}
 }

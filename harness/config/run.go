@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"exp/train/rl"
+)
 
 // Run is a resolved configuration: one field for each key of the table, named by
 // its tag. The table says what a key means (exp config schema KEY); comments here
@@ -188,66 +192,22 @@ type Optim struct {
 // Algo is the learning algorithm. Kind has been expanded: the other fields hold what
 // it stands for.
 type Algo struct {
-	Kind              string        `key:"kind"`
-	Advantage         string        `key:"advantage"` // Loss is not "flowrl"
-	Loss              string        `key:"loss"`
-	Epochs            int           `key:"epochs"`
-	FlowRL            FlowRL        `key:"flowrl"`         // Loss is "flowrl"
-	Clip              Clip          `key:"clip"`           // Loss has bounds
-	SAPO              SAPO          `key:"sapo"`           // Loss is "sapo"
-	Cov               Cov           `key:"cov"`            // Loss is "clip_cov" or "kl_cov"
-	DRO               DRO           `key:"dro"`            // Loss is "dro"
-	ScaleStd          bool          `key:"scale_std"`      // Advantage is "grpo" or "grpo_passk"
-	TokenBaseline     TokenBaseline `key:"token_baseline"` // Advantage is a token baseline
-	VarianceProxies   bool          `key:"variance_proxies"`
-	GDPO              GDPO          `key:"gdpo"`              // Advantage is "gdpo"
-	Gamma             float64       `key:"gamma"`             // Advantage is "gae" or "reinforce_plus_plus"
-	Lambda            float64       `key:"lambda"`            // Advantage is "gae"
-	Critic            Critic        `key:"critic"`            // Advantage is "gae"
-	PFPPO             PFPPO         `key:"pf_ppo"`            // Advantage is "gae"
-	KL                KL            `key:"kl"`                // Loss is not "flowrl"
-	EntropyCoef       float64       `key:"entropy_coef"`      // Loss is not "flowrl"
-	Aggregation       string        `key:"aggregation"`       // Loss is a sum over tokens
-	LossScaleFactor   float64       `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
-	FilterGroups      Filter        `key:"filter_groups"`
-	Overlong          Overlong      `key:"overlong"`
-	RolloutCorrection Correction    `key:"rollout_correction"`
-}
-
-// TokenBaseline are the settings of the advantages optimal_token_baseline and
-// tir_optimal_token_baseline.
-type TokenBaseline struct {
-	KeepTail bool `key:"keep_tail"`
-}
-
-// GDPO are the settings of the advantage gdpo.
-type GDPO struct {
-	Weights []float64 `key:"weights"` // one for each of Reward.Components, or none
-}
-
-// SAPO are the settings of the loss sapo.
-type SAPO struct {
-	TauPos float64 `key:"tau_pos"`
-	TauNeg float64 `key:"tau_neg"`
-}
-
-// Cov says which tokens the losses clip_cov and kl_cov pick.
-type Cov struct {
-	Ratio  float64 `key:"ratio"`
-	Low    float64 `key:"low"`       // of clip_cov
-	High   float64 `key:"high"`      // of clip_cov
-	KLCoef float64 `key:"kl_weight"` // of kl_cov
-}
-
-// DRO are the settings of the loss dro.
-type DRO struct {
-	Beta float64 `key:"beta"`
-}
-
-// PFPPO says how completions are drawn again.
-type PFPPO struct {
-	Method string  `key:"method"`
-	Power  float64 `key:"power"` // Method is "pow"
+	Kind      string `key:"kind"`
+	Advantage string `key:"advantage"` // Loss brings no advantages of its own
+	Loss      string `key:"loss"`
+	Epochs    int    `key:"epochs"`
+	// Settings are those that the estimator and the loss read; null is +Inf. They are
+	// declared in package rl.
+	Settings          rl.Settings `key:"-"`
+	VarianceProxies   bool        `key:"variance_proxies"`
+	Critic            Critic      `key:"critic"`            // Advantage has a critic
+	KL                KL          `key:"kl"`                // Loss is not "flowrl"
+	EntropyCoef       float64     `key:"entropy_coef"`      // Loss is not "flowrl"
+	Aggregation       string      `key:"aggregation"`       // Loss is a sum over tokens
+	LossScaleFactor   float64     `key:"loss_scale_factor"` // Aggregation is "seq-mean-token-sum-norm"
+	FilterGroups      Filter      `key:"filter_groups"`
+	Overlong          Overlong    `key:"overlong"`
+	RolloutCorrection Correction  `key:"rollout_correction"`
 }
 
 // Filter says which groups are trained on.
@@ -274,50 +234,9 @@ type Correction struct {
 	RejectBounds []string `key:"reject_bounds"` // Reject is not empty
 }
 
-// FlowRL are the settings of the loss flowrl. Preset has been expanded: the other
-// fields hold what it stands for.
-type FlowRL struct {
-	Preset         string  `key:"preset"`
-	Beta           float64 `key:"beta"`
-	UseLogZ        bool    `key:"use_logz"`
-	LogZ           LogZ    `key:"logz"` // UseLogZ
-	Weight         Weight  `key:"weight"`
-	Reference      string  `key:"reference"`
-	Reward         string  `key:"reward"`
-	TokenMask      string  `key:"token_mask"`
-	Terms          string  `key:"terms"`
-	MeanClip       string  `key:"mean_clip"`
-	Surrogate      bool    `key:"surrogate"`
-	RatioFractions bool    `key:"ratio_fractions"`
-}
-
-// LogZ is the head that learns the log partition function of a prompt.
-type LogZ struct {
-	Layers  int     `key:"layers"`
-	Dropout float64 `key:"dropout"`
-	Pool    string  `key:"pool"`
-	Detach  bool    `key:"detach"`
-}
-
-// Weight is FlowRL's importance weight of a completion.
-type Weight struct {
-	Level string   `key:"level"`
-	Low   float64  `key:"low"`
-	High  *float64 `key:"high"` // nil is no limit
-}
-
-// Clip are the limits of the ratio, or of what stands for it, in a policy loss.
-type Clip struct {
-	Low  float64  `key:"low"`
-	High float64  `key:"high"`
-	Dual *float64 `key:"dual"` // nil is off
-}
-
 // Critic is how the value head learns.
 type Critic struct {
-	WarmupSteps int     `key:"warmup_steps"`
-	ClipValue   float64 `key:"clip_value"`
-	Optim       Optim   `key:"optim"`
+	Optim Optim `key:"optim"`
 }
 
 // KL is the penalty for leaving the reference, in the loss and in the reward.

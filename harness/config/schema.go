@@ -10,6 +10,8 @@ type table struct {
 	keys   []*Key
 	byPath map[string]*Key
 	root   *group
+
+	settings map[string]bool // the paths of keys that package rl declares
 }
 
 // group is a block of keys, a node of the tree that the paths form.
@@ -23,7 +25,12 @@ type group struct {
 // schema is the one table of keys, in the order in which configurations are
 // written.
 var schema = sync.OnceValue(func() *table {
-	t := &table{byPath: map[string]*Key{}, root: newGroup("")}
+	t := &table{byPath: map[string]*Key{}, root: newGroup(""), settings: map[string]bool{}}
+	for _, r := range append(lossReaders(), estimatorReaders()...) {
+		for _, s := range r.settings {
+			t.settings[algoPath(s.Key)] = true
+		}
+	}
 	for _, block := range [][]Key{
 		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), algoKeys(), rolloutKeys(), rewardKeys(),
 		trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(), sandboxKeys(), verifyKeys(), computeKeys(),

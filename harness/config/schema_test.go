@@ -65,6 +65,9 @@ func TestRunAndTableAgree(t *testing.T) {
 	for _, k := range Keys() {
 		got := fields[k.Path]
 		switch want := fieldType(k); {
+		case schema().settings[k.Path] && got == nil: // Run.Algo.Settings
+		case schema().settings[k.Path]:
+			t.Errorf("%s is declared in package rl and has a field", k.Path)
 		case got == nil:
 			t.Errorf("%s has no field", k.Path)
 		case want != nil && got != want:

@@ -53,15 +53,12 @@ func toy() model.Config {
 // config is a training of three steps with two updates each.
 func config() train.Config {
 	return train.Config{
-		Advantage: "grpo", Loss: "flowrl", EstimatorSettings: rl.EstimatorSettings{ScaleStd: true},
+		Loss: "flowrl", Settings: rl.Defaults("", "flowrl").With(rl.FlowBeta, 2.0),
 		PromptsPerStep: 4, PromptsPerUpdate: 2, Samples: 4, Steps: 3, Epochs: 1, Shuffled: true,
 		MaxPromptTokens: 18, Sampling: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 16},
 		MicroBatchTokens: 80,
 		Policy: train.Optim{LR: 3e-3, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1,
 			Schedule: optim.Schedule{Kind: optim.Constant}},
-		LossSettings: rl.LossSettings{Flow: rl.FlowRLConfig{Beta: 2, UseLogZ: true, WeightLevel: rl.WeightSum,
-			WeightHigh: 10,
-			Reference:  rl.ReferencePolicy, TokenMask: rl.KeepAll}},
 		LogZ:       model.LogZConfig{Layers: 3, Dropout: 0.1},
 		VerifyRate: 1,
 	}

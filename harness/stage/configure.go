@@ -116,23 +116,13 @@ func TrainConfig(c *config.Run) train.Config {
 	if a.Aggregation != "" {
 		t.Aggregation, t.LossScale = must(rl.ParseAggregation(a.Aggregation)), a.LossScaleFactor
 	}
-	t.Clip, t.EntropyCoef, t.KL = clip(a.Clip), a.EntropyCoef, klConfig(a.KL)
-	t.TauPos, t.TauNeg, t.DROBeta = a.SAPO.TauPos, a.SAPO.TauNeg, a.DRO.Beta
-	t.ClipCov = rl.ClipCovConfig{Ratio: a.Cov.Ratio, Low: a.Cov.Low, High: a.Cov.High}
-	t.KLCovRatio, t.KLCovCoef = a.Cov.Ratio, a.Cov.KLCoef
-	t.ScaleStd, t.Gamma, t.Lambda = a.ScaleStd, a.Gamma, a.Lambda
-	if len(a.GDPO.Weights) > 0 {
-		t.ComponentWeights = a.GDPO.Weights
+	t.Settings, t.EntropyCoef, t.KL, t.VarianceProxies = a.Settings, a.EntropyCoef, klConfig(a.KL), a.VarianceProxies
+	needs := t.Needs()
+	if needs.Critic {
+		t.Critic = optimConfig(a.Critic.Optim, c.Train.Steps)
 	}
-	t.KeepTail, t.VarianceProxies = a.TokenBaseline.KeepTail, a.VarianceProxies
-	if e, _ := rl.EstimatorNamed(t.Advantage); e.Values {
-		t.CriticWarmup, t.ValueClip, t.Critic = a.Critic.WarmupSteps, a.Critic.ClipValue, optimConfig(a.Critic.Optim, c.Train.Steps)
-		if m := a.PFPPO.Method; m != "none" {
-			t.Reweighting, t.ReweightPower = must(rl.ParseReweighting(m)), a.PFPPO.Power
-		}
-	}
-	if t.Loss == "flowrl" {
-		flowConfig(&t, a.FlowRL)
+	if needs.LogZ {
+		t.LogZ = logZConfig(a.Settings)
 	}
 	return t
 }
@@ -150,14 +140,6 @@ func correction(c config.Correction, loss string) rl.Correction {
 	return out
 }
 
-func clip(c config.Clip) rl.Clip {
-	out := rl.Clip{Low: c.Low, High: c.High, Dual: math.Inf(1)}
-	if c.Dual != nil {
-		out.Dual = *c.Dual
-	}
-	return out
-}
-
 func klConfig(k config.KL) train.KL {
 	out := train.KL{LossCoef: k.LossCoef, RewardCoef: k.RewardCoef}
 	if k.LossCoef != 0 && k.LossEstimator != "" {
@@ -170,37 +152,12 @@ func klConfig(k config.KL) train.KL {
 	return out
 }
 
-func flowConfig(t *train.Config, f config.FlowRL) {
-	t.Flow = rl.FlowRLConfig{Beta: f.Beta, UseLogZ: f.UseLogZ, WeightLevel: rl.WeightSum, WeightLow: f.Weight.Low,
-		WeightHigh: math.Inf(1), Reference: rl.ReferencePolicy, TokenMask: rl.KeepAll}
-	if f.Weight.Level == "mean" {
-		t.Flow.WeightLevel = rl.WeightMean
+// logZConfig is the shape of the head that learns log Z.
+func logZConfig(s rl.Settings) model.LogZConfig {
+	return model.LogZConfig{
+		Layers: s.Int(rl.LogZLayers), Dropout: s.Float(rl.LogZDropout),
+		PoolAll: s.Word(rl.LogZPool) == "all", Detach: s.Bool(rl.LogZDetach),
 	}
-	if f.Weight.High != nil {
-		t.Flow.WeightHigh = *f.Weight.High
-	}
-	switch f.Reference {
-	case "old":
-		t.Flow.Reference = rl.OldPolicy
-	case "none":
-		t.Flow.Reference = rl.NoReference
-	}
-	if f.TokenMask == "cispo" {
-		t.Flow.TokenMask = rl.DropCISPO
-	}
-	if f.Terms == "token" {
-		t.Flow.Terms = rl.TokenTerms
-	}
-	t.Flow.MeanClip = map[string]rl.MeanClip{"none": rl.NoMeanClip, "both": rl.ClipMean, "gspo": rl.ClipMeanGSPO}[f.MeanClip]
-	t.Flow.Surrogate, t.Flow.RatioFractions = f.Surrogate, f.RatioFractions
-	if t.Flow.MeanClip != rl.NoMeanClip || f.Surrogate || f.RatioFractions {
-		t.Flow.Clip = rl.Clip{Low: t.Clip.Low, High: t.Clip.High}
-	}
-	t.Advantage, t.ScaleStd = "grpo", f.Reward == "advantage"
-	if f.Reward == "raw" {
-		t.Advantage = "score"
-	}
-	t.LogZ = model.LogZConfig{Layers: f.LogZ.Layers, Dropout: f.LogZ.Dropout, PoolAll: f.LogZ.Pool == "all", Detach: f.LogZ.Detach}
 }
 
 // must unwraps a parse of a word that the configuration has already checked.

@@ -25,16 +25,16 @@ func load(t *testing.T, file string, sets ...string) *config.Resolved {
 func TestTrainConfig(t *testing.T) {
 	flow := TrainConfig(&load(t, "flowrl_7b_math.yaml").Run)
 	if flow.Loss != "flowrl" || flow.PromptsPerStep != 512 || flow.PromptsPerUpdate != 32 || flow.Samples != 8 ||
-		flow.Policy.LR != 1e-6 || flow.Policy.WeightDecay != 0.1 || flow.Policy.Schedule.Warmup != 10 || flow.Flow.Beta != 15 ||
-		!math.IsInf(flow.Flow.WeightHigh, 1) || flow.LogZ.Layers != 3 || flow.LogZ.Dropout != 0.1 || flow.Advantage != "grpo" || !flow.ScaleStd {
+		flow.Policy.LR != 1e-6 || flow.Policy.WeightDecay != 0.1 || flow.Policy.Schedule.Warmup != 10 || flow.Settings.Float(rl.FlowBeta) != 15 ||
+		!math.IsInf(flow.Settings.Float(rl.FlowWeightHigh), 1) || flow.LogZ.Layers != 3 || flow.LogZ.Dropout != 0.1 || flow.Advantage != "" || flow.Settings.Word(rl.FlowReward) != "advantage" {
 		t.Errorf("flowrl_7b_math: %+v", flow)
 	}
 	if n := flow.Needs(); !n.Reference || n.Critic || !n.LogZ {
 		t.Errorf("FlowRL needs %+v", n)
 	}
 	ppo := TrainConfig(&load(t, "ppo_7b_math.yaml").Run)
-	if ppo.Clip != (rl.Clip{Low: 0.2, High: 0.2, Dual: 3}) || ppo.Gamma != 1 || ppo.Lambda != 1 || ppo.Critic.LR != 1e-5 ||
-		ppo.ValueClip != 0.5 || ppo.Aggregation != rl.TokenMean || ppo.KL.LossCoef != 0.001 || ppo.KL.LossEstimator.Kind != rl.KLK3 {
+	if rl.ClipOf(ppo.Settings) != (rl.Clip{Low: 0.2, High: 0.2, Dual: 3}) || ppo.Settings["gamma"] != 1.0 || ppo.Settings["lambda"] != 1.0 || ppo.Critic.LR != 1e-5 ||
+		ppo.Settings.Float(rl.ValueClip) != 0.5 || ppo.Aggregation != rl.TokenMean || ppo.KL.LossCoef != 0.001 || ppo.KL.LossEstimator.Kind != rl.KLK3 {
 		t.Errorf("ppo_7b_math: %+v", ppo)
 	}
 	if n := ppo.Needs(); !n.Reference || !n.Critic || n.LogZ {
@@ -44,12 +44,14 @@ func TestTrainConfig(t *testing.T) {
 		set  string
 		look func(c train.Config) bool
 	}{
-		{"algo.flowrl.weight.level=mean", func(c train.Config) bool { return c.Flow.WeightLevel == rl.WeightMean }},
-		{"algo.flowrl.reference=old", func(c train.Config) bool { return c.Flow.Reference == rl.OldPolicy && !c.Needs().Reference }},
-		{"algo.flowrl.use_logz=false", func(c train.Config) bool { return !c.Flow.UseLogZ && !c.Needs().LogZ }},
-		{"algo.flowrl.reward=raw", func(c train.Config) bool { return c.Advantage == "score" }},
-		{"algo.flowrl.token_mask=cispo", func(c train.Config) bool { return c.Flow.TokenMask == rl.DropCISPO }},
-		{"algo.flowrl.preset=paper", func(c train.Config) bool { return c.Flow.WeightLow == 0.8 && c.Flow.WeightHigh == 1.2 }},
+		{"algo.flowrl.weight.level=mean", func(c train.Config) bool { return c.Settings.Word(rl.FlowWeightLevel) == "mean" }},
+		{"algo.flowrl.reference=old", func(c train.Config) bool { return c.Settings.Word(rl.FlowReference) == "old" && !c.Needs().Reference }},
+		{"algo.flowrl.use_logz=false", func(c train.Config) bool { return !c.Settings.Bool(rl.FlowLogZ) && !c.Needs().LogZ }},
+		{"algo.flowrl.reward=raw", func(c train.Config) bool { return c.Settings.Word(rl.FlowReward) == "raw" }},
+		{"algo.flowrl.token_mask=cispo", func(c train.Config) bool { return c.Settings.Word(rl.FlowTokenMask) == "cispo" }},
+		{"algo.flowrl.preset=paper", func(c train.Config) bool {
+			return c.Settings.Float(rl.FlowWeightLow) == 0.8 && c.Settings.Float(rl.FlowWeightHigh) == 1.2
+		}},
 		{"algo.flowrl.logz.pool=all", func(c train.Config) bool { return c.LogZ.PoolAll }},
 		{"data.order=sequential", func(c train.Config) bool { return !c.Shuffled }},
 	} {

@@ -44,7 +44,7 @@ func TestVectorizedTwins(t *testing.T) {
 		e, _ := EstimatorNamed(tt.name)
 		s := &Graded{Batch: &Batch[float32]{Rows: Rows{0, 1, 2, 3}, Mask: []bool{on, on, on}, Adv: make([]float32, 3)},
 			Group: []int{7, 0, 0}, Score: []float32{3, 1, 3}, Ret: make([]float32, 3)}
-		if err := e.Estimate(s, EstimatorSettings{ScaleStd: tt.scale}); err != nil || !slices.Equal(s.Adv, tt.want) || !slices.Equal(s.Ret, tt.want) {
+		if err := e.Estimate(s, Settings{scaleStd.Key: tt.scale}); err != nil || !slices.Equal(s.Adv, tt.want) || !slices.Equal(s.Ret, tt.want) {
 			t.Errorf("%s, scale %t: %v, %v; want %v", tt.name, tt.scale, s.Adv, err, tt.want)
 		}
 	}

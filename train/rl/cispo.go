@@ -25,7 +25,7 @@ func CISPO[T Float](dlogProb []T, b *Batch[T], low, high float64, s *PolicyStats
 
 // cispoLoss is the loss "cispo".
 func cispoLoss() PolicyLoss {
-	return tokenLoss("cispo", []string{"clip.low", "clip.high"}, func(m *Micro, c LossSettings, s *PolicyStats) {
-		CISPO(m.DLogProb, m.Batch, c.Clip.Low, c.Clip.High, s)
+	return tokenLoss("cispo", []Setting{clipLow, clipHigh}, func(m *Micro, c Settings, s *PolicyStats) {
+		CISPO(m.DLogProb, m.Batch, c.Float(clipLow), c.Float(clipHigh), s)
 	})
 }

@@ -87,15 +87,28 @@ func fraction(ratio float64, n int) int {
 	return max(int(ratio*float64(n)), 1)
 }
 
+// Settings of the losses that pick tokens by their covariance.
+var (
+	covRatio = Setting{Key: "cov.ratio", Default: 2e-4, Range: "(0, 1]", Unit: "fraction",
+		Verl: []string{"clip_cov_ratio", "kl_cov_ratio"},
+		Help: "share of a mini-batch's tokens that are picked, at least one"}
+	covLow = Setting{Key: "cov.low", Default: 1.0, Below: "cov.high", Verl: []string{"clip_cov_lb"},
+		Help: "covariance above which clip_cov picks"}
+	covHigh = Setting{Key: "cov.high", Default: 5.0, Verl: []string{"clip_cov_ub"},
+		Help: "covariance below which clip_cov picks"}
+)
+
 // clipCovLoss is the loss "clip_cov".
 func clipCovLoss() PolicyLoss {
-	return PolicyLoss{Name: "clip_cov", Settings: []string{"clip.low", "clip.high", "cov.ratio", "cov.low", "cov.high"}, Start: func(c LossSettings) LossRun {
-		s := new(PolicyStats)
+	settings := []Setting{clipLow, clipHigh, covRatio, covLow, covHigh}
+	return PolicyLoss{Name: "clip_cov", Settings: settings, Start: func(c Settings, _ Others) LossRun {
+		s, low, high := new(PolicyStats), c.Float(clipLow), c.Float(clipHigh)
+		cov := ClipCovConfig{Ratio: c.Float(covRatio), Low: c.Float(covLow), High: c.Float(covHigh)}
 		return LossRun{
 			Pick: func(picked []bool, mini *Batch[float32], key func() []uint64) {
-				ClipCovTokens(picked, mini, c.Clip.Low, c.Clip.High, c.ClipCov, key())
+				ClipCovTokens(picked, mini, low, high, cov, key())
 			},
-			Add:     func(m *Micro) { ClipCov(m.DLogProb, m.Batch, m.Picked, c.Clip.Low, c.Clip.High, s) },
+			Add:     func(m *Micro) { ClipCov(m.DLogProb, m.Batch, m.Picked, low, high, s) },
 			Metrics: s.Metrics,
 		}
 	}}

@@ -74,12 +74,11 @@
 // # Adding an algorithm
 //
 // One file here: a function on a Batch that adds to a gradient and to statistics, or
-// one that sets advantages, and under it the Estimator or PolicyLoss that gives it a
-// name. One row in the table, Algorithms; the loop, the configuration, its checks and
-// its explanation follow from that. Its test, of hand-computed or recorded cases; an
-// entry in the objectives or estimators of the tests checks gradients, bits under any
-// cut into micro-batches, padding, row order and NaN behind the mask. One
-// configuration that trains it. What its training comes to, TestAlgorithmsTrain of
-// harness/stage writes down by -update. A setting that no other algorithm has is a
-// field of EstimatorSettings or LossSettings and a key of harness/config.
+// one that sets advantages; under it the Settings that only it has, and the Estimator
+// or PolicyLoss that gives it a name and lists what it reads. One row in the table,
+// Algorithms; the loop, the configuration, its checks and its explanation follow from
+// that. Its test, of hand-computed or recorded cases; an entry in the objectives or
+// estimators of the tests checks gradients, bits under any cut into micro-batches,
+// padding, row order and NaN behind the mask. One configuration that trains it. What
+// its training comes to, TestAlgorithmsTrain of harness/stage writes down by -update.
 package rl

@@ -78,7 +78,8 @@ func (c DPPOConfig) trusted(logProb, old, adv float64) bool {
 
 // dppoLoss is the loss "dppo_tv" or "dppo_kl".
 func dppoLoss(name string, by Divergence) PolicyLoss {
-	return tokenLoss(name, []string{"clip.low", "clip.high", "clip.dual"}, func(m *Micro, c LossSettings, s *PolicyStats) {
-		DPPO(m.DLogProb, m.Batch, DPPOConfig{Divergence: by, Low: c.Clip.Low, High: c.Clip.High, MaxRatio: c.Clip.Dual}, s)
+	return tokenLoss(name, []Setting{clipLow, clipHigh, clipDual}, func(m *Micro, c Settings, s *PolicyStats) {
+		clip := ClipOf(c)
+		DPPO(m.DLogProb, m.Batch, DPPOConfig{Divergence: by, Low: clip.Low, High: clip.High, MaxRatio: clip.Dual}, s)
 	})
 }

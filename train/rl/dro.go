@@ -23,9 +23,13 @@ func DRO[T Float](dlogProb []T, b *Batch[T], beta float64, s *PolicyStats) {
 	})
 }
 
+// droBeta is the setting of DRO.
+var droBeta = Setting{Key: "dro.beta", Range: "(0, inf)", Verl: []string{"dro_beta"},
+	Help: "weight of the quadratic penalty, over 2"}
+
 // droLoss is the loss "dro".
 func droLoss() PolicyLoss {
-	return tokenLoss("dro", []string{"dro"}, func(m *Micro, c LossSettings, s *PolicyStats) {
-		DRO(m.DLogProb, m.Batch, c.DROBeta, s)
+	return tokenLoss("dro", []Setting{droBeta}, func(m *Micro, c Settings, s *PolicyStats) {
+		DRO(m.DLogProb, m.Batch, c.Float(droBeta), s)
 	})
 }

@@ -1,7 +1,7 @@
 package rl
 
-// Estimator is an advantage estimator by name. What it reads beside the scores of a
-// step's completions is said here, so that the loop can provide it and no other place
+// Estimator is an advantage estimator by name. It says what it reads in addition to the
+// scores of a step's completions, so that the loop can provide it and no other place
 // knows names.
 type Estimator struct {
 	Name         string // verl's, where it has one
@@ -10,9 +10,12 @@ type Estimator struct {
 	Greedy       bool   // reads Graded.Baseline
 	Components   bool   // reads Graded.Components
 	SumPiSquared bool   // reads Graded.SumPiSquared
-	Settings     []string
+	Settings     []Setting
 	// Estimate sets Adv and Ret of s. It may overwrite Score.
-	Estimate func(s *Graded, c EstimatorSettings) error
+	Estimate func(s *Graded, c Settings) error
+	// Redraw sets the weights [B] by which the loop draws the rows that it trains on, with
+	// replacement, and reports whether it does; nil never does.
+	Redraw func(weight []float64, score []float32, c Settings) bool
 }
 
 // Graded are the completions of a step as estimators read them, B rows with N tokens.
@@ -28,19 +31,10 @@ type Graded struct {
 	Ret             []float32   // [N] set, as is Adv
 }
 
-// EstimatorSettings are all settings of estimators; Estimator.Settings says who reads
-// which, by the names of the configuration under algo.
-type EstimatorSettings struct {
-	Gamma, Lambda    float64   // gamma, lambda
-	ScaleStd         bool      // scale_std: divide by the group's standard deviation
-	ComponentWeights []float64 // gdpo.weights: [K], or nil for 1 each
-	KeepTail         bool      // token_baseline.keep_tail
-}
-
 // ofRows is the Estimate of an estimator that gives each row one advantage, set in
 // place of its score.
-func ofRows(advantage func(s *Graded, c EstimatorSettings) error) func(*Graded, EstimatorSettings) error {
-	return func(s *Graded, c EstimatorSettings) error {
+func ofRows(advantage func(s *Graded, c Settings) error) func(*Graded, Settings) error {
+	return func(s *Graded, c Settings) error {
 		if err := advantage(s, c); err != nil {
 			return err
 		}
@@ -52,5 +46,5 @@ func ofRows(advantage func(s *Graded, c EstimatorSettings) error) func(*Graded, 
 
 // scoreEstimator is the reward itself, on every token.
 func scoreEstimator() Estimator {
-	return Estimator{Name: "score", Estimate: ofRows(func(*Graded, EstimatorSettings) error { return nil })}
+	return Estimator{Name: "score", Estimate: ofRows(func(*Graded, Settings) error { return nil })}
 }

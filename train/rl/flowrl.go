@@ -340,13 +340,3 @@ func (m TokenMask) verdict(logRatio, adv float64) verdict {
 	}
 	return kept
 }
-
-// flowRLLoss is the loss "flowrl".
-func flowRLLoss() PolicyLoss {
-	return PolicyLoss{Name: "flowrl", Whole: true, Settings: []string{"flowrl"},
-		Reads: func(c LossSettings) (reference, logZ bool) { return c.Flow.needsRef(), c.Flow.UseLogZ },
-		Start: func(c LossSettings) LossRun {
-			s := new(FlowRLStats)
-			return LossRun{Add: func(m *Micro) { FlowRL(m.DLogProb, m.DLogZ, m.Batch, m.LogZ, m.Of, c.Flow, s) }, Metrics: s.Metrics}
-		}}
-}

@@ -33,10 +33,19 @@ func GAE[T Float](adv, ret, reward, value []T, mask []bool, rows Rows, gamma, la
 	}
 }
 
-// gaeEstimator is the estimator "gae".
+// Settings of the estimators that discount.
+var (
+	discount = Setting{Key: "gamma", Default: 1.0, Range: "[0, 1]", Verl: []string{"gamma"}, Help: "discount per token"}
+	lambda   = Setting{Key: "lambda", Default: 1.0, Range: "[0, 1]", Verl: []string{"lam", "gae_lambda"},
+		Help: "lambda of generalised advantage estimation"}
+)
+
+// gaeEstimator is the estimator "gae", PPO's.
 func gaeEstimator() Estimator {
-	return Estimator{Name: "gae", Values: true, Settings: []string{"gamma", "lambda", "critic", "pf_ppo"}, Estimate: func(s *Graded, c EstimatorSettings) error {
-		GAE(s.Adv, s.Ret, s.Reward, s.Value, s.Mask, s.Rows, c.Gamma, c.Lambda)
-		return Whiten(s.Adv, s.Mask, true)
-	}}
+	return Estimator{Name: "gae", Values: true, Redraw: redrawPFPPO,
+		Settings: []Setting{discount, lambda, CriticWarmup, ValueClip, pfPPOMethod, pfPPOPower},
+		Estimate: func(s *Graded, c Settings) error {
+			GAE(s.Adv, s.Ret, s.Reward, s.Value, s.Mask, s.Rows, c.Float(discount), c.Float(lambda))
+			return Whiten(s.Adv, s.Mask, true)
+		}}
 }

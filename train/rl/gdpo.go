@@ -36,10 +36,19 @@ func GDPO[T Float](adv []T, score [][]T, weight []float64, group []int, mask []b
 	return whitenMasked(adv, mask)
 }
 
+// GDPOWeights is the setting of GDPO.
+var GDPOWeights = Setting{Key: "gdpo.weights", Default: []float64{}, Verl: []string{"gdpo_reward_weights"},
+	Help: "weights of reward.components, in their order; none is 1 for each"}
+
 // gdpoEstimator is the estimator "gdpo".
 func gdpoEstimator() Estimator {
-	return Estimator{Name: "gdpo", Groups: true, Components: true, Settings: []string{"scale_std", "gdpo.weights"}, Estimate: func(s *Graded, c EstimatorSettings) error {
-		err := GDPO(s.Adv, s.Components, c.ComponentWeights, s.Group, s.Mask, s.Rows, c.ScaleStd)
+	settings := []Setting{scaleStd, GDPOWeights}
+	return Estimator{Name: "gdpo", Groups: true, Components: true, Settings: settings, Estimate: func(s *Graded, c Settings) error {
+		weights := c.Floats(GDPOWeights)
+		if len(weights) == 0 {
+			weights = nil
+		}
+		err := GDPO(s.Adv, s.Components, weights, s.Group, s.Mask, s.Rows, c.Bool(scaleStd))
 		copy(s.Ret, s.Adv)
 		return err
 	}}

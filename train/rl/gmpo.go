@@ -75,7 +75,7 @@ func pessimistic[T Float](b *Batch[T], t int, low, high float64) (m float64, fre
 
 // gmpoLoss is the loss "gmpo".
 func gmpoLoss() PolicyLoss {
-	return tokenLoss("gmpo", []string{"clip.low", "clip.high"}, func(m *Micro, c LossSettings, s *PolicyStats) {
-		GMPO(m.DLogProb, m.Batch, c.Clip.Low, c.Clip.High, m.Of, s)
+	return tokenLoss("gmpo", []Setting{clipLow, clipHigh}, func(m *Micro, c Settings, s *PolicyStats) {
+		GMPO(m.DLogProb, m.Batch, c.Float(clipLow), c.Float(clipHigh), m.Of, s)
 	})
 }

@@ -51,7 +51,7 @@ func goldenGAE[T Float](c *goldenCase) goldenResult {
 	mask := c.mask("response_mask")
 	adv, ret := make([]T, len(mask)), make([]T, len(mask))
 	GAE(adv, ret, input[T](c, "token_level_rewards"), input[T](c, "values"), mask, c.rows("response_mask"),
-		c.param("gamma", 1), c.param("lam", 1))
+		c.setting(discount, 1), c.setting(lambda, 1))
 	err := Whiten(adv, mask, true)
 	return goldenAdvantages(adv, ret, err)
 }
@@ -74,7 +74,7 @@ func goldenSpread[T Float](c *goldenCase, estimate func(c *goldenCase, score []T
 // goldenGRPO knows that verl's trainer does not pass the flag to the vectorized
 // twin.
 func goldenGRPO[T Float](c *goldenCase, score []T) error {
-	scale := c.flag("norm_adv_by_std_in_grpo") || c.text("adv_estimator") == "grpo_vectorized"
+	scale := c.flag(scaleStd.Verl[0]) || c.text("adv_estimator") == "grpo_vectorized"
 	GroupAdvantage(score, score, goldenIndex(c), scale)
 	return nil
 }
@@ -104,7 +104,7 @@ func goldenGPG[T Float](c *goldenCase, score []T) error {
 // one reward. Dispatched by the trainer, verl's flag does not arrive.
 func goldenGDPO[T Float](c *goldenCase) goldenResult {
 	rows, mask := c.rows("response_mask"), c.mask("response_mask")
-	scale := c.flag("norm_adv_by_std_in_grpo") || len(c.Params) == 0 || c.text("adv_estimator") == "gdpo"
+	scale := c.flag(scaleStd.Verl[0]) || len(c.Params) == 0 || c.text("adv_estimator") == "gdpo"
 	var score [][]T
 	var weight []float64
 	if c.has("components") {
@@ -124,7 +124,7 @@ func goldenGDPO[T Float](c *goldenCase) goldenResult {
 		score = [][]T{make([]T, rows.Len())}
 		RowSums(score[0], input[T](c, "token_level_rewards"), rows)
 	}
-	if list, ok := c.Params["gdpo_reward_weights"].([]any); ok {
+	if list, ok := c.Params[GDPOWeights.Verl[0]].([]any); ok {
 		for _, w := range list {
 			weight = append(weight, w.(float64))
 		}
@@ -137,7 +137,7 @@ func goldenGDPO[T Float](c *goldenCase) goldenResult {
 func goldenReinforcePlusPlus[T Float](c *goldenCase) goldenResult {
 	mask := c.mask("response_mask")
 	adv, ret := make([]T, len(mask)), make([]T, len(mask))
-	err := ReinforcePlusPlus(adv, ret, input[T](c, "token_level_rewards"), mask, c.rows("response_mask"), c.param("gamma", 1))
+	err := ReinforcePlusPlus(adv, ret, input[T](c, "token_level_rewards"), mask, c.rows("response_mask"), c.setting(discount, 1))
 	return goldenAdvantages(adv, ret, err)
 }
 
@@ -173,7 +173,7 @@ func goldenTokenBaseline[T Float](columns bool) func(c *goldenCase) goldenResult
 // it gives ours the uniform numbers that lie in the middle of the drawn rows'
 // shares.
 func goldenResampling[T Float](c *goldenCase) goldenResult {
-	by, err := ParseReweighting(c.text("reweight_method"))
+	by, err := ParseReweighting(c.text(pfPPOMethod.Verl[0]))
 	if err != nil {
 		return goldenResult{err: err}
 	}
@@ -181,7 +181,7 @@ func goldenResampling[T Float](c *goldenCase) goldenResult {
 	scores := input[T](c, "token_level_scores")
 	score, weight := make([]T, rows.Len()), make([]float64, rows.Len())
 	RowSums(score, scores, rows)
-	ResamplingWeights(weight, score, by, c.param("weight_pow", 2))
+	ResamplingWeights(weight, score, by, c.setting(pfPPOPower, 2))
 
 	var before []float64
 	total := 0.0

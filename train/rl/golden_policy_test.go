@@ -37,9 +37,9 @@ func goldenLosses[T Float]() map[string]policyLoss[T] {
 	return map[string]policyLoss[T]{
 		"vanilla": func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) { PPO(d, b, goldenClip(c), s) },
 		"gpg":     func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) { Reinforce(d, b, s) },
-		"dro":     func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) { DRO(d, b, c.param("dro_beta", 0), s) },
+		"dro":     func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) { DRO(d, b, c.setting(droBeta, 0), s) },
 		"sapo": func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) {
-			SAPO(d, b, c.param("tau_pos", 0), c.param("tau_neg", 0), s)
+			SAPO(d, b, c.setting(sapoTauPos, 0), c.setting(sapoTauNeg, 0), s)
 		},
 		"gspo": func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) {
 			clip := goldenClip(c)
@@ -60,7 +60,7 @@ func goldenLosses[T Float]() map[string]policyLoss[T] {
 
 func goldenClip(c *goldenCase) Clip {
 	both := c.param("clip_ratio", 0.2)
-	return Clip{Low: c.param("clip_ratio_low", both), High: c.param("clip_ratio_high", both), Dual: c.param("clip_ratio_c", 3)}
+	return Clip{Low: c.setting(clipLow, both), High: c.setting(clipHigh, both), Dual: c.setting(clipDual, 3)}
 }
 
 // goldenBatch reads a batch; old names the field of OldLogProb.
@@ -135,14 +135,14 @@ func goldenReinforce[T Float](c *goldenCase) goldenResult {
 func goldenClipCov[T Float](c *goldenCase) goldenResult {
 	return goldenLoss(func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) {
 		clip := goldenClip(c)
-		config := ClipCovConfig{Ratio: 1, Low: c.param("clip_cov_lb", 1), High: c.param("clip_cov_ub", 5)}
+		config := ClipCovConfig{Ratio: 1, Low: c.setting(covLow, 1), High: c.setting(covHigh, 5)}
 		picked, key := make([]bool, len(b.Mask)), make([]uint64, len(b.Mask))
 		ClipCovTokens(picked, b, clip.Low, clip.High, config, key)
 		candidates := trueAt(picked)
 		for place, i := range input[float64](c, "recorded_permutation") {
 			key[candidates[int(i)]] = uint64(place)
 		}
-		config.Ratio = c.param("clip_cov_ratio", 0.0002)
+		config.Ratio = c.setting(covRatio, 0.0002)
 		ClipCovTokens(picked, b, clip.Low, clip.High, config, key)
 		ClipCov(d, b, picked, clip.Low, clip.High, s)
 	})(c)
@@ -152,8 +152,8 @@ func goldenKLCov[T Float](c *goldenCase) goldenResult {
 	var ranks []float64 // of the picked among the unmasked tokens
 	got := goldenLoss(func(c *goldenCase, d []T, b *Batch[T], s *PolicyStats) {
 		picked := make([]bool, len(b.Mask))
-		KLCovTokens(picked, b, c.param("kl_cov_ratio", 0.0002))
-		KLCov(d, b, picked, c.param("ppo_kl_coef", 1), s)
+		KLCovTokens(picked, b, c.setting(covRatio, 0.0002))
+		KLCov(d, b, picked, c.setting(klCovWeight, 1), s)
 		for _, t := range trueAt(picked) {
 			ranks = append(ranks, float64(countTrue(b.Mask[:t])))
 		}

@@ -28,7 +28,7 @@ func goldenValueLoss[T Float](c *goldenCase) goldenResult {
 	var s ValueStats
 	grad := make([]T, len(coef))
 	ValueLoss(grad, input[T](c, "vpreds"), input[T](c, "values"), input[T](c, "returns"), c.mask("response_mask"), coef,
-		c.param("cliprange_value", 0.5), &s)
+		c.setting(ValueClip, 0.5), &s)
 	return goldenResult{outputs: map[string][]float64{"loss": {s.Loss}, "vf_clipfrac": {s.Metrics()[1].Value}},
 		grads: map[string][]float64{"vpreds": widen(grad)}}
 }

@@ -253,6 +253,15 @@ func (c *goldenCase) param(name string, otherwise float64) float64 {
 	return otherwise
 }
 
+// setting returns the option that is a setting of ours, or otherwise if the case has
+// none.
+func (c *goldenCase) setting(s Setting, otherwise float64) float64 {
+	for _, name := range s.Verl {
+		otherwise = c.param(name, otherwise)
+	}
+	return otherwise
+}
+
 func (c *goldenCase) flag(name string) bool { v, _ := c.Params[name].(bool); return v }
 
 func (c *goldenCase) text(name string) string { v, _ := c.Params[name].(string); return v }

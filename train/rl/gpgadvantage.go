@@ -28,7 +28,7 @@ func GPGAdvantage[T Float](dst, score []T, group []int, norm float64) {
 
 // gpgEstimator is the estimator "gpg".
 func gpgEstimator() Estimator {
-	return Estimator{Name: "gpg", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: "gpg", Groups: true, Estimate: ofRows(func(s *Graded, _ Settings) error {
 		GPGAdvantage(s.Score, s.Score, s.Group, 1)
 		return nil
 	})}

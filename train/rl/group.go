@@ -77,18 +77,23 @@ func groupStats[T Float](score []T, members []int) (mean, std float64) {
 	return mean, math.Sqrt(ss / (n - 1))
 }
 
+// scaleStd is read by the estimators that compare a group by its standard deviation.
+var scaleStd = Setting{Key: "scale_std", Default: true, Verl: []string{"norm_adv_by_std_in_grpo"},
+	Help: "divide advantages by the group's standard deviation (GRPO); false is Dr. GRPO, arXiv:2503.20783"}
+
 // groupEstimator is the estimator "grpo".
 func groupEstimator() Estimator {
-	return Estimator{Name: "grpo", Groups: true, Settings: []string{"scale_std"}, Estimate: ofRows(func(s *Graded, c EstimatorSettings) error {
-		GroupAdvantage(s.Score, s.Score, s.Group, c.ScaleStd)
+	estimate := ofRows(func(s *Graded, c Settings) error {
+		GroupAdvantage(s.Score, s.Score, s.Group, c.Bool(scaleStd))
 		return nil
-	})}
+	})
+	return Estimator{Name: "grpo", Groups: true, Settings: []Setting{scaleStd}, Estimate: estimate}
 }
 
 // groupVectorizedEstimator is the estimator "grpo_vectorized": grpo, always scaled,
 // because verl's trainer does not hand it the flag.
 func groupVectorizedEstimator() Estimator {
-	return Estimator{Name: "grpo_vectorized", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: "grpo_vectorized", Groups: true, Estimate: ofRows(func(s *Graded, _ Settings) error {
 		GroupAdvantage(s.Score, s.Score, s.Group, true)
 		return nil
 	})}

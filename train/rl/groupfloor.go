@@ -27,7 +27,7 @@ func FlooredGroupAdvantage[T Float](dst, score []T, group []int) {
 
 // flooredGroupEstimator is the estimator "grpo_std_floor".
 func flooredGroupEstimator() Estimator {
-	return Estimator{Name: "grpo_std_floor", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: "grpo_std_floor", Groups: true, Estimate: ofRows(func(s *Graded, _ Settings) error {
 		FlooredGroupAdvantage(s.Score, s.Score, s.Group)
 		return nil
 	})}

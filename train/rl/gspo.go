@@ -42,7 +42,7 @@ func GSPO[T Float](dlogProb []T, b *Batch[T], low, high float64, s *PolicyStats)
 
 // gspoLoss is the loss "gspo".
 func gspoLoss() PolicyLoss {
-	return tokenLoss("gspo", []string{"clip.low", "clip.high"}, func(m *Micro, c LossSettings, s *PolicyStats) {
-		GSPO(m.DLogProb, m.Batch, c.Clip.Low, c.Clip.High, s)
+	return tokenLoss("gspo", []Setting{clipLow, clipHigh}, func(m *Micro, c Settings, s *PolicyStats) {
+		GSPO(m.DLogProb, m.Batch, c.Float(clipLow), c.Float(clipHigh), s)
 	})
 }

@@ -59,13 +59,20 @@ func KLCov[T Float](dlogProb []T, b *Batch[T], picked []bool, klCoef float64, s 
 	})
 }
 
+// klCovWeight is the setting that Clip-Cov does not have.
+var klCovWeight = Setting{Key: "cov.kl_weight", Default: 0.1, Range: "[0, inf)", Verl: []string{"ppo_kl_coef"},
+	Help: "weight of |D| on the tokens that kl_cov picks"}
+
 // klCovLoss is the loss "kl_cov".
 func klCovLoss() PolicyLoss {
-	return PolicyLoss{Name: "kl_cov", Settings: []string{"cov.ratio", "cov.kl_weight"}, Start: func(c LossSettings) LossRun {
-		s := new(PolicyStats)
+	settings := []Setting{covRatio, klCovWeight}
+	return PolicyLoss{Name: "kl_cov", Settings: settings, Start: func(c Settings, _ Others) LossRun {
+		s, ratio, weight := new(PolicyStats), c.Float(covRatio), c.Float(klCovWeight)
 		return LossRun{
-			Pick:    func(picked []bool, mini *Batch[float32], _ func() []uint64) { KLCovTokens(picked, mini, c.KLCovRatio) },
-			Add:     func(m *Micro) { KLCov(m.DLogProb, m.Batch, m.Picked, c.KLCovCoef, s) },
+			Pick: func(picked []bool, mini *Batch[float32], _ func() []uint64) {
+				KLCovTokens(picked, mini, ratio)
+			},
+			Add:     func(m *Micro) { KLCov(m.DLogProb, m.Batch, m.Picked, weight, s) },
 			Metrics: s.Metrics,
 		}
 	}}

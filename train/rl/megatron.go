@@ -143,7 +143,7 @@ func (s *MegatronStats) Metrics() []Metric {
 
 // megatronEstimator is the estimator "megatron".
 func megatronEstimator() Estimator {
-	return Estimator{Name: "megatron", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: "megatron", Groups: true, Estimate: ofRows(func(s *Graded, _ Settings) error {
 		MegatronAdvantage(s.Score, s.Score, s.Group, nil)
 		return nil
 	})}
@@ -151,11 +151,11 @@ func megatronEstimator() Estimator {
 
 // megatronLoss is the loss "megatron".
 func megatronLoss() PolicyLoss {
-	return PolicyLoss{Name: "megatron", Whole: true, Settings: []string{"clip.low", "clip.high"},
-		Reads: func(LossSettings) (reference, logZ bool) { return true, false },
-		Start: func(c LossSettings) LossRun {
+	return PolicyLoss{Name: "megatron", Whole: true, Settings: []Setting{clipLow, clipHigh},
+		Reads: func(Settings) (reference, logZ bool) { return true, false },
+		Start: func(c Settings, o Others) LossRun {
 			s := new(MegatronStats)
-			config := MegatronConfig{Low: c.Clip.Low, High: c.Clip.High, KLCoef: c.KLCoef, EntropyCoef: c.EntropyCoef}
+			config := MegatronConfig{Low: c.Float(clipLow), High: c.Float(clipHigh), KLCoef: o.KL, EntropyCoef: o.Entropy}
 			return LossRun{Add: func(m *Micro) { MegatronGRPO(m.DLogProb, m.Batch, config, s) }, Metrics: s.Metrics}
 		}}
 }

@@ -30,7 +30,7 @@ func OPO[T Float](dst, score []T, group []int, mask []bool, rows Rows) {
 
 // opoEstimator is the estimator "opo".
 func opoEstimator() Estimator {
-	return Estimator{Name: "opo", Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: "opo", Groups: true, Estimate: ofRows(func(s *Graded, _ Settings) error {
 		OPO(s.Score, s.Score, s.Group, s.Mask, s.Rows)
 		return nil
 	})}

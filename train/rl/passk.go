@@ -49,7 +49,8 @@ func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) error {
 
 // passKEstimator is the estimator "grpo_passk".
 func passKEstimator() Estimator {
-	return Estimator{Name: "grpo_passk", Groups: true, Settings: []string{"scale_std"}, Estimate: ofRows(func(s *Graded, c EstimatorSettings) error {
-		return PassKAdvantage(s.Score, s.Score, s.Group, c.ScaleStd)
-	})}
+	estimate := ofRows(func(s *Graded, c Settings) error {
+		return PassKAdvantage(s.Score, s.Score, s.Group, c.Bool(scaleStd))
+	})
+	return Estimator{Name: "grpo_passk", Groups: true, Settings: []Setting{scaleStd}, Estimate: estimate}
 }

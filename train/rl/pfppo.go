@@ -140,3 +140,27 @@ func PickRows[E any](x []E, rows Rows, index []int) []E {
 	}
 	return out
 }
+
+// Settings of PF-PPO, which is PPO on rows that are drawn again.
+var (
+	pfPPOMethod = Setting{Key: "pf_ppo.method", Default: "none", Words: []string{"none", "pow", "max_min", "max_random"},
+		Verl: []string{"reweight_method"},
+		Help: "PF-PPO, arXiv:2409.06957: draw the step's completions again by their scores: none, |S|^power, " +
+			"the best and the worst, or mostly the best"}
+	pfPPOPower = Setting{Key: "pf_ppo.power", Default: 2.0, Range: "[0, 64]", Verl: []string{"weight_pow"},
+		While: []Condition{{"pf_ppo.method", []string{"pow"}}}, Help: "power of the score"}
+)
+
+// redrawPFPPO is the Redraw of the estimator "gae".
+func redrawPFPPO(weight []float64, score []float32, c Settings) bool {
+	by, err := ParseReweighting(c.Word(pfPPOMethod))
+	if err != nil { // none
+		return false
+	}
+	power := 0.0
+	if by == WeighPower {
+		power = c.Float(pfPPOPower)
+	}
+	ResamplingWeights(weight, score, by, power)
+	return true
+}

@@ -3,32 +3,25 @@ package rl
 // PolicyLoss is a policy loss by name.
 type PolicyLoss struct {
 	Name string
-	// Whole says that it stands alone: there is no entropy bonus and no KL loss beside
-	// it, because it has its own or none.
+	// Whole says that it stands alone: the loop adds no entropy bonus and no KL loss,
+	// because the loss has its own or none.
 	Whole bool
 	// Bypass is its form on rollouts of another policy; 0 is none.
-	Bypass BypassLoss
-	// Reads says which models it needs beside the policy; nil is none.
-	Reads    func(c LossSettings) (reference, logZ bool)
-	Settings []string
+	Bypass   BypassLoss
+	Settings []Setting // that it reads
+	// Advantages returns the estimator that the loss brings along, with its settings;
+	// no other can be chosen. nil: the configured one.
+	Advantages func(c Settings) (Estimator, Settings)
+	// Reads says which models it needs in addition to the policy; nil is none.
+	Reads func(c Settings) (reference, logZ bool)
 	// Start begins a mini-batch.
-	Start func(c LossSettings) LossRun
+	Start func(c Settings, o Others) LossRun
 }
 
-// LossSettings are all settings of policy losses; PolicyLoss.Settings says who reads
-// which, by the names of the configuration under algo.
-type LossSettings struct {
-	// Clip holds the bounds of the losses that have some: of the ratio, in GMPO of
-	// its logarithm, in DPPO of probabilities, with Dual for the greatest ratio.
-	Clip           Clip          // clip.low, clip.high, clip.dual
-	TauPos, TauNeg float64       // sapo.tau_pos, sapo.tau_neg
-	ClipCov        ClipCovConfig // cov.ratio, cov.low, cov.high
-	KLCovRatio     float64       // cov.ratio
-	KLCovCoef      float64       // cov.kl_weight
-	DROBeta        float64       // dro.beta
-	Flow           FlowRLConfig  // flowrl
-	EntropyCoef    float64       // entropy_coef: read by Megatron's alone, a term of its own beside others
-	KLCoef         float64       // kl.loss_coef: the same
+// Others are the coefficients of the terms that the loop adds to a policy loss. A loss
+// that is whole may have such terms of its own.
+type Others struct {
+	KL, Entropy float64
 }
 
 // LossRun is a policy loss over one mini-batch, whose micro-batches it sees in order.
@@ -54,8 +47,8 @@ type Micro struct {
 }
 
 // tokenLoss is a loss whose statistics are PolicyStats and that picks nothing.
-func tokenLoss(name string, settings []string, add func(m *Micro, c LossSettings, s *PolicyStats)) PolicyLoss {
-	return PolicyLoss{Name: name, Settings: settings, Start: func(c LossSettings) LossRun {
+func tokenLoss(name string, settings []Setting, add func(m *Micro, c Settings, s *PolicyStats)) PolicyLoss {
+	return PolicyLoss{Name: name, Settings: settings, Start: func(c Settings, _ Others) LossRun {
 		s := new(PolicyStats)
 		return LossRun{Add: func(m *Micro) { add(m, c, s) }, Metrics: s.Metrics}
 	}}

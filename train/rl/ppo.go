@@ -56,10 +56,25 @@ func (c Clip) token(d, adv float64) (loss, grad float64, clipped, dual bool) {
 	return loss, grad, clipped, dual
 }
 
+// The bounds that the clipped losses have in common.
+var (
+	clipLow = Setting{Key: "clip.low", Default: 0.2, Range: "(0, 1]", Verl: []string{"clip_ratio_low"},
+		Help: "the ratio is clipped at 1 - this; in gmpo its log at -this, in dppo it bounds the fall of a probability"}
+	clipHigh = Setting{Key: "clip.high", Default: 0.2, Range: "(0, inf)", Verl: []string{"clip_ratio_high"},
+		Help: "the ratio is clipped at 1 + this; in gmpo its log at this, in dppo it bounds the rise of a probability"}
+	clipDual = Setting{Key: "clip.dual", Default: 3.0, Null: true, Range: "(1, inf)", Verl: []string{"clip_ratio_c"},
+		Help: "dual clip: largest ratio that counts where the advantage is negative, in dppo everywhere; null is off"}
+)
+
+// ClipOf reads the bounds of the loss "ppo".
+func ClipOf(c Settings) Clip {
+	return Clip{Low: c.Float(clipLow), High: c.Float(clipHigh), Dual: c.Float(clipDual)}
+}
+
 // ppoLoss is the loss "ppo", verl's vanilla.
 func ppoLoss() PolicyLoss {
-	l := tokenLoss("ppo", []string{"clip.low", "clip.high", "clip.dual"}, func(m *Micro, c LossSettings, s *PolicyStats) {
-		PPO(m.DLogProb, m.Batch, c.Clip, s)
+	l := tokenLoss("ppo", []Setting{clipLow, clipHigh, clipDual}, func(m *Micro, c Settings, s *PolicyStats) {
+		PPO(m.DLogProb, m.Batch, ClipOf(c), s)
 	})
 	l.Bypass = BypassPPO
 	return l

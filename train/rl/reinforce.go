@@ -21,7 +21,7 @@ func Reinforce[T Float](dlogProb []T, b *Batch[T], s *PolicyStats) {
 
 // reinforceLoss is the loss "reinforce", verl's gpg.
 func reinforceLoss() PolicyLoss {
-	l := tokenLoss("reinforce", nil, func(m *Micro, _ LossSettings, s *PolicyStats) { Reinforce(m.DLogProb, m.Batch, s) })
+	l := tokenLoss("reinforce", nil, func(m *Micro, _ Settings, s *PolicyStats) { Reinforce(m.DLogProb, m.Batch, s) })
 	l.Bypass = BypassReinforce
 	return l
 }

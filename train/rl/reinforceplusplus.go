@@ -44,14 +44,14 @@ func clearMasked[T Float](x []T, mask []bool) {
 
 // reinforcePlusPlusEstimator is the estimator "reinforce_plus_plus".
 func reinforcePlusPlusEstimator() Estimator {
-	return Estimator{Name: "reinforce_plus_plus", Settings: []string{"gamma"}, Estimate: func(s *Graded, c EstimatorSettings) error {
-		return ReinforcePlusPlus(s.Adv, s.Ret, s.Reward, s.Mask, s.Rows, c.Gamma)
+	return Estimator{Name: "reinforce_plus_plus", Settings: []Setting{discount}, Estimate: func(s *Graded, c Settings) error {
+		return ReinforcePlusPlus(s.Adv, s.Ret, s.Reward, s.Mask, s.Rows, c.Float(discount))
 	}}
 }
 
 // reinforcePlusPlusBaselineEstimator is the estimator "reinforce_plus_plus_baseline".
 func reinforcePlusPlusBaselineEstimator() Estimator {
-	return Estimator{Name: "reinforce_plus_plus_baseline", Groups: true, Estimate: func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: "reinforce_plus_plus_baseline", Groups: true, Estimate: func(s *Graded, _ Settings) error {
 		err := ReinforcePlusPlusBaseline(s.Adv, s.Score, s.Group, s.Mask, s.Rows)
 		copy(s.Ret, s.Adv)
 		return err

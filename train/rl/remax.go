@@ -23,7 +23,7 @@ func ReMax[T Float](adv, ret, reward, baseline []T, mask []bool, rows Rows) {
 
 // reMaxEstimator is the estimator "remax".
 func reMaxEstimator() Estimator {
-	return Estimator{Name: "remax", Greedy: true, Estimate: func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: "remax", Greedy: true, Estimate: func(s *Graded, _ Settings) error {
 		ReMax(s.Adv, s.Ret, s.Reward, s.Baseline, s.Mask, s.Rows)
 		return nil
 	}}

@@ -31,7 +31,7 @@ func rlooEstimator(dropAlone bool) Estimator {
 	if dropAlone {
 		name = "rloo_vectorized"
 	}
-	return Estimator{Name: name, Groups: true, Estimate: ofRows(func(s *Graded, _ EstimatorSettings) error {
+	return Estimator{Name: name, Groups: true, Estimate: ofRows(func(s *Graded, _ Settings) error {
 		RLOO(s.Score, s.Score, s.Group, dropAlone)
 		return nil
 	})}

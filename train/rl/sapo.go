@@ -31,9 +31,17 @@ func SAPO[T Float](dlogProb []T, b *Batch[T], tauPos, tauNeg float64, s *PolicyS
 	})
 }
 
+// Settings of SAPO.
+var (
+	sapoTauPos = Setting{Key: "sapo.tau_pos", Default: 1.0, Range: "(0, inf)", Verl: []string{"tau_pos"},
+		Help: "steepness of the gate where the advantage is positive"}
+	sapoTauNeg = Setting{Key: "sapo.tau_neg", Default: 1.05, Range: "(0, inf)", Verl: []string{"tau_neg"},
+		Help: "steepness of the gate elsewhere"}
+)
+
 // sapoLoss is the loss "sapo".
 func sapoLoss() PolicyLoss {
-	return tokenLoss("sapo", []string{"sapo"}, func(m *Micro, c LossSettings, s *PolicyStats) {
-		SAPO(m.DLogProb, m.Batch, c.TauPos, c.TauNeg, s)
+	return tokenLoss("sapo", []Setting{sapoTauPos, sapoTauNeg}, func(m *Micro, c Settings, s *PolicyStats) {
+		SAPO(m.DLogProb, m.Batch, c.Float(sapoTauPos), c.Float(sapoTauNeg), s)
 	})
 }

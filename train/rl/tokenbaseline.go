@@ -113,6 +113,11 @@ func longestRow[T Float](b *Batch[T], members []int) (row, second int) {
 	return row, second
 }
 
+// keepTail is the setting of both token baselines.
+var keepTail = Setting{Key: "token_baseline.keep_tail", Default: false,
+	Help: "where only the longest completion of a group reaches, take its own return for the baseline, " +
+		"so that its advantage is 0 there; otherwise the baseline is 0"}
+
 // tokenBaselineEstimator is the estimator "optimal_token_baseline" with columns, else
 // "tir_optimal_token_baseline".
 func tokenBaselineEstimator(columns bool) Estimator {
@@ -120,8 +125,8 @@ func tokenBaselineEstimator(columns bool) Estimator {
 	if columns {
 		name = "optimal_token_baseline"
 	}
-	return Estimator{Name: name, Groups: true, SumPiSquared: true, Settings: []string{"token_baseline"}, Estimate: func(s *Graded, c EstimatorSettings) error {
-		OptimalTokenBaseline(s.Adv, s.Ret, s.Batch, s.Reward, s.SumPiSquared, s.Group, TokenBaseline{Columns: columns, KeepTail: c.KeepTail})
+	return Estimator{Name: name, Groups: true, SumPiSquared: true, Settings: []Setting{keepTail}, Estimate: func(s *Graded, c Settings) error {
+		OptimalTokenBaseline(s.Adv, s.Ret, s.Batch, s.Reward, s.SumPiSquared, s.Group, TokenBaseline{Columns: columns, KeepTail: c.Bool(keepTail)})
 		return nil
 	}}
 }

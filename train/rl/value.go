@@ -2,6 +2,14 @@ package rl
 
 import "math"
 
+// Settings of the critic.
+var (
+	CriticWarmup = Setting{Key: "critic.warmup_steps", Default: 0, Range: "[0, inf)", Unit: "steps", Verl: []string{"critic_warmup"},
+		Help: "steps in which only the critic learns, before the policy does"}
+	ValueClip = Setting{Key: "critic.clip_value", Default: 0.5, Range: "(0, inf)", Verl: []string{"cliprange_value"},
+		Help: "how far a value may move from the old one before its loss is clipped"}
+)
+
 // ValueLoss adds the clipped loss of a critic (arXiv:2005.12729 eq. 4) to s, and
 // its gradient to dvalue [N]. Per unmasked token, with vc the value clipped to
 // oldValue ± clip:

@@ -1,0 +1,101 @@
+package rl
+
+import (
+	"fmt"
+	"maps"
+)
+
+// Setting declares one setting of an estimator or a policy loss: a key of the
+// configuration. It stands next to the functions that read it, and the Estimator or
+// PolicyLoss lists it. The configuration collects keys, defaults, conditions, checks
+// and explanations from these lists; no other place declares a setting.
+type Setting struct {
+	Key string // without the leading algo: "sapo.tau_pos"
+	// Default has the setting's type: float64, int, bool, string (one of Words) or
+	// []float64. nil is a float64 that has no default and must be set.
+	Default any
+	Range   string   // of a number, an interval: "(0, 1]"; empty allows every number
+	Null    bool     // null is a value too: no limit, +Inf
+	Words   []string // of a string
+	Unit    string   // what a number counts
+	Help    string   // one line
+	// Verl are its names in verl and in FlowRL's scripts: the golden vectors use them,
+	// and a configuration that uses one is pointed to Key.
+	Verl []string
+
+	Preset bool   // it only chooses defaults of other settings
+	From   string // the preset that chooses the default; empty: none
+	Cases  []Case // of From: the words for which the default is not Default
+
+	While []Condition // it has an effect only while all of these hold
+	Where []Condition // the loss that lists it reads it only where one of these holds; empty: always
+	Below string      // the key of a setting that must be greater
+	UpTo  string      // the key of a setting that must not be less
+}
+
+// Case is the default that a word of a preset stands for.
+type Case struct {
+	Word  string
+	Value any
+}
+
+// Condition holds while the setting at Key is one of Words; without Words, while it is
+// true or above 0.
+type Condition struct {
+	Key   string
+	Words []string
+}
+
+// Settings are values by Setting.Key, as the configuration resolved them. A setting
+// without effect has none: reading it panics, as does reading a value as another type.
+// Settings are not changed once they are made.
+type Settings map[string]any
+
+// Float returns the value of a setting that is a float64.
+func (c Settings) Float(s Setting) float64 { return value[float64](c, s) }
+
+// Int returns the value of a setting that is an int.
+func (c Settings) Int(s Setting) int { return value[int](c, s) }
+
+// Bool returns the value of a setting that is a bool.
+func (c Settings) Bool(s Setting) bool { return value[bool](c, s) }
+
+// Word returns the value of a setting that is one of its Words.
+func (c Settings) Word(s Setting) string { return value[string](c, s) }
+
+// Floats returns the value of a setting that is a []float64.
+func (c Settings) Floats(s Setting) []float64 { return value[[]float64](c, s) }
+
+func value[V any](c Settings, s Setting) V {
+	v, ok := c[s.Key].(V)
+	if !ok {
+		panic(fmt.Sprintf("rl: the setting %s is %v, want a %T", s.Key, c[s.Key], v))
+	}
+	return v
+}
+
+// With returns the settings with another value of one.
+func (c Settings) With(s Setting, value any) Settings {
+	out := maps.Clone(c)
+	if out == nil {
+		out = Settings{}
+	}
+	out[s.Key] = value
+	return out
+}
+
+// Defaults returns what an estimator and a loss, by name, read, at the defaults of the
+// declarations. Settings without a default are missing.
+func Defaults(estimator, loss string) Settings {
+	c := Settings{}
+	e, _ := EstimatorNamed(estimator)
+	l, _ := PolicyLossNamed(loss)
+	for _, list := range [][]Setting{e.Settings, l.Settings} {
+		for _, s := range list {
+			if s.Default != nil {
+				c[s.Key] = s.Default
+			}
+		}
+	}
+	return c
+}
