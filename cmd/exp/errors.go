@@ -79,7 +79,7 @@ func knownConfig(err error) *failure {
 	var syntax *query.SyntaxError
 	if errors.As(err, &syntax) {
 		return &failure{Code: exitUsage, Err: err,
-			Problems: []problem{{Message: fmt.Sprintf("filter %q: %s", syntax.Text, syntax.Msg), Help: syntax.Help, Column: syntax.Col + 1}}}
+			Problems: []problem{{Message: fmt.Sprintf("%s %q: %s", syntax.Language, syntax.Text, syntax.Msg), Help: syntax.Help, Column: syntax.Col + 1}}}
 	}
 	return nil
 }

@@ -75,3 +75,34 @@ func metricField(name string) (f store.Field, at bool) {
 func fieldHelp() string {
 	return "one of " + strings.Join(store.Columns(), " ") + " tag config.PATH metric.NAME[.min|.max|.at(STEP)] eval.SUITE.NAME"
 }
+
+// filterField reads the name of a value of a run, the operand of a filter.
+func filterField(r *Reader) (store.Field, error) {
+	w, err := r.Word("expected a field, such as status or metric.loss")
+	if err != nil {
+		return store.Field{}, err
+	}
+	f, at, err := fieldOf(w.Text)
+	switch {
+	case err != nil:
+		return f, &SyntaxError{Col: w.Col, Msg: err.Error(), Help: fieldHelp()}
+	case !at:
+		return f, nil
+	}
+	expected := fmt.Sprintf("expected a step, as in %s(100)", w.Text)
+	if !r.Accept("(") {
+		return f, r.Unexpected(expected)
+	}
+	col := r.peek().col
+	step, err := r.Word(expected)
+	if err == nil {
+		f, err = ParseField(w.Text + "(" + step.Text + ")")
+	}
+	if err != nil {
+		return f, &SyntaxError{Col: col, Msg: expected}
+	}
+	if !r.Accept(")") {
+		return f, r.Unexpected(`expected ")"`)
+	}
+	return f, nil
+}

@@ -16,7 +16,7 @@ const (
 	symbol      // an operator, a parenthesis, a bracket, a comma
 )
 
-// token is a piece of a filter.
+// token is a piece of a condition.
 type token struct {
 	kind kind
 	text string

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// literal is a value written in a filter. A word may be read in several ways;
+// literal is a value written in a condition. A word may be read in several ways;
 // which one counts depends on what it is compared with.
 type literal struct {
 	text     string

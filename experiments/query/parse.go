@@ -3,60 +3,82 @@ package query
 import (
 	"fmt"
 	"slices"
-
-	"exp/experiments/store"
+	"strings"
 )
 
-// maxDepth bounds how deep parentheses and "not" nest: the parser calls itself.
-const maxDepth = 100
-
-// parser reads the tokens of a filter by recursive descent.
-type parser struct {
+// Reader gives a language the words of an operand.
+type Reader struct {
 	tokens []token // those not read yet; the last one is end
-	fields []store.Field
-	depth  int
 }
 
-func (p *parser) peek() token { return p.tokens[0] }
+// Word is a word of a text, or one in quotes.
+type Word struct {
+	Text string
+	Col  int // where, in runes from 0
+}
+
+// Word takes the next word, which must not be a keyword. The error says what was
+// expected.
+func (r *Reader) Word(expected string) (Word, error) {
+	t := r.peek()
+	if t.kind != word || keyword(t.text) {
+		return Word{}, r.Unexpected(expected)
+	}
+	r.take()
+	return Word{t.text, t.col}, nil
+}
+
+// Accept takes the next word or symbol if it is text.
+func (r *Reader) Accept(text string) bool {
+	t := r.peek()
+	if t.text != text || t.kind != word && t.kind != symbol {
+		return false
+	}
+	r.take()
+	return true
+}
+
+// Unexpected is the error that the next word or symbol is not what was expected.
+func (r *Reader) Unexpected(expected string) *SyntaxError {
+	t := r.peek()
+	if t.kind == end {
+		return &SyntaxError{Col: t.col, Msg: expected}
+	}
+	return &SyntaxError{Col: t.col, Msg: fmt.Sprintf("%s, found %q", expected, t.text)}
+}
+
+func (r *Reader) peek() token { return r.tokens[0] }
 
 // take returns the next token; it stays at the end.
-func (p *parser) take() token {
-	t := p.tokens[0]
+func (r *Reader) take() token {
+	t := r.tokens[0]
 	if t.kind != end {
-		p.tokens = p.tokens[1:]
+		r.tokens = r.tokens[1:]
 	}
 	return t
 }
 
-// accept takes the next token if it is this symbol or keyword.
-func (p *parser) accept(text string) bool {
-	t := p.peek()
-	if t.text != text || t.kind != word && t.kind != symbol {
-		return false
-	}
-	p.take()
-	return true
+// maxDepth bounds how deep parentheses and "not" nest: the parser calls itself.
+const maxDepth = 100
+
+// parser reads a condition by recursive descent.
+type parser[F comparable] struct {
+	Reader
+	language Language[F]
+	fields   []F
+	depth    int
 }
 
-// unexpected is the error that the next token is not what was expected.
-func (p *parser) unexpected(msg string) *SyntaxError {
-	t := p.peek()
-	if t.kind == end {
-		return &SyntaxError{Col: t.col, Msg: msg}
-	}
-	return &SyntaxError{Col: t.col, Msg: fmt.Sprintf("%s, found %q", msg, t.text)}
-}
-
-func (p *parser) or() (node, error) {
+func (p *parser[F]) or() (node, error) {
 	return p.chain("or", p.and, func(list []node) node { return anyOf(list) })
 }
 
-func (p *parser) and() (node, error) {
+func (p *parser[F]) and() (node, error) {
 	return p.chain("and", p.not, func(list []node) node { return allOf(list) })
 }
 
 // chain reads parts with a keyword between them.
-func (p *parser) chain(keyword string, part func() (node, error), join func([]node) node) (node, error) {
+func (p *parser[F]) chain(keyword string, part func() (node, error), join func([]node) node) (node, error) {
 	var list []node
 	for {
 		n, err := part()
@@ -64,7 +86,7 @@ func (p *parser) chain(keyword string, part func() (node, error), join func([]no
 			return nil, err
 		}
 		list = append(list, n)
-		if !p.accept(keyword) {
+		if !p.Accept(keyword) {
 			break
 		}
 	}
@@ -74,45 +96,49 @@ func (p *parser) chain(keyword string, part func() (node, error), join func([]no
 	return join(list), nil
 }
 
-func (p *parser) not() (node, error) {
+func (p *parser[F]) not() (node, error) {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxDepth {
-		return nil, p.unexpected(fmt.Sprintf("nested deeper than %d", maxDepth))
+		return nil, p.Unexpected(fmt.Sprintf("nested deeper than %d", maxDepth))
 	}
 	switch {
-	case p.accept("not"):
+	case p.Accept("not"):
 		n, err := p.not()
 		return notNode{n}, err
-	case p.accept("("):
+	case p.Accept("("):
 		n, err := p.or()
-		if err == nil && !p.accept(")") {
-			err = p.unexpected(`expected ")"`)
+		if err == nil && !p.Accept(")") {
+			err = p.Unexpected(`expected ")"`)
 		}
 		return n, err
 	}
 	return p.test()
 }
 
-// test reads a field, an operator and what it is compared with.
-func (p *parser) test() (node, error) {
-	field, err := p.field()
+// test reads an operand, an operator and what it is compared with.
+func (p *parser[F]) test() (node, error) {
+	field, err := p.operand()
 	if err != nil {
 		return nil, err
 	}
+	symbols, words := []string{"=", "!=", "<", "<=", ">", ">=", "~"}, " in is"
+	if p.language.Numbers {
+		symbols, words = symbols[:len(symbols)-1], " in"
+	}
 	op := p.peek()
 	switch {
-	case p.accept("in"):
+	case p.Accept("in"):
 		list, err := p.list()
 		return test{field, "in", list}, err
-	case p.accept("is"):
-		if !p.accept("set") {
-			return nil, p.unexpected(`expected "set" after "is"`)
+	case !p.language.Numbers && p.Accept("is"):
+		if !p.Accept("set") {
+			return nil, p.Unexpected(`expected "set" after "is"`)
 		}
 		return test{field, "set", nil}, nil
-	case op.kind == symbol && slices.Contains([]string{"=", "!=", "<", "<=", ">", ">=", "~"}, op.text):
+	case op.kind == symbol && slices.Contains(symbols, op.text):
 		p.take()
-		l, err := p.literal(fmt.Sprintf("expected a value after %q", op.text))
+		l, err := p.literal(fmt.Sprintf(" after %q", op.text))
 		if err != nil {
 			return nil, err
 		}
@@ -121,24 +147,14 @@ func (p *parser) test() (node, error) {
 		}
 		return test{field, op.text, []literal{l}}, nil
 	}
-	return nil, p.unexpected("expected one of = != < <= > >= ~ in is")
+	return nil, p.Unexpected("expected one of " + strings.Join(symbols, " ") + words)
 }
 
-// field reads the name of a value and returns its index in p.fields.
-func (p *parser) field() (int, error) {
-	t := p.peek()
-	if t.kind != word || keyword(t.text) {
-		return 0, p.unexpected("expected a field, such as status or metric.loss")
-	}
-	p.take()
-	f, at, err := fieldOf(t.text)
+// operand reads an operand and returns its index in p.fields.
+func (p *parser[F]) operand() (int, error) {
+	f, err := p.language.Operand(&p.Reader)
 	if err != nil {
-		return 0, &SyntaxError{Col: t.col, Msg: err.Error(), Help: fieldHelp()}
-	}
-	if at {
-		if f.Step, err = p.step(t); err != nil {
-			return 0, err
-		}
+		return 0, err
 	}
 	if i := slices.Index(p.fields, f); i >= 0 {
 		return i, nil
@@ -147,33 +163,17 @@ func (p *parser) field() (int, error) {
 	return len(p.fields) - 1, nil
 }
 
-// step reads the "(100)" after a field that ends in ".at".
-func (p *parser) step(field token) (int64, error) {
-	if !p.accept("(") {
-		return 0, p.unexpected(fmt.Sprintf("expected a step, as in %s(100)", field.text))
-	}
-	t := p.take()
-	f, err := ParseField(field.text + "(" + t.text + ")")
-	if err != nil || t.kind != word {
-		return 0, &SyntaxError{Col: t.col, Msg: fmt.Sprintf("expected a step, as in %s(100)", field.text)}
-	}
-	if !p.accept(")") {
-		return 0, p.unexpected(`expected ")"`)
-	}
-	return f.Step, nil
-}
-
 // list reads "[a, b]".
-func (p *parser) list() ([]literal, error) {
-	if !p.accept("[") {
-		return nil, p.unexpected(`expected "[" after "in"`)
+func (p *parser[F]) list() ([]literal, error) {
+	if !p.Accept("[") {
+		return nil, p.Unexpected(`expected "[" after "in"`)
 	}
 	var list []literal
-	for !p.accept("]") {
-		if len(list) > 0 && !p.accept(",") {
-			return nil, p.unexpected(`expected "," or "]"`)
+	for !p.Accept("]") {
+		if len(list) > 0 && !p.Accept(",") {
+			return nil, p.Unexpected(`expected "," or "]"`)
 		}
-		l, err := p.literal("expected a value")
+		l, err := p.literal("")
 		if err != nil {
 			return nil, err
 		}
@@ -182,13 +182,21 @@ func (p *parser) list() ([]literal, error) {
 	return list, nil
 }
 
-func (p *parser) literal(msg string) (literal, error) {
-	t := p.peek()
+// literal reads a literal; place says where, in errors.
+func (p *parser[F]) literal(place string) (literal, error) {
+	t, expected := p.peek(), "expected a value"
+	if p.language.Numbers {
+		expected = "expected a number"
+	}
 	if t.kind != quoted && (t.kind != word || keyword(t.text)) {
-		return literal{}, p.unexpected(msg)
+		return literal{}, p.Unexpected(expected + place)
+	}
+	l := literalOf(t)
+	if p.language.Numbers && !l.isNumber {
+		return literal{}, p.Unexpected(expected + place)
 	}
 	p.take()
-	return literalOf(t), nil
+	return l, nil
 }
 
 // keyword reports whether a word must be quoted to be a value.

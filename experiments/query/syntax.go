@@ -6,15 +6,16 @@ import (
 	"unicode"
 )
 
-// SyntaxError is a filter that cannot be read.
+// SyntaxError is a condition that cannot be read, or asks for what is not there.
 type SyntaxError struct {
-	Text string // the filter
-	Col  int    // where, in runes from 0
-	Msg  string
-	Help string // what would be right; may be empty
+	Language string // Language.Name
+	Text     string // the condition
+	Col      int    // where, in runes from 0
+	Msg      string
+	Help     string // what would be right; may be empty
 }
 
-// Error shows the filter with a caret under the place:
+// Error shows the condition with a caret under the place:
 //
 //	filter, column 10: expected a value after "="
 //	  status = and seed = 1
@@ -26,7 +27,7 @@ func (e *SyntaxError) Error() string {
 		}
 		return r
 	}, e.Text)
-	text := fmt.Sprintf("filter, column %d: %s\n  %s\n  %s^", e.Col+1, e.Msg, line, strings.Repeat(" ", e.Col))
+	text := fmt.Sprintf("%s, column %d: %s\n  %s\n  %s^", e.Language, e.Col+1, e.Msg, line, strings.Repeat(" ", e.Col))
 	if e.Help != "" {
 		text += "\n  help: " + e.Help
 	}

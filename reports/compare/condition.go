@@ -2,20 +2,16 @@ package compare
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+	"time"
+
+	"exp/experiments/query"
 )
 
 // Condition is a question to a result, for scripts: "delta(math500) < -0.01 and
-// p < 0.05". The grammar, with "not" before "and" before "or":
+// p < 0.05". It has the grammar of query.Language, with numbers for literals and
 //
-//	condition = and {"or" and}
-//	and       = not {"and" not}
-//	not       = "not" not | "(" condition ")" | value op NUMBER
-//	op        = "<" | "<=" | ">" | ">=" | "=" | "!="
-//	value     = FIELD ["(" SUITE ["," METRIC] ")"]
+//	operand = FIELD ["(" SUITE ["," METRIC] ")"]
 //
 // FIELD is one of delta, lo, hi (of the interval of delta), se, p, p_holm, mde and
 // effect. SUITE is the suite's name with or without the task; METRIC is pass@1 if
@@ -24,42 +20,7 @@ import (
 //
 // Condition is immutable.
 type Condition struct {
-	text string
-	root node
-}
-
-// ConditionError is a condition that cannot be read, or asks for what a result does
-// not have.
-type ConditionError struct {
-	Text string // the condition
-	Col  int    // where, in runes from 0
-	Msg  string
-	Help string // what would be right; may be empty
-}
-
-// Error shows the condition with a caret under the place.
-func (e *ConditionError) Error() string {
-	line := strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, e.Text)
-	return fmt.Sprintf("condition, column %d: %s\n  %s\n  %s^", e.Col+1, e.Msg, line, strings.Repeat(" ", e.Col))
-}
-
-// Hint says what would be right.
-func (e *ConditionError) Hint() string { return e.Help }
-
-// ExitCode is that of bad usage.
-func (e *ConditionError) ExitCode() int { return 2 }
-
-// node is a part of a condition.
-type node struct {
-	op       string // "or", "and", "not", or a comparison
-	children []node
-	value    operand
-	number   float64
+	expr *query.Expr[operand]
 }
 
 // operand is a field of a pair.
@@ -87,35 +48,75 @@ func fields() map[string]func(p *Pair) *float64 {
 	}
 }
 
-// ParseCondition reads a condition. The error is a *ConditionError.
+// conditionName is what errors call a condition.
+const conditionName = "condition"
+
+// ParseCondition reads a condition. The error is a *query.SyntaxError.
 func ParseCondition(text string) (*Condition, error) {
-	p := &conditionParser{text: text, metric: "pass@1"}
-	if err := p.lex(); err != nil {
-		return nil, err
-	}
-	root, err := p.or()
+	named := operand{metric: defaultMetric} // last
+	e, err := query.Language[operand]{Name: conditionName, Numbers: true, Operand: func(r *query.Reader) (operand, error) {
+		return readOperand(r, &named)
+	}}.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	if t := p.peek(); t.text != "" {
-		return nil, p.fail(t, fmt.Sprintf("%q is one too many", t.text), "join conditions with and, or")
+	return &Condition{e}, nil
+}
+
+// defaultMetric is the metric of a suite that is named without one.
+const defaultMetric = "pass@1"
+
+// readOperand reads a field with the suite and the metric that it names, or those that
+// were named last.
+func readOperand(r *query.Reader, named *operand) (operand, error) {
+	w, err := r.Word("a condition is missing")
+	if err != nil {
+		return operand{}, err
 	}
-	return &Condition{text: text, root: root}, nil
+	if fields()[w.Text] == nil {
+		return operand{}, &query.SyntaxError{Col: w.Col, Msg: fmt.Sprintf("%q is nothing that a comparison has", w.Text),
+			Help: "there are " + strings.Join(sortedKeys(fields()), ", ")}
+	}
+	if r.Accept("(") {
+		suite, err := r.Word("expected the name of a suite")
+		if err != nil {
+			return operand{}, err
+		}
+		named.suite, named.metric = suite.Text, defaultMetric
+		if r.Accept(",") {
+			metric, err := r.Word("expected the name of a metric")
+			if err != nil {
+				return operand{}, err
+			}
+			named.metric = metric.Text
+		}
+		if !r.Accept(")") {
+			e := r.Unexpected(`expected ")"`)
+			e.Help = "write " + w.Text + "(SUITE) or " + w.Text + "(SUITE, METRIC)"
+			return operand{}, e
+		}
+	}
+	return operand{field: w.Text, suite: named.suite, metric: named.metric, col: w.Col}, nil
 }
 
 // String is the condition as it was written.
-func (c *Condition) String() string { return c.text }
+func (c *Condition) String() string { return c.expr.String() }
 
 // Holds reports whether the condition holds for any pair of arms, and for which
-// pairs, as [2]int of positions in r.Arms. What a condition asks for must be there:
-// an unknown suite or metric, or a number that is not known, is a *ConditionError.
+// pairs, as [2]int of positions in r.Arms. What a condition asks for must be there,
+// even where the answer does not depend on it: an unknown suite or metric, or a number
+// that is not known, is a *query.SyntaxError.
 func (c *Condition) Holds(r *Result) (pairs [][2]int, err error) {
 	for i, p := range r.pairs() {
-		ok, err := c.eval(&c.root, r, i)
-		if err != nil {
-			return nil, err
+		var values []any
+		for _, o := range c.expr.Fields() {
+			v, err := c.valueOf(o, r, i)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, v)
 		}
-		if ok {
+		if c.expr.Match(values, time.Time{}) {
 			pairs = append(pairs, p)
 		}
 	}
@@ -137,45 +138,6 @@ func (r *Result) pairs() [][2]int {
 	return nil
 }
 
-// eval evaluates both sides of every "and" and "or", so that a mistake in a
-// condition shows whatever the numbers are.
-func (c *Condition) eval(n *node, r *Result, pair int) (bool, error) {
-	switch n.op {
-	case "not":
-		v, err := c.eval(&n.children[0], r, pair)
-		return !v, err
-	case "and", "or":
-		result := n.op == "and"
-		for i := range n.children {
-			v, err := c.eval(&n.children[i], r, pair)
-			if err != nil {
-				return false, err
-			}
-			if v != (n.op == "and") {
-				result = v
-			}
-		}
-		return result, nil
-	}
-	v, err := c.valueOf(n.value, r, pair)
-	if err != nil {
-		return false, err
-	}
-	switch n.op {
-	case "<":
-		return v < n.number, nil
-	case "<=":
-		return v <= n.number, nil
-	case ">":
-		return v > n.number, nil
-	case ">=":
-		return v >= n.number, nil
-	case "!=":
-		return v != n.number, nil
-	}
-	return v == n.number, nil
-}
-
 func (c *Condition) valueOf(o operand, r *Result, pair int) (float64, error) {
 	var names []string
 	var suite *Suite
@@ -188,7 +150,7 @@ func (c *Condition) valueOf(o operand, r *Result, pair int) (float64, error) {
 		}
 	}
 	fail := func(msg, help string) (float64, error) {
-		return 0, &ConditionError{Text: c.text, Col: o.col, Msg: msg, Help: help}
+		return 0, &query.SyntaxError{Language: conditionName, Text: c.String(), Col: o.col, Msg: msg, Help: help}
 	}
 	switch {
 	case meant > 1:
@@ -213,153 +175,4 @@ func (c *Condition) valueOf(o operand, r *Result, pair int) (float64, error) {
 		return fail(fmt.Sprintf("%s of %s on %s is not known", o.field, o.metric, suite.Name), help)
 	}
 	return *v, nil
-}
-
-// lexeme is a word or a symbol; the last one of a text is empty.
-type lexeme struct {
-	text string
-	col  int // in runes from 0
-}
-
-type conditionParser struct {
-	text          string
-	list          []lexeme
-	at            int
-	suite, metric string // named last
-}
-
-// lex cuts the text into words and the symbols ( ) , < <= > >= = !=.
-func (p *conditionParser) lex() error {
-	text, col := p.text, 0
-	for text != "" {
-		size := 1
-		switch c := text[0]; {
-		case c == ' ' || c == '\t' || c == '\n':
-			text, col = text[1:], col+1
-			continue
-		case strings.HasPrefix(text, "<=") || strings.HasPrefix(text, ">=") || strings.HasPrefix(text, "!="):
-			size = 2
-		case strings.IndexByte("(),<>=", c) >= 0:
-		case c == '!':
-			return p.fail(lexeme{text, col}, "! alone means nothing", "write not, or !=")
-		default:
-			size = strings.IndexAny(text, " \t\n(),<>=!")
-			if size < 0 {
-				size = len(text)
-			}
-		}
-		p.list = append(p.list, lexeme{text[:size], col})
-		col += utf8.RuneCountInString(text[:size])
-		text = text[size:]
-	}
-	p.list = append(p.list, lexeme{"", col})
-	return nil
-}
-
-func (p *conditionParser) peek() lexeme { return p.list[p.at] }
-
-func (p *conditionParser) next() lexeme {
-	t := p.list[p.at]
-	if t.text != "" {
-		p.at++
-	}
-	return t
-}
-
-// accept takes the next lexeme if it is text.
-func (p *conditionParser) accept(text string) bool {
-	if p.peek().text != text {
-		return false
-	}
-	p.at++
-	return true
-}
-
-func (p *conditionParser) fail(t lexeme, msg, help string) error {
-	return &ConditionError{Text: p.text, Col: t.col, Msg: msg, Help: help}
-}
-
-func (p *conditionParser) or() (node, error) { return p.chain("or", p.and) }
-
-func (p *conditionParser) and() (node, error) { return p.chain("and", p.not) }
-
-// chain reads operands joined by a word.
-func (p *conditionParser) chain(word string, operand func() (node, error)) (node, error) {
-	first, err := operand()
-	if err != nil || p.peek().text != word {
-		return first, err
-	}
-	n := node{op: word, children: []node{first}}
-	for p.accept(word) {
-		child, err := operand()
-		if err != nil {
-			return n, err
-		}
-		n.children = append(n.children, child)
-	}
-	return n, nil
-}
-
-func (p *conditionParser) not() (node, error) {
-	switch {
-	case p.accept("not"):
-		child, err := p.not()
-		return node{op: "not", children: []node{child}}, err
-	case p.accept("("):
-		n, err := p.or()
-		if err != nil {
-			return n, err
-		}
-		if !p.accept(")") {
-			return n, p.fail(p.peek(), "a parenthesis is not closed", "")
-		}
-		return n, nil
-	}
-	return p.comparison()
-}
-
-func (p *conditionParser) comparison() (node, error) {
-	value, err := p.operand()
-	if err != nil {
-		return node{}, err
-	}
-	op := p.next()
-	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "!="}, op.text) {
-		return node{}, p.fail(op, "expected a comparison", "one of < <= > >= = !=")
-	}
-	t := p.next()
-	number, err := strconv.ParseFloat(t.text, 64)
-	if err != nil || number != number {
-		return node{}, p.fail(t, fmt.Sprintf("expected a number after %q", op.text), "")
-	}
-	return node{op: op.text, value: value, number: number}, nil
-}
-
-func (p *conditionParser) operand() (operand, error) {
-	t := p.next()
-	if fields()[t.text] == nil {
-		msg := fmt.Sprintf("%q is nothing that a comparison has", t.text)
-		if t.text == "" {
-			msg = "a condition is missing"
-		}
-		return operand{}, p.fail(t, msg, "there are "+strings.Join(sortedKeys(fields()), ", "))
-	}
-	if p.accept("(") {
-		name := p.next()
-		if name.text == "" || strings.Contains("(),<>=!=", name.text) {
-			return operand{}, p.fail(name, "expected the name of a suite", "")
-		}
-		p.suite, p.metric = name.text, "pass@1"
-		if p.accept(",") {
-			m := p.next()
-			if m.text == "" || strings.Contains("(),<>=!=", m.text) {
-				return operand{}, p.fail(m, "expected the name of a metric", "")
-			}
-			p.metric = m.text
-		}
-		if !p.accept(")") {
-			return operand{}, p.fail(p.peek(), "a parenthesis is not closed", "write delta(SUITE) or delta(SUITE, METRIC)")
-		}
-	}
-	return operand{field: t.text, suite: p.suite, metric: p.metric, col: t.col}, nil
 }
