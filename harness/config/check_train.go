@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/spelling"
 	"exp/train/rl"
 )
 
@@ -171,7 +172,7 @@ func evalChecks() []check {
 			for _, glob := range r.Compare.Vary {
 				if !matchesAny(glob) {
 					help := ""
-					if near := closest(glob, append(paths(), blocks()...)); near != "" {
+					if near := spelling.Nearest(glob, append(paths(), blocks()...)); near != "" {
 						help = fmt.Sprintf("did you mean %q?", near)
 					}
 					return fmt.Sprintf("compare.vary names %q, which matches no key", glob), help

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"exp/experiments/spelling"
 )
 
 // issue is a fault of a value before it has a place of its own.
@@ -100,7 +102,7 @@ func (d *decoder) object(n *node) any {
 		k := d.field(f.name)
 		if k == nil {
 			help := "keys here: " + enumerate(names, 14)
-			if near := closest(f.name, names); near != "" {
+			if near := spelling.Nearest(f.name, names); near != "" {
 				help = fmt.Sprintf("did you mean %q? %s", near, help)
 			}
 			d.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q in %s", f.name, d.path), help)
@@ -233,7 +235,7 @@ func (d *decoder) word(s string) (any, *issue) {
 		}
 	}
 	help := ""
-	if near := closest(s, d.key.Words); near != "" {
+	if near := spelling.Nearest(s, d.key.Words); near != "" {
 		help = fmt.Sprintf("did you mean %q?", near)
 	}
 	return nil, &issue{CodeWord, fmt.Sprintf("must be one of %s, got %q", strings.Join(d.key.Words, ", "), s), help}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+
+	"exp/experiments/spelling"
 )
 
 // Describe explains the key at path, or lists the keys of the block at path; the
@@ -33,7 +35,7 @@ func Describe(path string) (string, bool) {
 
 // Suggest says which key or block was probably meant by a path that is none.
 func Suggest(path string) string {
-	if near := closest(path, append(paths(), blocks()...)); near != "" {
+	if near := spelling.Nearest(path, append(paths(), blocks()...)); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	_, name := cutLast(path)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+
+	"exp/experiments/spelling"
 )
 
 // Input says where a configuration comes from.
@@ -304,7 +306,7 @@ func (l *loader) unknown(g *group, f field) {
 		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path), "extends stands at the top of a file, outside of blocks")
 		return
 	}
-	if g.path == "" && closest(f.name, []string{"extends"}) != "" {
+	if g.path == "" && spelling.Nearest(f.name, []string{"extends"}) != "" {
 		l.partial = true
 		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path), `did you mean "extends"?`)
 		return

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"exp/experiments/spelling"
 )
 
 // expression takes one --set expression, path=value or path+=value; n counts
@@ -90,7 +92,7 @@ func (l *loader) unknownPath(g *group, name, path string, start pos) {
 		return
 	}
 	help := ""
-	if near := closest(path, paths()); near != "" {
+	if near := spelling.Nearest(path, paths()); near != "" {
 		help = fmt.Sprintf("did you mean %q?", near)
 		l.meant[near] = true
 	} else if help, near = didYouMean(g, name, path, true); near != "" {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"exp/experiments/spelling"
 )
 
 // maxFileBytes is the largest configuration file. Recipes have a few KiB; a file
@@ -144,7 +146,7 @@ func nearbyFiles(path string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	if near := closest(filepath.Base(path), names); near != "" {
+	if near := spelling.Nearest(filepath.Base(path), names); near != "" {
 		return fmt.Sprintf("did you mean %s?", filepath.Join(dir, near))
 	}
 	return fmt.Sprintf("files there: %s", enumerate(names, 8))

@@ -2,58 +2,9 @@ package config
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"exp/experiments/spelling"
 )
-
-// editDistance is the Damerau-Levenshtein distance in its restricted form
-// (optimal string alignment): insertions, deletions, substitutions and swaps of
-// neighbours, no part edited twice.
-func editDistance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	before, prev, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		row[0] = i
-		for j := 1; j <= len(y); j++ {
-			change := 1
-			if x[i-1] == y[j-1] {
-				change = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+change)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, prev, row = prev, row, before
-	}
-	return prev[len(y)]
-}
-
-// maxSuggestInput bounds the time spent on nonsense.
-const maxSuggestInput = 80
-
-// closest returns the word nearest to s within 2 edits or a third of its length;
-// empty if there is none. The first of equally near words wins. In a word of less
-// than five letters only one edit counts: with two, beta would be data.
-func closest(s string, words []string) string {
-	n := utf8.RuneCountInString(s)
-	if n < 2 || n > maxSuggestInput {
-		return ""
-	}
-	limit := max(2, n/3)
-	if n < 5 {
-		limit = 1
-	}
-	best, at := "", limit+1
-	for _, w := range words {
-		if d := editDistance(strings.ToLower(s), strings.ToLower(w)); d < at {
-			best, at = w, d
-		}
-	}
-	return best
-}
 
 // enumerate joins words by commas, at most n of them.
 func enumerate(words []string, n int) string {
@@ -82,7 +33,7 @@ func didYouMean(g *group, name, path string, full bool) (help, suggested string)
 	if g.path != "" || !full {
 		here = "keys here: " + enumerate(g.names, 14)
 	}
-	if near := closest(name, g.names); near != "" {
+	if near := spelling.Nearest(name, g.names); near != "" {
 		help = `did you mean "` + show(near) + `"?`
 		if !full {
 			help += " " + here
@@ -108,7 +59,7 @@ func elsewhere(name, path string) []string {
 	if len(same) > 0 {
 		return same
 	}
-	if near := closest(path, all); near != "" {
+	if near := spelling.Nearest(path, all); near != "" {
 		return []string{near}
 	}
 	return nil

@@ -1,0 +1,60 @@
+// Package spelling finds the word that somebody probably meant: the one suggester of the
+// program. It is a folder of experiments because harness, reports and cmd may all import
+// that one; nothing of it is about experiments.
+package spelling
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// longest bounds the time spent on nonsense, in letters.
+const longest = 80
+
+// Nearest returns the candidate nearest to word within 2 edits or a third of its
+// letters, whatever their case; empty if there is none. The first of equally near
+// candidates wins. In a word of less than five letters only one edit counts: with two,
+// beta would be data. Not every letter of a candidate may be an edit.
+func Nearest(word string, candidates []string) string {
+	n := utf8.RuneCountInString(word)
+	if n < 2 || n > longest {
+		return ""
+	}
+	limit := max(2, n/3)
+	if n < 5 {
+		limit = 1
+	}
+	best, at := "", limit+1
+	for _, c := range candidates {
+		if d := edits(strings.ToLower(word), strings.ToLower(c)); d < at && d < utf8.RuneCountInString(c) {
+			best, at = c, d
+		}
+	}
+	return best
+}
+
+// edits is the Damerau-Levenshtein distance in its restricted form (optimal string
+// alignment): insertions, deletions, substitutions and swaps of neighbours, no part
+// edited twice.
+func edits(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	before, prev, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		row[0] = i
+		for j := 1; j <= len(y); j++ {
+			change := 1
+			if x[i-1] == y[j-1] {
+				change = 0
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+change)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, prev, row = prev, row, before
+	}
+	return prev[len(y)]
+}
