@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 )
 
@@ -20,7 +21,7 @@ type SpaceError struct {
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("the bundle needs %d MB in %s, where %d MB are free", e.Need/1e6+1, e.Dir, e.Free/1e6)
+	return fmt.Sprintf("the bundle needs %s in %s, where %s are free", quantity.Bytes(e.Need), e.Dir, quantity.Bytes(e.Free))
 }
 
 // Unwrap returns syscall.ENOSPC.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"exp/experiments/quantity"
 )
 
 // Codes of configuration errors. They are stable: scripts may match them.
@@ -141,7 +143,7 @@ func (es Errors) Text(color bool) string {
 	if more := len(es) - maxErrors; more > 0 {
 		fmt.Fprintf(&b, "... and %d more\n", more)
 	}
-	b.WriteString(plural(len(es), "error") + "; nothing was run")
+	b.WriteString(quantity.Plural(len(es), "error") + "; nothing was run")
 	return b.String()
 }
 
@@ -153,11 +155,4 @@ func (es Errors) sort() Errors {
 	return slices.CompactFunc(es, func(a, b *Error) bool {
 		return a.Error() == b.Error()
 	})
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

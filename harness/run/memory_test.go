@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/plan"
 	"exp/harness/stage"
@@ -43,9 +44,9 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		}
 		t.Run(tt.file+" "+strings.Join(tt.sets, " "), func(t *testing.T) {
 			for kind, use := range memoryOfRun(t, tt.file, append(slices.Clone(tt.sets), "compute.threads=2")) {
-				t.Logf("%s: peak %s, planned %s", kind, size(use.Peak), size(use.Planned))
+				t.Logf("%s: peak %s, planned %s", kind, quantity.Bytes(use.Peak), quantity.Bytes(use.Planned))
 				if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.05*planned && planned <= 1.2*p) {
-					t.Errorf("%s: peak %s, planned %s: %.2f times", kind, size(use.Peak), size(use.Planned), p/planned)
+					t.Errorf("%s: peak %s, planned %s: %.2f times", kind, quantity.Bytes(use.Peak), quantity.Bytes(use.Planned), p/planned)
 				}
 			}
 		})

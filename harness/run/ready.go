@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/stage"
@@ -38,7 +39,7 @@ func (x *execution) room(kind config.Stage) error {
 		return err
 	}
 	return &RequireError{Name: x.p.Config.Run.Name,
-		Missing: []string{fmt.Sprintf("disk space: %s writes up to %s, %s has %s free", kind, size(need), x.DB.Dir(), size(free))},
+		Missing: []string{fmt.Sprintf("disk space: %s writes up to %s, %s has %s free", kind, quantity.Bytes(need), x.DB.Dir(), quantity.Bytes(free))},
 		Do:      []string{"free some space and run again: what is finished is kept; or use another store: --store DIR"}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"exp/eval/task"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
@@ -52,10 +53,10 @@ func (e *RequireError) ExitCode() int {
 func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
-	add("needs    model    %s: %s parameters%s", e.Model, count(e.Parameters), headText(e.Heads))
-	add("         memory   %s in all", size(e.Total()))
+	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
+	add("         memory   %s in all", quantity.Bytes(e.Total()))
 	for _, p := range e.Memory {
-		add("                  %9s  %s", size(p.Bytes), p.Name)
+		add("                  %9s  %s", quantity.Bytes(p.Bytes), p.Name)
 	}
 	if e.Completions == 0 {
 		return strings.Join(lines, "\n")
@@ -64,7 +65,7 @@ func (e *Estimate) Text(indent string) string {
 	if e.Sampled != e.Completions {
 		more = fmt.Sprintf(" (sampled: up to %d)", e.Sampled)
 	}
-	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more, count(e.Tokens), e.Updates)
+	add("         a step   %d completions%s, up to %s tokens, %d updates", e.Completions, more, quantity.Count(int64(e.Tokens)), e.Updates)
 	return strings.Join(lines, "\n")
 }
 
@@ -72,30 +73,7 @@ func headText(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" and %s in heads", count(n))
-}
-
-// count writes a number with three significant digits and a unit.
-func count(n int) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.3g B", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.3g M", float64(n)/1e6)
-	case n >= 1e4:
-		return fmt.Sprintf("%.3g k", float64(n)/1e3)
-	}
-	return fmt.Sprint(n)
-}
-
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	return fmt.Sprintf(" and %s in heads", quantity.Parameters(int64(n)))
 }
 
 // Suites finds the suites of the store that a configuration names, of several of one
@@ -216,7 +194,7 @@ func Require(r *config.Resolved) error {
 		e.Estimate = &estimate
 		if have := memoryBytes(); c.Compute.Device == device.CPU && have > 0 && estimate.Total() > have {
 			e.Code = 0
-			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", size(estimate.Total()), size(have)),
+			lack(fmt.Sprintf("memory: the run needs %s, this machine has %s", quantity.Bytes(estimate.Total()), quantity.Bytes(have)),
 				"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set compute.recompute: true")
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"exp/experiments/quantity"
 )
 
 // jsonLines shows progress as one JSON object a line, for programs. Every event
@@ -147,7 +149,7 @@ type metrics []Metric
 func (m metrics) MarshalJSON() ([]byte, error) {
 	return object(len(m), func(i int) (string, any) {
 		if v := m[i].Value; math.IsNaN(v) || math.IsInf(v, 0) {
-			return m[i].Name, nonFinite(v)
+			return m[i].Name, quantity.Fixed(v, 0)
 		}
 		return m[i].Name, m[i].Value
 	})

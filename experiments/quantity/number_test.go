@@ -1,4 +1,4 @@
-package term
+package quantity
 
 import (
 	"math"
@@ -92,5 +92,37 @@ func TestDuration(t *testing.T) {
 func TestPlusMinusAndPercent(t *testing.T) {
 	if got := PlusMinus(0.6412, 0.041, 3) + " " + Percent(0.1234, 1); got != "0.641 ±0.041 12.3%" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestParameters(t *testing.T) {
+	for n, want := range map[int64]string{19232: "19232", 494_032_768: "494M", 7_615_616_512: "7.62B", 1_040_000_000_000: "1.04T"} {
+		if got := Parameters(n); got != want {
+			t.Errorf("Parameters(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestSigned(t *testing.T) {
+	for v, want := range map[float64]string{0.25: "+0.25", 0.001: "0.00", -1: "-1.00", 0: "0.00", math.Inf(1): "+Inf"} {
+		if got := Signed(v, 2); got != want {
+			t.Errorf("Signed(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 12 * time.Second: "12s", 59999 * time.Millisecond: "59s", 5 * time.Minute: "5m", 3*time.Hour + 59*time.Minute: "3h", 970 * time.Hour: "40d",
+	} {
+		if got := Age(d); got != want {
+			t.Errorf("Age(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestPlural(t *testing.T) {
+	if got := Plural(1, "seed") + ", " + Plural(0, "run") + ", " + Plural(3, "seed"); got != "1 seed, 0 runs, 3 seeds" {
+		t.Error(got)
 	}
 }
