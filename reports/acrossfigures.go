@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/reports/compare"
 	"exp/reports/figure"
 )
@@ -33,9 +34,9 @@ func (s *source) acrossFigures() []drawing {
 	}
 
 	x := s.result.Across
-	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over problems, stratified by suite, %s draws; other training seeds are not taken into account", fixed(100*s.result.Level, 0), count(int64(x.Draws)))
+	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over problems, stratified by suite, %s draws; other training seeds are not taken into account", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
 	if x.Kind == string(compare.TwoLevel) {
-		profile.Interval = fmt.Sprintf("%s\u202f%%, Student's t, over seeds (jackknife) and problems (bootstrap stratified by suite, %s draws)", fixed(100*s.result.Level, 0), count(int64(x.Draws)))
+		profile.Interval = fmt.Sprintf("%s\u202f%%, Student's t, over seeds (jackknife) and problems (bootstrap stratified by suite, %s draws)", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
 	}
 	dots.Interval, odds.Interval = profile.Interval, profile.Interval
 	profile.Thresholds = x.Thresholds
@@ -57,7 +58,7 @@ func (s *source) acrossFigures() []drawing {
 	}
 	list := []drawing{try(groupResults, profile), try(groupResults, dots), try(groupResults, odds)}
 	if least < 4 {
-		list[1].reason = fmt.Errorf("an arm has %s (suites × seeds), of which an interquartile mean leaves nothing out", plural(least, "score"))
+		list[1].reason = fmt.Errorf("an arm has %s (suites × seeds), of which an interquartile mean leaves nothing out", quantity.Plural(least, "score"))
 	}
 	if x.Kind != string(compare.TwoLevel) {
 		list[2].reason = fmt.Errorf("it is about runs, and an arm has fewer than %d", compare.MinSeeds)

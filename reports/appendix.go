@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 )
 
@@ -175,9 +176,9 @@ func (s *source) meanCells(name string, value func(*run) float64) []line {
 	cells := []line{{styled(mono, name)}}
 	for _, a := range s.arms {
 		v, n := a.mean(value)
-		l := text("%s", short(v))
+		l := text("%s", quantity.TypesetShort(v))
 		if lo, hi := a.spread(value); n > 1 && lo < hi {
-			l = l.with(styled(muted, fmt.Sprintf(" [%s, %s]", short(lo), short(hi))))
+			l = l.with(styled(muted, fmt.Sprintf(" [%s, %s]", quantity.TypesetShort(lo), quantity.TypesetShort(hi))))
 		}
 		cells = append(cells, l)
 	}

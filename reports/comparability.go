@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/reports/compare"
 )
 
@@ -46,7 +47,7 @@ func (s *source) treatment(others bool) line {
 	l = l.with(span{Text: ". "})
 	switch waived := len(c.Waived()); {
 	case waived > 0:
-		return l.with(span{Text: fmt.Sprintf("Beside it %s was waived.", plural(waived, "difference"))})
+		return l.with(span{Text: fmt.Sprintf("Beside it %s was waived.", quantity.Plural(waived, "difference"))})
 	case others:
 		return l.with(span{Text: "Nothing was waived. The arms also differ in what a comparison allows but must say:"})
 	}

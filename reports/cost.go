@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 )
@@ -125,7 +126,7 @@ func (s *source) stageGrid(costs [][]stageCost) *grid {
 }
 
 func (c stageCost) cell() line {
-	l := text("%s", seconds(c.seconds))
+	l := text("%s", quantity.TypesetSeconds(c.seconds))
 	if c.Executed == 0 && c.Reused > 0 {
 		l = line{styled(muted, "shared ")}.with(l...)
 	}
@@ -150,19 +151,19 @@ func (s *source) costGrid(costs [][]stageCost) *grid {
 	row("tokens per second", func(a *arm) string {
 		v, _ := a.mean(func(r *run) float64 { return r.perStep("perf/total_num_tokens") / r.perStep("timing_s/step") })
 		if v >= 1000 {
-			return count(int64(math.Round(v)))
+			return quantity.TypesetCount(int64(math.Round(v)))
 		}
-		return short(v)
+		return quantity.TypesetShort(v)
 	})
 	row("seconds per step", func(a *arm) string {
 		v, _ := a.mean(func(r *run) float64 { return r.perStep("timing_s/step") })
-		return short(v)
+		return quantity.TypesetShort(v)
 	})
 	row("peak memory of training", func(a *arm) string {
 		for _, stage := range costs {
 			for _, c := range stage {
 				if c.Kind == string(config.Train) && c.Arm == a.Name && c.PeakMem > 0 {
-					return bytesText(c.PeakMem)
+					return quantity.Bytes(c.PeakMem)
 				}
 			}
 		}
@@ -176,7 +177,7 @@ func meanCount(a *arm, value func(*run) float64) string {
 	if n == 0 {
 		return absent
 	}
-	return count(int64(math.Round(v)))
+	return quantity.TypesetCount(int64(math.Round(v)))
 }
 
 // devices says where the runs of an arm were executed.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/metric"
 	"exp/reports/figure"
@@ -100,7 +101,7 @@ func (k curveKind) drawing(arms []*arm) drawing {
 		}
 	default:
 		if v, ok := constant(arms, k.Metric); ok {
-			a.reason = fmt.Errorf("%s is %s at every step of every run", k.Metric, short(v))
+			a.reason = fmt.Errorf("%s is %s at every step of every run", k.Metric, quantity.TypesetShort(v))
 		}
 	}
 	return a

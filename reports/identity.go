@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 )
@@ -45,7 +46,7 @@ func (s *source) proofGrid() *grid {
 		for _, r := range a.Runs {
 			again := line{styled(muted, "no")}
 			if n := r.attemptsOf(store.AttemptVerify); n > 0 {
-				again = text("%s", plural(n, "time"))
+				again = text("%s", quantity.Plural(n, "time"))
 			}
 			g.add(line{a.span()}, text("%d", r.Seed), r.samplerProof(), r.probe(), text("%d", len(r.diverged)), text("%d", r.warnings()), again)
 		}
@@ -60,9 +61,9 @@ func (r *run) samplerProof() line {
 		return line{styled(muted, "not checked")}
 	}
 	if c.Max == 0 {
-		return text("0 in %s", plural(int(c.N), "step"))
+		return text("0 in %s", quantity.Plural(int(c.N), "step"))
 	}
-	return line{styled(bad, fmt.Sprintf("%s in %s", short(c.Max), plural(int(c.N), "step")))}
+	return line{styled(bad, fmt.Sprintf("%s in %s", quantity.TypesetShort(c.Max), quantity.Plural(int(c.N), "step")))}
 }
 
 // probe is what the merge stage found.
@@ -194,7 +195,7 @@ func (s *source) environments() []environment {
 func (s *source) environmentSection() section {
 	g := &grid{Columns: []column{right("runs"), left("build"), left("system"), left("processor"), right("CPUs"), right("memory"), left("backend")}}
 	for _, e := range s.environments() {
-		g.add(text("%d", e.Runs), text("%s", e.Build), text("%s", e.System), text("%s", e.CPU), text("%d", e.CPUs), text("%s", bytesText(e.Memory)), text("%s", e.Backend))
+		g.add(text("%d", e.Runs), text("%s", e.Build), text("%s", e.System), text("%s", e.CPU), text("%d", e.CPUs), text("%s", quantity.Bytes(e.Memory)), text("%s", e.Backend))
 	}
 	blocks := []block{g}
 	if first, last := s.period(); first != "" {

@@ -34,12 +34,6 @@ func fixed(v float64, digits int) string { return quantity.Typeset(quantity.Fixe
 // signed is fixed with a plus before what is above zero.
 func signed(v float64, digits int) string { return quantity.Typeset(quantity.Signed(v, digits)) }
 
-func short(v float64) string          { return quantity.TypesetShort(v) }
-func seconds(s float64) string        { return quantity.TypesetSeconds(s) }
-func count(n int64) string            { return quantity.TypesetCount(n) }
-func bytesText(n int64) string        { return quantity.Bytes(n) }
-func plural(n int, one string) string { return quantity.Plural(n, one) }
-
 // listed joins words as a sentence does: "a, b and c".
 func listed(words []string) string {
 	switch n := len(words); n {

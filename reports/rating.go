@@ -14,6 +14,7 @@ import (
 
 	"exp/eval/stat"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/reports/compare"
 	"exp/reports/figure"
@@ -144,7 +145,7 @@ func (s *source) findContests(r *rated, byID map[string]*stat.Contest) (ok bool)
 		case c == nil:
 			r.skipped = append(r.skipped, id+" is not in the file")
 		case len(c.Rows) <= stat.MinParticipants:
-			r.skipped = append(r.skipped, fmt.Sprintf("%s has %s", id, plural(len(c.Rows), "rated participant")))
+			r.skipped = append(r.skipped, fmt.Sprintf("%s has %s", id, quantity.Plural(len(c.Rows), "rated participant")))
 		case slices.ContainsFunc(problems[id], func(p string) bool { _, ok := c.Problems[p]; return !ok }):
 			r.skipped = append(r.skipped, id+" lacks a problem of the suite")
 		default:
@@ -258,7 +259,7 @@ func (s *source) ratingFigure() drawing {
 		f.Arms = append(f.Arms, arm)
 	}
 	for _, r := range s.rated {
-		f.Groups = append(f.Groups, fmt.Sprintf("%s, %s", s.suiteName(r.suite), plural(len(r.contests), "contest")))
+		f.Groups = append(f.Groups, fmt.Sprintf("%s, %s", s.suiteName(r.suite), quantity.Plural(len(r.contests), "contest")))
 	}
 	return try(groupResults, f)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/reports/compare"
 )
@@ -284,7 +285,7 @@ func (s *source) facts() []fact {
 	list := []fact{{"arms", arms}, {"runs", text("%d", runs)}}
 	if s.result != nil {
 		for _, suite := range s.result.Suites {
-			list = append(list, fact{suite.Name, text("%s × %s", plural(suite.Items, "problem"), plural(suite.Samples, "sample"))})
+			list = append(list, fact{suite.Name, text("%s × %s", quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample"))})
 		}
 	}
 	var devices []string

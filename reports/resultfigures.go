@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/harness/metric"
 	"exp/reports/compare"
 	"exp/reports/figure"
@@ -208,7 +209,7 @@ func perProblem(samples int) string {
 	if samples == 0 {
 		return "per problem"
 	}
-	return fmt.Sprintf("per problem, %s", plural(samples, "sample"))
+	return fmt.Sprintf("per problem, %s", quantity.Plural(samples, "sample"))
 }
 
 // forests show the tested differences, one figure per unit: a share and a number

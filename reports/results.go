@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/harness/metric"
 	"exp/reports/compare"
 	"exp/reports/figure"
@@ -145,7 +146,7 @@ func withGallery(sec section, g gallery) section {
 
 // scoreGrid shows each arm's metrics on a suite, nil if none is wanted.
 func (s *source) scoreGrid(suite *compare.Suite, wanted func(string) bool) *grid {
-	g := &grid{Caption: fmt.Sprintf("%s: %s, %s each", suite.Name, plural(suite.Items, "problem"), plural(suite.Samples, "sample")), Columns: []column{left("metric")}}
+	g := &grid{Caption: fmt.Sprintf("%s: %s, %s each", suite.Name, quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample")), Columns: []column{left("metric")}}
 	starts := false
 	for _, m := range suite.Metrics {
 		starts = starts || wanted(m.Name) && sameStart(&m)
@@ -225,10 +226,10 @@ func (s *source) seedText() string {
 	same := true
 	for _, a := range s.arms {
 		same = same && len(a.Runs) == len(s.arms[0].Runs)
-		parts = append(parts, a.Name+" "+plural(len(a.Runs), "seed"))
+		parts = append(parts, a.Name+" "+quantity.Plural(len(a.Runs), "seed"))
 	}
 	if same {
-		parts = []string{plural(len(s.arms[0].Runs), "seed")}
+		parts = []string{quantity.Plural(len(s.arms[0].Runs), "seed")}
 		if len(s.arms) > 1 {
 			parts[0] += " per arm"
 		}
@@ -268,7 +269,7 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 		return nil
 	}
 	g.Note = text("Δ is paired by problem. %s; p Holm is corrected for the %s of this report. "+
-		"MDE: the true difference that would be found 80\u202f%% of the time. α = %g.", testNote(suite), plural(s.result.Tests, "test"), s.result.Alpha)
+		"MDE: the true difference that would be found 80\u202f%% of the time. α = %g.", testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
 	return g
 }
 
@@ -322,7 +323,7 @@ func (s *source) aloneGrids(wanted func(string) bool) []block {
 		if len(g.Rows) == 0 {
 			continue
 		}
-		g.Note = text("Mean over %s; brackets are the smallest and the largest seed.", plural(len(a.Runs), "seed"))
+		g.Note = text("Mean over %s; brackets are the smallest and the largest seed.", quantity.Plural(len(a.Runs), "seed"))
 		if len(a.Runs) == 1 {
 			g.Note = text("One seed: brackets are 95\u202f%% intervals over problems and say nothing about other training seeds.")
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/harness/metric"
 	"exp/reports/compare"
 )
@@ -118,7 +119,7 @@ func allEqual(m *compare.Metric) bool {
 
 // suiteLead introduces a suite's verdicts.
 func (s *source) suiteLead(suite *compare.Suite) line {
-	l := line{{Text: "On "}, styled(strong, suite.Name), {Text: fmt.Sprintf(" (%s, %s each, %s)", plural(suite.Items, "problem"), plural(suite.Samples, "sample"), s.seedText())}}
+	l := line{{Text: "On "}, styled(strong, suite.Name), {Text: fmt.Sprintf(" (%s, %s each, %s)", quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample"), s.seedText())}}
 	if m := suite.Metric("pass@1"); m != nil && sameStart(m) {
 		l = l.with(span{Text: fmt.Sprintf(", starting from an accuracy of %s", fixed(valueOf(m.Arms[0].Start), 3))})
 	}
@@ -193,7 +194,7 @@ func (s *source) aloneSummary() []block {
 	if len(list) == 0 {
 		return []block{paragraph{text("No final evaluation is recorded: there are only the curves.")}}
 	}
-	blocks := []block{paragraph{line{a.span(), {Text: fmt.Sprintf(", %s:", plural(len(a.Runs), "seed"))}}}, list}
+	blocks := []block{paragraph{line{a.span(), {Text: fmt.Sprintf(", %s:", quantity.Plural(len(a.Runs), "seed"))}}}, list}
 	if len(a.Runs) == 1 {
 		blocks = append(blocks, callout{Text: text("There is one seed: how much another training seed would change these numbers was not measured.")})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/harness/bench"
 	"exp/harness/device"
 	harness "exp/harness/run"
@@ -346,5 +347,5 @@ func (w *benchWatcher) PartRepeat(done int) { w.p.StageProgress(term.Step{Step: 
 // PartDone shows the figure of the part.
 func (w *benchWatcher) PartDone(headline float64, unit string) {
 	w.p.StageDone(term.Result{Status: term.Done, Wall: w.now().Sub(w.start),
-		Facts: []term.Fact{{Name: unit, Text: term.Short(headline), Counts: true}}})
+		Facts: []term.Fact{{Name: unit, Text: quantity.Short(headline), Counts: true}}})
 }

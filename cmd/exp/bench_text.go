@@ -3,9 +3,8 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"time"
 
-	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/harness/bench"
 )
 
@@ -46,11 +45,11 @@ func writeBench(p *page, b *benchmark) error {
 }
 
 // between is the range of a spread.
-func between(s bench.Spread) string { return term.Short(s.Min) + "–" + term.Short(s.Max) }
+func between(s bench.Spread) string { return quantity.Short(s.Min) + "–" + quantity.Short(s.Max) }
 
 func writeBenchModel(p *page, m *bench.ModelReport, s bench.Settings) error {
 	p.heading("model " + m.Name)
-	p.line("%d layers, width %d, heads %d/%d, ffn %d, vocabulary %d; %s weights", m.Layers, m.Width, m.Heads, m.KVHeads, m.FFN, m.Vocab, term.Count(int64(m.Weights)))
+	p.line("%d layers, width %d, heads %d/%d, ffn %d, vocabulary %d; %s weights", m.Layers, m.Width, m.Heads, m.KVHeads, m.FFN, m.Vocab, quantity.Count(int64(m.Weights)))
 	if err := writePasses(p, m, s); err != nil {
 		return err
 	}
@@ -61,11 +60,11 @@ func writeBenchModel(p *page, m *bench.ModelReport, s bench.Settings) error {
 func writeBenchFolder(p *page, f *bench.FolderReport, s bench.Settings) error {
 	p.heading("folder " + f.Path)
 	p.line("%s parameters, %s of %s weights, loaded in %s; prompts of %d tokens, completions of %d",
-		term.Count(int64(f.Parameters)), term.Bytes(f.Weights), f.Stored, term.Duration(time.Duration(f.Load*float64(time.Second))), s.Prompt, s.New)
+		quantity.Parameters(int64(f.Parameters)), quantity.Bytes(f.Weights), f.Stored, quantity.Duration(quantity.Seconds(f.Load)), s.Prompt, s.New)
 	var rows [][]any
 	for _, x := range f.Speeds {
-		rows = append(rows, []any{x.Sequences, x.Prefill.TokensPer.Median, between(x.Prefill.TokensPer), term.Percent(x.Prefill.Share, 0),
-			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), term.Percent(x.Decode.Share, 0), x.Read.Median, term.Bytes(x.Decode.Memory)})
+		rows = append(rows, []any{x.Sequences, x.Prefill.TokensPer.Median, between(x.Prefill.TokensPer), quantity.Percent(x.Prefill.Share, 0),
+			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), quantity.Percent(x.Decode.Share, 0), x.Read.Median, quantity.Bytes(x.Decode.Memory)})
 	}
 	return p.table([]column{{Title: "together"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
 		{Title: "decode tok/s"}, {Title: "range"}, {Title: "peak"}, {Title: "GB/s"}, {Title: "memory", Drop: 1}}, rows)
@@ -76,7 +75,7 @@ func writeBenchFolder(p *page, f *bench.FolderReport, s bench.Settings) error {
 func writePasses(p *page, m *bench.ModelReport, s bench.Settings) error {
 	var rows [][]any
 	add := func(what string, x *bench.Passes) {
-		rows = append(rows, []any{what, x.TokensPer.Median, between(x.TokensPer), x.GFLOPS.Median, term.Percent(x.Share, 0), term.Bytes(x.Memory)})
+		rows = append(rows, []any{what, x.TokensPer.Median, between(x.TokensPer), x.GFLOPS.Median, quantity.Percent(x.Share, 0), quantity.Bytes(x.Memory)})
 	}
 	batch := fmt.Sprintf("%d × %d", s.Batch, s.Length)
 	if m.Train != nil {
@@ -100,7 +99,7 @@ func writePasses(p *page, m *bench.ModelReport, s bench.Settings) error {
 		if i > 0 {
 			text += ","
 		}
-		text += fmt.Sprintf(" %s %s", f.Name, term.Percent(f.Seconds.Median/m.Train.Seconds.Median, 1))
+		text += fmt.Sprintf(" %s %s", f.Name, quantity.Percent(f.Seconds.Median/m.Train.Seconds.Median, 1))
 	}
 	p.line("%s", text)
 	return nil
@@ -112,10 +111,10 @@ func writeMatMuls(p *page, list []bench.MatMul) error {
 	for _, x := range list {
 		op, roofline := x.Op, ""
 		if x.Decode {
-			op, roofline = "decode", term.Percent(x.RooflineShare, 0)
+			op, roofline = "decode", quantity.Percent(x.RooflineShare, 0)
 		}
 		rows = append(rows, []any{x.Layer, op, x.M, strconv.Itoa(x.N) + "×" + strconv.Itoa(x.K), x.GFLOPS.Median, between(x.GFLOPS),
-			term.Percent(x.Share, 0), x.Bytes.Median, roofline})
+			quantity.Percent(x.Share, 0), x.Bytes.Median, roofline})
 	}
 	if len(rows) == 0 {
 		return nil

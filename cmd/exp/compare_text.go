@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/harness/metric"
 	"exp/reports/compare"
 )
@@ -126,7 +126,7 @@ func (p *comparePage) suite(s *compare.Suite) error {
 		size += fmt.Sprintf(" in %d clusters", s.Clusters)
 	}
 	p.heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
-	p.line("± is half of a %s interval over %s", term.Percent(p.r.Level, 0), over)
+	p.line("± is half of a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
 	shown := p.shown(s)
 	if err := p.means(shown); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 			e := m.Arms[arm]
 			text := optional(e.Mean, digitsOf(m))
 			if e.Interval != nil {
-				text += " ±" + term.Fixed((e.Interval.Hi-e.Interval.Lo)/2, digitsOf(m))
+				text += " ±" + quantity.Fixed((e.Interval.Hi-e.Interval.Lo)/2, digitsOf(m))
 			}
 			return text
 		}))
@@ -222,7 +222,7 @@ func scoreRow(name string, shown []*compare.Metric, cell func(m *compare.Metric)
 }
 
 func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
-	columns := []column{{Title: "metric"}, {Title: "Δ"}, {Title: term.Percent(p.r.Level, 0) + " interval"}, {Title: "p"}, {Title: "p Holm"},
+	columns := []column{{Title: "metric"}, {Title: "Δ"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}, {Title: "p"}, {Title: "p Holm"},
 		{Title: "MDE"}, {Title: "verdict", Style: outcomeStyle}}
 	var rows [][]any
 	for _, m := range shown {
@@ -272,11 +272,11 @@ func (p *comparePage) across() error {
 	if x == nil || len(x.Suites) < 2 || p.chosen {
 		return nil
 	}
-	p.heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite", len(x.Suites), term.Percent(p.r.Level, 0), x.Kind))
+	p.heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite", len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
 	cell := func(a compare.Aggregate) string {
 		text := optional(a.Value, 3)
 		if a.Interval != nil {
-			text += " ±" + term.Fixed((a.Interval.Hi-a.Interval.Lo)/2, 3)
+			text += " ±" + quantity.Fixed((a.Interval.Hi-a.Interval.Lo)/2, 3)
 		}
 		return text
 	}
@@ -292,14 +292,14 @@ func (p *comparePage) across() error {
 	for _, pair := range x.Pairs {
 		if iv := pair.Improvement.Interval; iv != nil {
 			rows = append(rows, []any{p.r.Arms[pair.A].Label + " over " + p.r.Arms[pair.B].Label, optional(pair.Improvement.Value, 2),
-				"[" + term.Fixed(iv.Lo, 2) + ", " + term.Fixed(iv.Hi, 2) + "]"})
+				"[" + quantity.Fixed(iv.Lo, 2) + ", " + quantity.Fixed(iv.Hi, 2) + "]"})
 		}
 	}
 	if len(rows) == 0 {
 		return nil
 	}
 	p.heading("probability of improvement")
-	return p.table([]column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"}, {Title: term.Percent(p.r.Level, 0) + " interval"}}, rows)
+	return p.table([]column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}}, rows)
 }
 
 func (p *comparePage) cost() error {
@@ -308,13 +308,11 @@ func (p *comparePage) cost() error {
 		{Title: "evaluation"}, {Title: "device"}}
 	var rows [][]any
 	for arm, c := range p.r.Cost {
-		rows = append(rows, []any{p.r.Arms[arm].Label, int64(c.Steps + 0.5), term.Count(int64(c.Tokens + 0.5)),
-			secondsText(c.TrainS), secondsText(c.UpstreamS), secondsText(c.EvalS), c.Machine})
+		rows = append(rows, []any{p.r.Arms[arm].Label, int64(c.Steps + 0.5), quantity.Count(int64(c.Tokens + 0.5)),
+			quantity.Duration(quantity.Seconds(c.TrainS)), quantity.Duration(quantity.Seconds(c.UpstreamS)), quantity.Duration(quantity.Seconds(c.EvalS)), c.Machine})
 	}
 	return p.table(columns, rows)
 }
-
-func secondsText(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
 
 func (p *comparePage) notes() {
 	var lines []string
@@ -353,16 +351,15 @@ func optional(v *float64, digits int) string {
 	if v == nil {
 		return "–"
 	}
-	return term.Fixed(*v, digits)
+	return quantity.Fixed(*v, digits)
 }
 
 // signed is optional with a sign before what is not zero.
 func signed(v *float64, digits int) string {
-	text := optional(v, digits)
-	if v != nil && *v > 0 && strings.Trim(text, "0.") != "" {
-		return "+" + text
+	if v == nil {
+		return optional(v, digits)
 	}
-	return text
+	return quantity.Signed(*v, digits)
 }
 
 // probability formats a p value; empty where there is none.
@@ -373,5 +370,5 @@ func probability(v *float64) string {
 	case *v < 0.001:
 		return "<0.001"
 	}
-	return term.Fixed(*v, 3)
+	return quantity.Fixed(*v, 3)
 }

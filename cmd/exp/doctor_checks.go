@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
@@ -51,9 +51,9 @@ func (a *app) checkMachine(d *diagnosis) {
 	case m.Memory == 0:
 		d.warn("memory", "exp run --dry-run says what a run needs", "the system does not tell")
 	case m.Memory < 2<<30:
-		d.warn("memory", "exp run --dry-run says what a run needs", "%s", term.Bytes(m.Memory))
+		d.warn("memory", "exp run --dry-run says what a run needs", "%s", quantity.Bytes(m.Memory))
 	default:
-		d.ok("memory", "%s", term.Bytes(m.Memory))
+		d.ok("memory", "%s", quantity.Bytes(m.Memory))
 	}
 }
 
@@ -185,7 +185,7 @@ func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
 	defer cancel()
 	switch err := db.QuickCheck(limited); {
 	case errors.Is(err, context.DeadlineExceeded):
-		d.warn("integrity", "sqlite3 "+filepath.Join(dir, "exp.db")+" 'PRAGMA integrity_check' reads it all", "the database is too large to be read within %s", term.Duration(readTime))
+		d.warn("integrity", "sqlite3 "+filepath.Join(dir, "exp.db")+" 'PRAGMA integrity_check' reads it all", "the database is too large to be read within %s", quantity.Duration(readTime))
 	case err != nil:
 		d.failed("integrity", err)
 	default:
@@ -218,7 +218,7 @@ func checkDisk(d *diagnosis, dir string) {
 	default:
 		d.ok("file system", "%s", name)
 	}
-	switch free := term.Bytes(disk.Free); {
+	switch free := quantity.Bytes(disk.Free); {
 	case disk.Free < 0:
 		d.warn("space", "exp run --dry-run says what a run needs", "the system does not tell")
 	case disk.Free < lowSpace:

@@ -13,6 +13,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/bundle"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/experiments/trackers"
 	"exp/harness/metric"
@@ -158,29 +159,21 @@ func metricText(name string) string {
 
 // text is the result for people.
 func (e *exported) text() string {
-	what := []string{plural(len(e.Runs), "run")}
+	what := []string{quantity.Plural(len(e.Runs), "run")}
 	if len(e.With) > 0 {
 		what[0] += fmt.Sprintf(" and %d more that they are made from", len(e.With))
 	}
-	what = append(what, term.Count(e.Points)+" points")
+	what = append(what, quantity.Count(e.Points)+" points")
 	if e.Format == formatBundle {
-		what = append(what, plural(e.Blobs, "blob"), plural(e.Files, "file"))
+		what = append(what, quantity.Plural(e.Blobs, "blob"), quantity.Plural(e.Files, "file"))
 		if len(e.LeftOut) > 0 {
 			what = append(what, "without "+strings.Join(e.LeftOut, " and "))
 		}
 	}
 	if e.Bytes > 0 {
-		what = append(what, term.Bytes(e.Bytes))
+		what = append(what, quantity.Bytes(e.Bytes))
 	}
 	return e.File + ": " + strings.Join(what, ", ")
-}
-
-// plural is a number with a noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // shownBytes is how much must be copied for it to be worth a progress display.

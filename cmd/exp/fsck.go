@@ -10,6 +10,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/keep"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	harness "exp/harness/run"
 )
@@ -126,11 +127,11 @@ func writeFsck(p *page, r *keep.Report) {
 		}
 	}
 	checked := fmt.Sprintf("checked %d runs, %d steps (%d chains computed again), %d blobs of %s (%s)", r.Runs,
-		r.Steps, r.Recomputed, r.Blobs, term.Bytes(r.Bytes), how)
+		r.Steps, r.Recomputed, r.Blobs, quantity.Bytes(r.Bytes), how)
 	if r.Checkpoints > 0 {
 		checked += fmt.Sprintf(", %d checkpoints", r.Checkpoints)
 	}
-	fmt.Fprintf(p.w, "%s in %s\n", checked, term.Duration(time.Duration(r.WallS*float64(time.Second))))
+	fmt.Fprintf(p.w, "%s in %s\n", checked, quantity.Duration(quantity.Seconds(r.WallS)))
 	if len(r.Findings) == 0 {
 		fmt.Fprintln(p.w, term.Good.Paint("everything is as it was recorded", p.layout.Color))
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"exp/cmd/exp/term"
 	"exp/experiments/keep"
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -99,18 +99,18 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 		items, state = freed.Items, "gone"
 	}
 	if plan.Over > 0 {
-		a.warn("%s more than the budget stay: what runs need is not dropped", term.Bytes(plan.Over))
+		a.warn("%s more than the budget stay: what runs need is not dropped", quantity.Bytes(plan.Over))
 	}
 	sum := keep.Bytes(items)
 	if a.out.forPeople() {
 		switch {
 		case len(items) == 0:
-			a.note("nothing can go; the store has %s", term.Bytes(plan.Total))
+			a.note("nothing can go; the store has %s", quantity.Bytes(plan.Total))
 			return nil
 		case c.Bool("apply"):
-			defer a.note("%s of %s freed", term.Bytes(sum), term.Bytes(plan.Total))
+			defer a.note("%s of %s freed", quantity.Bytes(sum), quantity.Bytes(plan.Total))
 		default:
-			defer a.note("%s of %s can go; --apply removes it", term.Bytes(sum), term.Bytes(plan.Total))
+			defer a.note("%s of %s can go; --apply removes it", quantity.Bytes(sum), quantity.Bytes(plan.Total))
 		}
 	}
 	if c.Bool("list") {
@@ -144,7 +144,7 @@ func kindTable(items []keep.Item, state string) table {
 
 func bytesText(v any) string {
 	n, _ := v.(int64)
-	return term.Bytes(n)
+	return quantity.Bytes(n)
 }
 
 // shortName shortens a digest for people; paths stay.

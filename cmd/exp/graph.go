@@ -13,6 +13,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
 	"exp/experiments/lineage"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 )
 
@@ -234,7 +235,7 @@ func (t *treeWriter) stage(s *lineage.Stage, depth int) {
 		}
 		text := io.Role + " " + io.Digest.Short()
 		if b.Size > 0 {
-			text += "  " + term.Bytes(b.Size)
+			text += "  " + quantity.Bytes(b.Size)
 		}
 		if t.dir == lineage.Up && b.Unknown {
 			text += "  (unknown origin)"

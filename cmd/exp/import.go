@@ -13,6 +13,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/bundle"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/experiments/trackers"
 )
@@ -205,5 +206,5 @@ func (out *imported) detail() string {
 	if out.From == formatBundle {
 		return ""
 	}
-	return fmt.Sprintf(", %s points, foreign (%s)", term.Count(out.Points), out.From)
+	return fmt.Sprintf(", %s points, foreign (%s)", quantity.Count(out.Points), out.From)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/harness/device"
 	"exp/harness/inspect"
 )
@@ -92,7 +93,7 @@ func writeInspection(p *page, r *inspect.Report) error {
 	p.heading(r.Path)
 	var kinds []string
 	for _, d := range r.DTypes {
-		kinds = append(kinds, fmt.Sprintf("%d × %s (%s)", d.Tensors, d.DType, term.Bytes(d.Bytes)))
+		kinds = append(kinds, fmt.Sprintf("%d × %s (%s)", d.Tensors, d.DType, quantity.Bytes(d.Bytes)))
 	}
 	facts := []fact{{"container", r.Container}, {"class", r.Class}}
 	for n, text := range r.Architecture {
@@ -102,15 +103,15 @@ func writeInspection(p *page, r *inspect.Report) error {
 		}
 		facts = append(facts, fact{name, text})
 	}
-	facts = append(facts, fact{"parameters", term.Count(r.Parameters)}, fact{"tensors", strings.Join(kinds, ", ")})
+	facts = append(facts, fact{"parameters", quantity.Count(r.Parameters)}, fact{"tensors", strings.Join(kinds, ", ")})
 	if r.Positions > 0 {
 		facts = append(facts, fact{"longest", fmt.Sprintf("%d tokens", r.Positions)})
 	}
 	p.facts(facts...)
 	if n := r.Needs; n != nil {
 		p.heading("memory on a CPU, without activations")
-		p.facts(fact{"evaluate", fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token of context", term.Bytes(n.Evaluate), term.Bytes(n.Frozen), term.Bytes(n.Cache))},
-			fact{"train", term.Bytes(n.Train) + " with gradients and moments"})
+		p.facts(fact{"evaluate", fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token of context", quantity.Bytes(n.Evaluate), quantity.Bytes(n.Frozen), quantity.Bytes(n.Cache))},
+			fact{"train", quantity.Bytes(n.Train) + " with gradients and moments"})
 	}
 	if r.Adapter != nil {
 		writeAdapter(p, r.Adapter)

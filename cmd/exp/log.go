@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
@@ -266,7 +267,7 @@ func (r *logReader) attempts() (list []logEntry, err error) {
 		if t.Ended.IsZero() {
 			continue
 		}
-		text := fmt.Sprintf("attempt %d is %s after %s", t.N, t.Status, term.Duration(t.Ended.Sub(t.Started)))
+		text := fmt.Sprintf("attempt %d is %s after %s", t.N, t.Status, quantity.Duration(t.Ended.Sub(t.Started)))
 		if t.ExitCode != 0 {
 			text += fmt.Sprintf(", exit code %d", t.ExitCode)
 		}
@@ -300,7 +301,7 @@ func (r *logReader) stages() (list []logEntry, err error) {
 		}
 		text := fmt.Sprintf("%s %s", name, s.Status)
 		if s.WallS > 0 {
-			text += " in " + term.Duration(time.Duration(s.WallS*float64(time.Second)))
+			text += " in " + quantity.Duration(quantity.Seconds(s.WallS))
 		}
 		if s.Error != "" {
 			text += ": " + s.Error
@@ -313,7 +314,7 @@ func (r *logReader) stages() (list []logEntry, err error) {
 func (r *logReader) checkpoints() (list []logEntry, err error) {
 	saved, err := r.db.Checkpoints(r.ctx, r.run.ID)
 	for _, s := range saved {
-		list = append(list, logEntry{s.Time, store.LevelInfo, "checkpoint", fmt.Sprintf("step %d, %s, chain %s", s.Step, term.Bytes(s.Bytes), s.Chain.Short()),
+		list = append(list, logEntry{s.Time, store.LevelInfo, "checkpoint", fmt.Sprintf("step %d, %s, chain %s", s.Step, quantity.Bytes(s.Bytes), s.Chain.Short()),
 			nil, orderCheckpoint, fmt.Sprint("checkpoint ", s.Step)})
 	}
 	return list, err
@@ -330,7 +331,7 @@ func (r *logReader) divergences() (list []logEntry, err error) {
 func (r *logReader) steps() (list []logEntry, err error) {
 	steps, err := r.db.Steps(r.ctx, r.run.ID, r.step+1, store.AllSteps)
 	for _, s := range steps {
-		list = append(list, logEntry{s.Time, store.LevelDebug, "step", fmt.Sprintf("step %d of %d, %s tokens, chain %s", s.Det.Step, r.run.StepsTotal, term.Count(s.Tokens), s.Chain.Short()),
+		list = append(list, logEntry{s.Time, store.LevelDebug, "step", fmt.Sprintf("step %d of %d, %s tokens, chain %s", s.Det.Step, r.run.StepsTotal, quantity.Count(s.Tokens), s.Chain.Short()),
 			nil, orderStep, fmt.Sprint("step ", s.Det.Step)})
 		r.step = s.Det.Step
 	}

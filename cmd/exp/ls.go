@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -241,7 +241,7 @@ func fieldText(v any) string {
 		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
 			return strconv.FormatInt(int64(v), 10)
 		}
-		return term.Short(v)
+		return quantity.Short(v)
 	case []any:
 		parts := make([]string, len(v))
 		for i := range v {

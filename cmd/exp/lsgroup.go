@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"exp/cmd/exp/term"
 	"exp/eval/stat"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/metric"
 )
@@ -85,9 +85,9 @@ func (a *app) spread(runs []store.Run, name string) []any {
 	case !a.out.forPeople():
 		return []any{nil, nil}
 	case len(values) > 1:
-		return []any{term.PlusMinus(mean, std, 3)}
+		return []any{quantity.PlusMinus(mean, std, 3)}
 	case len(values) == 1:
-		return []any{term.Fixed(mean, 3)}
+		return []any{quantity.Fixed(mean, 3)}
 	}
 	return []any{nil}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 )
 
 // format is a value of --output.
@@ -261,7 +262,7 @@ func (o *output) text(c column, v any) string {
 	case float32:
 		return c.float(float64(v))
 	case time.Duration:
-		return term.Duration(v)
+		return quantity.Duration(v)
 	case time.Time:
 		return o.localTime(v)
 	case []string:
@@ -272,9 +273,9 @@ func (o *output) text(c column, v any) string {
 
 func (c column) float(v float64) string {
 	if c.Digits > 0 {
-		return term.Fixed(v, c.Digits)
+		return quantity.Fixed(v, c.Digits)
 	}
-	return term.Short(v)
+	return quantity.Short(v)
 }
 
 func (o *output) localTime(t time.Time) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
@@ -353,13 +354,13 @@ func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 func factOf(f harness.Metric) term.Fact {
 	switch f.Name {
 	case "train", "val", "test", "steps", "files", "parameters", "samples", "reused":
-		return term.Fact{Name: f.Name, Text: term.Count(int64(f.Value)), Counts: true}
+		return term.Fact{Name: f.Name, Text: quantity.Count(int64(f.Value)), Counts: true}
 	}
 	name := f.Name
 	if m, _ := metric.Find(name); m.Heading != "" {
 		name = m.Heading
 	}
-	return term.Fact{Name: name, Text: term.Short(f.Value)}
+	return term.Fact{Name: name, Text: quantity.Short(f.Value)}
 }
 
 func (w *watcher) Note(text string) { w.p.Note(text) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
 )
@@ -167,18 +168,10 @@ func idCandidates(ctx context.Context, db *store.DB, text string, about func(*st
 	return list
 }
 
-// age is how long ago something was, in one unit: 12s, 5m, 3h, 40d.
+// age is how long ago something was; empty for no time.
 func age(now, t time.Time) string {
-	d := max(now.Sub(t), 0)
-	switch {
-	case t.IsZero():
+	if t.IsZero() {
 		return ""
-	case d < time.Minute:
-		return machineText(int64(d/time.Second)) + "s"
-	case d < time.Hour:
-		return machineText(int64(d/time.Minute)) + "m"
-	case d < 24*time.Hour:
-		return machineText(int64(d/time.Hour)) + "h"
 	}
-	return machineText(int64(d/(24*time.Hour))) + "d"
+	return quantity.Age(now.Sub(t))
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/metric"
 	harness "exp/harness/run"
@@ -59,7 +59,7 @@ func (a *app) beforeAfter(start, score any) any {
 	if !a.out.stream.Unicode {
 		arrow = " -> "
 	}
-	return term.Fixed(before, 3) + arrow + term.Fixed(after, 3)
+	return quantity.Fixed(before, 3) + arrow + quantity.Fixed(after, 3)
 }
 
 // suggestNext says what one may want to do with runs that are done.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/metric"
 )
@@ -68,7 +69,7 @@ func statusText(r *store.Run) string {
 	}
 	unfinished := r.Status == store.Running || r.Status == store.Interrupted
 	if unfinished && 0 < r.Steps && r.Steps < r.StepsTotal {
-		return string(r.Status) + " " + term.Percent(float64(r.Steps)/float64(r.StepsTotal), 0)
+		return string(r.Status) + " " + quantity.Percent(float64(r.Steps)/float64(r.StepsTotal), 0)
 	}
 	return string(r.Status)
 }
@@ -167,7 +168,7 @@ func timeOrNil(t time.Time) any {
 func took(now time.Time, r *store.Run) any {
 	switch {
 	case r.WallS > 0:
-		return time.Duration(r.WallS * float64(time.Second))
+		return quantity.Seconds(r.WallS)
 	case r.Status == store.Running && !r.Started.IsZero():
 		return now.Sub(r.Started)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/experiments/blob"
+	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -344,7 +345,7 @@ func (s shownSample) verdict() string {
 func (s shownSample) parts() string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s.Components)) {
-		list = append(list, name+" "+term.Fixed(s.Components[name], 2))
+		list = append(list, name+" "+quantity.Fixed(s.Components[name], 2))
 	}
 	return strings.Join(list, ", ")
 }
@@ -399,11 +400,11 @@ func writeSamples(p *page, list []shownSample) {
 		}
 		score := ""
 		if !math.IsNaN(s.Reward) {
-			score = "  score " + term.Fixed(s.Reward, 2)
+			score = "  score " + quantity.Fixed(s.Reward, 2)
 		}
 		logp := ""
 		if !math.IsNaN(s.LogProbSum) {
-			logp = "  logp " + term.Fixed(s.LogProbSum, 2)
+			logp = "  logp " + quantity.Fixed(s.LogProbSum, 2)
 		}
 		fmt.Fprintf(p.w, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.layout.Color),
 			verdictStyle(s.verdict()).Paint(s.verdict(), p.layout.Color), score, s.OutTokens, logp, s.Finish)

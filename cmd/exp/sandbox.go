@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/sandbox"
 )
 
@@ -188,7 +189,7 @@ func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []str
 	if err != nil {
 		return err
 	}
-	resources := fmt.Sprintf("wall %.1f ms, CPU %.1f ms, %s, level %s", 1e3*run.Wall.Seconds(), 1e3*run.CPU.Seconds(), term.Bytes(run.MemoryKB<<10), result.Isolation)
+	resources := fmt.Sprintf("wall %.1f ms, CPU %.1f ms, %s, level %s", 1e3*run.Wall.Seconds(), 1e3*run.CPU.Seconds(), quantity.Bytes(run.MemoryKB<<10), result.Isolation)
 	switch result.Verdict {
 	case sandbox.OK:
 		a.note("%s: %s", result.Verdict, resources)

@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
@@ -23,7 +23,7 @@ func (p *showPage) stages() error {
 		st := &p.s.Stages[i]
 		var wall any
 		if st.Status == store.Done || st.WallS > 0 {
-			wall = seconds(st.WallS)
+			wall = quantity.Seconds(st.WallS)
 		}
 		rows = append(rows, []any{st.Name(), p.stageStatus(st), wall, outputsText(st)})
 	}
@@ -55,8 +55,6 @@ func stageStyle(v any) term.Style {
 	return statusStyle(v)
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
 // outputsText lists the outputs of a stage; of a folder of files their number.
 func outputsText(st *recorded.Stage) string {
 	const most = 4
@@ -65,11 +63,11 @@ func outputsText(st *recorded.Stage) string {
 		for _, o := range st.Outputs {
 			bytes += o.Size
 		}
-		return fmt.Sprintf("%d files, %s", len(st.Outputs), term.Bytes(bytes))
+		return fmt.Sprintf("%d files, %s", len(st.Outputs), quantity.Bytes(bytes))
 	}
 	var parts []string
 	for _, o := range st.Outputs {
-		parts = append(parts, fmt.Sprintf("%s %s", strings.TrimPrefix(o.Role, "problems/"), term.Bytes(o.Size)))
+		parts = append(parts, fmt.Sprintf("%s %s", strings.TrimPrefix(o.Role, "problems/"), quantity.Bytes(o.Size)))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -92,7 +90,7 @@ func (p *showPage) stagesWide() error {
 			rows = append(rows, []any{"in", o.Role, o.Digest.Short(), nil})
 		}
 		for _, o := range st.Outputs {
-			rows = append(rows, []any{"out", o.Role, o.Digest.Short(), term.Bytes(o.Size)})
+			rows = append(rows, []any{"out", o.Role, o.Digest.Short(), quantity.Bytes(o.Size)})
 		}
 		if len(rows) == 0 {
 			continue
@@ -108,12 +106,12 @@ func costText(st *recorded.Stage) string {
 	if st.WallS == 0 {
 		return ""
 	}
-	text := term.Duration(seconds(st.WallS))
+	text := quantity.Duration(quantity.Seconds(st.WallS))
 	if st.CPUS > 0 {
-		text += ", " + term.Duration(seconds(st.CPUS)) + " of CPU"
+		text += ", " + quantity.Duration(quantity.Seconds(st.CPUS)) + " of CPU"
 	}
 	if st.PeakMem > 0 {
-		text += ", at most " + term.Bytes(st.PeakMem) + " of memory"
+		text += ", at most " + quantity.Bytes(st.PeakMem) + " of memory"
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 
 	"exp/cmd/exp/term"
 	"exp/eval"
+	"exp/experiments/quantity"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 )
@@ -130,7 +131,7 @@ func (p *showPage) stepsText() string {
 		text = strconv.FormatInt(s.Steps, 10)
 	}
 	if s.Tokens > 0 {
-		text += ", " + term.Count(s.Tokens) + " tokens sampled"
+		text += ", " + quantity.Count(s.Tokens) + " tokens sampled"
 	}
 	return text
 }
@@ -139,7 +140,7 @@ func (p *showPage) timeText() string {
 	s := p.s
 	text := p.out.localTime(s.Created) + " (" + age(p.now, s.Created) + " ago)"
 	if d, ok := took(p.now, &s.Row).(time.Duration); ok {
-		text += ", took " + term.Duration(d)
+		text += ", took " + quantity.Duration(d)
 	}
 	if n := len(s.Attempts); n > 1 {
 		text += fmt.Sprintf(" in %d attempts", n)
@@ -205,9 +206,9 @@ func scoreText(s *recorded.Score) (value, interval any) {
 		return nil, nil
 	}
 	if s.Lo == nil || *s.Lo == *s.Hi {
-		return term.Fixed(s.Value, 3), nil
+		return quantity.Fixed(s.Value, 3), nil
 	}
-	return term.Fixed(s.Value, 3), "[" + term.Fixed(*s.Lo, 3) + ", " + term.Fixed(*s.Hi, 3) + "]"
+	return quantity.Fixed(s.Value, 3), "[" + quantity.Fixed(*s.Lo, 3) + ", " + quantity.Fixed(*s.Hi, 3) + "]"
 }
 
 func changeText(r recorded.Result) any {
@@ -215,7 +216,7 @@ func changeText(r recorded.Result) any {
 		return nil
 	}
 	d := r.After.Value - r.Before.Value
-	text := term.Fixed(d, 3)
+	text := quantity.Fixed(d, 3)
 	if d > 0 && text != "0.000" {
 		return "+" + text
 	}
@@ -264,7 +265,7 @@ func (p *showPage) checkpoints() error {
 		if c.Path != "" {
 			where = p.path(c.Path)
 		}
-		rows = append(rows, []any{c.Step, term.Bytes(c.Bytes), c.Chain.Short(), where})
+		rows = append(rows, []any{c.Step, quantity.Bytes(c.Bytes), c.Chain.Short(), where})
 	}
 	return p.table([]column{{Title: "step"}, {Title: "size"}, {Title: "chain"}, {Title: "where"}}, rows)
 }
@@ -276,7 +277,7 @@ func (p *showPage) files() error {
 	p.heading("files")
 	list := []fact{{"model", p.path(p.s.ModelDir)}}
 	for _, f := range p.s.Artifacts {
-		list = append(list, fact{f.Name, p.path(f.Path) + " (" + term.Bytes(f.Size) + ")"})
+		list = append(list, fact{f.Name, p.path(f.Path) + " (" + quantity.Bytes(f.Size) + ")"})
 	}
 	p.facts(list...)
 	return nil
@@ -362,7 +363,7 @@ func envText(key string, v any) string {
 	switch v := v.(type) {
 	case number:
 		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && strings.HasSuffix(key, "_bytes") {
-			return term.Bytes(n)
+			return quantity.Bytes(n)
 		}
 	case []any:
 		var words []string

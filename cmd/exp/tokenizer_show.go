@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"exp/experiments/quantity"
 	"exp/harness/vocab"
 )
 
@@ -61,7 +62,7 @@ func (a *app) tokenizerEncode(c *cli.Context) error {
 		return err
 	}
 	if a.out.forPeople() && len(ids) > 0 {
-		a.note("%s for %s", plural(len(ids), "token"), plural(len(text), "byte"))
+		a.note("%s for %s", quantity.Plural(len(ids), "token"), quantity.Plural(len(text), "byte"))
 	}
 	return nil
 }

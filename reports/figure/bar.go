@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot/vg"
+
+	"exp/experiments/quantity"
 )
 
 // Bar compares arms on several suites, or on several metrics of one unit: one
@@ -207,7 +209,7 @@ func (f Bar) caption(names []string) Caption {
 		out.Seeds = seedsText(names, counts)
 	}
 	if absent > 0 {
-		out.Notes = append(out.Notes, plural(absent, "value")+" missing or not finite")
+		out.Notes = append(out.Notes, quantity.Plural(absent, "value")+" missing or not finite")
 	}
 	return out
 }

@@ -3,6 +3,8 @@ package figure
 import (
 	"fmt"
 	"strings"
+
+	"exp/experiments/quantity"
 )
 
 // Curve is a metric against the training step, or against tokens, seconds or
@@ -151,7 +153,7 @@ func (f Curve) notes(c lineChart) []string {
 	}
 	var notes []string
 	if missing > 0 {
-		notes = append(notes, fmt.Sprintf("%s left out: %s", plural(missing, "value"), f.Y.hides()))
+		notes = append(notes, fmt.Sprintf("%s left out: %s", quantity.Plural(missing, "value"), f.Y.hides()))
 	}
 	for i, t := range c.tracks {
 		if c.last(t) < 0 {
@@ -166,7 +168,7 @@ func (f Curve) notes(c lineChart) []string {
 		}
 		if fewer > 0 {
 			notes = append(notes, fmt.Sprintf("At %s %s is the mean of fewer than its %d seeds",
-				plural(fewer, "point"), clean(c.names[i]), len(f.Arms[i].Seeds)))
+				quantity.Plural(fewer, "point"), clean(c.names[i]), len(f.Arms[i].Seeds)))
 		}
 	}
 	return notes

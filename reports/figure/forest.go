@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot/vg"
+
+	"exp/experiments/quantity"
 )
 
 // Forest shows paired differences between two arms, one row per suite or metric,
@@ -153,7 +155,7 @@ func (f Forest) caption() Caption {
 	}
 	switch {
 	case said && slices.Min(counts) == slices.Max(counts):
-		out.Seeds = plural(counts[0], "seed") + " per arm"
+		out.Seeds = quantity.Plural(counts[0], "seed") + " per arm"
 	case said:
 		out.Seeds = "Per arm: " + seedsText(names, counts)
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot/vg"
+
+	"exp/experiments/quantity"
 )
 
 // Items is a heat map of two arms' scores on the same problems, a row per seed and a
@@ -270,9 +272,9 @@ func (f Items) caption(groups []group, n int) Caption {
 	a, b := clean(f.Arms[0].Name), clean(f.Arms[1].Name)
 	out := Caption{About: f.About, Seeds: seedsText([]string{a, b}, []int{len(f.Arms[0].Seeds), len(f.Arms[1].Seeds)})}
 	out.Notes = append(out.Notes, fmt.Sprintf("Of %s, %d were solved at least once by both, %d by %s alone, %d by %s alone, %d by neither",
-		plural(n, "problem"), len(groups[0].problems), len(groups[1].problems), a, len(groups[2].problems), b, len(groups[3].problems)))
+		quantity.Plural(n, "problem"), len(groups[0].problems), len(groups[1].problems), a, len(groups[2].problems), b, len(groups[3].problems)))
 	if f.Samples > 0 {
-		out.Notes = append(out.Notes, plural(f.Samples, "sample")+" a problem and seed")
+		out.Notes = append(out.Notes, quantity.Plural(f.Samples, "sample")+" a problem and seed")
 	}
 	if len(f.Arms[0].Seeds) != len(f.Arms[1].Seeds) {
 		out.Notes = append(out.Notes, "The arm with more seeds had more chances to solve a problem once")

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"exp/experiments/quantity"
 )
 
 // PassK is pass@k, the chance that at least one of k samples is right, against k
@@ -129,7 +131,7 @@ func (f PassK) caption(c lineChart) Caption {
 		out.Seeds = seedsText(c.names, counts)
 	}
 	if f.Problems > 0 && f.Samples > 0 {
-		out.Notes = append(out.Notes, plural(f.Problems, "problem")+" with "+plural(f.Samples, "sample")+" each")
+		out.Notes = append(out.Notes, quantity.Plural(f.Problems, "problem")+" with "+quantity.Plural(f.Samples, "sample")+" each")
 	}
 	out.Interval = "No intervals"
 	for _, t := range c.tracks {

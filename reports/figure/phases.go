@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot/vg"
+
+	"exp/experiments/quantity"
 )
 
 // Phases shows where the time goes: one stacked bar per arm or run, one segment
@@ -177,7 +179,7 @@ func (f Phases) caption() Caption {
 		}
 	}
 	if absent > 0 {
-		out.Notes = append(out.Notes, plural(absent, "time")+" missing or not finite, counted as none")
+		out.Notes = append(out.Notes, quantity.Plural(absent, "time")+" missing or not finite, counted as none")
 	}
 	return out
 }

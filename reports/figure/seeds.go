@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"exp/eval/stat"
+	"exp/experiments/quantity"
 )
 
 // Band says what the area around the mean of several seeds is.
@@ -187,20 +188,13 @@ func seedsText(names []string, counts []int) string {
 	}
 	if slices.Min(counts) == slices.Max(counts) {
 		if len(counts) == 1 {
-			return plural(counts[0], "seed")
+			return quantity.Plural(counts[0], "seed")
 		}
-		return plural(counts[0], "seed") + " per arm"
+		return quantity.Plural(counts[0], "seed") + " per arm"
 	}
 	parts := make([]string, len(names))
 	for i, name := range names {
-		parts[i] = clean(name) + " " + plural(counts[i], "seed")
+		parts[i] = clean(name) + " " + quantity.Plural(counts[i], "seed")
 	}
 	return strings.Join(parts, ", ")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"exp/experiments/quantity"
 )
 
 // maxBlock is the height of the live block: the line on which the cursor rests,
@@ -121,16 +123,16 @@ func (v view) tail() line {
 		l = append(l, span{rate, Plain})
 	}
 	if eta, ok := v.pace.eta(v.now, v.stage.Total); ok {
-		return append(l, span{"eta " + Remaining(eta), Plain})
+		return append(l, span{"eta " + quantity.Remaining(eta), Plain})
 	}
-	return append(l, span{"elapsed " + Remaining(v.elapsed), Faint})
+	return append(l, span{"elapsed " + quantity.Remaining(v.elapsed), Faint})
 }
 
 // metrics pads each value, so that a line does not wobble as digits come and go.
 func (v view) metrics() line {
 	var l line
 	for _, m := range headline(v.step.Metrics) {
-		l = append(l, span{Clean(m.Name) + " " + Pad(Short(m.Value), 5, false), Plain})
+		l = append(l, span{Clean(m.Name) + " " + Pad(quantity.Short(m.Value), 5, false), Plain})
 	}
 	return l
 }
@@ -145,9 +147,9 @@ func (v view) spark(room int, unicode bool) line {
 	return line{
 		{strings.Repeat(" ", nameColumn), Plain},
 		{Clean(v.trend.name), Faint},
-		{Short(v.trend.first), Faint},
+		{quantity.Short(v.trend.first), Faint},
 		{Spark(v.trend.points, width, unicode), Accent},
-		{Short(v.trend.latest), Faint},
+		{quantity.Short(v.trend.latest), Faint},
 	}
 }
 
@@ -207,7 +209,7 @@ func resultLine(st Stage, r Result, width int) line {
 	for _, f := range r.Facts {
 		l = append(l, span{f.phrase(), Plain})
 	}
-	wall := Duration(r.Wall)
+	wall := quantity.Duration(r.Wall)
 	room := min(wallColumn, width-1) - l.width() - len(indent)
 	return append(l, span{Pad(wall, room, true), Faint})
 }
@@ -226,7 +228,7 @@ func outcomeLine(o Outcome, width int) line {
 		return l
 	}
 	room := min(wallColumn, width-1) - l.width() - len(indent)
-	return append(l, span{Pad(Duration(o.Wall), room, true), Faint})
+	return append(l, span{Pad(quantity.Duration(o.Wall), room, true), Faint})
 }
 
 // cachedStage is a stage whose result was there already.

@@ -3,6 +3,8 @@ package term
 import (
 	"slices"
 	"time"
+
+	"exp/experiments/quantity"
 )
 
 const (
@@ -71,9 +73,9 @@ func (p *pace) rate(unit string) string {
 	case s <= 0:
 		return ""
 	case s > 1:
-		return Fixed(s, 1) + " s/" + unit
+		return quantity.Fixed(s, 1) + " s/" + unit
 	case s > 0.01:
-		return Fixed(1/s, 1) + " " + unit + "/s"
+		return quantity.Fixed(1/s, 1) + " " + unit + "/s"
 	}
-	return Count(int64(1/s)) + " " + unit + "/s"
+	return quantity.Count(int64(1/s)) + " " + unit + "/s"
 }

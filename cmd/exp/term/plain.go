@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"exp/experiments/quantity"
 )
 
 const (
@@ -88,9 +90,9 @@ func (p *plain) StageProgress(st Step) {
 	p.shown, p.shownAt = st.Step, now
 	fields := []string{p.position()}
 	for _, m := range headline(st.Metrics) {
-		fields = append(fields, pair(m.Name, Short(m.Value)))
+		fields = append(fields, pair(m.Name, quantity.Short(m.Value)))
 	}
-	p.print(append(fields, pair(p.stage.unit()+"_s", Short(p.progress.stepSeconds())))...)
+	p.print(append(fields, pair(p.stage.unit()+"_s", quantity.Short(p.progress.stepSeconds())))...)
 }
 
 // StageDone prints how the stage ended.
@@ -159,7 +161,7 @@ func (p *plain) tick() {
 	}
 	fields := []string{"running"}
 	if p.inStage {
-		fields = append(fields, p.position(), pair("elapsed", Duration(now.Sub(p.started))))
+		fields = append(fields, p.position(), pair("elapsed", quantity.Duration(now.Sub(p.started))))
 	}
 	p.print(fields...)
 }
@@ -202,7 +204,7 @@ func ending(facts []Fact, wall time.Duration) []string {
 		}
 		fields = append(fields, pair(name, f.Text))
 	}
-	return append(fields, pair("wall", Duration(wall)))
+	return append(fields, pair("wall", quantity.Duration(wall)))
 }
 
 // pair is key=value; a value that would break the line into other words is
