@@ -70,7 +70,7 @@ func TestWarnings(t *testing.T) {
 	call{list: list}.run("x").check(t, 0, "id\na\n", "warning: only 1 seed\n")
 	call{list: list}.run("x", "-o", "jsonl").check(t, 0, "{\"id\":\"a\"}\n", "warning: only 1 seed\n")
 	got := call{list: list}.run("x", "--json")
-	if !strings.Contains(got.stdout, `"warnings": ["only 1 seed"]`) || got.stderr != "" {
+	if !strings.Contains(got.stdout, "\"warnings\": [\n    \"only 1 seed\"\n  ]") || got.stderr != "" {
 		t.Errorf("JSON: %+v", got)
 	}
 	call{list: list}.run("x", "--json", "fail").check(t, 1, "", "warning: only 1 seed\n", `"message":"no result"`)
