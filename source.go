@@ -19,5 +19,6 @@ import "embed"
 //go:embed harness/*/*.go
 //go:embed reports/*.go reports/page.css reports/page.tmpl reports/*/*.go
 //go:embed sandbox/*.go sandbox/*.s sandbox/*.py sandbox/hostile.txt
-//go:embed cmd/exp/*.go cmd/exp/completion.bash cmd/exp/completion.fish cmd/exp/completion.zsh cmd/exp/term/*.go
+//go:embed cmd/exp/*.go cmd/exp/*/*.go
+//go:embed cmd/exp/cli/completion.bash cmd/exp/cli/completion.fish cmd/exp/cli/completion.zsh
 var Sources embed.FS

@@ -24,7 +24,7 @@ const smokeRecipe = "../../configs/smoke_cpu.yaml"
 // exp executes the program with an empty HOME.
 func exp(t *testing.T, args ...string) ended {
 	t.Helper()
-	return call{list: commands, env: map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1"}}.run(args...)
+	return call{env: map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1"}}.run(args...)
 }
 
 // smoke executes the smoke recipe in a store.

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/harness/bench"
@@ -46,7 +45,7 @@ func benchCommand(a *app) *cli.Command {
 			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(), ", "), DefaultText: "10M"},
 		}, archFlags()...),
 			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of what is multiplied: f32 or bf16", DefaultText: "f32"},
-			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " + strings.Join(words(bench.Parts()), ", ")},
+			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " + strings.Join(cli.Words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
 			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "of `N` tokens each"},
 			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions together, each of a prompt of its own; of a FOLDER a list of N",
@@ -57,9 +56,9 @@ func benchCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
 			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
 		),
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return benchCandidates(w) }),
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return benchCandidates(w) }),
 		Action: func(c *cli.Context) error {
-			folder, err := positionals(c, 0, 1)
+			folder, err := cli.Positionals(c, 0, 1)
 			if err != nil {
 				return err
 			}
@@ -105,19 +104,19 @@ func archSizes(m *bench.Model) []archSize {
 	}
 }
 
-func benchCandidates(w word) []candidate {
+func benchCandidates(w cli.Word) []cli.Candidate {
 	switch w.Flag {
 	case "model":
-		return texts(benchModelNames())
+		return cli.Candidates(benchModelNames())
 	case "dtype":
-		return texts(bench.DTypeNames())
+		return cli.Candidates(bench.DTypeNames())
 	case "level":
-		return texts(device.AllLevels())
+		return cli.Candidates(device.AllLevels())
 	case "only":
 		before := w.Text[:strings.LastIndexByte(w.Text, ',')+1]
-		var list []candidate
+		var list []cli.Candidate
 		for _, p := range bench.Parts() {
-			list = append(list, candidate{Text: before + string(p)})
+			list = append(list, cli.Candidate{Text: before + string(p)})
 		}
 		return list
 	}
@@ -126,12 +125,12 @@ func benchCandidates(w word) []candidate {
 
 // benchmark is the schema exp.bench/1.
 type benchmark struct {
-	CPU    string `json:"cpu"`
-	Cores  int    `json:"cores"`
-	Memory int64  `json:"memory_bytes"`
-	System string `json:"system"`
-	Level  string `json:"level"`
-	Build  build  `json:"build"`
+	CPU    string    `json:"cpu"`
+	Cores  int       `json:"cores"`
+	Memory int64     `json:"memory_bytes"`
+	System string    `json:"system"`
+	Level  string    `json:"level"`
+	Build  cli.Build `json:"build"`
 	bench.Report
 }
 
@@ -150,12 +149,12 @@ func (a *app) bench(c *cli.Context) error {
 func (a *app) benchFolder(c *cli.Context, path string) error {
 	for _, f := range []string{"model", "only", "batch", "length"} {
 		if c.IsSet(f) {
-			return usagef("--%s is not for a FOLDER", f).see(a.line.command())
+			return a.Usagef("--%s is not for a FOLDER", f)
 		}
 	}
 	for _, f := range archSizes(&bench.Model{}) {
 		if c.IsSet(f.flag) {
-			return usagef("--%s is not for a FOLDER, whose config.json has it", f.flag).see(a.line.command())
+			return a.Usagef("--%s is not for a FOLDER, whose config.json has it", f.flag)
 		}
 	}
 	o := bench.DefaultFolderOptions(path)
@@ -167,7 +166,7 @@ func (a *app) benchFolder(c *cli.Context, path string) error {
 	}
 	setInts(c, map[string]*int{"prompt": &o.Prompt, "new": &o.New, "repeat": &o.Repeat})
 	if err := o.Validate(); err != nil {
-		return usagef("bench: %w", err)
+		return cli.Usagef("bench: %w", err)
 	}
 	return a.measure(c, func(be, single bench.Device, w bench.Watcher) (*bench.Report, error) {
 		return bench.RunFolder(c.Context, be, single, o, w)
@@ -179,7 +178,7 @@ func numbers(flag, text string) (list []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			return nil, usagef("%s is %q, but must be a number, or several with commas between", flag, text)
+			return nil, cli.Usagef("%s is %q, but must be a number, or several with commas between", flag, text)
 		}
 		list = append(list, n)
 	}
@@ -206,26 +205,26 @@ func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.
 	if err != nil {
 		return err
 	}
-	be, err := device.Open(o, a.getenv)
+	be, err := device.Open(o, a.Getenv)
 	if err != nil {
 		return err
 	}
 	defer be.Close()
 	o.Threads = 1
-	single, err := device.Open(o, a.getenv)
+	single, err := device.Open(o, a.Getenv)
 	if err != nil {
 		return err
 	}
 	defer single.Close()
-	r, err := run(be, single, &benchWatcher{p: a.progressDisplay(), now: a.clock.Now})
-	a.closeProgress()
+	r, err := run(be, single, &benchWatcher{p: a.Progress(), now: a.Clock.Now})
+	a.CloseProgress()
 	if err != nil {
 		return err
 	}
 	m := harness.ThisMachine()
 	b := &benchmark{CPU: m.CPU, Cores: m.Cores, Memory: m.Memory, System: runtime.GOOS + "/" + runtime.GOARCH,
-		Level: be.Level(), Build: readBuild(), Report: *r}
-	return a.out.printDocument(document{Schema: "exp.bench/1", Data: b, Human: func(w io.Writer) error { return writeBench(a.out.newPage(w), b) }})
+		Level: be.Level(), Build: cli.ReadBuild(), Report: *r}
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.bench/1", Data: b, Human: func(w io.Writer) error { return writeBench(a.Out.NewPage(w), b) }})
 }
 
 // benchDevice reads the flags that say on what is measured.
@@ -234,23 +233,23 @@ func (a *app) benchDevice(c *cli.Context) (device.Options, error) {
 	if name := c.String("dtype"); name != "" {
 		t, err := bench.ParseDType(name)
 		if err != nil {
-			return o, usagef("--dtype: %w", err)
+			return o, cli.Usagef("--dtype: %w", err)
 		}
 		o.Operand = t
 	}
-	if v := a.getenv("EXP_THREADS"); v != "" && !c.IsSet("threads") {
+	if v := a.Getenv("EXP_THREADS"); v != "" && !c.IsSet("threads") {
 		n, err := strconv.Atoi(v)
 		if err != nil {
-			return o, usagef("EXP_THREADS is %q, but must be a number", v)
+			return o, cli.Usagef("EXP_THREADS is %q, but must be a number", v)
 		}
 		o.Threads = n
 	}
 	if o.Threads < 0 {
-		return o, usagef("%d threads: want 0 (all) or more", o.Threads)
+		return o, cli.Usagef("%d threads: want 0 (all) or more", o.Threads)
 	}
 	if name := c.String("level"); name != "" {
 		if err := device.CheckLevel(name); err != nil {
-			return o, usagef("--level: %w", err)
+			return o, cli.Usagef("--level: %w", err)
 		}
 		o.Level = name
 	}
@@ -268,16 +267,16 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 			return o, err
 		}
 		if len(list) > 1 {
-			return o, usagef("--sequences: several numbers are for a FOLDER")
+			return o, cli.Usagef("--sequences: several numbers are for a FOLDER")
 		}
 		o.Sequences = list[0]
 	}
 	if list := c.String("only"); list != "" {
 		for name := range strings.SplitSeq(list, ",") {
 			if name == "" {
-				return o, usagef("--only %q has an empty part", list)
+				return o, cli.Usagef("--only %q has an empty part", list)
 			}
-			p, err := oneOf("--only", name, bench.Parts())
+			p, err := cli.OneOf("--only", name, bench.Parts())
 			if err != nil {
 				return o, err
 			}
@@ -289,7 +288,7 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 		return o, err
 	}
 	if err := o.Validate(); err != nil {
-		return o, usagef("%w", err)
+		return o, cli.Usagef("%w", err)
 	}
 	return o, nil
 }
@@ -307,11 +306,11 @@ func benchModels(c *cli.Context) ([]bench.Model, error) {
 	}
 	switch {
 	case len(missing) == 0 && c.IsSet("model"):
-		return nil, usagef("--model contradicts --layers and the other sizes")
+		return nil, cli.Usagef("--model contradicts --layers and the other sizes")
 	case len(missing) == 0:
 		return []bench.Model{own}, nil
 	case len(missing) < len(sizes):
-		return nil, usagef("an architecture of your own needs %s too", strings.Join(missing, ", "))
+		return nil, cli.Usagef("an architecture of your own needs %s too", strings.Join(missing, ", "))
 	}
 	names := c.StringSlice("model")
 	if len(names) == 0 {
@@ -319,7 +318,7 @@ func benchModels(c *cli.Context) ([]bench.Model, error) {
 	}
 	var list []bench.Model
 	for _, name := range names {
-		if _, err := oneOf("--model", name, benchModelNames()); err != nil {
+		if _, err := cli.OneOf("--model", name, benchModelNames()); err != nil {
 			return nil, err
 		}
 		i := slices.Index(benchModelNames(), name)

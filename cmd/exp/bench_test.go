@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/bench"
 	"exp/harness/device"
@@ -16,7 +17,7 @@ import (
 var small = strings.Fields("bench --layers 1 --width 16 --heads 1 --kv-heads 1 --ffn 16 --vocab 32 --batch 2 --length 4 --sequences 2 --prompt 2 --new 3 --repeat 1 --threads 2")
 
 func TestBench(t *testing.T) {
-	e := call{list: commands, env: map[string]string{"EXP_CPU": "portable"}}.run(append(slices.Clone(small), "--json", "--only", "train,sample,logprob")...)
+	e := call{env: map[string]string{"EXP_CPU": "portable"}}.run(append(slices.Clone(small), "--json", "--only", "train,sample,logprob")...)
 	e.succeeds(t)
 	var got struct {
 		Schema string
@@ -50,7 +51,7 @@ func TestBench(t *testing.T) {
 
 func TestBenchLevel(t *testing.T) {
 	args := append(slices.Clone(small), "--json", "-q", "--only", "logprob", "--level", "portable")
-	e := call{list: commands, env: map[string]string{"EXP_CPU": device.OfThisMachine().Best}}.run(args...)
+	e := call{env: map[string]string{"EXP_CPU": device.OfThisMachine().Best}}.run(args...)
 	if e.code != 0 || !strings.Contains(e.stdout, `"level": "portable"`) || e.stderr != "" {
 		t.Errorf("--level comes before EXP_CPU: exit code %d\n%s\n%s", e.code, e.stdout, e.stderr)
 	}
@@ -59,7 +60,7 @@ func TestBenchLevel(t *testing.T) {
 // A folder is measured with several numbers of completions.
 func TestBenchFolder(t *testing.T) {
 	dir, _, _ := tinyFolder(t)
-	e := call{list: commands}.run("bench", dir, "--prompt", "2", "--new", "2", "--repeat", "1", "--sequences", "1,2", "--json", "-q")
+	e := call{}.run("bench", dir, "--prompt", "2", "--new", "2", "--repeat", "1", "--sequences", "1,2", "--json", "-q")
 	e.succeeds(t)
 	var got struct{ Data benchmark }
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
@@ -69,7 +70,7 @@ func TestBenchFolder(t *testing.T) {
 	if f == nil || f.Path != dir || len(f.Speeds) != 2 || f.Speeds[1].Sequences != 2 || f.Speeds[0].Decode.TokensPer.Median <= 0 {
 		t.Errorf("got %+v", f)
 	}
-	text := call{list: commands}.run("bench", dir, "--prompt", "2", "--new", "2", "--repeat", "1", "--sequences", "1", "-q")
+	text := call{}.run("bench", dir, "--prompt", "2", "--new", "2", "--repeat", "1", "--sequences", "1", "-q")
 	if text.code != 0 || !strings.Contains(text.stdout, "decode tok/s") || !strings.Contains(text.stdout, "of f32 weights") {
 		t.Errorf("exit code %d\n%s\n%s", text.code, text.stdout, text.stderr)
 	}
@@ -101,7 +102,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--sequences 1,2", nil, "--sequences: several numbers are for a FOLDER"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
-			call{list: commands, env: tt.env}.run(append([]string{"bench"}, strings.Fields(tt.args)...)...).refuses(t, 2, tt.want)
+			call{env: tt.env}.run(append([]string{"bench"}, strings.Fields(tt.args)...)...).refuses(t, 2, tt.want)
 		})
 	}
 }
@@ -113,7 +114,7 @@ func TestBenchCompletes(t *testing.T) {
 		{"--only train,s", "train,sample\n"},
 	} {
 		words := append([]string{"bench"}, strings.Fields(tt.words)...)
-		got := call{list: commands}.run(append(words, completionFlag)...)
+		got := call{}.run(append(words, cli.CompletionFlag)...)
 		if got.stdout != tt.want {
 			t.Errorf("exp bench %s: %q, want %q", tt.words, got.stdout, tt.want)
 		}
@@ -128,7 +129,7 @@ func TestBenchText(t *testing.T) {
 		return bench.Passes{TokensPer: around(tokens), GFLOPS: around(gflops), Share: gflops / 480, Memory: 1 << 30, Seconds: around(1.5)}
 	}
 	logProb, sample := passes(11000, 220), passes(4200, 90)
-	b := &benchmark{CPU: "Intel(R) Xeon(R) Processor", Cores: 2, Level: "avx512", Build: build{Version: "v1", Go: "go1.26", Platform: "linux/amd64", Device: "cpu"},
+	b := &benchmark{CPU: "Intel(R) Xeon(R) Processor", Cores: 2, Level: "avx512", Build: cli.Build{Version: "v1", Go: "go1.26", Platform: "linux/amd64", Device: "cpu"},
 		Report: bench.Report{Suite: "engine", DType: "f32", Backend: "cpu/avx512", Threads: 2,
 			Settings: bench.Settings{Batch: 16, Length: 256, Sequences: 64, Prompt: 64, New: 128, Repeat: 5},
 			Machine:  bench.Peaks{Peak: around(480), PeakOne: &one, Read: &read},
@@ -142,8 +143,8 @@ func TestBenchText(t *testing.T) {
 				},
 			}}}}
 	var text bytes.Buffer
-	out := output{w: &text, format: formatTable, stream: term.Stream{TTY: true}.Sized(func() (int, int) { return 80, 24 })}
-	if err := writeBench(out.newPage(&text), b); err != nil {
+	out := cli.Output{W: &text, Format: cli.FormatTable, Stream: term.Stream{TTY: true}.Sized(func() (int, int) { return 80, 24 })}
+	if err := writeBench(out.NewPage(&text), b); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(text.String()) {

@@ -1,24 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/harness/bench"
 )
 
 // writeBench writes what was measured for people.
-func writeBench(p *page, b *benchmark) error {
-	p.heading("bench " + b.Suite)
+func writeBench(p *cli.Page, b *benchmark) error {
+	p.Heading("bench " + b.Suite)
 	s := b.Settings
-	p.facts(
-		fact{"processor", fmt.Sprintf("%s, %d cores", or(b.CPU, "unknown"), b.Cores)},
-		fact{"engine", fmt.Sprintf("%s, %d threads, %s", b.Backend, b.Threads, b.DType)},
-		fact{"program", b.Build.String()},
-		fact{"figures", fmt.Sprintf("median (least–greatest) of %d; peak share: of the median peak", s.Repeat)},
+	p.Facts(
+		cli.Fact{Name: "processor", Text: fmt.Sprintf("%s, %d cores", cmp.Or(b.CPU, "unknown"), b.Cores)},
+		cli.Fact{Name: "engine", Text: fmt.Sprintf("%s, %d threads, %s", b.Backend, b.Threads, b.DType)},
+		cli.Fact{Name: "program", Text: b.Build.String()},
+		cli.Fact{Name: "figures", Text: fmt.Sprintf("median (least–greatest) of %d; peak share: of the median peak",
+			s.Repeat)},
 	)
-	p.heading("machine")
+	p.Heading("machine")
 	rows := [][]any{}
 	add := func(what string, x *bench.Spread, unit string) {
 		if x != nil {
@@ -28,7 +31,7 @@ func writeBench(p *page, b *benchmark) error {
 	add("peak, 1 thread", b.Machine.PeakOne, "GFLOP/s")
 	add(fmt.Sprintf("peak, %d threads", b.Threads), &b.Machine.Peak, "GFLOP/s")
 	add(fmt.Sprintf("reading, %d threads", b.Threads), b.Machine.Read, "GB/s")
-	if err := p.table([]column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}}, rows); err != nil {
+	if err := p.Table([]cli.Column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}}, rows); err != nil {
 		return err
 	}
 	if b.Folder != nil {
@@ -41,15 +44,15 @@ func writeBench(p *page, b *benchmark) error {
 			return err
 		}
 	}
-	return p.close()
+	return p.Close()
 }
 
 // between is the range of a spread.
 func between(s bench.Spread) string { return quantity.Short(s.Min) + "–" + quantity.Short(s.Max) }
 
-func writeBenchModel(p *page, m *bench.ModelReport, s bench.Settings) error {
-	p.heading("model " + m.Name)
-	p.line("%d layers, width %d, heads %d/%d, ffn %d, vocabulary %d; %s weights", m.Layers, m.Width, m.Heads, m.KVHeads, m.FFN, m.Vocab, quantity.Count(int64(m.Weights)))
+func writeBenchModel(p *cli.Page, m *bench.ModelReport, s bench.Settings) error {
+	p.Heading("model " + m.Name)
+	p.Line("%d layers, width %d, heads %d/%d, ffn %d, vocabulary %d; %s weights", m.Layers, m.Width, m.Heads, m.KVHeads, m.FFN, m.Vocab, quantity.Count(int64(m.Weights)))
 	if err := writePasses(p, m, s); err != nil {
 		return err
 	}
@@ -57,22 +60,22 @@ func writeBenchModel(p *page, m *bench.ModelReport, s bench.Settings) error {
 }
 
 // writeBenchFolder writes how fast the model of a folder samples.
-func writeBenchFolder(p *page, f *bench.FolderReport, s bench.Settings) error {
-	p.heading("folder " + f.Path)
-	p.line("%s parameters, %s of %s weights, loaded in %s; prompts of %d tokens, completions of %d",
+func writeBenchFolder(p *cli.Page, f *bench.FolderReport, s bench.Settings) error {
+	p.Heading("folder " + f.Path)
+	p.Line("%s parameters, %s of %s weights, loaded in %s; prompts of %d tokens, completions of %d",
 		quantity.Parameters(int64(f.Parameters)), quantity.Bytes(f.Weights), f.Stored, quantity.Duration(quantity.Seconds(f.Load)), s.Prompt, s.New)
 	var rows [][]any
 	for _, x := range f.Speeds {
 		rows = append(rows, []any{x.Sequences, x.Prefill.TokensPer.Median, between(x.Prefill.TokensPer), quantity.Percent(x.Prefill.Share, 0),
 			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), quantity.Percent(x.Decode.Share, 0), x.Read.Median, quantity.Bytes(x.Decode.Memory)})
 	}
-	return p.table([]column{{Title: "together"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
+	return p.Table([]cli.Column{{Title: "together"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
 		{Title: "decode tok/s"}, {Title: "range"}, {Title: "peak"}, {Title: "GB/s"}, {Title: "memory", Drop: 1}}, rows)
 }
 
 // writePasses writes training, log-probs and sampling, and below them the phases of a
 // training step.
-func writePasses(p *page, m *bench.ModelReport, s bench.Settings) error {
+func writePasses(p *cli.Page, m *bench.ModelReport, s bench.Settings) error {
 	var rows [][]any
 	add := func(what string, x *bench.Passes) {
 		rows = append(rows, []any{what, x.TokensPer.Median, between(x.TokensPer), x.GFLOPS.Median, quantity.Percent(x.Share, 0), quantity.Bytes(x.Memory)})
@@ -90,8 +93,8 @@ func writePasses(p *page, m *bench.ModelReport, s bench.Settings) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := []column{{Title: "work"}, {Title: "tok/s"}, {Title: "range"}, {Title: "GFLOP/s"}, {Title: "peak share"}, {Title: "memory"}}
-	if err := p.table(columns, rows); err != nil || m.Train == nil {
+	columns := []cli.Column{{Title: "work"}, {Title: "tok/s"}, {Title: "range"}, {Title: "GFLOP/s"}, {Title: "peak share"}, {Title: "memory"}}
+	if err := p.Table(columns, rows); err != nil || m.Train == nil {
 		return err
 	}
 	text := "a training step:"
@@ -101,12 +104,12 @@ func writePasses(p *page, m *bench.ModelReport, s bench.Settings) error {
 		}
 		text += fmt.Sprintf(" %s %s", f.Name, quantity.Percent(f.Seconds.Median/m.Train.Seconds.Median, 1))
 	}
-	p.line("%s", text)
+	p.Line("%s", text)
 	return nil
 }
 
 // writeMatMuls writes a row for each operation and shape.
-func writeMatMuls(p *page, list []bench.MatMul) error {
+func writeMatMuls(p *cli.Page, list []bench.MatMul) error {
 	var rows [][]any
 	for _, x := range list {
 		op, roofline := x.Op, ""
@@ -119,6 +122,6 @@ func writeMatMuls(p *page, list []bench.MatMul) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return p.table([]column{{Title: "matmul"}, {Title: "op"}, {Title: "rows"}, {Title: "weight"}, {Title: "GFLOP/s"}, {Title: "range"},
+	return p.Table([]cli.Column{{Title: "matmul"}, {Title: "op"}, {Title: "rows"}, {Title: "weight"}, {Title: "GFLOP/s"}, {Title: "range"},
 		{Title: "peak share"}, {Title: "GB/s", Drop: 1}, {Title: "roofline"}}, rows)
 }

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/reports/compare"
@@ -52,33 +51,33 @@ func compareCommand(a *app) *cli.Command {
 		},
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
 		Action: func(c *cli.Context) error {
-			return a.withStore(func(db *store.DB) error { return a.compare(c, db) })
+			return a.WithStore(func(db *store.DB) error { return a.compare(c, db) })
 		},
 	}
 }
 
 // compareCandidates proposes values of compare's flags.
-func (a *app) compareCandidates(ctx context.Context, db *store.DB, w word) (list []candidate) {
+func (a *app) compareCandidates(ctx context.Context, db *store.DB, w cli.Word) (list []cli.Candidate) {
 	switch w.Flag {
 	case "vs":
-		return runCandidates(ctx, db, w.Text, false, a.clock.Now())
+		return runCandidates(ctx, db, w.Text, false, a.Clock.Now())
 	case "by":
 		for _, name := range []string{"xid", "name", "algo", "model", "task"} {
-			list = append(list, candidate{Text: name})
+			list = append(list, cli.Candidate{Text: name})
 		}
 	case "vary", "allow":
 	default:
 		return nil
 	}
 	for _, k := range config.Keys() {
-		list = append(list, candidate{k.Path, k.Help})
+		list = append(list, cli.Candidate{Text: k.Path, Note: k.Help})
 	}
 	return list
 }
 
 func (a *app) compare(c *cli.Context, db *store.DB) error {
 	if c.NArg() == 0 {
-		return usagef("no runs given").see(a.line.command())
+		return a.Usagef("no runs given")
 	}
 	ks, err := numbersOf("--k", c.String("k"))
 	if err != nil {
@@ -129,7 +128,7 @@ func conditionResult(condition *compare.Condition, r *compare.Result) error {
 	for _, p := range held {
 		names = append(names, pairName(r, p[0], p[1]))
 	}
-	return failf(exitCondition, "%s holds for %s", condition, strings.Join(names, ", "))
+	return cli.Failf(cli.ExitCondition, "%s holds for %s", condition, strings.Join(names, ", "))
 }
 
 // arms forms the arms that the arguments ask for.
@@ -142,7 +141,7 @@ func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
 			return nil, err
 		}
 		if len(against) == 0 {
-			return nil, failf(exitNotFound, "--vs %s selects no runs", c.String("vs"))
+			return nil, cli.Failf(cli.ExitNotFound, "--vs %s selects no runs", c.String("vs"))
 		}
 	}
 	selections := c.Args().Slice()
@@ -163,7 +162,7 @@ func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
 		case len(runs) == 0 && selected > 0 && len(selections) > 1:
 			// --vs names an arm of the list.
 		case len(runs) == 0:
-			return nil, &failure{Code: exitNotFound, Err: fmt.Errorf("%s selects no runs", strings.ReplaceAll(s, "\x00", " ")), Help: "exp ls shows what there is"}
+			return nil, &cli.Failure{Code: cli.ExitNotFound, Err: fmt.Errorf("%s selects no runs", strings.ReplaceAll(s, "\x00", " ")), Help: "exp ls shows what there is"}
 		case len(selections) == 1:
 			if arms, err = compare.Arms(c.Context, db, runs, c.String("by")); err != nil {
 				return nil, err
@@ -200,7 +199,7 @@ func numbersOf(flag, text string) ([]int, error) {
 	for _, word := range strings.Split(strings.Trim(text, "[]"), ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil {
-			return nil, usagef("%s %s: %q is no number", flag, text, word)
+			return nil, cli.Usagef("%s %s: %q is no number", flag, text, word)
 		}
 		list = append(list, n)
 	}
@@ -209,13 +208,13 @@ func numbersOf(flag, text string) ([]int, error) {
 
 // printComparison prints a result. chosen says that the user named the metrics.
 func (a *app) printComparison(r *compare.Result, chosen bool) error {
-	switch a.out.format {
-	case formatCSV, formatTSV, formatMD:
-		return a.out.printTable(comparisonTable(r))
+	switch a.Out.Format {
+	case cli.FormatCSV, cli.FormatTSV, cli.FormatMD:
+		return a.Out.PrintTable(comparisonTable(r))
 	}
-	return a.out.printDocument(document{Schema: compareSchema, Data: r, Human: func(w io.Writer) error {
-		p := &comparePage{page: a.out.newPage(w), r: r, chosen: chosen}
-		return errors.Join(p.write(), p.close())
+	return a.Out.PrintDocument(cli.Document{Schema: compareSchema, Data: r, Human: func(w io.Writer) error {
+		p := &comparePage{Page: a.Out.NewPage(w), r: r, chosen: chosen}
+		return errors.Join(p.write(), p.Close())
 	}})
 }
 
@@ -223,8 +222,8 @@ func (a *app) printComparison(r *compare.Result, chosen bool) error {
 const compareSchema = "exp.compare/1"
 
 // comparisonTable has a row for each suite, metric and pair of arms.
-func comparisonTable(r *compare.Result) table {
-	t := table{Schema: compareSchema, Columns: []column{{Key: "suite"}, {Key: "metric"}, {Key: "arm_a"}, {Key: "arm_b"}, {Key: "mean_a"}, {Key: "mean_b"},
+func comparisonTable(r *compare.Result) cli.Table {
+	t := cli.Table{Schema: compareSchema, Columns: []cli.Column{{Key: "suite"}, {Key: "metric"}, {Key: "arm_a"}, {Key: "arm_b"}, {Key: "mean_a"}, {Key: "mean_b"},
 		{Key: "delta"}, {Key: "lo"}, {Key: "hi"}, {Key: "p"}, {Key: "p_holm"}, {Key: "mde"}, {Key: "effect"}, {Key: "verdict"}}}
 	cell := func(v *float64) any {
 		if v == nil {

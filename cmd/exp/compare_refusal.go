@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/reports/compare"
 )
@@ -12,10 +14,10 @@ import (
 // printRefused prints what programs get of a refused comparison: the arms, and what
 // differs.
 func (a *app) printRefused(e *compare.NotComparableError) error {
-	switch a.out.format {
-	case formatJSON, formatJSONL, formatYAML:
+	switch a.Out.Format {
+	case cli.FormatJSON, cli.FormatJSONL, cli.FormatYAML:
 		r := compare.Result{Arms: e.Arms, Baseline: -1, Comparability: e.Comparability}
-		return a.out.printDocument(document{Schema: compareSchema, Data: r})
+		return a.Out.PrintDocument(cli.Document{Schema: compareSchema, Data: r})
 	}
 	return nil
 }
@@ -23,7 +25,7 @@ func (a *app) printRefused(e *compare.NotComparableError) error {
 // refusal is the error of a refused comparison: for people a table of what differs
 // and what to do about it.
 func (a *app) refusal(e *compare.NotComparableError) error {
-	f := &failure{Code: exitNotComparable, Err: e, Help: e.Hint()}
+	f := &cli.Failure{Code: cli.ExitNotComparable, Err: e, Help: e.Hint()}
 	for i := range e.Comparability.Differences {
 		d := &e.Comparability.Differences[i]
 		if !d.Refused() {
@@ -31,11 +33,11 @@ func (a *app) refusal(e *compare.NotComparableError) error {
 		}
 		var values []string
 		for arm := range e.Arms {
-			values = append(values, e.Arms[arm].Label+" "+or(d.Text(arm), "none"))
+			values = append(values, e.Arms[arm].Label+" "+cmp.Or(d.Text(arm), "none"))
 		}
-		f.Problems = append(f.Problems, problem{ID: d.Key, Message: fmt.Sprintf("%s differs (%s): %s", d.Key, d.Class, strings.Join(values, ", ")), Help: remedy(d)})
+		f.Problems = append(f.Problems, cli.Problem{ID: d.Key, Message: fmt.Sprintf("%s differs (%s): %s", d.Key, d.Class, strings.Join(values, ", ")), Help: remedy(d)})
 	}
-	stream := a.errStream()
+	stream := a.Stream(a.Stderr)
 	f.Render = func(color bool) string {
 		layout := stream.Layout()
 		layout.Color = color
@@ -73,7 +75,7 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 		t.Rows = append(t.Rows, append(row, term.Cell{Text: string(compare.Treatment)}, term.Cell{Text: "ok", Style: term.Good}))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s arms are not comparable (exit %d)\n", term.Bad.Paint("error:", l.Color), exitNotComparable)
+	fmt.Fprintf(&b, "%s arms are not comparable (exit %d)\n", term.Bad.Paint("error:", l.Color), cli.ExitNotComparable)
 	inner := l
 	inner.Width = max(0, l.Width-2)
 	var rows strings.Builder
@@ -100,7 +102,7 @@ func refusalRows(e *compare.NotComparableError) (rows [][]term.Cell, hidden map[
 		}
 		row := []term.Cell{{Text: d.Key}}
 		for arm := range e.Arms {
-			row = append(row, term.Cell{Text: or(d.Text(arm), "–")})
+			row = append(row, term.Cell{Text: cmp.Or(d.Text(arm), "–")})
 		}
 		class, todo := term.Cell{Text: string(d.Class)}, term.Cell{Text: "ok", Style: term.Good}
 		switch {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 )
 
@@ -107,18 +108,18 @@ func (b builder) fixedScores(r store.Run, label string, right float64, seed uint
 
 func TestCompareGolden(t *testing.T) {
 	dir := comparisonStore(t)
-	exp := call{list: commands, env: map[string]string{"EXP_FORCE_TTY": "100", "NO_COLOR": "1"}}
+	exp := call{env: map[string]string{"EXP_FORCE_TTY": "100", "NO_COLOR": "1"}}
 	for _, test := range []struct {
 		golden string // testdata
-		code   exitCode
+		code   cli.ExitCode
 		args   string
 	}{
-		{"compare_two_arms", exitOK, "countdown-flowrl countdown-ppo"},
-		{"compare_three_arms", exitOK, "countdown-flowrl countdown-grpo --vs countdown-ppo --metric pass@1 --metric distinct_correct --boot 500"},
-		{"compare_waived", exitOK, "countdown-flowrl countdown-ppo --metric pass@1 --allow train.steps"},
-		{"compare_condition", exitCondition, "countdown-ppo countdown-flowrl --metric pass@1 --fail-if 'delta(test) < -0.01 and p < 0.05'"},
-		{"compare_bad_condition", exitUsage, "countdown-ppo countdown-flowrl --fail-if 'delta(test) < '"},
-		{"compare_unknown_suite", exitUsage, "countdown-ppo countdown-flowrl --suite math"},
+		{"compare_two_arms", cli.ExitOK, "countdown-flowrl countdown-ppo"},
+		{"compare_three_arms", cli.ExitOK, "countdown-flowrl countdown-grpo --vs countdown-ppo --metric pass@1 --metric distinct_correct --boot 500"},
+		{"compare_waived", cli.ExitOK, "countdown-flowrl countdown-ppo --metric pass@1 --allow train.steps"},
+		{"compare_condition", cli.ExitCondition, "countdown-ppo countdown-flowrl --metric pass@1 --fail-if 'delta(test) < -0.01 and p < 0.05'"},
+		{"compare_bad_condition", cli.ExitUsage, "countdown-ppo countdown-flowrl --fail-if 'delta(test) < '"},
+		{"compare_unknown_suite", cli.ExitUsage, "countdown-ppo countdown-flowrl --suite math"},
 	} {
 		got := exp.run(append([]string{"compare", "--store", dir}, fieldsOf(test.args)...)...)
 		if got.code != int(test.code) {
@@ -156,7 +157,7 @@ func comparedSmoke(t *testing.T) string {
 		for _, args := range []string{"--seeds 0-2 --set name=smoke-flowrl", "--seeds 0-2 --set algo.kind=ppo --set name=smoke-ppo",
 			"--seeds 0-2 --set algo.kind=ppo --set name=smoke-fast --set train.optim.lr=2e-3"} {
 			args := append([]string{"run", filepath.Join("..", "..", "configs", "smoke_cpu.yaml"), "--store", dir, "-q"}, strings.Fields(args)...)
-			if got := (call{list: commands}).run(args...); got.code != 0 {
+			if got := (call{}).run(args...); got.code != 0 {
 				t.Fatalf("exp %s: exit code %d: %s", strings.Join(args, " "), got.code, got.stderr)
 			}
 		}
@@ -215,7 +216,7 @@ func envelopeOf(t *testing.T, text string) (e struct {
 // its evaluation recorded.
 func TestCompareSmoke(t *testing.T) {
 	dir := comparedSmoke(t)
-	exp := call{list: commands}
+	exp := call{}
 	got := exp.run("compare", "smoke-flowrl", "smoke-ppo", "--json", "--store", dir)
 	if got.code != 0 || got.stderr != "" {
 		t.Fatalf("exit code %d: %s", got.code, got.stderr)
@@ -287,15 +288,15 @@ func recordedMetrics(t *testing.T, dir string) map[string]map[string]float64 {
 
 func TestCompareRefused(t *testing.T) {
 	dir := comparedSmoke(t)
-	got := call{list: commands}.run("compare", "smoke-flowrl", "smoke-fast", "--store", dir)
-	got.check(t, int(exitNotComparable), "", "error: arms are not comparable (exit 6)\n",
+	got := call{}.run("compare", "smoke-flowrl", "smoke-fast", "--store", dir)
+	got.check(t, int(cli.ExitNotComparable), "", "error: arms are not comparable (exit 6)\n",
 		"  key               smoke-flowrl  smoke-fast  class\n",
 		"  train.optim.lr    0.001         0.002       controlled  --allow train.optim.lr\n",
 		"  algo.kind         flowrl        ppo         treatment   ok\n", "--vary KEY makes a key part of what is compared")
 
-	got = call{list: commands}.run("compare", "smoke-flowrl", "smoke-fast", "--store", dir, "--json")
+	got = call{}.run("compare", "smoke-flowrl", "smoke-fast", "--store", dir, "--json")
 	e := envelopeOf(t, got.stdout)
-	if got.code != int(exitNotComparable) || e.Schema != "exp.compare/1" || e.Data.Comparability.OK || len(e.Data.Suites) != 0 {
+	if got.code != int(cli.ExitNotComparable) || e.Schema != "exp.compare/1" || e.Data.Comparability.OK || len(e.Data.Suites) != 0 {
 		t.Errorf("exit code %d, %+v", got.code, e)
 	}
 	for _, want := range []string{`"schema":"exp.error/1"`, `"code":6`, `"kind":"not_comparable"`, `"id":"train.optim.lr"`, "--allow train.optim.lr"} {
@@ -304,7 +305,7 @@ func TestCompareRefused(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"--vary train.optim.lr", "--allow train.optim.lr"} {
-		got := call{list: commands}.run(append([]string{"compare", "smoke-flowrl", "smoke-fast", "--store", dir}, strings.Fields(args)...)...)
+		got := call{}.run(append([]string{"compare", "smoke-flowrl", "smoke-fast", "--store", dir}, strings.Fields(args)...)...)
 		if got.code != 0 || !strings.Contains(got.stdout, "train.optim.lr") {
 			t.Errorf("%s: exit code %d, and every output says what was waived or varied: %s%s", args, got.code, got.stdout, got.stderr)
 		}
@@ -319,7 +320,7 @@ func TestCompareArms(t *testing.T) {
 		{"'name ~ smoke-*' --by train.optim.lr --vs smoke-flowrl", "lr=0.001 lr=0.002 smoke-flowrl"},
 		{"smoke-ppo smoke-flowrl", "smoke-ppo smoke-flowrl"},
 	} {
-		got := call{list: commands}.run(append([]string{"compare", "--json", "--store", dir}, fieldsOf(test.args)...)...)
+		got := call{}.run(append([]string{"compare", "--json", "--store", dir}, fieldsOf(test.args)...)...)
 		if got.code != 0 {
 			t.Errorf("%s: exit code %d: %s", test.args, got.code, got.stderr)
 			continue
@@ -334,18 +335,18 @@ func TestCompareArms(t *testing.T) {
 	}
 	for _, test := range []struct {
 		args string
-		code exitCode
+		code cli.ExitCode
 		want string
 	}{
-		{"", exitUsage, "no runs given"},
-		{"smoke-ppo", exitUsage, "smoke-ppo is the only one"},
-		{"smoke-ppo smoke-nothing", exitNotFound, "smoke-nothing"},
-		{"'name = x' smoke-ppo", exitNotFound, "selects no runs"},
-		{"smoke-ppo --vs 'name = x'", exitNotFound, "selects no runs"},
-		{"smoke-ppo smoke-flowrl --k 2,x", exitUsage, `"x" is no number`},
-		{"smoke-ppo smoke-flowrl --k 99", exitUsage, "more than the 4 samples"},
+		{"", cli.ExitUsage, "no runs given"},
+		{"smoke-ppo", cli.ExitUsage, "smoke-ppo is the only one"},
+		{"smoke-ppo smoke-nothing", cli.ExitNotFound, "smoke-nothing"},
+		{"'name = x' smoke-ppo", cli.ExitNotFound, "selects no runs"},
+		{"smoke-ppo --vs 'name = x'", cli.ExitNotFound, "selects no runs"},
+		{"smoke-ppo smoke-flowrl --k 2,x", cli.ExitUsage, `"x" is no number`},
+		{"smoke-ppo smoke-flowrl --k 99", cli.ExitUsage, "more than the 4 samples"},
 	} {
-		got := call{list: commands}.run(append([]string{"compare", "--store", dir}, fieldsOf(test.args)...)...)
+		got := call{}.run(append([]string{"compare", "--store", dir}, fieldsOf(test.args)...)...)
 		got.check(t, int(test.code), "", test.want)
 	}
 }
@@ -358,7 +359,7 @@ func TestCompareFormats(t *testing.T) {
 		"jsonl": `{"arms":[{"label":"smoke-flowrl"`,
 		"yaml":  "schema: exp.compare/1",
 	} {
-		got := call{list: commands}.run("compare", "smoke-flowrl", "smoke-ppo", "--store", dir, "-o", format)
+		got := call{}.run("compare", "smoke-flowrl", "smoke-ppo", "--store", dir, "-o", format)
 		if got.code != 0 || !strings.HasPrefix(got.stdout, want) {
 			t.Errorf("-o %s: exit code %d: %.200s", format, got.code, got.stdout)
 		}

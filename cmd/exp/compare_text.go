@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/harness/metric"
@@ -13,7 +14,7 @@ import (
 
 // comparePage writes a comparison for people.
 type comparePage struct {
-	*page
+	*cli.Page
 	r      *compare.Result
 	chosen bool // the user named the metrics
 }
@@ -42,7 +43,7 @@ func (p *comparePage) write() error {
 
 // arms says what is compared.
 func (p *comparePage) arms() error {
-	columns := []column{{Title: "arm", Rank: 1, Min: 12}, {Title: "algo"}, {Title: "xid"}, {Title: "runs"}, {Title: "seeds"}}
+	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "algo"}, {Title: "xid"}, {Title: "runs"}, {Title: "seeds"}}
 	var rows [][]any
 	for _, a := range p.r.Arms {
 		var xids []string
@@ -51,10 +52,10 @@ func (p *comparePage) arms() error {
 		}
 		rows = append(rows, []any{a.Label, a.Algo, strings.Join(xids, " "), len(a.Runs), seedText(a.Runs)})
 	}
-	if err := p.table(columns, rows); err != nil {
+	if err := p.Table(columns, rows); err != nil {
 		return err
 	}
-	p.facts(fact{"treatment", p.treatment()}, fact{"waived", p.waivers()})
+	p.Facts(cli.Fact{Name: "treatment", Text: p.treatment()}, cli.Fact{Name: "waived", Text: p.waivers()})
 	return nil
 }
 
@@ -125,14 +126,14 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	if s.Clusters != s.Items {
 		size += fmt.Sprintf(" in %d clusters", s.Clusters)
 	}
-	p.heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
-	p.line("± is half of a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
+	p.Heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
+	p.Line("± is half of a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
 	shown := p.shown(s)
 	if err := p.means(shown); err != nil {
 		return err
 	}
 	for i, pair := range shown[0].Pairs {
-		p.heading(pairName(p.r, pair.A, pair.B))
+		p.Heading(pairName(p.r, pair.A, pair.B))
 		if err := p.differences(shown, i); err != nil {
 			return err
 		}
@@ -140,7 +141,7 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	if p.chosen || len(s.Curves) == 0 || len(s.Curves[0].Points) < 3 {
 		return nil
 	}
-	p.heading("pass@k")
+	p.Heading("pass@k")
 	return p.curves(s)
 }
 
@@ -174,9 +175,9 @@ func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 // means has a row for each arm with what it gained, and one for what all began with,
 // or for each arm if that differs.
 func (p *comparePage) means(shown []*compare.Metric) error {
-	columns := []column{{Title: "arm", Rank: 1, Min: 15}}
+	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 15}}
 	for i, m := range shown {
-		c := column{Title: metric.Heading(m.Name)}
+		c := cli.Column{Title: metric.Heading(m.Name)}
 		if !m.Tested {
 			c.Drop = i + 1 // where a terminal is narrow, the last first
 		}
@@ -209,7 +210,7 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 			}))
 		}
 	}
-	return p.table(columns, append(rows, starts...))
+	return p.Table(columns, append(rows, starts...))
 }
 
 // scoreRow is a row with a cell for each metric.
@@ -222,7 +223,7 @@ func scoreRow(name string, shown []*compare.Metric, cell func(m *compare.Metric)
 }
 
 func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
-	columns := []column{{Title: "metric"}, {Title: "Δ"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}, {Title: "p"}, {Title: "p Holm"},
+	columns := []cli.Column{{Title: "metric"}, {Title: "Δ"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}, {Title: "p"}, {Title: "p Holm"},
 		{Title: "MDE"}, {Title: "verdict", Style: outcomeStyle}}
 	var rows [][]any
 	for _, m := range shown {
@@ -234,7 +235,7 @@ func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
 		rows = append(rows, []any{metric.Heading(m.Name), signed(d.Delta, digitsOf(m)), interval,
 			probability(d.P), probability(d.PHolm), optional(d.MDE, digitsOf(m)), string(d.Verdict)})
 	}
-	return p.table(columns, rows)
+	return p.Table(columns, rows)
 }
 
 func outcomeStyle(v any) term.Style {
@@ -251,9 +252,9 @@ func outcomeStyle(v any) term.Style {
 }
 
 func (p *comparePage) curves(s *compare.Suite) error {
-	columns := []column{{Title: "k", Rank: 1, Min: 12}}
+	columns := []cli.Column{{Title: "k", Rank: 1, Min: 12}}
 	for _, at := range s.Curves[0].Points {
-		columns = append(columns, column{Title: fmt.Sprint(at.K)})
+		columns = append(columns, cli.Column{Title: fmt.Sprint(at.K)})
 	}
 	var rows [][]any
 	for _, c := range s.Curves {
@@ -263,7 +264,7 @@ func (p *comparePage) curves(s *compare.Suite) error {
 		}
 		rows = append(rows, row)
 	}
-	return p.table(columns, rows)
+	return p.Table(columns, rows)
 }
 
 // across says what several suites come to; one alone has been said.
@@ -272,7 +273,7 @@ func (p *comparePage) across() error {
 	if x == nil || len(x.Suites) < 2 || p.chosen {
 		return nil
 	}
-	p.heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite", len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
+	p.Heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite", len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
 	cell := func(a compare.Aggregate) string {
 		text := optional(a.Value, 3)
 		if a.Interval != nil {
@@ -280,12 +281,12 @@ func (p *comparePage) across() error {
 		}
 		return text
 	}
-	columns := []column{{Title: "arm", Rank: 1, Min: 12}, {Title: "scores"}, {Title: "mean"}, {Title: "IQM"}}
+	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "scores"}, {Title: "mean"}, {Title: "IQM"}}
 	var rows [][]any
 	for i, a := range x.Arms {
 		rows = append(rows, []any{p.r.Arms[i].Label, a.Scores, cell(a.Mean), cell(a.IQM)})
 	}
-	if err := p.table(columns, rows); err != nil {
+	if err := p.Table(columns, rows); err != nil {
 		return err
 	}
 	rows = nil
@@ -298,20 +299,20 @@ func (p *comparePage) across() error {
 	if len(rows) == 0 {
 		return nil
 	}
-	p.heading("probability of improvement")
-	return p.table([]column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}}, rows)
+	p.Heading("probability of improvement")
+	return p.Table([]cli.Column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}}, rows)
 }
 
 func (p *comparePage) cost() error {
-	p.heading("cost of a run (mean)")
-	columns := []column{{Title: "arm", Rank: 1, Min: 12}, {Title: "steps"}, {Title: "tokens"}, {Title: "training"}, {Title: "before (shared)"},
+	p.Heading("cost of a run (mean)")
+	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "steps"}, {Title: "tokens"}, {Title: "training"}, {Title: "before (shared)"},
 		{Title: "evaluation"}, {Title: "device"}}
 	var rows [][]any
 	for arm, c := range p.r.Cost {
 		rows = append(rows, []any{p.r.Arms[arm].Label, int64(c.Steps + 0.5), quantity.Count(int64(c.Tokens + 0.5)),
 			quantity.Duration(quantity.Seconds(c.TrainS)), quantity.Duration(quantity.Seconds(c.UpstreamS)), quantity.Duration(quantity.Seconds(c.EvalS)), c.Machine})
 	}
-	return p.table(columns, rows)
+	return p.Table(columns, rows)
 }
 
 func (p *comparePage) notes() {
@@ -323,14 +324,14 @@ func (p *comparePage) notes() {
 	if len(lines) == 0 {
 		return
 	}
-	p.heading("notes")
+	p.Heading("notes")
 	for _, line := range lines {
-		for i, part := range term.Wrap(line, p.proseWidth()-2) {
+		for i, part := range term.Wrap(line, p.ProseWidth()-2) {
 			lead := "- "
 			if i > 0 {
 				lead = "  "
 			}
-			p.line("%s%s", lead, part)
+			p.Line("%s%s", lead, part)
 		}
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/harness/config"
 )
 
@@ -14,8 +13,8 @@ func configCommand(a *app) *cli.Command {
 		&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`"},
 		&cli.StringSliceFlag{Name: "overlay", Usage: "lay a configuration `FILE` over CONFIG"},
 	}
-	files := a.completes(func(_ *cli.Context, w word) []candidate { return configCandidates(w) })
-	fileThenKey := a.completes(func(_ *cli.Context, w word) []candidate {
+	files := a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return configCandidates(w) })
+	fileThenKey := a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 		switch {
 		case w.Flag == "" && len(w.Args) > 0:
 			return keyCandidates()
@@ -24,7 +23,7 @@ func configCommand(a *app) *cli.Command {
 		}
 		return configCandidates(w)
 	})
-	keys := a.completes(func(_ *cli.Context, w word) []candidate { return keyCandidates() })
+	keys := a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return keyCandidates() })
 	return &cli.Command{
 		Name:     "config",
 		Category: "Configuration",
@@ -70,47 +69,48 @@ func configCommand(a *app) *cli.Command {
 
 // configCandidates completes configuration files, and the flags of commands that
 // take them.
-func configCandidates(w word) []candidate {
+func configCandidates(w cli.Word) []cli.Candidate {
 	switch w.Flag {
 	case "", "overlay":
-		return pathCandidates(w.Text, hasExt(".yaml", ".yml"))
+		return cli.PathCandidates(w.Text, cli.HasExt(".yaml", ".yml"))
 	case "set":
 		return setCandidates(w.Text)
 	case "until":
-		return texts(stageNames())
+		return cli.Candidates(stageNames())
 	case "device":
-		return texts([]string{"cpu", "cuda", "cuda:"})
+		return cli.Candidates([]string{"cpu", "cuda", "cuda:"})
 	}
 	return nil
 }
 
 // setCandidates completes KEY=VALUE: the keys, and after the = the words that a key
 // may be set to.
-func setCandidates(text string) []candidate {
+func setCandidates(text string) []cli.Candidate {
 	path, _, valued := strings.Cut(text, "=")
-	var list []candidate
+	var list []cli.Candidate
 	for _, k := range config.Keys() {
 		switch {
 		case !valued:
-			list = append(list, candidate{k.Path + "=", k.Help})
+			list = append(list, cli.Candidate{Text: k.Path + "=", Note: k.Help})
 		case k.Path != strings.TrimSuffix(path, "+"):
 		case k.Kind == config.Bool:
-			list = append(list, candidate{path + "=true", ""}, candidate{path + "=false", ""})
+			list = append(list, cli.Candidate{Text: path + "=true", Note: ""},
+				cli.Candidate{Text: path + "=false", Note: ""})
 		default:
 			for _, word := range k.Words {
-				list = append(list, candidate{path + "=" + word, ""})
+				list = append(list, cli.Candidate{Text: path + "=" + word, Note: ""})
 			}
 		}
 	}
 	return list
 }
 
-func keyCandidates() []candidate {
+func keyCandidates() []cli.Candidate {
 	var list []string
 	for _, k := range config.Keys() {
 		list = append(list, k.Path)
 	}
-	return texts(list)
+	return cli.Candidates(list)
 }
 
 func (a *app) loadOne(c *cli.Context, file string) (*config.Resolved, error) {
@@ -119,21 +119,21 @@ func (a *app) loadOne(c *cli.Context, file string) (*config.Resolved, error) {
 
 func (a *app) checkConfigs(c *cli.Context) error {
 	if c.NArg() == 0 {
-		return usagef("no configuration given").see(a.line.command())
+		return a.Usagef("no configuration given")
 	}
 	configs, err := a.loadConfigs(c)
 	if err != nil {
 		return err
 	}
-	t := table{Schema: "exp.config.check/1", Columns: []column{{Key: "file", ID: true}, {Key: "name"}, {Key: "algo"}, {Key: "result"}, {Key: "dropped"}}}
+	t := cli.Table{Schema: "exp.config.check/1", Columns: []cli.Column{{Key: "file", ID: true}, {Key: "name"}, {Key: "algo"}, {Key: "result"}, {Key: "dropped"}}}
 	for i, r := range configs {
 		t.Rows = append(t.Rows, []any{c.Args().Get(i), r.Run.Name, r.Run.Algorithm(), "ok", len(r.Dropped)})
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 func (a *app) showConfig(c *cli.Context) error {
-	args, err := positionals(c, 1, 1)
+	args, err := cli.Positionals(c, 1, 1)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (a *app) showConfig(c *cli.Context) error {
 	for _, k := range r.Keys() {
 		values[k.Path], _ = r.Value(k.Path)
 	}
-	return a.out.printDocument(document{Schema: "exp.config/1", Data: values, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.config/1", Data: values, Human: func(w io.Writer) error {
 		text := r.YAML()
 		if c.Bool("origin") {
 			text = r.WithOrigins()
@@ -156,7 +156,7 @@ func (a *app) showConfig(c *cli.Context) error {
 }
 
 func (a *app) diffConfigs(c *cli.Context) error {
-	args, err := positionals(c, 2, 2)
+	args, err := cli.Positionals(c, 2, 2)
 	if err != nil {
 		return err
 	}
@@ -168,27 +168,27 @@ func (a *app) diffConfigs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t := table{Schema: "exp.config.diff/1", Columns: []column{{Key: "key", ID: true}, {Key: "a", Title: args[0]}, {Key: "b", Title: args[1]}, {Key: "class"}}}
+	t := cli.Table{Schema: "exp.config.diff/1", Columns: []cli.Column{{Key: "key", ID: true}, {Key: "a", Title: args[0]}, {Key: "b", Title: args[1]}, {Key: "class"}}}
 	for _, d := range config.Diff(left, right) {
 		t.Rows = append(t.Rows, []any{d.Key.Path, d.Values[0], d.Values[1], string(d.Class)})
 	}
 	if len(t.Rows) == 0 {
-		a.note("no key differs")
+		a.Note("no key differs")
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 func (a *app) configSchema(c *cli.Context) error {
-	args, err := positionals(c, 0, 1)
+	args, err := cli.Positionals(c, 0, 1)
 	if err != nil {
 		return err
 	}
-	if a.out.format == formatJSON && len(args) == 0 {
+	if a.Out.Format == cli.FormatJSON && len(args) == 0 {
 		b, err := config.JSONSchema()
 		if err != nil {
 			return err
 		}
-		_, err = a.stdout.Write(b)
+		_, err = a.Stdout.Write(b)
 		return err
 	}
 	path := ""
@@ -205,14 +205,14 @@ func (a *app) configSchema(c *cli.Context) error {
 // printFacts prints what is known of keys: text for people, each key's facts for
 // programs.
 func (a *app) printFacts(schema string, facts []config.Facts, text string) error {
-	return a.out.printDocument(document{Schema: schema, Data: facts, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: schema, Data: facts, Human: func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	}})
 }
 
 func (a *app) explainKey(c *cli.Context) error {
-	args, err := positionals(c, 1, 2)
+	args, err := cli.Positionals(c, 1, 2)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (a *app) explainKey(c *cli.Context) error {
 		}
 		return a.printFacts("exp.config.explain/1", config.FactsOf(args[0], nil), text)
 	}
-	if args, err = positionals(c, 2, 2); err != nil {
+	if args, err = cli.Positionals(c, 2, 2); err != nil {
 		return err
 	}
 	r, err := a.loadOne(c, args[0])
@@ -238,7 +238,7 @@ func (a *app) explainKey(c *cli.Context) error {
 }
 
 func noSuchKey(path string) error {
-	f := usagef("there is no configuration key %q", path)
+	f := cli.Usagef("there is no configuration key %q", path)
 	f.Help = config.Suggest(path)
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/cmd/exp/cli"
 	"exp/reports/compare"
 )
 
@@ -24,7 +25,7 @@ func TestConfigForPrograms(t *testing.T) {
 		{[]string{"explain", "algo.lambda"}, "exp.config.explain/1", 1, "", "1"},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
-			got := call{list: commands}.run(append([]string{"config", "--json"}, tt.args...)...)
+			got := call{}.run(append([]string{"config", "--json"}, tt.args...)...)
 			var page struct {
 				Schema string
 				Data   []struct{ Key, Default, Value, Origin string }
@@ -40,10 +41,10 @@ func TestConfigForPrograms(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
-	call{list: commands}.run("config", "schema", "beta").check(t, 2, "", `did you mean "task.outcomes.beta" or "algo.flowrl.beta" or "algo.dro.beta"?`)
-	call{list: commands}.run("config", "explain", smokeConfig, "algo.flowrl.bta").check(t, 2, "", `did you mean "algo.flowrl.beta"?`)
-	call{list: commands}.run("config", "schema", "zzz").check(t, 2, "", "exp config schema lists all keys")
-	call{list: commands}.run("config", "diff", smokeConfig, smokeConfig, "--no-header").check(t, 0, "", "no key differs")
+	call{}.run("config", "schema", "beta").check(t, 2, "", `did you mean "task.outcomes.beta" or "algo.flowrl.beta" or "algo.dro.beta"?`)
+	call{}.run("config", "explain", smokeConfig, "algo.flowrl.bta").check(t, 2, "", `did you mean "algo.flowrl.beta"?`)
+	call{}.run("config", "schema", "zzz").check(t, 2, "", "exp config schema lists all keys")
+	call{}.run("config", "diff", smokeConfig, smokeConfig, "--no-header").check(t, 0, "", "no key differs")
 }
 
 // TestConfigComplete: the shell completes what --set, --until and the second
@@ -61,7 +62,7 @@ func TestConfigComplete(t *testing.T) {
 		{"config check --overlay ../../configs/smo", smokeConfig},
 		{"config explain " + smokeConfig + " algo.ki", "algo.kind"},
 	} {
-		got := call{list: commands}.run(append(strings.Fields(tt.words), completionFlag)...)
+		got := call{}.run(append(strings.Fields(tt.words), cli.CompletionFlag)...)
 		var texts []string
 		for line := range strings.Lines(got.stdout) {
 			text, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")

@@ -5,8 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 	"exp/harness/differ"
 )
@@ -33,11 +32,11 @@ func diffCommand(a *app) *cli.Command {
 		},
 		BashComplete: a.completesRuns(2, true, nil),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 2, 2)
+			args, err := cli.Positionals(c, 2, 2)
 			if err != nil {
 				return err
 			}
-			return a.withStore(func(db *store.DB) error { return a.diff(c, db, args) })
+			return a.WithStore(func(db *store.DB) error { return a.diff(c, db, args) })
 		},
 	}
 }
@@ -49,7 +48,7 @@ func diffOptions(c *cli.Context) differ.Options {
 			Config: c.Bool("config"), Code: c.Bool("code"), Env: c.Bool("env"), Trajectory: c.Bool("traj"),
 		},
 		Lines:   c.Bool("code"),
-		EnvText: func(name string, value any) string { return envText(name, treeOf(value)) },
+		EnvText: func(name string, value any) string { return envText(name, cli.TreeOf(value)) },
 	}
 	if o.Parts == (differ.Parts{}) {
 		o.Parts = differ.All()
@@ -70,8 +69,8 @@ func (a *app) diff(c *cli.Context, db *store.DB, refs []string) error {
 	if err != nil {
 		return err
 	}
-	return a.out.printDocument(document{Schema: "exp.diff/1", Data: d, Human: func(w io.Writer) error {
-		p := &diffPage{page: a.out.newPage(w), d: d, o: o}
-		return errors.Join(p.write(), p.close())
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.diff/1", Data: d, Human: func(w io.Writer) error {
+		p := &diffPage{Page: a.Out.NewPage(w), d: d, o: o}
+		return errors.Join(p.write(), p.Close())
 	}})
 }

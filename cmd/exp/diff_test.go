@@ -26,7 +26,7 @@ func TestDiffErrors(t *testing.T) {
 		"diff flowrl-a ppo-b#0":      "is one of 3 runs",
 		"diff ppo-b#0 ppo-b#1 @last": "takes no argument",
 	} {
-		if got := (call{list: commands, now: fixtureNow}).run(append(strings.Fields(args), "--store", dir)...); got.code == 0 || !strings.Contains(got.stderr, want) {
+		if got := (call{now: fixtureNow}).run(append(strings.Fields(args), "--store", dir)...); got.code == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("exp %s: %+v, want %q", args, got, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestDiffSmoke(t *testing.T) {
 	dir := smokeStore(t)
 	read := func(args ...string) (d struct{ Data differ.Diff }) {
 		t.Helper()
-		got := call{list: commands}.run(append([]string{"diff", "--store", dir, "--json"}, args...)...)
+		got := call{}.run(append([]string{"diff", "--store", dir, "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != 0 {
 			t.Fatalf("%q: %v: %+v", args, err, got)
 		}

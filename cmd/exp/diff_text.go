@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
 	"exp/harness/differ"
@@ -11,7 +13,7 @@ import (
 
 // diffPage writes what differs between two runs for people.
 type diffPage struct {
-	*page
+	*cli.Page
 	d *differ.Diff
 	o differ.Options
 }
@@ -25,11 +27,11 @@ func (p *diffPage) write() error {
 		return err
 	}
 	if d.A.Run == d.B.Run {
-		p.line("identical: they are one run")
+		p.Line("identical: they are one run")
 		return nil
 	}
 	if d.Identical && p.o.Parts == differ.All() {
-		p.line("two runs, but nothing of what is recorded differs")
+		p.Line("two runs, but nothing of what is recorded differs")
 	}
 	for _, part := range []struct {
 		on    bool
@@ -49,24 +51,24 @@ func (p *diffPage) write() error {
 }
 
 func (p *diffPage) runs() error {
-	columns := []column{{Title: ""}, {Title: "run"}, {Title: "name"}, {Title: "algo"}, {Title: "seed"},
+	columns := []cli.Column{{Title: ""}, {Title: "run"}, {Title: "name"}, {Title: "algo"}, {Title: "seed"},
 		{Title: "xid"}, {Title: "numerics"}, {Title: "status", Style: statusStyle}}
 	var rows [][]any
 	for i, r := range []differ.Run{p.d.A, p.d.B} {
 		rows = append(rows, []any{[]string{"A", "B"}[i], r.Run.Short(), r.Name, r.Algo, r.Seed, r.XID.Short(),
 			r.Numerics, string(r.Status)})
 	}
-	return p.table(columns, rows)
+	return p.Table(columns, rows)
 }
 
 // part writes a heading and a table, or one line where nothing differs.
-func (p *diffPage) part(name string, columns []column, rows [][]any) error {
+func (p *diffPage) part(name string, columns []cli.Column, rows [][]any) error {
 	if len(rows) == 0 {
-		p.heading(name + ": equal")
+		p.Heading(name + ": equal")
 		return nil
 	}
-	p.heading(name)
-	return p.table(columns, rows)
+	p.Heading(name)
+	return p.Table(columns, rows)
 }
 
 func (p *diffPage) config() error {
@@ -74,7 +76,7 @@ func (p *diffPage) config() error {
 	for _, c := range p.d.Config {
 		rows = append(rows, []any{c.Key, valueText(c.A), valueText(c.B), string(c.Class)})
 	}
-	return p.part("configuration", []column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10},
+	return p.part("configuration", []cli.Column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10},
 		{Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
 }
 
@@ -84,7 +86,7 @@ func valueText(v any) string {
 	case nil:
 		return "–"
 	case float64:
-		return machineText(treeOf(v))
+		return cli.MachineText(cli.TreeOf(v))
 	}
 	return fieldText(v)
 }
@@ -94,12 +96,12 @@ func (p *diffPage) code() error {
 	for _, c := range p.d.Code {
 		rows = append(rows, []any{c.Path, string(c.Change), strings.Join(c.Stages, ", ")})
 	}
-	columns := []column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}
+	columns := []cli.Column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}
 	if err := p.part("code", columns, rows); err != nil {
 		return err
 	}
 	if len(p.d.Code) > 0 && !p.o.Lines {
-		p.line("  exp diff %s %s --code shows the lines", p.d.A.Run.Short(), p.d.B.Run.Short())
+		p.Line("  exp diff %s %s --code shows the lines", p.d.A.Run.Short(), p.d.B.Run.Short())
 	}
 	for _, c := range p.d.Code {
 		p.sourceLines(c.Lines)
@@ -112,9 +114,9 @@ func (p *diffPage) sourceLines(text string) {
 	if text == "" {
 		return
 	}
-	fmt.Fprintln(p.w)
-	if !p.out.stream.TTY {
-		fmt.Fprint(p.w, text)
+	fmt.Fprintln(p)
+	if !p.Out.Stream.TTY {
+		fmt.Fprint(p, text)
 		return
 	}
 	for line := range strings.Lines(text) {
@@ -130,24 +132,24 @@ func (p *diffPage) sourceLines(text string) {
 			style = term.Good
 		}
 		line = term.Clean(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
-		fmt.Fprintln(p.w, style.Paint(line, p.layout.Color))
+		fmt.Fprintln(p, style.Paint(line, p.Layout.Color))
 	}
 }
 
 func (p *diffPage) inputs() error {
 	var rows [][]any
 	for _, c := range p.d.Inputs {
-		rows = append(rows, []any{c.Name, or(c.A.Short(), "–"), or(c.B.Short(), "–")})
+		rows = append(rows, []any{c.Name, cmp.Or(c.A.Short(), "–"), cmp.Or(c.B.Short(), "–")})
 	}
-	return p.part("data and initial weights", []column{{Title: "what"}, {Title: "A"}, {Title: "B"}}, rows)
+	return p.part("data and initial weights", []cli.Column{{Title: "what"}, {Title: "A"}, {Title: "B"}}, rows)
 }
 
 func (p *diffPage) env() error {
 	var rows [][]any
 	for _, c := range p.d.Env {
-		rows = append(rows, []any{c.Name, or(c.A, "–"), or(c.B, "–")})
+		rows = append(rows, []any{c.Name, cmp.Or(c.A, "–"), cmp.Or(c.B, "–")})
 	}
-	return p.part("environment", []column{{Title: "what"}, {Title: "A", Rank: 1}, {Title: "B", Rank: 1}}, rows)
+	return p.part("environment", []cli.Column{{Title: "what"}, {Title: "A", Rank: 1}, {Title: "B", Rank: 1}}, rows)
 }
 
 func (p *diffPage) trajectory() error {
@@ -159,19 +161,19 @@ func (p *diffPage) trajectory() error {
 	if t.Step == 0 {
 		switch {
 		case min(t.StepsA, t.StepsB) == 0:
-			p.heading("trajectories: nothing to compare (" + steps + ")")
+			p.Heading("trajectories: nothing to compare (" + steps + ")")
 		default:
-			p.heading("trajectories: equal, bit for bit (" + steps + ")")
+			p.Heading("trajectories: equal, bit for bit (" + steps + ")")
 		}
 		return nil
 	}
-	p.heading("trajectories")
+	p.Heading("trajectories")
 	equal := fmt.Sprintf("the first %d are equal, bit for bit; ", t.Equal)
 	if t.Equal == 0 {
 		equal = ""
 	}
 	text := fmt.Sprintf("%s; %sthey part at step %d: %s", steps, equal, t.Step, fieldMeaning(t.Field))
-	p.text("  ", strings.Join(term.Wrap(text, p.proseWidth()), "\n"))
+	p.Text("  ", strings.Join(term.Wrap(text, p.ProseWidth()), "\n"))
 	if len(t.Metrics) == 0 {
 		return nil
 	}
@@ -179,12 +181,12 @@ func (p *diffPage) trajectory() error {
 	for _, m := range t.Metrics[:min(len(t.Metrics), diffMetrics)] {
 		rows = append(rows, []any{m.Name, pointText(m.A), pointText(m.B)})
 	}
-	columns := []column{{Title: fmt.Sprintf("metric at step %d", t.Step)}, {Title: "A"}, {Title: "B"}}
-	if err := p.table(columns, rows); err != nil {
+	columns := []cli.Column{{Title: fmt.Sprintf("metric at step %d", t.Step)}, {Title: "A"}, {Title: "B"}}
+	if err := p.Table(columns, rows); err != nil {
 		return err
 	}
 	if left := len(t.Metrics) - diffMetrics; left > 0 {
-		p.line("and %d more: --traj --json lists them", left)
+		p.Line("and %d more: --traj --json lists them", left)
 	}
 	return nil
 }
@@ -194,7 +196,7 @@ func pointText(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return machineText(treeOf(*v))
+	return cli.MachineText(cli.TreeOf(*v))
 }
 
 // fieldMeaning says in words what part of a step differs first.

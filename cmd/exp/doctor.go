@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 )
 
@@ -31,7 +30,7 @@ func doctorCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "quick", Usage: "test the best kernels only, measure nothing, do not read the whole database"},
 		},
 		Action: func(c *cli.Context) error {
-			if _, err := positionals(c, 0, 0); err != nil {
+			if _, err := cli.Positionals(c, 0, 0); err != nil {
 				return err
 			}
 			return a.examine(c.Context, c.Bool("quick"))
@@ -50,13 +49,13 @@ const (
 
 // finding is one thing that doctor looked at.
 type finding struct {
-	Section string   `json:"section"`
-	Name    string   `json:"name"`
-	Health  health   `json:"status"`
-	Text    string   `json:"text"`
-	Help    string   `json:"help,omitempty"` // what to do
-	Value   any      `json:"value,omitempty"`
-	Code    exitCode `json:"-"` // of a failing one
+	Section string       `json:"section"`
+	Name    string       `json:"name"`
+	Health  health       `json:"status"`
+	Text    string       `json:"text"`
+	Help    string       `json:"help,omitempty"` // what to do
+	Value   any          `json:"value,omitempty"`
+	Code    cli.ExitCode `json:"-"` // of a failing one
 }
 
 // diagnosis is the schema exp.doctor/1.
@@ -80,7 +79,7 @@ func (d *diagnosis) warn(name, help, format string, args ...any) {
 	d.add(finding{Name: name, Health: warning, Help: help, Text: fmt.Sprintf(format, args...)})
 }
 
-func (d *diagnosis) fail(name string, code exitCode, help, format string, args ...any) {
+func (d *diagnosis) fail(name string, code cli.ExitCode, help, format string, args ...any) {
 	d.add(finding{Name: name, Health: failing, Code: code, Help: help, Text: fmt.Sprintf(format, args...)})
 }
 
@@ -113,7 +112,7 @@ func (a *app) examine(ctx context.Context, quick bool) error {
 		part.check()
 	}
 	bad := d.conclude()
-	err := a.out.printDocument(document{Schema: "exp.doctor/1", Data: d, Human: func(w io.Writer) error { return d.write(w, a.out.stream) }})
+	err := a.Out.PrintDocument(cli.Document{Schema: "exp.doctor/1", Data: d, Human: func(w io.Writer) error { return d.write(w, a.Out.Stream) }})
 	if err != nil || len(bad) == 0 {
 		return err
 	}
@@ -121,7 +120,7 @@ func (a *app) examine(ctx context.Context, quick bool) error {
 	for _, f := range bad {
 		names = append(names, f.Section+"/"+f.Name)
 	}
-	return failf(gravest(bad), "%d of %d checks failed: %s", len(bad), len(d.Findings), strings.Join(names, ", "))
+	return cli.Failf(gravest(bad), "%d of %d checks failed: %s", len(bad), len(d.Findings), strings.Join(names, ", "))
 }
 
 // conclude sets the status of the whole and returns the findings that failed.
@@ -140,13 +139,13 @@ func (d *diagnosis) conclude() (bad []finding) {
 
 // gravest is the exit code of several failures: results that cannot be trusted come
 // before results that cannot be had.
-func gravest(bad []finding) exitCode {
-	for _, code := range []exitCode{exitDivergence, exitIntegrity, exitResource, exitUsage} {
+func gravest(bad []finding) cli.ExitCode {
+	for _, code := range []cli.ExitCode{cli.ExitDivergence, cli.ExitIntegrity, cli.ExitResource, cli.ExitUsage} {
 		if slices.ContainsFunc(bad, func(f finding) bool { return f.Code == code }) {
 			return code
 		}
 	}
-	return exitFailure
+	return cli.ExitFailure
 }
 
 // write prints the findings for people: a heading for each section, and below it a

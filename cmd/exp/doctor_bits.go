@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/harness/bench"
 	"exp/harness/device"
 	"exp/harness/selftest"
@@ -18,7 +19,7 @@ func (a *app) checkDeterminism(ctx context.Context, d *diagnosis, quick bool) {
 	var mismatch *selftest.MismatchError
 	switch {
 	case errors.As(err, &mismatch):
-		d.fail("sampler", exitDivergence, distrust, "%v", mismatch)
+		d.fail("sampler", cli.ExitDivergence, distrust, "%v", mismatch)
 		return
 	case err != nil:
 		d.failed("training", err)
@@ -47,8 +48,9 @@ func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 		for _, digest := range order {
 			each = append(each, digest[:8]+" by "+strings.Join(how[digest], ", "))
 		}
-		d.add(finding{Name: prefix + "same bits", Health: failing, Code: exitDivergence, Help: distrust, Value: t.List,
-			Text: "the same training gave different bits: " + strings.Join(each, "; ")})
+		d.add(finding{Name: prefix + "same bits", Health: failing, Code: cli.ExitDivergence, Help: distrust,
+			Value: t.List,
+			Text:  "the same training gave different bits: " + strings.Join(each, "; ")})
 		return
 	}
 	d.add(finding{Name: prefix + "same bits", Health: healthy, Value: t.List,
@@ -58,7 +60,7 @@ func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 	case !known:
 		d.warn(prefix+"digest", "results agree with those of machines of the same class", "%s; none is known for the class %s", order[0][:16], t.Numerics)
 	case want != order[0]:
-		d.fail(prefix+"digest", exitDivergence, distrust, "%s, but every machine of the class %s gives %s", order[0][:16], t.Numerics, want[:16])
+		d.fail(prefix+"digest", cli.ExitDivergence, distrust, "%s, but every machine of the class %s gives %s", order[0][:16], t.Numerics, want[:16])
 	default:
 		d.ok(prefix+"digest", "%s, as on every machine of the class %s", order[0][:16], t.Numerics)
 	}
@@ -72,7 +74,7 @@ func (a *app) checkSpeed(ctx context.Context, d *diagnosis, quick bool) {
 	if quick {
 		return
 	}
-	be, err := device.Open(device.Options{}, a.getenv)
+	be, err := device.Open(device.Options{}, a.Getenv)
 	if err != nil {
 		d.failed("measured", err)
 		return

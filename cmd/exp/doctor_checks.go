@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -24,10 +26,10 @@ import (
 func (a *app) checkMachine(d *diagnosis) {
 	m := harness.ThisMachine()
 	d.ok("system", "%s/%s", runtime.GOOS, runtime.GOARCH)
-	d.ok("processor", "%s, %d cores", or(m.CPU, "unknown"), m.Cores)
+	d.ok("processor", "%s, %d cores", cmp.Or(m.CPU, "unknown"), m.Cores)
 	k := device.OfThisMachine()
 	chosen := k.Best + " are chosen"
-	if level, err := device.DefaultLevel(a.getenv); err == nil && a.getenv(device.LevelVariable) != "" {
+	if level, err := device.DefaultLevel(a.Getenv); err == nil && a.Getenv(device.LevelVariable) != "" {
 		chosen = level + " are chosen by " + device.LevelVariable
 	}
 	text := "kernels for " + chosen + "; this machine runs " + strings.Join(k.Levels, ", ")
@@ -59,7 +61,7 @@ func (a *app) checkMachine(d *diagnosis) {
 
 // checkBuild says which program this is.
 func checkBuild(d *diagnosis) {
-	b := readBuild()
+	b := cli.ReadBuild()
 	d.add(finding{Name: "version", Health: healthy, Text: b.String(), Value: b})
 	settings := map[string]string{"CGO_ENABLED": "unknown", "-tags": "none", "GOAMD64": ""}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -80,7 +82,7 @@ func checkBuild(d *diagnosis) {
 // checkGPU looks for devices; it starts none.
 func checkGPU(d *diagnosis) {
 	devices, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed
-	built := readBuild().Device == "cuda"
+	built := cli.ReadBuild().Device == "cuda"
 	switch {
 	case len(devices) == 0 && built:
 		d.warn("devices", "install the NVIDIA driver, or run with --device cpu", "built with tag cuda, but there is no /dev/nvidia0")
@@ -109,13 +111,13 @@ func (a *app) checkSettings(d *diagnosis) {
 	if file := a.userConfig(); file == "" {
 		d.ok("user file", "none")
 	} else if err := loadUser(file); err != nil {
-		d.fail("user file", exitUsage, "mend the file", "%s", strings.TrimSuffix(err.Error(), "; nothing was run"))
+		d.fail("user file", cli.ExitUsage, "mend the file", "%s", strings.TrimSuffix(err.Error(), "; nothing was run"))
 	} else {
 		d.ok("user file", "%s", file)
 	}
 	var set []string
 	for _, name := range environment() {
-		if v := a.getenv(name); v != "" {
+		if v := a.Getenv(name); v != "" {
 			set = append(set, name+"="+v)
 		}
 	}
@@ -123,12 +125,12 @@ func (a *app) checkSettings(d *diagnosis) {
 		set = []string{"no EXP_ variables are set"}
 	}
 	d.ok("environment", "%s", strings.Join(set, " "))
-	if v := a.getenv("EXP_THREADS"); v != "" {
+	if v := a.Getenv("EXP_THREADS"); v != "" {
 		if n, err := strconv.Atoi(v); err != nil || n < 0 {
-			d.fail("EXP_THREADS", exitUsage, "a number of threads, 0 for all", "%q is no number of threads", v)
+			d.fail("EXP_THREADS", cli.ExitUsage, "a number of threads, 0 for all", "%q is no number of threads", v)
 		}
 	}
-	switch level, err := device.DefaultLevel(a.getenv); {
+	switch level, err := device.DefaultLevel(a.Getenv); {
 	case err != nil:
 		d.failed(device.LevelVariable, err)
 	case level != device.OfThisMachine().Best:
@@ -155,12 +157,12 @@ const readTime = time.Second
 
 // checkStore looks at the store, or at the place where one would be made.
 func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
-	dir, found, err := a.findStore()
+	dir, found, err := a.FindStore()
 	if err != nil {
 		d.failed("place", err)
 		return
 	}
-	dir, _ = filepath.Abs(dir) // fails only where findStore fails
+	dir, _ = filepath.Abs(dir) // fails only where FindStore fails
 	if found {
 		d.ok("place", "%s", dir)
 	} else {
@@ -176,7 +178,7 @@ func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
 		return
 	}
 	defer db.Close()
-	a.out.store = dir
+	a.Out.Store = dir
 	d.ok("schema", "version %d, the one that this program writes", store.Version())
 	if quick {
 		return
@@ -209,12 +211,12 @@ const lowSpace = 1 << 30
 // checkDisk looks at the file system under dir, and whether dir may be written.
 func checkDisk(d *diagnosis, dir string) {
 	disk, err := store.Filesystem(dir)
-	switch name := or(disk.Name, "a local one"); {
+	switch name := cmp.Or(disk.Name, "a local one"); {
 	case err != nil:
 		d.failed("file system", err)
 		return
 	case disk.Network:
-		d.fail("file system", exitResource, "keep the store on a local disk: --store DIR or EXP_STORE", "%s is a network file system, on which SQLite's locks do not work", name)
+		d.fail("file system", cli.ExitResource, "keep the store on a local disk: --store DIR or EXP_STORE", "%s is a network file system, on which SQLite's locks do not work", name)
 	default:
 		d.ok("file system", "%s", name)
 	}
@@ -228,7 +230,7 @@ func checkDisk(d *diagnosis, dir string) {
 	}
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
-		d.fail("writing", exitResource, "give this user permission, or use another store: --store DIR or EXP_STORE", "%v", err)
+		d.fail("writing", cli.ExitResource, "give this user permission, or use another store: --store DIR or EXP_STORE", "%v", err)
 		return
 	}
 	f.Close()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/device"
 	"exp/harness/selftest"
@@ -22,7 +23,7 @@ func doctor(t *testing.T, env map[string]string, args ...string) (ended, map[str
 	if env["HOME"] == "" {
 		env["HOME"] = t.TempDir()
 	}
-	e := call{list: commands, env: env}.run(append([]string{"doctor", "--json"}, args...)...)
+	e := call{env: env}.run(append([]string{"doctor", "--json"}, args...)...)
 	var got struct {
 		Schema string
 		Data   diagnosis
@@ -136,7 +137,13 @@ func TestDoctorReadsEveryPage(t *testing.T) {
 func integrity(t *testing.T, dir string) finding {
 	t.Helper()
 	d := &diagnosis{section: "store"}
-	(&app{settings: settings{store: dir}}).checkStore(t.Context(), d, false)
+	list := func(a *app) []*cli.Command {
+		return []*cli.Command{{Name: "x", Action: func(c *cli.Context) error {
+			a.checkStore(c.Context, d, false)
+			return nil
+		}}}
+	}
+	call{list: list}.run("x", "--store", dir).succeeds(t)
 	return d.Findings[len(d.Findings)-1]
 }
 
@@ -191,7 +198,7 @@ func TestDoctorJudges(t *testing.T) {
 		if got := fmt.Sprintf("%s %s", last.Health, last.Text); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
-		if bad := d.conclude(); (len(bad) > 0) != strings.HasPrefix(tt.want, "fail") || len(bad) > 0 && gravest(bad) != exitDivergence {
+		if bad := d.conclude(); (len(bad) > 0) != strings.HasPrefix(tt.want, "fail") || len(bad) > 0 && gravest(bad) != cli.ExitDivergence {
 			t.Errorf("%s: failures %+v", tt.name, bad)
 		}
 	}
@@ -199,14 +206,14 @@ func TestDoctorJudges(t *testing.T) {
 
 func TestGravest(t *testing.T) {
 	for _, tt := range []struct {
-		codes []exitCode
-		want  exitCode
+		codes []cli.ExitCode
+		want  cli.ExitCode
 	}{
-		{[]exitCode{exitResource, exitIntegrity}, exitIntegrity},
-		{[]exitCode{exitIntegrity, exitDivergence, exitUsage}, exitDivergence},
-		{[]exitCode{exitUsage, exitResource}, exitResource},
-		{[]exitCode{exitUsage}, exitUsage},
-		{[]exitCode{exitFailure}, exitFailure},
+		{[]cli.ExitCode{cli.ExitResource, cli.ExitIntegrity}, cli.ExitIntegrity},
+		{[]cli.ExitCode{cli.ExitIntegrity, cli.ExitDivergence, cli.ExitUsage}, cli.ExitDivergence},
+		{[]cli.ExitCode{cli.ExitUsage, cli.ExitResource}, cli.ExitResource},
+		{[]cli.ExitCode{cli.ExitUsage}, cli.ExitUsage},
+		{[]cli.ExitCode{cli.ExitFailure}, cli.ExitFailure},
 	} {
 		var bad []finding
 		for _, c := range tt.codes {
@@ -224,7 +231,7 @@ func TestDoctorText(t *testing.T) {
 	d.ok("processor", "Intel(R) Xeon(R) Processor, 2 cores")
 	d.section = "store"
 	d.warn("space", "exp run --dry-run says what a run needs", "512 MiB free")
-	d.fail("schema", exitResource, "use a newer exp, or another store with --store",
+	d.fail("schema", cli.ExitResource, "use a newer exp, or another store with --store",
 		"open store: /home/somebody/projects/with-a-long-name/.exp/exp.db: schema version 99 was written by a newer exp, this one knows up to 1")
 	var b bytes.Buffer
 	s := term.Stream{TTY: true}.Sized(func() (int, int) { return 80, 24 })

@@ -6,47 +6,52 @@ import (
 	"strings"
 	"syscall"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/query"
 	"exp/harness/config"
 	"exp/harness/fault"
 	harness "exp/harness/run"
 )
 
+// describe is what an error means to the caller of the program; cause is why the
+// command's context was cancelled, nil if it was not.
+func describe(err, cause error) *cli.Failure { return cli.Describe(err, cause, known) }
+
 // known says what an error of a package that knows no exit codes means, and what to
 // do about it; nil if it is none of those. Of an error that wraps several, what
 // damage or divergence it holds counts before what is merely not there.
-func known(err error) *failure {
+func known(err error) *cli.Failure {
 	if f := knownConfig(err); f != nil {
 		return f
 	}
-	f := &failure{Err: err, Help: fault.Hint(err)}
+	f := &cli.Failure{Err: err, Help: fault.Hint(err)}
 	switch kind := fault.Of(err); {
 	case kind == fault.Divergence:
-		f.Code = exitDivergence
+		f.Code = cli.ExitDivergence
 	case kind == fault.Damage:
-		f.Code = exitIntegrity
+		f.Code = cli.ExitIntegrity
 	case isResource(err), kind == fault.Unavailable:
-		f.Code = exitResource
+		f.Code = cli.ExitResource
 		if f.Help == "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
 			f.Help = "free some space and run again: what is finished is kept"
 		}
 	case kind == fault.Ungraded:
-		f.Code = exitEvaluation
+		f.Code = cli.ExitEvaluation
 	case kind == fault.Absent:
-		f.Code = exitNotFound
+		f.Code = cli.ExitNotFound
 	case kind == fault.BadInput:
-		f.Code, f.Kind = exitUsage, "config"
+		f.Code, f.Kind = cli.ExitUsage, "config"
 	case isAny[*harness.PanicError](err):
-		f.Code = exitFailure
+		f.Code = cli.ExitFailure
 		f.Kind = "panic"
 		f.Help = "this is a bug in exp; please report it with the stack"
 	case f.Help == "":
 		return nil
 	default:
-		f.Code = exitFailure
+		f.Code = cli.ExitFailure
 		var coder interface{ ExitCode() int }
 		if errors.As(err, &coder) {
-			f.Code = exitCode(coder.ExitCode())
+			f.Code = cli.ExitCode(coder.ExitCode())
 		}
 	}
 	return f
@@ -54,32 +59,32 @@ func known(err error) *failure {
 
 // knownConfig is known for what a person wrote: configurations that are wrong or ask
 // for what this machine has not, and filters.
-func knownConfig(err error) *failure {
+func knownConfig(err error) *cli.Failure {
 	var faults config.Errors
 	var fault *config.Error
 	if errors.As(err, &fault) {
 		faults = config.Errors{fault}
 	}
 	if errors.As(err, &faults) || fault != nil {
-		f := &failure{Code: exitUsage, Kind: "config", Err: errors.New(strings.TrimRight(faults.Error(), "\n")), Render: faults.Text}
+		f := &cli.Failure{Code: cli.ExitUsage, Kind: "config", Err: errors.New(strings.TrimRight(faults.Error(), "\n")), Render: faults.Text}
 		for _, e := range faults {
-			f.Problems = append(f.Problems, problem{ID: e.Code, File: e.Source, Line: e.Line, Column: e.Col, Message: e.Message, Help: e.Help})
+			f.Problems = append(f.Problems, cli.Problem{ID: e.Code, File: e.Source, Line: e.Line, Column: e.Col, Message: e.Message, Help: e.Help})
 		}
 		return f
 	}
 	var lack *harness.RequireError
 	if errors.As(err, &lack) {
-		f := &failure{Code: exitCode(lack.ExitCode()), Err: err}
+		f := &cli.Failure{Code: cli.ExitCode(lack.ExitCode()), Err: err}
 		for _, m := range lack.Missing {
-			f.Problems = append(f.Problems, problem{Message: m})
+			f.Problems = append(f.Problems, cli.Problem{Message: m})
 		}
 		f.Problems[0].Help = strings.Join(lack.Do, "; ")
 		return f
 	}
 	var syntax *query.SyntaxError
 	if errors.As(err, &syntax) {
-		return &failure{Code: exitUsage, Err: err,
-			Problems: []problem{{Message: fmt.Sprintf("%s %q: %s", syntax.Language, syntax.Text, syntax.Msg), Help: syntax.Help, Column: syntax.Col + 1}}}
+		return &cli.Failure{Code: cli.ExitUsage, Err: err,
+			Problems: []cli.Problem{{Message: fmt.Sprintf("%s %q: %s", syntax.Language, syntax.Text, syntax.Msg), Help: syntax.Help, Column: syntax.Col + 1}}}
 	}
 	return nil
 }
@@ -88,4 +93,14 @@ func knownConfig(err error) *failure {
 func isAny[E error](err error) bool {
 	var e E
 	return errors.As(err, &e)
+}
+
+// isResource is true of errors of the machine and not of the program.
+func isResource(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }

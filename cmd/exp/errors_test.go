@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"exp/cmd/exp/cli"
 	"exp/eval"
 	"exp/eval/task"
 	"exp/experiments/blob"
@@ -28,38 +29,38 @@ func TestKnownErrors(t *testing.T) {
 	tests := []struct {
 		name string
 		err  error
-		code exitCode
+		code cli.ExitCode
 		help string // part of it
 	}{
-		{"no row", &store.Error{Op: "read run", Path: "exp.db", Err: store.ErrNotFound}, exitNotFound, ""},
-		{"no store", &store.Error{Op: "open store", Path: "d", Err: store.ErrNoStore, Hint: "exp run creates one"}, exitNotFound, "exp run creates one"},
-		{"no run", &query.NotFoundError{Ref: "x", Hint: "exp ls shows names"}, exitNotFound, "exp ls shows names"},
-		{"several runs", &query.AmbiguousError{Ref: "x", Candidates: []store.Run{{Seed: 0}, {Seed: 1}}}, exitNotFound, "name#seed"},
-		{"damaged database", &store.Error{Err: store.ErrCorrupt, Hint: "restore it"}, exitIntegrity, "restore it"},
-		{"damaged blob", &blob.Error{Op: "read", Err: blob.ErrCorrupt, Hint: "move it away"}, exitIntegrity, "move it away"},
-		{"missing blob", &blob.Error{Op: "open", Err: fs.ErrNotExist, Hint: "running its stage again"}, exitIntegrity, "running its stage"},
-		{"damaged checkpoint", &checkpoint.Error{Op: "read", Err: checkpoint.ErrCorrupt, Hint: "cut short"}, exitIntegrity, "cut short"},
-		{"probe", &checkpoint.ProbeError{Path: "model"}, exitIntegrity, "were not kept"},
-		{"stage diverged", &store.DivergenceError{Kind: "train", SID: ident.Sum(nil)}, exitDivergence, "exp doctor"},
-		{"step diverged", &store.DivergenceError{RID: ident.Sum(nil), Step: 3}, exitDivergence, "exp show e3b0c442"},
-		{"sampler and trainer", &train.MismatchError{Step: 1}, exitDivergence, "exp doctor"},
-		{"disk full", &store.Error{Err: store.ErrFull, Hint: "free some space"}, exitResource, "free some space"},
-		{"disk full, checkpoint", &checkpoint.Error{Err: syscall.ENOSPC, Hint: "free some space"}, exitResource, "free some space"},
-		{"disk full, plain", &fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}, exitResource, "free some space"},
-		{"database busy", &store.Error{Err: store.ErrBusy, Hint: "another process"}, exitResource, "another process"},
-		{"run locked", &store.LockedError{RID: ident.Sum(nil)}, exitResource, "stop that process"},
-		{"network", &store.Error{Err: store.ErrNetwork, Hint: "local directory"}, exitResource, "local directory"},
-		{"read-only", &store.Error{Err: store.ErrReadOnly}, exitResource, ""},
-		{"newer store", &store.VersionError{Have: 9, Want: 1}, exitResource, "use a newer exp"},
-		{"newer checkpoint", &checkpoint.Error{Err: checkpoint.ErrNewer, Hint: "the program that wrote it"}, exitResource, "that wrote it"},
-		{"not graded", &eval.NotGradedError{NotGraded: 2, Samples: 3, Reason: "no sandbox"}, exitEvaluation, "run again"},
-		{"requirements", &harness.RequireError{Name: "x", Missing: []string{"a GPU"}}, exitResource, ""},
-		{"broken line", &task.LineError{Path: "p.jsonl", Line: 3, Err: errors.New("no id")}, exitUsage, ""},
-		{"too few problems", &task.ScarceError{Kind: "words", Hint: "ask for fewer"}, exitUsage, ""},
-		{"filter", &query.SyntaxError{Text: "a =", Col: 3, Msg: "expected a value"}, exitUsage, ""},
-		{"panic", &harness.PanicError{Value: "x"}, exitFailure, "report it"},
-		{"hint alone", &store.Error{Err: errors.New("odd"), Hint: "try this"}, exitFailure, "try this"},
-		{"nothing known", errors.New("odd"), exitFailure, ""},
+		{"no row", &store.Error{Op: "read run", Path: "exp.db", Err: store.ErrNotFound}, cli.ExitNotFound, ""},
+		{"no store", &store.Error{Op: "open store", Path: "d", Err: store.ErrNoStore, Hint: "exp run creates one"}, cli.ExitNotFound, "exp run creates one"},
+		{"no run", &query.NotFoundError{Ref: "x", Hint: "exp ls shows names"}, cli.ExitNotFound, "exp ls shows names"},
+		{"several runs", &query.AmbiguousError{Ref: "x", Candidates: []store.Run{{Seed: 0}, {Seed: 1}}}, cli.ExitNotFound, "name#seed"},
+		{"damaged database", &store.Error{Err: store.ErrCorrupt, Hint: "restore it"}, cli.ExitIntegrity, "restore it"},
+		{"damaged blob", &blob.Error{Op: "read", Err: blob.ErrCorrupt, Hint: "move it away"}, cli.ExitIntegrity, "move it away"},
+		{"missing blob", &blob.Error{Op: "open", Err: fs.ErrNotExist, Hint: "running its stage again"}, cli.ExitIntegrity, "running its stage"},
+		{"damaged checkpoint", &checkpoint.Error{Op: "read", Err: checkpoint.ErrCorrupt, Hint: "cut short"}, cli.ExitIntegrity, "cut short"},
+		{"probe", &checkpoint.ProbeError{Path: "model"}, cli.ExitIntegrity, "were not kept"},
+		{"stage diverged", &store.DivergenceError{Kind: "train", SID: ident.Sum(nil)}, cli.ExitDivergence, "exp doctor"},
+		{"step diverged", &store.DivergenceError{RID: ident.Sum(nil), Step: 3}, cli.ExitDivergence, "exp show e3b0c442"},
+		{"sampler and trainer", &train.MismatchError{Step: 1}, cli.ExitDivergence, "exp doctor"},
+		{"disk full", &store.Error{Err: store.ErrFull, Hint: "free some space"}, cli.ExitResource, "free some space"},
+		{"disk full, checkpoint", &checkpoint.Error{Err: syscall.ENOSPC, Hint: "free some space"}, cli.ExitResource, "free some space"},
+		{"disk full, plain", &fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}, cli.ExitResource, "free some space"},
+		{"database busy", &store.Error{Err: store.ErrBusy, Hint: "another process"}, cli.ExitResource, "another process"},
+		{"run locked", &store.LockedError{RID: ident.Sum(nil)}, cli.ExitResource, "stop that process"},
+		{"network", &store.Error{Err: store.ErrNetwork, Hint: "local directory"}, cli.ExitResource, "local directory"},
+		{"read-only", &store.Error{Err: store.ErrReadOnly}, cli.ExitResource, ""},
+		{"newer store", &store.VersionError{Have: 9, Want: 1}, cli.ExitResource, "use a newer exp"},
+		{"newer checkpoint", &checkpoint.Error{Err: checkpoint.ErrNewer, Hint: "the program that wrote it"}, cli.ExitResource, "that wrote it"},
+		{"not graded", &eval.NotGradedError{NotGraded: 2, Samples: 3, Reason: "no sandbox"}, cli.ExitEvaluation, "run again"},
+		{"requirements", &harness.RequireError{Name: "x", Missing: []string{"a GPU"}}, cli.ExitResource, ""},
+		{"broken line", &task.LineError{Path: "p.jsonl", Line: 3, Err: errors.New("no id")}, cli.ExitUsage, ""},
+		{"too few problems", &task.ScarceError{Kind: "words", Hint: "ask for fewer"}, cli.ExitUsage, ""},
+		{"filter", &query.SyntaxError{Text: "a =", Col: 3, Msg: "expected a value"}, cli.ExitUsage, ""},
+		{"panic", &harness.PanicError{Value: "x"}, cli.ExitFailure, "report it"},
+		{"hint alone", &store.Error{Err: errors.New("odd"), Hint: "try this"}, cli.ExitFailure, "try this"},
+		{"nothing known", errors.New("odd"), cli.ExitFailure, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,7 +69,7 @@ func TestKnownErrors(t *testing.T) {
 				if got.Code != tt.code {
 					t.Errorf("%v: code %d, want %d", err, got.Code, tt.code)
 				}
-				if !strings.Contains(got.Help, tt.help) || tt.help == "" && tt.code != exitFailure && got.Help != "" {
+				if !strings.Contains(got.Help, tt.help) || tt.help == "" && tt.code != cli.ExitFailure && got.Help != "" {
 					t.Errorf("%v: help %q, want %q", err, got.Help, tt.help)
 				}
 			}
@@ -84,11 +85,11 @@ func TestWorstErrorCounts(t *testing.T) {
 	diverged := &store.DivergenceError{Step: 1}
 	tests := []struct {
 		errs []error
-		want exitCode
+		want cli.ExitCode
 	}{
-		{[]error{none, full}, exitResource},
-		{[]error{none, full, damaged}, exitIntegrity},
-		{[]error{none, damaged, diverged, full}, exitDivergence},
+		{[]error{none, full}, cli.ExitResource},
+		{[]error{none, full, damaged}, cli.ExitIntegrity},
+		{[]error{none, damaged, diverged, full}, cli.ExitDivergence},
 	}
 	for _, tt := range tests {
 		if got := describe(errors.Join(tt.errs...), nil).Code; got != tt.want {
@@ -96,8 +97,8 @@ func TestWorstErrorCounts(t *testing.T) {
 		}
 	}
 	// A code that the command line itself gave counts before all.
-	if got := describe(fmt.Errorf("x: %w", errors.Join(failf(exitCondition, "held"), diverged)), nil).Code; got != exitCondition {
-		t.Errorf("code %d, want %d", got, exitCondition)
+	if got := describe(fmt.Errorf("x: %w", errors.Join(cli.Failf(cli.ExitCondition, "held"), diverged)), nil).Code; got != cli.ExitCondition {
+		t.Errorf("code %d, want %d", got, cli.ExitCondition)
 	}
 }
 
@@ -129,10 +130,10 @@ func TestRealErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		code exitCode
+		code cli.ExitCode
 	}{
-		{"run", noRun, exitNotFound}, {"blob", noBlob, exitIntegrity}, {"locked", locked, exitResource}, {"store", noStore, exitNotFound},
-		{"damaged", damaged, exitIntegrity}, {"filter", badFilter, exitUsage},
+		{"run", noRun, cli.ExitNotFound}, {"blob", noBlob, cli.ExitIntegrity}, {"locked", locked, cli.ExitResource}, {"store", noStore, cli.ExitNotFound},
+		{"damaged", damaged, cli.ExitIntegrity}, {"filter", badFilter, cli.ExitUsage},
 	} {
 		if tt.err == nil {
 			t.Fatalf("%s: no error", tt.name)
@@ -152,32 +153,33 @@ func TestConfigErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"run bad.yaml", "config check bad.yaml"} {
-		got := call{list: commands}.run(strings.Fields(args)...)
+		got := call{}.run(strings.Fields(args)...)
 		got.check(t, 2, "", "bad.yaml:3:8: error[E102]: unknown key \"algo.knd\"\n    3 | algo: {knd: ppo}\n      |        ^~~\n   help: did you mean \"kind\"?",
 			"bad.yaml:4:14: error[E113]", "3 errors; nothing was run\n")
 		if strings.Contains(got.stderr, "error: ") && !strings.Contains(got.stderr, "]: ") || strings.Contains(got.stderr, "\x1b") {
 			t.Errorf("stderr %q", got.stderr)
 		}
-		got = call{list: commands, env: map[string]string{"EXP_FORCE_TTY": "80"}}.run(strings.Fields(args)...)
+		got = call{env: map[string]string{"EXP_FORCE_TTY": "80"}}.run(strings.Fields(args)...)
 		got.check(t, 2, "", "\x1b[1;31merror[E102]\x1b[0m", "\x1b[31m^~~\x1b[0m")
-		got = call{list: commands}.run(append(strings.Fields(args), "--json")...)
+		got = call{}.run(append(strings.Fields(args), "--json")...)
 		got.check(t, 2, "", `{"schema":"exp.error/1","code":2,"kind":"config","errors":[{`, `"id":"E102","file":"bad.yaml","line":3,"column":8}`,
 			`"id":"E113","file":"bad.yaml","line":4,"column":14}`)
 	}
 	// One error alone, as harness makes it, reads the same.
 	one := &config.Error{Code: config.CodeData, Source: "a.yaml", Line: 2, Col: 3, Message: "no such file", Help: "fetch it"}
 	f := describe(fmt.Errorf("prepare: %w", one), nil)
-	if f.Code != exitUsage || f.Kind != "config" || len(f.Problems) != 1 || f.Problems[0].Line != 2 || !strings.HasPrefix(f.Render(false), "a.yaml:2:3: error[E141]: no such file\n") {
+	if f.Code != cli.ExitUsage || f.Kind != "config" || len(f.Problems) != 1 || f.Problems[0].Line != 2 || !strings.HasPrefix(f.Render(false), "a.yaml:2:3: error[E141]: no such file\n") {
 		t.Errorf("got %+v", f)
 	}
 }
 
 func TestRequirementsAsJSON(t *testing.T) {
-	f := describe(&harness.RequireError{Name: "x", Missing: []string{"a GPU", "weights"}, Do: []string{"get one", "get them"}}, nil)
-	var out strings.Builder
-	writeJSONError(&out, f)
+	lack := &harness.RequireError{Name: "x", Missing: []string{"a GPU", "weights"}, Do: []string{"get one", "get them"}}
+	list := func(*app) []*cli.Command {
+		return []*cli.Command{{Name: "x", Action: func(*cli.Context) error { return lack }}}
+	}
 	want := `{"schema":"exp.error/1","code":7,"kind":"resource","errors":[{"message":"a GPU","help":"get one; get them"},{"message":"weights"}]}` + "\n"
-	if out.String() != want {
-		t.Errorf("got  %swant %s", out.String(), want)
+	if got := (call{list: list}).run("x", "--json"); got.stderr != want {
+		t.Errorf("got  %swant %s", got.stderr, want)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/eval"
 	"exp/eval/exchange"
 	"exp/eval/published"
@@ -57,19 +56,19 @@ func evalCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "out", Usage: "write the verdicts on each response to `FILE`"},
 			&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: `FORM=FILE`, " + strings.Join(rescore.WriteForms(), ", ")},
 		}, evalRunFlags()...),
-		BashComplete: a.completes(func(c *cli.Context, w word) []candidate {
+		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {
 			case "grader":
-				return plainCandidates(suite.Graders())
+				return cli.Candidates(suite.Graders())
 			case "suite":
 				return a.storedSuites(c.Context)
 			case "responses", "published":
-				return pathCandidates(w.Text, hasExt(".jsonl", ".json", ".parquet", ".gz"))
+				return cli.PathCandidates(w.Text, cli.HasExt(".jsonl", ".json", ".parquet", ".gz"))
 			}
 			return nil
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 0, 1)
+			args, err := cli.Positionals(c, 0, 1)
 			if err != nil {
 				return err
 			}
@@ -77,11 +76,11 @@ func evalCommand(a *app) *cli.Command {
 				return a.evalWeights(c, args[0])
 			}
 			if len(args) == 1 {
-				return usagef("either RUN or FOLDER, or --responses FILE, not both").see(a.line.command())
+				return a.Usagef("either RUN or FOLDER, or --responses FILE, not both")
 			}
 			for _, f := range evalRunFlags() {
 				if name := f.Names()[0]; c.IsSet(name) {
-					return usagef("--%s is of a run or a folder of weights, and none is given", name).see(a.line.command())
+					return a.Usagef("--%s is of a run or a folder of weights, and none is given", name)
 				}
 			}
 			return a.eval(c)
@@ -89,19 +88,12 @@ func evalCommand(a *app) *cli.Command {
 	}
 }
 
-func plainCandidates(list []string) (out []candidate) {
-	for _, s := range list {
-		out = append(out, candidate{s, ""})
-	}
-	return out
-}
-
 func (a *app) eval(c *cli.Context) error {
 	if c.String("protocol") == "list" {
-		return a.out.printTable(protocolTable())
+		return a.Out.PrintTable(protocolTable())
 	}
 	if c.String("responses") == "" {
-		return usagef("RUN, FOLDER or --responses FILE is needed: whose answers are scored").see(a.line.command())
+		return a.Usagef("RUN, FOLDER or --responses FILE is needed: whose answers are scored")
 	}
 	e, err := a.readEvaluation(c)
 	if err != nil {
@@ -109,7 +101,7 @@ func (a *app) eval(c *cli.Context) error {
 	}
 	if err := e.Grade(c.Context, c.StringSlice("grader"), &gradeWatcher{app: a}); err != nil {
 		if c.Context.Err() != nil {
-			return stoppedf(c.Context, "grading stopped")
+			return cli.Stoppedf(c.Context, "grading stopped")
 		}
 		return badInput(err)
 	}
@@ -124,7 +116,7 @@ func (a *app) eval(c *cli.Context) error {
 		}
 	}
 	r := e.Report()
-	return a.out.printDocument(document{Schema: "exp.eval/1", Data: r, Human: func(w io.Writer) error { return a.writeEvaluation(w, r) }})
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.eval/1", Data: r, Human: func(w io.Writer) error { return a.writeEvaluation(w, r) }})
 }
 
 // readEvaluation reads the files that the flags name, and finds each response's
@@ -134,7 +126,7 @@ func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) 
 	if name := c.String("protocol"); name != "" {
 		p, err := eval.ProtocolByName(name)
 		if err != nil {
-			return nil, usagef("--protocol: %w", err)
+			return nil, cli.Usagef("--protocol: %w", err)
 		}
 		o.Protocol = &p
 	}
@@ -159,7 +151,7 @@ func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) 
 		return nil, badInput(badFile(err))
 	}
 	if n := e.Reworded(); n > 0 {
-		a.warn("%d of %d responses have the id of a problem of %s and a prompt without its text: is this the right suite?", n, len(o.File.Responses), o.Suite.Name)
+		a.Warn("%d of %d responses have the id of a problem of %s and a prompt without its text: is this the right suite?", n, len(o.File.Responses), o.Suite.Name)
 	}
 	return e, nil
 }
@@ -168,7 +160,7 @@ func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) 
 func badInput(err error) error {
 	var bad *rescore.InputError
 	if errors.As(err, &bad) {
-		f := failf(exitUsage, "%w", err)
+		f := cli.Failf(cli.ExitUsage, "%w", err)
 		f.Help = bad.Help
 		return f
 	}
@@ -182,9 +174,9 @@ func badFile(err error) error {
 	case errors.As(err, &bad): // badInput words it
 		return err
 	case errors.Is(err, os.ErrNotExist):
-		return failf(exitNotFound, "%w", err)
+		return cli.Failf(cli.ExitNotFound, "%w", err)
 	case fault.IsBadFile(err):
-		return failf(exitUsage, "%w", err)
+		return cli.Failf(cli.ExitUsage, "%w", err)
 	}
 	return err
 }
@@ -197,13 +189,13 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 		return nil, nil
 	case 1:
 	default:
-		return nil, usagef("--suite: responses are of one suite, not of %d", len(names)).see(a.line.command())
+		return nil, a.Usagef("--suite: responses are of one suite, not of %d", len(names))
 	}
 	ref := names[0]
 	if info, err := os.Stat(ref); err == nil && !info.IsDir() {
 		return readSuite(suite.KnownName(ref), ref)
 	}
-	err = a.withStore(func(db *store.DB) error {
+	err = a.WithStore(func(db *store.DB) error {
 		row, err := findSuite(c.Context, db, ref)
 		if err != nil {
 			return err
@@ -214,8 +206,8 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 	return s, err
 }
 
-func protocolTable() table {
-	t := table{Schema: "exp.protocol/1", Columns: []column{{Key: "name", ID: true}, {Key: "n"}, {Key: "temperature"}, {Key: "top_p"}, {Key: "top_k"},
+func protocolTable() cli.Table {
+	t := cli.Table{Schema: "exp.protocol/1", Columns: []cli.Column{{Key: "name", ID: true}, {Key: "n"}, {Key: "temperature"}, {Key: "top_p"}, {Key: "top_k"},
 		{Key: "max_prompt_tokens", Title: "prompt"}, {Key: "max_new_tokens", Title: "response"}, {Key: "truncate", Title: "cut"}, {Key: "dtype"}, {Key: "about", Wrap: true},
 		{Key: "prompt", Wide: true}, {Key: "metrics", Wide: true}, {Key: "grader", Wide: true}, {Key: "source", Wide: true}}}
 	for _, p := range eval.Protocols() {

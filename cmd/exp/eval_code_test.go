@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/cmd/exp/cli"
 	"exp/harness/rescore"
 )
 
@@ -28,14 +29,14 @@ const (
 // usable skips where this machine cannot run programs.
 func usable(t *testing.T) {
 	t.Helper()
-	if e := (call{list: commands}.run("sandbox", "check")); e.code != int(exitOK) {
+	if e := (call{}.run("sandbox", "check")); e.code != int(cli.ExitOK) {
 		t.Skipf("no sandbox: %s", e.stderr)
 	}
 }
 
 func evalJSON(t *testing.T, args ...string) (d rescore.Report, shown string) {
 	t.Helper()
-	e := call{list: commands}.run(append([]string{"eval", "--json"}, args...)...)
+	e := call{}.run(append([]string{"eval", "--json"}, args...)...)
 	e.succeeds(t)
 	var got struct{ Data rescore.Report }
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
@@ -100,7 +101,7 @@ func TestSuiteOfPrograms(t *testing.T) {
 		{"--store", "st", "suite", "verify"},
 		{"--store", "st", "eval", "--responses", "samples.jsonl", "--suite", "house", "--write", "humaneval=results.jsonl"},
 	} {
-		e := call{list: commands}.run(args...)
+		e := call{}.run(args...)
 		e.succeeds(t)
 		if args[2] == "eval" && (!strings.Contains(e.stdout, "code_upstream") || !strings.Contains(e.stdout, "compile_error")) {
 			t.Error(e.stdout)
@@ -113,20 +114,20 @@ func TestEvalProgramsRefuses(t *testing.T) {
 	inFolder(t, map[string]string{"house.jsonl": codeSuite, "samples.jsonl": codeSamples, "responses.jsonl": evalResponses})
 	for _, tt := range []struct {
 		args []string
-		code exitCode
+		code cli.ExitCode
 		says string
 	}{
-		{[]string{"--responses", "responses.jsonl", "--grader", "code"}, exitUsage, "have no tests"},
-		{[]string{"--responses", "samples.jsonl", "--suite", "house.jsonl", "--grader", "code", "--grader", "exp"}, exitUsage, "no problem in common"},
+		{[]string{"--responses", "responses.jsonl", "--grader", "code"}, cli.ExitUsage, "have no tests"},
+		{[]string{"--responses", "samples.jsonl", "--suite", "house.jsonl", "--grader", "code", "--grader", "exp"}, cli.ExitUsage, "no problem in common"},
 	} {
-		e := call{list: commands}.run(append([]string{"eval"}, tt.args...)...)
+		e := call{}.run(append([]string{"eval"}, tt.args...)...)
 		if e.code != int(tt.code) || !strings.Contains(e.stderr, tt.says) {
 			t.Errorf("%v: code %d, %s", tt.args, e.code, e.stderr)
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
-	e := call{list: commands}.run("eval", "--responses", "samples.jsonl", "--suite", "house.jsonl")
-	if e.code != int(exitEvaluation) || !strings.Contains(e.stderr, "python") {
+	e := call{}.run("eval", "--responses", "samples.jsonl", "--suite", "house.jsonl")
+	if e.code != int(cli.ExitEvaluation) || !strings.Contains(e.stderr, "python") {
 		t.Errorf("without an interpreter: code %d, %s", e.code, e.stderr)
 	}
 }

@@ -1,8 +1,7 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/evaluate"
@@ -21,7 +20,7 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 		return adapterWithoutModel(f.Adapter, "exp eval MODEL --adapter")
 	}
 	values := evalValues(c, suites)
-	if v := a.getenv("EXP_THREADS"); v != "" {
+	if v := a.Getenv("EXP_THREADS"); v != "" {
 		values = append(values, config.Value{Path: "compute.threads", Value: v, From: "EXP_THREADS"})
 	}
 	for _, s := range modelSettings() {
@@ -54,12 +53,12 @@ func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
 	}
 	n := c.Int("limit")
 	if n < 1 {
-		return nil, usagef("--limit %d: at least one problem is needed", n)
+		return nil, cli.Usagef("--limit %d: at least one problem is needed", n)
 	}
 	var out []string
 	for _, name := range names {
 		if name == "test" || name == "val" {
-			return nil, usagef("--limit is for suites of the store; %s is the run's own data", name)
+			return nil, cli.Usagef("--limit is for suites of the store; %s is the run's own data", name)
 		}
 		part, err := suites.Limit(c.Context, db, name, n)
 		if err != nil {

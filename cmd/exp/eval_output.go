@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/fault"
 	"exp/harness/rescore"
@@ -19,13 +20,13 @@ type gradeWatcher struct {
 
 // GradeStart implements rescore.Watcher.
 func (w *gradeWatcher) GradeStart(samples int) {
-	w.began = w.app.clock.Now()
-	w.app.progressDisplay().StageStart(term.Stage{Kind: "grade", Total: samples, Unit: "response"})
+	w.began = w.app.Clock.Now()
+	w.app.Progress().StageStart(term.Stage{Kind: "grade", Total: samples, Unit: "response"})
 }
 
 // GradeProgress implements rescore.Watcher.
 func (w *gradeWatcher) GradeProgress(done int) {
-	w.app.progressDisplay().StageProgress(term.Step{Step: done})
+	w.app.Progress().StageProgress(term.Step{Step: done})
 }
 
 // GradeDone implements rescore.Watcher.
@@ -34,27 +35,27 @@ func (w *gradeWatcher) GradeDone(failed bool) {
 	if failed {
 		status = term.Failed
 	}
-	w.app.progressDisplay().StageDone(term.Result{Status: status, Wall: w.app.clock.Now().Sub(w.began)})
-	w.app.closeProgress()
+	w.app.Progress().StageDone(term.Result{Status: status, Wall: w.app.Clock.Now().Sub(w.began)})
+	w.app.CloseProgress()
 }
 
 // SandboxBroke implements rescore.Watcher.
 func (w *gradeWatcher) SandboxBroke(times int64, last error) {
-	w.app.warn("the sandbox broke %d times, the last time: %v; what could not be run again is not graded", times, last)
+	w.app.Warn("the sandbox broke %d times, the last time: %v; what could not be run again is not graded", times, last)
 }
 
 // writeResponses writes FORM=FILE.
 func writeResponses(e *rescore.Evaluation, to string) error {
 	form, path, ok := strings.Cut(to, "=")
 	if !ok || path == "" {
-		return usagef("--write %s: FORM=FILE is needed", to)
+		return cli.Usagef("--write %s: FORM=FILE is needed", to)
 	}
 	if err := rescore.CheckForm(form); err != nil {
 		return badInput(err)
 	}
 	err := replaceFile(path, func(w io.Writer) error { return e.Write(w, form) })
 	if fault.IsBadFile(err) {
-		return failf(exitUsage, "--write %s: %w", form, err)
+		return cli.Failf(cli.ExitUsage, "--write %s: %w", form, err)
 	}
 	return err
 }
@@ -77,20 +78,20 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 		fmt.Fprintf(w, "protocol %s: %s; %s\n", p.Name, p.Settings(), p.Prompt)
 	}
 	fmt.Fprintln(w)
-	if err := a.out.printAligned(scoreTable(d)); err != nil {
+	if err := a.Out.PrintAligned(scoreTable(d)); err != nil {
 		return err
 	}
 	if len(d.Ends) > 0 {
 		fmt.Fprintf(w, "\nHow the programs ended; the graders disagree on %d of %d.\n", d.Disagreements, d.Samples)
-		return a.out.printAligned(endsTable(d))
+		return a.Out.PrintAligned(endsTable(d))
 	}
 	fmt.Fprintf(w, "\nHow the answers are written, and the share of each form that a grader accepts; they disagree on %d of %d.\n", d.Disagreements, d.Samples)
-	if err := a.out.printAligned(formTable(d)); err != nil {
+	if err := a.Out.PrintAligned(formTable(d)); err != nil {
 		return err
 	}
 	if len(d.Published) > 0 {
 		fmt.Fprintln(w, "\nPublished:")
-		t := table{Columns: []column{{Key: "task"}, {Key: "metric"}, {Key: "value", Digits: 4}, {Key: "stderr", Digits: 4}}}
+		t := cli.Table{Columns: []cli.Column{{Key: "task"}, {Key: "metric"}, {Key: "value", Digits: 4}, {Key: "stderr", Digits: 4}}}
 		for _, r := range d.Published {
 			var se any
 			if r.StdErr != nil {
@@ -98,14 +99,14 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 			}
 			t.Rows = append(t.Rows, []any{r.Task, r.Metric, r.Value, se})
 		}
-		return a.out.printAligned(t)
+		return a.Out.PrintAligned(t)
 	}
 	return nil
 }
 
 // scoreTable has a row a grader: avg@n with its interval, then the other metrics.
-func scoreTable(d *rescore.Report) table {
-	t := table{Columns: []column{{Key: "grader"}}}
+func scoreTable(d *rescore.Report) cli.Table {
+	t := cli.Table{Columns: []cli.Column{{Key: "grader"}}}
 	at := map[string]int{} // column by metric: not every grader has each
 	for _, g := range d.Graders {
 		for _, m := range g.Metrics {
@@ -117,7 +118,7 @@ func scoreTable(d *rescore.Report) table {
 			if name == "pass@1" && d.Most > 1 {
 				name = fmt.Sprintf("avg@%d", d.Most)
 			}
-			t.Columns = append(t.Columns, column{Key: name})
+			t.Columns = append(t.Columns, cli.Column{Key: name})
 		}
 	}
 	for _, g := range d.Graders {
@@ -140,10 +141,10 @@ func withInterval(m rescore.Metric) string {
 	return s
 }
 
-func formTable(d *rescore.Report) table {
-	t := table{Columns: []column{{Key: "form"}, {Key: "responses"}, {Key: "share", Digits: 3}}}
+func formTable(d *rescore.Report) cli.Table {
+	t := cli.Table{Columns: []cli.Column{{Key: "form"}, {Key: "responses"}, {Key: "share", Digits: 3}}}
 	for _, g := range d.Graders {
-		t.Columns = append(t.Columns, column{Key: g.Name, Title: g.Name, Digits: 3})
+		t.Columns = append(t.Columns, cli.Column{Key: g.Name, Title: g.Name, Digits: 3})
 	}
 	for _, f := range d.Forms {
 		row := []any{f.Form, f.Samples, f.Share}
@@ -155,13 +156,13 @@ func formTable(d *rescore.Report) table {
 	return t
 }
 
-func endsTable(d *rescore.Report) table {
-	t := table{Columns: []column{{Key: "program"}}}
+func endsTable(d *rescore.Report) cli.Table {
+	t := cli.Table{Columns: []cli.Column{{Key: "program"}}}
 	var names []string
 	for _, g := range d.Graders {
 		if _, ok := d.Ends[0].Samples[g.Name]; ok {
 			names = append(names, g.Name)
-			t.Columns = append(t.Columns, column{Key: g.Name})
+			t.Columns = append(t.Columns, cli.Column{Key: g.Name})
 		}
 	}
 	for _, end := range d.Ends {

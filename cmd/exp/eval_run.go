@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -66,13 +65,14 @@ var responsesFlags = []string{"partial", "published", "out", "write"}
 func (a *app) evalWeights(c *cli.Context, ref string) error {
 	for _, f := range responsesFlags {
 		if c.IsSet(f) {
-			return usagef("--%s is for --responses, not for a run or a folder", f).see(a.line.command())
+			return a.Usagef("--%s is for --responses, not for a run or a folder", f)
 		}
 	}
 	if len(c.StringSlice("suite")) == 0 {
-		return usagef("--suite NAME is needed: what the weights are scored on, a suite of the store or, of a run, test or val").see(a.line.command())
+		return a.Usagef("--suite NAME is needed: what the weights are scored on, a suite of the store or, of a run, " +
+			"test or val")
 	}
-	db, err := a.openStoreToWrite()
+	db, err := a.OpenStoreToWrite()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string)
 	}
 	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
 		if c.IsSet(flag) {
-			return usagef("--%s is for a folder: prompts of a run are made as in its training", flag).see(a.line.command())
+			return a.Usagef("--%s is for a folder: prompts of a run are made as in its training", flag)
 		}
 	}
 	there, err := replan.HasWeights(c.Context, db, run)
@@ -113,11 +113,11 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string)
 		return err
 	}
 	if !there {
-		f := failf(exitNotFound, "run %s has no final weights yet", run.RID.Short())
+		f := cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short())
 		f.Help = "exp resume " + run.RID.Short() + " goes on with it"
 		return f
 	}
-	o := replan.Options{Kinds: trainingStages(), Values: evalValues(c, suites), Getenv: a.getenv}
+	o := replan.Options{Kinds: trainingStages(), Values: evalValues(c, suites), Getenv: a.Getenv}
 	p, be, err := replan.Plan(c.Context, db, run, o)
 	if err != nil {
 		return err
@@ -133,15 +133,15 @@ func (a *app) scoreSuites(c *cli.Context, db *store.DB, j job, suites []string, 
 	if err != nil {
 		return err
 	}
-	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, a.progressDisplay())
+	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, a.Progress())
 	if err != nil {
 		var stopped *harness.InterruptedError
 		if errors.As(err, &stopped) {
-			return stoppedf(c.Context, "%v", stopped)
+			return cli.Stoppedf(c.Context, "%v", stopped)
 		}
 		return err
 	}
-	a.closeProgress()
+	a.CloseProgress()
 	return a.printSuites(c.Context, db, res.Run, j.config, suites)
 }
 
@@ -179,18 +179,18 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 	}
 	evals = slices.DeleteFunc(evals, func(e store.Eval) bool { return e.Protocol != protocol })
 	results := recorded.Results(evals)
-	t := table{Schema: "exp.eval.run/1", Columns: []column{{Key: "run", ID: true}, {Key: "suite"}, {Key: "metric"}, {Key: "n"}, {Key: "items"},
+	t := cli.Table{Schema: "exp.eval.run/1", Columns: []cli.Column{{Key: "run", ID: true}, {Key: "suite"}, {Key: "metric"}, {Key: "n"}, {Key: "items"},
 		{Key: "start", Digits: 3}, {Key: "value", Digits: 3}, {Key: "lo", Digits: 3}, {Key: "hi", Digits: 3}}}
 	for _, name := range suites {
 		if !slices.Contains(stage.ForeignSuites(&r.Run), name) {
 			name = run.Task + "/" + name
 		}
 		list := slices.DeleteFunc(slices.Clone(results), func(r recorded.Result) bool { return r.Suite != name || r.After == nil })
-		if a.out.forPeople() {
+		if a.Out.ForPeople() {
 			list = mainResults(list)
 		}
 		for _, r := range list {
-			row := []any{hexID(run.RID.String()), r.Suite, r.Metric, r.N, r.Items, nil, r.After.Value, nil, nil}
+			row := []any{cli.HexID(run.RID.String()), r.Suite, r.Metric, r.N, r.Items, nil, r.After.Value, nil, nil}
 			if r.Before != nil {
 				row[5] = r.Before.Value
 			}
@@ -200,5 +200,5 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }

@@ -23,7 +23,7 @@ func TestEvalRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(args ...string) ended {
-		return call{list: commands}.run(append(args, "--store", filepath.Join(dir, "store"))...)
+		return call{}.run(append(args, "--store", filepath.Join(dir, "store"))...)
 	}
 	run("run", "../../configs/smoke_cpu.yaml").succeeds(t)
 	before := run("ls", "--json", "--fields", "pass@1,pass@4")

@@ -38,7 +38,7 @@ func TestEval(t *testing.T) {
 	t.Run("report", func(t *testing.T) {
 		inFolder(t, map[string]string{"responses.jsonl": evalResponses, "results.json": `{"results":{"house":{"exact_match,none":0.25,"exact_match_stderr,none":0.1}}}`})
 		plain := map[string]string{"NO_COLOR": "1"}
-		e := call{list: commands, env: plain}.run("eval", "--responses", "responses.jsonl", "--out", "verdicts.jsonl", "--published", "results.json", "--protocol", "flowrl-math", "--partial")
+		e := call{env: plain}.run("eval", "--responses", "responses.jsonl", "--out", "verdicts.jsonl", "--published", "results.json", "--protocol", "flowrl-math", "--partial")
 		e.succeeds(t)
 		verdicts, err := os.ReadFile("verdicts.jsonl")
 		if err != nil {
@@ -54,7 +54,7 @@ func TestEvalForPrograms(t *testing.T) {
 
 	// exp accepts all answers, math_dapo the equal texts, math_reward the boxes whose
 	// decimal it normalises.
-	e := call{list: commands}.run("eval", "--responses", "responses.jsonl", "--grader", "exp", "--grader", "math_dapo", "--json")
+	e := call{}.run("eval", "--responses", "responses.jsonl", "--grader", "exp", "--grader", "math_dapo", "--json")
 	e.succeeds(t)
 	var got struct {
 		Schema string
@@ -79,9 +79,9 @@ func TestEvalForPrograms(t *testing.T) {
 // own verdicts stand beside ours.
 func TestEvalExchange(t *testing.T) {
 	inFolder(t, map[string]string{"responses.jsonl": evalResponses})
-	e := call{list: commands}.run("eval", "--responses", "responses.jsonl", "--grader", "exp", "--write", "verl-dump=5.jsonl", "--write", "lm-eval-results=results.json")
+	e := call{}.run("eval", "--responses", "responses.jsonl", "--grader", "exp", "--write", "verl-dump=5.jsonl", "--write", "lm-eval-results=results.json")
 	e.succeeds(t)
-	e = call{list: commands}.run("eval", "--responses", "5.jsonl", "--grader", "exp", "--published", "results.json", "--json")
+	e = call{}.run("eval", "--responses", "5.jsonl", "--grader", "exp", "--published", "results.json", "--json")
 	e.succeeds(t)
 	var got struct{ Data rescore.Report }
 	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
@@ -128,10 +128,10 @@ func TestEvalRefuses(t *testing.T) {
 		{"form to write", []string{"--responses", "good.jsonl", "--write", "csv=x"}, 2, []string{`no form "csv"`, "lm-eval"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			call{list: commands}.run(append([]string{"eval"}, tt.args...)...).refuses(t, tt.code, tt.want...)
+			call{}.run(append([]string{"eval"}, tt.args...)...).refuses(t, tt.code, tt.want...)
 		})
 	}
-	e := call{list: commands}.run("eval", "--responses", "good.jsonl", "--suite", "suite.jsonl", "--partial")
+	e := call{}.run("eval", "--responses", "good.jsonl", "--suite", "suite.jsonl", "--partial")
 	e.succeeds(t)
 	if !strings.Contains(e.stdout, "partial: 1 of 2 problems have no response and do not count") {
 		t.Error(e.stdout)
@@ -150,7 +150,7 @@ func suiteSession(t *testing.T, shown *strings.Builder) {
 		"answers.json": `[{"id":"a","response":"Answer: 0.5"},{"id":"b","response":"Answer: 6"}]`,
 	})
 	env := map[string]string{"NO_COLOR": "1", "EXP_STORE": filepath.Join(dir, "st")}
-	run := func(args ...string) ended { return call{list: commands, env: env}.run(args...) }
+	run := func(args ...string) ended { return call{env: env}.run(args...) }
 	for _, args := range [][]string{
 		{"suite", "add", "house", "house.jsonl"}, {"suite", "ls"}, {"suite", "show", "house", "--items"}, {"suite", "verify"}, {"eval", "--responses", "answers.json", "--suite", "house"},
 	} {
@@ -197,7 +197,7 @@ func TestEvalPublishedPaper(t *testing.T) {
 		fmt.Fprintf(&responses, `{"id":"%d","response":"\\boxed{%d}"}`+"\n", i, i+1)
 	}
 	inFolder(t, map[string]string{"aime24.jsonl": problems.String(), "r.jsonl": responses.String(), "other.jsonl": problems.String()})
-	e := call{list: commands}.run("eval", "--responses", "r.jsonl", "--suite", "aime24.jsonl", "--grader", "exp", "--published", "flowrl_v3")
+	e := call{}.run("eval", "--responses", "r.jsonl", "--suite", "aime24.jsonl", "--grader", "exp", "--published", "flowrl_v3")
 	e.succeeds(t)
 	for _, want := range []string{"table 1-7b: FlowRL", "avg@16 by flowrl-math-paper", "0.1541", "table 7: FlowRL, β = 5"} {
 		if !strings.Contains(e.stdout, want) {
@@ -209,7 +209,7 @@ func TestEvalPublishedPaper(t *testing.T) {
 		"it has aime24": {"--responses", "r.jsonl", "--suite", "other.jsonl", "--published", "flowrl_v3"},
 		"no such file":  {"--responses", "r.jsonl", "--published", "flowrl_v9"},
 	} {
-		e := call{list: commands}.run(append([]string{"eval"}, args...)...)
+		e := call{}.run(append([]string{"eval"}, args...)...)
 		if e.code == 0 || !strings.Contains(e.stderr, want) {
 			t.Errorf("%v: code %d, %s", args, e.code, e.stderr)
 		}

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/bundle"
 	"exp/experiments/ident"
@@ -45,18 +44,18 @@ func exportCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "no-weights", Usage: "leave out weights, checkpoints and merged models"},
 			&cli.BoolFlag{Name: "no-samples", Usage: "leave out prompts and completions; their scores stay"},
 		},
-		BashComplete: a.completesRuns(0, true, func(_ context.Context, _ *store.DB, w word) []candidate {
+		BashComplete: a.completesRuns(0, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
 			if w.Flag == "format" {
-				return texts(exportFormats())
+				return cli.Candidates(exportFormats())
 			}
-			return pathCandidates(w.Text, func(os.DirEntry) bool { return true })
+			return cli.PathCandidates(w.Text, func(os.DirEntry) bool { return true })
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 2, -1)
+			args, err := cli.Positionals(c, 2, -1)
 			if err != nil {
 				return err
 			}
-			return a.withStore(func(db *store.DB) error { return a.export(c, db, args[:len(args)-1], args[len(args)-1]) })
+			return a.WithStore(func(db *store.DB) error { return a.export(c, db, args[:len(args)-1], args[len(args)-1]) })
 		},
 	}
 }
@@ -75,9 +74,9 @@ type exported struct {
 }
 
 func (a *app) export(c *cli.Context, db *store.DB, selections []string, path string) error {
-	form, err := oneOf("--format", c.String("format"), exportFormats())
+	form, err := cli.OneOf("--format", c.String("format"), exportFormats())
 	if c.String("format") == "wandb-offline" {
-		f := usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and only wandb's own client writes it")
+		f := cli.Usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and only wandb's own client writes it")
 		f.Help = "--format tensorboard DIR, then wandb sync DIR"
 		return f
 	}
@@ -85,10 +84,10 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 		return err
 	}
 	if form != formatBundle && (c.Bool("no-weights") || c.Bool("no-samples")) {
-		return usagef("--no-weights and --no-samples are of bundles; %s has metrics alone", form).see(a.line.command())
+		return a.Usagef("--no-weights and --no-samples are of bundles; %s has metrics alone", form)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		f := usagef("%s is there already", path)
+		f := cli.Usagef("%s is there already", path)
 		f.Help = "name a new file; nothing is replaced"
 		return f
 	}
@@ -97,7 +96,7 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 		return err
 	}
 	if len(runs) == 0 {
-		return failf(exitNotFound, "no run matches")
+		return cli.Failf(cli.ExitNotFound, "no run matches")
 	}
 	out := &exported{File: path, Format: form, Runs: []ident.Digest{}, With: []ident.Digest{}, LeftOut: []string{}}
 	for _, r := range runs {
@@ -117,7 +116,7 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		out.Bytes = info.Size()
 	}
-	return a.out.printDocument(document{Schema: "exp.export/1", Data: out, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.export/1", Data: out, Human: func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, out.text())
 		return err
 	}})
@@ -126,7 +125,7 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 func (a *app) exportBundle(c *cli.Context, db *store.DB, runs []store.Run, out *exported) error {
 	o := bundle.Options{NoWeights: c.Bool("no-weights"), NoTexts: c.Bool("no-samples"), Progress: a.byteProgress("export", out.File)}
 	m, err := bundle.Write(c.Context, db, out.File, runs, o)
-	a.closeProgress()
+	a.CloseProgress()
 	if err != nil {
 		return err
 	}
@@ -188,10 +187,10 @@ func (a *app) byteProgress(kind, label string) func(done, of int64) {
 			return
 		}
 		if p == nil {
-			p = a.progressDisplay()
+			p = a.Progress()
 			p.StageStart(term.Stage{Kind: kind, Label: label, Total: int(of >> 20), Unit: "MiB"})
 		}
-		if now := a.clock.Now(); now.Sub(last) > 100*time.Millisecond {
+		if now := a.Clock.Now(); now.Sub(last) > 100*time.Millisecond {
 			last = now
 			p.StageProgress(term.Step{Step: int(done >> 20)})
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 )
 
@@ -16,7 +17,7 @@ func TestExportImport(t *testing.T) {
 	from, to, dir := smokeStore(t), filepath.Join(t.TempDir(), "store"), t.TempDir()
 	exp := func(store string, args ...string) ended {
 		t.Helper()
-		return call{list: commands}.run(append(args, "--store", store)...)
+		return call{}.run(append(args, "--store", store)...)
 	}
 	first, second := filepath.Join(dir, "a.tar"), filepath.Join(dir, "b.tar")
 	e := exp(from, "export", "smoke", "smoke-ppo", first)
@@ -66,14 +67,14 @@ func TestExportFormats(t *testing.T) {
 	from, dir := smokeStore(t), t.TempDir()
 	for _, format := range []string{"tensorboard", "csv", "parquet", "mlflow"} {
 		out := filepath.Join(dir, format)
-		call{list: commands}.run("export", "smoke#0", out, "--format", format, "--store", from).succeeds(t)
+		call{}.run("export", "smoke#0", out, "--format", format, "--store", from).succeeds(t)
 		if _, err := os.Stat(out); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, tt := range []struct {
 		args string
-		code exitCode
+		code cli.ExitCode
 		want string
 	}{
 		{"export smoke#0 x --format wandb-offline", 2, "only wandb's own client writes it"},
@@ -83,7 +84,7 @@ func TestExportFormats(t *testing.T) {
 		{"export nothing x.tar", 3, "nothing"},
 		{"export x.tar", 2, "SEL... FILE"},
 	} {
-		call{list: commands}.run(append(strings.Fields(tt.args), "--store", from)...).refuses(t, int(tt.code), tt.want)
+		call{}.run(append(strings.Fields(tt.args), "--store", from)...).refuses(t, int(tt.code), tt.want)
 	}
 }
 
@@ -91,9 +92,9 @@ func TestExportFormats(t *testing.T) {
 func TestImportForeign(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "store")
-	exp := func(args ...string) ended { return call{list: commands}.run(append(args, "--store", to)...) }
+	exp := func(args ...string) ended { return call{}.run(append(args, "--store", to)...) }
 	bundle := filepath.Join(dir, "ours.tar")
-	call{list: commands}.run("export", "smoke", bundle, "--store", smokeStore(t)).succeeds(t)
+	call{}.run("export", "smoke", bundle, "--store", smokeStore(t)).succeeds(t)
 	exp("import", bundle).succeeds(t)
 	log := filepath.Join(dir, "train.log")
 	if err := os.WriteFile(log, []byte("step:1 - actor/entropy:0.5 - critic/score/mean:0.1\nstep:2 - actor/entropy:0.4 - critic/score/mean:0.2\n"), 0o666); err != nil {
@@ -132,7 +133,7 @@ func TestImportForeign(t *testing.T) {
 	whole := filepath.Join(dir, "theirs.tar")
 	exp("export", "theirs", whole).succeeds(t)
 	other := filepath.Join(dir, "other")
-	call{list: commands}.run("import", whole, "--store", other).succeeds(t)
+	call{}.run("import", whole, "--store", other).succeeds(t)
 	db, err := store.Open(other, store.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
@@ -171,9 +172,9 @@ func TestCompareForeign(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(val, "5.jsonl"), []byte(lines.String()), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		call{list: commands}.run("import", "--from", "verl", val, "--name", arm.name, "--store", to).succeeds(t)
+		call{}.run("import", "--from", "verl", val, "--name", arm.name, "--store", to).succeeds(t)
 	}
-	e := call{list: commands}.run("compare", "strong", "weak", "--metric", "pass@1", "--store", to)
+	e := call{}.run("compare", "strong", "weak", "--metric", "pass@1", "--store", to)
 	// 30 problems wholly and 10 by half, against 10 wholly: 0.875 and 0.25.
 	if e.code != 0 || !strings.Contains(e.stdout, "0.875") || !strings.Contains(e.stdout, "0.250") {
 		t.Errorf("%+v", e)
@@ -202,7 +203,7 @@ func TestImportRefuses(t *testing.T) {
 		{"import --from wandb " + text, 2, `--from is "wandb"`},
 		{"import --from csv " + text, 2, "no column is named step"},
 	} {
-		call{list: commands}.run(append(strings.Fields(tt.args), "--store", filepath.Join(dir, "store"))...).refuses(t, tt.code, tt.want)
+		call{}.run(append(strings.Fields(tt.args), "--store", filepath.Join(dir, "store"))...).refuses(t, tt.code, tt.want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
 		t.Error("a refused import made a store")

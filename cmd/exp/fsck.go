@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/keep"
 	"exp/experiments/quantity"
@@ -36,13 +35,13 @@ func fsckCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "repair", Usage: "quarantine corrupt blobs, close what killed processes left open"},
 		},
 		Action: func(c *cli.Context) error {
-			if _, err := positionals(c, 0, 0); err != nil {
+			if _, err := cli.Positionals(c, 0, 0); err != nil {
 				return err
 			}
 			if c.Bool("repair") {
 				return a.withStoreToChange(func(db *store.DB) error { return a.fsck(c, db) })
 			}
-			return a.withStore(func(db *store.DB) error { return a.fsck(c, db) })
+			return a.WithStore(func(db *store.DB) error { return a.fsck(c, db) })
 		},
 	}
 }
@@ -50,10 +49,10 @@ func fsckCommand(a *app) *cli.Command {
 // fsck prints a keep.Report, the schema exp.fsck/1.
 func (a *app) fsck(c *cli.Context, db *store.DB) error {
 	start := time.Now()
-	o := keep.CheckOptions{Deep: c.Bool("deep"), Repair: c.Bool("repair"), Now: a.clock.Now(),
+	o := keep.CheckOptions{Deep: c.Bool("deep"), Repair: c.Bool("repair"), Now: a.Clock.Now(),
 		Checkpoint: harness.CheckCheckpoint}
 	if o.Deep {
-		display := a.progressDisplay()
+		display := a.Progress()
 		begun := false
 		o.Progress = func(done, total int64) {
 			if !begun {
@@ -67,19 +66,19 @@ func (a *app) fsck(c *cli.Context, db *store.DB) error {
 		}
 	}
 	r, err := keep.Check(c.Context, db, o)
-	a.closeProgress()
+	a.CloseProgress()
 	if err != nil {
 		return err
 	}
-	err = a.out.printDocument(document{Schema: "exp.fsck/1", Data: r, Human: func(w io.Writer) error {
-		p := a.out.newPage(w)
+	err = a.Out.PrintDocument(cli.Document{Schema: "exp.fsck/1", Data: r, Human: func(w io.Writer) error {
+		p := a.Out.NewPage(w)
 		writeFsck(p, r)
-		return p.close()
+		return p.Close()
 	}})
 	if err != nil || r.OK {
 		return err
 	}
-	f := failf(exitIntegrity, "the store is damaged: %d findings", r.Damage())
+	f := cli.Failf(cli.ExitIntegrity, "the store is damaged: %d findings", r.Damage())
 	f.Help = fsckHelp(r, o)
 	return f
 }
@@ -99,7 +98,7 @@ func fsckHelp(r *keep.Report, o keep.CheckOptions) string {
 	return "running the stages again that made what is missing makes it anew"
 }
 
-func writeFsck(p *page, r *keep.Report) {
+func writeFsck(p *cli.Page, r *keep.Report) {
 	how := "sizes compared"
 	if r.Deep {
 		how = "hashed"
@@ -117,13 +116,13 @@ func writeFsck(p *page, r *keep.Report) {
 		if len(names) == 1 && f.Runs[0].RID.String() == f.What {
 			what = names[0]
 		}
-		fmt.Fprintf(p.w, "%s %s: %s\n", style.Paint(string(f.Fault)+":", p.layout.Color), term.Clean(shortName(what)),
+		fmt.Fprintf(p, "%s %s: %s\n", style.Paint(string(f.Fault)+":", p.Layout.Color), term.Clean(shortName(what)),
 			term.CleanLines(f.Detail))
 		if len(names) > 0 && what == f.What {
-			p.line("needed by %s", strings.Join(names, ", "))
+			p.Line("needed by %s", strings.Join(names, ", "))
 		}
 		if f.Repaired != "" {
-			p.line("%s", f.Repaired)
+			p.Line("%s", f.Repaired)
 		}
 	}
 	checked := fmt.Sprintf("checked %d runs, %d steps (%d chains computed again), %d blobs of %s (%s)", r.Runs,
@@ -131,8 +130,8 @@ func writeFsck(p *page, r *keep.Report) {
 	if r.Checkpoints > 0 {
 		checked += fmt.Sprintf(", %d checkpoints", r.Checkpoints)
 	}
-	fmt.Fprintf(p.w, "%s in %s\n", checked, quantity.Duration(quantity.Seconds(r.WallS)))
+	fmt.Fprintf(p, "%s in %s\n", checked, quantity.Duration(quantity.Seconds(r.WallS)))
 	if len(r.Findings) == 0 {
-		fmt.Fprintln(p.w, term.Good.Paint("everything is as it was recorded", p.layout.Color))
+		fmt.Fprintln(p, term.Good.Paint("everything is as it was recorded", p.Layout.Color))
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/keep"
 	"exp/experiments/quantity"
 	"exp/experiments/query"
@@ -38,17 +37,17 @@ func gcCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "older-than", Usage: "spare what was deleted or written less than `DUR` ago, such as 7d"},
 			&cli.BoolFlag{Name: "list", Usage: "list each thing and not kinds"},
 		},
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {
 			case "budget":
-				return texts([]string{"1GiB", "10GiB", "100GiB"})
+				return cli.Candidates([]string{"1GiB", "10GiB", "100GiB"})
 			case "older-than":
-				return texts([]string{"1d", "7d", "30d"})
+				return cli.Candidates([]string{"1d", "7d", "30d"})
 			}
 			return nil
 		}),
 		Action: func(c *cli.Context) error {
-			if _, err := positionals(c, 0, 0); err != nil {
+			if _, err := cli.Positionals(c, 0, 0); err != nil {
 				return err
 			}
 			o, err := a.sweepOptions(c)
@@ -58,24 +57,24 @@ func gcCommand(a *app) *cli.Command {
 			if c.Bool("apply") {
 				return a.withStoreToChange(func(db *store.DB) error { return a.gc(c, db, o) })
 			}
-			return a.withStore(func(db *store.DB) error { return a.gc(c, db, o) })
+			return a.WithStore(func(db *store.DB) error { return a.gc(c, db, o) })
 		},
 	}
 }
 
 func (a *app) sweepOptions(c *cli.Context) (keep.Options, error) {
-	o := keep.Options{Now: a.clock.Now(), Budget: -1}
+	o := keep.Options{Now: a.Clock.Now(), Budget: -1}
 	if text := c.String("budget"); c.IsSet("budget") {
 		n, ok := config.ParseSize(text)
 		if !ok {
-			return o, usagef("--budget %q: write a size such as 512MiB or 20GiB", text).see("exp gc")
+			return o, cli.Usagef("--budget %q: write a size such as 512MiB or 20GiB", text).See("exp gc")
 		}
 		o.Budget = n
 	}
 	if text := c.String("older-than"); c.IsSet("older-than") {
 		d, ok := query.ParseAge(text)
 		if !ok {
-			return o, usagef("--older-than %q: write a duration such as 12h or 30d", text).see("exp gc")
+			return o, cli.Usagef("--older-than %q: write a duration such as 12h or 30d", text).See("exp gc")
 		}
 		o.OlderThan = d
 	}
@@ -91,7 +90,7 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 	if c.Bool("apply") {
 		freed, err := keep.Apply(c.Context, db, plan)
 		for _, k := range freed.Kept {
-			a.warn("%s %s stays: %s", k.Item.What, shortName(k.Item.Name), k.Why)
+			a.Warn("%s %s stays: %s", k.Item.What, shortName(k.Item.Name), k.Why)
 		}
 		if err != nil {
 			return err
@@ -99,33 +98,33 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 		items, state = freed.Items, "gone"
 	}
 	if plan.Over > 0 {
-		a.warn("%s more than the budget stay: what runs need is not dropped", quantity.Bytes(plan.Over))
+		a.Warn("%s more than the budget stay: what runs need is not dropped", quantity.Bytes(plan.Over))
 	}
 	sum := keep.Bytes(items)
-	if a.out.forPeople() {
+	if a.Out.ForPeople() {
 		switch {
 		case len(items) == 0:
-			a.note("nothing can go; the store has %s", quantity.Bytes(plan.Total))
+			a.Note("nothing can go; the store has %s", quantity.Bytes(plan.Total))
 			return nil
 		case c.Bool("apply"):
-			defer a.note("%s of %s freed", quantity.Bytes(sum), quantity.Bytes(plan.Total))
+			defer a.Note("%s of %s freed", quantity.Bytes(sum), quantity.Bytes(plan.Total))
 		default:
-			defer a.note("%s of %s can go; --apply removes it", quantity.Bytes(sum), quantity.Bytes(plan.Total))
+			defer a.Note("%s of %s can go; --apply removes it", quantity.Bytes(sum), quantity.Bytes(plan.Total))
 		}
 	}
 	if c.Bool("list") {
-		return a.out.printTable(itemTable(items, state))
+		return a.Out.PrintTable(itemTable(items, state))
 	}
-	return a.out.printTable(kindTable(items, state))
+	return a.Out.PrintTable(kindTable(items, state))
 }
 
-func itemTable(items []keep.Item, state string) table {
-	t := table{Schema: "exp.gc.items/1", Columns: []column{{Key: "kind"}, {Key: "what"},
+func itemTable(items []keep.Item, state string) cli.Table {
+	t := cli.Table{Schema: "exp.gc.items/1", Columns: []cli.Column{{Key: "kind"}, {Key: "what"},
 		{Key: "name", ID: true, Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText}, {Key: "time"}, {Key: "state", Wide: true}}}
 	for _, it := range items {
 		name := any(it.Name)
 		if it.Kind == keep.Unreferenced || it.Kind == keep.Training || it.Kind == keep.DeletedRuns {
-			name = hexID(it.Name)
+			name = cli.HexID(it.Name)
 		}
 		t.Rows = append(t.Rows, []any{string(it.Kind), it.What, name, it.Bytes, it.Time, state})
 	}
@@ -133,8 +132,8 @@ func itemTable(items []keep.Item, state string) table {
 }
 
 // kindTable has one row for all items of a kind that are the same sort of thing.
-func kindTable(items []keep.Item, state string) table {
-	t := table{Schema: "exp.gc/1", Columns: []column{{Key: "kind", ID: true}, {Key: "what"}, {Key: "n"},
+func kindTable(items []keep.Item, state string) cli.Table {
+	t := cli.Table{Schema: "exp.gc/1", Columns: []cli.Column{{Key: "kind", ID: true}, {Key: "what"}, {Key: "n"},
 		{Key: "bytes", Text: bytesText}, {Key: "oldest"}, {Key: "state", Wide: true}}}
 	for _, g := range keep.Groups(items) {
 		t.Rows = append(t.Rows, []any{string(g.Kind), g.What, g.N, g.Bytes, g.Oldest, state})

@@ -16,8 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/eval/grade"
 	"exp/eval/grade/peer"
 )
@@ -42,18 +41,18 @@ func gradeCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "out", Usage: "write verdicts to `FILE`", DefaultText: "stdout"},
 			&cli.BoolFlag{Name: "strict", Usage: "count what is not sure as wrong"},
 		},
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			if w.Flag != "grader" {
 				return nil
 			}
-			var list []candidate
+			var list []cli.Candidate
 			for _, g := range peer.All() {
-				list = append(list, candidate{g.Name, g.About})
+				list = append(list, cli.Candidate{Text: g.Name, Note: g.About})
 			}
 			return list
 		}),
 		Action: func(c *cli.Context) error {
-			if _, err := positionals(c, 0, 0); err != nil {
+			if _, err := cli.Positionals(c, 0, 0); err != nil {
 				return err
 			}
 			return a.grade(c)
@@ -137,10 +136,10 @@ func (r *gradeRow) judge(g peer.Grader, strict bool) gradeVerdict {
 func (a *app) grade(c *cli.Context) error {
 	g, err := peer.ByName(c.String("grader"))
 	if err != nil {
-		return usagef("--grader: %w", err).see(a.line.command())
+		return a.Usagef("--grader: %w", err)
 	}
 	if c.String("in") == "" {
-		return usagef("--in FILE is needed: the rows to grade").see(a.line.command())
+		return a.Usagef("--in FILE is needed: the rows to grade")
 	}
 	in, err := a.openRows(c.String("in"))
 	if err != nil {
@@ -152,35 +151,35 @@ func (a *app) grade(c *cli.Context) error {
 	write := func(w io.Writer) error {
 		return gradeRows(c.Context, in, w, &t, func(r *gradeRow) gradeVerdict { return r.judge(g, c.Bool("strict")) })
 	}
-	o := a.out
+	o := a.Out
 	if path := c.String("out"); path != "" {
 		err = replaceFile(path, write)
 	} else {
-		err = write(a.stdout)
-		o.w, o.stream = a.stderr, a.errStream()
+		err = write(a.Stdout)
+		o.W, o.Stream = a.Stderr, a.Stream(a.Stderr)
 	}
 	if err != nil {
 		var line *rowError
 		if errors.As(err, &line) {
-			f := failf(exitUsage, "%s: %w", c.String("in"), err)
+			f := cli.Failf(cli.ExitUsage, "%s: %w", c.String("in"), err)
 			f.Help = `a row is {"id": …, "gold": …, "prediction" or "response": …}`
 			return f
 		}
 		return err
 	}
 	if t.rows["all"] == nil {
-		a.warn("%s has no rows", c.String("in"))
+		a.Warn("%s has no rows", c.String("in"))
 	}
-	return o.printTable(t.table())
+	return o.PrintTable(t.table())
 }
 
 func (a *app) openRows(path string) (io.ReadCloser, error) {
 	if path == "-" {
-		return io.NopCloser(a.stdin), nil
+		return io.NopCloser(a.Stdin), nil
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, failf(exitNotFound, "--in: %w", err)
+		return nil, cli.Failf(cli.ExitNotFound, "--in: %w", err)
 	}
 	return f, err
 }
@@ -230,7 +229,7 @@ func gradeRows(ctx context.Context, in io.Reader, out io.Writer, t *tally, judge
 	enc.SetEscapeHTML(false)
 	for line, more := 0, true; more; {
 		if ctx.Err() != nil {
-			return stoppedf(ctx, "grading stopped after %d rows", line)
+			return cli.Stoppedf(ctx, "grading stopped after %d rows", line)
 		}
 		var rows []gradeRow
 		var err error
@@ -328,8 +327,8 @@ func (t *tally) add(r *gradeRow, v gradeVerdict) {
 }
 
 // table has one row a tag, most rows first. Agreement is of the rows with expected.
-func (t *tally) table() table {
-	out := table{Schema: "exp.grade/1", Columns: []column{
+func (t *tally) table() cli.Table {
+	out := cli.Table{Schema: "exp.grade/1", Columns: []cli.Column{
 		{Key: "tag", ID: true}, {Key: "rows"}, {Key: "correct"}, {Key: "unsure"}, {Key: "labelled"}, {Key: "agree"},
 		{Key: "agreement", Digits: 4}, {Key: "false_positives", Title: "false +"}, {Key: "false_negatives", Title: "false -"},
 	}}

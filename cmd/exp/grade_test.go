@@ -21,7 +21,7 @@ func TestGrade(t *testing.T) {
 	if err := os.WriteFile(in, []byte(gradeInput), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	e := call{list: commands, env: map[string]string{"NO_COLOR": "1"}}.run("grade", "--in", in, "--out", out)
+	e := call{env: map[string]string{"NO_COLOR": "1"}}.run("grade", "--in", in, "--out", out)
 	e.succeeds(t)
 	rows, err := os.ReadFile(out)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestGrade(t *testing.T) {
 	golden(t, "grade", string(rows)+"--\n"+e.stdout)
 
 	// Without --out the same rows are the output, and the agreement is beside it.
-	plain := call{list: commands, env: map[string]string{"NO_COLOR": "1"}, stdin: gradeInput}.run("grade", "--in", "-")
+	plain := call{env: map[string]string{"NO_COLOR": "1"}, stdin: gradeInput}.run("grade", "--in", "-")
 	plain.succeeds(t)
 	if plain.stdout != string(rows) || plain.stderr != e.stdout {
 		t.Errorf("stdout\n%sstderr\n%s", plain.stdout, plain.stderr)
@@ -38,7 +38,7 @@ func TestGrade(t *testing.T) {
 }
 
 func TestGradeForPrograms(t *testing.T) {
-	e := call{list: commands, stdin: gradeInput}.run("grade", "--grader", "math_dapo", "--in", "-", "--out", os.DevNull, "--json")
+	e := call{stdin: gradeInput}.run("grade", "--grader", "math_dapo", "--in", "-", "--out", os.DevNull, "--json")
 	e.succeeds(t)
 	var got struct {
 		Schema string
@@ -61,7 +61,7 @@ func TestGradeForPrograms(t *testing.T) {
 func TestGradeStrict(t *testing.T) {
 	row := `{"id": 1, "gold": "(1,2,3)", "prediction": "[1,2,3]"}`
 	for _, tt := range []struct{ flag, want string }{{"--strict=false", `"correct":true,"sure":false`}, {"--strict", `"correct":false,"sure":false`}} {
-		e := call{list: commands, stdin: row}.run("grade", "--in", "-", tt.flag)
+		e := call{stdin: row}.run("grade", "--in", "-", tt.flag)
 		e.succeeds(t)
 		if !strings.Contains(e.stdout, tt.want) {
 			t.Errorf("%s: %s", tt.flag, e.stdout)
@@ -90,7 +90,7 @@ func TestGradeRefuses(t *testing.T) {
 		{"gold of a wrong kind", `{"gold": true, "prediction": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"line 1", "gold is no text"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			call{list: commands, stdin: tt.stdin}.run(append([]string{"grade"}, tt.args...)...).refuses(t, tt.code, tt.want...)
+			call{stdin: tt.stdin}.run(append([]string{"grade"}, tt.args...)...).refuses(t, tt.code, tt.want...)
 		})
 	}
 	if data, err := os.ReadFile(kept); err != nil || string(data) != "old\n" {

@@ -8,8 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
 	"exp/experiments/lineage"
@@ -36,18 +35,18 @@ func graphCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "up", Usage: "only what it was made from"},
 			&cli.BoolFlag{Name: "down", Usage: "only what was made with it"},
 		},
-		BashComplete: a.completes(func(c *cli.Context, w word) (list []candidate) {
+		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) (list []cli.Candidate) {
 			if w.Flag != "" || len(w.Args) > 0 {
 				return nil
 			}
-			if db, err := a.openStore(); err == nil {
+			if db, err := a.OpenStore(); err == nil {
 				defer db.Close()
-				list = runCandidates(c.Context, db, w.Text, true, a.clock.Now())
+				list = runCandidates(c.Context, db, w.Text, true, a.Clock.Now())
 			}
-			return append(list, pathCandidates(w.Text, func(os.DirEntry) bool { return true })...)
+			return append(list, cli.PathCandidates(w.Text, func(os.DirEntry) bool { return true })...)
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, 1)
+			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
@@ -58,7 +57,7 @@ func graphCommand(a *app) *cli.Command {
 			case down && !up:
 				dir = lineage.Down
 			}
-			return a.withStore(func(db *store.DB) error { return a.graph(c.Context, db, args[0], dir) })
+			return a.WithStore(func(db *store.DB) error { return a.graph(c.Context, db, args[0], dir) })
 		},
 	}
 }
@@ -78,21 +77,21 @@ func (a *app) graph(ctx context.Context, db *store.DB, ref string, dir lineage.D
 	if err != nil {
 		return err
 	}
-	switch a.out.format {
-	case formatDot:
-		return v.writeDot(a.stdout)
-	case formatTable, formatWide, formatJSON, formatYAML:
-		return a.out.printDocument(document{Schema: "exp.graph/1", Data: v.data(), Human: func(w io.Writer) error {
-			p := a.out.newPage(w)
+	switch a.Out.Format {
+	case cli.FormatDot:
+		return v.writeDot(a.Stdout)
+	case cli.FormatTable, cli.FormatWide, cli.FormatJSON, cli.FormatYAML:
+		return a.Out.PrintDocument(cli.Document{Schema: "exp.graph/1", Data: v.data(), Human: func(w io.Writer) error {
+			p := a.Out.NewPage(w)
 			v.writeTree(p)
-			return p.close()
+			return p.Close()
 		}})
 	}
-	t := table{Schema: "exp.graph/1", Columns: []column{{Key: "from", ID: true}, {Key: "to"}, {Key: "role"}}}
+	t := cli.Table{Schema: "exp.graph/1", Columns: []cli.Column{{Key: "from", ID: true}, {Key: "to"}, {Key: "role"}}}
 	for _, e := range v.g.Edges() {
-		t.Rows = append(t.Rows, []any{hexID(e.From.String()), hexID(e.To.String()), e.Role})
+		t.Rows = append(t.Rows, []any{cli.HexID(e.From.String()), cli.HexID(e.To.String()), e.Role})
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 // walk walks from what ref means: a run, else a digest, else a file.
@@ -120,13 +119,13 @@ func (v *graphView) walkDigest(ctx context.Context, w *lineage.Walker, ref strin
 	var several *lineage.AmbiguousError
 	switch {
 	case errors.As(err, &several):
-		return failf(exitNotFound, "%w", several)
+		return cli.Failf(cli.ExitNotFound, "%w", several)
 	case errors.Is(err, lineage.ErrFolder):
-		f := usagef("%s is a folder", ref)
+		f := cli.Usagef("%s is a folder", ref)
 		f.Help = "name one file in it, such as model.safetensors"
 		return f
 	case errors.Is(err, store.ErrNotFound):
-		f := failf(exitNotFound, "%q is no run, no digest in the store and no file", ref)
+		f := cli.Failf(cli.ExitNotFound, "%q is no run, no digest in the store and no file", ref)
 		f.Help = "exp ls lists runs; exp show RUN --stages shows digests"
 		return f
 	case err != nil:
@@ -138,7 +137,7 @@ func (v *graphView) walkDigest(ctx context.Context, w *lineage.Walker, ref strin
 		if file {
 			what = ref + " (" + what + ")"
 		}
-		return failf(exitNotFound, "no stage of this store wrote or read %s", what)
+		return cli.Failf(cli.ExitNotFound, "no stage of this store wrote or read %s", what)
 	}
 	return err
 }
@@ -165,7 +164,7 @@ func (v *graphView) data() any {
 }
 
 // writeTree writes the graph for people: once per way, each node once.
-func (v *graphView) writeTree(p *page) {
+func (v *graphView) writeTree(p *cli.Page) {
 	for _, way := range []struct {
 		dir   lineage.Direction
 		title string
@@ -176,14 +175,14 @@ func (v *graphView) writeTree(p *page) {
 		t := treeWriter{v: v, p: p, dir: way.dir, seen: map[ident.Digest]bool{}}
 		switch {
 		case v.run != nil:
-			p.heading(fmt.Sprintf("run %s#%d (%s), %s", v.run.Name, v.run.Seed, v.run.RID.Short(), way.title))
+			p.Heading(fmt.Sprintf("run %s#%d (%s), %s", v.run.Name, v.run.Seed, v.run.RID.Short(), way.title))
 			for _, s := range v.start {
 				if way.dir == lineage.Up || s.IsOf(v.run.RID) {
 					t.stage(s, 1)
 				}
 			}
 		default:
-			p.heading(fmt.Sprintf("%s %s, %s", v.blob.Role, v.blob.Digest.Short(), way.title))
+			p.Heading(fmt.Sprintf("%s %s, %s", v.blob.Role, v.blob.Digest.Short(), way.title))
 			t.blobEdges(v.blob, 1)
 		}
 	}
@@ -191,7 +190,7 @@ func (v *graphView) writeTree(p *page) {
 
 type treeWriter struct {
 	v    *graphView
-	p    *page
+	p    *cli.Page
 	dir  lineage.Direction
 	seen map[ident.Digest]bool
 }
@@ -200,7 +199,7 @@ func (t *treeWriter) line(depth int, text string, more bool) {
 	if more {
 		text += " (see above)"
 	}
-	fmt.Fprintf(t.p.w, "%s%s\n", strings.Repeat("  ", depth), term.Clean(text))
+	fmt.Fprintf(t.p, "%s%s\n", strings.Repeat("  ", depth), term.Clean(text))
 }
 
 func (t *treeWriter) stage(s *lineage.Stage, depth int) {
@@ -213,9 +212,9 @@ func (t *treeWriter) stage(s *lineage.Stage, depth int) {
 		runs = append(runs, t.v.names[rid]+" ("+rid.Short()+")")
 	}
 	text += " of " + usedByText(runs)
-	for _, f := range []fact{{"code", s.Code.Short()}, {"seed", s.Seed}} {
-		if f.text != "" {
-			text += "  " + f.name + " " + f.text
+	for _, f := range []cli.Fact{{Name: "code", Text: s.Code.Short()}, {Name: "seed", Text: s.Seed}} {
+		if f.Text != "" {
+			text += "  " + f.Name + " " + f.Text
 		}
 	}
 	again := t.seen[s.SID]

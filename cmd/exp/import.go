@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/bundle"
 	"exp/experiments/ident"
@@ -44,14 +44,14 @@ func importCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "task", Usage: "with --from: the `TASK`", DefaultText: "unknown"},
 			&cli.StringFlag{Name: "model", Usage: "with --from: the `MODEL`", DefaultText: "unknown"},
 		},
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			if w.Flag == "from" {
-				return texts(trackers.Sources())
+				return cli.Candidates(trackers.Sources())
 			}
-			return pathCandidates(w.Text, func(os.DirEntry) bool { return true })
+			return cli.PathCandidates(w.Text, func(os.DirEntry) bool { return true })
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, -1)
+			args, err := cli.Positionals(c, 1, -1)
 			if err != nil {
 				return err
 			}
@@ -84,11 +84,11 @@ type importedRun struct {
 func (a *app) importBundle(c *cli.Context, args []string) error {
 	for _, flag := range []string{"name", "seed", "algo", "task", "model"} {
 		if c.IsSet(flag) {
-			return usagef("--%s needs --from: runs of a bundle have their own", flag).see(a.line.command())
+			return a.Usagef("--%s needs --from: runs of a bundle have their own", flag)
 		}
 	}
 	if len(args) > 1 {
-		return usagef("%d bundles given: import one at a time", len(args)).see(a.line.command())
+		return a.Usagef("%d bundles given: import one at a time", len(args))
 	}
 	b, err := bundle.Open(args[0])
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 	defer b.Close()
 	return a.withStoreToWrite(func(db *store.DB) error {
 		done, err := b.Import(c.Context, db, a.byteProgress("import", filepath.Base(args[0])))
-		a.closeProgress()
+		a.CloseProgress()
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 			r := of[p.RID]
 			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps, Restored: p.Restored})
 			if p.Theirs > p.Steps {
-				a.warn("run %s has %d steps here and %d in the bundle, and stays as it is", p.RID.Short(), p.Steps, p.Theirs)
+				a.Warn("run %s has %d steps here and %d in the bundle, and stays as it is", p.RID.Short(), p.Steps, p.Theirs)
 			}
 		}
 		return a.printImported(out)
@@ -125,7 +125,7 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 }
 
 func (a *app) importForeign(c *cli.Context, args []string) error {
-	from, err := oneOf("--from", c.String("from"), trackers.Sources())
+	from, err := cli.OneOf("--from", c.String("from"), trackers.Sources())
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (a *app) importForeign(c *cli.Context, args []string) error {
 		f.Name = c.String("name")
 	}
 	if f.Name == "" || strings.ContainsAny(f.Name, "#\n") {
-		return usagef("--name %q: a name is a line without #", f.Name).see(a.line.command())
+		return a.Usagef("--name %q: a name is a line without #", f.Name)
 	}
 	f.Seed, f.Algo, f.Task, f.Model = c.Int64("seed"), c.String("algo"), c.String("task"), c.String("model")
 	return a.withStoreToWrite(func(db *store.DB) error {
@@ -146,7 +146,7 @@ func (a *app) importForeign(c *cli.Context, args []string) error {
 			return err
 		}
 		for _, text := range f.Remarks {
-			a.warn("%s", text)
+			a.Warn("%s", text)
 		}
 		out := &imported{From: from, Added: []importedRun{}, Present: []importedRun{}, Remarks: f.Remarks}
 		one := importedRun{Run: r.RID, Name: r.Name, Seed: r.Seed, Steps: r.Steps}
@@ -164,7 +164,7 @@ func (a *app) importForeign(c *cli.Context, args []string) error {
 
 // withStoreToWrite opens the store, makes it if there is none, calls f and closes it.
 func (a *app) withStoreToWrite(f func(db *store.DB) error) error {
-	db, err := a.openStoreToWrite()
+	db, err := a.OpenStoreToWrite()
 	if err != nil {
 		return err
 	}
@@ -173,14 +173,14 @@ func (a *app) withStoreToWrite(f func(db *store.DB) error) error {
 
 // fileError is err, or "not found" for a file that is not there.
 func fileError(err error) error {
-	if missing(err) {
-		return &failure{Code: exitNotFound, Err: err}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &cli.Failure{Code: cli.ExitNotFound, Err: err}
 	}
 	return err
 }
 
 func (a *app) printImported(out *imported) error {
-	return a.out.printDocument(document{Schema: "exp.import/1", Data: out, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.import/1", Data: out, Human: func(w io.Writer) error {
 		for _, r := range out.Added {
 			fmt.Fprintf(w, "added %s  %s#%d, %d steps%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, r.Steps, out.detail())
 		}

@@ -7,8 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/harness/device"
@@ -42,12 +41,12 @@ func inspectCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "out", Usage: "write the logits to `FILE`, a safetensors file"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (--logits)", DefaultText: "all"},
 		},
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {
 			case "logits":
-				return pathCandidates(w.Text, hasExt(".json"))
+				return cli.PathCandidates(w.Text, cli.HasExt(".json"))
 			case "", "out":
-				return pathCandidates(w.Text, hasExt(".safetensors"))
+				return cli.PathCandidates(w.Text, cli.HasExt(".safetensors"))
 			}
 			return nil
 		}),
@@ -56,12 +55,12 @@ func inspectCommand(a *app) *cli.Command {
 }
 
 func (a *app) inspectModel(c *cli.Context) error {
-	args, err := positionals(c, 1, 1)
+	args, err := cli.Positionals(c, 1, 1)
 	if err != nil {
 		return err
 	}
 	if c.IsSet("logits") != c.IsSet("out") {
-		return usagef("--logits FILE and --out FILE go together").see(a.line.command())
+		return a.Usagef("--logits FILE and --out FILE go together")
 	}
 	f, err := a.modelAndAdapter(c, args[0])
 	if err != nil {
@@ -77,41 +76,42 @@ func (a *app) inspectModel(c *cli.Context) error {
 	for n, note := range r.Notes { // some quote tokens
 		r.Notes[n] = term.CleanLines(note)
 	}
-	return a.out.printDocument(document{Schema: "exp.inspect/1", Data: r, Human: func(w io.Writer) error { return writeInspection(a.out.newPage(w), r) }})
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.inspect/1", Data: r, Human: func(w io.Writer) error { return writeInspection(a.Out.NewPage(w), r) }})
 }
 
 // modelMissing gives an error about a path that is not there its exit code.
 func modelMissing(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return &failure{Code: exitNotFound, Err: err, Help: "a folder with config.json and *.safetensors is needed, or one safetensors file"}
+		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: "a folder with config.json and *.safetensors is needed, or one safetensors file"}
 	}
 	return err
 }
 
 // writeInspection prints what a model's files hold for people.
-func writeInspection(p *page, r *inspect.Report) error {
-	p.heading(r.Path)
+func writeInspection(p *cli.Page, r *inspect.Report) error {
+	p.Heading(r.Path)
 	var kinds []string
 	for _, d := range r.DTypes {
 		kinds = append(kinds, fmt.Sprintf("%d × %s (%s)", d.Tensors, d.DType, quantity.Bytes(d.Bytes)))
 	}
-	facts := []fact{{"container", r.Container}, {"class", r.Class}}
+	facts := []cli.Fact{{Name: "container", Text: r.Container}, {Name: "class", Text: r.Class}}
 	for n, text := range r.Architecture {
 		name := ""
 		if n == 0 {
 			name = "architecture"
 		}
-		facts = append(facts, fact{name, text})
+		facts = append(facts, cli.Fact{Name: name, Text: text})
 	}
-	facts = append(facts, fact{"parameters", quantity.Count(r.Parameters)}, fact{"tensors", strings.Join(kinds, ", ")})
+	facts = append(facts, cli.Fact{Name: "parameters", Text: quantity.Count(r.Parameters)},
+		cli.Fact{Name: "tensors", Text: strings.Join(kinds, ", ")})
 	if r.Positions > 0 {
-		facts = append(facts, fact{"longest", fmt.Sprintf("%d tokens", r.Positions)})
+		facts = append(facts, cli.Fact{Name: "longest", Text: fmt.Sprintf("%d tokens", r.Positions)})
 	}
-	p.facts(facts...)
+	p.Facts(facts...)
 	if n := r.Needs; n != nil {
-		p.heading("memory on a CPU, without activations")
-		p.facts(fact{"evaluate", fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token of context", quantity.Bytes(n.Evaluate), quantity.Bytes(n.Frozen), quantity.Bytes(n.Cache))},
-			fact{"train", quantity.Bytes(n.Train) + " with gradients and moments"})
+		p.Heading("memory on a CPU, without activations")
+		p.Facts(cli.Fact{Name: "evaluate", Text: fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token of context", quantity.Bytes(n.Evaluate), quantity.Bytes(n.Frozen), quantity.Bytes(n.Cache))},
+			cli.Fact{Name: "train", Text: quantity.Bytes(n.Train) + " with gradients and moments"})
 	}
 	if r.Adapter != nil {
 		writeAdapter(p, r.Adapter)
@@ -123,42 +123,42 @@ func writeInspection(p *page, r *inspect.Report) error {
 		if len(part.list) == 0 {
 			continue
 		}
-		p.heading(part.title)
+		p.Heading(part.title)
 		for _, text := range part.list {
-			p.text("  ", strings.Join(term.Wrap(term.CleanLines(text), p.proseWidth()), "\n"))
+			p.Text("  ", strings.Join(term.Wrap(term.CleanLines(text), p.ProseWidth()), "\n"))
 		}
 	}
 	if err := writeModelFiles(p, r); err != nil {
 		return err
 	}
-	return p.close()
+	return p.Close()
 }
 
 // writeModelFiles prints the tables of files and tensors.
-func writeModelFiles(p *page, r *inspect.Report) error {
-	p.heading("files")
-	digest := column{Key: "sha256", Wide: true}
+func writeModelFiles(p *cli.Page, r *inspect.Report) error {
+	p.Heading("files")
+	digest := cli.Column{Key: "sha256", Wide: true}
 	var rows [][]any
 	for _, f := range r.Files {
 		digest.Wide = digest.Wide && f.SHA256 == ""
 		rows = append(rows, []any{f.Name, f.Bytes, f.SHA256})
 	}
-	columns := []column{{Key: "file", Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText}, digest}
+	columns := []cli.Column{{Key: "file", Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText}, digest}
 	if digest.Wide {
 		columns = columns[:2]
 		for n := range rows {
 			rows[n] = rows[n][:2]
 		}
 	}
-	if err := p.table(columns, rows); err != nil || len(r.Tensors) == 0 {
+	if err := p.Table(columns, rows); err != nil || len(r.Tensors) == 0 {
 		return err
 	}
-	p.heading("tensors")
+	p.Heading("tensors")
 	rows = nil
 	for _, t := range r.Tensors {
 		rows = append(rows, []any{t.Name, t.DType, strings.Join(strings.Fields(fmt.Sprint(t.Shape)), ","), t.Bytes})
 	}
-	return p.table([]column{{Key: "tensor", Rank: 1, Min: 12}, {Key: "dtype"}, {Key: "shape"}, {Key: "bytes", Text: bytesText}}, rows)
+	return p.Table([]cli.Column{{Key: "tensor", Rank: 1, Min: 12}, {Key: "dtype"}, {Key: "shape"}, {Key: "bytes", Text: bytesText}}, rows)
 }
 
 // writeLogits computes logits and writes them where the name appears only when the file
@@ -170,20 +170,20 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 	if info, err := os.Stat(f.Dir); err != nil {
 		return modelMissing(err)
 	} else if !info.IsDir() {
-		return usagef("%s is a file; --logits needs a folder with config.json", f.Dir)
+		return cli.Usagef("%s is a file; --logits needs a folder with config.json", f.Dir)
 	}
 	in, err := os.Open(c.String("logits"))
 	if err != nil {
-		return &failure{Code: exitNotFound, Err: err, Help: `--logits wants a file of token ids: {"sequences": [[1, 2, 3]]}`}
+		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: `--logits wants a file of token ids: {"sequences": [[1, 2, 3]]}`}
 	}
 	sequences, err := inspect.ReadSequences(in)
 	if err := errors.Join(err, in.Close()); err != nil {
-		return usagef("%s: %w", c.String("logits"), err)
+		return cli.Usagef("%s: %w", c.String("logits"), err)
 	}
 	if c.Int("threads") < 0 {
-		return usagef("--threads %d: want 0 (all) or more", c.Int("threads"))
+		return cli.Usagef("--threads %d: want 0 (all) or more", c.Int("threads"))
 	}
-	be, err := device.Open(device.Options{Threads: c.Int("threads")}, a.getenv)
+	be, err := device.Open(device.Options{Threads: c.Int("threads")}, a.Getenv)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 	if err := replaceFile(out, func(w io.Writer) error { return inspect.Logits(be, f, sequences, w) }); err != nil {
 		return badSequences(err, c.String("logits"))
 	}
-	return a.out.printDocument(document{Schema: "exp.inspect.logits/1", Data: map[string]any{"sequences": len(sequences), "file": out},
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.inspect.logits/1", Data: map[string]any{"sequences": len(sequences), "file": out},
 		Human: func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "%d sequences: logits.0 to logits.%d in %s\n", len(sequences), len(sequences)-1, out)
 			return err
@@ -203,7 +203,7 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 func badSequences(err error, path string) error {
 	var bad *inspect.SequenceError
 	if errors.As(err, &bad) {
-		return usagef("%s: %w", path, err)
+		return cli.Usagef("%s: %w", path, err)
 	}
 	return err
 }

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/inspect"
 )
@@ -21,11 +20,12 @@ func (a *app) modelAndAdapter(c *cli.Context, path string) (inspect.Folder, erro
 	case "text":
 		text = true
 	default:
-		return inspect.Folder{}, usagef("--part %s: want text, or whole", part).see(a.line.command())
+		return inspect.Folder{}, a.Usagef("--part %s: want text, or whole", part)
 	}
 	f, err := inspect.Find(path, c.String("adapter"), text)
 	if errors.Is(err, inspect.ErrTwoAdapters) {
-		return f, usagef("%s is a folder of adapters itself; name the model's folder, and the adapters with --adapter", path).see(a.line.command())
+		return f, a.Usagef("%s is a folder of adapters itself; name the model's folder, and the adapters with "+
+			"--adapter", path)
 	}
 	return f, err
 }
@@ -37,15 +37,15 @@ func adapterWithoutModel(path, command string) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	f := failf(exitNotFound, "%w", err)
+	f := cli.Failf(cli.ExitNotFound, "%w", err)
 	f.Help = fmt.Sprintf("name the model's folder: %s %s", command, path)
 	return f
 }
 
 // writeAdapter prints what adapters are.
-func writeAdapter(p *page, x *inspect.Adapter) {
-	p.heading("adapters " + x.Path)
+func writeAdapter(p *cli.Page, x *inspect.Adapter) {
+	p.Heading("adapters " + x.Path)
 	for _, text := range x.Facts {
-		p.text("  ", strings.Join(term.Wrap(term.CleanLines(text), p.proseWidth()), "\n"))
+		p.Text("  ", strings.Join(term.Wrap(term.CleanLines(text), p.ProseWidth()), "\n"))
 	}
 }

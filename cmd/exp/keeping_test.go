@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
 )
@@ -30,7 +31,7 @@ func ownSmokeStore(t *testing.T) string {
 // later runs the program two days from now: everything in a store is old then.
 func later(t *testing.T, args ...string) ended {
 	t.Helper()
-	return call{list: commands, now: time.Now().Add(48 * time.Hour), env: map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1"}}.run(args...)
+	return call{now: time.Now().Add(48 * time.Hour), env: map[string]string{"HOME": t.TempDir(), "NO_COLOR": "1"}}.run(args...)
 }
 
 // says checks that the program succeeded and that stdout and stderr together hold texts.
@@ -45,26 +46,18 @@ func (e ended) says(t *testing.T, texts ...string) {
 }
 
 func TestKeepingHelp(t *testing.T) {
-	a := newApp(system{}, commands)
+	list := commandList()
 	for _, name := range []string{"tag", "note", "pin", "rm", "restore", "gc", "fsck", "graph", "stop", "log", "query"} {
-		cmd := find(a.cli.Commands, name)
-		got := call{list: commands, env: map[string]string{"EXP_FORCE_TTY": "80", "NO_COLOR": "1"}}.run("help", name)
+		got := call{env: map[string]string{"EXP_FORCE_TTY": "80", "NO_COLOR": "1"}}.run("help", name)
 		got.succeeds(t)
 		for line := range strings.Lines(got.stdout) {
 			if w := term.Width(strings.TrimSuffix(line, "\n")); w > 80 {
 				t.Errorf("exp help %s: %d columns: %q", name, w, line)
 			}
 		}
-		rows := exampleRows(cmd.UsageText)
-		if len(rows) < 2 {
-			t.Errorf("exp help %s has %d examples", name, len(rows))
-		}
-		for _, row := range rows {
-			line, _, _ := strings.Cut(row[0], " | ")
-			v := parseArgv(a.cli, strings.Fields(line))
-			if v.err != nil || len(v.unknown) > 0 {
-				t.Errorf("%s: %v, unknown flags %v", row[0], v.err, v.unknown)
-			}
+		i := slices.IndexFunc(list, func(c *cli.Command) bool { return c.Name == name })
+		if n := len(examplesOf(list[i].UsageText)); n < 2 {
+			t.Errorf("exp help %s has %d examples", name, n)
 		}
 	}
 }
@@ -81,9 +74,9 @@ func TestKeepingFormats(t *testing.T) {
 		if cmd, sql, ok := strings.Cut(args, "|"); ok {
 			words = []string{cmd, sql}
 		}
-		for _, f := range formats {
+		for _, f := range cli.Formats {
 			got := later(t, append(slices.Clone(words), "--store", dir, "-o", string(f))...)
-			if f == formatName && (words[0] == "pin" || words[0] == "fsck") {
+			if f == cli.FormatName && (words[0] == "pin" || words[0] == "fsck") {
 				got.refuses(t, 2, `no form "name"`)
 				continue
 			}
@@ -91,7 +84,7 @@ func TestKeepingFormats(t *testing.T) {
 			if strings.TrimSpace(got.stdout) == "" {
 				t.Errorf("exp %s -o %s prints nothing", args, f)
 			}
-			if f == formatJSON {
+			if f == cli.FormatJSON {
 				var envelope struct {
 					Schema string
 					Data   any
@@ -327,14 +320,14 @@ func TestQuery(t *testing.T) {
 	}
 	exp(t, at("query", "SELECT nonsense FROM runs")...).refuses(t, 2, "no such column: nonsense", "exp query --schema")
 	exp(t, at("query", "  ")...).refuses(t, 2, "empty")
-	call{list: commands, stdin: "SELECT count(*) n FROM runs"}.run(at("query", "-", "-o", "csv")...).check(t, 0, "n\n3\n")
+	call{stdin: "SELECT count(*) n FROM runs"}.run(at("query", "-", "-o", "csv")...).check(t, 0, "n\n3\n")
 	exp(t, at("query", "--schema")...).says(t, "run_list", "identity: equal rid, equal bits", "sqlite3 -readonly")
 }
 
 func TestLog(t *testing.T) {
 	dir := fixtureStore(t)
 	at := func(args ...string) ended {
-		return call{list: commands, now: fixtureNow, env: map[string]string{"NO_COLOR": "1"}}.run(append(args, "--store", dir)...)
+		return call{now: fixtureNow, env: map[string]string{"NO_COLOR": "1"}}.run(append(args, "--store", dir)...)
 	}
 	warn := at("log", "flowrl-a#0", "--level", "warn", "-o", "csv", "--fields", "level,kind,text")
 	warn.check(t, 0, "level,kind,text\nwarn,nonfinite,step 3: gradient of head.weight is NaN at 7; the update was skipped\n")
@@ -452,12 +445,12 @@ func TestKeepingCompletion(t *testing.T) {
 		"graph ppo-b#0 -o d": "dot",
 	} {
 		words := append([]string{"--store", dir}, strings.Split(args, " ")...)
-		got := call{list: commands, now: fixtureNow}.run(append(words, completionFlag)...)
+		got := call{now: fixtureNow}.run(append(words, cli.CompletionFlag)...)
 		if got.code != 0 || !strings.Contains(got.stdout, want) || got.stderr != "" {
 			t.Errorf("exp %s: %+v, want %q", args, got, want)
 		}
 	}
-	if got := (call{list: commands, now: fixtureNow}).run("--store", dir, "stop", "", completionFlag); got.stdout != "" {
+	if got := (call{now: fixtureNow}).run("--store", dir, "stop", "", cli.CompletionFlag); got.stdout != "" {
 		t.Errorf("nothing runs, but stop completes %q", got.stdout)
 	}
 }

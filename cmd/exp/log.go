@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/experiments/query"
@@ -38,24 +37,24 @@ func logCommand(a *app) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the run ends"},
 			&cli.StringFlag{Name: "since", Usage: "only what is younger than `AGE` (10m, 2d) or later than a time"},
-			&cli.StringFlag{Name: "level", Usage: "only `LEVEL` and worse: " + strings.Join(words(logLevels), ", "), DefaultText: "info; debug with -f"},
+			&cli.StringFlag{Name: "level", Usage: "only `LEVEL` and worse: " + strings.Join(cli.Words(logLevels), ", "), DefaultText: "info; debug with -f"},
 			&cli.BoolFlag{Name: "events", Usage: "only events"},
 		},
-		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w word) []candidate {
+		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
 			switch w.Flag {
 			case "level":
-				return texts(words(logLevels))
+				return cli.Candidates(cli.Words(logLevels))
 			case "since":
-				return texts([]string{"10m", "1h", "1d"})
+				return cli.Candidates([]string{"10m", "1h", "1d"})
 			}
 			return nil
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, 1)
+			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
-			return a.withStore(func(db *store.DB) error { return a.showLog(c, db, args[0]) })
+			return a.WithStore(func(db *store.DB) error { return a.showLog(c, db, args[0]) })
 		},
 	}
 }
@@ -90,18 +89,18 @@ type logReader struct {
 
 func (a *app) showLog(c *cli.Context, db *store.DB, ref string) error {
 	follow := c.Bool("follow")
-	if follow && a.out.hasEnvelope() {
-		return usagef("-f does not go with -o %s, which ends; -o jsonl does", a.out.format).see("exp log")
+	if follow && a.Out.HasEnvelope() {
+		return cli.Usagef("-f does not go with -o %s, which ends; -o jsonl does", a.Out.Format).See("exp log")
 	}
 	usual := store.LevelInfo
 	if follow {
 		usual = store.LevelDebug
 	}
-	level, err := oneOf("--level", or(c.String("level"), string(usual)), logLevels)
+	level, err := cli.OneOf("--level", cmp.Or(c.String("level"), string(usual)), logLevels)
 	if err != nil {
 		return err
 	}
-	since, err := sinceOf(c.String("since"), a.clock.Now())
+	since, err := sinceOf(c.String("since"), a.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -117,11 +116,11 @@ func (a *app) showLog(c *cli.Context, db *store.DB, ref string) error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 && a.out.forPeople() {
-		a.note("nothing in the log matches")
+	if len(list) == 0 && a.Out.ForPeople() {
+		a.Note("nothing in the log matches")
 		return nil
 	}
-	return a.out.printTable(logTable(list))
+	return a.Out.PrintTable(logTable(list))
 }
 
 // sinceOf reads an age or a time; the zero time for none.
@@ -137,7 +136,7 @@ func sinceOf(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--since %q: write an age such as 10m or 2d, or a time such as 2026-01-02 or 2026-01-02T15:04:05Z", text).see("exp log")
+	return time.Time{}, cli.Usagef("--since %q: write an age such as 10m or 2d, or a time such as 2026-01-02 or 2026-01-02T15:04:05Z", text).See("exp log")
 }
 
 // followLog prints what comes until the run ends or the user has enough.
@@ -173,22 +172,22 @@ func (a *app) printNews(list []logEntry) error {
 	if len(list) == 0 {
 		return nil
 	}
-	if a.out.format != formatTable && a.out.format != formatWide {
-		defer func() { a.out.header = false }()
-		return a.out.printTable(logTable(list))
+	if a.Out.Format != cli.FormatTable && a.Out.Format != cli.FormatWide {
+		defer func() { a.Out.Header = false }()
+		return a.Out.PrintTable(logTable(list))
 	}
 	for _, e := range list {
-		line := fmt.Sprintf("%s  %s  %s  %s", a.out.localTime(e.time), levelStyle(string(e.level)).Paint(term.Pad(string(e.level), 5, false), a.out.stream.Color),
+		line := fmt.Sprintf("%s  %s  %s  %s", a.Out.LocalTime(e.time), levelStyle(string(e.level)).Paint(term.Pad(string(e.level), 5, false), a.Out.Stream.Color),
 			term.Pad(term.Clean(e.kind), 10, false), term.Clean(e.text))
-		if _, err := fmt.Fprintln(a.out.w, line); err != nil {
+		if _, err := fmt.Fprintln(a.Out.W, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func logTable(list []logEntry) table {
-	t := table{Schema: "exp.log/1", Columns: []column{{Key: "time"}, {Key: "level", Style: levelStyle}, {Key: "kind", ID: true}, {Key: "text", Rank: 1, Min: 20, Wrap: true},
+func logTable(list []logEntry) cli.Table {
+	t := cli.Table{Schema: "exp.log/1", Columns: []cli.Column{{Key: "time"}, {Key: "level", Style: levelStyle}, {Key: "kind", ID: true}, {Key: "text", Rank: 1, Min: 20, Wrap: true},
 		{Key: "data", Wide: true}}}
 	for _, e := range list {
 		var data any

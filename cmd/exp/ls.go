@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"runtime/debug"
@@ -8,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/experiments/query"
+	"exp/experiments/spelling"
 	"exp/experiments/store"
 	"exp/harness/config"
 )
@@ -52,7 +53,7 @@ func lsCommand(a *app) *cli.Command {
 		},
 		BashComplete: a.completesRuns(0, false, lsValues),
 		Action: func(c *cli.Context) error {
-			return a.withStore(func(db *store.DB) error { return a.list(c, db) })
+			return a.WithStore(func(db *store.DB) error { return a.list(c, db) })
 		},
 	}
 }
@@ -90,7 +91,7 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 	if c.IsSet("group") {
 		t := a.groupTable(l.Runs)
 		a.noteEmpty(c, len(t.Rows))
-		return a.out.printTable(limit(a, t, q.limit, "experiments"))
+		return a.Out.PrintTable(limit(a, t, q.limit, "experiments"))
 	}
 	proofs, err := db.AllVerifications(c.Context)
 	if err != nil {
@@ -100,30 +101,30 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))}, q.columns(&l)...))
 	a.noteEmpty(c, len(l.Runs))
 	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 // noteEmpty says why a list for people has no rows.
 func (a *app) noteEmpty(c *cli.Context, n int) {
 	switch {
-	case n > 0 || !a.out.forPeople():
+	case n > 0 || !a.Out.ForPeople():
 	case c.IsSet("filter") || c.NArg() > 0:
-		a.note("no run matches")
+		a.Note("no run matches")
 	case c.Bool("deleted"):
-		a.note("no run is deleted")
+		a.Note("no run is deleted")
 	default:
-		a.note("the store has no runs yet; exp run CONFIG makes one")
+		a.Note("the store has no runs yet; exp run CONFIG makes one")
 	}
 }
 
 func (a *app) noteLeftOut(shown, of int, what string) {
 	if shown < of {
-		a.note("%d of %d %s left out; --all lists all", of-shown, of, what)
+		a.Note("%d of %d %s left out; --all lists all", of-shown, of, what)
 	}
 }
 
 // limit cuts a table to what a list may have.
-func limit(a *app, t table, l rowLimit, what string) table {
+func limit(a *app, t cli.Table, l rowLimit, what string) cli.Table {
 	n := l.of(len(t.Rows))
 	a.noteLeftOut(n, len(t.Rows), what)
 	t.Rows = t.Rows[:n]
@@ -145,10 +146,10 @@ func (l rowLimit) of(n int) int {
 func (a *app) rowLimitOf(c *cli.Context, usual int) (rowLimit, error) {
 	switch n := c.Int("limit"); {
 	case n < 0:
-		return 0, usagef("-n %d: it must not be negative", n).see(a.line.command())
+		return 0, a.Usagef("-n %d: it must not be negative", n)
 	case c.IsSet("limit"):
 		return rowLimit(n), nil
-	case a.out.forPeople():
+	case a.Out.ForPeople():
 		return rowLimit(usual), nil
 	}
 	return 0, nil
@@ -174,7 +175,7 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 	if c.Bool("all") {
 		q.limit = 0
 	}
-	if _, err := oneOf("--group", c.String("group"), []string{"xid"}); err != nil {
+	if _, err := cli.OneOf("--group", c.String("group"), []string{"xid"}); err != nil {
 		return q, err
 	}
 	if c.IsSet("filter") {
@@ -194,7 +195,7 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 			q.cols = append(q.cols, namedField{strings.TrimSpace(name), f})
 		}
 	}
-	q.sort, err = a.sortKeyOf(or(c.String("sort"), "-created"))
+	q.sort, err = a.sortKeyOf(cmp.Or(c.String("sort"), "-created"))
 	return q, err
 }
 
@@ -224,7 +225,7 @@ func (q *lsQuery) columns(l *query.List) []runColumn {
 			continue // every list has it
 		}
 		title := strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric.")
-		list = append(list, runColumn{column{Key: c.name, Title: title, Text: fieldText}, func(row int, _ *store.Run) any {
+		list = append(list, runColumn{cli.Column{Key: c.name, Title: title, Text: fieldText}, func(row int, _ *store.Run) any {
 			return l.Values[row][i]
 		}})
 	}
@@ -249,17 +250,17 @@ func fieldText(v any) string {
 		}
 		return strings.Join(parts, ", ")
 	}
-	return machineText(treeOf(v))
+	return cli.MachineText(cli.TreeOf(v))
 }
 
 // fieldOf reads the name of a field; "took" and "run" are what lists call wall and
 // id.
 func (a *app) fieldOf(flag, name string) (store.Field, error) {
 	known := map[string]string{"run": "id", "took": "wall", "age": "created", "wall_s": "wall"}
-	f, err := query.ParseField(or(known[name], name))
+	f, err := query.ParseField(cmp.Or(known[name], name))
 	if err != nil {
-		e := usagef("%s: %w", flag, err).see(a.line.command())
-		if s := nearest(name, append(store.Columns(), "tag")); s != "" {
+		e := a.Usagef("%s: %w", flag, err)
+		if s := spelling.Nearest(name, append(store.Columns(), "tag")); s != "" {
 			e.Help = "did you mean " + s + "?"
 		}
 		return f, e
@@ -280,27 +281,27 @@ func (a *app) warnUnknownKey(f store.Field) {
 			paths = append(paths, k.Path)
 		}
 		hint := ""
-		if s := nearest(f.Name, paths); s != "" {
+		if s := spelling.Nearest(f.Name, paths); s != "" {
 			hint = "; did you mean config." + s + "?"
 		}
-		a.warn("there is no configuration key %s%s", f.Name, hint)
+		a.Warn("there is no configuration key %s%s", f.Name, hint)
 	}
 }
 
 // lsValues proposes values of the flags of ls.
-func lsValues(ctx context.Context, db *store.DB, w word) []candidate {
+func lsValues(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	switch w.Flag {
 	case "group":
-		return texts([]string{"xid"})
+		return cli.Candidates([]string{"xid"})
 	case "sort", "cols":
 		// What stands before the last comma, or the sign, belongs to every proposal.
 		at := strings.LastIndexAny(w.Text, ",-") + 1
 		if w.Flag == "cols" {
 			at = strings.LastIndexByte(w.Text, ',') + 1
 		}
-		var list []candidate
+		var list []cli.Candidate
 		for _, name := range fieldNames(ctx, db) {
-			list = append(list, candidate{Text: w.Text[:at] + name})
+			list = append(list, cli.Candidate{Text: w.Text[:at] + name})
 		}
 		return list
 	}

@@ -28,7 +28,7 @@ func fixtureCall(t *testing.T, columns int, color bool) call {
 	if !color {
 		env["NO_COLOR"] = "1"
 	}
-	return call{list: commands, env: env, now: fixtureNow}
+	return call{env: env, now: fixtureNow}
 }
 
 // pages runs commands and returns what they print, each under the command line.
@@ -73,7 +73,7 @@ func TestLsPages(t *testing.T) {
 // listed returns the names with seeds that a list prints, in order.
 func listed(t *testing.T, dir string, args ...string) []string {
 	t.Helper()
-	got := call{list: commands, now: fixtureNow}.run(append([]string{"ls", "--store", dir, "-o", "csv", "--no-header", "--fields", "name,seed"}, args...)...)
+	got := call{now: fixtureNow}.run(append([]string{"ls", "--store", dir, "-o", "csv", "--no-header", "--fields", "name,seed"}, args...)...)
 	if got.code != 0 {
 		t.Fatalf("exp ls %q: %+v", args, got)
 	}
@@ -123,7 +123,7 @@ func TestLsSelects(t *testing.T) {
 
 func TestLsFromStdin(t *testing.T) {
 	dir := fixtureStore(t)
-	got := call{list: commands, now: fixtureNow, stdin: "ppo-b#0\nflowrl-a#1"}.run("ls", "-", "--store", dir, "-o", "csv", "--no-header", "--fields", "name,seed")
+	got := call{now: fixtureNow, stdin: "ppo-b#0\nflowrl-a#1"}.run("ls", "-", "--store", dir, "-o", "csv", "--no-header", "--fields", "name,seed")
 	if got.stdout != "ppo-b,0\nflowrl-a,1\n" || got.code != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -150,7 +150,7 @@ func TestLsErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
-			got := call{list: commands, now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
+			got := call{now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
 			if got.code != tt.code || !strings.Contains(got.stderr, tt.stderr) {
 				t.Errorf("got code %d and stderr %q, want %d and %q", got.code, got.stderr, tt.code, tt.stderr)
 			}
@@ -162,17 +162,17 @@ func TestLsErrors(t *testing.T) {
 	} else {
 		db.Close()
 	}
-	call{list: commands}.run("ls", "--store", empty, "--no-header").check(t, 0, "", "the store has no runs yet")
-	call{list: commands}.run("ls", "--store", empty, "--no-header", "-q").check(t, 0, "")
+	call{}.run("ls", "--store", empty, "--no-header").check(t, 0, "", "the store has no runs yet")
+	call{}.run("ls", "--store", empty, "--no-header", "-q").check(t, 0, "")
 	none := t.TempDir()
-	call{list: commands}.run("ls", "--store", none).check(t, 3, "", "there is no experiment store in "+none, "exp run CONFIG makes one there")
+	call{}.run("ls", "--store", none).check(t, 3, "", "there is no experiment store in "+none, "exp run CONFIG makes one there")
 	file := filepath.Join(none, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	call{list: commands}.run("ls", "--store", file).check(t, 3, "", "it is a file")
+	call{}.run("ls", "--store", file).check(t, 3, "", "it is a file")
 	t.Chdir(none)
-	call{list: commands}.run("ls").check(t, 3, "", "there is no experiment store here", "(looked for "+filepath.Join(none, ".exp")+" and above)")
+	call{}.run("ls").check(t, 3, "", "there is no experiment store here", "(looked for "+filepath.Join(none, ".exp")+" and above)")
 }
 
 // TestLsNarrow: a small terminal keeps names and the columns that were asked for.
@@ -200,7 +200,7 @@ func TestLsNarrow(t *testing.T) {
 // TestLsSmoke lists runs that were really executed.
 func TestLsSmoke(t *testing.T) {
 	dir := smokeStore(t)
-	got := call{list: commands}.run("ls", "--store", dir, "--json", "--sort", "created", "--cols", "tag")
+	got := call{}.run("ls", "--store", dir, "--json", "--sort", "created", "--cols", "tag")
 	var list struct {
 		Schema string
 		Data   []struct {
@@ -283,7 +283,7 @@ func BenchmarkLs10000(b *testing.B) {
 	} {
 		b.Run("runs="+bench.name, func(b *testing.B) {
 			for b.Loop() {
-				got := call{list: commands}.run(append([]string{"ls", "--store", dir}, bench.args...)...)
+				got := call{}.run(append([]string{"ls", "--store", dir}, bench.args...)...)
 				if n := strings.Count(got.stdout, "\n"); got.code != 0 || bench.lines > 0 && n != bench.lines {
 					b.Fatalf("code %d, %d lines: %s", got.code, n, got.stderr)
 				}

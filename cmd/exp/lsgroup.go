@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/eval/stat"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
@@ -15,7 +16,7 @@ import (
 // groupTable makes a table with one row for each experiment: the runs that differ
 // in their seed only. Results are means over the runs that have them, with the
 // standard deviation between runs, which divides by n-1.
-func (a *app) groupTable(runs []store.Run) table {
+func (a *app) groupTable(runs []store.Run) cli.Table {
 	var groups [][]store.Run // in the order of their first run
 	at := map[string]int{}
 	for _, r := range runs {
@@ -29,11 +30,11 @@ func (a *app) groupTable(runs []store.Run) table {
 		groups[i] = append(groups[i], r)
 	}
 	results := headlineNames(runs)
-	t := table{Schema: "exp.ls.group/1", Columns: a.groupColumns(results)}
-	now := a.clock.Now()
+	t := cli.Table{Schema: "exp.ls.group/1", Columns: a.groupColumns(results)}
+	now := a.Clock.Now()
 	for _, g := range groups {
 		newest := slices.MaxFunc(g, func(x, y store.Run) int { return x.Created.Compare(y.Created) })
-		row := []any{hexID(newest.XID.String()), newest.Name, newest.Algo, len(g), seedsOf(g), a.groupStatus(g)}
+		row := []any{cli.HexID(newest.XID.String()), newest.Name, newest.Algo, len(g), seedsOf(g), a.groupStatus(g)}
 		for _, name := range results {
 			row = append(row, a.spread(g, name)...)
 		}
@@ -47,24 +48,24 @@ func (a *app) groupTable(runs []store.Run) table {
 	return t
 }
 
-func (a *app) groupColumns(results []string) []column {
-	created := column{Key: "created", Title: "age"}
-	now := a.clock.Now()
-	if a.out.format != formatWide && a.out.forPeople() {
+func (a *app) groupColumns(results []string) []cli.Column {
+	created := cli.Column{Key: "created", Title: "age"}
+	now := a.Clock.Now()
+	if a.Out.Format != cli.FormatWide && a.Out.ForPeople() {
 		created.Text = func(v any) string { t, _ := v.(time.Time); return age(now, t) }
 	} else {
 		created.Title = ""
 	}
-	columns := []column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}, {Key: "runs"},
+	columns := []cli.Column{{Key: "xid", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "algo"}, {Key: "runs"},
 		{Key: "seeds", Rank: 2}, {Key: "status", Style: statusStyle}}
 	for i, name := range results {
-		columns = append(columns, column{Key: name, Title: metric.Heading(name), Wide: i >= a.roomFor(14),
+		columns = append(columns, cli.Column{Key: name, Title: metric.Heading(name), Wide: i >= a.roomFor(14),
 			Drop: min(i, 1)})
-		if !a.out.forPeople() {
-			columns = append(columns, column{Key: name + "_std"})
+		if !a.Out.ForPeople() {
+			columns = append(columns, cli.Column{Key: name + "_std"})
 		}
 	}
-	return append(columns, created, column{Key: "wall_s", Title: "took", Drop: 2})
+	return append(columns, created, cli.Column{Key: "wall_s", Title: "took", Drop: 2})
 }
 
 // spread is the mean of a result over runs and its standard deviation: one cell
@@ -78,11 +79,11 @@ func (a *app) spread(runs []store.Run, name string) []any {
 	}
 	mean, std := stat.MeanStd(values)
 	switch {
-	case !a.out.forPeople() && len(values) > 1:
+	case !a.Out.ForPeople() && len(values) > 1:
 		return []any{mean, std}
-	case !a.out.forPeople() && len(values) == 1:
+	case !a.Out.ForPeople() && len(values) == 1:
 		return []any{mean, nil}
-	case !a.out.forPeople():
+	case !a.Out.ForPeople():
 		return []any{nil, nil}
 	case len(values) > 1:
 		return []any{quantity.PlusMinus(mean, std, 3)}
@@ -129,7 +130,7 @@ func (a *app) groupStatus(runs []store.Run) string {
 	if len(order) == 1 {
 		return string(order[0])
 	}
-	if a.out.format == formatTable {
+	if a.Out.Format == cli.FormatTable {
 		return strconv.Itoa(count[store.Done]) + "/" + strconv.Itoa(len(runs)) + " done"
 	}
 	slices.Sort(order)

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/query"
+	"exp/experiments/spelling"
 	"exp/experiments/store"
 )
 
@@ -42,8 +44,8 @@ func (k sortKey) apply(l *query.List) error {
 		return nil
 	}
 	if k.result != "" && len(l.Runs) > 0 && !slices.Contains(headlineNames(l.Runs), k.result) {
-		err := usagef("--sort: there is no field and no result %q", k.text).see("exp ls")
-		if s := nearest(k.text, append(headlineNames(l.Runs), store.Columns()...)); s != "" {
+		err := cli.Usagef("--sort: there is no field and no result %q", k.text).See("exp ls")
+		if s := spelling.Nearest(k.text, append(headlineNames(l.Runs), store.Columns()...)); s != "" {
 			err.Help = "did you mean " + s + "?"
 		}
 		return err
@@ -91,7 +93,7 @@ func compareValues(x, y any, descend bool) int {
 			c = x.Compare(y)
 		}
 	default:
-		c = strings.Compare(machineText(treeOf(x)), machineText(treeOf(y)))
+		c = strings.Compare(cli.MachineText(cli.TreeOf(x)), cli.MachineText(cli.TreeOf(y)))
 	}
 	if descend {
 		return -c

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
+	"exp/experiments/spelling"
 	"exp/experiments/store"
 	"exp/harness/metric"
 )
@@ -40,18 +40,18 @@ func metricsCommand(a *app) *cli.Command {
 				Usage: "say what metrics are: unit, title, definition, and which way is better"},
 			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, least and greatest value"},
 		},
-		BashComplete: a.completesRuns(0, false, func(ctx context.Context, db *store.DB, w word) []candidate {
+		BashComplete: a.completesRuns(0, false, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 			return a.metricCandidates(ctx, db, w)
 		}),
 		Action: func(c *cli.Context) error {
 			if c.Bool("explain") {
 				return a.explainMetrics(c)
 			}
-			args, err := positionals(c, 1, -1)
+			args, err := cli.Positionals(c, 1, -1)
 			if err != nil {
 				return err
 			}
-			return a.withStore(func(db *store.DB) error { return a.metrics(c, db, args) })
+			return a.WithStore(func(db *store.DB) error { return a.metrics(c, db, args) })
 		},
 	}
 }
@@ -81,7 +81,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 		return err
 	}
 	if c.IsSet("every") && c.Int("every") < 1 {
-		return usagef("--every %d: it must be at least 1", c.Int("every")).see(a.line.command())
+		return a.Usagef("--every %d: it must be at least 1", c.Int("every"))
 	}
 	if err := a.checkDecimate(c); err != nil {
 		return err
@@ -111,10 +111,10 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	if points == 0 {
 		return a.noMetrics(c, db, runs)
 	}
-	if a.out.forPeople() {
+	if a.Out.ForPeople() {
 		return a.printMetricTable(all, c.Int("every"))
 	}
-	return a.out.printTable(pointTable(all, int64(max(c.Int("every"), 1))))
+	return a.Out.PrintTable(pointTable(all, int64(max(c.Int("every"), 1))))
 }
 
 // metricGlobs are the metrics that are asked for.
@@ -123,7 +123,7 @@ func (a *app) metricGlobs(c *cli.Context) []string {
 	switch {
 	case len(globs) > 0:
 		return globs
-	case a.out.forPeople():
+	case a.Out.ForPeople():
 		return courseMetrics()
 	}
 	return []string{"*"}
@@ -148,22 +148,23 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 		if len(series) == 0 {
 			continue
 		}
-		f := failf(exitNotFound, "no point of a metric matches in run %s, which has %d steps", r.RID.Short(), r.Steps)
+		f := cli.Failf(cli.ExitNotFound, "no point of a metric matches in run %s, which has %d steps", r.RID.Short(),
+			r.Steps)
 		f.Help = "exp metrics " + r.RID.Short() + " --list shows what there is"
 		var names []string
 		for _, s := range series {
 			names = append(names, s.Name)
 		}
 		for _, g := range c.StringSlice("metric") {
-			if s := nearest(g, names); s != "" && s != g {
+			if s := spelling.Nearest(g, names); s != "" && s != g {
 				f.Help = "did you mean " + s + "?"
 			}
 		}
 		return f
 	}
-	f := failf(exitNotFound, "no step of these runs is recorded yet")
+	f := cli.Failf(cli.ExitNotFound, "no step of these runs is recorded yet")
 	if len(runs) == 0 {
-		f = failf(exitNotFound, "no run matches")
+		f = cli.Failf(cli.ExitNotFound, "no run matches")
 	}
 	return f
 }
@@ -185,16 +186,16 @@ func parseSteps(text string) (from, to int64, err error) {
 		to, err = strconv.ParseInt(b, 10, 64)
 	}
 	if err != nil || from > to || from < 0 {
-		return 0, 0, usagef("--steps %q is no range of steps such as 100:200, 100: or :200", text)
+		return 0, 0, cli.Usagef("--steps %q is no range of steps such as 100:200, 100: or :200", text)
 	}
 	return from, to, nil
 }
 
 // pointTable is one row a point: what programs read.
-func pointTable(all []runCurves, every int64) table {
-	t := table{Schema: "exp.metrics/1", Columns: []column{{Key: "run"}, {Key: "name"}, {Key: "seed"}, {Key: "metric"}, {Key: "step"}, {Key: "value"}}}
+func pointTable(all []runCurves, every int64) cli.Table {
+	t := cli.Table{Schema: "exp.metrics/1", Columns: []cli.Column{{Key: "run"}, {Key: "name"}, {Key: "seed"}, {Key: "metric"}, {Key: "step"}, {Key: "value"}}}
 	for _, rc := range all {
-		id := hexID(rc.run.RID.String())
+		id := cli.HexID(rc.run.RID.String())
 		for _, c := range rc.curves {
 			for i, step := range c.Steps {
 				if step%every == 0 {
@@ -208,7 +209,7 @@ func pointTable(all []runCurves, every int64) table {
 
 // listMetrics prints what metrics runs have.
 func (a *app) listMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
-	t := table{Schema: "exp.metrics.list/1", Columns: []column{
+	t := cli.Table{Schema: "exp.metrics.list/1", Columns: []cli.Column{
 		{Key: "run", Wide: len(runs) == 1}, {Key: "metric", ID: true}, {Key: "unit"}, {Key: "points", Title: "n"}, {Key: "last"},
 		{Key: "last_step", Wide: true}, {Key: "min", Title: "least"}, {Key: "min_step", Title: "at"}, {Key: "max", Title: "most"}, {Key: "max_step", Title: "at"},
 		{Key: "deterministic", Wide: true},
@@ -224,7 +225,7 @@ func (a *app) listMetrics(c *cli.Context, db *store.DB, runs []store.Run) error 
 				return err
 			}
 			for _, s := range series {
-				t.Rows = append(t.Rows, []any{hexID(r.RID.String()), s.Name, unitOf(s), s.N, s.Last, s.LastStep,
+				t.Rows = append(t.Rows, []any{cli.HexID(r.RID.String()), s.Name, unitOf(s), s.N, s.Last, s.LastStep,
 					numberOrNil(s.Min), s.ArgMin, numberOrNil(s.Max), s.ArgMax, s.Det})
 			}
 		}
@@ -232,7 +233,7 @@ func (a *app) listMetrics(c *cli.Context, db *store.DB, runs []store.Run) error 
 	if len(t.Rows) == 0 {
 		return a.noMetrics(c, db, runs)
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 func numberOrNil(v float64) any {
@@ -244,7 +245,7 @@ func numberOrNil(v float64) any {
 
 // metricCandidates proposes the metrics of the run that stands before, or of the
 // newest one.
-func (a *app) metricCandidates(ctx context.Context, db *store.DB, w word) []candidate {
+func (a *app) metricCandidates(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	if w.Flag != "metric" {
 		return nil
 	}
@@ -260,9 +261,9 @@ func (a *app) metricCandidates(ctx context.Context, db *store.DB, w word) []cand
 	if err != nil {
 		return nil
 	}
-	var list []candidate
+	var list []cli.Candidate
 	for _, s := range series {
-		list = append(list, candidate{s.Name, unitOf(s)})
+		list = append(list, cli.Candidate{Text: s.Name, Note: unitOf(s)})
 	}
 	return list
 }

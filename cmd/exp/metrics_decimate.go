@@ -3,8 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 )
 
@@ -14,11 +13,11 @@ func (a *app) checkDecimate(c *cli.Context) error {
 		return nil
 	}
 	if n := c.Int("decimate"); n < 1 {
-		return usagef("--decimate %d: it must be at least 1", n).see(a.line.command())
+		return a.Usagef("--decimate %d: it must be at least 1", n)
 	}
 	for _, other := range []string{"steps", "every", "list"} {
 		if c.IsSet(other) {
-			return usagef("--decimate looks at all steps of a metric, and not together with --%s", other).see(a.line.command())
+			return a.Usagef("--decimate looks at all steps of a metric, and not together with --%s", other)
 		}
 	}
 	return nil
@@ -27,7 +26,7 @@ func (a *app) checkDecimate(c *cli.Context) error {
 // decimateMetrics prints the extent of metrics over at most N spans of equal numbers of
 // steps, which is all that a display of N pixels can show.
 func (a *app) decimateMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
-	t := table{Schema: "exp.metrics.decimated/1", Columns: []column{{Key: "run"}, {Key: "name", Wide: len(runs) == 1}, {Key: "seed", Wide: len(runs) == 1},
+	t := cli.Table{Schema: "exp.metrics.decimated/1", Columns: []cli.Column{{Key: "run"}, {Key: "name", Wide: len(runs) == 1}, {Key: "seed", Wide: len(runs) == 1},
 		{Key: "metric"}, {Key: "from"}, {Key: "to"}, {Key: "points", Title: "n"}, {Key: "min", Title: "least"}, {Key: "max", Title: "most"}}}
 	t.Columns[0].Wide = len(runs) == 1
 	for _, r := range runs {
@@ -49,12 +48,12 @@ func (a *app) decimateMetrics(c *cli.Context, db *store.DB, runs []store.Run) er
 				return err
 			}
 			for _, b := range buckets {
-				t.Rows = append(t.Rows, []any{hexID(r.RID.String()), r.Name, r.Seed, name, b.From, b.To, b.N, numberOrNil(b.Min), numberOrNil(b.Max)})
+				t.Rows = append(t.Rows, []any{cli.HexID(r.RID.String()), r.Name, r.Seed, name, b.From, b.To, b.N, numberOrNil(b.Min), numberOrNil(b.Max)})
 			}
 		}
 	}
 	if len(t.Rows) == 0 {
 		return a.noMetrics(c, db, runs)
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }

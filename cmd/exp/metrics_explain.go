@@ -4,8 +4,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
+	"exp/experiments/spelling"
 	"exp/harness/metric"
 )
 
@@ -13,8 +13,7 @@ import (
 func (a *app) explainMetrics(c *cli.Context) error {
 	for _, flag := range []string{"metric", "steps", "every", "decimate", "list"} {
 		if c.IsSet(flag) {
-			return usagef("--explain describes metrics and reads no run; it does not go together with --%s", flag).
-				see(a.line.command())
+			return a.Usagef("--explain describes metrics and reads no run; it does not go together with --%s", flag)
 		}
 	}
 	list := metric.All()
@@ -28,12 +27,12 @@ func (a *app) explainMetrics(c *cli.Context) error {
 			list = append(list, found...)
 		}
 	}
-	if len(list) == 1 && a.out.forPeople() {
-		p := a.out.newPage(a.out.w)
-		p.metric(list[0])
-		return p.w.Flush()
+	if len(list) == 1 && a.Out.ForPeople() {
+		p := a.Out.NewPage(a.Out.W)
+		writeMetric(p, list[0])
+		return p.Close()
 	}
-	return a.out.printTable(catalogueTable(list))
+	return a.Out.PrintTable(catalogueTable(list))
 }
 
 // describedBy finds metrics by a recorded name, or by a glob over the catalogue's names.
@@ -48,7 +47,7 @@ func describedBy(name string) ([]metric.Metric, error) {
 		names = append(names, m.Name)
 		switch ok, err := path.Match(flat(name), flat(m.Name)); {
 		case err != nil:
-			return nil, usagef("%q is no GLOB: %w", name, err)
+			return nil, cli.Usagef("%q is no GLOB: %w", name, err)
 		case ok:
 			list = append(list, m)
 		}
@@ -56,26 +55,29 @@ func describedBy(name string) ([]metric.Metric, error) {
 	if len(list) > 0 {
 		return list, nil
 	}
-	f := failf(exitNotFound, "no metric is called %s", name)
+	f := cli.Failf(cli.ExitNotFound, "no metric is called %s", name)
 	f.Help = "exp metrics --explain lists all"
-	if s := nearest(name, names); s != "" {
+	if s := spelling.Nearest(name, names); s != "" {
 		f.Help = "did you mean " + s + "?"
 	}
 	return nil, f
 }
 
-// metric is what the catalogue says of one metric.
-func (p *page) metric(m metric.Metric) {
+// writeMetric is what the catalogue says of one metric.
+func writeMetric(p *cli.Page, m metric.Metric) {
 	better := map[string]string{"up": "higher", "down": "lower"}[string(m.Direction)]
-	p.heading(m.Name)
-	p.facts(fact{"title", m.Title}, fact{"is", m.Definition}, fact{"unit", m.Counts()}, fact{"better", better},
-		fact{"heading", m.Heading}, fact{"axis", m.Axis.Label}, fact{"scale", m.Scale()},
-		fact{"shown in", strings.Join(m.Shown.Places(), ", ")}, fact{"why absent", m.Absent})
+	p.Heading(m.Name)
+	p.Facts(cli.Fact{Name: "title", Text: m.Title}, cli.Fact{Name: "is", Text: m.Definition},
+		cli.Fact{Name: "unit", Text: m.Counts()}, cli.Fact{Name: "better", Text: better},
+		cli.Fact{Name: "heading", Text: m.Heading}, cli.Fact{Name: "axis", Text: m.Axis.Label},
+		cli.Fact{Name: "scale", Text: m.Scale()},
+		cli.Fact{Name: "shown in", Text: strings.Join(m.Shown.Places(), ", ")},
+		cli.Fact{Name: "why absent", Text: m.Absent})
 }
 
 // catalogueTable has a row for each metric.
-func catalogueTable(list []metric.Metric) table {
-	t := table{Schema: "exp.metrics.explain/1", Columns: []column{
+func catalogueTable(list []metric.Metric) cli.Table {
+	t := cli.Table{Schema: "exp.metrics.explain/1", Columns: []cli.Column{
 		{Key: "metric", ID: true}, {Key: "unit"}, {Key: "per", Wide: true}, {Key: "title", Wide: true},
 		{Key: "heading", Wide: true}, {Key: "direction", Title: "better"}, {Key: "axis", Wide: true},
 		{Key: "scale", Wide: true}, {Key: "shown", Wide: true}, {Key: "absent", Wide: true},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/metric"
 )
@@ -27,12 +28,12 @@ func (a *app) printMetricTable(all []runCurves, every int) error {
 	if thinned {
 		every = roundStep(steps*int64(len(all)), screenSteps)
 	}
-	t := table{Columns: []column{{Key: "run"}, {Key: "step"}}}
+	t := cli.Table{Columns: []cli.Column{{Key: "run"}, {Key: "step"}}}
 	if len(all) == 1 {
 		t.Columns = t.Columns[1:]
 	}
 	for _, n := range names {
-		t.Columns = append(t.Columns, column{Key: n, Title: metricTitle(n, names)})
+		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metricTitle(n, names)})
 	}
 	for _, rc := range all {
 		for _, row := range pivot(rc, names, int64(every), thinned) {
@@ -43,23 +44,23 @@ func (a *app) printMetricTable(all []runCurves, every int) error {
 		}
 	}
 	if thinned && every > 1 {
-		a.note("every %d. step; --every 1 shows all", every)
+		a.Note("every %d. step; --every 1 shows all", every)
 	}
-	return a.out.printTable(a.fitMetrics(t))
+	return a.Out.PrintTable(a.fitMetrics(t))
 }
 
 // fitMetrics leaves the last columns out that a terminal has no room for.
-func (a *app) fitMetrics(t table) table {
-	room := a.out.stream.Layout().Width
-	if room == 0 || a.out.format != formatTable || a.out.fields != nil {
+func (a *app) fitMetrics(t cli.Table) cli.Table {
+	room := a.Out.Stream.Layout().Width
+	if room == 0 || a.Out.Format != cli.FormatTable || a.Out.Fields != nil {
 		return t
 	}
 	const gap, least = 2, 3
 	used, n := 0, 0
 	for i, c := range t.Columns {
-		width := term.Width(c.title())
+		width := term.Width(c.Heading())
 		for _, row := range t.Rows {
-			width = max(width, term.Width(a.out.text(c, row[i])))
+			width = max(width, term.Width(a.Out.Text(c, row[i])))
 		}
 		if used += width + gap; used-gap > room && i >= least {
 			break
@@ -73,8 +74,8 @@ func (a *app) fitMetrics(t table) table {
 	for _, c := range t.Columns[n:] {
 		left = append(left, c.Key)
 	}
-	a.note("no room for %s; -m NAME chooses, -o csv has all", strings.Join(left, ", "))
-	cut := table{Schema: t.Schema, Columns: t.Columns[:n]}
+	a.Note("no room for %s; -m NAME chooses, -o csv has all", strings.Join(left, ", "))
+	cut := cli.Table{Schema: t.Schema, Columns: t.Columns[:n]}
 	for _, row := range t.Rows {
 		cut.Rows = append(cut.Rows, row[:n])
 	}

@@ -25,7 +25,7 @@ func TestMetricsExplain(t *testing.T) {
 		"metrics --explain critic/vf_explained_var", "metrics --explain val/pass@4",
 		"metrics --explain kl/ref_* actor/log_z", "metrics --explain actor/kl_coef -o json",
 		"metrics --explain rollout_corr/*ppl -o name"))
-	got := call{list: commands}.run("metrics", "--explain", "-o", "name")
+	got := call{}.run("metrics", "--explain", "-o", "name")
 	var names []string
 	for _, m := range metric.All() {
 		names = append(names, m.Name)
@@ -38,7 +38,7 @@ func TestMetricsExplain(t *testing.T) {
 // TestMetricsHasEveryPoint: programs get all of it.
 func TestMetricsHasEveryPoint(t *testing.T) {
 	dir := fixtureStore(t)
-	got := call{list: commands}.run("metrics", "flowrl-a", "--store", dir, "-o", "csv")
+	got := call{}.run("metrics", "flowrl-a", "--store", dir, "-o", "csv")
 	rows, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestMetricsHasEveryPoint(t *testing.T) {
 	if want := []string{"run", "name", "seed", "metric", "step", "value"}; !slices.Equal(rows[0], want) {
 		t.Errorf("head %q, want %q", rows[0], want)
 	}
-	got = call{list: commands}.run("metrics", "flowrl-a#1", "--store", dir, "-o", "csv", "--every", "5", "--no-header", "-m", "actor/lr", "--fields", "step")
+	got = call{}.run("metrics", "flowrl-a#1", "--store", dir, "-o", "csv", "--every", "5", "--no-header", "-m", "actor/lr", "--fields", "step")
 	if got.stdout != "5\n10\n15\n20\n" {
 		t.Errorf("every fifth: %q", got.stdout)
 	}
@@ -60,7 +60,7 @@ func TestMetricsHasEveryPoint(t *testing.T) {
 func TestMetricsDecimate(t *testing.T) {
 	dir := fixtureStore(t)
 	rows := func(args ...string) [][]string {
-		got := call{list: commands}.run(append([]string{"metrics", "flowrl-a#1", "--store", dir, "-o", "csv", "--no-header", "-m", "actor/entropy"}, args...)...)
+		got := call{}.run(append([]string{"metrics", "flowrl-a#1", "--store", dir, "-o", "csv", "--no-header", "-m", "actor/entropy"}, args...)...)
 		list, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
 		if err != nil || got.code != 0 {
 			t.Fatalf("%+v: %v", got, err)
@@ -117,7 +117,7 @@ func TestMetricsErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
-			got := call{list: commands, now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
+			got := call{now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
 			if got.code != tt.code || !strings.Contains(got.stderr, tt.stderr) || got.stdout != "" {
 				t.Errorf("got %+v, want code %d and %q", got, tt.code, tt.stderr)
 			}
@@ -129,8 +129,8 @@ func TestMetricsErrors(t *testing.T) {
 // get.
 func TestMetricsSmoke(t *testing.T) {
 	dir := smokeStore(t)
-	people := call{list: commands}.run("metrics", "smoke#0", "-m", "actor/entropy", "--store", dir, "--no-header")
-	programs := call{list: commands}.run("metrics", "smoke#0", "-m", "actor/entropy", "--store", dir, "--no-header", "-o", "csv", "--fields", "step,value")
+	people := call{}.run("metrics", "smoke#0", "-m", "actor/entropy", "--store", dir, "--no-header")
+	programs := call{}.run("metrics", "smoke#0", "-m", "actor/entropy", "--store", dir, "--no-header", "-o", "csv", "--fields", "step,value")
 	var want []string
 	for line := range strings.Lines(programs.stdout) {
 		step, value, _ := strings.Cut(strings.TrimSpace(line), ",")

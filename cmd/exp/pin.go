@@ -6,8 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/ident"
 	"exp/experiments/keep"
 	"exp/experiments/store"
@@ -31,11 +30,11 @@ func pinCommand(a *app) *cli.Command {
 			&cli.Int64Flag{Name: "ckpt", Usage: "pin the checkpoint of `STEP`"},
 			&cli.BoolFlag{Name: "remove", Aliases: []string{"r"}, Usage: "unpin"},
 		},
-		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w word) []candidate {
+		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 			return a.checkpointCandidates(ctx, db, w)
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, 1)
+			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
@@ -59,12 +58,12 @@ func (a *app) pin(c *cli.Context, db *store.DB, ref string) error {
 	p := pinned{Run: run.RID, Checkpoint: c.Int64("ckpt"), Pinned: !c.Bool("remove")}
 	what := "run " + run.RID.Short()
 	if c.IsSet("ckpt") {
-		what = "the checkpoint of step " + machineText(p.Checkpoint) + " of " + what
+		what = "the checkpoint of step " + cli.MachineText(p.Checkpoint) + " of " + what
 	}
 	if err := setPin(c.Context, db, run, p, c.IsSet("ckpt")); err != nil {
 		return pinFailure(err, what)
 	}
-	return a.out.printDocument(document{Schema: "exp.pin/1", Data: p, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.pin/1", Data: p, Human: func(w io.Writer) error {
 		state := " is pinned"
 		if !p.Pinned {
 			state = " is not pinned any more"
@@ -92,26 +91,26 @@ func setPin(ctx context.Context, db *store.DB, run store.Run, p pinned, checkpoi
 func pinFailure(err error, what string) error {
 	var none *keep.NoCheckpointError
 	if errors.As(err, &none) {
-		f := failf(exitNotFound, "%w", none)
+		f := cli.Failf(cli.ExitNotFound, "%w", none)
 		f.Help = "there are none"
 		if len(none.There) > 0 {
 			var steps []string
 			for _, s := range none.There {
-				steps = append(steps, machineText(s))
+				steps = append(steps, cli.MachineText(s))
 			}
 			f.Help = "there are those of steps " + strings.Join(steps, ", ")
 		}
 		return f
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return failf(exitNotFound, "%s is not pinned", what)
+		return cli.Failf(cli.ExitNotFound, "%s is not pinned", what)
 	}
 	return err
 }
 
 // checkpointCandidates proposes the steps whose checkpoints the run that stands
 // before has.
-func (a *app) checkpointCandidates(ctx context.Context, db *store.DB, w word) []candidate {
+func (a *app) checkpointCandidates(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	if w.Flag != "ckpt" || len(w.Args) == 0 {
 		return nil
 	}
@@ -123,9 +122,9 @@ func (a *app) checkpointCandidates(ctx context.Context, db *store.DB, w word) []
 	if err != nil {
 		return nil
 	}
-	var out []candidate
+	var out []cli.Candidate
 	for _, s := range list {
-		out = append(out, candidate{machineText(s.Step), s.Stage})
+		out = append(out, cli.Candidate{Text: cli.MachineText(s.Step), Note: s.Stage})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/config"
 	"exp/harness/explain"
@@ -19,9 +21,9 @@ import (
 
 // dryRun prints what run would do and need; it executes and writes nothing.
 func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []int64) error {
-	db, err := a.openStore()
-	var none *failure
-	if err != nil && !(errors.As(err, &none) && none.Code == exitNotFound) {
+	db, err := a.OpenStore()
+	var none *cli.Failure
+	if err != nil && !(errors.As(err, &none) && none.Code == cli.ExitNotFound) {
 		return err
 	}
 	if db != nil {
@@ -31,7 +33,7 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 	if err != nil {
 		return err
 	}
-	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.getenv}
+	machine := preview.Machine{DB: db, Sources: sources, Getenv: a.Getenv}
 	var list []preview.Run
 	for _, j := range jobs(configs, seeds) {
 		r, err := machine.Of(ctx, j.config, j.seed)
@@ -40,8 +42,8 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 		}
 		list = append(list, r)
 	}
-	return a.out.printDocument(document{Schema: "exp.plan/1", Data: list, Human: func(w io.Writer) error {
-		return a.out.writeHanging(w, 11, func(w io.Writer) error { return writePlans(w, list) })
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.plan/1", Data: list, Human: func(w io.Writer) error {
+		return a.Out.WriteHanging(w, 11, func(w io.Writer) error { return writePlans(w, list) })
 	}})
 }
 
@@ -58,7 +60,7 @@ func because(e *explain.Stage) string {
 		text := strings.TrimSpace(string(r.What) + " " + r.Name)
 		switch r.What {
 		case explain.Params, explain.Numerics, explain.Seed:
-			text = fmt.Sprintf("%s %s → %s", or(r.Name, string(r.What)), reasonText(r.Old), reasonText(r.New))
+			text = fmt.Sprintf("%s %s → %s", cmp.Or(r.Name, string(r.What)), reasonText(r.Old), reasonText(r.New))
 		}
 		list = append(list, text)
 	}
@@ -163,12 +165,12 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 
 // userConfig returns the user's own configuration file, if there is one.
 func (a *app) userConfig() string {
-	if f := a.getenv("EXP_CONFIG"); f != "" {
+	if f := a.Getenv("EXP_CONFIG"); f != "" {
 		return f
 	}
-	dir := a.getenv("XDG_CONFIG_HOME")
+	dir := a.Getenv("XDG_CONFIG_HOME")
 	if dir == "" {
-		home := a.getenv("HOME")
+		home := a.Getenv("HOME")
 		if home == "" {
 			return ""
 		}

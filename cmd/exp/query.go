@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 )
 
@@ -32,33 +31,33 @@ func queryCommand(a *app) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.Bool("schema") {
-				if _, err := positionals(c, 0, 0); err != nil {
+				if _, err := cli.Positionals(c, 0, 0); err != nil {
 					return err
 				}
-				return a.withStore(func(db *store.DB) error { return a.printSchema(c.Context, db) })
+				return a.WithStore(func(db *store.DB) error { return a.printSchema(c.Context, db) })
 			}
-			args, err := positionals(c, 1, 1)
+			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
 			text := args[0]
 			if text == "-" {
-				b, err := io.ReadAll(a.stdin)
+				b, err := io.ReadAll(a.Stdin)
 				if err != nil {
 					return err
 				}
 				text = string(b)
 			}
-			return a.withStore(func(db *store.DB) error { return a.query(c, db, text) })
+			return a.WithStore(func(db *store.DB) error { return a.query(c, db, text) })
 		},
 	}
 }
 
 func (a *app) query(c *cli.Context, db *store.DB, text string) error {
 	if strings.TrimSpace(text) == "" {
-		return usagef("the statement is empty").see("exp query")
+		return cli.Usagef("the statement is empty").See("exp query")
 	}
-	t := table{Schema: "exp.query/1"}
+	t := cli.Table{Schema: "exp.query/1"}
 	columns, err := db.SQL(c.Context, text, func(_ []string, values []any) error {
 		row := make([]any, len(values))
 		for i, v := range values {
@@ -68,7 +67,7 @@ func (a *app) query(c *cli.Context, db *store.DB, text string) error {
 		return nil
 	})
 	if errors.Is(err, store.ErrSQL) {
-		f := usagef("%s", strings.TrimPrefix(err.Error(), "sql: "))
+		f := cli.Usagef("%s", strings.TrimPrefix(err.Error(), "sql: "))
 		f.Help = "exp query --schema shows the tables and columns"
 		return f
 	}
@@ -79,7 +78,7 @@ func (a *app) query(c *cli.Context, db *store.DB, text string) error {
 	if len(columns) == 0 {
 		return nil
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 // sqlCell is a value of SQLite as results have it: digests are ids.
@@ -89,23 +88,23 @@ func sqlCell(v any) any {
 	case !ok:
 		return v
 	case len(b) == 32:
-		return hexID(hex.EncodeToString(b))
+		return cli.HexID(hex.EncodeToString(b))
 	}
 	return hex.EncodeToString(b)
 }
 
 // sqlColumns gives each column a key of its own: a statement may use a name twice.
 // -o name prints the first.
-func sqlColumns(names []string) []column {
+func sqlColumns(names []string) []cli.Column {
 	seen := map[string]bool{}
-	list := make([]column, len(names))
+	list := make([]cli.Column, len(names))
 	for i, n := range names {
 		key := n
 		for k := 2; seen[key]; k++ {
 			key = n + "_" + strconv.Itoa(k)
 		}
 		seen[key] = true
-		list[i] = column{Key: key, Title: n, ID: i == 0}
+		list[i] = cli.Column{Key: key, Title: n, ID: i == 0}
 	}
 	return list
 }

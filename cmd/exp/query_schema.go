@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
-	"exp/cmd/exp/term"
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 )
 
@@ -25,19 +24,19 @@ func (a *app) printSchema(ctx context.Context, db *store.DB) error {
 		return err
 	}
 	columns := describeSchema(have)
-	if a.out.forPeople() && a.out.format != formatMD && a.out.fields == nil {
-		return a.out.printDocument(document{Schema: "exp.schema/1", Data: []any{}, Human: func(w io.Writer) error {
-			p := a.out.newPage(w)
+	if a.Out.ForPeople() && a.Out.Format != cli.FormatMD && a.Out.Fields == nil {
+		return a.Out.PrintDocument(cli.Document{Schema: "exp.schema/1", Data: []any{}, Human: func(w io.Writer) error {
+			p := a.Out.NewPage(w)
 			writeSchema(p, columns)
-			return p.close()
+			return p.Close()
 		}})
 	}
-	t := table{Schema: "exp.schema/1", Columns: []column{{Key: "table"}, {Key: "kind"}, {Key: "column", ID: true}, {Key: "type"}, {Key: "key"},
+	t := cli.Table{Schema: "exp.schema/1", Columns: []cli.Column{{Key: "table"}, {Key: "kind"}, {Key: "column", ID: true}, {Key: "type"}, {Key: "key"},
 		{Key: "references"}, {Key: "note"}}}
 	for _, c := range columns {
 		t.Rows = append(t.Rows, []any{c.Table, c.Kind, c.Name, c.Type, c.Key, c.RefsTo, c.Note})
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 // describeSchema puts words to columns, in the order of the words; what has none comes
@@ -64,18 +63,18 @@ func describeSchema(have []store.TableColumn) (list []schemaColumn) {
 	return list
 }
 
-func writeSchema(p *page, columns []schemaColumn) {
-	width := p.proseWidth()
-	p.prose(width, schemaPreface)
+func writeSchema(p *cli.Page, columns []schemaColumn) {
+	width := p.ProseWidth()
+	p.Prose(width, schemaPreface)
 	for len(columns) > 0 {
 		n := 1
 		for n < len(columns) && columns[n].Table == columns[0].Table {
 			n++
 		}
-		p.heading(columns[0].Table)
-		p.prose(width, columns[0].About)
+		p.Heading(columns[0].Table)
+		p.Prose(width, columns[0].About)
 		var plain []string
-		var notes []fact
+		var notes []cli.Fact
 		for _, c := range columns[:n] {
 			name := c.Name
 			if c.Key {
@@ -86,11 +85,11 @@ func writeSchema(p *page, columns []schemaColumn) {
 			}
 			plain = append(plain, name)
 			if c.Note != "" {
-				notes = append(notes, fact{c.Name, c.Note})
+				notes = append(notes, cli.Fact{Name: c.Name, Text: c.Note})
 			}
 		}
-		p.prose(width, strings.Join(plain, ", "))
-		p.facts(notes...)
+		p.Prose(width, strings.Join(plain, ", "))
+		p.Facts(notes...)
 		columns = columns[n:]
 	}
 }
@@ -98,14 +97,3 @@ func writeSchema(p *page, columns []schemaColumn) {
 const schemaPreface = "Ids are row numbers; digests are blobs of 32 bytes, hex(rid); times are milliseconds since 1970 UTC, " +
 	"datetime(t / 1000, 'unixepoch'); columns that hold JSON are checked to, json ->> '$.train.steps'. * marks the primary key, " +
 	"-> the table that a column points to. In the plain shell: sqlite3 -readonly exp.db"
-
-// prose prints a paragraph, indented and wrapped.
-func (p *page) prose(width int, text string) {
-	if text == "" {
-		return
-	}
-	p.started = true
-	for _, line := range term.Wrap(text, width) {
-		fmt.Fprintf(p.w, "  %s\n", line)
-	}
-}

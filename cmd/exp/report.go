@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 	"exp/reports"
 	"exp/reports/compare"
@@ -67,15 +66,15 @@ type writtenReport struct {
 func (a *app) writeReport(c *cli.Context) error {
 	switch {
 	case c.NArg() == 0:
-		return usagef("no runs given").see(a.line.command())
+		return a.Usagef("no runs given")
 	case c.String("out") == "":
-		return usagef("--out DIR is missing: where should the report go?").see(a.line.command())
+		return a.Usagef("--out DIR is missing: where should the report go?")
 	}
 	formats, err := reportFormats(c.String("format"), c.String("figs"))
 	if err != nil {
 		return err
 	}
-	return a.withStore(func(db *store.DB) error {
+	return a.WithStore(func(db *store.DB) error {
 		in, err := a.reportInput(c, db)
 		if err != nil {
 			return err
@@ -106,11 +105,11 @@ func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 	}
 	if path := c.String("contests"); path != "" {
 		if in.Contests, err = reports.ReadContests(path); err != nil {
-			code := exitUsage
+			code := cli.ExitUsage
 			if errors.Is(err, fs.ErrNotExist) {
-				code = exitNotFound
+				code = cli.ExitNotFound
 			}
-			return in, &failure{Code: code, Err: err, Help: "exp help report says what --contests reads"}
+			return in, &cli.Failure{Code: code, Err: err, Help: "exp help report says what --contests reads"}
 		}
 	}
 	if len(arms) == 1 {
@@ -118,7 +117,7 @@ func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 		return in, nil
 	}
 	if anyForeign(arms) {
-		a.warn("arms of other frameworks are shown side by side and not compared: their configuration, data and sources are not recorded; exp compare tests arms with completions of the same problems")
+		a.Warn("arms of other frameworks are shown side by side and not compared: their configuration, data and sources are not recorded; exp compare tests arms with completions of the same problems")
 		in.SideBySide = arms
 		return in, nil
 	}
@@ -154,7 +153,7 @@ func reportFormats(pages, figures string) (f reports.Formats, err error) {
 func someOf(flag, list string, known []string) ([]string, error) {
 	var given []string
 	for _, word := range strings.Split(list, ",") {
-		word, err := oneOf(flag, strings.TrimSpace(word), known)
+		word, err := cli.OneOf(flag, strings.TrimSpace(word), known)
 		if err != nil {
 			return nil, err
 		}
@@ -165,9 +164,9 @@ func someOf(flag, list string, known []string) ([]string, error) {
 
 func (a *app) printReport(dir, aside string, r *reports.Report, b reports.Bundle) error {
 	w := writtenReport{Dir: dir, Arms: r.Arms(), Runs: r.Runs(), Files: len(b), Figures: r.Figures(), Omitted: r.Omitted(), Manifest: b.Digest().String(), Aside: aside}
-	return a.out.printDocument(document{Schema: "exp.report.written/1", Data: w, Human: func(out io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.report.written/1", Data: w, Human: func(out io.Writer) error {
 		if aside != "" {
-			a.warn("what was in %s is now in %s", dir, aside)
+			a.Warn("what was in %s is now in %s", dir, aside)
 		}
 		omitted := ""
 		if w.Omitted > 0 {

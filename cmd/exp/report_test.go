@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exp/cmd/exp/cli"
 )
 
 // reportOf writes a report and returns its folder.
 func reportOf(t *testing.T, storeDir string, args ...string) (dir string, e ended) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "report")
-	return dir, call{list: commands}.run(append([]string{"report", "--store", storeDir, "--out", dir}, args...)...)
+	return dir, call{}.run(append([]string{"report", "--store", storeDir, "--out", dir}, args...)...)
 }
 
 func readReport(t *testing.T, dir, name string) string {
@@ -69,7 +71,7 @@ func TestReportReproduces(t *testing.T) {
 	for _, l := range lines[:2] {
 		words := strings.Fields(l)
 		words[2] = filepath.Join(dir, words[2])
-		plan := call{list: commands}.run(append(words[1:], "--dry-run", "--store", store)...)
+		plan := call{}.run(append(words[1:], "--dry-run", "--store", store)...)
 		if plan.code != 0 || strings.Contains(plan.stdout, "execute") {
 			t.Errorf("%s would execute something, exit code %d:\n%s%s", l, plan.code, plan.stdout, plan.stderr)
 		}
@@ -80,7 +82,7 @@ func TestReportReproduces(t *testing.T) {
 		t.Fatalf("the last command is %q", lines[2])
 	}
 	words[len(words)-1] = again
-	if got := (call{list: commands}).run(append(words[1:], "--store", store)...); got.code != 0 {
+	if got := (call{}).run(append(words[1:], "--store", store)...); got.code != 0 {
 		t.Fatalf("%s: exit code %d: %s", lines[2], got.code, got.stderr)
 	}
 	if err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
@@ -99,7 +101,7 @@ func TestReportReproduces(t *testing.T) {
 
 func TestReportRefused(t *testing.T) {
 	dir, got := reportOf(t, comparedSmoke(t), "smoke-flowrl", "smoke-fast")
-	got.check(t, int(exitNotComparable), "", "error: arms are not comparable (exit 6)\n", "train.optim.lr    0.001         0.002       controlled  --allow train.optim.lr\n")
+	got.check(t, int(cli.ExitNotComparable), "", "error: arms are not comparable (exit 6)\n", "train.optim.lr    0.001         0.002       controlled  --allow train.optim.lr\n")
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a refused report left a folder")
 	}
@@ -134,7 +136,7 @@ func TestReportOptimum(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := filepath.Join(t.TempDir(), "s")
-	if got := (call{list: commands}).run("run", config, "--store", store, "-q"); got.code != 0 {
+	if got := (call{}).run("run", config, "--store", store, "-q"); got.code != 0 {
 		t.Fatalf("exit code %d: %s", got.code, got.stderr)
 	}
 	dir, got := reportOf(t, store, "@last")
@@ -188,17 +190,17 @@ func TestReportArguments(t *testing.T) {
 	store := comparedSmoke(t)
 	for _, tt := range []struct {
 		args []string
-		code exitCode
+		code cli.ExitCode
 		want string
 	}{
-		{[]string{"report", "--out", "x"}, exitUsage, "no runs given"},
-		{[]string{"report", "smoke-ppo"}, exitUsage, "--out DIR is missing"},
-		{[]string{"report", "smoke-ppo", "--out", "x", "--format", "pdf"}, exitUsage, `--format is "pdf"`},
-		{[]string{"report", "smoke-ppo", "--out", "x", "--figs", "gif"}, exitUsage, `--figs is "gif"`},
-		{[]string{"report", "nothing-like-it", "--out", "x"}, exitNotFound, "nothing-like-it"},
-		{[]string{"report", "smoke-ppo", "--out", "."}, exitUsage, "choose a folder of its own"},
+		{[]string{"report", "--out", "x"}, cli.ExitUsage, "no runs given"},
+		{[]string{"report", "smoke-ppo"}, cli.ExitUsage, "--out DIR is missing"},
+		{[]string{"report", "smoke-ppo", "--out", "x", "--format", "pdf"}, cli.ExitUsage, `--format is "pdf"`},
+		{[]string{"report", "smoke-ppo", "--out", "x", "--figs", "gif"}, cli.ExitUsage, `--figs is "gif"`},
+		{[]string{"report", "nothing-like-it", "--out", "x"}, cli.ExitNotFound, "nothing-like-it"},
+		{[]string{"report", "smoke-ppo", "--out", "."}, cli.ExitUsage, "choose a folder of its own"},
 	} {
-		got := call{list: commands}.run(append(tt.args, "--store", store)...)
+		got := call{}.run(append(tt.args, "--store", store)...)
 		if got.code != int(tt.code) || !strings.Contains(got.stderr, tt.want) {
 			t.Errorf("exp %s: exit code %d, stderr %q; want %d and %q", strings.Join(tt.args, " "), got.code, got.stderr, tt.code, tt.want)
 		}
@@ -217,14 +219,14 @@ func TestReportForeignFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"report", "smoke-ppo#0", "--store", store, "--out", dir}
-	got := call{list: commands}.run(args...)
-	if got.code != int(exitUsage) || !strings.Contains(got.stderr, "not a report that may be replaced") || !strings.Contains(got.stderr, "--force") {
+	got := call{}.run(args...)
+	if got.code != int(cli.ExitUsage) || !strings.Contains(got.stderr, "not a report that may be replaced") || !strings.Contains(got.stderr, "--force") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 	if b, err := os.ReadFile(note); err != nil || string(b) != "mine" {
 		t.Errorf("the note is gone: %v", err)
 	}
-	got = call{list: commands}.run(append(args, "--force", "--json")...)
+	got = call{}.run(append(args, "--force", "--json")...)
 	var e struct{ Data writtenReport }
 	if err := json.Unmarshal([]byte(got.stdout), &e); err != nil || got.code != 0 {
 		t.Fatalf("exit code %d, %v: %s%s", got.code, err, got.stdout, got.stderr)
@@ -235,7 +237,7 @@ func TestReportForeignFolder(t *testing.T) {
 	if e.Data.Runs != 1 || len(e.Data.Manifest) != 64 || e.Data.Figures == 0 {
 		t.Errorf("%+v", e.Data)
 	}
-	if got := (call{list: commands}).run(args...); got.code != 0 {
+	if got := (call{}).run(args...); got.code != 0 {
 		t.Errorf("replacing an unchanged report: exit code %d: %s", got.code, got.stderr)
 	}
 }

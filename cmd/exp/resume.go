@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/plan"
@@ -42,16 +41,16 @@ func resumeCommand(a *app) *cli.Command {
 }
 
 func (a *app) resumeRun(c *cli.Context) error {
-	args, err := positionals(c, 1, 1)
+	args, err := cli.Positionals(c, 1, 1)
 	if err != nil {
 		return err
 	}
 	for _, flag := range []string{"from", "extend-steps"} {
 		if c.IsSet(flag) && c.Int(flag) < 1 {
-			return usagef("--%s %d: it must be at least 1", flag, c.Int(flag)).see(a.line.command())
+			return a.Usagef("--%s %d: it must be at least 1", flag, c.Int(flag))
 		}
 	}
-	db, err := a.open(store.Options{})
+	db, err := a.OpenStoreWith(store.Options{})
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (a *app) resumeRun(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	display := a.progressDisplay()
+	display := a.Progress()
 	defer context.AfterFunc(c.Context, func() {
 		display.Note("stopping after the step at hand, which is saved; Ctrl-C again stops at once")
 	})()
@@ -81,9 +80,9 @@ func (a *app) resumeRun(c *cli.Context) error {
 	if err != nil {
 		return a.explainStop(c.Context, j, err)
 	}
-	a.closeProgress()
+	a.CloseProgress()
 	if res.Executed == 0 {
-		a.note("run %s is complete: nothing is left to do", res.Run.RID.Short())
+		a.Note("run %s is complete: nothing is left to do", res.Run.RID.Short())
 	}
 	if err := a.printResults(c.Context, db, []harness.Result{res}); err != nil {
 		return err
@@ -96,7 +95,7 @@ func (a *app) resumeRun(c *cli.Context) error {
 func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved, error) {
 	values := threadsValue(c)
 	// Whether it is the same run is proved first: a child has another id.
-	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values, Getenv: a.getenv})
+	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values, Getenv: a.Getenv})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +107,7 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values)
 	if errors.Is(err, harness.ErrSchedule) {
 		n := r.Run.Train.Steps + c.Int("extend-steps")
-		f := usagef("run %s cannot be extended: %w, so a longer run is another one from its first step on", run.RID.Short(), err)
+		f := cli.Usagef("run %s cannot be extended: %w, so a longer run is another one from its first step on", run.RID.Short(), err)
 		f.Help = fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n)
 		return nil, f
 	}

@@ -9,9 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
-	"exp/cmd/exp/term"
+	"exp/cmd/exp/cli"
 	"exp/experiments/keep"
 	"exp/experiments/query"
 	"exp/experiments/store"
@@ -20,7 +18,7 @@ import (
 // withStoreToChange opens the store, which must be there, for writing, calls f and
 // closes it.
 func (a *app) withStoreToChange(f func(db *store.DB) error) error {
-	db, err := a.open(store.Options{})
+	db, err := a.OpenStoreWith(store.Options{})
 	if err != nil {
 		return err
 	}
@@ -32,20 +30,20 @@ func (a *app) confirm(c *cli.Context, question string) error {
 	if c.Bool("yes") {
 		return nil
 	}
-	in, ok := a.stdin.(*os.File)
-	if !ok || !term.Inspect(in, a.color, a.getenv).TTY || !a.errStream().TTY {
-		f := usagef("%s needs --yes where nobody can be asked", a.line.command())
+	in, ok := a.Stdin.(*os.File)
+	if !ok || !a.Stream(in).TTY || !a.Stream(a.Stderr).TTY {
+		f := cli.Usagef("%s needs --yes where nobody can be asked", a.Command())
 		f.Help = "--dry-run shows what it would do"
 		return f
 	}
-	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	fmt.Fprintf(a.Stderr, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return err
 	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		a.note("nothing was done")
-		return errSaid(exitFailure)
+		a.Note("nothing was done")
+		return cli.Said(cli.ExitFailure)
 	}
 	return nil
 }
@@ -69,12 +67,12 @@ func rmCommand(a *app) *cli.Command {
 		},
 		BashComplete: a.completesRuns(0, false, nil),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, -1)
+			args, err := cli.Positionals(c, 1, -1)
 			if err != nil {
 				return err
 			}
 			if c.Bool("dry-run") {
-				return a.withStore(func(db *store.DB) error { return a.remove(c, db, args) })
+				return a.WithStore(func(db *store.DB) error { return a.remove(c, db, args) })
 			}
 			return a.withStoreToChange(func(db *store.DB) error { return a.remove(c, db, args) })
 		},
@@ -95,14 +93,14 @@ func restoreCommand(a *app) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "show what would come back, and change nothing"},
 		},
-		BashComplete: a.completes(func(c *cli.Context, w word) []candidate { return a.deletedCandidates(c.Context, w) }),
+		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate { return a.deletedCandidates(c.Context, w) }),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, -1)
+			args, err := cli.Positionals(c, 1, -1)
 			if err != nil {
 				return err
 			}
 			if c.Bool("dry-run") {
-				return a.withStore(func(db *store.DB) error { return a.restore(c, db, args) })
+				return a.WithStore(func(db *store.DB) error { return a.restore(c, db, args) })
 			}
 			return a.withStoreToChange(func(db *store.DB) error { return a.restore(c, db, args) })
 		},
@@ -110,8 +108,8 @@ func restoreCommand(a *app) *cli.Command {
 }
 
 // deletedCandidates proposes the deleted runs.
-func (a *app) deletedCandidates(ctx context.Context, w word) (list []candidate) {
-	db, err := a.openStore()
+func (a *app) deletedCandidates(ctx context.Context, w cli.Word) (list []cli.Candidate) {
+	db, err := a.OpenStore()
 	if err != nil || w.Flag != "" {
 		return nil
 	}
@@ -121,8 +119,8 @@ func (a *app) deletedCandidates(ctx context.Context, w word) (list []candidate) 
 		return nil
 	}
 	for _, r := range runs {
-		about := fmt.Sprintf("%s#%d, deleted %s ago", r.Name, r.Seed, age(a.clock.Now(), r.Deleted))
-		list = append(list, candidate{r.RID.Short(), about})
+		about := fmt.Sprintf("%s#%d, deleted %s ago", r.Name, r.Seed, age(a.Clock.Now(), r.Deleted))
+		list = append(list, cli.Candidate{Text: r.RID.Short(), Note: about})
 	}
 	return list
 }
@@ -157,7 +155,7 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 				if len(needed[i]) == 1 {
 					stay = "which stays whole"
 				}
-				a.warn("run %s is needed by %s, %s", r.RID.Short(), usedByText(needed[i]), stay)
+				a.Warn("run %s is needed by %s, %s", r.RID.Short(), usedByText(needed[i]), stay)
 			}
 		}
 		if err := a.confirm(c, fmt.Sprintf("delete %s?", runsText(runs))); err != nil {
@@ -173,7 +171,7 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 }
 
 func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
-	f := query.Finder{DB: db, Now: a.clock.Now(), Deleted: true}
+	f := query.Finder{DB: db, Now: a.Clock.Now(), Deleted: true}
 	runs, err := a.selectRuns(c.Context, db, f, selections)
 	var none *query.NotFoundError
 	if errors.As(err, &none) {
@@ -183,7 +181,7 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 		return err
 	}
 	if len(runs) == 0 {
-		a.note("no deleted run matches")
+		a.Note("no deleted run matches")
 	}
 	lost := make([][]string, len(runs))
 	for i, r := range runs {
@@ -195,7 +193,7 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 			lost[i] = append(lost[i], b.Short())
 		}
 		if len(lost[i]) > 0 {
-			a.warn("run %s comes back damaged: %d of its blobs are gone", r.RID.Short(), len(lost[i]))
+			a.Warn("run %s comes back damaged: %d of its blobs are gone", r.RID.Short(), len(lost[i]))
 		}
 		if !c.Bool("dry-run") {
 			if err := db.RestoreRun(c.Context, r.ID); err != nil {
@@ -208,16 +206,16 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 
 // printMarked prints runs that were deleted or restored, with a list about each.
 func (a *app) printMarked(schema string, runs []store.Run, key string, lists [][]string) error {
-	t := table{Schema: schema, Columns: []column{{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 8},
+	t := cli.Table{Schema: schema, Columns: []cli.Column{{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 8},
 		{Key: "seed"}, {Key: "status", Style: statusStyle}, {Key: "created"}, {Key: key, Rank: 2, Min: 8}}}
 	for i, r := range runs {
 		list := lists[i]
 		if list == nil {
 			list = []string{}
 		}
-		t.Rows = append(t.Rows, []any{hexID(r.RID.String()), r.Name, r.Seed, string(r.Status), r.Created, list})
+		t.Rows = append(t.Rows, []any{cli.HexID(r.RID.String()), r.Name, r.Seed, string(r.Status), r.Created, list})
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 // runName is a run in words: its name, its seed and its id in short.

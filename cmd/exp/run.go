@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
@@ -52,7 +51,7 @@ func runCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "config"},
 			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
 		},
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate { return configCandidates(w) }),
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return configCandidates(w) }),
 		Action:       a.runRuns,
 	}
 }
@@ -68,11 +67,11 @@ func stageNames(parts ...config.Part) []string {
 
 func (a *app) runRuns(c *cli.Context) error {
 	if c.NArg() == 0 {
-		return usagef("no configuration given").see(a.line.command())
+		return a.Usagef("no configuration given")
 	}
 	until := c.String("until")
 	if until != "" {
-		if _, err := oneOf("--until", until, stageNames()); err != nil {
+		if _, err := cli.OneOf("--until", until, stageNames()); err != nil {
 			return err
 		}
 	}
@@ -90,7 +89,7 @@ func (a *app) runRuns(c *cli.Context) error {
 	if err := a.requireAll(c.Context, configs); err != nil { // before the first of several runs takes its hours
 		return err
 	}
-	db, err := a.openStoreToWrite()
+	db, err := a.OpenStoreToWrite()
 	if err != nil {
 		return err
 	}
@@ -106,9 +105,10 @@ func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error 
 	var db *store.DB
 	if slices.ContainsFunc(configs, func(r *config.Resolved) bool { return len(stage.ForeignSuites(&r.Run)) > 0 }) {
 		var err error
-		var none *failure
-		db, err = a.openStore()
-		if err != nil && !(errors.As(err, &none) && none.Code == exitNotFound) && !errors.Is(err, store.ErrNoStore) {
+		var none *cli.Failure
+		db, err = a.OpenStore()
+		if err != nil && !(errors.As(err, &none) && none.Code == cli.ExitNotFound) &&
+			!errors.Is(err, store.ErrNoStore) {
 			return err
 		}
 		if db != nil {
@@ -132,7 +132,7 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	}
 	if c.IsSet("threads") {
 		sets = append(sets, "compute.threads="+strconv.Itoa(c.Int("threads")))
-	} else if v := a.getenv("EXP_THREADS"); v != "" {
+	} else if v := a.Getenv("EXP_THREADS"); v != "" {
 		sets = append(sets, "compute.threads="+v)
 	}
 	var out []*config.Resolved
@@ -148,7 +148,7 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 			return nil, err
 		}
 		for _, d := range r.Dropped {
-			a.log.Info("inherited setting has no effect", "key", d.Path, "because", d.Because)
+			a.Log.Info("inherited setting has no effect", "key", d.Path, "because", d.Because)
 		}
 		out = append(out, r)
 	}
@@ -176,11 +176,11 @@ func parseSeeds(list string) ([]int64, error) {
 		}
 		switch {
 		case err != nil:
-			return nil, usagef("--seeds %q: %q is no seed and no range of seeds such as 0-2", list, part)
+			return nil, cli.Usagef("--seeds %q: %q is no seed and no range of seeds such as 0-2", list, part)
 		case last < first:
-			return nil, usagef("--seeds %q: the range %s ends before it begins", list, part)
+			return nil, cli.Usagef("--seeds %q: the range %s ends before it begins", list, part)
 		case last-first >= mostSeeds-int64(len(seeds)):
-			return nil, usagef("--seeds %q: at most %d seeds at once", list, mostSeeds)
+			return nil, cli.Usagef("--seeds %q: at most %d seeds at once", list, mostSeeds)
 		}
 		for s := first; s <= last; s++ {
 			seeds = append(seeds, s)
@@ -216,7 +216,7 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	if err != nil {
 		return err
 	}
-	display := a.progressDisplay()
+	display := a.Progress()
 	// A step may take minutes: the first Ctrl-C is answered at once.
 	defer context.AfterFunc(ctx, func() {
 		display.Note("stopping after the step at hand, which is saved; Ctrl-C again stops at once")
@@ -241,7 +241,7 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 			display.Warn(err.Error())
 		}
 	}
-	a.closeProgress()
+	a.CloseProgress()
 	if err := a.printResults(ctx, db, results); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 }
 
 func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options, sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
-	be, err := device.ForRun(&j.config.Run, a.getenv)
+	be, err := device.ForRun(&j.config.Run, a.Getenv)
 	if err != nil {
 		return harness.Result{}, err
 	}
@@ -300,8 +300,8 @@ func (a *app) explainStop(ctx context.Context, j job, err error) error {
 		return err
 	}
 	// With --no-cache it would begin anew.
-	words := slices.DeleteFunc(slices.Clone(a.args), func(w string) bool { return w == "--no-cache" })
-	return stoppedf(ctx, "%v; saved\n  to go on: %s", stopped, strings.Join(quoteAll(words), " "))
+	words := slices.DeleteFunc(slices.Clone(a.Args), func(w string) bool { return w == "--no-cache" })
+	return cli.Stoppedf(ctx, "%v; saved\n  to go on: %s", stopped, strings.Join(quoteAll(words), " "))
 }
 
 // quoteAll quotes words for a shell where they need it.

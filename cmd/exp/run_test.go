@@ -26,7 +26,7 @@ func TestRunOutput(t *testing.T) {
 	for _, env := range []map[string]string{{}, {"EXP_FORCE_TTY": "80", "NO_COLOR": "1", "EXP_PROGRESS": "tty"}} {
 		dir := filepath.Join(t.TempDir(), "store")
 		for range 2 {
-			got := call{list: commands, env: env}.run("run", smokeConfig, "--seeds", "0-1", "--store", dir, "--threads", "1")
+			got := call{env: env}.run("run", smokeConfig, "--seeds", "0-1", "--store", dir, "--threads", "1")
 			if got.code != 0 {
 				t.Fatalf("exit code %d: %s", got.code, got.stderr)
 			}
@@ -64,7 +64,7 @@ func steady(text string) string {
 // TestRunResultsForPrograms: what people see as one cell are two.
 func TestRunResultsForPrograms(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	got := call{list: commands}.run("run", smokeConfig, "--store", dir, "-q", "-o", "csv")
+	got := call{}.run("run", smokeConfig, "--store", dir, "-q", "-o", "csv")
 	rows, err := csv.NewReader(strings.NewReader(got.stdout)).ReadAll()
 	if err != nil || got.code != 0 || got.stderr != "" {
 		t.Fatalf("%v: %+v", err, got)
@@ -89,18 +89,18 @@ func TestRunInterrupted(t *testing.T) {
 		}
 		signals <- syscall.SIGINT
 	}()
-	got := call{list: commands, signals: signals}.run(args...)
+	got := call{signals: signals}.run(args...)
 	if got.code == 0 {
 		t.Skip("this machine finished the run before the signal came")
 	}
 	command := "exp run " + smokeConfig + " --set train.steps=40 --store '" + dir + "' --threads 1"
 	got.check(t, 130, "", "stopping after the step at hand, which is saved; Ctrl-C again stops at once", "interrupted: run ", "recorded steps; saved\n  to go on: "+command+"\n")
-	status := call{list: commands}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status")
+	status := call{}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status")
 	status.check(t, 0, "interrupted\n")
-	if again := (call{list: commands}).run(append(args, "-q")...); again.code != 0 {
+	if again := (call{}).run(append(args, "-q")...); again.code != 0 {
 		t.Errorf("going on: %+v", again)
 	}
-	call{list: commands}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status,steps").check(t, 0, "done,40\n")
+	call{}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status,steps").check(t, 0, "done,40\n")
 }
 
 // TestRunArguments: what is wrong with a flag's value, and what is allowed.
@@ -117,7 +117,7 @@ func TestRunArguments(t *testing.T) {
 	} {
 		t.Run(flag, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
-			call{list: commands}.run("run", smokeConfig, flag, "--store", dir).check(t, 2, "", want)
+			call{}.run("run", smokeConfig, flag, "--store", dir).check(t, 2, "", want)
 			if _, err := os.Stat(dir); err == nil {
 				t.Error("a store was made")
 			}

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/experiments/query"
+	"exp/experiments/spelling"
 	"exp/experiments/store"
 )
 
 // finder finds runs; ages are counted up to now.
 func (a *app) finder(db *store.DB) query.Finder {
-	return query.Finder{DB: db, Now: a.clock.Now()}
+	return query.Finder{DB: db, Now: a.Clock.Now()}
 }
 
 // oneRun returns the run that a reference means, with the status that it has now. A
@@ -39,7 +39,7 @@ func (a *app) oneRun(ctx context.Context, db *store.DB, ref string) (store.Run, 
 
 // selectRuns returns the runs of selections (query.Finder.Select).
 func (a *app) selectRuns(ctx context.Context, db *store.DB, f query.Finder, selections []string) ([]store.Run, error) {
-	runs, err := f.Select(ctx, selections, a.stdin)
+	runs, err := f.Select(ctx, selections, a.Stdin)
 	if err != nil {
 		return nil, suggestRun(ctx, db, err)
 	}
@@ -63,7 +63,7 @@ func suggestRun(ctx context.Context, db *store.DB, err error) error {
 	}
 	if name, _, _ := strings.Cut(none.Ref, "#"); len(known) == 0 {
 		none.Hint = "the store has no runs yet; exp run CONFIG makes one"
-	} else if s := nearest(name, known); s != "" && s != name {
+	} else if s := spelling.Nearest(name, known); s != "" && s != name {
 		none.Hint = "did you mean " + s + "?"
 	}
 	return err
@@ -77,10 +77,10 @@ const recentRuns = 300
 // most most of them (0: any number); single says that each must be one run, and
 // not all seeds of a name. other proposes values of flags and may be nil.
 func (a *app) completesRuns(
-	most int, single bool, other func(ctx context.Context, db *store.DB, w word) []candidate,
+	most int, single bool, other func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate,
 ) cli.BashCompleteFunc {
-	return a.completes(func(c *cli.Context, w word) (list []candidate) {
-		db, err := a.openStore()
+	return a.Completes(func(c *cli.Context, w cli.Word) (list []cli.Candidate) {
+		db, err := a.OpenStore()
 		if err != nil {
 			return nil
 		}
@@ -89,7 +89,7 @@ func (a *app) completesRuns(
 		case w.Flag != "" && other != nil:
 			return other(c.Context, db, w)
 		case w.Flag == "" && (most == 0 || len(w.Args) < most):
-			return runCandidates(c.Context, db, w.Text, single, a.clock.Now())
+			return runCandidates(c.Context, db, w.Text, single, a.Clock.Now())
 		}
 		return nil
 	})
@@ -97,7 +97,7 @@ func (a *app) completesRuns(
 
 // runCandidates proposes references to runs: @last, names, name#seed, tags, and
 // ids once a digit of one is typed.
-func runCandidates(ctx context.Context, db *store.DB, text string, single bool, now time.Time) []candidate {
+func runCandidates(ctx context.Context, db *store.DB, text string, single bool, now time.Time) []cli.Candidate {
 	runs, tags, err := db.RunFields(ctx, store.RunQuery{Limit: recentRuns}, []store.Field{{Kind: store.FieldTag}})
 	if err != nil || len(runs) == 0 {
 		return nil
@@ -106,7 +106,7 @@ func runCandidates(ctx context.Context, db *store.DB, text string, single bool, 
 		return fmt.Sprintf("%s, seed %d, %s, %s ago", r.Algo, r.Seed, db.StatusNow(r), age(now, r.Created))
 	}
 	newest := &runs[0]
-	list := []candidate{{"@last", newest.Name + ", " + about(newest)}}
+	list := []cli.Candidate{{Text: "@last", Note: newest.Name + ", " + about(newest)}}
 	seeds := map[string]int{}
 	for i := range runs {
 		seeds[runs[i].Name]++
@@ -114,17 +114,18 @@ func runCandidates(ctx context.Context, db *store.DB, text string, single bool, 
 	named := map[string]bool{}
 	for i := range runs {
 		r := &runs[i]
-		withSeed := r.Name + "#" + machineText(r.Seed)
+		withSeed := r.Name + "#" + cli.MachineText(r.Seed)
 		switch {
 		case seeds[r.Name] == 1:
-			list = append(list, candidate{r.Name, about(r)})
+			list = append(list, cli.Candidate{Text: r.Name, Note: about(r)})
 			continue
 		case !single && !named[r.Name]:
-			list = append(list, candidate{r.Name, r.Algo + ", " + machineText(int64(seeds[r.Name])) + " runs"})
+			list = append(list, cli.Candidate{Text: r.Name,
+				Note: r.Algo + ", " + cli.MachineText(int64(seeds[r.Name])) + " runs"})
 			named[r.Name] = true
 		}
 		if !named[withSeed] && (single || strings.HasPrefix(text, r.Name)) {
-			list = append(list, candidate{withSeed, about(r)})
+			list = append(list, cli.Candidate{Text: withSeed, Note: about(r)})
 			named[withSeed] = true
 		}
 	}
@@ -132,7 +133,7 @@ func runCandidates(ctx context.Context, db *store.DB, text string, single bool, 
 	return append(list, idCandidates(ctx, db, text, about)...)
 }
 
-func tagCandidates(values [][]any) []candidate {
+func tagCandidates(values [][]any) []cli.Candidate {
 	count := map[string]int{}
 	var names []string
 	for _, row := range values {
@@ -145,15 +146,15 @@ func tagCandidates(values [][]any) []candidate {
 		}
 	}
 	slices.Sort(names)
-	var list []candidate
+	var list []cli.Candidate
 	for _, n := range names {
-		list = append(list, candidate{"tag:" + n, machineText(int64(count[n])) + " runs"})
+		list = append(list, cli.Candidate{Text: "tag:" + n, Note: cli.MachineText(int64(count[n])) + " runs"})
 	}
 	return list
 }
 
 // idCandidates proposes the short ids that begin with text, if there is any.
-func idCandidates(ctx context.Context, db *store.DB, text string, about func(*store.Run) string) []candidate {
+func idCandidates(ctx context.Context, db *store.DB, text string, about func(*store.Run) string) []cli.Candidate {
 	if text == "" || len(text) > 8 || strings.Trim(text, "0123456789abcdef") != "" {
 		return nil
 	}
@@ -161,9 +162,9 @@ func idCandidates(ctx context.Context, db *store.DB, text string, about func(*st
 	if err != nil {
 		return nil
 	}
-	var list []candidate
+	var list []cli.Candidate
 	for i := range runs {
-		list = append(list, candidate{runs[i].RID.Short(), runs[i].Name + ", " + about(&runs[i])})
+		list = append(list, cli.Candidate{Text: runs[i].RID.Short(), Note: runs[i].Name + ", " + about(&runs[i])})
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/metric"
@@ -17,14 +18,14 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	for i, r := range results {
 		runs[i] = r.Run
 	}
-	t := table{Schema: "exp.run/1", Columns: []column{
+	t := cli.Table{Schema: "exp.run/1", Columns: []cli.Column{
 		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo"}, {Key: "seed"}, {Key: "status", Style: statusStyle}, {Key: "steps"},
 	}}
 	names := headlineNames(runs)
 	for _, n := range names {
-		t.Columns = append(t.Columns, column{Key: n, Title: metric.Heading(n), Digits: 3})
+		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: 3})
 	}
-	t.Columns = append(t.Columns, column{Key: "start_pass@1", Wide: true, Digits: 3}, column{Key: "executed", Wide: true}, column{Key: "cached", Wide: true})
+	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3}, cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true})
 	for i, r := range results {
 		score, ok, err := harness.StartScore(ctx, db, r.Run.ID)
 		if err != nil {
@@ -34,17 +35,18 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 		if ok {
 			start = score
 		}
-		row := []any{hexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status), r.Run.Steps}
+		row := []any{cli.HexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status),
+			r.Run.Steps}
 		for _, n := range names {
 			v := headlineOf(&runs[i], n)
-			if n == "pass@1" && a.out.forPeople() {
+			if n == "pass@1" && a.Out.ForPeople() {
 				v = a.beforeAfter(start, v)
 			}
 			row = append(row, v)
 		}
 		t.Rows = append(t.Rows, append(row, start, r.Executed, r.Cached))
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 // beforeAfter reads "0.120 → 0.345", or the score alone where the start was not
@@ -56,7 +58,7 @@ func (a *app) beforeAfter(start, score any) any {
 		return score
 	}
 	arrow := " → "
-	if !a.out.stream.Unicode {
+	if !a.Out.Stream.Unicode {
 		arrow = " -> "
 	}
 	return quantity.Fixed(before, 3) + arrow + quantity.Fixed(after, 3)
@@ -64,7 +66,7 @@ func (a *app) beforeAfter(start, score any) any {
 
 // suggestNext says what one may want to do with runs that are done.
 func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.Result) error {
-	if !a.out.forPeople() || len(results) == 0 {
+	if !a.Out.ForPeople() || len(results) == 0 {
 		return nil
 	}
 	var names []string
@@ -94,9 +96,9 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 		next = append(next, "exp compare "+strings.Join(arms, " "))
 	}
 	next = append(next, "exp report "+strings.Join(arms, " ")+" --out report")
-	a.note("next:")
+	a.Note("next:")
 	for _, line := range next {
-		a.note("  %s", line)
+		a.Note("  %s", line)
 	}
 	return nil
 }

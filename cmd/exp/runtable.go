@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
@@ -13,7 +14,7 @@ import (
 
 // runColumn is a column of a list of runs and where its cells come from.
 type runColumn struct {
-	column
+	cli.Column
 	cell func(i int, r *store.Run) any
 }
 
@@ -22,17 +23,17 @@ type runColumn struct {
 // looked up. Programs get every
 // column; the table of a small terminal leaves out the third result, how long the run
 // took, and the second result, in this order, before it shortens a name.
-func (a *app) runTable(runs []store.Run, n int, extra []runColumn) table {
+func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
 	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns(), extra)
-	t := table{Schema: "exp.ls/1", Rows: make([][]any, n)}
+	t := cli.Table{Schema: "exp.ls/1", Rows: make([][]any, n)}
 	for _, c := range columns {
-		t.Columns = append(t.Columns, c.column)
+		t.Columns = append(t.Columns, c.Column)
 	}
 	cells := make([]any, n*len(columns))
 	for i := range n {
 		t.Rows[i], cells = cells[:len(columns):len(columns)], cells[len(columns):]
 		for k, c := range columns {
-			if a.out.shows(c.column) {
+			if a.Out.Shows(c.Column) {
 				t.Rows[i][k] = c.cell(i, &runs[i])
 			}
 		}
@@ -41,23 +42,25 @@ func (a *app) runTable(runs []store.Run, n int, extra []runColumn) table {
 }
 
 func (a *app) identityColumns() []runColumn {
-	people, roomy := a.out.forPeople(), !a.out.stream.TTY || a.out.stream.Width() >= 100
+	people, roomy := a.Out.ForPeople(), !a.Out.Stream.TTY || a.Out.Stream.Width() >= 100
 	return []runColumn{
-		{column{Key: "run", ID: true}, func(_ int, r *store.Run) any { return hexID(r.RID.String()) }},
-		{column{Key: "xid", Wide: true}, func(_ int, r *store.Run) any { return hexID(r.XID.String()) }},
-		{column{Key: "name", Rank: 1, Min: 8}, func(_ int, r *store.Run) any { return r.Name }},
-		{column{Key: "task", Wide: true}, func(_ int, r *store.Run) any { return r.Task }},
-		{column{Key: "algo"}, func(_ int, r *store.Run) any { return r.Algo }},
-		{column{Key: "model", Wide: true}, func(_ int, r *store.Run) any { return r.Model }},
-		{column{Key: "seed"}, func(_ int, r *store.Run) any { return r.Seed }},
-		{column{Key: "status", Style: statusStyle}, func(_ int, r *store.Run) any {
+		{cli.Column{Key: "run", ID: true}, func(_ int, r *store.Run) any { return cli.HexID(r.RID.String()) }},
+		{cli.Column{Key: "xid", Wide: true}, func(_ int, r *store.Run) any { return cli.HexID(r.XID.String()) }},
+		{cli.Column{Key: "name", Rank: 1, Min: 8}, func(_ int, r *store.Run) any { return r.Name }},
+		{cli.Column{Key: "task", Wide: true}, func(_ int, r *store.Run) any { return r.Task }},
+		{cli.Column{Key: "algo"}, func(_ int, r *store.Run) any { return r.Algo }},
+		{cli.Column{Key: "model", Wide: true}, func(_ int, r *store.Run) any { return r.Model }},
+		{cli.Column{Key: "seed"}, func(_ int, r *store.Run) any { return r.Seed }},
+		{cli.Column{Key: "status", Style: statusStyle}, func(_ int, r *store.Run) any {
 			if people && (roomy || r.Foreign() != "") {
 				return statusText(r)
 			}
 			return string(r.Status)
 		}},
-		{column{Key: "steps"}, func(_ int, r *store.Run) any { return r.Steps }},
-		{column{Key: "steps_total", Title: "of", Wide: true}, func(_ int, r *store.Run) any { return r.StepsTotal }},
+		{cli.Column{Key: "steps"}, func(_ int, r *store.Run) any { return r.Steps }},
+		{cli.Column{Key: "steps_total", Title: "of", Wide: true}, func(_ int, r *store.Run) any {
+			return r.StepsTotal
+		}},
 	}
 }
 
@@ -95,7 +98,7 @@ func statusStyle(v any) term.Style {
 func (a *app) resultColumns(runs []store.Run) []runColumn {
 	var list []runColumn
 	for i, name := range headlineNames(runs) {
-		c := column{Key: name, Title: metric.Heading(name), Digits: 3, Wide: i >= a.roomFor(8)}
+		c := cli.Column{Key: name, Title: metric.Heading(name), Digits: 3, Wide: i >= a.roomFor(8)}
 		if i > 0 {
 			c.Drop = 1 + 2*min(i-1, 1) // the second after "took", the third before it
 		}
@@ -107,10 +110,10 @@ func (a *app) resultColumns(runs []store.Run) []runColumn {
 // roomFor is how many results a list shows, three at most: as many columns as a
 // terminal has room for beside the others, which take some 70.
 func (a *app) roomFor(width int) int {
-	if !a.out.stream.TTY {
+	if !a.Out.Stream.TTY {
 		return 3
 	}
-	return max(1, min(3, (a.out.stream.Width()-64)/width))
+	return max(1, min(3, (a.Out.Stream.Width()-64)/width))
 }
 
 // headlineNames lists the names of the runs' headline results, each once.
@@ -137,22 +140,22 @@ func headlineOf(r *store.Run, name string) any {
 }
 
 func (a *app) timeColumns() []runColumn {
-	now := a.clock.Now()
-	created := column{Key: "created", Title: "age"}
-	if a.out.format == formatTable || a.out.format == formatMD {
+	now := a.Clock.Now()
+	created := cli.Column{Key: "created", Title: "age"}
+	if a.Out.Format == cli.FormatTable || a.Out.Format == cli.FormatMD {
 		created.Text = func(v any) string { t, _ := v.(time.Time); return age(now, t) }
 	}
-	if a.out.format == formatWide {
+	if a.Out.Format == cli.FormatWide {
 		created.Title = "created"
 	}
 	return []runColumn{
 		{created, func(_ int, r *store.Run) any { return r.Created }},
-		{column{Key: "started", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Started) }},
-		{column{Key: "ended", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Ended) }},
-		{column{Key: "wall_s", Title: "took", Drop: 2}, func(_ int, r *store.Run) any { return took(now, r) }},
-		{column{Key: "tokens", Wide: true}, func(_ int, r *store.Run) any { return r.Tokens }},
-		{column{Key: "numerics", Wide: true}, func(_ int, r *store.Run) any { return r.Numerics }},
-		{column{Key: "device", Wide: true}, func(_ int, r *store.Run) any { return r.Device }},
+		{cli.Column{Key: "started", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Started) }},
+		{cli.Column{Key: "ended", Wide: true}, func(_ int, r *store.Run) any { return timeOrNil(r.Ended) }},
+		{cli.Column{Key: "wall_s", Title: "took", Drop: 2}, func(_ int, r *store.Run) any { return took(now, r) }},
+		{cli.Column{Key: "tokens", Wide: true}, func(_ int, r *store.Run) any { return r.Tokens }},
+		{cli.Column{Key: "numerics", Wide: true}, func(_ int, r *store.Run) any { return r.Numerics }},
+		{cli.Column{Key: "device", Wide: true}, func(_ int, r *store.Run) any { return r.Device }},
 	}
 }
 

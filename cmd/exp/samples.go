@@ -12,8 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/blob"
 	"exp/experiments/quantity"
@@ -55,15 +54,15 @@ func samplesCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "text", Usage: "show whole prompts and completions"},
 			&cli.BoolFlag{Name: "token-ids", Usage: "add the ids and log-probs of tokens, as rollout.recorded reads them"},
 		},
-		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w word) []candidate {
+		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 			return a.suiteCandidates(ctx, db, w)
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, 1)
+			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
-			return a.withStore(func(db *store.DB) error { return a.samples(c, db, args[0]) })
+			return a.WithStore(func(db *store.DB) error { return a.samples(c, db, args[0]) })
 		},
 	}
 }
@@ -107,13 +106,13 @@ func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
 	}
 	grep, err := regexp.Compile(c.String("grep"))
 	if err != nil {
-		return usagef("--grep: %w", err).see(a.line.command())
+		return a.Usagef("--grep: %w", err)
 	}
 	if c.Bool("right") && c.Bool("wrong") {
-		return usagef("--right and --wrong exclude each other").see(a.line.command())
+		return a.Usagef("--right and --wrong exclude each other")
 	}
 	if c.IsSet("step") && c.Int64("step") < 1 {
-		return usagef("--step %d: steps count from 1", c.Int64("step")).see(a.line.command())
+		return a.Usagef("--step %d: steps count from 1", c.Int64("step"))
 	}
 	run, err := a.oneRun(c.Context, db, ref)
 	if err != nil {
@@ -132,21 +131,22 @@ func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
 		if err := s.explainNone(); err != nil {
 			return err
 		}
-		a.note("no completion matches")
+		a.Note("no completion matches")
 	}
 	if more {
-		a.note("there are more; -n 0 shows all")
+		a.Note("there are more; -n 0 shows all")
 	}
-	if a.out.forPeople() && c.Bool("text") {
-		return a.out.printDocument(document{Schema: "exp.samples/1", Data: []any{}, Human: func(w io.Writer) error {
-			p := a.out.newPage(w)
-			writeSamples(p, list)
-			return p.close()
-		}})
+	if a.Out.ForPeople() && c.Bool("text") {
+		return a.Out.PrintDocument(cli.Document{Schema: "exp.samples/1", Data: []any{},
+			Human: func(w io.Writer) error {
+				p := a.Out.NewPage(w)
+				writeSamples(p, list)
+				return p.Close()
+			}})
 	}
 	t := a.sampleTable(list)
 	if slices.ContainsFunc(list, func(s shownSample) bool { return s.Components != nil }) {
-		t.Columns = append(t.Columns, column{Key: "components", Wide: true})
+		t.Columns = append(t.Columns, cli.Column{Key: "components", Wide: true})
 		for i, s := range list {
 			var parts any // null of a completion without
 			if s.Components != nil {
@@ -156,12 +156,13 @@ func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
 		}
 	}
 	if c.Bool("token-ids") {
-		t.Columns = append(t.Columns, column{Key: "token_ids", Wide: true}, column{Key: "logprobs", Wide: true})
+		t.Columns = append(t.Columns, cli.Column{Key: "token_ids", Wide: true},
+			cli.Column{Key: "logprobs", Wide: true})
 		for i, s := range list {
 			t.Rows[i] = append(t.Rows[i], s.TokenIDs, s.LogProbs)
 		}
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 // sampleQuery turns flags into a query and the name of what is shown.
@@ -181,9 +182,9 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 		q.Scope = "train"
 		return trainSuite, q, nil
 	case q.Step > 0:
-		return "", q, usagef("--step is of training, --suite %s is not", suite).see("exp samples")
+		return "", q, cli.Usagef("--step is of training, --suite %s is not", suite).See("exp samples")
 	case suite == "" && len(labels) == 0:
-		f := failf(exitNotFound, "run %s has no final evaluation yet", run.RID.Short())
+		f := cli.Failf(cli.ExitNotFound, "run %s has no final evaluation yet", run.RID.Short())
 		f.Help = "exp samples " + run.RID.Short() + " --suite train shows what training sampled"
 		return "", q, f
 	case suite == "":
@@ -191,7 +192,7 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 	}
 	suite = strings.TrimPrefix(suite, run.Task+"/")
 	if !slices.Contains(labels, suite) {
-		f := failf(exitNotFound, "run %s has no suite %q", run.RID.Short(), suite)
+		f := cli.Failf(cli.ExitNotFound, "run %s has no suite %q", run.RID.Short(), suite)
 		f.Help = "there are " + strings.Join(append(labels, trainSuite), ", ")
 		return "", q, f
 	}
@@ -305,10 +306,11 @@ func (s sampleReader) explainNone() error {
 		key = "store.samples.train"
 	}
 	rate, known := configNumber(s.ctx, s.db, s.run, key)
-	f := failf(exitNotFound, "no completion of %s is recorded of run %s", s.suite, s.run.RID.Short())
+	f := cli.Failf(cli.ExitNotFound, "no completion of %s is recorded of run %s", s.suite, s.run.RID.Short())
 	switch {
 	case known && rate == 0:
-		f = failf(exitNotFound, "run %s kept no completions of %s: %s was none", s.run.RID.Short(), s.suite, key)
+		f = cli.Failf(cli.ExitNotFound, "run %s kept no completions of %s: %s was none", s.run.RID.Short(), s.suite,
+			key)
 		f.Help = "to keep them execute it again: exp run CONFIG --no-cache --set " + key + "=all"
 	case s.run.Status != store.Done:
 		f.Help = "the run is " + string(s.run.Status) + "; completions of training are written every 25 steps and at its end"
@@ -362,9 +364,9 @@ func verdictStyle(v any) term.Style {
 	return term.Plain
 }
 
-func (a *app) sampleTable(list []shownSample) table {
+func (a *app) sampleTable(list []shownSample) cli.Table {
 	training := slices.ContainsFunc(list, func(s shownSample) bool { return s.Step > 0 })
-	t := table{Schema: "exp.samples/1", Columns: []column{
+	t := cli.Table{Schema: "exp.samples/1", Columns: []cli.Column{
 		{Key: "suite", Wide: true}, {Key: "step", Wide: !training}, {Key: "item"}, {Key: "k"}, {Key: "verdict", Style: verdictStyle},
 		{Key: "score", Digits: 2}, {Key: "tokens"}, {Key: "logp", Digits: 2}, {Key: "finish"}, {Key: "answer", Wide: true},
 		{Key: "reason", Wide: true}, {Key: "prompt", Wide: true}, {Key: "completion", Rank: 1, Min: 16},
@@ -372,11 +374,11 @@ func (a *app) sampleTable(list []shownSample) table {
 	for _, s := range list {
 		completion := any(s.Text)
 		switch {
-		case !s.Kept && a.out.forPeople():
+		case !s.Kept && a.Out.ForPeople():
 			completion = "(not kept)"
 		case !s.Kept:
 			completion = nil
-		case a.out.forPeople():
+		case a.Out.ForPeople():
 			completion = visible(s.Text)
 		}
 		t.Rows = append(t.Rows, []any{s.Suite, s.Step, s.Item, s.K, s.verdict(), numberOrNil(s.Reward), s.OutTokens,
@@ -389,10 +391,10 @@ func (a *app) sampleTable(list []shownSample) table {
 func visible(text string) string { return strings.ReplaceAll(text, "\n", "⏎") }
 
 // writeSamples writes whole prompts and completions.
-func writeSamples(p *page, list []shownSample) {
+func writeSamples(p *cli.Page, list []shownSample) {
 	for i, s := range list {
 		if i > 0 {
-			fmt.Fprintln(p.w)
+			fmt.Fprintln(p)
 		}
 		where := "item " + s.Item + "  sample " + strconv.Itoa(s.K)
 		if s.Step > 0 {
@@ -406,23 +408,24 @@ func writeSamples(p *page, list []shownSample) {
 		if !math.IsNaN(s.LogProbSum) {
 			logp = "  logp " + quantity.Fixed(s.LogProbSum, 2)
 		}
-		fmt.Fprintf(p.w, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.layout.Color),
-			verdictStyle(s.verdict()).Paint(s.verdict(), p.layout.Color), score, s.OutTokens, logp, s.Finish)
-		p.facts(fact{"answer", s.Answer}, fact{"reason", s.Reason}, fact{"reward", s.parts()})
+		fmt.Fprintf(p, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.Layout.Color),
+			verdictStyle(s.verdict()).Paint(s.verdict(), p.Layout.Color), score, s.OutTokens, logp, s.Finish)
+		p.Facts(cli.Fact{Name: "answer", Text: s.Answer}, cli.Fact{Name: "reason", Text: s.Reason},
+			cli.Fact{Name: "reward", Text: s.parts()})
 		if !s.Kept {
-			p.line("(the text was not kept)")
+			p.Line("(the text was not kept)")
 			continue
 		}
-		fmt.Fprintln(p.w, term.Faint.Paint("  prompt", p.layout.Color))
-		p.text("    ", s.Prompt)
-		fmt.Fprintln(p.w, term.Faint.Paint("  completion", p.layout.Color))
-		p.text("    ", s.Text)
+		fmt.Fprintln(p, term.Faint.Paint("  prompt", p.Layout.Color))
+		p.Text("    ", s.Prompt)
+		fmt.Fprintln(p, term.Faint.Paint("  completion", p.Layout.Color))
+		p.Text("    ", s.Text)
 	}
 }
 
 // suiteCandidates proposes the suites of the run that stands before, or of the
 // newest one.
-func (a *app) suiteCandidates(ctx context.Context, db *store.DB, w word) []candidate {
+func (a *app) suiteCandidates(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	if w.Flag != "suite" {
 		return nil
 	}
@@ -438,5 +441,5 @@ func (a *app) suiteCandidates(ctx context.Context, db *store.DB, w word) []candi
 	if err != nil {
 		return nil
 	}
-	return texts(append(labels, trainSuite))
+	return cli.Candidates(append(labels, trainSuite))
 }

@@ -35,7 +35,7 @@ func TestSamplesErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
-			got := call{list: commands, now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
+			got := call{now: fixtureNow}.run(append(shellWords(tt.args), "--store", dir)...)
 			if got.code != tt.code || !strings.Contains(got.stderr, tt.stderr) || got.stdout != "" {
 				t.Errorf("got %+v, want code %d and %q", got, tt.code, tt.stderr)
 			}
@@ -48,7 +48,7 @@ func TestSamplesSmoke(t *testing.T) {
 	dir := smokeStore(t)
 	read := func(args ...string) []map[string]any {
 		t.Helper()
-		got := call{list: commands}.run(append([]string{"samples", "smoke#0", "--store", dir, "-o", "jsonl"}, args...)...)
+		got := call{}.run(append([]string{"samples", "smoke#0", "--store", dir, "-o", "jsonl"}, args...)...)
 		if got.code != 0 {
 			t.Fatalf("%q: %+v", args, got)
 		}
@@ -119,7 +119,7 @@ func TestSamplesManyRows(t *testing.T) {
 	b.must(db.AddSamples(b.ctx(), rows, nil))
 	b.must(db.Close())
 	for limit, want := range map[string]int{"0": n, "1000": 1000, "1001": 1001, "2010": n, "9999": n} {
-		got := call{list: commands}.run("samples", "many", "--suite", "train", "--store", dir, "-o", "csv", "--no-header", "-n", limit)
+		got := call{}.run("samples", "many", "--suite", "train", "--store", dir, "-o", "csv", "--no-header", "-n", limit)
 		if lines := strings.Count(got.stdout, "\n"); lines != want || strings.Contains(got.stderr, "there are more") != (want < n) {
 			t.Errorf("-n %s: %d lines, stderr %q", limit, lines, got.stderr)
 		}
@@ -147,7 +147,7 @@ func TestSamplesComponents(t *testing.T) {
 	b.must(db.AddSamples(b.ctx(), rows, packs))
 	b.must(db.Close())
 	read := func(args ...string) string {
-		got := call{list: commands}.run(append([]string{"samples", "parts", "--suite", "train", "--store", dir}, args...)...)
+		got := call{}.run(append([]string{"samples", "parts", "--suite", "train", "--store", dir}, args...)...)
 		if got.code != 0 {
 			t.Fatalf("%q: %+v", args, got)
 		}

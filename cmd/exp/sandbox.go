@@ -11,8 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/sandbox"
@@ -50,8 +49,9 @@ func sandboxCommand(a *app) *cli.Command {
 					&cli.StringFlag{Name: "in", Usage: "read requests from `FILE`"},
 					&cli.StringFlag{Name: "out", Usage: "write results to `FILE`", DefaultText: "stdout"},
 				}, level...),
-				BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
-					return pathCandidates(w.Text, hasExt(".py", ".c", ".cpp", ".cc", ".cxx", ".go", ".js", ".jsonl"))
+				BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
+					return cli.PathCandidates(w.Text, cli.HasExt(".py", ".c", ".cpp", ".cc", ".cxx", ".go", ".js",
+						".jsonl"))
 				}),
 				Action: a.sandboxExec,
 			},
@@ -89,7 +89,7 @@ func sandboxConfig(c *cli.Context) (sandbox.Config, error) {
 	cfg := sandbox.Config{Require: sandbox.Namespaces, Python: c.String("python"), Slots: c.Int("workers")}
 	for name, to := range map[string]*sandbox.Level{"require": &cfg.Require, "most": &cfg.Most} {
 		if c.IsSet(name) {
-			level, err := oneOf("--"+name, c.String(name), levels)
+			level, err := cli.OneOf("--"+name, c.String(name), levels)
 			if err != nil {
 				return cfg, err
 			}
@@ -97,7 +97,7 @@ func sandboxConfig(c *cli.Context) (sandbox.Config, error) {
 		}
 	}
 	if cfg.Slots < 0 || cfg.Slots > 1024 {
-		return cfg, usagef("--workers %d: from 1 to 1024", cfg.Slots)
+		return cfg, cli.Usagef("--workers %d: from 1 to 1024", cfg.Slots)
 	}
 	return cfg, nil
 }
@@ -109,10 +109,10 @@ func parseLimits(list []string) (l sandbox.Limits, err error) {
 			name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 			n, err := strconv.ParseInt(value, 10, 64)
 			if !ok || err != nil {
-				return l, usagef("--limits %s: NAME=NUMBER is needed", part)
+				return l, cli.Usagef("--limits %s: NAME=NUMBER is needed", part)
 			}
 			if err := l.Set(name, n); err != nil {
-				return l, usagef("--limits: %w", err)
+				return l, cli.Usagef("--limits: %w", err)
 			}
 		}
 	}
@@ -132,10 +132,10 @@ func (a *app) sandboxExec(c *cli.Context) (err error) {
 	if in == "" {
 		most = -1
 		if c.String("out") != "" {
-			return usagef("--out is for requests: give --in too").see(c.Command.HelpName)
+			return cli.Usagef("--out is for requests: give --in too").See(c.Command.HelpName)
 		}
 	}
-	args, err := positionals(c, 0, most)
+	args, err := cli.Positionals(c, 0, most)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *app) sandboxExec(c *cli.Context) (err error) {
 		return a.sandboxServe(c.Context, cfg, in, c.String("out"))
 	}
 	if len(args) == 0 {
-		return usagef("%s needs FILE or --in REQUESTS", c.Command.HelpName).see(c.Command.HelpName)
+		return cli.Usagef("%s needs FILE or --in REQUESTS", c.Command.HelpName).See(c.Command.HelpName)
 	}
 	return a.sandboxProgram(c.Context, cfg, args)
 }
@@ -162,8 +162,8 @@ func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []str
 		return err
 	}
 	r := sandbox.Request{ID: args[0], Language: sandbox.LanguageOf(args[0]), Source: string(source), Args: args[1:]}
-	if !term.Inspect(asWriter(a.stdin), a.color, a.getenv).TTY {
-		stdin, err := io.ReadAll(a.stdin)
+	if !a.Stream(asWriter(a.Stdin)).TTY {
+		stdin, err := io.ReadAll(a.Stdin)
 		if err != nil {
 			return fmt.Errorf("stdin: %w", err)
 		}
@@ -179,10 +179,10 @@ func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []str
 		return err
 	}
 	run := result.Runs[0]
-	err = a.out.printDocument(document{Schema: "exp.sandbox.exec/1", Data: sandboxResult{result.Verdict, result.Isolation, run.Row()}, Human: func(w io.Writer) error {
+	err = a.Out.PrintDocument(cli.Document{Schema: "exp.sandbox.exec/1", Data: sandboxResult{result.Verdict, result.Isolation, run.Row()}, Human: func(w io.Writer) error {
 		_, err := w.Write(run.Stdout)
 		if err == nil {
-			_, err = a.stderr.Write(run.Stderr)
+			_, err = a.Stderr.Write(run.Stderr)
 		}
 		return err
 	}})
@@ -192,19 +192,19 @@ func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []str
 	resources := fmt.Sprintf("wall %.1f ms, CPU %.1f ms, %s, level %s", 1e3*run.Wall.Seconds(), 1e3*run.CPU.Seconds(), quantity.Bytes(run.MemoryKB<<10), result.Isolation)
 	switch result.Verdict {
 	case sandbox.OK:
-		a.note("%s: %s", result.Verdict, resources)
+		a.Note("%s: %s", result.Verdict, resources)
 		return nil
 	case sandbox.InfraError:
-		return failf(exitEvaluation, "%s: %s", result.Verdict, run.Detail)
+		return cli.Failf(cli.ExitEvaluation, "%s: %s", result.Verdict, run.Detail)
 	}
-	return failf(exitFailure, "%s: %s (%s)", result.Verdict, run.Detail, resources)
+	return cli.Failf(cli.ExitFailure, "%s: %s (%s)", result.Verdict, run.Detail, resources)
 }
 
 // readNamed reads a file that a person named.
 func readNamed(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failf(exitNotFound, "%w", err)
+		return nil, cli.Failf(cli.ExitNotFound, "%w", err)
 	}
 	return text, err
 }
@@ -219,11 +219,11 @@ func asWriter(r io.Reader) io.Writer {
 
 // sandboxServe runs requests from a file into a file; "-" are the standard streams.
 func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to string) (err error) {
-	in := a.stdin
+	in := a.Stdin
 	if from != "-" {
 		f, err := os.Open(from)
 		if errors.Is(err, fs.ErrNotExist) {
-			return failf(exitNotFound, "%w", err)
+			return cli.Failf(cli.ExitNotFound, "%w", err)
 		} else if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to str
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	out := a.stdout
+	out := a.Stdout
 	if to != "" && to != "-" {
 		f, err := os.Create(to)
 		if err != nil {
@@ -248,7 +248,7 @@ func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to str
 		return err
 	}
 	if n, err := p.InfraErrors(); n > 0 {
-		a.warn("the sandbox broke %d times, and each program was tried once more; the last time: %v", n, err)
+		a.Warn("the sandbox broke %d times, and each program was tried once more; the last time: %v", n, err)
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (a *app) sandboxCheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := positionals(c, 0, 0); err != nil {
+	if _, err := cli.Positionals(c, 0, 0); err != nil {
 		return err
 	}
 	level, probes, err := sandbox.Check(c.Context, cfg)
@@ -274,7 +274,7 @@ func (a *app) sandboxCheck(c *cli.Context) error {
 		return err
 	}
 	languages := sandbox.Toolchains(c.Context)
-	err = a.out.printDocument(document{Schema: "exp.sandbox.check/1", Data: sandboxState{level, probes, languages}, Human: func(w io.Writer) error {
+	err = a.Out.PrintDocument(cli.Document{Schema: "exp.sandbox.check/1", Data: sandboxState{level, probes, languages}, Human: func(w io.Writer) error {
 		fmt.Fprintf(w, "level %s\n", level)
 		for _, p := range append(slices.Clone(probes), languages...) {
 			mark := "yes"
@@ -293,7 +293,7 @@ func (a *app) sandboxCheck(c *cli.Context) error {
 	if err != nil || level.AtLeast(cfg.Require) {
 		return err
 	}
-	return failf(exitEvaluation, "level %s is required, and this machine gives %s", cfg.Require, level)
+	return cli.Failf(cli.ExitEvaluation, "level %s is required, and this machine gives %s", cfg.Require, level)
 }
 
 func (a *app) sandboxSelftest(c *cli.Context) (err error) {
@@ -301,7 +301,7 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := positionals(c, 0, 0); err != nil {
+	if _, err := cli.Positionals(c, 0, 0); err != nil {
 		return err
 	}
 	p, err := sandbox.Open(c.Context, cfg)
@@ -323,7 +323,7 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 		return err
 	}
 	slices.SortFunc(list, func(x, y sandbox.Outcome) int { return strings.Compare(x.Kind+"\x00"+x.Name, y.Kind+"\x00"+y.Name) })
-	t := table{Schema: "exp.sandbox.selftest/1", Columns: []column{
+	t := cli.Table{Schema: "exp.sandbox.selftest/1", Columns: []cli.Column{
 		{Key: "kind"}, {Key: "name"}, {Key: "held"}, {Key: "verdict"}, {Key: "wall_ms"}, {Key: "what"}, {Key: "problem"},
 	}}
 	for _, o := range list {
@@ -333,18 +333,18 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 		}
 		t.Rows = append(t.Rows, []any{o.Kind, o.Name, held, string(o.Verdict), o.WallMS, o.What, o.Problem})
 	}
-	if err := a.out.printTable(t); err != nil {
+	if err := a.Out.PrintTable(t); err != nil {
 		return err
 	}
 	if after != nil {
-		return failf(exitEvaluation, "%w", after)
+		return cli.Failf(cli.ExitEvaluation, "%w", after)
 	}
 	if failed > 0 {
-		return failf(exitEvaluation, "%d of %d hostile programs did not get what they must", failed, len(list))
+		return cli.Failf(cli.ExitEvaluation, "%d of %d hostile programs did not get what they must", failed, len(list))
 	}
-	a.note("%d hostile programs held at level %s", len(list)-unpromised, p.Level())
+	a.Note("%d hostile programs held at level %s", len(list)-unpromised, p.Level())
 	for _, text := range p.Level().Unpromised() {
-		a.note("level %s: %s", p.Level(), text)
+		a.Note("level %s: %s", p.Level(), text)
 	}
 	return nil
 }

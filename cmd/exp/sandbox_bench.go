@@ -12,8 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/sandbox"
 )
 
@@ -133,12 +132,12 @@ func (a *app) sandboxBench(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := positionals(c, 0, 0); err != nil {
+	if _, err := cli.Positionals(c, 0, 0); err != nil {
 		return err
 	}
 	seconds := c.Float64("seconds")
 	if !(seconds >= 0.1 && seconds <= 3600) {
-		return usagef("--seconds %g: from 0.1 to 3600", seconds)
+		return cli.Usagef("--seconds %g: from 0.1 to 3600", seconds)
 	}
 	ctx := c.Context
 	p, err := sandbox.Open(ctx, cfg)
@@ -164,7 +163,7 @@ func (a *app) sandboxBench(c *cli.Context) (err error) {
 			m.cpu += after - before
 		}
 	}
-	t := table{Schema: "exp.sandbox.bench/1", Columns: []column{{Key: "program"}, {Key: "way"}, {Key: "per_second"}, {Key: "p50_ms"}, {Key: "p99_ms"}, {Key: "of_bare"}, {Key: "cpu_ms"}, {Key: "runs"}}}
+	t := cli.Table{Schema: "exp.sandbox.bench/1", Columns: []cli.Column{{Key: "program"}, {Key: "way"}, {Key: "per_second"}, {Key: "p50_ms"}, {Key: "p99_ms"}, {Key: "of_bare"}, {Key: "cpu_ms"}, {Key: "runs"}}}
 	bare := make(map[string]float64)
 	ways := make(map[string]bool)
 	for _, m := range list {
@@ -180,13 +179,13 @@ func (a *app) sandboxBench(c *cli.Context) (err error) {
 		runs := int64(len(m.latencies)) + m.runs
 		t.Rows = append(t.Rows, []any{m.program, m.way, float64(m.runs) / m.elapsed.Seconds(), p50, m.quantile(0.99), ratio, 1e3 * m.cpu.Seconds() / float64(runs), runs})
 	}
-	if err := a.out.printTable(t); err != nil {
+	if err := a.Out.PrintTable(t); err != nil {
 		return err
 	}
 	missing := "; bubblewrap is not installed"
 	if ways["bubblewrap"] {
 		missing = ""
 	}
-	a.note("level %s, %d workers, Python %s%s", p.Level(), p.Slots(), p.Python(), missing)
+	a.Note("level %s, %d workers, Python %s%s", p.Level(), p.Slots(), p.Python(), missing)
 	return nil
 }

@@ -7,8 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/stage"
@@ -35,15 +34,15 @@ func showCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "lineage", Usage: "only what the run was made from, and what was made from it"},
 			&cli.StringFlag{Name: "source", Usage: "write the sources that produced the run to the new folder `DIR`"},
 		},
-		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w word) []candidate {
-			return pathCandidates(w.Text, os.DirEntry.IsDir)
+		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
+			return cli.PathCandidates(w.Text, os.DirEntry.IsDir)
 		}),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, 1)
+			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
-			return a.withStore(func(db *store.DB) error { return a.show(c, db, args[0]) })
+			return a.WithStore(func(db *store.DB) error { return a.show(c, db, args[0]) })
 		},
 	}
 }
@@ -68,9 +67,9 @@ func (a *app) show(c *cli.Context, db *store.DB, ref string) error {
 	for i := range s.Metrics {
 		s.Metrics[i].Unit = unitOf(s.Metrics[i].Series)
 	}
-	return a.out.printDocument(document{Schema: "exp.show/1", Data: s, Human: func(w io.Writer) error {
-		p := &showPage{page: a.out.newPage(w), s: s, now: a.clock.Now(), here: workingDir()}
-		return errors.Join(p.write(), p.close())
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.show/1", Data: s, Human: func(w io.Writer) error {
+		p := &showPage{Page: a.Out.NewPage(w), s: s, now: a.Clock.Now(), here: workingDir()}
+		return errors.Join(p.write(), p.Close())
 	}})
 }
 

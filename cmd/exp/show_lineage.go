@@ -3,14 +3,15 @@ package main
 import (
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/lineage"
 )
 
 // lineage shows what each stage read and wrote, who made it and who used it.
 func (p *showPage) lineage() error {
-	p.heading("lineage")
+	p.Heading("lineage")
 	if !p.s.Parent.IsZero() {
-		p.line("continues run %s", p.s.Parent.Short())
+		p.Line("continues run %s", p.s.Parent.Short())
 	}
 	var rows [][]any
 	last := ""
@@ -33,7 +34,7 @@ func (p *showPage) lineage() error {
 		}
 		rows = append(rows, []any{name, string(e.Way), e.Role, e.Digest.Short(), made, usedByText(used)})
 	}
-	return p.table([]column{{Title: "stage"}, {Title: "dir"}, {Title: "role"}, {Title: "digest"},
+	return p.Table([]cli.Column{{Title: "stage"}, {Title: "dir"}, {Title: "role"}, {Title: "digest"},
 		{Title: "made by"}, {Title: "used by runs", Rank: 1}}, rows)
 }
 
@@ -43,5 +44,5 @@ func usedByText(list []string) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")
 	}
-	return strings.Join(list[:most], ", ") + " and " + machineText(int64(len(list)-most)) + " more"
+	return strings.Join(list[:most], ", ") + " and " + cli.MachineText(int64(len(list)-most)) + " more"
 }

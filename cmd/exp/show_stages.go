@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/experiments/recorded"
@@ -15,8 +16,8 @@ func (p *showPage) stages() error {
 	if len(p.s.Stages) == 0 {
 		return nil
 	}
-	p.heading("stages")
-	columns := []column{{Title: "stage"}, {Title: "status", Style: stageStyle}, {Title: "time"},
+	p.Heading("stages")
+	columns := []cli.Column{{Title: "stage"}, {Title: "status", Style: stageStyle}, {Title: "time"},
 		{Title: "outputs", Rank: 1, Min: 20}}
 	var rows [][]any
 	for i := range p.s.Stages {
@@ -27,13 +28,13 @@ func (p *showPage) stages() error {
 		}
 		rows = append(rows, []any{st.Name(), p.stageStatus(st), wall, outputsText(st)})
 	}
-	if err := p.table(columns, rows); err != nil {
+	if err := p.Table(columns, rows); err != nil {
 		return err
 	}
 	for i := range p.s.Stages {
 		st := &p.s.Stages[i]
 		if st.Error != "" {
-			p.text("  ", "error in "+st.Name()+": "+st.Error)
+			p.Text("  ", "error in "+st.Name()+": "+st.Error)
 		}
 	}
 	return nil
@@ -76,15 +77,15 @@ func outputsText(st *recorded.Stage) string {
 func (p *showPage) stagesWide() error {
 	for i := range p.s.Stages {
 		st := &p.s.Stages[i]
-		p.heading(st.Name())
-		p.facts(
-			fact{"status", p.stageStatus(st)},
-			fact{"sid", st.SID.Short() + "  code " + st.Code.Short()},
-			fact{"started", p.out.localTime(st.Started)},
-			fact{"cost", costText(st)},
-			fact{"error", st.Error},
+		p.Heading(st.Name())
+		p.Facts(
+			cli.Fact{Name: "status", Text: p.stageStatus(st)},
+			cli.Fact{Name: "sid", Text: st.SID.Short() + "  code " + st.Code.Short()},
+			cli.Fact{Name: "started", Text: p.Out.LocalTime(st.Started)},
+			cli.Fact{Name: "cost", Text: costText(st)},
+			cli.Fact{Name: "error", Text: st.Error},
 		)
-		columns := []column{{Title: "dir"}, {Title: "role"}, {Title: "digest"}, {Title: "size"}}
+		columns := []cli.Column{{Title: "dir"}, {Title: "role"}, {Title: "digest"}, {Title: "size"}}
 		var rows [][]any
 		for _, o := range st.Inputs {
 			rows = append(rows, []any{"in", o.Role, o.Digest.Short(), nil})
@@ -95,7 +96,7 @@ func (p *showPage) stagesWide() error {
 		if len(rows) == 0 {
 			continue
 		}
-		if err := p.table(columns, rows); err != nil {
+		if err := p.Table(columns, rows); err != nil {
 			return err
 		}
 	}

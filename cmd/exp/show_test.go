@@ -43,7 +43,7 @@ func TestShowFits(t *testing.T) {
 // TestShowSmoke shows a run that was really executed.
 func TestShowSmoke(t *testing.T) {
 	dir := smokeStore(t)
-	c := call{list: commands}
+	c := call{}
 	got := c.run("show", "smoke#1", "--store", dir, "--json")
 	var page struct{ Data recorded.Run }
 	if err := json.Unmarshal([]byte(got.stdout), &page); err != nil || got.code != 0 {
@@ -85,7 +85,7 @@ func TestShowSmoke(t *testing.T) {
 
 func TestShowSource(t *testing.T) {
 	dir := smokeStore(t)
-	c := call{list: commands}
+	c := call{}
 	to := filepath.Join(t.TempDir(), "deep", "sources")
 	got := c.run("show", "smoke#1", "--store", dir, "--source", to)
 	if got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, " files of run ") {
@@ -212,7 +212,7 @@ func TestShowErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
-			got := call{list: commands, now: fixtureNow}.run(append(strings.Fields(tt.args), "--store", dir)...)
+			got := call{now: fixtureNow}.run(append(strings.Fields(tt.args), "--store", dir)...)
 			if got.code != tt.code || !strings.Contains(got.stderr, tt.stderr) || got.stdout != "" {
 				t.Errorf("got %+v, want code %d and %q", got, tt.code, tt.stderr)
 			}

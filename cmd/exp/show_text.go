@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/eval"
 	"exp/experiments/quantity"
@@ -17,7 +19,7 @@ import (
 
 // showPage writes a run for people.
 type showPage struct {
-	*page
+	*cli.Page
 	s    *recorded.Run
 	now  time.Time
 	here string // the working directory, for shorter paths
@@ -30,7 +32,7 @@ func (p *showPage) write() error {
 	s := p.s
 	switch {
 	case s.Parts.Config && !s.Parts.Stages && !s.Parts.Env && !s.Parts.Lineage:
-		p.text("", s.Source) // to be used as a configuration again
+		p.Text("", s.Source) // to be used as a configuration again
 		return nil
 	case !s.Parts.Summary():
 		p.title()
@@ -65,21 +67,21 @@ func (p *showPage) write() error {
 
 // title is the first line, and before it what makes the run's results doubtful.
 func (p *showPage) title() {
-	s, color := p.s, p.layout.Color
+	s, color := p.s, p.Layout.Color
 	for _, d := range s.Divergences {
-		fmt.Fprintf(p.w, "%s %s (%s)\n", term.Bad.Paint("diverged:", color), term.Clean(d.Text), p.out.localTime(d.Time))
+		fmt.Fprintf(p, "%s %s (%s)\n", term.Bad.Paint("diverged:", color), term.Clean(d.Text), p.Out.LocalTime(d.Time))
 	}
 	for _, d := range s.Damage {
-		fmt.Fprintf(p.w, "%s %s\n", term.Bad.Paint("damaged:", color), term.Clean(d.String()))
+		fmt.Fprintf(p, "%s %s\n", term.Bad.Paint("damaged:", color), term.Clean(d.String()))
 	}
 	name := term.Clean(s.Name) + "#" + strconv.FormatInt(s.Seed, 10)
 	status := statusText(&s.Row)
 	if !s.Deleted.IsZero() {
 		status += ", deleted"
 	}
-	fmt.Fprintf(p.w, "%s  %s  %s\n", term.Strong.Paint(name, color), s.Run.Short(),
+	fmt.Fprintf(p, "%s  %s  %s\n", term.Strong.Paint(name, color), s.Run.Short(),
 		statusStyle(status).Paint(status, color))
-	p.started = true
+
 }
 
 func (p *showPage) identity() {
@@ -92,20 +94,20 @@ func (p *showPage) identity() {
 	for _, n := range s.Notes {
 		notes = append(notes, n.Text)
 	}
-	p.facts(
-		fact{"what", fmt.Sprintf("%s on %s, model %s, seed %d", s.Algo, s.Task, s.Model, s.Seed)},
-		fact{"experiment", "xid " + s.XID.Short()},
-		fact{"digests", fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(),
-			or(s.Chain.Short(), "none yet"))},
-		fact{"numerics", s.Numerics + deviceText(s.Device)},
-		fact{"foreign", foreignText(s)},
-		fact{"steps", p.stepsText()},
-		fact{"time", p.timeText()},
-		fact{"machine", p.machineText()},
-		fact{"tags", strings.Join(s.Tags, ", ")},
-		fact{"notes", strings.Join(notes, "; ")},
-		fact{"verified", p.verificationText()},
-		fact{"continues", parent},
+	p.Facts(
+		cli.Fact{Name: "what", Text: fmt.Sprintf("%s on %s, model %s, seed %d", s.Algo, s.Task, s.Model, s.Seed)},
+		cli.Fact{Name: "experiment", Text: "xid " + s.XID.Short()},
+		cli.Fact{Name: "digests", Text: fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(),
+			cmp.Or(s.Chain.Short(), "none yet"))},
+		cli.Fact{Name: "numerics", Text: s.Numerics + deviceText(s.Device)},
+		cli.Fact{Name: "foreign", Text: foreignText(s)},
+		cli.Fact{Name: "steps", Text: p.stepsText()},
+		cli.Fact{Name: "time", Text: p.timeText()},
+		cli.Fact{Name: "machine", Text: p.machineText()},
+		cli.Fact{Name: "tags", Text: strings.Join(s.Tags, ", ")},
+		cli.Fact{Name: "notes", Text: strings.Join(notes, "; ")},
+		cli.Fact{Name: "verified", Text: p.verificationText()},
+		cli.Fact{Name: "continues", Text: parent},
 	)
 }
 
@@ -138,7 +140,7 @@ func (p *showPage) stepsText() string {
 
 func (p *showPage) timeText() string {
 	s := p.s
-	text := p.out.localTime(s.Created) + " (" + age(p.now, s.Created) + " ago)"
+	text := p.Out.LocalTime(s.Created) + " (" + age(p.now, s.Created) + " ago)"
 	if d, ok := took(p.now, &s.Row).(time.Duration); ok {
 		text += ", took " + quantity.Duration(d)
 	}
@@ -169,14 +171,14 @@ func (p *showPage) results() error {
 	if len(list) == 0 {
 		return nil
 	}
-	if p.out.format != formatWide {
+	if p.Out.Format != cli.FormatWide {
 		list = mainResults(list)
 	}
-	columns := []column{{Title: "score"}, {Title: "before"}, {Title: ""}, {Title: "after"}, {Title: ""},
+	columns := []cli.Column{{Title: "score"}, {Title: "before"}, {Title: ""}, {Title: "after"}, {Title: ""},
 		{Title: "change", Style: changeStyle}}
 	for len(list) > 0 {
 		suite := list[0].Suite
-		p.heading(fmt.Sprintf("results on %s (%d problems, %d samples each; 95 %% intervals)",
+		p.Heading(fmt.Sprintf("results on %s (%d problems, %d samples each; 95 %% intervals)",
 			suite, list[0].Items, list[0].N))
 		var rows [][]any
 		for len(list) > 0 && list[0].Suite == suite {
@@ -186,7 +188,7 @@ func (p *showPage) results() error {
 			rows = append(rows, []any{resultTitle(r.Metric), before, beforeIn, after, afterIn, changeText(r)})
 			list = list[1:]
 		}
-		if err := p.table(columns, rows); err != nil {
+		if err := p.Table(columns, rows); err != nil {
 			return err
 		}
 	}
@@ -235,11 +237,11 @@ func (p *showPage) metrics() error {
 	if len(p.s.Metrics) == 0 {
 		return nil
 	}
-	p.heading("metrics over the steps")
-	course := column{Title: "course", Style: func(any) term.Style { return term.Accent }}
-	columns := []column{{Title: "metric"}, {Title: "first"}, course, {Title: "last"}, {Title: "least"}, {Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
+	p.Heading("metrics over the steps")
+	course := cli.Column{Title: "course", Style: func(any) term.Style { return term.Accent }}
+	columns := []cli.Column{{Title: "metric"}, {Title: "first"}, course, {Title: "last"}, {Title: "least"}, {Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
 	width := 40
-	if w := p.layout.Width; w > 0 {
+	if w := p.Layout.Width; w > 0 {
 		width = max(min(w-62, 40), 8)
 	}
 	var rows [][]any
@@ -248,17 +250,17 @@ func (p *showPage) metrics() error {
 		if len(m.Values) > 0 {
 			first = m.Values[0]
 		}
-		spark := term.Spark(m.Values, width, p.layout.Unicode)
+		spark := term.Spark(m.Values, width, p.Layout.Unicode)
 		rows = append(rows, []any{m.Name, first, spark, m.Last, m.Min, m.Max, m.Unit})
 	}
-	return p.table(columns, rows)
+	return p.Table(columns, rows)
 }
 
 func (p *showPage) checkpoints() error {
 	if len(p.s.Checkpoints) == 0 {
 		return nil
 	}
-	p.heading("checkpoints")
+	p.Heading("checkpoints")
 	var rows [][]any
 	for _, c := range p.s.Checkpoints {
 		where := "removed since"
@@ -267,19 +269,19 @@ func (p *showPage) checkpoints() error {
 		}
 		rows = append(rows, []any{c.Step, quantity.Bytes(c.Bytes), c.Chain.Short(), where})
 	}
-	return p.table([]column{{Title: "step"}, {Title: "size"}, {Title: "chain"}, {Title: "where"}}, rows)
+	return p.Table([]cli.Column{{Title: "step"}, {Title: "size"}, {Title: "chain"}, {Title: "where"}}, rows)
 }
 
 func (p *showPage) files() error {
 	if p.s.ModelDir == "" && len(p.s.Artifacts) == 0 {
 		return nil
 	}
-	p.heading("files")
-	list := []fact{{"model", p.path(p.s.ModelDir)}}
+	p.Heading("files")
+	list := []cli.Fact{{Name: "model", Text: p.path(p.s.ModelDir)}}
 	for _, f := range p.s.Artifacts {
-		list = append(list, fact{f.Name, p.path(f.Path) + " (" + quantity.Bytes(f.Size) + ")"})
+		list = append(list, cli.Fact{Name: f.Name, Text: p.path(f.Path) + " (" + quantity.Bytes(f.Size) + ")"})
 	}
-	p.facts(list...)
+	p.Facts(list...)
 	return nil
 }
 
@@ -305,16 +307,16 @@ func (p *showPage) events() error {
 	if len(list) == 0 {
 		return nil
 	}
-	p.heading("warnings")
+	p.Heading("warnings")
 	if left := len(list) - shownEvents; left > 0 {
-		p.line("%d earlier ones: exp show %s --json --fields events", left, p.s.Run.Short())
+		p.Line("%d earlier ones: exp show %s --json --fields events", left, p.s.Run.Short())
 		list = list[left:]
 	}
 	var rows [][]any
 	for _, e := range list {
-		rows = append(rows, []any{p.out.localTime(e.Time), e.Kind, eventText(e.Data)})
+		rows = append(rows, []any{p.Out.LocalTime(e.Time), e.Kind, eventText(e.Data)})
 	}
-	return p.table([]column{{Title: "time"}, {Title: "kind"}, {Title: "what", Rank: 1, Wrap: true, Min: 20}}, rows)
+	return p.Table([]cli.Column{{Title: "time"}, {Title: "kind"}, {Title: "what", Rank: 1, Wrap: true, Min: 20}}, rows)
 }
 
 // eventText is the text of an event, with its step; or its data.
@@ -322,7 +324,7 @@ func eventText(data any) string {
 	m, _ := data.(map[string]any)
 	text, ok := m["text"].(string)
 	if !ok {
-		return machineText(treeOf(data))
+		return cli.MachineText(cli.TreeOf(data))
 	}
 	if step, ok := m["step"].(float64); ok && !strings.Contains(text, "step") {
 		text = "step " + strconv.FormatInt(int64(step), 10) + ": " + text
@@ -331,28 +333,29 @@ func eventText(data any) string {
 }
 
 func (p *showPage) config() error {
-	p.heading("configuration")
-	p.text("  ", p.s.Source)
+	p.Heading("configuration")
+	p.Text("  ", p.s.Source)
 	return nil
 }
 
 func (p *showPage) attempts() error {
 	for _, a := range p.s.Attempts {
-		p.heading(fmt.Sprintf("attempt %d", a.N))
+		p.Heading(fmt.Sprintf("attempt %d", a.N))
 		ended := "not ended"
 		if !a.Ended.IsZero() {
-			ended = fmt.Sprintf("%s, exit code %d", p.out.localTime(a.Ended), a.ExitCode)
+			ended = fmt.Sprintf("%s, exit code %d", p.Out.LocalTime(a.Ended), a.ExitCode)
 		}
-		list := []fact{
-			{"what", string(a.Kind) + ", " + string(a.Status)},
-			{"started", p.out.localTime(a.Started)}, {"ended", ended},
-			{"host", a.Host + ", process " + strconv.Itoa(a.PID)}, {"device", a.Device}, {"build", a.Build},
+		list := []cli.Fact{
+			{Name: "what", Text: string(a.Kind) + ", " + string(a.Status)},
+			{Name: "started", Text: p.Out.LocalTime(a.Started)}, {Name: "ended", Text: ended},
+			{Name: "host", Text: a.Host + ", process " + strconv.Itoa(a.PID)}, {Name: "device", Text: a.Device},
+			{Name: "build", Text: a.Build},
 		}
-		env, _ := treeOf(a.Env).(object)
+		env, _ := cli.TreeOf(a.Env).(cli.Object)
 		for _, m := range env {
-			list = append(list, fact{m.key, envText(m.key, m.value)})
+			list = append(list, cli.Fact{Name: m.Key, Text: envText(m.Key, m.Value)})
 		}
-		p.facts(list...)
+		p.Facts(list...)
 	}
 	return nil
 }
@@ -361,16 +364,16 @@ func (p *showPage) attempts() error {
 // of a command line as one types them.
 func envText(key string, v any) string {
 	switch v := v.(type) {
-	case number:
+	case cli.Number:
 		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && strings.HasSuffix(key, "_bytes") {
 			return quantity.Bytes(n)
 		}
 	case []any:
 		var words []string
 		for _, w := range v {
-			words = append(words, machineText(w))
+			words = append(words, cli.MachineText(w))
 		}
 		return strings.Join(quoteAll(words), " ")
 	}
-	return machineText(v)
+	return cli.MachineText(v)
 }

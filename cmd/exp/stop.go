@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/holder"
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -33,20 +32,20 @@ func stopCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "now", Usage: "do not wait for the step to end"},
 			&cli.BoolFlag{Name: "no-wait", Usage: "return once the process is asked"},
 		},
-		BashComplete: a.completes(func(c *cli.Context, w word) []candidate { return a.runningCandidates(c.Context, w) }),
+		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate { return a.runningCandidates(c.Context, w) }),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, 1)
+			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
-			return a.withStore(func(db *store.DB) error { return a.stop(c, db, args[0]) })
+			return a.WithStore(func(db *store.DB) error { return a.stop(c, db, args[0]) })
 		},
 	}
 }
 
 // runningCandidates proposes what is being executed.
-func (a *app) runningCandidates(ctx context.Context, w word) (list []candidate) {
-	db, err := a.openStore()
+func (a *app) runningCandidates(ctx context.Context, w cli.Word) (list []cli.Candidate) {
+	db, err := a.OpenStore()
 	if err != nil || w.Flag != "" || len(w.Args) > 0 {
 		return nil
 	}
@@ -58,7 +57,7 @@ func (a *app) runningCandidates(ctx context.Context, w word) (list []candidate) 
 	for i := range runs {
 		r := &runs[i]
 		if db.StatusNow(r) == store.Running {
-			list = append(list, candidate{r.Name + "#" + machineText(r.Seed), statusText(r)}, candidate{r.RID.Short(), r.Name})
+			list = append(list, cli.Candidate{Text: r.Name + "#" + cli.MachineText(r.Seed), Note: statusText(r)}, cli.Candidate{Text: r.RID.Short(), Note: r.Name})
 		}
 	}
 	return list
@@ -87,7 +86,7 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	start := time.Now()
 	out := stopped{Run: run.RID, PID: pid, Now: c.Bool("now")}
 	if !c.Bool("no-wait") {
-		a.note("process %d is asked to stop; waiting until it has saved (Ctrl-C stops the waiting only)", pid)
+		a.Note("process %d is asked to stop; waiting until it has saved (Ctrl-C stops the waiting only)", pid)
 		out.Ended = holder.WaitReleased(c.Context, db, run)
 	}
 	out.WaitS = time.Since(start).Seconds()
@@ -96,9 +95,9 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	}
 	out.Status, out.Steps = db.StatusNow(&run), run.Steps
 	if !out.Ended && !c.Bool("no-wait") {
-		return stoppedf(c.Context, "process %d is asked to stop and has not yet", pid)
+		return cli.Stoppedf(c.Context, "process %d is asked to stop and has not yet", pid)
 	}
-	return a.out.printDocument(document{Schema: "exp.stop/1", Data: out, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.stop/1", Data: out, Human: func(w io.Writer) error {
 		text := fmt.Sprintf("process %d is asked to stop run %s", pid, run.RID.Short())
 		if out.Ended {
 			text = fmt.Sprintf("run %s is %s after %d of %d steps", run.RID.Short(), out.Status, out.Steps, run.StepsTotal)
@@ -114,10 +113,10 @@ func stopFailure(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	f := failf(exitResource, "%w", refused)
+	f := cli.Failf(cli.ExitResource, "%w", refused)
 	switch refused.Why {
 	case holder.NotExecuted:
-		f.Code, f.Help = exitNotFound, "exp ls @running lists what is"
+		f.Code, f.Help = cli.ExitNotFound, "exp ls @running lists what is"
 	case holder.OnOtherHost:
 		f.Help = "run exp stop there"
 	case holder.NotPermitted:

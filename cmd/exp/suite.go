@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,17 +9,17 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/eval/suite"
 	"exp/experiments/ident"
+	"exp/experiments/spelling"
 	"exp/experiments/store"
 	"exp/harness/fault"
 	"exp/harness/suites"
 )
 
 func suiteCommand(a *app) *cli.Command {
-	suites := a.completes(func(c *cli.Context, w word) []candidate { return a.storedSuites(c.Context) })
+	suites := a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate { return a.storedSuites(c.Context) })
 	return &cli.Command{
 		Name:     "suite",
 		Category: "Results",
@@ -44,17 +45,17 @@ func suiteCommand(a *app) *cli.Command {
 				Name: "ls", Usage: "list the suites of the store",
 				UsageText: "exp suite ls --json # for programs: exp.suite.ls/1",
 				Action: func(c *cli.Context) error {
-					return a.withStore(func(db *store.DB) error { return a.suiteList(c, db) })
+					return a.WithStore(func(db *store.DB) error { return a.suiteList(c, db) })
 				},
 			},
 			{
 				Name: "known", Usage: "list the benchmarks that this program knows of",
 				UsageText: "exp suite known -o wide # with sources and graders",
 				Action: func(c *cli.Context) error {
-					if _, err := positionals(c, 0, 0); err != nil {
+					if _, err := cli.Positionals(c, 0, 0); err != nil {
 						return err
 					}
-					return a.out.printTable(knownSuites())
+					return a.Out.PrintTable(knownSuites())
 				},
 			},
 			{
@@ -66,7 +67,7 @@ func suiteCommand(a *app) *cli.Command {
 				},
 				BashComplete: suites,
 				Action: func(c *cli.Context) error {
-					return a.withSuite(c, a.openStore, func(db *store.DB, row store.Suite) error { return a.suiteShow(c, db, row) })
+					return a.withSuite(c, a.OpenStore, func(db *store.DB, row store.Suite) error { return a.suiteShow(c, db, row) })
 				},
 			},
 			{
@@ -74,7 +75,7 @@ func suiteCommand(a *app) *cli.Command {
 				UsageText:    "exp suite verify # all of them; exit code 4 if one is not what it was",
 				BashComplete: suites,
 				Action: func(c *cli.Context) error {
-					return a.withStore(func(db *store.DB) error { return a.suiteVerify(c, db) })
+					return a.WithStore(func(db *store.DB) error { return a.suiteVerify(c, db) })
 				},
 			},
 			{
@@ -82,13 +83,13 @@ func suiteCommand(a *app) *cli.Command {
 				UsageText:    "exp suite rm house",
 				BashComplete: suites,
 				Action: func(c *cli.Context) error {
-					return a.withSuite(c, a.openStoreToWrite, func(db *store.DB, row store.Suite) error {
+					return a.withSuite(c, a.OpenStoreToWrite, func(db *store.DB, row store.Suite) error {
 						err := db.RemoveSuite(c.Context, row.ID)
 						if errors.Is(err, store.ErrInUse) {
-							return usagef("%d runs were scored on %s: their scores would be without problems", row.Evals, row.Name)
+							return cli.Usagef("%d runs were scored on %s: their scores would be without problems", row.Evals, row.Name)
 						}
 						if err == nil {
-							a.note("%s is forgotten; its problems stay until the store is tidied", row.Name)
+							a.Note("%s is forgotten; its problems stay until the store is tidied", row.Name)
 						}
 						return err
 					})
@@ -104,19 +105,19 @@ func readSuite(name, path string) (*suite.Suite, error) {
 	var count *suite.CountError
 	switch {
 	case errors.As(err, &count):
-		f := failf(exitIntegrity, "%w", err)
+		f := cli.Failf(cli.ExitIntegrity, "%w", err)
 		f.Help = "another selection of problems needs another name: exp suite add NAME " + path
 		return nil, f
 	case fault.IsBadFile(err):
-		return nil, failf(exitUsage, "%w", err)
+		return nil, cli.Failf(cli.ExitUsage, "%w", err)
 	case errors.Is(err, os.ErrNotExist):
-		return nil, failf(exitNotFound, "%w", err)
+		return nil, cli.Failf(cli.ExitNotFound, "%w", err)
 	}
 	return s, err
 }
 
 func (a *app) suiteAdd(c *cli.Context) error {
-	args, err := positionals(c, 1, 2)
+	args, err := cli.Positionals(c, 1, 2)
 	if err != nil {
 		return err
 	}
@@ -133,11 +134,11 @@ func (a *app) suiteAdd(c *cli.Context) error {
 		return err
 	}
 	if want := c.String("expect"); !strings.HasPrefix(digest.String(), strings.ToLower(want)) {
-		return failf(exitIntegrity, "%s: the problems have the digest %s, not %s", path, digest, want)
+		return cli.Failf(cli.ExitIntegrity, "%s: the problems have the digest %s, not %s", path, digest, want)
 	}
 	a.describeCopy(s, digest, path)
 
-	db, err := a.openStoreToWrite()
+	db, err := a.OpenStoreToWrite()
 	if err != nil {
 		return err
 	}
@@ -148,13 +149,13 @@ func (a *app) suiteAdd(c *cli.Context) error {
 // know about the file.
 func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
 	if !suites.Identify(s, digest) {
-		a.warn("%s: these problems are those of no copy of %s that is known here; scores on another copy may differ", path, s.Name)
+		a.Warn("%s: these problems are those of no copy of %s that is known here; scores on another copy may differ", path, s.Name)
 	}
 	if s.Copies.Rows > s.Copies.Unique {
-		a.warn("%s: %d rows are %d different problems, each %.3g times; they are kept once", path, s.Copies.Rows, s.Copies.Unique, s.Copies.Factor())
+		a.Warn("%s: %d rows are %d different problems, each %.3g times; they are kept once", path, s.Copies.Rows, s.Copies.Unique, s.Copies.Factor())
 	}
 	if s.Copies.Unanswered > 0 {
-		a.warn("%s: %d rows have no answer and are left out", path, s.Copies.Unanswered)
+		a.Warn("%s: %d rows have no answer and are left out", path, s.Copies.Unanswered)
 	}
 }
 
@@ -164,34 +165,34 @@ func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, diges
 		return err
 	}
 	if kept.Name != s.Name {
-		return usagef("the store has these problems already, as %s", kept.Name)
+		return cli.Usagef("the store has these problems already, as %s", kept.Name)
 	}
-	return a.out.printTable(suiteTable([]store.Suite{kept}))
+	return a.Out.PrintTable(suiteTable([]store.Suite{kept}))
 }
 
-func suiteTable(list []store.Suite) table {
-	t := table{Schema: "exp.suite.ls/1", Columns: []column{
+func suiteTable(list []store.Suite) cli.Table {
+	t := cli.Table{Schema: "exp.suite.ls/1", Columns: []cli.Column{
 		{Key: "name", ID: true}, {Key: "version"}, {Key: "items"}, {Key: "digest"}, {Key: "graders"}, {Key: "license"}, {Key: "runs"},
 	}}
 	for _, s := range list {
-		t.Rows = append(t.Rows, []any{s.Name, s.Version, s.N, hexID(s.Digest.String()), strings.Split(s.Scorer, ","), s.License, s.Evals})
+		t.Rows = append(t.Rows, []any{s.Name, s.Version, s.N, cli.HexID(s.Digest.String()), strings.Split(s.Scorer, ","), s.License, s.Evals})
 	}
 	return t
 }
 
 func (a *app) suiteList(c *cli.Context, db *store.DB) error {
-	if _, err := positionals(c, 0, 0); err != nil {
+	if _, err := cli.Positionals(c, 0, 0); err != nil {
 		return err
 	}
 	list, err := db.Suites(c.Context)
 	if err != nil {
 		return err
 	}
-	return a.out.printTable(suiteTable(list))
+	return a.Out.PrintTable(suiteTable(list))
 }
 
-func knownSuites() table {
-	t := table{Schema: "exp.suite.known/1", Columns: []column{
+func knownSuites() cli.Table {
+	t := cli.Table{Schema: "exp.suite.known/1", Columns: []cli.Column{
 		{Key: "name", ID: true}, {Key: "about", Wrap: true}, {Key: "items", Text: func(v any) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", " or "), "[]") }},
 		{Key: "license"}, {Key: "graders", Wide: true}, {Key: "source", Wide: true},
 	}}
@@ -203,7 +204,7 @@ func knownSuites() table {
 
 // withSuite finds the suite that the only argument names and calls f with it.
 func (a *app) withSuite(c *cli.Context, open func() (*store.DB, error), f func(*store.DB, store.Suite) error) error {
-	args, err := positionals(c, 1, 1)
+	args, err := cli.Positionals(c, 1, 1)
 	if err != nil {
 		return err
 	}
@@ -230,9 +231,9 @@ func suiteMissing(err error) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	f := failf(exitNotFound, "%w", err)
+	f := cli.Failf(cli.ExitNotFound, "%w", err)
 	f.Help = "exp suite add " + none.Ref + " FILE keeps one"
-	if s := nearest(none.Ref, none.Known); s != "" {
+	if s := spelling.Nearest(none.Ref, none.Known); s != "" {
 		f.Help = "did you mean " + s + "?"
 	}
 	return f
@@ -244,7 +245,7 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 		return err
 	}
 	if c.Bool("items") {
-		return a.out.printTable(problemTable(s, c.Int("limit")))
+		return a.Out.PrintTable(problemTable(s, c.Int("limit")))
 	}
 	type shown struct {
 		Name    string   `json:"name"`
@@ -257,15 +258,15 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 		Path    string   `json:"path"`
 	}
 	d := shown{row.Name, row.Version, row.Digest.String(), row.License, s.Graders, len(s.Problems), row.Evals, db.Blobs.Path(row.Digest)}
-	return a.out.printDocument(document{Schema: "exp.suite.show/1", Data: d, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.suite.show/1", Data: d, Human: func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\nitems    %d\nruns     %d scored on it\nfile     %s\n", d.Name, d.Version, d.Digest,
-			or(d.License, "unknown"), strings.Join(d.Graders, ", "), d.Items, d.Runs, d.Path)
+			cmp.Or(d.License, "unknown"), strings.Join(d.Graders, ", "), d.Items, d.Runs, d.Path)
 		return err
 	}})
 }
 
-func problemTable(s *suite.Suite, limit int) table {
-	t := table{Schema: "exp.suite.items/1", Columns: []column{
+func problemTable(s *suite.Suite, limit int) cli.Table {
+	t := cli.Table{Schema: "exp.suite.items/1", Columns: []cli.Column{
 		{Key: "id", ID: true}, {Key: "answer"}, {Key: "cluster", Wide: true}, {Key: "prompt", Wrap: true}, {Key: "data", Wide: true},
 	}}
 	for i, p := range s.Problems {
@@ -278,7 +279,7 @@ func problemTable(s *suite.Suite, limit int) table {
 }
 
 func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
-	args, err := positionals(c, 0, -1)
+	args, err := cli.Positionals(c, 0, -1)
 	if err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
 			list = append(list, row)
 		}
 	}
-	t := table{Schema: "exp.suite.verify/1", Columns: []column{{Key: "name", ID: true}, {Key: "digest"}, {Key: "ok"}, {Key: "problem"}}}
+	t := cli.Table{Schema: "exp.suite.verify/1", Columns: []cli.Column{{Key: "name", ID: true}, {Key: "digest"}, {Key: "ok"}, {Key: "problem"}}}
 	broken := 0
 	for _, row := range list {
 		if row.Size == 0 && len(args) == 0 {
@@ -308,24 +309,24 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
 			broken++
 			problem = err.Error()
 		}
-		t.Rows = append(t.Rows, []any{row.Name, hexID(row.Digest.String()), err == nil, problem})
+		t.Rows = append(t.Rows, []any{row.Name, cli.HexID(row.Digest.String()), err == nil, problem})
 	}
-	if err := a.out.printTable(t); err != nil {
+	if err := a.Out.PrintTable(t); err != nil {
 		return err
 	}
 	if broken > 0 {
-		return failf(exitIntegrity, "%d of %d suites are damaged", broken, len(t.Rows))
+		return cli.Failf(cli.ExitIntegrity, "%d of %d suites are damaged", broken, len(t.Rows))
 	}
 	return nil
 }
 
 // storedSuites are the suites of the store, for completion.
-func (a *app) storedSuites(ctx context.Context) []candidate {
-	var list []candidate
-	err := a.withStore(func(db *store.DB) error {
+func (a *app) storedSuites(ctx context.Context) []cli.Candidate {
+	var list []cli.Candidate
+	err := a.WithStore(func(db *store.DB) error {
 		all, err := db.Suites(ctx)
 		for _, s := range all {
-			list = append(list, candidate{s.Name, fmt.Sprintf("%d problems", s.N)})
+			list = append(list, cli.Candidate{Text: s.Name, Note: fmt.Sprintf("%d problems", s.N)})
 		}
 		return err
 	})

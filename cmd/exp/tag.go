@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 )
 
@@ -29,7 +29,7 @@ func tagCommand(a *app) *cli.Command {
 		},
 		BashComplete: a.completesRuns(1, true, nil),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, -1)
+			args, err := cli.Positionals(c, 1, -1)
 			if err != nil {
 				return err
 			}
@@ -40,9 +40,9 @@ func tagCommand(a *app) *cli.Command {
 			}
 			if len(args) == 1 {
 				if c.Bool("remove") {
-					return usagef("--remove needs the tags that are to go").see("exp tag")
+					return cli.Usagef("--remove needs the tags that are to go").See("exp tag")
 				}
-				return a.withStore(func(db *store.DB) error { return a.printTags(c.Context, db, args[0]) })
+				return a.WithStore(func(db *store.DB) error { return a.printTags(c.Context, db, args[0]) })
 			}
 			return a.withStoreToChange(func(db *store.DB) error {
 				if err := a.tagRun(c.Context, db, args[0], args[1:], c.Bool("remove")); err != nil {
@@ -57,7 +57,7 @@ func tagCommand(a *app) *cli.Command {
 // checkTag refuses what could not be written as tag:NAME or in a filter.
 func checkTag(tag string) error {
 	if tag == "" || strings.ContainsAny(tag, " \t\n\r'\"(),[]") || len(tag) > 64 {
-		f := usagef("%q cannot be a tag", tag)
+		f := cli.Usagef("%q cannot be a tag", tag)
 		f.Help = "a tag has 1 to 64 characters, no spaces, quotes, commas or brackets"
 		return f
 	}
@@ -83,8 +83,8 @@ func (a *app) tagRun(ctx context.Context, db *store.DB, ref string, tags []strin
 	}
 	for _, t := range tags {
 		if !slices.Contains(has, t) {
-			f := failf(exitNotFound, "run %s has no tag %q", run.RID.Short(), t)
-			f.Help = "it has " + or(strings.Join(has, ", "), "none")
+			f := cli.Failf(cli.ExitNotFound, "run %s has no tag %q", run.RID.Short(), t)
+			f.Help = "it has " + cmp.Or(strings.Join(has, ", "), "none")
 			return f
 		}
 		if err := db.RemoveTag(ctx, run.ID, t); err != nil {
@@ -103,15 +103,15 @@ func (a *app) printTags(ctx context.Context, db *store.DB, ref string) error {
 	if err != nil {
 		return err
 	}
-	t := table{Schema: "exp.tag/1", Columns: []column{{Key: "run"}, {Key: "tag", ID: true}}}
+	t := cli.Table{Schema: "exp.tag/1", Columns: []cli.Column{{Key: "run"}, {Key: "tag", ID: true}}}
 	for _, tag := range tags {
-		t.Rows = append(t.Rows, []any{hexID(run.RID.String()), tag})
+		t.Rows = append(t.Rows, []any{cli.HexID(run.RID.String()), tag})
 	}
-	if len(tags) == 0 && a.out.forPeople() {
-		a.note("run %s has no tags", run.RID.Short())
+	if len(tags) == 0 && a.Out.ForPeople() {
+		a.Note("run %s has no tags", run.RID.Short())
 		return nil
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }
 
 func noteCommand(a *app) *cli.Command {
@@ -131,18 +131,18 @@ func noteCommand(a *app) *cli.Command {
 		},
 		BashComplete: a.completesRuns(1, true, nil),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, -1)
+			args, err := cli.Positionals(c, 1, -1)
 			if err != nil {
 				return err
 			}
 			text := strings.TrimSpace(strings.Join(args[1:], " "))
 			switch {
 			case c.IsSet("remove") && text != "":
-				return usagef("--remove takes a remark off; it does not go with a text").see("exp note")
+				return cli.Usagef("--remove takes a remark off; it does not go with a text").See("exp note")
 			case len(args) > 1 && text == "":
-				return usagef("the remark is empty").see("exp note")
+				return cli.Usagef("the remark is empty").See("exp note")
 			case text == "" && !c.IsSet("remove"):
-				return a.withStore(func(db *store.DB) error { return a.printNotes(c.Context, db, args[0]) })
+				return a.WithStore(func(db *store.DB) error { return a.printNotes(c.Context, db, args[0]) })
 			}
 			return a.withStoreToChange(func(db *store.DB) error {
 				run, err := a.oneRun(c.Context, db, args[0])
@@ -170,7 +170,7 @@ func removeNote(ctx context.Context, db *store.DB, run store.Run, n int64) error
 		return err
 	}
 	if n < 1 || n > int64(len(notes)) {
-		f := failf(exitNotFound, "run %s has no remark %d", run.RID.Short(), n)
+		f := cli.Failf(cli.ExitNotFound, "run %s has no remark %d", run.RID.Short(), n)
 		f.Help = "it has " + strconv.Itoa(len(notes)) + "; exp note " + run.RID.Short() + " lists them"
 		return f
 	}
@@ -186,13 +186,13 @@ func (a *app) printNotes(ctx context.Context, db *store.DB, ref string) error {
 	if err != nil {
 		return err
 	}
-	t := table{Schema: "exp.note/1", Columns: []column{{Key: "n", ID: true}, {Key: "time"}, {Key: "text", Wrap: true, Rank: 1, Min: 20}}}
+	t := cli.Table{Schema: "exp.note/1", Columns: []cli.Column{{Key: "n", ID: true}, {Key: "time"}, {Key: "text", Wrap: true, Rank: 1, Min: 20}}}
 	for i, n := range notes {
 		t.Rows = append(t.Rows, []any{i + 1, n.Time, n.Text})
 	}
-	if len(notes) == 0 && a.out.forPeople() {
-		a.note("run %s has no remarks", run.RID.Short())
+	if len(notes) == 0 && a.Out.ForPeople() {
+		a.Note("run %s has no remarks", run.RID.Short())
 		return nil
 	}
-	return a.out.printTable(t)
+	return a.Out.PrintTable(t)
 }

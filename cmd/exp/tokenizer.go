@@ -5,8 +5,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/harness/config"
 	"exp/harness/vocab"
@@ -67,7 +66,7 @@ func tokenizerCommand(a *app) *cli.Command {
 }
 
 func (a *app) tokenizerTrain(c *cli.Context) error {
-	files, err := positionals(c, 1, -1)
+	files, err := cli.Positionals(c, 1, -1)
 	if err != nil {
 		return err
 	}
@@ -82,32 +81,32 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	}
 	switch {
 	case !c.IsSet("vocab-size"):
-		return usagef("--vocab-size N is needed: how many tokens to make; 4096 to 32768 suit small models").see(a.line.command())
+		return a.Usagef("--vocab-size N is needed: how many tokens to make; 4096 to 32768 suit small models")
 	case out == "":
-		return usagef("--out DIR is needed: where the tokenizer goes").see(a.line.command())
+		return a.Usagef("--out DIR is needed: where the tokenizer goes")
 	}
 	for _, f := range files {
 		if _, err := os.Stat(f); err != nil {
-			return failf(exitNotFound, "%w", err)
+			return cli.Failf(cli.ExitNotFound, "%w", err)
 		}
 	}
 	l, err := texts.Learn(c.Context, out, vocab.Options{
 		Size: c.Int("vocab-size"), Pattern: c.String("pattern"), Special: c.StringSlice("special"), Progress: a.trainProgress(),
 	})
-	a.closeProgress()
+	a.CloseProgress()
 	switch {
 	case err != nil && c.Context.Err() != nil:
-		return stoppedf(c.Context, "learning stopped; nothing is written")
+		return cli.Stoppedf(c.Context, "learning stopped; nothing is written")
 	case err != nil:
-		return failf(exitUsage, "%w", err)
+		return cli.Failf(cli.ExitUsage, "%w", err)
 	}
 	if err := l.Write(replaceFile); err != nil {
 		return err
 	}
 	if n := c.Int("vocab-size"); l.VocabSize < n {
-		a.warn("only %d of %d tokens: no two neighbours are left that are there twice", l.VocabSize, n)
+		a.Warn("only %d of %d tokens: no two neighbours are left that are there twice", l.VocabSize, n)
 	}
-	return a.out.printDocument(document{Schema: "exp.tokenizer.train/1", Data: l, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.tokenizer.train/1", Data: l, Human: func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s: %d tokens, learned from %d texts of %d bytes; %.2f bytes a token in the first of them\n",
 			l.Path, l.VocabSize, l.Texts, l.Bytes, l.BytesPer)
 		return err
@@ -120,7 +119,7 @@ func (a *app) trainProgress() func(done, of int) {
 	reading := true
 	return func(done, of int) {
 		if p == nil {
-			p = a.progressDisplay()
+			p = a.Progress()
 			p.StageStart(term.Stage{Kind: "read", Unit: "MiB"})
 		}
 		if of == 0 {

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/experiments/quantity"
 	"exp/harness/vocab"
 )
@@ -19,9 +18,9 @@ func openTokenizer(path string) (vocab.Tokenizer, error) {
 	t, err := vocab.Open(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return t, failf(exitNotFound, "%w", err)
+		return t, cli.Failf(cli.ExitNotFound, "%w", err)
 	case err != nil:
-		return t, failf(exitUsage, "%w", err)
+		return t, cli.Failf(cli.ExitUsage, "%w", err)
 	}
 	return t, nil
 }
@@ -31,12 +30,12 @@ func (a *app) textOf(args []string) (string, error) {
 	if len(args) > 0 {
 		return strings.Join(args, " "), nil
 	}
-	all, err := io.ReadAll(a.stdin)
+	all, err := io.ReadAll(a.Stdin)
 	return string(all), err
 }
 
 func (a *app) tokenizerEncode(c *cli.Context) error {
-	args, err := positionals(c, 1, -1)
+	args, err := cli.Positionals(c, 1, -1)
 	if err != nil {
 		return err
 	}
@@ -50,19 +49,19 @@ func (a *app) tokenizerEncode(c *cli.Context) error {
 	}
 	ids, err := t.Encode(text, !c.Bool("plain"), c.Bool("special"))
 	if err != nil {
-		return failf(exitUsage, "%w", err)
+		return cli.Failf(cli.ExitUsage, "%w", err)
 	}
-	out := table{Schema: "exp.tokenizer.encode/1", Columns: []column{
+	out := cli.Table{Schema: "exp.tokenizer.encode/1", Columns: []cli.Column{
 		{Key: "id", ID: true}, {Key: "piece", Text: func(v any) string { return strconv.Quote(v.(string)) }}, {Key: "token", Wide: true}, {Key: "kind"},
 	}}
 	for _, id := range ids {
 		out.Rows = append(out.Rows, []any{id, string(t.Piece(id)), t.Token(id), t.Kind(id)})
 	}
-	if err := a.out.printTable(out); err != nil {
+	if err := a.Out.PrintTable(out); err != nil {
 		return err
 	}
-	if a.out.forPeople() && len(ids) > 0 {
-		a.note("%s for %s", quantity.Plural(len(ids), "token"), quantity.Plural(len(text), "byte"))
+	if a.Out.ForPeople() && len(ids) > 0 {
+		a.Note("%s for %s", quantity.Plural(len(ids), "token"), quantity.Plural(len(text), "byte"))
 	}
 	return nil
 }
@@ -74,7 +73,7 @@ type decoded struct {
 }
 
 func (a *app) tokenizerDecode(c *cli.Context) error {
-	args, err := positionals(c, 1, -1)
+	args, err := cli.Positionals(c, 1, -1)
 	if err != nil {
 		return err
 	}
@@ -90,14 +89,14 @@ func (a *app) tokenizerDecode(c *cli.Context) error {
 	for _, word := range strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {
 		id, err := strconv.ParseInt(word, 10, 32)
 		if err != nil || id < 0 || int(id) >= t.VocabSize() {
-			return usagef("%q is no id of this vocabulary: they go from 0 to %d", word, t.VocabSize()-1).see(a.line.command())
+			return a.Usagef("%q is no id of this vocabulary: they go from 0 to %d", word, t.VocabSize()-1)
 		}
 		d.IDs = append(d.IDs, int32(id))
 	}
 	if d.Text = t.DecodeAll(d.IDs); c.Bool("skip-special") {
 		d.Text = t.Decode(d.IDs)
 	}
-	return a.out.printDocument(document{Schema: "exp.tokenizer.decode/1", Data: d, Human: func(w io.Writer) error {
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.tokenizer.decode/1", Data: d, Human: func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, d.Text)
 		return err
 	}})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/cmd/exp/cli"
 	"exp/harness/vocab"
 )
 
@@ -19,7 +20,7 @@ func trainTokenizer(t *testing.T, args ...string) (dir string, e ended) {
 	if err := os.WriteFile(in, []byte(rows), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	e = call{list: commands}.run(append([]string{"tokenizer", "train", in, "--out", filepath.Join(dir, "tok")}, args...)...)
+	e = call{}.run(append([]string{"tokenizer", "train", in, "--out", filepath.Join(dir, "tok")}, args...)...)
 	return filepath.Join(dir, "tok"), e
 }
 
@@ -36,18 +37,18 @@ func TestTokenizerTrain(t *testing.T) {
 	if d := got.Data; got.Schema != "exp.tokenizer.train/1" || d.VocabSize != 270 || d.Texts != 8 || d.EndID != 268 || d.SpecialCount != 2 {
 		t.Errorf("%+v", got)
 	}
-	encoded := call{list: commands}.run("tokenizer", "encode", dir, "apples <|im_end|>", "-o", "jsonl")
+	encoded := call{}.run("tokenizer", "encode", dir, "apples <|im_end|>", "-o", "jsonl")
 	encoded.succeeds(t)
 	if lines := strings.Split(strings.TrimSpace(encoded.stdout), "\n"); !strings.Contains(lines[len(lines)-1], `"id":269`) {
 		t.Errorf("last token %s, want id 269", lines[len(lines)-1])
 	}
-	plain := call{list: commands, stdin: "<|im_end|>"}.run("tokenizer", "encode", dir, "--plain", "-o", "name")
+	plain := call{stdin: "<|im_end|>"}.run("tokenizer", "encode", dir, "--plain", "-o", "name")
 	plain.succeeds(t)
 	if got, want := len(strings.Fields(plain.stdout)), len("<|im_end|>"); got != want {
 		t.Errorf("%d tokens without special ones, want %d", got, want)
 	}
 	for flags, want := range map[string]string{"": "H<|im_end|>\n", "--skip-special": "H\n"} {
-		d := call{list: commands, stdin: "[72, 269]"}.run(append([]string{"tokenizer", "decode", dir}, strings.Fields(flags)...)...)
+		d := call{stdin: "[72, 269]"}.run(append([]string{"tokenizer", "decode", dir}, strings.Fields(flags)...)...)
 		d.succeeds(t)
 		if d.stdout != want {
 			t.Errorf("decode %s: %q, want %q", flags, d.stdout, want)
@@ -84,17 +85,17 @@ func TestTokenizerTrainFromRecipe(t *testing.T) {
 	if err := os.WriteFile(recipe, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lacking := call{list: commands}.run("run", recipe, "--dry-run", "--store", filepath.Join(dir, "store"))
-	if lacking.code != int(exitUsage) || !strings.Contains(lacking.stderr, "exp tokenizer train RECIPE --vocab-size N") {
+	lacking := call{}.run("run", recipe, "--dry-run", "--store", filepath.Join(dir, "store"))
+	if lacking.code != int(cli.ExitUsage) || !strings.Contains(lacking.stderr, "exp tokenizer train RECIPE --vocab-size N") {
 		t.Errorf("exit %d, %s; want the command that makes a tokenizer", lacking.code, lacking.stderr)
 	}
-	call{list: commands}.run("tokenizer", "train", recipe, "--vocab-size", "300").succeeds(t)
-	shown := call{list: commands}.run("tokenizer", "encode", tok, " dollars", "-o", "jsonl")
+	call{}.run("tokenizer", "train", recipe, "--vocab-size", "300").succeeds(t)
+	shown := call{}.run("tokenizer", "encode", tok, " dollars", "-o", "jsonl")
 	shown.succeeds(t)
 	if n := strings.Count(shown.stdout, "\n"); n >= len(" dollars") {
 		t.Errorf("%d tokens, want fewer than letters: a word that comes often", n)
 	}
-	call{list: commands}.run("run", recipe, "--dry-run", "--store", filepath.Join(dir, "store")).succeeds(t)
+	call{}.run("run", recipe, "--dry-run", "--store", filepath.Join(dir, "store")).succeeds(t)
 }
 
 // The tokenizer that is kept with the recipes is what its recipe says that it is.
@@ -103,7 +104,7 @@ func TestStoriesTokenizer(t *testing.T) {
 		t.Skip("makes 80,000 problems")
 	}
 	dir, kept := t.TempDir(), "../../configs/tokenizers/stories/tokenizer.json"
-	call{list: commands}.run("tokenizer", "train", "../../configs/stories_cpu_flowrl.yaml", "--vocab-size", "768", "--out", dir).succeeds(t)
+	call{}.run("tokenizer", "train", "../../configs/stories_cpu_flowrl.yaml", "--vocab-size", "768", "--out", dir).succeeds(t)
 	got, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -132,19 +133,19 @@ func TestTokenizerRefuses(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		args string
-		code exitCode
+		code cli.ExitCode
 		want string
 	}{
-		{"train", exitUsage, "FILE"},
-		{"train " + text + " --out x", exitUsage, "--vocab-size N is needed"},
-		{"train " + text + " --vocab-size 300", exitUsage, "--out DIR is needed"},
-		{"train " + text + " --vocab-size 3 --out " + dir + "/o", exitUsage, "257 at least"},
-		{"train " + dir + "/none.txt --vocab-size 300 --out " + dir + "/o", exitNotFound, "none.txt"},
-		{"train " + text + " --vocab-size 300 --pattern ( --out " + dir + "/o", exitUsage, "group without"},
-		{"encode " + dir + "/none a", exitNotFound, "none"},
-		{"encode " + model + " a", exitUsage, `type "WordPiece" is not supported`},
+		{"train", cli.ExitUsage, "FILE"},
+		{"train " + text + " --out x", cli.ExitUsage, "--vocab-size N is needed"},
+		{"train " + text + " --vocab-size 300", cli.ExitUsage, "--out DIR is needed"},
+		{"train " + text + " --vocab-size 3 --out " + dir + "/o", cli.ExitUsage, "257 at least"},
+		{"train " + dir + "/none.txt --vocab-size 300 --out " + dir + "/o", cli.ExitNotFound, "none.txt"},
+		{"train " + text + " --vocab-size 300 --pattern ( --out " + dir + "/o", cli.ExitUsage, "group without"},
+		{"encode " + dir + "/none a", cli.ExitNotFound, "none"},
+		{"encode " + model + " a", cli.ExitUsage, `type "WordPiece" is not supported`},
 	} {
-		e := call{list: commands}.run(append([]string{"tokenizer"}, strings.Fields(tt.args)...)...)
+		e := call{}.run(append([]string{"tokenizer"}, strings.Fields(tt.args)...)...)
 		if e.code != int(tt.code) || !strings.Contains(e.stderr, tt.want) {
 			t.Errorf("%s: exit %d, %s; want exit %d and %q", tt.args, e.code, e.stderr, tt.code, tt.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
 	harness "exp/harness/run"
@@ -33,14 +34,14 @@ func verifiedMark(v string, unicode bool) string {
 // was verified, or if they asked.
 func (a *app) verifiedColumn(all map[int64][]store.Verification, runs []store.Run, asked bool) runColumn {
 	some := asked || slices.ContainsFunc(runs, func(r store.Run) bool { return len(all[r.ID]) > 0 })
-	c := column{Key: verifiedKey, Wide: !some, Style: func(v any) term.Style {
+	c := cli.Column{Key: verifiedKey, Wide: !some, Style: func(v any) term.Style {
 		if v == store.VerifiedNo {
 			return term.Bad
 		}
 		return term.Good
 	}}
-	if a.out.forPeople() {
-		c.Text = func(v any) string { text, _ := v.(string); return verifiedMark(text, a.out.stream.Unicode) }
+	if a.Out.ForPeople() {
+		c.Text = func(v any) string { text, _ := v.(string); return verifiedMark(text, a.Out.Stream.Unicode) }
 	}
 	return runColumn{c, func(_ int, r *store.Run) any {
 		if v := store.Verified(all[r.ID]); v != "" {

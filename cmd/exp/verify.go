@@ -6,8 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/store"
 	"exp/harness/plan"
@@ -50,11 +49,11 @@ func verifyCommand(a *app) *cli.Command {
 }
 
 func (a *app) verifyRun(c *cli.Context, levels []string) error {
-	args, err := positionals(c, 1, 1)
+	args, err := cli.Positionals(c, 1, 1)
 	if err != nil {
 		return err
 	}
-	level, err := oneOf("--level", c.String("level"), levels)
+	level, err := cli.OneOf("--level", c.String("level"), levels)
 	if err != nil {
 		return err
 	}
@@ -62,12 +61,12 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	for _, flag := range []string{"steps", "from"} {
 		switch {
 		case c.IsSet(flag) && c.Int(flag) < 1:
-			return usagef("--%s %d: it must be at least 1", flag, c.Int(flag)).see(a.line.command())
+			return a.Usagef("--%s %d: it must be at least 1", flag, c.Int(flag))
 		case c.IsSet(flag) && o.Level != harness.LevelPrefix:
-			return usagef("--%s is for --level prefix", flag).see(a.line.command())
+			return a.Usagef("--%s is for --level prefix", flag)
 		}
 	}
-	db, err := a.open(store.Options{})
+	db, err := a.OpenStoreWith(store.Options{})
 	if err != nil {
 		return err
 	}
@@ -76,11 +75,11 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	if err != nil {
 		return err
 	}
-	display := a.progressDisplay()
+	display := a.Progress()
 	r := harness.Runner{DB: db, Watch: &watcher{p: display}, Build: buildName(), Code: func(err error) int { return int(describe(err, nil).Code) }}
 	var p *plan.Run
 	if o.Level != harness.LevelBlobs {
-		o := replan.Options{Kinds: stageNames(), Values: threadsValue(c), Getenv: a.getenv}
+		o := replan.Options{Kinds: stageNames(), Values: threadsValue(c), Getenv: a.Getenv}
 		same, be, err := replan.Plan(c.Context, db, run, o)
 		if err != nil {
 			return err
@@ -90,7 +89,7 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	}
 	display.RunStart(term.Run{ID: run.RID.Short(), Seed: run.Seed})
 	v, err := r.Verify(c.Context, run, p, o)
-	a.closeProgress()
+	a.CloseProgress()
 	if err != nil {
 		return err
 	}
@@ -98,17 +97,17 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 }
 
 func (a *app) printVerification(v harness.Verification) error {
-	return a.out.printDocument(document{Schema: "exp.verify/1", Data: v, Human: func(w io.Writer) error {
-		p := a.out.newPage(w)
-		p.line("%s", verifiedText(&v))
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.verify/1", Data: v, Human: func(w io.Writer) error {
+		p := a.Out.NewPage(w)
+		p.Line("%s", verifiedText(&v))
 		for _, f := range v.Findings {
 			word := "damaged:"
 			if f.Diverged {
 				word = "diverged:"
 			}
-			fmt.Fprintf(p.w, "  %s %s\n", term.Bad.Paint(word, p.layout.Color), term.Clean(f.Where+": "+f.What))
+			fmt.Fprintf(p, "  %s %s\n", term.Bad.Paint(word, p.Layout.Color), term.Clean(f.Where+": "+f.What))
 		}
-		return p.close()
+		return p.Close()
 	}})
 }
 
@@ -144,11 +143,11 @@ func foundError(run store.Run, v *harness.Verification) error {
 		more = fmt.Sprintf(" (and %d more)", n-1)
 	}
 	if v.Diverged() {
-		f := failf(exitDivergence, "run %s, executed again, gives other bits: %s%s", run.RID.Short(), first.Where, more)
+		f := cli.Failf(cli.ExitDivergence, "run %s, executed again, gives other bits: %s%s", run.RID.Short(), first.Where, more)
 		f.Help = "the record is kept as it was and the divergence added to it; exp doctor tests whether this machine computes the same twice"
 		return f
 	}
-	f := failf(exitIntegrity, "what is stored of run %s was changed: %s%s", run.RID.Short(), first.Where, more)
+	f := cli.Failf(cli.ExitIntegrity, "what is stored of run %s was changed: %s%s", run.RID.Short(), first.Where, more)
 	f.Help = "a file that is not what its name says can be moved away: exp run then makes it again"
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/cmd/exp/cli"
 	"exp/experiments/store"
 	harness "exp/harness/run"
 )
@@ -91,8 +92,8 @@ func TestFoundError(t *testing.T) {
 	damaged, diverged := harness.Finding{Where: "step 3"}, harness.Finding{Where: "step 4", Diverged: true}
 	for _, tt := range []struct {
 		list []harness.Finding
-		want exitCode
-	}{{[]harness.Finding{damaged}, exitIntegrity}, {[]harness.Finding{damaged, diverged}, exitDivergence}} {
+		want cli.ExitCode
+	}{{[]harness.Finding{damaged}, cli.ExitIntegrity}, {[]harness.Finding{damaged, diverged}, cli.ExitDivergence}} {
 		if f := describe(foundError(store.Run{}, &harness.Verification{Findings: tt.list}), nil); f.Code != tt.want {
 			t.Errorf("%v: exit code %d, want %d", tt.list, f.Code, tt.want)
 		}

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
+	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
 	"exp/experiments/store"
@@ -32,7 +31,7 @@ func whyCommand(a *app) *cli.Command {
 		}, "\n"),
 		BashComplete: a.completesRuns(1, true, nil),
 		Action: func(c *cli.Context) error {
-			args, err := positionals(c, 1, 2)
+			args, err := cli.Positionals(c, 1, 2)
 			if err != nil {
 				return err
 			}
@@ -40,11 +39,11 @@ func whyCommand(a *app) *cli.Command {
 			if len(args) == 2 {
 				stage = args[1]
 				kind, _, _ := strings.Cut(stage, "[")
-				if _, err := oneOf("STAGE", kind, stageNames()); err != nil {
+				if _, err := cli.OneOf("STAGE", kind, stageNames()); err != nil {
 					return err
 				}
 			}
-			return a.withStore(func(db *store.DB) error { return a.why(c, db, args[0], stage) })
+			return a.WithStore(func(db *store.DB) error { return a.why(c, db, args[0], stage) })
 		},
 	}
 }
@@ -56,30 +55,30 @@ func (a *app) why(c *cli.Context, db *store.DB, ref, stage string) error {
 	}
 	e, err := explain.OfRun(c.Context, db, run, stage)
 	if errors.Is(err, explain.ErrNoStage) {
-		f := failf(exitNotFound, "run %s has no stage %s", run.RID.Short(), or(stage, "yet"))
+		f := cli.Failf(cli.ExitNotFound, "run %s has no stage %s", run.RID.Short(), cmp.Or(stage, "yet"))
 		f.Help = "exp show " + run.RID.Short() + " lists its stages"
 		return f
 	}
 	if err != nil {
 		return err
 	}
-	return a.out.printDocument(document{Schema: "exp.why/1", Data: e, Human: func(w io.Writer) error {
-		p := &whyPage{page: a.out.newPage(w), e: e, now: a.clock.Now()}
-		return errors.Join(p.write(), p.close())
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.why/1", Data: e, Human: func(w io.Writer) error {
+		p := &whyPage{Page: a.Out.NewPage(w), e: e, now: a.Clock.Now()}
+		return errors.Join(p.write(), p.Close())
 	}})
 }
 
 // whyPage writes the explanation for people.
 type whyPage struct {
-	*page
+	*cli.Page
 	e   *explain.Run
 	now time.Time
 }
 
 func (p *whyPage) write() error {
 	for _, s := range p.e.Stages {
-		p.heading(s.Name)
-		p.line("%s", p.verdict(s))
+		p.Heading(s.Name)
+		p.Line("%s", p.verdict(s))
 		var rows [][]any
 		for _, r := range s.Reasons {
 			rows = append(rows, []any{string(r.What), r.Name, reasonText(r.Old), reasonText(r.New), madeBy(r)})
@@ -87,9 +86,9 @@ func (p *whyPage) write() error {
 		if len(rows) == 0 {
 			continue
 		}
-		columns := []column{{Title: "what"}, {Title: "which", Rank: 1, Min: 12}, {Title: "then", Rank: 2, Min: 8},
+		columns := []cli.Column{{Title: "what"}, {Title: "which", Rank: 1, Min: 12}, {Title: "then", Rank: 2, Min: 8},
 			{Title: "now", Rank: 2, Min: 8}, {Title: ""}}
-		if err := p.table(columns, rows); err != nil {
+		if err := p.Table(columns, rows); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
 )
@@ -62,11 +60,6 @@ func TestJSONErrors(t *testing.T) {
 func TestPanics(t *testing.T) {
 	got := call{}.run("fail", "panic")
 	got.check(t, 1, "", "error: internal error: index out of range\n", "this is a bug", "sampleError")
-	got = call{}.run("fail", "panic-logged")
-	got.check(t, 1, "", "with the stack in console.log\n")
-	if strings.Contains(got.stderr, "sampleError") {
-		t.Errorf("the stack is printed although it was logged:\n%s", got.stderr)
-	}
 	got = call{}.run("--json", "fail", "panic")
 	var e jsonError
 	if err := json.Unmarshal([]byte(got.stderr), &e); err != nil {
@@ -76,8 +69,8 @@ func TestPanics(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	// Not even one before the flags are read may escape.
-	got = call{list: func(a *app) []*cli.Command {
-		return []*cli.Command{{Name: "x", Flags: []cli.Flag{nil}}}
+	got = call{list: func(a *App) []*Command {
+		return []*Command{{Name: "x", Flags: []Flag{nil}}}
 	}}.run("x", "--y")
 	got.check(t, 1, "", "internal error")
 }
@@ -109,9 +102,9 @@ func TestSignals(t *testing.T) {
 			signals <- syscall.SIGINT
 			signals <- syscall.SIGTERM
 		}()
-		list := func(a *app) []*cli.Command {
-			return []*cli.Command{{Name: "deaf", Action: func(*cli.Context) error {
-				a.progressDisplay().StageStart(term.Stage{Kind: "train", Total: 10})
+		list := func(a *App) []*Command {
+			return []*Command{{Name: "deaf", Action: func(*Context) error {
+				a.Progress().StageStart(term.Stage{Kind: "train", Total: 10})
 				close(running)
 				select {}
 			}}}
@@ -136,15 +129,15 @@ func TestSignals(t *testing.T) {
 func TestFirstSignalIsCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(&signalError{syscall.SIGINT})
-	for _, err := range []error{ctx.Err(), context.Cause(ctx), fmt.Errorf("train: %w", ctx.Err()), stoppedf(ctx, "so")} {
+	for _, err := range []error{ctx.Err(), context.Cause(ctx), fmt.Errorf("train: %w", ctx.Err()), Stoppedf(ctx, "so")} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v is not context.Canceled", err)
 		}
-		if got := describe(err, context.Cause(ctx)).Code; got != exitInterrupted {
+		if got := Describe(err, context.Cause(ctx), sampleKnown).Code; got != ExitInterrupted {
 			t.Errorf("%v has the code %d, want 130", err, got)
 		}
 	}
-	if got := describe(context.Canceled, nil).Code; got != exitFailure {
+	if got := Describe(context.Canceled, nil, sampleKnown).Code; got != ExitFailure {
 		t.Errorf("cancelled without a signal: code %d, want 1", got)
 	}
 }

@@ -1,6 +1,7 @@
-package main
+package cli
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the scripts
 	"io"
@@ -10,17 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
 )
 
-// completionFlag, as the last argument, asks for completions of the word before
+// CompletionFlag, as the last argument, asks for completions of the word before
 // it. The scripts add it; the library knows it under the same name.
-const completionFlag = "--generate-bash-completion"
+const CompletionFlag = "--generate-bash-completion"
 
-// completionTime is what a hook may take, so that the shell does not feel slow.
-const completionTime = 30 * time.Millisecond
+// CompletionTime is what a hook may take, so that the shell does not feel slow.
+const CompletionTime = 30 * time.Millisecond
 
 // The scripts hold no knowledge of commands: they ask the program for each word.
 // The answer is one candidate a line, with a note after a tab.
@@ -33,9 +34,9 @@ var (
 	fishScript string
 )
 
-func completionCommand(a *app) *cli.Command {
-	shells := []candidate{{"bash", ""}, {"zsh", ""}, {"fish", ""}}
-	return &cli.Command{
+func completionCommand(a *App) *Command {
+	shells := []Candidate{{"bash", ""}, {"zsh", ""}, {"fish", ""}}
+	return &Command{
 		Name:      "completion",
 		Usage:     "print a shell completion script",
 		ArgsUsage: "bash|zsh|fish",
@@ -45,14 +46,14 @@ func completionCommand(a *app) *cli.Command {
 		UsageText: "source <(exp completion bash)  # this shell; for all, put the line into ~/.bashrc\n" +
 			"exp completion zsh > ~/.zfunc/_exp  # with fpath+=~/.zfunc before compinit in ~/.zshrc\n" +
 			"exp completion fish > ~/.config/fish/completions/exp.fish  # all shells from now on",
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+		BashComplete: a.Completes(func(_ *Context, w Word) []Candidate {
 			if len(w.Args) > 0 {
 				return nil
 			}
 			return shells
 		}),
-		Action: func(c *cli.Context) error {
-			shell, err := positionals(c, 1, 1)
+		Action: func(c *Context) error {
+			shell, err := Positionals(c, 1, 1)
 			if err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ func completionCommand(a *app) *cli.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(a.stdout, script)
+			_, err = io.WriteString(a.Stdout, script)
 			return err
 		},
 	}
@@ -75,11 +76,11 @@ func completionScript(shell string) (string, error) {
 	case "fish":
 		return fishScript, nil
 	}
-	return "", usagef("no completion for %q, only for bash, zsh and fish", shell).see("exp completion")
+	return "", Usagef("no completion for %q, only for bash, zsh and fish", shell).See("exp completion")
 }
 
-// word is what is to be completed.
-type word struct {
+// Word is the word to complete.
+type Word struct {
 	Text string   // typed so far; may be empty
 	Flag string   // the flag of which it is the value, by its first name; "" for a positional
 	Args []string // the positionals before it
@@ -88,25 +89,25 @@ type word struct {
 	noFlag bool   // after "--"
 }
 
-// candidate is a possible word with a note on what it means. A text that ends in
-// "/" or "=" is not the whole word yet.
-type candidate struct {
+// Candidate is a word to propose, with a note on what it means. A Text that ends in
+// "/" or "=" is only the beginning of a word.
+type Candidate struct {
 	Text, Note string
 }
 
-// completes makes the BashComplete of a command from a function that returns the
-// possible words; those that do not begin with w.Text are dropped. c has the
-// flags that stand before the word (--store!) and a context that ends soon. On
-// any error the function returns nil: a shell prompt is no place for messages.
-func (a *app) completes(f func(c *cli.Context, w word) []candidate) cli.BashCompleteFunc {
-	return func(c *cli.Context) { a.propose(f(c, a.word)) }
+// Completes makes the BashComplete of a command from a function that proposes words.
+// Words that do not begin with w.Text are dropped. c has the flags before the word
+// (--store!) and a context that ends soon. On an error the function returns nil: a
+// shell prompt is no place for messages.
+func (a *App) Completes(f func(c *Context, w Word) []Candidate) BashCompleteFunc {
+	return func(c *Context) { a.propose(f(c, a.word)) }
 }
 
 // completionRequest returns the words of the command line so far, the last one
 // unfinished, if args ask for completion.
 func completionRequest(args []string) (words []string, ok bool) {
 	n := len(args) - 1
-	if n < 1 || args[n] != completionFlag {
+	if n < 1 || args[n] != CompletionFlag {
 		return nil, false
 	}
 	return args[:n], true
@@ -115,7 +116,7 @@ func completionRequest(args []string) (words []string, ok bool) {
 // completeWords proposes words for the last of words. The words before it are
 // parsed as usual, and the library then calls the hook of the innermost command
 // with the flags that it got.
-func (a *app) completeWords(ctx context.Context, words []string) {
+func (a *App) completeWords(ctx context.Context, words []string) {
 	defer func() { _ = recover() }() // silence, as for any other error
 	text := ""
 	if len(words) > 1 {
@@ -123,7 +124,7 @@ func (a *app) completeWords(ctx context.Context, words []string) {
 	}
 	line := parseArgv(a.cli, words)
 	a.line = line
-	a.word = word{Text: text, Flag: line.pending, Args: line.positionals, noFlag: line.onlyWords}
+	a.word = Word{Text: text, Flag: line.pending, Args: line.positionals, noFlag: line.onlyWords}
 	if name, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") && a.word.Flag == "" && !line.onlyWords {
 		if f, _ := line.lookup(strings.TrimLeft(name, "-")); f != nil && takesValue(f) {
 			a.word.prefix, a.word.Text, a.word.Flag = name+"=", value, f.Names()[0]
@@ -134,14 +135,14 @@ func (a *app) completeWords(ctx context.Context, words []string) {
 	args := slices.DeleteFunc(line.args(), func(s string) bool {
 		return s == "--" || slices.Contains(line.unknown, s)
 	})
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	ctx, cancel := context.WithTimeout(ctx, CompletionTime)
 	defer cancel()
-	_ = a.cli.RunContext(ctx, append(args, completionFlag))
+	_ = a.cli.RunContext(ctx, append(args, CompletionFlag))
 }
 
 // complete is called by the library for cmd, or nil for the program. hook is the
 // command's own, or nil.
-func (a *app) complete(c *cli.Context, cmd *cli.Command, hook cli.BashCompleteFunc) {
+func (a *App) complete(c *Context, cmd *Command, hook BashCompleteFunc) {
 	if err := a.configure(c); err != nil {
 		return
 	}
@@ -165,7 +166,7 @@ func (a *app) complete(c *cli.Context, cmd *cli.Command, hook cli.BashCompleteFu
 }
 
 // propose prints the candidates that begin with what is typed.
-func (a *app) propose(list []candidate) {
+func (a *App) propose(list []Candidate) {
 	var out strings.Builder
 	for _, cand := range list {
 		if !strings.HasPrefix(cand.Text, a.word.Text) || strings.ContainsAny(cand.Text, "\n\t") {
@@ -177,41 +178,42 @@ func (a *app) propose(list []candidate) {
 		}
 		out.WriteByte('\n')
 	}
-	_, _ = io.WriteString(a.stdout, out.String())
+	_, _ = io.WriteString(a.Stdout, out.String())
 }
 
 // globalValues proposes values of global flags; false if w.Flag is not one.
-func globalValues(w word, formats []format) (list []candidate, ok bool) {
+func globalValues(w Word, formats []Format) (list []Candidate, ok bool) {
 	switch w.Flag {
 	case flagOutput:
-		return texts(words(formats)), true
+		return Candidates(Words(formats)), true
 	case flagColor:
-		return texts(words(colorModes)), true
+		return Candidates(Words(colorModes)), true
 	case flagProgress:
-		return texts(words(progressKinds)), true
+		return Candidates(Words(progressKinds)), true
 	case flagLogFormat:
-		return texts(logFormats), true
+		return Candidates(logFormats), true
 	case flagStore, flagDir:
-		return pathCandidates(w.Text, func(e os.DirEntry) bool { return e.IsDir() }), true
+		return PathCandidates(w.Text, func(e os.DirEntry) bool { return e.IsDir() }), true
 	case flagFields:
 		return nil, true
 	}
 	return nil, false
 }
 
-func texts(list []string) []candidate {
-	out := make([]candidate, len(list))
+// Candidates makes candidates without notes.
+func Candidates(list []string) []Candidate {
+	out := make([]Candidate, len(list))
 	for i, s := range list {
 		out[i].Text = s
 	}
 	return out
 }
 
-func commandCandidates(list []*cli.Command) []candidate {
-	var out []candidate
+func commandCandidates(list []*Command) []Candidate {
+	var out []Candidate
 	for _, cmd := range list {
 		if !cmd.Hidden {
-			out = append(out, candidate{cmd.Name, cmd.Usage})
+			out = append(out, Candidate{cmd.Name, cmd.Usage})
 		}
 	}
 	return out
@@ -219,20 +221,20 @@ func commandCandidates(list []*cli.Command) []candidate {
 
 // flagCandidates proposes the flags of the commands named, innermost first, then
 // the global ones.
-func (a *app) flagCandidates() []candidate {
-	var out []candidate
+func (a *App) flagCandidates() []Candidate {
+	var out []Candidate
 	for level := len(a.line.path); level >= 0; level-- {
 		for _, f := range a.line.flagsOf(level) {
-			if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+			if v, ok := f.(urfave.VisibleFlag); ok && !v.IsVisible() {
 				continue
 			}
 			usage := ""
-			if d, ok := f.(cli.DocGenerationFlag); ok {
+			if d, ok := f.(urfave.DocGenerationFlag); ok {
 				_, usage = valueName(d.GetUsage())
 			}
 			for _, name := range f.Names() {
 				if len(name) > 1 || !strings.HasPrefix(a.word.Text, "--") {
-					out = append(out, candidate{dashed(name), usage})
+					out = append(out, Candidate{dashed(name), usage})
 				}
 			}
 		}
@@ -240,12 +242,12 @@ func (a *app) flagCandidates() []candidate {
 	return out
 }
 
-// pathCandidates proposes directories, with a slash at the end, and the files
-// that keep accepts, in the directory of the text typed so far. Hidden files are
-// proposed once a dot is typed; "~/" is kept as it is.
-func pathCandidates(text string, keep func(os.DirEntry) bool) []candidate {
+// PathCandidates proposes the directories, with a slash at the end, and the files that
+// keep accepts, in the directory of text. It proposes hidden files once a dot is
+// typed, and keeps "~/" as it is.
+func PathCandidates(text string, keep func(os.DirEntry) bool) []Candidate {
 	dir, base := filepath.Split(text)
-	at := or(dir, ".")
+	at := cmp.Or(dir, ".")
 	if rest, ok := strings.CutPrefix(at, "~/"); ok {
 		home, err := os.UserHomeDir()
 		if err != nil {
@@ -257,22 +259,21 @@ func pathCandidates(text string, keep func(os.DirEntry) bool) []candidate {
 	if err != nil {
 		return nil
 	}
-	var out []candidate
+	var out []Candidate
 	for _, e := range entries {
 		hidden := strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(base, ".")
 		switch {
 		case hidden || !strings.HasPrefix(e.Name(), base):
 		case e.IsDir():
-			out = append(out, candidate{Text: dir + e.Name() + "/"})
+			out = append(out, Candidate{Text: dir + e.Name() + "/"})
 		case keep(e):
-			out = append(out, candidate{Text: dir + e.Name()})
+			out = append(out, Candidate{Text: dir + e.Name()})
 		}
 	}
 	return out
 }
 
-// hasExt is a filter for pathCandidates: files whose name ends in one of exts,
-// ".yaml".
-func hasExt(exts ...string) func(os.DirEntry) bool {
+// HasExt is a filter for PathCandidates: files with one of these extensions, ".yaml".
+func HasExt(exts ...string) func(os.DirEntry) bool {
 	return func(e os.DirEntry) bool { return slices.Contains(exts, filepath.Ext(e.Name())) }
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
 )
@@ -46,8 +44,8 @@ func TestProgressKind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got term.Kind
-			list := func(a *app) []*cli.Command {
-				return []*cli.Command{{Name: "x", Action: func(*cli.Context) error { got = a.progressKind; return nil }}}
+			list := func(a *App) []*Command {
+				return []*Command{{Name: "x", Action: func(*Context) error { got = a.progressKind; return nil }}}
 			}
 			call{list: list, env: tt.env}.run(append([]string{"x"}, tt.args...)...).check(t, 0, "")
 			if got != tt.want {
@@ -58,13 +56,13 @@ func TestProgressKind(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	list := func(a *app) []*cli.Command {
-		return []*cli.Command{{Name: "x", Action: func(c *cli.Context) error {
-			a.warn("only %d seed", 1)
+	list := func(a *App) []*Command {
+		return []*Command{{Name: "x", Action: func(c *Context) error {
+			a.Warn("only %d seed", 1)
 			if c.Args().Present() {
 				return errors.New("no result")
 			}
-			return a.out.printTable(table{Schema: "exp.x/1", Columns: []column{{Key: "id"}}, Rows: [][]any{{"a"}}})
+			return a.Out.PrintTable(Table{Schema: "exp.x/1", Columns: []Column{{Key: "id"}}, Rows: [][]any{{"a"}}})
 		}}}
 	}
 	call{list: list}.run("x").check(t, 0, "id\na\n", "warning: only 1 seed\n")
@@ -77,10 +75,10 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestWarningsKeepTheLiveBlock(t *testing.T) {
-	list := func(a *app) []*cli.Command {
-		return []*cli.Command{{Name: "x", Action: func(c *cli.Context) error {
-			a.progressDisplay().RunStart(term.Run{ID: "5e8d10b4"})
-			a.warn("careful")
+	list := func(a *App) []*Command {
+		return []*Command{{Name: "x", Action: func(c *Context) error {
+			a.Progress().RunStart(term.Run{ID: "5e8d10b4"})
+			a.Warn("careful")
 			return nil
 		}}}
 	}
@@ -89,12 +87,12 @@ func TestWarningsKeepTheLiveBlock(t *testing.T) {
 }
 
 func TestLogLevels(t *testing.T) {
-	list := func(a *app) []*cli.Command {
-		return []*cli.Command{{Name: "x", Action: func(*cli.Context) error {
-			a.log.Debug("details")
-			a.log.Info("what happens")
-			a.log.Warn("odd")
-			a.log.Error("bad")
+	list := func(a *App) []*Command {
+		return []*Command{{Name: "x", Action: func(*Context) error {
+			a.Log.Debug("details")
+			a.Log.Info("what happens")
+			a.Log.Warn("odd")
+			a.Log.Error("bad")
 			return nil
 		}}}
 	}
@@ -122,10 +120,10 @@ func TestDirectory(t *testing.T) {
 	if err := os.Mkdir("sub", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	list := func(a *app) []*cli.Command {
-		return []*cli.Command{{Name: "x", Action: func(*cli.Context) error {
+	list := func(a *App) []*Command {
+		return []*Command{{Name: "x", Action: func(*Context) error {
 			dir, err := os.Getwd()
-			fmt.Fprintln(a.stdout, filepath.Base(dir))
+			fmt.Fprintln(a.Stdout, filepath.Base(dir))
 			return err
 		}}}
 	}

@@ -1,8 +1,7 @@
-package main
+package cli
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,10 +11,10 @@ import (
 // storeDir is the name of a store's directory where no other is asked for.
 const storeDir = ".exp"
 
-// findStore returns the store's directory: --store or EXP_STORE, else the nearest
-// .exp in this directory or above. found is false if there is none; dir is then
-// where one would be made.
-func (a *app) findStore() (dir string, found bool, err error) {
+// FindStore returns the store's directory: --store or EXP_STORE, else the nearest
+// .exp in this directory or above. If there is none, found is false and dir is where
+// one would be made.
+func (a *App) FindStore() (dir string, found bool, err error) {
 	if a.settings.store != "" {
 		_, err := os.Stat(filepath.Join(a.settings.store, "exp.db"))
 		return a.settings.store, err == nil, nil
@@ -35,15 +34,17 @@ func (a *app) findStore() (dir string, found bool, err error) {
 	}
 }
 
-// openStore opens the store to read from. Commands that only read never change or
-// migrate it.
-func (a *app) openStore() (*store.DB, error) { return a.open(store.Options{ReadOnly: true}) }
+// OpenStore opens the store for reading, and never changes or migrates it.
+func (a *App) OpenStore() (*store.DB, error) { return a.OpenStoreWith(store.Options{ReadOnly: true}) }
 
-// openStoreToWrite opens the store and makes it if there is none.
-func (a *app) openStoreToWrite() (*store.DB, error) { return a.open(store.Options{Create: true}) }
+// OpenStoreToWrite opens the store, and makes one if there is none.
+func (a *App) OpenStoreToWrite() (*store.DB, error) {
+	return a.OpenStoreWith(store.Options{Create: true})
+}
 
-func (a *app) open(o store.Options) (*store.DB, error) {
-	dir, found, err := a.findStore()
+// OpenStoreWith opens the store with options of the command's own.
+func (a *App) OpenStoreWith(o store.Options) (*store.DB, error) {
+	dir, found, err := a.FindStore()
 	if err != nil {
 		return nil, err
 	}
@@ -55,18 +56,18 @@ func (a *app) open(o store.Options) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.out.store = dir
+	a.Out.Store = dir
 	return db, nil
 }
 
 // noStoreError says where a store was looked for: at the one place that the user
 // named, or here and above.
-func (a *app) noStoreError(dir string) error {
+func (a *App) noStoreError(dir string) error {
 	if a.settings.store == "" {
-		return &failure{Code: exitNotFound, Err: errors.New("there is no experiment store here"),
+		return &Failure{Code: ExitNotFound, Err: errors.New("there is no experiment store here"),
 			Help: "exp run CONFIG makes one; --store DIR or EXP_STORE names another place (looked for " + dir + " and above)"}
 	}
-	f := failf(exitNotFound, "there is no experiment store in %s", dir)
+	f := Failf(ExitNotFound, "there is no experiment store in %s", dir)
 	f.Help = "exp run CONFIG makes one there; --store DIR or EXP_STORE names another place"
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		f.Help = "it is a file; --store DIR or EXP_STORE names a directory"
@@ -74,14 +75,11 @@ func (a *app) noStoreError(dir string) error {
 	return f
 }
 
-// withStore opens the store for reading, calls f and closes it.
-func (a *app) withStore(f func(db *store.DB) error) error {
-	db, err := a.openStore()
+// WithStore opens the store for reading, calls f and closes it.
+func (a *App) WithStore(f func(db *store.DB) error) error {
+	db, err := a.OpenStore()
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(db), db.Close())
 }
-
-// missing reports whether err is about a file that is not there.
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

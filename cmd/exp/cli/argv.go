@@ -1,11 +1,13 @@
-package main
+package cli
 
 import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
+
+	"exp/experiments/spelling"
 )
 
 // argv is a command line in the order that urfave/cli wants: global flags, then
@@ -17,9 +19,9 @@ import (
 // ("--output=json"), so that -o and --output are one flag to the library, and a
 // value that starts with a dash is still a value.
 type argv struct {
-	root *cli.App
+	root *urfave.App
 	prog string
-	path []*cli.Command // the commands named, outermost first
+	path []*Command // the commands named, outermost first
 
 	flags       [][]string // per level, [0] the global ones
 	positionals []string
@@ -36,7 +38,7 @@ type argv struct {
 // the innermost command first and in the globals last. "--" ends the flags; "-"
 // alone is a positional. It understands --flag value, --flag=value, -f value,
 // -fvalue, bundles such as -vqn5, and -flag for --flag as Go programs do.
-func parseArgv(root *cli.App, args []string) argv {
+func parseArgv(root *urfave.App, args []string) argv {
 	v := argv{root: root, prog: root.Name, flags: make([][]string, 1)}
 	if len(args) > 0 {
 		v.prog, args = args[0], args[1:]
@@ -101,7 +103,7 @@ func (v *argv) global(name string) string {
 }
 
 // subcommands are the commands that may follow.
-func (v *argv) subcommands() []*cli.Command {
+func (v *argv) subcommands() []*Command {
 	if len(v.path) == 0 {
 		return v.root.Commands
 	}
@@ -165,7 +167,7 @@ func (v *argv) flag(word string, rest []string) []string {
 // letter is no flag.
 func (v *argv) bundle(letters string, rest []string) (left []string, ok bool) {
 	type found struct {
-		f     cli.Flag
+		f     Flag
 		level int
 	}
 	var list []found
@@ -200,7 +202,7 @@ func (v *argv) bundle(letters string, rest []string) (left []string, ok bool) {
 }
 
 // add records a flag; value is "" or starts with "=".
-func (v *argv) add(f cli.Flag, level int, value string) {
+func (v *argv) add(f Flag, level int, value string) {
 	name := f.Names()[0]
 	if level == 0 && (name == flagHelp || name == flagVersion) {
 		on := value != "=false" && v.err == nil // the help of no command is none
@@ -212,7 +214,7 @@ func (v *argv) add(f cli.Flag, level int, value string) {
 }
 
 // lookup finds the flag called name and the level whose flag it is.
-func (v *argv) lookup(name string) (cli.Flag, int) {
+func (v *argv) lookup(name string) (Flag, int) {
 	for level := len(v.path); level >= 0; level-- {
 		for _, f := range v.flagsOf(level) {
 			for _, n := range f.Names() {
@@ -225,7 +227,7 @@ func (v *argv) lookup(name string) (cli.Flag, int) {
 	return nil, 0
 }
 
-func (v *argv) flagsOf(level int) []cli.Flag {
+func (v *argv) flagsOf(level int) []Flag {
 	if level == 0 {
 		return v.root.Flags
 	}
@@ -237,12 +239,12 @@ func (v *argv) check() {
 	switch {
 	case v.err != nil:
 	case v.pending != "":
-		v.err = usagef("%s needs a value", dashed(v.pending)).see(v.command())
+		v.err = Usagef("%s needs a value", dashed(v.pending)).See(v.command())
 	case len(v.unknown) == 0 && v.badValue() != nil:
 		v.err = v.badValue()
 	case len(v.path) > 0 && len(v.unknown) == 0 && len(v.positionals) == 0:
 		if last := v.path[len(v.path)-1]; last.Action == nil {
-			v.err = usagef("%q needs a command: %s", v.command(), strings.Join(names(last.Subcommands), ", ")).see(v.command())
+			v.err = Usagef("%q needs a command: %s", v.command(), strings.Join(names(last.Subcommands), ", ")).See(v.command())
 		}
 	}
 }
@@ -258,7 +260,7 @@ func (v *argv) badValue() error {
 			}
 			for _, f := range v.flagsOf(level) {
 				if want := wanted(f, value); want != "" && dashed(f.Names()[0]) == name {
-					return usagef("%s %q: it must be %s", name, value, want).see(v.command())
+					return Usagef("%s %q: it must be %s", name, value, want).See(v.command())
 				}
 			}
 		}
@@ -267,17 +269,17 @@ func (v *argv) badValue() error {
 }
 
 // wanted is what a flag's value should be; empty if value is that.
-func wanted(f cli.Flag, value string) string {
+func wanted(f Flag, value string) string {
 	var err error
 	want := ""
 	switch f.(type) {
-	case *cli.IntFlag:
+	case *IntFlag:
 		want = "a whole number"
 		_, err = strconv.ParseInt(value, 0, 0)
-	case *cli.Float64Flag:
+	case *Float64Flag:
 		want = "a number"
 		_, err = strconv.ParseFloat(value, 64)
-	case *cli.BoolFlag:
+	case *BoolFlag:
 		want = "true or false"
 		_, err = strconv.ParseBool(value)
 	}
@@ -289,8 +291,8 @@ func wanted(f cli.Flag, value string) string {
 
 func (v *argv) unknownCommandError(word string) error {
 	full := strings.TrimPrefix(v.command()+" "+word, v.root.Name+" ")
-	err := usagef("unknown command %q", full).see(v.command())
-	if s := nearest(word, names(v.subcommands())); s != "" {
+	err := Usagef("unknown command %q", full).See(v.command())
+	if s := spelling.Nearest(word, names(v.subcommands())); s != "" {
 		err.Help = "did you mean \"" + strings.TrimSuffix(v.command()+" "+s, " ") + "\"?"
 	}
 	return err
@@ -298,7 +300,7 @@ func (v *argv) unknownCommandError(word string) error {
 
 func (v *argv) unknownFlagError() error {
 	word, _, _ := strings.Cut(v.unknown[0], "=")
-	err := usagef("unknown flag %s for %q", word, v.unknownAt).see(v.unknownAt)
+	err := Usagef("unknown flag %s for %q", word, v.unknownAt).See(v.unknownAt)
 	name := strings.TrimLeft(word, "-")
 	if f, _ := v.lookup(name); f != nil {
 		err.Help = "it must follow \"" + v.command() + "\""
@@ -310,30 +312,30 @@ func (v *argv) unknownFlagError() error {
 			known = append(known, f.Names()...)
 		}
 	}
-	if s := nearest(name, known); s != "" {
+	if s := spelling.Nearest(name, known); s != "" {
 		err.Help = "did you mean " + dashed(s) + "?"
 	}
 	return err
 }
 
-// positionals returns the arguments of a command after checking how many there
-// are; most < 0 is any number.
-func positionals(c *cli.Context, least, most int) ([]string, error) {
+// Positionals returns the arguments of a command, between least and most of them;
+// most < 0 is any number.
+func Positionals(c *Context, least, most int) ([]string, error) {
 	list := c.Args().Slice()
 	name := c.Command.HelpName
 	switch {
 	case len(list) < least && len(list) == 0:
-		return nil, usagef("%s needs %s", name, c.Command.ArgsUsage).see(name)
+		return nil, Usagef("%s needs %s", name, c.Command.ArgsUsage).See(name)
 	case len(list) < least:
-		return nil, usagef("%s needs %s, but only %d given", name, c.Command.ArgsUsage, len(list)).see(name)
+		return nil, Usagef("%s needs %s, but only %d given", name, c.Command.ArgsUsage, len(list)).See(name)
 	case most >= 0 && len(list) > most:
-		return nil, usagef("%s takes no argument %q", name, list[most]).see(name)
+		return nil, Usagef("%s takes no argument %q", name, list[most]).See(name)
 	}
 	return list, nil
 }
 
 // names lists the commands that are not hidden.
-func names(list []*cli.Command) []string {
+func names(list []*Command) []string {
 	var out []string
 	for _, cmd := range list {
 		if !cmd.Hidden {
@@ -343,8 +345,8 @@ func names(list []*cli.Command) []string {
 	return out
 }
 
-func takesValue(f cli.Flag) bool {
-	d, ok := f.(cli.DocGenerationFlag)
+func takesValue(f Flag) bool {
+	d, ok := f.(urfave.DocGenerationFlag)
 	return ok && d.TakesValue()
 }
 

@@ -1,9 +1,7 @@
-package main
+package cli
 
 import (
 	"encoding/json"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 )
@@ -33,24 +31,9 @@ func TestVersion(t *testing.T) {
 
 // TestBuildString reads the line that people paste into reports.
 func TestBuildString(t *testing.T) {
-	b := build{Version: "v1.2.0", Commit: "0123456789abcdef", Modified: true, Go: "go1.26", Platform: "linux/amd64", Device: "cuda"}
+	b := Build{Version: "v1.2.0", Commit: "0123456789abcdef", Modified: true, Go: "go1.26", Platform: "linux/amd64", Device: "cuda"}
 	want := "exp v1.2.0 (commit 0123456789ab+changes, go1.26, linux/amd64, cuda)"
 	if got := b.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-// BenchmarkStartup is the time of a whole process; the goal is 15 ms.
-func BenchmarkStartup(b *testing.B) {
-	program, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		cmd := exec.Command(program, "version")
-		cmd.Env = append(os.Environ(), "EXP_TEST_AS_PROGRAM=1")
-		if err := cmd.Run(); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

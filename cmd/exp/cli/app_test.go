@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -11,30 +11,22 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
-	"exp/sandbox"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// TestMain lets the test binary be exp itself, for tests that need a process.
+// TestMain lets the test binary be a program of the sample commands, for tests that
+// need a process.
 func TestMain(m *testing.M) {
-	if code, ok := sandbox.Enter(); ok {
-		os.Exit(code)
-	}
 	if os.Getenv("EXP_TEST_AS_PROGRAM") != "" {
-		main()
+		os.Exit(Run(System{Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Clock: term.SystemClock()}, sampleProgram))
 	}
-	code := m.Run()
-	if smokeDir != "" {
-		os.RemoveAll(smokeDir)
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // golden compares got with testdata/name.golden.
@@ -57,11 +49,9 @@ func golden(t *testing.T, name, got string) {
 
 // call is one execution of the program in a test.
 type call struct {
-	list    func(*app) []*cli.Command // nil: sampleCommands
+	list    func(*App) []*Command // nil: sampleCommands
 	env     map[string]string
 	signals chan os.Signal
-	now     time.Time // zero: the real time
-	stdin   string
 }
 
 type ended struct {
@@ -70,21 +60,18 @@ type ended struct {
 }
 
 func (c call) run(args ...string) ended {
-	if c.list == nil {
-		c.list = sampleCommands
+	p := sampleProgram
+	if c.list != nil {
+		p.Commands = c.list
 	}
 	var stdout, stderr bytes.Buffer
-	clock := term.SystemClock()
-	if !c.now.IsZero() {
-		clock.Now = func() time.Time { return c.now }
-	}
-	code := run(system{
-		args: append([]string{"exp"}, args...), stdin: strings.NewReader(c.stdin),
-		stdout: &stdout, stderr: &stderr,
-		getenv:  func(key string) string { return c.env[key] },
-		clock:   clock,
-		signals: c.signals,
-	}, c.list)
+	code := Run(System{
+		Args: append([]string{"exp"}, args...), Stdin: strings.NewReader(""),
+		Stdout: &stdout, Stderr: &stderr,
+		Getenv:  func(key string) string { return c.env[key] },
+		Clock:   term.SystemClock(),
+		Signals: c.signals,
+	}, p)
 	return ended{code, stdout.String(), stderr.String()}
 }
 
@@ -107,30 +94,44 @@ func (e ended) check(t *testing.T, code int, stdout string, stderr ...string) {
 	}
 }
 
-// sampleCommands are commands with every feature that the frame handles.
-func sampleCommands(a *app) []*cli.Command {
-	return append([]*cli.Command{
+// sampleProgram is a program with every feature that the frame handles.
+var sampleProgram = Program{Commands: sampleCommands, Known: sampleKnown, Examples: `exp run configs/smoke_cpu.yaml # train and evaluate a tiny model in seconds
+exp show @last # what came of it
+exp run configs/countdown_cpu_ppo.yaml configs/countdown_cpu_flowrl.yaml --seeds 0-2 # two arms
+exp compare countdown-ppo countdown-flowrl # which is better, and how sure that is
+exp report countdown-ppo countdown-flowrl --out report # figures and tables`}
+
+// sampleKnown knows one error, and what to do about it.
+func sampleKnown(err error) *Failure {
+	if !errors.Is(err, syscall.ENOSPC) {
+		return nil
+	}
+	return &Failure{Code: ExitResource, Err: err, Help: "free some space and run again: what is finished is kept"}
+}
+
+func sampleCommands(a *App) []*Command {
+	return []*Command{
 		{
 			Name: "run", Usage: "run experiments", ArgsUsage: "CONFIG…", Category: "run",
 			Description: "Runs all stages of each configuration.\nStages that are done are not run again.",
 			UsageText:   "exp run a.yaml --seeds 0-2  # three seeds\nexp run a.yaml --set 'eval.k=[1,8]' --json",
-			Flags: []cli.Flag{
-				&cli.StringSliceFlag{Name: "set", Usage: "set a key: `K=V`"},
-				&cli.StringFlag{Name: "seeds", Aliases: []string{"s"}, Usage: "`LIST` of seeds", Value: "0"},
-				&cli.IntFlag{Name: "max-steps", Aliases: []string{"n"}, Usage: "stop after `N` steps"},
-				&cli.BoolFlag{Name: "dry-run", Aliases: []string{"d"}, Usage: "print the plan"},
+			Flags: []Flag{
+				&StringSliceFlag{Name: "set", Usage: "set a key: `K=V`"},
+				&StringFlag{Name: "seeds", Aliases: []string{"s"}, Usage: "`LIST` of seeds", Value: "0"},
+				&IntFlag{Name: "max-steps", Aliases: []string{"n"}, Usage: "stop after `N` steps"},
+				&BoolFlag{Name: "dry-run", Aliases: []string{"d"}, Usage: "print the plan"},
 			},
-			BashComplete: a.completes(func(c *cli.Context, w word) []candidate {
+			BashComplete: a.Completes(func(c *Context, w Word) []Candidate {
 				switch w.Flag {
 				case "":
-					return pathCandidates(w.Text, hasExt(".yaml"))
+					return PathCandidates(w.Text, HasExt(".yaml"))
 				case "set":
-					return []candidate{{"algo.kind=", "algorithm"}, {"algo.flowrl.beta=", "scale"}}
+					return []Candidate{{"algo.kind=", "algorithm"}, {"algo.flowrl.beta=", "scale"}}
 				}
 				return nil
 			}),
-			Action: func(c *cli.Context) error {
-				_, err := fmt.Fprintf(a.stdout, "args=%q set=%q seeds=%s n=%d dry=%v store=%s json=%v v=%d\n",
+			Action: func(c *Context) error {
+				_, err := fmt.Fprintf(a.Stdout, "args=%q set=%q seeds=%s n=%d dry=%v store=%s json=%v v=%d\n",
 					c.Args().Slice(), c.StringSlice("set"), c.String("seeds"), c.Int("max-steps"), c.Bool("dry-run"),
 					a.store, a.jsonErrors, a.verbosity)
 				return err
@@ -139,45 +140,45 @@ func sampleCommands(a *app) []*cli.Command {
 		{
 			Name: "show", Usage: "show one run", ArgsUsage: "RUN", Category: "look",
 			UsageText: "exp show @last",
-			BashComplete: a.completes(func(c *cli.Context, w word) []candidate {
-				return []candidate{{"xid:7c19ae02", "store " + c.String(flagStore)}, {"5e8d10b4", "done"}}
+			BashComplete: a.Completes(func(c *Context, w Word) []Candidate {
+				return []Candidate{{"xid:7c19ae02", "store " + c.String(flagStore)}, {"5e8d10b4", "done"}}
 			}),
-			Action: func(c *cli.Context) error {
-				list, err := positionals(c, 1, 1)
+			Action: func(c *Context) error {
+				list, err := Positionals(c, 1, 1)
 				if err != nil {
 					return err
 				}
-				return failf(exitNotFound, "no run %q", list[0])
+				return Failf(ExitNotFound, "no run %q", list[0])
 			},
 		},
 		{
 			Name: "config", Usage: "check and show configurations", Category: "look",
 			UsageText: "exp config show a.yaml",
-			Subcommands: []*cli.Command{{
+			Subcommands: []*Command{{
 				Name: "show", Usage: "print a resolved configuration", ArgsUsage: "FILE", UsageText: "exp config show a.yaml --origin",
-				Flags: []cli.Flag{&cli.BoolFlag{Name: "origin"}},
-				Action: func(c *cli.Context) error {
-					_, err := fmt.Fprintf(a.stdout, "config show %q origin=%v out=%s\n", c.Args().Slice(), c.Bool("origin"), a.out.format)
+				Flags: []Flag{&BoolFlag{Name: "origin"}},
+				Action: func(c *Context) error {
+					_, err := fmt.Fprintf(a.Stdout, "config show %q origin=%v out=%s\n", c.Args().Slice(), c.Bool("origin"), a.Out.Format)
 					return err
 				},
 			}, {
 				Name: "check", Usage: "check files", ArgsUsage: "FILE…", UsageText: "exp config check a.yaml",
-				Action: func(c *cli.Context) error { return nil },
+				Action: func(c *Context) error { return nil },
 			}},
 		},
 		{
 			Name: "fail", Usage: "fail as told", Hidden: true,
-			Action: func(c *cli.Context) error { return sampleError(a, c) },
+			Action: func(c *Context) error { return sampleError(a, c) },
 		},
-	}, versionCommand(a), completionCommand(a), helpCommand(a))
+	}
 }
 
-func sampleError(a *app, c *cli.Context) error {
+func sampleError(a *App, c *Context) error {
 	switch c.Args().First() {
 	case "exit":
-		return cli.Exit("the library's own", 5)
+		return urfave.Exit("the library's own", 5)
 	case "wrapped":
-		return fmt.Errorf("verify 5e8d: %w", failf(exitDivergence, "step 12 differs"))
+		return fmt.Errorf("verify 5e8d: %w", Failf(ExitDivergence, "step 12 differs"))
 	case "full":
 		return fmt.Errorf("blob: %w", &os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC})
 	case "plain":
@@ -185,30 +186,28 @@ func sampleError(a *app, c *cli.Context) error {
 	case "joined":
 		return errors.Join(errors.New("one"), errors.New("two"))
 	case "said":
-		fmt.Fprintln(a.stderr, "the table")
-		return errSaid(exitNotComparable)
+		fmt.Fprintln(a.Stderr, "the table")
+		return Said(ExitNotComparable)
 	case "text":
-		return &failure{Code: exitUsage, Kind: "config", Err: errors.New("2 errors"), Text: "a.yaml:1:2: error[E102]: …",
-			Problems: []problem{{Message: "unknown key", ID: "E102", File: "a.yaml", Line: 1, Column: 2}}}
+		return &Failure{Code: ExitUsage, Kind: "config", Err: errors.New("2 errors"),
+			Render:   func(bool) string { return "a.yaml:1:2: error[E102]: …" },
+			Problems: []Problem{{Message: "unknown key", ID: "E102", File: "a.yaml", Line: 1, Column: 2}}}
 	case "help":
-		e := failf(exitNotFound, "no store")
+		e := Failf(ExitNotFound, "no store")
 		e.Help = "run: exp init"
 		return e
 	case "panic":
 		panic("index out of range")
-	case "panic-logged":
-		a.panicLog = func(any, []byte) string { return "console.log" }
-		panic("index out of range")
 	case "wait":
-		a.progressDisplay().Note("waiting")
+		a.Progress().Note("waiting")
 		<-c.Context.Done()
-		return stoppedf(c.Context, "stopped after step 12; continue with: exp resume 5e8d")
+		return Stoppedf(c.Context, "stopped after step 12; continue with: exp resume 5e8d")
 	case "wait-raw":
 		<-c.Context.Done()
 		return c.Context.Err()
 	case "wait-other":
 		<-c.Context.Done()
-		return failf(exitResource, "disk full while saving")
+		return Failf(ExitResource, "disk full while saving")
 	}
 	return nil
 }
@@ -297,11 +296,11 @@ func TestRule6UnknownCommand(t *testing.T) {
 }
 
 func TestRule7SuggestAndComplete(t *testing.T) {
-	a := newApp(system{}, sampleCommands)
+	a := newApp(System{}, sampleProgram)
 	if !a.cli.Suggest || !a.cli.EnableBashCompletion {
 		t.Error("Suggest or EnableBashCompletion is off")
 	}
-	call{}.run("sho", completionFlag).check(t, 0, "show\tshow one run\n")
+	call{}.run("sho", CompletionFlag).check(t, 0, "show\tshow one run\n")
 }
 
 func TestBareProgramShowsHelpAndFails(t *testing.T) {
@@ -309,20 +308,16 @@ func TestBareProgramShowsHelpAndFails(t *testing.T) {
 	got.check(t, 2, "", "usage:", "global flags:")
 }
 
-// TestCommandLists holds every command to what the frame and the help rely on,
-// the list of these tests too.
+// TestCommandLists holds the commands of these tests, and those of the frame, to
+// what the frame and the help rely on.
 func TestCommandLists(t *testing.T) {
-	for name, list := range map[string]func(*app) []*cli.Command{"real": commands, "sample": sampleCommands} {
-		t.Run(name, func(t *testing.T) {
-			a := newApp(system{stdout: io.Discard, stderr: io.Discard}, list)
-			for _, cmd := range a.cli.Commands {
-				checkCommand(t, a, []*cli.Command{cmd})
-			}
-		})
+	a := newApp(System{Stdout: io.Discard, Stderr: io.Discard}, sampleProgram)
+	for _, cmd := range a.cli.Commands {
+		checkCommand(t, a, []*Command{cmd})
 	}
 }
 
-func checkCommand(t *testing.T, a *app, path []*cli.Command) {
+func checkCommand(t *testing.T, a *App, path []*Command) {
 	cmd := path[len(path)-1]
 	line := argv{root: a.cli, path: path}
 	name := line.command()
@@ -336,7 +331,7 @@ func checkCommand(t *testing.T, a *app, path []*cli.Command) {
 		t.Errorf("%s: neither action nor subcommands", name)
 	}
 	for _, f := range cmd.Flags {
-		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() {
+		if r, ok := f.(urfave.RequiredFlag); ok && r.IsRequired() {
 			t.Errorf("%s: flag %s is Required, for which the library prints help on stdout", name, f.Names()[0])
 		}
 		for _, n := range f.Names() {
@@ -355,7 +350,7 @@ func checkCommand(t *testing.T, a *app, path []*cli.Command) {
 
 // checkExample parses an example: the command must be the one explained and all
 // flags must exist.
-func checkExample(t *testing.T, a *app, name, example string) {
+func checkExample(t *testing.T, a *App, name, example string) {
 	_, text, ok := strings.Cut(example, "exp ")
 	text, _, _ = strings.Cut(text, " > ")
 	text, _, _ = strings.Cut(text, " | ")

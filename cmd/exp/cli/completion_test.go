@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,13 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/urfave/cli/v2"
 )
 
 // complete returns what the program proposes for the last word.
 func complete(words ...string) string {
-	got := call{}.run(append(words, completionFlag)...)
+	got := call{}.run(append(words, CompletionFlag)...)
 	if got.code != 0 || got.stderr != "" {
 		return fmt.Sprintf("%+v", got)
 	}
@@ -83,31 +81,31 @@ func TestComplete(t *testing.T) {
 
 // TestCompleteIsSilent: whatever goes wrong, nothing is printed.
 func TestCompleteIsSilent(t *testing.T) {
-	list := func(a *app) []*cli.Command {
-		return []*cli.Command{{
+	list := func(a *App) []*Command {
+		return []*Command{{
 			Name:         "x",
-			BashComplete: a.completes(func(*cli.Context, word) []candidate { panic("no store") }),
-			Action:       func(*cli.Context) error { panic("must not run") },
+			BashComplete: a.Completes(func(*Context, Word) []Candidate { panic("no store") }),
+			Action:       func(*Context) error { panic("must not run") },
 		}}
 	}
 	for _, words := range [][]string{{"x", ""}, {"--color", "mauve", "x", ""}, {"-C", "/no/such/dir", "x", ""}} {
-		got := call{list: list}.run(append(words, completionFlag)...)
+		got := call{list: list}.run(append(words, CompletionFlag)...)
 		got.check(t, 0, "")
 	}
 }
 
 func TestCompleteHookHasADeadline(t *testing.T) {
 	var left time.Duration
-	list := func(a *app) []*cli.Command {
-		return []*cli.Command{{Name: "x", BashComplete: a.completes(func(c *cli.Context, _ word) []candidate {
+	list := func(a *App) []*Command {
+		return []*Command{{Name: "x", BashComplete: a.Completes(func(c *Context, _ Word) []Candidate {
 			end, _ := c.Context.Deadline()
 			left = time.Until(end)
 			return nil
 		})}}
 	}
-	call{list: list}.run("x", "", completionFlag)
-	if left <= 0 || left > completionTime {
-		t.Errorf("%v left of the hook's time, want up to %v", left, completionTime)
+	call{list: list}.run("x", "", CompletionFlag)
+	if left <= 0 || left > CompletionTime {
+		t.Errorf("%v left of the hook's time, want up to %v", left, CompletionTime)
 	}
 }
 
@@ -222,81 +220,10 @@ func TestCompletionCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		call{}.run("completion", name).check(t, 0, string(want))
-		if !strings.Contains(string(want), completionFlag) {
-			t.Errorf("the script for %s does not ask with %s", name, completionFlag)
+		if !strings.Contains(string(want), CompletionFlag) {
+			t.Errorf("the script for %s does not ask with %s", name, CompletionFlag)
 		}
 	}
 	call{}.run("completion").check(t, 2, "", "error: exp completion needs bash|zsh|fish\nsee exp completion --help\n")
 	call{}.run("completion", "tcsh").check(t, 2, "", `no completion for "tcsh"`)
-}
-
-// TestCompleteRuns: references to runs come from the store, newest first.
-func TestCompleteRuns(t *testing.T) {
-	dir := fixtureStore(t)
-	id := digestOf("ridflowrl-a1").Short()
-	tests := []struct {
-		name  string
-		words []string
-		want  []string // texts of the proposals
-	}{
-		{"runs", []string{"ls", ""}, []string{"@last", "grpo-c", "ppo-b", "flowrl-a", "tag:baseline", "tag:v2"}},
-		{"one run", []string{"show", ""}, []string{"@last", "grpo-c", "ppo-b#1", "ppo-b#0", "flowrl-a#2", "flowrl-a#1", "flowrl-a#0", "tag:baseline", "tag:v2"}},
-		{"seeds of a name", []string{"metrics", "flowrl-a"}, []string{"flowrl-a", "flowrl-a#2", "flowrl-a#1", "flowrl-a#0"}},
-		{"seeds after the sign", []string{"samples", "ppo-b#"}, []string{"ppo-b#1", "ppo-b#0"}},
-		{"last", []string{"show", "@"}, []string{"@last"}},
-		{"ids", []string{"show", id[:3]}, []string{id}},
-		{"tags", []string{"ls", "tag:b"}, []string{"tag:baseline"}},
-		{"first of two", []string{"diff", "grp"}, []string{"grpo-c"}},
-		{"second of two", []string{"diff", "@last", "grp"}, []string{"grpo-c"}},
-		{"third of two", []string{"diff", "@last", "@last", "grp"}, nil},
-		{"second of one", []string{"show", "@last", ""}, nil},
-		{"metrics of a run", []string{"metrics", "ppo-b#1", "-m", "actor/"}, []string{"actor/entropy", "actor/lr"}},
-		{"suites of a run", []string{"samples", "flowrl-a#0", "--suite", ""}, []string{"test@start", "test", "train"}},
-		{"field to sort by", []string{"ls", "--sort", "-cre"}, []string{"-created"}},
-		{"more columns", []string{"ls", "--cols", "seed,config.algo.k"}, []string{"seed,config.algo.kind"}},
-		{"groups", []string{"ls", "--group", ""}, []string{"xid"}},
-		{"no store", []string{"show", "--store", filepath.Join(dir, "nowhere"), ""}, nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			words := tt.words
-			if tt.name != "no store" {
-				words = append([]string{words[0], "--store", dir}, words[1:]...)
-			}
-			got := call{list: commands, now: fixtureNow}.run(append(words, completionFlag)...)
-			var texts []string
-			for line := range strings.Lines(got.stdout) {
-				text, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-				texts = append(texts, text)
-			}
-			if tt.name == "more columns" { // keys below algo.kind, if any come, are fine
-				texts = texts[:min(1, len(texts))]
-			}
-			if got.code != 0 || got.stderr != "" || strings.Join(texts, " ") != strings.Join(tt.want, " ") {
-				t.Errorf("exp %q: got  %q %q\nwant %q", tt.words, texts, got.stderr, tt.want)
-			}
-		})
-	}
-}
-
-// TestCompleteRunsIsFast holds the hook to its time with a store larger than what
-// it looks at.
-func TestCompleteRunsIsFast(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes many runs")
-	}
-	dir := t.TempDir()
-	manyRuns(t, dir, 2*recentRuns)
-	best := time.Hour
-	for range 5 {
-		start := time.Now()
-		got := call{list: commands}.run("show", "--store", dir, "", completionFlag)
-		best = min(best, time.Since(start))
-		if n := strings.Count(got.stdout, "\n"); n != 1+recentRuns {
-			t.Fatalf("%d proposals, want %d", n, 1+recentRuns)
-		}
-	}
-	if best > completionTime {
-		t.Errorf("%v, want at most %v", best, completionTime)
-	}
 }

@@ -1,12 +1,13 @@
-package main
+package cli
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"exp/cmd/exp/term"
 )
@@ -14,14 +15,14 @@ import (
 // helpMaxWidth keeps prose readable on wide terminals.
 const helpMaxWidth = 100
 
-func helpCommand(a *app) *cli.Command {
-	return &cli.Command{
+func helpCommand(a *App) *Command {
+	return &Command{
 		Name:      "help",
 		Usage:     "explain a command",
 		ArgsUsage: "[COMMAND…]",
 		Category:  "set up",
 		UsageText: "exp help completion  # the same as exp completion --help",
-		BashComplete: a.completes(func(_ *cli.Context, w word) []candidate {
+		BashComplete: a.Completes(func(_ *Context, w Word) []Candidate {
 			list := a.cli.Commands
 			for _, name := range w.Args {
 				cmd := find(list, name)
@@ -32,7 +33,7 @@ func helpCommand(a *app) *cli.Command {
 			}
 			return commandCandidates(list)
 		}),
-		Action: func(c *cli.Context) error {
+		Action: func(c *Context) error {
 			line := argv{root: a.cli}
 			for _, name := range c.Args().Slice() {
 				cmd := find(line.subcommands(), name)
@@ -41,12 +42,12 @@ func helpCommand(a *app) *cli.Command {
 				}
 				line.path = append(line.path, cmd)
 			}
-			return a.printHelp(a.stdout, line.path)
+			return a.printHelp(a.Stdout, line.path)
 		},
 	}
 }
 
-func find(list []*cli.Command, name string) *cli.Command {
+func find(list []*Command, name string) *Command {
 	for _, cmd := range list {
 		if cmd.HasName(name) {
 			return cmd
@@ -64,8 +65,8 @@ type helpPage struct {
 
 // printHelp explains the last command of path, or the program where path is
 // empty.
-func (a *app) printHelp(w io.Writer, path []*cli.Command) error {
-	s := term.Inspect(w, a.color, a.getenv)
+func (a *App) printHelp(w io.Writer, path []*Command) error {
+	s := term.Inspect(w, a.color, a.Getenv)
 	p := &helpPage{bufio.NewWriter(w), min(s.Width(), helpMaxWidth), s.Color}
 	if len(path) == 0 {
 		p.program(a.cli)
@@ -76,7 +77,7 @@ func (a *app) printHelp(w io.Writer, path []*cli.Command) error {
 	return p.out.Flush()
 }
 
-func (p *helpPage) program(root *cli.App) {
+func (p *helpPage) program(root *urfave.App) {
 	p.text("", root.Name+" – "+root.Usage)
 	p.heading("usage")
 	p.text("  ", root.Name+" COMMAND [flags] [arguments], flags anywhere")
@@ -86,7 +87,7 @@ func (p *helpPage) program(root *cli.App) {
 	}
 	column := term.Widest(names(root.Commands)...)
 	for _, category := range categories(root.Commands) {
-		p.heading(strings.ToLower(or(category, "commands")))
+		p.heading(strings.ToLower(cmp.Or(category, "commands")))
 		for _, cmd := range root.Commands {
 			if cmd.Category == category && !cmd.Hidden {
 				p.row(column, cmd.Name, cmd.Usage)
@@ -118,7 +119,7 @@ func (p *helpPage) program(root *cli.App) {
 	p.text("", root.Name+" help COMMAND explains a command and shows examples.")
 }
 
-func (p *helpPage) command(name string, path []*cli.Command) {
+func (p *helpPage) command(name string, path []*Command) {
 	cmd := path[len(path)-1]
 	p.text("", name+" – "+cmd.Usage)
 	p.heading("usage")
@@ -202,7 +203,7 @@ func (p *helpPage) row(column int, text, explanation string) {
 }
 
 // categories lists the categories in the order in which commands name them.
-func categories(list []*cli.Command) []string {
+func categories(list []*Command) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, cmd := range list {
@@ -214,7 +215,7 @@ func categories(list []*cli.Command) []string {
 	return out
 }
 
-func commandRows(list []*cli.Command) [][2]string {
+func commandRows(list []*Command) [][2]string {
 	var rows [][2]string
 	for _, cmd := range list {
 		if !cmd.Hidden {
@@ -238,11 +239,11 @@ func exampleRows(usageText string) [][2]string {
 
 // flagRows describes flags: "-o, --output FMT" and what it does. The name of
 // the value stands in backquotes in the usage.
-func flagRows(list []cli.Flag) [][2]string {
+func flagRows(list []Flag) [][2]string {
 	var rows [][2]string
 	for _, f := range list {
-		d, ok := f.(cli.DocGenerationFlag)
-		if v, can := f.(cli.VisibleFlag); !ok || can && !v.IsVisible() {
+		d, ok := f.(urfave.DocGenerationFlag)
+		if v, can := f.(urfave.VisibleFlag); !ok || can && !v.IsVisible() {
 			continue
 		}
 		value, usage := valueName(d.GetUsage())
@@ -259,7 +260,7 @@ func flagRows(list []cli.Flag) [][2]string {
 			name = "    " + name
 		}
 		if d.TakesValue() {
-			name += " " + or(value, "VALUE")
+			name += " " + cmp.Or(value, "VALUE")
 			if text := d.GetDefaultText(); text != "" && text != `""` && text != "[]" {
 				usage += " (default: " + text + ")"
 			}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -6,23 +6,21 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 )
 
-func versionCommand(a *app) *cli.Command {
-	return &cli.Command{
+func versionCommand(a *App) *Command {
+	return &Command{
 		Name:     "version",
 		Usage:    "print version, commit and build",
 		Category: "set up",
 		UsageText: "exp version           # for people\n" +
 			"exp version --json    # for programs",
-		Action: func(c *cli.Context) error {
-			if _, err := positionals(c, 0, 0); err != nil {
+		Action: func(c *Context) error {
+			if _, err := Positionals(c, 0, 0); err != nil {
 				return err
 			}
-			b := readBuild()
-			return a.out.printDocument(document{
+			b := ReadBuild()
+			return a.Out.PrintDocument(Document{
 				Schema: "exp.version/1",
 				Data:   b,
 				Human:  func(w io.Writer) error { _, err := fmt.Fprintln(w, b); return err },
@@ -32,13 +30,13 @@ func versionCommand(a *app) *cli.Command {
 }
 
 // printVersion answers --version: one line, whatever the format.
-func (a *app) printVersion() error {
-	_, err := fmt.Fprintln(a.stdout, readBuild())
+func (a *App) printVersion() error {
+	_, err := fmt.Fprintln(a.Stdout, ReadBuild())
 	return err
 }
 
-// build says which program this is.
-type build struct {
+// Build says which program this is.
+type Build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`   // empty when built outside a checkout
 	Modified bool   `json:"modified"` // the checkout had changes
@@ -47,7 +45,8 @@ type build struct {
 	Device   string `json:"device"` // "cpu", or "cuda" for the build that can use GPUs
 }
 
-func (b build) String() string {
+// String is one line for people.
+func (b Build) String() string {
 	commit := ""
 	if b.Commit != "" {
 		commit = "commit " + b.Commit[:min(len(b.Commit), 12)]
@@ -59,9 +58,9 @@ func (b build) String() string {
 	return fmt.Sprintf("exp %s (%s%s, %s, %s)", b.Version, commit, b.Go, b.Platform, b.Device)
 }
 
-// readBuild takes everything from what the Go linker stamped into the binary.
-func readBuild() build {
-	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Device: "cpu"}
+// ReadBuild reads what the Go linker stamped into the binary.
+func ReadBuild() Build {
+	b := Build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Device: "cpu"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

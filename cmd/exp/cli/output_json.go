@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -8,36 +8,36 @@ import (
 )
 
 // envelope wraps data in what every JSON and YAML result has.
-func (o *output) envelope(schema string, data any) object {
+func (o *Output) envelope(schema string, data any) Object {
 	var store any
-	if o.store != "" {
-		store = o.store
+	if o.Store != "" {
+		store = o.Store
 	}
 	warnings := make([]any, len(o.warnings))
 	for i, w := range o.warnings {
 		warnings[i] = w
 	}
 	o.warnings = nil
-	return object{{"schema", schema}, {"store", store}, {"data", data}, {"warnings", warnings}}
+	return Object{{"schema", schema}, {"store", store}, {"data", data}, {"warnings", warnings}}
 }
 
-func (o *output) printEnvelope(schema string, data any) error {
+func (o *Output) printEnvelope(schema string, data any) error {
 	e := o.envelope(schema, data)
-	if o.format == formatYAML {
-		return writeYAML(o.w, e)
+	if o.Format == FormatYAML {
+		return writeYAML(o.W, e)
 	}
-	return writeJSON(o.w, e, "  ")
+	return writeJSON(o.W, e, "  ")
 }
 
 // printLines prints one object per line. Warnings go to stderr in this format.
-func (o *output) printLines(list []any) error {
+func (o *Output) printLines(list []any) error {
 	var buf bytes.Buffer
 	for _, v := range list {
 		if err := writeJSON(&buf, v, ""); err != nil {
 			return err
 		}
 	}
-	_, err := o.w.Write(buf.Bytes())
+	_, err := o.W.Write(buf.Bytes())
 	return err
 }
 
@@ -58,18 +58,18 @@ func jsonText(tree any) string {
 }
 
 // MarshalJSON keeps the order of the members.
-func (o object) MarshalJSON() ([]byte, error) {
+func (o Object) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	buf.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
 			buf.WriteByte(',')
 		}
-		if err := writeJSON(&buf, m.key, ""); err != nil {
+		if err := writeJSON(&buf, m.Key, ""); err != nil {
 			return nil, err
 		}
 		buf.WriteByte(':')
-		if err := writeJSON(&buf, m.value, ""); err != nil {
+		if err := writeJSON(&buf, m.Value, ""); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -8,17 +8,17 @@ import (
 	"exp/cmd/exp/term"
 )
 
-// writeHanging writes what do writes; on a terminal, lines that are too long for it go on
-// below, from column indent. The first indent columns of a long line stay as they are.
-func (o *output) writeHanging(w io.Writer, indent int, do func(w io.Writer) error) error {
-	if !o.stream.TTY {
+// WriteHanging writes what do writes. On a terminal, lines that are too long continue
+// below, from column indent; the first indent columns of a long line stay.
+func (o *Output) WriteHanging(w io.Writer, indent int, do func(w io.Writer) error) error {
+	if !o.Stream.TTY {
 		return do(w)
 	}
 	var text bytes.Buffer
 	if err := do(&text); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, hang(text.String(), o.stream.Width(), indent))
+	_, err := io.WriteString(w, hang(text.String(), o.Stream.Width(), indent))
 	return err
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 )
 
 // sampleTable has every type of cell, and texts that hurt each format.
-func sampleTable() table {
+func sampleTable() Table {
 	created := time.Date(2026, 1, 2, 12, 4, 11, 250_000_000, time.FixedZone("", 3600))
 	status := func(v any) term.Style {
 		if v == "failed" {
@@ -27,40 +27,40 @@ func sampleTable() table {
 		}
 		return term.Good
 	}
-	return table{
+	return Table{
 		Schema: "exp.ls/1",
-		Columns: []column{
+		Columns: []Column{
 			{Key: "id", ID: true}, {Key: "name", Rank: 1, Min: 8}, {Key: "status", Style: status},
 			{Key: "steps"}, {Key: "reward", Digits: 3}, {Key: "kl"}, {Key: "wall_s", Title: "wall"},
 			{Key: "created"}, {Key: "tags"}, {Key: "pinned"}, {Key: "chain", Wide: true}, {Key: "note", Rank: 2, Wrap: true},
 		},
 		Rows: [][]any{
-			{hexID("5e8d10b4a1b2c3d4"), "flowrl", "done", 100, 0.62, 1e-7, 16300 * time.Millisecond,
+			{HexID("5e8d10b4a1b2c3d4"), "flowrl", "done", 100, 0.62, 1e-7, 16300 * time.Millisecond,
 				created, []string{"a", "b"}, true, []byte{0x0f, 0x9e}, nil},
-			{hexID("c01f9a7700000000"), "a|b, \"c\"\t*d*", "failed", nil, math.NaN(), math.Inf(-1), time.Duration(0),
+			{HexID("c01f9a7700000000"), "a|b, \"c\"\t*d*", "failed", nil, math.NaN(), math.Inf(-1), time.Duration(0),
 				time.Time{}, []string{}, false, nil, "two\nlines: #1 <x>"},
 		},
 	}
 }
 
-func printed(t *testing.T, f format, change func(o *output), tab table) string {
+func printed(t *testing.T, f Format, change func(o *Output), tab Table) string {
 	t.Helper()
 	var buf bytes.Buffer
-	o := output{w: &buf, format: f, header: true, zone: time.UTC, stream: term.Stream{Unicode: true}}
+	o := Output{W: &buf, Format: f, Header: true, zone: time.UTC, Stream: term.Stream{Unicode: true}}
 	if change != nil {
 		change(&o)
 	}
-	if err := o.printTable(tab); err != nil {
+	if err := o.PrintTable(tab); err != nil {
 		t.Fatal(err)
 	}
 	return buf.String()
 }
 
 func TestOutputFormats(t *testing.T) {
-	for _, f := range formats {
+	for _, f := range Formats {
 		t.Run(string(f), func(t *testing.T) {
-			golden(t, "output_"+string(f), printed(t, f, func(o *output) {
-				o.store = "/data/.exp"
+			golden(t, "output_"+string(f), printed(t, f, func(o *Output) {
+				o.Store = "/data/.exp"
 				o.warnings = []string{"only 1 seed"}
 			}, sampleTable()))
 		})
@@ -71,31 +71,31 @@ func TestOutputOnATerminal(t *testing.T) {
 	s := term.Inspect(io.Discard, term.ColorAlways, func(key string) string {
 		return map[string]string{"EXP_FORCE_TTY": "106"}[key]
 	})
-	golden(t, "output_terminal", printed(t, formatTable, func(o *output) { o.stream = s }, sampleTable()))
+	golden(t, "output_terminal", printed(t, FormatTable, func(o *Output) { o.Stream = s }, sampleTable()))
 }
 
 func TestOutputFieldsAndHeader(t *testing.T) {
-	pick := func(o *output) { o.fields, o.header = []string{"chain", " steps"}, false }
-	tests := map[format]string{
-		formatTable: "0f9e  100\n",
-		formatMD:    "| 0f9e | 100 |\n|  |  |\n",
-		formatCSV:   "0f9e,100\n,\n",
-		formatTSV:   "0f9e\t100\n\t\n",
-		formatJSONL: "{\"chain\":\"0f9e\",\"steps\":100}\n{\"chain\":null,\"steps\":null}\n",
-		formatName:  "5e8d10b4a1b2c3d4\nc01f9a7700000000\n",
+	pick := func(o *Output) { o.Fields, o.Header = []string{"chain", " steps"}, false }
+	tests := map[Format]string{
+		FormatTable: "0f9e  100\n",
+		FormatMD:    "| 0f9e | 100 |\n|  |  |\n",
+		FormatCSV:   "0f9e,100\n,\n",
+		FormatTSV:   "0f9e\t100\n\t\n",
+		FormatJSONL: "{\"chain\":\"0f9e\",\"steps\":100}\n{\"chain\":null,\"steps\":null}\n",
+		FormatName:  "5e8d10b4a1b2c3d4\nc01f9a7700000000\n",
 	}
 	for f, want := range tests {
 		got := printed(t, f, pick, sampleTable())
-		if f == formatTable {
+		if f == FormatTable {
 			got = strings.TrimRight(got, "\n") + "\n" // the second row is empty
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", f, got, want)
 		}
 	}
-	o := output{w: io.Discard, format: formatCSV, fields: []string{"stats"}}
-	err := o.printTable(sampleTable())
-	if e := describe(err, nil); e.Code != exitUsage || e.Help != "did you mean status?" {
+	o := Output{W: io.Discard, Format: FormatCSV, Fields: []string{"stats"}}
+	err := o.PrintTable(sampleTable())
+	if e := Describe(err, nil, sampleKnown); e.Code != ExitUsage || e.Help != "did you mean status?" {
 		t.Errorf("unknown field: %+v", e)
 	}
 }
@@ -108,7 +108,7 @@ func TestOutputReadsBack(t *testing.T) {
 		Data     []map[string]any
 		Warnings []string
 	}
-	if err := json.Unmarshal([]byte(printed(t, formatJSON, nil, sampleTable())), &e); err != nil {
+	if err := json.Unmarshal([]byte(printed(t, FormatJSON, nil, sampleTable())), &e); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -125,25 +125,25 @@ func TestOutputReadsBack(t *testing.T) {
 		t.Errorf("without store and warnings: %v, %v, want null and []", e.Store, e.Warnings)
 	}
 
-	rows, err := csv.NewReader(strings.NewReader(printed(t, formatCSV, nil, sampleTable()))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(printed(t, FormatCSV, nil, sampleTable()))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := rows[2][11]; got != "two\nlines: #1 <x>" {
 		t.Errorf("CSV note %q", got)
 	}
-	tsv := strings.Split(printed(t, formatTSV, nil, sampleTable()), "\n")
+	tsv := strings.Split(printed(t, FormatTSV, nil, sampleTable()), "\n")
 	if len(tsv) != 4 || strings.Count(tsv[2], "\t") != 11 {
 		t.Errorf("TSV is torn by its values: %q", tsv)
 	}
 }
 
 func TestOutputEmpty(t *testing.T) {
-	empty := table{Schema: "exp.ls/1", Columns: []column{{Key: "id", ID: true}}}
-	tests := map[format]string{
-		formatTable: "id\n", formatCSV: "id\n", formatName: "", formatJSONL: "",
-		formatJSON: "{\n  \"schema\": \"exp.ls/1\",\n  \"store\": null,\n  \"data\": [],\n  \"warnings\": []\n}\n",
-		formatYAML: "schema: exp.ls/1\nstore: null\ndata: []\nwarnings: []\n",
+	empty := Table{Schema: "exp.ls/1", Columns: []Column{{Key: "id", ID: true}}}
+	tests := map[Format]string{
+		FormatTable: "id\n", FormatCSV: "id\n", FormatName: "", FormatJSONL: "",
+		FormatJSON: "{\n  \"schema\": \"exp.ls/1\",\n  \"store\": null,\n  \"data\": [],\n  \"warnings\": []\n}\n",
+		FormatYAML: "schema: exp.ls/1\nstore: null\ndata: []\nwarnings: []\n",
 	}
 	for f, want := range tests {
 		if got := printed(t, f, nil, empty); got != want {
@@ -158,17 +158,17 @@ func TestOutputPanicsOnRaggedRows(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	printed(t, formatCSV, nil, table{Columns: []column{{Key: "a"}}, Rows: [][]any{{1, 2}}})
+	printed(t, FormatCSV, nil, Table{Columns: []Column{{Key: "a"}}, Rows: [][]any{{1, 2}}})
 }
 
 // TestFloatsReadBack: every float is the shortest text of itself.
 func TestFloatsReadBack(t *testing.T) {
 	for _, f := range []float64{0, 0.1, 1.0 / 3, 1e21, 1e-7, 5e-324, math.MaxFloat64, 123456789} {
-		for _, form := range []format{formatCSV, formatYAML} {
-			got := printed(t, form, func(o *output) { o.header = false }, table{Columns: []column{{Key: "v"}}, Rows: [][]any{{f}}})
+		for _, form := range []Format{FormatCSV, FormatYAML} {
+			got := printed(t, form, func(o *Output) { o.Header = false }, Table{Columns: []Column{{Key: "v"}}, Rows: [][]any{{f}}})
 			fields := strings.Fields(got)
 			text := fields[len(fields)-1]
-			if form == formatYAML {
+			if form == FormatYAML {
 				text = fields[slices.Index(fields, "v:")+1]
 				if strings.Contains(text, "e") && !strings.Contains(text, ".") {
 					t.Errorf("%s is a string in YAML 1.1", text)
@@ -179,7 +179,7 @@ func TestFloatsReadBack(t *testing.T) {
 			}
 		}
 	}
-	if got := treeOf(float32(0.1)); got != number("0.1") {
+	if got := TreeOf(float32(0.1)); got != Number("0.1") {
 		t.Errorf("float32 0.1 is printed as %v", got)
 	}
 }
@@ -202,9 +202,9 @@ func TestTreeOf(t *testing.T) {
 		hidden int
 	}
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", -3600))
-	got := jsonText(treeOf(whole{
+	got := jsonText(TreeOf(whole{
 		part: part{"x", time.Second}, Digest: [2]byte{0xab, 1}, Parts: []part{{"a", 1500 * time.Millisecond}},
-		Scores: map[string]float64{"b": math.Inf(1), "a": 2}, When: &when, Any: []any{nil, uint8(3), hexID("ff")}, hidden: 1,
+		Scores: map[string]float64{"b": math.Inf(1), "a": 2}, When: &when, Any: []any{nil, uint8(3), HexID("ff")}, hidden: 1,
 	}))
 	want := `{"kind":"x","wall_s":1,"digest":"ab01","parts":[{"kind":"a","wall_s":1.5}],` +
 		`"scores":{"a":2,"b":"+Inf"},"when":"2026-01-02T04:04:05Z","never":null,"any":[null,3,"ff"]}`
@@ -218,7 +218,7 @@ func TestTreeOf(t *testing.T) {
 					t.Errorf("%s: no panic", name)
 				}
 			}()
-			treeOf(bad)
+			TreeOf(bad)
 		}()
 	}
 }
@@ -239,9 +239,9 @@ func TestYAMLStrings(t *testing.T) {
 }
 
 func TestYAMLNesting(t *testing.T) {
-	tree := object{
-		{"a", object{{"b", []any{object{{"c", int64(1)}, {"d", []any{int64(2), object{{"e", true}}}}}, nil}}}},
-		{"empty", object{}},
+	tree := Object{
+		{"a", Object{{"b", []any{Object{{"c", int64(1)}, {"d", []any{int64(2), Object{{"e", true}}}}}, nil}}}},
+		{"empty", Object{}},
 	}
 	want := `a:
   b:
@@ -262,33 +262,33 @@ empty: {}
 }
 
 func TestPrintDocument(t *testing.T) {
-	d := document{
+	d := Document{
 		Schema: "exp.show/1",
 		Data: struct {
-			ID     hexID    `json:"id"`
+			ID     HexID    `json:"id"`
 			Reward float64  `json:"reward"`
 			Files  []string `json:"files"`
 		}{"5e8d10b4a1b2c3d4", 0.5, []string{"a", "b"}},
 		Human: func(w io.Writer) error { _, err := io.WriteString(w, "run 5e8d10b4\n"); return err },
 	}
 	tests := []struct {
-		format format
+		format Format
 		fields []string
 		want   string
 	}{
-		{formatTable, nil, "run 5e8d10b4\n"},
-		{formatWide, nil, "run 5e8d10b4\n"},
-		{formatTable, []string{"reward"}, "reward\n   0.5\n"},
-		{formatJSONL, nil, `{"id":"5e8d10b4a1b2c3d4","reward":0.5,"files":["a","b"]}` + "\n"},
-		{formatJSONL, []string{"files"}, `{"files":["a","b"]}` + "\n"},
-		{formatCSV, nil, "id,reward,files\n5e8d10b4a1b2c3d4,0.5,\"[\"\"a\"\",\"\"b\"\"]\"\n"},
-		{formatYAML, nil, "schema: exp.show/1\nstore: null\ndata:\n  id: \"5e8d10b4a1b2c3d4\"\n  reward: 0.5\n  files:\n    - a\n    - b\nwarnings: []\n"},
+		{FormatTable, nil, "run 5e8d10b4\n"},
+		{FormatWide, nil, "run 5e8d10b4\n"},
+		{FormatTable, []string{"reward"}, "reward\n   0.5\n"},
+		{FormatJSONL, nil, `{"id":"5e8d10b4a1b2c3d4","reward":0.5,"files":["a","b"]}` + "\n"},
+		{FormatJSONL, []string{"files"}, `{"files":["a","b"]}` + "\n"},
+		{FormatCSV, nil, "id,reward,files\n5e8d10b4a1b2c3d4,0.5,\"[\"\"a\"\",\"\"b\"\"]\"\n"},
+		{FormatYAML, nil, "schema: exp.show/1\nstore: null\ndata:\n  id: \"5e8d10b4a1b2c3d4\"\n  reward: 0.5\n  files:\n    - a\n    - b\nwarnings: []\n"},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.format, tt.fields), func(t *testing.T) {
 			var buf bytes.Buffer
-			o := output{w: &buf, format: tt.format, fields: tt.fields, header: true}
-			if err := o.printDocument(d); err != nil {
+			o := Output{W: &buf, Format: tt.format, Fields: tt.fields, Header: true}
+			if err := o.PrintDocument(d); err != nil {
 				t.Fatal(err)
 			}
 			if buf.String() != tt.want {
@@ -296,8 +296,8 @@ func TestPrintDocument(t *testing.T) {
 			}
 		})
 	}
-	o := output{w: io.Discard, format: formatName}
-	if err := o.printDocument(d); describe(err, nil).Code != exitUsage {
+	o := Output{W: io.Discard, Format: FormatName}
+	if err := o.PrintDocument(d); Describe(err, nil, sampleKnown).Code != ExitUsage {
 		t.Errorf("-o name: %v, want a usage error", err)
 	}
 }
@@ -308,9 +308,9 @@ func (closedWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // TestOutputErrors: a full disk behind stdout is not success.
 func TestOutputErrors(t *testing.T) {
-	for _, f := range formats {
-		o := output{w: closedWriter{}, format: f, header: true}
-		if err := o.printTable(sampleTable()); err == nil {
+	for _, f := range Formats {
+		o := Output{W: closedWriter{}, Format: f, Header: true}
+		if err := o.PrintTable(sampleTable()); err == nil {
 			t.Errorf("%s: no error", f)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"math/rand/v2"
@@ -48,7 +48,7 @@ func TestParseArgv(t *testing.T) {
 		{"name of a command as positional", "run show --seeds 1 run", "run --seeds=1 -- show run"},
 		{"spaces inside words", "run --set a␣b=c␣d x␣y", "run --set=a␣b=c␣d -- x␣y"},
 	}
-	a := newApp(system{}, sampleCommands)
+	a := newApp(System{}, sampleProgram)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			v := parseArgv(a.cli, append([]string{"exp"}, quoteWords(tt.in)...))
@@ -63,7 +63,7 @@ func TestParseArgv(t *testing.T) {
 }
 
 func TestParseArgvHelpAndVersion(t *testing.T) {
-	a := newApp(system{}, sampleCommands)
+	a := newApp(System{}, sampleProgram)
 	for _, in := range []string{"--help", "-h run", "run --help", "run a -h --bogus", "config show --help", "run -vh", "rnu --help"} {
 		v := parseArgv(a.cli, append([]string{"exp"}, strings.Fields(in)...))
 		if want := in != "rnu --help"; v.help != want { // there is nothing to explain
@@ -85,7 +85,7 @@ func TestParseArgvHelpAndVersion(t *testing.T) {
 func TestParseArgvAnyOrder(t *testing.T) {
 	const seed = 11
 	rng := rand.New(rand.NewPCG(seed, 0))
-	a := newApp(system{}, sampleCommands)
+	a := newApp(System{}, sampleProgram)
 	flags := [][]string{
 		{"--json"}, {"--store", "S"}, {"--store=T"}, {"-v"}, {"--seeds", "0-2"}, {"-n", "5"}, {"--dry-run"},
 		{"--set", "a=1"}, {"--set=b=2"}, {"-qd"}, {"-Cdir"},
@@ -119,7 +119,7 @@ func FuzzParseArgv(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		a := newApp(system{}, sampleCommands)
+		a := newApp(System{}, sampleProgram)
 		v := parseArgv(a.cli, append([]string{"exp"}, strings.Split(s, " ")...))
 		if v.err != nil || len(v.unknown) > 0 {
 			return

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -22,10 +22,10 @@ func writeYAML(w io.Writer, tree any) error {
 // yamlTree is a tree in the library's types.
 func yamlTree(v any) any {
 	switch v := v.(type) {
-	case object:
+	case Object:
 		members := make(yaml.MapSlice, len(v))
 		for i, m := range v {
-			members[i] = yaml.MapItem{Key: m.key, Value: yamlTree(m.value)}
+			members[i] = yaml.MapItem{Key: m.Key, Value: yamlTree(m.Value)}
 		}
 		return members
 	case []any:
@@ -60,7 +60,7 @@ func (s yamlString) MarshalYAML() ([]byte, error) {
 
 // MarshalYAML writes a point in every float with an exponent: YAML 1.1 reads 1e-07 as a
 // string.
-func (n number) MarshalYAML() ([]byte, error) {
+func (n Number) MarshalYAML() ([]byte, error) {
 	text := string(n)
 	if mantissa, exponent, ok := strings.Cut(text, "e"); ok && !strings.Contains(mantissa, ".") {
 		text = mantissa + ".0e" + exponent

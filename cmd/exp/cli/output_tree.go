@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding"
@@ -17,29 +17,29 @@ import (
 // is what all formats for programs are written from, so that they agree on
 // times, durations, ids and floats that are not finite.
 
-// object is a JSON object.
-type object []member
+// Object is a JSON object.
+type Object []Member
 
-type member struct {
-	key   string
-	value any
+type Member struct {
+	Key   string
+	Value any
 }
 
-// number is a finite float, already formatted: the shortest text that reads
+// Number is a finite float, already formatted: the shortest text that reads
 // back as the same float.
-type number string
+type Number string
 
 // MarshalJSON returns the text.
-func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+func (n Number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 
-// treeOf turns a value into a tree: times are RFC 3339 in UTC, durations are
+// TreeOf turns a value into a tree: times are RFC 3339 in UTC, durations are
 // seconds, NaN and infinities are the strings NaN, +Inf and -Inf, byte slices
 // and byte arrays are hexadecimal, struct fields have the name in their json tag
 // ("-" and omitempty are honoured), map keys are sorted. It panics on what a
 // result cannot hold, such as a channel.
-func treeOf(v any) any {
+func TreeOf(v any) any {
 	switch v := v.(type) {
-	case nil, object, number:
+	case nil, Object, Number:
 		return v
 	case []any:
 		return listOf(reflect.ValueOf(v))
@@ -52,7 +52,7 @@ func treeOf(v any) any {
 		if v == nil {
 			return nil
 		}
-		return treeOf(*v)
+		return TreeOf(*v)
 	case time.Duration:
 		return floatTree(v.Seconds(), 64)
 	case encoding.TextMarshaler:
@@ -87,7 +87,7 @@ func treeOfKind(v reflect.Value) any {
 		if v.IsNil() {
 			return nil
 		}
-		return treeOf(v.Elem().Interface())
+		return TreeOf(v.Elem().Interface())
 	case reflect.Slice, reflect.Array:
 		return listOf(v)
 	case reflect.Map:
@@ -113,7 +113,7 @@ func floatTree(f float64, bits int) any {
 	} else {
 		text, _ = json.Marshal(f)
 	}
-	return number(text)
+	return Number(text)
 }
 
 func listOf(v reflect.Value) any {
@@ -124,28 +124,28 @@ func listOf(v reflect.Value) any {
 	}
 	list := make([]any, v.Len())
 	for i := range list {
-		list[i] = treeOf(v.Index(i).Interface())
+		list[i] = TreeOf(v.Index(i).Interface())
 	}
 	return list
 }
 
 func mapOf(v reflect.Value) any {
-	members := make(object, 0, v.Len())
+	members := make(Object, 0, v.Len())
 	for it := v.MapRange(); it.Next(); {
-		members = append(members, member{it.Key().String(), treeOf(it.Value().Interface())})
+		members = append(members, Member{it.Key().String(), TreeOf(it.Value().Interface())})
 	}
-	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Key, b.Key) })
 	return members
 }
 
 func structOf(v reflect.Value) any {
-	members := object{}
+	members := Object{}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
-			members = append(members, structOf(v.Field(i)).(object)...)
+			members = append(members, structOf(v.Field(i)).(Object)...)
 			continue
 		case !f.IsExported() || name == "-":
 			continue
@@ -154,18 +154,18 @@ func structOf(v reflect.Value) any {
 		case options == "omitempty" && v.Field(i).IsZero():
 			continue
 		}
-		members = append(members, member{name, treeOf(v.Field(i).Interface())})
+		members = append(members, Member{name, TreeOf(v.Field(i).Interface())})
 	}
 	return members
 }
 
 // objects turns the rows of a table into one object each.
-func objects(t table) []any {
+func objects(t Table) []any {
 	list := make([]any, len(t.Rows))
 	for r, row := range t.Rows {
-		members := make(object, len(row))
+		members := make(Object, len(row))
 		for i, v := range row {
-			members[i] = member{t.Columns[i].Key, treeOf(v)}
+			members[i] = Member{t.Columns[i].Key, TreeOf(v)}
 		}
 		list[r] = members
 	}

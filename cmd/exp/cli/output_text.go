@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -8,14 +8,14 @@ import (
 	"exp/cmd/exp/term"
 )
 
-// printAligned prints the table for people.
-func (o *output) printAligned(t table) error {
-	out := term.Table{NoHeader: !o.header, Rows: make([][]term.Cell, 0, len(t.Rows))}
+// PrintAligned prints t for people, whatever the format.
+func (o *Output) PrintAligned(t Table) error {
+	out := term.Table{NoHeader: !o.Header, Rows: make([][]term.Cell, 0, len(t.Rows))}
 	for i, c := range t.Columns {
 		out.Columns = append(out.Columns, term.Column{
-			Title: c.title(), Right: o.right(t, i), Rank: c.Rank, Min: c.Min, Wrap: c.Wrap, Drop: c.Drop,
+			Title: c.Heading(), Right: o.right(t, i), Rank: c.Rank, Min: c.Min, Wrap: c.Wrap, Drop: c.Drop,
 		})
-		if o.fields != nil || o.format != formatTable {
+		if o.Fields != nil || o.Format != FormatTable {
 			out.Columns[i].Drop = 0
 		}
 	}
@@ -24,18 +24,18 @@ func (o *output) printAligned(t table) error {
 		var cells []term.Cell
 		cells, all = all[:len(row):len(row)], all[len(row):]
 		for i, v := range row {
-			cells[i].Text = o.text(t.Columns[i], v)
+			cells[i].Text = o.Text(t.Columns[i], v)
 			if style := t.Columns[i].Style; style != nil {
 				cells[i].Style = style(v)
 			}
 		}
 		out.Rows = append(out.Rows, cells)
 	}
-	return out.Write(o.w, o.stream.Layout())
+	return out.Write(o.W, o.Stream.Layout())
 }
 
 // right tells whether a column holds numbers only.
-func (o *output) right(t table, i int) bool {
+func (o *Output) right(t Table, i int) bool {
 	numbers := 0
 	for _, row := range t.Rows {
 		switch {
@@ -50,16 +50,16 @@ func (o *output) right(t table, i int) bool {
 }
 
 // printMarkdown prints a table for people who write documents.
-func (o *output) printMarkdown(t table) error {
-	out := bufio.NewWriter(o.w)
+func (o *Output) printMarkdown(t Table) error {
+	out := bufio.NewWriter(o.W)
 	line := func(n int, cell func(i int) string) {
 		for i := range n {
 			out.WriteString("| " + cell(i) + " ")
 		}
 		out.WriteString("|\n")
 	}
-	if o.header {
-		line(len(t.Columns), func(i int) string { return markdownCell(t.Columns[i].title()) })
+	if o.Header {
+		line(len(t.Columns), func(i int) string { return markdownCell(t.Columns[i].Heading()) })
 		line(len(t.Columns), func(i int) string {
 			if o.right(t, i) {
 				return "---:"
@@ -68,7 +68,7 @@ func (o *output) printMarkdown(t table) error {
 		})
 	}
 	for _, row := range t.Rows {
-		line(len(row), func(i int) string { return markdownCell(o.text(t.Columns[i], row[i])) })
+		line(len(row), func(i int) string { return markdownCell(o.Text(t.Columns[i], row[i])) })
 	}
 	return out.Flush()
 }
@@ -82,9 +82,9 @@ func markdownCell(s string) string {
 }
 
 // printCSV prints all columns with RFC 4180 quoting; an absent value is empty.
-func (o *output) printCSV(t table) error {
-	out := csv.NewWriter(o.w)
-	if o.header {
+func (o *Output) printCSV(t Table) error {
+	out := csv.NewWriter(o.W)
+	if o.Header {
 		if err := out.Write(keys(t)); err != nil {
 			return err
 		}
@@ -100,8 +100,8 @@ func (o *output) printCSV(t table) error {
 
 // printTSV prints all columns; tab, newline, return and backslash inside a value
 // are \t, \n, \r and \\.
-func (o *output) printTSV(t table) error {
-	out := bufio.NewWriter(o.w)
+func (o *Output) printTSV(t Table) error {
+	out := bufio.NewWriter(o.W)
 	escape := strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 	line := func(texts []string) {
 		for i, text := range texts {
@@ -112,7 +112,7 @@ func (o *output) printTSV(t table) error {
 		}
 		out.WriteByte('\n')
 	}
-	if o.header {
+	if o.Header {
 		line(keys(t))
 	}
 	for _, row := range t.Rows {
@@ -122,7 +122,7 @@ func (o *output) printTSV(t table) error {
 }
 
 // printNames prints the id of each row, whole, whatever --fields says.
-func (o *output) printNames(t table) error {
+func (o *Output) printNames(t Table) error {
 	id := -1
 	for i, c := range t.Columns {
 		if c.ID {
@@ -130,16 +130,16 @@ func (o *output) printNames(t table) error {
 		}
 	}
 	if id < 0 {
-		return usagef("this result has no names to print with -o name")
+		return Usagef("this result has no names to print with -o name")
 	}
-	out := bufio.NewWriter(o.w)
+	out := bufio.NewWriter(o.W)
 	for _, row := range t.Rows {
-		out.WriteString(machineText(treeOf(row[id])) + "\n")
+		out.WriteString(MachineText(TreeOf(row[id])) + "\n")
 	}
 	return out.Flush()
 }
 
-func keys(t table) []string {
+func keys(t Table) []string {
 	out := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		out[i] = c.Key
@@ -150,7 +150,7 @@ func keys(t table) []string {
 func machineTexts(row []any) []string {
 	out := make([]string, len(row))
 	for i, v := range row {
-		out[i] = machineText(treeOf(v))
+		out[i] = MachineText(TreeOf(v))
 	}
 	return out
 }

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"exp/cmd/exp/term"
+)
+
+// System is all that the program touches outside itself.
+type System struct {
+	Args           []string // Args[0] is the program
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	Clock          term.Clock
+	Signals        <-chan os.Signal // nil: none come
+}
+
+// Program is what the frame runs.
+type Program struct {
+	// Commands makes the commands, in the order in which help shows them. The
+	// frame adds version, completion and help.
+	Commands func(*App) []*Command
+	// Known returns what an error means that carries no exit code, and what to do
+	// about it; nil if it knows nothing of the error.
+	Known func(error) *Failure
+	// Examples are what a newcomer may type first, written as UsageText.
+	Examples string
+}
+
+// App is one execution of the program, handed to the constructor of every
+// command.
+//
+// The context of an Action (c.Context) is cancelled by the first SIGINT or
+// SIGTERM: the command finishes what it must, and returns an error that wraps
+// context.Canceled if it did not finish its work. A second signal ends the
+// program at once.
+type App struct {
+	System
+	settings
+	Out Output
+	Log *slog.Logger
+
+	known func(error) *Failure
+	cli   *urfave.App
+	line  argv
+	word  Word // what the shell wants completed
+
+	mu       sync.Mutex
+	progress term.Progress // nil until Progress
+}
+
+// Run executes the command of p that sys.Args names, and returns the exit code of the
+// process.
+func Run(sys System, p Program) int {
+	a := newApp(sys, p)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	finished := make(chan ExitCode, 1)
+	go func() { finished <- a.execute(ctx) }()
+
+	signalled := false
+	for {
+		select {
+		case code := <-finished:
+			return int(code)
+		case sig := <-sys.Signals:
+			if signalled {
+				a.abandon()
+				return int(signalCode(sig))
+			}
+			signalled = true
+			cancel(&signalError{sig})
+		}
+	}
+}
+
+func newApp(sys System, p Program) *App {
+	a := &App{System: sys, known: p.Known}
+	a.settings = defaultSettings()
+	a.Out = Output{W: sys.Stdout, Format: FormatTable, Header: true}
+	a.Log = slog.New(slog.DiscardHandler)
+	a.cli = &urfave.App{
+		Name:                      "exp",
+		Usage:                     "run, record and compare RL experiments with language models",
+		UsageText:                 p.Examples,
+		Flags:                     globalFlags(),
+		Commands:                  append(p.Commands(a), versionCommand(a), completionCommand(a), helpCommand(a)),
+		Before:                    a.configure,
+		Reader:                    sys.Stdin,
+		Writer:                    sys.Stdout,
+		ErrWriter:                 sys.Stderr,
+		Compiled:                  time.Unix(1, 0), // else the library looks for the executable
+		HideHelp:                  true,            // help.go
+		HideVersion:               true,            // version.go
+		Suggest:                   true,
+		EnableBashCompletion:      true,
+		DisableSliceFlagSeparator: true,                     // --set 'k=[1,8]' is one value
+		ExitErrHandler:            func(*Context, error) {}, // else the library exits
+		OnUsageError:              a.onUsageError,
+	}
+	a.cli.BashComplete = func(c *Context) { a.complete(c, nil, nil) }
+	a.prepare(a.cli.Commands)
+	return a
+}
+
+// Command is the command that runs, as one would type it: "exp config show".
+func (a *App) Command() string { return a.line.command() }
+
+// Usagef makes an error for arguments that make no sense to the command that runs, and
+// names its help.
+func (a *App) Usagef(format string, args ...any) *Failure {
+	return Usagef(format, args...).See(a.Command())
+}
+
+// prepare gives every command what the library wants per command.
+func (a *App) prepare(list []*Command) {
+	for _, cmd := range list {
+		hook := cmd.BashComplete
+		cmd.BashComplete = func(c *Context) { a.complete(c, cmd, hook) }
+		cmd.OnUsageError = a.onUsageError
+		cmd.HideHelp = true // else "help" and "h" could not be names of runs
+		a.prepare(cmd.Subcommands)
+	}
+}
+
+// execute runs the command and reports how it ended.
+func (a *App) execute(ctx context.Context) (code ExitCode) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.CloseProgress()
+			code = a.reportPanic(v, debug.Stack())
+		}
+	}()
+	if words, ok := completionRequest(a.Args); ok {
+		a.completeWords(ctx, words)
+		return ExitOK
+	}
+	err := a.dispatch(ctx)
+	a.CloseProgress()
+	a.flushWarnings()
+	return a.report(ctx, err)
+}
+
+// dispatch brings the arguments into order and runs what they ask for.
+func (a *App) dispatch(ctx context.Context) error {
+	a.line = parseArgv(a.cli, a.Args)
+	if mode, err := OneOf("", a.line.global(flagColor), colorModes); err == nil {
+		a.color = mode // for help and for errors that come before configure
+	}
+	switch {
+	case a.line.help:
+		return a.printHelp(a.Stdout, a.line.path)
+	case a.line.version:
+		return a.printVersion()
+	case a.line.err != nil:
+		return a.line.err
+	case len(a.line.path) == 0 && len(a.line.unknown) == 0:
+		return a.noCommand()
+	}
+	return a.cli.RunContext(ctx, a.line.args())
+}
+
+// noCommand shows what commands there are. It is an error all the same: a script
+// whose variable is empty must not go on as if something had been done.
+func (a *App) noCommand() error {
+	if len(a.line.flags[0]) > 0 {
+		return Usagef("no command given").See(a.line.command())
+	}
+	if err := a.printHelp(a.Stderr, nil); err != nil {
+		return err
+	}
+	return Said(ExitUsage)
+}
+
+// onUsageError replaces the library's answer to a flag it does not accept,
+// which is the whole help on stdout.
+func (a *App) onUsageError(_ *Context, err error, _ bool) error {
+	if len(a.line.unknown) > 0 {
+		return a.line.unknownFlagError()
+	}
+	f := &Failure{Code: ExitUsage, Kind: "usage", Err: err}
+	return f.See(a.Command())
+}
+
+// Progress returns the progress display that --progress and the terminal ask for.
+// An execution has one; the frame closes it before it reports an error.
+func (a *App) Progress() term.Progress {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.progress == nil {
+		a.progress = term.New(a.progressKind, a.Stderr, a.errStream(), a.Clock, a.Getenv)
+	}
+	return a.progress
+}
+
+// CloseProgress ends the progress display before results are printed.
+func (a *App) CloseProgress() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.progress != nil {
+		a.progress.Close()
+	}
+}
+
+// abandon leaves the terminal clean while the command is still running. It does
+// not wait for a command that is stuck in writing to that terminal.
+func (a *App) abandon() {
+	closed := make(chan struct{})
+	go func() {
+		a.CloseProgress()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// Warn tells the user about something that is not an error: at once on stderr, or
+// in the "warnings" of a JSON or YAML result. Only the command's own goroutine may
+// call it.
+func (a *App) Warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if a.Out.HasEnvelope() {
+		a.Out.warnings = append(a.Out.warnings, text)
+		return
+	}
+	a.mu.Lock()
+	p := a.progress
+	a.mu.Unlock()
+	if p != nil && a.progressKind != term.KindNone {
+		p.Warn(text)
+		return
+	}
+	a.printWarning(text)
+}
+
+// Note prints a remark on stderr, unless -q is given.
+func (a *App) Note(format string, args ...any) {
+	if !a.quiet {
+		text := term.Clean(fmt.Sprintf(format, args...))
+		fmt.Fprintln(a.Stderr, term.Faint.Paint(text, a.errStream().Color))
+	}
+}
+
+// flushWarnings prints the warnings that no envelope took along.
+func (a *App) flushWarnings() {
+	for _, text := range a.Out.warnings {
+		a.printWarning(text)
+	}
+	a.Out.warnings = nil
+}
+
+func (a *App) printWarning(text string) {
+	s := a.errStream()
+	fmt.Fprintf(a.Stderr, "%s %s\n", term.Warn.Paint("warning:", s.Color), term.Clean(text))
+}
+
+// Stream returns what is known about a stream: whether it is a terminal, how wide,
+// and whether it takes colour.
+func (a *App) Stream(w io.Writer) term.Stream {
+	return term.Inspect(w, a.color, a.Getenv)
+}
+
+// errStream is what is known about stderr.
+func (a *App) errStream() term.Stream { return a.Stream(a.Stderr) }

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"exp/cmd/exp/term"
+)
+
+// Page writes a document for people, in the width and colour of stdout: headings,
+// facts, tables and text.
+type Page struct {
+	Out     *Output
+	w       *bufio.Writer
+	Layout  term.Layout
+	started bool
+}
+
+// NewPage begins a page on w. Close ends it.
+func (o *Output) NewPage(w io.Writer) *Page {
+	return &Page{Out: o, w: bufio.NewWriter(w), Layout: o.Stream.Layout()}
+}
+
+// Heading begins a part.
+func (p *Page) Heading(text string) {
+	if p.started {
+		fmt.Fprintln(p.w)
+	}
+	p.started = true
+	fmt.Fprintln(p.w, term.Strong.Paint(text, p.Layout.Color))
+}
+
+// Line prints one line, indented and not cut.
+func (p *Page) Line(format string, args ...any) {
+	p.started = true
+	fmt.Fprintf(p.w, "  %s\n", term.Clean(fmt.Sprintf(format, args...)))
+}
+
+// Fact is a name with what is known about it.
+type Fact struct{ Name, Text string }
+
+// Facts prints names and texts in two columns. A fact without text is left out.
+func (p *Page) Facts(list ...Fact) {
+	p.started = true
+	width := 0
+	for _, f := range list {
+		if f.Text != "" {
+			width = max(width, term.Width(f.Name))
+		}
+	}
+	for _, f := range list {
+		if f.Text == "" {
+			continue
+		}
+		for i, line := range p.wrapped(term.Clean(f.Text), width+4) {
+			name := f.Name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(p.w, "  %s  %s\n", term.Faint.Paint(term.Pad(name, width, false), p.Layout.Color), line)
+		}
+	}
+}
+
+// wrapped cuts a text that begins at a column of a terminal into lines that fit. It is
+// one line where the output is no terminal, or a path or another long word is in it:
+// those are copied.
+func (p *Page) wrapped(text string, column int) []string {
+	room := p.Layout.Width - column
+	if p.Layout.Width == 0 || term.Width(text) <= room || !wordsFit(text, room) {
+		return []string{text}
+	}
+	return term.Wrap(text, room)
+}
+
+// wordsFit reports whether every word of a text fits into a line.
+func wordsFit(text string, room int) bool {
+	return !slices.ContainsFunc(strings.Fields(text), func(word string) bool { return term.Width(word) > room })
+}
+
+// Table prints a table, indented. Its columns need no Key.
+func (p *Page) Table(columns []Column, rows [][]any) error {
+	p.started = true
+	if err := p.w.Flush(); err != nil {
+		return err
+	}
+	var text strings.Builder
+	inner := *p.Out
+	inner.W, inner.Fields, inner.Header = &text, nil, true
+	if inner.Stream.TTY {
+		inner.Stream = inner.Stream.Sized(func() (int, int) { return p.Out.Stream.Width() - 2, p.Out.Stream.Height() })
+	}
+	if err := inner.PrintAligned(Table{Columns: columns, Rows: rows}); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := p.w.WriteString("  " + line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Text prints lines as they are, cleaned, behind an indent.
+func (p *Page) Text(indent, text string) {
+	p.started = true
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		fmt.Fprintf(p.w, "%s\n", strings.TrimRight(indent+term.Clean(line), " "))
+	}
+}
+
+// ProseWidth is how many columns indented prose may take.
+func (p *Page) ProseWidth() int {
+	if p.Layout.Width == 0 {
+		return helpMaxWidth
+	}
+	return min(p.Layout.Width-2, helpMaxWidth)
+}
+
+// Write prints text as it is.
+func (p *Page) Write(text []byte) (int, error) {
+	p.started = true
+	return p.w.Write(text)
+}
+
+// Close writes what is buffered.
+func (p *Page) Close() error { return p.w.Flush() }
+
+// Prose prints a paragraph, indented and wrapped.
+func (p *Page) Prose(width int, text string) {
+	if text == "" {
+		return
+	}
+	p.started = true
+	for _, line := range term.Wrap(text, width) {
+		fmt.Fprintf(p.w, "  %s\n", line)
+	}
+}
