@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
+	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/differ"
 )
@@ -73,4 +77,212 @@ func (a *app) diff(c *cli.Context, db *store.DB, refs []string) error {
 		p := &diffPage{Page: a.Out.NewPage(w), d: d, o: o}
 		return errors.Join(p.write(), p.Close())
 	}})
+}
+
+// diffPage writes what differs between two runs for people.
+type diffPage struct {
+	*cli.Page
+	d *differ.Diff
+	o differ.Options
+}
+
+// diffMetrics is how many metrics of the first step that differs are shown.
+const diffMetrics = 6
+
+func (p *diffPage) write() error {
+	d := p.d
+	if err := p.runs(); err != nil {
+		return err
+	}
+	if d.A.Run == d.B.Run {
+		p.Line("identical: they are one run")
+		return nil
+	}
+	if d.Identical && p.o.Parts == differ.All() {
+		p.Line("two runs, but nothing of what is recorded differs")
+	}
+	for _, part := range []struct {
+		on    bool
+		write func() error
+	}{
+		{p.o.Parts.Config, p.config}, {p.o.Parts.Code, p.code}, {p.o.Parts.Inputs, p.inputs}, {p.o.Parts.Env, p.env},
+		{p.o.Parts.Trajectory, p.trajectory},
+	} {
+		if !part.on {
+			continue
+		}
+		if err := part.write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *diffPage) runs() error {
+	columns := []cli.Column{{Title: ""}, {Title: "run"}, {Title: "name"}, {Title: "algo"}, {Title: "seed"},
+		{Title: "xid"}, {Title: "numerics"}, {Title: "status", Style: statusStyle}}
+	var rows [][]any
+	for i, r := range []differ.Run{p.d.A, p.d.B} {
+		rows = append(rows, []any{[]string{"A", "B"}[i], r.Run.Short(), r.Name, r.Algo, r.Seed, r.XID.Short(),
+			r.Numerics, string(r.Status)})
+	}
+	return p.Table(columns, rows)
+}
+
+// part writes a heading and a table, or one line where nothing differs.
+func (p *diffPage) part(name string, columns []cli.Column, rows [][]any) error {
+	if len(rows) == 0 {
+		p.Heading(name + ": equal")
+		return nil
+	}
+	p.Heading(name)
+	return p.Table(columns, rows)
+}
+
+func (p *diffPage) config() error {
+	var rows [][]any
+	for _, c := range p.d.Config {
+		rows = append(rows, []any{c.Key, valueText(c.A), valueText(c.B), string(c.Class)})
+	}
+	return p.part("configuration", []cli.Column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10},
+		{Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
+}
+
+// valueText is a configuration's value, a dash where the key has no effect.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "–"
+	case float64:
+		return cli.MachineText(cli.TreeOf(v))
+	}
+	return fieldText(v)
+}
+
+func (p *diffPage) code() error {
+	var rows [][]any
+	for _, c := range p.d.Code {
+		rows = append(rows, []any{c.Path, string(c.Change), strings.Join(c.Stages, ", ")})
+	}
+	columns := []cli.Column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}
+	if err := p.part("code", columns, rows); err != nil {
+		return err
+	}
+	if len(p.d.Code) > 0 && !p.o.Lines {
+		p.Line("  exp diff %s %s --code shows the lines", p.d.A.Run.Short(), p.d.B.Run.Short())
+	}
+	for _, c := range p.d.Code {
+		p.sourceLines(c.Lines)
+	}
+	return nil
+}
+
+// sourceLines prints a unified diff. On a pipe it is what patch takes.
+func (p *diffPage) sourceLines(text string) {
+	if text == "" {
+		return
+	}
+	fmt.Fprintln(p)
+	if !p.Out.Stream.TTY {
+		fmt.Fprint(p, text)
+		return
+	}
+	for line := range strings.Lines(text) {
+		style := term.Plain
+		switch {
+		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
+			style = term.Strong
+		case strings.HasPrefix(line, "@@"):
+			style = term.Faint
+		case strings.HasPrefix(line, "-"):
+			style = term.Bad
+		case strings.HasPrefix(line, "+"):
+			style = term.Good
+		}
+		line = term.Clean(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
+		fmt.Fprintln(p, style.Paint(line, p.Layout.Color))
+	}
+}
+
+func (p *diffPage) inputs() error {
+	var rows [][]any
+	for _, c := range p.d.Inputs {
+		rows = append(rows, []any{c.Name, cmp.Or(c.A.Short(), "–"), cmp.Or(c.B.Short(), "–")})
+	}
+	return p.part("data and initial weights", []cli.Column{{Title: "what"}, {Title: "A"}, {Title: "B"}}, rows)
+}
+
+func (p *diffPage) env() error {
+	var rows [][]any
+	for _, c := range p.d.Env {
+		rows = append(rows, []any{c.Name, cmp.Or(c.A, "–"), cmp.Or(c.B, "–")})
+	}
+	return p.part("environment", []cli.Column{{Title: "what"}, {Title: "A", Rank: 1}, {Title: "B", Rank: 1}}, rows)
+}
+
+func (p *diffPage) trajectory() error {
+	t := p.d.Trajectory
+	steps := fmt.Sprintf("%d steps", t.StepsA)
+	if t.StepsA != t.StepsB {
+		steps = fmt.Sprintf("%d and %d steps", t.StepsA, t.StepsB)
+	}
+	if t.Step == 0 {
+		switch {
+		case min(t.StepsA, t.StepsB) == 0:
+			p.Heading("trajectories: nothing to compare (" + steps + ")")
+		default:
+			p.Heading("trajectories: equal, bit for bit (" + steps + ")")
+		}
+		return nil
+	}
+	p.Heading("trajectories")
+	equal := fmt.Sprintf("the first %d are equal, bit for bit; ", t.Equal)
+	if t.Equal == 0 {
+		equal = ""
+	}
+	text := fmt.Sprintf("%s; %sthey part at step %d: %s", steps, equal, t.Step, fieldMeaning(t.Field))
+	p.Text("  ", strings.Join(term.Wrap(text, p.ProseWidth()), "\n"))
+	if len(t.Metrics) == 0 {
+		return nil
+	}
+	var rows [][]any
+	for _, m := range t.Metrics[:min(len(t.Metrics), diffMetrics)] {
+		rows = append(rows, []any{m.Name, pointText(m.A), pointText(m.B)})
+	}
+	columns := []cli.Column{{Title: fmt.Sprintf("metric at step %d", t.Step)}, {Title: "A"}, {Title: "B"}}
+	if err := p.Table(columns, rows); err != nil {
+		return err
+	}
+	if left := len(t.Metrics) - diffMetrics; left > 0 {
+		p.Line("and %d more: --traj --json lists them", left)
+	}
+	return nil
+}
+
+// pointText has the digits that tell two floats apart that differ in the last.
+func pointText(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return cli.MachineText(cli.TreeOf(*v))
+}
+
+// fieldMeaning says in words what part of a step differs first.
+func fieldMeaning(field ident.Field) string {
+	switch field {
+	case ident.FieldItems:
+		return "other problems were drawn"
+	case ident.FieldTokens:
+		return "the same problems, other tokens were sampled"
+	case ident.FieldLogProbs:
+		return "the same tokens have other log-probs"
+	case ident.FieldRewards:
+		return "the same completions have other rewards"
+	case ident.FieldParams:
+		return "the same completions and rewards, other weights after the step"
+	case ident.FieldStep:
+		return "other steps are recorded"
+	}
+	name, _ := field.Metric()
+	return "all is equal but " + term.Clean(name)
 }

@@ -3,13 +3,19 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
+	"exp/experiments/lineage"
+	"exp/experiments/quantity"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
+	"exp/harness/metric"
 	"exp/harness/stage"
 )
 
@@ -80,4 +86,212 @@ func workingDir() string {
 		return ""
 	}
 	return dir
+}
+
+// writeSources writes the sources that trained a run to a folder, and warns of stages
+// that were executed by others.
+func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir string) error {
+	out, err := recorded.WriteSources(ctx, db, run, dir)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		f := cli.Failf(cli.ExitNotFound, "the store has no sources of run %s", run.RID.Short())
+		f.Help = "they are kept once a stage of the run was executed"
+		return f
+	case errors.Is(err, recorded.ErrOccupied):
+		f := cli.Usagef("--source %w", err)
+		f.Help = "name a folder that does not exist or is empty"
+		return f
+	case err != nil:
+		return err
+	}
+	if len(out.Others) > 0 {
+		a.Warn("executed by other sources than these: %s (exp show %s --stages has the code of each)",
+			strings.Join(out.Others, ", "), run.RID.Short())
+	}
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.sources/1", Data: out, Human: func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%d files of run %s (code %s, %s) are in %s\n", out.Files, run.RID.Short(),
+			run.Code.Short(), out.Go, dir)
+		return err
+	}})
+}
+
+// mainResults are those that the narrow page shows, suite by suite, in this order; of
+// pass@k the first and the last k.
+func mainResults(list []recorded.Result) (out []recorded.Result) {
+	for len(list) > 0 {
+		n := slices.IndexFunc(list, func(r recorded.Result) bool { return r.Suite != list[0].Suite })
+		if n < 0 {
+			n = len(list)
+		}
+		out = append(out, mainResultsOf(list[:n])...)
+		list = list[n:]
+	}
+	return out
+}
+
+func mainResultsOf(list []recorded.Result) []recorded.Result {
+	var passes, rest []recorded.Result
+	for _, r := range list {
+		switch {
+		case strings.HasPrefix(r.Metric, "pass@"):
+			passes = append(passes, r)
+		case shownIn(r.Metric, metric.WideOnly), r.Metric == "not_graded" && zero(r):
+		default:
+			rest = append(rest, r)
+		}
+	}
+	if len(passes) > 2 {
+		passes = []recorded.Result{passes[0], passes[len(passes)-1]}
+	}
+	return append(passes, rest...)
+}
+
+func zero(r recorded.Result) bool {
+	return (r.Before == nil || r.Before.Value == 0) && (r.After == nil || r.After.Value == 0)
+}
+
+// lineage shows what each stage read and wrote, who made it and who used it.
+func (p *showPage) lineage() error {
+	p.Heading("lineage")
+	if !p.s.Parent.IsZero() {
+		p.Line("continues run %s", p.s.Parent.Short())
+	}
+	var rows [][]any
+	last := ""
+	for _, e := range p.s.Lineage {
+		name := e.Stage
+		if name == last {
+			name = ""
+		}
+		last = e.Stage
+		made := e.MadeBy.String()
+		switch {
+		case made == "":
+			made = "outside"
+		case e.Way == lineage.Out && e.MadeBy.Run == p.s.Run:
+			made = ""
+		}
+		var used []string
+		for _, id := range e.UsedBy {
+			used = append(used, id.String())
+		}
+		rows = append(rows, []any{name, string(e.Way), e.Role, e.Digest.Short(), made, usedByText(used)})
+	}
+	return p.Table([]cli.Column{{Title: "stage"}, {Title: "dir"}, {Title: "role"}, {Title: "digest"},
+		{Title: "made by"}, {Title: "used by runs", Rank: 1}}, rows)
+}
+
+// usedByText names up to three runs and counts the others.
+func usedByText(list []string) string {
+	const most = 3
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return strings.Join(list[:most], ", ") + " and " + cli.MachineText(int64(len(list)-most)) + " more"
+}
+
+// stages is one row a stage: what it cost and what it made.
+func (p *showPage) stages() error {
+	if len(p.s.Stages) == 0 {
+		return nil
+	}
+	p.Heading("stages")
+	columns := []cli.Column{{Title: "stage"}, {Title: "status", Style: stageStyle}, {Title: "time"},
+		{Title: "outputs", Rank: 1, Min: 20}}
+	var rows [][]any
+	for i := range p.s.Stages {
+		st := &p.s.Stages[i]
+		var wall any
+		if st.Status == store.Done || st.WallS > 0 {
+			wall = quantity.Seconds(st.WallS)
+		}
+		rows = append(rows, []any{st.Name(), p.stageStatus(st), wall, outputsText(st)})
+	}
+	if err := p.Table(columns, rows); err != nil {
+		return err
+	}
+	for i := range p.s.Stages {
+		st := &p.s.Stages[i]
+		if st.Error != "" {
+			p.Text("  ", "error in "+st.Name()+": "+st.Error)
+		}
+	}
+	return nil
+}
+
+func (p *showPage) stageStatus(st *recorded.Stage) string {
+	if st.Status == store.Cached && st.From != p.s.Run {
+		return "cached from " + st.From.Short()
+	}
+	return string(st.Status)
+}
+
+func stageStyle(v any) term.Style {
+	text, _ := v.(string)
+	switch {
+	case strings.HasPrefix(text, "cached"), text == string(store.Repeated):
+		return term.Faint
+	}
+	return statusStyle(v)
+}
+
+// outputsText lists the outputs of a stage; of a folder of files their number.
+func outputsText(st *recorded.Stage) string {
+	const most = 4
+	if len(st.Outputs) > most {
+		var bytes int64
+		for _, o := range st.Outputs {
+			bytes += o.Size
+		}
+		return fmt.Sprintf("%d files, %s", len(st.Outputs), quantity.Bytes(bytes))
+	}
+	var parts []string
+	for _, o := range st.Outputs {
+		parts = append(parts, fmt.Sprintf("%s %s", strings.TrimPrefix(o.Role, "problems/"), quantity.Bytes(o.Size)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// stagesWide is all that is known of the stages.
+func (p *showPage) stagesWide() error {
+	for i := range p.s.Stages {
+		st := &p.s.Stages[i]
+		p.Heading(st.Name())
+		p.Facts(
+			cli.Fact{Name: "status", Text: p.stageStatus(st)},
+			cli.Fact{Name: "sid", Text: st.SID.Short() + "  code " + st.Code.Short()},
+			cli.Fact{Name: "started", Text: p.Out.LocalTime(st.Started)},
+			cli.Fact{Name: "cost", Text: costText(st)},
+			cli.Fact{Name: "error", Text: st.Error},
+		)
+		columns := []cli.Column{{Title: "dir"}, {Title: "role"}, {Title: "digest"}, {Title: "size"}}
+		var rows [][]any
+		for _, o := range st.Inputs {
+			rows = append(rows, []any{"in", o.Role, o.Digest.Short(), nil})
+		}
+		for _, o := range st.Outputs {
+			rows = append(rows, []any{"out", o.Role, o.Digest.Short(), quantity.Bytes(o.Size)})
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		if err := p.Table(columns, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func costText(st *recorded.Stage) string {
+	if st.WallS == 0 {
+		return ""
+	}
+	text := quantity.Duration(quantity.Seconds(st.WallS))
+	if st.CPUS > 0 {
+		text += ", " + quantity.Duration(quantity.Seconds(st.CPUS)) + " of CPU"
+	}
+	if st.PeakMem > 0 {
+		text += ", at most " + quantity.Bytes(st.PeakMem) + " of memory"
+	}
+	return text
 }
