@@ -33,6 +33,15 @@ func lawOfTheTree() law {
 		},
 		testOnly: []string{"github.com/google/go-cmp", "exp/kernels/kerneltest", "exp/train/checkpoint/checkpointtest"},
 		testing:  []string{"kernels/kerneltest", "train/checkpoint/checkpointtest"},
+		files:    40,
+		crowded: map[string]string{
+			"cmd/exp":           "a file per command, and one for each long page",
+			"experiments/store": "a file per table, and one per migration",
+			"harness/config":    "a file per block of keys, and one per step of loading",
+			"train/chat":        "a template language: a file per construct and per family of methods",
+			"train/checkpoint":  "a file per format, and twins for each platform",
+			"train/rl":          "a file per algorithm and estimator",
+		},
 		backends: []string{"kernels/ref", "kernels/cpu", "kernels/cuda", "kernels/kerneltest"},
 		openers:  []string{"harness/device"},
 		hidden:   []string{"kernels", "train"},
@@ -79,6 +88,7 @@ func TestArchitectureRules(t *testing.T) {
 		modules:  map[string][]string{"example.com/sql": {"experiments"}},
 		testOnly: []string{"example.com/cmp", "exp/kernels/suite"},
 		testing:  []string{"kernels/suite"},
+		files:    2,
 		backends: []string{"kernels/cpu"},
 		openers:  []string{"harness/device"},
 		hidden:   []string{"kernels", "train"},
@@ -89,6 +99,7 @@ func TestArchitectureRules(t *testing.T) {
 		want             []string // none: lawful
 	}{
 		{"lawful", "train/more.go", "package train", nil},
+		{"frame", "cmd/exp/cli/b.go", "// Package cli frames.\npackage cli\nimport \"exp/harness\"", []string{"cmd/exp/cli/b.go: imports exp/harness: the frame of the commands imports its screen, the store and what they are made of, and nothing else of ours"}},
 		{"backwards", "kernels/b.go", "package kernels\nimport \"exp/train\"", []string{"kernels/b.go: imports exp/train: backwards: kernels, sandbox <- train <- eval <- harness <- reports <- cmd"}},
 		{"backwards in a test", "eval/b_test.go", "package eval\nimport \"exp/harness\"", []string{"eval/b_test.go: imports exp/harness: backwards: kernels, sandbox <- train <- eval <- harness <- reports <- cmd"}},
 		{"sideways", "sandbox/b.go", "package sandbox\nimport \"exp/kernels\"", []string{"sandbox/b.go: imports exp/kernels: sideways only inside a folder"}},

@@ -47,6 +47,10 @@ func forbidden(from, to string) string {
 		if !within(to, from) {
 			return "train/rollout and train/rl import nothing of ours"
 		}
+	case within(from, "cmd/exp/cli"):
+		if !slices.Contains([]string{"cmd/exp/cli", "cmd/exp/term", "experiments/quantity", "experiments/spelling", "experiments/store"}, to) {
+			return "the frame of the commands imports its screen, the store and what they are made of, and nothing else of ours"
+		}
 	case layer == target:
 	case layer == "experiments":
 		return "experiments imports nothing of ours but itself"

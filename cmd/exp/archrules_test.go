@@ -33,6 +33,10 @@ type law struct {
 	backends, openers []string
 	// hidden are the folders that commands reach through harness only.
 	hidden []string
+	// files is how many files a package has without tests, but for those that are
+	// crowded for a reason.
+	files   int
+	crowded map[string]string
 	// mutable are package variables that change, "dir.name", with the reason.
 	mutable map[string]string
 }
@@ -112,6 +116,7 @@ func violations(files []*goFile, l law) []string {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(packages)) {
 		found = append(found, documented(dir, packages[dir])...)
+		found = append(found, l.crowd(dir, len(packages[dir]))...)
 		found = append(found, constant(packages[dir], l)...)
 	}
 	return append(found, unused(files, l)...)
