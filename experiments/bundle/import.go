@@ -21,7 +21,8 @@ type SpaceError struct {
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("the bundle needs %s in %s, where %s are free", quantity.Bytes(e.Need), e.Dir, quantity.Bytes(e.Free))
+	return fmt.Sprintf("the bundle needs %s in %s, where %s are free", quantity.Bytes(e.Need), e.Dir,
+		quantity.Bytes(e.Free))
 }
 
 // Unwrap returns syscall.ENOSPC.

@@ -48,7 +48,8 @@ func (e *Refusal) Error() string {
 		}
 		return fmt.Sprintf("run %s is executed on %s, and this is %s", id, host, e.Host)
 	case NotAttempt:
-		return fmt.Sprintf("process %d holds run %s and does not execute it, which takes a moment; nothing was signalled",
+		return fmt.Sprintf("process %d holds run %s and does not execute it, which takes a moment; nothing was "+
+			"signalled",
 			pid, id)
 	case ChangedHands:
 		return fmt.Sprintf("run %s has changed hands or ended meanwhile; nothing was signalled", id)
@@ -109,7 +110,9 @@ func executor(ctx context.Context, db *store.DB, run store.Run) (store.Holder, e
 	if h.Host != host {
 		return h, &Refusal{Why: OnOtherHost, Run: run, Holder: h, Host: host}
 	}
-	if !slices.ContainsFunc(attempts, func(a store.Attempt) bool { return a.Status == store.Running && a.PID == h.PID }) {
+	if !slices.ContainsFunc(attempts, func(a store.Attempt) bool {
+		return a.Status == store.Running && a.PID == h.PID
+	}) {
 		return h, &Refusal{Why: NotAttempt, Run: run, Holder: h}
 	}
 	return h, nil

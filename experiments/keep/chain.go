@@ -66,7 +66,8 @@ func (c *check) chain(r *store.Run) (string, error) {
 			case ok:
 				c.report.Recomputed++
 			case decided:
-				return fmt.Sprintf("step %d was changed: its chain, recorded as %s, does not follow from what is recorded of it", s.Det.Step, s.Chain.Short()), nil
+				return fmt.Sprintf("step %d was changed: its chain, recorded as %s, does not follow from what is "+
+					"recorded of it", s.Det.Step, s.Chain.Short()), nil
 			}
 		}
 		prev = s.Chain

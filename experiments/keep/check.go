@@ -93,7 +93,8 @@ type check struct {
 // it changes nothing. Blobs that no run needs are the sweep's matter.
 func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 	start := time.Now()
-	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{}, report: &Report{Deep: o.Deep, Findings: []Finding{}}}
+	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{},
+		report: &Report{Deep: o.Deep, Findings: []Finding{}}}
 	for _, deleted := range []bool{false, true} {
 		runs, err := db.Runs(ctx, store.RunQuery{Deleted: deleted})
 		if err != nil {
@@ -135,7 +136,8 @@ func (c *check) stale() error {
 		if _, alive := c.db.Alive(r.RID); alive {
 			continue
 		}
-		f := Finding{Fault: Stale, What: r.RID.String(), Detail: "recorded as running, but its process is gone", Runs: []Run{{r}}}
+		f := Finding{Fault: Stale, What: r.RID.String(), Detail: "recorded as running, but its process is gone",
+			Runs: []Run{{r}}}
 		if c.o.Repair {
 			if f.Repaired, err = c.closeKilled(r); err != nil {
 				return err
@@ -209,7 +211,8 @@ func (c *check) blob(b store.RecordedBlob, runs []int64) error {
 	case err != nil: // a disk that cannot be read is damage, but no reason to move the file
 		f.Fault, f.Detail = Corrupt, b.Kind+": "+err.Error()
 	case size != b.Size:
-		f.Fault, f.Detail = Corrupt, fmt.Sprintf("%s: %s has %d bytes, recorded with %d", b.Kind, c.db.Blobs.Path(b.Digest), size, b.Size)
+		f.Fault, f.Detail = Corrupt, fmt.Sprintf("%s: %s has %d bytes, recorded with %d", b.Kind,
+			c.db.Blobs.Path(b.Digest), size, b.Size)
 	default:
 		return nil
 	}
@@ -240,7 +243,8 @@ func (c *check) quarantine(f *Finding, d ident.Digest) error {
 		return err
 	}
 	for _, r := range f.Runs {
-		if err := c.db.AddEvent(c.ctx, store.Event{Run: r.ID, Level: store.LevelError, Kind: "blob-quarantined", Data: data}); err != nil {
+		if err := c.db.AddEvent(c.ctx, store.Event{Run: r.ID, Level: store.LevelError, Kind: "blob-quarantined",
+			Data: data}); err != nil {
 			return err
 		}
 	}

@@ -232,7 +232,8 @@ func (s *sweep) blobItem(k Kind, f blob.File) Item {
 	if what == "" {
 		what = "never recorded"
 	}
-	return Item{Kind: k, What: what, Name: f.Digest.String(), Bytes: f.Size, Time: f.Time, digests: []ident.Digest{f.Digest}}
+	return Item{Kind: k, What: what, Name: f.Digest.String(), Bytes: f.Size, Time: f.Time,
+		digests: []ident.Digest{f.Digest}}
 }
 
 // digests are those of the blobs that are there, oldest first.
@@ -298,7 +299,8 @@ func (s *sweep) checkpoints() error {
 			if err != nil {
 				return err
 			}
-			found = append(found, Item{Kind: Checkpoints, What: "checkpoint", Name: rel, Bytes: size, Time: c.Time, path: rel, run: r, step: c.Step})
+			found = append(found, Item{Kind: Checkpoints, What: "checkpoint", Name: rel, Bytes: size, Time: c.Time,
+				path: rel, run: r, step: c.Step})
 		}
 	}
 	slices.SortFunc(found, func(a, b Item) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Name, b.Name)) })
@@ -323,7 +325,8 @@ func (s *sweep) deletedRuns() error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		items[i] = Item{Kind: DeletedRuns, What: "run", Name: r.RID.String(), Bytes: size, Time: r.Deleted, path: dir, run: r}
+		items[i] = Item{Kind: DeletedRuns, What: "run", Name: r.RID.String(), Bytes: size, Time: r.Deleted, path: dir,
+			run: r}
 	}
 	for _, d := range s.digests() {
 		last, f := -1, s.files[d]

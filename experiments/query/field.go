@@ -73,7 +73,8 @@ func metricField(name string) (f store.Field, at bool) {
 
 // fieldHelp lists what a field may be.
 func fieldHelp() string {
-	return "one of " + strings.Join(store.Columns(), " ") + " tag config.PATH metric.NAME[.min|.max|.at(STEP)] eval.SUITE.NAME"
+	return "one of " + strings.Join(store.Columns(), " ") + " tag config.PATH metric.NAME[.min|.max|.at(STEP)] " +
+		"eval.SUITE.NAME"
 }
 
 // filterField reads the name of a value of a run, the operand of a filter.

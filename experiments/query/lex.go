@@ -62,7 +62,9 @@ func next(text string, col int) (token, string, error) {
 	case strings.IndexByte(special, c) >= 0:
 		return token{symbol, text[:1], col, 1}, text[1:], nil
 	}
-	size := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(special, r) })
+	size := strings.IndexFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(special, r)
+	})
 	if size < 0 {
 		size = len(text)
 	}

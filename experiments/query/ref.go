@@ -46,7 +46,8 @@ func (e *AmbiguousError) Error() string {
 		if i == most {
 			return text + fmt.Sprintf("\n  and %d more", len(e.Candidates)-most)
 		}
-		text += fmt.Sprintf("\n  %s  %s#%d  %s  %s", r.RID.Short(), r.Name, r.Seed, r.Status, r.Created.Format("2006-01-02 15:04"))
+		text += fmt.Sprintf("\n  %s  %s#%d  %s  %s", r.RID.Short(), r.Name, r.Seed, r.Status,
+			r.Created.Format("2006-01-02 15:04"))
 	}
 	return text
 }

@@ -65,7 +65,8 @@ func (f Finder) selectWords(ctx context.Context, r io.Reader) ([]store.Run, erro
 
 // isFilter tells a filter from a reference: it has an operator or a space.
 func isFilter(selection string) bool {
-	if strings.HasPrefix(selection, "@") || strings.HasPrefix(selection, "tag:") || strings.HasPrefix(selection, "xid:") {
+	if strings.HasPrefix(selection, "@") || strings.HasPrefix(selection, "tag:") ||
+		strings.HasPrefix(selection, "xid:") {
 		return false
 	}
 	return strings.ContainsAny(selection, special+" \t\n")

@@ -56,7 +56,8 @@ func (r reader) stages() error {
 	r.run.Stages = []Stage{}
 	for _, st := range list {
 		shown := Stage{
-			Kind: st.Kind, Label: st.Label, Status: r.statusNow(st.Status), From: st.ReusedRun, SID: st.SID, Code: st.Code,
+			Kind: st.Kind, Label: st.Label, Status: r.statusNow(st.Status), From: st.ReusedRun, SID: st.SID,
+			Code:    st.Code,
 			Started: st.Started, WallS: st.WallS, CPUS: st.CPUS, PeakMem: st.PeakMem,
 			Inputs: append([]store.IO{}, st.Inputs...), Outputs: append([]store.IO{}, st.Outputs...),
 			Result: Decode(st.Result), Error: st.Error,
