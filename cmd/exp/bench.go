@@ -25,36 +25,46 @@ func benchCommand(a *app) *cli.Command {
 		ArgsUsage: "[FOLDER]",
 		Category:  "set up",
 		Usage:     "measure how fast the engine is on this machine",
-		Description: "Measures, on the CPU: what the machine does at most, the matmuls of a model's layers, a training step, log-probs, and sampling. " +
-			"Each figure is the median of several repeats, with the least and the greatest; the peak is measured anew before each repeat, and " +
-			"shares are of the median of all peaks, since a machine is shared and its clock moves. " +
-			"Operations are those that the mathematics needs: two per weight of a linear map and token, four per channel of the heads and pair of a token " +
-			"and one that it sees; a training step is three forward passes. The time of sampling includes the prefill. " +
-			"Of a model's FOLDER in Hugging Face's layout, it measures how fast prompts are read (prefill) and completions sampled (decode), " +
-			"with as many completions together as --sequences says, on frozen weights as evaluation and LoRA have them. " +
-			"Nothing is recorded, and results are not tested: exp doctor does that.",
+		Description: "Measures, on the CPU: what the machine does at most, the matmuls of a model's layers, a " +
+			"training step, log-probs, and sampling. Each figure is the median of several repeats, with the least " +
+			"and the greatest; the peak is measured anew before each repeat, and shares are of the median of all " +
+			"peaks, since a machine is shared and its clock moves. Operations are those that the mathematics needs: " +
+			"two per weight of a linear map and token, four per channel of the heads and pair of a token and one " +
+			"that it sees; a training step is three forward passes. The time of sampling includes the prefill. Of a " +
+			"model's FOLDER in Hugging Face's layout, it measures how fast prompts are read (prefill) and " +
+			"completions sampled (decode), with as many completions together as --sequences says, on frozen weights " +
+			"as evaluation and LoRA have them. Nothing is recorded, and results are not tested: exp doctor does that.",
 		UsageText: strings.Join([]string{
 			"exp bench # 10 million parameters; some minutes",
 			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
-			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # an architecture of your own",
+			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # an architecture " +
+				"of your own",
 			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
-			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model's folder, with 1, 8 and 64 completions together",
+			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model's folder, with 1, 8 and 64 " +
+				"completions together",
 			"exp bench --json > bench.json # for programs: exp.bench/1",
 		}, "\n"),
 		Flags: append(append([]cli.Flag{
-			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(), ", "), DefaultText: "10M"},
+			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(),
+				", "), DefaultText: "10M"},
 		}, archFlags()...),
 			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of what is multiplied: f32 or bf16", DefaultText: "f32"},
-			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " + strings.Join(cli.Words(bench.Parts()), ", ")},
+			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " +
+				strings.Join(cli.Words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
 			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "of `N` tokens each"},
-			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions together, each of a prompt of its own; of a FOLDER a list of N",
+			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions together, each of a prompt of its " +
+				"own; of a FOLDER a list of N",
 				DefaultText: benchDefault(o.Sequences, together)},
-			&cli.IntFlag{Name: "prompt", Usage: "prompts have `N` tokens", DefaultText: benchDefault(o.Prompt, f.Prompt)},
-			&cli.IntFlag{Name: "new", Usage: "completions have `N` new tokens", DefaultText: benchDefault(o.New, f.New)},
-			&cli.IntFlag{Name: "repeat", Usage: "measure everything `N` times", DefaultText: benchDefault(o.Repeat, f.Repeat)},
+			&cli.IntFlag{Name: "prompt", Usage: "prompts have `N` tokens",
+				DefaultText: benchDefault(o.Prompt, f.Prompt)},
+			&cli.IntFlag{Name: "new", Usage: "completions have `N` new tokens",
+				DefaultText: benchDefault(o.New, f.New)},
+			&cli.IntFlag{Name: "repeat", Usage: "measure everything `N` times",
+				DefaultText: benchDefault(o.Repeat, f.Repeat)},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
-			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, avx2, portable", DefaultText: "EXP_CPU, else the best"},
+			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, " +
+				"avx2, portable", DefaultText: "EXP_CPU, else the best"},
 		),
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return benchCandidates(w) }),
 		Action: func(c *cli.Context) error {
@@ -200,7 +210,8 @@ func benchDefault(models int, folder any) string {
 }
 
 // measure opens the devices that the flags name, measures and prints.
-func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.Watcher) (*bench.Report, error)) error {
+func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.Watcher) (*bench.Report,
+	error)) error {
 	o, err := a.benchDevice(c)
 	if err != nil {
 		return err
@@ -224,7 +235,9 @@ func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.
 	m := harness.ThisMachine()
 	b := &benchmark{CPU: m.CPU, Cores: m.Cores, Memory: m.Memory, System: runtime.GOOS + "/" + runtime.GOARCH,
 		Level: be.Level(), Build: cli.ReadBuild(), Report: *r}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.bench/1", Data: b, Human: func(w io.Writer) error { return writeBench(a.Out.NewPage(w), b) }})
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.bench/1", Data: b, Human: func(w io.Writer) error {
+		return writeBench(a.Out.NewPage(w), b)
+	}})
 }
 
 // benchDevice reads the flags that say on what is measured.

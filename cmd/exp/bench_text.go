@@ -31,7 +31,8 @@ func writeBench(p *cli.Page, b *benchmark) error {
 	add("peak, 1 thread", b.Machine.PeakOne, "GFLOP/s")
 	add(fmt.Sprintf("peak, %d threads", b.Threads), &b.Machine.Peak, "GFLOP/s")
 	add(fmt.Sprintf("reading, %d threads", b.Threads), b.Machine.Read, "GB/s")
-	if err := p.Table([]cli.Column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}}, rows); err != nil {
+	if err := p.Table([]cli.Column{{Title: "what"}, {Title: "median"}, {Title: "range"}, {Title: "unit"}},
+		rows); err != nil {
 		return err
 	}
 	if b.Folder != nil {
@@ -52,7 +53,8 @@ func between(s bench.Spread) string { return quantity.Short(s.Min) + "–" + qua
 
 func writeBenchModel(p *cli.Page, m *bench.ModelReport, s bench.Settings) error {
 	p.Heading("model " + m.Name)
-	p.Line("%d layers, width %d, heads %d/%d, ffn %d, vocabulary %d; %s weights", m.Layers, m.Width, m.Heads, m.KVHeads, m.FFN, m.Vocab, quantity.Count(int64(m.Weights)))
+	p.Line("%d layers, width %d, heads %d/%d, ffn %d, vocabulary %d; %s weights", m.Layers, m.Width, m.Heads,
+		m.KVHeads, m.FFN, m.Vocab, quantity.Count(int64(m.Weights)))
 	if err := writePasses(p, m, s); err != nil {
 		return err
 	}
@@ -63,11 +65,14 @@ func writeBenchModel(p *cli.Page, m *bench.ModelReport, s bench.Settings) error 
 func writeBenchFolder(p *cli.Page, f *bench.FolderReport, s bench.Settings) error {
 	p.Heading("folder " + f.Path)
 	p.Line("%s parameters, %s of %s weights, loaded in %s; prompts of %d tokens, completions of %d",
-		quantity.Parameters(int64(f.Parameters)), quantity.Bytes(f.Weights), f.Stored, quantity.Duration(quantity.Seconds(f.Load)), s.Prompt, s.New)
+		quantity.Parameters(int64(f.Parameters)), quantity.Bytes(f.Weights), f.Stored,
+		quantity.Duration(quantity.Seconds(f.Load)), s.Prompt, s.New)
 	var rows [][]any
 	for _, x := range f.Speeds {
-		rows = append(rows, []any{x.Sequences, x.Prefill.TokensPer.Median, between(x.Prefill.TokensPer), quantity.Percent(x.Prefill.Share, 0),
-			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), quantity.Percent(x.Decode.Share, 0), x.Read.Median, quantity.Bytes(x.Decode.Memory)})
+		rows = append(rows, []any{x.Sequences, x.Prefill.TokensPer.Median, between(x.Prefill.TokensPer),
+			quantity.Percent(x.Prefill.Share, 0),
+			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), quantity.Percent(x.Decode.Share, 0), x.Read.Median,
+			quantity.Bytes(x.Decode.Memory)})
 	}
 	return p.Table([]cli.Column{{Title: "together"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
 		{Title: "decode tok/s"}, {Title: "range"}, {Title: "peak"}, {Title: "GB/s"}, {Title: "memory", Drop: 1}}, rows)
@@ -78,7 +83,8 @@ func writeBenchFolder(p *cli.Page, f *bench.FolderReport, s bench.Settings) erro
 func writePasses(p *cli.Page, m *bench.ModelReport, s bench.Settings) error {
 	var rows [][]any
 	add := func(what string, x *bench.Passes) {
-		rows = append(rows, []any{what, x.TokensPer.Median, between(x.TokensPer), x.GFLOPS.Median, quantity.Percent(x.Share, 0), quantity.Bytes(x.Memory)})
+		rows = append(rows, []any{what, x.TokensPer.Median, between(x.TokensPer), x.GFLOPS.Median,
+			quantity.Percent(x.Share, 0), quantity.Bytes(x.Memory)})
 	}
 	batch := fmt.Sprintf("%d × %d", s.Batch, s.Length)
 	if m.Train != nil {
@@ -93,7 +99,8 @@ func writePasses(p *cli.Page, m *bench.ModelReport, s bench.Settings) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := []cli.Column{{Title: "work"}, {Title: "tok/s"}, {Title: "range"}, {Title: "GFLOP/s"}, {Title: "peak share"}, {Title: "memory"}}
+	columns := []cli.Column{{Title: "work"}, {Title: "tok/s"}, {Title: "range"}, {Title: "GFLOP/s"},
+		{Title: "peak share"}, {Title: "memory"}}
 	if err := p.Table(columns, rows); err != nil || m.Train == nil {
 		return err
 	}
@@ -116,12 +123,14 @@ func writeMatMuls(p *cli.Page, list []bench.MatMul) error {
 		if x.Decode {
 			op, roofline = "decode", quantity.Percent(x.RooflineShare, 0)
 		}
-		rows = append(rows, []any{x.Layer, op, x.M, strconv.Itoa(x.N) + "×" + strconv.Itoa(x.K), x.GFLOPS.Median, between(x.GFLOPS),
+		rows = append(rows, []any{x.Layer, op, x.M, strconv.Itoa(x.N) + "×" + strconv.Itoa(x.K), x.GFLOPS.Median,
+			between(x.GFLOPS),
 			quantity.Percent(x.Share, 0), x.Bytes.Median, roofline})
 	}
 	if len(rows) == 0 {
 		return nil
 	}
-	return p.Table([]cli.Column{{Title: "matmul"}, {Title: "op"}, {Title: "rows"}, {Title: "weight"}, {Title: "GFLOP/s"}, {Title: "range"},
+	return p.Table([]cli.Column{{Title: "matmul"}, {Title: "op"}, {Title: "rows"}, {Title: "weight"},
+		{Title: "GFLOP/s"}, {Title: "range"},
 		{Title: "peak share"}, {Title: "GB/s", Drop: 1}, {Title: "roofline"}}, rows)
 }

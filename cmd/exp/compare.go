@@ -23,11 +23,14 @@ func compareCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "compare arms with statistics, or say why they cannot be compared",
 		ArgsUsage: "SEL...",
-		Description: "An arm is the runs of one experiment with different seeds. Each of several SEL is an arm; the runs of a single SEL are " +
-			"grouped by experiment, or by --by, whose key is then part of the treatment. Arms that differ in more than the treatment (compare.vary, --vary) are refused with exit code 6.\n" +
-			"Differences are an earlier arm minus a later one, problem by problem; with --vs every arm minus that one. With at least 3 runs an arm " +
-			"intervals and p values are for other seeds too. A verdict needs p Holm at most --alpha and an interval without zero; \"no difference shown\" means " +
-			"that one worth finding (0.05 of a share, a tenth of other means) would have been found 80 % of the time, else it is \"underpowered\".\n" +
+		Description: "An arm is the runs of one experiment with different seeds. Each of several SEL is an arm; the " +
+			"runs of a single SEL are grouped by experiment, or by --by, whose key is then part of the treatment. " +
+			"Arms that differ in more than the treatment (compare.vary, --vary) are refused with exit code 6.\n" +
+			"Differences are an earlier arm minus a later one, problem by problem; with --vs every arm minus that " +
+			"one. With at least 3 runs an arm intervals and p values are for other seeds too. A verdict needs p " +
+			"Holm at most --alpha and an interval without zero; \"no difference shown\" means that one worth " +
+			"finding (0.05 of a share, a tenth of other means) would have been found 80 % of the time, else it is " +
+			"\"underpowered\".\n" +
 			"--fail-if ends with exit code 9 if a condition holds for any pair of arms:\n" +
 			"  fields     delta lo hi se p p_holm mde effect, with (SUITE) or\n" +
 			"             (SUITE, METRIC); alone, of what was named last\n" +
@@ -41,14 +44,17 @@ func compareCommand(a *app) *cli.Command {
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
-			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task or a configuration key", DefaultText: "xid"},
+			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task " +
+				"or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "suite", Usage: "only the suite `S`, with or without its task"},
 			&cli.StringSliceFlag{Name: "metric", Usage: "test the metric `M` in place of the usual ones"},
 			&cli.StringFlag{Name: "k", Usage: "the k of pass@k: `LIST`", DefaultText: "those of the evaluation"},
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
-			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; every output says so"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; every " +
+				"output says so"},
 			&cli.Float64Flag{Name: "alpha", Usage: "probability `A` of a false verdict", Value: 0.05},
-			&cli.IntFlag{Name: "boot", Usage: "draw `N` resamples for an interval of pass@k of an arm with fewer than 3 runs", Value: compare.DefaultDraws},
+			&cli.IntFlag{Name: "boot", Usage: "draw `N` resamples for an interval of pass@k of an arm with fewer " +
+				"than 3 runs", Value: compare.DefaultDraws},
 			&cli.StringFlag{Name: "fail-if", Usage: "exit with 9 if the condition `EXPR` holds"},
 		},
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
@@ -99,8 +105,9 @@ func (a *app) compare(c *cli.Context, db *store.DB) error {
 	if by := strings.TrimPrefix(c.String("by"), "config."); isKey(by) {
 		vary = append(vary, by) // who groups by a key means to compare its values
 	}
-	o := compare.Options{Vary: vary, Allow: c.StringSlice("allow"), Suites: c.StringSlice("suite"), Metrics: c.StringSlice("metric"),
-		K: ks, Alpha: c.Float64("alpha"), Draws: c.Int("boot"), Baseline: c.IsSet("vs")}
+	o := compare.Options{Vary: vary, Allow: c.StringSlice("allow"), Suites: c.StringSlice("suite"),
+		Metrics: c.StringSlice("metric"),
+		K:       ks, Alpha: c.Float64("alpha"), Draws: c.Int("boot"), Baseline: c.IsSet("vs")}
 	r, err := compare.Compare(c.Context, db, arms, o)
 	var refused *compare.NotComparableError
 	switch {
@@ -164,7 +171,9 @@ func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
 		case len(runs) == 0 && selected > 0 && len(selections) > 1:
 			// --vs names an arm of the list.
 		case len(runs) == 0:
-			return nil, &cli.Failure{Code: cli.ExitNotFound, Err: fmt.Errorf("%s selects no runs", strings.ReplaceAll(s, "\x00", " ")), Help: "exp ls shows what there is"}
+			return nil, &cli.Failure{Code: cli.ExitNotFound,
+				Err:  fmt.Errorf("%s selects no runs", strings.ReplaceAll(s, "\x00", " ")),
+				Help: "exp ls shows what there is"}
 		case len(selections) == 1:
 			if arms, err = compare.Arms(c.Context, db, runs, c.String("by")); err != nil {
 				return nil, err
@@ -225,8 +234,10 @@ const compareSchema = "exp.compare/1"
 
 // comparisonTable has a row for each suite, metric and pair of arms.
 func comparisonTable(r *compare.Result) cli.Table {
-	t := cli.Table{Schema: compareSchema, Columns: []cli.Column{{Key: "suite"}, {Key: "metric"}, {Key: "arm_a"}, {Key: "arm_b"}, {Key: "mean_a"}, {Key: "mean_b"},
-		{Key: "delta"}, {Key: "lo"}, {Key: "hi"}, {Key: "p"}, {Key: "p_holm"}, {Key: "mde"}, {Key: "effect"}, {Key: "verdict"}}}
+	t := cli.Table{Schema: compareSchema, Columns: []cli.Column{{Key: "suite"}, {Key: "metric"}, {Key: "arm_a"},
+		{Key: "arm_b"}, {Key: "mean_a"}, {Key: "mean_b"},
+		{Key: "delta"}, {Key: "lo"}, {Key: "hi"}, {Key: "p"}, {Key: "p_holm"}, {Key: "mde"}, {Key: "effect"},
+		{Key: "verdict"}}}
 	cell := func(v *float64) any {
 		if v == nil {
 			return nil
@@ -241,7 +252,8 @@ func comparisonTable(r *compare.Result) cli.Table {
 				if p.Interval != nil {
 					lo, hi = p.Interval.Lo, p.Interval.Hi
 				}
-				t.Rows = append(t.Rows, []any{r.Suites[i].Name, m.Name, r.Arms[p.A].Label, r.Arms[p.B].Label, cell(m.Arms[p.A].Mean), cell(m.Arms[p.B].Mean),
+				t.Rows = append(t.Rows, []any{r.Suites[i].Name, m.Name, r.Arms[p.A].Label, r.Arms[p.B].Label,
+					cell(m.Arms[p.A].Mean), cell(m.Arms[p.B].Mean),
 					cell(p.Delta), lo, hi, cell(p.P), cell(p.PHolm), cell(p.MDE), cell(p.Effect), string(p.Verdict)})
 			}
 		}
@@ -273,7 +285,8 @@ func (a *app) refusal(e *compare.NotComparableError) error {
 		for arm := range e.Arms {
 			values = append(values, e.Arms[arm].Label+" "+cmp.Or(d.Text(arm), "none"))
 		}
-		f.Problems = append(f.Problems, cli.Problem{ID: d.Key, Message: fmt.Sprintf("%s differs (%s): %s", d.Key, d.Class, strings.Join(values, ", ")), Help: remedy(d)})
+		f.Problems = append(f.Problems, cli.Problem{ID: d.Key, Message: fmt.Sprintf("%s differs (%s): %s", d.Key,
+			d.Class, strings.Join(values, ", ")), Help: remedy(d)})
 	}
 	stream := a.Stream(a.Stderr)
 	f.Render = func(color bool) string {
@@ -310,7 +323,8 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 		for range e.Arms {
 			row = append(row, term.Cell{Text: "…"})
 		}
-		t.Rows = append(t.Rows, append(row, term.Cell{Text: string(compare.Treatment)}, term.Cell{Text: "ok", Style: term.Good}))
+		t.Rows = append(t.Rows, append(row, term.Cell{Text: string(compare.Treatment)},
+			term.Cell{Text: "ok", Style: term.Good}))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s arms are not comparable (exit %d)\n", term.Bad.Paint("error:", l.Color), cli.ExitNotComparable)
@@ -363,14 +377,16 @@ func refusalHelp(e *compare.NotComparableError) []string {
 			for _, x := range arm.XIDs {
 				ids = append(ids, "xid:"+x[:8])
 			}
-			list = append(list, fmt.Sprintf("%s holds %d experiments; name one, newest first: %s", arm.Label, len(ids), strings.Join(ids, ", ")))
+			list = append(list, fmt.Sprintf("%s holds %d experiments; name one, newest first: %s", arm.Label, len(ids),
+				strings.Join(ids, ", ")))
 		}
 	}
 	varied := slices.ContainsFunc(e.Comparability.Differences, func(d compare.Difference) bool {
 		return d.Refused() && d.Class == compare.Controlled && !d.Within
 	})
 	if varied {
-		list = append(list, "--vary KEY makes a key part of what is compared; --allow KEY waives it, and every output says so")
+		list = append(list, "--vary KEY makes a key part of what is compared; --allow KEY waives it, and every "+
+			"output says so")
 	}
 	return list
 }

@@ -43,7 +43,8 @@ func (p *comparePage) write() error {
 
 // arms says what is compared.
 func (p *comparePage) arms() error {
-	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "algo"}, {Title: "xid"}, {Title: "runs"}, {Title: "seeds"}}
+	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "algo"}, {Title: "xid"}, {Title: "runs"},
+		{Title: "seeds"}}
 	var rows [][]any
 	for _, a := range p.r.Arms {
 		var xids []string
@@ -196,8 +197,12 @@ func (p *comparePage) means(shown []*compare.Metric) error {
 		if !slices.ContainsFunc(shown, func(m *compare.Metric) bool { return m.Arms[arm].Start != nil }) {
 			continue
 		}
-		rows = append(rows, scoreRow("  gain", shown, func(m *compare.Metric) string { return signed(m.Arms[arm].Gain, digitsOf(m)) }))
-		start := scoreRow("before training", shown, func(m *compare.Metric) string { return optional(m.Arms[arm].Start, digitsOf(m)) })
+		rows = append(rows, scoreRow("  gain", shown, func(m *compare.Metric) string {
+			return signed(m.Arms[arm].Gain, digitsOf(m))
+		}))
+		start := scoreRow("before training", shown, func(m *compare.Metric) string {
+			return optional(m.Arms[arm].Start, digitsOf(m))
+		})
 		if !slices.ContainsFunc(starts, func(row []any) bool { return slices.Equal(row, start) }) {
 			starts = append(starts, start)
 		}
@@ -223,7 +228,8 @@ func scoreRow(name string, shown []*compare.Metric, cell func(m *compare.Metric)
 }
 
 func (p *comparePage) differences(shown []*compare.Metric, pair int) error {
-	columns := []cli.Column{{Title: "metric"}, {Title: "Δ"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}, {Title: "p"}, {Title: "p Holm"},
+	columns := []cli.Column{{Title: "metric"}, {Title: "Δ"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"},
+		{Title: "p"}, {Title: "p Holm"},
 		{Title: "MDE"}, {Title: "verdict", Style: outcomeStyle}}
 	var rows [][]any
 	for _, m := range shown {
@@ -273,7 +279,8 @@ func (p *comparePage) across() error {
 	if x == nil || len(x.Suites) < 2 || p.chosen {
 		return nil
 	}
-	p.Heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite", len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
+	p.Heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite",
+		len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
 	cell := func(a compare.Aggregate) string {
 		text := optional(a.Value, 3)
 		if a.Interval != nil {
@@ -292,7 +299,8 @@ func (p *comparePage) across() error {
 	rows = nil
 	for _, pair := range x.Pairs {
 		if iv := pair.Improvement.Interval; iv != nil {
-			rows = append(rows, []any{p.r.Arms[pair.A].Label + " over " + p.r.Arms[pair.B].Label, optional(pair.Improvement.Value, 2),
+			rows = append(rows, []any{p.r.Arms[pair.A].Label + " over " + p.r.Arms[pair.B].Label,
+				optional(pair.Improvement.Value, 2),
 				"[" + quantity.Fixed(iv.Lo, 2) + ", " + quantity.Fixed(iv.Hi, 2) + "]"})
 		}
 	}
@@ -300,17 +308,20 @@ func (p *comparePage) across() error {
 		return nil
 	}
 	p.Heading("probability of improvement")
-	return p.Table([]cli.Column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"}, {Title: quantity.Percent(p.r.Level, 0) + " interval"}}, rows)
+	return p.Table([]cli.Column{{Title: "arms", Rank: 1, Min: 12}, {Title: "P"},
+		{Title: quantity.Percent(p.r.Level, 0) + " interval"}}, rows)
 }
 
 func (p *comparePage) cost() error {
 	p.Heading("cost of a run (mean)")
-	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "steps"}, {Title: "tokens"}, {Title: "training"}, {Title: "before (shared)"},
+	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "steps"}, {Title: "tokens"}, {Title: "training"},
+		{Title: "before (shared)"},
 		{Title: "evaluation"}, {Title: "device"}}
 	var rows [][]any
 	for arm, c := range p.r.Cost {
 		rows = append(rows, []any{p.r.Arms[arm].Label, int64(c.Steps + 0.5), quantity.Count(int64(c.Tokens + 0.5)),
-			quantity.Duration(quantity.Seconds(c.TrainS)), quantity.Duration(quantity.Seconds(c.UpstreamS)), quantity.Duration(quantity.Seconds(c.EvalS)), c.Machine})
+			quantity.Duration(quantity.Seconds(c.TrainS)), quantity.Duration(quantity.Seconds(c.UpstreamS)),
+			quantity.Duration(quantity.Seconds(c.EvalS)), c.Machine})
 	}
 	return p.Table(columns, rows)
 }
@@ -318,7 +329,8 @@ func (p *comparePage) cost() error {
 func (p *comparePage) notes() {
 	var lines []string
 	for _, x := range p.r.Comparability.Excluded {
-		lines = append(lines, fmt.Sprintf("not counted: run %.8s (%s, seed %d): %s", x.RID, p.r.Arms[x.Arm].Label, x.Seed, x.Reason))
+		lines = append(lines, fmt.Sprintf("not counted: run %.8s (%s, seed %d): %s", x.RID, p.r.Arms[x.Arm].Label,
+			x.Seed, x.Reason))
 	}
 	lines = append(lines, p.r.Notes...)
 	if len(lines) == 0 {

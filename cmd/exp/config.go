@@ -42,13 +42,15 @@ func configCommand(a *app) *cli.Command {
 				Name: "show", ArgsUsage: "CONFIG", Usage: "print a configuration with everything resolved",
 				UsageText: "exp config show configs/ppo_7b_math.yaml # extends, overlays and defaults applied\n" +
 					"exp config show configs/ppo_7b_math.yaml --origin # and where each value comes from",
-				Flags:        append([]cli.Flag{&cli.BoolFlag{Name: "origin", Usage: "show where each value comes from"}}, sets...),
+				Flags: append([]cli.Flag{&cli.BoolFlag{Name: "origin",
+					Usage: "show where each value comes from"}}, sets...),
 				BashComplete: files, Action: a.showConfig,
 			},
 			{
 				Name: "diff", ArgsUsage: "CONFIG CONFIG", Usage: "list the keys in which two configurations differ",
-				UsageText: "exp config diff configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml # the whole treatment",
-				Flags:     sets, BashComplete: files, Action: a.diffConfigs,
+				UsageText: "exp config diff configs/countdown_cpu_flowrl.yaml configs/countdown_cpu_ppo.yaml # the " +
+					"whole treatment",
+				Flags: sets, BashComplete: files, Action: a.diffConfigs,
 			},
 			{
 				Name: "schema", ArgsUsage: "[KEY]", Usage: "explain a key or a block, or list all keys",
@@ -58,9 +60,12 @@ func configCommand(a *app) *cli.Command {
 				BashComplete: keys, Action: a.configSchema,
 			},
 			{
-				Name: "explain", ArgsUsage: "[CONFIG] KEY", Usage: "say what a key means and what it is in a configuration",
-				UsageText: "exp config explain configs/flowrl_7b_math.yaml algo.flowrl.weight.high # meaning, value, origin\n" +
-					"exp config explain algo.kind # every algorithm: paper, equation, and the settings that it stands for",
+				Name: "explain", ArgsUsage: "[CONFIG] KEY", Usage: "say what a key means and what it is in a " +
+					"configuration",
+				UsageText: "exp config explain configs/flowrl_7b_math.yaml algo.flowrl.weight.high # meaning, " +
+					"value, origin\n" +
+					"exp config explain algo.kind # every algorithm: paper, equation, and the settings that it " +
+					"stands for",
 				Flags: sets, BashComplete: fileThenKey, Action: a.explainKey,
 			},
 		},
@@ -114,7 +119,8 @@ func keyCandidates() []cli.Candidate {
 }
 
 func (a *app) loadOne(c *cli.Context, file string) (*config.Resolved, error) {
-	return config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"), Sets: c.StringSlice("set")})
+	return config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"),
+		Sets: c.StringSlice("set")})
 }
 
 func (a *app) checkConfigs(c *cli.Context) error {
@@ -125,7 +131,8 @@ func (a *app) checkConfigs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t := cli.Table{Schema: "exp.config.check/1", Columns: []cli.Column{{Key: "file", ID: true}, {Key: "name"}, {Key: "algo"}, {Key: "result"}, {Key: "dropped"}}}
+	t := cli.Table{Schema: "exp.config.check/1", Columns: []cli.Column{{Key: "file", ID: true}, {Key: "name"},
+		{Key: "algo"}, {Key: "result"}, {Key: "dropped"}}}
 	for i, r := range configs {
 		t.Rows = append(t.Rows, []any{c.Args().Get(i), r.Run.Name, r.Run.Algorithm(), "ok", len(r.Dropped)})
 	}
@@ -168,7 +175,8 @@ func (a *app) diffConfigs(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t := cli.Table{Schema: "exp.config.diff/1", Columns: []cli.Column{{Key: "key", ID: true}, {Key: "a", Title: args[0]}, {Key: "b", Title: args[1]}, {Key: "class"}}}
+	t := cli.Table{Schema: "exp.config.diff/1", Columns: []cli.Column{{Key: "key", ID: true},
+		{Key: "a", Title: args[0]}, {Key: "b", Title: args[1]}, {Key: "class"}}}
 	for _, d := range config.Diff(left, right) {
 		t.Rows = append(t.Rows, []any{d.Key.Path, d.Values[0], d.Values[1], string(d.Class)})
 	}

@@ -20,9 +20,9 @@ func diffCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "say what differs between two runs",
 		ArgsUsage: "A B",
-		Description: "Compares two runs: configuration keys, sources, data and initial weights, environment, and the first step at which " +
-			"their trajectories part. It finds causes; exp compare compares results with statistics. Without a flag all parts are " +
-			"shown. The exit code is 0 whether they differ or not.",
+		Description: "Compares two runs: configuration keys, sources, data and initial weights, environment, and " +
+			"the first step at which their trajectories part. It finds causes; exp compare compares results with " +
+			"statistics. Without a flag all parts are shown. The exit code is 0 whether they differ or not.",
 		UsageText: strings.Join([]string{
 			"exp diff @last~1 @last # what changed since the run before",
 			"exp diff flowrl#0 ppo#0 --config # the treatment, and what else is not equal",

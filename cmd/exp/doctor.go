@@ -21,18 +21,20 @@ func doctorCommand(a *app) *cli.Command {
 		Name:     "doctor",
 		Category: "set up",
 		Usage:    "check machine, build, store and configuration, and that bits are the same",
-		Description: "Looks at what a run depends on and says of each thing whether it is all right, and what to do where it is not. " +
-			"The determinism test trains a toy with every kind of CPU kernel that this machine runs, on one, two and all threads: " +
-			"all must give the same bits, those that are written down in the program, and the sampler's log-probs must be the trainer's. " +
-			"Nothing is changed and no store is made. Warnings do not change the exit code; a failed check does: " +
-			"5 for other bits, 4 for damage, 7 for what the machine lacks, 2 for a bad setting.",
+		Description: "Looks at what a run depends on and says of each thing whether it is all right, and what to do " +
+			"where it is not. The determinism test trains a toy with every kind of CPU kernel that this machine " +
+			"runs, on one, two and all threads: all must give the same bits, those that are written down in the " +
+			"program, and the sampler's log-probs must be the trainer's. Nothing is changed and no store is made. " +
+			"Warnings do not change the exit code; a failed check does: 5 for other bits, 4 for damage, 7 for what " +
+			"the machine lacks, 2 for a bad setting.",
 		UsageText: strings.Join([]string{
 			"exp doctor # takes a second or two",
 			"exp doctor --quick # fewer kernels, and no measurements",
 			"exp doctor --json # for programs: exp.doctor/1",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "quick", Usage: "test the best kernels only, measure nothing, do not read the whole database"},
+			&cli.BoolFlag{Name: "quick", Usage: "test the best kernels only, measure nothing, do not read the " +
+				"whole database"},
 		},
 		Action: func(c *cli.Context) error {
 			if _, err := cli.Positionals(c, 0, 0); err != nil {
@@ -117,7 +119,9 @@ func (a *app) examine(ctx context.Context, quick bool) error {
 		part.check()
 	}
 	bad := d.conclude()
-	err := a.Out.PrintDocument(cli.Document{Schema: "exp.doctor/1", Data: d, Human: func(w io.Writer) error { return d.write(w, a.Out.Stream) }})
+	err := a.Out.PrintDocument(cli.Document{Schema: "exp.doctor/1", Data: d, Human: func(w io.Writer) error {
+		return d.write(w, a.Out.Stream)
+	}})
 	if err != nil || len(bad) == 0 {
 		return err
 	}
@@ -168,7 +172,8 @@ func (d *diagnosis) write(w io.Writer, s term.Stream) error {
 			fmt.Fprintln(w, term.Strong.Paint(section, s.Color))
 		}
 		style := map[health]term.Style{healthy: term.Good, warning: term.Warn, failing: term.Bad}[f.Health]
-		fmt.Fprintf(w, "  %s %s  ", style.Paint(term.Pad(string(f.Health), 7, false), s.Color), term.Pad(f.Name, 11, false))
+		fmt.Fprintf(w, "  %s %s  ", style.Paint(term.Pad(string(f.Health), 7, false), s.Color),
+			term.Pad(f.Name, 11, false))
 		text := term.Wrap(term.CleanLines(f.Text), width-margin)
 		if f.Help != "" {
 			help := term.Wrap(term.CleanLines(f.Help), width-margin-6)
@@ -226,13 +231,16 @@ func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 		return
 	}
 	d.add(finding{Name: prefix + "same bits", Health: healthy, Value: t.List,
-		Text: fmt.Sprintf("%d trainings agree (kernels on threads: %s)", len(t.List), strings.Join(how[order[0]], ", "))})
+		Text: fmt.Sprintf("%d trainings agree (kernels on threads: %s)", len(t.List),
+			strings.Join(how[order[0]], ", "))})
 	want, known := selftest.Want(t.Numerics)
 	switch {
 	case !known:
-		d.warn(prefix+"digest", "results agree with those of machines of the same class", "%s; none is known for the class %s", order[0][:16], t.Numerics)
+		d.warn(prefix+"digest", "results agree with those of machines of the same class",
+			"%s; none is known for the class %s", order[0][:16], t.Numerics)
 	case want != order[0]:
-		d.fail(prefix+"digest", cli.ExitDivergence, distrust, "%s, but every machine of the class %s gives %s", order[0][:16], t.Numerics, want[:16])
+		d.fail(prefix+"digest", cli.ExitDivergence, distrust, "%s, but every machine of the class %s gives %s",
+			order[0][:16], t.Numerics, want[:16])
 	default:
 		d.ok(prefix+"digest", "%s, as on every machine of the class %s", order[0][:16], t.Numerics)
 	}
@@ -258,6 +266,7 @@ func (a *app) checkSpeed(ctx context.Context, d *diagnosis, quick bool) {
 		return
 	}
 	d.add(finding{Name: "measured", Health: healthy, Value: s, Text: fmt.Sprintf(
-		"%.0f GFLOP/s in a matmul of 512, %.0f tokens/s sampled from 0.8 M parameters; %s, %d threads, as busy as the machine is now",
+		"%.0f GFLOP/s in a matmul of 512, %.0f tokens/s sampled from 0.8 M parameters; %s, %d threads, as busy as "+
+			"the machine is now",
 		s.MatMul, s.Sample, be.Level(), be.Threads())})
 }

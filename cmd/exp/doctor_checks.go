@@ -34,7 +34,8 @@ func (a *app) checkMachine(d *diagnosis) {
 	}
 	text := "kernels for " + chosen + "; this machine runs " + strings.Join(k.Levels, ", ")
 	if k.Best == k.Levels[0] {
-		d.warn("kernels", "a processor with AVX2 and FMA is several times faster; the results are the same", "%s", text)
+		d.warn("kernels", "a processor with AVX2 and FMA is several times faster; the results are the same", "%s",
+			text)
 	} else {
 		d.ok("kernels", "%s", text)
 	}
@@ -42,12 +43,15 @@ func (a *app) checkMachine(d *diagnosis) {
 	case device.MatrixUnit:
 		d.ok("bf16", "on the matrix unit (AMX): model.dtype bf16 is several times faster than f32")
 	case device.NoMatrix:
-		d.warn("bf16", "a newer kernel, or a container or virtual machine that passes AMX on, makes it several times faster; the results are the same",
-			"this processor has a matrix unit (AMX), but the system refuses its registers: model.dtype bf16 is computed without it")
+		d.warn("bf16", "a newer kernel, or a container or virtual machine that passes AMX on, makes it several "+
+			"times faster; the results are the same",
+			"this processor has a matrix unit (AMX), but the system refuses its registers: model.dtype bf16 is "+
+				"computed without it")
 	case device.Pairs:
 		d.ok("bf16", "on products of pairs (AVX512-BF16): model.dtype bf16 is faster than f32")
 	default:
-		d.ok("bf16", "emulated, with the bits of a matrix unit: model.dtype bf16 takes less memory than f32, but more time")
+		d.ok("bf16", "emulated, with the bits of a matrix unit: model.dtype bf16 takes less memory than f32, but "+
+			"more time")
 	}
 	switch {
 	case m.Memory == 0:
@@ -85,11 +89,13 @@ func checkGPU(d *diagnosis) {
 	built := cli.ReadBuild().Device == "cuda"
 	switch {
 	case len(devices) == 0 && built:
-		d.warn("devices", "install the NVIDIA driver, or run with --device cpu", "built with tag cuda, but there is no /dev/nvidia0")
+		d.warn("devices", "install the NVIDIA driver, or run with --device cpu",
+			"built with tag cuda, but there is no /dev/nvidia0")
 	case len(devices) == 0:
 		d.ok("devices", "none, and none needed: this build runs on the CPU")
 	case !built:
-		d.warn("devices", "runs compute on the CPU; a build with tag cuda uses GPUs", "%s found, but this program was built without tag cuda", strings.Join(devices, ", "))
+		d.warn("devices", "runs compute on the CPU; a build with tag cuda uses GPUs",
+			"%s found, but this program was built without tag cuda", strings.Join(devices, ", "))
 	default:
 		d.ok("devices", "%s", strings.Join(devices, ", "))
 	}
@@ -97,7 +103,8 @@ func checkGPU(d *diagnosis) {
 
 // environment are the variables that the program reads.
 func environment() []string {
-	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", device.LevelVariable, "EXP_FORCE_TTY"}
+	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", device.LevelVariable,
+		"EXP_FORCE_TTY"}
 }
 
 // probeRecipe is a configuration in which nothing but the user's own file can be
@@ -134,7 +141,8 @@ func (a *app) checkSettings(d *diagnosis) {
 	case err != nil:
 		d.failed(device.LevelVariable, err)
 	case level != device.OfThisMachine().Best:
-		d.warn(device.LevelVariable, "unset it for the best; the results are the same", "runs use the kernels for %s, slower than %s", level, device.OfThisMachine().Best)
+		d.warn(device.LevelVariable, "unset it for the best; the results are the same",
+			"runs use the kernels for %s, slower than %s", level, device.OfThisMachine().Best)
 	}
 }
 
@@ -187,7 +195,8 @@ func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
 	defer cancel()
 	switch err := db.QuickCheck(limited); {
 	case errors.Is(err, context.DeadlineExceeded):
-		d.warn("integrity", "sqlite3 "+filepath.Join(dir, "exp.db")+" 'PRAGMA integrity_check' reads it all", "the database is too large to be read within %s", quantity.Duration(readTime))
+		d.warn("integrity", "sqlite3 "+filepath.Join(dir, "exp.db")+" 'PRAGMA integrity_check' reads it all",
+			"the database is too large to be read within %s", quantity.Duration(readTime))
 	case err != nil:
 		d.failed("integrity", err)
 	default:
@@ -216,7 +225,8 @@ func checkDisk(d *diagnosis, dir string) {
 		d.failed("file system", err)
 		return
 	case disk.Network:
-		d.fail("file system", cli.ExitResource, "keep the store on a local disk: --store DIR or EXP_STORE", "%s is a network file system, on which SQLite's locks do not work", name)
+		d.fail("file system", cli.ExitResource, "keep the store on a local disk: --store DIR or EXP_STORE",
+			"%s is a network file system, on which SQLite's locks do not work", name)
 	default:
 		d.ok("file system", "%s", name)
 	}
@@ -230,7 +240,8 @@ func checkDisk(d *diagnosis, dir string) {
 	}
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
-		d.fail("writing", cli.ExitResource, "give this user permission, or use another store: --store DIR or EXP_STORE", "%v", err)
+		d.fail("writing", cli.ExitResource, "give this user permission, or use another store: --store DIR or "+
+			"EXP_STORE", "%v", err)
 		return
 	}
 	f.Close()

@@ -66,9 +66,11 @@ func knownConfig(err error) *cli.Failure {
 		faults = config.Errors{fault}
 	}
 	if errors.As(err, &faults) || fault != nil {
-		f := &cli.Failure{Code: cli.ExitUsage, Kind: "config", Err: errors.New(strings.TrimRight(faults.Error(), "\n")), Render: faults.Text}
+		f := &cli.Failure{Code: cli.ExitUsage, Kind: "config",
+			Err: errors.New(strings.TrimRight(faults.Error(), "\n")), Render: faults.Text}
 		for _, e := range faults {
-			f.Problems = append(f.Problems, cli.Problem{ID: e.Code, File: e.Source, Line: e.Line, Column: e.Col, Message: e.Message, Help: e.Help})
+			f.Problems = append(f.Problems, cli.Problem{ID: e.Code, File: e.Source, Line: e.Line, Column: e.Col,
+				Message: e.Message, Help: e.Help})
 		}
 		return f
 	}
@@ -84,7 +86,8 @@ func knownConfig(err error) *cli.Failure {
 	var syntax *query.SyntaxError
 	if errors.As(err, &syntax) {
 		return &cli.Failure{Code: cli.ExitUsage, Err: err,
-			Problems: []cli.Problem{{Message: fmt.Sprintf("%s %q: %s", syntax.Language, syntax.Text, syntax.Msg), Help: syntax.Help, Column: syntax.Col + 1}}}
+			Problems: []cli.Problem{{Message: fmt.Sprintf("%s %q: %s", syntax.Language, syntax.Text, syntax.Msg),
+				Help: syntax.Help, Column: syntax.Col + 1}}}
 	}
 	return nil
 }
@@ -97,7 +100,8 @@ func isAny[E error](err error) bool {
 
 // isResource is true of errors of the machine and not of the program.
 func isResource(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE,
+		syscall.ENFILE} {
 		if errors.Is(err, errno) {
 			return true
 		}

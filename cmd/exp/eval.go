@@ -26,39 +26,39 @@ func evalCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "score a run or a folder of weights on suites, or responses without a model",
 		ArgsUsage: "[RUN | FOLDER]",
-		Description: "With RUN: samples and scores suites with the run's final weights. The scores join the run's, under their protocol; nothing is trained, and what is " +
-			"stored is not made again: another grader samples nothing. The store must have the suites (exp suite add NAME FILE).\n" +
-			"With FOLDER: the same with weights in the layout of Hugging Face, such as a merged model's; the scores are those of a run of their own that trains nothing. " +
-			"FOLDER may also hold LoRA adapters in PEFT's layout, if the model that they name is here; else --adapter DIR adds them to the model's folder.\n" +
-			"Without: reads what a model answered from a file and grades it again: samples of lm-evaluation-harness, details of lighteval, verl's dumps and generations, " +
-			"samples and results of HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). What a file is shows in its content. " +
-			"Gold answers come from the file, or from --suite: a suite of the store, a benchmark's file, or a definition (.yaml). " +
-			"Prints avg@n, pass@k and maj@k with 95 % intervals over problems, under each grader and under their union, beside the verdicts that the file carries, " +
-			"and a histogram of how answers are written with what each grader accepts of each form. " +
-			"Graders: " + strings.Join(suite.Graders(), ", ") + "; verl is for each problem the one that verl takes for its data source. " +
-			"Those of programs run them in the sandbox: code by our rules, code_upstream by the published ones, which accept some wrong outputs, code_partial with the share of tests that pass.",
+		Description: "With RUN: samples and scores suites with the run's final weights. The scores join the run's, " +
+			"under their protocol; nothing is trained, and what is stored is not made again: another grader samples " +
+			"nothing. The store must have the suites (exp suite add NAME FILE).\n" +
+			"With FOLDER: the same with weights in the layout of Hugging Face, such as a merged model's; the scores " +
+			"are those of a run of their own that trains nothing. FOLDER may also hold LoRA adapters in PEFT's " +
+			"layout, if the model that they name is here; else --adapter DIR adds them to the model's folder.\n" +
+			"Without: reads what a model answered from a file and grades it again: samples of " +
+			"lm-evaluation-harness, details of lighteval, verl's dumps and generations, samples and results of " +
+			"HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). What a file is " +
+			"shows in its content. Gold answers come from the file, or from --suite: a suite of the store, a " +
+			"benchmark's file, or a definition (.yaml). Prints avg@n, pass@k and maj@k with 95 % intervals over " +
+			"problems, under each grader and under their union, beside the verdicts that the file carries, and a " +
+			"histogram of how answers are written with what each grader accepts of each form. Graders: " +
+			strings.Join(suite.Graders(), ", ") + "; verl is for each problem the one that verl takes for its " +
+			"data source. Those of programs run them in the sandbox: code by our rules, code_upstream by the " +
+			"published ones, which accept some wrong outputs, code_partial with the share of tests that pass.",
 		UsageText: strings.Join([]string{
 			"exp eval @last --suite math500 --n 4 # the run's final weights on a suite of the store",
-			"exp eval weights/qwen2.5-0.5b --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a model's folder, on the first problems of two suites",
+			"exp eval weights/qwen2.5-0.5b --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a " +
+				"model's folder, on the first problems of two suites",
 			"exp eval weights/qwen2.5-0.5b --adapter my-lora --suite gsm8k # the model with LoRA adapters",
-			"exp eval @last --suite math500 --grader exp --grader math_dapo # score what was sampled again, side by side",
+			"exp eval @last --suite math500 --grader exp --grader math_dapo # score what was sampled again, " +
+				"side by side",
 			"exp eval --responses samples_gsm8k.jsonl # grade a published model's outputs again",
-			"exp eval --responses 50.jsonl --suite aime24 --grader exp --grader math_dapo # with the gold answers of a suite",
-			"exp eval --responses gen.parquet --protocol flowrl-math --out verdicts.jsonl # every verdict with its reason",
-			"exp eval --responses gen.parquet --write lm-eval=samples.jsonl # in another program's form, with our verdicts",
+			"exp eval --responses 50.jsonl --suite aime24 --grader exp --grader math_dapo # with the gold answers " +
+				"of a suite",
+			"exp eval --responses gen.parquet --protocol flowrl-math --out verdicts.jsonl # every verdict with " +
+				"its reason",
+			"exp eval --responses gen.parquet --write lm-eval=samples.jsonl # in another program's form, with " +
+				"our verdicts",
 			"exp eval --responses samples.jsonl --suite humaneval # run programs in the sandbox",
 		}, "\n"),
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "responses", Usage: "read responses from `FILE`"},
-			&cli.StringSliceFlag{Name: "suite", Usage: "take problems and gold answers from `SUITE`, a name or a file; of weights also several", DefaultText: "from the file itself"},
-			&cli.StringSliceFlag{Name: "grader", Usage: "grade with `NAME`; may be given again", DefaultText: "those of the suite"},
-			&cli.StringFlag{Name: "k", Usage: "the k of pass@k and maj@k: `N,N`", DefaultText: "powers of two up to n, and n"},
-			&cli.BoolFlag{Name: "partial", Usage: "accept problems without responses, or with fewer than others, and say how many"},
-			&cli.StringFlag{Name: "protocol", Usage: "the responses were made by protocol `NAME` (--protocol list): its settings are printed, its n is checked"},
-			&cli.StringFlag{Name: "published", Usage: "show the scores of `FILE` beside ours: results of lm-evaluation-harness or lighteval, or flowrl_v3, the tables of FlowRL's paper"},
-			&cli.StringFlag{Name: "out", Usage: "write the verdicts on each response to `FILE`"},
-			&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: `FORM=FILE`, " + strings.Join(rescore.WriteForms(), ", ")},
-		}, evalRunFlags()...),
+		Flags: append(responseFlags(), evalRunFlags()...),
 		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {
 			case "grader":
@@ -91,6 +91,28 @@ func evalCommand(a *app) *cli.Command {
 	}
 }
 
+// responseFlags are the flags for responses in a file.
+func responseFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "responses", Usage: "read responses from `FILE`"},
+		&cli.StringSliceFlag{Name: "suite", Usage: "take problems and gold answers from `SUITE`, a name or a " +
+			"file; of weights also several", DefaultText: "from the file itself"},
+		&cli.StringSliceFlag{Name: "grader", Usage: "grade with `NAME`; may be given again",
+			DefaultText: "those of the suite"},
+		&cli.StringFlag{Name: "k", Usage: "the k of pass@k and maj@k: `N,N`",
+			DefaultText: "powers of two up to n, and n"},
+		&cli.BoolFlag{Name: "partial", Usage: "accept problems without responses, or with fewer than others, " +
+			"and say how many"},
+		&cli.StringFlag{Name: "protocol", Usage: "the responses were made by protocol `NAME` (--protocol list): " +
+			"its settings are printed, its n is checked"},
+		&cli.StringFlag{Name: "published", Usage: "show the scores of `FILE` beside ours: results of " +
+			"lm-evaluation-harness or lighteval, or flowrl_v3, the tables of FlowRL's paper"},
+		&cli.StringFlag{Name: "out", Usage: "write the verdicts on each response to `FILE`"},
+		&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: " +
+			"`FORM=FILE`, " + strings.Join(rescore.WriteForms(), ", ")},
+	}
+}
+
 func (a *app) eval(c *cli.Context) error {
 	if c.String("protocol") == "list" {
 		return a.Out.PrintTable(protocolTable())
@@ -119,7 +141,9 @@ func (a *app) eval(c *cli.Context) error {
 		}
 	}
 	r := e.Report()
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.eval/1", Data: r, Human: func(w io.Writer) error { return a.writeEvaluation(w, r) }})
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.eval/1", Data: r, Human: func(w io.Writer) error {
+		return a.writeEvaluation(w, r)
+	}})
 }
 
 // readEvaluation reads the files that the flags name, and finds each response's
@@ -154,7 +178,8 @@ func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) 
 		return nil, badInput(badFile(err))
 	}
 	if n := e.Reworded(); n > 0 {
-		a.Warn("%d of %d responses have the id of a problem of %s and a prompt without its text: is this the right suite?", n, len(o.File.Responses), o.Suite.Name)
+		a.Warn("%d of %d responses have the id of a problem of %s and a prompt without its text: is this the "+
+			"right suite?", n, len(o.File.Responses), o.Suite.Name)
 	}
 	return e, nil
 }
@@ -210,11 +235,15 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 }
 
 func protocolTable() cli.Table {
-	t := cli.Table{Schema: "exp.protocol/1", Columns: []cli.Column{{Key: "name", ID: true}, {Key: "n"}, {Key: "temperature"}, {Key: "top_p"}, {Key: "top_k"},
-		{Key: "max_prompt_tokens", Title: "prompt"}, {Key: "max_new_tokens", Title: "response"}, {Key: "truncate", Title: "cut"}, {Key: "dtype"}, {Key: "about", Wrap: true},
-		{Key: "prompt", Wide: true}, {Key: "metrics", Wide: true}, {Key: "grader", Wide: true}, {Key: "source", Wide: true}}}
+	t := cli.Table{Schema: "exp.protocol/1", Columns: []cli.Column{{Key: "name", ID: true}, {Key: "n"},
+		{Key: "temperature"}, {Key: "top_p"}, {Key: "top_k"},
+		{Key: "max_prompt_tokens", Title: "prompt"}, {Key: "max_new_tokens", Title: "response"},
+		{Key: "truncate", Title: "cut"}, {Key: "dtype"}, {Key: "about", Wrap: true},
+		{Key: "prompt", Wide: true}, {Key: "metrics", Wide: true}, {Key: "grader", Wide: true},
+		{Key: "source", Wide: true}}}
 	for _, p := range eval.Protocols() {
-		t.Rows = append(t.Rows, []any{p.Name, p.N, p.Temperature, p.TopP, p.TopK, p.MaxPromptTokens, p.MaxNewTokens, p.Truncate, p.DType, p.About, p.Prompt, p.Metrics, p.Grader, p.Source})
+		t.Rows = append(t.Rows, []any{p.Name, p.N, p.Temperature, p.TopP, p.TopK, p.MaxPromptTokens, p.MaxNewTokens,
+			p.Truncate, p.DType, p.About, p.Prompt, p.Metrics, p.Grader, p.Source})
 	}
 	return t
 }

@@ -70,7 +70,8 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 	if d.Least != d.Most {
 		per = fmt.Sprintf("%d to %d", d.Least, d.Most)
 	}
-	fmt.Fprintf(w, "%s  %s  %s\n%d problems, %d responses, %s each; problems %s\n", d.File, d.Format, from, d.Problems-d.Missing, d.Samples, per, d.Digest[:8])
+	fmt.Fprintf(w, "%s  %s  %s\n%d problems, %d responses, %s each; problems %s\n", d.File, d.Format, from,
+		d.Problems-d.Missing, d.Samples, per, d.Digest[:8])
 	if d.Missing > 0 {
 		fmt.Fprintf(w, "partial: %d of %d problems have no response and do not count\n", d.Missing, d.Problems)
 	}
@@ -85,13 +86,15 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 		fmt.Fprintf(w, "\nHow the programs ended; the graders disagree on %d of %d.\n", d.Disagreements, d.Samples)
 		return a.Out.PrintAligned(endsTable(d))
 	}
-	fmt.Fprintf(w, "\nHow the answers are written, and the share of each form that a grader accepts; they disagree on %d of %d.\n", d.Disagreements, d.Samples)
+	fmt.Fprintf(w, "\nHow the answers are written, and the share of each form that a grader accepts; they disagree "+
+		"on %d of %d.\n", d.Disagreements, d.Samples)
 	if err := a.Out.PrintAligned(formTable(d)); err != nil {
 		return err
 	}
 	if len(d.Published) > 0 {
 		fmt.Fprintln(w, "\nPublished:")
-		t := cli.Table{Columns: []cli.Column{{Key: "task"}, {Key: "metric"}, {Key: "value", Digits: 4}, {Key: "stderr", Digits: 4}}}
+		t := cli.Table{Columns: []cli.Column{{Key: "task"}, {Key: "metric"}, {Key: "value", Digits: 4},
+			{Key: "stderr", Digits: 4}}}
 		for _, r := range d.Published {
 			var se any
 			if r.StdErr != nil {

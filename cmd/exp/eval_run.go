@@ -21,7 +21,8 @@ import (
 
 // evalSettings are the flags of exp eval RUN and exp eval FOLDER that stand for keys of the protocol.
 var evalSettings = []evalSetting{
-	{"protocol", "eval.final.protocol"}, {"n", "eval.final.n"}, {"temperature", "eval.final.temperature"}, {"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"},
+	{"protocol", "eval.final.protocol"}, {"n", "eval.final.n"}, {"temperature", "eval.final.temperature"},
+	{"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"},
 }
 
@@ -41,19 +42,31 @@ func evalRunFlags() []cli.Flag {
 	unset := "as in the configuration"
 	return []cli.Flag{
 		&cli.IntFlag{Name: "n", Usage: "of weights: sample `N` completions of each problem", DefaultText: unset},
-		&cli.StringFlag{Name: "temperature", Usage: "of weights: sample at temperature `T`, 0 for greedy", DefaultText: unset},
-		&cli.StringFlag{Name: "top-p", Usage: "of weights: sample from the likeliest tokens of total probability `P`", DefaultText: unset},
-		&cli.IntFlag{Name: "top-k", Usage: "of weights: sample from the `K` likeliest tokens, 0 for all", DefaultText: unset},
+		&cli.StringFlag{Name: "temperature", Usage: "of weights: sample at temperature `T`, 0 for greedy",
+			DefaultText: unset},
+		&cli.StringFlag{Name: "top-p", Usage: "of weights: sample from the likeliest tokens of total probability `P`",
+			DefaultText: unset},
+		&cli.IntFlag{Name: "top-k", Usage: "of weights: sample from the `K` likeliest tokens, 0 for all",
+			DefaultText: unset},
 		&cli.IntFlag{Name: "max-new-tokens", Usage: "of weights: sample at most `N` tokens", DefaultText: unset},
-		&cli.StringFlag{Name: "prompt", Usage: "of weights: ask `TEXT`, with {problem} where the problem goes", DefaultText: unset},
-		&cli.IntFlag{Name: "limit", Usage: "of weights: score the first `N` problems of each suite, which are kept as a suite of their own", DefaultText: "all"},
-		&cli.StringFlag{Name: "template", Usage: "of a folder: render chats with the template in `FILE`, or none for plain text", DefaultText: "that of the folder"},
-		&cli.StringFlag{Name: "system", Usage: "of a folder: put `TEXT` before each chat as its system message", DefaultText: "that of the template"},
-		&cli.StringFlag{Name: "adapter", Usage: "of a folder: with the LoRA adapters in folder `DIR`, in PEFT's layout", DefaultText: "none"},
-		&cli.StringFlag{Name: "part", Usage: "of a folder: `PART` text is the language model inside a model of text and images", DefaultText: "the whole"},
-		&cli.StringSliceFlag{Name: "set", Usage: "of a folder: set a key of the configuration, `KEY=VALUE` (exp config schema lists them)"},
-		&cli.BoolFlag{Name: "dry-run", Usage: "of a folder: print the plan, the chat template, what ends completions and the memory, and sample nothing"},
-		&cli.BoolFlag{Name: "rescore", Usage: "of weights: score again although scores are stored; other bits are a divergence"},
+		&cli.StringFlag{Name: "prompt", Usage: "of weights: ask `TEXT`, with {problem} where the problem goes",
+			DefaultText: unset},
+		&cli.IntFlag{Name: "limit", Usage: "of weights: score the first `N` problems of each suite, which are kept " +
+			"as a suite of their own", DefaultText: "all"},
+		&cli.StringFlag{Name: "template", Usage: "of a folder: render chats with the template in `FILE`, or none " +
+			"for plain text", DefaultText: "that of the folder"},
+		&cli.StringFlag{Name: "system", Usage: "of a folder: put `TEXT` before each chat as its system message",
+			DefaultText: "that of the template"},
+		&cli.StringFlag{Name: "adapter", Usage: "of a folder: with the LoRA adapters in folder `DIR`, in " +
+			"PEFT's layout", DefaultText: "none"},
+		&cli.StringFlag{Name: "part", Usage: "of a folder: `PART` text is the language model inside a model of text " +
+			"and images", DefaultText: "the whole"},
+		&cli.StringSliceFlag{Name: "set", Usage: "of a folder: set a key of the configuration, `KEY=VALUE` (exp " +
+			"config schema lists them)"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "of a folder: print the plan, the chat template, what ends " +
+			"completions and the memory, and sample nothing"},
+		&cli.BoolFlag{Name: "rescore", Usage: "of weights: score again although scores are stored; other bits are a " +
+			"divergence"},
 	}
 }
 
@@ -123,7 +136,8 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string)
 		return err
 	}
 	be.Close()
-	return a.scoreSuites(c, db, job{p.Config, run.Seed}, suites, harness.Options{Joins: true, Rescore: c.Bool("rescore")})
+	return a.scoreSuites(c, db, job{p.Config, run.Seed}, suites,
+		harness.Options{Joins: true, Rescore: c.Bool("rescore")})
 }
 
 // scoreSuites executes a run whose configuration names suites, and prints its scores
@@ -162,13 +176,15 @@ func evalValues(c *cli.Context, suites []string) []config.Value {
 		}
 		values = append(values, config.Value{Path: "eval.final.pass_k", Value: ks, From: "--k"})
 	case c.IsSet("n"): // the configuration's may be above it
-		values = append(values, config.Value{Path: "eval.final.pass_k", Value: evaluate.PassK(c.Int("n")), From: "--n"})
+		values = append(values, config.Value{Path: "eval.final.pass_k", Value: evaluate.PassK(c.Int("n")),
+			From: "--n"})
 	}
 	return values
 }
 
 // printSuites prints the run's scores on suites under the protocol of a configuration.
-func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *config.Resolved, suites []string) error {
+func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *config.Resolved,
+	suites []string) error {
 	evals, err := db.Evals(ctx, run.ID)
 	if err != nil {
 		return err
@@ -179,13 +195,16 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 	}
 	evals = slices.DeleteFunc(evals, func(e store.Eval) bool { return e.Protocol != protocol })
 	results := recorded.Results(evals)
-	t := cli.Table{Schema: "exp.eval.run/1", Columns: []cli.Column{{Key: "run", ID: true}, {Key: "suite"}, {Key: "metric"}, {Key: "n"}, {Key: "items"},
+	t := cli.Table{Schema: "exp.eval.run/1", Columns: []cli.Column{{Key: "run", ID: true}, {Key: "suite"},
+		{Key: "metric"}, {Key: "n"}, {Key: "items"},
 		{Key: "start", Digits: 3}, {Key: "value", Digits: 3}, {Key: "lo", Digits: 3}, {Key: "hi", Digits: 3}}}
 	for _, name := range suites {
 		if !slices.Contains(stage.ForeignSuites(&r.Run), name) {
 			name = run.Task + "/" + name
 		}
-		list := slices.DeleteFunc(slices.Clone(results), func(r recorded.Result) bool { return r.Suite != name || r.After == nil })
+		list := slices.DeleteFunc(slices.Clone(results), func(r recorded.Result) bool {
+			return r.Suite != name || r.After == nil
+		})
 		if a.Out.ForPeople() {
 			list = mainResults(list)
 		}

@@ -29,18 +29,22 @@ func exportCommand(a *app) *cli.Command {
 		Category:  "Share",
 		Usage:     "write runs to a file for another store, or for other programs",
 		ArgsUsage: "SEL... FILE",
-		Description: "A bundle holds everything: metrics, completions, results, checkpoints, weights, logs and the sources, with a digest of each, and the " +
-			"runs that a chosen run reuses work of or continues. It is a tar, and the same runs give the same bytes; exp import checks every bit of it.\n" +
-			"The other formats hold every point of every metric. tensorboard and mlflow are folders, csv and parquet files with a row a point. " +
-			"There is no wandb-offline: only wandb's own client writes its log; wandb sync takes TensorBoard files.",
+		Description: "A bundle holds everything: metrics, completions, results, checkpoints, weights, logs and the " +
+			"sources, with a digest of each, and the runs that a chosen run reuses work of or continues. It is a " +
+			"tar, and the same runs give the same bytes; exp import checks every bit of it.\n" +
+			"The other formats hold every point of every metric. tensorboard and mlflow are folders, csv and " +
+			"parquet files with a row a point. There is no wandb-offline: only wandb's own client writes its log; " +
+			"wandb sync takes TensorBoard files.",
 		UsageText: strings.Join([]string{
 			"exp export @last run.tar # one run with everything",
-			"exp export countdown-flowrl countdown-ppo arms.tar --no-weights # two arms with all seeds, to compare elsewhere",
+			"exp export countdown-flowrl countdown-ppo arms.tar --no-weights # two arms with all seeds, to compare " +
+				"elsewhere",
 			"exp export 'created < 7d' --format tensorboard events # tensorboard --logdir events",
 			"exp export @last --format parquet metrics.parquet # a row a point",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: " + strings.Join(exportFormats(), ", "), Value: formatBundle},
+			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: " + strings.Join(exportFormats(), ", "),
+				Value: formatBundle},
 			&cli.BoolFlag{Name: "no-weights", Usage: "leave out weights, checkpoints and merged models"},
 			&cli.BoolFlag{Name: "no-samples", Usage: "leave out prompts and completions; their scores stay"},
 		},
@@ -55,7 +59,9 @@ func exportCommand(a *app) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return a.WithStore(func(db *store.DB) error { return a.export(c, db, args[:len(args)-1], args[len(args)-1]) })
+			return a.WithStore(func(db *store.DB) error {
+				return a.export(c, db, args[:len(args)-1], args[len(args)-1])
+			})
 		},
 	}
 }
@@ -76,7 +82,8 @@ type exported struct {
 func (a *app) export(c *cli.Context, db *store.DB, selections []string, path string) error {
 	form, err := cli.OneOf("--format", c.String("format"), exportFormats())
 	if c.String("format") == "wandb-offline" {
-		f := cli.Usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and only wandb's own client writes it")
+		f := cli.Usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and " +
+			"only wandb's own client writes it")
 		f.Help = "--format tensorboard DIR, then wandb sync DIR"
 		return f
 	}
@@ -123,7 +130,8 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 }
 
 func (a *app) exportBundle(c *cli.Context, db *store.DB, runs []store.Run, out *exported) error {
-	o := bundle.Options{NoWeights: c.Bool("no-weights"), NoTexts: c.Bool("no-samples"), Progress: a.byteProgress("export", out.File)}
+	o := bundle.Options{NoWeights: c.Bool("no-weights"), NoTexts: c.Bool("no-samples"),
+		Progress: a.byteProgress("export", out.File)}
 	m, err := bundle.Write(c.Context, db, out.File, runs, o)
 	a.CloseProgress()
 	if err != nil {

@@ -19,11 +19,13 @@ func fsckCommand(a *app) *cli.Command {
 		Name:     "fsck",
 		Category: "Keeping",
 		Usage:    "check that everything recorded is there, and is what it was",
-		Description: "Checks the database and its references, that each blob that a run needs is there with its size, that the chain of each run " +
-			"follows from its recorded steps, and that nothing is recorded as running whose process is gone. --deep also reads all blobs and " +
-			"checkpoints and compares their digests. Without --repair nothing is changed.\n" +
-			"--repair moves corrupt blobs to quarantine/ in the store, so that running their stage again can make them anew, and marks killed " +
-			"runs as interrupted. Damage is exit code 4; the runs that depend on it are listed, and exp show says so on their first lines.",
+		Description: "Checks the database and its references, that each blob that a run needs is there with its " +
+			"size, that the chain of each run follows from its recorded steps, and that nothing is recorded as " +
+			"running whose process is gone. --deep also reads all blobs and checkpoints and compares their digests. " +
+			"Without --repair nothing is changed.\n" +
+			"--repair moves corrupt blobs to quarantine/ in the store, so that running their stage again can make " +
+			"them anew, and marks killed runs as interrupted. Damage is exit code 4; the runs that depend on it are " +
+			"listed, and exp show says so on their first lines.",
 		UsageText: strings.Join([]string{
 			"exp fsck # quick: sizes, references, chains",
 			"exp fsck --deep # read everything, at the speed of the disk",
@@ -92,7 +94,8 @@ func fsckHelp(r *keep.Report, o keep.CheckOptions) string {
 		case f.Fault == keep.Corrupt && !o.Repair:
 			return "exp fsck --deep --repair moves corrupt blobs away; running their stages again makes them anew"
 		case f.Fault == keep.Chain:
-			return "somebody or something changed what was recorded; exp verify re-executes a run and tells what is true"
+			return "somebody or something changed what was recorded; exp verify re-executes a run and tells " +
+				"what is true"
 		}
 	}
 	return "running the stages again that made what is missing makes it anew"

@@ -17,13 +17,14 @@ func gcCommand(a *app) *cli.Command {
 		Name:     "gc",
 		Category: "Keeping",
 		Usage:    "show what of the store can go, and remove it with --apply",
-		Description: "Without --apply nothing is removed. What can go: files that a killed process was writing, blobs that no run needs, and deleted runs " +
-			"(exp rm) on which no other run depends, with the blobs that only they need.\n" +
-			"What stays in any case: all that a run needs which is not deleted, pinned runs and checkpoints (exp pin), runs that are being executed, " +
-			"and files younger than an hour. Runs may be executed meanwhile.\n" +
-			"With --budget the store is brought down to a size, in this order and no further than needed: unfinished files, unreferenced blobs, " +
-			"texts of training samples (their rewards stay), checkpoints but the newest of a stage, deleted runs. The database file does not shrink: " +
-			"its pages are used again.",
+		Description: "Without --apply nothing is removed. What can go: files that a killed process was writing, " +
+			"blobs that no run needs, and deleted runs (exp rm) on which no other run depends, with the blobs that " +
+			"only they need.\n" +
+			"What stays in any case: all that a run needs which is not deleted, pinned runs and checkpoints (exp " +
+			"pin), runs that are being executed, and files younger than an hour. Runs may be executed meanwhile.\n" +
+			"With --budget the store is brought down to a size, in this order and no further than needed: " +
+			"unfinished files, unreferenced blobs, texts of training samples (their rewards stay), checkpoints but " +
+			"the newest of a stage, deleted runs. The database file does not shrink: its pages are used again.",
 		UsageText: strings.Join([]string{
 			"exp gc # what could go, by kind and size",
 			"exp gc --list # each thing",
@@ -34,7 +35,8 @@ func gcCommand(a *app) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "apply", Usage: "remove it"},
 			&cli.StringFlag{Name: "budget", Usage: "bring the store down to `SIZE`, such as 20GiB"},
-			&cli.StringFlag{Name: "older-than", Usage: "spare what was deleted or written less than `DUR` ago, such as 7d"},
+			&cli.StringFlag{Name: "older-than", Usage: "spare what was deleted or written less than `DUR` ago, " +
+				"such as 7d"},
 			&cli.BoolFlag{Name: "list", Usage: "list each thing and not kinds"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
@@ -120,7 +122,8 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 
 func itemTable(items []keep.Item, state string) cli.Table {
 	t := cli.Table{Schema: "exp.gc.items/1", Columns: []cli.Column{{Key: "kind"}, {Key: "what"},
-		{Key: "name", ID: true, Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText}, {Key: "time"}, {Key: "state", Wide: true}}}
+		{Key: "name", ID: true, Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText}, {Key: "time"},
+		{Key: "state", Wide: true}}}
 	for _, it := range items {
 		name := any(it.Name)
 		if it.Kind == keep.Unreferenced || it.Kind == keep.Training || it.Kind == keep.DeletedRuns {

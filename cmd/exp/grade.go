@@ -26,9 +26,10 @@ func gradeCommand(a *app) *cli.Command {
 		Name:     "grade",
 		Category: "Results",
 		Usage:    "grade answers in a file, without a model",
-		Description: "Reads rows of JSON with id, gold and prediction (an answer) or response (a whole output; also prediction with kind \"response\"), " +
-			"and writes a row each: id, correct, sure, extracted, reason. Where rows have expected and tags, it prints how the grader agrees, by tag. " +
-			"The graders are " + strings.Join(peer.Names(), ", ") + "; all but exp are those of other programs, mistakes included. " +
+		Description: "Reads rows of JSON with id, gold and prediction (an answer) or response (a whole output; also " +
+			"prediction with kind \"response\"), and writes a row each: id, correct, sure, extracted, reason. Where " +
+			"rows have expected and tags, it prints how the grader agrees, by tag. The graders are " +
+			strings.Join(peer.Names(), ", ") + "; all but exp are those of other programs, mistakes included. " +
 			"Without --out the rows go to stdout and the agreement to stderr.",
 		UsageText: strings.Join([]string{
 			"exp grade --in answers.jsonl --out verdicts.jsonl # with our own grader",
@@ -330,7 +331,8 @@ func (t *tally) add(r *gradeRow, v gradeVerdict) {
 func (t *tally) table() cli.Table {
 	out := cli.Table{Schema: "exp.grade/1", Columns: []cli.Column{
 		{Key: "tag", ID: true}, {Key: "rows"}, {Key: "correct"}, {Key: "unsure"}, {Key: "labelled"}, {Key: "agree"},
-		{Key: "agreement", Digits: 4}, {Key: "false_positives", Title: "false +"}, {Key: "false_negatives", Title: "false -"},
+		{Key: "agreement", Digits: 4}, {Key: "false_positives", Title: "false +"},
+		{Key: "false_negatives", Title: "false -"},
 	}}
 	var tags []string
 	for tag := range t.rows {
@@ -353,7 +355,8 @@ func (t *tally) table() cli.Table {
 		if n.expected > 0 {
 			share = float64(n.agree) / float64(n.expected)
 		}
-		out.Rows = append(out.Rows, []any{tag, n.n, n.correct, n.unsure, n.expected, n.agree, share, n.falsePositive, n.falseNegative})
+		out.Rows = append(out.Rows, []any{tag, n.n, n.correct, n.unsure, n.expected, n.agree, share, n.falsePositive,
+			n.falseNegative})
 	}
 	return out
 }

@@ -22,9 +22,10 @@ func graphCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "show what something was made from, and what was made with it",
 		ArgsUsage: "RUN|BLOB|PATH",
-		Description: "Walks the lineage of a run, of a stored digest (its first digits are enough), or of a file, which is hashed and looked up: " +
-			"a copy of a model or a data set that lies anywhere is found if a stage of this store wrote or read those bytes. Stages that several runs " +
-			"share are shown once. What no stage of the store wrote is marked as of unknown origin.",
+		Description: "Walks the lineage of a run, of a stored digest (its first digits are enough), or of a file, " +
+			"which is hashed and looked up: a copy of a model or a data set that lies anywhere is found if a stage " +
+			"of this store wrote or read those bytes. Stages that several runs share are shown once. What no stage " +
+			"of the store wrote is marked as of unknown origin.",
 		UsageText: strings.Join([]string{
 			"exp graph @last # both ways",
 			"exp graph @last --up # what made it: data, weights, code, seed",
@@ -281,7 +282,8 @@ func (v *graphView) writeDot(w io.Writer) error {
 		for _, rid := range s.Runs {
 			runs = append(runs, v.names[rid])
 		}
-		fmt.Fprintf(&b, "  %s [shape=box, label=%s];\n", dotText(s.SID.String()), dotText(s.Name()+"\n"+usedByText(runs)))
+		fmt.Fprintf(&b, "  %s [shape=box, label=%s];\n", dotText(s.SID.String()),
+			dotText(s.Name()+"\n"+usedByText(runs)))
 	}
 	for _, x := range v.g.BlobList() {
 		label := x.Role + "\n" + x.Digest.Short()

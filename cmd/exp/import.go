@@ -24,12 +24,14 @@ func importCommand(a *app) *cli.Command {
 		Category:  "Share",
 		Usage:     "add runs of a bundle, or a run of another framework, to the store",
 		ArgsUsage: "FILE...",
-		Description: "A bundle of exp export is added whole or not at all, after every bit of it was checked. Runs that are there stay as they are, so " +
-			"importing twice changes nothing.\n" +
-			"With --from, the files are those of one run of another framework: verl's console log, its file logger, dumps of completions (a folder of " +
-			"STEP.jsonl); TensorBoard event files or their folder; a table of metrics with a column step (csv, or jsonl with an object a line). " +
-			"Such a foreign run is marked in exp ls and exp show. Its series can be printed and plotted beside ours; it has no configuration, chain or weights. " +
-			"Completions of dumps become an evaluation, so that runs with dumps of the same problems can be compared.",
+		Description: "A bundle of exp export is added whole or not at all, after every bit of it was checked. Runs " +
+			"that are there stay as they are, so importing twice changes nothing.\n" +
+			"With --from, the files are those of one run of another framework: verl's console log, its file logger, " +
+			"dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a table of " +
+			"metrics with a column step (csv, or jsonl with an object a line). Such a foreign run is marked in exp " +
+			"ls and exp show. Its series can be printed and plotted beside ours; it has no configuration, chain or " +
+			"weights. Completions of dumps become an evaluation, so that runs with dumps of the same problems can " +
+			"be compared.",
 		UsageText: strings.Join([]string{
 			"exp import runs.tar # what exp export wrote",
 			"exp import --from verl train.log --name verl-ppo --seed 1 # a console log",
@@ -37,8 +39,10 @@ func importCommand(a *app) *cli.Command {
 			"exp import --from tensorboard tensorboard_log/project/run # event files",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "the files are of a run of `FRAMEWORK`: " + strings.Join(trackers.Sources(), ", ")},
-			&cli.StringFlag{Name: "name", Usage: "with --from: call the run `NAME`", DefaultText: "the first file's name"},
+			&cli.StringFlag{Name: "from", Usage: "the files are of a run of `FRAMEWORK`: " +
+				strings.Join(trackers.Sources(), ", ")},
+			&cli.StringFlag{Name: "name", Usage: "with --from: call the run `NAME`",
+				DefaultText: "the first file's name"},
 			&cli.Int64Flag{Name: "seed", Usage: "with --from: it is seed `N` of that name"},
 			&cli.StringFlag{Name: "algo", Usage: "with --from: the `ALGORITHM`", DefaultText: "unknown"},
 			&cli.StringFlag{Name: "task", Usage: "with --from: the `TASK`", DefaultText: "unknown"},
@@ -101,7 +105,8 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		out := &imported{From: formatBundle, Added: []importedRun{}, Present: []importedRun{}, LeftOut: b.Manifest.LeftOut}
+		out := &imported{From: formatBundle, Added: []importedRun{}, Present: []importedRun{},
+			LeftOut: b.Manifest.LeftOut}
 		of := map[ident.Digest]bundle.Run{}
 		for _, r := range b.Manifest.Runs {
 			of[r.RID] = r
@@ -115,9 +120,11 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 		}
 		for _, p := range done.Present {
 			r := of[p.RID]
-			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps, Restored: p.Restored})
+			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps,
+				Restored: p.Restored})
 			if p.Theirs > p.Steps {
-				a.Warn("run %s has %d steps here and %d in the bundle, and stays as it is", p.RID.Short(), p.Steps, p.Theirs)
+				a.Warn("run %s has %d steps here and %d in the bundle, and stays as it is", p.RID.Short(), p.Steps,
+					p.Theirs)
 			}
 		}
 		return a.printImported(out)
@@ -182,7 +189,8 @@ func fileError(err error) error {
 func (a *app) printImported(out *imported) error {
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.import/1", Data: out, Human: func(w io.Writer) error {
 		for _, r := range out.Added {
-			fmt.Fprintf(w, "added %s  %s#%d, %d steps%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, r.Steps, out.detail())
+			fmt.Fprintf(w, "added %s  %s#%d, %d steps%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, r.Steps,
+				out.detail())
 		}
 		for _, r := range out.Present {
 			text := "is here already"

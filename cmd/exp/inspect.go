@@ -20,9 +20,13 @@ func inspectCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "say what a model's files hold, what it needs, and what stops it",
 		ArgsUsage: "PATH",
-		Description: "PATH is a folder in the layout of Hugging Face (config.json, *.safetensors), one safetensors file, or a folder of LoRA adapters in PEFT's layout, with the model that it names if that is here. Only headers are read, so that 15 GB take no longer than a toy: " +
-			"the architecture, the tensors and their types, the memory to evaluate and to train it, and every reason why it cannot be computed here, at once; that is an answer and no failure.\n" +
-			"--digest reads the files and adds their sha256. --logits loads the model and writes the float32 logits of given token ids, so that anyone can compare them with another framework's: " +
+		Description: "PATH is a folder in the layout of Hugging Face (config.json, *.safetensors), one safetensors " +
+			"file, or a folder of LoRA adapters in PEFT's layout, with the model that it names if that is here. " +
+			"Only headers are read, so that 15 GB take no longer than a toy: the architecture, the tensors and " +
+			"their types, the memory to evaluate and to train it, and every reason why it cannot be computed here, " +
+			"at once; that is an answer and no failure.\n" +
+			"--digest reads the files and adds their sha256. --logits loads the model and writes the float32 logits " +
+			"of given token ids, so that anyone can compare them with another framework's: " +
 			`the file is {"sequences": [[ids], …]}, and --out gets tensors logits.0, logits.1, … [T,V], row t after token t.`,
 		UsageText: strings.Join([]string{
 			"exp inspect weights/qwen2.5-0.5b # can it be used, and what does it need?",
@@ -36,7 +40,8 @@ func inspectCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "tensors", Usage: "list the tensors"},
 			&cli.BoolFlag{Name: "digest", Usage: "read the files and show their sha256"},
 			&cli.StringFlag{Name: "adapter", Usage: "with the LoRA adapters in folder `DIR`, in PEFT's layout"},
-			&cli.StringFlag{Name: "part", Usage: "`PART` text: the language model inside a model of text and images", DefaultText: "the whole"},
+			&cli.StringFlag{Name: "part", Usage: "`PART` text: the language model inside a model of text and images",
+				DefaultText: "the whole"},
 			&cli.StringFlag{Name: "logits", Usage: "compute the logits of the token ids in `FILE`"},
 			&cli.StringFlag{Name: "out", Usage: "write the logits to `FILE`, a safetensors file"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (--logits)", DefaultText: "all"},
@@ -76,13 +81,16 @@ func (a *app) inspectModel(c *cli.Context) error {
 	for n, note := range r.Notes { // some quote tokens
 		r.Notes[n] = term.CleanLines(note)
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.inspect/1", Data: r, Human: func(w io.Writer) error { return writeInspection(a.Out.NewPage(w), r) }})
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.inspect/1", Data: r, Human: func(w io.Writer) error {
+		return writeInspection(a.Out.NewPage(w), r)
+	}})
 }
 
 // modelMissing gives an error about a path that is not there its exit code.
 func modelMissing(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: "a folder with config.json and *.safetensors is needed, or one safetensors file"}
+		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: "a folder with config.json and *.safetensors is " +
+			"needed, or one safetensors file"}
 	}
 	return err
 }
@@ -110,7 +118,8 @@ func writeInspection(p *cli.Page, r *inspect.Report) error {
 	p.Facts(facts...)
 	if n := r.Needs; n != nil {
 		p.Heading("memory on a CPU, without activations")
-		p.Facts(cli.Fact{Name: "evaluate", Text: fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token of context", quantity.Bytes(n.Evaluate), quantity.Bytes(n.Frozen), quantity.Bytes(n.Cache))},
+		p.Facts(cli.Fact{Name: "evaluate", Text: fmt.Sprintf("%s in float32, %s frozen in bf16; and %s a token "+
+			"of context", quantity.Bytes(n.Evaluate), quantity.Bytes(n.Frozen), quantity.Bytes(n.Cache))},
 			cli.Fact{Name: "train", Text: quantity.Bytes(n.Train) + " with gradients and moments"})
 	}
 	if r.Adapter != nil {
@@ -158,7 +167,8 @@ func writeModelFiles(p *cli.Page, r *inspect.Report) error {
 	for _, t := range r.Tensors {
 		rows = append(rows, []any{t.Name, t.DType, strings.Join(strings.Fields(fmt.Sprint(t.Shape)), ","), t.Bytes})
 	}
-	return p.Table([]cli.Column{{Key: "tensor", Rank: 1, Min: 12}, {Key: "dtype"}, {Key: "shape"}, {Key: "bytes", Text: bytesText}}, rows)
+	return p.Table([]cli.Column{{Key: "tensor", Rank: 1, Min: 12}, {Key: "dtype"}, {Key: "shape"},
+		{Key: "bytes", Text: bytesText}}, rows)
 }
 
 // writeLogits computes logits and writes them where the name appears only when the file
@@ -192,9 +202,11 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 	if err := replaceFile(out, func(w io.Writer) error { return inspect.Logits(be, f, sequences, w) }); err != nil {
 		return badSequences(err, c.String("logits"))
 	}
-	return a.Out.PrintDocument(cli.Document{Schema: "exp.inspect.logits/1", Data: map[string]any{"sequences": len(sequences), "file": out},
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.inspect.logits/1",
+		Data: map[string]any{"sequences": len(sequences), "file": out},
 		Human: func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%d sequences: logits.0 to logits.%d in %s\n", len(sequences), len(sequences)-1, out)
+			_, err := fmt.Fprintf(w, "%d sequences: logits.0 to logits.%d in %s\n", len(sequences), len(sequences)-1,
+				out)
 			return err
 		}})
 }

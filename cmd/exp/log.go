@@ -26,8 +26,9 @@ func logCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "show what happened in a run, in order of time",
 		ArgsUsage: "RUN",
-		Description: "The log is the record itself: attempts, stages, checkpoints, events such as skipped updates, divergences, and, at level debug, " +
-			"every training step. With -f it goes on until the run ends, steps included.",
+		Description: "The log is the record itself: attempts, stages, checkpoints, events such as skipped updates, " +
+			"divergences, and, at level debug, every training step. With -f it goes on until the run ends, steps " +
+			"included.",
 		UsageText: strings.Join([]string{
 			"exp log @last # what happened",
 			"exp log @running -f # watch it",
@@ -37,7 +38,8 @@ func logCommand(a *app) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the run ends"},
 			&cli.StringFlag{Name: "since", Usage: "only what is younger than `AGE` (10m, 2d) or later than a time"},
-			&cli.StringFlag{Name: "level", Usage: "only `LEVEL` and worse: " + strings.Join(cli.Words(logLevels), ", "), DefaultText: "info; debug with -f"},
+			&cli.StringFlag{Name: "level", Usage: "only `LEVEL` and worse: " + strings.Join(cli.Words(logLevels),
+				", "), DefaultText: "info; debug with -f"},
 			&cli.BoolFlag{Name: "events", Usage: "only events"},
 		},
 		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
@@ -108,7 +110,8 @@ func (a *app) showLog(c *cli.Context, db *store.DB, ref string) error {
 	if err != nil {
 		return err
 	}
-	r := &logReader{ctx: c.Context, db: db, run: run, level: slices.Index(logLevels, level), since: since, only: c.Bool("events"), seen: map[string]bool{}}
+	r := &logReader{ctx: c.Context, db: db, run: run, level: slices.Index(logLevels, level), since: since,
+		only: c.Bool("events"), seen: map[string]bool{}}
 	if follow {
 		return a.followLog(r)
 	}
@@ -136,7 +139,8 @@ func sinceOf(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, cli.Usagef("--since %q: write an age such as 10m or 2d, or a time such as 2026-01-02 or 2026-01-02T15:04:05Z", text).See("exp log")
+	return time.Time{}, cli.Usagef("--since %q: write an age such as 10m or 2d, or a time such as 2026-01-02 or "+
+		"2026-01-02T15:04:05Z", text).See("exp log")
 }
 
 // followLog prints what comes until the run ends or the user has enough.
@@ -177,7 +181,8 @@ func (a *app) printNews(list []logEntry) error {
 		return a.Out.PrintTable(logTable(list))
 	}
 	for _, e := range list {
-		line := fmt.Sprintf("%s  %s  %s  %s", a.Out.LocalTime(e.time), levelStyle(string(e.level)).Paint(term.Pad(string(e.level), 5, false), a.Out.Stream.Color),
+		line := fmt.Sprintf("%s  %s  %s  %s", a.Out.LocalTime(e.time),
+			levelStyle(string(e.level)).Paint(term.Pad(string(e.level), 5, false), a.Out.Stream.Color),
 			term.Pad(term.Clean(e.kind), 10, false), term.Clean(e.text))
 		if _, err := fmt.Fprintln(a.Out.W, line); err != nil {
 			return err
@@ -187,7 +192,8 @@ func (a *app) printNews(list []logEntry) error {
 }
 
 func logTable(list []logEntry) cli.Table {
-	t := cli.Table{Schema: "exp.log/1", Columns: []cli.Column{{Key: "time"}, {Key: "level", Style: levelStyle}, {Key: "kind", ID: true}, {Key: "text", Rank: 1, Min: 20, Wrap: true},
+	t := cli.Table{Schema: "exp.log/1", Columns: []cli.Column{{Key: "time"}, {Key: "level", Style: levelStyle},
+		{Key: "kind", ID: true}, {Key: "text", Rank: 1, Min: 20, Wrap: true},
 		{Key: "data", Wide: true}}}
 	for _, e := range list {
 		var data any
@@ -235,7 +241,9 @@ func (r *logReader) read() (list []logEntry, err error) {
 			list = append(list, e)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b logEntry) int { return cmp.Or(a.time.Compare(b.time), cmp.Compare(a.order, b.order)) })
+	slices.SortStableFunc(list, func(a, b logEntry) int {
+		return cmp.Or(a.time.Compare(b.time), cmp.Compare(a.order, b.order))
+	})
 	return list, nil
 }
 
@@ -253,7 +261,8 @@ const (
 func (r *logReader) events() (list []logEntry, err error) {
 	events, err := r.db.Events(r.ctx, r.run.ID, 0)
 	for _, e := range events {
-		list = append(list, logEntry{e.Time, e.Level, e.Kind, eventText(recorded.Decode(e.Data)), e.Data, orderEvent, fmt.Sprint("event ", e.ID)})
+		list = append(list, logEntry{e.Time, e.Level, e.Kind, eventText(recorded.Decode(e.Data)), e.Data, orderEvent,
+			fmt.Sprint("event ", e.ID)})
 	}
 	return list, err
 }
@@ -261,7 +270,8 @@ func (r *logReader) events() (list []logEntry, err error) {
 func (r *logReader) attempts() (list []logEntry, err error) {
 	attempts, err := r.db.Attempts(r.ctx, r.run.ID)
 	for _, t := range attempts {
-		list = append(list, logEntry{t.Started, store.LevelInfo, "attempt", fmt.Sprintf("attempt %d (%s) begins on %s, process %d, %s", t.N, t.Kind, t.Host, t.PID, t.Device),
+		list = append(list, logEntry{t.Started, store.LevelInfo, "attempt",
+			fmt.Sprintf("attempt %d (%s) begins on %s, process %d, %s", t.N, t.Kind, t.Host, t.PID, t.Device),
 			nil, orderAttempt, fmt.Sprint("attempt ", t.N)})
 		if t.Ended.IsZero() {
 			continue
@@ -270,7 +280,8 @@ func (r *logReader) attempts() (list []logEntry, err error) {
 		if t.ExitCode != 0 {
 			text += fmt.Sprintf(", exit code %d", t.ExitCode)
 		}
-		list = append(list, logEntry{t.Ended, endLevel(t.Status), "attempt", text, nil, orderAttemptEnd, fmt.Sprint("end of attempt ", t.N)})
+		list = append(list, logEntry{t.Ended, endLevel(t.Status), "attempt", text, nil, orderAttemptEnd,
+			fmt.Sprint("end of attempt ", t.N)})
 	}
 	return list, err
 }
@@ -290,11 +301,13 @@ func (r *logReader) stages() (list []logEntry, err error) {
 	for _, s := range stages {
 		name := s.Name()
 		if s.Status == store.Cached {
-			list = append(list, logEntry{s.Started, store.LevelInfo, "stage", fmt.Sprintf("%s cached (%s, produced by run %s)", name, s.SID.Short(), s.ReusedRun.Short()),
+			list = append(list, logEntry{s.Started, store.LevelInfo, "stage",
+				fmt.Sprintf("%s cached (%s, produced by run %s)", name, s.SID.Short(), s.ReusedRun.Short()),
 				nil, orderStage, fmt.Sprint("stage ", s.ID)})
 			continue
 		}
-		list = append(list, logEntry{s.Started, store.LevelInfo, "stage", name + " begins", nil, orderStage, fmt.Sprint("stage ", s.ID)})
+		list = append(list, logEntry{s.Started, store.LevelInfo, "stage", name + " begins", nil, orderStage,
+			fmt.Sprint("stage ", s.ID)})
 		if s.Ended.IsZero() {
 			continue
 		}
@@ -305,7 +318,8 @@ func (r *logReader) stages() (list []logEntry, err error) {
 		if s.Error != "" {
 			text += ": " + s.Error
 		}
-		list = append(list, logEntry{s.Ended, endLevel(s.Status), "stage", text, nil, orderStageEnd, fmt.Sprint("end of stage ", s.ID)})
+		list = append(list, logEntry{s.Ended, endLevel(s.Status), "stage", text, nil, orderStageEnd,
+			fmt.Sprint("end of stage ", s.ID)})
 	}
 	return list, err
 }
@@ -313,7 +327,8 @@ func (r *logReader) stages() (list []logEntry, err error) {
 func (r *logReader) checkpoints() (list []logEntry, err error) {
 	saved, err := r.db.Checkpoints(r.ctx, r.run.ID)
 	for _, s := range saved {
-		list = append(list, logEntry{s.Time, store.LevelInfo, "checkpoint", fmt.Sprintf("step %d, %s, chain %s", s.Step, quantity.Bytes(s.Bytes), s.Chain.Short()),
+		list = append(list, logEntry{s.Time, store.LevelInfo, "checkpoint",
+			fmt.Sprintf("step %d, %s, chain %s", s.Step, quantity.Bytes(s.Bytes), s.Chain.Short()),
 			nil, orderCheckpoint, fmt.Sprint("checkpoint ", s.Step)})
 	}
 	return list, err
@@ -322,7 +337,8 @@ func (r *logReader) checkpoints() (list []logEntry, err error) {
 func (r *logReader) divergences() (list []logEntry, err error) {
 	found, err := r.db.Divergences(r.ctx, r.run.ID)
 	for _, d := range found {
-		list = append(list, logEntry{d.Time, store.LevelError, "divergence", d.What.Text(), nil, orderEvent, fmt.Sprint("divergence ", d.ID)})
+		list = append(list, logEntry{d.Time, store.LevelError, "divergence", d.What.Text(), nil, orderEvent,
+			fmt.Sprint("divergence ", d.ID)})
 	}
 	return list, err
 }
@@ -330,7 +346,9 @@ func (r *logReader) divergences() (list []logEntry, err error) {
 func (r *logReader) steps() (list []logEntry, err error) {
 	steps, err := r.db.Steps(r.ctx, r.run.ID, r.step+1, store.AllSteps)
 	for _, s := range steps {
-		list = append(list, logEntry{s.Time, store.LevelDebug, "step", fmt.Sprintf("step %d of %d, %s tokens, chain %s", s.Det.Step, r.run.StepsTotal, quantity.Count(s.Tokens), s.Chain.Short()),
+		list = append(list, logEntry{s.Time, store.LevelDebug, "step",
+			fmt.Sprintf("step %d of %d, %s tokens, chain %s", s.Det.Step, r.run.StepsTotal, quantity.Count(s.Tokens),
+				s.Chain.Short()),
 			nil, orderStep, fmt.Sprint("step ", s.Det.Step)})
 		r.step = s.Det.Step
 	}

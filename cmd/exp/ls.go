@@ -26,9 +26,10 @@ func lsCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "list runs",
 		ArgsUsage: "[SEL...]",
-		Description: "Lists the runs of the store, newest first. SEL is a run (@last, an id or its beginning, NAME, NAME#SEED), several " +
-			"(tag:NAME, xid:PREFIX), a filter in quotes, or - for ids on stdin.\n" +
-			"A filter compares fields with values, as in: algo = flowrl and metric.actor/entropy > 0.5 and created < 2d\n" +
+		Description: "Lists the runs of the store, newest first. SEL is a run (@last, an id or its beginning, NAME, " +
+			"NAME#SEED), several (tag:NAME, xid:PREFIX), a filter in quotes, or - for ids on stdin.\n" +
+			"A filter compares fields with values, as in: algo = flowrl and metric.actor/entropy > 0.5 and created " +
+			"< 2d\n" +
 			"  operators  = != < <= > >= ~ (glob)   in [a, b]   is set   and or not ( )\n" +
 			"  fields     " + strings.Join(store.Columns()[:8], " ") + "\n" +
 			"             " + strings.Join(store.Columns()[8:], " ") + " tag\n" +
@@ -44,8 +45,10 @@ func lsCommand(a *app) *cli.Command {
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "filter", Aliases: []string{"F"}, Usage: "only runs that pass `EXPR`"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`, a field or a result; -KEY for descending", DefaultText: "-created"},
-			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs", DefaultText: "50 for people, else all"},
+			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`, a field or a result; -KEY for descending",
+				DefaultText: "-created"},
+			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs",
+				DefaultText: "50 for people, else all"},
 			&cli.BoolFlag{Name: "all", Usage: "list all runs"},
 			&cli.StringFlag{Name: "group", Usage: "one row for all runs of equal `KEY`: xid"},
 			&cli.StringSliceFlag{Name: "cols", Usage: "more columns: `FIELD,FIELD`"},
@@ -98,7 +101,8 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 		return err
 	}
 	n := q.limit.of(len(l.Runs))
-	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))}, q.columns(&l)...))
+	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))},
+		q.columns(&l)...))
 	a.noteEmpty(c, len(l.Runs))
 	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
 	return a.Out.PrintTable(t)
@@ -225,9 +229,10 @@ func (q *lsQuery) columns(l *query.List) []runColumn {
 			continue // every list has it
 		}
 		title := strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric.")
-		list = append(list, runColumn{cli.Column{Key: c.name, Title: title, Text: fieldText}, func(row int, _ *store.Run) any {
-			return l.Values[row][i]
-		}})
+		list = append(list, runColumn{cli.Column{Key: c.name, Title: title, Text: fieldText},
+			func(row int, _ *store.Run) any {
+				return l.Values[row][i]
+			}})
 	}
 	return list
 }

@@ -19,11 +19,13 @@ func metricsCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "print the metrics of runs step by step",
 		ArgsUsage: "RUN...",
-		Description: "For people, one row a step and one column a metric, thinned to what fits a screen; without -m the few that tell most. " +
-			"For programs (-o csv, tsv, json, jsonl), one row a point, and every point of every metric unless flags choose.\n" +
-			"In a GLOB, * is any characters, ? is one, [ab] is a set. Names are those of verl, such as actor/entropy.\n" +
-			"--explain reads no run: it says what metrics are, " +
-			"all of them or those that the arguments name (a name or a GLOB).",
+		Description: "For people, one row a step and one column a metric, thinned to what fits a screen; without -m " +
+			"the few that tell most. For programs (-o csv, tsv, json, jsonl), one row a point, and every point of " +
+			"every metric unless flags choose.\n" +
+			"In a GLOB, * is any characters, ? is one, [ab] is a set. Names are those of verl, such as " +
+			"actor/entropy.\n" +
+			"--explain reads no run: it says what metrics are, all of them or those that the arguments name (a name " +
+			"or a GLOB).",
 		UsageText: strings.Join([]string{
 			"exp metrics @last # the course of the newest run",
 			"exp metrics @last --list # what there is, with least and greatest values",
@@ -33,10 +35,12 @@ func metricsCommand(a *app) *cli.Command {
 			"exp metrics --explain actor/ppo_kl # what a metric is",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"}, Usage: "only metrics that match `GLOB`; repeatable"},
+			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"},
+				Usage: "only metrics that match `GLOB`; repeatable"},
 			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, both included; A: and :B are open"},
 			&cli.IntFlag{Name: "every", Usage: "only steps that `N` divides", DefaultText: "for people, what fits"},
-			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the least and the greatest value"},
+			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the least " +
+				"and the greatest value"},
 			&cli.BoolFlag{Name: "explain",
 				Usage: "say what metrics are: unit, title, definition, and which way is better"},
 			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, least and greatest value"},
@@ -194,7 +198,8 @@ func parseSteps(text string) (from, to int64, err error) {
 
 // pointTable is one row a point: what programs read.
 func pointTable(all []runCurves, every int64) cli.Table {
-	t := cli.Table{Schema: "exp.metrics/1", Columns: []cli.Column{{Key: "run"}, {Key: "name"}, {Key: "seed"}, {Key: "metric"}, {Key: "step"}, {Key: "value"}}}
+	t := cli.Table{Schema: "exp.metrics/1", Columns: []cli.Column{{Key: "run"}, {Key: "name"}, {Key: "seed"},
+		{Key: "metric"}, {Key: "step"}, {Key: "value"}}}
 	for _, rc := range all {
 		id := cli.HexID(rc.run.RID.String())
 		for _, c := range rc.curves {
@@ -211,8 +216,10 @@ func pointTable(all []runCurves, every int64) cli.Table {
 // listMetrics prints what metrics runs have.
 func (a *app) listMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 	t := cli.Table{Schema: "exp.metrics.list/1", Columns: []cli.Column{
-		{Key: "run", Wide: len(runs) == 1}, {Key: "metric", ID: true}, {Key: "unit"}, {Key: "points", Title: "n"}, {Key: "last"},
-		{Key: "last_step", Wide: true}, {Key: "min", Title: "least"}, {Key: "min_step", Title: "at"}, {Key: "max", Title: "most"}, {Key: "max_step", Title: "at"},
+		{Key: "run", Wide: len(runs) == 1}, {Key: "metric", ID: true}, {Key: "unit"}, {Key: "points", Title: "n"},
+		{Key: "last"},
+		{Key: "last_step", Wide: true}, {Key: "min", Title: "least"}, {Key: "min_step", Title: "at"},
+		{Key: "max", Title: "most"}, {Key: "max_step", Title: "at"},
 		{Key: "deterministic", Wide: true},
 	}}
 	globs := c.StringSlice("metric")
@@ -288,8 +295,10 @@ func (a *app) checkDecimate(c *cli.Context) error {
 // decimateMetrics prints the extent of metrics over at most N spans of equal numbers of
 // steps, which is all that a display of N pixels can show.
 func (a *app) decimateMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
-	t := cli.Table{Schema: "exp.metrics.decimated/1", Columns: []cli.Column{{Key: "run"}, {Key: "name", Wide: len(runs) == 1}, {Key: "seed", Wide: len(runs) == 1},
-		{Key: "metric"}, {Key: "from"}, {Key: "to"}, {Key: "points", Title: "n"}, {Key: "min", Title: "least"}, {Key: "max", Title: "most"}}}
+	t := cli.Table{Schema: "exp.metrics.decimated/1",
+		Columns: []cli.Column{{Key: "run"}, {Key: "name", Wide: len(runs) == 1}, {Key: "seed", Wide: len(runs) == 1},
+			{Key: "metric"}, {Key: "from"}, {Key: "to"}, {Key: "points", Title: "n"}, {Key: "min", Title: "least"},
+			{Key: "max", Title: "most"}}}
 	t.Columns[0].Wide = len(runs) == 1
 	for _, r := range runs {
 		var names []string
@@ -310,7 +319,8 @@ func (a *app) decimateMetrics(c *cli.Context, db *store.DB, runs []store.Run) er
 				return err
 			}
 			for _, b := range buckets {
-				t.Rows = append(t.Rows, []any{cli.HexID(r.RID.String()), r.Name, r.Seed, name, b.From, b.To, b.N, numberOrNil(b.Min), numberOrNil(b.Max)})
+				t.Rows = append(t.Rows, []any{cli.HexID(r.RID.String()), r.Name, r.Seed, name, b.From, b.To, b.N,
+					numberOrNil(b.Min), numberOrNil(b.Max)})
 			}
 		}
 	}

@@ -18,8 +18,9 @@ func pinCommand(a *app) *cli.Command {
 		Category:  "Keeping",
 		Usage:     "keep a run, or one of its checkpoints, from being collected",
 		ArgsUsage: "RUN",
-		Description: "Of a pinned run exp gc takes nothing, whatever the budget. --ckpt pins the checkpoint of one step instead, which " +
-			"then outlives checkpoint.keep of the configuration as well as exp gc. A pin is a tag (" + store.PinTag + ", " +
+		Description: "Of a pinned run exp gc takes nothing, whatever the budget. --ckpt pins the checkpoint of one " +
+			"step instead, which then outlives checkpoint.keep of the configuration as well as exp gc. A pin is a " +
+			"tag (" + store.PinTag + ", " +
 			store.CheckpointPin(50) + "), so exp ls tag:" + store.PinTag + " lists what is pinned.",
 		UsageText: strings.Join([]string{
 			"exp pin @last # keep all of it",

@@ -101,7 +101,8 @@ func writePlans(w io.Writer, list []preview.Run) error {
 			if s.SID != "" {
 				sid = s.SID[:8]
 			}
-			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-24s %-8s %-8s  %s", name, s.State, sid, because(s.Why)), " "))
+			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-24s %-8s %-8s  %s", name, s.State, sid, because(s.Why)),
+				" "))
 		}
 		if p.Estimate != nil {
 			fmt.Fprintln(w, p.Estimate.Text("  "))
@@ -127,7 +128,8 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	say := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %-8s %s\n", name, term.Clean(fmt.Sprintf(format, args...)))
 	}
-	long := map[string]string{"error": "are an error", "left": "are cut at the left", "right": "are cut at the right", "middle": "are cut in the middle"}[p.Truncate]
+	long := map[string]string{"error": "are an error", "left": "are cut at the left", "right": "are cut at the right",
+		"middle": "are cut in the middle"}[p.Truncate]
 	if p.Filter {
 		long = "are left out"
 	}

@@ -18,9 +18,11 @@ func queryCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "ask the store in SQL, read-only",
 		ArgsUsage: "SQL",
-		Description: "The store is one SQLite file, and everything in it can be asked for. Statements only read. Digests are printed in hexadecimal; " +
-			"times are milliseconds since 1970, datetime(t/1000, 'unixepoch') for people. --schema explains every table on one page; the views run_list, " +
-			"metric_points and eval_results are the place to begin. The same works in the plain shell: sqlite3 -readonly .exp/exp.db. - reads the statement from stdin.",
+		Description: "The store is one SQLite file, and everything in it can be asked for. Statements only read. " +
+			"Digests are printed in hexadecimal; times are milliseconds since 1970, datetime(t/1000, 'unixepoch') " +
+			"for people. --schema explains every table on one page; the views run_list, metric_points and " +
+			"eval_results are the place to begin. The same works in the plain shell: sqlite3 -readonly .exp/exp.db. " +
+			"- reads the statement from stdin.",
 		UsageText: strings.Join([]string{
 			"exp query --schema # every table and column, and what it means",
 			"exp query 'SELECT run, name, seed, h1 FROM run_list ORDER BY h1 DESC LIMIT 5' # the best runs",
@@ -132,7 +134,8 @@ func (a *app) printSchema(ctx context.Context, db *store.DB) error {
 			return p.Close()
 		}})
 	}
-	t := cli.Table{Schema: "exp.schema/1", Columns: []cli.Column{{Key: "table"}, {Key: "kind"}, {Key: "column", ID: true}, {Key: "type"}, {Key: "key"},
+	t := cli.Table{Schema: "exp.schema/1", Columns: []cli.Column{{Key: "table"}, {Key: "kind"},
+		{Key: "column", ID: true}, {Key: "type"}, {Key: "key"},
 		{Key: "references"}, {Key: "note"}}}
 	for _, c := range columns {
 		t.Rows = append(t.Rows, []any{c.Table, c.Kind, c.Name, c.Type, c.Key, c.RefsTo, c.Note})
@@ -195,6 +198,6 @@ func writeSchema(p *cli.Page, columns []schemaColumn) {
 	}
 }
 
-const schemaPreface = "Ids are row numbers; digests are blobs of 32 bytes, hex(rid); times are milliseconds since 1970 UTC, " +
-	"datetime(t / 1000, 'unixepoch'); columns that hold JSON are checked to, json ->> '$.train.steps'. * marks the primary key, " +
-	"-> the table that a column points to. In the plain shell: sqlite3 -readonly exp.db"
+const schemaPreface = "Ids are row numbers; digests are blobs of 32 bytes, hex(rid); times are milliseconds since " +
+	"1970 UTC, datetime(t / 1000, 'unixepoch'); columns that hold JSON are checked to, json ->> '$.train.steps'. * " +
+	"marks the primary key, -> the table that a column points to. In the plain shell: sqlite3 -readonly exp.db"

@@ -21,10 +21,12 @@ func reportCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "write a report with figures about runs, or about the difference between arms",
 		ArgsUsage: "SEL...",
-		Description: "Writes one folder: index.html (with everything inside), report.md, data.json, figures, the arms' configurations and a manifest. " +
-			"Runs of one experiment with different seeds are one arm. With several arms the report compares them, as exp compare does: " +
-			"arms that differ in more than the treatment are refused. The same runs give the same bytes.\n" +
-			"--contests rates suites whose problems are of contests, with ids that end like 1971A, by the standings in a JSON file:\n" +
+		Description: "Writes one folder: index.html (with everything inside), report.md, data.json, figures, the " +
+			"arms' configurations and a manifest. Runs of one experiment with different seeds are one arm. With " +
+			"several arms the report compares them, as exp compare does: arms that differ in more than the " +
+			"treatment are refused. The same runs give the same bytes.\n" +
+			"--contests rates suites whose problems are of contests, with ids that end like 1971A, by the standings " +
+			"in a JSON file:\n" +
 			"  {\"schema\": \"exp.contests/1\", \"users\": {\"1200\": 34},\n" +
 			"   \"contests\": [{\"id\": \"1971\", \"problems\": {\"A\": 500}, \"rows\":\n" +
 			"     [{\"points\": 500, \"penalty\": 0, \"old_rating\": 1900}]}]}",
@@ -35,14 +37,20 @@ func reportCommand(a *app) *cli.Command {
 			"exp report 'task = countdown and status = done' --out report # every arm against every other",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Usage: "write the report to `DIR`, which it replaces if that is an unchanged report"},
+			&cli.StringFlag{Name: "out", Usage: "write the report to `DIR`, which it replaces if that is an " +
+				"unchanged report"},
 			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
-			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task or a configuration key", DefaultText: "xid"},
+			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task " +
+				"or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
-			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; the report says so"},
+			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; the " +
+				"report says so"},
 			&cli.StringFlag{Name: "contests", Usage: "rate suites of contest problems by the standings in `FILE`"},
-			&cli.StringFlag{Name: "format", Usage: "pages to write: `LIST` of " + strings.Join(reports.PageFormats, ", "), Value: strings.Join(reports.PageFormats, ",")},
-			&cli.StringFlag{Name: "figs", Usage: "figure files to write: `LIST` of " + strings.Join(reports.FigureFormats, ", ") + ", or none", Value: strings.Join(reports.FigureFormats, ",")},
+			&cli.StringFlag{Name: "format", Usage: "pages to write: `LIST` of " + strings.Join(reports.PageFormats,
+				", "), Value: strings.Join(reports.PageFormats, ",")},
+			&cli.StringFlag{Name: "figs", Usage: "figure files to write: `LIST` of " +
+				strings.Join(reports.FigureFormats, ", ") + ", or none",
+				Value: strings.Join(reports.FigureFormats, ",")},
 			&cli.StringFlag{Name: "title", Usage: "the report's `TITLE`", DefaultText: "the arms' names"},
 			&cli.BoolFlag{Name: "force", Usage: "move a DIR that is no unchanged report aside"},
 		},
@@ -117,11 +125,13 @@ func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 		return in, nil
 	}
 	if anyForeign(arms) {
-		a.Warn("arms of other frameworks are shown side by side and not compared: their configuration, data and sources are not recorded; exp compare tests arms with completions of the same problems")
+		a.Warn("arms of other frameworks are shown side by side and not compared: their configuration, data and " +
+			"sources are not recorded; exp compare tests arms with completions of the same problems")
 		in.SideBySide = arms
 		return in, nil
 	}
-	in.Comparison, err = compare.Compare(c.Context, db, arms, compare.Options{Vary: c.StringSlice("vary"), Allow: c.StringSlice("allow"), Baseline: c.IsSet("vs")})
+	in.Comparison, err = compare.Compare(c.Context, db, arms, compare.Options{Vary: c.StringSlice("vary"),
+		Allow: c.StringSlice("allow"), Baseline: c.IsSet("vs")})
 	var refused *compare.NotComparableError
 	if errors.As(err, &refused) {
 		return in, errors.Join(a.printRefused(refused), a.refusal(refused))
@@ -163,7 +173,8 @@ func someOf(flag, list string, known []string) ([]string, error) {
 }
 
 func (a *app) printReport(dir, aside string, r *reports.Report, b reports.Bundle) error {
-	w := writtenReport{Dir: dir, Arms: r.Arms(), Runs: r.Runs(), Files: len(b), Figures: r.Figures(), Omitted: r.Omitted(), Manifest: b.Digest().String(), Aside: aside}
+	w := writtenReport{Dir: dir, Arms: r.Arms(), Runs: r.Runs(), Files: len(b), Figures: r.Figures(),
+		Omitted: r.Omitted(), Manifest: b.Digest().String(), Aside: aside}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.report.written/1", Data: w, Human: func(out io.Writer) error {
 		if aside != "" {
 			a.Warn("what was in %s is now in %s", dir, aside)
@@ -172,7 +183,8 @@ func (a *app) printReport(dir, aside string, r *reports.Report, b reports.Bundle
 		if w.Omitted > 0 {
 			omitted = fmt.Sprintf("; without data %d: see the appendix", w.Omitted)
 		}
-		_, err := fmt.Fprintf(out, "%s\n  arms     %s\n  runs     %d\n  figures  %d%s\n", filepath.Join(dir, "index.html"), strings.Join(w.Arms, ", "), w.Runs, w.Figures, omitted)
+		_, err := fmt.Fprintf(out, "%s\n  arms     %s\n  runs     %d\n  figures  %d%s\n",
+			filepath.Join(dir, "index.html"), strings.Join(w.Arms, ", "), w.Runs, w.Figures, omitted)
 		return err
 	}})
 }

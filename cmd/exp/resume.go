@@ -20,20 +20,24 @@ func resumeCommand(a *app) *cli.Command {
 		Category:  "Experiments",
 		Usage:     "continue an interrupted run, or make a finished one longer",
 		ArgsUsage: "RUN",
-		Description: "Goes on from the newest checkpoint that is whole, executes the steps recorded after it again and proves each equal " +
-			"to what is recorded, then does what is left. A step that is not equal is a divergence: the first one is named with the " +
-			"field, and the exit code is 5. Configuration and seed are the recorded ones.\n" +
-			"--extend-steps makes a longer run with this one as its parent: a run of its own, which is what training it from the " +
-			"start would give, bit for bit. The learning rate must not depend on the number of steps.",
+		Description: "Goes on from the newest checkpoint that is whole, executes the steps recorded after it again " +
+			"and proves each equal to what is recorded, then does what is left. A step that is not equal is a " +
+			"divergence: the first one is named with the field, and the exit code is 5. Configuration and seed are " +
+			"the recorded ones.\n" +
+			"--extend-steps makes a longer run with this one as its parent: a run of its own, which is what " +
+			"training it from the start would give, bit for bit. The learning rate must not depend on the number of " +
+			"steps.",
 		UsageText: strings.Join([]string{
 			"exp resume @last # after Ctrl-C, a crash or kill -9",
 			"exp resume 5e8d --from 50 # from an older checkpoint: proves more steps again",
 			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 steps more",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "from", Usage: "go on from the newest checkpoint of at most `STEP`", DefaultText: "the newest"},
+			&cli.IntFlag{Name: "from", Usage: "go on from the newest checkpoint of at most `STEP`",
+				DefaultText: "the newest"},
 			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` steps more", DefaultText: "none"},
-			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "recorded"},
+			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
+				DefaultText: "recorded"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
 		Action:       a.resumeRun,
@@ -92,10 +96,12 @@ func (a *app) resumeRun(c *cli.Context) error {
 
 // resumedConfig is the configuration to execute: the recorded one, or one with more
 // steps, of which o then names the parent.
-func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved, error) {
+func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved,
+	error) {
 	values := threadsValue(c)
 	// Whether it is the same run is proved first: a child has another id.
-	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values, Getenv: a.Getenv})
+	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values,
+		Getenv: a.Getenv})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +113,8 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values)
 	if errors.Is(err, harness.ErrSchedule) {
 		n := r.Run.Train.Steps + c.Int("extend-steps")
-		f := cli.Usagef("run %s cannot be extended: %w, so a longer run is another one from its first step on", run.RID.Short(), err)
+		f := cli.Usagef("run %s cannot be extended: %w, so a longer run is another one from its first step on",
+			run.RID.Short(), err)
 		f.Help = fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n)
 		return nil, f
 	}

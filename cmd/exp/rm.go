@@ -54,15 +54,17 @@ func rmCommand(a *app) *cli.Command {
 		Category:  "Keeping",
 		Usage:     "delete runs; exp restore undoes it",
 		ArgsUsage: "SEL...",
-		Description: "A deleted run is hidden from lists and references, and nothing of it is removed until exp gc --apply. Runs that depend on it, " +
-			"because they continue it or reuse its stages, are listed; they stay whole. A run that is being executed is not deleted. exp ls --deleted lists what is.",
+		Description: "A deleted run is hidden from lists and references, and nothing of it is removed until exp gc " +
+			"--apply. Runs that depend on it, because they continue it or reuse its stages, are listed; they stay " +
+			"whole. A run that is being executed is not deleted. exp ls --deleted lists what is.",
 		UsageText: strings.Join([]string{
 			"exp rm @last # asks before it does",
 			"exp rm 'status = failed and created < 7d' --dry-run # which ones that would be",
 			"exp rm tag:scratch --yes # in a script",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "show what would be deleted, and delete nothing"},
+			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"},
+				Usage: "show what would be deleted, and delete nothing"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		BashComplete: a.completesRuns(0, false, nil),
@@ -81,19 +83,23 @@ func rmCommand(a *app) *cli.Command {
 
 func restoreCommand(a *app) *cli.Command {
 	return &cli.Command{
-		Name:        "restore",
-		Category:    "Keeping",
-		Usage:       "bring deleted runs back",
-		ArgsUsage:   "SEL...",
-		Description: "Undoes exp rm for as long as exp gc --apply has not removed the run. exp ls --deleted lists what can come back.",
+		Name:      "restore",
+		Category:  "Keeping",
+		Usage:     "bring deleted runs back",
+		ArgsUsage: "SEL...",
+		Description: "Undoes exp rm for as long as exp gc --apply has not removed the run. exp ls --deleted lists " +
+			"what can come back.",
 		UsageText: strings.Join([]string{
 			"exp restore 5e8d10b4 # by its id",
 			"exp restore old --dry-run # only show it",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "show what would come back, and change nothing"},
+			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"},
+				Usage: "show what would come back, and change nothing"},
 		},
-		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate { return a.deletedCandidates(c.Context, w) }),
+		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
+			return a.deletedCandidates(c.Context, w)
+		}),
 		Action: func(c *cli.Context) error {
 			args, err := cli.Positionals(c, 1, -1)
 			if err != nil {

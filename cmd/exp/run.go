@@ -28,13 +28,15 @@ func runCommand(a *app) *cli.Command {
 		Category:  "Experiments",
 		Usage:     "train, merge and evaluate what a configuration describes",
 		ArgsUsage: "CONFIG...",
-		Description: "Executes the stages of each configuration for each seed and records them. Stages whose results are in the store " +
-			"are taken from there: a run that is complete prints its stored result and trains nothing, an interrupted one goes on " +
-			"from its checkpoint. Ctrl-C finishes the step at hand, saves, and says how to go on. " +
-			"It uses no network, unless a configuration asks a judge (reward.kind: judge; exp config explain reward.kind).",
+		Description: "Executes the stages of each configuration for each seed and records them. Stages whose " +
+			"results are in the store are taken from there: a run that is complete prints its stored result and " +
+			"trains nothing, an interrupted one goes on from its checkpoint. Ctrl-C finishes the step at hand, " +
+			"saves, and says how to go on. It uses no network, unless a configuration asks a judge (reward.kind: " +
+			"judge; exp config explain reward.kind).",
 		UsageText: strings.Join([]string{
 			"exp run configs/smoke_cpu.yaml # the whole pipeline in seconds",
-			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the fine-tuned start",
+			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the " +
+				"fine-tuned start",
 			"exp run configs/countdown_cpu_flowrl.yaml --set algo.flowrl.beta=5 # another experiment",
 			"exp run configs/flowrl_7b_math.yaml --dry-run # what it would do and need",
 		}, "\n"),
@@ -44,11 +46,13 @@ func runCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
 			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
-			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages from their start although their results are stored; other bits are a divergence"},
+			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages from their start although their results are " +
+				"stored; other bits are a divergence"},
 			&cli.BoolFlag{Name: "verify-cache", Usage: "hash stored results before they are reused"},
 			&cli.BoolFlag{Name: "keep-going", Usage: "go on with the next run when one fails"},
 			&cli.StringFlag{Name: "device", Usage: "run on `DEVICE`: cpu, cuda, cuda:1 (compute.device)"},
-			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "config"},
+			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
+				DefaultText: "config"},
 			&cli.StringSliceFlag{Name: "tag", Usage: "tag the runs with `NAME`"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate { return configCandidates(w) }),
@@ -94,7 +98,8 @@ func (a *app) runRuns(c *cli.Context) error {
 		return err
 	}
 	defer db.Close()
-	options := harness.Options{Until: config.Stage(until), NoCache: c.Bool("no-cache"), VerifyCache: c.Bool("verify-cache")}
+	options := harness.Options{Until: config.Stage(until), NoCache: c.Bool("no-cache"),
+		VerifyCache: c.Bool("verify-cache")}
 	return a.executeAll(c, db, configs, seeds, options)
 }
 
@@ -138,7 +143,8 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	var out []*config.Resolved
 	var errs config.Errors
 	for _, file := range c.Args().Slice() {
-		r, err := config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"), Sets: sets})
+		r, err := config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"),
+			Sets: sets})
 		var bad config.Errors
 		if errors.As(err, &bad) {
 			errs = append(errs, bad...)
@@ -209,7 +215,8 @@ func jobs(configs []*config.Resolved, seeds []int64) []job {
 	return list
 }
 
-func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolved, seeds []int64, o harness.Options) error {
+func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolved, seeds []int64,
+	o harness.Options) error {
 	ctx := c.Context
 	list := jobs(configs, seeds)
 	sources, err := plan.Sources()
@@ -251,7 +258,8 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	return a.suggestNext(ctx, db, results)
 }
 
-func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options, sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
+func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int, o harness.Options,
+	sources map[config.Stage]plan.Code, display term.Progress) (harness.Result, error) {
 	be, err := device.ForRun(&j.config.Run, a.Getenv)
 	if err != nil {
 		return harness.Result{}, err
@@ -272,7 +280,8 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	if be.Threads() == 1 {
 		threads = "1 thread"
 	}
-	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()), p.XID.Short(), p.Numerics, threads))
+	display.Note(fmt.Sprintf("%s  xid %s  %s  %s", withAlgo(j.config.Run.Name, p.Config.Run.Algorithm()),
+		p.XID.Short(), p.Numerics, threads))
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
@@ -288,7 +297,8 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	case res.Executed == 0:
 		outcome.Status = term.Cached
 	}
-	outcome.Facts = []term.Fact{{Name: "executed", Text: strconv.Itoa(res.Executed), Counts: true}, {Name: "cached", Text: strconv.Itoa(res.Cached), Counts: true}}
+	outcome.Facts = []term.Fact{{Name: "executed", Text: strconv.Itoa(res.Executed), Counts: true},
+		{Name: "cached", Text: strconv.Itoa(res.Cached), Counts: true}}
 	display.RunDone(outcome)
 	return res, err
 }

@@ -19,13 +19,15 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 		runs[i] = r.Run
 	}
 	t := cli.Table{Schema: "exp.run/1", Columns: []cli.Column{
-		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo"}, {Key: "seed"}, {Key: "status", Style: statusStyle}, {Key: "steps"},
+		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo"}, {Key: "seed"},
+		{Key: "status", Style: statusStyle}, {Key: "steps"},
 	}}
 	names := headlineNames(runs)
 	for _, n := range names {
 		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: 3})
 	}
-	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3}, cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true})
+	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3},
+		cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true})
 	for i, r := range results {
 		score, ok, err := harness.StartScore(ctx, db, r.Run.ID)
 		if err != nil {

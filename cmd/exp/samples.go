@@ -33,8 +33,9 @@ func samplesCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "read what the model wrote, with scores",
 		ArgsUsage: "RUN",
-		Description: "Shows completions that were kept of the final evaluation, the newest of a suite, of its start (--suite test@start), or of training " +
-			"(--suite train, or --step N). How many are kept is store.samples.eval and store.samples.train.",
+		Description: "Shows completions that were kept of the final evaluation, the newest of a suite, of its start " +
+			"(--suite test@start), or of training (--suite train, or --step N). How many are kept is " +
+			"store.samples.eval and store.samples.train.",
 		UsageText: strings.Join([]string{
 			"exp samples @last # of the final evaluation",
 			"exp samples @last --wrong --text -n 3 # whole prompts and completions of three failures",
@@ -44,15 +45,18 @@ func samplesCommand(a *app) *cli.Command {
 			"exp samples @last --suite train --token-ids -o jsonl > r.jsonl # to train on: rollout.recorded",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "suite", Usage: "completions of suite `S`; train for those of training", DefaultText: "the first of the final evaluation"},
+			&cli.StringFlag{Name: "suite", Usage: "completions of suite `S`; train for those of training",
+				DefaultText: "the first of the final evaluation"},
 			&cli.Int64Flag{Name: "step", Usage: "completions of training step `N`", DefaultText: "all"},
 			&cli.StringFlag{Name: "item", Usage: "only problem `ID`"},
 			&cli.BoolFlag{Name: "right", Usage: "only right ones"},
 			&cli.BoolFlag{Name: "wrong", Usage: "only wrong ones"},
 			&cli.StringFlag{Name: "grep", Usage: "only those in whose completion `RE` matches"},
-			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all", DefaultText: "20 for people, else all"},
+			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all",
+				DefaultText: "20 for people, else all"},
 			&cli.BoolFlag{Name: "text", Usage: "show whole prompts and completions"},
-			&cli.BoolFlag{Name: "token-ids", Usage: "add the ids and log-probs of tokens, as rollout.recorded reads them"},
+			&cli.BoolFlag{Name: "token-ids", Usage: "add the ids and log-probs of tokens, as rollout.recorded " +
+				"reads them"},
 		},
 		BashComplete: a.completesRuns(1, true, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 			return a.suiteCandidates(ctx, db, w)
@@ -274,7 +278,8 @@ func (s sampleReader) read(most int) (list []shownSample, more bool, err error) 
 }
 
 func (s sampleReader) sample(packs *blob.PackReader, row store.Sample) (shownSample, error) {
-	out := shownSample{Suite: s.suite, Step: row.Step, Item: row.Item, K: row.K, Reward: row.Reward, OutTokens: row.OutTokens,
+	out := shownSample{Suite: s.suite, Step: row.Step, Item: row.Item, K: row.K, Reward: row.Reward,
+		OutTokens:  row.OutTokens,
 		LogProbSum: row.LogProbSum, Finish: row.Finish}
 	if v := row.Verdict; v != nil {
 		out.Answer, out.Reason = v.Answer, v.Reason
@@ -313,7 +318,8 @@ func (s sampleReader) explainNone() error {
 			key)
 		f.Help = "to keep them execute it again: exp run CONFIG --no-cache --set " + key + "=all"
 	case s.run.Status != store.Done:
-		f.Help = "the run is " + string(s.run.Status) + "; completions of training are written every 25 steps and at its end"
+		f.Help = "the run is " + string(s.run.Status) + "; completions of training are written every 25 steps and " +
+			"at its end"
 	}
 	return f
 }
@@ -367,8 +373,10 @@ func verdictStyle(v any) term.Style {
 func (a *app) sampleTable(list []shownSample) cli.Table {
 	training := slices.ContainsFunc(list, func(s shownSample) bool { return s.Step > 0 })
 	t := cli.Table{Schema: "exp.samples/1", Columns: []cli.Column{
-		{Key: "suite", Wide: true}, {Key: "step", Wide: !training}, {Key: "item"}, {Key: "k"}, {Key: "verdict", Style: verdictStyle},
-		{Key: "score", Digits: 2}, {Key: "tokens"}, {Key: "logp", Digits: 2}, {Key: "finish"}, {Key: "answer", Wide: true},
+		{Key: "suite", Wide: true}, {Key: "step", Wide: !training}, {Key: "item"}, {Key: "k"},
+		{Key: "verdict", Style: verdictStyle},
+		{Key: "score", Digits: 2}, {Key: "tokens"}, {Key: "logp", Digits: 2}, {Key: "finish"},
+		{Key: "answer", Wide: true},
 		{Key: "reason", Wide: true}, {Key: "prompt", Wide: true}, {Key: "completion", Rank: 1, Min: 16},
 	}}
 	for _, s := range list {

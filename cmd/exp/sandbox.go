@@ -19,8 +19,10 @@ import (
 
 func sandboxCommand(a *app) *cli.Command {
 	level := []cli.Flag{
-		&cli.StringFlag{Name: "require", Usage: "refuse to run with less isolation than `LEVEL`: full, namespaces, landlock", DefaultText: string(sandbox.Namespaces)},
-		&cli.StringFlag{Name: "most", Usage: "use no more than `LEVEL`, to try a lower one", DefaultText: "the best there is"},
+		&cli.StringFlag{Name: "require", Usage: "refuse to run with less isolation than `LEVEL`: full, " +
+			"namespaces, landlock", DefaultText: string(sandbox.Namespaces)},
+		&cli.StringFlag{Name: "most", Usage: "use no more than `LEVEL`, to try a lower one",
+			DefaultText: "the best there is"},
 		&cli.StringFlag{Name: "python", Usage: "run programs by this `INTERPRETER`", DefaultText: "python3"},
 		&cli.IntFlag{Name: "workers", Usage: "run `N` programs at once", DefaultText: "one per core"},
 	}
@@ -28,19 +30,24 @@ func sandboxCommand(a *app) *cli.Command {
 		Name:     "sandbox",
 		Category: "set up",
 		Usage:    "run programs that nobody trusts, and try to break out",
-		Description: "A program runs without network, without the files of this machine, without other processes and within limits. " +
-			"Verdicts: ok, wrong_answer, runtime_error, time_limit, memory_limit, output_limit, compile_error, security_violation, " +
-			"and infra_error where the sandbox failed and not the program.",
+		Description: "A program runs without network, without the files of this machine, without other processes " +
+			"and within limits. Verdicts: ok, wrong_answer, runtime_error, time_limit, memory_limit, output_limit, " +
+			"compile_error, security_violation, and infra_error where the sandbox failed and not the program.",
 		UsageText: "exp sandbox exec program.py # run it, with the input of this command\n" +
 			"exp sandbox selftest # does the sandbox hold on this machine?",
 		Subcommands: []*cli.Command{
 			{
 				Name: "exec", ArgsUsage: "[FILE [ARGUMENT...]]", Usage: "run a program, or the requests of a file",
-				Description: "FILE is a program in Python, or by its extension in C (.c), C++ (.cpp, .cc, .cxx), Go (.go) or JavaScript (.js), where this machine has the toolchain; " +
-					"it is compiled in the sandbox too, and gets what this command gets on stdin. With --in, requests are read from a file, one JSON object a line, " +
-					"and a result is written for each, in the same order. A request has source, and may have id, language (" + strings.Join(sandbox.Languages(), ", ") + "), stdin, args, files, limits, " +
-					"tests with stdin and stdout; or mode \"call\" with entry and tests with args and expect; or mode \"asserts\" with entry and test_code, a program that calls entry. " +
-					"The exit code for FILE is 0 if the verdict is ok, 8 if the sandbox failed, else 1; for requests it says nothing of verdicts.",
+				Description: "FILE is a program in Python, or by its extension in C (.c), C++ (.cpp, .cc, .cxx), Go " +
+					"(.go) or JavaScript (.js), where this machine has the toolchain; it is compiled in the sandbox " +
+					"too, and gets what this command gets on stdin. With --in, requests are read from a file, one " +
+					"JSON object a line, and a result is written for each, in the same order. A request has source, " +
+					"and may have id, language " +
+					"(" + strings.Join(sandbox.Languages(), ", ") + "), stdin, args, files, limits, " +
+					"tests with stdin and stdout; or mode \"call\" with entry and tests with args and expect; or " +
+					"mode \"asserts\" with entry and test_code, a program that calls entry. " +
+					"The exit code for FILE is 0 if the verdict is ok, 8 if the sandbox failed, else 1; for " +
+					"requests it says nothing of verdicts.",
 				UsageText: "exp sandbox exec program.py < input.txt\n" +
 					"exp sandbox exec --limits cpu_ms=1000,memory_mb=128 program.py --json # with times and memory\n" +
 					"exp sandbox exec --in requests.jsonl --out results.jsonl # - is stdin, stdout",
@@ -63,8 +70,10 @@ func sandboxCommand(a *app) *cli.Command {
 			},
 			{
 				Name: "selftest", Usage: "run hostile programs and see that each gets what it must",
-				Description: "Runs a list of programs, of each language that is there, that exhaust resources, hide processes, read files, call the network, raise privileges, flood the output or cheat, " +
-					"and after each an honest one. Fails with 8 if one gets another verdict than it must, reaches anything of this machine, or leaves a process.",
+				Description: "Runs a list of programs, of each language that is there, that exhaust resources, hide " +
+					"processes, read files, call the network, raise privileges, flood the output or cheat, and " +
+					"after each an honest one. Fails with 8 if one gets another verdict than it must, reaches " +
+					"anything of this machine, or leaves a process.",
 				UsageText: "exp sandbox selftest # half a minute\n" +
 					"exp sandbox selftest --most namespaces # the level without cgroups",
 				Flags:  level,
@@ -179,17 +188,19 @@ func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []str
 		return err
 	}
 	run := result.Runs[0]
-	err = a.Out.PrintDocument(cli.Document{Schema: "exp.sandbox.exec/1", Data: sandboxResult{result.Verdict, result.Isolation, run.Row()}, Human: func(w io.Writer) error {
-		_, err := w.Write(run.Stdout)
-		if err == nil {
-			_, err = a.Stderr.Write(run.Stderr)
-		}
-		return err
-	}})
+	err = a.Out.PrintDocument(cli.Document{Schema: "exp.sandbox.exec/1",
+		Data: sandboxResult{result.Verdict, result.Isolation, run.Row()}, Human: func(w io.Writer) error {
+			_, err := w.Write(run.Stdout)
+			if err == nil {
+				_, err = a.Stderr.Write(run.Stderr)
+			}
+			return err
+		}})
 	if err != nil {
 		return err
 	}
-	resources := fmt.Sprintf("wall %.1f ms, CPU %.1f ms, %s, level %s", 1e3*run.Wall.Seconds(), 1e3*run.CPU.Seconds(), quantity.Bytes(run.MemoryKB<<10), result.Isolation)
+	resources := fmt.Sprintf("wall %.1f ms, CPU %.1f ms, %s, level %s", 1e3*run.Wall.Seconds(), 1e3*run.CPU.Seconds(),
+		quantity.Bytes(run.MemoryKB<<10), result.Isolation)
 	switch result.Verdict {
 	case sandbox.OK:
 		a.Note("%s: %s", result.Verdict, resources)
@@ -274,22 +285,24 @@ func (a *app) sandboxCheck(c *cli.Context) error {
 		return err
 	}
 	languages := sandbox.Toolchains(c.Context)
-	err = a.Out.PrintDocument(cli.Document{Schema: "exp.sandbox.check/1", Data: sandboxState{level, probes, languages}, Human: func(w io.Writer) error {
-		fmt.Fprintf(w, "level %s\n", level)
-		for _, p := range append(slices.Clone(probes), languages...) {
-			mark := "yes"
-			if !p.OK {
-				mark = "no"
+	err = a.Out.PrintDocument(cli.Document{Schema: "exp.sandbox.check/1", Data: sandboxState{level, probes, languages},
+		Human: func(w io.Writer) error {
+			fmt.Fprintf(w, "level %s\n", level)
+			for _, p := range append(slices.Clone(probes), languages...) {
+				mark := "yes"
+				if !p.OK {
+					mark = "no"
+				}
+				if _, err := fmt.Fprintf(w, "  %s %s %s\n", term.Pad(mark, 4, false), term.Pad(p.Name, 11, false),
+					term.CleanLines(p.Text)); err != nil {
+					return err
+				}
+				if p.Help != "" {
+					fmt.Fprintf(w, "  %s%s\n", strings.Repeat(" ", 17), p.Help)
+				}
 			}
-			if _, err := fmt.Fprintf(w, "  %s %s %s\n", term.Pad(mark, 4, false), term.Pad(p.Name, 11, false), term.CleanLines(p.Text)); err != nil {
-				return err
-			}
-			if p.Help != "" {
-				fmt.Fprintf(w, "  %s%s\n", strings.Repeat(" ", 17), p.Help)
-			}
-		}
-		return nil
-	}})
+			return nil
+		}})
 	if err != nil || level.AtLeast(cfg.Require) {
 		return err
 	}
@@ -322,9 +335,12 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 	if err := errors.Join(p.Close(), c.Context.Err()); err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(x, y sandbox.Outcome) int { return strings.Compare(x.Kind+"\x00"+x.Name, y.Kind+"\x00"+y.Name) })
+	slices.SortFunc(list, func(x, y sandbox.Outcome) int {
+		return strings.Compare(x.Kind+"\x00"+x.Name, y.Kind+"\x00"+y.Name)
+	})
 	t := cli.Table{Schema: "exp.sandbox.selftest/1", Columns: []cli.Column{
-		{Key: "kind"}, {Key: "name"}, {Key: "held"}, {Key: "verdict"}, {Key: "wall_ms"}, {Key: "what"}, {Key: "problem"},
+		{Key: "kind"}, {Key: "name"}, {Key: "held"}, {Key: "verdict"}, {Key: "wall_ms"}, {Key: "what"},
+		{Key: "problem"},
 	}}
 	for _, o := range list {
 		var held any = o.OK
@@ -378,7 +394,8 @@ func checkSandbox(ctx context.Context, d *diagnosis) {
 	if level.AtLeast(sandbox.Namespaces) {
 		d.ok("level", "%s; exp sandbox selftest tries to break out", level)
 	} else if level == sandbox.Landlock {
-		d.warn("level", "recipes whose rewards run programs need namespaces; exp sandbox exec --require landlock does with this", "%s; not promised: %s", level, strings.Join(level.Unpromised(), "; "))
+		d.warn("level", "recipes whose rewards run programs need namespaces; exp sandbox exec --require landlock "+
+			"does with this", "%s; not promised: %s", level, strings.Join(level.Unpromised(), "; "))
 	} else {
 		d.warn("level", "recipes whose rewards run programs need it; all others do not", "none: programs are refused")
 	}

@@ -19,13 +19,18 @@ import (
 func (a *app) sandboxBenchCommand(level []cli.Flag) *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure programs per second, beside the bare interpreter",
-		Description: "Runs a program that does nothing, a solution that imports ten modules, a function of five tests, and five assertions against a function: " +
-			"in the sandbox, and as far as it goes by the bare interpreter and by bubblewrap where that is installed. The ways take turns in short slices, so that a busy machine " +
-			"slows all of them. p50_ms and p99_ms are of one program at a time, from the request to the result; per_second is with one program per worker at once; of_bare compares p50_ms. cpu_ms is processor time of one program, of the harness, the sandbox and the program together: it changes little on a busy machine.",
+		Description: "Runs a program that does nothing, a solution that imports ten modules, a function of five " +
+			"tests, and five assertions against a function: in the sandbox, and as far as it goes by the bare " +
+			"interpreter and by bubblewrap where that is installed. The ways take turns in short slices, so that a " +
+			"busy machine slows all of them. p50_ms and p99_ms are of one program at a time, from the request to " +
+			"the result; per_second is with one program per worker at once; of_bare compares p50_ms. cpu_ms is " +
+			"processor time of one program, of the harness, the sandbox and the program together: it changes little " +
+			"on a busy machine.",
 		UsageText: "exp sandbox bench # half a minute\n" +
 			"exp sandbox bench --seconds 10 --json > bench.json # schema exp.sandbox.bench/1",
 		Flags: append([]cli.Flag{
-			&cli.Float64Flag{Name: "seconds", Value: 2, Usage: "measure each row for `N` seconds, one at a time and at once"},
+			&cli.Float64Flag{Name: "seconds", Value: 2, Usage: "measure each row for `N` seconds, one at a time " +
+				"and at once"},
 		}, level...),
 		Action: a.sandboxBench,
 	}
@@ -43,7 +48,8 @@ type measured struct {
 }
 
 // tenImports is a solution as contests have it.
-const tenImports = "import sys, os, math, json, re, random, itertools, functools, collections, heapq\nprint(sum(map(int, sys.stdin.read().split())))"
+const tenImports = "import sys, os, math, json, re, random, itertools, functools, collections, " +
+	"heapq\nprint(sum(map(int, sys.stdin.read().split())))"
 
 // sandboxMeasured are the rows, each program's bare interpreter first.
 func sandboxMeasured(p *sandbox.Pool) []*measured {
@@ -69,14 +75,20 @@ func sandboxMeasured(p *sandbox.Pool) []*measured {
 	for _, x := range []struct{ program, source string }{{"pass", "pass"}, {"imports", tenImports}} {
 		list = append(list, &measured{program: x.program, way: "bare", run: started(bare(x.source)...)})
 		if bwrap != "" {
-			inside := []string{bwrap, "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"}
-			list = append(list, &measured{program: x.program, way: "bubblewrap", run: started(append(inside, bare(x.source)...)...)})
+			inside := []string{bwrap, "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev",
+				"--tmpfs", "/tmp"}
+			list = append(list, &measured{program: x.program, way: "bubblewrap",
+				run: started(append(inside, bare(x.source)...)...)})
 		}
-		list = append(list, &measured{program: x.program, way: "sandbox", run: warm(sandbox.Request{Source: x.source})})
+		list = append(list, &measured{program: x.program, way: "sandbox",
+			run: warm(sandbox.Request{Source: x.source})})
 	}
-	list = append(list, &measured{program: "call", way: "sandbox", run: warm(sandbox.Request{Mode: "call", Entry: "f", Source: function, Tests: tests})})
+	list = append(list, &measured{program: "call", way: "sandbox",
+		run: warm(sandbox.Request{Mode: "call", Entry: "f", Source: function, Tests: tests})})
 	if p.Slots() > 1 {
-		list = append(list, &measured{program: "asserts", way: "sandbox", run: warm(sandbox.Request{Mode: "asserts", Entry: "f", Source: function, TestCode: "for i in range(5): assert f(i) == i + 1"})})
+		list = append(list, &measured{program: "asserts", way: "sandbox",
+			run: warm(sandbox.Request{Mode: "asserts", Entry: "f", Source: function,
+				TestCode: "for i in range(5): assert f(i) == i + 1"})})
 	}
 	return list
 }
@@ -163,7 +175,8 @@ func (a *app) sandboxBench(c *cli.Context) (err error) {
 			m.cpu += after - before
 		}
 	}
-	t := cli.Table{Schema: "exp.sandbox.bench/1", Columns: []cli.Column{{Key: "program"}, {Key: "way"}, {Key: "per_second"}, {Key: "p50_ms"}, {Key: "p99_ms"}, {Key: "of_bare"}, {Key: "cpu_ms"}, {Key: "runs"}}}
+	t := cli.Table{Schema: "exp.sandbox.bench/1", Columns: []cli.Column{{Key: "program"}, {Key: "way"},
+		{Key: "per_second"}, {Key: "p50_ms"}, {Key: "p99_ms"}, {Key: "of_bare"}, {Key: "cpu_ms"}, {Key: "runs"}}}
 	bare := make(map[string]float64)
 	ways := make(map[string]bool)
 	for _, m := range list {
@@ -177,7 +190,8 @@ func (a *app) sandboxBench(c *cli.Context) (err error) {
 			ratio = p50 / b
 		}
 		runs := int64(len(m.latencies)) + m.runs
-		t.Rows = append(t.Rows, []any{m.program, m.way, float64(m.runs) / m.elapsed.Seconds(), p50, m.quantile(0.99), ratio, 1e3 * m.cpu.Seconds() / float64(runs), runs})
+		t.Rows = append(t.Rows, []any{m.program, m.way, float64(m.runs) / m.elapsed.Seconds(), p50, m.quantile(0.99),
+			ratio, 1e3 * m.cpu.Seconds() / float64(runs), runs})
 	}
 	if err := a.Out.PrintTable(t); err != nil {
 		return err

@@ -25,8 +25,9 @@ func showCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "show a run: identity, stages, results, files",
 		ArgsUsage: "RUN",
-		Description: "RUN is @last, an id or its beginning, NAME where it has one seed, or NAME#SEED. Without a flag the page shows " +
-			"everything but the configuration, the environment and the lineage; each flag shows one part alone.",
+		Description: "RUN is @last, an id or its beginning, NAME where it has one seed, or NAME#SEED. Without a " +
+			"flag the page shows everything but the configuration, the environment and the lineage; each flag shows " +
+			"one part alone.",
 		UsageText: strings.Join([]string{
 			"exp show @last # the newest run",
 			"exp show countdown-flowrl#0 --config # its configuration, with everything resolved",

@@ -239,7 +239,8 @@ func (p *showPage) metrics() error {
 	}
 	p.Heading("metrics over the steps")
 	course := cli.Column{Title: "course", Style: func(any) term.Style { return term.Accent }}
-	columns := []cli.Column{{Title: "metric"}, {Title: "first"}, course, {Title: "last"}, {Title: "least"}, {Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
+	columns := []cli.Column{{Title: "metric"}, {Title: "first"}, course, {Title: "last"}, {Title: "least"},
+		{Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
 	width := 40
 	if w := p.Layout.Width; w > 0 {
 		width = max(min(w-62, 40), 8)

@@ -20,9 +20,10 @@ func stopCommand(a *app) *cli.Command {
 		Category:  "Experiments",
 		Usage:     "ask a run that is being executed to save a checkpoint and stop",
 		ArgsUsage: "RUN",
-		Description: "Sends the process that executes the run the signal that Ctrl-C or a batch system would, and waits until it has let go of the run: " +
-			"it finishes the training step at hand and saves it. The process is the one that holds the run's lock, on this machine; no other is " +
-			"ever signalled. Ctrl-C stops the waiting and not the request. Running the same configuration again goes on.",
+		Description: "Sends the process that executes the run the signal that Ctrl-C or a batch system would, and " +
+			"waits until it has let go of the run: it finishes the training step at hand and saves it. The process " +
+			"is the one that holds the run's lock, on this machine; no other is ever signalled. Ctrl-C stops the " +
+			"waiting and not the request. Running the same configuration again goes on.",
 		UsageText: strings.Join([]string{
 			"exp stop @running # the one that runs",
 			"exp stop countdown-ppo#1 --no-wait # ask, and go on at once",
@@ -32,7 +33,9 @@ func stopCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "now", Usage: "do not wait for the step to end"},
 			&cli.BoolFlag{Name: "no-wait", Usage: "return once the process is asked"},
 		},
-		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate { return a.runningCandidates(c.Context, w) }),
+		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
+			return a.runningCandidates(c.Context, w)
+		}),
 		Action: func(c *cli.Context) error {
 			args, err := cli.Positionals(c, 1, 1)
 			if err != nil {
@@ -57,7 +60,8 @@ func (a *app) runningCandidates(ctx context.Context, w cli.Word) (list []cli.Can
 	for i := range runs {
 		r := &runs[i]
 		if db.StatusNow(r) == store.Running {
-			list = append(list, cli.Candidate{Text: r.Name + "#" + cli.MachineText(r.Seed), Note: statusText(r)}, cli.Candidate{Text: r.RID.Short(), Note: r.Name})
+			list = append(list, cli.Candidate{Text: r.Name + "#" + cli.MachineText(r.Seed), Note: statusText(r)},
+				cli.Candidate{Text: r.RID.Short(), Note: r.Name})
 		}
 	}
 	return list
@@ -100,7 +104,8 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.stop/1", Data: out, Human: func(w io.Writer) error {
 		text := fmt.Sprintf("process %d is asked to stop run %s", pid, run.RID.Short())
 		if out.Ended {
-			text = fmt.Sprintf("run %s is %s after %d of %d steps", run.RID.Short(), out.Status, out.Steps, run.StepsTotal)
+			text = fmt.Sprintf("run %s is %s after %d of %d steps", run.RID.Short(), out.Status, out.Steps,
+				run.StepsTotal)
 		}
 		_, err := io.WriteString(w, text+"\n")
 		return err

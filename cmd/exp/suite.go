@@ -24,10 +24,12 @@ func suiteCommand(a *app) *cli.Command {
 		Name:     "suite",
 		Category: "Results",
 		Usage:    "keep benchmarks: problems with gold answers, by digest",
-		Description: "A suite is a set of problems with the digest of its content, a version, a licence and its graders. The problems of the known benchmarks are not " +
-			"part of this program: suite add reads them from a file of yours, JSONL, JSON or parquet, in any published layout, and checks number and digest. " +
-			"A suite of your own may also be described by a small YAML file: name, file, and optionally version, license, items, graders and layout " +
-			"(id, problem, answer, within, cluster, difficulty, source: names of fields).",
+		Description: "A suite is a set of problems with the digest of its content, a version, a licence and its " +
+			"graders. The problems of the known benchmarks are not part of this program: suite add reads them from " +
+			"a file of yours, JSONL, JSON or parquet, in any published layout, and checks number and digest. A " +
+			"suite of your own may also be described by a small YAML file: name, file, and optionally version, " +
+			"license, items, graders and layout (id, problem, answer, within, cluster, difficulty, source: names of " +
+			"fields).",
 		UsageText: "exp suite known # the benchmarks that this program knows of\n" +
 			"exp suite add math500 MATH-500/test.jsonl # check and keep a benchmark\n" +
 			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +
@@ -35,11 +37,13 @@ func suiteCommand(a *app) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "add", ArgsUsage: "[NAME] FILE", Usage: "read a benchmark from a file and keep it in the store",
-				Description: "NAME is one of exp suite known, or your own; without it the name is the file's, or what a definition (.yaml) says. " +
-					"A file with another number of problems than the benchmark has is refused; one whose digest is of no known copy is kept with a warning.",
+				Description: "NAME is one of exp suite known, or your own; without it the name is the file's, or " +
+					"what a definition (.yaml) says. A file with another number of problems than the benchmark has " +
+					"is refused; one whose digest is of no known copy is kept with a warning.",
 				UsageText: "exp suite add aime24 aime24.jsonl\nexp suite add house.yaml # a suite of your own",
-				Flags:     []cli.Flag{&cli.StringFlag{Name: "expect", Usage: "fail unless the problems have the digest `HEX`, or one that begins so"}},
-				Action:    a.suiteAdd,
+				Flags: []cli.Flag{&cli.StringFlag{Name: "expect",
+					Usage: "fail unless the problems have the digest `HEX`, or one that begins so"}},
+				Action: a.suiteAdd,
 			},
 			{
 				Name: "ls", Usage: "list the suites of the store",
@@ -60,14 +64,18 @@ func suiteCommand(a *app) *cli.Command {
 			},
 			{
 				Name: "show", ArgsUsage: "SUITE", Usage: "show a suite, or its problems",
-				UsageText: "exp suite show gsm8k\nexp suite show gsm8k --items -n 0 -o jsonl # all problems, for programs",
+				UsageText: "exp suite show gsm8k\nexp suite show gsm8k --items -n 0 -o jsonl # all problems, " +
+					"for programs",
 				Flags: []cli.Flag{
 					&cli.BoolFlag{Name: "items", Usage: "list the problems"},
-					&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20, Usage: "list at most `N`, 0 for all"},
+					&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Value: 20,
+						Usage: "list at most `N`, 0 for all"},
 				},
 				BashComplete: suites,
 				Action: func(c *cli.Context) error {
-					return a.withSuite(c, a.OpenStore, func(db *store.DB, row store.Suite) error { return a.suiteShow(c, db, row) })
+					return a.withSuite(c, a.OpenStore, func(db *store.DB, row store.Suite) error {
+						return a.suiteShow(c, db, row)
+					})
 				},
 			},
 			{
@@ -86,7 +94,8 @@ func suiteCommand(a *app) *cli.Command {
 					return a.withSuite(c, a.OpenStoreToWrite, func(db *store.DB, row store.Suite) error {
 						err := db.RemoveSuite(c.Context, row.ID)
 						if errors.Is(err, store.ErrInUse) {
-							return cli.Usagef("%d runs were scored on %s: their scores would be without problems", row.Evals, row.Name)
+							return cli.Usagef("%d runs were scored on %s: their scores would be without problems",
+								row.Evals, row.Name)
 						}
 						if err == nil {
 							a.Note("%s is forgotten; its problems stay until the store is tidied", row.Name)
@@ -149,10 +158,12 @@ func (a *app) suiteAdd(c *cli.Context) error {
 // know about the file.
 func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
 	if !suites.Identify(s, digest) {
-		a.Warn("%s: these problems are those of no copy of %s that is known here; scores on another copy may differ", path, s.Name)
+		a.Warn("%s: these problems are those of no copy of %s that is known here; scores on another copy may differ",
+			path, s.Name)
 	}
 	if s.Copies.Rows > s.Copies.Unique {
-		a.Warn("%s: %d rows are %d different problems, each %.3g times; they are kept once", path, s.Copies.Rows, s.Copies.Unique, s.Copies.Factor())
+		a.Warn("%s: %d rows are %d different problems, each %.3g times; they are kept once", path, s.Copies.Rows,
+			s.Copies.Unique, s.Copies.Factor())
 	}
 	if s.Copies.Unanswered > 0 {
 		a.Warn("%s: %d rows have no answer and are left out", path, s.Copies.Unanswered)
@@ -172,10 +183,12 @@ func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, diges
 
 func suiteTable(list []store.Suite) cli.Table {
 	t := cli.Table{Schema: "exp.suite.ls/1", Columns: []cli.Column{
-		{Key: "name", ID: true}, {Key: "version"}, {Key: "items"}, {Key: "digest"}, {Key: "graders"}, {Key: "license"}, {Key: "runs"},
+		{Key: "name", ID: true}, {Key: "version"}, {Key: "items"}, {Key: "digest"}, {Key: "graders"}, {Key: "license"},
+		{Key: "runs"},
 	}}
 	for _, s := range list {
-		t.Rows = append(t.Rows, []any{s.Name, s.Version, s.N, cli.HexID(s.Digest.String()), strings.Split(s.Scorer, ","), s.License, s.Evals})
+		t.Rows = append(t.Rows, []any{s.Name, s.Version, s.N, cli.HexID(s.Digest.String()),
+			strings.Split(s.Scorer, ","), s.License, s.Evals})
 	}
 	return t
 }
@@ -193,7 +206,11 @@ func (a *app) suiteList(c *cli.Context, db *store.DB) error {
 
 func knownSuites() cli.Table {
 	t := cli.Table{Schema: "exp.suite.known/1", Columns: []cli.Column{
-		{Key: "name", ID: true}, {Key: "about", Wrap: true}, {Key: "items", Text: func(v any) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", " or "), "[]") }},
+		{Key: "name", ID: true}, {Key: "about", Wrap: true},
+		{Key: "items", Text: func(v any) string {
+			return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", " or "),
+				"[]")
+		}},
 		{Key: "license"}, {Key: "graders", Wide: true}, {Key: "source", Wide: true},
 	}}
 	for _, k := range suite.Catalog() {
@@ -257,9 +274,11 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 		Runs    int64    `json:"runs"`
 		Path    string   `json:"path"`
 	}
-	d := shown{row.Name, row.Version, row.Digest.String(), row.License, s.Graders, len(s.Problems), row.Evals, db.Blobs.Path(row.Digest)}
+	d := shown{row.Name, row.Version, row.Digest.String(), row.License, s.Graders, len(s.Problems), row.Evals,
+		db.Blobs.Path(row.Digest)}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.suite.show/1", Data: d, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\nitems    %d\nruns     %d scored on it\nfile     %s\n", d.Name, d.Version, d.Digest,
+		_, err := fmt.Fprintf(w, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\nitems    %d\nruns     %d scored on "+
+			"it\nfile     %s\n", d.Name, d.Version, d.Digest,
 			cmp.Or(d.License, "unknown"), strings.Join(d.Graders, ", "), d.Items, d.Runs, d.Path)
 		return err
 	}})
@@ -267,7 +286,8 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 
 func problemTable(s *suite.Suite, limit int) cli.Table {
 	t := cli.Table{Schema: "exp.suite.items/1", Columns: []cli.Column{
-		{Key: "id", ID: true}, {Key: "answer"}, {Key: "cluster", Wide: true}, {Key: "prompt", Wrap: true}, {Key: "data", Wide: true},
+		{Key: "id", ID: true}, {Key: "answer"}, {Key: "cluster", Wide: true}, {Key: "prompt", Wrap: true},
+		{Key: "data", Wide: true},
 	}}
 	for i, p := range s.Problems {
 		if limit > 0 && i == limit {
@@ -297,7 +317,8 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
 			list = append(list, row)
 		}
 	}
-	t := cli.Table{Schema: "exp.suite.verify/1", Columns: []cli.Column{{Key: "name", ID: true}, {Key: "digest"}, {Key: "ok"}, {Key: "problem"}}}
+	t := cli.Table{Schema: "exp.suite.verify/1", Columns: []cli.Column{{Key: "name", ID: true}, {Key: "digest"},
+		{Key: "ok"}, {Key: "problem"}}}
 	broken := 0
 	for _, row := range list {
 		if row.Size == 0 && len(args) == 0 {

@@ -17,8 +17,9 @@ func tagCommand(a *app) *cli.Command {
 		Category:  "Keeping",
 		Usage:     "tag a run, or list its tags",
 		ArgsUsage: "RUN [TAG...]",
-		Description: "Tags group runs for people: tag:NAME is a reference wherever runs are chosen, and tag = NAME a filter, as in exp compare tag:baseline tag:new. " +
-			"The tag " + store.PinTag + " keeps a run from being collected (exp pin).",
+		Description: "Tags group runs for people: tag:NAME is a reference wherever runs are chosen, and tag = NAME " +
+			"a filter, as in exp compare tag:baseline tag:new. The tag " + store.PinTag +
+			" keeps a run from being collected (exp pin).",
 		UsageText: strings.Join([]string{
 			"exp tag @last baseline paper # add two tags",
 			"exp tag @last # which it has",
@@ -125,7 +126,8 @@ func noteCommand(a *app) *cli.Command {
 			"exp note @last # list them, with their numbers",
 			"exp note @last --remove 3 # take number 3 off",
 		}, "\n"),
-		Description: "Remarks stand on the page of exp show, with the time at which they were made. The text may be several words without quotes.",
+		Description: "Remarks stand on the page of exp show, with the time at which they were made. The text may be " +
+			"several words without quotes.",
 		Flags: []cli.Flag{
 			&cli.Int64Flag{Name: "remove", Aliases: []string{"r"}, Usage: "take remark number `N` off"},
 		},
@@ -186,7 +188,8 @@ func (a *app) printNotes(ctx context.Context, db *store.DB, ref string) error {
 	if err != nil {
 		return err
 	}
-	t := cli.Table{Schema: "exp.note/1", Columns: []cli.Column{{Key: "n", ID: true}, {Key: "time"}, {Key: "text", Wrap: true, Rank: 1, Min: 20}}}
+	t := cli.Table{Schema: "exp.note/1", Columns: []cli.Column{{Key: "n", ID: true}, {Key: "time"},
+		{Key: "text", Wrap: true, Rank: 1, Min: 20}}}
 	for i, n := range notes {
 		t.Rows = append(t.Rows, []any{i + 1, n.Time, n.Text})
 	}

@@ -20,49 +20,66 @@ func tokenizerCommand(a *app) *cli.Command {
 		Name:     "tokenizer",
 		Category: "Experiments",
 		Usage:    "make a tokenizer from your own texts, and see what one does",
-		Description: "A model reads ids, not text. Learn a vocabulary from the texts that the model will see, or look at how the tokenizer of a model folder " +
-			"(tokenizer.json, as Hugging Face writes it) cuts a text into tokens.",
-		UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # learn one from all texts of a file\n" +
+		Description: "A model reads ids, not text. Learn a vocabulary from the texts that the model will see, or " +
+			"look at how the tokenizer of a model folder (tokenizer.json, as Hugging Face writes it) cuts a text " +
+			"into tokens.",
+		UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # learn one from all texts " +
+			"of a file\n" +
 			"exp tokenizer encode tok 'What is 12+30?' # its ids and pieces\n" +
 			"exp tokenizer decode tok 318 220 17 # the text of ids",
 		Subcommands: []*cli.Command{
 			{
-				Name: "train", ArgsUsage: "FILE...", Usage: "learn a byte-level BPE from files, or from a recipe's data",
-				Description: "Starts from the 256 bytes and joins the most frequent neighbours until there are --vocab-size tokens, within the words that the pattern cuts. " +
-					"Any text can be encoded afterwards. FILE is JSONL, JSON or parquet (--field says which of its fields are texts; without it all are), plain text, or a recipe (.yaml): the prompts and solutions of its training problems, whether they are made or read. " +
-					"The same texts give the same tokenizer, in whatever order. Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and generation_config.json to --out.",
+				Name: "train", ArgsUsage: "FILE...", Usage: "learn a byte-level BPE from files, or from a " +
+					"recipe's data",
+				Description: "Starts from the 256 bytes and joins the most frequent neighbours until there are " +
+					"--vocab-size tokens, within the words that the pattern cuts. Any text can be encoded " +
+					"afterwards. FILE is JSONL, JSON or parquet (--field says which of its fields are texts; " +
+					"without it all are), plain text, or a recipe (.yaml): the prompts and solutions of its " +
+					"training problems, whether they are made or read. The same texts give the same tokenizer, in " +
+					"whatever order. Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and " +
+					"generation_config.json to --out.",
 				UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # all texts of all rows\n" +
-					"exp tokenizer train configs/stories_cpu_flowrl.yaml --vocab-size 768 # what a recipe trains on, written to its tokenizer.path\n" +
-					"exp tokenizer train gsm8k.jsonl --field question --field answer --vocab-size 4096 --out tok # two fields\n" +
-					"exp tokenizer train book.txt --vocab-size 2048 --special '<|im_start|>' --special '<|im_end|>' --out tok # with tokens for a chat",
+					"exp tokenizer train configs/stories_cpu_flowrl.yaml --vocab-size 768 # what a recipe trains " +
+					"on, written to its tokenizer.path\n" +
+					"exp tokenizer train gsm8k.jsonl --field question --field answer --vocab-size 4096 --out tok # " +
+					"two fields\n" +
+					"exp tokenizer train book.txt --vocab-size 2048 --special '<|im_start|>' --special '<|im_end|>' " +
+					"--out tok # with tokens for a chat",
 				Flags: []cli.Flag{
 					&cli.IntFlag{Name: "vocab-size", Usage: "make `N` tokens in all, special ones included"},
-					&cli.StringFlag{Name: "out", Usage: "write to the folder `DIR`, which is made", DefaultText: "tokenizer.path of a recipe"},
-					&cli.StringSliceFlag{Name: "field", Usage: "learn from the field `NAME`; may be given again", DefaultText: "all texts of a row"},
+					&cli.StringFlag{Name: "out", Usage: "write to the folder `DIR`, which is made",
+						DefaultText: "tokenizer.path of a recipe"},
+					&cli.StringSliceFlag{Name: "field", Usage: "learn from the field `NAME`; may be given again",
+						DefaultText: "all texts of a row"},
 					&cli.StringSliceFlag{Name: "special", Usage: "add the special token `TEXT`; may be given again"},
-					&cli.StringFlag{Name: "pattern", Usage: "cut words by the regular expression `RE`", DefaultText: "Qwen2's, each digit by itself"},
+					&cli.StringFlag{Name: "pattern", Usage: "cut words by the regular expression `RE`",
+						DefaultText: "Qwen2's, each digit by itself"},
 				},
 				Action: a.tokenizerTrain,
 			},
 			{
 				Name: "encode", ArgsUsage: "DIR [TEXT...]", Usage: "show the ids and the pieces of a text",
-				Description: "DIR has a tokenizer.json. TEXT comes from stdin if it is not given. Text that spells a token such as <|im_end|> becomes that token; --plain leaves it text, " +
-					"as it is in problems and completions.",
+				Description: "DIR has a tokenizer.json. TEXT comes from stdin if it is not given. Text that spells " +
+					"a token such as <|im_end|> becomes that token; --plain leaves it text, as it is in problems " +
+					"and completions.",
 				UsageText: "exp tokenizer encode tok 'What is 12+30?' # a row per token\n" +
 					"exp tokenizer encode models/qwen -o jsonl < prompt.txt # for programs\n" +
 					"exp tokenizer encode tok 'a<|endoftext|>' --plain # no special tokens",
 				Flags: []cli.Flag{
 					&cli.BoolFlag{Name: "plain", Usage: "text that spells an added token stays text"},
-					&cli.BoolFlag{Name: "special", Usage: "put the tokens around it that the tokenizer's own template has (BOS, EOS)"},
+					&cli.BoolFlag{Name: "special", Usage: "put the tokens around it that the tokenizer's own " +
+						"template has (BOS, EOS)"},
 				},
 				Action: a.tokenizerEncode,
 			},
 			{
 				Name: "decode", ArgsUsage: "DIR [ID...]", Usage: "show the text of ids",
-				Description: "DIR has a tokenizer.json. Ids come from stdin if they are not given; commas and brackets between them are left out.",
+				Description: "DIR has a tokenizer.json. Ids come from stdin if they are not given; commas and " +
+					"brackets between them are left out.",
 				UsageText: "exp tokenizer decode tok 318 220 17 # their text, special tokens spelled out\n" +
 					"exp tokenizer decode tok --skip-special < ids.txt # as graders see it",
-				Flags:  []cli.Flag{&cli.BoolFlag{Name: "skip-special", Usage: "leave special tokens out, as for a grader"}},
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "skip-special",
+					Usage: "leave special tokens out, as for a grader"}},
 				Action: a.tokenizerDecode,
 			},
 		},
@@ -74,9 +91,10 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	texts := vocab.Texts{Files: files, Fields: c.StringSlice("field"), Load: func(file string) (*config.Resolved, error) {
-		return config.Load(config.Input{File: file, User: a.userConfig()})
-	}}
+	texts := vocab.Texts{Files: files, Fields: c.StringSlice("field"),
+		Load: func(file string) (*config.Resolved, error) {
+			return config.Load(config.Input{File: file, User: a.userConfig()})
+		}}
 	out := c.String("out")
 	if out == "" {
 		if out, err = texts.Folder(); err != nil {
@@ -95,7 +113,8 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 		}
 	}
 	l, err := texts.Learn(c.Context, out, vocab.Options{
-		Size: c.Int("vocab-size"), Pattern: c.String("pattern"), Special: c.StringSlice("special"), Progress: a.trainProgress(),
+		Size: c.Int("vocab-size"), Pattern: c.String("pattern"), Special: c.StringSlice("special"),
+		Progress: a.trainProgress(),
 	})
 	a.CloseProgress()
 	switch {
@@ -111,7 +130,8 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 		a.Warn("only %d of %d tokens: no two neighbours are left that are there twice", l.VocabSize, n)
 	}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.tokenizer.train/1", Data: l, Human: func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %d tokens, learned from %d texts of %d bytes; %.2f bytes a token in the first of them\n",
+		_, err := fmt.Fprintf(w, "%s: %d tokens, learned from %d texts of %d bytes; %.2f bytes a token in the first "+
+			"of them\n",
 			l.Path, l.VocabSize, l.Texts, l.Bytes, l.BytesPer)
 		return err
 	}})
@@ -177,7 +197,8 @@ func (a *app) tokenizerEncode(c *cli.Context) error {
 		return cli.Failf(cli.ExitUsage, "%w", err)
 	}
 	out := cli.Table{Schema: "exp.tokenizer.encode/1", Columns: []cli.Column{
-		{Key: "id", ID: true}, {Key: "piece", Text: func(v any) string { return strconv.Quote(v.(string)) }}, {Key: "token", Wide: true}, {Key: "kind"},
+		{Key: "id", ID: true}, {Key: "piece", Text: func(v any) string { return strconv.Quote(v.(string)) }},
+		{Key: "token", Wide: true}, {Key: "kind"},
 	}}
 	for _, id := range ids {
 		out.Rows = append(out.Rows, []any{id, string(t.Piece(id)), t.Token(id), t.Kind(id)})
@@ -211,7 +232,9 @@ func (a *app) tokenizerDecode(c *cli.Context) error {
 		return err
 	}
 	d := decoded{IDs: []int32{}}
-	for _, word := range strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {
+	for _, word := range strings.FieldsFunc(words, func(r rune) bool {
+		return strings.ContainsRune(" \t\r\n,[]", r)
+	}) {
 		id, err := strconv.ParseInt(word, 10, 32)
 		if err != nil || id < 0 || int(id) >= t.VocabSize() {
 			return a.Usagef("%q is no id of this vocabulary: they go from 0 to %d", word, t.VocabSize()-1)

@@ -29,10 +29,12 @@ func verifyCommand(a *app) *cli.Command {
 		Description: "Levels, each of which includes the one before:\n" +
 			"  blobs   every stored file has its digest, and the chain follows from the recorded steps\n" +
 			"  score   the stored completions get the recorded verdicts and scores\n" +
-			"  prefix  training steps, executed again, give the recorded bits: the first --steps, or those after a checkpoint\n" +
+			"  prefix  training steps, executed again, give the recorded bits: the first --steps, or those after a " +
+			"checkpoint\n" +
 			"  full    every stage does\n" +
-			"The outcome is recorded; exp ls and exp show tell it. Nothing else that is recorded changes. The exit code is 4 if " +
-			"something that is stored was changed, 5 if executing gave other bits, and 7 on a machine of another numerics class.",
+			"The outcome is recorded; exp ls and exp show tell it. Nothing else that is recorded changes. The exit " +
+			"code is 4 if something that is stored was changed, 5 if executing gave other bits, and 7 on a machine " +
+			"of another numerics class.",
 		UsageText: strings.Join([]string{
 			"exp verify @last --level blobs # are all files as they were?",
 			"exp verify 5e8d # and do the first 20 steps give the same bits?",
@@ -40,10 +42,14 @@ func verifyCommand(a *app) *cli.Command {
 			"exp verify 5e8d --level full # everything, as long as the run itself took",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "level", Usage: "prove `LEVEL`: " + strings.Join(levels, ", "), Value: string(harness.LevelPrefix)},
-			&cli.IntFlag{Name: "steps", Usage: "execute `N` training steps again (prefix)", Value: harness.DefaultPrefix},
-			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint of at most `STEP` (prefix)", DefaultText: "the start"},
-			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)", DefaultText: "recorded"},
+			&cli.StringFlag{Name: "level", Usage: "prove `LEVEL`: " + strings.Join(levels, ", "),
+				Value: string(harness.LevelPrefix)},
+			&cli.IntFlag{Name: "steps", Usage: "execute `N` training steps again (prefix)",
+				Value: harness.DefaultPrefix},
+			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint of at most `STEP` (prefix)",
+				DefaultText: "the start"},
+			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
+				DefaultText: "recorded"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
 		Action:       func(c *cli.Context) error { return a.verifyRun(c, levels) },
@@ -78,7 +84,9 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 		return err
 	}
 	display := a.Progress()
-	r := harness.Runner{DB: db, Watch: &watcher{p: display}, Build: buildName(), Code: func(err error) int { return int(describe(err, nil).Code) }}
+	r := harness.Runner{DB: db, Watch: &watcher{p: display}, Build: buildName(), Code: func(err error) int {
+		return int(describe(err, nil).Code)
+	}}
 	var p *plan.Run
 	if o.Level != harness.LevelBlobs {
 		o := replan.Options{Kinds: stageNames(), Values: threadsValue(c), Getenv: a.Getenv}
@@ -145,8 +153,10 @@ func foundError(run store.Run, v *harness.Verification) error {
 		more = fmt.Sprintf(" (and %d more)", n-1)
 	}
 	if v.Diverged() {
-		f := cli.Failf(cli.ExitDivergence, "run %s, executed again, gives other bits: %s%s", run.RID.Short(), first.Where, more)
-		f.Help = "the record is kept as it was and the divergence added to it; exp doctor tests whether this machine computes the same twice"
+		f := cli.Failf(cli.ExitDivergence, "run %s, executed again, gives other bits: %s%s", run.RID.Short(),
+			first.Where, more)
+		f.Help = "the record is kept as it was and the divergence added to it; exp doctor tests whether this " +
+			"machine computes the same twice"
 		return f
 	}
 	f := cli.Failf(cli.ExitIntegrity, "what is stored of run %s was changed: %s%s", run.RID.Short(), first.Where, more)

@@ -22,8 +22,9 @@ func whyCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "explain why stages of a run were executed and not taken from the cache",
 		ArgsUsage: "RUN [STAGE]",
-		Description: "Compares each stage with the nearest one of its kind that was done before, in any run, and says what of its " +
-			"parameters, inputs, code, numerics and seed is not the same. STAGE is train, eval.gen or, of one suite, eval.gen[test].",
+		Description: "Compares each stage with the nearest one of its kind that was done before, in any run, and " +
+			"says what of its parameters, inputs, code, numerics and seed is not the same. STAGE is train, eval.gen " +
+			"or, of one suite, eval.gen[test].",
 		UsageText: strings.Join([]string{
 			"exp why @last # every stage",
 			"exp why @last train # what made it train again",
@@ -135,5 +136,6 @@ func (p *whyPage) verdict(s explain.Stage) string {
 	}
 	slices.SortFunc(kinds, cmp.Compare)
 	return fmt.Sprintf("executed: not the same %s as in the nearest before it, run %s (%s), %s ago",
-		strings.Join(slices.Compact(kinds), ", "), s.Nearest.Run.Short(), term.Clean(s.Nearest.Name), age(p.now, s.Nearest.Started))
+		strings.Join(slices.Compact(kinds), ", "), s.Nearest.Run.Short(), term.Clean(s.Nearest.Name),
+		age(p.now, s.Nearest.Started))
 }

@@ -244,7 +244,8 @@ func (v *argv) check() {
 		v.err = v.badValue()
 	case len(v.path) > 0 && len(v.unknown) == 0 && len(v.positionals) == 0:
 		if last := v.path[len(v.path)-1]; last.Action == nil {
-			v.err = Usagef("%q needs a command: %s", v.command(), strings.Join(names(last.Subcommands), ", ")).See(v.command())
+			v.err = Usagef("%q needs a command: %s", v.command(),
+				strings.Join(names(last.Subcommands), ", ")).See(v.command())
 		}
 	}
 }

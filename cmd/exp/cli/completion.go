@@ -125,7 +125,8 @@ func (a *App) completeWords(ctx context.Context, words []string) {
 	line := parseArgv(a.cli, words)
 	a.line = line
 	a.word = Word{Text: text, Flag: line.pending, Args: line.positionals, noFlag: line.onlyWords}
-	if name, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") && a.word.Flag == "" && !line.onlyWords {
+	if name, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") && a.word.Flag == "" &&
+		!line.onlyWords {
 		if f, _ := line.lookup(strings.TrimLeft(name, "-")); f != nil && takesValue(f) {
 			a.word.prefix, a.word.Text, a.word.Flag = name+"=", value, f.Names()[0]
 		}

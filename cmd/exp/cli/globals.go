@@ -34,19 +34,24 @@ const (
 // library.
 func globalFlags() []Flag {
 	return []Flag{
-		&StringFlag{Name: flagStore, Usage: "`DIR` of the experiment store (default: EXP_STORE, else the nearest .exp above)"},
-		&StringFlag{Name: flagOutput, Aliases: []string{"o"}, Usage: "print results as `FMT`: " + strings.Join(Words(Formats), ", ")},
+		&StringFlag{Name: flagStore, Usage: "`DIR` of the experiment store (default: EXP_STORE, else the nearest " +
+			".exp above)"},
+		&StringFlag{Name: flagOutput, Aliases: []string{"o"}, Usage: "print results as `FMT`: " +
+			strings.Join(Words(Formats), ", ")},
 		&BoolFlag{Name: flagJSON, Usage: "same as -o json; errors are JSON too"},
 		&StringFlag{Name: flagFields, Usage: "print only these fields, in this order: `A,B,C`"},
 		&BoolFlag{Name: flagNoHeader, Usage: "leave out the header line"},
 		&StringFlag{Name: flagColor, Usage: "`WHEN` to use colour: " + strings.Join(Words(colorModes), ", ")},
 		&StringFlag{Name: flagProgress, Usage: "show progress as `KIND`: " + strings.Join(Words(progressKinds), ", ")},
-		&BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "no progress and no notes, only results, warnings and errors"},
-		&BoolFlag{Name: flagVerbose, Aliases: []string{"v"}, Usage: "log more on stderr; twice for debugging", Count: new(int)},
+		&BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "no progress and no notes, only results, warnings " +
+			"and errors"},
+		&BoolFlag{Name: flagVerbose, Aliases: []string{"v"}, Usage: "log more on stderr; twice for debugging",
+			Count: new(int)},
 		&StringFlag{Name: flagLogFormat, Usage: "`FMT` of the log: " + strings.Join(logFormats, ", ")},
 		&StringFlag{Name: flagDir, Usage: "work as if started in `DIR`"},
 		// Hidden: only who was refused a network file system needs it, and is told.
-		&StringFlag{Name: flagJournal, Hidden: true, Usage: "`KIND` of journal of the store: wal, or rollback for network file systems, one process at a time"},
+		&StringFlag{Name: flagJournal, Hidden: true, Usage: "`KIND` of journal of the store: wal, or rollback for " +
+			"network file systems, one process at a time"},
 		&BoolFlag{Name: flagHelp, Aliases: []string{"h"}, Usage: "explain a command"},
 		&BoolFlag{Name: flagVersion, Usage: "print the version"},
 	}

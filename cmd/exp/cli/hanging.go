@@ -27,7 +27,8 @@ func hang(text string, width, indent int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		short := strings.TrimSuffix(line, "\n")
-		if term.Width(short) <= width || len(short) <= indent || !wordsFit(short[indent:], width-indent) || !strings.HasPrefix(short, "  ") || short[indent-1] != ' ' {
+		if term.Width(short) <= width || len(short) <= indent || !wordsFit(short[indent:], width-indent) ||
+			!strings.HasPrefix(short, "  ") || short[indent-1] != ' ' {
 			b.WriteString(line)
 			continue
 		}

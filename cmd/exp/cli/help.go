@@ -100,7 +100,8 @@ func (p *helpPage) program(root *urfave.App) {
 	p.rows([][2]string{
 		{"EXP_STORE", "the store, where --store is not given"},
 		{"EXP_THREADS", "number of threads, where --threads is not given"},
-		{"EXP_CPU", "the kernels: amx, avx512bf16, avx512, avx2 or portable (default: the best that the machine runs)"},
+		{"EXP_CPU", "the kernels: amx, avx512bf16, avx512, avx2 or portable (default: the best that the " +
+			"machine runs)"},
 		{"EXP_CONFIG", "your own configuration (default: ~/.config/exp/config.yaml)"},
 		{"EXP_PROGRESS", "the kind of progress, where --progress is not given"},
 		{"EXP_LOG", "level of the log: debug, info, warn, error"},

@@ -48,7 +48,8 @@ type Column struct {
 	Rank   int    // as in term.Column: who gives way on a narrow terminal
 	Min    int
 	Wrap   bool
-	Drop   int // as in term.Column: what is left out on a narrow terminal, but not of what --fields or -o wide asked for
+	// as in term.Column: what is left out on a narrow terminal, but not of what --fields or -o wide asked for
+	Drop int
 
 	// Text overrides how a value reads for people. Style gives it a colour; the
 	// text must say the same.

@@ -65,7 +65,8 @@ func (a *App) OpenStoreWith(o store.Options) (*store.DB, error) {
 func (a *App) noStoreError(dir string) error {
 	if a.settings.store == "" {
 		return &Failure{Code: ExitNotFound, Err: errors.New("there is no experiment store here"),
-			Help: "exp run CONFIG makes one; --store DIR or EXP_STORE names another place (looked for " + dir + " and above)"}
+			Help: "exp run CONFIG makes one; --store DIR or EXP_STORE names another place (looked for " + dir +
+				" and above)"}
 	}
 	f := Failf(ExitNotFound, "there is no experiment store in %s", dir)
 	f.Help = "exp run CONFIG makes one there; --store DIR or EXP_STORE names another place"

@@ -79,7 +79,8 @@ func (j *jsonLines) StageProgress(st Step) {
 func (j *jsonLines) StageDone(res Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.print(record{Event: "stage_end", Status: res.Status, Source: res.From, Facts: res.Facts, WallS: seconds(res.Wall)})
+	j.print(record{Event: "stage_end", Status: res.Status, Source: res.From, Facts: res.Facts,
+		WallS: seconds(res.Wall)})
 	j.stage = nil
 }
 
