@@ -12,7 +12,7 @@ import "embed"
 //
 //go:embed go.mod go.sum *.go
 //go:embed kernels/*.go kernels/*/*.go kernels/*/*.c kernels/*/*.h
-//go:embed train/*.go train/*/*.go
+//go:embed train/*.go train/*/*.go train/*/*/*.go
 //go:embed eval/*.go eval/*/*.go eval/*/*/*.go
 //go:embed eval/codefile/*.py eval/published/*.json
 //go:embed experiments/*/*.go

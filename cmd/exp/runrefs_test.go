@@ -58,24 +58,20 @@ func TestCompleteRuns(t *testing.T) {
 	}
 }
 
-// TestCompleteRunsIsFast holds the hook to its time with a store larger than what
-// it looks at.
-func TestCompleteRunsIsFast(t *testing.T) {
+// TestCompleteRunsInTime gives the hook, which stops when its time is up, a store with more
+// runs than it looks at. A busy machine may need several tries.
+func TestCompleteRunsInTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes many runs")
 	}
 	dir := t.TempDir()
 	manyRuns(t, dir, 2*recentRuns)
-	best := time.Hour
-	for range 5 {
-		start := time.Now()
+	most := 0
+	for end := time.Now().Add(20 * time.Second); most != 1+recentRuns && time.Now().Before(end); {
 		got := call{}.run("show", "--store", dir, "", cli.CompletionFlag)
-		best = min(best, time.Since(start))
-		if n := strings.Count(got.stdout, "\n"); n != 1+recentRuns {
-			t.Fatalf("%d proposals, want %d", n, 1+recentRuns)
-		}
+		most = max(most, strings.Count(got.stdout, "\n"))
 	}
-	if best > cli.CompletionTime {
-		t.Errorf("%v, want at most %v", best, cli.CompletionTime)
+	if most != 1+recentRuns {
+		t.Errorf("at most %d proposals in %v, want %d", most, cli.CompletionTime, 1+recentRuns)
 	}
 }

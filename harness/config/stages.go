@@ -54,9 +54,6 @@ var stageTable = []StageFacts{
 		Takes: []string{RoleCompletions, RoleProblems, RolePolicy}, Makes: []string{RoleVerdicts, RoleScores}},
 }
 
-// Stages lists the kinds of stages in the order in which a run executes them.
-func Stages() []StageFacts { return slices.Clone(stageTable) }
-
 // StagesOf lists the kinds of the given parts, in order; without any, all.
 func StagesOf(parts ...Part) []Stage {
 	var list []Stage

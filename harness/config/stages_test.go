@@ -10,7 +10,7 @@ import (
 func TestStageTable(t *testing.T) {
 	// Weights that start a run are what adapters and exact policies refer to.
 	made := []string{RoleBase, RoleReference}
-	for i, f := range Stages() {
+	for i, f := range stageTable {
 		for _, role := range f.Takes {
 			if !slices.Contains(made, role) {
 				t.Errorf("%s takes %s, which no stage before it makes", f.Stage, role)
@@ -20,8 +20,8 @@ func TestStageTable(t *testing.T) {
 		if f.Part == 0 || len(f.Makes) == 0 {
 			t.Errorf("%s: %+v", f.Stage, f)
 		}
-		if i > 0 && (!f.Stage.After(Stages()[i-1].Stage) || Stages()[i-1].Stage.After(f.Stage)) {
-			t.Errorf("%s does not come after %s", f.Stage, Stages()[i-1].Stage)
+		if i > 0 && (!f.Stage.After(stageTable[i-1].Stage) || stageTable[i-1].Stage.After(f.Stage)) {
+			t.Errorf("%s does not come after %s", f.Stage, stageTable[i-1].Stage)
 		}
 	}
 	for _, k := range Keys() {
@@ -43,7 +43,7 @@ func TestStagesOf(t *testing.T) {
 	if got := StagesOf(Evaluating); !slices.Equal(got, []Stage{EvalGen, EvalScore}) {
 		t.Errorf("evaluations are %q", got)
 	}
-	if got := StagesOf(); len(got) != len(Stages()) {
+	if got := StagesOf(); len(got) != len(stageTable) {
 		t.Errorf("all are %q", got)
 	}
 }
