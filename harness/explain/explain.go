@@ -90,7 +90,7 @@ func Planned(
 	ctx context.Context, db *store.DB, p *plan.Run, i int, sid ident.Digest, inputs map[string]ident.Digest,
 ) (*Stage, error) {
 	s := p.Stages[i]
-	params, err := json.Marshal(p.Config.Params(s.Kind))
+	params, err := json.Marshal(p.Params(i))
 	if err != nil {
 		return nil, err
 	}
