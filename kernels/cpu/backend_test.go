@@ -34,6 +34,7 @@ func TestConformance(t *testing.T) {
 		counts = []int{1, 2, 3, 8}
 	}
 	for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+		suite := kerneltest.NewSuite()
 		best := AVX512 // AMX adds nothing in float32
 		if operand == kernels.BF16 {
 			best = AMX
@@ -48,7 +49,7 @@ func TestConformance(t *testing.T) {
 					if !l.Supported() {
 						t.Skipf("this machine does not support %s", l)
 					}
-					kerneltest.Test(t, func() kernels.Backend {
+					suite.Test(t, func() kernels.Backend {
 						return openAs(t, Options{Level: &l, Threads: threads, Operand: operand})
 					})
 				})

@@ -272,7 +272,7 @@ func checkAttentionInfinite(s *subject) error {
 				return fmt.Errorf("%v: Inf in a value of sequence %d: %w", p, j, err)
 			}
 			qkv = p.qkv()
-			fwd, err := run(s.ref, func(c *call) { p.attend(c, qkv) })
+			fwd, err := s.reference(func(c *call) { p.attend(c, qkv) })
 			if err != nil {
 				return err
 			}
@@ -292,7 +292,7 @@ func checkAttentionTiny(s *subject) error {
 	for _, p := range packedBatches(true) {
 		M, a := p.rows(), p.shape
 		qkv, dout := p.qkv(), newStream("dout"+p.String()).floats(M*a.H*a.D)
-		fwd, err := run(s.ref, func(c *call) { p.attend(c, qkv) })
+		fwd, err := s.reference(func(c *call) { p.attend(c, qkv) })
 		if err != nil {
 			return err
 		}
@@ -325,7 +325,7 @@ func checkAttentionBackward(s *subject) error {
 		M, a := p.rows(), p.shape
 		qkv := p.qkv()
 		// The forward pass of the reference, so that errors do not add up.
-		fwd, err := run(s.ref, func(c *call) { p.attend(c, qkv) })
+		fwd, err := s.reference(func(c *call) { p.attend(c, qkv) })
 		if err != nil {
 			return err
 		}

@@ -14,15 +14,19 @@ func (s *subject) compare(op string, f func(c *call)) error {
 	if err != nil {
 		return err
 	}
-	want, err := run(s.ref, f)
+	want, err := s.reference(f)
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
-	tol := exactly
-	if !s.exact {
-		tol = toleranceOf(op, s.b.Float())
+	return same(got, want, s.tolerance(op))
+}
+
+// tolerance is how near to the reference's the results of op must be.
+func (s *subject) tolerance(op string) tolerance {
+	if s.exact {
+		return exactly
 	}
-	return same(got, want, tol)
+	return toleranceOf(op, s.b.Float())
 }
 
 // identical runs f and g on the backend under test, whose outputs must have the

@@ -113,7 +113,7 @@ func checkEmpty(s *subject) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.op, err)
 		}
-		want, err := run(s.ref, g)
+		want, err := s.reference(g)
 		if err != nil {
 			return fmt.Errorf("%s: reference: %w", e.op, err)
 		}

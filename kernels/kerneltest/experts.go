@@ -56,7 +56,7 @@ func checkRoute(s *subject) error {
 		if err != nil {
 			return err
 		}
-		fwd, err := run(s.ref, func(c *call) { route(c, c.floats("logits", z), M) })
+		fwd, err := s.reference(func(c *call) { route(c, c.floats("logits", z), M) })
 		if err != nil {
 			return err
 		}

@@ -53,15 +53,15 @@ func checkGateFused(s *subject) error {
 	if s.b.Float() != kernels.F32 {
 		return nil // what is kept between two calls is rounded to float32
 	}
-	products := s.b
+	products := func(f func(c *call)) ([]result, error) { return run(s.b, f) }
 	if s.exact {
-		products = s.ref
+		products = s.reference
 	}
 	for _, g := range swigluShapes(true) {
 		F, K := g.F, g.K
 		r := newStream(fmt.Sprint("gate fused", g))
 		x, up, down, dout := r.floats(M*K), r.floats(2*F*K), r.floats(K*F), r.floats(M*K)
-		fused, err := run(products, func(c *call) {
+		fused, err := products(func(c *call) {
 			w := c.matrix("w", up, 2*F, K)
 			c.b.MatMulSwiGLU(c.outOperands("act", M*F), c.outOperands("gateUp", M*2*F), c.operands("x", x), w)
 		})
@@ -78,7 +78,7 @@ func checkGateFused(s *subject) error {
 		if err != nil {
 			return fmt.Errorf("Gate K=%d F=%d is not what MatMulSwiGLU does: %w", K, F, err)
 		}
-		grads, err := run(products, func(c *call) {
+		grads, err := products(func(c *call) {
 			d, m, w := c.outOperands("dact", M*F), c.operands("dout", dout), c.matrix("w", down, K, F)
 			c.b.MatMulDX(d, m, w)
 			c.b.MatMulDXSwiGLU(c.outOperands("dgateUp", M*2*F), c.operands("gateUp", gateUp), m, w)

@@ -17,7 +17,7 @@
 //     where gradient blocks end;
 //   - Sample draws from the distribution that it scores.
 //
-// Thread counts and instruction sets are the caller's: it calls Test once per
+// Thread counts and instruction sets are the caller's: it calls Suite.Test once per
 // variant. The suite checks neither speed nor the panics of wrong arguments, and
 // a NaN that is computed may have any sign and payload.
 package kerneltest
@@ -29,13 +29,20 @@ import (
 	"exp/kernels/ref"
 )
 
+// Suite runs the checks on variants of a backend. What the reference computes for the first
+// variant serves the others. It is used by one goroutine at a time.
+type Suite struct{ answers answers }
+
+// NewSuite returns a Suite whose reference has computed nothing yet.
+func NewSuite() *Suite { return &Suite{answers{}} }
+
 // Test runs the suite on the backend that open returns. With -short it leaves
 // out the large shapes.
-func Test(t *testing.T, open func() kernels.Backend) {
+func (suite *Suite) Test(t *testing.T, open func() kernels.Backend) {
 	s := newSubject(open(), testing.Short())
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.run(s); err != nil {
+			if err := s.check(c, suite.answers); err != nil {
 				t.Error(err)
 			}
 		})
@@ -44,10 +51,11 @@ func Test(t *testing.T, open func() kernels.Backend) {
 
 // subject is a backend under test beside the reference.
 type subject struct {
-	b     kernels.Backend
-	ref   kernels.Backend
-	exact bool // compare bits
-	short bool
+	b      kernels.Backend
+	ref    kernels.Backend
+	answer *answer // of the reference to the next question
+	exact  bool    // compare bits
+	short  bool
 }
 
 func newSubject(b kernels.Backend, short bool) *subject {
@@ -63,6 +71,12 @@ func newSubject(b kernels.Backend, short bool) *subject {
 type check struct {
 	name string
 	run  func(s *subject) error
+}
+
+// check runs c; the reference answers from known.
+func (s *subject) check(c check, known answers) error {
+	s.begin(c.name, known)
+	return c.run(s)
 }
 
 func checks() []check {

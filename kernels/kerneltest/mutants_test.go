@@ -138,15 +138,19 @@ type slip struct {
 	b     kernels.Backend
 }
 
-// findsMutants runs the checks on the mistakes, and on the reference, which must pass.
+// findsMutants runs the checks on the mistakes, and each once on the reference, which must pass.
 func findsMutants(t *testing.T, list []slip) {
+	passed := map[slip]bool{}
 	for _, tt := range list {
 		t.Run(tt.name, func(t *testing.T) {
 			if found := finds(tt.b, tt.check, tt.exact); found == "" {
 				t.Errorf("%s does not notice it", tt.check)
 			}
-			if found := finds(ref.New[float32](), tt.check, tt.exact); found != "" {
-				t.Errorf("%s fails without the mistake: %s", tt.check, found)
+			if right := (slip{check: tt.check, exact: tt.exact}); !passed[right] {
+				if found := finds(ref.New[float32](), tt.check, tt.exact); found != "" {
+					t.Errorf("%s fails without the mistake: %s", tt.check, found)
+				}
+				passed[right] = true
 			}
 		})
 	}

@@ -102,7 +102,7 @@ func checkLogProbBackward(s *subject) error {
 func (s *subject) checkLogProbBackward(o outputShape, x kernels.Softmax) error {
 	h, w, targets := o.data()
 	// The forward pass of the reference, so that errors do not add up.
-	fwd, err := run(s.ref, func(c *call) {
+	fwd, err := s.reference(func(c *call) {
 		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C), c.ints("targets", targets), x)
 	})
 	if err != nil {

@@ -78,10 +78,10 @@ func allCaches(short bool) []*cache {
 	return append(cachesOf(plainBatches(short), short), cachesOf(windowBatches(short), short)...)
 }
 
-// filled returns what the pages hold after all rows were appended, by backend b;
-// positions that no row has are NaN.
-func (k *cache) filled(b kernels.Backend) (keys, values []float32, err error) {
-	r, err := run(b, func(c *call) {
+// filled returns what the pages hold after the reference appended all rows; positions that
+// no row has are NaN.
+func (s *subject) filled(k *cache) (keys, values []float32, err error) {
+	r, err := s.reference(func(c *call) {
 		p := kernels.Pages{Keys: c.outOperands("keys", k.elements()), Values: c.outOperands("values", k.elements()),
 			Size: k.size}
 		c.b.AppendKV(p, c.operands("qkv", k.qkv), c.ints("slots", k.slots), k.shape)
@@ -89,7 +89,7 @@ func (k *cache) filled(b kernels.Backend) (keys, values []float32, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return r[0].f, r[1].f, nil
+	return slices.Clone(r[0].f), slices.Clone(r[1].f), nil
 }
 
 func checkAppendKV(s *subject) error {
@@ -130,7 +130,7 @@ func checkCopyPages(s *subject) error {
 func checkPagedAttentionRows(s *subject) error {
 	for _, k := range allCaches(s.short) {
 		a := k.shape
-		keys, values, err := k.filled(s.ref)
+		keys, values, err := s.filled(k)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func checkPagedAttentionWindow(s *subject) error {
 		if a.Window == 0 {
 			continue
 		}
-		keys, values, err := k.filled(s.ref)
+		keys, values, err := s.filled(k)
 		if err != nil {
 			return err
 		}

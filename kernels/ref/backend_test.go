@@ -8,18 +8,18 @@ import (
 	"exp/kernels/ref"
 )
 
-// The reference against itself: the laws that need no reference, and the suite.
+// The reference against itself, for the laws that need no reference, and its float64 instance
+// against the float32 one, within the tolerances: an error that both share would be in the
+// formula, and finite differences look at that.
 func TestBackend(t *testing.T) {
-	kerneltest.Test(t, open)
-}
-
-// The float32 instance against the float64 one, within the tolerances: an error
-// that both share would be in the formula, and finite differences look at that.
-func TestBackendFloat64(t *testing.T) {
-	if testing.Short() {
-		t.Skip("TestBackend runs the same cases")
-	}
-	kerneltest.Test(t, func() kernels.Backend { return ref.New[float64]() })
+	suite := kerneltest.NewSuite()
+	t.Run("float32", func(t *testing.T) { suite.Test(t, open) })
+	t.Run("float64", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("float32 runs the same cases")
+		}
+		suite.Test(t, func() kernels.Backend { return ref.New[float64]() })
+	})
 }
 
 func TestBackendIs(t *testing.T) {
