@@ -1,9 +1,11 @@
 package kerneltest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"exp/kernels"
 	"exp/kernels/ref"
@@ -268,15 +270,40 @@ func (v image) slice(lo, hi int) image {
 // firstChange returns the first index at which now differs from v in its bits,
 // looking inside the view [lo,lo+n) only if it is to be constant, or -1.
 func (v image) firstChange(now image, lo, n int, constant bool) int {
-	for i := range v.len() {
-		if i >= lo && i < lo+n && !constant {
-			continue
-		}
-		if v.bits(i) != now.bits(i) {
-			return i
-		}
+	if constant {
+		return v.differs(now, 0, v.len())
 	}
-	return -1
+	if i := v.differs(now, 0, lo); i >= 0 {
+		return i
+	}
+	return v.differs(now, lo+n, v.len())
+}
+
+// differs returns the first index of [lo,hi) at which other has not the bits of v, or -1.
+func (v image) differs(other image, lo, hi int) int {
+	if bytes.Equal(v.slice(lo, hi).raw(), other.slice(lo, hi).raw()) {
+		return -1
+	}
+	for v.bits(lo) == other.bits(lo) {
+		lo++
+	}
+	return lo
+}
+
+// raw returns the elements as they lie in memory.
+func (v image) raw() []byte {
+	switch {
+	case v.i != nil:
+		return rawBytes(v.i)
+	case v.d != nil:
+		return rawBytes(v.d)
+	}
+	return rawBytes(v.f)
+}
+
+func rawBytes[E any](x []E) []byte {
+	var e E
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(e)))
 }
 
 // bits returns element i as a number that is equal for equal bits only.
