@@ -220,19 +220,20 @@ func TestQueuedSamplingSteps(t *testing.T) {
 			}
 			sequences := 4*threads*strip + r.IntN(40)
 			most := sequences + 200
-			one := newDecoder(t, Options{Threads: 1, Operand: operand}, most, sequences, 6*sequences)
-			many := newDecoder(t, Options{Threads: threads, Operand: operand}, most, sequences, 6*sequences)
+			pages := 2 * sequences // one for each, and those of prompts
+			one := newDecoder(t, Options{Threads: 1, Operand: operand}, most, sequences, pages)
+			many := newDecoder(t, Options{Threads: threads, Operand: operand}, most, sequences, pages)
 			one.windows, many.windows = windows, windows
-			table := make([]int32, 6*sequences)
-			for i, p := range r.Perm(len(table)) {
-				table[i] = int32(p)
-			}
+			table, free := slices.Repeat([]int32{-1}, 6*sequences), r.Perm(pages)
 			length := make([]int, sequences)
 			for step := range 8 {
 				var tokens, seq, pos, slots []int32
 				before := slices.Clone(length)
 				row := func(s int) {
 					at := length[s]
+					if at%pageSize == 0 {
+						table[6*s+at/pageSize], free = int32(free[0]), free[1:]
+					}
 					tokens, seq, pos = append(tokens, int32(r.IntN(50))), append(seq, int32(s)), append(pos, int32(at))
 					slots = append(slots, table[6*s+at/pageSize]*pageSize+int32(at%pageSize))
 					length[s]++
