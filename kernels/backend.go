@@ -10,20 +10,20 @@ package kernels
 //
 // M is the number of rows of the call, taken from the output's length; float
 // means the backend's Float type. Scalars (eps, scales, temperatures) are rounded
-// to it first. Where a definition says that a buffer is an operand, it has the
-// Operand type; all others are Float, but for ids and the like. Zero rows are allowed everywhere and write nothing. A NaN that is
-// computed may have any sign and payload.
+// to it first. Buffers called operands have the Operand type; all others are
+// Float, except ids and other integers. Zero rows are allowed everywhere and write
+// nothing. A computed NaN may have any sign and payload.
 type Backend interface {
 	// Name is a short name for people: "cpu/avx512", "ref".
 	Name() string
 	// Class names the numerics class: backends of one class produce the same
-	// bits. It enters the id of a run.
+	// bits. It is part of a run's id.
 	Class() string
-	// Float is the type of parameters and their gradients, of the residual stream
-	// and its gradient, and of everything that is summed.
+	// Float is the type of parameters, the residual stream, the gradients of both,
+	// and all sums.
 	Float() DType
-	// Operand is the type of activations between matmuls and of the KV cache: Float,
-	// or BF16 (package kernels, "bf16").
+	// Operand is the type of activations between matmuls and of the KV cache: Float
+	// or BF16 (see the package comment, "bf16").
 	Operand() DType
 
 	Memory
@@ -40,30 +40,30 @@ type Backend interface {
 
 // Memory allocates and moves data.
 type Memory interface {
-	// Alloc returns n zeroed elements. An error means the device has no room.
+	// Alloc returns n zeroed elements, or an error if the device is out of memory.
 	Alloc(t DType, n int) (Buffer, error)
-	// Free returns what Alloc gave, not a view of it.
+	// Free frees a buffer that Alloc returned; a view of one will not do.
 	Free(b Buffer)
-	// Copy sets dst to src, element by element. Lengths must be equal; it converts
-	// between F32 and F64, and between F32 and BF16, nothing else. Either may be a
+	// Copy copies src to dst, element by element. Lengths must be equal. It converts
+	// between F32 and F64 and between F32 and BF16, nothing else. Either may be a
 	// host buffer.
 	Copy(dst, src Buffer)
 	// Zero sets every element to 0.
 	Zero(b Buffer)
 	// Add adds src to dst, float buffers, element by element.
 	Add(dst, src Buffer)
-	// Sync waits until everything called before has finished.
+	// Sync waits until all earlier calls have finished.
 	Sync()
 }
 
-// SparseMemory is a backend whose AllocSparse gives buffers that cost memory only as far as
-// they are touched, in small steps.
+// SparseMemory is a backend whose AllocSparse returns buffers that take memory only where they
+// are touched, in small steps.
 type SparseMemory interface {
 	AllocSparse(t DType, n int) (Buffer, error)
 }
 
-// AllocSparse returns n zeroed elements, many of which may never be touched: from be's
-// AllocSparse if it has one, else from Alloc.
+// AllocSparse returns n zeroed elements for a caller that may never touch many of them: from
+// be's AllocSparse if it has one, else from Alloc.
 func AllocSparse(be Backend, t DType, n int) (Buffer, error) {
 	if m, ok := be.(SparseMemory); ok {
 		return m.AllocSparse(t, n)
@@ -71,54 +71,53 @@ func AllocSparse(be Backend, t DType, n int) (Buffer, error) {
 	return be.Alloc(t, n)
 }
 
-// Matrix is a weight W [Out,In] with whatever copies the backend multiplies
-// from. Packed and PackedT are made by Backend.Pack and must be refreshed
-// whenever W changes; they are operand buffers, empty where the backend needs no
-// copies.
+// Matrix is a weight W [Out,In] and the copies of it that the backend multiplies
+// from. Backend.Pack makes Packed and PackedT and must be called again whenever W
+// changes; they are operand buffers, empty where the backend needs no copies.
 //
-// A frozen matrix may have BF16 weights on a backend whose operands are F32: its
-// Packed is BF16 then, and every product has the bits of the F32 matrix with the same
-// values, since widening is exact. Such a matrix may also do without W, if the backend
+// A frozen matrix may have BF16 weights on a backend whose operands are F32: then
+// Packed is BF16, and every product has the bits of the F32 matrix with the same
+// values, since widening is exact. Such a matrix may also leave W empty if the backend
 // packs: PackRows fills Packed a few rows at a time, and Embed reads it.
 type Matrix struct {
 	W       Buffer // [Out,In], F32 or, frozen, BF16; may be empty where Packed is not
 	Out, In int
 	Packed  Buffer // for MatMul, MatMulSwiGLU, LogProb and Sample
-	PackedT Buffer // for MatMulDX, MatMulDXSwiGLU and LogProbBackward; absent on a frozen model, where they work from Packed
+	PackedT Buffer // for MatMulDX, MatMulDXSwiGLU and LogProbBackward; empty if frozen: they use Packed
 }
 
-// Linear are the linear maps and the token embedding. In numerics class
-// "cpu/bf16" their chains are tile sums of rounded factors (package kernels,
-// "bf16"), and out, x, dx and dout may each be of the Operand or the Float type;
-// act, gateUp and dgateUp are operands.
+// Linear is the linear maps and the token embedding. In numerics class
+// "cpu/bf16" their chains are tile sums of rounded factors (see the package
+// comment, "bf16"), and out, x, dx and dout may each be of the Operand or the
+// Float type; act, gateUp and dgateUp are operands.
 type Linear interface {
 	// PackedLen returns the lengths of Matrix.Packed and Matrix.PackedT for a
-	// weight [out,in]; 0 where no copy is needed.
+	// weight [out,in]; 0 if the backend needs no copy.
 	PackedLen(out, in int) (packed, packedT int)
 	// Pack refreshes w.Packed, and w.PackedT unless it is empty, from w.W.
 	Pack(w Matrix)
-	// PackRows sets rows [from, from+n) of w.Packed, from what rows [n,In] holds, F32 or
-	// BF16, possibly a host buffer. from must be a multiple of PackAlign, and n too unless
-	// the rows are the last. PackedT must be empty. Where PackedLen says that no copy is
-	// needed it sets rows of w.W.
+	// PackRows packs rows [n,In], F32 or BF16, possibly a host buffer, into rows
+	// [from, from+n) of w.Packed. from must be a multiple of PackAlign, and n too unless
+	// the rows are the last. PackedT must be empty. If PackedLen is 0 it sets rows of
+	// w.W instead.
 	PackRows(w Matrix, from int, rows Buffer)
 
 	// MatMul sets out [M,Out] = x [M,In] · Wᵀ + bias [Out]:
 	//	out[m,o] = chain over i of x[m,i]·W[o,i], starting from bias[o], or from
-	//	0 where bias is empty.
+	//	0 if bias is empty.
 	MatMul(out, x Buffer, w Matrix, bias Buffer)
 	// MatMulDX sets dx [M,In] = dout [M,Out] · W:
 	//	dx[m,i] = chain over o of dout[m,o]·W[o,i], from 0.
 	MatMulDX(dx, dout Buffer, w Matrix)
-	// MatMulSwiGLU takes x [M,In] through W [2F,In] to gate and up, gateUp [M,2F], and
-	// through the gate: with g = gateUp[m,f] and u = gateUp[m,F+f],
-	//	gateUp = x·Wᵀ as MatMul gives it
+	// MatMulSwiGLU multiplies x [M,In] by W [2F,In] to gate and up, gateUp [M,2F], and
+	// applies the gate: with g = gateUp[m,f] and u = gateUp[m,F+f],
+	//	gateUp = x·Wᵀ as MatMul computes it
 	//	act[m,f] = (g·Sigmoid(g))·u
-	// gateUp may be empty: it is not kept then, and act [M,F] is what it would be.
+	// If gateUp is empty it is not stored; act [M,F] is the same.
 	MatMulSwiGLU(act, gateUp, x Buffer, w Matrix)
-	// MatMulDXSwiGLU takes dout [M,Out] back through W [Out,F] and the gate, to the
-	// gradients of gate and up, dgateUp [M,2F]; with s = Sigmoid(g),
-	//	d = dout·W as MatMulDX gives it in an operand
+	// MatMulDXSwiGLU takes dout [M,Out] back through W [Out,F] and the gate to dgateUp
+	// [M,2F], the gradients of gate and up; with s = Sigmoid(g),
+	//	d = dout·W as MatMulDX stores it in an operand
 	//	dgateUp[m,F+f] = d·(g·s)
 	//	dgateUp[m,f] = (d·u) · (s·fma(g, 1-s, 1))
 	// dgateUp may be gateUp.
@@ -126,19 +125,19 @@ type Linear interface {
 	// MatMulDW adds to dw [Out,In] the blocked sum of
 	//	chain over m of dout[m,o]·x[m,i],
 	// and to dbias [Out], unless it is empty, the blocked plain sum of dout.
-	// blocks [B+1] are the row offsets of the gradient blocks: they ascend from 0 to
-	// the number of rows M, and no block is empty. So they do wherever an operation
-	// takes them.
+	// blocks [B+1] are the row offsets of the gradient blocks, here and wherever an
+	// operation takes them: they ascend from 0 to the number of rows M, and no block is
+	// empty.
 	MatMulDW(dw, dbias, dout, x, blocks Buffer)
 
 	// Embed sets out[m] = scale·W[ids[m]], out [M,In], W [Out,In], ids [M]. It reads w.W,
-	// or w.Packed where W is empty. scale is rounded to float first; Gemma's is √C.
+	// or w.Packed if W is empty. scale is rounded to float first; Gemma's is √C.
 	Embed(out Buffer, w Matrix, ids Buffer, scale float64)
 	// EmbedBackward adds scale·dout[m] to dweight[ids[m]], m ascending.
 	EmbedBackward(dweight, dout, ids Buffer, C int, scale float64)
 }
 
-// PackAlign is the number of rows that PackRows takes at a time, or a multiple.
+// PackAlign is the row multiple that PackRows requires.
 const PackAlign = 64
 
 // GateKind is the activation of a gated feed-forward block.
@@ -149,16 +148,16 @@ const (
 	GELUTanh                 // g·(1+tanh(√(2/π)·(g+0.044715·g³)))/2: Gemma
 )
 
-// Gates are gated activations by themselves, for feed-forward blocks that
-// MatMulSwiGLU does not compute: with biases, with adapters, with another gate. gateUp,
-// act and their gradients are operands.
+// Gates is the gated activations on their own, for feed-forward blocks that
+// MatMulSwiGLU does not cover: with biases, adapters or another gate. gateUp, act and
+// their gradients are operands.
 type Gates interface {
 	// Gate sets, with g = gateUp[m,f] and u = gateUp[m,F+f],
 	//	act[m,f] = a(g)·u
-	// For SiLU it is what MatMulSwiGLU computes of gateUp. GELUTanh is computed in
-	// float64 as kernels/ref does and rounded once before it is multiplied by u.
+	// For SiLU this is MatMulSwiGLU's act. GELUTanh is computed in float64 as in
+	// kernels/ref and rounded once before the product with u.
 	Gate(act, gateUp Buffer, F int, kind GateKind)
-	// GateBackward sets dgateUp from dact: for SiLU as MatMulDXSwiGLU does of d; for
+	// GateBackward sets dgateUp from d = dact: for SiLU as MatMulDXSwiGLU does; for
 	// GELUTanh, with the derivative a' computed in float64 and rounded once,
 	//	dgateUp[m,F+f] = d·a(g)
 	//	dgateUp[m,f] = (d·u)·a'(g)
@@ -166,8 +165,8 @@ type Gates interface {
 	GateBackward(dgateUp, gateUp, dact Buffer, F int, kind GateKind)
 }
 
-// Columns move a range of the columns of rows, as low-rank adapters on one of several
-// maps that lie side by side need it. dst and src may each be of the Operand or the
+// Columns reads and updates a range of columns, which low-rank adapters need on one of
+// several maps stored next to each other. dst and src may each be of the Operand or the
 // Float type.
 type Columns interface {
 	// TakeColumns sets dst [M,n] to scale·src[m, offset+j], src [M,stride].
@@ -177,15 +176,15 @@ type Columns interface {
 	AddColumns(dst, src Buffer, n, stride, offset int, scale float64)
 }
 
-// Routing is how a mixture of experts chooses for each row.
+// Routing says how a mixture of experts picks the experts of each row.
 type Routing struct {
 	Experts int  // E
-	Top     int  // experts that a row goes to
-	Renorm  bool // divide the weights of the chosen by their sum
-	Shared  bool // one more expert, number E, that every row goes to
+	Top     int  // experts per row
+	Renorm  bool // divide the weights of the chosen experts by their sum
+	Shared  bool // one more expert, number E, for every row
 }
 
-// Choices returns the experts of a row: Top, and the shared one.
+// Choices returns the number of experts per row: Top, plus the shared one if any.
 func (r Routing) Choices() int {
 	if r.Shared {
 		return r.Top + 1
@@ -193,8 +192,8 @@ func (r Routing) Choices() int {
 	return r.Top
 }
 
-// Logits returns the width of a row of logits: one for each expert, and one for the
-// gate of the shared one.
+// Logits returns the width of a row of logits: one per expert, plus the shared
+// expert's gate if there is one.
 func (r Routing) Logits() int {
 	if r.Shared {
 		return r.Experts + 1
@@ -202,14 +201,14 @@ func (r Routing) Logits() int {
 	return r.Experts
 }
 
-// Experts are what mixtures of experts need around the products, which are those of
-// Linear on the rows of one expert after the other (Jiang et al., arXiv:2401.04088;
-// Qwen2-MoE, arXiv:2407.10671 §2.2.2). J is Routing.Choices.
+// Experts is the routing and combining of mixtures of experts (Jiang et al.,
+// arXiv:2401.04088; Qwen2-MoE, arXiv:2407.10671 §2.2.2). Linear computes the products,
+// one expert's rows after another's. J is Routing.Choices.
 type Experts interface {
 	// Route chooses the experts of each row from logits [M,Logits], float:
 	//	p[e]   = Exp(z[e]-m) / s     over the E experts; m = max z, s = lane sum of Exp(z-m)
-	// The Top experts of largest p, of equal ones the lower number, go to choice [M,J] in
-	// ascending order, and to weight [M,J] go their p, with Renorm divided by the plain
+	// choice [M,J] gets the Top experts with the largest p, ascending by number; ties go
+	// to the lower number. weight [M,J] gets their p, with Renorm divided by the plain
 	// sum of them in that order. With Shared the last choice is E, its weight
 	// Sigmoid(z[E]). probs [M,E] keeps p for the backward pass. NaN sorts last.
 	Route(choice, weight, probs, logits Buffer, r Routing)
@@ -219,8 +218,8 @@ type Experts interface {
 	// over all E of dp·p, dlogits[e] = p·(dp - u), and for the shared expert
 	// dlogits[E] = dweight·(w·(1-w)).
 	RouteBackward(dlogits, dweight, choice, weight, probs Buffer, r Routing)
-	// Combine sets out [M,C] to the weighted sum of the experts' results: x [M·J,C] holds
-	// them in any order, that of choice j of row m at slot[m,j]:
+	// Combine sets out [M,C] to the weighted sum of the experts' results x [M·J,C], in
+	// which choice j of row m is row slot[m,j]:
 	//	out[m,c] = chain over j of weight[m,j]·x[slot[m,j],c], from 0
 	// out, x and weight are float.
 	Combine(out, x, slot, weight Buffer, C, J int)
@@ -230,41 +229,39 @@ type Experts interface {
 	CombineBackward(dx, dweight, dout, x, slot, weight Buffer, C, J int)
 }
 
-// NormShape says which vectors of a buffer a norm works on: of each row of
+// NormShape says which vectors of a buffer a norm works on: in each row of
 // Stride elements, Heads vectors of Dim elements, the first at Offset. The
-// plain norm of x [M,C] is {Heads: 1, Dim: C, Stride: C}. The weight [Dim] is
-// shared by the heads; x, out, dx and dout are [M,Stride].
+// plain norm of x [M,C] is {Heads: 1, Dim: C, Stride: C}. The heads share the weight
+// [Dim]; x, out, dx and dout are [M,Stride].
 //
-// With UnitOffset the weight that is stored is added to 1, rounded to float, before it
-// is used: Gemma's norms. Its gradient is that of the stored weight.
+// With UnitOffset (Gemma) the norm multiplies by 1 + the stored weight, rounded to
+// float. The gradient is the stored weight's.
 type NormShape struct {
 	Heads, Dim, Stride, Offset int
 	UnitOffset                 bool
 }
 
-// Norm are the operations on each row by itself. Operands are out of RMSNorm and
-// AddRMSNorm; out, x, dx and dout of a norm whose
-// shape has several heads or leaves a part of the row out (the norm of queries and
-// keys) are operands, too.
+// Norm is the operations on single rows. Operands are out of RMSNorm and AddRMSNorm,
+// and out, x, dx and dout of a norm whose shape has several heads or skips part of the
+// row (the norm of queries and keys).
 type Norm interface {
 	// RMSNorm sets, for each vector x of the shape,
 	//	ss     = lane sum of x[i]·x[i]
 	//	rstd   = 1 / sqrt(ss/Dim + eps)
 	//	out[i] = (x[i]·rstd) · weight[i]
-	// rstd is [M,Heads]. Elements outside the shape are not written. out may be x. out
-	// of a plain norm may be of the Float type, too.
+	// rstd is [M,Heads]. Elements outside the shape are not written. out may be x. The
+	// out of a plain norm may also be of the Float type.
 	RMSNorm(out, rstd, x, weight Buffer, s NormShape, eps float64)
-	// AddRMSNorm sets sum = x + delta, then out and rstd as RMSNorm does of sum;
-	// all [M,C]. The shape must be a plain one. sum may be x or delta.
+	// AddRMSNorm sets sum = x + delta, then out and rstd to RMSNorm of sum; all are
+	// [M,C]. The shape must be plain. sum may be x or delta.
 	AddRMSNorm(sum, out, rstd, x, delta, weight Buffer, s NormShape, eps float64)
 	// RMSNormBackward, for each vector, with g[i] = dout[i]·weight[i]:
 	//	dot     = lane sum of g[i]·x[i]
 	//	a       = (dot·((rstd·rstd)·rstd)) / Dim
 	//	dx[i]  += fma(-a, x[i], g[i]·rstd)
 	// and adds to dweight the blocked plain sum over rows, heads ascending within a
-	// row, of fma(dout[i], x[i]·rstd, acc). With set, dx is overwritten instead of
-	// added to (for each vector; the rest of the row is untouched), and dx may be
-	// dout.
+	// row, of fma(dout[i], x[i]·rstd, acc). With set, the vectors of dx are overwritten
+	// instead of added to (the rest of the row is untouched), and dx may be dout.
 	RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks Buffer, s NormShape, set bool)
 
 	// LayerNorm sets, for each row x [C],
@@ -282,7 +279,7 @@ type Norm interface {
 	// dbias.
 	LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, blocks Buffer, C int)
 
-	// GELU sets out[i] = x·(1+erf(x/√2))/2, computed in float64 as kernels/ref does
+	// GELU sets out[i] = x·(1+erf(x/√2))/2, computed in float64 as in kernels/ref
 	// (libraries differ in the tails) and rounded once.
 	GELU(out, x Buffer)
 	// GELUBackward sets dx[i] = dout[i] · GELU'(x[i]), the derivative computed in
@@ -291,30 +288,30 @@ type Norm interface {
 
 	// Dropout sets out[m,c] = x[m,c]·(1/(1-p)), or 0 with probability p, for x
 	// [M,C]. Element c of row m is dropped if Uniform24 of word c%4 of
-	// Philox(key of row m, {c/4, layer, 0, 0}) is below p. keys [M,2] holds each row's
-	// key, the bits of its two words. p is compared, and 1/(1-p) computed, in float64;
-	// a dropped element is +0 whatever x is. Its backward pass is itself. out may be x.
+	// Philox(key of row m, {c/4, layer, 0, 0}) is below p. keys [M,2] holds the two words
+	// of each row's key. The comparison with p and 1/(1-p) are in float64. A dropped
+	// element is +0 whatever x is. Dropout is its own backward pass. out may be x.
 	Dropout(out, x, keys Buffer, C int, layer uint32, p float64)
 }
 
 // AttentionShape is the layout of a row of queries, keys and values:
 // [H·D queries | K·D keys | K·D values]. Query head h reads key/value head
-// h/(H/K). Scale multiplies the scores; it is mostly 1/sqrt(D). All numbers are
+// h/(H/K). Scale multiplies the scores; it is usually 1/sqrt(D). All numbers are
 // rounded to float.
 type AttentionShape struct {
 	H, K, D int
 	Scale   float64
-	// Window is how many positions a query sees, itself included; 0: all before it.
-	// Counted from the start of the sequence, prefix included.
+	// Window is the number of positions a query sees, itself included; 0: all up to
+	// itself. Positions count from the start of the sequence, prefix included.
 	Window int
 	// Cap > 0 replaces each scaled score z by Cap·Tanh(z/Cap) (Gemma 2, arXiv:2408.00118 §2),
 	// with Tanh of kernels/ref.
 	Cap float64
-	// Rotary is how many channels of a head Rope rotates, the first ones; 0: all. Even.
+	// Rotary is the number of leading channels of a head that Rope rotates, even; 0: all.
 	Rotary int
 }
 
-// Rotated returns the channels of a head that Rope rotates.
+// Rotated returns the number of channels of a head that Rope rotates.
 func (s AttentionShape) Rotated() int {
 	if s.Rotary > 0 {
 		return s.Rotary
@@ -322,23 +319,23 @@ func (s AttentionShape) Rotated() int {
 	return s.D
 }
 
-// Stride returns the elements of a row.
+// Stride returns the number of elements in a row.
 func (s AttentionShape) Stride() int { return (s.H + 2*s.K) * s.D }
 
 // Pages is a paged cache of keys and values for one layer. A page holds Size
 // consecutive positions of one sequence: keys as [K,D,Size] (so that Size
-// positions of one component lie together), values as [K,Size,D]. They are
+// positions of one component are contiguous), values as [K,Size,D]. Both are
 // operands.
 type Pages struct {
 	Keys, Values Buffer // [pages,K,D,Size], [pages,K,Size,D]
 	Size         int    // positions in a page; a multiple of Lanes
 }
 
-// Sequence are the operations that know where sequences begin. Operands are qkv,
-// dqkv, out and dout of Rope and of attention, and the pages; out and x of
-// GatherRows and x of SegmentMean, which are hidden states. In numerics class
-// "cpu/bf16" their chains are tile sums, over components, key positions and query
-// rows, the latter two counted from the start of the sequence, prefix included.
+// Sequence is the operations that know where sequences begin. Operands are qkv,
+// dqkv, out and dout of Rope and attention, the pages, and the hidden states: out and
+// x of GatherRows and x of SegmentMean. In numerics class "cpu/bf16" the chains are
+// tile sums over components, key positions and query rows, the last two counted from
+// the start of the sequence, prefix included.
 type Sequence interface {
 	// Rope rotates, in place, the H+K query and key heads of every row of qkv
 	// [M,Stride] by its position: for i < P, P half of Rotated, with c = cos[pos,i],
@@ -350,41 +347,40 @@ type Sequence interface {
 	Rope(qkv, cos, sin, pos Buffer, s AttentionShape, inverse bool)
 
 	// Attention sets out [M,H·D] for packed sequences: rows offsets[j] to offsets[j+1],
-	// offsets [S+1], are sequence j's own, possibly none. groups [G+1] says which share
-	// their beginning: the first sequence of groups[g] to groups[g+1] is the prefix of the
-	// others, which see its rows, all of them, before their own. With empty groups no
-	// sequence has a prefix. For query row i and head h, over the rows t ≤ i of its
-	// sequence, prefix included, counted from the sequence's start, with a window
-	// over those with i-t < Window:
+	// offsets [S+1], are sequence j's own, possibly none. groups [G+1] says which share a
+	// beginning: the first of sequences groups[g] to groups[g+1] is the prefix of the
+	// others, which see all its rows before their own. With empty groups no sequence has
+	// a prefix. For query row i and head h, over the rows t ≤ i of its sequence, prefix
+	// included, counted from the sequence's start, and with a window only those with
+	// i-t < Window:
 	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale, capped if Cap > 0
 	//	m      = max z
 	//	e[t]   = Exp(z[t] - m)
 	//	l      = lane sum of e[t], lanes counted from t = 0
 	//	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
-	// stats [M,H,2] holds m and 1/l for the backward pass. A maximum starts from -Inf,
-	// passes NaN over, which reaches the result through e, and is +0 where it is a zero.
+	// stats [M,H,2] holds m and 1/l for the backward pass. The maximum starts from -Inf and
+	// skips NaN, which reaches the result through e; a zero maximum is +0.
 	Attention(out, stats, qkv, offsets, groups Buffer, s AttentionShape)
-	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as above and
+	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as in Attention and
 	//	delta = lane sum of dout[d]·out[d]
 	//	p[t]  = Exp(z[t] - m)·(1/l)
 	//	dp[t] = chain over d of dout[d]·v[t,d]
 	//	dz[t] = (p[t]·(dp[t] - delta)) · Scale
-	//	dz[t] = ((p[t]·(dp[t] - delta))·(1 - y·y)) · Scale   with a cap, y = Tanh(z/Cap) before it
-	// it is
+	//	dz[t] = ((p[t]·(dp[t] - delta))·(1 - y·y)) · Scale   with a cap; y = Tanh(z/Cap), z uncapped
+	// the gradients are
 	//	dq[d]   = chain over t ascending of dz[t]·k[t,d]
 	//	dk[t,d] = chain of dz[t]·q[d], dv[t,d] = chain of p[t]·dout[d], each over the
-	//	          sequences that see t ascending, within a sequence the query heads
-	//	          that share t's head ascending, within a head the query rows ascending.
+	//	          sequences that see t, within a sequence the query heads that share
+	//	          t's head, within a head the query rows, all ascending.
 	AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 
 	// AppendKV stores the keys and values of every row of qkv [M,Stride] in a
-	// layer's pages. slots [M] is page·Size + position within the page.
+	// layer's pages. slots [M] holds page·Size + position within the page.
 	AppendKV(p Pages, qkv, slots Buffer, s AttentionShape)
 	// PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
-	// values are in pages: row m belongs to sequence seq[m] and sees its positions
-	// 0 to pos[m], or those of its window; position t is in page table[seq[m], t/Size]. table is
-	// [sequences,width], width = tableWidth; entries past the last visible position, or
-	// before the first, are not read.
+	// values are in pages: row m belongs to sequence seq[m] and sees its positions 0 to
+	// pos[m], or its window; position t is in page table[seq[m], t/Size], table
+	// [sequences,tableWidth]. Table entries outside the visible positions are not read.
 	PagedAttention(out, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
 	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, in order.
 	CopyPages(p Pages, pairs Buffer, s AttentionShape)
@@ -394,11 +390,11 @@ type Sequence interface {
 	// ScatterRows sets dx [M,C] to zero, then adds dout[r] to dx[rows[r]], r ascending.
 	ScatterRows(dx, dout, rows Buffer, C int)
 	// SegmentMean sets out[j] [C] to the mean of rows segments[2j] to
-	// segments[2j+1] of x: plain sum in row order, divided by their number; 0 for
+	// segments[2j+1] of x: plain sum in row order, divided by the row count; 0 for
 	// an empty segment.
 	SegmentMean(out, x, segments Buffer, C int)
-	// SegmentMeanBackward adds dout[j]/n to the rows of segment j of dx, segments
-	// ascending; they may overlap.
+	// SegmentMeanBackward adds dout[j]/n to each of the n rows of segment j of dx,
+	// segments ascending; they may overlap.
 	SegmentMeanBackward(dx, dout, segments Buffer, C int)
 }
 
@@ -409,43 +405,41 @@ type Scores struct {
 	LSE     Buffer // logsumexp(z)
 }
 
-// Sampling restricts and shapes a draw. The log-prob that is recorded is always
-// that of the full softmax at this temperature. The zero value is invalid:
-// TopP must be in (0,1]. A token is kept if every filter keeps it; each filter sees
-// the whole distribution, not what another left of it.
+// Sampling shapes a draw. The recorded log-prob is always under the full softmax at
+// this temperature. The zero value is invalid: TopP must be in (0,1]. A token is kept
+// if every filter keeps it; each filter sees the whole distribution.
 type Sampling struct {
 	Temperature float64 // > 0, or 0 for the most probable token (lowest id among ties)
 	TopK        int     // keep the k most probable tokens; 0 keeps all
 	TopP        float64 // keep the smallest set of most probable tokens with mass ≥ p; 1 keeps all
 	MinP        float64 // keep tokens with probability ≥ p · the largest; 0 keeps all
-	Cap         float64 // of the logits, as Softmax.Cap
+	Cap         float64 // caps the logits, see Softmax.Cap
 }
 
-// Softmax is how logits become a distribution.
+// Softmax says how logits become a distribution.
 type Softmax struct {
 	Temperature float64 // divides the logits; > 0
 	Cap         float64 // > 0: each logit z becomes Cap·Tanh(z/Cap) first (Gemma 2)
 }
 
-// Output is the output layer: projection on the vocabulary, log-softmax, and
-// what is read off it. Logits exist in chunks of rows only.
+// Output is the output layer: the projection on the vocabulary, log-softmax, scores and
+// sampling. Logits exist only in chunks of rows, except in Logits.
 //
 // For a row h [C]:
 //
 //	z[v] = (chain over c of h[c]·W[v,c]) · invTemp
-//	z[v] = (Cap·Tanh((chain over c)/Cap)) · invTemp     with a cap; division by Cap is
-//	       a product with 1/Cap, rounded to float
+//	z[v] = (Cap·Tanh((chain over c)/Cap)) · invTemp     with a cap; the division by Cap
+//	       is a product with 1/Cap, rounded to float
 //	m    = max z;  e[v] = Exp(z[v]-m);  s = lane sum of e[v];  lse = m + Log(s)
 //	logprob = z[target] - lse
 //	entropy = Log(s) - (lane sum of e[v]·(z[v]-m)) / s
 //
 // invTemp is 1/temperature rounded to float. h is an operand. In numerics class
-// "cpu/bf16" the chain is a tile sum and dz is rounded to BF16 where it is
-// multiplied.
+// "cpu/bf16" the chain is a tile sum, and products round dz to BF16.
 type Output interface {
 	// LogProb fills out for rows h [R,C], weight w [V,C] and targets [R].
 	LogProb(out Scores, h Buffer, w Matrix, targets Buffer, x Softmax)
-	// Logits sets out [R,V], float, to the chains, capped if cap > 0: z before the
+	// Logits sets out [R,V], float, to the chains, capped if cap > 0, not divided by a
 	// temperature.
 	Logits(out, h Buffer, w Matrix, cap float64)
 	// LogProbBackward takes the gradients with respect to LogProb and Entropy,
@@ -453,30 +447,31 @@ type Output interface {
 	//	q     = fma(dEntropy, (z[v]-lse) + entropy, dLogProb)
 	//	dz[v] = (-(p·q) + dLogProb)·invTemp at the target, -(p·q)·invTemp elsewhere
 	// and with a cap dz[v] = dz[v]·(1 - y·y), y the Tanh, it sets dh [R,C] = dz·W as
-	// MatMulDX does and adds to dw [V,C] as MatMulDW does; an empty dw is left out.
-	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer, x Softmax)
+	// MatMulDX does and adds to dw [V,C] as MatMulDW does, unless dw is empty.
+	LogProbBackward(dh, dw, dLogProb, dEntropy Buffer, sc Scores, h Buffer, w Matrix, targets, blocks Buffer,
+		x Softmax)
 	// Sample draws a token for each row of h and fills ids [R] (int32) and out. u
 	// [R] (float, from Uniform24) decides the draw:
 	//
-	// Of the tokens ordered by z descending, then id ascending, TopK keeps the
-	// first k, TopP the shortest prefix whose sum of e in that order in float64
-	// reaches p·s, MinP those with e ≥ p in float64. The kept e[v] (0 for the others)
-	// are summed in float64: lane sums over blocks of SampleBlock ids, lanes counted
-	// from the block's start, then over the blocks in order. With x = u·total, the
-	// token is in the first block at whose end the running sum exceeds x; within it
-	// ids are added in order to the sum before the block, and the first id that makes
-	// it exceed x is drawn (the block's last id with e > 0 if rounding leaves none).
+	// With tokens ordered by z descending, then id ascending, TopK keeps the first k,
+	// TopP the shortest prefix whose sum of e in that order in float64 reaches p·s, MinP
+	// the tokens with e ≥ p in float64. The kept e[v] (0 for the others) are summed in
+	// float64: lane sums over blocks of SampleBlock ids, lanes counted from the block's
+	// start, then over the blocks in order. With x = u·total, the token is in the first
+	// block at whose end the running sum exceeds x; within it ids are added in order to
+	// the sum before the block, and the first id that makes it exceed x is drawn (the
+	// block's last id with e > 0 if rounding leaves none).
 	//
 	// At temperature 0 it draws the first token in that order, with scores at
-	// temperature 1. Where s is NaN token 0 is drawn, with NaN scores.
+	// temperature 1. If s is NaN it draws token 0, with NaN scores.
 	Sample(ids Buffer, out Scores, h Buffer, w Matrix, u Buffer, p Sampling)
 }
 
-// SampleBlock is the number of token ids whose probabilities Sample sums before
-// it looks for the token among them.
+// SampleBlock is the number of token ids that Sample sums before it searches among
+// them.
 const SampleBlock = 256
 
-// AdamW are the settings of one update (Loshchilov and Hutter,
+// AdamW holds the settings of one update (Loshchilov and Hutter,
 // arXiv:1711.05101, algorithm 2 with decoupled decay as PyTorch applies it).
 type AdamW struct {
 	LR, Beta1, Beta2, Eps, WeightDecay float64
@@ -484,7 +479,7 @@ type AdamW struct {
 	Step                               int     // 1 for the first update
 }
 
-// Update are the operations of the optimizer.
+// Update is the optimizer's operations.
 type Update interface {
 	// AdamW updates p, m and v from gradient g, elements in the order
 	//	g' = g·GradScale

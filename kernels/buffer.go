@@ -47,8 +47,8 @@ func (t DType) String() string {
 // where an operation says that an argument is optional.
 //
 // A Buffer does not own its memory; Backend.Alloc and Backend.Free do. The
-// address is a device address: only the backend that allocated it may look
-// behind it, except for host buffers made by Host and HostBits.
+// address is a device address: only the backend that allocated it may dereference
+// it, except for host buffers made by Host and HostBits.
 type Buffer struct {
 	addr unsafe.Pointer
 	n    int
@@ -70,8 +70,8 @@ func Host[T float32 | float64 | int32](s []T) Buffer {
 	return Buffer{addr: unsafe.Pointer(&s[0]), n: len(s), t: dtypeOf[T](), host: true}
 }
 
-// HostBits is Host for BF16: the upper halves of float32. s may be memory outside the Go heap,
-// such as that of a mapped file.
+// HostBits is Host for BF16, the upper halves of float32. s may be outside the Go heap, in a
+// mapped file for example.
 func HostBits(s []uint16) Buffer {
 	if len(s) == 0 {
 		return Buffer{t: BF16, host: true}
@@ -96,7 +96,7 @@ func (b Buffer) Len() int { return b.n }
 // DType returns the element type.
 func (b Buffer) DType() DType { return b.t }
 
-// IsHost reports whether b wraps a Go slice.
+// IsHost reports whether Host or HostBits made b.
 func (b Buffer) IsHost() bool { return b.host }
 
 // Empty reports whether b has no elements.
@@ -105,8 +105,7 @@ func (b Buffer) Empty() bool { return b.n == 0 }
 // Addr returns the device address of the first element. It is for backends.
 func (b Buffer) Addr() unsafe.Pointer { return b.addr }
 
-// Slice returns the view of elements lo to hi. It panics if they are out of
-// range.
+// Slice returns a view of elements [lo, hi). It panics if they are out of range.
 func (b Buffer) Slice(lo, hi int) Buffer {
 	if lo < 0 || hi < lo || hi > b.n {
 		panic("kernels: slice out of range")
@@ -119,8 +118,8 @@ func (b Buffer) Slice(lo, hi int) Buffer {
 	return b
 }
 
-// Bits returns a BF16 buffer as the upper halves of its float32. It is for
-// backends, as Elems is.
+// Bits returns a BF16 buffer as the upper halves of its float32. Like Elems, it is
+// for backends.
 func Bits(b Buffer) []uint16 {
 	if b.n == 0 {
 		return nil
@@ -131,8 +130,8 @@ func Bits(b Buffer) []uint16 {
 	return unsafe.Slice((*uint16)(b.addr), b.n)
 }
 
-// Elems returns b as a Go slice. It is for backends whose memory the Go side
-// can address, and for host buffers; it panics if T is not b's type.
+// Elems returns b as a Go slice. It is for backends whose memory Go can address, and
+// for host buffers. It panics if T is not b's type.
 func Elems[T float32 | float64 | int32](b Buffer) []T {
 	if b.n == 0 {
 		return nil

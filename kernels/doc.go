@@ -1,15 +1,14 @@
-// Package kernels defines what a compute device must be able to do so that the
-// engine can train and sample decoder-only transformers on it: about forty
-// coarse operations on typed buffers (Backend), and, for each, exactly which
-// number it must produce.
+// Package kernels defines the operations a compute device needs to train and
+// sample decoder-only transformers: about forty coarse operations on typed
+// buffers (Backend), each specified down to the bits of its result.
 //
-// It holds no implementation. kernels/ref is the specification in plain loops,
+// It has no implementation. kernels/ref is the specification in plain loops,
 // generic over float32 and float64; kernels/cpu is the fast backend;
-// kernels/kerneltest runs any backend against ref.
+// kernels/kerneltest tests any backend against ref.
 //
 // # Dims
 //
-// The same letters everywhere:
+// The letters are the same everywhere:
 //
 //	N  rows: tokens of all sequences of a batch, packed one after another
 //	C  channels of the residual stream       V  vocabulary
@@ -17,16 +16,16 @@
 //	F  feed-forward width                    S  sequences
 //	R  scored rows (positions whose next token has a log-prob)
 //
-// Shapes are row-major and written in brackets, x [N,C]. A linear map has its
-// weight as Hugging Face stores it, [out,in].
+// Shapes are row-major and written in brackets, x [N,C]. The weight of a linear
+// map is [out,in], as Hugging Face stores it.
 //
 // # Which bits
 //
-// In float32 every backend of numerics class "cpu/fma" produces the same bits,
-// because the order of every reduction is part of the definition of the
-// operation. Three kinds of reduction exist:
+// A numerics class names a set of rounding rules: backends of one class produce
+// the same bits. "cpu/fma" is float32 with fused multiply-adds. The order of every
+// reduction is part of the operation's definition. There are three kinds:
 //
-//   - A chain: acc = fma(a[i], b[i], acc) for i ascending, one rounding a term.
+//   - A chain: acc = fma(a[i], b[i], acc) for i ascending, one rounding per term.
 //     Matmuls, attention scores, attention values and all gradients that are
 //     matmuls are chains. Fast code vectorises over outputs, never along a
 //     chain; it may cut a chain anywhere if it continues from the partial
@@ -34,37 +33,37 @@
 //   - A lane sum: Lanes (16) accumulators, term i goes to lane i mod 16 in
 //     ascending order, then lane[j] += lane[j+8], +4, +2, +1. Norms, softmax
 //     denominators and entropies are lane sums. A lane sum of products uses fma
-//     within its lane.
+//     within each lane.
 //   - A blocked sum, for gradients of parameters: the rows of a batch are cut
 //     into blocks (see below); each block is a chain (or a plain sum in row
 //     order) from zero, and the blocks are added to the gradient in order.
 //
-// Maxima are exact, hence free of order. exp, log and the logistic function are
-// the ones of kernels/ref (Exp, Log, Sigmoid): fixed polynomials evaluated with
-// fma. Everything else is single IEEE operations in the order that the
-// operation's comment states; a product and a sum are fused only where it says
-// fma. The element type's precision is used throughout, but for SumSquares.
+// Maxima are exact, so their order is free. exp, log and the logistic function
+// are kernels/ref's (Exp, Log, Sigmoid): fixed polynomials evaluated with fma.
+// Everything else is single IEEE operations in the order that the operation's
+// comment states; a product and a sum are fused only where it says fma. All
+// arithmetic is in the element type's precision, except in SumSquares.
 //
 // So a row's result depends on that row alone: not on the batch it is packed
-// into, the number of threads, the page size of the KV cache, or whether it is
-// computed by a prefill, a decode step or a training forward pass.
+// into, the number of threads, the page size of the KV cache, or whether a
+// prefill, a decode step or a training forward pass computes it.
 //
 // # bf16
 //
-// Numerics class "cpu/bf16" trains with BF16 operands: what stands between two
-// matmuls is stored as BF16, half the memory traffic, and every factor of a
-// product is rounded to it; parameters, their gradients, the residual stream,
-// statistics and sums stay float32. Its operations are those of "cpu/fma" but for
-// three points:
+// Numerics class "cpu/bf16" trains with BF16 operands. Activations between
+// matmuls are stored as BF16, which halves the memory traffic, and both factors of
+// every product are rounded to BF16; parameters, their gradients, the residual
+// stream, statistics and sums stay float32. It differs from "cpu/fma" in three
+// points:
 //
-//   - An operand buffer is BF16. It is read exactly, and what is stored in it is
-//     rounded (Round of kernels/ref: to nearest even, subnormals to zero).
-//   - A chain becomes a tile sum. Its terms are taken TileTerms (32) at a time,
-//     counted from the chain's first; of such a step, the even terms make one
-//     chain from 0 and the odd terms another, and acc = acc + (even + odd). Both
-//     factors are rounded to BF16 first, products are exact, and subnormal
-//     results count as zero: it is what the matrix units of x86 (AMX, TDPBF16PS)
-//     compute, here for everybody.
+//   - An operand buffer is BF16. Reads are exact, stores round (Round of
+//     kernels/ref: to nearest even, subnormals to zero).
+//   - A chain becomes a tile sum. It takes its terms in steps of TileTerms (32),
+//     counted from the first. In each step the even terms make one chain from 0
+//     and the odd terms another, and acc = acc + (even + odd). Both factors are
+//     rounded to BF16 first, products are exact, and subnormal results count as
+//     zero. The matrix units of x86 (AMX, TDPBF16PS) compute exactly this, and all
+//     other machines follow them.
 //   - A gradient that is a blocked sum of chains is a tile sum that continues in
 //     the gradient itself: a step is TileTerms rows of one block.
 //
@@ -74,40 +73,39 @@
 // # Gradient blocks
 //
 // A parameter gradient sums over rows. To keep it independent of how a batch is
-// cut into micro-batches, the rows are reduced by blocks that are chosen from
-// the sequences alone: a block is BlockRows consecutive rows of one sequence, or of
-// several that share a prompt (a prompt's rows, then those of each completion),
-// counted from the first row, the last one shorter. A micro-batch
-// holds whole sequences, and all of those that share a prompt, so no block is ever cut;
-// and as long as micro-batches
-// are processed in order, the gradient is the same sum. Operations that reduce
-// over rows take the block boundaries as an int32 buffer [blocks+1] of row
-// offsets. The gradient of an embedding has no blocks: its rows are added one by one.
+// cut into micro-batches, rows are reduced in blocks that depend on the sequences
+// alone: a block is BlockRows consecutive rows of one sequence, or of several that
+// share a prompt (the prompt's rows, then each completion's), counted from the
+// first row; the last block may be shorter. A micro-batch holds whole sequences,
+// and all that share a prompt, so it never cuts a block; processed in order,
+// micro-batches give the same sum. Operations that reduce over rows take the block
+// boundaries as an int32 buffer [blocks+1] of row offsets. The gradient of an
+// embedding has no blocks: its rows are added one by one.
 //
-// So a gradient does depend on which sequences of a mini-batch share a prompt and on
-// their order, which whoever makes the mini-batch chooses, but on nothing else of how
-// they are packed.
+// So a gradient depends on which sequences of a mini-batch share a prompt and on
+// their order, both chosen by the caller that builds the mini-batch, and on nothing
+// else about their packing.
 //
-// Gradients of parameters are added to what the buffer holds; gradients of
-// activations overwrite it, unless the operation says otherwise.
+// Gradients of parameters are added to the buffer; gradients of activations
+// overwrite it, unless the operation says otherwise.
 //
 // # Adding an operation
 //
-// Add the method here with its definition, the plain loop in kernels/ref (one
-// file per operation), a case in kernels/kerneltest, and then the fast version
-// in kernels/cpu under the same file name.
+// Add the method with its definition here, the plain loop in kernels/ref (one
+// file per operation), a case in kernels/kerneltest, then the fast version in
+// kernels/cpu under the same file name.
 package kernels
 
 // Lanes is the number of partial sums of a lane sum. 16 float32 fill one
-// AVX-512 register; narrower machines keep several registers.
+// AVX-512 register; narrower machines use several.
 const Lanes = 16
 
-// TileTerms is the number of terms of a step of a tile sum: a row of a matrix
-// unit's register holds 32 BF16.
+// TileTerms is the number of terms in a step of a tile sum: one row of a matrix
+// unit's register, 32 BF16.
 const TileTerms = 32
 
-// BlockRows is the number of rows in a gradient block. 256 rows of a panel of
-// 32 columns are 32 KiB: they stay in the first-level cache while a tile of the
+// BlockRows is the number of rows in a gradient block. 256 rows of a 32-column
+// panel are 32 KiB: they stay in the first-level cache while a tile of the
 // gradient is reduced, and adding a block to the gradient costs under 1 % of
 // reducing it.
 const BlockRows = 256

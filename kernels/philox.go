@@ -4,9 +4,8 @@ import "math/bits"
 
 // Philox returns four independent uniform 32-bit words for a key and a counter:
 // Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy
-// as 1, 2, 3", SC'11). Equal arguments give equal words, so a stream needs no
-// state: a sample draws from the counter of its own token position and does not
-// depend on what else is being sampled.
+// as 1, 2, 3", SC'11). It is stateless: equal arguments give equal words. A sample
+// uses its token position as the counter, so it does not depend on the other samples.
 func Philox(key [2]uint32, ctr [4]uint32) [4]uint32 {
 	const (
 		m0, m1 = 0xD2511F53, 0xCD9E8D57 // multipliers
@@ -27,8 +26,8 @@ func PhiloxKey(seed uint64) [2]uint32 {
 	return [2]uint32{uint32(seed), uint32(seed >> 32)}
 }
 
-// Uniform24 maps a random word to [0,1) by its upper 24 bits, every value of
-// which a float32 holds exactly.
+// Uniform24 maps a random word to [0,1) by its upper 24 bits, which a float32 holds
+// exactly.
 func Uniform24(word uint32) float32 {
 	return float32(word>>8) * (1.0 / (1 << 24))
 }

@@ -6,8 +6,8 @@ import (
 	"exp/kernels"
 )
 
-// AdamWCoefficients are the numbers that an update multiplies by, computed in
-// float64 and rounded to T once.
+// AdamWCoefficients holds the coefficients of an update, computed in float64 and
+// rounded to T once.
 type AdamWCoefficients[T Float] struct {
 	GradScale  T
 	Beta1      T
@@ -41,7 +41,7 @@ func NewAdamWCoefficients[T Float](a kernels.AdamW) AdamWCoefficients[T] {
 	}
 }
 
-// AdamW updates p, m and v, all of one length, from gradient g:
+// AdamW updates p, m and v from gradient g, all of one length:
 //
 //	g' = g·GradScale
 //	m  = fma(1-Beta1, g', Beta1·m)

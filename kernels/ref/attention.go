@@ -7,22 +7,21 @@ import (
 )
 
 // Attention sets out [M,H·D] to causal attention within packed sequences: rows
-// offsets[j] to offsets[j+1] are sequence j's own, and the first sequence of
-// groups[g] to groups[g+1] is the prefix of the others of its group. For query row i
-// and head h, over the rows t ≤ i of its sequence, prefix included, counted from the
-// sequence's start, with a window over those with i-t < Window:
+// offsets[j] to offsets[j+1] are sequence j's own, and the first of sequences
+// groups[g] to groups[g+1] is the prefix of the others. For query row i and head h,
+// over the rows t ≤ i of its sequence, prefix included, counted from the sequence's
+// start, and with a window only those with i-t < Window:
 //
-//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale, with a cap Cap·Tanh of it over Cap
+//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale; with a cap, Cap·Tanh(z[t]/Cap)
 //	m      = max z
 //	e[t]   = Exp(z[t] - m)
 //	l      = lane sum of e[t]
 //	out[d] = (chain over t of e[t]·v[t,d]) · (1/l)
 //
 // qkv is [M,Stride], offsets [S+1] from 0 to M, groups [G+1] from 0 to S, or empty;
-// stats [M,H,2] holds m and 1/l.
-// Scale is rounded to T first. The maximum starts from -Inf and skips NaN, which
-// reaches the result through e. Vaswani et al., arXiv:1706.03762 eq. 1; shared
-// key/value heads: Ainslie et al., arXiv:2305.13245.
+// stats [M,H,2] holds m and 1/l. Scale is rounded to T first. The maximum starts from
+// -Inf and skips NaN, which reaches the result through e. Vaswani et al.,
+// arXiv:1706.03762 eq. 1; shared key/value heads: Ainslie et al., arXiv:2305.13245.
 func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
 	if len(out) != M*s.H*s.D || len(stats) != M*s.H*2 {
@@ -62,7 +61,7 @@ func firstSeen(n int, s kernels.AttentionShape) int {
 	return 0
 }
 
-// seenBefore returns the position after the last, of T, that sees position t.
+// seenBefore returns one past the last of T positions that sees position t.
 func seenBefore(t, T int, s kernels.AttentionShape) int {
 	if s.Window > 0 {
 		return min(T, t+s.Window)
@@ -80,14 +79,14 @@ func capped[T Float](z T, cap float64) (capped, tanh T) {
 	return T(T(cap) * tanh), tanh
 }
 
-// cappedScore is what capped returns first.
+// cappedScore returns the first result of capped.
 func cappedScore[T Float](z T, cap float64) T {
 	z, _ = capped(z, cap)
 	return z
 }
 
 // expSum replaces z[t], t ≥ from, by e[t] = Exp(z[t]-m), m the largest of them, and the
-// others by 0. It returns m, +0 if it is a zero, and 1/l with l the lane sum of e.
+// others by 0. It returns m (+0 for a zero) and 1/l, l the lane sum of e.
 func expSum[T Float](z []T, from int) (m, inv T) {
 	clear(z[:from])
 	m = maxOf(z[from:]) + 0
@@ -97,7 +96,7 @@ func expSum[T Float](z []T, from int) (m, inv T) {
 	return m, 1 / LaneSum(z)
 }
 
-// maxOf returns the largest element of z, -Inf if there is none. NaN are skipped.
+// maxOf returns the largest element of z, skipping NaN, or -Inf if none is left.
 func maxOf[T Float](z []T) T {
 	m := T(math.Inf(-1))
 	for _, v := range z {
@@ -124,14 +123,14 @@ func accumulate[T Float](acc []T, a T, x []T) {
 //	dz[t] = (p[t]·(dp[t] - delta)) · Scale
 //	dz[t] = ((p[t]·(dp[t] - delta))·(1 - y·y)) · Scale   with a cap, y its Tanh
 //
-// it is
+// the gradients are
 //
 //	dq[d]   = chain over t ascending of dz[t]·k[t,d]
 //	dk[t,d] = chain of dz[t]·q[d]
 //	dv[t,d] = chain of p[t]·dout[d]
 //
-// the last two over the sequences that see t ascending, within a sequence the query
-// heads that share t's head ascending, within a head the query rows ascending.
+// the last two over the sequences that see t, within a sequence the query heads that
+// share t's head, within a head the query rows, all ascending.
 func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups []int32, s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
 	if len(dqkv) != len(qkv) || len(dout) != M*s.H*s.D || len(out) != len(dout) || len(stats) != M*s.H*2 {
@@ -162,8 +161,8 @@ func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups
 	}
 }
 
-// scoreGradient returns the gradient of q·k from that of the score, whose cap has
-// Tanh y.
+// scoreGradient returns the gradient of q·k, given dz, the gradient of the score, and y,
+// the Tanh of its cap.
 func scoreGradient[T Float](dz, y T, s kernels.AttentionShape) T {
 	if s.Cap > 0 {
 		dz = T(dz * (1 - T(y*y)))
@@ -199,16 +198,15 @@ func attentionRows[T Float](qkv []T, s kernels.AttentionShape) int {
 	return M
 }
 
-// sequence is where the rows lie that a sequence consists of: those of its prefix, if
-// it has one, then its own.
+// sequence locates the rows of a sequence: its prefix's, if it has one, then its own.
 type sequence struct {
-	prefixRow, prefix int // first row and number
+	prefixRow, prefix int // first row and row count
 	firstRow, own     int
 }
 
 func (q sequence) len() int { return q.prefix + q.own }
 
-// row returns where the sequence's row t lies.
+// row returns the row index of the sequence's position t.
 func (q sequence) row(t int) int {
 	if t < q.prefix {
 		return q.prefixRow + t
@@ -217,7 +215,7 @@ func (q sequence) row(t int) int {
 }
 
 // sequences returns the sequences of M rows. It panics unless offsets ascend from 0
-// to M and groups, if there are any, from 0 to the number of sequences.
+// to M and groups, unless empty, from 0 to the number of sequences.
 func sequences(offsets, groups []int32, M int) []sequence {
 	checkAscending("sequences do not cover the rows", "sequences are not in order", offsets, M)
 	list := make([]sequence, len(offsets)-1)

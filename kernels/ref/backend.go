@@ -6,9 +6,9 @@ import (
 	"exp/kernels"
 )
 
-// Backend is the reference as a device whose memory is Go's and whose operations
-// are done when they return. It needs no packed weights. New makes one; a Backend
-// is used by one goroutine at a time.
+// Backend runs the reference as a device with Go memory and synchronous operations.
+// It needs no packed weights. New makes one; a Backend is used by one goroutine at a
+// time.
 type Backend[T Float] struct {
 	// live holds the address of every allocation, which also keeps it reachable.
 	live map[unsafe.Pointer]struct{}
@@ -28,7 +28,7 @@ var (
 func (*Backend[T]) Name() string { return "ref" }
 
 // Class returns "cpu/fma" for float32, whose bits it defines, and "ref/f64" for
-// float64, whose exp and log are the machine's.
+// float64, which uses the machine's exp and log.
 func (*Backend[T]) Class() string {
 	if is32[T]() {
 		return "cpu/fma"
@@ -55,13 +55,13 @@ func (b *Backend[T]) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	if n == 0 {
 		return kernels.NewBuffer(nil, 0, t), nil
 	}
-	// Eight bytes an element align every type.
+	// uint64 elements are aligned for every type.
 	addr := unsafe.Pointer(unsafe.SliceData(make([]uint64, (n*t.Size()+7)/8)))
 	b.live[addr] = struct{}{}
 	return kernels.NewBuffer(addr, n, t), nil
 }
 
-// Free forgets what Alloc gave.
+// Free forgets a buffer from Alloc.
 func (b *Backend[T]) Free(x kernels.Buffer) {
 	if x.Empty() {
 		return
@@ -72,7 +72,7 @@ func (b *Backend[T]) Free(x kernels.Buffer) {
 	delete(b.live, x.Addr())
 }
 
-// Sync does nothing: every operation is done when it returns.
+// Sync does nothing: operations are synchronous.
 func (*Backend[T]) Sync() {}
 
 // Copy implements kernels.Memory.
@@ -133,7 +133,7 @@ func (*Backend[T]) Add(dst, src kernels.Buffer) {
 	addTo(d, s)
 }
 
-// floats returns x as a slice. An empty buffer gives nil whatever its type.
+// floats returns x as a slice, nil if it is empty, whatever its type.
 func floats[T Float](x kernels.Buffer) []T {
 	if x.Empty() {
 		return nil

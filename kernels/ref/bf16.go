@@ -43,15 +43,15 @@ func roundAll(x []float32) {
 	}
 }
 
-// TileSum returns acc and the tile sum of a[i]·b[i], both rounded to BF16 first.
-// Of each step of kernels.TileTerms terms, the even ones make a chain from 0, the
+// TileSum returns acc plus the tile sum of a[i]·b[i], both rounded to BF16 first.
+// In each step of kernels.TileTerms terms, the even ones make a chain from 0, the
 // odd ones another, and their sum is added to acc:
 //
 //	acc = acc + (chain of a[2j]·b[2j] + chain of a[2j+1]·b[2j+1])
 //
-// Every subnormal result is replaced by zero of its sign. It is what the TDPBF16PS
-// instruction computes (Intel 64 and IA-32 Architectures Software Developer's
-// Manual, volume 2).
+// Every subnormal result becomes zero of its sign. The TDPBF16PS instruction
+// computes the same (Intel 64 and IA-32 Architectures Software Developer's Manual,
+// volume 2).
 func TileSum(a, b []float32, acc float32) float32 {
 	for len(a) > 0 {
 		n := min(len(a), kernels.TileTerms)
@@ -106,7 +106,7 @@ func tileMatMulDX(dx, dout, w []float32, M, N, K int) {
 	}
 }
 
-// tileMatMulDW continues in dw [N,K] the tile sums over the rows m of each block of
+// tileMatMulDW continues the tile sums in dw [N,K] over the rows m of each block of
 // dout [M,N] and x [M,K], and adds to dbias as MatMulDW does.
 func tileMatMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K int) {
 	checkBlocks(blocks, M)
@@ -191,8 +191,8 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 			for t := range T {
 				dk, dv := key(dqkv, seq.row(t), h, s), value(dqkv, seq.row(t), h, s)
 				for d := range s.D {
-					// Queries before t, those of the prefix, and those whose windows begin after t
-					// count as products 0.
+					// Queries before t, queries of the prefix, and queries whose windows begin after
+					// t count as products 0.
 					first, end := max(t, P), seenBefore(t, T, s)
 					lo := first / kernels.TileTerms * kernels.TileTerms
 					clear(a)
@@ -212,7 +212,8 @@ func tileAttentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, group
 }
 
 // tilePagedAttention is PagedAttention with tile sums.
-func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []int32, tableWidth int, s kernels.AttentionShape) {
+func tilePagedAttention(out, qkv []float32, p Pages[float32], table, seq, pos []int32, tableWidth int,
+	s kernels.AttentionShape) {
 	pageCount(p, s)
 	for m := range seq {
 		n := int(pos[m]) + 1

@@ -6,7 +6,7 @@ import "exp/kernels"
 // are [M,C] and may be the same. Element c of row m is dropped if Uniform24 of
 // word c%4 of Philox(keys[m], {c/4, layer, 0, 0}) is below p (compared in
 // float64). keys [M,2] holds the two words of each row's key. 1/(1-p) is computed
-// in float64 and rounded once. It is its own backward pass. p is in [0,1).
+// in float64 and rounded once. Dropout is its own backward pass. p is in [0,1).
 func Dropout[T Float](out, x []T, keys []int32, C int, layer uint32, p float64) {
 	M := len(out) / C
 	if len(out) != M*C || len(x) != M*C || len(keys) != M*2 {

@@ -6,8 +6,8 @@ import (
 	"exp/kernels"
 )
 
-// Route chooses the experts of each row from logits [M,Logits], as kernels.Experts
-// says; choice and weight are [M,J], probs [M,E].
+// Route chooses the experts of each row from logits [M,Logits], see kernels.Experts;
+// choice and weight are [M,J], probs [M,E].
 func Route[T Float](choice []int32, weight, probs, logits []T, r kernels.Routing) {
 	M := routedRows(choice, weight, probs, logits, r)
 	E, J, W := r.Experts, r.Choices(), r.Logits()
@@ -45,8 +45,8 @@ func softmax[T Float](p, z []T) {
 	}
 }
 
-// best sets chosen to the numbers of the largest p in ascending order, of equal ones
-// the lower number; NaN comes last. order is scratch.
+// best sets chosen to the numbers of the largest p, ascending; ties go to the lower
+// number, NaN comes last. order is scratch.
 func best[T Float](chosen []int32, p []T, order []int32) {
 	for e := range order {
 		order[e] = int32(e)
@@ -65,7 +65,7 @@ func best[T Float](chosen []int32, p []T, order []int32) {
 	slices.Sort(chosen)
 }
 
-// RouteBackward sets dlogits [M,Logits] from dweight [M,J], as kernels.Experts says.
+// RouteBackward sets dlogits [M,Logits] from dweight [M,J], see kernels.Experts.
 func RouteBackward[T Float](dlogits, dweight []T, choice []int32, weight, probs []T, r kernels.Routing) {
 	M := routedRows(choice, weight, probs, dlogits, r)
 	if len(dweight) != len(weight) {
@@ -105,7 +105,8 @@ func routedRows[T Float](choice []int32, weight, probs, logits []T, r kernels.Ro
 		panic("ref: a row goes to at least one expert and at most all")
 	}
 	M := len(probs) / r.Experts
-	if len(probs) != M*r.Experts || len(choice) != M*r.Choices() || len(weight) != len(choice) || len(logits) != M*r.Logits() {
+	if len(probs) != M*r.Experts || len(choice) != M*r.Choices() || len(weight) != len(choice) ||
+		len(logits) != M*r.Logits() {
 		panic("ref: routing: length mismatch")
 	}
 	return M

@@ -66,7 +66,7 @@ func geluTanh(x float64) (y, slope float64) {
 	return float64(x * s), math.FMA(float64(x*s)*(1-s), dArg, s)
 }
 
-// logistic64 returns 1/(1+exp(-x)) by exp64, whose bits are the same on every machine.
+// logistic64 returns 1/(1+exp(-x)) with exp64, which gives the same bits on every machine.
 func logistic64(x float64) float64 {
 	if x < 0 {
 		e := exp64(x)

@@ -33,12 +33,11 @@ func GELUBackward[T Float](dx, dout, x []T) {
 
 // gaussian returns φ(x) = exp(-x²/2)/√(2π) and Φ(x), the standard normal density and
 // distribution function, within a relative error of 2e-15 + x²·2e-16 (of 2e-15 where x is
-// a float32). math.Erf is not used because its bits depend on what the compiler fuses
-// on a machine.
+// a float32). The bits of math.Erf would depend on what the compiler fuses.
 func gaussian(x float64) (pdf, cdf float64) {
 	a := math.Abs(x)
 	e := exp64(-0.5 * float64(a*a))
-	// Φ(-a) = exp(-a²/2)·t·R(t) with t = 4/(4+a): what is left of it is smooth.
+	// Φ(-a) = exp(-a²/2)·t·R(t) with t = 4/(4+a), R smooth.
 	t := 4 / (4 + a)
 	tt := float64(t * t)
 	even, odd := tailTerms[20], tailTerms[19]
@@ -55,10 +54,10 @@ func gaussian(x float64) (pdf, cdf float64) {
 	return pdf, 1 - tail
 }
 
-// tailTerms are the coefficients of R, ascending: it interpolates
-// erfc(a/√2)·exp(a²/2)/(2t) in relative terms, at the 21 extremes of a Chebyshev
-// polynomial on 0 ≤ a ≤ 40, among them both ends. Its relative error is 7e-16 at most;
-// at a = 0 it is 1/2.
+// tailTerms are the coefficients of R, ascending. R interpolates
+// erfc(a/√2)·exp(a²/2)/(2t) in relative terms at the 21 extremes of a Chebyshev
+// polynomial on 0 ≤ a ≤ 40, both ends included. Its relative error is at most 7e-16;
+// R is 1/2 at a = 0.
 var tailTerms = [21]float64{
 	0.09973557009844201, 0.09973557021882096, 0.09350209384594217, 0.08103519469221665, 0.06350320438266296,
 	0.043244298312919115, 0.023432445677962738, 0.006801599475307911, -0.0003322974200197988, -0.02046130846541813,
@@ -85,9 +84,9 @@ func exp64(x float64) float64 {
 
 // expTerms are 1/k!.
 var expTerms = [14]float64{
-	1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889, 0.0001984126984126984,
-	2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07, 2.505210838544172e-08, 2.08767569878681e-09,
-	1.6059043836821613e-10,
+	1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889,
+	0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07,
+	2.505210838544172e-08, 2.08767569878681e-09, 1.6059043836821613e-10,
 }
 
 // ln 2 in two parts; the first has 33 bits, so that n·ln2hi64 is exact.

@@ -29,8 +29,8 @@ func LayerNorm[T Float](out, stats, x, weight, bias []T, C int, eps float64) {
 	}
 }
 
-// LayerNormBackward, for each row and with h[i] = (x[i]-mean)·rstd and
-// g[i] = dout[i]·weight[i], sets
+// LayerNormBackward sets, for each row, with h[i] = (x[i]-mean)·rstd and
+// g[i] = dout[i]·weight[i],
 //
 //	a     = (lane sum of g[i]) / C
 //	b     = (lane sum of g[i]·h[i]) / C

@@ -6,12 +6,12 @@ import (
 	"exp/kernels"
 )
 
-// Mixed is the reference of numerics class "cpu/bf16": parameters, gradients and
+// Mixed is the reference for numerics class "cpu/bf16": parameters, gradients and
 // the residual stream are float32, operands BF16. NewMixed makes one; a Mixed is
 // used by one goroutine at a time.
 //
-// It computes on float32 copies of operands and rounds what it stores in them, so
-// that an operation that is no matmul is Backend[float32]'s.
+// It computes on float32 copies of operands and rounds when it stores them, so
+// operations other than matmuls are Backend[float32]'s.
 type Mixed struct{ *Backend[float32] }
 
 var _ kernels.Backend = Mixed{}
@@ -28,7 +28,7 @@ func (Mixed) Class() string { return "cpu/bf16" }
 // Operand returns kernels.BF16.
 func (Mixed) Operand() kernels.DType { return kernels.BF16 }
 
-// wide returns x as float32: a copy if x is BF16.
+// wide returns x as float32, a copy if x is BF16.
 func wide(x kernels.Buffer) []float32 {
 	if x.Empty() || x.DType() != kernels.BF16 {
 		return floats[float32](x)
@@ -56,8 +56,7 @@ func storeKV(p kernels.Pages, y Pages[float32]) {
 	store(p.Values, y.Values)
 }
 
-// PackRows implements kernels.Linear: it sets rows of w.W, rounded, since they stand for rows of
-// Packed.
+// PackRows implements kernels.Linear. It sets rows of w.W, rounded to BF16 as Packed would be.
 func (b Mixed) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	b.Backend.PackRows(w, from, rows)
 	if w.W.DType() != kernels.BF16 {
@@ -134,14 +133,17 @@ func (Mixed) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormShape, e
 // AddRMSNorm implements kernels.Norm.
 func (Mixed) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
 	y := wide(out)
-	AddRMSNorm(floats[float32](sum), y, floats[float32](rstd), floats[float32](x), floats[float32](delta), floats[float32](weight), s, eps)
+	AddRMSNorm(floats[float32](sum), y, floats[float32](rstd), floats[float32](x), floats[float32](delta),
+		floats[float32](weight), s, eps)
 	store(out, y)
 }
 
 // RMSNormBackward implements kernels.Norm.
-func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape, set bool) {
+func (Mixed) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape,
+	set bool) {
 	y := wide(dx)
-	RMSNormBackward(y, floats[float32](dweight), wide(dout), wide(x), floats[float32](weight), floats[float32](rstd), ints(blocks), s, set)
+	RMSNormBackward(y, floats[float32](dweight), wide(dout), wide(x), floats[float32](weight), floats[float32](rstd),
+		ints(blocks), s, set)
 	store(dx, y)
 }
 
@@ -174,7 +176,8 @@ func (Mixed) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels.Atte
 }
 
 // PagedAttention implements kernels.Sequence.
-func (Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+func (Mixed) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int,
+	s kernels.AttentionShape) {
 	y := wide(out)
 	tilePagedAttention(y, wide(qkv), wideKV(p), ints(table), ints(seq), ints(pos), tableWidth, s)
 	store(out, y)
@@ -200,17 +203,20 @@ func (Mixed) SegmentMean(out, x, segments kernels.Buffer, C int) {
 }
 
 // LogProb implements kernels.Output.
-func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
+func (Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+	x kernels.Softmax) {
 	checkMatrix(w)
-	logProbs(TileSum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), weights[float32](w), ints(targets), w.In, x)
+	logProbs(TileSum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h),
+		weights[float32](w), ints(targets), w.In, x)
 }
 
 // LogProbBackward implements kernels.Output.
-func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, t kernels.Softmax) {
+func (Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets, blocks kernels.Buffer, t kernels.Softmax) {
 	checkMatrix(w)
 	x, W := wide(h), weights[float32](w)
-	dz := logitGradients(TileSum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy), floats[float32](sc.LSE),
-		x, W, ints(targets), w.In, t)
+	dz := logitGradients(TileSum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy),
+		floats[float32](sc.LSE), x, W, ints(targets), w.In, t)
 	R := dLogProb.Len()
 	tileMatMulDX(floats[float32](dh), dz, W, R, w.Out, w.In)
 	if !dw.Empty() {
@@ -225,9 +231,11 @@ func (Mixed) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
 }
 
 // Sample implements kernels.Output.
-func (Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+func (Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
+	p kernels.Sampling) {
 	checkMatrix(w)
-	samples(TileSum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h), weights[float32](w), floats[float32](u), w.In, p)
+	samples(TileSum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
+		wide(h), weights[float32](w), floats[float32](u), w.In, p)
 }
 
 // Gate implements kernels.Gates.

@@ -2,7 +2,7 @@ package ref
 
 import "exp/kernels"
 
-// PackedLen implements kernels.Linear: no copies are needed.
+// PackedLen implements kernels.Linear: this backend needs no copies.
 func (*Backend[T]) PackedLen(out, in int) (packed, packedT int) { return 0, 0 }
 
 // Pack implements kernels.Linear and does nothing.
@@ -83,12 +83,15 @@ func (*Backend[T]) RMSNorm(out, rstd, x, weight kernels.Buffer, s kernels.NormSh
 
 // AddRMSNorm implements kernels.Norm.
 func (*Backend[T]) AddRMSNorm(sum, out, rstd, x, delta, weight kernels.Buffer, s kernels.NormShape, eps float64) {
-	AddRMSNorm(floats[T](sum), floats[T](out), floats[T](rstd), floats[T](x), floats[T](delta), floats[T](weight), s, eps)
+	AddRMSNorm(floats[T](sum), floats[T](out), floats[T](rstd), floats[T](x), floats[T](delta), floats[T](weight),
+		s, eps)
 }
 
 // RMSNormBackward implements kernels.Norm.
-func (*Backend[T]) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape, set bool) {
-	RMSNormBackward(floats[T](dx), floats[T](dweight), floats[T](dout), floats[T](x), floats[T](weight), floats[T](rstd), ints(blocks), s, set)
+func (*Backend[T]) RMSNormBackward(dx, dweight, dout, x, weight, rstd, blocks kernels.Buffer, s kernels.NormShape,
+	set bool) {
+	RMSNormBackward(floats[T](dx), floats[T](dweight), floats[T](dout), floats[T](x), floats[T](weight),
+		floats[T](rstd), ints(blocks), s, set)
 }
 
 // LayerNorm implements kernels.Norm.
@@ -98,7 +101,8 @@ func (*Backend[T]) LayerNorm(out, stats, x, weight, bias kernels.Buffer, C int, 
 
 // LayerNormBackward implements kernels.Norm.
 func (*Backend[T]) LayerNormBackward(dx, dweight, dbias, dout, x, weight, stats, blocks kernels.Buffer, C int) {
-	LayerNormBackward(floats[T](dx), floats[T](dweight), floats[T](dbias), floats[T](dout), floats[T](x), floats[T](weight), floats[T](stats), ints(blocks), C)
+	LayerNormBackward(floats[T](dx), floats[T](dweight), floats[T](dbias), floats[T](dout), floats[T](x),
+		floats[T](weight), floats[T](stats), ints(blocks), C)
 }
 
 // GELU implements kernels.Norm.
@@ -125,8 +129,10 @@ func (*Backend[T]) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s 
 }
 
 // AttentionBackward implements kernels.Sequence.
-func (*Backend[T]) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
-	AttentionBackward(floats[T](dqkv), floats[T](dout), floats[T](out), floats[T](stats), floats[T](qkv), ints(offsets), ints(groups), s)
+func (*Backend[T]) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer,
+	s kernels.AttentionShape) {
+	AttentionBackward(floats[T](dqkv), floats[T](dout), floats[T](out), floats[T](stats), floats[T](qkv),
+		ints(offsets), ints(groups), s)
 }
 
 // AppendKV implements kernels.Sequence.
@@ -135,7 +141,8 @@ func (*Backend[T]) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernel
 }
 
 // PagedAttention implements kernels.Sequence.
-func (*Backend[T]) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+func (*Backend[T]) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+	tableWidth int, s kernels.AttentionShape) {
 	PagedAttention(floats[T](out), floats[T](qkv), pages[T](p), ints(table), ints(seq), ints(pos), tableWidth, s)
 }
 
@@ -165,16 +172,19 @@ func (*Backend[T]) SegmentMeanBackward(dx, dout, segments kernels.Buffer, C int)
 }
 
 // LogProb implements kernels.Output.
-func (*Backend[T]) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
+func (*Backend[T]) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+	x kernels.Softmax) {
 	checkMatrix(w)
-	LogProb(floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), weights[T](w), ints(targets), w.In, x)
+	LogProb(floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), weights[T](w),
+		ints(targets), w.In, x)
 }
 
 // LogProbBackward implements kernels.Output.
-func (*Backend[T]) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
+func (*Backend[T]) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
 	checkMatrix(w)
-	LogProbBackward(floats[T](dh), floats[T](dw), floats[T](dLogProb), floats[T](dEntropy), floats[T](sc.Entropy), floats[T](sc.LSE),
-		floats[T](h), weights[T](w), ints(targets), ints(blocks), w.In, x)
+	LogProbBackward(floats[T](dh), floats[T](dw), floats[T](dLogProb), floats[T](dEntropy), floats[T](sc.Entropy),
+		floats[T](sc.LSE), floats[T](h), weights[T](w), ints(targets), ints(blocks), w.In, x)
 }
 
 // Logits implements kernels.Output.
@@ -184,9 +194,11 @@ func (*Backend[T]) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) 
 }
 
 // Sample implements kernels.Output.
-func (*Backend[T]) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+func (*Backend[T]) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
+	p kernels.Sampling) {
 	checkMatrix(w)
-	Sample(ints(ids), floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), weights[T](w), floats[T](u), w.In, p)
+	Sample(ints(ids), floats[T](out.LogProb), floats[T](out.Entropy), floats[T](out.LSE), floats[T](h), weights[T](w),
+		floats[T](u), w.In, p)
 }
 
 // AdamW implements kernels.Update.
@@ -239,10 +251,11 @@ func (*Backend[T]) Combine(out, x, slot, weight kernels.Buffer, C, J int) {
 
 // CombineBackward implements kernels.Experts.
 func (*Backend[T]) CombineBackward(dx, dweight, dout, x, slot, weight kernels.Buffer, C, J int) {
-	CombineBackward(floats[T](dx), floats[T](dweight), floats[T](dout), floats[T](x), ints(slot), floats[T](weight), C, J)
+	CombineBackward(floats[T](dx), floats[T](dweight), floats[T](dout), floats[T](x), ints(slot), floats[T](weight),
+		C, J)
 }
 
-// weights returns w.W as a slice, a copy where it is BF16.
+// weights returns w.W as a slice, a copy if it is BF16.
 func weights[T Float](w kernels.Matrix) []T {
 	if w.W.Empty() || w.W.DType() != kernels.BF16 {
 		return floats[T](w.W)
@@ -258,7 +271,7 @@ func pages[T Float](p kernels.Pages) Pages[T] {
 	return Pages[T]{Keys: floats[T](p.Keys), Values: floats[T](p.Values), Size: p.Size}
 }
 
-// rowCount returns the rows of x at width elements each.
+// rowCount returns the number of rows of x, width elements each.
 func rowCount(x kernels.Buffer, width int) int {
 	if width < 1 || x.Len()%width != 0 {
 		panic("ref: not a whole number of rows")

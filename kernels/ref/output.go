@@ -5,7 +5,7 @@ import "exp/kernels"
 // LogProb sets, for each row h [C] with weight w [V,C] and it = 1/x.Temperature
 // rounded to T,
 //
-//	z[v] = (chain over c of h[c]·w[v,c]) · it, with x.Cap (Cap·Tanh(chain·(1/Cap))) · it
+//	z[v] = (chain over c of h[c]·w[v,c]) · it; with x.Cap, (Cap·Tanh(chain·(1/Cap))) · it
 //	m    = max z
 //	e[v] = Exp(z[v]-m)
 //	s    = lane sum of e[v]
@@ -19,7 +19,7 @@ func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, x
 	logProbs(chain[T], logProb, entropy, lse, h, w, targets, C, x)
 }
 
-// dot is a way to sum products: acc and then a[i]·b[i].
+// dot sums products: acc plus all a[i]·b[i].
 type dot[T Float] func(a, b []T, acc T) T
 
 func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
@@ -44,9 +44,10 @@ func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []in
 //	dz[v] = dz[v] · (1 - y·y)                               with a cap, y its Tanh
 //
 // sets dh [R,C] as MatMulDX of dz and adds to dw [V,C] as MatMulDW of dz and h.
-// blocks are row offsets from 0 to R. Where v is not the target nothing is
-// added. dw may be empty: it is left out then.
-func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int, x kernels.Softmax) {
+// blocks are row offsets from 0 to R. Nothing is added if v is not the target. dw
+// may be empty; then it is skipped.
+func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T, targets, blocks []int32, C int,
+	x kernels.Softmax) {
 	if len(dh) != len(h) || len(dw) != 0 && len(dw) != len(w) {
 		panic("ref: LogProbBackward: length mismatch")
 	}
@@ -59,7 +60,8 @@ func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T
 }
 
 // logitGradients returns dz [R,V] of LogProbBackward.
-func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) []T {
+func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int,
+	x kernels.Softmax) []T {
 	R, V := scoreDims(dLogProb, entropy, lse, h, w, C)
 	if len(dEntropy) != R || len(targets) != R {
 		panic("ref: LogProbBackward: length mismatch")
@@ -87,7 +89,7 @@ func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w 
 	return dz
 }
 
-// logits is the work space of one row of the output layer. It is not safe for
+// logits is the workspace of one row of the output layer. It is not safe for
 // concurrent use.
 type logits[T Float] struct {
 	z  []T // [V] scaled logits
@@ -97,7 +99,7 @@ type logits[T Float] struct {
 	m  T   // max z
 	s  T   // lane sum of e
 
-	sum dot[T] // of the projection
+	sum dot[T] // sums the projection
 	cap float64
 }
 
@@ -135,7 +137,7 @@ func (l *logits[T]) compute(h, w []T, it T) {
 	l.s = LaneSum(l.e)
 }
 
-// scores returns what LogProb says of the row.
+// scores returns the row's scores, as LogProb defines them.
 func (l *logits[T]) scores(target int) (logProb, entropy, lse T) {
 	log := Log(l.s)
 	lse = l.m + log
@@ -156,8 +158,8 @@ func checkTarget(id int32, V int) {
 	}
 }
 
-// scoreDims returns R and V and panics if the scores, h [R,C] and w [V,C] do not
-// fit together.
+// scoreDims returns R and V. It panics if the lengths of the scores, h [R,C] and
+// w [V,C] do not match.
 func scoreDims[T Float](a, b, c, h, w []T, C int) (R, V int) {
 	R, V = len(a), len(w)/C
 	if len(b) != R || len(c) != R || len(h) != R*C || len(w) != V*C || V == 0 {

@@ -2,8 +2,8 @@ package ref
 
 import "exp/kernels"
 
-// Pages is a paged cache of keys and values for one layer, laid out as
-// kernels.Pages says.
+// Pages is a paged cache of keys and values for one layer, in the layout of
+// kernels.Pages.
 type Pages[T Float] struct {
 	Keys   []T // [pages,K,D,Size]
 	Values []T // [pages,K,Size,D]
@@ -11,7 +11,7 @@ type Pages[T Float] struct {
 }
 
 // AppendKV stores the keys and values of every row of qkv [M,Stride]. slots [M]
-// is page·Size + position within the page.
+// holds page·Size + position within the page.
 func AppendKV[T Float](p Pages[T], qkv []T, slots []int32, s kernels.AttentionShape) {
 	pages := pageCount(p, s)
 	if len(qkv) != len(slots)*s.Stride() {
@@ -35,10 +35,11 @@ func AppendKV[T Float](p Pages[T], qkv []T, slots []int32, s kernels.AttentionSh
 
 // PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
 // values are in pages: row m of qkv [M,Stride] belongs to sequence seq[m] and
-// sees its positions 0 to pos[m], or those of its window; position t is in page
-// table[seq[m], t/Size], table [sequences,tableWidth]. Entries of the table past
-// the last visible position or before the first are not read, nor are other positions.
-func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, tableWidth int, s kernels.AttentionShape) {
+// sees its positions 0 to pos[m], or its window; position t is in page
+// table[seq[m], t/Size], table [sequences,tableWidth]. Positions that no row sees are
+// not read, nor are their table entries.
+func PagedAttention[T Float](out, qkv []T, p Pages[T], table, seq, pos []int32, tableWidth int,
+	s kernels.AttentionShape) {
 	pages := pageCount(p, s)
 	M := len(seq)
 	if len(pos) != M || len(qkv) != M*s.Stride() || len(out) != M*s.H*s.D ||
@@ -109,7 +110,7 @@ func CopyPages[T Float](p Pages[T], pairs []int32, s kernels.AttentionShape) {
 	}
 }
 
-// pageCount returns the number of pages and panics if the cache is not whole.
+// pageCount returns the number of pages. It panics if the cache has a partial one.
 func pageCount[T Float](p Pages[T], s kernels.AttentionShape) int {
 	checkAttention(s)
 	if p.Size < 1 || p.Size%kernels.Lanes != 0 {

@@ -8,9 +8,10 @@ import "exp/kernels"
 //	rstd   = 1 / sqrt(ss/Dim + eps)
 //	out[i] = (x[i]·rstd) · weight[i]
 //
-// with 1 + weight[i] in place of weight[i] if the shape says UnitOffset. out and x are [M,Stride] and may be the same, rstd is [M,Heads], weight [Dim].
-// Elements of out outside the shape keep their value. eps is rounded to T first.
-// Biao Zhang and Rico Sennrich, arXiv:1910.07467 eq. 4.
+// with 1 + weight[i] for weight[i] if the shape has UnitOffset. out and x are
+// [M,Stride] and may be the same, rstd is [M,Heads], weight [Dim]. Elements of out
+// outside the shape keep their value. eps is rounded to T first. Biao Zhang and Rico
+// Sennrich, arXiv:1910.07467 eq. 4.
 func RMSNorm[T Float](out, rstd, x, weight []T, s kernels.NormShape, eps float64) {
 	M := normRows(out, s)
 	if len(x) != len(out) || len(rstd) != M*s.Heads || len(weight) != s.Dim {
@@ -27,8 +28,8 @@ func RMSNorm[T Float](out, rstd, x, weight []T, s kernels.NormShape, eps float64
 	}
 }
 
-// AddRMSNorm sets sum = x + delta, then out and rstd as RMSNorm of sum. All are
-// [M,Dim], rstd [M], weight [Dim]; s must be a plain shape. sum may be x or delta.
+// AddRMSNorm sets sum = x + delta, then out and rstd to RMSNorm of sum. rstd is [M],
+// weight [Dim], the others [M,Dim]; s must be a plain shape. sum may be x or delta.
 func AddRMSNorm[T Float](sum, out, rstd, x, delta, weight []T, s kernels.NormShape, eps float64) {
 	if s.Heads != 1 || s.Offset != 0 || s.Stride != s.Dim {
 		panic("ref: AddRMSNorm: the shape is not a plain one")
@@ -42,7 +43,7 @@ func AddRMSNorm[T Float](sum, out, rstd, x, delta, weight []T, s kernels.NormSha
 	RMSNorm(out, rstd, sum, weight, s, eps)
 }
 
-// scaleOf returns what a stored weight multiplies by.
+// scaleOf returns the factor that a stored weight stands for.
 func scaleOf[T Float](weight T, s kernels.NormShape) T {
 	if s.UnitOffset {
 		return 1 + weight
@@ -50,7 +51,8 @@ func scaleOf[T Float](weight T, s kernels.NormShape) T {
 	return weight
 }
 
-// RMSNormBackward, for each vector of the shape and with g[i] = dout[i]·weight[i]:
+// RMSNormBackward computes, for each vector of the shape, with
+// g[i] = dout[i]·weight[i],
 //
 //	dot    = lane sum of g[i]·x[i]
 //	a      = (dot·((rstd·rstd)·rstd)) / Dim
@@ -61,10 +63,11 @@ func scaleOf[T Float](weight T, s kernels.NormShape) T {
 // of dx outside the shape keep their value.
 func RMSNormBackward[T Float](dx, dweight, dout, x, weight, rstd []T, blocks []int32, s kernels.NormShape, set bool) {
 	M := normRows(dx, s)
-	if len(dout) != len(dx) || len(x) != len(dx) || len(rstd) != M*s.Heads || len(weight) != s.Dim || len(dweight) != s.Dim {
+	if len(dout) != len(dx) || len(x) != len(dx) || len(rstd) != M*s.Heads || len(weight) != s.Dim ||
+		len(dweight) != s.Dim {
 		panic("ref: RMSNormBackward: length mismatch")
 	}
-	// The weight first: writing dx may destroy dout.
+	// The weight's gradient first: writing dx may destroy dout.
 	rmsNormDW(dweight, dout, x, rstd, blocks, M, s)
 
 	g := make([]T, s.Dim)
@@ -102,14 +105,13 @@ func rmsNormDW[T Float](dweight, dout, x, rstd []T, blocks []int32, M int, s ker
 	}
 }
 
-// vector returns the offset of the v-th vector of the shape, heads of a row
-// together.
+// vector returns the offset of the v-th vector of the shape, counted row by row.
 func vector(s kernels.NormShape, v int) int {
 	return v/s.Heads*s.Stride + s.Offset + v%s.Heads*s.Dim
 }
 
-// normRows returns the number of rows of x and panics if the shape does not fit
-// into its rows.
+// normRows returns the number of rows of x. It panics if the shape does not fit
+// into a row.
 func normRows[T Float](x []T, s kernels.NormShape) int {
 	if s.Heads < 1 || s.Dim < 1 || s.Offset < 0 || s.Offset+s.Heads*s.Dim > s.Stride {
 		panic("ref: the norm's vectors do not fit into a row")

@@ -3,14 +3,14 @@ package ref
 import "exp/kernels"
 
 // Rope rotates, in place, the H+K query and key heads of every row of qkv
-// [M,Stride] by the row's position: for i < P, P half of
-// Rotated, with c = cos[pos,i] and s = sin[pos,i],
+// [M,Stride] by the row's position: for i < P, P half of Rotated, with
+// c = cos[pos,i] and s = sin[pos,i],
 //
 //	x[i]   = fma(x[i], c, -(x[i+P]·s))
 //	x[i+P] = fma(x[i+P], c, x[i]·s)      of the old x
 //
-// cos and sin are [positions,P], pos [M]; Rotated is even. With inverse, s is
-// negated, which is the backward pass. Su et al., arXiv:2104.09864 eq. 34, with
+// cos and sin are [positions,P], pos [M]; Rotated is even. inverse negates s, which
+// gives the backward pass. Su et al., arXiv:2104.09864 eq. 34, with
 // the halves of a head paired as in Hugging Face's Llama.
 func Rope[T Float](qkv, cos, sin []T, pos []int32, s kernels.AttentionShape, inverse bool) {
 	checkAttention(s)

@@ -5,10 +5,9 @@ import (
 )
 
 // Sample draws a token for each row of h [R,C] from the softmax of its logits at
-// p.Temperature, restricted by p, and sets ids, logProb, entropy and lse [R] as
-// LogProb does for the drawn token: the scores are those of the unrestricted
-// softmax. u [R] in [0,1) decides the draws; see Pick. At temperature 0 the
-// scores are those of temperature 1.
+// p.Temperature, restricted by p. It sets ids, and logProb, entropy and lse [R] as
+// LogProb does for the drawn token, under the unrestricted softmax. u [R] in [0,1)
+// decides the draws; see Pick. At temperature 0 the scores are at temperature 1.
 func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
 	samples(chain[T], ids, logProb, entropy, lse, h, w, u, C, p)
 }
@@ -35,14 +34,14 @@ func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []
 }
 
 // Pick draws one of V tokens from a row's logits z [V], e[v] = Exp(z[v]-max z)
-// and their lane sum s, by u in [0,1). It sets e to 0 where p drops a token;
-// order [V] is scratch, used only with TopK or TopP.
+// and their lane sum s, by u in [0,1). It sets e to 0 for the tokens that p filters
+// out; order [V] is scratch, used only with TopK or TopP.
 //
-// Of the tokens ordered by z descending, then id ascending, TopK keeps the first
-// k; TopP the shortest prefix whose sum of e, added in this order in float64, is
-// ≥ TopP·s; MinP those with e ≥ MinP, compared in float64. A token is kept if
-// every filter keeps it; each filter sees the whole distribution, not what
-// another left of it. Draw chooses among the kept ones.
+// With tokens ordered by z descending, then id ascending, TopK keeps the first k;
+// TopP the shortest prefix whose sum of e, added in this order in float64, is
+// ≥ TopP·s; MinP the tokens with e ≥ MinP, compared in float64. A token is kept if
+// every filter keeps it; each filter sees the whole distribution. Draw chooses among
+// the kept tokens.
 //
 // At temperature 0 it returns the first token in that order. If s is NaN it
 // returns 0.
@@ -121,9 +120,9 @@ func siftDown[T Float](heap []int32, z []T, i int) {
 	}
 }
 
-// Draw returns the token that u in [0,1) selects from the weights e ≥ 0, by
-// float64 sums: e is summed by lane sums over blocks of kernels.SampleBlock ids
-// and over the blocks in order. With x = u·total, the token is in the first block
+// Draw returns the token that u in [0,1) selects from the weights e ≥ 0. It sums e
+// in float64: lane sums over blocks of kernels.SampleBlock ids, then over the blocks
+// in order. With x = u·total, the token is in the first block
 // at whose end the running sum exceeds x; within it weights are added in order to
 // the sum before the block, and the first id that makes it exceed x is drawn, or
 // the block's last id with e > 0 if rounding leaves none. An id with e = 0 is

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Float is the element type of the reference: float32 is the numerics class
-// "cpu/fma" bit for bit, float64 is for finite differences.
+// Float is the element type of the reference: float32 gives the bits of numerics
+// class "cpu/fma", float64 is for finite differences.
 type Float interface{ float32 | float64 }
 
 // is32 reports whether T is float32; it is a constant of each instance.
@@ -19,8 +19,8 @@ func is32[T Float]() bool {
 //
 // For float32 the product is exact in float64, and the float64 sum rounds
 // correctly to float32 unless it lies exactly between two float32, where the
-// part that was lost decides. Those ties, and all that is subnormal in float32
-// and has them elsewhere, go through roundOdd.
+// rounded-off part decides. Those ties go through roundOdd, and so do all results that
+// are subnormal in float32, which have their ties at other bits.
 func FMA[T Float](a, b, c T) T {
 	if !is32[T]() {
 		return T(math.FMA(float64(a), float64(b), float64(c)))
@@ -34,10 +34,10 @@ func FMA[T Float](a, b, c T) T {
 	return T(s)
 }
 
-// roundOdd returns p + c, of which s is the rounded sum, rounded to odd: its
-// last bit is set if anything was lost, so that a second rounding, to float32,
-// sees on which side of a tie the exact value lies (Boldo and Melquiond,
-// "Emulation of a FMA and correctly rounded sums", 2008).
+// roundOdd returns p + c rounded to odd, given s, the sum rounded to nearest: the
+// last bit is set if anything was lost, so that the second rounding, to float32, sees
+// on which side of a tie the exact value lies (Boldo and Melquiond, "Emulation of a
+// FMA and correctly rounded sums", 2008).
 func roundOdd(p, c, s float64) float64 {
 	// Knuth's two-sum: the exact error of the addition.
 	bb := s - p
@@ -57,8 +57,8 @@ func roundOdd(p, c, s float64) float64 {
 	return s
 }
 
-// Constants of Exp and Log for float32. The polynomials are minimax fits of our
-// own; their errors are those of the polynomial alone, before rounding.
+// Constants of Exp and Log for float32. The polynomials are our own minimax fits;
+// the stated errors are the polynomial's alone, before rounding.
 const (
 	log2e = 1.44269504088896341 // 1/ln 2
 	ln2hi = 0.693359375         // 10 bits: n·ln2hi is exact for |n| < 2^14
@@ -115,7 +115,7 @@ func exp32(x float32) float32 {
 	p = FMA(p, r, exp1)
 	p = FMA(p, r, exp0)
 	y := FMA(p, float32(r*r), r) + 1
-	// 2ⁿ in two steps, since n = 128 is no float32 exponent.
+	// 2ⁿ in two steps, since n = 128 exceeds the float32 exponents.
 	h := int32(n) >> 1
 	y *= pow2(h)
 	y *= pow2(int32(n) - h)
@@ -176,8 +176,8 @@ func Sigmoid[T Float](x T) T {
 	return 1 / (1 + Exp(-x))
 }
 
-// Tanh returns (1-e)/(1+e) with e = Exp(-2|x|), with the sign of x: within 1e-7 of the
-// exact value in float32, the error being absolute near 0.
+// Tanh returns (1-e)/(1+e) with e = Exp(-2|x|), with the sign of x. In float32 it is
+// within 1e-7 of the exact value, an absolute error near 0.
 func Tanh[T Float](x T) T {
 	a := x
 	if a < 0 {
@@ -191,6 +191,6 @@ func Tanh[T Float](x T) T {
 	return y
 }
 
-// sqrt returns the correctly rounded square root. For float32 the root of the
-// float64 value rounds correctly a second time (53 ≥ 2·24+2 bits).
+// sqrt returns the correctly rounded square root. For float32 the float64 root
+// rounds correctly to float32 (53 ≥ 2·24+2 bits).
 func sqrt[T Float](x T) T { return T(math.Sqrt(float64(x))) }

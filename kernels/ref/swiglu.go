@@ -2,7 +2,7 @@ package ref
 
 import "exp/kernels"
 
-// checkGates panics unless w has as many rows for gates as for ups.
+// checkGates panics unless w has as many gate rows as up rows.
 func checkGates(w kernels.Matrix) {
 	if w.Out%2 != 0 {
 		panic("ref: MatMulSwiGLU: not as many gates as ups")
