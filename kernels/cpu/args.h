@@ -1,13 +1,13 @@
-// args.h: what the Go side hands to a kernel: one struct per operation and, per
-// instruction level, a table of functions. A kernel works on units lo..hi of its
-// operation; units may run on any thread in any order (those of queue.h apart). tid numbers the thread, for
-// its scratch memory. Kernels keep no state and allocate nothing.
+// args.h: the interface between Go and the kernels: one argument struct per operation
+// and one table of functions per instruction level. A kernel computes units lo..hi of its
+// operation; units may run on any thread in any order (except in queue.h). tid is the
+// thread's number, for its scratch memory. Kernels keep no state and allocate nothing.
 #ifndef EXP_CPU_ARGS_H
 #define EXP_CPU_ARGS_H
 
 #include <stdint.h>
 
-// How the weights of a product lie in memory, NR columns to a panel.
+// The memory layout of a product's weights, NR columns per panel.
 enum panels {
 	PANELS_F32,  // panels of the product's columns: [columns/NR][terms][NR]
 	PANELS_BF16, // the same as BF16, a row in pairs (bf16.h)
@@ -18,8 +18,8 @@ enum panels {
 // A factor is the B of a product: [terms, columns].
 struct factor { const void *at; enum panels form; long terms, columns; };
 
-// Addresses of what may be Go's memory are uintptr_t: its collector looks at pointers that Go code
-// overwrites, wherever they are, and must not find old ones.
+// Addresses that may be Go memory are uintptr_t: Go's collector looks at pointers that Go code
+// overwrites, wherever they are, and must not find stale ones.
 
 struct pack_args {
 	void *out; uintptr_t b;
@@ -27,9 +27,8 @@ struct pack_args {
 	int b_bf16, out_bf16;
 };
 
-// How the rows of an operation, in strips, are divided: the first `large` blocks take `many`
-// strips each, those after them `few`, so that threads that take one after another end
-// nearly together.
+// How an operation's rows are divided, in strips: the first `large` blocks have `many` strips
+// each, the rest `few`, so that threads that take block after block end nearly together.
 struct row_blocks { long strips, large, many, few; };
 
 // block_strip returns the first strip of a block.
@@ -38,8 +37,8 @@ static inline long block_strip(const struct row_blocks *r, long b) {
 	return s < r->strips ? s : r->strips;
 }
 
-// strip_at returns the first row of strip s of m rows. Even heights: a low strip costs as many
-// loads of the other factor as a high one.
+// strip_at returns the first row of strip s of m rows. Heights are even, because a low strip loads
+// as much of the other factor as a high one.
 static inline long strip_at(long m, long strips, long s) { return s * (m / strips) + (s < m % strips ? s : m % strips); }
 
 // block_row returns the first row of a block in class "cpu/fma", tile_block_row in "cpu/bf16",
@@ -59,13 +58,13 @@ struct matmul_args {
 	int near; // c is needed at once
 };
 
-#define DW_ROWS 256 // rows that matmul_dw reduces at a time; at least a gradient block
+#define DW_ROWS 256 // rows that matmul_dw reduces at a time; no fewer than in a gradient block
 
-// Rows from one panel of x to the next in matmul_dw: two more, so that the same row of all
-// panels does not fall on one set of the cache.
+// Rows from one panel of x to the next in matmul_dw: two extra, so that the same row of all
+// panels does not map to one cache set.
 #define DW_PANEL_ROWS (DW_ROWS + 2)
 
-#define BIAS_VECTORS 8 // vectors of a bias gradient that are summed side by side
+#define BIAS_VECTORS 8 // vectors of a bias gradient that are summed together
 
 struct matmul_dw_args {
 	float *dw, *dbias; const float *dout, *x; const int32_t *block;
@@ -79,7 +78,7 @@ struct embed_args {
 	float scale;     // of embed_scaled and embed_scaled_backward
 };
 
-// embed_frozen takes rows from BF16 weights or from packed ones.
+// embed_frozen reads rows of BF16 or packed weights.
 struct embed_frozen_args {
 	float *out; uintptr_t weight; const int32_t *ids;
 	long c;
@@ -102,8 +101,8 @@ struct norm_back_args {
 	int unit; // 1 is added to the weight
 };
 
-// Of matmul_swiglu: act from x and B [k,2f]. Of matmul_dx_swiglu: gate_up's gradients dgate_up
-// from dout, which is x here, and B [k,f].
+// matmul_swiglu computes act from x and B [k,2f]. matmul_dx_swiglu computes dgate_up, gate_up's
+// gradients, from dout, passed as x, and B [k,f].
 struct swiglu_args {
 	void *act, *dgate_up, *gate_up; const void *x; const void *b;
 	struct row_blocks rows;
@@ -118,7 +117,7 @@ struct gelu_args {
 	long n;
 };
 
-#define GATE_PART 1024 // columns of a unit of gates
+#define GATE_PART 1024 // columns in a unit of gates
 
 struct gate_args {
 	void *act, *dgate_up; const void *gate_up, *dact;
@@ -144,7 +143,7 @@ struct combine_args {
 	long c, j;
 };
 
-// How logits z become cap·tanh(z/cap), where cap > 0.
+// If cap > 0, logits z become cap·tanh(z/cap).
 struct cap { float cap, inverse; };
 
 struct cap_args {
@@ -179,11 +178,11 @@ struct segment_args {
 
 struct rope_args {
 	void *qkv; const float *cos, *sin; const int32_t *pos;
-	long heads, d, half, stride; // half: pairs of a head that turn
+	long heads, d, half, stride; // half: pairs of a head that rotate
 	int inverse, bf16;
 };
 
-#define ZERO_BYTES 65536 // that are cleared at a time
+#define ZERO_BYTES 65536 // cleared at a time
 
 struct zero_args { void *at; long bytes; };
 
@@ -200,9 +199,9 @@ struct append_args {
 struct attention_args {
 	float *out, *stats, *dqkv; const float *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
-	long h, kv, d, stride, window; // window: positions that a query sees; as many as any sequence has without one
-	float scale, cap, inv_cap; // cap: 0 without one
-	// paged
+	long h, kv, d, stride, window; // window: positions that a query sees; without one, the longest sequence
+	float scale, cap, inv_cap; // cap: 0 for none
+	// For paged attention.
 	float *keys, *values; const int32_t *table, *seq, *pos, *slots; // slots: as append_args; or null
 	long page, width;
 };
@@ -238,9 +237,9 @@ struct peak_args {
 	long rounds;
 };
 
-#define PEAK_READ (1 << 18) // float32 elements of a unit of peak_read: 1 MiB
+#define PEAK_READ (1 << 18) // float32 elements in a unit of peak_read: 1 MiB
 
-// A kernel runs units lo..hi.
+// A kernel computes units lo..hi.
 typedef void (*kernel)(const void *args, long lo, long hi, int tid);
 
 struct kernels {
@@ -255,26 +254,26 @@ struct kernels {
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, cap_logits, logprob, logprob_backward, sample;
 	kernel adamw, sum_squares, add, zero, copy_pages;
-	long peak_chains; // of peak_fma
+	long peak_chains; // chains of peak_fma
 	kernel peak_fma, peak_read;
 };
 
 extern const struct kernels kernels_avx512, kernels_avx2, kernels_portable;
 
-// The kernels of class "cpu/bf16" (tile.h of theirs is tilesum.h).
+// The kernels of class "cpu/bf16", on tilesum.h.
 
 struct tile_pack_args {
 	uint16_t *out; uintptr_t w;
 	long rows, cols; // of w, float32 or BF16
 	int w_bf16;
-	int transposed;  // terms are the rows
+	int transposed;  // the rows are the terms
 };
 
 struct tile_matmul_args {
 	void *c; const void *a; const uint16_t *b; const float *bias;
 	struct row_blocks rows; // strips of BLOCK rows
 	long m, n, k, panel_groups;
-	long part; // steps that a chain runs before the next block
+	long part; // steps of a chain before the next block
 	int a_bf16, c_bf16;
 	int near; // c is needed at once
 	float *scratch; long scratch_len; // per thread
@@ -295,9 +294,9 @@ struct tile_dw_args {
 struct tile_attention_args {
 	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
-	long h, kv, d, stride, window; // as attention_args
+	long h, kv, d, stride, window; // see attention_args
 	float scale, cap, inv_cap;
-	// paged
+	// For paged attention.
 	uint16_t *keys, *values; const int32_t *table, *seq, *pos, *slots;
 	long page, width;
 };
@@ -308,7 +307,7 @@ struct tile_output_args {
 	int32_t *ids; const float *u;
 	float *scratch; long scratch_len; // per thread
 	long rows, c, v, row0;
-	long row_block, panel_group; // of logprob_backward
+	long row_block, panel_group; // for logprob_backward
 	float inv_temp;
 	struct cap cap;
 	int greedy, dh_bf16;
@@ -319,11 +318,11 @@ struct tile_kernels {
 	kernel matmul_swiglu, matmul_dx_swiglu;
 	kernel attention, attention_backward, paged_attention;
 	kernel logits, logprob, logprob_backward, sample;
-	kernel peak; // tile sums or products of pairs in registers, 0 where the level has neither
-	double peak_flops; // of a round
+	kernel peak; // tile sums or products of pairs in registers; 0 if the level has neither
+	double peak_flops; // operations per round
 };
 
-int pairs_are_two_fmas(void); // of tiles_avx512bf16
+int pairs_are_two_fmas(void); // in tiles_avx512bf16
 
 extern const struct tile_kernels tiles_amx, tiles_avx512bf16, tiles_avx512, tiles_avx2, tiles_portable;
 

@@ -11,7 +11,7 @@ import (
 	"exp/kernels"
 )
 
-// queryBlock is attention.h's QUERY_BLOCK.
+// queryBlock must equal QUERY_BLOCK in attention.h.
 const queryBlock = 96
 
 func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.struct_attention_args {
@@ -23,7 +23,7 @@ func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	return g
 }
 
-// window returns how many positions a query sees at most.
+// window returns the most positions that a query sees.
 func window(s kernels.AttentionShape) int {
 	if s.Window > 0 {
 		return min(s.Window, math.MaxInt32)
@@ -39,15 +39,16 @@ func caps(s kernels.AttentionShape) (cap, inverse C.float) {
 	return 0, 0
 }
 
-// grouping is what attention works through: sequences in groups that share a prefix,
-// the most work first, so that no thread begins it when the others are done.
+// grouping lists the groups of sequences that share a prefix, the most work first, so
+// that no thread starts a long one when the others are done.
 type grouping struct {
 	offsets, groups, order *C.int32_t
 	count                  int
 	longest                int // rows of the longest sequence, prefix included
 }
 
-// grouping's buffers live until the next call. groups may be empty. A row sees at most window rows.
+// grouping's buffers live until the next call. groups may be empty. window is the most rows that a
+// row sees.
 func (b *Backend) grouping(offsets, groups kernels.Buffer, window int) grouping {
 	o := kernels.Elems[int32](offsets)
 	g := grouping{offsets: ints(offsets), count: len(o) - 1}
@@ -77,14 +78,15 @@ func (b *Backend) grouping(offsets, groups kernels.Buffer, window int) grouping 
 			}
 		}
 		g.longest = max(g.longest, int(longest))
-		work[i] = int32(min(int64(n)*(min(int64(longest), int64(window))+64)>>6, math.MaxInt32)) // rows times what they see
+		// Rows times the keys that each sees.
+		work[i] = int32(min(int64(n)*(min(int64(longest), int64(window))+64)>>6, math.MaxInt32))
 	}
 	slices.SortStableFunc(order, func(i, j int32) int { return int(work[j]) - int(work[i]) })
 	g.order = ints(buf)
 	return g
 }
 
-// panels returns n in whole panels.
+// panels rounds n up to whole panels.
 func (b *Backend) panels(n int) int { return ceilDiv(n, int(b.k.nr)) * int(b.k.nr) }
 
 // Attention computes causal attention within each packed sequence.
@@ -106,7 +108,8 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 }
 
 // AttentionBackward computes the gradients of queries, keys and values.
-func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer,
+	s kernels.AttentionShape) {
 	m := qkv.Len() / s.Stride()
 	check(dqkv, m*s.Stride())
 	check(dout, m*s.H*s.D)
@@ -129,8 +132,8 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	b.run(b.k.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
-// pagedWork is about how many multiply-adds of a product take as long as PagedAttention: it has
-// two for each component of a query head and position, and waits for memory most of the time.
+// pagedWork estimates the multiply-adds of a product that take as long as PagedAttention, which
+// does two per component of a query head and position but mostly waits for memory.
 func pagedWork(pos kernels.Buffer, s kernels.AttentionShape) int {
 	seen := pos.Len()
 	for _, p := range kernels.Elems[int32](pos) {
@@ -140,7 +143,8 @@ func pagedWork(pos kernels.Buffer, s kernels.AttentionShape) int {
 }
 
 // PagedAttention computes attention of single rows against the cache.
-func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+	tableWidth int, s kernels.AttentionShape) {
 	m := pos.Len()
 	check(qkv, m*s.Stride())
 	check(out, m*s.H*s.D)
@@ -158,8 +162,10 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table
 	g.scratch, g.scratch_len = b.roomFor(2 * b.panels(tableWidth*p.Size))
 	g.slots = nil
 	wait, seeing := b.queue.wait(p, table, seq, pos, tableWidth, s)
-	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
+	b.queued(rowCall{kernel: b.k.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K,
+		grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		wait: wait, seeing: seeing},
-		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
+		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads},
+		use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
 }

@@ -1,16 +1,16 @@
-// attention.h: causal attention over packed sequences forward and backward.
+// attention.h: causal attention over packed sequences, forward and backward.
 
-// cap_scores turns n scores, which lie as those of softmax_row, into cap·Tanh(z·scale/cap). Lanes
-// past n in the last vector get values of no meaning.
+// cap_scores turns n scores, laid out as in softmax_row, into cap·Tanh(z·scale/cap). Lanes past n
+// in the last vector get undefined values.
 INLINE void cap_scores(float *z, long panel, long n, float scale, float cap, float inv_cap) {
 	const vf sv = v_set1(scale), c = v_set1(cap), inv = v_set1(inv_cap);
 	for (; n > 0; n -= NR, z += panel)
 		for (long j = 0; j < NR && j < n; j += LANES) v_store(z + j, v_mul(c, v_tanh(v_mul(v_mul(v_load(z + j), sv), inv))));
 }
 
-// softmax_row turns scores z[from:n], from < NR, into e = exp(z·scale - m) in place, those
-// before them into 0, and returns m and the sum of e. The row lies in pieces of NR, `panel`
-// apart. Lanes past n in its last vector get values of no meaning.
+// softmax_row turns scores z[from:n], from < NR, into e = exp(z·scale - m) in place, earlier
+// scores into 0, sets *max to m and returns the sum of e. The row is in pieces of NR, `panel`
+// apart. Lanes past n in its last vector get undefined values.
 INLINE float softmax_row(float *z, long panel, long from, long n, float scale, float *max) {
 	const vf sv = v_set1(scale), low = v_set1(-INFINITY);
 	vf m = low, sum = v_zero();
@@ -53,7 +53,7 @@ INLINE float softmax_row(float *z, long panel, long from, long n, float scale, f
 	return v_sum(sum);
 }
 
-// softmax_scores is softmax_row of scores that may have a cap, whose row begins at any place.
+// softmax_scores is softmax_row of scores that may have a cap, with any `from`.
 INLINE float softmax_scores(float *z, long panel, long from, long n, float scale, float cap, float inv_cap, float *max) {
 	const long skip = from / NR;
 	z += skip * panel, from -= skip * NR, n -= skip * NR;
@@ -76,9 +76,9 @@ INLINE void scores(const float *a, long apanel, const float *bt, float *z, long 
 		scores_tiles[R](a, apanel, bt + j * d, z + j / NR * panel, d, n - j > LANES ? NR : LANES);
 }
 
-// causal_rows computes, for R ≤ window rows from row i0 of a sequence, and scales,
+// causal_rows computes and scales, for R ≤ window rows from row i0 of a sequence,
 //	c[i] = chain over t ≤ i, i-t < window, of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
-// with w's rows in panels `panel` long. No row ever touches a key that it does not see.
+// with w's rows in panels `panel` long. A row never reads a key that it does not see.
 INLINE void causal_rows(const float *w, long panel, const float *b, long T, float *c, long ldc,
 	long i0, long R, long d, long window, const float *scale) {
 	const long from = first_seen(i0, window);
@@ -93,11 +93,11 @@ INLINE void causal_rows(const float *w, long panel, const float *b, long T, floa
 }
 
 // A unit of attention is a group of sequences × one key/value head. The rows of the
-// group's first sequence are the prefix of the others, its branches, and go before their own
-// rows: row t of a branch is row t of the group while t < prefix, then lies `at + t`.
+// group's first sequence are the prefix of the others, its branches, and come before their
+// own rows: row t of a branch is row t of the group if t < prefix, else row at + t.
 struct group_view {
 	long first, end;      // sequences
-	long prefix, longest; // rows of the first sequence, and of the longest, prefix included
+	long prefix, longest; // rows of the first sequence and of the longest, prefix included
 	long kv;              // key/value head
 };
 
@@ -114,7 +114,7 @@ INLINE struct group_view view_group(const int32_t *offsets, const int32_t *group
 	return w;
 }
 
-// A sequence of a group: rows prefix..T are its own; row t of them lies at + t.
+// A sequence of a group: rows prefix..T are its own; its row t is row at + t.
 struct sequence_view { long prefix, T, at; };
 
 INLINE struct sequence_view view_sequence(const struct group_view w, const int32_t *offsets, long s) {
@@ -123,13 +123,13 @@ INLINE struct sequence_view view_sequence(const struct group_view w, const int32
 	return v;
 }
 
-// put_branch_transposed puts the own rows of a branch behind those of its prefix in what
-// put_transposed made of them. prefix and own are row 0 of each, own's counted with the
-// prefix. stage: NR rows.
+// put_branch_transposed appends a branch's own rows to its prefix, which put_transposed
+// has stored in out. prefix and own point to row 0 of each; own's rows count from the
+// start of the prefix. stage: NR rows.
 INLINE void put_branch_transposed(float *out, const float *prefix, const float *own, long ld, const struct sequence_view q, long d, float *stage) {
 	const long panel = q.prefix / NR * NR, shared = q.prefix - panel;
 	long t = q.prefix;
-	if (shared > 0) { // a panel that has rows of both
+	if (shared > 0) { // a panel with rows of both
 		const long end = panel + NR < q.T ? panel + NR : q.T;
 		copy_tile(stage, d, prefix + panel * ld, ld, shared, (int)d);
 		copy_tile(stage + shared * d, d, own + t * ld, ld, end - t, (int)d);
@@ -140,7 +140,7 @@ INLINE void put_branch_transposed(float *out, const float *prefix, const float *
 }
 
 // attention computes units lo..hi. scratch: keys transposed, values, MR query rows, their
-// scores from the first panel on that one of them sees, NR keys; all but the last in panels.
+// scores from the first panel that any of them sees, NR keys; all but the last in panels.
 static void attention(const struct attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d, ld = g->stride;
 	for (long u = lo; u < hi; u++) {
@@ -159,7 +159,7 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
 				for (long n = 0; n < strips; n++) {
 					const long i0 = x.prefix + strip_at(own, strips, n), R = x.prefix + strip_at(own, strips, n + 1) - i0;
-					const long base = first_seen(i0, g->window) / NR * NR; // positions are counted from here on
+					const long base = first_seen(i0, g->window) / NR * NR; // positions count from here
 					float inv[MR];
 					put_panels(q, R, rows + i0 * ld + h * d, ld, R, d);
 					scores(q, R * NR, kt + base * d, z, R * NR, R, d, i0 + R - base);
@@ -174,19 +174,19 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 	}
 }
 
-// QUERY_BLOCK query rows' probabilities are kept at a time in the backward pass.
+// The backward pass keeps the probabilities of QUERY_BLOCK query rows at a time.
 #define QUERY_BLOCK 96
 
-// key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1 of which the last key
-// sees one at least,
+// key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1, at least one of which
+// sees the last key,
 //	c[t] = chain over i ≥ t, i-t < window, of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
-// with query i0 in the first row of w, in panels of QUERY_BLOCK rows, and of b.
+// with query i0 in the first row of w and b, w in panels of QUERY_BLOCK rows.
 INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
 	long window, enum tile_init init) {
 	const int causal = t0 >= i0;
 	const long from = causal ? t0 - i0 : 0, first = i0 + from;
 	const float *a = w + t0 / NR * QUERY_BLOCK * NR + t0 % NR + from * NR;
-	// The first key is seen by the queries before seen, the last by those before last.
+	// Queries before `seen` see the first key, queries before `last` the last one.
 	const long seen = t0 + window < i1 ? t0 + window : i1, last = t0 + R - 1 + window < i1 ? t0 + R - 1 + window : i1;
 	const long k = seen > first ? seen - first : 0;
 	const int ended = (int)(first + k + 1 - window - t0); // keys that query first + k does not see
@@ -201,8 +201,8 @@ INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0
 	}
 }
 
-// put_gradients copies rows t0..t1 of the gradients of keys and values to out, row 0's
-// place for the former; the latter lie apart behind.
+// put_gradients copies rows t0..t1 of the gradients of keys and values to out, where row 0
+// of the keys' goes; the values' go `apart` elements further on.
 INLINE void put_gradients(float *out, long ld, long apart, const float *dk, const float *dv, long d, long t0, long t1) {
 	for (long t = t0; t < t1; t++) {
 		copy_tile(out + t * ld, ld, dk + t * d, d, 1, (int)d);
@@ -210,8 +210,8 @@ INLINE void put_gradients(float *out, long ld, long apart, const float *dk, cons
 	}
 }
 
-// key_tile_end returns where the tile of keys from t0 on ends: within its panel, after at most
-// window keys, and either before the block of queries b0..b1 or in it.
+// key_tile_end returns where the tile of keys that starts at t0 ends: within its panel, after at
+// most window keys, and either entirely before the block of queries b0..b1 or in it.
 INLINE long key_tile_end(long t0, long b0, long b1, long window) {
 	const long strips = strip_count(NR), panel = t0 / NR * NR;
 	long n = 1;
@@ -220,8 +220,9 @@ INLINE long key_tile_end(long t0, long b0, long b1, long window) {
 	return end < edge ? end : edge;
 }
 
-// score_gradients_row turns scores and products dp of one row, `panel` apart, into probabilities
-// and gradients of the scores, from the panel of `from` on. capped says whether there is a cap.
+// score_gradients_row turns scores and products dp of one row, in pieces `panel` apart, into
+// probabilities and gradients of the scores, starting at the panel of `from`. capped says whether
+// there is a cap.
 INLINE void score_gradients_row(float *p, float *dz, long panel, long from, long n, const struct attention_args *g,
 	const float *stats, float delta_, const int capped) {
 	const vf delta = v_set1(delta_), m = v_set1(stats[0]), inv = v_set1(stats[1]), sc = v_set1(g->scale);
@@ -229,7 +230,7 @@ INLINE void score_gradients_row(float *p, float *dz, long panel, long from, long
 	p += from / NR * panel, dz += from / NR * panel;
 	for (long t = from / NR * NR; t < n; t += NR, p += panel, dz += panel)
 #pragma GCC unroll 2
-		for (int j = 0; j < NR; j += LANES) { // scores that the row does not see may be computed: nobody reads them
+		for (int j = 0; j < NR; j += LANES) { // computes some scores that the row does not see; nothing reads them
 			vf z = v_mul(v_load(p + j), sc), y = z;
 			if (capped) y = v_tanh(v_mul(z, inv_cap)), z = v_mul(cap, y);
 			const vf pv = v_mul(v_exp_neg(v_sub(z, m)), inv);
@@ -240,9 +241,9 @@ INLINE void score_gradients_row(float *p, float *dz, long panel, long from, long
 		}
 }
 
-// attention_backward computes units lo..hi as attention does. scratch: keys and
-// values transposed, keys, QUERY_BLOCK rows of queries and of dout, p and dz, all in
-// panels; with groups, gradients of keys and values, in rows, and NR rows.
+// attention_backward computes units lo..hi, the same units as attention. scratch: keys
+// and values transposed, keys, QUERY_BLOCK rows of queries and of dout, p and dz, all in
+// panels; with groups, also gradients of keys and values, in rows, and NR rows.
 static void attention_backward(const struct attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, dp = round_up(d, NR), group = g->h / g->kv, ldo = g->h * d, ld = g->stride;
 	const long panel = QUERY_BLOCK * NR;
@@ -273,7 +274,7 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
 				for (long b0 = P; b0 < T; b0 += QUERY_BLOCK) {
 					const long b1 = b0 + QUERY_BLOCK < T ? b0 + QUERY_BLOCK : T, strips = window_strips(b1 - b0, g->window);
-					const long seen = first_seen(b0, g->window), base = seen / NR * NR; // of p and dz
+					const long seen = first_seen(b0, g->window), base = seen / NR * NR; // first key of p and dz
 					const float *dob = g->dout + (x.at + b0) * ldo + h * d, *ob = g->aout + (x.at + b0) * ldo + h * d;
 					put_panels(q, QUERY_BLOCK, q0 + b0 * ld + h * d, ld, b1 - b0, d);
 					put_panels(dout, QUERY_BLOCK, dob, ldo, b1 - b0, d);

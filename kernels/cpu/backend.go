@@ -1,27 +1,27 @@
-// Package cpu is the fast backend: C microkernels behind the operations of
-// kernels.Backend, for AVX-512, AVX2 and plain C, chosen once when it is opened,
-// on a pool of threads.
+// Package cpu is the fast backend: C microkernels for the operations of
+// kernels.Backend, on a pool of threads. A level is an instruction set (AVX-512, AVX2
+// or plain C, and for bf16 the matrix unit); Open chooses it once.
 //
 // In float32 every level gives the bits of kernels/ref (numerics class
 // "cpu/fma"): vectors run along outputs, never along a chain, sums have 16 lanes
 // at every level, and the files are compiled without contraction. The number of
-// threads changes no bit, because threads share out outputs, not terms.
-// With BF16 operands (class "cpu/bf16") matmuls run on the matrix unit or on products
-// of pairs where there are any, and elsewhere on fused multiply-adds that give the same
-// bits.
+// threads changes no bit, because threads divide outputs, not terms.
+// With BF16 operands (class "cpu/bf16") matmuls run on the matrix unit (AMX) or on
+// instructions that multiply pairs (AVX512-BF16) if the processor has them, otherwise
+// on fused multiply-adds that give the same bits.
 //
-// Layout: one .go and one .h file per operation or family; vec.h (wide.h for float64)
-// is the only file that knows the instruction sets, tile.h the one inner loop of everything
-// that is a matmul in float32, tilesum.h in bf16; level_*.c compile all of it once per
-// level. Draws from a part of the vocabulary call kernels/ref on goroutines. peak.h
-// measures what the machine does at most.
+// Layout: one .go and one .h file per operation or family; only vec.h (wide.h for
+// float64) knows the instruction sets; all matmuls run on the inner loop of tile.h in
+// float32 and of tilesum.h in bf16; level_*.c compile everything once per level. Draws
+// with top-k, top-p or min-p call kernels/ref on goroutines. peak.h measures the
+// machine's peak rates.
 package cpu
 
 /*
 #include <stdlib.h>
 #include "args.h"
 
-// All argument structs, in C memory: the Go side fills one and names it.
+// All argument structs, in C memory: Go fills one and passes its address.
 struct arguments {
 	struct pack_args pack;
 	struct matmul_args matmul;
@@ -74,7 +74,7 @@ type Backend struct {
 	level   Level
 	operand kernels.DType
 	k       *C.struct_kernels
-	tiles   *C.struct_tile_kernels // of class "cpu/bf16"; nil for "cpu/fma"
+	tiles   *C.struct_tile_kernels // for class "cpu/bf16"; nil for "cpu/fma"
 	a       *C.struct_arguments
 	pool    *pool
 	queue   *queue
@@ -89,7 +89,7 @@ type Backend struct {
 	half       kernels.Buffer // workspace: bf16 gradients of logits
 	across     kernels.Buffer // workspace: a frozen weight in bf16, transposed
 	steps      []int32        // of the last MatMulDW in bf16
-	stepBuf    kernels.Buffer // the same where kernels see it
+	stepBuf    kernels.Buffer // steps, for the kernels
 }
 
 var _ kernels.Backend = (*Backend)(nil)
@@ -97,13 +97,13 @@ var _ kernels.Backend = (*Backend)(nil)
 // Options choose how a Backend runs. The zero value uses DefaultLevel and all
 // processors.
 type Options struct {
-	Level   *Level        // nil: what EXP_CPU names, else the best that the machine supports
+	Level   *Level        // nil: the level in EXP_CPU, else the best that the machine supports
 	Threads int           // 0: one per processor
 	Operand kernels.DType // kernels.BF16 for class "cpu/bf16"; 0 and kernels.F32 for "cpu/fma"
 }
 
-// Open starts a backend. It is an error to ask, here or by EXP_CPU, for a level that
-// the machine does not support.
+// Open starts a backend. It returns an error if o.Level or EXP_CPU is a level that the
+// machine does not support.
 func Open(o Options) (*Backend, error) {
 	if o.Operand == 0 {
 		o.Operand = kernels.F32
@@ -149,7 +149,7 @@ func (o Options) level() (Level, error) {
 	return *o.Level, o.Level.usable()
 }
 
-// Close ends the threads and frees the scratch memory, not what Alloc gave.
+// Close ends the threads and frees the scratch memory, but not buffers from Alloc.
 func (b *Backend) Close() {
 	b.flush()
 	b.pool.close()
@@ -162,14 +162,14 @@ func (b *Backend) Close() {
 	b.Free(b.across)
 	b.Free(b.stepBuf)
 	b.scratch, b.scratchLen = kernels.Buffer{}, 0
-	b.dz, b.blocks, b.sums, b.half, b.across, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
+	b.dz, b.blocks, b.sums, b.half, b.across, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{},
+		kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
 	C.free(unsafe.Pointer(b.queue.c))
 	C.free(unsafe.Pointer(b.a))
 	b.a = nil
 }
 
-// Name returns "cpu/" and the level whose instructions are used: in float32 that is
-// at most AVX512.
+// Name returns "cpu/" and the level in use, in float32 at most AVX512.
 func (b *Backend) Name() string {
 	if b.tiles == nil {
 		return "cpu/" + min(b.level, AVX512).String()
@@ -177,8 +177,8 @@ func (b *Backend) Name() string {
 	return "cpu/" + b.level.String()
 }
 
-// Class returns "cpu/fma", or "cpu/bf16" if operands are BF16: all levels and
-// kernels/ref give the same bits.
+// Class returns "cpu/fma", or "cpu/bf16" if operands are BF16. All levels and
+// kernels/ref give the bits of the class.
 func (b *Backend) Class() string {
 	if b.tiles != nil {
 		return "cpu/bf16"
@@ -209,7 +209,7 @@ func floats(b kernels.Buffer) *C.float {
 	return (*C.float)(b.Addr())
 }
 
-// address is where b is, for memory that may be Go's (args.h).
+// address returns the address of b, which may be Go memory (see args.h).
 func address(b kernels.Buffer) C.uintptr_t { return C.uintptr_t(uintptr(b.Addr())) }
 
 // ints returns the address of an int32 buffer, nil if it is empty.
@@ -224,7 +224,7 @@ func ints(b kernels.Buffer) *C.int32_t {
 }
 
 // isBF16 returns 1 if the buffers are BF16 and 0 if they are float32. It panics if
-// they are not of one type; empty ones count as any.
+// the types differ; empty buffers match any type.
 func isBF16(list ...kernels.Buffer) C.int {
 	var t kernels.DType
 	for _, b := range list {
@@ -257,8 +257,8 @@ func check(b kernels.Buffer, n int) {
 	}
 }
 
-// rowGrain is how many rows of c elements make a chunk of work worth a hand-over:
-// about 16 Ki elements, some microseconds.
+// rowGrain returns how many rows of c elements are worth handing to a thread: about
+// 16 Ki elements, some microseconds.
 func rowGrain(c int) int { return max(1, 16384/max(c, 1)) }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

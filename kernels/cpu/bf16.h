@@ -1,12 +1,12 @@
 // bf16.h: loads and stores of BF16, the upper half of a float32, and vectors of
-// pairs. Rounding is kernels/ref's Round at every level: to nearest even, subnormals
-// to zero of their sign, a NaN stays one.
+// pairs. Rounding matches kernels/ref's Round at every level: to nearest even,
+// subnormals to zero of their sign, NaN to NaN.
 
 typedef uint16_t bf16;
 
 #define TILE 16               // rows or columns of a tile
-#define TERMS 32              // terms of a step of a tile sum
-#define TILE_LEN (TILE * TERMS) // elements of a tile of factors
+#define TERMS 32              // terms in a step of a tile sum
+#define TILE_LEN (TILE * TERMS) // elements in a tile of factors
 
 INLINE float widen(bf16 h) { return bits_float((uint32_t)h << 16); }
 INLINE bf16 round1(float x) {
@@ -28,7 +28,7 @@ INLINE __m512i v_round32(vf v) { // the rounded upper half in the lower half of 
 	r = _mm512_mask_or_epi32(r, nan, up, _mm512_set1_epi32(0x40));
 	return _mm512_mask_and_epi32(r, small, up, _mm512_set1_epi32(0x8000));
 }
-#if defined(LEVEL_BF16) // there is an instruction, and it rounds in the same way
+#if defined(LEVEL_BF16) // one instruction, which rounds the same way
 INLINE __m256i v_narrow(vf v) { return (__m256i)_mm512_cvtneps_pbh(v); }
 INLINE __m512i v_narrow2(vf lo, vf hi) { return (__m512i)_mm512_cvtne2ps_pbh(hi, lo); }
 #else
@@ -40,7 +40,7 @@ INLINE vf h_load(const bf16 *p) { return v_widen(_mm256_loadu_si256((const __m25
 INLINE vf h_loadn(const bf16 *p, int n) { return v_widen(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p)); }
 INLINE void h_store(bf16 *p, vf v) { _mm256_storeu_si256((__m256i *)p, v_narrow(v)); }
 INLINE void h_storen(bf16 *p, vf v, int n) { _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), v_narrow(v)); }
-// 32 elements from element i of x on, BF16 if h is set, else rounded.
+// h_load2 returns 32 elements from element i of x, BF16 if h is set, else rounded.
 INLINE __m512i h_load2(const void *x, long i, const int h) {
 	if (h) return _mm512_loadu_si512((const bf16 *)x + i);
 	return v_narrow2(v_load((const float *)x + i), v_load((const float *)x + i + LANES));
@@ -109,8 +109,8 @@ INLINE vf v_rounded(vf v) { // to BF16 and back
 }
 #endif
 
-// A row of a packed panel of BF16 is in pairs: column j beside column j + NR/2, so that one load
-// gives two halves of the columns without moving any. PAIRED is the place of column j.
+// A row of a packed BF16 panel is in pairs: column j next to column j + NR/2, so that one load
+// gives both halves of the columns without a shuffle. PAIRED is the position of column j.
 #define PAIRED(j) ((j) % (NR / 2) * 2 + (j) / (NR / 2))
 
 // h_columns widens the NR columns of such a row.
@@ -125,9 +125,8 @@ INLINE void h_columns(vf out[NV], const bf16 *p) {
 #endif
 }
 
-// ld and st read and write min(n, 16) elements from element i on, BF16 if h is set,
-// else float32. h is a constant wherever they are used, so that one formula serves
-// both types.
+// ld and st read and write min(n, 16) elements from element i, BF16 if h is set, else
+// float32. h is a constant in every use, so one formula serves both types.
 INLINE vf ld(const void *p, long i, int n, const int h) {
 	if (h) return n >= LANES ? h_load((const bf16 *)p + i) : h_loadn((const bf16 *)p + i, n);
 	return v_loadt((const float *)p + i, n);

@@ -22,7 +22,8 @@ func (b *Backend) AddColumns(dst, src kernels.Buffer, n, stride, offset int, sca
 // columnRange is a range of the columns of m rows.
 type columnRange struct{ m, n, stride, offset int }
 
-// columnsOf panics unless narrow [m,n] is a range of columns of wide [m,stride].
+// columnsOf returns the range of narrow [m,n] in wide [m,stride]. It panics if it does not
+// fit.
 func columnsOf(narrow, wide kernels.Buffer, n, stride, offset int) columnRange {
 	if n < 1 || offset < 0 || offset+n > stride {
 		panic("cpu: columns out of range")
@@ -37,6 +38,7 @@ func (b *Backend) columns(kernel C.kernel, dst, src kernels.Buffer, r columnRang
 	g := &b.a.columns
 	g.dst, g.dst_bf16, g.src, g.src_bf16 = dst.Addr(), isBF16(dst), src.Addr(), isBF16(src)
 	g.n, g.stride, g.offset, g.scale = C.long(r.n), C.long(r.stride), C.long(r.offset), C.float(scale)
-	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: r.m, perRow: 1, grain: rowGrain(2 * r.n), joins: true},
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: r.m, perRow: 1,
+		grain: rowGrain(2 * r.n), joins: true},
 		use{dst, byRow | writes}, use{src, byRow})
 }

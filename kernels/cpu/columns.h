@@ -1,4 +1,4 @@
-// columns.h: ranges of the columns of rows. The constants sh and dh say which buffers are
+// columns.h: reads and updates of column ranges. The constants sh and dh say which buffers are
 // BF16 (bf16.h).
 
 INLINE void take_column_rows(const struct columns_args *g, long lo, long hi, const int sh, const int dh) {

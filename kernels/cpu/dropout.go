@@ -22,6 +22,6 @@ func (b *Backend) Dropout(out, x, keys kernels.Buffer, C_ int, layer uint32, p f
 	g := &b.a.dropout
 	g.out, g.x, g.keys = floats(out), floats(x), ints(keys)
 	g.c, g.layer, g.scale = C.long(C_), C.uint32_t(layer), C.float(1/(1-p))
-	g.limit = C.uint32_t(math.Ceil(p * (1 << 24))) // what has 24 bits is below p if it is below this
+	g.limit = C.uint32_t(math.Ceil(p * (1 << 24))) // a 24-bit word is below p if it is below this
 	b.run(b.k.dropout, unsafe.Pointer(g), m, rowGrain(8*C_))
 }

@@ -1,7 +1,7 @@
 // dropout.h: dropout by the counters of kernels.Philox.
 
 // A vector of words. u_mul returns the lower halves of the products with m and sets *upper to
-// the upper ones.
+// the upper halves.
 #if defined(LEVEL_AVX512)
 typedef __m512i vu;
 INLINE vu u_set1(uint32_t x) { return _mm512_set1_epi32((int)x); }
@@ -40,7 +40,7 @@ INLINE vu u_mul(vu a, uint32_t m, vu *upper) {
 #endif
 
 // u_counters returns first+4q+l in lane 4l+q; u_rows turns vectors of the counters' first, second,
-// third and fourth words into four counters each, all their words after another.
+// third and fourth words into vectors of four counters each, a counter's words in sequence.
 #if defined(LEVEL_AVX512)
 INLINE vu u_counters(uint32_t first) {
 	return _mm512_add_epi32(u_set1(first), _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -81,8 +81,8 @@ INLINE void u_rows(vu w[4]) {
 }
 #endif
 
-// philox_words sets the words of counters {first+i, layer, 0, 0}, i = 0..LANES-1, four of each
-// after another.
+// philox_words sets the words of counters {first+i, layer, 0, 0}, i = 0..LANES-1, the four words
+// of each counter in sequence.
 INLINE void philox_words(vu w[4], uint32_t key0, uint32_t key1, uint32_t first, uint32_t layer) {
 	w[0] = u_counters(first), w[1] = u_set1(layer), w[2] = w[3] = u_set1(0);
 	for (int round = 0; round < 10; round++, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
@@ -95,11 +95,11 @@ INLINE void philox_words(vu w[4], uint32_t key0, uint32_t key1, uint32_t first, 
 	u_rows(w);
 }
 
-// v_keep_above returns 0 in the lanes whose words' upper 24 bits are below limit, and x in the others.
+// v_keep_above returns 0 in lanes whose word's upper 24 bits are below limit, and x in the others.
 INLINE vf v_keep_above(vf x, vu words, uint32_t limit) {
 #if defined(LEVEL_AVX512)
 	return _mm512_maskz_mov_ps(_mm512_cmpge_epu32_mask(_mm512_srli_epi32(words, 8), u_set1(limit)), x);
-#elif defined(LEVEL_AVX2) // of words of 24 bits, signed comparisons will do
+#elif defined(LEVEL_AVX2) // signed comparisons are fine for 24-bit words
 	const __m256i l = _mm256_set1_epi32((int)limit);
 	const __m256i a = _mm256_cmpgt_epi32(l, _mm256_srli_epi32(words.a, 8)), b = _mm256_cmpgt_epi32(l, _mm256_srli_epi32(words.b, 8));
 	return v_of(_mm256_andnot_ps(_mm256_castsi256_ps(a), x.a), _mm256_andnot_ps(_mm256_castsi256_ps(b), x.b));
@@ -109,8 +109,8 @@ INLINE vf v_keep_above(vf x, vu words, uint32_t limit) {
 #endif
 }
 
-// dropout works on rows lo..hi. An element is dropped if the upper 24 bits of its word are
-// below limit.
+// dropout computes rows lo..hi. It drops an element if the upper 24 bits of its word are below
+// limit.
 static void dropout(const struct dropout_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const uint32_t limit = g->limit, layer = g->layer;

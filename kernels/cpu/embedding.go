@@ -10,7 +10,7 @@ import (
 	"exp/kernels"
 )
 
-// Embed copies the weight's rows of the ids, scaled.
+// Embed copies the weight rows of the ids, scaled.
 func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
 	check(out, ids.Len()*w.In)
 	if w.W.Empty() || w.W.DType() == kernels.BF16 {
@@ -30,7 +30,7 @@ func (b *Backend) Embed(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer
 	b.gather(b.k.embed, out, w.W, ids, w.In)
 }
 
-// embedFrozen is Embed of a matrix that has BF16 weights, or none but packed ones.
+// embedFrozen is Embed of a matrix whose weights are BF16 or only packed.
 func (b *Backend) embedFrozen(out kernels.Buffer, w kernels.Matrix, ids kernels.Buffer, scale float64) {
 	g := &b.a.embed_frozen
 	kernel, from := b.k.embed_frozen, w.W
@@ -45,7 +45,7 @@ func (b *Backend) embedFrozen(out kernels.Buffer, w kernels.Matrix, ids kernels.
 	} else {
 		check(from, w.Out*w.In)
 	}
-	b.flush() // which may write the ids
+	b.flush() // queued calls may write the ids
 	for _, id := range kernels.Elems[int32](ids) {
 		if id < 0 || int(id) >= w.Out {
 			panic("cpu: Embed: no such token")
@@ -68,7 +68,8 @@ func (b *Backend) gather(kernel C.kernel, out, from, rows kernels.Buffer, c int)
 	g.out, g.weight, g.ids = out.Addr(), from.Addr(), ints(rows)
 	isBF16(out, from)
 	g.m, g.c, g.size = C.long(rows.Len()), C.long(c), C.long(out.DType().Size())
-	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: rows.Len(), perRow: 1, grain: rowGrain(c), joins: true},
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: rows.Len(), perRow: 1,
+		grain: rowGrain(c), joins: true},
 		use{out, byRow | writes}, use{from, reads}, use{rows, byRow})
 }
 
@@ -86,7 +87,7 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C_ int, scale
 	b.run(kernel, unsafe.Pointer(g), units, ceilDiv(units, b.pool.n))
 }
 
-// ScatterRows zeroes dx and adds the rows of dout at their places.
+// ScatterRows zeroes dx and adds the rows of dout to their rows.
 func (b *Backend) ScatterRows(dx, dout, rows kernels.Buffer, C_ int) {
 	b.Zero(dx)
 	b.EmbedBackward(dx, dout, rows, C_, 1)

@@ -7,8 +7,8 @@ static void embed(const struct embed_args *g, long lo, long hi, int tid) {
 		memcpy((char *)g->out + i * g->c * g->size, (const char *)g->weight + (long)g->ids[i] * g->c * g->size, g->c * g->size);
 }
 
-// embed_frozen sets rows lo..hi of out to scale times those of the weight: rows, or columns of
-// packed panels [·][c][NR].
+// embed_frozen sets rows lo..hi of out to scale times the ids' rows of the weight, which are
+// columns if it is in packed panels [·][c][NR].
 static void embed_frozen(const struct embed_frozen_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const vf scale = v_set1(g->scale);
@@ -24,7 +24,7 @@ static void embed_frozen(const struct embed_frozen_args *g, long lo, long hi, in
 	}
 }
 
-// embed_scaled is embed of float32, times scale.
+// embed_scaled is embed in float32, times scale.
 static void embed_scaled(const struct embed_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const vf by = v_set1(g->scale);
@@ -38,8 +38,8 @@ static void embed_scaled(const struct embed_args *g, long lo, long hi, int tid) 
 	}
 }
 
-// add_embeddings adds, for columns lo·LANES.., every row of out (the gradient), times scale
-// if scaled, to its token's row of weight. Splitting by columns keeps the rows in order.
+// add_embeddings adds, for columns from lo·LANES, every row of out (the gradient), times scale
+// if scaled, to its token's row of weight. Dividing by columns keeps the rows in order.
 INLINE void add_embeddings(const struct embed_args *g, long lo, long hi, const int scaled) {
 	const vf by = v_set1(g->scale);
 	float *dw = (float *)g->weight;

@@ -2,8 +2,8 @@
 
 package cpu
 
-// With this tag, level AMX is computed by an emulation of the matrix unit, wherever
-// there is AVX512-BF16. It is for tests, and never the best level.
+// With this tag, level AMX emulates the matrix unit on machines with AVX512-BF16. It is
+// for tests, and BestLevel never returns it.
 
 // #cgo CFLAGS: -DEMULATE_AMX
 import "C"

@@ -13,7 +13,8 @@ import (
 func (b *Backend) Route(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) {
 	g, m := b.routing(choice, weight, probs, logits, r)
 	g.choice, g.weight, g.probs, g.logits = ints(choice), floats(weight), floats(probs), floats(logits)
-	b.queued(rowCall{kernel: b.k.route, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(16 * r.Experts), joins: true},
+	b.queued(rowCall{kernel: b.k.route, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1,
+		grain: rowGrain(16 * r.Experts), joins: true},
 		use{choice, byRow | writes}, use{weight, byRow | writes}, use{probs, byRow | writes}, use{logits, byRow})
 }
 
@@ -21,19 +22,22 @@ func (b *Backend) Route(choice, weight, probs, logits kernels.Buffer, r kernels.
 func (b *Backend) RouteBackward(dlogits, dweight, choice, weight, probs kernels.Buffer, r kernels.Routing) {
 	g, m := b.routing(choice, weight, probs, dlogits, r)
 	check(dweight, weight.Len())
-	b.flush() // choice is complete then
+	b.flush() // completes choice
 	J := r.Choices()
 	for i, e := range kernels.Elems[int32](choice) {
 		if i%J < r.Top && (e < 0 || int(e) >= r.Experts) {
 			panic("cpu: RouteBackward: no such expert")
 		}
 	}
-	g.choice, g.weight, g.probs, g.dlogits, g.dweight = ints(choice), floats(weight), floats(probs), floats(dlogits), floats(dweight)
+	g.choice, g.weight, g.probs, g.dlogits, g.dweight = ints(choice), floats(weight), floats(probs), floats(dlogits),
+		floats(dweight)
 	b.run(b.k.route_backward, unsafe.Pointer(g), m, rowGrain(8*r.Experts))
 }
 
-// routing fills the arguments that both share and returns the number of rows.
-func (b *Backend) routing(choice, weight, probs, logits kernels.Buffer, r kernels.Routing) (*C.struct_route_args, int) {
+// routing fills the arguments that Route and RouteBackward share and returns the number of
+// rows.
+func (b *Backend) routing(choice, weight, probs, logits kernels.Buffer,
+	r kernels.Routing) (*C.struct_route_args, int) {
 	if r.Experts < 1 || r.Top < 1 || r.Top > r.Experts {
 		panic("cpu: a row goes to at least one expert and at most all")
 	}
@@ -51,7 +55,8 @@ func (b *Backend) routing(choice, weight, probs, logits kernels.Buffer, r kernel
 func (b *Backend) Combine(out, x, slot, weight kernels.Buffer, C_, J int) {
 	g, m := b.combination(out, x, slot, weight, C_, J)
 	g.out = floats(out)
-	b.queued(rowCall{kernel: b.k.combine, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain((J + 1) * C_), joins: true},
+	b.queued(rowCall{kernel: b.k.combine, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1,
+		grain: rowGrain((J + 1) * C_), joins: true},
 		use{out, byRow | writes}, use{x, reads}, use{slot, byRow}, use{weight, byRow})
 }
 
@@ -64,8 +69,9 @@ func (b *Backend) CombineBackward(dx, dweight, dout, x, slot, weight kernels.Buf
 	b.run(b.k.combine_backward, unsafe.Pointer(g), m, rowGrain(2*J*C_))
 }
 
-// combination fills the arguments that both share and returns the number of rows. It
-// panics if a slot is none of x's rows: the host wrote the slots, so they are complete.
+// combination fills the arguments that Combine and CombineBackward share and returns the
+// number of rows. It panics if a slot is not a row of x; the host wrote the slots, so it
+// need not flush the queue.
 func (b *Backend) combination(out, x, slot, weight kernels.Buffer, c, J int) (*C.struct_combine_args, int) {
 	m := out.Len() / c
 	check(out, m*c)

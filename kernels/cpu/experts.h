@@ -1,12 +1,12 @@
-// experts.h: how rows choose their experts, and the sums of the experts' results.
+// experts.h: choosing the experts of rows, and summing the experts' results.
 
-// better reports whether probability a comes before b: NaN comes last.
+// better reports whether probability a ranks before b; NaN ranks last.
 INLINE int better(float a, float b) { return a > b || (a == a && b != b); }
 
-// choose_best sets choice to the numbers of the `top` best of p[0:n] in ascending order; of
-// equal ones the lower number is better.
+// choose_best sets choice to the numbers of the `top` best of p[0:n], ascending; ties go to the
+// lower number.
 INLINE void choose_best(int32_t *choice, long top, const float *p, long n) {
-	long held = 0; // of choice, the best first
+	long held = 0; // entries of choice so far, best first
 	for (long e = 0; e < n; e++) {
 		if (held == top && !better(p[e], p[choice[top - 1]])) continue;
 		long i = held < top ? held++ : top - 1;
@@ -89,7 +89,7 @@ static void route_backward(const struct route_args *g, long lo, long hi, int tid
 	}
 }
 
-// combine_columns sets V vectors of out from column i on, the last of n elements.
+// combine_columns sets V vectors of out from column i, n elements in the last.
 INLINE void combine_columns(const struct combine_args *g, const int V, long m, long i, int n) {
 	vf sum[4];
 	for (int v = 0; v < V; v++) sum[v] = v_zero();
@@ -102,7 +102,7 @@ INLINE void combine_columns(const struct combine_args *g, const int V, long m, l
 	for (int v = 0; v < V; v++) v_storet(g->out + m * g->c + i + v * LANES, sum[v], n);
 }
 
-// combine sets out of rows lo..hi.
+// combine sets rows lo..hi of out.
 static void combine(const struct combine_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	for (long m = lo; m < hi; m++) {

@@ -9,7 +9,7 @@ import (
 	"exp/kernels"
 )
 
-// Gate is the gated activation by itself.
+// Gate computes the gated activation on its own.
 func (b *Backend) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	m := act.Len() / F
 	check(act, m*F)
@@ -30,7 +30,7 @@ func (b *Backend) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind
 	b.runGates(b.k.gate_backward, m, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dact, byRow})
 }
 
-// gates fills the arguments that both share.
+// gates fills the arguments that Gate and GateBackward share.
 func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate_args {
 	if kind != kernels.SiLU && kind != kernels.GELUTanh {
 		panic("cpu: Gate: unknown activation")
@@ -40,14 +40,15 @@ func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate
 	return g
 }
 
-// runGates runs a kernel on m rows. An element takes as long as so many multiply-adds.
+// runGates runs a kernel on m rows.
 func (b *Backend) runGates(kernel C.kernel, m int, uses ...use) {
 	g := &b.a.gate
-	cost := 16
+	cost := 16 // multiply-adds that take as long as one element
 	if g.gelu != 0 {
 		cost = 128
 	}
 	part := int(min(g.f, C.GATE_PART))
-	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: int(g.parts), grain: max(1, 1<<18/(part*cost)),
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: int(g.parts),
+		grain: max(1, 1<<18/(part*cost)),
 		other: m * int(g.f) * cost, joins: true}, uses...)
 }

@@ -1,8 +1,8 @@
-// gates.h: gated activations of rows by themselves, and their gradients. The constants gelu
-// and h say which activation it is and whether the rows are BF16 (bf16.h).
+// gates.h: gated activations on their own, and their gradients. The constants gelu and h
+// say which activation it is and whether the rows are BF16 (bf16.h).
 
-// gelu_tanh returns the activation of gates, as kernels/ref has it: float64, rounded once;
-// with back, a constant, its derivative, too.
+// gelu_tanh returns the activation of gates, and with back, a constant, also its derivative.
+// As in kernels/ref it computes in float64 and rounds once.
 INLINE vf gelu_tanh(vf gate, vf *slope, const int back) {
 	static const double exp_terms[] = {1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333,
 		0.001388888888888889, 0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07,
@@ -10,7 +10,7 @@ INLINE vf gelu_tanh(vf gate, vf *slope, const int back) {
 	const vd one = d_set1(1), root2 = d_set1(1.5957691216057308); // 2·√(2/π)
 	const vd x = d_widen(gate), xx = d_mul(x, x);
 	const vd arg = d_mul(d_mul(root2, x), d_fma(d_set1(0.044715), xx, one));
-	// e = exp(-|arg|), which is 0 as a float64 below -1000.
+	// e = exp(-|arg|), which underflows to 0 in float64 below -1000.
 	const vd low = d_at_least(d_neg_abs(arg), -1000), n = d_rint(d_mul(low, d_set1(1.44269504088896338700)));
 	const vd r = d_fma(n, d_set1(-1.90821492927058770002e-10), d_fma(n, d_set1(-6.93147180369123816490e-01), low));
 	vd e = d_set1(exp_terms[13]);

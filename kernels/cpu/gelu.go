@@ -9,7 +9,7 @@ import (
 	"exp/kernels"
 )
 
-// geluGrain is the elements of a chunk: some microseconds.
+// geluGrain is the number of elements in a chunk: some microseconds.
 const geluGrain = 512
 
 // GELU sets out = gelu(x).

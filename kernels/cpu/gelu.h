@@ -1,5 +1,5 @@
-// gelu.h: GELU and its gradient as kernels/ref has them: float64, rounded once. The loops
-// over LANES elements are the compiler's to vectorise; no sum runs along them.
+// gelu.h: GELU and its gradient, in float64 and rounded once, as in kernels/ref. The compiler
+// vectorises the loops over LANES elements; no sum runs along them.
 
 #define EACH_LANE for (int i = 0; i < LANES; i++)
 
@@ -16,7 +16,7 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 	const double log2e = 1.44269504088896338700, ln2hi = 6.93147180369123816490e-01, ln2lo = 1.90821492927058770002e-10;
 	double n[LANES], r[LANES], e[LANES], t[LANES], tt[LANES], even[LANES], odd[LANES];
 	EACH_LANE {
-		const double half = -0.5 * (x[i] * x[i]), low = half < -1000 ? -1000 : half; // the exponential is 0 as a float64 there
+		const double half = -0.5 * (x[i] * x[i]), low = half < -1000 ? -1000 : half; // exp underflows to 0 there
 		n[i] = __builtin_rint(low * log2e);
 		r[i] = __builtin_fma(n[i], -ln2lo, __builtin_fma(n[i], -ln2hi, low));
 		e[i] = exp_terms[13];
@@ -24,7 +24,7 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 		tt[i] = t[i] * t[i];
 		even[i] = tail_terms[20], odd[i] = tail_terms[19];
 	}
-	// The three chains side by side: none waits for itself.
+	// Three chains at once, so that none waits for itself.
 #pragma GCC unroll 13
 	for (int k = 12; k >= 0; k--) EACH_LANE {
 		e[i] = __builtin_fma(e[i], r[i], exp_terms[k]);
@@ -33,7 +33,7 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 		odd[i] = __builtin_fma(odd[i], tt[i], tail_terms[2 * k - 7]);
 	}
 	EACH_LANE {
-		// 2ⁿ in two factors, for it may be too small for one.
+		// 2ⁿ in two factors: it may be too small for one.
 		const double part = n[i] < -1000 ? -600 : 0;
 		union { int64_t bits; double x; } a, b;
 		a.bits = ((int64_t)(n[i] - part) + 1023) << 52, b.bits = ((int64_t)part + 1023) << 52;
@@ -44,7 +44,7 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 	}
 }
 
-// gelu_lanes sets n ≤ LANES elements of out to those of GELU(x), or of its gradient with dout.
+// gelu_lanes sets n ≤ LANES elements of out to GELU(x), or to its gradient given dout.
 INLINE void gelu_lanes(float *out, const float *dout, const float *x, long n, const int back) {
 	double wide[LANES], pdf[LANES], cdf[LANES];
 	float in[LANES] = {0}, d[LANES] = {0}, y[LANES];
@@ -59,7 +59,7 @@ INLINE void gelu_lanes(float *out, const float *dout, const float *x, long n, co
 	memcpy(out, y, n * sizeof *out);
 }
 
-// gelu_units computes units u0..u1 of LANES elements each, the last of which may have fewer.
+// gelu_units computes units u0..u1 of LANES elements each; the last unit may have fewer.
 INLINE void gelu_units(const struct gelu_args *g, long u0, long u1, const int back) {
 	const long whole = u1 * LANES <= g->n ? u1 : g->n / LANES;
 	for (long at = u0 * LANES; at < whole * LANES; at += LANES) gelu_lanes(g->out + at, back ? g->dout + at : 0, g->x + at, LANES, back);

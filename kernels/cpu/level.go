@@ -14,7 +14,7 @@ package cpu
 #include <sys/syscall.h>
 #endif
 
-// Whether this processor and its system run a level.
+// has_… say whether this processor and its system run a level.
 static int has_avx512(void) {
 #if defined(__x86_64__)
 	__builtin_cpu_init();
@@ -48,7 +48,7 @@ static int multiplies_pairs(void) {
 	return 0;
 #endif
 }
-// has_amx says whether the processor has the matrix unit and what goes with it.
+// has_amx says whether the processor has the matrix unit and AVX512-BF16.
 static int has_amx(void) {
 #if defined(EMULATE_AMX)
 	return has_avx512bf16();
@@ -60,8 +60,8 @@ static int has_amx(void) {
 	return 0;
 #endif
 }
-// grants_amx asks the system for the matrix unit's registers, which it grants to a
-// process once and for all.
+// grants_amx asks the system for the matrix unit's registers. The grant lasts as long as
+// the process.
 static int grants_amx(void) {
 #if defined(EMULATE_AMX)
 	return 1;
@@ -101,25 +101,23 @@ import (
 	"sync"
 )
 
-// ErrUnsupported is returned when a level is asked for that this machine does not
-// run.
+// ErrUnsupported says that this machine does not run the requested level.
 var ErrUnsupported = errors.New("this machine does not support the cpu level")
 
-// LevelVariable is the environment variable that names the level which a Backend
-// uses where its Options name none: amx, avx512bf16, avx512, avx2 or
-// portable.
+// LevelVariable is the environment variable with the level of a Backend whose Options
+// have none: amx, avx512bf16, avx512, avx2 or portable.
 const LevelVariable = "EXP_CPU"
 
-// Level is an instruction set that the kernels exist for. All levels give the
-// same bits in float32.
+// Level is an instruction set that the kernels are compiled for. All levels give the
+// same bits.
 type Level int
 
 const (
 	Portable   Level = iota // plain C
 	AVX2                    // AVX2 and FMA
 	AVX512                  // AVX-512 F, BW, DQ, VL and FMA
-	AVX512BF16              // the same, and products of pairs for bf16
-	AMX                     // the same, and the matrix unit for bf16
+	AVX512BF16              // AVX512, and products of pairs for bf16
+	AMX                     // AVX512BF16, and the matrix unit for bf16
 )
 
 func (l Level) String() string {
@@ -165,8 +163,8 @@ func (l Level) Supported() bool {
 	return false
 }
 
-// BestLevel returns the fastest level that this machine runs. In float32 those past
-// AVX512 are no faster than it.
+// BestLevel returns the fastest level that this machine runs. Levels above AVX512 are
+// faster in bf16 only.
 func BestLevel() Level {
 	for l := AMX; l > Portable; l-- {
 		if l.Supported() && !(l == AMX && emulatesAMX) {
@@ -180,18 +178,18 @@ var multipliesPairs = sync.OnceValue(func() bool { return C.multiplies_pairs() !
 
 var hasAMX = sync.OnceValue(func() bool { return C.has_amx() != 0 && C.grants_amx() != 0 })
 
-// emulatesAMX says whether this is a build for tests of level AMX (the tag emulate_amx).
+// emulatesAMX is set in builds that emulate level AMX for tests (tag emulate_amx).
 const emulatesAMX = C.emulates_amx != 0
 
-// RefusesAMX reports whether the processor has a matrix unit that the system does not
-// let this process use.
+// RefusesAMX reports whether the processor has a matrix unit but the system does not
+// let this process use it.
 func RefusesAMX() bool { return C.has_amx() != 0 && !hasAMX() }
 
 func (l Level) tileTable() *C.struct_tile_kernels { return C.tile_table(C.int(l)) }
 
-// DefaultLevel returns the level that LevelVariable names in an environment, and
-// BestLevel where it names none. It is an error to name a level that there is not,
-// or that the machine does not run: ErrUnsupported.
+// DefaultLevel returns the level that LevelVariable names in an environment, or
+// BestLevel if it is unset. It returns an error for an unknown level, and
+// ErrUnsupported for one that the machine does not run.
 func DefaultLevel(getenv func(string) string) (Level, error) {
 	name := getenv(LevelVariable)
 	if name == "" {
@@ -207,7 +205,8 @@ func DefaultLevel(getenv func(string) string) (Level, error) {
 	return l, nil
 }
 
-// usable returns ErrUnsupported, with the levels, if this machine does not run l.
+// usable returns ErrUnsupported, with l and the best level, if this machine does not
+// run l.
 func (l Level) usable() error {
 	if l.Supported() {
 		return nil

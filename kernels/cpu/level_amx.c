@@ -1,5 +1,5 @@
-// The kernels of class "cpu/bf16" on the matrix unit (AMX, BF16), the rest of them
-// in AVX-512.
+// The kernels of class "cpu/bf16" on the matrix unit (AMX, BF16), otherwise in
+// AVX-512.
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,avx512bf16,amx-tile,amx-bf16")
 #define LEVEL_AVX512

@@ -1,5 +1,4 @@
-// The kernels of class "cpu/bf16" on products of pairs (AVX512-BF16), the rest of them in
-// AVX-512.
+// The kernels of class "cpu/bf16" on products of pairs (AVX512-BF16), otherwise in AVX-512.
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,avx512bf16")
 #define LEVEL_AVX512

@@ -1,5 +1,5 @@
-// The kernels in plain C, for any processor. fmaf is one instruction where there
-// is one, and the C library's exact routine elsewhere: the bits are the same.
+// The kernels in plain C, for any processor. fmaf is one instruction or the C
+// library's exact routine; both give the same bits.
 #define LEVEL_PORTABLE
 #define TABLE kernels_portable
 #define TILES tiles_portable

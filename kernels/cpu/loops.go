@@ -5,8 +5,8 @@ import (
 	"exp/kernels/ref"
 )
 
-// loops returns the plain loops of this backend's class, for operations that have no
-// kernel of their own, and runs the queue first: they look at memory at once.
+// loops returns the plain loops of this backend's class, for operations without a C
+// kernel. It runs the queue first, because the loops read memory at once.
 func (b *Backend) loops() kernels.Backend {
 	b.flush()
 	if b.tiles != nil {

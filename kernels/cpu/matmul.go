@@ -10,7 +10,7 @@ import (
 	"exp/kernels"
 )
 
-// PackedLen returns the sizes of the panel copies: whole panels of NR columns.
+// PackedLen returns the lengths of the panel copies: whole panels of NR columns.
 func (b *Backend) PackedLen(out, in int) (packed, packedT int) {
 	if b.tiles != nil {
 		return tilesLen(out, in), tilesLen(in, out)
@@ -41,7 +41,7 @@ func (b *Backend) Pack(w kernels.Matrix) {
 	b.run(b.k.pack, unsafe.Pointer(a), ceilDiv(w.In, int(b.k.nr)), 1)
 }
 
-// PackRows packs rows of a matrix that need not be in memory as a whole.
+// PackRows packs some rows of a matrix, so that the whole need not be in memory.
 func (b *Backend) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	n := rows.Len() / w.In
 	if from < 0 || from%kernels.PackAlign != 0 || n%kernels.PackAlign != 0 && from+n != w.Out || from+n > w.Out {
@@ -54,7 +54,7 @@ func (b *Backend) PackRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	b.packRows(w, from, rows)
 }
 
-// packRows packs rows [n,In] of a weight from row `from` on, which begins a panel.
+// packRows packs rows [n,In] of a weight, starting at row `from`, the first of a panel.
 func (b *Backend) packRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	packed, _ := b.PackedLen(w.Out, w.In)
 	check(w.Packed, packed)
@@ -75,7 +75,7 @@ func (b *Backend) packRows(w kernels.Matrix, from int, rows kernels.Buffer) {
 	runtime.KeepAlive(rows)
 }
 
-// forward returns the factor of x·Wᵀ, and the buffer where it lies.
+// forward returns the second factor of x·Wᵀ, and its buffer.
 func (b *Backend) forward(w kernels.Matrix) (C.struct_factor, kernels.Buffer) {
 	packed, _ := b.PackedLen(w.Out, w.In)
 	check(w.Packed, packed)
@@ -86,8 +86,8 @@ func (b *Backend) forward(w kernels.Matrix) (C.struct_factor, kernels.Buffer) {
 	return f, w.Packed
 }
 
-// backward returns the factor of dout·W, and the buffer where it lies: PackedT, or Packed where
-// that is absent.
+// backward returns the second factor of dout·W, and its buffer: PackedT, or Packed if that is
+// empty.
 func (b *Backend) backward(w kernels.Matrix) (C.struct_factor, kernels.Buffer) {
 	f := C.struct_factor{at: w.PackedT.Addr(), form: C.PANELS_F32, terms: C.long(w.Out), columns: C.long(w.In)}
 	packed, packedT := b.PackedLen(w.Out, w.In)
@@ -145,19 +145,20 @@ func (b *Backend) matmul(c, a kernels.Buffer, f C.struct_factor, panels, bias ke
 	rows, groups, now := b.shareProduct(m, n, k, kPart, ceilDiv(n, int(b.k.nr)))
 	g.rows, g.panel_groups, g.k_part, g.near = rows, C.long(groups), C.long(kPart), 0
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * b.panels(kPart))
-	b.queued(rowCall{kernel: b.k.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: rowBlocks(rows) * groups, grain: 1,
+	b.queued(rowCall{kernel: b.k.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now,
+		units: rowBlocks(rows) * groups, grain: 1,
 		work: m * n * k, near: &g.near}, use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
 }
 
-// longestPart is how many terms of its chains a product of more than one strip takes at a time; a
+// longestPart is how many terms of its chains a product of more than one strip takes at a time, a
 // multiple of NR.
 const longestPart = 1024
 
-// shareProduct returns into which blocks of rows and how many groups of panels a product of
-// [m,k] and [k,n] is cut, and whether it runs now instead of in the queue. Now, rows are in
-// blocks of at most ten strips, whose copy, part terms at a time, stays in the second-level
-// cache beside the panels that stream by; where there are too few rows for the threads, or so
-// many panels that each is better read once, the panels are divided.
+// shareProduct cuts a product of [m,k] and [k,n] into blocks of rows and groups of panels, and
+// decides whether it runs now or from the queue. If it runs now, blocks have at most ten strips:
+// their copy, part terms at a time, then stays in the second-level cache while the panels stream
+// by. With too few rows for the threads, or so many panels that each is better read once, it
+// divides the panels too.
 func (b *Backend) shareProduct(m, n, k, part, panels int) (rows C.struct_row_blocks, groups int, now bool) {
 	if b.queue.takes(m, m*n*k) {
 		return b.queue.share(m), 1, false
@@ -165,7 +166,7 @@ func (b *Backend) shareProduct(m, n, k, part, panels int) (rows C.struct_row_blo
 	const cached = 1 << 17 // float32 elements
 	threads, mr := b.pool.n, int(b.k.mr)
 	strips, most := ceilDiv(m, mr), min(max(cached/max(part, 1)/mr, 1), 10)
-	worth := threads > 1 && 2*m*n*part >= 1<<18 // else a microsecond in all
+	worth := threads > 1 && 2*m*n*part >= 1<<18 // below, all takes a microsecond
 	many := panels / panelsApart                // groups of many panels
 	if worth && strips >= 4*threads && (strips > most || many < threads) {
 		return blocksOfRows(strips, most, threads), 1, true
@@ -178,20 +179,23 @@ func (b *Backend) shareProduct(m, n, k, part, panels int) (rows C.struct_row_blo
 	return evenBlocks(strips, blocks), groups, true
 }
 
-// panelsApart is how many panels make copying the rows again for them cheap, a hundredth.
+// panelsApart is how many panels a group needs so that copying the rows for it again costs about
+// 1 %.
 const panelsApart = 64
 
-// evenBlocks divides strips into so many blocks, or fewer, of one size.
+// evenBlocks divides strips into at most the given number of blocks, all of one size.
 func evenBlocks(strips, blocks int) C.struct_row_blocks {
 	many := ceilDiv(strips, blocks)
-	return C.struct_row_blocks{strips: C.long(strips), large: C.long(ceilDiv(strips, many)), many: C.long(many), few: C.long(many)}
+	return C.struct_row_blocks{strips: C.long(strips), large: C.long(ceilDiv(strips, many)), many: C.long(many),
+		few: C.long(many)}
 }
 
-// blocksOfRows divides strips among the threads, at most so many to a block: the last quarter
-// in blocks of a third.
+// blocksOfRows divides strips among the threads, at most `most` to a block; the last quarter
+// goes in blocks a third that size.
 func blocksOfRows(strips, most, threads int) C.struct_row_blocks {
 	many := min(most, max(1, strips/(2*threads)))
-	return C.struct_row_blocks{strips: C.long(strips), large: C.long(strips * 3 / 4 / many), many: C.long(many), few: C.long(max(1, many/3))}
+	return C.struct_row_blocks{strips: C.long(strips), large: C.long(strips * 3 / 4 / many), many: C.long(many),
+		few: C.long(max(1, many/3))}
 }
 
 // rowBlocks returns the number of blocks.
@@ -218,7 +222,7 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	g.dw, g.dbias, g.dout, g.x, g.block = floats(dw), floats(dbias), floats(dout), floats(x), ints(blocks)
 	g.n, g.k, g.blocks = C.long(n), C.long(k), C.long(len(offsets)-1)
 
-	// Pieces of dw of 512 KiB, shared out evenly.
+	// Pieces of dw of 512 KiB, divided evenly among the threads.
 	mr, nr, threads := int(b.k.mr), int(b.k.nr), b.pool.n
 	cols := ceilDiv(k, 512)
 	groups := ceilDiv(n, 1<<17/ceilDiv(ceilDiv(k, cols), 128)/128)
@@ -228,7 +232,8 @@ func (b *Backend) MatMulDW(dw, dbias, dout, x, blocks kernels.Buffer) {
 	g.row_groups, g.col_groups = C.long(groups), C.long(cols)
 	strips := ceilDiv(ceilDiv(n, groups), mr)
 	panels := ceilDiv(ceilDiv(k, nr), cols)
-	g.scratch, g.scratch_len = b.roomFor(strips*(C.DW_ROWS*mr+kernels.Lanes) + kernels.Lanes + panels*C.DW_PANEL_ROWS*nr)
+	g.scratch, g.scratch_len = b.roomFor(strips*(C.DW_ROWS*mr+kernels.Lanes) + kernels.Lanes +
+		panels*C.DW_PANEL_ROWS*nr)
 	b.run(b.k.matmul_dw, unsafe.Pointer(g), groups*cols, 1)
 	if !dbias.Empty() {
 		check(dbias, n)

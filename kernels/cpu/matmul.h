@@ -1,7 +1,7 @@
 // matmul.h: linear maps on packed weights, and their gradients.
 
 // put_pairs copies BF16 x [m,n] (rows ldx apart), transposed, to one panel [n][NR] in pairs
-// (bf16.h); what is past m becomes 0.
+// (bf16.h), 0 past m.
 INLINE void put_pairs(bf16 *out, const bf16 *x, long ldx, long m, long n) {
 	long k = 0;
 #if defined(LEVEL_AVX512)
@@ -40,10 +40,10 @@ static void pack(const struct pack_args *g, long p0, long p1, int tid) {
 }
 
 // matmul computes unit u of c [m,n] = a [m,k] · B (+ bias), B packed in panels.
-// A unit is one block of rows × one group of panels. Of a long k, A is copied a
-// part at a time, so that it stays in the second-level cache.
+// A unit is one block of rows × one group of panels. With a long k, A is copied in
+// parts, so that each stays in the second-level cache.
 // scratch: [rows of a block, k_part] in panels.
-#define PAST_CACHES (1 << 19) // elements of an output that no second-level cache keeps
+#define PAST_CACHES (1 << 19) // elements in an output too large for any second-level cache
 static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 	const long panels = (g->n + NR - 1) / NR;
 	float *a = g->scratch + tid * g->scratch_len;
@@ -62,12 +62,11 @@ static void matmul(const struct matmul_args *g, long u0, long u1, int tid) {
 			}
 		}
 	}
-	if (past) v_streamed(); // before another thread is told that the work is done
+	if (past) v_streamed(); // before other threads learn that the work is done
 }
 
-// put_strips copies n columns of rows of x in strips of MR columns, each strip
-// DW_STRIP after the one before. A row is written LANES wide: the next row
-// overwrites what is too much.
+// put_strips copies n columns of rows of x in strips of MR columns, DW_STRIP
+// apart. It writes LANES elements per row; the next row overwrites the excess.
 #define DW_STRIP (DW_ROWS * MR + LANES)
 INLINE void put_strips(float *out, const float *x, long ldx, long rows, long n) {
 	const long ahead = rows_ahead(n);
@@ -83,8 +82,8 @@ INLINE void put_strips(float *out, const float *x, long ldx, long rows, long n) 
 
 // matmul_dw adds to dw [n,k] the blocked sum of dout [m,n]ᵀ · x [m,k]. A unit is a
 // piece of dw, small enough to stay in the second-level cache while the rows
-// stream by: DW_ROWS at a time are copied, x to panels, dout to strips, and each
-// tile of dw takes all of their blocks.
+// stream by: it copies DW_ROWS at a time, x to panels, dout to strips, and adds all
+// their blocks to each tile of dw.
 // scratch: [strips][DW_STRIP] and [panels][DW_PANEL_ROWS][NR].
 static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid) {
 	const long panels = (g->k + NR - 1) / NR;
@@ -117,8 +116,8 @@ static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid)
 	}
 }
 
-// bias_columns adds to V vectors of dbias from column j on, n columns in the last one, the
-// blocked plain sum of dout [m,n].
+// bias_columns adds the blocked plain sum of dout [m,n] to V vectors of dbias from column j,
+// n columns in the last.
 INLINE void bias_columns(const int V, const struct matmul_dw_args *g, long j, int n) {
 	vf sum[BIAS_VECTORS], acc[BIAS_VECTORS];
 	for (int v = 0; v < V; v++) sum[v] = v_loadt(g->dbias + j + v * LANES, V == 1 ? n : LANES);
@@ -131,8 +130,8 @@ INLINE void bias_columns(const int V, const struct matmul_dw_args *g, long j, in
 	for (int v = 0; v < V; v++) v_storet(g->dbias + j + v * LANES, sum[v], V == 1 ? n : LANES);
 }
 
-// matmul_dbias does so for units of BIAS_VECTORS vectors side by side: one at a time, each
-// line would come from another page.
+// matmul_dbias calls bias_columns for units of BIAS_VECTORS adjacent vectors: with single ones,
+// each line would come from another page.
 static void matmul_dbias(const struct matmul_dw_args *g, long u0, long u1, int tid) {
 	(void)tid;
 	for (long u = u0; u < u1; u++) {

@@ -1,7 +1,7 @@
-// matrixunit.h: the instructions of the matrix unit (AMX, BF16) in AVX-512, slowly, and
-// strict about what the processor either refuses or is slow at. With the build tag
-// emulate_amx the kernels of that level are compiled on them, so that they can be tested
-// where there is no such unit. The sums are those of the levels without one (four_rows).
+// matrixunit.h: a slow emulation of the matrix unit's instructions (AMX, BF16) in AVX-512.
+// It refuses everything that the processor refuses or is slow at. The build tag emulate_amx
+// compiles the kernels of level AMX on it, to test them on machines without the unit. The
+// sums are four_rows, as at the levels without a unit.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define _tile_dpbf16ps unit_multiply
 
 #define UNIT_TILES 8
-#define UNIT_SUMS 4 // tiles 0..3 hold sums, which may lie anywhere; factors lie on cache lines
+#define UNIT_SUMS 4 // tiles 0..3 hold sums, at any address; factors start on cache lines
 
 static _Thread_local int unit_configured;
 static _Thread_local float unit_tile[UNIT_TILES][TILE][LANES] __attribute__((aligned(64)));
@@ -33,7 +33,7 @@ static void unit_ready(int tile) {
 }
 
 static void unit_configure(const void *layout) {
-	(void)layout; // of which there is one: eight whole tiles
+	(void)layout; // always eight whole tiles
 	if (unit_configured) unit_refuse("configured twice", -1);
 	unit_configured = 1;
 	memset(unit_tile, 0, sizeof unit_tile);
@@ -55,7 +55,7 @@ static void unit_store(int tile, void *to, long line) {
 	unit_ready(tile);
 	for (int i = 0; i < TILE; i++) memcpy((char *)to + i * line, unit_tile[tile][i], sizeof unit_tile[tile][i]);
 }
-// unit_multiply adds to the sums of a tile what rows times cols gives.
+// unit_multiply adds the product of tiles rows and cols to tile sums.
 static void unit_multiply(int sums, int rows, int cols) {
 	unit_ready(sums), unit_ready(rows), unit_ready(cols);
 	const unsigned mode = flushing();

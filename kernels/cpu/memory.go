@@ -8,10 +8,10 @@ package cpu
 #include <unistd.h>
 #endif
 
-// Large buffers come from the system itself, on huge pages: they are zero without being
-// written, and a page takes memory when it is touched first, by the thread that needs it.
-// So room that is never used, such as pages of keys for sequences that do not come, costs
-// nothing, and several threads clear what they fill. Others start on a cache line.
+// Large buffers come from mmap, on huge pages: they are zero without being written, and a
+// page takes memory when a thread first touches it. So unused room, such as KV pages for
+// sequences that never come, costs nothing, and each thread clears the pages it fills.
+// Smaller buffers start on a cache line.
 enum { HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
 
 #if defined(__linux__)
@@ -21,8 +21,7 @@ static size_t whole_pages(size_t bytes) {
 }
 #endif
 
-// With sparse set a page is a small one: huge ones would take memory for more than what is
-// touched.
+// sparse asks for small pages: huge ones would take more memory than is touched.
 static void *take_memory(size_t bytes, int sparse) {
 #if defined(__linux__)
 	if (bytes >= LARGE) {
@@ -43,7 +42,7 @@ static void *take_memory(size_t bytes, int sparse) {
 	return memset(p, 0, bytes);
 }
 
-// give_back takes what take_memory gave for so many bytes.
+// give_back frees memory from take_memory with the same number of bytes.
 static void give_back(void *p, size_t bytes) {
 #if defined(__linux__)
 	if (bytes >= LARGE) {
@@ -67,11 +66,11 @@ import (
 	"exp/kernels/ref"
 )
 
-// Alloc returns n zeroed elements outside the Go heap. A large buffer takes memory only as
-// far as it is touched.
+// Alloc returns n zeroed elements outside the Go heap. A large buffer takes memory only where
+// it is touched.
 func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) { return b.alloc(t, n, 0) }
 
-// AllocSparse is Alloc for a large buffer that may stay mostly untouched: memory is taken a
+// AllocSparse is Alloc for a large buffer that may stay mostly untouched: it takes memory one
 // small page at a time.
 func (b *Backend) AllocSparse(t kernels.DType, n int) (kernels.Buffer, error) {
 	return b.alloc(t, n, 1)
@@ -93,7 +92,7 @@ func (b *Backend) alloc(t kernels.DType, n int, sparse C.int) (kernels.Buffer, e
 	return kernels.NewBuffer(p, n, t), nil
 }
 
-// Free returns what Alloc gave.
+// Free frees a buffer from Alloc.
 func (b *Backend) Free(buf kernels.Buffer) {
 	if buf.Empty() {
 		return
@@ -104,11 +103,11 @@ func (b *Backend) Free(buf kernels.Buffer) {
 	C.give_back(buf.Addr(), C.size_t(n))
 }
 
-// Allocated returns the bytes that Alloc has given and Free has not taken back.
+// Allocated returns the bytes that are allocated and not yet freed.
 func (b *Backend) Allocated() int64 { return b.allocated }
 
-// TakePeak returns the largest value that Allocated had since the last call, or
-// since Open, and begins anew. It includes what operations allocate for themselves.
+// TakePeak returns the largest value of Allocated since the last call, or since Open, and
+// starts over. It includes the operations' own workspaces.
 func (b *Backend) TakePeak() int64 {
 	p := b.peak
 	b.peak = b.allocated
@@ -157,7 +156,7 @@ func (b *Backend) Zero(buf kernels.Buffer) {
 	b.run(b.k.zero, unsafe.Pointer(g), ceilDiv(int(g.bytes), C.ZERO_BYTES), 1)
 }
 
-// Sync runs what is queued.
+// Sync runs the queued calls.
 func (b *Backend) Sync() { b.flush() }
 
 func bytesOf(b kernels.Buffer) []byte {
@@ -167,7 +166,7 @@ func bytesOf(b kernels.Buffer) []byte {
 	return unsafe.Slice((*byte)(b.Addr()), b.Len()*b.DType().Size())
 }
 
-// grow makes room for so many elements in a workspace that has fewer than n. What it held is lost
+// grow reallocates a workspace to `room` elements if it has fewer than n. Its contents are lost
 // then.
 func (b *Backend) grow(buf *kernels.Buffer, t kernels.DType, n, room int) {
 	if buf.Len() >= n {
@@ -181,12 +180,12 @@ func (b *Backend) grow(buf *kernels.Buffer, t kernels.DType, n, room int) {
 	*buf = bigger
 }
 
-// roomFor returns scratch memory of at least n float32 for each thread, and how many
-// they are. It allocates only when a call needs more than any before it.
+// roomFor returns scratch memory of at least n float32 per thread, and the actual number
+// per thread. It allocates only when a call needs more than any before it.
 func (b *Backend) roomFor(n int) (scratch *C.float, perThread C.long) {
-	const line = 16 // one cache line: threads do not share any
+	const line = 16 // one cache line: threads share none
 	if n = (n + line - 1) / line * line; n > b.scratchLen {
-		b.Free(b.scratch) // runs what is queued, which uses it
+		b.Free(b.scratch) // runs the queued calls, which use it
 		s, err := b.Alloc(kernels.F32, n*b.pool.n)
 		if err != nil {
 			panic(err)

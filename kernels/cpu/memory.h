@@ -7,8 +7,8 @@ static void zero(const struct zero_args *g, long lo, long hi, int tid) {
 	memset((char *)g->at + lo * ZERO_BYTES, 0, end - lo * ZERO_BYTES);
 }
 
-// copy_pages copies parts lo..hi of pages, pair by pair: of keys the first half of the parts,
-// of values the second. A part is so many bytes from the same place of every page on.
+// copy_pages copies parts lo..hi of pages, pair by pair; the first half of the parts are the
+// keys', the second half the values'. A part is the same range of bytes in every page.
 static void copy_pages(const struct copy_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	for (long u = lo; u < hi; u++) {

@@ -12,7 +12,8 @@ import (
 )
 
 // output fills the arguments that all output operations share.
-func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax) *C.struct_output_args {
+func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	x kernels.Softmax) *C.struct_output_args {
 	rows := h.Len() / w.In
 	check(h, rows*w.In)
 	check(sc.LogProb, rows)
@@ -28,7 +29,7 @@ func (b *Backend) output(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, 
 	return g
 }
 
-// capOf returns a cap, or none: 0.
+// capOf returns the cap for C; 0 means none.
 func capOf(cap float64) C.struct_cap {
 	if !(cap > 0) {
 		return C.struct_cap{}
@@ -36,20 +37,22 @@ func capOf(cap float64) C.struct_cap {
 	return C.struct_cap{cap: C.float(cap), inverse: C.float(1 / cap)}
 }
 
-// cachedLogits is how many logits stay in the second-level cache: 1.4 MB.
+// cachedLogits is how many logits fit in the second-level cache: 1.4 MB.
 const cachedLogits = 352 << 10
 
-// logitsFirst reports whether the logits of all rows are computed before anything is read off
-// them: as a linear map whose panels the threads share, so that a weight is read once for all
-// rows. It is slower where chunks of rows keep the threads busy and their logits in the caches.
+// logitsFirst reports whether to compute the logits of all rows first, as a linear map whose
+// panels the threads divide, so that each weight is read once for all rows. This is slower if
+// chunks of rows keep all threads busy and their logits in the caches.
 func (b *Backend) logitsFirst(rows int, w kernels.Matrix) bool {
 	mr := int(b.k.mr)
 	return w.Out*mr > cachedLogits || b.pool.n > 1 && rows <= mr && w.Out*w.In >= 1<<18
 }
 
-// eachPart calls f with the arguments of an output operation for rows lo to hi, until all rows
-// are done. Where the logits come first, z has room for many times those of the rows.
-func (b *Backend) eachPart(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax, many int, f func(g *C.struct_output_args, lo, hi int)) {
+// eachPart calls f with the arguments of an output operation for rows lo to hi, part by part,
+// until all rows are done. If the logits come first, z has room for `many` times the rows'
+// logits.
+func (b *Backend) eachPart(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax, many int,
+	f func(g *C.struct_output_args, lo, hi int)) {
 	rows := h.Len() / w.In
 	if !b.logitsFirst(rows, w) {
 		f(b.output(sc, h, w, x), 0, rows)
@@ -63,16 +66,17 @@ func (b *Backend) eachPart(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix
 		z, hn := b.workspace(many*n), h.Slice(lo*w.In, hi*w.In)
 		factor, panels := b.forward(w)
 		b.matmul(z.Slice(0, n), hn, factor, panels, kernels.Buffer{}, hi-lo)
-		part := kernels.Scores{LogProb: sc.LogProb.Slice(lo, hi), Entropy: sc.Entropy.Slice(lo, hi), LSE: sc.LSE.Slice(lo, hi)}
+		part := kernels.Scores{LogProb: sc.LogProb.Slice(lo, hi), Entropy: sc.Entropy.Slice(lo, hi),
+			LSE: sc.LSE.Slice(lo, hi)}
 		g := b.output(part, hn, w, x)
 		g.z, g.given, g.chunk = floats(z), 1, 1
 		f(g, lo, hi)
 	}
 }
 
-// chunk returns how many of the rows have their logits computed at a time: few
-// enough that those stay in the second-level cache, and such that every thread gets
-// the same number of chunks.
+// chunk returns how many rows have their logits computed at a time: few enough that
+// the logits stay in the second-level cache, with the same number of chunks for every
+// thread.
 func (b *Backend) chunk(rows, V int) int {
 	mr := int(b.k.mr)
 	chunks := max(1, ceilDiv(rows, max(1, cachedLogits/V/mr)*mr))
@@ -82,8 +86,8 @@ func (b *Backend) chunk(rows, V int) int {
 	return max(1, ceilDiv(rows, chunks))
 }
 
-// outputScratch makes room for n float32 and, unless logits are given, for a chunk of rows in
-// panels and n float32 more for each.
+// outputScratch makes room for n float32 and, unless the logits are given, for a chunk of rows
+// in panels with perRow float32 more per row.
 func (b *Backend) outputScratch(g *C.struct_output_args, n, perRow int) {
 	if g.given == 0 {
 		n += int(g.chunk) * (perRow + b.panels(int(g.c)))
@@ -91,11 +95,12 @@ func (b *Backend) outputScratch(g *C.struct_output_args, n, perRow int) {
 	g.scratch, g.scratch_len = b.roomFor(n)
 }
 
-// rowLength is output.h's row_length.
+// rowLength must equal row_length in output.h.
 func rowLength(v int) int { return ceilDiv(v, kernels.Lanes)*kernels.Lanes + kernels.Lanes }
 
 // LogProb computes the scores of the targets.
-func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
+func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+	x kernels.Softmax) {
 	if b.tiles != nil {
 		b.tileLogProb(out, h, w, targets, x)
 		return
@@ -108,9 +113,11 @@ func (b *Backend) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix
 	})
 }
 
-// LogProbBackward recomputes the logits in chunks of whole gradient blocks. A chunk's
-// gradients meet the weights while they are made, and the rows afterwards, unless dw is empty.
-func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
+// LogProbBackward recomputes the logits in chunks of whole gradient blocks. It multiplies a
+// chunk's gradients by the weights as it computes them, and by the rows afterwards, unless dw is
+// empty.
+func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {
 	rows := h.Len() / w.In
 	check(dh, rows*w.In)
 	if !dw.Empty() {
@@ -143,7 +150,8 @@ func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc 
 	}
 }
 
-func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
+func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
 	n := r1 - r0
 	if n == 0 {
@@ -162,8 +170,7 @@ func (b *Backend) logProbBackwardChunk(dh, dw, dLogProb, dEntropy kernels.Buffer
 	g.dz, g.dh, g.row0, g.rows = floats(dz), floats(dh), C.long(r0), C.long(r1)
 	g.wt, _ = b.backward(w)
 
-	// Rows in chunks of at most ten strips, as matmul has them, the same number for every
-	// thread.
+	// Chunks of at most ten strips, as in matmul, the same number of chunks for every thread.
 	chunks := ceilDiv(n, 10*int(b.k.mr))
 	if n > int(b.k.mr) {
 		chunks = ceilDiv(chunks, b.pool.n) * b.pool.n
@@ -186,7 +193,8 @@ func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
 	m := out.Len() / w.Out
 	g := &b.a.cap
 	g.z, g.n, g.cap = floats(out), C.long(w.Out), capOf(cap)
-	b.queued(rowCall{kernel: b.k.cap_logits, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1, grain: rowGrain(4 * w.Out), joins: true},
+	b.queued(rowCall{kernel: b.k.cap_logits, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: 1,
+		grain: rowGrain(4 * w.Out), joins: true},
 		use{out, byRow | writes})
 }
 
@@ -196,7 +204,7 @@ func (b *Backend) workspace(n int) kernels.Buffer {
 	return b.dz.Slice(0, n)
 }
 
-// localBlocks returns block offsets counted from the first.
+// localBlocks returns block offsets relative to the first.
 func (b *Backend) localBlocks(offsets []int32) kernels.Buffer {
 	buf := b.indices(len(offsets))
 	for i, dst := 0, kernels.Elems[int32](buf); i < len(dst); i++ {
@@ -212,7 +220,8 @@ func (b *Backend) indices(n int) kernels.Buffer {
 }
 
 // Sample draws a token for each row.
-func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
+	p kernels.Sampling) {
 	x := kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}
 	if x.Temperature == 0 {
 		x.Temperature = 1
@@ -238,28 +247,32 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	})
 }
 
-// restricted reports whether p leaves out any of v tokens.
+// restricted reports whether p may filter out any of v tokens.
 func restricted(p kernels.Sampling, v int) bool {
 	return p.TopK > 0 && p.TopK < v || p.TopP < 1 || p.MinP > 0
 }
 
-// sampleRestricted draws with top-k, top-p or min-p: the choice among a row's
-// probabilities is kernels/ref's.
-func (b *Backend) sampleRestricted(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
-	b.eachPart(out, h, w, kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}, 2, func(g *C.struct_output_args, lo, hi int) {
-		rows, v := hi-lo, w.Out
-		ws := b.workspace(2 * rows * v) // where the logits are, if they are given
-		g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
-		b.outputScratch(g, 0, 0)
-		b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
-		part := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi), LSE: out.LSE.Slice(lo, hi)}
-		b.pick(ws, rows, v, ids.Slice(lo, hi), part, u.Slice(lo, hi), p)
-	})
+// sampleRestricted draws with top-k, top-p or min-p; kernels/ref chooses among a row's
+// probabilities.
+func (b *Backend) sampleRestricted(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	u kernels.Buffer, p kernels.Sampling) {
+	b.eachPart(out, h, w, kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}, 2,
+		func(g *C.struct_output_args, lo, hi int) {
+			rows, v := hi-lo, w.Out
+			ws := b.workspace(2 * rows * v) // holds the logits, if they are given
+			g.z, g.dz = floats(ws), floats(ws.Slice(rows*v, 2*rows*v))
+			b.outputScratch(g, 0, 0)
+			b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(rows, int(g.chunk)), 1)
+			part := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi),
+				LSE: out.LSE.Slice(lo, hi)}
+			b.pick(ws, rows, v, ids.Slice(lo, hi), part, u.Slice(lo, hi), p)
+		})
 }
 
-// pick draws a token for each row from z [rows,v] and exp(z-max) [rows,v] in ws, with
-// the sum of the latter in out.LogProb.
-func (b *Backend) pick(ws kernels.Buffer, rows, v int, ids kernels.Buffer, out kernels.Scores, u kernels.Buffer, p kernels.Sampling) {
+// pick draws a token for each row from z [rows,v] and exp(z-max) [rows,v] in ws, whose
+// row sums are in out.LogProb.
+func (b *Backend) pick(ws kernels.Buffer, rows, v int, ids kernels.Buffer, out kernels.Scores, u kernels.Buffer,
+	p kernels.Sampling) {
 	z, e := kernels.Elems[float32](ws)[:rows*v], kernels.Elems[float32](ws)[rows*v:]
 	lp, lse := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE)
 	id, uni := kernels.Elems[int32](ids), kernels.Elems[float32](u)

@@ -1,5 +1,5 @@
 // output.h: projection on the vocabulary, log-softmax, entropy, their gradient,
-// and the draw of a token. Logits live in scratch, a chunk of rows at a time.
+// and sampling. Logits are in scratch, a chunk of rows at a time.
 
 // logit_rows sets z[i][v] (stride ldz) to the unscaled logits of rows r0..r1, v < n.
 // a: scratch for the rows in panels.
@@ -10,11 +10,11 @@ INLINE void logit_rows(const struct output_args *g, long r0, long r1, float *a, 
 			j / NR + 1, 0, 0);
 }
 
-// row_length is the distance of the rows of logits in scratch: not a power of two,
-// so that the rows of a tile do not share a set of the cache.
+// row_length is the stride of the rows of logits in scratch: not a power of two, so that
+// the rows of a tile do not share a cache set.
 INLINE long row_length(long v) { return round_up(v, LANES) + LANES; }
 
-// cap_row replaces z[0:n] by cap·tanh(z/cap), where cap > 0.
+// cap_row replaces z[0:n] by cap·tanh(z/cap) if cap > 0.
 INLINE void cap_row(float *z, long n, const struct cap *c) {
 	if (!(c->cap > 0)) return;
 	const vf cap = v_set1(c->cap), inverse = v_set1(c->inverse);
@@ -32,8 +32,8 @@ static void cap_logits(const struct cap_args *g, long lo, long hi, int tid) {
 
 struct row_stats { float max, sum, lse, entropy; };
 
-// row_softmax returns the statistics of z[0:n] scaled by inv_temp. e, if not 0, gets
-// exp(z·inv_temp-max). z is left as it is.
+// row_softmax returns the statistics of z[0:n] scaled by inv_temp. e, if not null, gets
+// exp(z·inv_temp-max). z is unchanged.
 INLINE struct row_stats row_softmax(const float *z, long n, float inv_temp, float *e) {
 	const vf it = v_set1(inv_temp), low = v_set1(-INFINITY);
 	const long full = n / LANES * LANES;
@@ -55,7 +55,7 @@ INLINE struct row_stats row_softmax(const float *z, long n, float inv_temp, floa
 		sum = v_add(sum, y);
 		dot = v_fma(y, x, dot);
 	}
-	if (rest) { // lanes past the row count as 0
+	if (rest) { // lanes past the row's end count as 0
 		const vf x = v_sub(v_mul(v_loadn(z + full, rest), it), mv), y = v_exp_neg(x);
 		if (e) v_storen(e + full, y, rest);
 		sum = v_add(sum, v_keep(y, rest, v_zero()));
@@ -70,8 +70,8 @@ INLINE struct row_stats row_softmax(const float *z, long n, float inv_temp, floa
 	return s;
 }
 
-// chunk_logits returns the logits of rows r0..r1, ld apart: those that are given, or those that it
-// computes in z. a: as logit_rows.
+// chunk_logits returns the logits of rows r0..r1, ld apart: the given ones, or it computes them in
+// z. a: see logit_rows.
 INLINE float *chunk_logits(const struct output_args *g, long r0, long r1, float *a, float *z, long *ldz) {
 	if (g->given) {
 		*ldz = g->v;
@@ -102,8 +102,8 @@ static void logprob(const struct output_args *g, long lo, long hi, int tid) {
 }
 
 // panel_gradients turns a panel of logits z [rows][NR], of rows r.. and columns j.., into
-// their gradients, and stores these in dz [rows][v] too, unless it is null: whole lines past
-// the caches, which need the room. capped: whether there is a cap.
+// their gradients, and stores them in dz [rows][v] too, unless it is null: whole lines past
+// the caches, to leave these to other data. capped: whether there is a cap.
 INLINE void panel_gradients(const struct output_args *g, long r, long rows, long j, float *z, float *dz, int past, const int capped) {
 	const vf it = v_set1(g->inv_temp), one = v_set1(1.0f), cap = v_set1(g->cap.cap), inverse = v_set1(g->cap.inverse);
 	for (long i = 0; i < rows; i++, r++, z += NR, dz += dz ? g->v : 0) {
@@ -134,9 +134,9 @@ INLINE void panel_gradients(const struct output_args *g, long r, long rows, long
 }
 
 // logprob_backward takes chunks lo..hi of rows, counted from row0, to the logits and
-// back: sets their gradients dz [row-row0][v], unless it is null, and dh. Panels go by in groups, so that
-// gradients are multiplied while they are near, and a weight is read once for a chunk.
-// scratch: the rows and a group of logits, in panels.
+// back: it sets the gradients dz [row-row0][v], unless dz is null, and dh. It takes panels
+// in groups, so that gradients are still in the caches when they are multiplied, and each
+// weight is read once per chunk. scratch: the rows and a group of logits, in panels.
 static void logprob_backward(const struct output_args *g, long lo, long hi, int tid) {
 	const int past = g->dz && (uintptr_t)g->dz % 64 == 0 && g->v % NR == 0;
 	float *a = g->scratch + tid * g->scratch_len, *z = a + g->chunk * round_up(g->c, NR);
@@ -156,12 +156,12 @@ static void logprob_backward(const struct output_args *g, long lo, long hi, int 
 					j0 ? FROM_C : FROM_ZERO, o / NR + 1, 0, 0);
 		}
 	}
-	if (past) v_streamed(); // before another thread is told that the work is done
+	if (past) v_streamed(); // before other threads learn that the work is done
 }
 
 #define SAMPLE_BLOCK 256
 
-// block_sum adds e[0:n] in LANES float64 sums.
+// block_sum returns the sum of e[0:n], by LANES float64 sums.
 INLINE double block_sum(const float *e, long n) {
 	double lane[LANES] = {0};
 	long i = 0;
@@ -173,8 +173,8 @@ INLINE double block_sum(const float *e, long n) {
 	return lane[0];
 }
 
-// draw picks a token from weights e[0:v] with the uniform number u, as Draw of
-// kernels/ref does. sums: room for the sums of the blocks.
+// draw picks a token from weights e[0:v] with the uniform number u, as Draw in
+// kernels/ref does. sums: room for the blocks' sums.
 INLINE long draw(const float *e, long v, float u, double *sums) {
 	double total = 0, run = 0;
 	for (long b = 0; b < v; b += SAMPLE_BLOCK) {
@@ -200,8 +200,8 @@ INLINE long draw(const float *e, long v, float u, double *sums) {
 	return 0;
 }
 
-// greatest returns the lowest index of the largest of z[0:v] scaled by `by`, z
-// having no NaN.
+// greatest returns the lowest index of the largest of z[0:v] scaled by `by`. z has
+// no NaN.
 INLINE long greatest(const float *z, long v, float by) {
 	long id = 0;
 	float best = z[0] * by;
@@ -210,8 +210,8 @@ INLINE long greatest(const float *z, long v, float by) {
 	return id;
 }
 
-// sample draws a token for the rows of chunks lo..hi from all tokens, or takes the
-// most probable one. scratch: exp [row_length], sums of blocks; then as logprob.
+// sample draws a token from the whole vocabulary for the rows of chunks lo..hi, or takes
+// the most probable one. scratch: exp [row_length], sums of blocks; then as logprob.
 static void sample(const struct output_args *g, long lo, long hi, int tid) {
 	float *e = g->scratch + tid * g->scratch_len;
 	double *sums = (double *)(e + row_length(g->v));
@@ -236,9 +236,8 @@ static void sample(const struct output_args *g, long lo, long hi, int tid) {
 }
 
 // logits scales the logits of chunks lo..hi in z [rows][v], which it computes unless they are
-// given, and writes exp(z-max) to dz [rows][v], for draws that are restricted on the Go side; the
-// sum of the exponentials goes to logprob, the row's scores to entropy and lse. scratch: the rows
-// in panels.
+// given, and writes exp(z-max) to dz [rows][v], for draws that Go restricts; the sum of the
+// exponentials goes to logprob, the row's scores to entropy and lse. scratch: the rows in panels.
 static void logits(const struct output_args *g, long lo, long hi, int tid) {
 	for (long u = lo; u < hi; u++) {
 		const long r0 = u * g->chunk, r1 = r0 + g->chunk < g->rows ? r0 + g->chunk : g->rows;

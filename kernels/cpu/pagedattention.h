@@ -1,7 +1,7 @@
 // pagedattention.h: attention of single rows against a paged cache.
 
-// PAGED_CHAINS vectors of a row's scores or output are computed side by side, for
-// each of two heads: enough chains that none waits for itself.
+// PAGED_CHAINS vectors of a row's scores or output are computed at once for each of
+// two heads: enough chains that none waits for itself.
 #if defined(LEVEL_AVX512)
 #define PAGED_CHAINS 4
 #elif defined(LEVEL_AVX2)
@@ -9,17 +9,17 @@
 #else
 #define PAGED_CHAINS 1
 #endif
-// CHAINS loops over them unrolled: otherwise they would lie in memory.
+// CHAINS loops over them unrolled; otherwise they would spill to memory.
 #define CHAINS(i, n) _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)
 
-// What a unit of paged attention, one row × one key/value head, reads: of LANES
-// positions from t on, the keys begin at element keys_at(w, t), components page apart,
-// and the values at values_at(w, t), positions d apart.
+// A unit of paged attention is one row × one key/value head. This is what it reads: for
+// LANES positions from t, the keys start at element keys_at(w, t), components `page`
+// apart, and the values at values_at(w, t), positions d apart.
 struct paged_view {
 	const int32_t *pages;
 	long head, heads, d, page;
 	long from, n;     // the row sees positions from to n-1
-	long start, base; // position from in whole vectors, and in whole steps of TERMS: of what the scores begin with
+	long start, base; // from rounded down to whole vectors, and to whole steps of TERMS, where the scores begin
 };
 
 INLINE struct paged_view view_pages(const int32_t *table, long width, const int32_t *seq, const int32_t *pos, long u, long heads, long d, long page,
@@ -36,8 +36,8 @@ INLINE long values_at(const struct paged_view w, long t) {
 }
 
 // paged_scores sets V vectors of R rows of z to the chains of q [R][d] with the keys of
-// positions from t on. What is read next is brought closer meanwhile: the next keys, or
-// the first values.
+// positions from t. Meanwhile it prefetches what is read next: the next keys, or the first
+// values.
 INLINE void paged_scores(const int R, const int V, const struct attention_args *g, const float *q, const struct paged_view w, long t, float *z, long ldz) {
 	vf acc[2][PAGED_CHAINS];
 	const float *k[PAGED_CHAINS], *next[PAGED_CHAINS];
@@ -57,9 +57,9 @@ INLINE void paged_scores(const int R, const int V, const struct attention_args *
 	CHAINS(v, V) CHAINS(r, R) v_store(z + r * ldz + t - w.base + v * LANES, acc[r][v]);
 }
 
-// paged_values sets V vectors of R rows of o [R][d], n columns from column c on, to the
-// chains of weights z over all positions, times inv. The next values, and the first
-// keys of the next unit, are brought closer meanwhile.
+// paged_values sets V vectors of R rows of o [R][d], n columns from column c, to the
+// chains of weights z over all positions, times inv. Meanwhile it prefetches the next
+// values, and the first keys of the next unit.
 INLINE void paged_values(const int R, const int V, const struct attention_args *g, const float *z, long ldz, const struct paged_view w,
 	const struct paged_view after, long c, int n, const float *inv, float *o) {
 	vf acc[2][PAGED_CHAINS];
@@ -85,7 +85,7 @@ INLINE void paged_values(const int R, const int V, const struct attention_args *
 	}
 }
 
-// paged_heads computes R heads of a unit. scratch: z [R][positions from base on, in whole lanes].
+// paged_heads computes R heads of a unit. scratch: z [R][positions from base, in whole lanes].
 INLINE void paged_heads(const int R, const struct attention_args *g, const struct paged_view w, const struct paged_view after,
 	const float *q, float *o, float *z) {
 	const long ldz = round_up(w.n - w.base, NR);
@@ -100,8 +100,8 @@ INLINE void paged_heads(const int R, const struct attention_args *g, const struc
 	for (; c < w.d; c += LANES) paged_values(R, 1, g, z, ldz, w, after, c, w.d - c < LANES ? (int)(w.d - c) : LANES, inv, o);
 }
 
-// paged_attention computes units lo..hi, two heads at a time. With slots it stores the keys and
-// values of its rows first, one by one: they are among what is read next.
+// paged_attention computes units lo..hi, two heads at a time. With slots it first stores the keys
+// and values of each row, which the row then reads.
 static void paged_attention(const struct attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, group = g->h / g->kv;
 	float *z = g->scratch + tid * g->scratch_len;

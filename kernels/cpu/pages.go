@@ -17,12 +17,13 @@ func (b *Backend) AppendKV(p kernels.Pages, qkv, slots kernels.Buffer, s kernels
 	g.qkv, g.keys, g.values, g.slots = qkv.Addr(), p.Keys.Addr(), p.Values.Addr(), ints(slots)
 	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
 	g.page, g.size = C.long(p.Size), C.long(qkv.DType().Size())
-	b.queued(rowCall{kernel: b.k.append_kv, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: slots.Len(), perRow: 1, grain: rowGrain(4 * s.K * s.D), joins: true},
+	b.queued(rowCall{kernel: b.k.append_kv, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: slots.Len(),
+		perRow: 1, grain: rowGrain(4 * s.K * s.D), joins: true},
 		use{p.Keys, paged | writes}, use{p.Values, paged | writes}, use{qkv, byRow}, use{slots, byRow})
 	b.queue.keeps(p, slots)
 }
 
-// CopyPages copies whole pages, pair by pair; threads share each of them.
+// CopyPages copies whole pages, pair by pair; the threads divide each page.
 func (b *Backend) CopyPages(p kernels.Pages, pairs kernels.Buffer, s kernels.AttentionShape) {
 	isBF16(p.Keys, p.Values)
 	check(p.Values, p.Keys.Len())

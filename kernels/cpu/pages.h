@@ -1,7 +1,7 @@
-// pages.h: the way of keys and values into the cache.
+// pages.h: storing keys and values in the cache.
 
-// store_key_value stores the key and the value of one head, at k and values_apart elements
-// further on, in slot `slot`: of size bytes, 2 or 4, each. Pages hold P positions of kv heads.
+// store_key_value stores the key at k and the value values_apart elements further on, of one
+// head, in slot `slot`. Elements have `size` bytes, 2 or 4. Pages hold P positions of kv heads.
 INLINE void store_key_value(char *keys, char *values, const char *k, long values_apart, long slot, long P, long kv, long head, long d, const long size) {
 	const long page = slot / P, at = slot % P;
 	char *to = keys + ((page * kv + head) * d * P + at) * size;
@@ -12,8 +12,8 @@ INLINE void store_key_value(char *keys, char *values, const char *k, long values
 	memcpy(values + ((page * kv + head) * P + at) * d * size, k + values_apart * size, d * size);
 }
 
-// append_kv stores the keys and values of rows lo..hi, elements of `size` bytes, in
-// their slots.
+// append_kv stores the keys and values of rows lo..hi, elements of `size` bytes, in the
+// rows' slots.
 static void append_kv(const struct append_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const long d = g->d;

@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// pool shares out operations: those in C over threads of C (pool.h), the few in Go over
-// goroutines. It has one caller at a time.
+// pool divides operations among threads: C kernels among C threads (pool.h), the few Go
+// functions among goroutines. It has one caller at a time.
 type pool struct {
 	n       int
 	c       *C.struct_pool
@@ -31,9 +31,9 @@ func newPool(n int) (*pool, error) {
 
 func (p *pool) close() { C.pool_close(p.c) }
 
-// yieldEvery is less than the 10 ms after which Go's scheduler takes the processor from a
-// goroutine. If it has to, from one that calls C most of the time, it then looks every
-// 20 µs whether it has to again, on a core that computes: a tenth of the sampled tokens.
+// yieldEvery is less than the 10 ms after which Go's scheduler preempts a goroutine. Once it
+// has preempted one that is mostly in C, it polls every 20 µs on a core that computes, which
+// costs a tenth of the sampled tokens.
 const yieldEvery = 5 * time.Millisecond
 
 // run calls fn for units 0..units-1, about grain at a time.
@@ -48,7 +48,8 @@ func (p *pool) run(fn C.kernel, args unsafe.Pointer, units, grain int) {
 	}
 }
 
-// runGo is run for a Go function; about grain, and more where that keeps all threads busy.
+// runGo is run for a Go function. It takes grain units at a time, or more if that keeps all
+// threads busy.
 func (p *pool) runGo(fn func(lo, hi int), units, grain int) {
 	if grain = max(grain, ceilDiv(units, p.n)); grain < units {
 		p.share(fn, units, grain)
@@ -57,7 +58,7 @@ func (p *pool) runGo(fn func(lo, hi int), units, grain int) {
 	}
 }
 
-// share calls fn on goroutines, grain units each.
+// share calls fn on goroutines, grain units at a time.
 func (p *pool) share(fn func(lo, hi int), units, grain int) {
 	var others sync.WaitGroup
 	for lo := grain; lo < units; lo += grain {

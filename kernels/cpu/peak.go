@@ -11,15 +11,15 @@ import (
 	"exp/kernels"
 )
 
-// peakRounds is the length of a chain of peak_fma: a unit takes some ten
-// microseconds with AVX-512, much longer than handing it over.
+// peakRounds is the length of a chain in peak_fma: with AVX-512 a unit takes some ten
+// microseconds, much longer than handing it to a thread.
 const peakRounds = 4000
 
-// PeakFLOPS returns the float32 multiply-adds that all threads do on registers in
-// about d, as floating-point operations per second; one multiply-add is two. In class
-// "cpu/bf16" it is tile sums, or products of pairs, where the level has them. It is
-// what no operation of this backend can exceed at its level. Of another program on
-// the same processors it sees as much as any operation would.
+// PeakFLOPS measures, for about d, the rate of float32 multiply-adds on registers over
+// all threads, in floating-point operations per second; one multiply-add counts as two.
+// In class "cpu/bf16" it measures tile sums or products of pairs if the level has them.
+// No operation of this backend can be faster at its level. Other programs on the same
+// processors slow it down as they would any operation.
 func (b *Backend) PeakFLOPS(d time.Duration) float64 {
 	if b.tiles != nil && b.tiles.peak != nil {
 		return b.peakTiles(d)
@@ -37,7 +37,7 @@ func (b *Backend) PeakFLOPS(d time.Duration) float64 {
 	defer b.Free(out)
 	b.Copy(src, kernels.Host(start))
 	units := 16 * b.pool.n
-	b.peakFMA(out, src, peakRounds, units) // the threads wake up
+	b.peakFMA(out, src, peakRounds, units) // wakes the threads
 	n, from := 0, time.Now()
 	for n == 0 || time.Since(from) < d {
 		b.peakFMA(out, src, peakRounds, units)
@@ -46,13 +46,13 @@ func (b *Backend) PeakFLOPS(d time.Duration) float64 {
 	return float64(n*units) * float64(2*kernels.Lanes*chains*peakRounds) / time.Since(from).Seconds()
 }
 
-// peakTiles is PeakFLOPS of what multiplies BF16.
+// peakTiles is PeakFLOPS for the instructions that multiply BF16.
 func (b *Backend) peakTiles(d time.Duration) float64 {
-	const rounds = 4000 // of some dozen cycles each
+	const rounds = 4000 // about a dozen cycles each
 	units := 4 * b.pool.n
 	g := &b.a.peak
 	g.rounds = rounds
-	b.run(b.tiles.peak, unsafe.Pointer(g), units, 1) // the threads wake up
+	b.run(b.tiles.peak, unsafe.Pointer(g), units, 1) // wakes the threads
 	n, from := 0, time.Now()
 	for n == 0 || time.Since(from) < d {
 		b.run(b.tiles.peak, unsafe.Pointer(g), units, 1)
@@ -61,8 +61,8 @@ func (b *Backend) peakTiles(d time.Duration) float64 {
 	return float64(n*units*rounds) * float64(b.tiles.peak_flops) / time.Since(from).Seconds()
 }
 
-// peakFMA runs the chains of each unit: out [threads,chains,Lanes] = those of the
-// last unit of each thread, from src [chains+2,Lanes].
+// peakFMA runs the chains of each unit from src [chains+2,Lanes] and leaves those of
+// each thread's last unit in out [threads,chains,Lanes].
 func (b *Backend) peakFMA(out, src kernels.Buffer, rounds, units int) {
 	chains := int(b.k.peak_chains)
 	check(src, (chains+2)*kernels.Lanes)
@@ -73,15 +73,15 @@ func (b *Backend) peakFMA(out, src kernels.Buffer, rounds, units int) {
 }
 
 // readBlock is the number of elements that a unit of peak_read sums, 1 MiB, and
-// readBlocks how many of them ReadBandwidth goes through: far beyond what
-// second-level caches hold. A large third-level cache may hold them.
+// readBlocks the number of blocks that ReadBandwidth reads: far more than second-level
+// caches hold, though a large third-level cache may hold them.
 const (
 	readBlock  = C.PEAK_READ
 	readBlocks = 128
 )
 
-// ReadBandwidth returns the bytes per second that all threads together read, one
-// after the other, from 128 MiB of memory, in about d.
+// ReadBandwidth measures, for about d, the bytes per second that all threads together
+// read sequentially from 128 MiB of memory.
 func (b *Backend) ReadBandwidth(d time.Duration) float64 {
 	src, out := b.mustAlloc(readBlocks*readBlock), b.mustAlloc(readBlocks)
 	defer b.Free(src)
@@ -103,8 +103,8 @@ func (b *Backend) peakRead(out, src kernels.Buffer) {
 	b.run(b.k.peak_read, unsafe.Pointer(g), out.Len(), 1)
 }
 
-// mustAlloc returns n float32. It panics where there is no memory, as every
-// operation does whose workspace grows.
+// mustAlloc returns n float32. It panics if out of memory, as operations do when their
+// workspace cannot grow.
 func (b *Backend) mustAlloc(n int) kernels.Buffer {
 	buf, err := b.Alloc(kernels.F32, n)
 	if err != nil {

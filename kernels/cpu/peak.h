@@ -1,8 +1,8 @@
-// peak.h: what the machine does at most: fused multiply-adds in registers, and
-// reads from memory. Nothing in training uses it.
+// peak.h: the machine's peak rates: fused multiply-adds in registers, and reads from
+// memory. Training does not use it.
 
 // Independent chains of peak_fma. Two units with a latency of four cycles need 8
-// registers in flight; the chains and the two factors fill what registers there are.
+// registers in flight; the chains and the two factors fill all registers.
 #if defined(LEVEL_AVX512)
 #define PEAK_CHAINS 24
 #else
@@ -15,9 +15,8 @@
 //	acc[c] = fma(acc[c], scale, shift)    rounds times, acc[c] from src[c]
 //
 // src is [PEAK_CHAINS+2][LANES]: the chains' starts, scale, shift. A unit leaves its
-// chains in out[tid], [PEAK_CHAINS][LANES]. All that it computes with comes from
-// memory and goes there, so that a compiler can neither compute it in advance nor
-// leave it out.
+// chains in out[tid], [PEAK_CHAINS][LANES]. All inputs come from memory and all results
+// go there, so that the compiler can neither precompute nor remove the work.
 static void peak_fma(const struct peak_args *g, long u0, long u1, int tid) {
 	const vf scale = v_load(g->src + PEAK_CHAINS * LANES), shift = v_load(g->src + (PEAK_CHAINS + 1) * LANES);
 	for (long u = u0; u < u1; u++) {

@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-// How long a thread looks for work, or for the others' end, before it sleeps: longer
-// than the gap between two operations and shorter than anybody notices.
+// How long a thread spins for work, or for the others to finish, before it sleeps:
+// longer than the gap between two operations, too short for anyone to notice.
 #define SPIN_NS 200000
 
 // A job is a number of units in chunks; threads take chunks until none is left. Which
 // thread computes a unit never changes its bits.
 //
-// state holds the job's number in its upper half and the chunks that nobody has taken
-// yet in its lower half. A thread that takes a chunk by compare-and-swap knows that the
-// job is the one it saw and cannot end before the chunk is done; so it may read the
-// job's fields, which only the caller writes, between jobs.
+// state holds the job's number in its upper half and the number of untaken chunks in
+// its lower half. A thread that takes a chunk by compare-and-swap knows that the job is
+// still the one it saw and cannot end before the chunk is done; so it may read the
+// job's fields, which only the caller writes, and only between jobs.
 struct pool {
 	_Alignas(64) _Atomic uint64_t state;
 	_Alignas(64) _Atomic long done; // chunks
@@ -49,7 +49,7 @@ static bool take(struct pool *p, int tid) {
 	if (!atomic_compare_exchange_weak(&p->state, &s, s - 1)) return true;
 	long lo = (p->chunks - left) * p->grain, hi = lo + p->grain;
 	p->fn(p->args, lo, hi < p->units ? hi : p->units, tid);
-	long chunks = p->chunks; // the job may end with the next line
+	long chunks = p->chunks; // read now: the job may end with the next line
 	if (atomic_fetch_add(&p->done, 1) + 1 == chunks && atomic_load(&p->waiting)) {
 		pthread_mutex_lock(&p->mutex);
 		pthread_cond_signal(&p->ended);
@@ -61,8 +61,8 @@ static bool take(struct pool *p, int tid) {
 static bool has_work(struct pool *p) { return (uint32_t)atomic_load(&p->state) || atomic_load(&p->closed); }
 static bool is_done(struct pool *p) { return atomic_load(&p->done) == p->chunks; }
 
-// spin waits until ready returns true, for SPIN_NS at most, and returns whether it did.
-// Other threads that want the processor get it.
+// spin waits until ready returns true, for at most SPIN_NS, and returns whether it did.
+// It yields the processor to other threads.
 static bool spin(struct pool *p, bool (*ready)(struct pool *)) {
 	for (int64_t end = 0;;) {
 		for (int i = 0; i < 64; i++) {
@@ -123,7 +123,7 @@ struct pool *pool_open(int n) {
 	pthread_mutex_init(&p->mutex, 0);
 	pthread_cond_init(&p->begun, 0);
 	pthread_cond_init(&p->ended, 0);
-	// Signals are for Go's threads.
+	// Block all signals: Go's threads handle them.
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -8,7 +8,7 @@ long queue_row(const struct queue *q, long b) {
 	return q->tiles ? tile_block_row(&q->rows, q->m, b) : block_row(&q->rows, q->m, b);
 }
 
-// await waits until job j has finished blocks lo..hi, which other threads have taken.
+// await waits until other threads have finished blocks lo..hi of job j.
 static void await(const struct queue *q, long j, long lo, long hi) {
 	for (long b = lo; b < hi; b++)
 		for (long i = 1; !__atomic_load_n(&q->done[j * q->blocks + b], __ATOMIC_ACQUIRE); i++) {

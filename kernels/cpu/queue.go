@@ -13,15 +13,15 @@ import (
 	"exp/kernels"
 )
 
-// queue holds calls of operations that see each row by itself, all of the same rows,
-// until something else is called or the host wants to look (Backend.flush). Then they
-// run together: a thread takes the next block of rows of an operation as soon as the
-// operation before has finished that block, wherever the other threads are, so that
-// nobody waits at the end of each operation. Norms, rotations and copies follow a product
-// block by block, while its rows are in the caches.
+// queue holds calls of row-wise operations on the same rows until another kind of call
+// comes or the host reads memory (Backend.flush). Then they run together: a thread takes
+// the next block of rows of an operation as soon as the operation before has finished
+// that block, wherever the other threads are, so that no thread waits at the end of each
+// operation. Norms, rotations and copies follow a product block by block, while its rows
+// are in the caches.
 //
-// No result shows it. A call that writes what a call in the queue uses, or uses what one
-// writes, other than row for row, runs the queue first; see conflict.
+// The queue changes no result. A call that writes memory of a queued call, or uses memory
+// that one writes, other than row for row, runs the queue first; see conflict.
 type queue struct {
 	c       *C.struct_queue
 	threads int
@@ -33,13 +33,13 @@ type queue struct {
 	jobs   int    // see queue.h
 	work   int    // see rowCall, work and other
 	near   *C.int // rowCall.near of the last product
-	spans  []span // what the calls use
+	spans  []span // memory that the calls use
 	stored []stored
-	room   kernels.Buffer // of c.see and c.done
+	room   kernels.Buffer // holds c.see and c.done
 
 	stores []pageStores // by page, while sees runs
 	asked  []question
-	answer [C.QUEUE_SEES]queueWait // to each question
+	answer [C.QUEUE_SEES]queueWait // to each of asked
 }
 
 // use is a buffer of a call, and what the call does with it.
@@ -48,14 +48,14 @@ type use struct {
 	how how
 }
 
-// how is a set.
+// how is a set of flags.
 type how uint8
 
 const (
 	reads  how = 0
 	writes how = 1 << (iota - 1) // and may read
-	byRow                        // row m of the call uses the m-th part of the buffer alone
-	paged                        // the buffer is the keys or the values of pages
+	byRow                        // row m of the call uses only the m-th part of the buffer
+	paged                        // the buffer holds the keys or values of pages
 )
 
 // span is memory that a call uses.
@@ -70,16 +70,16 @@ type rowCall struct {
 	args   unsafe.Pointer
 	size   uintptr   // of args
 	m      int       // rows
-	perRow int       // the kernel's units in a row; 0: they are blocks of rows, as queue.share gave them
-	now    bool      // of a product: it is not queued
-	units  int       // then: all of them
+	perRow int       // the kernel's units per row; 0: units are blocks of rows from queue.share
+	now    bool      // a product that is not queued
+	units  int       // with now: the number of units
 	grain  int       // units at a time outside the queue
 	work   int       // multiply-adds of a product
-	other  int       // as many multiply-adds take as long as what is no product
+	other  int       // other work, in multiply-adds that take as long
 	joins  bool      // runs right after the call before it in the queue, block by block
-	wait   queueWait // for what besides that the call before it has finished the same rows
+	wait   queueWait // waits for this, and for the call before it to finish the same rows
 	seeing int       // the question that wait answers
-	near   *C.int    // in args: set if another call joins
+	near   *C.int    // flag in args, set if another call joins
 }
 
 // queueWait is enum queue_wait.
@@ -91,12 +91,12 @@ const (
 	afterAll     queueWait = C.AFTER_ALL
 )
 
-// queueWork is about how many multiply-adds run together: some milliseconds. From a call that
-// takes 10 in C, Go's scheduler takes the processor.
+// queueWork is about how many multiply-adds run together: some milliseconds. After 10 ms in C,
+// Go's scheduler preempts a call.
 const queueWork = 1 << 29
 
-// newQueue returns a queue for a number of threads, and for products that take strip rows at a
-// time; tiles: in class "cpu/bf16".
+// newQueue returns a queue for a number of threads and for products that take strip rows at a
+// time; tiles is set in class "cpu/bf16".
 func newQueue(threads, strip int, tiles bool) *queue {
 	q := &queue{c: (*C.struct_queue)(C.calloc(1, C.sizeof_struct_queue)), threads: threads, strip: strip}
 	if tiles {
@@ -105,13 +105,13 @@ func newQueue(threads, strip int, tiles bool) *queue {
 	return q
 }
 
-// longCall is from how many multiply-adds on a call is not queued: the wait at its end is short
-// beside it, and its weights may be many; between two blocks of rows a thread would read those
-// of the other calls.
+// longCall is the number of multiply-adds from which a call is not queued. The wait at its end is
+// relatively short, and its weights may be large: in the queue a thread would read the other
+// calls' weights between two of its blocks of rows.
 const longCall = 1 << 27
 
-// takes reports whether calls of m rows and so many multiply-adds are queued: whether they are
-// not long, and blocks of rows give every thread enough to do.
+// takes reports whether to queue calls of m rows and work multiply-adds: if they are short and
+// blocks of rows give every thread enough to do.
 func (q *queue) takes(m, work int) bool {
 	return q.threads > 1 && work < longCall && ceilDiv(m, q.strip) >= 4*q.threads
 }
@@ -124,10 +124,10 @@ func (q *queue) share(m int) C.struct_row_blocks {
 	return blocksOfRows(ceilDiv(m, q.strip), queueStrips, q.threads)
 }
 
-// queueStrips is how many strips of rows a block has at most.
+// queueStrips is the most strips of rows in a block.
 const queueStrips = 10
 
-// queued runs a call, later if its rows are enough for the queue.
+// queued queues a call, or runs it at once if the queue does not take it.
 func (b *Backend) queued(c rowCall, uses ...use) {
 	q := b.queue
 	if c.size > C.sizeof_union_row_args {
@@ -145,7 +145,7 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 	}
 	if q.ops == 0 {
 		b.startQueue(c.m)
-		c.wait = afterNone // what it waited for has run
+		c.wait = afterNone // the call it waited for has run
 	}
 	for _, u := range uses {
 		q.note(u)
@@ -161,7 +161,8 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 	}
 	o := &q.c.op[q.ops]
 	o.fn, o.per_row = c.kernel, C.long(c.perRow)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&o.args)), C.sizeof_union_row_args), unsafe.Slice((*byte)(c.args), c.size))
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&o.args)), C.sizeof_union_row_args),
+		unsafe.Slice((*byte)(c.args), c.size))
 	if c.near != nil {
 		q.near = (*C.int)(unsafe.Add(unsafe.Pointer(&o.args), uintptr(unsafe.Pointer(c.near))-uintptr(c.args)))
 	}
@@ -169,7 +170,7 @@ func (b *Backend) queued(c rowCall, uses ...use) {
 	q.work += c.work + c.other
 }
 
-// run runs a kernel on all units, about grain at a time, after what is queued.
+// run runs the queue, then a kernel on all units, about grain at a time.
 func (b *Backend) run(kernel C.kernel, args unsafe.Pointer, units, grain int) {
 	b.flush()
 	b.pool.run(kernel, args, units, grain)
@@ -193,7 +194,7 @@ func (b *Backend) startQueue(m int) {
 	q.c.see, q.c.done = ints(q.room), (*C.char)(q.room.Slice(C.QUEUE_SEES*blocks, size).Addr())
 }
 
-// flush runs the calls in the queue.
+// flush runs the queued calls.
 func (b *Backend) flush() {
 	q := b.queue
 	if q.ops == 0 {
@@ -223,9 +224,9 @@ func (u use) span() span {
 	return span{lo, lo + uintptr(u.b.Len()*u.b.DType().Size()), u.how}
 }
 
-// conflict reports whether a call, of as many rows, must not run beside those in the queue: in
-// another block of rows it could use what they write, or write what they use. What AppendKV
-// stores PagedAttention may read, see queue.wait.
+// conflict reports whether a call on as many rows must not run together with the queued ones: in
+// another block of rows it could use memory they write, or write memory they use. PagedAttention
+// may read what AppendKV stores, see queue.wait.
 func (q *queue) conflict(uses []use) bool {
 	for _, u := range uses {
 		if u.b.Empty() {
@@ -249,7 +250,7 @@ func (q *queue) conflict(uses []use) bool {
 	return false
 }
 
-// note adds what a call uses to the spans.
+// note adds a call's memory to the spans.
 func (q *queue) note(u use) {
 	if u.b.Empty() {
 		return
@@ -270,9 +271,9 @@ type stored struct {
 	slots kernels.Buffer
 }
 
-// foldAppend lets PagedAttention, the last call in the queue, do what AppendKV just before it
-// does, row by row: a page's lines are near then, and needed at once. Unless a row needs what
-// later ones store.
+// foldAppend lets PagedAttention, the last call in the queue, do the work of the AppendKV just
+// before it, row by row, so that a page's lines are in the caches when it reads them. It does not
+// if a row needs keys that later rows store.
 func (b *Backend) foldAppend(p kernels.Pages, qkv kernels.Buffer) {
 	q := b.queue
 	if q.ops < 2 || q.c.wait[q.jobs-1] == C.char(afterAll) || q.c.op[q.ops-2].fn != b.k.append_kv {
@@ -291,34 +292,35 @@ func (b *Backend) foldAppend(p kernels.Pages, qkv kernels.Buffer) {
 	q.c.op[q.ops-2].fn = nil
 }
 
-// question is one that queue.wait was asked.
+// question is the arguments of a call of queue.wait.
 type question struct {
 	slots, seq, pos, table unsafe.Pointer
 	rows, size             int
 	width, window          int
 }
 
-// wait returns what PagedAttention waits for: for blocks of rows that a row sees because
-// AppendKV, which is in the queue, stores keys for them. These are earlier ones in a prompt;
-// one that sees what a later one stores waits for all. seeing is which of q.asked it is.
-func (q *queue) wait(p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) (wait queueWait, seeing int) {
+// wait returns which blocks of rows PagedAttention must wait for: those with keys that a row
+// sees and that the queued AppendKV stores. In a prompt they are earlier blocks; a row that sees
+// keys of a later row waits for all. seeing is the question's index in q.asked.
+func (q *queue) wait(p kernels.Pages, table, seq, pos kernels.Buffer, width int,
+	s kernels.AttentionShape) (wait queueWait, seeing int) {
 	i := slices.IndexFunc(q.stored, func(s stored) bool { return s.keys == p.Keys.Addr() })
 	if i < 0 {
 		return afterNone, 0
 	}
 	slots := q.stored[i].slots
-	// All layers in a queue ask the same, or those with windows and those without. The buffers
-	// are as they were: Copy empties it.
+	// All layers in a queue ask the same question, or one with a window and one without. The
+	// buffers have not changed since, because Copy flushes the queue.
 	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), table.Addr(), pos.Len(), p.Size, width, window(s)}
 	seeing = slices.Index(q.asked, ask)
 	if seeing < 0 {
 		seeing = len(q.asked)
 		if seeing == len(q.answer) {
-			return afterAll, 0 // q.c.see has no room for another answer
+			return afterAll, 0 // q.c.see is full
 		}
 		q.asked = append(q.asked, ask)
-		q.answer[seeing] = q.sees(seeing, kernels.Elems[int32](slots), kernels.Elems[int32](table), kernels.Elems[int32](seq),
-			kernels.Elems[int32](pos), p.Keys.Len()/(s.K*s.D*p.Size))
+		q.answer[seeing] = q.sees(seeing, kernels.Elems[int32](slots), kernels.Elems[int32](table),
+			kernels.Elems[int32](seq), kernels.Elems[int32](pos), p.Keys.Len()/(s.K*s.D*p.Size))
 	}
 	return q.answer[seeing], seeing
 }
@@ -332,12 +334,12 @@ func (q *queue) keeps(p kernels.Pages, slots kernels.Buffer) {
 
 // pageStores are the rows that store into a page.
 type pageStores struct {
-	first int32 // 1 + the first of them; 0: there is none
-	next  int32 // 1 + the least position within the page that rows after the one at hand store; 0: they store none
+	first int32 // 1 + the first of them; 0: none
+	next  int32 // 1 + the least position in the page that rows after the current one store; 0: none
 }
 
-// sees answers question n, which is about so many pages; it sets q.c.see. What is before a row's window
-// it does not look at: the table need not name these pages.
+// sees answers question n, about a cache of that many pages, and sets q.c.see. It does not look
+// before a row's window, where the table need not name pages.
 func (q *queue) sees(n int, slots, table, seq, pos []int32, pages int) queueWait {
 	width, size, window := q.asked[n].width, q.asked[n].size, q.asked[n].window
 	if len(slots) != len(pos) {
@@ -363,7 +365,7 @@ func (q *queue) sees(n int, slots, table, seq, pos []int32, pages int) queueWait
 	wait := afterNone
 	for b := q.blocks - 1; b >= 0; b-- {
 		lo, hi := q.row(b), q.row(b+1)
-		first := lo // of the rows that this block sees
+		first := lo // first row that this block sees
 		for m := hi - 1; m >= lo; m-- {
 			oldest, last := max(0, int(pos[m])+1-window)/size, int(pos[m])/size
 			for i, page := range table[int(seq[m])*width+oldest : int(seq[m])*width+last+1] {

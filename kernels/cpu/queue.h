@@ -1,5 +1,5 @@
-// queue.h: operations on the same rows that run together, block of rows after block of
-// rows (queue.go).
+// queue.h: operations on the same rows that run together, block of rows by block of rows
+// (queue.go).
 #ifndef EXP_CPU_QUEUE_H
 #define EXP_CPU_QUEUE_H
 
@@ -25,29 +25,29 @@ union row_args {
 	struct cap_args cap;
 };
 
-// An operation of a queue. Its units are blocks of rows, or per_row units to a row.
+// A queued operation. Its units are blocks of rows, or per_row units per row.
 struct queued {
-	kernel fn; // null: nothing is left to do
+	kernel fn; // null: nothing to do
 	long per_row;
 	union row_args args;
 };
 
-// What a job waits for besides that the job before it has finished the same block.
+// What a job waits for, besides the job before it finishing the same block.
 enum queue_wait {
 	AFTER_NONE,
-	AFTER_EARLIER, // that it has itself finished blocks see[s][b]..b-1, s its seeing
-	AFTER_ALL,     // that the job before it has finished all blocks
+	AFTER_EARLIER, // until it has itself finished blocks see[s][b]..b-1, s its seeing
+	AFTER_ALL,     // until the job before it has finished all blocks
 };
 
-// Operations first[j] to first[j+1] are job j: a thread runs them all on one block of rows,
-// which `rows` says, after what wait[j] says. The first `whole` blocks are taken through all
-// jobs at once; there are none if a job waits for all.
+// Operations first[j] to first[j+1] are job j: after wait[j], one thread runs them all on a
+// block of rows (see `rows`). A thread takes each of the first `whole` blocks through all
+// jobs; whole is 0 if a job waits for all.
 struct queue {
 	long jobs, blocks, whole;
 	struct row_blocks rows;
 	long m;
-	int tiles; // rows are those of class "cpu/bf16"
-	int waits; // a job does not AFTER_NONE
+	int tiles; // rows are divided as in class "cpu/bf16"
+	int waits; // some job has a wait other than AFTER_NONE
 	char *done; // [jobs][blocks]
 	int32_t *see; // [QUEUE_SEES][blocks]
 	long first[QUEUE_OPS + 1];
@@ -58,8 +58,8 @@ struct queue {
 // queue_row returns the first row of block b.
 long queue_row(const struct queue *q, long b);
 
-// queue_run is a kernel. Its units are the whole blocks, then the others: of job 0, of job 1, and
-// so on. They must be taken in that order.
+// queue_run is a kernel. Its units are the whole blocks, then the other blocks of job 0, of job 1,
+// and so on. Threads must take them in that order.
 void queue_run(const struct queue *q, long lo, long hi, int tid);
 
 #endif

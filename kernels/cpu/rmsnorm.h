@@ -1,14 +1,14 @@
-// rmsnorm.h: root-mean-square norm of row vectors, with residual, and gradients.
+// rmsnorm.h: root-mean-square norm of row vectors, also with a residual, and gradients.
 // The constants xh, oh and h say which buffers are BF16 (bf16.h).
 
-// norm_scale is what min(n, 16) elements of a weight multiply by: one more with unit, a constant.
+// norm_scale returns min(n, 16) elements of a weight, plus 1 with unit, a constant.
 INLINE vf norm_scale(const float *weight, int n, const int unit) {
 	const vf w = v_loadt(weight, n);
 	return unit ? v_add(v_set1(1.0f), w) : w;
 }
 
-// scale_vector normalises the dim elements of x and out from element at on; squares are the sums
-// of their squares by lanes.
+// scale_vector normalises dim elements of x into out, both from element `at`; squares holds the
+// lane sums of x·x.
 INLINE void scale_vector(void *out, float *rstd, const void *x, long at, const float *weight, long dim, float eps, vf squares,
 	const int xh, const int oh, const int unit) {
 	const float r = 1.0f / sqrtf(v_sum(squares) / (float)dim + eps);
@@ -20,7 +20,7 @@ INLINE void scale_vector(void *out, float *rstd, const void *x, long at, const f
 	}
 }
 
-// norm_vector normalises the dim elements of x and out from element at on.
+// norm_vector normalises dim elements of x into out, both from element `at`.
 INLINE void norm_vector(void *out, float *rstd, const void *x, long at, const float *weight, long dim, float eps,
 	const int xh, const int oh, const int unit) {
 	vf squares = v_zero();
@@ -76,8 +76,8 @@ static void add_rmsnorm(const struct norm_args *g, long lo, long hi, int tid) {
 	}
 }
 
-// norm_back_dw sets V vectors of out, from column j on, to the chains of dout·x·rstd
-// over the vectors of rows r0..r1; n columns are left.
+// norm_back_dw sets V vectors of out, from column j, to the chains of dout·x·rstd over
+// the vectors of rows r0..r1; n columns are left.
 INLINE void norm_back_dw(const struct norm_back_args *g, const int V, long r0, long r1, long j, int n, float *out, const int h) {
 	vf acc[8];
 	for (int v = 0; v < V; v++) acc[v] = v_zero();
@@ -94,14 +94,14 @@ INLINE void norm_back_dw(const struct norm_back_args *g, const int V, long r0, l
 	for (int v = 0; v < V; v++) v_storet(out + j + v * LANES, acc[v], n);
 }
 
-// norm_back_mean returns what a row's x is taken with in its dx, negated: rstd³ times the mean
-// of dout·weight·x, whose sums by lanes are s.
+// norm_back_mean returns the negated factor of x in a row's dx: rstd³ times the mean of
+// dout·weight·x, whose lane sums are s.
 INLINE vf norm_back_mean(vf s, float r, long dim) {
 	const float a = v_sum(s) * ((r * r) * r) / (float)dim;
 	return v_set1(-a);
 }
 
-// norm_back_put sets n elements of dx, from element at on, or adds to them; dw is dout·weight.
+// norm_back_put sets n elements of dx from element `at`, or adds to them; dw is dout·weight.
 INLINE void norm_back_put(const struct norm_back_args *g, long at, int n, vf dw, vf x, vf mean, vf r, const int h) {
 	vf d = v_fma(mean, x, v_mul(dw, r));
 	if (!g->set) d = v_add(ld(g->dx, at, n, h), d);
@@ -128,8 +128,8 @@ INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h, co
 	}
 }
 
-// norm_back_whole does what norm_back_dx and norm_back_dw do for rows r0..r1 of V whole
-// vectors each, which are read once: what they add to is in registers.
+// norm_back_whole does norm_back_dx and norm_back_dw for rows r0..r1 of V whole vectors
+// each. It reads the rows once and keeps the sums in registers.
 INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0, long r1, float *part, const int h, const int unit) {
 	vf sums[8];
 	for (int v = 0; v < V; v++) sums[v] = v_zero();
@@ -153,15 +153,17 @@ INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0
 	for (int v = 0; v < V; v++) v_store(part + v * LANES, sums[v]);
 }
 
-// NORM_WHOLE is how many vectors of a row norm_back_whole keeps three times in registers.
+// NORM_WHOLE is the most vectors of a row that fit in registers three times, which
+// norm_back_whole needs.
 #if defined(LEVEL_AVX512)
 #define NORM_WHOLE 8
 #else
 #define NORM_WHOLE 1
 #endif
 
-// Blocks lo..hi: the weight first, for dx may overwrite dout, and then the rows again
-// while they are in the second-level cache; of short rows both at once.
+// norm_back_blocks computes blocks lo..hi: the weight's gradient first, since dx may
+// overwrite dout, then dx while the rows are in the second-level cache; for short rows
+// both at once.
 INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, const int h, const int unit) {
 	for (long b = lo; b < hi; b++) {
 		const long r0 = g->block[b], r1 = g->block[b + 1];
@@ -179,8 +181,8 @@ INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, c
 	}
 }
 
-// rmsnorm_backward works on gradient blocks lo..hi: it sets dx, and the block's part of
-// dweight [blocks][dim].
+// rmsnorm_backward sets dx and the parts [blocks][dim] of dweight for gradient blocks
+// lo..hi.
 static void rmsnorm_backward(const struct norm_back_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	switch (g->bf16 * 2 + g->unit) {
@@ -191,8 +193,7 @@ static void rmsnorm_backward(const struct norm_back_args *g, long lo, long hi, i
 	}
 }
 
-// rmsnorm_dweight adds the parts of columns in units of LANES, in the order of their
-// blocks.
+// rmsnorm_dweight adds up the blocks' parts in order, in units of LANES columns.
 static void rmsnorm_dweight(const struct norm_back_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	for (long u = lo; u < hi; u++) {

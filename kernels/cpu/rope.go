@@ -22,6 +22,7 @@ func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 	if inverse {
 		g.inverse = 1
 	}
-	b.queued(rowCall{kernel: b.k.rope, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: pos.Len(), perRow: 1, grain: rowGrain(s.Stride()), joins: true},
+	b.queued(rowCall{kernel: b.k.rope, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: pos.Len(), perRow: 1,
+		grain: rowGrain(s.Stride()), joins: true},
 		use{qkv, byRow | writes}, use{pos, byRow}, use{cos, reads}, use{sin, reads})
 }

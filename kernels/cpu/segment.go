@@ -22,11 +22,13 @@ func (b *Backend) SegmentMeanBackward(dx, dout, segments kernels.Buffer, C_ int)
 	g, n := b.segments(segments, dx.Len(), C_)
 	check(dout, n*C_)
 	g.out, g.x = floats(dx), unsafe.Pointer(floats(dout))
-	b.run(b.k.segment_mean_backward, unsafe.Pointer(g), ceilDiv(C_, kernels.Lanes), max(1, 16384*C_/kernels.Lanes/max(1, dx.Len())))
+	b.run(b.k.segment_mean_backward, unsafe.Pointer(g), ceilDiv(C_, kernels.Lanes),
+		max(1, 16384*C_/kernels.Lanes/max(1, dx.Len())))
 }
 
-// segments fills the arguments that both share, for rows of so many elements in all, and
-// returns the number of segments. It panics if one is no run of these rows.
+// segments fills the arguments that SegmentMean and SegmentMeanBackward share, for rows with
+// `elements` elements in all, and returns the number of segments. It panics if one exceeds the
+// rows.
 func (b *Backend) segments(list kernels.Buffer, elements, c int) (*C.struct_segment_args, int) {
 	rows := elements / c
 	if elements%c != 0 || list.Len()%2 != 0 {

@@ -13,14 +13,14 @@ INLINE void segment_means(const struct segment_args *g, long lo, long hi, const 
 	}
 }
 
-// segment_mean sets out of segments lo..hi.
+// segment_mean sets out for segments lo..hi.
 static void segment_mean(const struct segment_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	if (g->x_bf16) segment_means(g, lo, hi, 1);
 	else segment_means(g, lo, hi, 0);
 }
 
-// segment_mean_backward adds to dx, which is out here, in units of LANES columns: segments
+// segment_mean_backward adds to dx, passed as out, in units of LANES columns, because segments
 // may overlap.
 static void segment_mean_backward(const struct segment_args *g, long lo, long hi, int tid) {
 	(void)tid;

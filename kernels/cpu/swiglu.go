@@ -35,13 +35,14 @@ func (b *Backend) MatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matrix) 
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
 	panels, products := F/nr, 2*nr
-	if F%nr != 0 { // a panel holds gates and ups
+	if F%nr != 0 { // one panel holds both gates and ups
 		panels, products = 1, b.panels(w.Out)
 	}
-	b.runSwiGLU(b.k.matmul_swiglu, w.Out, panels, products, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{packed, reads})
+	b.runSwiGLU(b.k.matmul_swiglu, w.Out, panels, products, use{act, byRow | writes}, use{gateUp, byRow | writes},
+		use{x, byRow}, use{packed, reads})
 }
 
-// MatMulDXSwiGLU sets dgateUp to the gradients of gate and up, those of act being dout·W.
+// MatMulDXSwiGLU sets dgateUp to the gradients of gate and up; act's gradient is dout·W.
 func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels.Matrix) {
 	F, K := w.In, w.Out
 	m := dout.Len() / K
@@ -61,17 +62,19 @@ func (b *Backend) MatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w kernels
 	g.x, g.b, g.form = unsafe.Pointer(floats(dout)), factor.at, factor.form
 	g.m, g.f, g.k = C.long(m), C.long(F), C.long(K)
 	nr := int(b.k.nr)
-	b.runSwiGLU(b.k.matmul_dx_swiglu, F, ceilDiv(F, nr), nr, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{packed, reads})
+	b.runSwiGLU(b.k.matmul_dx_swiglu, F, ceilDiv(F, nr), nr, use{dgateUp, byRow | writes}, use{gateUp, byRow},
+		use{dout, byRow}, use{packed, reads})
 }
 
-// runSwiGLU runs a kernel of n columns of products, so many of them of a row at a time in
-// scratch memory, on what was filled in.
+// runSwiGLU runs a kernel that computes n columns of products, `products` of each row at a time
+// in scratch memory, on the arguments already filled in.
 func (b *Backend) runSwiGLU(kernel C.kernel, n, panels, products int, uses ...use) {
 	g := &b.a.swiglu
 	m, k := int(g.m), int(g.k)
 	rows, groups, now := b.shareProduct(m, n, k, k, panels)
 	g.rows, g.panel_groups = rows, C.long(groups)
 	g.scratch, g.scratch_len = b.roomFor(int(rows.many) * int(b.k.mr) * (b.panels(k) + products))
-	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: rowBlocks(rows) * groups, grain: 1,
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now,
+		units: rowBlocks(rows) * groups, grain: 1,
 		work: m * n * k}, uses...)
 }

@@ -1,7 +1,7 @@
-// swiglu.h: the gated feed-forward activation, in the product before it and in the gradient
-// of the product after it: what these give to it, or take from it, stays in the caches.
+// swiglu.h: the gated feed-forward activation, fused with the product before it and with the
+// gradient of the product after it, so that the intermediate values stay in the caches.
 
-// put_swiglu sets columns j0..j0+n of act, and of gate_up where there is one, in rows i0..i0+m,
+// put_swiglu sets columns j0..j0+n of act, and of gate_up unless it is null, in rows i0..i0+m,
 // from products ld apart.
 INLINE void put_swiglu(const struct swiglu_args *g, long i0, long m, long j0, long n, const float *gates, const float *ups, long ld_, int past) {
 	for (long i = 0; i < m; i++)
@@ -15,11 +15,11 @@ INLINE void put_swiglu(const struct swiglu_args *g, long i0, long m, long j0, lo
 		}
 }
 
-// matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] where there is one. A unit
-// is one block of rows × one group of panels of gates, each with the panel of its ups; of all
-// panels where panels hold both.
-// scratch: the rows [m,k] in panels, and products [m][NR] of a gate's and an up's panel; of all
-// panels where they hold both.
+// matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] unless it is null. A unit is
+// one block of rows × one group of panels of gates, each with its panel of ups, or × all panels
+// if one panel holds both gates and ups.
+// scratch: the rows [m,k] in panels, and products [m][NR] of a panel of gates and one of ups, or
+// of all panels.
 static void matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {
 	const long panels = g->f / NR;
 	const struct factor b = {g->b, g->form, g->k, 2 * g->f};
@@ -43,7 +43,7 @@ static void matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid
 			put_swiglu(g, i0, m, p * NR, NR, gates, ups, NR, past);
 		}
 	}
-	if (past) v_streamed(); // before another thread is told that the work is done
+	if (past) v_streamed(); // before other threads learn that the work is done
 }
 
 // matmul_dx_swiglu computes unit u of dgate_up [m,2f]: one block of rows × one group of panels.

@@ -1,5 +1,5 @@
-// tile.h: the inner loops that all matmuls, attention scores, attention values and
-// their gradients run on.
+// tile.h: the inner loops of all matmuls, attention scores, attention values and their
+// gradients.
 //
 // A tile keeps mr rows × nv vectors of C in registers and runs the chain over k:
 //
@@ -9,14 +9,14 @@
 //
 // Operands are copied to scratch memory first, in one layout that serves both
 // sides: a matrix X [rows, n] in panels of NR columns, [n/NR][rows][NR]. As B its
-// panels are the columns of a tile; as A its rows lie NR apart, or, transposed, its
-// columns lie side by side. So all strides in the inner loops are constants, and
-// no power of two of the caller's rows makes them share a set of the cache.
+// panels are the columns of a tile; as A its rows are NR apart, or, transposed, its
+// columns are adjacent. So all strides in the inner loops are constants, and a
+// power-of-two row length of the caller cannot make the rows share a cache set.
 
 enum tile_init {
 	FROM_ZERO = 0,
 	FROM_BIAS = 1, // c[i][j] starts from bias[j]
-	FROM_C = 2,    // continues the chain in C
+	FROM_C = 2,    // c[i][j] continues the chain in C
 };
 
 #if defined(__clang__)
@@ -33,7 +33,7 @@ enum tile_init {
 		else acc[i][j] = v_load((row) + j * LANES);                                                \
 	}
 
-// load_columns loads a row of a panel: nv vectors, or NR columns as BF16 in pairs (bf16.h).
+// load_columns loads a row of a panel: nv vectors, or with half NR BF16 columns in pairs (bf16.h).
 INLINE void load_columns(vf bv[NV], const void *b, const int nv, const int half) {
 	if (half) {
 		h_columns(bv, b);
@@ -43,7 +43,7 @@ INLINE void load_columns(vf bv[NV], const void *b, const int nv, const int half)
 	for (int j = 0; j < nv; j++) bv[j] = v_load((const float *)b + j * LANES);
 }
 
-// ADD_TERM adds one term to rows first..last of the tile; a's rows lie am apart. half: B is BF16.
+// ADD_TERM adds one term to rows first..last of the tile; a's rows are am apart. half: B is BF16.
 #define ADD_TERM(first, last, am, half)                                                                \
 	do {                                                                                           \
 		vf bv[NV];                                                                                 \
@@ -55,12 +55,11 @@ INLINE void load_columns(vf bv[NV], const void *b, const int nv, const int half)
 		}                                                                                          \
 	} while (0)
 
-// rows_tile: a's rows lie NR apart in panels of `panel` elements, of which the tile
-// walks k columns; b is one panel, BF16 with half. With causal, row i takes part in i further
-// steps. scale, if not 0, multiplies row i by scale[i] at the end. next is memory that
-// is about to be needed and is brought to the second-level cache meanwhile: if
-// steady, ask bytes at each step, in a stream for each line of a row of a panel, k lines
-// apart; else ask lines every ASK_STEPS steps.
+// rows_tile: a's rows are NR apart in panels of `panel` elements, and the tile walks k
+// columns; b is one panel, BF16 with half. With causal, row i takes i more steps. scale,
+// if not null, multiplies row i by scale[i] at the end. next is memory needed soon, which
+// the tile prefetches to the second-level cache: if steady, ask bytes at each step, in one
+// stream per line of a panel's row, k lines apart; else ask lines every ASK_STEPS steps.
 #define ASK_STEPS 8
 #define LINE 64
 INLINE void rows_tile(const int mr, const int nv, const int causal, const int steady, const int half, const float *a, long panel,
@@ -68,7 +67,7 @@ INLINE void rows_tile(const int mr, const int nv, const int causal, const int st
 	const char *next, long ask, const int past) {
 	const char *b = columns;
 	const long row = NR * (half ? sizeof(bf16) : sizeof(float)), second = k * LINE;
-	for (int i = 0; ask && !past && i < mr; i++) // C: by the time it is written it has arrived
+	for (int i = 0; ask && !past && i < mr; i++) // prefetch C, so that it arrives before it is written
 		for (int j = 0; j < nv; j++) __builtin_prefetch(c + i * ldc + j * LANES, 1);
 	ACC_START(init == FROM_BIAS ? bias : c + i * ldc)
 	for (; k >= NR; k -= NR) {
@@ -113,9 +112,9 @@ INLINE void rows_tile(const int mr, const int nv, const int causal, const int st
 		}
 }
 
-// columns_tile: the tile's rows are columns of a panel, side by side, and the
-// chain runs down the panel's rows, ak apart. With causal, row i of the tile joins
-// in at step i. add: c += instead of c =.
+// columns_tile: the tile's rows are adjacent columns of a panel, and the chain runs
+// down the panel's rows, ak apart. With causal, row i of the tile starts at step i.
+// add: c += instead of c =.
 INLINE void columns_tile(const int mr, const int nv, const int causal, const long ak, const float *a,
 	const float *b, float *c, long ldc, long k, enum tile_init init, int add) {
 	ACC_START(c + i * ldc)
@@ -142,9 +141,9 @@ INLINE void columns_tile(const int mr, const int nv, const int causal, const lon
 		}
 }
 
-// strided_tile takes A and B as they lie in memory, for the few places where a copy
-// would cost more than it saves. The last vector of a tile with tail set has n mod
-// LANES columns; memory past them is neither read nor written.
+// strided_tile reads A and B in place, for the few callers to which a copy would cost
+// more than it saves. With tail the last vector of a tile has n mod LANES columns;
+// memory past them is neither read nor written.
 INLINE void strided_tile(const int mr, const int nv, const int tail, const float *a, long am, long ak,
 	const float *b, long ldb, float *c, long ldc, long k, int n, enum tile_init init) {
 	vf acc[MR][NV];
@@ -261,8 +260,8 @@ static void (*const strided_tiles[MR + 1])(const float *, long, long, const floa
 
 INLINE long round_up(long n, long to) { return (n + to - 1) / to * to; }
 
-// strip_count returns into how many strips of at most MR rows m rows are cut; strip s
-// begins at row strip_at(m, strips, s).
+// strip_count returns the number of strips of at most MR rows in m rows; strip s begins
+// at row strip_at(m, strips, s).
 INLINE long strip_count(long m) { return (m + MR - 1) / MR; }
 
 // copy_tile copies rows × n of a tile.
@@ -271,16 +270,16 @@ INLINE void copy_tile(float *out, long ldo, const float *x, long ldx, long rows,
 		for (int j = 0; j < n; j += LANES) v_storet(out + i * ldo + j, v_loadt(x + i * ldx + j, n - j), n - j);
 }
 
-// ask_row brings n elements of row i of x closer, if there is such a row. Rows that lie
-// far apart are not foreseen by the processor. Copies ask rows_ahead rows before they
-// read: 1024 elements, about as many as are copied while memory answers.
+// ask_row prefetches n elements of row i of x, if there is such a row. The processor does
+// not foresee rows that are far apart. Copies ask rows_ahead rows before they read: 1024
+// elements, about as many as are copied while memory answers.
 INLINE void ask_row(const float *x, long ldx, long i, long m, long n) {
 	for (long j = 0; i < m && j < n; j += LANES) __builtin_prefetch(x + i * ldx + j, 0, 2);
 }
 INLINE long rows_ahead(long n) { return 2 + 1024 / (n + 1); }
 
 // put_panels copies x [m,n] (rows ldx apart) to panels [n/NR][rows][NR], from row
-// `at` of each. What is past n in the last panel is left alone.
+// `at` of each. Elements past n in the last panel are left alone.
 INLINE void put_panels(float *out, long rows, const float *x, long ldx, long m, long n) {
 	const long ahead = rows_ahead(n);
 	for (long i = 0; i < m; i++) {
@@ -295,7 +294,7 @@ INLINE void put_panels(float *out, long rows, const float *x, long ldx, long m, 
 }
 
 // put_transposed copies x [m,n] (rows ldx apart), transposed, to panels
-// [m/NR][n][NR]; what is past m in the last panel becomes 0.
+// [m/NR][n][NR]; elements past m in the last panel become 0.
 INLINE void put_transposed_of(float *out, const void *x, long ldx, long m, long n, const int half) {
 	for (long i = 0; i < round_up(m, NR); i += LANES) {
 		float *o = out + i / NR * n * NR + i % NR;
@@ -321,24 +320,24 @@ INLINE void put_transposed_of(float *out, const void *x, long ldx, long m, long 
 static void put_transposed(float *out, const float *x, long ldx, long m, long n) { put_transposed_of(out, x, ldx, m, n, 0); }
 static void put_widened(float *out, const bf16 *x, long ldx, long m, long n) { put_transposed_of(out, x, ldx, m, n, 1); }
 
-// K_BLOCK is the length of the part of a chain that runs before the next tile: a
-// panel of B that long fills two thirds of the first-level cache.
+// K_BLOCK is how much of a chain runs before the next tile: a panel of B that long
+// fills two thirds of the first-level cache.
 #define K_BLOCK 256
 
-// Up to STEADY_STRIPS strips the panels of B come as fast as memory gives them, and
-// an even stream of requests gets the most out of it. With more, requests are few,
-// and most find their memory there already: in bunches they cost less.
+// With at most STEADY_STRIPS strips, memory limits how fast panels of B arrive, and an
+// even stream of prefetches uses it best. With more strips, prefetches are few and most
+// hit the cache already: in bunches they cost less.
 #define STEADY_STRIPS 5
 
-// FEW_ROWS is up to how many rows the processor foresees the next lines of B by itself, as fast as
-// memory gives them: requests took a tenth (float32) to a third (BF16) of it away.
+// With at most FEW_ROWS rows the processor foresees the next lines of B by itself, as fast as
+// memory delivers them; prefetches cost a tenth (float32) to a third (BF16) of that rate.
 #define FEW_ROWS 4
 
-// panel_row returns the bytes of a row of a panel.
+// panel_row returns the bytes in a row of a panel.
 INLINE long panel_row(const struct factor *b) { return NR * (b->form == PANELS_BF16 || b->form == ACROSS_BF16 ? sizeof(bf16) : sizeof(float)); }
 
-// Rows of beside, line elements apart, are needed next: two pieces of NR elements each, the
-// second apart elements from the first.
+// Rows needed next, line elements apart: two pieces of NR elements each, the second `apart`
+// elements after the first.
 struct beside { const float *rows; long line, apart; };
 
 INLINE void ask_beside(const struct beside *beside, long i, long rows) {
@@ -349,8 +348,8 @@ INLINE void ask_beside(const struct beside *beside, long i, long rows) {
 		}
 }
 
-// take_block transposes a block of NR × NR: rows of a panel become columns, those past so many
-// rows 0.
+// take_block transposes a block of NR × NR: rows of a panel become columns, zeros past the given
+// number of rows.
 INLINE void take_block(float *out, const void *from, long rows, const int half) {
 	for (int i = 0; i < NR; i += LANES) {
 		vf r[NV][LANES];
@@ -367,13 +366,14 @@ INLINE void take_block(float *out, const void *from, long rows, const int half) 
 		}
 	}
 }
-// across_block returns the block of terms k.., a multiple of NR, and the columns of panel p.
+// across_block returns the block with the columns of panel p and the terms from k, a multiple of
+// NR.
 INLINE const char *across_block(const struct factor *b, long p, long k) {
 	return (const char *)b->at + (k / NR * b->columns + p * NR) * panel_row(b);
 }
 
-// take_across sets out [kn][NR] to terms k0.. of the columns of panel p of b, which lies in
-// panels of its terms; k0 is a multiple of NR. Terms up to a multiple of NR are written.
+// take_across sets out [kn][NR] to the terms from k0, a multiple of NR, of the columns of panel p
+// of b, which is stored in panels of its terms. It writes terms up to a multiple of NR.
 static void take_across(float *out, const struct factor *b, long p, long k0, long kn) {
 	const long left = b->columns - p * NR, rows = left < NR ? left : NR;
 	for (long k = 0; k < kn; k += NR) {
@@ -383,16 +383,16 @@ static void take_across(float *out, const struct factor *b, long p, long k0, lon
 	}
 }
 
-// ask_across brings a part of terms k0.. of panel p closer: piece s of so many.
+// ask_across prefetches the part of panel p with the terms from k0: piece s of `pieces`.
 INLINE void ask_across(const struct factor *b, long p, long k0, long kn, long s, long pieces) {
 	const long lines = NR * panel_row(b) / LINE, all = kn / NR * lines;
-	if (p * NR + NR > b->columns || k0 + kn > b->terms) return; // the last ones
+	if (p * NR + NR > b->columns || k0 + kn > b->terms) return; // the last block
 	for (long i = s * all / pieces; i < (s + 1) * all / pieces; i++)
 		__builtin_prefetch(across_block(b, p, k0 + i / lines * NR) + i % lines * LINE, 0, 2);
 }
 
 // strip_product sets, or continues, mr rows of n columns of C from a part of A and of a panel of
-// B, kn long, as rows_tile does; what is not NR wide by way of a tile.
+// B, kn long, as rows_tile does; if n < NR, in a tile that it copies to C.
 INLINE void strip_product(const rows_function *tiles, const float *a, long panel, const void *b, float *c, long ldc, long mr, int n, long kn,
 	enum tile_init init, const float *bias, const char *next, long ask, int steady, int past) {
 	float t[MR * NR];
@@ -405,8 +405,8 @@ INLINE void strip_product(const rows_function *tiles, const float *a, long panel
 	copy_tile(c, ldc, t, NR, mr, n);
 }
 
-// across_product is panel_product of a B that lies across: a part of the panel at a time is
-// transposed, and meets all strips.
+// across_product is panel_product of a B stored in panels of its terms: it transposes a part of
+// the panel at a time and multiplies all strips by it.
 ONE_COPY void across_product(const float *a, const struct factor *b, long p, long k0, long k, float *c, long ldc, long m, int n,
 	const float *bias, enum tile_init init, long next_p, const struct beside *beside) {
 	float room[K_BLOCK * NR] __attribute__((aligned(64)));
@@ -423,11 +423,11 @@ ONE_COPY void across_product(const float *a, const struct factor *b, long p, lon
 	}
 }
 
-// panel_product sets m rows of n ≤ NR columns of C, those of panel p, from A, in panels
-// of m rows, and terms k0.. of B; k long. While it works, the part of B after the
-// one at hand, at last that of next_p, is brought closer, evenly over the strips: B
-// comes from memory as fast as it is used up. Few rows ask for nothing. With past, k is at most K_BLOCK and C goes
-// past the caches, if it is NR wide.
+// panel_product sets m rows of the n ≤ NR columns of panel p of C from A, in panels of m
+// rows, and k terms of B from k0. Meanwhile it prefetches the next part of B, at the end
+// next_p's first, spread evenly over the strips, so that B arrives as fast as it is used.
+// With few rows it prefetches nothing. With past, k is at most K_BLOCK and C goes past the
+// caches if it is NR wide.
 static void panel_product(const float *a, const struct factor *b, long p, long k0, long k, float *c, long ldc, long m, int n,
 	const float *bias, enum tile_init init, long next_p, int past, const struct beside *beside) {
 	float tb[NR];
@@ -441,7 +441,7 @@ static void panel_product(const float *a, const struct factor *b, long p, long k
 	}
 	const long strips = strip_count(m), row = panel_row(b);
 	const int few = m <= FEW_ROWS, steady = !few && strips <= STEADY_STRIPS;
-	// Bytes of one stream a step, or lines every ASK_STEPS steps.
+	// Bytes per step in one stream, or lines per ASK_STEPS steps.
 	const long ask = few ? 0 : ((steady ? (row < LINE ? row : LINE) : ASK_STEPS * row / LINE) + strips - 1) / strips;
 	const rows_function *tiles = b->form == PANELS_BF16 ? half_tiles : rows_tiles;
 	const char *columns = (const char *)b->at + (p * b->terms + k0) * row, *next_panel = (const char *)b->at + (next_p * b->terms + k0) * row;
@@ -458,7 +458,7 @@ static void panel_product(const float *a, const struct factor *b, long p, long k
 }
 
 // block computes C [m,n], m ≤ MR, from A [m,k] (strides am, ak) and B [k,n]
-// (stride ldb) where they lie.
+// (stride ldb) in place.
 static void block(const float *a, long am, long ak, const float *b, long ldb, float *c, long ldc,
 	long m, long k, long n, enum tile_init init) {
 	for (long i = 0; i < m; i += MR)

@@ -1,10 +1,10 @@
-// tileattention.h: attention of class "cpu/bf16": causal over packed sequences,
-// forward and backward.
+// tileattention.h: causal attention over packed sequences in class "cpu/bf16", forward
+// and backward.
 //
-// Query rows go BLOCK at a time against BLOCK keys at a time. What a row must not see
-// is multiplied by 0, which changes no sum as long as it is finite; sequences with
-// other values in them take attention_rare, one row at a time. Blocks of keys that no
-// row of a block sees are left out.
+// BLOCK query rows go against BLOCK keys at a time. Keys that a row must not see are
+// multiplied by 0, which changes no sum while they are finite; sequences with NaN or Inf
+// take attention_rare, one row at a time. Blocks of keys that no row of a block sees are
+// skipped.
 
 // all_finite reports whether rows of d elements, ld apart, are free of NaN and Inf.
 INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
@@ -22,7 +22,7 @@ INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
 }
 
 // tile_sum1 continues acc with the terms from..n-1 of a[i]·b[i·ldb], one at a time; the
-// first shared of b lie at prefix.
+// first `shared` elements of b are at prefix.
 INLINE float flush_one(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
 static float tile_sum1(const float *a, const bf16 *prefix, long shared, const bf16 *b, long ldb, long from, long n, float acc) {
 	for (long s = from / TERMS * TERMS; s < n; s += TERMS) {
@@ -45,10 +45,10 @@ static float dot1(const bf16 *a, const bf16 *b, long d) {
 	return acc;
 }
 
-// A sequence of a unit, a group of sequences × a key/value head: pointers to its row 0, and
-// to the prefix's.
+// A sequence of a unit, a group of sequences × a key/value head: pointers to row 0 of the
+// sequence and of its prefix.
 struct head_view {
-	const bf16 *q, *k, *v, *prefix_k, *prefix_v; // q of the first of the heads that share k
+	const bf16 *q, *k, *v, *prefix_k, *prefix_v; // q: first of the heads that share k
 	long prefix, T, at, head;                    // see sequence_view; first query head
 };
 
@@ -63,8 +63,8 @@ INLINE struct head_view view_head(const struct tile_attention_args *g, const str
 INLINE const bf16 *key_row(const struct head_view w, long t, long stride) { return (t < w.prefix ? w.prefix_k : w.k) + t * stride; }
 INLINE const bf16 *value_row(const struct head_view w, long t, long stride) { return (t < w.prefix ? w.prefix_v : w.v) + t * stride; }
 
-// key_block returns rows t0.. of keys or values, at most BLOCK, ld_ apart: where they lie, or
-// in stage those of a block that has rows of the prefix and own ones.
+// key_block returns at most BLOCK rows of keys or values from t0, ld_ apart: in place, or copied
+// to stage if the block has rows of both the prefix and the sequence.
 INLINE const bf16 *key_block(const bf16 *prefix, const bf16 *own, long shared, long t0, long T, long d, long *ld_, bf16 *stage) {
 	if (t0 >= shared) return own + t0 * *ld_;
 	const long end = t0 + BLOCK < T ? t0 + BLOCK : T;
@@ -74,7 +74,7 @@ INLINE const bf16 *key_block(const bf16 *prefix, const bf16 *own, long shared, l
 	return stage;
 }
 
-// attention_rare is a sequence of a unit in plain loops. scratch: z [T].
+// attention_rare computes a sequence of a unit in plain loops. scratch: z [T].
 static void attention_rare(const struct tile_attention_args *g, const struct head_view w, float *z) {
 	const long d = g->d, ldo = g->h * d, ld_ = g->stride;
 	for (long h = 0; h < g->h / g->kv; h++)
@@ -88,8 +88,8 @@ static void attention_rare(const struct tile_attention_args *g, const struct hea
 		}
 }
 
-// tile_attention computes units lo..hi. scratch: scores [BLOCK][T], of the keys from base on, tiles of keys and
-// values, a block of queries, of probabilities and of rows.
+// tile_attention computes units lo..hi. scratch: scores [BLOCK][T] of the keys from base, tiles of
+// keys and values, and a block each of queries, probabilities and rows.
 static void tile_attention(const struct tile_attention_args *g, long lo, long hi, int tid) {
 	const long d = g->d, ldo = g->h * d, ds = steps_of(d);
 	float out[BLOCK * BLOCK] __attribute__((aligned(64)));
@@ -157,7 +157,7 @@ INLINE float row_delta(const struct tile_attention_args *g, long at) {
 	return v_sum(sum);
 }
 
-// grads sets p and dz from scores and dp, a vector of keys. capped says whether scores have a cap.
+// grads sets p and dz from scores and dp, for a vector of keys. capped says whether there is a cap.
 struct scaling { float scale, cap, inv_cap; };
 INLINE void grads(vf *p, vf *dz, vf z, vf dp, const struct scaling by, const float *st, float delta, const int capped) {
 	const vf sc = v_set1(by.scale);
@@ -169,7 +169,7 @@ INLINE void grads(vf *p, vf *dz, vf z, vf dp, const struct scaling by, const flo
 	*dz = v_mul(x, sc);
 }
 
-// grads1 is grads of query row i of a head and key t.
+// grads1 is grads for query row i of a head and key t.
 INLINE void grads1(float *p, float *dz, const struct tile_attention_args *g, const struct head_view w, long h, long i, long t, float delta) {
 	const float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
 	const bf16 *q = w.q + i * g->stride + h * g->d, *dout = g->dout + ((w.at + i) * g->h + w.head + h) * g->d;
@@ -186,8 +186,8 @@ INLINE void grads1(float *p, float *dz, const struct tile_attention_args *g, con
 }
 
 // add_zero_steps ends the tile sums of the gradients of keys and values, rows line apart, after
-// one query head of a sequence: the steps of queries that a key is not seen by were left out, but
-// their zeros make a sum that is -0 a +0. Keys of a prefix that are not touched here have it already.
+// one query head of a sequence. Steps of queries that do not see a key were skipped, but their
+// zeros turn a sum of -0 into +0. Keys of a prefix that it does not touch are +0 already.
 static void add_zero_steps(const struct tile_attention_args *g, const struct head_view w, float *dk, float *dv, long line) {
 	const long step = (w.T - 1) / TERMS * TERMS, last = step > w.prefix ? step : w.prefix; // first query of the last step
 	const long from = first_seen(w.prefix, g->window) - TERMS;
@@ -198,8 +198,8 @@ static void add_zero_steps(const struct tile_attention_args *g, const struct hea
 		}
 }
 
-// attention_backward_rare is a sequence of a unit in plain loops: adds to dk and dv, rows
-// line apart. scratch: p and dz [T].
+// attention_backward_rare computes a sequence of a unit in plain loops and adds to dk and dv,
+// rows line apart. scratch: p and dz [T].
 static void attention_backward_rare(const struct tile_attention_args *g, const struct head_view w, float *p, float *dk, float *dv, long line) {
 	const long d = g->d, ld_ = g->stride, ldo = g->h * d;
 	float *dz = p + steps_of(w.T) * TERMS;
@@ -225,9 +225,9 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 }
 
 // score_gradients turns the scores z and the products dp of a block of rows and keys into
-// the scores' gradients and the probabilities: 0 for what a row does not see, past the
-// diagonal or before the key `unseen`, of row 0, counted from the block's first; and in rows
-// that are not in from..n. Rows of stats lie line apart.
+// the scores' gradients and the probabilities. They are 0 for keys that a row does not see,
+// past the diagonal or before key `unseen` (for row 0, counted from the block's first key),
+// and in rows outside from..n. Rows of stats are line apart.
 INLINE void score_gradients(float *z, float *dp, const struct scaling by, const float *stats, long line, const float *delta,
 	long from, long n, int diagonal, long unseen, const int capped) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
@@ -245,8 +245,8 @@ INLINE void score_gradients(float *z, float *dp, const struct scaling by, const 
 	}
 }
 
-// put_tile_gradients stores rows t0..t1 of the gradients of keys and values; those of the
-// keys' row 0 go to element at of dqkv.
+// put_tile_gradients stores rows t0..t1 of the gradients of keys and values; row 0 of the
+// keys' goes to element `at` of dqkv.
 INLINE void put_tile_gradients(const struct tile_attention_args *g, long at, const float *dk, const float *dv, long line, long t0, long t1) {
 	for (long t = t0; t < t1; t++)
 		for (long j = 0; j < g->d; j += LANES) {
@@ -255,8 +255,8 @@ INLINE void put_tile_gradients(const struct tile_attention_args *g, long at, con
 		}
 }
 
-// own_rows returns a block of rows of which those in from..n are a sequence's own: where they
-// lie, or, with zeros before them, in stage.
+// own_rows returns a block of rows whose rows from..n are a sequence's own: in place, or, with
+// zeros before them, in stage.
 INLINE const bf16 *own_rows(const bf16 *x, long from, long n, long d, long *ld_, bf16 *stage) {
 	if (from == 0) return x;
 	memset(stage, 0, from * d * sizeof(bf16));
@@ -265,10 +265,10 @@ INLINE const bf16 *own_rows(const bf16 *x, long from, long n, long d, long *ld_,
 	return stage;
 }
 
-// tile_attention_backward computes units lo..hi. Query rows go QUERY_BLOCKS blocks at a
-// time, so that the gradients of a block of keys and values are read and written once for
-// all of them. scratch: gradients of keys and values [T][D], and of a block of queries, p
-// and dz of attention_backward_rare, tiles of keys (both ways) and of values, of blocks of
+// tile_attention_backward computes units lo..hi. It takes QUERY_BLOCKS blocks of query rows
+// at a time, so that it reads and writes the gradients of a block of keys and values once
+// for all of them. scratch: gradients of keys and values [T][D], and of a block of queries,
+// p and dz of attention_backward_rare, tiles of keys (both ways) and of values, of blocks of
 // queries and output gradients (both ways), and of the scores' gradients (both ways) and
 // probabilities, and a block of rows.
 static void tile_attention_backward(const struct tile_attention_args *g, long lo, long hi, int tid) {
@@ -332,7 +332,7 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 							block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
 							if (g->cap > 0) score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 1);
 							else score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 0);
-							// From here on z holds dz and dp holds p.
+							// Now z holds dz and dp holds p.
 							rows32(dzr + (b * ts + tb - first_block[0]) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
 							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
 							column_rows32(pt + b * STEP, dp, 0, BLOCK, BLOCK, keys, 0);

@@ -2,7 +2,7 @@
 
 // tile_pack packs panels lo..hi of BLOCK columns of w [rows,cols], rounded: out
 // [panels][steps][STEP]. Columns of the product are w's rows and its terms w's
-// columns, or with transposed the other way round.
+// columns, or the reverse with transposed.
 static void tile_pack(const struct tile_pack_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const void *w = (const void *)g->w;
@@ -21,14 +21,14 @@ static void tile_pack(const struct tile_pack_args *g, long lo, long hi, int tid)
 	}
 }
 
-// take_column sets out [BLOCK] to the terms of column c of a step of packed columns.
+// take_column sets out [BLOCK] to the terms of column c in a step of packed columns.
 INLINE void take_column(bf16 *out, const bf16 *step, long c) {
 	const bf16 *from = step + c / TILE * TILE_LEN + c % TILE * 2;
 	for (int p = 0; p < TERMS / 2; p++, from += 2 * TILE) out[FIRST(p)] = from[0], out[SECOND(p)] = from[1];
 }
 
-// tile_across packs panels lo..hi of out, whose columns are the terms of packed w and whose terms
-// are its columns: w [rows/BLOCK][cols/TERMS][STEP] in panels of rows.
+// tile_across packs panels lo..hi of out, the transpose of packed w: its columns are w's terms and
+// its terms w's columns. w is [rows/BLOCK][cols/TERMS][STEP], in panels of rows.
 static void tile_across(const struct tile_pack_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const long panels = steps_of(g->cols), steps = steps_of(g->rows);
@@ -41,8 +41,8 @@ static void tile_across(const struct tile_pack_args *g, long lo, long hi, int ti
 		}
 }
 
-// tile_embed sets rows lo..hi of out to scale times columns of packed weights, as if they had
-// been rounded when they were packed: not all levels make subnormals zero there.
+// tile_embed sets rows lo..hi of out to scale times columns of packed weights. It rounds the
+// weights first, because not all levels flush subnormals to zero when they pack.
 static void tile_embed(const struct embed_frozen_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	bf16 t[TERMS];
@@ -56,8 +56,8 @@ static void tile_embed(const struct embed_frozen_args *g, long lo, long hi, int 
 	}
 }
 
-#define PAST (1 << 20) // elements of an output that no second-level cache keeps: reading each
-// line first and evicting others for it costs more than the product
+#define PAST (1 << 20) // elements in an output too large for any second-level cache: reading each
+// line first and evicting others for it would cost more than the product
 
 // put stores a block of sums [rows][cols] in c [·,ldc], rounded if h is set.
 INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long cols, const int h) {
@@ -67,10 +67,10 @@ INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long c
 }
 
 // tile_matmul computes unit u of c [m,n] = a [m,k] · B (+ bias). A unit is one block of
-// rows × one group of panels. Chains longer than part steps are cut and taken up again, so
-// that what is multiplied stays in the first two caches. While a block is multiplied, the
-// sums of the one before are rounded and stored, and the next panel is asked for.
-// scratch: the rows as tiles, and where chains are cut the sums of the unit
+// rows × one group of panels. Chains longer than part steps are cut and continued later, so
+// that the factors stay in the first two caches. While it multiplies a block, it rounds and
+// stores the sums of the one before and prefetches the next panel.
+// scratch: the rows as tiles, and if chains are cut the sums of the unit
 // [panels][rows.many][BLOCK][BLOCK].
 static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int tid) {
 	const long steps = steps_of(g->k), panels = (g->n + BLOCK - 1) / BLOCK, cut = g->part < steps;
@@ -122,21 +122,21 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 		store_rows(&w, w.left);
 	}
 	tiles_end();
-	if (past) v_streamed(); // before another thread is told that the work is done
+	if (past) v_streamed(); // before other threads learn that the work is done
 }
 
-// rows_of_tiles copies rows r.. (at most BLOCK) of a block of columns out of tiles of
+// rows_of_tiles copies rows r.. (at most BLOCK) of a block of columns from tiles of
 // rows.
 INLINE void rows_of_tiles(bf16 *out, const bf16 *tiles, long panels, long r, long rows, long panel) {
-	const long in = BLOCK - r % BLOCK < rows ? BLOCK - r % BLOCK : rows; // those in the first tiles
+	const long in = BLOCK - r % BLOCK < rows ? BLOCK - r % BLOCK : rows; // rows in the first tiles
 	const bf16 *from = tiles + (r / BLOCK * panels + panel) * STEP;
 	for (long i = 0; i < in; i++) load_terms(out + i * TERMS, from + (r % BLOCK + i) * TERMS);
 	for (long i = in; i < rows; i++) load_terms(out + i * TERMS, from + panels * STEP + (i - in) * TERMS);
 }
 
 // take_sums fills sums [·/BLOCK][·/BLOCK][BLOCK][BLOCK] with rows n0..n1 and columns k0..k1
-// of dw [·,k]; put_sums writes them back. A block of sums lies on 64 lines of the cache in
-// a row, where rows of dw, a power of two apart, would share a few sets.
+// of dw [·,k]; put_sums writes them back. A block of sums fills 64 consecutive cache lines,
+// while rows of dw, a power of two apart, would share a few sets.
 INLINE void take_sums(float *sums, const float *dw, long k, long n0, long n1, long k0, long k1) {
 	for (long n = n0; n < n1; n += BLOCK)
 		for (long c = k0; c < k1; c += BLOCK, sums += BLOCK * BLOCK)
@@ -156,9 +156,9 @@ INLINE void put_sums(float *dw, const float *sums, long k, long n0, long n1, lon
 				}
 }
 
-// tile_matmul_dw continues in dw [n,k] the tile sums of dout [m,n]ᵀ · x [m,k], a step
-// being one piece of rows piece[2s]..piece[2s+1]. A unit is a block of dw, which stays
-// in the second-level cache while the rows pass by, DW_PIECES pieces at a time.
+// tile_matmul_dw continues the tile sums of dout [m,n]ᵀ · x [m,k] in dw [n,k]; step s is
+// the piece of rows piece[2s]..piece[2s+1]. A unit is a block of dw, which stays in the
+// second-level cache while the rows stream by, DW_PIECES pieces at a time.
 // scratch: the sums, and tiles of dout [n_block/BLOCK][DW_PIECES][STEP] and x [k_block/BLOCK][…].
 static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int tid) {
 	float *sums = g->scratch + tid * g->scratch_len;
@@ -168,7 +168,7 @@ static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int t
 	for (long u = u0; u < u1; u++) {
 		const long n0 = u / g->k_blocks * g->n_block, k0 = u % g->k_blocks * g->k_block;
 		const long n1 = n0 + g->n_block < g->n ? n0 + g->n_block : g->n, k1 = k0 + g->k_block < g->k ? k0 + g->k_block : g->k;
-		const int near = g->pieces > 2 * DW_PIECES; // else dw's rows pass but once or twice
+		const int near = g->pieces > 2 * DW_PIECES; // else dw's rows are used only once or twice
 		if (near) take_sums(sums, g->dw, g->k, n0, n1, k0, k1);
 		for (long s0 = 0; s0 < g->pieces; s0 += DW_PIECES) {
 			const long steps = g->pieces - s0 < DW_PIECES ? g->pieces - s0 : DW_PIECES;
@@ -204,11 +204,11 @@ static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int t
 		if (near) put_sums(g->dw, sums, g->k, n0, n1, k0, k1);
 	}
 	tiles_end();
-	v_streamed(); // before another thread is told that the work is done
+	v_streamed(); // before other threads learn that the work is done
 }
 
-// tile_bias_columns is bias_columns for dbias in dw of the arguments and block offsets in
-// piece.
+// tile_bias_columns is bias_columns with dbias in the arguments' dw and the block offsets
+// in their piece.
 INLINE void tile_bias_columns(const int V, const struct tile_dw_args *g, long j, int n, const int h) {
 	vf sum[BIAS_VECTORS], acc[BIAS_VECTORS];
 	for (int v = 0; v < V; v++) sum[v] = v_loadt(g->dw + j + v * LANES, V == 1 ? n : LANES);

@@ -1,4 +1,4 @@
-// tileoutput.h: the output layer of class "cpu/bf16": output.h on logits from tiles,
+// tileoutput.h: the output layer in class "cpu/bf16": output.h on logits from tiles,
 // BLOCK rows at a time.
 
 // tile_logits sets z [rows][ldz] to the unscaled logits of rows r0.. (at most BLOCK).
@@ -10,11 +10,11 @@ INLINE void tile_logits(const struct tile_output_args *g, long r0, long rows, bf
 		block_sums(a, g->w + j / BLOCK * steps * STEP, z + j, ldz, steps, rows, g->v - j, 1);
 }
 
-// logits_ld is the distance of rows of logits: whole blocks, and a line more, so that
-// rows do not share a set of the cache.
+// logits_ld is the stride of rows of logits: whole blocks plus one line, so that rows do
+// not share a cache set.
 INLINE long logits_ld(long v) { return (v + BLOCK - 1) / BLOCK * BLOCK + LANES; }
 
-// tile_logprob works on chunks lo..hi of BLOCK rows. scratch: logits [BLOCK][ldz] and tiles.
+// tile_logprob computes chunks lo..hi of BLOCK rows. scratch: logits [BLOCK][ldz] and tiles.
 static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int tid) {
 	const long ldz = logits_ld(g->v);
 	float *logits = g->scratch + tid * g->scratch_len;
@@ -68,12 +68,12 @@ INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows,
 	}
 }
 
-// tile_logprob_backward takes blocks lo..hi of row_block rows to the logits and back:
-// their gradients as tiles of rows dz [blocks of BLOCK rows from row0][panels][STEP],
-// and dh. The panels go by in groups, so that gradients are multiplied while they are
-// near, and a weight is read once for row_block rows. scratch: the rows as tiles, and
-// the sums of dh [row_block/BLOCK][c/BLOCK][BLOCK][BLOCK]; where dz is null, a group's panels
-// of it, too.
+// tile_logprob_backward takes blocks lo..hi of row_block rows to the logits and back: it
+// sets dh and the logits' gradients, as tiles of rows dz [blocks of BLOCK rows from
+// row0][panels][STEP]. It takes panels in groups, so that gradients are still in the
+// caches when they are multiplied, and each weight is read once per row_block rows.
+// scratch: the rows as tiles, the sums of dh [row_block/BLOCK][c/BLOCK][BLOCK][BLOCK], and
+// if dz is null a group's panels of it.
 static void tile_logprob_backward(const struct tile_output_args *g, long lo, long hi, int tid) {
 	const long steps = steps_of(g->c), panels = steps_of(g->v);
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
@@ -82,7 +82,7 @@ static void tile_logprob_backward(const struct tile_output_args *g, long lo, lon
 	tiles_begin();
 	for (long u = lo; u < hi; u++) {
 		const long r0 = g->row0 + u * g->row_block, n = g->rows - r0 < g->row_block ? g->rows - r0 : g->row_block;
-		// Without dz only the panels of a group exist, in the place of the first.
+		// Without dz only one group's panels exist, each group in the same place.
 		const long apart = g->dz ? panels : g->panel_group;
 		bf16 *dz = g->dz ? g->dz + u * (g->row_block / BLOCK) * panels * STEP : (bf16 *)(sums + g->row_block * steps * BLOCK);
 		for (long i = 0; i < n; i += BLOCK) rows32(a + i / BLOCK * steps * STEP, g->h, (r0 + i) * g->c, g->c, n - i, g->c, 1);
@@ -112,8 +112,8 @@ static void tile_logprob_backward(const struct tile_output_args *g, long lo, lon
 	tiles_end();
 }
 
-// tile_sample draws a token for rows lo..hi, whose unscaled logits are z [rows][v], from all
-// tokens, or takes the most probable one. scratch: exponentials, and sums of their blocks.
+// tile_sample draws a token from the whole vocabulary for rows lo..hi, whose unscaled logits are
+// z [rows][v], or takes the most probable one. scratch: exponentials, and sums of their blocks.
 static void tile_sample(const struct tile_output_args *g, long lo, long hi, int tid) {
 	float *e = g->scratch + tid * g->scratch_len;
 	double *sums = (double *)(e + logits_ld(g->v));
@@ -132,8 +132,8 @@ static void tile_sample(const struct tile_output_args *g, long lo, long hi, int 
 }
 
 // tile_scaled_logits scales the logits z [rows][v] of rows lo..hi, and writes exp(z-max) to
-// e [rows][v], for draws that are restricted on the Go side; the sum of the exponentials
-// goes to logprob, the row's scores to entropy and lse.
+// e [rows][v], for draws that Go restricts; the sum of the exponentials goes to logprob, the
+// row's scores to entropy and lse.
 static void tile_scaled_logits(const struct tile_output_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	for (long r = lo; r < hi; r++) {

@@ -1,7 +1,7 @@
 // tilepagedattention.h: attention of single rows against a paged cache in class "cpu/bf16".
 
 // tile_paged_scores sets V vectors of R rows of z to the tile sums of q [R][d], in
-// float32, with the keys of positions from t on; see paged_scores.
+// float32, with the keys of positions from t; see paged_scores.
 INLINE void tile_paged_scores(const int R, const int V, const struct tile_attention_args *g, const float *q, const struct paged_view w, long t, float *z, long ldz) {
 	vf acc[2][PAGED_CHAINS];
 	const bf16 *k[PAGED_CHAINS], *next[PAGED_CHAINS];
@@ -32,7 +32,7 @@ INLINE void tile_paged_scores(const int R, const int V, const struct tile_attent
 }
 
 // tile_paged_step continues the tile sums of tile_paged_values with the step that begins at
-// position s. first says whether positions of it may be before those that the row sees.
+// position s. first says that the step may have positions before those that the row sees.
 INLINE void tile_paged_step(const int R, const int V, const int first, vf acc[2][PAGED_CHAINS], const struct tile_attention_args *g,
 	const float *z, long ldz, const struct paged_view w, const struct paged_view after, long c, int n, long s) {
 	vf lane[2][2][PAGED_CHAINS];
@@ -59,8 +59,9 @@ INLINE void tile_paged_step(const int R, const int V, const int first, vf acc[2]
 	CHAINS(r, R) CHAINS(v, V) acc[r][v] = f_add(acc[r][v], f_add(lane[r][0][v], lane[r][1][v]));
 }
 
-// tile_paged_values sets V vectors of R rows, n columns from column c on, to the tile
-// sums of weights z over the positions that the row sees; see paged_values. They go behind the weights.
+// tile_paged_values sets V vectors of R rows, n columns from column c, to the tile sums of
+// weights z over the positions that the row sees; see paged_values. They are stored after
+// the weights.
 INLINE void tile_paged_values(const int R, const int V, const struct tile_attention_args *g, float *z, long ldz, const struct paged_view w,
 	const struct paged_view after, long c, int n) {
 	vf acc[2][PAGED_CHAINS];

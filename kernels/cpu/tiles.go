@@ -10,19 +10,19 @@ import (
 	"exp/kernels"
 )
 
-// The operations of class "cpu/bf16" that are matmuls, on tiles of BF16 factors
-// (tilesum.h). Lengths were checked by their callers.
+// The matmuls of class "cpu/bf16", on tiles of BF16 factors (tilesum.h). Callers have checked
+// the lengths.
 
 const (
 	tileBlock = C.TILE_BLOCK               // rows or columns of two tiles
 	tileStep  = 2 * 16 * kernels.TileTerms // its STEP: elements of two tiles
-	stepLen   = tileStep / 2               // the same in float32 elements
+	stepLen   = tileStep / 2               // tileStep in float32 elements
 )
 
-// tileSteps is the number of steps of a tile sum of n terms.
+// tileSteps returns the number of steps in a tile sum of n terms.
 func tileSteps(n int) int { return ceilDiv(n, kernels.TileTerms) }
 
-// tilesLen is the number of BF16 elements of packed panels of cols columns.
+// tilesLen returns the number of BF16 elements in packed panels of cols columns.
 func tilesLen(cols, terms int) int { return ceilDiv(cols, tileBlock) * tileSteps(terms) * tileStep }
 
 // halves returns the address of a BF16 buffer, nil if it is empty.
@@ -36,7 +36,7 @@ func halves(b kernels.Buffer) *C.uint16_t {
 	return (*C.uint16_t)(b.Addr())
 }
 
-// packTiles is packRows.
+// packTiles is packRows in class "cpu/bf16".
 func (b *Backend) packTiles(w kernels.Matrix, from int, rows kernels.Buffer) {
 	n := rows.Len() / w.In
 	g := &b.a.tile_pack
@@ -50,14 +50,13 @@ func (b *Backend) packTiles(w kernels.Matrix, from int, rows kernels.Buffer) {
 // packTilesT fills w.PackedT.
 func (b *Backend) packTilesT(w kernels.Matrix) {
 	g := &b.a.tile_pack
-	floats(w.W) // which is not BF16
+	floats(w.W) // panics if W is BF16
 	g.w, g.w_bf16, g.rows, g.cols = address(w.W), 0, C.long(w.Out), C.long(w.In)
 	g.out, g.transposed = halves(w.PackedT), 1
 	b.run(b.tiles.pack, unsafe.Pointer(g), ceilDiv(w.In, tileBlock), max(1, 2048/w.Out))
 }
 
-// tilesT returns w.PackedT, or a copy that it makes of w.Packed and that lives until the next
-// call.
+// tilesT returns w.PackedT, or a transposed copy of w.Packed that lives until the next call.
 func (b *Backend) tilesT(w kernels.Matrix) kernels.Buffer {
 	n := tilesLen(w.In, w.Out)
 	if !w.PackedT.Empty() {
@@ -65,7 +64,7 @@ func (b *Backend) tilesT(w kernels.Matrix) kernels.Buffer {
 		return w.PackedT
 	}
 	check(w.Packed, tilesLen(w.Out, w.In))
-	b.flush() // which may use the copy of another matrix
+	b.flush() // queued calls may use another matrix's copy
 	b.grow(&b.across, kernels.BF16, n, n)
 	g := &b.a.tile_pack
 	g.w, g.rows, g.cols = address(w.Packed), C.long(w.Out), C.long(w.In)
@@ -85,10 +84,10 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	g.c, g.c_bf16, g.a, g.a_bf16 = c.Addr(), isBF16(c), a.Addr(), isBF16(a)
 	g.b, g.bias = halves(panels), floats(bias)
 	g.m, g.n, g.k = C.long(m), C.long(n), C.long(k)
-	// Rows in blocks whose tiles stay in the second-level cache beside the panels that stream
-	// by. Long chains are cut, so that a block of rows and a panel stay in the first; then
-	// the unfinished sums share the second, and the panels come in groups of at most 16. When
-	// that leaves too few units for the threads, the panels are divided further.
+	// Blocks of rows have tiles that stay in the second-level cache while the panels stream by.
+	// Long chains are cut, so that a block of rows and a panel stay in the first-level cache; then
+	// the unfinished sums share the second, and the panels come in groups of at most 16. If that
+	// leaves too few units for the threads, the panels are divided further.
 	steps, cols := tileSteps(k), ceilDiv(n, tileBlock)
 	part, rowBlock, groups := steps, 16, 1
 	if steps > 16 && m*k > 1<<17 {
@@ -106,20 +105,21 @@ func (b *Backend) tileMatMul(c, a, panels, bias kernels.Buffer, m, n, k int) {
 	if m*n*k < 1<<19 { // under a microsecond: not worth sharing
 		grain = units
 	}
-	b.queued(rowCall{kernel: b.tiles.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: units, grain: grain,
+	b.queued(rowCall{kernel: b.tiles.matmul, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now,
+		units: units, grain: grain,
 		work: m * n * k, near: &g.near}, use{c, byRow | writes}, use{a, byRow}, use{panels, reads}, use{bias, reads})
 }
 
-// shareTiles returns into which blocks of rows and how many groups of panels a product of m rows
-// and so many multiply-adds is cut, and whether it runs now instead of in the queue. Now, a
-// block has at most so many strips of tileBlock, and the panels are groups, or where that leaves
-// too few units for the threads more. whole: a unit takes its chains in one piece.
+// shareTiles cuts a product of m rows and work multiply-adds into blocks of rows and groups of
+// panels, and decides whether it runs now or from the queue. If it runs now, a block has at most
+// `most` strips of tileBlock rows, and the panels are in the given number of groups, or more if
+// that leaves too few units for the threads. whole says that a unit takes its chains in one piece.
 func (b *Backend) shareTiles(m, work, most, groups, panels int, whole bool) (C.struct_row_blocks, int, bool) {
 	if whole && most >= queueStrips && b.queue.takes(m, work) {
 		return b.queue.share(m), 1, false
 	}
 	strips := ceilDiv(m, tileBlock)
-	enough := 4 // strips for each thread to be worth dividing the rows alone
+	enough := 4 // strips per thread from which dividing only the rows pays
 	if !whole {
 		enough = 2
 	}
@@ -143,10 +143,11 @@ func (b *Backend) tileMatMulSwiGLU(act, gateUp, x kernels.Buffer, w kernels.Matr
 	g := b.tileSwiGLU(x, w.Packed, m, w.Out/2, w.In)
 	g.act, g.gate_up = unsafe.Pointer(halves(act)), unsafe.Pointer(halves(gateUp))
 	panels, sums := int(g.f)/tileBlock, 0
-	if g.f%tileBlock != 0 { // a panel holds gates and ups
+	if g.f%tileBlock != 0 { // one panel holds both gates and ups
 		panels, sums = 1, ceilDiv(w.Out, tileBlock)*tileBlock*tileBlock
 	}
-	b.runTileSwiGLU(b.tiles.matmul_swiglu, m*w.Out*w.In, panels, sums, use{act, byRow | writes}, use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
+	b.runTileSwiGLU(b.tiles.matmul_swiglu, m*w.Out*w.In, panels, sums, use{act, byRow | writes},
+		use{gateUp, byRow | writes}, use{x, byRow}, use{w.Packed, reads})
 }
 
 // tileMatMulDXSwiGLU is MatMulDXSwiGLU of m rows.
@@ -154,10 +155,11 @@ func (b *Backend) tileMatMulDXSwiGLU(dgateUp, gateUp, dout kernels.Buffer, w ker
 	panels := b.tilesT(w)
 	g := b.tileSwiGLU(dout, panels, m, w.In, w.Out)
 	g.dgate_up, g.gate_up = unsafe.Pointer(halves(dgateUp)), unsafe.Pointer(halves(gateUp))
-	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, m*w.In*w.Out, ceilDiv(w.In, tileBlock), 0, use{dgateUp, byRow | writes}, use{gateUp, byRow}, use{dout, byRow}, use{panels, reads})
+	b.runTileSwiGLU(b.tiles.matmul_dx_swiglu, m*w.In*w.Out, ceilDiv(w.In, tileBlock), 0, use{dgateUp, byRow | writes},
+		use{gateUp, byRow}, use{dout, byRow}, use{panels, reads})
 }
 
-// tileSwiGLU fills the arguments that both share.
+// tileSwiGLU fills the arguments that tileMatMulSwiGLU and tileMatMulDXSwiGLU share.
 func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_swiglu_args {
 	g := &b.a.swiglu
 	if k == 0 {
@@ -168,8 +170,8 @@ func (b *Backend) tileSwiGLU(x, panels kernels.Buffer, m, f, k int) *C.struct_sw
 	return g
 }
 
-// runTileSwiGLU runs a kernel on what tileSwiGLU filled in, rows in blocks whose tiles stay in
-// the second-level cache. Each thread has room for a panel's sums of its rows, or for sums.
+// runTileSwiGLU runs a kernel on tileSwiGLU's arguments, with blocks of rows whose tiles stay in
+// the second-level cache. Each thread has room for a panel's sums of its rows, or for `sums`.
 func (b *Backend) runTileSwiGLU(kernel C.kernel, work, panels, sums int, uses ...use) {
 	g := &b.a.swiglu
 	const cached = 1 << 18 // elements
@@ -178,11 +180,12 @@ func (b *Backend) runTileSwiGLU(kernel C.kernel, work, panels, sums int, uses ..
 	g.rows, g.panel_groups = rows, C.long(groups)
 	many := int(rows.many)
 	g.scratch, g.scratch_len = b.roomFor(many*tileSteps(k)*stepLen + max(sums, many*tileBlock*tileBlock))
-	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now, units: rowBlocks(rows) * groups, grain: 1,
+	b.queued(rowCall{kernel: kernel, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, now: now,
+		units: rowBlocks(rows) * groups, grain: 1,
 		work: work}, uses...)
 }
 
-// tileMatMulDW continues the tile sums of dw [n,k]. With tiles, dout is tiles of rows.
+// tileMatMulDW continues the tile sums in dw [n,k]. With tiles, dout is tiles of rows.
 func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k int, tiles bool) {
 	pieces := b.pieces(kernels.Elems[int32](blocks))
 	g := &b.a.tile_dw
@@ -192,7 +195,7 @@ func (b *Backend) tileMatMulDW(dw, dbias, dout, x, blocks kernels.Buffer, n, k i
 		g.dout_tiles = 1
 	}
 	g.n, g.k, g.pieces = C.long(n), C.long(k), C.long(pieces.Len()/2)
-	// Blocks of dw of at most 1 MiB, shared out evenly.
+	// Blocks of dw of at most 1 MiB, divided evenly among the threads.
 	const cached, side = 1 << 18, 512
 	kBlocks := ceilDiv(k, side)
 	kBlock := ceilDiv(ceilDiv(k, kBlocks), tileBlock) * tileBlock
@@ -250,7 +253,8 @@ func (b *Backend) tileAttention(out, stats, qkv kernels.Buffer, by grouping, s k
 	b.run(b.tiles.attention, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
-func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv kernels.Buffer, by grouping, s kernels.AttentionShape) {
+func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv kernels.Buffer, by grouping,
+	s kernels.AttentionShape) {
 	g := b.tileHeads(qkv, s)
 	g.dqkv, g.dout, g.aout, g.stats = halves(dqkv), halves(dout), halves(out), floats(stats)
 	g.offsets, g.groups, g.order = by.offsets, by.groups, by.order
@@ -260,7 +264,8 @@ func (b *Backend) tileAttentionBackward(dqkv, dout, out, stats, qkv kernels.Buff
 	b.run(b.tiles.attention_backward, unsafe.Pointer(g), by.count*s.K, 1)
 }
 
-func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, tableWidth int, s kernels.AttentionShape) {
+func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer,
+	tableWidth int, s kernels.AttentionShape) {
 	m := pos.Len()
 	g := b.tileHeads(qkv, s)
 	g.out, g.keys, g.values, g.page = halves(out), halves(p.Keys), halves(p.Values), C.long(p.Size)
@@ -268,14 +273,17 @@ func (b *Backend) tilePagedAttention(out, qkv kernels.Buffer, p kernels.Pages, t
 	g.scratch, g.scratch_len = b.roomFor(2 * (b.panels(tableWidth*p.Size) + 2*b.panels(s.D)))
 	g.slots = nil
 	wait, seeing := b.queue.wait(p, table, seq, pos, tableWidth, s)
-	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m, perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
+	b.queued(rowCall{kernel: b.tiles.paged_attention, args: unsafe.Pointer(g), size: unsafe.Sizeof(*g), m: m,
+		perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		wait: wait, seeing: seeing},
-		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
+		use{out, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged}, use{p.Values, paged}, use{table, reads},
+		use{seq, byRow}, use{pos, byRow})
 	b.foldAppend(p, qkv)
 }
 
 // tileOutput fills the arguments that all output operations share.
-func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax) *C.struct_tile_output_args {
+func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	x kernels.Softmax) *C.struct_tile_output_args {
 	rows := h.Len() / w.In
 	check(h, rows*w.In)
 	check(sc.LogProb, rows)
@@ -288,20 +296,23 @@ func (b *Backend) tileOutput(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 	g.rows, g.c, g.v, g.row0 = C.long(rows), C.long(w.In), C.long(w.Out), 0
 	g.inv_temp, g.cap = C.float(1/x.Temperature), capOf(x.Cap)
 	ldz := ceilDiv(w.Out, tileBlock)*tileBlock + kernels.Lanes // tileoutput.h's logits_ld
-	g.scratch, g.scratch_len = b.roomFor(tileBlock*ldz + max(tileSteps(w.In)*stepLen, 2*rowLength(w.Out/kernels.SampleBlock+1)))
+	g.scratch, g.scratch_len = b.roomFor(tileBlock*ldz +
+		max(tileSteps(w.In)*stepLen, 2*rowLength(w.Out/kernels.SampleBlock+1)))
 	return g
 }
 
-func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, x kernels.Softmax) {
+func (b *Backend) tileLogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
+	x kernels.Softmax) {
 	g := b.tileOutput(out, h, w, x)
 	check(targets, int(g.rows))
 	g.targets = ints(targets)
 	b.run(b.tiles.logprob, unsafe.Pointer(g), ceilDiv(int(g.rows), tileBlock), 1)
 }
 
-// tileLogProbBackward takes rows offsets[0] to the last of offsets through the output
+// tileLogProbBackward takes rows offsets[0] up to the last offset through the output
 // layer.
-func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
+func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
+	w kernels.Matrix, targets kernels.Buffer, offsets []int32, x kernels.Softmax) {
 	r0, r1 := int(offsets[0]), int(offsets[len(offsets)-1])
 	n, steps := r1-r0, tileSteps(w.In)
 	var dz kernels.Buffer
@@ -312,8 +323,8 @@ func (b *Backend) tileLogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer,
 	g.targets, g.dlogprob, g.dentropy = ints(targets), floats(dLogProb), floats(dEntropy)
 	g.dh, g.dh_bf16 = dh.Addr(), isBF16(dh)
 	g.dz, g.wt, g.row0, g.rows = halves(dz), halves(w.PackedT), C.long(r0), C.long(r1)
-	// The tiles of a block of rows and their sums, beside the weights of a group of
-	// panels, forward and transposed, stay in the second-level cache.
+	// The tiles of a block of rows, their sums, and the weights of a group of panels,
+	// forward and transposed, stay in the second-level cache together.
 	rows := max(1, min(8, (1<<20)/(6*w.In*tileBlock), ceilDiv(ceilDiv(n, b.pool.n), tileBlock))) * tileBlock
 	group := max(1, min(16, (1<<18)/(128*w.In)))
 	g.row_block, g.panel_group = C.long(rows), C.long(group)
@@ -335,9 +346,10 @@ func (b *Backend) halfWorkspace(n int) kernels.Buffer {
 	return b.half.Slice(0, n)
 }
 
-// tileSample computes the logits of some rows at a time as any linear map, so that a weight
-// is read once for all of them, and draws row by row.
-func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
+// tileSample computes the logits of some rows at a time as a linear map, so that it reads each
+// weight once for all of them, and draws row by row.
+func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
 	rows, v := h.Len()/w.In, w.Out
 	check(ids, rows)
 	check(u, rows)
@@ -353,7 +365,8 @@ func (b *Backend) tileSample(ids kernels.Buffer, out kernels.Scores, h kernels.B
 		ws, hn, un := b.workspace(size), h.Slice(lo*w.In, hi*w.In), u.Slice(lo, hi)
 		z := ws.Slice(0, n*v)
 		b.tileMatMul(z, hn, w.Packed, kernels.Buffer{}, n, v, w.In)
-		sc := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi), LSE: out.LSE.Slice(lo, hi)}
+		sc := kernels.Scores{LogProb: out.LogProb.Slice(lo, hi), Entropy: out.Entropy.Slice(lo, hi),
+			LSE: out.LSE.Slice(lo, hi)}
 		g := b.tileOutput(sc, hn, w, x)
 		g.z = floats(z)
 		grain := max(1, 1<<15/v)

@@ -6,8 +6,8 @@
 #include "tilepagedattention.h"
 #include "tileoutput.h"
 
-// tile_peak runs rounds steps for each unit, on zeros that stay in registers: four tile
-// sums, what the matrix unit does at most, or 24 products of pairs.
+// tile_peak runs `rounds` rounds per unit on zeros in registers: four tile sums each, the
+// peak rate of the matrix unit, or 24 products of pairs.
 #if defined(LEVEL_AMX)
 #define PEAK_STEP (4 * 2 * TILE * TILE * TERMS)
 static void tile_peak(const struct peak_args *g, long u0, long u1, int tid) {
@@ -26,7 +26,7 @@ static void tile_peak(const struct peak_args *g, long u0, long u1, int tid) {
 #define PEAK_STEP (24 * 4 * LANES)
 static void tile_peak(const struct peak_args *g, long u0, long u1, int tid) {
 	(void)tid;
-	// The compiler is not to know that these stay zero, that chains are alike, or that nobody
+	// Hide from the compiler that these stay zero, that chains are alike, and that nothing
 	// reads them.
 	vf acc[24], one = v_zero();
 	bf16 pairs[TERMS] __attribute__((aligned(64))) = {0};
@@ -41,9 +41,9 @@ static void tile_peak(const struct peak_args *g, long u0, long u1, int tid) {
 	for (int c = 0; c < 24; c++) __asm__ volatile("" : : "v"(acc[c]));
 }
 
-// pairs_are_two_fmas reports whether a product of pairs is what block_sums takes it for: two
-// fused multiply-adds, the upper half first, each rounded to nearest, subnormals zero.
-// Processors agree; the manuals leave room.
+// pairs_are_two_fmas reports whether the instruction for products of pairs does what block_sums
+// assumes: two fused multiply-adds, the upper half first, each rounded to nearest, subnormals
+// zero. Known processors do; the manuals do not promise it.
 int pairs_are_two_fmas(void) {
 	uint64_t x = 0x9e3779b97f4a7c15u;
 	float acc[LANES], a[LANES], got[LANES], want[LANES];
@@ -51,7 +51,7 @@ int pairs_are_two_fmas(void) {
 	for (int n = 0; n < 2000; n++) {
 		for (int i = 0; i < LANES; i++) {
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-			// Exponents near each other round, near the least normal one vanish, anywhere overflow.
+			// Random exponents overflow, exponents near 1 round, small ones underflow.
 			const uint32_t keep = n % 3 ? 0x83ff83ff : 0xffffffff, near = n % 3 == 0 ? 0 : n % 3 == 1 ? 0x3c003c00 : 0x1e001e00;
 			const uint32_t p = ((uint32_t)x & keep) | near, q = ((uint32_t)(x >> 32) & keep) | near;
 			memcpy(a + i, &p, sizeof p), memcpy(b + 2 * i, &q, sizeof q);

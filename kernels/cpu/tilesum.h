@@ -1,24 +1,24 @@
-// tilesum.h: the one inner loop of class "cpu/bf16", on tiles of BF16 factors.
+// tilesum.h: the inner loop of class "cpu/bf16", on tiles of BF16 factors.
 //
-// Factors lie in tiles of 16 × 32: rows16 is 16 rows of 32 terms, and its
-// counterpart cols16 is 16 pairs of terms for each of 16 columns, [16][16][2]; seen
-// as 32-bit pairs, one is the other transposed.
+// Factors are in tiles of 16 × 32. A tile of rows has 16 rows of 32 terms; a tile of
+// columns has 16 pairs of terms for each of 16 columns, [16][16][2]. As 32-bit pairs,
+// one is the other transposed.
 //
 // block_sums continues up to 32 × 32 tile sums (package kernels, "bf16"): on the
-// matrix unit, with products of pairs, or with fused multiply-adds, all of which give the
-// same bits.
+// matrix unit, with products of pairs, or with fused multiply-adds. All give the same
+// bits.
 
-#define STEP (2 * TILE_LEN) // elements of two tiles, one beside the other
-#define BLOCK TILE_BLOCK    // rows or columns of a block of two tiles
+#define STEP (2 * TILE_LEN) // elements in two adjacent tiles
+#define BLOCK TILE_BLOCK    // rows or columns in a block of two tiles
 
 // FIRST and SECOND are the terms of a step that pair p holds, the lower half first. The
 // matrix unit makes one chain of lower halves and one of upper ones. A product of pairs
-// continues one chain by the upper half, then by the lower: there the first eight pairs
-// are the even terms, the other eight the odd ones, so that each makes its chain in order.
+// continues one chain by the upper half, then by the lower: for it the first eight pairs
+// hold the even terms, the other eight the odd ones, so that each chain is in order.
 #if defined(LEVEL_PAIRS)
 #define FIRST(p) ((p) < 8 ? 4 * (p) + 2 : 4 * (p) - 29)
 #define SECOND(p) (FIRST(p) - 2)
-// in_pairs brings 32 terms of a row from their order to that of a tile, in_terms back.
+// in_pairs reorders 32 terms of a row as in a tile, in_terms reorders them back.
 INLINE __m512i in_pairs(__m512i x) {
 	return _mm512_permutexvar_epi16(_mm512_set_epi16(29, 31, 25, 27, 21, 23, 17, 19, 13, 15, 9, 11, 5, 7, 1, 3,
 		28, 30, 24, 26, 20, 22, 16, 18, 12, 14, 8, 10, 4, 6, 0, 2), x);
@@ -35,17 +35,17 @@ INLINE __m512i in_pairs(__m512i x) { return x; }
 #endif
 #endif
 
-// flushing makes subnormal operands and results zero until it is undone: the
-// arithmetic of the matrix unit. Without such a mode every result is flushed by hand.
+// flushing makes subnormal operands and results zero until it is undone, as the matrix
+// unit does. Without such a mode the code flushes every result itself.
 #if defined(__SSE__) && !defined(LEVEL_PORTABLE)
 INLINE unsigned flushing(void) {
 	const unsigned old = _mm_getcsr();
 	_mm_setcsr(old | 0x8040);
-	__asm__ volatile("" ::: "memory"); // what is loaded from here on is computed with
+	__asm__ volatile("" ::: "memory"); // keeps later loads, so later arithmetic, after this
 	return old;
 }
 INLINE void not_flushing(unsigned old) {
-	__asm__ volatile("" ::: "memory"); // what was to be stored is
+	__asm__ volatile("" ::: "memory"); // keeps earlier stores before this
 	_mm_setcsr(old);
 }
 INLINE vf f_fma(vf a, vf b, vf c) { return v_fma(a, b, c); }
@@ -58,19 +58,19 @@ INLINE vf f_fma(vf a, vf b, vf c) { EACH(flush1(fmaf(a.x[i], b.x[i], c.x[i]))); 
 INLINE vf f_add(vf a, vf b) { EACH(flush1(flush1(a.x[i]) + flush1(b.x[i]))); }
 #endif
 
-// What is done between the products of a block of tile sums, a little at each step.
+// Work done between the products of a block of tile sums, a little at each step.
 struct meanwhile {
-	const char *next; // memory that is about to be needed: ask lines a step are brought to the second-level cache
+	const char *next; // memory needed soon: each step prefetches ask lines to the second-level cache
 	long ask;
-	// An earlier block's sums: some of the rows of BLOCK that are left are stored, rounded
-	// if h, line bytes apart; past the caches if past.
+	// An earlier block's sums: each step stores `some` of the `left` remaining rows of BLOCK,
+	// rounded if h, line bytes apart, past the caches if past.
 	const float *sums;
 	char *out;
 	long line, left, some;
 	int h, past;
 };
 
-// store_rows stores the next n rows, at most those that are left.
+// store_rows stores the next n rows, or all that remain.
 INLINE void store_rows(struct meanwhile *w, long n) {
 	for (n = n < w->left ? n : w->left, w->left -= n; n > 0; n--, w->sums += BLOCK, w->out += w->line) {
 		const vf x = v_load(w->sums), y = v_load(w->sums + LANES);
@@ -86,10 +86,10 @@ INLINE void store_rows(struct meanwhile *w, long n) {
 	}
 }
 
-// block_sums: c [rows][cols] with ldc floats a row, those past BLOCK left out; a holds the
-// tiles of rows of a step, b those of columns. Rows and columns up to whole tiles may be
-// written too. c starts from 0 if zero is set. a and b are on cache lines. There is at least one
-// step. block_sums_meanwhile does all of w besides.
+// block_sums: c [rows][cols] has ldc floats per row; rows and columns past BLOCK are left out.
+// a holds the tiles of rows of each step, b the tiles of columns. Rows and columns up to whole
+// tiles may be written too. c starts from 0 if zero is set. a and b start on cache lines. There
+// is at least one step. block_sums_meanwhile also does all the work in w.
 
 #if !defined(LEVEL_PAIRS)
 // four_rows continues four rows of one tile.
@@ -117,7 +117,7 @@ INLINE void four_rows(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 #include "matrixunit.h"
 #endif
 
-// tiles_begin and tiles_end enclose all that a kernel does with tiles.
+// tiles_begin and tiles_end enclose a kernel's use of tiles.
 INLINE void tiles_begin(void) {
 	static const struct { uint8_t palette, start, none[14]; uint16_t bytes[16]; uint8_t rows[16]; }
 		layout __attribute__((aligned(64))) = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
@@ -125,7 +125,7 @@ INLINE void tiles_begin(void) {
 }
 INLINE void tiles_end(void) { _tile_release(); }
 
-// tile_sums is block_sums of rt × ct tiles, with all of w but what stores are left at the end.
+// tile_sums is block_sums of rt × ct tiles, with the work in w except stores left at the end.
 INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, const int rt, const int ct, int zero,
 	struct meanwhile *w) {
 	const long line = ldc * sizeof(float);
@@ -164,7 +164,7 @@ INLINE void tile_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long ste
 	if (rt > 1 && ct > 1) _tile_stored(3, c + TILE * ldc + TILE, line);
 }
 
-// block_sums_with is tile_sums with as many tiles as rows and cols, at most BLOCK, need.
+// block_sums_with is tile_sums with as many tiles as rows and cols, at most BLOCK each, need.
 INLINE void block_sums_with(const bf16 *a, const bf16 *b, float *c, long ldc, long steps, long rows, long cols, int zero, struct meanwhile *w) {
 	if (rows > TILE && cols > TILE) tile_sums(a, b, c, ldc, steps, 2, 2, zero, w);
 	else if (rows > TILE) tile_sums(a, b, c, ldc, steps, 2, 1, zero, w);
@@ -186,15 +186,15 @@ INLINE void tiles_end(void) {}
 
 #if defined(LEVEL_PAIRS)
 
-#define SUM_ROWS 6 // rows that sum_rows takes at most: 12 chains of even terms, as many of odd ones, and what is multiplied
+#define SUM_ROWS 6 // most rows of sum_rows: 12 chains of even terms, 12 of odd ones, and the factors
 
 INLINE vf v_pairs(vf acc, vf a, const bf16 *b) { // acc + both products, as two fused multiply-adds
 	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_loadu_si512(b));
 }
 
 // sum_rows continues R rows of ct tiles of columns: per step the chains of the even terms,
-// then those of the odd terms, then their sums. Each pair asks for the next gap bytes from
-// next on, one line or two.
+// then those of the odd terms, then their sums. Each pair prefetches the next gap bytes from
+// next, one line or two.
 INLINE void sum_rows(const int R, const int ct, const bf16 *a, const bf16 *b, float *c, long ldc, long steps, int zero, const char *next, long gap) {
 	for (long s = 0; s < steps; s++, a += STEP, b += STEP, zero = 0) {
 		vf half[2][SUM_ROWS][2];
@@ -247,8 +247,8 @@ static void block_sums_meanwhile(const bf16 *a, const bf16 *b, float *c, long ld
 	const char *next = w ? w->next : 0, *end = w ? next + w->ask * steps * 64 : 0;
 	long s = 0, r = 0, n;
 #if defined(LEVEL_PAIRS)
-	// The first rows that meet columns wait for them: each use asks for one of the next lines. A
-	// strip's share at once would take the places that its own lines need.
+	// The first rows wait for their columns, so each use prefetches one of the next lines. A
+	// strip's whole share at once would evict lines that the strip itself needs.
 	if (cols > TILE && (!w || w->ask >= TILE)) {
 		n = r = (rows + strips - 1) / strips, s = 1;
 		stream_some_rows[n](a, b, c, ldc, steps, zero, w ? next : (const char *)(b + steps * STEP), w && w->ask < 2 * TILE ? 64 : 128);
@@ -276,7 +276,7 @@ static void block_sums(const bf16 *a, const bf16 *b, float *c, long ldc, long st
 
 #endif
 
-// transpose_pairs sets out [16][16] to x [16][16] transposed, elements of 32 bits.
+// transpose_pairs sets out [16][16] to x [16][16] transposed, in elements of 32 bits.
 #if defined(LEVEL_AVX512)
 INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
 	__m512i r[16], t[16];
@@ -318,9 +318,8 @@ INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
 }
 #endif
 
-// rows16 fills a tile with min(rows, 16) rows of min(terms, 32) elements of x, whose
-// first is element at and whose rows are ld apart; the rest is 0. h says whether x is
-// BF16.
+// rows16 fills a tile with min(rows, 16) rows of min(terms, 32) elements of x, from
+// element `at`, rows ld_ apart; the rest is 0. h says whether x is BF16.
 INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
 	for (long r = 0; r < TILE; r++, out += TERMS) {
 		if (r >= rows) {
@@ -343,8 +342,8 @@ INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long 
 	}
 }
 
-// store_terms stores 32 terms of a row of a tile, rounded; load_terms brings them back in
-// their order.
+// store_terms stores 32 terms of a row of a tile, rounded; load_terms loads them in their
+// original order.
 INLINE void store_terms(bf16 *out, vf x, vf y) {
 #if defined(LEVEL_AVX512)
 	_mm512_storeu_si512(out, in_pairs(v_narrow2(x, y)));
@@ -361,7 +360,7 @@ INLINE void load_terms(bf16 *out, const bf16 *x) {
 }
 
 // pairs16 fills a tile of columns: pair p of column j is elements (FIRST(p), j) and
-// (SECOND(p), j) of x, rows being terms. Rows and columns past the given ones are 0.
+// (SECOND(p), j) of x, whose rows are terms. Rows and columns past the given ones are 0.
 INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
 	const int n = lanes_left(cols);
 	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
@@ -395,7 +394,7 @@ INLINE void pairs16x2(bf16 *out, const void *x, long at, long ld_, long terms, c
 // rows32 fills the steps of a block of rows (at most 32): tiles [steps][2].
 INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
 #if defined(LEVEL_AVX512)
-	if (rows >= BLOCK && terms % TERMS == 0) { // row by row, as they lie in memory
+	if (rows >= BLOCK && terms % TERMS == 0) { // row by row, in memory order
 		for (long r = 0; r < BLOCK; r++) {
 			bf16 *o = out + r * TERMS;
 			for (long t = 0; t < terms; t += TERMS, o += STEP) _mm512_storeu_si512(o, in_pairs(h_load2(x, at + r * ld_ + t, h)));
@@ -409,8 +408,8 @@ INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long 
 	}
 }
 
-// cols32 fills the steps of a block of columns (at most 32) whose terms lie along
-// the rows of x: row j of x is column j.
+// cols32 fills the steps of a block of columns (at most 32) whose terms run along the
+// rows of x: row j of x is column j.
 INLINE void cols32(bf16 *out, const void *x, long at, long ld_, long cols, long terms, const int h) {
 	bf16 t[TILE_LEN] __attribute__((aligned(64)));
 	for (long k = 0; k < terms; k += TERMS, out += STEP)

@@ -1,7 +1,7 @@
-// tileswiglu.h: swiglu.h of class "cpu/bf16".
+// tileswiglu.h: swiglu.h for class "cpu/bf16".
 
-// put_tile_swiglu sets columns j0..j0+n of act, and of gate_up where there is one, in rows
-// i0..i0+m, from sums ld apart. What act is computed from is rounded as gate_up is.
+// put_tile_swiglu sets columns j0..j0+n of act, and of gate_up unless it is null, in rows
+// i0..i0+m, from sums ld apart. It computes act from gates and ups rounded as in gate_up.
 INLINE void put_tile_swiglu(const struct swiglu_args *g, long i0, long m, long j0, long n, const float *gates, const float *ups, long ld_) {
 	for (long i = 0; i < m; i++)
 		for (long j = 0; j < n; j += LANES) {
@@ -22,11 +22,11 @@ INLINE void swiglu_rows(bf16 *a, const struct swiglu_args *g, long i0, long i1) 
 	}
 }
 
-// tile_matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] where there is one. A
-// unit is one block of rows × one group of panels of gates, each with the panel of its ups; of
-// all panels where panels hold both. A panel goes by all rows before the next.
-// scratch: the rows as tiles, and sums of a gate's panel [rows][BLOCK]; of all panels of a
-// block [BLOCK][2f] where they hold both.
+// tile_matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] unless it is null. A unit
+// is one block of rows × one group of panels of gates, each with its panel of ups, or × all panels
+// if one panel holds both gates and ups. It multiplies all rows by a panel before the next panel.
+// scratch: the rows as tiles, and sums [rows][BLOCK] of a panel of gates, or [BLOCK][2f] of all
+// panels.
 static void tile_matmul_swiglu(const struct swiglu_args *g, long u0, long u1, int tid) {
 	const long steps = steps_of(g->k), panels = g->f / BLOCK, panel = steps * STEP, both = round_up(2 * g->f, BLOCK);
 	bf16 *a = (bf16 *)(g->scratch + tid * g->scratch_len);
@@ -81,7 +81,7 @@ static void tile_matmul_dx_swiglu(const struct swiglu_args *g, long u0, long u1,
 			for (long i = i0; i < i1; i += BLOCK) {
 				const long rows = i1 - i < BLOCK ? i1 - i : BLOCK, n = f - p * BLOCK < BLOCK ? f - p * BLOCK : BLOCK;
 				const long at = i * 2 * f + p * BLOCK;
-				for (long r = 0; r < rows; r++) { // they come while the block is multiplied
+				for (long r = 0; r < rows; r++) { // prefetched while the block is multiplied
 					__builtin_prefetch(gate_up + at + r * 2 * f);
 					__builtin_prefetch(gate_up + at + r * 2 * f + f);
 				}

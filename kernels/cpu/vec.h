@@ -1,8 +1,8 @@
 // vec.h: vectors of 16 float32 at one instruction level.
 //
-// Included once by each level_*.c after it has defined LEVEL_AVX512, LEVEL_AVX2
-// or LEVEL_PORTABLE. Every function gives the same bits at every level: 16 lanes
-// always, sums of lanes in the fixed tree 8, 4, 2, 1, and fma only where written.
+// Each level_*.c defines LEVEL_AVX512, LEVEL_AVX2 or LEVEL_PORTABLE and includes this
+// once. Every function gives the same bits at every level: always 16 lanes, sums of lanes
+// in the fixed tree 8, 4, 2, 1, and fma only where written.
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #endif
 
 #define LANES 16
-// Products and sums stay separate unless fma is written. gcc contracts them in its
-// GNU dialects only (level.go asks for ISO C), clang unless told here.
+// Products and sums stay separate unless fma is written. gcc fuses them only in its
+// GNU dialects (level.go asks for ISO C), clang unless told not to here.
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #endif
@@ -70,7 +70,7 @@ INLINE float v_sum(vf a) {
 	return _mm_cvtss_f32(y);
 }
 
-// exp_mantissa returns eˣ / 2ⁿ, and n, a whole number.
+// exp_mantissa returns eˣ / 2ⁿ and sets *n, a whole number.
 INLINE vf exp_mantissa(vf x, vf *n) {
 	*n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 	vf r = _mm512_fmadd_ps(*n, _mm512_set1_ps(-(LN2HI)), x);
@@ -87,7 +87,7 @@ INLINE vf v_exp(vf x) {
 	const __mmask16 over = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMAX), _CMP_GT_OQ);
 	const __mmask16 under = _mm512_cmp_ps_mask(x, _mm512_set1_ps(EXPMIN), _CMP_LT_OQ);
 	vf n, y = exp_mantissa(x, &n);
-	y = _mm512_scalef_ps(y, n); // exact: the result is normal where it is kept
+	y = _mm512_scalef_ps(y, n); // exact: results that are kept are normal
 	y = _mm512_mask_mov_ps(y, over, _mm512_set1_ps(INFINITY));
 	return _mm512_mask_mov_ps(y, under, _mm512_setzero_ps());
 }
@@ -189,7 +189,7 @@ INLINE __m256 v_exp8(__m256 x) {
 	p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP1));
 	p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP0));
 	__m256 y = _mm256_add_ps(_mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
-	// 2^n in two steps, since n = 128 is no float32 exponent.
+	// 2^n in two steps, since n = 128 exceeds the float32 exponents.
 	__m256i k = _mm256_cvtps_epi32(n);
 	__m256i h = _mm256_srai_epi32(k, 1);
 	const __m256i bias = _mm256_set1_epi32(127);
@@ -250,8 +250,8 @@ INLINE float exp1(float x) {
 	p = fmaf(p, r, EXP1);
 	p = fmaf(p, r, EXP0);
 	float y = fmaf(p, r * r, r) + 1.0f;
-	// 2^n in two steps, since n = 128 is no float32 exponent. An arithmetic shift,
-	// as every compiler has it.
+	// 2^n in two steps, since n = 128 exceeds the float32 exponents. >> is an arithmetic
+	// shift in every compiler.
 	int32_t k = (int32_t)n, h = k >> 1;
 	y *= bits_float((uint32_t)(h + 127) << 23);
 	return y * bits_float((uint32_t)(k - h + 127) << 23);
@@ -262,7 +262,7 @@ INLINE vf v_keep(vf a, int n, vf rest) { EACH(i < n ? a.x[i] : rest.x[i]); }
 
 #endif
 
-// v_between is lanes from to n-1 of a, the others of rest.
+// v_between returns lanes from..n-1 of a and the others of rest.
 INLINE vf v_between(vf a, long from, long n, vf rest) {
 	if (n < LANES) a = v_keep(a, n > 0 ? (int)n : 0, rest);
 	return from > 0 ? v_keep(rest, from < LANES ? (int)from : LANES, a) : a;
@@ -307,8 +307,8 @@ INLINE void v_streamed(void) {
 INLINE vf v_loadt(const float *p, int n) { return n >= LANES ? v_load(p) : v_loadn(p, n); }
 INLINE void v_storet(float *p, vf a, int n) { if (n >= LANES) v_store(p, a); else v_storen(p, a, n); }
 
-// row_max returns the largest of x[0:n], n ≥ 1. A NaN may be passed over: it
-// shows in the sum that always follows.
+// row_max returns the largest of x[0:n], n ≥ 1. It may skip a NaN, which shows in the
+// sum that always follows.
 INLINE float row_max(const float *x, long n) {
 	vf m = v_set1(x[0]);
 	long i = 0;

@@ -10,7 +10,7 @@ import (
 	"exp/kernels"
 )
 
-// vectorUnit is vector.h's VECTOR_UNIT, and the block of SumSquares.
+// vectorUnit must equal VECTOR_UNIT in vector.h; it is the block of SumSquares.
 const vectorUnit = kernels.SumBlock
 
 // Add adds src to dst.

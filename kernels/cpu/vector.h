@@ -12,7 +12,7 @@ static void add(const struct vector_args *g, long lo, long hi, int tid) {
 	}
 }
 
-// adamw: the update of backend.go's AdamW, element by element.
+// adamw is kernels.Backend's AdamW, element by element.
 static void adamw(const struct adamw_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const long end = hi * VECTOR_UNIT < g->n ? hi * VECTOR_UNIT : g->n;

@@ -1,5 +1,5 @@
-// wide.h: vectors of 16 float64 at one instruction level, as vec.h has those of float32, for
-// what is computed in float64 and rounded once.
+// wide.h: vectors of 16 float64 at one instruction level, like vec.h for float32, for results
+// computed in float64 and rounded once.
 
 #if defined(LEVEL_AVX512)
 
@@ -21,7 +21,7 @@ INLINE vd d_div(vd a, vd b) { EACH_PART(_mm512_div_pd(a.x[i], b.x[i])); }
 INLINE vd d_fma(vd a, vd b, vd c) { EACH_PART(_mm512_fmadd_pd(a.x[i], b.x[i], c.x[i])); }
 INLINE vd d_rint(vd a) { EACH_PART(_mm512_roundscale_pd(a.x[i], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)); }
 INLINE vd d_neg_abs(vd a) { EACH_PART(_mm512_or_pd(a.x[i], _mm512_set1_pd(-0.0))); }
-// d_at_least returns a, or least where a is below it; a NaN stays.
+// d_at_least returns max(a, least); a NaN stays.
 INLINE vd d_at_least(vd a, double least) { EACH_PART(_mm512_max_pd(_mm512_set1_pd(least), a.x[i])); }
 // d_where_neg returns a where x < 0, else b.
 INLINE vd d_where_neg(vd x, vd a, vd b) {
@@ -56,11 +56,11 @@ INLINE vd d_at_least(vd a, double least) { EACH_PART(_mm256_max_pd(_mm256_set1_p
 INLINE vd d_where_neg(vd x, vd a, vd b) {
 	EACH_PART(_mm256_blendv_pd(b.x[i], a.x[i], _mm256_cmp_pd(x.x[i], _mm256_setzero_pd(), _CMP_LT_OQ)));
 }
-// power returns 2ⁿ for a normal result: a sum with 1.5·2⁵² has the whole number in its last bits.
+// power returns 2ⁿ for a normal result. A sum with 1.5·2⁵² has the integer in its low bits.
 INLINE __m256d power(__m256d n) {
 	return _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(_mm256_add_pd(n, _mm256_set1_pd(6755399441055744.0 + 1023))), 52));
 }
-INLINE __m256d scale4(__m256d a, __m256d n) { // in two factors, for 2ⁿ may be too small for one
+INLINE __m256d scale4(__m256d a, __m256d n) { // in two factors: 2ⁿ may be too small for one
 	const __m256d part = _mm256_and_pd(_mm256_cmp_pd(n, _mm256_set1_pd(-1000), _CMP_LT_OQ), _mm256_set1_pd(-600));
 	return _mm256_mul_pd(_mm256_mul_pd(a, power(_mm256_sub_pd(n, part))), power(part));
 }
@@ -89,7 +89,7 @@ INLINE double power(double n) {
 	p.bits <<= 52;
 	return p.x;
 }
-INLINE double scale1(double a, double n) { // in two factors, for 2ⁿ may be too small for one
+INLINE double scale1(double a, double n) { // in two factors: 2ⁿ may be too small for one
 	const double part = n < -1000 ? -600 : 0;
 	return a * power(n - part) * power(part);
 }

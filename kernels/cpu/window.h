@@ -1,15 +1,16 @@
-// window.h: the inner loops of attention with a window, on strips of at most as many rows as the
-// window has: then all rows of a tile take part at some step. What is no more than its
-// triangles at both ends is branches; without a window attention takes those of tile.h.
+// window.h: the inner loops of attention with a window, on strips with no more rows than the
+// window, so that all rows of a tile take part in some step. Only the triangles at both ends
+// branch. Without a window attention uses tile.h's loops.
 
 // first_seen returns the first position that position i sees.
 INLINE long first_seen(long i, long window) { return i < window ? 0 : i + 1 - window; }
 
-// window_strips is strip_count of rows of which each sees window rows: strips are no higher.
+// window_strips is strip_count with strips of at most window rows.
 INLINE long window_strips(long m, long window) { return window < MR ? (m + window - 1) / window : strip_count(m); }
 
-// window_tile is rows_tile from 0 with causal, of which row i begins a step after the row before
-// it: b's rows from..to-1, and `lead` steps until all rows take part. a and b are at row from.
+// window_tile is a causal rows_tile that starts from 0 and in which each row begins one step after
+// the row before: b's rows from..to-1, with `lead` steps until all rows take part. a and b point
+// to row from.
 INLINE void window_tile(const int mr, const float *a, long panel, const float *b, float *c, long ldc, long from, long to,
 	int lead, const float *scale) {
 	const int nv = NV;
@@ -34,8 +35,8 @@ INLINE void window_tile(const int mr, const float *a, long panel, const float *b
 			v_store(c + i * ldc + j * LANES, scale ? v_mul(acc[i][j], v_set1(scale[i])) : acc[i][j]);
 }
 
-// window_columns is columns_tile with `more` steps after the k, in which the rows from `ended` on
-// take part, then one row less at each.
+// window_columns is columns_tile with `more` steps after the k: first for the rows from `ended`,
+// then for one row fewer at each step.
 INLINE void window_columns(const int mr, const float *a, const float *b, float *c, long ldc, long k, enum tile_init init,
 	int causal, int ended, long more) {
 	const int nv = NV;
