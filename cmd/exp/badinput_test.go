@@ -81,7 +81,7 @@ func TestBadConfig(t *testing.T) {
 		{"missing", []string{filepath.Join(folder, "none.yaml")}, []string{"none.yaml: error[E100]: no such file"}},
 		{"folder", []string{folder}, []string{folder + ": error[E100]: is a directory"}},
 		{"empty", []string{writeFile(t, "empty.yaml", "")}, []string{"empty.yaml: error[E100]: is empty", "help: a recipe starts with version: 1"}},
-		{"binary", []string{writeFile(t, "run.yaml", "version: \xff\x00\x01")}, []string{"run.yaml: error[E100]: is no text file", "offset 9"}},
+		{"binary", []string{writeFile(t, "run.yaml", "version: \xff\x00\x01")}, []string{"run.yaml: error[E100]: is not a text file", "offset 9"}},
 		{"not YAML", []string{writeFile(t, "run.yaml", "version: 1\nname: {\n")}, []string{"run.yaml:2:", "error[E101]"}},
 		{"many", []string{many}, []string{
 			":2:7: error[E111]: name must be text, got the number 3", "    2 | name: 3\n      |       ^\n", ":3:7: error[E111]: seed must be an integer",

@@ -9,14 +9,14 @@ import (
 	"exp/train/rl"
 )
 
-// notation says what the equations of the table are written in.
+// notation explains the symbols in the equations of the table.
 const notation = `A advantage, S score of a completion, mean and std over the completions of its problem,
   D = logprob - old logprob, r = exp(D), clip(x) = x bounded to [1 - clip.low, 1 + clip.high],
-  sg(x) = x without gradient; losses are of a token unless sums say otherwise`
+  sg(x) = x without gradient; losses are per token unless a sum says otherwise`
 
-// algorithms is the table of package rl with the estimator and the loss among what a
-// row sets. Nothing else depends on the kind, so that every setting of an algorithm is
-// a key that can be seen and changed.
+// algorithms returns the table of package rl with estimator and loss added to what a
+// row sets. Nothing else depends on the kind, so every setting of an algorithm is a key
+// that users can see and change.
 func algorithms() []rl.Algorithm {
 	list := rl.Algorithms()
 	for i, a := range list {
@@ -33,8 +33,8 @@ func algorithms() []rl.Algorithm {
 	return list
 }
 
-// estimators are the names of the advantage estimators that have a property, in the
-// order of the table.
+// estimators returns the names of the advantage estimators with a property, in table
+// order.
 func estimators(have func(e rl.Estimator) bool) []string {
 	var names []string
 	for _, e := range rl.Estimators() {
@@ -45,8 +45,7 @@ func estimators(have func(e rl.Estimator) bool) []string {
 	return names
 }
 
-// losses are the names of the policy losses that have a property, in the order of the
-// table.
+// losses returns the names of the policy losses with a property, in table order.
 func losses(have func(l rl.PolicyLoss) bool) []string {
 	var names []string
 	for _, l := range rl.PolicyLosses() {
@@ -77,8 +76,8 @@ func kinds() []string {
 	return names
 }
 
-// byKind is the default of the key at path: what the table of algorithms has for the
-// kind, otherwise d, which is fixed or none.
+// byKind returns the default of the key at path: the kind's value in the table of
+// algorithms, otherwise d, which is fixed or none.
 func byKind(path string, d Default) Default {
 	var cases []Case
 	for _, a := range algorithms() {
@@ -103,7 +102,7 @@ func settings(a rl.Algorithm) []string {
 	return list
 }
 
-// describeAlgorithms is the table of algorithms, for reading.
+// describeAlgorithms renders the table of algorithms for reading.
 func describeAlgorithms() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  What each sets, as defaults of keys under algo:\n  %s.\n", notation)

@@ -12,9 +12,8 @@ type fieldAt struct {
 	typ   reflect.Type
 }
 
-// fieldsOf lists the tagged fields of a struct type, those of embedded structs
-// and blocks included, with the paths that their tags make. It leaves out fields
-// whose tag is "-".
+// fieldsOf lists the tagged fields of a struct type, including those of embedded
+// structs and blocks, with the paths that their tags form. It skips fields tagged "-".
 func fieldsOf(t reflect.Type, prefix string, index []int) []fieldAt {
 	var fields []fieldAt
 	for i := range t.NumField() {
@@ -37,9 +36,9 @@ func fieldsOf(t reflect.Type, prefix string, index []int) []fieldAt {
 	return fields
 }
 
-// bind sets the fields of run from plain values by path. Keys without a value
-// leave their field zero. It panics where the table and Run disagree; a test
-// shows that they do not.
+// bind sets the fields of run from plain values by path. Keys without a value leave
+// their field zero. It panics if the table and Run disagree; a test checks that they
+// agree.
 func bind(run *Run, values map[string]any) {
 	v := reflect.ValueOf(run).Elem()
 	for _, f := range fieldsOf(v.Type(), "", nil) {
@@ -83,7 +82,7 @@ func assign(dst reflect.Value, x any, path string) {
 	dst.Set(src.Convert(dst.Type()))
 }
 
-// sameKind reports whether a plain value's kind may fill a field's.
+// sameKind reports whether a plain value of kind src can fill a field of kind dst.
 func sameKind(src, dst reflect.Kind) bool {
 	return src == dst || src == reflect.Int64 && dst == reflect.Int
 }

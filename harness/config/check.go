@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// check is a condition on several keys. fails returns a message if the values do
-// not go together; it is called only while all keys have an effect and a value.
+// check is a condition on several keys. fails returns a message if their values
+// conflict; it is called only if all keys have an effect and a value.
 type check struct {
 	keys  []string // the one to point at first, if they were set in the same layer
 	fails func(r *Run) (message, help string)
 }
 
-// conflicts runs the checks and places their errors at the key that was set last.
+// conflicts runs the checks and puts each error at the key that was set last.
 func (r *resolver) conflicts(run *Run) {
 	if r.l.partial {
 		return
@@ -32,7 +32,7 @@ func (r *resolver) conflicts(run *Run) {
 	}
 }
 
-// latest is the place of the setting of the highest layer among keys.
+// latest returns the place where the highest layer set one of the keys.
 func (r *resolver) latest(keys []string) pos {
 	var best *setting
 	for _, path := range keys {
@@ -127,7 +127,7 @@ func dataChecks() []check {
 	}})
 	list = append(list, check{[]string{"sft.data_size", "data.train.source"}, func(r *Run) (string, string) {
 		if r.SFT.DataSize > 0 && r.Data.Train.Source != Generated {
-			return fmt.Sprintf("sft.data_size is %d, but only generated data can be made for sft apart", r.SFT.DataSize), "0 uses the train set"
+			return fmt.Sprintf("sft.data_size is %d, but separate data for sft can only be generated", r.SFT.DataSize), "0 uses the train set"
 		}
 		return "", ""
 	}})
@@ -144,7 +144,7 @@ func dataChecks() []check {
 			case split.Source == Generated && !generates(r):
 				return fmt.Sprintf("%s.source is generated, but the task %s cannot generate problems", s.name, r.Task.Kind), "give a file (.jsonl, .parquet)"
 			case split.Source == Generated && split.Size == 0:
-				return s.name + ".size is 0, but generated problems have to be counted", "say how many"
+				return s.name + ".size is 0, but generated data needs a size", "say how many"
 			case split.Source == None && split.Size > 0:
 				return fmt.Sprintf("%s.size is %d, but %s.source is none", s.name, split.Size, s.name), "remove the size, or give a source"
 			}

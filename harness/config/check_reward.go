@@ -39,7 +39,7 @@ func rewardChecks() []check {
 			re, err := regexp.Compile(p)
 			switch {
 			case err != nil:
-				return "reward.judge.pattern: " + err.Error(), "the syntax is that of Go's package regexp"
+				return "reward.judge.pattern: " + err.Error(), "use the syntax of Go's package regexp"
 			case p != "" && re.NumSubexp() < 1:
 				return fmt.Sprintf("reward.judge.pattern %q has no group", p), `put the number in parentheses: Score: *([0-9.]+)`
 			}
@@ -59,7 +59,7 @@ func rewardChecks() []check {
 		}},
 		{[]string{"reward.judge.url"}, func(r *Run) (string, string) {
 			if strings.HasSuffix(strings.TrimRight(r.Reward.Judge.URL, "/"), "/chat/completions") {
-				return "reward.judge.url ends in /chat/completions, which is added to it", "give the URL up to and with its version: http://127.0.0.1:8000/v1"
+				return "reward.judge.url ends in /chat/completions, which is added to it", "end the URL with its version: http://127.0.0.1:8000/v1"
 			}
 			return "", ""
 		}},

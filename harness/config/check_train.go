@@ -97,7 +97,7 @@ func trainChecks() []check {
 			case bypass != 0 && have.Bypass != bypass:
 				return fmt.Sprintf("algo.rollout_correction.preset %s is for the loss %s, not for %s", c.Preset, forms[0], loss), "algo.loss: " + forms[0]
 			case have.Bypass == 0:
-				return "algo.rollout_correction.mode is bypass, but the loss " + loss + " has no such form",
+				return "algo.rollout_correction.mode is bypass, but the loss " + loss + " does not support it",
 					"algo.loss: " + strings.Join(forms, " or ") + ", or algo.rollout_correction.mode: decoupled"
 			}
 			return "", ""
@@ -112,8 +112,7 @@ func trainChecks() []check {
 	}
 }
 
-// warmup is the check that a warm-up ends before the steps do. No steps at all
-// are no training.
+// warmup checks that the warm-up ends before the steps do. Zero steps mean no training.
 func warmup(path, steps string, values func(r *Run) (warm, all int)) check {
 	return check{[]string{path, steps}, func(r *Run) (string, string) {
 		if warm, all := values(r); all > 0 && warm > 0 && warm >= all {
@@ -163,7 +162,7 @@ func evalChecks() []check {
 		{[]string{"eval.final.graders", "task.kind"}, func(r *Run) (string, string) {
 			own := slices.ContainsFunc(r.Eval.Final.Suites, func(s string) bool { return s == "test" || s == "val" })
 			if own && len(r.Eval.Final.Graders) > 0 && r.Task.Kind != "math" {
-				return fmt.Sprintf("eval.final.graders compare answers, and the run's own data is of the task %s, which has a grader of its own", r.Task.Kind),
+				return fmt.Sprintf("eval.final.graders compare answers, but the run's own data is of the task %s, which has its own grader", r.Task.Kind),
 					"leave test and val out of eval.final.suites, or leave the graders out"
 			}
 			return "", ""
@@ -186,7 +185,7 @@ func evalChecks() []check {
 		hasSplit("test", func(r *Run) Split { return r.Data.Test }))
 }
 
-// hasSplit is the check that a suite of the run's own data has data.
+// hasSplit checks that a suite of the run's own data has data.
 func hasSplit(suite string, split func(r *Run) Split) check {
 	source := "data." + suite + ".source"
 	return check{[]string{"eval.final.suites", source}, func(r *Run) (string, string) {
@@ -197,7 +196,7 @@ func hasSplit(suite string, split func(r *Run) Split) check {
 	}}
 }
 
-// greedy is the check that several completions of a problem can differ.
+// greedy checks that several completions of a problem can differ.
 func greedy(block string, values func(r *Run) (n int, temperature float64)) check {
 	return check{[]string{block + ".temperature", block + ".n"}, func(r *Run) (string, string) {
 		if n, temperature := values(r); n > 1 && temperature == 0 {

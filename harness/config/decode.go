@@ -8,21 +8,21 @@ import (
 	"exp/experiments/spelling"
 )
 
-// issue is a fault of a value before it has a place of its own.
+// issue is a fault of a value that has no place yet.
 type issue struct {
 	code, message, help string
 }
 
-// decoder reads the values of one key and notes what is wrong with them.
+// decoder reads the values of one key and notes what is wrong.
 type decoder struct {
 	key    *Key
 	path   string // of the value, for messages: task.outcomes.modes[1].width
 	errs   Errors
-	failed bool // there is no value, because of errs or of a bad node
+	failed bool // no value, because of errs or a bad node
 }
 
-// decode returns the plain value of a key that the node holds and whether it is
-// good; if not, its faults unless they were noted before.
+// decode returns the plain value of a key that the node holds and whether it is valid.
+// If not, it also returns the faults that were not noted before.
 func decode(k *Key, n *node, name pos) (any, bool, Errors) {
 	d := decoder{key: k, path: k.Path}
 	v := d.value(n, name)
@@ -40,8 +40,8 @@ func (d *decoder) join(part decoder) {
 	d.failed = d.failed || part.failed
 }
 
-// value reads a whole value. name is the place of the key, which stands in for
-// a value that is not written at all.
+// value reads a whole value. name is the place of the key, used for errors if the value
+// is missing.
 func (d *decoder) value(n *node, name pos) any {
 	k := d.key
 	switch {
@@ -91,7 +91,7 @@ func (d *decoder) list(n *node) any {
 	return values
 }
 
-// object reads an element of a list of blocks.
+// object reads one element of a list of blocks.
 func (d *decoder) object(n *node) any {
 	value := map[string]any{}
 	var names []string
@@ -121,8 +121,8 @@ func (d *decoder) object(n *node) any {
 	return value
 }
 
-// values reads names of the user's own, each with a scalar that has the type that it is
-// written as.
+// values reads user-defined names, each with a scalar whose type follows from how it is
+// written.
 func (d *decoder) values(n *node) any {
 	value := map[string]any{}
 	for _, f := range n.fields {
@@ -138,7 +138,7 @@ func (d *decoder) values(n *node) any {
 	return value
 }
 
-// anyScalar is a scalar of no given type.
+// anyScalar reads a scalar by its notation.
 func anyScalar(n *node) any {
 	if n.quoted {
 		return n.text
@@ -255,7 +255,7 @@ func (d *decoder) text(n *node) (any, *issue) {
 	return s, nil
 }
 
-// outside reports a number outside of the key's range.
+// outside returns an issue if a number is outside the key's range.
 func (d *decoder) outside(v any, text string) *issue {
 	k := d.key
 	var x float64
@@ -273,7 +273,7 @@ func (d *decoder) outside(v any, text string) *issue {
 	return &issue{CodeRange, fmt.Sprintf("must be %s, got %s", k.Range.format(k), text), nearMiss(k, text, x)}
 }
 
-// nearMiss guesses what a number outside of its range was meant to be.
+// nearMiss guesses the value meant by a number outside the range.
 func nearMiss(k *Key, text string, x float64) string {
 	guess := func(v float64) string {
 		if !k.Range.Has(v) {
@@ -296,7 +296,7 @@ func nearMiss(k *Key, text string, x float64) string {
 	return ""
 }
 
-// notInt words what is wrong with text that is no integer.
+// notInt explains why text is not an integer.
 func notInt(s string) *issue {
 	help := ""
 	x, numeric := parseFloat(s)
@@ -307,12 +307,12 @@ func notInt(s string) *issue {
 		help = "write it in decimal digits"
 	}
 	if parsed := strings.TrimLeft(s, "+-"); intText.MatchString(s) && len(parsed) > 15 {
-		return &issue{CodeRange, "must be an integer of 64 bits, got " + s, ""}
+		return &issue{CodeRange, "must be a 64-bit integer, got " + s, ""}
 	}
 	return &issue{CodeType, "must be an integer, got " + quoteOdd(s), help}
 }
 
-// notFloat words what is wrong with text that is no number.
+// notFloat explains why text is not a number.
 func notFloat(k *Key, s string) *issue {
 	help := ""
 	switch {
@@ -323,7 +323,7 @@ func notFloat(k *Key, s string) *issue {
 	case strings.TrimLeft(strings.ToLower(s), "+-") == ".inf" || strings.ToLower(s) == ".nan":
 		help = "numbers are finite"
 		if k.Null {
-			help += "; null is no limit"
+			help += "; null means no limit"
 		}
 	}
 	return &issue{CodeType, "must be a number, got " + quoteOdd(s), help}
@@ -346,7 +346,7 @@ func parseBool(s string) (any, *issue) {
 	return nil, &issue{CodeType, "must be true or false, got " + quoteOdd(s), ""}
 }
 
-// quoteOdd puts text that is no number in quotes.
+// quoteOdd quotes text that is not a number.
 func quoteOdd(s string) string {
 	if looksNumeric(s) {
 		return s
@@ -354,7 +354,7 @@ func quoteOdd(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// describe says what a node is: the number 3, the text "a", a list, a block.
+// describe names a node: the number 3, the text "a", a list, a block.
 func describe(n *node) string {
 	switch n.kind {
 	case nullNode:
@@ -374,7 +374,7 @@ func describe(n *node) string {
 	return fmt.Sprintf("the text %q", n.text)
 }
 
-// written is a scalar as it stands in the file; empty for lists and blocks.
+// written returns a scalar as it is written in the file; "" for lists and blocks.
 func written(n *node) string {
 	if n.kind != scalarNode {
 		return "..."
@@ -393,5 +393,5 @@ func article(k *Key) string {
 	}[k.Kind]
 }
 
-// wants is the help for a key without a value: its type and what it means.
+// wants returns the help for a key without a value: its type and meaning.
 func wants(k *Key) string { return fmt.Sprintf("%s: %s (%s)", k.Path, k.Help, k.Type()) }

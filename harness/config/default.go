@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Default is what a key is worth when no layer sets it. The zero value means
-// that the key is required.
+// Default is the value of a key that no layer sets. The zero value means that the key
+// is required.
 type Default struct {
 	fixed     any // a plain value; nil together with null means null
 	null      bool
@@ -30,27 +30,28 @@ func (d Default) Required() bool {
 	return !d.hasFixed && d.same == "" && d.powers == "" && d.by == ""
 }
 
-// is is a fixed default. Go ints stand for int64.
+// is returns a fixed default. Go ints stand for int64.
 func is(v any) Default { return Default{fixed: plain(v), hasFixed: true} }
 
-// null is the default null.
+// null returns the default null.
 func null() Default { return Default{null: true, hasFixed: true} }
 
-// sameAs is the value of another key; an integer becomes a float where needed.
+// sameAs returns the value of another key as default; an integer becomes a float where
+// needed.
 func sameAs(path string) Default { return Default{same: path} }
 
-// powersUpTo lists the powers of two that do not exceed another key's value.
+// powersUpTo lists the powers of two up to another key's value.
 func powersUpTo(path string) Default { return Default{powers: path} }
 
-// by chooses a default by the value of another key.
+// by chooses a default by another key's value.
 func by(path string, otherwise Default, cases ...Case) Default {
 	return Default{by: path, cases: cases, otherwise: &otherwise}
 }
 
-// when is a case of by.
+// when returns a case of by.
 func when(word string, d Default) Case { return Case{word, d} }
 
-// of is the default that holds while the key d.by has the value word.
+// of returns the default for the value word of the key d.by.
 func (d Default) of(word string) Default {
 	for _, c := range d.cases {
 		if c.Word == word {
@@ -60,7 +61,7 @@ func (d Default) of(word string) Default {
 	return *d.otherwise
 }
 
-// reads lists the keys whose values the default needs.
+// reads lists the keys that the default depends on.
 func (d Default) reads() []string {
 	var paths []string
 	for _, p := range []string{d.same, d.powers, d.by} {

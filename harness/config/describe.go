@@ -8,9 +8,9 @@ import (
 	"exp/experiments/spelling"
 )
 
-// Describe explains the key at path, or lists the keys of the block at path; the
-// empty path is the whole table. It reports whether there is such a key or block;
-// if not, the text says what was probably meant.
+// Describe explains the key at path, or lists the keys of the block at path; the empty
+// path lists the whole table. It returns false if there is no such key or block; the
+// text then suggests one.
 func Describe(path string) (string, bool) {
 	if k := lookup(path); k != nil {
 		return describeKey(k), true
@@ -33,7 +33,7 @@ func Describe(path string) (string, bool) {
 	return b.String(), true
 }
 
-// Suggest says which key or block was probably meant by a path that is none.
+// Suggest names the key or block that an unknown path probably means.
 func Suggest(path string) string {
 	if near := spelling.Nearest(path, append(paths(), blocks()...)); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -48,7 +48,7 @@ func Suggest(path string) string {
 	return "exp config schema lists all keys"
 }
 
-// describeKey is the whole row of a key, for reading.
+// describeKey renders the row of a key for reading.
 func describeKey(k *Key) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  %s\n", k.Path, k.Help)
@@ -76,7 +76,7 @@ func describeKey(k *Key) string {
 	return b.String()
 }
 
-// effect words when a key counts; empty if always.
+// effect says when a key counts; "" means always.
 func (k *Key) effect() string {
 	parts := make([]string, len(k.When))
 	for i, c := range k.When {
@@ -117,7 +117,7 @@ func stageList(stages []Stage) string {
 	return strings.Join(names, ", ")
 }
 
-// Facts are what Describe and Explain say of a key, for programs.
+// Facts is what Describe and Explain say about a key, for programs.
 type Facts struct {
 	Key      string   `json:"key"`
 	Help     string   `json:"help"`
@@ -129,7 +129,7 @@ type Facts struct {
 	Identity string   `json:"identity"`
 	Value    *string  `json:"value,omitempty"`  // as Format writes it; nil without a configuration, and where the key has no effect
 	Origin   string   `json:"origin,omitempty"` // of Value
-	// Algorithms are those that algo.kind chooses from; empty for other keys.
+	// Algorithms lists the choices of algo.kind; empty for other keys.
 	Algorithms []AlgorithmFacts `json:"algorithms,omitempty"`
 }
 
@@ -142,8 +142,9 @@ type AlgorithmFacts struct {
 	Sets     map[string]string `json:"sets"` // keys and their defaults, as Format writes them
 }
 
-// FactsOf lists the facts of the key at path or of the keys of the block there, all
-// for the empty path; none if there is no such key or block. r may be nil.
+// FactsOf returns the facts of the key at path, or of all keys in the block at path;
+// the empty path selects all keys. It returns none if there is no such key or block. r
+// may be nil.
 func FactsOf(path string, r *Resolved) []Facts {
 	var list []Facts
 	for _, k := range schema().keys {
@@ -183,8 +184,8 @@ func (r *Resolved) explainBlock(path string) string {
 	return b.String()
 }
 
-// Explain is Describe for a key, or for the keys of a block, together with value and
-// origin in a configuration.
+// Explain is Describe plus value and origin in this configuration, for a key or for the
+// keys of a block.
 func (r *Resolved) Explain(path string) (string, bool) {
 	text, ok := Describe(path)
 	k := lookup(path)

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Difference is a key in which configurations differ.
+// Difference is a key that differs between configurations.
 type Difference struct {
 	Key    *Key
 	Values []string // one for each configuration, as Format writes it; empty where the key has no effect
 	Class  Class
 }
 
-// Diff compares two resolved configurations key by key, in table order. Classes
-// are those of a comparison that varies what both allow to vary.
+// Diff compares two resolved configurations key by key, in table order. Keys that both
+// allow to vary are the treatment.
 func Diff(a, b *Resolved) []Difference {
 	var vary []string
 	for _, glob := range a.Run.Compare.Vary {
@@ -24,7 +24,7 @@ func Diff(a, b *Resolved) []Difference {
 	return DiffAll(vary, a, b)
 }
 
-// DiffAll compares any number of configurations; the keys that match vary are the
+// DiffAll compares any number of configurations; keys that match vary are the
 // treatment.
 func DiffAll(vary []string, all ...*Resolved) []Difference {
 	var diffs []Difference

@@ -11,9 +11,9 @@ import (
 
 // Codes of configuration errors. They are stable: scripts may match them.
 const (
-	CodeFile        = "E100" // a file cannot be read, or is no text
+	CodeFile        = "E100" // a file cannot be read, or is not text
 	CodeSyntax      = "E101" // not YAML
-	CodeUnknown     = "E102" // no such key
+	CodeUnknown     = "E102" // unknown key
 	CodeDuplicate   = "E103" // a key twice in one block
 	CodeDocuments   = "E104" // more than one document
 	CodeExtends     = "E105" // extends: no such file, or a cycle
@@ -21,20 +21,20 @@ const (
 	CodeRenamed     = "E107" // a key that has another name here
 	CodeMissing     = "E108" // a required key is not set
 	CodeIneffective = "E109" // a key that has no effect under the other settings
-	CodeRange       = "E110" // a value outside of its range
+	CodeRange       = "E110" // a value outside its range
 	CodeType        = "E111" // a value of the wrong type
-	CodeBool        = "E112" // yes, no, on, off for true and false
+	CodeBool        = "E112" // yes, no, on or off instead of true or false
 	CodeWord        = "E113" // not one of the allowed words
 	CodeNull        = "E115" // null for a key that needs a value
 	CodeShape       = "E116" // a block where a value belongs, or a value where a block does
 	CodeSet         = "E117" // a --set expression that cannot be read
 	CodeUser        = "E118" // a semantic key in the user's own configuration
-	CodeConflict    = "E120" // values that do not go together
-	CodeDigest      = "E140" // something outside does not have the stated digest
-	CodeData        = "E141" // something outside cannot be read, or is not what it should be
+	CodeConflict    = "E120" // values that conflict
+	CodeDigest      = "E140" // an external file does not have the stated digest
+	CodeData        = "E141" // an external file cannot be read or has the wrong contents
 )
 
-// maxErrors is how many errors are printed; more of them are rarely read.
+// maxErrors limits how many errors are printed; nobody reads more.
 const maxErrors = 20
 
 // Error is one fault of a configuration, with its place.
@@ -51,7 +51,7 @@ type Error struct {
 	src     *source // for its order among the layers
 }
 
-// Place is FILE:LINE:COL, or less where there is less to say.
+// Place returns FILE:LINE:COL, shortened if a part is unknown.
 func (e *Error) Place() string {
 	switch {
 	case e.Line > 0:
@@ -66,7 +66,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: error[%s]: %s", e.Place(), e.Code, e.Message)
 }
 
-// text is the error as it is printed, with excerpt, caret and help.
+// text renders the error as printed, with excerpt, caret and help.
 func (e *Error) text(color bool) string {
 	paint := func(style, s string) string {
 		if !color {
@@ -89,11 +89,11 @@ func (e *Error) text(color bool) string {
 // caret marks width runes: ^~~~.
 func caret(width int) string { return "^" + strings.Repeat("~", max(width-1, 0)) }
 
-// excerptRunes is the longest line printed in full; a terminal is rarely wider.
+// excerptRunes is the longest line that is printed in full; terminals are rarely wider.
 const excerptRunes = 120
 
 // clip shortens a long line around the marked columns and makes every rune one
-// printable column, so that the caret stands where it belongs.
+// printable column, so that the caret lines up.
 func clip(line string, col, width int) (string, int, int) {
 	runes := []rune(printable(line))
 	col = min(max(col, 1), len(runes)+1)
@@ -113,7 +113,7 @@ func clip(line string, col, width int) (string, int, int) {
 	return text, col, min(width, end-start-col+2)
 }
 
-// printable replaces what would move the cursor or change the terminal: tabs by a
+// printable replaces characters that move the cursor or control the terminal: tabs by a
 // space, other control characters by U+FFFD.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -127,14 +127,13 @@ func printable(s string) string {
 	}, s)
 }
 
-// Errors are the faults of a configuration, in the order of its layers and of
-// their place.
+// Errors holds the faults of a configuration, ordered by layer and place.
 type Errors []*Error
 
 func (es Errors) Error() string { return es.Text(false) }
 
-// Text is the whole report, at most 20 errors, with a last line that counts
-// them. The text in color differs in escape sequences only.
+// Text renders at most 20 errors and a last line that counts them all. color adds
+// escape sequences and changes nothing else.
 func (es Errors) Text(color bool) string {
 	var b strings.Builder
 	for _, e := range es[:min(len(es), maxErrors)] {
@@ -147,7 +146,7 @@ func (es Errors) Text(color bool) string {
 	return b.String()
 }
 
-// sort orders errors by layer and place and removes repetitions.
+// sort orders errors by layer and place and removes duplicates.
 func (es Errors) sort() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.src.order, b.src.order), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Format writes a plain value of the key as it could stand in a file, in flow
-// style: 0.001, 10s, 4GiB, sampled(0.02), [1, 2, 4], "two words".
+// Format writes a plain value of the key as a file could have it, in flow style: 0.001,
+// 10s, 4GiB, sampled(0.02), [1, 2, 4], "two words".
 func Format(k *Key, v any) string {
 	switch x := v.(type) {
 	case nil:
@@ -71,8 +71,8 @@ func formatScalar(kind Kind, v any) string {
 	return ""
 }
 
-// formatFloat writes the shortest text that reads back as x, without the padding
-// of exponents: 1e-6, not 1e-06.
+// formatFloat writes the shortest text that reads back as x, without padded exponents:
+// 1e-6, not 1e-06.
 func formatFloat(x float64) string {
 	s := strconv.FormatFloat(x, 'g', -1, 64)
 	if i := strings.IndexByte(s, 'e'); i >= 0 {
@@ -97,7 +97,7 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// sizeUnits from the largest to the smallest.
+// sizeUnits lists the units from largest to smallest.
 func sizeUnits() []struct {
 	name  string
 	bytes int64
@@ -127,12 +127,11 @@ func formatShare(p float64) string {
 	return "sampled(" + formatFloat(p) + ")"
 }
 
-// bare matches text that YAML reads as that text without quotes, whatever
-// stands around it.
+// bare matches text that YAML reads unchanged without quotes, in any context.
 var bare = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./+-]*$`)
 
-// quoteText writes a string so that the loader reads it back: bare if that is
-// safe, else in JSON's double quotes, which are YAML's too.
+// quoteText writes a string so that the loader reads it back: bare if safe, else in
+// JSON's double quotes, which YAML accepts.
 func quoteText(s string) string {
 	switch strings.ToLower(s) {
 	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":

@@ -5,31 +5,30 @@ import (
 	"strings"
 )
 
-// Semantic returns the values, by path, that some of the stage kinds read and
-// that can change a bit of their results: what is hashed into the identity of an
-// experiment or a stage. Left out are keys without effect, nonsemantic keys, the
-// seed, and presets, whose meaning is in the keys that they set. A key that names
-// a file holds only the word "external"; the digest of the contents is the
-// caller's to add. Values are nil, bool, int64, float64, string, []any and
-// map[string]any.
+// Semantic returns the values that some of the stage kinds read and that can change
+// their results, by path. They are hashed into the identity of an experiment or a
+// stage. It omits keys without effect, nonsemantic keys, the seed, and presets, which
+// only set other keys. A key that names a file holds just the word "external"; the
+// caller adds the digest of the contents. Values are nil, bool, int64, float64, string,
+// []any and map[string]any.
 func (r *Resolved) Semantic(stages ...Stage) map[string]any {
 	return r.view(func(k *Key) bool { return k.Reads(stages...) && !protocol(k.Path) })
 }
 
-// Protocol returns the values of the final evaluation's protocol by path. Which suites
-// there are is no part of how each is measured.
+// Protocol returns the settings of the final evaluation by path, without the list of
+// suites: it does not affect how each suite is measured.
 func (r *Resolved) Protocol() map[string]any {
 	return r.view(func(k *Key) bool { return protocol(k.Path) && k.Path != SuitesKey })
 }
 
-// SamplesKey is how many completions the final evaluation samples of each problem.
+// SamplesKey is the number of completions per problem in the final evaluation.
 const SamplesKey = "eval.final.n"
 
 // SuitesKey lists the suites of the final evaluation.
 const SuitesKey = "eval.final.suites"
 
-// Params returns what a stage of the kind reads, protocol included: what is
-// hashed into the key of that stage.
+// Params returns everything that a stage of the kind reads, protocol included. It is
+// hashed into the stage's key.
 func (r *Resolved) Params(stage Stage) map[string]any {
 	return r.view(func(k *Key) bool { return k.Reads(stage) })
 }
@@ -50,7 +49,7 @@ func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
 	return values
 }
 
-// located keeps the words that are no paths.
+// located keeps the words that are not paths.
 func located(v any) any {
 	if v == Generated || v == None || v == Auto {
 		return v
@@ -80,19 +79,19 @@ func clone(v any) any {
 // protocol reports whether a key belongs to the final evaluation.
 func protocol(path string) bool { return strings.HasPrefix(path, "eval.final.") }
 
-// Class says how a key counts when runs are compared.
+// Class says how a key counts in a comparison of runs.
 type Class string
 
 const (
 	Treatment   Class = "treatment"  // matches compare.vary: what the comparison is about
 	Controlled  Class = "controlled" // must be equal
 	ProtocolKey Class = "protocol"   // must be equal: how results are measured
-	Replication Class = "replicate"  // the seed: tells runs of an arm apart
+	Replication Class = "replicate"  // the seed: distinguishes runs of an arm
 	Free        Class = "free"       // changes no result, or is represented by other keys
 )
 
-// ClassOf classes a key for a comparison in which the keys that match vary are
-// the treatment.
+// ClassOf classifies a key for a comparison whose treatment is the keys that match
+// vary.
 func ClassOf(k *Key, vary []string) Class {
 	switch {
 	case k.Role == Replicate:
@@ -111,8 +110,8 @@ func ClassOf(k *Key, vary []string) Class {
 	return Controlled
 }
 
-// matches reports whether a glob names a key: its path, or a block that holds it.
-// * stands for any part of one component.
+// matches reports whether a glob names a key, by its path or a block around it. *
+// stands for any part of one component.
 func matches(glob, key string) bool {
 	want, have := strings.Split(glob, "."), strings.Split(key, ".")
 	if len(want) > len(have) {

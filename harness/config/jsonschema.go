@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// JSONSchema exports the table as a JSON Schema (draft 2020-12) for editors. It
-// cannot say everything: conditions and required keys are in descriptions,
-// because a file may leave to its base or to an overlay what it needs.
+// JSONSchema exports the table as a JSON Schema (draft 2020-12) for editors. Conditions
+// and required keys appear only in descriptions, because a file may get them from its
+// base or an overlay.
 func JSONSchema() ([]byte, error) {
 	root := schemaOf(schema().root)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -29,7 +29,7 @@ func schemaOf(g *group) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
-// jsonSchema is the schema of one key's value.
+// jsonSchema returns the schema of a key's value.
 func (k *Key) jsonSchema() map[string]any {
 	s := k.jsonElement()
 	if k.List {
@@ -45,7 +45,7 @@ func (k *Key) jsonSchema() map[string]any {
 	return s
 }
 
-// jsonElement is the schema of the value, or of one element of a list.
+// jsonElement returns the schema of the value, or of one list element.
 func (k *Key) jsonElement() map[string]any {
 	s := map[string]any{}
 	switch k.Kind {
@@ -118,7 +118,7 @@ func (k *Key) jsonDescription() string {
 	return s
 }
 
-// jsonValue is a default in the notation of files: units as text.
+// jsonValue returns a default in file notation, with units as text.
 func jsonValue(k *Key, v any) any {
 	switch k.Kind {
 	case Duration, Size, Share:

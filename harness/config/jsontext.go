@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// jsonText writes a list of a configuration as JSON, keys in the order of the file: the
-// value of a key with JSON set. Numbers stay as they are written, where that is JSON.
+// jsonText writes a list as JSON, with keys in file order: the value of a key with JSON
+// set. Numbers stay as written if that is valid JSON.
 func jsonText(n *node) string {
 	var b bytes.Buffer
 	writeJSON(&b, n)

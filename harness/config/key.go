@@ -5,7 +5,7 @@ import "strings"
 // Stage is a kind of stage of a run.
 type Stage string
 
-// The stage kinds; Stages has them in order, with what each takes and makes.
+// The stage kinds. Stages lists them in order, with inputs and outputs.
 const (
 	Prepare   Stage = "prepare"
 	Init      Stage = "init"
@@ -19,8 +19,8 @@ const (
 // Kind is the type of a key's value.
 type Kind uint8
 
-// The kinds, with the Go type of a plain value (Resolved.Value) and of the
-// field in Run that holds it.
+// The kinds, with the Go type of a plain value (Resolved.Value) and of the field in
+// Run.
 const (
 	Int      Kind = 1 + iota // int64; int or int64
 	Float                    // float64
@@ -34,22 +34,22 @@ const (
 	Values                   // map[string]any of nil, bool, int64, float64 and string. Written {name: value}
 )
 
-// Role says what a key's value means for the identity of a run.
+// Role says how a key's value enters the identity of a run.
 type Role uint8
 
 const (
-	// Semantic keys can change a bit of a result and are hashed.
+	// Semantic keys can change results and are hashed.
 	Semantic Role = iota
-	// Nonsemantic keys change no bit of any result: names, devices, cadences of
-	// saving. A user's own configuration may set only these.
+	// Nonsemantic keys change no result: names, devices, how often to save. A user's
+	// own configuration may set only these.
 	Nonsemantic
-	// Replicate is the run's seed, which tells the runs of one experiment apart.
+	// Replicate is the run's seed, which distinguishes the runs of an experiment.
 	Replicate
-	// Expanded keys only set defaults of other keys. Those are hashed, so that a
-	// preset and its knobs written out are the same experiment.
+	// Expanded keys only set defaults of other keys. Those are hashed, so a preset and
+	// its settings written out are the same experiment.
 	Expanded
-	// External keys name a thing outside of the configuration, whose contents'
-	// digest goes into the identity instead of its path.
+	// External keys name something outside the configuration; its digest enters the
+	// identity instead of the path.
 	External
 )
 
@@ -57,22 +57,22 @@ func (r Role) String() string {
 	return [...]string{"semantic", "nonsemantic", "replicate", "expanded", "external"}[r]
 }
 
-// Key is one row of the table. Keys are immutable.
+// Key is a row of the table. Keys are immutable.
 type Key struct {
 	Path    string // dotted, lower-case: train.optim.lr
 	Kind    Kind
 	List    bool // a list of Kind
-	Null    bool // null is a value
+	Null    bool // null is allowed
 	Default Default
 	Range   Range    // of Int, Float, Duration (ns) and Size (bytes)
 	Words   []string // the words of an Enum
 	Pattern *Pattern // of a String; nil allows any
-	JSON    bool     // of a String: a list is a value too, kept as its JSON text
+	JSON    bool     // of a String: a list is allowed too, kept as JSON text
 	Fields  []Key    // of Objects, with Path relative to the element
 	Unit    string   // what a number counts; "fraction" also allows 10%
 	Role    Role
 	Stages  []Stage  // kinds that read it
-	When    []Clause // it has an effect only while all hold
+	When    []Clause // it has an effect only if all hold
 	Help    string   // one line
 }
 
@@ -122,11 +122,10 @@ func (k *Key) Type() string {
 	return s
 }
 
-// Clause is a condition on other keys: at least one term holds.
+// Clause is a condition on other keys: at least one term must hold.
 type Clause []Term
 
-// Term is a condition on one key. A key that has itself no effect satisfies no
-// term.
+// Term is a condition on one key. A key without effect satisfies no term.
 type Term struct {
 	Path  string
 	Words []string // the value is one of these, or the list has one of these
@@ -157,19 +156,19 @@ func (c Clause) String() string {
 	return strings.Join(terms, " or ")
 }
 
-// only is the condition that the key at path has one of the values.
+// only requires that the key at path has one of the values.
 func only(path string, words ...string) Clause { return Clause{{Path: path, Words: words}} }
 
-// except is the condition that the key at path has none of the values.
+// except requires that the key at path has none of the values.
 func except(path string, words ...string) Clause {
 	return Clause{{Path: path, Words: words, Not: true}}
 }
 
-// positive is the condition that the number at path is above 0, the switch on, or the
-// list not empty.
+// positive requires that the number at path is above 0, the switch is on, or the list
+// is not empty.
 func positive(path string) Clause { return Clause{{Path: path, Above: true}} }
 
-// block adds conditions and, where a row has none of its own, stages to keys.
+// block adds conditions to keys, and stages to those that have none.
 func block(when []Clause, stages []Stage, keys []Key) []Key {
 	for i := range keys {
 		keys[i].When = append(append([]Clause(nil), when...), keys[i].When...)

@@ -10,15 +10,15 @@ func modelKeys() []Key {
 		{Path: "model.base", Kind: String, Role: External, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "path of a Hugging Face folder, or the name of a model, such as Qwen/Qwen2.5-7B"},
 		{Path: "model.part", Kind: Enum, Words: []string{"whole", "text"}, Default: is("whole"), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
-			Help: "what of the folder is the model: text is the language model inside one of text and images (Gemma3ForConditionalGeneration); its vision tower is left out"},
+			Help: "which part of the folder to load: text is the language model inside a model of text and images (Gemma3ForConditionalGeneration), without its vision tower"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
-			Help: "folder of LoRA adapters in PEFT's layout to start with. With train.lora of the same shape training goes on with them; " +
-				"where all weights are trained they are folded in first; an evaluation computes them beside the weights"},
+			Help: "folder of LoRA adapters in PEFT's layout to start from. With train.lora of the same shape, training continues them; " +
+				"training all weights folds them in first; an evaluation computes them next to the weights"},
 		{Path: "model.digest", Kind: String, Default: is(""), Role: Nonsemantic, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Pattern: pattern(`a digest, "sha256:" and 64 hexadecimal digits, or ""`, `|sha256:[0-9a-f]{64}`),
 			Help:    "digest that the initial weights must have; empty accepts any"},
 		{Path: "model.dtype", Kind: Enum, Words: []string{"f32", "bf16"}, Default: is("f32"), Stages: computed,
-			Help: "type of what matmuls multiply and of the KV cache; sums, master weights and the residual stream are f32 in either"},
+			Help: "type of matmul operands and of the KV cache; sums, master weights and the residual stream are always f32"},
 		{Path: "model.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Init), When: []Clause{only("model.init", "random")},
 			Help: "root of the random streams that initialise weights; independent of the run's seed"},
 	}
@@ -26,7 +26,7 @@ func modelKeys() []Key {
 	return append(keys,
 		Key{Path: "tokenizer.kind", Kind: Enum, Words: []string{"char", "byte", "model", "file"}, Stages: computed,
 			Default: by("model.init", is("char"), when("pretrained", is("model"))),
-			Help:    "char: one token per character of the task or its data; byte: one per byte; model: that of the pretrained weights; file: that of tokenizer.path"},
+			Help:    "char: one token per character of the task or its data; byte: one per byte; model: the pretrained model's own; file: the one in tokenizer.path"},
 		Key{Path: "tokenizer.path", Kind: String, Role: External, Pattern: pattern("a path", `.+`), Stages: computed, When: []Clause{only("tokenizer.kind", "file")},
 			Help: "folder with a tokenizer.json, as exp tokenizer train writes it"})
 }
@@ -50,8 +50,8 @@ func archKeys() []Key {
 	})
 }
 
-// adamw are the keys of one AdamW optimizer. lr is the default learning rate;
-// steps names what the warm-up and the schedule count.
+// adamw returns the keys of one AdamW optimizer. lr is the default learning rate; steps
+// is the unit of the warm-up and the schedule.
 func adamw(prefix, steps string, lr Default, when []Clause, stage Stage) []Key {
 	fraction := between(0, 0).below(1)
 	return block(when, at(stage), []Key{
@@ -59,11 +59,11 @@ func adamw(prefix, steps string, lr Default, when []Clause, stage Stage) []Key {
 		{Path: prefix + ".beta1", Kind: Float, Default: is(0.9), Range: fraction, Help: "decay of the mean of gradients"},
 		{Path: prefix + ".beta2", Kind: Float, Default: is(0.999), Range: fraction, Help: "decay of the mean of squared gradients"},
 		{Path: prefix + ".eps", Kind: Float, Default: is(1e-8), Range: above(0).below(1), Help: "added to the root of the second moment"},
-		{Path: prefix + ".weight_decay", Kind: Float, Default: is(0.01), Range: between(0, 1), Help: "decoupled decay per update, times the learning rate; of every parameter"},
+		{Path: prefix + ".weight_decay", Kind: Float, Default: is(0.01), Range: between(0, 1), Help: "decoupled decay of every parameter, per update, times the learning rate"},
 		{Path: prefix + ".grad_clip", Kind: Float, Default: is(1.0), Range: atLeast(0), Help: "largest global norm of the gradient; 0 is off"},
 		{Path: prefix + ".warmup_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: steps, Help: "linear warm-up, counted in " + steps},
 		{Path: prefix + ".schedule", Kind: Enum, Words: []string{"constant", "cosine", "wsd"}, Default: is("constant"),
-			Help: "learning rate after the warm-up; wsd is constant for 90 % and falls in the rest"},
+			Help: "learning rate after the warm-up; wsd stays constant for 90 %, then falls"},
 		{Path: prefix + ".min_lr_ratio", Kind: Float, Default: is(0.0), Range: between(0, 1), Unit: "fraction",
 			When: []Clause{only(prefix+".schedule", "cosine", "wsd")}, Help: "where the schedule ends, as a share of the peak"},
 	})
@@ -73,39 +73,40 @@ func sftKeys() []Key {
 	on := []Clause{positive("sft.steps")}
 	keys := []Key{
 		{Path: "sft.steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "updates", Stages: at(SFT),
-			Help: "updates of supervised fine-tuning before reinforcement learning; 0 leaves the stage out"},
+			Help: "updates of supervised fine-tuning before reinforcement learning; 0 skips the stage"},
 	}
 	keys = append(keys, block(on, at(SFT), []Key{
 		{Path: "sft.problems_per_step", Kind: Int, Default: is(64), Range: atLeast(1), Unit: "problems", Help: "problems per update"},
 		{Path: "sft.data_size", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "problems", Stages: at(Prepare),
-			Help: "problems that the targets come from, generated apart from the train set; 0 uses the train set"},
+			Help: "problems to take targets from, generated apart from the train set; 0 uses the train set"},
 		{Path: "sft.seed", Kind: Int, Default: is(0), Range: atLeast(0), Help: "root of the order of examples; independent of the run's seed"},
 	})...)
 	return append(keys, adamw("sft.optim", "updates", Default{}, on, SFT)...)
 }
 
-// aboutModel is what a key's help line has no room for; empty for most keys.
+// aboutModel returns help that does not fit on a key's help line; empty for most keys.
 func aboutModel(path string) string {
 	switch path {
 	case "model.adapter":
 		return `
-  nothing is trained        the adapters are computed beside the weights of model.base
-  train.lora                training goes on with them; rank, alpha and targets must be
-                            theirs. The reference policy has them as they were
+  nothing is trained        the adapters are computed next to the weights of model.base
+  train.lora                training continues them; rank, alpha and targets must match
+                            theirs. The reference policy keeps them as they were
   all weights are trained   they are folded in first, W + scale*B*A, for policy, critic
-                            and reference policy alike; sft begins with the folded ones
+                            and reference policy alike; sft starts from the folded weights
 
-  Read are adapter_config.json and adapter_model.safetensors as PEFT writes them, with
-  use_rslora, rank_pattern, alpha_pattern, layers_to_transform and exclude_modules.
-  Refused by name: use_dora, lora_bias, bias, modules_to_save, fan_in_fan_out,
-  trainable_token_indices, target_parameters, ways of init_lora_weights that change the
-  base (pissa, olora, corda, loftq), and every setting that is not known. Adapters with
-  several ranks or scales, or on some layers, can be evaluated and folded in: a run
-  with train.steps=0 and train.lora.rank=0 leaves a folder with both.
+  The folder holds adapter_config.json and adapter_model.safetensors as PEFT writes
+  them; use_rslora, rank_pattern, alpha_pattern, layers_to_transform and
+  exclude_modules are supported. Refused by name: use_dora, lora_bias, bias,
+  modules_to_save, fan_in_fan_out, trainable_token_indices, target_parameters, ways of
+  init_lora_weights that change the base (pissa, olora, corda, loftq), and every unknown
+  setting. Adapters with several ranks or scales, or on some layers only, can be
+  evaluated and folded in: a run with train.steps=0 and train.lora.rank=0 leaves a
+  folder with both.
 `
 	case "model.part":
 		return `
-  The text part's merged weights are a plain model (Gemma3ForCausalLM). Images in
+  Merging writes the text part as a plain model (Gemma3ForCausalLM). Images in
   messages are not read.
 `
 	}

@@ -2,21 +2,21 @@ package config
 
 import "time"
 
-// Keys of what a completion is worth in training.
+// Keys of the reward in training.
 
 func rewardKeys() []Key {
 	keys := []Key{
 		{Path: "reward.kind", Kind: Enum, Words: []string{"task", "command", "judge", "model"}, Default: is("task"),
-			Help: "who says what a completion is worth in training"},
+			Help: "what scores completions in training"},
 		{Path: "reward.correct", Kind: Float, Default: is(1.0), When: ofReward("task"), Help: "reward of a right answer"},
 		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: ofReward("task"), Help: "reward of a wrong answer"},
 		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: ofReward("task"), Help: "reward of a wrong answer in the right format"},
 		{Path: "reward.components", Kind: String, List: true, Default: byKind("reward.components", is([]string{})), Pattern: pattern("a name of small letters, digits and _", `[a-z][a-z0-9_]*`),
-			Help: "named parts of the reward, in the order in which algorithms that weigh parts get them; recorded as reward/NAME/mean"},
+			Help: "named parts of the reward, in the order in which algorithms weigh them; recorded as reward/NAME/mean"},
 		{Path: "reward.max_not_graded", Kind: Float, Default: is(0.1), Range: above(0).upTo(1), Unit: "fraction", Role: Nonsemantic,
-			Help: "share of a step's completions that may stay without a verdict, which are not trained on; more end the run (exit 8)"},
+			Help: "share of a step's completions that may go without a verdict; they are not trained on, and more end the run (exit 8)"},
 		{Path: "reward.retries", Kind: Int, Default: by("reward.kind", is(2), when("judge", is(6))), Range: between(0, 100), Role: Nonsemantic, When: ofReward("command", "judge"),
-			Help: "how often a completion is asked about again when a program ended or fell silent, or a server was busy or did not answer"},
+			Help: "how often to ask again about a completion after a program died or fell silent, or a server was busy or did not answer"},
 	}
 	keys = append(keys, commandKeys()...)
 	keys = append(keys, judgeKeys()...)
@@ -31,42 +31,42 @@ func commandKeys() []Key {
 		{Path: "reward.command", Kind: String, List: true,
 			Help: "program and arguments that score completions, one JSON line in and one out for each"},
 		{Path: "reward.files", Kind: String, List: true, Default: is([]string{}), Role: External,
-			Help: "files and folders that the program reads beside those of its command line"},
+			Help: "files and folders that the program reads in addition to those on its command line"},
 		{Path: "reward.workers", Kind: Int, Default: is(1), Range: between(1, 256), Unit: "processes", Role: Nonsemantic,
-			Help: "copies of the program at work at the same time"},
+			Help: "copies of the program that run at once"},
 		{Path: "reward.batch", Kind: Int, Default: is(16), Range: between(1, 65536), Unit: "completions", Role: Nonsemantic,
-			Help: "completions that a copy is given before it has answered; it must answer those it has without waiting for more"},
+			Help: "completions that a copy holds unanswered; it must answer them without waiting for more"},
 		{Path: "reward.row_limit", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic,
-			Help: "longest silence of the program while completions wait; then it is ended and started again"},
+			Help: "longest silence of the program while completions wait; then it is restarted"},
 		{Path: "reward.batch_limit", Kind: Duration, Default: is(10 * time.Minute), Range: above(0), Role: Nonsemantic,
-			Help: "longest time for all completions of a batch"},
+			Help: "time limit for all completions of a batch"},
 		{Path: "reward.restarts", Kind: Int, Default: is(20), Range: atLeast(0), Role: Nonsemantic,
-			Help: "how often in one step copies may end or fall silent before the run ends (exit 8)"},
+			Help: "how often copies may die or fall silent in one step before the run ends (exit 8)"},
 	})
 }
 
 func judgeKeys() []Key {
 	return block(ofReward("judge"), at(Train), []Key{
 		{Path: "reward.judge.url", Kind: String, Pattern: pattern("a URL such as http://127.0.0.1:8000/v1", `https?://[^\s?#@]+`),
-			Help: "server that speaks OpenAI's chat completions, up to and with its version; /chat/completions is added"},
-		{Path: "reward.judge.model", Kind: String, Pattern: pattern("a name", `.+`), Help: "model that the server is asked for"},
+			Help: "URL of a server with OpenAI's chat completions, up to its version; /chat/completions is added"},
+		{Path: "reward.judge.model", Kind: String, Pattern: pattern("a name", `.+`), Help: "model to ask the server for"},
 		{Path: "reward.judge.template", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
-			Help: "file with the message that is sent; {prompt} (of a chat all messages, each under its role), {response} and {gold} in it are filled in"},
+			Help: "file with the message to send; {prompt} (all messages of a chat, each under its role), {response} and {gold} are filled in"},
 		{Path: "reward.judge.pattern", Kind: String, Default: is(""), Pattern: pattern("a regular expression, or empty", `(?s).*`),
-			Help: "regular expression (Go's syntax) whose first group is the score, at its last match in the judge's answer; empty: the answer holds a JSON object"},
+			Help: "regular expression (Go's syntax) whose first group is the score; its last match in the judge's answer counts; empty: the answer holds a JSON object"},
 		{Path: "reward.judge.field", Kind: String, Default: is("score"), Pattern: pattern("a name", `.+`),
-			Help: "field of the JSON object that is the score, where there is no pattern"},
-		{Path: "reward.judge.low", Kind: Float, Null: true, Default: null(), Help: "lowest score that counts as one; null is none"},
-		{Path: "reward.judge.high", Kind: Float, Null: true, Default: null(), Help: "highest score that counts as one; null is none"},
-		{Path: "reward.judge.temperature", Kind: Float, Default: is(0.0), Range: atLeast(0), Help: "temperature that the server is asked for"},
-		{Path: "reward.judge.max_tokens", Kind: Int, Default: is(512), Range: atLeast(1), Unit: "tokens", Help: "longest answer of the judge; one that is cut is no score"},
+			Help: "field of the JSON object that holds the score, if there is no pattern"},
+		{Path: "reward.judge.low", Kind: Float, Null: true, Default: null(), Help: "lowest valid score; null is no limit"},
+		{Path: "reward.judge.high", Kind: Float, Null: true, Default: null(), Help: "highest valid score; null is no limit"},
+		{Path: "reward.judge.temperature", Kind: Float, Default: is(0.0), Range: atLeast(0), Help: "sampling temperature of the judge"},
+		{Path: "reward.judge.max_tokens", Kind: Int, Default: is(512), Range: atLeast(1), Unit: "tokens", Help: "longest answer of the judge; a truncated one gives no score"},
 		{Path: "reward.judge.key_env", Kind: String, Default: is(""), Pattern: pattern("the name of a variable, or empty", `[A-Za-z_][A-Za-z0-9_]*|`), Role: Nonsemantic,
 			Help: "environment variable that holds the API key, which is never recorded; empty sends none"},
-		{Path: "reward.judge.concurrent", Kind: Int, Default: is(4), Range: between(1, 1024), Unit: "requests", Role: Nonsemantic, Help: "requests at the same time"},
+		{Path: "reward.judge.concurrent", Kind: Int, Default: is(4), Range: between(1, 1024), Unit: "requests", Role: Nonsemantic, Help: "requests in flight at once"},
 		{Path: "reward.judge.rate", Kind: Float, Default: is(0.0), Range: atLeast(0), Unit: "requests per second", Role: Nonsemantic, Help: "requests a second; 0 is no limit"},
-		{Path: "reward.judge.timeout", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic, Help: "longest time for one request"},
+		{Path: "reward.judge.timeout", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic, Help: "time limit of a request"},
 		{Path: "reward.judge.cache", Kind: Bool, Default: is(true), Role: Nonsemantic,
-			Help: "keep answers in the store by the digest of their request, and ask an equal request once: what makes a judged run repeatable"},
+			Help: "keep answers in the store by the digest of their request and send an equal request once, which makes a judged run repeatable"},
 	})
 }
 
@@ -75,42 +75,42 @@ func rewardModelKeys() []Key {
 		{Path: "reward.weights", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
 			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its tokenizer; the reward is its score at the last token"},
 		{Path: "reward.text", Kind: String, Default: is("{prompt}{response}"), Pattern: pattern("a text with {response}", `(?s).*\{response\}.*`),
-			Help: "what the reward model reads unless it reads a chat: {prompt}, the texts of a chat's messages, and {response} are filled in"},
+			Help: "text that the reward model reads unless it reads a chat; {prompt} (the texts of a chat's messages) and {response} are filled in"},
 		{Path: "reward.chat", Kind: Enum, Words: []string{Auto, None}, Default: is(Auto),
-			Help: "auto: where prompts are chats, reward.text is as it was and the reward model's folder has a chat template, it reads the whole chat, completion included, by that template; none: it reads reward.text"},
+			Help: "auto: if prompts are chats, reward.text is the default and the reward model's folder has a chat template, it reads the whole chat, completion included, in that template; none: it reads reward.text"},
 		{Path: "reward.label", Kind: Int, Default: is(0), Range: atLeast(0), Help: "which of the model's labels is the reward, counted from 0"},
 	})
 }
 
-// aboutReward is what a key's help line has no room for; empty for most keys.
+// aboutReward returns help that does not fit on a key's help line; empty for most keys.
 func aboutReward(path string) string {
 	switch path {
 	case "reward.kind":
 		return `
-  task     reward.correct, reward.wrong or reward.format, by the task's own verdict
+  task     reward.correct, reward.wrong or reward.format, by the task's verdict
   command  a program of yours: reward.command
-  judge    a language model behind an OpenAI-compatible server: reward.judge. This is
-           the one use of the network beside exp serve, and only where it is chosen
+  judge    a language model behind an OpenAI-compatible server: reward.judge. Only this
+           and exp serve use the network
   model    a sequence-classification model on our own engine: reward.weights
 
-  Whether an answer is right is always the task's word: accuracy, filters on acc and
-  every evaluation mean the same with each of them. A completion that could not be
-  scored is "not graded": it is recorded as an event, is not trained on, and never
-  counts as a number; above reward.max_not_graded the run ends (exit 8). algo.overlong
-  is taken off the reward of every kind.
+  The task always decides whether an answer is right, so accuracy, filters on acc and
+  every evaluation mean the same with each kind. A completion that could not be scored
+  is "not graded": it is recorded as an event, is not trained on, and never counts as a
+  number; above reward.max_not_graded the run ends (exit 8). The penalty algo.overlong
+  applies to every kind.
 `
 	case "reward.components":
 		return `
   correct  1 where the task calls the answer right, else 0
   format   1 where an answer was found, right or wrong, else 0
   score    the whole reward
-  others   from the "components" that a command answers, or the fields that a judge's
-           JSON object has beside its score; each answer must have all of them
+  others   from the "components" in a command's answer, or the other fields of a judge's
+           JSON object; each answer must have all of them
 `
 	case "reward.command":
 		return `
   The program is started once for each of reward.workers, in the current directory,
-  with your rights and environment and in no sandbox. For every completion it reads a
+  with your rights and environment and without a sandbox. For every completion it reads a
   line like
 
     {"id": "7", "problem": "cd-12", "prompt": "…", "response": "…", "gold": "…", "data_source": "countdown", "extra": {…}}
@@ -121,15 +121,15 @@ func aboutReward(path string) string {
     {"id": "8", "score": 1, "components": {"style": 0.2, "length": 0.8}}
     {"id": "9", "error": "no unit in the question"}
 
-  extra is the problem's data. The score may depend on this line alone: reward.batch and
-  reward.workers must change nothing. What it writes to standard error goes to the log.
-  A line that is no answer, an unknown id and a second answer end the run (exit 8). If
-  it ends or is silent for reward.row_limit, it is started again and what it had not
-  answered is asked row by row, reward.retries times; then those are not graded.
+  extra is the problem's data. The score may depend on this line only: reward.batch and
+  reward.workers must not change it. Standard error goes to the log. A line that is not
+  an answer, an unknown id or a second answer ends the run (exit 8). If the program ends
+  or is silent for reward.row_limit, it is restarted and asked row by row for what is
+  missing, reward.retries times; what it still does not answer is not graded.
 
   Program and arguments are part of the experiment, and so are the contents of the
-  program and of each argument that is a file or folder; name what else it reads in
-  reward.files.
+  program and of each argument that is a file or folder; list other files that it reads
+  in reward.files.
 
     reward: {kind: command, command: [go, run, ./configs/rewards/distance]}
 `
@@ -141,8 +141,8 @@ func aboutReward(path string) string {
               low: 0, high: 10, key_env: JUDGE_KEY}
 
   with judge.txt ending, say, in: Answer with a JSON object: {"score": 0 to 10}.
-  Timeouts, 408, 429 and 5xx are asked again (reward.retries), after Retry-After or with
-  growing pauses; 401, 403 and 404 end the run. Answers are kept in the store.
+  Requests that time out or get 408, 429 or 5xx are retried (reward.retries), after
+  Retry-After or growing pauses; 401, 403 and 404 end the run. Answers are kept in the store.
 `
 	}
 	return ""

@@ -1,6 +1,6 @@
 package config
 
-// Keys of the run as a whole and of how it is kept and executed.
+// Keys of the run as a whole: how it is stored and executed.
 
 func rootKeys() []Key {
 	return []Key{
@@ -8,9 +8,9 @@ func rootKeys() []Key {
 			Help: "version of this configuration format"},
 		{Path: "name", Kind: String, Role: Nonsemantic,
 			Pattern: pattern("a name (letters, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
-			Help:    "what the runs are called in listings and reports"},
+			Help:    "name of the runs in listings and reports"},
 		{Path: "seed", Kind: Int, Default: is(0), Range: atLeast(0), Role: Replicate, Stages: at(Train, EvalGen),
-			Help: "root of all random streams of one run; runs that differ in it alone are replicates"},
+			Help: "root of all random streams of a run; runs that differ only in it are replicates"},
 	}
 }
 
@@ -19,7 +19,7 @@ func checkpointKeys() []Key {
 		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps", Role: Nonsemantic,
 			Help: "steps between checkpoints to resume from; 0 saves only when the run stops or ends"},
 		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints", Role: Nonsemantic,
-			Help: "how many of the latest checkpoints are kept"},
+			Help: "number of latest checkpoints to keep"},
 	})
 }
 
@@ -28,7 +28,7 @@ func compareKeys() []Key {
 		{Path: "compare.vary", Kind: String, List: true, Default: is([]string{"algo"}), Role: Nonsemantic,
 			Help: "keys or blocks (globs allowed) that are the treatment when this run is compared; all others must match"},
 		{Path: "compare.min_seeds", Kind: Int, Default: is(3), Range: atLeast(1), Unit: "seeds", Role: Nonsemantic,
-			Help: "seeds per arm below which a comparison does not speak of training-seed variance"},
+			Help: "fewest seeds per arm for which a comparison reports training-seed variance"},
 	}
 }
 
@@ -45,16 +45,16 @@ func sandboxKeys() []Key {
 	return []Key{
 		{Path: "sandbox.require", Kind: Enum, Words: []string{"full", "namespaces", "landlock"}, Default: is("namespaces"), Role: Nonsemantic,
 			Stages: at(Train, EvalScore),
-			Help:   "the least isolation under which programs that the model wrote are run; exp doctor shows what the machine gives"},
+			Help:   "least isolation for running programs that the model wrote; exp doctor shows what this machine offers"},
 	}
 }
 
 func verifyKeys() []Key {
 	return block(nil, at(Train), []Key{
 		{Path: "verify.logprob_rate", Kind: Float, Default: is(0.015625), Range: between(0, 1), Unit: "fraction", Role: Nonsemantic,
-			Help: "share of rollouts whose sampled log-probs are proved equal to the trainer's, bit for bit"},
+			Help: "share of rollouts whose sampled log-probs are checked to equal the trainer's, bit for bit"},
 		{Path: "verify.param_every", Kind: Int, Default: is(50), Range: atLeast(1), Unit: "steps",
-			Help: "steps between parameter digests in the trajectory chain"},
+			Help: "steps between digests of the parameters in the chain (a hash over all steps so far)"},
 	})
 }
 
@@ -62,7 +62,7 @@ func computeKeys() []Key {
 	return block(nil, at(Init, SFT, Train, Merge, EvalGen), []Key{
 		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
 			Pattern: pattern("cpu, cuda or cuda:N", `cpu|cuda(:[0-9]{1,3})?`),
-			Help:    "where the engine runs"},
+			Help:    "device that the engine runs on"},
 		{Path: "compute.threads", Kind: Int, Default: is(0), Range: between(0, 4096), Unit: "threads", Role: Nonsemantic,
 			Help: "CPU threads; 0 uses every core that the process may use"},
 		{Path: "compute.micro_batch_tokens", Kind: Int, Default: is(4096), Range: atLeast(1), Unit: "tokens", Role: Nonsemantic,

@@ -65,7 +65,7 @@ func outcomesKeys() []Key {
 			Help: "size of the toy: one prompt, this many one-token answers"},
 		{Path: "task.outcomes.modes", Kind: Objects, List: true,
 			Fields: []Key{
-				{Path: "center", Kind: Int, Range: atLeast(0), Unit: "outcomes", Help: "the outcome on which the bump stands, counted from 0"},
+				{Path: "center", Kind: Int, Range: atLeast(0), Unit: "outcomes", Help: "outcome at the bump's center, counted from 0"},
 				{Path: "width", Kind: Float, Range: above(0), Unit: "outcomes", Help: "its standard deviation"},
 				{Path: "height", Kind: Float, Range: above(0), Help: "its reward at the center"},
 			},
@@ -78,15 +78,15 @@ func outcomesKeys() []Key {
 func functionsKeys() []Key {
 	return block([]Clause{only("task.kind", "functions")}, at(Prepare), []Key{
 		{Path: "task.functions.arguments", Kind: Int, Default: is(2), Range: between(1, 3), Unit: "arguments",
-			Help: "arguments of the linear function that is to be found from examples"},
+			Help: "arguments of the linear function to find from examples"},
 		{Path: "task.functions.largest_number", Kind: Int, Default: is(9), Range: between(2, 99),
 			Help: "factors and the constant are drawn from minus this to this, inputs of hidden tests from 0 to this"},
 		{Path: "task.functions.hidden_tests", Kind: Int, Default: is(6), Range: between(0, 100), Unit: "tests",
-			Help: "inputs that the prompt does not show and a program must be right on"},
+			Help: "hidden inputs on which a program must be right"},
 	})
 }
 
-// mathGraders are those of eval/task; a test compares the lists.
+// mathGraders lists the graders of eval/task; a test compares the two lists.
 func mathGraders() []string {
 	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict", "gsm8k_flexible", "search_r1_em", "prime", "exp_strict", "verl"}
 }
@@ -94,7 +94,7 @@ func mathGraders() []string {
 func mathKeys() []Key {
 	return block([]Clause{only("task.kind", "math")}, at(Train, EvalScore), []Key{
 		{Path: "task.math.grader", Kind: Enum, Words: mathGraders(), Default: is("math_dapo"),
-			Help: "what compares answers with the gold ones, in training and evaluation; verl: by the data source of the problem"},
+			Help: "grader that compares answers with the gold ones, in training and evaluation; verl chooses it by the problem's data source"},
 	})
 }
 
@@ -105,16 +105,16 @@ func codeKeys() []Key {
 		{Path: "task.code.mem_limit", Kind: Size, Default: is(4 << 30), Range: atLeast(1 << 20),
 			Help: "memory that a program and its processes may use"},
 		{Path: "task.code.rules", Kind: Enum, Words: []string{"strict", "upstream"}, Default: is("strict"),
-			Help: "how outputs are compared: strict is ours; upstream is what published scores were made with, and accepts some wrong outputs"},
+			Help: "how outputs are compared: strict is ours; upstream is how published scores were made, and accepts some wrong outputs"},
 		{Path: "task.code.partial", Kind: Bool, Default: is(false),
-			Help: "the reward goes from reward.wrong to reward.correct with the share of tests that pass; all of them are run"},
+			Help: "run all tests and scale the reward from reward.wrong to reward.correct by the share that pass"},
 	})
 }
 
-// Words of data.*.source that are no paths.
+// Words of data.*.source that are not paths.
 const (
 	Generated = "generated" // made by the task from data.seed
-	None      = "none"      // there is no such split
+	None      = "none"      // no such split
 	Auto      = "auto"      // of data.chat: the template of the model's folder
 )
 
@@ -132,37 +132,36 @@ func dataKeys() []Key {
 		{Path: "data.max_prompt_tokens", Kind: Int, Default: is(2048), Range: atLeast(1), Unit: "tokens", Stages: at(SFT, Train, EvalGen),
 			Help: "longest prompt"},
 		{Path: "data.truncate", Kind: Enum, Words: []string{"error", "left", "right", "middle"}, Default: is("error"), Stages: at(SFT, Train, EvalGen),
-			Help: "what happens to a longer prompt: refuse the data, or cut tokens at its left or right end, or between its halves"},
+			Help: "what to do with a longer prompt: refuse the data, or cut tokens at its left end, its right end or in the middle"},
 		{Path: "data.filter_overlong", Kind: Bool, Default: is(false), Stages: at(Prepare),
-			Help: "leave out problems whose prompt is longer than data.max_prompt_tokens, and count them"},
+			Help: "skip problems whose prompt is longer than data.max_prompt_tokens, and count them"},
 		{Path: "data.order", Kind: Enum, Words: []string{"shuffled", "sequential"}, Default: is("shuffled"), Stages: at(Train),
-			Help: "order of the training problems in each pass over them; shuffled anew from the run's seed"},
+			Help: "order of the training problems in each pass; shuffled draws a new one per pass from the run's seed"},
 	}...)
 	return append(keys, chatKeys()...)
 }
 
-// chatKeys say how a problem becomes a prompt.
+// chatKeys returns the keys that turn a problem into a prompt.
 func chatKeys() []Key {
 	chat := []Clause{except("data.chat", None)}
 	return block(nil, at(SFT, Train, EvalGen), []Key{
 		{Path: "data.chat", Kind: String, Role: External, Default: is(Auto), Pattern: pattern("auto, none or the path of a template", `.+`),
-			Help: "chat template of prompts: auto is that of the model's folder, or plain text where it has none; none is plain text; or a file (.jinja)"},
+			Help: "chat template of prompts: auto takes the one in the model's folder, or plain text if it has none; none is plain text; or a file (.jinja)"},
 		{Path: "data.system", Kind: String, Default: is(""), Pattern: pattern("a text", `(?s).*`), When: chat,
-			Help: "system message before the messages of a problem that has none; empty adds none, and the template may have its own"},
+			Help: "system message for problems without one; empty adds none (the template may have its own)"},
 		{Path: "data.tools", Kind: String, JSON: true, Role: External, Default: is(None), Pattern: pattern("a list of definitions, the path of a JSON file with one, or none", `(?s).+`), When: chat,
-			Help: "tools that chats offer: definitions as the template takes them, {type: function, function: {name, description, parameters}}, or a JSON file with a list of them; a problem's own list, its field tools, goes before"},
+			Help: "tools to offer in chats: definitions as the template takes them, {type: function, function: {name, description, parameters}}, or a JSON file with a list of them; a problem's own list, its field tools, takes precedence"},
 		{Path: "data.template_vars", Kind: Values, Default: is(map[string]any{}), When: chat,
-			Help: "further variables of the template, such as {enable_thinking: false}"},
+			Help: "extra variables for the template, such as {enable_thinking: false}"},
 		{Path: "data.template_date", Kind: String, Default: is("2024-07-26"), Pattern: pattern("a day, 2024-07-26", `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`), When: chat,
-			Help: "what a template takes for today, so that the same prompt has the same tokens tomorrow"},
+			Help: "date that templates take for today, so that a prompt has the same tokens tomorrow"},
 		{Path: "data.escape_special", Kind: Bool, Default: is(false),
-			Help: "text of a problem that spells a token such as <|im_end|> stays text; false reads it as the token, as other programs do"},
+			Help: "keep text of a problem that spells a token, such as <|im_end|>, as text; false reads it as the token, as other programs do"},
 	})
 }
 
-// splitKeys are source and size of one part of the data. size is the default
-// number of generated problems; otherwise is the default source of a task that
-// cannot generate.
+// splitKeys returns source and size of one part of the data. size is the default number
+// of generated problems, otherwise the default source for tasks that cannot generate.
 func splitKeys(split string, size int, otherwise Default, help string, stages ...Stage) []Key {
 	source := "data." + split + ".source"
 	return []Key{

@@ -12,15 +12,15 @@ import (
 type Input struct {
 	File     string   // the configuration file
 	Data     []byte   // its contents; nil reads File
-	Made     []Value  // a program's own configuration instead of a file, which File names
-	User     string   // the user's own configuration, for nonsemantic keys; empty is none
+	Made     []Value  // a configuration made by the program instead of a file; File names it
+	User     string   // the user's own configuration, for nonsemantic keys; empty: none
 	Overlays []string // files laid over it, left to right
 	Values   []Value  // of flags, laid over the files
 	Sets     []string // expressions path=value or path+=value, left to right
 }
 
-// Load reads, merges and validates a configuration. Its error is of type Errors
-// and holds all faults that were found.
+// Load reads, merges and validates a configuration. The error is of type Errors and
+// lists all faults found.
 func Load(in Input) (*Resolved, error) {
 	l := loader{set: map[string]*setting{}, bad: map[string]bool{}, meant: map[string]bool{}}
 	if in.User != "" {
@@ -67,16 +67,16 @@ type loader struct {
 	sources []*source
 	texts   []string // of sources
 	rank    int
-	user    bool    // reading the user's own configuration
+	user    bool    // reading the user's configuration
 	main    *source // the configuration file
 	partial bool    // a layer could not be read: what is missing may be in it
 
 	set   map[string]*setting
-	bad   map[string]bool // keys with a value that is in error
-	meant map[string]bool // keys and blocks that an unknown key seems to mean
+	bad   map[string]bool // keys with an invalid value
+	meant map[string]bool // keys and blocks that unknown keys probably mean
 }
 
-// made lays a program's own configuration.
+// made adds a configuration made by the program as a layer.
 func (l *loader) made(name string, values []Value) {
 	l.rank++
 	l.main = &source{name: name, order: l.rank}
@@ -90,7 +90,7 @@ func (l *loader) fail(at pos, code, message, help string) {
 	l.errs = append(l.errs, at.fault(code, message, help))
 }
 
-// caller is a file that is being read because another extends it.
+// caller is a file that extends the one being read.
 type caller struct {
 	path string // cleaned and absolute, to see cycles
 	name string
@@ -98,11 +98,11 @@ type caller struct {
 	up   *caller
 }
 
-// maxExtends is how deep recipes may build on each other; deeper is a mistake.
+// maxExtends limits how deep recipes build on each other; more is a mistake.
 const maxExtends = 16
 
-// file reads a file and what it extends, the latter first. It returns nil if the
-// file cannot be read.
+// file reads a file after the one that it extends. It returns nil if the file cannot be
+// read.
 func (l *loader) file(name string, data []byte, from *caller) *source {
 	if data == nil {
 		var err error
@@ -141,7 +141,7 @@ func (l *loader) file(name string, data []byte, from *caller) *source {
 	return src
 }
 
-// enter makes src the next layer.
+// enter starts the next layer, src.
 func (l *loader) enter(src *source, text string) {
 	l.rank++
 	src.order = l.rank
@@ -160,7 +160,7 @@ func take(m *node, name string) *node {
 	return nil
 }
 
-// extend reads the file that a file names in extends.
+// extend reads the file that another one extends.
 func (l *loader) extend(base *node, name string, from *caller) {
 	if base.kind != scalarNode || base.text == "" {
 		if base.kind != badNode {
@@ -203,7 +203,7 @@ func absolute(path string) string {
 	return path
 }
 
-// unreadable reports a file that cannot be read, at the extends that names it.
+// unreadable reports a file that cannot be read, at the extends entry that names it.
 func (l *loader) unreadable(name string, err error, from *caller) {
 	reason, help := unreadable(name, err)
 	l.partial = true
@@ -218,7 +218,7 @@ func (l *loader) unreadable(name string, err error, from *caller) {
 	l.fail(from.at, CodeExtends, fmt.Sprintf("cannot extend %s: %s", name, reason), help)
 }
 
-// reject reports a file that is no text.
+// reject reports a file that is not text.
 func (l *loader) reject(src *source, fault *Error, from *caller) {
 	l.partial = true
 	l.enter(src, "")
@@ -228,7 +228,7 @@ func (l *loader) reject(src *source, fault *Error, from *caller) {
 	}
 }
 
-// walk takes the settings of a block.
+// walk reads the settings of a block.
 func (l *loader) walk(g *group, m *node) {
 	for _, f := range m.fields {
 		if child := g.groups[f.name]; child != nil {
@@ -251,7 +251,7 @@ func (l *loader) block(g *group, f field) {
 		l.meant[g.path] = true
 	case nullNode:
 		l.meant[g.path] = true
-		l.fail(f.pos, CodeShape, g.path+" is a block of keys, and it is empty", "remove it, or put keys in it: "+enumerate(g.names, 14))
+		l.fail(f.pos, CodeShape, g.path+" is a block of keys, but it is empty", "remove it, or put keys in it: "+enumerate(g.names, 14))
 	default:
 		l.meant[g.path] = true
 		help := "keys here: " + enumerate(g.names, 14)
@@ -262,7 +262,7 @@ func (l *loader) block(g *group, f field) {
 	}
 }
 
-// setKey takes the value of a key, or adds it to the list or the values so far.
+// setKey sets a key, or adds to its list or map.
 func (l *loader) setKey(k *Key, n *node, name pos, add bool) {
 	if l.user && k.Role != Nonsemantic {
 		l.fail(name, CodeUser, k.Path+" can change results and does not belong in the user's own configuration", "set it in the recipe")
@@ -281,7 +281,8 @@ func (l *loader) setKey(k *Key, n *node, name pos, add bool) {
 	l.set[k.Path] = s
 }
 
-// joined is a new list of the items of both lists, or the values of both maps.
+// joined returns a new list with the items of both lists, or a new map with the values
+// of both.
 func joined(a, b any) any {
 	if add, ok := b.(map[string]any); ok {
 		m := map[string]any{}
@@ -303,7 +304,7 @@ func (l *loader) unknown(g *group, f field) {
 		path = g.path + "." + f.name
 	}
 	if f.name == "extends" {
-		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path), "extends stands at the top of a file, outside of blocks")
+		l.fail(f.pos, CodeUnknown, fmt.Sprintf("unknown key %q", path), "extends belongs at the top of a file, outside all blocks")
 		return
 	}
 	if g.path == "" && spelling.Nearest(f.name, []string{"extends"}) != "" {

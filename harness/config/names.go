@@ -1,8 +1,8 @@
 package config
 
-// renamed knows names that keys have elsewhere: in verl and in FlowRL's scripts,
-// in Hugging Face configs, and in earlier drafts of our own. They are errors that
-// name our key, never aliases; now is the key or block, empty where we have none.
+// renamed maps names from verl, FlowRL's scripts, Hugging Face configs and our earlier
+// drafts to our keys. Such names are errors that point to our key, never aliases. now
+// is the key or block, empty if we have none.
 func renamed(name string) (now, why string, ok bool) {
 	for _, n := range foreignNames() {
 		if n.name == name {
@@ -15,10 +15,10 @@ func renamed(name string) (now, why string, ok bool) {
 	return "", "", false
 }
 
-// foreignName is a name that somebody may bring along.
+// foreignName is a key's name in another program.
 type foreignName struct{ name, now, why string }
 
-// foreignNames are the names of keys, and those that settings declare.
+// foreignNames returns the names below and those that settings declare.
 func foreignNames() []foreignName {
 	return append(settingNames(), []foreignName{
 		// verl: ppo_trainer.yaml. Batch sizes count prompts there too.
@@ -26,14 +26,14 @@ func foreignNames() []foreignName {
 		{"ppo_mini_batch_size", "train.prompts_per_update", ""},
 		{"ppo_epochs", "algo.epochs", ""},
 		{"total_training_steps", "train.steps", ""},
-		{"total_epochs", "train.steps", "the length of a run is train.steps; passes over the data follow from it"},
+		{"total_epochs", "train.steps", "the length of a run is train.steps; the number of passes over the data follows from it"},
 		{"max_prompt_length", "data.max_prompt_tokens", ""},
 		{"max_response_length", "rollout.max_new_tokens", ""},
 		{"truncation", "data.truncate", ""},
 		{"filter_overlong_prompts", "data.filter_overlong", ""},
 		{"apply_chat_template_kwargs", "data.template_vars", ""},
 		{"chat_template", "data.chat", ""},
-		{"custom_chat_template", "data.chat", "it is called data.chat here, and names a file"},
+		{"custom_chat_template", "data.chat", "it is called data.chat here, and takes a file"},
 		{"system_prompt", "data.system", ""},
 		{"stop_token_ids", "rollout.stop_ids", ""},
 		{"eos_token_id", "rollout.stop_ids", ""},
@@ -41,7 +41,7 @@ func foreignNames() []foreignName {
 		{"clip_ratio", "algo.clip", "there are algo.clip.low and algo.clip.high"},
 		{"loss_mode", "algo.loss", "it is called algo.loss here; vanilla is ppo, gpg reinforce, geo_mean gmpo, bypass_mode algo.rollout_correction.mode"},
 		{"use_pf_ppo", "algo.pf_ppo.method", "PF-PPO is on where algo.pf_ppo.method is not none"},
-		{"calculate_sum_pi_squared", "algo.variance_proxies", "the token baselines take what they need by themselves"},
+		{"calculate_sum_pi_squared", "algo.variance_proxies", "the token baselines record what they need"},
 		{"max_num_gen_batches", "algo.filter_groups.max_batches", ""},
 		{"overlong_buffer", "algo.overlong", "it is called algo.overlong here; buffer is a share of rollout.max_new_tokens"},
 		{"bypass_mode", "algo.rollout_correction.mode", "it is algo.rollout_correction.mode: bypass here"},
@@ -82,7 +82,7 @@ func foreignNames() []foreignName {
 		{"clip_low", "algo.clip.low", ""},
 		{"clip_high", "algo.clip.high", ""},
 		{"clip_dual", "algo.clip.dual", ""},
-		// Other usual names.
+		// Other common names.
 		{"d_model", "model.arch.width", ""},
 		{"d_ff", "model.arch.ffn", ""},
 		{"batch_size", "train.prompts_per_step", "there are train.prompts_per_step and train.prompts_per_update, both in problems"},

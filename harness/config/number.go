@@ -33,7 +33,7 @@ func parseFloat(s string) (float64, bool) {
 	if err != nil || math.IsInf(x, 0) {
 		return 0, false
 	}
-	return x + 0, true // -0 is 0: the two are one value in the identity
+	return x + 0, true // -0 becomes 0: the identity does not distinguish them
 }
 
 // parseFraction reads a number or a percentage, 0.1 or 10%.
@@ -83,8 +83,8 @@ func parseShare(s string) (float64, bool) {
 	return p, ok && p >= 0 && p <= 1
 }
 
-// looksNumeric reports whether bare text is a number in YAML, which a text value
-// has to put in quotes.
+// looksNumeric reports whether YAML reads bare text as a number, so that a text value
+// needs quotes.
 func looksNumeric(s string) bool {
 	_, ok := parseFloat(s)
 	return ok

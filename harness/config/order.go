@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// InOrder returns the paths of all keys in the order of the table, followed by the keys
-// of blocks that this program does not know, by the alphabet. Blocks are flat: values by
-// path.
+// InOrder returns the paths of all keys in table order, followed by keys that this
+// program does not know in alphabetical order. Blocks are flat: values by path.
 func InOrder(blocks ...map[string]any) []string {
 	var known, others []string
 	for _, k := range schema().keys {

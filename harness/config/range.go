@@ -9,7 +9,7 @@ import (
 type Range struct {
 	Min, Max         float64
 	HasMin, HasMax   bool
-	OpenMin, OpenMax bool // the bound itself is outside
+	OpenMin, OpenMax bool // the bound is excluded
 }
 
 func atLeast(min float64) Range { return Range{Min: min, HasMin: true} }
@@ -18,19 +18,19 @@ func between(min, max float64) Range {
 	return Range{Min: min, Max: max, HasMin: true, HasMax: true}
 }
 
-// below closes the range at max, exclusive.
+// below sets an exclusive upper bound.
 func (r Range) below(max float64) Range {
 	r.Max, r.HasMax, r.OpenMax = max, true, true
 	return r
 }
 
-// upTo closes the range at max, inclusive.
+// upTo sets an inclusive upper bound.
 func (r Range) upTo(max float64) Range {
 	r.Max, r.HasMax, r.OpenMax = max, true, false
 	return r
 }
 
-// Has reports whether x lies in the range.
+// Has reports whether x is in the range.
 func (r Range) Has(x float64) bool {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
@@ -41,8 +41,8 @@ func (r Range) Has(x float64) bool {
 	return !r.HasMax || x < r.Max || !r.OpenMax && x == r.Max
 }
 
-// format writes the range in the key's notation, "> 0 and < 1"; empty if every
-// number is allowed.
+// format writes the range in the key's notation, "> 0 and < 1"; "" if every number is
+// allowed.
 func (r Range) format(k *Key) string {
 	if r.HasMin && r.HasMax && r.Min == r.Max {
 		return formatNumber(k, r.Min)
@@ -69,7 +69,7 @@ func (r Range) format(k *Key) string {
 	return s
 }
 
-// formatNumber writes a bound of the key's range as a value of the key.
+// formatNumber writes a bound of the range as a value of the key.
 func formatNumber(k *Key, x float64) string {
 	switch k.Kind {
 	case Float:
@@ -79,9 +79,9 @@ func formatNumber(k *Key, x float64) string {
 	}
 }
 
-// Pattern is what a text value must match.
+// Pattern constrains a text value.
 type Pattern struct {
-	Text string // for people
+	Text string // what it allows, in words
 	expr *regexp.Regexp
 }
 

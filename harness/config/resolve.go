@@ -6,28 +6,27 @@ import (
 	"strings"
 )
 
-// truth is what can be said about a condition while other values may be in
-// error.
+// truth is the value of a condition whose keys may be in error.
 type truth uint8
 
 const (
-	unknown truth = iota // depends on a value that is in error or missing
+	unknown truth = iota // depends on an invalid or missing value
 	no
 	yes
 )
 
-// cell is what is known of one key after all layers.
+// cell is the state of one key after all layers.
 type cell struct {
 	done   bool
 	active truth
 	cause  string // if not active: the key that turned it off
 	value  any
-	ok     bool // there is a value
+	ok     bool // it has a value
 	set    *setting
 }
 
-// resolver computes cells on demand: conditions and defaults read other keys. A
-// test shows that they do so without cycles.
+// resolver computes cells on demand, because conditions and defaults read other keys. A
+// test checks that there are no cycles.
 type resolver struct {
 	l       *loader
 	cells   map[string]*cell
@@ -71,8 +70,7 @@ func (r *resolver) cell(path string) *cell {
 	return c
 }
 
-// active reports whether a key has an effect and, if not, which key is the
-// reason.
+// active reports whether a key has an effect and, if not, which key turned it off.
 func (r *resolver) active(k *Key) (truth, string) {
 	result := yes
 	for _, clause := range k.When {
@@ -85,8 +83,8 @@ func (r *resolver) active(k *Key) (truth, string) {
 	return result, ""
 }
 
-// holds evaluates a clause. Its cause, if it does not hold, is the key that a
-// person would change: of a chain of switches the first.
+// holds evaluates a clause. If it fails, cause is the key that a user would change: the
+// first in a chain of switches.
 func (r *resolver) holds(clause Clause) (truth, string) {
 	result, cause := no, clause[0].Path
 	for _, t := range clause {
@@ -105,8 +103,8 @@ func (r *resolver) holds(clause Clause) (truth, string) {
 	return result, cause
 }
 
-// chosenBy returns the key that a person would set to change the value of the key at
-// path: itself, or the one that chooses its default.
+// chosenBy returns the key that a user would set to change the value at path: the key
+// itself, or the one that chooses its default.
 func (r *resolver) chosenBy(path string) string {
 	for {
 		d := lookup(path).Default
@@ -137,8 +135,8 @@ func (t Term) satisfied(v any) bool {
 	return false
 }
 
-// byDefault computes a default; false if the key is required or the default
-// depends on a value in error.
+// byDefault computes a default. It returns false if the key is required or the default
+// depends on an invalid value.
 func (r *resolver) byDefault(k *Key, d Default) (any, bool) {
 	switch {
 	case d.hasFixed:
@@ -173,7 +171,7 @@ func (r *resolver) byDefault(k *Key, d Default) (any, bool) {
 	return nil, false
 }
 
-// resolve turns the layers into a configuration, or notes why it cannot.
+// resolve turns the layers into a configuration, or notes the errors.
 func (r *resolver) resolve() *Resolved {
 	res := &Resolved{cells: r.cells}
 	values := map[string]any{}
@@ -207,8 +205,8 @@ func (r *resolver) resolve() *Resolved {
 	return res
 }
 
-// ineffective drops an inherited setting that a later layer turned off; a setting
-// of the same layer or of a later one is an error.
+// ineffective drops an inherited setting that a later layer turned off. A setting in
+// the same layer or a later one is an error.
 func (r *resolver) ineffective(s *setting, cause string) {
 	switched := r.l.set[cause]
 	if switched != nil && s.rank < switched.rank {
@@ -230,7 +228,7 @@ func (r *resolver) ineffective(s *setting, cause string) {
 		"remove it, or make it count: "+conditions(s.key, cause)))
 }
 
-// conditions words what a key needs, the clauses that fail because of cause.
+// conditions lists what a key needs: the clauses that fail because of cause.
 func conditions(k *Key, cause string) string {
 	var parts []string
 	for _, clause := range k.When {
@@ -249,9 +247,8 @@ func conditions(k *Key, cause string) string {
 	return strings.Join(parts, " and ")
 }
 
-// seemsMeant reports whether an unknown key seems to be this one, or a block that
-// holds it. Then its default is not what the person wants, and saying that it is
-// missing is noise.
+// seemsMeant reports whether an unknown key probably means this one, or a block around
+// it. Its default is then not what the user wants, and reporting it missing is noise.
 func (l *loader) seemsMeant(path string) bool {
 	for ; path != ""; path, _ = cutLast(path) {
 		if l.meant[path] {
@@ -261,8 +258,8 @@ func (l *loader) seemsMeant(path string) bool {
 	return false
 }
 
-// missing notes a required key without a value. Nothing is said if it may be in
-// a layer that could not be read, or if only training would read it and there is none.
+// missing notes a required key without a value, unless it may be in a layer that could
+// not be read, or only training reads it and nothing is trained.
 func (r *resolver) missing(k *Key) {
 	if r.l.partial || r.l.seemsMeant(k.Path) || !k.needsValue(r) || k.onlyTrains() && r.untrained() {
 		return
@@ -289,7 +286,7 @@ type absence struct {
 	keys []*Key
 }
 
-// fault is one error for all keys of a place.
+// fault returns one error for all keys of a place.
 func (a absence) fault() *Error {
 	if len(a.keys) == 1 {
 		return a.at.fault(CodeMissing, a.keys[0].Path+" is required", wants(a.keys[0]))
@@ -301,8 +298,8 @@ func (a absence) fault() *Error {
 	return a.at.fault(CodeMissing, "required keys are not set: "+strings.Join(names, ", "), "exp config schema KEY explains a key")
 }
 
-// needsValue reports whether the key lacks a value because nobody gave one, not
-// because a key that its default reads is in error or missing.
+// needsValue reports whether nobody gave the key a value, as opposed to its default
+// depending on an invalid or missing key.
 func (k *Key) needsValue(r *resolver) bool {
 	for _, path := range k.Default.reads() {
 		if c := r.cell(path); c.active != no && !c.ok {
@@ -312,8 +309,8 @@ func (k *Key) needsValue(r *resolver) bool {
 	return true
 }
 
-// sibling finds where a key of the same block was set, to point there: the
-// first one of the last file.
+// sibling finds where the last file first set a key of the same block, to point errors
+// there.
 func (r *resolver) sibling(path string) (pos, bool) {
 	for prefix, _ := cutLast(path); prefix != ""; prefix, _ = cutLast(prefix) {
 		var best *setting

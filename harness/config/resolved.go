@@ -1,7 +1,7 @@
 package config
 
-// Resolved is a configuration after all layers, with where its values came from.
-// It is not changed after Load and safe for concurrent use.
+// Resolved is a configuration after all layers, with the origin of every value. Load
+// returns it; it is immutable and safe for concurrent use.
 type Resolved struct {
 	Run     Run       // typed values
 	Sources []Source  // the files that were read, the first overridden by the later
@@ -11,7 +11,7 @@ type Resolved struct {
 	main  *source
 }
 
-// Source is a file that took part.
+// Source is a file that contributed.
 type Source struct {
 	Name string // as the user or an extends named it
 	Text string
@@ -20,8 +20,8 @@ type Source struct {
 // Dropped is an inherited setting without effect.
 type Dropped struct {
 	Path, Value, Origin string
-	Because             string // "algo.kind is ppo"
-	Switch              string // where that was set
+	Because             string // such as "algo.kind is ppo"
+	Switch              string // where Because was set
 }
 
 // Has reports whether the key has an effect in this configuration.
@@ -30,7 +30,7 @@ func (r *Resolved) Has(path string) bool {
 	return c != nil && c.active == yes && c.ok
 }
 
-// Value is the plain value of a key (see Kind) and whether the key has an effect.
+// Value returns the plain value of a key (see Kind) and whether the key has an effect.
 // A null value is nil and true.
 func (r *Resolved) Value(path string) (any, bool) {
 	if !r.Has(path) {
@@ -39,9 +39,8 @@ func (r *Resolved) Value(path string) (any, bool) {
 	return r.cells[path].value, true
 }
 
-// Origin says where the value of a key came from: file:line:col, --set #2,
-// default, or default with the key that it follows. It is empty for a key
-// without effect.
+// Origin returns where a key's value came from: file:line:col, --set #2, default, or
+// default with the key that it follows. It is empty for a key without effect.
 func (r *Resolved) Origin(path string) string {
 	if !r.Has(path) {
 		return ""
@@ -71,8 +70,8 @@ func (r *Resolved) Keys() []*Key {
 	return keys
 }
 
-// ErrorAt is an error about the value of a key that only a caller can see, such as
-// a data file that does not exist, at the place where the value was set.
+// ErrorAt returns an error at the place where a key's value was set, for faults that
+// only a caller can see, such as a missing data file.
 func (r *Resolved) ErrorAt(path, code, message, help string) *Error {
 	if c := r.cells[path]; c != nil && c.set != nil {
 		return c.set.at.fault(code, message, help)

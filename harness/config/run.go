@@ -6,9 +6,9 @@ import (
 	"exp/train/rl"
 )
 
-// Run is a resolved configuration: one field for each key of the table, named by
-// its tag. The table says what a key means (exp config schema KEY); comments here
-// only say when a field is set. Fields of keys that have no effect are zero.
+// Run is a resolved configuration with one field per key of the table, named by its
+// tag. The table explains the keys (exp config schema KEY); comments here only say when
+// a field is set. Fields of keys without effect are zero.
 type Run struct {
 	Version    int        `key:"version"`
 	Name       string     `key:"name"`
@@ -32,7 +32,7 @@ type Run struct {
 	Compute    Compute    `key:"compute"`
 }
 
-// Task is the task and the block of its kind.
+// Task selects the task and holds the block of its kind.
 type Task struct {
 	Kind      string    `key:"kind"`
 	Countdown Countdown `key:"countdown"` // Kind is "countdown"
@@ -49,7 +49,7 @@ type Math struct {
 	Grader string `key:"grader"`
 }
 
-// Countdown is the task of reaching a target from given numbers.
+// Countdown is the task of reaching a target with given numbers.
 type Countdown struct {
 	MinNumbers    int    `key:"min_numbers"`
 	MaxNumbers    int    `key:"max_numbers"`
@@ -73,14 +73,14 @@ type Stories struct {
 	LargestNumber int `key:"largest_number"`
 }
 
-// Outcomes is the toy whose optimum is known.
+// Outcomes is the toy task with a known optimum.
 type Outcomes struct {
 	Count int     `key:"count"`
 	Modes []Mode  `key:"modes"`
 	Beta  float64 `key:"beta"`
 }
 
-// Mode is one bump of the reward of Outcomes.
+// Mode is one bump in the reward of Outcomes.
 type Mode struct {
 	Center int     `key:"center"`
 	Width  float64 `key:"width"`
@@ -102,7 +102,7 @@ type Code struct {
 	Partial  bool          `key:"partial"`
 }
 
-// Data is where problems come from.
+// Data says where problems come from.
 type Data struct {
 	Train           Split  `key:"train"`
 	Val             Split  `key:"val"`
@@ -113,12 +113,12 @@ type Data struct {
 	FilterOverlong  bool   `key:"filter_overlong"`
 	Order           string `key:"order"`
 	Chat            string `key:"chat"`
-	// What follows is of a chat template.
+	// Settings of the chat template.
 	Tools         string         `key:"tools"` // None, a path, or a JSON list
 	System        string         `key:"system"`
 	TemplateVars  map[string]any `key:"template_vars"`
 	TemplateDate  string         `key:"template_date"`
-	EscapeSpecial bool           `key:"escape_special"` // of any prompt
+	EscapeSpecial bool           `key:"escape_special"` // for every prompt, chat or not
 }
 
 // Split is one part of the data. Source is Generated, None or a path.
@@ -139,11 +139,11 @@ type Model struct {
 	Arch    Arch   `key:"arch"` // Init is "random"
 }
 
-// HasAdapter reports whether the run starts with adapters beside the weights of Base.
+// HasAdapter reports whether the run starts with adapters on the weights of Base.
 func (m *Model) HasAdapter() bool { return m.Adapter != "" && m.Adapter != None }
 
-// Arch is the shape of a decoder that starts from random weights. The vocabulary
-// is the tokenizer's.
+// Arch is the shape of a decoder with random initial weights. The tokenizer sets the
+// vocabulary.
 type Arch struct {
 	Layers        int     `key:"layers"`
 	Width         int     `key:"width"`
@@ -160,14 +160,13 @@ type Arch struct {
 	MaxPositions  int     `key:"max_positions"`
 }
 
-// Tokenizer is how text becomes tokens.
+// Tokenizer selects how text becomes tokens.
 type Tokenizer struct {
 	Kind string `key:"kind"`
 	Path string `key:"path"` // Kind is "file"
 }
 
-// FineTuning is the supervised stage. Steps 0 leaves it out; the rest is then
-// zero.
+// FineTuning is the supervised stage. Steps 0 skips it; the other fields are then zero.
 type FineTuning struct {
 	Steps           int   `key:"steps"`
 	ProblemsPerStep int   `key:"problems_per_step"`
@@ -176,7 +175,7 @@ type FineTuning struct {
 	Optim           Optim `key:"optim"`
 }
 
-// Optim is one AdamW optimizer with its schedule.
+// Optim configures one AdamW optimizer and its schedule.
 type Optim struct {
 	LR          float64 `key:"lr"`
 	Beta1       float64 `key:"beta1"`
@@ -189,15 +188,15 @@ type Optim struct {
 	MinLRRatio  float64 `key:"min_lr_ratio"` // Schedule is not "constant"
 }
 
-// Algo is the learning algorithm. Kind has been expanded: the other fields hold what
-// it stands for.
+// Algo is the learning algorithm. Kind is already expanded: the other fields hold what
+// it sets.
 type Algo struct {
 	Kind      string `key:"kind"`
-	Advantage string `key:"advantage"` // Loss brings no advantages of its own
+	Advantage string `key:"advantage"` // unless Loss computes its own
 	Loss      string `key:"loss"`
 	Epochs    int    `key:"epochs"`
-	// Settings are those that the estimator and the loss read; null is +Inf. They are
-	// declared in package rl.
+	// Settings are what the estimator and the loss read, declared in package rl; null
+	// is +Inf.
 	Settings          rl.Settings `key:"-"`
 	VarianceProxies   bool        `key:"variance_proxies"`
 	Critic            Critic      `key:"critic"`            // Advantage has a critic
@@ -210,19 +209,19 @@ type Algo struct {
 	RolloutCorrection Correction  `key:"rollout_correction"`
 }
 
-// Filter says which groups are trained on.
+// Filter selects the groups to train on.
 type Filter struct {
 	Metric     string `key:"metric"`
 	MaxBatches int    `key:"max_batches"` // Metric is not "none"
 }
 
-// Overlong is what completions near the limit of their length lose.
+// Overlong is the penalty for completions near the length limit.
 type Overlong struct {
 	Buffer  float64 `key:"buffer"`
 	Penalty float64 `key:"penalty"` // Buffer > 0
 }
 
-// Correction accounts for rollouts of another policy. Preset has been expanded.
+// Correction corrects rollouts of another policy. Preset is already expanded.
 type Correction struct {
 	Preset       string   `key:"preset"`
 	Mode         string   `key:"mode"`
@@ -234,7 +233,7 @@ type Correction struct {
 	RejectBounds []string `key:"reject_bounds"` // Reject is not empty
 }
 
-// Critic is how the value head learns.
+// Critic configures how the value head learns.
 type Critic struct {
 	Optim Optim `key:"optim"`
 }
@@ -250,7 +249,7 @@ type KL struct {
 	Horizon         int     `key:"horizon"`          // Controller is "adaptive"
 }
 
-// Rollout is how the policy is sampled in training.
+// Rollout configures sampling in training.
 type Rollout struct {
 	Source       string   `key:"source"`
 	Recorded     string   `key:"recorded"` // Source is "recorded"
@@ -267,7 +266,7 @@ type Rollout struct {
 	PageTokens   int      `key:"page_tokens"`
 }
 
-// Reward is what a completion is worth; zero if the task's reward is its own
+// Reward scores completions in training; zero if the task defines the reward
 // (outcomes).
 type Reward struct {
 	Kind         string        `key:"kind"`
@@ -298,8 +297,8 @@ type Judge struct {
 	Template    string        `key:"template"`
 	Pattern     string        `key:"pattern"`
 	Field       string        `key:"field"`
-	Low         *float64      `key:"low"`  // nil is none
-	High        *float64      `key:"high"` // nil is none
+	Low         *float64      `key:"low"`  // nil: no limit
+	High        *float64      `key:"high"` // nil: no limit
 	Temperature float64       `key:"temperature"`
 	MaxTokens   int           `key:"max_tokens"`
 	KeyEnv      string        `key:"key_env"`
@@ -318,7 +317,8 @@ type Training struct {
 	LoRA             LoRA  `key:"lora"`
 }
 
-// LoRA are low-rank adapters. Rank 0 trains all weights; the rest is then zero.
+// LoRA configures low-rank adapters. Rank 0 trains all weights; the other fields are
+// then zero.
 type LoRA struct {
 	Rank    int      `key:"rank"`
 	Alpha   float64  `key:"alpha"`
@@ -326,25 +326,25 @@ type LoRA struct {
 	Dropout float64  `key:"dropout"`
 }
 
-// Merging is how trained weights are written.
+// Merging configures how trained weights are written.
 type Merging struct {
 	DType string `key:"dtype"` // "keep", "bf16" or "f32"
 }
 
-// Checkpoint is when training is saved.
+// Checkpoint says when training is saved.
 type Checkpoint struct {
 	EverySteps int `key:"every_steps"`
 	Keep       int `key:"keep"`
 }
 
-// Eval is what is measured during training and after it.
+// Eval configures evaluation during and after training.
 type Eval struct {
 	Online Online `key:"online"`
 	Final  Final  `key:"final"`
 }
 
-// Online is the evaluation during training. EverySteps 0 is none; the rest is
-// then zero.
+// Online is the evaluation during training. EverySteps 0 turns it off; the other fields
+// are then zero.
 type Online struct {
 	EverySteps  int     `key:"every_steps"`
 	Problems    int     `key:"problems"`
@@ -352,7 +352,7 @@ type Online struct {
 	Temperature float64 `key:"temperature"`
 }
 
-// Final is the protocol of the evaluation of the trained model.
+// Final is the protocol for evaluating the trained model.
 type Final struct {
 	Suites       []string `key:"suites"`
 	Graders      []string `key:"graders"`
@@ -366,13 +366,13 @@ type Final struct {
 	PassK        []int    `key:"pass_k"`
 }
 
-// Compare is what a comparison with this run may differ in.
+// Compare says what a comparison with this run may vary.
 type Compare struct {
 	Vary     []string `key:"vary"`
 	MinSeeds int      `key:"min_seeds"`
 }
 
-// Store is what is kept.
+// Store says what is kept.
 type Store struct {
 	Samples Samples `key:"samples"`
 }
@@ -383,18 +383,18 @@ type Samples struct {
 	Eval  float64 `key:"eval"`
 }
 
-// Sandbox is where programs that the model wrote are run.
+// Sandbox configures where programs written by the model run.
 type Sandbox struct {
 	Require string `key:"require"` // a sandbox.Level
 }
 
-// Verify is what a run proves about itself while it trains.
+// Verify is what a run checks about itself while training.
 type Verify struct {
 	LogProbRate float64 `key:"logprob_rate"`
 	ParamEvery  int     `key:"param_every"`
 }
 
-// Compute is the device and how much of it is used.
+// Compute selects the device and how much of it to use.
 type Compute struct {
 	Device           string `key:"device"`
 	Threads          int    `key:"threads"`

@@ -11,10 +11,10 @@ type table struct {
 	byPath map[string]*Key
 	root   *group
 
-	settings map[string]bool // the paths of keys that package rl declares
+	settings map[string]bool // paths of keys declared in package rl
 }
 
-// group is a block of keys, a node of the tree that the paths form.
+// group is a block of keys: a node in the tree of paths.
 type group struct {
 	path   string
 	names  []string // of keys and groups, in table order
@@ -22,8 +22,7 @@ type group struct {
 	groups map[string]*group
 }
 
-// schema is the one table of keys, in the order in which configurations are
-// written.
+// schema is the table of keys, in the order in which configurations are written.
 var schema = sync.OnceValue(func() *table {
 	t := &table{byPath: map[string]*Key{}, root: newGroup(""), settings: map[string]bool{}}
 	for _, r := range append(lossReaders(), estimatorReaders()...) {
@@ -64,7 +63,7 @@ func (t *table) add(k *Key) {
 	g.names = append(g.names, k.Name())
 }
 
-// group returns the block at a path; nil if there is none.
+// group returns the block at a path, or nil.
 func (t *table) group(path string) *group {
 	g := t.root
 	for _, name := range strings.Split(path, ".") {
@@ -75,13 +74,13 @@ func (t *table) group(path string) *group {
 	return g
 }
 
-// lookup returns the key at path; nil if there is none.
+// lookup returns the key at path, or nil.
 func lookup(path string) *Key { return schema().byPath[path] }
 
-// Keys returns the table in its order. The keys must not be changed.
+// Keys returns the table in order. Callers must not change the keys.
 func Keys() []*Key { return schema().keys }
 
-// Lookup returns the key at path and whether there is one.
+// Lookup returns the key at path and whether it exists.
 func Lookup(path string) (*Key, bool) {
 	k := lookup(path)
 	return k, k != nil

@@ -8,8 +8,8 @@ import (
 	"exp/experiments/spelling"
 )
 
-// expression takes one --set expression, path=value or path+=value; n counts
-// from 1. The value is YAML in flow style.
+// expression applies one --set expression, path=value or path+=value; n counts from 1.
+// The value is YAML in flow style.
 func (l *loader) expression(n int, text string) {
 	src := &source{name: fmt.Sprintf("--set #%d", n), order: l.rank + n - 1, set: true, lines: []string{text}}
 	l.sources = append(l.sources, src)
@@ -17,7 +17,7 @@ func (l *loader) expression(n int, text string) {
 	start := pos{src: src, line: 1, col: 1, width: utf8.RuneCountInString(text)}
 	path, value, ok := strings.Cut(text, "=")
 	if !ok || strings.Trim(path, " +.") == "" {
-		l.fail(start, CodeSet, fmt.Sprintf("%q is no expression path=value", text), "for example --set train.steps=100")
+		l.fail(start, CodeSet, fmt.Sprintf("%q is not of the form path=value", text), "for example --set train.steps=100")
 		return
 	}
 	at := utf8.RuneCountInString(path) + 1
@@ -40,7 +40,7 @@ func (l *loader) expression(n int, text string) {
 	l.assignPath(path, root, start, add)
 }
 
-// assignPath sets the key, or the keys of the block, that path names.
+// assignPath sets the key, or the keys of the block, at path.
 func (l *loader) assignPath(path string, v *node, start pos, add bool) {
 	g := schema().root
 	parts := strings.Split(path, ".")
@@ -65,7 +65,7 @@ func (l *loader) assignPath(path string, v *node, start pos, add bool) {
 			l.unknownPath(g, last, path, start)
 			return
 		}
-		l.fail(start, CodeSet, path+" is no list, += cannot append to it", "write "+path+"=...")
+		l.fail(start, CodeSet, path+" is not a list: += cannot append to it", "write "+path+"=...")
 	case add:
 		if v.kind != listNode {
 			v = &node{kind: listNode, items: []*node{v}, pos: v.pos}
@@ -80,7 +80,7 @@ func (l *loader) assignPath(path string, v *node, start pos, add bool) {
 	}
 }
 
-// unknownPath reports a path of which the component name is not in group g.
+// unknownPath reports a path whose component name is not in group g.
 func (l *loader) unknownPath(g *group, name, path string, start pos) {
 	if now, why, ok := renamed(path[strings.LastIndexByte(path, '.')+1:]); ok {
 		l.meant[now] = now != ""
@@ -88,7 +88,7 @@ func (l *loader) unknownPath(g *group, name, path string, start pos) {
 		return
 	}
 	if path == "extends" {
-		l.fail(start, CodeSet, "extends stands in files", "lay a file over the configuration with --overlay")
+		l.fail(start, CodeSet, "extends works only in files", "lay a file over the configuration with --overlay")
 		return
 	}
 	help := ""

@@ -10,11 +10,11 @@ import (
 	"exp/train/rl"
 )
 
-// The settings of algorithms are declared in package rl, next to the functions that
-// read them. This file makes keys of them: an algorithm with a setting of its own
-// needs no change here.
+// Package rl declares the settings of algorithms, next to the functions that read them.
+// This file turns them into keys, so an algorithm with a setting of its own needs no
+// change here.
 
-// reader is an estimator or a loss with the settings that it lists.
+// reader is an estimator or a loss and the settings that it lists.
 type reader struct {
 	name     string
 	settings []rl.Setting
@@ -36,8 +36,8 @@ func estimatorReaders() []reader {
 	return list
 }
 
-// settingKeys are the keys of all settings of the readers, which the key at path
-// chooses by name, in the order in which they are first listed.
+// settingKeys returns the keys of all settings of the readers, in the order in which
+// they are first listed. The key at path selects a reader by name.
 func settingKeys(path string, readers []reader) []Key {
 	var keys []Key
 	seen := map[string]bool{}
@@ -52,8 +52,8 @@ func settingKeys(path string, readers []reader) []Key {
 	return keys
 }
 
-// settingKey is the key of a setting. It has an effect while one of the readers that
-// list it is chosen and reads it.
+// settingKey returns the key of a setting. It has an effect if the selected reader
+// lists and reads it.
 func settingKey(s rl.Setting, path string, readers []reader) Key {
 	k := Key{Path: algoPath(s.Key), Null: s.Null, Words: s.Words, Unit: s.Unit, Help: s.Help, Stages: at(Train)}
 	k.Range = parseRange(s.Range)
@@ -108,14 +108,14 @@ func settingKey(s rl.Setting, path string, readers []reader) Key {
 	return k
 }
 
-// algoPath is the path of a setting's key.
+// algoPath returns the path of a setting's key.
 func algoPath(key string) string { return "algo." + key }
 
 func settingTerm(c rl.Condition) Term {
 	return Term{Path: algoPath(c.Key), Words: c.Words, Above: c.Words == nil}
 }
 
-// settingDefault is a declared value as a default.
+// settingDefault turns a declared value into a default.
 func settingDefault(s rl.Setting, v any) Default {
 	switch f, isFloat := v.(float64); {
 	case v == nil:
@@ -126,7 +126,7 @@ func settingDefault(s rl.Setting, v any) Default {
 	return is(v)
 }
 
-// settingsOf turns the values of keys into those of the settings among them.
+// settingsOf collects the values of settings from the values of all keys.
 func settingsOf(values map[string]any) rl.Settings {
 	settings := rl.Settings{}
 	for _, k := range schema().keys {
@@ -153,7 +153,7 @@ func settingsOf(values map[string]any) rl.Settings {
 	return settings
 }
 
-// settingChecks are the checks of the orders that settings declare.
+// settingChecks returns the checks of the orders that settings declare.
 func settingChecks() []check {
 	var list []check
 	seen := map[string]bool{}
@@ -184,7 +184,7 @@ func settingChecks() []check {
 	return list
 }
 
-// settingNames are the names of settings in verl and in FlowRL's scripts, except those
+// settingNames returns the names of settings in verl and FlowRL's scripts, except those
 // that are part of our keys.
 func settingNames() []foreignName {
 	var list []foreignName
@@ -202,8 +202,8 @@ func settingNames() []foreignName {
 	return list
 }
 
-// parseRange reads an interval, "(0, 1]" or "[0, inf)"; the empty text allows every
-// number. It panics on another text: declarations are part of the program.
+// parseRange parses an interval, "(0, 1]" or "[0, inf)"; the empty text allows every
+// number. It panics on anything else, since declarations are part of the program.
 func parseRange(text string) Range {
 	if text == "" {
 		return Range{}

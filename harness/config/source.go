@@ -14,22 +14,22 @@ import (
 	"exp/experiments/spelling"
 )
 
-// maxFileBytes is the largest configuration file. Recipes have a few KiB; a file
-// of this size that is no recipe is refused before it is parsed.
+// maxFileBytes limits the size of a configuration file. Recipes have a few KiB; a
+// larger file is refused before it is parsed.
 const maxFileBytes = 128 << 10
 
-// source is a text that holds configuration: a file or a --set expression.
+// source is a text with configuration: a file or a --set expression.
 type source struct {
 	name  string   // as the user named it, or "--set #2"
 	lines []string // without line ends
-	order int      // among the layers, the first is overridden by the later ones
+	order int      // of the layers; later ones override earlier ones
 	set   bool     // a --set expression: positions are columns of one line
 }
 
 // pos is a place in a source.
 type pos struct {
 	src       *source
-	line, col int // from 1; 0 is the source as a whole
+	line, col int // from 1; 0 means the whole source
 	width     int // runes to mark
 }
 
@@ -41,7 +41,7 @@ func (p pos) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.src.name, p.line, p.col)
 }
 
-// fault makes an error at a place.
+// fault returns an error at the place.
 func (p pos) fault(code, message, help string) *Error {
 	e := &Error{Code: code, Source: p.src.name, Line: p.line, Col: p.col, Message: message, Help: help, width: p.width, src: p.src}
 	switch {
@@ -53,28 +53,27 @@ func (p pos) fault(code, message, help string) *Error {
 	return e
 }
 
-// newSource prepares the text of a file: line ends become \n, a byte order mark
-// goes. It refuses what is no text.
+// newSource normalizes the text of a file: line ends become \n, a byte order mark is
+// removed. It refuses binary data.
 func newSource(name string, data []byte) (*source, string, *Error) {
 	src := &source{name: name}
 	whole := pos{src: src}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	switch {
 	case len(data) > maxFileBytes:
-		return src, "", whole.fault(CodeFile, fmt.Sprintf("is larger than %s, which no configuration is", formatSize(maxFileBytes)), "give a recipe (.yaml)")
+		return src, "", whole.fault(CodeFile, fmt.Sprintf("is larger than %s, the limit for a configuration", formatSize(maxFileBytes)), "give a recipe (.yaml)")
 	case len(bytes.TrimSpace(data)) == 0:
 		return src, "", whole.fault(CodeFile, "is empty", "a recipe starts with version: 1; see configs/ for examples")
 	}
 	if i := binaryAt(data); i >= 0 {
-		return src, "", whole.fault(CodeFile, fmt.Sprintf("is no text file: byte 0x%02x at offset %d", data[i], i), "give a recipe (.yaml) in UTF-8")
+		return src, "", whole.fault(CodeFile, fmt.Sprintf("is not a text file: byte 0x%02x at offset %d", data[i], i), "give a recipe (.yaml) in UTF-8")
 	}
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	src.lines = strings.Split(text, "\n")
 	return src, text, nil
 }
 
-// binaryAt returns the offset of the first byte that a text file cannot hold; -1
-// if there is none.
+// binaryAt returns the offset of the first byte that cannot be in a text file, or -1.
 func binaryAt(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
@@ -86,7 +85,7 @@ func binaryAt(data []byte) int {
 	return -1
 }
 
-// readFile reads at most one byte more than a configuration may have, so that a
+// readFile reads at most one byte more than the limit of a configuration, so that a
 // huge file or a device costs nothing.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
@@ -109,11 +108,11 @@ func readFile(path string) ([]byte, error) {
 
 var (
 	errIsDir   = errors.New("is a directory")
-	errNotFile = errors.New("is no file that can be read")
+	errNotFile = errors.New("is not a readable file")
 )
 
-// unreadable words a failed read: what and why, without the path, and help that
-// names files beside it.
+// unreadable explains a failed read, without the path, and returns help that names
+// nearby files.
 func unreadable(path string, err error) (reason, help string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -130,7 +129,7 @@ func unreadable(path string, err error) (reason, help string) {
 	return err.Error(), ""
 }
 
-// nearbyFiles suggests YAML files in the folder of path, the most similar first.
+// nearbyFiles suggests YAML files in the folder of path, most similar first.
 func nearbyFiles(path string) string {
 	dir := filepath.Dir(path)
 	entries, err := os.ReadDir(dir)

@@ -2,17 +2,17 @@ package config
 
 import "slices"
 
-// Roles of what stages make and take.
+// Roles of the inputs and outputs of stages.
 const (
 	RoleTrain       = "problems/train"
 	RoleVal         = "problems/val"
 	RoleProblems    = "problems" // of a suite
 	RoleRollouts    = "rollouts" // recorded ones
 	RoleWeights     = "weights"
-	RoleReference   = "reference" // weights that the exact policy is compared with
+	RoleReference   = "reference" // weights to compare the exact policy with
 	RoleBase        = "base"      // weights that trained adapters belong to
 	RoleCurve       = "curve"     // metrics of fine-tuning, by step
-	RoleFiles       = "files"     // the model's folder, each file a role of its own
+	RoleFiles       = "files"     // the model's folder; each file has its own role
 	RoleCompletions = "completions"
 	RolePolicy      = "policy" // exact probabilities of an enumerable task
 	RoleVerdicts    = "verdicts"
@@ -23,23 +23,23 @@ const (
 type Part uint8
 
 const (
-	Upstream   Part = 1 + iota // makes what training starts from; runs with other seeds share it
-	Learning                   // makes the policy
-	Publishing                 // makes a folder that other programs load
-	Evaluating                 // measures weights; it attaches to a run and is no part of its id
+	Upstream   Part = 1 + iota // prepares what training starts from; shared by all seeds
+	Learning                   // trains the policy
+	Publishing                 // writes a folder for other programs
+	Evaluating                 // measures weights; not part of the run's id
 )
 
 // StageFacts is a row of the table of stages.
 type StageFacts struct {
 	Stage  Stage
 	Part   Part
-	Takes  []string // roles of inputs that stages before it make, where the configuration has them
-	Makes  []string // roles of outputs, where the configuration has them
-	Learns bool     // it takes steps, saves checkpoints and goes on from them
+	Takes  []string // roles of inputs from earlier stages, if the configuration has them
+	Makes  []string // roles of outputs, if the configuration has them
+	Learns bool     // takes steps, saves checkpoints and resumes from them
 }
 
-// stageTable is the one table of stages, in the order in which a run executes them. An
-// evaluation's stages are executed for each suite.
+// stageTable lists the stages in execution order. The stages of an evaluation run once
+// per suite.
 var stageTable = []StageFacts{
 	{Stage: Prepare, Part: Upstream, Makes: []string{RoleTrain, RoleVal, RoleProblems, RoleRollouts}},
 	{Stage: Init, Part: Upstream, Makes: []string{RoleWeights}},
@@ -54,7 +54,7 @@ var stageTable = []StageFacts{
 		Takes: []string{RoleCompletions, RoleProblems, RolePolicy}, Makes: []string{RoleVerdicts, RoleScores}},
 }
 
-// StagesOf lists the kinds of the given parts, in order; without any, all.
+// StagesOf returns the kinds of the given parts in order; without parts, all.
 func StagesOf(parts ...Part) []Stage {
 	var list []Stage
 	for _, f := range stageTable {
@@ -65,11 +65,11 @@ func StagesOf(parts ...Part) []Stage {
 	return list
 }
 
-// RunStages lists the kinds that make a run what it is: all but evaluations.
+// RunStages returns the kinds that define a run: all but evaluations.
 func RunStages() []Stage { return StagesOf(Upstream, Learning, Publishing) }
 
-// Facts returns the stage's row; that of an unknown stage, such as the import of another
-// program's run, is empty.
+// Facts returns the stage's row; empty for an unknown stage, such as the import of
+// another program's run.
 func (s Stage) Facts() StageFacts {
 	if i := s.place(); i >= 0 {
 		return stageTable[i]
@@ -77,7 +77,7 @@ func (s Stage) Facts() StageFacts {
 	return StageFacts{}
 }
 
-// After reports whether a run executes the stage after another one.
+// After reports whether a run executes the stage after the other one.
 func (s Stage) After(other Stage) bool { return s.place() > other.place() }
 
 func (s Stage) place() int {

@@ -6,7 +6,7 @@ import (
 	"exp/experiments/spelling"
 )
 
-// enumerate joins words by commas, at most n of them.
+// enumerate joins at most n words with commas.
 func enumerate(words []string, n int) string {
 	if len(words) > n {
 		return strings.Join(words[:n], ", ") + ", ..."
@@ -14,8 +14,8 @@ func enumerate(words []string, n int) string {
 	return strings.Join(words, ", ")
 }
 
-// didYouMean is the help for an unknown key name in a block: a sibling, else keys
-// elsewhere. It also returns the path that it suggests.
+// didYouMean returns help for an unknown key name in a block: a sibling, else keys
+// elsewhere. It also returns the suggested path.
 func didYouMean(g *group, name, path string, full bool) (help, suggested string) {
 	join := func(name string) string {
 		if g.path == "" {
@@ -46,8 +46,8 @@ func didYouMean(g *group, name, path string, full bool) (help, suggested string)
 	return here, ""
 }
 
-// elsewhere finds keys and blocks under other blocks: those with the very name, at
-// most three, else the path nearest to the one given.
+// elsewhere finds keys and blocks in other blocks: at most three with the same name,
+// else the path nearest to the given one.
 func elsewhere(name, path string) []string {
 	all := append(paths(), blocks()...)
 	var same []string

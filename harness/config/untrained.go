@@ -1,9 +1,9 @@
 package config
 
-// A configuration without problems to train on evaluates weights as they are. It says
-// nothing of how they are learned: keys that only training reads may be left out.
+// A configuration without training problems evaluates weights as they are. It may omit
+// keys that only training reads.
 
-// Algorithm names the learning algorithm; None where nothing is trained.
+// Algorithm returns the name of the learning algorithm; None if nothing is trained.
 func (r *Run) Algorithm() string {
 	if r.Algo.Kind == "" {
 		return None
@@ -17,7 +17,7 @@ func (r *resolver) untrained() bool {
 	return c.ok && c.value == None
 }
 
-// onlyTrains reports whether training alone reads the key.
+// onlyTrains reports whether only training reads the key.
 func (k *Key) onlyTrains() bool {
 	for _, s := range k.Stages {
 		if s != Train {

@@ -2,17 +2,17 @@ package config
 
 import "fmt"
 
-// Value is a setting that a program makes, such as the value of a flag.
+// Value is a setting made by the program, such as the value of a flag.
 type Value struct {
 	Path string // of the key
-	// Value is an int, a string, or a list of strings. A string is read as the key's kind:
-	// "0.5" is a number for a key that has numbers.
+	// Value is an int, a string, or a list of strings. A string is parsed as the key's
+	// kind: "0.5" is a number for a key of numbers.
 	Value any
 	From  string // where it came from, for errors and origins: "--temperature"
 }
 
-// Value gives a key a value that a program made. It panics on a path without a key, and on
-// a type of value that Value does not have.
+// value sets a key to a value made by the program. It panics on an unknown path or an
+// unsupported type.
 func (l *loader) value(v Value) {
 	k := lookup(v.Path)
 	if k == nil {
@@ -25,7 +25,7 @@ func (l *loader) value(v Value) {
 	l.setKey(k, valueNode(k, v.Value, at), at, false)
 }
 
-// valueNode is the node of a value.
+// valueNode returns the node of a value.
 func valueNode(k *Key, v any, at pos) *node {
 	switch v := v.(type) {
 	case int:

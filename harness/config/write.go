@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// YAML writes the configuration with every key that has an effect, defaults
-// included, in table order. Loading it gives the same configuration.
+// YAML writes the configuration with every key that has an effect, defaults included,
+// in table order. Loading it gives the same configuration.
 func (r *Resolved) YAML() string {
 	return r.write(func(*Key) string { return "" })
 }
 
-// WithOrigins writes the configuration as YAML does, with the origin of each value as a
-// comment beside it, and inherited settings that were dropped as comments at the
-// end.
+// WithOrigins writes the configuration like YAML, with the origin of each value as a
+// comment, and lists dropped settings (inherited ones that have no effect here) as
+// comments at the end.
 func (r *Resolved) WithOrigins() string {
 	var b strings.Builder
 	b.WriteString(r.write(func(k *Key) string { return r.Origin(k.Path) }))

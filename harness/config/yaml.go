@@ -11,14 +11,14 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits on what the YAML parser is given; its time grows with the square of
-// both. A full recipe has about 500 tokens and 4 levels.
+// Limits on the input of the YAML parser, whose time grows with the square of both. A
+// full recipe has about 500 tokens and 4 levels.
 const (
 	maxTokens = 20_000
 	maxDepth  = 64
 )
 
-// nodeKind tells the shapes of YAML values apart.
+// nodeKind distinguishes the shapes of YAML values.
 type nodeKind uint8
 
 const (
@@ -26,11 +26,11 @@ const (
 	scalarNode
 	listNode
 	mapNode
-	badNode // an error has been noted
+	badNode // its error is noted already
 )
 
-// node is a YAML value with its place. What type a scalar has is the schema's
-// business, so a scalar is the text that was written.
+// node is a YAML value with its place. The schema decides the type of a scalar, so a
+// scalar is kept as written.
 type node struct {
 	kind   nodeKind
 	text   string // of a scalar, without quotes
@@ -40,15 +40,15 @@ type node struct {
 	pos    pos
 }
 
-// field is an entry of a map node, in the order of the file.
+// field is an entry of a map node; entries keep the order of the file.
 type field struct {
 	name  string
 	pos   pos
 	value *node
 }
 
-// parseYAML reads one document. col is what to add to columns of the first line,
-// for texts that start inside of a line. An empty document is a nil node.
+// parseYAML reads one document. col is added to columns of the first line, for texts
+// that start inside a line. An empty document is a nil node.
 func parseYAML(src *source, text string, col int) (*node, Errors) {
 	y := yamlReader{src: src, col: col}
 	tokens := lexer.Tokenize(text)
@@ -76,17 +76,17 @@ func parseYAML(src *source, text string, col int) (*node, Errors) {
 	return root, y.errs
 }
 
-// yamlReader converts the library's tree to ours.
+// yamlReader converts the library's tree into ours.
 type yamlReader struct {
 	src  *source
 	col  int
 	errs Errors
 }
 
-// limit refuses token streams that the parser would take seconds for.
+// limit refuses token streams that would take the parser seconds.
 func (y *yamlReader) limit(tokens token.Tokens) *Error {
 	if len(tokens) > maxTokens {
-		return pos{src: y.src}.fault(CodeFile, fmt.Sprintf("has more than %d YAML tokens, which no configuration has", maxTokens), "give a recipe (.yaml)")
+		return pos{src: y.src}.fault(CodeFile, fmt.Sprintf("has more than %d YAML tokens, the limit for a configuration", maxTokens), "give a recipe (.yaml)")
 	}
 	depth, line, dashes := 0, 0, 0
 	for _, t := range tokens {
@@ -108,7 +108,7 @@ func (y *yamlReader) limit(tokens token.Tokens) *Error {
 	return nil
 }
 
-// syntax words an error of the parser.
+// syntax turns a parser error into ours.
 func (y *yamlReader) syntax(err error) *Error {
 	at := pos{src: y.src}
 	message := err.Error()
@@ -151,10 +151,10 @@ func (y *yamlReader) secondDocument(file *ast.File, docs []ast.Node) *Error {
 			break
 		}
 	}
-	return at.fault(CodeDocuments, "a configuration is one YAML document", "remove what follows ---, or make it a file of its own")
+	return at.fault(CodeDocuments, "a configuration is one YAML document", "remove what follows ---, or move it to its own file")
 }
 
-// at is the place of a token.
+// at returns the place of a token.
 func (y *yamlReader) at(t *token.Token) pos {
 	p := pos{src: y.src, line: t.Position.Line, col: t.Position.Column}
 	p.width = utf8.RuneCountInString(firstLine(strings.TrimSpace(t.Origin)))
@@ -168,8 +168,8 @@ func (y *yamlReader) fail(p pos, code, message, help string) {
 	y.errs = append(y.errs, p.fault(code, message, help))
 }
 
-// convert turns a parsed value into a node. Values that configurations do not
-// use become bad nodes after an error has been noted.
+// convert turns a parsed value into a node. Unsupported values become bad nodes, with
+// the error noted.
 func (y *yamlReader) convert(n ast.Node, depth int) *node {
 	if depth > maxDepth {
 		y.fail(y.at(n.GetToken()), CodeSyntax, "values are nested too deeply", "")
@@ -200,7 +200,7 @@ func (y *yamlReader) convert(n ast.Node, depth int) *node {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return &node{kind: scalarNode, text: n.GetToken().Value, pos: at}
 	case *ast.AnchorNode, *ast.AliasNode:
-		y.fail(at, CodeFeature, "anchors and aliases are not used in configurations", "repeat the value, or share a file by extends")
+		y.fail(at, CodeFeature, "anchors and aliases are not used in configurations", "repeat the value, or share a file with extends")
 	case *ast.TagNode:
 		y.fail(at, CodeFeature, "tags such as !!int are not used in configurations", "remove the tag: the key knows its type")
 	default:
@@ -209,15 +209,15 @@ func (y *yamlReader) convert(n ast.Node, depth int) *node {
 	return &node{kind: badNode, pos: at}
 }
 
-// convertMap turns entries into a map node; duplicate names are errors and the
-// first entry counts.
+// convertMap turns entries into a map node. A duplicate name is an error; the first
+// entry counts.
 func (y *yamlReader) convertMap(values []*ast.MappingValueNode, at pos, depth int) *node {
 	m := &node{kind: mapNode, pos: at}
 	first := map[string]pos{}
 	for _, v := range values {
 		key := y.at(v.Key.GetToken())
 		if _, ok := v.Key.(*ast.MergeKeyNode); ok {
-			y.fail(key, CodeFeature, "merge keys (<<) are not used in configurations", "share a file by extends")
+			y.fail(key, CodeFeature, "merge keys (<<) are not used in configurations", "share a file with extends")
 			continue
 		}
 		if _, ok := v.Key.(*ast.MappingKeyNode); ok {
