@@ -9,10 +9,10 @@ import (
 // phase is a part of a training step that is timed.
 type phase struct {
 	name, title, what string
-	perToken          string // what its time per token counts: "" for none
+	perToken          string // tokens that its time per token counts; "": none
 }
 
-// phases are those of a step, in the order in which they happen.
+// phases lists the phases of a step in order.
 func phases() []phase {
 	const all = "the step's prompt and completion tokens"
 	return []phase{
@@ -29,7 +29,7 @@ func phases() []phase {
 	}
 }
 
-// Phases lists the timed parts of a training step in the order in which they happen.
+// Phases returns the timed parts of a training step in order.
 func Phases() []Metric {
 	var list []Metric
 	for _, p := range phases() {
@@ -39,7 +39,7 @@ func Phases() []Metric {
 	return list
 }
 
-// cost describes what a step takes: verl's timing, throughput and length metrics.
+// cost describes the cost of a step: verl's timing, throughput and length metrics.
 func cost() []Metric {
 	speed := []Metric{
 		{Name: "perf/throughput", Unit: "tokens/s", Title: "Throughput", Heading: "tok/s", Direction: eval.Up,

@@ -6,11 +6,11 @@ import (
 	"exp/eval"
 )
 
-// onlyCritic says who has a critic.
+// onlyCritic explains why critic metrics may be absent.
 const onlyCritic = "only algorithms with a critic have it (ppo, pf_ppo)"
 
-// lowestVariance is where the axis of explained variance begins: an untrained critic is
-// far below it.
+// lowestVariance is where the axis of explained variance begins; an untrained critic is
+// far below.
 var lowestVariance = -1.0
 
 // critic describes the critic and its updates, under verl's names.
@@ -61,6 +61,6 @@ func fineTuning() []Metric {
 			Log: true},
 			Definition: "learning rate of the optimizer in the step"},
 		{Name: "sft/epoch", Unit: "epochs", Title: "Epoch of fine-tuning", Absent: only,
-			Definition: "passes over the examples before the one that the step's examples are of"},
+			Definition: "passes over the examples completed before the step's pass"},
 	}
 }

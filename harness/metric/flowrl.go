@@ -1,6 +1,6 @@
 package metric
 
-// Who records what of FlowRL's loss.
+// Reasons why metrics of FlowRL's loss may be absent.
 const (
 	onlyFlowRL = "only FlowRL has it"
 	onlyMixed  = "only FlowRL with a surrogate beside the balance has it"
@@ -59,11 +59,11 @@ func flowRL() []Metric {
 			Definition: "log π_ref − log π at the sampled tokens, mean over tokens: minus the estimate k1, as in " +
 				"verl's recipe"},
 		{Name: "actor/log_reward", Title: "Advantage in the balance", Absent: onlyFlowRL,
-			Definition: "the advantage that FlowRL's balance takes for a reward, without β, mean over tokens"},
+			Definition: "the advantage that serves as reward in FlowRL's balance, without β, mean over tokens"},
 	}, flowRLOptions()...)
 }
 
-// flowRLOptions describes what settings of FlowRL add.
+// flowRLOptions describes the metrics that settings of FlowRL add.
 func flowRLOptions() []Metric {
 	const terms, ratio = "terms", "whose ratio to the reference policy (with the surrogate, to the old one)"
 	share := func(name, title, definition, per, absent, axis string) Metric {
@@ -114,7 +114,7 @@ func flowRLOptions() []Metric {
 		term("actor/seq_ref_log_prob", "Log-prob under the reference, by term",
 			"log-prob under the reference policy"),
 		{Name: "actor/seq_log_reward", Title: "Advantage in the balance, by term", Absent: onlyBound,
-			Definition: "the advantage that FlowRL's balance takes for a reward, without β, mean over a term's " +
+			Definition: "the advantage that serves as reward in FlowRL's balance, without β, mean over a term's " +
 				"tokens, then over terms"},
 		share("actor/pos_high_ratio_frac", "Good tokens above the clip",
 			"share of tokens of positive advantage "+ratio+" is above the clip's range", tokens, onlyRatios, ""),
@@ -142,7 +142,7 @@ func megatron() []Metric {
 				"tokens"},
 		{Name: "rl/entropy_term", Unit: nats, Title: "Entropy term of Megatron-LM's loss", Absent: only,
 			Axis: Axis{Label: "−p ln p"},
-			Definition: "−p ln p of the sampled token, which is no estimate of the entropy, without its " +
+			Definition: "−p ln p of the sampled token, which does not estimate the entropy, without its " +
 				"coefficient, mean over tokens"},
 		{Name: "rl/truncated_from_above", Unit: Share, Per: tokens, Title: "Tokens clipped from above",
 			Absent: only, Axis: clipped,

@@ -2,7 +2,8 @@ package metric
 
 import "exp/eval"
 
-// extent describes PREFIX/mean, /max and /min of a quantity.
+// extent describes the mean, maximum and minimum of a quantity: PREFIX/mean, /max and
+// /min.
 func extent(m Metric, over string) []Metric {
 	var list []Metric
 	for _, s := range []struct{ name, word string }{{"mean", "mean"}, {"max", "greatest"}, {"min", "least"}} {
@@ -15,7 +16,7 @@ func extent(m Metric, over string) []Metric {
 	return list
 }
 
-// extentWith is extent with a mean that the catalogue describes at greater length.
+// extentWith is extent with a mean that has a longer description.
 func extentWith(mean, m Metric, over string) []Metric {
 	list := extent(m, over)
 	mean.Name = list[0].Name
@@ -23,14 +24,14 @@ func extentWith(mean, m Metric, over string) []Metric {
 	return list
 }
 
-// What means and extremes are over.
+// Sets that means and extremes are taken over.
 const (
 	full    = "completions that are not empty"
 	counted = "the batch's tokens that count"
 )
 
-// learning describes what a batch says of how well the policy does: verl's data metrics
-// (compute_data_metrics) and ours of the verdicts.
+// learning describes how well the policy does on a batch: verl's data metrics
+// (compute_data_metrics) and our metrics of the verdicts.
 func learning() []Metric {
 	list := extentWith(
 		Metric{Unit: Reward, Title: "Mean reward", Heading: "reward", Direction: eval.Up,
@@ -86,7 +87,7 @@ func filtering() []Metric {
 			Definition: "share of the sampled groups whose completions differ in what the filter looks at"},
 		{Name: "train/overlong_reward", Unit: Reward, Title: "Punishment of overlong completions",
 			Absent: onlyOverlong,
-			Definition: "what is added to the score for a length near the limit, 0 or less, mean over " +
+			Definition: "added to the score for a length near the limit, 0 or less, mean over " +
 				"completions (arXiv:2503.14476 eq. 13; verl's overlong_reward)"},
 		{Name: "train/overlong", Unit: Share, Per: "completions", Title: "Overlong completions",
 			Absent:     onlyOverlong,
@@ -94,6 +95,6 @@ func filtering() []Metric {
 		{Name: "training/global_step", Unit: "steps", Title: "Step",
 			Definition: "number of the training step, from 1"},
 		{Name: "training/epoch", Unit: "epochs", Title: "Epoch",
-			Definition: "passes over the training problems before the one that the step's problems are of"},
+			Definition: "passes over the training problems completed before the step's pass"},
 	}
 }

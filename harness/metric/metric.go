@@ -1,11 +1,11 @@
-// Package metric is the catalogue of what a run records: for each metric its unit,
-// title, heading, definition, direction and axis, and where it is shown unasked. The
-// progress display, the commands, comparisons, reports and exports read it; none of
-// them keeps such a fact of its own.
+// Package metric is the catalogue of recorded metrics: unit, title, heading,
+// definition, direction and axis of each, and where it is shown by default. The
+// progress display, commands, comparisons, reports and exports read it, and keep no
+// such facts themselves.
 //
-// Training metrics have verl's public names where verl has them. What evaluations
-// measure is defined beside its formula, in package eval, and collected here. The
-// package computes nothing.
+// Training metrics have verl's public names where verl has one. Evaluation metrics are
+// defined next to their formulas in package eval and collected here. The package
+// computes nothing.
 package metric
 
 import (
@@ -19,8 +19,8 @@ import (
 	"exp/eval"
 )
 
-// Units with a meaning of their own: a share lies between 0 and 1, and only a reward may
-// be negative among the metrics of an evaluation.
+// Units with a special meaning: a share lies between 0 and 1, and among evaluation
+// metrics only a reward may be negative.
 const (
 	Share  = "share"
 	Reward = "reward"
@@ -28,31 +28,33 @@ const (
 	tokens = "tokens"
 )
 
-// Metric describes a metric, or a family of metrics that share one definition.
+// Metric describes a metric, or a family of metrics with one definition.
 type Metric struct {
-	// Name is the recorded one. Words in capitals stand for any text: reward/NAME/mean.
+	// Name is the recorded name. Words in capitals stand for any text:
+	// reward/NAME/mean.
 	Name       string
 	Unit       string // as recorded; "" for a pure number
 	Per        string // what the unit counts over: nats per token, a share of completions
 	Title      string
-	Heading    string // of a column; "" takes the name
+	Heading    string // of a column; "": the name
 	Definition string
 	Direction  eval.Direction
 	Absent     string // why a run may not record it
 	Axis       Axis
 	Shown      Shown
-	Diversity  bool // it tells how different answers are, not how good
+	Diversity  bool // it measures how different answers are, not how good
 }
 
-// Axis is where a figure draws a metric. Metrics with equal axes can share one.
+// Axis describes the axis of a metric in a figure. Metrics with equal axes can share
+// one.
 type Axis struct {
-	Label string   // "" takes the title
+	Label string   // "": the title
 	Log   bool     // base 10; otherwise linear
 	Zero  bool     // a linear axis begins at 0
-	Least *float64 // smaller values would flatten all others
+	Least *float64 // smaller values are cut off, as they would flatten the rest
 }
 
-// Shown says where a metric appears although nobody names it.
+// Shown says where a metric appears by default.
 type Shown uint16
 
 const (
@@ -62,13 +64,13 @@ const (
 	Tested                       // exp compare tests it; pass@K with the largest K
 	Described                    // exp compare shows it next to the tested metrics
 	Summarized                   // the summary of a report on more than two arms
-	WideOnly                     // only wide pages show this result: it follows from others
+	WideOnly                     // shown on wide pages only: it follows from other results
 )
 
-// places are the flags as people read them, in order.
+// places names the flags for people, in order.
 var places = []string{"progress", "over steps", "lists", "tested", "described", "summary", "wide pages only"}
 
-// Places lists where the metric is shown unasked.
+// Places lists where the metric is shown by default.
 func (s Shown) Places() []string {
 	list := []string{}
 	for i, place := range places {
@@ -79,7 +81,8 @@ func (s Shown) Places() []string {
 	return list
 }
 
-// Counts is the unit with what it counts over: "nats per token", "share of completions".
+// Counts returns the unit and what it counts over: "nats per token", "share of
+// completions".
 func (m Metric) Counts() string {
 	switch {
 	case m.Per == "":
@@ -90,7 +93,7 @@ func (m Metric) Counts() string {
 	return strings.TrimSpace(m.Unit + " per " + m.Per)
 }
 
-// AxisUnit is Counts without a unit that the axis' label names already.
+// AxisUnit is Counts without a unit that the axis label already names.
 func (m Metric) AxisUnit() string {
 	if m.Unit == "" || !strings.HasSuffix(m.Axis.Label, m.Unit) {
 		return m.Counts()
@@ -99,7 +102,7 @@ func (m Metric) AxisUnit() string {
 	return m.Counts()
 }
 
-// InSentence is the title as it stands within a sentence.
+// InSentence returns the title as written within a sentence.
 func (m Metric) InSentence() string {
 	first, size := utf8.DecodeRuneInString(m.Title)
 	if second, _ := utf8.DecodeRuneInString(m.Title[size:]); unicode.IsUpper(second) { // an abbreviation
@@ -108,7 +111,7 @@ func (m Metric) InSentence() string {
 	return string(unicode.ToLower(first)) + m.Title[size:]
 }
 
-// Scale is "log" or "linear".
+// Scale returns "log" or "linear".
 func (m Metric) Scale() string {
 	if m.Axis.Log {
 		return "log"
@@ -116,7 +119,7 @@ func (m Metric) Scale() string {
 	return "linear"
 }
 
-// Digits is how many digits after the point people see of a value.
+// Digits returns how many digits after the decimal point are shown.
 func (m Metric) Digits() int {
 	switch m.Unit {
 	case tokens:
@@ -127,15 +130,15 @@ func (m Metric) Digits() int {
 	return 3
 }
 
-// All lists the catalogue in the order in which metrics are shown.
+// All returns the catalogue in display order.
 func All() []Metric { return slices.Clone(catalogue().list) }
 
-// ShownIn lists the metrics that appear at a place, in the order of the catalogue.
+// ShownIn returns the metrics shown at a place, in catalogue order.
 func ShownIn(place Shown) []Metric {
 	return slices.DeleteFunc(All(), func(m Metric) bool { return m.Shown&place == 0 })
 }
 
-// index is the catalogue with the ways to find a metric in it.
+// index is the catalogue with its lookup tables.
 type index struct {
 	list     []Metric
 	byName   map[string]int
@@ -144,7 +147,7 @@ type index struct {
 
 type family struct {
 	pattern *regexp.Regexp
-	fixed   int // bytes of the name that are no wildcard
+	fixed   int // bytes of the name outside wildcards
 	at      int
 }
 
@@ -168,8 +171,8 @@ var catalogue = sync.OnceValue(func() index {
 	return x
 })
 
-// wild is the pattern of what a word in capitals stands for. A source of problems may
-// hold slashes, as openai/gsm8k does, and verl's statistics do: best@4/mean.
+// wild returns the pattern for a word in capitals. The name of a problem source may
+// contain slashes (openai/gsm8k), and so may verl's statistics (best@4/mean).
 func wild(word string) string {
 	switch word {
 	case "VARIABLE":
@@ -180,8 +183,8 @@ func wild(word string) string {
 	return "(.+)"
 }
 
-// Find returns the description of a recorded metric. Of a family the words in capitals
-// become those of the name.
+// Find returns the description of a recorded metric. For a member of a family it
+// replaces the words in capitals by those of the name.
 func Find(name string) (Metric, bool) {
 	x := catalogue()
 	if i, ok := x.byName[name]; ok {
@@ -195,7 +198,7 @@ func Find(name string) (Metric, bool) {
 	return Metric{Name: name}, false
 }
 
-// of fills the words that a name has for a family's capitals into its description.
+// of fills the description of a family with a name's words.
 func (m Metric) of(name string, words []string) Metric {
 	if measured, ok := strings.CutPrefix(name, validationPrefix); ok {
 		return onValidation(name, measured)
@@ -209,13 +212,15 @@ func (m Metric) of(name string, words []string) Metric {
 	return m
 }
 
-// Unit is the unit of a recorded metric; "" if it is a pure number or not known.
+// Unit returns the unit of a recorded metric; "" for a pure number or an unknown
+// metric.
 func Unit(name string) string {
 	m, _ := Find(name)
 	return m.Unit
 }
 
-// Heading is the heading of a result's column: the catalogue's, or the name in words.
+// Heading returns the heading of a result's column: the catalogue's, or the name in
+// words.
 func Heading(name string) string {
 	if m, _ := Find(name); m.Heading != "" {
 		return m.Heading

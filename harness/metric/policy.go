@@ -2,11 +2,11 @@ package metric
 
 import "exp/eval"
 
-// onlyReference says when no distance to the reference policy is recorded.
+// onlyReference explains why the distance to the reference policy may be absent.
 const onlyReference = "only methods that use the reference policy compute it"
 
-// policy describes the sampled policy: how sure it is, how far from its start, and how
-// long its answers are.
+// policy describes the sampled policy: how certain it is, how far from its start, and
+// how long its answers are.
 func policy() []Metric {
 	list := []Metric{
 		{Name: "actor/entropy", Unit: nats, Per: "token", Title: "Policy entropy", Heading: "entropy",
@@ -53,7 +53,7 @@ func lengths(name string, mean, cut Metric, what, over string) []Metric {
 }
 
 // optimization describes losses and updates that most algorithms share, under verl's
-// names, and how the objective is put together.
+// names, and the parts of the objective.
 func optimization() []Metric {
 	const onlyClip = "only losses that clip the ratio have it"
 	const onlyKLLoss = "only objectives with a KL term have it (algo.kl.loss_coef)"
@@ -61,10 +61,10 @@ func optimization() []Metric {
 	list := []Metric{
 		{Name: "actor/pg_loss", Title: "Policy loss",
 			Absent: "FlowRL and the loss of Megatron-LM record losses of their own", Axis: Axis{Label: "loss"},
-			Definition: "the algorithm's policy loss, clipped where it clips, aggregated as algo.aggregation says"},
+			Definition: "the algorithm's policy loss, clipping included, aggregated as algo.aggregation says"},
 		{Name: "actor/pg_clipfrac", Unit: Share, Per: "tokens", Title: "Clipped tokens", Absent: onlyClip,
 			Axis: Axis{Label: "clipped", Zero: true},
-			Definition: "share of tokens whose probability ratio was clipped in the loss; of FlowRL, of terms " +
+			Definition: "share of tokens whose probability ratio was clipped in the loss; for FlowRL, of terms " +
 				"whose importance weight was"},
 		{Name: "actor/pg_clipfrac_lower", Unit: Share, Per: "tokens", Title: "Tokens bounded by the dual clip",
 			Absent: onlyClip, Axis: Axis{Label: "clipped", Zero: true},
@@ -83,13 +83,13 @@ func optimization() []Metric {
 			Definition: "estimate of KL(policy‖reference) aggregated as the loss is, before its coefficient " +
 				"(verl's actor/kl_loss)"},
 		{Name: "actor/kl_coef", Title: "Coefficient of KL in the objective", Absent: onlyKLLoss,
-			Definition: "algo.kl.loss_coef, what actor/kl_loss is multiplied with (verl's actor/kl_coef)"},
+			Definition: "algo.kl.loss_coef, the factor of actor/kl_loss (verl's actor/kl_coef)"},
 		{Name: "actor/reward_kl_penalty", Unit: nats, Per: "token", Title: "KL charged to the reward",
 			Absent: onlyKLReward, Axis: Axis{Label: "KL to the reference"},
 			Definition: "estimate of KL(old‖reference), mean over a completion's tokens, then over completions " +
 				"(verl's actor/reward_kl_penalty)"},
 		{Name: "actor/reward_kl_penalty_coeff", Title: "Coefficient of KL in the reward", Absent: onlyKLReward,
-			Definition: "what the estimate is multiplied with in the step; it moves where algo.kl.controller is " +
+			Definition: "factor of the KL estimate in the step; it changes if algo.kl.controller is " +
 				"adaptive (arXiv:1909.08593 §2.2)"},
 		{Name: "actor/grad_norm", Title: "Gradient norm", Heading: "grad", Shown: OverSteps,
 			Axis:       Axis{Label: "gradient norm", Zero: true},
@@ -100,7 +100,7 @@ func optimization() []Metric {
 	return append(list, noise()...)
 }
 
-// noise describes verl's estimates of how much of a gradient is noise.
+// noise describes verl's estimates of the noise in a gradient.
 func noise() []Metric {
 	const only = "only runs with algo.variance_proxies or a token baseline have it"
 	return []Metric{

@@ -8,8 +8,8 @@ import (
 	"exp/eval"
 )
 
-// face is how people see a metric of an evaluation, whose unit, direction and definition
-// package eval has.
+// face is how people see an evaluation metric; package eval has its unit, direction and
+// definition.
 type face struct {
 	title, heading string
 	per, axis      string
@@ -17,7 +17,7 @@ type face struct {
 	diversity      bool
 }
 
-// faces are those of evaluations' metrics by name.
+// faces returns the faces of evaluation metrics by name.
 func faces() map[string]face {
 	return map[string]face{
 		"pass@1": {title: "Accuracy (pass@1)", per: "completions", axis: "accuracy",
@@ -55,8 +55,8 @@ func faces() map[string]face {
 	}
 }
 
-// results describes what evaluations measure. The exact distance from the optimum comes
-// first among the results of a task that has one.
+// results describes evaluation metrics. For a task with a known optimum, the exact
+// distance from it comes first.
 func results() []Metric {
 	const exact = "only tasks with enumerable outcomes have it"
 	const over = ", over all completions"
@@ -87,7 +87,7 @@ func results() []Metric {
 			Definition: "share of a problem's tests that a sample passes, mean over samples, then over problems"})
 }
 
-// collected joins a definition of package eval with its face.
+// collected joins a definition from package eval with its face.
 func collected(d eval.Definition) Metric {
 	f := faces()[d.Name]
 	return Metric{Name: d.Name, Unit: d.Unit, Direction: d.Direction, Definition: d.Definition, Per: f.per,
@@ -95,8 +95,8 @@ func collected(d eval.Definition) Metric {
 		Axis: Axis{Label: f.axis}, Shown: f.shown, Diversity: f.diversity}
 }
 
-// Among returns those of the names that a place shows, in the order of the catalogue.
-// Of pass@K with K above 1 only the largest is among them.
+// Among returns the names that a place shows, in catalogue order. Of pass@K with K
+// above 1 it keeps only the largest K.
 func Among(names []string, place Shown) []string {
 	var list []string
 	for _, m := range ShownIn(place) {
@@ -112,7 +112,7 @@ func Among(names []string, place Shown) []string {
 	return list
 }
 
-// largestPass is the pass@K among names with the largest K above 1; "" if there is none.
+// largestPass returns the pass@K with the largest K above 1 among names, or "".
 func largestPass(names []string) string {
 	largest, most := "", 1
 	for _, name := range names {
@@ -123,7 +123,7 @@ func largestPass(names []string) string {
 	return largest
 }
 
-// PassK is the K of a metric pass@K; ok is false for other metrics.
+// PassK returns the K of a metric pass@K; ok is false for other metrics.
 func PassK(name string) (k int, ok bool) {
 	text, ok := strings.CutPrefix(name, "pass@")
 	k, err := strconv.Atoi(text)

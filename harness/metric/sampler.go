@@ -6,7 +6,7 @@ import (
 	"exp/eval"
 )
 
-// sampler describes how far the policy that sampled is from the trainer's: verl's
+// sampler describes how far the sampling policy is from the trainer's: verl's
 // calculate_debug_metrics and rollout correction.
 func sampler() []Metric {
 	const ofTokens = " of the probabilities that sampler and trainer give the sampled tokens"
@@ -36,13 +36,13 @@ func sampler() []Metric {
 	return slices.Concat(differences, mismatch(), weights(), rejection())
 }
 
-// corr begins the names of rollout correction's metrics (rollout_corr_helper.py).
+// corr is the prefix of rollout correction's metrics (rollout_corr_helper.py).
 const corr = "rollout_corr/"
 
-// onlyLogProbs says when trainer and sampler cannot be compared.
+// onlyLogProbs explains why trainer and sampler may not be compared.
 const onlyLogProbs = "the recorded rollouts have no log-probs"
 
-// mismatch describes the distance of the trainer's policy from the sampler's.
+// mismatch describes the distance between the trainer's and the sampler's policy.
 func mismatch() []Metric {
 	ppl := Axis{Label: "perplexity", Log: true}
 	logPPL := "mean log-prob of a completion's tokens, negative, under the "
@@ -131,7 +131,7 @@ func weights() []Metric {
 	}
 }
 
-// rejection describes what rollout correction leaves out: by each criterion, and by all
+// rejection describes what rollout correction rejects, by each criterion and by all
 // together.
 func rejection() []Metric {
 	const only = "only runs that reject rollouts have it (algo.rollout_correction)"
@@ -165,11 +165,11 @@ func rejection() []Metric {
 		share(by+"masked_fraction", "tokens", "Tokens rejected by CRITERION",
 			"share of tokens that CRITERION leaves out of training"),
 		share(by+"seq_masked_fraction", "completions", "Completions touched by CRITERION",
-			"share of completions of which CRITERION leaves out a token"),
+			"share of completions with a token that CRITERION leaves out"),
 	}
 	return append(list,
 		share(corr+"rollout_rs_masked_fraction", "tokens", "Rejected tokens",
 			"share of tokens that any criterion leaves out of training"),
 		share(corr+"rollout_rs_seq_masked_fraction", "completions", "Completions with rejected tokens",
-			"share of completions of which any criterion leaves out a token"))
+			"share of completions with a token that any criterion leaves out"))
 }

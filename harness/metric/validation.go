@@ -2,15 +2,15 @@ package metric
 
 import "exp/eval"
 
-// validationPrefix begins the names of an evaluation's metrics on validation problems
-// while a policy trains.
+// validationPrefix starts the names of evaluation metrics on validation problems during
+// training.
 const validationPrefix = "val/"
 
-// onlyOnline says when there are no validation metrics.
+// onlyOnline explains why there may be no validation metrics.
 const onlyOnline = "eval.online.every_steps is 0"
 
-// validation describes what is measured on validation problems while training: our
-// evaluation's metrics, and verl's (process_validation_metrics).
+// validation describes metrics on validation problems during training: our
+// evaluation's, and verl's (process_validation_metrics).
 func validation() []Metric {
 	const onValidation = " on validation problems"
 	return []Metric{
@@ -42,7 +42,7 @@ func validation() []Metric {
 	}
 }
 
-// onValidation describes an evaluation's metric that is measured while training.
+// onValidation describes an evaluation metric measured during training.
 func onValidation(name, measured string) Metric {
 	m, known := Find(measured)
 	if !known {
