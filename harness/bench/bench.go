@@ -1,33 +1,32 @@
-// Package bench measures how fast the engine is on the machine at hand: its matmuls,
-// a training step, log-probs and sampling, each beside what the machine does at most.
+// Package bench measures the engine's speed on this machine: its matmuls, a training
+// step, log-probs and sampling, each compared with the machine's peak.
 //
-// Every figure is the median of several repeats, with the least and the greatest. A
-// machine is shared and its clock moves; so its peak is measured anew before every
-// repeat of whatever is measured, and shares are of the median of all these peaks;
-// the bandwidth is measured beside the matmuls of every layer.
-// Nothing is warm that would not be in training: the first run of everything is
-// not counted, and a decode step's weights are not in the cache that the last one
-// left, unless the whole model fits.
+// Every figure is the median of several repeats, with minimum and maximum. Machines are
+// shared and their clocks vary, so the peak is measured again before every repeat, and
+// shares refer to the median of all these peaks; the bandwidth is measured together with
+// the matmuls of every layer. Caches are as warm as in training: the first run of
+// everything is not counted, and a decode step does not find its weights in the cache
+// left by the previous one, unless the whole model fits.
 //
 // # What counts as work
 //
-// Operations are those that the mathematics needs, whatever the engine does for
-// them (model.Config.ForwardFLOPs): two per weight of a linear map and token, and
-// 4·H·D per layer for every pair of a token and one that it sees, i(i+1)/2 pairs
-// in a sequence of i tokens. Biases, norms, softmax and the embedding count
-// nothing, the output projection once for every row whose log-prob is wanted.
+// Operations are those that the mathematics needs, whatever the engine executes
+// (model.Config.ForwardFLOPs): two per weight of a linear layer and token, and 4·H·D per
+// layer for every pair of a token and one that it attends to, i(i+1)/2 pairs in a
+// sequence of i tokens. Biases, norms, softmax and the embedding do not count; the output
+// projection counts once per row whose log-prob is needed.
 //
 //   - A forward pass over a sequence of T tokens, all but the first scored:
-//     2·N·T + 4·L·H·D·T(T+1)/2, with N the weights of the linear maps; of these
-//     V·C are the output projection's, which sees T-1 rows.
+//     2·N·T + 4·L·H·D·T(T+1)/2, with N the weights of the linear layers, including
+//     the V·C of the output projection, which sees T-1 rows.
 //   - A training step is three forward passes, 6·N·T and 12·L·H·D·T(T+1)/2:
 //     the backward pass computes two gradients where the forward pass computes
-//     one product. Recomputed logits and the optimizer count nothing.
+//     one product. Recomputed logits and the optimizer do not count.
 //   - A sampled sequence of P prompt and K new tokens is a forward pass over P+K-1
-//     tokens of which K are scored: the last token is drawn and never read.
+//     tokens with K of them scored: the last token is drawn and never read.
 //
-// It measures no other program and judges nothing; it is no test of right results
-// (package selftest).
+// The package measures no other program and does not check results (package selftest
+// does).
 package bench
 
 import (
@@ -40,25 +39,25 @@ import (
 	"exp/kernels"
 )
 
-// Device is a backend that can tell what its machine does at most.
+// Device is a backend that can measure the machine's peak.
 type Device interface {
 	kernels.Backend
-	// PeakFLOPS returns floating-point operations per second in registers, measured
-	// for about d on all threads.
+	// PeakFLOPS returns floating-point operations per second in registers, measured for
+	// about d on all threads.
 	PeakFLOPS(d time.Duration) float64
-	// ReadBandwidth returns bytes per second read from beyond the caches of a core,
-	// measured for about d on all threads.
+	// ReadBandwidth returns bytes per second read from beyond a core's caches, measured
+	// for about d on all threads.
 	ReadBandwidth(d time.Duration) float64
 	// Threads returns the number of threads that share the work.
 	Threads() int
-	// Allocated returns the bytes that buffers and workspaces hold.
+	// Allocated returns the bytes in buffers and workspaces.
 	Allocated() int64
 }
 
 // Part is a part of the suite.
 type Part string
 
-// The parts, in the order in which they are measured.
+// The parts, in measuring order.
 const (
 	PartMachine Part = "machine" // peaks and bandwidth
 	PartMatMul  Part = "matmul"  // linear maps at the model's shapes
@@ -67,31 +66,31 @@ const (
 	PartSample  Part = "sample"  // prefill and decode
 )
 
-// Parts returns all parts in their order.
+// Parts returns all parts in order.
 func Parts() []Part { return []Part{PartMachine, PartMatMul, PartTrain, PartLogProb, PartSample} }
 
-// Options say what is measured.
+// Options select what is measured.
 type Options struct {
 	Models []Model
 	Parts  []Part // nil: all
 
-	Batch, Length int // training and log-probs: sequences, tokens of each
-	Sequences     int // sampling: completions decoded together, each of its own prompt
-	Prompt, New   int // sampling: tokens of a prompt, new tokens of a completion
+	Batch, Length int // training and log-probs: number of sequences, tokens in each
+	Sequences     int // sampling: completions decoded together, each with its own prompt
+	Prompt, New   int // sampling: tokens per prompt, new tokens per completion
 
-	Repeat int           // measurements of everything, at least 1
-	Time   time.Duration // of a measurement of what is shorter: peaks, matmuls
+	Repeat int           // repeats of every measurement, at least 1
+	Time   time.Duration // of one measurement of a peak or a matmul
 }
 
-// DefaultOptions are those whose figures of other engines are known: 16 × 256 tokens
-// of training, 64 completions of 128 tokens after prompts of 64. 20 ms are a
-// hundred time slices of a shared machine's scheduler at most, and several calls of
+// DefaultOptions returns the sizes for which figures of other engines are known: 16 ×
+// 256 tokens of training, 64 completions of 128 tokens after prompts of 64. 20 ms are
+// at most a hundred time slices of a shared machine's scheduler, and several calls of
 // all but the largest matmuls.
 func DefaultOptions() Options {
 	return Options{Batch: 16, Length: 256, Sequences: 64, Prompt: 64, New: 128, Repeat: 5, Time: 20 * time.Millisecond}
 }
 
-// Validate reports the first setting that cannot be measured.
+// Validate returns an error for the first setting that cannot be measured.
 func (o Options) Validate() error {
 	for _, v := range []struct {
 		name     string
@@ -117,21 +116,21 @@ func atLeast(name string, n, least int) error {
 	return nil
 }
 
-// positions is the longest sequence of any part, in tokens.
+// positions returns the longest sequence of any part, in tokens.
 func (o Options) positions() int { return max(o.Length, o.Prompt+o.New) }
 
 func (o Options) has(p Part) bool { return o.Parts == nil || slices.Contains(o.Parts, p) }
 
-// Watcher is told how a suite goes on.
+// Watcher hears about the progress of a suite.
 type Watcher interface {
 	PartStart(p Part, model string, repeats int) // model is empty for PartMachine
 	PartRepeat(done int)
 	PartDone(headline float64, unit string)
 }
 
-// Run measures what o asks for on be; single is the same backend with one thread, or
-// nil to leave its peak out. Matmuls need the bandwidth: the machine is measured with
-// them too. The error is ctx's, or that of a model for which there is no room.
+// Run measures on be what o selects. single is the same backend with one thread, or nil
+// to skip its peak. Matmuls need the bandwidth, so they imply the machine part. The
+// error is ctx's, or says that a model does not fit.
 func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -161,14 +160,14 @@ func Run(ctx context.Context, be, single Device, o Options, w Watcher) (*Report,
 	return &s.report, nil
 }
 
-// suite is one execution.
+// suite is one run of the benchmark.
 type suite struct {
 	ctx    context.Context
 	be     Device
 	single Device
 	o      Options
 	w      Watcher
-	peaks  []float64 // GFLOP/s on all threads, in the order in which they were measured
+	peaks  []float64 // GFLOP/s on all threads, in measuring order
 	reads  []float64 // GB/s
 	report Report
 }
@@ -196,7 +195,7 @@ func (s *suite) model(m Model) error {
 	return nil
 }
 
-// repeats calls f for each repeat, after a measurement of the peak.
+// repeats calls f for each repeat, measuring the peak before each.
 func (s *suite) repeats(f func() error) error {
 	for i := range s.o.Repeat {
 		if err := s.ctx.Err(); err != nil {
@@ -246,5 +245,5 @@ func repeat(d time.Duration, f func() error) (float64, error) {
 	return float64(n) / time.Since(start).Seconds(), nil
 }
 
-// seed names the random streams of a suite.
+// seed returns the seed of a random stream.
 func seed(label string) uint64 { return ident.Seed(0, "bench/"+label) }

@@ -6,7 +6,7 @@ import (
 	"exp/kernels"
 )
 
-// buffers owns the buffers of a measurement and keeps the first error in making them.
+// buffers owns the buffers of a measurement and keeps the first allocation error.
 type buffers struct {
 	be    kernels.Backend
 	owned []kernels.Buffer
@@ -45,7 +45,7 @@ func (b *buffers) ints(x []int32) kernels.Buffer {
 	return buf
 }
 
-// weights returns copies of one weight, each packed for itself.
+// weights returns copies of one weight, each packed separately.
 func (b *buffers) weights(l linear, copies int) []kernels.Matrix {
 	var r stream
 	w := b.floats(r.floats(l.out*l.in, 0.02))

@@ -13,23 +13,23 @@ import (
 	"exp/train/rollout"
 )
 
-// FolderOptions say what is measured of a model in Hugging Face's layout.
+// FolderOptions select what is measured on a model in Hugging Face's layout.
 type FolderOptions struct {
 	Path      string
-	Sequences []int         // each number of completions that are sampled together
+	Sequences []int         // numbers of completions to sample together
 	Prompt    int           // tokens of each prompt; completions share none
 	New       int           // new tokens of each completion
-	Repeat    int           // measurements of everything, at least 1
-	Time      time.Duration // of a measurement of the machine
+	Repeat    int           // repeats of every measurement, at least 1
+	Time      time.Duration // of one measurement of the machine
 }
 
-// DefaultFolderOptions are one user, a few, and a batch.
+// DefaultFolderOptions returns options for one user, a few, and a batch.
 func DefaultFolderOptions(path string) FolderOptions {
 	return FolderOptions{Path: path, Sequences: []int{1, 8, 64}, Prompt: 128, New: 64, Repeat: 3,
 		Time: 20 * time.Millisecond}
 }
 
-// Validate reports the first setting that cannot be measured.
+// Validate returns an error for the first setting that cannot be measured.
 func (o FolderOptions) Validate() error {
 	for _, n := range o.Sequences {
 		if err := atLeast("sequences", n, 1); err != nil {
@@ -44,7 +44,7 @@ func (o FolderOptions) Validate() error {
 	return nil
 }
 
-// FolderReport is how fast a folder's model samples.
+// FolderReport says how fast a folder's model samples.
 type FolderReport struct {
 	Path       string `json:"path"`
 	Parameters int    `json:"parameters"`
@@ -55,19 +55,20 @@ type FolderReport struct {
 	Speeds []FolderRate `json:"speeds"`
 }
 
-// FolderRate is the speed with some completions at once.
+// FolderRate is the speed with a number of completions at once.
 type FolderRate struct {
 	Sequences int    `json:"sequences"`
 	Prefill   Passes `json:"prefill"` // prompts, and the first token of each completion
 	Decode    Passes `json:"decode"`  // the tokens after the first
-	// decoding: weights that a step reads, 10⁹ bytes; experts as if all were used
+	// Weights read per decoding step, in 10⁹ bytes per second; counts all experts as
+	// used.
 	Read Spread `json:"weights_gb_per_s"`
 }
 
-// RunFolder measures the model of a folder on be, as evaluation and LoRA sample from it:
-// frozen weights, BF16 where the folder has BF16. The time of decoding is that of whole
-// completions less the time of completions of one token. The error is ctx's, or says
-// what is wrong with the folder.
+// RunFolder measures a folder's model on be, sampling as evaluation and LoRA do: frozen
+// weights, in BF16 if the folder has BF16. The decoding time is the time of whole
+// completions minus that of one-token completions. The error is ctx's, or says what is
+// wrong with the folder.
 func RunFolder(ctx context.Context, be, single Device, o FolderOptions, w Watcher) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
@@ -105,7 +106,7 @@ func RunFolder(ctx context.Context, be, single Device, o FolderOptions, w Watche
 	return &s.report, nil
 }
 
-// folder is a measurement of a folder.
+// folder is one measurement of a folder.
 type folder struct {
 	*suite
 	o        FolderOptions

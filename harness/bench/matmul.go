@@ -8,11 +8,11 @@ import (
 	"exp/train/model"
 )
 
-// decodeRows are the rows of decode steps: few sequences, and as many as the sampler
-// decodes together by default.
+// decodeRows returns the numbers of rows in decode steps: a few sequences, and the
+// sampler's default.
 func decodeRows() []int { return []int{8, 64} }
 
-// batchRows are the rows of a training batch: of one sequence, half the batch and
+// batchRows returns the numbers of rows in training: one sequence, half the batch and
 // all of it.
 func batchRows(o Options) []int {
 	list := []int{o.Length, max(1, o.Batch/2) * o.Length, o.Batch * o.Length}
@@ -20,16 +20,16 @@ func batchRows(o Options) []int {
 }
 
 const (
-	// Weights take turns as in a model's pass, so that none is in the cache that the
-	// last call left: as many copies as fill the model, at most this many bytes,
-	// which no second-level cache holds.
+	// Weights take turns as in a model's pass, so that none is still in cache from the
+	// last call: as many copies as fill the model, but at most this many bytes, more
+	// than any second-level cache holds.
 	turnBytes = 64 << 20
 	// The largest output in elements: 512 MiB of float32. The engine itself never
 	// stores logits of that many rows.
 	mostOutput = 1 << 27
 )
 
-// matmuls measures all linear maps of c.
+// matmuls measures all linear layers of c.
 func (s *suite) matmuls(name string, c model.Config) ([]MatMul, error) {
 	list := linears(c)
 	s.w.PartStart(PartMatMul, name, len(list)*s.o.Repeat)
@@ -57,9 +57,9 @@ func (s *suite) matmuls(name string, c model.Config) ([]MatMul, error) {
 	return all, nil
 }
 
-// measure measures every case once in each repeat, with a peak before each repeat:
-// what disturbs the machine for a second disturbs one repeat of many cases, and not
-// all of one.
+// measure measures every case once per repeat, with a peak before each repeat, so that
+// a disturbance of a second hits one repeat of many cases instead of all repeats of
+// one.
 func (s *suite) measure(cases []*matmulCase, done int) error {
 	s.read()
 	for _, x := range cases {
@@ -99,8 +99,8 @@ func (x *matmulCase) result() MatMul {
 	return x.MatMul
 }
 
-// cases prepares everything that is measured on l: the batch's rows forward and
-// back, a decode step's rows forward.
+// cases prepares the measurements of l: forward and backward for the batch's rows,
+// forward for a decode step's rows.
 func (s *suite) cases(b *buffers, l linear, weightBytes int) []*matmulCase {
 	var cases []*matmulCase
 	batch := slices.DeleteFunc(batchRows(s.o), func(m int) bool { return m > 1 && m*l.out > mostOutput })
@@ -139,7 +139,7 @@ func (s *suite) cases(b *buffers, l linear, weightBytes int) []*matmulCase {
 	return cases
 }
 
-// blockOffsets are the gradient blocks of m rows in sequences of length rows.
+// blockOffsets returns the gradient blocks of m rows in sequences of length rows.
 func blockOffsets(m, length int) []int32 {
 	at := []int32{0}
 	for s := 0; s < m; s += length {

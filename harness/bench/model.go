@@ -7,8 +7,8 @@ import (
 	"exp/train/model"
 )
 
-// Model is an architecture in the style of Qwen2: biases on queries, keys and
-// values, the token embedding as output projection.
+// Model is an architecture in the style of Qwen2: biases on queries, keys and values,
+// tied embeddings.
 type Model struct {
 	Name    string `json:"name"`
 	Layers  int    `json:"layers"`
@@ -22,8 +22,8 @@ type Model struct {
 // HeadSize is the head size of all models.
 const HeadSize = 64
 
-// Models are the architectures that have names, the smallest first. They are those
-// that other engines were measured on.
+// Models returns the named architectures, smallest first: those that other engines were
+// measured on.
 func Models() []Model {
 	return []Model{
 		{"1M", 4, 128, 2, 1, 512, 2048},
@@ -32,14 +32,14 @@ func Models() []Model {
 	}
 }
 
-// config is the architecture with positions enough for what is measured.
+// config returns the architecture with enough positions for what is measured.
 func (m Model) config(o Options) model.Config {
 	return model.Config{Vocab: m.Vocab, Layers: m.Layers, Width: m.Width, Heads: m.Heads, KVHeads: m.KVHeads,
 		Head: HeadSize, FFN: m.FFN,
 		RopeTheta: 1e4, NormEps: 1e-6, QKVBias: true, TieEmbeddings: true, MaxPositions: o.positions(), InitStd: 0.02}
 }
 
-// linear is a linear map of a model: W [out,in], of which there are count.
+// linear is a linear layer W [out,in] that occurs count times in a model.
 type linear struct {
 	layer          string
 	out, in, count int
@@ -55,7 +55,7 @@ func linears(c model.Config) []linear {
 	}
 }
 
-// linearWeights returns N, the weights of all linear maps.
+// linearWeights returns N, the number of weights in all linear layers.
 func linearWeights(c model.Config) int {
 	n := 0
 	for _, l := range linears(c) {
@@ -64,8 +64,8 @@ func linearWeights(c model.Config) int {
 	return n
 }
 
-// ParseDType returns the type of operands that a name stands for, as model.dtype names
-// them: the one place that knows which types can be measured.
+// ParseDType returns the operand type with the given name, as in model.dtype. It alone
+// knows which types can be measured.
 func ParseDType(name string) (kernels.DType, error) {
 	for _, t := range DTypes() {
 		if t.String() == name {
@@ -75,7 +75,7 @@ func ParseDType(name string) (kernels.DType, error) {
 	return 0, fmt.Errorf("unknown dtype %q: want f32 or bf16", name)
 }
 
-// DTypeNames are the names that ParseDType knows.
+// DTypeNames returns the names that ParseDType knows.
 func DTypeNames() (names []string) {
 	for _, t := range DTypes() {
 		names = append(names, t.String())
@@ -83,11 +83,11 @@ func DTypeNames() (names []string) {
 	return names
 }
 
-// DTypes are the types of operands that can be measured.
+// DTypes returns the operand types that can be measured.
 func DTypes() []kernels.DType { return []kernels.DType{kernels.F32, kernels.BF16} }
 
-// stream makes numbers whose values do not matter to the time, as long as they are
-// ordinary: a multiplicative congruential sequence.
+// stream generates ordinary numbers, whose values do not affect the time, with a
+// multiplicative congruential generator.
 type stream uint32
 
 func (s *stream) next() uint32 {

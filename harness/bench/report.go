@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Spread is what repeats of a measurement gave.
+// Spread summarizes the repeats of a measurement.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// spreadOf returns the median of x, of an even number the mean of the two in the
-// middle. The Spread of nothing is zero.
+// spreadOf returns the spread of x; the median of an even number of values is the mean
+// of the middle two. The Spread of nothing is zero.
 func spreadOf(x []float64) Spread {
 	if len(x) == 0 {
 		return Spread{}
@@ -23,10 +23,10 @@ func spreadOf(x []float64) Spread {
 	return Spread{Median: (x[(n-1)/2] + x[n/2]) / 2, Min: x[0], Max: x[n-1]}
 }
 
-// times returns the spread of values that are f times as large.
+// times returns the spread scaled by f.
 func (s Spread) times(f float64) Spread { return Spread{s.Median * f, s.Min * f, s.Max * f} }
 
-// Report is the outcome of a suite.
+// Report is the result of a suite.
 type Report struct {
 	Suite    string        `json:"suite"`
 	DType    string        `json:"dtype"`   // of operands
@@ -48,24 +48,24 @@ type Settings struct {
 	Repeat    int `json:"repeat"`
 }
 
-// Peaks are what the machine does at most.
+// Peaks are the limits of the machine.
 type Peaks struct {
 	Peak    Spread  `json:"fma_gflops"`                      // all threads, in registers; of the whole run
 	PeakOne *Spread `json:"fma_gflops_one_thread,omitempty"` // absent unless the machine was measured
-	Read    *Spread `json:"read_gb_per_s,omitempty"`         // all threads, beyond the caches of a core; 10⁹ bytes
+	Read    *Spread `json:"read_gb_per_s,omitempty"`         // all threads, beyond a core's caches; 10⁹ bytes
 }
 
-// ModelReport is what was measured on a model; parts that were not are absent.
+// ModelReport holds the measurements of a model; unmeasured parts are absent.
 type ModelReport struct {
 	Model
-	Weights int       `json:"linear_weights"` // of all linear maps, the output projection among them: N
+	Weights int       `json:"linear_weights"` // of all linear layers including the output projection: N
 	MatMul  []MatMul  `json:"matmul,omitempty"`
 	Train   *Training `json:"train,omitempty"`
 	LogProb *Passes   `json:"logprob,omitempty"`
 	Sample  *Passes   `json:"sample,omitempty"`
 }
 
-// MatMul is one linear map: out [M,N] = x [M,K] · Wᵀ, or one of its gradients.
+// MatMul is one linear layer, out [M,N] = x [M,K] · Wᵀ, or one of its gradients.
 type MatMul struct {
 	Layer string `json:"layer"` // "qkv", "o", "gate_up", "down", "output"
 	Op    string `json:"op"`    // "forward", "dx", "dw"
@@ -73,30 +73,30 @@ type MatMul struct {
 	N     int    `json:"n"`
 	K     int    `json:"k"`
 
-	Decode bool    `json:"decode"`     // rows of a decode step, one of each sequence
+	Decode bool    `json:"decode"`     // rows of a decode step, one per sequence
 	GFLOPS Spread  `json:"gflops"`     // 2·M·N·K operations a call
 	Bytes  Spread  `json:"gb_per_s"`   // each operand once, 10⁹ bytes
 	Share  float64 `json:"peak_share"` // of the median peak
-	// Of decode only: what memory allows, min(peak, bandwidth × operations per byte)
-	// in GFLOP/s, and the share of it. It exceeds 1 where weights stay in a cache.
+	// Decode only: the limit by memory, min(peak, bandwidth × operations per byte) in
+	// GFLOP/s, and the share reached. It exceeds 1 if weights stay in a cache.
 	Roofline      float64 `json:"roofline_gflops,omitempty"`
 	RooflineShare float64 `json:"roofline_share,omitempty"`
 
 	flops, bytes float64 // of one call
 }
 
-// Passes is work that is counted in tokens.
+// Passes is work counted in tokens.
 type Passes struct {
 	Tokens    int     `json:"tokens"`       // of one repeat
 	FLOPs     float64 `json:"flops"`        // of one repeat, as the package comment counts
 	Seconds   Spread  `json:"seconds"`      // of one repeat
-	TokensPer Spread  `json:"tokens_per_s"` // sampling: new tokens, the time of the prefill included
+	TokensPer Spread  `json:"tokens_per_s"` // sampling: new tokens, with the prefill's time included
 	GFLOPS    Spread  `json:"gflops"`
 	Share     float64 `json:"peak_share"`   // of the median peak
-	Memory    int64   `json:"memory_bytes"` // all that the engine holds at the end, its workspaces included
+	Memory    int64   `json:"memory_bytes"` // all that the engine holds at the end, including workspaces
 }
 
-// passesOf makes the figures from the seconds of each repeat.
+// passesOf computes the figures from the seconds of each repeat.
 func passesOf(tokens int, flops float64, seconds []float64, memory int64) Passes {
 	var rates []float64
 	for _, s := range seconds {
@@ -107,7 +107,7 @@ func passesOf(tokens int, flops float64, seconds []float64, memory int64) Passes
 		TokensPer: r.times(float64(tokens)), GFLOPS: r.times(flops / 1e9)}
 }
 
-// Training is a training step and where its time goes.
+// Training is a training step and its breakdown by phase.
 type Training struct {
 	Passes
 	Phases []Phase `json:"phases"`
@@ -119,8 +119,8 @@ type Phase struct {
 	Seconds Spread `json:"seconds"`
 }
 
-// share sets the shares of the peak and of the roofline, once the peak of the whole
-// run is known.
+// share computes the shares of peak and roofline, once the peak of the whole run is
+// known.
 func (r *Report) share() {
 	peak := r.Machine.Peak.Median
 	if r.Folder != nil {
@@ -153,17 +153,17 @@ func (m *MatMul) share(p Peaks) {
 	}
 }
 
-// clock measures the phases of repeats.
+// clock times the phases of repeats.
 type clock struct {
 	names   []string
-	seconds [][]float64 // by phase, one of each repeat
+	seconds [][]float64 // by phase, one per repeat
 	last    time.Time
 }
 
 // start begins a repeat.
 func (c *clock) start() { c.last = time.Now() }
 
-// phase ends a phase; those of all repeats come in the same order.
+// phase ends a phase. All repeats have the same phases in the same order.
 func (c *clock) phase(name string) {
 	i := slices.Index(c.names, name)
 	if i < 0 {

@@ -8,11 +8,11 @@ import (
 	"exp/train/rollout"
 )
 
-// prefillRows is how many prompt tokens a sampling step may compute beside the
-// completions: as many as in training (harness/stage).
+// prefillRows is how many prompt tokens a sampling step may compute in addition to the
+// completions; the same as in training (harness/stage).
 const prefillRows = 256
 
-// endless is a vocabulary without text and without an end: every completion has its
+// endless is a vocabulary without text and end tokens, so that every completion has its
 // full length.
 type endless struct{}
 
@@ -22,8 +22,8 @@ func (endless) Piece(int32) []byte { return nil }
 // EndIDs returns none.
 func (endless) EndIDs() []int32 { return nil }
 
-// sample measures the sampler on prompts that share nothing, one completion of each,
-// all decoded together. The time is that of the whole call: prefill, decode, draws.
+// sample measures the sampler on prompts that share nothing, one completion each, all
+// decoded together. It times the whole call: prefill, decode, draws.
 func (s *suite) sample(name string, c model.Config) (*Passes, error) {
 	m, err := model.New(s.be, c, model.Heads{LM: true}, false)
 	if err != nil {

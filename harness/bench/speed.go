@@ -10,13 +10,13 @@ import (
 	"exp/train/rollout"
 )
 
-// Speed is what was measured in a moment: an order of magnitude, not a benchmark.
+// Speed is a quick measurement: an order of magnitude, not a benchmark.
 type Speed struct {
 	MatMul float64 `json:"matmul_gflops"`       // [512,512]·[512,512]ᵀ, float32
 	Sample float64 `json:"sample_tokens_per_s"` // 32 completions together, a model of 0.8 M parameters
 }
 
-// Measure spends about d on each measurement of Speed.
+// Measure spends about d on each measurement.
 func Measure(ctx context.Context, be kernels.Backend, d time.Duration) (s Speed, err error) {
 	if s.MatMul, err = measureMatMul(be, d); err != nil {
 		return s, err
@@ -42,7 +42,7 @@ func measureMatMul(be kernels.Backend, d time.Duration) (float64, error) {
 	return rate * 2 * n * n * n / 1e9, err
 }
 
-// settled is repeat after a first run, which allocates.
+// settled is repeat after a warm-up run, which allocates.
 func settled(d time.Duration, f func() error) (float64, error) {
 	if err := f(); err != nil {
 		return 0, err

@@ -9,8 +9,8 @@ import (
 	"exp/train/optim"
 )
 
-// batch is what training and log-probs work on: sequences of Length tokens that are
-// computed, each of which predicts the next. The last one of a sequence predicts one more.
+// batch returns the input of training and log-probs: sequences of Length tokens, each
+// of which predicts the next. The last token of a sequence predicts one more.
 func (s *suite) batch(vocab int) model.Batch {
 	b := model.Batch{Offsets: []int32{0}}
 	var r stream
@@ -26,14 +26,14 @@ func (s *suite) capacity() model.Capacity {
 	return model.Capacity{Tokens: s.o.Batch * s.o.Length, Sequences: s.o.Batch}
 }
 
-// forwardFLOPs are those of a forward pass over the batch.
+// forwardFLOPs returns the operations of a forward pass over the batch.
 func (s *suite) forwardFLOPs(c model.Config) float64 {
 	return float64(s.o.Batch) * c.ForwardFLOPs(s.o.Length, s.o.Length)
 }
 
-// train measures steps as a trainer takes them: forward, log-probs, backward from a
-// given gradient of these, the norm of the gradient, AdamW, and the packed weights
-// anew. It takes the batch at once and recomputes nothing but logits.
+// train measures full training steps: forward, log-probs, backward from a given
+// gradient of these, gradient norm, AdamW, and repacking the weights. It takes the
+// batch at once and recomputes only logits.
 func (s *suite) train(name string, c model.Config) (*Training, error) {
 	m, err := model.New(s.be, c, model.Heads{LM: true}, true)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *suite) train(name string, c model.Config) (*Training, error) {
 	return &Training{Passes: p, Phases: t.phases()}, nil
 }
 
-// finite is an error if training went wrong: then its time means nothing.
+// finite returns an error if training went wrong, since its time is then meaningless.
 func finite(norm float64) error {
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return errors.New("the gradient is not finite")
@@ -109,8 +109,8 @@ func finite(norm float64) error {
 	return nil
 }
 
-// logProbs measures forward passes with log-probs, on weights and a workspace that
-// have no gradients.
+// logProbs measures forward passes with log-probs, on weights and a workspace without
+// gradients.
 func (s *suite) logProbs(name string, c model.Config) (*Passes, error) {
 	m, err := model.New(s.be, c, model.Heads{LM: true}, false)
 	if err != nil {

@@ -2,12 +2,12 @@ package device
 
 import "exp/kernels/cpu"
 
-// LevelVariable is the environment variable that names the level of the processor's
-// kernels where Options name none.
+// LevelVariable is the environment variable that selects the level of the CPU kernels
+// if Options do not.
 const LevelVariable = cpu.LevelVariable
 
-// AllLevels are the levels of the processor's kernels, the best first. In float32 all give
-// the same bits.
+// AllLevels returns the levels of the CPU kernels, best first. In float32 all give the
+// same bits.
 func AllLevels() (names []string) {
 	for l := cpu.AMX; l >= cpu.Portable; l-- {
 		names = append(names, l.String())
@@ -15,15 +15,15 @@ func AllLevels() (names []string) {
 	return names
 }
 
-// CheckLevel returns an error for a name that is not a level.
+// CheckLevel returns an error if name is not a level.
 func CheckLevel(name string) error {
 	_, err := cpu.ParseLevel(name)
 	return err
 }
 
-// DefaultLevel is the level at which a run computes: the one that LevelVariable names in
-// the environment, else the best. The error, for a level that does not exist or that this
-// machine does not run, is an *Error.
+// DefaultLevel returns the level named by LevelVariable in the environment, else the
+// best one. It returns an *Error for a level that does not exist or that this machine
+// does not support.
 func DefaultLevel(getenv func(string) string) (string, error) {
 	level, err := cpu.DefaultLevel(getenv)
 	if err != nil {
@@ -32,25 +32,25 @@ func DefaultLevel(getenv func(string) string) (string, error) {
 	return level.String(), nil
 }
 
-// Kernels are those that the processor of this machine runs.
+// Kernels describes the kernels that this machine's CPU supports.
 type Kernels struct {
-	Levels []string // the plainest first
+	Levels []string // plainest first
 	Best   string   // the fastest of them
 	BF16   BF16
 }
 
-// BF16 is how a processor multiplies bf16.
+// BF16 is how a CPU multiplies bf16.
 type BF16 int
 
-// The ways. All give the same bits.
+// All ways give the same bits.
 const (
 	Emulated   BF16 = iota // with float32 instructions
-	NoMatrix               // the same, though there is a matrix unit: the system refuses its registers
+	NoMatrix               // as Emulated: there is a matrix unit, but the system refuses its registers
 	Pairs                  // with products of pairs (AVX512-BF16)
 	MatrixUnit             // with AMX
 )
 
-// OfThisMachine looks at the machine.
+// OfThisMachine detects the kernels of this machine.
 func OfThisMachine() Kernels {
 	best := cpu.BestLevel()
 	k := Kernels{Best: best.String()}

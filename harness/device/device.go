@@ -1,5 +1,5 @@
-// Package device opens the backend that a run computes on. No other package knows which
-// devices this program has: a second one is another case of Open and of Supports.
+// Package device opens the backend that a run computes on. It alone knows which devices
+// this program supports: a second device is another case in Open and Supports.
 package device
 
 import (
@@ -16,38 +16,37 @@ import (
 // Device is an open backend. The caller closes it.
 type Device interface {
 	kernels.Backend
-	// Level names the instructions that it computes with: "avx512", "amx".
+	// Level returns the instruction level: "avx512", "amx".
 	Level() string
 	// Threads returns the number of threads that share the work.
 	Threads() int
-	// Allocated returns the bytes that buffers and workspaces hold.
+	// Allocated returns the bytes in buffers and workspaces.
 	Allocated() int64
 	// PeakFLOPS returns floating-point operations per second in registers, measured
 	// for about d on all threads.
 	PeakFLOPS(d time.Duration) float64
-	// ReadBandwidth returns bytes per second read from beyond the caches of a core,
-	// measured for about d on all threads.
+	// ReadBandwidth returns bytes per second read from beyond a core's caches, measured
+	// for about d on all threads.
 	ReadBandwidth(d time.Duration) float64
 	Close()
 }
 
-// CPU is the name of the processor in compute.device.
+// CPU is the CPU's name in compute.device.
 const CPU = "cpu"
 
-// Supports reports whether this build computes on the device with that name.
+// Supports reports whether this build computes on the named device.
 func Supports(name string) bool { return name == CPU }
 
-// Options choose a device. The zero value is the processor with all its threads, in
-// float32.
+// Options select a device. The zero value is the CPU with all threads, in float32.
 type Options struct {
-	Name    string        // as compute.device has it; "" is the processor
-	Level   string        // of the processor's kernels; "" is DefaultLevel
+	Name    string        // as in compute.device; "": the CPU
+	Level   string        // of the CPU kernels; "": DefaultLevel
 	Threads int           // 0 uses all
-	Operand kernels.DType // type that matmuls multiply; 0 is f32
+	Operand kernels.DType // operand type of matmuls; 0: f32
 }
 
-// Open opens a device. getenv reads the environment: see LevelVariable. The error is an
-// *Error.
+// Open opens a device. getenv reads the environment (see LevelVariable). The error is
+// an *Error.
 func Open(o Options, getenv func(string) string) (Device, error) {
 	if o.Name == "" {
 		o.Name = CPU
@@ -73,18 +72,18 @@ func Open(o Options, getenv func(string) string) (Device, error) {
 	return onCPU{be}, nil
 }
 
-// ForRun opens the device that a configuration asks for.
+// ForRun opens the device that a configuration selects.
 func ForRun(c *config.Run, getenv func(string) string) (Device, error) {
 	return Open(Options{Name: c.Compute.Device, Threads: c.Compute.Threads, Operand: stage.Operand(c)}, getenv)
 }
 
-// onCPU is the processor's backend as a Device.
+// onCPU is the CPU backend as a Device.
 type onCPU struct{ *cpu.Backend }
 
 // Level implements Device.
 func (d onCPU) Level() string { return d.Backend.Level().String() }
 
-// Exit codes of the program, as Error carries them.
+// Exit codes of the program that an Error carries.
 const (
 	codeUsage    = 2
 	codeResource = 7
@@ -103,12 +102,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint says what to do about it; it may be empty.
 func (e *Error) Hint() string { return e.hint }
 
-// ExitCode is 2 for a level that does not exist and 7 for what this machine lacks.
+// ExitCode is 2 for a level that does not exist and 7 for one that this machine lacks.
 func (e *Error) ExitCode() int { return e.code }
 
-// levelError is the error about the level that the environment names.
+// levelError returns the error for a bad level in the environment.
 func levelError(err error) error {
-	e := &Error{Err: err, hint: "unset " + LevelVariable + " for the best", code: codeUsage}
+	e := &Error{Err: err, hint: "unset " + LevelVariable + " to use the best level", code: codeUsage}
 	if errors.Is(err, cpu.ErrUnsupported) {
 		e.code = codeResource
 	}

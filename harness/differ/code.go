@@ -12,7 +12,7 @@ import (
 	"exp/experiments/store"
 )
 
-// Unknown is the change of sources that the store does not have.
+// Unknown marks sources that the store does not have.
 const Unknown ident.Change = "unknown"
 
 // CodeChange is a source file, or the compiler, that differs.
@@ -23,7 +23,7 @@ type CodeChange struct {
 	Lines  string       `json:"lines,omitempty"` // unified diff; with Options.Lines
 }
 
-// code compares the sources of the kinds of stages that both runs have.
+// code compares the sources of the stage kinds that both runs have.
 func (r *differ) code() error {
 	r.d.Code = []CodeChange{}
 	var codes [2]map[string]ident.Digest
@@ -76,7 +76,7 @@ func (r *differ) codeOf(kind string, a, b ident.Digest) error {
 	return nil
 }
 
-// addCode adds a change that concerns a kind of stage and returns its entry.
+// addCode adds a change for a kind of stage and returns its entry.
 func (r *differ) addCode(path string, change ident.Change, kind string) *CodeChange {
 	for i := range r.d.Code {
 		if c := &r.d.Code[i]; c.Path == path && c.Change == change {
@@ -88,8 +88,8 @@ func (r *differ) addCode(path string, change ident.Change, kind string) *CodeCha
 	return &r.d.Code[len(r.d.Code)-1]
 }
 
-// lines is the unified diff of a file of two archives of sources. A file that one of
-// them lacks is compared with nothing.
+// lines returns the unified diff of a file in two source archives. A missing file
+// counts as empty.
 func (r *differ) lines(path string, archives ...ident.Digest) (string, error) {
 	var texts, labels [2]string
 	for i, archive := range archives {

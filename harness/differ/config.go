@@ -11,13 +11,13 @@ import (
 // ConfigChange is a configuration key that differs.
 type ConfigChange struct {
 	Key   string       `json:"key"`
-	A     any          `json:"a"` // as JSON has it; nil where the key has no effect
+	A     any          `json:"a"` // as in JSON; nil if the key has no effect
 	B     any          `json:"b"`
 	Class config.Class `json:"class"`
 }
 
-// config compares the resolved configurations key by key, in the order of the table of
-// keys; keys that this program does not know come last.
+// config compares the resolved configurations key by key, in table order; keys that
+// this program does not know come last.
 func (r *differ) config() error {
 	r.d.Config = []ConfigChange{}
 	var values [2]map[string]any
@@ -44,7 +44,7 @@ func (r *differ) config() error {
 		if inA == inB && reflect.DeepEqual(a, b) {
 			continue
 		}
-		if seeds && path == "seed" { // the configuration has only its default
+		if seeds && path == "seed" { // the configuration holds only the default
 			continue
 		}
 		change := ConfigChange{Key: path, A: a, B: b, Class: config.Free}
@@ -56,7 +56,7 @@ func (r *differ) config() error {
 	return nil
 }
 
-// flatten sets the values of nested objects by their dotted paths. Lists are values.
+// flatten stores nested objects in dst by dotted path. Lists are values.
 func flatten(dst map[string]any, prefix string, m map[string]any) {
 	for name, v := range m {
 		if block, ok := v.(map[string]any); ok {
@@ -67,7 +67,7 @@ func flatten(dst map[string]any, prefix string, m map[string]any) {
 	}
 }
 
-// bothVary returns the globs that both configurations name as their treatment.
+// bothVary returns the globs that both configurations list as treatment.
 func bothVary(a, b any) []string {
 	listA, _ := a.([]any)
 	listB, _ := b.([]any)

@@ -1,6 +1,6 @@
-// Package differ says what differs between two recorded runs: configuration, sources,
-// data and initial weights, environment, and the first step at which their trajectories
-// part. It looks for causes; reports/compare compares results.
+// Package differ lists the differences between two recorded runs: configuration,
+// sources, data and initial weights, environment, and the first step at which their
+// trajectories part. It finds causes; reports/compare compares results.
 package differ
 
 import (
@@ -10,22 +10,23 @@ import (
 	"exp/experiments/store"
 )
 
-// Parts are the parts to compare.
+// Parts selects the parts to compare.
 type Parts struct{ Config, Code, Inputs, Env, Trajectory bool }
 
 // All returns all parts.
 func All() Parts { return Parts{Config: true, Code: true, Inputs: true, Env: true, Trajectory: true} }
 
-// Options say what is compared, and how.
+// Options select what is compared, and how.
 type Options struct {
 	Parts Parts
-	Lines bool // of the source files that differ, the lines too
-	// EnvText writes a value of an environment, decoded from JSON. Values with equal
+	Lines bool // include the diff of source files
+	// EnvText formats a value of an environment, decoded from JSON. Values with equal
 	// texts are equal.
 	EnvText func(name string, value any) string
 }
 
-// Diff is what differs, the schema exp.diff/1. Parts that were not asked for are absent.
+// Diff lists the differences, in the schema exp.diff/1. Parts that were not requested
+// are absent.
 type Diff struct {
 	A Run `json:"a"`
 	B Run `json:"b"`
@@ -85,7 +86,7 @@ func Runs(ctx context.Context, db *store.DB, a, b store.Run, o Options) (*Diff, 
 	return r.d, nil
 }
 
-// differ compares the parts of two runs into d.
+// differ collects the differences of two runs in d.
 type differ struct {
 	ctx    context.Context
 	db     *store.DB
@@ -93,7 +94,7 @@ type differ struct {
 	runs   [2]store.Run
 	stages [2][]store.Stage
 	d      *Diff
-	// archives are the files of the archives of sources that were read, by path.
+	// archives holds the files of the source archives read so far, by path.
 	archives map[ident.Digest]map[string][]byte
 }
 

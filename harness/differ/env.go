@@ -7,15 +7,15 @@ import (
 	"exp/experiments/recorded"
 )
 
-// EnvChange is a property of the machine or the program that differs, in words; empty
-// where a run has none.
+// EnvChange is a property of the machine or the program that differs, as text; empty if
+// a run lacks it.
 type EnvChange struct {
 	Name string `json:"name"`
 	A    string `json:"a"`
 	B    string `json:"b"`
 }
 
-// env compares the machines and programs of the newest attempts.
+// env compares the machine and program of the newest attempts.
 func (r *differ) env() error {
 	r.d.Env = []EnvChange{}
 	var texts [2]map[string]string
@@ -41,7 +41,7 @@ func (r *differ) env() error {
 		set("build", last.Build)
 		env, _ := recorded.Decode(last.Env).(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(env)) {
-			if name != "args" { // how the program was called is no property of the machine
+			if name != "args" { // command-line arguments are not a property of the machine
 				set(name, env[name])
 			}
 		}

@@ -7,15 +7,15 @@ import (
 	"exp/harness/stage"
 )
 
-// InputChange is something that the two runs did not both begin with: problems, initial
-// weights, tokenizer, adapter, chat template.
+// InputChange is an initial input that differs: problems, initial weights, tokenizer,
+// adapter, chat template.
 type InputChange struct {
 	Name string       `json:"name"`
-	A    ident.Digest `json:"a"` // zero where the run has none
+	A    ident.Digest `json:"a"` // zero if the run has none
 	B    ident.Digest `json:"b"`
 }
 
-// inputs compares the problems and what training began with.
+// inputs compares the problems and what training started from.
 func (r *differ) inputs() error {
 	r.d.Inputs = []InputChange{}
 	var digests [2]map[string]ident.Digest
@@ -44,7 +44,7 @@ func (r *differ) inputs() error {
 	return nil
 }
 
-// beginning returns what a stage contributes to what its run begins with.
+// beginning returns the initial inputs that a stage reads or makes.
 func beginning(st *store.Stage) []store.IO {
 	if st.Kind == string(config.Prepare) {
 		return st.Outputs
@@ -52,8 +52,7 @@ func beginning(st *store.Stage) []store.IO {
 	return st.Inputs
 }
 
-// inputName is how a stage's input, or an output of prepare, is called; empty for what
-// does not count.
+// inputName names a stage's input, or an output of prepare; "" if it does not count.
 func inputName(kind, role string) string {
 	switch config.Stage(kind) {
 	case config.Prepare:

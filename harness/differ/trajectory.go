@@ -8,21 +8,21 @@ import (
 	"exp/experiments/store"
 )
 
-// Trajectory says where two trajectories part. Chains begin with the run's id and so
-// always differ between two runs; what enters them at each step is compared.
+// Trajectory says where two trajectories part. Chains start from the run's id and so
+// always differ between two runs; this compares what enters them at each step.
 type Trajectory struct {
 	StepsA int64 `json:"steps_a"`
 	StepsB int64 `json:"steps_b"`
-	Equal  int64 `json:"equal"` // steps from the first on that are equal bit for bit
-	// Step is the first that differs, Field the first thing in it that does. 0 and empty
-	// if all common steps are equal.
+	Equal  int64 `json:"equal"` // leading steps that are equal bit for bit
+	// Step is the first that differs and Field the first field of it that does; 0 and
+	// empty if all common steps are equal.
 	Step    int64          `json:"step"`
 	Field   ident.Field    `json:"field"`
-	Metrics []MetricChange `json:"metrics"` // of that step, those that differ
+	Metrics []MetricChange `json:"metrics"` // metrics of that step that differ
 }
 
-// MetricChange is a deterministic metric at the first step that differs; nil where a run
-// does not have it.
+// MetricChange is a deterministic metric at the first step that differs; nil if a run
+// lacks it.
 type MetricChange struct {
 	Name string   `json:"name"`
 	A    *float64 `json:"a"`
@@ -48,7 +48,7 @@ func (r *differ) trajectory() error {
 	for i := range min(len(steps[0]), len(steps[1])) {
 		a, b := steps[0][i].Det, steps[1][i].Det
 		a.Metrics, b.Metrics = metrics[0][a.Step], metrics[1][b.Step]
-		if a.Params.IsZero() || b.Params.IsZero() { // one of them did not take it at this step
+		if a.Params.IsZero() || b.Params.IsZero() { // one of them has no digest at this step
 			a.Params, b.Params = ident.Digest{}, ident.Digest{}
 		}
 		if field := a.Differs(b); field != "" {
@@ -61,7 +61,7 @@ func (r *differ) trajectory() error {
 	return nil
 }
 
-// metricChanges lists the metrics that differ, those that both have first, by name.
+// metricChanges lists the metrics that differ by name, those that both have first.
 func metricChanges(a, b map[string]float64) []MetricChange {
 	var names []string
 	for name := range a {

@@ -1,5 +1,5 @@
-// Package evaluate configures the evaluation of weights on suites: of a run's final weights,
-// or of the weights in a folder, which nothing trained here. Package run executes it.
+// Package evaluate configures the evaluation of weights on suites: a run's final
+// weights, or weights in a folder that nothing here trained. Package run executes it.
 package evaluate
 
 import (
@@ -15,22 +15,22 @@ import (
 	"exp/harness/stage"
 )
 
-// longest is how long a completion of a folder's weights may be where no flag and no
-// protocol says it, in tokens.
+// longest is the default limit of a completion in tokens, if no flag or protocol sets
+// one.
 const longest = 1024
 
-// Folder says how the weights of a folder are evaluated.
+// Folder says how to evaluate the weights in a folder.
 type Folder struct {
-	inspect.Folder                // with a model; adapters are put on it
+	inspect.Folder                // holds a model; adapters apply to it
 	User           string         // the user's own configuration; may be empty
 	Values         []config.Value // of flags
-	Sets           []string       // expressions, as config.Input has them
+	Sets           []string       // expressions, as in config.Input
 }
 
-// Config is the configuration of the evaluation: a run that trains nothing, which is
-// recorded like any other, so that the same again is taken from the store. Unless
-// rollout.max_sequences is set, it halves that until sampling fits into half of the memory
-// that the weights leave free; the number changes no result.
+// Config returns the configuration of the evaluation: a run that trains nothing. It is
+// recorded like any other, so repeating it reads the store. Unless
+// rollout.max_sequences is set, Config halves it until sampling fits into half of the
+// memory left by the weights; the number changes no result.
 func (f Folder) Config() (*config.Resolved, error) {
 	dir, err := weightsIn(f.Dir)
 	if err != nil {
@@ -80,24 +80,24 @@ func fitting(in config.Input) (*config.Resolved, error) {
 	return r, nil
 }
 
-// NoWeightsError says that a folder is not one of weights.
+// NoWeightsError says that a folder holds no weights.
 type NoWeightsError struct{ Dir string }
 
 func (e *NoWeightsError) Error() string {
-	return e.Dir + " has no config.json: it is no folder of weights"
+	return e.Dir + " has no config.json, so it is not a folder of weights"
 }
 
 // Hint says what is needed.
 func (e *NoWeightsError) Hint() string {
-	return "a folder in the layout of Hugging Face is needed, with config.json, tokenizer.json and *.safetensors; " +
-		"every run that trains leaves one, model, in its own folder"
+	return "give a folder in Hugging Face's layout, with config.json, tokenizer.json and *.safetensors; " +
+		"every training run leaves one in its folder, named model"
 }
 
-// ExitCode is the one of what is not there.
+// ExitCode is the code for something that is not there.
 func (e *NoWeightsError) ExitCode() int { return 3 }
 
-// weightsIn is the absolute path of a folder of weights: one with a config.json, or a run's
-// own folder, whose merged weights are meant.
+// weightsIn returns the absolute path of a folder of weights: one with a config.json,
+// or the merged weights in a run's folder.
 func weightsIn(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -113,8 +113,8 @@ func weightsIn(dir string) (string, error) {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// nameOf names an evaluation after the folder; the folder of a run's merged weights after
-// the run.
+// nameOf names an evaluation after the folder, or after the run if the folder holds a
+// run's merged weights.
 func nameOf(dir string) string {
 	name := filepath.Base(dir)
 	if parent := filepath.Base(filepath.Dir(dir)); name == stage.MergedDir && len(parent) == 64 {
@@ -124,13 +124,13 @@ func nameOf(dir string) string {
 	return name[:min(len(name), 64)]
 }
 
-// adaptedName is the name of an evaluation of a model with adapters.
+// adaptedName names the evaluation of a model with adapters.
 func adaptedName(name, adapter string) string {
 	own := strings.Trim(notInNames.ReplaceAllString(filepath.Base(adapter), "-"), "-")
 	return fmt.Sprintf("%s-%s", name[:min(len(name), 40)], own[:min(len(own), 23)])
 }
 
-// PassK are the k of pass@k for n samples: the powers of two up to n.
+// PassK returns the k of pass@k for n samples: the powers of two up to n.
 func PassK(n int) (list []string) {
 	for k := 1; k <= max(1, n); k *= 2 {
 		list = append(list, fmt.Sprint(k))

@@ -1,6 +1,6 @@
-// Package explain says why a stage was executed and not taken from the cache: what of
-// its parameters, inputs, code, numerics and seed differs from the nearest stage of its
-// kind that was done before, in any run. It reads the record and changes nothing.
+// Package explain says why a stage was executed instead of taken from the cache: which
+// parameters, inputs, code, numerics or seed differ from the nearest earlier stage of
+// its kind, in any run. It only reads the record.
 package explain
 
 import (
@@ -18,10 +18,10 @@ import (
 	"exp/harness/plan"
 )
 
-// ErrNoStage is returned when a run has no stage of that name, or none at all.
+// ErrNoStage is returned if a run has no stage of that name, or none at all.
 var ErrNoStage = errors.New("no such stage")
 
-// Run explains the stages of a run, the schema exp.why/1.
+// Run explains the stages of a run, in the schema exp.why/1.
 type Run struct {
 	Run    ident.Digest `json:"run"`
 	Name   string       `json:"name"`
@@ -29,23 +29,23 @@ type Run struct {
 	Stages []Stage      `json:"stages"`
 }
 
-// Stage says what became of a stage, and why.
+// Stage says what happened to a stage, and why.
 type Stage struct {
-	Name    string       `json:"stage"` // as plan.Stage.Name: "eval.gen[test]"
+	Name    string       `json:"stage"` // as in plan.Stage.Name: "eval.gen[test]"
 	SID     ident.Digest `json:"sid"`
 	Status  store.Status `json:"status"`
 	Miss    Miss         `json:"miss"`
-	Nearest *Nearest     `json:"nearest,omitempty"` // what it is compared with, or was taken from
+	Nearest *Nearest     `json:"nearest,omitempty"` // the stage it is compared with, or was taken from
 	Reasons []Reason     `json:"reasons"`
 }
 
-// Miss is why a stage was executed; empty if it was not.
+// Miss says why a stage was executed; empty if it was not.
 type Miss string
 
 const (
-	First   Miss = "first"   // no stage of its kind was done before
+	First   Miss = "first"   // no earlier stage of its kind
 	Again   Miss = "again"   // the same stage was done before
-	Differs Miss = "differs" // Reasons say from what
+	Differs Miss = "differs" // see Reasons
 )
 
 // Nearest is an earlier stage.
@@ -56,9 +56,9 @@ type Nearest struct {
 	Started time.Time    `json:"started"`
 }
 
-// OfRun explains the stages of a run in the order in which they began, each once, as it
-// was executed last; only limits them to one name or kind. The error is ErrNoStage if
-// none is left.
+// OfRun explains the stages of a run in the order in which they began, each as last
+// executed. only limits them to one name or kind. It returns ErrNoStage if none is
+// left.
 func OfRun(ctx context.Context, db *store.DB, run store.Run, only string) (*Run, error) {
 	all, err := db.Stages(ctx, run.ID)
 	if err != nil {
@@ -84,8 +84,7 @@ func OfRun(ctx context.Context, db *store.DB, run store.Run, only string) (*Run,
 	return e, nil
 }
 
-// Planned explains why stage i of a plan, whose sid and inputs are known, will be
-// executed.
+// Planned explains why stage i of a plan, with known sid and inputs, will be executed.
 func Planned(
 	ctx context.Context, db *store.DB, p *plan.Run, i int, sid ident.Digest, inputs map[string]ident.Digest,
 ) (*Stage, error) {
@@ -108,7 +107,7 @@ func Planned(
 	return e, x.miss(e, &row, math.MaxInt64, math.MaxInt64)
 }
 
-// planName is a stage as plans call it: eval.gen[test].
+// planName returns the name that plans use for a stage: eval.gen[test].
 func planName(s *store.Stage) string {
 	return plan.Stage{Kind: config.Stage(s.Kind), Label: s.Label}.Name()
 }
@@ -118,7 +117,7 @@ type explainer struct {
 	ctx    context.Context
 	db     *store.DB
 	stages []store.Stage
-	// here are sources of this program, which the store may not have.
+	// here holds the sources of this program, which the store may lack.
 	here map[ident.Digest]store.Source
 }
 
@@ -142,8 +141,8 @@ func (x explainer) executed(s *store.Stage) (Stage, error) {
 	return e, err
 }
 
-// miss completes e, which explains s. The same work counts as done before even by the
-// same run, if its row is below at; other work is compared if its row is below first.
+// miss completes e, which explains s. Rows below at count as the same work done before,
+// even in the same run; rows below first are candidates for comparison.
 func (x explainer) miss(e *Stage, s *store.Stage, at, first int64) error {
 	same, err := x.db.StagesBySID(x.ctx, s.SID)
 	if err != nil {
@@ -167,8 +166,8 @@ func (x explainer) miss(e *Stage, s *store.Stage, at, first int64) error {
 	return x.compare(e, s, before)
 }
 
-// compare completes e: what differs between s and the nearest of the stages before it,
-// of which there is one at least.
+// compare completes e with the differences between s and the nearest of the earlier
+// stages, of which there is at least one.
 func (x explainer) compare(e *Stage, s *store.Stage, before []store.Stage) error {
 	e.Miss = Differs
 	var prior *store.Stage
@@ -178,7 +177,7 @@ func (x explainer) compare(e *Stage, s *store.Stage, before []store.Stage) error
 		if err != nil {
 			return err
 		}
-		if prior == nil || distance(reasons) <= distance(e.Reasons) { // the newest of equals
+		if prior == nil || distance(reasons) <= distance(e.Reasons) { // the newest wins a tie
 			prior, e.Reasons = t, reasons
 		}
 	}

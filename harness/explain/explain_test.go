@@ -98,7 +98,7 @@ func TestReasons(t *testing.T) {
 		{"numerics", func(s *store.Stage) { s.Numerics = "cpu" }, []Reason{{What: Numerics, Old: "cpu/fma", New: "cpu"}}},
 		{"seed", func(s *store.Stage) { s.Seed = "seed=1" }, []Reason{{What: Seed, Old: "seed=0", New: "seed=1"}}},
 		{"code that is gone", func(s *store.Stage) { s.Code = digest("lost") },
-			[]Reason{{What: Code, Name: "sources that are not kept", Old: digest("code"), New: digest("lost")}}},
+			[]Reason{{What: Code, Name: "sources that are not in the store", Old: digest("code"), New: digest("lost")}}},
 		{"code", func(s *store.Stage) { s.Code = digest("new code") }, []Reason{
 			{What: Code, Name: "Go compiler", Old: "go1", New: "go2"},
 			{What: Code, Name: "added.go", New: Present}, {What: Code, Name: "edited.go", Old: Present,

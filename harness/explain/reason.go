@@ -13,16 +13,15 @@ import (
 	"exp/harness/config"
 )
 
-// Reason is one difference that made a stage a miss.
+// Reason is one difference that caused a cache miss.
 type Reason struct {
 	What Cause  `json:"what"`
 	Name string `json:"name"` // of the key, the role or the file; empty for numerics and seed
-	// Old and New are the two values, nil where there is none: of a parameter as JSON
-	// has it, of an input a Digest, of a file a State, of anything else a string or a
-	// Digest.
+	// Old and New are the two values, nil if there is none: JSON for a parameter, a
+	// Digest for an input, a State for a file, otherwise a string or a Digest.
 	Old any    `json:"old"`
 	New any    `json:"new"`
-	By  string `json:"by,omitempty"` // of an input: the stage of this run that made it
+	By  string `json:"by,omitempty"` // for an input: the stage of this run that made it
 }
 
 // Cause is a kind of difference.
@@ -44,7 +43,7 @@ const (
 	Changed State = "changed"
 )
 
-// distance counts how many kinds of things differ, and then how many things.
+// distance counts first how many kinds of things differ, then how many things.
 func distance(list []Reason) int {
 	kinds := map[Cause]bool{}
 	for _, r := range list {
@@ -53,7 +52,7 @@ func distance(list []Reason) int {
 	return 1000*len(kinds) + len(list)
 }
 
-// differences compares the parts of two stages' ids; of code it says only that it
+// differences compares the parts of two stages' ids; for code it only says that it
 // differs.
 func differences(old, new *store.Stage) ([]Reason, error) {
 	reasons := []Reason{}
@@ -86,7 +85,7 @@ func differences(old, new *store.Stage) ([]Reason, error) {
 	if old.Code != new.Code {
 		reasons = append(reasons, Reason{What: Code, Old: old.Code, New: new.Code})
 	}
-	if old.Numerics != new.Numerics && new.Kind != string(config.Prepare) { // which has no numbers
+	if old.Numerics != new.Numerics && new.Kind != string(config.Prepare) { // prepare computes no numbers
 		reasons = append(reasons, Reason{What: Numerics, Old: old.Numerics, New: new.Numerics})
 	}
 	if old.Seed != new.Seed {
@@ -95,7 +94,7 @@ func differences(old, new *store.Stage) ([]Reason, error) {
 	return reasons, nil
 }
 
-// makers sets which stage of the run made each input that differs.
+// makers names the stage of the run that made each differing input.
 func (x explainer) makers(new *store.Stage, reasons []Reason) {
 	for i := range reasons {
 		r := &reasons[i]
@@ -111,12 +110,12 @@ func (x explainer) makers(new *store.Stage, reasons []Reason) {
 	}
 }
 
-// code lists the files in which two states of the sources differ.
+// code lists the files that differ between two states of the sources.
 func (x explainer) code(old, new ident.Digest) ([]Reason, error) {
 	a, errA := x.source(old)
 	b, errB := x.source(new)
 	if errors.Is(errA, store.ErrNotFound) || errors.Is(errB, store.ErrNotFound) {
-		return []Reason{{What: Code, Name: "sources that are not kept", Old: old, New: new}}, nil
+		return []Reason{{What: Code, Name: "sources that are not in the store", Old: old, New: new}}, nil
 	}
 	if err := errors.Join(errA, errB); err != nil {
 		return nil, err

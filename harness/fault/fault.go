@@ -1,5 +1,5 @@
-// Package fault says what the errors of the packages below mean to a person: which kind of
-// trouble it is, and what to do about it. It knows no exit codes.
+// Package fault translates errors of lower packages for people: what kind of trouble it
+// is and what to do about it. It knows no exit codes.
 package fault
 
 import (
@@ -22,17 +22,17 @@ import (
 // Kind is a kind of trouble.
 type Kind int
 
-// The kinds, the gravest first. Where an error wraps several, the gravest counts.
+// The kinds, gravest first. If an error wraps several, the gravest counts.
 const (
-	Divergence  Kind = 1 + iota // the same work gave other bits
-	Damage                      // what was stored is not what is there now
-	Unavailable                 // the store or a file is all right, but not for this program, here and now
+	Divergence  Kind = 1 + iota // repeated work gave different bits
+	Damage                      // stored data changed or is missing
+	Unavailable                 // the store or a file is fine, but this program cannot use it now
 	Ungraded                    // an evaluation gave no verdicts
-	Absent                      // nothing has that name, or several things do
-	BadInput                    // a file that a configuration names, or what it asks of a task, is wrong
+	Absent                      // a name matches nothing, or several things
+	BadInput                    // a configuration names a bad file or asks the impossible of a task
 )
 
-// Of is the kind of an error; 0 if it is none of them.
+// Of returns the kind of an error, or 0 if it has none.
 func Of(err error) Kind {
 	switch {
 	case isAny[*store.DivergenceError](err), isAny[*train.MismatchError](err):
@@ -51,12 +51,12 @@ func Of(err error) Kind {
 	return 0
 }
 
-// IsBadFile reports whether a data file that a person named holds what it should not.
+// IsBadFile reports whether a data file named by the user has bad contents.
 func IsBadFile(err error) bool {
 	return isAny[*rows.Error](err) || isAny[*suite.DefinitionError](err) || isBadInput(err)
 }
 
-// isDamage: a missing blob is damage too, since its row says that it was there.
+// isDamage: a missing blob is damage too, since its row says that it existed.
 func isDamage(err error) bool {
 	var b *blob.Error
 	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, blob.ErrCorrupt) ||

@@ -11,8 +11,8 @@ import (
 	"exp/train/checkpoint"
 )
 
-// Hint is what an error advises: by a method Hint, or the field of one of our error types;
-// otherwise what can be said of the error's kind. It may be empty.
+// Hint returns the advice for an error: from its method Hint, from a field of our error
+// types, or by its kind. It may be empty.
 func Hint(err error) string {
 	var (
 		method interface{ Hint() string }
@@ -36,7 +36,7 @@ func Hint(err error) string {
 	case errors.As(err, &none) && none.Hint != "":
 		return none.Hint
 	case errors.As(err, &locked):
-		return "wait until it is done, or stop that process and run again: what it saved is kept"
+		return "wait until it is done, or stop that process and run again; it keeps what it saved"
 	case errors.As(err, &d):
 		return divergenceHint(d)
 	case isAny[*train.MismatchError](err):
@@ -44,7 +44,7 @@ func Hint(err error) string {
 	case isAny[*checkpoint.ProbeError](err):
 		return "the merged weights were not kept; run again, and if it happens again check the disk and the memory"
 	case errors.As(err, &g):
-		return "nothing was scored; mend what the reason names, then run again: the completions are kept"
+		return "nothing was scored; fix the cause and run again: the completions are kept"
 	}
 	return ""
 }

@@ -7,12 +7,12 @@ import (
 	"exp/train/checkpoint"
 )
 
-// ErrTwoAdapters is returned by Find for a folder of adapters with other adapters.
+// ErrTwoAdapters is returned by Find for adapters on a folder of adapters.
 var ErrTwoAdapters = errors.New("adapters on adapters")
 
-// Find returns what a path names, with adapters (a folder; may be empty) and the part that
-// text says: a model, adapters on a model, or adapters alone. Those are put on the model
-// that they name, if its folder is here; Dir is empty where it is not.
+// Find resolves a path to a model, adapters on a model, or adapters alone, with further
+// adapters (a folder; may be empty) and the part that text selects. Adapters alone are
+// put on the model that they name, if its folder is here; otherwise Dir is empty.
 func Find(path, adapter string, text bool) (Folder, error) {
 	f := Folder{Dir: path, Adapter: adapter, Text: text}
 	if !checkpoint.IsAdapterFolder(path) {
@@ -31,22 +31,22 @@ func Find(path, adapter string, text bool) (Folder, error) {
 	return f, nil
 }
 
-// NoModelError says that the model of adapters is not here.
+// NoModelError says that the adapters' model is not here.
 type NoModelError struct {
-	Path string // of the adapters
-	Base string // the model that they name; may be empty
+	Path string // the adapters' folder
+	Base string // the model they name; may be empty
 }
 
 func (e *NoModelError) Error() string {
 	if e.Base == "" {
-		return e.Path + " holds adapters (PEFT) and names no model"
+		return e.Path + " holds adapters (PEFT) but names no model"
 	}
-	return fmt.Sprintf("%s holds adapters (PEFT) for the model %s, and no folder of that name here has a config.json",
+	return fmt.Sprintf("%s holds adapters (PEFT) for the model %s, but no folder of that name here has a config.json",
 		e.Path, e.Base)
 }
 
-// NoModel is the error of adapters that Find found no model for: a *NoModelError, unless
-// their settings cannot be read.
+// NoModel returns the error for adapters without a model: a *NoModelError, unless their
+// settings cannot be read.
 func NoModel(adapter string) error {
 	base, _, err := checkpoint.AdapterBaseFolder(adapter)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"exp/train/model"
 )
 
-// Folder is a model's folder, and what of it is meant.
+// Folder is a model's folder and which part of it to use.
 type Folder struct {
 	Dir     string
-	Text    bool   // the language model inside a model of text and images
-	Adapter string // folder of adapters in PEFT's layout on its weights; empty: none
+	Text    bool   // the language model inside a text-and-image model
+	Adapter string // folder of adapters in PEFT's layout for its weights; empty: none
 }
 
-// Config is the architecture.
+// Config returns the architecture.
 func (f Folder) Config() (model.Config, error) {
 	if f.Text {
 		return checkpoint.ReadTextConfig(f.Dir)
@@ -30,7 +30,8 @@ func (f Folder) open() (*checkpoint.Tensors, error) {
 	return checkpoint.OpenFolder(f.Dir)
 }
 
-// load makes the model on be, with the positions of c. Adapters lie beside the weights.
+// load makes the model on be, with the positions of c. Adapters are computed next to
+// the weights.
 func (f Folder) load(be kernels.Backend, c model.Config) (*model.Model, error) {
 	t, err := f.open()
 	if err != nil {
@@ -40,10 +41,10 @@ func (f Folder) load(be kernels.Backend, c model.Config) (*model.Model, error) {
 	return m, errors.Join(err, t.Close())
 }
 
-// from makes the model of weights that stay as they are, and are kept in the type that
-// they have where that gives the bits of float32.
+// from makes a model with frozen weights, stored in the type that the files have where
+// that gives the same bits as float32.
 func (f Folder) from(be kernels.Backend, c model.Config, t *checkpoint.Tensors) (*model.Model, error) {
-	if err := t.Fits(c); err != nil { // before memory is taken for what the configuration only says
+	if err := t.Fits(c); err != nil { // before allocating what the configuration claims
 		return nil, err
 	}
 	heads, load := model.Heads{LM: true}, func(*model.Model) error { return nil }

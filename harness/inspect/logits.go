@@ -15,7 +15,7 @@ import (
 	"exp/train/model"
 )
 
-// maxSequences bounds the file of token ids.
+// maxSequences limits the size of the file of token ids.
 const maxSequences = 256 << 20
 
 // ReadSequences reads {"sequences": [[ids], …]}.
@@ -43,24 +43,24 @@ func ReadSequences(r io.Reader) ([][]int32, error) {
 	return list, nil
 }
 
-// tokenIDs is a list of ids of which none is null: to encoding/json that is 0.
+// tokenIDs is a list of ids without null, which encoding/json would read as 0.
 type tokenIDs []int32
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *tokenIDs) UnmarshalJSON(raw []byte) error {
 	if bytes.Contains(raw, []byte("null")) {
-		return errors.New("null is no token id")
+		return errors.New("null is not a token id")
 	}
 	return json.Unmarshal(raw, (*[]int32)(t))
 }
 
 // Logits writes the float32 logits of sequences of token ids as a safetensors file:
-// tensor logits.I [T,V] for sequence I of T tokens, row t the logits after token t. The
-// model in the folder is loaded on be. Memory is the model's, the activations of the
+// tensor logits.I [T,V] for sequence I of T tokens; row t holds the logits after token
+// t. It loads the folder's model on be. Memory: the model, the activations of the
 // longest sequence, and a few rows of logits.
 //
-// A model whose rotary frequencies depend on the length of the sequence is computed for
-// each sequence as a whole, up to the length that it was made for.
+// If rotary frequencies depend on the sequence length, each sequence is computed as a
+// whole, up to the length the model was made for.
 func Logits(be kernels.Backend, f Folder, sequences [][]int32, w io.Writer) error {
 	c, err := f.Config()
 	if err != nil {
@@ -73,7 +73,7 @@ func Logits(be kernels.Backend, f Folder, sequences [][]int32, w io.Writer) erro
 	if err != nil {
 		return err
 	}
-	c.MaxPositions = longest // the tables need no more
+	c.MaxPositions = longest // the tables need not be longer
 	p, err := open(be, c, f)
 	if err != nil {
 		return err
@@ -90,8 +90,8 @@ func Logits(be kernels.Backend, f Folder, sequences [][]int32, w io.Writer) erro
 	return checkpoint.WriteSafetensors(w, sources)
 }
 
-// check returns the length of the longest sequence; the error names every one that the
-// model cannot compute.
+// check returns the length of the longest sequence; the error names every sequence that
+// the model cannot compute.
 func check(c model.Config, sequences [][]int32) (longest int, err error) {
 	const most = 10
 	var errs []error
@@ -118,8 +118,7 @@ func check(c model.Config, sequences [][]int32) (longest int, err error) {
 	return longest, nil
 }
 
-// SequenceError is returned when sequences cannot be computed by the model: it says
-// which, and why.
+// SequenceError says which sequences the model cannot compute, and why.
 type SequenceError struct{ Err error }
 
 func (e *SequenceError) Error() string { return e.Err.Error() }
@@ -137,7 +136,7 @@ type prober struct {
 	raw  []byte
 }
 
-// rowBytes is about how much memory the logits that are on the device take.
+// rowBytes is about how much device memory the logits take.
 const rowBytes = 32 << 20
 
 func open(be kernels.Backend, c model.Config, f Folder) (*prober, error) {
@@ -172,7 +171,7 @@ func (p *prober) close() {
 	p.m.Close()
 }
 
-// write computes the logits of a sequence and writes them, little-endian.
+// write writes the logits of a sequence, little-endian.
 func (p *prober) write(w io.Writer, ids []int32) error {
 	if p.m.Config.Rope.FixedLength() > 0 {
 		p.m.SetLength(len(ids))

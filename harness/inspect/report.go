@@ -7,7 +7,7 @@ import (
 	"exp/train/checkpoint"
 )
 
-// Report is what the files of a model hold: the schema exp.inspect/1.
+// Report describes a model's files, in the schema exp.inspect/1.
 type Report struct {
 	Path         string          `json:"path"`
 	Container    string          `json:"container"`
@@ -26,7 +26,7 @@ type Report struct {
 	Adapter      *Adapter        `json:"adapter,omitempty"`
 }
 
-// DTypeCount is how much a model holds of a type.
+// DTypeCount says how much of a model has a type.
 type DTypeCount struct {
 	DType    string `json:"dtype"`
 	Tensors  int    `json:"tensors"`
@@ -34,7 +34,7 @@ type DTypeCount struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// Tensor is one tensor of the files.
+// Tensor is one tensor in the files.
 type Tensor struct {
 	Name  string `json:"name"`
 	DType string `json:"dtype"`
@@ -50,27 +50,27 @@ type File struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// Adapter is what adapters are.
+// Adapter describes LoRA adapters.
 type Adapter struct {
 	Path       string   `json:"path"`
-	Base       string   `json:"base,omitempty"` // as the folder names it
+	Base       string   `json:"base,omitempty"` // as named in the folder
 	Rank       int      `json:"rank"`
 	Alpha      float64  `json:"alpha"`
 	Targets    []string `json:"targets"`
 	Parameters int      `json:"parameters"`
-	Trainable  bool     `json:"trainable"` // training can go on with them
+	Trainable  bool     `json:"trainable"` // training can continue them
 
 	Facts []string `json:"-"` // in words
 }
 
-// Options say how much of a model's files is read and listed.
+// Options select how much of a model's files is read and listed.
 type Options struct {
 	Tensors bool // list the tensors
-	Digest  bool // read the files and add their sha256
+	Digest  bool // hash the files
 }
 
-// Describe reads the headers of the files. Everything that stops the model is in the
-// report, and not an error.
+// Describe reads the headers of the files. Problems with the model go into the report,
+// not into the error.
 func (f Folder) Describe(o Options) (*Report, error) {
 	if f.Dir == "" {
 		return describeAlone(f.Adapter, o)
@@ -146,7 +146,7 @@ func newReport(d *checkpoint.Description, tensors bool) *Report {
 	return r
 }
 
-// orEmpty is a list that programs see as one.
+// orEmpty turns nil into an empty list, for JSON.
 func orEmpty(list []string) []string { return append([]string{}, list...) }
 
 func newAdapter(d *checkpoint.AdapterDescription) *Adapter {
@@ -154,7 +154,7 @@ func newAdapter(d *checkpoint.AdapterDescription) *Adapter {
 		Parameters: d.Parameters, Trainable: d.Uniform, Facts: d.Facts()}
 }
 
-// addAdapter adds what adapters are on a model that was described.
+// addAdapter adds the adapters to the report of a model.
 func (r *Report) addAdapter(d *checkpoint.Description, path string) error {
 	config := &d.Config
 	if !d.Known {

@@ -9,9 +9,9 @@ import (
 	"exp/train/tokenizer"
 )
 
-// tokenizerNotes says what the tokenizer in the folder of a model lets a person know
-// before a run: that it cannot be read, that it has ids which the model has no embedding
-// for, and where Hugging Face's library would give others.
+// tokenizerNotes says what a user should know about a model's tokenizer before a run:
+// that it cannot be read, that it has ids without an embedding, and where it differs
+// from Hugging Face's library.
 func tokenizerNotes(d *checkpoint.Description) []string {
 	if info, err := os.Stat(d.Path); err != nil || !info.IsDir() {
 		return nil

@@ -1,6 +1,6 @@
-// Package plan turns a configuration and a seed into a run: its identity, and the
-// stages that it consists of with what each takes from the others. It executes
-// nothing and knows no database.
+// Package plan turns a configuration and a seed into a run: its identity and its
+// stages, with the inputs that each takes from the others. It executes nothing and uses
+// no database.
 package plan
 
 import (
@@ -15,16 +15,16 @@ import (
 	"exp/harness/stage"
 )
 
-// Run is a run to be executed: one experiment with one seed. It is immutable.
+// Run is a run to execute: one experiment with one seed. It is immutable.
 type Run struct {
 	Config   *config.Resolved
 	Seed     int64
-	Numerics string // class of the machine
+	Numerics string // numerics class of the machine
 	External stage.External
 	Code     map[config.Stage]Code
 	XID, RID ident.Digest
-	Suites   []stage.Suite // of the store, that eval.final.suites names
-	Stages   []Stage       // in the order of execution
+	Suites   []stage.Suite // suites in the store that eval.final.suites names
+	Stages   []Stage       // in execution order
 }
 
 // Code is the state of the sources that a kind of stage depends on.
@@ -37,25 +37,25 @@ type Code struct {
 type Stage struct {
 	Kind  config.Stage
 	Label string // suite of an evaluation
-	Root  int64  // root of its random streams
+	Root  int64  // root of the stage's random streams
 	// Seed names the root in the stage's id: "seed=3", "model.seed=0", or "".
 	Seed  string
 	Needs []Need
-	// Outside are digests of inputs from outside, by role.
+	// Outside holds the digests of external inputs, by role.
 	Outside map[string]ident.Digest
 }
 
 // Need is an input that another stage of the run makes.
 type Need struct {
-	Role   string // as this stage calls it
+	Role   string // as this stage names it
 	From   int    // index of the stage that makes it
-	Output string // as that one calls it
-	// Aside inputs cannot change an output, so that they are not part of the
-	// stage's id: the problems of the evaluation during training.
+	Output string // as that stage names it
+	// Aside inputs cannot change an output and are not part of the stage's id: the
+	// problems of the evaluation during training.
 	Aside bool
 }
 
-// Name is kind and label, for people: "eval.gen[test]".
+// Name returns kind and label for display: "eval.gen[test]".
 func (s Stage) Name() string {
 	if s.Label == "" {
 		return string(s.Kind)
@@ -63,8 +63,8 @@ func (s Stage) Name() string {
 	return fmt.Sprintf("%s[%s]", s.Kind, s.Label)
 }
 
-// Sources digests the embedded sources of every kind of stage. It takes a moment;
-// one result serves all plans of a process.
+// Sources digests the embedded sources of every kind of stage. It takes a moment; one
+// result serves all plans of a process.
 func Sources() (map[config.Stage]Code, error) {
 	codes := map[config.Stage]Code{}
 	for _, kind := range config.StagesOf() {
@@ -77,9 +77,9 @@ func Sources() (map[config.Stage]Code, error) {
 	return codes, nil
 }
 
-// New plans a run. class is the numerics class of the backend; suites are those of the
-// store that eval.final.suites names. The errors are about what the configuration names
-// outside of itself.
+// New plans a run. class is the numerics class of the backend; suites are the suites in
+// the store that eval.final.suites names. Its errors are about external things that the
+// configuration names.
 func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]Code, suites ...stage.Suite) (*Run, error) {
 	x, err := stage.Externals(r)
 	if err != nil {
@@ -119,10 +119,10 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	return p, nil
 }
 
-// made says by role where what a stage takes comes from.
+// made maps a role to the stage that provides it.
 type made map[string]Need
 
-// give puts down what stage i made, of what its kind makes.
+// give records what stage i makes.
 func (m made) give(p *Run, i int) {
 	for _, role := range p.Stages[i].Kind.Facts().Makes {
 		if p.makes(role) {
@@ -131,7 +131,7 @@ func (m made) give(p *Run, i int) {
 	}
 }
 
-// makes reports whether the configuration has what a role names.
+// makes reports whether this configuration produces a role.
 func (p *Run) makes(role string) bool {
 	c := &p.Config.Run
 	switch role {
@@ -147,7 +147,7 @@ func (p *Run) makes(role string) bool {
 	return true
 }
 
-// needs are what a stage of a kind takes of what was made.
+// needs returns what a stage of a kind takes from earlier stages.
 func (m made) needs(kind config.Stage) []Need {
 	var list []Need
 	for _, role := range kind.Facts().Takes {
@@ -159,7 +159,7 @@ func (m made) needs(kind config.Stage) []Need {
 	return list
 }
 
-// add appends a stage that takes what was made, and gives what it makes.
+// add appends a stage with its needs and records what it makes.
 func (p *Run) add(m made, s Stage) int {
 	s.Needs = m.needs(s.Kind)
 	i := len(p.Stages)
@@ -183,7 +183,7 @@ func (p *Run) addStages() {
 			m[role] = start
 		}
 	}
-	if c.Data.Train.Source == config.None { // an evaluation of weights as they are
+	if c.Data.Train.Source == config.None { // an evaluation without training
 		for _, suite := range c.Eval.Final.Suites {
 			p.addSuite(m, suite, suite, p.Seed, start)
 		}
@@ -193,18 +193,19 @@ func (p *Run) addStages() {
 	merged := Need{From: p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()}), Output: stage.MergedWeights}
 	for _, suite := range c.Eval.Final.Suites {
 		if c.SFT.Steps > 0 {
-			// What training started from, under the same protocol; all seeds share it.
+			// The weights that training started from, under the same protocol; all
+			// seeds share it.
 			p.addSuite(m, suite, suite+stage.StartSuffix, 0, start)
 		}
 		p.addSuite(m, suite, suite, p.Seed, merged)
 	}
 }
 
-// addSuite adds generation and scoring of a suite with weights that a stage made.
+// addSuite adds generation and scoring of a suite with the weights of a stage.
 func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 	m = maps.Clone(m)
 	m[stage.RoleWeights] = weights
-	// The problems are those that prepare made, or the blob of a suite of the store.
+	// The problems come from prepare, or from the blob of a suite in the store.
 	m[stage.RoleProblems] = Need{From: m[stage.RoleProblems].From, Output: stage.RoleProblems + "/" + suite}
 	outside, scored := p.prompts(), map[string]ident.Digest(nil)
 	if s := p.suite(suite); s != nil {
@@ -216,7 +217,7 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
 }
 
-// suite finds a suite of the store by its name; nil for the run's own data.
+// suite finds a suite in the store by name; nil for the run's own data.
 func (p *Run) suite(name string) *stage.Suite {
 	i := slices.IndexFunc(p.Suites, func(s stage.Suite) bool { return s.Name == name })
 	if i < 0 {
@@ -225,11 +226,11 @@ func (p *Run) suite(name string) *stage.Suite {
 	return &p.Suites[i]
 }
 
-// Suite is the suite of the store that a label is of; nil for the run's own data.
+// Suite returns the suite in the store for a label; nil for the run's own data.
 func (p *Run) Suite(label string) *stage.Suite { return p.suite(stage.SuiteOf(label)) }
 
-// Params are the settings that a stage reads. Of the suites it reads its own, which its
-// label names, and of the graders those that score it.
+// Params returns the settings that a stage reads. Of the suites it includes only the
+// stage's own, which its label names, and of the graders those that score it.
 func (p *Run) Params(i int) map[string]any {
 	s := p.Stages[i]
 	params := p.Config.Params(s.Kind)
@@ -245,7 +246,7 @@ func (p *Run) Params(i int) map[string]any {
 			list = append(list, g)
 		}
 		params["eval.final.graders"] = list
-		for path := range params { // of the run's own task
+		for path := range params { // settings of the run's own task
 			if strings.HasPrefix(path, "task.") || strings.HasPrefix(path, "reward.") {
 				delete(params, path)
 			}
@@ -258,12 +259,12 @@ func (p *Run) Params(i int) map[string]any {
 
 func named(key string, root int64) string { return fmt.Sprintf("%s=%d", key, root) }
 
-// tokenizer is what stages that only write or size a vocabulary depend on.
+// tokenizer returns what stages depend on that only write or size a vocabulary.
 func (p *Run) tokenizer() map[string]ident.Digest {
 	return map[string]ident.Digest{stage.RoleTokenizer: p.External.Tokenizer}
 }
 
-// template is tokenizer with the chat template, which goes into the merged folder.
+// template returns tokenizer plus the chat template, which goes into the merged folder.
 func (p *Run) template() map[string]ident.Digest {
 	m := p.tokenizer()
 	if !p.External.Template.IsZero() {
@@ -272,7 +273,7 @@ func (p *Run) template() map[string]ident.Digest {
 	return m
 }
 
-// prompts are what prompts and the ends of completions depend on.
+// prompts returns what prompts and the ends of completions depend on.
 func (p *Run) prompts() map[string]ident.Digest {
 	m := p.template()
 	m[stage.RoleStops] = p.External.Stops
@@ -287,7 +288,7 @@ func (p *Run) dataOutside() map[string]ident.Digest {
 	for split, d := range p.External.Data {
 		m["data/"+split] = d
 	}
-	if p.Config.Run.Data.FilterOverlong { // which problems there are depends on how long they are
+	if p.Config.Run.Data.FilterOverlong { // the set of problems depends on prompt lengths
 		maps.Copy(m, p.prompts())
 		m[stage.RolePrompts] = p.External.Settings
 	}
@@ -300,7 +301,7 @@ func (p *Run) trainOutside() map[string]ident.Digest {
 	return m
 }
 
-// mergeOutside is template with the name of the base, which trained adapters carry in
+// mergeOutside returns template plus the base's name, which trained adapters carry in
 // their settings.
 func (p *Run) mergeOutside() map[string]ident.Digest {
 	m := p.template()
@@ -321,8 +322,8 @@ func (p *Run) modelOutside() map[string]ident.Digest {
 	return m
 }
 
-// Inputs returns the digests of a stage's inputs by role, given those of the
-// stages before it; ok is false if one is not known yet.
+// Inputs returns the digests of a stage's inputs by role, given the outputs of earlier
+// stages; ok is false if one is not known yet.
 func (p *Run) Inputs(i int, output func(stage int, role string) (ident.Digest, bool)) (hashed, all map[string]ident.Digest, ok bool) {
 	s := p.Stages[i]
 	hashed, all = map[string]ident.Digest{}, map[string]ident.Digest{}
@@ -342,7 +343,7 @@ func (p *Run) Inputs(i int, output func(stage int, role string) (ident.Digest, b
 	return hashed, all, true
 }
 
-// SID returns the id of a stage with those inputs.
+// SID returns the id of a stage with the given inputs.
 func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 	s := p.Stages[i]
 	params := p.Params(i)
@@ -351,19 +352,19 @@ func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 	}
 	id := ident.Stage{Kind: string(s.Kind), Params: params, Inputs: hashed, Code: p.Code[s.Kind].Digest, Seed: s.Seed, Numerics: p.Numerics}
 	if s.Kind == config.Prepare {
-		id.Numerics = "" // text and integers
+		id.Numerics = "" // works on text and integers only
 	}
 	return id.SID()
 }
 
-// Protocol is the digest of the final evaluation's settings: equal ones may be
-// compared.
+// Protocol returns the digest of the final evaluation's settings; results with equal
+// protocols are comparable.
 func (p *Run) Protocol() (ident.Digest, error) {
 	return ident.Hash("exp/protocol/1", p.Config.Protocol())
 }
 
-// TrainStage returns the index of the train stage; -1 of a run that only evaluates
-// weights as they are.
+// TrainStage returns the index of the train stage, or -1 for a run that only evaluates
+// weights.
 func (p *Run) TrainStage() int {
 	for i, s := range p.Stages {
 		if s.Kind == config.Train {
@@ -373,10 +374,10 @@ func (p *Run) TrainStage() int {
 	return -1
 }
 
-// Numerics is the class inside which bits agree: the backend's, and whether the Go
-// compiler fuses products and sums of float64, as it does for some processors and
-// with GOAMD64=v3. Training mathematics forbids fusing; initial weights and
-// statistics do not.
+// Numerics returns the class within which results agree bit for bit: the backend's, and
+// whether the Go compiler fuses float64 products and sums, as it does on some
+// processors and with GOAMD64=v3. Training mathematics forbids fusing; initial weights
+// and statistics do not.
 func Numerics(class string) string {
 	if fuses() {
 		return class + "/gofma-" + runtime.GOARCH
@@ -384,8 +385,8 @@ func Numerics(class string) string {
 	return class
 }
 
-// fuses reports whether x*y + z is rounded once: (1+2⁻³⁰)² - 1 - 2⁻²⁹ is 2⁻⁶⁰ then,
-// and 0 otherwise.
+// fuses reports whether x*y + z is rounded once: then (1+2⁻³⁰)² - 1 - 2⁻²⁹ is 2⁻⁶⁰,
+// otherwise 0.
 func fuses() bool {
 	return multiplyAdd(1+0x1p-30, 1+0x1p-30, -1-0x1p-29) != 0
 }

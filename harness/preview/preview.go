@@ -1,5 +1,5 @@
-// Package preview says what the execution of a configuration would do and need. It executes
-// nothing and writes nothing.
+// Package preview says what executing a configuration would do and need. It executes
+// and writes nothing.
 package preview
 
 import (
@@ -16,10 +16,10 @@ import (
 	"exp/harness/stage"
 )
 
-// Run is one run that would be executed: an element of the schema exp.plan/1.
+// Run is one run that would be executed, an element of the schema exp.plan/1.
 type Run struct {
 	Name     string            `json:"name"`
-	Algo     string            `json:"algo"` // "none" where nothing is trained
+	Algo     string            `json:"algo"` // "none" if nothing is trained
 	Seed     int64             `json:"seed"`
 	XID      string            `json:"xid"`
 	RID      string            `json:"rid"`
@@ -27,7 +27,7 @@ type Run struct {
 	Stages   []Stage           `json:"stages"`
 	Estimate *harness.Estimate `json:"estimate,omitempty"`
 	Prompts  *stage.PromptPlan `json:"prompts,omitempty"`
-	Notes    []string          `json:"notes,omitempty"` // of the model
+	Notes    []string          `json:"notes,omitempty"` // about the model
 	Missing  []string          `json:"missing"`
 	ToDo     []string          `json:"to_do"`
 }
@@ -35,7 +35,7 @@ type Run struct {
 // The states of a stage.
 const (
 	Cached  = "cached"  // its outputs are in the store
-	Execute = "execute" // it would be executed
+	Execute = "execute" // would be executed
 )
 
 // Stage is a stage of a run.
@@ -55,7 +55,7 @@ type Machine struct {
 	Getenv  func(string) string
 }
 
-// Of looks at one run. What is missing for it is in the result, and not an error.
+// Of previews one run. The result lists what is missing; that is not an error.
 func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, error) {
 	c := &r.Run
 	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{}, ToDo: []string{}}
@@ -74,7 +74,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 			prompts := p.Plan()
 			out.Prompts = &prompts
 		}
-		return out, nil // its identity depends on what is missing
+		return out, nil // the identity depends on the missing parts
 	}
 	be, err := device.ForRun(c, m.Getenv)
 	if err != nil {
@@ -88,7 +88,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	return out, out.addPlan(ctx, m.DB, p)
 }
 
-// addPlan fills in what the plan says.
+// addPlan adds what the plan says.
 func (r *Run) addPlan(ctx context.Context, db *store.DB, p *plan.Run) error {
 	prompts := p.External.Prompter.Plan()
 	r.Prompts = &prompts
@@ -122,7 +122,7 @@ func (r *Run) addPlan(ctx context.Context, db *store.DB, p *plan.Run) error {
 	return nil
 }
 
-// cachedOutputs returns the outputs of a stage that is in the store, else nil.
+// cachedOutputs returns the outputs of a stage in the store, or nil if it is not there.
 func cachedOutputs(ctx context.Context, db *store.DB, sid ident.Digest) (map[string]ident.Digest, error) {
 	if db == nil {
 		return nil, nil

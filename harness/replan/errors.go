@@ -7,8 +7,8 @@ import (
 	"exp/experiments/ident"
 )
 
-// NumericsError says that this machine computes in another class of numerics than the one
-// of a run.
+// NumericsError says that this machine computes in a different numerics class than the
+// run's (results agree bit for bit only within a class).
 type NumericsError struct {
 	Run            ident.Digest
 	Recorded, Here string
@@ -21,18 +21,18 @@ func (e *NumericsError) Error() string {
 
 // Hint says what to do.
 func (e *NumericsError) Hint() string {
-	return "bits agree only inside a class: use a machine of that class, " +
-		"or EXP_CPU where this one has it (exp doctor lists what it has)"
+	return "bits agree only within a class: use a machine of that class, " +
+		"or set EXP_CPU if this one supports it (exp doctor lists what it supports)"
 }
 
-// ExitCode is the one of what this machine lacks.
+// ExitCode is the code for something that this machine lacks.
 func (e *NumericsError) ExitCode() int { return codeResource }
 
-// SourcesError says that other sources than this program's made a run.
+// SourcesError says that a run was made by other sources than this program's.
 type SourcesError struct {
 	Run   ident.Digest
-	Kinds []string // of stages
-	Files []string // that differ, or the compiler; nil where the store does not have them
+	Kinds []string // kinds of stages
+	Files []string // files that differ, or the compiler; nil if the store lacks the sources
 }
 
 func (e *SourcesError) Error() string {
@@ -50,31 +50,31 @@ func (e *SourcesError) Hint() string {
 		" --source DIR, then in DIR: go build -trimpath -o exp ./cmd/exp"
 }
 
-// ExitCode is the one of what this machine lacks.
+// ExitCode is the code for something that this machine lacks.
 func (e *SourcesError) ExitCode() int { return codeResource }
 
-// InputsError says that what a run took from outside is not what it was.
+// InputsError says that an external input of a run has changed.
 type InputsError struct {
 	Run, Plan ident.Digest
-	Changed   []string // roles of the inputs; nil where none is known
+	Changed   []string // roles of the inputs; nil if unknown
 }
 
 func (e *InputsError) Error() string {
-	what := "its configuration, data, weights or tokenizer are not what they were"
+	what := "its configuration, data, weights or tokenizer changed"
 	switch len(e.Changed) {
 	case 0:
 	case 1:
-		what = "its " + e.Changed[0] + " is not what it was"
+		what = "its " + e.Changed[0] + " changed"
 	default:
-		what = "its " + strings.Join(e.Changed, ", ") + " are not what they were"
+		what = "its " + strings.Join(e.Changed, ", ") + " changed"
 	}
 	return fmt.Sprintf("run %s cannot be planned again: %s (the plan's id is %s)", e.Run.Short(), what, e.Plan.Short())
 }
 
 // Hint says where to look.
 func (e *InputsError) Hint() string {
-	return "files that the configuration names must be as they were: exp show " + e.Run.Short() + " --config"
+	return "restore the files that the configuration names: exp show " + e.Run.Short() + " --config"
 }
 
-// ExitCode is the one of changed files.
+// ExitCode is the code for changed files.
 func (e *InputsError) ExitCode() int { return codeIntegrity }

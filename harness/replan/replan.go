@@ -1,5 +1,6 @@
-// Package replan plans a recorded run again, and proves that executing the plan gives the
-// recorded bits: the same numerics, sources, configuration and inputs. It executes nothing.
+// Package replan plans a recorded run again, and proves that executing the plan gives
+// the recorded bits: same numerics, sources, configuration and inputs. It executes
+// nothing.
 package replan
 
 import (
@@ -19,14 +20,14 @@ import (
 	"exp/harness/stage"
 )
 
-// Exit codes of the program, as the errors carry them.
+// Exit codes of the program that the errors carry.
 const (
 	codeIntegrity = 4
 	codeResource  = 7
 )
 
-// Config returns the configuration of a run with settings over it that change no result,
-// or that are meant to.
+// Config returns the configuration of a run with settings on top that either change no
+// result or are meant to.
 func Config(ctx context.Context, db *store.DB, run store.Run, values []config.Value) (*config.Resolved, error) {
 	c, err := db.Config(ctx, run.Config)
 	if err != nil {
@@ -40,16 +41,16 @@ func Config(ctx context.Context, db *store.DB, run store.Run, values []config.Va
 	return r, nil
 }
 
-// Options say how a recorded run is planned.
+// Options say how to plan a recorded run.
 type Options struct {
-	Kinds  []string            // stages that must give the recorded bits
-	Values []config.Value      // settings over the recorded configuration
+	Kinds  []string            // stages that must reproduce the recorded bits
+	Values []config.Value      // settings on top of the recorded configuration
 	Getenv func(string) string // the environment
 }
 
-// Plan plans a recorded run, and opens the device that it computes on, which the caller
-// closes. It checks that this program and this machine give the recorded bits: the errors
-// are *NumericsError, *SourcesError and *InputsError.
+// Plan plans a recorded run and opens the device that it computes on, which the caller
+// closes. It checks that this program on this machine reproduces the recorded bits;
+// otherwise it returns a *NumericsError, *SourcesError or *InputsError.
 func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Run, device.Device, error) {
 	r, err := Config(ctx, db, run, o.Values)
 	if err != nil {
@@ -78,9 +79,9 @@ func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Ru
 	return p, be, nil
 }
 
-// Longer returns the configuration of a run with n training steps more, which is another
-// run with this one as its parent. The error of a run whose steps depend on their number
-// wraps run.ErrSchedule.
+// Longer returns the configuration of a run with n more training steps, which is
+// another run with this one as parent. If the run's steps depend on their number, the
+// error wraps run.ErrSchedule.
 func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []config.Value) (*config.Resolved, error) {
 	r, err := Config(ctx, db, run, values)
 	if err != nil {
@@ -95,7 +96,7 @@ func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []co
 		config.Value{Path: "name", Value: extendedName(r.Run.Name, steps), From: from}))
 }
 
-// longestName is how many characters the name of a run may have.
+// longestName is the most characters in a run's name.
 const longestName = 64
 
 // extendedName names a run after the one that it extends.
@@ -104,7 +105,7 @@ func extendedName(name string, steps int) string {
 	return name[:min(len(name), longestName-len(suffix))] + suffix
 }
 
-// same checks that executing p gives the bits of a recorded run.
+// same checks that executing p gives the recorded bits of a run.
 func same(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, kinds []string) error {
 	if p.Numerics != run.Numerics {
 		return &NumericsError{Run: run.RID, Recorded: run.Numerics, Here: p.Numerics}
@@ -122,7 +123,7 @@ func same(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, kinds [
 	return &InputsError{Run: run.RID, Plan: p.RID, Changed: changed}
 }
 
-// changedInputs names what a recorded run took from outside that is another thing now.
+// changedInputs names the external inputs of a recorded run that have changed.
 func changedInputs(ctx context.Context, db *store.DB, run store.Run, p *plan.Run) ([]string, error) {
 	stages, err := db.Stages(ctx, run.ID)
 	if err != nil {
@@ -156,7 +157,8 @@ func changedInputs(ctx context.Context, db *store.DB, run store.Run, p *plan.Run
 	return changed, nil
 }
 
-// sameSources checks that this program has the sources of a run's stages of some kinds.
+// sameSources checks that this program has the sources of a run's stages of the given
+// kinds.
 func sameSources(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, of []string) error {
 	stages, err := db.Stages(ctx, run.ID)
 	if err != nil {
@@ -164,7 +166,7 @@ func sameSources(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, 
 	}
 	codes := map[config.Stage]ident.Digest{config.Train: run.Code}
 	for _, s := range stages {
-		codes[config.Stage(s.Kind)] = s.Code // the newest
+		codes[config.Stage(s.Kind)] = s.Code // the newest wins
 	}
 	e := &SourcesError{Run: run.RID}
 	for _, kind := range of {
@@ -190,8 +192,8 @@ func sameSources(ctx context.Context, db *store.DB, run store.Run, p *plan.Run, 
 	return e
 }
 
-// changedFiles names the files, and the compiler, in which recorded sources differ
-// from a program's own; nil where they are not kept.
+// changedFiles names the files, and the compiler, in which recorded sources differ from
+// this program's; nil if the store lacks them.
 func changedFiles(ctx context.Context, db *store.DB, code ident.Digest, own plan.Code) ([]string, error) {
 	src, err := db.Source(ctx, code)
 	if errors.Is(err, store.ErrNotFound) {
@@ -210,8 +212,8 @@ func changedFiles(ctx context.Context, db *store.DB, code ident.Digest, own plan
 	return names, nil
 }
 
-// HasWeights reports whether a run has final weights: it would have to be trained otherwise.
-// One that trains nothing has those that it was made of.
+// HasWeights reports whether a run has final weights; otherwise it would have to be
+// trained. A run that trains nothing has the weights that it started from.
 func HasWeights(ctx context.Context, db *store.DB, run store.Run) (bool, error) {
 	stages, err := db.Stages(ctx, run.ID)
 	if err != nil {
@@ -224,7 +226,7 @@ func HasWeights(ctx context.Context, db *store.DB, run store.Run) (bool, error) 
 	}), nil
 }
 
-// atMost joins names, at most n of them.
+// atMost joins at most n names.
 func atMost(names []string, n int) string {
 	if len(names) <= n {
 		return strings.Join(names, ", ")

@@ -17,18 +17,18 @@ import (
 	"exp/train/rollout"
 )
 
-// Watcher hears how the grading of programs goes, which takes a while.
+// Watcher hears about the progress of grading programs, which takes a while.
 type Watcher interface {
 	GradeStart(samples int)
 	GradeProgress(done int)
 	GradeDone(failed bool)
-	// SandboxBroke tells how often the sandbox broke; what could not be run again is not
-	// graded.
+	// SandboxBroke reports how often the sandbox broke; programs that could not be
+	// rerun are not graded.
 	SandboxBroke(times int64, last error)
 }
 
-// Grade grades the responses with the graders asked for, or with the usual ones, and
-// scores them. Graders of programs run them in the sandbox.
+// Grade grades the responses with the given graders, or the default ones, and scores
+// them. Graders of programs run them in the sandbox.
 func (e *Evaluation) Grade(ctx context.Context, asked []string, w Watcher) error {
 	names := e.graders(asked)
 	programs, err := runsPrograms(names)
@@ -47,7 +47,8 @@ func (e *Evaluation) Grade(ctx context.Context, asked []string, w Watcher) error
 	return e.measure()
 }
 
-// runsPrograms tells whether the graders run programs, which no others go with.
+// runsPrograms reports whether the graders run programs; such graders cannot be mixed
+// with others.
 func runsPrograms(names []string) (bool, error) {
 	n := 0
 	for _, name := range names {
@@ -56,13 +57,13 @@ func runsPrograms(names []string) (bool, error) {
 		}
 	}
 	if n > 0 && n < len(names) {
-		return false, inputf("--grader: %s run programs, and the others compare answers: they grade no problem in common",
+		return false, inputf("--grader: %s run programs and the others compare answers, so they share no problem",
 			strings.Join(suite.CodeGraders(), ", "))
 	}
 	return n > 0, nil
 }
 
-// gradeAnswers fills the panel: a column a grader, and their union.
+// gradeAnswers fills the panel with one column per grader, and their union.
 func (e *Evaluation) gradeAnswers(ctx context.Context, names []string) error {
 	for _, name := range names {
 		g, err := suite.Grader(name)
@@ -87,21 +88,21 @@ func (e *Evaluation) gradeAnswers(ctx context.Context, names []string) error {
 	return nil
 }
 
-// fileVerdicts adds what the file says itself.
+// fileVerdicts adds the verdicts in the file itself.
 func (e *Evaluation) fileVerdicts() {
 	for _, name := range ownVerdicts(e.o.File.ScoreNames()) {
 		col := eval.Column{Grader: "file:" + name}
 		for i, r := range e.o.File.Responses {
 			score, answer := r.Scores[name], e.panel.Columns[0].Verdicts[i].Answer
 			col.Verdicts = append(col.Verdicts, rollout.Verdict{Status: rollout.Graded, Correct: score >= 1, Reward: score,
-				Answer: answer, Reason: "as the file has it"})
+				Answer: answer, Reason: "as in the file"})
 		}
 		e.panel.Columns = append(e.panel.Columns, col)
 	}
 }
 
-// ownVerdicts picks, of the numbers that a file has for each response, those that are
-// verdicts: acc where verl wrote it, else score, else all.
+// ownVerdicts selects the verdicts among a file's numbers: acc if verl wrote it, else
+// score, else all.
 func ownVerdicts(names []string) []string {
 	for _, best := range []string{"acc", "score"} {
 		if slices.Contains(names, best) {
@@ -111,11 +112,11 @@ func ownVerdicts(names []string) []string {
 	return names
 }
 
-// gradePrograms fills the panel with the verdicts of graders of programs. Each program is
-// run once, whatever the number of graders.
+// gradePrograms fills the panel with the verdicts of graders of programs. Each program
+// runs once, whatever the number of graders.
 func (e *Evaluation) gradePrograms(ctx context.Context, names []string, w Watcher) (err error) {
 	if s := e.o.Suite; s == nil || !suite.ForPrograms(s.Graders) {
-		return inputf("--grader %s: the problems have no tests to run programs on; name a suite that has: --suite humaneval",
+		return inputf("--grader %s: the problems have no tests to run programs on; name a suite that has tests: --suite humaneval",
 			names[0])
 	}
 	var ways []code.Options
@@ -158,7 +159,7 @@ func (e *Evaluation) gradePrograms(ctx context.Context, names []string, w Watche
 	return nil
 }
 
-// counting is a grader that tells of each verdict.
+// counting is a grader that counts its verdicts.
 type counting struct {
 	rollout.Grader
 	graded func()
@@ -172,7 +173,7 @@ func (g counting) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Comp
 }
 
 // countEnds counts how the programs ended under a grader: the verdict of the first test
-// that did not pass.
+// that failed.
 func (e *Evaluation) countEnds(ctx context.Context, g *code.SheetGrader) error {
 	byID := map[string]*rollout.Problem{}
 	for i := range e.panel.Problems {

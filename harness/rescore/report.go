@@ -9,11 +9,11 @@ import (
 	"exp/sandbox"
 )
 
-// Report is what the scoring of a file came to: the schema exp.eval/1.
+// Report is the result of scoring a file, in the schema exp.eval/1.
 type Report struct {
 	File          string         `json:"file"`
 	Format        string         `json:"format"`
-	Suite         *Suite         `json:"suite"` // null: the problems are those of the file
+	Suite         *Suite         `json:"suite"` // null: the problems come from the file
 	Digest        string         `json:"problems_digest"`
 	Protocol      *eval.Protocol `json:"protocol"`
 	Problems      int            `json:"problems"`
@@ -35,7 +35,7 @@ type Suite struct {
 	License string `json:"license"`
 }
 
-// Grader is what a grader gives.
+// Grader holds the results of one grader.
 type Grader struct {
 	Name    string   `json:"name"`
 	Metrics []Metric `json:"metrics"`
@@ -48,28 +48,28 @@ type Metric struct {
 	SE       *float64 `json:"se"`
 	Lo       *float64 `json:"lo"` // 95 %
 	Hi       *float64 `json:"hi"`
-	Interval string   `json:"interval,omitempty"` // how it was made
+	Interval string   `json:"interval,omitempty"` // how it was computed
 	Problems int      `json:"problems"`
 	Clusters int      `json:"clusters"`
-	Ties     *float64 `json:"ties,omitempty"` // of maj@k: share of votes that were a tie
+	Ties     *float64 `json:"ties,omitempty"` // for maj@k: share of votes that were a tie
 }
 
-// Form is a way of writing an answer, with what each grader accepts of it.
+// Form is a way of writing an answer, and what each grader accepts of it.
 type Form struct {
 	Form    string             `json:"form"`
 	Samples int                `json:"samples"`
 	Share   float64            `json:"share"`
 	Correct map[string]int     `json:"correct"`  // by grader
-	Rate    map[string]float64 `json:"accuracy"` // correct of the samples of this form
+	Rate    map[string]float64 `json:"accuracy"` // correct share of the samples of this form
 }
 
-// End is a way in which programs ended, with how many did under each grader.
+// End is a way in which programs ended, and how many did so under each grader.
 type End struct {
 	Verdict sandbox.Verdict `json:"verdict"`
 	Samples map[string]int  `json:"samples"` // by grader
 }
 
-// Published is a score that others published.
+// Published is a published score.
 type Published struct {
 	Task   string   `json:"task"`
 	Metric string   `json:"metric"`
@@ -77,7 +77,7 @@ type Published struct {
 	StdErr *float64 `json:"stderr"`
 }
 
-// Report returns what the scoring came to, after Grade.
+// Report returns the results, after Grade.
 func (e *Evaluation) Report() *Report {
 	d := &Report{File: e.o.File.Path, Format: e.o.File.Format, Digest: e.digest.String(), Protocol: e.o.Protocol,
 		Problems: len(e.panel.Problems), Missing: e.missing, Samples: len(e.panel.Samples), Least: e.least, Most: e.most, Disagreements: e.panel.Disagreements()}

@@ -1,6 +1,6 @@
-// Package rescore grades again what a model answered: responses from a file, of this
-// program or another, under several graders side by side, with the intervals of their
-// scores and how the answers are written. It samples nothing and records nothing.
+// Package rescore grades recorded answers again: responses from a file, by this program
+// or another, under several graders side by side, with confidence intervals and
+// statistics of how the answers are written. It samples and records nothing.
 package rescore
 
 import (
@@ -23,17 +23,17 @@ import (
 	"exp/sandbox"
 )
 
-// Options say what is scored.
+// Options select what is scored.
 type Options struct {
 	File      *exchange.File
-	Suite     *suite.Suite      // where problems and gold answers come from; nil: File
-	Protocol  *eval.Protocol    // by which the responses were made; nil: unknown
-	Published []exchange.Result // scores to show beside ours
+	Suite     *suite.Suite      // source of problems and gold answers; nil: File
+	Protocol  *eval.Protocol    // that the responses follow; nil: unknown
+	Published []exchange.Result // scores to show next to ours
 	Partial   bool              // accept problems without responses, or with fewer than others
 	K         string            // the k of pass@k and maj@k, "1,4"; "": powers of two up to n, and n
 }
 
-// InputError says why responses cannot be scored as they were asked for.
+// InputError says why responses cannot be scored as requested.
 type InputError struct {
 	Err  error
 	Help string // what to do; may be empty
@@ -50,18 +50,19 @@ type Evaluation struct {
 	reworded int
 	panel    eval.Panel
 	ks       []int
-	least    int // samples of a problem
+	least    int // fewest samples of a problem
 	most     int
 	missing  int // problems of the suite without responses
 	scores   []eval.ColumnScore
 	forms    []eval.FormCount
 	formOf   []string
-	digest   ident.Digest              // of the problems
-	ends     []map[sandbox.Verdict]int // of programs, by column
+	digest   ident.Digest              // digest of the problems
+	ends     []map[sandbox.Verdict]int // how programs ended, by column
 }
 
-// New finds each response's problem, and checks that there are as many responses as a
-// score needs. Errors about the files or the options are *InputError, or of package eval/rows.
+// New matches each response with its problem and checks that there are enough
+// responses. Errors about the files or the options are *InputError, or from package
+// eval/rows.
 func New(o Options) (e *Evaluation, err error) {
 	e = &Evaluation{o: o}
 	if o.Suite == nil {
@@ -89,12 +90,11 @@ func New(o Options) (e *Evaluation, err error) {
 	return e, err
 }
 
-// Reworded is how many responses have the id of a problem of the suite and a prompt without
-// its text, which is a sign of the wrong suite.
+// Reworded returns how many responses have the id of one of the suite's problems but a
+// prompt without its text, a sign of the wrong suite.
 func (e *Evaluation) Reworded() int { return e.reworded }
 
-// count checks that there are as many responses as a score needs: what is missing must
-// be declared.
+// count checks that there are enough responses; the user must allow missing ones.
 func (e *Evaluation) count() error {
 	n := map[string]int{}
 	for _, s := range e.panel.Samples {
@@ -117,7 +117,7 @@ func (e *Evaluation) count() error {
 		return nil
 	}
 	return &InputError{Err: fmt.Errorf("%s: %s", e.o.File.Path, lack),
-		Help: "--partial scores what there is and says how much that is"}
+		Help: "--partial scores the responses at hand and says how many there are"}
 }
 
 func (e *Evaluation) passK(text string) ([]int, error) {
@@ -132,7 +132,7 @@ func (e *Evaluation) passK(text string) ([]int, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		k, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || k < 1 {
-			return nil, inputf("--k %s: whole numbers from 1 are needed", text)
+			return nil, inputf("--k %s: give whole numbers from 1", text)
 		}
 		if k > e.most {
 			return nil, inputf("--k %d: there are at most %d responses to a problem, and pass@k is not extrapolated",
@@ -144,8 +144,8 @@ func (e *Evaluation) passK(text string) ([]int, error) {
 	return slices.Compact(ks), nil
 }
 
-// graders are those asked for, else the suite's, else ours and the two that most
-// published scores were made with, and verl's choice where it has one for all problems.
+// graders returns the requested graders, else the suite's, else ours, the two behind
+// most published scores, and verl's choice if it has one for all problems.
 func (e *Evaluation) graders(asked []string) []string {
 	if len(asked) > 0 {
 		return asked
@@ -169,13 +169,13 @@ func (e *Evaluation) graders(asked []string) []string {
 // measure scores every column and counts how the answers are written.
 func (e *Evaluation) measure() error {
 	for _, col := range e.panel.Columns {
-		// The seed of resampling comes from what is resampled.
+		// The resampling seed comes from what is resampled.
 		s, err := e.panel.Measure(col, e.ks, ident.Seed(0, "eval/responses/"+e.digest.String()))
 		if err != nil {
 			return err
 		}
 		if e.ends != nil {
-			s.Votes = nil // equal programs are no votes for an answer
+			s.Votes = nil // equal programs are not votes for an answer
 		}
 		if o, ok := suite.CodeOptions(col.Grader); ok && o.Partial {
 			if m, ok := e.panel.TestsPassed(col); ok {
@@ -184,7 +184,7 @@ func (e *Evaluation) measure() error {
 		}
 		e.scores = append(e.scores, s)
 	}
-	if e.ends != nil { // programs have no form of answer
+	if e.ends != nil { // programs have no answer form
 		e.formOf = make([]string, len(e.panel.Samples))
 		return nil
 	}
@@ -196,10 +196,10 @@ func (e *Evaluation) measure() error {
 	return nil
 }
 
-// PublishedBy are a paper's scores on a suite.
+// PublishedBy returns a paper's scores on a suite.
 func PublishedBy(paper published.Reference, s *suite.Suite) ([]exchange.Result, error) {
 	if s == nil {
-		return nil, inputf("--published %s wants --suite, which says whose scores to show", paper.Name)
+		return nil, inputf("--published %s needs --suite to select the scores", paper.Name)
 	}
 	scores, err := paper.Scores(s.Name)
 	if err != nil {

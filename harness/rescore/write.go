@@ -11,15 +11,15 @@ import (
 	"exp/train/rollout"
 )
 
-// ScoresForm is the form of Write for scores instead of responses: results of
+// ScoresForm is the Write format for scores instead of responses: results of
 // lm-evaluation-harness.
 const ScoresForm = "lm-eval-results"
 
-// WriteForms are the forms that Write knows.
+// WriteForms lists the formats of Write.
 func WriteForms() []string { return append(exchange.WriteFormats(), ScoresForm) }
 
-// WriteVerdicts writes a row a response: the problem, which of its responses, the form,
-// and what each grader says.
+// WriteVerdicts writes one row per response: the problem, the response's number, the
+// answer's form, and each grader's verdict.
 func (e *Evaluation) WriteVerdicts(w io.Writer) error {
 	type verdict struct {
 		Grader  string `json:"grader"`
@@ -51,10 +51,10 @@ func (e *Evaluation) WriteVerdicts(w io.Writer) error {
 	return nil
 }
 
-// CheckForm returns an error for a form that Write does not know.
+// CheckForm returns an error for an unknown format of Write.
 func CheckForm(form string) error {
 	if !slices.Contains(WriteForms(), form) {
-		return inputf("--write: no form %q; there are %s", form, strings.Join(WriteForms(), ", "))
+		return inputf("--write: unknown format %q; known are %s", form, strings.Join(WriteForms(), ", "))
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (e *Evaluation) Write(w io.Writer, form string) error {
 	return out.Write(w, form)
 }
 
-// verdictNames are the fields in which a form keeps a verdict.
+// verdictNames returns the fields that hold a verdict in a format.
 func verdictNames(form, grader string) []string {
 	switch form {
 	case "verl-dump":
@@ -108,7 +108,7 @@ func verdictNames(form, grader string) []string {
 	return []string{grader}
 }
 
-// asResults are the scores as lm-evaluation-harness names them: metric and grader.
+// asResults returns the scores under lm-evaluation-harness's names: metric and grader.
 func (e *Evaluation) asResults() []exchange.Result {
 	task := "responses"
 	if e.o.Suite != nil {

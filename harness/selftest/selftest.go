@@ -1,12 +1,11 @@
-// Package selftest proves on the machine at hand what the project promises of every
-// machine: a small training, from sampling to updates, gives the same bits whatever
-// instructions and however many threads compute it, and the log-probs that the
-// sampler records are those that the trainer computes.
+// Package selftest checks on this machine what the project promises for every machine:
+// a small training run, from sampling to updates, gives the same bits with any
+// instruction set and any number of threads, and the log-probs that the sampler records
+// equal the trainer's.
 //
-// The training is FlowRL on a toy that needs nothing from outside: its digest
-// depends on kernels, model, sampler and training mathematics alone, and is written
-// down here for each class of numerics. It proves nothing about speed (package
-// bench), memory or long runs.
+// It trains FlowRL on a built-in toy. The digest depends only on kernels, model,
+// sampler and training mathematics, and is recorded below for each numerics class. The
+// package does not test speed (package bench), memory or long runs.
 package selftest
 
 import (
@@ -29,9 +28,9 @@ import (
 	"exp/train/rollout"
 )
 
-// Want returns the digest that Train must give in a class of numerics; ok is false
-// for a class of which none is known. A change of the engine that changes no bit
-// does not change it; one that does is a change of every result.
+// Want returns the digest that Train must give in a numerics class; ok is false if none
+// is known for the class. A change of the engine that changes the digest changes every
+// result.
 func Want(numerics string) (digest string, ok bool) {
 	digest, ok = map[string]string{
 		"cpu/fma":  "8a1a08d97953470d05f5359039578a3e7ad546b668bd42edc4156926daccfaa1",
@@ -40,17 +39,17 @@ func Want(numerics string) (digest string, ok bool) {
 	return digest, ok
 }
 
-// Numerics is the class that a backend computes in, in this program.
+// Numerics returns the numerics class of a backend in this program.
 func Numerics(be kernels.Backend) string { return plan.Numerics(be.Class()) }
 
-// toy is a model with every part that a pretrained one may have. Its dimensions are
-// no multiples of a vector's length, so that the ends of rows are computed too.
+// toy returns a model with every part that a pretrained one may have. Its dimensions
+// are not multiples of a vector's length, so the ends of rows are computed too.
 func toy() model.Config {
 	return model.Config{Vocab: 19, Layers: 2, Width: 52, Heads: 4, KVHeads: 2, Head: 14, FFN: 70,
 		RopeTheta: 1000, NormEps: 1e-5, QKVBias: true, QKNorm: true, MaxPositions: 64, InitStd: 0.2}
 }
 
-// config is a training of three steps with two updates each.
+// config returns the settings of a training run with three steps of two updates each.
 func config() train.Config {
 	return train.Config{
 		Loss: "flowrl", Settings: rl.Defaults("", "flowrl").With(rl.FlowBeta, 2.0),
@@ -64,12 +63,12 @@ func config() train.Config {
 	}
 }
 
-// seed names the random streams of the training.
+// seed returns the seed of a random stream.
 func seed(label string) uint64 { return ident.Seed(0, "selftest/"+label) }
 
-// Train trains the toy and returns the digest of all that it sampled, measured and
-// learned. A sampler that records other log-probs than the trainer computes is a
-// *train.MismatchError.
+// Train trains the toy and returns the digest of everything sampled, measured and
+// learned. It returns a *train.MismatchError if the sampler's log-probs differ from the
+// trainer's.
 func Train(ctx context.Context, be kernels.Backend) (string, error) {
 	cfg := config()
 	policy, err := model.New(be, toy(), model.Heads{LM: true, LogZ: &cfg.LogZ}, true)
@@ -109,7 +108,7 @@ func Train(ctx context.Context, be kernels.Backend) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }
 
-// digest hashes the steps of a training.
+// digest hashes the steps of a training run.
 type digest struct{ hash.Hash }
 
 // put hashes numbers by their bits.
@@ -119,7 +118,7 @@ func (d *digest) put(v any) {
 	}
 }
 
-// Step makes digest a train.Recorder.
+// Step implements train.Recorder.
 func (d *digest) Step(s *train.Step) error {
 	for _, t := range s.Trajectories {
 		d.put(t.Completion.Tokens)
@@ -128,7 +127,7 @@ func (d *digest) Step(s *train.Step) error {
 	}
 	for _, m := range s.Metrics {
 		if strings.HasPrefix(m.Name, "rollout_corr/") {
-			continue // of log-probs that are hashed above, against themselves
+			continue // compares log-probs that are hashed above with themselves
 		}
 		d.Write([]byte(m.Name))
 		d.put(math.Float64bits(m.Value))
@@ -136,7 +135,7 @@ func (d *digest) Step(s *train.Step) error {
 	return nil
 }
 
-// The vocabulary: token 0 ends, token i is the i-th letter.
+// letters is the vocabulary: token 0 ends, token i is the i-th letter.
 type letters struct{}
 
 // Piece returns the letter of a token.
@@ -158,7 +157,7 @@ func encode(p *rollout.Problem) ([]int32, error) {
 	return ids, nil
 }
 
-// problems are prompts of unlike lengths.
+// problems returns prompts of different lengths.
 func problems() []rollout.Problem {
 	var list []rollout.Problem
 	for _, prompt := range []string{"A", "BEAD", "CABBAGE", "DEFACEDEFACED", "FADEDFACADEBAGGAGE", "HIGHHEEL",

@@ -11,11 +11,10 @@ import (
 	"exp/train"
 )
 
-// MismatchError is the error of a sampler that records other log-probs than the trainer
-// computes.
+// MismatchError says that the sampler's log-probs differ from the trainer's.
 type MismatchError = train.MismatchError
 
-// Trial is one training of the self-test.
+// Trial is one training run of the self-test.
 type Trial struct {
 	Level   string `json:"level"`
 	Threads int    `json:"threads"`
@@ -23,14 +22,15 @@ type Trial struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// Trials are trainings that must all give the same bits.
+// Trials are training runs that must all give the same bits.
 type Trials struct {
 	List     []Trial
-	Numerics string // their class
+	Numerics string // their numerics class
 }
 
-// Run trains in float32 and in bf16 with every level that this machine runs, on one, two
-// and all threads; quick takes the best level only. The error joins those of all trials.
+// Run trains in float32 and in bf16 with every level that this machine supports, on
+// one, two and all threads; quick uses the best level only. The error joins the errors
+// of all trials.
 func Run(ctx context.Context, quick bool) (single, half Trials, err error) {
 	levels, threads := device.OfThisMachine().Levels, []int{1, 2, runtime.NumCPU()}
 	if quick {
@@ -43,7 +43,7 @@ func Run(ctx context.Context, quick bool) (single, half Trials, err error) {
 	return single, half, errors.Join(err, halfErr)
 }
 
-// trials trains with operands of a type, with every level, on each number of threads.
+// trials trains with one operand type on every level and number of threads.
 func trials(ctx context.Context, operand kernels.DType, levels []string, threads []int) (t Trials, err error) {
 	for _, level := range levels {
 		for _, n := range threads {

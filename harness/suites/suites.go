@@ -1,5 +1,5 @@
-// Package suites keeps benchmarks in the experiment store: it finds, reads, adds and cuts
-// them. Package eval/suite says what a suite is and reads files of other programs.
+// Package suites manages benchmarks in the experiment store: it finds, reads, adds and
+// cuts them. Package eval/suite defines a suite and reads files of other programs.
 package suites
 
 import (
@@ -16,7 +16,7 @@ import (
 	"exp/experiments/store"
 )
 
-// NotFoundError is the error of a name that no suite of the store has.
+// NotFoundError says that the store has no suite with a name.
 type NotFoundError struct {
 	Ref   string
 	Known []string // the names that there are
@@ -24,24 +24,24 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("the store has no suite %q", e.Ref) }
 
-// ExitCode is the one of a reference that names nothing.
+// ExitCode is the code for a reference that matches nothing.
 func (e *NotFoundError) ExitCode() int { return 3 }
 
-// AmbiguousError is the error of a digest's beginning that several suites share.
+// AmbiguousError says that several suites' digests begin with a reference.
 type AmbiguousError struct {
 	Ref string
 	N   int
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q begins the digests of %d suites", e.Ref, e.N)
+	return fmt.Sprintf("%q matches the digests of %d suites", e.Ref, e.N)
 }
 
-// ExitCode is the one of a reference that names several things.
+// ExitCode is the code for an ambiguous reference.
 func (e *AmbiguousError) ExitCode() int { return 3 }
 
-// Find finds a suite by its name, the newest of several, or by at least four digits of its
-// digest.
+// Find finds a suite by name (the newest of several) or by at least the first four
+// digits of its digest.
 func Find(ctx context.Context, db *store.DB, ref string) (store.Suite, error) {
 	list, err := db.Suites(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func Find(ctx context.Context, db *store.DB, ref string) (store.Suite, error) {
 	return store.Suite{}, &AmbiguousError{Ref: ref, N: len(found)}
 }
 
-// Load reads the problems of a suite of the store, checked against its digest.
+// Load reads the problems of a suite in the store and checks their digest.
 func Load(db *store.DB, row store.Suite) (*suite.Suite, error) {
 	data, err := db.Blobs.Bytes(row.Digest)
 	if err != nil {
@@ -83,7 +83,7 @@ func Load(db *store.DB, row store.Suite) (*suite.Suite, error) {
 	return s, nil
 }
 
-// Check reads a suite of the store and compares it with what is recorded of it.
+// Check reads a suite in the store and compares it with its record.
 func Check(db *store.DB, row store.Suite) error {
 	s, err := Load(db, row)
 	if err == nil && int64(len(s.Problems)) != row.N {
@@ -92,15 +92,14 @@ func Check(db *store.DB, row store.Suite) error {
 	return err
 }
 
-// Digest returns the digest of a suite, which is the one of its canonical records, and the
-// records.
+// Digest returns a suite's canonical records and their digest.
 func Digest(s *suite.Suite) (ident.Digest, []byte, error) {
 	data, err := s.Encode()
 	return ident.Sum(data), data, err
 }
 
-// Identify sets the version of a suite whose problems are those of a known copy. It returns
-// false if the benchmark is known with its copies, and these problems are none of them.
+// Identify sets the version of a suite whose problems match a known copy. It returns
+// false if copies of the benchmark are known and these problems match none.
 func Identify(s *suite.Suite, digest ident.Digest) bool {
 	k, ok := suite.ByName(s.Name)
 	if !ok || s.Version != "" || k.Versions == nil {
@@ -110,8 +109,8 @@ func Identify(s *suite.Suite, digest ident.Digest) bool {
 	return s.Version != ""
 }
 
-// Add records a suite, with the digest and the records that Digest returns, and returns
-// what the store then has of these problems.
+// Add records a suite with the results of Digest, and returns the store's row for these
+// problems.
 func Add(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest, data []byte) (store.Suite, error) {
 	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
 		return store.Suite{}, err
@@ -127,7 +126,7 @@ func Add(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest,
 	return all[slices.IndexFunc(all, func(s store.Suite) bool { return s.ID == id })], nil
 }
 
-// rowOf is what the store records of a suite.
+// rowOf returns the store's row for a suite.
 func rowOf(s *suite.Suite, digest ident.Digest) store.Suite {
 	row := store.Suite{Digest: digest, Name: s.Name, Version: s.Version, License: s.License,
 		Scorer: strings.Join(s.Graders, ",")}
@@ -142,8 +141,8 @@ func rowOf(s *suite.Suite, digest ident.Digest) store.Suite {
 	return row
 }
 
-// Limit keeps the first n problems of a suite as a suite of its own and returns its name.
-// A suite that has no more than n is returned itself.
+// Limit stores the first n problems of a suite as a new suite and returns its name. A
+// suite with at most n problems is returned itself.
 func Limit(ctx context.Context, db *store.DB, ref string, n int) (string, error) {
 	row, err := Find(ctx, db, ref)
 	if err != nil {

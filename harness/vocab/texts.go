@@ -1,5 +1,5 @@
-// Package vocab learns a tokenizer's vocabulary from files, or from the problems that a
-// recipe trains on, and opens the tokenizer of a folder.
+// Package vocab learns a tokenizer's vocabulary from files or from a recipe's training
+// problems, and opens the tokenizer in a folder.
 package vocab
 
 import (
@@ -19,22 +19,23 @@ import (
 	"exp/harness/stage"
 )
 
-// Texts are what a vocabulary is learned from.
+// Texts are the texts to learn a vocabulary from.
 type Texts struct {
 	Files  []string // JSONL, JSON, parquet, plain text, or a recipe (.yaml)
-	Fields []string // of the rows; nil: all that hold text
+	Fields []string // fields of the rows; nil: all with text
 	// Load reads a recipe.
 	Load func(recipe string) (*config.Resolved, error)
 
 	count  int64
 	bytes  int64
-	sample []string // the first texts, to measure on
+	sample []string // the first texts, to measure compression on
 }
 
-// sampleBytes is how much text is kept to measure on.
+// sampleBytes is how much text is kept for measuring.
 const sampleBytes = 1 << 20
 
-// Folder is the tokenizer.path of the recipe among the files; empty without a recipe.
+// Folder returns the tokenizer.path of the recipe among the files, or "" without a
+// recipe.
 func (t *Texts) Folder() (string, error) {
 	for _, f := range t.Files {
 		if !isRecipe(f) {
@@ -51,7 +52,7 @@ func (t *Texts) Folder() (string, error) {
 	return "", nil
 }
 
-// all yields all texts, once, up to an error, which it leaves in err.
+// all yields all texts once, stopping at an error, which it stores in failed.
 func (t *Texts) all(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, f := range t.Files {
@@ -116,7 +117,7 @@ func (t *Texts) of(path string) iter.Seq2[string, error] {
 	}
 }
 
-// textsOf are the texts of the wanted fields, or of all.
+// textsOf returns the texts in the wanted fields, or in all.
 func (t *Texts) textsOf(r rows.Row) ([]string, error) {
 	if len(t.Fields) == 0 {
 		return stringsIn(r.Fields, nil), nil
@@ -126,14 +127,14 @@ func (t *Texts) textsOf(r rows.Row) ([]string, error) {
 		v, ok := r.Value(f)
 		if !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(r.Fields)), ", ")
-			return nil, r.Errorf(f, "it is not there; fields are %s", known)
+			return nil, r.Errorf(f, "no such field; fields are %s", known)
 		}
 		list = stringsIn(v, list)
 	}
 	return list, nil
 }
 
-// stringsIn appends all strings in a value of JSON.
+// stringsIn appends all strings in a JSON value.
 func stringsIn(v any, list []string) []string {
 	switch v := v.(type) {
 	case string:
@@ -150,7 +151,7 @@ func stringsIn(v any, list []string) []string {
 	return list
 }
 
-// plainTexts yields a text file in parts of some thousand lines.
+// plainTexts yields a text file in chunks of a few thousand lines.
 func plainTexts(path string) iter.Seq2[string, error] {
 	const most = 1 << 20
 	return func(yield func(string, error) bool) {

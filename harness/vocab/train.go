@@ -12,21 +12,21 @@ import (
 	"exp/train/tokenizer"
 )
 
-// Options say what is learned.
+// Options say what to learn.
 type Options struct {
-	Size     int      // tokens in all, special ones included
-	Pattern  string   // that cuts words; "": Qwen2's, each digit by itself
+	Size     int      // number of tokens, including special ones
+	Pattern  string   // regexp that splits words; "": Qwen2's, each digit separate
 	Special  []string // special tokens
 	Progress func(done, of int)
 }
 
-// Learned is a vocabulary: the schema exp.tokenizer.train/1.
+// Learned is a vocabulary, in the schema exp.tokenizer.train/1.
 type Learned struct {
 	Path         string  `json:"path"`
 	VocabSize    int     `json:"vocab_size"`
 	Bytes        int64   `json:"bytes"`
 	Texts        int64   `json:"texts"`
-	BytesPer     float64 `json:"bytes_per_token"` // in the first texts
+	BytesPer     float64 `json:"bytes_per_token"` // on the first texts
 	Description  string  `json:"description"`
 	EndID        int32   `json:"end_id"`
 	SpecialCount int     `json:"special_tokens"`
@@ -34,8 +34,8 @@ type Learned struct {
 	files map[string][]byte
 }
 
-// Learn learns a vocabulary from texts; dir is where Files go. Progress gets the bytes read
-// (of 0), then the merges done.
+// Learn learns a vocabulary from the texts; dir is where Files will be written.
+// Progress gets the bytes read (total 0), then the merges done.
 func (t *Texts) Learn(ctx context.Context, dir string, o Options) (*Learned, error) {
 	var failed error
 	p, err := tokenizer.Train(t.all(ctx, &failed),
@@ -60,8 +60,8 @@ func (t *Texts) Learn(ctx context.Context, dir string, o Options) (*Learned, err
 	return l, nil
 }
 
-// Write writes the tokenizer's files into its folder, which is made. replace writes one file
-// whole or not at all.
+// Write creates the tokenizer's folder and writes its files. replace writes one file
+// completely or not at all.
 func (l *Learned) Write(replace func(path string, write func(io.Writer) error) error) error {
 	if err := os.MkdirAll(l.Path, 0o755); err != nil {
 		return err
@@ -78,10 +78,10 @@ func (l *Learned) Write(replace func(path string, write func(io.Writer) error) e
 	return nil
 }
 
-// Tokenizer is the tokenizer of a folder.
+// Tokenizer is a tokenizer read from a folder.
 type Tokenizer struct{ tokenizer.Tokenizer }
 
-// Open reads the tokenizer of a folder; a tokenizer.json may be named too.
+// Open reads the tokenizer in a folder, or from a path to its tokenizer.json.
 func Open(path string) (Tokenizer, error) {
 	if dir, ok := strings.CutSuffix(path, "tokenizer.json"); ok {
 		path = dir
@@ -93,13 +93,13 @@ func Open(path string) (Tokenizer, error) {
 	return Tokenizer{t}, err
 }
 
-// Encode returns the ids of a text. With added, text that spells an added token becomes it;
-// with special, the tokens of the tokenizer's own template are put around.
+// Encode returns the ids of a text. added turns text that spells an added token into
+// that token; special puts the tokens of the tokenizer's own template around the text.
 func (t Tokenizer) Encode(text string, added, special bool) ([]int32, error) {
 	return t.Tokenizer.Encode(text, tokenizer.Options{Added: added, Special: special})
 }
 
-// Kind says what is special about a token: "end" of a completion, "special", or "".
+// Kind classifies a token: "end" of a completion, "special", or "".
 func (t Tokenizer) Kind(id int32) string {
 	switch {
 	case slices.Contains(t.EndIDs(), id):
