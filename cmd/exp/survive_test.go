@@ -231,8 +231,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 		damage func()
 		says   []string
 	}{
-		{"whole", func() {}, []string{"going on from the checkpoint of step 4"}},
-		{"newest truncated", func() { bend(t, found[1], truncated) }, []string{"checkpoint passed over: read " + found[1] + ": corrupt file", "going on from the checkpoint of step 2"}},
+		{"whole", func() {}, []string{"resuming from the checkpoint of step 4"}},
+		{"newest truncated", func() { bend(t, found[1], truncated) }, []string{"checkpoint passed over: read " + found[1] + ": corrupt file", "resuming from the checkpoint of step 2"}},
 		{"all flipped", func() { bend(t, found[0], flipped); bend(t, found[1], flipped) }, []string{"passed over: read " + found[1], "passed over: read " + found[0]}},
 		{"no manifest", func() { os.Remove(filepath.Join(filepath.Dir(found[1]), "manifest.json")) }, []string{"manifest.json: corrupt file: it is missing"}},
 	} {

@@ -57,7 +57,7 @@ func TestTrainingGoesOnWithAdapters(t *testing.T) {
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("verify: %+v", v)
 	}
-	if notes := strings.Join(stage.StartNotes(&p.Config.Run), "\n"); !strings.Contains(notes, "training goes on with it") {
+	if notes := strings.Join(stage.StartNotes(&p.Config.Run), "\n"); !strings.Contains(notes, "training continues it") {
 		t.Errorf("notes %q", notes)
 	}
 	out, err := l.db.Blobs.Bytes(l.outputs(res.Run.ID)["init[]/weights"])

@@ -14,48 +14,48 @@ import (
 	"exp/train/rollout"
 )
 
-// completionRecord writes the completions that are kept of training: texts in packs, their
-// rows and verdicts as soon as a pack is full. All that is done while the next step is
-// taken; what goes wrong there is told at that step's end. Not safe for concurrent use.
+// completionRecord stores the completions kept from training: texts in packs, rows and
+// verdicts as soon as a pack is full. It works while the next step runs and reports
+// errors at that step's end. Not safe for concurrent use.
 type completionRecord struct {
 	db     *store.DB
-	stage  int64 // to which they belong (store.Stage.Home)
+	stage  int64 // the stage they belong to (store.Stage.Home)
 	scorer store.Scorer
-	rate   float64 // share of completions that is kept
-	// text is the prompt of a problem as the model reads it; nil: Problem.Prompt.
+	rate   float64 // share of completions to keep
+	// text returns a problem's prompt as the model reads it; nil: Problem.Prompt.
 	text func(p *rollout.Problem) (string, error)
 
-	working chan error // how the work on the last step ended; nil: told already
-	// Of the worker, while there is one.
+	working chan error // result of the work on the last step; nil: already reported
+	// Owned by the worker while it runs.
 	pack   *blob.PackWriter // nil: none is open
-	steps  int              // since it was opened
-	rows   []keptRow        // its records', in order; those before rows[:stored] are in the database
+	steps  int              // steps since it was opened
+	rows   []keptRow        // rows of its records, in order; rows[:stored] are in the database
 	stored int
-	packs  int // of its packs that are in the database
+	packs  int // number of its packs in the database
 }
 
-// keptRow is what the database holds of a completion.
+// keptRow is the database row of a completion.
 type keptRow struct {
 	sample  store.Sample
 	verdict rollout.Verdict
 }
 
-// stepsPerPack bounds how many steps' completions a kill can lose.
+// stepsPerPack limits how many steps' completions a kill can lose.
 const stepsPerPack = 25
 
-// keptSample is how a completion lies in a pack.
+// keptSample is the form of a completion in a pack.
 type keptSample struct {
 	Prompt    string    `json:"prompt"`
 	Text      string    `json:"text"`
 	Tokens    []int32   `json:"tokens"`
 	LogProbs  []float32 `json:"logprobs"`
 	Entropies []float32 `json:"entropies,omitempty"`
-	// Components are the named parts of the reward in training; absent where it has
-	// none, and where the completion was not graded.
+	// Components holds the named parts of the training reward; absent if the reward has
+	// none or the completion was not graded.
 	Components map[string]float64 `json:"components,omitempty"`
 }
 
-// componentsOf names the parts of a verdict's reward.
+// componentsOf maps a verdict's reward parts to their names.
 func componentsOf(names []string, v rollout.Verdict) map[string]float64 {
 	if len(v.Components) == 0 {
 		return nil
@@ -67,8 +67,8 @@ func componentsOf(names []string, v rollout.Verdict) map[string]float64 {
 	return m
 }
 
-// add hands over the completions that are kept of a step. Nothing changes a step's
-// trajectories any more.
+// add hands over the kept completions of a step. Nothing changes a step's trajectories
+// after this.
 func (r *completionRecord) add(s stage.Step) error {
 	if err := r.wait(); err != nil {
 		return err
@@ -88,15 +88,15 @@ func (r *completionRecord) wait() error {
 	return err
 }
 
-// flush returns when all completions are in the database. After an error those before it
-// are.
+// flush returns when all completions are in the database. After an error, those before
+// it are.
 func (r *completionRecord) flush() error { return errors.Join(r.wait(), r.close()) }
 
-// write puts a step's completions into the pack, and into the database what lies in full
-// packs.
+// write puts a step's completions into the pack, and the contents of full packs into
+// the database.
 func (r *completionRecord) write(s stage.Step) error {
 	var prompt string
-	var of *rollout.Problem // whose prompt it is
+	var of *rollout.Problem // the problem of the prompt
 	for i := range s.Trajectories {
 		t := &s.Trajectories[i]
 		if !kept(r.rate, s.Det.Step, t) {
@@ -134,7 +134,7 @@ func (r *completionRecord) promptText(p *rollout.Problem) (string, error) {
 	return r.text(p)
 }
 
-// close closes the pack and puts all that is in it into the database.
+// close closes the pack and puts its contents into the database.
 func (r *completionRecord) close() error {
 	if r.pack == nil {
 		return nil
@@ -147,10 +147,10 @@ func (r *completionRecord) close() error {
 	return err
 }
 
-// store puts the rows of the records whose places are known into the database, as far as
-// they are not in it.
+// store puts the rows of records with known places into the database, unless they are
+// there already.
 func (r *completionRecord) store(refs []blob.Ref, packs []blob.Pack) error {
-	rows := r.rows[r.stored:min(len(refs), len(r.rows))] // a record that could not be stored has none
+	rows := r.rows[r.stored:min(len(refs), len(r.rows))] // a record that could not be stored has no ref
 	if len(rows) == 0 {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (r *completionRecord) store(refs []blob.Ref, packs []blob.Pack) error {
 	return r.db.AddVerdicts(ctx, r.scorer, verdicts)
 }
 
-// trainSample is the row of a completion of training.
+// trainSample returns the row of a training completion.
 func trainSample(home, step int64, t *train.Trajectory) store.Sample {
 	reward := t.Verdict.Reward
 	if t.Verdict.Status != rollout.Graded {
@@ -182,7 +182,7 @@ func trainSample(home, step int64, t *train.Trajectory) store.Sample {
 		OutTokens: int64(len(c.Tokens)), Finish: c.Finish.String(), Reward: reward, LogProbSum: sum(c.LogProbs)}
 }
 
-// kept draws whether a completion's text is kept, from a stream of its own.
+// kept draws whether to keep a completion's text, from a separate random stream.
 func kept(rate float64, step int64, t *train.Trajectory) bool {
 	if rate >= 1 {
 		return true

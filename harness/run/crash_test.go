@@ -60,7 +60,7 @@ func TestCrashBetweenCheckpoints(t *testing.T) {
 		t.Errorf("%s: %v; no more checkpoint is written, but it is to be removed all the same", half, err)
 	}
 	again.warnings = slices.DeleteFunc(again.warnings, func(w string) bool { return strings.Contains(w, "interrupted") })
-	if len(again.warnings) == 0 || again.warnings[0] != "going on from the checkpoint of step 2" {
+	if len(again.warnings) == 0 || again.warnings[0] != "resuming from the checkpoint of step 2" {
 		t.Errorf("warnings %q", again.warnings)
 	}
 	if done.Run.Chain != res.Run.Chain || done.Run.Steps != 4 {

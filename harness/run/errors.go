@@ -9,8 +9,8 @@ import (
 	"exp/harness/plan"
 )
 
-// InterruptedError is returned when the context was cancelled: what was finished is
-// saved, and executing the run again goes on from there.
+// InterruptedError is returned if the context was cancelled. Finished work is saved;
+// executing the run again continues from there.
 type InterruptedError struct {
 	RID   ident.Digest
 	Stage string
@@ -25,7 +25,7 @@ func (e *InterruptedError) Error() string {
 // Unwrap returns the cause.
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
-// interrupted makes the error of a stage that was stopped, or not begun.
+// interrupted returns the error for a stage that was stopped or did not begin.
 func (x *execution) interrupted(ctx context.Context, s plan.Stage, cause error) error {
 	e := &InterruptedError{RID: x.p.RID, Stage: s.Name(), Err: cause}
 	if run, err := x.DB.RunByID(ctx, x.run.ID); err == nil {
@@ -43,7 +43,7 @@ type StageError struct {
 func (e *StageError) Error() string {
 	text := e.Err.Error()
 	if strings.HasPrefix(text, e.Stage+": ") {
-		return text // of a package that has the stage's name
+		return text // from a package with the stage's name
 	}
 	return e.Stage + ": " + text
 }

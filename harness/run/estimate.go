@@ -9,39 +9,39 @@ import (
 	"exp/train/rl"
 )
 
-// Estimate is what a run will need, from its configuration alone.
+// Estimate says what a run will need, from its configuration alone.
 type Estimate struct {
 	Model      string `json:"model"`
-	Parameters int    `json:"parameters"`         // of the policy's backbone with its output projection
-	Adapters   int    `json:"adapters,omitempty"` // parameters of LoRA, which alone learn
+	Parameters int    `json:"parameters"`         // of the policy's backbone including the output projection
+	Adapters   int    `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
 	Heads      int    `json:"head_parameters"`    // of auxiliary heads
 	Memory     []Part `json:"memory"`             // on the device, by part
-	Disk       int64  `json:"disk_bytes"`         // that the run will take in the store, at most
-	// Per training step, at most. Sampled counts what a filter samples and leaves out,
-	// and ReMax's greedy completions; of recorded rollouts it is what is sampled beside
-	// them.
+	Disk       int64  `json:"disk_bytes"`         // upper bound of the run's size in the store
+	// Upper bounds per training step. Sampled includes what a filter samples and drops,
+	// and ReMax's greedy completions; with recorded rollouts it counts only what is
+	// sampled in addition.
 	Completions int `json:"completions_per_step"` // trained on
 	Sampled     int `json:"sampled_per_step"`
 	Tokens      int `json:"tokens_per_step"` // prompts and completions trained on, at full length
 	Updates     int `json:"updates_per_step"`
 
 	weights     int64  // bytes of a set of weights in float32
-	trained     int64  // bytes of what training changes
-	initial     int64  // bytes of what training starts from, in the store
-	checkpoints int64  // bytes of those that are kept
+	trained     int64  // bytes that training changes
+	initial     int64  // bytes in the store of what training starts from
+	checkpoints int64  // bytes of the checkpoints kept
 	fineTuning  []Part // memory of the sft stage
 }
 
-// Part is a part of memory.
+// Part is one part of memory.
 type Part struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Total sums the parts of memory.
+// Total returns the sum of the parts of memory.
 func (e Estimate) Total() int64 { return sumParts(e.Memory) }
 
-// planned is Total for one stage that learns.
+// planned is Total for one learning stage.
 func (e Estimate) planned(kind config.Stage) int64 {
 	if kind == config.SFT {
 		return sumParts(e.fineTuning)
@@ -57,7 +57,7 @@ func sumParts(parts []Part) (bytes int64) {
 }
 
 // architectureOf returns the configured architecture without needing weights. vocab is
-// the size of the tokenizer's vocabulary; 0: it is read.
+// the size of the tokenizer's vocabulary; 0 reads the tokenizer.
 func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 	if c.Model.Init == "pretrained" {
 		if arch, err := stage.ReadArchitecture(c); err == nil {
@@ -78,10 +78,10 @@ func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 	return stage.ModelConfig(c, vocab), nil
 }
 
-// NewEstimate counts what a run of this configuration needs while it trains.
+// NewEstimate estimates what a run of this configuration needs while training.
 func NewEstimate(r *config.Resolved) (Estimate, error) { return newEstimate(r, 0) }
 
-// estimate is NewEstimate of the run at hand.
+// estimate is NewEstimate for this run.
 func (x *execution) estimate() (Estimate, error) {
 	return newEstimate(x.p.Config, x.p.External.Prompter.Tokenizer.VocabSize())
 }
@@ -124,19 +124,19 @@ func newEstimate(r *config.Resolved, vocab int) (Estimate, error) {
 	if c.Checkpoint.EverySteps > 0 {
 		keep = c.Checkpoint.Keep
 	}
-	// A stopped run writes one in any case. One of a run that samples ahead holds what
-	// waits: three numbers a token, in base64, and its text.
+	// A stopped run always writes a checkpoint. If sampling runs ahead, it holds the
+	// waiting completions: three numbers per token in base64, and the text.
 	waiting := int64(c.Rollout.Staleness) * int64(e.Sampled) * int64(c.Rollout.MaxNewTokens) * (3*4*4/3 + bytesPerToken)
 	e.weights, e.checkpoints = 4*int64(e.Parameters+e.Heads), (12*learning+waiting)*int64(max(1, keep))
 	e.trained, e.initial = 4*trained, e.weights
 	if c.Model.Init == "pretrained" {
-		e.initial = 1 << 12 // a reference to weights that stay where they are
+		e.initial = 1 << 12 // a reference to weights outside the store
 	}
 	e.Disk = e.checkpoints + e.trained + e.initial + 2*e.weights
 	return e, nil
 }
 
-// evaluationEstimate counts what an evaluation without training needs.
+// evaluationEstimate estimates what an evaluation without training needs.
 func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
 	e := Estimate{Model: modelName(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
@@ -146,10 +146,10 @@ func evaluationEstimate(c *config.Run, arch model.Config) Estimate {
 	return e
 }
 
-// bytesPerToken is what a token is taken to decode to.
+// bytesPerToken is the assumed length of a token's text.
 const bytesPerToken = 4
 
-// sampledPerStep is how many completions a step samples at most.
+// sampledPerStep returns the most completions that a step samples.
 func sampledPerStep(c *config.Run) int {
 	n := c.Train.PromptsPerStep * c.Rollout.N
 	if c.Algo.FilterGroups.Metric != "none" && c.Algo.FilterGroups.Metric != "" {
@@ -164,7 +164,7 @@ func sampledPerStep(c *config.Run) int {
 	return n
 }
 
-// stageBytes is what a stage writes as files, at most.
+// stageBytes returns the most bytes that a stage writes as files.
 func (e *Estimate) stageBytes(kind config.Stage) int64 {
 	switch kind {
 	case config.Init:

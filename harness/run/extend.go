@@ -13,13 +13,13 @@ import (
 	"exp/harness/stage"
 )
 
-// ErrSchedule is returned for a run that cannot be extended because a step depends on
-// how many there will be.
+// ErrSchedule is returned for a run that cannot be extended because its steps depend on
+// their number.
 var ErrSchedule = errors.New("its steps depend on train.steps")
 
-// Extendable checks that the steps of a run with more of them are the same steps, so
-// that one trajectory is the beginning of the other: only then can a longer run go on
-// from a checkpoint of a shorter one and still be what its id says.
+// Extendable checks that with more steps a run takes the same steps, so that one
+// trajectory is a prefix of the other. Only then can a longer run continue from a
+// checkpoint of a shorter one and still match its id.
 func Extendable(r *config.Resolved) error {
 	kinds := map[string]string{"train.optim.schedule": r.Run.Train.Optim.Schedule}
 	if r.Has("algo.critic.optim.schedule") {
@@ -31,13 +31,13 @@ func Extendable(r *config.Resolved) error {
 		}
 	}
 	if n := r.Run.Rollout.Staleness; n > 0 {
-		return fmt.Errorf("%w: rollout.staleness is %d, and nothing is sampled beyond the last step", ErrSchedule, n)
+		return fmt.Errorf("%w: rollout.staleness is %d, so the last steps sample nothing ahead", ErrSchedule, n)
 	}
 	return nil
 }
 
-// parent lets training go on from a checkpoint of the run that this one extends. The
-// steps before it are taken over into this run's record, under its own chain.
+// parent lets training continue from a checkpoint of the run that this one extends. The
+// earlier steps are copied into this run's record, under its own chain.
 func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
 	ctx := context.Background()
 	run := x.Options.Parent
@@ -52,7 +52,7 @@ func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
 		}
 	}
 	if sid.IsZero() {
-		return nil, nil // it never came to training
+		return nil, nil // it never began training
 	}
 	rec.parent = run
 	rec.replay.to = max(rec.replay.to, run.Steps)
@@ -64,9 +64,9 @@ func (x *execution) parent(rec *stepRecord) (*stage.Parent, error) {
 	}}, nil
 }
 
-// takeOver records the parent's steps up to a checkpoint as this run's and returns
-// the chain after them. The chain is computed anew from what is recorded; that this
-// is all that entered the parent's chain is proved by computing that one too.
+// takeOver records the parent's steps up to a checkpoint as this run's and returns the
+// chain after them. It computes the chain from the record; computing the parent's chain
+// as well proves that the record is complete.
 func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store.Run, c stage.Saved) (ident.Digest, error) {
 	steps, err := recordedSteps(ctx, x.DB, parent.ID, int64(c.Step))
 	if err != nil {
@@ -80,7 +80,7 @@ func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store
 		s := &steps[i]
 		det, ok := exactDet(s.Det, theirs, s.Chain)
 		if !ok {
-			return ident.Digest{}, fmt.Errorf("the record of step %d does not give its chain", s.Det.Step)
+			return ident.Digest{}, fmt.Errorf("the chain of step %d does not follow from its record", s.Det.Step)
 		}
 		theirs, s.Det = s.Chain, det
 		if s.Chain, err = det.Next(ours); err != nil {
@@ -89,7 +89,7 @@ func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store
 		ours = s.Chain
 	}
 	if theirs != c.Chain {
-		return ident.Digest{}, fmt.Errorf("its chain is %s, that of the recorded step is %s", c.Chain.Short(), theirs.Short())
+		return ident.Digest{}, fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(), theirs.Short())
 	}
 	for _, s := range steps {
 		if err := rec.writer.Record(s); err != nil {
@@ -99,7 +99,7 @@ func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store
 	return ours, rec.writer.Flush(ctx)
 }
 
-// checkParent compares a step with that of the run that this one extends.
+// checkParent compares a step with the same step of the run that this one extends.
 func (r *stepRecord) checkParent(s stage.Step) error {
 	if r.parent == nil || s.Det.Step > r.parent.Steps {
 		return nil
@@ -109,7 +109,7 @@ func (r *stepRecord) checkParent(s stage.Step) error {
 	if err != nil || len(had) == 0 {
 		return err
 	}
-	// The last step of a run always has the digest of its parameters.
+	// The last step of a run always has a digest of its parameters.
 	if had[0].Det.Params.IsZero() || s.Det.Params.IsZero() {
 		s.Det.Params = had[0].Det.Params
 	}
@@ -120,8 +120,8 @@ func (r *stepRecord) checkParent(s stage.Step) error {
 	return errors.Join(diverged, r.x.DB.AddDivergence(ctx, r.x.run.ID, r.x.attempt.ID, diverged))
 }
 
-// recordedSteps returns the first n steps of a run with their metrics, as far as they
-// are recorded.
+// recordedSteps returns the first n steps of a run with their metrics, or fewer if
+// fewer are recorded.
 func recordedSteps(ctx context.Context, db *store.DB, run, n int64) ([]store.Step, error) {
 	rows, err := db.Steps(ctx, run, 1, n)
 	if err != nil {
@@ -152,10 +152,10 @@ func recordedSteps(ctx context.Context, db *store.DB, run, n int64) ([]store.Ste
 	return steps, nil
 }
 
-// exactDet returns d, as the store gave it back, with the bits that enter the chain
-// between prev and next; ok is false if they were not found. SQLite does not keep the
-// sign of a zero: none, one or two negative ones are tried, in a few thousand chains of
-// some 10 µs. Nor does it keep the payload of a NaN, so a step with one is never exact.
+// exactDet restores the bits of d, read from the store, that enter the chain between
+// prev and next; ok is false if it finds none. SQLite drops the sign of zeros, so
+// exactDet tries none, one or two negative zeros: a few thousand chains of some 10 µs.
+// SQLite also drops the payload of NaNs, so a step with a NaN is never exact.
 func exactDet(d ident.Det, prev, next ident.Digest) (exact ident.Det, ok bool) {
 	exact = d
 	exact.Metrics = maps.Clone(d.Metrics)

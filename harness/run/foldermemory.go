@@ -5,16 +5,16 @@ import (
 	"exp/train/model"
 )
 
-// ModelNeeds is what a model takes on the CPU.
+// ModelNeeds is the memory that a model needs on the CPU.
 type ModelNeeds struct {
-	Evaluate int64 `json:"evaluate_bytes"`        // its weights in float32
-	Frozen   int64 `json:"evaluate_bf16_bytes"`   // its weights where they are kept in bf16
+	Evaluate int64 `json:"evaluate_bytes"`        // weights in float32
+	Frozen   int64 `json:"evaluate_bf16_bytes"`   // weights if kept in bf16
 	Cache    int64 `json:"cache_bytes_per_token"` // keys and values
 	Train    int64 `json:"train_bytes"`           // weights, gradients and moments, all in float32
 }
 
-// NeedsOf adds up what a model takes on the CPU, without activations: the plan of a run
-// counts those too.
+// NeedsOf returns the memory that a model needs on the CPU, without activations; the
+// plan of a run includes those.
 func NeedsOf(c model.Config) ModelNeeds {
 	heads := model.Heads{LM: true}
 	return ModelNeeds{

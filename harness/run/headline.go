@@ -10,8 +10,8 @@ import (
 	"exp/train/rl"
 )
 
-// onProgress picks what a step's line shows of what the step measured, under the
-// headings of the catalogue.
+// onProgress selects the metrics for a step's progress line, under the catalogue's
+// headings.
 func onProgress(measured []rl.Metric) []rl.Metric {
 	value := make(map[string]float64, len(measured))
 	for _, m := range measured {
@@ -26,17 +26,17 @@ func onProgress(measured []rl.Metric) []rl.Metric {
 	return list
 }
 
-// listedResults is how many results of a run its row holds.
+// listedResults is the number of results in a run's row.
 const listedResults = 3
 
-// listed names the results that lists show of an evaluation, the first of the catalogue.
+// listed returns the evaluation results that lists show, in catalogue order.
 func listed(names []string) []string {
 	list := metric.Among(names, metric.InLists)
 	return list[:min(len(list), listedResults)]
 }
 
-// factsOf are what the last line of a stage shows: its facts, and the results that lists
-// show of its evaluation.
+// factsOf returns what the last line of a stage shows: its facts, and the evaluation
+// results that lists show.
 func factsOf(out *stage.Outcome) []rl.Metric {
 	if out.Evaluation == nil {
 		return out.Facts
@@ -54,7 +54,7 @@ func factsOf(out *stage.Outcome) []rl.Metric {
 	return list
 }
 
-// setHeadline stores the results of the first suite that lists show.
+// setHeadline stores the results of the first suite for lists.
 func (x *execution) setHeadline(ctx context.Context) error {
 	evals, err := x.DB.Evals(ctx, x.run.ID)
 	if err != nil || len(evals) == 0 {

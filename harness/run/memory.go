@@ -13,15 +13,14 @@ import (
 	"exp/train/model"
 )
 
-// memoryOf adds up what a stage that learns, config.SFT or config.Train, allocates
-// on the device, by part, or the final evaluation, config.EvalGen, of a run that learns
-// nothing; the other stages take less. The lengths are those that the
-// engine itself allocates, or a little more: sequences of full length, panels of the
-// widest instruction set. What Go keeps on its own heap (problems, samples, the
-// record) is not counted.
+// memoryOf returns the device memory, by part, of a learning stage (config.SFT or
+// config.Train), or of the final evaluation (config.EvalGen) of a run that learns
+// nothing; other stages need less. Sizes are those that the engine allocates, or
+// slightly more: full-length sequences, panels of the widest instruction set. Go's own
+// heap (problems, samples, the record) is not counted.
 //
-// On the CPU weights that are multiplied with have packed copies, of the operand type;
-// on a GPU they are bf16 with float32 master weights, gradients and moments.
+// On the CPU, weights used in matmuls have packed copies in the operand type; on a GPU,
+// weights are bf16 with float32 master weights, gradients and moments.
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) []Part {
 	var parts []Part
 	add := func(name string, bytes int) {
@@ -69,7 +68,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 		}
 	}
 	if kind == config.Train && c.Reward.Kind == "model" {
-		if m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights); err == nil { // else the plan says what is wrong
+		if m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights); err == nil { // otherwise the plan reports the error
 			heads := model.Heads{Value: true}
 			room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
 			add("reward model", weightBytes(m, heads, false, cpu, operand)+m.WorkspaceBytes(heads, room, model.KeepNothing, operand))
@@ -92,7 +91,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int) 
 	return parts
 }
 
-// policyOf returns which models training needs beside the policy, and its heads.
+// policyOf returns the policy's heads and which other models training needs.
 func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	t := stage.TrainConfig(c)
 	heads := model.Heads{LM: true}
@@ -102,7 +101,7 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// weightBytes counts what a model takes, with its optimizer's moments if it learns.
+// weightBytes returns the memory of a model, with optimizer moments if it learns.
 func weightBytes(arch model.Config, h model.Heads, trainable, cpu bool, operand kernels.DType) int {
 	_, n := model.Layout(arch, h)
 	switch {
@@ -116,15 +115,14 @@ func weightBytes(arch model.Config, h model.Heads, trainable, cpu bool, operand 
 	return 2 * n
 }
 
-// adapterBytes counts what a model of adapters takes that learn, on weights that others
-// count.
+// adapterBytes returns the memory of trained adapters, on weights counted elsewhere.
 func adapterBytes(arch model.Config, h model.Heads, operand kernels.DType) int {
 	_, n := model.AdapterLayout(arch, h, h.Adapters)
 	return arch.AdapterBytes(h, true, panels(operand), operand) + 8*n
 }
 
-// frozenType is the type that frozen weights have in memory: that of the folder that they
-// come from, BF16 of a published model that is not there.
+// frozenType returns the type of frozen weights in memory: the folder's, or BF16 for a
+// published model that is not here.
 func frozenType(c *config.Run) kernels.DType {
 	if c.Model.Init != "pretrained" {
 		return kernels.F32
@@ -138,8 +136,8 @@ func frozenType(c *config.Run) kernels.DType {
 	return kernels.BF16
 }
 
-// referenceBytes counts the reference policy: the weights of a folder as they are, or
-// those of a stage in float32.
+// referenceBytes returns the memory of the reference policy: a folder's weights as they
+// are, or a stage's in float32.
 func referenceBytes(c *config.Run, arch model.Config, cpu bool, operand kernels.DType) int {
 	h := model.Heads{LM: true}
 	if c.Model.Init != "pretrained" || !cpu || c.SFT.Steps > 0 || stage.FoldsAdapter(c) {
@@ -148,8 +146,8 @@ func referenceBytes(c *config.Run, arch model.Config, cpu bool, operand kernels.
 	return arch.BackboneBytes(true, frozenType(c), panels(operand), operand) + arch.AdapterBytes(h, false, panels(operand), operand)
 }
 
-// engineOptions are those of the sampler in training. A published recipe may stretch
-// the positions of its model.
+// engineOptions returns the sampler's options in training. A published recipe may
+// stretch its model's positions.
 func engineOptions(c *config.Run, arch model.Config, longest int) generate.Options {
 	o := stage.EngineOptions(c, arch, c.Rollout.MaxNewTokens)
 	if c.Model.Init != "random" {
@@ -158,7 +156,7 @@ func engineOptions(c *config.Run, arch model.Config, longest int) generate.Optio
 	return o
 }
 
-// panels is PackedLen of the CPU backend at its widest: panels of 32 columns, in bf16
+// panels returns PackedLen of the widest CPU backend: panels of 32 columns, in bf16
 // with steps of 32 terms.
 func panels(operand kernels.DType) func(out, in int) (packed, packedT int) {
 	const columns = 32
@@ -173,15 +171,15 @@ func panels(operand kernels.DType) func(out, in int) (packed, packedT int) {
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// scratchBytes is what operations of the CPU backend allocate for themselves. For each
-// thread that is the most of: rows of the widest input, packed (MatMul, MatMulDW); a
-// chunk of logits that stays in cache (LogProb); the keys and values of a sequence
+// scratchBytes returns what the CPU backend allocates for its own operations. Per
+// thread it is the largest of: packed rows of the widest input (MatMul, MatMulDW); a
+// chunk of logits that fits in cache (LogProb); a sequence's keys and values
 // (AttentionBackward); a row's scores against the cache (PagedAttention). All threads
-// share the logit gradients of some blocks of rows (LogProbBackward), and the logits of
-// a sampling step, in float32 only if it restricts the choice among tokens. tokens is the
-// length of a micro-batch, longest that of a sequence.
+// share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
+// of a sampling step, in float32 only if it restricts the choice of tokens. tokens is
+// the length of a micro-batch, longest that of a sequence.
 func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
-	const together = 1 << 22 // logit gradients that are kept at a time
+	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads
 	if threads == 0 {
 		threads = runtime.NumCPU()
@@ -210,15 +208,15 @@ func scratchBytes(c *config.Run, arch model.Config, tokens, longest int) int {
 	return 4*threads*perThread(engineOptions(c, arch, longest), arch, (tokens+threads-1)/threads, longest) + gradients + 4*logits
 }
 
-// floatScratch is what a thread takes in float32, in elements; rows is its share of
-// those of a micro-batch.
+// floatScratch returns a thread's scratch in float32, in elements; rows is its share of
+// a micro-batch's rows.
 func floatScratch(engine generate.Options, arch model.Config, rows, longest int) int {
 	const (
 		tile    = 14        // rows of a register tile
-		panel   = 32        // columns of one, and of a panel that is packed for it
-		product = 1 << 17   // elements of a product that are computed at a time
-		logits  = 352 << 10 // elements of logits that are
-		queries = 96        // rows of a sequence whose probabilities are kept going back
+		panel   = 32        // columns of a tile, and of a panel packed for it
+		product = 1 << 17   // elements of a product computed at a time
+		logits  = 352 << 10 // elements of logits computed at a time
+		queries = 96        // rows of a sequence whose probabilities the backward pass keeps
 	)
 	dw := 0
 	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
@@ -232,18 +230,18 @@ func floatScratch(engine generate.Options, arch model.Config, rows, longest int)
 	chunk := min(max(1, logits/arch.Vocab/tile)*tile, roundUp(rows, tile))
 	output := chunk*(roundUp(arch.Vocab, panel)+panel) + roundUp(arch.Vocab, panel) + chunk*roundUp(arch.Width, panel)
 	T, head := roundUp(longest, panel), roundUp(arch.Head, panel)
-	attention := T*(4*arch.Head+head) + 2*queries*(head+T) + panel*arch.Head // of sequences that share a prompt
+	attention := T*(4*arch.Head+head) + 2*queries*(head+T) + panel*arch.Head // for sequences that share a prompt
 	scores := 2 * roundUp(engine.MaxTokens, max(engine.PageTokens, panel))
 	return max(dw, packed, output, attention, scores)
 }
 
-// tileScratch is the same in bf16.
+// tileScratch is floatScratch for bf16.
 func tileScratch(engine generate.Options, arch model.Config, rows, longest int) int {
 	const (
-		block  = 32             // rows or columns that are multiplied at a time
-		step   = block * 32 / 2 // elements of a step of their terms
-		pieces = 8              // steps of a gradient that are packed at a time
-		group  = 4              // blocks of queries that are taken back at a time
+		block  = 32             // rows or columns multiplied at a time
+		step   = block * 32 / 2 // elements of one step of terms
+		pieces = 8              // steps of a gradient packed at a time
+		group  = 4              // blocks of queries per backward pass
 	)
 	dw := 0
 	for _, k := range []int{arch.Width, arch.FFN, arch.Heads * arch.Head} {
@@ -258,8 +256,8 @@ func tileScratch(engine generate.Options, arch model.Config, rows, longest int) 
 	return max(dw, logits, keys, scores)
 }
 
-// takePeak returns the most bytes that were allocated on a device at a time since
-// the last call; 0 where the backend does not count.
+// takePeak returns the peak of bytes allocated on a device since the last call; 0 if
+// the backend does not count.
 func takePeak(be kernels.Backend) int64 {
 	if b, ok := be.(interface{ TakePeak() int64 }); ok {
 		return b.TakePeak()
@@ -267,13 +265,13 @@ func takePeak(be kernels.Backend) int64 {
 	return 0
 }
 
-// memoryUse is recorded in the result of a stage that learns, under "memory".
+// memoryUse is recorded under "memory" in the result of a learning stage.
 type memoryUse struct {
 	Peak    int64 `json:"peak_bytes"`    // on the device, measured
-	Planned int64 `json:"planned_bytes"` // what the plan said
+	Planned int64 `json:"planned_bytes"` // as planned
 }
 
-// withMemory adds what a stage took of the device to its summary, a JSON object.
+// withMemory adds a stage's device memory to its summary, a JSON object.
 func (x *execution) withMemory(kind config.Stage, summary json.RawMessage, peak int64) (json.RawMessage, error) {
 	if peak == 0 || !kind.Facts().Learns {
 		return summary, nil

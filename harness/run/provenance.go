@@ -19,7 +19,7 @@ import (
 	"exp/harness/stage"
 )
 
-// storedConfig is the resolved configuration as the store keeps it.
+// storedConfig returns the resolved configuration as stored.
 func storedConfig(r *config.Resolved) (store.Config, error) {
 	values := map[string]any{}
 	origins := map[string]string{}
@@ -56,7 +56,7 @@ func nest(m map[string]any, path []string, v any) {
 	m[path[len(path)-1]] = v
 }
 
-// modelName says for people what is trained.
+// modelName names the trained model for people.
 func modelName(c *config.Run) string {
 	if c.Model.Init == "pretrained" {
 		return c.Model.Base
@@ -65,11 +65,11 @@ func modelName(c *config.Run) string {
 	return fmt.Sprintf("%dx%d", a.Layers, a.Width)
 }
 
-// Machine is what this process runs on.
+// Machine describes the machine of this process.
 type Machine struct {
-	CPU    string // the processor's name; empty where the system does not tell
-	Cores  int    // that this process may use
-	Memory int64  // bytes; 0 where the system does not tell
+	CPU    string // the processor's name; empty if unknown
+	Cores  int    // cores that this process may use
+	Memory int64  // bytes; 0 if unknown
 }
 
 // ThisMachine asks the system.
@@ -79,8 +79,8 @@ func ThisMachine() Machine {
 
 // provenance describes this process and machine.
 func (x *execution) provenance() store.Attempt {
-	host, _ := os.Hostname() // for people only
-	device, class := "", ""  // hashing files takes none
+	host, _ := os.Hostname() // for display only
+	device, class := "", ""  // hashing files needs no device
 	if x.Backend != nil {
 		device, class = x.Backend.Name(), x.Backend.Class()
 	}
@@ -88,7 +88,7 @@ func (x *execution) provenance() store.Attempt {
 		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
 		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": device, "class": class, "args": os.Args,
 	}
-	if x.p != nil && task.RunsPrograms(x.p.Config.Run.Task.Kind) { // checking files takes no plan
+	if x.p != nil && task.RunsPrograms(x.p.Config.Run.Task.Kind) { // checking files needs no plan
 		facts["sandbox"] = sandboxFacts(&x.p.Config.Run)
 	}
 	env, err := json.Marshal(facts)
@@ -98,7 +98,7 @@ func (x *execution) provenance() store.Attempt {
 	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: device, Build: x.Build, Env: env}
 }
 
-// cpuName reads the processor's name where the system tells it.
+// cpuName returns the processor's name if the system reports it.
 func cpuName() string {
 	b, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -112,7 +112,7 @@ func cpuName() string {
 	return ""
 }
 
-// keepSources stores the module's sources once per state.
+// keepSources stores the module's sources, once per state.
 func (x *execution) keepSources(ctx context.Context) error {
 	var archive ident.Digest
 	var size int64

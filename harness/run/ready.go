@@ -15,8 +15,8 @@ import (
 	"exp/harness/stage"
 )
 
-// readable checks before stage i begins, once the problems are there, that the model
-// can read all of them: what would make it fail in the end.
+// readable checks before stage i, once the problems exist, that the model can read all
+// of them. Otherwise the run would fail late.
 func (x *execution) readable(i int) error {
 	if x.checked || x.p.Stages[i].Kind == config.Prepare {
 		return nil
@@ -25,9 +25,8 @@ func (x *execution) readable(i int) error {
 	return stage.CheckProblems(x.env(i, ident.Digest{}), func(role string) (ident.Digest, bool) { return x.output(0, role) })
 }
 
-// room checks that the files of a stage fit on the disk. Rows and samples, which are
-// small, are not counted: when the last byte is gone they are an error too, and
-// nothing is lost.
+// room checks that a stage's files fit on the disk. It ignores rows and samples, which
+// are small: a full disk then gives an error and loses nothing.
 func (x *execution) room(kind config.Stage) error {
 	e, err := x.estimate()
 	if err != nil {
@@ -43,8 +42,8 @@ func (x *execution) room(kind config.Stage) error {
 		Do:      []string{"free some space and run again: what is finished is kept; or use another store: --store DIR"}}
 }
 
-// event records what happened outside of a step. Who sees it is told so already, and
-// the run goes on, if the record cannot be written: the next write to it will fail.
+// event records something that happened outside a step. If recording fails, the run
+// goes on: the user has seen the event, and the next write will fail.
 func (x *execution) event(kind, text string) {
 	data, err := json.Marshal(map[string]string{"text": text})
 	if err == nil {
@@ -55,7 +54,7 @@ func (x *execution) event(kind, text string) {
 	}
 }
 
-// sweep removes what a killed process left half-written in the run's directory. The
+// sweep removes half-written files of a killed process from the run's directory. The
 // caller holds the run's lock. Checkpoints sweep their own.
 func (x *execution) sweep() error {
 	dir := x.DB.RunDir(x.run.RID)

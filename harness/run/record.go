@@ -17,16 +17,15 @@ import (
 	"exp/train/rollout"
 )
 
-// stepRecord writes the steps of a training stage and the completions that are
-// kept of them.
+// stepRecord writes the steps of a training stage and their kept completions.
 type stepRecord struct {
 	x      *execution
 	writer *store.StepWriter
 	texts  *completionRecord
-	failed error // of settling before a stop
+	failed error // error of settling before a stop
 	replay replay
-	note   func(string) // nil: nobody wants to hear of the replay
-	parent *store.Run   // whose steps these are too, as far as they go; nil: none
+	note   func(string) // reports the replay; may be nil
+	parent *store.Run   // the run that this one extends; nil: none
 }
 
 func (x *execution) newStepRecord(row store.Stage) *stepRecord {
@@ -66,14 +65,14 @@ func (r *stepRecord) step(s stage.Step) error {
 	return nil
 }
 
-// settle waits until all steps are in the database. It comes before every checkpoint:
-// a run that is killed right after one goes on behind it and would never record the
+// settle waits until all steps are in the database. It runs before every checkpoint: a
+// run killed right after a checkpoint resumes behind it and would never record the
 // steps before.
 func (r *stepRecord) settle() error {
 	return errors.Join(r.texts.flush(), r.writer.Flush(context.Background()))
 }
 
-// checkpoint announces a checkpoint. The steps up to it are written already.
+// checkpoint announces a checkpoint. The steps up to it are already written.
 func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error {
 	digest, size, err := manifestOf(dir)
 	if err != nil {
@@ -82,8 +81,8 @@ func (r *stepRecord) checkpoint(dir string, step int, chain ident.Digest) error 
 	return r.x.DB.AddCheckpoint(context.Background(), store.Checkpoint{Run: r.x.run.ID, Step: int64(step), Digest: digest, Chain: chain, Bytes: size})
 }
 
-// pinned reports whether a person wants to keep a checkpoint. One of which that cannot
-// be read stays.
+// pinned reports whether the user wants to keep a checkpoint; true if that cannot be
+// read.
 func (r *stepRecord) pinned(step int) bool {
 	tags, err := r.x.DB.Tags(context.Background(), r.x.run.ID)
 	return err != nil || store.KeepsCheckpoint(tags, int64(step))
@@ -91,7 +90,7 @@ func (r *stepRecord) pinned(step int) bool {
 
 func (r *stepRecord) close() error { return errors.Join(r.failed, r.texts.flush(), r.writer.Close()) }
 
-// sampleKey tells samples of a stage apart.
+// sampleKey identifies a sample within a stage.
 type sampleKey struct {
 	step int64
 	item string
@@ -103,7 +102,7 @@ type judged struct {
 	v   rollout.Verdict
 }
 
-// addVerdicts records verdicts on samples that are recorded already.
+// addVerdicts records verdicts on samples that are already recorded.
 func (x *execution) addVerdicts(ctx context.Context, scorer store.Scorer, q store.SampleQuery, list []judged) error {
 	if len(list) == 0 {
 		return nil
@@ -127,16 +126,16 @@ func (x *execution) addVerdicts(ctx context.Context, scorer store.Scorer, q stor
 	return x.DB.AddVerdicts(ctx, scorer, rows)
 }
 
-// verdictRow is what the database holds of a verdict on a sample.
+// verdictRow returns the database row of a verdict.
 func verdictRow(sample int64, v rollout.Verdict) store.Verdict {
 	return store.Verdict{Sample: sample, Graded: v.Status == rollout.Graded, Correct: v.Correct, Reward: v.Reward, Answer: v.Answer, Reason: v.Reason}
 }
 
-// trainLabel stands for the completions of training, which have no suite.
+// trainLabel is the label of training completions, which have no suite.
 const trainLabel = ""
 
-// scorer names what gives the verdicts on the samples of a label: by the sources that
-// score, and where there are several graders by the one that was chosen.
+// scorer identifies what gave the verdicts on a label's samples: the scoring sources
+// and, if there are several graders, the chosen one.
 func (x *execution) scorer(label string) store.Scorer {
 	c, code := &x.p.Config.Run, x.p.Code[config.EvalScore].Digest
 	own := x.p.Suite(label)
@@ -172,8 +171,8 @@ func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage
 	for j, s := range ev.Samples {
 		list[j] = judged{sampleKey{0, s.ProblemID, s.K}, ev.Verdicts[j]}
 	}
-	// The stage before is the generation. The same suite may have been sampled in other
-	// ways too.
+	// The previous stage is the generation. The same suite may have been sampled in
+	// other ways too.
 	if err := x.addVerdicts(ctx, x.scorer(ev.Label), store.SampleQuery{Scope: "eval", Stage: x.done[i-1].Home}, list); err != nil {
 		return nil, err
 	}
@@ -219,8 +218,8 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 	return x.DB.AddSamples(ctx, rows, packs)
 }
 
-// suiteName is what results call a label: a suite of the store has its name, the run's
-// own data is the task's.
+// suiteName returns the name of a label in results: the suite's for a suite in the
+// store, the task's for the run's own data.
 func (x *execution) suiteName(label string) string {
 	if x.p.Suite(label) != nil {
 		return label
@@ -228,7 +227,7 @@ func (x *execution) suiteName(label string) string {
 	return x.p.Config.Run.Task.Kind + "/" + label
 }
 
-// evalRows makes the rows of an evaluation's metrics.
+// evalRows returns the rows of an evaluation's metrics.
 func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) ([]store.Eval, error) {
 	problems, _ := x.output(0, "problems/"+stage.SuiteOf(ev.Label))
 	suite := store.Suite{Digest: problems, Name: x.suiteName(ev.Label), Version: "1", Scorer: x.scorer(ev.Label).Name}
@@ -238,7 +237,7 @@ func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) (
 	for _, p := range ev.Problems {
 		suite.Items = append(suite.Items, store.Item{ID: p.ID, Cluster: p.Cluster, Difficulty: math.NaN()})
 	}
-	// The start is scored on the same problems under a name of its own.
+	// The start is scored on the same problems under its own name.
 	if ev.Label != stage.SuiteOf(ev.Label) {
 		d, err := ident.Hash("exp/suite/1", map[string]any{"problems": problems, "label": ev.Label})
 		if err != nil {
@@ -269,7 +268,7 @@ func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) (
 	return rows, nil
 }
 
-// manifestOf digests a checkpoint's manifest and sums its files.
+// manifestOf returns the digest of a checkpoint's manifest and the size of its files.
 func manifestOf(dir string) (d ident.Digest, size int64, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"exp/harness/stage"
 )
 
-// RequireError is returned before any work when this program, on this machine,
-// cannot execute a run: what is missing, what the run would need, what to do.
+// RequireError says, before any work, why a run cannot execute with this program on
+// this machine: what is missing, what the run would need, what to do.
 type RequireError struct {
 	Name     string
-	Missing  []string // what, in a sentence each
-	Do       []string // what to do about it
+	Missing  []string // one sentence each
+	Do       []string // what to do about them
 	Estimate *Estimate
-	Code     int // exit code; 0 stands for 7, of a missing resource
+	Code     int // exit code; 0 means 7, a missing resource
 }
 
 func (e *RequireError) Error() string {
@@ -40,8 +40,8 @@ func (e *RequireError) Error() string {
 	return b.String()
 }
 
-// ExitCode is that of a missing resource, or of a sandbox that cannot be used where
-// nothing else is missing.
+// ExitCode is the code for a missing resource, or for an unusable sandbox if nothing
+// else is missing.
 func (e *RequireError) ExitCode() int {
 	if e.Code != 0 {
 		return e.Code
@@ -49,7 +49,7 @@ func (e *RequireError) ExitCode() int {
 	return 7
 }
 
-// Text renders an estimate for people, one line a part, each after indent.
+// Text renders an estimate, one line per part, each after indent.
 func (e *Estimate) Text(indent string) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
@@ -76,9 +76,8 @@ func headText(n int) string {
 	return fmt.Sprintf(" and %s in heads", quantity.Parameters(int64(n)))
 }
 
-// Suites finds the suites of the store that a configuration names, of several of one
-// name the newest. Those that are missing are a *RequireError. db may be nil: an empty
-// store.
+// Suites finds the suites in the store that a configuration names, the newest of each
+// name. It returns a *RequireError if some are missing. db may be nil: an empty store.
 func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suite, error) {
 	names := stage.ForeignSuites(&r.Run)
 	if len(names) == 0 {
@@ -101,8 +100,8 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 			}
 		}
 		if !ok {
-			e.Missing = append(e.Missing, fmt.Sprintf("the suite %s: the store has none of that name", name))
-			e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE keeps its problems; exp suite known says where they can be had", name))
+			e.Missing = append(e.Missing, fmt.Sprintf("the suite %s: it is not in the store", name))
+			e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE adds its problems; exp suite known says where to get them", name))
 			continue
 		}
 		found = append(found, stage.Suite{Name: s.Name, Version: s.Version, Digest: s.Digest, Graders: strings.Split(s.Scorer, ",")})
@@ -113,7 +112,7 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 	return found, nil
 }
 
-// RequireAll is Require and Suites in one: all that is missing.
+// RequireAll combines Require and Suites: it reports everything that is missing.
 func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suite, error) {
 	var lack, without *RequireError
 	if err := Require(r); err != nil && !errors.As(err, &lack) {
@@ -138,10 +137,10 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.
 	return nil, lack
 }
 
-// Require checks that a configuration can be executed by this program on this
-// machine, but for the suites that it names (see Suites). The error is a *RequireError.
-// What is wrong with a file that is there is named beside what is missing; alone it is
-// an error of the plan, at its key.
+// Require checks that this program on this machine can execute a configuration, except
+// for the suites that it names (see Suites). It returns a *RequireError. If something
+// is missing, errors in files that exist are listed too; otherwise the plan reports
+// those at their key.
 func Require(r *config.Resolved) error {
 	c := &r.Run
 	e := &RequireError{Name: c.Name}
@@ -160,8 +159,8 @@ func Require(r *config.Resolved) error {
 	}
 	if c.Model.Init == "pretrained" {
 		if _, err := os.Stat(c.Model.Base); err != nil {
-			lack(fmt.Sprintf("the weights of %s: there is no folder of that name", c.Model.Base),
-				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name that: --set model.base=PATH")
+			lack(fmt.Sprintf("the weights of %s: no such folder", c.Model.Base),
+				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name the folder: --set model.base=PATH")
 		}
 	}
 	if c.Model.HasAdapter() {

@@ -8,8 +8,8 @@ import (
 	"exp/harness/stage"
 )
 
-// StartScore returns pass@1, on the first suite, of the weights that the training of a run
-// began with; ok is false if they were not evaluated.
+// StartScore returns pass@1, on the first suite, of the weights that a run's training
+// started from; ok is false if they were not evaluated.
 func StartScore(ctx context.Context, db *store.DB, run int64) (score float64, ok bool, err error) {
 	evals, err := db.Evals(ctx, run)
 	for _, e := range evals {
@@ -20,8 +20,8 @@ func StartScore(ctx context.Context, db *store.DB, run int64) (score float64, ok
 	return 0, false, err
 }
 
-// OtherArm returns the name of the newest finished run, of the newest few, that learned the
-// task of a run with another algorithm; it is empty if there is none.
+// OtherArm returns the name of the newest finished run, among the few newest, that
+// learned the same task with another algorithm, or "".
 func OtherArm(ctx context.Context, db *store.DB, run store.Run, few int) (string, error) {
 	runs, err := db.Runs(ctx, store.RunQuery{Status: store.Done, Limit: few})
 	for _, r := range runs {

@@ -8,9 +8,9 @@ import (
 	"exp/harness/stage"
 )
 
-// start says where the train stage begins: at the newest checkpoint that is what the
-// record says it is. The recorded steps behind it are executed again, and the
-// StepWriter compares each with what is recorded.
+// start says where the train stage begins: at the newest checkpoint that matches the
+// record. The recorded steps after it are executed again, and the StepWriter compares
+// each with the record.
 func (x *execution) start(e *stage.Env, rec *stepRecord) error {
 	last, err := x.lastStep()
 	if err != nil {
@@ -30,7 +30,7 @@ func (x *execution) start(e *stage.Env, rec *stepRecord) error {
 	e.Hooks.Resumed = func(s stage.Saved) {
 		rec.replay.from = int64(s.Step) + 1
 		digest, _, err := manifestOf(s.Dir)
-		if err != nil { // it was read a moment ago
+		if err != nil { // it was readable a moment ago
 			x.Watch.Warn(err.Error())
 		}
 		x.Watch.Note(fmt.Sprintf("checkpoint step %d ok (digest %s); steps recorded up to %d", s.Step, digest.Short(), max(rec.replay.to, int64(s.Step))))
@@ -38,22 +38,22 @@ func (x *execution) start(e *stage.Env, rec *stepRecord) error {
 	return nil
 }
 
-// replay are the steps that are recorded and executed again; none if from > to.
+// replay is the range of recorded steps that are executed again; empty if from > to.
 type replay struct{ from, to int64 }
 
-// say tells what was proved.
+// say reports what was proved.
 func (r replay) say(note func(string)) {
 	n := r.to - r.from + 1
 	note(fmt.Sprintf("replayed %d–%d: %d/%d steps bit-identical", r.from, r.to, n, n))
 }
 
-// lastStep is the last step that is recorded.
+// lastStep returns the last recorded step.
 func (x *execution) lastStep() (int64, error) {
 	run, err := x.DB.RunByID(context.Background(), x.run.ID)
 	return run.Steps, err
 }
 
-// acceptCheckpoint compares a checkpoint with the record.
+// acceptCheckpoint checks a checkpoint against the record.
 func (x *execution) acceptCheckpoint(c stage.Saved) error {
 	ctx := context.Background()
 	steps, err := x.DB.Steps(ctx, x.run.ID, 1, int64(c.Step))
@@ -63,13 +63,13 @@ func (x *execution) acceptCheckpoint(c stage.Saved) error {
 	case len(steps) != c.Step:
 		return fmt.Errorf("only %d of the %d steps before it are recorded", len(steps), c.Step)
 	case c.Step > 0 && steps[c.Step-1].Chain != c.Chain:
-		return fmt.Errorf("its chain is %s, that of the recorded step is %s", c.Chain.Short(), short(steps[c.Step-1].Chain))
+		return fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(), short(steps[c.Step-1].Chain))
 	}
 	return checkAnnounced(ctx, x.DB, x.run.ID, c)
 }
 
-// checkAnnounced compares the manifest of a checkpoint with the one that was
-// recorded, if it was: a process may have been killed in between.
+// checkAnnounced compares a checkpoint's manifest with the recorded one. There is none
+// if the process was killed in between.
 func checkAnnounced(ctx context.Context, db *store.DB, run int64, c stage.Saved) error {
 	announced, err := db.Checkpoints(ctx, run)
 	if err != nil {
@@ -81,7 +81,7 @@ func checkAnnounced(ctx context.Context, db *store.DB, run int64, c stage.Saved)
 	}
 	for _, a := range announced {
 		if a.Step == int64(c.Step) && a.Digest != digest {
-			return fmt.Errorf("its manifest has digest %s, recorded is %s", digest.Short(), short(a.Digest))
+			return fmt.Errorf("its manifest has digest %s, but %s is recorded", digest.Short(), short(a.Digest))
 		}
 	}
 	return nil

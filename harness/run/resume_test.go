@@ -73,8 +73,8 @@ func TestResumePassesOver(t *testing.T) {
 		name, change, says string
 		steps              string
 	}{
-		{"chain", `UPDATE steps SET chain = unhex('ab' || hex(zeroblob(31))) WHERE step = 2`, "that of the recorded step is ab000000", ""},
-		{"manifest", `UPDATE checkpoints SET digest = unhex('ab' || hex(zeroblob(31))) WHERE step = 2`, "recorded is ab000000", "replayed 1–3: 3/3 steps bit-identical"},
+		{"chain", `UPDATE steps SET chain = unhex('ab' || hex(zeroblob(31))) WHERE step = 2`, "but the recorded step has ab000000", ""},
+		{"manifest", `UPDATE checkpoints SET digest = unhex('ab' || hex(zeroblob(31))) WHERE step = 2`, "but ab000000 is recorded", "replayed 1–3: 3/3 steps bit-identical"},
 		{"lost step", `DELETE FROM steps WHERE step = 1`, "only 1 of the 2 steps", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

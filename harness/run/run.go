@@ -1,10 +1,10 @@
-// Package run executes planned runs against a store: it reuses what is there,
-// executes the rest stage by stage, and records everything. It alone knows both the
-// record (experiments) and the work (harness/stage).
+// Package run executes planned runs against a store: it reuses cached results, executes
+// the rest stage by stage, and records everything. It alone knows both the record
+// (experiments) and the work (harness/stage).
 //
-// A run whose stages are all done is not executed: its stored result is returned. A
-// stage that was done before with other outputs than it gives now is a divergence:
-// an error, never a silent overwrite.
+// A run whose stages are all done is not executed: its stored result is returned. If a
+// stage gives other outputs than before, that is a divergence: an error, never a silent
+// overwrite.
 package run
 
 import (
@@ -28,35 +28,35 @@ import (
 	"exp/train/rl"
 )
 
-// Runner executes runs. It is used by one goroutine at a time.
+// Runner executes runs. It must not be used concurrently.
 type Runner struct {
 	DB      *store.DB
 	Backend kernels.Backend
 	Watch   Observer
 	Build   string // version of the program, for the record
 	Options Options
-	// Code is what the process exits with after an error, for the record; nil: 1, or
+	// Code returns the process's exit code after an error, for the record; nil: 1, or
 	// 130 after an interruption.
 	Code func(err error) int
 }
 
-// Options choose what is executed.
+// Options select what is executed.
 type Options struct {
 	Until       config.Stage // last kind to execute; empty: all
-	NoCache     bool         // execute stages although their results are there, from their beginning
-	VerifyCache bool         // hash the blobs of a result before it is reused
-	Resume      bool         // say which checkpoint training goes on from, and what of the record it proved again
-	UpTo        int          // training goes on from a checkpoint of at most that step; 0: any
+	NoCache     bool         // ignore cached results and checkpoints
+	VerifyCache bool         // hash the blobs of a result before reusing it
+	Resume      bool         // report the checkpoint that training resumes from, and the replayed steps
+	UpTo        int          // training resumes from a checkpoint of at most that step; 0: any
 	Parent      *store.Run   // the run that this one extends
-	Joins       bool         // an evaluation joins a run that is there: its headline stays
-	Rescore     bool         // score again although the scores are there
+	Joins       bool         // an evaluation joins an existing run and keeps its headline
+	Rescore     bool         // score again despite existing scores
 }
 
 // Metric is a named number of a step or a stage.
 type Metric = rl.Metric
 
-// Observer hears what happens, in the order of term.Progress. Implementations must
-// not fail.
+// Observer hears about events, in the order of term.Progress. Implementations must not
+// fail.
 type Observer interface {
 	StageStart(s StageInfo)
 	StageProgress(done, total int, headline []Metric)
@@ -65,26 +65,26 @@ type Observer interface {
 	Warn(text string)
 }
 
-// StageInfo names a stage.
+// StageInfo identifies a stage.
 type StageInfo struct {
 	Kind, Label string
-	Steps       int // steps in all, where that is known
+	Steps       int // total steps, if known
 }
 
-// StageEnd is how a stage ended.
+// StageEnd says how a stage ended.
 type StageEnd struct {
 	Cached, Stopped, Failed bool
-	From                    ident.Digest // rid of the run that produced a cached result
+	From                    ident.Digest // run id of the run that produced a cached result
 	Facts                   []Metric
 	Wall                    time.Duration
 }
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	Run      store.Run
 	Executed int // stages
 	Cached   int
-	Partial  bool // Options.Until left stages out
+	Partial  bool // Options.Until skipped stages
 }
 
 // execution is one call of Execute.
@@ -95,16 +95,16 @@ type execution struct {
 	attempt store.Attempt
 	lock    *store.Lock
 	result  Result
-	done    []store.Stage // by index in the plan; zero ID where not reached
-	checked bool          // the problems' prompts
+	done    []store.Stage // by index in the plan; zero ID if not reached
+	checked bool          // the problems' prompts were checked
 }
 
-// heapRoom is by how much Go's heap may grow, at the least, before garbage is collected. What
-// a small run keeps there is a few MiB, which would be gone through 20 times a second.
+// heapRoom is the least growth of Go's heap between garbage collections. A small run's
+// heap is a few MiB, which would be collected 20 times a second.
 const heapRoom = 32 << 20
 
-// Execute brings a run to its end, or to Options.Until. When ctx is cancelled it
-// finishes the training step at hand, saves a checkpoint and returns an
+// Execute finishes a run, or runs it up to Options.Until. If ctx is cancelled, it
+// finishes the current training step, saves a checkpoint and returns an
 // *InterruptedError.
 func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
 	defer runtime.KeepAlive(make([]byte, heapRoom)) // counts as in use; nothing writes to it, so it takes no memory
@@ -121,7 +121,7 @@ func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
 	return x.result, err
 }
 
-// register makes the run's rows.
+// register creates the run's rows.
 func (x *execution) register(ctx context.Context) error {
 	c := x.p.Config
 	conf, err := storedConfig(c)
@@ -140,9 +140,8 @@ func (x *execution) register(ctx context.Context) error {
 	return err
 }
 
-// stages walks the plan. The first stage that has to be executed takes the run's
-// lock and begins an attempt. Work is stopped between and within stages, the record
-// of it is not.
+// stages walks the plan. The first stage to execute takes the run's lock and begins an
+// attempt. Cancellation stops the work between and within stages, not the recording.
 func (x *execution) stages(ctx context.Context) error {
 	keep := context.WithoutCancel(ctx)
 	for i, s := range x.p.Stages {
@@ -181,7 +180,7 @@ func (x *execution) stages(ctx context.Context) error {
 	return nil
 }
 
-// output returns the digest of what a stage of the plan made.
+// output returns the digest of a stage's output.
 func (x *execution) output(i int, role string) (ident.Digest, bool) {
 	for _, o := range x.done[i].Outputs {
 		if o.Role == role {
@@ -191,7 +190,7 @@ func (x *execution) output(i int, role string) (ident.Digest, bool) {
 	return ident.Digest{}, false
 }
 
-// row is the stage's record before it is executed.
+// row returns the stage's record before it is executed.
 func (x *execution) row(i int, sid ident.Digest, hashed map[string]ident.Digest) (store.Stage, error) {
 	s := x.p.Stages[i]
 	params, err := json.Marshal(x.p.Params(i))
@@ -206,7 +205,7 @@ func (x *execution) row(i int, sid ident.Digest, hashed map[string]ident.Digest)
 	return row, nil
 }
 
-// hit looks a stage's result up.
+// hit looks up a stage's cached result.
 func (x *execution) hit(ctx context.Context, kind config.Stage, sid ident.Digest) (*store.Stage, error) {
 	if x.Options.NoCache || x.Options.Rescore && kind == config.EvalScore {
 		return nil, nil
@@ -263,7 +262,7 @@ func outputsOf(list []store.IO) []stage.Output {
 	return out
 }
 
-// env is what the stage of index i works with.
+// env returns the environment of stage i.
 func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID), RID: x.p.RID, SID: sid,
 		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Prompter: x.p.External.Prompter, Answers: filepath.Join(x.DB.Dir(), "judge")}
@@ -271,8 +270,8 @@ func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 
 // execute runs a stage and records how it ended.
 func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) error {
-	keep := context.WithoutCancel(ctx)    // the record is written although the run is being stopped
-	if err := x.readable(i); err != nil { // before an attempt begins, which would then have failed
+	keep := context.WithoutCancel(ctx)    // record even if the run is being stopped
+	if err := x.readable(i); err != nil { // before an attempt begins, which would fail
 		return err
 	}
 	if err := x.begin(keep); err != nil {
@@ -289,7 +288,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	info := x.info(i)
 	x.Watch.StageStart(info)
 	start, cpu := time.Now(), cpuSeconds()
-	takePeak(x.Backend) // of the stages before
+	takePeak(x.Backend) // discard the peak of earlier stages
 	out, err := x.work(ctx, i, row, in)
 	end := StageEnd{Wall: time.Since(start)}
 	if err != nil {
@@ -323,7 +322,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 	return nil
 }
 
-// keepOutcome records what a stage came to and makes it done.
+// keepOutcome records a stage's outcome and marks it done.
 func (x *execution) keepOutcome(ctx context.Context, i int, row store.Stage, out *stage.Outcome, r store.StageResult) (err error) {
 	if r.Result, err = json.Marshal(out.Summary); err != nil {
 		return err
@@ -338,8 +337,8 @@ func (x *execution) keepOutcome(ctx context.Context, i int, row store.Stage, out
 	return x.DB.FinishStage(ctx, row.ID, row.Outputs, r, evals)
 }
 
-// onlyStopped reports whether a stage ended because it was asked to, and nothing
-// went wrong besides: a stop that could not save its checkpoint is a failure.
+// onlyStopped reports whether a stage ended only because it was told to. A stop that
+// could not save its checkpoint is a failure.
 func onlyStopped(err error) bool {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(list.Unwrap(), func(e error) bool { return !onlyStopped(e) })
@@ -347,8 +346,8 @@ func onlyStopped(err error) bool {
 	return errors.Is(err, stage.ErrStopped) || errors.Is(err, context.Canceled)
 }
 
-// apart reports whether a stage works in a directory of its own, because what is in
-// the run's is a result that the new one may not be equal to.
+// apart reports whether a stage works in its own directory, because the run's directory
+// holds a result that the new one may differ from.
 func (x *execution) apart(kind config.Stage) bool {
 	return x.Options.NoCache && kind == config.Merge
 }
@@ -360,8 +359,8 @@ func recovered(err *error) {
 	}
 }
 
-// work calls the stage with hooks into the record. A panic, which is an error of the
-// program, becomes an error with its stack.
+// work calls the stage with hooks into the record. A panic, which is a bug, becomes an
+// error with its stack.
 func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
 	defer recovered(&err)
 	e := x.env(i, row.SID)
@@ -386,7 +385,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 	if !kind.Facts().Learns {
 		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
 	}
-	// Learning stages end between steps, by Stop: a step is never torn.
+	// Learning stages end between steps, through Stop: a step is never torn.
 	e.Start.Fresh = x.Options.NoCache
 	if kind == config.Train {
 		rec := x.newStepRecord(row)
@@ -395,7 +394,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage, in map[str
 		if err := x.start(e, rec); err != nil {
 			return nil, err
 		}
-		e.Hooks.Stop = func() bool { // the stage saves a checkpoint when it is told to stop
+		e.Hooks.Stop = func() bool { // a stopped stage saves a checkpoint
 			stop := ctx.Err() != nil
 			if stop {
 				rec.failed = rec.settle()
@@ -437,7 +436,8 @@ func (x *execution) finish(cause error) error {
 	}
 	if x.lock == nil {
 		if cause == nil && !x.result.Partial && x.run.Status != store.Done {
-			// Everything came from the cache: nothing was attempted, and the run is done.
+			// Everything came from the cache: nothing was attempted, and the run is
+			// done.
 			errs = append(errs, x.adopt(ctx))
 		}
 		return errors.Join(errs...)

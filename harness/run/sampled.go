@@ -11,9 +11,9 @@ import (
 	"exp/harness/stage"
 )
 
-// sampled looks for completions that the record has of the generation that row is
-// about, made with another eval.final.n; nil if there are none. Of several it takes
-// those that leave least to be sampled.
+// sampled looks for recorded completions of the generation in row that were made with
+// another eval.final.n; nil if there are none. Among several it picks those that leave
+// the least to sample.
 func (x *execution) sampled(ctx context.Context, row store.Stage) (*stage.Sampled, error) {
 	wanted, n, err := withoutN(row.Params)
 	if err != nil || n == 0 {
@@ -39,8 +39,8 @@ func (x *execution) sampled(ctx context.Context, row store.Stage) (*stage.Sample
 	return best, nil
 }
 
-// withoutN are a stage's settings but for the number of completions, and that number; 0
-// if there is none.
+// withoutN returns a stage's settings without the number of completions, and that
+// number; 0 if there is none.
 func withoutN(params json.RawMessage) (map[string]any, int, error) {
 	m := map[string]any{}
 	if err := json.Unmarshal(params, &m); err != nil {
@@ -51,7 +51,7 @@ func withoutN(params json.RawMessage) (map[string]any, int, error) {
 	return m, int(n), nil
 }
 
-// outputOf is the digest of an output of a stage.
+// outputOf returns the digest of a stage's output.
 func outputOf(s store.Stage, role string) ident.Digest {
 	for _, o := range s.Outputs {
 		if o.Role == role {

@@ -126,7 +126,7 @@ func TestGrowingFromDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	q, sampled, got := l.evaluated("8")
-	if sampled != 16*8 || !strings.Contains(strings.Join(q.warnings, "\n"), "sampled again") {
+	if sampled != 16*8 || !strings.Contains(strings.Join(q.warnings, "\n"), "sampling all of them again") {
 		t.Errorf("sampled %d completions, warnings %q", sampled, q.warnings)
 	}
 	_, _, want := newLab(t).evaluated("8")

@@ -9,8 +9,8 @@ import (
 	"exp/sandbox"
 )
 
-// sandboxLack says what keeps programs from being run on this machine; nil: nothing. It
-// runs a trial program.
+// sandboxLack says why this machine cannot run programs; nil if it can. It runs a trial
+// program.
 func sandboxLack(c *config.Run) *sandbox.LevelError {
 	cfg := stage.SandboxConfig(c)
 	level, probes, err := sandbox.Check(context.Background(), cfg)
@@ -30,8 +30,8 @@ func sandboxLack(c *config.Run) *sandbox.LevelError {
 	return lack
 }
 
-// sandboxFacts are what an attempt's record says of the sandbox: its level, and what each
-// probe found, with the interpreter.
+// sandboxFacts returns what an attempt's record says about the sandbox: its level, the
+// result of each probe, and the interpreter.
 func sandboxFacts(c *config.Run) map[string]any {
 	level, probes, err := sandbox.Check(context.Background(), stage.SandboxConfig(c))
 	facts := map[string]any{"level": level}

@@ -2,7 +2,7 @@ package run
 
 import "golang.org/x/sys/unix"
 
-// memoryBytes returns the machine's memory, 0 where it is not told.
+// memoryBytes returns the machine's memory, 0 if unknown.
 func memoryBytes() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

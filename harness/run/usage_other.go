@@ -2,7 +2,7 @@
 
 package run
 
-// Systems other than Linux do not tell, or tell in other units: zero is "unknown".
+// Other systems do not report these, or use other units: zero means unknown.
 
 func memoryBytes() int64  { return 0 }
 func cpuSeconds() float64 { return 0 }

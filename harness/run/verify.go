@@ -18,48 +18,48 @@ import (
 	"exp/train/rl"
 )
 
-// Level is how much of a run is proved. Each includes the one before.
+// Level says how much of a run to prove. Each level includes the ones before.
 type Level string
 
 const (
-	LevelBlobs  Level = "blobs"  // the files are those that were written, the chain follows from the recorded steps
-	LevelScore  Level = "score"  // the stored completions get the recorded verdicts and scores
+	LevelBlobs  Level = "blobs"  // the files are unchanged, and the chain follows from the recorded steps
+	LevelScore  Level = "score"  // scoring the stored completions gives the recorded verdicts and scores
 	LevelPrefix Level = "prefix" // some training steps give the same bits
-	LevelFull   Level = "full"   // everything does
+	LevelFull   Level = "full"   // all stages give the same bits
 )
 
-// Levels are all levels in their order.
+// Levels returns all levels in order.
 func Levels() []Level { return []Level{LevelBlobs, LevelScore, LevelPrefix, LevelFull} }
 
-// DefaultPrefix is how many steps LevelPrefix executes unless told otherwise.
+// DefaultPrefix is how many steps LevelPrefix executes by default.
 const DefaultPrefix = 20
 
-// VerifyOptions choose what is proved.
+// VerifyOptions select what is proved.
 type VerifyOptions struct {
 	Level Level
-	Steps int // of LevelPrefix; 0: DefaultPrefix
+	Steps int // for LevelPrefix; 0: DefaultPrefix
 	From  int // LevelPrefix begins at the newest checkpoint of at most that step; 0: at the start
 }
 
-// Finding is something that is not as it was recorded.
+// Finding is something that differs from the record.
 type Finding struct {
 	Where    string `json:"where"` // "stage train: weights", "step 3", "test: sample 1 of 3,4=12"
 	What     string `json:"what"`
-	Diverged bool   `json:"diverged"` // executed again it gave other bits; otherwise what is stored was changed
+	Diverged bool   `json:"diverged"` // executing it again gave other bits; otherwise stored data was changed
 }
 
-// Verification is what a verification came to.
+// Verification is the result of a verification.
 type Verification struct {
 	Run      ident.Digest `json:"run"`
 	Level    Level        `json:"level"`
 	OK       bool         `json:"ok"`
-	Blobs    int          `json:"blobs"`     // files that were hashed
+	Blobs    int          `json:"blobs"`     // files hashed
 	Chain    int64        `json:"chain"`     // steps whose chain follows from the record
 	Inexact  int64        `json:"inexact"`   // steps whose chain cannot be computed from the record
-	Verdicts int          `json:"verdicts"`  // given again
-	FromStep int64        `json:"from_step"` // training steps that were executed again; 0: none
+	Verdicts int          `json:"verdicts"`  // verdicts given again
+	FromStep int64        `json:"from_step"` // training steps executed again; 0: none
 	ToStep   int64        `json:"to_step"`
-	Stages   []string     `json:"stages"` // that were executed again to their end
+	Stages   []string     `json:"stages"` // stages executed again to their end
 	Findings []Finding    `json:"findings"`
 	WallS    float64      `json:"wall_s"`
 }
@@ -69,21 +69,20 @@ func (v *Verification) Diverged() bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Diverged })
 }
 
-// NoCheckpointError is returned where a verification was to begin at a checkpoint and
-// there is none.
+// NoCheckpointError says that there is no checkpoint to begin a verification at.
 type NoCheckpointError struct {
 	RID  ident.Digest
 	Step int
 }
 
 func (e *NoCheckpointError) Error() string {
-	return fmt.Sprintf("run %s has no checkpoint that is whole at step %d or before", e.RID.Short(), e.Step)
+	return fmt.Sprintf("run %s has no complete checkpoint at step %d or before", e.RID.Short(), e.Step)
 }
 
-// ExitCode is that of something that was not found.
+// ExitCode is the code for something that was not found.
 func (e *NoCheckpointError) ExitCode() int { return 3 }
 
-// errEnough ends a re-execution: what was to be proved is, or is refuted.
+// errEnough ends a re-execution once it has proved or refuted enough.
 var errEnough = errors.New("enough steps were executed")
 
 // verifier is one call of Verify.
@@ -91,12 +90,12 @@ type verifier struct {
 	*execution
 	o       VerifyOptions
 	v       Verification
-	scratch string // directory of what is executed again
+	scratch string // directory for re-executed stages
 }
 
-// Verify proves what is recorded of a run, at a level, and records the outcome. What
-// it finds wrong is in the result, not an error. p is the run's plan, which LevelBlobs
-// does not need. Nothing that is recorded of the run is changed.
+// Verify proves a run's record at a level, and records the outcome. Findings are in the
+// result, not in the error. p is the run's plan, which LevelBlobs does not need. Verify
+// changes nothing recorded of the run.
 func (r *Runner) Verify(ctx context.Context, run store.Run, p *plan.Run, o VerifyOptions) (Verification, error) {
 	v := &verifier{execution: &execution{Runner: r, p: p, run: run, checked: true}, o: o,
 		v: Verification{Run: run.RID, Level: o.Level, Findings: []Finding{}, Stages: []string{}}}
@@ -142,7 +141,7 @@ func (v *verifier) record(ctx context.Context) error {
 		FromStep: v.v.FromStep, ToStep: v.v.ToStep, OK: v.v.OK, Detail: detail})
 }
 
-// verify does what the level asks for. Nothing is computed with damaged files.
+// verify does what the level requires. It computes nothing with damaged files.
 func (v *verifier) verify(ctx context.Context) error {
 	if err := v.files(ctx); err != nil || len(v.v.Findings) > 0 {
 		return err
@@ -157,7 +156,7 @@ func (v *verifier) verify(ctx context.Context) error {
 		return err
 	}
 	v.scratch = filepath.Join(v.DB.RunDir(v.run.RID), scratchDir)
-	err := v.sweep() // what a killed verification left
+	err := v.sweep() // remove what a killed verification left
 	for i, s := range v.p.Stages {
 		if err == nil {
 			err = ctx.Err()
@@ -172,7 +171,7 @@ func (v *verifier) verify(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(v.scratch))
 }
 
-// scratchDir is where stages are executed again, in a run's directory.
+// scratchDir is where stages are executed again, within a run's directory.
 const scratchDir = "verify" + stage.Unfinished
 
 func (v *verifier) wanted(kind config.Stage) bool {
@@ -185,7 +184,7 @@ func (v *verifier) wanted(kind config.Stage) bool {
 	return kind == config.EvalScore
 }
 
-// recorded finds the finished stages of the plan in the record.
+// recorded finds the plan's finished stages in the record.
 func (v *verifier) recorded(ctx context.Context) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {
@@ -205,7 +204,7 @@ func (v *verifier) recorded(ctx context.Context) error {
 			if s.SID == sid && (s.Status == store.Done || s.Status == store.Cached || s.Status == store.Repeated) {
 				v.done[i] = s
 				if len(s.Outputs) > 0 {
-					break // a repeated one has its own, and they are equal
+					break // a repeated stage has its own, and they are equal
 				}
 			}
 		}
@@ -220,7 +219,7 @@ func (v *verifier) found(diverged bool, where, format string, args ...any) {
 
 // diverged records that work gave other bits.
 func (v *verifier) diverged(where string, d *store.DivergenceError) error {
-	v.found(true, where, "executed again, %s is %s; recorded is %s", d.Field, short(d.Got), short(d.Want))
+	v.found(true, where, "executed again, %s is %s, but %s is recorded", d.Field, short(d.Got), short(d.Want))
 	return v.DB.AddDivergence(context.Background(), v.run.ID, v.attempt.ID, d)
 }
 
@@ -231,12 +230,12 @@ func short(d ident.Digest) string {
 	return d.Short()
 }
 
-// again executes a stage again, from the recorded inputs, and compares.
+// again executes a stage again from the recorded inputs and compares.
 func (v *verifier) again(ctx context.Context, i int) error {
 	s := v.p.Stages[i]
 	hashed, in, ok := v.p.Inputs(i, v.output)
 	if !ok {
-		return nil // what it was made from was never made
+		return nil // its inputs were never made
 	}
 	sid, err := v.p.SID(i, hashed)
 	if err != nil {
@@ -261,7 +260,7 @@ func (v *verifier) again(ctx context.Context, i int) error {
 	}
 	workCtx := ctx
 	if s.Kind.Facts().Learns {
-		workCtx = context.WithoutCancel(ctx) // ends by Stop
+		workCtx = context.WithoutCancel(ctx) // Stop ends the work
 	}
 	out, err := v.redo(workCtx, e, s, in)
 	end := StageEnd{Wall: time.Since(start)}
@@ -282,7 +281,7 @@ func (v *verifier) again(ctx context.Context, i int) error {
 	return v.compareStage(ctx, i, out)
 }
 
-// compareStage compares what a stage made with what is recorded.
+// compareStage compares a stage's outputs with the record.
 func (v *verifier) compareStage(ctx context.Context, i int, out *stage.Outcome) error {
 	s, row := v.p.Stages[i], v.done[i]
 	if row.ID == 0 {
@@ -314,19 +313,19 @@ func (v *verifier) compareStage(ctx context.Context, i int, out *stage.Outcome) 
 	return nil
 }
 
-// redo is stage.Run with a panic as an error.
+// redo is stage.Run that returns a panic as an error.
 func (v *verifier) redo(ctx context.Context, e *stage.Env, s plan.Stage, in map[string]ident.Digest) (out *stage.Outcome, err error) {
 	defer recovered(&err)
 	return stage.Run(ctx, e, s.Kind, s.Label, in)
 }
 
-// replaySteps makes the train stage compare each step with the record and end where
+// replaySteps makes the train stage compare each step with the record and stop where
 // the level says.
 func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 	last, resumed := v.run.Steps, false
 	if v.o.Level == LevelPrefix {
 		if v.o.From > 0 {
-			// At least one recorded step has to be left.
+			// At least one recorded step must remain.
 			e.Start = stage.Start{UpTo: int(min(int64(v.o.From), v.run.Steps-1)), Fresh: v.run.Steps < 2, Checkpoints: stage.CheckpointsDir(v.DB.RunDir(v.run.RID)), Accept: v.acceptCheckpoint}
 		}
 		steps := v.o.Steps
@@ -358,11 +357,11 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 	}
 }
 
-// compareStep compares a step and its completions with what is recorded.
+// compareStep compares a step and its completions with the record.
 func (v *verifier) compareStep(s stage.Step) error {
 	ctx := context.Background()
 	if s.Det.Step > v.run.Steps {
-		return nil // training was taken from another run, or a process died before recording it
+		return nil // training came from another run, or the process died before recording it
 	}
 	if v.v.FromStep == 0 {
 		v.v.FromStep = s.Det.Step
@@ -379,7 +378,7 @@ func (v *verifier) compareStep(s stage.Step) error {
 		}
 		return errEnough
 	case field != "":
-		v.found(false, where, "%s was changed after it was recorded: the chain is that of another value", field)
+		v.found(false, where, "%s was changed after it was recorded: the chain belongs to another value", field)
 	}
 	samples, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "train", Step: s.Det.Step})
 	if err != nil || len(samples) == 0 {

@@ -20,7 +20,7 @@ import (
 	"exp/train/rollout"
 )
 
-// files hashes every file that the record of the run needs.
+// files hashes every file that the run's record needs.
 func (v *verifier) files(ctx context.Context) error {
 	list, err := v.DB.BlobsOf(ctx, v.run.ID)
 	if err != nil {
@@ -44,7 +44,7 @@ func (v *verifier) files(ctx context.Context) error {
 	return err
 }
 
-// sources proves that the kept sources are those whose digest the stages name.
+// sources proves that the stored sources have the digests that the stages name.
 func (v *verifier) sources(ctx context.Context) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {
@@ -97,15 +97,15 @@ func (v *verifier) sources(ctx context.Context) error {
 		}
 		for _, f := range files {
 			if recorded[f.Path] != f.SHA256 {
-				v.found(false, where, "the recorded digest of %s is not that of the kept file", f.Path)
+				v.found(false, where, "the stored file %s does not have the recorded digest", f.Path)
 			}
 		}
 	}
 	return nil
 }
 
-// source reads the weights that the run started from, where they lie outside the store,
-// and reports whether they are what they were: the plan has believed a cache of digests.
+// source reads the weights that the run started from, if they lie outside the store,
+// and reports whether they are unchanged: the plan relied on a cache of digests.
 func (v *verifier) source() (same bool, err error) {
 	c := &v.p.Config.Run
 	if c.Model.Init != "pretrained" {
@@ -119,19 +119,19 @@ func (v *verifier) source() (same bool, err error) {
 	if d == v.p.External.Weights {
 		return true, nil
 	}
-	v.found(false, "model.base", "the weights in %s have digest %s, the run started from %s", c.Model.Base, d.Short(), v.p.External.Weights.Short())
+	v.found(false, "model.base", "the weights in %s have digest %s, but the run started from %s", c.Model.Base, d.Short(), v.p.External.Weights.Short())
 	return false, nil
 }
 
 // folder compares the merged model's folder, and the adapters' folder, with the blobs
-// that they were made from. A person may have moved them away.
+// that they were made from. A user may have moved them away.
 func (v *verifier) folder(ctx context.Context) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {
 		return err
 	}
 	dir := v.DB.RunDir(v.run.RID)
-	made := map[string][]ident.Digest{} // by role: several merges differ in what adapters call their base
+	made := map[string][]ident.Digest{} // by role: merges may differ in the base name in adapters
 	for _, s := range stages {
 		if s.Kind == string(config.Merge) {
 			for _, o := range s.Outputs {
@@ -151,21 +151,20 @@ func (v *verifier) folder(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !slices.Contains(made[role], got):
-			v.found(false, name, "its bytes have digest %s, merge made %s", got.Short(), made[role][0].Short())
+			v.found(false, name, "its bytes have digest %s, but merge made %s", got.Short(), made[role][0].Short())
 		}
 		v.v.Blobs++
 	}
 	return nil
 }
 
-// CheckCheckpoint returns nil if the files of a checkpoint's folder are as they were
-// written.
+// CheckCheckpoint returns nil if the files of a checkpoint's folder are as written.
 func CheckCheckpoint(dir string) error {
 	_, err := checkpoint.Open(dir)
 	return err
 }
 
-// checkpoints verifies those that are still there.
+// checkpoints verifies those that still exist.
 func (v *verifier) checkpoints(ctx context.Context) error {
 	list, err := v.DB.Checkpoints(ctx, v.run.ID)
 	if err != nil {
@@ -185,7 +184,7 @@ func (v *verifier) checkpoints(ctx context.Context) error {
 			if d, _, err := manifestOf(dir); err != nil {
 				return err
 			} else if d != c.Digest {
-				v.found(false, where, "its manifest has digest %s, recorded is %s", d.Short(), c.Digest.Short())
+				v.found(false, where, "its manifest has digest %s, but %s is recorded", d.Short(), c.Digest.Short())
 			}
 			v.v.Blobs++
 		}
@@ -193,8 +192,8 @@ func (v *verifier) checkpoints(ctx context.Context) error {
 	return nil
 }
 
-// chain computes the chain from what is recorded of each step, as far as that
-// suffices: the store does not keep all bits of a NaN.
+// chain recomputes the chain from the recorded steps, as far as possible: the store
+// does not keep all bits of a NaN.
 func (v *verifier) chain(ctx context.Context) error {
 	steps, err := recordedSteps(ctx, v.DB, v.run.ID, store.AllSteps)
 	if err != nil {
@@ -204,7 +203,7 @@ func (v *verifier) chain(ctx context.Context) error {
 	for i, s := range steps {
 		where := fmt.Sprintf("step %d", s.Det.Step)
 		if s.Det.Step != int64(i)+1 {
-			v.found(false, where, "it stands where step %d should", i+1)
+			v.found(false, where, "it is where step %d should be", i+1)
 			return nil
 		}
 		switch _, ok := exactDet(s.Det, prev, s.Chain); {
@@ -218,12 +217,12 @@ func (v *verifier) chain(ctx context.Context) error {
 		prev = s.Chain
 	}
 	if n := int64(len(steps)); n != v.run.Steps || n > 0 && prev != v.run.Chain {
-		v.found(false, "run", "%d steps with chain %s are recorded, its own row says %d with %s", n, short(prev), v.run.Steps, short(v.run.Chain))
+		v.found(false, "run", "%d steps with chain %s are recorded, but the run's row says %d with %s", n, short(prev), v.run.Steps, short(v.run.Chain))
 	}
 	return nil
 }
 
-// inexact reports whether a step's bits cannot be had from the store.
+// inexact reports whether the store cannot give back a step's bits.
 func inexact(d ident.Det) bool {
 	for _, m := range d.Metrics {
 		if math.IsNaN(m) {
@@ -233,11 +232,11 @@ func inexact(d ident.Det) bool {
 	return false
 }
 
-// compareEvaluation compares the rows of an evaluation with what scoring gave again.
+// compareEvaluation compares an evaluation's rows with scoring it again.
 func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evaluation) error {
 	label := ev.Label
 	scorer := v.scorer(label).Digest
-	home := v.done[i-1].Home // of the generation: the suite may have been sampled in other ways too
+	home := v.done[i-1].Home // the generation's: the suite may have been sampled in other ways too
 	rows, err := v.DB.Samples(ctx, v.run.ID, store.SampleQuery{Scope: "eval", Stage: home, Scorer: scorer})
 	if err != nil {
 		return err
@@ -252,7 +251,7 @@ func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evalu
 		where := fmt.Sprintf("%s: sample %d of %s", label, had.K, had.Item)
 		got, ok := made[key]
 		if what := differs(had, got); !ok || what != "" {
-			v.found(false, where, "%s is not that of the stored completion", or(what, "it"))
+			v.found(false, where, "%s differs from the stored completion", or(what, "it"))
 			continue
 		}
 		if had.Verdict == nil {
@@ -260,7 +259,7 @@ func (v *verifier) compareEvaluation(ctx context.Context, i int, ev *stage.Evalu
 		}
 		v.v.Verdicts++
 		if what := differsVerdict(had.Verdict, verdicts[key]); what != "" {
-			v.found(false, where, "the recorded %s is not what the scorer says", what)
+			v.found(false, where, "the recorded %s differs from the scorer's", what)
 		}
 	}
 	return v.compareMetrics(ctx, i, ev)
@@ -285,20 +284,20 @@ func (v *verifier) compareMetrics(ctx context.Context, i int, ev *stage.Evaluati
 			continue
 		}
 		if !sameBits(had.Value, e.Value) || !sameBits(had.SE, e.SE) || !sameBits(had.Lo, e.Lo) || !sameBits(had.Hi, e.Hi) {
-			v.found(false, fmt.Sprintf("%s: %s", ev.Label, had.Metric), "recorded is %v (%v to %v), the scores say %v (%v to %v)", had.Value, had.Lo, had.Hi, e.Value, e.Lo, e.Hi)
+			v.found(false, fmt.Sprintf("%s: %s", ev.Label, had.Metric), "%v (%v to %v) is recorded, but the scores give %v (%v to %v)", had.Value, had.Lo, had.Hi, e.Value, e.Lo, e.Hi)
 		}
 	}
 	return nil
 }
 
-// sameBits compares numbers as the store keeps them: no NaN is unlike another, nor is
-// a zero.
+// sameBits compares numbers as the store keeps them: all NaNs are alike, and so are all
+// zeros.
 func sameBits(a, b float64) bool {
 	return a == b || math.IsNaN(a) && math.IsNaN(b)
 }
 
-// differs names the first thing in which a recorded sample is not the one that was
-// made again; "" if there is none.
+// differs names the first thing in which a recorded sample differs from the one made
+// again; "" if nothing does.
 func differs(had, got store.Sample) string {
 	switch {
 	case had.OutTokens != got.OutTokens:
@@ -330,8 +329,7 @@ func differsVerdict(had *store.Verdict, got rollout.Verdict) string {
 	return ""
 }
 
-// evalSample is the row of a completion of an evaluation, without its prompt's
-// length.
+// evalSample returns the row of an evaluation completion, without its prompt's length.
 func evalSample(home int64, s eval.Sample) store.Sample {
 	c := s.Completion
 	return store.Sample{Stage: home, Scope: "eval", Item: s.ProblemID, K: s.K, OutTokens: int64(len(c.Tokens)),

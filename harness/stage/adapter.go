@@ -24,7 +24,7 @@ import (
 //   - all weights (sft, or train without train.lora): they are folded into the weights
 //     first, W + scale·B·A, for the policy, the critic and the reference policy alike.
 
-// adapterUse is what becomes of the adapters of a run.
+// adapterUse says what happens to a run's adapters.
 type adapterUse int
 
 const (
@@ -46,7 +46,7 @@ func useOfAdapter(c *config.Run) adapterUse {
 	return goneOnWith
 }
 
-// FoldsAdapter reports whether a run folds model.adapter into the weights that it starts from.
+// FoldsAdapter reports whether a run folds model.adapter into its initial weights.
 func FoldsAdapter(c *config.Run) bool { return useOfAdapter(c) == foldedIn }
 
 // StartAdapters are the adapters that a run of a folder with architecture arch starts
@@ -138,7 +138,7 @@ func (e *Env) checkFolder(ref folderWeights) error {
 		return err
 	}
 	if d != ref.Weights {
-		return fmt.Errorf("the weights in %s are not those that this run started from: their digest is %s, recorded is %s", c.Model.Base, d, ref.Weights)
+		return fmt.Errorf("the weights in %s are not the ones this run started from: their digest is %s, but %s is recorded", c.Model.Base, d, ref.Weights)
 	}
 	if !ref.Adapter.IsZero() {
 		d, err := e.adapterNow()
@@ -146,7 +146,7 @@ func (e *Env) checkFolder(ref folderWeights) error {
 			return err
 		}
 		if d != ref.Adapter {
-			return fmt.Errorf("the adapters in %s are not those that this run started from: their digest is %s, recorded is %s", c.Model.Adapter, d, ref.Adapter)
+			return fmt.Errorf("the adapters in %s are not the ones this run started from: their digest is %s, but %s is recorded", c.Model.Adapter, d, ref.Adapter)
 		}
 	}
 	e.referenced = &ref
@@ -225,7 +225,7 @@ func (e *Env) startFrom(m *model.Model) error {
 	return a.Load(e.Backend, m)
 }
 
-// StartNotes say what a person should know of the weights that a run starts from.
+// StartNotes returns what a user should know about the weights that a run starts from.
 func StartNotes(c *config.Run) (list []string) {
 	if c.Model.Init != "pretrained" {
 		return nil
@@ -246,14 +246,14 @@ func StartNotes(c *config.Run) (list []string) {
 		return list
 	}
 	what := map[adapterUse]string{
-		besideWeights: "computed beside the weights of model.base, which stay as they are",
-		goneOnWith:    "training goes on with it; the reference policy is model.base with the adapter as it is now",
-		foldedIn:      "folded into the weights of model.base before they are trained; the reference policy begins with the folded ones too",
+		besideWeights: "computed next to the weights of model.base, which stay unchanged",
+		goneOnWith:    "training continues it; the reference policy is model.base with the adapter as it is now",
+		foldedIn:      "folded into the weights of model.base before training; the reference policy starts from the folded weights too",
 	}[useOfAdapter(c)]
 	list = append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, strings.Join(a.Shape.Targets, ", "), what))
 	for _, name := range []string{"chat_template.jinja", "tokenizer.json", "tokenizer_config.json"} {
 		if _, err := os.Stat(filepath.Join(c.Model.Adapter, name)); err == nil {
-			return append(list, fmt.Sprintf("the adapter's folder has a %s of its own, which is not read: tokenizer and chat template come from model.base, unless tokenizer.path or data.chat names others", name))
+			return append(list, fmt.Sprintf("the adapter's folder has its own %s, which is not read: tokenizer and chat template come from model.base, unless tokenizer.path or data.chat names others", name))
 		}
 	}
 	return list

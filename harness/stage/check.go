@@ -10,9 +10,9 @@ import (
 )
 
 // CheckProblems checks the prompts of all splits, and that the problems of the run's
-// steps have their recorded rollouts, given what prepare made. It is for the moment
-// before anything is trained on them: a test prompt that is too long would be found
-// after the training otherwise. e is of the train stage. The error is a config.Errors.
+// steps have recorded rollouts, given the outputs of prepare. Calling it before
+// training finds, for instance, a test prompt that is too long. e belongs to the train
+// stage. The error is a config.Errors.
 func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) error {
 	p, err := e.prompter()
 	if err != nil {
@@ -44,7 +44,7 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 	return nil
 }
 
-// prompter is the run's, which the caller may have made already.
+// prompter returns the run's prompter, which the caller may have set.
 func (e *Env) prompter() (*Prompter, error) {
 	var err error
 	if e.Prompter == nil {
@@ -53,8 +53,8 @@ func (e *Env) prompter() (*Prompter, error) {
 	return e.Prompter, err
 }
 
-// warnTruncated says how many prompts are cut, and what a cut may take away, and which
-// tools no prompt has. The count is for the record.
+// warnTruncated reports how many prompts are cut, what a cut may remove, and tools that
+// no prompt has. The record keeps the counts.
 func (e *Env) warnTruncated(p *Prompter, name string, problems []rollout.Problem) int {
 	e.warnTools(p, name, problems)
 	n := p.Truncated(problems)

@@ -36,10 +36,10 @@ func roots(kind config.Stage) []string {
 	panic("stage: unknown kind " + string(kind))
 }
 
-// Code returns the digest of the sources that can change a bit of a kind of
-// stage, with the files it covers: the packages that its work begins with and all
-// of ours that they import, this package, and go.sum for everybody else's. Tests do
-// not count. The sources are the embedded ones that this binary was built from.
+// Code returns the digest of the sources that can change the results of a kind of
+// stage, and the files it covers: the stage's root packages, all of our packages that
+// they import, this package, and go.sum for third-party modules. Tests do not count. It
+// reads the sources embedded in this binary.
 func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
 	dirs, err := closure(exp.Sources, roots(kind))
 	if err != nil {
@@ -55,8 +55,8 @@ func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
 	})
 }
 
-// SourcePaths lists all embedded sources but the tests: what a run's record keeps
-// so that the program can be built again.
+// SourcePaths lists all embedded sources except tests: a run's record keeps them so
+// that the program can be rebuilt.
 func SourcePaths() ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(exp.Sources, ".", func(p string, d fs.DirEntry, err error) error {

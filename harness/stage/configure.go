@@ -16,8 +16,8 @@ import (
 	"exp/train/rollout"
 )
 
-// The functions of this file turn the configuration into the plain settings that
-// components take. They hold no default.
+// The functions of this file turn the configuration into the plain settings of
+// components. They hold no defaults.
 
 func taskConfig(c *config.Run) task.Config {
 	t := task.Config{
@@ -51,7 +51,7 @@ func taskConfig(c *config.Run) task.Config {
 	return t
 }
 
-// Operand returns the type of what matmuls multiply.
+// Operand returns the operand type of matmuls.
 func Operand(c *config.Run) kernels.DType {
 	if c.Model.DType == "bf16" {
 		return kernels.BF16
@@ -160,7 +160,7 @@ func logZConfig(s rl.Settings) model.LogZConfig {
 	}
 }
 
-// must unwraps a parse of a word that the configuration has already checked.
+// must unwraps the parse of a word that the configuration already checked.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("stage: " + err.Error())

@@ -9,11 +9,11 @@ import (
 	"exp/train/model"
 )
 
-// ReadArchitecture is the architecture of the folder model.base, of the part that
-// model.part asks for.
+// ReadArchitecture returns the architecture of the part of model.base that model.part
+// selects.
 func ReadArchitecture(c *config.Run) (model.Config, error) {
 	if checkpoint.IsAdapterFolder(c.Model.Base) {
-		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), no model: name it in model.adapter, and the model's folder in model.base", c.Model.Base)
+		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: name it in model.adapter, and the model's folder in model.base", c.Model.Base)
 	}
 	if c.Model.Part == textPart {
 		return checkpoint.ReadTextConfig(c.Model.Base)
@@ -24,7 +24,7 @@ func ReadArchitecture(c *config.Run) (model.Config, error) {
 // textPart is the value of model.part for the language model inside a larger one.
 const textPart = "text"
 
-// OpenModel opens the weights of model.base, of the part that is asked for.
+// OpenModel opens the weights of model.base, restricted to model.part.
 func OpenModel(c *config.Run) (*checkpoint.Tensors, error) {
 	if c.Model.Part == textPart {
 		return checkpoint.OpenTextFolder(c.Model.Base)

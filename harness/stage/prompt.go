@@ -16,9 +16,9 @@ import (
 	"exp/train/tokenizer"
 )
 
-// Prompter turns problems into what the model continues: it renders the chat template,
-// or takes the prompt as plain text, and encodes that. It keeps the ids of each prompt,
-// so that the stages of a run encode it once. Safe for concurrent use.
+// Prompter turns problems into token ids for the model: it renders the chat template,
+// or takes the prompt as plain text, and encodes the result. It caches the ids, so that
+// the stages of a run encode each prompt once. Safe for concurrent use.
 type Prompter struct {
 	Tokenizer tokenizer.Tokenizer
 	Stops     []StopID // tokens that end a completion
@@ -60,13 +60,13 @@ func NewPrompter(c *config.Run) (*Prompter, error) {
 	return p, p.findBefore()
 }
 
-// ChatError is of NewPrompter about the chat template.
+// ChatError is an error of NewPrompter about the chat template.
 type ChatError struct{ Err error }
 
 func (e *ChatError) Error() string { return "chat template: " + e.Err.Error() }
 func (e *ChatError) Unwrap() error { return e.Err }
 
-// StopError is of NewPrompter about rollout.stop_ids.
+// StopError is an error of NewPrompter about rollout.stop_ids.
 type StopError struct{ Err error }
 
 func (e *StopError) Error() string { return e.Err.Error() }
@@ -159,8 +159,8 @@ func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 	return p.template.prompt(p.template.messagesOf(q), p.template.toolsOf(q))
 }
 
-// Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens of them:
-// data.truncate says what becomes of a longer one.
+// Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens;
+// data.truncate says what happens to a longer one.
 func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
 	ids, err := p.whole(q)
 	limit := p.data.MaxPromptTokens

@@ -80,7 +80,7 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 	if v, _ := r.Value("prompt"); v != nil {
 		text, ok := v.(string)
 		if !ok && row.ID == "" {
-			return row, r.Errorf("prompt", "it is no text; name the problem by its id")
+			return row, r.Errorf("prompt", "it is not text; name the problem by its id")
 		}
 		row.Prompt = text
 	}
@@ -144,13 +144,13 @@ func numbers[T int32 | float32](r rows.Row, field string, parse func(string) (T,
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return nil, r.Errorf(field, "it is no list of numbers")
+		return nil, r.Errorf(field, "it is not a list of numbers")
 	}
 	out := make([]T, len(list))
 	for i, item := range list {
 		n, ok := item.(json.Number)
 		if !ok {
-			return nil, r.Errorf(field, "item %d is no number", i+1)
+			return nil, r.Errorf(field, "item %d is not a number", i+1)
 		}
 		x, err := parse(n.String())
 		if err != nil {
@@ -188,7 +188,7 @@ func recordedDigest(c *config.Run, p *Prompter) (d ident.Digest, err error) {
 		}
 	}
 	if kind := c.Reward.Kind; rewards > 0 && kind != "task" && kind != "" {
-		return d, fmt.Errorf("%s has rewards, and reward.kind is %s, which gives others; leave one of them out", c.Rollout.Recorded, kind)
+		return d, fmt.Errorf("%s has rewards, but reward.kind is %s, which gives others; remove one of them", c.Rollout.Recorded, kind)
 	}
 	return records.Digest(), nil
 }
@@ -239,11 +239,11 @@ func (e *Env) recording(in Inputs, tok tokenizer.Tokenizer, problems []rollout.P
 		p := byID[row.ID]
 		switch {
 		case row.ID == "" && twice[row.Prompt]:
-			return nil, 0, fmt.Errorf("recorded rollout %d: its prompt is that of several training problems; name the problem by its id", n)
+			return nil, 0, fmt.Errorf("recorded rollout %d: several training problems have its prompt; name the problem by its id", n)
 		case row.ID == "":
 			p = byPrompt[row.Prompt]
 		case p != nil && row.Prompt != "" && row.Prompt != p.Prompt:
-			return nil, 0, fmt.Errorf("recorded rollout %d: problem %s has another prompt here, %q, than there, %q", n, row.ID, clipText(p.Prompt), clipText(row.Prompt))
+			return nil, 0, fmt.Errorf("recorded rollout %d: problem %s has the prompt %q in the data, but %q in the file", n, row.ID, clipText(p.Prompt), clipText(row.Prompt))
 		}
 		if p == nil {
 			others++
@@ -276,7 +276,7 @@ func (e *Env) checkRecorded(made func(role string) (ident.Digest, bool), tok tok
 	if errors.As(err, &few) {
 		help = few.Hint()
 		if others > 0 {
-			help += fmt.Sprintf("; %d rollouts are of problems that data.train does not have", others)
+			help += fmt.Sprintf("; %d rollouts belong to problems that are not in data.train", others)
 		}
 	}
 	return config.Errors{e.Config.ErrorAt("rollout.recorded", config.CodeData, err.Error(), help)}
@@ -299,7 +299,7 @@ func (r recordedRow) completion(tok tokenizer.Tokenizer, limit int, stop []strin
 			c.Tokens = append(c.Tokens, ends[0])
 		}
 		if r.LogProbs != nil && len(r.LogProbs) != len(c.Tokens) {
-			return c, fmt.Errorf("%d log-probs, but the response encodes to %d tokens: its tokens are needed too", len(r.LogProbs), len(c.Tokens))
+			return c, fmt.Errorf("%d log-probs, but the response encodes to %d tokens: give its tokens too", len(r.LogProbs), len(c.Tokens))
 		}
 	}
 	switch {

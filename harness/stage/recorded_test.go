@@ -105,7 +105,7 @@ func TestRecordedErrors(t *testing.T) {
 		"no problem":     {`{"response": "1"}`, `:1: field "id": missing; a row names its problem`},
 		"no response":    {`{"id": "x"}`, `:1: field "response": missing; a row has response, tokens or both`},
 		"mixed":          {`{"id": "x", "response": "1", "logprobs": [-1]}` + "\n" + `{"id": "x", "response": "1"}`, `:2: field "logprobs": some rows have log-probs`},
-		"lengths":        {`{"id": "x", "response": "1+2", "logprobs": [-1, -2]}`, ":1: 2 log-probs, but the response encodes to 3 tokens: its tokens are needed"},
+		"lengths":        {`{"id": "x", "response": "1+2", "logprobs": [-1, -2]}`, ":1: 2 log-probs, but the response encodes to 3 tokens: give its tokens too"},
 		"token lengths":  {`{"id": "x", "tokens": [5, 6, 7], "logprobs": [-1, -2]}`, ":1: 2 log-probs for 3 tokens"},
 		"vocabulary":     {`{"id": "x", "tokens": [5, 6000]}`, ":1: token 2 is 6000, the vocabulary ends at"},
 		"negative":       {`{"id": "x", "tokens": [5, -1]}`, `:1: field "tokens": item 2: below 0`},
@@ -114,7 +114,7 @@ func TestRecordedErrors(t *testing.T) {
 		"long":           {`{"id": "x", "response": "` + strings.Repeat("1", 200) + `"}`, "rollout.max_new_tokens is"},
 		"tokens missing": {`{"id": "x", "response": "", "finish": "length"}`, "has no tokens"},
 		"finish":         {`{"id": "x", "response": "1", "finish": "eos"}`, `field "finish": "eos" is neither stop nor length`},
-		"messages":       {`{"prompt": [{"role": "user"}], "response": "1"}`, "it is no text; name the problem by its id"},
+		"messages":       {`{"prompt": [{"role": "user"}], "response": "1"}`, "it is not text; name the problem by its id"},
 	} {
 		path := filepath.Join(t.TempDir(), "r.jsonl")
 		if err := os.WriteFile(path, []byte(tt.rows), 0o666); err != nil {
@@ -157,7 +157,7 @@ func TestRecordedTooFew(t *testing.T) {
 	err = stage.CheckProblems(&e, func(role string) (ident.Digest, bool) { d, ok := in[role]; return d, ok })
 	var errs config.Errors
 	if !errors.As(err, &errs) || !strings.Contains(errs[0].Message, "has 0 recorded completions, a step takes 4") ||
-		!strings.Contains(errs[0].Help, "1 rollouts are of problems that data.train does not have") {
+		!strings.Contains(errs[0].Help, "1 rollouts belong to problems that are not in data.train") {
 		t.Errorf("CheckProblems = %v", err)
 	}
 }

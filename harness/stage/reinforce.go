@@ -52,7 +52,7 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		if e.Hooks.Resumed != nil {
 			e.Hooks.Resumed(saved.Saved)
 		} else {
-			e.warn("going on from the checkpoint of step %d", saved.Step)
+			e.warn("resuming from the checkpoint of step %d", saved.Step)
 		}
 	}
 	err = r.trainer.Run(ctx, e.Hooks.Stop)
@@ -136,7 +136,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 			return err
 		}
 		if others > 0 {
-			r.event("recorded-rollouts", "%d recorded rollouts are of problems that data.train does not have", others)
+			r.event("recorded-rollouts", "%d recorded rollouts belong to problems that are not in data.train", others)
 		}
 	}
 	if r.online, err = r.newOnlineEval(in, prompts); err != nil {
@@ -150,8 +150,8 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	return nil
 }
 
-// loader returns what makes the models of training from the weights of the input. With
-// adapters all of them lie on one base, and adapters and heads are what is theirs.
+// loader returns a function that makes the models of training from the input's weights.
+// With adapters all models share one base and differ in adapters and heads.
 func (r *reinforcement) loader(in Inputs, owned *closers) (load func(h model.Heads, trainable bool, part string) (*model.Model, error), err error) {
 	seeds := func(part string) func(label string) uint64 {
 		return func(label string) uint64 { return ident.Seed(r.Seed, part+"/"+label) }
@@ -329,8 +329,8 @@ func finite(list []rl.Metric) map[string]float64 {
 	return m
 }
 
-// onlineEval samples a few validation problems from the policy as it is, with
-// streams of its own: whether it runs changes nothing in training.
+// onlineEval samples a few validation problems from the current policy, with separate
+// random streams, so it does not affect training.
 type onlineEval struct {
 	every, n int
 	source   string // names the problems in verl's metrics

@@ -188,10 +188,10 @@ func filesDigests(path string) (map[string]ident.Digest, error) {
 		case err != nil:
 			return err
 		case !info.Mode().IsRegular():
-			return fmt.Errorf("%s is no file: what a reward reads is files and folders without links to folders", name)
+			return fmt.Errorf("%s is not a file: a reward may read files, and folders without links to folders", name)
 		}
 		if bytes += info.Size(); len(files) == maxFiles || bytes > maxBytes {
-			return fmt.Errorf("%s holds more than %d files or %d MiB; name what the program reads more closely", path, maxFiles, maxBytes>>20)
+			return fmt.Errorf("%s holds more than %d files or %d MiB; list what the program reads more precisely", path, maxFiles, maxBytes>>20)
 		}
 		rel, err := filepath.Rel(root, name)
 		if err != nil {

@@ -1,10 +1,10 @@
-// Package stage does the work of each stage of a run: it joins configuration,
-// engine, tasks and training, and is the only place that does. The table of stages,
-// with what each takes and makes, is config.Stages.
+// Package stage does the work of each stage of a run: it alone connects configuration,
+// engine, tasks and training. Package config has the table of stages with their inputs
+// and outputs.
 //
-// A stage takes blobs and gives blobs, and is a function of its inputs, the keys
-// it reads and its seed: harness/run decides whether it has to be executed at all.
-// This package knows no database and no terminal.
+// A stage maps blobs to blobs, as a function of its inputs, the keys it reads and its
+// seed; harness/run decides whether to execute it. This package uses no database and no
+// terminal.
 package stage
 
 import (
@@ -20,8 +20,7 @@ import (
 	"exp/train/rl"
 )
 
-// Roles of inputs and outputs. The files of a merged model have their names as
-// roles.
+// Roles of inputs and outputs. The files of a merged model have their names as roles.
 const (
 	RoleTrain       = config.RoleTrain
 	RoleVal         = config.RoleVal
@@ -48,7 +47,7 @@ const (
 // StartSuffix ends the label of an evaluation of the weights that training starts from.
 const StartSuffix = ident.StartSuffix
 
-// Env is what stages work with.
+// Env is the environment of a stage.
 type Env struct {
 	Config  *config.Resolved
 	Backend kernels.Backend
@@ -106,7 +105,7 @@ type Parent struct {
 	Accept func(Saved) (ident.Digest, error)
 }
 
-// Hooks connect a stage to the record and to people. Nil ones are left out.
+// Hooks connect a stage to the record and the user. Any may be nil.
 type Hooks struct {
 	// Progress hears how far the stage is, with all that the step measured.
 	Progress func(done, total int, measured []rl.Metric)
@@ -128,8 +127,8 @@ type Hooks struct {
 	Stop func() bool
 }
 
-// ErrStopped is returned by a stage that ended early because Hooks.Stop asked for
-// it. What it did so far is saved; running it again goes on from there.
+// ErrStopped is returned by a stage that ended early because Hooks.Stop asked for it.
+// Its work is saved; running it again continues from there.
 var ErrStopped = train.ErrStopped
 
 // Step is a finished training step, ready for the record.
@@ -151,7 +150,7 @@ type Output struct {
 	Kind   string // of blob, for accounting: "problems", "weights", "samples", …
 }
 
-// Outcome is what a stage gives back.
+// Outcome is the result of a stage.
 type Outcome struct {
 	Outputs []Output
 	// Summary is small: what a list or a report shows of the stage.
@@ -162,7 +161,7 @@ type Outcome struct {
 	Evaluation *Evaluation
 }
 
-// Inputs are the blobs that a stage starts from, by role.
+// Inputs are a stage's input blobs, by role.
 type Inputs map[string]ident.Digest
 
 // Run executes a stage. label is the suite of an evaluation.

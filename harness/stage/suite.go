@@ -165,7 +165,7 @@ func (e *Env) checkSuitePrompts(prompts *Prompter, s Suite) error {
 	}
 	if err := prompts.check(e.rendered(problems, s.Name)); err != nil {
 		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict, fmt.Sprintf("suite %s: %v", s.Name, err),
-			"the model must be able to read the problems and eval.final.prompt around them, within data.max_prompt_tokens")}
+			"the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary")}
 	}
 	return nil
 }

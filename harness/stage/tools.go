@@ -41,10 +41,10 @@ func readTools(c *config.Run) (json.RawMessage, error) {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("%sno JSON list of tools: %w", where, err)
+		return nil, fmt.Errorf("%snot a JSON list of tools: %w", where, err)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%san empty list of tools; none is written none", where)
+		return nil, fmt.Errorf("%san empty list of tools; write none for no tools", where)
 	}
 	for i, tool := range list {
 		if t := bytes.TrimSpace(tool); t[0] != '{' {

@@ -107,8 +107,8 @@ func TestTools(t *testing.T) {
 		t.Errorf("digests %v", digests)
 	}
 	for _, tt := range []struct{ tools, want string }{
-		{`[]`, "empty list"}, {`[1]`, "tool 1 is 1"}, {`[{"a": }]`, "no JSON list"}, {filepath.Join(t.TempDir(), "none.json"), "no such file"},
-		{writeTools(t, `{"a": 1}`), "no JSON list of tools"},
+		{`[]`, "empty list"}, {`[1]`, "tool 1 is 1"}, {`[{"a": }]`, "not a JSON list"}, {filepath.Join(t.TempDir(), "none.json"), "no such file"},
+		{writeTools(t, `{"a": 1}`), "not a JSON list of tools"},
 	} {
 		if _, err := prompterOf(t, dir, func(c *config.Run) { c.Data.Tools = tt.tools }); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.tools, err)

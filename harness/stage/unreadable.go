@@ -9,9 +9,9 @@ import (
 	"exp/harness/config"
 )
 
-// Unreadable says what is wrong with the files of a model that a configuration names
-// and that are there: its architecture, its weights by their headers, its tokenizer and
-// its chat template. Data are not read.
+// Unreadable lists what is wrong with the existing files of a model that a
+// configuration names: its architecture, the headers of its weights, its tokenizer and
+// its chat template. It does not read data.
 func Unreadable(c *config.Run) (list []string) {
 	folder := true
 	if c.Model.Init == "pretrained" {
@@ -19,7 +19,7 @@ func Unreadable(c *config.Run) (list []string) {
 		if folder = err == nil && info.IsDir(); folder {
 			arch, err := ReadArchitecture(c)
 			if err != nil {
-				list = append(list, fmt.Sprintf("a model that this program can compute: %v", err))
+				list = append(list, fmt.Sprintf("a supported model: %v", err))
 			} else {
 				checkStartAdapter(c, arch, func(_, _, message, _ string) { list = append(list, "adapters to start with: "+message) })
 			}
