@@ -1,10 +1,9 @@
-// Package eval measures a policy: it samples completions for problems (Generator),
-// has them judged (Score) and turns the verdicts into metrics with intervals
-// (Summarize). The three are apart so that each can be repeated alone: a new grader
-// re-scores without sampling, a new metric needs neither.
+// Package eval measures a policy: it samples completions for problems (Generator), has them graded (Score)
+// and turns the verdicts into metrics with intervals (Summarize). Each step can be repeated alone: a new
+// grader re-scores without sampling, and a new metric needs neither.
 //
-// It knows no model, no store and no task: problems, a sampler and a grader are
-// handed in. Tasks are in eval/task, the statistics in eval/stat.
+// The package knows no models, stores or tasks: callers pass in the problems, a sampler and a grader. Tasks
+// are in eval/task, statistics in eval/stat.
 package eval
 
 import (
@@ -12,19 +11,19 @@ import (
 	"exp/train/rollout"
 )
 
-// Config is the protocol of an evaluation: what, besides weights, problems and
-// seeds, its numbers depend on.
+// Config is the protocol of an evaluation: everything its numbers depend on besides weights, problems and
+// seeds.
 type Config struct {
 	N      int            // samples per problem
 	PassK  []int          // the k of pass@k, each at most N
-	Params rollout.Params // how to sample
+	Params rollout.Params // sampling parameters
 }
 
 const (
 	// Level is the coverage of every interval.
 	Level = 0.95
-	// bootstrapDraws is the number for problems of cli-store-reports: the ends of a
-	// 95 % interval are then known to a hundredth of its width or so.
+	// bootstrapDraws is set by cli-store-reports for draws over problems. It fixes the ends of a 95 %
+	// interval to about a hundredth of its width.
 	bootstrapDraws = 10_000
 )
 

@@ -32,7 +32,7 @@ func (s *fakeSampler) Sample(ctx context.Context, reqs []rollout.Request, p roll
 	return out, nil
 }
 
-// fakeGrader judges by a function; safe for concurrent use if that is.
+// fakeGrader judges with a function; it is safe for concurrent use if the function is.
 type fakeGrader func(p *rollout.Problem, text string) (rollout.Verdict, error)
 
 func (f fakeGrader) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {

@@ -7,7 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Sample is completion K, from 0, of a problem.
+// Sample is completion K of a problem; K counts from 0.
 type Sample struct {
 	ProblemID  string
 	K          int
@@ -18,24 +18,22 @@ type Sample struct {
 type Generator struct {
 	Sampler rollout.Sampler
 	Prompt  func(p *rollout.Problem) ([]int32, error)
-	// Seed is the random stream of a label (see SampleLabel). It must not return
-	// streams that training uses.
+	// Seed maps a label (see SampleLabel) to a random stream. It must not return streams that training
+	// uses.
 	Seed   func(label string) uint64
 	Params rollout.Params
 }
 
-// SampleLabel names the random stream of completion k of a problem. It says
-// nothing of how many completions there are, so the first of many are the same
-// as of few.
+// SampleLabel names the random stream of completion k of a problem. The label does not depend on how many
+// completions are sampled, so the first few are always the same.
 func SampleLabel(problemID string, k int) string {
 	return fmt.Sprintf("prompt=%s/sample=%d", problemID, k)
 }
 
-// Generate samples the completions from first to n-1 of each problem, n of them if
-// first is 0, and returns them in the order of the problems, then of k. They are the
-// same whether those before first were sampled at the same time, earlier or never.
-// done, if not nil, is called now and then with the number of finished completions.
-// An error names the problem whose prompt cannot be encoded.
+// Generate samples completions first to n-1 of each problem and returns them by problem, then by k. With
+// first = 0 that is n per problem. The completions do not depend on whether those before first were sampled
+// in the same call, earlier or never. If done is not nil, Generate calls it now and then with the number of
+// finished completions. If a prompt cannot be encoded, the error names the problem.
 func (g *Generator) Generate(ctx context.Context, problems []rollout.Problem, first, n int,
 	done func(int)) ([]Sample, error) {
 	if first >= n {

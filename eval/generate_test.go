@@ -40,8 +40,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// Sample k of a problem does not depend on how many there are, nor on the other
-// problems.
+// Sample k of a problem does not depend on the number of samples or on other problems.
 func TestGenerateSamplesStandAlone(t *testing.T) {
 	g := &Generator{Sampler: &fakeSampler{}, Prompt: encodeBytes, Seed: labelSeed}
 	problems := []rollout.Problem{{ID: "a", Prompt: "a"}, {ID: "b", Prompt: "b"}}

@@ -6,15 +6,14 @@ import (
 	"exp/eval/grade"
 )
 
-// Prefixes of the metrics that a panel of several graders has.
+// Prefixes of the metrics of a panel with several graders.
 const (
-	GraderPrefix = "accuracy/" // + grader: pass@1 by its verdicts
-	FormPrefix   = "form/"     // + grade.Form: the share of samples that answer so
+	GraderPrefix = "accuracy/" // + grader: pass@1 under its verdicts
+	FormPrefix   = "form/"     // + grade.Form: share of samples with an answer of this form
 )
 
-// GraderMetrics are what several graders say of the same samples: for each column of
-// the panel, the union among them, its pass@1 with an interval, and of each form of
-// answer that occurs the share of the samples. A panel of one grader has none.
+// GraderMetrics returns pass@1 with an interval for each column of the panel, the union included, and the
+// share of samples for each form of answer that occurs. A panel of one grader returns none.
 func (p *Panel) GraderMetrics(seed uint64) ([]Metric, error) {
 	if len(p.Columns) < 2 {
 		return nil, nil

@@ -7,32 +7,32 @@ import (
 	"exp/train/rollout"
 )
 
-// Item is what the samples of one problem came to. Arms are compared item by item.
+// Item sums up the samples of one problem. Arms are compared item by item.
 type Item struct {
 	ProblemID string `json:"problem"`
 	Cluster   string `json:"cluster,omitempty"` // see rollout.Problem
-	Samples   int    `json:"samples"`           // all of them
-	Graded    int    `json:"n"`                 // those with a verdict
-	// The following count graded samples only.
+	Samples   int    `json:"samples"`           // all samples
+	Graded    int    `json:"n"`                 // samples with a verdict
+	// These fields count graded samples only.
 	Correct         int     `json:"c"`
-	Formatted       int     `json:"formatted"`        // with an answer, right or wrong
-	DistinctCorrect int     `json:"distinct_correct"` // different answers among the correct
-	DistinctAnswers int     `json:"distinct_answers"` // different answers among all
-	AnswerEntropy   float64 `json:"answer_entropy"`   // of all answers, nats
-	Reward          float64 `json:"reward"`           // sum
-	// Majority is the vote of the graded samples, and Texts how different their texts
-	// are; nil in scores of earlier versions, Texts also with fewer than two samples.
+	Formatted       int     `json:"formatted"`        // samples with an answer, right or wrong
+	DistinctCorrect int     `json:"distinct_correct"` // different answers among the correct samples
+	DistinctAnswers int     `json:"distinct_answers"` // different answers among all samples
+	AnswerEntropy   float64 `json:"answer_entropy"`   // over all answers, nats
+	Reward          float64 `json:"reward"`           // sum of rewards
+	// Majority is the vote of the graded samples; Texts says how much their texts differ. Both are nil in
+	// scores of earlier versions; Texts is also nil with fewer than two samples.
 	Majority *stat.Vote `json:"majority,omitempty"`
 	Texts    *Texts     `json:"texts,omitempty"`
-	// The following count all samples.
-	Truncated    int     `json:"truncated"`     // reached the token limit
-	Tokens       int     `json:"tokens"`        // sampled, end tokens included
+	// These fields count all samples.
+	Truncated    int     `json:"truncated"`     // samples that reached the token limit
+	Tokens       int     `json:"tokens"`        // sampled tokens, end tokens included
 	TokenEntropy float64 `json:"token_entropy"` // sum over tokens, nats
 }
 
-// Items groups samples and their verdicts by problem, in the order of problems.
-// verdicts [len(samples)] belong to samples in order. Problems without samples are
-// left out. An error is for a sample that comes twice or has no problem.
+// Items groups samples and their verdicts by problem, in the order of problems. verdicts[i] belongs to
+// samples[i]. Problems without samples are left out. A sample that occurs twice or whose problem is unknown
+// is an error.
 func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verdict) ([]Item, error) {
 	if len(samples) != len(verdicts) {
 		panic("eval: length mismatch")
@@ -43,14 +43,14 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 	}
 	type key struct{ problem, k int }
 	seen := make(map[key]bool, len(samples))
-	ofProblem := make([][]int, len(problems)) // indices of samples
+	ofProblem := make([][]int, len(problems)) // indices into samples
 	for j, s := range samples {
 		i, ok := index[s.ProblemID]
 		if !ok {
-			return nil, fmt.Errorf("sample %d: there is no problem %s", s.K, s.ProblemID)
+			return nil, fmt.Errorf("sample %d: unknown problem %s", s.K, s.ProblemID)
 		}
 		if seen[key{i, s.K}] {
-			return nil, fmt.Errorf("sample %d of problem %s comes twice", s.K, s.ProblemID)
+			return nil, fmt.Errorf("sample %d of problem %s occurs twice", s.K, s.ProblemID)
 		}
 		seen[key{i, s.K}] = true
 		ofProblem[i] = append(ofProblem[i], j)
@@ -63,7 +63,7 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 		}
 		item := Item{ProblemID: problems[i].ID, Cluster: problems[i].Cluster}
 		var all, correct []string
-		var graded []int // samples
+		var graded []int // indices into samples
 		var right []bool
 		for _, j := range list {
 			item.add(&samples[j].Completion)

@@ -8,30 +8,29 @@ import (
 	"exp/eval/stat"
 )
 
-// Direction says whether more of a metric is better.
+// Direction says which way a metric improves.
 type Direction string
 
 const (
 	Up      Direction = "up"
 	Down    Direction = "down"
-	Neutral Direction = "" // a description, not a goal
+	Neutral Direction = "" // descriptive, not a goal
 )
 
-// Definition is a metric: the unweighted mean over problems of a value per
-// problem. Names are stable: reports, stored results and conditions use them.
+// Definition is a metric: a value per problem, averaged over problems with equal weight. Names are stable:
+// reports, stored results and conditions use them.
 type Definition struct {
 	Name       string
 	Unit       string
 	Direction  Direction
 	Definition string // the value per problem, in one sentence
-	// Value is that of one problem; ok is false where it has none, and then the
-	// problem is not part of the mean.
+	// Value returns the value for one problem. If ok is false the problem has none and is left out of the
+	// mean.
 	Value func(Item) (value float64, ok bool)
-	K     int // of pass@k; 0 for the others
+	K     int // k of pass@k; 0 for other metrics
 }
 
-// Definitions are all metrics in the order of a report, with pass@k for 1 and for
-// each of passK.
+// Definitions returns all metrics in report order, with pass@k for k = 1 and each k in passK.
 func Definitions(passK []int) []Definition {
 	ks := append([]int{1}, passK...)
 	slices.Sort(ks)
@@ -46,10 +45,10 @@ func Definitions(passK []int) []Definition {
 	return slices.Concat(list, countingMetrics(), textMetrics())
 }
 
-// Families describes pass@K and pass_gap@K for whichever K. They have no Value.
+// Families describes pass@K and pass_gap@K for any K. Their Value is nil.
 func Families() []Definition { return []Definition{describePass("K"), describeGap("K")} }
 
-// describeGap describes what k samples bring: nothing, if a policy always says the same.
+// describeGap describes the gain from k samples; it is 0 if a policy always says the same.
 func describeGap(k string) Definition {
 	return Definition{Name: "pass_gap@" + k, Unit: "share", Definition: "pass@" + k + " - pass@1"}
 }
@@ -67,7 +66,7 @@ func passGap(k int) Definition {
 	return d
 }
 
-// textMetrics compare the samples of a problem with each other.
+// textMetrics returns the metrics that compare the samples of a problem with each other.
 func textMetrics() []Definition {
 	define := func(name, unit string, dir Direction, text string, value func(*Texts) float64) Definition {
 		return Definition{Name: name, Unit: unit, Direction: dir, Definition: text, Value: func(it Item) (float64, bool) {
@@ -85,7 +84,7 @@ func textMetrics() []Definition {
 	}
 	return append(list,
 		define("self_bleu", "share", Neutral,
-			"BLEU-4 of a graded sample against the others, mean over them; lower where they differ",
+			"BLEU-4 of each graded sample against the others, averaged; lower means more different",
 			func(t *Texts) float64 { return t.SelfBLEU }),
 		define("solution_clusters", "groups", Neutral,
 			"effective number of groups of similar texts among the graded samples, exp of the entropy of their sizes",
@@ -98,7 +97,7 @@ func textMetrics() []Definition {
 			func(t *Texts) float64 { return indicator(t.CorrectClusters >= 2) }))
 }
 
-// voted is a value of the vote of a problem's samples.
+// voted adapts a value of the vote to Definition.Value.
 func voted(value func(*stat.Vote) float64) func(Item) (float64, bool) {
 	return func(it Item) (float64, bool) {
 		if it.Majority == nil {
@@ -114,16 +113,16 @@ func countingMetrics() []Definition {
 	}
 	return []Definition{
 		define("majority", "share", Up,
-			"1 if the most frequent answer of the graded samples is correct, the one seen first of several, else 0 (maj@n)",
+			"1 if the most frequent answer of the graded samples is correct, first seen wins a tie, else 0 (maj@n)",
 			voted(func(v *stat.Vote) float64 { return v.Value })),
 		define("majority_tied", "share", Neutral,
-			"1 if several answers are the most frequent, else 0",
+			"1 if several answers tie for the most frequent, else 0",
 			voted(func(v *stat.Vote) float64 { return v.Tied })),
 		define("distinct_correct", "solutions", Up,
 			"different correct answers among the graded samples",
 			graded(func(it Item) float64 { return float64(it.DistinctCorrect) })),
 		define("distinct_correct_solved", "solutions", Up,
-			"different correct answers, of problems with at least one (FlowRL eq. 14)",
+			"different correct answers, over problems with at least one (FlowRL eq. 14)",
 			func(it Item) (float64, bool) { return float64(it.DistinctCorrect), it.DistinctCorrect > 0 }),
 		define("solved_two_ways", "share", Up,
 			"1 if there are at least two different correct answers, else 0",
@@ -132,7 +131,7 @@ func countingMetrics() []Definition {
 			"different answers, right or wrong, among the graded samples",
 			graded(func(it Item) float64 { return float64(it.DistinctAnswers) })),
 		define("answer_entropy", "nats", Neutral,
-			"-Σ p ln p over the classes of equal answers, right or wrong; samples without an answer take no part",
+			"-Σ p ln p over the classes of equal answers, right or wrong; samples without an answer do not count",
 			graded(func(it Item) float64 { return it.AnswerEntropy })),
 		define("answer_entropy_norm", "share", Neutral,
 			"answer_entropy / ln n for n graded samples; 0 where n is 1",
@@ -150,7 +149,7 @@ func countingMetrics() []Definition {
 			"sampled tokens, end tokens included / samples",
 			perSample(func(it Item) float64 { return float64(it.Tokens) })),
 		define("token_entropy", "nats", Neutral,
-			"entropy of the policy where each token was sampled, mean over the tokens",
+			"entropy of the policy at each sampled token, mean over tokens",
 			func(it Item) (float64, bool) { return it.TokenEntropy / float64(max(1, it.Tokens)), it.Tokens > 0 }),
 		define("not_graded", "share", Down,
 			"samples without a verdict / samples",
@@ -158,14 +157,14 @@ func countingMetrics() []Definition {
 	}
 }
 
-// describePass describes pass@k of more samples than one.
+// describePass describes pass@k for k > 1.
 func describePass(k string) Definition {
 	return Definition{Name: "pass@" + k, Unit: "share", Direction: Up,
 		Definition: "unbiased estimate of the chance that one of " + k + " samples is correct, " +
 			"1 - C(n-c," + k + ")/C(n," + k + ") for c correct of n graded"}
 }
 
-// passAtK has no value for a problem with fewer than k graded samples.
+// passAtK has no value for problems with fewer than k graded samples.
 func passAtK(k int) Definition {
 	d := describePass(strconv.Itoa(k))
 	if k == 1 {
@@ -182,7 +181,7 @@ func passAtK(k int) Definition {
 	return d
 }
 
-// graded is a value that exists for a problem with graded samples.
+// graded adapts a value that exists only for problems with graded samples.
 func graded(value func(Item) float64) func(Item) (float64, bool) {
 	return func(it Item) (float64, bool) { return value(it), it.Graded > 0 }
 }

@@ -9,28 +9,28 @@ import (
 	"exp/train/rollout"
 )
 
-// Panel is the same samples under several graders. A published score is one grader's;
-// side by side they show what of it is mathematics and what is spelling.
+// Panel holds the same samples under several graders. A published score comes from one grader; side by side
+// they show how much of a difference is mathematics and how much is spelling.
 type Panel struct {
 	Problems []rollout.Problem
 	Samples  []Sample
 	Columns  []Column
 }
 
-// Column is one grader's verdicts.
+// Column holds the verdicts of one grader.
 type Column struct {
 	Grader   string
-	Verdicts []rollout.Verdict // of Panel.Samples, in order
-	// Classes merges answers of equal value, "1/2" and "0.5", before they are counted
-	// and voted on. Without it equal answers are equal texts, as other programs have it.
+	Verdicts []rollout.Verdict // [len(Panel.Samples)]
+	// Classes merges answers of equal value, such as "1/2" and "0.5", before counting and voting. Without
+	// it answers are equal if their texts are, as in other programs.
 	Classes bool
 }
 
-// UnionName is the grader that accepts what any of the others does.
+// UnionName names the grader that accepts whatever any other accepts.
 const UnionName = "union"
 
-// Union accepts what any column accepts; the answer is that of the first that does, or
-// of the first column. A sample is graded if any column graded it.
+// Union accepts what any column accepts. The answer comes from the first column that accepts it, else from
+// the first column. A sample is graded if any column graded it.
 func Union(columns []Column) Column {
 	u := Column{Grader: UnionName, Verdicts: slices.Clone(columns[0].Verdicts), Classes: true}
 	for _, c := range columns[1:] {
@@ -43,7 +43,7 @@ func Union(columns []Column) Column {
 	return u
 }
 
-// Disagreements counts the samples of which some columns say right and others wrong.
+// Disagreements counts the samples that some columns call right and others wrong.
 func (p *Panel) Disagreements() int {
 	n := 0
 	for i := range p.Samples {
@@ -60,27 +60,25 @@ func (p *Panel) Disagreements() int {
 	return n
 }
 
-// Vote is maj@k: the most frequent of k answers counts.
+// Vote is maj@k: the majority answer of k samples.
 type Vote struct {
 	K      int
 	Metric Metric  // "maj@k", with its interval over problems
-	Ties   float64 // share of votes in which several answers were the most frequent
+	Ties   float64 // share of votes with a tie for the most frequent answer
 }
 
-// ColumnScore is what one column comes to.
+// ColumnScore is the score of one column.
 type ColumnScore struct {
 	Grader  string
-	Metrics []Metric // pass@1, which is avg@n, and pass@k for each k
+	Metrics []Metric // pass@1 (= avg@n), and pass@k for each k
 	Votes   []Vote
 }
 
 // Measure computes pass@1, pass@k and maj@k of a column, with the intervals of Summarize.
 //
-// maj@k of a problem is the mean over its ⌊n/k⌋ blocks of k consecutive samples, which
-// are independent of each other: the share of blocks whose most frequent answer is
-// right. Of equally frequent answers the one seen first counts; samples without an
-// answer have no vote, and a block without votes is wrong. Problems with fewer than k
-// graded samples take no part.
+// maj@k of a problem is the share of its ⌊n/k⌋ disjoint blocks of k consecutive samples whose most frequent
+// answer is right. On a tie the answer seen first wins. Samples without an answer do not vote; a block
+// without votes is wrong. Problems with fewer than k graded samples are left out.
 func (p *Panel) Measure(c Column, ks []int, seed uint64) (ColumnScore, error) {
 	verdicts := c.Verdicts
 	if c.Classes {
@@ -113,11 +111,11 @@ func (p *Panel) Measure(c Column, ks []int, seed uint64) (ColumnScore, error) {
 	return out, nil
 }
 
-// classes gives answers of equal value of the same problem the text of the first.
+// classes replaces each answer by the first of the same problem with equal value.
 func (p *Panel) classes(verdicts []rollout.Verdict) []rollout.Verdict {
 	out := slices.Clone(verdicts)
-	firsts := map[string][]string{} // by problem: the first answer of each class
-	same := map[[2]string]string{}  // by problem and answer: its class
+	firsts := map[string][]string{} // problem -> first answer of each class
+	same := map[[2]string]string{}  // problem, answer -> class
 	for i, s := range p.Samples {
 		a := out[i].Answer
 		if a == "" {
@@ -143,7 +141,7 @@ func (p *Panel) classes(verdicts []rollout.Verdict) []rollout.Verdict {
 	return out
 }
 
-// groups are the graded verdicts of each problem, in the order of its samples.
+// groups returns the graded verdicts of each problem in sample order.
 func (p *Panel) groups(verdicts []rollout.Verdict) [][]rollout.Verdict {
 	index := make(map[string]int, len(p.Problems))
 	for i, q := range p.Problems {
@@ -188,8 +186,8 @@ func (p *Panel) vote(groups [][]rollout.Verdict, k int) (Vote, bool) {
 	return Vote{K: k, Metric: m, Ties: float64(ties) / float64(votes)}, true
 }
 
-// shareMetric is the mean of a share of each problem with its interval, cut to [0,1]; ok is
-// false without values. clusters are as in stat.ClusterMean.
+// shareMetric returns the mean of a share over problems with its interval, cut to [0,1]. ok is false
+// without values. clusters is as in stat.ClusterMean.
 func shareMetric(name string, values []float64, clusters []string) (m Metric, ok bool) {
 	if len(values) == 0 {
 		return m, false
@@ -206,8 +204,8 @@ func shareMetric(name string, values []float64, clusters []string) (m Metric, ok
 	return m, true
 }
 
-// TestsPassed is the mean over problems of the mean reward of their graded samples, the
-// share of tests that pass, with its interval; ok is false without a verdict.
+// TestsPassed returns the mean share of tests passed, with its interval: the mean over problems of the mean
+// reward of their graded samples. ok is false without a verdict.
 func (p *Panel) TestsPassed(c Column) (m Metric, ok bool) {
 	var values []float64
 	var clusters []string
@@ -224,8 +222,7 @@ func (p *Panel) TestsPassed(c Column) (m Metric, ok bool) {
 	return shareMetric("tests_passed", values, clusters)
 }
 
-// majority says whether the most frequent answer is right, and whether another is as
-// frequent.
+// majority reports whether the most frequent answer is right and whether it is tied.
 func majority(block []rollout.Verdict) (correct, tied bool) {
 	count := map[string]int{}
 	for _, v := range block {
@@ -234,7 +231,7 @@ func majority(block []rollout.Verdict) (correct, tied bool) {
 		}
 	}
 	most, winner := 0, rollout.Verdict{}
-	for _, v := range block { // in order: of equally frequent answers the first wins
+	for _, v := range block { // in order: on a tie the first answer wins
 		if v.Answer != "" && count[v.Answer] > most {
 			most, winner = count[v.Answer], v
 		}
@@ -249,13 +246,12 @@ func majority(block []rollout.Verdict) (correct, tied bool) {
 type FormCount struct {
 	Form    grade.Form
 	Samples int
-	// Correct of the samples of this form, by column.
+	// Correct counts the correct samples of this form, by column.
 	Correct []int
 }
 
-// Forms is the histogram of how the samples write their answers, with what each column
-// accepts of each form: where columns differ in a score, this says why. Forms that do
-// not occur are left out.
+// Forms counts how the samples write their answers and how many each column accepts; it explains why
+// columns score differently. Forms that do not occur are left out.
 func (p *Panel) Forms() (counts []FormCount, of []grade.Form) {
 	for _, s := range p.Samples {
 		of = append(of, grade.FormOf(s.Completion.Text, s.Completion.Finish == rollout.FinishLength))

@@ -63,7 +63,7 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// A problem with fewer samples than k takes no part in maj@k.
+// Problems with fewer than k samples are left out of maj@k.
 func TestMajorityOfFewer(t *testing.T) {
 	p := panelOf(says("1", true), says("1", true), says("2", false), says("2", false), says("5", false))
 	s, err := p.Measure(p.Columns[0], []int{4}, 1)
@@ -103,7 +103,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The settings are those of recipes-and-evaluation §4.1, the silent top-k among them.
+// The settings follow recipes-and-evaluation §4.1, including the silent top-k.
 func TestProtocols(t *testing.T) {
 	p, err := ProtocolByName("flowrl-math")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Protocol is a named way to evaluate, with every setting that changes a score written
-// out, also those that the published scripts take silently from a file of defaults.
+// Protocol is a named way to evaluate. It spells out every setting that changes a score, including those
+// that published scripts silently take from a defaults file.
 type Protocol struct {
 	Name            string   `json:"name"`
 	About           string   `json:"about"`
@@ -17,7 +17,7 @@ type Protocol struct {
 	TopK            int      `json:"top_k"` // 0: off
 	MaxPromptTokens int      `json:"max_prompt_tokens"`
 	MaxNewTokens    int      `json:"max_new_tokens"`
-	Truncate        string   `json:"truncate"` // side of a longer prompt that is cut
+	Truncate        string   `json:"truncate"` // side on which a prompt that is too long is cut
 	DType           string   `json:"dtype"`
 	Prompt          string   `json:"prompt"`
 	Metrics         []string `json:"metrics"`
@@ -29,25 +29,25 @@ const (
 	dapoPrompt   = "DAPO's template (sha256 of prefix 46d554a9, of suffix f5c796ae) in the model's chat template"
 )
 
-// Protocols lists the known ones (recipes-and-evaluation §4).
+// Protocols lists the known protocols (recipes-and-evaluation §4).
 func Protocols() []Protocol {
 	math := Protocol{
-		Name: "flowrl-math", About: "FlowRL's evaluation of mathematics as its scripts do it: top-k 50 comes from " +
-			"their file of defaults", Source: flowrlSource,
+		Name: "flowrl-math", About: "FlowRL's mathematics evaluation as its scripts run it: top-k 50 comes from " +
+			"their defaults file", Source: flowrlSource,
 		N: 16, Temperature: 0.6, TopP: 0.95, TopK: 50, MaxPromptTokens: 2048, MaxNewTokens: 8192, Truncate: "right",
 		DType:  "bf16",
 		Prompt: dapoPrompt, Metrics: []string{"avg@16"}, Grader: "Math-Verify: the whole response, gold in a box",
 	}
 	paper := math
 	paper.Name, paper.Source, paper.TopK = "flowrl-math-paper", "arXiv:2509.15207v3", 0
-	paper.About = "the same as the paper states it: without a top-k"
+	paper.About = "the same as stated in the paper: no top-k"
 	long := paper
 	long.Name, long.N, long.Metrics = "flowrl-math-64", 64, []string{"avg@64"}
-	long.About = "FlowRL's tables of 64 samples at temperature 0.6"
+	long.About = "FlowRL's tables with 64 samples at temperature 0.6"
 	hot := long
-	hot.Name, hot.Temperature, hot.About = "flowrl-math-64-hot", 1, "FlowRL's tables of 64 samples at temperature 1"
+	hot.Name, hot.Temperature, hot.About = "flowrl-math-64-hot", 1, "FlowRL's tables with 64 samples at temperature 1"
 	code := math
-	code.Name, code.About = "flowrl-code", "FlowRL's evaluation of programs"
+	code.Name, code.About = "flowrl-code", "FlowRL's code evaluation"
 	code.Prompt = "the question, starter code or an instruction to read stdin, in the model's chat template"
 	code.Metrics, code.Grader = []string{"avg@16", "pass@16"}, "all tests of the problem"
 	val := math
@@ -67,10 +67,10 @@ func ProtocolByName(name string) (Protocol, error) {
 		}
 		names = append(names, p.Name)
 	}
-	return Protocol{}, fmt.Errorf("there is no protocol %q; there are %s", name, strings.Join(names, ", "))
+	return Protocol{}, fmt.Errorf("unknown protocol %q; known: %s", name, strings.Join(names, ", "))
 }
 
-// Settings is the protocol in one line, nothing left out that a sampler is told.
+// Settings prints every sampling setting of the protocol on one line.
 func (p Protocol) Settings() string {
 	topK := "off"
 	if p.TopK > 0 {

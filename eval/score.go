@@ -9,17 +9,16 @@ import (
 	"exp/train/rollout"
 )
 
-// maxNotGraded is the share of samples that may stay without a verdict before the
-// scores of the others count for nothing (cli-store-reports §11.2).
+// maxNotGraded is the largest share of samples without a verdict for which the scores still count
+// (cli-store-reports §11.2).
 const maxNotGraded = 0.01
 
-// NotGradedError is returned by Score when too many samples have no verdict: the
-// infrastructure failed, not the model.
+// NotGradedError reports that too many samples have no verdict: the infrastructure failed, not the model.
 type NotGradedError struct {
 	NotGraded, Samples int
 	ProblemID          string // of the first sample without a verdict
 	K                  int
-	Reason             string // why that one has none
+	Reason             string // why that sample has none
 }
 
 func (e *NotGradedError) Error() string {
@@ -28,13 +27,11 @@ func (e *NotGradedError) Error() string {
 		e.NotGraded, e.Samples, 100*maxNotGraded, e.K, e.ProblemID, e.Reason)
 }
 
-// Score judges samples with up to parallelism calls of the grader at a time, or all at
-// once if it is a rollout.BatchGrader, and returns their verdicts, in their order. If more than 1
-// % of them are not graded, the verdicts come with a *NotGradedError. Any other error comes
-// without verdicts:
-// the grader cannot go on (then the error names the first sample, in order, of those
-// that it was asked about), a sample's problem is not among problems, or ctx was
-// cancelled.
+// Score grades samples and returns their verdicts in order. It makes up to parallelism calls of the grader
+// at a time, or one call for all if the grader is a rollout.BatchGrader. If more than 1 % of the samples
+// are not graded, the verdicts come with a *NotGradedError. Any other error comes without verdicts: the
+// grader failed (the error names the first sample it failed on), a sample's problem is not in problems, or
+// ctx was cancelled.
 func Score(ctx context.Context, grader rollout.Grader, problems []rollout.Problem, samples []Sample,
 	parallelism int) ([]rollout.Verdict, error) {
 	byID := make(map[string]*rollout.Problem, len(problems))
@@ -43,7 +40,7 @@ func Score(ctx context.Context, grader rollout.Grader, problems []rollout.Proble
 	}
 	for _, s := range samples {
 		if byID[s.ProblemID] == nil {
-			return nil, fmt.Errorf("sample %d: there is no problem %s", s.K, s.ProblemID)
+			return nil, fmt.Errorf("sample %d: unknown problem %s", s.K, s.ProblemID)
 		}
 	}
 

@@ -12,7 +12,7 @@ import (
 	"exp/train/rollout"
 )
 
-// numbered are n samples of problem p whose texts are 0 to n-1.
+// numbered returns n samples of problem p with the texts 0 to n-1.
 func numbered(n int) []Sample {
 	samples := make([]Sample, n)
 	for k := range samples {
@@ -23,7 +23,7 @@ func numbered(n int) []Sample {
 
 var problemP = []rollout.Problem{{ID: "p"}}
 
-// Verdicts come in the order of the samples, whatever the parallelism.
+// Verdicts come in sample order, whatever the parallelism.
 func TestScoreOrder(t *testing.T) {
 	echo := fakeGrader(func(p *rollout.Problem, text string) (rollout.Verdict, error) {
 		return rollout.Verdict{Status: rollout.Graded, Answer: p.ID + text}, nil
@@ -94,7 +94,7 @@ func TestScoreGraderFails(t *testing.T) {
 
 func TestScoreUnknownProblem(t *testing.T) {
 	_, err := Score(context.Background(), fakeGrader(nil), nil, numbered(1), 1)
-	if err == nil || !strings.Contains(err.Error(), "no problem p") {
+	if err == nil || !strings.Contains(err.Error(), "unknown problem p") {
 		t.Errorf("error %v", err)
 	}
 }

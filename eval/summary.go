@@ -6,26 +6,24 @@ import (
 	"exp/eval/stat"
 )
 
-// Metric is a metric's value on a suite.
+// Metric is the value of a metric on a suite.
 type Metric struct {
 	Name  string
 	Value float64
 	N     int // problems that have a value
-	// SE is the standard error over Clusters groups of problems; nil where fewer than
-	// two leave the spread unknown.
+	// SE is the standard error over Clusters groups of problems; nil with fewer than two.
 	SE       *float64
 	Clusters int
-	// Interval is nil where the spread is unknown: fewer than two clusters.
+	// Interval is nil with fewer than two clusters: the spread is unknown.
 	Interval *stat.Interval
 }
 
-// Summarize computes the metrics of Definitions(passK) over items. A metric that no
-// problem has a value of is left out.
+// Summarize computes the metrics of Definitions(passK) over items. Metrics without a value for any problem
+// are left out.
 //
-// Intervals are at 95 %, cluster-robust over problems: Student's t, but Wilson's for
-// pass@1 where each problem has one sample and none has a cluster, and the cluster
-// bootstrap, seeded by seed, for pass@k with k > 1. That of a share ends at 0 and 1.
-// It is an error if no problem has k samples.
+// Intervals are at 95 %, cluster-robust over problems: Student's t in general; Wilson's for pass@1 if each
+// problem has one sample and no cluster; the cluster bootstrap, seeded by seed, for pass@k with k > 1.
+// Intervals of shares are cut to [0, 1]. It is an error if no problem has k samples.
 func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 	most := 0
 	for _, it := range items {
@@ -65,8 +63,7 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 	return metrics, nil
 }
 
-// interval is that of the mean of values, the problems' pass@k, or another metric's
-// if k is 0.
+// interval returns the interval of the mean of values. k says that they are pass@k; 0 means another metric.
 func interval(k int, values []float64, clusters []string, items []Item, seed uint64) (stat.Interval, bool) {
 	if k > 1 {
 		return stat.Bootstrap(values, clusters, resampling(seed))
@@ -77,8 +74,8 @@ func interval(k int, values []float64, clusters []string, items []Item, seed uin
 	return stat.TInterval(stat.ClusterMean(values, clusters), Level)
 }
 
-// singles counts the correct among problems that have one graded sample each; ok is
-// false if any has more, or a cluster. Problems without a verdict do not count.
+// singles counts the correct samples if each problem has at most one graded sample and no cluster;
+// otherwise ok is false. Problems without a verdict do not count.
 func singles(items []Item) (correct int, ok bool) {
 	for _, it := range items {
 		if it.Graded > 1 || it.Cluster != "" {

@@ -80,12 +80,14 @@ func floatsTo(tol float64) cmp.Option {
 func TestItemsRefuse(t *testing.T) {
 	problems, samples, verdicts := twoProblems()
 	samples[1].K = 0
-	if _, err := Items(problems, samples, verdicts); err == nil || !strings.Contains(err.Error(), "sample 0 of problem a comes twice") {
+	if _, err := Items(problems, samples, verdicts); err == nil ||
+		!strings.Contains(err.Error(), "sample 0 of problem a occurs twice") {
 		t.Errorf("a sample twice: error %v", err)
 	}
 	samples[1].ProblemID = "c"
-	if _, err := Items(problems, samples, verdicts); err == nil || !strings.Contains(err.Error(), "no problem c") {
-		t.Errorf("a foreign sample: error %v", err)
+	if _, err := Items(problems, samples, verdicts); err == nil ||
+		!strings.Contains(err.Error(), "unknown problem c") {
+		t.Errorf("sample of an unknown problem: error %v", err)
 	}
 }
 

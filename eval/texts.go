@@ -8,18 +8,17 @@ import (
 	"exp/eval/stat"
 )
 
-// Texts is how different the texts of a problem's samples are.
+// Texts says how much the texts of a problem's samples differ.
 type Texts struct {
 	Distinct [4]float64 `json:"distinct"`  // different n-grams of tokens / n-grams, n = 1 … 4
 	SelfBLEU float64    `json:"self_bleu"` // stat.SelfBLEU of the tokens
-	// Clusters is the effective number of groups of similar solutions (see
-	// solutionGroups), CorrectClusters the number of groups of the correct ones.
+	// Clusters is the effective number of groups of similar solutions (see solutionGroups); CorrectClusters
+	// is the number of groups among the correct ones.
 	Clusters        float64 `json:"clusters"`
 	CorrectClusters int     `json:"correct_clusters"`
 }
 
-// newTexts compares the samples at list; nil with fewer than two, which have nothing
-// to differ from. correct [len(list)].
+// newTexts compares the samples at list; nil with fewer than two. correct [len(list)].
 func newTexts(samples []Sample, list []int, correct []bool) *Texts {
 	if len(list) < 2 {
 		return nil
@@ -43,8 +42,8 @@ func newTexts(samples []Sample, list []int, correct []bool) *Texts {
 	return &t
 }
 
-// tokensOf are the samples' tokens; of texts that came without any, from elsewhere,
-// their words, numbered by first appearance.
+// tokensOf returns the tokens of the samples. If no sample has tokens, as in other programs' files, it
+// numbers their words by first appearance instead.
 func tokensOf(samples []Sample, list []int) [][]int32 {
 	out := make([][]int32, len(list))
 	some := false
@@ -69,16 +68,15 @@ func tokensOf(samples []Sample, list []int) [][]int32 {
 	return out
 }
 
-// The shape of a solution: shingles of so many words of its skeleton, and the Jaccard
-// index from which two solutions are one group (recipes-and-evaluation.md §4.6).
+// Shingle lengths in words of the skeleton, and the Jaccard index from which two solutions belong to one
+// group (recipes-and-evaluation.md §4.6).
 const (
 	textShingle, textSimilar = 5, 0.5
 	codeShingle, codeSimilar = 4, 0.7
 )
 
-// solutionGroups groups texts by single link: programs, if every text has a code
-// fence, by their code with names and literals erased, other texts by their words
-// without markup.
+// solutionGroups groups texts by single linkage. If every text has a code fence it compares the code with
+// names and literals erased, otherwise the words without markup.
 func solutionGroups(texts []string) (group []int, groups int) {
 	programs := make([]string, len(texts))
 	code := len(texts) > 0
@@ -101,13 +99,13 @@ func solutionGroups(texts []string) (group []int, groups int) {
 	return stat.SimilarGroups(sets, textSimilar)
 }
 
-// lastFence is the content of the last closed code fence, without its language tag.
+// lastFence returns the content of the last closed code fence without its language tag.
 func lastFence(text string) (code string, ok bool) {
 	parts := strings.Split(text, "```")
 	if len(parts) < 3 {
 		return "", false
 	}
-	last := (len(parts)-1)/2*2 - 1 // odd parts are inside
+	last := (len(parts)-1)/2*2 - 1 // odd parts are inside a fence
 	_, code, ok = strings.Cut(parts[last], "\n")
 	return code, ok
 }
@@ -115,8 +113,8 @@ func lastFence(text string) (code string, ok bool) {
 var markup = regexp.MustCompile(
 	`\\(left|right|displaystyle|text|mathrm|boxed|quad|qquad|begin|end|,|;|!|\(|\)|\[|\])|\$|\*\*|#+|[{}]`)
 
-// textSkeleton is the words of a text in lower case, without LaTeX and Markdown
-// markup: runs of letters, numbers, and other signs one by one. Numbers stay.
+// textSkeleton returns the words of a text in lower case, without LaTeX and Markdown markup: runs of
+// letters, numbers, and single other characters.
 func textSkeleton(text string) []string {
 	return words(strings.ToLower(markup.ReplaceAllString(text, " ")))
 }
@@ -126,9 +124,8 @@ var (
 	literal = regexp.MustCompile(`(?s)"""(.*?)"""|'''(.*?)'''|"(\\.|[^"\\\n])*"|'(\\.|[^'\\\n])*'`)
 )
 
-// codeSkeleton is the words of a program without comments, with literals of texts as
-// one word, and with each name that is no keyword replaced by the place of its first
-// appearance, so that renaming changes nothing.
+// codeSkeleton returns the words of a program without comments. String literals become one word; each name
+// that is not a keyword becomes the index of its first appearance, so renaming changes nothing.
 func codeSkeleton(code string) []string {
 	code = comment.ReplaceAllString(literal.ReplaceAllString(code, `""`), "")
 	list := words(code)
@@ -145,7 +142,7 @@ func codeSkeleton(code string) []string {
 	return list
 }
 
-// keywords are Python's words of control, which give a program its shape.
+// keywords are Python's control words, which give a program its shape.
 var keywords = setOf(`and as assert break class continue def del elif else except finally for from global if import in is lambda
 	nonlocal not or pass raise return try while with yield True False None`)
 
@@ -157,8 +154,7 @@ func setOf(text string) map[string]bool {
 	return set
 }
 
-// words cuts a text into runs of letters with digits and underscores in them, numbers,
-// and single other signs; white space is dropped.
+// words cuts a text into identifiers, numbers and single other characters, dropping white space.
 func words(text string) []string {
 	var out []string
 	start, number := -1, false

@@ -116,16 +116,16 @@ func TestEvalRefuses(t *testing.T) {
 		{"no file", nil, 2, []string{"--responses FILE is needed"}},
 		{"file not there", []string{"--responses", "none"}, 3, []string{"none"}},
 		{"broken line", []string{"--responses", "broken.jsonl"}, 2, []string{"broken.jsonl:2: not JSON"}},
-		{"scores", []string{"--responses", "results.json"}, 2, []string{"scores and no responses"}},
+		{"scores", []string{"--responses", "results.json"}, 2, []string{"scores but no responses"}},
 		{"no gold answers", []string{"--responses", "bare.jsonl"}, 2, []string{"bare.jsonl:1: no gold answer", "--suite"}},
 		{"missing responses", []string{"--responses", "good.jsonl", "--suite", "suite.jsonl"}, 2, []string{"1 of 2 problems of suite have no response", "--partial"}},
 		{"uneven", []string{"--responses", "uneven.jsonl"}, 2, []string{"some problems have 1 responses and others 2"}},
 		{"protocol", []string{"--responses", "good.jsonl", "--protocol", "flowrl-math"}, 2, []string{"16 samples per problem; the file has 1"}},
 		{"k above n", []string{"--responses", "good.jsonl", "--k", "1,2"}, 2, []string{"not extrapolated"}},
-		{"another grader", []string{"--responses", "good.jsonl", "--grader", "sympy"}, 2, []string{`no grader "sympy"`}},
+		{"another grader", []string{"--responses", "good.jsonl", "--grader", "sympy"}, 2, []string{`unknown grader "sympy"`}},
 		{"no route", []string{"--responses", "good.jsonl", "--grader", "verl"}, 2, []string{"no grader for this data source"}},
 		{"another suite", []string{"--responses", "good.jsonl", "--suite", "results.json"}, 2, []string{"results.json"}},
-		{"form to write", []string{"--responses", "good.jsonl", "--write", "csv=x"}, 2, []string{`unknown format "csv"`, "lm-eval"}},
+		{"form to write", []string{"--responses", "good.jsonl", "--write", "csv=x"}, 2, []string{`cannot write format "csv"`, "lm-eval"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			call{}.run(append([]string{"eval"}, tt.args...)...).refuses(t, tt.code, tt.want...)

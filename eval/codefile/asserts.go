@@ -12,15 +12,15 @@ import (
 	"exp/sandbox"
 )
 
-// limits gives a program its CPU time, and wall time enough for a loaded machine.
+// limits returns limits with this CPU time, and enough wall time for a loaded machine.
 func limits(cpuMS, memoryMB int64) sandbox.Limits {
 	return sandbox.Limits{CPUMS: cpuMS, WallMS: 3*cpuMS + 5000, MemoryMB: memoryMB}
 }
 
 const (
 	assertCPU = 5_000  // HumanEval's own limit is 3 s of wall time for a task, verl's 1 s for an input
-	plusCPU   = 20_000 // for hundreds of inputs; EvalPlus has at most 60 s of wall time
-	memoryMB  = 1024   // EvalPlus has 4 GB, the others no limit
+	plusCPU   = 20_000 // for hundreds of inputs; EvalPlus allows at most 60 s of wall time
+	memoryMB  = 1024   // EvalPlus allows 4 GB, the others set no limit
 )
 
 //go:embed numpystandin.py
@@ -29,8 +29,7 @@ var numpyStandIn string
 //go:embed evalplus.py
 var evalPlusChecker string
 
-// withNumPy puts a stand-in for the little that tests use of NumPy before them, where
-// the interpreter has none.
+// withNumPy prepends a stand-in for the little NumPy that tests use, if the interpreter lacks NumPy.
 func withNumPy(test string) string {
 	if strings.Contains(test, "numpy") {
 		return numpyStandIn
@@ -38,8 +37,8 @@ func withNumPy(test string) string {
 	return ""
 }
 
-// helpers executes a prompt where the tests are, for its functions that tests use
-// (HumanEval 32, 38, 50), and keeps the function that is tested.
+// helpers runs a prompt where the tests run, because tests use its functions (HumanEval 32, 38, 50), and
+// keeps the function under test.
 func helpers(prompt, entry string) string {
 	return "_tested = " + entry + "\n" + prompt + "\n" + entry + " = _tested\n"
 }
@@ -57,7 +56,7 @@ func humanEval(r row) (code.Problem, error) {
 	return p, nil
 }
 
-// completes makes p a problem whose prompt is the head of a function.
+// completes sets p up as a problem whose prompt is the head of a function.
 func completes(p *code.Problem, test string) {
 	p.Starter = p.Prompt
 	p.Setup = withNumPy(test) + helpers(p.Prompt, p.Entry)
@@ -67,7 +66,7 @@ func completes(p *code.Problem, test string) {
 	}
 }
 
-// defined finds the functions and classes of a program's top level.
+// These find functions and classes at the top level of a program.
 var (
 	definedFunction = regexp.MustCompile(`(?m)^def\s+(\w+)\s*\(`)
 	definedClass    = regexp.MustCompile(`(?m)^class\s+(\w+)`)
@@ -118,8 +117,7 @@ func mbpp(r row) (code.Problem, error) {
 	return p, nil
 }
 
-// firstUsed is the name, of those that a pattern finds in the solution, that a test
-// calls first.
+// firstUsed returns the name that a test calls first, among those the pattern finds in the solution.
 func firstUsed(defined *regexp.Regexp, solution, test string) string {
 	names := make(map[string]bool)
 	for _, m := range defined.FindAllStringSubmatch(solution, -1) {
@@ -137,8 +135,8 @@ func usesName(text, name string) bool {
 	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(text)
 }
 
-// evalPlus reads EvalPlus' own files. The expected outputs are what the reference gives
-// for the inputs; it runs where the tests do.
+// evalPlus reads EvalPlus's own files. The reference, run where the tests run, computes the expected
+// outputs.
 func evalPlus(r row) (code.Problem, error) {
 	p := code.Problem{Family: code.HumanEval, Limits: limits(plusCPU, memoryMB)}
 	var body string
@@ -154,16 +152,16 @@ func evalPlus(r row) (code.Problem, error) {
 	}
 	p.Solution = p.Prompt + body
 	if strings.HasPrefix(p.ID, "Mbpp/") {
-		p.Family = code.MBPP // the prompt is a text in quotes, and the program is whole
+		p.Family = code.MBPP // the prompt is a quoted text, and the solution is a whole program
 		switch p.Entry {
 		case "check_str", "text_match_three", "text_starta_endb":
-			p.Uses = []string{p.Entry} // its result may be what has no plain value
+			p.Uses = []string{p.Entry} // the result may lack a plain value
 		}
 	} else {
 		p.Starter = p.Prompt
 	}
 	quoted := func(s string) string {
-		text, _ := json.Marshal(s) // a literal of JSON is one of Python
+		text, _ := json.Marshal(s) // a JSON literal is also a Python literal
 		return string(text)
 	}
 	p.Setup = fmt.Sprintf("_task, _entry, _atol, _reference = %s, %s, %s, %s\n", quoted(p.ID), quoted(p.Entry),

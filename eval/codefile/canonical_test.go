@@ -29,7 +29,7 @@ func openPool(t testing.TB) *sandbox.Pool {
 	return p
 }
 
-// benchmark reads a published file of EXP_DATA, or of shared/data beside the repository.
+// benchmark reads a published file from EXP_DATA, or from shared/data next to the repository.
 func benchmark(t testing.TB, name string) []code.Problem {
 	t.Helper()
 	dir := os.Getenv("EXP_DATA")
@@ -45,7 +45,7 @@ func benchmark(t testing.TB, name string) []code.Problem {
 	return problems
 }
 
-// each calls f for all problems, as many at once as there are cores.
+// each calls f for all problems, on all cores.
 func each(problems []code.Problem, f func(p *code.Problem)) {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -59,7 +59,7 @@ func each(problems []code.Problem, f func(p *code.Problem)) {
 	group.Wait()
 }
 
-// mutant is a solution whose every result is another value.
+// mutant returns a solution whose every result is wrong.
 func mutant(p *code.Problem) string {
 	return fmt.Sprintf(`%s
 
@@ -82,9 +82,9 @@ def %s(*args, **kwargs):
 `, p.Solution, p.Entry, p.Entry)
 }
 
-// TestCanonicalSolutions: every published solution passes, and a copy of it that
-// returns another value fails. It runs every solution and every eighth copy, all copies
-// with EXP_TEST_ALL=1, and under -short those of every tenth problem.
+// TestCanonicalSolutions: every published solution passes, and a copy that returns another value fails. It
+// runs every solution and every eighth copy; with EXP_TEST_ALL=1 all copies; under -short those of every
+// tenth problem.
 func TestCanonicalSolutions(t *testing.T) {
 	var problems []code.Problem
 	for name, want := range map[string]int{"humaneval.jsonl": 164, "mbpp.jsonl": 974} {

@@ -15,7 +15,7 @@ const (
 	contestCPU       = 12_000 // TACO and Codeforces, as published
 )
 
-// testCase is a test of LiveCodeBench, CodeElo, PrimeIntellect and rllm's files.
+// testCase is a test in the files of LiveCodeBench, CodeElo, PrimeIntellect and rllm.
 type testCase struct {
 	Input    json.RawMessage `json:"input"`
 	Output   json.RawMessage `json:"output"`
@@ -27,7 +27,7 @@ type testCase struct {
 	} `json:"metadata"`
 }
 
-// setCases makes tests of cases, which are all of one kind.
+// setCases turns cases, all of one kind, into tests.
 func setCases(p *code.Problem, cases []testCase, statement string) error {
 	wrapped := len(cases) > 0
 	for i, c := range cases {
@@ -39,7 +39,7 @@ func setCases(p *code.Problem, cases []testCase, statement string) error {
 			p.Entry = name
 		}
 		if functional := c.TestType == "functional" || c.Type == "function_call"; functional && p.Entry == "" {
-			return fmt.Errorf("test %d calls a function without a name", i+1)
+			return fmt.Errorf("test %d calls an unnamed function", i+1)
 		}
 		var t code.Test
 		var err error
@@ -58,7 +58,7 @@ func setCases(p *code.Problem, cases []testCase, statement string) error {
 	return nil
 }
 
-// stdioTest reads texts; a list is its items, a line each.
+// stdioTest reads texts; a list becomes its items, one per line.
 func stdioTest(input, output json.RawMessage) (t code.Test, err error) {
 	if t.Stdin, err = joined(input); err != nil {
 		return t, fmt.Errorf("input: %w", err)
@@ -85,7 +85,7 @@ func joined(raw json.RawMessage) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// pythonText is str(v), or repr(v) inside others.
+// pythonText returns str(v), or repr(v) inside containers.
 func pythonText(v any, inside bool) string {
 	switch v := v.(type) {
 	case nil:
@@ -107,8 +107,8 @@ func pythonText(v any, inside bool) string {
 	return fmt.Sprint(v)
 }
 
-// callTest reads arguments, a list or a text with one JSON value a line, and a value,
-// which may be a text of JSON beside such arguments.
+// callTest reads arguments, a list or a text with one JSON value per line, and a value, which may be JSON
+// text if the arguments are.
 func callTest(input, output json.RawMessage, wrapped *bool) (t code.Test, err error) {
 	t.Args, t.Expect = input, output
 	if len(input) > 0 && input[0] == '"' {
@@ -137,11 +137,11 @@ func callTest(input, output json.RawMessage, wrapped *bool) (t code.Test, err er
 	return t, nil
 }
 
-// declared is how statements say that answers may be inexact.
+// declared matches statements that allow inexact answers.
 var declared = regexp.MustCompile(
 	`(?is)(?:absolute|relative)\s+(?:or\s+(?:absolute|relative)\s+)?(?:error|difference)[^.]{0,120}?(?:10\s*\^?\s*\{?\s*[-−–]\s*\{?\s*(\d{1,2})|1e-(\d{1,2})|(0\.0+1))`)
 
-// declaredTolerance is the tolerance that a statement names, 0 if none.
+// declaredTolerance returns the tolerance that a statement names, else 0.
 func declaredTolerance(statement string) float64 {
 	m := declared.FindStringSubmatch(strings.ReplaceAll(statement, "$", ""))
 	if m == nil {

@@ -1,12 +1,11 @@
-// Package codefile reads the published files of code benchmarks into problems of one
-// type: HumanEval, MBPP and their EvalPlus versions, LiveCodeBench, CodeElo, TACO, APPS,
-// CodeContests, and the rows that RL trainers keep (verl's layout, and DeepCoder's).
+// Package codefile reads the published files of code benchmarks into one problem type: HumanEval, MBPP and
+// their EvalPlus versions, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, and the rows that RL trainers
+// keep (verl's layout and DeepCoder's).
 //
-// A file has any form that package rows reads, JSON lines or a list, parquet, compressed
-// by gzip or not; a row has the published columns.
+// Files are in any form that package rows reads; rows have the published columns.
 //
-// Prompts are plain texts, without a chat template. Where the published file has none,
-// the text is ours.
+// Prompts are plain texts without a chat template. Where the published file has no prompt, we supply the
+// wording.
 package codefile
 
 import (
@@ -39,14 +38,14 @@ const (
 	Verl          Format = "verl"          // data_source, prompt, reward_model.ground_truth
 )
 
-// layout is a format with the columns that tell it from others, and its reader.
+// layout is a format: its reader and the columns that identify it.
 type layout struct {
 	format  Format
 	columns []string
 	read    func(r row) (code.Problem, error)
 }
 
-// layouts in the order of detection: the more telling columns first.
+// layouts are in order of detection, the most specific columns first.
 func layouts() []layout {
 	return []layout{
 		{Verl, []string{"reward_model", "prompt"}, verl},
@@ -61,7 +60,7 @@ func layouts() []layout {
 	}
 }
 
-// Formats lists the formats.
+// Formats lists all formats.
 func Formats() (list []Format) {
 	for _, l := range layouts() {
 		list = append(list, l.format)
@@ -69,10 +68,10 @@ func Formats() (list []Format) {
 	return list
 }
 
-// row is a row's columns.
+// row holds the columns of a row.
 type row struct {
 	columns map[string]json.RawMessage
-	number  int // from 1, for what has no id
+	number  int // from 1, used if the row lacks an id
 }
 
 func detect(columns map[string]json.RawMessage) (f Format, ok bool) {
@@ -89,8 +88,8 @@ func detect(columns map[string]json.RawMessage) (f Format, ok bool) {
 	return "", false
 }
 
-// Row reads one row, a JSON object; number counts rows from 1. An empty format is found
-// by the columns.
+// Row reads one row, a JSON object; number counts rows from 1. An empty format is detected from the
+// columns.
 func Row(f Format, object []byte, number int) (code.Problem, error) {
 	r := row{number: number}
 	if err := json.Unmarshal(object, &r.columns); err != nil {
@@ -103,7 +102,7 @@ func parse(f Format, r row) (code.Problem, error) {
 	if f == "" {
 		var ok bool
 		if f, ok = detect(r.columns); !ok {
-			return code.Problem{}, fmt.Errorf("the row has the columns of no known format: there are %v", Formats())
+			return code.Problem{}, fmt.Errorf("the columns match no known format: %v", Formats())
 		}
 	}
 	for _, l := range layouts() {
@@ -116,15 +115,15 @@ func parse(f Format, r row) (code.Problem, error) {
 		}
 		return p, err
 	}
-	return code.Problem{}, fmt.Errorf("no format %q: there are %v", f, Formats())
+	return code.Problem{}, fmt.Errorf("unknown format %q; known: %v", f, Formats())
 }
 
-// Open reads a file, in any form that package rows reads; an empty format is found by
-// the columns of each row. Errors are the system's and *rows.Error, with the place of the
-// row. Two problems of one id are an error.
+// Open reads a file in any form that package rows reads. An empty format is detected from the columns of
+// each row. Errors are system errors or *rows.Error, with the place of the row. Two problems with one id
+// are an error.
 func Open(path string, f Format) ([]code.Problem, error) {
 	var problems []code.Problem
-	seen := make(map[string]string) // where, by id
+	seen := make(map[string]string) // id -> where it was seen
 	for r, err := range rows.Read(path) {
 		if err != nil {
 			return nil, err
@@ -134,18 +133,18 @@ func Open(path string, f Format) ([]code.Problem, error) {
 			return nil, err
 		}
 		if first, ok := seen[p.ID]; ok {
-			return nil, r.Errorf("", "the id %s is that of %s as well", p.ID, first)
+			return nil, r.Errorf("", "id %s also belongs to %s", p.ID, first)
 		}
 		seen[p.ID] = r.Where
 		problems = append(problems, p)
 	}
 	if len(problems) == 0 {
-		return nil, &rows.Error{Where: path, Err: errors.New("there are no problems in it")}
+		return nil, &rows.Error{Where: path, Err: errors.New("no problems in the file")}
 	}
 	return problems, nil
 }
 
-// FromRow reads one row of a file; errors are *rows.Error.
+// FromRow reads one row of a file. Errors are *rows.Error.
 func FromRow(f Format, from rows.Row) (code.Problem, error) {
 	columns, err := columnsOf(from)
 	if err != nil {
@@ -158,8 +157,8 @@ func FromRow(f Format, from rows.Row) (code.Problem, error) {
 	return p, nil
 }
 
-// DetectRow is Detect for the rows of a file. Rows of RL data sets have the same columns
-// whatever the task: their data_source decides.
+// DetectRow detects the format of a file's row. RL data sets have the same columns whatever the task, so
+// for them data_source decides.
 func DetectRow(from rows.Row) (f Format, ok bool) {
 	columns, err := columnsOf(from)
 	if err != nil {
@@ -184,7 +183,7 @@ func columnsOf(from rows.Row) (map[string]json.RawMessage, error) {
 	return columns, nil
 }
 
-// text is a column that is a string or a number; empty where it is absent or null.
+// text returns a string or number column as text; empty if absent or null.
 func (r row) text(names ...string) (string, error) {
 	for _, name := range names {
 		raw, ok := r.columns[name]
@@ -206,7 +205,7 @@ func (r row) text(names ...string) (string, error) {
 	return "", nil
 }
 
-// texts reads columns that must be there.
+// texts reads columns that must be present.
 func (r row) texts(names []string, to ...*string) (err error) {
 	for i, name := range names {
 		if _, ok := r.columns[name]; !ok {
@@ -219,7 +218,7 @@ func (r row) texts(names []string, to ...*string) (err error) {
 	return nil
 }
 
-// into reads a column that may also be a text of JSON; absent, it stays as it is.
+// into decodes a column that may also be JSON text. If it is absent, to is unchanged.
 func (r row) into(name string, to any) error {
 	raw, ok := r.columns[name]
 	if !ok || string(raw) == "null" {
@@ -241,7 +240,7 @@ func (r row) into(name string, to any) error {
 	return nil
 }
 
-// decode reads one JSON value, numbers as written.
+// decode reads one JSON value and keeps numbers as written.
 func decode(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

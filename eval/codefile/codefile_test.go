@@ -17,7 +17,7 @@ import (
 	"exp/eval/rows"
 )
 
-// pickled is a text as LiveCodeBench packs it: pickle protocol 4, zlib, base64.
+// pickled packs a text as LiveCodeBench does: pickle protocol 4, zlib, base64.
 func pickled(text string) string {
 	var body bytes.Buffer
 	body.WriteString("\x80\x04\x95")
@@ -44,8 +44,7 @@ func object(t *testing.T, columns map[string]any) []byte {
 
 type dict = map[string]any
 
-// TestRows reads one row of each layout and solves it: what is read is what the
-// published files mean.
+// TestRows reads one row of each layout and solves the problem it gives.
 func TestRows(t *testing.T) {
 	g, err := code.NewGrader(openPool(t), code.Options{})
 	if err != nil {
@@ -127,7 +126,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// written is a file with a text.
+// written writes a file with a text.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.jsonl")
@@ -141,19 +140,19 @@ func TestBrokenRows(t *testing.T) {
 	good := object(t, dict{"question_content": "Square.", "question_id": "q1", "public_test_cases": `[{"input":"3","output":"9","testtype":"stdin"}]`})
 	for _, tt := range []struct{ name, text, want string }{
 		{"no JSON", "{", "x.jsonl:1"},
-		{"no format", `{"a":1}`, "the columns of no known format"},
-		{"twice", string(good) + "\n" + string(good), "x.jsonl:2: the id q1 is that of"},
+		{"no format", `{"a":1}`, "the columns match no known format"},
+		{"twice", string(good) + "\n" + string(good), "x.jsonl:2: id q1 also belongs to"},
 		{"second row broken", string(good) + "\n\n{}", "x.jsonl:3"},
 		{"in a list", "[" + string(good) + ",{}]", "x.jsonl: item 2"},
 		{"list without an end", "[" + string(good), "ends within"},
 		{"nothing", " \n", "no problems"},
 		{"empty list", "[]", "no problems"},
 		{"no tests", `{"question_content":"x","question_id":"q","public_test_cases":"[]"}`, "has no tests"},
-		{"function without a name", `{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "without a name"},
+		{"function without a name", `{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "an unnamed function"},
 		{"arguments that are no JSON", `{"question_content":"x","question_id":"q","metadata":"{\"func_name\":\"f\"}","public_test_cases":"[{\"input\":\"a b\",\"output\":\"1\",\"testtype\":\"functional\"}]"}`, "each line must be a JSON value"},
 		{"no base64", `{"question_content":"x","question_id":"q","public_test_cases":"[]","private_test_cases":"?"}`, "private_test_cases"},
 		{"unknown source", `{"data_source":"gsm8k","prompt":[{"role":"user","content":"x"}],"reward_model":{"ground_truth":"[]"}}`, "gsm8k"},
-		{"inputs without outputs", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[]}"}`, "1 inputs and 0 outputs"},
+		{"inputs without outputs", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[]}"}`, "1 inputs but 0 outputs"},
 		{"mbpp without its function", `{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert g() == 1"]}`, "calls no function of the solution"},
 	} {
 		_, err := Open(written(t, tt.text), "")
@@ -170,7 +169,7 @@ func TestBrokenRows(t *testing.T) {
 	}
 }
 
-// TestPickles: a text is read, whatever its length, and nothing that could run.
+// TestPickles: a text of any length is read, and nothing that could run.
 func TestPickles(t *testing.T) {
 	for _, n := range []int{0, 1, 300, 70_000} {
 		want := strings.Repeat("é", n)
@@ -214,8 +213,8 @@ func TestDeclaredTolerance(t *testing.T) {
 	}
 }
 
-// TestLiveCodeBenchLayout reads the files in LiveCodeBench's layout that are at hand;
-// the functions are MBPP's, so its solutions solve them.
+// TestLiveCodeBenchLayout reads the available files in LiveCodeBench's layout; the functions are MBPP's, so
+// its solutions solve them.
 func TestLiveCodeBenchLayout(t *testing.T) {
 	stdin := benchmark(t, "lcb_format_stdin.jsonl")
 	functions := benchmark(t, "lcb_format_functional.jsonl")
@@ -240,7 +239,7 @@ func TestLiveCodeBenchLayout(t *testing.T) {
 	})
 }
 
-// FuzzRead: a file of any content is read or refused.
+// FuzzRead: a file with any content is read or rejected.
 func FuzzRead(f *testing.F) {
 	f.Add(`{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"stdin\"}]","private_test_cases":"eJw="}`)
 	f.Add(`[{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert f() == 1"]}]`)

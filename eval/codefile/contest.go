@@ -10,11 +10,11 @@ import (
 	"exp/eval/grade/code"
 )
 
-// contestNumber is what the id of a Codeforces problem begins with.
+// contestNumber matches the contest number at the start of a Codeforces problem id.
 var contestNumber = regexp.MustCompile(`^\d+`)
 
-// codeElo reads CodeElo. Its examples are the only tests there are. The tags, which give
-// the method away, are left out of the prompt.
+// codeElo reads CodeElo, whose only tests are its examples. The prompt omits the tags, which give the
+// method away.
 func codeElo(r row) (code.Problem, error) {
 	p := code.Problem{Family: code.Codeforces, Prelude: true, Limits: limits(contestCPU, memoryMB)}
 	if err := r.texts([]string{"problem_id"}, &p.ID); err != nil {
@@ -41,7 +41,7 @@ func codeElo(r row) (code.Problem, error) {
 	var cases []testCase
 	for i, e := range examples {
 		if len(e) != 2 {
-			return p, fmt.Errorf("example %d has %d parts, and needs an input and an output", i+1, len(e))
+			return p, fmt.Errorf("example %d has %d parts, not an input and an output", i+1, len(e))
 		}
 		cases = append(cases, testCase{Input: e[0], Output: e[1]})
 		in, _ := joined(e[0])
@@ -53,7 +53,7 @@ func codeElo(r row) (code.Problem, error) {
 	return p, setCases(&p, cases, statement.String())
 }
 
-// suite is the tests of TACO and APPS.
+// suite holds the tests of TACO and APPS.
 type suite struct {
 	FnName  string            `json:"fn_name"`
 	Inputs  []json.RawMessage `json:"inputs"`
@@ -62,7 +62,7 @@ type suite struct {
 
 func (s suite) cases() ([]testCase, error) {
 	if len(s.Inputs) != len(s.Outputs) {
-		return nil, fmt.Errorf("there are %d inputs and %d outputs", len(s.Inputs), len(s.Outputs))
+		return nil, fmt.Errorf("%d inputs but %d outputs", len(s.Inputs), len(s.Outputs))
 	}
 	var cases []testCase
 	for i := range s.Inputs {
@@ -100,8 +100,7 @@ func taco(r row) (code.Problem, error) {
 	return p, setCases(&p, cases, question)
 }
 
-// inputOutput is a group of tests in the two layouts of CodeContests: two lists, or a
-// list of pairs.
+// inputOutput is a group of tests in either layout of CodeContests: two lists, or a list of pairs.
 type inputOutput []testCase
 
 func (g *inputOutput) UnmarshalJSON(data []byte) error {
@@ -117,7 +116,7 @@ func (g *inputOutput) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// python3 is the number of the language in CodeContests.
+// python3 is the language number in CodeContests.
 const python3 = 3
 
 func codeContests(r row) (code.Problem, error) {
@@ -155,7 +154,7 @@ func codeContests(r row) (code.Problem, error) {
 	return p, setCases(&p, cases, statement)
 }
 
-// deepCoder reads the rows of DeepCoder's sources, and rllm's own files.
+// deepCoder reads the rows of DeepCoder's sources and rllm's own files.
 func deepCoder(r row) (code.Problem, error) {
 	var question, starter, id string
 	var err, err2, err3 error
@@ -183,7 +182,7 @@ func deepCoder(r row) (code.Problem, error) {
 	return p, groundTruth(&p, "", truth, question)
 }
 
-// unfencedSolution takes a solution out of its block.
+// unfencedSolution takes a solution out of its code block.
 func unfencedSolution(s string) string {
 	if found := code.Extract(s); strings.Contains(s, "```") && found.Text != "" {
 		return found.Text
@@ -191,7 +190,7 @@ func unfencedSolution(s string) string {
 	return s
 }
 
-// verl reads a row of an RL data set; prompt and tests are as the row has them.
+// verl reads a row of an RL data set and keeps its prompt and tests.
 func verl(r row) (code.Problem, error) {
 	var p code.Problem
 	source, err := r.text("data_source")
@@ -231,10 +230,10 @@ func verl(r row) (code.Problem, error) {
 	return p, groundTruth(&p, source, model.GroundTruth, p.Prompt)
 }
 
-// checkedEntry is the call that ends a test program of HumanEval.
+// checkedEntry matches the call that ends a HumanEval test program.
 var checkedEntry = regexp.MustCompile(`(?m)^check\((\w+)\)\s*$`)
 
-// programTruth makes tests of a ground truth that is a Python program.
+// programTruth turns a ground truth that is a Python program into tests.
 func programTruth(p *code.Problem, source, test string) error {
 	m := checkedEntry.FindStringSubmatch(test)
 	if m == nil {
@@ -246,8 +245,8 @@ func programTruth(p *code.Problem, source, test string) error {
 	return nil
 }
 
-// groundTruth makes tests of JSON: the two shapes of section 3.5 of the specification. A
-// source decides the family; without one the shape does.
+// groundTruth turns a JSON ground truth into tests; section 3.5 of the specification has its two shapes.
+// The source decides the family; without a source the shape does.
 func groundTruth(p *code.Problem, source string, truth json.RawMessage, statement string) error {
 	var cases []testCase
 	p.Prelude = true
@@ -277,11 +276,11 @@ func groundTruth(p *code.Problem, source string, truth json.RawMessage, statemen
 	if source != "" {
 		family, ok := familyOf(source)
 		if !ok {
-			return fmt.Errorf("data_source %q has no rules of its own: there are %s", source,
+			return fmt.Errorf("no rules for data_source %q; known: %s", source,
 				strings.Join(sources(), ", "))
 		}
 		if family == code.HumanEval {
-			return fmt.Errorf("the ground truth of %s is JSON, and a test program is needed", source)
+			return fmt.Errorf("the ground truth of %s is JSON, not a test program", source)
 		}
 		p.Family = family
 	}
@@ -292,7 +291,7 @@ func groundTruth(p *code.Problem, source string, truth json.RawMessage, statemen
 	return setCases(p, cases, statement)
 }
 
-// familyOf is whose rules hold for a data_source of RL data sets.
+// familyOf returns the family whose rules apply to a data_source of RL data sets.
 func familyOf(source string) (f code.Family, ok bool) {
 	switch source {
 	case "livecodebench":
@@ -307,7 +306,7 @@ func familyOf(source string) (f code.Family, ok bool) {
 	return "", false
 }
 
-// sources lists what familyOf knows.
+// sources lists the sources that familyOf knows.
 func sources() []string {
 	return []string{"livecodebench", "codeforces", "taco", "apps", "code_contests", "codecontests", "primeintellect",
 		"humanevalplus"}

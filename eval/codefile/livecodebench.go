@@ -52,8 +52,8 @@ func liveCodeBench(r row) (code.Problem, error) {
 	return p, setCases(&p, tests, question)
 }
 
-// contestPrompt asks for a program. The wording is ours, in the published structure: the
-// question, the format, and where the answer goes.
+// contestPrompt asks for a program. The wording is ours, the structure is the published one: question,
+// format, place for the answer.
 func contestPrompt(question, starter string) string {
 	format := "Read the input from stdin and write the answer to stdout. Give the whole program in a block of " +
 		"Python:\n\n```python\n# your program\n```\n"
@@ -65,12 +65,10 @@ func contestPrompt(question, starter string) string {
 		"\n### Answer\n\n"
 }
 
-// longestPickle bounds what the hidden tests of a problem unpack to, in bytes; those of
-// LiveCodeBench have tens of MB.
+// longestPickle bounds the unpacked hidden tests of a problem, in bytes; LiveCodeBench's take tens of MB.
 const longestPickle = 512 << 20
 
-// privateTests reads the hidden tests: JSON, or as on the hub base64 of zlib of a Python
-// pickle of a text of JSON.
+// privateTests reads the hidden tests: JSON or, on the hub, base64 of zlib of a Python pickle of JSON text.
 func privateTests(s string) (list []testCase, err error) {
 	if s == "" {
 		return nil, nil

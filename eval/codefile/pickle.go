@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// unpickleText reads a Python pickle that holds one text and nothing else. A pickle can
-// run programs; every operation but those that a text needs is refused.
+// unpickleText reads a Python pickle that holds one text and nothing else. Pickles can run programs, so it
+// refuses every operation that a text does not need.
 func unpickleText(data []byte) (text string, err error) {
-	short := errors.New("the pickle ends early")
+	short := errors.New("truncated pickle")
 	take := func(n uint64) (b []byte) {
 		if n > uint64(len(data)) {
 			err = short
@@ -47,11 +47,11 @@ func unpickleText(data []byte) (text string, err error) {
 			take(4)
 		case '.': // STOP
 			if !found {
-				return "", errors.New("the pickle holds no text")
+				return "", errors.New("the pickle does not hold a text")
 			}
 			return text, nil
 		default:
-			return "", fmt.Errorf("the pickle has operation %#x, which no text needs", op[0])
+			return "", fmt.Errorf("unexpected operation %#x in the pickle of a text", op[0])
 		}
 	}
 	return "", err

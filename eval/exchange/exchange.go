@@ -1,13 +1,11 @@
-// Package exchange reads and writes the files in which neighbouring programs keep what
-// a model answered: samples of lm-evaluation-harness, details of lighteval, generations
-// and validation dumps of verl, samples and results of HumanEval and EvalPlus, output of
-// LiveCodeBench; and rows of our own.
+// Package exchange reads and writes files of model responses that other programs use: samples of
+// lm-evaluation-harness, details of lighteval, generations and validation dumps of verl, samples and
+// results of HumanEval and EvalPlus, output of LiveCodeBench; and our own rows.
 //
-// Which of them a file is shows in its fields (Formats), not in its name. Errors are
-// the system's or *rows.Error, with file, line or row, and field.
+// The format is detected from the fields (Formats), not the name. Errors are system errors or *rows.Error,
+// with file, line or row, and field.
 //
-// It takes responses, the gold answers and the verdicts that stand beside them, and
-// leaves the rest. It does not grade.
+// The package reads responses with their gold answers and verdicts and ignores the rest. It does not grade.
 package exchange
 
 import (
@@ -24,40 +22,39 @@ import (
 	"exp/train/rollout"
 )
 
-// Response is one response to one problem, as another program wrote it down. Fields
-// that the format does not have are empty.
+// Response is one response to one problem as another program wrote it. Fields that the format lacks are
+// empty.
 type Response struct {
-	Item   string   // the problem's id; of a format without ids, its number in the file
-	Sample int      // which of the problem's responses, from 0, in the order of the file
-	Text   string   // what the model wrote; of code formats the program
+	Item   string   // the problem's id; without ids in the format, its number in the file
+	Sample int      // index among the problem's responses, from 0, in file order
+	Text   string   // what the model wrote; in code formats the program
 	Prompt string   // what the model was given
-	Golds  []string // gold answers, of which any is right
-	Source string   // the data set, by which verl chooses its grader
+	Golds  []string // equally right gold answers
+	Source string   // the data set; verl picks its grader by it
 	Finish rollout.Finish
-	// Scores are the verdicts that the file carries, by their names there. What is at
-	// least 1 is right.
+	// Scores holds the file's own verdicts under their names there. A value of at least 1 means right.
 	Scores map[string]float64
 	Where  string // file and line or row, for errors
 }
 
-// File is what a file of responses holds.
+// File is the content of a file of responses.
 type File struct {
 	Path      string
 	Format    string // a name of Formats
 	Responses []Response
 
-	docs map[string]int // of lm-evaluation-harness: the first response of a document
+	docs map[string]int // lm-evaluation-harness: document -> index of its first response
 }
 
-// Format is a form of file.
+// Format is a file format.
 type Format struct {
 	Name   string
 	About  string   // one line
-	Fields []string // that tell it: all of them are in its rows
+	Fields []string // the fields that identify it: its rows have all of them
 	read   func(r rows.Row, f *File) error
 }
 
-// Formats lists the forms in the order in which Read tries them.
+// Formats lists the formats in the order Read tries them.
 func Formats() []Format {
 	return []Format{
 		{"lm-eval", "lm-evaluation-harness: samples_TASK_TIME.jsonl", []string{"doc_id", "doc", "resps"}, readHarness},
@@ -73,18 +70,19 @@ func Formats() []Format {
 			readLiveCodeBench},
 		{"humaneval", "HumanEval and EvalPlus: samples, results", []string{"task_id", "completion"}, readHumanEval},
 		{"humaneval", "EvalPlus: samples of whole programs", []string{"task_id", "solution"}, readHumanEval},
-		{"exp", "ours: id, gold, response or responses; also problem, source, finish", []string{"response"}, readOurs},
-		{"exp", "the same with several responses a row", []string{"responses"}, readOurs},
+		{"exp", "ours: id, gold, response or responses; optional: problem, source, finish", []string{"response"},
+			readOurs},
+		{"exp", "the same with several responses per row", []string{"responses"}, readOurs},
 		{"exp-samples", "ours: exp samples -o jsonl", []string{"item", "k", "completion"}, readSamples},
 	}
 }
 
-// ProgramFormats are the formats whose responses are programs, and not texts with a
-// program somewhere in them.
+// ProgramFormats lists the formats whose responses are bare programs rather than texts that contain a
+// program.
 func ProgramFormats() []string { return []string{"humaneval", "evalplus", "lcb-custom"} }
 
-// ErrScores is wrapped by the error for a file that has scores and no responses.
-var ErrScores = errors.New("it holds scores and no responses")
+// ErrScores is wrapped by the error for a file with scores but no responses.
+var ErrScores = errors.New("the file has scores but no responses")
 
 // Read reads a file of responses.
 func Read(path string) (*File, error) {
@@ -111,7 +109,7 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// detect finds the format of the first row.
+// detect finds the format from the first row.
 func detect(r rows.Row) (*Format, error) {
 	var known []string
 	for _, form := range Formats() {
@@ -124,12 +122,12 @@ func detect(r rows.Row) (*Format, error) {
 		return nil, r.Errorf("", "%w: give the file with the responses, such as samples_*.jsonl or details_*.parquet",
 			ErrScores)
 	}
-	return nil, r.Errorf("", "no known form of responses among the fields %s; known are %s",
+	return nil, r.Errorf("", "unknown response format with the fields %s; known: %s",
 		strings.Join(slices.Sorted(maps.Keys(r.Fields)), ", "), strings.Join(known, "; "))
 }
 
-// number counts the responses of each problem. A format without ids gets one for each
-// different prompt, or gold answer where there is no prompt.
+// number numbers the responses of each problem. If the format has no ids, each different prompt gets one,
+// or each different gold answer if there are no prompts.
 func (f *File) number() {
 	ids := map[string]string{}
 	next := map[string]int{}
@@ -147,15 +145,14 @@ func (f *File) number() {
 	}
 }
 
-// Problems returns the problems that the file itself describes, in its order. A
-// response without a gold answer, or with another one than the first of its problem, is
-// an error.
+// Problems returns the problems that the file itself describes, in file order. It is an error if a response
+// has no gold answer, or one that differs from the first of its problem.
 func (f *File) Problems() ([]rollout.Problem, error) {
 	var problems []rollout.Problem
 	owner := map[string]int{}
 	for _, r := range f.Responses {
 		if len(r.Golds) == 0 {
-			return nil, &rows.Error{Where: r.Where, Err: errors.New("no gold answer; name the suite that has them")}
+			return nil, &rows.Error{Where: r.Where, Err: errors.New("no gold answer; name the suite that has it")}
 		}
 		k, seen := owner[r.Item]
 		if !seen {
@@ -175,7 +172,7 @@ func (f *File) Problems() ([]rollout.Problem, error) {
 	return problems, nil
 }
 
-// Samples are the responses as those of an evaluation.
+// Samples returns the responses as samples of an evaluation.
 func (f *File) Samples() []eval.Sample {
 	var list []eval.Sample
 	for _, r := range f.Responses {
@@ -185,7 +182,7 @@ func (f *File) Samples() []eval.Sample {
 	return list
 }
 
-// ScoreNames are the names of the verdicts that every response of the file has, sorted.
+// ScoreNames returns, sorted, the names of the verdicts that every response has.
 func (f *File) ScoreNames() []string {
 	var names []string
 	for name := range f.Responses[0].Scores {

@@ -77,7 +77,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Each form reads again what it wrote, and writes that to the same bytes.
+// Each format reads what it wrote and writes the same bytes again.
 func TestRoundTrip(t *testing.T) {
 	math := []Response{
 		{Item: "math_dapo/0", Text: "Answer: <7> & π", Prompt: "P?", Golds: []string{"7"}, Source: "math_dapo"},
@@ -138,9 +138,9 @@ func TestRoundTrip(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
-		{"unknown", `{"a":1}`, ":1: no known form of responses among the fields a"},
-		{"results of the harness", `{"results":{"gsm8k":{"exact_match,none":0.5}},"config":{}}`, "scores and no responses"},
-		{"likelihoods", `{"doc_id":0,"doc":{},"target":"1","resps":[[[-1.5,false]]]}`, `:1: field "resps": no text: a task that compares likelihoods`},
+		{"unknown", `{"a":1}`, ":1: unknown response format with the fields a"},
+		{"results of the harness", `{"results":{"gsm8k":{"exact_match,none":0.5}},"config":{}}`, "scores but no responses"},
+		{"likelihoods", `{"doc_id":0,"doc":{},"target":"1","resps":[[[-1.5,false]]]}`, `:1: field "resps": not a text: tasks that compare likelihoods`},
 		{"no text", `{"id":1,"gold":"2","response":{"a":1}}`, `:1: field "response": item 1 is an object`},
 		{"second line", `{"id":1,"gold":"2","response":"a"}` + "\n" + `{"id":1,"gold":"2"}`, `:2: field "responses": missing`},
 		{"gold_index", `{"doc":{"query":"P","choices":["7"],"gold_index":3},"model_response":{"text":["a"]}}`, `field "doc.gold_index": 3, of 1 choices`},
@@ -181,8 +181,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Responses find their problem by id, or by the longest text in the prompt; a prompt
-// that shows another problem than the id wins.
+// Responses find their problem by id, or by the longest text in the prompt; a prompt that shows another
+// problem beats the id.
 func TestMatch(t *testing.T) {
 	problems := []rollout.Problem{{ID: "p", Prompt: "What is 1 + 1?"}, {ID: "q", Prompt: "What is 1 + 1? And what is  its\nsquare?"}, {ID: "0", Prompt: "Another problem."}}
 	f := &File{Responses: []Response{

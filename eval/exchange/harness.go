@@ -9,10 +9,9 @@ import (
 	"exp/eval/rows"
 )
 
-// readHarness reads a line of lm-evaluation-harness' samples: a document with the
-// responses to it. With several filters a document comes once for each, with other
-// metrics: the responses are the same ones. A metric is the document's, so that it is
-// the verdict of a response only where there is one.
+// readHarness reads a line of lm-evaluation-harness samples: a document with its responses. With several
+// filters a document occurs once per filter, with the same responses but other metrics. Metrics belong to
+// the document, so they are the verdict of a response only if there is just one.
 func readHarness(r rows.Row, f *File) error {
 	id, err := r.Text("doc_id")
 	if err != nil {
@@ -31,7 +30,7 @@ func readHarness(r rows.Row, f *File) error {
 	}
 	if first, again := f.docs[id]; again {
 		if !r.Has("filter") {
-			return r.Errorf("doc_id", "document %s comes twice", id)
+			return r.Errorf("doc_id", "document %s occurs twice", id)
 		}
 		maps.Copy(f.Responses[first].Scores, scores)
 		return nil
@@ -51,12 +50,12 @@ func readHarness(r rows.Row, f *File) error {
 	return nil
 }
 
-// harnessTexts reads resps, [[text, …]]: one list a request, with its repetitions.
+// harnessTexts reads resps, [[text, …]]: one list per request, with its repetitions.
 func harnessTexts(r rows.Row) ([]string, error) {
 	v, _ := r.Value("resps")
 	requests, ok := v.([]any)
 	if !ok || len(requests) == 0 {
-		return nil, r.Errorf("resps", "no list of responses")
+		return nil, r.Errorf("resps", "not a list of responses")
 	}
 	repeats, ok := requests[0].([]any)
 	if !ok {
@@ -66,17 +65,17 @@ func harnessTexts(r rows.Row) ([]string, error) {
 	for _, x := range repeats {
 		s, ok := x.(string)
 		if !ok {
-			return nil, r.Errorf("resps", "no text: a task that compares likelihoods has no responses to grade")
+			return nil, r.Errorf("resps", "not a text: tasks that compare likelihoods have no responses to grade")
 		}
 		texts = append(texts, s)
 	}
 	if len(texts) == 0 {
-		return nil, r.Errorf("resps", "an empty list")
+		return nil, r.Errorf("resps", "empty list")
 	}
 	return texts, nil
 }
 
-// harnessScores reads the metrics that the line names, by "metric,filter".
+// harnessScores reads the metrics that the line names, under "metric,filter".
 func harnessScores(r rows.Row) (map[string]float64, error) {
 	scores := map[string]float64{}
 	if !r.Has("metrics") {
@@ -93,15 +92,14 @@ func harnessScores(r rows.Row) (map[string]float64, error) {
 		}
 	}
 	for _, name := range names {
-		if x, err := r.Number(name); err == nil { // some metrics are no number a sample
+		if x, err := r.Number(name); err == nil { // some metrics are not one number per sample
 			scores[name+suffix] = x
 		}
 	}
 	return scores, nil
 }
 
-// harnessGolds takes the gold answer from the document, where it has a known layout,
-// else from the target.
+// harnessGolds takes the gold answer from the document if its layout is known, else from the target.
 func harnessGolds(r rows.Row) ([]string, error) {
 	v, _ := r.Value("doc")
 	if fields, ok := v.(map[string]any); ok {
@@ -126,7 +124,7 @@ func harnessGolds(r rows.Row) ([]string, error) {
 	return golds, err
 }
 
-// harnessPrompt is arguments.gen_args_0.arg_0, or arguments[0][0] of earlier versions.
+// harnessPrompt reads arguments.gen_args_0.arg_0; earlier versions have arguments[0][0].
 func harnessPrompt(r rows.Row) string {
 	if s, err := r.Text("arguments.gen_args_0.arg_0"); err == nil {
 		return s
@@ -141,22 +139,21 @@ func harnessPrompt(r rows.Row) string {
 	return ""
 }
 
-// Result is a published score: one metric of one task.
+// Result is a published score: one metric on one task.
 type Result struct {
 	Task, Metric string   // "gsm8k", "exact_match,strict-match"
-	Value        float64  // as it stands there
-	StdErr       *float64 // nil where there is none
-	Items        int      // problems; 0 where the file does not say
+	Value        float64  // as printed in the file
+	StdErr       *float64 // nil if absent
+	Items        int      // number of problems; 0 if the file does not say
 }
 
-// isResults tells the files of scores of lm-evaluation-harness, lighteval and
-// LiveCodeBench.
+// isResults recognises the score files of lm-evaluation-harness, lighteval and LiveCodeBench.
 func isResults(r rows.Row) bool {
 	return r.Has("results") || r.Has("config_general") || r.Has("pass@1", "detail")
 }
 
-// ReadResults reads the scores of a results file of lm-evaluation-harness
-// (results_TIME.json) or lighteval, in the order of names.
+// ReadResults reads the scores of a results file of lm-evaluation-harness (results_TIME.json) or lighteval,
+// sorted by name.
 func ReadResults(path string) ([]Result, error) {
 	all, err := rows.All(path)
 	if err != nil {
@@ -201,7 +198,7 @@ func ReadResults(path string) ([]Result, error) {
 	return list, nil
 }
 
-// stdErrName is "metric_stderr,filter" for "metric,filter".
+// stdErrName turns "metric,filter" into "metric_stderr,filter".
 func stdErrName(metric string) string {
 	name, filter, ok := strings.Cut(metric, ",")
 	if ok {

@@ -10,8 +10,7 @@ import (
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// readLighteval reads a row of lighteval's details. Earlier versions wrote the columns
-// with underscores around them.
+// readLighteval reads a row of lighteval's details. Earlier versions put underscores around column names.
 func readLighteval(r rows.Row, f *File) error {
 	doc, answer, metric := "doc", "model_response", "metric"
 	if !r.Has(doc) {
@@ -46,8 +45,7 @@ func readLighteval(r rows.Row, f *File) error {
 	return nil
 }
 
-// lightevalGolds are the choices that gold_index, a number or a list of them, points
-// to.
+// lightevalGolds returns the choices that gold_index, a number or list, points to.
 func lightevalGolds(r rows.Row, doc string) ([]string, error) {
 	if !r.Has(doc + ".choices") {
 		return nil, nil
@@ -76,7 +74,7 @@ func lightevalGolds(r rows.Row, doc string) ([]string, error) {
 	return golds, nil
 }
 
-// numbers takes the numbers and bools out of an object.
+// numbers collects the numbers and bools of an object.
 func numbers(v any) map[string]float64 {
 	fields, ok := v.(map[string]any)
 	if !ok {

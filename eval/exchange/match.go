@@ -8,11 +8,10 @@ import (
 	"exp/train/rollout"
 )
 
-// Match gives the responses the ids of a suite's problems: by their id in the file, or
-// else by the longest problem text that stands in their prompt, white space apart. A
-// response that has neither is an error, and nothing is changed then. reworded counts the
-// responses whose id is known but whose prompt does not have the problem's text: it may
-// be worded anew, or the suite is another one.
+// Match replaces the ids of the responses by those of the suite's problems. It matches by the id in the
+// file, else by the longest problem text found in the prompt, ignoring white space. If a response matches
+// neither way, Match returns an error and changes nothing. reworded counts responses whose id matches but
+// whose prompt lacks the problem's text: it may be reworded, or the suite may be the wrong one.
 func (f *File) Match(problems []rollout.Problem) (reworded int, err error) {
 	m := newMatcher(problems)
 	type place struct {
@@ -26,8 +25,8 @@ func (f *File) Match(problems []rollout.Problem) (reworded int, err error) {
 		at, ok := found[key]
 		if !ok {
 			if at.id, at.reworded, ok = m.find(r.Item, r.Prompt); !ok {
-				return 0, &rows.Error{Where: r.Where, Err: fmt.Errorf("the suite has no problem %q, and none whose "+
-					"text stands in the prompt; its first is %q", r.Item, problems[0].ID)}
+				return 0, &rows.Error{Where: r.Where, Err: fmt.Errorf("the suite has no problem %q and none whose "+
+					"text is in the prompt; its first problem is %q", r.Item, problems[0].ID)}
 			}
 			found[key] = at
 		}
@@ -45,14 +44,14 @@ func (f *File) Match(problems []rollout.Problem) (reworded int, err error) {
 	return reworded, nil
 }
 
-// matcher finds problems by id or by text.
+// matcher finds problems by id or text.
 type matcher struct {
-	texts map[string]string   // normalised text by id
-	heads map[string][]string // ids by the first bytes of the text
-	size  int                 // of heads
+	texts map[string]string   // id -> normalised text
+	heads map[string][]string // first bytes of the text -> ids
+	size  int                 // length of the keys of heads
 }
 
-// headBytes is long enough that few problems begin alike.
+// headBytes is chosen so that few problems share their beginning.
 const headBytes = 32
 
 func newMatcher(problems []rollout.Problem) *matcher {
@@ -70,7 +69,7 @@ func newMatcher(problems []rollout.Problem) *matcher {
 
 func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// find prefers the id, unless the prompt shows that it is another's.
+// find goes by id unless the prompt shows that the id belongs to another problem.
 func (m *matcher) find(item, prompt string) (id string, reworded, ok bool) {
 	text := spaced(prompt)
 	own, known := m.texts[item]

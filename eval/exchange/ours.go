@@ -4,8 +4,8 @@ import (
 	"exp/eval/rows"
 )
 
-// readOurs reads rows that a person can write without a manual: id, the gold answer
-// under gold or answer, and response or responses.
+// readOurs reads rows that are easy to write by hand: id; the gold answer as gold or answer; response or
+// responses.
 func readOurs(r rows.Row, f *File) error {
 	field := "responses"
 	if r.Has("response") {
@@ -47,7 +47,7 @@ func readOurs(r rows.Row, f *File) error {
 	return nil
 }
 
-// readSamples reads what exp samples -o jsonl writes.
+// readSamples reads the output of exp samples -o jsonl.
 func readSamples(r rows.Row, f *File) error {
 	id, err := r.Text("item")
 	if err != nil {

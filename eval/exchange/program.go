@@ -4,8 +4,8 @@ import (
 	"exp/eval/rows"
 )
 
-// readHumanEval reads a line of samples or results: a whole program in solution, which
-// wins, or the continuation of the prompt in completion.
+// readHumanEval reads a line of samples or results: solution, a whole program, or else completion, which
+// continues the prompt.
 func readHumanEval(r rows.Row, f *File) error {
 	id, err := r.Text("task_id")
 	if err != nil {
@@ -31,8 +31,8 @@ func readHumanEval(r rows.Row, f *File) error {
 	return nil
 }
 
-// readEvalPlus reads EvalPlus' results, one object for all tasks. A response passes
-// "plus" only if it passes the base tests too.
+// readEvalPlus reads EvalPlus results, one object for all tasks. A response passes "plus" only if it also
+// passes the base tests.
 func readEvalPlus(r rows.Row, f *File) error {
 	v, _ := r.Value("eval")
 	tasks, ok := v.(map[string]any)
@@ -75,9 +75,8 @@ func pass(ok bool) float64 {
 	return 0
 }
 
-// readLiveCodeBench reads an item of LiveCodeBench's output: whole responses in
-// output_list, with graded_list where it was evaluated; or of the custom evaluator's
-// input, which has programs only.
+// readLiveCodeBench reads an item of LiveCodeBench's output, with whole responses in output_list and
+// graded_list if evaluated, or of the custom evaluator's input, which has programs only.
 func readLiveCodeBench(r rows.Row, f *File) error {
 	id, err := r.Text("question_id")
 	if err != nil {
@@ -104,7 +103,7 @@ func readLiveCodeBench(r rows.Row, f *File) error {
 		if graded != nil {
 			ok, isBool := graded[k].(bool)
 			if !isBool {
-				return r.Errorf("graded_list", "verdict %d is no bool", k+1)
+				return r.Errorf("graded_list", "verdict %d is not a bool", k+1)
 			}
 			out.Scores = map[string]float64{"graded": pass(ok)}
 		}

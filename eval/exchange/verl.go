@@ -6,7 +6,7 @@ import (
 	"exp/train/rollout"
 )
 
-// readGenerations reads verl's data with a column of responses.
+// readGenerations reads verl data with a column of responses.
 func readGenerations(r rows.Row, f *File) error {
 	texts, err := r.Texts("responses")
 	if err != nil {
@@ -25,7 +25,7 @@ func readGenerations(r rows.Row, f *File) error {
 	if !r.Has(l.ID) {
 		id = ""
 	} else if facts.Source != "" {
-		id = facts.Source + "/" + id // indices begin anew in each source
+		id = facts.Source + "/" + id // indices restart in each source
 	}
 	for _, text := range texts {
 		f.Responses = append(f.Responses, Response{Item: id, Text: text, Prompt: p.Prompt,
@@ -34,8 +34,8 @@ func readGenerations(r rows.Row, f *File) error {
 	return nil
 }
 
-// readDump reads a line of a rollout or validation dump: one response. What else is a
-// number or a bool in it, but the step, is a verdict.
+// readDump reads a line of a rollout or validation dump: one response. Every other number or bool except
+// the step is a verdict.
 func readDump(r rows.Row, f *File) error {
 	text, err := r.Text("output")
 	if err != nil {
@@ -65,7 +65,7 @@ func readDump(r rows.Row, f *File) error {
 	return nil
 }
 
-// finish reads why a response ended, where the row says so.
+// finish reads why a response ended, if the row says.
 func finish(r rows.Row) rollout.Finish {
 	for _, field := range []string{"finish_reason", "finish"} {
 		switch v, _ := r.Value(field); v {

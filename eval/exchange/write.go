@@ -14,14 +14,14 @@ import (
 	"exp/eval/rows"
 )
 
-// WriteFormats names the forms that Write knows.
+// WriteFormats names the formats that Write supports.
 func WriteFormats() []string {
 	return []string{"exp", "lm-eval", "lighteval", "verl-dump", "verl-parquet", "humaneval", "evalplus", "lcb",
 		"lcb-custom"}
 }
 
-// Write writes responses in a form, as Read reads it again. What the form has no place
-// for is left out; what it must have and the responses lack is an error.
+// Write writes responses in a format that Read reads back. It drops what the format cannot hold; a missing
+// required field is an error.
 func (f *File) Write(w io.Writer, format string) error {
 	b := bufio.NewWriter(w)
 	var err error
@@ -45,7 +45,7 @@ func (f *File) Write(w io.Writer, format string) error {
 	case "lcb-custom":
 		err = f.writeLiveCodeBench(b, false)
 	default:
-		err = fmt.Errorf("no form %q to write; there are %s", format, strings.Join(WriteFormats(), ", "))
+		err = fmt.Errorf("cannot write format %q; known: %s", format, strings.Join(WriteFormats(), ", "))
 	}
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (f *File) Write(w io.Writer, format string) error {
 	return b.Flush()
 }
 
-// object is a JSON object whose members keep their order.
+// object is a JSON object that keeps the order of its members.
 type object []member
 
 type member struct {
@@ -85,7 +85,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// plainJSON is json.Marshal without escapes for HTML.
+// plainJSON is json.Marshal without HTML escapes.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -94,7 +94,7 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// add appends a member unless its value is empty.
+// add appends a member unless it is empty.
 func (o *object) add(key string, value any, empty bool) {
 	if !empty {
 		*o = append(*o, member{key, value})
@@ -151,7 +151,7 @@ func humanEvalRow(r *Response) object {
 	return o
 }
 
-// items are the responses of each problem, problems in the order of the file.
+// items groups the responses by problem, in file order.
 func (f *File) items() [][]*Response {
 	var list [][]*Response
 	place := map[string]int{}
@@ -176,7 +176,7 @@ func texts(list []*Response) []string {
 	return out
 }
 
-// meanScores are those that all responses have, as the harness has them a document.
+// meanScores averages the scores that all responses have, as the harness scores documents.
 func meanScores(list []*Response) map[string]float64 {
 	out := map[string]float64{}
 	for name := range list[0].Scores {
@@ -191,7 +191,7 @@ func meanScores(list []*Response) map[string]float64 {
 
 func hexSum(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// writeHarness writes samples of lm-evaluation-harness, one line a document.
+// writeHarness writes lm-evaluation-harness samples, one document per line.
 func (f *File) writeHarness(w io.Writer) error {
 	for i, list := range f.items() {
 		r := list[0]
@@ -230,8 +230,8 @@ func (f *File) writeHarness(w io.Writer) error {
 	return nil
 }
 
-// WriteResults writes scores as lm-evaluation-harness does: the part of its results
-// file that other programs read.
+// WriteResults writes scores as lm-evaluation-harness does, but only the part of its results file that
+// other programs read.
 func WriteResults(w io.Writer, model string, list []Result) error {
 	tasks, counts := map[string]map[string]any{}, map[string]any{}
 	for _, r := range list {
@@ -263,7 +263,7 @@ func (f *File) writeEvalPlus(w io.Writer) error {
 	for _, r := range f.Responses {
 		base, ok := r.Scores["base"]
 		if !ok {
-			return &rows.Error{Where: r.Where, Err: fmt.Errorf("EvalPlus' results need the verdict of the base tests")}
+			return &rows.Error{Where: r.Where, Err: fmt.Errorf("EvalPlus results need the verdict of the base tests")}
 		}
 		o := object{{"task_id", r.Item}, {"solution", r.Text}, {"base_status", status(base)}}
 		if plus, ok := r.Scores["plus"]; ok {
@@ -286,8 +286,8 @@ func status(score float64) string {
 	return "fail"
 }
 
-// writeLiveCodeBench writes its output, or the input of its custom evaluator, which
-// wants the problems sorted.
+// writeLiveCodeBench writes LiveCodeBench's output, or the input of its custom evaluator, which requires
+// sorted problems.
 func (f *File) writeLiveCodeBench(w io.Writer, whole bool) error {
 	list := f.items()
 	slices.SortStableFunc(list, func(a, b []*Response) int { return strings.Compare(a[0].Item, b[0].Item) })
@@ -321,8 +321,8 @@ func (f *File) writeLiveCodeBench(w io.Writer, whole bool) error {
 	return err
 }
 
-// lastFence is LiveCodeBench's extraction: the lines between the last two that have
-// three back-ticks; empty with fewer than two.
+// lastFence extracts as LiveCodeBench does: the lines between the last two that contain three backticks;
+// empty with fewer than two.
 func lastFence(s string) string {
 	lines := strings.Split(s, "\n")
 	end, start := -1, -1
@@ -342,7 +342,7 @@ func lastFence(s string) string {
 	return strings.Join(lines[start+1:end], "\n")
 }
 
-// The columns of verl's data and of lighteval's details.
+// The columns of verl's data and lighteval's details.
 type (
 	verlMessage struct {
 		Role    string `parquet:"role"`
@@ -385,7 +385,7 @@ func (f *File) writeGenerations(w io.Writer) error {
 		r := list[0]
 		if len(r.Golds) != 1 {
 			return &rows.Error{Where: r.Where,
-				Err: fmt.Errorf("verl's data has one gold answer a problem, here are %d", len(r.Golds))}
+				Err: fmt.Errorf("verl data has one gold answer per problem, this one has %d", len(r.Golds))}
 		}
 		out = append(out, verlRow{Source: r.Source, Prompt: []verlMessage{{"user", r.Prompt}}, Ability: "math",
 			Model: verlModel{"rule", r.Golds[0]},
@@ -408,7 +408,7 @@ func (f *File) writeLighteval(w io.Writer) error {
 	return rows.WriteParquet(w, out)
 }
 
-// WithScores returns the file with other verdicts: scores[i] are those of response i.
+// WithScores returns a copy of the file with scores[i] as the verdicts of response i.
 func (f *File) WithScores(scores []map[string]float64) *File {
 	out := *f
 	out.Responses = slices.Clone(f.Responses)

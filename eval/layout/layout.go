@@ -1,6 +1,6 @@
-// Package layout knows how published files write a mathematics problem down: under
-// which names the problem, its gold answer and its id stand, and how the answer hides
-// in a worked solution. Which layout a file has shows in its fields.
+// Package layout knows how published files store mathematics problems: which fields hold the problem, its
+// gold answer and its id, and how to find the answer in a worked solution. The layout is detected from the
+// fields of a row.
 package layout
 
 import (
@@ -15,36 +15,36 @@ import (
 	"exp/train/rollout"
 )
 
-// Layout names the fields of a problem; fields are paths as in rows.Row.
+// Layout names the fields of a problem. Fields are paths as in rows.Row.
 type Layout struct {
 	Name       string
-	ID         string   // where it is not in the row, "id" is tried, then the row has its number from 0
-	Problem    []string // texts, joined by a blank; or one list of chat messages
-	Answer     string   // a text, a number, or a list of answers of which any is right
-	Within     Within   // where in the answer field the answer is
-	Cluster    string   // optional: what problems are not counted independently of
+	ID         string   // if the row lacks it, "id" is tried, then the row's number from 0
+	Problem    []string // texts, joined by a space; or one list of chat messages
+	Answer     string   // a text, a number, or a list of equally right answers
+	Within     Within   // where the answer stands in that field
+	Cluster    string   // optional: problems of one cluster are not independent
 	Difficulty string   // optional: a number, or a text with one ("Level 3")
-	Source     string   // optional: the data set, by which verl chooses its grader
-	Target     string   // optional: a worked solution, which a model can learn from
+	Source     string   // optional: the data set; verl picks its grader by it
+	Target     string   // optional: a worked solution to learn from
 }
 
-// Within says where an answer stands in the text that holds it.
+// Within says where in a text the answer stands.
 type Within string
 
 const (
 	Whole Within = ""     // the text is the answer
-	Hash  Within = "####" // behind the last ####, as in GSM8K
+	Hash  Within = "####" // after the last ####, as in GSM8K
 	Box   Within = "box"  // in the last \boxed{…}, as in MATH's solutions
 )
 
-// Facts are what is known of a problem beyond its text and answer: Problem.Data.
+// Facts is the content of Problem.Data: what is known besides text and answer.
 type Facts struct {
-	Answers    []string `json:"answers,omitempty"` // further gold answers, as right as the first
+	Answers    []string `json:"answers,omitempty"` // further gold answers, as good as the first
 	Source     string   `json:"source,omitempty"`
 	Difficulty *float64 `json:"difficulty,omitempty"`
 }
 
-// FactsOf reads those of a problem; a problem without any has none.
+// FactsOf decodes the facts of a problem; they are empty if the problem has none.
 func FactsOf(p *rollout.Problem) (Facts, error) {
 	var f Facts
 	if len(p.Data) == 0 {
@@ -56,7 +56,7 @@ func FactsOf(p *rollout.Problem) (Facts, error) {
 	return f, nil
 }
 
-// Known are the layouts of published files, in the order in which Detect tries them.
+// Known returns the layouts of published files in the order Detect tries them.
 func Known() []Layout {
 	return []Layout{
 		{Name: "verl", ID: "extra_info.index", Problem: []string{"prompt"}, Answer: "reward_model.ground_truth",
@@ -80,7 +80,7 @@ func Known() []Layout {
 	}
 }
 
-// Detect finds the layout of a row. The error lists what was looked for.
+// Detect finds the layout of a row. On failure the error lists the fields it looked for.
 func Detect(r rows.Row) (Layout, error) {
 	var wanted []string
 	for _, l := range Known() {
@@ -92,8 +92,8 @@ func Detect(r rows.Row) (Layout, error) {
 	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
 }
 
-// fits reports whether the row has what tells this layout from another with the same
-// required fields.
+// fits reports whether the row has the fields that tell this layout from others with the same required
+// fields.
 func (l Layout) fits(r rows.Row) bool {
 	if l.Within == Hash {
 		s, err := r.Text(l.Answer)
@@ -102,7 +102,7 @@ func (l Layout) fits(r rows.Row) bool {
 	return l.Difficulty == "" || r.Has(l.Difficulty)
 }
 
-// Parse reads a problem. Its error is a *rows.Error.
+// Parse reads a problem. Errors are *rows.Error.
 func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	var p rollout.Problem
 	var facts Facts
@@ -129,7 +129,7 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 		}
 	}
 	if p.ID == "" {
-		return p, r.Errorf(l.ID, "an empty id")
+		return p, r.Errorf(l.ID, "empty id")
 	}
 	if l.Difficulty != "" && r.Has(l.Difficulty) {
 		if facts.Difficulty, err = difficulty(r, l.Difficulty); err != nil {
@@ -145,8 +145,8 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	return p, err
 }
 
-// problem is the text of the problem; of a chat the last message of the user, and the
-// chat.
+// problem reads the text of the problem. For a chat that is the last user message, and the whole chat is
+// kept too.
 func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
 	if v, _ := r.Value(l.Problem[0]); len(l.Problem) == 1 {
 		if _, ok := v.([]any); ok {
@@ -162,7 +162,7 @@ func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
 		parts = append(parts, strings.TrimSpace(s))
 	}
 	if p.Prompt = strings.Join(parts, " "); strings.TrimSpace(p.Prompt) == "" {
-		return r.Errorf(l.Problem[0], "an empty problem")
+		return r.Errorf(l.Problem[0], "empty problem")
 	}
 	if v, _ := r.Value("messages"); l.Name == "prompt" { // a problem as package task writes it
 		if _, ok := v.([]any); ok {
@@ -172,8 +172,7 @@ func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
 	return err
 }
 
-// chat reads a list of messages. What the assistant says last, where it has the last
-// word, is the target.
+// chat reads a list of messages. If the last one is the assistant's, it becomes the target.
 func chat(r rows.Row, field string, p *rollout.Problem) error {
 	list, err := Messages(r, field)
 	if err != nil {
@@ -189,7 +188,7 @@ func chat(r rows.Row, field string, p *rollout.Problem) error {
 		}
 	}
 	if p.Prompt == "" {
-		return r.Errorf(field, "no message of the user")
+		return r.Errorf(field, "no user message")
 	}
 	if !rollout.Plain(list) {
 		p.Messages = list
@@ -197,7 +196,7 @@ func chat(r rows.Row, field string, p *rollout.Problem) error {
 	return nil
 }
 
-// Messages reads a field that is a list of chat messages. The error is a *rows.Error.
+// Messages reads a field with a list of chat messages. Errors are *rows.Error.
 func Messages(r rows.Row, field string) ([]rollout.Message, error) {
 	raw, err := r.Raw(field)
 	if err != nil {
@@ -205,7 +204,7 @@ func Messages(r rows.Row, field string) ([]rollout.Message, error) {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
-		return nil, r.Errorf(field, "no list of messages with role and content")
+		return nil, r.Errorf(field, "not a list of messages with role and content")
 	}
 	list := make([]rollout.Message, len(items))
 	for i, item := range items {
@@ -216,7 +215,7 @@ func Messages(r rows.Row, field string) ([]rollout.Message, error) {
 	return list, nil
 }
 
-// contentText is what a message says: its text, or the texts among its parts.
+// contentText returns the text of a message, or the joined texts of its parts.
 func contentText(m rollout.Message) string {
 	var parts []struct {
 		Text string `json:"text"`
@@ -231,8 +230,7 @@ func contentText(m rollout.Message) string {
 	return b.String()
 }
 
-// target is a right completion, if the row has one: under a name that is ours, or where
-// the layout has it.
+// target returns a correct completion if the row has one, under our field name or the layout's.
 func (l Layout) target(r rows.Row) string {
 	for _, field := range []string{"target", l.Target} {
 		if field == "" || !r.Has(field) {
@@ -255,27 +253,27 @@ func (l Layout) answers(r rows.Row) ([]string, error) {
 		case Hash:
 			k := strings.LastIndex(s, string(Hash))
 			if k < 0 {
-				return nil, r.Errorf(l.Answer, "no #### in it, behind which the answer stands")
+				return nil, r.Errorf(l.Answer, "no #### (the answer follows it)")
 			}
 			s = s[k+len(Hash):]
 		case Box:
 			box, ok := peer.LastBoxedOnly(s)
 			if !ok {
-				return nil, r.Errorf(l.Answer, "no \\boxed{…} in it, which holds the answer")
+				return nil, r.Errorf(l.Answer, "no \\boxed{…} (it holds the answer)")
 			}
 			s = unbox(box)
 		}
 		if texts[i] = strings.TrimSpace(s); texts[i] == "" {
-			return nil, r.Errorf(l.Answer, "an empty answer")
+			return nil, r.Errorf(l.Answer, "empty answer")
 		}
 	}
 	if len(texts) == 0 {
-		return nil, r.Errorf(l.Answer, "no answer in the list")
+		return nil, r.Errorf(l.Answer, "the list has no answer")
 	}
 	return texts, nil
 }
 
-// unbox takes the content out of \boxed{…}, \fbox{…} or "\boxed …".
+// unbox returns the content of \boxed{…}, \fbox{…} or "\boxed …".
 func unbox(s string) string {
 	if _, inner, ok := strings.Cut(s, "{"); ok && strings.HasSuffix(s, "}") {
 		return inner[:len(inner)-1]
@@ -283,7 +281,7 @@ func unbox(s string) string {
 	return strings.TrimPrefix(s, "\\boxed ")
 }
 
-// difficulty reads 3, "3" or "Level 3"; "Level ?" of some MATH rows is none.
+// difficulty reads 3, "3" or "Level 3". "Level ?", which some MATH rows have, gives nil.
 func difficulty(r rows.Row, field string) (*float64, error) {
 	s, err := r.Text(field)
 	if err != nil {
@@ -300,7 +298,7 @@ func difficulty(r rows.Row, field string) (*float64, error) {
 	return &x, nil
 }
 
-// SetFacts gives a problem its gold answers and source; golds has at least one.
+// SetFacts stores gold answers and source in a problem. golds must not be empty.
 func SetFacts(p *rollout.Problem, golds []string, source string) (err error) {
 	p.Answer = golds[0]
 	if len(golds) > 1 || source != "" {

@@ -99,11 +99,11 @@ func TestRefuses(t *testing.T) {
 		{"unknown fields", `{"x":1}`, "rows.jsonl:1: no known layout"},
 		{"no answer", good + `{"id":2,"problem":"Q"}`, `rows.jsonl:2: field "answer": missing`},
 		{"no answer at all", `{"problem":"Q","answer":null}`, "no known layout"},
-		{"empty answer", good + `{"id":2,"problem":"Q","answer":" "}`, `field "answer": an empty answer`},
+		{"empty answer", good + `{"id":2,"problem":"Q","answer":" "}`, `field "answer": empty answer`},
 		{"answer of a wrong type", good + `{"id":2,"problem":"Q","answer":{"a":1}}`, `an object, not a text`},
 		{"no box", `{"problem":"P","level":1,"solution":"so 3"}`, `rows.jsonl:1: field "solution": no \boxed`},
-		{"two of one id", good + "\n" + `{"id":1,"problem":"Q","answer":"1"}`, `rows.jsonl:3: field "id": the id "1" is that of another problem`},
-		{"empty problem", `{"problem":"","answer":"1"}`, "an empty problem"},
+		{"two of one id", good + "\n" + `{"id":1,"problem":"Q","answer":"1"}`, `rows.jsonl:3: field "id": id "1" already belongs to another problem`},
+		{"empty problem", `{"problem":"","answer":"1"}`, "empty problem"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := Problems(rows.Read(file(t, tt.text)), nil)

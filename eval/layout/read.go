@@ -8,27 +8,26 @@ import (
 	"exp/train/rollout"
 )
 
-// Copies says how often problems come again in a file. Some published training files
-// hold a hundred copies of each: their length says nothing of a pass over the data.
+// Copies counts repeated problems in a file. Some published training files hold each problem a hundred
+// times, so their length says nothing about one pass over the data.
 type Copies struct {
-	Rows       int // with an answer
+	Rows       int // rows with an answer
 	Unique     int // different problems
-	Unanswered int // rows whose answer is null or empty, which nobody can grade: left out
+	Unanswered int // rows skipped because their answer is null or empty
 }
 
-// Factor is the mean number of copies.
+// Factor is the mean number of copies per problem.
 func (c Copies) Factor() float64 { return float64(c.Rows) / float64(max(1, c.Unique)) }
 
-// Problems reads the problems of rows in a layout; nil detects it in the first row.
-// Rows with the same problem and answer are one problem, the first; a row whose answer
-// is null or empty is counted and left out. Two different problems of one id are an
-// error. An error comes from all, or is a *rows.Error.
+// Problems reads the problems of rows. A nil layout is detected from the first row. Rows with the same
+// problem and answer count as one problem, the first. Rows with a null or empty answer are counted and
+// skipped. Two different problems with one id are an error. Errors are those of all, or *rows.Error.
 func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
 	var problems []rollout.Problem
 	var copies Copies
 	type content struct{ prompt, answer, messages, tools string }
 	seen := map[content]bool{}
-	owner := map[string]string{} // by id: where it stands
+	owner := map[string]string{} // id -> where it was first seen
 	for row, err := range all {
 		if err != nil {
 			return nil, copies, err
@@ -58,7 +57,7 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Cop
 			continue
 		}
 		if where, taken := owner[p.ID]; taken {
-			return nil, copies, row.Errorf(l.ID, "the id %q is that of another problem, %s", p.ID, where)
+			return nil, copies, row.Errorf(l.ID, "id %q already belongs to another problem, %s", p.ID, where)
 		}
 		seen[c], owner[p.ID] = true, row.Where
 		copies.Unique++

@@ -7,12 +7,12 @@ import (
 	"exp/eval/rows"
 )
 
-// ToolsField is the field of a row with the definitions of tools that its chat offers.
+// ToolsField is the field with the definitions of the tools that a chat offers.
 const ToolsField = "tools"
 
-// Tools returns the definitions of tools that a row has, as compact JSON: a list of
-// objects, or a text that holds one, as some data sets write it. Nil: it has none; a field
-// of that name with anything else in it is no definition of tools.
+// Tools returns the tool definitions of a row as compact JSON. The field is a list of objects, or a text
+// that holds such a list, as some data sets have it. Tools returns nil if the row has none or the field
+// holds anything else.
 func Tools(r rows.Row) json.RawMessage {
 	raw, err := r.Raw(ToolsField)
 	if err != nil {

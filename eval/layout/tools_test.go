@@ -6,8 +6,8 @@ import (
 	"exp/eval/rows"
 )
 
-// A row's tools are a list of objects, or a text with one; anything else of that name is
-// no definition of tools. Rows that differ in tools only are two problems.
+// A row's tools are a list of objects, or a text with one; any other value in that field does not define
+// tools. Rows that differ only in tools are two problems.
 func TestTools(t *testing.T) {
 	for _, tt := range []struct{ row, want string }{
 		{`{"id": "1", "question": "q", "answer": "1", "tools": [{"b": 1.0,  "a": "<x>"}]}`, `[{"b":1.0,"a":"<x>"}]`},

@@ -1,7 +1,6 @@
-// Package published has scores that papers publish for the benchmarks of package
-// eval/suite, as facts to set ours beside. They are those of the papers' own protocols
-// and graders (eval.Protocols): a difference to ours is of the method only where these
-// are the same.
+// Package published holds scores that papers report for the benchmarks of package eval/suite, to compare
+// ours with. Papers use their own protocols and graders (eval.Protocols): a difference says something about
+// the method only if both are the same.
 package published
 
 import (
@@ -13,7 +12,7 @@ import (
 	"strings"
 )
 
-// Reference is the scores of one paper.
+// Reference holds the scores of one paper.
 type Reference struct {
 	Name   string  `json:"name"`
 	Source string  `json:"source"`
@@ -22,11 +21,11 @@ type Reference struct {
 
 // Table is one table of a paper: rows of scores on the same suites.
 type Table struct {
-	Name     string   `json:"name"` // its number, with what tells its parts apart
+	Name     string   `json:"name"` // its number and, where a table has parts, which part
 	About    string   `json:"about"`
 	Metric   string   `json:"metric"`   // "avg@16"
-	Protocol string   `json:"protocol"` // of eval.Protocols
-	Suites   []string `json:"suites"`   // of the catalog of eval/suite
+	Protocol string   `json:"protocol"` // a name in eval.Protocols
+	Suites   []string `json:"suites"`   // names in the catalog of eval/suite
 	Rows     []Row    `json:"rows"`
 }
 
@@ -49,7 +48,7 @@ type Score struct {
 //go:embed flowrl_v3.json
 var flowrl []byte
 
-// References lists what there is.
+// References lists the known references.
 func References() []Reference {
 	var r Reference
 	if err := json.Unmarshal(flowrl, &r); err != nil {
@@ -68,7 +67,7 @@ func ByName(name string) (r Reference, ok bool) {
 	return list[i], true
 }
 
-// Scores are the entries on a suite, in the order of the tables.
+// Scores returns the entries for a suite in table order.
 func (r Reference) Scores(suite string) ([]Score, error) {
 	var list []Score
 	var known []string
@@ -93,8 +92,8 @@ func (r Reference) Scores(suite string) ([]Score, error) {
 	return list, nil
 }
 
-// Off is by how much the mean that a row prints is not that of its values, which are
-// rounded or cut themselves.
+// Off returns how far the printed mean is from the mean of the printed values, which are rounded or
+// truncated themselves.
 func (r Row) Off() float64 {
 	var sum float64
 	for _, v := range r.Values {

@@ -9,8 +9,8 @@ import (
 	"exp/eval/suite"
 )
 
-// The mean of every published row can be computed again from its entries, to the hundredth
-// that the tables print (they cut, and do not round).
+// The mean of every published row can be recomputed from its entries, to the hundredth that the tables
+// print (truncated, not rounded).
 func TestMeans(t *testing.T) {
 	rows := 0
 	for _, r := range References() {
@@ -31,7 +31,7 @@ func TestMeans(t *testing.T) {
 	}
 }
 
-// Suites and protocols are those that this program knows.
+// Suites and protocols are known to this program.
 func TestNames(t *testing.T) {
 	for _, r := range References() {
 		for _, table := range r.Tables {

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// ErrMissing is wrapped by errors about a field that a row does not have, or has as
-// null.
+// ErrMissing is wrapped by errors about a field that is absent or null.
 var ErrMissing = errors.New("missing")
 
-// Value returns the field at a path and whether it is there and not null. A name with
-// points in it is tried as it stands first.
+// Value returns the field at a path; ok is false if it is absent or null. A name with dots is first tried
+// as one name.
 func (r Row) Value(path string) (any, bool) {
 	v, ok := lookup(r.Fields, path)
 	return v, ok && v != nil
@@ -36,8 +35,8 @@ func lookup(fields map[string]any, path string) (any, bool) {
 	return lookup(inner, rest)
 }
 
-// Raw returns the field at a path as JSON. It keeps the bytes of a JSON file; for other
-// formats it sorts the keys.
+// Raw returns the field at a path as JSON. For a JSON file it keeps the bytes; for other formats it sorts
+// the keys.
 func (r Row) Raw(path string) (json.RawMessage, error) {
 	v, ok := r.Value(path)
 	if !ok {
@@ -55,7 +54,7 @@ func (r Row) Raw(path string) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// lookupRaw is lookup in the text of an object.
+// lookupRaw does what lookup does, in the text of an object.
 func lookupRaw(text []byte, path string) (json.RawMessage, bool) {
 	var fields map[string]json.RawMessage
 	if len(text) == 0 || json.Unmarshal(text, &fields) != nil {
@@ -71,7 +70,7 @@ func lookupRaw(text []byte, path string) (json.RawMessage, bool) {
 	return lookupRaw(fields[first], rest)
 }
 
-// Has reports whether all of these fields are there and not null.
+// Has reports whether all of these fields are present and not null.
 func (r Row) Has(paths ...string) bool {
 	for _, p := range paths {
 		if _, ok := r.Value(p); !ok {
@@ -81,7 +80,7 @@ func (r Row) Has(paths ...string) bool {
 	return true
 }
 
-// Text returns a field that is a text or a number; numbers as Decimal writes them.
+// Text returns a text or number field as text; numbers as Decimal writes them.
 func (r Row) Text(path string) (string, error) {
 	v, ok := r.Value(path)
 	if !ok {
@@ -94,7 +93,7 @@ func (r Row) Text(path string) (string, error) {
 	return s, nil
 }
 
-// Texts returns a field that is a list of texts or numbers, or one of them.
+// Texts returns a field that holds a list of texts or numbers, or a single one.
 func (r Row) Texts(path string) ([]string, error) {
 	v, ok := r.Value(path)
 	if !ok {
@@ -115,7 +114,7 @@ func (r Row) Texts(path string) ([]string, error) {
 	return texts, nil
 }
 
-// Objects returns a field that is a list of objects, as rows with the place of r.
+// Objects returns a field that holds a list of objects, as rows located at r.
 func (r Row) Objects(path string) ([]Row, error) {
 	v, ok := r.Value(path)
 	if !ok {
@@ -137,7 +136,7 @@ func (r Row) Objects(path string) ([]Row, error) {
 	return out, nil
 }
 
-// Number returns a field that is a number; a bool is 1 or 0.
+// Number returns a number field; a bool is 1 or 0.
 func (r Row) Number(path string) (float64, error) {
 	v, ok := r.Value(path)
 	if !ok {
@@ -157,7 +156,7 @@ func (r Row) Number(path string) (float64, error) {
 	return 0, r.Errorf(path, "%s, not a number", kind(v))
 }
 
-// Errorf makes an *Error about a field of the row.
+// Errorf returns an *Error about a field of the row.
 func (r Row) Errorf(field, format string, args ...any) error {
 	return &Error{Where: r.Where, Field: field, Err: fmt.Errorf(format, args...)}
 }
@@ -172,9 +171,9 @@ func text(v any) (string, bool) {
 	return "", false
 }
 
-// Decimal writes a number the way a person would: an integer without a point (27.0 is
-// 27), whatever its size, and anything else as it stands. Some copies of a benchmark
-// hold its integers as floats, and no comparison of texts could ever accept them.
+// Decimal writes a number as a person would: integers without a decimal point, whatever their size (27.0
+// becomes 27), everything else unchanged. Some copies of a benchmark store its integers as floats, and
+// comparing texts would never accept them.
 func Decimal(number string) string {
 	if !strings.ContainsAny(number, ".eE") {
 		return number
@@ -188,7 +187,7 @@ func Decimal(number string) string {
 	return number
 }
 
-// kind names the type of a value for an error.
+// kind names the type of a value in errors.
 func kind(v any) string {
 	switch v.(type) {
 	case nil:

@@ -12,12 +12,11 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetRows is how many rows are held at a time. Rows of code benchmarks hold
-// megabytes of tests.
+// parquetRows is the number of rows held at a time. Rows of code benchmarks hold megabytes of tests.
 const parquetRows = 64
 
-// readParquet yields the rows of a parquet file. Lists and groups are lists and
-// objects, byte arrays are texts.
+// readParquet yields the rows of a parquet file. Lists and groups become lists and objects, byte arrays
+// become texts.
 func readParquet(f *os.File, path string, yield func(Row, error) bool) {
 	stopped := false
 	err := parquetEach(f, func(i int, fields map[string]any) bool {
@@ -32,8 +31,8 @@ func readParquet(f *os.File, path string, yield func(Row, error) bool) {
 
 func parquetPlace(path string, i int) string { return fmt.Sprintf("%s: row %d", path, i+1) }
 
-// parquetEach calls use for each row until it returns false. The library panics on
-// some damaged files; that is an error here, but a panic of use goes on.
+// parquetEach calls use for each row until it returns false. The library panics on some damaged files;
+// parquetEach returns that as an error but lets a panic in use pass.
 func parquetEach(f *os.File, use func(int, map[string]any) bool) (err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -77,26 +76,25 @@ func parquetEach(f *os.File, use func(int, map[string]any) bool) (err error) {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("parquet, behind row %d: %w", next, err)
+			return fmt.Errorf("parquet, after row %d: %w", next, err)
 		case n == 0:
-			return fmt.Errorf("damaged parquet: nothing can be read behind row %d", next)
+			return fmt.Errorf("damaged parquet: cannot read past row %d", next)
 		}
 	}
 }
 
-// checkFooter checks the length of the metadata at the end of the file before the
-// library makes room for it.
+// checkFooter checks the length of the metadata before the library allocates memory for it.
 func checkFooter(f *os.File, size int64) error {
-	const around = 12 // bytes of the marks at both ends, and of the length
+	const around = 12 // bytes of the magic at both ends and of the length
 	var end [8]byte
 	if size < around {
-		return errors.New("parquet: the file ends early")
+		return errors.New("parquet: truncated file")
 	}
 	if _, err := f.ReadAt(end[:], size-int64(len(end))); err != nil {
 		return err
 	}
 	if string(end[4:]) != "PAR1" {
-		return errors.New("parquet: the file does not end as it should: it was cut off, or is not parquet")
+		return errors.New("parquet: bad end of file: truncated, or not parquet")
 	}
 	if n := int64(binary.LittleEndian.Uint32(end[:])); n > size-around {
 		return fmt.Errorf("damaged parquet: metadata of %d bytes in a file of %d", n, size)
@@ -104,7 +102,7 @@ func checkFooter(f *os.File, size int64) error {
 	return nil
 }
 
-// plain makes of what the library returns what JSON would have been.
+// plain converts the library's values to what JSON would give.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,10 +130,10 @@ func plain(v any) any {
 	case float64:
 		return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
 	}
-	return v // nil, bool, string; and types that no field of ours has
+	return v // nil, bool, string; and types that none of our fields has
 }
 
-// WriteParquet writes rows, structs with parquet tags, compressed by zstd.
+// WriteParquet writes rows (structs with parquet tags) with zstd compression.
 func WriteParquet[T any](w io.Writer, list []T) error {
 	return parquet.Write(w, list, parquet.Compression(&parquet.Zstd))
 }

@@ -1,11 +1,9 @@
-// Package rows reads data files of other programs, row by row: JSON lines, a JSON
-// array, one JSON object, parquet; each also compressed by gzip. Which of them a
-// file is shows in its first bytes, whatever its name.
+// Package rows reads data files row by row: JSON lines, a JSON array, one JSON object or parquet, each
+// plain or gzipped. It detects the format from the first bytes, not the name.
 //
-// A row is a tree of nil, bool, json.Number, string, []any and map[string]any.
-// Fields are named by paths, "reward_model.ground_truth", and every error says the
-// file, the line or row, and the field. What the rows mean is not known here: see
-// layout and exchange.
+// A row is a tree of nil, bool, json.Number, string, []any and map[string]any. Fields are named by paths
+// such as "reward_model.ground_truth". Every error names the file, the line or row, and the field. Packages
+// layout and exchange interpret the rows.
 package rows
 
 import (
@@ -24,18 +22,18 @@ import (
 
 // Row is one row of a file.
 type Row struct {
-	Path   string // of the file, as it was given
+	Path   string // of the file, as given
 	Where  string // "problems.jsonl:3", "problems.parquet: row 3"; both count from 1
 	Index  int    // of the row, from 0
 	Fields map[string]any
 
-	text []byte // the row as JSON; nil where it was no JSON
+	text []byte // the row as JSON; nil for other formats
 }
 
-// Error says what is wrong, and where in which file.
+// Error says what is wrong and where.
 type Error struct {
-	Where string // as of Row
-	Field string // path of the field; empty is the whole row
+	Where string // as in Row
+	Field string // path of the field; empty: the whole row
 	Err   error
 }
 
@@ -48,12 +46,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// maxLine bounds a line, so that a file without line ends is told from one with
-// long lines before the memory is full. Rows of code benchmarks have some 10 MB.
+// maxLine bounds a line, so that a file without newlines is rejected before it fills the memory. Rows of
+// code benchmarks reach about 10 MB.
 const maxLine = 1 << 30
 
-// Read yields the rows of a file. After an error, which is the system's or an *Error,
-// nothing follows. A file without rows yields none.
+// Read yields the rows of a file. It stops after an error, which is a system error or an *Error. A file
+// without rows yields none.
 func Read(path string) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		f, err := os.Open(path)
@@ -61,7 +59,7 @@ func Read(path string) iter.Seq2[Row, error] {
 			yield(Row{}, err)
 			return
 		}
-		defer f.Close() // only read: an error on closing loses nothing
+		defer f.Close() // read only: a failed close loses nothing
 		r := bufio.NewReaderSize(f, 1<<16)
 		head, _ := r.Peek(4)
 		switch {
@@ -92,7 +90,7 @@ func All(path string) ([]Row, error) {
 	return all, nil
 }
 
-// readJSON tells lines of objects from one value that spreads over lines.
+// readJSON reads JSON lines, or one value that spans lines.
 func readJSON(r *bufio.Reader, path string, yield func(Row, error) bool) {
 	fail := func(where string, err error) { yield(Row{}, &Error{Where: where, Err: err}) }
 	line, index := 0, 0
@@ -135,13 +133,13 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return line, err
 		}
 		if len(line) > maxLine {
-			return nil, fmt.Errorf("a line of more than %d bytes", maxLine)
+			return nil, fmt.Errorf("line longer than %d bytes", maxLine)
 		}
 	}
 }
 
-// readValue reads a file that is one JSON value: an array of rows, or a row. where is
-// the place of its first line.
+// readValue reads a file that is one JSON value: an array of rows, or one row. where is the place of its
+// first line.
 func readValue(r io.Reader, path, where string, yield func(Row, error) bool) {
 	fail := func(where string, err error) { yield(Row{}, &Error{Where: where, Err: err}) }
 	data, err := io.ReadAll(r)
@@ -170,7 +168,7 @@ func readValue(r io.Reader, path, where string, yield func(Row, error) bool) {
 	}
 }
 
-// items are the elements of an array, or the one value that is none.
+// items returns the elements of an array, or the value itself if it is not an array.
 func items(data []byte) (list []json.RawMessage, many bool, err error) {
 	if data[0] != '[' {
 		if _, err := value(data); err != nil {
@@ -214,12 +212,12 @@ func value(text []byte) (v any, err error) {
 
 func notJSON(err error) error {
 	if err == io.ErrUnexpectedEOF {
-		err = errors.New("the text ends within a value")
+		err = errors.New("text ends inside a value")
 	}
 	return fmt.Errorf("not JSON: %w", err)
 }
 
-// after is an error for what follows a value.
+// after returns an error if anything follows a value.
 func after(text []byte, end int64) error {
 	if rest := bytes.TrimSpace(text[end:]); len(rest) > 0 {
 		return fmt.Errorf("not JSON: %q follows the value", clip(string(rest)))

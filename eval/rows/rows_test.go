@@ -35,7 +35,7 @@ func zipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// What a file is shows in its content: all of these hold the same two rows.
+// The content shows the format of a file: all of these hold the same two rows.
 func TestRead(t *testing.T) {
 	lines := "{\"id\":1,\"s\":\"a\"}\n\n{\"id\":2,\"s\":\"b\"}"
 	type row struct {
@@ -82,8 +82,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Lists of structs and of lists, absent values, several row groups, compression: what
-// verl's and lighteval's files have.
+// Lists of structs and of lists, absent values, several row groups, compression, as in verl's and
+// lighteval's files.
 func TestNestedParquet(t *testing.T) {
 	type message struct {
 		Role    string `parquet:"role"`
@@ -132,11 +132,11 @@ func TestNestedParquet(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
-		{"broken line", "{\"a\":1}\n{\"a\":", ":2: not JSON: the text ends within a value"},
+		{"broken line", "{\"a\":1}\n{\"a\":", ":2: not JSON: text ends inside a value"},
 		{"two values on a line", "{\"a\":1}\n{\"a\":1} {}", `:2: not JSON: "{}" follows`},
 		{"no object", "{\"a\":1}\n[1]", ":2: a list, not an object"},
 		{"array of numbers", "[1]", ": item 1: a number, not an object"},
-		{"array cut off", `[{"a":1},`, ":1: not JSON: the text ends"},
+		{"array cut off", `[{"a":1},`, ":1: not JSON: text ends"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", ":1: not UTF-8"},
 		{"a web page", "<html>\n</html>", ":1: not JSON"},
 		{"damaged parquet", "PAR1 and so on PAR1", "parquet"},
@@ -182,7 +182,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Raw keeps the order of keys and the text of numbers, where the file has them.
+// Raw keeps the order of keys and the text of numbers if the file has them.
 func TestRaw(t *testing.T) {
 	type row struct {
 		M struct {

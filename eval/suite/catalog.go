@@ -2,20 +2,19 @@ package suite
 
 import "slices"
 
-// Known is what the program knows of a benchmark without having its problems.
+// Known is what the program knows about a benchmark without its problems.
 type Known struct {
 	Name    string
 	About   string // one line
-	Source  string // where the problems can be had
+	Source  string // where to get the problems
 	License string
-	Counts  []int // problems that it may have; nil: any number
+	Counts  []int // accepted numbers of problems; nil: any
 	Graders []string
-	// Versions names published copies by the digest that their problems have here, in
-	// hexadecimal.
+	// Versions maps the digest (SHA-256 in hexadecimal) of the problems to the name of a published copy.
 	Versions map[string]string
 }
 
-// Version is the name of the copy with this digest, "" if it is none that is known.
+// Version names the copy with this digest; "" if it is unknown.
 func (k Known) Version(digest string) string { return k.Versions[digest] }
 
 // ByName finds a benchmark of the catalog.
@@ -28,9 +27,9 @@ func ByName(name string) (Known, bool) {
 	return list[i], true
 }
 
-// Catalog lists the known benchmarks. Numbers of problems are those of published
-// evaluations: AMC 2023 has 40 (a file with 83 is another selection), OlympiadBench
-// 674 or 675 open problems in English without pictures.
+// Catalog lists the known benchmarks. Counts are those of published evaluations: AMC 2023 has 40 problems
+// (a file with 83 is another selection), OlympiadBench 674 or 675 open problems in English without
+// pictures.
 func Catalog() []Known {
 	contest := []string{"exp", "math_dapo", "math_reward"}
 	programs := CodeGraders()
@@ -68,7 +67,7 @@ func Catalog() []Known {
 			Counts: []int{40}, Graders: contest,
 			Versions: map[string]string{
 				"cb6a8a1b013229ab6c8758ac66099f604cf5beda33518baf46291380c265650c": "QwenLM/Qwen2.5-Math@a45202bd16f1"}},
-		{Name: "minerva", About: "university science of Minerva, undergraduate", Source: "hub: math-ai/minervamath",
+		{Name: "minerva", About: "Minerva's undergraduate science problems", Source: "hub: math-ai/minervamath",
 			License: "", Counts: []int{272}, Graders: contest},
 		{Name: "olympiad", About: "OlympiadBench, open mathematics in English without pictures",
 			Source: "github.com/OpenBMB/OlympiadBench", License: "MIT", Counts: []int{674, 675}, Graders: contest,
@@ -81,13 +80,13 @@ func Catalog() []Known {
 		{Name: "countdown", About: "reach a number from given numbers, each used once",
 			Source: "hub: Jiayi-Pan/Countdown-Tasks-3to4", License: "", Graders: []string{countdownGrader}},
 
-		{Name: "humaneval", About: "the body of a Python function from its head",
+		{Name: "humaneval", About: "write the body of a Python function, given its head",
 			Source: "github.com/openai/human-eval", License: "MIT", Counts: []int{164}, Graders: programs,
 			Versions: map[string]string{
 				"c7c56c5df6ae5a10eca7c2009b308a7d868ce01bf6f2696e0959c2a66571f854": "openai/human-eval@6d43fb980f9f"}},
 		{Name: "humanevalplus", About: "HumanEval with the inputs of EvalPlus; FlowRL's copy has 163",
 			Source: "hub: evalplus/humanevalplus", License: "Apache-2.0", Counts: []int{164, 163}, Graders: programs},
-		{Name: "mbpp", About: "a Python function from a sentence and three tests; 974 in all, test 500",
+		{Name: "mbpp", About: "write a Python function, given a sentence and three tests; 974 in total, 500 in test",
 			Source: "github.com/google-research/google-research/tree/master/mbpp", License: "CC-BY-4.0",
 			Counts: []int{974, 500, 427, 257}, Graders: programs,
 			Versions: map[string]string{

@@ -13,7 +13,7 @@ import (
 	"exp/eval/layout"
 )
 
-// definition is a suite of the user's own in YAML:
+// definition is a user's own suite in YAML:
 //
 //	name: house-algebra
 //	version: "2026-01"
@@ -50,7 +50,7 @@ type fieldNames struct {
 	Source     string   `yaml:"source"`
 }
 
-// nameList is a name or a list of them.
+// nameList is one name or a list of names.
 type nameList []string
 
 // UnmarshalYAML implements yaml.InterfaceUnmarshaler.
@@ -66,17 +66,17 @@ func (n *nameList) UnmarshalYAML(unmarshal func(any) error) error {
 	return err
 }
 
-// DefinitionError says what is wrong with a suite's definition.
+// DefinitionError says what is wrong in a suite definition.
 type DefinitionError struct {
 	Path string
-	Err  error // with the place in the file, where it has one
+	Err  error // with the place in the file if known
 }
 
 func (e *DefinitionError) Error() string { return e.Path + ": " + e.Err.Error() }
 func (e *DefinitionError) Unwrap() error { return e.Err }
 
-// maxDefinition is far beyond any definition, and keeps the time of the YAML parser,
-// which grows with the square of its input, below a second.
+// maxDefinition is far larger than any definition. It keeps the YAML parser, whose time grows with the
+// square of its input, below a second.
 const maxDefinition = 64 << 10
 
 func readDefinition(path string) (*definition, error) {
@@ -93,17 +93,17 @@ func readDefinition(path string) (*definition, error) {
 		return nil, &DefinitionError{path, fmt.Errorf(format, args...)}
 	}
 	if len(text) > maxDefinition {
-		return bad("more than %d bytes, which is no definition of a suite", maxDefinition)
+		return bad("more than %d bytes: not a suite definition", maxDefinition)
 	}
 	var d definition
 	err = yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&d)
 	switch {
 	case err == io.EOF:
-		return bad("empty; a suite has at least name and file")
+		return bad("empty; a suite needs at least name and file")
 	case err != nil:
 		return bad("%s", strings.TrimSpace(yaml.FormatError(err, false, true)))
 	case d.Name == "" || d.File == "":
-		return bad("a suite has at least name and file")
+		return bad("a suite needs at least name and file")
 	case d.Items < 0:
 		return bad("items: %d problems", d.Items)
 	}
@@ -118,16 +118,15 @@ func readDefinition(path string) (*definition, error) {
 	if l := d.Layout; l != nil {
 		switch {
 		case len(l.Problem) == 0 || l.Answer == "":
-			return bad("layout: problem and answer are needed: the names of the fields")
+			return bad("layout: problem and answer must name fields")
 		case l.Within != "" && l.Within != string(layout.Hash) && l.Within != string(layout.Box):
-			return bad("layout.within: %q is neither box nor \"####\"", l.Within)
+			return bad("layout.within: %q is not box or \"####\"", l.Within)
 		}
 	}
 	return &d, nil
 }
 
-// describe fills in what the definition says of the suite; a name that was asked for
-// holds.
+// describe copies the definition into the suite. A name the caller asked for wins.
 func (d *definition) describe(s *Suite) {
 	if s.Name == "" {
 		s.Name = d.Name
@@ -138,7 +137,7 @@ func (d *definition) describe(s *Suite) {
 	}
 }
 
-// file is that of the problems, relative to the definition.
+// file returns the path of the problem file, relative to the definition.
 func (d *definition) file(path string) string {
 	if filepath.IsAbs(d.File) {
 		return d.File

@@ -13,21 +13,20 @@ import (
 
 const countdownGrader = "countdown"
 
-// defaultGraders are those of a suite that names none: ours, and the two that most
-// published scores in mathematics were made with.
+// defaultGraders returns the graders of a suite that names none: ours, and the two behind most published
+// mathematics scores.
 func defaultGraders() []string { return []string{"exp", "math_dapo", "math_reward"} }
 
-// Graders names what Grader knows, and CodeGraders after it.
+// Graders names the graders that Grader makes, then CodeGraders.
 func Graders() []string {
 	return slices.Concat(task.Graders(), []string{countdownGrader}, CodeGraders())
 }
 
-// CodeGraders names the graders of programs, a suite's own first: our rules; the
-// published ones, with their mistakes; our rules with the share of tests that pass as
-// the reward.
+// CodeGraders names the graders of programs, the default first: our rules; the published rules with their
+// mistakes; our rules with the share of tests passed as reward.
 func CodeGraders() []string { return []string{"code", "code_upstream", "code_partial"} }
 
-// CodeOptions is how a grader of CodeGraders grades; ok is false for another name.
+// CodeOptions returns the options of a grader in CodeGraders; ok is false for other names.
 func CodeOptions(name string) (o code.Options, ok bool) {
 	switch name {
 	case "code":
@@ -40,18 +39,18 @@ func CodeOptions(name string) (o code.Options, ok bool) {
 	return code.Options{}, false
 }
 
-// ForPrograms tells whether graders run programs: all of them, then.
+// ForPrograms reports whether the graders run programs; if one does, all do.
 func ForPrograms(graders []string) bool {
 	return len(graders) > 0 && !slices.ContainsFunc(graders,
 		func(name string) bool { _, ok := CodeOptions(name); return !ok })
 }
 
-// Grader makes a grader of whole responses: one of task.Graders, for problems with a
-// gold answer, or "countdown". Its reward is 1 for a right answer, else 0. Graders of
-// programs need a sandbox and are not made here.
+// Grader makes a grader of whole responses: one of task.Graders, for problems with a gold answer, or
+// "countdown". The reward is 1 for a right answer, else 0. Graders that run programs need a sandbox and are
+// made elsewhere.
 func Grader(name string) (rollout.Grader, error) {
 	if _, ok := CodeOptions(name); ok {
-		return nil, fmt.Errorf("%s runs programs, and there are none to run here", name)
+		return nil, fmt.Errorf("%s runs programs and needs a sandbox", name)
 	}
 	t, err := answersTask([]string{name})
 	if err != nil || name != countdownGrader {
@@ -60,7 +59,7 @@ func Grader(name string) (rollout.Grader, error) {
 	return countdownResponses{t}, nil
 }
 
-// answersTask is the task that reads and grades the problems of a suite.
+// answersTask returns the task that reads and grades the problems of a suite.
 func answersTask(graders []string) (task.Task, error) {
 	if ForPrograms(graders) {
 		return task.New(task.Config{Kind: "code", Reward: task.Reward{Correct: 1}})
@@ -77,8 +76,8 @@ func answersTask(graders []string) (task.Task, error) {
 	return task.New(task.Config{Kind: "math", Reward: task.Reward{Correct: 1}, Math: task.Math{Grader: graders[0]}})
 }
 
-// countdownResponses grades what language models write: the expression in the last
-// <answer>…</answer>, or else the last line; "= target" behind it says nothing.
+// countdownResponses grades responses of language models: the expression in the last <answer>…</answer>,
+// else the last line. A trailing "= target" is ignored.
 type countdownResponses struct{ task.Task }
 
 func (g countdownResponses) Grade(ctx context.Context, p *rollout.Problem,

@@ -1,13 +1,11 @@
-// Package suite holds benchmarks: sets of problems with gold answers, the graders that
-// their answers are for, a version and a licence.
+// Package suite holds benchmarks: problems with gold answers, their graders, a version and a licence.
 //
-// The problems themselves are not part of this program. Catalog says of the known
-// benchmarks where they come from, how many problems they have, and what digest those
-// of a named copy have; a user's file is read by Read, whose layout shows in its
-// content, or described by a definition of a few lines (definition.go).
+// The program does not ship the problems. Catalog says where to get the known benchmarks, how many problems
+// they have, and the digests of published copies. Read reads a user's file, whose layout it detects, or a
+// short YAML definition (definition.go).
 //
-// Suites of programs, in the published layouts that package codefile knows, are graded by
-// running them: see CodeOptions.
+// Suites of programs come in the published layouts that package codefile knows and are graded by running
+// the programs: see CodeOptions.
 package suite
 
 import (
@@ -28,17 +26,17 @@ import (
 // Suite is a benchmark.
 type Suite struct {
 	Name    string // "math500"
-	Version string // of the copy, or what its owner calls it; may be empty
+	Version string // of the copy, or its owner's name for it; may be empty
 	License string // of the problems; may be empty
-	Source  string // where the file is from; may be empty
-	// Graders are those to score with, the suite's own first.
+	Source  string // where the file comes from; may be empty
+	// Graders are the graders to score with, the default first.
 	Graders  []string
 	Problems []rollout.Problem
-	Copies   layout.Copies // of the file that it was read from
+	Copies   layout.Copies // of the file the suite was read from
 }
 
-// Encode writes the problems as task.Write does, one a line: the canonical records,
-// whose digest is the suite's.
+// Encode writes the problems as task.Write does, one per line. The suite's digest is the hash of these
+// bytes.
 func (s *Suite) Encode() ([]byte, error) {
 	var b bytes.Buffer
 	if err := task.Write(&b, s.Problems); err != nil {
@@ -57,8 +55,7 @@ func (s *Suite) Decode(data []byte) error {
 	return err
 }
 
-// CountError is returned by Read for a file that has not as many problems as the
-// suite.
+// CountError is returned by Read if the file has the wrong number of problems.
 type CountError struct {
 	Path string
 	Name string
@@ -78,8 +75,7 @@ func orList(ns []int) string {
 	return strings.Join(list, " or ")
 }
 
-// KnownName is the name of the benchmark that a file is called after; empty if the catalog
-// has none of that name.
+// KnownName returns the benchmark that a file is named after, or "" if the catalog does not have it.
 func KnownName(path string) string {
 	path = strings.TrimSuffix(path, ".gz")
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
@@ -89,10 +85,10 @@ func KnownName(path string) string {
 	return name
 }
 
-// Read reads the problems of a file, or what a definition (.yaml) says, under a name;
-// an empty name is the definition's, or the file's. What the catalog knows of the name
-// holds, and the number of problems must be right. Errors are the system's,
-// *rows.Error, *CountError and *DefinitionError.
+// Read reads the problems of a file, or of the file that a .yaml definition describes. An empty name means
+// the definition's name or the file's. If the catalog knows the name, its licence, source and graders apply
+// and the number of problems must match. Errors are system errors, *rows.Error, *CountError and
+// *DefinitionError.
 func Read(name, path string) (*Suite, error) {
 	s := &Suite{Name: name, Graders: defaultGraders()}
 	file, l, want := path, (*layout.Layout)(nil), []int(nil)
@@ -140,13 +136,13 @@ func (s *Suite) read(path string, l *layout.Layout) (err error) {
 		return s.readCode(path)
 	}
 	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l)
-	for i := range s.Problems { // which nothing learns from
+	for i := range s.Problems { // suites are not trained on
 		s.Problems[i].Target = ""
 	}
 	return err
 }
 
-// readCode reads problems that programs solve.
+// readCode reads problems whose answers are programs.
 func (s *Suite) readCode(path string) error {
 	problems, err := codefile.Open(path, "")
 	if err != nil {

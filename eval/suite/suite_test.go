@@ -15,7 +15,7 @@ import (
 	"exp/train/rollout"
 )
 
-// benchmark is a file of the shared data, by EXP_DATA or beside the repository.
+// benchmark is a file of the shared data, in EXP_DATA or next to the repository.
 func benchmark(t *testing.T, name string) string {
 	t.Helper()
 	dir := os.Getenv("EXP_DATA")
@@ -113,8 +113,8 @@ func TestRefuses(t *testing.T) {
 		{"no file", "name: x\n", "at least name and file"},
 		{"empty", "", "empty"},
 		{"wrong number", start + "items: 3\nlayout: {problem: story, answer: gold}\n", "house.yaml has 2 different problems; house has 3"},
-		{"unknown grader", start + "graders: [sympy]\n", `no grader "sympy"`},
-		{"another within", start + "layout: {problem: story, answer: gold, within: bix}\n", `"bix" is neither box`},
+		{"unknown grader", start + "graders: [sympy]\n", `unknown grader "sympy"`},
+		{"another within", start + "layout: {problem: story, answer: gold, within: bix}\n", `"bix" is not box`},
 		{"another field", start + "layout: {problem: tale, answer: gold}\n", `house.jsonl:1: field "tale": missing`},
 		{"no layout", start, "house.jsonl:1: no known layout"},
 	} {
@@ -136,8 +136,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A suite of Countdown is graded by its numbers, in the form that language models
-// answer in.
+// A Countdown suite is graded by its numbers, in the answer format of language models.
 func TestCountdown(t *testing.T) {
 	dir := files(t, map[string]string{"c.jsonl": `{"id":0,"nums":[39,26,93],"target":62,"solution":"93 / (39 / 26)"}`})
 	s, err := Read("countdown", filepath.Join(dir, "c.jsonl"))
@@ -163,8 +162,8 @@ func TestCountdown(t *testing.T) {
 	}
 }
 
-// A file of programs' problems is told by its columns, keeps its tests through the store,
-// and has graders that run programs; one of mathematics in verl's layout has not.
+// A file of programming problems is recognised by its columns, keeps its tests through the store, and has
+// graders that run programs; a mathematics file in verl's layout does not.
 func TestPrograms(t *testing.T) {
 	dir := files(t, map[string]string{
 		"house.jsonl": `{"task_id":"t/1","prompt":"def f(x):\n","entry_point":"f","canonical_solution":"    return x\n","test":"def check(c):\n    assert c(1) == 1\n"}`,
