@@ -134,7 +134,7 @@ func TestBadProblems(t *testing.T) {
 		{"list", good + "[1]\n", nil, []string{"bad.jsonl:3: a JSON array, not an object"}},
 		{"not UTF-8", good + "{\"nums\": [1], \"x\": \"\xff\"}\n", nil, []string{"bad.jsonl:3: not UTF-8"}},
 		{"binary", "\x00\x01\x02\n", nil, []string{"bad.jsonl:1: not JSON"}},
-		{"id twice", stored + stored, nil, []string{`bad.jsonl:2: a second problem with the id "a"`}},
+		{"id twice", stored + stored, nil, []string{`bad.jsonl:2: second problem with id "a"`}},
 		{"empty", "", nil, []string{"bad.jsonl holds no problems"}},
 		{"blank", "\n\n", nil, []string{"bad.jsonl holds no problems"}},
 		{"too few for data.train.size", good, []string{"data.train.size=100"}, []string{"bad.jsonl has 2 problems, data.train.size asks for 100"}},

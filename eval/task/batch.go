@@ -10,9 +10,9 @@ import (
 	"exp/train/rollout"
 )
 
-// gradeOnce judges items by their problem and their text, as many at once as there are
-// cores, and equal ones once: a policy that knows an answer writes it again and again,
-// and a program costs milliseconds. Errors are as of rollout.Grader, of the first item.
+// gradeOnce grades each different (problem, text) pair once, using all cores: a policy that knows an answer
+// repeats it, and running a program takes milliseconds. Errors are as in rollout.Grader, for the first item
+// that fails.
 func gradeOnce(ctx context.Context, items []rollout.Item, grade func(ctx context.Context, p *rollout.Problem,
 	text string) (rollout.Verdict, error)) ([]rollout.Verdict, error) {
 	type key struct{ problem, text string }

@@ -15,23 +15,23 @@ import (
 	"exp/train/rollout"
 )
 
-// Code is the task of writing programs for problems that are read from the published
-// files of package codefile: TACO, LiveCodeBench, DeepCoder, HumanEval and so on, and the
-// rows that RL trainers make of them. Grading runs the programs.
+// Code is the task of writing programs for problems from the published files that package codefile reads
+// (TACO, LiveCodeBench, DeepCoder, HumanEval and so on) and from the rows that RL trainers derive from
+// them. Grading runs the programs.
 //
-// The reward is Reward.Correct if all tests of a problem pass. With Partial it goes from
-// Reward.Wrong to Reward.Correct with the share of tests that do.
+// The reward is Reward.Correct if all tests of a problem pass. With Partial it rises from Reward.Wrong to
+// Reward.Correct with the share of tests passed.
 type Code struct {
-	// Run runs programs; without it problems can be read and nothing can be graded.
+	// Run runs programs. Without it problems can be read but not graded.
 	Run code.Runner
-	// CPUMS and MemoryMB replace the problem's own limits where they are not 0.
+	// CPUMS and MemoryMB override the problem's own limits if not 0.
 	CPUMS, MemoryMB int64
 	Rules           code.Rules // empty: code.Strict
 	Partial         bool
 }
 
-// ErrNoSandbox is returned by Grade of a task whose programs nothing can run.
-var ErrNoSandbox = errors.New("grading runs programs, and there is no sandbox to run them")
+// ErrNoSandbox is returned by Grade if the task has no sandbox to run programs in.
+var ErrNoSandbox = errors.New("grading runs programs and needs a sandbox")
 
 type codeTask struct {
 	cfg    Code
@@ -51,7 +51,7 @@ func newCode(cfg Code, reward Reward) (*codeTask, error) {
 	return t, nil
 }
 
-// Alphabet is empty: such problems are for models with a tokenizer of their own.
+// Alphabet is empty: the problems are for models with their own tokenizer.
 func (t *codeTask) Alphabet() string { return "" }
 
 // Generate returns ErrNotGenerated.
@@ -68,8 +68,8 @@ func (t *codeTask) parseRow(line []byte) (rollout.Problem, error) {
 	return p.Rollout()
 }
 
-// readProblems reads a file in any form and layout that is known. Rows that come again
-// are left out; another problem of the same id gets the id with #2, #3 ….
+// readProblems reads a file in any known format and layout. Repeated rows are dropped; a different problem
+// with a known id gets #2, #3 … appended to the id.
 func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
 	var problems []rollout.Problem
 	ids, contents := make(map[string]bool), make(map[[sha256.Size]byte]bool)
@@ -108,8 +108,8 @@ func (t *codeTask) readProblems(path string) ([]rollout.Problem, error) {
 	return problems, nil
 }
 
-// readCodeRow reads a row: a problem as Write writes it, or one of a published layout;
-// and the chat that asks it, where that says more than the problem.
+// readCodeRow reads a row: a problem as Write writes it, or one in a published layout. It also returns the
+// row's chat if that says more than the problem.
 func readCodeRow(row rows.Row) (*code.Problem, []rollout.Message, error) {
 	if row.Has("id", "prompt", "data") {
 		return readStored(row)
@@ -173,7 +173,7 @@ func (t *codeTask) grade(ctx context.Context, p *rollout.Problem, text string) (
 		return rollout.Verdict{}, err
 	}
 	if t.cfg.CPUMS > 0 {
-		// wall time enough for a loaded machine
+		// enough wall time for a loaded machine
 		problem.Limits.CPUMS, problem.Limits.WallMS = t.cfg.CPUMS, 3*t.cfg.CPUMS+5000
 	}
 	if t.cfg.MemoryMB > 0 {
@@ -183,8 +183,8 @@ func (t *codeTask) grade(ctx context.Context, p *rollout.Problem, text string) (
 	return t.reward.ofProgram(v, v.Program.Text, err)
 }
 
-// ofProgram is the verdict on a program; answer stands for it among others. What the
-// sandbox could not run is not graded.
+// ofProgram returns the verdict on a program; answer identifies the program. A program that the sandbox
+// could not run is not graded.
 func (r Reward) ofProgram(v code.Verdict, answer string, err error) (rollout.Verdict, error) {
 	var broken *code.InfraError
 	switch {

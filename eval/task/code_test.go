@@ -35,7 +35,7 @@ func codeFile(t *testing.T) (Task, []rollout.Problem) {
 	return task, problems
 }
 
-// Rows of any layout are problems, once each, and are the same after they were stored.
+// Rows of any layout become problems, once each, and survive storing.
 func TestCodeFile(t *testing.T) {
 	task, problems := codeFile(t)
 	var ids []string
@@ -70,7 +70,7 @@ func TestCodeFile(t *testing.T) {
 	}
 }
 
-// Half of the tests is half of the way from wrong to correct.
+// Half of the tests passed earns half way from wrong to correct.
 func TestCodeReward(t *testing.T) {
 	task, problems := codeFile(t)
 	for _, tt := range []struct {

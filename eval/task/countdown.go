@@ -13,21 +13,19 @@ import (
 	"exp/train/rollout"
 )
 
-// Countdown is the task of reaching a target from given numbers with + - * /,
-// exactly, through fractions if need be (the exercise of TinyZero; after the
-// television game).
+// Countdown is the task of reaching a target from given numbers with + - * /, exactly, if need be through
+// fractions (the task of TinyZero, after the television game).
 //
 //	prompt  3,5,7,12=22:      numbers ascending
 //	target  (12-7)*5-3        nothing else
 //
-// The answer is the last line that is not blank. Its distinct solutions are counted
-// in normal form (see form).
+// The answer is the last line that is not blank. Distinct solutions are counted in normal form (see form).
 type Countdown struct {
-	MinNumbers    int    // given numbers per problem, from …
-	MaxNumbers    int    // … to, at most 5
-	LargestNumber int    // numbers are 1 to this, with repetitions
-	LargestTarget int    // targets are 1 to this, and none of the given numbers
-	Operators     string // which of + - * / may be used; - needs +, / needs *
+	MinNumbers    int    // given numbers per problem, at least
+	MaxNumbers    int    // at most; no more than 5
+	LargestNumber int    // numbers are drawn from 1 to this, with repetition
+	LargestTarget int    // targets are 1 to this, but not a given number
+	Operators     string // the allowed ones of + - * /; - needs +, / needs *
 	Use           string // "any": each number at most once; "all": exactly once
 	MinSolutions  int    // at least this many distinct solutions
 }
@@ -41,8 +39,7 @@ const (
 type countdownData struct {
 	Numbers []int64 `json:"numbers"` // ascending
 	Target  int64   `json:"target"`
-	// Solutions counts the distinct solutions; 0 if there are too many numbers to
-	// tell.
+	// Solutions counts the distinct solutions; 0 if there are too many numbers to enumerate.
 	Solutions int `json:"solutions"`
 }
 
@@ -50,7 +47,7 @@ type countdown struct {
 	cfg    Countdown
 	reward Reward
 	solver *solver
-	last   atomic.Pointer[problemData] // that was graded: a problem's completions come one after another
+	last   atomic.Pointer[problemData] // last problem graded: its completions come in sequence
 }
 
 type problemData struct {
@@ -72,22 +69,22 @@ func (c Countdown) check() error {
 	has := func(op string) bool { return strings.Contains(c.Operators, op) }
 	switch {
 	case c.MinNumbers < 2:
-		return bad("min_numbers", "%d numbers make no problem; at least 2", c.MinNumbers)
+		return bad("min_numbers", "%d numbers are too few; at least 2", c.MinNumbers)
 	case c.MaxNumbers < c.MinNumbers:
 		return bad("max_numbers", "%d is less than min_numbers, %d", c.MaxNumbers, c.MinNumbers)
 	case c.MaxNumbers > maxSolverNumbers:
 		return bad("max_numbers", "%d numbers have too many solutions to enumerate; at most %d", c.MaxNumbers,
 			maxSolverNumbers)
 	case c.LargestNumber < 2 || c.LargestNumber > 1000:
-		return bad("largest_number", "%d is not from 2 to 1000", c.LargestNumber)
+		return bad("largest_number", "%d is not between 2 and 1000", c.LargestNumber)
 	case c.LargestTarget < 1 || c.LargestTarget > 100_000:
-		return bad("largest_target", "%d is not from 1 to 100000", c.LargestTarget)
+		return bad("largest_target", "%d is not between 1 and 100000", c.LargestTarget)
 	case c.Use != useAny && c.Use != useAll:
-		return bad("use", "%q is neither any nor all", c.Use)
+		return bad("use", "%q: must be any or all", c.Use)
 	case c.MinSolutions < 1:
 		return bad("min_solutions", "%d; every problem has a solution", c.MinSolutions)
 	case c.Operators == "" || strings.Trim(c.Operators, "+-*/") != "":
-		return bad("operators", "%q is not some of + - * /", c.Operators)
+		return bad("operators", "%q may contain only + - * /", c.Operators)
 	case has("-") && !has("+"):
 		return bad("operators", "%q has - without +, which a-(b-c) = a+c-b needs", c.Operators)
 	case has("/") && !has("*"):
@@ -101,10 +98,10 @@ func (c Countdown) check() error {
 	return nil
 }
 
-// Alphabet is the digits, the operators and the punctuation.
+// Alphabet is digits, operators and punctuation.
 func (t *countdown) Alphabet() string { return "0123456789,=:()" + t.cfg.Operators }
 
-// Generate draws numbers, then one of the targets that they reach.
+// Generate draws numbers, then one of the targets they reach.
 func (t *countdown) Generate(split Split, n int, seed uint64) ([]rollout.Problem, error) {
 	if err := split.check(n); err != nil {
 		return nil, err
@@ -123,8 +120,8 @@ type countdownGenerator struct {
 	targets []int64    // scratch
 }
 
-// draw makes one problem, unless it falls into another split, was seen before or
-// has too few solutions.
+// draw makes one problem; it fails if the problem belongs to another split, was seen before or has too few
+// solutions.
 func (g *countdownGenerator) draw(split Split, seen map[string]bool) (p rollout.Problem, ok bool) {
 	numbers := make([]int64, g.cfg.MinNumbers+g.rng.IntN(g.cfg.MaxNumbers-g.cfg.MinNumbers+1))
 	for i := range numbers {
@@ -151,8 +148,8 @@ func (g *countdownGenerator) draw(split Split, seen map[string]bool) (p rollout.
 	return p, true
 }
 
-// evaluate sets g.values to those of all expressions over numbers, and returns
-// the first one that may be a solution.
+// evaluate sets g.values to the values of all expressions over numbers. from is the first one that may be a
+// solution.
 func (g *countdownGenerator) evaluate(numbers []int64) (from int) {
 	values, all := g.solver.values(g.values, numbers)
 	g.values = values
@@ -162,8 +159,8 @@ func (g *countdownGenerator) evaluate(numbers []int64) (from int) {
 	return all
 }
 
-// reachable sets g.targets to the possible targets among g.values[from:] that
-// enough expressions reach; equal numbers make some of those one solution.
+// reachable sets g.targets to the possible targets that enough of g.values[from:] reach. Equal numbers can
+// turn several of those into one solution.
 func (g *countdownGenerator) reachable(from int, numbers []int64) {
 	g.targets = g.targets[:0]
 	for _, v := range g.values[from:] {
@@ -187,7 +184,7 @@ func (g *countdownGenerator) reachable(from int, numbers []int64) {
 	g.targets = kept
 }
 
-// countdownKey names a problem: 3,5,7,12=22.
+// countdownKey names a problem, as in 3,5,7,12=22.
 func countdownKey(numbers []int64, target int64) string {
 	var b strings.Builder
 	for i, n := range numbers {
@@ -207,9 +204,8 @@ func countdownProblem(key string, data countdownData) rollout.Problem {
 	return rollout.Problem{ID: key, Prompt: key + ":", Data: raw}
 }
 
-// parseRow reads {"nums": [3, 5], "target": 8, "solution": "3 + 5"}, the layout of
-// TinyZero's data with an optional solution. The solution must be right; in normal
-// form it becomes the Target.
+// parseRow reads {"nums": [3, 5], "target": 8, "solution": "3 + 5"}, TinyZero's layout with an optional
+// solution. The solution must be right; its normal form becomes the Target.
 func (t *countdown) parseRow(line []byte) (rollout.Problem, error) {
 	var row struct {
 		Nums     []int64 `json:"nums"`
@@ -238,7 +234,7 @@ func (t *countdown) parseRow(line []byte) (rollout.Problem, error) {
 	if row.Solution != "" {
 		v := t.judge(data, row.Solution)
 		if !v.Correct {
-			return rollout.Problem{}, fmt.Errorf("the solution %q is not right: %s", row.Solution, v.Reason)
+			return rollout.Problem{}, fmt.Errorf("wrong solution %q: %s", row.Solution, v.Reason)
 		}
 		p.Target = v.Answer
 	}
@@ -272,9 +268,9 @@ func (d countdownData) check() error {
 	return nil
 }
 
-// Grade judges the last line of the completion. The answer is the normal form of
-// the expression, or, where it has none because it uses other numbers or divides
-// by zero, its text. Its errors are for a problem that is no countdown problem.
+// Grade judges the last line of the completion. Answer is the normal form of the expression, or its text if
+// it has none because it uses other numbers or divides by zero. Errors mean that p is not a countdown
+// problem.
 func (t *countdown) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	last := t.last.Load()
 	if last == nil || !bytes.Equal(last.raw, p.Data) {
@@ -307,8 +303,7 @@ func (t *countdown) judge(data countdownData, answer string) rollout.Verdict {
 	return t.reward.verdict(true, e.canonical(), "correct")
 }
 
-// illegal says which number or operator of e may not be used, or which number is
-// missing; "" if all is as it should be.
+// illegal names the number or operator that e may not use, or the number that is missing; "" if e is legal.
 func (t *countdown) illegal(e *expr, given []int64) string {
 	for _, op := range e.operators() {
 		if !strings.ContainsRune(t.cfg.Operators, op) {

@@ -119,8 +119,8 @@ func TestCountdownGradeWithoutData(t *testing.T) {
 	}
 }
 
-// What Generate promises: numbers and targets in range, a right target text, the
-// stated number of solutions, and everything in the alphabet.
+// What Generate promises: numbers and targets in range, a correct target text, the stated number of
+// solutions, and only characters of the alphabet.
 func TestCountdownGenerate(t *testing.T) {
 	for _, use := range []string{useAny, useAll} {
 		t.Run(use, func(t *testing.T) {
@@ -247,8 +247,7 @@ func TestCountdownSharedData(t *testing.T) {
 	}
 }
 
-// Any text gets a verdict in no time; it is correct exactly if exact arithmetic of
-// another kind says so.
+// Any text quickly gets a verdict; it is correct exactly if independent exact arithmetic says so.
 func FuzzCountdownGrade(f *testing.F) {
 	task := newTestCountdown(f, nil)
 	numbers := []int64{3, 3, 5, 7, 12}
@@ -311,7 +310,7 @@ func exactValue(e *expr) (value *big.Rat, ok bool) {
 	return a.Quo(a, b), true
 }
 
-// within reports whether given has every one of used, as often.
+// within reports whether given has every number of used, as often.
 func within(used, given []int64) bool {
 	count := make(map[int64]int)
 	for _, n := range given {

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxExpression is the longest expression, in bytes, that is parsed. It bounds
-// the depth of recursion; no solution of a few numbers needs as much.
+// maxExpression is the length limit of an expression in bytes. It bounds the recursion; no solution of a
+// few numbers comes close.
 const maxExpression = 1024
 
-// opNumber and opMinus are the operators of expr that are not + - * /.
+// Operators of expr besides + - * /.
 const (
 	opNumber = 'n' // number
 	opMinus  = 'm' // -left
@@ -21,12 +21,12 @@ const (
 // expr is a node of an arithmetic expression.
 type expr struct {
 	op          byte  // + - * / opNumber opMinus
-	number      int64 // where op is opNumber
+	number      int64 // for opNumber
 	left, right *expr
 	value       fraction // set by evaluate
 }
 
-// errNoExpression is returned where there is nothing to parse.
+// errNoExpression is returned if there is nothing to parse.
 var errNoExpression = errors.New("no expression")
 
 // parse reads an infix expression:
@@ -35,10 +35,9 @@ var errNoExpression = errors.New("no expression")
 //	product = factor { ("*" | "/") factor }
 //	factor  = ["-"] ( number | "(" sum ")" )
 //
-// A number is a string of digits without leading zeros. × ∗ · stand for *, ÷ and
-// ∕ for /, − and – for -. Spaces and tabs are skipped. Not accepted are a sign +, two
-// signs in a row, a product without its operator, "**", "//", decimals and "=". The
-// errors are reasons to show.
+// A number is a string of digits without leading zeros. × ∗ · stand for *, ÷ and ∕ for /, − and – for -.
+// Spaces and tabs are skipped. Not accepted: a plus sign, two signs in a row, a product without operator,
+// "**", "//", decimals and "=". Errors are reasons to show to the user.
 func parse(text string) (*expr, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("expression longer than %d bytes", maxExpression)
@@ -58,7 +57,7 @@ func parse(text string) (*expr, error) {
 	return e, nil
 }
 
-// parser stands before the next token: spaces are skipped after each.
+// parser is positioned before the next token; it skips spaces after each token.
 type parser struct {
 	text string
 	at   int
@@ -68,7 +67,7 @@ func (p *parser) sum() (*expr, error) { return p.chain("+-", p.product) }
 
 func (p *parser) product() (*expr, error) { return p.chain("*/", p.factor) }
 
-// chain reads operands joined by some of ops, which associate to the left.
+// chain reads operands joined by ops, which associate to the left.
 func (p *parser) chain(ops string, operand func() (*expr, error)) (*expr, error) {
 	left, err := operand()
 	if err != nil {
@@ -141,7 +140,7 @@ func (p *parser) number() (*expr, error) {
 	return &expr{op: opNumber, number: n}, nil
 }
 
-// operator is the operator at p and its length in bytes; 0, 0 if there is none.
+// operator returns the operator at p and its length in bytes; 0, 0 if none.
 func (p *parser) operator() (op byte, size int) {
 	r, size := utf8.DecodeRuneInString(p.text[p.at:])
 	switch r {
@@ -182,7 +181,7 @@ func clip(s string) string {
 	return s[:most] + "…"
 }
 
-// numbers appends the numbers of e in the order in which they stand.
+// numbers appends the numbers of e in order of appearance.
 func (e *expr) numbers(dst []int64) []int64 {
 	if e.op == opNumber {
 		return append(dst, e.number)
@@ -194,8 +193,7 @@ func (e *expr) numbers(dst []int64) []int64 {
 	return dst
 }
 
-// operators is the set of operators in e, as a subset of "+-*/" in that order; a
-// sign counts as -.
+// operators returns the operators in e as a subset of "+-*/" in that order; a sign counts as -.
 func (e *expr) operators() string {
 	var seen [256]bool
 	e.visit(func(e *expr) { seen[e.op] = true })
@@ -218,8 +216,8 @@ func (e *expr) visit(f func(*expr)) {
 	}
 }
 
-// evaluate sets the value of e and of everything in it, and returns it. Its
-// numbers must be such that fractionsFit.
+// evaluate sets and returns the value of e, and sets those of all its subexpressions. The numbers of e must
+// satisfy fractionsFit.
 func (e *expr) evaluate() fraction {
 	switch e.op {
 	case opNumber:

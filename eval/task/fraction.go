@@ -1,17 +1,15 @@
 package task
 
-// fraction is num/den, not reduced, den ≥ 0. den = 0 is no number: what divides by
-// zero, and everything computed from it.
+// fraction is num/den, not reduced, den ≥ 0. den = 0 means undefined: a division by zero and everything
+// computed from it.
 //
-// It is exact for an expression that uses each of some positive integers at most
-// once, as long as their product times 2^n stays in range (fractionsFit): by
-// induction |num| and den are at most 2^(n-1) times the product of the n integers
-// used, because a sum num/den ± num'/den' has |num·den' ± num'·den| ≤ twice the
+// Arithmetic is exact for an expression that uses each of some positive integers at most once, if their
+// product times 2^n stays in range (fractionsFit). By induction |num| and den are at most 2^(n-1) times the
+// product of the n integers used, because a sum num/den ± num'/den' has |num·den' ± num'·den| ≤ twice the
 // product of the two bounds.
 type fraction struct{ num, den int64 }
 
-// fractionsFit reports whether expressions that use each of numbers at most once
-// can be computed in fractions.
+// fractionsFit reports whether fractions can hold expressions that use each of numbers at most once.
 func fractionsFit(numbers []int64) bool {
 	const room = 1 << 62
 	bound := int64(1)
@@ -24,7 +22,7 @@ func fractionsFit(numbers []int64) bool {
 	return true
 }
 
-// apply is a op b.
+// apply returns a op b.
 func (a fraction) apply(op byte, b fraction) fraction {
 	if a.den == 0 || b.den == 0 {
 		return fraction{}
@@ -48,13 +46,13 @@ func (a fraction) apply(op byte, b fraction) fraction {
 	panic("task: unknown operator")
 }
 
-// is reports whether a is the integer v.
+// is reports whether a equals the integer v.
 func (a fraction) is(v int64) bool {
 	n, ok := a.integer()
 	return ok && n == v
 }
 
-// integer is a's value if it is an integer.
+// integer returns the value of a if it is an integer.
 func (a fraction) integer() (int64, bool) {
 	if a.den == 0 || a.num%a.den != 0 {
 		return 0, false
@@ -62,7 +60,7 @@ func (a fraction) integer() (int64, bool) {
 	return a.num / a.den, true
 }
 
-// sign is -1, 0 or 1.
+// sign returns -1, 0 or 1.
 func (a fraction) sign() int {
 	switch {
 	case a.num > 0:
@@ -73,7 +71,7 @@ func (a fraction) sign() int {
 	return 0
 }
 
-// String is the reduced fraction: 7, -1/2.
+// String formats the reduced fraction: 7, -1/2.
 func (a fraction) String() string {
 	if a.den == 0 {
 		return "1/0"

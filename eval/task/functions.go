@@ -15,25 +15,24 @@ import (
 	"exp/train/rollout"
 )
 
-// Functions is the task of finding a function from examples: the smallest task whose
-// answers are programs. What is hidden is a linear function of integers.
+// Functions is the task of finding a function from examples, the smallest task whose answers are programs.
+// The hidden function is linear over integers.
 //
 //	prompt  0,0=5 1,0=7 0,1=4       f(0,0) is 5, and so on; ends with a line end
 //	target  return 2*a-b+5          or  x=a-b
 //	                                    return x+a+5
 //
-// The examples are those that determine the function: at zero, and one step along each
-// argument. A completion is the body of f(a, b), in Python. It is run in the sandbox, on
-// the examples and on inputs that the prompt does not show, and right if all values are;
-// the values stay outside. The function decides the split and the inputs that are not
-// shown: no function of a test problem was ever trained on, however it is written.
+// The examples determine the function: its values at zero and one step along each argument. A completion is
+// the body of f(a, b) in Python. The sandbox runs it on the examples and on inputs that the prompt does not
+// show; it is right if all values are. Expected values stay outside the sandbox. The function alone decides
+// split and hidden inputs, so no function of a test problem occurs in training, however it is written.
 //
-// Every function can be written in several ways, which are told apart by a normal form
-// (see programForm); a target is one of them.
+// Each function can be written in several ways, distinguished by normal form (see programForm). The target
+// is one of them.
 type Functions struct {
-	Arguments     int // of the function, 1 to 3: a, b, c
-	LargestNumber int // factors and constants are -this to this, inputs that are not shown 0 to this
-	HiddenTests   int // inputs that are not shown
+	Arguments     int // number of arguments, 1 to 3: a, b, c
+	LargestNumber int // factors and constants are -this to this, hidden inputs 0 to this
+	HiddenTests   int // number of hidden inputs
 }
 
 const (
@@ -53,13 +52,13 @@ func newFunctions(cfg Functions, run code.Runner, reward Reward) (*functions, er
 	}
 	switch {
 	case cfg.Arguments < 1 || cfg.Arguments > len(argumentNames):
-		return nil, bad("arguments", "%d is not from 1 to %d", cfg.Arguments, len(argumentNames))
+		return nil, bad("arguments", "%d is not between 1 and %d", cfg.Arguments, len(argumentNames))
 	case cfg.LargestNumber < 2 || cfg.LargestNumber > 99:
-		return nil, bad("largest_number", "%d is not from 2 to 99", cfg.LargestNumber)
+		return nil, bad("largest_number", "%d is not between 2 and 99", cfg.LargestNumber)
 	case cfg.HiddenTests < 0 || cfg.HiddenTests > 100:
-		return nil, bad("hidden_tests", "%d is not from 0 to 100", cfg.HiddenTests)
+		return nil, bad("hidden_tests", "%d is not between 0 and 100", cfg.HiddenTests)
 	case 2*cfg.HiddenTests > cfg.inputs():
-		return nil, bad("hidden_tests", "%d are more than half of the %d inputs that there are; raise "+
+		return nil, bad("hidden_tests", "%d are more than half of all %d inputs; raise "+
 			"largest_number or arguments", cfg.HiddenTests, cfg.inputs())
 	}
 	t := &functions{cfg: cfg, reward: reward}
@@ -71,7 +70,7 @@ func newFunctions(cfg Functions, run code.Runner, reward Reward) (*functions, er
 	return t, err
 }
 
-// inputs is how many different inputs there are, from 0 to LargestNumber.
+// inputs counts the different inputs with values 0 to LargestNumber.
 func (c Functions) inputs() int {
 	n := 1
 	for range c.Arguments {
@@ -80,7 +79,7 @@ func (c Functions) inputs() int {
 	return n
 }
 
-// Alphabet is that of the prompts, and of straight-line programs.
+// Alphabet has the characters of prompts and straight-line programs.
 func (t *functions) Alphabet() string {
 	runes := []rune("0123456789,=-+*() \nreturn" + argumentNames + temporary)
 	slices.Sort(runes)
@@ -89,11 +88,11 @@ func (t *functions) Alphabet() string {
 
 // functionData is Problem.Data.
 type functionData struct {
-	Inputs  [][]int `json:"inputs"` // the shown ones first
+	Inputs  [][]int `json:"inputs"` // shown inputs first
 	Outputs []int   `json:"outputs"`
 }
 
-// Generate draws functions, all alike.
+// Generate draws functions uniformly.
 func (t *functions) Generate(split Split, n int, seed uint64) ([]rollout.Problem, error) {
 	if err := split.check(n); err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ type linear struct {
 	constant int
 }
 
-// drawLinear draws a function that depends on each of its arguments.
+// drawLinear draws a function that depends on all its arguments.
 func (t *functions) drawLinear(rng *rand.Rand) linear {
 	number := func() int { return rng.IntN(2*t.cfg.LargestNumber+1) - t.cfg.LargestNumber }
 	f := linear{factors: make([]int, t.cfg.Arguments), constant: number()}
@@ -134,7 +133,7 @@ func (f linear) value(in []int) int {
 	return v
 }
 
-// problem shows f at zero and at one step along each argument.
+// problem builds a problem that shows f at zero and one step along each argument.
 func (t *functions) problem(id string, f linear, target string) rollout.Problem {
 	inputs := [][]int{make([]int, len(f.factors))}
 	for i := range f.factors {
@@ -164,18 +163,18 @@ func (t *functions) problem(id string, f linear, target string) rollout.Problem 
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
-		panic("task: " + err.Error()) // integers always have a JSON
+		panic("task: " + err.Error()) // integers always encode
 	}
 	return rollout.Problem{ID: id, Prompt: strings.Join(prompt, " ") + "\n", Target: target, Data: raw}
 }
 
-// term is times*of, or the constant times where of is empty.
+// term is times*of, or the constant times if of is empty.
 type term struct {
 	times int
 	of    string
 }
 
-// terms are those of f that are not zero.
+// terms returns the nonzero terms of f.
 func (f linear) terms() (terms []term) {
 	for i, factor := range f.factors {
 		terms = append(terms, term{factor, argumentNames[i : i+1]})
@@ -186,7 +185,7 @@ func (f linear) terms() (terms []term) {
 	return terms
 }
 
-// sum is the expression in Python.
+// sum writes the terms as a Python expression.
 func sum(terms []term) string {
 	var b strings.Builder
 	for i, t := range terms {
@@ -210,12 +209,12 @@ func sum(terms []term) string {
 	return b.String()
 }
 
-// program writes f in one of many ways: one time in three two arguments are first added
-// or subtracted, 3*a-2*b is 2*(a-b)+a; one time in three a term is split, 3*a is 2*a+a;
-// and half of all programs have a line for a part of the sum.
+// program writes f in one of many ways. One time in three it first adds or subtracts two arguments: 3*a-2*b
+// becomes 2*(a-b)+a. One time in three it splits a term: 3*a becomes 2*a+a. Half of all programs compute
+// part of the sum on a line of its own.
 func (f linear) program(rng *rand.Rand) string {
 	terms := f.terms()
-	together := "" // two of the arguments, in parentheses
+	together := "" // two arguments combined, in parentheses
 	if n := len(f.factors); n > 1 && rng.IntN(3) == 0 {
 		i := rng.IntN(n - 1)
 		j := i + 1 + rng.IntN(n-1-i)
@@ -251,8 +250,8 @@ func (f linear) program(rng *rand.Rand) string {
 	return temporary + "=" + line + "\nreturn " + sum(terms)
 }
 
-// share is p + q as a multiple of the arguments' sum or difference, and what is left of
-// the one with the larger factor.
+// share writes p + q as a multiple of the arguments' sum or difference, plus a rest of the one with the
+// larger factor.
 func share(p, q term) (shared term, rest []term) {
 	n := min(abs(p.times), abs(q.times))
 	switch {
@@ -273,7 +272,7 @@ func share(p, q term) (shared term, rest []term) {
 
 func abs(n int) int { return max(n, -n) }
 
-// parseRow is an error: there are no published files of this task.
+// parseRow returns an error: this task has no published files.
 func (t *functions) parseRow([]byte) (rollout.Problem, error) {
 	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
 }
@@ -283,8 +282,8 @@ func (t *functions) check(p *rollout.Problem) error {
 	return err
 }
 
-// harness calls the function on all inputs: one run of the sandbox for a program. Its
-// values are compared outside of it.
+// harness calls the function on all inputs, so a program needs one sandbox run. The values are compared
+// outside.
 const harness = "def outputs(inputs):\n    return [f(*x) for x in inputs]\ndef f(%s):\n"
 
 // limits are far above what a few operations need.
@@ -292,7 +291,7 @@ func (t *functions) limits() sandbox.Limits {
 	return sandbox.Limits{CPUMS: 500, WallMS: 5000, MemoryMB: 128}
 }
 
-// tests is the problem as the grader of programs takes it.
+// tests converts the problem for the grader of programs.
 func (t *functions) tests(p *rollout.Problem) (*code.Problem, error) {
 	var data functionData
 	if err := json.Unmarshal(p.Data, &data); err != nil {
@@ -320,8 +319,8 @@ func (t *functions) tests(p *rollout.Problem) (*code.Problem, error) {
 		Tests: []code.Test{{Args: args, Expect: expect}}, Limits: t.limits()}, nil
 }
 
-// Grade runs the completion as the body of the function. Answer is its normal form, or
-// empty if it is no program.
+// Grade runs the completion as the body of the function. Answer is its normal form, or empty if it is not a
+// program.
 func (t *functions) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	return t.grade(ctx, p, c.Text)
 }

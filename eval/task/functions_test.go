@@ -64,7 +64,7 @@ func TestFunctionsGrade(t *testing.T) {
 	}
 }
 
-// Every target is right, and none is with another constant added.
+// Every target is right, and wrong once another constant is added.
 func TestFunctionsTargets(t *testing.T) {
 	cfg := defaultFunctions()
 	cfg.Arguments = 3
@@ -122,8 +122,8 @@ func TestFunctionsPrograms(t *testing.T) {
 	}
 }
 
-// No function is in two splits, or twice in one; a function's hidden inputs are its own,
-// whatever the seed.
+// No function is in two splits, or twice in one; its hidden inputs depend only on the function, not the
+// seed.
 func TestFunctionsSplits(t *testing.T) {
 	task := functionsTask(t, defaultFunctions(), nil)
 	data := map[string]string{}
@@ -160,8 +160,8 @@ func (r *countingRunner) Run(_ context.Context, q sandbox.Request) sandbox.Resul
 	return r.run(q)
 }
 
-// Equal programs of a problem are run once, those of different problems not; each item
-// has the verdict that it would have alone.
+// Equal programs for a problem run once, those for different problems separately; each item gets the
+// verdict that it would get alone.
 func TestGradeAllOnce(t *testing.T) {
 	runner := &countingRunner{run: func(q sandbox.Request) sandbox.Result {
 		status := sandbox.WrongAnswer
@@ -191,7 +191,7 @@ func TestGradeAllOnce(t *testing.T) {
 	}
 }
 
-// A sandbox that broke is no wrong answer, and none at all is an error.
+// A sandbox failure is not a wrong answer; without a sandbox grading is an error.
 func TestBrokenSandbox(t *testing.T) {
 	broken := &countingRunner{run: func(sandbox.Request) sandbox.Result {
 		return sandbox.Result{Verdict: sandbox.InfraError, Runs: []sandbox.Run{{Status: sandbox.InfraError, Detail: "no slot"}}}

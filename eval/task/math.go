@@ -15,29 +15,28 @@ import (
 	"exp/train/rollout"
 )
 
-// Math is mathematics in words with an answer that a grader of answers compares:
-// GSM8K, MATH, AIME, DAPO's training set, or any file in a layout that package layout
-// knows. Problems are read, never made.
+// Math is the task of mathematics in words, with answers checked by a grader: GSM8K, MATH, AIME, DAPO's
+// training set, or any file in a layout that package layout knows. Problems are read, never generated.
 //
-// The prompt is the problem as it stands in the file; verl's files have the
-// instructions and the form of the answer written into it.
+// The prompt is the problem as the file has it; verl's files include the instructions and the answer
+// format.
 type Math struct {
 	Grader string // one of Graders
 }
 
 const (
-	// noAnswer is what math_dapo takes a response without an answer for.
+	// noAnswer is the answer that math_dapo assigns to a response without one.
 	noAnswer     = "[INVALID]"
-	strictGrader = "exp_strict" // our own; what is not sure is wrong
-	routedGrader = "verl"       // by the problem's data source, see peer.Route
+	strictGrader = "exp_strict" // our own grader; unsure means wrong
+	routedGrader = "verl"       // chosen by the problem's data source, see peer.Route
 )
 
-// Graders names what Math.Grader may be: the graders of package peer, "exp_strict",
-// which is our own counting as wrong what it is not sure of, and "verl", which is for
-// each problem the one that verl takes for its data source.
+// Graders lists the values of Math.Grader: the graders of package peer; "exp_strict", our own grader with
+// unsure answers counted as wrong; and "verl", which uses for each problem the grader that verl picks for
+// its data source.
 func Graders() []string { return append(peer.Names(), strictGrader, routedGrader) }
 
-// ErrNotGenerated is returned by Generate of a task whose problems are read.
+// ErrNotGenerated is returned by Generate of tasks that only read problems.
 var ErrNotGenerated = errors.New("problems of this task are read from a file")
 
 type mathTask struct {
@@ -65,15 +64,15 @@ func newMath(cfg Math, reward Reward) (*mathTask, error) {
 		g, err := peer.ByName(cfg.Grader)
 		if err != nil {
 			return nil, &ConfigError{Key: "task.math.grader",
-				Problem: fmt.Sprintf("there is no grader %q; there are %s", cfg.Grader, strings.Join(Graders(), ", "))}
+				Problem: fmt.Sprintf("unknown grader %q; known: %s", cfg.Grader, strings.Join(Graders(), ", "))}
 		}
 		t.judge = firstRight(g.Response)
 	}
 	return t, nil
 }
 
-// firstRight grades against each of several gold answers: the first that fits counts,
-// and if none does the first verdict.
+// firstRight grades against each gold answer and returns the first verdict that is right, or the first of
+// all if none is.
 func firstRight(judge func(gold, response string) grade.Verdict) func([]string, string,
 	string) (grade.Verdict, error) {
 	return func(golds []string, _, response string) (grade.Verdict, error) {
@@ -90,7 +89,7 @@ func firstRight(judge func(gold, response string) grade.Verdict) func([]string, 
 	}
 }
 
-// Alphabet is empty: such problems are for models with a tokenizer of their own.
+// Alphabet is empty: the problems are for models with their own tokenizer.
 func (t *mathTask) Alphabet() string { return "" }
 
 // Generate returns ErrNotGenerated.
@@ -98,9 +97,9 @@ func (t *mathTask) Generate(Split, int, uint64) ([]rollout.Problem, error) {
 	return nil, ErrNotGenerated
 }
 
-// Grade judges the whole completion. Verdict.Answer is the first gold answer if the
-// completion is right, so that right answers are one answer however they are written;
-// how they are stands in the reason. Another answer is given as the grader took it out.
+// Grade judges the whole completion. For a right completion Verdict.Answer is the first gold answer, so
+// that all right answers count as one however they are written; the reason has the wording. A wrong answer
+// is given as the grader extracted it.
 func (t *mathTask) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	facts, err := layout.FactsOf(p)
 	if err != nil {
@@ -139,8 +138,8 @@ func (t *mathTask) parseRow(line []byte) (rollout.Problem, error) {
 	return l.Parse(row)
 }
 
-// readProblems reads a file in any form and layout that is known. Problems that come
-// again are left out: training files hold a hundred copies of each.
+// readProblems reads a file in any known format and layout. Repeated problems are dropped: training files
+// hold each a hundred times.
 func (t *mathTask) readProblems(path string) ([]rollout.Problem, error) {
 	problems, _, err := layout.Problems(rows.Read(path), nil)
 	if err != nil {
@@ -154,8 +153,8 @@ func (t *mathTask) readProblems(path string) ([]rollout.Problem, error) {
 	return problems, nil
 }
 
-// check refuses a gold answer that stands for "no answer" in the scorer: a response
-// without one would be right.
+// check rejects a gold answer that stands for "no answer" in the scorer, which would accept responses
+// without one.
 func (t *mathTask) check(p *rollout.Problem) error {
 	facts, err := layout.FactsOf(p)
 	switch {
@@ -164,7 +163,7 @@ func (t *mathTask) check(p *rollout.Problem) error {
 	case p.Answer == "":
 		return errors.New("no gold answer")
 	case slices.Contains(append(facts.Answers, p.Answer), noAnswer):
-		return errors.New(`the gold answer "[INVALID]" is what math_dapo takes a response without an answer for`)
+		return errors.New(`the gold answer "[INVALID]" is what math_dapo assigns to a response without an answer`)
 	}
 	return nil
 }

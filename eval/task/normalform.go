@@ -6,24 +6,21 @@ import (
 	"strings"
 )
 
-// A normal form stands for all expressions that differ only by the commutativity
-// and associativity of + and *, where a - b is a + (-b), a / b is a · b⁻¹, and a
-// sign moves through sums and products:
+// A normal form stands for all expressions that differ only by commutativity and associativity of + and *,
+// where a - b is a + (-b), a / b is a · b⁻¹, and a sign moves through sums and products:
 //
 //	-(a + b) = (-a) + (-b)      -(a·b) = (-a)·b      (a/b)⁻¹ = b/a
 //
-// Nothing is distributed, cancelled or computed: 2*(3+4) is not 2*3+2*4, and 6*1,
-// 6/1 and 6 are three. For different numbers these are the expressions that are
-// equal for all values of the numbers; n numbers, all used, have 1, 6, 68, 1170,
-// 27142 of them (OEIS A140606).
+// Nothing is distributed, cancelled or computed: 2*(3+4) is not 2*3+2*4, and 6*1, 6/1 and 6 are three
+// forms. If the numbers are all different, expressions share a form exactly if they are equal for all
+// values of the numbers. With n numbers, all used, there are 1, 6, 68, 1170, 27142 forms (OEIS A140606).
 //
-// A sum is a set of terms, each with a sign; its terms are numbers and products. A
-// product is a set of factors, each to the power 1 or -1; its factors are numbers
-// and sums. A sum inside of a product is turned so that its value is positive and
-// its sign goes to the product, whose sign goes to the sum around it. Terms and
-// factors are sorted, plus before minus, · before /.
+// A sum is a set of signed terms: numbers and products. A product is a set of factors to the power 1 or -1:
+// numbers and sums. A sum inside a product is turned so that its value is positive; its sign moves to the
+// product, whose sign moves to the enclosing sum. Terms and factors are sorted, plus before minus, · before
+// /.
 
-// formKind orders forms that begin with the same number.
+// formKind orders forms that start with the same number.
 type formKind uint8
 
 const (
@@ -37,8 +34,7 @@ type form struct {
 	kind formKind
 	text string // infix, with as few parentheses as possible
 	lead int64  // the first number of text
-	// free says that the negated expression has the same form, as that of 3-3 does;
-	// then its sign means nothing.
+	// free: the negated expression has the same form, as with 3-3, so the sign means nothing.
 	free bool
 }
 
@@ -48,10 +44,9 @@ type part struct {
 	down bool // subtracted, or divided by
 }
 
-// canonical is the normal form of an evaluated expression whose value is a
-// number, as text: equal for two expressions exactly if they are the same up to
-// commutativity and associativity. Where the value is positive it is itself such an
-// expression, without signs.
+// canonical returns the normal form, as text, of an evaluated expression with a defined value. Two
+// expressions have the same text exactly if they are equal up to commutativity and associativity. If the
+// value is positive the text is itself such an expression, without signs.
 func (e *expr) canonical() string {
 	f, negative := e.normal()
 	switch {
@@ -63,7 +58,7 @@ func (e *expr) canonical() string {
 	return "-" + f.text
 }
 
-// normal returns e's form, and whether e is its negative.
+// normal returns the form of e and whether e is its negative.
 func (e *expr) normal() (f form, negative bool) {
 	switch e.op {
 	case opNumber:
@@ -92,8 +87,8 @@ func (e *expr) terms(dst []part, negative bool) []part {
 	return append(dst, part{f, minus != negative && !f.free})
 }
 
-// factors appends the factors of e, or of 1/e, to dst, without their signs; their
-// product has the sign negative.
+// factors appends the factors of e, or of 1/e, to dst without their signs; negative is the sign of the
+// product.
 func (e *expr) factors(dst []part, inverse bool) (factors []part, negative bool) {
 	var minus bool
 	switch e.op {
@@ -109,7 +104,7 @@ func (e *expr) factors(dst []part, inverse bool) (factors []part, negative bool)
 	return append(dst, part{f, inverse}), negative
 }
 
-// sumForm is the form of the sum of terms, whose value has the given sign.
+// sumForm returns the form of a sum of terms whose value has the given sign.
 func sumForm(terms []part, sign int) (f form, negative bool) {
 	turned := slices.Clone(terms)
 	for i := range turned {
@@ -123,8 +118,7 @@ func sumForm(terms []part, sign int) (f form, negative bool) {
 	case sign < 0:
 		return g, true
 	}
-	// Zero has no sign to go by: take the one that begins with a plus, or else the
-	// first in the alphabet.
+	// Zero has no sign to go by: take the form that starts with a plus, else the first alphabetically.
 	fMinus, gMinus := strings.HasPrefix(f.text, "-"), strings.HasPrefix(g.text, "-")
 	if fMinus != gMinus && gMinus || fMinus == gMinus && f.text < g.text {
 		return f, false
@@ -140,8 +134,8 @@ func productForm(factors []part, negative bool) (form, bool) {
 	return f, negative && !f.free
 }
 
-// assemble sorts parts and writes them one after another. All terms of a sum may
-// be subtracted; then the text begins with a minus and is only compared.
+// assemble sorts parts and writes them in order. If all terms of a sum are subtracted, the text starts with
+// a minus and only serves to compare.
 func assemble(kind formKind, parts []part) form {
 	slices.SortFunc(parts, func(a, b part) int {
 		switch {
@@ -173,7 +167,7 @@ func assemble(kind formKind, parts []part) form {
 	return form{kind: kind, text: b.String(), lead: parts[0].lead}
 }
 
-// compareForms puts what begins with the larger number first.
+// compareForms puts the form with the larger first number first.
 func compareForms(a, b form) int {
 	return cmp.Or(cmp.Compare(b.lead, a.lead), cmp.Compare(a.kind, b.kind), cmp.Compare(a.text, b.text))
 }

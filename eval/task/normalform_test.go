@@ -30,7 +30,7 @@ func TestCanonical(t *testing.T) {
 		{"12+(7-3)*5", []string{"12+5*(7-3)", "(7-3)*5+12", "12-5*(3-7)", "12-(3-7)*5", "12+(3-7)*-5"}},
 		{"(9-2)*(5-1)", []string{"(9-2)*(5-1)", "(2-9)*(1-5)", "(5-1)*(9-2)", "-(2-9)*(5-1)"}},
 		{"8/(3-8/3)", []string{"8/(3-8/3)", "-8/(8/3-3)", "8/(3-(8/3))"}},
-		// what is zero and its own negative has no sign
+		// a zero that is its own negative has no sign
 		{"5+(3-3)*2", []string{"5+2*(3-3)", "5-2*(3-3)", "5-(3-3)*2"}},
 		{"(4-2)*(3-3)", []string{"(3-3)*(4-2)", "(3-3)*(2-4)"}},
 		// values do not count, only the shape
@@ -136,9 +136,8 @@ func rewrite(r *rand.Rand, e *expr) *expr {
 	return same
 }
 
-// Two expressions have one normal form exactly if they are the same function of
-// their numbers, up to exchanging equal numbers. Functions are compared by their
-// values at a random point modulo a prime (Schwartz and Zippel).
+// Two expressions have the same normal form exactly if they are the same function of their numbers, up to
+// exchanging equal numbers. Functions are compared at a random point modulo a prime (Schwartz and Zippel).
 func TestCanonicalTellsFunctionsApart(t *testing.T) {
 	const seed = 13
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -9,19 +9,17 @@ import (
 	"exp/train/rollout"
 )
 
-// Outcomes is a toy whose optimum is known (after Figure 1 of FlowRL,
-// arXiv:2509.15207): one prompt, "?", and Count outcomes of one character. Outcome i
-// earns
+// Outcomes is a toy task with a known optimum (after Figure 1 of FlowRL, arXiv:2509.15207): one prompt,
+// "?", and Count outcomes of one character each. Outcome i earns
 //
 //	r(i) = Σ_m Height_m · exp(-½·((i - Center_m) / Width_m)²)
 //
-// and counts as correct if r(i) is at least half of the largest r. Every other
-// completion earns Reward.Wrong. The policy that maximises β·E[r] - KL(π‖π_ref) is
-// π ∝ π_ref·exp(β·r); see Enumerable. With rollout.max_new_tokens 1 a completion is
-// one token.
+// and is correct if r(i) is at least half of the largest r. Any other completion earns Reward.Wrong. The
+// policy that maximises β·E[r] - KL(π‖π_ref) is π ∝ π_ref·exp(β·r); see Enumerable. With
+// rollout.max_new_tokens 1 a completion is one token.
 //
-// There is one problem. Splits do not differ, and n problems are n names for it, so
-// that a training step can have several groups.
+// There is one problem. All splits are the same, and n problems are n names for it, so that a training step
+// can have several groups.
 type Outcomes struct {
 	Count int // at most 62: digits, then upper case, then lower case letters
 	Modes []Mode
@@ -51,15 +49,15 @@ func newOutcomes(cfg Outcomes, reward Reward) (*outcomes, error) {
 		return &ConfigError{Key: "task.outcomes." + key, Problem: fmt.Sprintf(format, args...)}
 	}
 	if cfg.Count < 2 || cfg.Count > len(outcomeChars) {
-		return nil, bad("count", "%d is not from 2 to %d", cfg.Count, len(outcomeChars))
+		return nil, bad("count", "%d is not between 2 and %d", cfg.Count, len(outcomeChars))
 	}
 	if len(cfg.Modes) == 0 {
-		return nil, bad("modes", "is empty; a reward needs at least one mode")
+		return nil, bad("modes", "empty; a reward needs at least one mode")
 	}
 	for i, m := range cfg.Modes {
 		switch {
 		case m.Center < 0 || m.Center >= cfg.Count:
-			return nil, bad("modes", "mode %d has its center at %d, not from 0 to %d", i, m.Center, cfg.Count-1)
+			return nil, bad("modes", "mode %d has its center at %d, not between 0 and %d", i, m.Center, cfg.Count-1)
 		case !(m.Width > 0) || math.IsInf(m.Width, 0):
 			return nil, bad("modes", "mode %d has the width %v, not a positive number", i, m.Width)
 		case !(m.Height > 0) || math.IsInf(m.Height, 0):
@@ -87,9 +85,8 @@ func newOutcomes(cfg Outcomes, reward Reward) (*outcomes, error) {
 // Alphabet is the prompt and the outcomes.
 func (t *outcomes) Alphabet() string { return outcomePrompt + t.chars }
 
-// Generate returns the one problem n times, as outcomes-0 to outcomes-(n-1). Target
-// takes each outcome in turn, so that supervised fine-tuning teaches the uniform
-// policy.
+// Generate returns the one problem n times, as outcomes-0 to outcomes-(n-1). Targets cycle through the
+// outcomes, so that supervised fine-tuning teaches the uniform policy.
 func (t *outcomes) Generate(split Split, n int, _ uint64) ([]rollout.Problem, error) {
 	if err := split.check(n); err != nil {
 		return nil, err
@@ -106,7 +103,7 @@ func (t *outcomes) Generate(split Split, n int, _ uint64) ([]rollout.Problem, er
 	return problems, nil
 }
 
-// parseRow is an error: there are no published files of this task.
+// parseRow returns an error: this task has no published files.
 func (t *outcomes) parseRow([]byte) (rollout.Problem, error) {
 	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
 }
@@ -118,7 +115,7 @@ func (t *outcomes) check(p *rollout.Problem) error {
 	return nil
 }
 
-// Grade looks the completion up. Its Answer is the outcome's character.
+// Grade looks up the completion. Answer is the character of the outcome.
 func (t *outcomes) Grade(_ context.Context, _ *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	return t.judge(c.Text), nil
 }
@@ -141,8 +138,7 @@ func (t *outcomes) judge(text string) rollout.Verdict {
 	return v
 }
 
-// Enumerate lists the outcomes in order, then the prompt's character and the
-// empty text.
+// Enumerate lists the outcomes in order, then the prompt's character and the empty text.
 func (t *outcomes) Enumerate() []Outcome {
 	var list []Outcome
 	for _, text := range append(strings.Split(t.chars, ""), outcomePrompt, "") {

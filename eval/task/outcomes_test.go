@@ -42,7 +42,7 @@ func TestOutcomesReward(t *testing.T) {
 	}
 }
 
-// What Enumerate lists is what Grade says, for each one-token completion once.
+// Enumerate agrees with Grade and lists each one-token completion once.
 func TestOutcomesEnumerate(t *testing.T) {
 	var task Enumerable = newTestOutcomes(t)
 	list := task.Enumerate()

@@ -13,8 +13,8 @@ import (
 	"exp/train/rollout"
 )
 
-// maxLine is the longest line, in bytes, that a problem file may have; maxCodeLine that
-// of programs' problems, whose tests may have tens of MB.
+// maxLine limits the lines of problem files, in bytes; maxCodeLine limits those of programming problems,
+// whose tests may take tens of MB.
 const (
 	maxLine     = 16 << 20
 	maxCodeLine = 1 << 30
@@ -31,9 +31,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.L
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ReadFile reads the problems of a JSONL file; see Read. Those of mathematics and of code
-// may be in any form that package rows reads, and come once, however often they are in
-// the file.
+// ReadFile reads the problems of a JSONL file; see Read. Mathematics and code files may be in any form that
+// package rows reads, and repeated problems are returned once.
 func ReadFile(t Task, path string) ([]rollout.Problem, error) {
 	if any, ok := t.(interface {
 		readProblems(path string) ([]rollout.Problem, error)
@@ -44,16 +43,15 @@ func ReadFile(t Task, path string) ([]rollout.Problem, error) {
 	if err != nil {
 		return nil, err // names the path
 	}
-	defer f.Close() // only read: an error on closing loses nothing
+	defer f.Close() // read only: a failed close loses nothing
 	return Read(t, f, path)
 }
 
-// Read reads problems, one JSON object a line; name is the file's, for errors.
-// Blank lines are skipped. A row with a "prompt" is a rollout.Problem as Write
-// writes it; any other has the layout of the task's published files, if there is one
-// (countdown: nums, target, solution). There a problem that comes again gets the ID
-// of the first with #2, #3 …; among stored problems two equal IDs are an error. Every
-// error of a line is a *LineError for the first line that has one.
+// Read reads problems, one JSON object per line; name is the file's, for errors. Blank lines are skipped. A
+// row with a "prompt" is a rollout.Problem as Write writes it; any other row has the layout of the task's
+// published files, if any (countdown: nums, target, solution). In published files a repeated problem gets
+// the ID of the first with #2, #3 … appended; among stored problems equal IDs are an error. Errors in a
+// line are *LineError, for the first bad line.
 func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 	var problems []rollout.Problem
 	seen := make(map[string]bool) // ids
@@ -75,7 +73,7 @@ func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 			return nil, &LineError{name, line, err}
 		}
 		if seen[p.ID] && stored {
-			return nil, &LineError{name, line, fmt.Errorf("a second problem with the id %q", clip(p.ID))}
+			return nil, &LineError{name, line, fmt.Errorf("second problem with id %q", clip(p.ID))}
 		}
 		for id, times := p.ID, 2; seen[p.ID]; times++ {
 			p.ID = fmt.Sprintf("%s#%d", id, times)
@@ -91,7 +89,7 @@ func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 	return problems, nil
 }
 
-// readRow reads one row, and says whether it is a stored problem.
+// readRow reads one row; stored says that it is a problem written by Write.
 func readRow(t Task, text []byte) (p rollout.Problem, stored bool, err error) {
 	if !utf8.Valid(text) {
 		return p, false, errors.New("not UTF-8")
@@ -111,12 +109,12 @@ func readRow(t Task, text []byte) (p rollout.Problem, stored bool, err error) {
 	case p.ID == "":
 		return p, true, errors.New(`no "id"`)
 	case p.Prompt == "":
-		return p, true, errors.New(`an empty "prompt"`)
+		return p, true, errors.New(`empty "prompt"`)
 	}
 	return p, true, t.check(&p)
 }
 
-// rowError puts what encoding/json says into words about the row.
+// rowError rephrases errors of encoding/json in terms of the row.
 func rowError(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -131,8 +129,7 @@ func rowError(err error) error {
 	return err
 }
 
-// Write writes problems one a line, as Read reads them: equal problems give equal
-// bytes.
+// Write writes problems one per line, as Read expects them. Equal problems give equal bytes.
 func Write(w io.Writer, problems []rollout.Problem) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -39,7 +39,7 @@ func golden(t *testing.T, name string, problems []rollout.Problem) {
 	}
 }
 
-// The problems as they are; a change here changes every data set.
+// The generated problems; a change here changes every data set.
 func TestCountdownGolden(t *testing.T) {
 	golden(t, "countdown", generate(t, newTestCountdown(t, nil), Test, 10, 1))
 }
@@ -49,7 +49,7 @@ func outcomesProblem(t *testing.T, task Task) rollout.Problem {
 	return generate(t, task, Train, 1, 0)[0]
 }
 
-// What Write writes, Read reads back, and again to the same bytes.
+// Read reads back what Write wrote, and writing again gives the same bytes.
 func TestProblemFileRoundTrip(t *testing.T) {
 	tasks := generating(t)
 	tasks["outcomes"] = newTestOutcomes(t)
@@ -125,11 +125,11 @@ func TestReadBrokenLine(t *testing.T) {
 		{"zero", `{"nums": [0, 8], "target": 8}`, "f.jsonl:1: number 0 is not positive"},
 		{"negative target", `{"nums": [3, 8], "target": -5}`, "f.jsonl:1: target -5 is not positive"},
 		{"too large", `{"nums": [5000000000, 5000000000], "target": 8}`, "f.jsonl:1: the numbers [5000000000 5000000000] are too large for exact arithmetic"},
-		{"wrong solution", `{"nums": [3, 5], "target": 8, "solution": "5-3"}`, `f.jsonl:1: the solution "5-3" is not right: is 2, not 8`},
+		{"wrong solution", `{"nums": [3, 5], "target": 8, "solution": "5-3"}`, `f.jsonl:1: wrong solution "5-3": is 2, not 8`},
 		{"stored without id", `{"prompt":"3,5=8:"}`, `f.jsonl:1: no "id"`},
-		{"stored without prompt", `{"id":"a","prompt":""}`, `f.jsonl:1: an empty "prompt"`},
+		{"stored without prompt", `{"id":"a","prompt":""}`, `f.jsonl:1: empty "prompt"`},
 		{"stored without data", `{"id":"a","prompt":"3,5=8:"}`, "f.jsonl:1: data of a countdown problem: unexpected end of JSON input"},
-		{"stored twice", stored + stored, `f.jsonl:2: a second problem with the id "a"`},
+		{"stored twice", stored + stored, `f.jsonl:2: second problem with id "a"`},
 		{"long", good + `{"nums": "` + strings.Repeat("x", maxLine) + `"}`, "f.jsonl:2: longer than 16777216 bytes"},
 	}
 	task := newTestCountdown(t, nil)
@@ -167,8 +167,7 @@ func TestReadFileMissing(t *testing.T) {
 	}
 }
 
-// Any file is read or refused with its line; what is read can be written and read
-// again.
+// Any file is read or rejected with its line; what was read can be written and read again.
 func FuzzRead(f *testing.F) {
 	task := newTestCountdown(f, nil)
 	f.Add(`{"nums": [3, 5], "target": 8}` + "\n" + `{"nums": [5, 3], "target": 8, "solution": "3+5"}`)

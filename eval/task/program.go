@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// node is an expression of a straight-line program in Python: a name or a number, or an
-// operation.
+// node is an expression in a straight-line Python program: a name, a number or an operation.
 type node struct {
-	op          byte // + - * / (Python's //) %, opMinus of left; 0 for a leaf
+	op          byte // + - * / (Python's //) %, or opMinus of left; 0 for a leaf
 	leaf        string
 	left, right *node
 }
@@ -17,7 +16,7 @@ type node struct {
 func (n *node) isSum() bool      { return n.op == '+' || n.op == '-' }
 func (n *node) isQuotient() bool { return n.op == '/' || n.op == '%' }
 
-// symbol is the operator in Python.
+// symbol returns the operator in Python.
 func symbol(op byte) string {
 	if op == '/' {
 		return "//"
@@ -25,12 +24,10 @@ func symbol(op byte) string {
 	return string(op)
 }
 
-// programForm is the normal form of a straight-line program, the lines NAME=EXPRESSION
-// and at last return EXPRESSION: two programs have the same exactly if their expressions,
-// with intermediate values put in their places, are the same up to the order of the
-// operands of + and *, where a-b is a+(-b), and a sign moves out of products. Nothing is
-// computed: b+b is not 2*b. A text that is no such program is its own form, white space
-// apart.
+// programForm returns the normal form of a straight-line program: lines NAME=EXPRESSION, then return
+// EXPRESSION. Two programs have the same form exactly if, with intermediate values substituted, their
+// expressions are equal up to the order of the operands of + and *, where a-b is a+(-b) and signs move out
+// of products. Nothing is computed: b+b is not 2*b. Any other text is its own form, apart from white space.
 func programForm(text string) string {
 	if n, err := parseProgram(text); err == nil {
 		return n.form()
@@ -38,7 +35,7 @@ func programForm(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// form is a sum: its terms sorted, those that are added first.
+// form returns the sum with its terms sorted, added ones first.
 func (n *node) form() string {
 	terms := n.signed(nil, false)
 	slices.Sort(terms)
@@ -64,7 +61,7 @@ func (n *node) signed(dst []string, negative bool) []string {
 	return append(dst, sign+strings.Join(factors, "*"))
 }
 
-// multiplied appends the factors of n without their signs; their product is negative.
+// multiplied appends the factors of n without their signs; negative is the sign of the product.
 func (n *node) multiplied(dst []string) (factors []string, negative bool) {
 	switch {
 	case n.op == '*':
@@ -82,7 +79,7 @@ func (n *node) multiplied(dst []string) (factors []string, negative bool) {
 	return append(dst, n.leaf), false
 }
 
-// bracketed is the form of an operand of a quotient.
+// bracketed returns the form of an operand of a quotient.
 func bracketed(n *node) string {
 	if n.op == 0 {
 		return n.leaf
@@ -90,9 +87,8 @@ func bracketed(n *node) string {
 	return "(" + n.form() + ")"
 }
 
-// maxProgram bounds a program that is brought into normal form, in bytes, and
-// maxProgramNodes what it is with its intermediate values put in, which may double with
-// each line.
+// maxProgram limits, in bytes, the programs that get a normal form. maxProgramNodes limits their size with
+// intermediate values substituted, which can double with each line.
 const (
 	maxProgram      = 1024
 	maxProgramNodes = 256
@@ -143,7 +139,7 @@ func parseExpression(text string, values map[string]*node) (*node, error) {
 	return n, nil
 }
 
-// size counts nodes, up to a little more than most.
+// size counts nodes and stops shortly after most.
 func (n *node) size(most int) int {
 	size := 1
 	for _, x := range []*node{n.left, n.right} {
@@ -154,7 +150,7 @@ func (n *node) size(most int) int {
 	return size
 }
 
-// programParser stands before the next token: spaces are skipped after each.
+// programParser is positioned before the next token; it skips spaces after each token.
 type programParser struct {
 	rest   string
 	values map[string]*node
@@ -166,7 +162,7 @@ func (p *programParser) take(n int) string {
 	return s
 }
 
-// operator is the next token if it is one of ops; / is only // .
+// operator reads the next token if it is one of ops; / stands for //.
 func (p *programParser) operator(ops string) (op byte, ok bool) {
 	if p.rest == "" || strings.IndexByte(ops, p.rest[0]) < 0 || strings.HasPrefix(p.rest, "**") {
 		return 0, false
@@ -207,7 +203,7 @@ func (p *programParser) factor() (*node, error) {
 		p.take(1)
 		n, err := p.chain("+-", func() (*node, error) { return p.chain("*/%", p.factor) })
 		if err == nil && !strings.HasPrefix(p.rest, ")") {
-			err = fmt.Errorf("a parenthesis is not closed")
+			err = fmt.Errorf("unclosed parenthesis")
 		}
 		if err != nil {
 			return nil, err
@@ -217,7 +213,7 @@ func (p *programParser) factor() (*node, error) {
 	case run("0123456789") > 0:
 		number := p.take(run("0123456789"))
 		if strings.TrimLeft(number, "0") != number && number != "0" {
-			return nil, fmt.Errorf("a leading zero: %s", number)
+			return nil, fmt.Errorf("leading zero: %s", number)
 		}
 		return &node{leaf: number}, nil
 	case run(letters) > 0:

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// maxSolverNumbers is the most numbers that a solver takes: six would have 793 002
-// normal forms.
+// maxSolverNumbers is the largest input of a solver: six numbers would give 793 002 normal forms.
 const maxSolverNumbers = 5
 
-// solver holds one expression of every normal form over numbers x_0 … x_{n-1},
-// each used at most once. The expressions are built of each other, so evaluating
-// all of them costs one operation each. Immutable; safe for concurrent use.
+// solver holds one expression of every normal form over numbers x_0 … x_{n-1}, each used at most once. The
+// expressions build on each other, so evaluating all costs one operation each. Immutable; safe for
+// concurrent use.
 type solver struct {
 	size  int
-	steps []step // operands before results; by ascending set of the numbers used
-	ends  []int  // [2^size] where the steps end whose set of numbers, as a bit mask, is at most the index
+	steps []step // operands before results; ascending by set of numbers used
+	ends  []int  // [2^size] end of the steps whose set of numbers, as a bit mask, is at most the index
 }
 
 // step is one expression: a number, or an operator with two earlier steps.
@@ -25,14 +24,13 @@ type step struct {
 	left, right int32
 }
 
-// newSolver enumerates the normal forms over size numbers with the operators
-// allowed, in the order of the sets of numbers that they use. size is at most
-// maxSolverNumbers. - needs + and / needs *: without them a normal form could not
-// be written.
+// newSolver enumerates the normal forms over size numbers with the allowed operators, ordered by the set of
+// numbers used. size is at most maxSolverNumbers. - needs + and / needs *: some normal forms cannot be
+// written without them.
 func newSolver(size int, operators string) *solver {
 	s := &solver{size: size, ends: make([]int, 1<<size)}
-	// Generic values: forms over them coincide only if they are one form, and no
-	// subexpression of them is zero.
+	// Generic values: two forms over them coincide only if they are the same form, and no subexpression is
+	// zero.
 	generic := []int64{101, 211, 431, 877, 1777}[:size]
 	var exprs []*expr // [steps] over the generic values
 
@@ -51,8 +49,8 @@ func newSolver(size int, operators string) *solver {
 	return s
 }
 
-// candidates are the ways to make an expression that uses the numbers of mask,
-// from steps of the smaller sets.
+// candidates lists the ways to build an expression that uses the numbers of mask from steps over smaller
+// sets.
 func (s *solver) candidates(mask int, operators string) []step {
 	if mask&(mask-1) == 0 {
 		bit := int32(0)
@@ -65,7 +63,7 @@ func (s *solver) candidates(mask int, operators string) []step {
 	low := mask & -mask
 	for part := (mask - 1) & mask; part > 0; part = (part - 1) & mask {
 		if part&low == 0 {
-			continue // the same two parts as its complement
+			continue // the same two parts as the complement
 		}
 		for a := s.ends[part-1]; a < s.ends[part]; a++ {
 			for b := s.ends[mask^part-1]; b < s.ends[mask^part]; b++ {
@@ -76,9 +74,9 @@ func (s *solver) candidates(mask int, operators string) []step {
 	return list
 }
 
-// combine appends a op b and, where it is another form, b op a. A quotient is an
-// operand of neither * nor /: the forms of a/b·c, (a/b)/c and a/(b/c) come as
-// a·c/b, a/(b·c) and a·c/b, which divide by zero exactly if the form does.
+// combine appends a op b and, if it is another form, b op a. Quotients are never operands of * or /: the
+// forms of a/b·c, (a/b)/c and a/(b/c) arise as a·c/b, a/(b·c) and a·c/b, which divide by zero exactly if
+// the form does.
 func (s *solver) combine(list []step, a, b int32, operators string) []step {
 	quotient := s.steps[a].op == '/' || s.steps[b].op == '/'
 	for _, op := range []byte(operators) {
@@ -100,8 +98,7 @@ func (s *solver) combine(list []step, a, b int32, operators string) []step {
 	return list
 }
 
-// generic is st as an evaluated expression over the given numbers, whose earlier
-// steps are exprs.
+// generic returns st as an evaluated expression over the given numbers; exprs are the earlier steps.
 func (s *solver) generic(st step, exprs []*expr, numbers []int64) *expr {
 	if st.op == opNumber {
 		n := numbers[st.left]
@@ -111,8 +108,8 @@ func (s *solver) generic(st step, exprs []*expr, numbers []int64) *expr {
 	return &expr{op: st.op, left: a, right: b, value: a.value.apply(st.op, b.value)}
 }
 
-// values computes every expression over numbers, of which there may be fewer than
-// the solver's size, into dst, and returns the first step that uses them all.
+// values computes every expression over numbers, which may be fewer than the solver's size, into dst. all
+// is the first step that uses all numbers.
 func (s *solver) values(dst []fraction, numbers []int64) (values []fraction, all int) {
 	full := 1<<len(numbers) - 1
 	dst = dst[:0]
@@ -126,8 +123,8 @@ func (s *solver) values(dst []fraction, numbers []int64) (values []fraction, all
 	return dst, s.ends[full-1]
 }
 
-// solutions are the normal forms among values[from:] that equal target, sorted.
-// Equal numbers make forms coincide; each is listed once.
+// solutions returns, sorted, the normal forms among values[from:] that equal target. Equal numbers make
+// forms coincide; each is listed once.
 func (s *solver) solutions(values []fraction, from int, numbers []int64, target int64) []string {
 	var found []string
 	for i := from; i < len(values); i++ {
@@ -139,7 +136,7 @@ func (s *solver) solutions(values []fraction, from int, numbers []int64, target 
 	return slices.Compact(found)
 }
 
-// expression is step i over numbers, with its values.
+// expression returns step i over numbers, with values.
 func (s *solver) expression(i int, values []fraction, numbers []int64) *expr {
 	st := s.steps[i]
 	if st.op == opNumber {

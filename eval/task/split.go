@@ -8,9 +8,8 @@ import (
 	"exp/train/rollout"
 )
 
-// Split is a part of a task's problems. A problem's split is decided by a hash of
-// the problem itself, so the splits are disjoint whatever the seeds: 80 % Train,
-// 10 % Val, 10 % Test.
+// Split is a part of a task's problems. A hash of the problem decides its split, so splits are disjoint
+// whatever the seeds: 80 % Train, 10 % Val, 10 % Test.
 type Split string
 
 const (
@@ -19,7 +18,7 @@ const (
 	Test  Split = "test"
 )
 
-// splitOf is the split of the problem that key, its canonical form, names.
+// splitOf returns the split of the problem with this key, its canonical form.
 func splitOf(kind, key string) Split {
 	sum := sha256.Sum256([]byte("exp/split/1 " + kind + " " + key))
 	switch binary.BigEndian.Uint64(sum[:8]) % 10 {
@@ -31,7 +30,7 @@ func splitOf(kind, key string) Split {
 	return Train
 }
 
-// check is an error unless s is a split and n a number of problems.
+// check returns an error unless s is a split and n a valid number of problems.
 func (s Split) check(n int) error {
 	switch s {
 	case Train, Val, Test:
@@ -44,8 +43,8 @@ func (s Split) check(n int) error {
 	return nil
 }
 
-// ScarceError is returned by Generate where a task has too few different problems
-// for a split: Tries attempts in a row made nothing new.
+// ScarceError is returned by Generate if a task has too few different problems for a split: Tries attempts
+// in a row found nothing new.
 type ScarceError struct {
 	Kind        string
 	Split       Split
@@ -55,18 +54,18 @@ type ScarceError struct {
 }
 
 func (e *ScarceError) Error() string {
-	return fmt.Sprintf("%s: %d different %s problems wanted, but after %d of them %d attempts in a row made "+
+	return fmt.Sprintf("%s: %d different %s problems wanted, but after %d of them %d attempts in a row found "+
 		"nothing new; %s",
 		e.Kind, e.Want, e.Split, e.Found, e.Tries, e.Hint)
 }
 
-// scarceTries is how many attempts in a row may fail before a task counts as
-// exhausted. A tenth of the attempts fall into the smaller splits, so at this number a
-// split of which 1/1000 is left is given up once in e^10 times.
+// scarceTries is the number of failed attempts in a row after which a task counts as exhausted. A tenth of
+// all attempts fall into each smaller split, so a split with 1/1000 of its problems left is given up too
+// early once in e^10 times.
 const scarceTries = 100_000
 
-// drawn collects scarce.Want different problems. draw makes one, given those that are
-// there, or fails; where it has failed or repeated itself too often, scarce is the error.
+// drawn collects scarce.Want different problems. draw makes one, given the keys seen so far, or fails.
+// After too many failures or repeats in a row drawn returns scarce.
 func drawn(scarce ScarceError, draw func(seen map[string]bool) (rollout.Problem, bool)) ([]rollout.Problem, error) {
 	problems := make([]rollout.Problem, 0, scarce.Want)
 	seen := make(map[string]bool, scarce.Want)

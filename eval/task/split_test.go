@@ -9,7 +9,7 @@ import (
 	"exp/train/rollout"
 )
 
-// generating are the tasks with as many problems as one wants.
+// generating lists the tasks that can generate any number of problems.
 func generating(t *testing.T) map[string]Task {
 	t.Helper()
 	list := map[string]Task{}

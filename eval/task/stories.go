@@ -12,9 +12,9 @@ import (
 	"exp/train/rollout"
 )
 
-// Stories is the task of word problems like those of GSM8K: short stories about
-// things, money, prices, ways and books, with rates, comparisons, fractions, percent
-// and sharing. Every number, but for percentages, is an integer from 2 to LargestNumber.
+// Stories is the task of word problems like those of GSM8K: short stories about things, money, prices,
+// distances and books, with rates, comparisons, fractions, percentages and sharing. Every number except
+// percentages is an integer from 2 to LargestNumber.
 //
 //	prompt  Nora has 3 boxes with 14 beads in each. She gives half of them to Omar. How many beads does Nora have now?
 //	target  Nora has 3*14=42 beads.
@@ -22,16 +22,15 @@ import (
 //	        That leaves 42-21=21 beads.
 //	        #### 21
 //
-// Prompts have the form of published problems, without a line end, so that a model that
-// learnt here can be asked those. The answer is read as in Words. The split is decided
-// by the arithmetic alone: no row of equations that solves a test problem solves a
-// training problem, whatever the story.
+// Prompts have the form of published problems, without a final newline, so that a model trained here can be
+// asked those. The answer is read as in Words. The arithmetic alone decides the split: no sequence of
+// equations that solves a test problem solves a training problem, whatever the story.
 type Stories struct {
-	MinSteps, MaxSteps int // equations that a solution has
-	LargestNumber      int // of every value within a problem
+	MinSteps, MaxSteps int // equations in a solution
+	LargestNumber      int // of every value in a problem
 }
 
-// largestStoriesValue bounds LargestNumber: four digits.
+// largestStoriesValue bounds LargestNumber to four digits.
 const largestStoriesValue = 9999
 
 type stories struct {
@@ -42,18 +41,18 @@ type stories struct {
 func newStories(cfg Stories, reward Reward) (*stories, error) {
 	switch {
 	case cfg.MinSteps < 1 || cfg.MinSteps > 6:
-		return nil, &ConfigError{"task.stories.min_steps", fmt.Sprintf("%d is not from 1 to 6", cfg.MinSteps)}
+		return nil, &ConfigError{"task.stories.min_steps", fmt.Sprintf("%d is not between 1 and 6", cfg.MinSteps)}
 	case cfg.MaxSteps < cfg.MinSteps || cfg.MaxSteps > 6:
 		return nil, &ConfigError{"task.stories.max_steps",
 			fmt.Sprintf("%d is not from task.stories.min_steps, %d, to 6", cfg.MaxSteps, cfg.MinSteps)}
 	case cfg.LargestNumber < 20 || cfg.LargestNumber > largestStoriesValue:
-		return nil, &ConfigError{"task.stories.largest_number", fmt.Sprintf("%d is not from 20 to %d",
+		return nil, &ConfigError{"task.stories.largest_number", fmt.Sprintf("%d is not between 20 and %d",
 			cfg.LargestNumber, largestStoriesValue)}
 	}
 	return &stories{cfg, reward}, nil
 }
 
-// Generate draws stories, with equal probability for each number of steps.
+// Generate draws stories; every number of steps is equally likely.
 func (t *stories) Generate(split Split, n int, seed uint64) ([]rollout.Problem, error) {
 	if err := split.check(n); err != nil {
 		return nil, err
@@ -72,22 +71,22 @@ func (t *stories) Generate(split Split, n int, seed uint64) ([]rollout.Problem, 
 	})
 }
 
-// story is a problem in the making.
+// story is a problem under construction.
 type story struct {
 	rng     *rand.Rand
 	largest int
-	words   map[string]string // of this story: {things}, {box} …
-	cast    []person          // those who did not appear yet, after the one that the story is about
+	words   map[string]string // words of this story: {things}, {box} …
+	cast    []person          // people yet to appear, after the main character
 
 	plot      *plot
-	last      *act     // the last move, which is not told twice in a row
-	value     int      // of the plot's quantity at this point
+	last      *act     // the last move, which is not repeated immediately
+	value     int      // current value of the plot's quantity
 	sentences []string // of the prompt
 	equations []string // 3*14=42
 	solution  []string // sentences with the equations
 }
 
-// castSize is more than a story of six steps needs.
+// castSize is more than a six-step story needs.
 const castSize = 8
 
 func newStory(rng *rand.Rand, largest int) *story {
@@ -107,10 +106,10 @@ func newStory(rng *rand.Rand, largest int) *story {
 	return s
 }
 
-// actTries is how often an act, and its numbers, are drawn before a story is given up.
+// actTries is how often an act and its numbers are redrawn before a story is given up.
 const actTries = 20
 
-// draw tells a story of that many steps; false if it came to a dead end.
+// draw tells a story with this many steps; false at a dead end.
 func (s *story) draw(steps int) bool {
 	for range actTries {
 		s.plot = &plots[s.rng.IntN(len(plots))]
@@ -152,11 +151,11 @@ func (s *story) perform(a act) bool {
 	return false
 }
 
-// numbers are those of an act, by their letters in its sentences and equations.
+// numbers are the numbers of an act, by their letters in sentences and equations.
 type numbers map[byte]int
 
-// numbers draws one for each letter: a, b, c to the largest number, k and m of one
-// digit, n a bank note, p a percentage whose part is found by dividing by q.
+// numbers draws one number per letter: a, b, c up to the largest number; k and m of one digit; n a bank
+// note; p a percentage, taken by dividing by q.
 func (s *story) numbers() numbers {
 	n := numbers{'v': s.value}
 	for _, letter := range []byte("abc") {
@@ -169,8 +168,8 @@ func (s *story) numbers() numbers {
 	return n
 }
 
-// results computes an act's equations in turn, each of whose results is x to the next;
-// false if a number leaves the range or a division has a remainder.
+// results computes the equations of an act in turn; each result is x in the next. It returns false if a
+// number is out of range or a division has a remainder.
 func (a act) results(n numbers, largest int) ([]int, bool) {
 	if len(a.lines) == 0 {
 		return nil, true
@@ -201,7 +200,7 @@ func (a act) results(n numbers, largest int) ([]int, bool) {
 	return all, true
 }
 
-// operands are the numbers of an equation such as v-a or k*12.
+// operands returns the numbers of an equation such as v-a or k*12.
 func (l line) operands(n numbers) (left int, op byte, right int) {
 	at := strings.IndexAny(l.equation, "+-*/")
 	number := func(s string) int {
@@ -213,7 +212,7 @@ func (l line) operands(n numbers) (left int, op byte, right int) {
 	return number(l.equation[:at]), l.equation[at], number(l.equation[at+1:])
 }
 
-// tell writes an act down, and its solution.
+// tell writes an act and its solution.
 func (s *story) tell(a act, n numbers, results []int) {
 	s.say(pick(s.rng, a.tell), n)
 	if len(a.lines) == 0 {
@@ -241,7 +240,7 @@ func (s *story) say(sentence string, n numbers) {
 	s.sentences = append(s.sentences, s.fill(sentence, n))
 }
 
-// fill puts names, things and numbers into a sentence.
+// fill inserts names, things and numbers into a sentence.
 func (s *story) fill(sentence string, n numbers) string {
 	var b strings.Builder
 	for {
@@ -256,7 +255,7 @@ func (s *story) fill(sentence string, n numbers) string {
 	}
 }
 
-// word is what stands in braces, filled; {=} stays, for the equation.
+// word expands the word in braces; {=} stays, for the equation.
 func (s *story) word(word string, n numbers) string {
 	switch word {
 	case "name":
@@ -277,7 +276,7 @@ func (s *story) word(word string, n numbers) string {
 	return "{" + word + "}"
 }
 
-// key is the arithmetic: 3*14,42/2.
+// key is the arithmetic, as in 3*14,42/2.
 func (s *story) key() string {
 	left := make([]string, len(s.equations))
 	for i, e := range s.equations {
@@ -298,14 +297,14 @@ func (s *story) problem() rollout.Problem {
 	}
 }
 
-// parseRow is an error: there are no published files of this task.
+// parseRow returns an error: this task has no published files.
 func (t *stories) parseRow([]byte) (rollout.Problem, error) {
 	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
 }
 
 func (t *stories) check(p *rollout.Problem) error { return checkInteger(p) }
 
-// Grade is that of Words: the integer after the last "####" that begins a line.
+// Grade grades as Words does: by the integer after the last "####" that starts a line.
 func (t *stories) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	return t.reward.markedInteger(p.Answer, c.Text), nil
 }

@@ -1,26 +1,25 @@
 package task
 
-// A plot is what can be told of one quantity. Its openings give it a value, moves change
-// it, endings change it and ask. Sentences have the words of the story in braces, and
-// numbers by their letters; see story.numbers.
+// A plot is what can happen to one quantity. Openings give it a value, moves change it, endings change it
+// and ask. In sentences, words of the story stand in braces and numbers are letters; see story.numbers.
 type plot struct {
 	name                     string
 	openings, moves, endings []act
-	questions                []string // where no ending asks
+	questions                []string // used if no ending asks
 }
 
-// act is one or more sentences of a story and the equations that follow from them. Of an
-// opening without equations the value is a.
+// act is one or more sentences of a story with the equations that follow from them. The value of an opening
+// without equations is a.
 type act struct {
-	tell  []string // wordings, one of which is taken
+	tell  []string // alternative wordings
 	lines []line
-	on    bool   // the story goes on with the friend
-	to    string // and with this plot; the same if empty
+	on    bool   // the story continues with the friend
+	to    string // and with this plot; empty: the same one
 }
 
-// line is an equation, over the value v before the act, the result x of the equation
-// before, drawn numbers and constants, and the sentence that says what it finds, with {=}
-// where the equation stands.
+// line is an equation and the sentence that states its finding, with {=} in place of the equation. The
+// equation is over v, the value before the act; x, the previous equation's result; drawn numbers; and
+// constants.
 type line struct{ equation, finds string }
 
 func plotNamed(name string) *plot {

@@ -38,7 +38,7 @@ var storyGoods = []noun{
 	{"puzzle", "puzzles"},
 }
 
-// Alphabet is what stories are written with.
+// Alphabet has the characters that stories use.
 func (t *stories) Alphabet() string {
 	var b strings.Builder
 	b.WriteString("0123456789=#\n ")

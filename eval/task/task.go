@@ -1,6 +1,5 @@
-// Package task holds what models are trained and evaluated on: tasks that make
-// problems, write them as prompts for a small transformer, know a right completion to
-// learn from, and grade completions.
+// Package task holds the tasks that models are trained and evaluated on. A task makes problems, writes them
+// as prompts for a small transformer, supplies a right completion to learn from, and grades completions.
 //
 //	countdown  reach a number from given numbers with + - * /; many right answers
 //	words      short arithmetic word problems; one right answer
@@ -10,8 +9,8 @@
 //	math       mathematics for language models, read from files
 //	code       programs by language models, for problems read from files
 //
-// Prompts and targets of those that are made are short and use few characters, because
-// that is what a model of a few million parameters can learn in minutes.
+// Prompts and targets of generated problems are short and use few characters, so that a model with a few
+// million parameters can learn them in minutes.
 package task
 
 import (
@@ -22,30 +21,29 @@ import (
 	"exp/train/rollout"
 )
 
-// Task makes problems and grades what a model writes after their prompts. It is
-// immutable and safe for concurrent use.
+// Task makes problems and grades the completions of their prompts. It is immutable and safe for concurrent
+// use.
 type Task interface {
-	// Alphabet holds every character that prompts and targets may have, each once.
+	// Alphabet holds every character that prompts and targets may use, once each.
 	Alphabet() string
-	// Generate makes n problems of a split, all different, a function of its
-	// arguments: the first m of n problems are the m problems of the same seed.
-	// Problems of different splits differ whatever their seeds, except in a task that
-	// has a single problem.
+	// Generate makes n different problems of a split. The result depends only on the arguments: the first m
+	// of n problems are the m problems of the same seed. Problems of different splits differ whatever their
+	// seeds, unless the task has just one problem.
 	Generate(split Split, n int, seed uint64) ([]rollout.Problem, error)
-	// parseRow reads a problem in the layout of the task's published files.
+	// parseRow reads a problem in the task's published layout.
 	parseRow(line []byte) (rollout.Problem, error)
-	// check reports what is wrong with a problem that was stored as JSON.
+	// check reports what is wrong with a problem stored as JSON.
 	check(p *rollout.Problem) error
 
 	rollout.Grader
 }
 
-// Enumerable is a task whose completions can be listed, so that a policy can be
-// compared with the optimum π ∝ π_ref·exp(β·r).
+// Enumerable is a task whose completions can be listed, so that a policy can be compared with the optimum π
+// ∝ π_ref·exp(β·r).
 type Enumerable interface {
 	Task
-	// Enumerate lists every completion of one token by its text, with the verdict's
-	// reward. The end token alone is the empty text.
+	// Enumerate lists every one-token completion by its text, with its reward. The empty text is the end
+	// token alone.
 	Enumerate() []Outcome
 }
 
@@ -56,11 +54,11 @@ type Outcome struct {
 	Correct bool
 }
 
-// RunsPrograms tells whether grading a task of this kind runs programs.
+// RunsPrograms reports whether grading this kind of task runs programs.
 func RunsPrograms(kind string) bool { return kind == "functions" || kind == "code" }
 
-// Config says which task, and how it is set up. Only the part that Kind names is
-// read, and of "functions" Code.Run, which runs its programs.
+// Config selects and configures a task. New reads only the part that Kind names; for "functions" also
+// Code.Run, which runs its programs.
 type Config struct {
 	Kind      string
 	Countdown Countdown
@@ -73,23 +71,23 @@ type Config struct {
 	Reward    Reward
 }
 
-// Reward is what a completion earns.
+// Reward maps verdicts to rewards.
 type Reward struct {
 	Correct float64 // a right answer
-	Wrong   float64 // neither
+	Wrong   float64 // any other completion
 	Format  float64 // a wrong answer in the right form
 }
 
-// Kinds are the tasks that New can make.
+// Kinds lists the tasks that New can make.
 func Kinds() []string {
 	return []string{"countdown", "words", "stories", "outcomes", "functions", "math", "code"}
 }
 
-// ErrUnknownKind is returned by New for a task that this program does not have.
+// ErrUnknownKind is returned by New for an unknown task.
 var ErrUnknownKind = errors.New("unknown task")
 
-// ConfigError is returned by New for a setting that no task can be made from. Key
-// is the configuration key, so that a caller can point to the place in a file.
+// ConfigError is returned by New for an invalid setting. Key is the configuration key, so that callers can
+// point to the place in a file.
 type ConfigError struct {
 	Key     string // such as task.countdown.max_numbers
 	Problem string // what is wrong with its value
@@ -115,11 +113,11 @@ func New(cfg Config) (Task, error) {
 	case "code":
 		return newCode(cfg.Code, cfg.Reward)
 	}
-	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknownKind, cfg.Kind, strings.Join(Kinds(), ", "))
+	return nil, fmt.Errorf("%w %q; known: %s", ErrUnknownKind, cfg.Kind, strings.Join(Kinds(), ", "))
 }
 
-// verdict is a graded completion's verdict: r.Correct, r.Format or r.Wrong by
-// whether the answer is right, or at least there.
+// verdict builds the verdict on a graded completion. The reward is Correct if the answer is right, Format
+// if there is one at all, else Wrong.
 func (r Reward) verdict(correct bool, answer, reason string) rollout.Verdict {
 	v := rollout.Verdict{Status: rollout.Graded, Correct: correct, Answer: answer, Reason: reason}
 	switch {
@@ -133,7 +131,7 @@ func (r Reward) verdict(correct bool, answer, reason string) rollout.Verdict {
 	return v
 }
 
-// lastLine is the last line of text that is not blank, without spaces around it.
+// lastLine returns the last nonblank line of text, trimmed.
 func lastLine(text string) string {
 	text = strings.TrimRight(text, " \t\r\n")
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

@@ -1,7 +1,7 @@
 package task
 
-// The vocabulary of the word problems. {name} and {They} are the person, {things}
-// the objects, {n} the number. Changing a list changes every generated problem.
+// Vocabulary of the word problems. {name} and {They} stand for the person, {things} for the objects, {n}
+// for the number. Changing a list changes every generated problem.
 
 type person struct{ name, pronoun string }
 
@@ -26,7 +26,7 @@ var questions = []string{
 	"How many {things} are left with {name}?",
 }
 
-// wordsOp is an operation with the sentences that tell it.
+// wordsOp is an operation and the sentences for it.
 type wordsOp struct {
 	op        byte
 	sentences []string

@@ -13,25 +13,22 @@ import (
 	"exp/train/rollout"
 )
 
-// Words is the task of short arithmetic word problems, made from templates. All
-// numbers in them are integers, none negative.
+// Words is the task of short arithmetic word problems made from templates. All numbers are integers ≥ 0.
 //
 //	prompt  Tom has 5 pens. He buys 3. He puts them in 2 equal bags and keeps one. How many pens?
 //	target  5+3=8
 //	        8/2=4
 //	        #### 4
 //
-// The prompt ends with a line end. The answer is the integer after the last "####"
-// that begins a line. The split is decided by the arithmetic alone: no chain of
-// numbers and operations that a test problem asks for was ever trained on, whatever
-// the names.
+// The prompt ends with a newline. The answer is the integer after the last "####" that starts a line. The
+// arithmetic alone decides the split: no sequence of numbers and operations in a test problem occurs in
+// training, whatever the names.
 type Words struct {
-	LargestNumber int // of the first number and of what is added or taken away
+	LargestNumber int // bound on the first number and on what is added or taken away
 	Steps         int // operations per problem, 1 to 4
 }
 
-// largestWordsValue bounds every value within a problem: three digits, which a
-// small model can still compute.
+// largestWordsValue bounds every value in a problem to three digits, which a small model can still compute.
 const largestWordsValue = 999
 
 type words struct {
@@ -42,15 +39,15 @@ type words struct {
 func newWords(cfg Words, reward Reward) (*words, error) {
 	switch {
 	case cfg.Steps < 1 || cfg.Steps > 4:
-		return nil, &ConfigError{"task.words.steps", fmt.Sprintf("%d is not from 1 to 4", cfg.Steps)}
+		return nil, &ConfigError{"task.words.steps", fmt.Sprintf("%d is not between 1 and 4", cfg.Steps)}
 	case cfg.LargestNumber < 5 || cfg.LargestNumber > largestWordsValue:
-		return nil, &ConfigError{"task.words.largest_number", fmt.Sprintf("%d is not from 5 to %d", cfg.LargestNumber,
-			largestWordsValue)}
+		return nil, &ConfigError{"task.words.largest_number", fmt.Sprintf("%d is not between 5 and %d",
+			cfg.LargestNumber, largestWordsValue)}
 	}
 	return &words{cfg, reward}, nil
 }
 
-// Alphabet is what the templates, names and things are written with.
+// Alphabet has the characters of templates, names and things.
 func (t *words) Alphabet() string {
 	var b strings.Builder
 	b.WriteString("0123456789+-*/=#\n")
@@ -85,7 +82,7 @@ func (t *words) Generate(split Split, n int, seed uint64) ([]rollout.Problem, er
 	})
 }
 
-// chain is the arithmetic of a problem: start, then one operation after another.
+// chain is the arithmetic of a problem: start, then its operations in order.
 type chain struct {
 	start int
 	links []link
@@ -97,8 +94,8 @@ type link struct {
 	from, to int // value before and after
 }
 
-// drawChain draws operations with equal probability among those that keep the
-// value an integer from 0 to largestWordsValue.
+// drawChain draws operations, each equally likely among those that keep the value an integer from 0 to
+// largestWordsValue.
 func drawChain(rng *rand.Rand, cfg Words) chain {
 	c := chain{start: 2 + rng.IntN(cfg.LargestNumber-1)}
 	value := c.start
@@ -116,7 +113,7 @@ func drawChain(rng *rand.Rand, cfg Words) chain {
 	return c
 }
 
-// drawLink draws an operand; ok is false where the operation is not possible.
+// drawLink draws an operand; ok is false if the operation is impossible.
 func drawLink(rng *rand.Rand, op byte, value, largest int) (l link, ok bool) {
 	l = link{op: op, from: value}
 	switch op {
@@ -142,7 +139,7 @@ func drawLink(rng *rand.Rand, op byte, value, largest int) (l link, ok bool) {
 	return l, 0 <= l.to && l.to <= largestWordsValue
 }
 
-// key is the chain itself: 5+3/2.
+// key writes the chain, as in 5+3/2.
 func (c chain) key() string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(c.start))
@@ -189,14 +186,14 @@ func opIndex(op byte) int {
 
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }
 
-// parseRow is an error: there are no published files of this task.
+// parseRow returns an error: this task has no published files.
 func (t *words) parseRow([]byte) (rollout.Problem, error) {
 	return rollout.Problem{}, fmt.Errorf(`no "prompt"`)
 }
 
 func (t *words) check(p *rollout.Problem) error { return checkInteger(p) }
 
-// checkInteger refuses an answer that is no integer as it is written here.
+// checkInteger rejects an answer that is not an integer in canonical form.
 func checkInteger(p *rollout.Problem) error {
 	if want, ok := canonicalInteger(p.Answer); !ok || want != p.Answer {
 		return fmt.Errorf("the answer %q is not an integer", clip(p.Answer))
@@ -204,13 +201,13 @@ func checkInteger(p *rollout.Problem) error {
 	return nil
 }
 
-// Grade compares the integer after the last "####" that begins a line with the
-// problem's answer. Nothing but the integer may follow on that line.
+// Grade compares the problem's answer with the integer after the last "####" that starts a line. Nothing
+// else may follow on that line.
 func (t *words) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	return t.reward.markedInteger(p.Answer, c.Text), nil
 }
 
-// markedInteger judges a text by the integer after the last "####" that begins a line.
+// markedInteger judges a text by the integer after the last "####" that starts a line.
 func (r Reward) markedInteger(want, text string) rollout.Verdict {
 	at := strings.LastIndex("\n"+text, "\n####")
 	if at < 0 {
@@ -227,8 +224,7 @@ func (r Reward) markedInteger(want, text string) rollout.Verdict {
 	return r.verdict(true, answer, "correct")
 }
 
-// canonicalInteger is s, an optional minus and up to 18 digits, without leading
-// zeros.
+// canonicalInteger returns s, an optional minus and up to 18 digits, without leading zeros.
 func canonicalInteger(s string) (string, bool) {
 	const digits = 18 // always fits an int64
 	if len(s) > 1+digits || strings.HasPrefix(s, "+") {
