@@ -82,7 +82,7 @@ func TestGradeRefuses(t *testing.T) {
 		want        []string
 	}{
 		{"no file", "", nil, 2, []string{"--in FILE is needed"}},
-		{"another grader", "", []string{"--in", "-", "--grader", "sympy"}, 2, []string{`no grader "sympy"`, "math_dapo"}},
+		{"another grader", "", []string{"--in", "-", "--grader", "sympy"}, 2, []string{`unknown grader "sympy"`, "math_dapo"}},
 		{"file not there", "", []string{"--in", filepath.Join(dir, "none")}, 3, []string{"none"}},
 		{"no JSON", "{\"gold\": 1, \"prediction\": \"1\"}\n{oops", []string{"--in", "-", "--out", kept}, 2, []string{"line 2", "a row is"}},
 		{"no gold", `{"prediction": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"line 1: no gold"}},

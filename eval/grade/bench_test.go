@@ -32,8 +32,8 @@ func BenchmarkSample(b *testing.B) {
 	})
 }
 
-// BenchmarkHostile grades the hostile inputs against some golds; max-ms is the slowest
-// single grading, of three tries each.
+// BenchmarkHostile grades the hostile inputs against some gold answers; max-ms is the slowest single
+// grading, best of three tries each.
 func BenchmarkHostile(b *testing.B) {
 	list := hostile()
 	var most time.Duration

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// Sums, products, integrals, limits and derivatives. A sum or product with few whole
-// bounds is written out; everything else keeps its operator, as a function of what
-// stands in it, and is equal only to the same operator on equal things. Bound
-// variables lose their names, so that those do not matter.
+// Sums, products, integrals, limits and derivatives. A sum or product between near integer bounds is
+// expanded. Everything else keeps its operator and equals only the same operator on equal operands. Bound
+// variables are renamed, so that their names do not matter.
 
-// maxSummands bounds what is written out.
+// maxSummands bounds expansion.
 const maxSummands = 100
 
 func (p *parser) operator(sign string) (*expr, error) {
@@ -26,7 +25,7 @@ func (p *parser) operator(sign string) (*expr, error) {
 	return p.series(sign)
 }
 
-// series reads _{k=a}^{b} f behind ∑ or ∏.
+// series reads _{k=a}^{b} f after ∑ or ∏.
 func (p *parser) series(sign string) (*expr, error) {
 	var from, to *expr
 	for p.isOp("_") || p.isOp("^") {
@@ -68,8 +67,8 @@ func (p *parser) underneath() (*expr, error) {
 	return x, p.expect("}")
 }
 
-// writtenOut is f(lo) + … + f(hi), or the product; not ok if the bounds are no whole
-// numbers or too far apart.
+// writtenOut returns f(lo) + … + f(hi), or the product; not ok if the bounds are not integers or too far
+// apart.
 func (p *parser) writtenOut(sign string, f *expr, k string, lo, hi *expr) (*expr, bool) {
 	b := budget{1000}
 	first, ok := b.rational(lo)
@@ -98,7 +97,7 @@ func (p *parser) writtenOut(sign string, f *expr, k string, lo, hi *expr) (*expr
 	return sum(terms...), true
 }
 
-// integral reads _a^b f dx behind ∫; the bounds may be absent.
+// integral reads _a^b f dx after ∫; the bounds may be absent.
 func (p *parser) integral() (*expr, error) {
 	var lo, hi *expr
 	for p.isOp("_") || p.isOp("^") {
@@ -164,7 +163,7 @@ func (p *parser) integrand() (f *expr, v string, err error) {
 	}
 }
 
-// undifferential takes the dx off a product; v is empty if there is none.
+// undifferential removes the dx from a product; v is empty if there is none.
 func undifferential(t *expr) (f *expr, v string) {
 	n := len(t.args)
 	if t.op != opMul || n < 2 || t.args[n-2].op != opSym || t.args[n-2].name != "d" || t.args[n-1].op != opSym {
@@ -176,13 +175,13 @@ func undifferential(t *expr) (f *expr, v string) {
 	return product1(t.args[: n-2 : n-2]), v
 }
 
-// atDifferential: the dx of an integral comes next, which is in no argument.
+// atDifferential reports whether the dx of an integral comes next; it is not part of an argument.
 func (p *parser) atDifferential() bool {
 	t := p.tokens[p.i:]
 	return p.integrals > 0 && len(t) > 1 && t[0].kind == tokSym && t[0].text == "d" && t[1].kind == tokSym
 }
 
-// limit reads _{x \to a} f behind lim; a may be approached from one side.
+// limit reads _{x \to a} f after lim; a may be approached from one side.
 func (p *parser) limit() (*expr, error) {
 	if !p.accept("_") {
 		return nil, errors.New("a limit of nothing")
@@ -202,8 +201,7 @@ func (p *parser) limit() (*expr, error) {
 	return call("lim"+side, bind(f, x.args[0].name), x.args[1]), nil
 }
 
-// cutSide removes the ^+ or ^{-} at the end of {x \to 0^+} from the tokens, and returns
-// the sign.
+// cutSide removes the ^+ or ^{-} at the end of {x \to 0^+} from the tokens and returns the sign.
 func (p *parser) cutSide() string {
 	isOp := func(i int, text string) bool {
 		return i >= p.i && i < len(p.tokens) && p.tokens[i].kind == tokOp && p.tokens[i].text == text
@@ -228,7 +226,7 @@ func (p *parser) cutSide() string {
 	return side
 }
 
-// derivative reads what \frac{d}{dx} stands before, and \frac{dy}{dx} as a name.
+// derivative reads the operand of \frac{d}{dx}, and reads \frac{dy}{dx} as a name.
 func (p *parser) derivative() (x *expr, ok bool, err error) {
 	var above, below string
 	t := p.tokens[p.i:]
@@ -253,11 +251,11 @@ func (p *parser) derivative() (x *expr, ok bool, err error) {
 	return call("d/d", f, symbol(below)), true, nil
 }
 
-// boundName begins the names of bound variables: no variable that is written has it.
+// boundName begins the names of bound variables; no written variable has it.
 const boundName = "•"
 
-// bind renames a variable to one of a name that says how deep its operator is: the
-// j of a double sum is not its i.
+// bind renames a variable to a name that encodes the depth of its operator, so the j of a double sum
+// differs from its i.
 func bind(x *expr, name string) *expr {
 	level := 1
 	for _, v := range variables(x) {

@@ -7,34 +7,33 @@ import (
 	"strings"
 )
 
-// The canonical form of an expression is a quotient of two polynomials with rational
-// coefficients. Their atoms are variables, π, e, i (i² is replaced by -1), primes with
-// fractional exponents (so √8 is 2·2^(1/2); products of such powers are linearly
-// independent over the rationals: Besicovitch 1940), and whatever else cannot be
-// taken apart, by its own canonical form. Two expressions whose forms agree after
-// cross multiplication are equal; the converse is not claimed.
+// The canonical form of an expression is a quotient of two polynomials with rational coefficients. Atoms
+// are variables, π, e, i (i² becomes -1), primes with fractional exponents (√8 is 2·2^(1/2); products of
+// such powers are linearly independent over the rationals: Besicovitch 1940), and anything that cannot be
+// decomposed, by its own canonical form. Two expressions whose forms agree after cross multiplication are
+// equal; the converse is not claimed.
 
-// powerOf is one atom of a monomial with its exponent num/den in lowest terms.
+// powerOf is an atom of a monomial with its exponent num/den in lowest terms.
 type powerOf struct {
 	atom     string
-	prime    int64 // the atom is this prime; 0: it is not
+	prime    int64 // the atom is this prime; 0: not a prime
 	num, den int64
 }
 
-// monomial is coef times the powers, which are sorted by atom.
+// monomial is coef times the powers, sorted by atom.
 type monomial struct {
 	coef   *big.Rat
 	powers []powerOf
 }
 
-// poly maps the key of a monomial's powers to it; no coefficient is zero.
+// poly maps the key of a monomial's powers to the monomial; coefficients are nonzero.
 type poly map[string]monomial
 
 type fraction struct{ num, den poly }
 
 const (
 	maxTerms    = 300 // of a polynomial
-	maxExponent = 40  // of a sum that is multiplied out
+	maxExponent = 40  // of a sum that gets expanded
 )
 
 func (m monomial) key() string {
@@ -172,8 +171,7 @@ func mulMonomial(m, n monomial) (monomial, bool) {
 	return t, true
 }
 
-// appendReduced appends a power in its normal form; what is rational goes into the
-// coefficient.
+// appendReduced appends a power in normal form; rational parts go into the coefficient.
 func (m *monomial) appendReduced(p powerOf) {
 	g := gcd(max(p.num, -p.num), p.den)
 	p.num, p.den = p.num/g, p.den/g
@@ -232,8 +230,8 @@ func (b *budget) addFraction(f, g fraction) (fraction, bool) {
 	return fraction{num, den}, ok
 }
 
-// canonical brings a scalar expression into its form; it fails where that would be
-// too large, or where a denominator is zero.
+// canonical computes the form of a scalar expression; it fails if the form would be too large or a
+// denominator is zero.
 func (b *budget) canonical(x *expr) (fraction, bool) {
 	if !b.spend(2) {
 		return fraction{}, false
@@ -371,7 +369,7 @@ func (b *budget) integerPower(f fraction, n int64) (fraction, bool) {
 	return acc, ok
 }
 
-// rootPower is f^(n/d) with d > 1 and n > 0.
+// rootPower returns f^(n/d) with d > 1 and n > 0.
 func (b *budget) rootPower(f fraction, n, d int64) (fraction, bool) {
 	num, ok := f.num[""]
 	den, ok2 := f.den[""]
@@ -394,8 +392,8 @@ func (b *budget) rootPower(f fraction, n, d int64) (fraction, bool) {
 	return whole(atom("("+f.key()+")", n, d)), true
 }
 
-// rationalRoot splits a positive rational into primes; a factor that trial division
-// does not split stays one atom.
+// rationalRoot splits a positive rational into primes; a factor that trial division cannot split stays one
+// atom.
 func (b *budget) rationalRoot(r *big.Rat, n, d int64) (fraction, bool) {
 	if r.Sign() < 0 {
 		if d != 2 {

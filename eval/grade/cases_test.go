@@ -2,8 +2,7 @@ package grade
 
 import "testing"
 
-// TestAnswer has pairs whose verdicts follow from mathematics, or from a convention
-// that is said beside them.
+// TestAnswer has pairs whose verdicts follow from mathematics or from the convention noted with them.
 func TestAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		gold, prediction string
@@ -36,7 +35,7 @@ func TestAnswer(t *testing.T) {
 		// Units and words.
 		{"5\\text{ cm}", "5", true}, {"5\\text{ cm}", "50\\text{ mm}", true}, {"5\\text{ cm}", "5\\text{ m}", false}, {"40\\text{ points}", "40\\text{ meters}", false}, {"\\$5", "5 dollars", true}, {"\\$5", "\\$6", false}, {"90^\\circ", "90", true}, {"90^\\circ", "90 degrees", true}, {"12\\text{ cm}^2", "12 square centimeters", true}, {"90^\\circ", "90\\%", false},
 		{"\\text{Yes}", "yes", true}, {"\\text{even}", "\\text{odd}", false}, {"\\text{(B)}", "B", true}, {"B", "(B) 12", true}, {"B", "C", false}, {"\\text{east}", "East.", true}, {"A,B", "B", false}, {"8:34 \\text{ PM}", "20:34", true}, {"\\text{Evelyn}", "Evelyn", true},
-		// What is not understood is right only if it is the same.
+		// An answer that cannot be parsed is right only if it has the same text.
 		{"\\sum_{k=1}^n k^2", "\\sum_{k=1}^{n} k^2", true}, {"\\sum_{k|n} k^2", "\\sum_{k|m} k^2", false}, {"\\sum_{k=1}^n k^2", "\\sum_{k=1}^n  k^2", true}, {"10^{10^{10}}", "10^{10^{10}}", true}, {"10^{10^{10}}", "10^{10^{11}}", false}, {"5", "", false}, {"5", "{{{{", false},
 	} {
 		if v := Answer(tt.gold, tt.prediction); v.Correct != tt.want || v.Reason == "" {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// result is what a comparison found. Without sure, equal is the better guess and
-// not a finding.
+// result is the outcome of a comparison. If sure is false, equal is only the better guess.
 type result struct {
 	equal, sure bool
 	why         string
@@ -33,10 +32,10 @@ type comparer struct {
 	depth int
 }
 
-// maxList bounds lists and sets, which are matched in quadratic time.
+// maxList bounds lists and sets, which take quadratic time to match.
 const maxList = 60
 
-// same compares two answers of any kind; g is the gold one.
+// same compares two answers of any kind; g is the gold answer.
 func (c *comparer) same(g, p *expr) result {
 	if c.depth++; c.depth > 40 || !c.spend(1) {
 		return unsure("too much work")
@@ -78,7 +77,7 @@ func isCollection(x *expr) bool {
 	return x.op == opSym && (x.name == symR || x.name == symNil)
 }
 
-// plain takes off what does not matter: x ∈ S is S, a list of one is its element.
+// plain strips what does not matter: x ∈ S becomes S, a list of one its element.
 func (c *comparer) plain(x *expr) *expr {
 	if x.op == opText {
 		if s := wordSets[words(x.name)]; s != "" {
@@ -97,13 +96,13 @@ func (c *comparer) plain(x *expr) *expr {
 	}
 }
 
-// wordSets are sets that are written in words.
+// wordSets maps wordings to sets.
 var wordSets = map[string]string{"all real numbers": symR, "all reals": symR, "real numbers": symR, "all real": symR,
 	"all real values": symR, "empty set": symNil, "no solution": symNil, "no solutions": symNil,
 	"no real solutions": symNil, "no real solution": symNil}
 
-// expandPM lists the values of an expression with ±. All signs of one expression go
-// together; ∓ is the opposite.
+// expandPM lists the values of an expression with ±. All signs in one expression switch together; ∓ is the
+// opposite.
 func expandPM(x *expr) *expr {
 	if !x.has(isPM) {
 		return x
@@ -127,7 +126,7 @@ func expandPM(x *expr) *expr {
 	return &expr{op: opList, args: []*expr{choose(x, true), choose(x, false)}}
 }
 
-// choose takes one sign of every ±.
+// choose picks one sign for every ±.
 func choose(x *expr, plus bool) *expr {
 	if len(x.args) == 0 {
 		return x
@@ -197,7 +196,7 @@ func (c *comparer) collections(g, p *expr) result {
 	return c.anyOrder(gi, pi)
 }
 
-// alternatives: a list of values that one name may have, x = 1 or x = 2.
+// alternatives reports whether x lists values that one name may have, as in x = 1 or x = 2.
 func alternatives(x *expr) bool {
 	if x.op != opList {
 		return false
@@ -213,7 +212,7 @@ func alternatives(x *expr) bool {
 	return true
 }
 
-// elements of a list, tuple or set. A scalar is a list of one.
+// elements returns the elements of a list, tuple or set. A scalar is a list of one.
 func elements(x *expr) ([]*expr, bool) {
 	switch x.op {
 	case opList, opSet, opTuple:
@@ -244,8 +243,8 @@ func (c *comparer) inOrder(g, p []*expr) result {
 	return all
 }
 
-// anyOrder matches each value of one side with one of the other. Equality is
-// transitive, so the first match that is free is as good as any.
+// anyOrder matches each value of one side with one of the other. Equality is transitive, so any free match
+// will do.
 func (c *comparer) anyOrder(g, p []*expr) result {
 	if len(g) == len(p) {
 		if r := c.inOrder(g, p); r.equal {
@@ -351,8 +350,8 @@ func shorten(s string) string {
 	return s
 }
 
-// units compares values of which at least one has a unit. A unit that only one side
-// gives is taken as implied by the question.
+// units compares values if at least one has a unit. A unit that only one side gives counts as implied by
+// the question.
 func (c *comparer) units(g, p *expr) result {
 	if a, b := scaled(g), scaled(p); a != g || b != p {
 		if r := c.same(a, b); r.equal {
@@ -393,7 +392,7 @@ func (c *comparer) units(g, p *expr) result {
 	return r
 }
 
-// relations compares where at least one side is an equation or inequality.
+// relations compares answers if at least one is an equation or inequality.
 func (c *comparer) relations(g, p *expr) result {
 	if g.op == opRelation && p.op == opRelation {
 		return c.twoRelations(g, p)
@@ -411,7 +410,7 @@ func (c *comparer) relations(g, p *expr) result {
 	return no(fmt.Sprintf("%s against %s", describe(p), describe(g)))
 }
 
-// value is what an equation says its left side is: 5 of x = 5 and of 2+3 = 5.
+// value returns the value an equation gives its left side: 5 for x = 5 and for 2+3 = 5.
 func (c *comparer) value(x *expr) (*expr, bool) {
 	for _, r := range x.rels {
 		if r != "=" {
@@ -437,8 +436,8 @@ func (c *comparer) value(x *expr) (*expr, bool) {
 	return last, true
 }
 
-// isSimple: a name, f(x), or sums and products of names, as on the left of the
-// answer to "find a+b".
+// isSimple reports whether x is a name, f(x), or sums and products of names, as on the left of the answer
+// to "find a+b".
 func isSimple(x *expr) bool {
 	switch x.op {
 	case opSym:
@@ -453,7 +452,7 @@ func isSimple(x *expr) bool {
 	return isFunctionOf(x, "")
 }
 
-// isInverse: x is f^{-1}(v).
+// isInverse reports whether x is f^{-1}(v).
 func isInverse(x *expr) bool {
 	if x.op != opMul || len(x.args) != 2 || x.args[1].op != opSym {
 		return false
@@ -462,19 +461,19 @@ func isInverse(x *expr) bool {
 	return f.op == opPow && f.args[0].op == opSym && f.args[1].op == opNum && f.args[1].num.Cmp(big.NewRat(-1, 1)) == 0
 }
 
-// isFunctionOf: x is f(v), with any argument where v is empty.
+// isFunctionOf reports whether x is f(v), with any argument if v is empty.
 func isFunctionOf(x *expr, v string) bool {
 	return x.op == opMul && len(x.args) == 2 && x.args[0].op == opSym && (v == "" && x.args[1].op != opNum ||
 		x.args[1].op == opSym && x.args[1].name == v)
 }
 
-// isValueOfFunction: x is f(v), or the y that stands for it.
+// isValueOfFunction reports whether x is f(v), or the y that stands for it.
 func isValueOfFunction(x *expr) bool {
 	return x.op == opSym || x.op == opMul && isFunctionOf(x, "") && strings.Contains("fghpquvFGHPQ", x.args[0].name)
 }
 
-// twoRelations compares equations and inequalities: by their right sides, as sets of
-// real numbers, or as multiples of each other.
+// twoRelations compares equations and inequalities by their right sides, as sets of real numbers, or as
+// multiples of each other.
 func (c *comparer) twoRelations(g, p *expr) result {
 	if gv, ok := c.value(g); ok {
 		if pv, ok := c.value(p); ok && isSimple(g.args[0]) && isSimple(p.args[0]) {
@@ -531,8 +530,8 @@ func flip(rel string) string {
 	return rel
 }
 
-// multiples compares l = r by l - r: two equations are the same if one is a multiple
-// of the other, two inequalities if the factor has the right sign.
+// multiples compares l = r by l - r: two equations agree if one is a multiple of the other, two
+// inequalities if the factor also has the right sign.
 func (c *comparer) multiples(g, p *expr) result {
 	for _, x := range []*expr{g, p} {
 		if !x.args[0].isScalar() || !x.args[1].isScalar() || x.rels[0] == "in" || x.rels[0] == "->" {
@@ -580,8 +579,8 @@ func (c *comparer) multiples(g, p *expr) result {
 	return unsure("no point to compare at")
 }
 
-// polynomialDegreeOne is a weak test: without products of variables and powers, what
-// is no multiple has another solution.
+// polynomialDegreeOne is a weak test: without products of variables and powers, relations that are not
+// multiples have different solutions.
 func polynomialDegreeOne(list ...*expr) bool {
 	for _, x := range list {
 		if x.has(func(n *expr) bool { return n.op == opPow && len(variables(n)) > 0 || n.op == opFunc }) {
@@ -593,7 +592,7 @@ func polynomialDegreeOne(list ...*expr) bool {
 
 func isImaginary(x *expr) bool { return x.op == opSym && x.name == symI }
 
-// substitute puts the values of a point in the place of variables.
+// substitute replaces variables by their values at a point.
 func substitute(x *expr, p *point) *expr {
 	if x.op == opSym {
 		if v, ok := p.values[x.name]; ok {

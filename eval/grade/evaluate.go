@@ -7,30 +7,28 @@ import (
 	"math/cmplx"
 )
 
-// ball is a complex number known up to an error: the true value is within radius r
-// of v. It is computed in float64 with the errors carried along, so that two balls
-// that do not meet prove two values different.
+// ball is a complex number with an error bound: the true value is within radius r of v. It is computed in
+// float64 and carries errors along, so disjoint balls prove that two values differ.
 type ball struct {
 	v complex128
 	r float64
 }
 
-// rounding bounds the relative error of one operation: a few units in the last place,
-// which the functions of math keep to.
+// rounding bounds the relative error of one operation: a few units in the last place, which the functions
+// of package math stay within.
 const rounding = 1e-15
 
 // point gives values to variables.
 type point struct {
 	values map[string]*big.Rat
-	// complex: the imaginary unit takes part. Otherwise everything must be real all
-	// along, and odd roots of negative numbers are real.
+	// complex allows the imaginary unit. Otherwise everything must be real throughout, and odd roots of
+	// negative numbers are real.
 	complex bool
 }
 
-// points returns the points at which two expressions are compared: three with positive
-// values, three with both signs, three natural. The values depend on the names of
-// the variables and on nothing else, so that a verdict is the same every time. Values
-// are multiples of 1/64: exact in binary.
+// points returns the points at which two expressions are compared: three with positive values, three with
+// both signs, three with natural numbers. The values depend only on the variable names, so a verdict is the
+// same every time. They are multiples of 1/64: exact in binary.
 func points(vars []string, complex bool) []point {
 	if len(vars) == 0 {
 		return []point{{complex: complex}}
@@ -63,8 +61,8 @@ func points(vars []string, complex bool) []point {
 
 func (a ball) size() float64 { return cmplx.Abs(a.v) }
 
-// made finishes an operation: it adds the rounding error, and refuses what is not
-// finite or, in real arithmetic, not real.
+// made finishes an operation: it adds the rounding error and rejects values that are not finite or, in real
+// arithmetic, not real.
 func (p *point) made(v complex128, r float64) (ball, bool) {
 	b := ball{v, r + rounding*cmplx.Abs(v)}
 	ok := !cmplx.IsNaN(v) && !cmplx.IsInf(v) && !math.IsNaN(b.r) && !math.IsInf(b.r, 0)
@@ -189,11 +187,11 @@ func (w *budget) evaluatePower(x *expr, p *point) (ball, bool) {
 	return p.made(v, size*(spread(a, cmplx.Abs(e.v))+1.1*e.r*cmplx.Abs(cmplx.Log(a.v))+16*rounding*(1+cmplx.Abs(e.v))))
 }
 
-// cutRisk: the value lies so near the negative axis that the sign of its imaginary
-// part is not known.
+// cutRisk reports whether the value is so near the negative axis that the sign of its imaginary part is
+// unknown.
 func cutRisk(a ball) bool { return real(a.v) < 0 && imag(a.v) != 0 && math.Abs(imag(a.v)) <= a.r }
 
-// spread is the relative error of a^e that comes from a; infinite where a may be 0.
+// spread returns the relative error that a contributes to a^e; infinite if a may be 0.
 func spread(a ball, e float64) float64 {
 	s := a.size()
 	if a.r >= s/4 {
@@ -202,8 +200,8 @@ func spread(a ball, e float64) float64 {
 	return 2 * math.Abs(e) * a.r / (s - a.r)
 }
 
-// integerPower multiplies, so that errors stay small. The exponent is bounded: larger
-// ones make no finite float, or 0 or 1.
+// integerPower multiplies, so that errors stay small. Larger exponents are rejected: their result
+// overflows, or is 0 or 1.
 func (p *point) integerPower(a ball, n int64) (ball, bool) {
 	if n > 1<<40 || n < -1<<40 {
 		return ball{}, false
@@ -282,7 +280,7 @@ func (w *budget) evaluateCall(x *expr, p *point) (ball, bool) {
 	return ball{}, false
 }
 
-// factorial takes natural numbers; Γ at others.
+// factorial handles natural numbers; other arguments go to Γ.
 func (p *point) factorial(name string, args []ball) (ball, bool) {
 	value := 1.0
 	gamma := func(a ball, sign float64) bool {
@@ -305,10 +303,10 @@ func (p *point) factorial(name string, args []ball) (ball, bool) {
 	return p.made(complex(value, 0), 1e-12*math.Abs(value))
 }
 
-// function is a function of one variable with its derivative, which carries errors.
+// function is a function of one variable with its derivative, which propagates errors.
 type function struct {
 	f, df func(complex128) complex128
-	real  func(float64) (float64, bool) // nil: none
+	real  func(float64) (float64, bool) // nil: no real version
 }
 
 var elementary = map[string]function{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// op says what an expr is.
+// op is the kind of an expr.
 type op uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	opText               // name: words
 )
 
-// expr is a node of an expression tree. It is not changed once it is made.
+// expr is a node of an expression tree. It is immutable.
 type expr struct {
 	op          op
 	num         *big.Rat
@@ -59,7 +59,7 @@ func quotient(a, b *expr) *expr       { return product(a, power(b, integer(-1)))
 func root(a *expr) *expr              { return power(a, number(big.NewRat(1, 2))) }
 func difference(a, b *expr) *expr     { return sum(a, negative(b)) }
 
-// negative keeps literals literal, so that -0.5 is still a decimal.
+// negative keeps literals literal, so that -0.5 stays a decimal.
 func negative(a *expr) *expr {
 	if a.op == opNum {
 		n := *a
@@ -69,7 +69,7 @@ func negative(a *expr) *expr {
 	return product(integer(-1), a)
 }
 
-// size counts nodes, at most limit of them.
+// size counts nodes, up to limit.
 func (x *expr) size(limit int) int {
 	n := 1
 	for _, a := range x.args {
@@ -101,7 +101,7 @@ func (x *expr) isInfinite() bool {
 	return x.has(func(n *expr) bool { return n.op == opSym && n.name == symInf })
 }
 
-// The names of constants. Variables have the names that were written.
+// Names of constants. Variables keep their written names.
 const (
 	symPi  = "π"
 	symE   = "e"
@@ -136,8 +136,7 @@ func variables(list ...*expr) []string {
 	return names
 }
 
-// String writes the tree in plain notation, fully bracketed: equal trees, equal
-// strings.
+// String writes the tree in plain notation, fully bracketed: equal trees give equal strings.
 func (x *expr) String() string {
 	var b strings.Builder
 	x.write(&b)

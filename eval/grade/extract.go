@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// Found is the final answer in a text.
+// Found is the final answer found in a text.
 type Found struct {
-	Text string // the answer without delimiters; empty if there is none
+	Text string // the answer without delimiters; empty if none
 	How  string // where it was: "box", "answer phrase", …; or why there is none
-	Sure bool   // the place says that this is the answer; or there certainly is none
+	Sure bool   // the place marks it as the answer; or there certainly is none
 }
 
-// maxStatement bounds how much text behind an answer phrase is looked at.
+// maxStatement bounds how much text after an answer phrase is read.
 const maxStatement = 2000
 
-// Extract finds the final answer in a whole response. In this order: what follows
-// </think>; the last <answer>…</answer>; the last balanced \boxed{…}, with those
-// before it that only a comma or an "and" parts from it; what follows the last
-// "answer is", "Answer:" or "####"; a closing statement, which is not sure. A response
-// that was cut off before its answer has none. Time is linear in the length.
+// Extract finds the final answer in a whole response. It drops thinking up to </think>, then tries in
+// order: the last <answer>…</answer>; the last balanced \boxed{…}, with those before it that only a comma
+// or "and" separates from it; the text after the last "answer is", "Answer:" or "####"; a closing
+// statement, which is not sure. A response cut off before its answer has none. Time is linear in the
+// length.
 func Extract(response string) Found {
 	s := response
 	if k := lastIndex(s, "</think>"); k >= 0 {
@@ -45,7 +45,7 @@ func Extract(response string) Found {
 	return closing(s)
 }
 
-// within takes the answer out of a marked place.
+// within extracts the answer from a marked place.
 func within(s, how string) Found {
 	if box, ok := lastBox(s); ok {
 		s = box
@@ -55,7 +55,7 @@ func within(s, how string) Found {
 	return Found{Text: reduce(s), How: how, Sure: true}
 }
 
-// answerIn takes an answer out of what may be an answer or prose with one.
+// answerIn extracts an answer from text that is either the answer or prose with one.
 func answerIn(s string) Found {
 	if box, ok := lastBox(s); ok {
 		return Found{Text: statement(box), How: "box", Sure: true}
@@ -71,7 +71,7 @@ func answerIn(s string) Found {
 	return Found{Text: reduce(tail(s, maxStatement)), How: "the value in a sentence"}
 }
 
-// readable: the text is an answer as it stands.
+// readable reports whether the text is an answer as it stands.
 func readable(s string) bool {
 	x, err := parse(s, true)
 	if err != nil || x.op != opText {
@@ -86,7 +86,7 @@ func readable(s string) bool {
 	return long <= 4
 }
 
-// tail is the end of s from a character's start.
+// tail returns the last n bytes of s, starting at a full character.
 func tail(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -98,8 +98,7 @@ func tail(s string, n int) string {
 	return s
 }
 
-// lastBox returns what is in the last \boxed{…} or \fbox{…} that is closed, with
-// what is in the boxes right before it.
+// lastBox returns the content of the last closed \boxed{…} or \fbox{…} and of the boxes right before it.
 func lastBox(s string) (string, bool) {
 	boxes, starts := "", len(s)
 	for tries := 0; tries < 20; tries++ {
@@ -123,7 +122,7 @@ func lastBox(s string) (string, bool) {
 		}
 		starts = k
 	}
-	// A box around a box.
+	// A box inside a box.
 	for range 4 {
 		t := strings.TrimSpace(boxes)
 		if !strings.HasPrefix(t, "\\boxed{") || !strings.HasSuffix(t, "}") {
@@ -134,7 +133,7 @@ func lastBox(s string) (string, bool) {
 	return boxes, boxes != ""
 }
 
-// lastBoxCommand is the place of the last \boxed or \fbox.
+// lastBoxCommand returns the index of the last \boxed or \fbox.
 func lastBoxCommand(s string) int {
 	for end := len(s); end > 0; {
 		k := strings.LastIndexByte(s[:end], '\\')
@@ -146,7 +145,7 @@ func lastBoxCommand(s string) int {
 	return -1
 }
 
-// boxAt reads the box at s[k:]: \boxed{…}, or \boxed 5 up to a $ or a blank.
+// boxAt reads the box at s[k:]: \boxed{…}, or \boxed 5 up to a $ or a space.
 func boxAt(s string, k int) (content string, end int, ok bool) {
 	i := k + len("\\boxed")
 	if strings.HasPrefix(s[k:], "\\fbox") {
@@ -159,7 +158,7 @@ func boxAt(s string, k int) (content string, end int, ok bool) {
 		return "", 0, false
 	}
 	if s[i] == '{' {
-		// A box is an answer, not a chapter: the search for its end is bounded.
+		// A box holds an answer, not a chapter: bound the search for its end.
 		e := matchBrace(s[:min(len(s), i+maxAnswer)], i)
 		if e < 0 {
 			return "", 0, false
@@ -173,7 +172,7 @@ func boxAt(s string, k int) (content string, end int, ok bool) {
 	return s[i : i+e], i + e, e > 0
 }
 
-// joins: the text between two boxes makes them one answer.
+// joins reports whether the text between two boxes makes them one answer.
 func joins(s string) bool {
 	if len(s) > 40 {
 		return false
@@ -186,13 +185,13 @@ func joins(s string) bool {
 	return s == "" || len(s) >= 2 && isLetter(s[0]) && strings.TrimSpace(s[1:]) == "=" // x=\boxed{2} and y=\boxed{3}
 }
 
-// phrases are what an answer follows, in lower case. "a:" and "ans:" count at the
-// beginning of a line only, "answer" without a colon as a heading.
+// phrases introduce an answer, in lower case. "a:" and "ans:" count only at the start of a line, "answer"
+// without a colon only as a heading.
 var phrases = []string{"answer is", "answers are", "answer:**", "answer**:", "answer**", "answer\n", "answer:",
 	"answer :", "answer =", "answer equals", "answer would be", "answer must be", "answer to the problem is", "####",
 	"答案是", "答案为", "答案:", "答案：", "a:", "ans:"}
 
-// answerPhrase takes what follows the last phrase behind which something stands.
+// answerPhrase takes the text after the last phrase that has any after it.
 func answerPhrase(s string) (Found, bool) {
 	end := len(s)
 	for range 6 {
@@ -214,7 +213,7 @@ func lastPhrase(s string) (start, after int) {
 		switch s[i] {
 		case 'a', 'A':
 			if i+2 >= len(s) || (s[i+1]|0x20 != 'n' || s[i+2]|0x20 != 's') && s[i+1] != ':' {
-				continue // most of them; |0x20 is lower case
+				continue // most positions; |0x20 is lower case
 			}
 		case '#', "答"[0]:
 		default:
@@ -243,7 +242,7 @@ func lastPhrase(s string) (start, after int) {
 	return -1, 0
 }
 
-// lower is strings.ToLower for ASCII, so that places in both texts agree.
+// lower is strings.ToLower for ASCII, which keeps byte offsets.
 func lower(s string) string {
 	upper := false
 	for i := 0; i < len(s) && !upper; i++ {
@@ -261,7 +260,7 @@ func lower(s string) string {
 	return string(b)
 }
 
-// lastIndex is strings.LastIndex; a text without sub is told by the faster search.
+// lastIndex is strings.LastIndex with a fast check for texts without sub.
 func lastIndex(s, sub string) int {
 	if !strings.Contains(s, sub) {
 		return -1
@@ -269,8 +268,8 @@ func lastIndex(s, sub string) int {
 	return strings.LastIndex(s, sub)
 }
 
-// sentence is what an answer phrase is followed by: the first line that is not blank,
-// or a displayed formula, up to "I hope it is correct".
+// sentence returns what follows an answer phrase: the first nonblank line or a displayed formula, up to "I
+// hope it is correct".
 func sentence(s string) string {
 	s = strings.TrimLeft(s, " \t\r\n*:：_")
 	if len(s) > maxStatement {
@@ -300,8 +299,8 @@ func sentence(s string) string {
 	return s
 }
 
-// closing looks at the last line of a response that names no answer. It must be a
-// finished sentence; the answer is its last value.
+// closing looks at the last line of a response that names no answer. It must be a finished sentence; the
+// answer is its last value.
 func closing(s string) Found {
 	s = strings.TrimSpace(s)
 	if block, ok := strings.CutSuffix(s, "```"); ok {
@@ -330,7 +329,7 @@ func closing(s string) Found {
 	return Found{Text: t, How: "no answer phrase, the last value"}
 }
 
-// statement strips what stands around an answer: delimiters, emphasis, full stops.
+// statement strips delimiters, emphasis and full stops around an answer.
 func statement(s string) string {
 	for {
 		t := strings.TrimSpace(s)
@@ -359,7 +358,7 @@ func statement(s string) string {
 	}
 }
 
-// reduce takes the answer out of a sentence.
+// reduce extracts the answer from a sentence.
 func reduce(s string) string {
 	s = statement(s)
 	if s == "" || len(s) < 400 && readable(s) {
@@ -392,7 +391,7 @@ func reduce(s string) string {
 		return m
 	}
 	if !isProse(s) {
-		return s // a formula that is not understood may still be spelled like the gold one
+		return s // a formula we cannot parse may still be spelled like the gold answer
 	}
 	n := lastNumber(s)
 	switch m := bound.FindStringSubmatch(s[:strings.LastIndex(s, n)]); {
@@ -404,10 +403,10 @@ func reduce(s string) string {
 	return "<" + n
 }
 
-// bound is what makes the number behind it a bound, and not the value.
+// bound matches words that make the number after them a bound rather than the value.
 var bound = regexp.MustCompile(`\b(less|fewer|smaller|more|greater) than $`)
 
-// proseWord: the text is words and no value.
+// proseWord reports whether the text is words without a value.
 func proseWord(s string) bool {
 	if strings.IndexFunc(s, unicode.IsDigit) >= 0 {
 		return false
@@ -418,7 +417,7 @@ func proseWord(s string) bool {
 	}) >= 0
 }
 
-// mathAt reads a formula between delimiters at the beginning of s.
+// mathAt reads a formula between delimiters at the start of s.
 func mathAt(s string) (content string, length int) {
 	for _, d := range [][2]string{{"$$", "$$"}, {"\\(", "\\)"}, {"\\[", "\\]"}, {"$", "$"}} {
 		after, ok := strings.CutPrefix(s, d[0])
@@ -440,8 +439,7 @@ func mathAt(s string) (content string, length int) {
 	return "", 0
 }
 
-// leadingMath is the formula at the beginning, with those that a comma, "and" or "or"
-// joins to it.
+// leadingMath returns the formula at the start, with those that a comma, "and" or "or" joins to it.
 func leadingMath(s string) string {
 	content, n := mathAt(s)
 	if n == 0 {
@@ -466,7 +464,7 @@ func leadingMath(s string) string {
 	return content
 }
 
-// lastMath is the last formula between delimiters, with those joined to it.
+// lastMath returns the last formula between delimiters, with those joined to it.
 func lastMath(s string) string {
 	last := ""
 	for i := 0; i < len(s); {
@@ -484,7 +482,7 @@ func lastMath(s string) string {
 		i++
 	}
 	if last != "" {
-		// An equation shows how the value came about: the value is at its end.
+		// An equation shows how the value was found; the value is at its end.
 		if k := strings.LastIndex(last, "="); k >= 0 && strings.Count(last, "=") > 1 {
 			last = last[k+1:]
 		}
@@ -492,8 +490,8 @@ func lastMath(s string) string {
 	return statement(last)
 }
 
-// isProse: words, and no LaTeX but signs of money and per cent. A formula that is not
-// understood must not be taken for its last number.
+// isProse reports whether s is words without LaTeX other than money and percent signs. A formula we cannot
+// parse must not be reduced to its last number.
 func isProse(s string) bool {
 	if plain := strings.NewReplacer("\\$", "", "\\%", "").Replace(s); strings.ContainsAny(plain, "\\^_{}|") {
 		return false
@@ -513,7 +511,7 @@ func isProse(s string) bool {
 	return foreign || long >= 2
 }
 
-// lastNumber is the last number in prose, with its sign, fraction and per cent sign.
+// lastNumber returns the last number in prose, with sign, fraction and percent sign.
 func lastNumber(s string) string {
 	end := strings.LastIndexFunc(s, func(r rune) bool { return '0' <= r && r <= '9' }) + 1
 	if end == 0 {

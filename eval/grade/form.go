@@ -2,16 +2,16 @@ package grade
 
 import "strings"
 
-// Form is how a response writes its final answer. Graders differ in the forms that they
-// read, so that a score mixes what a model knows with how it writes.
+// Form is how a response writes its final answer. Graders read different forms, so a score mixes what a
+// model knows with how it writes.
 type Form string
 
-// The forms, in the order of a histogram.
+// The forms, in histogram order.
 const (
 	FormPlain     Form = "plain"     // Answer: 7, or another answer phrase
 	FormDollar    Form = "dollar"    // Answer: $7$, or another delimiter of formulas
 	FormBox       Form = "box"       // \boxed{7}
-	FormBoth      Form = "both"      // a box, and behind it or before it an answer phrase with more
+	FormBoth      Form = "both"      // a box, and an answer phrase with more before or after it
 	FormTag       Form = "tag"       // <answer>7</answer>
 	FormHash      Form = "hash"      // #### 7
 	FormNone      Form = "none"      // none of these
@@ -23,9 +23,8 @@ func Forms() []Form {
 	return []Form{FormPlain, FormDollar, FormBox, FormBoth, FormTag, FormHash, FormNone, FormTruncated}
 }
 
-// FormOf tells the form of a response's answer. truncated says that the response is
-// known to have been cut off at a limit; a thought or a box that does not end shows it
-// too. Time is linear in the length.
+// FormOf returns the form of a response's answer. truncated says that the response hit a limit; an unclosed
+// thought or box shows that too. Time is linear in the length.
 func FormOf(response string, truncated bool) Form {
 	s := response
 	if k := lastIndex(s, "</think>"); k >= 0 {
@@ -58,8 +57,7 @@ func FormOf(response string, truncated bool) Form {
 	return FormNone
 }
 
-// formPhrase is the last answer phrase behind which something stands, and the line
-// behind it.
+// formPhrase returns the last answer phrase with text after it, and the rest of its line.
 func formPhrase(s string) (phrase, rest string) {
 	for end := len(s); ; {
 		start, after := lastPhrase(s[:end])

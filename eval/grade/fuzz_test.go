@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// hostile are inputs that have broken graders: towers, deep and long nestings, sums
-// that multiply out to millions of terms, unclosed brackets.
+// hostile lists inputs that have broken graders: towers, deep and long nestings, sums that multiply out to
+// millions of terms, unclosed brackets.
 func hostile() []string {
 	repeat := strings.Repeat
 	return []string{
@@ -24,8 +24,8 @@ func hostile() []string {
 // typical are plain inputs, as seeds for fuzzing.
 var typical = []string{"42", "\\frac{1}{2}", "x=5", "(1,2]", "\\{1,2\\}", "3\\text{ cm}^2", "50\\%", "1\\pm\\sqrt2", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", "x\\ge3", "\\text{(B)}", "25_6", "3 1/2", "\\left|x\\right|", "The answer is \\boxed{\\frac12}.", "a:b", "0.\\overline{3}", "\\sin^2 x", "1,234", "−½"}
 
-// FuzzAnswer: no input makes a grading panic or depend on anything but its input, and
-// an answer is right against itself.
+// FuzzAnswer: no input makes a grading panic or depend on anything but the input, and every answer equals
+// itself.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range append(hostile(), typical...) {
 		f.Add(s, s)
@@ -50,8 +50,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzResponse: what is extracted is text of the response but for joints between two
-// formulas, and no response makes it panic.
+// FuzzResponse: the extracted answer is text of the response except for joints between two formulas, and no
+// response makes it panic.
 func FuzzResponse(f *testing.F) {
 	for _, s := range append(hostile(), typical...) {
 		f.Add("work\nAnswer: " + s)
@@ -69,8 +69,8 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// TestHostile: all hostile inputs, against each other and themselves, end with a
-// verdict, and none is right against a number that it is not.
+// TestHostile: every hostile input, against each other and itself, ends with a verdict, and none equals a
+// number it should not.
 func TestHostile(t *testing.T) {
 	list := hostile()
 	for i, s := range list {

@@ -39,8 +39,8 @@ func benchmarkGolds(t *testing.T) []string {
 	return golds
 }
 
-// TestFormsOfGolds: every gold answer is right against itself in each of the forms that
-// models write answers in (recipes-and-evaluation.md §3.4).
+// TestFormsOfGolds: every gold answer equals itself in each form in which models write answers
+// (recipes-and-evaluation.md §3.4).
 func TestFormsOfGolds(t *testing.T) {
 	golds := benchmarkGolds(t)
 	for _, form := range []string{"Some reasoning 17.\nAnswer: %", "So.\nAnswer: $%$", "Thus $x=\\boxed{%}$. Done.", "The answer is \\(%\\).", "Hence\n\\[%\\]\nThe final answer is $%$. I hope it is correct.", "x\n#### %", "Answer: `%`", "**Answer:** %", "<think>3</think><answer>%</answer>"} {

@@ -1,20 +1,17 @@
 // Package grade decides whether an answer to a mathematics problem is right.
 //
-// Response finds the final answer in a whole response (extract.go); Answer compares an
-// answer with the gold one. Both sides are parsed into expression trees (lex.go,
-// parse.go) and compared by kind (compare.go): exact rational arithmetic (rational.go),
-// canonical forms (canonical.go), values at points with bounded errors (evaluate.go)
-// and at 256 bits (precise.go), sets of real numbers (set.go), matrices, units, words.
+// Response finds the final answer in a whole response (extract.go); Answer compares an answer with the gold
+// one. Both sides are parsed into expression trees (lex.go, parse.go) and compared by kind (compare.go):
+// exact rational arithmetic (rational.go), canonical forms (canonical.go), values at points with error
+// bounds (evaluate.go) and at 256 bits (precise.go), sets of real numbers (set.go), matrices, units, words.
 //
-// Every verdict has a reason, and says whether it is sure. An answer that cannot be
-// read, and values that cannot be compared, are not sure; what is not sure counts as
-// wrong where a strict score is asked for. Time and memory are bounded for any input:
-// the parser by depth and number of nodes, the comparison by a budget of work. The
-// bounds count operations and not seconds, so that a verdict is the same on every
-// machine.
+// Every verdict has a reason and says whether it is sure. Answers that cannot be parsed or compared give
+// unsure verdicts, which a strict score counts as wrong. Time and memory are bounded for any input: the
+// parser by depth and number of nodes, the comparison by a work budget. The bounds count operations, not
+// seconds, so a verdict is the same on every machine.
 //
-// It does not solve problems: integrals, limits, derivatives and sums without end are
-// equal only to the same of equal things (bigoperator.go).
+// The package does not solve problems: integrals, limits, derivatives and infinite sums equal only the same
+// operator on equal operands (bigoperator.go).
 //
 // The graders of other programs are in package peer.
 package grade
@@ -26,23 +23,21 @@ import (
 	"unicode"
 )
 
-// Verdict is what a grader says of one answer.
+// Verdict is a grader's judgement of one answer.
 type Verdict struct {
 	Correct bool
-	// Sure: the verdict is a finding and not the better guess.
+	// Sure: the verdict is proven rather than the better guess.
 	Sure bool
-	// Extracted is the answer that was found, as it was written; empty if none was.
+	// Extracted is the answer as written; empty if none was found.
 	Extracted string
 	// Reason explains the verdict in a few words.
 	Reason string
 }
 
-// maxAnswer is the longest answer in bytes that is parsed. Longer ones are compared
-// by their text.
+// maxAnswer is the longest answer, in bytes, that is parsed. Longer ones are compared as text.
 const maxAnswer = 6000
 
-// Answer compares an answer with the gold one. Either may stand between $ or in a
-// box, or have words around it.
+// Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
 	switch whole, g := statement(prediction), goldAnswer(gold); {
 	case whole == "":
@@ -61,8 +56,7 @@ func Answer(gold, prediction string) Verdict {
 	return compare(gold, f)
 }
 
-// Response finds the final answer in a whole response and compares it with the gold
-// one.
+// Response finds the final answer in a whole response and compares it with gold.
 func Response(gold, response string) Verdict {
 	f := Extract(response)
 	if f.Text == "" {
@@ -81,8 +75,8 @@ func compare(gold string, p Found) Verdict {
 	return v
 }
 
-// goldAnswer takes the gold answer out of a box or delimiters. Unlike a response it
-// is not searched for the place of the answer.
+// goldAnswer strips a box or delimiters from the gold answer. It does not search for the answer as for a
+// response.
 func goldAnswer(gold string) string {
 	if f, ok := lastBox(gold); ok {
 		return statement(f)
@@ -90,7 +84,7 @@ func goldAnswer(gold string) string {
 	return statement(gold)
 }
 
-// compareTexts compares two answers without anything around them.
+// compareTexts compares two answers without surroundings.
 func compareTexts(gold, prediction string) result {
 	switch {
 	case gold == "":
@@ -111,7 +105,7 @@ func compareTexts(gold, prediction string) result {
 	b := budget{maxWork}
 	r := compareParsed(gold, prediction, true, &b)
 	if !r.equal && (strings.Contains(gold, ",") || strings.Contains(prediction, ",")) {
-		// 100,200 may be a number or two of them, but the same on both sides.
+		// 100,200 may be one number or two, but the same on both sides.
 		if q := compareParsed(gold, prediction, false, &b); q.equal {
 			return q
 		}
@@ -129,10 +123,10 @@ func compareTexts(gold, prediction string) result {
 	return r
 }
 
-// hyphen is that of one-to-one; between single letters it is a minus.
+// hyphen matches the hyphen of one-to-one; between single letters it is a minus.
 var hyphen = regexp.MustCompile(`([A-Za-z]{2})-\b`)
 
-// hasWord: some letters in a row are a word, and not variables.
+// hasWord reports whether some run of letters is a word rather than variables.
 func hasWord(s string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }),
 		func(w string) bool { return len(w) > 2 })
@@ -153,8 +147,8 @@ func compareParsed(gold, prediction string, thousands bool, b *budget) result {
 	return r
 }
 
-// EqualExpressions reports whether two expressions in plain notation are equal for
-// sure: no units, conventions or rounding, and no lists.
+// EqualExpressions reports whether two expressions in plain notation are surely equal: no units,
+// conventions, rounding or lists.
 func EqualExpressions(a, b string) bool {
 	if len(a) > maxAnswer || len(b) > maxAnswer {
 		return false

@@ -64,8 +64,8 @@ func TestHardCases(t *testing.T) {
 	}
 }
 
-// TestHardResponses: whole outputs whose answer is easily taken from the wrong place,
-// labelled as the pairs are.
+// TestHardResponses: whole outputs whose answer is easy to take from the wrong place, labelled like the
+// pairs.
 func TestHardResponses(t *testing.T) {
 	f, err := os.Open("testdata/hardresponses.jsonl")
 	if err != nil {

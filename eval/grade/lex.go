@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind says what a token is.
+// kind is the kind of a token.
 type kind uint8
 
 const (
@@ -26,25 +26,24 @@ const (
 type token struct {
 	kind   kind
 	text   string
-	spaced bool // white space stands before it
+	spaced bool // preceded by white space
 }
 
-// lexer splits an answer into tokens. Layout commands (\left, \,, \displaystyle, $)
-// leave no token.
+// lexer splits an answer into tokens. Layout commands (\left, \,, \displaystyle, $) produce no token.
 type lexer struct {
 	s         string
 	i         int
-	thousands bool // 1,234 is one number where it is not in brackets
+	thousands bool // 1,234 is one number outside brackets
 	brackets  int
-	arguments []bool // of the open braces: whether they hold an argument of TeX
+	arguments []bool // per open brace: whether it holds a TeX argument
 	spaced    bool
 	tokens    []token
 }
 
-// maxTokens bounds what one answer may hold.
+// maxTokens bounds one answer.
 const maxTokens = 4000
 
-// tokenize fails where a text is certainly not mathematics.
+// tokenize fails if a text is certainly not mathematics.
 func tokenize(s string, thousands bool) ([]token, error) {
 	l := lexer{s: s, thousands: thousands, tokens: make([]token, 0, 8+len(s)/2)}
 	for l.i < len(l.s) {
@@ -114,7 +113,7 @@ func (l *lexer) next() error {
 	return nil
 }
 
-// raised reads a digit that is raised or lowered, and fractions of one character.
+// raised reads a superscript or subscript digit, and one-character fractions.
 func (l *lexer) raised(r rune) bool {
 	if k := strings.IndexRune("⁰¹²³⁴⁵⁶⁷⁸⁹", r); k >= 0 {
 		return l.script("^", strings.Count("⁰¹²³⁴⁵⁶⁷⁸⁹"[:k], "")-1)
@@ -137,7 +136,7 @@ func (l *lexer) raised(r rune) bool {
 	return true
 }
 
-// script reads a digit of an exponent or a subscript; digits in a row are one number.
+// script reads a digit of an exponent or subscript; adjacent digits are one number.
 func (l *lexer) script(op string, digit int) bool {
 	n := len(l.tokens)
 	if n >= 2 && l.tokens[n-2].text == op && l.tokens[n-2].kind == tokOp && l.tokens[n-1].kind == tokNum &&
@@ -205,8 +204,8 @@ func (l *lexer) punctuation(c byte) error {
 	return fmt.Errorf("unexpected %q", c)
 }
 
-// brace counts a brace as a bracket, in which a comma parts values, unless it is that
-// of an argument, as of \frac{1,000}{3}.
+// brace treats a brace as a bracket, in which a comma separates values, unless it encloses an argument, as
+// in \frac{1,000}{3}.
 func (l *lexer) brace(c byte) {
 	if c == '{' {
 		argument := l.i > 0 && (isLetter(l.s[l.i-1]) || l.s[l.i-1] == '}')
@@ -225,12 +224,11 @@ func (l *lexer) brace(c byte) {
 	l.brackets--
 }
 
-// thousand lists what may stand between groups of three digits. A comma counts
-// only where l.thousands says so.
+// thousand lists the separators of groups of three digits. A comma counts only if l.thousands is set.
 var thousand = []string{"{,}", ",\\!", "\\,", "\\!", "\\ ", ","}
 
-// number reads digits with thousands separators and a decimal point. An exponent
-// (1e5, 1.5E-3) stays in the text.
+// number reads digits with thousands separators and a decimal point. An exponent (1e5, 1.5E-3) stays in the
+// text.
 func (l *lexer) number() {
 	start := l.i
 	for l.i < len(l.s) && isDigit(l.s[l.i]) {
@@ -263,8 +261,8 @@ func (l *lexer) number() {
 	l.emit(tokNum, text)
 }
 
-// repeating reads 0.1666... as 0.1\overline{6}: dots behind a decimal say that what
-// stands twice or more at its end goes on. Dots behind other decimals are not read.
+// repeating reads 0.1666... as 0.1\overline{6}: dots after a decimal repeat the digits that occur at least
+// twice at its end. Dots after other decimals are not read.
 func (l *lexer) repeating(text string) bool {
 	rest := strings.TrimLeft(l.s[l.i:], " ")
 	dots := ""
@@ -293,14 +291,13 @@ func (l *lexer) repeating(text string) bool {
 	return false
 }
 
-// endsNumber tells a trailing point as in "3." and "3. " from a full stop: both
-// mean the same number.
+// endsNumber tells a trailing point as in "3." and "3. " from a full stop; the number is the same either
+// way.
 func (l *lexer) endsNumber() bool {
 	return l.i+1 < len(l.s) && strings.ContainsRune("+-*/)^\\", rune(l.s[l.i+1]))
 }
 
-// separator is the length of a thousands separator before exactly three digits, 0
-// if there is none.
+// separator returns the length of a thousands separator before exactly three digits, else 0.
 func (l *lexer) separator() int {
 	rest := l.s[l.i:]
 	for _, sep := range thousand {
@@ -313,7 +310,7 @@ func (l *lexer) separator() int {
 			return len(sep)
 		}
 	}
-	// 12 345 678: a space counts if it is a plain one and the number is nothing else.
+	// 12 345 678: a space counts if it is plain and the answer is just the number.
 	if l.brackets == 0 && len(rest) >= 4 && rest[0] == ' ' && isDigit(rest[1]) && isDigit(rest[2]) &&
 		isDigit(rest[3]) && (len(rest) == 4 || !isDigit(rest[4]) && rest[4] != '/') {
 		return 1
@@ -321,7 +318,7 @@ func (l *lexer) separator() int {
 	return 0
 }
 
-// exponent reads e5, E-3 or E+10 after digits; not the e of 2e, which is a product.
+// exponent reads e5, E-3 or E+10 after digits, but not the e of 2e, which is a product.
 func (l *lexer) exponent() string {
 	rest := l.s[l.i:]
 	if len(rest) < 2 || rest[0] != 'e' && rest[0] != 'E' {
@@ -342,8 +339,7 @@ func (l *lexer) exponent() string {
 	return rest[:n]
 }
 
-// word reads a run of ASCII letters: a known name, a product of names and
-// variables (pix, xsin), or text.
+// word reads a run of ASCII letters: a known name, a product of names and variables (pix, xsin), or text.
 func (l *lexer) word() {
 	start := l.i
 	for l.i < len(l.s) && isLetter(l.s[l.i]) {
@@ -380,8 +376,7 @@ func (l *lexer) word() {
 	}
 }
 
-// split takes a run of letters apart, longest known names first, and counts the
-// single letters.
+// split splits a run of letters, longest known names first, and counts the single letters.
 func split(run string) (parts []token, single int) {
 	for len(run) > 0 {
 		n := min(len(run), 7)
@@ -509,7 +504,7 @@ func (l *lexer) command(name string) error {
 		l.emit(t.kind, t.text)
 		return nil
 	}
-	// \pir, \cdotx and the like are typing errors that people read all the same.
+	// \pir, \cdotx and the like are typos that people still read.
 	for n := len(name) - 1; n > 1; n-- {
 		if t, ok := latexNames[name[:n]]; ok {
 			l.i -= len(name) - n
@@ -520,8 +515,8 @@ func (l *lexer) command(name string) error {
 	return fmt.Errorf("unknown command \\%s", name)
 }
 
-// figure reads \angle ABC and \triangle ABC with the letters of its points as one
-// name: ∠ABC is ∠CBA, and a triangle is one in any order.
+// figure reads \angle ABC and \triangle ABC, with the letters of the points, as one name: ∠ABC equals ∠CBA,
+// and a triangle's letters may be in any order.
 func (l *lexer) figure(name string) {
 	rest := strings.TrimLeft(l.s[l.i:], " ")
 	n := 0
@@ -541,7 +536,7 @@ func (l *lexer) figure(name string) {
 	l.emit(tokSym, "∠"+string(points))
 }
 
-// modulus reads \pmod{9} and \bmod 9 as words behind a value.
+// modulus reads \pmod{9} and \bmod 9 as words after a value.
 func (l *lexer) modulus() {
 	m, ok := l.group()
 	if !ok {
@@ -552,8 +547,8 @@ func (l *lexer) modulus() {
 	l.emit(tokText, "mod"+strings.TrimSpace(m))
 }
 
-// delimiter reads what \left and \right stand before. Bars become an opening and a
-// closing sign, the point of "\right." nothing.
+// delimiter reads what follows \left and \right. Bars become an opening and a closing sign; the point of
+// "\right." is dropped.
 func (l *lexer) delimiter(name string) error {
 	for l.i < len(l.s) && l.s[l.i] == ' ' {
 		l.i++
@@ -578,7 +573,7 @@ func (l *lexer) delimiter(name string) error {
 	return nil
 }
 
-// group reads {…} and returns what is in it.
+// group reads {…} and returns its content.
 func (l *lexer) group() (string, bool) {
 	i := l.i
 	for i < len(l.s) && l.s[i] == ' ' {
@@ -633,13 +628,13 @@ func (l *lexer) textCommand(name string) error {
 	return nil
 }
 
-// afterNumber: what comes next is a unit rather than a function.
+// afterNumber reports whether what comes next is a unit rather than a function.
 func (l *lexer) afterNumber() bool {
 	return len(l.tokens) > 0 && l.tokens[len(l.tokens)-1].kind == tokNum
 }
 
-// matchBrace returns the index of the brace that closes the one at s[open], or -1.
-// An escaped brace does not count.
+// matchBrace returns the index of the brace that closes the one at s[open], or -1. Escaped braces do not
+// count.
 func matchBrace(s string, open int) int {
 	depth := 0
 	for i := open; i < len(s); i++ {

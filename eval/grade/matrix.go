@@ -2,13 +2,13 @@ package grade
 
 import "math/big"
 
-// grid is a matrix with expressions as entries, row after row.
+// grid is a matrix of expressions in row-major order.
 type grid struct {
 	rows, cols int
 	at         []*expr
 }
 
-// maxEntries bounds matrices that take part in arithmetic.
+// maxEntries bounds matrices in arithmetic.
 const maxEntries = 64
 
 // matrices compares two matrices, or a column or row with a tuple.
@@ -55,7 +55,7 @@ func (c *comparer) grid(x *expr) (grid, bool) {
 	return grid{}, false
 }
 
-// tupleGrid is a column, or the matrix that [[1,2],[3,4]] is.
+// tupleGrid returns a column, or the matrix that [[1,2],[3,4]] denotes.
 func tupleGrid(x *expr) (grid, bool) {
 	g := grid{len(x.args), 1, x.args}
 	if x.open != '[' || x.args[0].op != opTuple || x.args[0].open != '[' {
@@ -122,7 +122,7 @@ func addGrids(a, b grid) (grid, bool) {
 	return out, true
 }
 
-// mulGrids multiplies; entries that are rational are folded at once.
+// mulGrids multiplies and folds rational entries at once.
 func (c *comparer) mulGrids(a, b grid) (grid, bool) {
 	if a.cols != b.rows || a.rows*b.cols > maxEntries {
 		return grid{}, false
@@ -180,7 +180,7 @@ func (c *comparer) gridPower(x *expr) (grid, bool) {
 	return acc, true
 }
 
-// inverse is the adjugate over the determinant, up to 3×3.
+// inverse returns the adjugate over the determinant, up to 3×3.
 func (c *comparer) inverse(m grid) (grid, bool) {
 	d, ok := determinant(m)
 	if !ok || m.rows < 2 || m.rows > 3 || d.size(500) >= 500 {
@@ -202,7 +202,7 @@ func (c *comparer) inverse(m grid) (grid, bool) {
 	return out, true
 }
 
-// without is the matrix without a row and a column.
+// without returns the matrix without a row and a column.
 func (g grid) without(row, col int) grid {
 	minor := grid{rows: g.rows - 1, cols: g.cols - 1}
 	for i := range g.rows {

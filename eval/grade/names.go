@@ -1,6 +1,6 @@
 package grade
 
-// symbolRunes are the characters outside ASCII that mathematics is written with.
+// symbolRunes are the non-ASCII characters of mathematics.
 var symbolRunes = map[rune]token{
 	'−': {kind: tokOp, text: "-"}, '–': {kind: tokOp, text: "-"}, '—': {kind: tokOp, text: "-"},
 	'﹣': {kind: tokOp, text: "-"}, '－': {kind: tokOp, text: "-"},
@@ -35,7 +35,7 @@ var symbolRunes = map[rune]token{
 	'ψ': {kind: tokSym, text: "psi"}, 'τ': {kind: tokSym, text: "tau"},
 }
 
-// functions are known with and without a backslash, under these names.
+// functions maps the function names, with or without a backslash, to ours.
 var functions = map[string]string{
 	"sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc",
 	"sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch",
@@ -48,7 +48,7 @@ var functions = map[string]string{
 	"lcm": "lcm", "det": "det", "floor": "floor", "ceil": "ceil", "Re": "re", "Im": "im",
 }
 
-// greek are letters that are named the same in plain text and in LaTeX.
+// greek lists letters with the same name in plain text and LaTeX.
 var greek = []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
 	"mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
 	"Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Upsilon", "Phi", "Psi", "Omega"}

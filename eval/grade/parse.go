@@ -28,7 +28,7 @@ type parser struct {
 	bars   int // open | signs
 	nodes  int
 
-	integrals int  // that are open: a dx ends them
+	integrals int  // number of open ones; a dx closes one
 	inRatio   bool // a colon ends a term
 }
 
@@ -39,7 +39,7 @@ const (
 
 var errEnd = errors.New("ends too early")
 
-// parse reads a whole answer. With thousands, 1,234 is one number.
+// parse reads a whole answer. With thousands set, 1,234 is one number.
 func parse(s string, thousands bool) (*expr, error) {
 	if m := lettersInBase.FindStringSubmatch(s); m != nil {
 		base, _ := strconv.Atoi(m[2])
@@ -75,7 +75,7 @@ func parse(s string, thousands bool) (*expr, error) {
 	return x, nil
 }
 
-// lettersInBase is a number with letters among its digits, 2A_{16}.
+// lettersInBase matches a number with letters among its digits, 2A_{16}.
 var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*)_\{?(1[1-6])\}?$`)
 
 var (
@@ -83,8 +83,7 @@ var (
 	closesOutward = regexp.MustCompile(`\[([^\[\]()]*,[^\[\]()]*)\[`)
 )
 
-// outward writes intervals whose open ends are brackets turned outward, ]a,b[, with
-// round brackets.
+// outward rewrites open interval ends written as outward brackets, ]a,b[, with round brackets.
 func outward(s string) string {
 	if t := strings.TrimSpace(s); !strings.HasPrefix(t, "]") && !strings.HasSuffix(t, "[") {
 		return s
@@ -98,10 +97,10 @@ func outward(s string) string {
 	return closesOutward.ReplaceAllString(s, "[$1)")
 }
 
-// months begin a date, which is words.
+// months start a date, which is words.
 const months = " january february march april may june july august september october november december "
 
-// onlyText is the text of an answer that is words and nothing else.
+// onlyText returns the text of an answer that consists of words only.
 func onlyText(tokens []token) *expr {
 	var words []string
 	text := false
@@ -205,7 +204,7 @@ func (p *parser) list() (*expr, error) {
 	return &expr{op: opList, name: word, args: items}, nil
 }
 
-// item reads one relation with the unit behind it.
+// item reads one relation and the unit after it.
 func (p *parser) item() (*expr, error) {
 	if p.isOp("=") { // \approx 8.24
 		p.i++
@@ -351,7 +350,7 @@ func (p *parser) sum() (*expr, error) {
 	return x, nil
 }
 
-// sign reads + - ± ∓, and what several of them amount to.
+// sign reads + - ± ∓ and combines several.
 func (p *parser) sign() string {
 	sign := ""
 	for {
@@ -447,8 +446,8 @@ func (p *parser) ratio(first *expr) (*expr, error) {
 	return x, nil
 }
 
-// mixed joins 3 1/2 into a number after the division was read: factors are
-// 3, 1, 2^-1, where 3 and 1 are integer literals with a space between them.
+// mixed joins 3 1/2 into a number after the division was read: factors are 3, 1, 2^-1, where 3 and 1 are
+// integer literals with a space between them.
 func (p *parser) mixed(factors *[]*expr) {
 	f := *factors
 	n := len(f)
@@ -466,8 +465,8 @@ func isNatural(x *expr) bool {
 	return x.op == opNum && !x.decimal && x.num.IsInt() && x.num.Sign() >= 0
 }
 
-// implicit reads the next factor of a product without a sign. Two numbers side by
-// side are a mixed number or no product at all.
+// implicit reads the next factor of a product without a sign. Two adjacent numbers are a mixed number or an
+// error.
 func (p *parser) implicit(before *expr) (*expr, error) {
 	t := p.peek()
 	y, err := p.factor()

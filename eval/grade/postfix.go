@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// What stands after a factor: exponents, primes, factorials, degrees, subscripts and the
-// digits of bases.
+// What follows a factor: exponents, primes, factorials, degrees, subscripts, bases.
 
 func (p *parser) postfix(x *expr) (*expr, error) {
 	for {
@@ -78,7 +77,7 @@ func (p *parser) degreeSign() bool {
 	return false
 }
 
-// exponent reads what stands after ^. In LaTeX x^10 is x^1 0, but people mean x^10.
+// exponent reads what follows ^. In LaTeX x^10 is x^1 0, but people mean x^10.
 func (p *parser) exponent() (*expr, error) {
 	if p.accept("-") {
 		x, err := p.exponent()

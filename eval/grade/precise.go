@@ -5,13 +5,12 @@ import (
 	"math/big"
 )
 
-// Values at 256 bits, for what float64 cannot tell apart. Real functions only, and
-// complex numbers through the four operations, integer powers and square roots:
-// what is not covered is not decided.
+// Values at 256 bits, for what float64 cannot tell apart. It covers real functions, and complex numbers
+// through the four operations, integer powers and square roots; anything else stays undecided.
 
 const (
 	precision = 256
-	agreeBits = 180 // two values that agree to this many bits are held equal
+	agreeBits = 180 // values that agree to this many bits count as equal
 )
 
 // precise is re + im·i.
@@ -41,7 +40,7 @@ func (a precise) inverse() precise {
 	return precise{fQuo(a.re, d), newFloat().Neg(fQuo(a.im, d))}
 }
 
-// exponent is the binary exponent of the larger part.
+// exponent returns the binary exponent of the larger part.
 func (a precise) exponent() int {
 	e := math.MinInt32
 	for _, f := range []*big.Float{a.re, a.im} {
@@ -54,8 +53,8 @@ func (a precise) exponent() int {
 
 func (a precise) infinite() bool { return a.re.IsInf() || a.im.IsInf() }
 
-// agree compares two values to agreeBits of the larger one, or of 1: what is much
-// smaller than 1 has been told apart in float64.
+// agree compares two values to agreeBits of the larger one, or of 1: float64 has already told apart what is
+// much smaller than 1.
 func (a precise) agree(b precise) bool {
 	d := a.sub(b)
 	return d.isZero() || d.exponent() <= max(a.exponent(), b.exponent(), 0)-agreeBits
@@ -160,8 +159,7 @@ func (w *budget) precisePower(x *expr, p *point) (precise, bool) {
 	return w.preciseInteger(root, exp.Num())
 }
 
-// smallInteger is the integer that f is, below 2^40: the Rat of a large float would
-// fill the memory.
+// smallInteger returns f if it is an integer below 2^40; the Rat of a large float would fill memory.
 func smallInteger(f *big.Float) (int64, bool) {
 	if !f.IsInt() || f.MantExp(nil) > 40 {
 		return 0, false
@@ -170,7 +168,7 @@ func smallInteger(f *big.Float) (int64, bool) {
 	return n, acc == big.Exact
 }
 
-// eulerPower is e^(a+bi) and r^(a+bi) for a positive r.
+// eulerPower returns e^(a+bi), and r^(a+bi) for positive r.
 func eulerPower(a, e precise, x *expr, ok bool, w *budget) (precise, bool) {
 	if !ok || !a.isReal() || a.re.Sign() <= 0 || !w.spend(900) {
 		return a, false
@@ -214,7 +212,7 @@ func (w *budget) preciseInteger(a precise, n *big.Int) (precise, bool) {
 	return acc, true
 }
 
-// preciseRoot is the n-th root: real, or the principal square root.
+// preciseRoot returns the n-th root: real, or the principal square root.
 func (w *budget) preciseRoot(a precise, n int, p *point) (precise, bool) {
 	if !w.spend(60) {
 		return a, false
@@ -249,7 +247,7 @@ func (w *budget) preciseRoot(a precise, n int, p *point) (precise, bool) {
 	return a, false
 }
 
-// fRoot is the n-th root of a positive number, by Newton's method.
+// fRoot returns the n-th root of a positive number by Newton's method.
 func fRoot(a *big.Float, n int) (*big.Float, bool) {
 	if n == 2 {
 		return newFloat().Sqrt(a), true

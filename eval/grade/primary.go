@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// primary reads what needs no operator: a number, a name, a function with its
-// argument, or something in brackets.
+// primary reads operands: a number, a name, a function with its argument, or something in brackets.
 func (p *parser) primary() (*expr, error) {
 	if p.i == len(p.tokens) {
 		return nil, errEnd
@@ -22,7 +21,7 @@ func (p *parser) primary() (*expr, error) {
 		if next := p.tokens[p.i:]; len(next) > 2 && strings.Contains("fghFGHPQ", t.text) && next[0].text == "(" &&
 			next[1].kind == tokNum && next[2].text == ")" {
 			p.i += 3
-			return symbol(t.text + "(" + next[1].text + ")"), nil // a value of a function, not a product
+			return symbol(t.text + "(" + next[1].text + ")"), nil // a function value, not a product
 		}
 		return symbol(t.text), nil
 	case tokFunc:
@@ -37,8 +36,7 @@ func (p *parser) primary() (*expr, error) {
 	return nil, fmt.Errorf("%q is unexpected", t.text)
 }
 
-// number reads a literal, and what makes it more than that: a repeating decimal or a
-// mixed number 3\frac{1}{2}.
+// number reads a literal and what extends it: a repeating decimal or a mixed number 3\frac{1}{2}.
 func (p *parser) number(text string) (*expr, error) {
 	if strings.ContainsRune(text, '.') && p.isOp("overline") {
 		return p.repeating(text)
@@ -93,7 +91,7 @@ func (p *parser) repeating(text string) (*expr, error) {
 
 func tenTo(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
-// function reads the argument of a function, with an exponent or a base before it.
+// function reads the argument of a function, with an exponent or base before it.
 func (p *parser) function(name string) (*expr, error) {
 	var exp, base *expr
 	for p.isOp("^") || p.isOp("_") {
@@ -155,8 +153,8 @@ func (p *parser) function(name string) (*expr, error) {
 	return x, nil
 }
 
-// arguments reads (a, b) or {a}, or without brackets a product up to the next sign
-// or function: \sin 2x \cos y is (\sin 2x)(\cos y).
+// arguments reads (a, b) or {a}; without brackets, a product up to the next sign or function: \sin 2x \cos
+// y is (\sin 2x)(\cos y).
 func (p *parser) arguments(name string) ([]*expr, error) {
 	if p.isOp("(") || p.isOp("{") || p.isOp("[") || p.isOp("\\{") {
 		closing := map[string]string{"(": ")", "{": "}", "[": "]", "\\{": "\\}"}[p.peek().text]
@@ -198,7 +196,7 @@ func (p *parser) arguments(name string) ([]*expr, error) {
 	return []*expr{x}, nil
 }
 
-// bracket reads what begins with an operator.
+// bracket reads what starts with an operator.
 func (p *parser) bracket(text string) (*expr, error) {
 	switch text {
 	case "(", "[":
@@ -282,7 +280,7 @@ func (p *parser) bracket(text string) (*expr, error) {
 	return nil, fmt.Errorf("%q is unexpected", text)
 }
 
-// setBuilder skips the "x |" or "x ∈ ℝ |" of {x | conditions}: the conditions stay.
+// setBuilder skips the "x |" or "x ∈ ℝ |" of {x | conditions} and keeps the conditions.
 func (p *parser) setBuilder() {
 	t := p.tokens[p.i:]
 	if len(t) < 3 || t[0].kind != tokSym {
@@ -363,8 +361,8 @@ func (p *parser) argument() (*expr, error) {
 	return x, nil
 }
 
-// root reads the index and the radicand of a root. √10 without braces is of all
-// digits, \sqrt2x of the first sign.
+// root reads the index and radicand of a root. √10 without braces covers all digits, \sqrt2x only the first
+// character.
 func (p *parser) root() (*expr, error) {
 	index := big.NewRat(1, 2)
 	if p.accept("[") {

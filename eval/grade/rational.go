@@ -3,13 +3,13 @@ package grade
 import "math/big"
 
 const (
-	maxBits      = 1 << 14 // of numerators and denominators that arithmetic makes
-	maxTenPower  = 4000    // 1e4000 is still written out
+	maxBits      = 1 << 14 // of numerators and denominators in arithmetic
+	maxTenPower  = 4000    // 1e4000 is still expanded
 	maxFactorial = 1200
 )
 
-// budget counts the work of one grading, in units of about a quarter of a
-// microsecond; see maxWork. It is what bounds the time on any input.
+// budget counts the work of one grading, in units of about a quarter of a microsecond; see maxWork. It
+// bounds the time on any input.
 type budget struct{ left int }
 
 // maxWork keeps the slowest grading well under 50 ms on one slow core.
@@ -22,15 +22,14 @@ func (b *budget) spend(n int) bool {
 
 func ratBits(r *big.Rat) int { return max(r.Num().BitLen(), r.Denom().BitLen()) }
 
-// spendOn pays for one operation on r and s, and refuses numbers that are too long.
+// spendOn charges for one operation on r and s and rejects numbers that are too long.
 func (b *budget) spendOn(r, s *big.Rat) bool {
 	n := ratBits(r) + ratBits(s)
 	w := n / 64
 	return n <= 2*maxBits && b.spend(1+w*w/32)
 }
 
-// rational evaluates x exactly. It fails for what is not rational, and for what is
-// too large.
+// rational evaluates x exactly. It fails if x is irrational or too large.
 func (b *budget) rational(x *expr) (*big.Rat, bool) {
 	switch x.op {
 	case opNum:
@@ -84,7 +83,7 @@ func (b *budget) fold(x *expr) (*big.Rat, bool) {
 	return acc, true
 }
 
-// ratPower is base^exp where that is rational: integer exponents, and exact roots.
+// ratPower returns base^exp if rational: integer exponents and exact roots.
 func (b *budget) ratPower(base, exp *big.Rat) (*big.Rat, bool) {
 	if !exp.IsInt() {
 		if !exp.Denom().IsInt64() || base.Sign() < 0 && exp.Denom().Bit(0) == 0 || exp.Denom().Int64() > 64 {
@@ -134,7 +133,7 @@ func (b *budget) ratPower(base, exp *big.Rat) (*big.Rat, bool) {
 	return new(big.Rat).SetFrac(num, den), true
 }
 
-// exactRoot is the n-th root of z if that is an integer. Odd roots keep the sign.
+// exactRoot returns the n-th root of z if it is an integer. Odd roots keep the sign.
 func exactRoot(z *big.Int, n int) (*big.Int, bool) {
 	if z.BitLen() > 2048 {
 		return nil, false
@@ -150,7 +149,7 @@ func exactRoot(z *big.Int, n int) (*big.Int, bool) {
 	return r, true
 }
 
-// integerRoot is the greatest r with r^n <= a, by Newton's method from above.
+// integerRoot returns the largest r with r^n <= a, by Newton's method from above.
 func integerRoot(a *big.Int, n int) *big.Int {
 	if n == 2 {
 		return new(big.Int).Sqrt(a)
@@ -172,7 +171,7 @@ func integerRoot(a *big.Int, n int) *big.Int {
 	}
 }
 
-// ratCall evaluates the functions that have rational values.
+// ratCall evaluates functions with rational values.
 func (b *budget) ratCall(x *expr) (*big.Rat, bool) {
 	switch x.name {
 	case "abs", "floor", "ceil", "fact", "binom", "max", "min", "gcd", "lcm", "ln":

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// dataFile opens a file of EXP_DATA or, by default, shared/data beside the repository;
-// the test is skipped where it is absent.
+// dataFile opens a file from EXP_DATA or, by default, shared/data next to the repository; the test is
+// skipped if it is missing.
 func dataFile(t testing.TB, name ...string) *os.File {
 	t.Helper()
 	dir := os.Getenv("EXP_DATA")
@@ -61,8 +61,7 @@ func readLabelled(t testing.TB) []labelled {
 	return rows
 }
 
-// TestLabelledSample: every core row is right and sure, and no row, of a convention or
-// not, is a false positive.
+// TestLabelledSample: every core row is right and sure, and no row, convention or not, is a false positive.
 func TestLabelledSample(t *testing.T) {
 	rows := readLabelled(t)
 	core, agree, conventions, conventionsAgree, peer := 0, 0, 0, 0, 0

@@ -5,8 +5,7 @@ import (
 	"math/big"
 )
 
-// scalars compares two numbers or functions of variables, percentages and angles
-// among them.
+// scalars compares two numbers or functions of variables, including percentages and angles.
 func (c *comparer) scalars(g, p *expr) result {
 	if !g.isScalar() || !p.isScalar() {
 		return no(describe(p) + " against " + describe(g))
@@ -52,8 +51,8 @@ func (c *comparer) isAtLeastOne(x *expr) bool {
 	return ok && v.Cmp(big.NewRat(1, 1)) >= 0
 }
 
-// bases compares numbers of which at least one is written in a base. In words: 25_6
-// is 4-digit-free 17, but the answer to "write 17 in base 6" is 25, not 17.
+// bases compares numbers if at least one is written in a base. 25_6 equals 17, but the answer to "write 17
+// in base 6" is 25, not 17.
 func (c *comparer) bases(g, p *expr) result {
 	if g.op == opBase && p.op == opBase {
 		return c.values(g, p)
@@ -68,8 +67,8 @@ func (c *comparer) bases(g, p *expr) result {
 	return no("not the digits in that base")
 }
 
-// values compares by exact arithmetic, by canonical form, and at points: errors are
-// bounded in float64 to prove a difference, 256 bits to hold two values equal.
+// values compares by exact arithmetic, by canonical form, and at points: float64 with error bounds proves a
+// difference, 256 bits count two values as equal.
 func (c *comparer) values(g, p *expr) result {
 	if g.isInfinite() || p.isInfinite() {
 		if c.signless(g) == c.signless(p) {
@@ -142,7 +141,7 @@ func (c *comparer) agreement(g, p *expr, vars []string, at []point) result {
 	return c.structure(g, p)
 }
 
-// structure is the last resort: equal trees are equal, others are not decided.
+// structure is the last resort: equal trees are equal, others stay undecided.
 func (c *comparer) structure(g, p *expr) result {
 	if g.String() == p.String() {
 		return yes("the same expression")
@@ -150,7 +149,7 @@ func (c *comparer) structure(g, p *expr) result {
 	return unsure("not decided: no values to compare")
 }
 
-// signless writes an infinite expression in one way: +∞ is ∞.
+// signless normalises infinite expressions: +∞ becomes ∞.
 func (c *comparer) signless(x *expr) string {
 	if x.op == opSym {
 		return x.name
@@ -166,14 +165,13 @@ func (c *comparer) signless(x *expr) string {
 	return x.String()
 }
 
-// minDecimals is how many digits after the point make a decimal an answer to a
-// question whose exact answer is another number: as many as Math-Verify's default.
+// minDecimals is the number of digits after the point from which a decimal may answer a question with
+// another exact answer: Math-Verify's default.
 const minDecimals = 6
 
-// rounded accepts a decimal with at least minDecimals digits after the point that is
-// the other side rounded or cut to as many digits. Of two such decimals the one with
-// fewer digits is the rounded one. Decimals with 15 digits and more come from float64
-// and are allowed its error.
+// rounded accepts a decimal with at least minDecimals digits after the point if the other side, rounded or
+// truncated to as many digits, equals it. Of two such decimals the one with fewer digits is the rounded
+// one. Decimals with 15 or more digits come from float64 and are allowed its error.
 func (c *comparer) rounded(g, p *expr, sameSign bool) (result, bool) {
 	if !sameSign || len(variables(g, p)) > 0 {
 		return result{}, false
@@ -207,7 +205,7 @@ func (c *comparer) rounded(g, p *expr, sameSign bool) (result, bool) {
 	return result{}, false
 }
 
-// atDecimals: the side that is not the decimal needs no rounding to so many places.
+// atDecimals reports whether the other side differs from its own value at that many places.
 func (c *comparer) atDecimals(g, p, short *expr, places int) bool {
 	other := p
 	if literal(p) == short {
@@ -220,7 +218,7 @@ func (c *comparer) atDecimals(g, p, short *expr, places int) bool {
 	return new(big.Rat).Mul(v, new(big.Rat).SetInt(tenTo(places))).IsInt()
 }
 
-// eligible is the decimal that x is, if it has digits enough to be a rounded value.
+// eligible returns the decimal that x is if it has enough digits to be a rounded value.
 func eligible(x *expr) *expr {
 	lit := literal(x)
 	if lit == nil || !lit.decimal || lit.decimals < minDecimals && lit.digits < 15 || lit.digits < 4 {
@@ -229,8 +227,7 @@ func eligible(x *expr) *expr {
 	return lit
 }
 
-// literal is the number that x is, with its sign;
-// nil if it is none.
+// literal returns the number that x is, with its sign, or nil.
 func literal(x *expr) *expr {
 	switch x.op {
 	case opNum:

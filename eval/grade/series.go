@@ -5,17 +5,16 @@ import (
 	"math/big"
 )
 
-// Elementary functions of big.Float at 256 bits, by reduction of the argument and
-// Taylor series. Slow and plain; errors are a few hundred units in the last place,
-// which agreeBits leaves room for.
+// Elementary functions of big.Float at 256 bits, by argument reduction and Taylor series. Slow and simple;
+// errors are a few hundred units in the last place, within the margin of agreeBits.
 
-// pi256 is π by Machin's formula, π/4 = 4 arctan(1/5) - arctan(1/239).
+// pi256 computes π by Machin's formula, π/4 = 4 arctan(1/5) - arctan(1/239).
 func pi256() *big.Float {
 	a := fMul(floatOf(16), arctanInverse(5))
 	return fSub(a, fMul(floatOf(4), arctanInverse(239)))
 }
 
-// arctanInverse is arctan(1/n) = Σ (-1)^k / ((2k+1) n^(2k+1)).
+// arctanInverse returns arctan(1/n) = Σ (-1)^k / ((2k+1) n^(2k+1)).
 func arctanInverse(n int64) *big.Float {
 	power := fQuo(floatOf(1), floatOf(float64(n)))
 	square := fMul(power, power)
@@ -32,7 +31,7 @@ func arctanInverse(n int64) *big.Float {
 	return s
 }
 
-// fExp is e^x: the series at x/2^k, squared k times. Overflow is infinite.
+// fExp returns e^x: the series at x/2^k, squared k times. Overflow gives infinity.
 func fExp(x *big.Float) *big.Float {
 	if x.Sign() == 0 {
 		return floatOf(1)
@@ -57,7 +56,7 @@ func fExp(x *big.Float) *big.Float {
 	return s
 }
 
-// fLog is ln x of a positive x: y with e^y = x by Newton's method from float64.
+// fLog returns ln x for positive x: it solves e^y = x by Newton's method from float64.
 func fLog(x *big.Float) (*big.Float, bool) {
 	if x.Sign() <= 0 || x.IsInf() {
 		return nil, false
@@ -83,13 +82,13 @@ func fLog(x *big.Float) (*big.Float, bool) {
 	return fAdd(y, fMul(floatOf(float64(e)), ln2)), true
 }
 
-// fSinCos reduces to [-π/4, π/4] divided by 2^6, and doubles the angle back.
+// fSinCos reduces to [-π/4, π/4] divided by 2^6 and doubles the angle back.
 func fSinCos(x *big.Float) (sin, cos *big.Float, ok bool) {
 	if x.Sign() == 0 {
 		return newFloat(), floatOf(1), true
 	}
 	if x.MantExp(nil) > 40 {
-		return nil, nil, false // too many bits are lost
+		return nil, nil, false // too many bits lost
 	}
 	half := fQuo(pi256(), floatOf(2))
 	q := fQuo(x, half)

@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// piece is an interval of real numbers, or one number where both ends are it.
+// piece is an interval of real numbers, or one number if both ends are equal.
 type piece struct {
 	lo, hi             float64
-	loExpr, hiExpr     *expr // nil where the end is infinite
+	loExpr, hiExpr     *expr // nil for an infinite end
 	loClosed, hiClosed bool
 }
 
-// near treats ends as one where float64 cannot tell them apart; the comparison of two
-// sets looks at the expressions themselves.
+// near treats ends as equal if float64 cannot tell them apart; comparing two sets uses the expressions
+// themselves.
 func near(a, b float64) bool {
 	return a == b || !math.IsInf(a, 0) && !math.IsInf(b, 0) && math.Abs(a-b) <= 1e-11*math.Max(math.Abs(a),
 		math.Abs(b))
 }
 
-// regions compares two sets of real numbers, if both sides are such and at least one
-// of them can be nothing else.
+// regions compares two sets of real numbers if both sides can be sets and at least one must be.
 func (c *comparer) regions(g, p *expr) (result, bool) {
 	if !certainRegion(g) && !certainRegion(p) {
 		return result{}, false
@@ -54,7 +53,7 @@ func (c *comparer) regions(g, p *expr) (result, bool) {
 	return all, true
 }
 
-// subject is what an inequality bounds; nil of what is none.
+// subject returns what an inequality bounds, or nil.
 func subject(x *expr) *expr {
 	if x.op != opRelation {
 		return nil
@@ -77,7 +76,7 @@ func (c *comparer) ends(x, y *expr, a, b float64) result {
 	return c.scalars(x, y)
 }
 
-// certainRegion: more than a pair or a list of numbers.
+// certainRegion reports whether x is more than a pair or list of numbers.
 func certainRegion(x *expr) bool {
 	switch x.op {
 	case opUnion, opCap, opWithout:
@@ -149,7 +148,7 @@ func (c *comparer) region(x *expr) ([]piece, bool) {
 	return nil, false
 }
 
-// regionOfList joins conditions: with "and" all hold, else one of them.
+// regionOfList joins conditions: "and" intersects, otherwise they unite.
 func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
 	if len(x.args) > maxList {
 		return nil, false
@@ -171,7 +170,7 @@ func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
 			acc = append(acc, s...)
 		}
 	}
-	// x != 1, x != 2 are conditions that all hold.
+	// x != 1, x != 2 are conditions that must all hold.
 	if x.name != "or" && !slices.ContainsFunc(x.args, func(a *expr) bool {
 		return a.op != opRelation ||
 			a.rels[0] != "!="
@@ -187,7 +186,7 @@ func (c *comparer) regionOfList(x *expr) ([]piece, bool) {
 
 func everything() piece { return piece{lo: math.Inf(-1), hi: math.Inf(1)} }
 
-// endpoint is a real number, or an infinity without an expression.
+// endpoint is a real number, or an infinity without expression.
 type endpoint struct {
 	v    float64
 	expr *expr
@@ -338,7 +337,7 @@ func merge(list []piece) []piece {
 	return out
 }
 
-// complement of pieces, which need not be merged.
+// complement returns the complement of pieces, merged or not.
 func complement(list []piece) []piece {
 	out := []piece{}
 	rest := everything()

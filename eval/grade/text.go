@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// texts compares two answers of which at least one is words.
+// texts compares two answers if at least one is words.
 func (c *comparer) texts(g, p *expr) result {
 	if g.op == opText && p.op == opText || letters(g) != "" && letters(p) != "" {
 		a, b := words(letters(g)), words(letters(p))
@@ -19,7 +19,7 @@ func (c *comparer) texts(g, p *expr) result {
 	return no(describe(p) + " against " + describe(g))
 }
 
-// letters is the text of words, and of a product of single letters that was one.
+// letters returns the text of words, or of a product of single letters that was one word.
 func letters(x *expr) string {
 	switch x.op {
 	case opText:
@@ -48,7 +48,7 @@ func letters(x *expr) string {
 	return ""
 }
 
-// words is a text in lower case, without punctuation, articles and repeated blanks.
+// words returns a text in lower case without punctuation, articles and repeated spaces.
 func words(s string) string {
 	var list []string
 	all := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
@@ -68,16 +68,15 @@ func words(s string) string {
 	return strings.Join(list, " ")
 }
 
-// textWrappers are commands that change only the font of words.
+// textWrappers are commands that change only the font.
 var textWrappers = strings.NewReplacer("\\textbf", "", "\\textit", "", "\\textrm", "", "\\textnormal", "", "\\text",
 	"", "\\mathrm", "", "\\mathbf", "", "\\mbox", "", "\\rm", "", "{", " ", "}", " ", "\\ ", " ", "\\,", " ", "~", " ",
 	"$", " ", "**", " ", "\\left", "", "\\right", "", "\\!", "")
 
-// bare is an answer without fonts and delimiters.
+// bare strips fonts and delimiters from an answer.
 func bare(s string) string { return strings.Join(strings.Fields(textWrappers.Replace(s)), " ") }
 
-// choice reads a letter of a multiple-choice question: B, (B), B., (B) 12, option B.
-// It returns 0 if s is not one.
+// choice reads a multiple-choice letter: B, (B), B., (B) 12, option B. It returns 0 if s is not one.
 func choice(s string) byte {
 	s = bare(s)
 	for _, p := range []string{"option ", "Option ", "choice ", "Choice "} {
@@ -103,7 +102,7 @@ func choice(s string) byte {
 	return 0
 }
 
-// choices compares the letters of multiple choice, where the gold answer is one.
+// choices compares multiple-choice letters if the gold answer is one.
 func choices(gold, prediction string) (result, bool) {
 	g := choice(gold)
 	if g == 0 || len(strings.Trim(bare(gold), "(). ")) != 1 {
@@ -122,8 +121,8 @@ func choices(gold, prediction string) (result, bool) {
 	return result{}, false
 }
 
-// clock reads a time of day: 8:34, 08:34 PM, 20:34. It returns minutes since
-// midnight, and whether a.m. or p.m. was said.
+// clock reads a time of day: 8:34, 08:34 PM, 20:34. It returns minutes since midnight, and the half of the
+// day if a.m. or p.m. was given.
 func clock(s string) (minutes int, half, ok bool) {
 	s = strings.ToLower(strings.NewReplacer(".", "", " ", "").Replace(bare(s)))
 	noon := 0
@@ -153,7 +152,7 @@ func clock(s string) (minutes int, half, ok bool) {
 	return 60*h + m, half, true
 }
 
-// clocks compares times of day where at least one says a.m. or p.m.
+// clocks compares times of day if at least one says a.m. or p.m.
 func clocks(gold, prediction string) (result, bool) {
 	if len(gold) > 40 || len(prediction) > 40 || !strings.ContainsAny(gold+prediction, "mM") {
 		return result{}, false
@@ -171,13 +170,12 @@ func clocks(gold, prediction string) (result, bool) {
 	return no("another time of day"), true
 }
 
-// spelling is a LaTeX text with the spellings brought together that mean the same to
-// any reader: for what the parser cannot read.
+// spelling unifies LaTeX spellings that every reader takes as the same, for answers the parser cannot read.
 var spelling = strings.NewReplacer("\\left", "", "\\right", "", "\\dfrac", "\\frac", "\\tfrac", "\\frac", "\\!", "",
 	"\\,", " ", "\\;", " ", "\\:", " ", "\\ ", " ", "~", " ", "\\displaystyle", "", "$", "", "\\cdot", "*", "\\times",
 	"*", "\\leq", "\\le", "\\geq", "\\ge", "\\neq", "\\ne")
 
-// spelled removes blanks except between two digits or two letters.
+// spelled removes spaces except between two digits or two letters.
 func spelled(s string) string {
 	f := strings.Fields(spelling.Replace(s))
 	var b strings.Builder

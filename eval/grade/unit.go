@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// currencies maps signs of money to their unit.
+// currencies maps currency signs to their units.
 var currencies = map[string]string{"$": "dollar", "€": "euro", "£": "pound sterling", "¥": "yen"}
 
-// temperature names the degrees that are none of arc.
+// temperature names the degrees that are not angles.
 var temperature = map[string]string{"c": "celsius", "f": "fahrenheit", "celsius": "celsius",
 	"fahrenheit": "fahrenheit"}
 
 // scales are words that multiply the value before them.
 var scales = map[string]int64{"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 
-// scaled multiplies out the scale at the beginning of a unit: 5 million dollars.
+// scaled multiplies out the scale at the start of a unit: 5 million dollars.
 func scaled(x *expr) *expr {
 	if x.op != opUnit {
 		return x
@@ -32,13 +32,13 @@ func scaled(x *expr) *expr {
 	return &expr{op: opUnit, name: rest, args: []*expr{v}}
 }
 
-// measure is a unit as a multiple of the base unit of its dimension.
+// measure is a unit as a multiple of its dimension's base unit.
 type measure struct {
 	dimension string
 	factor    *big.Rat
 }
 
-// units are the spellings, in lower case and singular, of units that convert.
+// units are the spellings, lower case and singular, of units that convert.
 var units = makeUnits()
 
 func makeUnits() map[string]measure {
@@ -83,8 +83,8 @@ func makeUnits() map[string]measure {
 	return m
 }
 
-// unitWord brings the name of a unit into one spelling: lower case, singular, no
-// blanks around operators, "square" and "cubic" as exponents.
+// unitWord normalises the name of a unit: lower case, singular, no spaces around operators, "square" and
+// "cubic" as exponents.
 func unitWord(s string) string {
 	s = strings.ToLower(strings.NewReplacer("\\", " ", "~", " ", "{", "", "}", "", ".", "").Replace(s))
 	var words []string
@@ -121,7 +121,7 @@ func singular(w string) string {
 	return w
 }
 
-// measureOf looks a unit up; exponents raise the factor.
+// measureOf looks up a unit; exponents raise the factor.
 func measureOf(name string) (measure, bool) {
 	above, below, per := strings.Cut(unitWord(name), "/")
 	m, ok := simpleMeasure(strings.TrimSpace(above))
@@ -135,7 +135,7 @@ func measureOf(name string) (measure, bool) {
 	return measure{m.dimension + "/" + n.dimension, new(big.Rat).Quo(m.factor, n.factor)}, true
 }
 
-// simpleMeasure looks one word up, with its exponent.
+// simpleMeasure looks up one word with its exponent.
 func simpleMeasure(name string) (measure, bool) {
 	word, exp, _ := strings.Cut(name, "^")
 	m, ok := units[word]
@@ -157,8 +157,8 @@ func simpleMeasure(name string) (measure, bool) {
 	return measure{m.dimension + exp, f}, true
 }
 
-// conversion returns the factor that brings a value in unit from to unit to, and
-// whether the two are known to be of one kind or known to be different.
+// conversion returns the factor that converts a value from one unit to another, and whether the two are
+// known to be of the same or of different kinds.
 func conversion(from, to string) (factor *big.Rat, same, known bool) {
 	a, b := unitWord(from), unitWord(to)
 	if strings.ReplaceAll(a, " ", "") == strings.ReplaceAll(b, " ", "") {
@@ -206,7 +206,7 @@ func (p *parser) smallerUnits(x *expr) *expr {
 	}
 }
 
-// unit reads the words behind a value: \text{ cm}^2, meters per second, km/h.
+// unit reads the words after a value: \text{ cm}^2, meters per second, km/h.
 func (p *parser) unit() string {
 	if u, ok := p.unitFraction(); ok {
 		return u
@@ -241,7 +241,7 @@ func (p *parser) unit() string {
 	return b.String()
 }
 
-// atUnitFraction: \frac{\text{m}}{\text{s}} comes next.
+// atUnitFraction reports whether \frac{\text{m}}{\text{s}} comes next.
 func (p *parser) atUnitFraction() bool {
 	t := p.tokens[p.i:]
 	return len(t) >= 7 && p.isOp("frac") && t[1].text == "{" && t[2].kind == tokText && t[3].text == "}" &&

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Program is what was found in a response.
+// Program is the program found in a response.
 type Program struct {
-	Text     string // empty: none was found
-	Language string // as the fence says, in lower case: "python", "cpp"; empty: not said
-	How      string // where it was found, or why nothing was
+	Text     string // empty: none found
+	Language string // from the fence, in lower case: "python", "cpp"; empty: not given
+	How      string // where it was found, or why not
 }
 
-// languages are the names that fences use, with ours.
+// languages maps language names on fences to ours.
 func languages() map[string]string {
 	return map[string]string{
 		"python": "python", "python3": "python", "py": "python", "py3": "python", "pypy": "python", "pypy3": "python",
@@ -23,11 +23,10 @@ func languages() map[string]string {
 	}
 }
 
-// Extract finds the program of a response as a reader would: after the reasoning, the
-// last fenced block that is marked as Python, else the last that is not marked, else the
-// last that is marked as another programming language. A block that the response ends in
-// counts as closed there. Without any fence it is the response itself, with prose around
-// the code cut off.
+// Extract finds the program in a response as a reader would. It skips the reasoning, then takes the last
+// fenced block marked as Python, else the last unmarked block, else the last one marked as another
+// programming language. A block still open at the end counts as closed there. Without any fence it takes
+// the response itself and cuts off prose around the code.
 func Extract(response string) Program {
 	response = strings.ReplaceAll(response, "\r\n", "\n")
 	how := ""
@@ -76,11 +75,11 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 type fence struct {
 	tag  string // the first word after the fence, in lower case
 	text string
-	open bool // the text ends before the block does
+	open bool // the text ends inside the block
 }
 
-// fences lists the blocks between lines of three or more ` or ~ (CommonMark 0.31 §4.5,
-// but indented by any width, as inside lists; that much is taken off each line).
+// fences lists the blocks between lines of three or more ` or ~ (CommonMark 0.31 §4.5, but with any
+// indentation, as in lists, which is removed from each line).
 func fences(text string) (list []fence) {
 	var b *fence
 	var mark string // that opened b
@@ -93,7 +92,7 @@ func fences(text string) (list []fence) {
 		case b == nil && run >= 3:
 			info := strings.TrimSpace(trimmed[run:])
 			if trimmed[0] == '`' && strings.Contains(info, "`") {
-				continue // code inside a line
+				continue // inline code
 			}
 			tag, _, _ := strings.Cut(strings.Trim(info, "{}. "), " ")
 			list = append(list, fence{tag: strings.ToLower(tag), open: true})
@@ -111,7 +110,7 @@ func fences(text string) (list []fence) {
 	return list
 }
 
-// leadingMarks counts the ` or ~ that s begins with.
+// leadingMarks counts the leading ` or ~ of s.
 func leadingMarks(s string) int {
 	if s == "" || s[0] != '`' && s[0] != '~' {
 		return 0
@@ -119,7 +118,7 @@ func leadingMarks(s string) int {
 	return len(s) - len(strings.TrimLeft(s, s[:1]))
 }
 
-// Lines that begin a program, and lines that are code if the ones before were.
+// Lines that start a program, and lines that are code if the previous line was.
 var (
 	beginsCode = regexp.MustCompile(
 		`^(import [\w.]+|from [\w.]+ import |def \w+\s*\(|async def \w+|class \w+|@\w+|#!|if __name__|for \w[\w, ]* in .*:|while .*:|with .*:|print\(|[A-Za-z_]\w*(\[[^\]]*\]|\.\w+)*(\s*,\s*[A-Za-z_]\w*)*\s*[-+*/%&|^]?=[^=])`)
@@ -127,9 +126,8 @@ var (
 		`^(\s|#|[)\]}]|(elif|else|try|except|finally|return|raise|pass|global|nonlocal|assert|del|if|for|while|with|yield|break|continue|async|await|match)\b.*|[A-Za-z_][\w.]*\(.*|"""|''')`)
 )
 
-// unfenced is the code of a text without fences: from the first line that begins a
-// program to the last before prose. A text that begins indented and is code throughout
-// is the body of a function.
+// unfenced returns the code of a text without fences: from the first line that starts a program to the last
+// before prose. A text that starts indented and is all code is the body of a function.
 func unfenced(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) != "" })
@@ -156,7 +154,7 @@ func unfenced(text string) string {
 	return strings.Join(lines[first:end], "")
 }
 
-// insideQuotes tells which triple quote is open after a line, given that before it.
+// insideQuotes returns the triple quote open after a line, given the one open before it.
 func insideQuotes(line, open string) string {
 	for {
 		if open != "" {
@@ -179,13 +177,13 @@ func insideQuotes(line, open string) string {
 	}
 }
 
-// upstreamFence is the published pattern: a tag of word characters or none, and a line
-// end at once after it. An earlier fence that it does not know shifts the pairing.
+// upstreamFence is the published pattern: three backticks, a tag of word characters or none, and a newline
+// at once. An earlier fence that it does not match shifts the pairing.
 var upstreamFence = regexp.MustCompile("(?s)```(?:[\\p{L}\\p{N}_]+)?\n(.*?)```")
 
-// ExtractUpstream finds the program as rllm does (code_reward.py of the FlowRL release):
-// the last match of three back-ticks, a tag and a line end, up to three back-ticks;
-// ok is false if there is none. What it finds may be empty.
+// ExtractUpstream finds the program as rllm does (code_reward.py of the FlowRL release): the last match of
+// three backticks, a tag and a newline, up to three backticks. ok is false without a match. The program may
+// be empty.
 func ExtractUpstream(response string) (program string, ok bool) {
 	all := upstreamFence.FindAllStringSubmatch(response, -1)
 	if len(all) == 0 {
@@ -194,9 +192,9 @@ func ExtractUpstream(response string) (program string, ok bool) {
 	return strings.TrimSpace(all[len(all)-1][1]), true
 }
 
-// withoutMain removes the blocks of __main__ as rllm does before it runs assertions on a
-// program: by lines, from one that begins with the condition, whatever stands before it,
-// up to the next that is neither blank nor indented.
+// withoutMain removes __main__ blocks as rllm does before it runs assertions on a program: line by line,
+// from one that starts with the condition, whatever its context, to the next that is neither blank nor
+// indented.
 func withoutMain(program string) string {
 	var kept []string
 	skipping := false

@@ -10,8 +10,8 @@ import (
 	"exp/sandbox"
 )
 
-// TestGoldenCodeComparators compares with the recorded outputs of the FlowRL release:
-// all but error_message, words about a verdict that is compared.
+// TestGoldenCodeComparators compares with the recorded outputs of the FlowRL release, except error_message,
+// which only comments on the verdict.
 func TestGoldenCodeComparators(t *testing.T) {
 	dir := os.Getenv("EXP_GOLDEN")
 	if dir == "" {
@@ -93,8 +93,7 @@ func TestGoldenCodeComparators(t *testing.T) {
 	}
 }
 
-// TestLooselySame has cases computed by hand from the published code, and agreed with
-// by it.
+// TestLooselySame has cases computed by hand from the published code and confirmed by it.
 func TestLooselySame(t *testing.T) {
 	for _, tt := range []struct {
 		got, want string
@@ -131,7 +130,7 @@ func TestLooselySame(t *testing.T) {
 	}
 }
 
-// TestSpecifiedOutputs are those that the specification lists.
+// TestSpecifiedOutputs has the cases that the specification lists.
 func TestSpecifiedOutputs(t *testing.T) {
 	for _, tt := range []struct {
 		family    Family

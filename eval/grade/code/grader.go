@@ -10,7 +10,7 @@ import (
 	"exp/sandbox"
 )
 
-// Rules is a way to grade, by name.
+// Rules names a set of grading rules.
 type Rules string
 
 // The rules; see the package comment.
@@ -22,24 +22,23 @@ const (
 // Options say how to grade. The zero value is strict, all tests or nothing.
 type Options struct {
 	Rules   Rules // empty: Strict
-	Partial bool  // the score is the share of tests that pass; all are run
-	Both    bool  // run all tests, and compare by the other rules as well
+	Partial bool  // the score is the share of tests passed; all are run
+	Both    bool  // run all tests and compare by the other rules too
 }
 
-// Verdict is what came of a response.
+// Verdict is the result of grading a response.
 type Verdict struct {
 	Correct bool    // all tests pass
 	Score   float64 // 1 or 0; with Partial the share of tests that pass
-	// Passed counts tests under the chosen rules, Other under the others (with Both, and
-	// only where these compare outputs); a test after the first that failed is not run
-	// unless Partial or Both asks for it.
+	// Passed counts tests under the chosen rules; Other counts them under the other rules (with Both, and
+	// only where these compare outputs). Tests after the first failure run only with Partial or Both.
 	Passed, Other, Total int
-	Status               sandbox.Verdict // of the first test that did not pass
-	Program              Program         // what was found in the response
+	Status               sandbox.Verdict // of the first test that failed
+	Program              Program         // the program found in the response
 	Reason               string          // in a few words
 }
 
-// InfraError is returned where the sandbox failed: the program has no verdict.
+// InfraError is returned if the sandbox failed: the program has no verdict.
 type InfraError struct{ Problem, Detail string }
 
 func (e *InfraError) Error() string {
@@ -63,13 +62,13 @@ func NewGrader(run Runner, opts Options) (*Grader, error) {
 		opts.Rules = Strict
 	}
 	if opts.Rules != Strict && opts.Rules != Upstream {
-		return nil, fmt.Errorf("there are no rules %q to grade by; there are %s and %s", opts.Rules, Strict, Upstream)
+		return nil, fmt.Errorf("unknown grading rules %q; known: %s, %s", opts.Rules, Strict, Upstream)
 	}
 	return &Grader{run, opts}, nil
 }
 
-// Response grades the program in a response. The error is a *InfraError, of the problem,
-// or of ctx; what the response is, is a verdict.
+// Response grades the program in a response. Errors are *InfraError, errors in the problem, or those of
+// ctx; any fault of the response is a verdict.
 func (g *Grader) Response(ctx context.Context, p *Problem, response string) (Verdict, error) {
 	found := Extract(response)
 	if g.opts.Rules == Upstream {
@@ -85,7 +84,7 @@ func (g *Grader) Response(ctx context.Context, p *Problem, response string) (Ver
 	return g.Program(ctx, p, found)
 }
 
-// Program grades a program: all of it, or what continues the problem's Starter.
+// Program grades a program, which may be whole or continue the problem's Starter.
 func (g *Grader) Program(ctx context.Context, p *Problem, found Program) (Verdict, error) {
 	v := Verdict{Total: p.Total(), Program: found}
 	if err := p.Check(); err != nil {
@@ -124,11 +123,10 @@ func (g *Grader) Program(ctx context.Context, p *Problem, found Program) (Verdic
 	return v, nil
 }
 
-// mostUpstreamTests is how many tests published graders run, those with the longest
-// inputs first.
+// mostUpstreamTests is the number of tests that published graders run, those with the longest inputs.
 const mostUpstreamTests = 15
 
-// picked is the order in which tests are run.
+// picked returns the order in which tests run.
 func (g *Grader) picked(p *Problem) []int {
 	order := make([]int, len(p.Tests))
 	for i := range order {
@@ -144,8 +142,7 @@ func (g *Grader) picked(p *Problem) []int {
 	return order
 }
 
-// longest picks the tests with the longest inputs, in the order of their lengths, if
-// there are more than are run.
+// longest picks the tests with the longest inputs, ordered by length, if there are too many to run.
 func longest(lengths []int) []int {
 	order := make([]int, len(lengths))
 	for i := range order {
@@ -170,11 +167,11 @@ func (g *Grader) tests(ctx context.Context, p *Problem, source string, v *Verdic
 	for _, i := range order {
 		r.Tests = append(r.Tests, sandbox.Test{Stdin: p.Tests[i].Stdin, Args: p.Tests[i].Args})
 	}
-	together, counted := -1, false // the test that was judged last, if with others; by the other rules it passed
+	together, counted := -1, false // last test judged, if it ran with others; whether it passed by the other rules
 	r.Judge = func(i int, run sandbox.Run) (sandbox.Verdict, string) {
 		status, detail := judge(p, &p.Tests[order[i]], run, g.opts.Rules == Upstream)
 		if g.opts.Both {
-			if i == together && counted && run.Shared == 0 { // judged again, now that it ran alone
+			if i == together && counted && run.Shared == 0 { // judged again after running alone
 				v.Other--
 			}
 			together, counted = -1, false
@@ -191,8 +188,8 @@ func (g *Grader) tests(ctx context.Context, p *Problem, source string, v *Verdic
 	return g.request(ctx, p, r, v)
 }
 
-// judge compares what one run gave. What the sandbox found against a run stays; but
-// TACO's and Codeforces' own graders do not look at the exit status.
+// judge compares the output of one run. Faults that the sandbox found stand, except that TACO's and
+// Codeforces' own graders ignore the exit status.
 func judge(p *Problem, t *Test, run sandbox.Run, upstream bool) (sandbox.Verdict, string) {
 	careless := upstream && p.Entry == "" && (p.Family == TACO || p.Family == Codeforces)
 	if run.Status != sandbox.OK && !(careless && run.Status == sandbox.RuntimeError) {
@@ -219,8 +216,8 @@ func judge(p *Problem, t *Test, run sandbox.Run, upstream bool) (sandbox.Verdict
 	return sandbox.WrongAnswer, fmt.Sprintf("another output: %.200q", run.Stdout)
 }
 
-// asserts runs test programs against the function. Without Partial they are one
-// program, which saves starting processes.
+// asserts runs test programs against the function. Without Partial they are joined into one program, which
+// saves starting processes.
 func (g *Grader) asserts(ctx context.Context, p *Problem, source string, v *Verdict) error {
 	r := sandbox.Request{ID: p.ID, Mode: "asserts", Source: source, Entry: p.Entry, Uses: p.Uses, Limits: p.Limits}
 	if !g.opts.Partial {
@@ -240,9 +237,9 @@ func (g *Grader) asserts(ctx context.Context, p *Problem, source string, v *Verd
 	return nil
 }
 
-// request runs a request and adds it to the verdict. Where CPU time came close to its
-// limit, or wall time ran out for a program that was computing on a busy machine, it is
-// run again, and the better result counts: verdicts are not to depend on the load.
+// request runs a request and adds the result to the verdict. If CPU time came close to its limit, or a
+// computing program ran out of wall time on a busy machine, it runs the request again and keeps the better
+// result, so that verdicts do not depend on load.
 func (g *Grader) request(ctx context.Context, p *Problem, r sandbox.Request, v *Verdict) error {
 	other := v.Other
 	result := g.run.Run(ctx, r)
@@ -285,20 +282,20 @@ func (g *Grader) request(ctx context.Context, p *Problem, r sandbox.Request, v *
 	return &InfraError{p.ID, "no run has the verdict " + string(result.Verdict)}
 }
 
-// patience is how much more wall time the second run has. The first has little, since a
-// program that only waits keeps a slot from others.
+// patience is the factor on wall time in the second run. The first run gets little, because a program that
+// only waits blocks a slot.
 const patience = 5
 
-// unlucky tells whether a run may have failed for the load of the machine: a program
-// that waits uses less than a twentieth of its time.
+// unlucky reports whether load on the machine may have failed the run: a program that waits uses less than
+// a twentieth of its time.
 func unlucky(r sandbox.Run) bool {
 	return r.Borderline || r.Status == sandbox.TimeLimit && strings.HasSuffix(r.Detail, "wall") && 20*r.CPU > r.Wall
 }
 
-// fromFuture is an import that must be a program's first.
+// fromFuture matches an import that must come first in a program.
 var fromFuture = regexp.MustCompile(`(?m)^from __future__ import`)
 
-// assemble is the program that is run: what the problem gives before what was found.
+// assemble returns the program to run: the problem's code, then the program found.
 func (g *Grader) assemble(p *Problem, text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	before := ""
@@ -320,7 +317,7 @@ func (g *Grader) assemble(p *Problem, text string) string {
 	return before + starter + text
 }
 
-// indented is the body of a function, moved to the right if it lost its indentation.
+// indented indents the body of a function that lost its indentation.
 func indented(body string) string {
 	for line := range strings.Lines(body) {
 		if strings.TrimSpace(line) == "" {
@@ -334,9 +331,8 @@ func indented(body string) string {
 	return "    " + strings.ReplaceAll(body, "\n", "\n    ")
 }
 
-// prelude imports, in one line, what published graders import before a program: names
-// of these modules and the modules themselves (testing_util.py of LiveCodeBench), less
-// what is not in the standard library.
+// prelude returns, as one line, the imports that published graders put before a program: these modules and
+// all their names (testing_util.py of LiveCodeBench), without those outside the standard library.
 func prelude() string {
 	modules := strings.Fields("string re datetime collections heapq bisect copy math random statistics itertools " +
 		"functools operator io sys json builtins typing")

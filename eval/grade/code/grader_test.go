@@ -34,7 +34,7 @@ func grader(t testing.TB, run Runner, opts Options) *Grader {
 	return g
 }
 
-// The same task, the square of a number, with each kind of tests.
+// The same task, the square of a number, with each kind of test.
 func squareStdio() *Problem {
 	return &Problem{ID: "square/stdio", Family: LiveCodeBench, Prelude: true, Tests: []Test{{Stdin: "3\n", Stdout: "9\n"}, {Stdin: "-4\n", Stdout: "16"}, {Stdin: "0\n", Stdout: "0\n"}}}
 }
@@ -248,7 +248,7 @@ func TestUpstreamForgetsTheFunction(t *testing.T) {
 	}
 }
 
-// TestBrokenSandbox: what the sandbox failed at is no wrong answer.
+// TestBrokenSandbox: a sandbox failure is not a wrong answer.
 func TestBrokenSandbox(t *testing.T) {
 	broken := runFunc(func(sandbox.Request) sandbox.Result {
 		return sandbox.Result{Verdict: sandbox.InfraError, Runs: []sandbox.Run{{Status: sandbox.InfraError, Detail: "no slot"}}}
@@ -272,8 +272,8 @@ func TestBrokenSandbox(t *testing.T) {
 	}
 }
 
-// TestUnlucky: a run near its CPU limit, or without its share of a busy machine, is
-// tried again, and the better counts; one that waited is not.
+// TestUnlucky: a run near its CPU limit, or starved on a busy machine, is repeated and the better result
+// counts; a run that only waited is not.
 func TestUnlucky(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// sameOutput is Strict on stdout: as many lines, and in each as many tokens, every one
-// the expected. White space between tokens and at the end of lines does not count, nor
-// do blank lines at the end. Tokens are equal if their texts are; where the expected
-// one is written as a fraction or with an exponent, or a tolerance is declared, also as
-// numbers, exactly or within the tolerance.
+// sameOutput is Strict on stdout: equal numbers of lines, equal numbers of tokens per line, all tokens
+// equal. It ignores white space between tokens and at line ends, and blank lines at the end. Tokens are
+// equal if their texts are. If the expected one has a fraction or an exponent, or a tolerance is declared,
+// they are also equal as numbers, exactly or within the tolerance.
 func sameOutput(got, want string, tolerance float64) bool {
 	g, w := outputLines(got), outputLines(want)
 	if len(g) != len(w) {
@@ -32,7 +31,7 @@ func sameOutput(got, want string, tolerance float64) bool {
 	return true
 }
 
-// outputLines are the lines without blank ones at the end.
+// outputLines returns the lines without trailing blank ones.
 func outputLines(s string) []string {
 	s = strings.TrimRight(s, " \t\r\n")
 	if s == "" {
@@ -59,13 +58,13 @@ func sameNumber(got, want string, tolerance float64) bool {
 	return tolerance > 0 && within(x, y, tolerance)
 }
 
-// within tells whether got is near want, absolutely or relatively.
+// within reports whether got is near want, absolutely or relatively.
 func within(got, want, tolerance float64) bool {
 	return math.Abs(got-want) <= tolerance*max(1, math.Abs(want))
 }
 
-// longestNumber is the longest number, in bytes, that is compared by value, and
-// largestExponent bounds what 1e999999999 would cost.
+// longestNumber is the length limit, in bytes, for comparing by value; largestExponent bounds the cost of
+// numbers like 1e999999999.
 const (
 	longestNumber   = 100_000
 	largestExponent = 5000
@@ -85,9 +84,8 @@ func decimal(s string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(s)
 }
 
-// Upstream reports whether the published comparator of a family accepts an output, as
-// it is (code_utils of the FlowRL release, commit decbc57b). Digits are ASCII's; Python
-// reads others too.
+// Upstream reports whether the published comparator of a family accepts an output, mistakes included
+// (code_utils of the FlowRL release, commit decbc57b). Only ASCII digits are read; Python reads others too.
 func (f Family) Upstream(got, want string) bool {
 	switch f {
 	case LiveCodeBench:
@@ -106,14 +104,14 @@ func pythonStrip(s string) string { return strings.TrimFunc(s, pythonSpace) }
 // pythonFields is str.split().
 func pythonFields(s string) []string { return strings.FieldsFunc(s, pythonSpace) }
 
-// pythonSpace is str.isspace: Unicode's white space and the four separators of ASCII.
+// pythonSpace is str.isspace: Unicode white space and the four ASCII separators.
 func pythonSpace(r rune) bool {
 	return r >= 0x1c && r <= 0x1f ||
 		strings.ContainsRune("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000", r) ||
 		r >= 0x2000 && r <= 0x200a
 }
 
-// liveCodeBenchSame: as many lines, each the same text or the same exact decimals.
+// liveCodeBenchSame compares line by line: equal text or equal exact decimals.
 func liveCodeBenchSame(got, want string) bool {
 	g, w := strings.Split(pythonStrip(got), "\n"), strings.Split(pythonStrip(want), "\n")
 	if len(g) != len(w) {
@@ -139,8 +137,8 @@ func liveCodeBenchSame(got, want string) bool {
 	return true
 }
 
-// pythonDecimal reads what decimal.Decimal reads, as a text that is the same for equal
-// numbers; nan equals nothing, so it is not read.
+// pythonDecimal reads what decimal.Decimal reads and returns a text that is the same for equal numbers. It
+// rejects nan, which equals nothing.
 func pythonDecimal(s string) (string, bool) {
 	s = strings.ToLower(strings.ReplaceAll(pythonStrip(s), "_", ""))
 	switch strings.TrimLeft(s, "+-") {
@@ -194,9 +192,9 @@ func isClose(a, b float64) bool {
 	return math.Abs(a-b) <= 1e-8+1e-5*math.Abs(b)
 }
 
-// tacoSame: stripped texts, or the whole as one number, or line by line as many tokens,
-// of which those pairs differ that are numbers on both sides and not close. A pair of
-// which one is no number never differs: NO is YES.
+// tacoSame accepts equal stripped texts, the whole as one number, or line by line equally many tokens. Two
+// tokens differ only if both are numbers and not close. A pair in which one is not a number never differs:
+// NO equals YES.
 func tacoSame(got, want string) bool {
 	got, want = pythonStrip(got), pythonStrip(want)
 	if got == want {
@@ -235,10 +233,10 @@ func tacoSame(got, want string) bool {
 	return true
 }
 
-// looselySame is what both fall back to. It was written for lists and gets a text, so
-// the output is taken apart into characters: each a number close to an expected line;
-// or its tokens, as sets of characters, the expected lines as sets of tokens, both as
-// sets, equal as texts or as numbers to three decimals.
+// looselySame is the fallback of both. It was written for lists but gets a text, so it takes the output
+// apart into characters. It accepts if each is a number close to an expected line, or if the output's
+// tokens as sets of characters equal the expected lines as sets of tokens, both as sets, as texts or as
+// numbers to three decimals.
 func looselySame(got, want string) bool {
 	var lines []string
 	for line := range strings.SplitSeq(want, "\n") {
@@ -271,8 +269,7 @@ func looselySame(got, want string) bool {
 	return ok && ok2 && setOfSets(x) == setOfSets(y)
 }
 
-// setOfSets is a text that is the same for equal sets of sets. Tokens hold no white
-// space.
+// setOfSets returns a text that is the same for equal sets of sets. Tokens contain no white space.
 func setOfSets(sets [][]string) string {
 	var list []string
 	for _, s := range sets {
@@ -284,8 +281,8 @@ func setOfSets(sets [][]string) string {
 	return strings.Join(slices.Compact(list), "\n") + "\n" + map[bool]string{true: "none"}[len(list) == 0]
 }
 
-// rounded has each number to three decimals; ok is false if one is none, or is nan,
-// which equals nothing.
+// rounded rounds each number to three decimals; ok is false if one is not a number, or is nan, which equals
+// nothing.
 func rounded(sets [][]string) (_ [][]string, ok bool) {
 	out := make([][]string, len(sets))
 	for i, s := range sets {
@@ -300,7 +297,7 @@ func rounded(sets [][]string) (_ [][]string, ok bool) {
 	return out, true
 }
 
-// roundedText is round(f, 3), half to even of the exact binary value; 0 has one sign.
+// roundedText is round(f, 3), half to even of the exact binary value; 0 has no sign.
 func roundedText(f float64) string {
 	text := strconv.FormatFloat(f, 'f', 3, 64)
 	if strings.Trim(text, "-0.") == "" {

@@ -7,7 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Rollout is the problem in the vocabulary of training; Data holds all of it.
+// Rollout converts the problem for training; Data holds all of it.
 func (p *Problem) Rollout() (rollout.Problem, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -16,8 +16,8 @@ func (p *Problem) Rollout() (rollout.Problem, error) {
 	return rollout.Problem{ID: p.ID, Prompt: p.Prompt, Target: p.Solution, Cluster: p.Cluster, Data: data}, nil
 }
 
-// Grade is rollout.Grader for problems that Rollout made. The reward is the score; a
-// program that the sandbox could not run is not graded.
+// Grade implements rollout.Grader for problems made by Rollout. The reward is the score. A program that the
+// sandbox could not run is not graded.
 func (g *Grader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	problem, err := problemOf(p)
 	if err != nil {
@@ -26,7 +26,7 @@ func (g *Grader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Compl
 	return rolloutVerdict(g.Response(ctx, problem, c.Text))
 }
 
-// ProblemOf is the problem in what Rollout made of it, checked.
+// ProblemOf returns, checked, the problem behind a Rollout.
 func ProblemOf(p *rollout.Problem) (*Problem, error) {
 	problem, err := problemOf(p)
 	if err != nil {

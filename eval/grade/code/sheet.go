@@ -12,15 +12,15 @@ import (
 	"exp/train/rollout"
 )
 
-// Sheet grades a response in several ways at once. A program that several of them find
-// is run once on each test, and what it gave is compared by each: they differ in what
-// they accept, never in what happened. It is safe for concurrent use.
+// Sheet grades a response in several ways at once. A program found by several of them runs once per test,
+// and each compares that output: they differ in what they accept, never in what happened. It is safe for
+// concurrent use.
 type Sheet struct {
 	run     Runner
 	options []Options
 }
 
-// NewSheet makes a sheet of the ways to grade.
+// NewSheet makes a sheet with one grader per options.
 func NewSheet(run Runner, options ...Options) (*Sheet, error) {
 	for _, o := range options {
 		if _, err := NewGrader(run, o); err != nil {
@@ -30,14 +30,13 @@ func NewSheet(run Runner, options ...Options) (*Sheet, error) {
 	return &Sheet{run, options}, nil
 }
 
-// Response grades what a model wrote: a verdict for each of the options, in their order.
-// Errors are those of Grader.Response.
+// Response grades a response and returns a verdict for each of the options, in order. Errors are as in
+// Grader.Response.
 func (s *Sheet) Response(ctx context.Context, p *Problem, response string) ([]Verdict, error) {
 	return s.each(func(g *Grader) (Verdict, error) { return g.Response(ctx, p, response) })
 }
 
-// Program grades a program that stands alone, as files of samples have it: nothing is
-// looked for in it.
+// Program grades a bare program, as in files of samples; nothing is extracted from it.
 func (s *Sheet) Program(ctx context.Context, p *Problem, text string) ([]Verdict, error) {
 	return s.each(func(g *Grader) (Verdict, error) { return g.Program(ctx, p, Program{Text: text, How: "as given"}) })
 }
@@ -57,14 +56,14 @@ func (s *Sheet) each(grade func(*Grader) (Verdict, error)) ([]Verdict, error) {
 	return verdicts, nil
 }
 
-// onceRunner runs equal executions once: a program with one input, under the same
-// limits. It is used by one goroutine.
+// onceRunner runs equal executions once: a program with one input under the same limits. For use by one
+// goroutine.
 type onceRunner struct {
 	run  Runner
 	runs map[[sha256.Size]byte]sandbox.Run
 }
 
-// Run is Runner: one request of one test to the other runner for each test that is new.
+// Run implements Runner: it sends each new test to the other runner as a request of its own.
 func (o *onceRunner) Run(ctx context.Context, r sandbox.Request) sandbox.Result {
 	out := sandbox.Result{ID: r.ID, Verdict: sandbox.OK, Total: max(1, len(r.Tests))}
 	tests := r.Tests
@@ -91,7 +90,7 @@ func (o *onceRunner) Run(ctx context.Context, r sandbox.Request) sandbox.Result 
 	return out
 }
 
-// one is a single execution, as it ended, before anybody judges what it gave.
+// one runs a single execution and returns how it ended, before anyone judges it.
 func (o *onceRunner) one(ctx context.Context, r sandbox.Request, t sandbox.Test) sandbox.Run {
 	key := keyOf(r, t)
 	if run, ok := o.runs[key]; ok {
@@ -113,19 +112,19 @@ func (o *onceRunner) one(ctx context.Context, r sandbox.Request, t sandbox.Test)
 	return run
 }
 
-// keyOf is the digest of all that an execution depends on.
+// keyOf digests everything that an execution depends on.
 func keyOf(r sandbox.Request, t sandbox.Test) [sha256.Size]byte {
 	text, err := json.Marshal([]any{r.Mode, r.Source, r.Entry, r.TestCode, r.Uses, r.Limits, t.Stdin, string(t.Args)})
 	if err != nil {
-		panic("code: " + err.Error()) // texts and numbers always have a JSON
+		panic("code: " + err.Error()) // texts and numbers always encode
 	}
 	return sha256.Sum256(text)
 }
 
-// Graders gives the sheet's ways as graders of samples, in their order. Each sample is
-// executed for the first of them that is asked about it, and all of them have their
-// verdict from that: they must be asked about the same completions, which are told apart
-// by their addresses. whole tells that completions are programs and not responses.
+// Graders returns the sheet's ways of grading as graders of samples, in order. The first grader asked about
+// a sample executes it, and all take their verdict from that run. All must be asked about the same
+// completions, which are identified by address. whole says that completions are programs rather than
+// responses.
 func (s *Sheet) Graders(whole bool) []*SheetGrader {
 	cache := &sheetCache{sheet: s, whole: whole, verdicts: make(map[*rollout.Completion]func() ([]Verdict, error))}
 	list := make([]*SheetGrader, len(s.options))
@@ -143,13 +142,13 @@ type sheetCache struct {
 	verdicts map[*rollout.Completion]func() ([]Verdict, error)
 }
 
-// SheetGrader is one way of a Sheet to grade. It is a rollout.Grader.
+// SheetGrader is one of the graders of a Sheet. It is a rollout.Grader.
 type SheetGrader struct {
 	cache *sheetCache
 	way   int
 }
 
-// Verdict is the whole verdict on a completion.
+// Verdict returns the full verdict on a completion.
 func (g *SheetGrader) Verdict(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (Verdict, error) {
 	g.cache.mu.Lock()
 	grade, ok := g.cache.verdicts[c]
@@ -174,22 +173,21 @@ func (g *SheetGrader) Verdict(ctx context.Context, p *rollout.Problem, c *rollou
 	return verdicts[g.way], nil
 }
 
-// Grade implements rollout.Grader, as Grader.Grade.
+// Grade implements rollout.Grader, like Grader.Grade.
 func (g *SheetGrader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	return rolloutVerdict(g.Verdict(ctx, p, c))
 }
 
-// problemOf is the problem in what Rollout made.
+// problemOf returns the problem behind a Rollout.
 func problemOf(p *rollout.Problem) (*Problem, error) {
 	var problem Problem
 	if err := json.Unmarshal(p.Data, &problem); err != nil {
-		return nil, fmt.Errorf("problem %s has no code problem as its data: %w", p.ID, err)
+		return nil, fmt.Errorf("problem %s: its data is not a code problem: %w", p.ID, err)
 	}
 	return &problem, nil
 }
 
-// rolloutVerdict is a verdict in the vocabulary of training. What the sandbox could not
-// run is not graded.
+// rolloutVerdict converts a verdict for training. A program that the sandbox could not run is not graded.
 func rolloutVerdict(v Verdict, err error) (rollout.Verdict, error) {
 	if broken := new(InfraError); errors.As(err, &broken) {
 		return rollout.Verdict{Reason: broken.Error()}, nil

@@ -12,7 +12,7 @@ import (
 	"exp/train/rollout"
 )
 
-// printer runs programs that are what they print, and counts the runs.
+// printer runs programs whose text is their output, and counts the runs.
 type printer struct{ runs atomic.Int64 }
 
 func (r *printer) Run(_ context.Context, q sandbox.Request) sandbox.Result {
@@ -39,8 +39,8 @@ func (r *printer) Run(_ context.Context, q sandbox.Request) sandbox.Result {
 	return out
 }
 
-// Three ways have the verdicts that three graders would give, of one execution of each
-// test: YES for yes passes the published comparator of TACO alone.
+// Three ways give the verdicts that three graders would, with one execution per test: YES for yes passes
+// only TACO's published comparator.
 func TestSheet(t *testing.T) {
 	p := &Problem{ID: "p", Family: TACO, Tests: []Test{{Stdin: "1", Stdout: "yes"}, {Stdin: "2", Stdout: "YES"}, {Stdin: "3", Stdout: "yes"}}}
 	ways := []Options{{Rules: Strict}, {Rules: Upstream}, {Rules: Strict, Partial: true}}
@@ -71,15 +71,14 @@ func TestSheet(t *testing.T) {
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Error(diff)
 	}
-	// One way trims the block: of two programs it runs all three tests, strict the first
-	// of the other, and strict with all tests the two that are left.
+	// One way trims the block, which makes two programs: it runs all three tests; strict runs the first
+	// test of the other, strict with all tests the remaining two.
 	if n := run.runs.Load(); n != 6 {
 		t.Errorf("%d runs, want 3 + 1 + 2", n)
 	}
 }
 
-// A sample is executed once for all graders of a sheet, and broken sandboxes give no
-// verdict under any.
+// A sample is executed once for all graders of a sheet; a broken sandbox gives no verdict under any.
 func TestSheetGraders(t *testing.T) {
 	p, err := (&Problem{ID: "p", Family: LiveCodeBench, Tests: []Test{{Stdin: "1", Stdout: "7"}}}).Rollout()
 	if err != nil {
@@ -112,7 +111,7 @@ func TestSheetGraders(t *testing.T) {
 	}
 }
 
-// In the sandbox, a sheet says what graders say, of each kind of tests.
+// In the sandbox, a sheet agrees with single graders on each kind of test.
 func TestSheetInSandbox(t *testing.T) {
 	pool := openPool(t)
 	sheet, err := NewSheet(pool, Options{}, Options{Rules: Upstream}, Options{Partial: true})

@@ -7,12 +7,12 @@ import (
 	"exp/sandbox"
 )
 
-// sameValue is Python's == on values of JSON, numbers within the tolerance.
+// sameValue is Python's == on JSON values, with a tolerance for numbers.
 func sameValue(got, want any, tolerance float64) bool {
 	return sandbox.SameValue(got, want, func(x, y float64) bool { return tolerance > 0 && within(x, y, tolerance) })
 }
 
-// judgeValue compares what a function returned, in JSON.
+// judgeValue compares a function's return value, in JSON.
 func (p *Problem) judgeValue(got []byte, want json.RawMessage, upstream bool) (bool, string) {
 	if len(got) == 0 {
 		return false, "no value was returned"
@@ -30,7 +30,7 @@ func (p *Problem) judgeValue(got []byte, want json.RawMessage, upstream bool) (b
 	}
 	same := sameValue(g, w, tolerance)
 	if list, ok := w.([]any); ok && len(list) > 0 && !same && (p.Wrapped || upstream && p.Family == TACO) {
-		// TACO's own grader takes the first of any list.
+		// TACO's own grader takes the first element of any list.
 		same = sameValue(g, list[0], tolerance)
 	}
 	if !same {

@@ -8,8 +8,8 @@ import (
 	"exp/eval/grade"
 )
 
-// invalid is what verl's scorer calls a response without an answer. A gold answer of
-// that text is matched by any such response.
+// invalid is the answer that verl's scorer assigns to a response without one. It matches a gold answer with
+// that text.
 const invalid = "[INVALID]"
 
 var (
@@ -23,7 +23,7 @@ var (
 	dapoSqrt    = regexp.MustCompile(`(sqrt)([^{])`)
 )
 
-// dapoSubstitutions and dapoRemoved are applied one after the other, in this order.
+// dapoSubstitutions, then dapoRemoved, are applied in order.
 var dapoSubstitutions = [][2]string{
 	{"an ", ""}, {"a ", ""}, {".$", "$"}, {"\\$", ""}, {`\ `, ""}, {" ", ""}, {"mbox", "text"},
 	{",\\text{and}", ","}, {"\\text{and}", ","}, {"\\text{m}", "\\text{}"},
@@ -60,7 +60,7 @@ func NormalizeDAPO(s string) string {
 	return strings.TrimFunc(s, isPythonSpace)
 }
 
-// isPythonDigits is str.isdigit: digits of any script, superscripts among them.
+// isPythonDigits is str.isdigit: digits of any script, including superscripts.
 func isPythonDigits(s string) bool {
 	for _, r := range s {
 		if !unicode.IsDigit(r) && !strings.ContainsRune("²³¹⁰⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉①②③④⑤⑥⑦⑧⑨", r) {
@@ -70,11 +70,11 @@ func isPythonDigits(s string) bool {
 	return s != ""
 }
 
-// isPythonSpace is str.isspace of one character.
+// isPythonSpace is str.isspace for one character.
 func isPythonSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
-// MathDAPO is compute_score of verl's math_dapo.py: where no "Answer:" is found, the
-// last box of the last 100 characters counts, equal as it stands.
+// MathDAPO is compute_score of verl's math_dapo.py. Without an "Answer:" it compares the last box of the
+// last 100 characters verbatim.
 func MathDAPO(gold, response string) grade.Verdict {
 	response = lastRunes(response, 300)
 	v := mathDAPO(gold, response)
@@ -102,7 +102,7 @@ func mathDAPO(gold, response string) grade.Verdict {
 	return verdict(correct, pred, equalText(correct))
 }
 
-// MathDAPOBox is the scorer's strict-box mode.
+// MathDAPOBox is the strict-box mode of the scorer.
 func MathDAPOBox(gold, response string) grade.Verdict {
 	response = lastRunes(response, 100)
 	box, ok := lastBoxed(response, false)
@@ -113,8 +113,8 @@ func MathDAPOBox(gold, response string) grade.Verdict {
 	return verdict(pred == gold, pred, equalText(pred == gold))
 }
 
-// lastBoxed is last_boxed_only_string: the last \boxed with braces that balance, with
-// fbox also \fbox where there is no \boxed. A backslash does not escape a brace.
+// lastBoxed is last_boxed_only_string: the last \boxed with balanced braces; with fbox set, \fbox if there
+// is no \boxed. A backslash does not escape a brace.
 func lastBoxed(s string, fbox bool) (string, bool) {
 	k := strings.LastIndex(s, "\\boxed")
 	if !fbox {

@@ -26,8 +26,8 @@ func (c goldenCase) input(name string) string {
 	return s
 }
 
-// goldenCases reads a family from EXP_GOLDEN or, by default, shared/data/golden beside
-// the repository; the test is skipped where it is absent.
+// goldenCases reads a family from EXP_GOLDEN or, by default, shared/data/golden next to the repository; the
+// test is skipped if the folder is missing.
 func goldenCases(t *testing.T, family string) []goldenCase {
 	t.Helper()
 	dir := os.Getenv("EXP_GOLDEN")
@@ -199,8 +199,7 @@ func TestGoldenSymbolicGraders(t *testing.T) {
 	}
 }
 
-// GSM8KFirst is the scorer as it was released with FlowRL: the first mark of the whole
-// response.
+// GSM8KFirst is the scorer as released with FlowRL: the first mark in the whole response.
 func GSM8KFirst(gold, response string) grade.Verdict {
 	m := gsm8kMark.FindStringSubmatch(response)
 	if m == nil {
@@ -209,8 +208,8 @@ func GSM8KFirst(gold, response string) grade.Verdict {
 	return gsm8k(gold, stripMoney(m[1]))
 }
 
-// SearchR1Within is compute_score_subem of the same file: the last answer contains one
-// of the targets, both normalised. It is lenient: "them" is within "Anthem".
+// SearchR1Within is compute_score_subem of the same file: the last answer contains one of the targets, both
+// normalised. It is lenient: "them" is in "Anthem".
 func SearchR1Within(targets []string, response string) grade.Verdict {
 	v := SearchR1(targets, response)
 	if v.Reason == "no <answer>" {

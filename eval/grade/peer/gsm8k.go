@@ -21,8 +21,8 @@ func GSM8KStrict(gold, response string) grade.Verdict {
 	return gsm8k(gold, stripMoney(all[len(all)-1][1]))
 }
 
-// GSM8KFlexible is the same with method "flexible": the last run of digits, points and
-// commas that is not a point alone.
+// GSM8KFlexible is compute_score with method "flexible": the last run of digits, points and commas other
+// than a lone point.
 func GSM8KFlexible(gold, response string) grade.Verdict {
 	all := gsm8kNumber.FindAllString(lastRunes(response, 300), -1)
 	if len(all) == 0 {

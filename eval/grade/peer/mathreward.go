@@ -23,8 +23,8 @@ func MathReward(gold, response string) grade.Verdict {
 	return verdict(correct, answer, equalText(correct))
 }
 
-// LastBoxedOnly is last_boxed_only_string: with "\boxed " anywhere, what follows the
-// last one up to a $.
+// LastBoxedOnly is last_boxed_only_string: if the text has "\boxed ", it takes what follows the last one,
+// up to a $.
 func LastBoxedOnly(s string) (string, bool) {
 	if k := strings.LastIndex(s, "\\boxed "); k >= 0 {
 		rest, _, _ := strings.Cut(s[k+len("\\boxed "):], "$")
@@ -44,8 +44,7 @@ func unbox(s string) (string, error) {
 	return strings.TrimSuffix(rest, "}"), nil
 }
 
-// IsEquiv is is_equiv: equal after normalisation, or equal as they stand where the
-// normalisation of either fails.
+// IsEquiv is is_equiv: equal after normalisation, or equal verbatim if either normalisation fails.
 func IsEquiv(a, b string) bool {
 	x, err := StripString(a)
 	y, err2 := StripString(b)
@@ -60,8 +59,7 @@ var (
 	errIndex = errors.New("a command at the end")
 )
 
-// StripString is strip_string of math_reward.py. Its errors stand for the exceptions of
-// the source.
+// StripString is strip_string of math_reward.py. Its errors stand for the source's exceptions.
 func StripString(s string) (string, error) {
 	for _, r := range [][2]string{
 		{"\n", ""}, {"\\!", ""}, {"\\\\", "\\"}, {"tfrac", "frac"}, {"dfrac", "frac"}, {"\\left", ""}, {"\\right", ""},
@@ -140,8 +138,7 @@ func braceFrac(s string) (string, error) {
 	return out, nil
 }
 
-// slashFrac is fix_a_slash_b: 3/4 becomes \frac{3}{4}, of integers as Python writes
-// them.
+// slashFrac is fix_a_slash_b: 3/4 becomes \frac{3}{4}, for integers in Python's notation.
 func slashFrac(s string) string {
 	parts := strings.Split(s, "/")
 	if len(parts) != 2 || !isPythonInt(parts[0]) || !isPythonInt(parts[1]) {
@@ -150,7 +147,7 @@ func slashFrac(s string) string {
 	return "\\frac{" + parts[0] + "}{" + parts[1] + "}"
 }
 
-// isPythonInt: str(int(s)) == s.
+// isPythonInt reports whether str(int(s)) == s.
 func isPythonInt(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {

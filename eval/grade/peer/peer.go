@@ -1,7 +1,6 @@
-// Package peer holds the answer graders of other programs, as they are, their
-// mistakes included: what a published score was made with. Each follows its source
-// to the letter and is tested against recorded outputs of it; the exception is said
-// in prime.go. Beside them stands our own (package grade) under the name "exp".
+// Package peer holds the answer graders of other programs, mistakes included: published scores were made
+// with them. Each follows its source to the letter and is tested against recorded outputs of the source;
+// prime.go documents the exception. Our own grader (package grade) is listed as "exp".
 package peer
 
 import (
@@ -11,33 +10,32 @@ import (
 	"exp/eval/grade"
 )
 
-// Grader is a way to decide whether an answer is right. It is safe for concurrent
-// use.
+// Grader decides whether an answer is right. It is safe for concurrent use.
 type Grader struct {
 	Name  string
 	About string // one line
-	// Response grades a whole response, Answer an answer alone: the peers' graders
-	// know responses only and get it in the form that they look for.
+	// Response grades a whole response, Answer a bare answer. The peers' graders only take responses, so
+	// Answer wraps the answer in the form they look for.
 	Response, Answer func(gold, text string) grade.Verdict
 }
 
 // All lists the graders, ours first.
 func All() []Grader {
 	return []Grader{
-		{"exp", "our own: exact, with a reason, and unsure where it does not know", grade.Response, grade.Answer},
-		wrapped("math_dapo", "verl's for DAPO and AIME: the last \"Answer:\" of 300 characters, else a box; "+
+		{"exp", "our own: exact, gives reasons, says when it is unsure", grade.Response, grade.Answer},
+		wrapped("math_dapo", "verl's, for DAPO and AIME: the last \"Answer:\" of 300 characters, else a box; "+
 			"normalised text", MathDAPO, "Answer: ", ""),
 		wrapped("math_dapo_original", "as released with FlowRL: without the box", MathDAPOOriginal, "Answer: ", ""),
-		wrapped("math_dapo_box", "verl's strict-box mode: the last box of 100 characters, equal as it stands",
+		wrapped("math_dapo_box", "verl's strict-box mode: the last box of 100 characters, compared verbatim",
 			MathDAPOBox, "\\boxed{", "}"),
-		wrapped("math_reward", "verl's for MATH: the last box; is_equiv of normalised text", MathReward,
+		wrapped("math_reward", "verl's, for MATH: the last box; is_equiv of normalised text", MathReward,
 			"\\boxed{", "}"),
-		wrapped("gsm8k_strict", "verl's for GSM8K: the last \"#### number\"; equal text", GSM8KStrict, "#### ", ""),
-		wrapped("gsm8k_flexible", "verl's for GSM8K: the last number; equal text", GSM8KFlexible, "", ""),
-		wrapped("search_r1_em", "search-R1's exact match of the last <answer>", func(gold, s string) grade.Verdict {
+		wrapped("gsm8k_strict", "verl's, for GSM8K: the last \"#### number\"; equal text", GSM8KStrict, "#### ", ""),
+		wrapped("gsm8k_flexible", "verl's, for GSM8K: the last number; equal text", GSM8KFlexible, "", ""),
+		wrapped("search_r1_em", "Search-R1's exact match of the last <answer>", func(gold, s string) grade.Verdict {
 			return SearchR1([]string{gold}, s)
 		}, "<answer>", "</answer>"),
-		{"prime", "prime's and rllm's: the last box; is_equiv, else normalised text and symbolic equality", Prime,
+		{"prime", "PRIME's and rllm's: the last box; is_equiv, else normalised text and symbolic equality", Prime,
 			PrimeAnswer},
 	}
 }
@@ -62,15 +60,15 @@ func ByName(name string) (Grader, error) {
 			return g, nil
 		}
 	}
-	return Grader{}, fmt.Errorf("there is no grader %q; there are %s", name, strings.Join(Names(), ", "))
+	return Grader{}, fmt.Errorf("unknown grader %q; known: %s", name, strings.Join(Names(), ", "))
 }
 
-// verdict of a grader that knows right and wrong only.
+// verdict builds the verdict of a grader that only knows right and wrong.
 func verdict(correct bool, extracted, reason string) grade.Verdict {
 	return grade.Verdict{Correct: correct, Sure: true, Extracted: extracted, Reason: reason}
 }
 
-// lastRunes is the end of s, n code points long.
+// lastRunes returns the last n code points of s.
 func lastRunes(s string, n int) string {
 	r := []rune(s)
 	return string(r[max(0, len(r)-n):])

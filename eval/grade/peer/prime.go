@@ -10,12 +10,11 @@ import (
 	"exp/eval/grade"
 )
 
-// The graders of prime_math (verl) and of rllm, which share their ancestor
-// (openai/prm800k, after hendrycks/math): mathd normalisation, else a second
-// normalisation and symbolic equality. Text is handled as in the source; where the
-// source asks SymPy and pylatexenc, the parser and the exact comparison of package
-// grade answer, so verdicts may differ where SymPy gives up, and the second
-// normalisation covers the commands that answers have.
+// The graders of prime_math (verl) and rllm, which share an ancestor (openai/prm800k, after
+// hendrycks/math): mathd normalisation, else a second normalisation and symbolic equality. Text handling
+// follows the source. Where the source calls SymPy and pylatexenc, we use the parser and exact comparison
+// of package grade, so verdicts may differ where SymPy gives up; the second normalisation covers the
+// commands that occur in answers.
 
 var (
 	primeText  = regexp.MustCompile(`^\\text\{(.+?)\}$`)
@@ -102,7 +101,7 @@ func primeSymbolicText(s string) string {
 	return s
 }
 
-// primeThousands: an integer with commas before every third digit, or none.
+// primeThousands reports whether s is an integer with commas before every third digit, or without commas.
 func primeThousands(s string) bool {
 	parts := strings.Split(strings.TrimPrefix(s, "-"), ",")
 	for i, p := range parts {
@@ -113,8 +112,7 @@ func primeThousands(s string) bool {
 	return true
 }
 
-// primeLatexText writes LaTeX as plain text, as pylatexenc does with the commands that
-// answers have.
+// primeLatexText converts LaTeX to plain text as pylatexenc does, for the commands that occur in answers.
 func primeLatexText(s string) string {
 	s = strings.NewReplacer("\\tfrac", "\\frac", "\\dfrac", "\\frac").Replace(s)
 	s = strings.ReplaceAll(s, "\\frac", " \\frac")
@@ -164,7 +162,7 @@ func primeTuple(s string) []string {
 	return []string{s}
 }
 
-// primeElement compares one element: reduced fractions and integers as they stand.
+// primeElement compares one element; reduced fractions and integers must match verbatim.
 func primeElement(gold, answer string) bool {
 	switch {
 	case primeFrac.MatchString(gold) && primeFrac.MatchString(answer):
@@ -175,8 +173,7 @@ func primeElement(gold, answer string) bool {
 	return primeAllowed(gold) && primeAllowed(answer) && grade.EqualExpressions(gold, answer)
 }
 
-// primeAllowed is should_allow_eval: no power that might take long, at most two
-// letters.
+// primeAllowed is should_allow_eval: no power that might take long, at most two letters.
 func primeAllowed(s string) bool {
 	if strings.Contains(s, "^{") || strings.Contains(s, "^(") || primeBadPow.MatchString(s) {
 		return false

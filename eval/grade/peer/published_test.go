@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// golds reads the gold answers of a benchmark; the test is skipped where it is absent.
+// golds reads the gold answers of a benchmark; the test is skipped if they are missing.
 func golds(t *testing.T, name string) []string {
 	t.Helper()
 	dir := os.Getenv("EXP_DATA")
@@ -41,9 +41,9 @@ func golds(t *testing.T, name string) []string {
 	return list
 }
 
-// The published number of gold answers that math_dapo accepts when they are written back
-// in several forms (recipes-and-evaluation.md §3.4), recomputed from the stored
-// benchmarks. Those of AMC (83 rows) and Minerva are of files that are not stored.
+// The published number of gold answers that math_dapo accepts when written back in several forms
+// (recipes-and-evaluation.md §3.4), recomputed from the stored benchmarks. The files for AMC (83 rows) and
+// Minerva are not stored.
 func TestPublishedFormTable(t *testing.T) {
 	grader, err := ByName("math_dapo_original")
 	if err != nil {

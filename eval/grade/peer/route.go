@@ -9,13 +9,12 @@ import (
 	"exp/eval/grade"
 )
 
-// ErrNoRoute is wrapped by errors of Route: the data source has no grader there.
+// ErrNoRoute is wrapped by errors of Route: verl has no grader for the data source.
 var ErrNoRoute = errors.New("verl's default_compute_score knows no grader for this data source")
 
-// Route names the grader that verl's default_compute_score (reward_score/__init__.py)
-// takes for a data source. The source of a row must be spelled as there: "gsm8k" is
-// none. Sources of programs and of geometry are graded there by what is not in this
-// package, and are errors too.
+// Route names the grader that verl's default_compute_score (reward_score/__init__.py) uses for a data
+// source. The source must be spelled as it is there: "gsm8k" is unknown. Sources of programs and geometry
+// need graders that this package lacks, and are errors too.
 func Route(source string) (name string, err error) {
 	switch source {
 	case "openai/gsm8k":
@@ -39,8 +38,8 @@ func Route(source string) (name string, err error) {
 	return "", fmt.Errorf("%w: %q", ErrNoRoute, source)
 }
 
-// DefaultScore is default_compute_score: the verdict of the grader that Route names,
-// and the score that verl would train on. golds are several for search-R1 only.
+// DefaultScore is default_compute_score: the verdict of the grader that Route names, and the score verl
+// would train on. Only search-R1 takes several golds.
 func DefaultScore(source string, golds []string, response string) (grade.Verdict, float64, error) {
 	name, err := Route(source)
 	if err != nil {

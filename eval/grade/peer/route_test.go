@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The recorded calls of default_compute_score: which grader a data source has, and
-// what it scores.
+// The recorded calls of default_compute_score: the grader and the score for each data source.
 func TestGoldenDefaultScore(t *testing.T) {
 	n := 0
 	for _, c := range goldenCases(t, "reward_scorers") {

@@ -16,8 +16,8 @@ var (
 // asciiPunctuation is Python's string.punctuation.
 const asciiPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
-// NormalizeEM is normalize_answer of the SQuAD kind: lower case, no ASCII punctuation,
-// no articles, single blanks.
+// NormalizeEM is normalize_answer of the SQuAD kind: lower case, no ASCII punctuation, no articles, single
+// spaces.
 func NormalizeEM(s string) string {
 	s = strings.ToLower(s)
 	s = strings.Map(func(r rune) rune {
@@ -35,9 +35,8 @@ func NormalizeEM(s string) string {
 	return strings.Join(strings.FieldsFunc(s, isPythonSpace), " ")
 }
 
-// SearchR1 is compute_score of verl's search_r1_like_qa_em.py: the last answer is one
-// of the targets. A response with more than ten opening or closing tags scores a
-// quarter there; right it still is.
+// SearchR1 is compute_score of verl's search_r1_like_qa_em.py: the last answer must be one of the targets.
+// There a response with more than ten opening or closing tags scores a quarter; it still counts as right.
 func SearchR1(targets []string, response string) grade.Verdict {
 	all := searchAnswer.FindAllStringSubmatch(response, -1)
 	if len(all) == 0 {
@@ -49,8 +48,8 @@ func SearchR1(targets []string, response string) grade.Verdict {
 	return verdict(correct, answer, equalText(correct))
 }
 
-// SearchR1Score is the reward: score, a quarter of it with too many tags, formatScore
-// for a wrong answer, 0 without one.
+// SearchR1Score returns the reward: score if right, a quarter of it with too many tags, formatScore for a
+// wrong answer, 0 without one.
 func SearchR1Score(targets []string, response string, score, formatScore float64) float64 {
 	v := SearchR1(targets, response)
 	switch {
