@@ -7,12 +7,11 @@ import (
 	"sort"
 )
 
-// The aggregates across suites of Agarwal et al., arXiv:2108.13264 §4. Their unit is
-// the score of a run on a suite.
+// Aggregates across suites from Agarwal et al., arXiv:2108.13264 §4. Their unit is the score of one run on
+// one suite.
 
-// IQM is the interquartile mean: that of the middle half of xs, leaving out ⌊n/4⌋ at
-// each end (SciPy's trim_mean at 0.25, which the authors' code calls). It panics if
-// there are none.
+// IQM returns the interquartile mean: the mean of the middle half of xs, without ⌊n/4⌋ values at each end
+// (SciPy's trim_mean at 0.25, which the authors' code calls). It panics if xs is empty.
 func IQM(xs []float64) float64 {
 	if len(xs) == 0 {
 		panic("stat: mean of nothing")
@@ -22,12 +21,11 @@ func IQM(xs []float64) float64 {
 	return mean(sorted[cut : len(sorted)-cut])
 }
 
-// OptimalityGap is by how much xs fall short of target on average; what is above it
-// counts as target:
+// OptimalityGap returns the mean shortfall of xs from target; values above target count as target:
 //
 //	mean(target - min(x, target))
 //
-// It panics if there are none.
+// It panics if xs is empty.
 func OptimalityGap(xs []float64, target float64) float64 {
 	if len(xs) == 0 {
 		panic("stat: mean of nothing")
@@ -39,10 +37,10 @@ func OptimalityGap(xs []float64, target float64) float64 {
 	return sum / float64(len(xs))
 }
 
-// ProbabilityOfImprovement is the probability that a run of a scores more than a run
-// of b on the same suite, a tie counting half, mean over suites (arXiv:2108.13264
-// §4.3; of one suite the Mann-Whitney U over its greatest value). a and b are
-// [suites][runs]. It panics if the suites' numbers differ or if there is nothing.
+// ProbabilityOfImprovement returns the probability that a run of a scores higher than a run of b on the
+// same suite, ties counting half, averaged over suites (arXiv:2108.13264 §4.3; for one suite the
+// Mann-Whitney U over its maximum). a and b are [suites][runs]. It panics if the numbers of suites differ
+// or if there are no suites or runs.
 func ProbabilityOfImprovement(a, b [][]float64) float64 {
 	if len(a) != len(b) || len(a) == 0 {
 		panic("stat: length mismatch")
@@ -68,14 +66,14 @@ func ProbabilityOfImprovement(a, b [][]float64) float64 {
 	return sum / float64(len(a))
 }
 
-// Profile is a sample of scores by the intervals between thresholds, ready for the
-// shares above them under many weightings.
+// Profile holds scores binned by threshold, so that the shares above each threshold are quick to compute
+// under many weightings.
 type Profile struct {
-	above []int // of each score: how many thresholds it is above
-	n     int   // thresholds
+	above []int // per score: number of thresholds below it
+	n     int   // number of thresholds
 }
 
-// NewProfile sorts xs into the intervals between thresholds, which ascend.
+// NewProfile bins xs by thresholds, which must ascend.
 func NewProfile(xs, thresholds []float64) *Profile {
 	p := &Profile{above: make([]int, len(xs)), n: len(thresholds)}
 	for i, x := range xs {
@@ -84,9 +82,9 @@ func NewProfile(xs, thresholds []float64) *Profile {
 	return p
 }
 
-// Share is the share of the scores above each threshold, the score distribution of a
-// performance profile (arXiv:2108.13264 §4.2), with score i counted weights[i] times;
-// nil: once each. It panics if the lengths differ or nothing counts.
+// Share returns the share of scores above each threshold, the score distribution of a performance profile
+// (arXiv:2108.13264 §4.2). Score i counts weights[i] times; nil means once each. It panics if lengths
+// differ or all weights are zero.
 func (p *Profile) Share(weights []int) []float64 {
 	if weights != nil && len(weights) != len(p.above) {
 		panic("stat: length mismatch")
@@ -113,38 +111,37 @@ func (p *Profile) Share(weights []int) []float64 {
 	return out
 }
 
-// SuiteScores are the scores of several arms on one suite, whose problems they share.
+// SuiteScores holds the scores of several arms on the problems of one suite.
 type SuiteScores struct {
 	Arms     []Scores // [arms][seeds][problems]
 	Clusters []string // as in ClusterMean
 }
 
-// Weights is how often a draw took each seed and each problem.
+// Weights says how often a draw took each seed and each problem.
 type Weights struct {
 	Seeds    [][]int // [arms][seeds]; the same for all suites
 	Problems [][]int // [suites][problems]
 }
 
-// AcrossSuites returns the intervals of the numbers that statistic computes, which must
-// be as many each time and lie in [0, 1]; w is valid during the call.
+// AcrossSuites returns intervals for the numbers that statistic computes. statistic must return the same
+// number of values each time, all in [0, 1]; w is valid only during the call.
 //
-// Without seeds it is the bootstrap stratified by suite: each draw takes clusters of
-// problems with replacement within each suite, once for all arms, and the percentiles
-// of what comes out are the interval. It speaks of these seeds alone.
+// Without seeds it bootstraps stratified by suite: each draw takes clusters of problems with replacement
+// within each suite, the same for all arms, and the interval runs between percentiles of the results. It
+// describes these seeds only.
 //
-// With seeds, of which each arm needs two, it is the number ± t·SE,
+// With seeds, at least two per arm, the interval is the number ± t·SE,
 //
 //	SE² = P + Σ_arms (n-1)/n · Σ_s (v_(s) - v̄)²
 //
-// with P the variance of those draws, and for seeds, which are too few to draw from, the
-// jackknife: v_(s) is the number without seed s of an arm (Efron and Stein 1981). Degrees
-// of freedom are Satterthwaite's of n-1 an arm and G-1 of the smallest suite. Noise of a
-// seed on a problem is in both parts, which errs on the large side.
+// P is the variance of those draws. Seeds are too few to bootstrap, so their part is the jackknife: v_(s)
+// is the number without seed s of an arm (Efron and Stein 1981). Degrees of freedom are Satterthwaite's,
+// from n-1 per arm and G-1 of the smallest suite. Both parts include the noise of one seed on one problem,
+// which errs on the large side.
 //
-// Agarwal et al. draw the seeds of each suite apart, because there a run is trained on
-// one. Here a run is scored on all suites: it is left out of all of them, or what runs
-// have in common would count as averaged out.
-// It panics if arms, seeds or problems do not match.
+// Agarwal et al. draw the seeds of each suite separately, because their runs are trained on one suite each.
+// Here one run is scored on all suites, so it is left out of all at once; otherwise what runs have in
+// common would seem to average out. AcrossSuites panics if arms, seeds or problems do not match.
 func AcrossSuites(suites []SuiteScores, seeds bool, r Resampling, statistic func(w Weights) []float64) []Interval {
 	if r.Draws < 1 {
 		panic("stat: a bootstrap needs draws")
@@ -197,8 +194,8 @@ func AcrossSuites(suites []SuiteScores, seeds bool, r Resampling, statistic func
 	return out
 }
 
-// overSeeds are the intervals of AcrossSuites with seeds, from the draws of problems
-// [numbers][draws] and the sizes of clusters [suites][G].
+// overSeeds computes the intervals of AcrossSuites with seeds, from the draws over problems
+// [numbers][draws] and the cluster sizes [suites][G].
 func overSeeds(suites []SuiteScores, draws [][]float64, sizes [][]int, level float64,
 	statistic func(w Weights) []float64) []Interval {
 	all := All(suites)
@@ -235,7 +232,7 @@ func overSeeds(suites []SuiteScores, draws [][]float64, sizes [][]int, level flo
 	return out
 }
 
-// squaresAround is Σ (x - mean)².
+// squaresAround returns Σ (x - mean)².
 func squaresAround(xs []float64) float64 {
 	m := mean(xs)
 	var ss float64
@@ -245,7 +242,7 @@ func squaresAround(xs []float64) float64 {
 	return ss
 }
 
-// drawProblems takes problems by their clusters.
+// drawProblems draws problems by cluster.
 func (w Weights) drawProblems(rng *rand.Rand, index, sizes [][]int) {
 	for s, times := range w.Problems {
 		drawn, _ := drawClusters(rng, sizes[s])
@@ -255,8 +252,8 @@ func (w Weights) drawProblems(rng *rand.Rand, index, sizes [][]int) {
 	}
 }
 
-// Means are an arm's scores under the draw, [suites][seeds drawn]: of each seed that
-// was drawn, as often as it was, the mean over the problems drawn.
+// Means returns an arm's scores under the draw, [suites][seeds drawn]: for each drawn seed, as often as
+// drawn, the mean over the drawn problems.
 func (w Weights) Means(suites []SuiteScores, arm int) [][]float64 {
 	out := make([][]float64, len(suites))
 	for s := range suites {
@@ -280,7 +277,7 @@ func (w Weights) Means(suites []SuiteScores, arm int) [][]float64 {
 	return out
 }
 
-// All are weights that take everything once: the statistic itself.
+// All returns weights that take everything once: the statistic itself.
 func All(suites []SuiteScores) Weights {
 	ones := func(n int) []int { return slices.Repeat([]int{1}, n) }
 	var w Weights

@@ -66,7 +66,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// twoSuites have two arms of two and one seeds, and problems in clusters.
+// twoSuites has two arms with two and one seeds, and problems in clusters.
 func twoSuites() []SuiteScores {
 	return []SuiteScores{
 		{Arms: []Scores{{{1, 0, 1}, {0, 0, 1}}, {{1, 1, 1}}}, Clusters: []string{"x", "x", ""}},
@@ -103,9 +103,9 @@ func TestAcrossSuitesIsBootstrap(t *testing.T) {
 	}
 }
 
-// Of one problem a suite only seeds vary: the mean of .2 .4 .6 is .4 ± t·.2/√3, cut to
-// [0, 1]. Together with a suite on which the runs differ as much the other way it does not
-// vary at all: a run is left out of all suites.
+// With one problem per suite only seeds vary: the mean of .2 .4 .6 is .4 ± t·.2/√3, cut to [0, 1]. Together
+// with a suite on which the runs differ as much the other way it does not vary at all: a run is left out of
+// all suites.
 func TestAcrossSuitesOverSeeds(t *testing.T) {
 	up, down := SuiteScores{Arms: []Scores{{{0.2}, {0.4}, {0.6}}}}, SuiteScores{Arms: []Scores{{{0.6}, {0.4}, {0.2}}}}
 	suites := []SuiteScores{up, down}
@@ -127,7 +127,7 @@ func TestAcrossSuitesOverSeeds(t *testing.T) {
 	if wide[0].Lo != 0 || !near(wide[0].Hi, 0.4+4.3026527*0.2/math.Sqrt(3), 1e-6) {
 		t.Errorf("at 95 %%: %+v, want [0, .897]", wide[0])
 	}
-	// One problem and seeds that are not drawn leave nothing to vary.
+	// One problem without drawn seeds leaves nothing to vary.
 	none := AcrossSuites(suites, false, r, func(w Weights) []float64 { return []float64{mean(w.Means(suites, 0)[0])} })
 	if !near(none[0].Lo, 0.4, 1e-12) || none[0].Lo != none[0].Hi {
 		t.Errorf("without seeds: %+v, want .4 in every draw", none[0])

@@ -4,16 +4,16 @@ import (
 	"math"
 )
 
-// SubsetDraws is how BootstrapSubsets draws; verl's are 1000 draws with seed 42.
+// SubsetDraws configures BootstrapSubsets; verl uses 1000 draws with seed 42.
 type SubsetDraws struct {
 	Draws int
 	Seed  uint32
 }
 
-// Moments are a mean and a standard deviation that divides by the number of values.
+// Moments holds a mean and a standard deviation with divisor n.
 type Moments struct{ Mean, Std float64 }
 
-// MomentsOf returns those of xs. It panics if there are none.
+// MomentsOf returns the moments of xs. It panics if xs is empty.
 func MomentsOf(xs []float64) Moments {
 	if len(xs) == 0 {
 		panic("stat: mean of nothing")
@@ -32,14 +32,13 @@ func MomentsOf(xs []float64) Moments {
 	return m
 }
 
-// BootstrapSubsets returns the moments, over draws, of reduce of size samples out of
-// n, drawn with replacement (verl's bootstrap_metric, to the last draw). index is
-// valid during the call of reduce. Equal arguments draw equal samples.
+// BootstrapSubsets draws size of n samples with replacement, applies reduce, and returns the moments over
+// draws (verl's bootstrap_metric, to the last draw). index is valid only during the call of reduce. Equal
+// arguments draw equal samples.
 //
-// With the maximum for reduce it is verl's best@size. That is below the probability
-// that size samples hold a correct one, since a draw repeats samples: of n = size,
-// only 63 % are different. PassAtK has no such bias. The standard deviation is of one
-// draw's value, not of the mean.
+// With the maximum as reduce it computes verl's best@size. That underestimates the probability that size
+// samples contain a correct one, because a draw repeats samples: with n = size only 63 % are different.
+// PassAtK has no such bias. The standard deviation is that of a single draw, not of the mean.
 func BootstrapSubsets(n, size int, d SubsetDraws, reduce func(index []int) float64) Moments {
 	if n < 1 || size < 1 || d.Draws < 1 {
 		panic("stat: a bootstrap needs draws")
@@ -55,9 +54,8 @@ func BootstrapSubsets(n, size int, d SubsetDraws, reduce func(index []int) float
 	return MomentsOf(values)
 }
 
-// Majority returns the value of the first sample, in the order of index, whose
-// answer is the most frequent one among them; of equally frequent answers the one
-// seen first counts. answers and values are of all samples.
+// Majority returns the value of the first sample, in index order, that has the most frequent answer. On a
+// tie the answer seen first wins. answers and values cover all samples.
 func Majority(answers []string, values []float64, index []int) float64 {
 	votes := make(map[string]int)
 	for _, i := range index {

@@ -12,9 +12,8 @@ func TestMomentsOf(t *testing.T) {
 	}
 }
 
-// The bootstrap is close to what it samples: with c of n samples correct, a draw of
-// size k has a correct one with probability 1 - (1-c/n)^k, which is less than
-// pass@k.
+// The bootstrap is close to what it samples: with c of n samples correct, a draw of size k contains a
+// correct one with probability 1 - (1-c/n)^k, which is below pass@k.
 func TestBootstrapSubsets(t *testing.T) {
 	values := []float64{0, 1, 0, 0, 1, 0, 0, 0}
 	best := func(index []int) float64 { return slices.Max(pick(values, index)) }

@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// Scores are one arm's item scores, [seeds][problems].
+// Scores holds the item scores of one arm, [seeds][problems].
 type Scores [][]float64
 
-// Resampling is how a bootstrap draws.
+// Resampling configures a bootstrap.
 type Resampling struct {
 	Draws int     // 10 000 for problems, 2000 across suites
-	Seed  uint64  // from the digests of the inputs, so that equal inputs print equal numbers
+	Seed  uint64  // derived from the digests of the inputs, so equal inputs print equal numbers
 	Level float64 // coverage
 }
 
-// Bootstrap is the percentile interval of the mean of xs over problems: each draw takes
-// clusters with replacement. clusters is as in ClusterMean. ok is false if there are
-// fewer than two. Over seeds it would be too short, of which there are few (three have
-// ten different samples): CrossedMean is for them.
+// Bootstrap returns the percentile interval of the mean of xs over problems: each draw takes clusters with
+// replacement. clusters is as in ClusterMean. ok is false with fewer than two clusters. For seeds use
+// CrossedMean: they are few (three have ten different samples), so a bootstrap would be too narrow.
 func Bootstrap(xs []float64, clusters []string, r Resampling) (iv Interval, ok bool) {
 	index, G := checkedClusters(clusters, Scores{xs})
 	if G < 2 {
@@ -40,8 +39,8 @@ func Bootstrap(xs []float64, clusters []string, r Resampling) (iv Interval, ok b
 	}), true
 }
 
-// drawClusters draws as many clusters as there are, with replacement: how often
-// each came, and how many problems that makes.
+// drawClusters draws as many clusters as there are, with replacement. times says how often each came, items
+// how many problems that makes.
 func drawClusters(rng *rand.Rand, sizes []int) (times []int, items int) {
 	times = make([]int, len(sizes))
 	for range sizes {
@@ -52,7 +51,7 @@ func drawClusters(rng *rand.Rand, sizes []int) (times []int, items int) {
 	return times, items
 }
 
-// resample is the percentile interval of a statistic over r.Draws draws.
+// resample returns the percentile interval of a statistic over r.Draws draws.
 func resample(r Resampling, draw func(*rand.Rand) float64) Interval {
 	if r.Draws < 1 {
 		panic("stat: a bootstrap needs draws")
@@ -70,9 +69,8 @@ func resample(r Resampling, draw func(*rand.Rand) float64) Interval {
 	}
 }
 
-// Quantile is the p-quantile of sorted values by linear interpolation between
-// order statistics at (len-1)·p (Hyndman and Fan 1996, type 7; NumPy's default).
-// It panics if there are none.
+// Quantile returns the p-quantile of sorted values, interpolating linearly between order statistics at
+// (len-1)·p (Hyndman and Fan 1996, type 7; NumPy's default). It panics if sorted is empty.
 func Quantile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		panic("stat: quantile of nothing")

@@ -2,25 +2,24 @@ package stat
 
 import "math"
 
-// Mean is a mean with what is needed for its interval and its test.
+// Mean is a mean with what its interval and test need.
 type Mean struct {
 	N     int     // values
 	G     int     // clusters
 	Value float64 // Σ x / N
-	// SE is the cluster-robust standard error; +Inf if there are fewer than two
-	// clusters, because then nothing is known of the spread.
+	// SE is the cluster-robust standard error; +Inf with fewer than two clusters, which leave the spread
+	// unknown.
 	SE float64
-	DF float64 // degrees of freedom of SE: G-1, if nothing else is said
+	DF float64 // degrees of freedom of SE: G-1 unless stated otherwise
 }
 
-// ClusterMean is the mean of xs [N] and its cluster-robust standard error
+// ClusterMean returns the mean of xs [N] and its cluster-robust standard error
 //
 //	SE = sqrt( G/(G-1) · Σ_g (Σ_{i∈g} (x_i - mean))² ) / N
 //
-// (Miller, arXiv:2411.00640 §2.2, with the small-sample factor G/(G-1), so that
-// it is sd/√N with N-1 where each value is a cluster of its own). clusters [N]
-// names each value's cluster; an empty name is a cluster of one, and nil means
-// that all are. It panics if the lengths differ or if there are no values.
+// (Miller, arXiv:2411.00640 §2.2, with the small-sample factor G/(G-1), so that it equals sd/√N, sd with
+// divisor N-1, if each value is its own cluster). clusters [N] names each value's cluster; an empty name is
+// a cluster of one, and nil makes every value one. It panics if lengths differ or xs is empty.
 func ClusterMean(xs []float64, clusters []string) Mean {
 	if len(xs) == 0 {
 		panic("stat: mean of nothing")
@@ -48,8 +47,8 @@ func ClusterMean(xs []float64, clusters []string) Mean {
 	return m
 }
 
-// Clusters numbers clusters in the order in which they first appear: index [n]
-// is each item's, G how many there are. names is as in ClusterMean.
+// Clusters numbers clusters by first appearance: index [n] holds each item's cluster, G counts them. names
+// is as in ClusterMean.
 func Clusters(n int, names []string) (index []int, G int) {
 	if names != nil && len(names) != n {
 		panic("stat: length mismatch")

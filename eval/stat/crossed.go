@@ -2,33 +2,30 @@ package stat
 
 import "math"
 
-// CrossedMean is the mean of an arm's scores, [seeds][problems], with a standard error
-// for other seeds and other problems, both of which are samples of what there might
-// be:
+// CrossedMean returns the mean of an arm's scores, [seeds][problems], with a standard error that covers
+// other seeds and other problems, both regarded as samples:
 //
 //	SE²   = S + max(0, P - C)
 //	S     = s²/n of the n seeds' means
 //	P     = SE² of ClusterMean of the problems' means over seeds
 //	C     = G/(G-1) · Σ_s Σ_g (Σ_{i∈g} (x_si - x̄_s - x̄_i + x̄))² / (n(n-1)·N²)
 //
-// C is the noise of one seed on one problem, which is part of S and of P and must count
-// once: the variance for two-way clusters of Cameron, Gelbach and Miller (2011), bounded
-// below as Hillis (2007) does for readers and cases, whose design is the same. Degrees of freedom
-// are Satterthwaite's (1946),
+// C is the noise of one seed on one problem. It is part of both S and P and must count once: the variance
+// for two-way clusters of Cameron, Gelbach and Miller (2011), bounded below as Hillis (2007) does for
+// readers and cases, which is the same design. Degrees of freedom are Satterthwaite's (1946),
 //
 //	DF = SE⁴ / (S²/(n-1) + max(0, P-C)²/(G-1))
 //
-// between the fewer of n-1 and G-1 and their sum. clusters is as in ClusterMean. With
-// one seed or one cluster nothing is known of others, and SE is +Inf. It panics if the
-// rows' lengths differ or there is nothing.
+// between min(n-1, G-1) and their sum. clusters is as in ClusterMean. With one seed or one cluster the
+// spread is unknown and SE is +Inf. It panics if rows differ in length or there are no scores.
 func CrossedMean(a Scores, clusters []string) Mean {
 	checkedClusters(clusters, a)
 	return ClusterMean(problemMeans(a), clusters).crossed(cellVariance(a, clusters), seedVariance(a))
 }
 
-// CrossedDifference is mean(a) - mean(b) on the same problems, as CrossedMean: S and C
-// are the sums of those of both arms, each with its own degrees of freedom (Welch 1947),
-// and P is that of the problems' differences. Seeds are not paired.
+// CrossedDifference returns mean(a) - mean(b) on the same problems, as CrossedMean does. S and C sum over
+// both arms, each with its own degrees of freedom (Welch 1947); P comes from the problems' differences.
+// Seeds are not paired.
 func CrossedDifference(a, b Scores, clusters []string) Mean {
 	checkedClusters(clusters, a, b)
 	d := problemMeans(a)
@@ -39,15 +36,14 @@ func CrossedDifference(a, b Scores, clusters []string) Mean {
 	return ClusterMean(d, clusters).crossed(cells, seedVariance(a), seedVariance(b))
 }
 
-// Welch is the difference of two independent means, with Welch's (1947) degrees of
-// freedom.
+// Welch returns the difference of two independent means, with Welch's (1947) degrees of freedom.
 func Welch(a, b Mean) Mean {
 	m := Mean{N: a.N + b.N, G: a.G + b.G, Value: a.Value - b.Value}
 	m.SE, m.DF = satterthwaite(variance{a.SE * a.SE, a.DF}, variance{b.SE * b.SE, b.DF})
 	return m
 }
 
-// crossed is m, a mean over problems, for other seeds too.
+// crossed extends m, a mean over problems, to other seeds.
 func (m Mean) crossed(cells float64, seeds ...variance) Mean {
 	problems := variance{math.Inf(1), 0}
 	if m.G > 1 {
@@ -60,15 +56,15 @@ func (m Mean) crossed(cells float64, seeds ...variance) Mean {
 	return m
 }
 
-// rounding is the relative standard error that sums of equal numbers leave where there
-// is none.
+// rounding is the relative standard error that rounding leaves in sums of equal numbers, whose true
+// standard error is 0.
 const rounding = 1e-12
 
-// variance is an estimate of one, with its degrees of freedom.
+// variance is an estimated variance with its degrees of freedom.
 type variance struct{ value, df float64 }
 
-// satterthwaite is the standard error of a sum of independent parts, and its degrees
-// of freedom (Satterthwaite 1946). An unknown part, +Inf, makes the sum unknown.
+// satterthwaite returns the standard error of a sum of independent parts and its degrees of freedom
+// (Satterthwaite 1946). An unknown part, +Inf, makes the sum unknown.
 func satterthwaite(parts ...variance) (se, df float64) {
 	var sum, spread float64
 	df = math.Inf(1)
@@ -81,12 +77,12 @@ func satterthwaite(parts ...variance) (se, df float64) {
 		df = min(df, p.df)
 	}
 	if spread > 0 {
-		df = max(df, float64(sum*sum/spread)) // never less but by rounding
+		df = max(df, float64(sum*sum/spread)) // can only be less by rounding
 	}
 	return math.Sqrt(sum), df
 }
 
-// seedVariance is s²/n of the seeds' means.
+// seedVariance returns s²/n of the seeds' means.
 func seedVariance(a Scores) variance {
 	means := make([]float64, len(a))
 	for s, row := range a {
@@ -96,7 +92,7 @@ func seedVariance(a Scores) variance {
 	return variance{m.SE * m.SE, m.DF}
 }
 
-// cellVariance is C of CrossedMean; 0 where it is not known.
+// cellVariance returns C of CrossedMean; 0 if unknown.
 func cellVariance(a Scores, clusters []string) float64 {
 	n, N := len(a), len(a[0])
 	index, G := Clusters(N, clusters)
@@ -119,7 +115,7 @@ func cellVariance(a Scores, clusters []string) float64 {
 	return float64(G) / float64(G-1) * ss / (float64(n*(n-1)) * float64(N) * float64(N))
 }
 
-// problemMeans is each problem's mean over seeds.
+// problemMeans returns the mean over seeds of each problem.
 func problemMeans(a Scores) []float64 {
 	out := make([]float64, len(a[0]))
 	for _, row := range a {

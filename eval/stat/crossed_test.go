@@ -39,7 +39,7 @@ func TestCrossedMean(t *testing.T) {
 	}
 }
 
-// Sums of equal numbers round, .1 three times is not quite .3: that is no spread.
+// Sums of equal numbers round, .1 three times is not quite .3: that does not count as spread.
 func TestCrossedMeanRounding(t *testing.T) {
 	if m := CrossedMean(Scores{{0.1, 0.1, 0.1}, {0.1, 0.1, 0.1}}, nil); m.SE != 0 || !near(m.Value, 0.1, 1e-15) {
 		t.Errorf("got %+v, want .1 ± 0", m)
@@ -66,7 +66,7 @@ func TestCrossedDifference(t *testing.T) {
 	sameMean(t, CrossedDifference(b, a, nil), Mean{2, 2, -7.0 / 12, math.Sqrt(13) / 12, 169.0 / 89})
 }
 
-// Both arms see the same problems: what problems have in common counts as no spread.
+// Both arms see the same problems: what problems have in common does not count as spread.
 func TestCrossedDifferenceIsPaired(t *testing.T) {
 	b := Scores{{0.5, 0, 1, 0.25}, {0.5, 0, 1, 0.25}}
 	a := Scores{{0.625, 0.125, 1.125, 0.375}, {0.625, 0.125, 1.125, 0.375}}

@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// Distinct is the number of different answers. The empty string is no answer.
+// Distinct counts the different answers. The empty string is not an answer.
 func Distinct(answers []string) int {
 	return len(counts(answers))
 }
 
-// Entropy is -Σ p ln p in nats over the classes of equal answers; the empty string
-// is no answer and takes no part. It is the plug-in estimate: with few samples it
-// is below the entropy of the distribution they come from. Zero without answers.
+// Entropy returns -Σ p ln p in nats over the classes of equal answers, ignoring empty strings; zero without
+// answers. It is the plug-in estimate: with few samples it is below the entropy of their distribution.
 func Entropy(answers []string) float64 {
 	cs := counts(answers)
 	total := 0
@@ -29,8 +28,8 @@ func Entropy(answers []string) float64 {
 	return max(h, 0) // one class gives -0
 }
 
-// NormalizedEntropy is h / ln n, for the entropy h of the answers of n samples: 1 if
-// all of them differ. Zero where n < 2.
+// NormalizedEntropy returns h / ln n, for the entropy h of the answers of n samples: 1 if all differ. Zero
+// if n < 2.
 func NormalizedEntropy(h float64, n int) float64 {
 	if n < 2 {
 		return 0
@@ -38,9 +37,9 @@ func NormalizedEntropy(h float64, n int) float64 {
 	return h / math.Log(float64(n))
 }
 
-// DistinctN is the number of different n-grams of tokens divided by the number of
-// all of them, over the completions of one problem (Li et al., arXiv:1510.03055
-// §5). It falls with length: compare equal lengths only. Zero without n-grams.
+// DistinctN returns the number of different n-grams of tokens over the number of all n-grams, in the
+// completions of one problem (Li et al., arXiv:1510.03055 §5). It falls with length, so compare equal
+// lengths only. Zero without n-grams.
 func DistinctN(completions [][]int32, n int) float64 {
 	unique, total := grams(completions, n)
 	if total == 0 {
@@ -49,7 +48,7 @@ func DistinctN(completions [][]int32, n int) float64 {
 	return float64(unique) / float64(total)
 }
 
-// grams counts the n-grams of completions, the different ones and all.
+// grams counts the n-grams of completions, different ones and all.
 func grams(completions [][]int32, n int) (unique, total int) {
 	seen := make(map[string]bool)
 	for _, tokens := range completions {
@@ -61,7 +60,7 @@ func grams(completions [][]int32, n int) (unique, total int) {
 	return len(seen), total
 }
 
-// countGrams is how often each n-gram comes in tokens, by its ids' bytes.
+// countGrams counts each n-gram in tokens, keyed by the bytes of its ids.
 func countGrams(tokens []int32, n int) map[string]int {
 	if n < 1 {
 		panic("stat: n-grams need n ≥ 1")
@@ -77,8 +76,8 @@ func countGrams(tokens []int32, n int) map[string]int {
 	return times
 }
 
-// counts is how often each answer came, in ascending order, so that a sum over it
-// depends neither on map order nor on the order of the samples.
+// counts returns how often each answer occurs, ascending, so that sums over it depend neither on map order
+// nor on sample order.
 func counts(answers []string) []int {
 	times := make(map[string]int)
 	for _, a := range answers {

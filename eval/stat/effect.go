@@ -6,9 +6,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// EffectSize is Cohen's d of paired differences: mean(d) / sd(d), with N-1 in the
-// standard deviation (Lakens 2013, d_z). Zero where all differences are zero; ±Inf
-// where all are the same other value. ok is false with fewer than two.
+// EffectSize returns Cohen's d of paired differences: mean(d) / sd(d), sd with divisor N-1 (Lakens 2013,
+// d_z). It is zero if all differences are zero and ±Inf if all equal another value. ok is false with fewer
+// than two.
 func EffectSize(d []float64) (value float64, ok bool) {
 	if len(d) < 2 {
 		return 0, false
@@ -28,13 +28,13 @@ func EffectSize(d []float64) (value float64, ok bool) {
 	return mean / math.Sqrt(ss/float64(len(d)-1)), true
 }
 
-// MDE is the minimum detectable effect: the true difference that a two-sided test at
-// 5 % finds with a probability of 80 % (Bloom 1995),
+// MDE returns the minimum detectable effect: the true difference that a two-sided test at 5 % finds with a
+// probability of 80 % (Bloom 1995),
 //
 //	(t(.975) + t(.8))·SE
 //
-// with the quantiles of Student's t at df degrees of freedom: 2.8·SE for many, of which
-// +Inf are the most, 3.7·SE for 4. It panics unless df > 0.
+// with quantiles of Student's t at df degrees of freedom: 2.8·SE for large df (+Inf is allowed), 3.7·SE for
+// df = 4. It panics unless df > 0.
 func MDE(se, df float64) float64 {
 	if !(df > 0) {
 		panic("stat: no degrees of freedom")

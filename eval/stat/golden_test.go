@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// goldenCase is a case of the family metrics of the golden vectors: inputs and
-// outputs recorded from the public implementations. The folder is EXP_GOLDEN or, by
-// default, shared/data/golden beside the repository; its README describes the
-// schema. Metrics of batches are checked in train/rl.
+// goldenCase is a case of the family metrics of the golden vectors: inputs and outputs recorded from the
+// public implementations. The folder is EXP_GOLDEN or, by default, shared/data/golden next to the
+// repository; its README describes the schema. train/rl tests the metrics of batches.
 type goldenCase struct {
 	Name, Function string
 	RTol, ATol     float64
@@ -167,8 +166,8 @@ func goldenMajority(t *testing.T, c *goldenCase) {
 	c.compare(t, "majority", Majority(answers, values, all), c.Outputs.Out)
 }
 
-// goldenValidation checks all metrics by name. One of the functions returns them
-// without the section that the other puts before.
+// goldenValidation checks all metrics by name. One of the functions omits the section that the other puts
+// first.
 func goldenValidation(t *testing.T, c *goldenCase) {
 	v := Validation{Source: c.Inputs.DataSources, Problem: c.Inputs.SampleUIDs, Turns: slices.Concat(c.Inputs.SampleTurns...)}
 	var infos map[string][]any

@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// Holm returns the p values adjusted for testing all of them (Holm 1979): with p
-// in ascending order,
+// Holm returns p values adjusted for multiple testing (Holm 1979): with p in ascending order,
 //
 //	adjusted_(i) = max_{j ≤ i} min(1, (m-j+1)·p_(j))
 //
-// in the order of the argument. Rejecting what is at most α keeps the probability
-// of any false rejection at α, whatever the dependence.
+// returned in the order of the argument. Rejecting those that are at most α keeps the probability of any
+// false rejection at α, whatever the dependence.
 func Holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -6,17 +6,17 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// ImprovementInterval is the interval of a ProbabilityOfImprovement p between arms of m
-// and n runs: the θ that a score test does not reject,
+// ImprovementInterval returns the interval of a ProbabilityOfImprovement p between arms of m and n runs:
+// every θ that a score test does not reject,
 //
 //	|p - θ| <= z·√V(θ),   V(θ) = θ(1-θ)/(mn) · (1 + (ν-1)·((1-θ)/(2-θ) + θ/(1+θ)))
 //
-// with ν = (m+n)/2 and the variance of the Mann-Whitney statistic by Hanley and McNeil
-// (1982), which Newcombe (2006, Statistics in Medicine 25, 559-573) makes symmetric. It
-// has a width where all runs of one arm beat all of the other, as happens with few.
+// with ν = (m+n)/2 and the variance of the Mann-Whitney statistic by Hanley and McNeil (1982), which
+// Newcombe (2006, Statistics in Medicine 25, 559-573) makes symmetric. The interval has a width even if all
+// runs of one arm beat all of the other, as happens with few runs.
 //
-// Of several suites p is the mean. Runs are scored on all of them, so that suites are
-// counted as one: what they tell apart narrows nothing. It panics if there are no runs.
+// For several suites p is the mean. Runs are scored on all suites, so all suites count as one and do not
+// narrow the interval. It panics if an arm has no runs.
 func ImprovementInterval(p float64, m, n int, level float64) Interval {
 	if m < 1 || n < 1 {
 		panic("stat: an arm without runs")
@@ -27,8 +27,8 @@ func ImprovementInterval(p float64, m, n int, level float64) Interval {
 	return Interval{Lo: lo, Hi: hi, Method: "score"}
 }
 
-// improvementBound is the least θ that is not rejected, by bisection: at 0 it is, right
-// below p it is not.
+// improvementBound finds the smallest θ that is not rejected by bisection: 0 is rejected, a θ just below p
+// is not.
 func improvementBound(p float64, m, n int, z float64) float64 {
 	if p <= 0 {
 		return 0

@@ -6,16 +6,15 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Interval is an interval for a parameter, with the name of how it was made: "t",
-// "wilson", "score" or "bootstrap".
+// Interval is an interval for a parameter, with the name of its method: "t", "wilson", "score" or
+// "bootstrap".
 type Interval struct {
 	Lo, Hi float64
 	Method string
 }
 
-// TInterval is mean ± t·SE with the quantile of Student's t at the mean's degrees of
-// freedom. It is not cut to the range of the values. ok is false where the spread is
-// unknown.
+// TInterval returns mean ± t·SE with the quantile of Student's t at the mean's degrees of freedom. It is
+// not cut to the range of the values. ok is false if the spread is unknown.
 func TInterval(m Mean, level float64) (iv Interval, ok bool) {
 	if m.DF <= 0 || math.IsInf(m.SE, 1) {
 		return Interval{}, false
@@ -24,10 +23,9 @@ func TInterval(m Mean, level float64) (iv Interval, ok bool) {
 	return Interval{Lo: m.Value - t*m.SE, Hi: m.Value + t*m.SE, Method: "t"}, true
 }
 
-// TTest is the two-sided p value of the hypothesis that the true mean is zero: 1 - the
-// level at which TInterval just touches zero. ok is false where the spread is unknown,
-// or where there is none around a mean other than zero, which is not a reason to
-// believe in it: scores that are all equal say little of the next one.
+// TTest returns the two-sided p value for a true mean of zero: 1 minus the level at which TInterval just
+// touches zero. ok is false if the spread is unknown, or if it is zero around a nonzero mean: equal scores
+// say little about the next one.
 func TTest(m Mean) (p float64, ok bool) {
 	switch {
 	case m.DF <= 0 || math.IsInf(m.SE, 1):
@@ -42,13 +40,12 @@ func TTest(m Mean) (p float64, ok bool) {
 
 func student(df float64) distuv.StudentsT { return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df} }
 
-// Wilson is the score interval for a proportion of c successes in n independent
-// trials (Wilson 1927; Brown, Cai, DasGupta 2001, eq. 4):
+// Wilson returns the score interval for a proportion of c successes in n independent trials (Wilson 1927;
+// Brown, Cai, DasGupta 2001, eq. 4):
 //
 //	(p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)
 //
-// with z the normal quantile. It stays within [0,1]. It panics unless 0 ≤ c ≤ n
-// and n ≥ 1.
+// with z the normal quantile. It stays in [0,1]. It panics unless 0 ≤ c ≤ n and n ≥ 1.
 func Wilson(c, n int, level float64) Interval {
 	if n < 1 || c < 0 || c > n {
 		panic("stat: successes out of range")

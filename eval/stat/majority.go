@@ -1,16 +1,15 @@
 package stat
 
-// Vote is what the majority of a problem's samples comes to.
+// Vote is the majority vote of a problem's samples.
 type Vote struct {
 	Value float64 `json:"value"` // 1 if the most frequent answer is correct, else 0
-	Tied  float64 `json:"tied"`  // 1 if several answers are the most frequent, else 0
+	Tied  float64 `json:"tied"`  // 1 if several answers tie for the most frequent, else 0
 }
 
-// MajorityVote takes the vote of all samples (Wang et al., arXiv:2203.11171 §2). answers
-// [n] are canonical: equal ones are one class, and the empty string is no answer and no
-// class. correct [n] is per sample; of a class, the first sample counts. Of equally
-// frequent answers the one seen first wins, as in verl's calc_maj_val. Without any answer
-// the value is 0. It panics if the lengths differ.
+// MajorityVote takes the vote of all samples (Wang et al., arXiv:2203.11171 §2). answers [n] are canonical:
+// equal answers form a class; the empty string is not an answer. correct [n] is per sample; the first
+// sample of a class decides. On a tie the answer seen first wins, as in verl's calc_maj_val. Without
+// answers the value is 0. It panics if lengths differ.
 func MajorityVote(answers []string, correct []bool) Vote {
 	if len(answers) != len(correct) {
 		panic("stat: length mismatch")

@@ -2,8 +2,8 @@ package stat
 
 import "math"
 
-// MeanStd is the mean of xs and their standard deviation with the divisor n-1; the deviation
-// is NaN for fewer than two values, and the mean of none is NaN too.
+// MeanStd returns the mean and the standard deviation (divisor n-1) of xs. The deviation is NaN for fewer
+// than two values, the mean is NaN for none.
 func MeanStd(xs []float64) (mean, std float64) {
 	n := float64(len(xs))
 	for _, x := range xs {

@@ -1,8 +1,7 @@
 package stat
 
-// mersenne is the generator MT19937 (Matsumoto and Nishimura 1998), seeded by its
-// authors' init_genrand: the one of NumPy's legacy functions, here to draw what
-// verl draws. Not for several goroutines at once.
+// mersenne is the generator MT19937 (Matsumoto and Nishimura 1998), seeded by its authors' init_genrand.
+// NumPy's legacy functions use it; here it draws what verl draws. Not safe for concurrent use.
 type mersenne struct {
 	state [624]uint32
 	next  int
@@ -39,9 +38,8 @@ func (m *mersenne) twist() {
 	m.next = 0
 }
 
-// below returns a number from 0 to n-1, as NumPy's choice does: words cut to the
-// bits of n-1 until one fits. Below 1 there is nothing to choose, and no word is
-// taken.
+// below returns a number from 0 to n-1, as NumPy's choice does: words cut to the bits of n-1 until one
+// fits. If n is at most 1 it consumes no word.
 func (m *mersenne) below(n int) int {
 	last := uint32(n - 1)
 	mask := last

@@ -5,19 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// SignatureSize is how many hashes a Signature has: a similarity is then known to
-// ± 0.044 at one half (one standard error, sqrt(J(1-J)/128)).
+// SignatureSize is the number of hashes in a Signature. It gives a similarity of one half with a standard
+// error of 0.044, sqrt(J(1-J)/128).
 const SignatureSize = 128
 
-// Signature is a sketch of a set: the share of equal places in two of them is an
-// unbiased estimate of their Similarity (Broder 1997, "On the resemblance and
-// containment of documents", §3).
+// Signature is a sketch of a set. The share of equal positions in two signatures is an unbiased estimate of
+// their Similarity (Broder 1997, "On the resemblance and containment of documents", §3).
 type Signature [SignatureSize]uint64
 
-// MinHash is the signature of a set of hashes: of each of SignatureSize functions, the
-// smallest value. The functions are (a·x + b) mixed, with constants drawn once from a
-// fixed seed, so that equal sets have equal signatures everywhere. The empty set has
-// the largest value in every place.
+// MinHash returns the signature of a set of hashes: the smallest value of each of SignatureSize functions.
+// The functions are (a·x + b) mixed, with constants drawn from a fixed seed, so equal sets have equal
+// signatures everywhere. The empty set has the largest value in every position.
 func MinHash(set []uint64) Signature {
 	var s Signature
 	for i := range s {
@@ -33,8 +31,8 @@ func MinHash(set []uint64) Signature {
 	return s
 }
 
-// mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection whose
-// every output bit depends on every input bit.
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014), a bijection in which every output bit
+// depends on every input bit.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -52,9 +50,8 @@ func (s *Signature) Similarity(o *Signature) float64 {
 	return float64(same) / SignatureSize
 }
 
-// SingleLink groups n things: two are in one group if a chain of pairs with a
-// similarity of at least threshold leads from one to the other. It returns the group
-// of each, numbered by first appearance, and how many there are.
+// SingleLink groups n things: two share a group if a chain of pairs with a similarity of at least threshold
+// connects them. It returns each thing's group, numbered by first appearance, and the number of groups.
 func SingleLink(n int, similarity func(i, j int) float64, threshold float64) (group []int, groups int) {
 	group = make([]int, n)
 	for i := range group {
@@ -78,13 +75,12 @@ func SingleLink(n int, similarity func(i, j int) float64, threshold float64) (gr
 	return group, groups
 }
 
-// exactSets is up to how many sets SimilarGroups compares the sets themselves. Pairs
-// grow with the square, and signatures are short.
+// exactSets is the number of sets up to which SimilarGroups compares the sets themselves. Beyond it the
+// number of pairs makes short signatures worthwhile.
 const exactSets = 64
 
-// SimilarGroups is SingleLink of sets, as Shingles returns them, at a Jaccard index of
-// at least threshold: the index itself of up to exactSets sets, of more of them as
-// their MinHash estimates it.
+// SimilarGroups applies SingleLink to sets, as Shingles returns them, with the Jaccard index: exact for up
+// to exactSets sets, the MinHash estimate for more.
 func SimilarGroups(sets [][]uint64, threshold float64) (group []int, groups int) {
 	if len(sets) <= exactSets {
 		return SingleLink(len(sets), func(i, j int) float64 { return Similarity(sets[i], sets[j]) }, threshold)
@@ -96,9 +92,9 @@ func SimilarGroups(sets [][]uint64, threshold float64) (group []int, groups int)
 	return SingleLink(len(sets), func(i, j int) float64 { return signatures[i].Similarity(&signatures[j]) }, threshold)
 }
 
-// EffectiveNumber is the exponential of the entropy of the groups' sizes, the Hill
-// number of order 1 (Hill 1973; Jost 2006): as many groups of equal size have that
-// entropy. 1 for one group, n for n groups of one; 0 of nothing.
+// EffectiveNumber returns the exponential of the entropy of the group sizes, the Hill number of order 1
+// (Hill 1973; Jost 2006): the number of equal-sized groups with that entropy. It is 1 for one group, n for
+// n groups of one, and 0 without groups.
 func EffectiveNumber(group []int) float64 {
 	if len(group) == 0 {
 		return 0
@@ -107,7 +103,7 @@ func EffectiveNumber(group []int) float64 {
 	for _, g := range group {
 		sizes[g]++
 	}
-	// In the order of groups, so that the sum has the same bits each time.
+	// In group order, so that the sum has the same bits each time.
 	var h float64
 	seen := make(map[int]bool)
 	for _, g := range group {

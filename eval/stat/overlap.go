@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// How much the texts of a problem's samples are the same text.
+// How much the texts of a problem's samples overlap.
 
-// SelfBLEU is the mean over completions of BLEU-4 against all the others (Zhu et al.,
-// arXiv:1802.01886 §3.1): 1 if all are the same, lower where they differ. BLEU is
+// SelfBLEU returns the mean over completions of BLEU-4 against all the others (Zhu et al., arXiv:1802.01886
+// §3.1): 1 if all are the same, lower if they differ. BLEU is
 //
 //	min(1, e^(1-r/c)) · (p_1·p_2·p_3·p_4)^(1/4)
 //
-// with clipped precisions, of orders above 1 with one added to both counts (Lin and
-// Och, COLING 2004, BLEU+1), c the completion's length and r the closest one of the
-// others, the shorter of two. An empty completion has 0. ok is false with fewer than
-// two completions. It takes time linear in the tokens, not in pairs.
+// with clipped precisions, orders above 1 with one added to both counts (Lin and Och, COLING 2004, BLEU+1);
+// c is the completion's length and r the closest length among the others, the shorter on a tie. An empty
+// completion scores 0. ok is false with fewer than two completions. Time is linear in the tokens, not in
+// pairs.
 func SelfBLEU(completions [][]int32) (bleu float64, ok bool) {
 	m := len(completions)
 	if m < 2 {
 		return 0, false
 	}
-	logs := make([]float64, m) // Σ ln p_n of each completion
+	logs := make([]float64, m) // Σ ln p_n per completion
 	for n := 1; n <= 4; n++ {
 		counts := make([]map[string]int, m)
 		most := map[string]peak{}
@@ -53,8 +53,8 @@ func SelfBLEU(completions [][]int32) (bleu float64, ok bool) {
 	return bleu / float64(m), true
 }
 
-// peak is the largest count of an n-gram in a completion, whose it is, and the largest
-// in any other one.
+// peak holds the largest count of an n-gram in a completion, that completion, and the largest count in any
+// other.
 type peak struct{ first, owner, second int }
 
 func (p peak) with(count, i int) peak {
@@ -65,7 +65,7 @@ func (p peak) with(count, i int) peak {
 	return p
 }
 
-// without is the largest count in a completion other than i.
+// without returns the largest count in a completion other than i.
 func (p peak) without(i int) int {
 	if p.owner == i {
 		return p.second
@@ -73,7 +73,7 @@ func (p peak) without(i int) int {
 	return p.first
 }
 
-// closestLength is the length of another completion than i that is closest to its own.
+// closestLength returns the length, among completions other than i, closest to i's own.
 func closestLength(completions [][]int32, i int) int {
 	own, best := len(completions[i]), -1
 	for j, other := range completions {
@@ -91,8 +91,8 @@ func closestLength(completions [][]int32, i int) int {
 
 func abs(x int) int { return max(x, -x) }
 
-// Similarity is the Jaccard index of two sets, |A ∩ B| / |A ∪ B|, given as ascending
-// lists without repetition. Two empty sets are the same: 1.
+// Similarity returns the Jaccard index |A ∩ B| / |A ∪ B| of two sets, given as ascending lists without
+// repetition. Two empty sets give 1.
 func Similarity(a, b []uint64) float64 {
 	both, i, j := 0, 0, 0
 	for i < len(a) && j < len(b) {
@@ -113,8 +113,8 @@ func Similarity(a, b []uint64) float64 {
 	return float64(both) / float64(len(a)+len(b)-both)
 }
 
-// Shingles is the set of k words in a row (Broder 1997), hashed, ascending. Fewer than
-// k words are one shingle of all of them; no words have none.
+// Shingles returns the set of runs of k words (Broder 1997), hashed, ascending. Fewer than k words make one
+// shingle; no words make none.
 func Shingles(words []string, k int) []uint64 {
 	if k < 1 {
 		panic("stat: shingles need k ≥ 1")

@@ -7,30 +7,27 @@ import (
 )
 
 const (
-	// exactClusters is up to how many clusters all 2^G sign patterns are counted.
+	// exactClusters is the number of clusters up to which all 2^G sign patterns are counted.
 	exactClusters = 20
-	// permutationDraws is how many patterns are drawn beyond that: p = 0.05 is then
-	// known to ± 0.0015 (one standard error).
+	// permutationDraws is the number of patterns drawn beyond that. It gives p = 0.05 with a standard error
+	// of 0.0015.
 	permutationDraws = 20_000
-	// signTie is the relative difference below which two sums are the same sum added
-	// in another order.
+	// signTie is the relative difference below which two sums count as the same sum added in another order.
 	signTie = 1e-9
 )
 
-// SignFlip is the two-sided p value of the hypothesis that the paired differences
-// d [N] are symmetric around zero: the share of sign patterns, one sign a cluster,
-// whose |Σ d| is at least the observed one. Up to 20 clusters with a difference
-// other than zero it counts all patterns; beyond that it draws 20 000 and returns
-// (1+hits)/(1+draws), which is never zero (Phipson and Smyth 2010). exact says
-// which. clusters is as in ClusterMean; seed is used only for drawing. No
-// differences at all, or only zeros: p = 1.
+// SignFlip returns the two-sided p value of the hypothesis that the paired differences d [N] are symmetric
+// around zero: the share of sign patterns, one sign per cluster, whose |Σ d| is at least the observed one.
+// With up to 20 clusters with nonzero differences it counts all patterns; with more it draws 20 000 and
+// returns (1+hits)/(1+draws), which is never zero (Phipson and Smyth 2010). exact says which. clusters is
+// as in ClusterMean; seed matters only for drawing. With no differences, or only zeros, p = 1.
 func SignFlip(d []float64, clusters []string, seed uint64) (p float64, exact bool) {
 	index, G := Clusters(len(d), clusters)
 	all := make([]float64, G)
 	for i, x := range d {
 		all[index[i]] += x
 	}
-	// A cluster without a difference changes no sum, whatever its sign.
+	// A cluster with sum 0 changes nothing, whatever its sign.
 	var sums []float64
 	var observed, scale float64
 	for _, s := range all {
@@ -47,7 +44,7 @@ func SignFlip(d []float64, clusters []string, seed uint64) (p float64, exact boo
 	return flipSome(sums, threshold, seed), false
 }
 
-// flipAll visits the patterns in Gray code order, one sign changed a step.
+// flipAll visits the patterns in Gray code order, changing one sign per step.
 func flipAll(sums []float64, threshold float64) float64 {
 	var sum float64
 	for _, s := range sums {

@@ -34,8 +34,7 @@ func TestSignFlipExact(t *testing.T) {
 	}
 }
 
-// One cluster more than can be counted in the time: the drawn p value is near
-// the counted one.
+// One more cluster than can be counted in time: the drawn p value is close to the counted one.
 func TestSignFlipDrawn(t *testing.T) {
 	const seed = 3
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// A rating says where a solver of a contest's problems would stand among its
-// participants. It is CodeElo's (Quan et al., arXiv:2501.01257 §4), as the programs of
-// the FlowRL release compute it. What it means depends on the tests: with the
-// problems' public samples alone it is no rating of Codeforces.
+// A rating says where a solver of a contest's problems would rank among its participants. It is CodeElo's
+// (Quan et al., arXiv:2501.01257 §4), as computed by the programs of the FlowRL release. Its meaning
+// depends on the tests: with only the public samples of the problems it is not a Codeforces rating.
 
-// Contest is one contest with those who were rated in it.
+// Contest is one contest with its rated participants.
 type Contest struct {
 	ID string `json:"id"` // "1971"
-	// points of each problem by index ("A"); 0: it counts 1, with penalties
+	// points per problem index ("A"); 0: the problem counts 1, with penalties
 	Problems map[string]float64   `json:"problems"`
 	Rows     []ContestParticipant `json:"rows"` // by rank, best first
 }
@@ -26,13 +25,12 @@ type ContestParticipant struct {
 	OldRating int     `json:"old_rating"` // before the contest
 }
 
-// MinParticipants is how many a contest must have more than to be counted.
+// MinParticipants: a contest counts only with more participants than this.
 const MinParticipants = 200
 
-// Score is what a solver gets who solves problem p at attempt first[p], counted from
-// 0; a problem that is not in first is not solved. A problem with points is worth
-// max(0, points - 50·attempt), another one 1 with a penalty of 10·attempt. An error
-// names a problem that the contest has not.
+// Score returns the score of a solver who solves problem p at attempt first[p], counted from 0; problems
+// not in first are unsolved. A problem with points is worth max(0, points - 50·attempt), any other 1 with a
+// penalty of 10·attempt. A problem that the contest lacks is an error.
 func (c *Contest) Score(first map[string]int) (points, penalty float64, err error) {
 	for p, attempt := range first {
 		worth, ok := c.Problems[p]
@@ -51,9 +49,9 @@ func (c *Contest) Score(first map[string]int) (points, penalty float64, err erro
 	return points, penalty, nil
 }
 
-// Rank is the place of a score among the rows: the index of the first row with fewer
-// points, or as many and a larger penalty; the number of rows if there is none. It
-// counts from 0, as the public program does: who beats everyone has rank 0.
+// Rank returns the place of a score among the rows: the index of the first row with fewer points, or equal
+// points and a larger penalty; len(rows) if none. It counts from 0, as the public program does: rank 0
+// beats everyone.
 func (c *Contest) Rank(points, penalty float64) int {
 	for i, r := range c.Rows {
 		if r.Points < points || r.Points == points && r.Penalty > penalty {
@@ -63,12 +61,12 @@ func (c *Contest) Rank(points, penalty float64) int {
 	return len(c.Rows)
 }
 
-// Rating is the rating at which a participant would be expected to come to a rank
-// among old ratings, by bisection over whole numbers up to the largest of them + 100:
+// Rating returns the rating at which a participant would be expected to take this rank among the old
+// ratings, by bisection over integers up to their maximum + 100:
 //
 //	seed(R) = 1 + Σ_i 1/(1 + 10^((R - old_i)/400)),   the largest R with seed(R) ≥ rank
 //
-// It panics if there are no old ratings.
+// It panics if old is empty.
 func Rating(rank int, old []int) int {
 	if len(old) == 0 {
 		panic("stat: rating among nobody")
@@ -89,11 +87,11 @@ func Rating(rank int, old []int) int {
 	return lo
 }
 
-// Rating is that of a solver in the contest; first is as in Score. An error also says
-// that the contest has too few participants.
+// Rating returns the rating of a solver in the contest; first is as in Score. It is an error if the contest
+// has too few participants.
 func (c *Contest) Rating(first map[string]int) (int, error) {
 	if len(c.Rows) <= MinParticipants {
-		return 0, fmt.Errorf("contest %s has %d rated participants and counts with more than %d", c.ID, len(c.Rows),
+		return 0, fmt.Errorf("contest %s has %d rated participants; it needs more than %d", c.ID, len(c.Rows),
 			MinParticipants)
 	}
 	points, penalty, err := c.Score(first)
@@ -107,11 +105,11 @@ func (c *Contest) Rating(first map[string]int) (int, error) {
 	return Rating(c.Rank(points, penalty), old), nil
 }
 
-// Population is how many users have each rating.
+// Population maps each rating to its number of users.
 type Population map[int]int
 
-// Percentile is the share of users rated below rating, in percent to one digit. It
-// panics if there are no users.
+// Percentile returns the share of users rated below rating, in percent with one decimal. It panics if there
+// are no users.
 func (p Population) Percentile(rating float64) float64 {
 	below, all := 0, 0
 	for r, n := range p {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Validation are the graded samples of a validation pass, S of them, in any order.
+// Validation holds the S graded samples of a validation pass, in any order.
 type Validation struct {
-	Source    []string // [S] the set that the problem is of
+	Source    []string // [S] the problem's data set
 	Problem   []string // [S]
-	Answer    []string // [S]; nil where there are no answers to vote on
+	Answer    []string // [S]; nil without answers to vote on
 	Variables []Variable
-	Turns     []int // of conversations; nil where there are none
+	Turns     []int // of conversations; nil if none
 }
 
 // Variable is a number per sample: reward, acc, a length.
@@ -26,17 +26,16 @@ type ValidationMetric struct {
 	Value float64
 }
 
-// Metrics returns verl's validation metrics (process_validation_metrics and
-// _val_metrics_update). For N samples of a problem, and n = 2, 4, 8, … below N, and N:
+// Metrics returns verl's validation metrics (process_validation_metrics and _val_metrics_update). For N
+// samples of a problem and n = 2, 4, 8, … below N, and N:
 //
 //	mean@N, std@N                 over the problem's samples; std only for N > 1
 //	best@n/mean, best@n/std       BootstrapSubsets of the maximum
 //	worst@n/…, maj@n/…            of the minimum and the majority's value
 //
-// each averaged over the problems of a source that have it, and named
-// SECTION/SOURCE/VARIABLE/METRIC. SECTION is val-core for mean, best and maj of the
-// source's greatest n of the core variable (acc if there is one, else reward), and
-// val-aux for the others. val-aux/num_turns/{min,max,mean} follow.
+// each averaged over the problems of a source that have it, and named SECTION/SOURCE/VARIABLE/METRIC.
+// SECTION is val-core for mean, best and maj at the source's largest n of the core variable (acc if
+// present, else reward), and val-aux otherwise. val-aux/num_turns/{min,max,mean} follow.
 func (v Validation) Metrics(d SubsetDraws) []ValidationMetric {
 	core := "reward"
 	for _, x := range v.Variables {
@@ -75,13 +74,13 @@ func (v Validation) Metrics(d SubsetDraws) []ValidationMetric {
 	return out
 }
 
-// source is a set with the samples of each of its problems.
+// source is a data set with the samples of each of its problems.
 type source struct {
 	name     string
 	problems [][]int
 }
 
-// sources returns sets and problems in the order of their first sample.
+// sources returns data sets and problems in order of first appearance.
 func (v Validation) sources() []source {
 	var out []source
 	set := make(map[string]int)
@@ -109,7 +108,7 @@ func (v Validation) sources() []source {
 type problemMetric struct {
 	kind     string // mean, std, best, worst or maj
 	n        int
-	moment   string // mean or std of a bootstrap; empty for the others
+	moment   string // mean or std of a bootstrap; otherwise empty
 	sum      float64
 	problems float64
 }
