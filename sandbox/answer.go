@@ -26,23 +26,22 @@ var candidateDriver string
 //go:embed checkerdriver.py
 var checkerDriver string
 
-// drivers are Python that runs a program's code object, by name. A zygote has them
-// compiled.
+// drivers returns, by name, the Python that runs a program's code object. A zygote holds them compiled.
 func drivers() map[string]string {
 	return map[string]string{"call": callValue + callDriver, "calls": callValue + callsDriver, "candidate": codec +
 		candidateDriver, "checker": codec + checkerDriver, "compile": compileDriver}
 }
 
-// check says what is wrong with a request, and fills its limits.
+// check validates a request and fills in its limits.
 func (r *Request) check(d Limits) error {
 	foreign, ok := languageNamed(r.Language)
 	switch {
 	case r.Language != "" && r.Language != pythonLanguage && !ok:
-		return fmt.Errorf("no language %q: there are %s", r.Language, strings.Join(Languages(), ", "))
+		return fmt.Errorf("unknown language %q; known: %s", r.Language, strings.Join(Languages(), ", "))
 	case ok && r.Mode != "" && r.Mode != "stdio":
-		return fmt.Errorf("language %q has mode stdio alone: call and asserts are for Python", r.Language)
+		return fmt.Errorf("language %q has only mode stdio: call and asserts are for Python", r.Language)
 	case r.Mode != "" && r.Mode != "stdio" && r.Mode != "call" && r.Mode != "asserts":
-		return fmt.Errorf("mode %q: there are stdio, call and asserts", r.Mode)
+		return fmt.Errorf("unknown mode %q; known: stdio, call, asserts", r.Mode)
 	case r.Mode == "asserts" && (r.Entry == "" || r.TestCode == ""):
 		return fmt.Errorf("mode asserts needs entry, the name of a function, and test_code")
 	case r.Mode == "call" && r.Entry == "":
@@ -56,18 +55,18 @@ func (r *Request) check(d Limits) error {
 	}
 	for _, a := range r.Args {
 		if strings.ContainsRune(a, 0) {
-			return fmt.Errorf("argument %q holds a zero byte", a)
+			return fmt.Errorf("argument %q contains a zero byte", a)
 		}
 	}
 	for name := range r.Files {
 		if name == "" || name == "." || name == ".." || name == "main.py" || name == foreign.source ||
 			len(name) > 255 || strings.ContainsAny(name, "/\x00") {
-			return fmt.Errorf("file %q: a plain name is needed, other than that of the program's source", name)
+			return fmt.Errorf("file %q: need a plain name other than the source file's", name)
 		}
 	}
 	for _, name := range r.Uses {
 		if name == "" || strings.ContainsAny(name, " \t\r\n") {
-			return fmt.Errorf("uses %q: a name is needed", name)
+			return fmt.Errorf("uses %q: not a name", name)
 		}
 	}
 	for i, t := range r.Tests {
@@ -97,19 +96,19 @@ type job struct {
 	args   []string
 	files  map[string][]byte
 	stdin  []byte
-	driver string            // what runs the program's code object, of drivers; empty: it is __main__
+	driver string            // name in drivers; runs the program's code object; empty: it is __main__
 	names  map[string]string // variables of the driver
 	limits Limits            // filled
 
-	program *made  // what is executed in the place of source; nil: source is Python
+	program *made  // executed instead of source; nil: source is Python
 	view    string // the slots that have what it needs; "": Python's
-	frozen  bool   // the scratch directory cannot be written
+	frozen  bool   // the scratch directory is read-only
 
 	channel []int // descriptors 4 and 5 of the program; run closes them
 }
 
-// Run executes the request's program, once for each test. It returns no error: what the
-// program does is a verdict, and a sandbox that broke is InfraError, after one more try.
+// Run executes the request's program once per test. It returns no error: whatever the program does is a
+// verdict, and a sandbox that broke twice is InfraError.
 func (p *Pool) Run(ctx context.Context, r Request) Result {
 	out := Result{ID: r.ID, Verdict: OK, Total: len(r.Tests), Isolation: p.Level(), Runs: []Run{}}
 	infra := func(err error) Result {
@@ -177,7 +176,7 @@ func (p *Pool) Run(ctx context.Context, r Request) Result {
 	return out
 }
 
-// decide gives the run of a test the verdict on its answer.
+// decide judges the run of a test.
 func (r *Request) decide(test int, one Run) Run {
 	if r.Mode == "call" {
 		one.Value = pythonJSON(one.result)
@@ -195,7 +194,7 @@ func (r *Request) decide(test int, one Run) Run {
 	return one
 }
 
-// executeProgram runs j, by what was made of its source if that is not Python.
+// executeProgram runs j, using the compiled program unless the source is Python.
 func (p *Pool) executeProgram(ctx context.Context, program *made, j job) (Run, error) {
 	if program != nil {
 		if program.failed != nil {
@@ -206,15 +205,15 @@ func (p *Pool) executeProgram(ctx context.Context, program *made, j job) (Run, e
 	return p.execute(ctx, j)
 }
 
-// sameOutput compares bytes, with the white space at the very end left out: programs
-// differ in whether they end their last line.
+// sameOutput compares bytes without the white space at the very end, because programs differ in whether
+// they end their last line.
 func sameOutput(r Run, want string) bool {
 	const space = " \t\r\n"
 	return !r.StdoutTruncated && bytes.Equal(bytes.TrimRight(r.Stdout, space), []byte(strings.TrimRight(want, space)))
 }
 
-// runAsserts runs the program and its tests in two processes. The run is the program's;
-// its status is ok only if the checker said that all of its tests passed.
+// runAsserts runs the program and its tests in two processes. It returns the program's run; the status is
+// ok only if the checker said that all its tests passed.
 func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
 	names := map[string]string{"ENTRY": r.Entry, "USES": strings.Join(r.Uses, " ")}
 	candidate := job{source: r.Source, args: r.Args, files: r.Files, driver: "candidate", names: names,
@@ -225,7 +224,7 @@ func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
 	case err != nil:
 		return c, err
 	case t.Status == OK && string(t.result) == "pass":
-		// What the program does after its last answer takes nothing away.
+		// What the program does after its last answer does not count.
 		c.Status, c.Detail = OK, ""
 	case c.Status != OK:
 	case t.Status == TimeLimit || t.Status == MemoryLimit:
@@ -236,14 +235,14 @@ func (p *Pool) runAsserts(ctx context.Context, r Request) (Run, error) {
 	return c, nil
 }
 
-// lastLine is the last line that is not blank: what a traceback ends with.
+// lastLine returns the last nonblank line, which ends a traceback.
 func lastLine(text []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return lines[len(lines)-1]
 }
 
-// firstError is what a compiler or a runtime says is wrong: the first line that speaks
-// of an error, else the first that is not blank.
+// firstError returns a compiler's or runtime's message: the first line that mentions an error, else the
+// first nonblank line.
 func firstError(text []byte) string {
 	var first string
 	for line := range strings.Lines(string(text)) {

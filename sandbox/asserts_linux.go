@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executePair runs the program and its checker at the same time in two slots, joined by
-// two pipes. The limits hold for each.
+// executePair runs the program and its checker concurrently in two slots, joined by two pipes. The limits
+// apply to each.
 func (p *Pool) executePair(ctx context.Context, candidate, checker job) (c, t Run, err error) {
 	if p.cfg.Slots < 2 {
 		return c, t, errors.New("mode asserts needs two slots: one for the program and one for its tests")
 	}
-	// A second slot is only waited for by one at a time: those who hold one and wait for
-	// none give it back.
+	// Only one goroutine at a time waits for a second slot: the others, who hold one slot each, will give
+	// it back.
 	p.pairs.Lock()
 	first, err := p.take(ctx)
 	if err != nil {

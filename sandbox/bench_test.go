@@ -13,8 +13,8 @@ import (
 const tenImports = `import sys, os, math, json, re, random, itertools, functools, collections, heapq
 print(sum(map(int, sys.stdin.read().split())))`
 
-// BenchmarkPrograms measures programs on one slot per core beside what starting the
-// bare interpreter and bubblewrap cost, with as many at once.
+// BenchmarkPrograms measures programs on one slot per core, compared with starting the bare interpreter and
+// bubblewrap at the same parallelism.
 func BenchmarkPrograms(b *testing.B) {
 	ctx := context.Background()
 	p, err := Open(ctx, Config{})

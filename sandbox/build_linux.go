@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builds are the programs that a pool has compiled, by the digest of their source.
+// builds holds the programs a pool has compiled, by the digest of their source.
 type builds struct {
 	mu    sync.Mutex
 	known map[[32]byte]*build
@@ -23,19 +23,19 @@ type builds struct {
 	tools map[string]*tool // by language
 }
 
-// Most that builds keeps; a batch has many samples of few problems.
+// Limits of builds; a batch has many samples of few problems.
 const mostBuilds, mostBuildBytes = 256, 128 << 20
 
 // build is a program that is, or is being, compiled.
 type build struct {
 	key    [32]byte
-	done   chan struct{} // closed when the rest is filled
+	done   chan struct{} // closed when the other fields are set
 	binary []byte
-	failed *Run // the compiler's run, where the source is no program
+	failed *Run // the compiler's run, if it rejected the source
 	err    error
 }
 
-// tool is a toolchain that is looked for once.
+// tool is a toolchain, looked for once.
 type tool struct {
 	mu    sync.Mutex // held while looking
 	found bool
@@ -43,7 +43,7 @@ type tool struct {
 	err error
 }
 
-// tool finds the toolchain of a language, which must be one.
+// tool finds the toolchain of a language; a missing one is an error.
 func (p *Pool) tool(ctx context.Context, l language) (*tool, error) {
 	p.builds.mu.Lock()
 	t := p.builds.tools[l.name]
@@ -56,26 +56,26 @@ func (p *Pool) tool(ctx context.Context, l language) (*tool, error) {
 	defer t.mu.Unlock()
 	if !t.found {
 		t.toolchain, t.err = findToolchain(ctx, l, true)
-		t.found = ctx.Err() == nil // else the next one looks
+		t.found = ctx.Err() == nil // else the next caller looks
 	}
 	return t, t.err
 }
 
-// made is a program that can be executed.
+// made is an executable program.
 type made struct {
-	executable []byte            // empty: Argv[0] is of the slot
-	argv       []string          // before the request's
+	executable []byte            // empty: Argv[0] is a file of the slot
+	argv       []string          // put before the request's
 	env        []string          //
-	files      map[string][]byte // beside the request's
+	files      map[string][]byte // added to the request's
 	view       string            // the slots that can run it
-	failed     *Run              // there is none: the compiler's run
+	failed     *Run              // the compiler's run if there is no program
 }
 
-// make compiles a program, or finds that this pool has done so.
+// make compiles a program, or returns it if this pool has already compiled it.
 func (p *Pool) make(ctx context.Context, r Request) (made, error) {
 	l, _ := languageNamed(r.Language)
 	if p.m.level == Landlock {
-		return made{}, fmt.Errorf("language %s needs level %s: level %s runs Python alone", l.name,
+		return made{}, fmt.Errorf("language %s needs level %s: level %s runs only Python", l.name,
 			Namespaces, Landlock)
 	}
 	t, err := p.tool(ctx, l)
@@ -96,7 +96,7 @@ func (p *Pool) make(ctx context.Context, r Request) (made, error) {
 	return m, nil
 }
 
-// build waits for the compiled source, and compiles it if it is the first to ask.
+// build waits for the compiled source; the first to ask compiles it.
 func (p *Pool) build(ctx context.Context, l language, t *tool, source string) (*build, error) {
 	key := sha256.Sum256([]byte(l.name + "\x00" + source))
 	for {
@@ -123,11 +123,11 @@ func (p *Pool) build(ctx context.Context, l language, t *tool, source string) (*
 		if !errors.Is(b.err, context.Canceled) && !errors.Is(b.err, context.DeadlineExceeded) {
 			return nil, b.err
 		}
-		// The one who compiled was stopped, and this one was not.
+		// The goroutine that compiled was cancelled, and this one was not.
 	}
 }
 
-// keep files a build that went well, and forgets the oldest where there are too many.
+// keep files a successful build and drops the oldest if there are too many.
 func (s *builds) keep(b *build) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,9 +143,8 @@ func (s *builds) keep(b *build) {
 	}
 }
 
-// compile runs the compiler as any program, in a slot that sees the toolchain. Whatever
-// it fails of but the sandbox is the source's: a compiler that is made to run for ever
-// is a compile error too.
+// compile runs the compiler like any program, in a slot that sees the toolchain. Every failure except the
+// sandbox's own is blamed on the source: a compiler made to run forever is a compile error too.
 func (p *Pool) compile(ctx context.Context, l language, t *tool, source string) ([]byte, *Run, error) {
 	spec, err := json.Marshal(map[string]any{"commands": t.commands, "output": t.output, "env": environ(t.env)})
 	if err != nil {
@@ -171,7 +170,7 @@ func (p *Pool) compile(ctx context.Context, l language, t *tool, source string) 
 	return nil, &r, nil
 }
 
-// sealed is a memory file that holds a program and can never change.
+// sealed returns a memory file that holds a program and can never change.
 func sealed(program []byte) (int, error) {
 	fd, err := memoryFile(program)
 	if err != nil {

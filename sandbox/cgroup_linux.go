@@ -17,28 +17,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupPrefix begins the names of our groups; the pid of the harness follows, so that
-// groups of a harness that died can be told and removed.
+// groupPrefix starts the names of our groups. The harness's pid follows, so that groups of dead harnesses
+// can be recognised and removed.
 const groupPrefix = "exp-sandbox-"
 
-// parents are the groups below which slots make theirs.
+// parents are the groups in which slots create theirs.
 type parents struct {
 	unified           string // version 2 with memory and pids; else empty, and version 1:
 	memory, pids, cpu string
 }
 
-// group is the cgroup of one slot, made of one folder in version 2 and of one for
-// each controller in version 1.
+// group is the cgroup of one slot: one folder in version 2, one per controller in version 1.
 type group struct {
 	parents
-	limit int64 // bytes, as set; 0: none yet
+	limit int64 // bytes, as set; 0: not yet set
 	most  int64 // processes, as set
 
-	open map[string]int // descriptors of its files: they are read several times per run
+	open map[string]int // descriptors of its files, which are read several times per run
 }
 
-// findParents reads the process's own groups and the mounts of their hierarchies, as
-// they are in /proc/self/cgroup and /proc/self/mountinfo.
+// findParents reads the process's own groups and the mounts of their hierarchies, in the formats of
+// /proc/self/cgroup and /proc/self/mountinfo.
 func findParents(cgroup, mountinfo string) (parents, error) {
 	own := map[string]string{} // controller, "" for version 2
 	for line := range strings.Lines(cgroup) {
@@ -90,7 +89,7 @@ func findParents(cgroup, mountinfo string) (parents, error) {
 	return p, nil
 }
 
-// dirs are the folders of the group, without repetition.
+// dirs returns the folders of the group, without repetition.
 func (p parents) dirs() []string {
 	if p.unified != "" {
 		return []string{p.unified}
@@ -110,9 +109,8 @@ func (p parents) below(name string) parents {
 	return parents{join(p.unified), join(p.memory), join(p.pids), join(p.cpu)}
 }
 
-// delegate makes the controllers of version 2 available below the parent. A group
-// with processes cannot pass controllers on: a harness that is alone in its group
-// moves itself one down.
+// delegate enables the controllers of version 2 below the parent. A group with processes cannot pass on
+// controllers, so a harness that is alone in its group moves itself one level down.
 func (p parents) delegate() error {
 	if p.unified == "" {
 		return nil
@@ -136,7 +134,7 @@ func (p parents) delegate() error {
 	return os.WriteFile(file, []byte("+memory +pids"), 0)
 }
 
-// removeStale removes groups of harnesses that are no more.
+// removeStale removes groups of dead harnesses.
 func (p parents) removeStale() {
 	for _, dir := range p.dirs() {
 		found, _ := filepath.Glob(filepath.Join(dir, groupPrefix+"*"))
@@ -149,7 +147,7 @@ func (p parents) removeStale() {
 	}
 }
 
-// newGroup makes a group below p.
+// newGroup creates a group below p.
 func newGroup(p parents, slot uint64) (*group, error) {
 	g := &group{parents: p.below(fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), slot)), open: map[string]int{}}
 	for _, dir := range g.dirs() {
@@ -171,12 +169,12 @@ func (g *group) add(pid int) error {
 	return nil
 }
 
-// bound sets the most memory in bytes and the most processes for the next run.
+// bound sets the memory limit in bytes and the process limit for the next run.
 func (g *group) bound(memory, processes int64) error {
 	write := func(dir, file string, value int64) error {
 		fd, err := g.file(dir, file)
 		if err == nil {
-			// A lower bound on memory takes a while; a signal of the Go runtime may interrupt it.
+			// Lowering the memory limit takes a while; a signal of the Go runtime may interrupt it.
 			_, err = again(func() (int, error) { return unix.Pwrite(fd, strconv.AppendInt(nil, value, 10), 0) })
 		}
 		if err != nil {
@@ -202,7 +200,7 @@ func (g *group) bound(memory, processes int64) error {
 		return bound(g.unified)
 	}
 	if memory != g.limit {
-		swap := func() error { // no file where the kernel does not count swap
+		swap := func() error { // no file if the kernel does not count swap
 			err := write(g.memory, "memory.memsw.limit_in_bytes", memory)
 			if errors.Is(err, os.ErrNotExist) {
 				return nil
@@ -210,7 +208,7 @@ func (g *group) bound(memory, processes int64) error {
 			return err
 		}
 		main := func() error { return write(g.memory, "memory.limit_in_bytes", memory) }
-		steps := []func() error{main, swap} // memory may not exceed memory and swap
+		steps := []func() error{main, swap} // memory may not exceed memory plus swap
 		if g.limit > 0 && memory > g.limit {
 			steps = []func() error{swap, main}
 		}
@@ -221,11 +219,11 @@ func (g *group) bound(memory, processes int64) error {
 		}
 		g.limit = memory
 	}
-	_ = write(g.memory, "memory.max_usage_in_bytes", 0) // starts the peak anew
+	_ = write(g.memory, "memory.max_usage_in_bytes", 0) // resets the peak
 	return bound(g.pids)
 }
 
-// kills is how often the kernel has killed for memory in the group.
+// kills returns how often the kernel has killed for memory in the group.
 func (g *group) kills() int64 {
 	if g.unified != "" {
 		return g.field(g.unified, "memory.events", "oom_kill")
@@ -233,7 +231,7 @@ func (g *group) kills() int64 {
 	return g.field(g.memory, "memory.oom_control", "oom_kill")
 }
 
-// peak is the most bytes that the group held since bound.
+// peak returns the most bytes the group has held since bound.
 func (g *group) peak() int64 {
 	if g.unified != "" {
 		return g.field(g.unified, "memory.peak", "")
@@ -241,7 +239,7 @@ func (g *group) peak() int64 {
 	return g.field(g.memory, "memory.max_usage_in_bytes", "")
 }
 
-// usage is how many bytes the group holds now.
+// usage returns the bytes the group holds now.
 func (g *group) usage() int64 {
 	if g.unified != "" {
 		return g.field(g.unified, "memory.current", "")
@@ -249,7 +247,7 @@ func (g *group) usage() int64 {
 	return g.field(g.memory, "memory.usage_in_bytes", "")
 }
 
-// cpuTime is what all processes of the group have used since it was made.
+// cpuTime returns what all processes of the group have used since it was created.
 func (g *group) cpuTime() time.Duration {
 	if g.unified != "" {
 		return time.Duration(g.field(g.unified, "cpu.stat", "usage_usec")) * time.Microsecond
@@ -273,18 +271,18 @@ func (g *group) remove() {
 		if !left {
 			return
 		}
-		time.Sleep(5 * time.Millisecond) // a group is busy for a moment after its last process
+		time.Sleep(5 * time.Millisecond) // a group stays busy briefly after its last process
 	}
 }
 
-// number reads a file that holds one number; 0 where there is none.
+// number reads a file that holds one number; 0 if it cannot.
 func number(path string) int64 {
 	text, _ := os.ReadFile(path)
 	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	return n
 }
 
-// again makes a system call until no signal interrupts it.
+// again repeats a system call until no signal interrupts it.
 func again(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); !errors.Is(err, unix.EINTR) {
@@ -293,7 +291,7 @@ func again(call func() (int, error)) (int, error) {
 	}
 }
 
-// file is a descriptor of a file of the group; it stays open.
+// file returns a descriptor of a file of the group; it stays open.
 func (g *group) file(dir, name string) (int, error) {
 	path := dir + "/" + name
 	if fd, ok := g.open[path]; ok {
@@ -303,7 +301,7 @@ func (g *group) file(dir, name string) (int, error) {
 		return again(func() (int, error) { return unix.Open(path, flags|unix.O_CLOEXEC, 0) })
 	}
 	fd, err := opened(unix.O_RDWR)
-	if err != nil { // some can be read alone
+	if err != nil { // some are read-only
 		fd, err = opened(unix.O_RDONLY)
 	}
 	if err == nil {
@@ -312,8 +310,8 @@ func (g *group) file(dir, name string) (int, error) {
 	return fd, err
 }
 
-// field reads the number after a name in a file of "name number" lines; without a name
-// the file is a number. It is 0 where there is none.
+// field reads the number after a name in a file of "name number" lines; without a name the file is just a
+// number. It returns 0 if there is none.
 func (g *group) field(dir, file, name string) int64 {
 	fd, err := g.file(dir, file)
 	if err != nil {

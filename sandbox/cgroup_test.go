@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The group is found below the process's own one, also where only a part of the
-// hierarchy is mounted.
+// The group is found below the process's own one, even if only part of the hierarchy is mounted.
 func TestFindParents(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "user/me"), 0o755); err != nil {
@@ -42,7 +41,7 @@ func TestFindParents(t *testing.T) {
 	}
 }
 
-// Groups of harnesses that are no more are removed, others stay.
+// Groups of dead harnesses are removed, others stay.
 func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	const noProcess = "exp-sandbox-2147483647-1" // above the largest pid

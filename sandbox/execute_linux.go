@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// execution is a run that is going on.
+// execution is a run in progress.
 type execution struct {
 	s      *slot
 	limits Limits
@@ -23,13 +23,13 @@ type execution struct {
 	stdin           []byte // still to be written
 	in              int    // our end of stdin; -1: closed
 	out, err        stream
-	channel         stream // what a driver writes; fd -1: none
-	status          stream // what the program's process writes before it is the program
+	channel         stream // a driver's output; fd -1: none
+	status          stream // messages of the program's process before the program starts
 	begun           begun
-	deadline        time.Time // of the program; zero: not known yet
-	executed        bool      // another program than the interpreter
-	killed          string    // why the harness killed it; empty: it did not
-	usage           usage     // what the watchdog saw
+	deadline        time.Time // of the program; zero: not yet known
+	executed        bool      // the program replaced the interpreter
+	killed          string    // why the harness killed it; empty: not killed
+	usage           usage     // measured by the watchdog
 	cpuBase         time.Duration
 	killsBase       int64
 	initPID         int
@@ -46,16 +46,14 @@ type stream struct {
 	got  int64
 }
 
-// watchdogEvery is how often a run is measured.
+// watchdogEvery is the interval between measurements of a run.
 const watchdogEvery = 10 * time.Millisecond
 
-// grace is how long after a kill, or past its time, a slot may take to answer.
-// It is long because the kernel may need seconds to end many processes on a loaded
-// machine, and nothing but an error waits for it.
+// grace is how long a slot may take to answer after a kill or after its time is up. It is long because on a
+// loaded machine the kernel may need seconds to end many processes, and only errors wait for it.
 const grace = 10 * time.Second
 
-// run executes j in the slot. An error is the sandbox's: the slot must not be used
-// again.
+// run executes j in the slot. An error means that the sandbox failed: do not use the slot again.
 func (s *slot) run(ctx context.Context, j *job) (_ Run, err error) {
 	x := &execution{s: s, limits: j.limits, executed: j.program != nil, stdin: j.stdin, in: -1, began: time.Now()}
 	x.out, x.err, x.channel = stream{fd: -1, most: int(j.limits.StdoutKB) << 10},
@@ -97,7 +95,7 @@ func closeFD(fd *int) {
 	}
 }
 
-// release makes the pipes and sends the request.
+// release creates the pipes and sends the request.
 func (x *execution) release(j *job) error {
 	request, err := json.Marshal(x.s.request(j))
 	if err != nil {
@@ -119,7 +117,7 @@ func (x *execution) release(j *job) error {
 		} else {
 			*ours, theirs = p[0], append(theirs, p[1])
 		}
-		if owner := x.s.owner; owner > 0 { // else /dev/stdin and its like are closed to the program
+		if owner := x.s.owner; owner > 0 { // else /dev/stdin and the like are closed to the program
 			if err := unix.Fchown(theirs[len(theirs)-1], owner, owner); err != nil {
 				return err
 			}
@@ -158,11 +156,11 @@ func (x *execution) release(j *job) error {
 			return err
 		}
 	}
-	x.feed() // what fits into the pipe is there before the program begins
+	x.feed() // fill the pipe before the program starts
 	return send(x.s.sock, fmt.Append(nil, len(request)), theirs...)
 }
 
-// request is what the program's process reads; the zygote does not.
+// request returns the message that the program's process, not the zygote, reads.
 func (s *slot) request(j *job) map[string]any {
 	l := j.limits
 	const mb = 1 << 20
@@ -173,23 +171,23 @@ func (s *slot) request(j *job) map[string]any {
 	}
 	switch {
 	case s.m.level == Landlock && s.owner == 0:
-		processes += int64(s.m.threads.count()) // of all that the user runs: no namespace of his own counts
+		processes += int64(s.m.threads.count()) // all that the user runs: without a namespace they count together
 	case s.m.level == Landlock:
 		processes++ // the zygote has the same id
 	case !s.m.root:
 		processes += 2 // the zygote and process 1 have the same id
 	}
-	data, stack := memory, min(64*mb, memory) // of each thread; Python needs no more
+	data, stack := memory, min(64*mb, memory) // per thread; Python needs no more
 	files := map[string]string{}
 	r := map[string]any{"files": files, "scratch": fmt.Sprintf("mode=700,uid=%d,gid=%d,size=%d,nr_inodes=%d",
 		programUID, programUID, l.ScratchMB*mb, l.ScratchFiles+1)}
 	args := append([]string{}, j.args...)
 	if m := j.program; m != nil {
-		// What its runtime reserves and never touches is no memory: the cgroup or the
-		// watchdog counts what it holds.
+		// Its runtime reserves address space that it never touches; the cgroup or the watchdog counts what
+		// it really holds.
 		data = address
 		if len(m.executable) > 0 {
-			stack = memory // recursion is theirs to bound
+			stack = memory // limiting recursion is up to the runtime
 		}
 		args = append(slices.Clone(m.argv), args...)
 		r["exec"], r["executable"] = environ(m.env), len(m.executable) > 0
@@ -213,7 +211,7 @@ func (s *slot) request(j *job) map[string]any {
 	return r
 }
 
-// environ is a list of NAME=VALUE by name.
+// environ parses a list of NAME=VALUE.
 func environ(list []string) map[string]string {
 	by := make(map[string]string, len(list))
 	for _, entry := range list {
@@ -223,7 +221,7 @@ func environ(list []string) map[string]string {
 	return by
 }
 
-// feed writes what the pipe takes of stdin, and closes it after the last byte.
+// feed writes as much of stdin as the pipe takes and closes it after the last byte.
 func (x *execution) feed() {
 	for x.in >= 0 {
 		if len(x.stdin) == 0 {
@@ -235,7 +233,7 @@ func (x *execution) feed() {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EAGAIN):
 			return
-		case err != nil: // the program reads no more
+		case err != nil: // the program stopped reading
 			closeFD(&x.in)
 		default:
 			x.stdin = x.stdin[n:]
@@ -243,7 +241,7 @@ func (x *execution) feed() {
 	}
 }
 
-// drain reads what there is, and tells whether the cap is passed.
+// drain reads what is available and reports whether the cap was exceeded.
 func (s *stream) drain(buf []byte) (over bool) {
 	for s.fd >= 0 {
 		n, err := unix.Read(s.fd, buf)
@@ -265,7 +263,7 @@ func (s *stream) drain(buf []byte) (over bool) {
 	return false
 }
 
-// watch serves the run until the zygote has answered.
+// watch serves the run until the zygote answers.
 func (x *execution) watch(ctx context.Context) error {
 	nextMeasure := x.began.Add(watchdogEvery / 2)
 	for !x.answered {
@@ -301,7 +299,7 @@ func (x *execution) watch(ctx context.Context) error {
 			x.kill("wall")
 		}
 	}
-	x.collect() // what is left in the pipes; nobody holds their other ends
+	x.collect() // what is left in the pipes; their other ends are closed
 	x.hearBegun()
 	return nil
 }
@@ -340,10 +338,10 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	if g := x.s.group; g != nil {
-		if x.begun.released { // else what was used so far may be the set-up's
+		if x.begun.released { // before that, usage may be the set-up's
 			x.usage.cpu = g.cpuTime() - x.cpuBase - x.begun.setup
 		}
-		if g.kills() > x.killsBase { // the kernel has killed one of its processes
+		if g.kills() > x.killsBase { // the kernel killed one of its processes
 			x.kill("memory")
 			return nil
 		}
@@ -368,7 +366,7 @@ func (x *execution) measure(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// parent is the zygote, whose children are the program and, in namespaces, process 1.
+// parent returns the zygote, whose children are the program and, in namespaces, process 1.
 func (x *execution) parent() int {
 	if x.s.m.level == Landlock {
 		return x.s.command.Process.Pid
@@ -376,8 +374,8 @@ func (x *execution) parent() int {
 	return 0
 }
 
-// shared is what each process has of the zygote's memory: nothing once it is another
-// program. Up to that moment it has all of it.
+// shared returns how much of the zygote's memory each process shares: all of it until it executes another
+// program, then nothing.
 func (x *execution) shared() int64 {
 	if x.executed {
 		return 0
@@ -385,7 +383,7 @@ func (x *execution) shared() int64 {
 	return x.s.anonKB
 }
 
-// kill ends all processes of the run; the zygote will say so.
+// kill ends all processes of the run; the zygote will report it.
 func (x *execution) kill(why string) {
 	if x.killed != "" || x.answered {
 		if x.killed == "" {

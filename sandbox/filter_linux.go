@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system-call filter, in classic BPF (linux/Documentation/userspace-api/seccomp_filter.rst).
-// What is on no list gets ENOSYS, as on a kernel that does not have it.
+// The system-call filter, in classic BPF (linux/Documentation/userspace-api/seccomp_filter.rst). Calls on
+// no list get ENOSYS, as on a kernel that lacks them.
 
-// allowed are the calls that CPython, glibc, V8, Go and libstdc++ make, of those that
-// every architecture has. legacyAllowed has the rest.
+// allowed lists the calls that CPython, glibc, V8, Go and libstdc++ make and that every architecture has.
+// legacyAllowed has the rest.
 func allowed() []uintptr {
 	return append([]uintptr{
 		unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64,
@@ -51,8 +51,8 @@ func allowed() []uintptr {
 	}, legacyAllowed()...)
 }
 
-// denied are calls that honest programs make by accident, or that a library tries
-// and does without: they get EPERM.
+// denied lists calls that honest programs make by accident, or that a library tries and can do without:
+// they get EPERM.
 func denied() []uintptr {
 	return []uintptr{
 		unix.SYS_SOCKET, unix.SYS_BIND, unix.SYS_CONNECT, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
@@ -66,7 +66,7 @@ func denied() []uintptr {
 	}
 }
 
-// deadly are calls that only an attack makes: they kill the process.
+// deadly lists calls that only an attack makes: they kill the process.
 func deadly() []uintptr {
 	return []uintptr{
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
@@ -92,7 +92,7 @@ const (
 	dataNr, dataArch, dataArgs = 0, 4, 16
 )
 
-// program is a filter that is being built.
+// program is a filter under construction.
 type program []unix.SockFilter
 
 func (p *program) stmt(code uint16, k uint32) { *p = append(*p, unix.SockFilter{Code: code, K: k}) }
@@ -104,15 +104,14 @@ func (p *program) jump(test uint16, k uint32, yes, no uint8) {
 func (p *program) load(offset uint32) { p.stmt(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset) }
 func (p *program) ret(action uint32)  { p.stmt(unix.BPF_RET|unix.BPF_K, action) }
 
-// on answers the call nr, whose number is loaded, with an action.
+// on applies an action to call nr, whose number is loaded.
 func (p *program) on(nr uintptr, action uint32) {
 	p.jump(unix.BPF_JEQ, uint32(nr), 0, 1)
 	p.ret(action)
 }
 
-// onArg decides about the call nr by an argument's low 32 bits: the action then for
-// those that the test holds for, otherwise for the others. The kernel takes ints
-// from these arguments, and so ignores the high half too.
+// onArg decides about call nr by the low 32 bits of an argument: then if the test holds for a value, else
+// otherwise. The kernel takes ints from these arguments and so ignores the high half too.
 func (p *program) onArg(nr uintptr, arg uint32, test uint16, values []uint32, then, otherwise uint32) {
 	p.jump(unix.BPF_JEQ, uint32(nr), 0, uint8(2*len(values)+2))
 	p.load(dataArgs + 8*arg) // little endian: the low half comes first
@@ -123,7 +122,7 @@ func (p *program) onArg(nr uintptr, arg uint32, test uint16, values []uint32, th
 	p.ret(otherwise)
 }
 
-// start refuses other binary interfaces and loads the call's number.
+// start rejects other binary interfaces and loads the call's number.
 func (p *program) start() {
 	p.load(dataArch)
 	p.jump(unix.BPF_JEQ, auditArch, 1, 0)
@@ -132,15 +131,15 @@ func (p *program) start() {
 	p.abi()
 }
 
-// lists answers by the lists, and what is on none of them: a binary search among
-// ranges of numbers with one answer. The kernel translates the filter for every run,
-// and then tries it on every number; one by one that took it a third of a millisecond.
+// lists applies the lists, and the default to calls on none: a binary search over ranges of numbers with
+// the same action. The kernel translates the filter for every run and then tries it on every number;
+// testing one by one took it a third of a millisecond.
 func (p *program) lists() {
 	answers := map[uint32]uint32{}
 	for _, list := range []struct {
 		calls  []uintptr
 		action uint32
-	}{{deadly(), actKill}, {denied(), actEPERM}, {allowed(), actAllow}} { // the last one holds
+	}{{deadly(), actKill}, {denied(), actEPERM}, {allowed(), actAllow}} { // the last match wins
 		for _, nr := range list.calls {
 			answers[uint32(nr)] = list.action
 		}
@@ -164,11 +163,11 @@ func (p *program) lists() {
 	p.search(ranges)
 }
 
-// numberRange is the calls from a number up to the next range's, and their answer.
+// numberRange is the calls from a number up to the next range, and their action.
 type numberRange struct{ from, action uint32 }
 
-// search answers by the range that the loaded number is in: tests first, then one
-// return for each answer. It is built from its end, since tests jump forward only.
+// search picks the action by the range of the loaded number: tests first, then one return per action. It is
+// built from its end, because tests only jump forward.
 func (p *program) search(ranges []numberRange) {
 	var reversed program
 	returns := map[uint32]int{} // position of the return from the end, by action
@@ -207,12 +206,12 @@ func (p program) bytes() (out []byte) {
 	return out
 }
 
-// newNamespaces are the flags of clone that make any.
+// newNamespaces has every clone flag that creates a namespace.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// filter is the program's system-call filter, as the kernel reads it. memfd tells
-// whether memory files may be made: only a cgroup sees their pages.
+// filter returns the program's system-call filter in the kernel's format. memfd allows memory files: only a
+// cgroup sees their pages.
 func filter(memfd bool) []byte {
 	var p program
 	p.start()
@@ -228,7 +227,7 @@ func filter(memfd bool) []byte {
 		unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP,
 		unix.PR_SET_CHILD_SUBREAPER, unix.PR_GET_CHILD_SUBREAPER, unix.PR_CAPBSET_READ, unix.PR_SET_TIMERSLACK,
 		unix.PR_GET_TIMERSLACK}, actAllow, actEPERM)
-	// A SIGSYS is the filter's: nobody may send one.
+	// Only the filter may cause a SIGSYS: nobody may send one.
 	sigsys := []uint32{uint32(unix.SIGSYS)}
 	p.onArg(unix.SYS_KILL, 1, unix.BPF_JEQ, sigsys, actEPERM, actAllow)
 	p.onArg(unix.SYS_TKILL, 1, unix.BPF_JEQ, sigsys, actEPERM, actAllow)

@@ -4,14 +4,14 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_X86_64
 
-// abi refuses the x32 calls, which share the architecture.
+// abi rejects x32 calls, which share the architecture.
 func (p *program) abi() {
 	const x32Bit = 0x40000000
 	p.jump(unix.BPF_JGE, x32Bit, 0, 1)
 	p.ret(actKill)
 }
 
-// legacyAllowed are calls that newer architectures do without.
+// legacyAllowed lists calls that newer architectures lack.
 func legacyAllowed() []uintptr {
 	return []uintptr{
 		unix.SYS_OPEN, unix.SYS_CREAT, unix.SYS_STAT, unix.SYS_LSTAT, unix.SYS_NEWFSTATAT, unix.SYS_ACCESS,
@@ -24,7 +24,7 @@ func legacyAllowed() []uintptr {
 	}
 }
 
-// legacyRefusedAlone are those of them that a program of one process must not make.
+// legacyRefusedAlone lists those that a single-process program must not make.
 func legacyRefusedAlone() []uintptr {
 	return []uintptr{unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME,
 		unix.SYS_UTIMES, unix.SYS_FUTIMESAT,

@@ -4,11 +4,11 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_AARCH64
 
-// abi: 64-bit ARM has one.
+// abi does nothing: 64-bit ARM has only one.
 func (*program) abi() {}
 
-// legacyAllowed are calls whose name is another on this architecture.
+// legacyAllowed lists calls that have another name on this architecture.
 func legacyAllowed() []uintptr { return []uintptr{unix.SYS_FSTATAT, unix.SYS_RENAMEAT} }
 
-// legacyRefusedAlone are those of them that a program of one process must not make.
+// legacyRefusedAlone lists those that a single-process program must not make.
 func legacyRefusedAlone() []uintptr { return nil }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runFilter does what the kernel does with a filter (net/core/filter.c), for the
-// instructions that ours have: data is struct seccomp_data.
+// runFilter interprets a filter as the kernel does (net/core/filter.c), for the instructions that ours use:
+// data is struct seccomp_data.
 func runFilter(t *testing.T, filter, data []byte) uint32 {
 	t.Helper()
 	var a uint32
@@ -44,8 +44,8 @@ func runFilter(t *testing.T, filter, data []byte) uint32 {
 	return 0
 }
 
-// TestFilterLists: each call gets the answer of the first list that has it; one on no
-// list does not exist.
+// TestFilterLists: each call gets the action of the first list that has it; a call on no list does not
+// exist.
 func TestFilterLists(t *testing.T) {
 	byArgument := []uintptr{unix.SYS_CLONE, unix.SYS_IOCTL, unix.SYS_SOCKETPAIR, unix.SYS_PRLIMIT64, unix.SYS_PERSONALITY, unix.SYS_PRCTL,
 		unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_FCNTL}

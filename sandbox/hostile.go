@@ -16,15 +16,15 @@ type attack struct {
 	name, kind, what string
 	expect           []Verdict // any of them
 	alone            []Verdict // the same at level landlock; nil: as expect
-	unpromised       bool      // at level landlock it gets what it must not elsewhere
+	unpromised       bool      // level landlock does not stop it
 	limits           Limits
-	answer           string // expected output of one that cheats; empty: not compared
+	answer           string // expected output for a cheat; empty: not compared
 	language         string // empty: Python
 	source           string
 }
 
-// attacks parses hostile.txt: "=== name | kind | verdicts | limits, language and what level
-// landlock gives", a line that says what it is about ("... | answer" for cheats), then the source.
+// attacks parses hostile.txt: "=== name | kind | verdicts | limits, language and what level landlock
+// gives", a line that describes it ("... | answer" for cheats), then the source.
 func attacks(text string) ([]attack, error) {
 	var list []attack
 	for i, part := range strings.Split(text, "\n=== ") {
@@ -35,7 +35,7 @@ func attacks(text string) ([]attack, error) {
 		what, source, _ := strings.Cut(rest, "\n")
 		fields := strings.Split(head, "|")
 		if len(fields) != 4 {
-			return nil, fmt.Errorf("hostile program %q: four fields are needed", head)
+			return nil, fmt.Errorf("hostile program %q: want four fields", head)
 		}
 		for i := range fields {
 			fields[i] = strings.TrimSpace(fields[i])
@@ -73,10 +73,10 @@ func attacks(text string) ([]attack, error) {
 	return list, nil
 }
 
-// canaryText is what a file of the host holds.
+// canaryText is the content of a file on the host.
 const canaryText = "a canary that nobody may read or change\n"
 
-// Outcome is what came of one hostile program.
+// Outcome is the result of one hostile program.
 type Outcome struct {
 	Name     string    `json:"name"`
 	Kind     string    `json:"kind"`
@@ -85,26 +85,26 @@ type Outcome struct {
 	Verdict  Verdict   `json:"verdict"`
 	OK       bool      `json:"ok"`
 
-	Unpromised bool `json:"unpromised,omitempty"` // the level does not promise it, so that OK says nothing
+	Unpromised bool `json:"unpromised,omitempty"` // the level does not promise it, so OK says nothing
 
-	Problem string  `json:"problem,omitempty"` // what must not have happened
+	Problem string  `json:"problem,omitempty"` // what went wrong
 	WallMS  float64 `json:"wall_ms"`
 }
 
-// at is the attack with what it must get at a level.
+// at returns the attack with its expected result at a level.
 func (a attack) at(l Level) attack {
 	switch {
 	case l != Landlock:
 		a.unpromised = false
 	case a.language != "":
-		a.expect = []Verdict{InfraError} // refused: the level is Python's alone
+		a.expect = []Verdict{InfraError} // rejected: the level runs only Python
 	case a.alone != nil:
 		a.expect = a.alone
 	}
 	return a
 }
 
-// judge tells whether a result is what the attack must get.
+// judge checks whether a result is what the attack must get.
 func (a attack) judge(r Result) Outcome {
 	o := Outcome{Name: a.name, Kind: a.kind, What: a.what, Expected: a.expect, Verdict: r.Verdict,
 		Unpromised: a.unpromised}
@@ -112,11 +112,11 @@ func (a attack) judge(r Result) Outcome {
 		o.WallMS += float64(run.Wall.Microseconds()) / 1000
 		text := string(run.Stdout)
 		if strings.Contains(text+string(run.Stderr), strings.TrimSpace(canaryText)) {
-			o.Problem = "the program, or its compiler, has read a file of the host"
+			o.Problem = "the program or its compiler read a file of the host"
 		}
 		if i := strings.Index(text, "ESCAPED"); i >= 0 {
 			line, _, _ := strings.Cut(text[i:], "\n")
-			o.Problem = "the program got what it must not: " + line
+			o.Problem = "the program got through: " + line
 		}
 		if o.Problem == "" && !slices.Contains(a.expect, r.Verdict) {
 			o.Problem = fmt.Sprintf("%s; %s", run.Detail, lastLine(run.Stderr))

@@ -14,7 +14,7 @@ func openAt(t testing.TB, level Level, cfg Config) *Pool {
 	cfg.Require, cfg.Most = level, level
 	p, err := Open(context.Background(), cfg)
 	if err != nil && level == Landlock && cfg.Python == "" {
-		// The first interpreter of PATH may be for one user alone.
+		// The first interpreter in PATH may be readable by one user only.
 		cfg.Python = "/usr/bin/python3"
 		p, err = Open(context.Background(), cfg)
 	}
@@ -29,9 +29,8 @@ func openAt(t testing.TB, level Level, cfg Config) *Pool {
 	return p
 }
 
-// TestHostilePrograms: every program of the list gets its verdict, and nothing that it
-// must not, at every level that this machine has. Below the best that it has every third
-// program is tried; EXP_TEST_ALL=1 tries all.
+// TestHostilePrograms: every hostile program gets its verdict, and nothing it must not get, at every level
+// that this machine supports. Below the best level every third program is tried; EXP_TEST_ALL=1 tries all.
 func TestHostilePrograms(t *testing.T) {
 	t.Setenv("EXP_TEST_CANARY", "canary")
 	var best Level

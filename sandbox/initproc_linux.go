@@ -13,11 +13,10 @@ import (
 // initProcText returns the addresses of the machine code in initproc_linux_*.s.
 func initProcText() (begin, end uintptr)
 
-// initProgram is an executable that is process 1 of a run's pid namespace and does
-// nothing there: it takes orphans, and when it is killed, or ends because the harness
-// did, the kernel ends all others.
-// It is an ELF file with one segment. Starting it costs a tenth of forking an
-// interpreter, and it holds nothing that a program could be after.
+// initProgram returns an executable that is process 1 of a run's pid namespace. It only takes in orphans.
+// When it ends, because it is killed or because the harness ended, the kernel kills all other processes of
+// the namespace. It is an ELF file with one segment. Starting it costs a tenth of forking an interpreter,
+// and it holds nothing worth stealing.
 func initProgram() []byte {
 	begin, end := initProcText()
 	code := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&begin))), end-begin)
@@ -36,7 +35,7 @@ func initProgram() []byte {
 		Filesz: size, Memsz: size, Align: 0x1000}
 	var file bytes.Buffer
 	for _, part := range []any{h, p, code} {
-		_ = binary.Write(&file, binary.LittleEndian, part) // a buffer takes everything
+		_ = binary.Write(&file, binary.LittleEndian, part) // writing to a buffer cannot fail
 	}
 	return file.Bytes()
 }

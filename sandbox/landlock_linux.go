@@ -19,25 +19,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Level landlock, for machines that refuse namespaces. The zygote runs on the host's own
-// file system; a program is one process, whose file rules are Landlock's alone and whose
-// filter refuses to make another process, to reach one, or to change what Landlock does
-// not know of: modes, owners, times.
+// Level landlock, for machines that refuse namespaces. The zygote runs on the host's file system. A program
+// is one process. Landlock alone guards its files; its filter refuses to create or reach another process
+// and to change what Landlock does not cover: modes, owners, times.
 
-// aloneSpec is what the zygote needs to know at this level.
+// aloneSpec is what the zygote must know at this level.
 type aloneSpec struct {
-	Box    string   `json:"box"`    // the folder of the program's files, which it can read
-	Read   []string `json:"read"`   // what else it can read, with all below
-	Marker uint32   `json:"marker"` // stands for the program's pid in the filter
+	Box    string   `json:"box"`    // folder with the program's files, readable
+	Read   []string `json:"read"`   // what else is readable, recursively
+	Marker uint32   `json:"marker"` // placeholder for the program's pid in the filter
 }
 
-// ownPID stands for the program's pid in the filter: it is known after the fork.
+// ownPID is a placeholder for the program's pid in the filter: the pid is known only after the fork.
 const ownPID = 0x7e57ab1e
 
-// folderPrefix begins the names of slots' folders; the harness's pid follows.
+// folderPrefix starts the names of slot folders; the harness's pid follows.
 const folderPrefix = "exp-sandbox-"
 
-// isolateAlone gives a slot of root's an id of its own.
+// isolateAlone gives a slot its own user id if the harness is root.
 func (s *slot) isolateAlone(attr *syscall.SysProcAttr, number uint64) {
 	if s.m.root {
 		s.owner = ownBlock(number) + programUID
@@ -45,8 +44,7 @@ func (s *slot) isolateAlone(attr *syscall.SysProcAttr, number uint64) {
 	}
 }
 
-// instructAlone makes the slot's folder and sends what the process and its interpreter
-// need.
+// instructAlone creates the slot's folder and sends what the process and its interpreter need.
 func (s *slot) instructAlone(number uint64) error {
 	binds, _, err := s.m.python.view()
 	if err != nil {
@@ -60,7 +58,7 @@ func (s *slot) instructAlone(number uint64) error {
 		return err
 	}
 	alone := aloneSpec{Box: box, Read: []string{box}, Marker: ownPID}
-	var libraries []string // of the interpreter's own prefix
+	var libraries []string // from the interpreter's own prefix
 	for _, b := range binds {
 		alone.Read = append(alone.Read, b.Source)
 		if dir := filepath.Dir(b.Source); strings.HasPrefix(b.Target, "/python/lib/") &&
@@ -91,27 +89,26 @@ func (s *slot) instructAlone(number uint64) error {
 	return s.instructZygote(filterAlone(), &alone)
 }
 
-// removeStaleFolders removes the folders of harnesses that are no more.
+// removeStaleFolders removes the folders of dead harnesses.
 func removeStaleFolders() {
 	found, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
 	for _, path := range found {
 		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), folderPrefix), "-")
 		if pid, err := strconv.Atoi(number); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			_ = os.RemoveAll(path) // another user's stays
+			_ = os.RemoveAll(path) // fails for another user's
 		}
 	}
 }
 
-// ownThreads counts the threads of this process's user: without a namespace of users
-// the kernel bounds them together.
+// ownThreads counts the threads of this process's user: without user namespaces the kernel limits them
+// together.
 type ownThreads struct {
 	mu   sync.Mutex
 	at   time.Time
 	last int
 }
 
-// count is right to a tenth of a second: to look at all processes takes as long as to
-// run a program.
+// count is cached for a tenth of a second: looking at all processes takes as long as running a program.
 func (o *ownThreads) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +118,7 @@ func (o *ownThreads) count() int {
 	return o.last
 }
 
-// threadsOf are the threads of all processes whose real user id is uid.
+// threadsOf counts the threads of all processes whose real user id is uid.
 func threadsOf(uid int) (n int) {
 	list, _ := filepath.Glob("/proc/[0-9]*/status")
 	real := fmt.Appendf(nil, "\nUid:\t%d\t", uid)
@@ -139,8 +136,8 @@ func threadsOf(uid int) (n int) {
 	return n
 }
 
-// refusedAlone are calls of allowed that reach beyond the process, or change what
-// Landlock does not guard: they get EPERM.
+// refusedAlone lists calls of allowed that reach beyond the process or change what Landlock does not guard:
+// they get EPERM.
 func refusedAlone() []uintptr {
 	return append([]uintptr{
 		unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_TKILL, unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_SEND_SIGNAL,
@@ -149,12 +146,11 @@ func refusedAlone() []uintptr {
 	}, legacyRefusedAlone()...)
 }
 
-// filterAlone is the filter of a program that is one process. Where its own pid must
-// be, ownPID stands.
+// filterAlone returns the filter of a single-process program, with ownPID in place of the program's pid.
 func filterAlone() []byte {
 	var p program
 	p.start()
-	// clone: a thread, and nothing else.
+	// clone: only a thread.
 	p.jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 6)
 	p.load(dataArgs)
 	p.jump(unix.BPF_JSET, newNamespaces, 0, 1)
@@ -162,7 +158,7 @@ func filterAlone() []byte {
 	p.jump(unix.BPF_JSET, unix.CLONE_THREAD, 0, 1)
 	p.ret(actAllow)
 	p.ret(actEPERM)
-	// A signal to itself, other than the filter's own.
+	// A signal only to itself, and not the filter's own.
 	for _, c := range []struct{ nr, signal uint32 }{{unix.SYS_KILL, 1}, {unix.SYS_TGKILL, 2}} {
 		p.jump(unix.BPF_JEQ, c.nr, 0, 7)
 		p.load(dataArgs + 8*c.signal)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Honest programs of one process run at level landlock as they do elsewhere, in all
-// modes, and leave no folder.
+// Honest single-process programs run at level landlock as elsewhere, in all modes, and leave no folder
+// behind.
 func TestLandlock(t *testing.T) {
 	folders := func() int {
 		list, err := os.ReadDir(os.TempDir())
@@ -73,7 +73,7 @@ func TestLandlock(t *testing.T) {
 	}
 }
 
-// A level that is less than what is required is refused, with what is missing.
+// A level below the required one is rejected, and the error says what is missing.
 func TestLandlockIsLess(t *testing.T) {
 	openAt(t, Landlock, Config{Slots: 1})
 	var lack *LevelError

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// language is a name of Request.Language other than Python's, which is the slot's own.
+// language is a language other than Python, which the slot itself runs.
 type language struct {
 	name       string
 	extensions []string
-	source     string // what the program's file is called
+	source     string // file name of the program
 }
 
-// languages are those that need a toolchain of the host.
+// languages lists those that need a toolchain on the host.
 func languages() []language {
 	return []language{
 		{"c", []string{".c"}, "main.c"},
@@ -26,8 +26,7 @@ func languages() []language {
 
 const pythonLanguage = "python"
 
-// Languages are the names that Request.Language may have. Whether a toolchain is there
-// is what Toolchains tells.
+// Languages lists the values of Request.Language. Toolchains says which of them this machine can run.
 func Languages() []string {
 	list := []string{pythonLanguage}
 	for _, l := range languages() {
@@ -36,7 +35,7 @@ func Languages() []string {
 	return list
 }
 
-// LanguageOf is the language of a file, by its name; Python's where that says nothing.
+// LanguageOf guesses the language from a file name; the default is Python.
 func LanguageOf(file string) string {
 	ext := strings.ToLower(filepath.Ext(file))
 	for _, l := range languages() {
@@ -47,7 +46,7 @@ func LanguageOf(file string) string {
 	return pythonLanguage
 }
 
-// languageNamed finds a language; ok is false for Python and for what is none.
+// languageNamed finds a language; ok is false for Python and for unknown names.
 func languageNamed(name string) (language, bool) {
 	for _, l := range languages() {
 		if l.name == name {
@@ -57,9 +56,8 @@ func languageNamed(name string) (language, bool) {
 	return language{}, false
 }
 
-// compileLimits bound a compiler, whatever the request's limits are. Its times are
-// long, so that a loaded machine changes no verdict: a solution that includes all of
-// C++'s library takes seconds on an idle one.
+// compileLimits bounds a compiler, whatever the request's limits. The times are long, so that load does not
+// change verdicts: including all of C++'s library takes seconds on an idle machine.
 func compileLimits() Limits {
 	return Limits{WallMS: 120_000, CPUMS: 60_000, MemoryMB: 1024, Processes: 64, StdoutKB: 64, StderrKB: 64,
 		FileMB: 64, ScratchMB: 256, ScratchFiles: 4096, OpenFiles: 512}

@@ -25,8 +25,8 @@ func needLanguage(t *testing.T, name string) {
 	}
 }
 
-// A program of every language reads, computes and writes; a wrong one, one that fails
-// and one that is none get their verdicts.
+// A program in every language reads, computes and writes; a wrong one, one that fails and one that does not
+// compile get their verdicts.
 func TestLanguages(t *testing.T) {
 	sources := map[string]map[Verdict]string{
 		"c": {
@@ -113,7 +113,7 @@ func TestHonestForeign(t *testing.T) {
 	}
 }
 
-// A source is compiled once, however many ask for it at the same time.
+// A source is compiled once, however many ask at the same time.
 func TestBuildOnce(t *testing.T) {
 	needLanguage(t, "c")
 	p := openAt(t, Namespaces, Config{Slots: 2})
@@ -142,7 +142,7 @@ func TestBuildOnce(t *testing.T) {
 	}
 }
 
-// A missing toolchain, an unknown language and a mode that it has not are told.
+// A missing toolchain, an unknown language and an unsupported mode are reported.
 func TestLanguageRefused(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 1})
 	t.Setenv("PATH", t.TempDir())
@@ -150,12 +150,12 @@ func TestLanguageRefused(t *testing.T) {
 		r    Request
 		want string
 	}{
-		{Request{Language: "c"}, "language c: there is no toolchain for it: gcc is not installed"},
+		{Request{Language: "c"}, "language c: no toolchain: gcc is not installed"},
 		{Request{Language: "cpp"}, "g++ is not installed"},
 		{Request{Language: "go"}, "go is not installed"},
 		{Request{Language: "javascript"}, "node is not installed"},
-		{Request{Language: "cobol"}, `no language "cobol": there are python, c, cpp, go, javascript`},
-		{Request{Language: "c", Mode: "call", Entry: "f", Tests: []Test{{}}}, "mode stdio alone"},
+		{Request{Language: "cobol"}, `unknown language "cobol"; known: python, c, cpp, go, javascript`},
+		{Request{Language: "c", Mode: "call", Entry: "f", Tests: []Test{{}}}, "only mode stdio"},
 		{Request{Language: "c", Files: map[string][]byte{"main.c": nil}}, "plain name"},
 	} {
 		if r := p.Run(context.Background(), c.r); r.Verdict != InfraError || !strings.Contains(r.Runs[0].Detail, c.want) {
@@ -181,7 +181,7 @@ func TestLanguageOf(t *testing.T) {
 	}
 }
 
-// Binds that another shows are left out; what lies elsewhere stays.
+// Binds that another bind shows are left out; others stay.
 func TestOutermost(t *testing.T) {
 	b := func(source, target string) bind { return bind{Source: source, Target: target} }
 	got := outermost([]bind{b("/u/lib/x", "/u/lib/x"), b("/u/lib", "/u/lib"), b("/u/lib", "/u/lib"), b("/other", "/u/lib/y"), b("/u/library", "/u/library")})

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// RunRow is the layout of a run in JSON. Bytes that are no UTF-8 are U+FFFD in the
-// text, and exact in base64 beside it.
+// RunRow is the JSON layout of a run. Bytes that are not UTF-8 become U+FFFD in the text; the base64 field
+// is exact.
 type RunRow struct {
 	Status          Verdict `json:"status"`
 	ExitCode        int     `json:"exit_code"`
@@ -34,7 +34,7 @@ type RunRow struct {
 	Detail          string  `json:"detail"`
 }
 
-// Row is r in the layout of results.
+// Row converts r to the layout of results.
 func (r Run) Row() RunRow {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	j := RunRow{Status: r.Status, ExitCode: r.ExitCode, Signal: r.Signal, WallMS: ms(r.Wall), CPUMS: ms(r.CPU),
@@ -59,13 +59,12 @@ func (r Run) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// maxLine is the longest request that is read.
+// maxLine is the length limit of a request.
 const maxLine = 64 << 20
 
-// ServeLines reads a JSON request a line and writes a JSON result a line, in the order
-// of the input, each as soon as it and those before it are ready; workers of them run
-// at once. A line that cannot be understood gives a result that says so. The error is
-// of reading, writing and ctx.
+// ServeLines reads one JSON request per line and writes one JSON result per line, in input order, each as
+// soon as it and those before it are ready. It runs up to workers of them at once. A malformed line gives a
+// result that says so. Errors are those of reading, writing and ctx.
 func (p *Pool) ServeLines(ctx context.Context, in io.Reader, out io.Writer, workers int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +75,7 @@ func (p *Pool) ServeLines(ctx context.Context, in io.Reader, out io.Writer, work
 	}
 	workers = max(1, workers)
 	todo := make(chan *task)
-	order := make(chan *task, 4*workers) // how far the fastest may be ahead of the slowest
+	order := make(chan *task, 4*workers) // how far the fastest may run ahead of the slowest
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
@@ -129,10 +128,10 @@ func (p *Pool) ServeLines(ctx context.Context, in io.Reader, out io.Writer, work
 	return errors.Join(readErr, ctx.Err())
 }
 
-var errLongLine = fmt.Errorf("the line is longer than %d MB", maxLine>>20)
+var errLongLine = fmt.Errorf("line longer than %d MB", maxLine>>20)
 
-// readLine reads up to the next line end; of a line that is too long it reads all and
-// keeps nothing. The last line needs no end.
+// readLine reads up to the next newline. A line that is too long is read and discarded. The last line needs
+// no newline.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	long := false
@@ -161,14 +160,13 @@ func (p *Pool) runLine(ctx context.Context, line []byte, err error) Result {
 	r, err := parseRequest(line, err)
 	if err != nil {
 		return Result{ID: r.ID, Verdict: InfraError, Isolation: p.Level(),
-			Runs: []Run{{Status: InfraError, ExitCode: -1, Detail: "the request cannot be understood: " +
+			Runs: []Run{{Status: InfraError, ExitCode: -1, Detail: "invalid request: " +
 				err.Error()}}}
 	}
 	return p.Run(ctx, r)
 }
 
-// parseRequest reads a request strictly; the id is filled where it can be found, also
-// in one that is wrong.
+// parseRequest reads a request strictly; it fills in the id if possible, even in an invalid request.
 func parseRequest(line []byte, err error) (Request, error) {
 	var r Request
 	if err != nil {
@@ -178,7 +176,7 @@ func parseRequest(line []byte, err error) (Request, error) {
 	d.DisallowUnknownFields()
 	if err = d.Decode(&r); err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one value in the line")
+			err = errors.New("more than one value on the line")
 		}
 	}
 	if err != nil {

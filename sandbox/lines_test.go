@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Results come in the order of the requests, one for each line, whatever is in it.
+// Results come in request order, one per line, whatever the line contains.
 func TestServeLines(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 2})
 	var in strings.Builder

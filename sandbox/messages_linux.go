@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the harness is told of a run: by the zygote at its end, and before that by the
-// program's process, on a pipe of its own.
+// Reports on a run to the harness: from the zygote at the end, and before that from the program's process
+// on a separate pipe.
 
-// ended is what the zygote says of a run, in the layout of its message.
+// ended is the zygote's report on a run, in the layout of its message.
 type ended struct {
-	Status int64 // as wait(2) tells it
+	Status int64 // as wait(2) returns it
 	At     int64 // ns of the monotonic clock
-	CPU    int64 // ns, the program's process with its set-up, and the children that it waited for
+	CPU    int64 // ns, the program's process with its set-up, and the children it waited for
 	RSS    int64 // KB, the largest process
-	Own    int64 // ns of CPU that the zygote itself used for the run
+	Own    int64 // ns of CPU used by the zygote itself for the run
 }
 
-// begun is what the program's process says before it is the program.
+// begun is the report of the program's process before the program starts.
 type begun struct {
 	released bool
 	at       int64         // ns of the monotonic clock, at the release
-	setup    time.Duration // CPU that it had used by then
-	syntax   bool          // the source is no program
+	setup    time.Duration // CPU used by then
+	syntax   bool          // the source does not compile
 	broken   string        // why it was not released
 }
 
-// parseBegun reads what is there of "R", two int64, then "S"; or "E" and a text.
+// parseBegun reads whatever is there of "R", two int64, then "S"; or "E" and a text.
 func parseBegun(data []byte) (b begun) {
 	if len(data) >= 17 && data[0] == 'R' {
 		b.released = true
@@ -50,7 +50,7 @@ func parseBegun(data []byte) (b begun) {
 	return b
 }
 
-// hear takes the zygote's answer.
+// hear receives the zygote's answer.
 func (x *execution) hear() error {
 	message, fds, err := receive(x.s.sock, 16<<10)
 	closeAll(fds)
@@ -67,8 +67,8 @@ func (x *execution) hear() error {
 	return nil
 }
 
-// hearBegun learns when the program began. Nobody is woken for it: a run of a few ms is
-// over before anything depends on it.
+// hearBegun learns when the program began. It does not wake anyone: a run of a few ms is over before
+// anything depends on it.
 func (x *execution) hearBegun() {
 	x.status.drain(x.s.buf[:])
 	x.begun = parseBegun(x.status.data)

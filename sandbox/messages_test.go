@@ -32,8 +32,8 @@ func TestParseBegun(t *testing.T) {
 	}
 }
 
-// TestForkHooks: the zygote's children leave out what modules registered for a fork,
-// but for random's. Another preloaded module with such a function must be thought of.
+// TestForkHooks: the zygote's children skip what modules registered for a fork, except random's. Another
+// preloaded module with such a function needs attention.
 func TestForkHooks(t *testing.T) {
 	p, err := findPython(context.Background(), "")
 	if err != nil {
@@ -54,8 +54,7 @@ print(*sorted(set(found)))`
 	}
 }
 
-// TestFreshProcess: what a program must not share with those before it, and how it
-// stands to the kernel.
+// TestFreshProcess: what a program must not share with earlier ones, and how the kernel sees it.
 func TestFreshProcess(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 1})
 	run := func(source string) string {

@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pool runs programs, as many at once as it has slots; further ones wait. It is safe
-// for concurrent use.
+// Pool runs programs, as many at once as it has slots; others wait. It is safe for concurrent use.
 type Pool struct {
 	m      *machine
 	cfg    Config
@@ -25,7 +24,7 @@ type Pool struct {
 	idle   chan seat
 	next   atomic.Uint64
 	builds builds
-	apart  bool // tests of mode call one by one, to compare with
+	apart  bool // run tests of mode call one by one, for comparison
 
 	mu        sync.Mutex
 	infra     int64
@@ -36,8 +35,8 @@ type Pool struct {
 	closed  chan struct{}
 }
 
-// seat is the right to run one program at a time, and the slots that were started for
-// it: "" is Python's, which runs compiled programs too; a language's own sees its toolchain.
+// seat is the right to run one program at a time, with the slots started for it. "" is Python's, which also
+// runs compiled programs; a language's own slot sees its toolchain.
 type seat map[string]*slot
 
 func (s seat) close() (err error) {
@@ -48,8 +47,8 @@ func (s seat) close() (err error) {
 	return err
 }
 
-// Open tries what this machine gives, and starts the slots. It returns a *LevelError
-// where that is less than cfg requires.
+// Open probes the machine and starts the slots. It returns a *LevelError if the machine gives less than cfg
+// requires.
 func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	var err error
 	if cfg.Limits, err = cfg.Limits.filled(DefaultLimits()); err != nil {
@@ -59,7 +58,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 		cfg.Require = Namespaces
 	}
 	if !slices.Contains(Levels(), cfg.Require) {
-		return nil, fmt.Errorf("sandbox: no level %q to require: there are %v", cfg.Require, Levels())
+		return nil, fmt.Errorf("sandbox: unknown required level %q; known: %v", cfg.Require, Levels())
 	}
 	m, probes, err := probe(ctx, cfg)
 	if err != nil {
@@ -92,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// newSeat starts Python's slot; in a pool of cold starts the one who runs does.
+// newSeat starts Python's slot; with cold starts, each run starts its own.
 func (p *Pool) newSeat() (seat, error) {
 	if p.cfg.Cold {
 		return seat{}, nil
@@ -101,17 +100,16 @@ func (p *Pool) newSeat() (seat, error) {
 	return seat{"": s}, err
 }
 
-// Level is the isolation that programs get.
+// Level returns the isolation that programs get.
 func (p *Pool) Level() Level { return p.m.level }
 
-// Probes are what was tried when the pool was opened.
+// Probes returns what was probed when the pool was opened.
 func (p *Pool) Probes() []Probe { return p.probes }
 
-// Slots is how many programs run at once.
+// Slots returns how many programs run at once.
 func (p *Pool) Slots() int { return p.cfg.Slots }
 
-// InfraErrors is how often a slot broke, with those where the retry went well, and why
-// the last one did.
+// InfraErrors counts how often a slot broke, including successful retries, and returns the last cause.
 func (p *Pool) InfraErrors() (n int64, last error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,14 +122,14 @@ func (p *Pool) broke(err error) {
 	p.infra, p.lastInfra = p.infra+1, err
 }
 
-// Python is the interpreter, "3.11.7".
+// Python returns the interpreter's version, such as "3.11.7".
 func (p *Pool) Python() string { return p.m.python.Version }
 
-// Interpreter is the path of the interpreter's binary.
+// Interpreter returns the path of the interpreter's binary.
 func (p *Pool) Interpreter() string { return p.m.python.Exe }
 
-// CPUTime is what the pool's slots have used, with the programs that ended in them. It
-// waits for those that run.
+// CPUTime returns the CPU time of the pool's slots and the programs that ended in them. It waits for
+// running programs.
 func (p *Pool) CPUTime() (total time.Duration, err error) {
 	var held []seat
 	defer func() {
@@ -152,7 +150,7 @@ func (p *Pool) CPUTime() (total time.Duration, err error) {
 	return total, nil
 }
 
-// Close ends all slots. It waits for the runs that are going on; further ones fail.
+// Close ends all slots. It waits for runs in progress; later runs fail.
 func (p *Pool) Close() (err error) {
 	p.closing.Do(func() {
 		close(p.closed)
@@ -175,8 +173,8 @@ func (p *Pool) take(ctx context.Context) (seat, error) {
 	}
 }
 
-// inSlot runs j in a slot of the seat, which it starts if there is none, and ends if it
-// broke. Our copies of the job's channel are closed as soon as the program has its own.
+// inSlot runs j in a slot of the seat, starting one if there is none and ending it if it broke. It closes
+// our copies of the job's channel once the program has its own.
 func (p *Pool) inSlot(ctx context.Context, at seat, j job) (r Run, err error) {
 	defer func() { closeAll(j.channel) }()
 	s := at[j.view]
@@ -202,13 +200,13 @@ func (p *Pool) inSlot(ctx context.Context, at seat, j job) (r Run, err error) {
 	return r, err
 }
 
-// sharesVisits tells whether several tests may run in one visit. It takes Landlock, by
-// which their scratch directory is closed, and further processes.
+// sharesVisits reports whether several tests may share one visit. That takes Landlock, which closes their
+// scratch directory, and extra processes.
 func (p *Pool) sharesVisits() bool {
 	return !p.apart && !p.cfg.Cold && p.m.landlock > 0 && p.m.level.AtLeast(Namespaces)
 }
 
-// execute runs j in a slot of the pool, on a broken slot once more in a fresh one.
+// execute runs j in a slot of the pool; if the slot breaks, once more in a fresh one.
 func (p *Pool) execute(ctx context.Context, j job) (r Run, err error) {
 	s, err := p.take(ctx)
 	if err != nil {
@@ -224,7 +222,7 @@ func (p *Pool) execute(ctx context.Context, j job) (r Run, err error) {
 	return r, err
 }
 
-// Check tries what this machine gives and says so, whatever is required.
+// Check probes the machine and reports the result, whatever cfg requires.
 func Check(ctx context.Context, cfg Config) (Level, []Probe, error) {
 	m, probes, err := probe(ctx, cfg)
 	if err != nil {
@@ -233,8 +231,8 @@ func Check(ctx context.Context, cfg Config) (Level, []Probe, error) {
 	return m.level, probes, nil
 }
 
-// probe finds out by doing: it starts a slot, runs a program, and has another killed
-// by the filter. The error is of ctx alone.
+// probe tests by doing: it starts a slot, runs a program, and has the filter kill another. Errors are those
+// of ctx only.
 func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 	m := &machine{level: Unusable, root: ownsBlocks(), landlock: landlockABI()}
 	var list []Probe
@@ -262,16 +260,16 @@ func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 	found := add("python", err, "Python "+m.python.Version+", "+m.python.Exe,
 		"install Python 3.9 or newer, or name another interpreter")
 	if m.landlock > 0 {
-		add("landlock", nil, fmt.Sprintf("ABI %d, a second layer over the mounts", m.landlock), "")
+		add("landlock", nil, fmt.Sprintf("ABI %d, a second layer on top of the mounts", m.landlock), "")
 	} else {
-		// Not a failure of the level: the mounts give the same.
-		list = append(list, Probe{Name: "landlock", OK: true, Text: "none; files are hidden by mounts alone"})
+		// Not a failure of the level: the mounts do the same.
+		list = append(list, Probe{Name: "landlock", OK: true, Text: "none; only the mounts hide files"})
 	}
 	if !found {
 		return m, list, nil
 	}
 	if cfg.Most == Landlock {
-		list = append(list, Probe{Name: "namespaces", Text: "not used, as was asked for"})
+		list = append(list, Probe{Name: "namespaces", Text: "off, as requested"})
 		return alone(ctx, m, list)
 	}
 	m.level = Namespaces
@@ -284,25 +282,25 @@ func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 		return alone(ctx, m, list)
 	}
 	if cfg.Most != "" && cfg.Most != Full {
-		list = append(list, Probe{Name: "cgroup", Text: "not used, as was asked for"})
+		list = append(list, Probe{Name: "cgroup", Text: "off, as requested"})
 		return m, list, nil
 	}
 	parents, err := usableParents()
-	const help = "give the program a group of its own: systemd-run --user --scope -p Delegate=yes exp ..."
-	if add("cgroup", err, "memory and processes are bounded in "+fmt.Sprint(parents.dirs()), help) {
+	const help = "give the program its own group: systemd-run --user --scope -p Delegate=yes exp ..."
+	if add("cgroup", err, "memory and processes are limited in "+fmt.Sprint(parents.dirs()), help) {
 		m.level, m.parents = Full, parents
 	}
 	return m, list, nil
 }
 
-// alone finds out whether level landlock can be had where namespaces cannot. The probe
-// of that name is the second of the list.
+// alone probes whether level landlock is possible where namespaces are not. Its probe is second in the
+// list.
 func alone(ctx context.Context, m *machine, list []Probe) (*machine, []Probe, error) {
 	p := &list[1]
 	m.level = Unusable
 	if m.landlock == 0 {
 		*p = Probe{Name: "landlock", Text: "none, and without namespaces nothing else hides files",
-			Help: "a kernel from 5.13 on that was booted with landlock among lsm= has it"}
+			Help: "needs kernel 5.13 or newer booted with landlock in lsm="}
 		return m, list, nil
 	}
 	m.level = Landlock
@@ -314,8 +312,8 @@ func alone(ctx context.Context, m *machine, list []Probe) (*machine, []Probe, er
 	if err != nil {
 		m.level = Unusable
 		*p = Probe{Name: "landlock", Text: err.Error(),
-			Help: "programs run under an id of their own: the interpreter and the folder of temporary files must be " +
-				"open to every user; an interpreter can be named, such as /usr/bin/python3"}
+			Help: "programs run under their own user id: the interpreter and the temporary folder must be " +
+				"accessible to every user; you can name an interpreter, such as /usr/bin/python3"}
 		return m, list, nil
 	}
 	p.Text = fmt.Sprintf("ABI %d and a system-call filter, for Python programs of one process; not promised: %s",
@@ -323,8 +321,8 @@ func alone(ctx context.Context, m *machine, list []Probe) (*machine, []Probe, er
 	return m, list, nil
 }
 
-// ownsBlocks tells whether this process may give slots ids of their own: as root that
-// was not made powerless by a container.
+// ownsBlocks reports whether this process may give slots their own ids: it must be root, not stripped of
+// power by a container.
 func ownsBlocks() bool {
 	var data [2]unix.CapUserData
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -342,7 +340,7 @@ func ownsBlocks() bool {
 	return false
 }
 
-// landlockABI is the version of Landlock that the kernel has, 0 for none.
+// landlockABI returns the kernel's Landlock version, 0 for none.
 func landlockABI() int {
 	const version = 1 // LANDLOCK_CREATE_RULESET_VERSION
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, version)
@@ -407,7 +405,7 @@ func usableParents() (parents, error) {
 	return p, g.bound(64<<20, 64)
 }
 
-// namespaceHelp names the setting of the kernel that most likely forbids namespaces.
+// namespaceHelp names the kernel setting that most likely forbids namespaces.
 func namespaceHelp() string {
 	for _, setting := range []struct {
 		file string
@@ -425,6 +423,6 @@ func namespaceHelp() string {
 			return setting.help
 		}
 	}
-	return "in a container, its system-call profile may forbid unshare and mount (docker run --security-opt " +
-		"seccomp=unconfined --security-opt systempaths=unconfined); Linux 5.12 or newer is needed"
+	return "in a container, the system-call profile may forbid unshare and mount (docker run --security-opt " +
+		"seccomp=unconfined --security-opt systempaths=unconfined); needs Linux 5.12 or newer"
 }

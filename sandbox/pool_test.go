@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// honest are programs that a sandbox must not disturb: what they print is what the
-// bare interpreter prints.
+// honest lists programs that a sandbox must not disturb: their output equals the bare interpreter's.
 var honest = map[string]string{
 	"hello":      "print('hello')",
 	"no newline": "import sys; sys.stdout.write('x')",
@@ -55,7 +54,7 @@ var honest = map[string]string{
 	"chained":    "try: 1/0\nexcept ZeroDivisionError as e: raise ValueError('v') from e",
 }
 
-// TestHonestPrograms compares with the bare interpreter, and warm with cold starts.
+// TestHonestPrograms compares with the bare interpreter, and warm starts with cold ones.
 func TestHonestPrograms(t *testing.T) {
 	const stdin = "abc\ndef\n"
 	warm := openAt(t, Namespaces, Config{Slots: 1})
@@ -101,7 +100,7 @@ func TestLargeInput(t *testing.T) {
 	}
 }
 
-// Outputs of exactly the cap are kept; a byte more is a verdict.
+// Output of exactly the cap is kept; one byte more is a verdict.
 func TestOutputCap(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 1})
 	for size, want := range map[int]Verdict{1024: OK, 1025: OutputLimit} {
@@ -112,7 +111,7 @@ func TestOutputCap(t *testing.T) {
 	}
 }
 
-// Figures are of the program: the time it slept and computed, the memory it held.
+// Measurements cover the program only: the time it slept and computed, the memory it held.
 func TestFigures(t *testing.T) {
 	for _, level := range Levels() {
 		t.Run(string(level), func(t *testing.T) {
@@ -180,8 +179,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Runs leave neither descriptors nor processes nor groups, and no memory in the harness
-// or the interpreters. EXP_TEST_ALL=1 makes them 10,000.
+// Runs leak no descriptors, processes or groups, and no memory in the harness or the interpreters.
+// EXP_TEST_ALL=1 does 10,000 runs.
 func TestNothingIsLeft(t *testing.T) {
 	runs := 400
 	if os.Getenv("EXP_TEST_ALL") != "" {
@@ -194,7 +193,7 @@ func TestNothingIsLeft(t *testing.T) {
 		{Mode: "call", Entry: "f", Source: "def f(x): return x", Tests: []Test{{Args: json.RawMessage("[[1]]"), Expect: json.RawMessage("[1]")}}},
 		{Mode: "asserts", Entry: "f", Source: "def f(x): return x", TestCode: "assert f(1) == 1"},
 	}
-	// memory is what the harness holds on to, and what each interpreter has, in KB.
+	// memory returns what the harness holds, and what each interpreter holds, in KB.
 	memory := func() (harness int64, interpreters []int64) {
 		runtime.GC()
 		var m runtime.MemStats
@@ -273,7 +272,7 @@ func TestBrokenSlot(t *testing.T) {
 	}
 }
 
-// A context that ends stops a run at once.
+// A cancelled context stops a run at once.
 func TestCancel(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 1})
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -287,7 +286,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A pool that is closed says so, and a harness that is killed leaves no process.
+// A closed pool says so, and a killed harness leaves no process.
 func TestEnd(t *testing.T) {
 	if level := Level(os.Getenv("EXP_TEST_POOL")); level != "" {
 		p := openAt(t, level, Config{Slots: 1})
@@ -313,7 +312,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// sleeps tells whether a process is in a call that time.sleep makes.
+// sleeps reports whether a process is in the system call of time.sleep.
 func sleeps(pid int) bool {
 	call, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
 	return strings.HasPrefix(string(call), fmt.Sprint(syscall.SYS_CLOCK_NANOSLEEP, " "))
@@ -358,7 +357,7 @@ func killHarness(t *testing.T, level Level) {
 	}
 }
 
-// In mode asserts the tests judge the program from outside of its process.
+// In mode asserts the tests judge the program from outside its process.
 func TestAsserts(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 2})
 	const test = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1, (2.5, None)]) == [1, (2.5, None)] * 2\ncheck(double)"
@@ -416,7 +415,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// Judge decides in the place of what tests expect, also about runs that failed.
+// Judge decides instead of the tests' expectations, also about failed runs.
 func TestJudge(t *testing.T) {
 	p := openAt(t, Namespaces, Config{Slots: 1})
 	var seen []string

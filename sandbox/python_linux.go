@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// python is an interpreter of the host and what of it a slot must see.
+// python is an interpreter on the host, with the parts of it that a slot must see.
 type python struct {
 	Exe      string // the real binary, not a shim
 	Version  string // "3.11.7"
 	Stdlib   string
-	Mapped   []string // shared libraries that it maps with the preloaded modules
+	Mapped   []string // shared libraries mapped by the preloaded modules
 	insideAs string   // path inside the root
 }
 
-// preloaded are the modules that ordinary solutions import: a program that asks for
-// one of them pays nothing.
+// preloaded lists the modules that ordinary solutions import; importing one of them costs a program
+// nothing.
 func preloaded() []string {
 	return strings.Fields(`collections heapq bisect math cmath re itertools functools typing json random string decimal fractions operator
 		copy datetime time statistics dataclasses enum abc io os sys array queue contextlib textwrap hashlib numbers types inspect
 		warnings weakref traceback tempfile threading struct binascii calendar pprint unicodedata locale ast`)
 }
 
-// describePython is what the interpreter is asked about itself. Importing the modules
-// that will be preloaded shows which libraries they map.
+// describePython makes the interpreter describe itself. Importing the modules to preload shows which
+// libraries they map.
 const describePython = `
 import sys, os, json, sysconfig
 for m in sys.argv[1:]:
@@ -46,12 +46,12 @@ print(json.dumps({"Exe": os.path.realpath(sys.executable), "Version": "%d.%d.%d"
   "Stdlib": os.path.realpath(sysconfig.get_path("stdlib")), "Mapped": [m for m in maps if ".so" in os.path.basename(m)]}))
 `
 
-// findPython asks name, or python3 of PATH, who it is.
+// findPython asks name, or python3 in PATH, to describe itself.
 func findPython(ctx context.Context, name string) (python, error) {
 	if name == "" {
 		name = "python3"
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // on a loaded machine it may take many seconds
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // may take many seconds on a loaded machine
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, append([]string{"-I", "-S", "-c", describePython}, preloaded()...)...)
 	var stderr bytes.Buffer
@@ -62,18 +62,18 @@ func findPython(ctx context.Context, name string) (python, error) {
 	}
 	var p python
 	if err := json.Unmarshal(out, &p); err != nil {
-		return python{}, fmt.Errorf("interpreter %s does not describe itself: %w", name, err)
+		return python{}, fmt.Errorf("interpreter %s: cannot read its description: %w", name, err)
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(p.Version, "%d.%d", &major, &minor); err != nil || major != 3 || minor < 9 {
-		return python{}, fmt.Errorf("interpreter %s is Python %s: 3.9 or newer is needed", p.Exe, p.Version)
+		return python{}, fmt.Errorf("interpreter %s is Python %s: need 3.9 or newer", p.Exe, p.Version)
 	}
 	p.insideAs = fmt.Sprintf("/python/bin/python%d.%d", major, minor)
 	return p, nil
 }
 
-// view is what a slot's root holds: the interpreter below /python, whatever its place
-// on the host is, the folders of the libraries that it maps, and five devices.
+// view returns the content of a slot's root: the interpreter under /python, wherever it is on the host; the
+// folders of the libraries it maps; and five devices.
 func (p python) view() (binds []bind, links map[string]string, err error) {
 	var version [2]string
 	copy(version[:], strings.Split(p.Version, "."))
@@ -112,7 +112,7 @@ func (p python) view() (binds []bind, links map[string]string, err error) {
 			add(dir)
 		}
 	}
-	slices.Sort(folders) // a folder comes before what it holds
+	slices.Sort(folders) // a folder comes before its content
 	for _, dir := range folders {
 		binds = append(binds, bind{Source: dir, Target: dir})
 	}
@@ -125,7 +125,7 @@ func (p python) view() (binds []bind, links map[string]string, err error) {
 	return binds, links, nil
 }
 
-// loaderOf is the dynamic loader that an executable names, "" for a static one.
+// loaderOf returns the dynamic loader of an executable, "" for a static one.
 func loaderOf(exe string) (string, error) {
 	f, err := elf.Open(exe)
 	if err != nil {
@@ -144,11 +144,10 @@ func loaderOf(exe string) (string, error) {
 	return "", nil
 }
 
-// environment is what a program finds; nothing is inherited.
+// environment returns the program's environment; nothing is inherited.
 func environment() []string { return environmentAt("/python/bin", "/box", "/python/lib") }
 
-// environmentAt is environment where the interpreter, the scratch directory and the
-// interpreter's libraries are elsewhere.
+// environmentAt is environment for other places of interpreter, scratch directory and libraries.
 func environmentAt(bin, box, lib string) []string {
 	return []string{
 		"PATH=" + bin, "HOME=" + box, "TMPDIR=" + box, "LANG=C.UTF-8", "TZ=UTC", "LD_LIBRARY_PATH=" + lib,

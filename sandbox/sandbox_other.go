@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Pool runs programs. Here there is none: isolation is Linux's.
+// Pool runs programs. On this system it cannot: isolation needs Linux.
 type Pool struct{ cfg Config }
 
 func unsupported() *LevelError {
@@ -24,47 +24,47 @@ func Enter() (code int, ok bool) { return 0, false }
 // Open returns a *LevelError.
 func Open(context.Context, Config) (*Pool, error) { return nil, unsupported() }
 
-// Check says that there is no isolation here.
+// Check reports that there is no isolation here.
 func Check(context.Context, Config) (Level, []Probe, error) {
 	return Unusable, unsupported().Probes, nil
 }
 
-// Level is Unusable.
+// Level returns Unusable.
 func (*Pool) Level() Level { return Unusable }
 
-// Probes are none.
+// Probes returns none.
 func (*Pool) Probes() []Probe { return nil }
 
-// Slots is none.
+// Slots returns 0.
 func (*Pool) Slots() int { return 0 }
 
-// InfraErrors is none.
+// InfraErrors returns 0.
 func (*Pool) InfraErrors() (int64, error) { return 0, nil }
 
-// Python is none.
+// Python returns "".
 func (*Pool) Python() string { return "" }
 
-// Interpreter is none.
+// Interpreter returns "".
 func (*Pool) Interpreter() string { return "" }
 
-// CPUTime is none.
+// CPUTime returns 0.
 func (*Pool) CPUTime() (time.Duration, error) { return 0, nil }
 
 // Close does nothing.
 func (*Pool) Close() error { return nil }
 
-// SelfTest cannot be run here.
+// SelfTest always fails here.
 func (*Pool) SelfTest(context.Context, func(Outcome)) error { return unsupported() }
 
-// Toolchains are none.
+// Toolchains returns a failed probe per language.
 func Toolchains(context.Context) (list []Probe) {
 	for _, name := range Languages()[1:] {
-		list = append(list, Probe{Name: name, Text: "programs are run on Linux alone"})
+		list = append(list, Probe{Name: name, Text: "programs run only on Linux"})
 	}
 	return list
 }
 
-// made is a program that can be executed.
+// made is an executable program.
 type made struct {
 	executable []byte
 	failed     *Run

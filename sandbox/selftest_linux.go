@@ -19,10 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SelfTest runs every program of the list of hostile ones, as many at once as the pool
-// has slots, and after each an honest one. report is called for each as it ends, by
-// one goroutine at a time. The error is of what must hold after all: that nothing of
-// the host has changed, nobody called, and no process is left.
+// SelfTest runs all hostile programs, as many at once as the pool has slots, and an honest one after each.
+// It calls report for each as it ends, from one goroutine at a time. The error says what failed to hold
+// after all: nothing on the host changed, nobody called, and no process is left.
 func (p *Pool) SelfTest(ctx context.Context, report func(Outcome)) error {
 	list, err := attacks(hostileText)
 	if err != nil {
@@ -31,7 +30,7 @@ func (p *Pool) SelfTest(ctx context.Context, report func(Outcome)) error {
 	return p.attemptAll(ctx, runnable(ctx, list), report)
 }
 
-// attemptAll is SelfTest with a list.
+// attemptAll is SelfTest for a list.
 func (p *Pool) attemptAll(ctx context.Context, list []attack, report func(Outcome)) error {
 	c, err := newCanaries()
 	if err != nil {
@@ -63,7 +62,7 @@ func (p *Pool) attemptAll(ctx context.Context, list []attack, report func(Outcom
 	return errors.Join(ctx.Err(), c.unharmed(), p.nothingLeft())
 }
 
-// runnable are the attacks whose language this machine has.
+// runnable returns the attacks whose language this machine has.
 func runnable(ctx context.Context, list []attack) []attack {
 	missing := map[string]bool{}
 	for _, t := range Toolchains(ctx) {
@@ -90,8 +89,8 @@ func (p *Pool) attempt(ctx context.Context, a attack, c *canaries) Outcome {
 	return o
 }
 
-// nothingLeft looks at every slot: only the interpreter and the process 1 of its next
-// run may live.
+// nothingLeft checks every slot: only the interpreter and process 1 of its next run may
+// live.
 func (p *Pool) nothingLeft() error {
 	var held []seat
 	defer func() {
@@ -122,10 +121,10 @@ func (p *Pool) nothingLeft() error {
 	return errors.Join(list...)
 }
 
-// canaries are things of the host that hostile programs try to reach.
+// canaries are things on the host that hostile programs try to reach.
 type canaries struct {
 	dir      string
-	file     *os.File // inherited descriptors are tried: it is open without close-on-exec
+	file     *os.File // programs try inherited descriptors: it is open without close-on-exec
 	tcp      net.Listener
 	udp      net.PacketConn
 	unixAt   net.Listener
@@ -197,9 +196,9 @@ func (c *canaries) note(who string) {
 	c.called = append(c.called, who)
 }
 
-// unharmed tells what of the host was reached or changed.
+// unharmed reports what on the host was reached or changed.
 func (c *canaries) unharmed() error {
-	time.Sleep(20 * time.Millisecond) // a call on its way arrives
+	time.Sleep(20 * time.Millisecond) // let a call on its way arrive
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []error
@@ -229,7 +228,7 @@ func (c *canaries) close() {
 	}
 }
 
-// names puts the canaries in the place of @CANARY@, @PORT@ and @PID@ of other languages.
+// names replaces @CANARY@, @PORT@ and @PID@ in programs of other languages.
 func (c *canaries) names() *strings.Replacer {
 	return strings.NewReplacer("@CANARY@", c.file.Name(), "@PORT@", portOf(c.tcp.Addr()), "@PID@",
 		strconv.Itoa(os.Getpid()))
@@ -240,7 +239,7 @@ func portOf(a net.Addr) string {
 	return p
 }
 
-// prelude is Python that tells a hostile program where the canaries are.
+// prelude returns Python that tells a hostile program where the canaries are.
 func (c *canaries) prelude() string {
 	numbers, _ := json.Marshal(map[string]int{
 		"ptrace": unix.SYS_PTRACE, "process_vm_readv": unix.SYS_PROCESS_VM_READV, "unshare": unix.SYS_UNSHARE,
@@ -264,8 +263,8 @@ PORT, UDP, PID = %s, %s, %s
 		portOf(c.tcp.Addr()), portOf(c.udp.LocalAddr()), strconv.Itoa(os.Getpid()))
 }
 
-// pythonString is a literal of s: JSON's escapes are Python's too, and Go's encoder
-// writes U+2028 and the like as escapes.
+// pythonString returns a literal of s: JSON's escapes are also Python's, and Go's encoder escapes U+2028
+// and the like.
 func pythonString(s string) string {
 	quoted, _ := json.Marshal(s) // a string is always valid
 	return string(quoted)

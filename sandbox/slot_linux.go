@@ -18,16 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ids of the program and of the zygote inside the slot. An ordinary user has one id
-// to give, so there both are the program's.
+// Ids of the program and the zygote inside the slot. An ordinary user has only one id to give, so there
+// both have the program's.
 const (
 	programUID = 1000
-	// As root a slot's ids are a block of this size of the host's, above those that
+	// If the harness is root, a slot's ids are a block of this size on the host, above those that
 	// distributions and containers use (systemd.io/UIDS-GIDS).
 	blockBase, blockSize, blocks = 0x70000000, 0x10000, 0x0fff
 )
 
-// machine is what all slots of a pool share.
+// machine is shared by all slots of a pool.
 type machine struct {
 	python   python
 	level    Level
@@ -38,27 +38,27 @@ type machine struct {
 	threads  ownThreads
 }
 
-// slot is a set of namespaces with an interpreter that waits for a program.
+// slot is a set of namespaces with an interpreter waiting for a program.
 type slot struct {
 	m       *machine
 	command *exec.Cmd
-	exited  chan struct{} // closed when the process was reaped
+	exited  chan struct{} // closed once the process is reaped
 	sock    int
 	stderr  bytes.Buffer // the zygote's; read after exited
 	piped   sync.WaitGroup
-	held    []*os.File // the ends of its pipes
+	held    []*os.File // our ends of its pipes
 	group   *group
-	owner   int            // the program's id on the host, where it is not the harness's; else 0
+	owner   int            // the program's id on the host if it differs from the harness's; else 0
 	isReady bool           // the zygote waits for a program
 	dir     string         // level landlock: the slot's folder; else empty
 	init    int            // pidfd of process 1 of the next run; -1: not ready
-	anonKB  int64          // private memory of the zygote, which its children share
-	buf     [64 << 10]byte // of outputs on their way
+	anonKB  int64          // private memory of the zygote, shared by its children
+	buf     [64 << 10]byte // for outputs in transit
 	base    int64          // bytes that the group holds before a run
 }
 
-// newSlot starts a slot; its zygote is getting ready when it returns. number tells
-// slots of this process apart; more is what its root holds beside the interpreter.
+// newSlot starts a slot and returns while its zygote gets ready. number tells slots of this process apart;
+// more is added to its root besides the interpreter.
 func newSlot(m *machine, number uint64, more []bind) (s *slot, err error) {
 	s = &slot{m: m, sock: -1, init: -1}
 	defer func() {
@@ -74,7 +74,7 @@ func newSlot(m *machine, number uint64, more []bind) (s *slot, err error) {
 	s.sock = pair[0]
 	theirs := os.NewFile(uintptr(pair[1]), "slot")
 	err = s.start(theirs, number)
-	_ = theirs.Close() // else its end would not be seen
+	_ = theirs.Close() // else we would not notice its end
 	if err != nil {
 		return s, err
 	}
@@ -97,9 +97,9 @@ func newSlot(m *machine, number uint64, more []bind) (s *slot, err error) {
 	return s, s.awaitReady(time.Minute)
 }
 
-// start executes this program as the slot's first process. Its standard streams are
-// pipes: an interpreter remembers whether they can seek, and so do its children. The
-// end of the first is how process 1 of a run learns that the harness is gone.
+// start executes this program as the slot's first process. Its standard streams are pipes: an interpreter
+// remembers whether they can seek, and so do its children. The end of the first pipe tells process 1 of a
+// run that the harness is gone.
 func (s *slot) start(theirs *os.File, number uint64) error {
 	stdin, stdinEnd, err := os.Pipe()
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *slot) start(theirs *os.File, number uint64) error {
 	return nil
 }
 
-// isolate asks for namespaces and ids of the slot's own.
+// isolate requests separate namespaces and ids for the slot.
 func (s *slot) isolate(attr *syscall.SysProcAttr, number uint64) {
 	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
 		syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
@@ -149,13 +149,13 @@ func (s *slot) isolate(attr *syscall.SysProcAttr, number uint64) {
 	}
 }
 
-// ownBlock is the first of the ids of a slot of root's.
+// ownBlock returns the first id of a slot when the harness is root.
 func ownBlock(number uint64) int {
 	return blockBase + blockSize*int((uint64(os.Getpid())*61+number)%blocks)
 }
 
-// instruct sends what the process needs to build the root, and what the interpreter
-// needs to become the zygote.
+// instruct sends what the process needs to build the root and what the interpreter needs to become the
+// zygote.
 func (s *slot) instruct(number uint64, more []bind) error {
 	binds, links, err := s.m.python.view()
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *slot) instruct(number uint64, more []bind) error {
 	return s.instructZygote(filter(s.m.level == Full), nil)
 }
 
-// instructZygote sends what the zygote needs to know; alone is for level landlock.
+// instructZygote sends the zygote's settings; alone is for level landlock.
 func (s *slot) instructZygote(filter []byte, alone *aloneSpec) error {
 	zygote, err := json.Marshal(map[string]any{
 		"filter": hex.EncodeToString(filter), "preload": preloaded(), "uid": programUID, "landlock": s.m.landlock,
@@ -201,8 +201,8 @@ func (s *slot) instructZygote(filter []byte, alone *aloneSpec) error {
 	return send(s.sock, zygote)
 }
 
-// ready is what the zygote says when it can take a request; the run's process 1, where
-// it has one, comes along.
+// ready is the zygote's message that it can take a request; the run's process 1, if it has one, comes with
+// it.
 type ready struct {
 	Ready  bool   `json:"ready"`
 	AnonKB int64  `json:"anon_kb"`
@@ -254,7 +254,7 @@ func readable(fd int, limit time.Duration) error {
 	}
 }
 
-// lastWords ends the slot's process and returns what it wrote about its end.
+// lastWords ends the slot's process and returns its last output.
 func (s *slot) lastWords() string {
 	s.kill()
 	if text := bytes.TrimSpace(s.stderr.Bytes()); len(text) > 0 {
@@ -278,7 +278,7 @@ func (s *slot) kill() {
 	s.piped.Wait()
 }
 
-// close ends the slot and frees all that it held.
+// close ends the slot and frees its resources.
 func (s *slot) close() error {
 	s.kill()
 	var list []error
@@ -301,7 +301,7 @@ func (s *slot) close() error {
 		s.group = nil
 	}
 	if s.dir != "" {
-		list = append(list, os.RemoveAll(s.dir)) // no program could write there
+		list = append(list, os.RemoveAll(s.dir)) // programs could not write there
 		s.dir = ""
 	}
 	return errors.Join(list...)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slotName is argv[0] of this program when it is executed again to become a slot,
-// and slotSocket the descriptor on which it then finds the harness.
+// slotName is argv[0] when this program is executed again to become a slot; slotSocket is the descriptor on
+// which it then finds the harness.
 const (
 	slotName   = "exp-sandbox-slot"
 	slotSocket = 3
@@ -27,8 +27,8 @@ const (
 //go:embed zygote.py
 var zygoteSource string
 
-// slotSpec is the first message to a slot: what its root holds, and the interpreter
-// to become. Descriptors of trees, if any, come with it in the order of Binds.
+// slotSpec is the first message to a slot: the content of its root, and the interpreter to become.
+// Descriptors of trees, if any, come with it in the order of Binds.
 type slotSpec struct {
 	Binds   []bind
 	Links   map[string]string // symbolic links, by path
@@ -36,20 +36,20 @@ type slotSpec struct {
 	Exe     string            // inside the root
 	Args    []string
 	Env     []string
-	NoFile  uint64 // most descriptors
+	NoFile  uint64 // maximum number of descriptors
 	OwnTree bool   // no descriptors come: the slot opens the sources itself
-	Alone   bool   // there are no namespaces to build a root in
+	Alone   bool   // no namespaces to build a root in
 }
 
-// bind is a file or folder of the host that can be seen, read-only.
+// bind is a file or folder of the host, visible read-only.
 type bind struct {
 	Source, Target string
-	Device         bool // a device node: its kind of access is not taken away
+	Device         bool // a device node: keep it usable as a device
 }
 
-// Enter is what main and TestMain call first. In a process that was started to be a
-// slot it builds the slot and does not return unless that fails, with the exit
-// status in code; in every other process it returns ok false.
+// Enter must be the first call of main and TestMain. In a process that was started to become a slot it
+// builds the slot and does not return unless that fails; then code is the exit status. In every other
+// process it returns ok false.
 func Enter() (code int, ok bool) {
 	if len(os.Args) != 1 || os.Args[0] != slotName {
 		return 0, false
@@ -124,9 +124,9 @@ func closeAll(fds []int) {
 	}
 }
 
-// buildRoot makes a file system of the binds alone and moves into it.
+// buildRoot builds a file system from the binds only and moves into it.
 func buildRoot(spec slotSpec, trees []int) error {
-	const at = "/tmp" // any folder that exists; what it holds was opened before
+	const at = "/tmp" // any existing folder; what it holds was opened before
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
 		"mode=755,size=1m,nr_inodes=1k"); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
@@ -193,7 +193,7 @@ func buildRoot(spec slotSpec, trees []int) error {
 	return nil
 }
 
-// makePlace makes what a mount goes on.
+// makePlace creates a mount point.
 func makePlace(path string, dir bool) error {
 	if dir {
 		return os.MkdirAll(path, 0o755)
@@ -208,7 +208,7 @@ func makePlace(path string, dir bool) error {
 	return f.Close()
 }
 
-// madeUpFiles are what the C library looks for; they say nothing of the host.
+// madeUpFiles are files the C library looks for; they reveal nothing of the host.
 func madeUpFiles() map[string]string {
 	return map[string]string{
 		"etc/passwd":        "root:x:0:0:root:/box:/bin/false\nuser:x:1000:1000:user:/box:/bin/false\n",
@@ -231,7 +231,7 @@ func becomeInterpreter(spec slotSpec) error {
 			return fmt.Errorf("sched_setaffinity: %w", err)
 		}
 	}
-	// Without address randomisation id() and the order of sets repeat from slot to slot.
+	// Without address randomisation id() and set order repeat from slot to slot.
 	const noRandomize = 0x0040000
 	if _, _, errno := unix.RawSyscall(unix.SYS_PERSONALITY, noRandomize, 0, 0); errno != 0 {
 		return fmt.Errorf("personality: %w", errno)
@@ -241,7 +241,7 @@ func becomeInterpreter(spec slotSpec) error {
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	unix.Umask(0o022)
-	// The harness may have inherited descriptors that it does not know of.
+	// The harness may have inherited descriptors unknown to it.
 	if err := unix.CloseRange(slotSocket+1, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}

@@ -23,8 +23,8 @@ func send(sock int, message []byte, fds ...int) error {
 	}
 }
 
-// receive reads one message of at most size bytes with its descriptors. It returns
-// io.EOF where the other end is closed.
+// receive reads one message of at most size bytes with its descriptors. It returns io.EOF if the other end
+// is closed.
 func receive(sock, size int) (message []byte, fds []int, err error) {
 	message = make([]byte, size)
 	oob := make([]byte, unix.CmsgSpace(4*64))
@@ -49,7 +49,7 @@ func receive(sock, size int) (message []byte, fds []int, err error) {
 	}
 	switch {
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		err = errors.New("message cut short")
+		err = errors.New("truncated message")
 	case n == 0:
 		err = io.EOF
 	}
@@ -60,7 +60,7 @@ func receive(sock, size int) (message []byte, fds []int, err error) {
 	return message[:n], fds, nil
 }
 
-// memoryFile returns a descriptor of a file that holds data and has no name.
+// memoryFile returns a descriptor of a nameless file that holds data.
 func memoryFile(data []byte) (int, error) {
 	fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

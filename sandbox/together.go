@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Tests of mode call run together: one visit of a slot reads the module once and calls
-// the function in a forked copy for each test. A visit is believed only where it cannot
-// differ from runs of one test each: it wrote no output, its scratch directory could not
-// be written, and all its tests took no more than a part of what each may take. What it
-// does not answer, and what it answers wrong, is run alone.
+// Tests of mode call run together: one visit of a slot loads the module once and calls the function in a
+// forked copy for each test. A visit counts only if it cannot differ from runs of one test each: it wrote
+// no output, its scratch directory was read-only, and all its tests took no more than a fraction of one
+// test's limit. Tests that it does not answer or answers wrong are run alone.
 
-// togetherShare is the part of a test's time that a visit of all tests may take. A
-// program that never ends costs that part more than it would alone.
+// togetherShare divides a test's time limit to give that of a visit with all tests. A program that never
+// ends costs that much more than it would alone.
 const togetherShare = 4
 
-// callTogether runs the tests of r in one visit. It returns the runs of those that were
-// answered, by the test's number; none where that is not to be trusted.
+// callTogether runs the tests of r in one visit. It returns the runs of the answered tests, by test number;
+// none if the visit cannot be trusted.
 func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	if r.Mode != "call" || len(r.Tests) < 2 || !p.sharesVisits() {
 		return nil
@@ -61,10 +60,9 @@ func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	return runs
 }
 
-// splitValues reads what callsdriver.py writes: the values of the tests that ended well,
-// of which the last is the visit itself.
-// ok is false where that is not what is there, or a test has two answers. A last answer
-// that is cut short is left out.
+// splitValues reads the output of callsdriver.py: the values of the tests that ended well, the last of
+// which is the visit itself. ok is false if the output is malformed or a test has two answers. A truncated
+// last answer is left out.
 func splitValues(text []byte, tests int, visitEnded bool) (ended map[int][]byte, ok bool) {
 	ended = map[int][]byte{}
 	values := map[int][]byte{}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Tests that run together get what they get one by one: also
-// where one of them crashes, spins, prints, or tries to reach another.
+// Tests that run together get the same verdicts as one by one, even if one of them crashes, spins, prints,
+// or tries to reach another.
 func TestTogether(t *testing.T) {
 	fast := openAt(t, Namespaces, Config{Slots: 1})
 	slow := openAt(t, Namespaces, Config{Slots: 1})

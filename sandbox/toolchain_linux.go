@@ -20,14 +20,13 @@ import (
 	"time"
 )
 
-// toolchain is how programs of a language are made and run, and what of the host its
-// slots see beside what Python needs. Programs that are compiled are static: they run
-// where Python's do, and see no compiler.
+// toolchain says how to build and run programs of a language, and what its slots see of the host besides
+// what Python needs. Compiled programs are static: they run in Python's slots and see no compiler.
 type toolchain struct {
 	Text     string     // "gcc 12.2.0, /usr/bin/gcc"
-	commands [][]string // what makes, or checks, the program; paths as inside
-	output   string     // what the commands make; empty: nothing, the source is run
-	run      []string   // what runs the source; empty: the output is executed
+	commands [][]string // build or check the program; paths as inside
+	output   string     // what the commands build; empty: nothing, the source is run
+	run      []string   // runs the source; empty: the output is executed
 	env      []string
 	binds    []bind
 }
@@ -38,11 +37,11 @@ type toolchainError struct {
 }
 
 func (e *toolchainError) Error() string {
-	return fmt.Sprintf("language %s: there is no toolchain for it: %s", e.Language, e.Why)
+	return fmt.Sprintf("language %s: no toolchain: %s", e.Language, e.Why)
 }
 
-// Toolchains tells for each language but Python whether its programs can be run, or
-// why not. It looks only; a toolchain is tried when the first program needs it.
+// Toolchains reports, for each language except Python, whether its programs can run, or why not. It only
+// looks; a toolchain is tried when the first program needs it.
 func Toolchains(ctx context.Context) (list []Probe) {
 	for _, l := range languages() {
 		p := Probe{Name: l.name}
@@ -58,8 +57,8 @@ func Toolchains(ctx context.Context) (list []Probe) {
 	return list
 }
 
-// findToolchain asks the tools of a language who they are. With prepare it also makes
-// what they need, which may take long the first time.
+// findToolchain asks the tools of a language to describe themselves. With prepare it also builds what they
+// need, which may take long the first time.
 func findToolchain(ctx context.Context, l language, prepare bool) (toolchain, error) {
 	var t toolchain
 	var err error
@@ -98,7 +97,7 @@ func ask(ctx context.Context, env []string, name string, args ...string) (string
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)
-	cmd.Dir = "/" // no folder's go.mod, .npmrc or specs
+	cmd.Dir = "/" // not affected by any folder's go.mod, .npmrc or specs
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -107,14 +106,14 @@ func ask(ctx context.Context, env []string, name string, args ...string) (string
 	return stdout.String(), nil
 }
 
-// folderOf binds the folder that holds file.
+// folderOf binds the folder of a file.
 func folderOf(file string) (bind, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	return bind{Source: dir, Target: dir}, err
 }
 
-// executable binds a program at its name and at the place that this leads to, and the
-// folders of the libraries that it maps.
+// executable binds a program at its name and at the target of links, and the folders of the libraries that
+// it maps.
 func executable(ctx context.Context, name string) ([]bind, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -129,7 +128,7 @@ func executable(ctx context.Context, name string) ([]bind, error) {
 	}
 	loader, err := loaderOf(exe)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no program but perhaps a script: %w", exe, err)
+		return nil, fmt.Errorf("%s is not a program, perhaps a script: %w", exe, err)
 	}
 	list := []bind{{Source: exe, Target: exe}, {Source: exe, Target: path}}
 	if loader == "" {
@@ -155,7 +154,7 @@ func executable(ctx context.Context, name string) ([]bind, error) {
 	return list, nil
 }
 
-// outermost are binds without those that another shows already.
+// outermost drops the binds that another bind already shows.
 func outermost(list []bind) (out []bind) {
 	slices.SortFunc(list, func(x, y bind) int { return strings.Compare(x.Target, y.Target) })
 	for _, b := range list {
@@ -166,7 +165,7 @@ func outermost(list []bind) (out []bind) {
 	return out
 }
 
-// shows tells whether b is there where o is.
+// shows reports whether o already makes b visible.
 func (o bind) shows(b bind) bool {
 	if o.Target == b.Target {
 		return true
@@ -178,13 +177,13 @@ func (o bind) shows(b bind) bool {
 	if filepath.Join(o.Source, target) == b.Source {
 		return true
 	}
-	// A name that leads elsewhere: there it is a symbolic link, whose end has a bind too.
+	// A symbolic link: its target has its own bind.
 	at, err := filepath.EvalSymlinks(filepath.Join(o.Source, target))
 	return err == nil && at == b.Source
 }
 
-// findGCC describes the GNU compiler: the driver, its parts, and the headers and
-// libraries that it searches.
+// findGCC describes the GNU compiler: the driver, its parts, and the headers and libraries that it
+// searches.
 func findGCC(ctx context.Context, driver, dialect string, args []string, compiler string,
 	libraries ...string) (t toolchain, err error) {
 	if t.binds, err = executable(ctx, driver); err != nil {
@@ -217,7 +216,7 @@ func findGCC(ctx context.Context, driver, dialect string, args []string, compile
 		}
 		name = strings.TrimSpace(name)
 		if !filepath.IsAbs(name) {
-			return t, fmt.Errorf("%s finds no %s", driver, file)
+			return t, fmt.Errorf("%s does not find %s", driver, file)
 		}
 		b, err := folderOf(name)
 		if err != nil {
@@ -238,7 +237,7 @@ func findGCC(ctx context.Context, driver, dialect string, args []string, compile
 	return t, nil
 }
 
-// headerFolders are those that #include <...> searches.
+// headerFolders returns the folders that #include <...> searches.
 func headerFolders(ctx context.Context, exe, dialect string) (list []string, err error) {
 	cmd := exec.CommandContext(ctx, exe, "-E", "-v", "-x", dialect, "/dev/null")
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
@@ -261,7 +260,7 @@ func headerFolders(ctx context.Context, exe, dialect string) (list []string, err
 	return list, nil
 }
 
-// findNode describes Node, which runs the source; before, it checks its syntax.
+// findNode describes Node, which checks the syntax of the source, then runs it.
 func findNode(ctx context.Context, source string) (t toolchain, err error) {
 	if t.binds, err = executable(ctx, "node"); err != nil {
 		return t, err
@@ -273,24 +272,24 @@ func findNode(ctx context.Context, source string) (t toolchain, err error) {
 	}
 	t.Text = fmt.Sprintf("Node %s, %s", strings.TrimPrefix(strings.TrimSpace(version), "v"), exe)
 	t.commands = [][]string{{exe, "--check", source}}
-	const stackKB = 32 << 10 // of the 64 MB that the program has
+	const stackKB = 32 << 10 // of the program's 64 MB
 	t.run = []string{exe, fmt.Sprintf("--stack-size=%d", stackKB), "/box/" + source}
 	t.env = []string{"PATH=" + filepath.Dir(exe)}
 	return t, nil
 }
 
-// goEnv keeps settings of the user's out of what is built.
+// goEnv keeps the user's settings out of builds.
 func goEnv() []string {
 	return []string{"GOFLAGS=-trimpath", "GOENV=off", "GOWORK=off", "GO111MODULE=on", "GOTOOLCHAIN=local",
 		"CGO_ENABLED=0", "GOEXPERIMENT=",
 		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 }
 
-// goInside is where the compiled standard library lies in a slot.
+// goInside is the path of the compiled standard library in a slot.
 const goInside = "/gostd"
 
-// findGo describes Go: its compiler and linker alone, and the standard library as they
-// read it. The go command, its module cache and its network stay outside.
+// findGo describes Go: only its compiler and linker, and the standard library in their format. The go
+// command, its module cache and its network access stay outside.
 func findGo(ctx context.Context, source string, prepare bool) (t toolchain, err error) {
 	command, err := exec.LookPath("go")
 	if err != nil {
@@ -330,18 +329,17 @@ func findGo(ctx context.Context, source string, prepare bool) (t toolchain, err 
 	return t, nil
 }
 
-// goPackages are those of the standard library that programs may import, with what
-// they need. Web servers, cryptographic protocols and Go's own tools would double the
-// time that compiling them takes.
+// goPackages lists the packages of the standard library that programs may import, with dependencies. Web
+// servers, cryptographic protocols and Go's own tools would double the compile time.
 func goPackages() []string {
 	return strings.Fields(`archive/... bufio bytes cmp compress/... container/... context crypto/md5 crypto/rand crypto/sha1 crypto/sha256 crypto/sha512
 		embed encoding/... errors fmt hash/... html image/... index/... io/... iter log maps math/... net net/url os/... path/... reflect regexp/...
 		runtime runtime/debug slices sort strconv strings sync/... syscall text/... time unicode/... unique unsafe`)
 }
 
-// goLibrary is a folder with the compiled standard library and importcfg, the list that
-// compiler and linker read. It is made once for a version of Go and kept in the user's
-// cache: compiling it takes a good part of a minute.
+// goLibrary returns a folder with the compiled standard library and importcfg, the list that compiler and
+// linker read. It is built once per version of Go and kept in the user's cache: compiling takes most of a
+// minute.
 func goLibrary(ctx context.Context, command, version string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -387,14 +385,14 @@ func goLibrary(ctx context.Context, command, version string) (string, error) {
 		return "", err
 	}
 	if err := os.Rename(making, dir); err != nil {
-		if _, made := os.Stat(filepath.Join(dir, "importcfg")); made != nil { // not by another process either
+		if _, made := os.Stat(filepath.Join(dir, "importcfg")); made != nil { // nor by another process
 			return "", err
 		}
 	}
 	return dir, nil
 }
 
-// copyFile links to the file where it can: the compiler's cache never changes one.
+// copyFile hard-links the file if it can: the compiler's cache never changes one.
 func copyFile(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// usage is what the processes of a run hold and have used, as /proc tells.
+// usage is what the processes of a run hold and have used, according to /proc.
 type usage struct {
-	memoryKB int64         // now; after add the most there was
-	cpu      time.Duration // of the living and of the dead that were waited for; after add the most there was
+	memoryKB int64         // now; after add the maximum
+	cpu      time.Duration // of living processes and dead ones that were waited for; after add the maximum
 }
 
 func (u *usage) add(v usage) {
 	u.memoryKB, u.cpu = max(u.memoryKB, v.memoryKB), max(u.cpu, v.cpu)
 }
 
-// pidOf is the pid behind a pidfd, in our own pid namespace.
+// pidOf returns the pid behind a pidfd, in our own pid namespace.
 func pidOf(pidfd int) (int, error) {
 	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
 	if err != nil {
@@ -38,9 +38,9 @@ func pidOf(pidfd int) (int, error) {
 	return 0, errors.New("the run's process 1 is gone")
 }
 
-// treeUsage sums over the children of the zygote: the program, process 1 of the run,
-// which does not count, and all that descend from them or were orphaned to it. parent 0
-// is the parent of init. sharedKB of each process are the zygote's pages.
+// treeUsage sums over the children of the zygote: the program, and all that descend from it or were
+// orphaned to process 1 of the run, which itself does not count. parent 0 is the parent of init. sharedKB
+// is subtracted from each process: the zygote's pages.
 func treeUsage(parent, init int, sharedKB int64) usage {
 	var u usage
 	if parent == 0 {
@@ -62,7 +62,7 @@ func treeUsage(parent, init int, sharedKB int64) usage {
 	return u
 }
 
-// children are the pids of a process's children, of all its threads.
+// children returns the pids of a process's children, over all its threads.
 func children(pid int) (list []int) {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	tasks, _ := os.ReadDir(dir)
@@ -77,8 +77,8 @@ func children(pid int) (list []int) {
 	return list
 }
 
-// statFields are those of /proc/PID/stat after the name, which may hold anything: the
-// first is field 3 of proc(5).
+// statFields returns the fields of /proc/PID/stat after the name, which may contain anything: the first is
+// field 3 of proc(5).
 func statFields(pid int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if i := bytes.LastIndexByte(text, ')'); i >= 0 {
@@ -95,8 +95,8 @@ func parentOf(pid int) (int, error) {
 	return strconv.Atoi(f[1])
 }
 
-// cpuOf is the user and system time of a process and of its dead children, in ticks
-// of 10 ms as the kernel tells it.
+// cpuOf returns the user and system time of a process and its dead children; the kernel counts ticks of 10
+// ms.
 func cpuOf(pid int) time.Duration {
 	f := statFields(pid)
 	if len(f) < 15 {
@@ -110,7 +110,7 @@ func cpuOf(pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// anonOf is the memory of a process that no file backs.
+// anonOf returns the memory of a process that no file backs.
 func anonOf(pid int) (kb int64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {

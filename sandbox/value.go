@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// DecodeValue reads exactly one JSON value, numbers as written (json.Number).
+// DecodeValue reads exactly one JSON value and keeps numbers as written (json.Number).
 func DecodeValue(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -23,7 +23,7 @@ func DecodeValue(text []byte, to any) error {
 	return nil
 }
 
-// judgeCall compares what a call gave with what it should.
+// judgeCall compares a call's return value with the expected one.
 func judgeCall(got []byte, want json.RawMessage) (Verdict, string) {
 	if len(got) == 0 {
 		return WrongAnswer, "no value was returned"
@@ -41,8 +41,7 @@ func judgeCall(got []byte, want json.RawMessage) (Verdict, string) {
 	return OK, ""
 }
 
-// pythonJSON gives what Python writes for no number and the infinities, which JSON
-// does not have, values that equal nothing expected.
+// pythonJSON replaces Python's NaN and infinities, which JSON lacks, by values that equal nothing expected.
 func pythonJSON(text []byte) []byte {
 	var out []byte
 	inString := false
@@ -73,9 +72,9 @@ func pythonJSON(text []byte) []byte {
 	return out
 }
 
-// SameValue is Python's == on values that DecodeValue gave, a tuple being a list: numbers
-// by value, true is 1. Keys of dictionaries are texts in JSON, so 1 and "1" are the same
-// key. near, if not nil, is asked about numbers that are not equal.
+// SameValue is Python's == on values from DecodeValue, with tuples as lists: numbers by value, true is 1.
+// Dictionary keys are texts in JSON, so 1 and "1" are the same key. near, if not nil, decides about numbers
+// that are not equal.
 func SameValue(got, want any, near func(got, want float64) bool) bool {
 	if w, ok := numeric(want); ok {
 		g, ok := numeric(got)
@@ -118,8 +117,8 @@ func SameValue(got, want any, near func(got, want float64) bool) bool {
 	return false
 }
 
-// numeric is the exact value of a number: an integer as written, otherwise the double
-// that Python would read.
+// numeric returns the exact value of a number: an integer as written, otherwise the double that Python
+// would read.
 func numeric(v any) (*big.Rat, bool) {
 	switch v := v.(type) {
 	case bool:

@@ -12,13 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ahead is more than the zygote uses of a processor besides a run: for its fork, and
-// for what it does meanwhile for the next run.
+// ahead is more CPU time than the zygote uses besides a run: for its fork and for preparing the next run.
 const ahead = 5 * time.Millisecond
 
-// conclude decides how the run ended. What the harness did or measured comes before
-// what the program shows, which it can choose: it may send itself any signal and exit
-// with any status.
+// conclude decides how the run ended. What the harness did or measured comes before what the program shows,
+// which it can choose: it may send itself any signal and exit with any status.
 func (x *execution) conclude() Run {
 	a, l := x.answer, x.limits
 	status := syscall.WaitStatus(a.Status)
@@ -39,15 +37,15 @@ func (x *execution) conclude() Run {
 	if g := x.s.group; g != nil {
 		kills = g.kills() - x.killsBase
 		r.MemoryKB = max(0, g.peak()-x.s.base) >> 10
-		// The group has the time of processes that nobody waited for, and that of the
-		// set-up, which was measured. What the zygote does meanwhile for the next run was not.
+		// The group also counts processes that nobody waited for, the set-up, whose time is
+		// known, and what the zygote does meanwhile for the next run, whose time is not.
 		own := time.Duration(a.Own)
 		if all := g.cpuTime() - x.cpuBase - x.begun.setup - own; all > r.CPU+ahead {
 			r.CPU = all
 		}
 		x.usage.cpu -= own
 	} else {
-		// the kernel's peak of a process is also from before it executed another program
+		// the kernel's peak of a process includes the time before it executed another program
 		r.MemoryKB = max(0, a.RSS-x.s.anonKB, x.usage.memoryKB)
 	}
 	r.CPU = max(r.CPU, x.usage.cpu)
@@ -56,7 +54,7 @@ func (x *execution) conclude() Run {
 	r.Status, r.Detail = OK, ""
 	last := lastLine(x.err.data)
 	if x.executed {
-		last = firstError(x.err.data) // a runtime tells the reason before its stack
+		last = firstError(x.err.data) // a runtime prints the reason before its stack
 	}
 	full := r.MemoryKB >= l.MemoryMB<<10*98/100
 	switch {

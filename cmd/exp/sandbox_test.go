@@ -47,7 +47,7 @@ func TestSandboxExec(t *testing.T) {
 	if sandbox.Toolchains(context.Background())[0].OK {
 		e.refuses(t, 1, "compile_error", "undeclared")
 	} else {
-		e.refuses(t, 8, "there is no toolchain")
+		e.refuses(t, 8, "no toolchain")
 	}
 	requests := write("in.jsonl", `{"id":"a","source":"print(int(input())+1)","tests":[{"stdin":"1","stdout":"2"}]}`+"\nnonsense\n")
 	out := filepath.Join(dir, "out.jsonl")
@@ -119,7 +119,7 @@ func TestSandboxBadUsage(t *testing.T) {
 		{"exec --out x f.py", 2, "--in"},
 		{"exec --limits cpu_ms f.py", 2, "NAME=NUMBER"},
 		{"exec --limits cpu_s=1 f.py", 2, "cpu_s"},
-		{"exec --limits cpu_ms=0 f.py", 2, "from 1 to"},
+		{"exec --limits cpu_ms=0 f.py", 2, "between 1 and"},
 		{"exec --require none f.py", 2, "none"},
 		{"exec --workers -1 f.py", 2, "--workers"},
 		{"selftest extra", 2, "extra"},
