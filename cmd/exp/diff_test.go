@@ -23,7 +23,7 @@ func TestDiffErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"diff ppo-b#0":               "exp diff needs A B, but only 1 given",
 		"diff ppo-b#0 ppo-b#7":       "no run is \"ppo-b#7\"",
-		"diff flowrl-a ppo-b#0":      "is one of 3 runs",
+		"diff flowrl-a ppo-b#0":      "matches 3 runs",
 		"diff ppo-b#0 ppo-b#1 @last": "takes no argument",
 	} {
 		if got := (call{now: fixtureNow}).run(append(strings.Fields(args), "--store", dir)...); got.code == 0 || !strings.Contains(got.stderr, want) {

@@ -57,7 +57,7 @@ func TestExportImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := filepath.Join(dir, "none")
-	exp(none, "import", second).check(t, 4, "", "damaged or no bundle", "nothing was imported")
+	exp(none, "import", second).check(t, 4, "", "damaged or not a bundle", "nothing was imported")
 	if _, err := os.Stat(none); err == nil {
 		t.Error("a refused bundle made a store")
 	}
@@ -192,8 +192,8 @@ func TestImportRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{"import " + text, 4, "damaged or no bundle"},
-		{"import " + dir, 4, "damaged or no bundle"},
+		{"import " + text, 4, "damaged or not a bundle"},
+		{"import " + dir, 4, "damaged or not a bundle"},
 		{"import " + text + " " + text, 2, "one at a time"},
 		{"import " + text + " --name x", 2, "--name needs --from"},
 		{"import", 2, "FILE..."},

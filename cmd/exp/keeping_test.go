@@ -103,7 +103,7 @@ func TestTagAndNote(t *testing.T) {
 	exp(t, "tag", "smoke#0", "--remove", "b", "--store", dir, "-o", "name").check(t, 0, "a\n")
 	exp(t, "tag", "smoke#0", "-r", "b", "--store", dir).refuses(t, 3, `has no tag "b"`, "help: it has a")
 	exp(t, "tag", "smoke#0", "two words", "--store", dir).refuses(t, 2, "cannot be a tag")
-	exp(t, "tag", "smoke", "x", "--store", dir).refuses(t, 3, "is one of 2 runs")
+	exp(t, "tag", "smoke", "x", "--store", dir).refuses(t, 3, "matches 2 runs")
 	exp(t, "ls", "tag:a", "--store", dir, "--fields", "name,seed", "-o", "csv").check(t, 0, "name,seed\nsmoke,0\n")
 	exp(t, "note", "smoke#0", "one", "--store", dir).succeeds(t)
 	exp(t, "note", "smoke#0", "and", "two", "--store", dir, "-o", "csv", "--fields", "n,text").check(t, 0, "n,text\n1,one\n2,and two\n")
@@ -151,7 +151,7 @@ func TestRemoveRestoreCollect(t *testing.T) {
 	later(t, at("gc", "--apply")...).says(t, "freed")
 	later(t, at("gc", "--apply")...).says(t, "nothing can go")
 	exp(t, at("fsck", "--deep")...).says(t, "everything is as it was recorded")
-	exp(t, at("restore", "smoke#1")...).refuses(t, 3, `no run is "smoke#1"`)
+	exp(t, at("restore", "smoke#1")...).refuses(t, 3, `no run matches "smoke#1"`)
 	exp(t, at("restore", "smoke#0")...).says(t, "smoke") // kept, since smoke-ppo depends on it
 	exp(t, at("show", "smoke#0")...).says(t, "smoke#0")
 	exp(t, at("fsck", "--deep")...).says(t, "everything is as it was recorded")

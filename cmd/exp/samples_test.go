@@ -31,7 +31,7 @@ func TestSamplesErrors(t *testing.T) {
 		{"samples flowrl-a#0 --step 0", 2, "steps count from 1"},
 		{"samples flowrl-a#0 --suite test --step 3", 2, "--step is of training"},
 		{"samples flowrl-a#0 --grep (", 2, "--grep: error parsing regexp"},
-		{"samples flowrl-a", 3, "is one of 3 runs"},
+		{"samples flowrl-a", 3, "matches 3 runs"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {

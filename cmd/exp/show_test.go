@@ -157,7 +157,7 @@ func TestShowDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fixtureCall(t, 80, false).run("show", "flowrl-a#0", "--store", dir)
-	if first, _, _ := strings.Cut(got.stdout, "\n"); first != "damaged: train: output weights ("+digestOf("trained").Short()+") is missing or has another size" {
+	if first, _, _ := strings.Cut(got.stdout, "\n"); first != "damaged: train: output weights ("+digestOf("trained").Short()+") is missing or has the wrong size" {
 		t.Errorf("first line %q", first)
 	}
 }
@@ -204,7 +204,7 @@ func TestShowErrors(t *testing.T) {
 	}{
 		{"show", 2, "exp show needs RUN"},
 		{"show a b", 2, "takes no argument \"b\""},
-		{"show flowrl-a", 3, "\"flowrl-a\" is one of 3 runs:"},
+		{"show flowrl-a", 3, "\"flowrl-a\" matches 3 runs:"},
 		{"show flowrl-a#9", 3, "no run is \"flowrl-a#9\""},
 		{"show flow-a#1", 3, "did you mean flowrl-a?"},
 		{"show 123", 3, "an id needs at least 4 digits"},

@@ -9,15 +9,14 @@ import (
 	"exp/experiments/ident"
 )
 
-// Adopt stores the file at path, as PutFile does, without writing it a second time where
-// the file system can avoid it: the blob shares the file's blocks until one of them
-// changes (a clone), or else the blob and path are two names of one file (a hard link).
-// Where neither is to be had it is a copy.
+// Adopt stores the file at path, as PutFile does, but without a second copy if the file
+// system allows: the blob shares the file's blocks until one of them changes (a clone),
+// or the blob and path become two names of one file (a hard link). Otherwise it copies.
 //
-// A link makes path read-only for everybody, as blobs are. Who replaces path by another
-// file, which is what editors and cp --remove-destination do, leaves the blob alone; who
-// makes it writable again, or is root, and changes its bytes in place, damages the blob.
-// Verify finds that, and so does every stage before it reads weights.
+// A link makes path read-only, like all blobs. Replacing path by another file, as editors
+// and cp --remove-destination do, leaves the blob alone; changing its bytes in place, as
+// root or after making it writable, damages the blob. Verify detects that, and so does
+// every stage before it reads weights.
 func (d *Dir) Adopt(path string) (ident.Digest, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -44,7 +43,7 @@ func (d *Dir) Adopt(path string) (ident.Digest, int64, error) {
 }
 
 // clone makes a blob that shares the blocks of f. The error wraps errors.ErrUnsupported
-// where this is not to be had.
+// if the file system cannot.
 func (d *Dir) clone(f *os.File, digest ident.Digest, size int64) error {
 	tmp, err := d.newFile()
 	if err != nil {
@@ -61,8 +60,8 @@ func (d *Dir) clone(f *os.File, digest ident.Digest, size int64) error {
 	return nil
 }
 
-// link makes the blob another name of f. The error wraps errors.ErrUnsupported where
-// this is not to be had.
+// link makes the blob another name of f. The error wraps errors.ErrUnsupported if the
+// file system cannot.
 func (d *Dir) link(f *os.File, digest ident.Digest, size int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -77,7 +76,7 @@ func (d *Dir) link(f *os.File, digest ident.Digest, size int64) error {
 	}
 	err = os.Link(f.Name(), path)
 	if errors.Is(err, fs.ErrExist) && !d.Has(digest, size) {
-		// A damaged file: no name is better than this one.
+		// The file under this name is damaged.
 		if err = os.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = os.Link(f.Name(), path)
 		}

@@ -9,11 +9,11 @@ import (
 	"exp/experiments/ident"
 )
 
-// Dir is a folder of blobs. It is safe for concurrent use, also by several
-// processes. The zero value is not usable; make one with At.
+// Dir is a folder of blobs. It is safe for concurrent use, even by several processes.
+// Make one with At.
 type Dir struct {
 	root string
-	// create opens a new file in a folder; tests replace it by one that fails.
+	// create opens a new file in a folder; tests replace it to make it fail.
 	create func(dir string) (file, error)
 }
 
@@ -23,7 +23,7 @@ func At(root string) *Dir {
 	return &Dir{root: root, create: newFile}
 }
 
-// Path is where blob digest lies, if it is there.
+// Path returns the path of blob digest, whether or not it exists.
 func (d *Dir) Path(digest ident.Digest) string {
 	s := digest.String()
 	if s == "" {
@@ -32,7 +32,7 @@ func (d *Dir) Path(digest ident.Digest) string {
 	return filepath.Join(d.root, "blobs", "sha256", s[:2], s[2:])
 }
 
-// Stat is the size of a blob in bytes. A blob that is not there is an *Error
+// Stat returns the size of a blob in bytes. For a missing blob the error is an *Error
 // that wraps fs.ErrNotExist.
 func (d *Dir) Stat(digest ident.Digest) (int64, error) {
 	info, err := os.Stat(d.Path(digest))
@@ -42,13 +42,13 @@ func (d *Dir) Stat(digest ident.Digest) (int64, error) {
 	return info.Size(), nil
 }
 
-// Has reports whether a blob is there with that size.
+// Has reports whether a blob of that size exists.
 func (d *Dir) Has(digest ident.Digest, size int64) bool {
 	got, err := d.Stat(digest)
 	return err == nil && got == size
 }
 
-// Open opens a blob for reading; the caller closes it. Errors are as of Stat.
+// Open opens a blob for reading; the caller closes it. Errors are as for Stat.
 func (d *Dir) Open(digest ident.Digest) (*os.File, error) {
 	f, err := os.Open(d.Path(digest))
 	if err != nil {
@@ -57,8 +57,8 @@ func (d *Dir) Open(digest ident.Digest) (*os.File, error) {
 	return f, nil
 }
 
-// Bytes returns a whole blob, checked against its digest: wrong bytes are an
-// *Error that wraps ErrCorrupt.
+// Bytes returns a whole blob after checking its digest: wrong bytes are an *Error that
+// wraps ErrCorrupt.
 func (d *Dir) Bytes(digest ident.Digest) ([]byte, error) {
 	b, err := os.ReadFile(d.Path(digest))
 	if err != nil {
@@ -70,9 +70,8 @@ func (d *Dir) Bytes(digest ident.Digest) ([]byte, error) {
 	return b, nil
 }
 
-// Verify hashes a blob again and compares it with its digest and with size. A
-// blob that is shorter, longer or other than recorded is an *Error that wraps
-// ErrCorrupt and says which.
+// Verify rehashes a blob and compares it with its digest and with size. If they differ,
+// the error is an *Error that wraps ErrCorrupt.
 func (d *Dir) Verify(digest ident.Digest, size int64) error {
 	f, err := d.Open(digest)
 	if err != nil {
@@ -84,14 +83,14 @@ func (d *Dir) Verify(digest ident.Digest, size int64) error {
 	case err != nil:
 		return d.errorOf("verify", digest, err)
 	case n != size:
-		return d.errorOf("verify", digest, corrupt("%d bytes, recorded with %d", n, size))
+		return d.errorOf("verify", digest, corrupt("%d bytes, recorded as %d", n, size))
 	case got != digest:
 		return d.errorOf("verify", digest, corrupt("its bytes have digest %s", got))
 	}
 	return nil
 }
 
-// errorOf makes the *Error of an operation on a blob.
+// errorOf returns an *Error for an operation on a blob.
 func (d *Dir) errorOf(op string, digest ident.Digest, err error) error {
 	path := d.Path(digest)
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {

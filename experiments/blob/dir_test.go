@@ -155,9 +155,9 @@ func TestVerify(t *testing.T) {
 	}{
 		{"intact", "abc", 3, ""},
 		{"one bit", "abb", 3, "digest"},
-		{"truncated", "ab", 3, "2 bytes, recorded with 3"},
-		{"longer", "abcd", 3, "4 bytes, recorded with 3"},
-		{"recorded wrongly", "abc", 4, "3 bytes, recorded with 4"},
+		{"truncated", "ab", 3, "2 bytes, recorded as 3"},
+		{"longer", "abcd", 3, "4 bytes, recorded as 3"},
+		{"recorded wrongly", "abc", 4, "3 bytes, recorded as 4"},
 	}
 	for _, tt := range tests {
 		d := At(t.TempDir())

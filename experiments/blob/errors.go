@@ -9,18 +9,17 @@ import (
 	"exp/experiments/ident"
 )
 
-// ErrCorrupt is wrapped by errors about a blob whose bytes are not those that
-// were stored.
+// ErrCorrupt means that a blob's bytes are not those that were stored.
 var ErrCorrupt = errors.New("corrupt blob")
 
-// Error is an operation on a blob that did not work. A full disk is found with
-// errors.Is(err, syscall.ENOSPC), a missing blob with fs.ErrNotExist.
+// Error is a failed operation on a blob. errors.Is matches a full disk with
+// syscall.ENOSPC and a missing blob with fs.ErrNotExist.
 type Error struct {
 	Op     string // "store", "open", "verify", …
 	Path   string
 	Digest ident.Digest // zero if not known yet
 	Err    error
-	Hint   string // what a person can do; may be empty
+	Hint   string // suggested fix; may be empty
 }
 
 func (e *Error) Error() string {
@@ -33,7 +32,7 @@ func (e *Error) Error() string {
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// corrupt is an error that wraps ErrCorrupt and says what is wrong.
+// corrupt returns an error that wraps ErrCorrupt.
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }
@@ -41,11 +40,11 @@ func corrupt(format string, args ...any) error {
 func hint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "free some space and run again: what is finished is kept"
+		return "free some space and run again: finished work is kept"
 	case errors.Is(err, ErrCorrupt):
-		return "the file was changed outside exp or the disk is failing; move it away and run its stage again"
+		return "the file was changed outside exp or the disk is failing; move it away and rerun its stage"
 	case errors.Is(err, fs.ErrNotExist):
-		return "the blob was deleted or never arrived here; running its stage again makes it anew"
+		return "the blob was deleted or never arrived here; rerun its stage to recreate it"
 	}
 	return ""
 }

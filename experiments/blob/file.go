@@ -5,19 +5,18 @@ import (
 	"os"
 )
 
-// file is a file that is being written and is no blob yet. Either Place or Discard
-// ends it.
+// file is a file being written that is not a blob yet. End it with Place or Discard.
 type file interface {
 	Write(p []byte) (int, error)
 	Name() string // for errors
 	Chmod(mode fs.FileMode) error
 	Sync() error
 	Close() error
-	// Place makes the file, which was closed, the one at path. Where something lies
-	// already it may replace it or fail with fs.ErrExist.
+	// Place moves the closed file to path. If path exists, Place may replace it or fail
+	// with fs.ErrExist.
 	Place(path string) error
-	// Discard closes the file and leaves nothing of it. Its own errors do not matter:
-	// there is another one to report, or the content is stored already.
+	// Discard closes and removes the file. Its errors do not matter: there is another one
+	// to report, or the content is already stored.
 	Discard()
 }
 

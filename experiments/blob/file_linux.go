@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newFile opens a file without a name in dir, which the system takes back if nobody
-// gives it one: a process that is killed leaves nothing. Where the file system has no
-// such files, this one has a name.
+// newFile opens an unnamed file in dir, so a killed process leaves nothing. If the file
+// system does not support that, the file has a name.
 func newFile(dir string) (file, error) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		return newNamed(dir) // Place needs it
@@ -19,7 +18,7 @@ func newFile(dir string) (file, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
-		return newNamed(dir) // a kernel that does not know the flag takes it for opening the folder
+		return newNamed(dir) // an old kernel ignores the flag and opens the folder
 	case err != nil:
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
@@ -32,16 +31,15 @@ func newFile(dir string) (file, error) {
 	return &unnamed{File: f, hold: os.NewFile(uintptr(hold), dir)}, nil
 }
 
-// unnamed is a file that has no name yet; Name is that of its folder. hold is a
-// second descriptor that keeps it when the first is closed, as Place comes after
-// Close and its error.
+// unnamed is a file without a name; Name returns its folder's. hold is a second
+// descriptor that keeps the file alive between Close and Place.
 type unnamed struct {
 	*os.File
 	hold *os.File
 }
 
 func (f *unnamed) Place(path string) error {
-	// By way of /proc: linking the descriptor itself takes a privilege.
+	// Via /proc: linking the descriptor itself needs a privilege.
 	err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.hold.Fd()), unix.AT_FDCWD, path,
 		unix.AT_SYMLINK_FOLLOW)
 	if err != nil {

@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// packSize is the number of bytes of records after which a pack is closed.
-	// Reading one record decompresses its pack, a few milliseconds; smaller packs
-	// compress worse.
+	// packSize is the size of records, in bytes, at which a pack is closed. Reading one
+	// record decompresses its pack, a few milliseconds; smaller packs compress worse.
 	packSize = 1 << 20
-	// maxPack bounds what a pack may decompress to, maxRecord what still fits into
-	// one that is almost ready to be closed (a line end included).
+	// maxPack bounds the decompressed size of a pack; maxRecord is the largest record
+	// that still fits into an almost full pack, with its line end.
 	maxPack   = 64 << 20
 	maxRecord = maxPack - packSize - 1
 )
 
-// Ref says where a record lies.
+// Ref locates a record.
 type Ref struct {
 	Pack ident.Digest // the blob; a digest of the compressed bytes
 	Off  int64        // first byte of the record in the decompressed pack
 	Len  int64        // bytes
 }
 
-// Pack is a blob that a PackWriter has written.
+// Pack is a blob written by a PackWriter.
 type Pack struct {
 	Digest ident.Digest
 	Size   int64 // bytes on disk
@@ -38,8 +37,8 @@ type Pack struct {
 // before compression. A pack is one zstd frame, with its content size and
 // checksum, of one record a line: `zstd -dc FILE` prints it.
 //
-// The digest of a pack names compressed bytes, which another version of the
-// compressor may make differently. Use it to find a record, never as a result.
+// A pack's digest is of compressed bytes, which may change with the compressor's version.
+// Use it to find a record, never as a result.
 //
 // Not safe for concurrent use. The caller must Close it.
 type PackWriter struct {
@@ -53,8 +52,8 @@ type PackWriter struct {
 
 // NewPackWriter returns a writer without records.
 func (d *Dir) NewPackWriter() *PackWriter {
-	// Of completions with their log-probs the fastest level makes no larger packs than the
-	// default one, in three quarters of its time.
+	// For completions with log-probs, the fastest level gives packs as small as the
+	// default, in three quarters of the time.
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		panic("blob: " + err.Error()) // only for options out of range
@@ -62,8 +61,8 @@ func (d *Dir) NewPackWriter() *PackWriter {
 	return &PackWriter{dir: d, zstd: enc}
 }
 
-// Add appends v as JSON. The error is json's, about v, or an *Error if a pack
-// could not be stored; after the latter the writer is of no use.
+// Add appends v as JSON. The error is a JSON error about v, or an *Error if a pack could
+// not be stored; do not use the writer after the latter.
 func (w *PackWriter) Add(v any) error {
 	start := w.raw.Len()
 	enc := json.NewEncoder(&w.raw)
@@ -75,7 +74,7 @@ func (w *PackWriter) Add(v any) error {
 	size := w.raw.Len() - start - 1 // Encode ends the line
 	if size > maxRecord {
 		w.raw.Truncate(start)
-		return fmt.Errorf("record %d: %d bytes of JSON, at most %d fit", len(w.refs), size, maxRecord)
+		return fmt.Errorf("record %d: %d bytes of JSON, more than %d", len(w.refs), size, maxRecord)
 	}
 	w.refs = append(w.refs, Ref{Off: int64(start), Len: int64(size)})
 	if w.raw.Len() >= packSize {
@@ -84,10 +83,11 @@ func (w *PackWriter) Add(v any) error {
 	return nil
 }
 
-// Stored returns where the records of stored packs lie, in the order of Add, and the packs.
+// Stored returns the Refs of the records in stored packs, in the order of Add, and the
+// packs.
 func (w *PackWriter) Stored() ([]Ref, []Pack) { return w.refs[:w.open], w.packs }
 
-// Close stores what is left and returns where each record lies, in the order of
+// Close stores the remaining records and returns the Refs of all records, in the order of
 // Add, and the packs.
 func (w *PackWriter) Close() ([]Ref, []Pack, error) {
 	if err := w.flush(); err != nil {
@@ -114,8 +114,8 @@ func (w *PackWriter) flush() error {
 	return nil
 }
 
-// PackReader reads records by Ref. It keeps the pack it read last, so reading in
-// the order of writing decompresses each pack once. Not safe for concurrent use.
+// PackReader reads records by Ref. It keeps the last pack, so reading in writing order
+// decompresses each pack once. Not safe for concurrent use.
 type PackReader struct {
 	dir  *Dir
 	zstd *zstd.Decoder
@@ -132,8 +132,8 @@ func (d *Dir) NewPackReader() *PackReader {
 	return &PackReader{dir: d, zstd: dec}
 }
 
-// Read decodes the JSON record at ref into v. A pack that is damaged or does not
-// hold such a record is an *Error that wraps ErrCorrupt.
+// Read decodes the JSON record at ref into v. If the pack is damaged or lacks the record,
+// the error is an *Error that wraps ErrCorrupt.
 func (r *PackReader) Read(ref Ref, v any) error {
 	if r.raw == nil || r.pack != ref.Pack {
 		if err := r.load(ref.Pack); err != nil {

@@ -12,13 +12,13 @@ import (
 	"exp/experiments/ident"
 )
 
-// copyBlock is how many bytes Put hashes and writes at a time: enough that
-// system calls do not show beside hashing at 1 GB/s.
+// copyBlock is the number of bytes Put hashes and writes at a time: large enough that
+// system calls are negligible next to hashing at 1 GB/s.
 const copyBlock = 256 << 10
 
-// Put stores what r holds and returns its digest and size. Content that is there
-// already is not stored again; a file of the wrong size under its name is
-// replaced. On an error, which is an *Error, nothing is left behind.
+// Put stores the contents of r and returns digest and size. It does not store existing
+// content again, but replaces a file of the wrong size. An error is an *Error and leaves
+// nothing behind.
 func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 	tmp, err := d.newFile()
 	if err != nil {
@@ -42,7 +42,7 @@ func (d *Dir) Put(r io.Reader) (ident.Digest, int64, error) {
 	return digest, n, nil
 }
 
-// PutBytes stores b. If it is there already nothing is written.
+// PutBytes stores b unless the blob already exists.
 func (d *Dir) PutBytes(b []byte) (ident.Digest, error) {
 	digest := ident.Sum(b)
 	if d.Has(digest, int64(len(b))) && d.renew(digest) {
@@ -62,7 +62,7 @@ func (d *Dir) PutFile(path string) (ident.Digest, int64, error) {
 	return d.Put(f)
 }
 
-// onlyReader hides an os.File's WriteTo, which would copy by other means.
+// onlyReader hides an os.File's WriteTo, so that io.Copy uses our buffer.
 type onlyReader struct{ io.Reader }
 
 func (d *Dir) newFile() (file, error) {
@@ -91,7 +91,7 @@ func (d *Dir) publish(tmp file, digest ident.Digest, size int64) error {
 	}
 	err := tmp.Place(path)
 	if errors.Is(err, fs.ErrExist) && !d.Has(digest, size) {
-		// A damaged file: no name is better than this one.
+		// The file under this name is damaged.
 		if err = os.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = tmp.Place(path)
 		}
@@ -103,8 +103,7 @@ func (d *Dir) publish(tmp file, digest ident.Digest, size int64) error {
 	return errors.Join(err, syncDir(dir))
 }
 
-// makeDurable creates dir so that it survives a crash: a folder is an entry of
-// its parent, which is synced.
+// makeDurable creates dir so that it survives a crash, by syncing its parents.
 func makeDurable(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil

@@ -11,15 +11,15 @@ import (
 	"exp/experiments/ident"
 )
 
-// File is a blob as it lies on the disk.
+// File is a blob's file on disk.
 type File struct {
 	Digest ident.Digest
 	Size   int64     // bytes
 	Time   time.Time // when it was stored, or last stored again
 }
 
-// Files calls f for every blob that is there, in the order of digests. Files that
-// are no blobs are passed over.
+// Files calls f for every blob on disk, in digest order, skipping files that are not
+// blobs.
 func (d *Dir) Files(f func(File) error) error {
 	root := filepath.Join(d.root, "blobs", "sha256")
 	folders, err := os.ReadDir(root)
@@ -41,7 +41,7 @@ func (d *Dir) Files(f func(File) error) error {
 			}
 			info, err := e.Info()
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // removed meanwhile
+				continue // just removed
 			}
 			if err != nil {
 				return err
@@ -54,8 +54,8 @@ func (d *Dir) Files(f func(File) error) error {
 	return nil
 }
 
-// Remove deletes a blob if it was stored before a time; removed is false if it is
-// younger, and true if it was not there. Put of the same content makes a blob
+// Remove deletes a blob if it was stored before a time; removed is false if the blob is
+// younger, and true if it does not exist. Putting the same content again makes a blob
 // young.
 func (d *Dir) Remove(digest ident.Digest, before time.Time) (removed bool, err error) {
 	path := d.Path(digest)
@@ -74,8 +74,8 @@ func (d *Dir) Remove(digest ident.Digest, before time.Time) (removed bool, err e
 	return true, nil
 }
 
-// Quarantine moves a blob whose bytes are wrong out of the way, to ROOT/quarantine,
-// and returns where it is now. Its content can then be stored again.
+// Quarantine moves a corrupt blob to ROOT/quarantine and returns its new path. Its
+// content can then be stored again.
 func (d *Dir) Quarantine(digest ident.Digest, now time.Time) (string, error) {
 	dir := filepath.Join(d.root, "quarantine")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -88,8 +88,8 @@ func (d *Dir) Quarantine(digest ident.Digest, now time.Time) (string, error) {
 	return to, nil
 }
 
-// renew makes a blob that is stored again young, so that nobody takes it for
-// forgotten while a run is about to record it; false if it is not there any more.
+// renew makes a blob young, so that it is not swept while a run is about to record it;
+// false if it no longer exists.
 func (d *Dir) renew(digest ident.Digest) bool {
 	now := time.Now()
 	err := os.Chtimes(d.Path(digest), now, now)

@@ -2,8 +2,7 @@ package blob
 
 import "golang.org/x/sys/unix"
 
-// Free is the number of bytes that may still be written below the root. The root
-// must exist.
+// Free returns the free space below the root in bytes. The root must exist.
 func (d *Dir) Free() (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(d.root, &s); err != nil {

@@ -15,9 +15,9 @@ import (
 	"exp/experiments/ident"
 )
 
-// PutTree stores files of fsys as one blob, a zstd-compressed tar, and returns
-// its digest and size. Names and content alone enter it, in the order of paths:
-// no times, owners or modes.
+// PutTree stores files of fsys as one blob, a zstd-compressed tar, and returns its digest
+// and size. It includes only names and contents, sorted by path: no times, owners or
+// modes.
 func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
 	var raw bytes.Buffer
 	enc, err := zstd.NewWriter(&raw, zstd.WithEncoderConcurrency(1))
@@ -30,7 +30,7 @@ func (d *Dir) PutTree(fsys fs.FS, paths []string) (ident.Digest, int64, error) {
 		if err != nil {
 			return ident.Digest{}, 0, fmt.Errorf("tree: %w", err)
 		}
-		// Errors are of the tar format only: the buffer takes everything.
+		// Only the tar format can fail; writing to the buffer cannot.
 		if err := errors.Join(tw.WriteHeader(&tar.Header{Name: p, Mode: 0o644, Size: int64(len(b))}),
 			write(tw, b)); err != nil {
 			return ident.Digest{}, 0, fmt.Errorf("tree: %s: %w", p, err)
@@ -48,9 +48,8 @@ func write(w io.Writer, b []byte) error {
 	return err
 }
 
-// ExtractTree writes the files of a tree below dir, which must exist. Files that
-// are there are not overwritten: they are an error. Nothing is written outside
-// dir, whatever the tree says.
+// ExtractTree writes the files of a tree below dir, which must exist. An existing file is
+// an error and is not overwritten. It never writes outside dir.
 func (d *Dir) ExtractTree(digest ident.Digest, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -1,20 +1,19 @@
-// Package bundle carries runs from store to store in one file with everything that
-// they are made of: rows, blobs, sources, checkpoints.
+// Package bundle exports runs to one file and imports them into another store, with all
+// their rows, blobs, sources and checkpoints.
 //
 // A bundle is a plain tar, which `tar tf` lists:
 //
-//	rows/TABLE.jsonl   a line with the columns, then one row a line
+//	rows/TABLE.jsonl   a line with the columns, then one row per line
 //	data/SHA256        contents of blobs and files, each once
-//	manifest.json      what is in it, with digests (Manifest)
+//	manifest.json      table of contents, with digests (Manifest)
 //	seal               SHA-256 of all bytes before it; the last 2 KiB of the file
 //
-// The same record gives the same bytes, wherever it was exported: no time of the
-// export, no numbers of rows. Open accepts a file only if every bit of it is as it
-// was written, and Import hashes all contents again as it reads them; rows become
-// visible in one transaction, after everything that they refer to is in its place.
+// The same record gives the same bytes in every export: no export time, no row ids. Open
+// accepts only unchanged files, and Import rehashes all contents as it reads them; rows
+// become visible in one transaction, after everything they refer to is in place.
 //
-// The seal protects against damage and against changes by hand. It is no signature:
-// who rewrites a bundle whole can write another seal.
+// The seal detects damage and manual changes. It is not a signature: anyone who rewrites
+// the whole bundle can write a new seal.
 package bundle
 
 import (
@@ -22,11 +21,10 @@ import (
 	"fmt"
 )
 
-// ErrCorrupt is wrapped by errors about a file that is not a bundle, or not as it was
-// written.
-var ErrCorrupt = errors.New("damaged or no bundle")
+// ErrCorrupt means that a file is not a bundle or was changed.
+var ErrCorrupt = errors.New("damaged or not a bundle")
 
-// Error is something wrong with a bundle.
+// Error is an error in a bundle.
 type Error struct {
 	Path string
 	Err  error
@@ -37,7 +35,7 @@ func (e *Error) Error() string { return fmt.Sprintf("bundle %s: %v", e.Path, e.E
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint says what a person can do.
+// Hint suggests what to do.
 func (e *Error) Hint() string {
 	if errors.Is(e.Err, ErrCorrupt) {
 		return "nothing was imported; copy the file again from where it was made, or export the runs again"
@@ -45,12 +43,12 @@ func (e *Error) Hint() string {
 	return ""
 }
 
-// corrupt is an error that wraps ErrCorrupt and says what is wrong.
+// corrupt returns an error that wraps ErrCorrupt.
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }
 
-// NewerError is returned for a bundle of a store that this program is too old for.
+// NewerError reports a bundle from a newer program's store.
 type NewerError struct {
 	Path       string
 	Have, Want int // schema of the bundle, newest that this program knows
@@ -61,8 +59,8 @@ func (e *NewerError) Error() string {
 		e.Have, e.Want)
 }
 
-// Hint says what a person can do.
+// Hint suggests what to do.
 func (e *NewerError) Hint() string { return "use a newer exp" }
 
-// ExitCode is that of a resource that is missing here.
+// ExitCode returns the code for a missing resource.
 func (e *NewerError) ExitCode() int { return 7 }

@@ -10,7 +10,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// formatName is what a manifest begins with. Another layout takes another name.
+// formatName identifies the layout in the manifest.
 const formatName = "exp.bundle/1"
 
 // Names within the tar.
@@ -21,10 +21,10 @@ const (
 	sealName     = "seal"
 )
 
-// Manifest lists what a bundle holds.
+// Manifest lists the contents of a bundle.
 type Manifest struct {
 	Format  string   `json:"format"`
-	Schema  int      `json:"schema"` // of the store that it came from
+	Schema  int      `json:"schema"` // of the exporting store
 	Runs    []Run    `json:"runs"`
 	LeftOut []string `json:"left_out"` // LeftWeights, LeftTexts
 	Tables  []Table  `json:"tables"`   // in the order in which they are read
@@ -32,7 +32,7 @@ type Manifest struct {
 	Files   []File   `json:"files"`
 }
 
-// What a bundle can be without.
+// Contents that an export may leave out.
 const (
 	LeftWeights = "weights"
 	LeftTexts   = "texts"
@@ -43,10 +43,10 @@ type Run struct {
 	RID    ident.Digest `json:"run"`
 	Name   string       `json:"name"`
 	Seed   int64        `json:"seed"`
-	Chosen bool         `json:"chosen"` // otherwise a chosen run is made from it
+	Chosen bool         `json:"chosen"` // false: a chosen run depends on it
 }
 
-// Table is the rows of a table of the store.
+// Table describes the rows of a store table.
 type Table struct {
 	Name   string       `json:"name"`
 	Rows   int64        `json:"rows"`
@@ -60,7 +60,7 @@ type Data struct {
 	Size   int64        `json:"size"`
 }
 
-// File is a file of a run's directory. Its bytes may be those of a blob.
+// File is a file in a run's directory. A blob may hold its bytes.
 type File struct {
 	Run  ident.Digest `json:"run"`
 	Path string       `json:"path"` // within the directory, with slashes
@@ -74,8 +74,8 @@ func (f File) valid() bool {
 		!strings.ContainsAny(f.Path, "\\\x00") && !f.Run.IsZero() && ours(f.Path)
 }
 
-// ours reports whether a path of a run's directory belongs in a bundle: the lock is
-// a process's, and what begins with a dot or ends with .partial is half-written.
+// ours reports whether a path of a run's directory belongs in a bundle. It excludes the
+// lock and partial files, which begin with a dot or end with .partial.
 func ours(p string) bool {
 	for part := range strings.SplitSeq(p, "/") {
 		if strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".partial") {
@@ -89,23 +89,23 @@ func ours(p string) bool {
 // the merged model.
 func heavy(p string) bool { return strings.HasPrefix(p, "ckpt/") || strings.HasPrefix(p, "model/") }
 
-// sealSize is the length of the end of a bundle: the header of the seal, its text and
-// the two empty blocks that end a tar, of 512 bytes each.
+// sealSize is the length of a bundle's end: the seal's header and text and the two empty
+// blocks that end a tar, 512 bytes each.
 const sealSize = 4 * 512
 
-// sealOf is the end of a bundle whose bytes before it have that digest.
+// sealOf returns the end of a bundle whose preceding bytes have that digest.
 func sealOf(sum ident.Digest) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	text := sum.String() + "\n"
-	// A buffer takes everything, and this header fits any format of tar.
+	// Writing to a buffer cannot fail, and this header fits any tar format.
 	_ = w.WriteHeader(header(sealName, int64(len(text))))
 	_, _ = io.WriteString(w, text)
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// header is the same for the same name and size: no owner, no time.
+// header returns a tar header that depends only on name and size.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Name: name, Mode: 0o644, Size: size, Typeflag: tar.TypeReg}
 }

@@ -14,27 +14,27 @@ import (
 	"exp/experiments/store"
 )
 
-// SpaceError is returned where a bundle does not fit. It is a syscall.ENOSPC.
+// SpaceError reports that a bundle does not fit. It wraps syscall.ENOSPC.
 type SpaceError struct {
 	Dir        string
 	Need, Free int64 // bytes
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("the bundle needs %s in %s, where %s are free", quantity.Bytes(e.Need), e.Dir,
+	return fmt.Sprintf("the bundle needs %s in %s, but only %s is free", quantity.Bytes(e.Need), e.Dir,
 		quantity.Bytes(e.Free))
 }
 
 // Unwrap returns syscall.ENOSPC.
 func (e *SpaceError) Unwrap() error { return syscall.ENOSPC }
 
-// spareSpace is left free: the database's log, and what others are writing.
+// spareSpace is left free for the database's log and other writers.
 const spareSpace = 64 << 20
 
-// Import adds the runs of the bundle to a store. Blobs and files come first; then all
-// rows in one transaction (store.DB.ImportRows), so that whatever happens, a run is
-// there whole or not at all. Runs that are there stay as they are. progress, if not
-// nil, is told of bytes done and to be done.
+// Import adds the runs of the bundle to a store: first blobs and files, then all rows in
+// one transaction (store.DB.ImportRows), so a run is imported whole or not at all.
+// Existing runs stay as they are. progress, if not nil, receives the bytes done and in
+// total.
 func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, of int64)) (*store.Imported, error) {
 	if progress == nil {
 		progress = func(int64, int64) {}
@@ -47,7 +47,7 @@ func (b *Bundle) Import(ctx context.Context, db *store.DB, progress func(done, o
 		}
 	}
 	done, err := in.rows()
-	// Rows that make no sense are the bundle's fault, not the store's.
+	// Contradictory rows are the bundle's fault, not the store's.
 	if errors.Is(err, store.ErrConstraint) {
 		err = corrupt("%v", err)
 	}
@@ -63,17 +63,16 @@ type importing struct {
 	ctx      context.Context
 	db       *store.DB
 	progress func(done, of int64)
-	fresh    map[ident.Digest]bool // runs that the store does not have
+	fresh    map[ident.Digest]bool // runs not in the store
 	locks    []*store.Lock
-	blobs    []Data // that the store does not have
+	blobs    []Data // not in the store
 	files    []File // of fresh runs
 	tmp      string
-	placed   []string // what to remove if it comes to nothing
+	placed   []string // to remove on failure
 	done, of int64
 }
 
-// lock takes the locks of runs that are to be added, so that nobody begins to execute
-// them meanwhile.
+// lock takes the locks of the runs to add, so that nobody starts executing them.
 func (in *importing) lock() error {
 	for _, r := range in.Manifest.Runs {
 		_, err := in.db.Run(in.ctx, r.RID)
@@ -93,7 +92,7 @@ func (in *importing) lock() error {
 	return nil
 }
 
-// plan finds out what is to be copied and whether there is room for it.
+// plan determines what to copy and checks the free space.
 func (in *importing) plan() error {
 	for _, d := range in.Manifest.Blobs {
 		if !in.db.Blobs.Has(d.SHA256, d.Size) {
@@ -136,16 +135,15 @@ func (in *importing) putBlobs() error {
 	return nil
 }
 
-// next goes on to some bytes.
+// next advances to an entry's bytes.
 func (in *importing) next(d Data) error {
 	in.progress(in.done, in.of)
 	in.done += d.Size
 	return in.ctx.Err()
 }
 
-// stageFiles writes the files of fresh runs beside the place where they belong and
-// moves them there. A run that no store knows can have files only of an import that
-// was killed: they are replaced.
+// stageFiles writes the files of fresh runs next to their destination and moves them
+// there. Files of an unknown run are left over from a killed import and are replaced.
 func (in *importing) stageFiles() error {
 	if len(in.files) == 0 {
 		return nil
@@ -193,7 +191,7 @@ func (in *importing) writeFile(f File) error {
 	return errors.Join(out.Sync(), out.Close())
 }
 
-// place moves what was written for a run into its directory.
+// place moves a run's new files into its directory.
 func (in *importing) place(rid ident.Digest) error {
 	from, to := filepath.Join(in.tmp, rid.String()), in.db.RunDir(rid)
 	list, err := os.ReadDir(from)
@@ -237,14 +235,14 @@ func (in *importing) rows() (*store.Imported, error) {
 				return row, in.ctx.Err()
 			}
 			if err == io.EOF && (sum.digest() != t.SHA256 || n != t.Rows) {
-				return nil, corrupt("the rows of %s are not those of the manifest", t.Name)
+				return nil, corrupt("the rows of %s do not match the manifest", t.Name)
 			}
 			return nil, err
 		}}, nil
 	})
 }
 
-// release undoes what came to nothing and gives the locks back.
+// release undoes a failed import and releases the locks.
 func (in *importing) release() {
 	for _, path := range in.placed {
 		os.RemoveAll(path)

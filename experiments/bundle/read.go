@@ -12,8 +12,7 @@ import (
 	"exp/experiments/store"
 )
 
-// Bundle is an open bundle of which every bit is as it was written. The caller
-// closes it.
+// Bundle is an open bundle with a verified seal. The caller closes it.
 type Bundle struct {
 	Manifest Manifest
 	path     string
@@ -21,15 +20,14 @@ type Bundle struct {
 	entries  map[string]extent
 }
 
-// extent is where the bytes of an entry lie.
+// extent locates the bytes of an entry.
 type extent struct{ off, size int64 }
 
-// maxManifest bounds what is read before it is known to be sensible: over a million
-// files.
+// maxManifest bounds the size of a manifest; it allows over a million files.
 const maxManifest = 256 << 20
 
-// Open opens a bundle and checks its seal and its table of contents. What is not as
-// it was written is an *Error that wraps ErrCorrupt.
+// Open opens a bundle and checks its seal and table of contents. For a changed file the
+// error is an *Error that wraps ErrCorrupt.
 func Open(path string) (*Bundle, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -54,7 +52,7 @@ func Open(path string) (*Bundle, error) {
 // Close closes the file.
 func (b *Bundle) Close() error { return b.file.Close() }
 
-// close closes the file after an error, which it says the path of.
+// close closes the file after an error and adds the path to the error.
 func (b *Bundle) close(err error) error {
 	b.file.Close()
 	return b.fail(err)
@@ -86,7 +84,7 @@ func (b *Bundle) checkSeal() error {
 		return err
 	}
 	if n != body || !bytes.Equal(end, sealOf(sum)) {
-		return corrupt("its bytes are not those that were sealed")
+		return corrupt("its bytes do not match the seal")
 	}
 	return nil
 }
@@ -106,10 +104,9 @@ func (b *Bundle) index() error {
 			return corrupt("%v", err)
 		}
 		if _, twice := b.entries[h.Name]; twice || h.Typeflag != tar.TypeReg {
-			return corrupt("entry %s is no file, or twice there", h.Name)
+			return corrupt("entry %s is duplicate or not a file", h.Name)
 		}
-		// The reader reads whole blocks, so the file now stands where the contents
-		// begin.
+		// The reader reads whole blocks, so the file is now at the start of the contents.
 		off, err := b.file.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return err
@@ -118,7 +115,7 @@ func (b *Bundle) index() error {
 	}
 }
 
-// readManifest reads the manifest and looks whether everything in it is there.
+// readManifest reads the manifest and checks that the bundle has everything in it.
 func (b *Bundle) readManifest() error {
 	if b.entries[manifestName].size > maxManifest {
 		return corrupt("its manifest is too long")
@@ -129,16 +126,16 @@ func (b *Bundle) readManifest() error {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&b.Manifest); err != nil || b.Manifest.Format != formatName {
-		return corrupt("its manifest is not of the format %s", formatName)
+		return corrupt("its manifest does not have the format %s", formatName)
 	}
 	for _, t := range b.Manifest.Tables {
 		if e, ok := b.entries[rowsDir+t.Name+".jsonl"]; !ok || e.size != t.Size {
-			return corrupt("the rows of %s are not there", t.Name)
+			return corrupt("the rows of %s are missing", t.Name)
 		}
 	}
 	for _, d := range b.Manifest.Blobs {
 		if !b.holds(d) {
-			return corrupt("blob %s is not there", d.SHA256.Short())
+			return corrupt("blob %s is missing", d.SHA256.Short())
 		}
 	}
 	runs := map[ident.Digest]bool{}
@@ -150,7 +147,7 @@ func (b *Bundle) readManifest() error {
 			return corrupt("a file %q belongs to no run", f.Path)
 		}
 		if !b.holds(f.Data) {
-			return corrupt("file %s is not there", f.Path)
+			return corrupt("file %s is missing", f.Path)
 		}
 	}
 	return nil
@@ -161,7 +158,7 @@ func (b *Bundle) holds(d Data) bool {
 	return ok && e.size == d.Size && !d.SHA256.IsZero()
 }
 
-// entry is the contents of an entry; nothing if there is none.
+// entry returns the contents of an entry, empty if it does not exist.
 func (b *Bundle) entry(name string) *io.SectionReader {
 	e := b.entries[name]
 	return io.NewSectionReader(b.file, e.off, e.size)

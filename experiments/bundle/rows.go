@@ -17,7 +17,7 @@ import (
 // A row is a JSON list: null, numbers, text; blobs as hexadecimal digits; infinite
 // numbers as "Inf" and "-Inf"; text that is not UTF-8 as {"hex": "…"}.
 
-// notText is text that JSON cannot hold as it is.
+// notText holds text that JSON cannot.
 type notText struct {
 	Hex string `json:"hex"`
 }
@@ -75,7 +75,7 @@ type rowReader struct {
 	row     []any
 }
 
-// newRowReader reads the first line, which has the columns.
+// newRowReader reads the first line, the columns.
 func newRowReader(r io.Reader) (*rowReader, error) {
 	rd := &rowReader{lines: bufio.NewReaderSize(r, 1<<16)}
 	line, err := rd.lines.ReadBytes('\n')
@@ -88,7 +88,7 @@ func newRowReader(r io.Reader) (*rowReader, error) {
 	return rd, nil
 }
 
-// next returns the next row; it is valid until the following call. io.EOF ends them.
+// next returns the next row, valid until the following call, or io.EOF.
 func (rd *rowReader) next() ([]any, error) {
 	line, err := rd.line()
 	if err == io.EOF && len(line) == 0 {
@@ -122,8 +122,8 @@ func (rd *rowReader) line() ([]byte, error) {
 	return append(long, rest...), err
 }
 
-// split takes the JSON list of a row apart. Rows of numbers and digests, which
-// are most, are split without a JSON parser: that takes a fifth of the time.
+// split splits the JSON list of a row. It splits rows of numbers and digests, the
+// majority, without a JSON parser, in a fifth of the time.
 func (rd *rowReader) split(line []byte) error {
 	body := bytes.TrimSuffix(bytes.TrimPrefix(line, []byte{'['}), []byte("]\n"))
 	rd.values = rd.values[:0]
@@ -150,7 +150,7 @@ func (rd *rowReader) split(line []byte) error {
 	return nil
 }
 
-// parseValue reads a value of a column of a type of SQLite.
+// parseValue reads a value of a column with an SQLite type.
 func parseValue(text json.RawMessage, kind string) (any, error) {
 	if string(text) == "null" {
 		return nil, nil
@@ -165,12 +165,12 @@ func parseValue(text json.RawMessage, kind string) (any, error) {
 	case "REAL":
 		v, err := strconv.ParseFloat(string(inner), 64)
 		if err == nil && quoted != math.IsInf(v, 0) || math.IsNaN(v) {
-			err = errors.New("no number")
+			err = errors.New("not a number")
 		}
 		return v, err
 	case "BLOB":
 		if !quoted {
-			return nil, errors.New("no bytes")
+			return nil, errors.New("not bytes")
 		}
 		return hex.DecodeString(string(inner))
 	case "TEXT":

@@ -19,11 +19,11 @@ import (
 	"exp/experiments/store"
 )
 
-// Options say what to leave out of a bundle.
+// Options selects what to leave out of a bundle.
 type Options struct {
 	NoWeights bool // weights, checkpoints, merged models
 	NoTexts   bool // prompts and completions; their scores stay
-	// Progress, if not nil, is told of bytes written and to be written.
+	// Progress, if not nil, receives the bytes written and in total.
 	Progress func(done, of int64)
 }
 
@@ -43,8 +43,7 @@ func (o Options) leavesOut(kind string) bool {
 	return o.NoWeights && kind == "weights" || o.NoTexts && (kind == "samples" || kind == "completions")
 }
 
-// BusyError is returned for a run that is being executed: half of it would be
-// exported.
+// BusyError reports a run that is being executed, which cannot be exported whole.
 type BusyError struct {
 	Run store.Run
 }
@@ -54,14 +53,13 @@ func (e *BusyError) Error() string {
 }
 
 // Hint says what a person can do.
-func (e *BusyError) Hint() string { return "wait until it has ended, then export it" }
+func (e *BusyError) Hint() string { return "export it after it has ended" }
 
-// ExitCode is that of a lock.
+// ExitCode returns the code for a held lock.
 func (e *BusyError) ExitCode() int { return 7 }
 
-// Write writes runs, with those that they are made of, to a new file at path, which
-// appears when it is whole; a file that is there is replaced. A blob that is missing
-// or is not what it was is a *blob.Error.
+// Write exports runs, with the runs they depend on, to a file at path, which it creates
+// or replaces when the bundle is complete. A missing or corrupt blob is a *blob.Error.
 func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o Options) (*Manifest, error) {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
@@ -70,13 +68,13 @@ func Write(ctx context.Context, db *store.DB, path string, runs []store.Run, o O
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(tmp.Name()) // of no effect once it is renamed
+	defer os.Remove(tmp.Name()) // no effect after the rename
 	defer tmp.Close()
 	w := newWriter(ctx, db, tmp, o)
 	if err := w.write(runs); err != nil {
 		return nil, err
 	}
-	// What a process can read its group may read, as of any new file.
+	// Give the file the usual permissions: CreateTemp makes it private.
 	if err := errors.Join(tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
 		return nil, err
 	}
@@ -165,7 +163,7 @@ func (w *writer) end() error {
 	return w.out.Flush()
 }
 
-// table writes the rows of a table by way of a file: a tar says the size first.
+// table writes the rows of a table via a file, since a tar needs the size first.
 func (w *writer) table(rows store.PortableRows) error {
 	tmp, err := os.CreateTemp(w.dir, ".rows-*")
 	if err != nil {
@@ -218,9 +216,9 @@ func (w *writer) table(rows store.PortableRows) error {
 	return w.entry(rowsDir+t.Name+".jsonl", t.Size, tmp)
 }
 
-// keep says whether a row goes into the bundle, and takes out of it what refers to a
-// blob that does not: an output keeps its digest but says no size, which means that
-// it is no blob, and a sample says nowhere where its text lies.
+// keep reports whether a row goes into the bundle, and removes its references to blobs
+// that are left out: an output keeps its digest but loses its size, which marks it as not
+// a blob, and a sample loses the location of its text.
 func (w *writer) keep(table string, at map[string]int, row []any) bool {
 	omitted := func(column string) bool {
 		d, _ := row[at[column]].([]byte)
@@ -302,7 +300,7 @@ func sumFile(path string) (ident.Digest, int64, error) {
 	return ident.SumReader(f)
 }
 
-// blob writes a blob, which must be what it was.
+// blob writes a blob and checks its digest.
 func (w *writer) blob(d Data) error {
 	f, err := w.db.Blobs.Open(d.SHA256)
 	if err != nil {
@@ -312,8 +310,7 @@ func (w *writer) blob(d Data) error {
 	return w.data(d, f, f.Name())
 }
 
-// file writes the bytes of a file of a run, unless they are a blob's or another
-// file's.
+// file writes a run's file, unless a blob or another file has the same bytes.
 func (w *writer) file(f File) error {
 	path, ok := w.contents[f.SHA256]
 	if !ok {
@@ -328,7 +325,7 @@ func (w *writer) file(f File) error {
 	return w.data(f.Data, r, path)
 }
 
-// data writes contents and checks them on the way.
+// data writes contents and checks their digest.
 func (w *writer) data(d Data, r io.Reader, path string) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -340,13 +337,13 @@ func (w *writer) data(d Data, r io.Reader, path string) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrWriteTooLong) || err == nil &&
 		sum.digest() != d.SHA256 {
 		return &blob.Error{Op: "export", Path: path, Digest: d.SHA256,
-			Err:  fmt.Errorf("%w: its bytes are not those that were stored", blob.ErrCorrupt),
-			Hint: "exp fsck names what depends on it; running its stage again makes it anew"}
+			Err:  fmt.Errorf("%w: its bytes changed since they were stored", blob.ErrCorrupt),
+			Hint: "exp fsck lists what depends on it; rerun its stage to recreate it"}
 	}
 	return err
 }
 
-// entry writes size bytes of r, which must have no more and no less.
+// entry writes r, which must have exactly size bytes.
 func (w *writer) entry(name string, size int64, r io.Reader) error {
 	if err := w.tar.WriteHeader(header(name, size)); err != nil {
 		return err

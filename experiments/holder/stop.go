@@ -1,5 +1,5 @@
-// Package holder finds the process that executes a run and asks it to stop. It signals
-// no process that does not hold the run's lock on this machine.
+// Package holder finds the process that executes a run and asks it to stop. It only
+// signals the process that holds the run's lock on this machine.
 package holder
 
 import (
@@ -22,12 +22,12 @@ type Why int
 const (
 	NotExecuted  Why = iota // nobody holds the run's lock
 	OnOtherHost             // the holder is on another machine
-	NotAttempt              // the holder only looks at the run, as gc and fsck do for a moment
-	ChangedHands            // the holder let go of the run meanwhile
+	NotAttempt              // the holder only inspects the run, as gc and fsck briefly do
+	ChangedHands            // the holder released the run in the meantime
 	NotPermitted            // the system did not allow the signal
 )
 
-// Refusal is returned when no process was signalled.
+// Refusal reports that no process was signalled.
 type Refusal struct {
 	Why    Why
 	Run    store.Run
@@ -46,13 +46,12 @@ func (e *Refusal) Error() string {
 		if host == "" {
 			host = "an unknown host"
 		}
-		return fmt.Sprintf("run %s is executed on %s, and this is %s", id, host, e.Host)
+		return fmt.Sprintf("run %s is executed on %s, but this is %s", id, host, e.Host)
 	case NotAttempt:
-		return fmt.Sprintf("process %d holds run %s and does not execute it, which takes a moment; nothing was "+
-			"signalled",
+		return fmt.Sprintf("process %d holds run %s briefly without executing it; nothing was signalled",
 			pid, id)
 	case ChangedHands:
-		return fmt.Sprintf("run %s has changed hands or ended meanwhile; nothing was signalled", id)
+		return fmt.Sprintf("run %s changed hands or ended in the meantime; nothing was signalled", id)
 	}
 	return fmt.Sprintf("process %d cannot be signalled: %v", pid, e.Err)
 }
@@ -60,16 +59,16 @@ func (e *Refusal) Error() string {
 // Unwrap returns the system's error.
 func (e *Refusal) Unwrap() error { return e.Err }
 
-// Stop signals the process that executes a run and returns its id: SIGTERM, so that it
-// finishes the step at hand, or, with now, also SIGINT, so that it does not. It returns
-// without waiting (WaitReleased). The error is a *Refusal if nothing was signalled.
+// Stop signals the process that executes a run and returns its id: SIGTERM to finish the
+// current step first or, with now, also SIGINT to stop at once. It does not wait (see
+// WaitReleased). The error is a *Refusal if nothing was signalled.
 func Stop(ctx context.Context, db *store.DB, run store.Run, now bool) (pid int, err error) {
 	h, err := executor(ctx, db, run)
 	if err != nil {
 		return 0, err
 	}
-	// The process is taken hold of first and looked at after, so that the signal cannot
-	// reach another one that was given the same number.
+	// Open the process before checking it, so that the signal cannot reach another
+	// process that got the same pid.
 	p, err := os.FindProcess(h.PID)
 	if err != nil {
 		return 0, err
@@ -80,7 +79,7 @@ func Stop(ctx context.Context, db *store.DB, run store.Run, now bool) (pid int, 
 		return 0, &Refusal{Why: ChangedHands, Run: run, Holder: h}
 	}
 	signals := []os.Signal{syscall.SIGTERM}
-	if now { // two different ones: two of a kind may arrive as one
+	if now { // two different signals: two equal ones may arrive as one
 		signals = []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	}
 	for _, s := range signals {
@@ -118,8 +117,8 @@ func executor(ctx context.Context, db *store.DB, run store.Run) (store.Holder, e
 	return h, nil
 }
 
-// opens reports whether a process has a file open. Where the system does not tell, the
-// lock's signature is believed.
+// opens reports whether a process has a file open. If the system does not tell, it trusts
+// the lock's signature.
 func opens(pid int, path string) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	entries, err := os.ReadDir(dir)
@@ -139,7 +138,8 @@ func opens(pid int, path string) bool {
 	return false
 }
 
-// WaitReleased waits until nobody holds the run's lock; false if ctx ended first.
+// WaitReleased waits until nobody holds the run's lock; it returns false if ctx ends
+// first.
 func WaitReleased(ctx context.Context, db *store.DB, run store.Run) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

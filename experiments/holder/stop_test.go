@@ -106,16 +106,16 @@ func TestStopRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused(t, db, r, NotAttempt, "does not execute it")
+	refused(t, db, r, NotAttempt, "without executing it")
 	for _, tt := range []struct {
 		signed store.Holder
 		want   Why
 		says   string
 	}{
 		{store.Holder{PID: bystander.Process.Pid, Host: "elsewhere"}, OnOtherHost,
-			"is executed on elsewhere, and this is " + host},
+			"is executed on elsewhere, but this is " + host},
 		{store.Holder{PID: bystander.Process.Pid}, OnOtherHost, "is executed on an unknown host"},
-		{store.Holder{PID: bystander.Process.Pid, Host: host}, ChangedHands, "has changed hands or ended meanwhile"},
+		{store.Holder{PID: bystander.Process.Pid, Host: host}, ChangedHands, "changed hands or ended in the meantime"},
 	} {
 		text, err := json.Marshal(tt.signed)
 		if err == nil {

@@ -10,32 +10,31 @@ import (
 	"strings"
 )
 
-// Det is what one training step did, in so far as it must happen again bit for
-// bit. Items, Tokens, LogProbs and Rewards are digests and not the things
-// themselves (the specification lists the item ids), so that a store that keeps
-// them can name the field in which two trajectories part and recompute a chain.
-// Time never enters.
+// Det holds the part of a training step that must repeat bit for bit. Items, Tokens,
+// LogProbs and Rewards are digests rather than the data (the specification lists the item
+// ids), so a store that keeps them can name the field in which two trajectories diverge,
+// and recompute a chain. Time never enters.
 type Det struct {
 	Step     int64
 	Items    Digest // of the problem ids of the batch, in order
 	Tokens   Digest // of the sampled token ids
 	LogProbs Digest // of the sampler's log-probs, as bits
 	Rewards  Digest // of the rewards, as bits
-	Params   Digest // of the parameters after the step; zero where not taken
+	Params   Digest // of the parameters after the step; zero if not taken
 	// Metrics are the deterministic ones, by name. They enter as raw bits: -0 is
 	// not +0 and NaN payloads count.
 	Metrics map[string]float64
 }
 
-// ChainStart is the chain before the first step, H("exp/chain/1", rid).
+// ChainStart returns the chain before the first step, H("exp/chain/1", rid).
 func ChainStart(rid Digest) Digest { return mustHash("exp/chain/1", rid) }
 
-// Next is the chain after the step d,
+// Next returns the chain after step d,
 //
 //	c_t = SHA-256(c_{t-1} ‖ CE(d))
 //
-// so that equal chains mean equal trajectories up to here. The error is an
-// *EncodeError of a metric's name.
+// so equal chains mean equal trajectories so far. The error is an *EncodeError about a
+// metric's name.
 func (d Det) Next(prev Digest) (Digest, error) {
 	bits := make(map[string][]byte, len(d.Metrics))
 	for name, v := range d.Metrics {
@@ -66,12 +65,12 @@ const (
 
 const metricPrefix = "metrics."
 
-// Metric returns the name of the metric that f is, if it is one.
+// Metric returns the metric's name if f is a metric.
 func (f Field) Metric() (name string, ok bool) { return strings.CutPrefix(string(f), metricPrefix) }
 
-// Differs returns the first field in which d and other differ: in the order in which
-// a step produces them, then metrics by name ("metrics.actor/entropy"). It is empty if
-// the two are equal.
+// Differs returns the first field in which d and other differ, in the order in which a
+// step produces fields, then metrics by name ("metrics.actor/entropy"); empty if they are
+// equal.
 func (d Det) Differs(other Det) Field {
 	if d.Step != other.Step {
 		return FieldStep

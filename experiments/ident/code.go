@@ -13,14 +13,14 @@ type File struct {
 	SHA256 Digest `json:"sha256"`
 }
 
-// Code is the digest of the sources that can change the bits of a stage:
+// Code returns the digest of the sources that can change the bits of a stage:
 //
 //	H("exp/code/1", {go: goVersion, files: [[path, sha256] by path]})
 //
-// paths are files and folders of fsys, a folder standing for all files below it,
-// save those that skip holds for (nil skips none). The files are returned too,
-// so that a change of digest can be explained by name. A path that is not there
-// is an error: a digest of less than was meant would never be stale.
+// paths are files and folders of fsys; a folder stands for all files below it except
+// those for which skip holds (nil skips none). Code also returns the files, so that a
+// changed digest can be explained. A missing path is an error: a digest of too few files
+// would never be stale.
 func Code(fsys fs.FS, goVersion string, paths []string, skip func(path string) bool) (Digest, []File, error) {
 	var files []File
 	for _, root := range paths {
@@ -47,7 +47,7 @@ func Code(fsys fs.FS, goVersion string, paths []string, skip func(path string) b
 	return d, files, err
 }
 
-// Change says how a file of one list of sources compares with another list, a or b.
+// Change tells how a file differs between two lists of sources, a and b.
 type Change string
 
 // The changes of a file.
@@ -57,7 +57,7 @@ const (
 	OnlyInB Change = "only in b"
 )
 
-// FileChange is a file that two lists of sources do not share.
+// FileChange is a file that differs between two lists of sources.
 type FileChange struct {
 	Path   string
 	Change Change

@@ -9,14 +9,13 @@ import (
 	"io"
 )
 
-// Digest is a SHA-256. The zero value means "none": it is the empty string in
-// text and NULL in SQL.
+// Digest is a SHA-256. The zero value means "none": "" in text and NULL in SQL.
 type Digest [sha256.Size]byte
 
-// Sum is the SHA-256 of b.
+// Sum returns the SHA-256 of b.
 func Sum(b []byte) Digest { return sha256.Sum256(b) }
 
-// SumReader is the SHA-256 of what r holds, and its size in bytes.
+// SumReader returns the SHA-256 of the contents of r and their size in bytes.
 func SumReader(r io.Reader) (Digest, int64, error) {
 	h := sha256.New()
 	n, err := io.Copy(h, r)
@@ -26,8 +25,8 @@ func SumReader(r io.Reader) (Digest, int64, error) {
 	return Digest(h.Sum(nil)), n, nil
 }
 
-// SumLE is the SHA-256 of the elements of x as little-endian bytes: what a
-// container of raw tensors holds. NaN payloads and the sign of zero count.
+// SumLE returns the SHA-256 of the elements of x as little-endian bytes, the layout of
+// raw tensors in files. NaN payloads and the sign of zero count.
 func SumLE[T uint16 | int32 | int64 | float32 | float64](x []T) Digest {
 	const block = 4096 // elements; at most 32 KiB of bytes stay in the first-level cache
 	h := sha256.New()
@@ -45,7 +44,7 @@ func SumLE[T uint16 | int32 | int64 | float32 | float64](x []T) Digest {
 // IsZero reports whether d is "none".
 func (d Digest) IsZero() bool { return d == Digest{} }
 
-// String is d in 64 lower-case hexadecimal digits, or "" for none.
+// String returns d as 64 lower-case hexadecimal digits, or "" for none.
 func (d Digest) String() string {
 	if d.IsZero() {
 		return ""
@@ -53,7 +52,7 @@ func (d Digest) String() string {
 	return hex.EncodeToString(d[:])
 }
 
-// Short is the first 8 digits of String, for people.
+// Short returns the first 8 digits of String, for display.
 func (d Digest) Short() string {
 	if d.IsZero() {
 		return ""
@@ -61,7 +60,7 @@ func (d Digest) Short() string {
 	return hex.EncodeToString(d[:4])
 }
 
-// ParseDigest reads what String wrote, in either case.
+// ParseDigest reads the output of String, in either case.
 func ParseDigest(s string) (Digest, error) {
 	var d Digest
 	if s == "" {

@@ -1,9 +1,9 @@
-// Package ident says what two things being "the same" means: the canonical
-// encoding of values, digests of weights, data and sources, the keys of
-// experiments, runs and stages, labelled seeds, and the chain that sums up a
+// Package ident defines when two things are "the same": the canonical encoding of values,
+// digests (SHA-256) of weights, data and sources, the ids of experiments (xid), runs
+// (rid) and stages (sid), labelled seeds, and the chain, a hash over all steps of a
 // trajectory.
 //
-// Everything here is a pure function. A digest is made once and compared for
-// ever, so what a tag hashes never changes: a change is a new tag ("exp/run/2").
-// The package stores nothing and reads no clock.
+// Everything here is a pure function. Digests are compared for ever, so the input of a
+// tag never changes: a change needs a new tag ("exp/run/2"). The package stores nothing
+// and reads no clock.
 package ident

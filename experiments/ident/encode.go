@@ -23,9 +23,9 @@ const (
 	ceMap   = 'm' // uint32 count, (text key, value) in the order of the keys' bytes
 )
 
-// EncodeError says which part of a value has no canonical encoding.
+// EncodeError names the part of a value without a canonical encoding.
 type EncodeError struct {
-	Path string // where in the value, as in "train.optim.lr" or "modes[2]"; empty is the whole
+	Path string // within the value: "train.optim.lr", "modes[2]"; empty: the whole value
 	Msg  string
 }
 
@@ -36,11 +36,11 @@ func (e *EncodeError) Error() string {
 	return "canonical encoding of " + e.Path + ": " + e.Msg
 }
 
-// Encode returns the canonical encoding CE(v): a string of bytes that no
-// different value has. It takes nil, bool, integers, float32 and float64,
-// string, []byte, Digest (as 32 bytes), and slices, arrays and maps with string
-// keys of these, of any named type; nil slices and maps are empty ones. Integers
-// and floats are different values (1 is not 1.0), -0 is +0.
+// Encode returns the canonical encoding CE(v), bytes that no different value has. It
+// takes nil, bool, integers, float32 and float64, string, []byte, Digest (as 32 bytes),
+// and slices, arrays and maps with string keys of these, of any named type; nil slices
+// and maps are empty ones. Integers and floats are different values (1 is not 1.0), -0 is
+// +0.
 //
 // NaN, strings that are not UTF-8, integers over MaxInt64, structs, pointers and
 // everything else are an *EncodeError.
@@ -177,7 +177,7 @@ func appendMap(dst []byte, v reflect.Value) ([]byte, error) {
 	return dst, nil
 }
 
-// inside puts part in front of the path of err.
+// inside prefixes the path of err with part.
 func inside(err error, part string) error {
 	e, ok := err.(*EncodeError)
 	if !ok {

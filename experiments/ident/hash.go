@@ -5,12 +5,12 @@ import (
 	"hash"
 )
 
-// Hash is the digest of a value in the domain that tag names:
+// Hash returns the digest of a value in the domain named by tag:
 //
 //	H(tag, v) = SHA-256(uint8 len(tag) ‖ tag ‖ CE(v))
 //
-// A tag carries a version ("exp/run/1"); what one tag hashes never changes. The
-// error is an *EncodeError. It panics if tag is empty or over 255 bytes.
+// A tag has a version ("exp/run/1"); the input of a tag never changes. The error is an
+// *EncodeError. Hash panics if tag is empty or over 255 bytes.
 func Hash(tag string, v any) (Digest, error) {
 	b, err := Append(tagged(tag), v)
 	if err != nil {
@@ -19,7 +19,7 @@ func Hash(tag string, v any) (Digest, error) {
 	return sha256.Sum256(b), nil
 }
 
-// mustHash is Hash for values that always have an encoding.
+// mustHash is Hash for values that always encode.
 func mustHash(tag string, v any) Digest {
 	d, err := Hash(tag, v)
 	if err != nil {
@@ -39,10 +39,9 @@ func tagged(tag string) []byte {
 //
 //	H("exp/data/1", {count, sha256: SHA-256(CE(record 0) ‖ CE(record 1) ‖ …)})
 //
-// Encodings end by themselves, so their concatenation is unambiguous. The digest
-// depends on the records and their order, not on the file they came from. The
-// zero value is not usable; make one with NewRecords. Not safe for concurrent
-// use.
+// Encodings are self-delimiting, so their concatenation is unambiguous. The digest
+// depends on the records and their order, not on their file. Make one with NewRecords.
+// Not safe for concurrent use.
 type Records struct {
 	n   int64
 	h   hash.Hash
@@ -52,8 +51,7 @@ type Records struct {
 // NewRecords returns the digest of no records.
 func NewRecords() *Records { return &Records{h: sha256.New()} }
 
-// Add takes the next record. After an error, an *EncodeError, the record does
-// not count.
+// Add adds a record. After an error, an *EncodeError, the record does not count.
 func (r *Records) Add(v any) error {
 	b, err := Append(r.buf[:0], v)
 	if err != nil {
@@ -65,7 +63,7 @@ func (r *Records) Add(v any) error {
 	return nil
 }
 
-// Digest is the digest of the records so far; more may follow.
+// Digest returns the digest of the records so far; more may follow.
 func (r *Records) Digest() Digest {
 	return mustHash("exp/data/1", map[string]any{"count": r.n, "sha256": r.h.Sum(nil)})
 }

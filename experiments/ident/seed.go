@@ -5,16 +5,15 @@ import (
 	"encoding/binary"
 )
 
-// Seed is the seed of the random stream that label names, e.g.
+// Seed returns the seed of the random stream named by label, e.g.
 // "rollout/step=12/prompt=p7/sample=3":
 //
 //	first 8 bytes, big-endian, of H("exp/seed/1", {root, label})
 //
-// Streams of different labels are independent, so drawing from one never moves
-// another. It panics if label is not UTF-8.
+// Streams with different labels are independent, so drawing from one never advances
+// another. Seed panics if label is not UTF-8.
 func Seed(root int64, label string) uint64 {
-	// What Hash makes of the map, without its way through reflection: a step of training
-	// asks for thousands.
+	// The same as Hash of the map, without reflection: a training step needs thousands.
 	b := binary.BigEndian.AppendUint32(append(append(make([]byte, 0, 128), seedTag...), ceMap), 2)
 	b, _ = appendText(b, "label")
 	b, err := appendText(b, label)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Tensor is one leaf of the digest of a set of weights.
+// Tensor is one leaf in the digest of a set of weights.
 type Tensor struct {
 	Name  string
 	DType string // as in safetensors: "F32", "BF16"
@@ -21,12 +21,12 @@ func (t Tensor) leaf() (Digest, error) {
 	})
 }
 
-// Weights is the digest of a set of tensors,
+// Weights returns the digest of a set of tensors,
 //
 //	H("exp/weights/1", [leaf of each tensor, by name])
 //
-// whatever file format, order or sharding they come in. Two tensors of one name
-// are an error.
+// independent of file format, order and sharding. Two tensors with the same name are an
+// error.
 func Weights(tensors []Tensor) (Digest, error) {
 	sorted := slices.Clone(tensors)
 	slices.SortFunc(sorted, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })

@@ -13,29 +13,30 @@ import (
 	"exp/experiments/store"
 )
 
-// blobsAtOnce is how many blobs go in one transaction: others wait for it.
+// blobsAtOnce is the number of blobs removed per transaction, which blocks other writers.
 const blobsAtOnce = 200
 
-// Freed is what Apply did.
+// Freed is the result of Apply.
 type Freed struct {
-	Items []Item // that went; Bytes is what was freed
-	// Kept are those that had come into use since the sweep, or could not be removed,
-	// with the reason.
+	Items []Item // removed items; Bytes is the size freed
+	// Kept lists items that came into use after the sweep or could not be removed, with
+	// the reason.
 	Kept []KeptItem
 }
 
-// KeptItem is an item that stayed after all.
+// KeptItem is an item that was not removed.
 type KeptItem struct {
 	Item Item
 	Why  string
 }
 
-// Apply removes what a plan lists. Each thing is looked at again at the moment it
-// goes, so runs may be executed meanwhile; what they need by then stays. Rows go
-// before files: if Apply is interrupted, the next sweep finds the files.
+// Apply removes the items of a plan. It checks each one again right before removing it,
+// so runs may be executed at the same time and keep what they need. Rows go before files:
+// if Apply is interrupted, the next sweep finds the files.
 func Apply(ctx context.Context, db *store.DB, p *Plan) (*Freed, error) {
 	a := &applying{ctx: ctx, db: db, before: p.opts.Now.Add(-max(Grace, p.opts.OlderThan)), freed: &Freed{}}
-	// Deleted runs may depend on each other: whoever is needed waits for the next round.
+	// Deleted runs may depend on each other: a run that another one needs waits for the
+	// next round.
 	for items := p.Items; len(items) > 0; {
 		waiting, err := a.round(items)
 		if err != nil {
@@ -68,7 +69,7 @@ func (a *applying) went(it Item, bytes int64) {
 	a.freed.Items = append(a.freed.Items, it)
 }
 
-// round removes items; it returns those that wait for others.
+// round removes items and returns those that must wait for others.
 func (a *applying) round(items []Item) (waiting []Item, err error) {
 	for len(items) > 0 {
 		if err := a.ctx.Err(); err != nil {
@@ -125,7 +126,7 @@ func (a *applying) blobs(items []Item) error {
 	return err
 }
 
-// removeBlobs returns the sizes of the blobs that went.
+// removeBlobs returns the sizes of the removed blobs.
 func (a *applying) removeBlobs(digests []ident.Digest) (map[ident.Digest]int64, error) {
 	gone := map[ident.Digest]int64{}
 	for len(digests) > 0 {
@@ -172,7 +173,7 @@ func (a *applying) run(it Item) error {
 	return errors.Join(err, e)
 }
 
-// folder removes a file or folder of the store; a checkpoint under its run's lock.
+// folder removes a file or folder of the store, a checkpoint under its run's lock.
 func (a *applying) folder(it Item) error {
 	if it.run != nil {
 		lock, err := a.db.LockRun(it.run.RID)
@@ -199,8 +200,8 @@ func (a *applying) folder(it Item) error {
 	return err
 }
 
-// discard deletes what lies at a path of the store. It is renamed first, so that
-// nothing that is half deleted has a name by which it is found.
+// discard deletes a path of the store. It renames the path first, so that nothing
+// half-deleted can be found under its name.
 func (a *applying) discard(path string) (int64, error) {
 	from := filepath.Join(a.db.Dir(), path)
 	size, err := treeSize(from)

@@ -27,16 +27,15 @@ func (c *check) chains() error {
 	return nil
 }
 
-// chain says what is wrong with a run's steps, "" if nothing is. Each step's chain
-// is computed again from the one before it, as recorded, and what is recorded of
-// the step. Where that gives another value the step was changed, unless a metric
-// is NaN, of which the database does not keep all bits. Nor does it keep the sign
-// of zero: both are tried.
+// chain describes what is wrong with a run's steps, "" if nothing is. It recomputes each
+// step's chain hash from the recorded chain of the step before and the step's record. A
+// different value means that the step was changed, unless a metric is NaN, whose bits the
+// database does not keep. It does not keep the sign of zero either: both are tried.
 func (c *check) chain(r *store.Run) (string, error) {
-	// A process may be recording: what a run says of itself is read first, and only
-	// that many steps are looked at.
+	// A process may be recording: read the run's row first and check only that many
+	// steps.
 	now, err := c.db.RunByID(c.ctx, r.ID)
-	if err != nil || now.Foreign() != "" { // a foreign run has no chain, and its steps are points only
+	if err != nil || now.Foreign() != "" { // foreign runs have points, but no steps or chain
 		return "", err
 	}
 	steps, err := c.db.Steps(c.ctx, r.ID, 0, store.AllSteps)
@@ -50,7 +49,7 @@ func (c *check) chain(r *store.Run) (string, error) {
 	metrics := store.DetByStep(curves)
 	prev := ident.ChainStart(r.RID)
 	negative := map[string]bool{} // zeros that were -0 in the step before
-	atRunChain := now.Steps == 0  // its first steps came meanwhile
+	atRunChain := now.Steps == 0  // its first steps came after the read
 	for i, s := range steps {
 		c.report.Steps++
 		if want := steps[0].Det.Step + int64(i); s.Det.Step != want {
@@ -66,19 +65,19 @@ func (c *check) chain(r *store.Run) (string, error) {
 			case ok:
 				c.report.Recomputed++
 			case decided:
-				return fmt.Sprintf("step %d was changed: its chain, recorded as %s, does not follow from what is "+
-					"recorded of it", s.Det.Step, s.Chain.Short()), nil
+				return fmt.Sprintf("step %d was changed: its recorded chain hash %s does not match its record",
+					s.Det.Step, s.Chain.Short()), nil
 			}
 		}
 		prev = s.Chain
 	}
 	if !atRunChain {
-		return fmt.Sprintf("the run's chain %s is not that of any of its steps", now.Chain.Short()), nil
+		return fmt.Sprintf("the run's chain hash %s does not match any of its steps", now.Chain.Short()), nil
 	}
 	return stepsMissing(now, int64(len(steps))), nil
 }
 
-// stepsMissing compares how many steps a run says it has with those that are there.
+// stepsMissing compares a run's recorded number of steps with its steps.
 func stepsMissing(r store.Run, n int64) string {
 	if r.Steps > n {
 		return fmt.Sprintf("%d of its %d steps are missing", r.Steps-n, r.Steps)
@@ -86,13 +85,13 @@ func stepsMissing(r store.Run, n int64) string {
 	return ""
 }
 
-// mostZeros is how many zeros of a step are tried with both signs: 2^8 chains are
-// computed in a few milliseconds.
+// mostZeros is the number of zeros in a step that are tried with both signs: computing
+// 2^8 chains takes a few milliseconds.
 const mostZeros = 8
 
-// follows reports whether chain is that of d after prev for some signs of its zero
-// metrics; decided is false if that cannot be told. negative names the zeros that
-// were negative the last time, which are likely to be so again.
+// follows reports whether chain results from d after prev for some signs of d's zero
+// metrics; decided is false if that cannot be determined. negative names the zeros that
+// were negative in the last step and probably still are.
 func follows(d ident.Det, prev, chain ident.Digest, negative map[string]bool) (ok, decided bool, err error) {
 	var zeros []string
 	decided = true

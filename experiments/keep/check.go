@@ -19,43 +19,44 @@ type Fault string
 
 const (
 	Database   Fault = "database"   // SQLite's own check, or a reference to a row that is not there
-	Missing    Fault = "missing"    // a blob that a run needs is not there
-	Corrupt    Fault = "corrupt"    // a blob has another size or other bytes than recorded
-	Chain      Fault = "chain"      // steps and chain of a run contradict each other
-	Checkpoint Fault = "checkpoint" // a checkpoint's files are not as they were written
-	Stale      Fault = "stale"      // recorded as running by a process that is gone; no damage
+	Missing    Fault = "missing"    // a blob that a run needs is missing
+	Corrupt    Fault = "corrupt"    // a blob's size or bytes differ from the record
+	Chain      Fault = "chain"      // a run's steps and chain contradict each other
+	Checkpoint Fault = "checkpoint" // a checkpoint's files were changed
+	Stale      Fault = "stale"      // recorded as running, but the process is gone; not damage
 )
 
-// Finding is something that Check found.
+// Finding is a problem found by Check.
 type Finding struct {
 	Fault    Fault  `json:"fault"`
 	What     string `json:"what"`     // the blob's digest, the checkpoint's folder, the run
 	Detail   string `json:"detail"`   // what is wrong
 	Runs     []Run  `json:"runs"`     // that depend on it
-	Repaired string `json:"repaired"` // what was done about it; empty: nothing
+	Repaired string `json:"repaired"` // the repair; empty: none
 }
 
-// Run is a run that depends on what was found. Its text is its id.
+// Run is a run affected by a finding. Its text is its id.
 type Run struct{ *store.Run }
 
 // MarshalText implements encoding.TextMarshaler.
 func (r Run) MarshalText() ([]byte, error) { return r.RID.MarshalText() }
 
-// Damage reports whether something recorded is lost or wrong.
+// Damage reports whether recorded data is lost or wrong.
 func (f Finding) Damage() bool { return f.Fault != Stale }
 
-// CheckOptions say how much is checked.
+// CheckOptions configures Check.
 type CheckOptions struct {
-	Deep   bool // hash all blobs and checkpoints; otherwise only sizes are compared
-	Repair bool // move corrupt blobs away, close what killed processes left open
-	// Checkpoint checks the files of a checkpoint's folder; used if Deep. Nil: none is.
+	Deep   bool // hash all blobs and checkpoints; otherwise compare sizes only
+	Repair bool // quarantine corrupt blobs, close runs of killed processes
+	// Checkpoint checks the files in a checkpoint's folder if Deep; nil: skip
+	// checkpoints.
 	Checkpoint func(dir string) error
-	// Progress hears how many of how many bytes are hashed; may be nil.
+	// Progress receives the bytes hashed and in total; may be nil.
 	Progress func(done, total int64)
 	Now      time.Time
 }
 
-// Report is what Check did and found.
+// Report is the result of Check.
 type Report struct {
 	OK          bool      `json:"ok"` // no finding is damage
 	Deep        bool      `json:"deep"`
@@ -87,10 +88,10 @@ type check struct {
 	report *Report
 }
 
-// Check checks a store: the database, that every blob that a run needs is there
-// with its size, or, if o.Deep, with its bytes; that every run's chain follows from
-// its steps; and that nothing is recorded as running that is not. Without o.Repair
-// it changes nothing. Blobs that no run needs are the sweep's matter.
+// Check checks a store: the database itself; that every blob that a run needs exists with
+// its size or, if o.Deep, with its bytes; that every run's chain matches its steps; and
+// that nothing recorded as running has stopped. Without o.Repair it changes nothing. It
+// ignores blobs that no run needs; Sweep finds them.
 func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 	start := time.Now()
 	c := &check{ctx: ctx, db: db, o: o, runs: map[int64]*store.Run{},
@@ -125,7 +126,7 @@ func (c *check) database() error {
 	return err
 }
 
-// stale finds runs that are recorded as running and whose lock nobody holds.
+// stale finds runs recorded as running whose lock nobody holds.
 func (c *check) stale() error {
 	runs, err := c.db.Unfinished(c.ctx)
 	if err != nil {
@@ -151,7 +152,7 @@ func (c *check) stale() error {
 func (c *check) closeKilled(r *store.Run) (string, error) {
 	lock, err := c.db.LockRun(r.RID)
 	if errors.Is(err, store.ErrBusy) {
-		return "", nil // somebody went on with it this moment
+		return "", nil // it was just resumed
 	}
 	if err != nil {
 		return "", err
@@ -205,13 +206,13 @@ func (c *check) blob(b store.RecordedBlob, runs []int64) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.Fault, f.Detail = Missing, b.Kind+": "+c.db.Blobs.Path(b.Digest)+" is not there"
+		f.Fault, f.Detail = Missing, b.Kind+": "+c.db.Blobs.Path(b.Digest)+" is missing"
 	case errors.Is(err, blob.ErrCorrupt):
-		f.Fault, f.Detail = Corrupt, b.Kind+": "+c.db.Blobs.Path(b.Digest)+" has other bytes than were stored"
-	case err != nil: // a disk that cannot be read is damage, but no reason to move the file
+		f.Fault, f.Detail = Corrupt, b.Kind+": "+c.db.Blobs.Path(b.Digest)+" has the wrong bytes"
+	case err != nil: // an unreadable disk is damage, but moving the file does not help
 		f.Fault, f.Detail = Corrupt, b.Kind+": "+err.Error()
 	case size != b.Size:
-		f.Fault, f.Detail = Corrupt, fmt.Sprintf("%s: %s has %d bytes, recorded with %d", b.Kind,
+		f.Fault, f.Detail = Corrupt, fmt.Sprintf("%s: %s has %d bytes, recorded as %d", b.Kind,
 			c.db.Blobs.Path(b.Digest), size, b.Size)
 	default:
 		return nil
@@ -231,7 +232,7 @@ func (c *check) blob(b store.RecordedBlob, runs []int64) error {
 	return nil
 }
 
-// quarantine moves a corrupt blob away and tells every run that needs it.
+// quarantine moves a corrupt blob away and records an event in every run that needs it.
 func (c *check) quarantine(f *Finding, d ident.Digest) error {
 	to, err := c.db.Blobs.Quarantine(d, c.o.Now)
 	if err != nil {
@@ -251,14 +252,14 @@ func (c *check) quarantine(f *Finding, d ident.Digest) error {
 	return nil
 }
 
-// checkpoints lets o.Checkpoint read those that are there.
+// checkpoints runs o.Checkpoint on the existing checkpoints.
 func (c *check) checkpoints() error {
 	if !c.o.Deep || c.o.Checkpoint == nil {
 		return nil
 	}
 	for _, r := range c.ordered() {
 		if _, alive := c.db.Alive(r.RID); alive {
-			continue // it writes and removes them
+			continue // the process writes and removes them
 		}
 		list, err := Saved(c.db, r.RID)
 		if err != nil {
@@ -277,7 +278,7 @@ func (c *check) checkpoints() error {
 	return nil
 }
 
-// ordered are all runs in the order in which they were made.
+// ordered returns all runs in creation order.
 func (c *check) ordered() []*store.Run {
 	list := make([]*store.Run, 0, len(c.runs))
 	for _, r := range c.runs {

@@ -18,8 +18,7 @@ type SavedCheckpoint struct {
 	Time  time.Time
 }
 
-// Saved returns the checkpoints that lie in a run's folder, by stage and step,
-// whether or not they can be read.
+// Saved returns the checkpoints in a run's folder, by stage and step, readable or not.
 func Saved(db *store.DB, rid ident.Digest) ([]SavedCheckpoint, error) {
 	dirs, err := filepath.Glob(filepath.Join(db.RunDir(rid), "ckpt", "*", "step-*"))
 	if err != nil {

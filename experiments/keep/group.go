@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Group sums up the items of one kind that are one thing.
+// Group sums up items with the same Kind and What.
 type Group struct {
 	Kind   Kind
 	What   string
@@ -14,7 +14,7 @@ type Group struct {
 	Oldest time.Time
 }
 
-// Groups sums up items by kind and what they are, in the order of the first of each.
+// Groups sums up items by Kind and What, in order of first appearance.
 func Groups(items []Item) []Group {
 	var groups []Group
 	for _, it := range items {
@@ -33,7 +33,7 @@ func Groups(items []Item) []Group {
 	return groups
 }
 
-// Bytes is the size of items.
+// Bytes returns the total size of items.
 func Bytes(items []Item) (n int64) {
 	for _, it := range items {
 		n += it.Bytes

@@ -372,9 +372,9 @@ func TestCheck(t *testing.T) {
 		repaired []string // findings after a repair
 	}{
 		{"nothing", func(h *house) {}, nil, "", nil},
-		{"blob missing", func(h *house) { h.must(os.Remove(h.db.Blobs.Path(digest("problems")))) }, []string{"missing: shared kept gone"}, "is not there", []string{"missing: shared kept gone"}},
-		{"blob shorter", func(h *house) { h.bend("problems", "problem") }, []string{"corrupt: shared kept gone"}, "has 7 bytes, recorded with 8", []string{"missing: shared kept gone"}},
-		{"blob changed", func(h *house) { h.bend("weights of kept", "weights or kept") }, []string{"corrupt: kept"}, "has other bytes", []string{"missing: kept"}},
+		{"blob missing", func(h *house) { h.must(os.Remove(h.db.Blobs.Path(digest("problems")))) }, []string{"missing: shared kept gone"}, "is missing", []string{"missing: shared kept gone"}},
+		{"blob shorter", func(h *house) { h.bend("problems", "problem") }, []string{"corrupt: shared kept gone"}, "has 7 bytes, recorded as 8", []string{"missing: shared kept gone"}},
+		{"blob changed", func(h *house) { h.bend("weights of kept", "weights or kept") }, []string{"corrupt: kept"}, "has the wrong bytes", []string{"missing: kept"}},
 		{"killed", func(h *house) {
 			_, err := h.db.BeginAttempt(h.ctx, store.Attempt{Run: runOf(h, "kept").ID, Kind: store.AttemptRun})
 			h.must(err)

@@ -10,8 +10,8 @@ import (
 	"exp/experiments/store"
 )
 
-// Lost returns the recorded blobs that a run needs and that are missing or have
-// another size. It does not hash them.
+// Lost returns the recorded blobs of a run that are missing or have the wrong size. It
+// does not hash them.
 func Lost(ctx context.Context, db *store.DB, run store.Run) ([]ident.Digest, error) {
 	uses, err := db.UsesOf(ctx, run.ID)
 	if err != nil {
@@ -34,8 +34,7 @@ func Lost(ctx context.Context, db *store.DB, run store.Run) ([]ident.Digest, err
 	return lost, nil
 }
 
-// NeededBy returns the runs that would lose something if a run were removed, each
-// once; deleted ones do not count.
+// NeededBy returns the runs, except deleted ones, that depend on a run, each once.
 func NeededBy(ctx context.Context, db *store.DB, run store.Run) ([]store.Run, error) {
 	list, err := db.Dependants(ctx, run.ID)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"exp/experiments/store"
 )
 
-// NoCheckpointError is returned when a pin names a step whose checkpoint is not there.
+// NoCheckpointError reports a pin of a step without a checkpoint.
 type NoCheckpointError struct {
 	RID   ident.Digest
 	Step  int64
-	There []int64 // the steps that have one, each once
+	There []int64 // the steps with a checkpoint, each once
 }
 
 func (e *NoCheckpointError) Error() string {
@@ -23,7 +23,7 @@ func (e *NoCheckpointError) Error() string {
 // Unwrap returns store.ErrNotFound.
 func (e *NoCheckpointError) Unwrap() error { return store.ErrNotFound }
 
-// Pin keeps all of a run from being collected.
+// Pin protects a whole run from being collected.
 func Pin(ctx context.Context, db *store.DB, run store.Run) error {
 	return db.AddTag(ctx, run.ID, store.PinTag)
 }
@@ -33,8 +33,8 @@ func Unpin(ctx context.Context, db *store.DB, run store.Run) error {
 	return db.RemoveTag(ctx, run.ID, store.PinTag)
 }
 
-// PinCheckpoint keeps the checkpoint of one step from being collected and from being
-// replaced by newer ones. The error is a *NoCheckpointError if there is none.
+// PinCheckpoint protects the checkpoint of one step from being collected or replaced by
+// newer ones. The error is a *NoCheckpointError if it does not exist.
 func PinCheckpoint(ctx context.Context, db *store.DB, run store.Run, step int64) error {
 	saved, err := Saved(db, run.RID)
 	if err != nil {
@@ -52,8 +52,8 @@ func PinCheckpoint(ctx context.Context, db *store.DB, run store.Run, step int64)
 	return db.AddTag(ctx, run.ID, store.CheckpointPin(step))
 }
 
-// UnpinCheckpoint undoes PinCheckpoint, whether or not the files are there;
-// store.ErrNotFound if the checkpoint is not pinned.
+// UnpinCheckpoint undoes PinCheckpoint, whether or not the files exist; store.ErrNotFound
+// if the checkpoint is not pinned.
 func UnpinCheckpoint(ctx context.Context, db *store.DB, run store.Run, step int64) error {
 	return db.RemoveTag(ctx, run.ID, store.CheckpointPin(step))
 }

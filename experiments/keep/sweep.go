@@ -15,34 +15,34 @@ import (
 	"exp/experiments/store"
 )
 
-// Grace is how young a file may be so that it stays although nothing refers to it:
-// a process writes a blob first and records it after.
+// Grace protects young files that nothing refers to: a process writes a blob first and
+// records it afterwards.
 const Grace = time.Hour
 
-// Kind is why something can go. Kinds are in the order in which a budget drops
-// them.
+// Kind is the reason why an item can be removed. A budget removes kinds in this order.
 type Kind string
 
 const (
-	Unfinished   Kind = "unfinished"       // written by a process that did not come to the end
+	Unfinished   Kind = "unfinished"       // left by a process that did not finish
 	Unreferenced Kind = "unreferenced"     // a blob that no run needs
 	Training     Kind = "training samples" // texts of training's completions; only for a budget
-	Checkpoints  Kind = "checkpoints"      // but the newest of a stage; only for a budget
+	Checkpoints  Kind = "checkpoints"      // except each stage's newest; only for a budget
 	DeletedRuns  Kind = "deleted runs"     // their rows, files and blobs that only they need
 )
 
-// Options of a sweep.
+// Options configures a sweep.
 type Options struct {
 	Now time.Time
-	// OlderThan spares what is younger: deleted runs by when they were deleted, files
-	// by when they were written. Grace is the least for files.
+	// OlderThan keeps younger items: runs by time of deletion, files by time of writing.
+	// For files it is at least Grace.
 	OlderThan time.Duration
-	// Budget is how many bytes the store may have. If it is not negative, nothing goes
-	// beyond what is needed for it, and training samples and checkpoints go too.
+	// Budget is the maximum size of the store in bytes. If it is not negative, the sweep
+	// removes only as much as needed to meet it, training samples and checkpoints
+	// included.
 	Budget int64
 }
 
-// Item is one thing that can go.
+// Item is something that can be removed.
 type Item struct {
 	Kind  Kind
 	What  string // kind of blob, or "file", "checkpoint", "files"
@@ -50,17 +50,17 @@ type Item struct {
 	Bytes int64
 	Time  time.Time // of the youngest part of it
 
-	digests []ident.Digest // blobs that go
-	path    string         // file or folder that goes
-	run     *store.Run     // the run that goes, or whose checkpoint does
+	digests []ident.Digest // blobs to remove
+	path    string         // file or folder to remove
+	run     *store.Run     // the run to remove, or whose checkpoint is removed
 	step    int64
 }
 
-// Plan is what a sweep found.
+// Plan is the result of a sweep.
 type Plan struct {
 	Items []Item
 	Total int64 // bytes of all files of the store, the database included
-	Over  int64 // bytes above the budget that nothing can be dropped for
+	Over  int64 // bytes above the budget that cannot be freed
 	opts  Options
 }
 
@@ -69,7 +69,7 @@ type sweep struct {
 	db    *store.DB
 	o     Options
 	runs  map[int64]*store.Run
-	going []*store.Run // deleted runs that can go, oldest deletion first
+	going []*store.Run // removable deleted runs, oldest deletion first
 	tags  map[store.RunTag]bool
 	uses  map[ident.Digest][]store.Use
 	kinds map[ident.Digest]string // of recorded blobs
@@ -77,7 +77,7 @@ type sweep struct {
 	plan  *Plan
 }
 
-// Sweep finds what can go. It changes nothing.
+// Sweep finds items that can be removed. It changes nothing.
 func Sweep(ctx context.Context, db *store.DB, o Options) (*Plan, error) {
 	s := &sweep{db: db, o: o, plan: &Plan{opts: o}}
 	for _, f := range []func(context.Context) error{s.readRuns, s.readUses, s.readFiles} {
@@ -98,8 +98,7 @@ func Sweep(ctx context.Context, db *store.DB, o Options) (*Plan, error) {
 	return s.plan, nil
 }
 
-// readRuns finds the deleted runs that can go: those that nothing which stays
-// depends on.
+// readRuns finds the removable deleted runs: those that no remaining run depends on.
 func (s *sweep) readRuns(ctx context.Context) error {
 	tags, err := s.db.AllTags(ctx)
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *sweep) readRuns(ctx context.Context) error {
 
 func (s *sweep) pinned(r *store.Run) bool { return s.tags[store.RunTag{Run: r.ID, Tag: store.PinTag}] }
 
-// busy reports whether nothing of a run may be touched.
+// busy reports whether a run must not be touched.
 func (s *sweep) busy(r *store.Run) bool {
 	if s.pinned(r) {
 		return true
@@ -156,7 +155,7 @@ func (s *sweep) busy(r *store.Run) bool {
 	return alive
 }
 
-// old reports whether t is long enough ago.
+// old reports whether t is old enough.
 func (s *sweep) old(t time.Time, least time.Duration) bool {
 	return !t.After(s.o.Now.Add(-max(least, s.o.OlderThan)))
 }
@@ -188,7 +187,7 @@ func (s *sweep) readFiles(context.Context) error {
 
 func (s *sweep) add(it Item) { s.plan.Items = append(s.plan.Items, it) }
 
-// unfinished finds files that a process was writing and left behind.
+// unfinished finds partial files that a process left behind.
 func (s *sweep) unfinished() error {
 	for _, dir := range []string{"tmp", "trash"} {
 		entries, err := os.ReadDir(filepath.Join(s.db.Dir(), dir))
@@ -236,7 +235,7 @@ func (s *sweep) blobItem(k Kind, f blob.File) Item {
 		digests: []ident.Digest{f.Digest}}
 }
 
-// digests are those of the blobs that are there, oldest first.
+// digests returns the digests of the existing blobs, oldest first.
 func (s *sweep) digests() []ident.Digest {
 	list := make([]ident.Digest, 0, len(s.files))
 	for d := range s.files {
@@ -248,7 +247,7 @@ func (s *sweep) digests() []ident.Digest {
 	return list
 }
 
-// training finds packs that hold training's completions and nothing else.
+// training finds packs that hold only completions from training.
 func (s *sweep) training() error {
 	if s.o.Budget < 0 {
 		return nil
@@ -265,14 +264,14 @@ func (s *sweep) training() error {
 	return nil
 }
 
-// onlyGoing reports whether all uses are of runs that can go as a whole.
+// onlyGoing reports whether all uses are by runs that are removable as a whole.
 func (s *sweep) onlyGoing(uses []store.Use) bool {
 	return !slices.ContainsFunc(uses, func(u store.Use) bool {
 		return !slices.ContainsFunc(s.going, func(r *store.Run) bool { return r.ID == u.Run })
 	})
 }
 
-// checkpoints finds those that are neither pinned nor the newest of their stage.
+// checkpoints finds checkpoints that are neither pinned nor the newest of their stage.
 func (s *sweep) checkpoints() error {
 	if s.o.Budget < 0 {
 		return nil
@@ -308,8 +307,8 @@ func (s *sweep) checkpoints() error {
 	return nil
 }
 
-// deletedRuns makes an item of each run that can go. A blob that several of them
-// need goes with the last one.
+// deletedRuns makes an item of each removable run. A blob that several of them need goes
+// with the last one.
 func (s *sweep) deletedRuns() error {
 	order := make(map[int64]int, len(s.going))
 	for i, r := range s.going {
@@ -347,8 +346,7 @@ func (s *sweep) deletedRuns() error {
 	return nil
 }
 
-// applyBudget keeps of the items, which are in the order in which they are to go,
-// as many as are needed.
+// applyBudget truncates items, in removal order, to those needed to meet the budget.
 func (s *sweep) applyBudget() {
 	if s.o.Budget < 0 {
 		return
@@ -362,7 +360,7 @@ func (s *sweep) applyBudget() {
 	s.plan.Over = max(0, over)
 }
 
-// treeSize is how many bytes the files at and below path have.
+// treeSize returns the total size of the files at and below path.
 func treeSize(path string) (n int64, err error) {
 	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -372,7 +370,7 @@ func treeSize(path string) (n int64, err error) {
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) && p != path {
-			return nil // removed meanwhile
+			return nil // just removed
 		}
 		return err
 	})

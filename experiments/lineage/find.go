@@ -12,17 +12,17 @@ import (
 	"exp/experiments/store"
 )
 
-// ErrFolder is returned when a reference names a folder.
+// ErrFolder means that a reference names a folder.
 var ErrFolder = errors.New("it is a folder")
 
-// minDigits is how many digits of a digest are enough to mean it; fewer are more likely
-// a file's name.
+// minDigits is the shortest prefix accepted as a digest; anything shorter is probably a
+// file name.
 const minDigits = 4
 
-// AmbiguousError is returned when a reference begins several digests.
+// AmbiguousError reports a prefix of several digests.
 type AmbiguousError struct {
 	Ref     string
-	Digests []ident.Digest // a few of them, in order
+	Digests []ident.Digest // the first few, in order
 }
 
 func (e *AmbiguousError) Error() string {
@@ -31,12 +31,12 @@ func (e *AmbiguousError) Error() string {
 		text := d.String()
 		texts = append(texts, text[:min(len(text), len(e.Ref)+4)])
 	}
-	return fmt.Sprintf("%q begins several digests: %s", e.Ref, strings.Join(texts, ", "))
+	return fmt.Sprintf("%q matches several digests: %s", e.Ref, strings.Join(texts, ", "))
 }
 
-// Find returns the digest that ref means: the one of the store that it begins, else
-// that of the file of that name, and then file is set. The error wraps
-// store.ErrNotFound if it means neither, and ErrFolder if it names a folder.
+// Find returns the digest that ref names: the digest in the store with that prefix, else
+// the SHA-256 of the file with that name, and then file is set. The error wraps
+// store.ErrNotFound if neither exists, and ErrFolder if ref names a folder.
 func Find(ctx context.Context, db *store.DB, ref string) (d ident.Digest, file bool, err error) {
 	const few = 6 // digests of an AmbiguousError
 	digits := strings.ToLower(ref)

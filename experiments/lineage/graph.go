@@ -10,19 +10,19 @@ import (
 	"exp/experiments/ident"
 )
 
-// Edge leads from a stage to what it wrote, or from a digest to a stage that read it.
+// Edge leads from a stage to a digest it wrote, or from a digest to a stage that read it.
 type Edge struct {
 	From ident.Digest `json:"from"`
 	To   ident.Digest `json:"to"`
 	Role string       `json:"role"`
 }
 
-// StageList returns the stages in the order of their sids.
+// StageList returns the stages sorted by sid (stage id).
 func (g *Graph) StageList() []*Stage {
 	return slices.SortedFunc(maps.Values(g.Stages), func(a, b *Stage) int { return bytes.Compare(a.SID[:], b.SID[:]) })
 }
 
-// BlobList returns the blobs in the order of their digests.
+// BlobList returns the blobs sorted by digest.
 func (g *Graph) BlobList() []*Blob {
 	return slices.SortedFunc(maps.Values(g.Blobs), func(a, b *Blob) int {
 		return bytes.Compare(a.Digest[:],
@@ -30,7 +30,7 @@ func (g *Graph) BlobList() []*Blob {
 	})
 }
 
-// Edges returns the edges between stages and blobs of the graph, stage by stage.
+// Edges returns the edges between the graph's stages and blobs, stage by stage.
 func (g *Graph) Edges() (list []Edge) {
 	for _, s := range g.StageList() {
 		for _, io := range s.Inputs {

@@ -1,9 +1,9 @@
-// Package lineage walks from a run, a blob or any digest up to what it was made
-// from, and down to what was made with it.
+// Package lineage walks from a run, a blob or any digest up to its sources and down to
+// everything derived from it.
 //
-// The nodes are stages, by their sid, and digests. Stages of several runs that have
-// one sid are one node: they are the same work. What a stage read and no stage of
-// the store wrote has an unknown origin, and that is said, not hidden.
+// Nodes are stages, by sid (stage id), and digests. Stages of several runs with one sid
+// are one node: they are the same work. An input that no stage in the store wrote is
+// marked as having an unknown origin.
 package lineage
 
 import (
@@ -18,8 +18,8 @@ import (
 type Direction int
 
 const (
-	Up   Direction = 1 << iota // to what something was made from
-	Down                       // to what was made with it
+	Up   Direction = 1 << iota // to the sources
+	Down                       // to derived work
 )
 
 // Stage is a unit of work.
@@ -27,7 +27,7 @@ type Stage struct {
 	SID      ident.Digest   `json:"sid"`
 	Kind     string         `json:"kind"`
 	Label    string         `json:"label"`
-	Status   store.Status   `json:"status"` // of its original, or of the last execution where none is done
+	Status   store.Status   `json:"status"` // of the original, or of the last execution if none is done
 	Code     ident.Digest   `json:"code"`
 	Seed     string         `json:"seed"`
 	Numerics string         `json:"numerics"`
@@ -40,14 +40,14 @@ type Stage struct {
 // Blob is a digest that a stage read or wrote.
 type Blob struct {
 	Digest  ident.Digest   `json:"digest"`
-	Role    string         `json:"role"`    // in which it was met first
-	Size    int64          `json:"size"`    // bytes; 0: it is no blob of the store
+	Role    string         `json:"role"`    // the first one found
+	Size    int64          `json:"size"`    // bytes; 0: not a blob in the store
 	MadeBy  []ident.Digest `json:"made_by"` // sids; none: unknown origin
 	ReadBy  []ident.Digest `json:"read_by"`
 	Unknown bool           `json:"unknown_origin"`
 }
 
-// Graph is what a walk met.
+// Graph is the result of a walk.
 type Graph struct {
 	Stages map[ident.Digest]*Stage
 	Blobs  map[ident.Digest]*Blob
@@ -60,9 +60,9 @@ type Walker struct {
 	rids map[int64]ident.Digest
 }
 
-// OfRun walks up from all stages of a run, and down from those that it was the first
-// to execute: what other runs made of the stages that it shares with them is theirs.
-// It returns the run's stages too.
+// OfRun walks up from all stages of a run, and down from those that it was the first to
+// execute: work that other runs derived from shared stages is not part of its lineage. It
+// also returns the run's stages.
 func (w *Walker) OfRun(ctx context.Context, run int64, dir Direction) (*Graph, []*Stage, error) {
 	g := newGraph()
 	rows, err := w.DB.Stages(ctx, run)
@@ -95,8 +95,8 @@ func (w *Walker) OfRun(ctx context.Context, run int64, dir Direction) (*Graph, [
 	return g, start, nil
 }
 
-// OfDigest walks from a digest; store.ErrNotFound is wrapped by the error if no
-// stage knows it.
+// OfDigest walks from a digest. The error wraps store.ErrNotFound if no stage read or
+// wrote it.
 func (w *Walker) OfDigest(ctx context.Context, d ident.Digest, dir Direction) (*Graph, *Blob, error) {
 	g := newGraph()
 	b, err := w.blob(ctx, g, store.IO{Digest: d})
@@ -185,7 +185,7 @@ func (w *Walker) stage(ctx context.Context, g *Graph, sid ident.Digest) error {
 	return nil
 }
 
-// blob adds a digest to g, or returns the one that is there.
+// blob returns the digest's node in g, adding it if missing.
 func (w *Walker) blob(ctx context.Context, g *Graph, io store.IO) (*Blob, error) {
 	if b := g.Blobs[io.Digest]; b != nil {
 		b.Size = max(b.Size, io.Size)
@@ -234,8 +234,8 @@ func (w *Walker) rid(ctx context.Context, run int64) (ident.Digest, error) {
 	return r.RID, err
 }
 
-// IsOf reports whether a run was the first to execute the stage.
+// IsOf reports whether the run was the first to execute the stage.
 func (s *Stage) IsOf(run ident.Digest) bool { return len(s.Runs) > 0 && s.Runs[0] == run }
 
-// Name is a stage in words: its kind and its label.
+// Name returns the stage's kind and label.
 func (s *Stage) Name() string { return store.StageName(s.Kind, s.Label) }

@@ -180,7 +180,7 @@ func find(t *testing.T, db *store.DB, d ident.Digest) {
 
 func TestAmbiguousError(t *testing.T) {
 	e := &AmbiguousError{Ref: "abcd", Digests: []ident.Digest{{0xab, 0xcd, 0xef, 0x01, 0x23}, {0xab, 0xcd, 0xff}}}
-	if got, want := e.Error(), `"abcd" begins several digests: abcdef01, abcdff00`; got != want {
+	if got, want := e.Error(), `"abcd" matches several digests: abcdef01, abcdff00`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

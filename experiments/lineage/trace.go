@@ -8,8 +8,8 @@ import (
 	"exp/experiments/store"
 )
 
-// Trace is something that a stage of a run read or wrote, with the stage that made it
-// and the other runs that read it.
+// Trace is an input or output of a run's stage, with the stage that made it and the other
+// runs that read it.
 type Trace struct {
 	Stage  string       `json:"stage"` // as store.StageName
 	Way    Way          `json:"dir"`
@@ -19,7 +19,7 @@ type Trace struct {
 	UsedBy []ShortID    `json:"used_by"`
 }
 
-// Way is whether a stage read or wrote something.
+// Way tells inputs from outputs.
 type Way string
 
 const (
@@ -27,13 +27,13 @@ const (
 	Out Way = "out"
 )
 
-// Maker is a kind of stage of a run. The zero Maker is someone outside the store.
+// Maker is a stage's kind and run. The zero Maker is outside the store.
 type Maker struct {
 	Kind string
 	Run  ident.Digest
 }
 
-// String is "sft of 68a0d6ca", or empty for the zero Maker.
+// String returns "sft of 68a0d6ca", or "" for the zero Maker.
 func (m Maker) String() string {
 	if m == (Maker{}) {
 		return ""
@@ -41,19 +41,19 @@ func (m Maker) String() string {
 	return m.Kind + " of " + m.Run.Short()
 }
 
-// MarshalText implements encoding.TextMarshaler, as String.
+// MarshalText returns String.
 func (m Maker) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// ShortID is a run's id whose text is the short form.
+// ShortID is a run id with the short form as its text.
 type ShortID ident.Digest
 
-// String is the first 8 digits of the id.
+// String returns the first 8 digits of the id.
 func (s ShortID) String() string { return ident.Digest(s).Short() }
 
-// MarshalText implements encoding.TextMarshaler, as String.
+// MarshalText returns String.
 func (s ShortID) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Traces returns what each stage of a run read and wrote, in the order of the stages.
+// Traces returns the inputs and outputs of each stage of a run, in stage order.
 func (w *Walker) Traces(ctx context.Context, run int64) ([]Trace, error) {
 	stages, err := w.DB.Stages(ctx, run)
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *Walker) Traces(ctx context.Context, run int64) ([]Trace, error) {
 	return list, nil
 }
 
-// trace finds who made a digest first and which runs other than run read it.
+// trace finds the first maker of a digest and the runs other than run that read it.
 func (w *Walker) trace(ctx context.Context, run int64, t *Trace) error {
 	uses, err := w.DB.Edges(ctx, t.Digest)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Seconds is a number of seconds as a duration.
+// Seconds converts seconds to a duration.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Duration formats a time span with the two units that matter: 0.0s, 16.3s,
-// 2m05s, 3h12m, 2d03h. A negative span has its sign in front.
+// Duration formats a time span in its two largest units: 0.0s, 16.3s, 2m05s, 3h12m,
+// 2d03h. A negative span starts with a sign.
 func Duration(d time.Duration) string {
 	if d < 0 {
 		return "-" + Duration(-d)
@@ -21,8 +21,8 @@ func Duration(d time.Duration) string {
 	return coarse(d)
 }
 
-// Remaining formats a time still to wait, without the tenths that would only
-// flicker: 3s, 2m05s, 3h12m.
+// Remaining formats a remaining time without tenths, which would only flicker: 3s, 2m05s,
+// 3h12m.
 func Remaining(d time.Duration) string {
 	d = max(d, 0)
 	if d < 59500*time.Millisecond {
@@ -31,7 +31,7 @@ func Remaining(d time.Duration) string {
 	return coarse(d)
 }
 
-// Age formats how long ago something was in one unit: 12s, 5m, 3h, 40d.
+// Age formats an age in one unit: 12s, 5m, 3h, 40d.
 func Age(d time.Duration) string {
 	d = max(d, 0)
 	for _, u := range []struct {

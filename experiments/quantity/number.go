@@ -1,12 +1,12 @@
-// Package quantity writes numbers, sizes and times for people: the one set of formats of
-// the program, so that a size reads alike in a plan, in a table and in a report. It is a
-// folder of experiments because harness, reports and cmd may all import that one;
-// kernels, train, eval and sandbox may not, and format nothing but whole numbers.
+// Package quantity formats numbers, sizes and times for people. All of the program uses
+// it, so a size looks the same in a plan, a table and a report. It is under experiments
+// because harness, reports and cmd may import that; kernels, train, eval and sandbox may
+// not, and format only whole numbers.
 //
-// Most formats are plain text in few columns, for terminals and messages. The typeset
-// ones are for documents: they have a real minus sign and spaces before units. Values
-// that are read back have other formats: those of configurations are in harness/config,
-// JSON and CSV have the shortest text that reads back.
+// Most formats are short plain text for terminals and messages. The typeset ones are for
+// documents: they use a real minus sign and spaces before units. Values that programs
+// read back have other formats: harness/config formats configurations, and JSON and CSV
+// use the shortest text that reads back.
 package quantity
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// Fixed formats v with the given number of digits after the point. A value that
-// rounds to zero has no sign. NaN, +Inf and -Inf are written so.
+// Fixed formats v with the given number of digits after the point. A value that rounds to
+// zero has no sign. NaN, +Inf and -Inf appear as such.
 func Fixed(v float64, digits int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nonFinite(v)
@@ -27,7 +27,7 @@ func Fixed(v float64, digits int) string {
 	return s
 }
 
-// Signed is Fixed with a plus before a value above zero, unless it rounds to zero.
+// Signed is Fixed with a plus sign before a positive value, unless it rounds to zero.
 func Signed(v float64, digits int) string {
 	s := Fixed(v, digits)
 	if v > 0 && s[0] != '+' && !isZero(s) {
@@ -67,7 +67,7 @@ func Percent(share float64, digits int) string {
 	return Fixed(100*share, digits) + "%"
 }
 
-// Count formats a number of things in at most six columns: 99999, 123k, 1.23M, 7.62G.
+// Count formats a count in at most six columns: 99999, 123k, 1.23M, 7.62G.
 func Count(n int64) string {
 	return scaledCount(n, "G", "T", "P", "E")
 }
@@ -93,7 +93,7 @@ func Bytes(n int64) string {
 	return scaled(float64(n), 1024, []string{"", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"})
 }
 
-// scaled divides v by base until three digits say it, "1.23k", "12.3k", "123k".
+// scaled divides v by base until it fits three digits: "1.23k", "12.3k", "123k".
 func scaled(v, base float64, units []string) string {
 	unit := 0
 	for math.Abs(v) >= 999.5 && unit < len(units)-1 {
@@ -110,7 +110,7 @@ func scaled(v, base float64, units []string) string {
 	return Fixed(v, digits) + units[unit]
 }
 
-// Plural is "1 seed", "3 seeds".
+// Plural returns "1 seed", "3 seeds".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

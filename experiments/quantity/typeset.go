@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Absent stands in the table of a document where there is no value.
+// Absent marks a missing value in a document's table.
 const Absent = "–"
 
-// Typeset turns a number that another function of this package wrote into one of a
-// document: with a minus sign and ∞, and Absent for NaN.
+// Typeset converts a number formatted by this package for a document: with a minus sign
+// and ∞, and Absent for NaN.
 func Typeset(number string) string {
 	if number == nonFinite(math.NaN()) {
 		return Absent

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// compare is one test of a value with a literal; false if their types do not go
-// together. op is one of = < <= > >= ~ in.
+// compare tests a value against a literal; false if their types do not match. op is one
+// of = < <= > >= ~ in.
 func compare(v any, op string, l literal, now time.Time) bool {
 	switch v := v.(type) {
 	case string:
@@ -41,8 +41,8 @@ func compare(v any, op string, l literal, now time.Time) bool {
 
 func equality(op string) bool { return op == "=" || op == "in" }
 
-// ordered says whether a value that compares with a literal as c (-1, 0, 1)
-// passes a test.
+// ordered reports whether a value passes a test if it compares with the literal as c (-1,
+// 0, 1).
 func ordered(op string, c int) bool {
 	switch op {
 	case "=", "in":
@@ -59,7 +59,7 @@ func ordered(op string, c int) bool {
 	return false
 }
 
-// compareTime is 0 if t is the instant of l or within its day.
+// compareTime returns 0 if t is the instant of l or within its day.
 func compareTime(t time.Time, l literal) int {
 	switch {
 	case t.Before(l.from):
@@ -70,8 +70,8 @@ func compareTime(t time.Time, l literal) int {
 	return 1
 }
 
-// glob reports whether text matches pattern, in which * is any characters and ?
-// one. It takes time in proportion to the product of their lengths at most.
+// glob reports whether text matches pattern, in which * is any characters and ? one. Its
+// time is at most proportional to the product of their lengths.
 func glob(pattern, text string) bool {
 	p, s := []rune(pattern), []rune(text)
 	star, mark := -1, 0 // the last *, and where in s what follows it is tried

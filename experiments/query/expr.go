@@ -16,18 +16,17 @@ import (
 //	          | operand "is" "set"
 //
 // Literals are numbers, words, strings in single or double quotes, durations (90s 3h 2d
-// 1h30m), days (2026-01-02) and instants (2026-01-02T15:04:05Z). What an operand is, the
-// language says.
+// 1h30m), days (2026-01-02) and instants (2026-01-02T15:04:05Z). Each language defines
+// its operands.
 type Language[F comparable] struct {
 	Name    string                     // of a text, in errors: "filter"
 	Operand func(r *Reader) (F, error) // reads one
-	// Numbers says that every operand is a number: literals are numbers, and there is no
-	// "~" and no "is set".
+	// Numbers is true if all operands are numbers: literals are then numbers, without "~"
+	// and "is set".
 	Numbers bool
 }
 
-// Expr is a condition on operands of type F. It is immutable; the zero value is not
-// usable.
+// Expr is a condition on operands of type F. It is immutable; make one with Parse.
 type Expr[F comparable] struct {
 	text   string
 	fields []F
@@ -56,14 +55,14 @@ func (l Language[F]) Parse(text string) (*Expr[F], error) {
 	return &Expr[F]{text: text, fields: p.fields, root: root}, nil
 }
 
-// String is the condition as it was written.
+// String returns the condition as written.
 func (e *Expr[F]) String() string { return e.text }
 
-// Fields are the operands whose values Match needs, each once.
+// Fields returns the operands whose values Match needs, each once.
 func (e *Expr[F]) Fields() []F { return slices.Clone(e.fields) }
 
-// Match reports whether the condition holds. values are those of Fields, in that order;
-// ages are counted up to now.
+// Match reports whether the condition holds for values, which follow the order of Fields.
+// Ages are relative to now.
 func (e *Expr[F]) Match(values []any, now time.Time) bool { return e.root.match(values, now) }
 
 // node is a part of a condition.

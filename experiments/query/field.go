@@ -14,7 +14,7 @@ import (
 //	status seed name created …       a column of the run (store.Columns)
 //	tag                              its tags
 //	config.PATH                      its resolved config, config.train.optim.lr
-//	metric.NAME[.min|.max|.at(STEP)] a series: its last value, or that one
+//	metric.NAME[.min|.max|.at(STEP)] a series: its last value, or the named one
 //	eval.SUITE.NAME                  its newest score on a suite, eval.test.pass@1
 func ParseField(text string) (store.Field, error) {
 	name, step := text, ""
@@ -27,7 +27,7 @@ func ParseField(text string) (store.Field, error) {
 	}
 	if at {
 		if f.Step, err = strconv.ParseInt(step, 10, 64); err != nil {
-			return f, fmt.Errorf("%q wants a step, as in %s(100)", text, name)
+			return f, fmt.Errorf("%q needs a step, as in %s(100)", text, name)
 		}
 	} else if name != text {
 		return f, fmt.Errorf("%q takes no step", name)
@@ -35,8 +35,7 @@ func ParseField(text string) (store.Field, error) {
 	return f, nil
 }
 
-// fieldOf reads a field without the step in parentheses that one ending in ".at"
-// must have.
+// fieldOf reads a field without a step; at is true if it ends in ".at" and so needs one.
 func fieldOf(name string) (f store.Field, at bool, err error) {
 	prefix, rest, dotted := strings.Cut(name, ".")
 	switch {
@@ -48,7 +47,7 @@ func fieldOf(name string) (f store.Field, at bool, err error) {
 	case dotted && prefix == "eval":
 		dot := strings.LastIndexByte(rest, '.')
 		if dot <= 0 || dot == len(rest)-1 {
-			return f, false, fmt.Errorf("%q wants a suite and a score, as in eval.test.pass@1", name)
+			return f, false, fmt.Errorf("%q needs a suite and a score, as in eval.test.pass@1", name)
 		}
 		return store.Field{Kind: store.FieldEval, Suite: rest[:dot], Name: rest[dot+1:]}, false, nil
 	case name == "tag":
@@ -71,13 +70,13 @@ func metricField(name string) (f store.Field, at bool) {
 	return store.Field{Kind: store.FieldMetric, Name: name}, false
 }
 
-// fieldHelp lists what a field may be.
+// fieldHelp lists the fields.
 func fieldHelp() string {
 	return "one of " + strings.Join(store.Columns(), " ") + " tag config.PATH metric.NAME[.min|.max|.at(STEP)] " +
 		"eval.SUITE.NAME"
 }
 
-// filterField reads the name of a value of a run, the operand of a filter.
+// filterField reads the operand of a filter, a field of a run.
 func filterField(r *Reader) (store.Field, error) {
 	w, err := r.Word("expected a field, such as status or metric.loss")
 	if err != nil {

@@ -12,7 +12,7 @@ type kind uint8
 const (
 	end    kind = iota
 	word        // an operand, a keyword or a literal without quotes
-	quoted      // a literal in quotes; its text is without them
+	quoted      // a literal in quotes; its text excludes them
 	symbol      // an operator, a parenthesis, a bracket, a comma
 )
 
@@ -53,7 +53,7 @@ func next(text string, col int) (token, string, error) {
 	case c == '"' || c == '\'':
 		close := strings.IndexByte(text[1:], c)
 		if close < 0 {
-			return token{}, "", &SyntaxError{Col: col, Msg: "a quote that is not closed"}
+			return token{}, "", &SyntaxError{Col: col, Msg: "unclosed quote"}
 		}
 		inside := text[1 : 1+close]
 		return token{quoted, inside, col, utf8.RuneCountInString(inside) + 2}, text[close+2:], nil

@@ -6,16 +6,16 @@ import (
 	"exp/experiments/store"
 )
 
-// List is runs, newest first, with the statuses that they have now (store.DB.StatusNow)
-// and the values of some fields.
+// List holds runs, newest first, with their current statuses (store.DB.StatusNow) and the
+// values of some fields.
 type List struct {
 	Runs   []store.Run
 	Values [][]any // [len(Runs)][number of fields]
-	More   int     // further runs that were not asked for
+	More   int     // further runs beyond the limit
 }
 
-// List returns all runs that pass a filter, nil for all. The filter sees the statuses
-// of now.
+// List returns all runs that pass a filter, nil for all. The filter sees current
+// statuses.
 func (f Finder) List(ctx context.Context, filter *Filter, fields []store.Field) (List, error) {
 	return f.list(ctx, filter, fields, 0)
 }
@@ -31,7 +31,7 @@ func (f Finder) Newest(ctx context.Context, fields []store.Field, n int) (List, 
 	return l, err
 }
 
-// list tests the newest runs, all if newest is 0.
+// list filters the newest runs, all if newest is 0.
 func (f Finder) list(ctx context.Context, filter *Filter, fields []store.Field, newest int) (List, error) {
 	var tested []store.Field
 	if filter != nil {
@@ -65,7 +65,7 @@ func setStatus(fields []store.Field, row []any, s store.Status) {
 	}
 }
 
-// Keep drops the runs that are not among chosen.
+// Keep removes the runs that are not in chosen.
 func (l *List) Keep(chosen []store.Run) {
 	wanted := make(map[int64]bool, len(chosen))
 	for _, r := range chosen {

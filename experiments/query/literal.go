@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// literal is a value written in a condition. A word may be read in several ways;
-// which one counts depends on what it is compared with.
+// literal is a value in a condition. A word may have several readings; the value it is
+// compared with decides.
 type literal struct {
 	text     string
 	isNumber bool
@@ -23,8 +23,8 @@ func literalOf(t token) literal {
 	if t.kind == quoted {
 		return l
 	}
-	// ParseFloat also reads "inf" and "nan", hexadecimals and underscores; of
-	// these only infinity is a value that a filter may name.
+	// ParseFloat also reads "inf", "nan", hexadecimals and underscores; filters accept
+	// only infinity.
 	if n, err := strconv.ParseFloat(t.text, 64); err == nil && n == n && !strings.ContainsAny(t.text, "xX_") {
 		l.isNumber, l.number = true, n
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Reader gives a language the words of an operand.
+// Reader lets a language read the words of an operand.
 type Reader struct {
-	tokens []token // those not read yet; the last one is end
+	tokens []token // unread tokens; the last one is end
 }
 
 // Word is a word of a text, or one in quotes.
@@ -17,7 +17,7 @@ type Word struct {
 	Col  int // where, in runes from 0
 }
 
-// Word takes the next word, which must not be a keyword. The error says what was
+// Word takes the next word, which must not be a keyword. Otherwise its error names
 // expected.
 func (r *Reader) Word(expected string) (Word, error) {
 	t := r.peek()
@@ -28,7 +28,7 @@ func (r *Reader) Word(expected string) (Word, error) {
 	return Word{t.text, t.col}, nil
 }
 
-// Accept takes the next word or symbol if it is text.
+// Accept takes the next word or symbol if it equals text.
 func (r *Reader) Accept(text string) bool {
 	t := r.peek()
 	if t.text != text || t.kind != word && t.kind != symbol {
@@ -38,7 +38,7 @@ func (r *Reader) Accept(text string) bool {
 	return true
 }
 
-// Unexpected is the error that the next word or symbol is not what was expected.
+// Unexpected returns an error about the next word or symbol that names what was expected.
 func (r *Reader) Unexpected(expected string) *SyntaxError {
 	t := r.peek()
 	if t.kind == end {
@@ -58,7 +58,7 @@ func (r *Reader) take() token {
 	return t
 }
 
-// maxDepth bounds how deep parentheses and "not" nest: the parser calls itself.
+// maxDepth bounds the nesting of parentheses and "not", since the parser is recursive.
 const maxDepth = 100
 
 // parser reads a condition by recursive descent.
@@ -77,7 +77,7 @@ func (p *parser[F]) and() (node, error) {
 	return p.chain("and", p.not, func(list []node) node { return allOf(list) })
 }
 
-// chain reads parts with a keyword between them.
+// chain reads parts separated by a keyword.
 func (p *parser[F]) chain(keyword string, part func() (node, error), join func([]node) node) (node, error) {
 	var list []node
 	for {
@@ -116,7 +116,7 @@ func (p *parser[F]) not() (node, error) {
 	return p.test()
 }
 
-// test reads an operand, an operator and what it is compared with.
+// test reads an operand, an operator and literals.
 func (p *parser[F]) test() (node, error) {
 	field, err := p.operand()
 	if err != nil {
@@ -182,7 +182,7 @@ func (p *parser[F]) list() ([]literal, error) {
 	return list, nil
 }
 
-// literal reads a literal; place says where, in errors.
+// literal reads a literal; errors include place.
 func (p *parser[F]) literal(place string) (literal, error) {
 	t, expected := p.peek(), "expected a value"
 	if p.language.Numbers {
@@ -199,7 +199,7 @@ func (p *parser[F]) literal(place string) (literal, error) {
 	return l, nil
 }
 
-// keyword reports whether a word must be quoted to be a value.
+// keyword reports whether a word is reserved; as a value it must be quoted.
 func keyword(text string) bool {
 	return slices.Contains([]string{"and", "or", "not", "in", "is"}, text)
 }

@@ -13,26 +13,26 @@ import (
 // Finder finds runs in a store.
 type Finder struct {
 	DB      *store.DB
-	Now     time.Time // what ages are counted up to
-	Deleted bool      // look among deleted runs, and not among the others
+	Now     time.Time // reference time for ages
+	Deleted bool      // search deleted runs instead of the others
 }
 
-// minDigits is how many digits of an id are enough to mean it; fewer are more
-// likely a slip.
+// minDigits is the shortest prefix accepted as an id; anything shorter is probably a
+// typo.
 const minDigits = 4
 
-// NotFoundError is a reference that no run has. It wraps store.ErrNotFound.
+// NotFoundError reports a reference that matches no run. It wraps store.ErrNotFound.
 type NotFoundError struct {
 	Ref  string
 	Hint string
 }
 
-func (e *NotFoundError) Error() string { return fmt.Sprintf("no run is %q", e.Ref) }
+func (e *NotFoundError) Error() string { return fmt.Sprintf("no run matches %q", e.Ref) }
 
 // Unwrap returns store.ErrNotFound.
 func (e *NotFoundError) Unwrap() error { return store.ErrNotFound }
 
-// AmbiguousError is a reference to one run that several have.
+// AmbiguousError reports a reference to one run that matches several.
 type AmbiguousError struct {
 	Ref        string
 	Candidates []store.Run // newest first
@@ -41,7 +41,7 @@ type AmbiguousError struct {
 // Error lists the candidates, ten at most.
 func (e *AmbiguousError) Error() string {
 	const most = 10
-	text := fmt.Sprintf("%q is one of %d runs:", e.Ref, len(e.Candidates))
+	text := fmt.Sprintf("%q matches %d runs:", e.Ref, len(e.Candidates))
 	for i, r := range e.Candidates {
 		if i == most {
 			return text + fmt.Sprintf("\n  and %d more", len(e.Candidates)-most)
@@ -52,7 +52,7 @@ func (e *AmbiguousError) Error() string {
 	return text
 }
 
-// Hint says how to mean one of them.
+// Hint suggests how to name one of them.
 func (e *AmbiguousError) Hint() string {
 	for i, r := range e.Candidates {
 		for _, o := range e.Candidates[:i] {
@@ -64,8 +64,8 @@ func (e *AmbiguousError) Hint() string {
 	return "use the id, or name#seed"
 }
 
-// One returns the run that a reference means. Several are an *AmbiguousError,
-// none a *NotFoundError. References are:
+// One returns the run that a reference names. It returns an *AmbiguousError for several
+// runs and a *NotFoundError for none. References are:
 //
 //	5e8d10b4      an id, or its beginning of at least 4 digits
 //	NAME          a name
@@ -73,7 +73,7 @@ func (e *AmbiguousError) Hint() string {
 //	tag:NAME      a tag
 //	xid:PREFIX    an experiment, by id
 //	@last         the newest run; @last~2 the one two before it
-//	@running      what is running
+//	@running      the running runs
 //	@best:METRIC  the run whose metric ended highest, or eval.SUITE.NAME was
 //	              highest; the newest of equals
 func (f Finder) One(ctx context.Context, ref string) (store.Run, error) {
@@ -87,9 +87,9 @@ func (f Finder) One(ctx context.Context, ref string) (store.Run, error) {
 	return runs[0], nil
 }
 
-// All returns every run that a reference means, newest first, with the statuses that
-// they have now: all seeds of a name, of a tag, of an experiment. None is a
-// *NotFoundError. An id still means one run.
+// All returns every run that a reference names, newest first, with current statuses: all
+// seeds of a name, tag or experiment. It returns a *NotFoundError for none. An id still
+// names one run.
 func (f Finder) All(ctx context.Context, ref string) ([]store.Run, error) {
 	runs, hint, err := f.lookUp(ctx, ref)
 	if err != nil {
@@ -104,8 +104,7 @@ func (f Finder) All(ctx context.Context, ref string) ([]store.Run, error) {
 	return runs, nil
 }
 
-// running means the runs that are recorded as being executed; of a selection, those
-// that are.
+// running names the runs that are recorded as being executed.
 const (
 	running     = "@running"
 	noneRunning = "nothing is running"
@@ -116,7 +115,7 @@ func (f Finder) lookUp(ctx context.Context, ref string) (runs []store.Run, hint 
 	prefix, rest, _ := strings.Cut(ref, ":")
 	switch {
 	case ref == "":
-		return nil, "exp ls shows what there is", nil
+		return nil, "exp ls lists the runs", nil
 	case prefix == "tag" && rest != "":
 		q.Tag = rest
 		runs, err = f.DB.Runs(ctx, q)
@@ -130,7 +129,7 @@ func (f Finder) lookUp(ctx context.Context, ref string) (runs []store.Run, hint 
 		return runs, "", err
 	case prefix == "@best" && rest != "":
 		runs, err = f.best(ctx, rest)
-		return runs, "no run has such a value", err
+		return runs, "no run has a value for it", err
 	case ref[0] == '@':
 		return f.special(ctx, ref)
 	}
@@ -167,11 +166,10 @@ func (f Finder) special(ctx context.Context, ref string) ([]store.Run, string, e
 		}
 		return runs[n:], "", err
 	}
-	return nil, "there are @last, @last~N, @running and @best:METRIC", nil
+	return nil, "valid are @last, @last~N, @running and @best:METRIC", nil
 }
 
-// best finds the run with the highest value of a field, or of the metric of that
-// name.
+// best finds the run with the highest value of a field or metric.
 func (f Finder) best(ctx context.Context, name string) ([]store.Run, error) {
 	field, err := ParseField(name)
 	if err != nil || field.Kind == store.FieldColumn || field.Kind == store.FieldTag {
@@ -194,9 +192,9 @@ func (f Finder) best(ctx context.Context, name string) ([]store.Run, error) {
 	return runs[best : best+1], nil
 }
 
-// byNameOrID finds what has a name, with or without a seed, and what has an id
-// that begins so. If several ids do, or a name looks like another run's id, that
-// is an *AmbiguousError whoever asks.
+// byNameOrID finds runs by name, with or without a seed, or by the beginning of an id. It
+// returns an *AmbiguousError if several ids match, or if a name looks like another run's
+// id.
 func (f Finder) byNameOrID(ctx context.Context, ref string) ([]store.Run, error) {
 	named, err := f.byName(ctx, ref)
 	if err != nil || !isID(ref) {
@@ -231,7 +229,7 @@ func (f Finder) byName(ctx context.Context, ref string) ([]store.Run, error) {
 	return f.DB.Runs(ctx, store.RunQuery{Name: ref, Deleted: f.Deleted})
 }
 
-// cutLast is strings.Cut at the last separator.
+// cutLast is strings.Cut at the last occurrence.
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true

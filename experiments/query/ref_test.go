@@ -186,7 +186,7 @@ func TestAmbiguousErrorLists(t *testing.T) {
 	_, err := f.One(context.Background(), "b")
 	// b#0 is the fourth: the clock has ticked for 3 runs, 3 writers of a step and
 	// one more each for the step itself.
-	const want = `"b" is one of 2 runs:
+	const want = `"b" matches 2 runs:
   44440000  b#1  running  2026-03-08 12:08
   33330000  b#0  pending  2026-03-08 12:07`
 	if err == nil || err.Error() != want {

@@ -10,10 +10,10 @@ import (
 	"exp/experiments/store"
 )
 
-// Select returns the runs of selections, each once, with the statuses that they have
-// now, in the order of the selections and newest first within one. A selection is a reference that may
-// mean several runs (All), a filter, or "-" for references on stdin, one a word.
-// A filter may select nothing; a reference that means nothing is an error.
+// Select returns the runs of selections, each once, with current statuses, in the order
+// of the selections and newest first within one. A selection is a reference, which may
+// name several runs (All), a filter, or "-" for references on stdin, one per word. A
+// filter may select nothing; a reference that matches nothing is an error.
 func (f Finder) Select(ctx context.Context, selections []string, stdin io.Reader) ([]store.Run, error) {
 	var all []store.Run
 	for _, s := range selections {
@@ -63,7 +63,7 @@ func (f Finder) selectWords(ctx context.Context, r io.Reader) ([]store.Run, erro
 	return all, words.Err()
 }
 
-// isFilter tells a filter from a reference: it has an operator or a space.
+// isFilter reports whether a selection is a filter: it has an operator or a space.
 func isFilter(selection string) bool {
 	if strings.HasPrefix(selection, "@") || strings.HasPrefix(selection, "tag:") ||
 		strings.HasPrefix(selection, "xid:") {

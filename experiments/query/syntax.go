@@ -6,16 +6,16 @@ import (
 	"unicode"
 )
 
-// SyntaxError is a condition that cannot be read, or asks for what is not there.
+// SyntaxError reports a condition that does not parse or names something unknown.
 type SyntaxError struct {
 	Language string // Language.Name
 	Text     string // the condition
 	Col      int    // where, in runes from 0
 	Msg      string
-	Help     string // what would be right; may be empty
+	Help     string // suggestion; may be empty
 }
 
-// Error shows the condition with a caret under the place:
+// Error shows the condition with a caret at the error:
 //
 //	filter, column 10: expected a value after "="
 //	  status = and seed = 1

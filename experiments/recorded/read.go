@@ -64,7 +64,7 @@ func (r reader) verifications() error {
 	return err
 }
 
-// metrics reads the metrics of the summary with their points.
+// metrics reads the summary's metrics with their points.
 func (r reader) metrics() error {
 	curves, err := r.db.MetricsOf(r.ctx, r.row.ID, r.o.Metrics, 0, store.AllSteps)
 	r.run.Metrics = append([]store.Curve{}, curves...)
@@ -145,8 +145,8 @@ func (r reader) lineage() (err error) {
 	return err
 }
 
-// statusNow is the status of a stage or an attempt: one that is recorded as running
-// while its run is not was interrupted.
+// statusNow returns the current status of a stage or an attempt: if it is recorded as
+// running but its run is not running, it was interrupted.
 func (r reader) statusNow(s store.Status) store.Status {
 	if s == store.Running && r.row.Status != store.Running {
 		return store.Interrupted
@@ -154,8 +154,7 @@ func (r reader) statusNow(s store.Status) store.Status {
 	return s
 }
 
-// Decode decodes JSON of the store, which checks it when it is written; nil if there is
-// none.
+// Decode decodes JSON from the store, which validates it on writing; nil if empty.
 func Decode(text json.RawMessage) any {
 	var v any
 	if json.Unmarshal(text, &v) != nil {

@@ -173,13 +173,13 @@ func TestDamage(t *testing.T) {
 		got = append(got, d.String())
 	}
 	want := []string{
-		"prepare: output problems (" + digest("problems").Short() + ") is missing or has another size",
-		"train: output weights (" + digest("weights").Short() + ") is missing or has another size",
+		"prepare: output problems (" + digest("problems").Short() + ") is missing or has the wrong size",
+		"train: output weights (" + digest("weights").Short() + ") is missing or has the wrong size",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	blob := "blob " + digest("x").Short() + " is missing or has another size"
+	blob := "blob " + digest("x").Short() + " is missing or has the wrong size"
 	if got := (Damage{Digest: digest("x")}).String(); got != blob {
 		t.Errorf("got %q, want %q", got, blob)
 	}

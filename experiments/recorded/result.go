@@ -9,8 +9,7 @@ import (
 	"exp/experiments/store"
 )
 
-// Result is a score on a suite: of the weights that training began with, and of the
-// trained ones. What was not measured is nil.
+// Result is a score on a suite before and after training, nil if not measured.
 type Result struct {
 	Suite  string `json:"suite"`
 	Metric string `json:"metric"`
@@ -23,7 +22,7 @@ type Result struct {
 // Score is a value with its 95 % interval.
 type Score struct {
 	Value float64  `json:"value"`
-	Lo    *float64 `json:"lo"` // nil: it has no interval
+	Lo    *float64 `json:"lo"` // nil: no interval
 	Hi    *float64 `json:"hi"`
 }
 
@@ -33,8 +32,7 @@ func (r reader) results() error {
 	return err
 }
 
-// Results pairs scores of the start with those of the trained weights, suite by
-// suite, in the order in which they were recorded.
+// Results pairs the scores before and after training, suite by suite, in recording order.
 func Results(evals []store.Eval) []Result {
 	list := []Result{}
 	for _, e := range newestOfSuites(evals) {
@@ -53,9 +51,9 @@ func Results(evals []store.Eval) []Result {
 	return list
 }
 
-// newestOfSuites are the scores of each suite's newest evaluation of the trained
-// weights, and of the newest of the start under its protocol. A suite may have been
-// evaluated several times: with more samples, or otherwise.
+// newestOfSuites returns, per suite, the scores of the newest evaluation of the trained
+// weights and of the newest one before training under the same protocol. A suite may have
+// been evaluated several times, for example with more samples.
 func newestOfSuites(evals []store.Eval) (list []store.Eval) {
 	type evaluation struct {
 		stage    int64

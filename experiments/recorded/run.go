@@ -1,6 +1,6 @@
-// Package recorded reads what is recorded of one run into one value: identity, stages,
-// results, metrics, checkpoints, files, events, attempts, lineage, and what is wrong
-// with it. It also writes out the sources that made the run. It changes no store.
+// Package recorded reads the record of one run into one value: identity, stages, results,
+// metrics, checkpoints, files, events, attempts, lineage and damage. It also extracts the
+// sources that made the run. It does not change the store.
 package recorded
 
 import (
@@ -13,21 +13,21 @@ import (
 	"exp/experiments/store"
 )
 
-// Parts are the parts of a run to read. The zero value reads the summary: everything
-// but the configuration and the lineage.
+// Parts selects the parts of a run to read. The zero value selects the summary:
+// everything except configuration and lineage.
 type Parts struct{ Stages, Config, Env, Lineage bool }
 
-// Summary reports whether no part is named.
+// Summary reports whether no part is selected.
 func (p Parts) Summary() bool { return p == Parts{} }
 
-// Options say what Read reads.
+// Options configures Read.
 type Options struct {
 	Parts   Parts
 	Metrics []string // globs of the metrics of a summary, in their order
 	Model   string   // name of the merged model's folder within the run's
 }
 
-// Run is the record of one run, the schema exp.show/1. Parts that were not asked for
+// Run is the record of one run, with the schema exp.show/1. Parts that were not selected
 // are absent.
 type Run struct {
 	Run        ident.Digest `json:"run"`
@@ -55,7 +55,7 @@ type Run struct {
 	Deleted    time.Time    `json:"deleted,omitempty"`
 	Tags       []string     `json:"tags"`
 	Notes      []store.Note `json:"notes"`
-	// Damage lists stored results that are missing.
+	// Damage lists the stored results that are missing.
 	Damage      []Damage     `json:"damage"`
 	Divergences []Divergence `json:"divergences"`
 	// Verifications are the proofs of the record, oldest first.
@@ -74,10 +74,10 @@ type Run struct {
 
 	Row    store.Run `json:"-"`
 	Parts  Parts     `json:"-"` // that were read
-	Source string    `json:"-"` // the configuration as the user wrote it; with Parts.Config
+	Source string    `json:"-"` // the user's configuration file; with Parts.Config
 }
 
-// Divergence is work that was done again with another result.
+// Divergence is work that was repeated with a different result.
 type Divergence struct {
 	Time time.Time `json:"time"`
 	Text string    `json:"text"`
@@ -99,16 +99,16 @@ type Verification struct {
 // Checkpoint is an announced checkpoint and where its files are.
 type Checkpoint struct {
 	store.Checkpoint
-	Path string `json:"path"` // empty: its files were removed since
+	Path string `json:"path"` // empty: its files have been removed
 }
 
-// Artifact is a file that the run left.
+// Artifact is a file that the run produced.
 type Artifact struct {
 	store.Artifact
 	Path string `json:"path"`
 }
 
-// Event is something that happened in the run.
+// Event is an event of the run.
 type Event struct {
 	Time  time.Time   `json:"time"`
 	Level store.Level `json:"level"`
@@ -131,7 +131,7 @@ type Attempt struct {
 	Env      any               `json:"env"`
 }
 
-// Read reads the record of a run whose status is as of now (store.DB.StatusNow).
+// Read reads the record of a run whose status is current (store.DB.StatusNow).
 func Read(ctx context.Context, db *store.DB, run store.Run, o Options) (*Run, error) {
 	r := reader{ctx: ctx, db: db, row: run, o: o, run: &Run{
 		Run: run.RID, XID: run.XID, Name: run.Name, Task: run.Task, Algo: run.Algo, Model: run.Model, Seed: run.Seed,

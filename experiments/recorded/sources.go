@@ -12,10 +12,10 @@ import (
 	"exp/experiments/store"
 )
 
-// ErrOccupied is returned when a folder to write is there and is not empty.
-var ErrOccupied = errors.New("there is something already, and nothing is overwritten")
+// ErrOccupied means that the folder to write exists and is not empty.
+var ErrOccupied = errors.New("already exists and will not be overwritten")
 
-// Sources says which sources were written where, the schema exp.sources/1.
+// Sources describes the extracted sources, with the schema exp.sources/1.
 type Sources struct {
 	Run   ident.Digest `json:"run"`
 	Code  ident.Digest `json:"code"` // of the training stage
@@ -23,14 +23,14 @@ type Sources struct {
 	Dir   string       `json:"dir"`
 	Files int          `json:"files"`
 
-	// Others are the stages that other sources executed, as store.StageName: those that
-	// came from the cache may have been.
+	// Others lists the stages that other sources executed, as store.StageName. This can
+	// happen for cached stages.
 	Others []string `json:"-"`
 }
 
-// WriteSources writes the sources that trained a run to a folder that is new or empty,
-// all or nothing. The error wraps store.ErrNotFound if the store does not have them,
-// ErrOccupied if something is in the way.
+// WriteSources writes the sources that trained a run to a new or empty folder, all or
+// nothing. The error wraps store.ErrNotFound if the store lacks them, ErrOccupied if the
+// folder is in use.
 func WriteSources(ctx context.Context, db *store.DB, run store.Run, dir string) (*Sources, error) {
 	src, err := db.Source(ctx, run.Code)
 	if err != nil {
@@ -55,7 +55,7 @@ func WriteSources(ctx context.Context, db *store.DB, run store.Run, dir string) 
 	return out, err
 }
 
-// checkFree refuses a path where something is.
+// checkFree refuses an occupied path.
 func checkFree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -79,7 +79,7 @@ func extractWhole(db *store.DB, archive ident.Digest, dir string) error {
 	}
 	err = errors.Join(os.Chmod(tmp, 0o777), db.Blobs.ExtractTree(archive, tmp))
 	if err == nil {
-		_ = os.Remove(dir) // where it is an empty folder; anything else makes the next call fail
+		_ = os.Remove(dir) // an empty folder; anything else makes the next call fail
 		err = os.Rename(tmp, dir)
 	}
 	if err != nil {
@@ -88,8 +88,7 @@ func extractWhole(db *store.DB, archive ident.Digest, dir string) error {
 	return nil
 }
 
-// otherSources names the stages of a run that were executed by sources other than
-// those in dir.
+// otherSources names the stages of a run that other sources than those in dir executed.
 func otherSources(ctx context.Context, db *store.DB, run store.Run, dir string) ([]string, error) {
 	stages, err := db.Stages(ctx, run.ID)
 	if err != nil {
@@ -113,7 +112,7 @@ func otherSources(ctx context.Context, db *store.DB, run store.Run, dir string) 
 	return others, nil
 }
 
-// holds reports whether dir has the files of a code digest, unchanged.
+// holds reports whether dir has the files of a code digest unchanged.
 func holds(ctx context.Context, db *store.DB, code ident.Digest, dir string) (bool, error) {
 	src, err := db.Source(ctx, code)
 	if errors.Is(err, store.ErrNotFound) {

@@ -14,7 +14,7 @@ type Stage struct {
 	Kind    string       `json:"kind"`
 	Label   string       `json:"label"`
 	Status  store.Status `json:"status"`
-	From    ident.Digest `json:"from,omitempty"` // of a cached stage: the run that produced the result
+	From    ident.Digest `json:"from,omitempty"` // for a cached stage, the run that produced the result
 	SID     ident.Digest `json:"sid"`
 	Code    ident.Digest `json:"code"`
 	Started time.Time    `json:"started"`
@@ -27,27 +27,27 @@ type Stage struct {
 	Error   string       `json:"error,omitempty"`
 }
 
-// Name is the stage in words, as store.StageName.
+// Name returns store.StageName.
 func (s *Stage) Name() string { return store.StageName(s.Kind, s.Label) }
 
-// Damage is a stored result that is missing or has another size.
+// Damage is a stored result that is missing or has the wrong size.
 type Damage struct {
-	Stage, Role string // of an output; empty for a blob that is none
+	Stage, Role string // of an output; empty for other blobs
 	Digest      ident.Digest
 }
 
-// String says what is damaged.
+// String describes the damage.
 func (d Damage) String() string {
 	if d.Stage == "" {
-		return "blob " + d.Digest.Short() + " is missing or has another size"
+		return "blob " + d.Digest.Short() + " is missing or has the wrong size"
 	}
-	return d.Stage + ": output " + d.Role + " (" + d.Digest.Short() + ") is missing or has another size"
+	return d.Stage + ": output " + d.Role + " (" + d.Digest.Short() + ") is missing or has the wrong size"
 }
 
-// MarshalText implements encoding.TextMarshaler, as String.
+// MarshalText returns String.
 func (d Damage) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// stages reads the stages, and finds their outputs that are damaged.
+// stages reads the stages and finds their damaged outputs.
 func (r reader) stages() error {
 	list, err := r.db.Stages(r.ctx, r.row.ID)
 	if err != nil {
@@ -62,11 +62,11 @@ func (r reader) stages() error {
 			Inputs: append([]store.IO{}, st.Inputs...), Outputs: append([]store.IO{}, st.Outputs...),
 			Result: Decode(st.Result), Error: st.Error,
 		}
-		if st.WallS == 0 && st.Ended.After(st.Started) { // it was stopped
+		if st.WallS == 0 && st.Ended.After(st.Started) { // stopped
 			shown.WallS = st.Ended.Sub(st.Started).Seconds()
 		}
 		for _, o := range st.Outputs {
-			if o.Size > 0 && !r.db.Blobs.Has(o.Digest, o.Size) { // without a size it was left out of a bundle
+			if o.Size > 0 && !r.db.Blobs.Has(o.Digest, o.Size) { // without a size, the blob was left out of a bundle
 				r.run.Damage = append(r.run.Damage, Damage{st.Name(), o.Role, o.Digest})
 			}
 		}
@@ -75,8 +75,8 @@ func (r reader) stages() error {
 	return nil
 }
 
-// damage adds what the run needs besides its stages' outputs and is missing: texts of
-// its samples, artifacts, inputs that other runs made.
+// damage adds missing blobs that the run needs besides its stages' outputs: texts of its
+// samples, artifacts, inputs made by other runs.
 func (r reader) damage() error {
 	lost, err := keep.Lost(r.ctx, r.db, r.row)
 	for _, digest := range lost {

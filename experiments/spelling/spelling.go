@@ -1,6 +1,5 @@
-// Package spelling finds the word that somebody probably meant: the one suggester of the
-// program. It is a folder of experiments because harness, reports and cmd may all import
-// that one; nothing of it is about experiments.
+// Package spelling suggests the word that a misspelt one probably meant. It is under
+// experiments only because harness, reports and cmd may import that.
 package spelling
 
 import (
@@ -8,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// longest bounds the time spent on nonsense, in letters.
+// longest is the longest word, in letters, for which suggestions are tried.
 const longest = 80
 
-// Nearest returns the candidate nearest to word within 2 edits or a third of its
-// letters, whatever their case; empty if there is none. The first of equally near
-// candidates wins. In a word of less than five letters only one edit counts: with two,
-// beta would be data. Not every letter of a candidate may be an edit.
+// Nearest returns the candidate nearest to word within 2 edits or a third of its letters,
+// ignoring case; empty if there is none. The first of equally near candidates wins. Words
+// of fewer than five letters allow one edit: with two, beta would match data. At least
+// one letter of a candidate must match.
 func Nearest(word string, candidates []string) string {
 	n := utf8.RuneCountInString(word)
 	if n < 2 || n > longest {
@@ -33,9 +32,9 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// edits is the Damerau-Levenshtein distance in its restricted form (optimal string
-// alignment): insertions, deletions, substitutions and swaps of neighbours, no part
-// edited twice.
+// edits returns the restricted Damerau-Levenshtein distance (optimal string alignment):
+// insertions, deletions, substitutions and swaps of neighbours, with no part edited
+// twice.
 func edits(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before, prev, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)

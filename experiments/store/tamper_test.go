@@ -28,9 +28,9 @@ func TestTamper(t *testing.T) {
 		{"digest changed", `UPDATE steps SET items = zeroblob(32) WHERE step = 2`, "chain", "step 2 was changed"},
 		{"chain changed", `UPDATE steps SET chain = zeroblob(32) WHERE step = 2`, "chain", "step 2 was changed"},
 		{"step removed", `DELETE FROM steps WHERE step = 3`, "chain", "step 3 is missing"},
-		{"last step removed", `DELETE FROM steps WHERE step = 5`, "chain", "is not that of any of its steps"},
+		{"last step removed", `DELETE FROM steps WHERE step = 5`, "chain", "does not match any of its steps"},
 		{"all steps removed", `DELETE FROM steps`, "chain", "5 of its 5 steps are missing"},
-		{"run's chain changed", `UPDATE runs SET chain = zeroblob(32)`, "chain", "is not that of any of its steps"},
+		{"run's chain changed", `UPDATE runs SET chain = zeroblob(32)`, "chain", "does not match any of its steps"},
 		{"measured metric changed", `UPDATE metrics SET value = 2 WHERE step = 3 AND series = (SELECT id FROM series WHERE name = 'time')`, "", ""},
 		{"dangling row", `UPDATE runs SET config = zeroblob(32)`, "database", "runs row 1 misses configs"},
 	} {

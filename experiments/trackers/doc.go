@@ -1,15 +1,15 @@
-// Package trackers turns runs of ours into the files of other trackers, and files of
-// other frameworks into foreign runs.
+// Package trackers exports our runs to the formats of other trackers, and imports the
+// files of other frameworks as foreign runs (runs that exp did not execute).
 //
-// Out: TensorBoard event files, CSV, Parquet, an MLflow file store (Write). There is
-// no wandb-offline: the log of an offline run is wandb's own and undocumented, only
-// its Python client writes it. `wandb sync` takes TensorBoard files.
+// Export (Write): TensorBoard event files, CSV, Parquet, an MLflow file store. There is
+// no wandb-offline format: wandb's offline log is undocumented, and only its Python
+// client writes it. `wandb sync` reads TensorBoard files.
 //
-// In: what verl writes (console log, its file logger, dumps of completions),
-// TensorBoard event files, tables of metrics as CSV or JSON lines (Read, Foreign.Enter).
-// A foreign run keeps the very files that it was read from as blobs; its id is a
-// digest of them, so the same files are the same run. It has series, and completions
-// where there were dumps; it has no configuration, no chain and no weights.
+// Import (Read, Foreign.Enter): verl's console log, file logger and dumps of completions;
+// TensorBoard event files; tables of metrics as CSV or JSON lines. A foreign run keeps
+// its source files as blobs; its id is a digest of them, so the same files give the same
+// run. It has series, and completions if there were dumps, but no configuration, no chain
+// and no weights.
 package trackers
 
 import (
@@ -17,11 +17,10 @@ import (
 	"fmt"
 )
 
-// ErrFormat is wrapped by errors about files that are not of the format that they
-// should be.
+// ErrFormat means that a file does not have the expected format.
 var ErrFormat = errors.New("not in this format")
 
-// FormatError is a place in a file that cannot be read.
+// FormatError locates an error in a file.
 type FormatError struct {
 	Path string
 	Line int    // from 1; 0 if the file has no lines
@@ -39,8 +38,8 @@ func (e *FormatError) Error() string {
 // Unwrap returns ErrFormat.
 func (e *FormatError) Unwrap() error { return ErrFormat }
 
-// Hint says what a person can do.
+// Hint suggests what to do.
 func (e *FormatError) Hint() string { return e.Help }
 
-// ExitCode is that of bad input.
+// ExitCode returns the code for bad input.
 func (e *FormatError) ExitCode() int { return 2 }

@@ -13,9 +13,9 @@ import (
 	"exp/experiments/ident"
 )
 
-// Completion is one line of a dump of verl: DIR/STEP.jsonl, an object with input,
-// output, score, step, in newer versions gts, and whatever the reward function
-// returned beside its score (verl/trainer/ppo/ray_trainer.py, _dump_generations).
+// Completion is one line of a verl dump, DIR/STEP.jsonl: an object with input, output,
+// score, step, in newer versions gts, and any other values that the reward function
+// returned (verl/trainer/ppo/ray_trainer.py, _dump_generations).
 type Completion struct {
 	Step    int64
 	Problem string // id: of the prompt and the expected answer
@@ -23,18 +23,18 @@ type Completion struct {
 	Prompt  string
 	Text    string
 	Want    string // the expected answer; empty if not known
-	Answer  string // what was found in the text; empty if not known
+	Answer  string // the answer found in the text; empty if not known
 	Score   float64
 	Correct bool
 }
 
-// Dump is the completions of one folder.
+// Dump holds the completions of one folder.
 type Dump struct {
 	Name        string // of the folder
 	Completions []Completion
 }
 
-// dumpLine is what is read of a line.
+// dumpLine holds the fields read from a line.
 type dumpLine struct {
 	Input  *string         `json:"input"`
 	Output *string         `json:"output"`
@@ -45,13 +45,13 @@ type dumpLine struct {
 	Step   *int64          `json:"step"`
 }
 
-// isDump reports whether a line is one of a dump.
+// isDump reports whether a line is from a dump.
 func isDump(line []byte) bool {
 	var d dumpLine
 	return json.Unmarshal(pythonJSON(line), &d) == nil && d.Input != nil && d.Output != nil
 }
 
-// readDump reads a dump. The file's name has the step of lines that have none.
+// readDump reads a dump. Lines without a step take it from the file's name.
 func readDump(name string, r io.Reader) ([]Completion, error) {
 	var list []Completion
 	times := map[string]int{}
@@ -61,7 +61,7 @@ func readDump(name string, r io.Reader) ([]Completion, error) {
 		bad := func(msg string) error { return &FormatError{Path: name, Line: n, Msg: msg} }
 		switch {
 		case err != nil:
-			return bad("it is no JSON object: " + err.Error())
+			return bad("it is not a JSON object: " + err.Error())
 		case d.Input == nil || d.Output == nil:
 			return bad("a completion needs input and output")
 		}
@@ -71,7 +71,7 @@ func readDump(name string, r io.Reader) ([]Completion, error) {
 			c.Step = *d.Step
 		} else if c.Step, err = strconv.ParseInt(strings.TrimSuffix(path.Base(name), path.Ext(name)), 10,
 			64); err != nil {
-			return bad("it says no step, and neither does the name of the file")
+			return bad("neither the line nor the file name gives a step")
 		}
 		if v, ok := jsonNumber(d.Score); ok {
 			c.Score = v
@@ -90,7 +90,7 @@ func readDump(name string, r io.Reader) ([]Completion, error) {
 	return list, err
 }
 
-// plainText is a JSON text without its quotes, anything else as it is.
+// plainText unquotes a JSON string and leaves other values as they are.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -99,7 +99,7 @@ func plainText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// maxLine bounds a line: completions of a hundred thousand tokens fit many times.
+// maxLine bounds a line, far above a completion of a hundred thousand tokens.
 const maxLine = 64 << 20
 
 // eachLine calls f for each line that is not empty, counted from 1.

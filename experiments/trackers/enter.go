@@ -15,7 +15,7 @@ import (
 	"exp/experiments/store"
 )
 
-// RID is the id of the run: of its files and of what it is said to be a replicate of.
+// RID returns the run's id, from its files, framework, name and seed:
 //
 //	H("exp/foreign/run/1", {from, name, seed, files: [[name, sha256] by name]})
 func (f *Foreign) RID() ident.Digest {
@@ -27,13 +27,12 @@ func (f *Foreign) RID() ident.Digest {
 	return digest("exp/foreign/run/1", map[string]any{"from": f.From, "name": f.Name, "seed": f.Seed, "files": files})
 }
 
-// XID is the id that runs of one name of one framework share: its seeds.
+// XID returns the experiment id, shared by all seeds of one name and framework.
 func (f *Foreign) XID() ident.Digest {
 	return digest("exp/foreign/experiment/1", map[string]any{"from": f.From, "name": f.Name})
 }
 
-// digest is ident.Hash of what always has an encoding once Enter has checked the
-// names.
+// digest is ident.Hash for values that always encode, since Enter checks the names.
 func digest(tag string, v any) ident.Digest {
 	d, err := ident.Hash(tag, v)
 	if err != nil {
@@ -42,8 +41,8 @@ func digest(tag string, v any) ident.Digest {
 	return d
 }
 
-// Enter records the run in a store, whole or not at all. A run of the same files is
-// there already: then nothing is done, and added is false.
+// Enter records the run in a store, whole or not at all. If a run of the same files
+// exists, it does nothing and added is false.
 func (f *Foreign) Enter(ctx context.Context, db *store.DB) (run store.Run, added bool, err error) {
 	for _, text := range append([]string{f.Name, f.Algo, f.Task, f.Model}, fileNames(f.Files)...) {
 		if _, err := ident.Encode(text); err != nil {
@@ -76,7 +75,7 @@ func fileNames(files []SourceFile) (names []string) {
 	return names
 }
 
-// entry makes the rows of a run in the form of store.ExportRows.
+// entry builds the rows of a run in the form of store.ExportRows.
 type entry struct {
 	*Foreign
 	ctx    context.Context
@@ -91,13 +90,13 @@ type entry struct {
 	headline *float64
 }
 
-// table is rows of a table; columns are "name TYPE, name TYPE".
+// table holds the rows of a table; columns is "name TYPE, name TYPE".
 type table struct {
 	name, columns string
 	rows          [][]any
 }
 
-// add adds a row to a table, which it makes if it is new.
+// add adds a row to a table, creating it if it is new.
 func (e *entry) add(name, columns string, row ...any) {
 	for i, v := range row {
 		switch v := v.(type) {
@@ -119,7 +118,7 @@ func (e *entry) add(name, columns string, row ...any) {
 	e.tables[i].rows = append(e.tables[i].rows, row)
 }
 
-// order is that of the tables of a bundle.
+// order is the order of tables in a bundle.
 var order = []string{"blobs", "configs", "suites", "items", "scorers", "runs", "stages", "stage_io", "artifacts",
 	"series", "metrics", "evals", "samples", "verdicts"}
 
@@ -162,7 +161,7 @@ func (e *entry) addBlob(d ident.Digest, size int64, kind string) {
 	e.add("blobs", "digest BLOB, size INTEGER, kind TEXT, created INTEGER", d, size, kind, e.now)
 }
 
-// storeFiles keeps the files as they are. One that changed since it was read is an
+// storeFiles stores the files unchanged. A file that changed since it was read is an
 // error.
 func (e *entry) storeFiles() error {
 	for _, s := range e.Files {
@@ -171,8 +170,8 @@ func (e *entry) storeFiles() error {
 			return err
 		}
 		if d != s.SHA256 {
-			return &FormatError{Path: s.Path, Msg: "the file changed while it was read",
-				Help: "import it when its run has ended, or a copy of it"}
+			return &FormatError{Path: s.Path, Msg: "the file changed while being read",
+				Help: "import it after its run has ended, or import a copy"}
 		}
 		e.addBlob(d, size, "foreign")
 	}
@@ -187,7 +186,7 @@ func (e *entry) storeFiles() error {
 
 const ioColumns = "stage INTEGER, dir TEXT, role TEXT, digest BLOB, size INTEGER"
 
-// addStage adds a stage that is done and returns its place.
+// addStage adds a finished stage and returns its row number.
 func (e *entry) addStage(kind, label string, n int) int64 {
 	sid := digest("exp/foreign/stage/1", map[string]any{"run": e.rid, "kind": kind, "label": label})
 	result, _ := json.Marshal(map[string]any{"from": e.From, "samples": n})
@@ -198,10 +197,10 @@ func (e *entry) addStage(kind, label string, n int) int64 {
 	return e.stages
 }
 
-// addRun adds the run and its configuration, which says where it comes from.
+// addRun adds the run and its configuration, which names its origin.
 func (e *entry) addRun() {
-	// What two foreign runs differ in is not known: that they are different files is what
-	// a comparison of them says.
+	// How two foreign runs differ is unknown: a comparison only shows that their files
+	// differ.
 	conf, _ := json.Marshal(map[string]any{"name": e.Name, "foreign": map[string]any{"from": e.From,
 		"digest": e.rid.Short()},
 		"compare": map[string]any{"vary": []string{"foreign"}, "min_seeds": 3}})
@@ -232,7 +231,7 @@ func (e *entry) addRun() {
 		started, ended, len(all), len(all), wall, config, headline, value)
 }
 
-// addSeries adds the series with their summaries, as store keeps them, and points.
+// addSeries adds the series, with summaries as in store, and their points.
 func (e *entry) addSeries() {
 	for i, s := range e.Series {
 		var least, most, last any
@@ -261,8 +260,8 @@ func (e *entry) addSeries() {
 	}
 }
 
-// storeDump adds the completions of a folder: those of the last step as an evaluation
-// with its problems, those before as online evaluations.
+// storeDump adds the completions of a folder: the last step as an evaluation with its
+// problems, earlier steps as online evaluations.
 func (e *entry) storeDump(d *Dump) error {
 	pack := e.db.Blobs.NewPackWriter()
 	newest := int64(math.MinInt64)
@@ -321,7 +320,7 @@ func (e *entry) addSample(gen, newest int64, c Completion, ref blob.Ref) {
 		1, correct, c.Score, c.Answer, reason)
 }
 
-// itemScore is a problem in a scores blob, in so far as a dump knows it (eval.Item).
+// itemScore is a problem in a scores blob (eval.Item), with the fields known from a dump.
 type itemScore struct {
 	Problem string  `json:"problem"`
 	Samples int     `json:"samples"`
@@ -330,8 +329,8 @@ type itemScore struct {
 	Reward  float64 `json:"reward"`
 }
 
-// addEvaluation scores the completions of the newest step. Two runs whose dumps are
-// of the same problems share the suite, and can be compared problem by problem.
+// addEvaluation scores the completions of the newest step. Runs with dumps of the same
+// problems share the suite and can be compared problem by problem.
 func (e *entry) addEvaluation(d *Dump, gen, newest int64) error {
 	var items []itemScore
 	at := map[string]int{}

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// points gathers the points of series in the order in which a file has them.
+// points collects the points of series in file order.
 type points struct {
 	series map[string]map[int64]float64
-	// Wall-clock times, where the file has them.
+	// Wall-clock times, if the file has them.
 	first, last time.Time
-	repeated    int // points of a step that was there with another value
+	repeated    int // points that replaced another value of their step
 }
 
 func newPoints() *points { return &points{series: map[string]map[int64]float64{}} }
 
-// add takes a point. Of two of one step the later one counts, as for a run that was
-// resumed from a checkpoint.
+// add adds a point. It replaces an earlier point of the same step, as after a resume from
+// a checkpoint.
 func (p *points) add(name string, step int64, value float64) {
 	s := p.series[name]
 	if s == nil {
@@ -32,7 +32,7 @@ func (p *points) add(name string, step int64, value float64) {
 	s[step] = value
 }
 
-// at notes a time.
+// at records a time.
 func (p *points) at(t time.Time) {
 	if p.first.IsZero() || t.Before(p.first) {
 		p.first = t
@@ -61,7 +61,7 @@ func (p *points) list() []Series {
 	return list
 }
 
-// steps are all steps that have a point, ascending.
+// steps returns all steps with a point, ascending.
 func steps(list []Series) []int64 {
 	var all []int64
 	for _, s := range list {

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TensorBoard's messages (tensorboard/compat/proto, event.proto and summary.proto), of
-// which only the fields with scalars are written and read.
+// TensorBoard's messages (tensorboard/compat/proto, event.proto and summary.proto). Only
+// the fields for scalars are written and read.
 
 func appendVarint(dst []byte, id protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), v)

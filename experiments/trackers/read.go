@@ -16,29 +16,29 @@ import (
 	"exp/experiments/ident"
 )
 
-// Sources lists what can be read.
+// Sources lists the formats that Read accepts.
 func Sources() []string { return []string{"verl", "tensorboard", "csv", "jsonl"} }
 
-// Foreign is a run of another framework as its files tell it.
+// Foreign is a run of another framework, as read from its files.
 type Foreign struct {
 	From   string // one of Sources
 	Name   string
 	Seed   int64
-	Algo   string // as the user says; may be empty, as Task and Model
+	Algo   string // given by the user; Algo, Task and Model may be empty
 	Task   string
 	Model  string
 	Files  []SourceFile
 	Series []Series
 	Dumps  []Dump
-	// Started and Ended are zero where the files have no times.
+	// Started and Ended are zero if the files have no times.
 	Started, Ended time.Time
-	// Remarks are what a person should know of the files.
+	// Remarks are notes on the files for the user.
 	Remarks []string
 
 	points *points
 }
 
-// SourceFile is a file that was read.
+// SourceFile is an input file.
 type SourceFile struct {
 	Path   string // where it was
 	Name   string // within the run
@@ -46,8 +46,8 @@ type SourceFile struct {
 	SHA256 ident.Digest
 }
 
-// Read reads files and folders of one run. A folder stands for the event files, or
-// the dumps of completions, in it.
+// Read reads the files and folders of one run. A folder stands for the event files or
+// dumps of completions in it.
 func Read(from string, paths []string) (*Foreign, error) {
 	f := &Foreign{From: from, points: newPoints()}
 	for _, p := range paths {
@@ -58,12 +58,12 @@ func Read(from string, paths []string) (*Foreign, error) {
 	f.Series = f.points.list()
 	f.Started, f.Ended = f.points.first, f.points.last
 	if len(f.Series) == 0 && len(f.Dumps) == 0 {
-		return nil, &FormatError{Path: strings.Join(paths, ", "), Msg: "there is no metric in it",
+		return nil, &FormatError{Path: strings.Join(paths, ", "), Msg: "it contains no metrics",
 			Help: "--from says what wrote it: " + strings.Join(Sources(), ", ")}
 	}
 	if n := f.points.repeated; n > 0 {
-		f.Remarks = append(f.Remarks, strconv.Itoa(n)+" points of steps that come twice with different values: the "+
-			"later ones count, as of a resumed run")
+		f.Remarks = append(f.Remarks, strconv.Itoa(n)+" points repeat a step with a different value: the "+
+			"later ones count, as after a resume")
 	}
 	base := filepath.Base(filepath.Clean(paths[0]))
 	f.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -105,7 +105,7 @@ func (f *Foreign) readPath(path string) error {
 	}
 	if len(dirs) > 1 {
 		return &FormatError{Path: path, Msg: "files lie in " + strconv.Itoa(len(dirs)) +
-			" folders, which are runs or suites of their own", Help: "import each folder by itself"}
+			" folders, which are separate runs or suites", Help: "import each folder by itself"}
 	}
 	for _, p := range found {
 		if err := f.readFile(p, filepath.Base(path)+"/"+filepath.Base(p),
@@ -116,7 +116,7 @@ func (f *Foreign) readPath(path string) error {
 	return nil
 }
 
-// wants reports whether a file of a folder is one of the framework's.
+// wants reports whether a file in a folder belongs to the framework.
 func (f *Foreign) wants(name string) bool {
 	switch f.From {
 	case "tensorboard":
@@ -127,7 +127,7 @@ func (f *Foreign) wants(name string) bool {
 	return strings.HasSuffix(name, "."+f.From)
 }
 
-// readFile reads a file; folder is that it lies in, if a folder was given.
+// readFile reads a file; folder is its folder, if Read was given one.
 func (f *Foreign) readFile(path, name, folder string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -139,8 +139,8 @@ func (f *Foreign) readFile(path, name, folder string) error {
 		return err
 	}
 	if slices.ContainsFunc(f.Files, func(had SourceFile) bool { return had.Name == name }) {
-		return &FormatError{Path: path, Msg: "another file is named " + name + " too",
-			Help: "a run's files need names of their own"}
+		return &FormatError{Path: path, Msg: "another file is also named " + name,
+			Help: "a run's files need distinct names"}
 	}
 	f.Files = append(f.Files, src)
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -150,7 +150,7 @@ func (f *Foreign) readFile(path, name, folder string) error {
 	case "tensorboard":
 		whole, err := f.points.readEvents(path, file)
 		if err == nil && !whole {
-			f.Remarks = append(f.Remarks, path+" ends in the middle of a record, which is left out")
+			f.Remarks = append(f.Remarks, path+" ends in the middle of a record, which is ignored")
 		}
 		return err
 	case "csv":
@@ -171,8 +171,8 @@ func (f *Foreign) readJSONL(path string, r io.Reader) error {
 	})
 }
 
-// readVerl reads a console log, a log of the file logger or a dump, which the first
-// line tells.
+// readVerl reads a console log, a file logger's log or a dump, depending on the first
+// line.
 func (f *Foreign) readVerl(path, folder string, r io.ReadSeeker) error {
 	var first []byte
 	stop := errors.New("")
@@ -217,20 +217,20 @@ func (f *Foreign) readVerl(path, folder string, r io.ReadSeeker) error {
 		return nil
 	})
 	if err == nil && lines == 0 {
-		err = &FormatError{Path: path, Msg: "no line has metrics of a step, as in: step:1 - actor/entropy:0.5",
+		err = &FormatError{Path: path, Msg: "no line has the metrics of a step, such as: step:1 - actor/entropy:0.5",
 			Help: "verl prints them with trainer.logger=['console'], and writes them with ['file']"}
 	}
 	return err
 }
 
-// readCSV reads a table with a column step, and either columns metric and value or
-// one column for each metric. Other columns are left out where they are no numbers.
+// readCSV reads a table with a column step and either columns metric and value or one
+// column per metric. It ignores columns that are not numbers.
 func (f *Foreign) readCSV(path string, r io.Reader) error {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	head, err := in.Read()
 	if err != nil {
-		return &FormatError{Path: path, Line: 1, Msg: "it has no heading"}
+		return &FormatError{Path: path, Line: 1, Msg: "it has no header line"}
 	}
 	head = slices.Clone(head)
 	head[0] = strings.TrimPrefix(head[0], "\ufeff")

@@ -22,7 +22,7 @@ const (
 	typeFloat, typeDouble                                = 1, 2
 )
 
-// eventsVersion is what the first event of a file says.
+// eventsVersion is the version in the first event of a file.
 const eventsVersion = "brain.Event:2"
 
 // appendEvent appends the record of an event: the version of the file if tag is
@@ -46,8 +46,8 @@ func appendDescribed(dst []byte, wall time.Time, step int64, tag string, value f
 	return appendRecord(dst, appendBytes(e, eventSummary, appendBytes(nil, summaryValue, v)))
 }
 
-// readEvents reads the scalars of an event file. whole is false if the last record
-// ends early; what came before it counts.
+// readEvents reads the scalars of an event file. whole is false if the last record is cut
+// off; the records before it count.
 func (p *points) readEvents(name string, r io.Reader) (whole bool, err error) {
 	in := bufio.NewReaderSize(r, 1<<20)
 	for n := 1; ; n++ {
@@ -62,7 +62,7 @@ func (p *points) readEvents(name string, r io.Reader) (whole bool, err error) {
 		}
 		if errors.Is(err, errRecord) || errors.Is(err, errMessage) || err == io.EOF || err == io.ErrUnexpectedEOF {
 			return false, &FormatError{Path: name, Msg: "record " + strconv.Itoa(n) +
-				" is no TensorBoard event or is damaged",
+				" is damaged or not a TensorBoard event",
 				Help: "event files are named events.out.tfevents.*; copy the file again"}
 		}
 		if err != nil {
@@ -71,7 +71,7 @@ func (p *points) readEvents(name string, r io.Reader) (whole bool, err error) {
 	}
 }
 
-// event takes the scalars of an event.
+// event reads the scalars of an event.
 func (p *points) event(data []byte) error {
 	var step int64
 	var wall float64
@@ -108,7 +108,7 @@ func (p *points) event(data []byte) error {
 	return nil
 }
 
-// scalar takes a value of a summary, unless it is no scalar: an image, a text.
+// scalar reads a summary value if it is a scalar, not an image or a text.
 func (p *points) scalar(b []byte, step int64) error {
 	tag, value, ok := "", 0.0, false
 	err := fields(b, func(f field) (err error) {
@@ -128,8 +128,8 @@ func (p *points) scalar(b []byte, step int64) error {
 	return err
 }
 
-// tensorScalar is the value of a tensor of one float or double, which newer writers
-// use for scalars.
+// tensorScalar returns the value of a tensor with one float or double, which newer
+// writers use for scalars.
 func tensorScalar(b []byte) (value float64, ok bool, err error) {
 	kind, content, list := uint64(0), []byte(nil), []byte(nil)
 	err = fields(b, func(f field) error {

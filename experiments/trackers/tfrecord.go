@@ -14,7 +14,7 @@ import (
 // little-endian, with CRC-32C, rotated and shifted by a constant so that the CRC of
 // bytes that contain a CRC is not special.
 
-// maxRecord bounds a record; one of scalars has some dozens of bytes.
+// maxRecord bounds a record; scalar records take a few dozen bytes.
 const maxRecord = 256 << 20
 
 var errRecord = errors.New("a record is damaged")
@@ -33,8 +33,8 @@ func appendRecord(dst, data []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, maskedCRC(data))
 }
 
-// readRecord returns the next record, or io.EOF at the end. A record that ends early
-// is io.ErrUnexpectedEOF: the writer was killed, or is still writing.
+// readRecord returns the next record, or io.EOF at the end. A truncated record is
+// io.ErrUnexpectedEOF: the writer was killed or is still writing.
 func readRecord(r io.Reader) ([]byte, error) {
 	var head [12]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

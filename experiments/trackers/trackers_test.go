@@ -95,7 +95,7 @@ func TestVerlFileLogger(t *testing.T) {
 	if diff := cmp.Diff(want, f.Series, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
-	if len(f.Remarks) != 1 || !strings.HasPrefix(f.Remarks[0], "1 points of steps that come twice") {
+	if len(f.Remarks) != 1 || !strings.HasPrefix(f.Remarks[0], "1 points repeat a step") {
 		t.Errorf("remarks %q", f.Remarks)
 	}
 }
@@ -123,24 +123,24 @@ func TestTables(t *testing.T) {
 // What is wrong is said with the file, the line and the word.
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct{ from, name, text, want string }{
-		{"verl", "a.log", "nothing\nhere\n", "no line has metrics of a step"},
-		{"verl", "a.log", "", "no line has metrics of a step"},
+		{"verl", "a.log", "nothing\nhere\n", "no line has the metrics of a step"},
+		{"verl", "a.log", "", "no line has the metrics of a step"},
 		{"verl", "a.log", "x\nstep:1 - a:0.5 - b:many\n", `a.log:2: the value of b is "many"`},
-		{"verl", "a.log", "step:1 - a:0.5 - b\n", `there is no value in "b"`},
+		{"verl", "a.log", "step:1 - a:0.5 - b\n", `no value in "b"`},
 		{"verl", "a.log", "step:99999999999999999999 - a:1\n", "too large"},
 		{"verl", "a.jsonl", "{\"step\":1,\"data\":{\"a\":1}}\n{\"data\":{}}\n", "a.jsonl:2: it has no step"},
 		{"verl", "a.jsonl", "{\"input\":\"x\",\"output\":\"y\",\"step\":1}\n{\"input\":\"x\"}\n", "a.jsonl:2: a completion needs input and output"},
-		{"verl", "last.jsonl", "{\"input\":\"x\",\"output\":\"y\"}\n", "it says no step"},
-		{"jsonl", "a.jsonl", "{\"step\":1.5,\"a\":1}\n", "step is 1.5, which is no step"},
-		{"jsonl", "a.jsonl", "[1]\n", "no JSON object"},
-		{"csv", "a.csv", "", "no heading"},
+		{"verl", "last.jsonl", "{\"input\":\"x\",\"output\":\"y\"}\n", "neither the line nor the file name gives a step"},
+		{"jsonl", "a.jsonl", "{\"step\":1.5,\"a\":1}\n", "step is 1.5, not a step"},
+		{"jsonl", "a.jsonl", "[1]\n", "not a JSON object"},
+		{"csv", "a.csv", "", "no header line"},
 		{"csv", "a.csv", "x,y\n1,2\n", "no column is named step"},
 		{"csv", "a.csv", "step,a\none,2\n", `the step is "one"`},
 		{"csv", "a.csv", "step,a\n1,2,3\n", "wrong number of fields"},
 		{"csv", "a.csv", "run,step,metric,value\nx,1,a,1\ny,1,a,1\n", "several runs, x and y"},
-		{"csv", "a.csv", "step,a\n1,text\n", "no metric in it"},
-		{"tensorboard", "events.out.tfevents.1", "", "record 1 is no TensorBoard event"},
-		{"tensorboard", "events.out.tfevents.1", "this is something else entirely", "record 1 is no TensorBoard event"},
+		{"csv", "a.csv", "step,a\n1,text\n", "it contains no metrics"},
+		{"tensorboard", "events.out.tfevents.1", "", "record 1 is damaged or not a TensorBoard event"},
+		{"tensorboard", "events.out.tfevents.1", "this is something else entirely", "record 1 is damaged or not a TensorBoard event"},
 	} {
 		_, err := Read(tt.from, []string{put(t, t.TempDir(), tt.name, tt.text)})
 		var e *FormatError

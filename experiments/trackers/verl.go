@@ -17,13 +17,13 @@ import (
 // (verl/utils/logger/aggregate_logger.py, verl/utils/tracking.py). Older versions
 // round what they print to three decimals.
 
-// terminalCodes are colours, which Ray puts into logs.
+// terminalCodes matches the colour codes that Ray puts into logs.
 var terminalCodes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 
-// stepLine finds the metrics of a step in a line of a console.
+// stepLine finds the metrics of a step in a console line.
 var stepLine = regexp.MustCompile(`(?:^|[\s)\]])step:(\d+) - (\S+:.*)$`)
 
-// consoleLine reads a line of the console; ok is false if it has no metrics.
+// consoleLine reads a console line; ok is false if it has no metrics.
 func (p *points) consoleLine(line string) (ok bool, problem string) {
 	m := stepLine.FindStringSubmatch(terminalCodes.ReplaceAllString(strings.TrimRight(line, "\r"), ""))
 	if m == nil {
@@ -41,7 +41,7 @@ func (p *points) consoleLine(line string) (ok bool, problem string) {
 		}
 		i := strings.LastIndexByte(head, ':')
 		if i <= 0 {
-			return false, "there is no value in " + strconv.Quote(part)
+			return false, "no value in " + strconv.Quote(part)
 		}
 		name, text := strings.TrimSpace(part[:i]), strings.TrimSpace(part[i+1:])
 		value, ok := pythonNumber(text)
@@ -70,12 +70,12 @@ func pythonNumber(text string) (float64, bool) {
 	return v, err == nil
 }
 
-// jsonLine reads a line of the file logger, or of a table of metrics: an object with
-// the step and the metrics beside it or under "data".
+// jsonLine reads a line of the file logger or of a metrics table: an object with the
+// step, and the metrics at the same level or under "data".
 func (p *points) jsonLine(line []byte) (problem string) {
 	var row map[string]json.RawMessage
 	if err := json.Unmarshal(pythonJSON(line), &row); err != nil {
-		return "it is no JSON object: " + err.Error()
+		return "it is not a JSON object: " + err.Error()
 	}
 	var step int64
 	found := false
@@ -83,7 +83,7 @@ func (p *points) jsonLine(line []byte) (problem string) {
 		if raw, ok := row[key]; ok {
 			x, err := strconv.ParseFloat(string(raw), 64)
 			if step = int64(x); err != nil || float64(step) != x {
-				return key + " is " + string(raw) + ", which is no step"
+				return key + " is " + string(raw) + ", not a step"
 			}
 			delete(row, key)
 			found = true
@@ -106,7 +106,7 @@ func (p *points) jsonLine(line []byte) (problem string) {
 	return p.jsonMetrics("", step, row)
 }
 
-// stepKeys are the names that a step has in tables, the surest first.
+// stepKeys lists the names of the step column, in order of preference.
 var stepKeys = []string{"step", "_step", "global_step", "training/global_step"}
 
 func (p *points) jsonMetrics(prefix string, step int64, row map[string]json.RawMessage) (problem string) {
@@ -126,7 +126,7 @@ func (p *points) jsonMetrics(prefix string, step int64, row map[string]json.RawM
 			}
 		case string(raw) == "null":
 		default:
-			if v, ok := jsonNumber(raw); ok { // text and lists are no metrics
+			if v, ok := jsonNumber(raw); ok { // skips text and lists
 				p.add(prefix+name, step, v)
 			}
 		}
@@ -154,12 +154,12 @@ func jsonNumber(raw json.RawMessage) (float64, bool) {
 // bareNumbers are what Python writes and JSON does not have.
 var bareNumbers = regexp.MustCompile(`([:,\[]\s*)(NaN|-?Infinity)(\s*[,}\]])`)
 
-// bareMark begins the text that stands in for such a number, so that it is no other
+// bareMark starts the string that replaces such a number, so that it cannot match other
 // text.
 const bareMark = `"\u0000`
 
-// pythonJSON puts NaN and Infinity, as Python writes them, into quotes. Text that
-// looks the same is left alone only if the line is JSON already.
+// pythonJSON quotes NaN and Infinity as written by Python. It leaves text that looks the
+// same alone only if the line already is JSON.
 func pythonJSON(line []byte) []byte {
 	if json.Valid(line) {
 		return line

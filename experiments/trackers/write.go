@@ -21,10 +21,11 @@ import (
 	"exp/experiments/store"
 )
 
-// Formats lists what can be written: a folder for tensorboard and mlflow, else a file.
+// Formats lists the export formats: tensorboard and mlflow write a folder, the others a
+// file.
 func Formats() []string { return []string{"tensorboard", "csv", "parquet", "mlflow"} }
 
-// Written says what Write wrote.
+// Written is the result of Write.
 type Written struct {
 	Runs   int
 	Series int
@@ -32,9 +33,9 @@ type Written struct {
 	Files  int
 }
 
-// Write writes the series of runs, every point, to path, which must not exist. It
-// appears when it is whole. about describes a metric in Markdown, for formats that keep
-// descriptions; "" is no description.
+// Write writes every point of the runs' series to path, which must not exist and appears
+// when complete. about returns a metric's description in Markdown, "" for none, for
+// formats that keep descriptions.
 func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path string,
 	about func(metric string) string) (*Written, error) {
 	write, ok := map[string]func(w *writer, path string) error{
@@ -43,9 +44,9 @@ func Write(ctx context.Context, db *store.DB, runs []store.Run, format, path str
 	if !ok {
 		return nil, fmt.Errorf("trackers: no format %q", format)
 	}
-	// Something that appears under this name is replaced only if it is a file.
+	// The rename replaces something that appears under this name only if it is a file.
 	if _, err := os.Lstat(path); err == nil {
-		return nil, &FormatError{Path: path, Msg: "there is something already", Help: "name a new file or folder"}
+		return nil, &FormatError{Path: path, Msg: "it already exists", Help: "name a new file or folder"}
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -118,7 +119,7 @@ func (w *writer) toFile(path string, f func(out *bufio.Writer) error) error {
 	return errors.Join(f(out), out.Flush(), file.Close())
 }
 
-// point is a row of csv and parquet: what `exp metrics -o csv` prints, and the time.
+// point is a row of csv and parquet: the columns of `exp metrics -o csv`, and the time.
 type point struct {
 	Run    string    `parquet:"run,dict"`
 	Name   string    `parquet:"name,dict"`
@@ -167,7 +168,7 @@ func (w *writer) csv(path string) error {
 	})
 }
 
-// parquetRows is how many rows are handed over at once.
+// parquetRows is the number of rows written at once.
 const parquetRows = 4096
 
 func (w *writer) parquet(path string) error {
@@ -238,10 +239,10 @@ func stepsOf(curves []store.Curve) []int64 {
 	return steps(list)
 }
 
-// notInNames is what a folder or a key of MLflow may not hold.
+// notInNames matches characters not allowed in folder names and MLflow keys.
 var notInNames = regexp.MustCompile(`[^/\w.\- :]`)
 
-// folder is the name of a run's folder.
+// folder returns the name of a run's folder.
 func folder(r store.Run) string {
 	return strings.ReplaceAll(notInNames.ReplaceAllString(r.Name, "_"), "/", "_") + "-" + strconv.FormatInt(r.Seed,
 		10) + "-" + r.RID.Short()
@@ -356,7 +357,7 @@ func (w *writer) mlflowRun(dir, experiment string, r store.Run) error {
 	return w.mlflowParams(root, r)
 }
 
-// pythonFloat is a number as Python reads it.
+// pythonFloat formats a number for Python.
 func pythonFloat(v float64) string {
 	return strings.Replace(strings.ToLower(strconv.FormatFloat(v, 'g', -1, 64)), "+inf", "inf", 1)
 }
