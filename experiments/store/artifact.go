@@ -7,7 +7,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// Artifact is a file that a run leaves for people: merged weights, a log.
+// Artifact is a file that a run produces for users: merged weights, a log.
 type Artifact struct {
 	Run    int64        `json:"-"`
 	Stage  int64        `json:"-"`
@@ -17,8 +17,8 @@ type Artifact struct {
 	Size   int64        `json:"size"` // bytes
 }
 
-// AddArtifact records a file that is stored as a blob. The newest of a name
-// counts.
+// AddArtifact records a file that is stored as a blob. It replaces an older file of the
+// same name.
 func (db *DB) AddArtifact(ctx context.Context, a Artifact) error {
 	return db.write(ctx, "record artifact "+a.Name, func(tx *sql.Tx) error {
 		if err := db.addBlob(ctx, tx, a.Digest, a.Size, "artifact"); err != nil {

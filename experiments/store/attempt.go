@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// AttemptKind is why a run was executed.
+// AttemptKind is the reason for executing a run.
 type AttemptKind string
 
 const (
 	AttemptRun    AttemptKind = "run"
 	AttemptResume AttemptKind = "resume"
 	AttemptVerify AttemptKind = "verify"
-	AttemptForced AttemptKind = "forced" // although the outputs were there
+	AttemptForced AttemptKind = "forced" // despite existing outputs
 )
 
-// Attempt is one execution against a run.
+// Attempt is one execution of a run.
 type Attempt struct {
 	ID       int64 // set by BeginAttempt
 	Run      int64
@@ -32,13 +32,13 @@ type Attempt struct {
 	Ended    time.Time // zero while running
 	Status   Status
 	ExitCode int             // meaningful once ended
-	Env      json.RawMessage // CPU, memory, libraries: what a person asks for later
+	Env      json.RawMessage // CPU, memory, libraries
 }
 
-// BeginAttempt records that a run is being executed and returns a with ID, N,
-// Started and Status set. The caller holds the run's lock, so attempts and stages
-// of it that are still "running" were killed: they become "interrupted". A verify
-// attempt leaves the run's own status alone.
+// BeginAttempt records that a run is being executed and returns a with ID, N, Started and
+// Status set. The caller holds the run's lock, so any attempt or stage of the run that is
+// still "running" was killed and becomes "interrupted". A verify attempt does not change
+// the run's status.
 func (db *DB) BeginAttempt(ctx context.Context, a Attempt) (Attempt, error) {
 	t := db.now()
 	err := db.write(ctx, fmt.Sprintf("begin attempt of run %d", a.Run), func(tx *sql.Tx) error {
@@ -60,8 +60,8 @@ func (db *DB) BeginAttempt(ctx context.Context, a Attempt) (Attempt, error) {
 	return a, err
 }
 
-// endKilled closes what a killed process left open. An attempt is taken to have
-// ended with the last step that it recorded.
+// endKilled closes the attempts and stages of a killed process. An attempt ends with its
+// last recorded step.
 func endKilled(ctx context.Context, tx *sql.Tx, run int64) error {
 	for _, text := range []string{
 		`UPDATE attempts SET status = 'interrupted',
@@ -79,13 +79,12 @@ func endKilled(ctx context.Context, tx *sql.Tx, run int64) error {
 	return nil
 }
 
-// sumWall sets the time that a run ?1 has taken.
+// sumWall sets the wall time of run ?1.
 const sumWall = `UPDATE runs SET wall_s = (SELECT coalesce(sum(ended - started), 0) / 1000.0 FROM attempts
 	WHERE run = ?1 AND ended IS NOT NULL AND kind <> 'verify') WHERE id = ?1`
 
-// EndAttempt records how an attempt ended: Done, Failed or Interrupted, and the
-// process's exit code. The run gets the same status and end, but not from a
-// verify attempt.
+// EndAttempt records how an attempt ended: Done, Failed or Interrupted, and the process's
+// exit code. The run gets the same status and end, except for a verify attempt.
 func (db *DB) EndAttempt(ctx context.Context, id int64, status Status, exitCode int) error {
 	return db.writeDurable(ctx, fmt.Sprintf("end attempt %d", id), func(tx *sql.Tx) error {
 		run, err := queryOne(ctx, tx, scanInt, `UPDATE attempts SET status = ?, exit_code = ?, ended = ?

@@ -8,8 +8,8 @@ import (
 	"exp/experiments/ident"
 )
 
-// addBlob records that a blob is in use. The file must be there already with
-// that size: what is recorded can be read.
+// addBlob records that a blob is in use. The file must already exist with that size, so
+// every recorded blob is readable.
 func (db *DB) addBlob(ctx context.Context, tx *sql.Tx, digest ident.Digest, size int64, kind string) error {
 	got, err := db.Blobs.Stat(digest)
 	if err != nil {

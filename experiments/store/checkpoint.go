@@ -9,8 +9,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// Checkpoint announces a checkpoint that is complete on disk, in the run's
-// directory.
+// Checkpoint records a checkpoint that is complete on disk, in the run's directory.
 type Checkpoint struct {
 	Run    int64        `json:"-"`
 	Step   int64        `json:"step"`
@@ -20,8 +19,8 @@ type Checkpoint struct {
 	Bytes  int64        `json:"bytes"`
 }
 
-// AddCheckpoint announces a checkpoint. The same step again with the same digest
-// is a no-op, with another one a recorded divergence and a *DivergenceError.
+// AddCheckpoint records a checkpoint. Recording a step again is a no-op if the digest is
+// the same; otherwise it records a divergence and returns a *DivergenceError.
 func (db *DB) AddCheckpoint(ctx context.Context, c Checkpoint) error {
 	var diverged *DivergenceError
 	err := db.writeDurable(ctx, fmt.Sprintf("record checkpoint of step %d", c.Step), func(tx *sql.Tx) error {
@@ -50,8 +49,8 @@ func (db *DB) AddCheckpoint(ctx context.Context, c Checkpoint) error {
 	return err
 }
 
-// ForgetCheckpoint takes back the announcement of a checkpoint whose files are
-// about to be deleted; ErrNotFound if there is none.
+// ForgetCheckpoint removes the record of a checkpoint whose files are about to be
+// deleted; ErrNotFound if there is none.
 func (db *DB) ForgetCheckpoint(ctx context.Context, run, step int64) error {
 	return db.updateRun(ctx, "forget checkpoint of", run, `DELETE FROM checkpoints WHERE run = ? AND step = ?`, run,
 		step)

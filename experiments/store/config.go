@@ -7,7 +7,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// Config is the resolved configuration of a run. Runs share one by its digest.
+// Config is the resolved configuration of a run. Runs with the same digest share one.
 type Config struct {
 	Digest  ident.Digest
 	JSON    string // nested objects, so that config.train.optim.lr is $.train.optim.lr
@@ -30,7 +30,7 @@ func addConfig(ctx context.Context, tx *sql.Tx, c Config) error {
 	return err
 }
 
-// orEmpty is text, or empty where there is none.
+// orEmpty returns text, or empty if text is "".
 func orEmpty(text, empty string) string {
 	if text == "" {
 		return empty

@@ -11,20 +11,20 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// busyTimeout is how long SQLite itself waits for a lock, sleeping between its
-// attempts; DB.patiently repeats that, so that a longer wait can be cancelled.
+// busyTimeout is the time SQLite itself waits for a lock; DB.patiently repeats that, so
+// that a longer wait can be cancelled.
 const busyTimeout = 5 * time.Second
 
-// readers is the number of connections that read at the same time: reports read
-// series of several runs at once, and each connection has a page cache of 2 MB.
+// readers is the number of concurrent reading connections: reports read series of several
+// runs at once, and each connection has a page cache of 2 MB.
 const readers = 4
 
-// statements is how many prepared statements a connection keeps. A step uses
-// six, a command a dozen.
+// statements is the number of prepared statements a connection keeps. A step uses six, a
+// command a dozen.
 const statements = 64
 
-// connector opens connections to one database file with our settings. It stands
-// in for a data source name so that no driver is registered under a global name.
+// connector opens connections to one database file with our settings. It replaces a data
+// source name, so no driver is registered under a global name.
 type connector struct {
 	dsn    string
 	driver *sqlite3.SQLiteDriver
@@ -34,8 +34,8 @@ func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driv
 
 func (c connector) Driver() driver.Driver { return c.driver }
 
-// pool is a set of connections to the database with the parameters of params in addition to
-// those that all have.
+// pool opens a set of connections to the database with params in addition to the common
+// parameters.
 func (db *DB) pool(params map[string]string, pragmas string, conns int) *sql.DB {
 	q := url.Values{}
 	q.Set("_busy_timeout", strconv.FormatInt(min(busyTimeout, db.lockWait).Milliseconds(), 10))
@@ -57,23 +57,23 @@ func (db *DB) pool(params map[string]string, pragmas string, conns int) *sql.DB 
 	return conn
 }
 
-// writerPool has exactly one connection. Its transactions take the write lock
-// when they begin, so none can fail half-way for want of it.
+// writerPool has exactly one connection. Its transactions take the write lock when they
+// begin, so none can fail half-way for lack of it.
 func (db *DB) writerPool(create bool) *sql.DB {
 	params := map[string]string{"mode": "rw", "_txlock": "immediate", "_synchronous": "NORMAL", "_journal_mode": "WAL"}
 	if create {
 		params["mode"] = "rwc"
 	}
 	if db.rollback {
-		// Where WAL does not work: one process at a time, the database locked from
-		// the first access on, every transaction synced.
+		// Without WAL: one process at a time, the database locked from the first access
+		// on, every transaction synced.
 		params["_journal_mode"], params["_synchronous"], params["_locking_mode"] = "DELETE", "FULL", "EXCLUSIVE"
 	}
 	return db.pool(params, "", 1)
 }
 
-// readerPool can only read. Immutable is for a store in a folder that may not be
-// written: then there is no lock file and nobody may be writing.
+// readerPool can only read. immutable is for a store in a read-only folder: there is no
+// lock file, and nobody may be writing.
 func (db *DB) readerPool(immutable bool) *sql.DB {
 	params := map[string]string{"mode": "ro"}
 	if immutable {

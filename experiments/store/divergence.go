@@ -9,14 +9,14 @@ import (
 	"exp/experiments/ident"
 )
 
-// Divergence is a row about work that gave two results.
+// Divergence records work that gave two results.
 type Divergence struct {
 	ID      int64
 	Time    time.Time
 	Run     int64
 	Attempt int64 // 0 if unknown
 	What    DivergenceError
-	Host    string // where the second result was made
+	Host    string // that produced the second result
 }
 
 // Divergences returns the divergences found in a run, oldest first.
@@ -39,14 +39,14 @@ func (db *DB) addDivergence(ctx context.Context, tx *sql.Tx, run, attempt int64,
 	if e.SID.IsZero() {
 		step = e.Step
 	}
-	host, _ := os.Hostname() // for people; a divergence without it is still one
+	host, _ := os.Hostname() // informative only
 	_, err := tx.ExecContext(ctx, `INSERT INTO divergences (t, run, attempt, sid, kind, step, field, want, got, host)
 		VALUES (?, ?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?)`,
 		db.now(), run, attempt, e.SID, e.Kind, step, e.Field, e.Want, e.Got, host)
 	return err
 }
 
-// rid returns the id of a run as others know it.
+// rid returns the rid of a run.
 func rid(ctx context.Context, q querier, run int64) (ident.Digest, error) {
 	return queryOne(ctx, q, func(r *sql.Rows) (d ident.Digest, err error) {
 		err = r.Scan(&d)

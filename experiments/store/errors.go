@@ -12,42 +12,42 @@ import (
 	"exp/experiments/ident"
 )
 
-// What errors of this package wrap, for errors.Is.
+// Errors that this package wraps, for errors.Is.
 var (
-	// ErrNotFound is returned when a row that was asked for is not there.
+	// ErrNotFound means that a requested row does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrNoStore is returned when there is no store in a directory.
+	// ErrNoStore means that a directory has no store.
 	ErrNoStore = errors.New("no store here")
-	// ErrCorrupt is returned when the database is damaged or is another program's.
+	// ErrCorrupt means that the database is damaged or belongs to another program.
 	ErrCorrupt = errors.New("damaged or not a store")
-	// ErrBusy is returned when another process held the database or a run for
-	// longer than Options.LockWait.
+	// ErrBusy means that another process held the database or a run for longer than
+	// Options.LockWait.
 	ErrBusy = errors.New("locked by another process")
-	// ErrFull is returned when the disk is full; it is also a syscall.ENOSPC.
+	// ErrFull means that the disk is full; it wraps syscall.ENOSPC.
 	ErrFull = fmt.Errorf("disk full: %w", syscall.ENOSPC)
-	// ErrReadOnly is returned for a write to a store that was opened read-only or
-	// whose files may not be written.
+	// ErrReadOnly means a write to a store that was opened read-only or has read-only
+	// files.
 	ErrReadOnly = errors.New("store is read-only")
-	// ErrPlace is returned when a store's directory cannot be where it was asked for:
-	// a file is in the way, or the directory may not be made.
+	// ErrPlace means that a store's directory cannot be created: a file is in the way, or
+	// permission is missing.
 	ErrPlace = errors.New("no place for a store")
-	// ErrNetwork is returned when the directory is on a network file system,
-	// where SQLite's locks do not work.
+	// ErrNetwork means that the directory is on a network file system, where SQLite's
+	// locks do not work.
 	ErrNetwork = errors.New("network file system")
-	// ErrConstraint is returned when rows contradict each other, such as a stage
-	// of a run that is not there: a mistake of the caller.
+	// ErrConstraint means that rows contradict each other, such as a stage of a missing
+	// run: a caller's mistake.
 	ErrConstraint = errors.New("rows contradict each other")
-	// ErrInUse is returned when what is to be removed is needed: by rows of others, or
-	// because it was restored.
+	// ErrInUse means that something to be removed is needed, by other rows or because it
+	// was restored.
 	ErrInUse = errors.New("still in use")
 )
 
-// Error is a store operation that did not work.
+// Error is a failed store operation.
 type Error struct {
 	Op   string // "open store", "record step 12", …
 	Path string // the database or the file concerned
 	Err  error
-	Hint string // what a person can do; may be empty
+	Hint string // suggested fix; may be empty
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Op, e.Path, e.Err) }
@@ -55,8 +55,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Op, e.Path, 
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// VersionError is returned when the store's schema is not the one that this
-// program knows: a newer one, or, for readers, an older one.
+// VersionError means that the store's schema is newer than this program's or, for
+// readers, older.
 type VersionError struct {
 	Path string
 	Have int // the store's
@@ -72,7 +72,7 @@ func (e *VersionError) Error() string {
 		e.Path, e.Have, e.Want)
 }
 
-// Hint says what a person can do.
+// Hint suggests what to do.
 func (e *VersionError) Hint() string {
 	if e.Have > e.Want {
 		return "use a newer exp, or another store with --store"
@@ -80,10 +80,10 @@ func (e *VersionError) Hint() string {
 	return "any command that writes, such as exp run, upgrades the store and keeps a backup"
 }
 
-// DivergenceError is returned when the same work was done twice with different
-// results. What was recorded first is kept; the divergence is a row of its own.
+// DivergenceError means that the same work was done twice with different results. The
+// first record stays; the divergence is recorded separately.
 type DivergenceError struct {
-	RID   ident.Digest // zero for a stage that no single run owns
+	RID   ident.Digest // zero for a stage shared by runs
 	SID   ident.Digest // zero for a step
 	Kind  string       // stage kind; "" for a step
 	Step  int64        // of a step or a checkpoint
@@ -94,7 +94,7 @@ type DivergenceError struct {
 
 func (e *DivergenceError) Error() string { return "divergence: " + e.Text() }
 
-// Text says what differs, without the word divergence.
+// Text describes the difference, without the word divergence.
 func (e *DivergenceError) Text() string {
 	where := fmt.Sprintf("run %s: step %d", e.RID.Short(), e.Step)
 	if e.Kind != "" {
@@ -110,8 +110,8 @@ func orNone(d ident.Digest) string {
 	return d.Short()
 }
 
-// fail turns the error of an operation into an *Error. Errors that are this
-// package's already, and the caller's cancellation, pass.
+// fail wraps the error of an operation in an *Error. It passes on this package's own
+// errors and the caller's cancellation.
 func (db *DB) fail(op string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -129,13 +129,12 @@ func (db *DB) fail(op string, err error) error {
 	hint, err := classify(err)
 	if errors.Is(err, syscall.ENOTDIR) || op == "open store" && errors.Is(err, fs.ErrPermission) {
 		err, hint = fmt.Errorf("%w: %w", ErrPlace, err),
-			"name a directory that may be written with --store DIR or EXP_STORE"
+			"name a writable directory with --store DIR or EXP_STORE"
 	}
 	return &Error{Op: op, Path: path, Err: err, Hint: hint}
 }
 
-// classify wraps an error of SQLite, told by its code, into one of ours and says
-// what to do about it.
+// classify maps an SQLite error, by its code, to one of ours and a hint.
 func classify(err error) (hint string, _ error) {
 	var s sqlite3.Error
 	if errors.As(err, &s) {
@@ -155,7 +154,7 @@ func classify(err error) (hint string, _ error) {
 	return "", err
 }
 
-// kindOf is the error of ours that an error of SQLite is; nil if none.
+// kindOf returns our error for an SQLite error, nil if there is none.
 func kindOf(s sqlite3.Error) error {
 	switch s.Code {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:

@@ -40,9 +40,8 @@ func addEvals(ctx context.Context, tx *sql.Tx, run, stage int64, evals []Eval) e
 	return nil
 }
 
-// Evals returns the evaluations of a run in the order in which they were
-// recorded. A suite that was scored again under the same protocol has the newest
-// scores only.
+// Evals returns the evaluations of a run in recording order, for each suite and protocol
+// only the newest scores.
 func (db *DB) Evals(ctx context.Context, run int64) ([]Eval, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (e Eval, err error) {
 		err = r.Scan(&e.Run, &e.StageGen, &e.StageScore, &e.Suite, &e.SuiteName, &e.SuiteDigest, &e.Protocol,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Level says how much an event matters.
+// Level is the severity of an event.
 type Level string
 
 const (
@@ -18,7 +18,7 @@ const (
 	LevelError Level = "error"
 )
 
-// Event is something that happened in a run and is not a metric.
+// Event is something other than a metric that happened in a run.
 type Event struct {
 	ID      int64 // set by the store
 	Run     int64
@@ -29,7 +29,7 @@ type Event struct {
 	Data    json.RawMessage // a JSON object; nil is {}
 }
 
-// AddEvent records an event. Events of a step go with the step.
+// AddEvent records an event. Events of a step are recorded with the step.
 func (db *DB) AddEvent(ctx context.Context, e Event) error {
 	return db.write(ctx, fmt.Sprintf("record event %s", e.Kind), func(tx *sql.Tx) error {
 		return insertEvent(ctx, tx, e, db.now())
@@ -43,9 +43,8 @@ func insertEvent(ctx context.Context, tx *sql.Tx, e Event, t int64) error {
 	return err
 }
 
-// Events returns the events of a run with an id over after, in the order in
-// which they were recorded; after 0 is all of them, the last one's id gives what
-// came since.
+// Events returns the events of a run with an id greater than after, in recording order: 0
+// returns all events, the id of the last one only newer events.
 func (db *DB) Events(ctx context.Context, run, after int64) ([]Event, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (e Event, err error) {
 		var t int64

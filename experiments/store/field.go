@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FieldKind says where the value of a Field comes from.
+// FieldKind is the source of a Field's value.
 type FieldKind uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	FieldEval                        // the newest evaluation: Suite and Name, the metric
 )
 
-// Agg says which value of a series is meant.
+// Agg selects a value of a series.
 type Agg uint8
 
 const (
@@ -29,8 +29,8 @@ const (
 	AggAt // at Field.Step
 )
 
-// Field is a value of a run that a filter, a sort order or a column can name.
-// Fields may be compared with ==.
+// Field is a value of a run that filters, sort orders and columns can name. Fields are
+// comparable with ==.
 type Field struct {
 	Kind  FieldKind
 	Name  string
@@ -39,8 +39,7 @@ type Field struct {
 	Step  int64
 }
 
-// columns are the columns that a Field may name, by the word that people use,
-// and the types of their values.
+// columns maps the column names of Fields to SQL and the types of their values.
 var columns = map[string]struct {
 	sql  string
 	kind columnKind
@@ -61,7 +60,7 @@ var columns = map[string]struct {
 	"steps":    {"r.steps", numberColumn},
 	"tokens":   {"r.tokens", numberColumn},
 	"wall":     {"r.wall_s", numberColumn},
-	// What Verified needs; fieldValue asks it.
+	// The input of Verified, which fieldValue calls.
 	"verified": {`(SELECT json_group_array(json_object('ID', id, 'Level', level, 'OK', json(iif(ok, 'true', 'false'))))
 		FROM (SELECT id, level, ok FROM verifications WHERE run = r.id ORDER BY id))`, verifiedColumn},
 }
@@ -75,10 +74,10 @@ const (
 	verifiedColumn
 )
 
-// Columns returns the names that a FieldColumn may have, by the alphabet.
+// Columns returns the valid names of a FieldColumn, sorted.
 func Columns() []string { return sortedKeys(columns, nil) }
 
-// expression is the SQL of a field on a run r with config c, and its parameters.
+// expression returns the SQL of a field of run r with config c, and its parameters.
 func (f Field) expression() (string, []any, error) {
 	switch f.Kind {
 	case FieldColumn:
@@ -106,14 +105,13 @@ func (f Field) expression() (string, []any, error) {
 
 var aggColumns = [...]string{AggLast: "last", AggMin: "min", AggMax: "max"}
 
-// jsonPath is the path of SQLite's JSON functions for a dotted path, each part
-// quoted.
+// jsonPath returns a dotted path as a path for SQLite's JSON functions, each part quoted.
 func jsonPath(path string) string {
 	return `$."` + strings.Join(strings.Split(strings.ReplaceAll(path, `"`, ``), "."), `"."`) + `"`
 }
 
-// fieldValue scans the value of a field: nil (not there, or NaN), bool, float64,
-// string, time.Time or []any of these.
+// fieldValue scans the value of a field: nil (missing or NaN), bool, float64, string,
+// time.Time or []any of these.
 type fieldValue struct {
 	field Field
 	value any

@@ -16,7 +16,7 @@ func Filesystem(dir string) (f FilesystemInfo, err error) {
 	return f, nil
 }
 
-// localNames are those that people have stores on; for them only.
+// localNames names common local file systems, for display only.
 var localNames = map[uint32]string{
 	0x0000ef53: "ext4", // and its ancestors
 	0x58465342: "XFS",
@@ -27,9 +27,9 @@ var localNames = map[uint32]string{
 	0x794c7630: "overlay",
 }
 
-// networkFS names the network file system that dir is on; "" for a local one.
-// The numbers are those of statfs(2) and linux/magic.h. FUSE is counted in: what
-// is behind it cannot be known.
+// networkFS returns the name of the network file system that dir is on, "" for a local
+// one. The numbers are from statfs(2) and linux/magic.h. FUSE counts as a network: its
+// backing is unknown.
 func networkFS(dir string) (string, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

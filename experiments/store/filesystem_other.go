@@ -2,10 +2,8 @@
 
 package store
 
-// networkFS cannot tell on this system and takes every file system for a local
-// one.
+// networkFS treats every file system as local, since this system does not tell.
 func networkFS(dir string) (string, error) { return "", nil }
 
-// Filesystem describes the file system that dir is on, as far as this system tells:
-// not at all.
+// Filesystem cannot describe the file system on this system.
 func Filesystem(dir string) (FilesystemInfo, error) { return FilesystemInfo{Free: -1}, nil }

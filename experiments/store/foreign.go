@@ -2,16 +2,16 @@ package store
 
 import "strings"
 
-// foreignNumerics begins the numerics of a run that another program made: no class
-// of machines gives its bits again.
+// foreignNumerics is the prefix of the numerics of a foreign run, one that another
+// program executed: no machine here reproduces its bits.
 const foreignNumerics = "foreign/"
 
-// ForeignNumerics is the numerics of a run that a framework made ("verl").
+// ForeignNumerics returns the numerics of a run executed by a framework ("verl").
 func ForeignNumerics(framework string) string { return foreignNumerics + framework }
 
-// Foreign is the framework that made a run that was imported; "" for runs of ours.
-// What is recorded of a foreign run is what its files say: its series, perhaps
-// completions. It has no chain, and nothing of it can be executed again.
+// Foreign returns the framework that executed an imported run, "" for our runs. The
+// record of a foreign run comes from its files: series, perhaps completions. It has no
+// chain and cannot be executed again.
 func (r *Run) Foreign() string {
 	framework, ok := strings.CutPrefix(r.Numerics, foreignNumerics)
 	if !ok {

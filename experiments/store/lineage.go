@@ -9,7 +9,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// insertIO records what a stage read ("in") or wrote ("out").
+// insertIO records the inputs ("in") or outputs ("out") of a stage.
 func insertIO(ctx context.Context, tx *sql.Tx, stage int64, dir string, list []IO) error {
 	for _, io := range list {
 		if _,
@@ -22,8 +22,8 @@ func insertIO(ctx context.Context, tx *sql.Tx, stage int64, dir string, list []I
 	return nil
 }
 
-// readIO fills in the inputs of a stage, and the outputs: of a Cached stage those
-// of the stage it reused.
+// readIO fills in the inputs and outputs of a stage. A Cached stage has the outputs of
+// the stage it reused.
 func readIO(ctx context.Context, q querier, s *Stage) error {
 	type edge struct {
 		dir string
@@ -49,13 +49,12 @@ type Edge struct {
 	Stage int64
 	Run   int64
 	Kind  string // of the stage
-	Out   bool   // the stage wrote it; otherwise it read it
+	Out   bool   // written by the stage; otherwise read
 	Role  string
 }
 
-// Edges returns which stages wrote or read a digest, in the order in which the
-// stages began. Both ways of walking the lineage start here: what made a file,
-// and what was made with it.
+// Edges returns the stages that wrote or read a digest, in starting order. Lineage walks
+// in both directions use it.
 func (db *DB) Edges(ctx context.Context, digest ident.Digest) ([]Edge, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (e Edge, err error) {
 		err = r.Scan(&e.Stage, &e.Run, &e.Kind, &e.Out, &e.Role)
@@ -72,8 +71,8 @@ func sortedKeys[V any](a, b map[string]V) []string {
 	return slices.Compact(keys)
 }
 
-// DigestsWith returns the digests that stages read or wrote and that begin with
-// hexadecimal digits, in order, at most limit.
+// DigestsWith returns at most limit digests that stages read or wrote and that begin with
+// the given hexadecimal digits, sorted.
 func (db *DB) DigestsWith(ctx context.Context, prefix string, limit int) ([]ident.Digest, error) {
 	low, high, err := prefixRange(prefix)
 	if err != nil {

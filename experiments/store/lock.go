@@ -14,19 +14,18 @@ import (
 	"exp/experiments/ident"
 )
 
-// Holder is who executes a run.
+// Holder is the process that executes a run.
 type Holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
 	Start time.Time `json:"start"` // when it took the lock
 }
 
-// LockedError is returned when another process executes the run. It wraps
-// ErrBusy.
+// LockedError means that another process executes the run. It wraps ErrBusy.
 type LockedError struct {
 	RID    ident.Digest
 	Path   string // the lock file
-	Holder Holder // zero if it had not signed yet
+	Holder Holder // zero if it has not signed yet
 }
 
 func (e *LockedError) Error() string {
@@ -38,22 +37,22 @@ func (e *LockedError) Error() string {
 // Unwrap returns ErrBusy.
 func (e *LockedError) Unwrap() error { return ErrBusy }
 
-// Lock is the right to execute a run. The system takes it away when the process
-// ends, however that happens.
+// Lock is the right to execute a run. The system releases it when the process ends for
+// any reason.
 type Lock struct {
 	file *os.File
 }
 
-// lockPatience is how long LockRun retries where another process executes the run:
-// it may be about to end. Where others only look, which is a moment however long the
-// machine makes it, readerPatience is.
+// lockPatience is the time LockRun retries while another process executes the run, which
+// may be about to end. readerPatience is the time it retries while others only look at
+// the lock, which they do briefly.
 const (
 	lockPatience   = 200 * time.Millisecond
 	readerPatience = 20 * time.Second
 )
 
-// LockRun takes the lock of a run, RUNDIR/lock, and signs it. It does not wait
-// for who executes the run: that is a *LockedError.
+// LockRun takes the lock of a run, RUNDIR/lock, and signs it. If another process executes
+// the run, it returns a *LockedError without waiting for the end.
 func (db *DB) LockRun(rid ident.Digest) (*Lock, error) {
 	path := filepath.Join(db.RunDir(rid), "lock")
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -94,7 +93,7 @@ func (db *DB) LockRun(rid ident.Digest) (*Lock, error) {
 	return &Lock{file: f}, nil
 }
 
-// onlyRead reports whether nobody holds a lock but those that look (Alive).
+// onlyRead reports whether only readers (Alive) hold a lock.
 func onlyRead(f *os.File) bool {
 	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
 		return false
@@ -126,13 +125,13 @@ func (db *DB) sign(f *os.File) error {
 	return err
 }
 
-// Release gives the lock back. The file stays, as does the run.
+// Release releases the lock. The file stays.
 func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), l.file.Close())
 }
 
-// Alive reports whether some process executes a run, and which. A run whose
-// status is Running and that is not alive was killed.
+// Alive reports whether a process executes a run, and which. A run with status Running
+// that is not alive was killed.
 func (db *DB) Alive(rid ident.Digest) (Holder, bool) {
 	path := filepath.Join(db.RunDir(rid), "lock")
 	f, err := os.Open(path)
@@ -147,8 +146,8 @@ func (db *DB) Alive(rid ident.Digest) (Holder, bool) {
 	return Holder{}, false
 }
 
-// StatusNow returns a run's status as of now: a run that is recorded as running and is
-// not alive was killed, so it is Interrupted.
+// StatusNow returns a run's current status: Interrupted if the run is recorded as running
+// but not alive, so it was killed.
 func (db *DB) StatusNow(r *Run) Status {
 	if r.Status == Running {
 		if _, alive := db.Alive(r.RID); !alive {
@@ -158,7 +157,7 @@ func (db *DB) StatusNow(r *Run) Status {
 	return r.Status
 }
 
-// readHolder is who signed a lock file; zero if nobody has.
+// readHolder returns the signer of a lock file, zero if there is none.
 func readHolder(path string) (h Holder) {
 	b, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(b, &h) != nil {

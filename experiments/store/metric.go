@@ -15,12 +15,11 @@ import (
 type Curve struct {
 	Series
 	Steps  []int64   `json:"-"` // [N] ascending
-	Values []float64 `json:"-"` // [N] NaN where the metric was
+	Values []float64 `json:"-"` // [N] NaN if the metric was
 }
 
-// Metrics returns the series of a run whose name matches glob (as in DB.Series),
-// by name, with their points from step from to step to, both included. No point
-// is left out.
+// Metrics returns the series of a run whose name matches glob (as in DB.Series), by name,
+// with all points from step from to step to, both included.
 func (db *DB) Metrics(ctx context.Context, run int64, glob string, from, to int64) ([]Curve, error) {
 	series, err := db.Series(ctx, run, glob)
 	if err != nil || len(series) == 0 {
@@ -73,11 +72,11 @@ func DetByStep(curves []Curve) map[int64]map[string]float64 {
 	return all
 }
 
-// AllSteps is the last step of a range that has no end.
+// AllSteps is the end of an open range of steps.
 const AllSteps = math.MaxInt64
 
-// readPoints appends the points of series, by id, to their curves. The points of
-// a run lie step by step, so one pass over its steps serves all series.
+// readPoints appends the points of series, by id, to their curves. A run's points are
+// stored step by step, so one pass serves all series.
 func (db *DB) readPoints(ctx context.Context, run int64, curves map[int64]*Curve, from, to int64) error {
 	wanted, err := json.Marshal(slices.Collect(maps.Keys(curves)))
 	if err != nil {
@@ -102,8 +101,8 @@ func (db *DB) readPoints(ctx context.Context, run int64, curves map[int64]*Curve
 	return rows.Err()
 }
 
-// recordMetrics writes the points of a step, all in one statement: a statement a
-// point would take three times as long.
+// recordMetrics writes the points of a step in one statement: one statement per point
+// would take three times as long.
 func (w *StepWriter) recordMetrics(ctx context.Context, tx *sql.Tx, s *Step) error {
 	names := w.metricNames(s)
 	for len(names) > 0 {
@@ -127,8 +126,8 @@ func (w *StepWriter) recordMetrics(ctx context.Context, tx *sql.Tx, s *Step) err
 	return summarise(ctx, tx, w.run, s.Det.Step)
 }
 
-// metricNames are the names of a step's metrics in order. Most steps have those of the
-// step before, which need not be sorted again.
+// metricNames returns the sorted names of a step's metrics. Most steps have the same
+// names as the step before, which need no sorting.
 func (w *StepWriter) metricNames(s *Step) []string {
 	same := len(w.names) == len(s.Det.Metrics)+len(s.Measured)
 	for i := 0; same && i < len(w.names); i++ {
@@ -142,7 +141,7 @@ func (w *StepWriter) metricNames(s *Step) []string {
 	return w.names
 }
 
-// point is the series and the value of one metric of a step.
+// point returns the series and the value of one metric of a step.
 func (w *StepWriter) point(ctx context.Context, tx *sql.Tx, s *Step, name string) (int64, float64, error) {
 	value, det := s.Det.Metrics[name]
 	if measured, both := s.Measured[name]; both {
@@ -155,11 +154,11 @@ func (w *StepWriter) point(ctx context.Context, tx *sql.Tx, s *Step, name string
 	return id, value, err
 }
 
-// maxRows is how many rows one statement or one transaction inserts.
+// maxRows is the number of rows that one statement or transaction inserts.
 const maxRows = 1000
 
-// insertPoints is the statement for n points. Its parameters are the run, the
-// step, and a series and a value for each.
+// insertPoints returns the statement for n points. Its parameters are the run, the step,
+// and a series and a value per point.
 func insertPoints(n int) string {
 	b := []byte(`INSERT INTO metrics (run, step, series, value) VALUES `)
 	for i := range n {

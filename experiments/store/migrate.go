@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// migration changes the schema from one version to the next, inside a
-// transaction. Once merged it is never edited: it has run on somebody's store.
+// migration changes the schema from one version to the next, inside a transaction. Never
+// edit a merged one: it has run on users' stores.
 type migration func(ctx context.Context, tx *sql.Tx) error
 
 // migrations[i] leads from version i to i+1; an empty database has version 0.
@@ -17,9 +17,9 @@ var migrations = []migration{
 	migration0002,
 }
 
-// migrate brings the database to the last version. A store that holds data is
-// copied beside itself first. A new one is made in one transaction: a reader that
-// comes meanwhile finds no store, and not one of an old version.
+// migrate brings the database to the last version. It first backs up a store that holds
+// data. It creates a new store in one transaction: a concurrent reader finds no store
+// rather than an old version.
 func (db *DB) migrate(version int, list []migration) error {
 	ctx := context.Background()
 	if version == 0 {
@@ -38,7 +38,7 @@ func (db *DB) migrate(version int, list []migration) error {
 	return nil
 }
 
-// migrateAtOnce applies the migrations that begin at a version in one transaction.
+// migrateAtOnce applies the migrations from a version on in one transaction.
 func (db *DB) migrateAtOnce(ctx context.Context, version int, list []migration) error {
 	return db.writeDurable(ctx, "migrate store", func(tx *sql.Tx) error {
 		for i, m := range list {
@@ -50,7 +50,7 @@ func (db *DB) migrateAtOnce(ctx context.Context, version int, list []migration) 
 	})
 }
 
-// applyOnce applies a migration unless another process did so in the meantime.
+// applyOnce applies a migration unless another process already did.
 func applyOnce(ctx context.Context, tx *sql.Tx, version int, m migration) error {
 	var now int
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&now); err != nil || now > version {
@@ -65,14 +65,14 @@ func applyOnce(ctx context.Context, tx *sql.Tx, version int, m migration) error 
 	return err
 }
 
-// backup copies the database to exp.db.v1.20260102T030405Z.bak and leaves it
-// there: only a person knows when it is of no use any more.
+// backup copies the database to exp.db.v1.20260102T030405Z.bak. Nothing deletes the copy:
+// only the user knows when it is no longer needed.
 func (db *DB) backup(ctx context.Context, version int) error {
 	tmp, err := os.CreateTemp(db.dir, "backup-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // of no effect once it is renamed
+	defer os.Remove(tmp.Name()) // no effect after the rename
 	if err := tmp.Close(); err != nil {
 		return err
 	}

@@ -6,17 +6,17 @@ import (
 	"errors"
 )
 
-// Bucket is the extent of a series over some steps.
+// Bucket summarises a series over a range of steps.
 type Bucket struct {
 	From, To int64   // first and last step with a point
 	N        int64   // points
 	Min, Max float64 // of the points that are not NaN; NaN if all are
 }
 
-// Overview returns the series of a run of that name in at most n buckets of equal
-// numbers of steps, ascending; buckets without a point are left out. It is what a
-// display of n pixels needs; no point is too short to be seen in it. ErrNotFound if
-// there is no such series. It panics if n is not positive.
+// Overview returns a run's series in at most n buckets with equal numbers of steps,
+// ascending, without empty buckets. A display of n pixels needs no more, and every
+// extreme stays visible. ErrNotFound if the series does not exist. It panics if n is not
+// positive.
 func (db *DB) Overview(ctx context.Context, run int64, name string, n int64) ([]Bucket, error) {
 	if n < 1 {
 		panic("store: overview of no buckets")
@@ -25,13 +25,13 @@ func (db *DB) Overview(ctx context.Context, run int64, name string, n int64) ([]
 	if err != nil {
 		return nil, db.fail("overview of "+name, err)
 	}
-	defer tx.Rollback() // it has only read
+	defer tx.Rollback() // read only
 	all, err := overview(ctx, tx, run, name, n)
 	return all, db.fail("overview of "+name, err)
 }
 
-// overview asks for one bucket after the other. Points lie by step, so each reads its
-// own and no more; grouping all points in one statement would sort them first.
+// overview queries one bucket after the other. Points are stored by step, so each query
+// reads only its own; grouping all points in one statement would sort them first.
 func overview(ctx context.Context, tx *sql.Tx, run int64, name string, n int64) ([]Bucket, error) {
 	var series, first, last int64
 	err := tx.QueryRowContext(ctx, `SELECT id, coalesce((SELECT min(step) FROM metrics WHERE run = ?1), 0), coalesce(last_step, -1)
@@ -64,7 +64,7 @@ func overview(ctx context.Context, tx *sql.Tx, run int64, name string, n int64) 
 			all = append(all, b)
 			continue
 		}
-		// Nothing here: on to where there is something, however far that is.
+		// Empty: skip to the next point.
 		next, err := query(ctx, tx, scanInt,
 			`SELECT step FROM metrics WHERE run = ? AND step > ? AND series = ? ORDER BY step LIMIT 1`, run,
 			end, series)

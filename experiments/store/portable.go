@@ -11,29 +11,29 @@ import (
 	"exp/experiments/ident"
 )
 
-// portable is a table that is carried from store to store, in the order in which
-// rows can be inserted: what is referred to comes first.
+// portable is a table that bundles carry. Its rows come in insertion order: a row follows
+// the rows it refers to.
 type portable struct {
 	name string
-	// rows are those that belong to a selection of runs, whose ids as JSON are ?1.
+	// rows selects the rows of a selection of runs; ?1 holds their ids as JSON.
 	rows string
-	// key holds for tables whose rows are what a digest stands for: the column with
-	// it. A row that is there already is left alone.
+	// key is the digest column of a table whose rows are identified by a digest. Existing
+	// rows are left alone.
 	key string
-	// id says that other rows refer to this table's rows by number. In a bundle rows
-	// are numbered 1, 2, … in the order of their ids.
+	// id is true if other rows refer to this table's rows by number. A bundle numbers
+	// rows 1, 2, … in the order of their ids.
 	id bool
-	// refs are the columns that hold such numbers, and of which table.
+	// refs lists the columns with such numbers, and their tables.
 	refs map[string]string
-	// owner is the column with the row without which this one means nothing: where
-	// that one was there already, this one is not added.
+	// owner is the column with the row that this row belongs to: if that row already
+	// exists, this one is not added.
 	owner string
 }
 
 const selected = `(SELECT value FROM json_each(?1))`
 const selectedStages = `(SELECT id FROM stages WHERE run IN ` + selected + `)`
 
-// ofRun makes the entry of a table whose rows belong to a run.
+// ofRun returns the entry of a table whose rows belong to a run.
 func ofRun(name string, id bool, order string, refs ...string) portable {
 	p := portable{name: name, id: id, owner: "run", refs: map[string]string{"run": "runs"},
 		rows: `SELECT * FROM ` + name + ` WHERE run IN ` + selected + ` ORDER BY ` + order}
@@ -44,8 +44,8 @@ func ofRun(name string, id bool, order string, refs ...string) portable {
 	return p
 }
 
-// portables lists the tables of a bundle. Every other table of the schema belongs to
-// one store alone (portable_test.go names them).
+// portables lists the tables of a bundle. All other tables are local to a store
+// (portable_test.go names them).
 func portables() []portable {
 	return []portable{
 		{name: "blobs", key: "digest", rows: `SELECT * FROM blobs WHERE digest IN (
@@ -92,7 +92,7 @@ func portables() []portable {
 	}
 }
 
-// selectedCode are the digests of the sources that executed a selection of runs.
+// selectedCode selects the digests of the sources that executed a selection of runs.
 const selectedCode = `SELECT code FROM runs WHERE id IN ` + selected + ` UNION SELECT code FROM stages WHERE run IN ` +
 	selected
 
@@ -102,7 +102,7 @@ type Column struct {
 	Type string `json:"type"` // of SQLite: INTEGER, REAL, TEXT or BLOB
 }
 
-// PortableRows are the rows of one table.
+// PortableRows holds the rows of one table.
 type PortableRows struct {
 	Table   string
 	Columns []Column
@@ -111,8 +111,8 @@ type PortableRows struct {
 	Next func() ([]any, error)
 }
 
-// Lineage returns runs, by row id, and all those without which these would not be
-// whole: the runs that first did work that they reuse, and those that they continue.
+// Lineage returns runs, by row id, and all runs they depend on: those that first did work
+// they reuse, and those they continue.
 func (db *DB) Lineage(ctx context.Context, runs []int64) ([]Run, error) {
 	list, err := json.Marshal(runs)
 	if err != nil {
@@ -128,10 +128,9 @@ func (db *DB) Lineage(ctx context.Context, runs []int64) ([]Run, error) {
 	return all, db.fail("read lineage of runs", err)
 }
 
-// ExportRows calls emit for each portable table with the rows that belong to runs,
-// which Lineage must have returned, all as of one moment. Numbers of rows are
-// replaced by their places, so that the same record gives the same rows whatever
-// else its store holds.
+// ExportRows calls emit for each portable table with the rows of runs, which must come
+// from Lineage, in one snapshot. It replaces row numbers by positions, so the same record
+// gives the same rows from any store.
 func (db *DB) ExportRows(ctx context.Context, runs []int64, emit func(PortableRows) error) error {
 	list, err := json.Marshal(runs)
 	if err != nil {
@@ -189,7 +188,7 @@ func exportTable(ctx context.Context, tx *sql.Tx, p portable, runs string, place
 			if to, isRef := p.refs[c.Name]; isRef && v != nil {
 				n, ok := places[to][v.(int64)]
 				if !ok {
-					return nil, fmt.Errorf("%w: %s.%s refers to row %d of %s, which is of another run", ErrConstraint,
+					return nil, fmt.Errorf("%w: %s.%s refers to row %d of %s, which belongs to another run", ErrConstraint,
 						p.name, c.Name, v, to)
 				}
 				v = n
@@ -211,15 +210,15 @@ func columnsOf(ctx context.Context, q querier, table string) ([]Column, error) {
 	}, `SELECT name, type FROM pragma_table_info(?)`, table)
 }
 
-// Present is a run of a bundle that the store had before.
+// Present is a run of a bundle that was already in the store.
 type Present struct {
 	RID      ident.Digest
 	Steps    int64 // that the store has
 	Theirs   int64 // that the bundle has
-	Restored bool  // it was deleted and is not any more
+	Restored bool  // it was deleted and is restored
 }
 
-// Imported says what ImportRows did, by rid.
+// Imported is the result of ImportRows, by rid.
 type Imported struct {
 	Added   []ident.Digest
 	Present []Present

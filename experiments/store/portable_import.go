@@ -13,14 +13,14 @@ import (
 	"exp/experiments/ident"
 )
 
-// ImportRows adds the rows that next returns table by table (io.EOF ends them), in
-// the order and form of ExportRows, in one durable transaction: all of it is there
-// afterwards, or nothing. Blobs must be stored before.
+// ImportRows adds the rows that next returns table by table (io.EOF ends them), in the
+// order and form of ExportRows, in one durable transaction: all or nothing. Blobs must
+// already be stored.
 //
-// A run that is there already stays as it is, once its steps are seen to be the
-// same. A stage that was done here before becomes Repeated. Where the bundle's
-// record of the same work differs, a *DivergenceError says so and nothing is added.
-// Rows that make no sense wrap ErrConstraint.
+// An existing run stays as it is if its steps are the same. A stage that was already done
+// here becomes Repeated. If the bundle's record of the same work differs, ImportRows
+// returns a *DivergenceError and adds nothing. Errors about contradictory rows wrap
+// ErrConstraint.
 func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error)) (*Imported, error) {
 	var in *importer
 	err := db.writeDurable(ctx, "import", func(tx *sql.Tx) error {
@@ -34,13 +34,13 @@ func (db *DB) ImportRows(ctx context.Context, next func() (PortableRows, error))
 	return &in.done, nil
 }
 
-// importer is one ImportRows.
+// importer is the state of one ImportRows.
 type importer struct {
 	db      *DB
 	ctx     context.Context
 	tx      *sql.Tx
-	numbers map[string][]int64 // by table and place - 1: the row's number here
-	had     map[string][]bool  // whether the row was here before
+	numbers map[string][]int64 // by table and position - 1: the row's number here
+	had     map[string][]bool  // whether the row already existed
 	homes   map[int64]int64    // of stages, by number
 	demoted [][2]int64         // stages that became repeated, and the original of each
 	done    Imported
@@ -68,7 +68,7 @@ func (in *importer) all(next func() (PortableRows, error)) error {
 	return in.compareDemoted()
 }
 
-// table adds the rows of one table.
+// table imports the rows of one table.
 func (in *importer) table(p portable, rows PortableRows) error {
 	t, err := in.newTable(p, rows)
 	if err != nil {
@@ -118,15 +118,15 @@ type importRef struct {
 	at     int // its index
 	to     string
 	owner  bool // the row means nothing without the one it refers to
-	// The last place that was resolved, and to what: rows that follow each other mostly
-	// refer to the same.
+	// The last resolved position and its row: consecutive rows mostly refer to the same
+	// one.
 	place  int64
 	number any
 	owned  bool
 }
 
-// batchRows is how many rows one statement inserts. With more, the time of a row
-// does not go down any more.
+// batchRows is the number of rows one statement inserts. More rows do not reduce the time
+// per row.
 const batchRows = 100
 
 func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error) {
@@ -137,7 +137,7 @@ func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error
 	t := &importTable{importer: in, p: p, at: map[string]int{}}
 	for i, c := range rows.Columns {
 		if !slices.Contains(known, c) || c.Name == "id" {
-			return nil, fmt.Errorf("%w: a column %s of type %s does not belong here", ErrConstraint, c.Name, c.Type)
+			return nil, fmt.Errorf("%w: a column %s of type %s is unexpected", ErrConstraint, c.Name, c.Type)
 		}
 		t.columns = append(t.columns, c.Name)
 		t.at[c.Name] = i
@@ -159,7 +159,7 @@ func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error
 	return t, nil
 }
 
-// add adds a row, or remembers the one that is here in its place.
+// add adds a row or maps it to an existing one.
 func (t *importTable) add(row []any) error {
 	owned, err := t.resolve(row)
 	if err != nil {
@@ -196,8 +196,8 @@ func (t *importTable) add(row []any) error {
 	return err
 }
 
-// resolve turns places into numbers, and reports whether the row belongs to one that
-// was here before. A stage's home and original are found by its sid later.
+// resolve replaces positions by row numbers, and reports whether the row belongs to an
+// existing one. A stage's home and original are found later, by its sid.
 func (t *importTable) resolve(row []any) (owned bool, err error) {
 	for k := range t.refs {
 		r := &t.refs[k]
@@ -219,7 +219,7 @@ func (t *importTable) resolve(row []any) (owned bool, err error) {
 	return owned, nil
 }
 
-// resolveOne finds the number of the row to which a column refers by its place.
+// resolveOne replaces a column's position by the row number.
 func (t *importTable) resolveOne(r *importRef, value any) error {
 	numbers := t.numbers[r.to]
 	place, isInt := value.(int64)
@@ -236,12 +236,12 @@ func (t *importTable) resolveOne(r *importRef, value any) error {
 	if r.place, r.number = place, id; id == 0 {
 		r.number = nil
 	}
-	// Another scorer may have judged a sample that was here.
+	// Another scorer may have judged an existing sample.
 	r.owned = r.owner && t.had[r.to][place-1] && (t.p.name != "verdicts" || id == 0)
 	return nil
 }
 
-// home returns the stage that samples of stage id belong to.
+// home returns the stage to which the samples of stage id belong.
 func (t *importTable) home(id int64) (int64, error) {
 	if home, ok := t.homes[id]; ok {
 		return home, nil
@@ -257,8 +257,8 @@ func (t *importTable) number(id int64, had bool) {
 	t.had[t.p.name] = append(t.had[t.p.name], had)
 }
 
-// find returns the number of the row here that is the same as row; 0 if there is
-// none. Of a run it notes what is the matter with it.
+// find returns the number of the existing row that equals row, 0 if there is none. For a
+// run it calls noteRun.
 func (t *importTable) find(row []any) (int64, error) {
 	where, args := t.p.key+` = ?`, []any(nil)
 	if t.p.name == "samples" {
@@ -276,8 +276,8 @@ func (t *importTable) find(row []any) (int64, error) {
 	return first(found), t.noteRun(row, first(found))
 }
 
-// noteRun notes that a run was here before as number id, or is added if id is 0. A
-// deleted one is restored, unless it is deleted in the bundle.
+// noteRun notes that a run exists with number id, or is added if id is 0. It restores a
+// deleted run, unless the bundle's is deleted too.
 func (t *importTable) noteRun(row []any, id int64) error {
 	raw, _ := row[t.at["rid"]].([]byte)
 	if len(raw) != len(ident.Digest{}) {
@@ -311,8 +311,8 @@ func (t *importTable) noteRun(row []any, id int64) error {
 	return nil
 }
 
-// standIn finds what other runs' rows may refer to in place of a row of a run that
-// was here before: the stage of the same sid; of anything else nothing.
+// standIn finds the row that other runs' rows refer to in place of an existing run's row:
+// for a stage, the one with the same sid; otherwise none.
 func (t *importTable) standIn(row []any) error {
 	if t.p.name != "stages" {
 		t.number(0, true)
@@ -324,8 +324,8 @@ func (t *importTable) standIn(row []any) error {
 	return err
 }
 
-// addStage inserts a stage. One that was done here before is a repetition; its
-// outputs are compared once they are there.
+// addStage inserts a stage. If its sid is already done here, it becomes a repetition, and
+// its outputs are compared after they are imported.
 func (t *importTable) addStage(row []any) error {
 	sid, status, original := row[t.at["sid"]], t.at["status"], int64(0)
 	if row[status] == string(Done) {
@@ -349,7 +349,7 @@ func (t *importTable) addStage(row []any) error {
 	return err
 }
 
-// compareDemoted compares the outputs of stages that were done here before.
+// compareDemoted compares the outputs of repeated stages with the originals'.
 func (in *importer) compareDemoted() error {
 	for _, pair := range in.demoted {
 		both, err := stagesOf(in.ctx, in.tx, `s.id IN (?, ?)`, pair[0], pair[1])
@@ -364,7 +364,7 @@ func (in *importer) compareDemoted() error {
 	return nil
 }
 
-// checkBlob makes sure that the blob of a row is there.
+// checkBlob checks that the blob of a row exists.
 func (t *importTable) checkBlob(row []any) error {
 	raw, _ := row[t.at["digest"]].([]byte)
 	if len(raw) != len(ident.Digest{}) || ident.Digest(raw).IsZero() {
@@ -378,7 +378,7 @@ func (t *importTable) checkBlob(row []any) error {
 	return err
 }
 
-// compareStep compares a step of a run that was here before with what is here.
+// compareStep compares a step of an existing run with the recorded one.
 func (t *importTable) compareStep(row []any) error {
 	run, step, chain := row[t.at["run"]], row[t.at["step"]], row[t.at["chain"]]
 	type known struct {
@@ -401,7 +401,7 @@ func (t *importTable) compareStep(row []any) error {
 	return e
 }
 
-// insertOne inserts a row that others refer to.
+// insertOne inserts a row that other rows refer to.
 func (t *importTable) insertOne(row []any) (int64, error) {
 	if t.insert == nil {
 		var err error
@@ -418,7 +418,7 @@ func (t *importTable) insertOne(row []any) (int64, error) {
 	return id, err
 }
 
-// queuePoint inserts a metric, with the others of its step.
+// queuePoint queues a metric to insert with the others of its step.
 func (t *importTable) queuePoint(row []any) error {
 	run, ok := row[t.at["run"]].(int64)
 	step, isInt := row[t.at["step"]].(int64)
@@ -452,7 +452,7 @@ func (t *importTable) flushPoints() error {
 	return err
 }
 
-// queue inserts a row that nobody refers to, with others.
+// queue queues a row that no other row refers to.
 func (t *importTable) queue(row []any) error {
 	if t.p.name == "metrics" {
 		return t.queuePoint(row)
@@ -472,7 +472,7 @@ func (t *importTable) queue(row []any) error {
 	return err
 }
 
-// flush inserts what is queued.
+// flush inserts the queued rows.
 func (t *importTable) flush() (err error) {
 	if err := t.flushPoints(); err != nil {
 		return err
@@ -486,8 +486,8 @@ func (t *importTable) flush() (err error) {
 	return err
 }
 
-// statement inserts n rows. What a digest stands for, and what a scorer said of a
-// sample, may be here already.
+// statement returns the statement that inserts n rows. Rows identified by a digest, and
+// verdicts, may already exist.
 func (t *importTable) statement(n int) string {
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
 	text := `INSERT INTO ` + t.p.name + ` ("` + strings.Join(t.columns, `", "`) + `") VALUES ` +
@@ -498,7 +498,7 @@ func (t *importTable) statement(n int) string {
 	return text
 }
 
-// orEOF is err, or io.EOF for none.
+// orEOF returns err, or io.EOF for nil.
 func orEOF(err error) error {
 	if err == nil {
 		return io.EOF

@@ -16,7 +16,7 @@ type RecordedBlob struct {
 	Kind   string
 }
 
-// RecordedBlobs returns all blobs that the store knows, in the order of digests.
+// RecordedBlobs returns all recorded blobs, sorted by digest.
 func (db *DB) RecordedBlobs(ctx context.Context) ([]RecordedBlob, error) {
 	all, err := query(ctx, db.r, scanBlob, `SELECT digest, size, kind FROM blobs ORDER BY digest`)
 	return all, db.fail("list blobs", err)
@@ -27,9 +27,9 @@ func scanBlob(r *sql.Rows) (b RecordedBlob, err error) {
 	return b, err
 }
 
-// RemoveRun removes the rows of a deleted run for good. It returns an *Error that
-// wraps ErrInUse, and removes nothing, if the run is not deleted (any more) or
-// another run depends on it.
+// RemoveRun removes the rows of a deleted run for good. If the run is not deleted or
+// another run depends on it, it removes nothing and returns an *Error that wraps
+// ErrInUse.
 func (db *DB) RemoveRun(ctx context.Context, run int64) error {
 	return db.writeDurable(ctx, fmt.Sprintf("remove run %d", run), func(tx *sql.Tx) error {
 		on, err := query(ctx, tx, scanDependency, `SELECT * FROM (`+dependencies+`) WHERE on_run = ? LIMIT 1`, run)
@@ -54,13 +54,12 @@ func (db *DB) RemoveRun(ctx context.Context, run int64) error {
 	})
 }
 
-// RemoveBlobs takes blobs that no run uses off the record, inside one transaction
-// in which it calls remove for each of them, which deletes the file. No run can
-// begin to use one meanwhile. It passes over those that are in use after all, or
-// for which remove returns ErrInUse.
+// RemoveBlobs removes the records of blobs that no run uses. Within one transaction, so
+// that no run can start using them, it calls remove for each blob to delete its file. It
+// skips blobs that are in use or for which remove returns ErrInUse.
 func (db *DB) RemoveBlobs(ctx context.Context, digests []ident.Digest, remove func(ident.Digest) error) error {
-	// Dropping a row of blobs would make SQLite look through all samples, once for
-	// each; needed looks once for all.
+	// Without unchecked, SQLite would search all samples for each blob row; neededBlobs
+	// searches once for all.
 	return db.transact(ctx, "remove blobs", how{unchecked: true}, func(tx *sql.Tx) error {
 		needed, err := neededBlobs(ctx, tx)
 		if err != nil {
@@ -93,7 +92,7 @@ func (db *DB) RemoveBlobs(ctx context.Context, digests []ident.Digest, remove fu
 	})
 }
 
-// neededBlobs are those that something but a stage's inputs and outputs refers to.
+// neededBlobs returns the blobs referred to by anything except stage inputs and outputs.
 func neededBlobs(ctx context.Context, tx *sql.Tx) (map[ident.Digest]bool, error) {
 	list, err := query(ctx, tx, func(r *sql.Rows) (d ident.Digest, err error) {
 		err = r.Scan(&d)
@@ -109,9 +108,8 @@ func neededBlobs(ctx context.Context, tx *sql.Tx) (map[ident.Digest]bool, error)
 	return needed, err
 }
 
-// ForgetTexts takes packs off the training samples that point to them, so that the
-// packs can be removed; everything else about the samples stays. Samples of
-// evaluations keep theirs.
+// ForgetTexts clears the references of training samples to packs, so that the packs can
+// be removed; the rest of the samples stays. Samples of evaluations keep their packs.
 func (db *DB) ForgetTexts(ctx context.Context, packs []ident.Digest) error {
 	return db.write(ctx, "forget texts of samples", func(tx *sql.Tx) error {
 		drop := make(map[ident.Digest]bool, len(packs))
@@ -142,16 +140,16 @@ func (db *DB) ForgetTexts(ctx context.Context, packs []ident.Digest) error {
 	})
 }
 
-// Unfinished returns the runs of which something is recorded as running: the run
-// itself, an attempt, a stage.
+// Unfinished returns the runs recorded as running, or with an attempt or stage recorded
+// as running.
 func (db *DB) Unfinished(ctx context.Context) ([]Run, error) {
 	runs, err := query(ctx, db.r, newRunScanner().scan, `SELECT `+runColumns+` FROM runs r WHERE r.status = 'running'
 		OR r.id IN (SELECT run FROM attempts WHERE status = 'running' UNION SELECT run FROM stages WHERE status = 'running') ORDER BY r.id`)
 	return runs, db.fail("read what is running", err)
 }
 
-// CloseKilled records that what is running of a run was interrupted. The caller
-// holds the run's lock: whoever executed it is gone.
+// CloseKilled marks a run and its running attempts and stages as interrupted. The caller
+// holds the run's lock, so the process that executed the run is gone.
 func (db *DB) CloseKilled(ctx context.Context, run int64) error {
 	return db.write(ctx, fmt.Sprintf("close run %d", run), func(tx *sql.Tx) error {
 		if err := endKilled(ctx, tx, run); err != nil {

@@ -11,8 +11,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// Status is where a run, an attempt or a stage stands. Not every status occurs
-// in each.
+// Status is the status of a run, an attempt or a stage. Not every status applies to each.
 type Status string
 
 const (
@@ -20,20 +19,20 @@ const (
 	Running     Status = "running"     // or killed: see DB.Alive
 	Done        Status = "done"        // finished; of a stage: first to finish, a cache candidate
 	Failed      Status = "failed"      // ended with an error
-	Interrupted Status = "interrupted" // stopped before the end; can go on
-	Cached      Status = "cached"      // stage: took the outputs of a done one
+	Interrupted Status = "interrupted" // stopped before the end; can resume
+	Cached      Status = "cached"      // stage: reused the outputs of a done one
 	Repeated    Status = "repeated"    // stage: executed again, with equal outputs
 	Diverged    Status = "diverged"    // stage: executed again, with other outputs
 )
 
-// NewRun is what makes a run: one experiment with one seed.
+// NewRun describes a run to record: one experiment with one seed.
 type NewRun struct {
 	RID        ident.Digest
 	XID        ident.Digest
 	Name       string
 	Task       string // "countdown"
 	Algo       string // "flowrl"
-	Model      string // architecture or base model, for people
+	Model      string // architecture or base model, for display
 	Seed       int64
 	Numerics   string
 	StepsTotal int64 // steps that the run will have
@@ -42,7 +41,7 @@ type NewRun struct {
 	Parent     int64        // the run that this one continues; 0 if none
 }
 
-// Run is one row of runs. Times are zero and numbers NaN where there is none.
+// Run is one row of runs. Missing times are zero, missing numbers NaN.
 type Run struct {
 	ID         int64
 	RID, XID   ident.Digest
@@ -64,20 +63,19 @@ type Run struct {
 	Config     ident.Digest
 	Code       ident.Digest
 	Chain      ident.Digest // after the last recorded step
-	Headline   []Headline   // up to three results, so that a list needs no join
+	Headline   []Headline   // up to three results for lists, without a join
 	Parent     int64        // 0 if none
 	Deleted    time.Time    // zero unless deleted
 }
 
-// Headline is one of a run's results that lists show.
+// Headline is a result that lists show.
 type Headline struct {
 	Name  string
 	Value float64 // NaN if not there yet
 }
 
-// EnsureRun returns the run with n's rid, making it if it is not there. A run
-// that is there is left as it is, but for one that was deleted, which is
-// restored. created says which happened.
+// EnsureRun returns the run with n's rid and creates it if needed; created reports
+// whether it did. An existing run stays as it is, except that a deleted one is restored.
 func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, err error) {
 	err = db.write(ctx, "record run "+n.RID.Short(), func(tx *sql.Tx) error {
 		if err := addConfig(ctx, tx, n.Config); err != nil {
@@ -110,8 +108,8 @@ func (db *DB) EnsureRun(ctx context.Context, n NewRun) (run Run, created bool, e
 	return run, created, err
 }
 
-// SetHeadline sets the results that lists show, at most three. A name holds no
-// comma.
+// SetHeadline sets the results that lists show, at most three. Names must not contain
+// commas.
 func (db *DB) SetHeadline(ctx context.Context, run int64, results []Headline) error {
 	var names []string
 	values := [3]float64{math.NaN(), math.NaN(), math.NaN()}
@@ -127,7 +125,7 @@ func (db *DB) SetHeadline(ctx context.Context, run int64, results []Headline) er
 		strings.Join(names, ","), values[0], values[1], values[2], run)
 }
 
-// DeleteRun hides a run from lists; nothing is removed. RestoreRun undoes it.
+// DeleteRun hides a run from lists without removing anything. RestoreRun undoes it.
 func (db *DB) DeleteRun(ctx context.Context, run int64) error {
 	return db.updateRun(ctx, "delete", run, `UPDATE runs SET deleted = ? WHERE id = ?`, db.now(), run)
 }
@@ -137,7 +135,7 @@ func (db *DB) RestoreRun(ctx context.Context, run int64) error {
 	return db.updateRun(ctx, "restore", run, `UPDATE runs SET deleted = NULL WHERE id = ?`, run)
 }
 
-// updateRun runs an update that must hit one row.
+// updateRun runs an update that must change one row.
 func (db *DB) updateRun(ctx context.Context, what string, run int64, text string, args ...any) error {
 	return db.write(ctx, fmt.Sprintf("%s run %d", what, run), func(tx *sql.Tx) error {
 		return execOne(ctx, tx, text, args...)
@@ -157,13 +155,13 @@ func execOne(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
 	return err
 }
 
-// runColumns are what runScanner reads.
+// runColumns lists the columns that runScanner reads.
 const runColumns = `r.id, r.rid, r.xid, r.name, r.task, r.algo, r.model, r.seed, r.numerics, r.device, r.status,
 	r.created, coalesce(r.started, 0), coalesce(r.ended, 0), r.steps, r.steps_total, r.tokens, r.wall_s,
 	r.config, r.code, r.chain, r.headline, r.h1, r.h2, r.h3, coalesce(r.parent, 0), coalesce(r.deleted, 0)`
 
-// runScanner reads rows of runColumns, one after the other into the same place: a list
-// may have thousands. They name the same three results, so these are split once.
+// runScanner reads rows of runColumns into the same buffers, since a list may have
+// thousands. Most rows name the same three results, so it splits these once.
 type runScanner struct {
 	headlines map[string][]string
 
@@ -210,8 +208,7 @@ func (s *runScanner) scanWith(rows *sql.Rows, rest []any) (Run, error) {
 	return r, nil
 }
 
-// number scans a REAL column, NULL as NaN: SQLite has no NaN and stores NULL for
-// it.
+// number scans a REAL column, NULL as NaN: SQLite stores NaN as NULL.
 type number struct{ p *float64 }
 
 // Scan implements sql.Scanner.

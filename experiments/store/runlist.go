@@ -9,14 +9,14 @@ import (
 	"exp/experiments/ident"
 )
 
-// RunQuery selects runs. Zero fields do not select, but for Deleted.
+// RunQuery selects runs. Zero fields other than Deleted match all runs.
 type RunQuery struct {
 	IDPrefix  string // hexadecimal digits that the rid begins with
 	XIDPrefix string
 	Name      string
 	Tag       string
 	Status    Status
-	Deleted   bool // only deleted runs; otherwise only the others
+	Deleted   bool // only deleted runs; otherwise only undeleted ones
 	Limit     int  // at most that many
 }
 
@@ -38,15 +38,15 @@ func (db *DB) RunByID(ctx context.Context, id int64) (Run, error) {
 	return r, db.fail(fmt.Sprintf("read run %d", id), err)
 }
 
-// RunFields returns runs as Runs does and, for each, the values of fields: nil
-// (not there, or NaN), bool, float64, string, time.Time or []any of these.
+// RunFields returns runs as Runs does and, for each, the values of fields: nil (missing
+// or NaN), bool, float64, string, time.Time or []any of these.
 func (db *DB) RunFields(ctx context.Context, q RunQuery, fields []Field) ([]Run, [][]any, error) {
 	text, args, err := q.sql(fields)
 	if err != nil {
 		return nil, nil, db.fail("list runs", err)
 	}
 	room := 0
-	if q == (RunQuery{}) { // all: slices that grow would be copied a dozen times
+	if q == (RunQuery{}) { // all: allocate once instead of growing
 		n, err := queryOne(ctx, db.r, scanInt, `SELECT coalesce(max(id), 0) FROM runs`)
 		if err != nil {
 			return nil, nil, db.fail("list runs", err)
@@ -80,10 +80,10 @@ func (db *DB) RunFields(ctx context.Context, q RunQuery, fields []Field) ([]Run,
 	return runs, values, db.fail("list runs", rows.Err())
 }
 
-// mostRoom is for how many runs there is room in a list before the first is read.
+// mostRoom bounds the number of runs for which a list is allocated in advance.
 const mostRoom = 100_000
 
-// CountRuns returns how many runs q selects, whatever its Limit.
+// CountRuns returns the number of runs that q selects, ignoring its Limit.
 func (db *DB) CountRuns(ctx context.Context, q RunQuery) (int, error) {
 	where, args, err := q.where()
 	if err != nil {
@@ -118,7 +118,7 @@ func (q RunQuery) sql(fields []Field) (string, []any, error) {
 	return text, args, nil
 }
 
-// where is the condition on table runs r.
+// where returns the condition on table runs r, with its parameters.
 func (q RunQuery) where() (text string, args []any, err error) {
 	where := []string{`r.deleted IS NULL`}
 	if q.Deleted {
@@ -143,7 +143,7 @@ func (q RunQuery) where() (text string, args []any, err error) {
 	return strings.Join(where, " AND "), args, nil
 }
 
-// prefixRange returns the first and the last digest that begin with hexadecimal
+// prefixRange returns the first and the last digest that begin with the given hexadecimal
 // digits.
 func prefixRange(prefix string) (low, high ident.Digest, err error) {
 	digits := 2 * len(low)

@@ -10,14 +10,14 @@ import (
 	"exp/experiments/ident"
 )
 
-// Sample is one completion that was kept: of training, of an evaluation.
+// Sample is one stored completion, from training or an evaluation.
 type Sample struct {
 	ID           int64  // set by the store
 	Stage        int64  // a Stage's Home: the same for all executions of a sid
 	Scope        string // "train", "val" (online evaluation), "eval"
 	Step         int64  // of training; 0 in an evaluation
 	Item         string // problem id
-	K            int    // which of the item's samples
+	K            int    // index among the item's samples
 	PromptTokens int64
 	OutTokens    int64
 	Finish       string   // "stop", "length"
@@ -27,9 +27,9 @@ type Sample struct {
 	Verdict      *Verdict // read only; nil if there is none
 }
 
-// AddSamples records samples and the packs that hold their texts, and sets the samples'
-// IDs. A sample that is there already (stage, scope, step, item and k) stays as it is, so
-// a resumed stage may record its samples again. Transactions are of a thousand samples.
+// AddSamples records samples and the packs with their texts, and sets the samples' IDs.
+// An existing sample (same stage, scope, step, item and k) stays as it is, so a resumed
+// stage may record its samples again. Each transaction holds a thousand samples.
 func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pack) error {
 	err := db.write(ctx, "record packs", func(tx *sql.Tx) error {
 		for _, p := range packs {
@@ -51,7 +51,7 @@ func (db *DB) AddSamples(ctx context.Context, samples []Sample, packs []blob.Pac
 				return err
 			}
 			defer insert.Close()
-			ctx := context.WithoutCancel(ctx) // which would cost a goroutine for each row
+			ctx := context.WithoutCancel(ctx) // cancellation would cost a goroutine per row
 			for i := range chunk {
 				if err := insertSample(ctx, tx, insert, &chunk[i]); err != nil {
 					return fmt.Errorf("sample %d of %q: %w", chunk[i].K, chunk[i].Item, err)
@@ -86,21 +86,21 @@ func insertSample(ctx context.Context, tx *sql.Tx, insert *sql.Stmt, s *Sample) 
 	return err
 }
 
-// SampleQuery selects samples of a run. Zero fields do not select.
+// SampleQuery selects samples of a run. Zero fields match all samples.
 type SampleQuery struct {
 	Scope   string       // "train", "val", "eval"
 	Label   string       // of the stage: the suite
 	Stage   int64        // to which they belong (Stage.Home)
 	Item    string       // problem id
 	Step    int64        // of training, where steps count from 1
-	Correct *bool        // by the verdict; without a verdict neither
+	Correct *bool        // by the verdict; excludes samples without one
 	Scorer  ident.Digest // whose verdict; zero is the newest of each sample
 	After   int64        // samples with a greater id, for paging
 	Limit   int          // at most that many
 }
 
-// Samples returns samples of a run, with their verdicts, in the order in which
-// they were recorded. Samples of stages that the run reused count.
+// Samples returns samples of a run, with their verdicts, in recording order, including
+// samples of stages that the run reused.
 func (db *DB) Samples(ctx context.Context, run int64, q SampleQuery) ([]Sample, error) {
 	where := []string{`s.stage IN (SELECT home FROM stages WHERE run = ?)`}
 	args := []any{q.Scorer, run}

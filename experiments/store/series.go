@@ -5,8 +5,8 @@ import (
 	"database/sql"
 )
 
-// Series is a metric of a run over its steps, and its summary. Summaries are
-// kept as the steps are written, so that lists and filters read no points.
+// Series is a metric of a run over its steps, with its summary. Summaries are updated as
+// steps are written, so lists and filters read no points.
 type Series struct {
 	ID       int64   `json:"-"`
 	Run      int64   `json:"-"`
@@ -38,8 +38,7 @@ func scanSeries(r *sql.Rows) (s Series, err error) {
 	return s, err
 }
 
-// seriesID returns the id of the writer's series of that name, making it if it
-// is new.
+// seriesID returns the id of the writer's series of that name, creating it if it is new.
 func (w *StepWriter) seriesID(ctx context.Context, tx *sql.Tx, name string, det bool) (int64, error) {
 	if id, ok := w.series[name]; ok {
 		return id, nil
@@ -56,14 +55,14 @@ func (w *StepWriter) seriesID(ctx context.Context, tx *sql.Tx, name string, det 
 	}
 	id, err := queryOne(ctx, tx, scanInt, `SELECT id FROM series WHERE run = ? AND name = ?`, w.run, name)
 	if err == nil {
-		// Should this transaction fail, the writer writes no other.
+		// If this transaction fails, the writer writes no other.
 		w.series[name] = id
 	}
 	return id, err
 }
 
-// summarise brings the summaries of a run's series up to date with the points of
-// one step, which must be the only ones that are new.
+// summarise updates the summaries of a run's series with the points of one step, which
+// must be the only new ones.
 func summarise(ctx context.Context, tx *sql.Tx, run, step int64) error {
 	_, err := tx.ExecContext(ctx, `UPDATE series SET
 			n = n + 1,

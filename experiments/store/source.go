@@ -8,8 +8,8 @@ import (
 	"exp/experiments/ident"
 )
 
-// Source is what a code digest stands for: which files, and an archive to read
-// or rebuild them from.
+// Source holds the files behind a code digest, and an archive to read or rebuild them
+// from.
 type Source struct {
 	Code    ident.Digest // of a kind of stage, as ident.Code made it
 	Go      string       // Go version
@@ -18,8 +18,7 @@ type Source struct {
 	Size    int64        // of the archive, bytes
 }
 
-// AddSource records the sources of a code digest, once: the first archive that
-// came with it stays.
+// AddSource records the sources of a code digest once: the first archive stays.
 func (db *DB) AddSource(ctx context.Context, s Source) error {
 	files, err := json.Marshal(s.Files)
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// ErrSQL is returned for SQL of a person that SQLite does not take, or that does
-// more than read.
+// ErrSQL means that the user's SQL is invalid or does more than read.
 var ErrSQL = errors.New("sql")
 
-// SQL runs a statement of a person, which may only read: no other file, no setting
-// and no function that reaches out of the database. It returns the names of the
-// columns and calls row with the values of each row: nil, int64, float64, string
-// or []byte. Errors of the statement wrap ErrSQL.
+// SQL runs a user's read-only statement: it may not access other files, change settings
+// or call functions that reach outside the database. It returns the names of the columns
+// and calls row with the values of each row: nil, int64, float64, string or []byte.
+// Errors of the statement wrap ErrSQL.
 func (db *DB) SQL(ctx context.Context, text string, row func(columns []string, values []any) error) ([]string, error) {
 	conn, err := db.r.Conn(ctx)
 	if err != nil {
@@ -66,8 +65,8 @@ func (db *DB) SQL(ctx context.Context, text string, row func(columns []string, v
 	return columns, nil
 }
 
-// authorize is asked by SQLite for everything that a statement does. The numbers
-// are those of sqlite3.h, as the driver names only some.
+// authorize is SQLite's callback for every action of a statement. The numbers are from
+// sqlite3.h, as the driver names only some.
 func authorize(action int, a, b string, refused *string) int {
 	const function, recursive = 31, 33
 	switch action {
@@ -88,19 +87,19 @@ func authorize(action int, a, b string, refused *string) int {
 		*refused = "PRAGMA " + a + " may do more"
 	}
 	if *refused == "" {
-		*refused = "this would change it, or reach out of it"
+		*refused = "this would change it or reach outside it"
 	}
 	return sqlite3.SQLITE_DENY
 }
 
-// sqlError tells mistakes in the statement from trouble of the store.
+// sqlError separates mistakes in the statement from store errors.
 func (db *DB) sqlError(ctx context.Context, err error, refused string) error {
 	var s sqlite3.Error
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &s) && s.Code == sqlite3.ErrAuth:
-		return fmt.Errorf("%w: the store is only read; %s", ErrSQL, refused)
+		return fmt.Errorf("%w: the store is read-only here; %s", ErrSQL, refused)
 	case errors.As(err, &s) && (s.Code == sqlite3.ErrError || s.Code == sqlite3.ErrReadonly ||
 		s.Code == sqlite3.ErrMisuse || s.Code == sqlite3.ErrRange || s.Code == sqlite3.ErrTooBig):
 		return fmt.Errorf("%w: %v", ErrSQL, err)
@@ -108,7 +107,7 @@ func (db *DB) sqlError(ctx context.Context, err error, refused string) error {
 	return db.fail("query", err)
 }
 
-// TableColumn is a column of a table or view, as the database has it.
+// TableColumn is a column of a table or view in the database.
 type TableColumn struct {
 	Table  string
 	Kind   string // "table" or "view"
@@ -118,8 +117,8 @@ type TableColumn struct {
 	RefsTo string // the table that it points to; may be empty
 }
 
-// TableColumns returns the columns of all tables and views, tables first, in the
-// order in which they were made.
+// TableColumns returns the columns of all tables and views, tables first, in creation
+// order.
 func (db *DB) TableColumns(ctx context.Context) ([]TableColumn, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (c TableColumn, err error) {
 		err = r.Scan(&c.Table, &c.Kind, &c.Name, &c.Type, &c.Key, &c.RefsTo)

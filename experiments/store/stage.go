@@ -13,18 +13,18 @@ import (
 	"exp/experiments/ident"
 )
 
-// Stage is one execution, or one reuse, of a unit of work. What is to be done is
-// in the first group of fields; the store fills in the rest.
+// Stage is one execution or reuse of a unit of work. The caller sets the first group of
+// fields; the store fills in the rest.
 type Stage struct {
 	SID      ident.Digest
 	Run      int64
 	Attempt  int64           // 0 if none
 	Kind     string          // "train"
-	Label    string          // what tells stages of a kind in a run apart: the suite; may be empty
-	Params   json.RawMessage // the semantic keys that the kind reads, for explaining a miss
+	Label    string          // the suite, to distinguish a run's stages of one kind; may be empty
+	Params   json.RawMessage // the semantic keys that the kind reads, to explain cache misses
 	Inputs   []IO
 	Code     ident.Digest
-	Numerics string // empty if the outputs are the same everywhere
+	Numerics string // empty if the outputs are the same on all machines
 	Seed     string // ident.Stage.Seed
 
 	ID         int64
@@ -39,31 +39,31 @@ type Stage struct {
 	Error string
 }
 
-// IO is an edge of the lineage: what a stage read or wrote, in which role.
+// IO is an edge of the lineage: a digest that a stage read or wrote, with its role.
 type IO struct {
 	Role   string       `json:"role"` // "weights", "problems"
 	Digest ident.Digest `json:"digest"`
 	Size   int64        `json:"size"` // bytes; 0 for an input that is not a blob
-	Kind   string       `json:"-"`    // kind of blob of an output, for accounting by kind; not read back
+	Kind   string       `json:"-"`    // kind of an output's blob, for accounting; not read back
 }
 
-// StageName is a stage in words: its kind and its label, if it has one.
+// StageName returns a stage's kind, and its label if it has one.
 func StageName(kind, label string) string { return strings.TrimSuffix(kind+" "+label, " ") }
 
-// Name is the stage in words, as StageName.
+// Name returns StageName of the stage.
 func (s *Stage) Name() string { return StageName(s.Kind, s.Label) }
 
-// StageResult is what an execution yields beside its outputs. It is not compared
-// when a stage is repeated; what must be equal is an output.
+// StageResult holds an execution's results other than outputs. Repeated executions are
+// compared by outputs only.
 type StageResult struct {
-	Result  json.RawMessage // small: what lists and reports show
+	Result  json.RawMessage // small; for lists and reports
 	WallS   float64         // seconds
 	CPUS    float64         // seconds, of all threads
 	PeakMem int64           // bytes
 }
 
-// Hit returns the Done stage with that sid if each of its outputs is there with
-// the recorded size; otherwise nil. It does not hash them.
+// Hit returns the Done stage with that sid if all its outputs exist with the recorded
+// sizes; otherwise nil. It does not hash them.
 func (db *DB) Hit(ctx context.Context, sid ident.Digest) (*Stage, error) {
 	found, err := db.stages(ctx, `s.sid = ? AND s.status = 'done'`, sid)
 	if err != nil || len(found) == 0 {
@@ -87,9 +87,9 @@ func (db *DB) BeginStage(ctx context.Context, s Stage) (Stage, error) {
 	return s, err
 }
 
-// ReuseStage records that a run takes the outputs of hit, which Hit returned, in
-// place of executing s. Its evaluations become the run's too. If the run already
-// has a finished stage of this sid, that one is returned and nothing is written.
+// ReuseStage records that a run takes the outputs of hit, from Hit, instead of executing
+// s. The evaluations of hit become the run's too. If the run already has a finished stage
+// with this sid, ReuseStage returns it and writes nothing.
 func (db *DB) ReuseStage(ctx context.Context, s Stage, hit *Stage) (Stage, error) {
 	op := fmt.Sprintf("reuse stage %s", s.Kind)
 	had, err := db.stages(ctx, `s.run = ? AND s.sid = ? AND s.status IN ('done', 'cached', 'repeated')`, s.Run, s.SID)
@@ -138,14 +138,13 @@ func (db *DB) insertStage(ctx context.Context, tx *sql.Tx, s *Stage) error {
 	return insertIO(ctx, tx, s.ID, "in", s.Inputs)
 }
 
-// FinishStage records, in one durable transaction, that stage id is done: its
-// outputs, which must be stored as blobs already, its result and its evaluations
-// (of which Run and StageScore are set here).
+// FinishStage records, in one durable transaction, that stage id is done: its outputs,
+// which must already be stored as blobs, its result and its evaluations (it sets their
+// Run and StageScore).
 //
-// If the same sid was done before, the outputs are compared with that stage's.
-// Equal ones make this stage Repeated; different ones make it Diverged, are
-// recorded as a divergence and returned as a *DivergenceError, and the first
-// stage stays what it was.
+// If the same sid was done before, FinishStage compares the outputs with that stage's. If
+// equal, this stage becomes Repeated; otherwise it becomes Diverged, the divergence is
+// recorded and returned as a *DivergenceError, and the first stage does not change.
 func (db *DB) FinishStage(ctx context.Context, id int64, outputs []IO, result StageResult, evals []Eval) error {
 	var diverged *DivergenceError
 	err := db.writeDurable(ctx, fmt.Sprintf("finish stage %d", id), func(tx *sql.Tx) error {
@@ -196,7 +195,7 @@ func (db *DB) FailStage(ctx context.Context, id int64, message string) error {
 	return db.endStage(ctx, Stage{ID: id, Status: Failed, Error: message})
 }
 
-// InterruptStage records that a stage was stopped and can go on later.
+// InterruptStage records that a stage was stopped and can resume later.
 func (db *DB) InterruptStage(ctx context.Context, id int64) error {
 	return db.endStage(ctx, Stage{ID: id, Status: Interrupted})
 }
@@ -214,7 +213,8 @@ func (db *DB) closeStage(ctx context.Context, tx *sql.Tx, s Stage) error {
 		s.Status, db.now(), s.WallS, s.CPUS, s.PeakMem, orEmpty(string(s.Result), "null"), s.Error, s.ID)
 }
 
-// compareOutputs returns the first output, by role, in which got is not want.
+// compareOutputs returns an error about the first output, by role, in which got differs
+// from want.
 func compareOutputs(s Stage, want, got []IO) *DivergenceError {
 	wantBy, gotBy := byRole(want), byRole(got)
 	for _, role := range sortedKeys(wantBy, gotBy) {
@@ -234,30 +234,28 @@ func byRole(list []IO) map[string]ident.Digest {
 	return m
 }
 
-// Stages returns the stages of a run in the order in which they began, with
-// their inputs and outputs.
+// Stages returns the stages of a run in starting order, with their inputs and outputs.
 func (db *DB) Stages(ctx context.Context, run int64) ([]Stage, error) {
 	all, err := db.stages(ctx, `s.run = ?`, run)
 	return all, db.fail("read stages", err)
 }
 
-// StagesBySID returns all stages with a sid, of whatever run and status, in the
-// order in which they began.
+// StagesBySID returns all stages with a sid, of any run and status, in starting order.
 func (db *DB) StagesBySID(ctx context.Context, sid ident.Digest) ([]Stage, error) {
 	all, err := db.stages(ctx, `s.sid = ?`, sid)
 	return all, db.fail("read stages "+sid.Short(), err)
 }
 
-// StagesBefore returns the Done stages of a kind that began before stage id, in the
-// order in which they began.
+// StagesBefore returns the Done stages of a kind that began before stage id, in starting
+// order.
 func (db *DB) StagesBefore(ctx context.Context, kind string, id int64) ([]Stage, error) {
 	all, err := db.stages(ctx, `s.kind = ? AND s.status = 'done' AND s.id < ?`, kind, id)
 	return all, db.fail("read stages of kind "+kind, err)
 }
 
-// StagesLike returns the Done stages that did the work of s with other settings: of its
-// kind, label, sources, numerics and seed, with its inputs, and with outputs that are
-// all there. They come in the order in which they began.
+// StagesLike returns the Done stages that did the work of s with other settings: those
+// with the same kind, label, sources, numerics, seed and inputs whose outputs all exist,
+// in starting order.
 func (db *DB) StagesLike(ctx context.Context, s Stage) ([]Stage, error) {
 	all,
 		err := db.stages(ctx,
@@ -272,7 +270,7 @@ func (db *DB) StagesLike(ctx context.Context, s Stage) ([]Stage, error) {
 }
 
 // NewestStage returns the newest finished stage of a kind and label in a run, or
-// ErrNotFound. Samples of it belong to its Home.
+// ErrNotFound. Its samples belong to its Home.
 func (db *DB) NewestStage(ctx context.Context, run int64, kind, label string) (Stage, error) {
 	all,
 		err := db.stages(ctx,
@@ -290,8 +288,8 @@ func (db *DB) stages(ctx context.Context, where string, args ...any) ([]Stage, e
 	return stagesOf(ctx, db.r, where, args...)
 }
 
-// stagesOf reads stages and their lineage. The result of a Cached stage is that
-// of the stage it reused.
+// stagesOf reads stages and their lineage. A Cached stage has the result of the stage it
+// reused.
 func stagesOf(ctx context.Context, q querier, where string, args ...any) ([]Stage, error) {
 	all, err := query(ctx, q, scanStage, `SELECT s.id, s.sid, s.run, coalesce(s.attempt, 0), s.kind, s.label, s.status, s.home,
 			coalesce(s.reused_from, 0), r.rid, s.params, s.code, s.numerics, s.seed, s.started, coalesce(s.ended, 0),

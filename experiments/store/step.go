@@ -12,13 +12,14 @@ import (
 
 // Step is one finished step of a run.
 type Step struct {
-	// Det is what must happen again bit for bit; its metrics are stored as
+	// Det is the part that must repeat bit for bit; its metrics are stored as
 	// deterministic series.
 	Det ident.Det
-	// Measured holds the metrics that depend on the machine and the hour:
-	// durations, throughput, memory.
+	// Measured holds the metrics that depend on the machine and its load: durations,
+	// throughput, memory.
 	Measured map[string]float64
-	// Chain is the trajectory chain after this step, Det.Next of the one before.
+	// Chain is the trajectory chain (hash over all steps) after this step, Det.Next of
+	// the previous one.
 	Chain ident.Digest
 	// Tokens is the number of tokens that the step sampled.
 	Tokens int64
@@ -51,9 +52,8 @@ func scanStep(r *sql.Rows) (s StepRow, err error) {
 	return s, err
 }
 
-// recordStep writes a step, its metrics and its events. A step that is there with
-// the same chain is left alone; with another chain it is a *DivergenceError, and
-// nothing is written.
+// recordStep writes a step, its metrics and its events. If the step exists, it writes
+// nothing, and returns a *DivergenceError if the chain differs.
 func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
 	d := &s.Det
 	res, err := tx.ExecContext(ctx, `INSERT INTO steps (run, step, t, tokens, items, sampled, logprobs, rewards, params, chain)
@@ -79,8 +79,8 @@ func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int6
 	return err
 }
 
-// recordEvents writes the events of a step, and one that names its NaN metrics:
-// the database itself cannot tell NaN from nothing.
+// recordEvents writes the events of a step, and one that names its NaN metrics: the
+// database cannot tell NaN from NULL.
 func (w *StepWriter) recordEvents(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
 	events := s.Events
 	if names := w.nanNames(s); len(names) > 0 {
@@ -108,8 +108,8 @@ func (w *StepWriter) nanNames(s *Step) (names []string) {
 	return names
 }
 
-// compareStep returns nil if s is the step that was recorded before, else a
-// *DivergenceError that names the first field in which they differ.
+// compareStep returns nil if s equals the recorded step, else a *DivergenceError that
+// names the first field that differs.
 func compareStep(ctx context.Context, tx *sql.Tx, run int64, s *Step) error {
 	had, err := queryOne(ctx, tx, scanStep, stepSelect+` WHERE run = ? AND step = ?`, run, s.Det.Step)
 	if err != nil || had.Chain == s.Chain {
@@ -124,7 +124,7 @@ func compareStep(ctx context.Context, tx *sql.Tx, run int64, s *Step) error {
 	if err != nil {
 		return err
 	}
-	// Where no field of this step differs, an earlier step did.
+	// If no field of this step differs, an earlier step did.
 	if field := had.Det.Differs(storedBits(s.Det)); field != "" {
 		e.Field = string(field)
 	}
@@ -148,8 +148,8 @@ func detMetrics(ctx context.Context, q querier, run, step int64) (map[string]flo
 	return m, err
 }
 
-// storedBits is d as it would be read back: SQLite keeps neither NaN payloads
-// nor the sign of zero.
+// storedBits returns d as it would be read back: SQLite keeps neither NaN payloads nor
+// the sign of zero.
 func storedBits(d ident.Det) ident.Det {
 	m := make(map[string]float64, len(d.Metrics))
 	for name, v := range d.Metrics {

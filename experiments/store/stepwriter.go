@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// queueLength is how many steps may wait to be written. A database that another
-// process holds for a second does not stall a training of 50 steps a second.
+// queueLength is the number of steps that may wait to be written. If another process
+// holds the database for a second, training at 50 steps per second does not stall.
 const queueLength = 64
 
-// ErrClosed is returned by a StepWriter that was closed.
+// ErrClosed means that a StepWriter is closed.
 var ErrClosed = errors.New("step writer is closed")
 
-// StepWriter records the steps of one run from a goroutine of its own: who trains
-// hands a step over in a microsecond and goes on. Each step is one transaction,
-// so a step and its metrics are seen together, and a killed process loses at most
-// the steps that still wait here. Nothing is dropped: when the queue is full,
-// Record waits, and the wait is an event of the run ("store_wait").
+// StepWriter records the steps of one run from its own goroutine: the training loop hands
+// over a step in a microsecond and continues. Each step is one transaction, so a step and
+// its metrics become visible together, and a killed process loses at most the queued
+// steps. It never discards a step: when the queue is full, Record waits, and the wait
+// becomes an event of the run ("store_wait").
 //
-// After an error no further step is written; Record, Flush and Close return it.
-// It is safe for concurrent use. Its owner must Close it.
+// After an error it writes no further steps; Record, Flush and Close return the error. It
+// is safe for concurrent use. Its owner must Close it.
 type StepWriter struct {
 	db      *DB
 	run     int64
@@ -34,13 +34,13 @@ type StepWriter struct {
 
 	queue  chan item
 	joined chan struct{}         // closed when the goroutine has ended
-	waited atomic.Int64          // nanoseconds that Record waited and no event tells yet
+	waited atomic.Int64          // nanoseconds that Record waited, not yet in an event
 	failed atomic.Pointer[error] // the first error
 
 	mu     sync.RWMutex // Record holds it shared, Close alone
 	closed bool
 
-	// Of the goroutine alone:
+	// Used only by the goroutine:
 	series map[string]int64 // ids by name
 	names  []string         // of the metrics of the step before, in order
 	insert struct {         // the statement that inserted them
@@ -49,7 +49,7 @@ type StepWriter struct {
 	}
 }
 
-// item is a step to write, or a question to answer when all before are written.
+// item is a step to write, or a Flush to answer when all earlier steps are written.
 type item struct {
 	step   *Step
 	t      int64
@@ -70,10 +70,9 @@ func (db *DB) NewStepWriter(run, attempt int64, unit func(name string) string) *
 	return w
 }
 
-// Record hands over a step. The writer keeps it: its maps and slices must not be
-// changed afterwards. The error is that of an earlier step. Recording a step
-// that is there already with the same chain changes nothing; with another chain
-// it is a *DivergenceError.
+// Record queues a step and keeps it: do not change its maps and slices afterwards. The
+// error is from an earlier step. Recording an existing step with the same chain changes
+// nothing; with another chain it is a *DivergenceError.
 func (w *StepWriter) Record(s Step) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -94,7 +93,7 @@ func (w *StepWriter) Record(s Step) error {
 	return nil
 }
 
-// Flush waits until every step handed over before is in the database.
+// Flush waits until all queued steps are in the database.
 func (w *StepWriter) Flush(ctx context.Context) error {
 	done := make(chan struct{})
 	w.mu.RLock()
@@ -112,8 +111,8 @@ func (w *StepWriter) Flush(ctx context.Context) error {
 	}
 }
 
-// Close writes what is left, ends the goroutine and returns the first error that
-// the writer met. Closing again returns the same.
+// Close writes the remaining steps, ends the goroutine and returns the writer's first
+// error. Closing again returns the same.
 func (w *StepWriter) Close() error {
 	w.mu.Lock()
 	if !w.closed {
@@ -152,8 +151,8 @@ func (w *StepWriter) writeAll() {
 	}
 }
 
-// write records a step in a transaction of its own. It is not cancelled: a step
-// that is finished is written even when the run is being stopped.
+// write records a step in its own transaction. It cannot be cancelled: a finished step is
+// written even when the run is being stopped.
 func (w *StepWriter) write(it item) error {
 	ctx := context.Background()
 	err := w.db.write(ctx, fmt.Sprintf("record step %d", it.step.Det.Step), func(tx *sql.Tx) error {
@@ -175,7 +174,7 @@ func (w *StepWriter) write(it item) error {
 	return err
 }
 
-// waitEvent is the event of a full queue.
+// waitEvent returns the event for a full queue.
 func (w *StepWriter) waitEvent(waited time.Duration) Event {
 	data, _ := json.Marshal(map[string]float64{"wait_s": waited.Seconds()}) // a duration is a number
 	return Event{Run: w.run, Attempt: w.attempt, Level: LevelWarn, Kind: "store_wait", Data: data}

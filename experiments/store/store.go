@@ -17,29 +17,27 @@ import (
 // applicationID marks the database file as ours ("EXP1"); file(1) shows it.
 const applicationID = 0x45585031
 
-// Options of Open. The zero value opens an existing store for reading and
+// Options configures Open. The zero value opens an existing store for reading and
 // writing.
 type Options struct {
-	// Create makes the directory and the database if they are not there.
+	// Create creates the directory and the database if needed.
 	Create bool
-	// ReadOnly opens a store that only reads: it neither migrates nor locks, and
-	// works in a folder that may not be written.
+	// ReadOnly opens the store for reading: it neither migrates nor locks, and works in a
+	// read-only folder.
 	ReadOnly bool
 	// Rollback uses a rollback journal and an exclusive lock instead of WAL: one
 	// process at a time, but safe on a network file system.
 	Rollback bool
-	// Clock gives the times that are recorded; nil is time.Now. It is called from
-	// several goroutines.
+	// Clock returns the times to record; nil is time.Now. Several goroutines call it.
 	Clock func() time.Time
-	// LockWait is how long a write waits for other processes; 0 is a minute.
+	// LockWait is the time a write waits for other processes; 0 is a minute.
 	LockWait time.Duration
 
-	migrations []migration                      // nil: the package's; tests bring their own
+	migrations []migration                      // nil: the package's; for tests
 	networkFS  func(dir string) (string, error) // nil: networkFS
 }
 
-// DB is an open store. It is safe for concurrent use. The zero value is not
-// usable; make one with Open.
+// DB is an open store, made by Open. It is safe for concurrent use.
 type DB struct {
 	// Blobs are the store's files by content.
 	Blobs *blob.Dir
@@ -53,9 +51,9 @@ type DB struct {
 	lockWait time.Duration
 }
 
-// Open opens the store in dir. It returns an *Error that wraps ErrNoStore if
-// there is none and o.Create is not set, ErrNetwork, ErrCorrupt or ErrBusy, or a
-// *VersionError.
+// Open opens the store in dir. The error is a *VersionError or an *Error that wraps
+// ErrNetwork, ErrCorrupt, ErrBusy, or ErrNoStore if there is no store and o.Create is not
+// set.
 func Open(dir string, o Options) (*DB, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -92,9 +90,8 @@ func (db *DB) open(o Options) error {
 	if err := db.find(o); err != nil {
 		return err
 	}
-	// Blobs are made after the database, so blobs without tables are a lost
-	// database. The order of the two looks makes that true while another process
-	// creates the store.
+	// Blobs are created after the database, so blobs without tables mean a lost database.
+	// Checking in this order keeps that true while another process creates the store.
 	_, err := os.Stat(filepath.Join(db.dir, "blobs"))
 	hadBlobs := err == nil
 	version, err := db.inspect()
@@ -121,16 +118,16 @@ func (db *DB) open(o Options) error {
 		db.r.Close()
 		db.r = db.w // the exclusive lock admits one connection
 	}
-	// Connecting turns WAL on, for which other processes that just open the store
-	// may have to be waited for.
+	// Connecting turns WAL on, which may have to wait for other processes that are
+	// opening the store.
 	if err := db.patiently(context.Background(), db.w.Ping); err != nil {
 		return err
 	}
 	return db.migrate(version, o.migrations)
 }
 
-// find makes the directory where that is asked for and says whether there is a
-// database in it otherwise.
+// find creates the directory if o.Create is set; otherwise it checks that the directory
+// has a database.
 func (db *DB) find(o Options) error {
 	if o.Create && !o.ReadOnly {
 		if err := os.MkdirAll(db.dir, 0o777); err != nil {
@@ -139,7 +136,7 @@ func (db *DB) find(o Options) error {
 		if err := db.refuseNetwork(o); err != nil {
 			return err
 		}
-		// SQLite makes the file as well, but a reader may come first.
+		// SQLite would create the file too, but a reader may come first.
 		f, err := os.OpenFile(db.file, os.O_CREATE|os.O_RDWR, 0o666)
 		if err != nil {
 			return err
@@ -174,8 +171,8 @@ func (db *DB) refuseNetwork(o Options) error {
 	}
 }
 
-// inspect opens the readers and returns the schema's version, 0 for an empty
-// database, without changing the file.
+// inspect opens the readers and returns the schema version, 0 for an empty database,
+// without changing the file.
 func (db *DB) inspect() (int, error) {
 	db.r = db.readerPool(false)
 	app, version, err := header(db.r)
@@ -194,9 +191,8 @@ func (db *DB) inspect() (int, error) {
 	return version, nil
 }
 
-// rollBack undoes what a process that was killed left in a rollback journal, which is
-// what the database has until WAL is turned on, and which a reader may not touch. Then
-// it inspects again.
+// rollBack rolls back the journal of a killed process, then inspects again. The database
+// has a rollback journal until WAL is turned on, and readers may not touch it.
 func (db *DB) rollBack() (int, error) {
 	db.r.Close()
 	w := db.writerPool(false)
@@ -207,8 +203,8 @@ func (db *DB) rollBack() (int, error) {
 	return db.inspect()
 }
 
-// header reads what the file says of itself, in one statement: another process
-// may be creating the store.
+// header reads the file's ids in one statement, since another process may be creating the
+// store.
 func header(pool *sql.DB) (app, version int, err error) {
 	err = pool.QueryRow("SELECT application_id, user_version FROM pragma_application_id, pragma_user_version").Scan(
 		&app, &version)
@@ -225,7 +221,7 @@ func writable(dir string) bool {
 	return true
 }
 
-// Close closes the connections. Writers of steps must be closed before.
+// Close closes the connections. Close StepWriters first.
 func (db *DB) Close() error {
 	var errs []error
 	if db.r != nil && db.r != db.w {
@@ -237,26 +233,26 @@ func (db *DB) Close() error {
 	return db.fail("close store", errors.Join(errs...))
 }
 
-// Dir is the store's directory, absolute.
+// Dir returns the store's absolute directory.
 func (db *DB) Dir() string { return db.dir }
 
-// RunDir is where files of a run lie. It is made by who writes into it.
+// RunDir returns the directory of a run's files. Its first writer creates it.
 func (db *DB) RunDir(rid ident.Digest) string {
 	return filepath.Join(db.dir, "runs", rid.String())
 }
 
 // FilesystemInfo is a file system as Filesystem finds it.
 type FilesystemInfo struct {
-	Name    string // "ext4", "NFS"; empty if it is not one that we know
+	Name    string // "ext4", "NFS"; empty if unknown
 	Network bool   // SQLite's locks do not work on it: Open refuses it
-	Free    int64  // bytes that may still be written; -1 if not known
+	Free    int64  // free bytes; -1 if unknown
 }
 
-// Version is the version of the schema that this program reads and writes.
+// Version is the schema version that this program reads and writes.
 func Version() int { return len(migrations) }
 
-// QuickCheck is Check without the indexes and the references between tables: a
-// fraction of its time. When ctx ends it gives up with the context's error.
+// QuickCheck is Check without indexes and references between tables, in a fraction of the
+// time. It stops with ctx's error when ctx ends.
 func (db *DB) QuickCheck(ctx context.Context) error {
 	findings, err := query(ctx, db.r, scanText, "PRAGMA quick_check(5)")
 	if ctx.Err() != nil {
@@ -268,8 +264,8 @@ func (db *DB) QuickCheck(ctx context.Context) error {
 	return db.fail("check store", err)
 }
 
-// Check lets SQLite check the whole database and all references between tables;
-// it takes seconds per GB. Damage is an *Error that wraps ErrCorrupt and names
+// Check runs SQLite's check of the whole database and all references between tables; it
+// takes seconds per GB. For damage it returns an *Error that wraps ErrCorrupt and names
 // the first findings.
 func (db *DB) Check(ctx context.Context) error {
 	findings, err := query(ctx, db.r, scanText, "PRAGMA integrity_check(5)")
@@ -292,10 +288,10 @@ func scanText(r *sql.Rows) (s string, err error) {
 	return s, err
 }
 
-// now is the clock's time as stored: milliseconds since 1970 UTC.
+// now returns the clock's time as stored: milliseconds since 1970 UTC.
 func (db *DB) now() int64 { return db.clock().UnixMilli() }
 
-// fromMilli is the time of a stored number; 0, for none, is the zero time.
+// fromMilli converts a stored time; 0 is the zero time.
 func fromMilli(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

@@ -8,7 +8,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// Suite is a set of problems for evaluation, by the digest of its content.
+// Suite is a set of problems for evaluation, identified by the digest of its content.
 type Suite struct {
 	ID      int64 // set by the store
 	Digest  ident.Digest
@@ -26,13 +26,13 @@ type Suite struct {
 // Item is a problem of a suite.
 type Item struct {
 	ID      string
-	Cluster string // what it must not be counted independently of; empty is itself
+	Cluster string // groups problems that are not independent; empty: the problem alone
 	// Difficulty is on the suite's own scale; NaN if unknown.
 	Difficulty float64
 }
 
-// EnsureSuite returns the id of the suite with s's digest, making it with its
-// items if it is not there.
+// EnsureSuite returns the id of the suite with s's digest, creating it with its items if
+// needed.
 func (db *DB) EnsureSuite(ctx context.Context, s Suite) (id int64, err error) {
 	err = db.write(ctx, "record suite "+s.Name, func(tx *sql.Tx) error {
 		id, err = ensureSuite(ctx, tx, s)
@@ -61,9 +61,9 @@ func ensureSuite(ctx context.Context, tx *sql.Tx, s Suite) (int64, error) {
 	return id, nil
 }
 
-// AddSuite records a suite whose problems are the blob with the suite's digest, which
-// must be there with that size. A suite that is there already stays as it is; the
-// caller looks at its name.
+// AddSuite records a suite whose problems are in the blob with the suite's digest, which
+// must exist with that size. An existing suite stays as it is; the caller checks its
+// name.
 func (db *DB) AddSuite(ctx context.Context, s Suite, size int64) (id int64, err error) {
 	err = db.write(ctx, "record suite "+s.Name, func(tx *sql.Tx) error {
 		if err := db.addBlob(ctx, tx, s.Digest, size, "suite"); err != nil {
@@ -75,8 +75,7 @@ func (db *DB) AddSuite(ctx context.Context, s Suite, size int64) (id int64, err 
 	return id, err
 }
 
-// Suites returns all suites, without their items, in the order in which they were
-// recorded.
+// Suites returns all suites, without their items, in recording order.
 func (db *DB) Suites(ctx context.Context) ([]Suite, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (s Suite, err error) {
 		err = r.Scan(&s.ID, &s.Digest, &s.Name, &s.Version, &s.Scorer, &s.License, &s.N, &s.Size, &s.Evals)
@@ -87,8 +86,8 @@ func (db *DB) Suites(ctx context.Context) ([]Suite, error) {
 	return all, db.fail("read suites", err)
 }
 
-// RemoveSuite forgets a suite and its items, but not the blob of its problems;
-// ErrNotFound if it is not there. A suite that runs were scored on is ErrInUse.
+// RemoveSuite removes a suite and its items, but not the blob of its problems. The error
+// is ErrNotFound if the suite does not exist, ErrInUse if runs were scored on it.
 func (db *DB) RemoveSuite(ctx context.Context, id int64) error {
 	return db.write(ctx, fmt.Sprintf("remove suite %d", id), func(tx *sql.Tx) error {
 		n, err := queryOne(ctx, tx, scanInt, `SELECT count(*) FROM evals WHERE suite = ?`, id)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AddTag tags a run; twice is once.
+// AddTag tags a run; tagging again has no effect.
 func (db *DB) AddTag(ctx context.Context, run int64, tag string) error {
 	return db.write(ctx, fmt.Sprintf("tag run %d", run), func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO run_tags (run, tag) VALUES (?, ?) ON CONFLICT DO NOTHING`, run, tag)
@@ -16,12 +16,12 @@ func (db *DB) AddTag(ctx context.Context, run int64, tag string) error {
 	})
 }
 
-// RemoveTag takes a tag off a run; ErrNotFound if it is not on it.
+// RemoveTag removes a tag from a run; ErrNotFound if the run does not have it.
 func (db *DB) RemoveTag(ctx context.Context, run int64, tag string) error {
 	return db.updateRun(ctx, "untag", run, `DELETE FROM run_tags WHERE run = ? AND tag = ?`, run, tag)
 }
 
-// Tags returns the tags of a run in the order of the alphabet.
+// Tags returns the tags of a run, sorted.
 func (db *DB) Tags(ctx context.Context, run int64) ([]string, error) {
 	tags, err := query(ctx, db.r, scanText, `SELECT tag FROM run_tags WHERE run = ? ORDER BY tag`, run)
 	return tags, db.fail("read tags", err)
@@ -51,16 +51,16 @@ func (db *DB) Notes(ctx context.Context, run int64) ([]Note, error) {
 	return notes, db.fail("read notes", err)
 }
 
-// RemoveNote takes a remark off a run; ErrNotFound if it is not on it.
+// RemoveNote removes a remark from a run; ErrNotFound if the run does not have it.
 func (db *DB) RemoveNote(ctx context.Context, run, id int64) error {
 	return db.updateRun(ctx, "remove note of", run, `DELETE FROM run_notes WHERE run = ? AND id = ?`, run, id)
 }
 
-// A pin is a tag, so that it is seen wherever tags are: PinTag keeps all of a run
-// from being collected, PinTag@STEP one checkpoint.
+// A pin is a tag, so it shows wherever tags do: PinTag protects a whole run from being
+// collected, PinTag@STEP one checkpoint.
 const PinTag = "pinned"
 
-// CheckpointPin is the tag that keeps the checkpoint of a step.
+// CheckpointPin returns the tag that pins the checkpoint of a step.
 func CheckpointPin(step int64) string { return fmt.Sprintf("%s@%d", PinTag, step) }
 
 // KeepsCheckpoint reports whether the tags of a run pin its checkpoint of a step.

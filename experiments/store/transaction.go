@@ -10,22 +10,22 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// write runs fn in one transaction that no other writer interrupts. It commits
-// if fn returns nil. Losing power may lose the transaction, never half of it.
+// write runs fn in one exclusive write transaction and commits it if fn returns nil. A
+// power cut may lose the whole transaction, never half of it.
 func (db *DB) write(ctx context.Context, op string, fn func(tx *sql.Tx) error) error {
 	return db.transact(ctx, op, how{}, fn)
 }
 
-// writeDurable is write for what must survive losing power once it is said to be
-// done: this transaction and, the log being one, all before it.
+// writeDurable is write for a transaction that must survive a power cut once it returns;
+// all earlier ones then survive too, since they share the log.
 func (db *DB) writeDurable(ctx context.Context, op string, fn func(tx *sql.Tx) error) error {
 	return db.transact(ctx, op, how{durable: true}, fn)
 }
 
-// how a transaction differs from others.
+// how configures a transaction.
 type how struct {
-	durable   bool // it survives losing power once it is done
-	unchecked bool // fn sees to it that references between tables stay whole
+	durable   bool // survives a power cut
+	unchecked bool // fn keeps references between tables intact
 }
 
 func (db *DB) transact(ctx context.Context, op string, h how, fn func(tx *sql.Tx) error) error {
@@ -38,8 +38,8 @@ func (db *DB) transact(ctx context.Context, op string, h how, fn func(tx *sql.Tx
 	}
 	defer conn.Close()
 	if h.durable && !db.rollback {
-		// The setting belongs to the connection and cannot change inside a
-		// transaction. There is one writing connection, so nobody else sees it.
+		// The setting belongs to the connection and cannot change inside a transaction.
+		// There is one writing connection, so no other transaction sees it.
 		if _, err := conn.ExecContext(ctx, "PRAGMA synchronous = FULL"); err != nil {
 			return db.fail(op, err)
 		}
@@ -73,8 +73,7 @@ func (db *DB) begin(ctx context.Context, conn *sql.Conn) (tx *sql.Tx, err error)
 	return tx, err
 }
 
-// patiently does what needs a lock until other processes let it, at most for
-// db.lockWait.
+// patiently retries an operation that needs a lock for at most db.lockWait.
 func (db *DB) patiently(ctx context.Context, do func() error) error {
 	for start := time.Now(); ; {
 		err := do()

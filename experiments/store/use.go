@@ -7,26 +7,26 @@ import (
 	"exp/experiments/ident"
 )
 
-// What a run needs a blob for.
+// Reasons why a run needs a blob.
 const (
-	UseStage    = "stage"            // a stage of it read or wrote it
+	UseStage    = "stage"            // a stage read or wrote it
 	UseSamples  = "samples"          // it holds completions of an evaluation
 	UseTraining = "training samples" // it holds completions of training only
 	UseArtifact = "artifact"
 	UseSources  = "sources" // of a stage's code
-	UseSuite    = "suite"   // problems that it was scored on, or, of run 0, that the store has
+	UseSuite    = "suite"   // problems the run was scored on; for run 0, all suites in the store
 )
 
-// Use says that a run needs a digest. Digests that stages read and that are no
-// blobs of the store are among them.
+// Use records that a run needs a digest. Stage inputs that are not blobs in the store are
+// included.
 type Use struct {
 	Run    int64
 	Digest ident.Digest
 	For    string // UseStage, …
 }
 
-// Uses returns what all runs need, deleted ones included, each (run, digest, for)
-// once; and, as run 0, the suites, which stay until they are removed.
+// Uses returns the needs of all runs, deleted ones included, each (run, digest, for)
+// once; run 0 stands for the suites, which stay until they are removed.
 func (db *DB) Uses(ctx context.Context) ([]Use, error) {
 	uses, err := query(ctx, db.r, scanUse, usesOf("")+` UNION SELECT 0, digest, 'suite' FROM suites`)
 	return uses, db.fail("read uses of blobs", err)
@@ -43,8 +43,8 @@ func scanUse(r *sql.Rows) (u Use, err error) {
 	return u, err
 }
 
-// usesOf is the query of uses, with a condition on s.run. What a cached stage uses
-// are the outputs of the one it reused; samples hang on a stage's home.
+// usesOf returns the query of uses, with a condition on s.run. A cached stage uses the
+// outputs of the one it reused; samples belong to a stage's home.
 func usesOf(condition string) string {
 	return `SELECT s.run, io.digest, 'stage' FROM stages s JOIN stage_io io ON io.stage = s.id WHERE 1` + condition + `
 		UNION SELECT s.run, io.digest, 'stage' FROM stages s JOIN stage_io io ON io.stage = s.reused_from AND io.dir = 'out' WHERE 1` + condition + `
@@ -56,7 +56,7 @@ func usesOf(condition string) string {
 		UNION SELECT s.run, c.archive, 'sources' FROM (SELECT id AS run, code FROM runs) s JOIN sources c ON c.code = s.code WHERE 1` + condition
 }
 
-// Dependency says that a run would lose something if another one were removed.
+// Dependency means that a run would lose data if another one were removed.
 type Dependency struct {
 	Run int64 // the one that depends
 	On  int64
@@ -81,15 +81,14 @@ func scanDependency(r *sql.Rows) (d Dependency, err error) {
 	return d, err
 }
 
-// dependencies names every column of one run's rows that may point to another
-// run's.
+// dependencies covers every column of a run's rows that may point to another run's.
 const dependencies = `SELECT id AS run, parent AS on_run, 'continues it' AS why FROM runs WHERE parent IS NOT NULL AND parent <> id
 	UNION SELECT s.run, o.run, 'reuses its stages' FROM stages s JOIN stages o ON o.id = s.reused_from WHERE o.run <> s.run
 	UNION SELECT e.run, o.run, 'reuses its stages' FROM evals e JOIN stages o ON o.id = e.stage_gen WHERE o.run <> e.run
 	UNION SELECT a.run, o.run, 'reuses its stages' FROM artifacts a JOIN stages o ON o.id = a.stage WHERE o.run <> a.run
 	UNION SELECT s.run, o.run, 'shares its samples' FROM stages s JOIN stages o ON o.id = s.home WHERE o.run <> s.run AND s.reused_from IS NULL`
 
-// BlobSizes returns the recorded blobs among the digests of uses, each once.
+// BlobSizes returns the sizes of the recorded blobs among the digests of uses, each once.
 func (db *DB) BlobSizes(ctx context.Context, uses []Use) ([]RecordedBlob, error) {
 	seen := make(map[ident.Digest]bool, len(uses))
 	var list []RecordedBlob

@@ -8,13 +8,13 @@ import (
 	"exp/experiments/ident"
 )
 
-// Scorer is what judged samples: a grader at one state of its sources.
+// Scorer is a grader with one version of its sources.
 type Scorer struct {
 	Digest ident.Digest
 	Name   string // "countdown/1"
 }
 
-// Verdict is what a scorer says of a sample.
+// Verdict is a scorer's verdict on a sample.
 type Verdict struct {
 	Sample  int64  // Sample.ID
 	Scorer  Scorer // read only
@@ -28,8 +28,8 @@ type Verdict struct {
 	MemKB   int64
 }
 
-// AddVerdicts records what a scorer says of samples. A verdict that is there
-// already stays as it is. Transactions are of a thousand verdicts.
+// AddVerdicts records a scorer's verdicts on samples. Existing verdicts stay as they are.
+// Each transaction holds a thousand verdicts.
 func (db *DB) AddVerdicts(ctx context.Context, scorer Scorer, verdicts []Verdict) error {
 	var id int64
 	err := db.write(ctx, "record scorer "+scorer.Name, func(tx *sql.Tx) (err error) {
@@ -73,8 +73,8 @@ func insertVerdict(ctx context.Context, insert *sql.Stmt, scorer int64, v *Verdi
 	return err
 }
 
-// verdictColumns are what scanVerdict reads after other columns; c is the
-// scorer, and no verdict is all NULL.
+// verdictColumns lists the columns that scanVerdict reads after other columns; c is the
+// scorer, and all are NULL without a verdict.
 const verdictColumns = `c.digest, coalesce(c.name, ''), v.sample IS NOT NULL, v.correct IS NOT NULL, coalesce(v.correct, 0), v.reward,
 	coalesce(v.answer, ''), coalesce(v.reason, ''), coalesce(v.cpu_ms, 0), coalesce(v.wall_ms, 0), coalesce(v.mem_kb, 0)`
 

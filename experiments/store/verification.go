@@ -11,7 +11,7 @@ import (
 	"exp/experiments/ident"
 )
 
-// Verification is one proof, or refutation, of what is recorded of a run.
+// Verification is one check of a run's record, passed or failed.
 type Verification struct {
 	ID       int64
 	Run      int64
@@ -21,25 +21,25 @@ type Verification struct {
 	FromStep int64     // first training step that was executed again; 0 if none was
 	ToStep   int64
 	OK       bool
-	Detail   json.RawMessage // what was checked and what was found, a JSON object
+	Detail   json.RawMessage // checks and results, a JSON object
 }
 
-// levels are the levels of a verification, upwards.
+// levels lists the levels of a verification, ascending.
 var levels = []string{"blobs", "score", "prefix", "full"}
 
-// VerifiedNo is what Verified says of a run whose record was found to be wrong.
+// VerifiedNo is the result of Verified for a run whose record is wrong.
 const VerifiedNo = "failed"
 
-// Verified says how far a run is proved by its verifications: the highest level that
-// holds, or VerifiedNo where the newest one of some level found something that none of
-// a higher level has disproved since; empty if there is none.
+// Verified returns the highest level at which a run's record passed. It returns
+// VerifiedNo if the newest verification of some level failed and no later one of a higher
+// level passed, and "" without verifications.
 func Verified(list []Verification) string {
 	newest := map[string]Verification{}
 	for _, v := range list {
 		newest[v.Level] = v
 	}
 	best := ""
-	for i, l := range levels { // upwards: what holds above is newer, or does not count
+	for i, l := range levels { // ascending; only a newer pass at a higher level overrides a failure
 		v, ok := newest[l]
 		switch {
 		case !ok:
@@ -92,16 +92,16 @@ func (db *DB) verifications(ctx context.Context, where string, args ...any) ([]V
 	return all, db.fail("read verifications", err)
 }
 
-// BlobUse is a blob that the record of a run needs.
+// BlobUse is a blob that a run's record needs.
 type BlobUse struct {
 	Use    string // "stage train: weights", "samples of train", "sources of train"
 	Digest ident.Digest
 	Size   int64
 }
 
-// BlobsOf returns the blobs that the record of a run needs, each once: the outputs of
-// its finished stages, the packs of its samples, its files, the sources of its
-// stages, and the problems of the suites it was scored on.
+// BlobsOf returns the blobs that a run's record needs, each once: the outputs of its
+// finished stages, the packs of its samples, its files, the sources of its stages, and
+// the problems of the suites it was scored on.
 func (db *DB) BlobsOf(ctx context.Context, run int64) ([]BlobUse, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (b BlobUse, err error) {
 		err = r.Scan(&b.Use, &b.Digest, &b.Size)
@@ -126,10 +126,10 @@ func (db *DB) BlobsOf(ctx context.Context, run int64) ([]BlobUse, error) {
 	return all, db.fail("read blobs of run", err)
 }
 
-// CheckStep compares a step that was executed again with what is recorded of it. field
-// is the first in which the two differ, "" if none. Where the chains are equal but a
-// field is not, the record was changed after it was written; other chains are another
-// trajectory, and then diverged is set. ErrNotFound: the step is not recorded.
+// CheckStep compares a step that was executed again with its record. field is the first
+// one that differs, "" if none does. Equal chains with a different field mean that the
+// record was changed after it was written; different chains mean a different trajectory,
+// and set diverged. ErrNotFound: the step is not recorded.
 func (db *DB) CheckStep(ctx context.Context, run int64, s *Step) (field string, diverged *DivergenceError, err error) {
 	had, err := queryOne(ctx, db.r, scanStep, stepSelect+` WHERE run = ? AND step = ?`, run, s.Det.Step)
 	if err == nil {
@@ -147,7 +147,7 @@ func (db *DB) CheckStep(ctx context.Context, run int64, s *Step) (field string, 
 		Got: s.Chain}, err
 }
 
-// AddDivergence records that work which was done again gave another result.
+// AddDivergence records that repeated work gave a different result.
 func (db *DB) AddDivergence(ctx context.Context, run, attempt int64, e *DivergenceError) error {
 	return db.writeDurable(ctx, "record divergence", func(tx *sql.Tx) error {
 		return db.addDivergence(ctx, tx, run, attempt, e)
