@@ -12,29 +12,29 @@ import (
 	"exp/reports/figure"
 )
 
-// acrossFigures are the aggregates of all suites and what they are made of: the
-// performance profile, mean, IQM and optimality gap, and the probability that a run of
-// one arm scores more than one of another.
+// acrossFigures draws the aggregates over all suites: the performance profile, mean, IQM
+// and optimality gap, and the probability that a run of one arm outscores a run of
+// another.
 func (s *source) acrossFigures() []drawing {
 	profile := figure.Profile{Head: figure.Head{Name: "profile", Title: "Performance profile", Order: armNames(s.arms),
-		About: "Share of problems of which more than the threshold of the completions are right, mean over seeds and suites, each suite counting the same. " +
-			"At 0 are the problems that were solved at all"},
+		About: "Share of problems whose share of right completions exceeds the threshold, mean over seeds and suites, suites weighted equally. " +
+			"At 0: the problems solved at least once"},
 		X: figure.Axis{Label: "threshold", Unit: "share of right completions"}, Y: figure.Axis{Label: "problems above the threshold", Unit: "share", Zero: true}}
 	dots := figure.Dots{Head: figure.Head{Name: "aggregate", Title: "Aggregates over suites", Order: armNames(s.arms),
-		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean, that of the middle half (arXiv:2108.13264). " +
-			"The optimality gap is 1 less the mean, since no accuracy is above 1"},
+		About: "Accuracy (pass@1) of each run on each suite: the mean, and the interquartile mean (the mean of the middle half; arXiv:2108.13264). " +
+			"The optimality gap is 1 minus the mean: accuracy is at most 1"},
 		X: axisOf("pass@1"), Groups: []string{"mean", "interquartile mean"}}
 	odds := figure.Forest{Head: figure.Head{Name: "improvement", Title: "Probability of improvement", Order: armNames(s.arms),
 		About: "Chance that a run of the first arm scores more than a run of the second on the same suite, ties counting half, mean over suites (arXiv:2108.13264)"},
 		X: figure.Axis{Label: "probability that the first arm's run scores more"}, Null: 0.5, Less: "second arm ahead", More: "first arm ahead"}
 	if s.result == nil || s.result.Across == nil {
-		none := errors.New("a comparison of arms has it, where problems have scores")
+		none := errors.New("only comparisons with per-problem scores have it")
 		return []drawing{{name: profile.Name, title: profile.Title, reason: none}, {name: dots.Name, title: dots.Title, reason: none},
 			{name: odds.Name, title: odds.Title, reason: none}}
 	}
 
 	x := s.result.Across
-	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over problems, stratified by suite, %s draws; other training seeds are not taken into account", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
+	profile.Interval = fmt.Sprintf("%s\u202f%% bootstrap over problems, not training seeds, stratified by suite, %s draws", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
 	if x.Kind == string(compare.TwoLevel) {
 		profile.Interval = fmt.Sprintf("%s\u202f%%, Student's t, over seeds (jackknife) and problems (bootstrap stratified by suite, %s draws)", fixed(100*s.result.Level, 0), quantity.TypesetCount(int64(x.Draws)))
 	}
@@ -58,10 +58,10 @@ func (s *source) acrossFigures() []drawing {
 	}
 	list := []drawing{try(groupResults, profile), try(groupResults, dots), try(groupResults, odds)}
 	if least < 4 {
-		list[1].reason = fmt.Errorf("an arm has %s (suites × seeds), of which an interquartile mean leaves nothing out", quantity.Plural(least, "score"))
+		list[1].reason = fmt.Errorf("an arm has only %s (suites × seeds), too few for an interquartile mean to leave any out", quantity.Plural(least, "score"))
 	}
 	if x.Kind != string(compare.TwoLevel) {
-		list[2].reason = fmt.Errorf("it is about runs, and an arm has fewer than %d", compare.MinSeeds)
+		list[2].reason = fmt.Errorf("an arm has fewer than %d runs", compare.MinSeeds)
 	}
 	return list
 }
@@ -71,14 +71,14 @@ func aggregated(a compare.Aggregate) figure.Estimate {
 	return figure.Estimate{Value: valueOf(a.Value), Lo: lo, Hi: hi}
 }
 
-// itemFigures show on each suite which problems which of two arms solved: each arm
-// against the baseline, or the first one against each other.
+// itemFigures shows, per suite, which of two arms solved which problems: each arm against
+// the baseline, or the first arm against each other one.
 func (s *source) itemFigures() []drawing {
 	var list []drawing
 	for _, suite := range suites(s.arms) {
 		name, title := "items-"+slug(suite), "Problems solved on "+s.suiteName(suite)
 		if len(s.arms) == 1 {
-			list = append(list, drawing{name: name, title: title, reason: errors.New("it sets two arms against each other")})
+			list = append(list, drawing{name: name, title: title, reason: errors.New("it needs two arms")})
 		}
 		for other := range s.arms {
 			a, b := 0, other
@@ -89,7 +89,7 @@ func (s *source) itemFigures() []drawing {
 				continue
 			}
 			f := figure.Items{Head: figure.Head{Name: name, Title: fmt.Sprintf("%s by %s and %s", title, s.arms[a].Name, s.arms[b].Name), Order: armNames(s.arms),
-				About: "Share of right completions of each problem (column) in each run (row), problems in the order of the sum within a group"},
+				About: "Share of right completions per problem (column) and run (row); within a group, problems are sorted by their total"},
 				Arms: [2]figure.ItemsArm{s.arms[a].items(suite), s.arms[b].items(suite)}}
 			if len(s.arms) > 2 {
 				f.Name += "-" + slug(s.arms[other].Name)
@@ -103,7 +103,7 @@ func (s *source) itemFigures() []drawing {
 	return list
 }
 
-// suiteName is a suite's name as evaluations have it, by its label.
+// suiteName returns the name that evaluations give the suite with this label.
 func (s *source) suiteName(label string) string {
 	for _, name := range suiteNames(s.arms) {
 		if strings.HasSuffix(name, "/"+label) {
@@ -119,13 +119,13 @@ func (s *source) paired(f figure.Items, a, b int, suite string) drawing {
 	first := s.arms[a].Runs[0].scores[suite]
 	for _, r := range slices.Concat(s.arms[a].Runs, s.arms[b].Runs) {
 		if !slices.EqualFunc(first, r.scores[suite], func(x, y item) bool { return x.Problem == y.Problem }) {
-			d.reason = errors.New("the runs have scores of different problems")
+			d.reason = errors.New("the runs were scored on different problems")
 		}
 	}
 	return d
 }
 
-// items are an arm's scores of a suite's problems.
+// items returns an arm's scores on a suite's problems.
 func (a *arm) items(suite string) figure.ItemsArm {
 	out := figure.ItemsArm{Name: a.Name}
 	for _, r := range a.Runs {

@@ -22,10 +22,10 @@ func (s *source) appendixSection(left []omitted) section {
 	)}
 }
 
-// configFile is where the bundle holds an arm's configuration.
+// configFile returns the path of the arm's configuration in the bundle.
 func (a *arm) configFile() string { return "configs/" + a.file + ".yaml" }
 
-// reproduce gives the commands that make the runs and this report again.
+// reproduce lists the commands that recreate the runs and this report.
 func (s *source) reproduce() []block {
 	var b strings.Builder
 	for _, a := range s.arms {
@@ -54,13 +54,13 @@ func (s *source) reproduce() []block {
 	}
 	b.WriteString(" --out report\n")
 	return []block{
-		paragraph{text("The configurations, with every key written out, are in configs/ beside this file. From them, the same sources on a machine of the same numerics class " +
+		paragraph{text("The full configurations are in configs/. Rerun with the same sources on a machine of the same numerics class, they " +
 			"give the same run ids and the same bits:")},
 		listing{b.String()},
 	}
 }
 
-// seedList is the arm's seeds as exp run wants them.
+// seedList formats the arm's seeds for exp run --seeds.
 func seedList(a *arm) string {
 	var parts []string
 	for i := 0; i < len(a.Runs); {
@@ -86,10 +86,10 @@ func (s *source) omittedBlocks(all []omitted) []block {
 	for _, o := range all {
 		list = append(list, line{{Text: o.Title}, styled(muted, ": "+o.Reason)})
 	}
-	return []block{paragraph{line{styled(strong, "Figures that are not here")}}, list}
+	return []block{paragraph{line{styled(strong, "Omitted figures")}}, list}
 }
 
-// evalGrids shows every metric of every suite, the start's included.
+// evalGrids shows every metric of every suite, including the scores before training.
 func (s *source) evalGrids() []block {
 	var names []string
 	for _, a := range s.arms {
@@ -113,8 +113,7 @@ func (s *source) evalGrids() []block {
 	return out
 }
 
-// evalMetrics lists the metrics of a suite in the order in which they were
-// recorded.
+// evalMetrics lists a suite's metrics in recording order.
 func (s *source) evalMetrics(suite string) []string {
 	var names []string
 	for _, a := range s.arms {
@@ -146,7 +145,7 @@ func (s *source) metricGrid() *grid {
 	return g
 }
 
-// last is the last value of a series; NaN without it.
+// last returns the last value of a series, NaN if there is no series.
 func (r *run) last(name string) float64 {
 	c, ok := r.curves[name]
 	if !ok {
@@ -157,7 +156,7 @@ func (r *run) last(name string) float64 {
 
 func (s *source) armGrid(caption, first string) *grid {
 	g := &grid{Caption: caption, Columns: []column{left(first)},
-		Note: text("Means over seeds; in brackets the smallest and the largest seed.")}
+		Note: text("Means over seeds; brackets give the smallest and the largest seed.")}
 	for _, a := range s.arms {
 		g.Columns = append(g.Columns, right(a.Name))
 	}
@@ -171,7 +170,7 @@ func (s *source) severalSeeds() bool {
 	return slices.ContainsFunc(s.arms, func(a *arm) bool { return len(a.Runs) > 1 })
 }
 
-// meanCells is a row: a name, and each arm's mean with its seeds' range.
+// meanCells returns a row: a name, then each arm's mean with its range over seeds.
 func (s *source) meanCells(name string, value func(*run) float64) []line {
 	cells := []line{{styled(mono, name)}}
 	for _, a := range s.arms {
@@ -185,7 +184,7 @@ func (s *source) meanCells(name string, value func(*run) float64) []line {
 	return cells
 }
 
-// unfinished lists runs that did not come to their end.
+// unfinished lists the runs that did not finish.
 func (s *source) unfinished() []string {
 	var names []string
 	for _, a := range s.arms {

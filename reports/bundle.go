@@ -15,42 +15,44 @@ import (
 	"exp/experiments/ident"
 )
 
-// Bundle is a report as files: relative slash-separated path to content.
+// Bundle holds a report's files: content by relative, slash-separated path.
 type Bundle map[string][]byte
 
-// Digest is that of the manifest, which has those of all other files.
+// Digest returns the manifest's SHA-256; the manifest lists the digests of all other
+// files.
 func (b Bundle) Digest() ident.Digest { return ident.Sum(b[manifestName]) }
 
-// ForeignError is returned when a folder holds what would be lost.
+// ForeignError is returned when replacing a folder would lose files that are not the
+// report's.
 type ForeignError struct {
 	Dir    string
-	Reason string // what is there, "notes.txt is not part of it"
+	Reason string // "notes.txt is not part of the report"
 	always bool   // --force does not help
 }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s is not a report that may be replaced: %s", e.Dir, e.Reason)
+	return fmt.Sprintf("%s cannot be replaced: %s", e.Dir, e.Reason)
 }
 
-// ExitCode is that of bad usage.
+// ExitCode returns the code for bad usage.
 func (e *ForeignError) ExitCode() int { return 2 }
 
-// Hint says what a person can do.
+// Hint suggests what to do.
 func (e *ForeignError) Hint() string {
 	if e.always {
-		return "choose a folder of its own: --out DIR"
+		return "choose a separate folder: --out DIR"
 	}
-	return "choose another --out, or --force moves it aside and keeps it"
+	return "choose another --out, or use --force to move it aside and keep it"
 }
 
-// WriteTo makes dir hold exactly the bundle. The files are written and synced in
-// a folder beside dir, which then takes its place by renaming: a report is there
-// whole or, after an error, as it was before. A crash between the two renames leaves
-// both beside dir, the older one as ".NAME.new-….old".
+// WriteTo makes dir hold exactly the bundle. It writes and syncs the files in a sibling
+// folder and renames that to dir, so dir holds the whole new report or, after an error,
+// the old one. A crash between the two renames leaves both next to dir, the older one as
+// ".NAME.new-….old".
 //
-// A folder that is there is replaced if it is empty or an unchanged report. Any
-// other is a *ForeignError, or with force moved aside to the path that is returned;
-// it is "" otherwise. Nothing of a foreign folder is ever deleted.
+// An existing folder is replaced if it is empty or an unchanged report. Any other is a
+// *ForeignError or, with force, is moved aside to the returned path, which is ""
+// otherwise. WriteTo never deletes anything from such a folder.
 func (b Bundle) WriteTo(dir string, force bool) (aside string, err error) {
 	if dir, err = resolve(dir); err != nil {
 		return "", err
@@ -70,7 +72,7 @@ func (b Bundle) WriteTo(dir string, force bool) (aside string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("report: %w", err)
 	}
-	defer os.RemoveAll(temp) // what is left in it: an incomplete report, or the older one
+	defer os.RemoveAll(temp) // an incomplete report, or the older one
 	if err := b.fill(temp); err != nil {
 		return "", fmt.Errorf("report: %w", err)
 	}
@@ -88,7 +90,7 @@ func (b Bundle) WriteTo(dir string, force bool) (aside string, err error) {
 	return aside, nil
 }
 
-// resolve makes dir absolute and follows a link, so that the link stays one.
+// resolve makes dir absolute and follows a link, so the link survives the rename.
 func resolve(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("report: no folder given")
@@ -107,8 +109,8 @@ func resolve(dir string) (string, error) {
 	return abs, nil
 }
 
-// foreign says what stands against replacing dir, "" if nothing does: it is not
-// there, empty, or a report whose files are as they were written.
+// foreign returns why dir must not be replaced, "" if it may be: it does not exist, is
+// empty, or is a report with unchanged files.
 func foreign(dir string) (reason string, err error) {
 	info, err := os.Lstat(dir)
 	switch {
@@ -129,12 +131,12 @@ func foreign(dir string) (reason string, err error) {
 	var m Manifest
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
 	if err != nil || json.Unmarshal(text, &m) != nil || !strings.HasPrefix(m.Schema, manifestKind) {
-		return "it has no " + manifestName + " of a report", nil
+		return "it has no report manifest, " + manifestName, nil
 	}
 	return changed(os.DirFS(dir), m)
 }
 
-// changed names the first file that is not as the manifest says.
+// changed names the first file that does not match the manifest.
 func changed(dir fs.FS, m Manifest) (reason string, err error) {
 	known := map[string]string{}
 	for _, f := range m.Files {
@@ -146,7 +148,7 @@ func changed(dir fs.FS, m Manifest) (reason string, err error) {
 		}
 		want, ok := known[p]
 		if !ok {
-			reason = p + " is not part of it"
+			reason = p + " is not part of the report"
 			return fs.SkipAll
 		}
 		b, err := fs.ReadFile(dir, p)
@@ -154,7 +156,7 @@ func changed(dir fs.FS, m Manifest) (reason string, err error) {
 			return err
 		}
 		if ident.Sum(b).String() != want {
-			reason = p + " was changed since it was written"
+			reason = p + " has changed since it was written"
 			return fs.SkipAll
 		}
 		return nil
@@ -211,8 +213,8 @@ func writeSynced(path string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// replace puts the folder temp in the place of dir, and dir back if that fails.
-// What was in dir is in temp afterwards.
+// replace swaps temp and dir, and puts dir back on failure. Afterwards temp holds what
+// was in dir.
 func replace(temp, dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(temp, dir)

@@ -84,14 +84,14 @@ func TestWriteTo(t *testing.T) {
 			mustWrite(t, old, dir)
 			put(t, filepath.Join(dir, "notes.txt"), "mine")
 		},
-			false, "notes.txt is not part of it", false},
+			false, "notes.txt is not part of the report", false},
 		{"edited report", func(t *testing.T, dir string) {
 			mustWrite(t, old, dir)
 			put(t, filepath.Join(dir, "index.html"), "edited")
 		},
-			false, "index.html was changed", false},
-		{"foreign folder", func(t *testing.T, dir string) { put(t, filepath.Join(dir, "thesis.tex"), "years") }, false, "no manifest.json", false},
-		{"another manifest", func(t *testing.T, dir string) { put(t, filepath.Join(dir, manifestName), `{"schema":"web/1"}`) }, false, "no manifest.json of a report", false},
+			false, "index.html has changed", false},
+		{"foreign folder", func(t *testing.T, dir string) { put(t, filepath.Join(dir, "thesis.tex"), "years") }, false, "no report manifest, manifest.json", false},
+		{"another manifest", func(t *testing.T, dir string) { put(t, filepath.Join(dir, manifestName), `{"schema":"web/1"}`) }, false, "no report manifest", false},
 		{"a file", func(t *testing.T, dir string) { put(t, dir, "file") }, false, "it is a file", false},
 		{"forced", func(t *testing.T, dir string) { put(t, filepath.Join(dir, "thesis.tex"), "years") }, true, "", true},
 	} {

@@ -9,8 +9,8 @@ import (
 	"exp/reports/compare"
 )
 
-// comparabilitySection says why these arms may be compared, and what differs that
-// is not the treatment.
+// comparabilitySection explains why these arms may be compared and lists differences
+// outside the treatment.
 func (s *source) comparabilitySection() section {
 	c := s.result.Comparability
 	var others []compare.Difference
@@ -28,13 +28,13 @@ func (s *source) comparabilitySection() section {
 		for _, x := range c.Excluded {
 			list = append(list, line{styled(mono, x.RID[:min(8, len(x.RID))]), {Text: fmt.Sprintf(" (%s, seed %d): %s", x.Name, x.Seed, x.Reason)}})
 		}
-		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, "Runs that do not count")}}, list)
+		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, "Excluded runs")}}, list)
 	}
 	return sec
 }
 
-// treatment says what the arms are meant to differ in, and whether they differ in
-// more.
+// treatment states the intended difference between the arms, and whether they differ in
+// anything else.
 func (s *source) treatment(others bool) line {
 	c := s.result.Comparability
 	l := line{{Text: "The treatment is "}}
@@ -47,12 +47,12 @@ func (s *source) treatment(others bool) line {
 	l = l.with(span{Text: ". "})
 	switch waived := len(c.Waived()); {
 	case waived > 0:
-		return l.with(span{Text: fmt.Sprintf("Beside it %s was waived.", quantity.Plural(waived, "difference"))})
+		return l.with(span{Text: fmt.Sprintf("Waived: %s.", quantity.Plural(waived, "difference"))})
 	case others:
-		return l.with(span{Text: "Nothing was waived. The arms also differ in what a comparison allows but must say:"})
+		return l.with(span{Text: "Nothing was waived. The arms also differ in ways that a comparison allows but reports:"})
 	}
-	return l.with(span{Text: "Everything else that can change a result is the same in all arms: configuration, data, the weights that training starts from, " +
-		"the sources of every stage, and the protocol of the evaluation. Nothing was waived."})
+	return l.with(span{Text: "Everything else that can change a result is the same in all arms: configuration, data, initial weights, " +
+		"the sources of every stage, and the evaluation protocol. Nothing was waived."})
 }
 
 func (s *source) otherGrid(list []compare.Difference) *grid {
@@ -71,7 +71,7 @@ func (s *source) otherGrid(list []compare.Difference) *grid {
 	return g
 }
 
-// twoValues reports whether arms in which a key has an effect differ in it.
+// twoValues reports whether a key differs between the arms in which it has an effect.
 func twoValues(values []string) bool {
 	set := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 	slices.Sort(set)
@@ -101,20 +101,20 @@ func (s *source) configSection() section {
 	if len(all) <= fewKeys {
 		differ = all
 	}
-	sec.Blocks = []block{paragraph{text("What the arms differ in and are meant to; the whole configurations are in configs/.")}}
+	sec.Blocks = []block{paragraph{text("The intended differences between the arms; full configurations are in configs/.")}}
 	if len(differ) > 0 {
 		sec.Blocks = append(sec.Blocks, s.keyGrid(differ))
 	}
 	if len(differ) < len(all) {
 		g := s.keyGrid(all)
 		g.Note = text("A dash: the key has no effect in this arm.")
-		sec.Blocks = append(sec.Blocks, folded{fmt.Sprintf("All %d keys, those of one method included", len(all)), []block{g}})
+		sec.Blocks = append(sec.Blocks, folded{fmt.Sprintf("All %d keys, including those that only one method uses", len(all)), []block{g}})
 	}
 	return sec
 }
 
-// fewKeys is how many differing keys are shown at once. Beyond it, most belong to
-// one method only and are shown on demand.
+// fewKeys is the largest number of differing keys shown unfolded. When there are more,
+// those that only one method uses are shown on demand.
 const fewKeys = 10
 
 func (s *source) keyGrid(list []compare.Difference) *grid {
@@ -128,7 +128,7 @@ func (s *source) keyGrid(list []compare.Difference) *grid {
 	return g
 }
 
-// aloneConfig shows what is tried, for one arm.
+// aloneConfig shows the main settings of a report on one arm.
 func (s *source) aloneConfig(sec section) section {
 	a := s.arms[0]
 	g := &grid{Columns: []column{left("key"), left("value")}}
@@ -139,7 +139,7 @@ func (s *source) aloneConfig(sec section) section {
 		g.add(line{styled(mono, key)}, text("%s", a.Runs[0].setting(key)))
 	}
 	sec.Blocks = []block{folded{"Task, algorithm, rollout and training", []block{g}},
-		paragraph{line{{Text: "The whole configuration: "}, {Text: a.configFile(), Link: a.configFile()}}}}
+		paragraph{line{{Text: "Full configuration: "}, {Text: a.configFile(), Link: a.configFile()}}}}
 	return sec
 }
 
@@ -154,7 +154,7 @@ func (s *source) valueCells(d *compare.Difference) []line {
 	return cells
 }
 
-// valuesText is the arms' values of a difference in a sentence.
+// valuesText formats a difference's values per arm for a sentence.
 func valuesText(arms []*arm, d *compare.Difference) string {
 	var parts []string
 	for i, a := range arms {

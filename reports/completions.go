@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// pickedEach is how many problems are shown from each end of a ranking.
+	// pickedEach is the number of problems shown from each end of a ranking.
 	pickedEach = 2
-	// shownGroups is how many different completions of an arm are shown.
+	// shownGroups is the number of different completions shown per arm.
 	shownGroups = 6
-	// shownRunes is where a text is cut: a page of it says no more.
+	// shownRunes is the length at which texts are cut.
 	shownRunes = 1200
 )
 
-// pick is a problem that the report shows, by a rule that nobody can bend.
+// pick is a problem shown in the report, chosen by a fixed rule.
 type pick struct {
 	Suite   string
 	Problem string
@@ -29,10 +29,10 @@ type pick struct {
 	Rank    float64   // what it was picked by
 }
 
-// picks returns the problems of a suite to show. With two or more arms: those with
-// the largest difference between the first arm's share of right completions and
-// that of arm against, in favour of either. With one arm: the problems with the largest and the
-// smallest share. Ties go to the problem that comes first in the alphabet.
+// picks returns the problems of a suite to show. With two or more arms: those where the
+// first arm's share of right completions is furthest above and furthest below the share
+// of arm against. With one arm: those with the largest and the smallest share. Ties go to
+// the alphabetically first problem.
 func picks(arms []*arm, against int, suite string) []pick {
 	all := ranked(arms, against, suite)
 	if len(arms) == 1 {
@@ -48,14 +48,14 @@ func picks(arms []*arm, against int, suite string) []pick {
 			behind = append(behind, p)
 		}
 	}
-	// Ties at the lower end go by the alphabet too.
+	// Ties at the lower end are alphabetical too.
 	slices.SortFunc(behind, func(a, b pick) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Problem, b.Problem))
 	})
 	return append(ahead, behind[:min(pickedEach, len(behind))]...)
 }
 
-// ranked lists the problems that all arms were scored on, the largest rank first.
+// ranked lists the problems that all arms were scored on, by descending rank.
 func ranked(arms []*arm, against int, suite string) []pick {
 	perArm := make([]map[string]float64, len(arms))
 	for i, a := range arms {
@@ -85,7 +85,7 @@ func ranked(arms []*arm, against int, suite string) []pick {
 	return all
 }
 
-// shares is each problem's share of right completions, mean over the arm's seeds.
+// shares returns each problem's share of right completions, mean over the arm's seeds.
 func shares(a *arm, suite string) map[string]float64 {
 	sum, n := map[string]float64{}, map[string]float64{}
 	for _, r := range a.Runs {
@@ -102,13 +102,13 @@ func shares(a *arm, suite string) map[string]float64 {
 	return sum
 }
 
-// keptText is the part of a pack's record that is shown.
+// keptText is the part of a pack record that the report shows.
 type keptText struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text"`
 }
 
-// problems reads what the arms answered to the picked problems.
+// problems reads the arms' answers to the picked problems.
 func (s *source) problems(ctx context.Context, picked []pick) ([]problem, error) {
 	packs := s.db.Blobs.NewPackReader()
 	defer packs.Close()
@@ -132,9 +132,8 @@ func (s *source) problems(ctx context.Context, picked []pick) ([]problem, error)
 	return out, nil
 }
 
-// answers groups an arm's completions of a problem by text: the lowest seed's,
-// right ones first, then the most frequent, then in the order in which they were
-// sampled.
+// answers groups the lowest seed's completions of a problem by text: right ones first,
+// then by frequency, then in sampling order.
 func (s *source) answers(ctx context.Context, packs *blob.PackReader, a *arm, p pick) (answers, string, error) {
 	out := answers{Arm: a.span()}
 	r := a.Runs[0]
@@ -202,7 +201,7 @@ func verdictWord(v *store.Verdict) string {
 
 func order(verdict string) int { return slices.Index([]string{"right", "wrong", "ungraded"}, verdict) }
 
-// clipped cuts a text that is too long to be read.
+// clipped cuts a text to shownRunes.
 func clipped(s string) string {
 	r := []rune(s)
 	if len(r) <= shownRunes {

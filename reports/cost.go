@@ -12,14 +12,14 @@ import (
 	"exp/harness/config"
 )
 
-// stageCost is what a stage took in an arm.
+// stageCost is the cost of a stage in an arm.
 type stageCost struct {
 	Kind     string  `json:"kind"`
 	Label    string  `json:"label,omitempty"`
 	Arm      string  `json:"arm"`
 	Executed int     `json:"executed"` // runs of the arm that executed it
 	Reused   int     `json:"reused"`   // runs that took the result of an earlier execution
-	Seconds  number  `json:"seconds"`  // one execution, mean over those; of an only reused stage, the one that was reused
+	Seconds  number  `json:"seconds"`  // per execution, mean; of a stage that was only reused, the reused execution
 	CPU      number  `json:"cpu_seconds"`
 	PeakMem  int64   `json:"peak_bytes"` // the largest
 	seconds  float64 // Seconds
@@ -93,7 +93,7 @@ func (s *source) stageCost(ctx context.Context, a *arm, kind, label string) (sta
 	return out, nil
 }
 
-// executed is the execution whose outputs a stage reused.
+// executed returns the execution whose outputs a stage reused.
 func (s *source) executed(ctx context.Context, reused store.Stage) (store.Stage, error) {
 	all, err := s.db.StagesBySID(ctx, reused.SID)
 	if err != nil {
@@ -107,11 +107,11 @@ func (s *source) executed(ctx context.Context, reused store.Stage) (store.Stage,
 	return store.Stage{StageResult: store.StageResult{WallS: math.NaN(), CPUS: math.NaN()}}, nil
 }
 
-// stageGrid shows where the time went, stage by stage.
+// stageGrid shows the time per stage.
 func (s *source) stageGrid(costs [][]stageCost) *grid {
 	g := &grid{Caption: "Wall-clock time by stage", Columns: []column{left("stage")},
-		Note: text("Time of one execution, mean over the seeds that executed the stage. A stage with equal inputs is executed once and its result shared: " +
-			"“shared” is the time of that one execution, which may have served other arms too.")}
+		Note: text("Time per execution, mean over the seeds that executed the stage. Stages with equal inputs run once and share the result: " +
+			"“shared” marks the time of that one execution, which other arms may share.")}
 	for _, a := range s.arms {
 		g.Columns = append(g.Columns, right(a.Name))
 	}
@@ -133,7 +133,7 @@ func (c stageCost) cell() line {
 	return l
 }
 
-// costGrid shows what a run of each arm took to train.
+// costGrid shows the training cost per run of each arm.
 func (s *source) costGrid(costs [][]stageCost) *grid {
 	g := &grid{Caption: "Training", Columns: []column{left("per run, mean over seeds")}}
 	for _, a := range s.arms {
@@ -159,7 +159,7 @@ func (s *source) costGrid(costs [][]stageCost) *grid {
 		v, _ := a.mean(func(r *run) float64 { return r.perStep("timing_s/step") })
 		return quantity.TypesetShort(v)
 	})
-	row("peak memory of training", func(a *arm) string {
+	row("peak training memory", func(a *arm) string {
 		for _, stage := range costs {
 			for _, c := range stage {
 				if c.Kind == string(config.Train) && c.Arm == a.Name && c.PeakMem > 0 {
@@ -180,7 +180,7 @@ func meanCount(a *arm, value func(*run) float64) string {
 	return quantity.TypesetCount(int64(math.Round(v)))
 }
 
-// devices says where the runs of an arm were executed.
+// devices lists the devices that executed an arm's runs.
 func (a *arm) devices() string {
 	var all []string
 	for _, r := range a.Runs {

@@ -12,29 +12,29 @@ import (
 	"exp/reports/figure"
 )
 
-// curveKind is a metric that a report draws against the training step. What the metric is
-// stands in the catalogue.
+// curveKind is a metric that a report draws against the training step. The catalogue
+// defines the metric.
 type curveKind struct {
 	Name   string // of the figure
 	Metric string
 	Group  string // gallery
-	Note   string // what else a reader should know; may be empty
-	Rare   bool   // no value per batch: never smoothed
-	Start  string // metric of the start's evaluation, drawn as a line to compare with
+	Note   string // added to the caption; may be empty
+	Rare   bool   // not recorded per batch: never smoothed
+	Start  string // metric of the evaluation before training, drawn as a reference line
 }
 
-// Galleries of curves; the first four are parts of the section on curves.
+// Galleries of curves; the section on curves has the first four.
 const (
 	groupLearning  = "Learning"
 	groupPolicy    = "The policy"
 	groupOptimizer = "Optimization"
-	groupMethod    = "What only one method has"
+	groupMethod    = "Method-specific"
 	groupCost      = "Cost"
 )
 
 var curveGroups = []string{groupLearning, groupPolicy, groupOptimizer, groupMethod}
 
-// curveKinds are all curves in the order of the report.
+// curveKinds lists all curves in report order.
 var curveKinds = []curveKind{
 	{Name: "reward", Metric: "critic/score/mean", Group: groupLearning},
 	{Name: "accuracy", Metric: "val/pass@1", Group: groupLearning, Rare: true, Start: "pass@1"},
@@ -47,7 +47,7 @@ var curveKinds = []curveKind{
 	{Name: "length", Metric: "response_length/mean", Group: groupPolicy},
 	{Name: "truncation", Metric: "response_length/clip_ratio", Group: groupPolicy},
 	{Name: "mismatch", Metric: "training/rollout_probs_diff_mean", Group: groupPolicy,
-		Note: "0 where both compute the same"},
+		Note: "0 if both compute the same"},
 	{Name: "flowrl-loss", Metric: "actor/final_loss", Group: groupOptimizer},
 	{Name: "policy-loss", Metric: "actor/pg_loss", Group: groupOptimizer},
 	{Name: "megatron-loss", Metric: "lm loss", Group: groupOptimizer},
@@ -73,10 +73,10 @@ var curveKinds = []curveKind{
 	{Name: "value-clip", Metric: "critic/vf_clipfrac", Group: groupMethod},
 	{Name: "explained-variance", Metric: "critic/vf_explained_var", Group: groupMethod},
 	{Name: "throughput", Metric: "perf/throughput", Group: groupCost,
-		Note: "it depends on the machine and on what else ran there"},
+		Note: "it depends on the machine and its load"},
 }
 
-// axisOf is the axis that the catalogue gives a metric.
+// axisOf returns the catalogue's axis for a metric.
 func axisOf(name string) figure.Axis {
 	m, _ := metric.Find(name)
 	a := figure.Axis{Label: m.Axis.Label, Unit: m.AxisUnit(), Log: m.Axis.Log, Zero: m.Axis.Zero}
@@ -86,11 +86,11 @@ func axisOf(name string) figure.Axis {
 	return a
 }
 
-// smoothFrom is the number of points from which a noisy curve is smoothed. Below
-// it, each batch is a visible part of the curve.
+// smoothFrom is the number of points from which a noisy curve is smoothed. With fewer,
+// every batch is visible.
 const smoothFrom = 80
 
-// drawing is the figure, or why it is not drawn.
+// drawing returns the figure, or the reason why it is omitted.
 func (k curveKind) drawing(arms []*arm) drawing {
 	a := try(k.Group, k.curve(arms))
 	switch {
@@ -113,8 +113,8 @@ func recorded(arms []*arm, metric string) bool {
 	})
 }
 
-// constant is the value that a series has throughout, which a sentence says better
-// than a figure; ok is false if there are two, or a series of one point.
+// constant returns the only value of a series, which a sentence says better than a
+// figure; ok is false if there are two values, or if a series has one point.
 func constant(arms []*arm, metric string) (v float64, ok bool) {
 	first := true
 	for _, a := range arms {
@@ -133,7 +133,7 @@ func constant(arms []*arm, metric string) (v float64, ok bool) {
 	return v, !first
 }
 
-// curve makes a figure of a kind; arms without the metric are left out, and the
+// curve builds the figure of a kind. It leaves out arms without the metric, and the
 // caption says so.
 func (k curveKind) curve(arms []*arm) figure.Curve {
 	m, _ := metric.Find(k.Metric)
@@ -174,7 +174,7 @@ func (k curveKind) curve(arms []*arm) figure.Curve {
 	return f
 }
 
-// series is a curve's points.
+// series returns a curve's points.
 func series(c store.Curve) figure.Series {
 	s := figure.Series{Y: c.Values}
 	for _, step := range c.Steps {
@@ -183,8 +183,8 @@ func series(c store.Curve) figure.Series {
 	return s
 }
 
-// startOf is the score that training started from, on the test problems: nil where
-// it is unknown, or not the same for all runs.
+// startOf returns the test score before training, nil if it is unknown or differs between
+// runs.
 func startOf(arms []*arm, metric string) *figure.Reference {
 	var found *figure.Reference
 	for _, a := range arms {

@@ -9,7 +9,7 @@ import (
 
 const dataSchema = "exp.report/1"
 
-// data is data.json: every number that the report shows.
+// data is data.json: every number shown in the report.
 type data struct {
 	Schema       string          `json:"schema"`
 	Title        string          `json:"title"`

@@ -10,7 +10,7 @@ import (
 	"exp/reports/figure"
 )
 
-// drawing is a figure that a report tries to draw.
+// drawing is a figure that the report tries to draw.
 type drawing struct {
 	name, title string
 	reason      error // why it cannot be drawn; nil: try
@@ -18,22 +18,22 @@ type drawing struct {
 	draw        func() (figure.Figure, error)
 }
 
-// omitted is a figure that is not there, and why.
+// omitted is a figure left out, and why.
 type omitted struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
 	Reason string `json:"reason"`
 }
 
-// drawn are the figures of a report, numbered in their order.
+// drawn holds the figures of a report, numbered in order.
 type drawn struct {
 	figures []numbered
 	groups  map[string]gallery
 	omitted []omitted
 }
 
-// drawAll draws the figures at once and numbers those that could be drawn. What has
-// no data is omitted; every other error is one.
+// drawAll draws the figures concurrently and numbers those that succeed. Figures without
+// data are omitted; any other error is returned.
 func drawAll(list []drawing) (drawn, error) {
 	done := make([]figure.Figure, len(list))
 	errs := make([]error, len(list))
@@ -72,7 +72,7 @@ func drawAll(list []drawing) (drawn, error) {
 	return out, nil
 }
 
-// noDataReason is the part of a figure's error that says what is missing.
+// noDataReason returns the part of a figure's error that names the missing data.
 func noDataReason(err error) string {
 	_, reason, found := strings.Cut(err.Error(), figure.ErrNoData.Error()+": ")
 	if !found {

@@ -8,18 +8,18 @@ import (
 	"exp/reports/figure"
 )
 
-// graderFigures show a suite that was scored by several graders: what each accepts, and
-// in which forms the answers were written, which is why they differ.
+// graderFigures shows a suite scored by several graders: what each accepts, and the forms
+// in which answers were written, which explains why graders differ.
 func (s *source) graderFigures(suite scoredSuite) []drawing {
 	graders, forms := s.metricsUnder(suite.name, eval.GraderPrefix), s.metricsUnder(suite.name, eval.FormPrefix)
 	if len(graders) == 0 {
 		return nil
 	}
 	dots := figure.Dots{Head: figure.Head{Name: "graders-" + slug(suite.name), Title: "Accuracy by grader on " + suite.name, Order: armNames(s.arms),
-		About: "pass@1 of the same completions under each grader, and under their union, which accepts what any of them does"},
+		About: "pass@1 of the same completions under each grader, and under their union, which accepts what any grader accepts"},
 		X: figure.Axis{Label: "accuracy", Unit: "share of completions"}, Groups: graders, Interval: suite.interval}
 	bars := figure.Bar{Head: figure.Head{Name: "forms-" + slug(suite.name), Title: "How answers are written on " + suite.name, Order: armNames(s.arms),
-		About: "Share of completions whose final answer is written in each form: graders read different ones"},
+		About: "Share of completions by the form of their final answer: graders read different forms"},
 		Y: figure.Axis{Label: "completions", Unit: "share of completions"}, Groups: forms, Interval: suite.interval}
 	for i, a := range s.arms {
 		d, b := figure.DotsArm{Name: a.Name, Seeds: len(a.Runs)}, figure.BarArm{Name: a.Name, Seeds: len(a.Runs)}
@@ -38,8 +38,8 @@ func (s *source) graderFigures(suite scoredSuite) []drawing {
 	return []drawing{try(groupResults, dots), try(groupResults, bars)}
 }
 
-// metricsUnder lists the metrics of a suite with a prefix, without it, in the order in
-// which they were recorded.
+// metricsUnder lists a suite's metrics that have the prefix, with the prefix removed, in
+// recording order.
 func (s *source) metricsUnder(suite, prefix string) (list []string) {
 	seen := map[string]bool{}
 	for _, a := range s.arms {

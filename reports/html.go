@@ -14,8 +14,8 @@ var pageCSS string
 //go:embed page.tmpl
 var pageTemplate string
 
-// html renders a page as one document that needs nothing beside it: style and
-// figures are in it, there are no scripts and no addresses outside.
+// html renders a page as one self-contained document: inline style and figures, no
+// scripts, no external addresses.
 func (p page) html(figures []string) ([]byte, error) {
 	t := template.New("page")
 	t.Funcs(template.FuncMap{
@@ -40,7 +40,7 @@ func (p page) html(figures []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// kind names the template of a block.
+// kind returns the name of a block's template.
 func kind(b block) string {
 	switch b.(type) {
 	case paragraph:
@@ -71,9 +71,9 @@ var (
 	sizeRE      = regexp.MustCompile(`<svg width="[^"]*" height="[^"]*"`)
 )
 
-// inlineSVG is a figure's SVG as HTML wants it: namespaces are implied, and the
-// size is the page's to decide. Its title would be shown as a tooltip over the
-// whole figure, which is in the way; the picture's name is its description.
+// inlineSVG returns a figure's SVG for HTML: without namespaces, which HTML implies, and
+// without a size, which the page sets. It drops the title, which browsers show as a
+// tooltip over the whole figure; aria-label holds the alt text.
 func inlineSVG(f numbered) []byte {
 	svg := commentRE.ReplaceAll(f.Inline(), nil)
 	end := bytes.IndexByte(svg, '>')

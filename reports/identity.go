@@ -15,7 +15,7 @@ import (
 	"exp/harness/config"
 )
 
-// identitySection says which runs these are and what was proved about them.
+// identitySection identifies the runs and shows what was proved about them.
 func (s *source) identitySection() section {
 	return section{ID: "identity", Title: "Identity and verification", Blocks: []block{
 		s.runGrid(),
@@ -37,10 +37,10 @@ func (s *source) runGrid() *grid {
 	return g
 }
 
-// proofGrid shows what runs proved about themselves while they were executed.
+// proofGrid shows the checks that runs made on themselves.
 func (s *source) proofGrid() *grid {
-	g := &grid{Caption: "Checks made by the runs", Columns: []column{left("arm"), right("seed"), right("sampler against trainer"), left("merged weights"), right("divergences"), right("warnings"), left("re-executed")},
-		Note: text("Sampler against trainer: the largest difference between the probability that the sampler recorded for a token and that of the trainer’s forward pass on the same weights, over all checked rollouts; " +
+	g := &grid{Caption: "Checks made by the runs", Columns: []column{left("arm"), right("seed"), right("sampler vs. trainer"), left("merged weights"), right("divergences"), right("warnings"), left("re-executed")},
+		Note: text("Sampler vs. trainer: the largest difference between a token’s probability as recorded by the sampler and as computed by the trainer’s forward pass on the same weights, over all checked rollouts; " +
 			"0 means equal bits. Merged weights: logits of the exported model against the last checkpoint.")}
 	for _, a := range s.arms {
 		for _, r := range a.Runs {
@@ -54,7 +54,7 @@ func (s *source) proofGrid() *grid {
 	return g
 }
 
-// samplerProof is the largest difference between sampler and trainer.
+// samplerProof formats the largest difference between sampler and trainer.
 func (r *run) samplerProof() line {
 	c, ok := r.curves["training/rollout_probs_diff_max"]
 	if !ok || c.N == 0 || math.IsNaN(c.Max) {
@@ -66,7 +66,7 @@ func (r *run) samplerProof() line {
 	return line{styled(bad, fmt.Sprintf("%s in %s", quantity.TypesetShort(c.Max), quantity.Plural(int(c.N), "step")))}
 }
 
-// probe is what the merge stage found.
+// probe formats the result of the merge stage's check.
 func (r *run) probe() line {
 	for _, st := range r.stages {
 		var result struct {
@@ -97,10 +97,10 @@ func (r *run) warnings() (n int) {
 	return n
 }
 
-// codeGrid shows the sources of each kind of stage: one line where all arms agree.
+// codeGrid shows the sources of each kind of stage, on one line if all arms agree.
 func (s *source) codeGrid() *grid {
-	g := &grid{Caption: "Sources", Columns: []column{left("stage"), left("digest of its sources"), left("arms")},
-		Note: line{{Text: "The sources themselves are in the store: "}, styled(mono, "exp show RUN --source DIR"), {Text: " writes them out."}}}
+	g := &grid{Caption: "Sources", Columns: []column{left("stage"), left("source digest"), left("arms")},
+		Note: line{{Text: "The store holds the sources: "}, styled(mono, "exp show RUN --source DIR"), {Text: " writes them out."}}}
 	for _, kind := range s.stageKinds() {
 		by := map[ident.Digest][]string{}
 		for _, a := range s.arms {
@@ -123,7 +123,7 @@ func (s *source) codeGrid() *grid {
 	return g
 }
 
-// stageKinds lists the kinds in the order of execution.
+// stageKinds lists the kinds in execution order.
 func (s *source) stageKinds() []string {
 	var kinds []string
 	for _, a := range s.arms {
@@ -145,7 +145,7 @@ func digest(d ident.Digest) line {
 	return line{styled(mono, d.Short())}
 }
 
-// environment is a kind of machine and build on which attempts were executed.
+// environment is a combination of machine and build that executed attempts.
 type environment struct {
 	Build   string `json:"build"`
 	Go      string `json:"go"`
@@ -157,7 +157,7 @@ type environment struct {
 	Runs    int    `json:"runs"`
 }
 
-// environments lists them, each once, with the number of runs.
+// environments lists the distinct environments with their numbers of runs.
 func (s *source) environments() []environment {
 	count := map[environment]int{}
 	for _, a := range s.arms {
@@ -170,7 +170,7 @@ func (s *source) environments() []environment {
 					Memory                     int64 `json:"memory_bytes"`
 				}
 				if json.Unmarshal(at.Env, &env) != nil {
-					continue // recorded by a program that knew other fields
+					continue // recorded by a program with other fields
 				}
 				e := environment{Build: at.Build, Go: env.Go, System: strings.Trim(env.OS+"/"+env.Arch, "/"), CPU: env.CPU, CPUs: env.CPUs,
 					Memory: env.Memory, Backend: cmp.Or(env.Backend, at.Device)}
@@ -204,7 +204,7 @@ func (s *source) environmentSection() section {
 	return section{ID: "environment", Title: "Environment", Blocks: blocks}
 }
 
-// period is when the runs were executed, as the store recorded it.
+// period returns when the runs were executed, as recorded in the store.
 func (s *source) period() (first, last string) {
 	for _, a := range s.arms {
 		for _, r := range a.Runs {

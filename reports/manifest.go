@@ -12,19 +12,19 @@ import (
 
 const (
 	manifestName = "manifest.json"
-	// manifestKind begins the schema of every manifest, whatever its version.
+	// manifestKind is the prefix of every manifest's schema, for all versions.
 	manifestKind   = "exp.report.manifest/"
 	manifestSchema = manifestKind + "1"
 )
 
-// Manifest says what a report was made of and what belongs to it.
+// Manifest lists a report's inputs and files.
 type Manifest struct {
 	Schema   string               `json:"schema"`
 	Report   string               `json:"report"` // schema of data.json
 	Title    string               `json:"title"`
 	Inputs   []ManifestRun        `json:"inputs"`
 	Suites   []ManifestSuite      `json:"suites"`
-	Contests string               `json:"contests,omitempty"` // digest of the file that ratings are of
+	Contests string               `json:"contests,omitempty"` // digest of the contests file
 	Vary     []string             `json:"vary"`
 	Waivers  []compare.Difference `json:"waivers"`
 	Excluded []compare.Excluded   `json:"excluded"`
@@ -32,7 +32,7 @@ type Manifest struct {
 	Files    []ManifestFile       `json:"files"`  // all but the manifest itself, by path
 }
 
-// ManifestRun names a run that the report was made of. Digests are hexadecimal.
+// ManifestRun names a run in the report. Digests are hexadecimal.
 type ManifestRun struct {
 	Arm      string            `json:"arm"`
 	Seed     int64             `json:"seed"`
@@ -99,7 +99,7 @@ func (r *Report) manifest(b Bundle) Manifest {
 	return m
 }
 
-// encode is v as indented JSON, for people too: < and & stay as they are.
+// encode returns v as indented JSON, with < and & unescaped to stay readable.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// markdown renders a page for GitHub and whatever reads its dialect. Figures are
-// links to the files of the first format in figures; without one, only captions.
+// markdown renders a page in GitHub's dialect. Figures are links to the files of the
+// first format in figures; with no format, only captions appear.
 func (p page) markdown(figures []string) []byte {
 	m := &markdownWriter{figures: figures}
 	m.printf("# %s\n\n", escapeMD(p.Title))
@@ -35,7 +35,7 @@ func (p page) markdown(figures []string) []byte {
 	return []byte(m.String())
 }
 
-// anchor is the id that GitHub gives a heading.
+// anchor returns the id that GitHub gives a heading.
 func anchor(title string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(title) {
@@ -109,7 +109,7 @@ func (m *markdownWriter) figure(f numbered) {
 	m.printf(" %s\n", m.line(f.links(m.figures)))
 }
 
-// preferred is png where there is one: GitHub shows SVG with fonts of its own.
+// preferred returns png if present, since GitHub substitutes the fonts of an SVG.
 func preferred(formats []string) string {
 	for _, f := range formats {
 		if f == "png" {
@@ -169,7 +169,7 @@ func (m *markdownWriter) problem(p problem) {
 	}
 }
 
-// fence writes text as a code block whose fence is longer than any in it.
+// fence writes text as a code block with a fence longer than any inside.
 func (m *markdownWriter) fence(text string) {
 	mark := strings.Repeat("`", max(3, longestTicks(text)+1))
 	m.printf("%s\n%s\n%s\n", mark, strings.TrimSuffix(text, "\n"), mark)
@@ -195,8 +195,8 @@ func (m *markdownWriter) line(l line) string {
 	return b.String()
 }
 
-// opening is a line that begins a block, where some characters would be a heading, a
-// quote or a list.
+// opening escapes a line that begins a block, where some characters would start a
+// heading, a quote or a list.
 func (m *markdownWriter) opening(l line) string {
 	t := m.line(l)
 	if t != "" && strings.ContainsAny(t[:1], "#>+-") {
@@ -205,7 +205,7 @@ func (m *markdownWriter) opening(l line) string {
 	return t
 }
 
-// emphasis makes text bold; spaces at its ends must stay outside.
+// emphasis makes text bold, keeping spaces at its ends outside the marks.
 func emphasis(t string) string {
 	inner := strings.TrimSpace(t)
 	if inner == "" {
@@ -215,10 +215,10 @@ func emphasis(t string) string {
 	return t[:at] + "**" + inner + "**" + t[at+len(inner):]
 }
 
-// cell is a line in a table, where a bar would end it.
+// cell escapes a line for a table cell, which a bar would end.
 func (m *markdownWriter) cell(l line) string { return strings.ReplaceAll(m.line(l), "|", `\|`) }
 
-// codeSpan writes text as code on one line: line breaks are shown as ⏎.
+// codeSpan returns text as code on one line, with line breaks shown as ⏎.
 func codeSpan(t string) string {
 	t = strings.ReplaceAll(strings.ReplaceAll(t, "\n", "⏎"), "\t", " ")
 	if strings.TrimSpace(t) == "" {
@@ -245,8 +245,8 @@ func longestTicks(t string) int {
 	return most
 }
 
-// escapeMD keeps text from being read as markup. Underscores inside words are none
-// in GitHub's dialect and stay readable.
+// escapeMD escapes markup in text. It leaves underscores inside words, which GitHub's
+// dialect does not read as markup.
 func escapeMD(t string) string {
 	t = strings.ReplaceAll(t, "\n", " ")
 	var b strings.Builder

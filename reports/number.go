@@ -25,16 +25,16 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// absent stands in a table where there is no value.
+// absent marks a missing value in a table.
 const absent = quantity.Absent
 
 // fixed formats v with digits after the point.
 func fixed(v float64, digits int) string { return quantity.Typeset(quantity.Fixed(v, digits)) }
 
-// signed is fixed with a plus before what is above zero.
+// signed is fixed with a plus sign before positive values.
 func signed(v float64, digits int) string { return quantity.Typeset(quantity.Signed(v, digits)) }
 
-// listed joins words as a sentence does: "a, b and c".
+// listed joins words for a sentence: "a, b and c".
 func listed(words []string) string {
 	switch n := len(words); n {
 	case 0:

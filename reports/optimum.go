@@ -8,9 +8,9 @@ import (
 	"exp/reports/figure"
 )
 
-// optimumFigures compares exact policies of an enumerable task with the
-// distribution that maximises β·E[r] − KL(π‖π_ref), one figure per suite. Arms whose
-// references differ have different targets and cannot share a figure.
+// optimumFigures compares the exact policies of an enumerable task with the distribution
+// that maximises β·E[r] − KL(π‖π_ref), one figure per suite. Arms with different
+// references have different targets and cannot share a figure.
 func optimumFigures(arms []*arm) []drawing {
 	var out []drawing
 	for _, suite := range suites(arms) {
@@ -56,7 +56,7 @@ func optimum(arms []*arm, suite string) (figure.Distribution, error) {
 				f.Target = t
 			}
 			if !nearly(f.Target, t) {
-				return f, fmt.Errorf("the arms have different optima (another reference or another β)")
+				return f, fmt.Errorf("the arms have different optima (their reference or β differs)")
 			}
 			var probs []float64
 			for _, o := range p {
@@ -70,13 +70,13 @@ func optimum(arms []*arm, suite string) (figure.Distribution, error) {
 		}
 	}
 	if n := arms[0].Runs[0].setting("task.outcomes.count"); n != "" {
-		f.About += fmt.Sprintf(". Outcomes from %s on are the completions that are none of the task's", n)
+		f.About += fmt.Sprintf(". Outcomes from %s on are completions outside the task's own set", n)
 	}
 	return f, nil
 }
 
-// target is the optimum, reference·exp(beta·reward) normalised over all outcomes:
-// what the evaluation's kl_target measures the distance to.
+// target returns the optimum, reference·exp(beta·reward) normalised over all outcomes.
+// The evaluation's kl_target measures the distance to it.
 func target(p []outcome, beta float64) []float64 {
 	most := math.Inf(-1)
 	for _, o := range p {
@@ -106,7 +106,7 @@ func nearly(a, b []float64) bool {
 	return true
 }
 
-// float is a configuration value that is a number.
+// float returns a numeric configuration value.
 func (r *run) float(path string) (float64, error) {
 	var v float64
 	if _, err := fmt.Sscan(r.setting(path), &v); err != nil {
@@ -115,10 +115,10 @@ func (r *run) float(path string) (float64, error) {
 	return v, nil
 }
 
-// suiteName is how evaluations call the suite of a label: with the task before it.
+// suiteName returns the name that evaluations give the suite of a label: TASK/LABEL.
 func (r *run) suiteName(label string) string { return r.setting("task.kind") + "/" + label }
 
-// slug is a suite's name as part of a file's.
+// slug makes a suite's name fit for a file name.
 func slug(name string) string {
 	var b strings.Builder
 	dash := false

@@ -9,7 +9,7 @@ import (
 	"exp/reports/figure"
 )
 
-// page is what index.html and report.md both show, without markup of either.
+// page is the content of index.html and report.md, free of markup.
 type page struct {
 	Title    string
 	Subtitle string
@@ -17,7 +17,7 @@ type page struct {
 	Sections []section
 }
 
-// fact is a line of the page's head.
+// fact is a line in the page's head.
 type fact struct {
 	Label string
 	Value line
@@ -50,7 +50,7 @@ const (
 	strong  style = "strong"
 	muted   style = "muted"
 	mono    style = "mono"
-	good    style = "good" // what also says so in words
+	good    style = "good" // the words say so too
 	bad     style = "bad"
 	armName style = "arm" // with the mark of the arm's colour
 )
@@ -66,7 +66,7 @@ func styled(s style, t string) span { return span{Text: t, Style: s} }
 
 func (l line) with(more ...span) line { return append(l[:len(l):len(l)], more...) }
 
-// String is the text alone.
+// String returns the text without styles.
 func (l line) String() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -77,16 +77,16 @@ func (l line) String() string {
 
 type paragraph struct{ Text line }
 
-// heading is of a part of a section.
+// heading is a heading within a section.
 type heading struct{ Text string }
 
-// armColors are the colours of arms in figures, by place: page.css gives them to
-// names in text. Places beyond begin again.
+// armColors are the arms' colours in figures, by place; page.css uses them for names in
+// text. Places beyond the last start over.
 var armColors = [...]string{"#0072b2", "#e69f00", "#009e73", "#000000", "#d55e00", "#cc79a7", "#56b4e9"}
 
 type bullets []line
 
-// callout is a paragraph that must not be overlooked.
+// callout is a highlighted paragraph.
 type callout struct {
 	Warning bool
 	Title   string
@@ -132,17 +132,17 @@ type numbered struct {
 	N int
 }
 
-// caption is the text below the figure. The axes say what they count themselves.
+// caption returns the text below the figure, without the units, which the axes show.
 func (f numbered) caption() string {
 	c := f.Figure.Caption
 	c.Units = ""
 	return c.String()
 }
 
-// file is the figure's path in the bundle.
+// file returns the figure's path in the bundle.
 func (f numbered) file(ext string) string { return fmt.Sprintf("figures/%02d-%s.%s", f.N, f.Name, ext) }
 
-// links are to the figure's files.
+// links returns links to the figure's files.
 func (f numbered) links(formats []string) line {
 	var l line
 	for i, ext := range formats {
@@ -154,16 +154,16 @@ func (f numbered) links(formats []string) line {
 	return l
 }
 
-// listing is text as it is: commands, files.
+// listing is preformatted text, such as commands.
 type listing struct{ Text string }
 
-// folded is blocks that are shown on demand.
+// folded holds blocks that are shown on demand.
 type folded struct {
 	Summary string
 	Blocks  []block
 }
 
-// problem is a problem with what the arms answered.
+// problem is a problem with the arms' answers.
 type problem struct {
 	Title  line
 	Prompt string
@@ -175,19 +175,18 @@ type answers struct {
 	Arm    span
 	Right  string // "11 of 16 right"
 	Groups []answerGroup
-	More   string // what is not shown; may be empty
+	More   string // says how many are not shown; may be empty
 }
 
-// answerGroup is completions of equal text.
+// answerGroup is a set of completions with the same text.
 type answerGroup struct {
 	Count   int
 	Verdict string // "right", "wrong", "not graded"
 	Text    string
 }
 
-// visible makes text that a policy wrote safe to look at: bytes that are no UTF-8,
-// control characters and those that turn the direction of writing are shown as
-// escapes. Line breaks and tabs stay.
+// visible makes a policy's text safe to display: it escapes bytes that are not UTF-8,
+// control characters and bidirectional controls. Line breaks and tabs stay.
 func visible(s string) string {
 	var b strings.Builder
 	for i, w := 0, 0; i < len(s); i += w {

@@ -7,8 +7,8 @@ import (
 	"exp/reports/figure"
 )
 
-// phases is the time per step and phase: sums over steps divided by the number of
-// steps, mean over seeds, so that what happens every tenth step counts a tenth.
+// phases draws the time per step and phase: the sum over steps divided by the number of
+// steps, mean over seeds. A phase of every tenth step counts a tenth.
 func phases(arms []*arm) figure.Phases {
 	f := figure.Phases{Head: figure.Head{Name: "phases", Title: "Time by phase of a training step", Order: armNames(arms),
 		About: "Wall-clock time of each phase, summed over the steps of a run and divided by their number, mean over seeds (timing_s/…)"},
@@ -38,7 +38,7 @@ func phases(arms []*arm) figure.Phases {
 	return f
 }
 
-// perStep is the sum of a series over the steps of the run; NaN without the series.
+// perStep returns the sum of a series divided by the run's steps, NaN without the series.
 func (r *run) perStep(metric string) float64 {
 	c, ok := r.curves[metric]
 	if !ok || r.Steps == 0 {

@@ -27,9 +27,9 @@ import (
 //	               "rows": [{"points": 4000, "penalty": 0, "old_rating": 2900}, …]}, …],
 //	 "users": {"1200": 34, …}}
 //
-// rows are the final standings, best first, of those who were rated in the contest;
-// problems are worth 0 where a contest counts solved problems and penalties; users is
-// how many users have each rating, and may be left out.
+// rows holds the final standings of the contest's rated participants, best first;
+// problems are worth 0 if the contest counts solved problems and penalties; users counts
+// the users with each rating and may be left out.
 type Contests struct {
 	Schema   string          `json:"schema"`
 	Contests []stat.Contest  `json:"contests"`
@@ -40,7 +40,7 @@ type Contests struct {
 
 const contestsSchema = "exp.contests/1"
 
-// ReadContests reads a file of contests. An error names the file and what is wrong.
+// ReadContests reads a contests file. Errors name the file and the problem.
 func ReadContests(path string) (*Contests, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func ReadContests(path string) (*Contests, error) {
 	for _, contest := range c.Contests {
 		switch {
 		case contest.ID == "" || seen[contest.ID]:
-			return nil, fmt.Errorf("%s: contest %q is there twice, or has no id", path, contest.ID)
+			return nil, fmt.Errorf("%s: contest %q appears twice or has no id", path, contest.ID)
 		case len(contest.Problems) == 0:
 			return nil, fmt.Errorf("%s: contest %s has no problems", path, contest.ID)
 		}
@@ -78,7 +78,7 @@ func ReadContests(path string) (*Contests, error) {
 	return c, nil
 }
 
-// rated is a suite's ratings, of each arm.
+// rated holds each arm's ratings on a suite.
 type rated struct {
 	suite    string
 	contests []string          // that count, of each column
@@ -91,7 +91,7 @@ type rated struct {
 // contestProblem splits 1971A into contest and problem.
 var contestProblem = regexp.MustCompile(`^(?:.*/)?([0-9]+)([A-Z][0-9]*)$`)
 
-// rate computes the ratings on all suites with problems of the contests.
+// rate computes the ratings on all suites with problems from the contests.
 func (s *source) rate(c *Contests) ([]rated, error) {
 	byID := map[string]*stat.Contest{}
 	for i := range c.Contests {
@@ -121,14 +121,14 @@ func (s *source) rate(c *Contests) ([]rated, error) {
 		out = append(out, r)
 	}
 	if len(out) == 0 {
-		return nil, &compare.OptionError{Option: "contests", Value: c.Path, Problem: "rates none of these runs' suites: their problems are not of contests",
-			Advice: "the ids of such problems end like 1971A"}
+		return nil, &compare.OptionError{Option: "contests", Value: c.Path, Problem: "rates none of these runs' suites: they hold no contest problems",
+			Advice: "ids of contest problems end like 1971A"}
 	}
 	return out, nil
 }
 
-// findContests fills in which contests of a suite count; ok is false if its problems
-// are not of contests.
+// findContests sets which contests of a suite count; ok is false if the suite has
+// problems from outside contests.
 func (s *source) findContests(r *rated, byID map[string]*stat.Contest) (ok bool) {
 	problems := map[string][]string{}
 	for _, it := range s.arms[0].Runs[0].scores[r.suite] {
@@ -155,8 +155,8 @@ func (s *source) findContests(r *rated, byID map[string]*stat.Contest) (ok bool)
 	return len(problems) > 0
 }
 
-// ratingsOf are a run's ratings in the contests that count, by the first right one of
-// each problem's samples in the order in which they were drawn.
+// ratingsOf returns a run's ratings in the contests that count, from the first right
+// sample of each problem in sampling order.
 func (s *source) ratingsOf(run *run, r *rated, byID map[string]*stat.Contest) ([]float64, error) {
 	first, err := s.firstRight(run, r.suite)
 	if err != nil {
@@ -173,8 +173,8 @@ func (s *source) ratingsOf(run *run, r *rated, byID map[string]*stat.Contest) ([
 	return row, nil
 }
 
-// firstRight is the place of the first right sample, by contest and problem; what was
-// never solved is not there.
+// firstRight returns the index of the first right sample by contest and problem, without
+// the unsolved ones.
 func (s *source) firstRight(run *run, suite string) (map[string]map[string]int, error) {
 	first := map[string]map[string]int{}
 	for _, st := range run.stages {
@@ -211,11 +211,11 @@ func (s *source) firstRight(run *run, suite string) (map[string]map[string]int, 
 			return first, lines.Err()
 		}
 	}
-	return nil, errors.New("there are no verdicts of it")
+	return nil, errors.New("it has no verdicts")
 }
 
 // add appends an arm: the mean over contests and seeds, with its interval over contests,
-// and over seeds where there are enough of them.
+// and over seeds if there are enough.
 func (r *rated) add(scores stat.Scores) {
 	m := stat.ClusterMean(meanRow(scores), nil)
 	if len(scores) >= compare.MinSeeds {
@@ -228,7 +228,7 @@ func (r *rated) add(scores stat.Scores) {
 	r.ratings, r.mean = append(r.ratings, scores), append(r.mean, e)
 }
 
-// meanRow is the mean of rows, column by column.
+// meanRow returns the mean of each column.
 func meanRow(rows stat.Scores) []float64 {
 	out := make([]float64, len(rows[0]))
 	for _, row := range rows {
@@ -239,17 +239,18 @@ func meanRow(rows stat.Scores) []float64 {
 	return out
 }
 
-// ratingTitle is what the number is called: with public tests it is nobody's rating.
+// ratingTitle avoids calling the number a rating: with public tests, it is only
+// CodeElo-style.
 const ratingTitle = "CodeElo-style rating"
 
 // ratingFigure shows the arms' ratings.
 func (s *source) ratingFigure() drawing {
 	f := figure.Dots{Head: figure.Head{Name: "rating", Title: ratingTitle, Order: armNames(s.arms),
-		About: "Rating at which the first right samples of the problems would give the place that they give among a contest's participants, mean over contests (arXiv:2501.01257). " +
+		About: "Rating of a participant expected to rank where the first right samples rank among a contest's participants, mean over contests (arXiv:2501.01257). " +
 			"It is only as good as the suite's tests"},
 		X: figure.Axis{Label: "rating"}, Interval: "95\u202f%, Student's t over contests, and over seeds where an arm has at least 3"}
 	if len(s.rated) == 0 {
-		return drawing{name: f.Name, title: f.Title, reason: errors.New("it needs a file of contests (--contests) and a suite with their problems")}
+		return drawing{name: f.Name, title: f.Title, reason: errors.New("it needs a contests file (--contests) and a suite with problems from it")}
 	}
 	for i, a := range s.arms {
 		arm := figure.DotsArm{Name: a.Name, Seeds: len(a.Runs)}
@@ -264,7 +265,7 @@ func (s *source) ratingFigure() drawing {
 	return try(groupResults, f)
 }
 
-// ratingGrid has rating and percentile of each arm; nil without contests.
+// ratingGrid shows each arm's rating and percentile; nil without contests.
 func (s *source) ratingGrid() *grid {
 	if len(s.rated) == 0 {
 		return nil
@@ -286,7 +287,7 @@ func (s *source) ratingGrid() *grid {
 		}
 		skipped = append(skipped, r.skipped...)
 	}
-	g.Note = text("Percentile: share of users rated below, in percent. Contests count with more than %d rated participants. File %s.", stat.MinParticipants, s.contests.Digest.Short())
+	g.Note = text("Percentile: percentage of users with a lower rating. Only contests with more than %d rated participants count. File %s.", stat.MinParticipants, s.contests.Digest.Short())
 	if len(skipped) > 0 {
 		g.Note = g.Note.with(span{Text: fmt.Sprintf(" Not counted: %s.", listed(skipped))})
 	}

@@ -19,7 +19,7 @@ func TestReadContests(t *testing.T) {
 		{"no JSON", `{`, "unexpected EOF"},
 		{"another schema", `{"schema": "exp.contests/9"}`, `schema is "exp.contests/9", want "exp.contests/1"`},
 		{"a word too many", `{"schema": "exp.contests/1", "ratings": {}}`, `unknown field "ratings"`},
-		{"twice", `{"schema": "exp.contests/1", "contests": [{"id": "7", "problems": {"A": 0}}, {"id": "7", "problems": {"A": 0}}]}`, `contest "7" is there twice`},
+		{"twice", `{"schema": "exp.contests/1", "contests": [{"id": "7", "problems": {"A": 0}}, {"id": "7", "problems": {"A": 0}}]}`, `contest "7" appears twice`},
 		{"no problems", `{"schema": "exp.contests/1", "contests": [{"id": "7"}]}`, "contest 7 has no problems"},
 		{"worst first", `{"schema": "exp.contests/1", "contests": [{"id": "7", "problems": {"A": 0}, "rows": [` + row + `, {"points": 6, "penalty": 0, "old_rating": 1}]}]}`,
 			"contest 7: row 2 is better"},

@@ -14,7 +14,7 @@ import (
 	"exp/harness/config"
 )
 
-// arm is runs that are replicates of each other, and how the report calls them.
+// arm is a set of replicate runs and its name in the report.
 type arm struct {
 	Name  string
 	Place int    // among the arms: its colour
@@ -24,7 +24,7 @@ type arm struct {
 
 func (a *arm) span() span { return span{Text: a.Name, Style: armName, Place: a.Place % len(armColors)} }
 
-// run is all that a report needs of a run.
+// run holds the data that a report needs from a run.
 type run struct {
 	store.Run
 	config   map[string]any // by dotted path
@@ -46,7 +46,7 @@ type item struct {
 	Correct int    `json:"c"`
 }
 
-// share is the problem's share of right completions; NaN if none was graded.
+// share returns the problem's share of right completions, NaN if none was graded.
 func (it item) share() float64 { return float64(it.Correct) / float64(it.Graded) }
 
 // outcome is a completion of an enumerable task in a policy blob.
@@ -57,7 +57,7 @@ type outcome struct {
 	RefLogProb float64 `json:"reference_logprob"`
 }
 
-// readRun reads what the store has of a run.
+// readRun reads a run from the store.
 func readRun(ctx context.Context, db *store.DB, r store.Run) (*run, error) {
 	out := &run{Run: r, curves: map[string]store.Curve{}, scores: map[string][]item{}, policies: map[string][]outcome{}}
 	c, err := db.Config(ctx, r.Config)
@@ -152,7 +152,7 @@ func flatten(text string) (map[string]any, error) {
 	return flat, nil
 }
 
-// setting is a configuration value as text, "" if the key has no effect.
+// setting returns a configuration value as text, "" if the key has no effect.
 func (r *run) setting(path string) string {
 	v, ok := r.config[path]
 	if !ok {
@@ -190,7 +190,7 @@ func settings(arms []*arm) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// suites lists the labels that any run was scored on, without those of the start.
+// suites lists the labels that any run was scored on, except evaluations before training.
 func suites(arms []*arm) []string {
 	all := map[string]bool{}
 	for _, a := range arms {
@@ -218,7 +218,7 @@ func (r *run) eval(suite, metric string) (store.Eval, bool) {
 	return store.Eval{}, false
 }
 
-// evalValue is the value of a metric, NaN if there is none.
+// evalValue returns the value of a metric, NaN if it is missing.
 func (r *run) evalValue(suite, metric string) float64 {
 	if e, ok := r.eval(suite, metric); ok {
 		return e.Value
@@ -226,7 +226,7 @@ func (r *run) evalValue(suite, metric string) float64 {
 	return math.NaN()
 }
 
-// suiteNames lists the suites' names as evaluations have them, without the start.
+// suiteNames lists the suites' names in evaluations, except those before training.
 func suiteNames(arms []*arm) []string {
 	all := map[string]bool{}
 	for _, a := range arms {
@@ -241,7 +241,7 @@ func suiteNames(arms []*arm) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// mean over an arm's seeds of a value that each has; NaNs are left out.
+// mean returns the mean of a value over an arm's seeds, ignoring NaN.
 func (a *arm) mean(value func(*run) float64) (v float64, n int) {
 	var sum float64
 	for _, r := range a.Runs {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Formats chooses what a bundle holds. The zero value holds everything.
+// Formats selects the contents of a bundle. The zero value selects everything.
 type Formats struct {
 	Pages   []string // of "html", "md", "json"; nil: all
 	Figures []string // of "svg", "png"; nil: both, empty and not nil: none
@@ -17,7 +17,7 @@ var (
 	FigureFormats = []string{"svg", "png"}
 )
 
-// Bundle renders the report. The manifest is always part of it.
+// Bundle renders the report. It always includes the manifest.
 func (r *Report) Bundle(f Formats) (Bundle, error) {
 	if f.Pages == nil {
 		f.Pages = PageFormats
@@ -58,10 +58,10 @@ func (r *Report) Bundle(f Formats) (Bundle, error) {
 	return b, nil
 }
 
-// Arms are the names of the arms, in order.
+// Arms returns the names of the arms, in order.
 func (r *Report) Arms() []string { return armNames(r.source.arms) }
 
-// Runs is the number of runs that the report is about.
+// Runs returns the number of runs in the report.
 func (r *Report) Runs() (n int) {
 	for _, a := range r.source.arms {
 		n += len(a.Runs)
@@ -69,8 +69,8 @@ func (r *Report) Runs() (n int) {
 	return n
 }
 
-// Figures is the number of figures that were drawn.
+// Figures returns the number of figures drawn.
 func (r *Report) Figures() int { return len(r.drawn.figures) }
 
-// Omitted is the number of figures without data; the appendix has the reasons.
+// Omitted returns the number of figures without data; the appendix gives the reasons.
 func (r *Report) Omitted() int { return len(r.drawn.omitted) }

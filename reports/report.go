@@ -13,23 +13,23 @@ import (
 	"exp/reports/compare"
 )
 
-// Input is what a report is made of.
+// Input holds the inputs of a report.
 type Input struct {
 	DB *store.DB
-	// Arm is the only arm of a report without comparison; its runs may come in any
-	// order. Ignored where there is a Comparison.
+	// Arm is the only arm of a report without a Comparison, with its runs in any order.
+	// Ignored if Comparison is set.
 	Arm compare.Arm
-	// Comparison has the arms of the report, in its order, at least two; nil: Arm.
+	// Comparison holds the report's arms, at least two, in its order; nil: Arm.
 	Comparison *compare.Result
-	// SideBySide has several arms that cannot be compared, such as runs of other
-	// frameworks: the report shows their curves together and judges nothing. Ignored
-	// where there is a Comparison.
+	// SideBySide holds arms that cannot be compared, such as runs of other frameworks:
+	// the report shows their curves together and judges nothing. Ignored if Comparison is
+	// set.
 	SideBySide []compare.Arm
-	Title      string    // empty: made of the arms' names
-	Contests   *Contests // of which suites are rated; nil: none is
+	Title      string    // empty: built from the arms' names
+	Contests   *Contests // for rating suites; nil: none is rated
 }
 
-// Report is a report ready to be rendered. It is not changed by rendering.
+// Report is a report ready to be rendered. Rendering does not change it.
 type Report struct {
 	page   page
 	drawn  drawn
@@ -37,7 +37,7 @@ type Report struct {
 	costs  [][]stageCost
 }
 
-// source is what the sections are made of.
+// source holds the data of the sections.
 type source struct {
 	db     *store.DB
 	arms   []*arm
@@ -113,7 +113,7 @@ func read(ctx context.Context, in Input) (*source, error) {
 // sideBySide reports whether several arms are shown without a comparison.
 func (s *source) sideBySide() bool { return s.result == nil && len(s.arms) > 1 }
 
-// uniqueFile names the last arm's configuration file like no other one's.
+// uniqueFile gives the last arm's configuration file a unique name.
 func uniqueFile(arms []*arm) string {
 	last := arms[len(arms)-1]
 	name := slug(last.Name)
@@ -125,7 +125,7 @@ func uniqueFile(arms []*arm) string {
 	return name
 }
 
-// comparedArms are the runs that count in a comparison.
+// comparedArms reads the runs that count in a comparison.
 func comparedArms(ctx context.Context, db *store.DB, c *compare.Result) ([]compare.Arm, error) {
 	var arms []compare.Arm
 	for _, a := range c.Arms {
@@ -156,7 +156,7 @@ func joinVersus(names []string) string {
 	return out
 }
 
-// spread is the smallest and the largest seed's value; NaN without any.
+// spread returns the smallest and the largest value over seeds; NaN without any.
 func (a *arm) spread(value func(*run) float64) (lo, hi float64) {
 	lo, hi = math.NaN(), math.NaN()
 	for _, r := range a.Runs {
@@ -174,8 +174,8 @@ func (a *arm) spread(value func(*run) float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// drawings are the figures that the report tries to draw, in the order of its
-// sections, so that their numbers ascend.
+// drawings lists the figures that the report tries to draw, in section order, so that
+// their numbers ascend.
 func (s *source) drawings() []drawing {
 	var list []drawing
 	if !s.sideBySide() {
@@ -190,7 +190,7 @@ func (s *source) drawings() []drawing {
 	return list
 }
 
-// layout puts the sections in their order.
+// layout assembles the sections in order.
 func (r *Report) layout(ctx context.Context) (page, error) {
 	s := r.source
 	p := page{Title: s.title, Subtitle: s.subtitle(), Facts: s.facts()}
@@ -245,7 +245,7 @@ func (s *source) samplesSection(ctx context.Context) (section, error) {
 			sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ": the arms have the same share of right completions on every problem, so the rule picks none."}}})
 			continue
 		}
-		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ". " + rule + "; ties by the alphabet. Completions are those of the lowest seed, equal texts counted once."}}})
+		sec.Blocks = append(sec.Blocks, paragraph{line{styled(strong, suite), {Text: ". " + rule + "; ties are broken alphabetically. Completions come from the lowest seed, with equal texts grouped."}}})
 		for _, p := range list {
 			sec.Blocks = append(sec.Blocks, p)
 		}
@@ -253,7 +253,7 @@ func (s *source) samplesSection(ctx context.Context) (section, error) {
 	return sec, nil
 }
 
-// against is the arm that the first one is set against: the baseline, or the
+// against returns the arm that the first one is compared with: the baseline, or the
 // second.
 func (s *source) against() int {
 	switch {
@@ -265,13 +265,13 @@ func (s *source) against() int {
 	return 1
 }
 
-// subtitle names what all arms have in common.
+// subtitle names the settings that all arms share.
 func (s *source) subtitle() string {
 	r := s.arms[0].Runs[0]
 	return fmt.Sprintf("%s, model %s, %s", r.Task, r.Model, s.seedText())
 }
 
-// facts are the head of the page.
+// facts returns the lines in the head of the page.
 func (s *source) facts() []fact {
 	var runs int
 	var arms line

@@ -176,7 +176,7 @@ func TestOneArm(t *testing.T) {
 func TestOneSeed(t *testing.T) {
 	s := newStudy(t)
 	md := string(s.bundle(Input{Arm: compare.Arm{Runs: s.flowrl[:1]}}, Formats{})["report.md"])
-	for _, want := range []string{"1 seed", "One seed has no band", "how much another training seed would change these numbers was not measured"} {
+	for _, want := range []string{"1 seed", "One seed has no band", "the variation between training seeds was not measured"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("report.md lacks %q", want)
 		}
@@ -227,7 +227,7 @@ func TestUnfinished(t *testing.T) {
 		Config: store.Config{Digest: digestOf("{}"), JSON: "{}", Source: "version: 1\n"}})
 	s.must(err)
 	md := string(s.bundle(Input{Arm: compare.Arm{Runs: []store.Run{run}}}, Formats{})["report.md"])
-	for _, want := range []string{"No final evaluation is recorded", "did not come to their end: new seed 0 (pending)"} {
+	for _, want := range []string{"No final evaluation is recorded", "did not finish: new seed 0 (pending)"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("report.md lacks %q", want)
 		}

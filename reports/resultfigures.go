@@ -13,7 +13,7 @@ import (
 	"exp/reports/figure"
 )
 
-// resultFigures are the figures of final scores: of a comparison, or of one arm.
+// resultFigures draws the final scores of a comparison or of one arm.
 func (s *source) resultFigures() []drawing {
 	list := []drawing{try(groupResults, s.suiteBars())}
 	list = append(list, s.forests()...)
@@ -25,7 +25,7 @@ func (s *source) resultFigures() []drawing {
 	return append(append(list, s.itemFigures()...), s.ratingFigure())
 }
 
-// drawer is a kind of figure.
+// drawer is a figure that can be drawn.
 type drawer interface {
 	Draw() (figure.Figure, error)
 	Heading() (name, title string)
@@ -36,17 +36,17 @@ func try(group string, f drawer) drawing {
 	return drawing{group: group, name: name, title: title, draw: f.Draw}
 }
 
-// scoredSuite is a suite's metrics for figures, wherever they come from.
+// scoredSuite holds a suite's metrics for figures, from any source.
 type scoredSuite struct {
 	name           string
 	items, samples int
-	interval       string // what the estimates' intervals are
+	interval       string // kind of the estimates' intervals
 	metric         func(name string) []figure.Estimate
 	seeds          func(name string, arm int) []float64
 	curve          func(arm int) []figure.PassKPoint
 }
 
-// scored lists the suites of the comparison, or of the only arm.
+// scored lists the suites of the comparison or of the only arm.
 func (s *source) scored() []scoredSuite {
 	var out []scoredSuite
 	if s.result != nil {
@@ -62,7 +62,7 @@ func (s *source) scored() []scoredSuite {
 }
 
 func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
-	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples, interval: "95 %, over problems; other training seeds are not taken into account"}
+	out := scoredSuite{name: suite.Name, items: suite.Items, samples: suite.Samples, interval: "95 %, over problems, not training seeds"}
 	if suite.SeedVariance {
 		out.interval = "95 %, Student's t over seeds and problems"
 	}
@@ -102,13 +102,13 @@ func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
 	return out
 }
 
-// aloneSuite takes means over seeds from the stored evaluations; one seed has the
-// interval that was stored with it.
+// aloneSuite computes means over seeds from the stored evaluations; for one seed it takes
+// the stored interval.
 func (s *source) aloneSuite(name string) scoredSuite {
 	a := s.arms[0]
 	out := scoredSuite{name: name, interval: "the smallest to the largest seed"}
 	if len(a.Runs) == 1 {
-		out.interval = "95 %, over problems; other training seeds are not taken into account"
+		out.interval = "95 %, over problems, not training seeds"
 	}
 	if e, ok := a.Runs[0].eval(name, "pass@1"); ok {
 		out.items, out.samples = int(e.Items), int(e.N)
@@ -146,7 +146,7 @@ func (s *source) aloneSuite(name string) scoredSuite {
 // suiteBars compares the arms' accuracy on all suites.
 func (s *source) suiteBars() figure.Bar {
 	f := figure.Bar{Head: figure.Head{Name: "suites", Title: "Accuracy by suite", Order: armNames(s.arms),
-		About: "pass@1: the share of right completions of a problem, mean over problems"}, Y: axisOf("pass@1")}
+		About: "pass@1: the share of a problem's completions that are right, mean over problems"}, Y: axisOf("pass@1")}
 	for _, a := range s.arms {
 		f.Arms = append(f.Arms, figure.BarArm{Name: a.Name, Seeds: len(a.Runs)})
 	}
@@ -173,18 +173,18 @@ func (s *source) passAtK(suite scoredSuite) figure.PassK {
 func (s *source) diversity(suite scoredSuite) figure.Scatter {
 	return s.againstAccuracy(suite, "distinct_correct", figure.Scatter{
 		Head: figure.Head{Name: "diversity-" + slug(suite.name), Title: "Diversity against accuracy on " + suite.name,
-			About: "Different right answers among the samples of a problem against the share of right ones, means over problems. Up and right is better"}})
+			About: "Different right answers among a problem's samples against the share of right samples, means over problems. Up and to the right is better"}})
 }
 
-// clusters is for tasks whose problems have one right answer, which can still be found
-// in several ways.
+// clusters is for tasks whose problems have one right answer that can be reached in
+// several ways.
 func (s *source) clusters(suite scoredSuite) figure.Scatter {
 	return s.againstAccuracy(suite, "correct_clusters", figure.Scatter{
 		Head: figure.Head{Name: "clusters-" + slug(suite.name), Title: "Ways to be right against accuracy on " + suite.name,
-			About: "Groups of similar texts among the right samples of a problem against the share of right ones, means over problems. Up and right is better"}})
+			About: "Groups of similar texts among a problem's right samples against the share of right samples, means over problems. Up and to the right is better"}})
 }
 
-// againstAccuracy sets a metric of the arms against their accuracy.
+// againstAccuracy plots a metric of the arms against their accuracy.
 func (s *source) againstAccuracy(suite scoredSuite, metric string, f figure.Scatter) figure.Scatter {
 	f.Order, f.Interval = armNames(s.arms), suite.interval
 	f.X, f.Y = axisOf("pass@1"), axisOf(metric)
@@ -196,7 +196,7 @@ func (s *source) againstAccuracy(suite scoredSuite, metric string, f figure.Scat
 		sx, sy := suite.seeds("pass@1", i), suite.seeds(metric, i)
 		for j := range min(len(sx), len(sy)) {
 			if len(a.Runs) == 1 {
-				break // it is the arm's own mark
+				break // the arm's mark already shows it
 			}
 			drawn.Seeds = append(drawn.Seeds, [2]float64{sx[j], sy[j]})
 		}
@@ -212,8 +212,8 @@ func perProblem(samples int) string {
 	return fmt.Sprintf("per problem, %s", quantity.Plural(samples, "sample"))
 }
 
-// forests show the tested differences, one figure per unit: a share and a number
-// of solutions have no axis in common.
+// forests draws the tested differences, one figure per unit: a share and a number of
+// solutions cannot share an axis.
 func (s *source) forests() []drawing {
 	if s.result == nil {
 		return []drawing{{name: "differences", title: "Paired differences", reason: errors.New("a difference needs two arms")}}
@@ -247,8 +247,8 @@ func (s *source) forests() []drawing {
 
 func (s *source) forest(unit string) *figure.Forest {
 	f := &figure.Forest{Head: figure.Head{Name: "differences-" + slug(unit), Title: "Paired differences, " + unitWord(unit), Order: armNames(s.arms),
-		About: "Difference of two arms on the same problems, first minus second"},
-		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) + " %, before Holm's correction, which p Holm has"}
+		About: "Difference between two arms on the same problems, first minus second"},
+		X: figure.Axis{Label: "difference", Unit: unit}, Interval: fixed(100*s.result.Level, 0) + " %, without Holm's correction; p Holm includes it"}
 	if len(s.arms) == 2 {
 		a, b := s.arms[0].Name, s.arms[1].Name
 		f.X.Label, f.Less, f.More = a+" − "+b, b+" higher", a+" higher"
@@ -256,7 +256,7 @@ func (s *source) forest(unit string) *figure.Forest {
 	return f
 }
 
-// unitWord is a unit as a title has it.
+// unitWord returns a unit's name for a title.
 func unitWord(unit string) string {
 	switch unit {
 	case metric.Share:
@@ -290,7 +290,7 @@ func (s *source) forestRows(suite compare.Suite, m *compare.Metric) []figure.For
 	return rows
 }
 
-// withoutPrefix drops what all names begin with, up to a dash, slash or the like:
+// withoutPrefix drops the names' common prefix up to a dash, slash or the like:
 // countdown-ppo and countdown-grpo become ppo and grpo.
 func withoutPrefix(names []string) []string {
 	end := strings.LastIndexAny(names[0], "-_/: ") + 1

@@ -19,14 +19,14 @@ const (
 	groupDiversity = "Diversity"
 )
 
-// ofDiversity reports whether the section on diversity shows a metric; the results show
-// the others.
+// ofDiversity reports whether a metric belongs to the section on diversity rather than to
+// the results.
 func ofDiversity(name string) bool {
 	m, _ := metric.Find(name)
 	return m.Diversity
 }
 
-// metricWord is a metric as sentences call it.
+// metricWord returns a metric's name for sentences.
 func metricWord(name string) string {
 	if m, ok := metric.Find(name); ok {
 		return m.InSentence()
@@ -34,7 +34,7 @@ func metricWord(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-// valueOf is *p, NaN for nil.
+// valueOf returns *p, NaN for nil.
 func valueOf(p *float64) float64 {
 	if p == nil {
 		return math.NaN()
@@ -49,13 +49,13 @@ func bounds(iv *compare.Interval) (lo, hi float64) {
 	return iv.Lo, iv.Hi
 }
 
-// estimate is an arm's value as figures want it.
+// estimate converts an arm's value for figures.
 func estimate(e compare.Estimate) figure.Estimate {
 	lo, hi := bounds(e.Interval)
 	return figure.Estimate{Value: valueOf(e.Mean), Lo: lo, Hi: hi}
 }
 
-// estimateCell is "0.562 [0.530, 0.594]".
+// estimateCell formats "0.562 [0.530, 0.594]".
 func estimateCell(e compare.Estimate, digits int) line {
 	v := valueOf(e.Mean)
 	digits = fine(v, digits)
@@ -66,7 +66,7 @@ func estimateCell(e compare.Estimate, digits int) line {
 	return l
 }
 
-// fine is digits, or 4 for a value that would round to nothing.
+// fine returns digits, or 4 for a value that would round to zero.
 func fine(v float64, digits int) int {
 	if v != 0 && math.Abs(v) < 0.01 {
 		return 4
@@ -74,7 +74,7 @@ func fine(v float64, digits int) int {
 	return digits
 }
 
-// digitsOf is how many digits after the point a metric's values have.
+// digitsOf returns the number of decimals for a metric's values.
 func digitsOf(m *compare.Metric) int {
 	var means []float64
 	for _, e := range m.Arms {
@@ -83,7 +83,7 @@ func digitsOf(m *compare.Metric) int {
 	return digitsFor(means...)
 }
 
-// digitsFor is 3 for values up to 1, 2 below 10 and 1 above, by the largest.
+// digitsFor returns, by the largest value, 3 decimals up to 1, 2 below 10 and 1 above.
 func digitsFor(values ...float64) int {
 	most := 0.0
 	for _, v := range values {
@@ -100,7 +100,7 @@ func digitsFor(values ...float64) int {
 	return 1
 }
 
-// resultsSection has the scores and the differences, suite by suite.
+// resultsSection shows scores and differences, suite by suite.
 func (s *source) resultsSection(d drawn) section {
 	sec := section{ID: "results", Title: "Results"}
 	if len(d.groups[groupOptimum]) > 0 {
@@ -123,8 +123,8 @@ func (s *source) resultsSection(d drawn) section {
 
 func (s *source) diversitySection(d drawn) section {
 	sec := section{ID: "diversity", Title: "Diversity"}
-	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or several. Answers are counted by the task's own " +
-		"canonical form, so that the same solution written differently counts once; what counts is the same number of samples per problem for all.")})
+	sec.Blocks = append(sec.Blocks, paragraph{text("Whether a policy knows one way to solve a problem or several. Answers are compared in the task's " +
+		"canonical form, so a solution written in two ways counts once. All arms have the same number of samples per problem.")})
 	if s.result == nil {
 		sec.Blocks = append(sec.Blocks, s.aloneGrids(ofDiversity)...)
 	} else {
@@ -144,7 +144,7 @@ func withGallery(sec section, g gallery) section {
 	return sec
 }
 
-// scoreGrid shows each arm's metrics on a suite, nil if none is wanted.
+// scoreGrid shows each arm's metrics on a suite; nil if none is wanted.
 func (s *source) scoreGrid(suite *compare.Suite, wanted func(string) bool) *grid {
 	g := &grid{Caption: fmt.Sprintf("%s: %s, %s each", suite.Name, quantity.Plural(suite.Items, "problem"), quantity.Plural(suite.Samples, "sample")), Columns: []column{left("metric")}}
 	starts := false
@@ -183,7 +183,7 @@ func (s *source) scoreGrid(suite *compare.Suite, wanted func(string) bool) *grid
 	return g
 }
 
-// sameStart reports whether all arms began with the same known value.
+// sameStart reports whether all arms started from the same known value.
 func sameStart(m *compare.Metric) bool {
 	if len(m.Arms) == 0 || m.Arms[0].Start == nil {
 		return false
@@ -209,18 +209,18 @@ func (s *source) metricCell(m *compare.Metric) line {
 	return l
 }
 
-// intervalNote says what the brackets of a suite's tables are.
+// intervalNote explains the brackets in a suite's tables.
 func (s *source) intervalNote(suite *compare.Suite) string {
 	level := fixed(100*s.result.Level, 0)
-	over := "over problems only: an arm has too few seeds to say anything about other training seeds"
+	over := "over problems only: an arm has too few seeds to cover other training seeds"
 	if suite.SeedVariance {
 		over = "Student's t, for other seeds and other problems"
 	}
-	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ say which way is better, bold metrics were tested. Brackets are %s\u202f%% intervals, %s.",
+	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ show the better direction, bold metrics were tested. Brackets are %s\u202f%% intervals, %s.",
 		s.seedText(), level, over)
 }
 
-// seedText is "FlowRL 3 seeds, PPO 3 seeds", or "3 seeds per arm".
+// seedText returns "FlowRL 3 seeds, PPO 3 seeds", or "3 seeds per arm".
 func (s *source) seedText() string {
 	var parts []string
 	same := true
@@ -240,7 +240,7 @@ func (s *source) seedText() string {
 // pairGrid shows the tested differences between arms, nil if none is wanted.
 func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid {
 	g := &grid{Caption: "Differences", Columns: []column{left("metric"), left("arms"), right("Δ"), right("p"), right("p Holm"), right("MDE"), left("verdict")}}
-	alone := len(s.arms) == 2 // a column for the arms would say the same in each row
+	alone := len(s.arms) == 2 // a column for the arms would be constant
 	if alone {
 		g.Caption = "Differences, " + s.arms[0].Name + " − " + s.arms[1].Name
 		g.Columns = slices.Delete(g.Columns, 1, 2)
@@ -268,20 +268,20 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 	if len(g.Rows) == 0 {
 		return nil
 	}
-	g.Note = text("Δ is paired by problem. %s; p Holm is corrected for the %s of this report. "+
-		"MDE: the true difference that would be found 80\u202f%% of the time. α = %g.", testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
+	g.Note = text("Δ is paired by problem. %s; p Holm is p with Holm’s correction for the %s in this report. "+
+		"MDE (minimum detectable effect): the true difference that would be found 80\u202f%% of the time. α = %g.", testNote(suite), quantity.Plural(s.result.Tests, "test"), s.result.Alpha)
 	return g
 }
 
-// testNote says what p is.
+// testNote explains p.
 func testNote(suite *compare.Suite) string {
 	if suite.SeedVariance {
-		return "p is of the interval's t, for other seeds and problems"
+		return "p is from the t test that gives the interval, and covers other seeds and problems"
 	}
-	return "Where an arm has too few seeds, p flips the signs of the problems' differences, for these runs alone"
+	return "An arm has too few seeds, so p is from a sign-flip test over problems and holds for these runs only"
 }
 
-// verdictCell names the arm for which a verdict speaks.
+// verdictCell names the arm that a verdict favours.
 func (s *source) verdictCell(p compare.Pair) line {
 	a, b := s.arms[p.A].Name, s.arms[p.B].Name
 	switch p.Verdict {
@@ -304,8 +304,8 @@ func pText(p float64) string {
 	return fixed(p, 3)
 }
 
-// aloneGrids are the tables of one arm: means over seeds, or one seed's value with
-// the interval that its evaluation recorded.
+// aloneGrids returns the tables of one arm: means over seeds, or one seed's value with
+// the interval recorded by its evaluation.
 func (s *source) aloneGrids(wanted func(string) bool) []block {
 	a := s.arms[0]
 	var out []block
@@ -323,7 +323,7 @@ func (s *source) aloneGrids(wanted func(string) bool) []block {
 		if len(g.Rows) == 0 {
 			continue
 		}
-		g.Note = text("Mean over %s; brackets are the smallest and the largest seed.", quantity.Plural(len(a.Runs), "seed"))
+		g.Note = text("Mean over %s; brackets give the smallest and the largest seed.", quantity.Plural(len(a.Runs), "seed"))
 		if len(a.Runs) == 1 {
 			g.Note = text("One seed: brackets are 95\u202f%% intervals over problems and say nothing about other training seeds.")
 		}

@@ -10,7 +10,7 @@ import (
 	"exp/reports/compare"
 )
 
-// summarySection says in sentences what the numbers come to.
+// summarySection puts the results into sentences.
 func (s *source) summarySection() section {
 	sec := section{ID: "summary", Title: "Summary"}
 	if s.sideBySide() {
@@ -21,7 +21,7 @@ func (s *source) summarySection() section {
 		sec.Blocks = append(sec.Blocks, s.verdicts()...)
 	}
 	if list := s.unfinished(); len(list) > 0 {
-		sec.Blocks = append(sec.Blocks, callout{true, "Not finished.", text("These runs did not come to their end: %s.", listed(list))})
+		sec.Blocks = append(sec.Blocks, callout{true, "Not finished.", text("These runs did not finish: %s.", listed(list))})
 	}
 	for _, d := range s.divergences() {
 		sec.Blocks = append(sec.Blocks, callout{true, "Divergence.", d})
@@ -29,7 +29,7 @@ func (s *source) summarySection() section {
 	return sec
 }
 
-// whySideBySide says what the arms lack that a comparison needs.
+// whySideBySide explains why the arms cannot be compared.
 func (s *source) whySideBySide() line {
 	var foreign []string
 	for _, a := range s.arms {
@@ -37,12 +37,12 @@ func (s *source) whySideBySide() line {
 			foreign = append(foreign, a.Name+" ("+from+")")
 		}
 	}
-	return text("The curves stand side by side and nothing is tested. Imported from other frameworks: %s. Of these neither the configuration nor the data "+
-		"nor the sources are recorded here, and no scores on the problems of the other arms.", listed(foreign))
+	return text("The curves are shown side by side and nothing is tested. Imported from other frameworks: %s. For these, the store has no configuration, "+
+		"data or sources, and no scores on the other arms' problems.", listed(foreign))
 }
 
-// verdicts are one sentence per tested metric, suite and pair, the reach of the
-// statistics, and what was waived.
+// verdicts returns one sentence per tested metric, suite and pair, the limits of the
+// statistics, and the waivers.
 func (s *source) verdicts() []block {
 	var blocks []block
 	for i := range s.result.Suites {
@@ -54,11 +54,11 @@ func (s *source) verdicts() []block {
 		blocks = append(blocks, paragraph{s.suiteLead(suite)}, list)
 	}
 	if len(blocks) == 0 {
-		blocks = append(blocks, paragraph{text("No suite was scored in all arms: there is nothing to compare but the curves.")})
+		blocks = append(blocks, paragraph{text("No suite was scored in all arms: only the curves can be compared.")})
 	}
 	for _, w := range s.result.Comparability.Waived() {
 		blocks = append(blocks, callout{true, "Waived.", line{{Text: "The arms also differ in "}, styled(mono, w.Key),
-			{Text: fmt.Sprintf(" (%s), which is not part of the treatment. Differences between them may come from it.", valuesText(s.arms, &w))}}})
+			{Text: fmt.Sprintf(" (%s), which is not part of the treatment. Differences in results may come from it.", valuesText(s.arms, &w))}}})
 	}
 	if len(s.result.Notes) > 0 {
 		var notes bullets
@@ -68,13 +68,13 @@ func (s *source) verdicts() []block {
 			}
 			notes = append(notes, line{styled(muted, n)})
 		}
-		blocks = append(blocks, paragraph{line{styled(muted, "To read these numbers rightly:")}}, notes)
+		blocks = append(blocks, paragraph{line{styled(muted, "Notes on these numbers:")}}, notes)
 	}
 	return blocks
 }
 
-// sentences are the verdicts on a suite: first the differences that were shown, then
-// what was not.
+// sentences returns the verdicts on a suite: first the differences that were shown, then
+// the rest.
 func (s *source) sentences(suite *compare.Suite) bullets {
 	var shown, rest bullets
 	for j := range suite.Metrics {
@@ -95,19 +95,19 @@ func (s *source) sentences(suite *compare.Suite) bullets {
 		}
 	}
 	if len(s.arms) > 2 {
-		rest = append(rest, line{styled(muted, "What else was measured, for every pair of arms, is among the differences below.")})
+		rest = append(rest, line{styled(muted, "The differences below cover the other metrics and every pair of arms.")})
 	}
 	return append(shown, rest...)
 }
 
-// quoted reports whether the summary of more than two arms keeps to a metric: there is a
-// sentence for each pair.
+// quoted reports whether the summary includes a metric. With more than two arms it
+// includes few, since each pair takes a sentence.
 func quoted(name string) bool {
 	m, _ := metric.Find(name)
 	return m.Shown&metric.Summarized != 0
 }
 
-// allEqual reports whether all arms have the same mean, without any spread.
+// allEqual reports whether all arms have the same mean and no spread.
 func allEqual(m *compare.Metric) bool {
 	for _, p := range m.Pairs {
 		if lo, hi := bounds(p.Interval); valueOf(p.Delta) != 0 || lo < hi {
@@ -126,7 +126,7 @@ func (s *source) suiteLead(suite *compare.Suite) line {
 	return l.with(span{Text: ":"})
 }
 
-// sentence is a verdict that can be quoted alone.
+// sentence returns a verdict that can be quoted on its own.
 func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pair) line {
 	a, b := p.A, p.B
 	delta := valueOf(p.Delta)
@@ -147,12 +147,12 @@ func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pai
 		diff = strings.Replace(diff, "= <", "<", 1)
 	}
 	first, second, what := s.arms[a].span(), s.arms[b].span(), metricWord(m.Name)
-	reach := "No spread was seen, so nothing is known of what would be found."
+	reach := "The differences do not vary, so the detectable difference is unknown."
 	if p.MDE != nil {
 		reach = fmt.Sprintf("A true difference of %s would be found 80\u202f%% of the time.", value(valueOf(p.MDE)))
 	}
 	if lo > 0 || hi < 0 {
-		reach = "The interval leaves zero out, but after correction the test does not."
+		reach = "The interval excludes zero, but the corrected test is not significant."
 	}
 	both := line{first, {Text: " " + meanA + ", "}, second, {Text: " " + meanB}}
 	switch p.Verdict {
@@ -168,7 +168,7 @@ func (s *source) sentence(suite *compare.Suite, m *compare.Metric, p compare.Pai
 	return slices.Concat(line{styled(strong, "Underpowered"), {Text: " in " + what + ": "}}, both, line{{Text: fmt.Sprintf(" (%s). %s", diff, reach)}})
 }
 
-// aloneSummary says where one arm started and ended.
+// aloneSummary reports where one arm started and ended.
 func (s *source) aloneSummary() []block {
 	a := s.arms[0]
 	var list bullets
@@ -192,16 +192,16 @@ func (s *source) aloneSummary() []block {
 		}
 	}
 	if len(list) == 0 {
-		return []block{paragraph{text("No final evaluation is recorded: there are only the curves.")}}
+		return []block{paragraph{text("No final evaluation is recorded; only curves are shown.")}}
 	}
 	blocks := []block{paragraph{line{a.span(), {Text: fmt.Sprintf(", %s:", quantity.Plural(len(a.Runs), "seed"))}}}, list}
 	if len(a.Runs) == 1 {
-		blocks = append(blocks, callout{Text: text("There is one seed: how much another training seed would change these numbers was not measured.")})
+		blocks = append(blocks, callout{Text: text("There is one seed: the variation between training seeds was not measured.")})
 	}
 	return blocks
 }
 
-// headlineMetrics are those that comparisons test: what the task is known for.
+// headlineMetrics returns the metrics that comparisons test, the task's main ones.
 func (s *source) headlineMetrics(suite string) []string {
 	return metric.Among(s.evalMetrics(suite), metric.Tested)
 }
@@ -212,7 +212,7 @@ func (s *source) divergences() []line {
 		for _, r := range a.Runs {
 			if n := len(r.diverged); n > 0 {
 				d := r.diverged[0].What
-				list = append(list, text("Run %s (%s, seed %d) was executed again with other results, first in %s. What was recorded first is shown.",
+				list = append(list, text("Run %s (%s, seed %d) was executed again with different results, first in %s. The report shows the first record.",
 					r.RID.Short(), a.Name, r.Seed, d.Field))
 			}
 		}

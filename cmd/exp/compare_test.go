@@ -344,7 +344,7 @@ func TestCompareArms(t *testing.T) {
 		{"'name = x' smoke-ppo", cli.ExitNotFound, "selects no runs"},
 		{"smoke-ppo --vs 'name = x'", cli.ExitNotFound, "selects no runs"},
 		{"smoke-ppo smoke-flowrl --k 2,x", cli.ExitUsage, `"x" is no number`},
-		{"smoke-ppo smoke-flowrl --k 99", cli.ExitUsage, "more than the 4 samples"},
+		{"smoke-ppo smoke-flowrl --k 99", cli.ExitUsage, "exceeds the 4 samples"},
 	} {
 		got := call{}.run(append([]string{"compare", "--store", dir}, fieldsOf(test.args)...)...)
 		got.check(t, int(test.code), "", test.want)

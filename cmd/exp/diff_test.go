@@ -22,7 +22,7 @@ func TestDiffErrors(t *testing.T) {
 	dir := fixtureStore(t)
 	for args, want := range map[string]string{
 		"diff ppo-b#0":               "exp diff needs A B, but only 1 given",
-		"diff ppo-b#0 ppo-b#7":       "no run is \"ppo-b#7\"",
+		"diff ppo-b#0 ppo-b#7":       "no run matches \"ppo-b#7\"",
 		"diff flowrl-a ppo-b#0":      "matches 3 runs",
 		"diff ppo-b#0 ppo-b#1 @last": "takes no argument",
 	} {

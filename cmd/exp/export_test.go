@@ -119,7 +119,7 @@ func TestImportForeign(t *testing.T) {
 			t.Errorf("exp %s lacks %q: exit code %d\n%s%s", args, want, e.code, e.stdout, e.stderr)
 		}
 	}
-	exp("compare", "smoke", "theirs").refuses(t, 6, "of another framework (verl) and has no scores of problems")
+	exp("compare", "smoke", "theirs").refuses(t, 6, "from another framework (verl), without per-problem scores")
 	out := filepath.Join(dir, "report")
 	e = exp("report", "smoke", "theirs", "--out", out, "--figs", "svg")
 	if e.code != 0 || !strings.Contains(e.stderr, "side by side") {
@@ -199,7 +199,7 @@ func TestImportRefuses(t *testing.T) {
 		{"import", 2, "FILE..."},
 		{"import " + filepath.Join(dir, "none"), 3, "no such file"},
 		{"import --from verl " + filepath.Join(dir, "none"), 3, "no such file"},
-		{"import --from verl " + text, 2, "no line has metrics of a step"},
+		{"import --from verl " + text, 2, "no line has the metrics of a step"},
 		{"import --from wandb " + text, 2, `--from is "wandb"`},
 		{"import --from csv " + text, 2, "no column is named step"},
 	} {

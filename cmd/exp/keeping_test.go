@@ -414,8 +414,8 @@ func TestStop(t *testing.T) {
 		holder store.Holder
 		says   string
 	}{
-		{store.Holder{PID: 1, Host: host}, "does not execute it"},
-		{store.Holder{PID: bystander.Process.Pid, Host: host}, "has changed hands or ended meanwhile; nothing was signalled"},
+		{store.Holder{PID: 1, Host: host}, "without executing it"},
+		{store.Holder{PID: bystander.Process.Pid, Host: host}, "changed hands or ended in the meantime; nothing was signalled"},
 		{store.Holder{PID: bystander.Process.Pid, Host: "elsewhere"}, "is executed on elsewhere"},
 	} {
 		text, err := json.Marshal(tt.holder)

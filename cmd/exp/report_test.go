@@ -198,7 +198,7 @@ func TestReportArguments(t *testing.T) {
 		{[]string{"report", "smoke-ppo", "--out", "x", "--format", "pdf"}, cli.ExitUsage, `--format is "pdf"`},
 		{[]string{"report", "smoke-ppo", "--out", "x", "--figs", "gif"}, cli.ExitUsage, `--figs is "gif"`},
 		{[]string{"report", "nothing-like-it", "--out", "x"}, cli.ExitNotFound, "nothing-like-it"},
-		{[]string{"report", "smoke-ppo", "--out", "."}, cli.ExitUsage, "choose a folder of its own"},
+		{[]string{"report", "smoke-ppo", "--out", "."}, cli.ExitUsage, "choose a separate folder"},
 	} {
 		got := call{}.run(append(tt.args, "--store", store)...)
 		if got.code != int(tt.code) || !strings.Contains(got.stderr, tt.want) {
@@ -220,7 +220,7 @@ func TestReportForeignFolder(t *testing.T) {
 	}
 	args := []string{"report", "smoke-ppo#0", "--store", store, "--out", dir}
 	got := call{}.run(args...)
-	if got.code != int(cli.ExitUsage) || !strings.Contains(got.stderr, "not a report that may be replaced") || !strings.Contains(got.stderr, "--force") {
+	if got.code != int(cli.ExitUsage) || !strings.Contains(got.stderr, "cannot be replaced") || !strings.Contains(got.stderr, "--force") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 	if b, err := os.ReadFile(note); err != nil || string(b) != "mine" {

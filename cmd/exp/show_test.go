@@ -102,7 +102,7 @@ func TestShowSource(t *testing.T) {
 		}
 	}
 	// What is there is not touched, an empty folder is filled.
-	c.run("show", "smoke#1", "--store", dir, "--source", to).check(t, 2, "", "nothing is overwritten")
+	c.run("show", "smoke#1", "--store", dir, "--source", to).check(t, 2, "", "will not be overwritten")
 	empty := t.TempDir()
 	if got := c.run("show", "smoke#1", "--store", dir, "--source", empty); got.code != 0 {
 		t.Errorf("an empty folder: %+v", got)
@@ -115,7 +115,7 @@ func TestShowSource(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c.run("show", "smoke#1", "--store", dir, "--source", file).check(t, 2, "", "nothing is overwritten")
+	c.run("show", "smoke#1", "--store", dir, "--source", file).check(t, 2, "", "will not be overwritten")
 }
 
 // TestShowSourceOfOthers: a stage that other sources executed is named, and a run
@@ -205,7 +205,7 @@ func TestShowErrors(t *testing.T) {
 		{"show", 2, "exp show needs RUN"},
 		{"show a b", 2, "takes no argument \"b\""},
 		{"show flowrl-a", 3, "\"flowrl-a\" matches 3 runs:"},
-		{"show flowrl-a#9", 3, "no run is \"flowrl-a#9\""},
+		{"show flowrl-a#9", 3, "no run matches \"flowrl-a#9\""},
 		{"show flow-a#1", 3, "did you mean flowrl-a?"},
 		{"show 123", 3, "an id needs at least 4 digits"},
 		{"show @last --fields nme", 2, "did you mean name?"},

@@ -8,39 +8,37 @@ import (
 	"exp/experiments/ident"
 )
 
-// acrossDraws is how many resamples the aggregates' intervals are made of, as in
+// acrossDraws is the number of resamples for the aggregates' intervals, as in
 // arXiv:2108.13264.
 const acrossDraws = 2_000
 
-// mostThresholds bounds the points of a profile: what more samples would add cannot be
-// seen.
+// mostThresholds bounds the points of a profile; more would not be visible.
 const mostThresholds = 64
 
-// Across is what all suites together say, by pass@1: arXiv:2108.13264 §4 with the
-// score of a run on a suite as unit. Intervals are those of
-// stat.AcrossSuites: for other runs and problems where every arm has MinSeeds runs, else
-// for other problems only.
+// Across aggregates pass@1 over all suites, after arXiv:2108.13264 §4 with a run's score
+// on a suite as the unit. Intervals come from stat.AcrossSuites: they cover other runs
+// and problems if every arm has MinSeeds runs, else other problems only.
 type Across struct {
 	Suites []string    `json:"suites"`
 	Draws  int         `json:"draws"`
 	Kind   string      `json:"kind"` // of the intervals, as in Interval
 	Arms   []AcrossArm `json:"arms"`
-	// Pairs are as in Result.Baseline; without Improvement unless every arm has MinSeeds
+	// Pairs follows Result.Baseline. Improvement is missing unless every arm has MinSeeds
 	// runs.
 	Pairs []AcrossPair `json:"pairs"`
-	// Thresholds are those of the arms' profiles, ascending: 0, 1/n, … for n samples.
+	// Thresholds holds the thresholds of the arms' profiles, ascending: 0, 1/n, … for n
+	// samples.
 	Thresholds []float64 `json:"thresholds"`
 }
 
-// AcrossArm is an arm's aggregates. One that is made of less than four scores leaves
-// nothing out, and its IQM is its mean.
+// AcrossArm holds an arm's aggregates. With fewer than four scores, the IQM is the mean.
 type AcrossArm struct {
 	Scores int       `json:"scores"` // suites × runs
-	Mean   Aggregate `json:"mean"`   // of the suites' means, each counting the same
+	Mean   Aggregate `json:"mean"`   // of the suites' means, weighted equally
 	IQM    Aggregate `json:"iqm"`    // stat.IQM of the scores
 	Gap    Aggregate `json:"gap"`    // stat.OptimalityGap of the scores to 1
-	// Profile is the share of problems of which more than a threshold of the completions
-	// are right, mean over runs and suites, each suite counting the same.
+	// Profile is, per threshold, the share of problems whose share of right completions
+	// exceeds it, mean over runs and suites, suites weighted equally.
 	Profile []Aggregate `json:"profile"`
 }
 
@@ -50,15 +48,15 @@ type Aggregate struct {
 	Interval *Interval `json:"interval"`
 }
 
-// AcrossPair sets arm A against arm B.
+// AcrossPair compares arm A with arm B.
 type AcrossPair struct {
 	A           int       `json:"a"`
 	B           int       `json:"b"`
 	Improvement Aggregate `json:"improvement"` // stat.ProbabilityOfImprovement of A over B
 }
 
-// aggregate fills in Result.Across from the tables of pass@1; without any suite that
-// has scores of problems there is none.
+// aggregate fills in Result.Across from the tables of pass@1, if any suite has
+// per-problem scores.
 func (c *comparison) aggregate() {
 	var names []string
 	var tables []*table
@@ -91,7 +89,7 @@ func (c *comparison) aggregate() {
 		out.Pairs = append(out.Pairs, AcrossPair{A: ab[0], B: ab[1]})
 	}
 	point := a.numbers(stat.All(a.suites))
-	// The order of suites is that of their names, that of arms of their scores.
+	// Suites are ordered by name, arms by their scores.
 	r := stat.Resampling{Draws: acrossDraws, Seed: ident.Seed(0, "compare/across/"+fmt.Sprint(seeds)), Level: level}
 	a.fill(point, stat.AcrossSuites(a.suites, a.seeds, r, a.numbers))
 	c.result.Across = out
@@ -101,13 +99,13 @@ func (c *comparison) aggregate() {
 type aggregation struct {
 	*comparison
 	suites   []stat.SuiteScores // arms in order
-	order    []int              // of arms, which does not depend on the caller's
+	order    []int              // of arms, independent of the caller's
 	profiles [][]*stat.Profile  // [arms in order][suites], of all runs
 	seeds    bool               // every arm has MinSeeds runs
 	result   *Across
 }
 
-// thresholds are the shares of n samples below 1, at most mostThresholds of them.
+// thresholds returns the shares of n samples below 1, at most mostThresholds of them.
 func thresholds(n int) []float64 {
 	n = min(max(n, 1), mostThresholds)
 	list := make([]float64, n)
@@ -117,7 +115,7 @@ func thresholds(n int) []float64 {
 	return list
 }
 
-// scoresOf are the scores of a suite.
+// scoresOf returns the scores of a suite.
 func (a *aggregation) scoresOf(p *panel) stat.SuiteScores {
 	s := stat.SuiteScores{Clusters: p.clusters}
 	for _, arm := range a.order {
@@ -136,7 +134,7 @@ func (a *aggregation) profile() {
 	}
 }
 
-// numbers are mean, IQM, gap and profile of each arm in order.
+// numbers returns mean, IQM, gap and profile of each arm in order.
 func (a *aggregation) numbers(w stat.Weights) []float64 {
 	var out []float64
 	for i := range a.order {
@@ -147,7 +145,7 @@ func (a *aggregation) numbers(w stat.Weights) []float64 {
 	return out
 }
 
-// improvement is the probability that a run of arm i in order beats one of arm k.
+// improvement returns the probability that a run of arm i in order beats a run of arm k.
 func (a *aggregation) improvement(i, k int) Aggregate {
 	w := stat.All(a.suites)
 	p := stat.ProbabilityOfImprovement(w.Means(a.suites, i), w.Means(a.suites, k))
@@ -155,7 +153,7 @@ func (a *aggregation) improvement(i, k int) Aggregate {
 	return Aggregate{Value: known(p), Interval: &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: OverSeeds, Method: iv.Method}}
 }
 
-// share is the profile of arm i in order under a draw, mean over suites.
+// share returns the profile of arm i in order under a draw, mean over suites.
 func (a *aggregation) share(w stat.Weights, i int) []float64 {
 	sum := make([]float64, len(a.result.Thresholds))
 	for s, p := range a.profiles[i] {
@@ -172,7 +170,7 @@ func (a *aggregation) share(w stat.Weights, i int) []float64 {
 	return sum
 }
 
-// fill takes numbers apart again.
+// fill unpacks numbers into the arm's aggregates.
 func (a *aggregation) fill(point []float64, intervals []stat.Interval) {
 	at := 0
 	next := func() Aggregate {

@@ -11,18 +11,18 @@ import (
 	"exp/harness/config"
 )
 
-// Arm is runs to be compared as one.
+// Arm is a set of runs to be compared as one.
 type Arm struct {
-	// Label is how results call it; empty lets Compare choose: the name of its newest
-	// run, with algo and short xid added where arms would have one label.
+	// Label names the arm in results. If empty, Compare uses the name of the arm's newest
+	// run, and adds algo and short xid where labels would collide.
 	Label string
 	Runs  []store.Run // of any status and in any order
 }
 
-// Arms groups runs into arms by a field of runs (xid, name, algo, model, task) or by
-// a key of their configurations, whose value is then the label; "" is xid. Arms are
-// in the order of their labels, of equal ones of their xids, whatever the order of
-// the runs. A field that does not exist is an *OptionError.
+// Arms groups runs into arms by a field of runs (xid, the experiment's id; name, algo,
+// model, task) or by a configuration key, whose value becomes the label; "" is xid. Arms
+// are sorted by label, then xid, for any order of runs. An unknown field is an
+// *OptionError.
 func Arms(ctx context.Context, db *store.DB, runs []store.Run, by string) ([]Arm, error) {
 	if by == "" {
 		by = "xid"
@@ -59,7 +59,7 @@ func Arms(ctx context.Context, db *store.DB, runs []store.Run, by string) ([]Arm
 	return list, nil
 }
 
-// groupKey returns the function that says which arm a run belongs to.
+// groupKey returns the function that maps a run to its arm.
 func groupKey(ctx context.Context, rd *reader, by string) (func(store.Run) (string, error), error) {
 	field := map[string]func(r store.Run) string{
 		"xid": func(r store.Run) string { return r.XID.String() }, "name": func(r store.Run) string { return r.Name },
@@ -71,7 +71,7 @@ func groupKey(ctx context.Context, rd *reader, by string) (func(store.Run) (stri
 	}
 	path := strings.TrimPrefix(by, "config.")
 	if _, ok := config.Lookup(path); !ok {
-		return nil, &OptionError{Option: "by", Value: by, Problem: "is no field of runs and no key",
+		return nil, &OptionError{Option: "by", Value: by, Problem: "is neither a field of runs nor a key",
 			Advice: "xid, name, algo, model, task, or a key such as algo.kind"}
 	}
 	last := path[strings.LastIndexByte(path, '.')+1:]
@@ -85,13 +85,13 @@ func groupKey(ctx context.Context, rd *reader, by string) (func(store.Run) (stri
 		case !ok:
 			return "no " + path, nil
 		case last == "kind":
-			return v, nil // algo.kind: flowrl says enough
+			return v, nil // algo.kind: flowrl needs no path
 		}
 		return last + "=" + v, nil
 	}, nil
 }
 
-// shown is the label, or the name of the newest run.
+// shown returns the label, or the name of the newest run.
 func (a *Arm) shown() string {
 	if a.Label != "" {
 		return a.Label
@@ -99,19 +99,19 @@ func (a *Arm) shown() string {
 	return a.newest().Name
 }
 
-// newest is the run that was made last.
+// newest returns the run created last.
 func (a *Arm) newest() store.Run {
 	return slices.MaxFunc(a.Runs, func(x, y store.Run) int {
 		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
 	})
 }
 
-// key orders arms of one label: the smallest xid.
+// key returns the smallest xid, which orders arms with equal labels.
 func (a *Arm) key() string {
 	return slices.MinFunc(a.Runs, func(x, y store.Run) int { return strings.Compare(x.XID.String(), y.XID.String()) }).XID.String()
 }
 
-// label gives each arm a label of its own.
+// label gives each arm a unique label.
 func label(arms []Arm) []string {
 	labels := make([]string, len(arms))
 	for i := range arms {

@@ -9,10 +9,10 @@ import (
 	"exp/harness/config"
 )
 
-// protocolKeys is what the keys of the final evaluation's protocol begin with.
+// protocolKeys is the prefix of the keys of the final evaluation's protocol.
 const protocolKeys = "eval.final."
 
-// checkKeys refuses options that name no key.
+// checkKeys refuses options that match no key.
 func (c *comparison) checkKeys() error {
 	for _, glob := range c.o.Vary {
 		if !slices.ContainsFunc(config.Keys(), func(k *config.Key) bool { return matches(glob, k.Path) }) && !special(glob) {
@@ -21,13 +21,13 @@ func (c *comparison) checkKeys() error {
 	}
 	for _, key := range c.o.Allow {
 		if _, ok := config.Lookup(key); !ok && !special(key) {
-			return &OptionError{Option: "allow", Value: key, Problem: "is no key", Advice: "a waiver is for one key, as the refusal names it"}
+			return &OptionError{Option: "allow", Value: key, Problem: "is not a key", Advice: "a waiver takes one key, as named in the refusal"}
 		}
 	}
 	return nil
 }
 
-// special reports whether a key is one of Difference's that no configuration has.
+// special reports whether a key is one of Difference's that is not in configurations.
 func special(key string) bool {
 	first, rest, _ := strings.Cut(key, ".")
 	switch first {
@@ -43,7 +43,7 @@ func matches(glob, key string) bool {
 	return config.ClassOf(&config.Key{Path: key}, []string{glob}) == config.Treatment
 }
 
-// compareSettings finds what differs and refuses what must not.
+// compareSettings collects the differences and refuses those that are not allowed.
 func (c *comparison) compareSettings() error {
 	d := &differences{comparison: c, vary: c.commonVary()}
 	d.settings()
@@ -82,7 +82,8 @@ func (c *comparison) compareSettings() error {
 	return nil
 }
 
-// commonVary lists what all runs say may vary, and the options.
+// commonVary returns the globs of keys that may vary: those in every run's compare.vary,
+// and the options'.
 func (c *comparison) commonVary() []string {
 	vary := slices.Clone(c.arms[0].runs[0].vary)
 	c.records(func(_ int, r *record) {
@@ -99,14 +100,14 @@ func (c *comparison) commonVary() []string {
 	return vary
 }
 
-// differences collects what differs.
+// differences collects differences.
 type differences struct {
 	*comparison
 	vary []string
 	list []Difference
 }
 
-// add records a difference of a value, if there is one.
+// add records a value that differs.
 func (d *differences) add(key string, class Class, value func(r *record) string) {
 	var all []string
 	diff := Difference{Key: key, Class: class}
@@ -127,10 +128,10 @@ func (d *differences) add(key string, class Class, value func(r *record) string)
 	}
 }
 
-// valueSep stands between the values of one arm.
+// valueSep separates the values of one arm.
 const valueSep = " | "
 
-// Text is the value of an arm for people: digests are cut to 8 digits.
+// Text formats an arm's value for display, with digests cut to 8 digits.
 func (d *Difference) Text(arm int) string {
 	parts := strings.Split(d.Values[arm], valueSep)
 	for i, p := range parts {
@@ -141,7 +142,7 @@ func (d *Difference) Text(arm int) string {
 	return strings.Join(parts, valueSep)
 }
 
-// classed is the class of a difference, Treatment if it is meant to vary.
+// classed returns the class of a difference, Treatment if the key may vary.
 func (d *differences) classed(key string, class Class) Class {
 	if slices.ContainsFunc(d.vary, func(glob string) bool { return matches(glob, key) }) {
 		return Treatment
@@ -149,12 +150,12 @@ func (d *differences) classed(key string, class Class) Class {
 	return class
 }
 
-// settings compares the configurations but for the protocol.
+// settings compares the configurations except the protocol.
 func (d *differences) settings() {
 	known := map[string]bool{}
 	for _, k := range config.Keys() {
 		known[k.Path] = true
-		// A path of a file may differ: its contents are compared instead.
+		// Paths of files may differ: their contents are compared instead.
 		if k.Role != config.Semantic || strings.HasPrefix(k.Path, protocolKeys) {
 			continue
 		}
@@ -174,8 +175,8 @@ func (d *differences) settings() {
 	}
 }
 
-// protocol compares how the suites were scored: by the settings that the
-// evaluations were made with, which the run's configuration may have left behind.
+// protocol compares how the suites were scored, by the settings of the evaluations: they
+// may differ from the run's configuration.
 func (d *differences) protocol() {
 	for _, k := range config.Keys() {
 		if scoring(k.Path) && k.Role == config.Semantic {
@@ -202,7 +203,7 @@ func (d *differences) protocol() {
 	}
 }
 
-// sources compares the code of the stages up to the trained model.
+// sources compares the code of all stages up to the trained model.
 func (d *differences) sources() {
 	for _, kind := range config.RunStages() {
 		d.code(kind, Controlled, func(r *record) string {
@@ -220,8 +221,8 @@ func (d *differences) code(kind config.Stage, class Class, digest func(r *record
 	d.add(key, d.classed(key, class), digest)
 }
 
-// inputs compares what training began with. It follows from a treatment that
-// changes the stages before.
+// inputs compares the inputs of training. A difference counts as treatment if the
+// treatment changes an earlier stage.
 func (d *differences) inputs() {
 	follows := func(stages ...config.Stage) Class {
 		for i := range d.list {
@@ -250,12 +251,12 @@ func (d *differences) inputs() {
 	d.add("stop ids", d.classed("rollout.stop_ids", follows(config.Init)), input("stop ids"))
 }
 
-// machines flags runs of several numerics classes, which may be compared.
+// machines flags runs of several numerics classes; they may be compared.
 func (d *differences) machines() {
 	d.add("numerics", Flagged, func(r *record) string { return r.run.Numerics })
 }
 
-// waive applies the waivers and says which were for nothing.
+// waive applies the waivers and notes those without effect.
 func (d *differences) waive() {
 	for _, key := range d.o.Allow {
 		used := false

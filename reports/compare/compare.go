@@ -10,21 +10,21 @@ import (
 	"exp/experiments/store"
 )
 
-// Options of Compare. The zero value is a good default.
+// Options configures Compare. The zero value is a good default.
 type Options struct {
-	Vary     []string // globs of keys that belong to the treatment, beside compare.vary of the runs
+	Vary     []string // globs of keys that belong to the treatment, in addition to the runs' compare.vary
 	Allow    []string // keys whose difference is waived
 	Suites   []string // names, with or without the task: "test", "countdown/test"; empty: all
-	Metrics  []string // those to test; empty: defaultTests
+	Metrics  []string // metrics to test; empty: defaultTests
 	K        []int    // of pass@k; empty: those of the protocol
 	Alpha    float64  // 0 is 0.05
 	Draws    int      // of the bootstrap of pass@k of arms with fewer than MinSeeds runs; 0 is DefaultDraws
-	Baseline bool     // the last arm is what the others are compared with; else all pairs are
+	Baseline bool     // compare the others with the last arm; otherwise compare all pairs
 }
 
 const (
-	// DefaultDraws is how many resamples an interval is made of: its ends are then
-	// known to 3 % of its half width (one standard error of the 2.5 % quantile).
+	// DefaultDraws is the number of resamples for an interval. Its ends are then accurate
+	// to 3 % of its half width (one standard error of the 2.5 % quantile).
 	DefaultDraws = 5_000
 	// MinSeeds is the number of runs an arm needs for an interval over seeds.
 	MinSeeds = 3
@@ -32,7 +32,7 @@ const (
 	level = 0.95
 )
 
-// comparison is one call of Compare.
+// comparison is the state of one call of Compare.
 type comparison struct {
 	*reader
 	o      Options
@@ -42,7 +42,7 @@ type comparison struct {
 	result Result
 }
 
-// side is an arm with what the store has of it.
+// side is an arm with its records from the store.
 type side struct {
 	label    string
 	given    Arm
@@ -50,10 +50,10 @@ type side struct {
 	excluded []Excluded
 }
 
-// Compare compares arms, at least two. The order of arms is that of the result and
-// gives differences their sign; the order of an arm's runs means nothing. The error
-// is a *NotComparableError, an *IncompleteArmError, a *PairingError, an
-// *OptionError, or about the store.
+// Compare compares two or more arms. The result keeps their order, which gives
+// differences their sign; the order of an arm's runs does not matter. The error is a
+// *NotComparableError, *IncompleteArmError, *PairingError or *OptionError, or comes from
+// the store.
 func Compare(ctx context.Context, db *store.DB, arms []Arm, o Options) (*Result, error) {
 	c := &comparison{reader: newReader(db), o: o}
 	c.o.Alpha, c.o.Draws = cmp.Or(o.Alpha, 0.05), cmp.Or(o.Draws, DefaultDraws)
@@ -82,31 +82,31 @@ func Compare(ctx context.Context, db *store.DB, arms []Arm, o Options) (*Result,
 	return &c.result, nil
 }
 
-// check refuses options and arms that make no comparison.
+// check refuses invalid options and too few arms.
 func (c *comparison) check(arms []Arm) error {
 	if len(arms) < 2 {
-		e := &OptionError{Option: "arms:", Value: fmt.Sprint(len(arms)), Problem: "given, and a comparison needs two",
+		e := &OptionError{Option: "arms:", Value: fmt.Sprint(len(arms)), Problem: "given, but a comparison needs two",
 			Advice: "name two selections, or one whose runs have more than one experiment"}
 		if len(arms) == 1 {
-			e.Value, e.Problem = arms[0].shown(), "is the only one, and a comparison needs two"
+			e.Value, e.Problem = arms[0].shown(), "is the only one, but a comparison needs two"
 		}
 		return e
 	}
 	if c.o.Alpha <= 0 || c.o.Alpha >= 1 {
-		return &OptionError{Option: "alpha", Value: fmt.Sprint(c.o.Alpha), Problem: "is no significance level", Advice: "something between 0 and 1, such as 0.05"}
+		return &OptionError{Option: "alpha", Value: fmt.Sprint(c.o.Alpha), Problem: "is not a significance level", Advice: "a number between 0 and 1, such as 0.05"}
 	}
 	if c.o.Draws < 100 {
 		return &OptionError{Option: "boot", Value: fmt.Sprint(c.o.Draws), Problem: "is too few draws for an interval", Advice: "at least 100"}
 	}
 	for _, k := range c.o.K {
 		if k < 1 {
-			return &OptionError{Option: "k", Value: fmt.Sprint(k), Problem: "is no number of samples", Advice: "k is at least 1"}
+			return &OptionError{Option: "k", Value: fmt.Sprint(k), Problem: "is not a number of samples", Advice: "k is at least 1"}
 		}
 	}
 	return c.checkKeys()
 }
 
-// load reads the runs of all arms and says which count.
+// load reads the runs of all arms and decides which count.
 func (c *comparison) load(ctx context.Context, arms []Arm) error {
 	labels := label(arms)
 	in := map[int64]int{}
@@ -138,7 +138,7 @@ func (c *comparison) load(ctx context.Context, arms []Arm) error {
 	return nil
 }
 
-// add counts a run, or says why it does not count.
+// add counts a run or excludes it with a reason.
 func (s *side) add(r *record, arm int) {
 	switch {
 	case r.run.Status != store.Done:
@@ -148,7 +148,7 @@ func (s *side) add(r *record, arm int) {
 		}
 		s.exclude(r, arm, reason)
 	case !r.evaluated() && r.run.Foreign() != "":
-		s.exclude(r, arm, "of another framework ("+r.run.Foreign()+") and has no scores of problems")
+		s.exclude(r, arm, "from another framework ("+r.run.Foreign()+"), without per-problem scores")
 	case !r.evaluated():
 		s.exclude(r, arm, "without a final evaluation")
 	default:
@@ -160,9 +160,9 @@ func (s *side) exclude(r *record, arm int, reason string) {
 	s.excluded = append(s.excluded, Excluded{Run: runOf(r), Arm: arm, Reason: reason})
 }
 
-// dropReplays keeps the newest of runs that are one observation: of one experiment
-// with one seed, on several classes of machines, and of one trajectory, which
-// sources that differ in nothing that matters give again.
+// dropReplays keeps the newest of runs that are one observation: runs of one experiment
+// and seed on several numerics classes, and runs with the same trajectory, which sources
+// with irrelevant differences reproduce.
 func (s *side) dropReplays(arm int) {
 	slices.SortFunc(s.runs, func(a, b *record) int { return cmp.Compare(b.run.ID, a.run.ID) })
 	var kept []*record
@@ -193,7 +193,7 @@ func runOf(r *record) Run {
 		Numerics: r.run.Numerics, Steps: r.run.Steps}
 }
 
-// describe fills in what the result says of arms.
+// describe fills in the arms of the result.
 func (c *comparison) describe() {
 	r := &c.result
 	r.Alpha, r.Level, r.Draws, r.Baseline = c.o.Alpha, level, c.o.Draws, -1
@@ -218,7 +218,7 @@ func (c *comparison) describe() {
 	}
 }
 
-// pairs lists which arms are compared.
+// pairs lists the pairs of arms to compare.
 func (c *comparison) pairs() [][2]int {
 	var list [][2]int
 	last := len(c.arms) - 1

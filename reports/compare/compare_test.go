@@ -305,14 +305,14 @@ func TestOptionErrors(t *testing.T) {
 	a := []store.Run{f.put(plainRun("flow", "flowrl", 0, answers(2, 1, 1, 0)...))}
 	b := []store.Run{f.put(plainRun("ppo", "ppo", 0, answers(1, 1, 0, 0)...))}
 	for name, o := range map[string]Options{
-		"suite aime was scored by no run": {Suites: []string{"aime"}},
-		"metric speed is not there":       {Metrics: []string{"speed"}},
-		"k 3 is more than the 2 samples":  {K: []int{3}},
-		"k 0 is no number of samples":     {K: []int{0}},
-		"alpha 1 is no significance":      {Alpha: 1},
-		"boot 3 is too few":               {Draws: 3},
-		"vary tarin matches no key":       {Vary: []string{"tarin"}},
-		"allow train is no key":           {Allow: []string{"train"}},
+		"suite aime has no scored run":   {Suites: []string{"aime"}},
+		"metric speed does not exist":    {Metrics: []string{"speed"}},
+		"k 3 exceeds the 2 samples":      {K: []int{3}},
+		"k 0 is not a number of samples": {K: []int{0}},
+		"alpha 1 is not a significance":  {Alpha: 1},
+		"boot 3 is too few":              {Draws: 3},
+		"vary tarin matches no key":      {Vary: []string{"tarin"}},
+		"allow train is not a key":       {Allow: []string{"train"}},
 	} {
 		_, err := f.compareRuns(o, a, b)
 		var bad *OptionError

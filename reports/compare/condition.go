@@ -8,15 +8,15 @@ import (
 	"exp/experiments/query"
 )
 
-// Condition is a question to a result, for scripts: "delta(math500) < -0.01 and
-// p < 0.05". It has the grammar of query.Language, with numbers for literals and
+// Condition is a test on a result, for scripts: "delta(math500) < -0.01 and p < 0.05". It
+// has the grammar of query.Language, with numbers as literals and
 //
 //	operand = FIELD ["(" SUITE ["," METRIC] ")"]
 //
-// FIELD is one of delta, lo, hi (of the interval of delta), se, p, p_holm, mde and
-// effect. SUITE is the suite's name with or without the task; METRIC is pass@1 if
-// left out. A field without parentheses means the suite and the metric that were
-// named last before it; at the beginning the only suite, and pass@1.
+// FIELD is one of delta, lo, hi (the ends of delta's interval), se, p, p_holm, mde and
+// effect. SUITE is the suite's name with or without the task; METRIC defaults to pass@1.
+// A field without parentheses refers to the suite and metric named last before it,
+// initially the only suite and pass@1.
 //
 // Condition is immutable.
 type Condition struct {
@@ -29,7 +29,7 @@ type operand struct {
 	col                  int
 }
 
-// fields are what a condition can ask of a pair; nil is not known.
+// fields maps the fields of a condition to values of a pair; nil is unknown.
 func fields() map[string]func(p *Pair) *float64 {
 	end := func(of func(iv *Interval) float64) func(p *Pair) *float64 {
 		return func(p *Pair) *float64 {
@@ -48,7 +48,7 @@ func fields() map[string]func(p *Pair) *float64 {
 	}
 }
 
-// conditionName is what errors call a condition.
+// conditionName names conditions in errors.
 const conditionName = "condition"
 
 // ParseCondition reads a condition. The error is a *query.SyntaxError.
@@ -63,19 +63,18 @@ func ParseCondition(text string) (*Condition, error) {
 	return &Condition{e}, nil
 }
 
-// defaultMetric is the metric of a suite that is named without one.
+// defaultMetric is the metric of a suite named without one.
 const defaultMetric = "pass@1"
 
-// readOperand reads a field with the suite and the metric that it names, or those that
-// were named last.
+// readOperand reads a field with its suite and metric, or those named last.
 func readOperand(r *query.Reader, named *operand) (operand, error) {
 	w, err := r.Word("a condition is missing")
 	if err != nil {
 		return operand{}, err
 	}
 	if fields()[w.Text] == nil {
-		return operand{}, &query.SyntaxError{Col: w.Col, Msg: fmt.Sprintf("%q is nothing that a comparison has", w.Text),
-			Help: "there are " + strings.Join(sortedKeys(fields()), ", ")}
+		return operand{}, &query.SyntaxError{Col: w.Col, Msg: fmt.Sprintf("no field %q in a comparison", w.Text),
+			Help: "one of " + strings.Join(sortedKeys(fields()), ", ")}
 	}
 	if r.Accept("(") {
 		suite, err := r.Word("expected the name of a suite")
@@ -99,13 +98,12 @@ func readOperand(r *query.Reader, named *operand) (operand, error) {
 	return operand{field: w.Text, suite: named.suite, metric: named.metric, col: w.Col}, nil
 }
 
-// String is the condition as it was written.
+// String returns the condition as written.
 func (c *Condition) String() string { return c.expr.String() }
 
-// Holds reports whether the condition holds for any pair of arms, and for which
-// pairs, as [2]int of positions in r.Arms. What a condition asks for must be there,
-// even where the answer does not depend on it: an unknown suite or metric, or a number
-// that is not known, is a *query.SyntaxError.
+// Holds reports whether the condition holds for any pair of arms, and for which, as
+// positions in r.Arms. Every operand must have a value, even if the answer does not
+// depend on it: an unknown suite, metric or number is a *query.SyntaxError.
 func (c *Condition) Holds(r *Result) (pairs [][2]int, err error) {
 	for i, p := range r.pairs() {
 		var values []any
@@ -156,7 +154,7 @@ func (c *Condition) valueOf(o operand, r *Result, pair int) (float64, error) {
 	case meant > 1:
 		return fail("which suite?", fmt.Sprintf("write %s(SUITE), with one of %s", o.field, strings.Join(names, ", ")))
 	case suite == nil:
-		return fail(fmt.Sprintf("there is no suite %q", o.suite), "there are "+strings.Join(names, ", "))
+		return fail(fmt.Sprintf("no suite %q", o.suite), "there are "+strings.Join(names, ", "))
 	}
 	m := suite.Metric(o.metric)
 	if m == nil {
@@ -170,7 +168,7 @@ func (c *Condition) valueOf(o operand, r *Result, pair int) (float64, error) {
 	if v == nil {
 		help := ""
 		if !m.Tested {
-			help = "p values are computed for the tested metrics: name it with --metric"
+			help = "p values exist for tested metrics only: add it with --metric"
 		}
 		return fail(fmt.Sprintf("%s of %s on %s is not known", o.field, o.metric, suite.Name), help)
 	}

@@ -9,7 +9,7 @@ import (
 	"exp/harness/config"
 )
 
-// addCosts sums up what the arms' runs took.
+// addCosts sums up the costs of the arms' runs.
 func (c *comparison) addCosts(ctx context.Context) error {
 	for _, s := range c.arms {
 		var sum Cost
@@ -53,7 +53,7 @@ func (c *comparison) addCost(ctx context.Context, sum *Cost, r *record) error {
 	return nil
 }
 
-// took is how long the stage's execution took, of a reused one the original's.
+// took returns the duration of a stage's execution; for a reused stage, of the original.
 func (rd *reader) took(ctx context.Context, st store.Stage) (float64, error) {
 	if st.Status != store.Cached {
 		return st.WallS, nil

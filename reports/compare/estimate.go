@@ -49,8 +49,8 @@ func (c *comparison) estimate(t *table, p *panel, arm int) Estimate {
 	return e
 }
 
-// itemInterval is Student's t over clusters, but Wilson's for one sample a problem
-// of one run, where a score is right or wrong.
+// itemInterval returns Student's t interval over clusters, or Wilson's for one run with
+// one sample per problem, where a score is right or wrong.
 func (c *comparison) itemInterval(p *panel, mean stat.Mean, arm int) *Interval {
 	binary := p.def.K == 1 && len(p.values[arm]) == 1
 	correct := 0
@@ -65,7 +65,7 @@ func (c *comparison) itemInterval(p *panel, mean stat.Mean, arm int) *Interval {
 	return tInterval(mean, OverItems)
 }
 
-// tInterval is Student's t.
+// tInterval returns Student's t interval.
 func tInterval(m stat.Mean, kind IntervalKind) *Interval {
 	iv, ok := stat.TInterval(m, level)
 	return interval(iv, ok, kind)
@@ -78,7 +78,8 @@ func interval(iv stat.Interval, ok bool, kind IntervalKind) *Interval {
 	return &Interval{Lo: iv.Lo, Hi: iv.Hi, Kind: kind, Method: iv.Method}
 }
 
-// cut takes away what a mean of that unit cannot be: below 0 only rewards are.
+// cut limits an interval to the values that a mean of the unit can take; only rewards can
+// be negative.
 func (iv *Interval) cut(unit string) {
 	if iv == nil || unit == metric.Reward {
 		return
@@ -97,9 +98,9 @@ func (c *comparison) seedValues(arm int, values []float64) []SeedValue {
 	return list
 }
 
-// pair compares two arms problem by problem: from MinSeeds runs in each arm on for other
-// runs and problems, with interval and p value of one t; with fewer for other problems
-// alone, where p flips signs.
+// pair compares two arms problem by problem. With MinSeeds runs in each arm, interval and
+// p value come from one t test and cover other runs and problems; with fewer, they cover
+// other problems only, and p comes from a sign-flip test.
 func (c *comparison) pair(t *table, p *panel, ab [2]int, m *Metric) Pair {
 	a, b := ab[0], ab[1]
 	d := make([]float64, len(p.clusters))
@@ -127,15 +128,16 @@ func (c *comparison) pair(t *table, p *panel, ab [2]int, m *Metric) Pair {
 	return out
 }
 
-// setTTest sets P to that of the interval.
+// setTTest sets P to the p value of the interval's t test.
 func (p *Pair) setTTest(m stat.Mean) {
 	if v, ok := stat.TTest(m); ok {
 		p.P, p.Test = known(v), TTest
 	}
 }
 
-// setSE sets SE and MDE. Without any spread there is no MDE: scores that are all
-// equal, such as zero everywhere, do not show that a difference would be found.
+// setSE sets SE and MDE (minimum detectable effect). Without spread it sets no MDE:
+// scores that are all equal, such as zero everywhere, do not show that a difference would
+// be found.
 func (p *Pair) setSE(m stat.Mean) {
 	if p.SE = known(m.SE); p.SE != nil && m.SE > 0 {
 		p.MDE = known(stat.MDE(m.SE, m.DF))

@@ -8,8 +8,7 @@ import (
 	"exp/harness/metric"
 )
 
-// scores is a scores blob: what an evaluation says of each problem, and its
-// metrics.
+// scores is a scores blob: an evaluation's result per problem, and its metrics.
 type scores struct {
 	Items   []eval.Item `json:"items"`
 	Metrics []struct {
@@ -18,8 +17,8 @@ type scores struct {
 	} `json:"metrics"`
 }
 
-// defaultTests are the metrics that are tested where none is asked for: what a
-// policy gets right, alone and with the most samples, and how differently.
+// defaultTests lists the metrics tested by default: accuracy with one sample and with the
+// most samples, and diversity.
 func defaultTests(largest int) []string {
 	var tests []string
 	for _, m := range metric.ShownIn(metric.Tested) {
@@ -35,17 +34,16 @@ func defaultTests(largest int) []string {
 
 func passName(k int) string { return fmt.Sprintf("pass@%d", k) }
 
-// overSolved is a mean over the problems that a run solved: others in each run, so
-// that runs are compared by it and not problems.
+// overSolved holds the metrics that are means over the problems a run solved. These
+// differ between runs, so the comparison is over runs instead of problems.
 const overSolved = "distinct_correct_solved"
 
-// definitions are the evaluation's metrics that have a value for a problem, in the
-// order of a report.
+// definitions lists the evaluation metrics with a value per problem, in report order.
 func definitions(ks []int) []eval.Definition {
 	return slices.DeleteFunc(eval.Definitions(ks), func(d eval.Definition) bool { return d.Name == overSolved })
 }
 
-// withOne sorts ks, with 1 among them.
+// withOne sorts ks and adds 1.
 func withOne(ks []int) []int {
 	ks = append([]int{1}, ks...)
 	slices.Sort(ks)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// fewClusters is below how many clusters standard errors are doubtful.
+// fewClusters is the number of clusters below which standard errors are unreliable.
 const fewClusters = 10
 
-// addNotes writes down what a reader must know to read the numbers rightly.
+// addNotes adds the notes needed to read the numbers correctly.
 func (c *comparison) addNotes() {
 	note := func(format string, args ...any) {
 		c.result.Notes = append(c.result.Notes, fmt.Sprintf(format, args...))
@@ -20,14 +20,14 @@ func (c *comparison) addNotes() {
 	}
 	for _, d := range c.result.Comparability.Differences {
 		if d.Class == Flagged {
-			note("%s differs (%s): equal seeds are not equal bits across classes of machines", d.Key, c.valuesText(&d))
+			note("%s differs (%s): equal seeds do not give equal bits across numerics classes", d.Key, c.valuesText(&d))
 		}
 	}
 	c.noteSeeds(note)
 	for i := range c.result.Suites {
 		s := &c.result.Suites[i]
 		if s.Clusters < fewClusters {
-			note("%s has %d clusters of problems: intervals are doubtful below %d", s.Name, s.Clusters, fewClusters)
+			note("%s has %d clusters of problems: intervals are unreliable below %d", s.Name, s.Clusters, fewClusters)
 		}
 	}
 	if c.result.Tests > 1 {
@@ -35,7 +35,7 @@ func (c *comparison) addNotes() {
 	}
 }
 
-// noteSeeds says what the number of runs allows to conclude.
+// noteSeeds notes the limits set by the number of runs.
 func (c *comparison) noteSeeds(note func(format string, args ...any)) {
 	wanted, same := 0, true
 	var few []string
@@ -50,10 +50,10 @@ func (c *comparison) noteSeeds(note func(format string, args ...any)) {
 	}
 	fewest := len(slices.MinFunc(c.arms, func(a, b *side) int { return cmp.Compare(len(a.runs), len(b.runs)) }).runs)
 	if len(few) > 0 {
-		note("training-seed variance not measured (%s of the %d runs that it takes): intervals and verdicts hold for these runs only", strings.Join(few, ", "), MinSeeds)
+		note("training-seed variance not measured (%s of the %d runs needed): intervals and verdicts hold for these runs only", strings.Join(few, ", "), MinSeeds)
 	}
 	if wanted > MinSeeds && fewest < wanted {
-		note("compare.min_seeds asks for %d runs an arm", wanted)
+		note("compare.min_seeds asks for %d runs per arm", wanted)
 	}
 	if !same {
 		note("the arms have runs of different seeds: problems are paired, seeds are not")

@@ -11,20 +11,20 @@ import (
 	"exp/harness/config"
 )
 
-// record is what the store has of a run, as far as a comparison needs it.
+// record holds the data that a comparison needs from a run.
 type record struct {
 	run         store.Run
 	config      map[string]string      // text of each key that has an effect, by path
 	vary        []string               // compare.vary
 	minSeeds    int                    // compare.min_seeds
 	stages      map[string]store.Stage // newest finished one, by stageKey
-	stoppedS    float64                // seconds of training that was stopped and went on later
+	stoppedS    float64                // seconds of training that was stopped and later resumed
 	evaluations []evaluation           // in the order in which they were scored
 }
 
-// evaluation is a scoring of a run on a suite.
+// evaluation is one scoring of a run on a suite.
 type evaluation struct {
-	suite    string // with startSuffix, if it is of the weights that training began with
+	suite    string // with startSuffix for the initial weights
 	digest   ident.Digest
 	protocol ident.Digest
 	samples  int
@@ -32,15 +32,15 @@ type evaluation struct {
 	settings map[string]string // text of the protocol's keys, by path
 	how      string            // the settings that a score depends on, as one text
 	code     [2]ident.Digest   // of the sources that generated and scored
-	scores   ident.Digest      // blob; zero if there is none
+	scores   ident.Digest      // blob; zero if none
 	values   map[string]float64
 }
 
-// startSuffix marks the suite of an evaluation before training.
+// startSuffix ends the suite name of an evaluation before training.
 const startSuffix = ident.StartSuffix
 
-// reader reads records. Runs of an arm share a configuration and the scores before
-// training, which are read once.
+// reader reads records. It reads the configuration and initial scores that an arm's runs
+// share once.
 type reader struct {
 	db      *store.DB
 	configs map[ident.Digest]*settings
@@ -79,10 +79,10 @@ func (rd *reader) record(ctx context.Context, run store.Run) (*record, error) {
 	return r, r.addEvaluations(evals, byID, stages)
 }
 
-// stageKey tells the stages of a run apart.
+// stageKey identifies a stage within a run.
 func stageKey(kind, label string) string { return kind + "\x00" + label }
 
-// addEvaluations gathers the rows of each scoring.
+// addEvaluations groups the rows by scoring.
 func (r *record) addEvaluations(evals []store.Eval, byID map[int64]store.Stage, stages []store.Stage) error {
 	at := map[int64]int{}
 	for _, e := range evals {
@@ -104,8 +104,8 @@ func (r *record) addEvaluations(evals []store.Eval, byID map[int64]store.Stage, 
 	return nil
 }
 
-// generation finds the run's stage that sampled what score scored: the one that an
-// evaluation names, or the run's own reuse of it.
+// generation finds the run's stage that sampled the completions scored by score: the one
+// that an evaluation names, or the run's own reuse of it.
 func generation(stages []store.Stage, score store.Stage, id int64) (gen store.Stage) {
 	for _, s := range stages {
 		if s.ID == id {
@@ -118,7 +118,7 @@ func generation(stages []store.Stage, score store.Stage, id int64) (gen store.St
 	return gen
 }
 
-// describe takes what the stages know of an evaluation.
+// describe fills in an evaluation from its stages.
 func (ev *evaluation) describe(gen, score store.Stage) error {
 	ev.code = [2]ident.Digest{gen.Code, score.Code}
 	for _, o := range score.Outputs {
@@ -140,7 +140,7 @@ func (ev *evaluation) describe(gen, score store.Stage) error {
 			}
 		}
 	}
-	if len(ev.settings) == 0 { // nothing is known but that equal digests are equal
+	if len(ev.settings) == 0 { // only the digest is known
 		ev.how = ev.protocol.String()
 	}
 	for _, path := range sortedKeys(ev.settings) {
@@ -149,14 +149,14 @@ func (ev *evaluation) describe(gen, score store.Stage) error {
 	return nil
 }
 
-// scoring reports whether a key is part of how a suite is scored. Which suites there
-// are and which pass@k were computed of the same samples says nothing of that.
+// scoring reports whether a key affects how a suite is scored. The list of suites and the
+// k of pass@k, computed from the same samples, do not.
 func scoring(path string) bool {
 	return strings.HasPrefix(path, protocolKeys) && path != protocolKeys+"suites" && path != protocolKeys+"pass_k"
 }
 
-// find returns the newest evaluation on a suite that was scored in a way, in any if
-// that is empty.
+// find returns the newest evaluation on a suite with the given scoring settings, or with
+// any if how is empty.
 func (r *record) find(suite, how string) *evaluation {
 	var found *evaluation
 	for i := range r.evaluations {
@@ -178,7 +178,7 @@ func (r *record) evaluated() bool {
 	return false
 }
 
-// scoresOf reads the problems' scores of an evaluation; nil if it kept none.
+// scoresOf reads the per-problem scores of an evaluation, nil if it kept none.
 func (rd *reader) scoresOf(ev *evaluation) (*scores, error) {
 	if ev == nil || ev.scores.IsZero() {
 		return nil, nil

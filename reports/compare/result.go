@@ -1,22 +1,22 @@
 package compare
 
-// Result is a comparison. No number in it is NaN or infinite: what is not known is
-// nil. Slices named for arms are in the order of Arms.
+// Result is a comparison. Its numbers are finite; unknown ones are nil. Slices named for
+// arms follow the order of Arms.
 type Result struct {
 	Arms          []ArmResult   `json:"arms"`
-	Baseline      int           `json:"baseline"` // arm that the others are compared with; -1: all pairs
+	Baseline      int           `json:"baseline"` // the arm that others are compared with; -1: all pairs
 	Comparability Comparability `json:"comparability"`
 	Suites        []Suite       `json:"suites"` // by name
-	Across        *Across       `json:"across"` // nil: no suite has scores of problems
+	Across        *Across       `json:"across"` // nil: no suite has per-problem scores
 	Cost          []Cost        `json:"cost"`   // of arms
 	Tests         int           `json:"tests"`  // p values that p_holm corrects for
 	Alpha         float64       `json:"alpha"`  // of verdicts
 	Level         float64       `json:"level"`  // coverage of intervals
 	Draws         int           `json:"draws"`  // of the bootstrap of pass@k of arms with fewer than MinSeeds runs
-	Notes         []string      `json:"notes"`  // what a reader must know to read the numbers rightly
+	Notes         []string      `json:"notes"`  // needed to read the numbers correctly
 }
 
-// ArmResult is an arm as it was compared.
+// ArmResult describes a compared arm.
 type ArmResult struct {
 	Label string   `json:"label"` // unique in the comparison
 	Name  string   `json:"name"`  // of its newest run
@@ -25,8 +25,8 @@ type ArmResult struct {
 	Model string   `json:"model"`
 	XIDs  []string `json:"xids"` // hexadecimal, newest first; one, unless differences within the arm were waived
 	Runs  []Run    `json:"runs"` // that count, by seed
-	// Treatment is the arm's value of each difference of class Treatment; empty
-	// where the key has no effect in this arm.
+	// Treatment maps each difference of class Treatment to the arm's value, empty if the
+	// key has no effect in this arm.
 	Treatment map[string]string `json:"treatment"`
 }
 
@@ -41,7 +41,7 @@ type Run struct {
 	Steps    int64  `json:"steps"`
 }
 
-// Comparability says whether the arms may be compared, and what differs.
+// Comparability reports whether the arms may be compared, and lists the differences.
 type Comparability struct {
 	OK          bool         `json:"ok"`          // nothing is Refused
 	Differences []Difference `json:"differences"` // by class, then in the order of configurations
@@ -61,25 +61,25 @@ func (c *Comparability) Waived() []Difference {
 	return list
 }
 
-// Class says how a difference counts.
+// Class determines how a difference counts.
 type Class string
 
 // The classes, in the order of Comparability.Differences.
 const (
-	Protocol   Class = "protocol"   // how results are measured: must be equal
+	Protocol   Class = "protocol"   // how results are measured; must be equal
 	Controlled Class = "controlled" // must be equal
-	Flagged    Class = "flagged"    // may differ, and is said
-	Treatment  Class = "treatment"  // what the comparison is about
+	Flagged    Class = "flagged"    // may differ, but is reported
+	Treatment  Class = "treatment"  // intended difference
 )
 
-// Difference is something in which arms, or the runs of an arm, differ. Keys are
-// those of configurations (train.optim.lr) and
+// Difference is a difference between arms, or between runs of an arm. Keys are
+// configuration keys (train.optim.lr) and
 //
-//	data.problems/train       digest of a split's problems, by its role
-//	weights.start             digest of the weights that training starts from
-//	code.train                digest of a kind of stage's sources
+//	data.problems/train       digest (SHA-256) of a split's problems, by role
+//	weights.start             digest of the initial weights of training
+//	code.train                digest of the sources of a kind of stage
 //	suite.countdown/test      digest of a suite's problems
-//	numerics                  class of machines within which bits agree
+//	numerics                  class of machines that compute equal bits
 type Difference struct {
 	Key    string   `json:"key"`
 	Class  Class    `json:"class"`
@@ -88,12 +88,12 @@ type Difference struct {
 	Waived bool     `json:"waived"` // by Options.Allow
 }
 
-// Refused reports whether the difference forbids comparing.
+// Refused reports whether the difference prevents the comparison.
 func (d *Difference) Refused() bool {
 	return !d.Waived && (d.Class == Protocol || d.Class == Controlled || d.Class == Treatment && d.Within)
 }
 
-// Excluded is a run that does not count.
+// Excluded is a run left out of the comparison.
 type Excluded struct {
 	Run
 	Arm    int    `json:"arm"`
@@ -108,14 +108,14 @@ type Suite struct {
 	Samples  int    `json:"samples"`  // per problem
 	Items    int    `json:"items"`    // problems
 	Clusters int    `json:"clusters"`
-	// SeedVariance is true if every arm has at least MinSeeds runs, so that the
-	// intervals hold for other training seeds too.
+	// SeedVariance is true if every arm has at least MinSeeds runs, so that intervals
+	// cover other training seeds too.
 	SeedVariance bool     `json:"seed_variance"`
 	Metrics      []Metric `json:"metrics"` // in the order of evaluations
 	Curves       []Curve  `json:"curves"`  // pass@k against k, of arms
 }
 
-// Metric returns the metric of that name; nil if there is none.
+// Metric returns the metric with that name, nil if there is none.
 func (s *Suite) Metric(name string) *Metric {
 	for i := range s.Metrics {
 		if s.Metrics[i].Name == name {
@@ -125,35 +125,35 @@ func (s *Suite) Metric(name string) *Metric {
 	return nil
 }
 
-// Metric is the comparison by one metric.
+// Metric is the comparison on one metric.
 type Metric struct {
 	Name       string     `json:"metric"`     // "pass@1"
 	Unit       string     `json:"unit"`       // "share", "tokens", …
-	Direction  string     `json:"direction"`  // "up", "down", or "" for what is neither better nor worse
+	Direction  string     `json:"direction"`  // better: "up" or "down", "" if neither
 	Definition string     `json:"definition"` // the value of a problem, in one sentence
 	Tested     bool       `json:"tested"`     // has p values and verdicts
-	ByRun      bool       `json:"by_run"`     // has no scores of problems: n is runs
-	Items      int        `json:"items"`      // problems that have a value in every run; 0 if ByRun
+	ByRun      bool       `json:"by_run"`     // no per-problem scores: n counts runs
+	Items      int        `json:"items"`      // problems with a value in every run; 0 if ByRun
 	Arms       []Estimate `json:"arms"`
 	Pairs      []Pair     `json:"pairs"` // as in Result.Baseline
 }
 
-// Estimate is a metric of an arm.
+// Estimate is an arm's value of a metric.
 type Estimate struct {
 	Mean     *float64    `json:"mean"` // over problems and runs
 	Interval *Interval   `json:"interval"`
 	Seeds    []SeedValue `json:"seeds"` // of the arm's runs
-	// Start is the mean before training under the same protocol, Gain is Mean - Start.
+	// Start is the mean before training under the same protocol; Gain = Mean - Start.
 	Start         *float64  `json:"start"`
 	StartInterval *Interval `json:"start_interval"` // over problems
 	Gain          *float64  `json:"gain"`
 }
 
-// SeedValue is a metric of one run.
+// SeedValue is one run's value of a metric.
 type SeedValue struct {
 	Seed  int64    `json:"seed"`
 	RID   string   `json:"run"`
-	Value *float64 `json:"value"` // mean over the problems that have a value
+	Value *float64 `json:"value"` // mean over the problems with a value
 }
 
 // Interval is an interval at Result.Level.
@@ -164,17 +164,17 @@ type Interval struct {
 	Method string       `json:"method"` // "t"; "bootstrap" for pass@k of an arm with few runs, "wilson" for right or wrong
 }
 
-// IntervalKind says what an interval took into account.
+// IntervalKind names the sources of variation that an interval covers.
 type IntervalKind string
 
 // The kinds of intervals.
 const (
 	TwoLevel  IntervalKind = "seeds and problems" // both, crossed
-	OverItems IntervalKind = "problems"           // clusters of problems: holds for these runs only
+	OverItems IntervalKind = "problems"           // clusters of problems, for these runs only
 	OverSeeds IntervalKind = "seeds"              // over runs alone
 )
 
-// Pair is arm A minus arm B by one metric.
+// Pair is arm A minus arm B on one metric.
 type Pair struct {
 	A        int       `json:"a"` // positions in Result.Arms
 	B        int       `json:"b"`
@@ -182,13 +182,13 @@ type Pair struct {
 	Interval *Interval `json:"interval"`
 	SE       *float64  `json:"se"`
 	P        *float64  `json:"p"`      // nil unless tested
-	Test     Test      `json:"test"`   // that P is of; "" without P
-	Exact    bool      `json:"exact"`  // P counted all sign patterns
+	Test     Test      `json:"test"`   // that gave P; "" without P
+	Exact    bool      `json:"exact"`  // P enumerates all sign patterns
 	PHolm    *float64  `json:"p_holm"` // nil unless tested
-	MDE      *float64  `json:"mde"`    // nil also if there is no spread at all
+	MDE      *float64  `json:"mde"`    // minimum detectable effect; nil also without spread
 	Margin   *float64  `json:"margin"` // smallest difference worth finding: 0.05 of a share, else a tenth of the larger mean
 	Effect   *float64  `json:"effect"` // mean / standard deviation of the differences; nil without spread
-	// PairedSeeds is true if both arms have runs of the same seeds.
+	// PairedSeeds is true if both arms have the same seeds.
 	PairedSeeds bool    `json:"paired_seeds"`
 	Verdict     Verdict `json:"verdict"` // "" unless tested
 }
@@ -198,16 +198,16 @@ type Test string
 
 // The tests.
 const (
-	TTest     Test = "t"          // of the interval: P is 1 - the level at which it just touches zero
-	SignFlips Test = "sign flips" // of the problems' differences, where an arm has few runs
+	TTest     Test = "t"          // as in the interval: P = 1 - the level at which the interval touches zero
+	SignFlips Test = "sign flips" // of the problems' differences, if an arm has few runs
 )
 
-// Verdict is what a tested difference comes to. With α of the options and the margin
-// of the metric (Pair.Margin):
+// Verdict classifies a tested difference. With α from the options and the metric's margin
+// (Pair.Margin):
 //
-//	better, worse        p Holm ≤ α and the interval leaves zero out: what arm A is;
-//	                     which of the two follows from the metric's direction
-//	higher, lower        the same, of a metric that has no direction
+//	better, worse        arm A's side, if p Holm ≤ α and the interval excludes zero;
+//	                     the metric's direction decides which
+//	higher, lower        the same for a metric without a direction
 //	no difference shown  otherwise, if MDE ≤ margin and |Δ| ≤ margin: a difference
 //	                     that matters would have been found 80 % of the time
 //	underpowered         otherwise: there may be one
@@ -229,8 +229,7 @@ type Curve struct {
 	Points []Point `json:"points"` // by ascending k
 }
 
-// Point is pass@k with its interval and, where there is one, the value before
-// training.
+// Point is pass@k with its interval and the value before training, if known.
 type Point struct {
 	K        int       `json:"k"`
 	Mean     *float64  `json:"mean"`
@@ -238,13 +237,13 @@ type Point struct {
 	Start    *float64  `json:"start"`
 }
 
-// Cost is what an arm's runs took: means over its runs. Seconds are as measured,
-// also for stages whose results a run took over from another one.
+// Cost holds an arm's costs, means over its runs. A reused stage counts with the seconds
+// of its original execution.
 type Cost struct {
 	Steps     float64 `json:"steps"`
 	Tokens    float64 `json:"tokens"`     // sampled in training
 	TrainS    float64 `json:"train_s"`    // seconds of the train stage
-	UpstreamS float64 `json:"upstream_s"` // seconds of the stages before it, which arms may share
+	UpstreamS float64 `json:"upstream_s"` // seconds of earlier stages, which arms may share
 	EvalS     float64 `json:"eval_s"`     // seconds of the evaluations
 	Machine   string  `json:"machine"`    // devices of the runs
 }

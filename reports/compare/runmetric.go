@@ -9,8 +9,8 @@ import (
 	"exp/harness/metric"
 )
 
-// runMetrics compares over runs alone the metrics that every run recorded and that
-// had gives no scores of problems of.
+// runMetrics compares, over runs alone, the metrics that every run recorded and that are
+// not in had, which have per-problem scores.
 func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Metric {
 	times, runs := map[string]int{}, 0
 	c.records(func(_ int, r *record) {
@@ -38,7 +38,7 @@ func (c *comparison) runMetrics(m *measured, had []Metric, tests []string) []Met
 	return list
 }
 
-// runMetricNames orders metrics as definitions do, then by name.
+// runMetricNames orders metrics as definitions does, then by name.
 func (c *comparison) runMetricNames(m *measured, times map[string]int) []string {
 	var names []string
 	for _, d := range definitions(ksIn(times)) {
@@ -54,7 +54,7 @@ func (c *comparison) runMetricNames(m *measured, times map[string]int) []string 
 	return names
 }
 
-// ksIn are the k of the pass@k among metrics.
+// ksIn returns the k of each pass@k among metrics.
 func ksIn(names map[string]int) []int {
 	var ks []int
 	for name := range names {
@@ -65,7 +65,7 @@ func ksIn(names map[string]int) []int {
 	return withOne(ks)
 }
 
-// runValues are a metric's recorded values of an arm's runs.
+// runValues returns the values of a metric that an arm's runs recorded.
 func (c *comparison) runValues(m *measured, name string, arm int) []float64 {
 	var values []float64
 	for _, r := range c.arms[arm].runs {
@@ -100,7 +100,7 @@ func (c *comparison) runEstimate(m *measured, name string, arm int) Estimate {
 	return e
 }
 
-// runPair compares arms by the values of their runs, with stat.Welch's t. Signs of
+// runPair compares arms by the values of their runs, with stat.Welch's t. A sign test of
 // three differences could never give p below 0.25.
 func (c *comparison) runPair(m *measured, out *Metric, a, b int) Pair {
 	x, y := c.runValues(m, out.Name, a), c.runValues(m, out.Name, b)

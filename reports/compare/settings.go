@@ -13,7 +13,7 @@ import (
 
 // settings is a stored configuration.
 type settings struct {
-	text     map[string]string // by path, as a file would say it
+	text     map[string]string // by path, as written in a file
 	vary     []string
 	minSeeds int
 }
@@ -44,9 +44,8 @@ func (rd *reader) settings(ctx context.Context, run store.Run) (*settings, error
 	return s, nil
 }
 
-// flatten turns nested objects into text by dotted path, written as config.Format
-// does. Keys that the table does not have (of an older or newer program) keep their
-// JSON.
+// flatten turns nested objects into text by dotted path, formatted as by config.Format.
+// Unknown keys (from an older or newer program) keep their JSON.
 func flatten(text []byte) (map[string]string, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -83,7 +82,7 @@ func settingText(path string, v any) string {
 	return string(b)
 }
 
-// plain turns JSON into the plain value of a key (config.Kind).
+// plain converts JSON to the plain value of a key (config.Kind).
 func plain(k *config.Key, v any) any {
 	switch v := v.(type) {
 	case json.Number:

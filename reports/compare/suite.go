@@ -11,18 +11,18 @@ import (
 	"exp/harness/metric"
 )
 
-// measured is a suite that all runs were scored on.
+// measured is a suite on which all runs were scored.
 type measured struct {
 	name   string
 	of     map[*record]*evaluation
-	start  map[*record]*evaluation // nil where the run has none
+	start  map[*record]*evaluation // nil if the run has none
 	scores map[*record]*scores     // nil if any run kept none
 	before map[*record]*scores     // of start; the same pointer for the same blob
 }
 
-// chooseSuites finds the suites that all runs were scored on, and of each the
-// evaluations to compare: scored in the newest way that all have, else the newest of
-// each, which differ in a key that is then refused or waived.
+// chooseSuites finds the suites on which all runs were scored, and the evaluations to
+// compare: those with the newest scoring settings that all runs share, else each run's
+// newest, which then differ in a key to refuse or waive.
 func (c *comparison) chooseSuites() error {
 	seen := map[string]int{}
 	runs := 0
@@ -44,7 +44,7 @@ func (c *comparison) chooseSuites() error {
 		switch {
 		case !c.wanted(name):
 		case seen[name] < runs:
-			c.result.Notes = append(c.result.Notes, fmt.Sprintf("%s is left out: %d of %d runs were scored on it", name, seen[name], runs))
+			c.result.Notes = append(c.result.Notes, fmt.Sprintf("%s is excluded: only %d of %d runs were scored on it", name, seen[name], runs))
 		default:
 			c.suites = append(c.suites, c.evaluationsOn(name))
 		}
@@ -66,11 +66,11 @@ func (c *comparison) chooseSuites() error {
 	return &NotComparableError{Arms: c.result.Arms, Comparability: Comparability{Differences: d.list}}
 }
 
-// checkSuites refuses names of suites that no run was scored on.
+// checkSuites refuses names of suites on which no run was scored.
 func (c *comparison) checkSuites(names []string) error {
 	for _, want := range c.o.Suites {
 		if !slices.ContainsFunc(names, func(name string) bool { return suiteIs(name, want) }) {
-			return &OptionError{Option: "suite", Value: want, Problem: "was scored by no run", Advice: "there are " + strings.Join(names, ", ")}
+			return &OptionError{Option: "suite", Value: want, Problem: "has no scored run", Advice: "one of " + strings.Join(names, ", ")}
 		}
 	}
 	return nil
@@ -80,8 +80,7 @@ func (c *comparison) wanted(name string) bool {
 	return len(c.o.Suites) == 0 || slices.ContainsFunc(c.o.Suites, func(want string) bool { return suiteIs(name, want) })
 }
 
-// suiteIs reports whether a person who writes want means the suite: its name with or
-// without the task.
+// suiteIs reports whether want names the suite, with or without the task.
 func suiteIs(name, want string) bool { return name == want || strings.HasSuffix(name, "/"+want) }
 
 func (c *comparison) evaluationsOn(name string) *measured {
@@ -94,8 +93,8 @@ func (c *comparison) evaluationsOn(name string) *measured {
 	return m
 }
 
-// commonProtocol is how all runs were scored on a suite, the newest of several ways;
-// "" if there is none.
+// commonProtocol returns the newest scoring settings that all runs share on a suite, ""
+// if there are none.
 func (c *comparison) commonProtocol(name string) string {
 	times, newest, runs := map[string]int{}, map[string]int64{}, 0
 	c.records(func(_ int, r *record) {
@@ -137,8 +136,8 @@ func (c *comparison) measure() error {
 	return c.checkMetrics()
 }
 
-// readScores reads the problems' scores of a suite. Runs are paired by the order of
-// the problems, which is that of the suite.
+// readScores reads a suite's per-problem scores. All runs have the suite's order of
+// problems, which pairs them.
 func (c *comparison) readScores(m *measured) (err error) {
 	m.scores, m.before = map[*record]*scores{}, map[*record]*scores{}
 	var first *record
@@ -172,7 +171,7 @@ func (c *comparison) readScores(m *measured) (err error) {
 	return err
 }
 
-// unpaired says why two lists of problems are not the same, "" if they are.
+// unpaired explains how two lists of problems differ, "" if they do not.
 func unpaired(a, b []eval.Item) string {
 	if len(a) != len(b) {
 		return fmt.Sprintf("%d and %d problems", len(a), len(b))
@@ -212,11 +211,11 @@ func (c *comparison) measureSuite(m *measured) (*Suite, error) {
 	return out, nil
 }
 
-// ksOf are the k of pass@k: those asked for, else those that every run has.
+// ksOf returns the k of pass@k: those in the options, else those that every run has.
 func (c *comparison) ksOf(m *measured, samples int) ([]int, error) {
 	for _, k := range c.o.K {
 		if k > samples {
-			return nil, &OptionError{Option: "k", Value: strconv.Itoa(k), Problem: fmt.Sprintf("is more than the %d samples a problem of %s", samples, m.name),
+			return nil, &OptionError{Option: "k", Value: strconv.Itoa(k), Problem: fmt.Sprintf("exceeds the %d samples per problem of %s", samples, m.name),
 				Advice: "pass@k is never extrapolated; set eval.final.n to sample more"}
 		}
 	}
@@ -241,7 +240,7 @@ func (c *comparison) ksOf(m *measured, samples int) ([]int, error) {
 	return withOne(ks), nil
 }
 
-// curves gathers pass@k by arm.
+// curves collects pass@k by arm.
 func (c *comparison) curves(s *Suite, ks []int) []Curve {
 	curves := make([]Curve, len(c.arms))
 	for a := range c.arms {
@@ -256,7 +255,7 @@ func (c *comparison) curves(s *Suite, ks []int) []Curve {
 	return curves
 }
 
-// checkMetrics refuses a metric to be tested that no suite has.
+// checkMetrics refuses to test a metric that no suite has.
 func (c *comparison) checkMetrics() error {
 	var names []string
 	for i := range c.result.Suites {
@@ -268,7 +267,7 @@ func (c *comparison) checkMetrics() error {
 	}
 	for _, want := range c.o.Metrics {
 		if !slices.Contains(names, want) {
-			return &OptionError{Option: "metric", Value: want, Problem: "is not there", Advice: "there are " + strings.Join(names, ", ")}
+			return &OptionError{Option: "metric", Value: want, Problem: "does not exist", Advice: "one of " + strings.Join(names, ", ")}
 		}
 	}
 	return nil
@@ -283,7 +282,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// known returns a pointer to v, nil if it is not a finite number.
+// known returns a pointer to v, nil if v is not finite.
 func known(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

@@ -41,7 +41,7 @@ func TestSuites(t *testing.T) {
 		if got := strings.Join(names, " "); got != test.want || r.Tests != test.tests {
 			t.Errorf("%+v: suites %q with %d tests, want %q with %d", test.o, got, r.Tests, test.want, test.tests)
 		}
-		leftOut := slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "countdown/aime24 is left out: 1 of 2 runs") })
+		leftOut := slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "countdown/aime24 is excluded: only 1 of 2 runs") })
 		if wanted := len(test.o.Suites) == 0; leftOut != wanted {
 			t.Errorf("%+v: notes %q", test.o, r.Notes)
 		}

@@ -13,17 +13,17 @@ import (
 	"exp/experiments/ident"
 )
 
-// table is a suite's scores of problems by metric.
+// table holds a suite's per-problem scores by metric.
 type table struct {
 	items    int
 	clusters int
 	names    []string
 	panels   []panel
-	order    []int  // arms in an order that does not depend on the caller's
+	order    []int  // of arms, independent of the caller's
 	seed     uint64 // from the digests of all scores
 }
 
-// panel is the scores by one metric of the problems that have one in every run.
+// panel holds the scores on one metric of the problems with a value in every run.
 type panel struct {
 	def      eval.Definition
 	clusters []string      // [problems]
@@ -33,8 +33,8 @@ type panel struct {
 	starts   [][][]float64 // [arms][evaluations before training][problems with a value]
 }
 
-// tableOf gathers the scores of a suite; without panels if there are no scores of
-// problems, or only one cluster of them, which says nothing of others.
+// tableOf collects a suite's scores. It has no panels if there are no per-problem scores,
+// or only one cluster, which says nothing about others.
 func (c *comparison) tableOf(m *measured, ks []int) *table {
 	t := &table{}
 	if m.scores == nil {
@@ -57,7 +57,7 @@ func (c *comparison) tableOf(m *measured, ks []int) *table {
 	return t
 }
 
-// identify seeds the resampling by what is resampled.
+// identify derives the resampling seed from the scores.
 func (t *table) identify(c *comparison, m *measured) {
 	keys := make([]string, len(c.arms))
 	for a, s := range c.arms {
@@ -71,11 +71,11 @@ func (t *table) identify(c *comparison, m *measured) {
 	t.seed = ident.Seed(0, "compare/"+m.of[c.arms[0].runs[0]].digest.String()+"/"+strings.Join(keys, ","))
 }
 
-// panelOf is a metric's panel; ok is false if no problem has a value in every run,
-// or if the problems that have are one cluster.
+// panelOf returns a metric's panel; ok is false if the problems with a value in every run
+// form fewer than two clusters.
 func (c *comparison) panelOf(t *table, m *measured, d eval.Definition) (p panel, ok bool) {
 	p = panel{def: d}
-	all := make([][][]float64, len(c.arms)) // NaN where there is no value
+	all := make([][][]float64, len(c.arms)) // NaN: no value
 	there := make([]bool, t.items)
 	for i := range there {
 		there[i] = true
@@ -106,8 +106,8 @@ func (c *comparison) panelOf(t *table, m *measured, d eval.Definition) (p panel,
 	return p, true
 }
 
-// valuesOf are a metric's values of problems, NaN where there is none, and the mean
-// of those that there are.
+// valuesOf returns a metric's value per problem, NaN if missing, and the mean of the
+// others.
 func valuesOf(d eval.Definition, items []eval.Item) (row []float64, mean float64) {
 	row = make([]float64, len(items))
 	have := make([]float64, 0, len(items))
@@ -146,7 +146,7 @@ func (p *panel) addArm(runs [][]float64, there []bool) {
 	p.values, p.mean = append(p.values, values), append(p.mean, mean)
 }
 
-// startsOf are the values of an arm's evaluations before training, each once.
+// startsOf returns the values of an arm's evaluations before training, each once.
 func (c *comparison) startsOf(m *measured, d eval.Definition, arm int) [][]float64 {
 	var list [][]float64
 	seen := map[*scores]bool{}
@@ -164,8 +164,7 @@ func (c *comparison) startsOf(m *measured, d eval.Definition, arm int) [][]float
 	return list
 }
 
-// fill computes the metrics of the panels, side by side: each depends on its panel
-// alone.
+// fill computes the metrics of the panels concurrently: each depends on its panel alone.
 func (t *table) fill(c *comparison, metrics []Metric) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -7,15 +7,14 @@ import (
 	"exp/harness/metric"
 )
 
-// The smallest differences that a comparison is asked to find, for Verdict: five
-// points of a share, and a tenth of anything else. They decide nothing but between
-// "no difference shown" and "underpowered".
+// The smallest differences worth finding, for Verdict: 0.05 of a share and a tenth of
+// anything else. They only decide between "no difference shown" and "underpowered".
 const (
 	marginShare = 0.05
 	marginOther = 0.10
 )
 
-// setMargin sets the margin of a metric: marginShare of a share, else marginOther of
+// setMargin sets the margin of a metric: marginShare for a share, else marginOther times
 // the larger of the arms' means.
 func (p *Pair) setMargin(m *Metric) {
 	margin := marginShare
@@ -30,8 +29,7 @@ func (p *Pair) setMargin(m *Metric) {
 	p.Margin = known(margin)
 }
 
-// judge corrects all p values of the result for there being several, and gives
-// verdicts.
+// judge applies Holm's correction to all p values of the result and sets the verdicts.
 func (c *comparison) judge() {
 	var tested []*Pair
 	var p []float64
@@ -62,7 +60,7 @@ func (c *comparison) judge() {
 	}
 }
 
-// verdict is as Verdict says.
+// verdict returns the verdict on a pair, as defined at Verdict.
 func verdict(p *Pair, direction string, alpha float64) Verdict {
 	shown := p.PHolm != nil && *p.PHolm <= alpha && p.Interval != nil && (p.Interval.Lo > 0 || p.Interval.Hi < 0)
 	switch {

@@ -47,7 +47,7 @@ func (f Bar) Draw() (Figure, error) {
 		return Figure{}, err
 	}
 	if f.Y.Log {
-		return Figure{}, f.errorf("bars stand on zero, which a logarithmic axis does not have")
+		return Figure{}, f.errorf("bars start at zero, which a logarithmic axis does not have")
 	}
 	const most = 24 // labels that can be read
 	if len(f.Groups) > most {

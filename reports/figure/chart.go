@@ -19,7 +19,7 @@ type lineChart struct {
 	reference *Reference // nil: none
 }
 
-// shown reports whether point i of t has a place.
+// shown reports whether point i of t can be drawn.
 func (c lineChart) shown(t track, i int) bool { return c.x.shows(t.x[i]) && c.y.shows(t.y[i]) }
 
 // first and last are the first and last points of t that are shown, -1 if none is.
@@ -50,7 +50,7 @@ func (c lineChart) empty() bool {
 	return true
 }
 
-// scales returns scales that hold all that is drawn.
+// scales returns scales that fit everything drawn.
 func (c lineChart) scales() (x, y scale) {
 	var ex, ey extent
 	for _, t := range c.tracks {
@@ -72,7 +72,7 @@ func (c lineChart) scales() (x, y scale) {
 	return x, y
 }
 
-// endLabels are those of the arms that have a line, then of the reference.
+// endLabels returns the labels of the arms with a line, then of the reference.
 func (c lineChart) endLabels() []endLabel {
 	var labels []endLabel
 	right := math.Inf(-1)
@@ -92,8 +92,8 @@ func (c lineChart) endLabels() []endLabel {
 	return labels
 }
 
-// draw lays the chart out with labels at the line ends, or with a legend where
-// these would collide.
+// draw lays the chart out with labels at the line ends, or with a legend if they would
+// collide.
 func (c lineChart) draw(s *sheet) {
 	top := s.heading(c.title)
 	x, y := c.scales()
@@ -133,8 +133,8 @@ func referenceStroke() stroke {
 // no band hides a line.
 func (c lineChart) drawLines(p panel) {
 	for i, t := range c.tracks {
-		// A t interval may reach where the axis does not: below zero on a logarithmic
-		// one, beyond what can be drawn on any. It is cut there.
+		// A t interval may exceed the axis: below zero on a logarithmic one, or beyond
+		// limit. It is cut there.
 		lo, hi := make([]float64, len(t.lo)), make([]float64, len(t.hi))
 		for j := range lo {
 			lo[j], hi[j] = math.Max(t.lo[j], p.y.lo), math.Min(t.hi[j], p.y.hi)
@@ -156,7 +156,7 @@ func (c lineChart) drawLines(p panel) {
 	}
 }
 
-// alt says where each line begins and ends.
+// alt describes where each line begins and ends.
 func (c lineChart) alt(kind string) string {
 	var parts []string
 	for i, t := range c.tracks {

@@ -1,21 +1,19 @@
-// Package figure draws the figures of a report: plain numbers in, one [Figure]
-// out, as SVG, as PNG and as the data that were drawn. One file per kind of
-// figure (curve.go, passk.go, bar.go, …), each a struct with a Draw method;
-// style.go holds the palette and the sizes, panel.go the axes that all share.
+// Package figure draws the figures of a report: plain numbers in, one [Figure] out, as
+// SVG, PNG and data. Each kind of figure has a file (curve.go, passk.go, bar.go, …) with
+// a struct and its Draw method; style.go holds the palette and the sizes, panel.go the
+// shared axes.
 //
-// Equal inputs give equal bytes: no clock, no random ids, no map order, no fonts
-// of the system (Liberation Sans is embedded by gonum). Draw may be called from
-// several goroutines at once.
+// Equal inputs give equal bytes: no clock, no random ids, no map order, no system fonts
+// (gonum embeds Liberation Sans). Draw is safe for concurrent use.
 //
-// Every figure says in its caption how many seeds stand behind it, what its
-// intervals are, in which units its axes count, and what could not be drawn. One
-// seed has no band. A figure without a single finite number is [ErrNoData].
+// Every caption gives the number of seeds, the kind of intervals, the units of the axes,
+// and the values that could not be drawn. One seed has no band. A figure without a finite
+// number is [ErrNoData].
 //
-// It draws with gonum's canvases and fonts and has axes of its own, because
-// labels at line ends, legends outside the data and aligned small multiples need
-// a layout that is known before the first line is drawn; plot.Plot pads while it
-// draws.
+// It uses gonum's canvases and fonts but its own axes: labels at line ends, legends
+// outside the data and aligned small multiples need a layout that is known before
+// drawing, while plot.Plot pads as it draws.
 //
-// It does not read the store, choose what is shown, test hypotheses or interact:
-// the dashboard draws for itself.
+// It does not read the store, choose what to show, test hypotheses or interact; the
+// dashboard has its own drawing code.
 package figure

@@ -16,10 +16,10 @@ type Dots struct {
 	Interval string // what Lo and Hi are
 }
 
-// DotsArm is one arm.
+// DotsArm is an arm's row in each group.
 type DotsArm struct {
 	Name   string
-	Seeds  int        // that stand behind the values; 0: not said
+	Seeds  int        // per value; 0: not stated
 	Values []Estimate // [groups]
 }
 

@@ -22,33 +22,33 @@ import (
 // ErrNoData is returned when a figure has no finite number to draw.
 var ErrNoData = errors.New("nothing to draw")
 
-// Figure is a drawn figure. Nothing in it is shared with the input.
+// Figure is a drawn figure. It shares no memory with the input.
 type Figure struct {
 	Name    string // as in Head
 	Title   string // as in Head, cleaned
 	Caption Caption
-	Alt     string // one line that stands in for the picture, as plain text
+	Alt     string // one line of plain text that describes the picture
 	SVG     []byte // a whole document, text as text
 	PNG     []byte // pngDPI dots per inch, no transparency
 	Data    any    // what was drawn, for encoding/json; numbers that are not finite become null
 }
 
-// Inline is the SVG as an element for an HTML page, without the XML declaration.
-// It has no ids, so that several can stand in one page.
+// Inline returns the SVG as an element for an HTML page, without the XML declaration. It
+// has no ids, so one page can hold several.
 func (f Figure) Inline() []byte {
 	return f.SVG[max(0, bytes.Index(f.SVG, []byte("<svg"))):]
 }
 
-// Caption is what stands below a figure. The zero value is an empty caption.
+// Caption is the text below a figure. The zero value is an empty caption.
 type Caption struct {
 	About    string   // the caller's sentences: what is shown and how it was measured
-	Seeds    string   // how many seeds stand behind each arm
+	Seeds    string   // seeds per arm
 	Interval string   // what line, band and bars mean, with level and method
 	Units    string   // what the axes count
-	Notes    []string // what is not drawn or not as expected, one sentence each
+	Notes    []string // missing or unexpected data, one sentence each
 }
 
-// String is the caption as running text.
+// String returns the caption as running text.
 func (c Caption) String() string {
 	parts := make([]string, 0, 4+len(c.Notes))
 	for _, p := range append([]string{c.About, c.Seeds, c.Interval, c.Units}, c.Notes...) {
@@ -63,7 +63,7 @@ func (c Caption) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Head is what every figure is told about itself.
+// Head holds the name, title and description of a figure.
 type Head struct {
 	Name  string // file name without number and suffix: lower-case letters, digits, hyphens
 	Title string // drawn above the figure; a noun phrase
@@ -75,11 +75,11 @@ type Head struct {
 	Order []string
 }
 
-// Heading is the figure's name and title.
+// Heading returns the figure's name and title.
 func (h Head) Heading() (name, title string) { return h.Name, h.Title }
 
-// Estimate is a value with its interval. Lo and Hi are NaN, or equal to Value,
-// where there is none.
+// Estimate is a value with its interval. Without one, Lo and Hi are NaN or equal to
+// Value.
 type Estimate struct {
 	Value, Lo, Hi float64
 }
@@ -94,7 +94,7 @@ func (e Estimate) interval() bool {
 	return drawable(e.Value) && drawable(e.Lo) && drawable(e.Hi) && e.Lo < e.Hi
 }
 
-// number is a float64 that JSON can hold: null where it is not finite.
+// number is a float64 for JSON, null if it is not finite.
 type number float64
 
 // MarshalJSON writes the shortest text that reads back as the same float64.
@@ -133,8 +133,8 @@ func enumerate(parts []string) string {
 	return strings.Join(parts, "; ")
 }
 
-// limit bounds what is drawn: beyond it, and under its inverse, the arithmetic of
-// an axis could leave float64.
+// limit bounds drawable values: beyond it, and below its inverse, axis arithmetic could
+// overflow float64.
 const limit = 1e150
 
 // drawable reports whether v has a place on a linear axis.
@@ -158,8 +158,8 @@ func (h Head) noData(what string) error {
 	return fmt.Errorf("figure %s: %w: %s", h.Name, ErrNoData, what)
 }
 
-// picture is what render turns into bytes. draw is called once per format, on a
-// white sheet as wide as a page.
+// picture is the input of render, which calls draw once per format, on a white sheet as
+// wide as a page.
 type picture struct {
 	caption Caption
 	alt     string

@@ -9,8 +9,8 @@ import (
 	"exp/experiments/quantity"
 )
 
-// Forest shows paired differences between two arms, one row per suite or metric,
-// with intervals around a zero line.
+// Forest shows paired differences between two arms with intervals, one row per suite or
+// metric, and a zero line.
 type Forest struct {
 	Head
 	X        Axis // what the difference is of, e.g. "FlowRL − PPO, accuracy"; linear
@@ -103,7 +103,7 @@ func (f Forest) draw(s *sheet, x extent) {
 	}
 }
 
-// drawSides says over the axes which side means what.
+// drawSides labels the two sides above the axes.
 func (f Forest) drawSides(p panel, y vg.Length) {
 	small := ink{size: smallSize, color: plainColor}
 	zero := p.x.at(f.Null)
@@ -162,7 +162,7 @@ func (f Forest) caption() Caption {
 	return out
 }
 
-// null names the line of no difference.
+// null formats the value of no difference.
 func (f Forest) null() string {
 	if f.Null == 0 {
 		return "zero"

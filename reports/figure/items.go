@@ -61,7 +61,7 @@ func (f Items) Draw() (Figure, error) {
 		}
 	}
 	if n < 1 || len(f.Arms[0].Seeds) == 0 || len(f.Arms[1].Seeds) == 0 {
-		return Figure{}, f.noData("there is no problem with scores of both arms")
+		return Figure{}, f.noData("no problem has scores in both arms")
 	}
 	groups := f.groups(n)
 	rows := len(f.Arms[0].Seeds) + len(f.Arms[1].Seeds)
@@ -274,13 +274,13 @@ func (f Items) caption(groups []group, n int) Caption {
 	out.Notes = append(out.Notes, fmt.Sprintf("Of %s, %d were solved at least once by both, %d by %s alone, %d by %s alone, %d by neither",
 		quantity.Plural(n, "problem"), len(groups[0].problems), len(groups[1].problems), a, len(groups[2].problems), b, len(groups[3].problems)))
 	if f.Samples > 0 {
-		out.Notes = append(out.Notes, quantity.Plural(f.Samples, "sample")+" a problem and seed")
+		out.Notes = append(out.Notes, quantity.Plural(f.Samples, "sample")+" per problem and seed")
 	}
 	if len(f.Arms[0].Seeds) != len(f.Arms[1].Seeds) {
 		out.Notes = append(out.Notes, "The arm with more seeds had more chances to solve a problem once")
 	}
 	if n > mostColumns {
-		out.Notes = append(out.Notes, "Neighbouring problems of a group are drawn as one column, their mean")
+		out.Notes = append(out.Notes, "Each column is the mean of neighbouring problems in a group")
 	}
 	return out
 }

@@ -24,7 +24,7 @@ func gridOf(n int) panels {
 	return panels{n: n, columns: columns, rows: (n + columns - 1) / columns}
 }
 
-// height is that of the whole figure.
+// height returns the height of the whole figure.
 func (g panels) height() vg.Length {
 	return max(panelsTop+panelsLabel+vg.Length(g.rows)*panelHeight, 0.75*pageHeight)
 }

@@ -150,7 +150,7 @@ func (f PassK) caption(c lineChart) Caption {
 // orUnnamed stands in for the name of an interval that the caller did not give.
 func orUnnamed(interval string) string {
 	if interval == "" {
-		return "intervals of a kind that was not stated"
+		return "intervals of an unstated kind"
 	}
 	return interval
 }

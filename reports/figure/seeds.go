@@ -10,7 +10,7 @@ import (
 	"exp/experiments/quantity"
 )
 
-// Band says what the area around the mean of several seeds is.
+// Band is the kind of area around the mean of several seeds.
 type Band int
 
 const (
@@ -54,7 +54,7 @@ type track struct {
 	raw        []float64 // the means before smoothing; nil without
 }
 
-// check reports a series whose slices do not fit together.
+// check returns an error for a series with inconsistent slices.
 func (s Series) check() error {
 	if len(s.Y) != len(s.Step) || (s.X != nil && len(s.X) != len(s.Step)) {
 		return fmt.Errorf("%d steps, %d x and %d y: want one of each per point", len(s.Step), len(s.X), len(s.Y))

@@ -41,7 +41,7 @@ var (
 	axisColor  = color.NRGBA{0x55, 0x55, 0x55, 0xff}
 	gridColor  = color.NRGBA{0xe4, 0xe4, 0xe4, 0xff}
 	plainColor = color.NRGBA{0x70, 0x70, 0x70, 0xff} // reference lines and their labels
-	fillColor  = color.NRGBA{0xc8, 0xc8, 0xc8, 0xff} // what arms are compared with: targets, first steps
+	fillColor  = color.NRGBA{0xc8, 0xc8, 0xc8, 0xff} // references: targets, first steps
 )
 
 // palette is that of Okabe and Ito (2008, jfly.uni-koeln.de/color), which stays
@@ -78,7 +78,7 @@ const (
 	falling
 )
 
-// look is how an arm is drawn, in every figure of a report.
+// look is the style of an arm in every figure of a report.
 type look struct {
 	color color.NRGBA // of lines and fills
 	ink   color.NRGBA // of text: the colour, darkened until it can be read on white

@@ -59,8 +59,8 @@ func (s *sheet) label(k ink, pt vg.Point, align float64, text string) {
 	s.text(k, vg.Point{X: pt.X, Y: pt.Y - k.size*capHeight/2}, align, text)
 }
 
-// clip cuts text to a width and ends it with an ellipsis where it was cut. Nothing
-// is left where not even the ellipsis fits.
+// clip cuts text to a width and marks the cut with an ellipsis. It returns "" if not even
+// the ellipsis fits.
 func (s *sheet) clip(k ink, text string, width vg.Length) string {
 	if s.width(k, text) <= width {
 		return text
@@ -75,8 +75,7 @@ func (s *sheet) clip(k ink, text string, width vg.Length) string {
 	return ""
 }
 
-// wrap breaks text at spaces into at most rows lines of a width; what does not fit
-// is cut.
+// wrap breaks text at spaces into at most rows lines of a width and cuts the rest.
 func (s *sheet) wrap(k ink, text string, width vg.Length, rows int) []string {
 	var lines []string
 	words := strings.Fields(text)
