@@ -2,9 +2,9 @@ package rl
 
 import "fmt"
 
-// Aggregation says how the losses of a mini-batch's tokens make one number.
-// With l the loss, m the mask, n_i the unmasked tokens of row i, and the counts
-// of the whole mini-batch (Counts):
+// Aggregation says how the losses of a mini-batch's tokens combine into one number. With l
+// the loss, m the mask, n_i the unmasked tokens of row i, and the counts of the whole
+// mini-batch (Counts):
 //
 //	token-mean                Σ l·m / Tokens
 //	token-sum                 Σ l·m
@@ -12,16 +12,16 @@ import "fmt"
 //	seq-mean-token-sum-norm   Σ_i Σ_t l·m / (Rows·Scale)
 //	seq-mean-token-mean       Σ_i (Σ_t l·m / (n_i+1e-8)) / Rows
 //
-// These are verl's modes (loss_agg_mode; agg_loss in core_algos.py) without its
-// factor for data-parallel ranks, which undoes a mean that we do not take.
+// These are verl's modes (loss_agg_mode; agg_loss in core_algos.py) without its factor for
+// data-parallel ranks, which undoes a mean that we do not take.
 type Aggregation uint8
 
 const (
-	TokenMean           Aggregation = 1 + iota // every token weighs the same
+	TokenMean           Aggregation = 1 + iota // every token counts the same
 	TokenSum                                   // the size of a batch matters
-	SeqMeanTokenSum                            // long rows weigh more
-	SeqMeanTokenSumNorm                        // as the one before, by a constant length (Dr. GRPO)
-	SeqMeanTokenMean                           // every row weighs the same (GRPO's paper)
+	SeqMeanTokenSum                            // long rows count more
+	SeqMeanTokenSumNorm                        // the same over a constant length (Dr. GRPO)
+	SeqMeanTokenMean                           // every row counts the same (GRPO's paper)
 )
 
 var aggregationNames = [...]string{
@@ -53,16 +53,16 @@ func ParseAggregation(name string) (Aggregation, error) {
 // Counts are the sizes of a mini-batch that a mean divides by.
 type Counts struct {
 	Tokens int // unmasked tokens
-	// Rows is the number of rows. verl's engine counts the nominal ones, so that
-	// a row with nothing unmasked still divides; Count counts the others only.
+	// Rows is the number of rows. verl's engine counts nominal rows, including those with
+	// nothing unmasked; Count skips the latter.
 	Rows int
-	// Scale is the length that seq-mean-token-sum-norm divides by, in tokens.
-	// verl takes the padded width of the batch where it is not configured.
+	// Scale is the length in tokens that seq-mean-token-sum-norm divides by. verl defaults
+	// to the padded width of the batch.
 	Scale float64
 }
 
-// Count returns the unmasked tokens, and the rows that have one, of mask [N].
-// Scale is 0.
+// Count returns the number of unmasked tokens of mask [N] and of rows that have one. Scale
+// is 0.
 func Count(mask []bool, rows Rows) Counts {
 	rows.check(len(mask))
 	var n Counts
@@ -85,11 +85,10 @@ func countTrue(mask []bool) int {
 	return n
 }
 
-// Coefficients sets coef[t] so that the mini-batch's loss is Σ coef[t]·l[t] over
-// all its tokens, and its gradient Σ coef[t]·dl[t]; 0 where mask is false. coef
-// and mask are [N] of one micro-batch of whole rows, n counts the mini-batch. It
-// panics if n is smaller than the micro-batch, or n.Scale not positive where it
-// is used.
+// Coefficients sets coef[t] so that the mini-batch's loss is Σ coef[t]·l[t] over all its
+// tokens, and its gradient Σ coef[t]·dl[t]; 0 where mask is false. coef and mask are [N] of
+// one micro-batch of whole rows; n counts the mini-batch. It panics if n is smaller than
+// the micro-batch, or if n.Scale is used and not positive.
 func (a Aggregation) Coefficients(coef []float64, mask []bool, rows Rows, n Counts) {
 	sameLen(len(mask), len(coef))
 	if part := Count(mask, rows); part.Tokens > n.Tokens || part.Rows > n.Rows {
@@ -110,7 +109,7 @@ func (a Aggregation) Coefficients(coef []float64, mask []bool, rows Rows, n Coun
 	}
 }
 
-// coefficient returns what weighs the tokens of a row with rowTokens of them.
+// coefficient returns the weight of each token of a row with rowTokens tokens.
 func (a Aggregation) coefficient(rowTokens float64, n Counts) float64 {
 	switch a {
 	case TokenMean:

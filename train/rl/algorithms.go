@@ -6,22 +6,21 @@ import (
 	"sync"
 )
 
-// Algorithm is a row of the table of algorithms: an advantage estimator and a policy
-// loss, and what else the name stands for, as defaults of the configuration's keys.
+// Algorithm is a row of the table of algorithms: an advantage estimator, a policy loss, and
+// defaults for configuration keys.
 type Algorithm struct {
 	Name      string
 	Title     string
 	Source    string    // paper and equation
-	Equation  string    // of what distinguishes it
-	Advantage Estimator // without a name: none of its own
+	Equation  string    // the part that distinguishes it
+	Advantage Estimator // unnamed: none of its own
 	Loss      PolicyLoss
-	Sets      map[string]any // by the paths of keys
+	Sets      map[string]any // by key path
 }
 
-// Algorithms is the one table of algorithms. An algorithm's functions are in a file of
-// its own; who chooses by name, says which names there are, or which settings a name
-// reads, looks here. Defaults that a row does not set are the keys' own; a row's Sets are
-// not to be changed.
+// Algorithms is the only table of algorithms. Each algorithm's functions are in a file of
+// their own; code that chooses by name, lists names or needs a name's settings looks here.
+// Keys that a row does not set keep their own defaults. Do not change a row's Sets.
 func Algorithms() []Algorithm { return slices.Clone(algorithmTable()) }
 
 var algorithmTable = sync.OnceValue(func() []Algorithm {
@@ -44,17 +43,17 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 		{"ppo", "proximal policy optimization with a critic", "arXiv:1707.06347 eq. 7; GAE arXiv:1506.02438 eq. 16; dual clip arXiv:1912.09729 eq. 5",
 			"max(-A·r, -A·clip(r)); A by GAE, whitened over the step",
 			gaeEstimator(), ppoLoss(), with(gae, clipped)},
-		{"pf_ppo", "PPO on completions drawn again by their scores", "arXiv:2409.06957",
-			"as ppo, on rows drawn with weight |S|^power",
+		{"pf_ppo", "PPO on completions resampled by their scores", "arXiv:2409.06957",
+			"as ppo, on rows resampled with weight |S|^power",
 			gaeEstimator(), ppoLoss(), with(gae, clipped, sets{"algo.pf_ppo.method": "pow", "algo.pf_ppo.power": 2.0})},
 		{"grpo", "group relative policy optimization", "arXiv:2402.03300 §4.1.2",
 			"A = (S - mean)/std; loss as ppo; the paper's KL term is algo.kl.loss_coef, 0 as in verl",
 			groupEstimator(), ppoLoss(), with(scaled, clipped)},
-		{"dr_grpo", "GRPO without its biases by length and by difficulty", "arXiv:2503.20783",
-			"A = S - mean; loss as ppo, summed over a completion, over a constant length",
+		{"dr_grpo", "GRPO without its length and difficulty biases", "arXiv:2503.20783",
+			"A = S - mean; loss as ppo, summed over a completion and divided by a constant length",
 			groupEstimator(), ppoLoss(), with(scaled, clipped, sets{"algo.scale_std": false, "algo.aggregation": "seq-mean-token-sum-norm"})},
 		{"dapo", "GRPO with clip-higher, a mean over tokens, group filtering with refill, overlong shaping", "arXiv:2503.14476 §3.1 to §3.4, eq. 13",
-			"as grpo; groups all right or all wrong are sampled anew; S less a punishment in the last fifth of the length",
+			"as grpo; groups all right or all wrong are replaced; S less a penalty in the last fifth of the length",
 			groupEstimator(), ppoLoss(), with(scaled, clipped, sets{"algo.clip.high": 0.28, "algo.clip.dual": 10.0, "algo.filter_groups.metric": "acc", "algo.filter_groups.max_batches": 10, "algo.overlong.buffer": 0.2, "algo.overlong.penalty": 1.0})},
 		{"gspo", "group sequence policy optimization", "arXiv:2507.18071 eq. 5, bounds §5.1",
 			"max(-A·s, -A·clip(s)), s = exp(mean D) of the completion",
@@ -68,20 +67,20 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 		{"cispo", "clipped importance sampling, MiniMax-M1", "arXiv:2506.13585 eq. 4",
 			"-sg(clip(r))·A·logprob; no lower bound, as in the paper; verl takes PPO's: algo.clip.low=0.2",
 			groupEstimator(), cispoLoss(), with(scaled, token, sets{"algo.clip.low": 1.0, "algo.clip.high": 0.2})},
-		{"clip_cov", "PPO's loss without some tokens of high covariance", "arXiv:2505.22617 eq. 11",
+		{"clip_cov", "PPO's loss minus some high-covariance tokens", "arXiv:2505.22617 eq. 11",
 			"as ppo without dual clip, 0 on a random share of tokens with cov.low < cov(A, logprob) < cov.high",
 			groupEstimator(), clipCovLoss(), with(scaled, token, sets{"algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.cov.ratio": 2e-4, "algo.cov.low": 1.0, "algo.cov.high": 5.0})},
-		{"kl_cov", "policy gradient with a KL penalty on tokens of high covariance", "arXiv:2505.22617 eq. 13",
+		{"kl_cov", "policy gradient with a KL penalty on high-covariance tokens", "arXiv:2505.22617 eq. 13",
 			"-A·r, + cov.kl_weight·|D| on the share of tokens with the greatest cov(A, logprob)",
 			groupEstimator(), klCovLoss(), with(scaled, token, sets{"algo.cov.ratio": 2e-4, "algo.cov.kl_weight": 0.1})},
-		{"dppo_tv", "trust region of probabilities, by total variation", "arXiv:2602.04879 eq. 11 to 14",
+		{"dppo_tv", "trust region on probabilities, by total variation", "arXiv:2602.04879 eq. 11 to 14",
 			"-sg(min(r, clip.dual))·A·logprob while |p - p_old| is within clip.low, clip.high; verl's effective clip.dual is 3",
 			groupEstimator(), dppoLoss("dppo_tv", BinaryTV), with(scaled, token, sets{"algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.clip.dual": 20.0})},
-		{"dppo_kl", "trust region of probabilities, by binary KL", "arXiv:2602.04879 eq. 11 to 14",
+		{"dppo_kl", "trust region on probabilities, by binary KL", "arXiv:2602.04879 eq. 11 to 14",
 			"-sg(min(r, clip.dual))·A·logprob while KL of the coin p_old from p is within clip.low, clip.high; verl's effective clip.dual is 3",
 			groupEstimator(), dppoLoss("dppo_kl", BinaryKL), with(scaled, token, sets{"algo.clip.low": 0.2, "algo.clip.high": 0.2, "algo.clip.dual": 20.0})},
 		{"dro", "direct reward optimisation", "arXiv:2405.19107",
-			"-(A·logprob - dro.beta/2·D²); nobody publishes a default for dro.beta",
+			"-(A·logprob - dro.beta/2·D²); dro.beta has no published default",
 			groupEstimator(), droLoss(), with(scaled, token)},
 		{"gpg", "group policy gradient", "arXiv:2504.02546",
 			"-A·logprob, A = (S - mean)·rows/(rows with S ≠ 0)",
@@ -89,28 +88,28 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 		{"reinforce_plus_plus", "REINFORCE++", "arXiv:2501.03262",
 			"A = discounted return, whitened over the step; loss as ppo",
 			reinforcePlusPlusEstimator(), ppoLoss(), with(clipped, sets{"algo.gamma": 1.0})},
-		{"reinforce_plus_plus_baseline", "REINFORCE++ with the group's mean for a baseline", "arXiv:2501.03262",
+		{"reinforce_plus_plus_baseline", "REINFORCE++ with the group mean as baseline", "arXiv:2501.03262",
 			"A = S - mean, whitened over the step; loss as ppo",
 			reinforcePlusPlusBaselineEstimator(), ppoLoss(), clipped},
-		{"remax", "REINFORCE with the greedy completion for a baseline", "arXiv:2310.10505 alg. 1",
-			"A = return - S of the greedy completion; loss as ppo, which is the paper's on the first update of a step",
+		{"remax", "REINFORCE with the greedy completion as baseline", "arXiv:2310.10505 alg. 1",
+			"A = return - S of the greedy completion; loss as ppo, the paper's on the first update of a step",
 			reMaxEstimator(), ppoLoss(), clipped},
 		{"rloo", "REINFORCE leave-one-out", "arXiv:2402.14740",
-			"A = S - mean of the others; loss as ppo, which is the paper's on the first update of a step",
+			"A = S - mean of the others; loss as ppo, the paper's on the first update of a step",
 			rlooEstimator(false), ppoLoss(), clipped},
 		{"opo", "on-policy RL with the optimal reward baseline", "arXiv:2505.23585",
 			"A = S - Σ length·S / Σ length; loss as ppo",
 			opoEstimator(), ppoLoss(), clipped},
-		{"gdpo", "GRPO on several rewards, each standardised by itself", "arXiv:2601.05242",
+		{"gdpo", "GRPO on several rewards, each standardised separately", "arXiv:2601.05242",
 			"A = Σ_k weight_k·(S_k - mean_k)/std_k over reward.components, whitened over the step; loss as ppo",
 			gdpoEstimator(), ppoLoss(), with(clipped, sets{"algo.scale_std": true, "reward.components": []string{"correct", "format"}})},
-		{"otb", "policy gradient with the optimal baseline of each token", "Li et al., The Optimal Token Baseline, PMLR v306 (2026)",
+		{"otb", "policy gradient with an optimal baseline per token", "Li et al., The Optimal Token Baseline, PMLR v306 (2026)",
 			"A = return - Σ W·return / Σ W over the group, W the sum up to the token of 1 - 2p + Σ_v p(v)²; loss as ppo",
 			tokenBaselineEstimator(false), ppoLoss(), clipped},
 		{"grpo_passk", "GRPO for pass@k", "arXiv:2503.19595",
 			"A = (S - second)/std for the best completion, 0 for the others; loss as ppo",
 			passKEstimator(), ppoLoss(), with(clipped, sets{"algo.scale_std": true})},
-		{"grpo_std_floor", "GRPO that mistrusts rewards nearly alike, as verl's grpo_vectorized was", "verl-project/verl #3635, until #6348",
+		{"grpo_std_floor", "GRPO that damps groups of nearly equal rewards (verl's old grpo_vectorized)", "verl-project/verl #3635, until #6348",
 			"A = (S - mean)/(max(std, 1e-3) + 1e-6); loss as ppo",
 			flooredGroupEstimator(), ppoLoss(), clipped},
 		{"megatron_grpo", "GRPO as in Megatron-LM", "megatron/rl/rl_utils.py at d98e8a64dd",
@@ -119,8 +118,8 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 	}
 })
 
-// Estimators are the advantage estimators of the table, and those that are chosen by
-// their own name only.
+// Estimators are the advantage estimators of the table and those chosen only by their own
+// name.
 func Estimators() []Estimator { return slices.Clone(estimatorTable()) }
 
 var estimatorTable = sync.OnceValue(func() []Estimator {
@@ -142,7 +141,7 @@ var estimatorTable = sync.OnceValue(func() []Estimator {
 	return list
 })
 
-// EstimatorNamed returns the estimator of that name and whether there is one.
+// EstimatorNamed returns the named estimator and whether it exists.
 func EstimatorNamed(name string) (Estimator, bool) {
 	for _, e := range estimatorTable() {
 		if e.Name == name {
@@ -167,7 +166,7 @@ var policyLossTable = sync.OnceValue(func() []PolicyLoss {
 	return list
 })
 
-// PolicyLossNamed returns the loss of that name and whether there is one.
+// PolicyLossNamed returns the named loss and whether it exists.
 func PolicyLossNamed(name string) (PolicyLoss, bool) {
 	for _, l := range policyLossTable() {
 		if l.Name == name {

@@ -1,6 +1,6 @@
 package rl
 
-// Float is the element type of arrays: float32 in training, float64 in tests of
+// Float is the element type of arrays: float32 in training, float64 in gradient tests.
 // gradients.
 type Float interface{ float32 | float64 }
 
@@ -24,25 +24,25 @@ func (r Rows) check(n int) {
 	}
 }
 
-// Batch is a micro-batch of whole trajectories as policy losses read it. Only
-// LogProb carries a gradient; everything else is a constant to the losses.
+// Batch is a micro-batch of whole trajectories in the form policy losses read. Only LogProb
+// carries a gradient; everything else is constant to the losses.
 type Batch[T Float] struct {
 	Rows Rows   // [B+1]
 	Mask []bool // [N] trained tokens
-	// Coef weighs each token in the loss; see Aggregation.Coefficients. FlowRL
-	// does not read it where its terms are rows.
+	// Coef weighs each token in the loss; see Aggregation.Coefficients. FlowRL ignores it
+	// when its terms are rows.
 	Coef       []float64 // [N]
 	LogProb    []T       // [N] under the current parameters
 	OldLogProb []T       // [N] under the parameters before the first update
-	RefLogProb []T       // [N] under the reference policy; nil where nothing reads it
+	RefLogProb []T       // [N] under the reference policy; nil if nothing reads it
 	Adv        []T       // [N] advantages
-	// Weight multiplies a token's loss: importance weights of rollout
-	// correction. Nil means 1.
+	// Weight multiplies a token's loss: importance weights of rollout correction. Nil means
+	// 1.
 	Weight []T // [N]
 }
 
-// check panics unless the arrays that every policy loss reads, and the gradient,
-// have one length.
+// check panics unless the gradient and the arrays that every policy loss reads have equal
+// lengths.
 func (b *Batch[T]) check(grad []T) {
 	n := len(b.Mask)
 	b.Rows.check(n)

@@ -7,11 +7,10 @@ package rl
 //
 //	l = -clip(e^D, 1-low, 1+high)·A·logProb
 //
-// where the clipped ratio is a constant to the gradient. The loss is Σ
-// coef·w·l. low ≥ 1 is no lower bound; verl's loss mode "cispo" takes PPO's
-// bounds, the paper only an upper one. actor/pg_clipfrac is the fraction of
-// tokens whose ratio the clip changed, on either side and whatever the sign
-// of A.
+// where the clipped ratio is constant to the gradient. The loss is Σ coef·w·l. low ≥ 1
+// means no lower bound; verl's loss mode "cispo" takes PPO's bounds, the paper only an
+// upper one. actor/pg_clipfrac is the fraction of tokens whose ratio the clip changed, on
+// either side and for either sign of A.
 func CISPO[T Float](dlogProb []T, b *Batch[T], low, high float64, s *PolicyStats) {
 	addTokens(dlogProb, b, s, func(t int) tokenTerm {
 		d, _ := b.logRatio(t)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// ClipCovConfig says which tokens Clip-Cov picks; verl's defaults in brackets.
+// ClipCovConfig says which tokens Clip-Cov picks; verl's defaults are in brackets.
 type ClipCovConfig struct {
-	Ratio     float64 // fraction of unmasked tokens that are picked [0.0002]
-	Low, High float64 // bounds of the covariance of a candidate, exclusive [1, 5]
+	Ratio     float64 // fraction of unmasked tokens to pick [0.0002]
+	Low, High float64 // exclusive bounds of a candidate's covariance [1, 5]
 }
 
 // ClipCovTokens sets picked[t] for the tokens that ClipCov leaves out
@@ -16,19 +16,17 @@ type ClipCovConfig struct {
 //
 //	cov = (A - mean A)·(logProb - mean logProb)
 //
-// and means over unmasked tokens, a candidate is unmasked, is not clipped by the
-// ratio (bounds low and high, as in ClipCov), and has Low < cov < High. Of the
-// candidates max(⌊Ratio·tokens⌋, 1) are picked, or all if they are fewer: those
-// with the smallest key.
+// and means over unmasked tokens, a candidate is unmasked, not clipped by the ratio (bounds
+// low and high, as in ClipCov), and has Low < cov < High. It picks the max(⌊Ratio·tokens⌋,
+// 1) candidates with the smallest keys, or all if there are fewer.
 //
-// key [N] holds a random number per token, drawn by the caller under a label of
-// the token's own, so that the choice is uniform and the same wherever the token
-// stands; verl draws a permutation of the candidates. Of equal keys the first
-// token is picked. picked is [N].
+// key [N] holds a random number per token, drawn by the caller under the token's own label,
+// so the choice is uniform and independent of the token's place; verl draws a permutation
+// of the candidates. Ties go to the first token. picked is [N].
 //
-// Means and counts are of the batch given. To leave micro-batches without
-// influence that is the whole mini-batch, before its first backward pass; verl
-// picks in each micro-batch. Coef and Weight are not read.
+// Means and counts cover the given batch. For results independent of micro-batches, pass
+// the whole mini-batch before its first backward pass; verl picks per micro-batch. Coef and
+// Weight are not read.
 func ClipCovTokens[T Float](picked []bool, b *Batch[T], low, high float64, c ClipCovConfig, key []uint64) {
 	sameLen(len(b.Mask), len(picked), len(key), len(b.OldLogProb))
 	tokens, cov := covariances(b)
@@ -47,15 +45,15 @@ func ClipCovTokens[T Float](picked []bool, b *Batch[T], low, high float64, c Cli
 	}
 }
 
-// ClipCov adds the clipped loss without its picked tokens (arXiv:2505.22617 eq.
-// 11) to s, and its gradient to dlogProb [N]. Per unmasked token, with D =
-// logProb - oldLogProb bounded to ±80 and r = e^D:
+// ClipCov adds the clipped loss without its picked tokens (arXiv:2505.22617 eq. 11) to s,
+// and its gradient to dlogProb [N]. Per unmasked token, with D = logProb - oldLogProb
+// bounded to ±80 and r = e^D:
 //
 //	l = max(-A·r, -A·clip(r, 1-low, 1+high)), 0 if picked
 //
-// and the loss is Σ coef·w·l: a picked token counts in Coef. There is no dual
-// clip. picked is [N], from ClipCovTokens. This is verl's loss mode "clip_cov";
-// actor/pg_clipfrac is the fraction of picked tokens.
+// and the loss is Σ coef·w·l: a picked token still counts in Coef. It has no dual clip.
+// picked is [N], from ClipCovTokens. This is verl's loss mode "clip_cov"; actor/pg_clipfrac
+// is the fraction of picked tokens.
 func ClipCov[T Float](dlogProb []T, b *Batch[T], picked []bool, low, high float64, s *PolicyStats) {
 	sameLen(len(b.Mask), len(picked))
 	addTokens(dlogProb, b, s, func(t int) tokenTerm {
@@ -67,8 +65,8 @@ func ClipCov[T Float](dlogProb []T, b *Batch[T], picked []bool, low, high float6
 	})
 }
 
-// covariances returns the unmasked tokens in index order, and of each the product
-// of the deviations of its advantage and log-prob from their means.
+// covariances returns the unmasked tokens in index order, and for each the product of its
+// advantage's and its log-prob's deviation from the mean.
 func covariances[T Float](b *Batch[T]) (tokens []int, cov []float64) {
 	sameLen(len(b.Mask), len(b.Adv), len(b.LogProb))
 	n := float64(countTrue(b.Mask))
@@ -91,7 +89,7 @@ func fraction(ratio float64, n int) int {
 var (
 	covRatio = Setting{Key: "cov.ratio", Default: 2e-4, Range: "(0, 1]", Unit: "fraction",
 		Verl: []string{"clip_cov_ratio", "kl_cov_ratio"},
-		Help: "share of a mini-batch's tokens that are picked, at least one"}
+		Help: "share of a mini-batch's tokens to pick, at least one"}
 	covLow = Setting{Key: "cov.low", Default: 1.0, Below: "cov.high", Verl: []string{"clip_cov_lb"},
 		Help: "covariance above which clip_cov picks"}
 	covHigh = Setting{Key: "cov.high", Default: 5.0, Verl: []string{"clip_cov_ub"},

@@ -8,77 +8,72 @@
 //
 //	N  tokens of all rows, one row after another       B  rows (trajectories)
 //
-// Batches are ragged: a flat array [N] per quantity and offsets Rows [B+1]. A
-// padded (B,T) batch is the case of equal rows. Mask [N] is true where the
-// policy sampled the token and we train on it. A masked-out element takes no
-// part, whatever it holds: not even NaN leaks into a loss, a gradient or a
-// statistic, where the peers let it (0·NaN). What a function writes at such a
-// place is said there.
+// Batches are ragged: a flat array [N] per quantity and offsets Rows [B+1]. A padded (B,T)
+// batch is the case of equal rows. Mask [N] is true where the policy sampled the token and
+// we train on it. A masked-out element has no effect, whatever it holds: not even NaN
+// reaches a loss, a gradient or a statistic; in the peers it does (0·NaN). Functions that
+// write to masked-out places say what they write.
 //
 // # Micro-batches
 //
-// A loss over a mini-batch is a sum over its tokens with coefficients that are
-// computed from counts of the whole mini-batch (Aggregation), so a mini-batch
-// can be cut into micro-batches of whole rows. Losses and statistics are
-// accumulated in float64, term by term in index order, into a value that the
-// caller carries from one micro-batch to the next: the cut changes no bit. The
-// peers average statistics over micro-batches instead.
+// A loss over a mini-batch is a sum over its tokens with coefficients computed from counts
+// of the whole mini-batch (Aggregation), so a mini-batch can be cut into micro-batches of
+// whole rows. Losses and statistics accumulate in float64, term by term in index order,
+// into a value that the caller carries from one micro-batch to the next: the cut changes no
+// bit. The peers average statistics over micro-batches instead.
 //
-// Losses add to gradients, at unmasked tokens only, so that a policy loss, a KL
-// loss and another term of one objective follow each other on one slice. The
-// caller clears it first.
+// Losses add to gradients, at unmasked tokens only, so a policy loss, a KL loss and further
+// terms of one objective can share a slice. The caller clears it first.
 //
 // # Which bits
 //
-// Arrays are float32 or float64; every formula is evaluated in float64 and
-// rounded once when it is stored. Compilers for some processors fuse x*y+z,
-// which changes bits: every product here is converted explicitly, which forbids
-// that (a test reads the sources for it). The transcendental functions are our
-// own exp and log, for the same reason.
+// Arrays are float32 or float64; every formula is evaluated in float64 and rounded once
+// when stored. Compilers for some processors fuse x*y+z, which changes bits: every product
+// here is converted explicitly, which forbids fusing (a test checks the sources). exp and
+// log are our own, for the same reason.
 //
-// # Which algorithm is what
+// # Which functions make which algorithm
 //
-//	PPO     GAE, Whiten; PPO, ValueLoss; EntropyBonus and KLLoss at choice
+//	PPO     GAE, Whiten; PPO, ValueLoss; EntropyBonus and KLLoss optional
 //	GRPO    GroupAdvantage, Spread; PPO; KLLoss. GRPO has no loss of its own:
 //	        it is the clipped loss of PPO on group advantages, with the KL
 //	        estimator k3 as a further loss term
 //	FlowRL  GroupAdvantage, Spread; FlowRL
 //	DAPO    GRPO's, Clip with High above Low, TokenMean; Overlong on the score
 //
-// Other policy losses take PPO's place, in brackets verl's loss_mode: Reinforce
-// (gpg), GSPO (gspo), SAPO (sapo), CISPO (cispo), DPPO (dppo_tv, dppo_kl), DRO
-// (dro), GMPO (geo_mean), ClipCov after ClipCovTokens (clip_cov), KLCov after
-// KLCovTokens (kl_cov), Bypass (bypass_mode). GSPO and SAPO want coefficients of
-// SeqMeanTokenMean, GMPO reads none. Megatron-LM's GRPO is MegatronAdvantage and
-// MegatronGRPO, whose KL and entropy terms are inside.
+// Other policy losses replace PPO (verl's loss_mode in brackets): Reinforce (gpg), GSPO
+// (gspo), SAPO (sapo), CISPO (cispo), DPPO (dppo_tv, dppo_kl), DRO (dro), GMPO (geo_mean),
+// ClipCov after ClipCovTokens (clip_cov), KLCov after KLCovTokens (kl_cov), Bypass
+// (bypass_mode). GSPO and SAPO expect coefficients of SeqMeanTokenMean, GMPO reads none.
+// Megatron-LM's GRPO is MegatronAdvantage and MegatronGRPO, which includes the KL and
+// entropy terms.
 //
-// The other advantage estimators take the place of GroupAdvantage (RLOO, OPO,
-// GPGAdvantage, PassKAdvantage), also of Spread (GDPO, ReinforcePlusPlusBaseline),
-// or of GAE without a critic (ReinforcePlusPlus, ReMax, OptimalTokenBaseline).
-// PF-PPO is PPO on the rows that ResamplingWeights and Resample draw.
+// The other advantage estimators replace GroupAdvantage (RLOO, OPO, GPGAdvantage,
+// PassKAdvantage), GroupAdvantage and Spread (GDPO, ReinforcePlusPlusBaseline), or, without
+// a critic, GAE (ReinforcePlusPlus, ReMax, OptimalTokenBaseline). PF-PPO is PPO on the rows
+// that ResamplingWeights and Resample draw.
 //
-// The source of truth for formulas is the current verl (verl-project/verl at
-// 1dda039b9, verl/trainer/ppo/core_algos.py) and its FlowRL recipe
-// (verl-project/verl-recipe at 48ea0a7, flowrl/); the comments of exported
-// names say where ours differs. Wrong lengths panic: they are errors of the
-// program.
+// The reference for formulas is the current verl (verl-project/verl at 1dda039b9,
+// verl/trainer/ppo/core_algos.py) and its FlowRL recipe (verl-project/verl-recipe at
+// 48ea0a7, flowrl/); the comments of exported names say where ours differs. Wrong lengths
+// panic, because they are bugs in the caller.
 //
 // # Rollout correction
 //
-// A batch's Weight, and a mask without what was rejected, come from Correct,
-// which compares the trainer's log-probs with the sampler's: after the old
-// log-probs are there, or, in bypass mode, before each loss from the current
-// ones. FlowRL takes weights like every policy loss. FlowRLVariants and
-// CorrectionPresets are the published settings by name.
+// Correct provides a batch's Weight and a mask without rejected tokens. It compares the
+// trainer's log-probs with the sampler's: once the old log-probs exist, or, in bypass mode,
+// before each loss from the current ones. FlowRL takes weights like every policy loss.
+// FlowRLVariants and CorrectionPresets are the published settings by name.
 //
 // # Adding an algorithm
 //
-// One file here: a function on a Batch that adds to a gradient and to statistics, or
-// one that sets advantages; under it the Settings that only it has, and the Estimator
-// or PolicyLoss that gives it a name and lists what it reads. One row in the table,
-// Algorithms; the loop, the configuration, its checks and its explanation follow from
-// that. Its test, of hand-computed or recorded cases; an entry in the objectives or
-// estimators of the tests checks gradients, bits under any cut into micro-batches,
-// padding, row order and NaN behind the mask. One configuration that trains it. What
+// Add one file here: a function on a Batch that adds to a gradient and to statistics, or
+// one that sets advantages; below it the Settings that only it has, and the Estimator or
+// PolicyLoss that names it and lists the settings it reads. Add one row to the table
+// Algorithms; the loop, the configuration, its checks and its explanation follow from that.
+// Add a test of hand-computed or recorded cases; an entry in the objectives or estimators
+// of the tests checks gradients, bits under any cut into micro-batches, padding, row order
+// and NaN behind the mask. Add one configuration that trains it. TestAlgorithmsTrain of
+// harness/stage records the outcome of that training with -update.
 // its training comes to, TestAlgorithmsTrain of harness/stage writes down by -update.
 package rl

@@ -1,34 +1,32 @@
 package rl
 
-// Divergence is what DPPO measures the move of a token's probability by: that of
-// two coins, the token or any other, q under the old policy and p under the
-// current one.
+// Divergence is DPPO's measure of how far a token's probability moved: the divergence of
+// two coins (the token, or any other), q under the old policy and p under the current one.
 type Divergence uint8
 
 const (
-	BinaryTV Divergence = 1 + iota // p - q, with its sign
-	BinaryKL                       // KL of the coin q from the coin p
+	BinaryTV Divergence = 1 + iota // p - q, signed
+	BinaryKL                       // KL of coin q from coin p
 )
 
 // divergenceEps keeps the logarithm of BinaryKL finite, as in verl.
 const divergenceEps = 1e-8
 
-// DPPOConfig are the settings of DPPO. All fields are wanted: the zero value is
-// invalid.
+// DPPOConfig are the settings of DPPO. Set all fields: the zero value is invalid.
 type DPPOConfig struct {
 	Divergence Divergence
-	// A token with positive advantage is trained while its divergence upwards is
-	// at most High, another while its divergence downwards is at most Low.
+	// Low and High bound the divergence within which a token is trained: High upwards for a
+	// positive advantage, Low downwards otherwise.
 	Low, High float64
-	// MaxRatio truncates the importance ratio. In verl it is clip_ratio_c, 3
-	// unless configured; the 20 its code falls back to is never reached.
+	// MaxRatio truncates the importance ratio. In verl it is clip_ratio_c, 3 unless
+	// configured; its code's fallback of 20 is never reached.
 	MaxRatio float64
 }
 
-// DPPO adds the loss with a trust region of probabilities instead of ratios
-// (arXiv:2602.04879 eq. 11 to 14) to s, and its gradient to dlogProb [N]. Per
-// unmasked token, with D = logProb - oldLogProb bounded to ±20, p and q the
-// token's probabilities now and before:
+// DPPO adds the loss with a trust region on probabilities instead of ratios
+// (arXiv:2602.04879 eq. 11 to 14) to s, and its gradient to dlogProb [N]. Per unmasked
+// token, with D = logProb - oldLogProb bounded to ±20, p and q the token's probabilities
+// now and before:
 //
 //	l = -min(e^D, MaxRatio)·A·logProb   inside the trust region, else 0
 //
@@ -36,16 +34,16 @@ type DPPOConfig struct {
 //	BinaryKL   kl ≤ High or p ≤ q      if A > 0, else  kl ≤ Low or p ≥ q
 //	           kl = q·ln(q/p) + (1-q)·ln((1-q+1e-8)/(1-p+1e-8))
 //
-// The ratio and the region are constants to the gradient. The loss is Σ
-// coef·w·l. These are verl's loss modes "dppo_tv" and "dppo_kl".
-// actor/pg_clipfrac is the fraction of tokens outside the region,
-// actor/pg_clipfrac_lower that of truncated ratios inside it.
+// The ratio and the region are constant to the gradient. The loss is Σ coef·w·l. These are
+// verl's loss modes "dppo_tv" and "dppo_kl". actor/pg_clipfrac is the fraction of tokens
+// outside the region, actor/pg_clipfrac_lower the fraction with a truncated ratio inside
+// it.
 func DPPO[T Float](dlogProb []T, b *Batch[T], c DPPOConfig, s *PolicyStats) {
 	if c.Divergence != BinaryTV && c.Divergence != BinaryKL {
 		panic("rl: unknown divergence")
 	}
 	if !(c.MaxRatio > 0) {
-		panic("rl: DPPO needs a positive bound of the ratio")
+		panic("rl: DPPO needs a positive ratio bound")
 	}
 	addTokens(dlogProb, b, s, func(t int) tokenTerm {
 		d, _ := b.logRatio(t)
@@ -59,8 +57,8 @@ func DPPO[T Float](dlogProb []T, b *Batch[T], c DPPOConfig, s *PolicyStats) {
 	})
 }
 
-// trusted reports whether a token is inside the trust region. A KL that is NaN,
-// for log-probs above 0, is outside.
+// trusted reports whether a token is inside the trust region. A NaN KL, from log-probs
+// above 0, is outside.
 func (c DPPOConfig) trusted(logProb, old, adv float64) bool {
 	p, q := exp(logProb), exp(old)
 	if c.Divergence == BinaryTV {

@@ -1,9 +1,8 @@
 package rl
 
-// DRO adds the loss of direct reward optimisation (arXiv:2405.19107, with an
-// advantage for reward minus value) to s, and its gradient to dlogProb [N]:
-// REINFORCE held near the old policy by a quadratic penalty. Per unmasked token,
-// with D = logProb - oldLogProb:
+// DRO adds the loss of direct reward optimisation (arXiv:2405.19107, with an advantage in
+// place of reward minus value) to s, and its gradient to dlogProb [N]: REINFORCE kept near
+// the old policy by a quadratic penalty. Per unmasked token, with D = logProb - oldLogProb:
 //
 //	l = -(A·logProb - ½·beta·D²)
 //
@@ -25,7 +24,7 @@ func DRO[T Float](dlogProb []T, b *Batch[T], beta float64, s *PolicyStats) {
 
 // droBeta is the setting of DRO.
 var droBeta = Setting{Key: "dro.beta", Range: "(0, inf)", Verl: []string{"dro_beta"},
-	Help: "weight of the quadratic penalty, over 2"}
+	Help: "twice the weight of the quadratic penalty"}
 
 // droLoss is the loss "dro".
 func droLoss() PolicyLoss {

@@ -1,11 +1,10 @@
 package rl
 
-// Estimator is an advantage estimator by name. It says what it reads in addition to the
-// scores of a step's completions, so that the loop can provide it and no other place
-// knows names.
+// Estimator is a named advantage estimator. It declares what it reads in addition to the
+// scores of a step's completions, so the loop can provide that without knowing names.
 type Estimator struct {
 	Name         string // verl's, where it has one
-	Groups       bool   // compares the completions of a problem: one alone says nothing
+	Groups       bool   // compares the completions of a problem: a single one is meaningless
 	Values       bool   // reads Graded.Value: needs a critic
 	Greedy       bool   // reads Graded.Baseline
 	Components   bool   // reads Graded.Components
@@ -13,12 +12,12 @@ type Estimator struct {
 	Settings     []Setting
 	// Estimate sets Adv and Ret of s. It may overwrite Score.
 	Estimate func(s *Graded, c Settings) error
-	// Redraw sets the weights [B] by which the loop draws the rows that it trains on, with
-	// replacement, and reports whether it does; nil never does.
+	// Redraw sets the weights [B] by which the loop resamples its rows, with replacement,
+	// and reports whether it does; nil never does.
 	Redraw func(weight []float64, score []float32, c Settings) bool
 }
 
-// Graded are the completions of a step as estimators read them, B rows with N tokens.
+// Graded are a step's completions in the form estimators read, B rows with N tokens.
 type Graded struct {
 	*Batch[float32]             // its LogProb is not read
 	Group           []int       // [B] number of the problem
@@ -28,11 +27,11 @@ type Graded struct {
 	Baseline        []float32   // [B] scores of the problems' greedy completions; nil unless read
 	Value           []float32   // [N] the critic's; nil unless read
 	SumPiSquared    []float32   // [N] Σ_v π(v)² of the old policy; nil unless read
-	Ret             []float32   // [N] set, as is Adv
+	Ret             []float32   // [N] an output, like Adv
 }
 
-// ofRows is the Estimate of an estimator that gives each row one advantage, set in
-// place of its score.
+// ofRows makes the Estimate of an estimator that gives each row one advantage, replacing
+// its score.
 func ofRows(advantage func(s *Graded, c Settings) error) func(*Graded, Settings) error {
 	return func(s *Graded, c Settings) error {
 		if err := advantage(s, c); err != nil {
@@ -44,7 +43,7 @@ func ofRows(advantage func(s *Graded, c Settings) error) func(*Graded, Settings)
 	}
 }
 
-// scoreEstimator is the reward itself, on every token.
+// scoreEstimator puts the reward itself on every token.
 func scoreEstimator() Estimator {
 	return Estimator{Name: "score", Estimate: ofRows(func(*Graded, Settings) error { return nil })}
 }

@@ -20,9 +20,9 @@ var expTerms = [...]float64{
 	1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2, 1, 1,
 }
 
-// exp returns eˣ to within 1 ulp, with the same bits on every machine. math.Exp
-// does not promise that: it is assembly with fused instructions where the
-// processor has them, and Go code where not.
+// exp returns eˣ to within 1 ulp, with the same bits on every machine. math.Exp does not
+// guarantee that: it is assembly with fused instructions on some processors and Go code on
+// others.
 //
 //	eˣ = 2ᵏ·eʳ,  k = round(x/ln 2),  r = x - k·ln 2,  eʳ by its Taylor series
 func exp(x float64) float64 {
@@ -34,7 +34,7 @@ func exp(x float64) float64 {
 	case x < expMin:
 		return 0
 	case x == 0:
-		return 1 // as the series gives; sampler and trainer mostly agree
+		return 1 // equals the series; a common case, as sampler and trainer mostly agree
 	}
 	k := math.RoundToEven(float64(x * log2e))
 	r := x - float64(k*ln2Hi) - float64(k*ln2Lo)
@@ -43,7 +43,7 @@ func exp(x float64) float64 {
 		sum = float64(sum*r) + term
 	}
 	if k < -1020 {
-		return math.Ldexp(sum, int(k)) // which rounds once
+		return math.Ldexp(sum, int(k)) // rounds once
 	}
 	half := math.Float64frombits(uint64(1022+int64(k)) << 52) // 2^(k-1): k may be 1024
 	return float64(float64(sum*half) * 2)                     // exact, or +Inf
@@ -53,8 +53,8 @@ func exp(x float64) float64 {
 // verl: e^20 is 5e8, far above any clipping, and its products stay finite.
 const maxLogRatio = 20
 
-// logRatio returns logProb - old bounded to ±maxLogRatio. inside is false where
-// the bound acted: the result does not depend on logProb there.
+// logRatio returns logProb - old bounded to ±maxLogRatio. inside is false if the bound
+// acted; the result does not depend on logProb then.
 func logRatio(logProb, old float64) (d float64, inside bool) {
 	return bound(logProb-old, -maxLogRatio, maxLogRatio)
 }

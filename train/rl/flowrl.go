@@ -2,7 +2,7 @@ package rl
 
 import "math"
 
-// Level says what a FlowRL importance weight takes of a row's log-ratios.
+// Level says how a FlowRL importance weight reduces a row's log-ratios.
 type Level uint8
 
 const (
@@ -15,7 +15,7 @@ type Reference uint8
 
 const (
 	ReferencePolicy Reference = 1 + iota // the frozen start
-	OldPolicy                            // the one before the first update: no reference model
+	OldPolicy                            // the policy before the first update; needs no reference model
 	NoReference                          // none: its log-prob counts as 0
 )
 
@@ -24,64 +24,64 @@ type TokenMask uint8
 
 const (
 	KeepAll TokenMask = 1 + iota
-	// DropCISPO drops tokens that moved too far already in the direction of
-	// their advantage: ratio above 1.28 with A > 0, below 0.8 with A < 0.
+	// DropCISPO drops tokens that have already moved too far in the direction of their
+	// advantage: ratio above 1.28 with A > 0, below 0.8 with A < 0.
 	DropCISPO
 )
 
-// The bounds of DropCISPO, 1-0.2 and 1+0.28: those of its only public code.
+// The bounds of DropCISPO, 1-0.2 and 1+0.28, from its only public code.
 const (
 	cispoLow  = 0.8
 	cispoHigh = 1.28
 )
 
-// Terms says what one term of FlowRL's loss is.
+// Terms says what one term of FlowRL's loss covers.
 type Terms uint8
 
 const (
 	RowTerms   Terms = iota // a row, by the means of its tokens
-	TokenTerms              // a token by itself, weighed by Coef
+	TokenTerms              // a single token, weighted by Coef
 )
 
-// MeanClip says whether a term's log-prob is bounded, before it enters the
-// residual, to between the old one + ln(1-Clip.Low) and + ln(1+Clip.High). Where
-// the bound acts the residual does not depend on the log-prob.
+// MeanClip says whether a term's log-prob is bounded to [old + ln(1-Clip.Low), old +
+// ln(1+Clip.High)] before it enters the residual. Where the bound acts the residual does
+// not depend on the log-prob.
 type MeanClip uint8
 
 const (
 	NoMeanClip   MeanClip = iota
 	ClipMean              // on both sides
-	ClipMeanGSPO          // above where R > 0, below where R < 0: where GSPO's surrogate is clipped
+	ClipMeanGSPO          // above if R > 0, below if R < 0: where GSPO clips its surrogate
 )
 
-// maxLogWeight bounds a log-ratio before exp, above only: e^80 times any residual
-// is still finite in float32. Where WeightHigh is finite the bound never shows.
-// A single token's is bounded to ±maxLogRatio, as everywhere.
+// maxLogWeight bounds a log-ratio before exp, above only: e^80 times any residual is still
+// finite in float32. With a finite WeightHigh the bound never acts. A single token's
+// log-ratio is bounded to ±maxLogRatio, as everywhere.
 const maxLogWeight = 80
 
-// FlowRLConfig are the settings of the one residual; verl's recipe in brackets.
-// Those before the blank line are wanted, the zero value of the others is the
-// recipe's. FlowRLVariants has the published combinations.
+// FlowRLConfig holds the settings of the residual; verl's recipe is in brackets. Set those
+// before the blank line; the zero value of the others is the recipe's. FlowRLVariants has
+// the published combinations.
 type FlowRLConfig struct {
 	Beta        float64   // scale of the reward [15]
 	UseLogZ     bool      // false: log Z is 0 and its head absent [true]
 	WeightLevel Level     // [WeightSum]
 	WeightLow   float64   // bounds of the weight [0]
-	WeightHigh  float64   // [10]; math.Inf(1) is none
+	WeightHigh  float64   // [10]; math.Inf(1) means no bound
 	Reference   Reference // [ReferencePolicy]
 	TokenMask   TokenMask // [KeepAll]
 
 	Terms     Terms
 	MeanClip  MeanClip
-	Surrogate bool // add PPO's clipped surrogate with the residual for an advantage
-	// RatioFractions adds four statistics of the first release, for the ratio to
-	// the reference policy (with Surrogate, to the old one): fractions of tokens
-	// with A > 0 and A < 0 whose ratio is above 1+Clip.High or below 1-Clip.Low.
+	Surrogate bool // add PPO's clipped surrogate with the residual as advantage
+	// RatioFractions adds four statistics of the first release, for the ratio to the
+	// reference policy (with Surrogate, to the old one): fractions of tokens with A > 0 and
+	// A < 0 whose ratio is above 1+Clip.High or below 1-Clip.Low.
 	RatioFractions bool
-	// CountPadding counts masked-out tokens there as well, as the first release
-	// does: its fractions depend on the padding.
+	// CountPadding includes masked-out tokens, as the first release does; its fractions
+	// then depend on the padding.
 	CountPadding bool
-	Clip         Clip // of MeanClip, Surrogate and RatioFractions; Dual is not used
+	Clip         Clip // of MeanClip, Surrogate and RatioFractions; Dual is unused
 }
 
 func (c FlowRLConfig) check() {
@@ -103,46 +103,43 @@ func (c FlowRLConfig) check() {
 	}
 }
 
-// needsRef says whether RefLogProb must be there.
+// needsRef reports whether RefLogProb must be set.
 func (c FlowRLConfig) needsRef() bool {
 	return c.Reference == ReferencePolicy || c.RatioFractions && !c.Surrogate
 }
 
-// FlowRL adds the trajectory-balance loss of FlowRL (arXiv:2509.15207v3, its
-// final objective; exactly as in verl-recipe:flowrl under the recipe's settings)
-// to s, and its gradients to dlogProb [N] and dlogZ [B]. With mean the MaskedMean
-// over the row's tokens, per row i:
+// FlowRL adds the trajectory-balance loss of FlowRL (arXiv:2509.15207v3, its final
+// objective; exactly as in verl-recipe:flowrl under the recipe's settings) to s, and its
+// gradients to dlogProb [N] and dlogZ [B]. With mean the MaskedMean over the row's tokens,
+// per row i:
 //
 //	delta = logZ + mean(logProb) - Beta·mean(Adv) - mean(refLogProb)
 //	w     = clip(exp(level(logProb - oldLogProb)), WeightLow, WeightHigh) · v
 //	loss  = Σ_i w·delta² / rows
 //
-// v is the mean Weight of the row's tokens: weights of rollout correction, 1
-// where the batch has none. w is a constant to the gradient: dloss/dlogZ =
-// 2·w·delta/rows, and dloss/dlogProb[t] is that over n+1e-8. rows is the number
-// of rows of the mini-batch, so micro-batches change nothing (verl's recipe
-// averages over a micro-batch and rescales). A row with nothing unmasked has
-// delta = logZ and w = 1, and counts, as in verl.
+// v is the mean Weight of the row's tokens: weights of rollout correction, 1 if the batch
+// has none. w is constant to the gradient: dloss/dlogZ = 2·w·delta/rows, and
+// dloss/dlogProb[t] is that over n+1e-8. rows is the number of rows of the mini-batch, so
+// micro-batches change nothing (verl's recipe averages over a micro-batch and rescales). A
+// row with nothing unmasked has delta = logZ and w = 1, and counts, as in verl.
 //
-// With TokenTerms delta and w are those of one token, its log-ratio bounded to
-// ±20, and the loss is Σ_t Coef·Weight·w·delta²: the policy loss
-// flowrl_token_level of the async branch.
+// With TokenTerms, delta and w belong to one token, its log-ratio bounded to ±20, and the
+// loss is Σ_t Coef·Weight·w·delta²: the policy loss flowrl_token_level of the async branch.
 //
-// With Surrogate the term's tokens have PPO's clipped loss as well, with delta,
-// held constant, for the advantage A and no dual clip:
+// Surrogate adds PPO's clipped loss of the term's tokens with delta, held constant, as the
+// advantage A and no dual clip:
 //
 //	Σ_t Coef·Weight·max(-A·r, -A·clip(r, 1-Clip.Low, 1+Clip.High)),  r = exp(logProb - oldLogProb)
 //
-// The reward is the advantage: row-constant group advantages in the recipe
-// (GroupAdvantage, Spread), whose mean is R·n/(n+1e-8); a group of equal rewards
-// has R = 0, which is no zero gradient here. The raw reward, or advantages
-// without std, are what the caller puts in Adv. On-policy (one mini-batch, one
-// epoch) verl sets oldLogProb to logProb, so that w = 1; that is the caller's
-// choice too.
+// The reward is the advantage: row-constant group advantages in the recipe (GroupAdvantage,
+// Spread), whose mean is R·n/(n+1e-8). A group of equal rewards has R = 0, which still
+// gives a gradient here. For the raw reward, or advantages without std, the caller sets Adv
+// accordingly. On-policy (one mini-batch, one epoch) verl sets oldLogProb to logProb, so w
+// = 1; the caller may do the same.
 //
-// logZ is [B]; logZ and dlogZ are not read if UseLogZ is false, nor RefLogProb
-// with another Reference, but for statistics where it is not nil (in every
-// micro-batch or in none). Coef is read with TokenTerms and Surrogate only.
+// logZ is [B]; logZ and dlogZ are not read if UseLogZ is false. RefLogProb is not read with
+// another Reference, except for statistics if it is not nil (in every micro-batch or in
+// none). Coef is read with TokenTerms and Surrogate only.
 func FlowRL[T Float](dlogProb, dlogZ []T, b *Batch[T], logZ []T, rows int, c FlowRLConfig, s *FlowRLStats) {
 	c.check()
 	b.check(dlogProb)
@@ -174,7 +171,7 @@ func FlowRL[T Float](dlogProb, dlogZ []T, b *Batch[T], logZ []T, rows int, c Flo
 	}
 }
 
-// flow is a call of FlowRL.
+// flow is the state of one call of FlowRL.
 type flow[T Float] struct {
 	dlogProb []T
 	b        *Batch[T]
@@ -199,7 +196,7 @@ func (f flow[T]) row(lo, hi int, logZ, rows float64) (dlogZ float64) {
 	return dlogZ
 }
 
-// flowSum are sums over the n kept tokens of a term, which lie in [lo,hi).
+// flowSum holds sums over the n kept tokens of a term, which lie in [lo,hi).
 type flowSum struct {
 	lo, hi                               int
 	n, logProb, old, ref, adv, d, weight float64
@@ -233,8 +230,8 @@ func (f flow[T]) sum(lo, hi int) flowSum {
 	return sum
 }
 
-// term adds coef·w·delta²/rows and its gradient, the means being sums over den.
-// It returns the derivative by log Z.
+// term adds coef·w·delta²/rows and its gradient; means are sums divided by den. It returns
+// the derivative by log Z.
 func (f flow[T]) term(sum flowSum, den, logZ, coef, rows float64) (dlogZ float64) {
 	c := f.c
 	logProb, adv := sum.logProb/den, sum.adv/den
@@ -270,8 +267,7 @@ func (f flow[T]) term(sum flowSum, den, logZ, coef, rows float64) (dlogZ float64
 	return dlogZ
 }
 
-// clipMean returns the log-prob of a term as it enters the residual, and which
-// bound acted.
+// clipMean returns a term's log-prob as it enters the residual, and which bound acted.
 func (c FlowRLConfig) clipMean(logProb, old, adv float64) (float64, verdict) {
 	if c.MeanClip == NoMeanClip {
 		return logProb, kept
@@ -299,8 +295,8 @@ func (c FlowRLConfig) rawWeight(sum flowSum, den float64) float64 {
 	return exp(min(d, maxLogWeight))
 }
 
-// surrogate adds the clipped loss of token t, whose log-ratio is d, with the
-// residual delta for an advantage, and returns its gradient.
+// surrogate adds the clipped loss of token t, whose log-ratio is d, with the residual delta
+// as advantage, and returns its gradient.
 func (f flow[T]) surrogate(t int, d, delta float64) (grad float64) {
 	clip := Clip{Low: f.c.Clip.Low, High: f.c.Clip.High, Dual: math.Inf(1)}
 	loss, grad, _, _ := clip.token(min(d, maxLogWeight), delta)
@@ -319,7 +315,7 @@ func (b *Batch[T]) move(t int) (d, adv float64) {
 	return float64(b.LogProb[t]) - float64(b.OldLogProb[t]), float64(b.Adv[t])
 }
 
-// verdict is what a TokenMask makes of a token.
+// verdict is the decision of a TokenMask on a token.
 type verdict uint8
 
 const (

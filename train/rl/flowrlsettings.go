@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The settings of the loss "flowrl". The preset FlowPreset gives all of them but those
-// of the log Z head their defaults: FlowRLVariants.
+// The settings of the loss "flowrl". FlowPreset chooses the defaults of all of them except
+// the log Z head's: see FlowRLVariants.
 var (
 	FlowPreset = Setting{Key: "flowrl.preset", Preset: true,
 		Help: "which published FlowRL: verl's recipe (w <= 10), the released code (w unclipped), the paper (w in 1 +- 0.2), " +
@@ -24,25 +24,25 @@ var (
 	LogZDetach = Setting{Key: "flowrl.logz.detach", Default: false, While: withLogZ,
 		Help: "stop the head's gradient at the hidden states"}
 	FlowWeightLevel = Setting{Key: "flowrl.weight.level", Words: levelWords[WeightSum:],
-		Help: "importance weight from the sum or from the mean of a completion's log-ratios"}
+		Help: "importance weight from the sum or the mean of a completion's log-ratios"}
 	FlowWeightLow = Setting{Key: "flowrl.weight.low", Range: "[0, inf)", UpTo: "flowrl.weight.high",
 		Help: "lower limit of the weight"}
 	FlowWeightHigh = Setting{Key: "flowrl.weight.high", Null: true, Range: "(0, inf)",
-		Help: "upper limit of the weight; null is none"}
+		Help: "upper limit of the weight; null means no limit"}
 	FlowReference = Setting{Key: "flowrl.reference", Words: referenceWords[ReferencePolicy:],
-		Help: "policy in the residual: the frozen start, the policy before the step, or none"}
+		Help: "reference policy in the residual: the frozen start, the policy before the step, or none"}
 	FlowReward = Setting{Key: "flowrl.reward", Words: []string{flowStandardized, flowCentered, flowRaw},
 		Help: "reward in the residual: group-normalised, group-centered, or as graded"}
 	FlowTokenMask = Setting{Key: "flowrl.token_mask", Words: tokenMaskWords[KeepAll:],
-		Help: "cispo leaves out tokens whose ratio has moved beyond [0.8, 1.28] in the direction of the advantage"}
+		Help: "cispo drops tokens whose ratio has moved beyond [0.8, 1.28] in the direction of the advantage"}
 	FlowTerms = Setting{Key: "flowrl.terms", Words: termsWords,
-		Help: "residual of a completion by the means of its tokens, or of each token"}
+		Help: "one residual per completion (from means over its tokens) or one per token"}
 	FlowMeanClip = Setting{Key: "flowrl.mean_clip", Words: meanClipWords,
 		Help: "bound the log-prob in the residual by algo.clip around the old one: never, on both sides, or where GSPO clips"}
 	FlowSurrogate = Setting{Key: "flowrl.surrogate",
-		Help: "add PPO's clipped loss with the residual for an advantage"}
+		Help: "add PPO's clipped loss with the residual as advantage"}
 	FlowRatioFractions = Setting{Key: "flowrl.ratio_fractions",
-		Help: "record the first release's fractions of tokens whose ratio to the reference is beyond algo.clip"}
+		Help: "record the fractions of tokens whose ratio to the reference is beyond algo.clip (first release)"}
 
 	withLogZ = []Condition{{Key: "flowrl.use_logz"}}
 )
@@ -54,7 +54,7 @@ const (
 	flowRaw          = "raw"
 )
 
-// The words of the settings that choose a constant, at its place.
+// The words of settings that choose a constant, indexed by the constant.
 var (
 	levelWords     = []string{WeightSum: "sum", WeightMean: "mean"}
 	referenceWords = []string{ReferencePolicy: "ref", OldPolicy: "old", NoReference: "none"}
@@ -73,8 +73,8 @@ func FlowRLPresets() []string {
 	return slices.Insert(slices.Delete(names, at, at+1), 0, flowRecipe)
 }
 
-// flowRLSettings are the settings of the loss "flowrl" with their defaults by preset,
-// and the bounds of a clip where some part of the loss has one.
+// flowRLSettings returns the settings of the loss "flowrl" with their defaults by preset,
+// and the clip bounds that parts of the loss use.
 func flowRLSettings() []Setting {
 	variants, names := FlowRLVariants(), FlowRLPresets()
 	preset := FlowPreset
@@ -143,8 +143,7 @@ func flowRLConfig(c Settings) FlowRLConfig {
 	return f
 }
 
-// flowRLAdvantages returns the estimator of the reward in the residual, and its
-// settings.
+// flowRLAdvantages returns the estimator of the reward in the residual and its settings.
 func flowRLAdvantages(c Settings) (Estimator, Settings) {
 	switch reward := c.Word(FlowReward); reward {
 	case flowStandardized, flowCentered:

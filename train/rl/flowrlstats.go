@@ -11,27 +11,27 @@ type FlowRLStats struct {
 
 	// Sums over unmasked tokens, dropped ones included, and their number.
 	logProb, old, ref, reward, tokens float64
-	// Tokens that the token mask dropped.
+	// Tokens dropped by the token mask.
 	tooHigh, tooLow float64
 	// Sums over rows, and their number.
 	logZ, rows float64
 	// Sums over terms, and their number.
 	raw, weight, rollout, absDelta, terms float64
 	delta                                 moments
-	// Terms whose weight, and whose log-prob, a bound changed.
+	// Terms changed by a bound: of their weight, of their log-prob.
 	weightHigh, weightLow, clipHigh, clipLow float64
-	// Sums over terms of what enters their residuals.
+	// Sums over terms of the inputs of their residuals.
 	termLogProb, termBounded, termOld, termRef, termReward float64
 	// The squared residuals' part of Loss, and the surrogate's.
 	balance, surrogate float64
 	ratios             signedRatios
 }
 
-// signedRatios counts tokens by the sign of their advantage and the side on
-// which their ratio left the clip's range.
+// signedRatios counts tokens by the sign of their advantage and the side on which their
+// ratio left the clip range.
 type signedRatios struct{ posHigh, posLow, negHigh, negLow, counted float64 }
 
-// flowTerm is a term's part of the statistics.
+// flowTerm is a term's contribution to the statistics.
 type flowTerm struct {
 	loss, delta, raw, weight, rollout  float64
 	logProb, bounded, old, ref, reward float64
@@ -118,9 +118,9 @@ func countRatios[T Float](s *FlowRLStats, b *Batch[T], lo, hi int) {
 //	actor/ppo_kl                                 mean of oldLogProb - logProb
 //	actor/ref_kl                                 mean of refLogProb - logProb: minus k1
 //
-// and of our own actor/residual_mean, _std (sample) and _abs of delta over terms.
-// Without log Z or a reference policy their metrics are absent. Settings and data
-// that the recipe has not add:
+// and our own actor/residual_mean, _std (sample) and _abs of delta over terms. Without log
+// Z or a reference policy their metrics are absent. Settings and data beyond the recipe
+// add:
 //
 //	WeightLow    actor/pg_clipfrac, _high, _low    fraction of terms whose weight a bound changed
 //	             actor/clipped_high_count, _low_count  their number
@@ -158,7 +158,7 @@ func (s *FlowRLStats) Metrics() []Metric {
 	return s.appendOptional(m)
 }
 
-// appendOptional appends what a setting asks for.
+// appendOptional appends the metrics that settings request.
 func (s *FlowRLStats) appendOptional(m []Metric) []Metric {
 	c, tokens := s.config, s.tokens+meanEps
 	if c.WeightLow > 0 {

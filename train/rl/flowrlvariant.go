@@ -2,11 +2,11 @@ package rl
 
 import "math"
 
-// FlowRLVariant is a published form of FlowRL: settings of its residual, and of
-// what the caller does before.
+// FlowRLVariant is a published form of FlowRL: settings of its residual, and of what the
+// caller does beforehand.
 type FlowRLVariant struct {
 	Loss FlowRLConfig
-	// Rollout makes the batch's Weight; the zero value makes none.
+	// Rollout computes the batch's Weight; the zero value computes none.
 	Rollout Correction
 	// Scale divides a group's advantages by their std (GroupAdvantage).
 	Scale bool
@@ -20,8 +20,8 @@ type FlowRLVariant struct {
 //	original_tb       the release's orignal_tb (sic): weight 1, Beta 1
 //	ppo_style_tb      the release's: weight 1, and the surrogate
 //
-// and those of the author's branches (Xuekai-Zhu/verl_FlowRL), for which a clip
-// is 0.2 below and 0.28 above:
+// and those of the author's branches (Xuekai-Zhu/verl_FlowRL), whose clip is 0.2 below and
+// 0.28 above:
 //
 //	clip_only         mean log-prob bounded on both sides
 //	flowrl_clip       weight [0.8,1.28]
@@ -38,7 +38,7 @@ type FlowRLVariant struct {
 //	flowrl_token_level        both, per token; weight [0.8,1.28]
 //	no_log_z_token_level      the same of branch no-log-z, which subtracts no reference
 //
-// dapo_clip is not here: its code reads a name that it does not define.
+// dapo_clip is missing: its code reads an undefined name.
 func FlowRLVariants() map[string]FlowRLVariant {
 	variants := make(map[string]FlowRLVariant)
 	add := func(name string, change func(v *FlowRLVariant)) {

@@ -7,13 +7,13 @@ package rl
 //	A[t]   = d + gamma·lambda·A'
 //	ret[t] = A[t] + V[t]
 //
-// V' and A' are the value and the advantage of the next unmasked token of the
-// row, 0 after its last. Masked-out tokens (tool output between turns) are
-// transparent, as in verl: they have no reward and no step of discount. There
-// adv is A' and ret is A' + V[t]; neither means anything.
+// V' and A' are the value and the advantage of the row's next unmasked token, 0 after its
+// last. Masked-out tokens (tool output between turns) are transparent, as in verl: they
+// have no reward and no discount step. There adv is A' and ret is A' + V[t]; both are
+// meaningless.
 //
-// All arrays are [N]. adv is not whitened (verl's estimator does it in the same
-// call; see Whiten), ret never is.
+// All arrays are [N]. adv is not whitened (verl's estimator whitens in the same call; see
+// Whiten), ret never is.
 func GAE[T Float](adv, ret, reward, value []T, mask []bool, rows Rows, gamma, lambda float64) {
 	rows.check(len(mask))
 	sameLen(len(mask), len(adv), len(ret), len(reward), len(value))

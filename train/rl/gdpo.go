@@ -1,8 +1,7 @@
 package rl
 
-// GDPO sets adv [N] to the advantages of several rewards, each standardised in
-// its group before they are added, so that none drowns the others
-// (arXiv:2601.05242):
+// GDPO sets adv [N] to the advantages of several rewards, each standardised in its group
+// before they are added, so that none drowns the others (arXiv:2601.05242):
 //
 //	A[i] = Σ_k weight[k] · GroupAdvantage(score[k], group, scale)[i]
 //
@@ -38,7 +37,7 @@ func GDPO[T Float](adv []T, score [][]T, weight []float64, group []int, mask []b
 
 // GDPOWeights is the setting of GDPO.
 var GDPOWeights = Setting{Key: "gdpo.weights", Default: []float64{}, Verl: []string{"gdpo_reward_weights"},
-	Help: "weights of reward.components, in their order; none is 1 for each"}
+	Help: "weights of reward.components, in their order; empty means 1 for each"}
 
 // gdpoEstimator is the estimator "gdpo".
 func gdpoEstimator() Estimator {

@@ -13,14 +13,13 @@ const logWeightEps = 1e-10
 //
 //	Σ_i -mean(A)·exp(mean(M))·exp(mean(ln(w + 1e-10))) / rows
 //
-// low and high bound the log of the ratio, not the ratio; w is the token's
-// Weight, and its factor is absent without weights. The mean of M is bounded to
-// ±80 before exp. rows is the number of rows of the mini-batch, so that
-// micro-batches change nothing: verl's loss mode "geo_mean" averages over the
-// rows of a micro-batch, empty ones too, and that is its rows. There is no
-// other aggregation: Coef is not read. actor/pg_clipfrac is the fraction of
-// tokens with A > 0 and D outside [-low, high], actor/pg_clipfrac_lower that
-// with A < 0, though only one of the two bounds acts on each.
+// low and high bound the log of the ratio, not the ratio; w is the token's Weight, and its
+// factor is absent without weights. The mean of M is bounded to ±80 before exp. rows is the
+// number of rows of the mini-batch, so micro-batches change nothing: verl's loss mode
+// "geo_mean" averages over the rows of a micro-batch, empty ones included. No other
+// aggregation applies: Coef is not read. actor/pg_clipfrac is the fraction of tokens with A
+// > 0 and D outside [-low, high], actor/pg_clipfrac_lower the fraction with A < 0, though
+// only one of the two bounds acts on each.
 func GMPO[T Float](dlogProb []T, b *Batch[T], low, high float64, rows int, s *PolicyStats) {
 	b.check(dlogProb)
 	if b.Rows.Len() > rows {
@@ -62,7 +61,7 @@ func GMPO[T Float](dlogProb []T, b *Batch[T], low, high float64, rows int, s *Po
 	}
 }
 
-// pessimistic returns M of token t and whether it moves with D.
+// pessimistic returns M of token t and whether it depends on D.
 func pessimistic[T Float](b *Batch[T], t int, low, high float64) (m float64, free bool) {
 	switch d, adv := b.move(t); {
 	case adv > 0:

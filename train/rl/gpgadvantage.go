@@ -1,14 +1,13 @@
 package rl
 
 // GPGAdvantage sets dst[i] to the advantage of row i in group policy gradient
-// (arXiv:2504.02546), which gives back the size that a batch's gradient
-// loses to rows without reward:
+// (arXiv:2504.02546). alpha restores the gradient size that a batch loses to rows without
+// reward:
 //
 //	A[i] = alpha·(r[i] - mean)/norm,  alpha = B / max(1, rows with r ≠ 0)
 //
-// mean is the group's, 0 for a row alone. dst, score and group are those of
-// GroupAdvantage; alpha is of all B rows. norm is a constant, verl's f_norm, 1 by
-// default.
+// mean is the group's, 0 for a row alone. dst, score and group are as for GroupAdvantage;
+// alpha is over all B rows. norm is a constant, verl's f_norm, 1 by default.
 func GPGAdvantage[T Float](dst, score []T, group []int, norm float64) {
 	sameLen(len(group), len(dst), len(score))
 	nonzero := 0

@@ -13,12 +13,11 @@ const (
 //	A[i] = (r[i] - mean) / (std + 1e-6)   scale        GRPO, arXiv:2402.03300 §4.1.2
 //	A[i] =  r[i] - mean                   otherwise    Dr. GRPO, arXiv:2503.20783
 //
-// dst, score and group are [B]; dst and score may be the same slice. Rows of one
-// group have one value of group, and may stand in any order. std divides by
-// n-1, as in verl (Megatron-LM divides by n and adds 1e-4). Where it is below
-// 1e-8, A is zero; verl divides the rounding error by 1e-6 there. A row alone in
-// its group has nothing to be compared with: as in verl, its mean is 0 and its
-// std 1.
+// dst, score and group are [B]; dst and score may be the same slice. Rows of one group
+// share a value of group, in any order. std divides by n-1, as in verl (Megatron-LM divides
+// by n and adds 1e-4). If it is below 1e-8, A is zero; verl divides the rounding error by
+// 1e-6. A row alone in its group has no comparison: as in verl, its mean is 0 and its std
+// 1.
 func GroupAdvantage[T Float](dst, score []T, group []int, scale bool) {
 	sameLen(len(group), len(dst), len(score))
 	for _, members := range groupMembers(group) {
@@ -29,8 +28,8 @@ func GroupAdvantage[T Float](dst, score []T, group []int, scale bool) {
 	}
 }
 
-// groupScale returns the mean of the members' scores, and what a distance from
-// it is multiplied by to make an advantage.
+// groupScale returns the mean of the members' scores and the factor that turns a distance
+// from it into an advantage.
 func groupScale[T Float](score []T, members []int, scale bool) (mean, factor float64) {
 	mean, std := groupStats(score, members)
 	switch {
@@ -42,8 +41,8 @@ func groupScale[T Float](score []T, members []int, scale bool) (mean, factor flo
 	return mean, 1
 }
 
-// groupMembers returns the rows of each group in ascending order, the groups in
-// order of their first row.
+// groupMembers returns the rows of each group in ascending order, groups in order of their
+// first row.
 func groupMembers(group []int) [][]int {
 	var members [][]int
 	number := make(map[int]int)
@@ -59,8 +58,8 @@ func groupMembers(group []int) [][]int {
 	return members
 }
 
-// groupStats returns the mean and the sample standard deviation of the members'
-// scores; 0 and 1 for one member alone.
+// groupStats returns the mean and the sample standard deviation of the members' scores; 0
+// and 1 for a single member.
 func groupStats[T Float](score []T, members []int) (mean, std float64) {
 	if len(members) == 1 {
 		return 0, 1
@@ -77,7 +76,7 @@ func groupStats[T Float](score []T, members []int) (mean, std float64) {
 	return mean, math.Sqrt(ss / (n - 1))
 }
 
-// scaleStd is read by the estimators that compare a group by its standard deviation.
+// scaleStd is read by estimators that divide by a group's standard deviation.
 var scaleStd = Setting{Key: "scale_std", Default: true, Verl: []string{"norm_adv_by_std_in_grpo"},
 	Help: "divide advantages by the group's standard deviation (GRPO); false is Dr. GRPO, arXiv:2503.20783"}
 
@@ -90,8 +89,8 @@ func groupEstimator() Estimator {
 	return Estimator{Name: "grpo", Groups: true, Settings: []Setting{scaleStd}, Estimate: estimate}
 }
 
-// groupVectorizedEstimator is the estimator "grpo_vectorized": grpo, always scaled,
-// because verl's trainer does not hand it the flag.
+// groupVectorizedEstimator is the estimator "grpo_vectorized": grpo, always scaled, because
+// verl's trainer does not pass it the flag.
 func groupVectorizedEstimator() Estimator {
 	return Estimator{Name: "grpo_vectorized", Groups: true, Estimate: ofRows(func(s *Graded, _ Settings) error {
 		GroupAdvantage(s.Score, s.Score, s.Group, true)

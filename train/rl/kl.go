@@ -15,8 +15,8 @@ import (
 //	                        value to ±10, as in verl
 //	abs   |d|
 //
-// As a loss only k2 has the gradient of the KL in expectation: the gradient of
-// k1 vanishes, that of k3 is the one of KL(π_ref‖π).
+// As a loss only k2 has the gradient of the KL in expectation: the gradient of k1 vanishes,
+// and k3 has the gradient of KL(π_ref‖π).
 type KLKind uint8
 
 const (
@@ -29,16 +29,15 @@ const (
 // maxK3 bounds the k3 estimate in both directions.
 const maxK3 = 10
 
-// KL is an estimator and what it is differentiated as. With StraightThrough
-// (verl's "+" forms) it has the value of Kind and the gradient of k2.
+// KL is an estimator and its derivative. With StraightThrough (verl's "+" forms) it has the
+// value of Kind and the gradient of k2.
 type KL struct {
 	Kind            KLKind
 	StraightThrough bool
 }
 
-// ParseKL returns the estimator of that name: k1, k2, k3, abs, or verl's kl
-// (k1), mse (k2), low_var_kl (k3), each followed by + for its straight-through
-// form.
+// ParseKL returns the named estimator: k1, k2, k3, abs, or verl's kl (k1), mse (k2),
+// low_var_kl (k3), each optionally followed by + for its straight-through form.
 func ParseKL(name string) (KL, error) {
 	base, plus := strings.CutSuffix(name, "+")
 	e := KL{StraightThrough: plus}
@@ -57,9 +56,9 @@ func ParseKL(name string) (KL, error) {
 	return e, nil
 }
 
-// At returns the estimate for one token and its derivative with respect to
-// logProb; the one with respect to refLogProb is its negative. Where a bound of
-// k3 acts the derivative is 0.
+// At returns the estimate for one token and its derivative with respect to logProb; the
+// derivative with respect to refLogProb is its negative. Where a bound of k3 acts the
+// derivative is 0.
 func (e KL) At(logProb, refLogProb float64) (value, grad float64) {
 	d := logProb - refLogProb
 	switch e.Kind {
@@ -100,10 +99,9 @@ func abs(d float64) (value, grad float64) {
 	return d, 0 // zero or NaN
 }
 
-// KLLoss adds scale·Σ coef·kl to an objective: the gradient
-// scale·coef·dkl/dlogProb to dlogProb [N], and the unscaled Σ coef·kl, verl's
-// metric actor/kl_loss, to sum. It reads LogProb, RefLogProb, Mask and Coef. As
-// in verl the tokens carry no importance weight here.
+// KLLoss adds scale·Σ coef·kl to an objective: the gradient scale·coef·dkl/dlogProb to
+// dlogProb [N], and the unscaled Σ coef·kl, verl's metric actor/kl_loss, to sum. It reads
+// LogProb, RefLogProb, Mask and Coef. As in verl, importance weights do not apply to it.
 func KLLoss[T Float](dlogProb []T, b *Batch[T], e KL, scale float64, sum *float64) {
 	sameLen(len(b.Mask), len(dlogProb), len(b.LogProb), len(b.RefLogProb), len(b.Coef))
 	for t, on := range b.Mask {
@@ -116,12 +114,11 @@ func KLLoss[T Float](dlogProb []T, b *Batch[T], e KL, scale float64, sum *float6
 	}
 }
 
-// RewardKL sets reward[t] to score[t] - coef·kl[t] at unmasked tokens and to
-// score[t] elsewhere, kl between the old and the reference policy. It returns
-// the mean over rows of the rows' masked means of kl (verl's metric
-// actor/reward_kl_penalty), which a controller watches; rows with nothing
-// unmasked count as 0. All arrays are [N]; reward and score may be the same
-// slice.
+// RewardKL sets reward[t] to score[t] - coef·kl[t] at unmasked tokens and to score[t]
+// elsewhere, kl between the old and the reference policy. It returns the mean over rows of
+// the rows' masked means of kl (verl's metric actor/reward_kl_penalty), which a controller
+// follows; rows with nothing unmasked count as 0. All arrays are [N]; reward and score may
+// be the same slice.
 func RewardKL[T Float](reward, score, oldLogProb, refLogProb []T, mask []bool, rows Rows, e KL, coef float64) float64 {
 	rows.check(len(mask))
 	sameLen(len(mask), len(reward), len(score), len(oldLogProb), len(refLogProb))
@@ -146,11 +143,11 @@ func RewardKL[T Float](reward, score, oldLogProb, refLogProb []T, mask []bool, r
 // (arXiv:1909.08593 §2.2). The zero value keeps it fixed.
 type KLControl struct {
 	Adaptive bool
-	Target   float64 // the mean KL aimed at, nats per token; verl 0.1
+	Target   float64 // target mean KL, nats per token; verl 0.1
 	Horizon  float64 // rows over which the coefficient adapts; verl 10000
 }
 
-// Next returns the coefficient for the next step, after one with mean KL current
+// Next returns the coefficient for the next step, given the mean KL current of this step
 // over rows:
 //
 //	coef·(1 + clip(current/Target - 1, ±0.2)·rows/Horizon)

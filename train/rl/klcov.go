@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// KLCovTokens sets picked[t] for the max(⌊ratio·tokens⌋, 1) unmasked tokens with
-// the greatest covariance of advantage and log-prob (that of ClipCovTokens), the
-// first of equals, which KLCov penalises (arXiv:2505.22617 §4.2). verl's ratio
-// is 0.0002; 0 picks nothing. picked is [N].
+// KLCovTokens sets picked[t] for the max(⌊ratio·tokens⌋, 1) unmasked tokens with the
+// greatest covariance of advantage and log-prob (as in ClipCovTokens), ties going to the
+// first; KLCov penalises them (arXiv:2505.22617 §4.2). verl's ratio is 0.0002; 0 picks
+// nothing. picked is [N].
 //
-// Means and ranks are of the batch given. To leave micro-batches without
-// influence that is the whole mini-batch, before its first backward pass; verl
-// picks in each micro-batch. It reads Mask, Adv and LogProb.
+// Means and ranks cover the given batch. For results independent of micro-batches, pass the
+// whole mini-batch before its first backward pass; verl picks per micro-batch. It reads
+// Mask, Adv and LogProb.
 func KLCovTokens[T Float](picked []bool, b *Batch[T], ratio float64) {
 	sameLen(len(b.Mask), len(picked))
 	clear(picked)
@@ -59,9 +59,9 @@ func KLCov[T Float](dlogProb []T, b *Batch[T], picked []bool, klCoef float64, s 
 	})
 }
 
-// klCovWeight is the setting that Clip-Cov does not have.
+// klCovWeight is KLCov's own setting.
 var klCovWeight = Setting{Key: "cov.kl_weight", Default: 0.1, Range: "[0, inf)", Verl: []string{"ppo_kl_coef"},
-	Help: "weight of |D| on the tokens that kl_cov picks"}
+	Help: "weight of |log-ratio| on the tokens that kl_cov picks"}
 
 // klCovLoss is the loss "kl_cov".
 func klCovLoss() PolicyLoss {

@@ -8,8 +8,8 @@ var logTerms = [...]float64{
 	2. / 21, 2. / 19, 2. / 17, 2. / 15, 2. / 13, 2. / 11, 2. / 9, 2. / 7, 2. / 5, 2. / 3,
 }
 
-// log returns ln x to within 2 ulp, with the same bits on every machine, which
-// math.Log does not promise either (see exp). It is -Inf at 0 and NaN below.
+// log returns ln x to within 2 ulp, with the same bits on every machine, which math.Log
+// does not guarantee either (see exp). It is -Inf at 0 and NaN below.
 //
 //	ln x = k·ln 2 + ln f,  x = f·2ᵏ,  √½ ≤ f < √2
 //	ln f = 2·artanh(s) = 2s + 2s³/3 + 2s⁵/5 + …,  s = (f-1)/(f+1)

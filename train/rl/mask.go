@@ -5,12 +5,11 @@ import (
 	"math"
 )
 
-// ErrTooFew is returned when a sample variance is wanted of fewer than two
-// unmasked elements.
+// ErrTooFew reports a sample variance over fewer than two unmasked elements.
 var ErrTooFew = errors.New("variance needs at least two unmasked tokens")
 
-// meanEps keeps the mean of nothing at 0; it is verl's, and part of what a
-// masked mean is: the mean of n equal x is x·n/(n+1e-8).
+// meanEps keeps the mean of nothing at 0. It is verl's, and part of the definition of a
+// masked mean: the mean of n equal x is x·n/(n+1e-8).
 const meanEps = 1e-8
 
 // varEps is added to a variance before its root is divided by, as in verl.
@@ -22,9 +21,8 @@ func MaskedSum[T Float](x []T, mask []bool) float64 {
 	return sum
 }
 
-// MaskedMean returns MaskedSum(x, mask) / (n + 1e-8), n the number of unmasked
-// elements; 0 if there are none. The mean of row i is that of the slices
-// [Rows[i]:Rows[i+1]].
+// MaskedMean returns MaskedSum(x, mask) / (n + 1e-8), n the number of unmasked elements; 0
+// if there are none. For the mean of row i pass the slices [Rows[i]:Rows[i+1]].
 func MaskedMean[T Float](x []T, mask []bool) float64 {
 	sum, n := sumCount(x, mask)
 	return sum / (n + meanEps)
@@ -62,11 +60,10 @@ func MaskedVar[T Float](x []T, mask []bool, unbiased bool) (float64, error) {
 	return v, nil
 }
 
-// Whiten replaces x [N] by (x - mean) / sqrt(var + 1e-8), with the masked mean
-// and the unbiased masked variance of all N together. Without shiftMean the mean
-// is added back. Masked-out elements are changed likewise, so their values stay
-// meaningless; they have no influence. It returns ErrTooFew, and leaves x alone,
-// if fewer than two elements are unmasked.
+// Whiten replaces x [N] by (x - mean) / sqrt(var + 1e-8), with the masked mean and the
+// unbiased masked variance over all N. Without shiftMean it adds the mean back. It changes
+// masked-out elements too, so their values stay meaningless; they have no influence. It
+// returns ErrTooFew, and leaves x alone, if fewer than two elements are unmasked.
 func Whiten[T Float](x []T, mask []bool, shiftMean bool) error {
 	v, err := MaskedVar(x, mask, true)
 	if err != nil {
@@ -84,8 +81,8 @@ func Whiten[T Float](x []T, mask []bool, shiftMean bool) error {
 	return nil
 }
 
-// RowSums sets dst[i] to the sum of row i of x, masked or not: a reward belongs
-// to its row wherever it was put. dst is [B], x is [N].
+// RowSums sets dst[i] to the sum of row i of x, masked or not: a reward belongs to its row
+// wherever it sits. dst is [B], x is [N].
 func RowSums[T Float](dst, x []T, rows Rows) {
 	rows.check(len(x))
 	sameLen(rows.Len(), len(dst))

@@ -8,16 +8,15 @@ import (
 // megatronStdEps is added to a group's std before division in Megatron-LM.
 const megatronStdEps = 1e-4
 
-// MegatronAdvantage sets dst[i] to the advantage that Megatron-LM's GRPO gives row
-// i in its group: GroupAdvantage with another std, which divides by n and not by
-// n-1,
+// MegatronAdvantage sets dst[i] to Megatron-LM's GRPO advantage of row i in its group:
+// GroupAdvantage with the population std, which divides by n instead of n-1,
 //
 //	A[i] = (r[i] - mean) / (std + 1e-4)
 //
-// and zero where std is below 1e-8, so that a group of equal rewards, or of one
-// row, has none. Where placeholder is true the row stands for a trajectory of no
-// turns: it takes no part in the mean and the std, and has A = 0; nil is no such
-// row. All arrays are [B]; dst and score may be the same slice.
+// and zero where std is below 1e-8, so a group of equal rewards, or of one row, gets none.
+// placeholder marks rows that stand for a trajectory of no turns: they do not enter the
+// mean and the std, and have A = 0; nil marks none. All arrays are [B]; dst and score may
+// be the same slice.
 func MegatronAdvantage[T Float](dst, score []T, group []int, placeholder []bool) {
 	sameLen(len(group), len(dst), len(score))
 	if placeholder != nil {
@@ -50,7 +49,7 @@ func MegatronAdvantage[T Float](dst, score []T, group []int, placeholder []bool)
 	}
 }
 
-// MegatronConfig are the settings of Megatron-LM's GRPO loss; its defaults in
+// MegatronConfig holds the settings of Megatron-LM's GRPO loss; its defaults are in
 // brackets.
 type MegatronConfig struct {
 	Low, High   float64 // the ratio is clipped to [1-Low, 1+High] [0.01, 0.01]
@@ -66,12 +65,12 @@ type MegatronConfig struct {
 //	ent = -e^logProb·logProb
 //	l   = -w·min(r·A, clip(r, 1-Low, 1+High)·A) + KLCoef·kl - EntropyCoef·ent
 //
-// and the loss is Σ coef·l. Unlike PPO followed by KLLoss and EntropyBonus there
-// is no dual clip, and neither log-ratios nor kl have a bound, but ±80 before
-// exp. ent is of the sampled token: no estimate of an entropy. w is the token's
-// Weight: with correction for the sampler, e^(oldLogProb - rollLogProb), at most
-// the truncation coefficient. Advantages are MegatronAdvantage's. Its log-probs
-// are of logits that the sampling temperature does not divide.
+// and the loss is Σ coef·l. Unlike PPO followed by KLLoss and EntropyBonus it has no dual
+// clip, and log-ratios and kl have no bound except ±80 before exp. ent is a term of the
+// sampled token, not an estimate of the entropy. w is the token's Weight: with correction
+// for the sampler, e^(oldLogProb - rollLogProb), at most the truncation coefficient.
+// Advantages are MegatronAdvantage's. Its log-probs come from logits not divided by the
+// sampling temperature.
 func MegatronGRPO[T Float](dlogProb []T, b *Batch[T], c MegatronConfig, s *MegatronStats) {
 	b.check(dlogProb)
 	sameLen(len(b.Mask), len(b.Coef), len(b.RefLogProb))
@@ -126,9 +125,9 @@ type MegatronStats struct {
 	kl, ratio, entropy, above, below, tokens float64
 }
 
-// Metrics returns the loss, and the means over unmasked tokens of kl, of the
-// ratio, of ent, and of whether the ratio is above or below its clip, under
-// Megatron-LM's names. kl and ent are without their coefficients.
+// Metrics returns the loss and the means over unmasked tokens of kl, the ratio, ent, and
+// whether the ratio is above or below its clip, under Megatron-LM's names. kl and ent are
+// without their coefficients.
 func (s *MegatronStats) Metrics() []Metric {
 	n := s.tokens + meanEps
 	return []Metric{

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Metric is a named number. Names are the public ones of verl; lists of metrics
-// have a fixed order.
+// Metric is a named number. Names are verl's public ones; lists of metrics have a fixed
+// order.
 type Metric struct {
 	Name  string
 	Value float64
 }
 
-// Data is a batch as verl's data metrics see it, after advantages.
+// Data is a batch in the form of verl's data metrics, after advantages.
 type Data[T Float] struct {
 	Rows   Rows   // [B+1]
 	Mask   []bool // [N]
@@ -22,10 +22,10 @@ type Data[T Float] struct {
 	Adv    []T    // [N]
 	Ret    []T    // [N]
 	Value  []T    // [N]; nil without a critic
-	// Lengths in tokens and where they are cut off.
+	// Lengths in tokens, and their limits.
 	PromptLen, ResponseLen []int // [B]
 	MaxPrompt, MaxResponse int
-	// Turns and calls of tools per row; nil where there are none.
+	// Turns and tool calls per row; nil if there are none.
 	Turns, ToolCalls []int // [B]
 }
 
@@ -95,7 +95,7 @@ func appendExtent[X Float | int](m []Metric, name string, x []X, mask []bool) []
 	return append(m, Metric{name + "/mean", sum / n}, Metric{name + "/max", high}, Metric{name + "/min", low})
 }
 
-// appendLength appends the extent of lengths and the fraction that equals limit.
+// appendLength appends the extent of lengths and the fraction equal to limit.
 func appendLength(m []Metric, name string, lengths []int, mask []bool, limit int) []Metric {
 	m = appendExtent(m, name, lengths, mask)
 	var cut, n float64
@@ -110,10 +110,10 @@ func appendLength(m []Metric, name string, lengths []int, mask []bool, limit int
 	return append(m, Metric{name + "/clip_ratio", cut / n})
 }
 
-// Reduce returns what verl logs for a metric that was measured several times in
-// a step (reduce_metrics): the greatest value if the name contains "max", else
-// the least if it contains "min", else the mean. The test is for a substring, so
-// a name ending in "dominant" reduces to the least.
+// Reduce returns what verl logs for a metric measured several times in a step
+// (reduce_metrics): the greatest value if the name contains "max", else the least if it
+// contains "min", else the mean. It tests for a substring, so a name ending in "dominant"
+// reduces to the least.
 func Reduce(name string, values []float64) float64 {
 	switch {
 	case len(values) == 0:

@@ -2,21 +2,19 @@ package rl
 
 import "errors"
 
-// ErrAlone is returned when a row alone in its group needs another one to be
-// compared with.
+// ErrAlone reports a group of one row where a comparison needs two.
 var ErrAlone = errors.New("a group needs at least two rows")
 
-// PassKAdvantage sets dst to the advantages of the pass@k objective
-// (arXiv:2503.19595): only the best row of a group raises the greatest reward of
-// the group, and by what it is above the second best.
+// PassKAdvantage sets dst to the advantages of the pass@k objective (arXiv:2503.19595):
+// only the best row raises the group's greatest reward, by its margin over the second best.
 //
 //	A[best] = (r[best] - r[second]) / (std + 1e-6)   scale
 //	A[best] =  r[best] - r[second]                   otherwise
 //	A[i]    =  0                                     all other rows
 //
-// dst, score, group and std are those of GroupAdvantage; where two rows are best,
-// A is zero. It returns ErrAlone, and leaves dst alone, if a group has one row.
-// This is verl's grpo_passk.
+// dst, score, group and std are as for GroupAdvantage; if two rows are best, A is zero. It
+// returns ErrAlone, and leaves dst alone, if a group has one row. This is verl's
+// grpo_passk.
 func PassKAdvantage[T Float](dst, score []T, group []int, scale bool) error {
 	sameLen(len(group), len(dst), len(score))
 	groups := groupMembers(group)

@@ -16,7 +16,7 @@ const (
 	WeighMaxRandom                        // 0.4 for the best rows, 0.1 for the others
 )
 
-// ParseReweighting returns the method of verl's name: pow, max_min or max_random.
+// ParseReweighting returns the method with verl's name: pow, max_min or max_random.
 func ParseReweighting(name string) (Reweighting, error) {
 	switch name {
 	case "pow":
@@ -29,13 +29,12 @@ func ParseReweighting(name string) (Reweighting, error) {
 	return 0, fmt.Errorf("unknown reweighting %q", name)
 }
 
-// weightEps is added to every row's weight, so that a batch without any weight is
-// drawn evenly; it is verl's.
+// weightEps is added to every row's weight, so that a batch of all-zero weights is drawn
+// evenly; it is verl's.
 const weightEps = 1e-8
 
-// ResamplingWeights sets weight[i] to the weight of row i in a draw, plus 1e-8.
-// weight and score are [B]. power is read by WeighPower only, verl's 2; it panics
-// if that is negative.
+// ResamplingWeights sets weight[i] to the sampling weight of row i, plus 1e-8. weight and
+// score are [B]. Only WeighPower reads power (verl's is 2); it panics if that is negative.
 func ResamplingWeights[T Float](weight []float64, score []T, by Reweighting, power float64) {
 	sameLen(len(score), len(weight))
 	if len(score) == 0 {
@@ -63,8 +62,8 @@ func ResamplingWeights[T Float](weight []float64, score []T, by Reweighting, pow
 	}
 }
 
-// pow returns x to the power p by products and square roots, which are rounded
-// alike on every machine; math.Pow promises no bits. With p = n + Σ b_k·2^-k:
+// pow returns x to the power p by products and square roots, which round the same on every
+// machine; math.Pow guarantees no bits. With p = n + Σ b_k·2^-k:
 //
 //	x^p = x^n · Π_{b_k = 1} x^(1/2^k)
 func pow(x, p float64) float64 {
@@ -90,12 +89,11 @@ func pow(x, p float64) float64 {
 	return y
 }
 
-// Resample sets rows[k] to the row that the k-th uniform number draws, with
-// replacement: the first whose share of the weights, with those of the rows before
-// it, exceeds uniform[k]. weight is [B], not normalised; rows and uniform have one
-// length, in PF-PPO B. Equal arguments give equal rows on every machine; the
-// numbers, in [0,1), are the caller's, from a stream of its own. It panics unless
-// the sum of weights is positive and finite.
+// Resample sets rows[k] to the row that the k-th uniform number draws, with replacement:
+// the first whose cumulative share of the weights exceeds uniform[k]. weight is [B], not
+// normalised; rows and uniform have one length, in PF-PPO B. Equal arguments give equal
+// rows on every machine; the caller draws the numbers, in [0,1), from a stream of their
+// own. It panics unless the sum of weights is positive and finite.
 //
 // verl draws with torch.multinomial from the trainer's global generator.
 func Resample(rows []int, weight, uniform []float64) {
@@ -110,20 +108,19 @@ func Resample(rows []int, weight, uniform []float64) {
 		upTo[i] = total
 	}
 	if !(total > 0 && total <= math.MaxFloat64) {
-		panic("rl: weights have no sum to draw from")
+		panic("rl: the sum of weights is not positive and finite")
 	}
 	for k, u := range uniform {
 		if !(u >= 0 && u < 1) {
-			panic("rl: a uniform number out of [0,1)")
+			panic("rl: uniform number outside [0,1)")
 		}
-		// The second condition is for a product that is rounded up to total.
+		// The second condition covers a product rounded up to total.
 		at := float64(u * total)
 		rows[k] = sort.Search(len(upTo), func(i int) bool { return upTo[i] > at || upTo[i] == total })
 	}
 }
 
-// Pick returns the offsets of the rows index[0], index[1], … put one after the
-// other.
+// Pick returns the offsets of the rows index[0], index[1], … laid end to end.
 func (r Rows) Pick(index []int) Rows {
 	out := make(Rows, 1, len(index)+1)
 	for k, i := range index {
@@ -141,11 +138,11 @@ func PickRows[E any](x []E, rows Rows, index []int) []E {
 	return out
 }
 
-// Settings of PF-PPO, which is PPO on rows that are drawn again.
+// Settings of PF-PPO, which is PPO on resampled rows.
 var (
 	pfPPOMethod = Setting{Key: "pf_ppo.method", Default: "none", Words: []string{"none", "pow", "max_min", "max_random"},
 		Verl: []string{"reweight_method"},
-		Help: "PF-PPO, arXiv:2409.06957: draw the step's completions again by their scores: none, |S|^power, " +
+		Help: "PF-PPO, arXiv:2409.06957: resample the step's completions by their scores: none, |S|^power, " +
 			"the best and the worst, or mostly the best"}
 	pfPPOPower = Setting{Key: "pf_ppo.power", Default: 2.0, Range: "[0, 64]", Verl: []string{"weight_pow"},
 		While: []Condition{{"pf_ppo.method", []string{"pow"}}}, Help: "power of the score"}

@@ -1,52 +1,52 @@
 package rl
 
-// PolicyLoss is a policy loss by name.
+// PolicyLoss is a named policy loss.
 type PolicyLoss struct {
 	Name string
-	// Whole says that it stands alone: the loop adds no entropy bonus and no KL loss,
-	// because the loss has its own or none.
+	// Whole says that the loop adds no entropy bonus and no KL loss, because the loss has
+	// its own or none.
 	Whole bool
-	// Bypass is its form on rollouts of another policy; 0 is none.
+	// Bypass is its form on rollouts of another policy; 0 means none.
 	Bypass   BypassLoss
-	Settings []Setting // that it reads
-	// Advantages returns the estimator that the loss brings along, with its settings;
-	// no other can be chosen. nil: the configured one.
+	Settings []Setting // the settings it reads
+	// Advantages returns the estimator that the loss brings, with its settings; no other
+	// can be chosen. nil: the configured one applies.
 	Advantages func(c Settings) (Estimator, Settings)
-	// Reads says which models it needs in addition to the policy; nil is none.
+	// Reads says which models it needs in addition to the policy; nil means none.
 	Reads func(c Settings) (reference, logZ bool)
 	// Start begins a mini-batch.
 	Start func(c Settings, o Others) LossRun
 }
 
-// Others are the coefficients of the terms that the loop adds to a policy loss. A loss
-// that is whole may have such terms of its own.
+// Others are the coefficients of the terms that the loop adds to a policy loss. A whole
+// loss may use them itself.
 type Others struct {
 	KL, Entropy float64
 }
 
-// LossRun is a policy loss over one mini-batch, whose micro-batches it sees in order.
+// LossRun is a policy loss over one mini-batch, whose micro-batches it receives in order.
 type LossRun struct {
 	// Pick sets picked [N] for the tokens of the whole mini-batch that the loss treats
-	// apart, under the parameters before its first micro-batch. key draws a random
+	// differently, under the parameters before its first micro-batch. key draws a random
 	// number for each token. Nil if the loss picks none.
 	Pick func(picked []bool, mini *Batch[float32], key func() []uint64)
 	// Add adds the gradient of a micro-batch.
 	Add func(m *Micro)
-	// Metrics are of all that was added.
+	// Metrics returns the metrics of everything added.
 	Metrics func() []Metric
 }
 
-// Micro is a micro-batch with what a loss sets.
+// Micro is a micro-batch with the outputs of a loss.
 type Micro struct {
 	*Batch[float32]
-	Of       int       // rows of the mini-batch, the nominal ones
-	Picked   []bool    // [N] by LossRun.Pick
+	Of       int       // nominal rows of the mini-batch
+	Picked   []bool    // [N] set by LossRun.Pick
 	LogZ     []float32 // [B]; nil unless read
 	DLogProb []float32 // [N] added to
 	DLogZ    []float32 // [B] added to
 }
 
-// tokenLoss is a loss whose statistics are PolicyStats and that picks nothing.
+// tokenLoss is a loss that picks nothing and whose statistics are PolicyStats.
 func tokenLoss(name string, settings []Setting, add func(m *Micro, c Settings, s *PolicyStats)) PolicyLoss {
 	return PolicyLoss{Name: name, Settings: settings, Start: func(c Settings, _ Others) LossRun {
 		s := new(PolicyStats)

@@ -17,10 +17,9 @@ type Clip struct {
 //	l = min(x, -A·Dual)   if A < 0
 //	l = x                 otherwise
 //
-// The loss is Σ coef·w·l, w the token's Weight. dl/dlogProb is -A·r where
-// neither a clip nor the bound acts, else 0. This is verl's loss mode
-// "vanilla"; its fractions of clipped tokens and approximate KL are in s.
-// It panics unless c.Dual > 1.
+// The loss is Σ coef·w·l, w the token's Weight. dl/dlogProb is -A·r where neither a clip
+// nor the bound acts, else 0. This is verl's loss mode "vanilla"; s collects its fractions
+// of clipped tokens and approximate KL. It panics unless c.Dual > 1.
 func PPO[T Float](dlogProb []T, b *Batch[T], c Clip, s *PolicyStats) {
 	if !(c.Dual > 1) {
 		panic("rl: dual clip must exceed 1")
@@ -31,8 +30,7 @@ func PPO[T Float](dlogProb []T, b *Batch[T], c Clip, s *PolicyStats) {
 	})
 }
 
-// term is token as a tokenTerm; without inside, the log-ratio d does not depend
-// on logProb.
+// term is token as a tokenTerm; unless inside, the log-ratio d does not depend on logProb.
 func (c Clip) term(d float64, inside bool, adv float64) tokenTerm {
 	loss, grad, clipped, dual := c.token(d, adv)
 	if !inside {
@@ -56,14 +54,14 @@ func (c Clip) token(d, adv float64) (loss, grad float64, clipped, dual bool) {
 	return loss, grad, clipped, dual
 }
 
-// The bounds that the clipped losses have in common.
+// The bounds that the clipped losses share.
 var (
 	clipLow = Setting{Key: "clip.low", Default: 0.2, Range: "(0, 1]", Verl: []string{"clip_ratio_low"},
-		Help: "the ratio is clipped at 1 - this; in gmpo its log at -this, in dppo it bounds the fall of a probability"}
+		Help: "lower clip of the ratio, 1 - this; in gmpo of its log, -this; in dppo the limit of a probability's fall"}
 	clipHigh = Setting{Key: "clip.high", Default: 0.2, Range: "(0, inf)", Verl: []string{"clip_ratio_high"},
-		Help: "the ratio is clipped at 1 + this; in gmpo its log at this, in dppo it bounds the rise of a probability"}
+		Help: "upper clip of the ratio, 1 + this; in gmpo of its log, this; in dppo the limit of a probability's rise"}
 	clipDual = Setting{Key: "clip.dual", Default: 3.0, Null: true, Range: "(1, inf)", Verl: []string{"clip_ratio_c"},
-		Help: "dual clip: largest ratio that counts where the advantage is negative, in dppo everywhere; null is off"}
+		Help: "dual clip: largest ratio that counts at a negative advantage, in dppo at any; null means off"}
 )
 
 // ClipOf reads the bounds of the loss "ppo".

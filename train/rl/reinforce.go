@@ -6,10 +6,10 @@ package rl
 //
 //	l = -A·logProb
 //
-// and the loss is Σ coef·w·l, w the token's Weight. There is no ratio and no
-// clip; OldLogProb is read for the metric actor/ppo_kl only. This is the loss of
-// verl's bypass mode "reinforce", where OldLogProb is the sampler's, and its
-// loss mode "gpg" (arXiv:2504.02546; what is GPG's own is in its advantages).
+// and the loss is Σ coef·w·l, w the token's Weight. It has no ratio and no clip; OldLogProb
+// is read for the metric actor/ppo_kl only. This is the loss of verl's bypass mode
+// "reinforce", where OldLogProb is the sampler's, and its loss mode "gpg"
+// (arXiv:2504.02546; GPG differs in its advantages).
 func Reinforce[T Float](dlogProb []T, b *Batch[T], s *PolicyStats) {
 	addTokens(dlogProb, b, s, func(t int) tokenTerm {
 		d, adv := b.move(t)

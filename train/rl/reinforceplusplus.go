@@ -1,11 +1,11 @@
 package rl
 
-// ReinforcePlusPlus sets ret [N] to the discounted Returns and adv [N] to the same
-// whitened over the batch (arXiv:2501.03262), both 0 at masked-out tokens.
-// reward is [N]. It returns ErrTooFew if fewer than two tokens are unmasked.
+// ReinforcePlusPlus sets ret [N] to the discounted Returns and adv [N] to the same whitened
+// over the batch (arXiv:2501.03262), both 0 at masked-out tokens. reward is [N]. It returns
+// ErrTooFew if fewer than two tokens are unmasked.
 //
-// A reward at a masked-out token is dropped, and the return passes over a tool
-// turn, as in verl since its #7300; before, it started anew there.
+// A reward at a masked-out token is ignored, and the return carries across a tool turn, as
+// in verl since its #7300; before, it restarted there.
 func ReinforcePlusPlus[T Float](adv, ret, reward []T, mask []bool, rows Rows, gamma float64) error {
 	Returns(ret, reward, mask, rows, gamma)
 	clearMasked(ret, mask)
@@ -13,11 +13,11 @@ func ReinforcePlusPlus[T Float](adv, ret, reward []T, mask []bool, rows Rows, ga
 	return whitenMasked(adv, mask)
 }
 
-// ReinforcePlusPlusBaseline sets adv [N] to the rewards less the mean of their
-// group, spread over the row's unmasked tokens, whitened over the batch, and 0 at
-// masked-out tokens: the std is the batch's, not a group's. score and group are
-// [B]; the mean of a row alone is 0. It returns ErrTooFew if fewer than two tokens
-// are unmasked. In verl the returns are these advantages.
+// ReinforcePlusPlusBaseline sets adv [N] to the rewards less their group's mean, spread
+// over the row's unmasked tokens, whitened over the batch, and 0 at masked-out tokens: the
+// std is the batch's, not a group's. score and group are [B]; the mean of a row alone is 0.
+// It returns ErrTooFew if fewer than two tokens are unmasked. In verl the returns equal
+// these advantages.
 func ReinforcePlusPlusBaseline[T Float](adv, score []T, group []int, mask []bool, rows Rows) error {
 	perRow := make([]T, len(score))
 	GroupAdvantage(perRow, score, group, false)

@@ -1,12 +1,11 @@
 package rl
 
-// ReMax sets ret [N] to the undiscounted Returns and adv [N] to them less the
-// reward of the greedy completion of the same prompt (arXiv:2310.10505):
+// ReMax sets ret [N] to the undiscounted Returns and adv [N] to ret less the reward of the
+// greedy completion of the same prompt (arXiv:2310.10505):
 //
 //	A[t] = ret[t] - baseline[i]
 //
-// reward is [N], baseline [B]. At masked-out tokens adv is ret, which means nothing
-// there.
+// reward is [N], baseline [B]. At masked-out tokens adv is ret, which is meaningless there.
 func ReMax[T Float](adv, ret, reward, baseline []T, mask []bool, rows Rows) {
 	sameLen(len(mask), len(adv))
 	sameLen(rows.Len(), len(baseline))

@@ -4,9 +4,9 @@ package rl
 //
 //	ret[t] = reward[t] + gamma·ret'
 //
-// ret' is that of the next unmasked token of the row, 0 after its last. As in GAE,
-// masked-out tokens have no reward and no step of discount; there ret is ret'.
-// ret and reward are [N] and may be the same slice.
+// ret' is the return of the row's next unmasked token, 0 after its last. As in GAE,
+// masked-out tokens have no reward and no discount step; there ret is ret'. ret and reward
+// are [N] and may be the same slice.
 func Returns[T Float](ret, reward []T, mask []bool, rows Rows, gamma float64) {
 	rows.check(len(mask))
 	sameLen(len(mask), len(ret), len(reward))

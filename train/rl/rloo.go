@@ -5,9 +5,9 @@ package rl
 //
 //	A[i] = r[i] - mean of the others = (r[i] - mean)·n/(n-1)
 //
-// dst, score and group are those of GroupAdvantage. A row alone in its group has
-// no others: its advantage is r[i], an unbiased gradient without a baseline, as in
-// verl's rloo; with dropAlone it is 0, as in verl's rloo_vectorized.
+// dst, score and group are as for GroupAdvantage. A row alone in its group has no others:
+// its advantage is r[i], an unbiased gradient without a baseline, as in verl's rloo; with
+// dropAlone it is 0, as in verl's rloo_vectorized.
 func RLOO[T Float](dst, score []T, group []int, dropAlone bool) {
 	sameLen(len(group), len(dst), len(score))
 	for _, members := range groupMembers(group) {

@@ -1,6 +1,6 @@
 package rl
 
-// BypassLoss is the loss under bypass mode; zero where the mode is off.
+// BypassLoss is the loss under bypass mode; zero if the mode is off.
 type BypassLoss uint8
 
 const (

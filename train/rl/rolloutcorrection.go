@@ -1,25 +1,25 @@
 package rl
 
-// Correction says how training accounts for rollouts that another policy
-// sampled: the sampler's numerics differ from the trainer's, and its parameters
-// may be older. It weighs what was sampled, rejects what is too far off, or both.
-// The zero value only measures (verl's preset "disabled").
+// Correction says how training accounts for rollouts that another policy sampled: its
+// numerics differ from the trainer's, and its parameters may be older. It weights rollouts,
+// rejects those too far off, or both. The zero value only measures (verl's preset
+// "disabled").
 type Correction struct {
 	Weights RolloutWeights
-	// With Low 0 a weight is truncated at High, else it is 0 outside [Low, High]
-	// (IcePop). Not read with NoWeights.
+	// With Low 0 a weight is truncated at High, else it is 0 outside [Low, High] (IcePop).
+	// Ignored with NoWeights.
 	Low, High float64
-	// Normalize divides the weights by their mean, which needs a call on the
-	// whole batch.
+	// Normalize divides the weights by their mean; Correct must then see the whole batch in
+	// one call.
 	Normalize bool
-	// Reject are criteria that a token must all pass; nil rejects nothing.
+	// Reject lists criteria, all of which a token must pass; nil rejects nothing.
 	Reject []Rejection
-	// Bypass, if not zero, says that oldLogProb is the sampler's, that no pass
-	// recomputes it, and which loss takes weights and mask (verl's bypass mode).
-	// Correct does not read it: the caller's logProb is the current policy's then.
+	// Bypass, if not zero, says that oldLogProb is the sampler's and no pass recomputes it,
+	// and names the loss that takes weights and mask (verl's bypass mode). Correct does not
+	// read it: the caller passes the current policy's logProb then.
 	Bypass BypassLoss
-	// CountEmptyRows makes statistics over rows count those with nothing
-	// unmasked, as verl does: their weight is 0, their perplexity 1.
+	// CountEmptyRows makes row statistics count rows with nothing unmasked, as verl does:
+	// their weight is 0, their perplexity 1.
 	CountEmptyRows bool
 }
 
@@ -42,17 +42,15 @@ func (c Correction) check() {
 //
 //	x = logProb - rollLogProb
 //
-// of the trainer's policy to the sampler's, and adds statistics to s. It sets
-// weight to the rollout weights, 0 where mask is false, and keep to mask without
-// the rejected tokens. Weights do not depend on rejection: both read mask. They
-// are constants to every gradient.
+// of the trainer's policy to the sampler's, and adds statistics to s. It sets weight to the
+// rollout weights, 0 where mask is false, and keep to mask minus the rejected tokens.
+// Weights do not depend on rejection: both read mask. They are constant to every gradient.
 //
-// logProb is of the old policy, the one before the first update; in bypass mode
-// it is of the current one. All arrays are [N]. weight may be nil,
-// and is not written, without Weights; keep and mask may be the same slice.
-// Rows are independent of each other but for Normalize, so without it a call on
-// micro-batches changes no bit. Nothing unmasked is no error, where verl raises:
-// statistics of nothing are NaN.
+// logProb is the old policy's, before the first update; in bypass mode the current
+// policy's. All arrays are [N]. Without Weights, weight may be nil and is not written; keep
+// and mask may be the same slice. Rows are independent except for Normalize, so without it
+// a call on micro-batches changes no bit. An all-masked batch is not an error, where verl
+// raises: statistics of nothing are NaN.
 func Correct[T Float](weight []T, keep []bool, logProb, rollLogProb []T, mask []bool, rows Rows, c Correction, s *CorrectionStats) {
 	c.check()
 	rows.check(len(mask))
@@ -94,8 +92,8 @@ func Correct[T Float](weight []T, keep []bool, logProb, rollLogProb []T, mask []
 	}
 }
 
-// ratioRow are the unmasked tokens of a row: their places, their log-ratios and
-// the sums of both policies' log-probs.
+// ratioRow holds the unmasked tokens of a row: their places, their log-ratios and the sums
+// of both policies' log-probs.
 type ratioRow struct {
 	token         []int
 	x             []float64

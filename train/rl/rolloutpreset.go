@@ -1,12 +1,11 @@
 package rl
 
-// CorrectionPresets returns verl's named corrections
-// (RolloutCorrectionConfig in verl/trainer/config/algorithm.py at 1dda039b9).
-// decoupled_ corrects to the old policy, bypass_ has none; seq_ and token_ say of
-// what the weights are, tis that they are truncated at 2 and icepop that they are
-// 0 outside [0.5, 5]; geo_rs rejects rows whose geometric mean ratio leaves
-// [0.999, 1.001], k3_rs those with a mean k3 above 0.01. decoupled_seq_mean_is is
-// not verl's but that of FlowRL's tis_clip.
+// CorrectionPresets returns verl's named corrections (RolloutCorrectionConfig in
+// verl/trainer/config/algorithm.py at 1dda039b9). decoupled_ corrects to the old policy,
+// bypass_ has none; seq_ and token_ name the level of the weights; tis truncates them at 2,
+// icepop zeroes them outside [0.5, 5]; geo_rs rejects rows whose geometric mean ratio
+// leaves [0.999, 1.001], k3_rs rows with a mean k3 above 0.01. decoupled_seq_mean_is is
+// FlowRL's tis_clip, not verl's.
 func CorrectionPresets() map[string]Correction {
 	geo := Rejection{SpanMean, KLK1, 0.999, 1.001}
 	k3 := Rejection{SpanMean, KLK3, 0, 0.01}

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Span says over which tokens a statistic is taken.
+// Span says over which tokens a statistic is computed.
 type Span uint8
 
 const (
-	SpanToken Span = 1 + iota // each by itself
+	SpanToken Span = 1 + iota // each token separately
 	SpanSum                   // the row's sum
 	SpanMean                  // the row's masked mean
 	SpanMax                   // the row's greatest
@@ -31,7 +31,7 @@ var spanNames = [...]string{SpanToken: "token", SpanSum: "seq_sum", SpanMean: "s
 //	k1      between ln Low and ln High; Low 0 is no lower bound
 //	k2, k3  up to High; Low is 0
 //
-// so that k1 bounds the ratio of the sampler to the trainer, the inverse of what
+// so k1 bounds the ratio of the sampler to the trainer, the inverse of the ratio that
 // weights bound. The mean of k1 is the log of a geometric mean.
 type Rejection struct {
 	Span      Span
@@ -55,16 +55,14 @@ func (r Rejection) String() string {
 	return fmt.Sprintf("%s_k%d", spanNames[r.Span], 1+r.Kind-KLK1)
 }
 
-// ParseRejections returns the criteria of verl's rollout_rs and
-// rollout_rs_threshold, comma-separated both: token_k1 to k3, seq_sum_k1 to k3,
-// seq_mean_k1 to k3, seq_max_k2 and k3, each with its threshold or all with one.
-// That of k1 is "L_U", or "U" for 1/U_U; of the others "U". A name given twice
-// counts once.
+// ParseRejections returns the criteria of verl's rollout_rs and rollout_rs_threshold, both
+// comma-separated: token_k1 to k3, seq_sum_k1 to k3, seq_mean_k1 to k3, seq_max_k2 and k3,
+// each with its threshold or all with one. A threshold of k1 is "L_U", or "U" for 1/U_U; of
+// the others "U". A repeated name counts once.
 //
-// Names of older verls are known too: token, sequence and geometric bound the
-// ratio of the trainer to the sampler, the inverse of token_k1, seq_sum_k1 and
-// seq_mean_k1; token_veto rejects a row with a token whose ratio is below its
-// threshold.
+// It also accepts names of older verls: token, sequence and geometric bound the ratio of
+// the trainer to the sampler, the inverse of token_k1, seq_sum_k1 and seq_mean_k1;
+// token_veto rejects a row with a token whose ratio is below its threshold.
 func ParseRejections(options, thresholds string) ([]Rejection, error) {
 	var names []string
 	for _, n := range splitList(options) {
@@ -123,7 +121,7 @@ func parseRejection(name, threshold string) (Rejection, error) {
 		}
 	}
 	if band {
-		return Rejection{}, fmt.Errorf("threshold %q has a lower bound", threshold)
+		return Rejection{}, fmt.Errorf("threshold %q must not have a lower bound", threshold)
 	}
 	if name == "token_veto" {
 		return Rejection{SpanMax, KLK1, 0, 1 / high}, nil
@@ -135,11 +133,11 @@ func parseRejection(name, threshold string) (Rejection, error) {
 			}
 		}
 	}
-	return Rejection{}, errors.New("no such criterion")
+	return Rejection{}, errors.New("unknown criterion")
 }
 
-// statistics returns r's estimate of each token of a row with log-ratios x, or
-// of the row at each of them, and the row's.
+// statistics returns r's estimate for each token of a row with log-ratios x (the row's
+// estimate at each, for row spans), and the row's.
 func (r Rejection) statistics(x []float64) (stat []float64, row float64) {
 	stat = make([]float64, len(x))
 	row = math.Inf(-1)
@@ -170,7 +168,7 @@ func (r Rejection) statistics(x []float64) (stat []float64, row float64) {
 	return stat, row
 }
 
-// bounds returns what the statistic is kept between.
+// bounds returns the bounds of the statistic.
 func (r Rejection) bounds() (low, high float64) {
 	if r.Kind == KLK1 {
 		return log(r.Low), log(r.High)
@@ -178,8 +176,8 @@ func (r Rejection) bounds() (low, high float64) {
 	return math.Inf(-1), r.High
 }
 
-// accept says which tokens of a row pass all criteria, and adds each one's
-// statistics to its s.
+// accept reports, per token of a row, whether it passes all criteria, and adds each
+// criterion's statistics to its s.
 func (c Correction) accept(x []float64, s []rejectionStats) []bool {
 	ok := slices.Repeat([]bool{true}, len(x))
 	if len(x) == 0 {

@@ -2,15 +2,15 @@ package rl
 
 import "math"
 
-// CorrectionStats accumulates what Correct sees, over calls under one Correction.
-// The zero value is empty.
+// CorrectionStats accumulates statistics over calls of Correct under one Correction. The
+// zero value is empty.
 type CorrectionStats struct {
 	config     Correction
 	mismatch   mismatchStats
 	weights    weightStats
 	reject     []rejectionStats // one per criterion
 	normFactor float64
-	// Tokens and rows, and those rejected or with a rejected token.
+	// Tokens, rows, rejected tokens, and rows with a rejected token.
 	tokens, rows, rejectedTokens, rejectedRows float64
 }
 
@@ -32,9 +32,9 @@ func (s *CorrectionStats) addAccepted(ok []bool) {
 	}
 }
 
-// Metrics returns verl's statistics, all under rollout_corr/. Where nothing else
-// is said means are over tokens, and over rows for names with seq; std is of
-// what the bounds leave, by E[x²]-E[x]², that of seq the sample's.
+// Metrics returns verl's statistics, all under rollout_corr/. Unless stated otherwise,
+// means are over tokens, and over rows for names with seq; std is of the bounded values, by
+// E[x²]-E[x]²; for seq it is the sample std.
 //
 // Always, with a and b a row's mean log-probs of the trainer and the sampler:
 //
@@ -81,7 +81,7 @@ func (s *CorrectionStats) Metrics() []Metric {
 	return s.mismatch.metrics(m, prefix)
 }
 
-// mismatchStats are sums of how far the sampler is from the trainer.
+// mismatchStats are sums of the distance between sampler and trainer.
 type mismatchStats struct {
 	tokens, kl, k3, chi2             float64 // over tokens
 	rows                             float64
@@ -185,8 +185,7 @@ func (s *rowStats) add(x float64) {
 	s.extent.add(x)
 }
 
-// metrics appends mean, sample std, extent and the greatest distance from
-// centre.
+// metrics appends mean, sample std, extent and the greatest distance from centre.
 func (s *rowStats) metrics(m []Metric, prefix string, centre float64) []Metric {
 	std := 0.0
 	if s.n > 1 {
@@ -210,7 +209,7 @@ type weightStats struct {
 	seq              rowStats
 }
 
-// floor returns the weight that counts as low.
+// floor returns the weight below which a weight counts as low.
 func (c Correction) floor() float64 {
 	if c.Low > 0 {
 		return c.Low
@@ -285,7 +284,7 @@ func (s *weightStats) metrics(m []Metric, prefix string, c Correction) []Metric 
 	return m
 }
 
-// rejectionStats are those of one criterion, over rows that have a token.
+// rejectionStats are the statistics of one criterion, over rows that have a token.
 type rejectionStats struct {
 	stat                   spread // of the statistic, bounded
 	sum                    float64

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// RolloutWeights are importance weights of what another policy sampled, from the
-// log-ratios x of its tokens:
+// RolloutWeights are importance weights for another policy's rollouts, from the log-ratios
+// x of their tokens:
 //
 //	TokenWeights      exp(x)                 of the token: biased, little variance
 //	SequenceWeights   exp(Σ x)               of the row: unbiased
 //	GeometricWeights  exp(mean x)            of the row: its geometric mean per token
 //
-// The exponent is bounded to ±20. verl has the first two; the third is that of
-// FlowRL's tis_clip and of older verls.
+// The exponent is bounded to ±20. verl has the first two; the third is from FlowRL's
+// tis_clip and older verls.
 type RolloutWeights uint8
 
 const (
@@ -24,8 +24,8 @@ const (
 	GeometricWeights
 )
 
-// ParseRolloutWeights returns the weights of verl's rollout_is: token or
-// sequence; sequence_mean is the geometric mean, and none is none.
+// ParseRolloutWeights returns the weights of verl's rollout_is: token or sequence;
+// sequence_mean is the geometric mean; none disables them.
 func ParseRolloutWeights(name string) (RolloutWeights, error) {
 	switch name {
 	case "none":
@@ -40,8 +40,8 @@ func ParseRolloutWeights(name string) (RolloutWeights, error) {
 	return 0, fmt.Errorf("unknown rollout weights %q", name)
 }
 
-// ParseRolloutBounds returns Low and High of a Correction from verl's
-// rollout_is_threshold: "U" truncates at U, Low being 0; "L_U" zeroes outside.
+// ParseRolloutBounds returns Low and High of a Correction from verl's rollout_is_threshold:
+// "U" truncates at U, with Low 0; "L_U" zeroes outside.
 func ParseRolloutBounds(spec string) (low, high float64, err error) {
 	lower, upper, band := strings.Cut(strings.TrimSpace(spec), "_")
 	if !band {
@@ -54,7 +54,7 @@ func ParseRolloutBounds(spec string) (low, high float64, err error) {
 		return 0, 0, fmt.Errorf("rollout bounds %q: %w", spec, err)
 	}
 	if low > high {
-		return 0, 0, fmt.Errorf("rollout bounds %q: the lower exceeds the upper", spec)
+		return 0, 0, fmt.Errorf("rollout bounds %q: the lower bound exceeds the upper", spec)
 	}
 	return low, high, nil
 }
@@ -62,7 +62,7 @@ func ParseRolloutBounds(spec string) (low, high float64, err error) {
 func parsePositive(s string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.Contains(s, "_") {
-		return 0, fmt.Errorf("%q is no number", s)
+		return 0, fmt.Errorf("%q is not a number", s)
 	}
 	if !(x > 0) {
 		return 0, fmt.Errorf("%q is not positive", s)
@@ -70,8 +70,8 @@ func parsePositive(s string) (float64, error) {
 	return x, nil
 }
 
-// weights returns the weights of a row's tokens, and those before their bounds;
-// 1 with NoWeights.
+// weights returns the weights of a row's tokens, and the same before their bounds; 1 with
+// NoWeights.
 func (c Correction) weights(x []float64) (w, raw []float64) {
 	w, raw = make([]float64, len(x)), make([]float64, len(x))
 	sum, mean := sumMean(x)
@@ -98,8 +98,8 @@ func (c Correction) weights(x []float64) (w, raw []float64) {
 
 func (c Correction) outside(raw float64) bool { return !(raw >= c.Low && raw <= c.High) }
 
-// weightMean is what Normalize divides by: the mean weight over tokens or over
-// rows that have one.
+// weightMean is the divisor of Normalize: the mean weight over tokens or over rows that
+// have one.
 type weightMean struct{ sum, tokens, rowMeans, rows float64 }
 
 func (m *weightMean) add(w []float64) {
@@ -113,7 +113,7 @@ func (m *weightMean) add(w []float64) {
 	m.rows++
 }
 
-// of returns 1 where the mean is too small to divide by.
+// of returns the mean, or 1 if it is too small to divide by.
 func (m *weightMean) of(level RolloutWeights) float64 {
 	mean := m.sum / (m.tokens + meanEps)
 	if level != TokenWeights {

@@ -6,10 +6,10 @@ package rl
 //
 //	l = -A·sigmoid(tau·(r-1))·4/tau,  tau = tauPos if A > 0, else tauNeg
 //
-// and the loss is Σ coef·w·l. At r = 1 its gradient is that of PPO; away from
-// it, it fades. verl's loss mode "sapo" has tauPos 1 and tauNeg 1.05, and always
-// aggregates by SeqMeanTokenMean; here that is the caller's Coef. Nothing is
-// clipped. It panics unless both temperatures are positive.
+// and the loss is Σ coef·w·l. At r = 1 it has PPO's gradient, which fades away from r = 1.
+// verl's loss mode "sapo" has tauPos 1 and tauNeg 1.05, and always aggregates by
+// SeqMeanTokenMean; here the caller's Coef decides. Nothing is clipped. It panics unless
+// both temperatures are positive.
 func SAPO[T Float](dlogProb []T, b *Batch[T], tauPos, tauNeg float64, s *PolicyStats) {
 	if !(tauPos > 0 && tauNeg > 0) {
 		panic("rl: SAPO temperatures must be positive")
@@ -34,9 +34,9 @@ func SAPO[T Float](dlogProb []T, b *Batch[T], tauPos, tauNeg float64, s *PolicyS
 // Settings of SAPO.
 var (
 	sapoTauPos = Setting{Key: "sapo.tau_pos", Default: 1.0, Range: "(0, inf)", Verl: []string{"tau_pos"},
-		Help: "steepness of the gate where the advantage is positive"}
+		Help: "steepness of the gate for positive advantages"}
 	sapoTauNeg = Setting{Key: "sapo.tau_neg", Default: 1.05, Range: "(0, inf)", Verl: []string{"tau_neg"},
-		Help: "steepness of the gate elsewhere"}
+		Help: "steepness of the gate for other advantages"}
 )
 
 // sapoLoss is the loss "sapo".

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// LengthMetrics are verl's global_seqlen metrics of sequences of these lengths, in
-// tokens: sums of as many of them as a part has, in their order, and of the parts.
+// LengthMetrics returns verl's global_seqlen metrics of sequences with these lengths in
+// tokens: over the sums of consecutive parts of equal count, and over the balanced parts.
 func LengthMetrics(length []int, parts [][]int) []Metric {
 	size := max(1, len(length)/max(1, len(parts)))
 	var chunks, balanced []int

@@ -5,50 +5,50 @@ import (
 	"maps"
 )
 
-// Setting declares one setting of an estimator or a policy loss: a key of the
-// configuration. It stands next to the functions that read it, and the Estimator or
-// PolicyLoss lists it. The configuration collects keys, defaults, conditions, checks
-// and explanations from these lists; no other place declares a setting.
+// Setting declares one configuration key of an estimator or a policy loss. It stands next
+// to the functions that read it, and the Estimator or PolicyLoss lists it. The
+// configuration collects keys, defaults, conditions, checks and explanations from these
+// lists; settings are declared nowhere else.
 type Setting struct {
 	Key string // without the leading algo: "sapo.tau_pos"
 	// Default has the setting's type: float64, int, bool, string (one of Words) or
-	// []float64. nil is a float64 that has no default and must be set.
+	// []float64. nil is a float64 without default, which must be set.
 	Default any
-	Range   string   // of a number, an interval: "(0, 1]"; empty allows every number
-	Null    bool     // null is a value too: no limit, +Inf
-	Words   []string // of a string
+	Range   string   // interval of a number: "(0, 1]"; empty allows every number
+	Null    bool     // null is allowed: no limit, +Inf
+	Words   []string // allowed strings
 	Unit    string   // what a number counts
 	Help    string   // one line
-	// Verl are its names in verl and in FlowRL's scripts: the golden vectors use them,
-	// and a configuration that uses one is pointed to Key.
+	// Verl lists its names in verl and in FlowRL's scripts: the golden vectors use them,
+	// and a configuration that uses one gets a pointer to Key.
 	Verl []string
 
-	Preset bool   // it only chooses defaults of other settings
+	Preset bool   // only chooses defaults of other settings
 	From   string // the preset that chooses the default; empty: none
 	Cases  []Case // of From: the words for which the default is not Default
 
-	While []Condition // it has an effect only while all of these hold
-	Where []Condition // the loss that lists it reads it only where one of these holds; empty: always
+	While []Condition // has an effect only while all of these hold
+	Where []Condition // read by the loss that lists it only if one of these holds; empty: always
 	Below string      // the key of a setting that must be greater
 	UpTo  string      // the key of a setting that must not be less
 }
 
-// Case is the default that a word of a preset stands for.
+// Case is the default that a preset's word selects.
 type Case struct {
 	Word  string
 	Value any
 }
 
-// Condition holds while the setting at Key is one of Words; without Words, while it is
+// Condition holds while the setting at Key is one of Words, or, without Words, while it is
 // true or above 0.
 type Condition struct {
 	Key   string
 	Words []string
 }
 
-// Settings are values by Setting.Key, as the configuration resolved them. A setting
-// without effect has none: reading it panics, as does reading a value as another type.
-// Settings are not changed once they are made.
+// Settings are values by Setting.Key, as the configuration resolved them. Settings without
+// effect are absent: reading one panics, as does reading a value as another type. Settings
+// are immutable once made.
 type Settings map[string]any
 
 // Float returns the value of a setting that is a float64.
@@ -74,7 +74,7 @@ func value[V any](c Settings, s Setting) V {
 	return v
 }
 
-// With returns the settings with another value of one.
+// With returns the settings with one value replaced.
 func (c Settings) With(s Setting, value any) Settings {
 	out := maps.Clone(c)
 	if out == nil {
@@ -84,8 +84,8 @@ func (c Settings) With(s Setting, value any) Settings {
 	return out
 }
 
-// Defaults returns what an estimator and a loss, by name, read, at the defaults of the
-// declarations. Settings without a default are missing.
+// Defaults returns the settings that the named estimator and loss read, at their declared
+// defaults. Settings without a default are missing.
 func Defaults(estimator, loss string) Settings {
 	c := Settings{}
 	e, _ := EstimatorNamed(estimator)

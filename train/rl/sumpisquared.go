@@ -1,12 +1,12 @@
 package rl
 
-// SumPiSquared sets dst [N] to Σ_v π(v)² of the softmax π of the logits z at each
-// token, from the logsumexp of z and that of 2·z:
+// SumPiSquared sets dst [N] to Σ_v π(v)² of the softmax π of the logits z at each token,
+// from the logsumexp of z and the logsumexp of 2·z:
 //
 //	Σ_v π(v)² = Σ_v exp(2·(z[v] - lse(z))) = exp(lse(2·z) - 2·lse(z))
 //
-// The sum is at least π² of the sampled token, whose log-prob is given; rounding is
-// kept from saying otherwise.
+// The sum is at least π² of the sampled token, whose log-prob is given; the result is
+// clamped to that against rounding.
 func SumPiSquared[T Float](dst, lse, lse2, logProb []T) {
 	sameLen(len(dst), len(lse), len(lse2), len(logProb))
 	for t := range dst {

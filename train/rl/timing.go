@@ -1,14 +1,14 @@
 package rl
 
-// Lap is a phase of a step and how long it took.
+// Lap is a phase of a step and its duration.
 type Lap struct {
 	Phase   string
 	Seconds float64
 }
 
 // TimingMetrics returns verl's compute_timing_metrics: timing_s/PHASE in seconds and
-// timing_per_token_ms/PHASE in milliseconds, for gen over the completion tokens (0
-// where there are none), for the passes over all tokens.
+// timing_per_token_ms/PHASE in milliseconds, for gen over the completion tokens (0 if there
+// are none), for the passes over all tokens.
 func TimingMetrics(laps []Lap, completionTokens, tokens int) []Metric {
 	var total, per []Metric
 	for _, l := range laps {
@@ -30,9 +30,9 @@ func TimingMetrics(laps []Lap, completionTokens, tokens int) []Metric {
 	return append(total, per...)
 }
 
-// ThroughputMetrics returns verl's compute_throughout_metrics of a step of all its
-// tokens: perf/total_num_tokens, perf/time_per_step in seconds, and perf/throughput
-// in tokens per second and device.
+// ThroughputMetrics returns verl's compute_throughout_metrics over all tokens of a step:
+// perf/total_num_tokens, perf/time_per_step in seconds, and perf/throughput in tokens per
+// second and device.
 func ThroughputMetrics(tokens int, seconds float64, devices int) []Metric {
 	return []Metric{
 		{"perf/total_num_tokens", float64(tokens)},

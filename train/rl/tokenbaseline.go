@@ -2,29 +2,26 @@ package rl
 
 import "iter"
 
-// TokenBaseline are the settings of OptimalTokenBaseline. The zero value is verl's
-// tir_optimal_token_baseline, which is right with tool turns and without.
+// TokenBaseline holds the settings of OptimalTokenBaseline. The zero value is verl's
+// tir_optimal_token_baseline, which is right with and without tool turns.
 type TokenBaseline struct {
-	// Columns counts a row's positions in all its tokens, masked-out ones too, as
-	// verl's optimal_token_baseline. After a tool turn, tokens are then compared
-	// with others that are elsewhere in their completions, and the rule of the tail
-	// takes a number of unmasked tokens for a position. Without masked-out tokens
-	// between unmasked ones it changes nothing.
+	// Columns counts a row's positions over all its tokens, masked-out ones included, as
+	// verl's optimal_token_baseline does. After a tool turn it then compares tokens at
+	// different places of their completions, and the tail rule mistakes a count of unmasked
+	// tokens for a position. Without masked-out tokens between unmasked ones it changes
+	// nothing.
 	Columns bool
-	// KeepTail leaves the longest row of a group, where no other row reaches, with
-	// its own return for a baseline, which makes its advantage 0 there. Otherwise
-	// the baseline is 0 there.
+	// KeepTail uses the longest row's own return as its baseline where no other row of the
+	// group reaches, which makes its advantage 0 there. Otherwise the baseline is 0 there.
 	KeepTail bool
 }
 
-// tokenBaselineEps is added to the sum of weights that a baseline divides by, as
-// in verl.
+// tokenBaselineEps is added to the sum of weights that a baseline divides by, as in verl.
 const tokenBaselineEps = 1e-8
 
-// OptimalTokenBaseline sets ret [N] to the undiscounted Returns and adv [N] to
-// them less the baseline of least variance for the group and the token's position
-// k among the unmasked tokens of its row (Li et al., "The Optimal Token Baseline",
-// PMLR v306, 2026):
+// OptimalTokenBaseline sets ret [N] to the undiscounted Returns and adv [N] to ret less the
+// least-variance baseline for the group and the token's position k among the unmasked
+// tokens of its row (Li et al., "The Optimal Token Baseline", PMLR v306, 2026):
 //
 //	w[t] = (1 - 2·π[t] + Σ_v π(v)²) · Weight[t]²   squared norm of the gradient by
 //	                                              the logits; π = exp(OldLogProb)
@@ -96,8 +93,8 @@ func positions[T Float](b *Batch[T], i int, columns bool) iter.Seq2[int, int] {
 	}
 }
 
-// longestRow returns the member with the most unmasked tokens, -1 if there are
-// several, and how many the second longest has; below 0 if there is none.
+// longestRow returns the member with the most unmasked tokens, -1 if several tie, and the
+// length of the second longest; below 0 if there is none.
 func longestRow[T Float](b *Batch[T], members []int) (row, second int) {
 	row, most, second := -1, -1, -1
 	for _, i := range members {
@@ -115,7 +112,7 @@ func longestRow[T Float](b *Batch[T], members []int) (row, second int) {
 
 // keepTail is the setting of both token baselines.
 var keepTail = Setting{Key: "token_baseline.keep_tail", Default: false,
-	Help: "where only the longest completion of a group reaches, take its own return for the baseline, " +
+	Help: "where only the longest completion of a group reaches, use its own return as the baseline, " +
 		"so that its advantage is 0 there; otherwise the baseline is 0"}
 
 // tokenBaselineEstimator is the estimator "optimal_token_baseline" with columns, else

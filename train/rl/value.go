@@ -10,9 +10,8 @@ var (
 		Help: "how far a value may move from the old one before its loss is clipped"}
 )
 
-// ValueLoss adds the clipped loss of a critic (arXiv:2005.12729 eq. 4) to s, and
-// its gradient to dvalue [N]. Per unmasked token, with vc the value clipped to
-// oldValue ± clip:
+// ValueLoss adds the clipped loss of a critic (arXiv:2005.12729 eq. 4) to s, and its
+// gradient to dvalue [N]. Per unmasked token, with vc the value clipped to oldValue ± clip:
 //
 //	l = ½·max((value-ret)², (vc-ret)²)
 //
@@ -48,8 +47,8 @@ type ValueStats struct {
 	values  float64
 }
 
-// Metrics returns the loss, the fraction of tokens whose clipped term is the
-// greater, and the mean value, under verl's names.
+// Metrics returns the loss, the fraction of tokens whose clipped term is the greater, and
+// the mean value, under verl's names.
 func (s *ValueStats) Metrics() []Metric {
 	n := s.tokens + meanEps
 	return []Metric{
@@ -59,9 +58,9 @@ func (s *ValueStats) Metrics() []Metric {
 	}
 }
 
-// ExplainedVariance returns 1 - var(ret-value)/(var(ret)+1e-5) over unmasked
-// tokens, sample variances, as in verl: 1 for a perfect critic, 0 for one that
-// knows only the mean, negative for worse. It is NaN for fewer than two tokens.
+// ExplainedVariance returns 1 - var(ret-value)/(var(ret)+1e-5) over unmasked tokens, with
+// sample variances, as in verl: 1 for a perfect critic, 0 for one that predicts only the
+// mean, negative for worse. It is NaN for fewer than two tokens.
 func ExplainedVariance[T Float](value, ret []T, mask []bool) float64 {
 	sameLen(len(mask), len(value), len(ret))
 	var all, rest moments
@@ -74,8 +73,8 @@ func ExplainedVariance[T Float](value, ret []T, mask []bool) float64 {
 	return 1 - rest.sampleVar()/(all.sampleVar()+1e-5)
 }
 
-// moments accumulates a mean and a variance by Welford's recurrence, which
-// needs one pass and does not cancel.
+// moments accumulates a mean and a variance by Welford's recurrence, in one pass and
+// without cancellation.
 type moments struct{ n, mean, ss float64 }
 
 func (m *moments) add(x float64) {

@@ -2,14 +2,13 @@ package rl
 
 import "math"
 
-// minSquaredWeight keeps the division by a squared importance weight finite, as in
-// verl.
+// minSquaredWeight keeps the division by a squared importance weight finite, as in verl.
 const minSquaredWeight = 1e-10
 
-// VarianceProxies returns verl's estimates of how much of a step's gradient is
-// noise (compute_variance_proxy_metrics), from a norm that takes no backward pass.
-// With w the squared norm of OptimalTokenBaseline without Weight, S the Weight, and
-// means over a row's unmasked tokens:
+// VarianceProxies returns verl's estimates of how much of a step's gradient is noise
+// (compute_variance_proxy_metrics), from a gradient norm computed without a backward pass.
+// With w the squared norm of OptimalTokenBaseline without Weight, S the Weight, and means
+// over a row's unmasked tokens:
 //
 //	a[i] = mean A     W[i] = Σ w·S²     W'[i] = Σ w·min(1, S²/1e-10)
 //
@@ -19,9 +18,8 @@ const minSquaredWeight = 1e-10
 //	variance_proxy/expected_a_squared      mean over rows of a²
 //	variance_proxy/expected_w              mean over rows of W
 //
-// It reads Rows, Mask, OldLogProb, Adv and Weight of b; sumPiSquared is [N].
-// gradNorm is that of the step's gradient, or NaN where there is none: then
-// proxy1 and proxy3 are 0.
+// It reads Rows, Mask, OldLogProb, Adv and Weight of b; sumPiSquared is [N]. gradNorm is
+// the norm of the step's gradient, or NaN if unknown; then proxy1 and proxy3 are 0.
 func VarianceProxies[T Float](b *Batch[T], sumPiSquared []T, gradNorm float64) []Metric {
 	b.Rows.check(len(b.Mask))
 	sameLen(len(b.Mask), len(b.OldLogProb), len(b.Adv), len(sumPiSquared))
