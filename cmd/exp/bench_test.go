@@ -88,7 +88,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--only train,", nil, "has an empty part"},
 		{"--layers 2 --width 64", nil, "an architecture of your own needs --heads, --kv-heads, --ffn, --vocab too"},
 		{"--model 1M --layers 1 --width 16 --heads 1 --kv-heads 1 --ffn 16 --vocab 32", nil, "--model contradicts --layers"},
-		{"--layers 1 --width 16 --heads 3 --kv-heads 2 --ffn 16 --vocab 32", nil, "heads 3 is no multiple of kv_heads 2"},
+		{"--layers 1 --width 16 --heads 3 --kv-heads 2 --ffn 16 --vocab 32", nil, "heads 3 is not a multiple of kv_heads 2"},
 		{"--repeat 0", nil, "repeat is 0, must be at least 1"},
 		{"--threads -1", nil, "-1 threads"},
 		{"--level avx1024", nil, `--level: unknown cpu level "avx1024"`},

@@ -208,7 +208,7 @@ func TestValidate(t *testing.T) {
 		{"nothing to score", func(o *Options) { o.Length = 1 }, "bench: length is 1, must be at least 2"},
 		{"no repeats", func(o *Options) { o.Repeat = 0 }, "bench: repeat is 0"},
 		{"no prompt", func(o *Options) { o.Prompt = 0 }, "bench: prompt is 0"},
-		{"heads", func(o *Options) { o.Models[0].KVHeads = 3 }, "bench: model tiny: model: heads 2 is no multiple of kv_heads 3"},
+		{"heads", func(o *Options) { o.Models[0].KVHeads = 3 }, "bench: model tiny: model: heads 2 is not a multiple of kv_heads 3"},
 	} {
 		o := tiny()
 		tt.change(&o)

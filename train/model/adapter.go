@@ -34,7 +34,7 @@ func (c Config) AdapterTargets() []string {
 	return list
 }
 
-// Validate reports every setting that adapters of c cannot have.
+// Validate reports every invalid setting for adapters of c.
 func (a Adapters) Validate(c Config) error {
 	switch {
 	case a.Rank < 1:
@@ -49,14 +49,14 @@ func (a Adapters) Validate(c Config) error {
 	can := c.AdapterTargets()
 	for _, t := range a.Targets {
 		if !slices.Contains(can, t) {
-			return fmt.Errorf("model: no linear map %q that can have an adapter; there are %s", t,
+			return fmt.Errorf("model: adapters cannot target %q; possible targets are %s", t,
 				strings.Join(can, ", "))
 		}
 	}
 	return nil
 }
 
-// Scale is what multiplies B·A·x.
+// Scale returns the factor of B·A·x.
 func (a Adapters) Scale() float64 { return a.Alpha / float64(a.Rank) }
 
 // onGate reports whether a gate or an up projection has an adapter.
@@ -69,8 +69,7 @@ func (a *Adapters) onGate() bool {
 
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// adapterPrefix is put before the names of the tensors that adapters belong to, in PEFT's
-// files.
+// adapterPrefix precedes the names of adapted tensors in PEFT's files.
 const adapterPrefix = "base_model.model."
 
 // adapterNames returns the names of A and B of a linear map.
@@ -115,7 +114,7 @@ func adapted(c Config, a *Adapters) (list []adaptedMap) {
 	return list
 }
 
-// adapter is one on a range of the rows of a linear map.
+// adapter is an adapter on a range of the rows of a linear map.
 type adapter struct {
 	a, b        kernels.Matrix
 	da, db      kernels.Buffer
@@ -123,16 +122,16 @@ type adapter struct {
 	number      uint32 // of the adapter in the model: its stream of dropout masks
 }
 
-// linear is a linear map with what may be on it.
+// linear is a linear map with its adapters.
 type linear struct {
 	w           kernels.Matrix
 	bias        kernels.Buffer
-	dw, dbias   kernels.Buffer // empty where the map is frozen
+	dw, dbias   kernels.Buffer // empty if the map is frozen
 	adapters    []adapter
 	scale, drop float64 // of the adapters
 }
 
-// lowRank is the memory that adapters work in: rows of the widest map.
+// lowRank is the working memory of adapters: rows of the widest map.
 type lowRank struct {
 	z, dz kernels.Buffer // [N,Rank] operands
 	t     kernels.Buffer // [N,widest] floats
@@ -149,7 +148,7 @@ func (a *Adapters) widest(c Config) (in, out int) {
 	return in, out
 }
 
-// alloc makes the buffers for rows rows: f those of floats, o those of operands.
+// alloc makes the buffers for rows rows: f allocates floats, o operands.
 func (r *lowRank) alloc(c Config, a *Adapters, rows int, train bool, f, o func(n int) kernels.Buffer) {
 	if a == nil {
 		return
@@ -190,8 +189,8 @@ func (r *lowRank) dropped(be kernels.Backend, y *linear, a *adapter, x kernels.B
 	return d
 }
 
-// backward takes dout [M,Out] through the adapters and the map: it adds to their
-// gradients and sets dx [M,In], unless it is empty. x is what apply had.
+// backward takes dout [M,Out] through the adapters and the map: it adds to their gradients
+// and sets dx [M,In], unless it is empty. x is the input of apply.
 func (y *linear) backward(be kernels.Backend, dx, dout, x, blocks kernels.Buffer, r *lowRank) {
 	if !dx.Empty() {
 		be.MatMulDX(dx, dout, y.w)
@@ -226,12 +225,12 @@ func (y *linear) adaptersBackward(be kernels.Backend, dx, dout, x, blocks kernel
 	}
 }
 
-// FoldAdapters adds to the weights of m, which has a backbone of its own on the same
-// backend, what the adapters of from add to theirs: W = fma(Alpha/Rank, B·A, W), B·A as
-// MatMulDX gives it. Call Refresh afterwards.
+// FoldAdapters adds from's adapters to the weights of m, which has its own backbone on the
+// same backend: W = fma(Alpha/Rank, B·A, W), B·A as computed by MatMulDX. Call Refresh
+// afterwards.
 func (m *Model) FoldAdapters(from *Model) error {
 	if m.base != nil {
-		panic("model: adapters fold into weights of a model's own")
+		panic("model: adapters fold only into a model's own weights")
 	}
 	_, widest := from.Heads.Adapters.widest(from.Config)
 	in, _ := from.Heads.Adapters.widest(from.Config)

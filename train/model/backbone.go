@@ -7,10 +7,10 @@ import (
 )
 
 // Backbone holds weights that never change: the backbone and, with LM, the output
-// projection, of one or several models. Matrices lie there once, in the layout that the
-// backend multiplies from, in F32 or in BF16: with BF16 weights every result has the
-// bits of the float32 model with the same values. It is used by one goroutine at a time,
-// and must be closed after the models on it.
+// projection, of one or several models. It stores matrices once, in the layout that the
+// backend multiplies from, in F32 or in BF16: with BF16 weights every result has the bits
+// of the float32 model with the same values. It is used by one goroutine at a time, and
+// must be closed after the models on it.
 type Backbone struct {
 	Config Config
 	LM     bool          // has an output projection
@@ -25,7 +25,7 @@ type Backbone struct {
 }
 
 // NewBackbone allocates a base with all weights zero. dtype is kernels.F32 or kernels.BF16.
-// The error says that the device has no room or that the configuration is impossible.
+// It returns an error if the device has no room or the configuration is impossible.
 func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*Backbone, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*B
 	return b, nil
 }
 
-// stored returns the type in which weights are kept unless the backend packs them.
+// stored returns the type of weights that the backend does not pack.
 func (b *Backbone) stored() kernels.DType {
 	if b.DType == kernels.F32 {
 		return b.be.Float()
@@ -49,7 +49,7 @@ func (b *Backbone) stored() kernels.DType {
 	return b.DType
 }
 
-// allocate makes room for everything. On an error nothing stays allocated.
+// allocate makes room for everything. On an error it frees what it allocated.
 func (b *Backbone) allocate() error {
 	c := b.Config
 	x, end := &layout{}, -1
@@ -57,7 +57,7 @@ func (b *Backbone) allocate() error {
 		if len(t.Shape) != 1 {
 			continue
 		}
-		if t.off != end { // else it is used together with the one before
+		if t.off != end { // else it continues the tensor before
 			x.group()
 		}
 		x.add(t.Name, t.Shape...)
@@ -78,7 +78,7 @@ func (b *Backbone) allocate() error {
 	} else if b.LM {
 		named[outputName] = b.matrix(&r, c.Vocab, c.Width)
 	}
-	if n, t := b.packed(c.Vocab, c.Width); !tied || n > 0 && t != b.DType { // packed ones are rounded, or not there
+	if n, t := b.packed(c.Vocab, c.Width); !tied || n > 0 && t != b.DType { // packed ones are rounded or absent
 		r.add(&embed.W, b.stored(), c.Vocab*c.Width)
 	}
 	var err error
@@ -102,7 +102,7 @@ func (b *Backbone) packed(out, in int) (n int, t kernels.DType) {
 	return n, t
 }
 
-// matrix asks for the room of a matrix as the backend multiplies from it.
+// matrix requests room for a matrix in the layout that the backend multiplies from.
 func (b *Backbone) matrix(r *rooms, out, in int) *kernels.Matrix {
 	w := &kernels.Matrix{Out: out, In: in}
 	if n, t := b.packed(out, in); n > 0 {
@@ -113,8 +113,8 @@ func (b *Backbone) matrix(r *rooms, out, in int) *kernels.Matrix {
 	return w
 }
 
-// rooms are buffers that are allocated together, one allocation for each type: many by
-// themselves would waste the ends of large pages.
+// rooms are buffers allocated together, one allocation for each type: many single ones
+// would waste the ends of large pages.
 type rooms []room
 
 type room struct {
@@ -125,9 +125,10 @@ type room struct {
 
 func (r *rooms) add(into *kernels.Buffer, t kernels.DType, n int) { *r = append(*r, room{into, t, n}) }
 
-// take allocates all and returns what is to be freed; on an error nothing is.
+// take allocates everything and returns the buffers to free; on an error it frees them
+// itself.
 func (r rooms) take(be kernels.Backend) (owned []kernels.Buffer, err error) {
-	const align = 128 // elements: no cache line is shared
+	const align = 128 // elements, so that none share a cache line
 	aligned := func(n int) int { return (n + align - 1) / align * align }
 	lengths := map[kernels.DType]int{}
 	for _, x := range r {
@@ -165,7 +166,7 @@ func (c Config) allLinears() (list []linearSpec) {
 	return list
 }
 
-// Tensors returns what Load asks for.
+// Tensors returns the tensors that Load asks for.
 func (b *Backbone) Tensors() []Tensor { return b.tensors }
 
 // Piece is rows [From, From+N) of a tensor. A vector is one row.
@@ -174,11 +175,11 @@ type Piece struct {
 	From, N int
 }
 
-// Rows returns a piece in host memory: BF16 of a matrix of a BF16 base, else F32. It must
-// stay until the next call.
+// Rows returns a piece in host memory: BF16 for a matrix of a BF16 base, else F32. The
+// slice must stay valid until the next call.
 type Rows func(p Piece) (kernels.Buffer, error)
 
-// Pieces returns what Load asks for, in its order.
+// Pieces returns the pieces that Load asks for, in order.
 func (b *Backbone) Pieces() (list []Piece) {
 	for _, f := range b.fills() {
 		list = append(list, f.pieces...)
@@ -186,7 +187,7 @@ func (b *Backbone) Pieces() (list []Piece) {
 	return list
 }
 
-// Load sets all weights. The error is that of rows.
+// Load sets all weights. It returns the error of rows.
 func (b *Backbone) Load(rows Rows) error {
 	var stage hostRows
 	for _, f := range b.fills() {
@@ -211,13 +212,13 @@ func (b *Backbone) Load(rows Rows) error {
 	return nil
 }
 
-// fill is what is set at once: pieces one after another.
+// fill is a unit of loading: pieces one after another.
 type fill struct {
 	pieces []Piece
 	set    func(x kernels.Buffer)
 }
 
-// fills returns how all weights are set, in the order of Tensors.
+// fills returns the steps that set all weights, in the order of Tensors.
 func (b *Backbone) fills() []fill {
 	c := b.Config
 	linears := map[string]linearSpec{outputName: {[]string{"lm_head"}, []int{c.Vocab}, c.Width}}
@@ -230,7 +231,7 @@ func (b *Backbone) fills() []fill {
 		if len(t.Shape) == 1 {
 			list = append(list, fill{[]Piece{{t.Name, 0, 1}},
 				func(x kernels.Buffer) { b.be.Copy(b.vectors.view(t.Name), x) }})
-		} else if s, ok := linears[t.Name]; ok { // else it is set with the first of its map
+		} else if s, ok := linears[t.Name]; ok { // else it is set with the first tensor of its map
 			list = append(list, b.matrixFills(b.matrices[t.Name], s)...)
 		}
 	}
@@ -254,16 +255,16 @@ func (b *Backbone) embeddingFills() (list []fill) {
 	return list
 }
 
-// rowsAtATime is how many rows of a width are packed together: about 2 MiB of BF16,
-// in whole steps of PackRows.
+// rowsAtATime returns how many rows of a width are packed together: about 2 MiB of BF16, in
+// whole steps of PackRows.
 func rowsAtATime(in int) int {
 	return max(1, (1<<20)/in/kernels.PackAlign) * kernels.PackAlign
 }
 
-// matrixFills packs a linear map a few rows at a time. Rows that come from two tensors
-// are put together on the host first.
+// matrixFills packs a linear map a few rows at a time. It first joins rows from two tensors
+// on the host.
 func (b *Backbone) matrixFills(w kernels.Matrix, s linearSpec) (list []fill) {
-	step, tensor, first := rowsAtATime(s.in), 0, 0 // first: where the tensor begins
+	step, tensor, first := rowsAtATime(s.in), 0, 0 // first: start of the tensor
 	for lo := 0; lo < w.Out; lo += step {
 		f := fill{set: func(x kernels.Buffer) { b.be.PackRows(w, lo, x) }}
 		hi := min(lo+step, w.Out)

@@ -2,17 +2,15 @@ package model
 
 import "exp/kernels"
 
-// Upstream says which results of the forward pass have a gradient waiting in the
-// workspace.
+// Upstream says which results of the forward pass have a gradient waiting in the workspace.
 type Upstream struct {
 	Scores bool // ws.DLogProb and ws.DEntropy
 	Values bool // ws.DValue
 	LogZ   bool // ws.DLogZ
 }
 
-// Backward adds to the gradients of all parameters, for the batch of the last
-// Forward. Micro-batches of a mini-batch must be taken in order (package kernels,
-// "Gradient blocks").
+// Backward adds to the gradients of all parameters, for the batch of the last Forward. Take
+// the micro-batches of a mini-batch in order (package kernels, "Gradient blocks").
 func (m *Model) Backward(ws *Workspace, up Upstream) {
 	if !m.trainable || ws.keep == KeepNothing {
 		panic("model: backward pass of a frozen model or workspace")
@@ -38,7 +36,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 	}
 }
 
-// recompute computes a layer's activations again from its input.
+// recompute recomputes a layer's activations from its input.
 func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	c := m.Config
 	m.be.RMSNorm(a.n1, a.rstd1, x0, y.norm1.w, c.norm(), c.NormEps)
@@ -66,7 +64,7 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 	dh, rows := ws.dh.Slice(0, ws.r*C), ws.rows.dev.Slice(0, ws.r)
 	switch {
 	case up.Scores && up.Values:
-		panic("model: a model has an output projection or a value head to train, not both")
+		panic("model: cannot train an output projection and a value head together")
 	case up.Scores:
 		be.LogProbBackward(dh, m.output.dw, ws.DLogProb(), ws.DEntropy(), ws.currentScores(), ws.scoredRows(),
 			m.output.w, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), ws.softmax)

@@ -12,11 +12,10 @@
 // a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may
 // have a low-rank adapter.
 //
-// The parameters that learn lie in one arena, as named views under their Hugging Face
-// names; gradients lie in a second arena of the same layout. Weights that never change
-// may lie in a Backbone instead, which several models share. A Model holds parameters, a
-// Workspace the activations of one micro-batch, a Cache and a Decoder what sampling
-// needs. Nothing is allocated per step.
+// The trainable parameters lie in one arena, as named views under their Hugging Face names;
+// gradients lie in a second arena of the same layout. Frozen weights may instead lie in a
+// Backbone that several models share. A Model holds parameters, a Workspace the activations
+// of one micro-batch, a Cache and a Decoder the memory of sampling. No step allocates.
 package model
 
 import (
@@ -28,7 +27,7 @@ import (
 	"exp/kernels"
 )
 
-// Config is the architecture. Dims as in package kernels.
+// Config is the architecture. Dimensions are named as in package kernels.
 type Config struct {
 	Vocab   int // V
 	Layers  int // L
@@ -46,18 +45,18 @@ type Config struct {
 	MaxPositions  int     // longest sequence, in tokens
 	InitStd       float64 // standard deviation of random initial weights
 
-	// What other families do differently. The zero value is Llama's block.
+	// Deviations of other families. The zero value is Llama's block.
 	Rope       RopeScaling      // of the rotary frequencies
 	Rotary     int              // Phi: channels of a head that are rotated; 0: all
 	OutBias    bool             // Llama's attention_bias: a bias on the attention output, too
 	FFNBias    bool             // Llama's mlp_bias: biases on gate, up and down
-	Fused      bool             // Phi-3: one tensor for q, k and v, one for gate and up
+	Fused      bool             // Phi-3: one tensor for q, k and v, and one for gate and up
 	Window     int              // positions that a windowed layer sees, itself included
 	Windowed   []bool           // [L] layers with a window; nil: none
-	LocalTheta float64          // Gemma 3: unscaled rotary base of windowed layers; 0: as the others
+	LocalTheta float64          // Gemma 3: unscaled rotary base of windowed layers; 0: same as the others
 	Gate       kernels.GateKind // activation of the feed-forward block
 	UnitOffset bool             // Gemma: norms multiply by 1 + weight
-	PostNorms  bool             // Gemma: norms of what attention and feed-forward add to the stream
+	PostNorms  bool             // Gemma: norms of the attention and feed-forward outputs
 	EmbedScale float64          // Gemma: multiplies the embedding; 0: 1
 	QueryScale float64          // multiplies attention scores; 0: 1/sqrt(Head)
 	ScoreCap   float64          // Gemma 2: soft cap of attention scores; 0: none
@@ -66,14 +65,14 @@ type Config struct {
 	Sparse     []bool           // [L] layers with experts instead of one feed-forward block; nil: none
 }
 
-// Experts describes the feed-forward block of a sparse layer: Count blocks of width
-// FFN, Top of which compute a token, and one of width Shared that always does, behind
-// a gate of its own (Qwen2-MoE).
+// Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
+// Top of which compute a token, and one of width Shared that always does, with its own gate
+// (Qwen2-MoE).
 type Experts struct {
 	Count, Top int
 	FFN        int
 	Shared     int  // 0: no shared expert
-	Renorm     bool // the weights of the chosen are divided by their sum (norm_topk_prob)
+	Renorm     bool // divide the weights of the chosen experts by their sum (norm_topk_prob)
 }
 
 // RopeScaling changes the rotary frequencies f_j = theta^(-2j/R) for sequences longer
@@ -93,7 +92,7 @@ type RopeScaling struct {
 	Short, Long []float64
 }
 
-// Validate reports every setting that no model can have.
+// Validate reports every invalid setting.
 func (c Config) Validate() error {
 	var errs []error
 	positive := func(name string, v int) {
@@ -112,7 +111,7 @@ func (c Config) Validate() error {
 	}
 	positive("max_positions", c.MaxPositions)
 	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
-		errs = append(errs, fmt.Errorf("model: heads %d is no multiple of kv_heads %d", c.Heads, c.KVHeads))
+		errs = append(errs, fmt.Errorf("model: heads %d is not a multiple of kv_heads %d", c.Heads, c.KVHeads))
 	}
 	if c.Head%2 != 0 {
 		errs = append(errs, fmt.Errorf("model: head_size %d is odd; rotary embedding pairs components", c.Head))
@@ -125,7 +124,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.validateVariants()...)...)
 }
 
-// validateVariants does so for what not every family has.
+// validateVariants does so for settings of particular families.
 func (c Config) validateVariants() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	if c.Rotary%2 != 0 || c.Rotary < 0 || c.Rotary > c.Head {
@@ -133,7 +132,7 @@ func (c Config) validateVariants() (errs []error) {
 	}
 	for name, list := range map[string][]bool{"windowed": c.Windowed, "sparse": c.Sparse} {
 		if list != nil && len(list) != c.Layers {
-			bad("%d layers are described as %s or not, the model has %d", len(list), name, c.Layers)
+			bad("%d entries say which layers are %s; the model has %d layers", len(list), name, c.Layers)
 		}
 	}
 	if slices.Contains(c.Windowed, true) && c.Window < 1 {
@@ -141,7 +140,7 @@ func (c Config) validateVariants() (errs []error) {
 	}
 	if slices.Contains(c.Sparse, true) {
 		if x := c.Experts; x.Count < 1 || x.Top < 1 || x.Top > x.Count || x.FFN < 1 || x.Shared < 0 {
-			bad("%d experts of width %d, %d to a token, and a shared one of %d cannot be", x.Count, x.FFN,
+			bad("invalid experts: %d of width %d, %d per token, shared expert of width %d", x.Count, x.FFN,
 				x.Top, x.Shared)
 		}
 		if c.FFNBias {
@@ -154,7 +153,7 @@ func (c Config) validateVariants() (errs []error) {
 	return append(errs, c.Rope.validate(c)...)
 }
 
-// rotated returns the channels of a head that turn with the position.
+// rotated returns the number of rotated channels of a head.
 func (c Config) rotated() int {
 	if c.Rotary > 0 {
 		return c.Rotary
@@ -162,19 +161,19 @@ func (c Config) rotated() int {
 	return c.Head
 }
 
-// windowed reports whether layer l sees a window only.
+// windowed reports whether layer l sees only a window.
 func (c Config) windowed(l int) bool { return c.Windowed != nil && c.Windowed[l] }
 
 // sparse reports whether layer l has a mixture of experts.
 func (c Config) sparse(l int) bool { return c.Sparse != nil && c.Sparse[l] }
 
-// routing is how a sparse layer chooses experts.
+// routing returns the rule by which a sparse layer chooses experts.
 func (c Config) routing() kernels.Routing {
 	return kernels.Routing{Experts: c.Experts.Count, Top: c.Experts.Top, Renorm: c.Experts.Renorm,
 		Shared: c.Experts.Shared > 0}
 }
 
-// embedScale returns what embeddings are multiplied by.
+// embedScale returns the factor of embeddings.
 func (c Config) embedScale() float64 {
 	if c.EmbedScale == 0 {
 		return 1
@@ -187,14 +186,14 @@ func (c Config) norm() kernels.NormShape {
 	return kernels.NormShape{Heads: 1, Dim: c.Width, Stride: c.Width, UnitOffset: c.UnitOffset}
 }
 
-// fusedGate reports whether MatMulSwiGLU computes the first half of a dense
-// feed-forward block without adapters.
+// fusedGate reports whether MatMulSwiGLU computes the first half of a dense feed-forward
+// block without adapters.
 func (c Config) fusedGate() bool { return c.Gate == kernels.SiLU && !c.FFNBias }
 
 // QKV returns the width of a row of queries, keys and values.
 func (c Config) QKV() int { return (c.Heads + 2*c.KVHeads) * c.Head }
 
-// attention returns the layout of such a row, and what layer l sees.
+// attention returns the layout of such a row, and the window of layer l.
 func (c Config) attention(l int) kernels.AttentionShape {
 	s := kernels.AttentionShape{H: c.Heads, K: c.KVHeads, D: c.Head, Scale: c.QueryScale, Cap: c.ScoreCap,
 		Rotary: c.Rotary}
@@ -207,7 +206,7 @@ func (c Config) attention(l int) kernels.AttentionShape {
 	return s
 }
 
-// Heads says what a model has beside its backbone.
+// Heads are the parts of a model outside its backbone.
 type Heads struct {
 	LM       bool        // output projection: a policy
 	Value    bool        // value head: a critic
@@ -222,8 +221,8 @@ type Heads struct {
 type LogZConfig struct {
 	Layers  int     // linear layers, at least 1; 3 in the published recipes
 	Dropout float64 // drop probability during updates; 0.1
-	// PoolAll takes the mean over the whole prompt. The published code leaves the
-	// last prompt token out.
+	// PoolAll averages over the whole prompt. The published code leaves the last prompt
+	// token out.
 	PoolAll bool
 	// Detach stops the gradient at the hidden states. The published code does not.
 	Detach bool

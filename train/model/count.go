@@ -2,8 +2,8 @@ package model
 
 import "exp/kernels"
 
-// Parameters returns the number of parameters of the backbone with its output
-// projection, and of the auxiliary heads.
+// Parameters returns the number of parameters of the backbone with its output projection,
+// and of the auxiliary heads.
 func Parameters(c Config, h Heads) (backbone, heads int) {
 	tensors, _ := Layout(c, h)
 	for _, t := range tensors {
@@ -16,9 +16,9 @@ func Parameters(c Config, h Heads) (backbone, heads int) {
 	return backbone, heads
 }
 
-// ForwardFLOPs returns the floating-point operations of a forward pass over one
-// sequence of n tokens of which scored get logits: two per weight that a token meets,
-// and 4·HD per token and key it attends to. A backward pass costs twice as much.
+// ForwardFLOPs returns the floating-point operations of a forward pass over one sequence of
+// n tokens, scored of which get logits: two per weight that a token meets, and 4·HD per
+// token and key it attends to. A backward pass costs twice as much.
 func (c Config) ForwardFLOPs(n, scored int) float64 {
 	var weights, keys float64
 	for l := range c.Layers {
@@ -42,15 +42,15 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 	return 2*float64(n)*weights + 4*keys*float64(c.Heads*c.Head) + 2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
-// The following count the bytes that things allocate on a device whose floats are
-// float32 and whose operands are of type operand.
+// The following functions return the bytes allocated on a device whose floats are float32
+// and whose operands have type operand.
 
 const floatSize = 4
 
-// PackedLen is a backend's, for a weight [out,in].
+// PackedLen is a backend's function, for a weight [out,in].
 type PackedLen func(out, in int) (packed, packedT int)
 
-// tables returns the elements of the rotary tables.
+// tables returns the number of elements of the rotary tables.
 func (c Config) tables() int {
 	n := 2 * (c.MaxPositions * c.rotated() / 2)
 	if c.LocalTheta > 0 {
@@ -59,7 +59,7 @@ func (c Config) tables() int {
 	return n
 }
 
-// ModelBytes is for a Model with a backbone of its own.
+// ModelBytes returns the size of a Model with its own backbone.
 func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
 	_, n := Layout(c, h)
 	floats := n + c.tables()
@@ -81,7 +81,7 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 	return floatSize*floats + operand.Size()*operands
 }
 
-// packedElements is the length of a weight's packed copies.
+// packedElements returns the length of a weight's packed copies.
 func packedElements(packed PackedLen, out, in int, trainable bool) int {
 	p, pt := packed(out, in)
 	if !trainable {
@@ -103,7 +103,7 @@ func (c Config) addHeads(h Heads, add func(out, in int)) {
 	}
 }
 
-// BackboneBytes is for a Backbone whose matrices are of type dtype.
+// BackboneBytes returns the size of a Backbone whose matrices have type dtype.
 func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, operand kernels.DType) int {
 	if operand == kernels.F32 {
 		operand = dtype
@@ -128,7 +128,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 	return n
 }
 
-// AdapterBytes is for a Model on a Backbone.
+// AdapterBytes returns the size of a Model on a Backbone.
 func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand kernels.DType) int {
 	_, n := AdapterLayout(c, h, h.Adapters)
 	floats, operands := n+c.tables(), 0
@@ -144,12 +144,12 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 	return floatSize*floats + operand.Size()*operands
 }
 
-// counter returns an allocator that adds to n what it would allocate.
+// counter returns an allocator that only adds the sizes to n.
 func counter(n *int, size int) func(k int) kernels.Buffer {
 	return func(k int) kernels.Buffer { *n += k * size; return kernels.Buffer{} }
 }
 
-// WorkspaceBytes is for a Workspace.
+// WorkspaceBytes returns the size of a Workspace.
 func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kernels.DType) int {
 	ws := &Workspace{c: c, keep: keep, cap: limit, adapters: h.Adapters}
 	n := 0
@@ -158,12 +158,12 @@ func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kerne
 	return n
 }
 
-// CacheBytes is for a Cache.
+// CacheBytes returns the size of a Cache.
 func (c Config) CacheBytes(pages, size int, operand kernels.DType) int {
 	return 2 * c.Layers * pages * size * c.KVHeads * c.Head * operand.Size()
 }
 
-// DecoderBytes is for a Decoder.
+// DecoderBytes returns the size of a Decoder.
 func (c Config) DecoderBytes(h Heads, rows, table int, operand kernels.DType) int {
 	n := 0
 	(&Decoder{c: c}).alloc(h, rows, table, counter(&n, floatSize), counter(&n, operand.Size()),

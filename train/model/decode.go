@@ -7,7 +7,7 @@ import (
 	"exp/kernels"
 )
 
-// Cache holds the keys and values of many sequences in pages, all layers.
+// Cache holds the keys and values of many sequences in pages, for all layers.
 type Cache struct {
 	be     kernels.Backend
 	layers []kernels.Pages
@@ -47,10 +47,10 @@ func (x *Cache) Close() {
 	x.owned = nil
 }
 
-// Step is one forward pass over rows whose keys and values go to a cache: prompt
-// tokens (prefill) and freshly sampled ones (decode) alike, in any mix. A row
-// sees what its sequence has in the cache up to its own position, so the rows of a
-// sequence must be complete up to there, in this step or earlier ones.
+// Step is one forward pass over rows whose keys and values go to a cache: prompt tokens
+// (prefill) and freshly sampled ones (decode), in any mix. A row sees its sequence's cache
+// up to its own position, so the rows of a sequence must be complete up to there, in this
+// step or earlier ones.
 type Step struct {
 	Tokens []int32   // [M]
 	Pos    []int32   // [M] position in the sequence
@@ -58,7 +58,7 @@ type Step struct {
 	Slots  []int32   // [M] page·size + position in the page, where the row's key goes
 	Table  []int32   // [sequences, Width] pages of each sequence, in order
 	Width  int       // pages a sequence can have
-	Sample []int32   // [Q] rows after which a token is to be drawn
+	Sample []int32   // [Q] rows after which to draw a token
 	U      []float32 // [Q] uniform numbers in [0,1) that decide the draws
 }
 
@@ -102,7 +102,7 @@ func NewDecoder(be kernels.Backend, c Config, h Heads, rows, table int) (*Decode
 	return d, nil
 }
 
-// alloc makes the buffers: f those of floats, o those of operands, i those of indices.
+// alloc makes the buffers: f allocates floats, o operands, i indices.
 func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Buffer) {
 	c := d.c
 	C := c.Width
@@ -123,20 +123,20 @@ func (d *Decoder) Close() {
 	d.owned = nil
 }
 
-// Drawn are the tokens that a Step drew, [Q] each, on the host.
+// Drawn are the tokens drawn by a Step, [Q] each, on the host.
 type Drawn struct {
 	IDs              []int32
 	LogProb, Entropy []float32
 }
 
-// paged is where the rows of a step are, on the device.
+// paged holds the locations of a step's rows, on the device.
 type paged struct {
 	pos, seq, slots, table kernels.Buffer
 	width                  int
 }
 
-// Step runs one step and draws a token after each of its Sample rows. The slices
-// of out must have length Q.
+// Step runs one step and draws a token after each of its Sample rows. The slices of out
+// must have length Q.
 func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Drawn) {
 	be, c := m.be, m.Config
 	n, C := len(st.Tokens), c.Width
@@ -145,8 +145,8 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		be.Copy(v, kernels.Host(src))
 		return v
 	}
-	// All that the step reads is there before its first operation: one that waits for others
-	// would have to run before a copy.
+	// All inputs are on the device before the first operation: an operation that waits for
+	// others would have to run before a copy.
 	at := paged{load(d.pos, st.Pos), load(d.seq, st.Seq), load(d.slots, st.Slots), load(d.table, st.Table), st.Width}
 	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
 	be.Copy(u, kernels.Host(st.U))
@@ -168,7 +168,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		m.join(y, &a, &d.low, xs, d.o.Slice(0, n*C))
 		m.feedForward(y, &a, &d.low, delta)
 	}
-	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // the memory, for the next step
+	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // keep the memory for the next step
 	q := len(st.Sample)
 	if q == 0 {
 		be.Sync()

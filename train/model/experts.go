@@ -5,17 +5,17 @@ import "exp/kernels"
 // expert is one gated feed-forward block of a mixture.
 type expert struct{ gateUp, down linear }
 
-// mixture are the parameters of a sparse layer's feed-forward block: the router, whose
-// last row is the gate of the shared expert if there is one, and the experts, the shared
-// one last.
+// mixture holds the parameters of a sparse layer's feed-forward block: the router, whose
+// last row is the gate of the shared expert if present, and the experts, the shared one
+// last.
 type mixture struct {
 	router  linear
 	experts []expert
 }
 
-// mixtureActs are what a sparse layer computes of M rows. Rows are sorted by the expert
-// they go to: expert e has the sorted rows offsets[e] to offsets[e+1]; the shared one,
-// which all rows go to, has the last M in their own order.
+// mixtureActs are a sparse layer's activations for M rows. Rows are sorted by expert:
+// expert e has the sorted rows offsets[e] to offsets[e+1]; the shared expert, which all
+// rows go to, has the last M in their own order.
 type mixtureActs struct {
 	logits, weight, probs kernels.Buffer // [M,Logits], [M,J], [M,E], floats
 	choice, slot          kernels.Buffer // [M,J]: expert of each choice, and its sorted row
@@ -42,7 +42,7 @@ func (a *mixtureActs) alloc(c Config, M int, f, o, i func(n int) kernels.Buffer)
 	a.y = f(M * J * c.Width)
 }
 
-// cut returns the buffers for M rows.
+// cut returns the buffers cut to M rows.
 func (a *mixtureActs) cut(c Config, M int) mixtureActs {
 	r := c.routing()
 	J, N := r.Choices(), M*r.Top
@@ -64,7 +64,7 @@ func (a *mixtureActs) cut(c Config, M int) mixtureActs {
 }
 
 // route chooses the experts of rows x [M,C] and sorts the rows by them. It waits for the
-// device: the host says how many rows each product has.
+// device, because the host sizes each product.
 func (a *mixtureActs) route(be kernels.Backend, c Config, router *linear, x kernels.Buffer) {
 	r := c.routing()
 	M, J := x.Len()/c.Width, r.Choices()
@@ -132,7 +132,7 @@ func (y *expert) gate(be kernels.Backend, c Config, act, gateUp, x kernels.Buffe
 	be.Gate(act, gateUp, y.down.w.In, c.Gate)
 }
 
-// mixtureGrads is the memory of a backward pass.
+// mixtureGrads is the working memory of a backward pass.
 type mixtureGrads struct {
 	dy, dx           kernels.Buffer // [M·J,C] floats
 	dweight, dlogits kernels.Buffer // [M,J], [M,Logits] floats
@@ -151,8 +151,8 @@ func (g *mixtureGrads) alloc(c Config, M int, f, o func(n int) kernels.Buffer) {
 	g.t = f(M * c.Width)
 }
 
-// backward sets dx [M,C] to the gradient of forward's x, and adds to the parameters'.
-// blocks are the gradient blocks of the rows, on the host and on the device.
+// backward sets dx [M,C] to the gradient of forward's x, and adds to the parameters'
+// gradients. blocks are the gradient blocks of the rows, on the host and on the device.
 func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixtureGrads, dx, dout, x kernels.Buffer,
 	blocks kernels.Buffer, hostBlocks []int32) {
 	r, C, F := c.routing(), c.Width, c.Experts.FFN
@@ -184,7 +184,7 @@ func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixt
 	be.Add(dx, t)
 }
 
-// backward takes dy [M,C] through one expert: it sets dx [M,C] and destroys gateUp.
+// backward takes dy [M,C] through one expert: it sets dx [M,C] and overwrites gateUp.
 func (y *expert) backward(be kernels.Backend, c Config, g *mixtureGrads, dx, dy, x, gateUp, act,
 	blocks kernels.Buffer) {
 	if c.fusedGate() {
@@ -200,9 +200,9 @@ func (y *expert) backward(be kernels.Backend, c Config, g *mixtureGrads, dx, dy,
 	y.gateUp.backward(be, dx, gateUp, x, blocks, nil)
 }
 
-// expertBlocks appends the offsets of the gradient blocks of an expert's rows: those of
-// each block of all rows are a block of theirs, unless none went to the expert. So the
-// sum over rows does not depend on how a mini-batch is cut.
+// expertBlocks appends the offsets of the gradient blocks of an expert's rows: each block
+// of all rows yields one block here, unless it sent no row to the expert. So the sum over
+// rows does not depend on how a mini-batch is cut.
 func expertBlocks(offsets []int32, rows, all []int32) []int32 {
 	offsets = append(offsets, 0)
 	n, b := 0, 1

@@ -6,8 +6,8 @@ import (
 	"exp/kernels"
 )
 
-// AdaptedTensor is a weight with an adapter on it: the names of the weight [Out,In], of
-// A [Rank,In] and of B [Out,Rank].
+// AdaptedTensor is a weight with an adapter: the names of the weight [Out,In], of A
+// [Rank,In] and of B [Out,Rank].
 type AdaptedTensor struct {
 	Weight, A, B string
 	Out, In      int
@@ -22,8 +22,8 @@ func (a *Adapters) Tensors(c Config) (list []AdaptedTensor) {
 	return list
 }
 
-// Fold adds to a weight what an adapter adds to its map, some rows at a time: the bits of
-// Model.FoldAdapters, without a model.
+// Fold adds an adapter to its map's weight, some rows at a time, with the bits of
+// Model.FoldAdapters but without a model.
 type Fold struct {
 	A, B kernels.Buffer // [Rank,In] and [Out,Rank] floats; call Refresh after setting A
 
@@ -35,7 +35,7 @@ type Fold struct {
 	owned []kernels.Buffer
 }
 
-// NewFold makes room for an adapter, all zeros, and for Add of at most so many rows.
+// NewFold makes room for an adapter, all zeros, and for Add of at most rows rows.
 func (a *Adapters) NewFold(be kernels.Backend, t AdaptedTensor, rows int) (*Fold, error) {
 	f := &Fold{be: be, scale: a.Scale(), rank: a.Rank}
 	packed, _ := be.PackedLen(a.Rank, t.In)
@@ -59,7 +59,7 @@ func (a *Adapters) NewFold(be kernels.Backend, t AdaptedTensor, rows int) (*Fold
 	return f, nil
 }
 
-// Refresh makes Add use A as it is now.
+// Refresh makes Add use the current A.
 func (f *Fold) Refresh() {
 	if !f.a.Packed.Empty() {
 		f.be.Pack(f.a)

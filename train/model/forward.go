@@ -46,8 +46,8 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	be.Rope(a.qkv, y.rope.cos, y.rope.sin, pos, y.attention, false)
 }
 
-// join adds what attention gave to the residual stream x0, as a.x1, and normalises it.
-// out is scratch [N,C].
+// join adds the attention output to the residual stream x0, as a.x1, and normalises it. out
+// is scratch [N,C].
 func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	c, be := m.Config, m.be
 	if !c.PostNorms {
@@ -59,8 +59,8 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	be.AddRMSNorm(a.x1, a.n2, a.rstd2, x0, out, y.norm2.w, c.norm(), c.NormEps)
 }
 
-// feedForward computes what the feed-forward block of a.n2 adds to the residual stream
-// and returns it: out [N,C].
+// feedForward computes and returns the feed-forward block's contribution to the residual
+// stream from a.n2: out [N,C].
 func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer) kernels.Buffer {
 	c, be := m.Config, m.be
 	raw := out
@@ -98,7 +98,7 @@ func (c Config) keyHeads() kernels.NormShape {
 		UnitOffset: c.UnitOffset}
 }
 
-// scoredRows gathers the hidden states that scores and values are read from.
+// scoredRows gathers the hidden states from which scores and values are read.
 func (ws *Workspace) scoredRows() kernels.Buffer {
 	C := ws.c.Width
 	h := ws.h.Slice(0, ws.r*C)
@@ -116,14 +116,13 @@ func (m *Model) Scores(ws *Workspace, temperature float64) {
 	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output.w, ws.targets.dev.Slice(0, ws.r), ws.softmax)
 }
 
-// Values computes ws.Value: the critic's value of the state before each completion
-// token.
+// Values computes ws.Value: the critic's value of the state before each completion token.
 func (m *Model) Values(ws *Workspace) {
 	m.be.MatMul(ws.Value(), ws.scoredRows(), m.value, m.params.view("score.bias"))
 }
 
-// Logits sets out [R,V] to the logits of the scored rows, unscaled. It is for
-// probes and exact policies on small vocabularies; training never stores logits.
+// Logits sets out [R,V] to the unscaled logits of the scored rows. It serves probes and
+// exact policies on small vocabularies; training never stores logits.
 func (m *Model) Logits(ws *Workspace, out kernels.Buffer) {
 	m.be.Logits(out, ws.scoredRows(), m.output.w, m.Config.LogitCap)
 }

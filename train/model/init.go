@@ -7,8 +7,8 @@ import (
 	"exp/kernels"
 )
 
-// Init draws all parameters, each tensor from its own stream, so that a head more
-// or less changes no other tensor. seed maps the label "init/NAME" to a seed.
+// Init draws all parameters, each tensor from its own stream, so adding or removing a head
+// changes no other tensor. seed maps the label "init/NAME" to a seed.
 //
 //   - Weights of linear maps and the embedding: normal with standard deviation
 //     Config.InitStd (Hugging Face's initializer_range); biases 0; norms 1 (0 where 1 is added to them).
@@ -23,7 +23,7 @@ func (m *Model) Init(seed func(label string) uint64) {
 	m.Refresh()
 }
 
-// InitHeads is Init for the auxiliary heads alone: a value head, a log Z head.
+// InitHeads is Init for the auxiliary heads alone: value head and log Z head.
 func (m *Model) InitHeads(seed func(label string) uint64) {
 	for _, t := range m.tensors {
 		if t.Auxiliary() {
@@ -56,8 +56,8 @@ func initial(t Tensor, c Config, seed uint64) []float32 {
 	return out
 }
 
-// isNormBias reports whether a bias of the log Z head belongs to a LayerNorm:
-// those stand at places 2, 6, 10, … of its module list.
+// isNormBias reports whether a bias of the log Z head belongs to a LayerNorm, at places 2,
+// 6, 10, … of its module list.
 func isNormBias(t Tensor) bool {
 	place := 0
 	for _, ch := range strings.TrimPrefix(t.Name, "proj_z.net.") {
@@ -69,8 +69,8 @@ func isNormBias(t Tensor) bool {
 	return place%4 == 2
 }
 
-// normal fills x with normal deviates of standard deviation std (Box and Muller),
-// two from each Philox block.
+// normal fills x with normal deviates of standard deviation std (Box and Muller), two from
+// each Philox block.
 func normal(x []float32, seed uint64, std float64) {
 	key := kernels.PhiloxKey(seed)
 	for i := 0; i < len(x); i += 2 {

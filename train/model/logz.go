@@ -55,8 +55,8 @@ type logZActs struct {
 	lin, gelu, stats, out kernels.Buffer
 }
 
-// LogZ computes ws.LogZ [S] from the hidden states of the last Forward. With
-// train set, dropout is active: element masks come from one key per sequence, set by
+// LogZ computes ws.LogZ [S] from the hidden states of the last Forward. With train set,
+// dropout is active: element masks come from one key per sequence, set by
 // ws.SetDropoutKeys.
 func (m *Model) LogZ(ws *Workspace, train bool) {
 	S, C := ws.s, m.Config.Width
@@ -86,8 +86,8 @@ func (m *Model) LogZ(ws *Workspace, train bool) {
 	}
 }
 
-// logZBackward takes ws.DLogZ back to the head's parameters and, unless detached,
-// adds to the gradient of the hidden states.
+// logZBackward takes ws.DLogZ back to the head's parameters and, unless detached, adds to
+// the gradient of the hidden states.
 func (m *Model) logZBackward(ws *Workspace, dHidden kernels.Buffer) {
 	S, C := ws.s, m.Config.Width
 	be := m.be

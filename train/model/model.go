@@ -8,12 +8,11 @@ import (
 	"exp/kernels"
 )
 
-// Model is a set of parameters on a backend, ready to be multiplied with. A
-// trainable model has a gradient for each parameter. It is used by one goroutine
-// at a time.
+// Model is a set of parameters on a backend, ready for products. A trainable model has a
+// gradient for each parameter. It is used by one goroutine at a time.
 //
-// The backbone is either the model's own or a Backbone's, which never changes: what learns
-// then are adapters and heads, and they alone are the model's parameters.
+// The backbone is either the model's own or a Backbone's, which never changes; in the
+// latter case only adapters and heads learn, and they alone are the model's parameters.
 type Model struct {
 	Config Config
 	Heads  Heads
@@ -25,8 +24,8 @@ type Model struct {
 	tensors      []Tensor
 	params       arena
 	grads        arena          // empty unless trainable
-	tied         kernels.Buffer // gradient of the embedding as input, when it is also the output
-	sink         kernels.Buffer // gradients of frozen norms, which nobody reads
+	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
+	sink         kernels.Buffer // gradients of frozen norms, never read
 	owned        []kernels.Buffer
 
 	layers          []layer
@@ -39,10 +38,10 @@ type Model struct {
 	rope, localRope rotary // [MaxPositions, R/2]
 }
 
-// norm is the weight of a norm and its gradient, empty where it is frozen.
+// norm is the weight of a norm and its gradient, empty if frozen.
 type norm struct{ w, d kernels.Buffer }
 
-// layer holds the parameters of one layer and, where trainable, their gradients.
+// layer holds the parameters of one layer and, if trainable, their gradients.
 type layer struct {
 	norm1, norm2, post1, post2 norm
 	qNorm, kNorm               norm
@@ -53,8 +52,8 @@ type layer struct {
 	rope                       rotary
 }
 
-// New allocates a model with all parameters zero. The error says that the device
-// has no room or that the configuration is impossible.
+// New allocates a model with all parameters zero. It returns an error if the device has no
+// room or the configuration is impossible.
 func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -81,13 +80,13 @@ func NewOn(base *Backbone, h Heads, trainable bool) (*Model, error) {
 	return m, m.allocate()
 }
 
-// OwnBackbone makes the model close its base with itself: no other model is on it.
+// OwnBackbone makes the model close its base when it is closed: no other model uses it.
 func (m *Model) OwnBackbone() { m.ownsBackbone = true }
 
-// Base returns what the backbone lies in, nil if it is the model's own.
+// Base returns the model's Backbone, nil if the backbone is the model's own.
 func (m *Model) Base() *Backbone { return m.base }
 
-// allocate makes room for everything. On an error nothing stays allocated.
+// allocate makes room for everything. On an error it frees what it allocated.
 func (m *Model) allocate() error {
 	c, be := m.Config, m.be
 	var n int
@@ -140,14 +139,14 @@ func (m *Model) allocate() error {
 	return nil
 }
 
-// binder makes the views that the passes use, and room for packed weights by alloc.
+// binder makes the views that the passes use, and allocates packed weights by alloc.
 type binder struct {
 	*Model
 	alloc    func(n int) kernels.Buffer
 	adapters uint32 // so far
 }
 
-// matrix is w with room for its packed copies.
+// matrix returns w with room for its packed copies.
 func (b *binder) matrix(w kernels.Buffer, out, in int) kernels.Matrix {
 	p, pt := b.be.PackedLen(out, in)
 	x := kernels.Matrix{W: w, Out: out, In: in}
@@ -167,7 +166,7 @@ func (b *binder) grad(name string) kernels.Buffer {
 	return b.grads.view(name)
 }
 
-// vector is a tensor of the backbone that is no matrix, and its gradient.
+// vector returns a non-matrix tensor of the backbone and its gradient.
 func (b *binder) vector(name string) norm {
 	if b.base != nil {
 		return norm{w: b.base.vectors.view(name)}
@@ -175,7 +174,7 @@ func (b *binder) vector(name string) norm {
 	return norm{b.params.view(name), b.grad(name)}
 }
 
-// vectors are those from first to last, which lie together.
+// vectors returns the contiguous vectors from first to last.
 func (b *binder) vectors(first, last string) norm {
 	if b.base != nil {
 		return norm{w: b.base.vectors.span(first, last)}
@@ -319,21 +318,21 @@ func (m *Model) Tensors() []Tensor { return m.tensors }
 // Trainable reports whether the model has gradients.
 func (m *Model) Trainable() bool { return m.trainable }
 
-// Params returns the arena of parameters, [n] as Layout says. After writing to it
-// call Refresh.
+// Params returns the arena of parameters, [n] in the order of Layout. Call Refresh after
+// writing to it.
 func (m *Model) Params() kernels.Buffer { return m.params.buf }
 
 // Grads returns the arena of gradients.
 func (m *Model) Grads() kernels.Buffer { return m.grads.buf }
 
-// View returns the parameter of that name; it panics if there is none.
+// View returns the named parameter; it panics if there is none.
 func (m *Model) View(name string) kernels.Buffer { return m.params.view(name) }
 
 // Grad returns the gradient of that parameter; it panics if there is none.
 func (m *Model) Grad(name string) kernels.Buffer { return m.grads.view(name) }
 
-// Refresh makes the packed copies of the weights follow the parameters. It must be
-// called after every change of them.
+// Refresh updates the packed copies of the weights from the parameters. Call it after every
+// change of them.
 func (m *Model) Refresh() {
 	for i := range m.layers {
 		y := &m.layers[i]
@@ -371,8 +370,8 @@ func (m *Model) pack(w kernels.Matrix) {
 	}
 }
 
-// CopyFrom sets every parameter that both models have to src's value, and
-// refreshes. The models may differ in their heads, not in their backbone.
+// CopyFrom sets every parameter that both models have to src's value, and refreshes. The
+// models may differ in their heads, but not in their backbone.
 func (m *Model) CopyFrom(src *Model) {
 	for _, t := range m.tensors {
 		if from, ok := src.params.byName[t.Name]; ok {
@@ -390,10 +389,10 @@ func (m *Model) ZeroGrads() {
 	}
 }
 
-// FinishGrads must be called once after the last backward pass of a mini-batch:
-// with tied embeddings it adds the gradient of the embedding as input to that as
-// output. They are kept apart until then so that the order of the sum does not
-// depend on how the mini-batch was cut.
+// FinishGrads must be called once after the last backward pass of a mini-batch: with tied
+// embeddings it adds the embedding's gradient as input to its gradient as output. They stay
+// separate until then so that the order of the sum does not depend on how the mini-batch
+// was cut.
 func (m *Model) FinishGrads() {
 	if !m.tied.Empty() {
 		m.be.Add(m.grads.view("model.embed_tokens.weight"), m.tied)

@@ -22,12 +22,11 @@ func (t Tensor) Len() int {
 	return n
 }
 
-// Auxiliary reports whether the tensor belongs to a head that a plain language
-// model does not have. Merging writes those to files of their own.
+// Auxiliary reports whether the tensor belongs to a head that a plain language model does
+// not have. Merging writes such tensors to separate files.
 func (t Tensor) Auxiliary() bool { return t.prefix() != "" }
 
-// prefix returns the auxiliary head that the tensor belongs to: "proj_z",
-// "score", or "".
+// prefix returns the auxiliary head that the tensor belongs to: "proj_z", "score", or "".
 func (t Tensor) prefix() string {
 	for _, p := range []string{"proj_z", "score"} {
 		if len(t.Name) > len(p) && t.Name[:len(p)] == p && t.Name[len(p)] == '.' {
@@ -37,15 +36,15 @@ func (t Tensor) prefix() string {
 	return ""
 }
 
-// linearSpec is a linear map of the backbone: tensors of one input width whose rows lie
-// one after another and are multiplied together.
+// linearSpec is a linear map of the backbone: tensors of one input width whose rows are
+// contiguous and multiplied together.
 type linearSpec struct {
 	names []string // of the tensors, without ".weight"
-	rows  []int    // of each
+	rows  []int    // of each tensor
 	in    int
 }
 
-// out returns the rows of all.
+// out returns the total number of rows.
 func (s linearSpec) out() (n int) {
 	for _, r := range s.rows {
 		n += r
@@ -58,8 +57,8 @@ func (s linearSpec) weights() (first, last string) {
 	return s.names[0] + ".weight", s.names[len(s.names)-1] + ".weight"
 }
 
-// layerLinears are the linear maps of a layer. gateUp and down are of a dense layer, the
-// others of a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
+// layerLinears are the linear maps of a layer. gateUp and down belong to a dense layer, the
+// others to a sparse one: expert i at experts[2i] and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
 	router               linearSpec
@@ -98,7 +97,7 @@ func (c Config) linears(l int) layerLinears {
 	return x
 }
 
-// feedForward returns the linear maps of a gated block of a width.
+// feedForward returns the linear maps of a gated block of the given width.
 func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) {
 	gateUp = linearSpec{[]string{prefix + "gate_proj", prefix + "up_proj"}, []int{width, width}, c.Width}
 	if c.Fused {
@@ -107,8 +106,7 @@ func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) 
 	return gateUp, linearSpec{[]string{prefix + "down_proj"}, []int{c.Width}, width}
 }
 
-// The norms of a layer, under the names of families with and without norms after the
-// blocks.
+// Names of a layer's norms, in families with and without norms after the blocks.
 func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	p := fmt.Sprintf("model.layers.%d.", l)
 	if c.PostNorms {
@@ -136,10 +134,10 @@ func (x *layout) add(name string, shape ...int) {
 	x.n += t.Len()
 }
 
-// group begins what is used together on a whole vector.
+// group aligns the next tensors, which are used together, to a whole vector.
 func (x *layout) group() { x.n = (x.n + kernels.Lanes - 1) / kernels.Lanes * kernels.Lanes }
 
-// one adds a tensor that is used by itself.
+// one adds a tensor that is used alone.
 func (x *layout) one(name string, shape ...int) {
 	x.group()
 	x.add(name, shape...)
@@ -159,9 +157,9 @@ func (x *layout) linear(s linearSpec, bias bool) {
 	}
 }
 
-// Layout returns the tensors of a model in arena order and the arena's length in
-// elements. Tensors that are multiplied together (q, k, v and their biases; gate and
-// up) are contiguous; what is used by itself starts on a whole vector.
+// Layout returns the tensors of a model in arena order and the arena's length in elements.
+// Tensors that are multiplied together (q, k, v and their biases; gate and up) are
+// contiguous; tensors used alone start on a whole vector.
 func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 	x := &layout{}
 	x.one(embedName, c.Vocab, c.Width)
@@ -227,8 +225,7 @@ func (x *layout) heads(c Config, h Heads) {
 	x.one(fmt.Sprintf("proj_z.net.%d.bias", 4*last), 1)
 }
 
-// arena is one buffer with the tensors of a layout, and the views that the passes
-// use.
+// arena is one buffer with the tensors of a layout, and the views that the passes use.
 type arena struct {
 	buf     kernels.Buffer
 	tensors []Tensor
@@ -243,7 +240,7 @@ func newArena(buf kernels.Buffer, tensors []Tensor) arena {
 	return a
 }
 
-// view returns the tensor of that name.
+// view returns the named tensor.
 func (a arena) view(name string) kernels.Buffer {
 	b, ok := a.byName[name]
 	if !ok {

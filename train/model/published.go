@@ -4,10 +4,10 @@ import (
 	"maps"
 )
 
-// Published returns the architecture of a model that is known by its name on the
-// Hugging Face hub, so that a plan can count parameters and memory without its
-// weights. The numbers are those of https://huggingface.co/NAME/blob/main/config.json.
-// A model whose weights are there is described by its own config.json instead.
+// Published returns the architecture of a model by its name on the Hugging Face hub, so a
+// plan can count parameters and memory without the weights. The numbers come from
+// https://huggingface.co/NAME/blob/main/config.json. A model whose weights are present is
+// described by its own config.json instead.
 func Published(name string) (Config, bool) {
 	c, ok := published()[name]
 	return c, ok
@@ -55,9 +55,8 @@ func qwen25() map[string]Config {
 	}
 }
 
-// distilled are the Qwen models of arXiv:2501.12948: the two smaller ones from
-// Qwen2.5-Math, hence its rotary base, the 1.5B one with an output projection of
-// its own.
+// distilled are the Qwen models of arXiv:2501.12948: the two smaller ones start from
+// Qwen2.5-Math, hence its rotary base; the 1.5B one has its own output projection.
 func distilled() map[string]Config {
 	base := qwen25()
 	from := func(name string) Config {
@@ -73,8 +72,8 @@ func distilled() map[string]Config {
 	}
 }
 
-// qwen3 are the dense models of arXiv:2505.09388, table 1. Their heads have 128
-// channels whatever the width.
+// qwen3 are the dense models of arXiv:2505.09388, table 1. Their heads have 128 channels at
+// every width.
 func qwen3() map[string]Config {
 	qwen := func(layers, width, heads, ffn int, tie bool) Config {
 		return Config{

@@ -7,7 +7,7 @@ import (
 	"exp/kernels"
 )
 
-// validate reports what no scaling can have.
+// validate reports invalid settings.
 func (r RopeScaling) validate(c Config) (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: rope: "+format, args...)) }
 	need := func(name string, v float64) {
@@ -42,14 +42,14 @@ func (r RopeScaling) validate(c Config) (errs []error) {
 			bad("longrope needs %d short and long factors, got %d and %d", half, len(r.Short), len(r.Long))
 		}
 	default:
-		bad("%q is no scaling of rotary positions that is computed here", r.Kind)
+		bad("unsupported scaling of rotary positions %q", r.Kind)
 	}
 	return errs
 }
 
-// FixedLength returns the longest sequence for which the rotary frequencies do not
-// depend on its length: 0 means any. Keys in a cache keep the frequencies of the length
-// they were computed at, so longer sequences would not have one log-prob per token.
+// FixedLength returns the longest sequence for which the rotary frequencies do not depend
+// on its length; 0 means any. Keys in a cache keep the frequencies of the length they were
+// computed at, so longer sequences would not have one log-prob per token.
 func (r RopeScaling) FixedLength() int {
 	if r.Kind == "dynamic" || r.Kind == "longrope" {
 		return r.Original
@@ -57,11 +57,11 @@ func (r RopeScaling) FixedLength() int {
 	return 0
 }
 
-// Frequencies returns the rotary frequencies [R/2] of sequences of n tokens, in
-// radians a position, and what cos and sin are multiplied by. theta is the base. The
-// formulas are those of transformers' modeling_rope_utils, in float64: linear
-// (arXiv:2306.15595), dynamic NTK, llama3 (arXiv:2407.21783 §3.4.2), yarn
-// (arXiv:2309.00071 eq. 17 to 22), longrope (arXiv:2402.13753).
+// Frequencies returns the rotary frequencies [R/2] of sequences of n tokens, in radians per
+// position, and the factor of cos and sin. theta is the base. The formulas are those of
+// transformers' modeling_rope_utils, in float64: linear (arXiv:2306.15595), dynamic NTK,
+// llama3 (arXiv:2407.21783 §3.4.2), yarn (arXiv:2309.00071 eq. 17 to 22), longrope
+// (arXiv:2402.13753).
 func (c Config) Frequencies(theta float64, r RopeScaling, n int) (freq []float64, scale float64) {
 	R := c.rotated()
 	freq, scale = make([]float64, R/2), 1
@@ -98,8 +98,8 @@ func (c Config) Frequencies(theta float64, r RopeScaling, n int) (freq []float64
 	return freq, scale
 }
 
-// llama3 leaves short wavelengths, divides long ones by the factor, and blends in
-// between.
+// llama3 keeps short wavelengths, divides the frequencies of long ones by the factor, and
+// blends in between.
 func (r RopeScaling) llama3(f float64) float64 {
 	n, wavelength := float64(r.Original), 2*math.Pi/f
 	switch {
@@ -112,9 +112,8 @@ func (r RopeScaling) llama3(f float64) float64 {
 	return (1-m)*f/r.Factor + m*f
 }
 
-// yarn divides the frequencies that turn less than BetaSlow times over the original
-// length by the factor, leaves those that turn more than BetaFast times, and blends in
-// between.
+// yarn divides frequencies that turn less than BetaSlow times over the original length by
+// the factor, keeps those that turn more than BetaFast times, and blends in between.
 func (r RopeScaling) yarn(freq []float64, theta float64, R int) {
 	turns := func(beta float64) float64 { // the channel that turns beta times
 		return float64(R) * math.Log(float64(r.Original)/(beta*2*math.Pi)) / (2 * math.Log(theta))
@@ -147,7 +146,7 @@ func (m *Model) fillRope(n int) {
 func (m *Model) fillTable(t rotary, theta float64, r RopeScaling, n int) {
 	freq, scale := m.Config.Frequencies(theta, r, n)
 	half := len(freq)
-	const chunk = 4096 // positions that are on the host at a time
+	const chunk = 4096 // positions on the host at a time
 	cos, sin := make([]float64, chunk*half), make([]float64, chunk*half)
 	for lo := 0; lo < m.Config.MaxPositions; lo += chunk {
 		rows := min(chunk, m.Config.MaxPositions-lo)
@@ -163,9 +162,9 @@ func (m *Model) fillTable(t rotary, theta float64, r RopeScaling, n int) {
 	}
 }
 
-// SetLength computes the rotary tables for sequences of n tokens, of models whose
-// frequencies depend on it (RopeScaling.FixedLength). It is for probes that compute
-// whole sequences; training and sampling stay below the fixed length.
+// SetLength computes the rotary tables for sequences of n tokens, for models whose
+// frequencies depend on it (RopeScaling.FixedLength). It serves probes that compute whole
+// sequences; training and sampling stay below the fixed length.
 func (m *Model) SetLength(n int) { m.fillRope(n) }
 
 // rotary returns the tables of layer l.

@@ -9,16 +9,14 @@ import (
 )
 
 // Batch is a packed batch of sequences on the host. Sequence s is
-// Tokens[Offsets[s]:Offsets[s+1]]: a prompt of Prompt[s] ≥ 1 tokens, then the
-// completion. The tokens of the completions are the scored ones: row r of every
-// [R] result belongs to the r-th completion token of the batch, and comes from the
-// position before it.
+// Tokens[Offsets[s]:Offsets[s+1]]: a prompt of Prompt[s] ≥ 1 tokens, then the completion.
+// Completion tokens are the scored ones: row r of every [R] result belongs to the r-th
+// completion token of the batch, and comes from the position before it.
 //
-// Neighbours with the same number in Group have the same prompt, which is computed once
-// for all of them. That changes no bit of what the forward pass says of a sequence;
-// gradients are rounded otherwise than those of the sequences alone. Without Group
-// every sequence is computed by itself. The last token of a completion is a target and
-// nothing else: it is not computed.
+// Neighbours with the same number in Group have the same prompt, which is computed once for
+// all of them. That changes no bit of a sequence's forward pass, but gradients round
+// differently from those of the sequences alone. Without Group every sequence is computed
+// separately. The last token of a completion is only a target and is not computed.
 type Batch struct {
 	Tokens  []int32
 	Offsets []int32 // [S+1]
@@ -58,9 +56,9 @@ type Capacity struct {
 	Tokens, Sequences int
 }
 
-// Workspace holds the activations of one micro-batch and everything that the
-// passes over it read or write. It belongs to an architecture, not to a model:
-// policy, reference and critic of one shape share it, one after the other.
+// Workspace holds the activations of one micro-batch and every input and output of the
+// passes over it. It belongs to an architecture, not to a model: policy, reference and
+// critic of one shape share it, one after the other.
 type Workspace struct {
 	be    kernels.Backend
 	c     Config
@@ -70,22 +68,22 @@ type Workspace struct {
 
 	n, s, r    int // rows, sequences, scored rows of the loaded batch
 	batch      Batch
-	promptRows []int32 // [S] where each prompt begins
-	owner      []int32 // [N] the sequence of each row, the first of those that share it
+	promptRows []int32 // [S] first row of each prompt
+	owner      []int32 // [N] sequence of each row; the first one for shared rows
 	shared     bool    // some sequences share a prompt
 
 	// Index buffers on the device, and the host slices they are filled from.
 	ids, pos, blocks              indexBuffer // [N], [N], [blocks+1]
-	offsets, groups               indexBuffer // as kernels.Sequence takes them: a shared prompt is a sequence
+	offsets, groups               indexBuffer // in the form of kernels.Sequence: a shared prompt is a sequence
 	rows, targets, rowBlocksBuf   indexBuffer // [R], [R], [blocks+1]
 	segmentsBuf, seqBlocksBuf     indexBuffer // [2S], [S+1]
 	dropKeysBuf                   indexBuffer // [2S]
 	segments, seqBlocks, dropKeys kernels.Buffer
 
 	acts    []acts           // one per layer with KeepAll, else one
-	inputs  []kernels.Buffer // x0 of each layer [N,C]; with KeepNothing all the same
+	inputs  []kernels.Buffer // x0 of each layer [N,C]; with KeepNothing all the same buffer
 	delta   kernels.Buffer   // output of a feed-forward block before it joins the residual, [N,C]
-	att     kernels.Buffer   // the same of an attention block, [N,C]
+	att     kernels.Buffer   // the same for an attention block, [N,C]
 	hidden  kernels.Buffer   // after the final norm [N,C]
 	last    kernels.Buffer   // residual stream before the final norm [N,C]
 	rstdEnd kernels.Buffer   // [N]
@@ -108,7 +106,7 @@ type Workspace struct {
 	dx, dNorm                  kernels.Buffer    // [N,C]
 	dqkv, dAtt                 kernels.Buffer    // [N,QKV], [N,HD]
 	dPost                      kernels.Buffer    // [N,C], with norms after the blocks
-	dAct                       kernels.Buffer    // [N,F], where the gate is not in the product
+	dAct                       kernels.Buffer    // [N,F], if the gate is not fused
 	mixGrads                   mixtureGrads
 
 	adapters *Adapters
@@ -116,8 +114,8 @@ type Workspace struct {
 	rowKeys  indexBuffer // [2N] of the adapters' dropout
 }
 
-// acts are the activations of one layer, in training or of a sampling step. An
-// architecture has some of them.
+// acts are the activations of one layer, in training or of a sampling step. Some fields are
+// empty, depending on the architecture.
 type acts struct {
 	n1, rstd1     kernels.Buffer // [N,C], [N]
 	qkv, raw      kernels.Buffer // [N,QKV]; raw is qkv before QK norm
@@ -126,12 +124,12 @@ type acts struct {
 	x1, n2, rstd2 kernels.Buffer // [N,C], [N,C], [N]
 	gateUp, act   kernels.Buffer // [N,2F] unless nothing is kept, [N,F]
 	rawO, rstdO   kernels.Buffer // [N,C], [N]: attention's output before its norm
-	rawF, rstdF   kernels.Buffer // the same of the feed-forward block
+	rawF, rstdF   kernels.Buffer // the same for the feed-forward block
 	mix           mixtureActs
 }
 
-// alloc makes what a layer of c computes of N rows: f floats, o operands, i indices. keep
-// says whether what only a backward pass reads is among it.
+// alloc allocates the activations of a layer of c for N rows: f floats, o operands, i
+// indices. keep includes what only a backward pass reads.
 func (a *acts) alloc(c Config, ad *Adapters, N int, keep bool, f, o, i func(n int) kernels.Buffer) {
 	C := c.Width
 	a.n1, a.rstd1, a.qkv = o(N*C), f(N), o(N*c.QKV())
@@ -208,8 +206,8 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	}
 }
 
-// allocActs makes the buffers: alloc those of floats, operand those of operands, which
-// is what stands between two matmuls, index those of int32.
+// allocActs makes the buffers: alloc allocates floats, operand operands (everything between
+// two matmuls), index int32.
 func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer, h Heads) {
 	c, N, S := ws.c, ws.cap.Tokens, ws.cap.Sequences
 	C, HD := c.Width, c.Heads*c.Head
@@ -270,11 +268,11 @@ func (ws *Workspace) Close() {
 	ws.owned = nil
 }
 
-// Capacity returns what the workspace can hold.
+// Capacity returns the workspace's capacity.
 func (ws *Workspace) Capacity() Capacity { return ws.cap }
 
-// Load makes b the batch that the passes work on. It panics if b is malformed or
-// beyond the workspace's capacity.
+// Load makes b the batch that the passes work on. It panics if b is malformed or beyond the
+// workspace's capacity.
 func (ws *Workspace) Load(b Batch) {
 	S := len(b.Prompt)
 	if len(b.Offsets) != S+1 || int(b.Offsets[S]) != len(b.Tokens) || len(b.Group) != 0 && len(b.Group) != S {
@@ -305,8 +303,8 @@ func (ws *Workspace) Load(b Batch) {
 	ws.be.Sync()
 }
 
-// loadGroup lays out sequences lo to hi, which have one prompt: its rows, then those of
-// each completion but its last token.
+// loadGroup lays out sequences lo to hi, which share one prompt: its rows, then the rows of
+// each completion without its last token.
 func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 	first, scored := len(ws.ids.host), len(ws.rows.host)
 	tokens, prompt := b.Tokens[b.Offsets[lo]:b.Offsets[lo+1]], int(b.Prompt[lo])
@@ -392,9 +390,9 @@ func (ws *Workspace) SetDropoutKeys(seeds []uint64) {
 	ws.be.Sync()
 }
 
-// DropAdapters turns on the adapters' dropout for the loaded batch, until the next Load,
-// if they have any: each row's masks come from the seed of its sequence, the first of
-// those that share a prompt, and its position.
+// DropAdapters turns on the adapters' dropout, if any, for the loaded batch until the next
+// Load: each row's masks come from its position and the seed of its sequence, the first one
+// for shared rows.
 func (ws *Workspace) DropAdapters(seeds []uint64) {
 	if len(seeds) != ws.s {
 		panic("model: one dropout seed per sequence")
@@ -427,20 +425,19 @@ func (ws *Workspace) Value() kernels.Buffer { return ws.values.Slice(0, ws.r) }
 // LogZ returns the log partition functions [S] that Model.LogZ computed.
 func (ws *Workspace) LogZ() kernels.Buffer { return ws.logZ.Slice(0, ws.s) }
 
-// LSE returns the logsumexp [R] of the logits over the temperature that Scores
-// computed.
+// LSE returns the logsumexp [R] that Scores computed of the logits over the temperature.
 func (ws *Workspace) LSE() kernels.Buffer { return ws.scores.LSE.Slice(0, ws.r) }
 
-// DLogProb is where the caller puts the gradient with respect to LogProb.
+// DLogProb returns the buffer for the gradient with respect to LogProb.
 func (ws *Workspace) DLogProb() kernels.Buffer { return ws.dLogProb.Slice(0, ws.r) }
 
-// DEntropy is where the caller puts the gradient with respect to Entropy.
+// DEntropy returns the buffer for the gradient with respect to Entropy.
 func (ws *Workspace) DEntropy() kernels.Buffer { return ws.dEntropy.Slice(0, ws.r) }
 
-// DValue is where the caller puts the gradient with respect to Value.
+// DValue returns the buffer for the gradient with respect to Value.
 func (ws *Workspace) DValue() kernels.Buffer { return ws.dValue.Slice(0, ws.r) }
 
-// DLogZ is where the caller puts the gradient with respect to LogZ.
+// DLogZ returns the buffer for the gradient with respect to LogZ.
 func (ws *Workspace) DLogZ() kernels.Buffer { return ws.dLogZ.Slice(0, ws.s) }
 
 // Hidden returns the hidden states after the final norm [N,C].
@@ -465,7 +462,7 @@ func (ws *Workspace) layerActs(l int) acts {
 	return a
 }
 
-// keepRouting keeps where the rows of layer l went: it is known once they are routed.
+// keepRouting stores where the rows of layer l went, once they are routed.
 func (ws *Workspace) keepRouting(l int, a acts) {
 	if ws.keep == KeepAll {
 		ws.acts[l].mix.offsets, ws.acts[l].mix.host = a.mix.offsets, a.mix.host
@@ -509,7 +506,7 @@ func (ws *Workspace) blockOffsets() kernels.Buffer {
 	return ws.blocks.dev.Slice(0, len(ws.blocks.host))
 }
 
-// sequences returns the offsets and groups that attention works by.
+// sequences returns the offsets and groups that attention uses.
 func (ws *Workspace) sequences() (offsets, groups kernels.Buffer) {
 	offsets = ws.offsets.dev.Slice(0, len(ws.offsets.host))
 	if ws.shared {
