@@ -90,7 +90,7 @@ func TestInspectTellsWhatStopsIt(t *testing.T) {
 	}
 	e := exp(t, "inspect", dir)
 	e.succeeds(t)
-	for _, want := range []string{"what stops it", `rope type "magic" is not known`, "quantized weights are not read"} {
+	for _, want := range []string{"what stops it", `rope type "magic" is not supported`, "quantized weights are not supported"} {
 		if !strings.Contains(e.stdout, want) {
 			t.Errorf("the text lacks %q:\n%s", want, e.stdout)
 		}

@@ -234,7 +234,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		{"whole", func() {}, []string{"resuming from the checkpoint of step 4"}},
 		{"newest truncated", func() { bend(t, found[1], truncated) }, []string{"checkpoint passed over: read " + found[1] + ": corrupt file", "resuming from the checkpoint of step 2"}},
 		{"all flipped", func() { bend(t, found[0], flipped); bend(t, found[1], flipped) }, []string{"passed over: read " + found[1], "passed over: read " + found[0]}},
-		{"no manifest", func() { os.Remove(filepath.Join(filepath.Dir(found[1]), "manifest.json")) }, []string{"manifest.json: corrupt file: it is missing"}},
+		{"no manifest", func() { os.Remove(filepath.Join(filepath.Dir(found[1]), "manifest.json")) }, []string{"manifest.json: corrupt file: missing"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			forget(t, dir, want, "train[]/weights")

@@ -14,7 +14,7 @@ const (
 	adapterConfigFile = "adapter_config.json"
 )
 
-// adapterConfig is what this program writes of adapter_config.json.
+// adapterConfig is the part of adapter_config.json that this program writes.
 type adapterConfig struct {
 	PEFTType    string         `json:"peft_type"`
 	TaskType    string         `json:"task_type"`
@@ -36,8 +36,8 @@ type adapterConfig struct {
 }
 
 // WriteAdapterTensors writes the adapters as folder dir in PEFT's layout
-// (adapter_config.json, adapter_model.safetensors) and returns its files. base is what
-// PEFT calls base_model_name_or_path. What is at dir is replaced.
+// (adapter_config.json, adapter_model.safetensors) and returns its files. base becomes
+// PEFT's base_model_name_or_path. An existing dir is replaced.
 func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]FileInfo, error) {
 	var list []Source
 	for _, t := range x.learned() {

@@ -15,16 +15,16 @@ import (
 	"exp/train/model"
 )
 
-// Adapters is a folder of adapters in PEFT's layout, as a model of some configuration
-// computes them. Several ranks become the largest, with zeros where an adapter has less;
-// several scales become one, with the ratio, rounded once, in B; maps without an adapter
-// have one of zeros.
+// Adapters is a folder of adapters in PEFT's layout, in the form that a model of some
+// configuration computes. Mixed ranks become the largest, padded with zeros; mixed scales
+// become one, with the ratio, rounded once, folded into B; maps without an adapter get one
+// of zeros.
 type Adapters struct {
 	Dir   string
-	Base  string         // what the folder calls its model: a path or a name
+	Base  string         // the folder's name or path for its model
 	Shape model.Adapters // rank, alpha, targets and dropout for model.NewOn
-	// Uniform says that all adapters have one rank and one scale and that every map of the
-	// targets has one: that training can go on with them.
+	// Uniform says that all adapters have one rank and one scale and that every targeted
+	// map has one, so training can continue from them.
 	Uniform bool
 
 	config model.Config
@@ -44,7 +44,7 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 		e := &Error{Op: "read", Path: filepath.Join(dir, adapterFile), Err: fs.ErrNotExist,
 			Hint: "a folder of adapters in PEFT's layout has adapter_config.json and adapter_model.safetensors"}
 		if _, pickled := os.Stat(filepath.Join(dir, "adapter_model.bin")); pickled == nil {
-			e.Hint = "it holds PyTorch's pickled adapters, which are not read; save them again with PEFT " +
+			e.Hint = "it holds PyTorch's pickled adapters, which are not supported; save them again with PEFT " +
 				"(safe_serialization=True)"
 		}
 		return nil, e
@@ -52,7 +52,7 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The text part of a model of text and images has its layers one level deeper.
+	// In a model of text and images, the layers of the text part are one level deeper.
 	err = t.rename(func(name string) (string, bool) {
 		for _, deeper := range []string{"model.language_model.", "language_model.model."} {
 			if rest, ok := strings.CutPrefix(name, adapterPrefix+deeper); ok {
@@ -67,12 +67,11 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 	return t, nil
 }
 
-// adapterPrefix begins the names in PEFT's files.
+// adapterPrefix begins tensor names in PEFT's files.
 const adapterPrefix = "base_model.model."
 
 // ReadAdapters reads the settings and the headers of a folder of adapters for a model of
-// configuration c. The error is a *ConfigError that lists everything about them that is
-// not computed here.
+// configuration c. It returns a *ConfigError that lists everything unsupported.
 func ReadAdapters(dir string, c model.Config) (*Adapters, error) {
 	set, err := readAdapterSettings(dir)
 	if err != nil {
@@ -95,11 +94,11 @@ func ReadAdapters(dir string, c model.Config) (*Adapters, error) {
 	return out, nil
 }
 
-// gather finds the adapters among the tensors; what decides is which are there, whatever
-// target_modules says.
+// gather finds the adapters among the tensors; the tensors decide, whatever target_modules
+// says.
 func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 	possible := a.possible()
-	half := map[string]int{} // how many of A and B a map has
+	half := map[string]int{} // number of A and B that a map has
 	var strange, misfits []string
 	for _, x := range t.List() {
 		name, part := mapOf(x.Name)
@@ -133,7 +132,7 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 		set.problem("%s", firstOf(misfits))
 	}
 	if len(strange) > 0 {
-		set.problem("the model has no linear map that can have an adapter for %s; it has %s in its %d layers",
+		set.problem("no adapter can target %s; the model can have adapters on %s in its %d layers",
 			firstOf(strange), strings.Join(a.config.AdapterTargets(), ", "), a.config.Layers)
 	}
 	if len(a.maps) == 0 && len(set.problems) == 0 {
@@ -158,8 +157,8 @@ func (a *Adapters) possible() map[string][2]int {
 	return all
 }
 
-// mapOf splits the name of a tensor into the linear map and which part of the adapter it
-// is: 0 for A [rank,in], 1 for B [out,rank]. -1 is neither.
+// mapOf splits the name of a tensor into the linear map and the half of the adapter: 0 for
+// A [rank,in], 1 for B [out,rank], -1 for neither.
 func mapOf(tensor string) (name string, part int) {
 	name, ok := strings.CutPrefix(tensor, adapterPrefix)
 	if !ok {
@@ -173,7 +172,7 @@ func mapOf(tensor string) (name string, part int) {
 	return name, -1
 }
 
-// firstOf lists a few texts, and how many more there are.
+// firstOf lists the first few texts and counts the rest.
 func firstOf(list []string) string {
 	const most = 3
 	text := strings.Join(list[:min(len(list), most)], ", ")
@@ -183,7 +182,7 @@ func firstOf(list []string) string {
 	return text
 }
 
-// shape finds what holds all adapters.
+// shape finds the settings that hold all adapters.
 func (a *Adapters) shape(set *adapterSettings, possible map[string][2]int) {
 	s := model.Adapters{Dropout: set.dropout}
 	for _, name := range sortedKeys(a.maps) {
@@ -207,8 +206,8 @@ func (a *Adapters) shape(set *adapterSettings, possible map[string][2]int) {
 		}
 	}
 	if len(missing) > 0 && !set.partial {
-		set.problem("the adapter of %s is missing, %d in all, and neither layers_to_transform nor exclude_modules "+
-			"leaves any out", missing[0], len(missing))
+		set.problem("the adapter of %s is missing (%d in all), and neither layers_to_transform nor exclude_modules "+
+			"excludes any", missing[0], len(missing))
 	}
 	a.Uniform = a.Uniform && len(missing) == 0
 	a.boundPadding(set, s)
@@ -219,7 +218,7 @@ func (a *Adapters) shape(set *adapterSettings, possible map[string][2]int) {
 	a.Shape = s
 }
 
-// boundPadding refuses adapters that would take many times their size.
+// boundPadding refuses adapters whose padding would multiply their size.
 func (a *Adapters) boundPadding(set *adapterSettings, s model.Adapters) {
 	const most, times = 1 << 30, 16 // elements
 	own, padded := 0, 0
@@ -232,8 +231,8 @@ func (a *Adapters) boundPadding(set *adapterSettings, s model.Adapters) {
 		}
 	}
 	if padded > most && padded > times*own {
-		set.problem("the ranks go up to %d: with all adapters of that rank, as they are computed, %d numbers "+
-			"become %d", s.Rank, own, padded)
+		set.problem("the ranks go up to %d: padding all adapters to that rank turns %d numbers "+
+			"into %d", s.Rank, own, padded)
 	}
 }
 
@@ -262,7 +261,7 @@ func (a *Adapters) load(be kernels.Backend, m *model.Model, t *Tensors) error {
 			tensor, found := t.Lookup(to.Name)
 			if !found || len(tensor.Shape) != 2 || tensor.Shape[part] != x.rank ||
 				tensor.Shape[1-part] != to.Shape[1-part] {
-				return corrupt(t.path, to.Name, "it changed while it was read")
+				return corrupt(t.path, to.Name, "changed while being read")
 			}
 			in := make([]float32, tensor.Len())
 			if err := t.Read(be, to.Name, kernels.Host(in)); err != nil {
@@ -280,7 +279,7 @@ func (a *Adapters) load(be kernels.Backend, m *model.Model, t *Tensors) error {
 	return nil
 }
 
-// widen sets rows of R elements to rows of r elements times a ratio, and zeros.
+// widen sets rows of R elements to rows of r elements times a ratio, padded with zeros.
 func widen(out, in []float32, R, r int, ratio float64) {
 	if math.Abs(ratio-1) < 1e-12 {
 		ratio = 1 // alpha/rank times rank, divided again
@@ -292,7 +291,7 @@ func widen(out, in []float32, R, r int, ratio float64) {
 	}
 }
 
-// Scales returns the scale of every adapter, by the name of its linear map.
+// Scales returns the scale of every adapter by the name of its linear map.
 func (a *Adapters) Scales() map[string]float64 {
 	m := map[string]float64{}
 	for name, x := range a.maps {

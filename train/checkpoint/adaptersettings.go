@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// adapterSettings are what adapter_config.json says of what adapters compute.
+// adapterSettings holds the settings of adapter_config.json that affect results.
 type adapterSettings struct {
 	settings
 	base    string
@@ -19,9 +19,9 @@ type adapterSettings struct {
 	alpha   float64
 	dropout float64
 	stable  bool           // use_rslora
-	ranks   bool           // rank_pattern is there: the tensors say which ranks
+	ranks   bool           // rank_pattern is present: the tensors decide the ranks
 	alphas  []alphaPattern // of alpha_pattern, in its order
-	partial bool           // some maps of a kind may have no adapter
+	partial bool           // some maps of a kind may lack an adapter
 }
 
 // alphaPattern is an entry of alpha_pattern: the alpha of maps whose names match.
@@ -31,7 +31,7 @@ type alphaPattern struct {
 }
 
 // IsAdapterFolder reports whether dir holds adapters in PEFT's layout and no model. The
-// config.json of their model may lie beside them.
+// config.json of their model may be in the same folder.
 func IsAdapterFolder(dir string) bool {
 	has := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -40,8 +40,8 @@ func IsAdapterFolder(dir string) bool {
 	return has(adapterConfigFile) && !(has(configFile) && (has(weightsFile) || has(indexFile)))
 }
 
-// AdapterBase returns what a folder of adapters calls the model that they belong to: a
-// path or a name; "" if it does not say.
+// AdapterBase returns the folder's name or path for the model that its adapters belong to;
+// "" if it gives none.
 func AdapterBase(dir string) (string, error) {
 	a, err := readAdapterSettings(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func AdapterBase(dir string) (string, error) {
 	return a.base, nil
 }
 
-// readAdapterSettings reads adapter_config.json; problems lists what is not computed.
+// readAdapterSettings reads adapter_config.json; problems lists what is unsupported.
 func readAdapterSettings(dir string) (*adapterSettings, error) {
 	path := filepath.Join(dir, adapterConfigFile)
 	raw, err := readSmall(path, maxConfig)
@@ -87,14 +87,14 @@ func readAdapterSettings(dir string) (*adapterSettings, error) {
 // maxRank bounds the rank of adapters, as train.lora.rank does.
 const maxRank = 4096
 
-// The limits of alpha_pattern: far above one name for each map of any model.
+// Limits of alpha_pattern, far above one name for each map of any model.
 const (
 	mostPatterns   = 1 << 14
 	longestPattern = 1 << 10
 )
 
-// readAlphas reads alpha_pattern. PEFT takes the first name that matches the end of a
-// map's, from a dot on; names are regular expressions.
+// readAlphas reads alpha_pattern. PEFT takes the first name that matches the end of a map's
+// name, starting at a dot; names are regular expressions.
 func (a *adapterSettings) readAlphas() {
 	if a.empty("alpha_pattern") {
 		return
@@ -115,7 +115,7 @@ func (a *adapterSettings) readAlphas() {
 			continue
 		}
 		if p.name, err = regexp.Compile(`^(?:.*\.)?(?:` + name + `)$`); err != nil {
-			a.problem("alpha_pattern: %q is no regular expression that is known here", name)
+			a.problem("alpha_pattern: unsupported regular expression %q", name)
 			continue
 		}
 		if err := json.Unmarshal(values[i], &p.alpha); err != nil || !(p.alpha > 0) {
@@ -125,7 +125,7 @@ func (a *adapterSettings) readAlphas() {
 	}
 }
 
-// scale is what multiplies the adapter of a linear map.
+// scale returns the factor of a linear map's adapter.
 func (a *adapterSettings) scale(name string, rank int) float64 {
 	alpha := a.alpha
 	for _, p := range a.alphas {
@@ -140,34 +140,34 @@ func (a *adapterSettings) scale(name string, rank int) float64 {
 	return alpha / float64(rank)
 }
 
-// empty reports whether a setting is absent or as good as that.
+// empty reports whether a setting is absent or has an empty value.
 func (a *adapterSettings) empty(key string) bool {
 	v, ok := a.values[key]
 	return !ok || slices.Contains([]string{"null", "false", `""`, "[]", "{}", "0"}, string(compact(v)))
 }
 
-// refuse lists what would change what adapters compute. A setting that is not known is
-// one of them, unless it is empty: PEFT gains some with every version.
+// refuse lists settings that would change results. That includes unknown settings unless
+// empty: PEFT adds some with every version.
 func (a *adapterSettings) refuse() {
 	kind, bias := "", "none"
 	a.maybe("peft_type", &kind)
 	a.maybe("bias", &bias)
 	if kind != "LORA" {
-		a.problem("peft_type is %q; only LORA is computed", kind)
+		a.problem("peft_type is %q; only LORA is supported", kind)
 	}
 	if bias != "none" {
-		a.problem("bias is %q; only none is computed", bias)
+		a.problem("bias is %q; only none is supported", bias)
 	}
 	a.refuseInit()
 	why := map[string]string{
-		"fan_in_fan_out": "transposed weights are not computed", "use_dora": "DoRA is not computed",
-		"lora_bias": "biases of adapters are not computed",
-		"modules_to_save": "whole modules beside the adapters are not read; merge them into the model " +
+		"fan_in_fan_out": "transposed weights are not supported", "use_dora": "DoRA is not supported",
+		"lora_bias": "adapter biases are not supported",
+		"modules_to_save": "whole modules saved with the adapters are not supported; merge them into the model " +
 			"with PEFT",
-		"trainable_token_indices": "trained rows of the embedding are not read; merge them into the model with PEFT",
-		"layer_replication":       "repeated layers are not computed",
-		"target_parameters":       "adapters of parameters that are no linear maps are not computed",
-		"alora_invocation_tokens": "adapters that begin in mid-sequence are not computed",
+		"trainable_token_indices": "trained embedding rows are not supported; merge them into the model with PEFT",
+		"layer_replication":       "repeated layers are not supported",
+		"target_parameters":       "adapters on parameters other than linear maps are not supported",
+		"alora_invocation_tokens": "adapters that begin in mid-sequence are not supported",
 	}
 	for _, key := range sortedKeys(a.values) {
 		if slices.Contains(harmlessSettings(), key) || a.empty(key) {
@@ -176,25 +176,26 @@ func (a *adapterSettings) refuse() {
 		if text, known := why[key]; known {
 			a.problem("%s: %s", key, text)
 		} else {
-			a.problem("%s is %s: what it does is not computed", key, shortened(a.values[key]))
+			a.problem("%s is %s: this setting is not supported", key, shortened(a.values[key]))
 		}
 	}
 }
 
-// refuseInit refuses adapters that belong to other weights than the base as published:
-// these ways to begin change it.
+// refuseInit refuses adapters whose initialization changed the base: they belong to other
+// weights than the published ones.
 func (a *adapterSettings) refuseInit() {
 	var how string
 	if json.Unmarshal(a.values["init_lora_weights"], &how) != nil || how == "" {
 		return // true or false
 	}
 	if !slices.Contains([]string{"gaussian", "orthogonal", "eva"}, how) {
-		a.problem("init_lora_weights is %q: it changes the weights of the base, to which the adapters belong; "+
+		a.problem("init_lora_weights is %q: it changes the base weights that the adapters belong to; "+
 			"save them with PEFT's path_initial_model_for_weight_conversion", how)
 	}
 }
 
-// harmlessSettings are read elsewhere, or change nothing that trained adapters compute.
+// harmlessSettings lists settings that are read elsewhere or that do not affect trained
+// adapters.
 func harmlessSettings() []string {
 	return []string{"peft_type", "bias", "r", "lora_alpha", "lora_dropout", "use_rslora", "rank_pattern",
 		"alpha_pattern", "target_modules",
@@ -205,7 +206,7 @@ func harmlessSettings() []string {
 		"runtime_config", "ensure_weight_tying"}
 }
 
-// words describe the settings for people, one a line.
+// words describes the settings for people, one per line.
 func (a *adapterSettings) words() []string {
 	list := []string{fmt.Sprintf("LoRA: rank %d, alpha %g", a.rank, a.alpha)}
 	if a.stable {

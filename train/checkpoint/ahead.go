@@ -7,34 +7,33 @@ import (
 )
 
 const (
-	// slots are the pieces that are in memory: one is used, one read, the others wait, so
-	// that a small piece between large ones does not keep the disk waiting.
+	// slots is the number of pieces in memory: one in use, one being read, the others
+	// waiting, so that a small piece between large ones does not stall the disk.
 	slots = 4
-	// aheadBytes is how far ahead of what is read the system is asked to bring data from
-	// the disk: enough to keep any disk busy, little beside the page cache.
+	// aheadBytes is how far ahead of the reader the system is asked to fetch data from
+	// disk: enough to keep any disk busy, small compared with the page cache.
 	aheadBytes = 64 << 20
 )
 
-// ahead reads the pieces of jobs, in their order, before they are taken. It must be
-// stopped.
+// ahead reads the pieces of jobs, in order, before they are taken. Stop it after use.
 type ahead struct {
 	jobs    []job
-	next    int      // of jobs, that is taken next
-	used    []uint64 // the piece that was taken last
+	next    int      // index of the next job to take
+	used    []uint64 // the piece taken last
 	free    chan []uint64
 	read    chan piece
-	reached chan int64 // bytes of each job that is read or about to be
+	reached chan int64 // bytes of each job read or about to be read
 	quit    chan struct{}
 	wait    sync.WaitGroup
 }
 
-// piece is the memory that a job was read into.
+// piece is the memory of one job.
 type piece struct {
 	words []uint64 // aligned for every type of elements
 	err   error
 }
 
-// readAhead begins to read.
+// readAhead starts reading.
 func readAhead(jobs []job) *ahead {
 	a := &ahead{jobs: jobs, free: make(chan []uint64, slots), read: make(chan piece, slots),
 		reached: make(chan int64, len(jobs)), quit: make(chan struct{})}
@@ -46,7 +45,7 @@ func readAhead(jobs []job) *ahead {
 	return a
 }
 
-// run reads all jobs, as far as there is memory.
+// run reads all jobs as memory allows.
 func (a *ahead) run() {
 	for _, j := range a.jobs {
 		var p piece
@@ -67,8 +66,8 @@ func (a *ahead) run() {
 	}
 }
 
-// take returns the next job's elements, in host memory that stays until the next call. It
-// panics if there are no more jobs. After an error there is nothing more to take.
+// take returns the next job's elements, in host memory that stays valid until the next
+// call. It panics if no jobs are left. After an error nothing more can be taken.
 func (a *ahead) take() (kernels.Buffer, error) {
 	j := a.jobs[a.next]
 	if a.next++; a.next > 1 {
@@ -82,17 +81,17 @@ func (a *ahead) take() (kernels.Buffer, error) {
 	return view(p.words, j.as, j.n), nil
 }
 
-// stop ends the reading.
+// stop ends reading.
 func (a *ahead) stop() {
 	close(a.quit)
 	a.wait.Wait()
 }
 
-// advise tells the system which parts of files come next, in the order of the jobs: layer
-// 10 may lie before layer 2. The system makes it wait while the disk has enough requests,
-// so it has a goroutine of its own.
+// advise tells the system which file parts come next, in job order (layer 10 may lie before
+// layer 2 on disk). The system blocks it while the disk has enough requests, so it has its
+// own goroutine.
 func (a *ahead) advise() {
-	lead := int64(0) // bytes that the system knows of and that are not reached
+	lead := int64(0) // bytes announced to the system and not yet reached
 	for _, j := range a.jobs {
 		for lead >= aheadBytes {
 			select {

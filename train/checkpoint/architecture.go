@@ -9,17 +9,17 @@ import (
 	"exp/train/model"
 )
 
-// architecture is a class of transformers that package model computes: what a
-// config.json of it means. Adding one is adding a row to architectures, and a reader
-// in features.go where a formula is new.
+// architecture is a class of transformers that package model computes, and the meaning of
+// its config.json. To add one, add a row to architectures, and a reader in features.go if a
+// formula is new.
 type architecture struct {
 	class string // in "architectures"
 	kind  string // "model_type"
-	words string // for people
+	words string // description for people
 
-	fixed model.Config // what the class has whatever the file says
+	fixed model.Config // settings of the class whatever the file says
 
-	// What an absent key means. The figures are those of the class's own defaults.
+	// Values of absent keys: the class's own defaults.
 	eps       float64 // rms_norm_eps
 	theta     float64 // rope_theta
 	positions int     // max_position_embeddings
@@ -27,21 +27,21 @@ type architecture struct {
 	head      int     // head_dim; 0: hidden_size / num_attention_heads
 	window    int     // sliding_window; 0: none
 	tied      bool    // tie_word_embeddings
-	vocab     int     // vocab_size; 0: the key must be there
-	heads     int     // num_attention_heads; 0: the key must be there
+	vocab     int     // vocab_size; 0: the key is required
+	heads     int     // num_attention_heads; 0: the key is required
 
-	activation string // the key; hidden_act where empty
-	gate       string // its value where absent; silu where empty
+	activation string // the key; empty: hidden_act
+	gate       string // its default value; empty: silu
 	layerTypes bool   // layer_types says which layers have a window
 	partial    bool   // partial_rotary_factor is honoured
 	windows    windowing
 	features   []feature
 }
 
-// feature reads what some classes have into c.
+// feature reads a setting of some classes into c.
 type feature func(r *settings, c *model.Config)
 
-// architectures are all that can be read, in the order in which writing tries them.
+// architectures lists all readable classes, in the order in which writing tries them.
 func architectures() []architecture {
 	gemma := model.Config{UnitOffset: true, PostNorms: true}
 	normed := gemma
@@ -93,13 +93,13 @@ func architectures() []architecture {
 
 const geluTanh = "gelu_pytorch_tanh"
 
-// gates maps the names of activations to what the engine computes.
+// gates maps names of activations to the engine's.
 func gates() map[string]kernels.GateKind {
 	return map[string]kernels.GateKind{"silu": kernels.SiLU, "swish": kernels.SiLU, geluTanh: kernels.GELUTanh,
 		"gelu_new": kernels.GELUTanh}
 }
 
-// backbone is the class without output projection, as AutoModel saves it.
+// backbone returns the class without output projection, as AutoModel saves it.
 func (a architecture) backbone() string { return strings.TrimSuffix(a.class, "ForCausalLM") + "Model" }
 
 // architectureNamed returns the row for a class or, without one, for a model_type.
@@ -114,7 +114,7 @@ func architectureNamed(class, kind string) (architecture, bool) {
 	return list[i], true
 }
 
-// classes lists what can be read, for errors.
+// classes lists the readable classes, for errors.
 func classes() string {
 	var names []string
 	for _, a := range architectures() {
@@ -123,31 +123,30 @@ func classes() string {
 	return strings.Join(names, ", ")
 }
 
-// foreign says why a class that is well known cannot be computed; "" if it is not
-// known here.
+// foreign says why a well-known class is not supported; "" if the class is unknown.
 func foreign(class, kind string) string {
 	name := strings.ToLower(class + " " + kind)
 	for _, f := range []struct{ part, why string }{
-		{"gemma3forconditional", ""}, // says so itself
-		{"deepseek", "multi-head latent attention (MLA) is not computed"},
-		{"kimi", "multi-head latent attention (MLA) is not computed"},
-		{"mixtral", "its experts are named otherwise (block_sparse_moe) and are not read"},
-		{"nemotronh", "its Mamba layers are not computed"},
-		{"jamba", "its Mamba layers are not computed"},
-		{"bamba", "its Mamba layers are not computed"},
-		{"zamba", "its Mamba layers are not computed"},
-		{"mamba", "its Mamba layers are not computed"},
-		{"falconh1", "its Mamba layers are not computed"},
-		{"granitemoehybrid", "its Mamba layers are not computed"},
-		{"rwkv", "its recurrent layers are not computed"},
-		{"qwen3next", "its linear attention is not computed"},
-		{"gptoss", "its attention sinks are not computed"},
-		{"llama4", "its chunked attention and shared experts are not computed"},
-		{"vl", "its vision tower is not computed"},
-		{"vision", "its vision tower is not computed"},
-		{"llava", "its vision tower is not computed"},
-		{"mllama", "its vision tower is not computed"},
-		{"conditionalgeneration", "it is no plain language model"},
+		{"gemma3forconditional", ""}, // has its own message
+		{"deepseek", "multi-head latent attention (MLA) is not supported"},
+		{"kimi", "multi-head latent attention (MLA) is not supported"},
+		{"mixtral", "its experts have other names (block_sparse_moe), which are not supported"},
+		{"nemotronh", "its Mamba layers are not supported"},
+		{"jamba", "its Mamba layers are not supported"},
+		{"bamba", "its Mamba layers are not supported"},
+		{"zamba", "its Mamba layers are not supported"},
+		{"mamba", "its Mamba layers are not supported"},
+		{"falconh1", "its Mamba layers are not supported"},
+		{"granitemoehybrid", "its Mamba layers are not supported"},
+		{"rwkv", "its recurrent layers are not supported"},
+		{"qwen3next", "its linear attention is not supported"},
+		{"gptoss", "its attention sinks are not supported"},
+		{"llama4", "its chunked attention and shared experts are not supported"},
+		{"vl", "its vision tower is not supported"},
+		{"vision", "its vision tower is not supported"},
+		{"llava", "its vision tower is not supported"},
+		{"mllama", "its vision tower is not supported"},
+		{"conditionalgeneration", "it is not a plain language model"},
 		{"sequenceclassification", "it scores sequences: it can be a reward model, not a policy"},
 	} {
 		if strings.Contains(name, f.part) {
@@ -157,11 +156,11 @@ func foreign(class, kind string) string {
 	return ""
 }
 
-// unknown is the problem of a class that cannot be computed.
+// unknown describes the problem of an unsupported class.
 func unknown(classesOfFile []string, kind string) string {
 	names := slices.DeleteFunc(append(slices.Clone(classesOfFile), kind), func(s string) bool { return s == "" })
 	if len(names) == 0 {
-		return "no architecture is named, in architectures or model_type; known are " + classes()
+		return "neither architectures nor model_type names an architecture; supported are " + classes()
 	}
 	for i, name := range names {
 		names[i] = shortened([]byte(name))
@@ -169,9 +168,9 @@ func unknown(classesOfFile []string, kind string) string {
 	if most := 4; len(names) > most {
 		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
 	}
-	text := fmt.Sprintf("architecture is %s; known are %s", strings.Join(names, ", "), classes())
+	text := fmt.Sprintf("architecture is %s; supported are %s", strings.Join(names, ", "), classes())
 	if why := foreign(strings.Join(classesOfFile, " "), kind); why != "" {
-		text = fmt.Sprintf("architecture is %s: %s; known are %s", strings.Join(names, ", "), why, classes())
+		text = fmt.Sprintf("architecture is %s: %s; supported are %s", strings.Join(names, ", "), why, classes())
 	}
 	return text
 }

@@ -7,8 +7,8 @@ import (
 	"exp/train/model"
 )
 
-// Uniform returns the type that all matrices of t have; ok is false if they differ.
-// Vectors do not count: norms may be F32 in a BF16 model.
+// Uniform returns the type that all matrices of t have; ok is false if they differ. Vectors
+// do not count: a BF16 model may have F32 norms.
 func (t *Tensors) Uniform() (d DType, ok bool) {
 	for _, p := range t.where {
 		if len(p.Shape) < 2 {
@@ -22,8 +22,8 @@ func (t *Tensors) Uniform() (d DType, ok bool) {
 	return d, d != ""
 }
 
-// Frozen returns the type that weights which never change have in memory: BF16 where all
-// matrices have it, else float32.
+// Frozen returns the memory type of frozen weights: BF16 if all matrices have it, else
+// float32.
 func (t *Tensors) Frozen() kernels.DType {
 	if d, ok := t.Uniform(); ok && d == BF16 {
 		return kernels.BF16
@@ -31,9 +31,9 @@ func (t *Tensors) Frozen() kernels.DType {
 	return kernels.F32
 }
 
-// LoadBackbone returns a base with the plain weights of t, which must be there and fit, as
-// LoadWeights says. dtype is the type that matrices have in memory: kernels.BF16 needs
-// them all to be BF16; other types are converted to float32, F16 exactly.
+// LoadBackbone returns a base with the plain weights of t, which must be present and fit,
+// as for LoadWeights. dtype is the memory type of matrices: kernels.BF16 requires all of
+// them to be BF16; other types are converted to float32, F16 exactly.
 func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DType,
 	t *Tensors) (*model.Backbone, error) {
 	if err := t.fits(c, lm); err != nil {
@@ -60,7 +60,7 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 	return b, nil
 }
 
-// rows is the job of a piece: vectors are F32, matrices have type as.
+// rows returns the job of a piece: vectors are F32, matrices have type as.
 func (t *Tensors) rows(p model.Piece, as kernels.DType) job {
 	width := t.where[p.Name].Len()
 	if shape := t.where[p.Name].Shape; len(shape) > 1 {

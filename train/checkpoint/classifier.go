@@ -11,8 +11,8 @@ import (
 	"exp/train/model"
 )
 
-// classifier ends the names of architectures that score a sequence: the backbone of a
-// language model and score.weight [labels, C], without bias, at the last token.
+// classifier ends the names of architectures that score a sequence: a language model's
+// backbone and score.weight [labels, C], without bias, applied at the last token.
 const classifier = "ForSequenceClassification"
 
 // ReadClassifierConfig is ReadConfig for a folder of a sequence-classification model,
@@ -46,8 +46,8 @@ func ReadClassifierConfig(dir string) (model.Config, error) {
 	return c, err
 }
 
-// LoadClassifier loads a frozen sequence-classification model from a folder, with row
-// label of its score.weight as value head. Close it afterwards.
+// LoadClassifier loads a frozen sequence-classification model from a folder, with row label
+// of its score.weight as value head. Close it afterwards.
 func LoadClassifier(be kernels.Backend, dir string, label int) (*model.Model, error) {
 	c, err := ReadClassifierConfig(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func loadClassifier(be kernels.Backend, c model.Config, t *Tensors, label int) (
 					score.DType, c.Width)}}}
 	case label < 0 || label >= score.Shape[0]:
 		return nil, &Error{Op: "read", Path: t.path, Tensor: weight,
-			Err: fmt.Errorf("it has %d labels, counted from 0; there is no label %d", score.Shape[0], label)}
+			Err: fmt.Errorf("it has %d labels, counted from 0, so no label %d", score.Shape[0], label)}
 	}
 	if _, biased := t.Lookup(bias); biased {
 		return nil, &MismatchError{Path: t.path, Unexpected: []string{bias}}

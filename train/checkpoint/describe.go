@@ -16,18 +16,18 @@ import (
 	"exp/train/model"
 )
 
-// Description is what can be said of a model's files without reading weights.
+// Description is everything known of a model's files without reading weights.
 type Description struct {
 	Path      string
-	Container string // "safetensors", "torch", …; "none" where there are no weights
+	Container string // "safetensors", "torch", …; "none" if there are no weights
 	Files     []DescribedFile
-	Tensors   []DescribedTensor // as the files name them, by name
+	Tensors   []DescribedTensor // under the files' names, by name
 
 	Class  string // of config.json; empty without one
 	Config model.Config
-	Known  bool     // Config can be computed
-	Reason []string // what stops it: every reason
-	Notes  []string // what a person should know of a model that can be computed
+	Known  bool     // Config is supported
+	Reason []string // if not: every reason
+	Notes  []string // notes for people on a supported model
 }
 
 // DescribedFile is a file of a model.
@@ -43,13 +43,13 @@ type DescribedTensor struct {
 	File string
 }
 
-// Describe reads the headers of a Hugging Face folder, or of one safetensors file. What
-// keeps the model from being computed is no error but among the reasons; an error is that
-// nothing is there.
+// Describe reads the headers of a Hugging Face folder, or of one safetensors file. A model
+// that cannot be computed is not an error: Reason says why. It returns an error if nothing
+// is there.
 func Describe(path string) (*Description, error) { return describe(path, ReadConfig, OpenFolder) }
 
-// DescribeText is Describe for the text model inside a model of text and images. Tensors
-// of the rest are left out.
+// DescribeText is Describe for the text model inside a model of text and images. It leaves
+// out all other tensors.
 func DescribeText(dir string) (*Description, error) {
 	d, err := describe(dir, ReadTextConfig, OpenTextFolder)
 	if err == nil && d.Known {
@@ -83,7 +83,7 @@ func describe(path string, read func(dir string) (model.Config, error), open fun
 	if err != nil {
 		d.Container = cmp.Or(d.otherContainer(), "none")
 		if d.Container != "none" {
-			err = fmt.Errorf("weights in the container of %s are not read here; safetensors are", d.Container)
+			err = fmt.Errorf("weights in %s format are not supported; only safetensors are", d.Container)
 		}
 		d.stop(err)
 		return d, nil
@@ -111,7 +111,7 @@ func (d *Description) Digest() error {
 	return nil
 }
 
-// stop notes a reason.
+// stop adds a reason.
 func (d *Description) stop(err error) {
 	var config *ConfigError
 	switch {
@@ -132,7 +132,7 @@ func (d *Description) stop(err error) {
 // List fills in the files of the folder.
 func (d *Description) List() error { return d.files(d.Path) }
 
-// files lists what is in a folder, and in the one that it may have.
+// files lists the contents of a folder and of its template folder.
 func (d *Description) files(dir string) error {
 	for _, folder := range []string{"", keptFolder} {
 		entries, err := os.ReadDir(filepath.Join(dir, folder))
@@ -162,7 +162,7 @@ func (d *Description) config(dir string, read func(dir string) (model.Config, er
 	}
 }
 
-// classIn returns the class that a folder's config.json names, "" if it names none.
+// classIn returns the class named by a folder's config.json, or "".
 func classIn(dir string) string {
 	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
 	if err != nil {
@@ -176,7 +176,7 @@ func classIn(dir string) string {
 	return shortName(cmp.Or(class, kind))
 }
 
-// tensors takes over what a file or folder holds.
+// tensors adds the tensors of a file or folder.
 func (d *Description) tensors(t *Tensors) {
 	d.Container = "safetensors"
 	for _, p := range t.where {
@@ -186,11 +186,11 @@ func (d *Description) tensors(t *Tensors) {
 	}
 	slices.SortFunc(d.Tensors, func(a, b DescribedTensor) int { return strings.Compare(a.Name, b.Name) })
 	if d.count(F16) > 0 {
-		d.Notes = append(d.Notes, "weights are F16: exact in F32, rounded where they are kept in BF16")
+		d.Notes = append(d.Notes, "weights are F16: exact in F32, rounded when stored as BF16")
 	}
 }
 
-// count returns how many elements have a type.
+// count returns the number of elements by type.
 func (d *Description) count(t DType) (n int) {
 	for _, x := range d.Tensors {
 		if x.DType == t {
@@ -200,7 +200,7 @@ func (d *Description) count(t DType) (n int) {
 	return n
 }
 
-// otherContainer names a container that is not read, by the files that it has.
+// otherContainer names an unsupported container by its files.
 func (d *Description) otherContainer() string {
 	for _, f := range d.Files {
 		switch name := f.Name; {
@@ -220,18 +220,18 @@ func (d *Description) otherContainer() string {
 	return ""
 }
 
-// Fits checks that the tensors are those of a language model of configuration c; the
-// error lists all that are not. It reads no elements.
+// Fits checks that the tensors are those of a language model of configuration c; the error
+// lists all misfits. It reads no elements.
 func (t *Tensors) Fits(c model.Config) error { return cmp.Or(t.foreignNames(), t.fits(c, true)) }
 
-// fits checks that the tensors are those of a model of configuration c, with an output
-// projection or without; the error lists all that are not.
+// fits checks that the tensors are those of a model of configuration c, with or without an
+// output projection; the error lists all misfits.
 func (t *Tensors) fits(c model.Config, lm bool) error {
 	layout, _ := model.Layout(c, model.Heads{LM: lm})
 	return t.match(unread(layout), ignorable(c, lm))
 }
 
-// unread are float32 tensors that match looks for and nobody reads.
+// unread are float32 tensors for match; nothing reads their elements.
 func unread(tensors []model.Tensor) []NamedBuffer {
 	list := make([]NamedBuffer, len(tensors))
 	for i, x := range tensors {
@@ -240,7 +240,7 @@ func unread(tensors []model.Tensor) []NamedBuffer {
 	return list
 }
 
-// Words describes an architecture for people: its family, and then one feature a line.
+// Words describes an architecture for people: its family, then one feature per line.
 func Words(c model.Config, class string) []string {
 	a, _ := architectureNamed(strings.TrimSpace(class), class)
 	list := []string{cmp.Or(a.words, class)}
@@ -249,13 +249,13 @@ func Words(c model.Config, class string) []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(true, "%s of width %d, %d heads of %d, %d of keys and values, feed-forward %d, vocabulary %d",
+	add(true, "%s of width %d, %d heads of %d, %d key/value heads, feed-forward %d, vocabulary %d",
 		layerCount(c.Layers), c.Width, c.Heads, c.Head, c.KVHeads, c.FFN, c.Vocab)
 	add(true, "rotary positions: %s", ropeWords(c))
 	add(c.Windowed != nil, "%d of %d layers see the last %d positions", countTrue(c.Windowed), c.Layers, c.Window)
-	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d to a token%s", countTrue(c.Sparse), c.Layers,
+	add(c.Sparse != nil, "%d of %d layers have %d experts of width %d, %d per token%s", countTrue(c.Sparse), c.Layers,
 		c.Experts.Count, c.Experts.FFN, c.Experts.Top, sharedWords(c.Experts))
-	add(c.OutBias, "biases on attention's output too")
+	add(c.OutBias, "biases on the attention output too")
 	add(c.FFNBias, "biases in the feed-forward block")
 	add(c.Gate != kernels.SiLU, "gate %s", gateName(c))
 	add(c.ScoreCap > 0, "attention scores capped at %g", c.ScoreCap)
@@ -275,7 +275,7 @@ func sharedWords(e model.Experts) string {
 	if e.Shared == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and one of width %d for all", e.Shared)
+	return fmt.Sprintf(", and a shared one of width %d", e.Shared)
 }
 
 func countTrue(list []bool) (n int) {
@@ -287,5 +287,5 @@ func countTrue(list []bool) (n int) {
 	return n
 }
 
-// Hex is the digest in hexadecimal.
+// Hex returns the digest in hexadecimal.
 func (d TensorDigest) Hex() string { return hex.EncodeToString(d.SHA256[:]) }

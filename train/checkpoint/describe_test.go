@@ -37,7 +37,7 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	words := strings.Join(Words(d.Config, d.Class), "\n")
-	for _, want := range []string{"Qwen2: biases", "2 layers of width 8, 2 heads of 4, 1 of keys", "theta 1e+06", "the output projection is the token embedding"} {
+	for _, want := range []string{"Qwen2: biases", "2 layers of width 8, 2 heads of 4, 1 key", "theta 1e+06", "the output projection is the token embedding"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the words lack %q:\n%s", want, words)
 		}

@@ -10,24 +10,24 @@ import (
 	"exp/train/model"
 )
 
-// AdapterDescription is what can be said of a folder of adapters without reading weights.
+// AdapterDescription is everything known of a folder of adapters without reading weights.
 type AdapterDescription struct {
 	Path       string
-	Base       string   // what it calls its model: a path or a name
-	Words      []string // settings for people, one a line
+	Base       string   // its name or path for its model
+	Words      []string // settings for people, one per line
 	Rank       int      // the largest
 	Alpha      float64
 	Targets    []string // last parts of the maps' names
 	Parameters int
-	Known      bool // they were read for a model
-	Uniform    bool // one rank and scale on every map of its targets: training can go on with them
+	Known      bool // read for a known model
+	Uniform    bool // one rank and scale on every targeted map: training can continue from them
 	Tensors    []DescribedTensor
-	Reason     []string // what stops them: every reason
+	Reason     []string // if unsupported: every reason
 }
 
 // DescribeAdapters reads settings and headers of a folder of adapters for a model of
-// configuration c; nil: a model that is not known. What keeps them from being computed is
-// among the reasons; an error is that nothing is there.
+// configuration c; nil means an unknown model. Adapters that cannot be computed are not an
+// error: Reason says why. It returns an error if nothing is there.
 func DescribeAdapters(dir string, c *model.Config) (*AdapterDescription, error) {
 	set, err := readAdapterSettings(dir)
 	if err != nil {
@@ -72,19 +72,18 @@ func DescribeAdapters(dir string, c *model.Config) (*AdapterDescription, error) 
 	return d, nil
 }
 
-// Facts describe the adapters for people, one a line.
+// Facts describes the adapters for people, one fact per line.
 func (d *AdapterDescription) Facts() []string {
 	list := append(slices.Clone(d.Words), fmt.Sprintf("on %s: %d tensors, %d parameters",
 		strings.Join(d.Targets, ", "), len(d.Tensors), d.Parameters))
 	if d.Known && !d.Uniform {
-		list = append(list, "several ranks or scales, or some maps only: they can be evaluated and folded in, not "+
-			"trained on")
+		list = append(list, "mixed ranks or scales, or only some maps: usable for evaluation and merging, not "+
+			"for further training")
 	}
 	return list
 }
 
-// AdapterBaseFolder returns the folder of the model that adapters belong to, if they name
-// one that is here.
+// AdapterBaseFolder returns the folder of the model that the adapters name, if it exists.
 func AdapterBaseFolder(dir string) (base string, here bool, err error) {
 	if base, err = AdapterBase(dir); err != nil || base == "" {
 		return base, false, err

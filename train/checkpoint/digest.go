@@ -13,17 +13,17 @@ import (
 	"sync/atomic"
 )
 
-// TensorDigest is a tensor with the SHA-256 of its elements as its file has them,
-// little-endian, row-major: what the identity of a set of weights is computed of,
-// whatever their container.
+// TensorDigest is a tensor with the SHA-256 of its elements as stored, little-endian,
+// row-major. The identity of a set of weights is computed from these, whatever the
+// container.
 type TensorDigest struct {
 	Tensor
 	SHA256 [sha256.Size]byte
 }
 
-// Digests returns the tensors by name with their digests. They are computed by all
-// cores, each reading its own tensors. What cache knows of a file that did not change is
-// taken from there, and what is computed is added; cache may be nil, to read everything.
+// Digests returns the tensors by name with their digests. All cores compute them, each
+// reading its own tensors. Digests of unchanged files come from cache, and new ones are
+// added to it; a nil cache reads everything.
 func (t *Tensors) Digests(cache *DigestCache) ([]TensorDigest, error) {
 	known := map[string][sha256.Size]byte{}
 	for _, f := range t.files {
@@ -32,7 +32,7 @@ func (t *Tensors) Digests(cache *DigestCache) ([]TensorDigest, error) {
 		}
 	}
 	list := make([]TensorDigest, 0, len(t.where))
-	var open []int // of list, that are to be read
+	var open []int // indexes in list still to be read
 	for _, tensor := range t.List() {
 		p := t.where[tensor.Name]
 		sum, ok := known[p.file.Name()+"\x00"+p.stored]
@@ -58,8 +58,8 @@ func (t *Tensors) Digests(cache *DigestCache) ([]TensorDigest, error) {
 	return list, nil
 }
 
-// hash fills in the digests of list[open…]. Large tensors come first, so that no core
-// ends long after the others.
+// hash fills in the digests of list[open…]. Large tensors come first, so that the cores
+// finish at about the same time.
 func (t *Tensors) hash(list []TensorDigest, open []int) error {
 	slices.SortStableFunc(open, func(a, b int) int { return -cmp.Compare(list[a].Bytes(), list[b].Bytes()) })
 	var next atomic.Int64
@@ -87,7 +87,7 @@ func (t *Tensors) hash(list []TensorDigest, open []int) error {
 // onlyReader hides everything but Read, so that io.CopyBuffer uses its buffer.
 type onlyReader struct{ io.Reader }
 
-// fileSHA256 is the SHA-256 of a whole file, in hexadecimal.
+// fileSHA256 returns the SHA-256 of a whole file in hexadecimal.
 func fileSHA256(path string) (string, error) {
 	f, err := openRegular(path)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// DigestCache remembers the digests of tensors in files that did not change, so that a
-// plan does not read 15 GB. A file is the same while its path, size, times of change and
-// inode are. It is a convenience and no record: it enters no identity, may be deleted at
-// any time, and whoever must be sure reads the files (Digests with nil). A nil cache
-// knows nothing. Safe for concurrent use.
+// DigestCache remembers the tensor digests of unchanged files, so that a plan does not read
+// 15 GB. A file is unchanged while its path, size, change times and inode are. The cache is
+// a convenience, not a record: it enters no identity and may be deleted at any time; to be
+// sure, read the files (Digests with nil). A nil cache is empty. Safe for concurrent use.
 type DigestCache struct {
 	path string
 
@@ -23,32 +22,31 @@ type DigestCache struct {
 	dirty bool
 }
 
-// cachedFile is what is known of a file.
+// cachedFile is the cache entry of a file.
 type cachedFile struct {
 	Stamp   fileStamp         `json:"stamp"`
 	Tensors map[string]string `json:"tensors"` // SHA-256 in hexadecimal, by name
 }
 
-// fileStamp tells a file from what it may become.
+// fileStamp distinguishes versions of a file.
 type fileStamp struct {
 	Size     int64  `json:"size"`
 	Modified int64  `json:"modified_ns"`
-	Changed  int64  `json:"changed_ns"` // of the inode: nobody can set it
+	Changed  int64  `json:"changed_ns"` // of the inode, which programs cannot set
 	Inode    uint64 `json:"inode"`
 	Device   uint64 `json:"device"`
 }
 
 const (
 	cacheVersion = 1
-	// maxCache bounds the cache's file; one that is larger is not read.
+	// maxCache bounds the cache file; a larger one is ignored.
 	maxCache = 64 << 20
-	// restless is how long a file must be unchanged before it is remembered: within the
-	// step of the file system's clock it could change and keep its times.
+	// restless is how long a file must be unchanged before it is cached: within the
+	// resolution of the file system's clock it could change and keep its times.
 	restless = 2 * time.Second
 )
 
-// OpenDigestCache returns the cache in a file. One that is missing, or cannot be read, is
-// empty.
+// OpenDigestCache returns the cache in a file; empty if the file is missing or unreadable.
 func OpenDigestCache(path string) *DigestCache {
 	c := &DigestCache{path: path, files: map[string]cachedFile{}}
 	raw, err := readSmall(path, maxCache)
@@ -65,8 +63,8 @@ func OpenDigestCache(path string) *DigestCache {
 	return c
 }
 
-// Save writes the cache, and its folder, if there is something new in it. Files that are
-// gone are left out.
+// Save writes the cache, creating its folder, if it has new entries. It drops files that no
+// longer exist.
 func (c *DigestCache) Save() error {
 	if c == nil {
 		return nil
@@ -104,7 +102,7 @@ func (c *DigestCache) Save() error {
 	return nil
 }
 
-// lookup returns the digests of an open file's tensors; nil if they are not known.
+// lookup returns the digests of an open file's tensors, or nil.
 func (c *DigestCache) lookup(f *os.File) map[string][sha256.Size]byte {
 	path, stamp, ok := c.stampOf(f)
 	if !ok {
@@ -127,8 +125,7 @@ func (c *DigestCache) lookup(f *os.File) map[string][sha256.Size]byte {
 	return sums
 }
 
-// add remembers the digests of an open file's tensors, unless the file changed a moment
-// ago.
+// add caches the digests of an open file's tensors, unless the file changed a moment ago.
 func (c *DigestCache) add(f *os.File, sums map[string][sha256.Size]byte) {
 	path, stamp, ok := c.stampOf(f)
 	if !ok || time.Since(time.Unix(0, max(stamp.Modified, stamp.Changed))) < restless {

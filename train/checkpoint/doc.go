@@ -1,4 +1,4 @@
-// Package checkpoint keeps weights and training states on disk.
+// Package checkpoint stores weights and training states on disk.
 //
 //   - Safetensors files, one or a sharded folder of them: Tensors reads them,
 //     WriteSafetensors writes them, always the same bytes for the same tensors.
@@ -11,19 +11,17 @@
 //
 // # Reading
 //
-// No file is believed. Lengths, offsets and shapes are checked against the size of
-// the file before anything of that size is allocated, and what does not fit is an
-// *Error that wraps ErrCorrupt and names the file and the tensor. Tensors are
-// copied to the device in chunks: a model of any size needs one chunk of host
-// memory.
+// Files are not trusted. Lengths, offsets and shapes are checked against the file size
+// before anything of that size is allocated; a mismatch is an *Error that wraps ErrCorrupt
+// and names the file and the tensor. Tensors are copied to the device in chunks: a model of
+// any size needs one chunk of host memory.
 //
 // # Writing
 //
-// What is read back later is written to a directory of another name (".NAME.partial"
-// beside the final one), synced, and renamed when it is whole. An error leaves what
-// was there before and nothing else; a crash leaves a .partial directory, which the
-// next write to that place, or RemoveInterrupted, removes. Two processes must not write
-// to one place at once.
+// Everything that is read back later is written to a temporary directory (".NAME.partial"
+// next to the final one), synced, and renamed when complete. An error leaves only what was
+// there before; a crash leaves a .partial directory, which the next write to that place, or
+// RemoveInterrupted, removes. Two processes must not write to one place at once.
 //
 // # A training checkpoint
 //
@@ -37,7 +35,6 @@
 //	files    name, bytes and sha256 of each file
 //	digest   sha256 of the manifest itself, in compact form, with an empty digest
 //
-// The package does not read PyTorch's pickled files, does not quantize, and knows
-// nothing of the experiment record: identity is computed by the caller from Weights
-// or Tensors.Sources.
+// The package does not read PyTorch's pickled files, does not quantize, and knows nothing
+// of the experiment record: the caller computes identity from Weights or Tensors.Sources.
 package checkpoint

@@ -11,8 +11,8 @@ import (
 // DType is the element type of a tensor in a file, as safetensors spells it.
 type DType string
 
-// The types that have a use here. Files may hold others (U8, I64, F8_E4M3, …);
-// those are passed on as raw bytes.
+// The types that this program uses. Files may hold others (U8, I64, F8_E4M3, …), which pass
+// through as raw bytes.
 const (
 	F32  DType = "F32"
 	F64  DType = "F64"
@@ -21,7 +21,7 @@ const (
 	I32  DType = "I32"
 )
 
-// bits returns the size of an element, 0 for a type that the format does not have.
+// bits returns the size of an element, 0 for a type unknown to the format.
 func (t DType) bits() int {
 	switch t {
 	case "F4":
@@ -40,7 +40,7 @@ func (t DType) bits() int {
 	return 0
 }
 
-// dtypeOf returns how a buffer's elements are stored without changing a bit.
+// dtypeOf returns the stored type that keeps every bit of a buffer's elements.
 func dtypeOf(t kernels.DType) DType {
 	switch t {
 	case kernels.F32:
@@ -74,7 +74,7 @@ func (t DType) float32s(dst []float32, raw []byte) {
 			dst[i] = half(le.Uint16(raw[2*i:]))
 		}
 	case BF16:
-		whole := len(dst) / 4 * 4 // four at a time: this is where loading spends its time
+		whole := len(dst) / 4 * 4 // four at a time: loading spends its time here
 		for i := 0; i < whole; i += 4 {
 			v, d := le.Uint64(raw[2*i:2*i+8]), dst[i:i+4:i+4]
 			d[0], d[1] = math.Float32frombits(uint32(v)<<16), math.Float32frombits(uint32(v)&0xffff0000)
@@ -111,10 +111,10 @@ func toBF16(f float32) uint16 {
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-// toHalf rounds to IEEE binary16, to nearest, ties to even; ok is false for a finite
-// number that is beyond it.
+// toHalf rounds to IEEE binary16, to nearest, ties to even; ok is false for a finite number
+// out of range.
 func toHalf(f float32) (h uint16, ok bool) {
-	const most = 65519.996 // halfway to 65536, where rounding leaves the range
+	const most = 65519.996 // halfway to 65536: rounding overflows from here on
 	b := math.Float32bits(f)
 	sign := uint16(b >> 16 & 0x8000)
 	abs := math.Float32frombits(b &^ (1 << 31))
@@ -132,8 +132,8 @@ func toHalf(f float32) (h uint16, ok bool) {
 	return sign | uint16((b+0xfff+b>>13&1)>>13), true
 }
 
-// encodeFloats sets raw to the little-endian elements of src as type t. The error says
-// which element t cannot hold.
+// encodeFloats sets raw to the little-endian elements of src as type t. It returns an error
+// for the first element out of t's range.
 func (t DType) encodeFloats(raw []byte, src []float32) error {
 	le := binary.LittleEndian
 	for i, f := range src {

@@ -10,26 +10,25 @@ import (
 )
 
 var (
-	// ErrCorrupt is returned when a file is not what was written: truncated,
-	// changed, or never in this format.
+	// ErrCorrupt means that a file is not as written: truncated, changed, or never in this
+	// format.
 	ErrCorrupt = errors.New("corrupt file")
-	// ErrExists is returned when the place to write to is taken.
+	// ErrExists means that the target exists.
 	ErrExists = errors.New("exists already")
-	// ErrNone is returned when a directory holds no usable checkpoint.
+	// ErrNone means that a directory holds no usable checkpoint.
 	ErrNone = errors.New("no usable checkpoint")
-	// ErrNewer is returned when a newer version of the program wrote a checkpoint.
+	// ErrNewer means that a newer version of the program wrote the checkpoint.
 	ErrNewer = errors.New("written by a newer version")
 )
 
-// Error is an operation on a file or folder that did not work. A full disk is
-// found with errors.Is(err, syscall.ENOSPC), a missing file with fs.ErrNotExist, a
-// damaged one with ErrCorrupt.
+// Error is a failed operation on a file or folder. Use errors.Is(err, syscall.ENOSPC) for a
+// full disk, fs.ErrNotExist for a missing file, ErrCorrupt for a damaged one.
 type Error struct {
 	Op     string // "read", "write", "merge", …
 	Path   string
-	Tensor string // the tensor that it is about; may be empty
+	Tensor string // the tensor concerned; may be empty
 	Err    error
-	Hint   string // what a person can do; may be empty
+	Hint   string // advice; may be empty
 }
 
 func (e *Error) Error() string {
@@ -42,8 +41,8 @@ func (e *Error) Error() string {
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// fileError is the *Error of an operation that the system refused. It names the
-// path that the system named, if it did.
+// fileError returns the *Error of a failed system call. It names the system's path if there
+// is one.
 func fileError(op, path string, err error) error {
 	if done := (*Error)(nil); errors.As(err, &done) {
 		return err
@@ -59,7 +58,7 @@ func fileError(op, path string, err error) error {
 	return &Error{Op: op, Path: path, Err: err, Hint: hint(err)}
 }
 
-// corrupt is an *Error that wraps ErrCorrupt and says what is wrong.
+// corrupt returns an *Error that wraps ErrCorrupt with details.
 func corrupt(path, tensor, format string, args ...any) *Error {
 	err := fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 	return &Error{Op: "read", Path: path, Tensor: tensor, Err: err, Hint: hint(err)}
@@ -68,25 +67,25 @@ func corrupt(path, tensor, format string, args ...any) *Error {
 func hint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "free some space and run again; nothing half-written was left, and what was there is kept"
+		return "free some space and run again; nothing partial was left, and earlier files are kept"
 	case errors.Is(err, ErrCorrupt):
-		return "the file is cut short or damaged; fetch or write it again"
+		return "the file is truncated or damaged; fetch or write it again"
 	case errors.Is(err, fs.ErrPermission):
-		return "give the user who runs this permission, or choose another place"
+		return "give this user permission, or choose another place"
 	}
 	return ""
 }
 
-// MismatchError is returned when the tensors of a file are not those that were
-// asked for. It lists all of them, sorted by name.
+// MismatchError reports tensors of a file that differ from the requested ones. It lists all
+// of them, sorted by name.
 type MismatchError struct {
 	Path       string
-	Missing    []string   // asked for, not in the file
-	Unexpected []string   // in the file, not asked for
-	Misshaped  []Misshape // in both, but unlike
+	Missing    []string   // requested, not in the file
+	Unexpected []string   // in the file, not requested
+	Misshaped  []Misshape // in both, but different
 }
 
-// Misshape is a tensor whose type or shape is not the one that was asked for.
+// Misshape is a tensor whose type or shape differs from the requested one.
 type Misshape struct {
 	Name      string
 	Got, Want string // such as "F32 [4,8]"
@@ -114,7 +113,7 @@ func (e *MismatchError) Error() string {
 	return b.String()
 }
 
-// shortName is the name of a tensor as errors show it.
+// shortName returns the name of a tensor shortened for errors.
 func shortName(name string) string {
 	const most = 300
 	if len(name) <= most {
@@ -123,8 +122,8 @@ func shortName(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-// listed is how many tensors of a kind an error's text names: a wrong
-// architecture mismatches hundreds, and a few show which.
+// listed is how many tensors of a kind an error names: a wrong architecture mismatches
+// hundreds, and a few are enough.
 const listed = 12
 
 // orNil returns e, or nil if it lists nothing.
@@ -135,8 +134,8 @@ func (e *MismatchError) orNil() error {
 	return e
 }
 
-// ProbeError is returned when a folder that was written does not hold what it was written
-// from. It names the first number that differs.
+// ProbeError reports a written folder that differs from its source. It names the first
+// number that differs.
 type ProbeError struct {
 	Path        string // of the folder
 	What        string // "elements of lm_head.weight"
@@ -145,6 +144,6 @@ type ProbeError struct {
 }
 
 func (e *ProbeError) Error() string {
-	return fmt.Sprintf("merge %s: %s differ at row %d, column %d: the folder gives bits %#x, the model %#x",
+	return fmt.Sprintf("merge %s: %s differ at row %d, column %d: bits are %#x in the folder, %#x in the model",
 		e.Path, e.What, e.Row, e.Column, e.Got, e.Want)
 }

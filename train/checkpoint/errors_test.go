@@ -38,7 +38,7 @@ func TestFileError(t *testing.T) {
 
 func TestProbeErrorText(t *testing.T) {
 	e := &ProbeError{Path: "d", What: "logits", Row: 1, Column: 2, Got: 0x3f800000, Want: 0x3f800001}
-	if got, want := e.Error(), "merge d: logits differ at row 1, column 2: the folder gives bits 0x3f800000, the model 0x3f800001"; got != want {
+	if got, want := e.Error(), "merge d: logits differ at row 1, column 2: bits are 0x3f800000 in the folder, 0x3f800001 in the model"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange swaps two directories at once where the file system can (ext4, xfs,
-// btrfs, tmpfs), and by three renames elsewhere.
+// exchange swaps two directories atomically if the file system can (ext4, xfs, btrfs,
+// tmpfs), else by three renames.
 func exchange(a, b string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {

@@ -7,9 +7,9 @@ import (
 	"exp/train/model"
 )
 
-// The features that some classes have: each reads its keys into c.
+// Features of some classes: each function reads its keys into c.
 
-// attentionBias is Llama's: q, k, v and the output projection have biases, or none has.
+// attentionBias is Llama's: q, k, v and the output projection all have biases, or none has.
 func attentionBias(r *settings, c *model.Config) {
 	if r.flag("attention_bias", false) {
 		c.QKVBias, c.OutBias = true, true
@@ -18,7 +18,7 @@ func attentionBias(r *settings, c *model.Config) {
 
 func feedForwardBias(r *settings, c *model.Config) { c.FFNBias = r.flag("mlp_bias", false) }
 
-// qkvBias is Qwen2-MoE's: a file may do without biases.
+// qkvBias is Qwen2-MoE's: a file may omit biases.
 func qkvBias(r *settings, c *model.Config) { c.QKVBias = r.flag("qkv_bias", true) }
 
 func embedScale(_ *settings, c *model.Config) { c.EmbedScale = math.Sqrt(float64(c.Width)) }
@@ -32,7 +32,7 @@ func queryScale(r *settings, c *model.Config) {
 	c.QueryScale = math.Pow(scalar, -0.5)
 }
 
-// scoreCap and logitCap read soft caps; null is none, absent is the class's own.
+// scoreCap and logitCap read soft caps; null means none, absent means the class's default.
 func scoreCap(absent float64) feature {
 	return func(r *settings, c *model.Config) { c.ScoreCap = r.softCap("attn_logit_softcapping", absent) }
 }
@@ -51,10 +51,10 @@ func (r *settings) softCap(key string, limit float64) float64 {
 	return limit
 }
 
-// noScoreCap refuses Gemma 3's key: transformers keeps it and does not use it.
+// noScoreCap refuses Gemma 3's key, which transformers stores but does not use.
 func noScoreCap(r *settings, _ *model.Config) {
 	if r.has("attn_logit_softcapping") {
-		r.problem("attn_logit_softcapping: transformers ignores it in this class; null is meant")
+		r.problem("attn_logit_softcapping: transformers ignores it in this class; set it to null")
 	}
 }
 
@@ -85,7 +85,7 @@ func sparseLayers(absent model.Experts) feature {
 			layers[i] = e.Count > 0 && (i+1)%step == 0 && !slices.Contains(dense, i)
 		}
 		if !slices.Contains(layers, true) {
-			return // a dense model in all but name
+			return // effectively a dense model
 		}
 		c.Sparse, c.Experts = layers, e
 		switch {
@@ -93,7 +93,7 @@ func sparseLayers(absent model.Experts) feature {
 			r.problem("num_experts %d, moe_intermediate_size %d, shared expert %d: over the limits of %d, %d and %d",
 				e.Count, e.FFN, e.Shared, maxExperts, maxFFN, maxFFN)
 		case countTrue(layers)*e.Count > maxExpertsInAll:
-			r.problem("num_experts is %d in %d layers, over the limit of %d in all", e.Count, countTrue(layers),
+			r.problem("num_experts is %d in %d layers, over the total limit of %d", e.Count, countTrue(layers),
 				maxExpertsInAll)
 		case e.Top < 1 || e.Top > e.Count:
 			r.problem("num_experts_per_tok is %d of %d experts", e.Top, e.Count)
@@ -105,8 +105,8 @@ func sparseLayers(absent model.Experts) feature {
 	}
 }
 
-// windowing says which layers have a sliding window, of w positions or noWindow. Layers
-// that layer_types lists go before it.
+// windowing chooses the layers with a sliding window, of w positions or noWindow.
+// layer_types overrides it.
 type windowing func(r *settings, w int) (window int, in func(layer int) bool)
 
 const noWindow = math.MinInt
@@ -134,13 +134,13 @@ func windowFrom(r *settings, w int) (int, func(int) bool) {
 	return w, func(layer int) bool { return layer >= from }
 }
 
-// windowDisputed is Qwen2-MoE's, which transformers 4 and 5 compute differently unless
-// layer_types says what is meant.
+// windowDisputed is Qwen2-MoE's: transformers 4 and 5 compute it differently unless
+// layer_types decides.
 func windowDisputed(r *settings, w int) (int, func(int) bool) {
 	w, _ = windowIfUsed(r, w)
 	if w > 0 && !r.has("layer_types") {
-		r.problem("use_sliding_window: transformers 4 and 5 give windows to different layers of this class; say " +
-			"which in layer_types")
+		r.problem("use_sliding_window: transformers 4 and 5 give windows to different layers of this class; list " +
+			"them in layer_types")
 	}
 	return w, everyLayer
 }
@@ -161,7 +161,7 @@ func windowPattern(r *settings, w int) (int, func(int) bool) {
 	return w, func(layer int) bool { return (layer+1)%pattern != 0 }
 }
 
-// window reads which layers have a sliding window, and how wide it is.
+// window reads which layers have a sliding window and its width.
 func (r *settings) window(a architecture, c *model.Config) {
 	w, in := noWindow, everyLayer
 	if a.windows != nil {
@@ -190,13 +190,13 @@ func (r *settings) window(a architecture, c *model.Config) {
 		return
 	}
 	if w < 1 {
-		r.problem("layer_types: there are windowed layers, but no sliding_window is in use")
+		r.problem("layer_types has windowed layers, but no sliding_window is in use")
 	}
 	c.Window, c.Windowed = w, layers
 }
 
-// layerTypes returns which layers layer_types says have a window; nil if it does not
-// say, or cannot be.
+// layerTypes returns which layers have a window according to layer_types; nil if that is
+// absent or invalid.
 func (r *settings) layerTypes(layers int) []bool {
 	var types []string
 	if !r.maybe("layer_types", &types) {
@@ -213,7 +213,7 @@ func (r *settings) layerTypes(layers int) []bool {
 		case "sliding_attention":
 			windowed[i] = true
 		default:
-			r.problem("layer_types: layer %d has %q, computed are full_attention and sliding_attention", i, t)
+			r.problem("layer_types: layer %d has %q; supported are full_attention and sliding_attention", i, t)
 			return nil
 		}
 	}

@@ -16,11 +16,11 @@ const (
 	version      = 1
 	manifestName = "manifest.json"
 	// maxManifest bounds the manifest: the caller's state is a few counters and
-	// random-stream positions, not data.
+	// random-stream positions, not bulk data.
 	maxManifest = 64 << 20
 )
 
-// manifest is the content of manifest.json; the package comment says what its
+// manifest is the content of manifest.json; the package comment explains its fields.
 // fields are.
 type manifest struct {
 	Magic   string          `json:"magic"`
@@ -37,7 +37,7 @@ type manifestFile struct {
 	SHA256 string `json:"sha256"` // 64 hexadecimal digits
 }
 
-// render returns the bytes of manifest.json, with the digest filled in.
+// render returns the bytes of manifest.json with the digest filled in.
 func (m manifest) render() ([]byte, error) {
 	m.Digest = ""
 	plain, err := json.Marshal(m)
@@ -50,8 +50,7 @@ func (m manifest) render() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// parseManifest reads manifest.json. It accepts only what render gives, byte for
-// byte.
+// parseManifest reads manifest.json. It accepts only the exact bytes that render writes.
 func parseManifest(path string, raw []byte) (manifest, error) {
 	var m manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -70,7 +69,7 @@ func parseManifest(path string, raw []byte) (manifest, error) {
 	}
 	want, err := m.render()
 	if err != nil || !bytes.Equal(raw, want) {
-		return m, corrupt(path, "", "it is not as it was written: digest or layout differ")
+		return m, corrupt(path, "", "not as written: digest or layout differ")
 	}
 	for _, f := range m.Files {
 		if f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) || f.Bytes < 0 || len(f.SHA256) != 64 {
@@ -80,8 +79,8 @@ func parseManifest(path string, raw []byte) (manifest, error) {
 	return m, nil
 }
 
-// stepDir returns the name of a checkpoint's directory. Names sort as steps do,
-// up to 99,999,999.
+// stepDir returns the name of a checkpoint's directory. Names sort like steps up to
+// 99,999,999.
 func stepDir(step int) string { return fmt.Sprintf("step-%08d", step) }
 
 // stepOf is the inverse of stepDir.

@@ -24,18 +24,17 @@ import (
 // maxHeader is the longest header that the format's own library reads.
 const maxHeader = 100_000_000
 
-// metadataKey is the name in a header that is no tensor.
+// metadataKey is the header key that is not a tensor.
 const metadataKey = "__metadata__"
 
-// entry is a tensor of a header and the bytes it takes, counted from the end of
-// the header.
+// entry is a tensor of a header and its bytes, counted from the end of the header.
 type entry struct {
 	Tensor
 	begin, end int64
 }
 
-// parseHeader reads the JSON of a header in front of dataLen bytes. The entries
-// come in the order of their bytes.
+// parseHeader reads the JSON of a header in front of dataLen bytes. It returns the entries
+// in byte order.
 func parseHeader(path string, raw []byte, dataLen int64) ([]entry, error) {
 	if !utf8.Valid(raw) {
 		return nil, corrupt(path, "", "the header is not UTF-8")
@@ -62,8 +61,7 @@ func parseHeader(path string, raw []byte, dataLen int64) ([]entry, error) {
 	return entries, tile(path, entries, dataLen)
 }
 
-// headerError makes an error about the JSON an *Error, and leaves others as they
-// are.
+// headerError turns an error about the JSON into an *Error and returns others unchanged.
 func headerError(path string, err error) error {
 	if done := (*Error)(nil); errors.As(err, &done) {
 		return err
@@ -71,9 +69,8 @@ func headerError(path string, err error) error {
 	return corrupt(path, "", "the header is not the JSON of a safetensors file: %v", err)
 }
 
-// object reads a JSON object from dec and calls value for each key, to read the
-// key's value. A key that comes twice is an error: readers disagree on what it
-// means.
+// object reads a JSON object from dec and calls value for each key, to read the key's
+// value. A repeated key is an error: readers disagree on its meaning.
 func object(dec *json.Decoder, value func(key string) error) error {
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("want an object, got %v (%w)", t, cmp.Or(err, errJSON))
@@ -86,7 +83,7 @@ func object(dec *json.Decoder, value func(key string) error) error {
 		}
 		key, ok := t.(string)
 		if !ok || seen[key] {
-			return fmt.Errorf("key %v comes twice (%w)", t, errJSON)
+			return fmt.Errorf("repeated key %v (%w)", t, errJSON)
 		}
 		seen[key] = true
 		if err := value(key); err != nil {
@@ -109,7 +106,7 @@ func metadata(path string, dec *json.Decoder) error {
 	})
 }
 
-// parseEntry reads a tensor's description and checks it by itself.
+// parseEntry reads a tensor's description and checks it in isolation.
 func parseEntry(path, name string, dec *json.Decoder) (entry, error) {
 	e := entry{Tensor: Tensor{Name: name}}
 	var dtype *string
@@ -129,7 +126,7 @@ func parseEntry(path, name string, dec *json.Decoder) (entry, error) {
 		return e, corrupt(path, name, "%v", err)
 	}
 	if dtype == nil || shape == nil || len(offsets) != 2 || slices.Contains(offsets, nil) {
-		return e, corrupt(path, name, "wants dtype, shape and two data_offsets")
+		return e, corrupt(path, name, "needs dtype, shape and two data_offsets")
 	}
 	e.DType, e.Shape, e.begin, e.end = DType(*dtype), []int{}, *offsets[0], *offsets[1]
 	if e.DType.bits() == 0 {
@@ -148,7 +145,7 @@ func parseEntry(path, name string, dec *json.Decoder) (entry, error) {
 		e.Shape = append(e.Shape, int(*d))
 	}
 	if size%8 != 0 {
-		return e, corrupt(path, name, "%s is no whole number of bytes", e.kind())
+		return e, corrupt(path, name, "%s is not a whole number of bytes", e.kind())
 	}
 	if e.begin < 0 || e.end < e.begin || uint64(e.end-e.begin) != size/8 {
 		return e, corrupt(path, name, "%s takes %d bytes, but data_offsets are %d to %d", e.kind(), size/8,
@@ -160,8 +157,8 @@ func parseEntry(path, name string, dec *json.Decoder) (entry, error) {
 // list is a short JSON list of integers.
 type list []*int64
 
-// maxList is the longest text of a list that is read: more dimensions than any
-// array has, and no memory to speak of.
+// maxList is the longest list text that is read: more dimensions than any array has, and
+// little memory.
 const maxList = 1024
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -172,8 +169,8 @@ func (l *list) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]*int64)(l))
 }
 
-// tile sorts entries by their bytes and checks that they cover dataLen bytes
-// without a gap or an overlap.
+// tile sorts entries by their bytes and checks that they cover dataLen bytes without gaps
+// or overlaps.
 func tile(path string, entries []entry, dataLen int64) error {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.Name, b.Name))
@@ -185,7 +182,7 @@ func tile(path string, entries []entry, dataLen int64) error {
 				e.begin, at)
 		}
 		if at = e.end; at > dataLen {
-			return corrupt(path, e.Name, "ends at byte %d of the data, but the file has only %d: it is cut short",
+			return corrupt(path, e.Name, "ends at byte %d of the data, but the file has only %d: it is truncated",
 				at, dataLen)
 		}
 	}
@@ -195,11 +192,10 @@ func tile(path string, entries []entry, dataLen int64) error {
 	return nil
 }
 
-// WriteSafetensors writes a safetensors file. Equal tensors give equal bytes
-// whatever their order in the slice: larger elements come first, so that all are
-// aligned, then names ascend; the metadata is {"format":"pt"}, which Hugging Face's
-// loaders want. Errors are those of w and of the sources. It panics if two tensors
-// have one name.
+// WriteSafetensors writes a safetensors file. Equal tensors give equal bytes whatever their
+// order in the slice: larger elements come first, so that all are aligned, then names
+// ascend; the metadata is {"format":"pt"}, which Hugging Face's loaders require. It returns
+// errors of w and of the sources. It panics if two tensors have one name.
 func WriteSafetensors(w io.Writer, tensors []Source) error {
 	sorted := inFileOrder(tensors)
 	if _, err := w.Write(header(sorted)); err != nil {
@@ -211,7 +207,7 @@ func WriteSafetensors(w io.Writer, tensors []Source) error {
 			return err
 		}
 		if c.n != s.Bytes() {
-			panic("checkpoint: source of " + s.Name + " wrote another number of bytes")
+			panic("checkpoint: source of " + s.Name + " wrote the wrong number of bytes")
 		}
 	}
 	return nil
@@ -225,8 +221,7 @@ func inFileOrder(tensors []Source) []Source {
 	return sorted
 }
 
-// header returns the length and the JSON of a file that holds the tensors in this
-// order.
+// header returns the length and the JSON of the header for tensors in this order.
 func header(tensors []Source) []byte {
 	b := []byte(`{"` + metadataKey + `":{"format":"pt"}`)
 	seen := map[string]bool{metadataKey: true}
@@ -258,7 +253,7 @@ func header(tensors []Source) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b...)
 }
 
-// compact is v as JSON without escapes for HTML.
+// compact returns v as JSON without escapes for HTML.
 func compact(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -269,7 +264,7 @@ func compact(v any) []byte {
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
-// counter counts what goes to w.
+// counter counts the bytes written to w.
 type counter struct {
 	w io.Writer
 	n int64

@@ -10,20 +10,20 @@ import (
 	"exp/train/model"
 )
 
-// ConfigError is returned when a config.json describes a model that the engine
-// cannot compute. It lists everything that stands in the way.
+// ConfigError reports a config.json whose model the engine does not support. It lists every
+// reason.
 type ConfigError struct {
 	Path     string
 	Problems []string
 }
 
 func (e *ConfigError) Error() string {
-	return fmt.Sprintf("read %s: this model cannot be computed here:\n  %s", e.Path, strings.Join(e.Problems, "\n  "))
+	return fmt.Sprintf("read %s: this model is not supported:\n  %s", e.Path, strings.Join(e.Problems, "\n  "))
 }
 
-// ReadConfig returns the architecture that dir/config.json describes. A setting
-// that the file leaves out has Hugging Face's default for the architecture. The
-// error is a *ConfigError if the engine cannot compute the model.
+// ReadConfig returns the architecture described by dir/config.json. Missing settings have
+// Hugging Face's defaults for the architecture. It returns a *ConfigError if the engine
+// does not support the model.
 func ReadConfig(dir string) (model.Config, error) {
 	path := filepath.Join(dir, configFile)
 	raw, err := readSmall(path, maxConfig)
@@ -34,7 +34,7 @@ func ReadConfig(dir string) (model.Config, error) {
 }
 
 // ReadTextConfig is ReadConfig for the text model inside a model of text and images:
-// Gemma3ForConditionalGeneration. Its weights are read by OpenTextFolder.
+// Gemma3ForConditionalGeneration. OpenTextFolder reads its weights.
 func ReadTextConfig(dir string) (model.Config, error) {
 	path := filepath.Join(dir, configFile)
 	raw, err := readSmall(path, maxConfig)
@@ -48,7 +48,7 @@ func ReadTextConfig(dir string) (model.Config, error) {
 	r := settings{values: values}
 	if class, _ := r.classNamed(); class != gemma3Images {
 		return model.Config{}, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architecture is %s, not %s: "+
-			"it has no text part to take out", class, gemma3Images)}}
+			"it has no text part to extract", class, gemma3Images)}}
 	}
 	text := r.inner("text_config")
 	if text == nil {
@@ -63,18 +63,18 @@ func ReadTextConfig(dir string) (model.Config, error) {
 	return text.config(path)
 }
 
-// gemma3Images is a class whose text part can be computed.
+// gemma3Images is a class whose text part is supported.
 const gemma3Images = "Gemma3ForConditionalGeneration"
 
 // gemma3Text is the class of that part.
 const gemma3Text = "Gemma3ForCausalLM"
 
-// TextNote says what reading the text part means.
+// TextNote explains that only the text part is read.
 const TextNote = "this is the text part of " + gemma3Images +
-	": its vision tower is left out, and merged weights are a plain " + gemma3Text
+	": the vision tower is left out, and merged weights are a plain " + gemma3Text
 
-// The limits of sizes: ten times those of any published model, so that products of
-// them are numbers.
+// Limits of sizes: ten times those of any published model, small enough that products do
+// not overflow.
 const (
 	maxConfig  = 16 << 20
 	maxLayers  = 1 << 12
@@ -82,8 +82,8 @@ const (
 	maxFFN     = 1 << 20
 	maxExperts = 1 << 14
 
-	// Each expert has tensors with names, which a file of a few bytes can ask for. The
-	// largest published models have 23 040.
+	// Each expert has named tensors, which a file of a few bytes can ask for. The largest
+	// published models have 23 040.
 	maxExpertsInAll = 1 << 15
 
 	maxPositions = 1 << 27
@@ -97,7 +97,7 @@ func parseConfig(path string, raw []byte) (model.Config, error) {
 	return r.config(path)
 }
 
-// config returns the architecture that the settings describe.
+// config returns the architecture described by the settings.
 func (r *settings) config(path string) (model.Config, error) {
 	a, known := r.architecture()
 	if known {
@@ -119,7 +119,7 @@ func (r *settings) config(path string) (model.Config, error) {
 	return c, nil
 }
 
-// classNamed returns the class and the model_type that the file names.
+// classNamed returns the class and the model_type in the file.
 func (r *settings) classNamed() (class, kind string) {
 	var names []string
 	r.maybe("architectures", &names)
@@ -127,37 +127,37 @@ func (r *settings) classNamed() (class, kind string) {
 	return strings.Join(names, ", "), kind
 }
 
-// architecture returns the row that the file names; without one it notes a problem.
+// architecture returns the row for the file's class, or notes a problem.
 func (r *settings) architecture() (architecture, bool) {
 	class, kind := r.classNamed()
 	a, ok := architectureNamed(class, kind)
 	switch {
 	case ok:
 	case class == gemma3Images || class == "" && kind == "gemma3":
-		r.problem("architecture is %s: a model of text and images; only its text part can be computed, and only "+
-			"when it is asked for (model.part: text; --part text)", gemma3Images)
+		r.problem("architecture is %s: a model of text and images; only its text part is supported, and only "+
+			"on request (model.part: text; --part text)", gemma3Images)
 	default:
 		r.problem("%s", unknown(strings.Split(class, ", "), kind))
 	}
 	return a, ok
 }
 
-// layout notes what in the file no class has.
+// layout notes settings that no class supports.
 func (r *settings) layout(a architecture) {
 	if a.fixed.PostNorms && r.flag("use_bidirectional_attention", false) {
-		r.problem("use_bidirectional_attention: only causal attention is computed")
+		r.problem("use_bidirectional_attention: only causal attention is supported")
 	}
 	if !r.flag("is_causal", true) {
-		r.problem("is_causal is false: only causal attention is computed; transformers 4 ignores the key, 5 does not")
+		r.problem("is_causal is false: only causal attention is supported; transformers 4 ignores the key, 5 does not")
 	}
 	if class, kind := r.classNamed(); class != "" && kind != "" && kind != a.kind {
-		r.problem("architectures says %s, but model_type says %s: transformers computes the one of model_type, "+
-			"others the one of architectures; "+
-			"set model_type to %s if that is what it is", class, kind, a.kind)
+		r.problem("architectures says %s, but model_type says %s: transformers uses model_type, "+
+			"other programs use architectures; "+
+			"set model_type to %s if that is right", class, kind, a.kind)
 	}
 }
 
-// read reads everything that the class has.
+// read reads all settings of the class.
 func (r *settings) read(a architecture) model.Config {
 	c := a.fixed
 	r.dims(a, &c)
@@ -197,7 +197,7 @@ func (r *settings) dims(a architecture, c *model.Config) {
 		r.get("head_dim", &c.Head)
 	case r.maybe("head_dim", &c.Head):
 	case c.Heads > 0 && c.Width%c.Heads != 0:
-		r.problem("hidden_size %d is no multiple of num_attention_heads %d, and there is no head_dim",
+		r.problem("hidden_size %d is not a multiple of num_attention_heads %d, and head_dim is missing",
 			c.Width, c.Heads)
 		c.Head = 2
 	default:
@@ -205,7 +205,7 @@ func (r *settings) dims(a architecture, c *model.Config) {
 	}
 }
 
-// bound keeps the sizes where their products are numbers.
+// bound limits sizes so that their products do not overflow.
 func (r *settings) bound(c model.Config) {
 	for _, d := range []struct {
 		key        string
@@ -232,34 +232,34 @@ func (r *settings) activation(a architecture, c *model.Config) {
 	r.maybe(key, &name)
 	gate, ok := gates()[name]
 	if !ok {
-		r.problem("%s is %q, computed are silu and %s", key, name, geluTanh)
+		r.problem("%s is %q; supported are silu and %s", key, name, geluTanh)
 	}
 	c.Gate = gate
 }
 
-// refuse looks for settings that change what the model computes and that the engine
-// does not have, whatever the class.
+// refuse finds settings that change results and that the engine does not support in any
+// class.
 func (r *settings) refuse(experts bool) {
 	if r.has("quantization_config") || r.has("compression_config") {
-		r.problem("quantization_config: quantized weights are not read; use the unquantized model")
+		r.problem("quantization_config: quantized weights are not supported; use the unquantized model")
 	}
 	rank := 0
 	if r.maybe("kv_lora_rank", &rank); rank > 0 {
-		r.problem("kv_lora_rank is %d: multi-head latent attention is not computed", rank)
+		r.problem("kv_lora_rank is %d: multi-head latent attention is not supported", rank)
 	}
 	if r.has("vision_config") {
-		r.problem("vision_config: images are not computed")
+		r.problem("vision_config: images are not supported")
 	}
 	for _, key := range []string{"mamba_d_state", "ssm_state_size", "hybrid_override_pattern", "ssm_cfg"} {
 		if r.has(key) {
-			r.problem("%s: Mamba layers are not computed", key)
+			r.problem("%s: Mamba layers are not supported", key)
 			break
 		}
 	}
 	for _, key := range []string{"num_experts", "num_local_experts", "n_routed_experts"} {
 		n := 0
 		if !experts && r.maybe(key, &n) && n > 0 {
-			r.problem("%s is %d: experts of this class are not computed", key, n)
+			r.problem("%s is %d: experts of this class are not supported", key, n)
 		}
 	}
 }

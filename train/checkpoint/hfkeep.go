@@ -13,16 +13,16 @@ import (
 	"exp/train/model"
 )
 
-// Origin is what a model that came from a Hugging Face folder keeps of it when it is
-// written: its config.json and its types of numbers.
+// Origin holds what a written model keeps of its source Hugging Face folder: its
+// config.json and its number types.
 type Origin struct {
-	Config []byte           // of config.json
+	Config []byte           // config.json
 	DTypes map[string]DType // of the tensors, by name
 	// ShardBytes is how many bytes of tensors its largest file has; 0 if it has one file.
 	ShardBytes int64
 }
 
-// ReadOrigin reads what is kept of a folder: config.json and the headers of its weights.
+// ReadOrigin reads the Origin of a folder: config.json and the headers of its weights.
 func ReadOrigin(dir string) (*Origin, error) {
 	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
 	if err != nil {
@@ -45,10 +45,9 @@ func ReadOrigin(dir string) (*Origin, error) {
 	return o, nil
 }
 
-// patchConfig returns the config.json of a folder with what is different of c, now
-// that the weights have type dtype: keys stay where they are and as they were written,
-// and both spellings of types and rotary positions are there afterwards. It falls back
-// to a new file where the old one is of a class that does not compute c.
+// patchConfig returns a folder's config.json adapted to c and weights of type dtype. Keys
+// stay where and as they were written, and both spellings of types and rotary positions are
+// present afterwards. It falls back to a new file if the old class does not support c.
 func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
 	from, err := parseConfig(configFile, old)
 	if err != nil {
@@ -82,8 +81,8 @@ func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byt
 	return raw, nil
 }
 
-// setKeys sets keys of a JSON object: in place those that are there, at the end the
-// others, in order of their names.
+// setKeys sets keys of a JSON object: existing ones in place, new ones at the end, ordered
+// by name.
 func setKeys(object []byte, set map[string]any) ([]byte, error) {
 	keys, values, err := members(object)
 	if err != nil {
@@ -120,11 +119,11 @@ func setKeys(object []byte, set map[string]any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// members returns the keys of a JSON object and the texts of their values, in order.
+// members returns the keys of a JSON object and their values' texts, in order.
 func members(raw []byte) (keys []string, values []json.RawMessage, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, nil, fmt.Errorf("config.json is no object: %v", err)
+		return nil, nil, fmt.Errorf("config.json is not an object: %v", err)
 	}
 	for dec.More() {
 		t, err := dec.Token()

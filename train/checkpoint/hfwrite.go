@@ -12,15 +12,15 @@ import (
 	"exp/train/model"
 )
 
-// File names of a Hugging Face folder beside the weights.
+// Names of the non-weight files of a Hugging Face folder.
 const (
 	configFile     = "config.json"
 	generationFile = "generation_config.json"
 )
 
-// configJSON returns the config.json of a model whose weights have type dtype and
-// whose completions end with one of endIDs. The class is the first that says all of c.
-// The error says that no class of Hugging Face computes the model.
+// configJSON returns the config.json of a model whose weights have type dtype and whose
+// completions end with one of endIDs. It uses the first class that can express c, and
+// returns an error if none can.
 func configJSON(c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
 	for _, a := range architectures() {
 		raw := indented(configValues(a, c, dtype, endIDs))
@@ -31,9 +31,9 @@ func configJSON(c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
 	return nil, errors.New("no Hugging Face class computes this combination of biases, norms, windows and experts")
 }
 
-// configValues are the keys of a config.json of that class for c: all that the class
-// can say. Rotary positions are written in both spellings: a program that knows one
-// only would silently compute with theta 10000.
+// configValues returns the keys of a config.json of that class for c, as far as the class
+// can express it. Rotary positions are written in both spellings: a program that knows only
+// one would silently compute with theta 10000.
 func configValues(a architecture, c model.Config, dtype DType, endIDs []int32) map[string]any {
 	v := map[string]any{
 		"architectures":           []string{a.class},
@@ -127,7 +127,7 @@ func expertValues(v map[string]any, c model.Config) {
 	}
 }
 
-// ropeValues writes rotary positions as transformers 4 reads them, and as 5 does.
+// ropeValues writes rotary positions for transformers 4 and 5.
 func ropeValues(v map[string]any, a architecture, c model.Config) {
 	s := c.Rope
 	v["rope_theta"], v["rope_scaling"] = number(c.RopeTheta), nil
@@ -139,7 +139,7 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 		}
 		params["rope_type"] = s.Kind
 		scaling["type"] = s.Kind
-		if a.kind != "phi3" { // which allows three keys
+		if a.kind != "phi3" { // Phi-3 allows only three keys
 			scaling["rope_type"] = s.Kind
 		}
 		v["rope_scaling"] = scaling
@@ -193,7 +193,7 @@ func scalingValues(s model.RopeScaling) map[string]any {
 	return v
 }
 
-// inverse returns an x near guess with f(x) = y, a whole number if one does.
+// inverse returns an x near guess with f(x) = y, preferring whole numbers.
 func inverse(y float64, f func(float64) float64, guess float64) float64 {
 	if whole := math.Round(guess); f(whole) == y {
 		return whole
@@ -211,9 +211,9 @@ func inverse(y float64, f func(float64) float64, guess float64) float64 {
 	return guess
 }
 
-// number is a float as Python writes it: with a point, since transformers 5 refuses an
-// integer where a class wants a float. A number that JSON does not have is null, which is
-// found when the file is read again.
+// number returns a float as Python writes it, with a decimal point, because transformers 5
+// refuses an integer where a class wants a float. A number that JSON cannot express becomes
+// null, which shows when the file is read again.
 func number(f float64) any {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -225,7 +225,7 @@ func number(f float64) any {
 	return json.RawMessage(text)
 }
 
-// finite is a number that a class wants as an integer, if it is one.
+// finite returns a number for an integer setting, as an integer if it is one.
 func finite(f float64) any {
 	if number(f) == nil {
 		return nil
@@ -241,7 +241,7 @@ func numbers(list []float64) []any {
 	return out
 }
 
-// orNull is a number that 0 stands for the absence of.
+// orNull returns the number, or null for 0.
 func orNull(f float64) any {
 	if f == 0 {
 		return nil
@@ -258,7 +258,7 @@ func gateName(c model.Config) string {
 	return fmt.Sprint(c.Gate)
 }
 
-// torchName is what config.json calls a type of numbers.
+// torchName returns config.json's name of a number type.
 func torchName(t DType) string {
 	return map[DType]string{F32: "float32", F64: "float64", BF16: "bfloat16", F16: "float16"}[t]
 }
@@ -268,7 +268,7 @@ func generationJSON(endIDs []int32) []byte {
 	return indented(map[string]any{"eos_token_id": tokenIDs(endIDs)})
 }
 
-// tokenIDs is a token id, a list of several, or null.
+// tokenIDs is one token id, a list, or null.
 func tokenIDs(ids []int32) any {
 	switch len(ids) {
 	case 0:
@@ -279,8 +279,8 @@ func tokenIDs(ids []int32) any {
 	return ids
 }
 
-// indented is v as JSON with two spaces of indentation and a final line end. Map
-// keys are sorted, so equal values give equal bytes.
+// indented returns v as JSON with two-space indentation and a final newline. Map keys are
+// sorted, so equal values give equal bytes.
 func indented(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

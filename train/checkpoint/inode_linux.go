@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// inodeOf returns when an inode was changed last, in nanoseconds, and which it is.
+// inodeOf returns an inode's last change time in nanoseconds and its number.
 func inodeOf(info os.FileInfo) (changed int64, inode, device uint64, ok bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

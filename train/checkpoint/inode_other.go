@@ -4,5 +4,5 @@ package checkpoint
 
 import "os"
 
-// inodeOf knows no inodes: nothing is cached.
+// inodeOf reports no inode, so nothing is cached.
 func inodeOf(os.FileInfo) (changed int64, inode, device uint64, ok bool) { return 0, 0, 0, false }

@@ -9,16 +9,16 @@ import (
 	"slices"
 )
 
-// LatestUpTo returns the newest checkpoint in root, of at most step most, that is as it
-// was written and for which accept returns no error. It passes over newer ones that are
-// damaged or not accepted, and interrupted writes; passed says why, newest first. The
-// error is ErrNone if no checkpoint is left, or an *Error if root cannot be read.
+// LatestUpTo returns the newest intact checkpoint in root, of at most step most, for which
+// accept returns no error. It skips newer ones that are damaged or not accepted, and
+// interrupted writes; passed gives the reasons, newest first. It returns ErrNone if no
+// checkpoint is left, or an *Error if root cannot be read.
 func LatestUpTo(root string, most int, accept func(*Checkpoint) error) (c *Checkpoint, passed []error, err error) {
 	for _, name := range names(root) {
 		if isPartial(name) {
 			passed = append(passed, &Error{Op: "read checkpoint", Path: filepath.Join(root, name),
-				Err:  errors.New("its writing or removal was interrupted"),
-				Hint: "nothing to do: it is removed when the run goes on"})
+				Err:  errors.New("writing or removing it was interrupted"),
+				Hint: "nothing to do: it is removed when the run continues"})
 		}
 	}
 	steps, err := Steps(root)
@@ -41,8 +41,7 @@ func LatestUpTo(root string, most int, accept func(*Checkpoint) error) (c *Check
 	return nil, passed, &Error{Op: "read checkpoint", Path: root, Err: ErrNone}
 }
 
-// Steps returns the steps that root has directories for, ascending, whether or not
-// they can be read.
+// Steps returns the steps of root's checkpoint directories, ascending, readable or not.
 func Steps(root string) ([]int, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -58,11 +57,10 @@ func Steps(root string) ([]int, error) {
 	return steps, nil
 }
 
-// Prune removes all checkpoints in root but the newest keep that look whole, and
-// returns the steps that it removed. Newer ones that are damaged stay, for a person
-// to look at, and so do those that spare, if it is not nil, says to spare. Whole here
-// means a good manifest and files of the right size; they are not read. It panics if
-// keep is below 1.
+// Prune removes all checkpoints in root except the newest keep that look whole, and returns
+// the removed steps. Damaged newer ones stay for inspection, as do those for which spare,
+// if not nil, returns true. Whole means a good manifest and files of the right size; Prune
+// does not read the files. It panics if keep is below 1.
 func Prune(root string, keep int, spare func(step int) bool) (removed []int, err error) {
 	if keep < 1 {
 		panic("checkpoint: prune must keep at least one")
@@ -91,8 +89,7 @@ func Prune(root string, keep int, spare func(step int) bool) (removed []int, err
 	return removed, nil
 }
 
-// whole reports whether a checkpoint has a good manifest and files of the sizes
-// that it names.
+// whole reports whether a checkpoint has a good manifest and files of the stated sizes.
 func whole(dir string) bool {
 	m, err := readManifest(dir)
 	if err != nil {
@@ -107,8 +104,8 @@ func whole(dir string) bool {
 	return true
 }
 
-// remove renames a checkpoint before it is deleted, so that one that is half
-// deleted is never taken for one that is damaged.
+// remove renames a checkpoint before deleting it, so that a half-deleted one is not
+// mistaken for a damaged one.
 func remove(root string, step int) error {
 	tmp := filepath.Join(root, fmt.Sprintf(".%s%s", stepDir(step), partial))
 	if err := os.RemoveAll(tmp); err != nil {

@@ -15,42 +15,42 @@ import (
 	"exp/train/model"
 )
 
-// MergeOptions are what a Hugging Face folder needs beside the model.
+// MergeOptions are the non-weight inputs of a Hugging Face folder.
 type MergeOptions struct {
-	// Tokenizer holds the tokenizer's files by name, and other files of the source that
-	// are kept byte for byte: chat templates, also additional_chat_templates/NAME. A
+	// Tokenizer holds the tokenizer's files by name, and other source files copied byte for
+	// byte: chat templates, including additional_chat_templates/NAME. A
 	// generation_config.json among them is kept; otherwise one is written from EndIDs.
 	Tokenizer map[string][]byte
 	// EndIDs are the token ids that end a completion.
 	EndIDs []int32
-	// Origin is what is kept of the folder that the model came from; nil for none.
+	// Origin holds what to keep of the model's source folder; nil for none.
 	Origin *Origin
-	// DType is the type of the weights: F32, BF16 or F16. Empty keeps the types of
-	// Origin, and without one those of the model.
+	// DType is the type of the weights: F32, BF16 or F16. Empty keeps Origin's types or,
+	// without Origin, the model's.
 	DType DType
-	// ShardBytes is how many bytes of tensors a file may have; 0 for those of Origin's
-	// largest file, if it has several, and at most 5 GB.
+	// ShardBytes limits a file's bytes of tensors; 0 means the size of Origin's largest
+	// file, if Origin has several, and at most 5 GB.
 	ShardBytes int64
-	// Replace exchanges what is at the target. Without it that is an error.
+	// Replace swaps out an existing target, which is otherwise an error.
 	Replace bool
 }
 
-// dtypes says in which type a tensor is written.
+// dtypes returns the type in which a tensor is written.
 type dtypes func(model.Tensor) DType
 
-// check refuses what is no language model, and returns the types of its tensors.
+// check refuses anything but a language model, and returns the types of its tensors.
 func (o MergeOptions) check(be kernels.Backend, c model.Config, h model.Heads) (dtypes, error) {
 	if !h.LM {
 		return nil, errors.New("the model has no output projection, so it is no language model")
 	}
 	if c.MaxPositions < 2 {
-		return nil, errors.New("the model has one position: no room for a prompt and a token")
+		return nil, errors.New("the model has a single position: a prompt and a token do not fit")
 	}
 	return o.dtypes(be)
 }
 
-// shardBytes is how many bytes of tensors a file may have: as the source has them, if it
-// is cut.
+// shardBytes returns the limit of a file's bytes of tensors: the source's, if the source is
+// sharded.
 func (o MergeOptions) shardBytes() int64 {
 	switch {
 	case o.ShardBytes > 0:
@@ -61,7 +61,7 @@ func (o MergeOptions) shardBytes() int64 {
 	return shardBytes
 }
 
-// mergeFolder writes files, proves what lies there under another name, and publishes it.
+// mergeFolder writes files, proves them under a temporary name, and publishes the folder.
 func (d disk) mergeFolder(dir string, replace bool, contents map[string]func(w io.Writer) error,
 	texts map[string][]byte, prove func(tmp string) error) ([]FileInfo, error) {
 	if _, err := os.Lstat(dir); err == nil && !replace {
@@ -82,7 +82,8 @@ func (d disk) mergeFolder(dir string, replace bool, contents map[string]func(w i
 	return files, out.publish(replace)
 }
 
-// dtypes says in which type each tensor is written. Auxiliary heads keep the model's.
+// dtypes returns the type in which each tensor is written. Auxiliary heads keep the
+// model's.
 func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
 	own := dtypeOf(be.Float())
 	switch o.DType {
@@ -107,7 +108,7 @@ func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
 	}, nil
 }
 
-// mergeTexts returns the files that are not weights, by name.
+// mergeTexts returns the non-weight files by name.
 func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptions,
 	as dtypes) (map[string][]byte, error) {
 	dtype := mostOf(tensors, as)
@@ -129,7 +130,7 @@ func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptio
 	return texts, nil
 }
 
-// mostOf is the type that most elements of plain weights have.
+// mostOf returns the type of most elements of plain weights.
 func mostOf(tensors []model.Tensor, as dtypes) DType {
 	count := map[DType]int{}
 	best := F32
@@ -145,11 +146,11 @@ func mostOf(tensors []model.Tensor, as dtypes) DType {
 	return best
 }
 
-// keptFolder is the one folder that a model's folder may have.
+// keptFolder is the only subfolder that a model folder may have.
 const keptFolder = "additional_chat_templates"
 
-// mayKeep reports whether a file of the source may be written: one that is no weights
-// and no config.json, in the folder itself or among the chat templates.
+// mayKeep reports whether a source file may be copied: neither weights nor config.json, in
+// the folder itself or among the chat templates.
 func mayKeep(name string) bool {
 	folder, base := path.Split(name)
 	reserved := append(slices.Collect(maps.Values(headFiles())), configFile, indexFile)

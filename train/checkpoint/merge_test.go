@@ -147,7 +147,7 @@ func TestMergeRefuses(t *testing.T) {
 	}{
 		{"critic", newModel(t, be, toyLlama, model.Heads{Value: true}, false), nil, "no output projection"},
 		{"no such architecture", newModel(t, be, both, model.Heads{LM: true}, false), nil, "no Hugging Face class computes"},
-		{"one position", newModel(t, be, one, model.Heads{LM: true}, false), nil, "one position"},
+		{"single position", newModel(t, be, one, model.Heads{LM: true}, false), nil, "single position"},
 		{"weights from the tokenizer", newModel(t, be, toyLlama, model.Heads{LM: true}, false), map[string][]byte{"model.safetensors": nil}, `"model.safetensors"`},
 		{"outside", newModel(t, be, toyLlama, model.Heads{LM: true}, false), map[string][]byte{"../x": nil}, `"../x"`},
 	}

@@ -13,12 +13,12 @@ import (
 	"exp/train/model"
 )
 
-// Trained are the weights that a training left, in files.
+// Trained holds the weights of a finished training, in files.
 type Trained struct {
 	Config model.Config
-	Heads  model.Heads // LM, the auxiliary heads, and the adapters, if there are any
-	// Weights hold what a plain language model has: what was trained, or what adapters
-	// are on.
+	Heads  model.Heads // LM, the auxiliary heads, and any adapters
+	// Weights hold the tensors of a plain language model: the trained ones, or the base of
+	// adapters.
 	Weights *Tensors
 	// Learned holds adapters and auxiliary heads; it may be Weights.
 	Learned *Tensors
@@ -34,12 +34,10 @@ type Trained struct {
 //	value_head.safetensors    the value head, if there is one
 //
 // Weights are rounded to nearest, ties to even. It reads and writes tensors in pieces and
-// makes no model: memory is some pieces, whatever the size. On any error dir is as it was
-// before.
+// builds no model, so memory is a few pieces at any size. On any error dir is unchanged.
 //
-// Before the folder gets its name it is read again: its configuration must be
-// x.Config, and every bit of its tensors what x gives; if one is not, the error is a
-// *ProbeError.
+// Before publishing the folder it reads it back: the configuration must equal x.Config, and
+// every bit of its tensors must match x; otherwise it returns a *ProbeError.
 func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]FileInfo, error) {
 	as, err := o.check(be, x.Config, x.Heads)
 	if err != nil {
@@ -62,13 +60,13 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		func(tmp string) error { return x.prove(tmp, plain, heads) })
 }
 
-// learned are the adapters and auxiliary heads.
+// learned returns the adapters and auxiliary heads.
 func (x Trained) learned() []model.Tensor {
 	list, _ := model.AdapterLayout(x.Config, x.Heads, x.Heads.Adapters)
 	return list
 }
 
-// check finds out whether every tensor is there and fits.
+// check verifies that every tensor is present and fits.
 func (x Trained) check() error {
 	if err := x.Weights.fits(x.Config, true); err != nil {
 		return cmp.Or(x.Weights.foreignNames(), err)
@@ -79,8 +77,8 @@ func (x Trained) check() error {
 	return x.Learned.match(unread(x.learned()), func(string) bool { return x.Learned == x.Weights })
 }
 
-// sources are the tensors of the folder: those of a plain model, and those of the
-// auxiliary heads by the files that hold them.
+// sources returns the tensors of the folder: the plain model's, and the auxiliary heads' by
+// file.
 func (x Trained) sources(be kernels.Backend, tensors []model.Tensor, as dtypes) (plain []Source,
 	heads map[string][]Source) {
 	adapted := map[string]model.AdaptedTensor{}
@@ -105,11 +103,11 @@ func (x Trained) sources(be kernels.Backend, tensors []model.Tensor, as dtypes) 
 	return plain, heads
 }
 
-// streamed is a tensor that goes from one file to another.
+// streamed is a tensor copied from one file to another.
 type streamed struct {
 	be     kernels.Backend
 	t      *Tensors
-	tensor Tensor // as it is written
+	tensor Tensor // as written
 
 	adapters *model.Adapters // nil: none on this tensor
 	on       model.AdaptedTensor
@@ -163,7 +161,7 @@ func (s streamed) write(w io.Writer) error {
 	})
 }
 
-// fold reads the adapter of the tensor; nil if it has none.
+// fold reads the adapter of the tensor, nil if none.
 func (s streamed) fold(rows int) (*model.Fold, error) {
 	if s.adapters == nil {
 		return nil, nil
@@ -180,7 +178,7 @@ func (s streamed) fold(rows int) (*model.Fold, error) {
 	return f, nil
 }
 
-// prove reads the folder that was written of sources.
+// prove reads back the folder written from sources.
 func (x Trained) prove(dir string, plain []Source, heads map[string][]Source) error {
 	c, err := ReadConfig(dir)
 	if err != nil {
@@ -210,7 +208,7 @@ func (x Trained) prove(dir string, plain []Source, heads map[string][]Source) er
 	return nil
 }
 
-// holds compares what is in the files with sources, which may be in other files.
+// holds compares the contents of the files with sources, which may be in other files.
 func (t *Tensors) holds(list []Source) error {
 	if len(list) != len(t.where) {
 		return corrupt(t.path, "", "holds %d tensors, not %d", len(t.where), len(list))
@@ -232,12 +230,12 @@ func (t *Tensors) holds(list []Source) error {
 	return nil
 }
 
-// comparer takes the bytes of a tensor and compares them with those of r.
+// comparer compares the bytes of a tensor with r's.
 type comparer struct {
 	path, name    string
 	r             io.Reader
 	size, columns int // bytes of an element, elements of a row
-	done          int // bytes that were equal
+	done          int // equal bytes so far
 	buf           []byte
 }
 

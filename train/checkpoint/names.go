@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// backbonePrefix begins the names of what AutoModel saves without it.
+// backbonePrefix begins tensor names that AutoModel saves without it.
 const backbonePrefix = "model."
 
-// canonical gives tensors the names that package model uses: a backbone that AutoModel
-// saved has them without "model.".
+// canonical renames tensors to package model's names: AutoModel saves backbones without
+// "model.".
 func (t *Tensors) canonical() error {
 	_, plain := t.where[embedding]
 	_, bare := t.where[strings.TrimPrefix(embedding, backbonePrefix)]
@@ -29,7 +29,7 @@ func (t *Tensors) canonical() error {
 	})
 }
 
-// rename gives every tensor another name; those for which keep is false are left out.
+// rename renames every tensor and drops those for which keep is false.
 func (t *Tensors) rename(to func(name string) (renamed string, keep bool)) error {
 	where := map[string]place{}
 	for _, name := range slices.Sorted(maps.Keys(t.where)) {
@@ -49,8 +49,7 @@ func (t *Tensors) rename(to func(name string) (renamed string, keep bool)) error
 }
 
 // OpenTextFolder is OpenFolder for the text model inside a model of text and images:
-// tensors below language_model get the names of a plain language model, the others are
-// left out.
+// tensors below language_model get the names of a plain language model, others are dropped.
 func OpenTextFolder(dir string) (*Tensors, error) {
 	t, err := OpenFolder(dir)
 	if err != nil {
@@ -63,7 +62,7 @@ func OpenTextFolder(dir string) (*Tensors, error) {
 		return strings.CutPrefix(name, "language_model.")
 	})
 	if err == nil && len(t.where) == 0 {
-		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor lies below language_model: there is no text " +
+		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model: there is no text " +
 			"model inside another")}
 	}
 	if err != nil {
@@ -72,26 +71,26 @@ func OpenTextFolder(dir string) (*Tensors, error) {
 	return t, nil
 }
 
-// foreignNames is the error of a file in the layout of another class; nil if it does not
-// look like one.
+// foreignNames returns the error for a file in another class's layout, or nil if it does
+// not look like one.
 func (t *Tensors) foreignNames() error {
 	if _, ok := t.where[embedding]; ok {
 		return nil
 	}
 	for _, f := range []struct{ prefix, what, hint string }{
-		{"transformer.", "the layout of GPT-2 and its kin",
-			"only the layout of Llama and its kin is read (model.layers.0.self_attn.q_proj.weight, …)"},
+		{"transformer.", "the GPT-2 layout",
+			"only the Llama layout is supported (model.layers.0.self_attn.q_proj.weight, …)"},
 		{"model.language_model.", "a text model inside a model of text and images",
-			"only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
+			"only the text part of Gemma3ForConditionalGeneration is supported, on request"},
 		{"language_model.", "a text model inside a model of text and images",
-			"only the text part of Gemma3ForConditionalGeneration can be read, when it is asked for"},
-		{"backbone.", "the layout of Mamba", "only the layout of Llama and its kin is read " +
+			"only the text part of Gemma3ForConditionalGeneration is supported, on request"},
+		{"backbone.", "the Mamba layout", "only the Llama layout is supported " +
 			"(model.layers.0.self_attn.q_proj.weight, …)"},
 	} {
 		for _, tensor := range t.List() {
 			if strings.HasPrefix(tensor.Name, f.prefix) {
 				return &Error{Op: "read", Path: t.path, Tensor: tensor.Name,
-					Err: fmt.Errorf("the names are those of %s", f.what), Hint: f.hint}
+					Err: fmt.Errorf("the tensor names are from %s", f.what), Hint: f.hint}
 			}
 		}
 	}

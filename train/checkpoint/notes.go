@@ -9,26 +9,26 @@ import (
 	"exp/train/model"
 )
 
-// Notes says what a person should know of a model that is computed: the limits that
-// its configuration has here and elsewhere has not.
+// Notes returns notes for people on a supported model: limits that its configuration has
+// here but not elsewhere.
 func Notes(c model.Config) []string {
 	var list []string
 	switch c.Rope.Kind {
 	case "dynamic", "longrope":
-		list = append(list, fmt.Sprintf("sequences of more than %d tokens are refused: %s rope changes all "+
+		list = append(list, fmt.Sprintf("sequences longer than %d tokens are refused: %s rope changes all "+
 			"frequencies with the length of the sequence, "+
-			"so keys that were cached before would have others, and log-probs would depend on how a sequence "+
+			"so cached keys would be stale, and log-probs would depend on how a sequence "+
 			"was sampled", c.MaxPositions, c.Rope.Kind))
 	}
 	if slices.Contains(c.Windowed, true) && c.Window >= c.MaxPositions {
-		list = append(list, fmt.Sprintf("the window of %d positions is never reached: the model has %d", c.Window,
+		list = append(list, fmt.Sprintf("the window of %d positions has no effect: the model has %d", c.Window,
 			c.MaxPositions))
 	}
 	return list
 }
 
-// fileNotes says which settings of a folder's config.json have no effect here though
-// they have one in other programs, or in transformers while it trains.
+// fileNotes returns notes on settings of a folder's config.json that have no effect here
+// but do in other programs, or in transformers during training.
 func fileNotes(dir string) []string {
 	r := settings{}
 	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
@@ -41,16 +41,16 @@ func fileNotes(dir string) []string {
 		in := r.inner(key)
 		if factor := 1.0; in != nil && in.maybe("attn_factor", &factor) && factor != 1 {
 			note("%s: attn_factor is %g: not used here, nor by transformers; vLLM multiplies cos and sin by it, so "+
-				"its logits are others", key, factor)
+				"its logits differ", key, factor)
 			break
 		}
 	}
 	if r.has("dual_chunk_attention_config") {
-		note("dual_chunk_attention_config: not used here, nor by transformers; vLLM computes long sequences by it")
+		note("dual_chunk_attention_config: not used here, nor by transformers; vLLM uses it for long sequences")
 	}
 	for _, key := range []string{"attention_dropout", "resid_pdrop", "embd_pdrop"} {
 		if p := 0.0; r.maybe(key, &p) && p > 0 {
-			note("%s is %g: nothing is dropped here, while transformers drops when it trains", key, p)
+			note("%s is %g: no dropout here, while transformers applies it in training", key, p)
 		}
 	}
 	return list

@@ -10,8 +10,8 @@ import (
 	"reflect"
 )
 
-// errNotRegular is the reason why a pipe, a device or a folder is not read: opening one
-// can wait for ever, and reading one can have no end.
+// errNotRegular refuses pipes, devices and folders: opening one can block for ever, and
+// reading one may never end.
 var errNotRegular = errors.New("is not a regular file")
 
 // openRegular opens a file for reading, or a link to one.
@@ -22,7 +22,7 @@ func openRegular(path string) (*os.File, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if to, linked := os.Readlink(path); linked == nil {
-			return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("is a link to %s, which is not there", to),
+			return nil, &Error{Op: "read", Path: path, Err: fmt.Errorf("is a link to %s, which does not exist", to),
 				Hint: "the download is not complete; fetch it again"}
 		}
 	}
@@ -36,9 +36,8 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// standIn returns the error about a file that stands for another, by its first bytes:
-// what git leaves of a large file, or a page that a server sent instead. It is nil for
-// other files.
+// standIn returns the error for a placeholder file, recognized by its first bytes: a
+// git-lfs pointer, or a web page that a server sent instead. It is nil for other files.
 func standIn(path string, head []byte) error {
 	switch trimmed := bytes.TrimLeft(head, " \t\r\n"); {
 	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
@@ -47,12 +46,12 @@ func standIn(path string, head []byte) error {
 	case bytes.HasPrefix(trimmed, []byte("<!DOCTYPE")), bytes.HasPrefix(trimmed, []byte("<!doctype")),
 		bytes.HasPrefix(trimmed, []byte("<html")):
 		return &Error{Op: "read", Path: path, Err: errors.New("is a web page, not the file"),
-			Hint: "the address that it was fetched from is another page's; fetch it again"}
+			Hint: "it was fetched from the wrong address; fetch it again"}
 	}
 	return nil
 }
 
-// jsonWords says in plain words why a value of JSON does not fit.
+// jsonWords says in plain words why a JSON value does not fit.
 func jsonWords(err error) string {
 	var e *json.UnmarshalTypeError
 	if !errors.As(err, &e) {

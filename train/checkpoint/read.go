@@ -15,8 +15,7 @@ import (
 	"exp/kernels"
 )
 
-// Checkpoint is a training checkpoint whose files were found to be as they were
-// written.
+// Checkpoint is a training checkpoint whose files have been verified.
 type Checkpoint struct {
 	Dir   string
 	Step  int             // training steps done
@@ -49,7 +48,7 @@ func readManifest(dir string) (manifest, error) {
 	raw, err := readSmall(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, missing := os.Stat(dir); missing == nil {
-			return manifest{}, corrupt(path, "", "it is missing, so the checkpoint is unfinished or damaged")
+			return manifest{}, corrupt(path, "", "missing, so the checkpoint is unfinished or damaged")
 		}
 	}
 	if err != nil {
@@ -60,17 +59,17 @@ func readManifest(dir string) (manifest, error) {
 		return manifest{}, err
 	}
 	if step, ok := stepOf(filepath.Base(dir)); ok && step != m.Step {
-		return manifest{}, corrupt(path, "", "it is of step %d", m.Step)
+		return manifest{}, corrupt(path, "", "belongs to step %d", m.Step)
 	}
 	return m, nil
 }
 
-// verify checks a file against its line in the manifest.
+// verify checks a file against its manifest entry.
 func (f manifestFile) verify(dir string) error {
 	path := filepath.Join(dir, f.Name)
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return corrupt(path, "", "it is missing")
+		return corrupt(path, "", "missing")
 	}
 	if err != nil {
 		return fileError("read", path, err)
@@ -81,22 +80,22 @@ func (f manifestFile) verify(dir string) error {
 		return fileError("read", path, err)
 	}
 	if info.Size() != f.Bytes {
-		return corrupt(path, "", "it has %d bytes, %d were written", info.Size(), f.Bytes)
+		return corrupt(path, "", "has %d bytes, but %d were written", info.Size(), f.Bytes)
 	}
 	h := sha256.New()
 	if _, err := io.CopyBuffer(h, io.LimitReader(in, f.Bytes), make([]byte, 1<<20)); err != nil {
 		return fileError("read", path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != f.SHA256 {
-		return corrupt(path, "", "its sha256 is %s, %s was written", got, f.SHA256)
+		return corrupt(path, "", "sha256 is %s, but %s was written", got, f.SHA256)
 	}
 	return nil
 }
 
-// Load sets buffers to what the checkpoint holds, bit for bit. Groups of the
-// checkpoint that are not asked for are left alone. Nothing is changed unless every
-// group is there and holds exactly the buffers that are asked for; the error lists
-// all that do not fit. Models whose parameters were loaded must be refreshed.
+// Load sets buffers to the checkpoint's contents, bit for bit. Groups not requested are
+// left alone. It changes nothing unless every group is present and holds exactly the
+// requested buffers; the error lists all misfits. Refresh models whose parameters were
+// loaded.
 func (c *Checkpoint) Load(be kernels.Backend, groups []Group) error {
 	open := make([]*Tensors, len(groups))
 	var errs []error
@@ -119,7 +118,7 @@ func (c *Checkpoint) Load(be kernels.Backend, groups []Group) error {
 	return err
 }
 
-// group opens the file of g and checks that it fits.
+// group opens the file of g and checks it.
 func (c *Checkpoint) group(g Group) (*Tensors, error) {
 	path := filepath.Join(c.Dir, g.file())
 	if !slices.ContainsFunc(c.files, func(f manifestFile) bool { return f.Name == g.file() }) {
@@ -133,7 +132,7 @@ func (c *Checkpoint) group(g Group) (*Tensors, error) {
 	return t, t.matchExactly(g.Buffers)
 }
 
-// matchExactly checks that t holds the buffers in their own types, and no others.
+// matchExactly checks that t holds exactly the buffers, in their own types.
 func (t *Tensors) matchExactly(buffers []NamedBuffer) error {
 	err := t.match(buffers, func(string) bool { return false })
 	if err != nil {

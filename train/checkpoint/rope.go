@@ -9,20 +9,19 @@ import (
 	"exp/train/model"
 )
 
-// ropeScopes are the keys under which transformers 5 keeps rope parameters that differ
-// by layer.
+// ropeScopes are the keys under which transformers 5 stores rope parameters that differ by
+// layer.
 const (
 	fullScope   = "full_attention"
 	windowScope = "sliding_attention"
 )
 
-// ropeKinds are the scalings that the engine computes.
+// ropeKinds lists the supported scalings.
 func ropeKinds() []string { return []string{"linear", "llama3", "yarn", "dynamic", "longrope"} }
 
-// rope reads how positions are rotated. Two spellings are read: rope_theta and
-// rope_scaling (transformers 4), and rope_parameters, which holds both (transformers 5).
-// A file may have both spellings; they must agree on theta, and rope_scaling goes before,
-// as in transformers.
+// rope reads the rotation of positions, in two spellings: rope_theta and rope_scaling
+// (transformers 4), and rope_parameters, which holds both (transformers 5). A file may have
+// both; they must agree on theta, and rope_scaling takes precedence, as in transformers.
 func (r *settings) rope(a architecture, c *model.Config) {
 	c.RopeTheta = a.theta
 	local := c.Windowed != nil && a.kind == "gemma3_text"
@@ -34,14 +33,14 @@ func (r *settings) rope(a architecture, c *model.Config) {
 	if params != nil && (params.has(fullScope) || params.has(windowScope)) {
 		params, windowed = r.scopes(a, params)
 	} else if params != nil && a.kind == "gemma3_text" {
-		r.problem("rope_parameters: in %s they stand under %s and %s; transformers ignores others", a.class, fullScope,
+		r.problem("rope_parameters: %s has them under %s and %s; transformers ignores others", a.class, fullScope,
 			windowScope)
 	}
 	r.theta("rope_theta", &c.RopeTheta, params, scaling)
 	if local {
 		r.theta("rope_local_base_freq", &c.LocalTheta, windowed)
 		if windowed != nil && windowed.kind() != "default" {
-			r.problem("rope_parameters: %s: windowed layers have unscaled positions here, not %q", windowScope,
+			r.problem("rope_parameters: %s: windowed layers support only unscaled positions, not %q", windowScope,
 				windowed.kind())
 		}
 	}
@@ -58,18 +57,18 @@ func (r *settings) rope(a architecture, c *model.Config) {
 	r.take(key, in)
 }
 
-// scopes takes the parameters that differ by layer apart.
+// scopes splits parameters that differ by layer.
 func (r *settings) scopes(a architecture, params *settings) (full, windowed *settings) {
 	full, windowed = params.inner(fullScope), params.inner(windowScope)
 	r.take("rope_parameters", params)
 	if a.kind != "gemma3_text" {
-		r.problem("rope_parameters: rotary positions that differ by layer are not computed for %s", a.class)
+		r.problem("rope_parameters: rotary positions that differ by layer are not supported for %s", a.class)
 		return full, nil
 	}
 	return full, windowed
 }
 
-// theta reads a base of rotary frequencies from every place that may say it.
+// theta reads a base of rotary frequencies from every place that may hold it.
 func (r *settings) theta(key string, v *float64, others ...*settings) {
 	said := r.get(key, v)
 	for _, o := range others {
@@ -86,7 +85,7 @@ func (r *settings) theta(key string, v *float64, others ...*settings) {
 	}
 }
 
-// rotary reads how many channels of a head are rotated.
+// rotary reads the number of rotated channels of a head.
 func (r *settings) rotary(a architecture, c *model.Config, in *settings) {
 	part := 1.0
 	r.maybe("partial_rotary_factor", &part)
@@ -97,7 +96,7 @@ func (r *settings) rotary(a architecture, c *model.Config, in *settings) {
 	switch {
 	case part == 1:
 	case !a.partial:
-		r.problem("partial_rotary_factor is %g, only 1 is computed for %s", part, a.class)
+		r.problem("partial_rotary_factor is %g, only 1 is supported for %s", part, a.class)
 	case !(part > 0) || part > 1 || n < 2 || n%2 != 0:
 		r.problem("partial_rotary_factor is %g: %d of %d channels cannot be rotated in pairs", part, n, c.Head)
 	case n < c.Head:
@@ -109,7 +108,7 @@ func (r *settings) rotary(a architecture, c *model.Config, in *settings) {
 func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 	kind := r.kind()
 	if a.kind == "phi3" && (kind == "su" || kind == "yarn") {
-		kind = "longrope" // what early Phi-3 files called it
+		kind = "longrope" // the name in early Phi-3 files
 	}
 	var nested []string
 	for name, v := range r.values {
@@ -118,24 +117,24 @@ func (r *settings) scaling(a architecture, c *model.Config, top *settings) {
 		}
 	}
 	if slices.Sort(nested); len(nested) > 0 {
-		r.problem("%s: rotary positions that differ by layer are not computed", nested[0])
+		r.problem("%s: rotary positions that differ by layer are not supported", nested[0])
 		return
 	}
 	if kind == "default" {
 		return
 	}
 	if !slices.Contains(ropeKinds(), kind) {
-		r.problem("rope type %q is not known; computed are default, %s", kind, strings.Join(ropeKinds(), ", "))
+		r.problem("rope type %q is not supported; supported are default, %s", kind, strings.Join(ropeKinds(), ", "))
 		return
 	}
 	if a.kind == "phi3" && kind != "longrope" {
-		r.problem("rope type %q: %s has longrope only, in transformers too", kind, a.class)
+		r.problem("rope type %q: %s supports only longrope, in transformers too", kind, a.class)
 		return
 	}
 	s := model.RopeScaling{Kind: kind}
 	if kind != "longrope" {
 		if !r.maybe("factor", &s.Factor) {
-			r.problem("%s wants a factor", kind)
+			r.problem("%s needs a factor", kind)
 			s.Factor = 1
 		}
 		r.positive("factor", s.Factor)
@@ -166,19 +165,19 @@ func (r *settings) llama3(c *model.Config, s *model.RopeScaling, top *settings) 
 		v   *float64
 	}{{"low_freq_factor", &s.LowFactor}, {"high_freq_factor", &s.HighFactor}} {
 		if !r.maybe(f.key, f.v) {
-			r.problem("llama3 wants a %s", f.key)
+			r.problem("llama3 needs a %s", f.key)
 			return
 		}
 	}
 	if r.positive("low_freq_factor", s.LowFactor); !(s.HighFactor > s.LowFactor) {
-		r.problem("high_freq_factor is %g, must be over low_freq_factor, %g", s.HighFactor, s.LowFactor)
+		r.problem("high_freq_factor is %g, must be above low_freq_factor %g", s.HighFactor, s.LowFactor)
 	}
 }
 
-// yarn reads arXiv:2309.00071's scaling. The factor of cos and sin is written, or
-// follows from mscale, or is 0.1·ln s + 1. The model has s times the positions before
-// scaling, which max_position_embeddings often still counts: yarn is added to a file
-// by hand.
+// yarn reads arXiv:2309.00071's scaling. The factor of cos and sin is given, or follows
+// from mscale, or is 0.1·ln s + 1. The model has s times the positions before scaling;
+// max_position_embeddings often still gives the latter, because yarn is added to files by
+// hand.
 func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 	if r.original(c, s, top) {
 		c.MaxPositions = max(c.MaxPositions, int(min(s.Factor*float64(s.Original), maxPositions)))
@@ -195,7 +194,7 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 		r.problem("beta_fast is %g and beta_slow %g: must be positive, the first the larger", s.BetaFast, s.BetaSlow)
 	}
 	if !r.flag("truncate", true) {
-		r.problem("truncate is false: only the rounded correction range is computed")
+		r.problem("truncate is false: only the rounded correction range is supported")
 	}
 	magnitude := func(m float64) float64 {
 		if s.Factor <= 1 {
@@ -214,8 +213,8 @@ func (r *settings) yarn(c *model.Config, s *model.RopeScaling, top *settings) {
 	r.positive("attention_factor", s.Attention)
 }
 
-// longrope reads arXiv:2402.13753's scaling. The model is read for sequences of at most
-// n tokens, where Short holds: MaxPositions becomes n.
+// longrope reads arXiv:2402.13753's scaling. Only sequences of at most n tokens are
+// supported, where Short holds: MaxPositions becomes n.
 func (r *settings) longrope(a architecture, c *model.Config, s *model.RopeScaling, top *settings) {
 	r.originalLong(a, c, s, top)
 	s.Factor = float64(c.MaxPositions) / float64(max(s.Original, 1))
@@ -242,7 +241,7 @@ func (r *settings) longrope(a architecture, c *model.Config, s *model.RopeScalin
 func (r *settings) factors(key string, n int) []float64 {
 	var list []float64
 	if !r.maybe(key, &list) {
-		r.problem("longrope wants a %s", key)
+		r.problem("longrope needs a %s", key)
 		return nil
 	}
 	if len(list) != n {

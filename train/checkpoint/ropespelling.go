@@ -7,10 +7,10 @@ import (
 	"exp/train/model"
 )
 
-// One rotary setting can be written in several places, and transformers 4 and 5 look in
-// different ones. The checks here refuse files of which they would make two models.
+// A rotary setting can appear in several places, and transformers 4 and 5 read different
+// ones. These checks refuse files that the two would read as different models.
 
-// kind returns the type of a scaling: rope_type, or type in old files.
+// kind returns a scaling's type: rope_type, or type in old files.
 func (r *settings) kind() string {
 	old, kind := "", "default"
 	if r.maybe("type", &old) {
@@ -23,7 +23,7 @@ func (r *settings) kind() string {
 }
 
 // spellings checks rope_scaling against the rope_parameters of the same layers: both
-// versions of transformers compute the first alone.
+// versions of transformers use only the first.
 func (r *settings) spellings(scaling, params *settings) {
 	if scaling != nil && scaling.has("rope_theta") && !r.has("rope_theta") {
 		r.problem("rope_theta is in rope_scaling only, where transformers 4 does not look; write it at the top of " +
@@ -37,18 +37,18 @@ func (r *settings) spellings(scaling, params *settings) {
 		r.problem("rope_theta is in rope_parameters only, but there is a rope_scaling: transformers would not read " +
 			"it there; write it at the top of the file too")
 	}
-	delete(was, "rope_theta") // theta is compared where it is read
+	delete(was, "rope_theta") // theta is compared on reading
 	delete(is, "rope_theta")
 	if is["partial_rotary_factor"] == 1.0 {
 		delete(is, "partial_rotary_factor")
 	}
 	if !reflect.DeepEqual(was, is) {
-		r.problem("rope_scaling and rope_parameters differ; transformers computes what rope_scaling says: remove " +
+		r.problem("rope_scaling and rope_parameters differ; transformers uses rope_scaling: remove " +
 			"one of them")
 	}
 }
 
-// plain returns the values that are not null, under their names today.
+// plain returns the non-null values under their current names.
 func (r *settings) plain() map[string]any {
 	list := map[string]any{}
 	for key, raw := range r.values {
@@ -66,7 +66,7 @@ func (r *settings) plain() map[string]any {
 
 const originalKey = "original_max_position_embeddings"
 
-// original reads n, the positions before scaling, and reports whether the file says it.
+// original reads n, the positions before scaling, and reports whether the file has it.
 func (r *settings) original(c *model.Config, s *model.RopeScaling, top *settings) bool {
 	s.Original = c.MaxPositions
 	outer, inner := s.Original, 0
@@ -75,7 +75,7 @@ func (r *settings) original(c *model.Config, s *model.RopeScaling, top *settings
 		s.Original = inner
 	}
 	if there && s.Kind != "llama3" && !here {
-		inner = c.MaxPositions // what transformers 4 takes for yarn
+		inner = c.MaxPositions // transformers 4's value for yarn
 	}
 	if there && outer != inner && (here || s.Kind == "yarn") {
 		r.problem("%s would be %d to transformers 4 and %d to 5: write it in one place", originalKey, inner, outer)

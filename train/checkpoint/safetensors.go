@@ -12,15 +12,15 @@ import (
 	"exp/kernels"
 )
 
-// Tensors is a set of tensors in one or several safetensors files, open for
-// reading. Close it after use. Safe for concurrent use.
+// Tensors is a set of tensors in one or several safetensors files, open for reading. Close
+// it after use. Safe for concurrent use.
 type Tensors struct {
 	path  string // of the file or the folder
 	files []*os.File
 	where map[string]place
 }
 
-// place is where a tensor's elements lie.
+// place locates a tensor's elements.
 type place struct {
 	Tensor
 	stored string // its name in the file
@@ -28,8 +28,8 @@ type place struct {
 	begin  int64 // from the start of the file
 }
 
-// OpenFile opens a safetensors file and checks its header. A backbone that was saved
-// without "model." before its names has them with it.
+// OpenFile opens a safetensors file and checks its header. It adds "model." to the names of
+// a backbone saved without it.
 func OpenFile(path string) (*Tensors, error) {
 	t := &Tensors{path: path, where: map[string]place{}}
 	err := t.add(path)
@@ -43,7 +43,7 @@ func OpenFile(path string) (*Tensors, error) {
 	return t, nil
 }
 
-// add opens a file and takes its tensors into t.
+// add opens a file and adds its tensors to t.
 func (t *Tensors) add(path string) error {
 	f, err := openRegular(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func (t *Tensors) add(path string) error {
 	return nil
 }
 
-// readHeader returns the tensors of a file and where their data begin.
+// readHeader returns the tensors of a file and the offset of its data.
 func readHeader(f *os.File, path string) ([]entry, int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -71,7 +71,7 @@ func readHeader(f *os.File, path string) ([]entry, int64, error) {
 	}
 	size := info.Size()
 	if size < 8 {
-		return nil, 0, corrupt(path, "", "%d bytes are no safetensors file", size)
+		return nil, 0, corrupt(path, "", "%d bytes are too few for a safetensors file", size)
 	}
 	var prefix [8]byte
 	if _, err := io.ReadFull(f, prefix[:]); err != nil {
@@ -88,7 +88,7 @@ func readHeader(f *os.File, path string) ([]entry, int64, error) {
 			"safetensors file?", n, maxHeader)
 	}
 	if int64(n) > size-8 {
-		return nil, 0, corrupt(path, "", "the header has %d bytes, but the file only %d: it is cut short", n, size)
+		return nil, 0, corrupt(path, "", "the header has %d bytes, but the file only %d: it is truncated", n, size)
 	}
 	raw := make([]byte, n)
 	if _, err := io.ReadFull(f, raw); err != nil {
@@ -117,14 +117,14 @@ func (t *Tensors) List() []Tensor {
 	return list
 }
 
-// Lookup returns the tensor of that name.
+// Lookup returns the named tensor.
 func (t *Tensors) Lookup(name string) (Tensor, bool) {
 	p, ok := t.where[name]
 	return p.Tensor, ok
 }
 
-// Sources returns all tensors by name, with their elements as the files hold
-// them. They can be used until t is closed.
+// Sources returns all tensors by name, with their stored elements. They are valid until t
+// is closed.
 func (t *Tensors) Sources() []Source {
 	var list []Source
 	for _, tensor := range t.List() {
@@ -136,8 +136,8 @@ func (t *Tensors) Sources() []Source {
 	return list
 }
 
-// raw returns a reader of a tensor's bytes. Its errors are *Error; a file that
-// became shorter since it was opened is corrupt.
+// raw returns a reader of a tensor's bytes. Its errors are *Error; a file that has shrunk
+// since it was opened is corrupt.
 func (t *Tensors) raw(name string) io.Reader {
 	p, ok := t.where[name]
 	if !ok {
@@ -164,9 +164,9 @@ func (r *placeReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Read sets dst to a tensor's elements. Equal types keep every bit; between float
-// types it converts, through float32. It panics if there is no such tensor, or one
-// of another length or of a type that dst cannot take.
+// Read sets dst to a tensor's elements. Equal types keep every bit; between float types it
+// converts through float32. It panics if the tensor does not exist, or has another length
+// or a type that dst cannot hold.
 func (t *Tensors) Read(be kernels.Backend, name string, dst kernels.Buffer) error {
 	if t.mustFit(name, dst.DType()).Len() != dst.Len() {
 		panic("checkpoint: no tensor for the buffer of " + name)

@@ -169,7 +169,7 @@ func TestOpenFileErrors(t *testing.T) {
 		{"below a file", filepath.Join(writeFile(t, filepath.Join(dir, "f"), nil), "x"), nil, "not a directory"},
 		{"empty", filepath.Join(dir, "f"), ErrCorrupt, "0 bytes"},
 		{"endless header", writeFile(t, filepath.Join(dir, "endless"), length(1<<63)), ErrCorrupt, "over the format's limit"},
-		{"long header", writeFile(t, filepath.Join(dir, "long"), length(3)), ErrCorrupt, "cut short"},
+		{"long header", writeFile(t, filepath.Join(dir, "long"), length(3)), ErrCorrupt, "truncated"},
 		{"pickled", writeFile(t, filepath.Join(dir, "pytorch_model.bin"), []byte("PK\x03\x04aaaaaaaaaaaaaaaa")), ErrCorrupt, "is this a safetensors file?"},
 	}
 	for _, tt := range tests {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// settings reads keys of a config.json and collects what is wrong with them. A key
-// that is absent leaves the default; what null means differs from key to key.
+// settings reads keys of a config.json and collects problems. An absent key leaves the
+// default; the meaning of null differs from key to key.
 type settings struct {
 	values   map[string]json.RawMessage
 	problems []string
@@ -18,20 +18,20 @@ func (r *settings) problem(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
 
-// has reports whether a key is there and not null.
+// has reports whether a key is present and not null.
 func (r *settings) has(key string) bool {
 	v, ok := r.values[key]
 	return ok && string(v) != "null"
 }
 
-// null reports whether a key is there and null.
+// null reports whether a key is present and null.
 func (r *settings) null(key string) bool {
 	v, ok := r.values[key]
 	return ok && string(v) == "null"
 }
 
-// get sets *v to the value of a key and reports whether it is there. An absent key
-// leaves *v alone; so does null, which is a problem: transformers has no meaning for it.
+// get sets *v to the value of a key and reports whether it is present. An absent key leaves
+// *v alone; so does null, which is a problem: it has no meaning in transformers.
 func (r *settings) get(key string, v any) bool {
 	if r.null(key) {
 		r.problem("%s is null", key)
@@ -40,7 +40,7 @@ func (r *settings) get(key string, v any) bool {
 	return r.maybe(key, v)
 }
 
-// maybe is get for a key that may be null: as good as absent.
+// maybe is get for a key that may be null, which counts as absent.
 func (r *settings) maybe(key string, v any) bool {
 	if !r.has(key) {
 		return false
@@ -59,7 +59,7 @@ func (r *settings) flag(key string, absent bool) bool {
 	return v
 }
 
-// need is get for a key that must be there, unless the class has a default.
+// need is get for a required key, unless the class has a default.
 func (r *settings) need(key string, v *int, absent int) {
 	if *v = absent; absent == 0 && !r.has(key) {
 		r.problem("%s is missing", key)
@@ -69,7 +69,7 @@ func (r *settings) need(key string, v *int, absent int) {
 	r.maybe(key, v)
 }
 
-// inner returns the settings of an object in the settings; nil if there is none.
+// inner returns the settings of a nested object, or nil.
 func (r *settings) inner(key string) *settings {
 	in := &settings{}
 	if !r.maybe(key, &in.values) || len(in.values) == 0 {
@@ -78,7 +78,7 @@ func (r *settings) inner(key string) *settings {
 	return in
 }
 
-// take adds the problems of an object in the settings.
+// take adds the problems of a nested object.
 func (r *settings) take(key string, in *settings) {
 	for _, p := range in.problems {
 		r.problem("%s: %s", key, p)
@@ -86,7 +86,7 @@ func (r *settings) take(key string, in *settings) {
 	in.problems = nil
 }
 
-// shortened is a value as errors show it.
+// shortened returns a value shortened for errors.
 func shortened(raw json.RawMessage) string {
 	const most = 80
 	if len(raw) <= most {

@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// The names that Hugging Face gives to weights in a folder.
+// Hugging Face's names of weight files in a folder.
 const (
 	weightsFile = "model.safetensors"
 	indexFile   = "model.safetensors.index.json"
 )
 
-// OpenFolder opens the weights of a Hugging Face folder: model.safetensors, or the
-// shards that model.safetensors.index.json lists.
+// OpenFolder opens the weights of a Hugging Face folder: model.safetensors, or the shards
+// listed in model.safetensors.index.json.
 func OpenFolder(dir string) (*Tensors, error) {
 	t, err := OpenFile(filepath.Join(dir, weightsFile))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +37,7 @@ func OpenFolder(dir string) (*Tensors, error) {
 	return openShards(dir, raw)
 }
 
-// noWeights says what is there instead.
+// noWeights returns the error for a folder without weights, and says what it holds instead.
 func noWeights(dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return fileError("read", dir, err)
@@ -46,14 +46,14 @@ func noWeights(dir string) error {
 		Err:  fmt.Errorf("neither %s nor %s: %w", weightsFile, indexFile, fs.ErrNotExist),
 		Hint: "name a folder with a model's files in Hugging Face's layout"}
 	if pickled, _ := filepath.Glob(filepath.Join(dir, "pytorch_model*.bin")); len(pickled) > 0 {
-		e.Hint = "it holds PyTorch's pickled weights, which are not read; convert them with " +
+		e.Hint = "it holds PyTorch's pickled weights, which are not supported; convert them with " +
 			"save_pretrained(safe_serialization=True)"
 	}
 	return e
 }
 
-// openShards opens the files of an index. The map and the files must agree: each
-// tensor is in the file that the index says, and no file holds another.
+// openShards opens the files of an index. Map and files must agree: each tensor is in the
+// file that the index names, and no file holds others.
 func openShards(dir string, raw []byte) (*Tensors, error) {
 	path := filepath.Join(dir, indexFile)
 	var index struct {
@@ -77,7 +77,7 @@ func openShards(dir string, raw []byte) (*Tensors, error) {
 	return t, nil
 }
 
-// OpenFiles opens safetensors files that hold one set of weights together.
+// OpenFiles opens safetensors files that together hold one set of weights.
 func OpenFiles(paths []string) (*Tensors, error) {
 	t := &Tensors{path: strings.Join(paths, ", "), where: map[string]place{}}
 	var err error
@@ -130,7 +130,7 @@ func (t *Tensors) addShards(dir string, weightMap map[string]string) error {
 	return e.orNil()
 }
 
-// readSmall reads a whole file that should be small; one over limit is corrupt.
+// readSmall reads a whole small file; one over limit is corrupt.
 func readSmall(path string, limit int64) ([]byte, error) {
 	f, err := openRegular(path)
 	if err != nil {

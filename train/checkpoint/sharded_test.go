@@ -90,7 +90,7 @@ func TestOpenFolderErrors(t *testing.T) {
 		{"outside", shards(t, edit("x", "../1.safetensors")), ErrCorrupt, []string{`tensor "x"`, "not a file of this folder"}},
 		{"folder", shards(t, edit("x", "..")), ErrCorrupt, []string{`tensor "x"`}},
 		{"absent shard", shards(t, edit("x", "3.safetensors")), fs.ErrNotExist, []string{"3.safetensors"}},
-		{"truncated shard", truncated, ErrCorrupt, []string{"2.safetensors", "cut short"}},
+		{"truncated shard", truncated, ErrCorrupt, []string{"2.safetensors", "truncated"}},
 		{"wrong shard", shards(t, edit("x", "2.safetensors")), nil, []string{"missing: x (not in 2.safetensors)"}},
 		{"unknown and unlisted", shards(t, map[string]string{"z": "2.safetensors", "x": "1.safetensors", "w": "1.safetensors"}), nil,
 			[]string{"missing: w (not in 1.safetensors)", "unexpected: y (in a shard, not in the index)"}},

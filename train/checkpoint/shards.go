@@ -5,18 +5,18 @@ import (
 	"io"
 )
 
-// shardBytes is how large a file of weights may get: what Hugging Face's own writers
-// and mirrors take.
+// shardBytes is the size limit of a weight file, as in Hugging Face's own writers and
+// mirrors.
 const shardBytes = 5_000_000_000
 
-// shard is a file of weights that is to be written.
+// shard is a weight file to be written.
 type shard struct {
 	name    string
 	tensors []Source
 }
 
-// cutShards cuts tensors, in the order of files, into files of at most limit bytes of
-// elements; a tensor is never cut. One file alone has the plain name.
+// cutShards distributes tensors, in file order, over files of at most limit bytes of
+// elements; it never splits a tensor. A single file has the plain name.
 func cutShards(tensors []Source, limit int64) []shard {
 	var list []shard
 	var size int64
@@ -37,8 +37,8 @@ func cutShards(tensors []Source, limit int64) []shard {
 	return list
 }
 
-// weightContents are the files of a folder's weights by name, with their index if they
-// are several.
+// weightContents returns a folder's weight files by name, with an index if there are
+// several.
 func weightContents(tensors []Source, limit int64) map[string]func(w io.Writer) error {
 	contents := map[string]func(w io.Writer) error{}
 	list := cutShards(tensors, limit)

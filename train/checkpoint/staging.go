@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// partial ends the name of a directory that is being written.
+// partial ends the name of a directory being written.
 const partial = ".partial"
 
-// disk are the operations that change what is stored, as values so that tests can
-// make each of them fail.
+// disk holds the operations that change storage, as values so that tests can make each of
+// them fail.
 type disk struct {
 	mkdir    func(path string) error
 	create   func(path string) (file, error)
@@ -23,7 +23,7 @@ type disk struct {
 	exchange func(a, b string) error // swaps two directories
 }
 
-// file is a new file while it is written.
+// file is a new file being written.
 type file interface {
 	io.Writer
 	Sync() error
@@ -49,8 +49,8 @@ func system() disk {
 	}
 }
 
-// threeRenames swaps two directories where the system cannot do it at once. If the
-// machine stops in between, b is missing, and what it was is at a + ".old".
+// threeRenames swaps two directories if the system cannot do it atomically. If the machine
+// stops in between, b is missing, and its contents are at a + ".old".
 func threeRenames(a, b string) error {
 	if err := os.Rename(b, a+".old"); err != nil {
 		return err
@@ -61,16 +61,15 @@ func threeRenames(a, b string) error {
 	return os.Rename(a+".old", a)
 }
 
-// staging is a directory that is written under another name and then published
-// whole, or discarded.
+// staging is a directory written under another name and then published whole, or discarded.
 type staging struct {
 	disk
 	op         string // for errors
 	tmp, final string
 }
 
-// stage begins to write the directory final. What an interrupted write to it left
-// is removed. Missing parents are created.
+// stage begins to write the directory final. It removes the remains of an interrupted write
+// and creates missing parents.
 func (d disk) stage(op, final string) (*staging, error) {
 	parent, base := filepath.Split(filepath.Clean(final))
 	s := &staging{disk: d, op: op, final: filepath.Clean(final), tmp: filepath.Join(parent, "."+base+partial)}
@@ -84,7 +83,7 @@ func (d disk) stage(op, final string) (*staging, error) {
 	return s, nil
 }
 
-// FileInfo is a file that was written.
+// FileInfo describes a written file.
 type FileInfo struct {
 	Name   string
 	Bytes  int64
@@ -123,7 +122,7 @@ func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo,
 	return FileInfo{Name: name, Bytes: c.n, SHA256: [sha256.Size]byte(h.Sum(nil))}, nil
 }
 
-// writeBytes is write for content that is there.
+// writeBytes is write for content in memory.
 func (s *staging) writeBytes(name string, content []byte) (FileInfo, error) {
 	return s.write(name, func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -131,9 +130,9 @@ func (s *staging) writeBytes(name string, content []byte) (FileInfo, error) {
 	})
 }
 
-// publish gives the directory its final name. What had the name before is
-// exchanged for it if replace is set, and an error that wraps ErrExists otherwise.
-// On an error everything is as it was before, and discard is still to be called.
+// publish gives the directory its final name. With replace it swaps out an existing
+// directory; without, that is an error that wraps ErrExists. On an error everything is as
+// before, and the caller must still call discard.
 func (s *staging) publish(replace bool) error {
 	if err := s.syncDir(s.tmp); err != nil {
 		return fileError(s.op, s.tmp, err)
@@ -157,9 +156,8 @@ func (s *staging) publish(replace bool) error {
 	return nil
 }
 
-// discard removes what is under the temporary name: an unfinished directory, or
-// the one that was replaced. A rest that cannot be removed is removed by the next
-// write to the place.
+// discard removes the directory under the temporary name: an unfinished one, or the
+// replaced one. The next write to the place removes what discard cannot.
 func (s *staging) discard() { os.RemoveAll(s.tmp) }
 
 func taken(op, path string) error {

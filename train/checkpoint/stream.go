@@ -15,33 +15,33 @@ import (
 	"exp/kernels"
 )
 
-// Want is a tensor that Stream delivers.
+// Want is a tensor for Stream to deliver.
 type Want struct {
 	Name string
-	// As is the type of the pieces: that of the file, with BF16 as the bits that the file
-	// has; or F32 or F64, to which F32, F16 and BF16 widen exactly, and F64 is rounded.
+	// As is the type of the pieces: the file's own, with BF16 as raw bits; or F32 or F64.
+	// F32, F16 and BF16 widen exactly; F64 is rounded.
 	As kernels.DType
-	// Align makes every piece but a tensor's last hold a multiple of so many elements:
-	// whole rows, for one that packs rows. 0 is 1.
+	// Align makes every piece except a tensor's last hold a multiple of this many elements:
+	// whole rows, for a caller that packs rows. 0 means 1.
 	Align int
 }
 
 const (
-	// pieceBytes is how much is delivered at a time: enough that the seams cost nothing,
-	// and little beside any model. A few pieces are in memory.
+	// pieceBytes is the size of a delivered piece: large enough that the seams cost
+	// nothing, small compared with any model. A few pieces are in memory.
 	pieceBytes = 8 << 20
-	// partBytes is what one goroutine reads at a time: it stays in a core's cache while
-	// it is converted.
+	// partBytes is the amount that one goroutine reads at a time: it stays in a core's
+	// cache during conversion.
 	partBytes = 256 << 10
 )
 
-// Stream reads tensors in the order that is asked for and calls f for every piece of
-// them, elements [from, from+piece.Len()) of want w, in order. The piece is host memory
-// that f must not keep. While f works, the next pieces are read and converted by several
-// goroutines. An error of f ends it and is returned. It panics if there is no such tensor
-// or it cannot be had in that type.
+// Stream reads tensors in the requested order and calls f for every piece of them, elements
+// [from, from+piece.Len()) of want w, in order. The piece is host memory that f must not
+// keep. While f runs, several goroutines read and convert the next pieces. An error of f
+// ends Stream and is returned. It panics if a tensor does not exist or cannot be delivered
+// in that type.
 //
-// Files are read and not mapped: one that is cut short meanwhile is an error, not a
+// It reads files instead of mapping them: a file truncated meanwhile gives an error, not a
 // signal.
 func (t *Tensors) Stream(wants []Want, f func(w Want, piece kernels.Buffer, from int) error) error {
 	var jobs []job
@@ -67,7 +67,7 @@ func (t *Tensors) Stream(wants []Want, f func(w Want, piece kernels.Buffer, from
 	return nil
 }
 
-// mustFit returns where a tensor lies that can be had as a type.
+// mustFit returns the place of a tensor that can be delivered as a type.
 func (t *Tensors) mustFit(name string, as kernels.DType) place {
 	p, ok := t.where[name]
 	if !ok || !p.DType.fits(as) {
@@ -76,7 +76,7 @@ func (t *Tensors) mustFit(name string, as kernels.DType) place {
 	return p
 }
 
-// job is a piece that is to be read.
+// job is a piece to be read.
 type job struct {
 	place
 	as      kernels.DType
@@ -84,13 +84,13 @@ type job struct {
 	want    Want
 }
 
-// at is where the job's elements begin in the file.
+// at is the offset of the job's elements in the file.
 func (j job) at() int64 { return j.begin + int64(j.from)*int64(j.DType.bits()/8) }
 
-// bytes is how many of the file they are.
+// bytes is their size in the file.
 func (j job) bytes() int64 { return int64(j.n) * int64(j.DType.bits()/8) }
 
-// view is memory as n elements of a type.
+// view returns memory as n elements of a type.
 func view(p []uint64, t kernels.DType, n int) kernels.Buffer {
 	if n == 0 {
 		return kernels.Host[float32](nil)
@@ -152,7 +152,7 @@ func (j job) part(p []uint64, lo, n int, at int64, scratch []byte) ([]byte, erro
 	return scratch, nil
 }
 
-// readAt reads from the file. One that became shorter since it was opened is corrupt.
+// readAt reads from the file. A file that has shrunk since it was opened is corrupt.
 func (j job) readAt(b []byte, at int64) error {
 	_, err := j.file.ReadAt(b, at)
 	if errors.Is(err, io.EOF) {
@@ -164,7 +164,7 @@ func (j job) readAt(b []byte, at int64) error {
 	return nil
 }
 
-// hostOrder reports whether this machine has the byte order of the files.
+// hostOrder reports whether this machine has the files' byte order.
 func hostOrder() bool { return binary.NativeEndian.Uint16([]byte{1, 0}) == 1 }
 
 // dtypeNamed is dtypeOf with BF16.
@@ -198,7 +198,7 @@ func (t DType) widen(dst kernels.Buffer, raw []byte) {
 	}
 }
 
-// byPlace sorts wants as they lie on the disk.
+// byPlace sorts wants by their place on disk.
 func (t *Tensors) byPlace(wants []Want) {
 	order := map[*os.File]int{}
 	for i, f := range t.files {

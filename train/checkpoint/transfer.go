@@ -7,11 +7,11 @@ import (
 	"exp/kernels"
 )
 
-// chunk is how many elements are on the host at a time: 4 MiB of float32, enough
+// chunk is the number of elements on the host at a time: 4 MiB of float32, large enough
 // that neither the bus nor the disk notices the seams.
 const chunk = 1 << 20
 
-// element is what a Buffer can hold.
+// element is an element type of a Buffer.
 type element interface{ float32 | float64 | int32 }
 
 // writeBuffer writes the elements of b to w, little-endian.

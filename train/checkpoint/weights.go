@@ -13,14 +13,14 @@ import (
 // Filter selects tensors of a model.
 type Filter func(model.Tensor) bool
 
-// Plain selects what a language model has: backbone and output projection.
+// Plain selects the tensors of a language model: backbone and output projection.
 func Plain(t model.Tensor) bool { return !t.Auxiliary() }
 
 // All selects everything.
 func All(model.Tensor) bool { return true }
 
-// headFiles maps the auxiliary heads, by the first part of their tensors' names,
-// to the files that MergeTensors writes them to.
+// headFiles maps the auxiliary heads, by the first part of their tensors' names, to
+// MergeTensors's files for them.
 func headFiles() map[string]string {
 	return map[string]string{"proj_z": "proj_z.safetensors", "score": "value_head.safetensors"}
 }
@@ -31,8 +31,8 @@ func headOf(name string) string {
 	return head
 }
 
-// Buffers returns the parameters of m that keep selects, in arena order, under
-// their Hugging Face names: a group of a training checkpoint.
+// Buffers returns the parameters of m that keep selects, in arena order, under their
+// Hugging Face names: a group of a training checkpoint.
 func Buffers(m *model.Model, keep Filter) []NamedBuffer {
 	var list []NamedBuffer
 	for _, t := range m.Tensors() {
@@ -43,9 +43,8 @@ func Buffers(m *model.Model, keep Filter) []NamedBuffer {
 	return list
 }
 
-// Weights returns the parameters of m that keep selects, by name. They are copied
-// from the device when a source is read, in chunks. What the digest of weights is
-// computed of:
+// Weights returns the parameters of m that keep selects, by name. They are copied from the
+// device in chunks when a source is read. The digest of weights is computed from:
 //
 //	for _, s := range Weights(be, m, All) { h := sha256.New(); s.Raw(h); … }
 func Weights(be kernels.Backend, m *model.Model, keep Filter) []Source {
@@ -57,11 +56,10 @@ func Weights(be kernels.Backend, m *model.Model, keep Filter) []Source {
 	return list
 }
 
-// LoadWeights sets the parameters of m that want selects from a file or folder,
-// and refreshes m. Other types of numbers are converted, exactly if they are
-// narrower. Nothing is changed unless every tensor is there and fits; the error,
-// a *MismatchError, lists all that do not. Three kinds of tensors may be there
-// without being asked for:
+// LoadWeights sets the parameters of m that want selects from a file or folder, and
+// refreshes m. Other number types are converted, exactly if narrower. It changes nothing
+// unless every tensor is present and fits; the error, a *MismatchError, lists all misfits.
+// Three kinds of tensors may be present without being requested:
 //
 //   - auxiliary heads, as FlowRL's published models have them;
 //   - lm_head.weight, for a model without output projection, or with a tied one if
@@ -82,7 +80,7 @@ func LoadWeights(be kernels.Backend, m *model.Model, t *Tensors, want Filter) er
 	return nil
 }
 
-// fill sets buffers to their tensors, in the order in which they lie on the disk.
+// fill sets buffers to their tensors, in disk order.
 func (t *Tensors) fill(be kernels.Backend, buffers []NamedBuffer) error {
 	into := map[string]kernels.Buffer{}
 	wants := make([]Want, len(buffers))
@@ -102,7 +100,7 @@ const (
 	lmHead    = "lm_head.weight"
 )
 
-// ignorable returns which tensors of a file a model has no use for.
+// ignorable returns the tensors of a file that a model can ignore.
 func ignorable(c model.Config, lm bool) func(name string) bool {
 	return func(name string) bool {
 		return model.Tensor{Name: name}.Auxiliary() ||
@@ -111,8 +109,7 @@ func ignorable(c model.Config, lm bool) func(name string) bool {
 	}
 }
 
-// match checks that t holds the wanted buffers and nothing else that may not be
-// ignored.
+// match checks that t holds the wanted buffers and otherwise only ignorable tensors.
 func (t *Tensors) match(wanted []NamedBuffer, ignore func(name string) bool) error {
 	e := &MismatchError{Path: t.path}
 	asked := map[string]bool{}
@@ -137,8 +134,8 @@ func (t *Tensors) match(wanted []NamedBuffer, ignore func(name string) bool) err
 	return e.orNil()
 }
 
-// tied checks that an output projection in the file of a model that ties it is
-// the embedding.
+// tied checks that an output projection in the file equals the embedding if the model ties
+// them.
 func (t *Tensors) tied(c model.Config) error {
 	_, head := t.Lookup(lmHead)
 	_, embed := t.Lookup(embedding)
@@ -152,7 +149,7 @@ func (t *Tensors) tied(c model.Config) error {
 	if !same {
 		return &Error{Op: "read", Path: t.path, Tensor: lmHead,
 			Err:  fmt.Errorf("differs from %s, but the configuration ties them", embedding),
-			Hint: "set tie_word_embeddings to false in config.json if the model has an output projection of its own"}
+			Hint: "set tie_word_embeddings to false in config.json if the model has its own output projection"}
 	}
 	return nil
 }

@@ -11,24 +11,24 @@ import (
 	"exp/kernels"
 )
 
-// State is what a training checkpoint holds.
+// State is the content of a training checkpoint.
 type State struct {
 	Step   int             // training steps done
 	Extra  json.RawMessage // the caller's own state, small; nil for null
 	Groups []Group
 }
 
-// Group is a set of buffers that are kept in one file: the weights of a model, or
-// the moments of its optimizer.
+// Group is a set of buffers stored in one file: the weights of a model, or the moments of
+// its optimizer.
 type Group struct {
 	Name    string // letters, digits, ".", "-" and "_": "policy", "policy.adamw"
 	Buffers []NamedBuffer
 }
 
-// Write stores a checkpoint as directory step-NNNNNNNN of root and returns its
-// path. A checkpoint of the same step is replaced, when the new one is whole. On
-// an error, an *Error, root is as it was before. It panics if names repeat or are
-// not file names, and if Extra is not JSON.
+// Write stores a checkpoint as directory step-NNNNNNNN of root and returns its path. It
+// replaces a checkpoint of the same step once the new one is complete. On an error, an
+// *Error, root is unchanged. It panics if names repeat or are not file names, and if Extra
+// is not JSON.
 func Write(be kernels.Backend, root string, s State) (string, error) {
 	return system().writeState(be, root, s)
 }
@@ -71,8 +71,8 @@ func (d disk) writeState(be kernels.Backend, root string, s State) (string, erro
 	return dir, nil
 }
 
-// file returns the name of the group's file. It panics if the group's name is no
-// file name.
+// file returns the name of the group's file. It panics if the group's name is not a file
+// name.
 func (g Group) file() string {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
 	if strings.Trim(g.Name, allowed) != "" || strings.Trim(g.Name, ".") == "" {
@@ -89,9 +89,9 @@ func (g Group) sources(be kernels.Backend) []Source {
 	return list
 }
 
-// RemoveInterrupted removes what interrupted writes and removals left in root, as each
-// Write does; it is for those who may not write another. Nobody else may be writing in
-// root. What cannot be removed does no harm but to take space.
+// RemoveInterrupted removes the remains of interrupted writes and removals in root, as each
+// Write does, for callers that may never write again. Nothing else may be writing in root.
+// Remains that cannot be removed only take space.
 func RemoveInterrupted(root string) {
 	for _, name := range names(root) {
 		if isPartial(name) {
@@ -100,14 +100,14 @@ func RemoveInterrupted(root string) {
 	}
 }
 
-// isPartial reports whether a name is that of a checkpoint in the making.
+// isPartial reports whether a name belongs to an unfinished checkpoint.
 func isPartial(name string) bool {
 	base, ok := strings.CutSuffix(name, partial)
 	_, step := stepOf(strings.TrimPrefix(base, "."))
 	return ok && step && strings.HasPrefix(name, ".")
 }
 
-// names returns the entries of a directory in order, as far as they can be read.
+// names returns the readable entries of a directory in order.
 func names(dir string) []string {
 	entries, _ := os.ReadDir(dir)
 	list := make([]string, len(entries))

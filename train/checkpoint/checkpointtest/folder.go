@@ -1,4 +1,4 @@
-// Package checkpointtest writes models in memory as folders, for the tests of other
+// Package checkpointtest writes in-memory models as folders for the tests of other
 // packages.
 package checkpointtest
 
@@ -29,7 +29,7 @@ func WriteAdapters(t testing.TB, be kernels.Backend, m *model.Model, dir, base s
 	}
 }
 
-// trained is the model as if a training had left it in a file.
+// trained returns the model as if training had left it in a file.
 func trained(t testing.TB, be kernels.Backend, m *model.Model) checkpoint.Trained {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weights.safetensors")
