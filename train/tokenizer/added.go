@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// mostAdded is the length in bytes of the longest added token: what bounds the search
-// for one at every place of a text.
+// mostAdded is the length in bytes of the longest added token. It bounds the search for one
+// at every place of a text.
 const mostAdded = 1024
 
-// addedTokens are the tokens that are cut out of a text before it is normalized and
-// split.
+// addedTokens are the tokens cut out of a text before normalization and splitting.
 type addedTokens struct {
 	list    []addedToken
 	byText  map[string]int // index in list
@@ -23,14 +22,14 @@ type addedTokens struct {
 	normed  *addedSearch // matched in the normalized text
 }
 
-// addedSearch finds added tokens, the leftmost, the longest of those.
+// addedSearch finds added tokens: the leftmost, and the longest of those.
 type addedSearch struct {
 	trie   *trie // of indices in tokens.list
 	tokens *addedTokens
 }
 
-// newAddedTokens takes list in order; a later token with the text of an earlier one
-// replaces it. Normalized tokens are looked for as the normalizer writes them.
+// newAddedTokens takes list in order; a later token replaces an earlier one with the same
+// text. Normalized tokens are matched in their normalized form.
 func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 	a := &addedTokens{byText: map[string]int{}, special: map[string]bool{}}
 	for _, t := range list {
@@ -38,7 +37,7 @@ func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 			continue
 		}
 		if len(t.Content) > mostAdded {
-			return nil, fmt.Errorf("added_tokens: %q has %d bytes, the longest that can be read has %d",
+			return nil, fmt.Errorf("added_tokens: %q has %d bytes, the limit is %d",
 				clip(t.Content), len(t.Content), mostAdded)
 		}
 		if t.Special {
@@ -79,8 +78,8 @@ func newAddedTokens(list []addedToken, n normalizer) (*addedTokens, error) {
 	return a, nil
 }
 
-// cut calls text for the parts of s between added tokens, and token for the tokens,
-// in order.
+// cut calls text for the parts of s between added tokens, and token for the tokens, in
+// order.
 func (x *addedSearch) cut(s string, text func(start, end int) error, token func(addedToken) error) error {
 	last := 0
 	if x != nil {
@@ -111,8 +110,8 @@ func (x *addedSearch) cut(s string, text func(start, end int) error, token func(
 					return err
 				}
 			}
-			// A token in the white space that the one before swallowed counts again,
-			// and so does the white space behind it; with lstrip it is nothing.
+			// A token inside the white space that its predecessor swallowed still counts,
+			// and so does the white space after it; with lstrip its own is empty.
 			if start < end {
 				if err := token(t); err != nil {
 					return err
@@ -139,8 +138,8 @@ func wordBehind(s string) bool {
 	return n > 0 && isWord(r)
 }
 
-// resolve gives the tokens their ids: the vocabulary's where it has their text, else
-// the file's, else the next free one.
+// resolve gives the tokens their ids: the vocabulary's if it has their text, else the
+// file's, else the next free one.
 func (a *addedTokens) resolve(v *vocabulary) error {
 	next := len(v.texts)
 	for _, t := range a.list {
@@ -156,7 +155,7 @@ func (a *addedTokens) resolve(v *vocabulary) error {
 			t.ID, next = next, next+1
 		}
 		if t.ID < 0 || t.ID > mostID {
-			return fmt.Errorf("added_tokens: %q has id %d; ids from 0 to %d can be read", clip(t.Content),
+			return fmt.Errorf("added_tokens: %q has id %d; ids must be from 0 to %d", clip(t.Content),
 				t.ID, mostID)
 		}
 	}

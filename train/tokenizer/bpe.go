@@ -6,31 +6,31 @@ import (
 	"unicode/utf8"
 )
 
-// model turns the pieces that the pre-tokenizers leave into ids.
+// model turns pieces from the pre-tokenizers into ids.
 type model interface {
 	// encode appends the ids of a piece, which is not empty.
 	encode(ids []int32, piece string, w *memory) ([]int32, error)
 	words() *vocabulary
 }
 
-// bpe is byte-pair encoding: a piece is its characters or, on the byte level, its
-// bytes, and the pair of the lowest rank is merged until none has a rank.
+// bpe is byte-pair encoding: a piece starts as its characters (on the byte level, its
+// bytes), and the lowest-ranked pair is merged until no pair has a rank.
 type bpe struct {
 	vocab        *vocabulary
 	merges       *merges
-	unk          int32 // -1: what is not in the vocabulary is left out
+	unk          int32 // -1: drop text outside the vocabulary
 	unkText      string
 	fuseUnk      bool
-	fallback     bool // a character that is no token is its bytes <0x..>
-	ignoreMerges bool // a piece that is a token is that token at once
+	fallback     bool // encode a character without a token as its bytes <0x..>
+	ignoreMerges bool // encode a piece that is a token as that token, without merging
 	prefix       string
 	suffix       string
 	bytes        [256]int32       // of byte fallback
-	runes        []int32          // of the first characters, for speed; -1 where none
-	joins        map[uint64]bool  // pairs of characters that some merge joins
+	runes        []int32          // ids of the first characters, for speed; -1 if none
+	joins        map[uint64]bool  // pairs of characters joined by some merge
 	raw          bool             // pieces are bytes
-	rawBytes     [256]int32       // token of each byte; -1 where none
-	rawIDs       map[string]int32 // where ignoreMerges: tokens by their bytes
+	rawBytes     [256]int32       // token of each byte; -1 if none
+	rawIDs       map[string]int32 // with ignoreMerges: tokens by their bytes
 }
 
 // bpeJSON is the model in tokenizer.json.
@@ -46,7 +46,7 @@ type bpeJSON struct {
 	Merges       json.RawMessage `json:"merges"`
 }
 
-// tableRunes is the length of bpe.runes: up to kana and the marks of SentencePiece.
+// tableRunes is the length of bpe.runes: up to kana and SentencePiece's marks.
 const tableRunes = 0x3100
 
 func deref[T any](p *T) (v T) {
@@ -56,14 +56,14 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// parseBPE builds a BPE; h gets what identifies it.
+// parseBPE builds a BPE and adds its identifying content to h.
 func parseBPE(raw json.RawMessage, h *digest) (*bpe, error) {
 	var f bpeJSON
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	if f.Dropout != nil && *f.Dropout != 0 {
-		return nil, fmt.Errorf("model: dropout %v makes ids a matter of chance; set it to null", *f.Dropout)
+		return nil, fmt.Errorf("model: dropout %v makes ids random; set it to null", *f.Dropout)
 	}
 	if absent(f.Vocab) || absent(f.Merges) {
 		return nil, fmt.Errorf("model: BPE needs vocab and merges")
@@ -90,8 +90,7 @@ func parseBPE(raw json.RawMessage, h *digest) (*bpe, error) {
 	return m, nil
 }
 
-// missingUnk is an unk_token that is not in the vocabulary: an error where it is
-// needed, not before.
+// missingUnk is an unk_token outside the vocabulary: an error only when needed.
 const missingUnk = -2
 
 func (m *bpe) readMerges(raw json.RawMessage, h *digest) error {
@@ -147,8 +146,8 @@ func (m *bpe) index() {
 	}
 }
 
-// useBytes makes pieces bytes: the byte level, whose characters it undoes in the
-// vocabulary once and for all. It reports whether this model can.
+// useBytes makes pieces bytes by undoing the byte level's characters in the vocabulary
+// once. It reports whether this model supports that.
 func (m *bpe) useBytes() bool {
 	if m.prefix != "" || m.suffix != "" || m.fallback {
 		return false
@@ -186,7 +185,7 @@ func (m *bpe) encode(ids []int32, piece string, w *memory) ([]int32, error) {
 	if m.joins == nil {
 		return m.cached(ids, piece, w)
 	}
-	// Cut where no merge can join: the parts do not know of each other.
+	// Cut where no merge can join: the parts are independent.
 	var err error
 	from := 0
 	var before rune
@@ -204,7 +203,7 @@ func (m *bpe) encode(ids []int32, piece string, w *memory) ([]int32, error) {
 	return m.cached(ids, piece[from:], w)
 }
 
-// runeID is the token of one character, -1 if there is none.
+// runeID returns the token of one character, -1 if none.
 func (m *bpe) runeID(r rune) int32 {
 	if r < tableRunes {
 		return m.runes[r]
@@ -215,7 +214,7 @@ func (m *bpe) runeID(r rune) int32 {
 	return -1
 }
 
-// cached looks the piece up among those that w has seen.
+// cached returns the ids of a piece that w has seen.
 func (m *bpe) cached(ids []int32, piece string, w *memory) ([]int32, error) {
 	if known, ok := w.seen(piece); ok {
 		return append(ids, known...), nil
@@ -236,7 +235,7 @@ func (m *bpe) cached(ids []int32, piece string, w *memory) ([]int32, error) {
 
 // byteSymbols appends the tokens of the bytes of a piece.
 func (m *bpe) byteSymbols(out []int32, piece string) ([]int32, error) {
-	unknown := 0 // characters that wait to become one unk token
+	unknown := 0 // pending characters that become one unk token
 	for i := range len(piece) {
 		id := m.rawBytes[piece[i]]
 		if id >= 0 {
@@ -257,14 +256,14 @@ func (m *bpe) byteSymbols(out []int32, piece string) ([]int32, error) {
 	return out, nil
 }
 
-// unknown counts one more unknown character and writes the one before, if they do
-// not fuse. An unk token waits for a known character, so byte fallback may overtake
-// it, as in Hugging Face's library.
+// unknown counts one more unknown character and writes the pending one unless they fuse. An
+// unk token is pending until a known character, so byte fallback may overtake it, as in
+// Hugging Face's library.
 func (m *bpe) unknown(out []int32, waiting int, piece string) ([]int32, int, error) {
 	switch {
 	case m.unk == missingUnk:
-		return out, waiting, fmt.Errorf("tokenizer: %q has characters that are not in the vocabulary, and neither "+
-			"is unk_token %q", clip(piece), m.unkText)
+		return out, waiting, fmt.Errorf("tokenizer: %q has characters outside the vocabulary, which also lacks "+
+			"the unk_token %q", clip(piece), m.unkText)
 	case m.unk < 0:
 		return out, 0, nil
 	case waiting > 0 && !m.fuseUnk:
@@ -306,8 +305,8 @@ func (m *bpe) symbols(out []int32, piece string) ([]int32, error) {
 	return out, nil
 }
 
-// symbol is the token of a character at its place in a piece, or -1; text is how the
-// vocabulary would write it, "" if it is the character alone.
+// symbol returns the token of a character at its place in a piece, or -1; text is its
+// spelling in the vocabulary, "" if that is the character alone.
 func (m *bpe) symbol(r rune, first, last bool) (id int32, text string) {
 	if (first || m.prefix == "") && (!last || m.suffix == "") {
 		return m.runeID(r), ""

@@ -9,12 +9,12 @@ import (
 // byteEnd is the end token of Byte.
 const byteEnd = 256
 
-// Byte is a tokenizer with one token per byte, for any text: ids 0 to 255 are the
-// bytes, 256 is the end token. The zero value is ready to use.
+// Byte is a tokenizer with one token per byte, for any text: ids 0 to 255 are the bytes,
+// 256 is the end token. The zero value is ready to use.
 type Byte struct{}
 
-// Encode returns the bytes of text. With o.Added the text of EndToken is the end
-// token. No special tokens belong around a text. The error is always nil.
+// Encode returns the bytes of text. With o.Added the text of EndToken becomes the end
+// token. It adds no special tokens. The error is always nil.
 func (Byte) Encode(text string, o Options) ([]int32, error) {
 	ids := make([]int32, 0, len(text))
 	for text != "" {
@@ -29,8 +29,8 @@ func (Byte) Encode(text string, o Options) ([]int32, error) {
 	return ids, nil
 }
 
-// Decode returns the text of the bytes, with U+FFFD for what is not UTF-8, without the
-// end token.
+// Decode returns the text of the bytes without the end token, with U+FFFD for invalid
+// UTF-8.
 func (b Byte) Decode(ids []int32) string {
 	var out []byte
 	for _, id := range ids {
@@ -39,7 +39,7 @@ func (b Byte) Decode(ids []int32) string {
 	return validText(out)
 }
 
-// DecodeAll is Decode with the end token as EndToken.
+// DecodeAll is Decode with the end token written as EndToken.
 func (b Byte) DecodeAll(ids []int32) string {
 	var out []byte
 	for _, id := range ids {
@@ -51,7 +51,7 @@ func (b Byte) DecodeAll(ids []int32) string {
 	return validText(out)
 }
 
-// Piece returns the byte, nothing for the end token.
+// Piece returns the byte, or nothing for the end token.
 func (Byte) Piece(id int32) []byte {
 	if id < 0 || id >= byteEnd {
 		return nil
@@ -59,7 +59,7 @@ func (Byte) Piece(id int32) []byte {
 	return []byte{byte(id)}
 }
 
-// Token returns the byte as GPT-2's byte level writes it, or EndToken.
+// Token returns the byte as written by GPT-2's byte level, or EndToken.
 func (Byte) Token(id int32) string {
 	switch {
 	case id == byteEnd:
@@ -70,22 +70,22 @@ func (Byte) Token(id int32) string {
 	return string(byteRune(byte(id)))
 }
 
-// VocabSize is 257.
+// VocabSize returns 257.
 func (Byte) VocabSize() int { return byteEnd + 1 }
 
-// EndIDs is the end token, id 256.
+// EndIDs returns the end token's id, 256.
 func (Byte) EndIDs() []int32 { return []int32{byteEnd} }
 
-// SpecialTokens has the end token as eos_token and pad_token.
+// SpecialTokens returns the end token as eos_token and pad_token.
 func (Byte) SpecialTokens() Special { return endOnly() }
 
-// endOnly are the special tokens of a tokenizer that has EndToken alone.
+// endOnly returns the special tokens of a tokenizer that has only EndToken.
 func endOnly() Special {
 	return Special{EOS: EndToken, Pad: EndToken, Named: map[string]string{"eos_token": EndToken,
 		"pad_token": EndToken}}
 }
 
-// TokenID returns the id of what Token gives.
+// TokenID is the inverse of Token.
 func (Byte) TokenID(text string) (int32, bool) {
 	if text == EndToken {
 		return byteEnd, true
@@ -96,11 +96,11 @@ func (Byte) TokenID(text string) (int32, bool) {
 	return 0, false
 }
 
-// Description is `byte/1`.
+// Description returns `byte/1`.
 func (Byte) Description() string { return "byte/1" }
 
-// Files returns a tokenizer.json with a byte-level BPE of no merges, which gives the
-// same ids in Hugging Face's library, and the files that go with it.
+// Files returns a tokenizer.json with a byte-level BPE without merges, which gives the same
+// ids in Hugging Face's library, and its companion files.
 func (b Byte) Files() map[string][]byte {
 	vocab := make(map[string]int, byteEnd)
 	for id := range byteEnd {
@@ -109,7 +109,7 @@ func (b Byte) Files() map[string][]byte {
 	return bpeFiles(bpeFile{Vocab: vocab, Merges: []string{}}, nil, byteEnd)
 }
 
-// bpeFile is the model of a byte-level BPE that is written.
+// bpeFile is the model of a byte-level BPE, for writing.
 type bpeFile struct {
 	Type         string         `json:"type"`
 	Dropout      *float64       `json:"dropout"`
@@ -123,9 +123,8 @@ type bpeFile struct {
 	Merges       any            `json:"merges"` // of strings, or of pairs
 }
 
-// bpeFiles are the files of a byte-level BPE: special tokens have the ids from end on,
-// and the first of them, EndToken, ends a completion. Splits is what comes before the
-// byte level.
+// bpeFiles returns the files of a byte-level BPE: special tokens have the ids from end on,
+// and the first of them, EndToken, ends a completion. splits come before the byte level.
 func bpeFiles(model bpeFile, splits []any, end int, special ...string) map[string][]byte {
 	model.Type = "BPE"
 	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false}
@@ -156,5 +155,5 @@ func bpeFiles(model bpeFile, splits []any, end int, special ...string) map[strin
 	}
 }
 
-// asByte reports whether this tokenizer.json is the one that Byte writes.
+// asByte reports whether this tokenizer.json was written by Byte.
 func asByte(raw []byte) bool { return bytes.Equal(raw, Byte{}.Files()["tokenizer.json"]) }

@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode/utf8"
 
-// byteRune returns the printable character that GPT-2's byte level writes for a
-// byte: itself where it is printable in Latin-1, else one from U+0100 on.
+// byteRune returns the printable character that GPT-2's byte level writes for a byte: the
+// byte itself if printable in Latin-1, else one from U+0100 on.
 func byteRune(b byte) rune {
 	switch {
 	case b >= '!' && b <= '~', b >= 0xA1 && b <= 0xAC, b >= 0xAE:
@@ -40,7 +40,7 @@ func byteLevel(s string) string {
 	return string(b)
 }
 
-// fromByteLevel undoes byteLevel; false if s has a character that is no byte.
+// fromByteLevel undoes byteLevel; false if s has a character that stands for no byte.
 func fromByteLevel(s string) (string, bool) {
 	b := make([]byte, 0, len(s))
 	for _, r := range s {

@@ -8,22 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// EndToken is how the end token of a Char is written in Hugging Face files. It
-// has no text of its own.
+// EndToken is the spelling of a Char's end token in Hugging Face files. The end token
+// itself has no text.
 const EndToken = "<|endoftext|>"
 
-// Char is a tokenizer with one token per character. Id 0 is the end token; ids 1
-// to n are the characters of its alphabet in the order of their code points. Use
-// NewChar.
+// Char is a tokenizer with one token per character. Id 0 is the end token; ids 1 to n are
+// the characters of its alphabet in code-point order. Use NewChar.
 type Char struct {
 	alphabet []rune         // id i is alphabet[i-1]
 	ids      map[rune]int32 // its inverse
 	pieces   [][]byte       // [VocabSize] UTF-8 of each id; nil for the end token
 }
 
-// NewChar returns a tokenizer for the characters of alphabet; their order and
-// repetitions do not matter. The error is for an alphabet that is empty or not
-// UTF-8.
+// NewChar returns a tokenizer for the characters of alphabet, whose order and repetitions
+// do not matter. It returns an error if alphabet is empty or not UTF-8.
 func NewChar(alphabet string) (*Char, error) {
 	if alphabet == "" {
 		return nil, fmt.Errorf("tokenizer: the alphabet is empty")
@@ -47,10 +45,9 @@ func NewChar(alphabet string) (*Char, error) {
 	return c, nil
 }
 
-// UnknownRuneError is returned when a text has a character that the alphabet
-// does not.
+// UnknownRuneError reports a character of a text that is not in the alphabet.
 type UnknownRuneError struct {
-	Rune   rune // U+FFFD where the text is not UTF-8
+	Rune   rune // U+FFFD for invalid UTF-8
 	Offset int  // in bytes from the start of the text
 }
 
@@ -58,12 +55,12 @@ func (e *UnknownRuneError) Error() string {
 	return fmt.Sprintf("tokenizer: character %q (%U) at byte %d is not in the alphabet", e.Rune, e.Rune, e.Offset)
 }
 
-// Encode returns one id per character. Its error is an *UnknownRuneError for the
-// first character outside of the alphabet. With o.Added the text of EndToken is the
-// end token. No special tokens belong around a text.
+// Encode returns one id per character. It returns an *UnknownRuneError for the first
+// character outside the alphabet. With o.Added the text of EndToken becomes the end token.
+// It adds no special tokens.
 func (c *Char) Encode(text string, o Options) ([]int32, error) {
 	ids := make([]int32, 0, len(text))
-	end := 0 // of the token just read
+	end := 0 // end of the token just read
 	for offset, r := range text {
 		if offset < end {
 			continue
@@ -94,7 +91,7 @@ func (c *Char) Decode(ids []int32) string {
 	return b.String()
 }
 
-// DecodeAll is Decode with the end token as EndToken.
+// DecodeAll is Decode with the end token written as EndToken.
 func (c *Char) DecodeAll(ids []int32) string {
 	var b strings.Builder
 	for _, id := range ids {
@@ -111,8 +108,8 @@ func (c *Char) Token(id int32) string {
 	return string(c.Piece(id))
 }
 
-// Piece returns the UTF-8 of a character, nothing for the end token or an id
-// outside of the vocabulary.
+// Piece returns the UTF-8 of a character, nothing for the end token or an id outside the
+// vocabulary.
 func (c *Char) Piece(id int32) []byte {
 	if id < 0 || int(id) >= len(c.pieces) {
 		return nil
@@ -120,13 +117,13 @@ func (c *Char) Piece(id int32) []byte {
 	return c.pieces[id]
 }
 
-// VocabSize is the number of characters and the end token.
+// VocabSize counts the characters and the end token.
 func (c *Char) VocabSize() int { return len(c.pieces) }
 
-// EndIDs is the end token, id 0.
+// EndIDs returns the end token's id, 0.
 func (c *Char) EndIDs() []int32 { return []int32{0} }
 
-// SpecialTokens has the end token as eos_token and pad_token.
+// SpecialTokens returns the end token as eos_token and pad_token.
 func (c *Char) SpecialTokens() Special {
 	return endOnly()
 }
@@ -144,7 +141,7 @@ func (c *Char) TokenID(text string) (int32, bool) {
 	return id, ok
 }
 
-// Description is `char/1 ` and the alphabet in quotes.
+// Description returns `char/1 ` and the alphabet in quotes.
 func (c *Char) Description() string {
 	return "char/1 " + strconv.QuoteToASCII(string(c.alphabet))
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// Files returns tokenizer.json, tokenizer_config.json, special_tokens_map.json
-// and generation_config.json. In tokenizer.json a Split pre-tokenizer isolates
-// each character and a WordLevel model without an unknown token maps it, so that
-// a foreign character is an error there too, not a silent loss. Hugging Face's
+// Files returns tokenizer.json, tokenizer_config.json, special_tokens_map.json and
+// generation_config.json. In tokenizer.json a Split pre-tokenizer isolates each character
+// and a WordLevel model without an unknown token maps it, so a character outside the
+// alphabet is an error there too instead of being dropped silently. Hugging Face's
 // tokenizers reads EndToken in a text as the end token, as Encode with Added does.
 func (c *Char) Files() map[string][]byte {
 	vocab := make(map[string]int, len(c.pieces))
@@ -48,11 +48,11 @@ func (c *Char) Files() map[string][]byte {
 	}
 }
 
-// anyCharacter matches line ends too, which "." leaves out.
+// anyCharacter also matches line ends, unlike ".".
 const anyCharacter = `[\s\S]`
 
-// tokenizerJSON is the part of Hugging Face's tokenizer.json that a Char needs;
-// the fields that stay null have to be there.
+// tokenizerJSON is the part of Hugging Face's tokenizer.json that a Char needs; the null
+// fields are required.
 type tokenizerJSON struct {
 	Version       string       `json:"version"`
 	Truncation    *struct{}    `json:"truncation"`
@@ -74,10 +74,10 @@ type addedToken struct {
 	Normalized bool   `json:"normalized"`
 	Special    bool   `json:"special"`
 
-	normal string // as the normalizer writes it, where Normalized; "" if the same
+	normal string // normalized content, if Normalized; "" if the same
 }
 
-// withoutID is the token as tokenizer_config.json wants it, under its id.
+// withoutID returns the token in the form of tokenizer_config.json, which has ids as keys.
 func (t addedToken) withoutID() map[string]any {
 	return map[string]any{
 		"content":     t.Content,
@@ -110,8 +110,8 @@ type wordLevel struct {
 	UnkToken string         `json:"unk_token"` // not in Vocab: an unknown character is an error
 }
 
-// indented is v as JSON with two spaces of indentation and a final line end. Map
-// keys are sorted, so equal values give equal bytes.
+// indented returns v as JSON with two-space indentation and a final newline. Map keys are
+// sorted, so equal values give equal bytes.
 func indented(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

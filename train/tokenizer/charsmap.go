@@ -11,16 +11,15 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// charsMap is SentencePiece's precompiled table of replacements: a double-array trie
-// of texts (darts-clone) whose values are offsets into a blob of replacements, each
-// ended by a zero byte.
+// charsMap is SentencePiece's precompiled table of replacements: a double-array trie of
+// texts (darts-clone) whose values are offsets into a blob of zero-terminated replacements.
 type charsMap struct {
 	units []uint32
 	texts []byte
 }
 
-// mostGrapheme is the length in bytes from which Hugging Face's library looks at the
-// characters of a grapheme and no more at the whole.
+// mostGrapheme is the length in bytes from which Hugging Face's library looks up a
+// grapheme's characters instead of the whole.
 const mostGrapheme = 6
 
 // parseCharsMap reads the base64 form in tokenizer.json.
@@ -35,7 +34,7 @@ func parseCharsMap(text string) (normalizer, error) {
 	n := uint64(binary.LittleEndian.Uint32(raw)) / 4
 	raw = raw[4:]
 	if n == 0 || n > uint64(len(raw)/4) {
-		return nil, fmt.Errorf("normalizer Precompiled: precompiled_charsmap says %d units of a trie and has %d bytes",
+		return nil, fmt.Errorf("normalizer Precompiled: precompiled_charsmap declares %d trie units but has %d bytes",
 			n, len(raw))
 	}
 	m := &charsMap{units: make([]uint32, n), texts: raw[4*n:]}
@@ -74,8 +73,8 @@ func (m *charsMap) normalize(p stretch) (stretch, error) {
 	return p, nil
 }
 
-// replacement is the replacement of the shortest text in the table that s begins
-// with: the first and not the longest, as the library does.
+// replacement returns the replacement of the shortest table entry that s begins with: the
+// first, not the longest, as in the library.
 func (m *charsMap) replacement(s string) (string, bool) {
 	at := trieOffset(m.units[0])
 	for i := range len(s) {
@@ -110,5 +109,5 @@ func (m *charsMap) replacement(s string) (string, bool) {
 	return "", false
 }
 
-// trieOffset is the distance from a unit to its children.
+// trieOffset returns the distance from a unit to its children.
 func trieOffset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// component is one part of tokenizer.json: a type, and fields by name. Its zero value
-// is null.
+// component is a part of tokenizer.json: a type, and fields by name. Its zero value is
+// null.
 type component struct {
 	Type   string
-	where  string // in the file, for errors
+	where  string // place in the file, for errors
 	fields map[string]json.RawMessage
 	depth  int
 }
 
-// mostNested is how deep sequences may hold sequences.
+// mostNested is the maximum nesting of sequences.
 const mostNested = 8
 
 // parseComponent reads a component; where is its place in the file.
@@ -27,12 +27,12 @@ func parseComponent(raw json.RawMessage, where string) (component, error) {
 		return c, fmt.Errorf("%s: not an object with a type: %w", where, err)
 	}
 	if err := json.Unmarshal(c.fields["type"], &c.Type); err != nil || c.Type == "" {
-		return c, fmt.Errorf("%s: a component without a type", where)
+		return c, fmt.Errorf("%s: component without a type", where)
 	}
 	return c, nil
 }
 
-// each calls do for the components of a list.
+// each calls do for each component of a list.
 func (c component) each(list string, do func(component) error) error {
 	if c.depth >= mostNested {
 		return fmt.Errorf("%s: sequences are nested deeper than %d", c.where, mostNested)
@@ -54,7 +54,7 @@ func (c component) each(list string, do func(component) error) error {
 	return nil
 }
 
-// flag is a boolean field, or its default where it is absent or null.
+// flag returns a boolean field, or its default if absent or null.
 func (c component) flag(name string, absentIs bool) bool {
 	var b *bool
 	if json.Unmarshal(c.fields[name], &b) != nil || b == nil {
@@ -63,7 +63,7 @@ func (c component) flag(name string, absentIs bool) bool {
 	return *b
 }
 
-// text is a string field, which must be there.
+// text returns a required string field.
 func (c component) text(name string) (string, error) {
 	var s *string
 	if err := json.Unmarshal(c.fields[name], &s); err != nil || s == nil {
@@ -72,7 +72,7 @@ func (c component) text(name string) (string, error) {
 	return *s, nil
 }
 
-// number is a field with a whole number from 0 on, or its default.
+// number returns a field with a non-negative whole number, or its default.
 func (c component) number(name string, absentIs int) (int, error) {
 	if absent(c.fields[name]) {
 		return absentIs, nil
@@ -84,7 +84,7 @@ func (c component) number(name string, absentIs int) (int, error) {
 	return int(n), nil
 }
 
-// char is a field with one character.
+// char returns a field with one character.
 func (c component) char(name string) (rune, error) {
 	s, err := c.text(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c component) char(name string) (rune, error) {
 	return 0, fmt.Errorf("%s: %s.%s is not one character: %q", c.where, c.Type, name, s)
 }
 
-// pattern is the field "pattern": {"String": text} or {"Regex": expression}.
+// pattern returns the field "pattern": {"String": text} or {"Regex": expression}.
 func (c component) pattern() (matcher, error) {
 	var p struct {
 		Text  *string `json:"String"`

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// decoder turns the texts of tokens into the text that they stand for. A chain of
-// them does so step by step; the results of the last one are joined.
+// decoder turns token texts into the text they stand for. A chain of decoders works step by
+// step; the results of the last one are joined.
 type decoder interface {
 	decode(tokens []string) ([]string, error)
 }
 
-// byteDecoder undoes the byte level. A token with a character that is no byte is
-// taken as it is.
+// byteDecoder undoes the byte level. A token with a character that stands for no byte is
+// kept as is.
 type byteDecoder struct{}
 
 func (byteDecoder) decode(tokens []string) ([]string, error) {
@@ -33,8 +33,8 @@ func byteLevelBytes(token string) string {
 	return token
 }
 
-// metaspaceDecoder writes the mark as a space, and as nothing in the first token,
-// where the pre-tokenizer put it.
+// metaspaceDecoder writes the mark as a space, and drops it in the first token, where the
+// pre-tokenizer put it.
 type metaspaceDecoder struct {
 	mark  string
 	strip bool
@@ -67,7 +67,7 @@ func (d replaceDecoder) decode(tokens []string) ([]string, error) {
 			return nil, err
 		}
 		if i%1024 == 1023 && time.Since(started) > searchTimeout {
-			return nil, fmt.Errorf("tokenizer: the decoder Replace takes more than %v", searchTimeout)
+			return nil, fmt.Errorf("tokenizer: the decoder Replace took more than %v", searchTimeout)
 		}
 	}
 	return out, nil
@@ -115,7 +115,7 @@ func byteToken(t string) (byte, bool) {
 		return 0, false
 	}
 	digits := t[3:5]
-	if digits[0] == '+' { // as Rust's parser of numbers
+	if digits[0] == '+' { // like Rust's number parser
 		digits = digits[1:]
 	}
 	n, err := strconv.ParseUint(digits, 16, 8)
@@ -129,8 +129,8 @@ func (fuse) decode(tokens []string) ([]string, error) {
 	return []string{strings.Join(tokens, "")}, nil
 }
 
-// stripDecoder drops up to start characters at the start of each token, and up to
-// stop at its end, where they are content.
+// stripDecoder drops up to start characters at the start of each token, and up to stop at
+// its end, if they equal content.
 type stripDecoder struct {
 	content     rune
 	start, stop int
@@ -156,7 +156,7 @@ func (d stripDecoder) token(t string) string {
 }
 
 // suffixDecoder is BPEDecoder: the suffix of a word's last token becomes a space, and
-// nothing in the last token of all.
+// nothing in the very last token.
 type suffixDecoder string
 
 func (d suffixDecoder) decode(tokens []string) ([]string, error) {
@@ -177,7 +177,7 @@ func (d suffixDecoder) token(t string, last bool) string {
 	return strings.ReplaceAll(t, string(d), " ")
 }
 
-// parseDecoders builds the decoders of tokenizer.json, sequences laid flat.
+// parseDecoders builds the decoders of tokenizer.json, with sequences flattened.
 func parseDecoders(c component) ([]decoder, error) {
 	switch c.Type {
 	case "":
@@ -231,15 +231,15 @@ func parseDecoder(c component) (decoder, error) {
 	return nil, fmt.Errorf("%s: decoder %q is not supported", c.where, c.Type)
 }
 
-// pieces says what each token adds to a growing text, for as far as the decoders work
-// token by token.
+// pieces returns what each token adds to a growing text, as long as the decoders work token
+// by token.
 type pieces struct {
 	decoders []decoder
 	joined   bool // without decoders tokens are joined by spaces
 }
 
-// piece returns what a token adds to a text that has begun. Bytes of a byte token may be
-// part of a character.
+// piece returns what a token adds to a text that has begun. The bytes of a byte token may
+// be part of a character.
 func (p pieces) piece(token string) []byte {
 	if p.joined {
 		return []byte(" " + token)
@@ -263,7 +263,7 @@ func (p pieces) piece(token string) []byte {
 		case stripDecoder:
 			token = d.token(token)
 		case fuse:
-			if i < len(p.decoders)-1 { // the rest sees the whole text
+			if i < len(p.decoders)-1 { // later decoders see the whole text
 				return []byte(token)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"hash"
 )
 
-// digest collects what a tokenizer computes: equal content gives equal digests,
-// however the files are laid out.
+// digest hashes everything that affects a tokenizer's results: equal content gives equal
+// digests, whatever the layout of the files.
 type digest struct {
 	h   hash.Hash
 	buf []byte
@@ -17,7 +17,7 @@ type digest struct {
 
 func newDigest() *digest { return &digest{h: sha256.New()} }
 
-// add takes plain values; each is written as JSON on a line, so nothing runs together.
+// add takes plain values, one JSON line each, so values cannot run together.
 func (d *digest) add(values ...any) {
 	enc := json.NewEncoder(d.h)
 	for _, v := range values {
@@ -57,5 +57,5 @@ func (d *digest) pair(a, b int32) {
 	d.h.Write(d.buf)
 }
 
-// sum is the digest in hexadecimal.
+// sum returns the digest in hexadecimal.
 func (d *digest) sum() string { return hex.EncodeToString(d.h.Sum(nil)) }

@@ -170,7 +170,7 @@ func TestVocabFiles(t *testing.T) {
 	files["tokenizer_config.json"] = []byte(`{"tokenizer_class": "BertTokenizer"}`)
 	refuses(t, files, `"BertTokenizer"`)
 	delete(files, "merges.txt")
-	refuses(t, files, "there is only one")
+	refuses(t, files, "and so is one of")
 	files["tokenizer.model"] = []byte{10}
 	refuses(t, files, "save_pretrained")
 }

@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// mostBytes bounds a file that is read: the largest published tokenizer.json has
-// about 40 MB.
+// mostBytes bounds the size of a file: the largest published tokenizer.json has about 40
+// MB.
 const mostBytes = 256 << 20
 
-// tokenizerFiles are the files of a model folder that belong to its tokenizer.
-// config.json is read too, for its eos_token_id, and is the model's.
+// tokenizerFiles lists the tokenizer's files in a model folder. config.json is also read,
+// for its eos_token_id, but belongs to the model.
 func tokenizerFiles() []string {
 	return []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 		"generation_config.json", "chat_template.jinja", "chat_template.json", "vocab.json", "merges.txt",
@@ -29,10 +29,9 @@ func tokenizerFiles() []string {
 // templateFolder holds further chat templates.
 const templateFolder = "additional_chat_templates"
 
-// ReadFolder returns the tokenizer of a Hugging Face model folder: of its
-// tokenizer.json, or of vocab.json and merges.txt where tokenizer_config.json names
-// GPT-2's or Qwen2's tokenizer. An error names the file and the part that cannot be
-// read.
+// ReadFolder returns the tokenizer of a Hugging Face model folder: from its tokenizer.json,
+// or from vocab.json and merges.txt if tokenizer_config.json names GPT-2's or Qwen2's
+// tokenizer. An error names the file and the unsupported part.
 func ReadFolder(dir string) (Tokenizer, error) {
 	files, err := readFiles(dir)
 	if err != nil {
@@ -73,7 +72,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 			return nil, fmt.Errorf("%s is not a regular file", full)
 		}
 		if info.Size() > mostBytes {
-			return nil, fmt.Errorf("%s has %d bytes; a tokenizer's file has %d at most", full, info.Size(), mostBytes)
+			return nil, fmt.Errorf("%s has %d bytes, over the limit of %d", full, info.Size(), mostBytes)
 		}
 		if files[name], err = os.ReadFile(full); err != nil {
 			return nil, err
@@ -85,7 +84,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// ReadFiles is ReadFolder for files that are in memory, by name. The files are kept.
+// ReadFiles is ReadFolder for files in memory, by name. The tokenizer keeps the files.
 func ReadFiles(files map[string][]byte) (Tokenizer, error) {
 	s, err := readSettings(files)
 	if err != nil {
@@ -115,7 +114,7 @@ func ReadFiles(files map[string][]byte) (Tokenizer, error) {
 	return p, nil
 }
 
-// mainFile is tokenizer.json, or what it would be for vocab.json and merges.txt.
+// mainFile returns tokenizer.json, or its equivalent for vocab.json and merges.txt.
 func mainFile(files map[string][]byte, s *settings) ([]byte, error) {
 	if raw, ok := files["tokenizer.json"]; ok {
 		return bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF")), nil
@@ -126,17 +125,17 @@ func mainFile(files map[string][]byte, s *settings) ([]byte, error) {
 	case hasVocab && hasMerges:
 		return fromVocabFiles(vocab, merges, s)
 	case files["tokenizer.model"] != nil:
-		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which cannot " +
-			"be read. " +
+		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which is not " +
+			"supported. " +
 			"Convert it with transformers: AutoTokenizer.from_pretrained(FOLDER, " +
 			"use_fast=True).save_pretrained(FOLDER)")
 	case hasVocab || hasMerges:
-		return nil, errors.New("tokenizer.json is missing, and of vocab.json and merges.txt there is only one")
+		return nil, errors.New("tokenizer.json is missing, and so is one of vocab.json and merges.txt")
 	}
 	return nil, errors.New("tokenizer.json is missing")
 }
 
-// fromVocabFiles is the tokenizer.json of a byte-level BPE that is kept in GPT-2's two
+// fromVocabFiles returns the tokenizer.json of a byte-level BPE stored in GPT-2's two
 // files, as transformers would convert it.
 func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
 	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false}
@@ -150,8 +149,8 @@ func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
 		pre = map[string]any{"type": "Sequence", "pretokenizers": []any{
 			split{Type: "Split", Pattern: pattern{Regex: patternQwen}, Behavior: "Isolated"}, level}}
 	default:
-		return nil, fmt.Errorf("tokenizer.json is missing; vocab.json and merges.txt are read for GPT2Tokenizer and "+
-			"Qwen2Tokenizer, tokenizer_config.json says tokenizer_class %q", s.class)
+		return nil, fmt.Errorf("tokenizer.json is missing; vocab.json and merges.txt are supported for GPT2Tokenizer "+
+			"and Qwen2Tokenizer, but tokenizer_config.json has tokenizer_class %q", s.class)
 	}
 	var lines []string
 	for _, line := range strings.Split(string(merges), "\n") {
@@ -164,10 +163,10 @@ func fromVocabFiles(vocab, merges []byte, s *settings) ([]byte, error) {
 		"decoder":       level, "model": map[string]any{"type": "BPE", "vocab": json.RawMessage(vocab), "merges": lines}})
 }
 
-// mostCharFile is far above what a Char of all characters of Unicode writes.
+// mostCharFile is far above the size of a Char of all Unicode characters.
 const mostCharFile = 64 << 20
 
-// asChar returns the Char that wrote this tokenizer.json, if one did.
+// asChar returns the Char that wrote this tokenizer.json, or nil.
 func asChar(raw []byte) (*Char, bool) {
 	var file tokenizerJSON
 	if len(raw) > mostCharFile || !bytes.Contains(raw, []byte(`"WordLevel"`)) {
@@ -199,8 +198,7 @@ func asChar(raw []byte) (*Char, bool) {
 	return c, true
 }
 
-// filed is a tokenizer of ours that was read from a folder with more files than it
-// writes.
+// filed is one of our tokenizers read from a folder with more files than it writes.
 type filed struct {
 	Tokenizer
 	files map[string][]byte
@@ -208,7 +206,7 @@ type filed struct {
 
 func (f filed) Files() map[string][]byte { return maps.Clone(f.files) }
 
-// withFiles returns t, which keeps files if they are not the ones that it writes.
+// withFiles returns t, with files attached if they differ from the ones it writes.
 func withFiles(t Tokenizer, files map[string][]byte) Tokenizer {
 	if maps.EqualFunc(t.Files(), files, bytes.Equal) {
 		return t

@@ -42,7 +42,7 @@ func TestReadFolderErrors(t *testing.T) {
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "UnicodeScripts"}}`:                                                             `pre-tokenizer "UnicodeScripts"`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "post_processor": {"type": "Other"}}`:                                                                     `post-processor "Other"`,
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "CTC"}}`:                                                                              `decoder "CTC"`,
-		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "Sequence", "decoders": [{}]}}`:                                                       "decoder.decoders[0]: a component without a type",
+		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "decoder": {"type": "Sequence", "decoders": [{}]}}`:                                                       "decoder.decoders[0]: component without a type",
 		`{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": false}}`: `"(a"`,
 	} {
 		dir := t.TempDir()

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// errShape says that JSON is well formed but not of the expected shape.
+// errShape reports well-formed JSON of an unexpected shape.
 var errShape = errors.New("unexpected JSON value")
 
-// jsonReader walks over the two large parts of tokenizer.json, vocab and merges,
-// without a value per element. The JSON has been checked before.
+// jsonReader walks over the two large parts of tokenizer.json, vocab and merges, without
+// allocating a value per element. The JSON has already been validated.
 type jsonReader struct {
 	text string
 	at   int
@@ -33,7 +33,7 @@ func (r *jsonReader) next() byte {
 	return 0
 }
 
-// skip passes c, if c is next.
+// skip consumes c if it is next.
 func (r *jsonReader) skip(c byte) bool {
 	if r.next() != c {
 		return false
@@ -42,7 +42,7 @@ func (r *jsonReader) skip(c byte) bool {
 	return true
 }
 
-// str reads a string. Without escapes it shares the memory of the text.
+// str reads a string. Without escapes it shares the text's memory.
 func (r *jsonReader) str() (string, error) {
 	if !r.skip('"') {
 		return "", errShape
@@ -103,7 +103,7 @@ func (r *jsonReader) list(element func() error) error {
 	return nil
 }
 
-// readVocab reads {"text": id, …} in the order of the file.
+// readVocab reads {"text": id, …} in file order.
 func readVocab(raw json.RawMessage, entry func(text string, id int64) error) error {
 	r := &jsonReader{text: string(raw)}
 	if !r.skip('{') {
@@ -168,10 +168,10 @@ func readScores(raw json.RawMessage, entry func(text string, score float64) erro
 	return nil
 }
 
-// scoreOf reads a number as Hugging Face's library does, with serde_json: the digits as
-// a whole number, then one multiplication or division by a power of ten. That may be
-// one unit in the last place away from the nearest number, and it decides between
-// segmentations that are equally good.
+// scoreOf reads a number as Hugging Face's library does, with serde_json: the digits as a
+// whole number, then one multiplication or division by a power of ten. The result may be
+// one unit in the last place off the nearest number, and that decides between equally good
+// segmentations.
 func scoreOf(number string) (score float64, ok bool) {
 	mantissa, tail, _ := strings.Cut(strings.ToLower(number), "e")
 	exponent := 0
@@ -252,7 +252,7 @@ func readMerges(raw json.RawMessage, merge func(a, b string) error) error {
 	return nil
 }
 
-// mergeLine reads a merge "a b", or a "#version" line, which is none.
+// mergeLine reads a merge "a b", or a "#version" line, which is not a merge.
 func mergeLine(line string, merge func(a, b string) error) error {
 	if len(line) >= 8 && line[:8] == "#version" {
 		return nil
@@ -282,7 +282,7 @@ func cutOnce(line string) (a, b string, found bool) {
 	return line[:at], line[at+1:], true
 }
 
-// absent reports whether a part of a file is null or not there.
+// absent reports whether a part of a file is null or missing.
 func absent(raw json.RawMessage) bool {
 	return len(raw) == 0 || bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
 }

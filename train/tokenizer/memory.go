@@ -2,8 +2,8 @@ package tokenizer
 
 import "strings"
 
-// memory is what one Encode works with. Its cache of pieces is bounded: it starts over
-// when it is full.
+// memory is the working memory of one Encode. Its cache of pieces is bounded: it is cleared
+// when full.
 type memory struct {
 	symbols []int32
 	scratch mergeScratch
@@ -17,13 +17,12 @@ type span struct{ from, to int32 }
 
 const (
 	cachePieces = 1 << 15
-	cacheLength = 64 // bytes of the longest piece that is kept
+	cacheLength = 64 // longest cached piece in bytes
 )
 
 func newMemory() *memory { return &memory{cache: make(map[string]span)} }
 
-// seen returns the ids of a piece that is in the cache. They are good until the next
-// keep.
+// seen returns the ids of a cached piece. They are valid until the next keep.
 func (w *memory) seen(piece string) ([]int32, bool) {
 	s, ok := w.cache[piece]
 	if !ok {
@@ -32,7 +31,7 @@ func (w *memory) seen(piece string) ([]int32, bool) {
 	return w.arena[s.from:s.to], true
 }
 
-// keep puts the ids of a piece into the cache.
+// keep caches the ids of a piece.
 func (w *memory) keep(piece string, ids []int32) {
 	if len(piece) > cacheLength {
 		return
@@ -43,6 +42,6 @@ func (w *memory) keep(piece string, ids []int32) {
 	}
 	from := int32(len(w.arena))
 	w.arena = append(w.arena, ids...)
-	// The key is a copy: the piece shares the memory of a whole text.
+	// The key is a copy, because the piece shares the memory of a whole text.
 	w.cache[strings.Clone(piece)] = span{from, int32(len(w.arena))}
 }

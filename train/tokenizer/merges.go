@@ -1,17 +1,17 @@
 package tokenizer
 
-// merges maps pairs of ids to the rank and the id of their merge: a hash table
-// with open addressing, half full at most.
+// merges maps pairs of ids to the rank and the id of their merge: a hash table with open
+// addressing, at most half full.
 type merges struct {
-	keys []uint64 // left id << 32 | right id; noPair where empty
+	keys []uint64 // left id << 32 | right id; noPair if empty
 	vals []uint64 // rank << 32 | merged id
 	mask uint64
 }
 
 const noPair = ^uint64(0)
 
-// heapFrom is the length of a piece from which a heap beats looking at all pairs
-// for the lowest rank.
+// heapFrom is the piece length from which a heap beats scanning all pairs for the lowest
+// rank.
 const heapFrom = 96
 
 func newMerges(n int) *merges {
@@ -28,7 +28,7 @@ func newMerges(n int) *merges {
 
 func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
-// slot is where key is or would be.
+// slot returns the slot that holds or would hold key.
 func (m *merges) slot(key uint64) uint64 {
 	i := (key * 0x9E3779B97F4A7C15) >> 20 & m.mask
 	for m.keys[i] != key && m.keys[i] != noPair {
@@ -37,7 +37,7 @@ func (m *merges) slot(key uint64) uint64 {
 	return i
 }
 
-// set gives a pair its rank and its merge; a later call for a pair wins.
+// set gives a pair its rank and its merge; the last call for a pair wins.
 func (m *merges) set(a, b int32, rank uint32, id int32) {
 	i := m.slot(pairKey(a, b))
 	m.keys[i], m.vals[i] = pairKey(a, b), uint64(rank)<<32|uint64(uint32(id))
@@ -58,8 +58,8 @@ func (m *merges) get(a, b int32) uint64 {
 	}
 }
 
-// apply merges the pair of the lowest rank, the leftmost among equals, until no
-// pair has one. It changes ids and returns what is left of it.
+// apply merges the lowest-ranked pair, the leftmost among equals, until no pair has a rank.
+// It changes ids and returns the remainder.
 func (m *merges) apply(ids []int32, s *mergeScratch) []int32 {
 	if len(ids) < 2 {
 		return ids
@@ -95,11 +95,11 @@ func (m *merges) apply(ids []int32, s *mergeScratch) []int32 {
 	return ids
 }
 
-// mergeScratch is memory of apply.
+// mergeScratch is the working memory of apply.
 type mergeScratch struct{ pairs []uint64 }
 
-// candidate is a pair that may be merged: at a position, with the id that the merge
-// gives. It is stale when the pair at the position has another merge by now.
+// candidate is a pair that may be merged: its position and the merged id. It is stale if
+// the pair at the position has another merge by now.
 type candidate struct {
 	rank uint32
 	at   int32
@@ -110,7 +110,7 @@ func (c candidate) before(d candidate) bool {
 	return c.rank < d.rank || c.rank == d.rank && c.at < d.at
 }
 
-// candidates is a binary heap, the first to be merged at its root.
+// candidates is a binary heap with the next pair to merge at its root.
 type candidates []candidate
 
 func (q *candidates) push(c candidate) {
@@ -156,7 +156,7 @@ func (q candidates) down(i int) {
 	q[i] = c
 }
 
-// applyHeap is apply in n log n steps: the ids are a linked list, the pairs a heap.
+// applyHeap is apply in n log n steps: the ids form a linked list, the pairs a heap.
 func (m *merges) applyHeap(ids []int32) []int32 {
 	n := len(ids)
 	next, prev := make([]int32, n), make([]int32, n)

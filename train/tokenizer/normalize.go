@@ -9,11 +9,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// stretch is a part of a text between two added tokens, on its way through the
-// normalizer and the pre-tokenizers.
+// stretch is a part of a text between two added tokens on its way through the normalizer
+// and the pre-tokenizers.
 type stretch struct {
 	text string
-	// first says that the stretch begins where the text begins.
+	// first says that the stretch begins at the start of the text.
 	first bool
 }
 
@@ -51,8 +51,8 @@ func (f mapped) normalize(p stretch) (stretch, error) {
 	return p, nil
 }
 
-// filter applies a function that drops characters. A stretch that loses its first is
-// no longer the first of the text.
+// filter applies a function that drops characters. A stretch that loses its first character
+// is no longer first in the text.
 type filter func(r rune) rune
 
 func (f filter) normalize(p stretch) (stretch, error) {
@@ -63,11 +63,11 @@ func (f filter) normalize(p stretch) (stretch, error) {
 	return p, nil
 }
 
-// lowercase maps each character by itself: a final sigma is like any other.
+// lowercase maps each character independently, including a final sigma.
 func lowercase(s string) string {
 	return strings.ReplaceAll(strings.Map(func(r rune) rune {
 		if r == 'İ' {
-			return r // two characters: below
+			return r // two characters; see below
 		}
 		return unicode.ToLower(r)
 	}, s), "İ", "i̇")
@@ -93,8 +93,8 @@ func nmt(r rune) rune {
 	return r
 }
 
-// strip drops white space at the ends. A stretch that loses its start is no longer
-// the first of the text.
+// strip drops white space at the ends. A stretch that loses its start is no longer first in
+// the text.
 type strip struct{ left, right bool }
 
 func (n strip) normalize(p stretch) (stretch, error) {
@@ -109,7 +109,7 @@ func (n strip) normalize(p stretch) (stretch, error) {
 	return p, nil
 }
 
-// prepend puts a text before every stretch that is not empty.
+// prepend puts a text before every non-empty stretch.
 type prepend string
 
 func (n prepend) normalize(p stretch) (stretch, error) {
@@ -119,7 +119,7 @@ func (n prepend) normalize(p stretch) (stretch, error) {
 	return p, nil
 }
 
-// replace puts content in the place of every match.
+// replace replaces every match by content.
 type replace struct {
 	pattern matcher
 	content string
@@ -136,19 +136,19 @@ func (n replace) normalize(p stretch) (stretch, error) {
 		return p, nil
 	}
 	text, err := replaceMatches(n.pattern, p.text, n.content)
-	// What is left of a text that loses its start ends as the text does.
+	// A text that loses its start counts as continuing the same text.
 	p.first = p.first && (n.content != "" || text == "" || commonStart(text, p.text))
 	p.text = text
 	return p, err
 }
 
-// mostNormal is how long a text may become that grows by being replaced.
+// mostNormal is the limit to which replacements may grow a text.
 const mostNormal = 1 << 27
 
-// checkGrowth fails where a text of so many bytes would become too long.
+// checkGrowth fails if a text of so many bytes would become too long.
 func checkGrowth(from, to int) error {
 	if to > mostNormal && to > 2*from {
-		return fmt.Errorf("tokenizer: a text of %d bytes grows beyond %d while it is normalized", from, mostNormal)
+		return fmt.Errorf("tokenizer: normalizing a text of %d bytes grows it beyond %d", from, mostNormal)
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func commonStart(a, b string) bool {
 
 func replaceMatches(m matcher, s, content string) (string, error) {
 	if s == "" {
-		return s, nil // Hugging Face's library looks for no match in nothing
+		return s, nil // Hugging Face's library does not search an empty text
 	}
 	var out strings.Builder
 	at := 0
@@ -184,11 +184,11 @@ func replaceMatches(m matcher, s, content string) (string, error) {
 	return out.String(), err
 }
 
-// mostMarks is the number of non-starters in a row up to which package norm computes
-// the forms of Unicode; in longer runs it puts U+034F between them.
+// mostMarks is the number of consecutive non-starters up to which package norm computes
+// Unicode's forms; in longer runs it inserts U+034F.
 const mostMarks = 30
 
-// normalForm is s in a normal form of Unicode, with the library's tables.
+// normalForm returns s in a Unicode normal form, with the library's tables.
 func normalForm(f norm.Form, s string) string {
 	if ascii(s) || f.IsNormalString(s) && !longRun(s) {
 		return s
@@ -204,8 +204,8 @@ func normalForm(f norm.Form, s string) string {
 	return b.String()
 }
 
-// knownForm is normalForm of a text of which package norm's tables say what the
-// library's say.
+// knownForm is normalForm for a text on which package norm's tables agree with the
+// library's.
 func knownForm(f norm.Form, s string) string {
 	if longRun(s) {
 		return slowForm(f, s)
@@ -273,7 +273,7 @@ func slowForm(f norm.Form, s string) string {
 	return string(runes)
 }
 
-// compose joins characters with the marks behind them (Unicode 3.11, D117).
+// compose joins characters with the marks after them (Unicode 3.11, D117).
 func compose(runes []rune, classes []uint8) []rune {
 	out, outClass := runes[:0:0], classes[:0:0]
 	starter := -1

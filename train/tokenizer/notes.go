@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Notes says what a person should know of a tokenizer: where another program would give
+// Notes returns notes for people on a tokenizer: cases in which another program would give
 // other ids for the same files. Most tokenizers have none.
 func Notes(t Tokenizer) []string {
 	if p, ok := t.(*Pipeline); ok {
@@ -14,8 +14,8 @@ func Notes(t Tokenizer) []string {
 	return nil
 }
 
-// gapNotes finds added tokens whose written ids Hugging Face's library does not keep: one
-// that the vocabulary lacks gets the next free id there.
+// gapNotes finds added tokens whose written ids Hugging Face's library ignores: it gives a
+// token that the vocabulary lacks the next free id.
 func gapNotes(list []addedToken, v *vocabulary) []string {
 	next, moved := len(v.ids), 0
 	var first addedToken
@@ -36,14 +36,14 @@ func gapNotes(list []addedToken, v *vocabulary) []string {
 	if moved == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("tokenizer.json: Hugging Face's library gives %d of the added tokens other ids, as "+
-		"it does not go by the file where the vocabulary has gaps: %q is %d here, as written, and %d there",
+	return []string{fmt.Sprintf("tokenizer.json: Hugging Face's library gives %d of the added tokens other ids, "+
+		"because it ignores the file's ids if the vocabulary has gaps: %q is %d here, as written, and %d there",
 		moved, clip(first.Content), first.ID, firstID)}
 }
 
-// prefixSpace is a pre_tokenizer as transformers makes it for the tokenizer classes of
-// GPT-2: a ByteLevel that stands alone takes add_prefix_space of tokenizer_config.json,
-// false where it is absent; null changes nothing.
+// prefixSpace returns a pre_tokenizer as transformers makes it for GPT-2's tokenizer
+// classes: a lone ByteLevel takes add_prefix_space of tokenizer_config.json, false if
+// absent; null changes nothing.
 func (s *settings) prefixSpace(raw json.RawMessage) json.RawMessage {
 	if s.class != "GPT2Tokenizer" && s.class != "GPT2TokenizerFast" || s.space == nil {
 		return raw

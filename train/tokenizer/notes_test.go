@@ -52,7 +52,7 @@ func TestNotesOfGaps(t *testing.T) {
 		``:                            "",
 		`{"id": 3, "content": "<x>"}`: "",
 		`{"id": 0, "content": "a"}, {"id": 3, "content": "<x>"}, {"id": 4, "content": "<y>"}`:   "",
-		`{"id": 3, "content": "<x>"}, {"id": 9, "content": "<y>"}, {"id": 8, "content": "<z>"}`: `gives 2 of the added tokens other ids, as it does not go by the file where the vocabulary has gaps: "<y>" is 9 here, as written, and 4 there`,
+		`{"id": 3, "content": "<x>"}, {"id": 9, "content": "<y>"}, {"id": 8, "content": "<z>"}`: `gives 2 of the added tokens other ids, because it ignores the file's ids if the vocabulary has gaps: "<y>" is 9 here, as written, and 4 there`,
 	} {
 		tok, err := ReadFiles(map[string][]byte{"tokenizer.json": levelFile(false, added)})
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Tokenizer files hold regular expressions in the Ruby syntax of Oniguruma. onigParser
-// rewrites one for regexp2, which has .NET's syntax: possessive quantifiers become
-// atomic groups, ^ and $ match at every line, (?m) lets the dot match a line end,
-// captures are not kept, letters are folded by hand in (?i), and classes have
-// Oniguruma's members. What has no equal there is an error that names it.
+// Tokenizer files hold regular expressions in Oniguruma's Ruby syntax. onigParser rewrites
+// one for regexp2, which has .NET's syntax: possessive quantifiers become atomic groups, ^
+// and $ match at every line, (?m) lets the dot match a line end, captures are dropped,
+// letters in (?i) are folded by hand, and classes have Oniguruma's members. Syntax without
+// an equivalent is an error that names it.
 type onigParser struct {
 	text  string
 	at    int
@@ -23,17 +23,17 @@ type onigParser struct {
 type onigFlags struct{ fold, dotAll, extended bool }
 
 const (
-	onigDepth  = 100 // of groups and classes
+	onigDepth  = 100 // nesting of groups and classes
 	onigLength = 1 << 14
 )
 
-// onigWord are the members of \w: alphabetic, marks, decimal numbers and connectors.
+// onigWord lists the members of \w: alphabetic, marks, decimal numbers and connectors.
 func onigWord() string {
 	return `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉` +
 		newerMembers("L") + newerMembers("M") + newerMembers("N")
 }
 
-// fromOnig returns pattern as regexp2 wants it.
+// fromOnig rewrites pattern for regexp2.
 func fromOnig(pattern string) (string, error) {
 	if len(pattern) > onigLength {
 		return "", fmt.Errorf("a regular expression of %d bytes; the longest supported one has %d",
@@ -45,7 +45,7 @@ func fromOnig(pattern string) (string, error) {
 		return "", fmt.Errorf("regular expression %q: at byte %d: %w", pattern, p.at, err)
 	}
 	if p.at < len(p.text) {
-		return "", fmt.Errorf("regular expression %q: at byte %d: a closing parenthesis too many", pattern, p.at)
+		return "", fmt.Errorf("regular expression %q: at byte %d: unmatched closing parenthesis", pattern, p.at)
 	}
 	return out, nil
 }
@@ -81,7 +81,7 @@ func (p *onigParser) alternatives(f onigFlags) (string, error) {
 	return out.String(), nil
 }
 
-// quantified parses an atom and the quantifiers after it.
+// quantified parses an atom and its quantifiers.
 func (p *onigParser) quantified(f onigFlags) (string, error) {
 	atom, err := p.atom(f)
 	if err != nil || atom == "" {
@@ -97,7 +97,7 @@ func (p *onigParser) quantified(f onigFlags) (string, error) {
 			q = fmt.Sprintf("{%d,}", low)
 		}
 		switch {
-		case p.has("?") && !(braces && low == high): // {n}? is {n}, perhaps
+		case p.has("?") && !(braces && low == high): // {n}? means {n}, optional
 			p.at++
 			atom = atom + q + "?"
 		case p.has("+") && !braces:
@@ -132,13 +132,13 @@ func (p *onigParser) quantifier() (low, high int, braces, ok bool) {
 	low, err := limit(from, 0)
 	high, err2 := limit(to, -1)
 	if err != nil || err2 != nil || from == "" && to == "" || high >= 0 && high < low {
-		return 0, 0, false, false // braces that are text
+		return 0, 0, false, false // literal braces
 	}
 	p.at += end + 1
 	return low, high, true, true
 }
 
-// limit reads one side of {from,to}; Oniguruma allows up to 100000.
+// limit reads one side of {from,to}; Oniguruma's limit is 100000.
 func limit(s string, absent int) (int, error) {
 	if s == "" {
 		return absent, nil
@@ -175,7 +175,7 @@ func (p *onigParser) atom(f onigFlags) (string, error) {
 		p.at++
 		return `(?=\n|\z)`, nil
 	case '?', '*', '+':
-		return "", fmt.Errorf("a quantifier %q with nothing before it", r)
+		return "", fmt.Errorf("quantifier %q with nothing before it", r)
 	}
 	p.at += n
 	if f.extended {
@@ -203,7 +203,7 @@ func (p *onigParser) group(f onigFlags) (string, error) {
 		case p.take("#"):
 			end := strings.IndexByte(p.text[p.at:], ')')
 			if end < 0 {
-				return "", fmt.Errorf("a comment without an end")
+				return "", fmt.Errorf("unterminated comment")
 			}
 			p.at += end + 1
 			return "", nil
@@ -221,7 +221,7 @@ func (p *onigParser) group(f onigFlags) (string, error) {
 		case p.take("<"):
 			end := strings.IndexByte(p.text[p.at:], '>')
 			if end < 0 {
-				return "", fmt.Errorf("a group's name without an end")
+				return "", fmt.Errorf("unterminated group name")
 			}
 			p.at += end + 1
 		default:
@@ -229,7 +229,7 @@ func (p *onigParser) group(f onigFlags) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if !scoped { // up to the end of the group around it, alternatives and all
+			if !scoped { // up to the end of the enclosing group, including alternatives
 				rest, err := p.alternatives(f)
 				return "(?:" + rest + ")", err
 			}
@@ -240,7 +240,7 @@ func (p *onigParser) group(f onigFlags) (string, error) {
 		return "", err
 	}
 	if !p.take(")") {
-		return "", fmt.Errorf("a group without an end")
+		return "", fmt.Errorf("unterminated group")
 	}
 	return open + body + ")", nil
 }
@@ -268,10 +268,10 @@ func (p *onigParser) options(f *onigFlags) (scoped bool, err error) {
 			return false, fmt.Errorf("group (?%c is not supported", c)
 		}
 	}
-	return false, fmt.Errorf("a group without an end")
+	return false, fmt.Errorf("unterminated group")
 }
 
-// literal is the character r, with all cases of it where letters are folded.
+// literal returns the character r, with all its cases if letters are folded.
 func literal(r rune, f onigFlags) string {
 	if !f.fold || unicode.SimpleFold(r) == r {
 		return quoted(r)
@@ -279,7 +279,7 @@ func literal(r rune, f onigFlags) string {
 	return "[" + folded(r) + "]"
 }
 
-// folded lists r and the characters that are r in another case.
+// folded lists r and its other cases.
 func folded(r rune) string {
 	out := quoted(r)
 	for o := unicode.SimpleFold(r); o != r; o = unicode.SimpleFold(o) {
@@ -288,7 +288,7 @@ func folded(r rune) string {
 	return out
 }
 
-// quoted is r as regexp2 reads it in and outside of a class.
+// quoted returns r escaped for regexp2, in and outside a class.
 func quoted(r rune) string {
 	switch {
 	case r < utf8.RuneSelf && r != '_' && isASCIISign(byte(r)):

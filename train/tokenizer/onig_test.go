@@ -47,9 +47,9 @@ func TestOnig(t *testing.T) {
 
 func TestOnigRefuses(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"(":           "without an end",
-		"a)":          "too many",
-		"[a":          "class without an end",
+		"(":           "unterminated group",
+		"a)":          "unmatched closing",
+		"[a":          "unterminated class",
 		"*a":          "nothing before",
 		`\K`:          `\K`,
 		`(a)\1`:       `\1`,
@@ -57,7 +57,7 @@ func TestOnigRefuses(t *testing.T) {
 		`\p{Nonsens}`: "Nonsens",
 		`(?~a)`:       "(?~",
 		`[z-a]`:       "range",
-		`\x{110000}`:  "no character",
+		`\x{110000}`:  "not a character",
 	} {
 		if _, err := newRegex(pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", pattern, err, want)

@@ -10,12 +10,12 @@ import (
 
 const latinNumbers = `\xB2\xB3\xB9\xBC-\xBE`
 
-// escape parses what follows a backslash outside of a class.
+// escape parses the text after a backslash outside a class.
 func (p *onigParser) escape(f onigFlags) (string, error) {
 	if p.at >= len(p.text) {
-		return "", fmt.Errorf("a backslash at the end")
+		return "", fmt.Errorf("trailing backslash")
 	}
-	// Outside of a class \w has the numbers of Latin-1 too, by a table of its own.
+	// Outside a class \w also has the numbers of Latin-1, from a separate table.
 	word, noWord := "["+onigWord()+latinNumbers+"]", "[^"+onigWord()+latinNumbers+"]"
 	switch c := p.text[p.at]; c {
 	case 'w', 'W', 'b', 'B', 'A', 'z', 'Z', 'R':
@@ -27,7 +27,7 @@ func (p *onigParser) escape(f onigFlags) (string, error) {
 			'R': `(?>\r\n|[\n-\r\x85\u2028\u2029])`,
 		}[c], nil
 	case 'P':
-		// Not in a class: the newer characters can be left out.
+		// Not inside a class, because the newer characters can be excluded.
 		p.at++
 		members, err := p.property(false)
 		return "[^" + members + "]", err
@@ -42,11 +42,11 @@ func (p *onigParser) escape(f onigFlags) (string, error) {
 	return "[" + members + "]", err
 }
 
-// member parses what follows a backslash in a class, as members of a class. Single
-// says that it is one character, which a range may start or end with.
+// member parses the text after a backslash in a class, as members of a class. single is the
+// character if it is one, which may start or end a range.
 func (p *onigParser) member(f onigFlags) (members string, single rune, err error) {
 	if p.at >= len(p.text) {
-		return "", -1, fmt.Errorf("a backslash at the end")
+		return "", -1, fmt.Errorf("trailing backslash")
 	}
 	r, n := utf8.DecodeRuneInString(p.text[p.at:])
 	p.at += n
@@ -98,7 +98,7 @@ func (p *onigParser) hex(kind rune) (rune, error) {
 	case kind == 'x' && p.take("{"):
 		end := strings.IndexByte(p.text[p.at:], '}')
 		if end < 0 {
-			return 0, fmt.Errorf("\\x{ without an end")
+			return 0, fmt.Errorf("unterminated \\x{")
 		}
 		digits = p.text[p.at : p.at+end]
 		p.at += end + 1
@@ -115,7 +115,7 @@ func (p *onigParser) hex(kind rune) (rune, error) {
 	}
 	n, err := strconv.ParseUint(digits, 16, 32)
 	if err != nil || !utf8.ValidRune(rune(n)) {
-		return 0, fmt.Errorf("\\%c%s is no character", kind, digits)
+		return 0, fmt.Errorf("\\%c%s is not a character", kind, digits)
 	}
 	return rune(n), nil
 }
@@ -134,8 +134,8 @@ func (p *onigParser) property(not bool) (string, error) {
 	return propertyClass(name, not)
 }
 
-// propertyClass is a property as member of a class: a general category, a script, or
-// a few of the POSIX names.
+// propertyClass returns a property as member of a class: a general category, a script, or
+// one of a few POSIX names.
 func propertyClass(name string, not bool) (string, error) {
 	plain := strings.NewReplacer("_", "", " ", "", "-", "").Replace(strings.ToLower(name))
 	for long, short := range map[string]string{
@@ -177,7 +177,7 @@ func propertyClass(name string, not bool) (string, error) {
 	return "", fmt.Errorf("property %q is not supported", name)
 }
 
-// class parses from behind the opening bracket to behind the closing one.
+// class parses from after the opening bracket through the closing one.
 func (p *onigParser) class(f onigFlags) (string, error) {
 	if p.depth++; p.depth > onigDepth {
 		return "", fmt.Errorf("classes are nested deeper than %d", onigDepth)
@@ -190,7 +190,7 @@ func (p *onigParser) class(f onigFlags) (string, error) {
 	var members strings.Builder
 	for first := true; ; first = false {
 		if p.at >= len(p.text) {
-			return "", fmt.Errorf("a class without an end")
+			return "", fmt.Errorf("unterminated class")
 		}
 		if !first && p.take("]") {
 			break
@@ -212,7 +212,7 @@ func (p *onigParser) classMember(f onigFlags) (string, error) {
 	case p.take("[:"):
 		end := strings.Index(p.text[p.at:], ":]")
 		if end < 0 {
-			return "", fmt.Errorf("a [:name: without an end")
+			return "", fmt.Errorf("unterminated [:name:")
 		}
 		name := p.text[p.at : p.at+end]
 		p.at += end + 2
@@ -225,7 +225,7 @@ func (p *onigParser) classMember(f onigFlags) (string, error) {
 	case p.take("["):
 		inner, err := p.class(f)
 		if err == nil && strings.HasPrefix(inner, "[^") {
-			err = fmt.Errorf("a negated class inside of a class is not supported")
+			err = fmt.Errorf("a negated class inside a class is not supported")
 		}
 		if err != nil {
 			return "", err
@@ -242,9 +242,9 @@ func (p *onigParser) classMember(f onigFlags) (string, error) {
 	case err != nil:
 		return "", err
 	case to < from:
-		return "", fmt.Errorf("a range from %q to %q", from, to)
+		return "", fmt.Errorf("invalid range from %q to %q", from, to)
 	case f.fold && to-from > foldMost:
-		return "", fmt.Errorf("a range of more than %d characters where case is folded", foldMost)
+		return "", fmt.Errorf("a case-insensitive range of more than %d characters", foldMost)
 	case f.fold:
 		return foldedRange(from, to), nil
 	}
@@ -254,7 +254,7 @@ func (p *onigParser) classMember(f onigFlags) (string, error) {
 // foldMost is the longest range that is folded character by character.
 const foldMost = 4096
 
-// foldedRange is a range and all other cases of its letters.
+// foldedRange returns a range and all other cases of its letters.
 func foldedRange(from, to rune) string {
 	var out strings.Builder
 	out.WriteString(quoted(from) + "-" + quoted(to))

@@ -1,6 +1,6 @@
 package tokenizer
 
-// countedPair is a pair with the count that it had when it was queued.
+// countedPair is a pair with its count when queued.
 type countedPair struct {
 	count int
 	key   uint64
@@ -10,9 +10,9 @@ func (p countedPair) before(q countedPair) bool {
 	return p.count > q.count || p.count == q.count && p.key < q.key
 }
 
-// pairQueue is a heap with the most frequent pair at its root. It repeats the code of
-// candidates: a generic heap calls before through a table, and pieces of a megabyte then
-// take 1.65 times as long to encode.
+// pairQueue is a heap with the most frequent pair at its root. It duplicates the code of
+// candidates: a generic heap calls before through a table, which makes encoding pieces of a
+// megabyte 1.65 times slower.
 type pairQueue []countedPair
 
 func (q pairQueue) heapify() {

@@ -30,13 +30,13 @@ func wordRun(s string, i int) int {
 
 func isASCIILetter(c byte) bool { c = lower(c); return c >= 'a' && c <= 'z' }
 
-// isASCIISign reports whether c is one of the 32 signs of ASCII.
+// isASCIISign reports whether c is one of ASCII's 32 signs.
 func isASCIISign(c byte) bool {
 	return c > ' ' && c < 0x7F && !isASCIILetter(c) && (c < '0' || c > '9')
 }
 
-// scanDeepSeek matches patternDeepSeek. Numbers and what has no class but letter,
-// mark, sign or space stand before a word at most: elsewhere they do not match.
+// scanDeepSeek matches patternDeepSeek. Numbers and unclassified characters match only
+// before a word.
 func scanDeepSeek(s string, i int) (start, end int) {
 	for i < len(s) {
 		if end := deepSeekAt(s, i); end > i {
@@ -48,7 +48,7 @@ func scanDeepSeek(s string, i int) (start, end int) {
 	return len(s), len(s)
 }
 
-// deepSeekAt is the end of the match at i, or i.
+// deepSeekAt returns the end of the match at i, or i.
 func deepSeekAt(s string, i int) int {
 	if isASCIISign(s[i]) && i+1 < len(s) && isASCIILetter(s[i+1]) {
 		end := i + 2
@@ -58,7 +58,7 @@ func deepSeekAt(s string, i int) int {
 		return end
 	}
 	k, n := classAt(s, i)
-	// [^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+: a mark may be the character before.
+	// [^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+: a mark may be the leading character.
 	if k != classLetter && k != classSign && s[i] != '\r' && s[i] != '\n' {
 		if end := wordRun(s, i+n); end > i+n {
 			return end

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// The split patterns of published tokenizers that have a scanner of their own. Any
-// other pattern goes to a regular expression.
+// Split patterns of published tokenizers with a hand-written scanner. Other patterns use a
+// regular expression.
 const (
 	patternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	// patternQwen is the pattern of Qwen2, Qwen2.5 and Qwen3; Llama-3 takes up to
-	// three digits together.
+	// patternQwen is the pattern of Qwen2, Qwen2.5 and Qwen3; Llama-3 takes up to three
+	// digits together.
 	patternQwen   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	patternLlama3 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	// DeepSeek-V2 and later split three times.
@@ -21,12 +21,12 @@ const (
 		"?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 )
 
-// scanner finds the next match of a pattern at or after from, the leftmost one. It
-// returns len(s), len(s) if there is none. Matches are never empty.
+// scanner finds the leftmost match of a pattern at or after from. It returns len(s), len(s)
+// if there is none. Matches are never empty.
 type scanner func(s string, from int) (start, end int)
 
-// knownScanner returns the scanner of a pattern by its exact text, or nil. Line ends
-// in a pattern may be written as such or as \r and \n.
+// knownScanner returns the scanner of a pattern by its exact text, or nil. Line ends in a
+// pattern may be literal or written as \r and \n.
 func knownScanner(pattern string) scanner {
 	switch strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(pattern) {
 	case patternGPT2:
@@ -45,7 +45,7 @@ func knownScanner(pattern string) scanner {
 	return nil
 }
 
-// class is what the patterns distinguish of a character.
+// class is a character's class, as far as the patterns distinguish it.
 type class uint8
 
 const (
@@ -56,7 +56,7 @@ const (
 	classSign                // \p{P} and \p{S}
 )
 
-// asciiClass has the class of each ASCII character: space for 9 to 13 and 32.
+// asciiClass holds the class of each ASCII character: space for 9 to 13 and 32.
 var asciiClass = func() (t [utf8.RuneSelf]class) {
 	for r := range rune(utf8.RuneSelf) {
 		t[r] = wideClass(r)
@@ -78,7 +78,7 @@ func wideClass(r rune) class {
 	return newerClass(r)
 }
 
-// classAt is the class and the length of the character of s at i; i is in s.
+// classAt returns the class and the length of the character of s at i; i is in s.
 func classAt(s string, i int) (class, int) {
 	if c := s[i]; c < utf8.RuneSelf {
 		return asciiClass[c], 1
@@ -87,7 +87,7 @@ func classAt(s string, i int) (class, int) {
 	return wideClass(r), n
 }
 
-// run is the end of the characters of class c from i on.
+// run returns the end of the characters of class c from i on.
 func run(s string, i int, c class) int {
 	for i < len(s) {
 		k, n := classAt(s, i)
@@ -99,7 +99,7 @@ func run(s string, i int, c class) int {
 	return i
 }
 
-// otherRun is the end of the characters from i on that are neither space, letter nor
+// otherRun returns the end of the characters from i on that are neither space, letter nor
 // number.
 func otherRun(s string, i int) int {
 	for i < len(s) {
@@ -112,7 +112,7 @@ func otherRun(s string, i int) int {
 	return i
 }
 
-// lineEnds is the end of the line ends from i on.
+// lineEnds returns the end of the line ends from i on.
 func lineEnds(s string, i int) int {
 	for i < len(s) && (s[i] == '\r' || s[i] == '\n') {
 		i++
@@ -120,8 +120,8 @@ func lineEnds(s string, i int) int {
 	return i
 }
 
-// suffix is the end of 's, 't, 're, 've, 'm, 'll or 'd at i, where s has an
-// apostrophe, or i if none is there. Folded, upper case counts, and so does ſ as s.
+// suffix returns the end of 's, 't, 're, 've, 'm, 'll or 'd at i, where s has an
+// apostrophe, or i if there is none. Folded, it accepts upper case, and ſ as s.
 func suffix(s string, i int, folded bool) int {
 	rest := s[i+1:]
 	if rest == "" {
@@ -159,8 +159,8 @@ func lower(c byte) byte {
 	return c
 }
 
-// blank is the end of the match of \s+(?!\S)|\s+ at i, where s has white space that
-// ends at end: the last character stays for what follows it.
+// blank returns the end of the match of \s+(?!\S)|\s+ at i, for white space that ends at
+// end: its last character is left to the text after it.
 func blank(s string, i, end int) int {
 	if end == len(s) {
 		return end
@@ -172,8 +172,8 @@ func blank(s string, i, end int) int {
 	return end
 }
 
-// blankOrLines is blank after \s*[\r\n]+ was tried: a run with line ends in it is
-// taken up to the last of them.
+// blankOrLines is blank after trying \s*[\r\n]+: a run with line ends matches up to the
+// last of them.
 func blankOrLines(s string, i, end int) int {
 	if last := strings.LastIndexAny(s[i:end], "\r\n"); last >= 0 {
 		return i + last + 1
@@ -181,7 +181,7 @@ func blankOrLines(s string, i, end int) int {
 	return blank(s, i, end)
 }
 
-// scanGPT2 matches patternGPT2, which leaves no character out.
+// scanGPT2 matches patternGPT2, which covers every character.
 func scanGPT2(s string, i int) (start, end int) {
 	if i >= len(s) {
 		return len(s), len(s)
@@ -207,7 +207,7 @@ func scanGPT2(s string, i int) (start, end int) {
 	return i, otherRun(s, at+n)
 }
 
-// scanQwen matches patternQwen or patternLlama3, which leave no character out.
+// scanQwen matches patternQwen or patternLlama3, which cover every character.
 func scanQwen(s string, i, digits int) (start, end int) {
 	if i >= len(s) {
 		return len(s), len(s)
@@ -224,7 +224,7 @@ func scanQwen(s string, i, digits int) (start, end int) {
 	case classNumber:
 		return i, number(s, i, digits)
 	}
-	next, width := classOther, 0 // of the character after this one
+	next, width := classOther, 0 // class and width of the next character
 	if i+n < len(s) {
 		next, width = classAt(s, i+n)
 	}
@@ -240,7 +240,7 @@ func scanQwen(s string, i, digits int) (start, end int) {
 	return i, blankOrLines(s, i, run(s, i+n, classSpace))
 }
 
-// number is the end of up to most numbers from i on.
+// number returns the end of up to most numbers from i on.
 func number(s string, i, most int) int {
 	for ; most > 0 && i < len(s); most-- {
 		k, n := classAt(s, i)

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Pipeline is the tokenizer of a tokenizer.json as Hugging Face's library computes
-// it: added tokens are cut out of a text, the stretches between them are normalized
-// and split into pieces, a model turns the pieces into ids, and a post-processor may
-// put tokens around them. Use ReadFolder or ReadFiles. Safe for concurrent use.
+// Pipeline is the tokenizer of a tokenizer.json as Hugging Face's library computes it: it
+// cuts added tokens out of a text, normalizes the stretches between them and splits them
+// into pieces, turns pieces into ids with a model, and may put tokens around them with a
+// post-processor. Use ReadFolder or ReadFiles. Safe for concurrent use.
 type Pipeline struct {
 	added     *addedTokens
 	normalize normalizer // nil for none
@@ -25,7 +25,7 @@ type Pipeline struct {
 	decoders  []decoder
 
 	size     int            // one more than the largest id
-	texts    map[int]string // of added tokens by id, as they are decoded
+	texts    map[int]string // decoded added tokens by id
 	special  map[int32]bool
 	settings *settings
 	ends     []int32
@@ -47,7 +47,7 @@ type tokenizerFile struct {
 	Model       json.RawMessage `json:"model"`
 }
 
-// newPipeline builds a tokenizer from tokenizer.json and what the files beside it say.
+// newPipeline builds a tokenizer from tokenizer.json and its companion files.
 func newPipeline(raw []byte, s *settings) (*Pipeline, error) {
 	if !utf8.Valid(raw) {
 		return nil, fmt.Errorf("the file is not UTF-8")
@@ -60,7 +60,7 @@ func newPipeline(raw []byte, s *settings) (*Pipeline, error) {
 		return nil, fmt.Errorf("version %q is not supported; 1.0 is", *f.Version)
 	}
 	if absent(f.Model) {
-		return nil, fmt.Errorf("there is no model in it")
+		return nil, fmt.Errorf("it has no model")
 	}
 	p := &Pipeline{settings: s, texts: map[int]string{}, special: map[int32]bool{}}
 	p.memories.New = func() any { return newMemory() }
@@ -93,7 +93,7 @@ func newPipeline(raw []byte, s *settings) (*Pipeline, error) {
 	return p, nil
 }
 
-// parseSteps builds all parts but the model and the added tokens.
+// parseSteps builds all parts except the model and the added tokens.
 func (p *Pipeline) parseSteps(f tokenizerFile, h *digest) error {
 	c, err := parseComponent(f.Normalizer, "normalizer")
 	if err == nil {
@@ -123,8 +123,8 @@ func (p *Pipeline) parseSteps(f tokenizerFile, h *digest) error {
 	return err
 }
 
-// useBytes lets a BPE work on bytes where the byte level is the last step: writing
-// each byte as a character is then left out on both sides.
+// useBytes lets a BPE work on bytes if the byte level is the last step: both sides then
+// skip writing each byte as a character.
 func (p *Pipeline) useBytes() {
 	m, ok := p.model.(*bpe)
 	n := len(p.splitters)
@@ -158,7 +158,7 @@ func (p *Pipeline) indexTokens() {
 		p.texts[t.ID] = text
 	}
 	for id, text := range p.model.words().texts {
-		// A unigram vocabulary may have a text twice.
+		// A unigram vocabulary may contain a text twice.
 		if _, added := p.texts[id]; !added && p.added.special[text] {
 			p.special[int32(id)] = true
 		}
@@ -179,7 +179,7 @@ func (p *Pipeline) findEnds() error {
 	}
 	for _, id := range p.settings.ends {
 		if id < 0 || id > math.MaxInt32 {
-			return fmt.Errorf("eos_token_id %d is no id", id)
+			return fmt.Errorf("eos_token_id %d is not an id", id)
 		}
 		add(int32(id))
 	}
@@ -191,7 +191,7 @@ func (p *Pipeline) findEnds() error {
 	return nil
 }
 
-// tokenText is the text of a token as decoders see it.
+// tokenText returns the text of a token as decoders see it.
 func (p *Pipeline) tokenText(id int32) (string, bool) {
 	if text, ok := p.texts[int(id)]; ok {
 		return text, true
@@ -210,16 +210,16 @@ func (p *Pipeline) fillPieces() error {
 			continue
 		}
 		if id%1024 == 0 && time.Since(started) > searchTimeout {
-			return fmt.Errorf("decoder: its regular expressions take more than %v", searchTimeout)
+			return fmt.Errorf("decoder: its regular expressions took more than %v", searchTimeout)
 		}
 		p.pieces[id] = steps.piece(text)
 	}
 	return nil
 }
 
-// Encode returns the ids of text. Bytes that are not UTF-8 are read as U+FFFD. It
-// fails where the model has no token for a piece and none for unknown ones, and where
-// a regular expression of the file takes too long.
+// Encode returns the ids of text. It reads invalid UTF-8 as U+FFFD. It fails if the model
+// has no token for a piece and none for unknown ones, or if a regular expression of the
+// file takes too long.
 func (p *Pipeline) Encode(text string, o Options) ([]int32, error) {
 	if !utf8.ValidString(text) {
 		text = validText([]byte(text))
@@ -240,7 +240,7 @@ func (p *Pipeline) Encode(text string, o Options) ([]int32, error) {
 	return p.post.apply(e.ids, o.Special), nil
 }
 
-// encoder is one Encode at work.
+// encoder is the state of one Encode.
 type encoder struct {
 	p   *Pipeline
 	w   *memory
@@ -269,7 +269,7 @@ func (e *encoder) stretch(s stretch, added bool) error {
 	}, e.token)
 }
 
-// split runs a stretch through the splitters and the model.
+// split passes a stretch through the splitters and the model.
 func (e *encoder) split(s stretch, steps []splitter) error {
 	if len(steps) == 0 {
 		var err error
@@ -279,11 +279,10 @@ func (e *encoder) split(s stretch, steps []splitter) error {
 	return steps[0].split(s, func(s stretch) error { return e.split(s, steps[1:]) })
 }
 
-// Decode returns the text of ids as Hugging Face's library does, without special
-// tokens.
+// Decode returns the text of ids as Hugging Face's library does, without special tokens.
 func (p *Pipeline) Decode(ids []int32) string { return p.decode(ids, false) }
 
-// DecodeAll is Decode with the special tokens spelled out.
+// DecodeAll is Decode with the special tokens written out.
 func (p *Pipeline) DecodeAll(ids []int32) string { return p.decode(ids, true) }
 
 func (p *Pipeline) decode(ids []int32, special bool) string {
@@ -299,7 +298,7 @@ func (p *Pipeline) decode(ids []int32, special bool) string {
 	for _, d := range p.decoders {
 		var err error
 		if tokens, err = d.decode(tokens); err != nil {
-			return "" // a regular expression that takes too long on a token
+			return "" // a regular expression takes too long on a token
 		}
 	}
 	return strings.Join(tokens, "")
@@ -313,14 +312,14 @@ func (p *Pipeline) Piece(id int32) []byte {
 	return p.pieces[id]
 }
 
-// VocabSize is one more than the largest id, added tokens included.
+// VocabSize is one more than the largest id, including added tokens.
 func (p *Pipeline) VocabSize() int { return p.size }
 
-// EndIDs are the ids of generation_config.json's and config.json's eos_token_id and
-// of tokenizer_config.json's eos_token, without repetition.
+// EndIDs returns the ids of eos_token_id in generation_config.json and config.json and of
+// eos_token in tokenizer_config.json, without repetition.
 func (p *Pipeline) EndIDs() []int32 { return slices.Clone(p.ends) }
 
-// SpecialTokens are those of tokenizer_config.json and special_tokens_map.json.
+// SpecialTokens returns those of tokenizer_config.json and special_tokens_map.json.
 func (p *Pipeline) SpecialTokens() Special {
 	s := p.settings.special
 	s.Named, s.Additional = maps.Clone(s.Named), slices.Clone(s.Additional)
@@ -335,15 +334,15 @@ func (p *Pipeline) TokenID(text string) (int32, bool) {
 	return p.model.words().id(text)
 }
 
-// Token returns the text of id as the vocabulary writes it, "" if it has none.
+// Token returns the text of id as written in the vocabulary, "" if it has none.
 func (p *Pipeline) Token(id int32) string {
 	text, _ := p.tokenText(id)
 	return text
 }
 
-// Description is `hf/1 sha256:` and a digest of the parts of tokenizer.json, the
-// added tokens with their flags, the special tokens and the end ids.
+// Description returns `hf/1 sha256:` and a digest of the parts of tokenizer.json, the added
+// tokens with their flags, the special tokens and the end ids.
 func (p *Pipeline) Description() string { return "hf/1 sha256:" + p.digest }
 
-// Files are the files that the tokenizer was read from, byte for byte.
+// Files returns the files that the tokenizer was read from, byte for byte.
 func (p *Pipeline) Files() map[string][]byte { return maps.Clone(p.files) }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// template is what a post-processor puts around the ids of a text: parts in order. A
-// nil one is the text alone.
+// template lists the parts that a post-processor outputs, in order: the ids of the text and
+// tokens around them. A nil template is the text alone.
 type template []templatePart
 
 // templatePart is the text, or tokens of the template.
@@ -33,8 +33,8 @@ func (t template) apply(ids []int32, special bool) []int32 {
 	return out
 }
 
-// parsePost builds the post-processor of tokenizer.json. ByteLevel changes offsets
-// only, which nobody here asks for.
+// parsePost builds the post-processor of tokenizer.json. ByteLevel only changes offsets,
+// which nothing here uses.
 func parsePost(c component) (template, error) {
 	switch c.Type {
 	case "", "ByteLevel":
@@ -65,7 +65,7 @@ func parsePost(c component) (template, error) {
 	return nil, fmt.Errorf("%s: post-processor %q is not supported", c.where, c.Type)
 }
 
-// named is a field ["text", id].
+// named reads a field ["text", id].
 func (c component) named(name string) (int32, error) {
 	var pair []json.RawMessage
 	var id int32
@@ -76,7 +76,7 @@ func (c component) named(name string) (int32, error) {
 	return id, nil
 }
 
-// mostTemplate bounds the parts of a template: a text may be in it more than once.
+// mostTemplate bounds the parts of a template, which may contain the text repeatedly.
 const mostTemplate = 256
 
 func parseTemplate(c component) (template, error) {
@@ -96,7 +96,7 @@ func parseTemplate(c component) (template, error) {
 		}
 	}
 	if len(single) > mostTemplate {
-		return nil, fmt.Errorf("%s: single has %d parts; %d can be read", c.where, len(single), mostTemplate)
+		return nil, fmt.Errorf("%s: single has %d parts, over the limit of %d", c.where, len(single), mostTemplate)
 	}
 	t := template{}
 	for _, p := range single {
@@ -104,7 +104,7 @@ func parseTemplate(c component) (template, error) {
 		case p.Sequence != nil && p.Sequence.ID == "A":
 			t = append(t, templatePart{text: true})
 		case p.Sequence != nil:
-			return nil, fmt.Errorf("%s: single uses sequence %q; it has only A", c.where, p.Sequence.ID)
+			return nil, fmt.Errorf("%s: single uses sequence %q; only A exists", c.where, p.Sequence.ID)
 		case p.SpecialToken != nil:
 			s, ok := tokens[p.SpecialToken.ID]
 			if !ok {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// splitter is a pre-tokenizer: it cuts a stretch into smaller ones and may change
-// them. It emits no empty ones.
+// splitter is a pre-tokenizer: it cuts a stretch into smaller, non-empty ones and may
+// change them.
 type splitter interface {
 	split(p stretch, emit func(stretch) error) error
 }
@@ -33,14 +33,14 @@ func parseBehavior(name, where string) (behavior, error) {
 	return 0, fmt.Errorf("%s: behavior %q is not supported", where, name)
 }
 
-// splitAt cuts at the matches of a pattern, or inverted at what lies between them.
+// splitAt cuts at the matches of a pattern, or, inverted, at the text between them.
 type splitAt struct {
 	pattern matcher
 	how     behavior
 	invert  bool
 }
 
-// part is a part of a stretch: a match or what lies before the next one.
+// part is a part of a stretch: a match or the text before the next one.
 type part struct {
 	start, end int
 	match      bool
@@ -98,7 +98,7 @@ func emitPart(p stretch, start, end int, emit func(stretch) error) error {
 	return emit(stretch{text: p.text[start:end], first: p.first && start == 0})
 }
 
-// parts are the matches and what lies between them.
+// parts returns the matches and the text between them.
 func (x splitAt) parts(s string) ([]part, error) {
 	var parts []part
 	last := 0
@@ -130,7 +130,7 @@ func joinEqual(parts []part) []part {
 	return out
 }
 
-// joinPrevious joins a match with what is before it, unless that is a match too.
+// joinPrevious joins a match with the part before it, unless that is a match too.
 func joinPrevious(parts []part) []part {
 	out := parts[:0]
 	previous := false
@@ -145,7 +145,7 @@ func joinPrevious(parts []part) []part {
 	return out
 }
 
-// joinNext joins a match with what is behind it, unless that is a match too.
+// joinNext joins a match with the part after it, unless that is a match too.
 func joinNext(parts []part) []part {
 	at := len(parts) // out is parts[at:]
 	next := false
@@ -162,8 +162,8 @@ func joinNext(parts []part) []part {
 	return parts[at:]
 }
 
-// byteLevelSplit is ByteLevel: it may put a space before, cut by GPT-2's pattern, and
-// write each byte as a printable character.
+// byteLevelSplit is ByteLevel: it may prepend a space, cut by GPT-2's pattern, and write
+// each byte as a printable character.
 type byteLevelSplit struct {
 	space, cut bool
 	raw        bool // leave the bytes as they are, for a model on bytes
@@ -193,7 +193,7 @@ type metaspace struct {
 	cut    bool
 }
 
-// prependScheme says which stretches get a mark before them.
+// prependScheme says which stretches get a leading mark.
 type prependScheme int
 
 const (
@@ -237,15 +237,15 @@ func parseMetaspace(c component) (m metaspace, err error) {
 	}
 	if !c.flag("add_prefix_space", true) {
 		if m.scheme != prependNever && !absent(c.fields["prepend_scheme"]) {
-			return m, fmt.Errorf("%s: add_prefix_space false does not go with prepend_scheme", c.where)
+			return m, fmt.Errorf("%s: add_prefix_space false conflicts with prepend_scheme", c.where)
 		}
 		m.scheme = prependNever
 	}
 	return m, nil
 }
 
-// words is Whitespace: runs of word characters, and runs of what is neither word nor
-// white space.
+// words is Whitespace: runs of word characters, and runs of characters that are neither
+// word nor white space.
 func words(s string, i int) (start, end int) {
 	kind := func(r rune) int {
 		switch {
@@ -293,7 +293,7 @@ func isPunctuation(r rune) bool {
 		r == 0x111C9
 }
 
-// parseSplitters builds the pre-tokenizers of tokenizer.json, sequences laid flat.
+// parseSplitters builds the pre-tokenizers of tokenizer.json, with sequences flattened.
 func parseSplitters(c component) ([]splitter, error) {
 	switch c.Type {
 	case "":

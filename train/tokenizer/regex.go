@@ -9,8 +9,8 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// matchTimeout bounds one search of a regular expression, and searchTimeout all of
-// them in one text: a pattern that backtracks without end is an error, not a hang.
+// matchTimeout bounds one search of a regular expression, searchTimeout all searches in one
+// text, so that a pattern with endless backtracking is an error, not a hang.
 const (
 	matchTimeout  = time.Second
 	searchTimeout = 10 * time.Second
@@ -18,13 +18,13 @@ const (
 
 // matcher finds the matches of a pattern in a text.
 type matcher interface {
-	// matches calls found with the matches of s, from left to right, without overlap.
-	// An empty one is reported too, but not right behind another match.
+	// matches calls found with the matches of s, from left to right, without overlap. It
+	// reports an empty match too, but not right after another match.
 	matches(s string, found func(start, end int)) error
 }
 
-// newMatcher returns the matcher of a pattern in Oniguruma's syntax: a scanner by
-// hand where there is one.
+// newMatcher returns the matcher of a pattern in Oniguruma's syntax: a hand-written scanner
+// if there is one.
 func newMatcher(pattern string) (matcher, error) {
 	if scan := knownScanner(pattern); scan != nil {
 		return scan, nil
@@ -77,15 +77,15 @@ func (r *regex) matches(s string, found func(start, end int)) error {
 	for at := 0; at <= len(runes); {
 		m, err := r.re.FindRunesMatchStartingAt(runes, at)
 		if err != nil {
-			// its own error holds the whole text
-			return fmt.Errorf("regular expression %q takes more than %v from byte %d of a text", r.pattern,
+			// regexp2's error holds the whole text
+			return fmt.Errorf("regular expression %q took more than %v from byte %d of a text", r.pattern,
 				matchTimeout, offsets[at])
 		}
 		if m == nil {
 			break
 		}
 		if time.Since(started) > searchTimeout {
-			return fmt.Errorf("regular expression %q: the text takes more than %v", r.pattern, searchTimeout)
+			return fmt.Errorf("regular expression %q: the text took more than %v", r.pattern, searchTimeout)
 		}
 		start, end := m.Index, m.Index+m.Length
 		if start == end && end == last {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// settings are what the files beside tokenizer.json say of special tokens.
+// settings holds the special tokens and options from tokenizer.json's companion files.
 type settings struct {
 	special Special
 	added   []addedToken // of tokenizer_config.json's added_tokens_decoder, by id
 	ends    []int64      // eos_token_id of generation_config.json, then of config.json
 	class   string       // tokenizer_class
-	space   *bool        // add_prefix_space, false where it is absent; nil for null
+	space   *bool        // add_prefix_space, false if absent; nil for null
 }
 
 // readSettings reads tokenizer_config.json, special_tokens_map.json,
@@ -56,7 +56,7 @@ func readSettings(files map[string][]byte) (*settings, error) {
 	return s, nil
 }
 
-// config takes what tokenizer_config.json says of encoding.
+// config reads the encoding settings of tokenizer_config.json.
 func (s *settings) config(fields map[string]json.RawMessage) error {
 	split, space := false, false
 	if string(fields["add_prefix_space"]) != "null" {
@@ -65,12 +65,12 @@ func (s *settings) config(fields map[string]json.RawMessage) error {
 	for name, v := range map[string]any{"tokenizer_class": &s.class, "add_prefix_space": &space,
 		"split_special_tokens": &split} {
 		if !absent(fields[name]) {
-			_ = json.Unmarshal(fields[name], v) // of another type: as good as absent
+			_ = json.Unmarshal(fields[name], v) // another type counts as absent
 		}
 	}
 	if split {
-		return errors.New("split_special_tokens is true: transformers takes special tokens in a text, and in a chat " +
-			"template's, for plain text; remove the setting " +
+		return errors.New("split_special_tokens is true: transformers treats special tokens in a text, and in a " +
+			"chat template's, as plain text; remove the setting " +
 			"(data.escape_special keeps those in problems from becoming tokens)")
 	}
 	return nil
@@ -89,7 +89,7 @@ func objectOf(files map[string][]byte, name string) (map[string]json.RawMessage,
 	return fields, nil
 }
 
-// named takes the special tokens of a file that no file before it has.
+// named adds the special tokens of a file that no earlier file has.
 func (s *settings) named(fields map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch {
@@ -103,7 +103,7 @@ func (s *settings) named(fields map[string]json.RawMessage) {
 	}
 }
 
-// additional takes a list of tokens, or an object of names and tokens.
+// additional reads a list of tokens, or an object of names and tokens.
 func (s *settings) additional(raw json.RawMessage) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil {
@@ -124,7 +124,7 @@ func (s *settings) additional(raw json.RawMessage) {
 	}
 }
 
-// tokenText is a token written as a string or as an object with its content.
+// tokenText reads a token written as a string or as an object with its content.
 func tokenText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -150,7 +150,7 @@ func addedDecoder(raw json.RawMessage) ([]addedToken, error) {
 	for key, t := range byID {
 		id, err := strconv.Atoi(key)
 		if err != nil || id < 0 || id > mostID {
-			return nil, fmt.Errorf("added_tokens_decoder: %q is no id", key)
+			return nil, fmt.Errorf("added_tokens_decoder: %q is not an id", key)
 		}
 		t.ID = id
 		list = append(list, t)
@@ -173,9 +173,9 @@ func idList(raw json.RawMessage) ([]int64, error) {
 	return list, err
 }
 
-// merge gives the added tokens of tokenizer.json what tokenizer_config.json says of
-// them, which wins, and adds those that only it has. Tokens that have a name there are
-// special, also where they are plain entries of the vocabulary.
+// merge overrides tokenizer.json's added tokens with tokenizer_config.json's, and adds
+// tokens found only there. Tokens named there are special, even if they are plain entries
+// of the vocabulary.
 func (s *settings) merge(list []addedToken, v *vocabulary) []addedToken {
 	at := map[string]int{}
 	for i, t := range list {

@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultPattern cuts texts as Qwen2 does, with every digit a token of its own, which
-// makes sums easier to learn.
+// DefaultPattern cuts texts as Qwen2 does, with every digit its own token, which makes sums
+// easier to learn.
 const DefaultPattern = patternQwen
 
-// TrainOptions say what Train makes.
+// TrainOptions are the settings of Train.
 type TrainOptions struct {
-	VocabSize int      // tokens in all: 256 bytes, merges, EndToken and Special
+	VocabSize int      // total tokens: 256 bytes, merges, EndToken and Special
 	Pattern   string   // Split pattern in Oniguruma's syntax; "" for DefaultPattern
 	Special   []string // further special tokens, such as <|im_start|>
-	// MinCount is the number of times that a pair must be there to be merged; 0 for 2.
+	// MinCount is the number of occurrences a pair needs to be merged; 0 means 2.
 	MinCount int
-	// Progress is called now and then, with merges done and wanted; during the reading
-	// of texts with the bytes read and 0. It may be nil.
+	// Progress is called now and then with the merges done and wanted; while texts are
+	// read, with the bytes read and 0. It may be nil.
 	Progress func(done, of int)
 }
 
@@ -52,25 +52,25 @@ func Train(texts iter.Seq[string], o TrainOptions) (*Pipeline, error) {
 	t.learn(o.VocabSize-t.size()-1-len(o.Special), o)
 	p, err := ReadFiles(t.files(o))
 	if err != nil {
-		return nil, fmt.Errorf("tokenizer: what was learned cannot be read back: %w", err)
+		return nil, fmt.Errorf("tokenizer: the learned tokenizer cannot be read back: %w", err)
 	}
 	return p.(*Pipeline), nil
 }
 
-// mostVocab is the largest vocabulary that is learned.
+// mostVocab is the largest vocabulary that can be learned.
 const mostVocab = 1 << 20
 
 func (o TrainOptions) check() error {
 	least := 256 + 1 + len(o.Special)
 	if o.VocabSize < least || o.VocabSize > mostVocab {
-		return fmt.Errorf("tokenizer: a vocabulary of %d; with 256 bytes and %d special tokens it has %d at least, "+
-			"and %d at most",
+		return fmt.Errorf("tokenizer: a vocabulary of %d: with 256 bytes and %d special tokens it must be "+
+			"at least %d and at most %d",
 			o.VocabSize, 1+len(o.Special), least, mostVocab)
 	}
 	seen := map[string]bool{EndToken: true}
 	for _, s := range o.Special {
 		if s == "" || seen[s] || !utf8.ValidString(s) || len(s) > mostAdded {
-			return fmt.Errorf("tokenizer: special token %q is empty, there already (as %s is), not UTF-8 or too long",
+			return fmt.Errorf("tokenizer: special token %q is empty, a duplicate (like %s), not UTF-8 or too long",
 				clip(s), EndToken)
 		}
 		seen[s] = true
@@ -107,7 +107,7 @@ func countPieces(texts iter.Seq[string], o TrainOptions) (map[string]int, error)
 			}
 			return nil
 		}
-		// Special tokens in a text are tokens, and nothing to learn from.
+		// Special tokens in a text are tokens and are not learned from.
 		err := added.exact.cut(text, func(start, end int) error {
 			return cut.split(stretch{text: text[start:end]}, count)
 		}, func(addedToken) error { return nil })
@@ -122,11 +122,11 @@ func countPieces(texts iter.Seq[string], o TrainOptions) (map[string]int, error)
 	return words, nil
 }
 
-// bpeTrainer holds the pieces as tokens, and where each pair of neighbours is.
+// bpeTrainer holds the pieces as tokens, and the places of each pair of neighbours.
 type bpeTrainer struct {
 	words  []trainWord
-	counts map[uint64]int     // of pairs in all words
-	where  map[uint64][]int32 // words that have had the pair
+	counts map[uint64]int     // count of each pair in all words
+	where  map[uint64][]int32 // words that have contained the pair
 	queue  pairQueue
 	texts  []string // bytes of each token
 	merges [][2]int32
@@ -184,7 +184,7 @@ func (t *bpeTrainer) learn(n int, o TrainOptions) {
 	for done := 0; done < n && len(t.queue) > 0; {
 		top := t.queue.pop()
 		if now := t.counts[top.key]; now != top.count {
-			if now >= o.MinCount { // it has changed since it was queued
+			if now >= o.MinCount { // its count has changed since it was queued
 				t.queue.push(countedPair{now, top.key})
 			}
 			continue
@@ -195,7 +195,7 @@ func (t *bpeTrainer) learn(n int, o TrainOptions) {
 		a, b := int32(top.key>>32), int32(uint32(top.key))
 		text := t.texts[a] + t.texts[b]
 		if t.taken[text] {
-			// Another merge gives this token already; a second way to it would give the
+			// Another merge already gives this token; a second one would give the
 			// vocabulary two ids for one text.
 			delete(t.counts, top.key)
 			continue
@@ -210,7 +210,7 @@ func (t *bpeTrainer) learn(n int, o TrainOptions) {
 	}
 }
 
-// merge replaces a pair by a token in all words that have it.
+// merge replaces a pair by a token in all words that contain it.
 func (t *bpeTrainer) merge(a, b, id int32) {
 	key := pairKey(a, b)
 	list := t.where[key]
@@ -233,8 +233,8 @@ func (t *bpeTrainer) merge(a, b, id int32) {
 				continue
 			}
 			if k := len(out); k > 0 {
-				// The token before may be this one, just made: its pair with a was
-				// counted for it.
+				// The token before may be this one, just made: its pair with a was counted
+				// for it.
 				count(pairKey(out[k-1], a), -w.count, n)
 				count(pairKey(out[k-1], id), w.count, n)
 			}
@@ -255,7 +255,7 @@ func (t *bpeTrainer) merge(a, b, id int32) {
 	}
 }
 
-// files are the Hugging Face files of what was learned.
+// files returns the Hugging Face files of the learned tokenizer.
 func (t *bpeTrainer) files(o TrainOptions) map[string][]byte {
 	vocab := make(map[string]int, len(t.texts))
 	for id, text := range t.texts {

@@ -135,12 +135,12 @@ func TestTrainIsTheDefinition(t *testing.T) {
 
 func TestTrainRefuses(t *testing.T) {
 	for want, o := range map[string]TrainOptions{
-		"257 at least":      {VocabSize: 100},
-		"special token":     {VocabSize: 300, Special: []string{EndToken}},
-		"group without":     {VocabSize: 300, Pattern: "("},
-		"no text to learn":  {VocabSize: 300},
-		"1048576 at most":   {VocabSize: 1 << 21},
-		"258 at least, and": {VocabSize: 257, Special: []string{"<x>"}},
+		"at least 257":       {VocabSize: 100},
+		"special token":      {VocabSize: 300, Special: []string{EndToken}},
+		"unterminated group": {VocabSize: 300, Pattern: "("},
+		"no text to learn":   {VocabSize: 300},
+		"at most 1048576":    {VocabSize: 1 << 21},
+		"at least 258 and":   {VocabSize: 257, Special: []string{"<x>"}},
 	} {
 		if _, err := Train(slices.Values([]string(nil)), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want one with %q", o, err, want)

@@ -27,7 +27,7 @@ func (t runeRanges) has(r rune) bool {
 	return found
 }
 
-// members are the ranges as members of a class.
+// members returns the ranges as members of a class.
 func (t runeRanges) members() string {
 	var b strings.Builder
 	for _, e := range t {
@@ -36,7 +36,7 @@ func (t runeRanges) members() string {
 	return b.String()
 }
 
-// newer has the characters of Unicode 16 by general category.
+// newer holds the characters of Unicode 16 by general category.
 var newer = map[string]runeRanges{
 	"Lu": {
 		{0x1C89, 0x1C89}, {0xA7CB, 0xA7CC}, {0xA7DA, 0xA7DA}, {0xA7DC, 0xA7DC}, {0x10D50, 0x10D65},
@@ -82,7 +82,7 @@ var newer = map[string]runeRanges{
 	"Han": {{0x2EBF0, 0x2EE5D}}, // a script
 }
 
-// newerClass is the class of a character that Go's tables do not have.
+// newerClass returns the class of a character missing in Go's tables.
 func newerClass(r rune) class {
 	if r < 0x897 { // the first of them
 		return classOther
@@ -102,7 +102,7 @@ func newerLetter(r rune) bool {
 	return newer["Lo"].has(r) || newer["Ll"].has(r) || newer["Lu"].has(r) || newer["Lm"].has(r)
 }
 
-// newerMembers are the newer characters of a general category, for a class.
+// newerMembers returns the newer characters of a general category, for a class.
 func newerMembers(category string) string {
 	switch category {
 	case "L":
@@ -116,7 +116,7 @@ func newerMembers(category string) string {
 func isMark(r rune) bool   { return unicode.IsMark(r) || newer["M"].has(r) }
 func isNumber(r rune) bool { return unicode.IsNumber(r) || newer["N"].has(r) }
 
-// laterSigns are punctuation that the library's table does not have.
+// laterSigns are punctuation missing in the library's table.
 var laterSigns = runeRanges{
 	{0x61D, 0x61D}, {0x9FD, 0x9FD}, {0xA76, 0xA76}, {0xC77, 0xC77}, {0xC84, 0xC84}, {0x1B7D, 0x1B7E},
 	{0x2E43, 0x2E4F}, {0x2E52, 0x2E5D}, {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89}, {0x1144B, 0x1144F},
@@ -129,15 +129,15 @@ var laterSigns = runeRanges{
 	{0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F},
 }
 
-// undecomposed are characters with a decomposition that the library does not have.
+// undecomposed are characters whose decomposition the library lacks.
 var undecomposed = runeRanges{
 	{0x32FF, 0x32FF}, {0xA7F2, 0xA7F4}, {0xAB69, 0xAB69}, {0x10781, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA},
 	{0x11938, 0x11938}, {0x1E030, 0x1E06D}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9},
 }
 
-// laterMarks are marks that the library takes for characters of their own: its table of
-// combining classes does not have them. U+11930 is no mark, but joins with U+11935 in
-// newer tables.
+// laterMarks are marks that the library treats as ordinary characters, because its table of
+// combining classes lacks them. U+11930 is not a mark, but joins with U+11935 in newer
+// tables.
 var laterMarks = runeRanges{
 	{0x07FD, 0x07FD}, {0x0898, 0x089F}, {0x08CA, 0x08D3}, {0x09FE, 0x09FE}, {0x0C3C, 0x0C3C}, {0x0D3B, 0x0D3C},
 	{0x0EBA, 0x0EBA},
@@ -152,7 +152,8 @@ var laterMarks = runeRanges{
 	{0x1E4EC, 0x1E4EF},
 }
 
-// laterAccents are marks that StripAccents leaves, as the library's table of marks is old.
+// laterAccents are marks that StripAccents keeps, because the library's table of marks is
+// old.
 var laterAccents = runeRanges{
 	{0x7FD, 0x7FD}, {0x898, 0x89F}, {0x8CA, 0x8D3}, {0x9FE, 0x9FE}, {0xAFA, 0xAFF}, {0xB55, 0xB55}, {0xC04, 0xC04},
 	{0xC3C, 0xC3C},
@@ -180,8 +181,8 @@ var laterAccents = runeRanges{
 	{0x1E4EC, 0x1E4EF},
 }
 
-// unknownToForms reports whether r is as it is in every normal form of the library, and
-// what is on its two sides does not meet.
+// unknownToForms reports whether r stays as it is in every normal form of the library and
+// keeps its neighbours apart.
 func unknownToForms(r rune) bool {
 	return r >= 0x7FD && (laterMarks.has(r) || undecomposed.has(r))
 }

@@ -15,13 +15,13 @@ type unigram struct {
 	vocab    *vocabulary
 	scores   []float64 // by id
 	unk      int32     // -1 for none
-	unkScore float64   // of a character that is no token
+	unkScore float64   // score of a character without a token
 	fallback bool
 	bytes    [256]int32
 	trie     *trie
 }
 
-// unkPenalty is how far below the lowest score an unknown character is.
+// unkPenalty is how far an unknown character scores below the lowest score.
 const unkPenalty = 10
 
 func parseUnigram(raw json.RawMessage, h *digest) (*unigram, error) {
@@ -66,8 +66,7 @@ func parseUnigram(raw json.RawMessage, h *digest) (*unigram, error) {
 
 func (m *unigram) words() *vocabulary { return m.vocab }
 
-// bestPath is the best segmentation that ends at some byte: its score, and the token
-// that it ends with.
+// bestPath is the best segmentation up to some byte: its score and its last token.
 type bestPath struct {
 	score float64
 	from  int32 // -1: no segmentation ends here
@@ -81,7 +80,7 @@ func (m *unigram) encode(ids []int32, piece string, w *memory) ([]int32, error) 
 	if err := m.search(piece, w); err != nil {
 		return ids, err
 	}
-	// Walk back; runs of unknown characters are one text.
+	// Walk back; a run of unknown characters is one text.
 	out := w.symbols[:0]
 	for end := int32(len(piece)); end > 0; {
 		b := w.best[end]
@@ -131,7 +130,7 @@ func (m *unigram) search(piece string, w *memory) error {
 		}
 		if !single {
 			if m.unk < 0 {
-				return fmt.Errorf("tokenizer: %q has characters that are not in the vocabulary, and the model has "+
+				return fmt.Errorf("tokenizer: %q has characters outside the vocabulary, and the model has "+
 					"no unk_id", clip(piece))
 			}
 			offer(i+width, m.unkScore, m.unk)
@@ -170,8 +169,8 @@ func (m *unigram) backward(out []int32, text string) ([]int32, error) {
 type trie struct {
 	root  [256]int32
 	next  map[uint64]int32 // node << 8 | byte
-	ids   []int32          // of the text that ends at a node, -1 for none
-	depth int              // of the longest text
+	ids   []int32          // id of the text that ends at a node, -1 if none
+	depth int              // length of the longest text
 }
 
 func newTrie() *trie {
@@ -201,7 +200,7 @@ func (t *trie) add(text string, id int32) {
 	t.depth = max(t.depth, len(text))
 }
 
-// child is the node behind a byte, -1 for none.
+// child returns the node after a byte, -1 if none.
 func (t *trie) child(node int32, b byte) int32 {
 	if node == 0 {
 		return t.root[b]
@@ -212,7 +211,7 @@ func (t *trie) child(node int32, b byte) int32 {
 	return -1
 }
 
-// longest is the longest token that s begins with: its id and length, or -1.
+// longest returns the longest token that s begins with: its id and length, or -1.
 func (t *trie) longest(s string) (id int32, n int) {
 	id = -1
 	node := int32(0)

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// validText is b as text. Bytes that are not UTF-8 become U+FFFD, one for each
-// maximal part that begins a character but does not end it (Unicode 3.9, "U+FFFD
-// Substitution of Maximal Subparts"), as Python's errors="replace" does.
+// validText returns b as text. Invalid UTF-8 becomes U+FFFD, one for each maximal part that
+// begins a character but does not end it (Unicode 3.9, "U+FFFD Substitution of Maximal
+// Subparts"), as in Python's errors="replace".
 func validText(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -26,10 +26,10 @@ func validText(b []byte) string {
 	return out.String()
 }
 
-// subpart is the length of the maximal part at the start of b, which is not UTF-8
-// there, that could have become a character.
+// subpart returns the length of the maximal part at the start of b, which is invalid there,
+// that could have become a character.
 func subpart(b []byte) int {
-	low, high, most := byte(0x80), byte(0xBF), 0 // of the second byte; bytes after the first
+	low, high, most := byte(0x80), byte(0xBF), 0 // bounds of the second byte; bytes after the first
 	switch c := b[0]; {
 	case c >= 0xC2 && c <= 0xDF:
 		most = 1

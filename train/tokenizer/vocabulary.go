@@ -2,7 +2,7 @@ package tokenizer
 
 import "fmt"
 
-// mostID is the largest id that can be read: the tables are as long as it.
+// mostID is the largest allowed id, because the tables are as long as it.
 const mostID = 1<<22 - 1
 
 // vocabulary maps token texts to ids and back.
@@ -14,10 +14,10 @@ type vocabulary struct {
 
 func newVocabulary() *vocabulary { return &vocabulary{ids: map[string]int32{}} }
 
-// set adds an entry; a later one for a text or an id wins.
+// set adds an entry; the last one for a text or an id wins.
 func (v *vocabulary) set(text string, id int64) error {
 	if id < 0 || id > mostID {
-		return fmt.Errorf("token %q has id %d; ids from 0 to %d can be read", text, id, mostID)
+		return fmt.Errorf("token %q has id %d; ids must be from 0 to %d", text, id, mostID)
 	}
 	if n := int(id) + 1 - len(v.texts); n > 0 {
 		v.texts = append(v.texts, make([]string, n)...)
@@ -42,7 +42,7 @@ func (v *vocabulary) text(id int32) (string, bool) {
 	return v.texts[id], true
 }
 
-// byteIDs are the tokens <0x00> to <0xFF> of byte fallback; -1 where one is missing.
+// byteIDs returns the tokens <0x00> to <0xFF> of byte fallback; -1 if one is missing.
 func (v *vocabulary) byteIDs() (ids [256]int32) {
 	for b := range ids {
 		ids[b] = -1

@@ -42,14 +42,14 @@ func (m *wordLevelModel) encode(ids []int32, piece string, _ *memory) ([]int32, 
 		return append(ids, id), nil
 	}
 	if m.unk < 0 {
-		return ids, fmt.Errorf("tokenizer: %q is not in the vocabulary, and neither is unk_token %q",
+		return ids, fmt.Errorf("tokenizer: neither %q nor unk_token %q is in the vocabulary",
 			clip(piece), m.unkText)
 	}
 	return append(ids, m.unk), nil
 }
 
-// parseModel builds the model of tokenizer.json. Old files leave its type out: they
-// are told apart by their fields, as in Hugging Face's library.
+// parseModel builds the model of tokenizer.json. Old files omit its type, which is then
+// inferred from the fields, as in Hugging Face's library.
 func parseModel(raw json.RawMessage, h *digest) (model, error) {
 	var f map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -71,7 +71,7 @@ func parseModel(raw json.RawMessage, h *digest) (model, error) {
 		case has("vocab"):
 			kind = "Unigram"
 		default:
-			return nil, fmt.Errorf("model: no type, and no fields that tell one")
+			return nil, fmt.Errorf("model: no type, and none can be inferred from its fields")
 		}
 	}
 	switch kind {
