@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// arguments are the values that a function is called with: by position, and by name.
+// arguments are the values passed to a function: by position and by name.
 type arguments struct {
 	pos   []Value
 	names []string
 	kw    []Value
 }
 
-// builtin is a filter or a test: a function of a value and of arguments.
+// builtin is a filter or a test: a function of a value and arguments.
 type builtin func(st *state, v Value, a *arguments) (Value, error)
 
 // run evaluates args and calls fn with them.
@@ -94,7 +94,7 @@ func (a *arguments) spread(st *state, v Value) error {
 	return nil
 }
 
-// take removes the argument called name and returns it, nil if it is not given.
+// take removes the named argument and returns it, or nil.
 func (a *arguments) take(name string) Value {
 	i := slices.Index(a.names, name)
 	if i < 0 {
@@ -105,8 +105,8 @@ func (a *arguments) take(name string) Value {
 	return v
 }
 
-// bind returns the arguments in the order of params; a name that ends with = may
-// be left out and is nil then.
+// bind returns the arguments in the order of params; a name that ends with = is optional
+// and nil if missing.
 func (a *arguments) bind(function string, params ...string) ([]Value, error) {
 	if len(a.pos) > len(params) {
 		return nil, typeErr("%s() takes at most %d arguments, got %d", function, len(params), len(a.pos))
@@ -137,7 +137,7 @@ func (a *arguments) bind(function string, params ...string) ([]Value, error) {
 	return values, nil
 }
 
-// positional returns from least to most arguments without names; the rest is nil.
+// positional returns from least to most positional arguments; the rest is nil.
 func (a *arguments) positional(function string, least, most int) ([]Value, error) {
 	if len(a.names) > 0 {
 		return nil, typeErr("%s() takes no named arguments", function)
@@ -150,8 +150,8 @@ func (a *arguments) positional(function string, least, most int) ([]Value, error
 	return values, nil
 }
 
-// indexOf returns v as an integer as Python's __index__ does: no floats. An integer
-// beyond 64 bits becomes the nearest that fits.
+// indexOf returns v as an integer like Python's __index__: no floats. An integer beyond 64
+// bits is clamped.
 func indexOf(v Value) (int, error) {
 	switch v := v.(type) {
 	case Bool:
@@ -172,7 +172,7 @@ func indexOf(v Value) (int, error) {
 	return 0, typeErr("'%s' object cannot be interpreted as an integer", v.typeName())
 }
 
-// optionalIndex is indexOf with a value for nil and None.
+// optionalIndex is indexOf with a default for nil and None.
 func optionalIndex(v Value, def int) (int, error) {
 	if _, none := v.(None); v == nil || none {
 		return def, nil
@@ -180,7 +180,7 @@ func optionalIndex(v Value, def int) (int, error) {
 	return indexOf(v)
 }
 
-// optional returns v, or def if the argument was left out.
+// optional returns v, or def if the argument is missing.
 func optional(v, def Value) Value {
 	if v == nil {
 		return def

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// arithmetic is a op b for + - * / // % **.
+// arithmetic returns a op b for + - * / // % **.
 func (st *state) arithmetic(op string, a, b Value) (Value, error) {
 	if s, ok := textOf(a); ok && op == "%" {
 		return st.percent(a, s, b)
@@ -40,13 +40,13 @@ func (st *state) arithmetic(op string, a, b Value) (Value, error) {
 	return nil, typeErr("unsupported operand types for %s: '%s' and '%s'", op, a.typeName(), b.typeName())
 }
 
-// join is a + b of texts, lists or tuples.
+// join returns a + b of texts, lists or tuples.
 func (st *state) join(a, b Value) (Value, error) {
 	if s, ok := textOf(a); ok {
 		if t, ok := textOf(b); ok {
 			_, ma := a.(markup)
 			_, mb := b.(markup)
-			if ma != mb { // the other one is escaped
+			if ma != mb { // escape the other one
 				s, t = escapeIf(!ma, s), escapeIf(!mb, t)
 			}
 			if err := st.chargeText(len(s) + len(t)); err != nil {
@@ -76,7 +76,7 @@ func isInteger(v Value) bool {
 	return ok
 }
 
-// repeat is v * times of a text, a list or a tuple.
+// repeat returns v * times of a text, a list or a tuple.
 func (st *state) repeat(v, times Value) (Value, error) {
 	count, fits := asInt64(times)
 	n := max(int(count), 0)
@@ -159,7 +159,7 @@ func (st *state) floatArithmetic(op string, a, b Value) (Value, error) {
 	return newFloat(floorMod(x, y)), nil
 }
 
-// divideInts is a / b of integers, rounded once.
+// divideInts returns a / b of integers, rounded once.
 func (st *state) divideInts(a, b Value) (Value, bool, error) {
 	i, oki := asBig(a)
 	j, okj := asBig(b)
@@ -169,7 +169,7 @@ func (st *state) divideInts(a, b Value) (Value, bool, error) {
 	if j.Sign() == 0 {
 		return nil, true, zeroErr()
 	}
-	if x, y := i.BitLen()/64, j.BitLen()/64; x+y > 1 { // a common divisor is looked for
+	if x, y := i.BitLen()/64, j.BitLen()/64; x+y > 1 { // find a common divisor
 		if err := st.charge((x + 1) * (y + 1) / 4); err != nil {
 			return nil, true, err
 		}
@@ -181,7 +181,7 @@ func (st *state) divideInts(a, b Value) (Value, bool, error) {
 	return newFloat(f), true, nil
 }
 
-// floorMod is Python's x % y: it has the sign of y.
+// floorMod is Python's x % y, with the sign of y.
 func floorMod(x, y float64) float64 {
 	m := math.Mod(x, y)
 	switch {
@@ -292,7 +292,7 @@ func (st *state) bigArithmetic(op string, i, j *big.Int) (Value, error) {
 	return fromBig(r), st.charge(r.BitLen() / 64)
 }
 
-// chargeProduct counts an operation whose time grows with the product of its sizes.
+// chargeProduct charges an operation whose time grows with the product of its sizes.
 func (st *state) chargeProduct(i, j *big.Int) error {
 	return st.charge((i.BitLen() / 64) * (j.BitLen() / 64) / 64)
 }
@@ -323,7 +323,7 @@ func (st *state) intPower(i, j *big.Int) (Value, error) {
 	return fromBig(r), st.charge(r.BitLen() / 16)
 }
 
-// sign is -v or +v.
+// sign returns -v or +v.
 func sign(neg bool, v Value) (Value, error) {
 	if u, ok := v.(*undefined); ok {
 		return nil, undefErr(u)

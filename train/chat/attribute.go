@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// getattr is obj.name in the sandbox of Jinja2: an attribute of the object, else
-// its element of that name, else undefined.
+// getattr returns obj.name as in Jinja2's sandbox: an attribute of the object, else its
+// element of that name, else undefined.
 func (st *state) getattr(obj Value, name string) (Value, error) {
 	v, err := st.attribute(obj, name)
 	if v != nil || err != nil {
@@ -20,7 +20,7 @@ func (st *state) getattr(obj Value, name string) (Value, error) {
 	return undefinedAttribute(obj, name), nil
 }
 
-// getitem is obj[key]: an element, else for text an attribute, else undefined.
+// getitem returns obj[key]: an element, else for text an attribute, else undefined.
 func (st *state) getitem(obj, key Value) (Value, error) {
 	if err := st.chargeKey(key); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func within(key Value, n int) (int, error) {
 	return i, nil
 }
 
-// attribute returns what Python's getattr finds, undefined where the sandbox hides
-// it, and nil if obj has no attribute of that name.
+// attribute returns the result of Python's getattr, undefined if the sandbox hides it, and
+// nil if obj has no such attribute.
 func (st *state) attribute(obj Value, name string) (Value, error) {
 	if err := st.charge(len(name) / textPerStep); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (st *state) attribute(obj Value, name string) (Value, error) {
 	return nil, nil
 }
 
-// objectAttributes are the special attributes that every Python object has.
+// objectAttributes lists the special attributes of every Python object.
 var objectAttributes = []string{
 	"__class__", "__delattr__", "__dir__", "__doc__", "__eq__", "__format__", "__ge__", "__getattribute__",
 	"__getstate__",
@@ -163,19 +163,19 @@ var objectAttributes = []string{
 	"__reduce_ex__", "__repr__", "__setattr__", "__sizeof__", "__str__", "__subclasshook__",
 }
 
-// method returns a function that is bound to its object.
+// method returns a function bound to its object.
 func method(name string, call func(st *state, a *arguments) (Value, error)) Value {
 	return &function{name: name, call: call}
 }
 
-// unsupported is a method that Python has and this interpreter has not.
+// unsupported stands for a Python method that this interpreter lacks.
 func unsupported(kind, name string) Value {
 	return method(name, func(*state, *arguments) (Value, error) {
 		return nil, typeErr("the method '%s' of '%s' is not supported in chat templates", name, kind)
 	})
 }
 
-// cut is obj[start:stop:step].
+// cut returns obj[start:stop:step].
 func (s *sliceExpr) cut(st *state, f *frame, obj Value) (Value, error) {
 	bounds := [3]Value{}
 	for i, x := range []expr{s.start, s.stop, s.step} {
@@ -251,7 +251,7 @@ func cutItems(st *state, items []Value, bounds [3]Value) ([]Value, error) {
 	return cut, st.charge(c.n / 4)
 }
 
-// cutRange are the n elements start, start+step, … of a sequence, before stop.
+// cutRange holds the n elements start, start+step, … of a sequence, before stop.
 type cutRange struct{ start, stop, step, n int }
 
 // sliceBounds returns the elements of a slice of a sequence of length n.

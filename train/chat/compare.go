@@ -2,7 +2,7 @@ package chat
 
 import "strings"
 
-// compare is a op b for == != < <= > >= in, and not in.
+// compare returns a op b for == != < <= > >= in, and not in.
 func (st *state) compare(op string, a, b Value) (bool, error) {
 	switch op {
 	case "==":
@@ -107,8 +107,7 @@ func (st *state) equalDicts(a, b *Dict, depth int) (bool, error) {
 	return true, nil
 }
 
-// equalViews compares keys or items as the sets that they are; values are equal
-// to nothing but themselves.
+// equalViews compares keys or items as sets; values are equal only to themselves.
 func (st *state) equalViews(a *view, other Value, depth int) (bool, error) {
 	b, ok := other.(*view)
 	if !ok || a.kind != b.kind || a.kind == "dict_values" {
@@ -131,7 +130,7 @@ func (st *state) equalViews(a *view, other Value, depth int) (bool, error) {
 	return true, nil
 }
 
-// order is a op b for < <= > >=.
+// order returns a op b for < <= > >=.
 func (st *state) order(op string, a, b Value) (bool, error) {
 	return st.orderAt(op, a, b, 0)
 }
@@ -180,7 +179,7 @@ func (st *state) orderAt(op string, a, b Value, depth int) (bool, error) {
 	return false, typeErr("'%s' not supported between '%s' and '%s'", op, a.typeName(), b.typeName())
 }
 
-// orderItems compares sequences by their first elements that differ.
+// orderItems compares sequences by their first differing elements.
 func (st *state) orderItems(op string, a, b []Value, depth int) (bool, error) {
 	for i := range min(len(a), len(b)) {
 		if err := st.charge(1); err != nil {
@@ -197,7 +196,7 @@ func (st *state) orderItems(op string, a, b []Value, depth int) (bool, error) {
 	return signFits(op, len(a)-len(b)), nil
 }
 
-// contains is x in seq.
+// contains returns x in seq.
 func (st *state) contains(seq, x Value) (bool, error) {
 	switch s := seq.(type) {
 	case Str, markup:

@@ -1,16 +1,16 @@
 package chat
 
-// compiler fills the variables, filters and tests of a tree in. It refuses what
-// Jinja2 refuses when it compiles a template.
+// compiler resolves the variables, filters and tests of a tree. It refuses what Jinja2
+// refuses at compile time.
 type compiler struct {
-	loops int // for blocks around
+	loops int // enclosing for blocks
 }
 
-// block is where the compiler is.
+// block is the compiler's position.
 type block struct {
 	syms   *symbols
-	soft   bool // in a branch: unknown filters and tests are errors only when they are called
-	inLoop bool // break and continue have a loop
+	soft   bool // in a branch: unknown filters and tests are errors only when called
+	inLoop bool // break and continue are allowed
 }
 
 func (b block) inner(syms *symbols) block { return block{syms: syms, inLoop: b.inLoop} }
@@ -213,7 +213,7 @@ func (c *compiler) variable(name string, pos int, r *ref, b block) error {
 	return nil
 }
 
-// target compiles the left of a set or a for.
+// target compiles the left side of a set or a for.
 func (c *compiler) target(x expr, b block) error {
 	if n, ok := x.(*nameExpr); ok && n.name == "loop" && c.loops > 0 {
 		return syntaxErr(n.offset(), "the variable 'loop' cannot be assigned to in a loop")

@@ -12,8 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// smallDict is the number of entries up to which a dict is searched from front to
-// back; beyond it has an index.
+// smallDict is the largest number of entries for linear search; larger dicts have an index.
 const smallDict = 8
 
 // Dict is a map that keeps the order of its keys. The zero value is empty and
@@ -26,7 +25,7 @@ type Dict struct {
 // Len returns the number of entries.
 func (d *Dict) Len() int { return len(d.keys) }
 
-// Key returns the text of key i, and false if the key is no text.
+// Key returns the text of key i, and false if the key is not text.
 func (d *Dict) Key(i int) (string, bool) { return textOf(d.keys[i]) }
 
 // At returns value i.
@@ -48,11 +47,11 @@ func (d *Dict) Get(key string) (Value, bool) {
 	return nil, false
 }
 
-// Set sets the value of a text key; a new key comes last. It must not be called
-// on a dict that a rendering is using.
+// Set sets the value of a text key; a new key comes last. Do not call it on a dict in use
+// by a rendering.
 func (d *Dict) Set(key string, v Value) { d.put("s"+key, Str(key), v) }
 
-// get returns the value of any key; the error is for keys that have no hash.
+// get returns the value of any key; it returns an error for unhashable keys.
 func (d *Dict) get(key Value) (Value, bool, error) {
 	if s, ok := textOf(key); ok {
 		v, ok := d.Get(s)
@@ -123,8 +122,8 @@ func (d *Dict) copy() *Dict {
 	return c
 }
 
-// hashKey returns a text that is equal for equal keys: 1, 1.0 and True are one
-// key. The error is for values that Python cannot hash.
+// hashKey returns a text that is equal for equal keys: 1, 1.0 and True are one key. It
+// returns an error for values that Python cannot hash.
 func hashKey(v Value, depth int) (string, error) {
 	switch v := v.(type) {
 	case Str:

@@ -2,7 +2,7 @@ package chat
 
 import "math/big"
 
-// dictMethod returns a method of a dict; those that would change it are hidden.
+// dictMethod returns a method of a dict; mutating ones are hidden.
 func dictMethod(d *Dict, name string) Value {
 	switch name {
 	case "get":
@@ -112,7 +112,7 @@ func indexMethod(st *state, items []Value, a *arguments) (Value, error) {
 	return nil, valueErr("index(): the value is not in the list")
 }
 
-// attr returns an attribute of a range, nil if it has no such.
+// attr returns an attribute of a range, or nil.
 func (r *rangeValue) attr(name string) Value {
 	switch name {
 	case "start":
@@ -133,7 +133,7 @@ func (r *rangeValue) attr(name string) Value {
 	return nil
 }
 
-// numberAttribute returns an attribute of a number, nil if it has no such.
+// numberAttribute returns an attribute of a number, or nil.
 func numberAttribute(v Value, name string) Value {
 	f, isFloat := v.(Float)
 	i, _ := asBig(v)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error is an error of a template: where it is, and what is wrong there.
+// Error is an error of a template with its place.
 type Error struct {
 	Line, Column int    // from 1; columns count code points
 	Msg          string // what is wrong
@@ -20,19 +20,19 @@ func (e *Error) Error() string {
 // Unwrap returns the cause: ErrLimit or the error of a context among others.
 func (e *Error) Unwrap() error { return e.err }
 
-// ErrLimit is in the chain of an error when a template asks for more steps, text
-// or nesting than one rendering may have.
+// ErrLimit is in the chain of an error when a template exceeds the steps, text or nesting
+// of one rendering.
 var ErrLimit = errors.New("limit reached")
 
-// errDeep is for values nested beyond maxValueDepth.
+// errDeep reports values nested beyond maxValueDepth.
 var errDeep = limitErr("values are nested more than %d deep", maxValueDepth)
 
-// pyError is an error that Python would raise as an exception of the class kind.
+// pyError is an error that Python would raise as an exception of class kind.
 type pyError struct{ kind, msg string }
 
 func (e *pyError) Error() string { return e.msg }
 
-// The classes of pyErrors that some code has to tell apart.
+// Classes of pyErrors that code must distinguish.
 const (
 	kindType     = "TypeError"
 	kindValue    = "ValueError"
@@ -60,7 +60,7 @@ func limitErr(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrLimit, fmt.Sprintf(format, args...))
 }
 
-// undefErr is the error of using u as if it existed.
+// undefErr is the error of using the undefined value u.
 func undefErr(u *undefined) error {
 	if u.unsafe {
 		return &pyError{kindSecurity, u.why()}
@@ -68,7 +68,7 @@ func undefErr(u *undefined) error {
 	return &pyError{kindUndef, u.why()}
 }
 
-// isKind says whether err is a Python exception of one of the classes.
+// isKind reports whether err is a Python exception of one of the classes.
 func isKind(err error, kinds ...string) bool {
 	var e *pyError
 	if !errors.As(err, &e) {

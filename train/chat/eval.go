@@ -17,7 +17,7 @@ func (x *nameExpr) eval(st *state, f *frame) (Value, error) {
 	return undefinedName(x.name), nil
 }
 
-// eval of an attrTarget is never called: targets are assigned to.
+// eval of an attrTarget is never called: targets are only assigned.
 func (x *attrTarget) eval(*state, *frame) (Value, error) { return undefinedName(x.name), nil }
 
 func evalAll(st *state, f *frame, list []expr) ([]Value, error) {
@@ -192,7 +192,7 @@ func (x *sliceExpr) eval(*state, *frame) (Value, error) { return None{}, nil }
 
 func (x *callExpr) eval(st *state, f *frame) (Value, error) { return x.invoke(st, f, nil) }
 
-// invoke calls the function of x; a caller, if given, is one more argument.
+// invoke calls the function of x; a caller, if given, is an extra argument.
 func (x *callExpr) invoke(st *state, f *frame, caller *macro) (Value, error) {
 	fn, err := x.fn.eval(st, f)
 	if err != nil {
@@ -240,7 +240,7 @@ func (st *state) call(fn Value, a *arguments) (Value, error) {
 
 func (x *filterExpr) eval(st *state, f *frame) (Value, error) { return x.apply(st, f, nil) }
 
-// apply runs the filter; text is the value of the innermost one of a block.
+// apply runs the filter; text is the value of a block's innermost filter.
 func (x *filterExpr) apply(st *state, f *frame, text Value) (v Value, err error) {
 	switch in := x.x.(type) {
 	case nil:

@@ -1,6 +1,6 @@
 package chat
 
-// run executes statements until one of them leaves the loop around.
+// run executes statements until one of them leaves the enclosing loop.
 func (st *state) run(list []stmt, f *frame) (signal, error) {
 	for _, s := range list {
 		if err := st.charge(1); err != nil {
@@ -120,7 +120,7 @@ func (s *withStmt) exec(st *state, f *frame) (signal, error) {
 	return sig, err
 }
 
-// writeText writes what a filter or call block yields, which has to be text.
+// writeText writes the result of a filter or call block, which must be text.
 func (st *state) writeText(v Value) error {
 	s, ok := textOf(v)
 	if !ok {
@@ -129,7 +129,7 @@ func (st *state) writeText(v Value) error {
 	return st.write(s)
 }
 
-// checkNamespaces refuses ns.attr on the left of a set where ns is something else.
+// checkNamespaces refuses ns.attr on the left side of a set unless ns is a namespace.
 func checkNamespaces(x expr, f *frame) error {
 	switch x := x.(type) {
 	case *attrTarget:
@@ -146,7 +146,7 @@ func checkNamespaces(x expr, f *frame) error {
 	return nil
 }
 
-// assign sets a target; a tuple takes a sequence apart.
+// assign sets a target; a tuple unpacks a sequence.
 func (st *state) assign(x expr, v Value, f *frame) error {
 	switch x := x.(type) {
 	case *nameExpr:

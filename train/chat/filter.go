@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// filterNamed returns a filter, nil if there is none of that name.
+// filterNamed returns the named filter, or nil.
 func filterNamed(name string) builtin {
 	return map[string]builtin{
 		"abs": absFilter, "attr": attrFilter, "batch": batchFilter, "capitalize": caseFilter("capitalize"),
@@ -84,7 +84,7 @@ func stringFilter(st *state, v Value, a *arguments) (Value, error) {
 	return st.softStr(v)
 }
 
-// softStr is str(v) that leaves markup as it is.
+// softStr is str(v) that keeps markup.
 func (st *state) softStr(v Value) (Value, error) {
 	if _, ok := textOf(v); ok {
 		return v, nil
@@ -119,8 +119,8 @@ func caseFilter(name string) builtin {
 	}
 }
 
-// titleFilter makes the first letter of each word big and the rest small; words
-// begin after white space and after - ( { [ <.
+// titleFilter capitalizes each word and lowers its rest; words begin after white space and
+// after - ( { [ <.
 func titleFilter(st *state, v Value, a *arguments) (Value, error) {
 	if _, err := a.positional("title", 0, 0); err != nil {
 		return nil, err
@@ -204,8 +204,8 @@ func centerFilter(st *state, v Value, a *arguments) (Value, error) {
 	return alike(v, s), err
 }
 
-// indentFilter indents lines by a number of spaces or by a text: all but the
-// first unless first, and not the empty ones unless blank.
+// indentFilter indents lines by a number of spaces or by a text: all except the first line
+// unless first, and except empty lines unless blank.
 func indentFilter(st *state, v Value, a *arguments) (Value, error) {
 	args, err := a.bind("indent", "width=", "first=", "blank=")
 	if err != nil {

@@ -38,8 +38,8 @@ func (st *state) mapping(a *arguments) (func(Value) (Value, error), error) {
 	return func(x Value) (Value, error) { return filter(st, x, rest) }, nil
 }
 
-// selectFilter is select, reject, selectattr and rejectattr: the elements whose
-// value, or attribute, passes a test, or fails it.
+// selectFilter is select, reject, selectattr and rejectattr: the elements whose value, or
+// attribute, passes or fails a test.
 func selectFilter(filter string, keep, byAttr bool) builtin {
 	return func(st *state, v Value, a *arguments) (Value, error) {
 		if !isTrue(v) {

@@ -26,7 +26,7 @@ func truncate(f float64) (*big.Int, error) {
 	return i, nil
 }
 
-// intFilter is int(value), else int(float(value)), else the default.
+// intFilter returns int(value), else int(float(value)), else the default.
 func intFilter(st *state, v Value, a *arguments) (Value, error) {
 	args, err := a.bind("int", "default=", "base=")
 	if err != nil {
@@ -143,8 +143,7 @@ func roundFilter(st *state, v Value, a *arguments) (Value, error) {
 	return nil, valueErr("round: the method must be common, ceil or floor")
 }
 
-// roundFloat is Python's round(x, digits): the nearest decimal, ties by its exact
-// value to even.
+// roundFloat is Python's round(x, digits): the nearest decimal, exact ties to even.
 func roundFloat(x float64, digits int) (Value, error) {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0) || digits > 323 || x == 0:
@@ -171,7 +170,7 @@ func roundFloat(x float64, digits int) (Value, error) {
 	return newFloat(f), nil
 }
 
-// nearest is a/b rounded to an integer, ties to even; b is positive.
+// nearest returns a/b rounded to an integer, ties to even; b is positive.
 func nearest(a, b *big.Int) *big.Int {
 	q, m := new(big.Int).DivMod(a, b, new(big.Int))
 	c := m.Lsh(m, 1).Cmp(b)
@@ -192,7 +191,7 @@ func roundInt(i *big.Int, digits int) (Value, error) {
 	return fromBig(new(big.Int).Mul(nearest(i, unit), unit)), nil
 }
 
-// roundTo is func(value * 10**digits) / 10**digits.
+// roundTo returns func(value * 10**digits) / 10**digits.
 func (st *state) roundTo(v Value, digits int, how string) (Value, error) {
 	if digits > maxDigits || digits < -maxDigits {
 		return nil, overflowErr("round: the precision is out of range")

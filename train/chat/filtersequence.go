@@ -31,7 +31,7 @@ func attributePath(attr Value) []Value {
 	return path
 }
 
-// follow returns the value at a path; def, if given, stands for undefined ones.
+// follow returns the value at a path; def, if given, replaces undefined ones.
 func (st *state) follow(v Value, path []Value, def Value) (Value, error) {
 	for _, key := range path {
 		var err error
@@ -45,7 +45,7 @@ func (st *state) follow(v Value, path []Value, def Value) (Value, error) {
 	return v, nil
 }
 
-// foldCase makes text small for comparisons that ignore case.
+// foldCase lowers text for comparisons that ignore case.
 func (st *state) foldCase(v Value, sensitive bool) (Value, error) {
 	s, ok := textOf(v)
 	if !ok || sensitive {
@@ -87,7 +87,7 @@ func firstFilter(st *state, v Value, a *arguments) (Value, error) {
 	return x, err
 }
 
-// reversible returns the elements of v where Python's reversed takes it.
+// reversible returns the elements of v if Python's reversed accepts it.
 func (st *state) reversible(v Value) ([]Value, error) {
 	switch v.(type) {
 	case *List, *tuple, *Dict, *view, *rangeValue, Str, markup:
@@ -151,8 +151,8 @@ func itemsFilter(_ *state, v Value, a *arguments) (Value, error) {
 	return failing("items", typeErr("items needs a mapping, not %s", v.typeName())), nil
 }
 
-// failing is a generator whose first element is an error: in Python the body of a
-// generator runs when it is read.
+// failing is a generator whose first element is an error: in Python the body of a generator
+// runs when it is read.
 func failing(name string, err error) Value {
 	return newGenerator(name, func() (Value, bool, error) { return nil, false, err })
 }
@@ -209,7 +209,7 @@ func sumFilter(st *state, v Value, a *arguments) (Value, error) {
 	return total, nil
 }
 
-// extremeFilter is min and max: the first element that none beats.
+// extremeFilter is min and max: the first extreme element.
 func extremeFilter(name, op string) builtin {
 	return func(st *state, v Value, a *arguments) (Value, error) {
 		args, err := a.bind(name, "case_sensitive=", "attribute=")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sortIndex returns the order of keys from small to large, equal ones as they
-// stand; the error is the first of a comparison.
+// sortIndex returns the stable ascending order of keys; the error is the first of a
+// comparison.
 func (st *state) sortIndex(keys []Value, reverse bool) ([]int, error) {
 	order := make([]int, len(keys))
 	for i := range order {
@@ -121,8 +121,8 @@ func dictsortFilter(st *state, v Value, a *arguments) (Value, error) {
 	return pickAll(pairs, order), nil
 }
 
-// groupbyFilter returns pairs (value of the attribute, elements that have it),
-// sorted by the value.
+// groupbyFilter returns pairs (value of the attribute, elements with that value), sorted by
+// value.
 func groupbyFilter(st *state, v Value, a *arguments) (Value, error) {
 	args, err := a.bind("groupby", "attribute", "default=", "case_sensitive=")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Names of the files of a model that may hold its template.
+// Names of a model's files that may hold its template.
 const (
 	templateFile    = "chat_template.jinja"
 	templateFolder  = "additional_chat_templates/"
@@ -18,17 +18,17 @@ const (
 	templateKey     = "chat_template"
 )
 
-// ErrNoTemplate is returned when a model has no chat template.
+// ErrNoTemplate means that a model has no chat template.
 var ErrNoTemplate = errors.New("the model has no chat template")
 
-// SelectTemplate returns a chat template of a model and says where it stands.
-// files are the files of the model's folder by path. Looked at are
-// chat_template.jinja and additional_chat_templates/NAME.jinja, and then
-// chat_template in tokenizer_config.json; others and missing ones do not matter.
+// SelectTemplate returns a chat template of a model and its place. files are the files of
+// the model's folder by path. It looks at chat_template.jinja and
+// additional_chat_templates/NAME.jinja, and then at chat_template in tokenizer_config.json;
+// it ignores other files and missing ones.
 //
-// name chooses one of several; "" is the template "tool_use" if tools is set and
-// the place has one, else "default". The error is ErrNoTemplate if the model has
-// none at all; else it names the templates it has.
+// name chooses one of several; "" means the template "tool_use" if tools is set and the
+// place has one, else "default". It returns ErrNoTemplate if the model has none at all;
+// otherwise the error names the templates it has.
 func SelectTemplate(files map[string][]byte, name string, tools bool) (source, from string, err error) {
 	var known []string
 	for _, place := range []func(map[string][]byte) (map[string]namedTemplate, error){templateFiles, configFile} {
@@ -59,7 +59,7 @@ func SelectTemplate(files map[string][]byte, name string, tools bool) (source, f
 
 type namedTemplate struct{ source, from string }
 
-// templateFiles returns the templates that are files of their own, by name.
+// templateFiles returns the templates in separate files, by name.
 func templateFiles(files map[string][]byte) (map[string]namedTemplate, error) {
 	all := map[string]namedTemplate{}
 	for path, data := range files {

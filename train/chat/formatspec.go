@@ -12,13 +12,13 @@ import (
 // [[fill]align][sign][z][#][0][width][grouping][.precision][type].
 type formatSpec struct {
 	fill      string
-	align     byte // 0 where not given
+	align     byte // 0 if not given
 	sign      byte
 	noMinus   bool // z: a negative zero loses its sign
 	alternate bool
 	width     int
 	grouping  byte
-	precision int // -1 where not given
+	precision int // -1 if not given
 	kind      byte
 }
 
@@ -67,7 +67,7 @@ func parseSpec(s string) (formatSpec, error) {
 	return f, nil
 }
 
-// leadingInt reads digits from the front of s; ok is false beyond maxOutput.
+// leadingInt reads leading digits of s; ok is false beyond maxOutput.
 func leadingInt(s string, none int) (n int, rest string, ok bool) {
 	i := 0
 	for i < len(s) && isDigit(s[i]) {
@@ -132,7 +132,7 @@ func (f formatSpec) text(st *state, s string) (string, error) {
 	return f.aligned(s, '<'), nil
 }
 
-// aligned fills s up to the width; align says where it stands by default.
+// aligned fills s up to the width; align is the default alignment.
 func (f formatSpec) aligned(s string, align byte) string {
 	n := f.width - utf8.RuneCountInString(s)
 	if n <= 0 {
@@ -151,7 +151,7 @@ func (f formatSpec) aligned(s string, align byte) string {
 	return strings.Repeat(f.fill, left) + s + strings.Repeat(f.fill, n-left)
 }
 
-// number puts sign, prefix, digits and fill together.
+// number joins sign, prefix, digits and fill.
 func (f formatSpec) number(neg bool, prefix, digits string, group int) string {
 	sign := ""
 	switch {
@@ -185,7 +185,7 @@ func (f formatSpec) number(neg bool, prefix, digits string, group int) string {
 	return f.aligned(head+body, '>')
 }
 
-// groupDigits separates digits by groups; zeros in front fill up to least.
+// groupDigits separates digits into groups; leading zeros fill up to least.
 func groupDigits(s string, sep byte, group, least int) string {
 	var out []byte // backwards
 	for i, n := len(s)-1, 0; i >= 0 || len(out) < least; i-- {
@@ -270,7 +270,7 @@ func (f formatSpec) float(st *state, x float64) (string, error) {
 	return f.number(f.minus(x, digits), "", digits+suffix, 3), nil
 }
 
-// minus says whether x, written as digits, has a minus in front.
+// minus reports whether x, written as digits, has a leading minus.
 func (f formatSpec) minus(x float64, digits string) bool {
 	if math.IsNaN(x) || f.noMinus && strings.Trim(digits, "0.e+-") == "" {
 		return false
@@ -278,8 +278,8 @@ func (f formatSpec) minus(x float64, digits string) bool {
 	return math.Signbit(x)
 }
 
-// cFloat formats a number that is not negative as C's printf does with e, f, g,
-// and as Python does with none (0) and n. A precision of -1 is 6.
+// cFloat formats a non-negative number like C's printf with e, f, g, and like Python with
+// none (0) and n. A precision of -1 means 6.
 func cFloat(x float64, kind byte, precision int, alternate bool) string {
 	upper := kind == 'E' || kind == 'F' || kind == 'G'
 	if precision < 0 {
@@ -310,8 +310,8 @@ func cFloat(x float64, kind byte, precision int, alternate bool) string {
 	return s
 }
 
-// general is the format g: the shorter of e and f with precision digits. point is
-// Python's variant that always shows a fraction in the f form.
+// general is the format g: the shorter of e and f with precision digits. point is Python's
+// variant that always shows a fraction in the f form.
 func general(x float64, precision int, alternate, point bool) string {
 	s := strconv.FormatFloat(x, 'e', precision-1, 64)
 	i := strings.IndexByte(s, 'e')

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// DecodeJSON returns the value of one JSON text. Objects keep the order of their
-// keys, the last of equal keys wins; numbers with a fraction or an exponent become
-// Floats that keep their text, others integers of any size.
+// DecodeJSON returns the value of one JSON text. Objects keep their key order, and the last
+// of equal keys wins; numbers with a fraction or an exponent become Floats that keep their
+// text, others integers of any size.
 func DecodeJSON(data []byte) (Value, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("chat: the JSON is not UTF-8")
@@ -107,8 +107,8 @@ func decodeNumber(s string) (Value, error) {
 	return fromBig(i), nil
 }
 
-// EncodeJSON writes a value that DecodeJSON or FromGo made, without white space.
-// Numbers keep their text; Go's rules for HTML do not apply.
+// EncodeJSON writes a value made by DecodeJSON or FromGo, without white space. Numbers keep
+// their text; Go's HTML escaping does not apply.
 func EncodeJSON(v Value) ([]byte, error) {
 	return appendJSON(nil, v, 0)
 }

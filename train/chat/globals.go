@@ -2,7 +2,7 @@ package chat
 
 import "fmt"
 
-// globalNamed returns a function that every template has, or nil.
+// globalNamed returns the named built-in function, or nil.
 func globalNamed(name string) Value {
 	switch name {
 	case "range":
@@ -57,7 +57,7 @@ func makeRange(_ *state, a *arguments) (Value, error) {
 	if step == 0 {
 		return nil, valueErr("the step of a range cannot be zero")
 	}
-	const far = 1 << 61 // ranges that start beyond would overflow
+	const far = 1 << 61 // ranges that start beyond it would overflow
 	if start > far || start < -far || stop > far || stop < -far || step > far || step < -far {
 		return nil, overflowErr("the bounds of the range are too large")
 	}
@@ -128,7 +128,7 @@ func makeCycler(_ *state, a *arguments) (Value, error) {
 	return &cyclerValue{items: a.pos}, nil
 }
 
-// attr returns an attribute of a cycler, nil if it has no such.
+// attr returns an attribute of a cycler, or nil.
 func (c *cyclerValue) attr(name string) Value {
 	none := func(after func() Value) func(*state, *arguments) (Value, error) {
 		return func(_ *state, a *arguments) (Value, error) {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Templates render without automatic escaping; text becomes markup only by the
-// filters e, escape, forceescape and safe, and then escapes what it is joined with
-// (package markupsafe).
+// Templates render without automatic escaping; only the filters e, escape, forceescape and
+// safe turn text into markup, which then escapes text joined to it (package markupsafe).
 
 func escapeHTML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;").Replace(s)

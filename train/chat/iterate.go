@@ -129,10 +129,10 @@ func (st *state) length(v Value) (int, error) {
 	return 0, typeErr("object of type '%s' has no len()", v.typeName())
 }
 
-// newGenerator returns a sequence that is read once.
+// newGenerator returns a sequence that can be read once.
 func newGenerator(name string, next iterator) *generator { return &generator{name, next} }
 
-// mapped returns a generator of fn of each element of v.
+// mapped returns a generator of fn over the elements of v.
 func (st *state) mapped(name string, v Value, fn func(Value) (Value, error)) (Value, error) {
 	next, err := st.iterate(v)
 	if err != nil {
@@ -151,7 +151,7 @@ func (st *state) mapped(name string, v Value, fn func(Value) (Value, error)) (Va
 	}), nil
 }
 
-// contains is x in r for a number x.
+// contains returns x in r for a number x.
 func (r *rangeValue) contains(x Value) bool {
 	f, err := toFloat(x)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<62 {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// lexer splits a template into tokens with trim_blocks and lstrip_blocks on: the
-// first newline after a block tag goes, and so does white space between the
-// beginning of a line and a block tag; a - or + at either side of a tag overrides.
+// lexer splits a template into tokens with trim_blocks and lstrip_blocks on: it drops the
+// first newline after a block tag, and white space between the start of a line and a block
+// tag; a - or + at either side of a tag overrides that.
 type lexer struct {
 	src       string
 	pos       int
@@ -26,7 +26,7 @@ func normalise(source string) string {
 	return strings.TrimSuffix(source, "\n")
 }
 
-// syntaxError is an error at a byte offset, before it has line and column.
+// syntaxError is an error at a byte offset, not yet converted to line and column.
 type syntaxError struct {
 	pos int
 	msg string
@@ -111,7 +111,7 @@ func (l *lexer) root() error {
 	return l.code(at, tokBlockEnd)
 }
 
-// strip takes white space from the end of text before a block tag or a comment.
+// strip removes white space at the end of text before a block tag or a comment.
 func (l *lexer) strip(text string, sign byte) string {
 	switch sign {
 	case '-':
@@ -126,7 +126,7 @@ func (l *lexer) strip(text string, sign byte) string {
 	return text
 }
 
-// skipSpace returns the offset of the first character from pos on that is no white space.
+// skipSpace returns the offset of the first non-space character from pos on.
 func (l *lexer) skipSpace(pos int) int {
 	for pos < len(l.src) {
 		r, n := utf8.DecodeRuneInString(l.src[pos:])
@@ -159,7 +159,7 @@ func (l *lexer) rawBegin(pos int) (end int, sign byte, ok bool) {
 	return 0, 0, false
 }
 
-// raw reads up to and with {% endraw %}.
+// raw reads up to and including {% endraw %}.
 func (l *lexer) raw(begin int) error {
 	start := l.pos
 	for at := start; ; at += 2 {
@@ -188,8 +188,8 @@ func (l *lexer) raw(begin int) error {
 	}
 }
 
-// tagEnd matches the end of a block tag, +%} or -%} or %}, at pos and returns
-// the offset after it and after the white space that goes with it.
+// tagEnd matches the end of a block tag, +%} or -%} or %}, at pos and returns the offset
+// after it and the white space that it removes.
 func (l *lexer) tagEnd(pos int, mark string) (int, bool) {
 	rest := l.src[pos:]
 	switch {
@@ -205,7 +205,7 @@ func (l *lexer) tagEnd(pos int, mark string) (int, bool) {
 	return 0, false
 }
 
-// comment skips to the end of a comment that begins at begin.
+// comment skips a comment that begins at begin.
 func (l *lexer) comment(begin int) error {
 	i := strings.Index(l.src[l.pos:], "#}")
 	if i < 0 {
@@ -222,7 +222,7 @@ func (l *lexer) comment(begin int) error {
 
 // code reads the inside of a tag and its end.
 func (l *lexer) code(begin int, end tokenKind) error {
-	var open []byte // closing brackets that are due
+	var open []byte // pending closing brackets
 	for l.pos < len(l.src) {
 		if len(open) == 0 {
 			if after, ok := l.codeEnd(end); ok {

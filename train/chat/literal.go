@@ -10,7 +10,8 @@ import (
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// digits returns the end of a run of digits from pos on with single _ between them.
+// digits returns the end of a run of digits from pos on, with single _ allowed between
+// them.
 func (l *lexer) digits(pos int) int {
 	for pos < len(l.src) {
 		switch {
@@ -147,10 +148,9 @@ func (l *lexer) str() error {
 	return syntaxErr(l.pos, "the string has no end")
 }
 
-// unescape decodes the escapes of a string literal as Python's codec
-// unicode-escape does. An unknown escape stays as it is written. As in Jinja2, a
-// character outside of ASCII is itself written as an escape before, which shows
-// after a backslash: \é is the text \xe9.
+// unescape decodes the escapes of a string literal like Python's codec unicode-escape.
+// Unknown escapes stay as written. As in Jinja2, a character outside ASCII is first written
+// as an escape itself, which shows after a backslash: \é is the text \xe9.
 func unescape(s string) (string, error) {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s, nil

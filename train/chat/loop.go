@@ -3,13 +3,13 @@ package chat
 // loopValue is the variable loop of a for block (LoopContext of Jinja2).
 type loopValue struct {
 	iterable Value
-	filtered bool // the iterable is filtered by an if: its length is not known
+	filtered bool // the iterable is filtered by an if: its length is unknown
 	next     iterator
 	index0   int
-	length   int // -1: not known yet
+	length   int // -1: not yet known
 
-	before, current, after Value // after is nil until it is looked at
-	ended                  bool  // after was looked for, and there is none
+	before, current, after Value // after is nil until needed
+	ended                  bool  // after was looked for and does not exist
 	changed                []Value
 	hasChanged             bool
 }
@@ -35,7 +35,7 @@ func (l *loopValue) advance() (Value, bool, error) {
 	return v, true, nil
 }
 
-// peek returns the next element without going there, nil after the last.
+// peek returns the next element without advancing, nil after the last.
 func (l *loopValue) peek() (Value, error) {
 	if l.after == nil && !l.ended {
 		v, ok, err := l.next()
@@ -84,7 +84,7 @@ func (l *loopValue) count(st *state) (int, error) {
 	return l.length, nil
 }
 
-// attr returns loop.name, nil if a loop has no such attribute.
+// attr returns loop.name, or nil.
 func (l *loopValue) attr(st *state, name string) (Value, error) {
 	switch name {
 	case "index":
@@ -206,8 +206,8 @@ func (s *forStmt) round(st *state, f *frame, loop *loopValue, v Value) (signal, 
 	return st.run(s.body, f)
 }
 
-// filtered returns the elements that pass the if of the loop. The test has its
-// variables in the slots of the body, so these are put back after it.
+// filtered returns the elements that pass the loop's if. The test keeps its variables in
+// the body's slots, which are restored after it.
 func (s *forStmt) filtered(st *state, f *frame, next iterator) iterator {
 	return func() (Value, bool, error) {
 		saved := make([]Value, len(s.testScope))

@@ -2,10 +2,10 @@ package chat
 
 import "slices"
 
-// macro is a macro with the variables around it, or the body of a call block.
+// macro is a macro, or the body of a call block, with its enclosing variables.
 type macro struct {
 	def   *macroDef
-	frame *frame // around the definition
+	frame *frame // enclosing frame
 }
 
 func (*macro) typeName() string { return "Macro" }
@@ -99,7 +99,7 @@ func (m *macro) run(st *state, f *frame) (Value, error) {
 	return Str(text), err
 }
 
-// attr returns an attribute of a macro, nil if it has no such.
+// attr returns an attribute of a macro, or nil.
 func (m *macro) attr(name string) Value {
 	d := m.def
 	switch name {

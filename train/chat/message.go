@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// Message is one message of a chat: role, content, and any other fields, such as
-// name, tool_calls or reasoning_content, in the order in which they were given.
-// The zero value has no fields.
+// Message is one message of a chat: role, content, and any other fields, such as name,
+// tool_calls or reasoning_content, in the given order. The zero value has no fields.
 type Message struct{ fields *Dict }
 
 // NewMessage returns a message with a role and text.
@@ -18,12 +17,12 @@ func NewMessage(role, content string) Message {
 	return Message{d}
 }
 
-// MessageOf returns a message with the fields of d, which must not change later.
-// The error is for a message without a role that is text.
+// MessageOf returns a message with the fields of d, which must not change later. It returns
+// an error if the role is missing or not text.
 func MessageOf(d *Dict) (Message, error) {
 	role, ok := d.Get("role")
 	if !ok {
-		return Message{}, errors.New("chat: a message has no role")
+		return Message{}, errors.New("chat: message without a role")
 	}
 	if _, ok := textOf(role); !ok {
 		return Message{}, fmt.Errorf("chat: the role of a message is %s, not text", role.typeName())
@@ -38,8 +37,7 @@ func (m Message) Role() string {
 	return s
 }
 
-// Text returns the content if it is text; a list of parts, None and no content at
-// all give false.
+// Text returns the content if it is text; false for a list of parts, None or no content.
 func (m Message) Text() (string, bool) {
 	v, ok := m.Field("content")
 	if !ok {
@@ -77,7 +75,7 @@ func (m Message) value() Value {
 	return m.fields
 }
 
-// MarshalJSON writes all fields in their order; numbers keep their text.
+// MarshalJSON writes all fields in order; numbers keep their text.
 func (m Message) MarshalJSON() ([]byte, error) { return EncodeJSON(m.value()) }
 
 // UnmarshalJSON reads an object with a role.

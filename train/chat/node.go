@@ -10,7 +10,7 @@ type position int
 
 func (p position) offset() int { return int(p) }
 
-// ref says where a variable is kept: in slot of the frame up levels out.
+// ref is the place of a variable: a slot of the frame up levels out.
 type ref struct{ up, slot int }
 
 type (
@@ -23,7 +23,7 @@ type (
 		name string
 		ref  ref
 	}
-	// attrTarget is ns.attr on the left of a set.
+	// attrTarget is ns.attr on the left side of a set.
 	attrTarget struct {
 		position
 		name, attr string
@@ -55,8 +55,8 @@ type (
 		position
 		x expr
 	}
-	// chainExpr is first op x op y …, from left to right: of arithmetic operators
-	// of one precedence, or of comparisons, each with its neighbour.
+	// chainExpr is first op x op y …, evaluated left to right: arithmetic operators of one
+	// precedence, or comparisons, each with its neighbour.
 	chainExpr struct {
 		position
 		compare bool
@@ -93,9 +93,9 @@ type (
 	}
 	filterExpr struct {
 		position
-		x    expr // nil: the text of the block around
+		x    expr // nil: the text of the enclosing block
 		name string
-		fn   builtin // nil: unknown, an error when it is called
+		fn   builtin // nil: unknown, an error when called
 		args callArgs
 	}
 	testExpr struct {
@@ -115,7 +115,7 @@ type callArgs struct {
 	star, stars expr
 }
 
-// stmt is a statement. The returned signal is what the loop around has to do.
+// stmt is a statement. The returned signal tells the enclosing loop what to do.
 type stmt interface {
 	exec(st *state, f *frame) (signal, error)
 }
@@ -128,15 +128,15 @@ const (
 	nextRound
 )
 
-// scope are the variables that begin with a block, and the values they begin with.
+// scope lists the variables of a block and their initial values.
 type scope []load
 
 type loadKind uint8
 
 const (
-	loadParam   loadKind = iota // set by whoever enters
-	loadGlobal                  // the variable of the rendering called name
-	loadAlias                   // the variable of the scope around
+	loadParam   loadKind = iota // set on entry
+	loadGlobal                  // the rendering's variable of that name
+	loadAlias                   // the variable of the enclosing scope
 	loadMissing                 // nothing
 )
 
@@ -161,7 +161,7 @@ type (
 		body, els  []stmt
 		hasElse    bool
 
-		loop                           *ref // where loop is kept; nil if nothing asks for it
+		loop                           *ref // slot of loop; nil if unused
 		bodyScope, testScope, elsScope scope
 	}
 	macroStmt struct {
@@ -203,7 +203,7 @@ type (
 	}
 )
 
-// macroDef is the body of a macro or of a call block.
+// macroDef is the definition of a macro or a call block.
 type macroDef struct {
 	name     string // empty for a call block
 	args     []*nameExpr
@@ -212,7 +212,7 @@ type macroDef struct {
 
 	fn                      *funcInfo
 	scope                   scope
-	caller, kwargs, varargs *ref // where they are kept; nil if the body asks for none
+	caller, kwargs, varargs *ref // their slots; nil if unused
 	explicitCaller          bool
 }
 

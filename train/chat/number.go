@@ -60,7 +60,8 @@ func isNumber(v Value) bool {
 	return false
 }
 
-// toFloat returns a number as a double; the error is for integers that are too large.
+// toFloat returns a number as a double; it returns an error for integers that are too
+// large.
 func toFloat(v Value) (float64, error) {
 	switch v := v.(type) {
 	case Float:
@@ -102,7 +103,7 @@ func compareNumbers(a, b Value) (sign int, ok bool) {
 	return exact(a).Cmp(exact(b)), true
 }
 
-// exact returns a number without rounding; it is not NaN.
+// exact returns a non-NaN number without rounding.
 func exact(v Value) *big.Float {
 	if f, ok := v.(Float); ok {
 		return new(big.Float).SetFloat64(f.F)
@@ -134,7 +135,7 @@ func formatFloat(f float64) string {
 	return s
 }
 
-// formatInt is Python's str of an integer; the error is for more than maxDigits digits.
+// formatInt is Python's str of an integer; it returns an error above maxDigits digits.
 func formatInt(i *big.Int) (string, error) {
 	if i.BitLen() > maxDigits*10/3+16 {
 		return "", valueErr("the integer has more than %d digits", maxDigits)
@@ -224,7 +225,7 @@ func parseFloat(s string) (float64, error) {
 	return f, nil
 }
 
-// asciiDigits replaces the decimal digits of other scripts, which Python reads too.
+// asciiDigits replaces the decimal digits of other scripts, which Python also accepts.
 func asciiDigits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf || !unicode.IsDigit(r) {

@@ -60,8 +60,8 @@ func (p *parser) expectKind(kind tokenKind) error {
 	return nil
 }
 
-// body parses statements until one of the end tags, which stays the current token;
-// without end tags, to the end of the template.
+// body parses statements until one of the end tags, which stays the current token, or
+// without end tags to the end of the template.
 func (p *parser) body(ends ...string) ([]stmt, error) {
 	if p.stmts++; p.stmts > maxDepth {
 		return nil, tooDeep(p.cur().pos)
@@ -120,7 +120,7 @@ func tooDeep(pos int) error {
 	return &syntaxError{pos, "the template is nested too deep", limitErr("nesting deeper than %d", maxDepth)}
 }
 
-// block parses the end of the opening tag, a body, and eats the end tag.
+// block parses the end of the opening tag, a body, and consumes the end tag.
 func (p *parser) block(end string) ([]stmt, error) {
 	body, err := p.blockUntil(end)
 	if err == nil {
@@ -129,7 +129,7 @@ func (p *parser) block(end string) ([]stmt, error) {
 	return body, err
 }
 
-// blockUntil is block without eating the end tag.
+// blockUntil is block without consuming the end tag.
 func (p *parser) blockUntil(ends ...string) ([]stmt, error) {
 	p.skipOp(":")
 	if err := p.expectKind(tokBlockEnd); err != nil {

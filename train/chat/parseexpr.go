@@ -1,15 +1,15 @@
 package chat
 
-// tupleRules say how far a tuple without parentheses goes.
+// tupleRules say where a tuple without parentheses ends.
 type tupleRules struct {
-	cond       bool   // inline if is an expression here
-	end        string // this word ends the tuple too
-	parens     bool   // () is the empty tuple
-	simple     bool   // only names and literals: the left of an assignment
-	namespaces bool   // with simple: ns.attr too
+	cond       bool   // allow inline if
+	end        string // this word also ends the tuple
+	parens     bool   // allow () as the empty tuple
+	simple     bool   // only names and literals: the left side of an assignment
+	namespaces bool   // with simple: allow ns.attr
 }
 
-// tuple parses an expression, or several with commas between.
+// tuple parses an expression, or several separated by commas.
 func (p *parser) tuple(r tupleRules) (expr, error) {
 	start := p.cur()
 	var items []expr
@@ -51,7 +51,7 @@ func (p *parser) tuple(r tupleRules) (expr, error) {
 	return &tupleExpr{position(start.pos), items}, nil
 }
 
-// target parses the left of an assignment, up to the word end.
+// target parses the left side of an assignment, up to the word end.
 func (p *parser) target(end string) (expr, error) {
 	return p.assignable(tupleRules{simple: true, end: end})
 }
@@ -125,7 +125,7 @@ func (p *parser) expression(cond bool) (expr, error) {
 	return x, err
 }
 
-// logic parses operands with the word op between them.
+// logic parses operands separated by the word op.
 func (p *parser) logic(op string, operand func() (expr, error)) (expr, error) {
 	first, err := operand()
 	if err != nil || !p.cur().isName(op) {
@@ -159,8 +159,8 @@ func (p *parser) not() (expr, error) {
 	return &notExpr{position(t.pos), x}, err
 }
 
-// chain parses operands with operators between them. op returns the current
-// operator and eats it, or returns "".
+// chain parses operands separated by operators. op consumes and returns the current
+// operator, or returns "".
 func (p *parser) chain(operand func() (expr, error), op func() string) (*chainExpr, expr, error) {
 	first, err := operand()
 	if err != nil {

@@ -2,7 +2,7 @@ package chat
 
 import "strings"
 
-// strings parses string literals that follow each other: they are one.
+// strings parses adjacent string literals as one.
 func (p *parser) strings() expr {
 	first := p.next()
 	if p.cur().kind != tokString {
@@ -259,7 +259,7 @@ func (p *parser) dotted() (token, error) {
 	return t, nil
 }
 
-// filters parses |name(args)|name…; inline, the first one comes without |.
+// filters parses |name(args)|name…; inline, the first one has no |.
 func (p *parser) filters(x expr, inline bool) (*filterExpr, error) {
 	var last *filterExpr
 	for n := 0; inline || p.cur().is("|"); n++ {

@@ -11,7 +11,7 @@ import (
 type percentArgs struct {
 	values  []Value
 	used    int
-	mapping bool // what is left over is no error
+	mapping bool // leftover values are not an error
 	whole   Value
 }
 
@@ -23,7 +23,7 @@ func (p *percentArgs) next() (Value, error) {
 	return p.values[p.used-1], nil
 }
 
-// percent is format % v; like is the format string as a value.
+// percent returns format % v; like is the format string as a value.
 func (st *state) percent(like Value, format string, v Value) (Value, error) {
 	p := &percentArgs{values: []Value{v}, whole: v}
 	switch v := v.(type) {
@@ -57,7 +57,7 @@ func (st *state) percent(like Value, format string, v Value) (Value, error) {
 	return alike(like, b.String()), st.chargeText(b.Len())
 }
 
-// directive formats what follows a %, and returns the rest of the format.
+// directive formats the directive after a %, and returns the rest of the format.
 func (st *state) directive(s string, p *percentArgs, escape bool) (text, rest string, err error) {
 	f := formatSpec{fill: " ", precision: -1}
 	if strings.HasPrefix(s, "(") {

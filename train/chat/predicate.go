@@ -1,6 +1,6 @@
 package chat
 
-// testNamed returns the test of x is name, nil if there is none of that name.
+// testNamed returns the test of x is name, or nil.
 func testNamed(name string) builtin {
 	switch name {
 	case "==", "eq", "equalto":
@@ -83,7 +83,7 @@ func remainderTest(name string) builtin {
 	}
 }
 
-// knownTest says whether a filter or a test of that name exists.
+// knownTest reports whether the named filter or test exists.
 func knownTest(kind string) builtin {
 	return func(st *state, v Value, a *arguments) (Value, error) {
 		if _, err := a.positional(kind, 0, 0); err != nil {

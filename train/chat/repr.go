@@ -19,8 +19,8 @@ func (st *state) str(v Value) (string, error) {
 	return st.repr(v)
 }
 
-// repr is Python's repr(v). The error is for values whose repr has an address,
-// such as generators and methods: no template means to print that.
+// repr is Python's repr(v). It returns an error for values whose repr has an address, such
+// as generators and methods: no template means to print that.
 func (st *state) repr(v Value) (string, error) {
 	w := reprWriter{st: st}
 	err := w.value(v, 0)
@@ -102,7 +102,7 @@ func (w *reprWriter) value(v Value, depth int) error {
 	return w.object(v, depth)
 }
 
-// object writes the values that only templates make.
+// object writes the values that only templates create.
 func (w *reprWriter) object(v Value, depth int) error {
 	switch v := v.(type) {
 	case *namespace:
@@ -215,7 +215,7 @@ func escapeRune(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// ascii is Python's ascii(): a repr with all other characters escaped.
+// ascii is Python's ascii(): a repr with all non-ASCII characters escaped.
 func ascii(repr string) string {
 	var b strings.Builder
 	for _, r := range repr {

@@ -26,7 +26,7 @@ func (t runeText) cut(i, j int) string {
 	return string(t.runes[i:j])
 }
 
-// runeCache keeps the last text, as templates look at one text many times.
+// runeCache keeps the last text, because templates often look at one text many times.
 type runeCache struct{ last runeText }
 
 // runesOf returns s for cutting by code points.
@@ -49,7 +49,7 @@ func (st *state) runesOf(s string) (runeText, error) {
 	return t, nil
 }
 
-// isSpace says whether Python's str.isspace counts r as white space.
+// isSpace reports whether Python's str.isspace counts r as white space.
 func isSpace(r rune) bool {
 	switch {
 	case r >= 9 && r <= 13, r >= 28 && r <= 32, r == 0x85, r == 0xa0:
@@ -62,7 +62,7 @@ func isSpace(r rune) bool {
 	return false
 }
 
-// isLineEnd says whether Python's str.splitlines ends a line at r.
+// isLineEnd reports whether Python's str.splitlines ends a line at r.
 func isLineEnd(r rune) bool {
 	return r >= 10 && r <= 13 || r >= 28 && r <= 30 || r == 0x85 || r == 0x2028 || r == 0x2029
 }

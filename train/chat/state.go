@@ -11,7 +11,7 @@ import (
 type state struct {
 	ctx   context.Context
 	steps int // used so far
-	check int // look at ctx when steps is here
+	check int // check ctx when steps reaches this
 	depth int // of macro calls
 	out   *strings.Builder
 	vars  *Dict
@@ -19,13 +19,13 @@ type state struct {
 	runes runeCache
 }
 
-// frame holds the variables of one call of a body; nil is no value.
+// frame holds the variables of one call of a body; nil means no value.
 type frame struct {
 	slots  []Value
 	parent *frame
 }
 
-const stepsPerCheck = 1024 // between two looks at the context
+const stepsPerCheck = 1024 // between two checks of the context
 
 func (st *state) charge(n int) error {
 	st.steps += n
@@ -39,8 +39,8 @@ func (st *state) charge(n int) error {
 	return nil
 }
 
-// chargeText counts n bytes of text that are produced or searched, and refuses
-// text that is too long before it is made.
+// chargeText charges n bytes of text to be produced or searched, and refuses too long texts
+// before they are made.
 func (st *state) chargeText(n int) error {
 	if n > maxOutput || n < 0 {
 		return limitErr("text longer than %d bytes", maxOutput)
@@ -59,7 +59,7 @@ func (st *state) write(s string) error {
 	return nil
 }
 
-// capture runs body and returns what it writes. After an error the text is empty.
+// capture runs body and returns its output. After an error the text is empty.
 func (st *state) capture(body func() error) (string, error) {
 	out := st.out
 	st.out = &strings.Builder{}
@@ -72,7 +72,7 @@ func (st *state) capture(body func() error) (string, error) {
 	return text, nil
 }
 
-// chargeSlow is chargeText for work that takes many times longer than copying.
+// chargeSlow is chargeText for work many times slower than copying.
 func (st *state) chargeSlow(n int) error {
 	const times = 8
 	if err := st.chargeText(n); err != nil {
@@ -81,7 +81,7 @@ func (st *state) chargeSlow(n int) error {
 	return st.charge((times - 1) * n / textPerStep)
 }
 
-// chargeKey counts the text of a dict key, which is hashed or compared.
+// chargeKey charges the text of a dict key, which is hashed or compared.
 func (st *state) chargeKey(v Value) error {
 	switch v := v.(type) {
 	case Str:
@@ -101,7 +101,7 @@ func (st *state) chargeKey(v Value) error {
 	return nil
 }
 
-// lookup is d.get with its steps counted.
+// lookup is d.get with its steps charged.
 func (st *state) lookup(d *Dict, key Value) (Value, bool, error) {
 	if err := st.chargeKey(key); err != nil {
 		return nil, false, err
@@ -109,7 +109,7 @@ func (st *state) lookup(d *Dict, key Value) (Value, bool, error) {
 	return d.get(key)
 }
 
-// global returns the variable of the rendering called name, nil if it has none.
+// global returns the rendering's variable of that name, or nil.
 func (st *state) global(name string) Value {
 	if v, ok := st.vars.Get(name); ok {
 		return v
@@ -120,8 +120,8 @@ func (st *state) global(name string) Value {
 	return nil
 }
 
-// enter gives the variables of a scope what they begin with. The steps count, and
-// the next charge looks at them.
+// enter sets the variables of a scope to their initial values. It adds steps, which the
+// next charge checks.
 func (st *state) enter(sc scope, f *frame) {
 	st.steps += len(sc)
 	for _, l := range sc {
@@ -149,7 +149,7 @@ func (f *frame) at(r ref) *Value {
 	return &f.slots[r.slot]
 }
 
-// located is an error with the place in the template that it comes from.
+// located is an error with its place in the template.
 type located struct {
 	pos int
 	err error
@@ -158,7 +158,7 @@ type located struct {
 func (e *located) Error() string { return e.err.Error() }
 func (e *located) Unwrap() error { return e.err }
 
-// at gives an error its place, if it has none yet.
+// at adds a place to an error without one.
 func at(pos int, err error) error {
 	var l *located
 	if err == nil || errors.As(err, &l) {

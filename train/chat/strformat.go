@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// formatter is one call of str.format: string.Formatter, with the attribute rules
-// of the sandbox.
+// formatter is one call of str.format: string.Formatter with the sandbox's attribute rules.
 type formatter struct {
 	st     *state
 	a      *arguments
-	named  *Dict // of format_map instead of names
+	named  *Dict // for format_map, in place of names
 	next   int   // automatic number; -1 after an explicit one
-	like   Value // the text that is formatted: markup escapes
+	like   Value // the formatted text: markup escapes
 	manual bool
 }
 

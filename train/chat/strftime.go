@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// DefaultDate is the date that strftime_now shows unless a rendering has another:
-// prompts must not depend on the day of the run.
+// DefaultDate is the default date of strftime_now: prompts must not depend on the day of
+// the run.
 func DefaultDate() time.Time { return time.Date(2024, time.July, 26, 0, 0, 0, 0, time.UTC) }
 
-// strftime formats t with English names, as C does in the locale C, and with the
-// flags - _ 0 ^ # of glibc. A directive that C does not know stays as it is.
+// strftime formats t with English names, like C in the locale C, with glibc's flags - _ 0 ^
+// #. Unknown directives stay as they are.
 func strftime(st *state, t time.Time, format string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -64,7 +64,7 @@ func paddedNumber(n, width int, pad, flag byte) string {
 	return fmt.Sprintf("%0*d", width, n)
 }
 
-// compound are the directives that stand for others.
+// compound maps directives to their expansions.
 var compound = map[byte]string{
 	'c': "%a %b %e %H:%M:%S %Y", 'D': "%m/%d/%y", 'F': "%Y-%m-%d", 'r': "%I:%M:%S %p",
 	'R': "%H:%M", 'T': "%H:%M:%S", 'x': "%m/%d/%y", 'X': "%H:%M:%S",

@@ -60,7 +60,7 @@ func stripMethod(st *state, v Value, s, name string, a *arguments) (Value, error
 	return alike(v, s), err
 }
 
-// strip takes white space, or the characters of chars, from one end or both.
+// strip removes white space, or the characters of chars, from one end or both.
 func (st *state) strip(s, name string, chars Value) (string, error) {
 	in := isSpace
 	if _, none := chars.(None); chars != nil && !none {
@@ -82,9 +82,9 @@ func (st *state) strip(s, name string, chars Value) (string, error) {
 	return s, nil
 }
 
-// runeSet says whether a character is in set.
+// runeSet returns a function that reports whether a character is in set.
 func runeSet(set string) func(rune) bool {
-	const few = 32 // bytes that are searched as fast as a map
+	const few = 32 // bytes: searching them is as fast as a map
 	if len(set) <= few {
 		return func(r rune) bool { return strings.ContainsRune(set, r) }
 	}
@@ -221,8 +221,8 @@ func splitLines(s string, keep bool) []string {
 	return lines
 }
 
-// stretch returns the part of s between the code points start and end, as the
-// search methods take them, where it begins, and false if start is beyond s.
+// stretch returns the part of s between the code points start and end, as for the search
+// methods, its offset, and false if start is beyond s.
 func stretch(st *state, s string, start, end Value) (part string, from int, ok bool, err error) {
 	t, err := st.runesOf(s)
 	if err != nil {

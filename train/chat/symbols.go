@@ -1,11 +1,11 @@
 package chat
 
-// Which variable a name means is decided before rendering, as in Jinja2
-// (jinja2/idtracking.py): each block that opens a scope lists the names it reads
-// and sets, and what each begins with when the block is entered.
+// Names are resolved to variables before rendering, as in Jinja2 (jinja2/idtracking.py):
+// each block that opens a scope lists the names it reads and sets, and each one's initial
+// value on entry.
 
-// funcInfo is a body with variables of its own: the template, or a macro. Blocks
-// inside of it keep their variables in slots of its frame.
+// funcInfo is a body with its own variables: the template, or a macro. Nested blocks keep
+// their variables in slots of its frame.
 type funcInfo struct {
 	parent *funcInfo
 	slots  map[variable]int
@@ -27,13 +27,13 @@ func (fn *funcInfo) slot(level int, name string) int {
 	return i
 }
 
-// symbols are the names of one scope. A branch of an if is looked at with symbols
-// over those of the scope, which base points to.
+// symbols are the names of one scope. A branch of an if has symbols on top of the scope's,
+// which base points to.
 type symbols struct {
 	base, parent *symbols
 	level        int
 	fn           *funcInfo
-	loads        map[string]loadKind // what each name begins with; its keys are the names
+	loads        map[string]loadKind // initial value of each name; its keys are the names
 	order        []string            // of loads
 	stores       map[string]bool
 }
@@ -112,8 +112,8 @@ func (s *symbols) store(name string) {
 	s.define(name, loadMissing)
 }
 
-// join takes over the branches of an if. A name that only a branch sets begins
-// with its outer value, as the branch may not be taken.
+// join merges the branches of an if. A name that only a branch sets starts with its outer
+// value, because the branch may not be taken.
 func (s *symbols) join(branches ...*symbols) {
 	var fresh []string
 	for _, b := range branches {
@@ -145,7 +145,7 @@ func (s *symbols) join(branches ...*symbols) {
 	}
 }
 
-// scope returns what happens when the scope of s is entered.
+// scope returns what to do on entry to the scope of s.
 func (s *symbols) scope() scope {
 	list := make(scope, len(s.order))
 	for i, name := range s.order {
@@ -157,8 +157,7 @@ func (s *symbols) scope() scope {
 	return list
 }
 
-// ref returns where the variable name is kept as seen from fn, and false if no
-// scope has it.
+// ref returns the place of variable name as seen from fn, and false if no scope has it.
 func (s *symbols) ref(name string, fn *funcInfo) (ref, bool) {
 	owner := s.find(name)
 	if owner == nil {
@@ -171,8 +170,7 @@ func (s *symbols) ref(name string, fn *funcInfo) (ref, bool) {
 	return r, true
 }
 
-// stmts enters the names of statements; blocks with scopes of their own are left
-// to their own symbols.
+// stmts enters the names of statements; blocks with their own scope keep their own symbols.
 func (s *symbols) stmts(list []stmt) {
 	for _, x := range list {
 		s.stmt(x)
@@ -221,7 +219,7 @@ func (s *symbols) exprs(list ...expr) {
 	}
 }
 
-// targets enters the names on the left of an assignment.
+// targets enters the names on the left side of an assignment.
 func (s *symbols) targets(x expr, enter func(string)) {
 	switch x := x.(type) {
 	case *nameExpr:

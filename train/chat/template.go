@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Template is a parsed template. It may be rendered by several goroutines at once.
+// Template is a parsed template. Several goroutines may render it at once.
 type Template struct {
 	source string // normalised, for places in errors
 	digest string
@@ -19,8 +19,8 @@ type Template struct {
 	scope  scope
 }
 
-// Parse reads a template. Its error is an *Error: bad syntax, an unknown tag,
-// filter or test, or a template beyond the limits.
+// Parse reads a template. It returns an *Error for bad syntax, an unknown tag, filter or
+// test, or a template beyond the limits.
 func Parse(source string) (*Template, error) {
 	if len(source) > maxSource {
 		return nil, &Error{Line: 1, Column: 1, Msg: "the template is larger than 1 MiB", err: ErrLimit}
@@ -47,7 +47,7 @@ func Parse(source string) (*Template, error) {
 // Digest returns the sha256 of the source, in hexadecimal digits.
 func (t *Template) Digest() string { return t.digest }
 
-// placed makes an *Error of an error of the parser or of a rendering.
+// placed turns an error of the parser or of a rendering into an *Error.
 func (t *Template) placed(err error) error {
 	pos, cause := 0, err
 	var s *syntaxError
@@ -69,9 +69,9 @@ func (t *Template) placed(err error) error {
 	return e
 }
 
-// RenderVars renders with any variables; nil is none. date is what strftime_now
-// shows, the zero time stands for DefaultDate. Its error is an *Error; when ctx
-// ends or a limit is reached, errors.Is finds that in it.
+// RenderVars renders with arbitrary variables; nil means none. date is the date of
+// strftime_now, zero for DefaultDate. It returns an *Error; if ctx ends or a limit is
+// reached, errors.Is finds that in it.
 func (t *Template) RenderVars(ctx context.Context, vars *Dict, date time.Time) (string, error) {
 	if vars == nil {
 		vars = &Dict{}
@@ -91,19 +91,19 @@ func (t *Template) RenderVars(ctx context.Context, vars *Dict, date time.Time) (
 	return st.out.String(), nil
 }
 
-// Input is what a chat template renders.
+// Input holds the inputs of a chat template.
 type Input struct {
 	Messages            []Message
-	Tools               Value             // list of definitions; nil is none
-	Documents           Value             // list; nil is none
+	Tools               Value             // list of definitions; nil means none
+	Documents           Value             // list; nil means none
 	AddGenerationPrompt bool              // end with the beginning of an assistant message
 	Special             map[string]string // bos_token, eos_token, …
-	Vars                *Dict             // further variables such as enable_thinking; nil is none
-	Date                time.Time         // of strftime_now; zero is DefaultDate
+	Vars                *Dict             // further variables such as enable_thinking; nil means none
+	Date                time.Time         // for strftime_now; zero means DefaultDate
 }
 
-// variables returns what the template sees, in transformers' way: tools and
-// documents are None where there are none.
+// variables returns the template's variables as transformers sets them: missing tools and
+// documents are None.
 func (in Input) variables() *Dict {
 	d := &Dict{}
 	for name, text := range in.Special {
@@ -128,7 +128,7 @@ func (in Input) variables() *Dict {
 	return d
 }
 
-// Render returns the text of a chat. Errors are as of RenderVars.
+// Render returns the text of a chat. Errors are as for RenderVars.
 func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 	return t.RenderVars(ctx, in.variables(), in.Date)
 }

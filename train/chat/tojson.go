@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonWriter writes values as Python's json.dumps.
+// jsonWriter writes values like Python's json.dumps.
 type jsonWriter struct {
 	st      *state
 	b       strings.Builder
@@ -112,7 +112,7 @@ func jsonScalar(v Value) (string, error) {
 	return formatInt(i)
 }
 
-// line ends a line where there is an indent.
+// line ends a line if there is an indent.
 func (w *jsonWriter) line(depth int) error {
 	if w.indent == nil {
 		return nil

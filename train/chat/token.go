@@ -21,8 +21,8 @@ const (
 	tokOp
 )
 
-// token is a piece of a template. text is the name, the operator, the data or the
-// value of a string; value is that of a number.
+// token is a piece of a template. text is the name, the operator, the data or the string's
+// value; value is a number's.
 type token struct {
 	kind  tokenKind
 	pos   int // byte offset in the normalised source
@@ -30,10 +30,10 @@ type token struct {
 	value Value
 }
 
-// is says whether t is the operator op.
+// is reports whether t is the operator op.
 func (t token) is(op string) bool { return t.kind == tokOp && t.text == op }
 
-// isName says whether t is the word name.
+// isName reports whether t is the word name.
 func (t token) isName(name string) bool { return t.kind == tokName && t.text == name }
 
 // String describes t for messages.

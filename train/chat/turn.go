@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// Texts that a template does not write of itself and does not change.
+// Texts that no template writes itself or changes.
 const (
 	firstQuestion = "qX7first"
 	firstAnswer   = "aX7first"
 	nextQuestion  = "qX7second"
 )
 
-// EndOfTurn returns the text that a template writes after the content of an
-// assistant message, up to the content of the next message of the user: in it
-// stands the token that ends a turn, before the beginning of the next one. special
-// and vars are as in Input. The error is for templates that do not render a chat
-// of three messages, or not the texts of its messages.
+// EndOfTurn returns the text that a template writes between the content of an assistant
+// message and the content of the next user message; the token that ends a turn is in it,
+// before the start of the next turn. special and vars are as in Input. It returns an error
+// if the template does not render a chat of three messages, or not their texts.
 func EndOfTurn(ctx context.Context, t *Template, in Input) (string, error) {
 	in.Messages = []Message{
 		NewMessage("user", firstQuestion), NewMessage("assistant", firstAnswer), NewMessage("user", nextQuestion),

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Case mapping as Python has it: the full mappings of Unicode, where one character
-// may become several. Go has only those of one to one.
+// Case mapping as in Python: Unicode's full mappings, where one character may become
+// several. Go only has one-to-one mappings.
 
-// specialCase returns the characters whose upper case is longer than one character
-// (SpecialCasing.txt): each word is the character, its upper case and, after a
-// slash, its title case where that differs.
+// specialCase returns the upper and title case of characters whose upper case is longer
+// than one character (SpecialCasing.txt): each word is the character, its upper case and,
+// after a slash, its title case if different.
 func specialCase(r rune) (upper, title string) {
 	switch {
 	case r == 0xdf, r == 0x149, r == 0x1f0, r == 0x390, r == 0x3b0, r == 0x587, r >= 0x1e96 && r <= 0x1e9e,
@@ -102,7 +102,7 @@ func lowerText(s string) string {
 	return b.String()
 }
 
-// lowerAt is the lower case of rs[i]; a sigma at the end of a word is ς.
+// lowerAt returns the lower case of rs[i]; a sigma at the end of a word is ς.
 func lowerAt(rs []rune, i int) string {
 	switch rs[i] {
 	case 'İ':
@@ -115,8 +115,8 @@ func lowerAt(rs []rune, i int) string {
 	return string(unicode.ToLower(rs[i]))
 }
 
-// finalSigma says whether a cased letter comes before rs[i] and none after, where
-// characters that do not count for case are looked past, at most 64 of them.
+// finalSigma reports whether a cased letter comes before rs[i] and none after, skipping at
+// most 64 characters without case.
 func finalSigma(rs []rune, i int) bool {
 	const far = 64
 	j := i - 1
@@ -154,7 +154,7 @@ func capitalizeText(s string) string {
 	return b.String()
 }
 
-// titleText is str.title: letters after a letter become small, others big.
+// titleText is str.title: letters after a letter become lower case, others upper case.
 func titleText(s string) string {
 	rs := []rune(s)
 	var b strings.Builder
@@ -186,7 +186,7 @@ func swapText(s string) string {
 	return b.String()
 }
 
-// textIs is str.isNAME for the class of characters called name.
+// textIs is str.isNAME for the named class of characters.
 func textIs(name, s string) bool {
 	switch name {
 	case "isascii":
@@ -221,7 +221,7 @@ func textIs(name, s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !is(r) }) < 0
 }
 
-// isDigitRune counts decimal digits and digits in another position or a circle.
+// isDigitRune accepts decimal digits and digits in another position or a circle.
 func isDigitRune(r rune) bool {
 	switch {
 	case unicode.IsDigit(r), r == 0xb2, r == 0xb3, r == 0xb9, r >= 0x1369 && r <= 0x1371, r == 0x19da,

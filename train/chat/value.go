@@ -5,11 +5,11 @@ import (
 	"math/big"
 )
 
-// Value is a value of a template, as Python has it: None, Bool, Int, Float, Str,
-// *List, *Dict and the kinds that only templates make. Values are not changed
-// after they are made, so several goroutines may render with the same ones.
+// Value is a value of a template, as in Python: None, Bool, Int, Float, Str, *List, *Dict
+// and kinds that only templates create. Values are immutable once made, so several
+// goroutines may render with the same ones.
 type Value interface {
-	typeName() string // as type(x).__name__
+	typeName() string // type(x).__name__
 }
 
 type (
@@ -17,10 +17,10 @@ type (
 	None struct{}
 	// Bool is True or False; it counts as an integer, 1 or 0.
 	Bool bool
-	// Int is an integer of 64 bits; larger ones are kept in another type.
+	// Int is a 64-bit integer; larger ones have another type.
 	Int int64
-	// Float is a double. Text is the JSON text that it was decoded from, for
-	// writing it back; rendering prints F as Python does.
+	// Float is a double. Text is the JSON text that it was decoded from, for writing it
+	// back; rendering prints F as Python does.
 	Float struct {
 		F    float64
 		Text string
@@ -30,22 +30,22 @@ type (
 
 	// bigInt is an integer that does not fit into Int.
 	bigInt struct{ i *big.Int }
-	// markup is text that counts as HTML: what it is joined with gets escaped.
+	// markup is text that counts as HTML: text joined to it is escaped.
 	markup string
 )
 
 // List is a list of values.
 type List struct{ Items []Value }
 
-// tuple is a list that prints with parentheses. grouped marks the pairs of the
-// filter groupby, which have attributes grouper and list.
+// tuple is a list that prints with parentheses. grouped marks pairs of the filter groupby,
+// which have the attributes grouper and list.
 type tuple struct {
 	items   []Value
 	grouped bool
 }
 
-// undefined is the value of what does not exist. It prints as nothing, and most
-// other uses are errors. unsafe marks what the sandbox hides.
+// undefined is the value of a missing thing. It prints as nothing, and most other uses are
+// errors. unsafe marks things that the sandbox hides.
 type undefined struct {
 	hint   string // says why; empty: key is not in obj, or no variable is called name
 	name   string
@@ -54,19 +54,19 @@ type undefined struct {
 	unsafe bool
 }
 
-// rangeValue is what range() returns: start, start+step, …, n values.
+// rangeValue is the result of range(): start, start+step, …, n values.
 type rangeValue struct{ start, stop, step, n int64 }
 
-// namespace is what namespace() returns, the only value that templates change.
+// namespace is the result of namespace(), the only value that templates change.
 type namespace struct{ attrs *Dict }
 
-// view is what keys, values and items of a dict return.
+// view is the result of a dict's keys, values and items.
 type view struct {
 	dict *Dict
 	kind string // dict_keys, dict_values, dict_items
 }
 
-// generator is a sequence that can be read once, as filters such as map return.
+// generator is a sequence that can be read once, such as the result of map.
 type generator struct {
 	name string
 	next iterator
@@ -79,7 +79,7 @@ type function struct {
 	call  func(st *state, a *arguments) (Value, error)
 }
 
-// cyclerValue is what cycler() returns, joinerValue what joiner() returns.
+// cyclerValue is the result of cycler(), joinerValue of joiner().
 type (
 	cyclerValue struct {
 		items []Value
@@ -135,7 +135,7 @@ func alike(v Value, s string) Value {
 
 func undefinedName(name string) *undefined { return &undefined{name: name} }
 
-// undefinedElement is the value of obj[key] where obj has no such key.
+// undefinedElement is the value of obj[key] if obj has no such key.
 func undefinedElement(obj, key Value) *undefined { return &undefined{obj: obj, key: key} }
 
 func undefinedAttribute(obj Value, name string) *undefined {
@@ -148,7 +148,7 @@ func unsafeAttribute(obj Value, name string) *undefined {
 		unsafe: true}
 }
 
-// why says what does not exist.
+// why says what is missing.
 func (u *undefined) why() string {
 	switch {
 	case u.hint != "":
@@ -201,7 +201,7 @@ func isTrue(v Value) bool {
 	return true
 }
 
-// FromGo returns the value of Go data: nil, bool, integers, floats, strings,
-// json-like slices and maps of these, and Values. The keys of a map come in
-// sorted order, because a Go map has none; use a *Dict where the order matters.
+// FromGo returns the value of Go data: nil, bool, integers, floats, strings, JSON-like
+// slices and maps of these, and Values. Map keys come in sorted order, because a Go map has
+// none; use a *Dict if the order matters.
 func FromGo(x any) (Value, error) { return fromGo(x, 0) }

@@ -68,8 +68,8 @@ func walkTarget(x expr, visit func(name string, loaded bool)) {
 	}
 }
 
-// walkStmts calls visit for all names in statements, blocks inside included, in
-// the order in which Jinja2 visits its nodes.
+// walkStmts calls visit for all names in statements, including nested blocks, in the order
+// in which Jinja2 visits its nodes.
 func walkStmts(list []stmt, visit func(name string, loaded bool)) {
 	exprs := func(list ...expr) {
 		for _, e := range list {
@@ -130,7 +130,7 @@ func walkStmts(list []stmt, visit func(name string, loaded bool)) {
 	}
 }
 
-// undeclared returns which of the names are read in list before they are set.
+// undeclared returns the names that list reads before it sets them.
 func undeclared(list []stmt, names ...string) map[string]bool {
 	open := map[string]bool{}
 	for _, n := range names {
