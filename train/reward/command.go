@@ -12,51 +12,50 @@ import (
 	"exp/train/rollout"
 )
 
-// CommandOptions say how a reward program is run. All must be set.
+// CommandOptions configure a reward program. All must be set.
 type CommandOptions struct {
-	Argv       []string      // program and arguments; the program is looked up as a shell does
-	Parts      []string      // components that every answer must have
-	DataSource string        // of rows whose problem names none
+	Argv       []string      // program and arguments; the program is looked up in PATH
+	Parts      []string      // components required in every answer
+	DataSource string        // for rows whose problem names none
 	Workers    int           // processes
-	Batch      int           // rows that a process is given at once
+	Batch      int           // rows sent to a process at once
 	RowLimit   time.Duration // longest silence while rows wait for an answer
 	BatchLimit time.Duration // longest time for all rows of a batch
-	Retries    int           // how often a row is asked again that got no answer
-	// Restarts is how often, in one call of Score, processes may end or fall silent
-	// before the program counts as broken.
+	Retries    int           // retries of a row without an answer
+	// Restarts is how often, in one call of Score, processes may end or fall silent before
+	// the program counts as broken.
 	Restarts int
-	// Log receives the lines that the program writes to its standard error. It is
-	// called from Score and Close only.
+	// Log receives the program's lines on standard error. It is called only from Score and
+	// Close.
 	Log func(line string)
 }
 
-// Command scores by a program that it starts once per worker and keeps. The program
-// reads one row a line from its standard input,
+// Command scores with a program, one process per worker, which it keeps running. The
+// program reads one row per line from its standard input,
 //
 //	{"id": "7", "problem": "…", "prompt": "…", "response": "…", "gold": "…", "data_source": "…", "extra": {…}}
 //
-// and writes one answer a line to its standard output, in any order:
+// and writes one answer per line to its standard output, in any order:
 //
 //	{"id": "7", "score": 0.5, "components": {"style": 0.1}}
 //	{"id": "7", "error": "why there is no score"}
 //
-// It may read ahead, but a batch ends with no mark: it must answer the rows it has
-// without waiting for more, and flush. "gold" is the problem's answer, "extra" its
-// data. At the end its standard input is closed; whatever is left of its process
-// group is then killed.
+// It may read ahead, but nothing marks the end of a batch: it must answer the rows it has
+// without waiting for more, and flush. "gold" is the problem's answer, "extra" its data. At
+// the end its standard input is closed, and the remains of its process group are killed.
 //
-// A process that ends or falls silent is started again, and the rows that it did not
-// answer are asked one by one, so that a row that brings it down harms only itself. A
-// line that is no answer, an id that was not asked for and a second answer to a row
-// mean that program and row cannot be trusted to be matched: those are *BrokenError.
+// A process that ends or falls silent is restarted, and its unanswered rows are asked one
+// by one, so that a row that crashes it harms only itself. A malformed line, an unknown id
+// or a second answer to a row mean that answers cannot be matched to rows reliably: those
+// are *BrokenError.
 type Command struct {
 	opt       CommandOptions
 	processes []*process // by worker; nil before the first row and after a failure
-	last      int64      // id of the last row that was sent
+	last      int64      // id of the last row sent
 	grace     time.Duration
 }
 
-// NewCommand prepares a program; it starts with the first row. Close it afterwards.
+// NewCommand prepares a program; the first row starts it. Close it afterwards.
 func NewCommand(o CommandOptions) *Command {
 	if len(o.Argv) == 0 || o.Workers < 1 || o.Batch < 1 || o.RowLimit <= 0 || o.BatchLimit <= 0 {
 		panic("reward: command without program, workers, batch or limits")
@@ -88,7 +87,7 @@ func (c *Command) rows(items []rollout.Item) []row {
 	return out
 }
 
-// dataSource is the data_source of a problem's data, if it has one.
+// dataSource returns the data_source of a problem's data, or "".
 func dataSource(p *rollout.Problem, otherwise string) string {
 	var d struct {
 		Source string `json:"data_source"`
@@ -136,14 +135,14 @@ type scoring struct {
 	scores []Score
 
 	mu       sync.Mutex
-	next     int   // batch that no worker has taken
+	next     int   // next batch to hand out
 	failed   []int // rows without an answer in this round
 	restarts int
-	said     []string // by processes that are gone
+	said     []string // last lines of ended processes
 	err      error
 }
 
-// round has the workers ask for all batches of rows once.
+// round lets the workers ask for all batches of rows once.
 func (s *scoring) round(ctx context.Context, batches [][]int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -166,7 +165,7 @@ func (s *scoring) round(ctx context.Context, batches [][]int) error {
 						s.err = err
 					}
 					s.mu.Unlock()
-					cancel() // the others' rows are worth nothing any more
+					cancel() // the other workers' rows are now useless
 					return
 				}
 			}
@@ -176,8 +175,8 @@ func (s *scoring) round(ctx context.Context, batches [][]int) error {
 	return s.err
 }
 
-// ask has worker k score a batch. Rows that it does not answer are noted as failed;
-// the error is for what ends the call.
+// ask lets worker k score a batch. It marks unanswered rows as failed; an error ends the
+// call.
 func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -185,7 +184,7 @@ func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 	if s.processes[k] == nil {
 		p, err := startProcess(s.opt.Argv)
 		if err != nil {
-			return s.broken(err, "reward.command names the program and its arguments")
+			return s.broken(err, "set reward.command to the program and its arguments")
 		}
 		s.processes[k] = p
 	}
@@ -217,8 +216,8 @@ func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 	s.said = append(s.said, s.processes[k].stderr.take()...)
 	s.processes[k] = nil
 	if s.restarts++; s.restarts > s.opt.Restarts {
-		return s.broken(fmt.Errorf("it failed %d times in one step, the last time: %w", s.restarts, failure),
-			"run it by hand on a row to see why; reward.row_limit, reward.batch and reward.restarts are its limits")
+		return s.broken(fmt.Errorf("it failed %d times in one step; the last failure: %w", s.restarts, failure),
+			"run it by hand on a row to see why; reward.row_limit, reward.batch and reward.restarts set its limits")
 	}
 	return nil
 }
@@ -227,7 +226,7 @@ func (c *Command) broken(err error, help string) error {
 	return &BrokenError{What: "reward command " + c.opt.Argv[0], Err: err, Help: help}
 }
 
-// logTo hands lines to the log.
+// logTo passes lines to the log.
 func (o CommandOptions) logTo(lines []string) {
 	if o.Log == nil {
 		return
@@ -237,7 +236,7 @@ func (o CommandOptions) logTo(lines []string) {
 	}
 }
 
-// log hands on what the programs have said.
+// log passes on the programs' output.
 func (c *Command) log() {
 	for _, p := range c.processes {
 		if p != nil {
@@ -246,7 +245,7 @@ func (c *Command) log() {
 	}
 }
 
-// kill ends all processes at once.
+// kill kills all processes at once.
 func (c *Command) kill() {
 	for k, p := range c.processes {
 		if p != nil {
@@ -257,11 +256,11 @@ func (c *Command) kill() {
 	}
 }
 
-// closeGrace is how long a program has to end after its input has.
+// closeGrace is how long a program may keep running after its input has ended.
 const closeGrace = 5 * time.Second
 
-// Close implements Scorer: it ends the programs. The error is for a program that
-// wrote answers nobody waits for any more.
+// Close implements Scorer: it ends the programs. It returns an error if a program wrote
+// unexpected answers.
 func (c *Command) Close() error {
 	var errs []error
 	for k, p := range c.processes {

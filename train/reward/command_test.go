@@ -211,10 +211,10 @@ func TestCommandThatHangs(t *testing.T) {
 // What a program writes that is no answer ends the run, with the line and the row.
 func TestCommandThatBreaksTheProtocol(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"print", "line 3 of its output: no answer in JSON, while the row with id 2 (problem p1) waits: invalid character 'd' looking for beginning of value: debug: print"},
+		{"print", "line 3 of its output: not a JSON answer, while the row with id 2 (problem p1) waits: invalid character 'd' looking for beginning of value: debug: print"},
 		{"nan", "invalid character 'N' looking for beginning of value"},
 		{"twice", "line 4 of its output: a second answer to the row with id 2 (problem p1)"},
-		{"who", `line 3 of its output: the id "who" was not asked for; the row with id 2 waits`},
+		{"who", `line 3 of its output: the id "who" is unknown; the row with id 2 waits`},
 		{"noid", `line 3 of its output: no "id" (a text), while the row with id 2 waits`},
 		{"empty", `line 3 of its output: the row with id 2 (problem p1) has neither "score" nor "error"`},
 		{"long", "line 3 of its output: longer than 1048576 bytes"},
@@ -269,7 +269,7 @@ func TestCommandThatAlwaysEnds(t *testing.T) {
 	c := NewCommand(o)
 	defer c.Close()
 	_, err := c.Score(context.Background(), items("boom", "boom", "boom", "boom", "boom"))
-	want := "it failed 4 times in one step, the last time: the reward command ended (exit status 3) before it answered; it said: cannot stand boom"
+	want := "it failed 4 times in one step; the last failure: the reward command ended (exit status 3) before it answered; it said: cannot stand boom"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -8,8 +8,8 @@ import (
 	"exp/train/rollout"
 )
 
-// Transcript is what a judge reads as {prompt}: the prompt of a problem without messages,
-// and else its messages under their roles,
+// Transcript returns the judge's {prompt}: the prompt of a problem without messages, else
+// its messages under their roles,
 //
 //	[system]
 //	Be short.
@@ -17,7 +17,7 @@ import (
 //	[user]
 //	What is 1+1?
 //
-// Further fields of a message, such as tool_calls, follow its text as JSON, one a line.
+// Further fields of a message, such as tool_calls, follow its text as JSON, one per line.
 func Transcript(p *rollout.Problem) string {
 	if len(p.Messages) == 0 {
 		return p.Prompt
@@ -35,9 +35,8 @@ func Transcript(p *rollout.Problem) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// Concatenation is what a reward model without a chat template reads as {prompt}: the
-// prompt of a problem without messages, and else the texts of its messages, with blank
-// lines between them.
+// Concatenation returns the {prompt} of a reward model without a chat template: the prompt
+// of a problem without messages, else the texts of its messages separated by blank lines.
 func Concatenation(p *rollout.Problem) string {
 	if len(p.Messages) == 0 {
 		return p.Prompt
@@ -51,8 +50,8 @@ func Concatenation(p *rollout.Problem) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// messageText is the content of a message: its text, or its parts; a part
-// that is no text is shown as JSON.
+// messageText returns the content of a message: its text, or its parts, non-text parts as
+// JSON.
 func messageText(m rollout.Message) string {
 	if len(m.Parts) == 0 || string(m.Parts) == "null" {
 		return m.Content

@@ -1,15 +1,14 @@
-// Package reward grades completions by what lies outside of a task: a program that
-// speaks JSON lines (Command), a model behind an OpenAI-compatible server (Judge), or a
+// Package reward grades completions by means outside a task: a program that speaks JSON
+// lines (Command), a model behind an OpenAI-compatible server (Judge), or a
 // sequence-classification model on our own engine (Model).
 //
-// Whether an answer is right stays the task's word, so that accuracy and evaluation
-// mean the same with every reward; a Scorer only replaces what the completion is
-// worth. What could not be scored is "not graded", never a number.
+// The task still decides whether an answer is right, so accuracy and evaluation mean the
+// same with every reward; a Scorer only replaces the reward. A completion that could not be
+// scored is "not graded", never a number.
 //
-// A Scorer scores a row by the row alone: how rows are batched, how many workers
-// there are and what was retried changes no score. A program or a server that looks
-// at anything else breaks that promise; nobody checks it. Programs run with the
-// user's rights, in no sandbox.
+// A Scorer scores a row by the row alone: batching, the number of workers and retries
+// change no score. A program or a server that looks at anything else breaks that promise,
+// unchecked. Programs run with the user's rights, without a sandbox.
 package reward
 
 import (
@@ -20,25 +19,24 @@ import (
 	"exp/train/rollout"
 )
 
-// Score is what a Scorer says of one completion.
+// Score is a Scorer's result for one completion.
 type Score struct {
 	Graded bool
 	Value  float64            // 0 unless Graded
-	Parts  map[string]float64 // named parts, of those that were asked for; may be nil
-	Reason string             // why it is not graded, or a word on the score
+	Parts  map[string]float64 // named parts, among those requested; may be nil
+	Reason string             // why it is not graded, or a remark on the score
 }
 
 // Scorer scores completions. It is used by one goroutine at a time.
 type Scorer interface {
-	// Score returns one score for each item, in their order. Its error is for a scorer
-	// that cannot go on at all: a *BrokenError, or ctx's error.
+	// Score returns one score for each item, in order. It returns an error only if the
+	// scorer cannot continue at all: a *BrokenError, or ctx's error.
 	Score(ctx context.Context, items []rollout.Item) ([]Score, error)
-	// Close ends what the scorer started. Its error says that the scores that it gave
-	// cannot be relied upon.
+	// Close ends what the scorer started. An error means that its scores are unreliable.
 	Close() error
 }
 
-// BrokenError says that what grades is broken, whatever it is asked.
+// BrokenError means that the scorer is broken for every row.
 type BrokenError struct {
 	What string // "the reward command", "the judge"
 	Err  error
@@ -50,27 +48,27 @@ func (e *BrokenError) Error() string { return e.What + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// ExitCode is that of an evaluation whose infrastructure failed.
+// ExitCode returns the exit code of an evaluation whose infrastructure failed.
 func (e *BrokenError) ExitCode() int { return 8 }
 
-// Hint says what to do.
+// Hint suggests a fix.
 func (e *BrokenError) Hint() string { return e.Help }
 
-// The names of components that every grader has: the task's own verdict as numbers, 1
-// or 0, and the whole reward.
+// Names of components that every grader has: the task's own verdict as numbers, 1 or 0, and
+// the whole reward.
 const (
 	PartCorrect = "correct"
 	PartFormat  = "format" // an answer was found, right or wrong
 	PartScore   = "score"
 )
 
-// Builtin reports whether a component's name is one of those that need no Scorer.
+// Builtin reports whether a component needs no Scorer.
 func Builtin(name string) bool {
 	return name == PartCorrect || name == PartFormat || name == PartScore
 }
 
-// Grader joins a task's verdicts with a Scorer's rewards. It is safe for concurrent
-// use: it asks the Scorer for one batch at a time.
+// Grader joins a task's verdicts with a Scorer's rewards. It is safe for concurrent use: it
+// calls the Scorer for one batch at a time.
 type Grader struct {
 	task   rollout.Grader
 	scorer Scorer // nil: the reward is the task's
@@ -79,8 +77,8 @@ type Grader struct {
 	mu sync.Mutex
 }
 
-// NewGrader returns a grader whose rewards are scorer's, or the task's own if that is
-// nil, with those components. It does not close the scorer.
+// NewGrader returns a grader with the given components, whose rewards are scorer's, or the
+// task's own if scorer is nil. It does not close the scorer.
 func NewGrader(task rollout.Grader, scorer Scorer, components []string) *Grader {
 	return &Grader{task: task, scorer: scorer, names: components}
 }
@@ -121,7 +119,7 @@ func (g *Grader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollout.
 	return verdicts, nil
 }
 
-// gradeTask asks the task, for all items at once if it can.
+// gradeTask calls the task's grader, for all items at once if it supports that.
 func gradeTask(ctx context.Context, task rollout.Grader, items []rollout.Item) ([]rollout.Verdict, error) {
 	if batch, ok := task.(rollout.BatchGrader); ok {
 		return batch.GradeAll(ctx, items)
@@ -137,7 +135,7 @@ func gradeTask(ctx context.Context, task rollout.Grader, items []rollout.Item) (
 	return verdicts, nil
 }
 
-// join is the verdict of the task with the reward of the scorer.
+// join returns the task's verdict with the scorer's reward.
 func (g *Grader) join(task rollout.Verdict, s Score) rollout.Verdict {
 	if !s.Graded {
 		return rollout.Verdict{Status: rollout.NotGraded, Reason: s.Reason}

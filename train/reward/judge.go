@@ -18,47 +18,46 @@ import (
 	"exp/train/rollout"
 )
 
-// JudgeOptions say whom to ask and how. URL, Model, Template, Concurrent and Timeout
-// must be set.
+// JudgeOptions configure a judge. URL, Model, Template, Concurrent and Timeout must be set.
 type JudgeOptions struct {
 	URL      string // base, such as http://127.0.0.1:8000/v1; /chat/completions is added
 	Model    string
 	Template string // of the message, with {prompt} (see Transcript), {response} and {gold}
 	// Pattern finds the score in the judge's answer: the first group of its last match.
-	// nil: the answer holds a JSON object, and Field in it is the score.
+	// nil: the answer holds a JSON object, whose Field is the score.
 	Pattern *regexp.Regexp
 	Field   string
 	Parts   []string // further fields of the JSON object
-	// Low and High bound a score; nil is no bound. One outside is no score.
+	// Low and High bound a score; nil means no bound. Scores outside are rejected.
 	Low, High   *float64
 	Temperature float64
 	MaxTokens   int
-	Key         string // sent as bearer token; empty sends none. It is never written down
+	Key         string // sent as bearer token; empty sends none. It is never stored or logged
 
 	Concurrent int           // requests at a time
-	Rate       float64       // requests a second, over all; 0 is no limit
+	Rate       float64       // total requests per second; 0 means no limit
 	Timeout    time.Duration // of one request
-	Retries    int           // of a request that failed for a passing reason
+	Retries    int           // of a request after a transient failure
 	Cache      string        // folder of answers; empty keeps none
 
 	Client *http.Client // nil: one that follows no redirections, which would carry the key elsewhere
-	// Now and Sleep replace the clock in tests; nil is the real one.
+	// Now and Sleep replace the clock in tests; nil means the real one.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// Judge scores by the word of a language model behind a server that speaks OpenAI's
-// chat completions. Equal requests are sent once: answers are kept by the digest of
-// URL and request, so that a run that is executed again gets the same scores.
+// Judge scores with a language model behind a server that speaks OpenAI's chat completions.
+// Equal requests are sent once: answers are cached by the digest of URL and request, so a
+// repeated run gets the same scores.
 //
-// Timeouts, dropped connections, 408, 429 and 5xx are asked again, after Retry-After
-// if the server says it, else after 1, 2, 4 … seconds, at most a minute. Other
-// answers than 200 are final; 401, 403 and 404 mean that no request can succeed and
-// are a *BrokenError. What is not scored in the end is not graded.
+// Timeouts, dropped connections, 408, 429 and 5xx are retried, after Retry-After if the
+// server sends it, else after 1, 2, 4 … seconds, at most a minute. Other failures are
+// final; 401, 403 and 404 mean that no request can succeed and give a *BrokenError. A row
+// without a score in the end is not graded.
 type Judge struct {
 	opt  JudgeOptions
 	pace pace
-	// Asked counts requests that were sent, Cached scores that came from the cache.
+	// Asked counts requests sent, Cached scores from the cache.
 	Asked, Cached int64
 	mu            sync.Mutex
 }
@@ -93,7 +92,7 @@ func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var bodies [][]byte
-	of := make([]int, len(items)) // items to bodies
+	of := make([]int, len(items)) // index of each item's body
 	index := map[string]int{}
 	for i, it := range items {
 		body, err := j.body(it)
@@ -126,7 +125,7 @@ func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	}
 	close(next)
 	wg.Wait()
-	for _, err := range errs { // one that is broken before one that was cancelled for it
+	for _, err := range errs { // prefer a broken one over those cancelled because of it
 		if broken := (*BrokenError)(nil); errors.As(err, &broken) {
 			return nil, err
 		}
@@ -141,14 +140,14 @@ func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	return out, nil
 }
 
-// fill puts a completion into a template: {prompt}, {response} and {gold}, none of
-// which is looked for in what was put in. prompt stands for the problem.
+// fill puts a completion into a template: {prompt}, {response} and {gold}. It does not
+// search the inserted text for placeholders. prompt stands for the problem.
 func fill(template, prompt string, it rollout.Item) string {
 	return strings.NewReplacer("{prompt}", prompt, "{response}", it.Completion.Text, "{gold}",
 		it.Problem.Answer).Replace(template)
 }
 
-// chatRequest is what a server is sent.
+// chatRequest is the body sent to a server.
 type chatRequest struct {
 	Model       string        `json:"model"`
 	Messages    []chatMessage `json:"messages"`
@@ -166,8 +165,7 @@ func (j *Judge) body(it rollout.Item) ([]byte, error) {
 		Messages: []chatMessage{{"user", fill(j.opt.Template, Transcript(it.Problem), it)}}})
 }
 
-// judge scores one request, from the cache if it has been answered. Its error ends
-// the call of Score.
+// judge scores one request, from the cache if possible. An error ends the call of Score.
 func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 	if content, ok := j.cached(body); ok {
 		if s := j.read(content); s.Graded {
@@ -209,12 +207,12 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 			break
 		}
 		if passing.after > 0 {
-			j.pace.pause(passing.after) // all requests: the server is busy, not this one wrong
+			j.pace.pause(passing.after) // all requests: the server is busy, this request is fine
 		} else if err := j.opt.Sleep(ctx, backoff(try)); err != nil {
 			return Score{}, err
 		}
 	}
-	return Score{Reason: fmt.Sprintf("the judge: asked %d times, the last time: %s", j.opt.Retries+1,
+	return Score{Reason: fmt.Sprintf("the judge: asked %d times; the last failure: %s", j.opt.Retries+1,
 		j.clean(why.Error()))}, nil
 }
 
@@ -224,7 +222,7 @@ func (j *Judge) count(n *int64) {
 	j.mu.Unlock()
 }
 
-// clean takes the key out of a text that may repeat it.
+// clean removes the key from a text that may repeat it.
 func (j *Judge) clean(s string) string {
 	if j.opt.Key == "" {
 		return s
@@ -232,28 +230,28 @@ func (j *Judge) clean(s string) string {
 	return strings.ReplaceAll(s, j.opt.Key, "[key]")
 }
 
-// longestWait is how long a server may have us wait before we give a row up.
+// longestWait is the longest wait a server may ask for before we give up on a row.
 const longestWait = 5 * time.Minute
 
-// backoff is the wait after failure try, counted from 0.
+// backoff returns the wait after failure try, counted from 0.
 func backoff(try int) time.Duration { return min(time.Second<<min(try, 6), time.Minute) }
 
-// passingError is a failure that may be gone the next time.
+// passingError is a transient failure.
 type passingError struct {
 	err   error
-	after time.Duration // as the server asks; 0 if it does not
+	after time.Duration // requested by the server; 0 if none
 }
 
 func (e *passingError) Error() string { return e.err.Error() }
 
-// maxResponse is the longest answer of a server in bytes, maxContent the longest text
-// in it that a score is looked for in.
+// maxResponse is the longest server answer in bytes, maxContent the longest message that is
+// searched for a score.
 const (
 	maxResponse = 4 << 20
 	maxContent  = 64 << 10
 )
 
-// ask sends a request and returns what the judge says.
+// ask sends a request and returns the judge's text.
 func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 	inTime, cancel := context.WithTimeout(ctx, j.opt.Timeout)
 	defer cancel()
@@ -289,7 +287,7 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
-		return "", fmt.Errorf("its answer is no chat completion: %w: %s", err, excerpt(raw))
+		return "", fmt.Errorf("its answer is not a chat completion: %w: %s", err, excerpt(raw))
 	}
 	if len(got.Choices) == 0 {
 		return "", fmt.Errorf("its answer has no choices: %s", excerpt(raw))
@@ -304,16 +302,16 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 	return c.Message.Content, nil
 }
 
-// refused is the error of an answer that is not 200.
+// refused returns the error for a status other than 200.
 func (j *Judge) refused(resp *http.Response, raw []byte) error {
-	err := fmt.Errorf("%s answers %s: %s", j.opt.URL, resp.Status, excerpt(bytes.TrimSpace(raw)))
+	err := fmt.Errorf("%s answered %s: %s", j.opt.URL, resp.Status, excerpt(bytes.TrimSpace(raw)))
 	switch code := resp.StatusCode; {
 	case code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500:
 		return &passingError{err: err, after: retryAfter(resp.Header.Get("Retry-After"), j.opt.Now())}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound:
 		return &BrokenError{What: "judge", Err: errors.New(j.clean(err.Error())),
-			Help: "see reward.judge.url, reward.judge.model, and the key in the variable that " +
-				"reward.judge.key_env names"}
+			Help: "check reward.judge.url, reward.judge.model, and the key in the variable named by " +
+				"reward.judge.key_env"}
 	}
 	return err
 }
@@ -329,7 +327,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// read finds the score in what the judge said.
+// read finds the score in the judge's text.
 func (j *Judge) read(content string) Score {
 	s, err := j.extract(content)
 	for _, x := range []struct {
@@ -338,7 +336,7 @@ func (j *Judge) read(content string) Score {
 	}{
 		{err == nil && j.opt.Low != nil && s.Value < *j.opt.Low, "is below reward.judge.low"},
 		{err == nil && j.opt.High != nil && s.Value > *j.opt.High, "is above reward.judge.high"},
-		{err == nil && (math.IsNaN(s.Value) || math.IsInf(s.Value, 0)), "is no number"},
+		{err == nil && (math.IsNaN(s.Value) || math.IsInf(s.Value, 0)), "is not a number"},
 	} {
 		if x.bad {
 			err = fmt.Errorf("its score %v %s", s.Value, x.what)
@@ -360,7 +358,7 @@ func (j *Judge) extract(content string) (Score, error) {
 		last := all[len(all)-1][1]
 		x, err := strconv.ParseFloat(strings.TrimSpace(last), 64)
 		if err != nil {
-			return Score{}, fmt.Errorf("reward.judge.pattern found %q, which is no number", last)
+			return Score{}, fmt.Errorf("reward.judge.pattern found %q, which is not a number", last)
 		}
 		return Score{Value: x}, nil
 	}
@@ -374,7 +372,7 @@ func (j *Judge) extract(content string) (Score, error) {
 			return 0, fmt.Errorf("no field %q in its answer", name)
 		}
 		if err := json.Unmarshal(raw, &x); err != nil || string(raw) == "null" {
-			return 0, fmt.Errorf("the field %q is %s, no number", name, excerpt(raw))
+			return 0, fmt.Errorf("the field %q is %s, not a number", name, excerpt(raw))
 		}
 		return x, nil
 	}
@@ -395,8 +393,8 @@ func (j *Judge) extract(content string) (Score, error) {
 	return s, nil
 }
 
-// jsonObject reads the last JSON object of a text: models write words, or a fence,
-// around it.
+// jsonObject returns the last JSON object of a text: models put words, or a fence, around
+// it.
 func jsonObject(text string) (map[string]json.RawMessage, error) {
 	var found map[string]json.RawMessage
 	for at := 0; at < len(text); {

@@ -152,7 +152,7 @@ func TestJudgeGivesUp(t *testing.T) {
 	o, clock := judgeOf(url)
 	o.Key = "sk-secret"
 	got, err := NewJudge(o).Score(context.Background(), items("a"))
-	if err != nil || got[0].Graded || !strings.Contains(got[0].Reason, "asked 4 times, the last time: ") || !strings.Contains(got[0].Reason, "500 Internal Server Error: overloaded [key]") {
+	if err != nil || got[0].Graded || !strings.Contains(got[0].Reason, "asked 4 times; the last failure: ") || !strings.Contains(got[0].Reason, "500 Internal Server Error: overloaded [key]") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if want := "[1s 2s 4s]"; fmt.Sprint(clock.slept) != want {
@@ -192,18 +192,18 @@ func TestJudgeTimeout(t *testing.T) {
 func TestJudgeGarbage(t *testing.T) {
 	low, high := 0.0, 10.0
 	for _, tt := range []struct{ body, content, pattern, want string }{
-		{body: "<html>", want: "its answer is no chat completion"},
+		{body: "<html>", want: "its answer is not a chat completion"},
 		{body: "{}", want: "its answer has no choices: {}"},
 		{body: `{"choices": [{"message": {"content": "{\"score\": 1}"}, "finish_reason": "length"}]}`, want: "its answer was cut at reward.judge.max_tokens"},
 		{content: "ten out of ten", want: "no JSON object in its answer: ten out of ten"},
 		{content: `{"grade": 1}`, want: `no field "score"`},
-		{content: `{"score": "5"}`, want: `the field "score" is "5", no number`},
-		{content: `{"score": null}`, want: `the field "score" is null, no number`},
+		{content: `{"score": "5"}`, want: `the field "score" is "5", not a number`},
+		{content: `{"score": null}`, want: `the field "score" is null, not a number`},
 		{content: `{"score": 11}`, want: "its score 11 is above reward.judge.high"},
 		{content: `{"score": -1}`, want: "its score -1 is below reward.judge.low"},
 		{content: "Score: ten", pattern: `Score: (\d+)`, want: "no match of reward.judge.pattern"},
-		{content: "Score: inf", pattern: `Score: (\w+)`, want: "is no number"},
-		{content: "Score: a", pattern: `Score: (\w+)`, want: `found "a", which is no number`},
+		{content: "Score: inf", pattern: `Score: (\w+)`, want: "is not a number"},
+		{content: "Score: a", pattern: `Score: (\w+)`, want: `found "a", which is not a number`},
 	} {
 		url := server(t, func(n int, w http.ResponseWriter, r *http.Request) {
 			if tt.body != "" {

@@ -10,16 +10,16 @@ import (
 	"path/filepath"
 )
 
-// cachedAnswer is a file of the cache. The request is there for people, and to see
-// that the file is the one that its name says.
+// cachedAnswer is a cache file. It includes the request for people, and to verify that the
+// file belongs to its name.
 type cachedAnswer struct {
 	URL     string          `json:"url"`
 	Request json.RawMessage `json:"request"`
 	Answer  string          `json:"answer"`
 }
 
-// cachePath is where the answer to a request lies: by the SHA-256 of URL and body. The
-// key is no part of it.
+// cachePath returns the path of a request's answer, named by the SHA-256 of URL and body,
+// without the key.
 func (j *Judge) cachePath(body []byte) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s", len(j.opt.URL), j.opt.URL)
@@ -28,8 +28,8 @@ func (j *Judge) cachePath(body []byte) string {
 	return filepath.Join(j.opt.Cache, name[:2], name[2:]+".json")
 }
 
-// cached returns the kept answer to a request. A file that cannot be read, or is that
-// of another request, is no answer: it is asked again.
+// cached returns the stored answer to a request. A file that is unreadable or belongs to
+// another request counts as missing.
 func (j *Judge) cached(body []byte) (string, bool) {
 	if j.opt.Cache == "" {
 		return "", false
@@ -45,8 +45,8 @@ func (j *Judge) cached(body []byte) (string, bool) {
 	return a.Answer, true
 }
 
-// keep writes an answer to the cache: to a file of its own first, which then gets the
-// name, so that no reader sees half of it.
+// keep writes an answer to the cache, by a temporary file and a rename, so that no reader
+// sees half of it.
 func (j *Judge) keep(body []byte, answer string) error {
 	if j.opt.Cache == "" {
 		return nil

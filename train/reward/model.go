@@ -11,25 +11,24 @@ import (
 	"exp/train/tokenizer"
 )
 
-// ModelOptions say what a reward model reads.
+// ModelOptions configure a reward model.
 type ModelOptions struct {
 	Text string // of the sequence, with {prompt} (see Concatenation) and {response}
 	// Chat returns the ids of the whole chat, rendered by the model's own template; nil:
 	// the model reads Text.
 	Chat  func(p *rollout.Problem, response string) ([]int32, error)
-	Label int // row of score.weight that is the reward; 0 where there is one
+	Label int // row of score.weight that gives the reward; 0 if it has only one
 	// BatchTokens bounds a forward pass; it changes no bit of a score.
 	BatchTokens int
 }
 
-// Model scores by a sequence-classification model in Hugging Face's layout, computed
-// by our engine: the reward is
+// Model scores with a sequence-classification model in Hugging Face's layout, computed by
+// our engine: the reward is
 //
 //	r = score.weight[label] · h,    h the final hidden state at the last token
 //
-// as Qwen2ForSequenceClassification and its like give it for a sequence without
-// padding. A text is encoded by the tokenizer of the model's own folder, without
-// special tokens.
+// as in Qwen2ForSequenceClassification and similar classes for a sequence without padding.
+// The tokenizer of the model's own folder encodes texts, without special tokens.
 type Model struct {
 	opt   ModelOptions
 	be    kernels.Backend
@@ -55,7 +54,7 @@ func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
 	}
 	if tok.VocabSize() > m.Config.Vocab {
 		defer m.Close()
-		return nil, fmt.Errorf("reward model %s: its tokenizer has %d tokens, its weights %d", dir, tok.VocabSize(),
+		return nil, fmt.Errorf("reward model %s: its tokenizer has %d tokens but its weights %d", dir, tok.VocabSize(),
 			m.Config.Vocab)
 	}
 	return &Model{opt: o, be: be, model: m, tok: tok, limit: m.Config.MaxPositions - 1}, nil
@@ -70,12 +69,12 @@ func (r *Model) Close() error {
 	return nil
 }
 
-// Score implements Scorer. A completion that the model cannot read, because it is too
-// long or has characters that the tokenizer does not know, is not graded.
+// Score implements Scorer. A completion is not graded if it is too long for the model or
+// has characters unknown to the tokenizer.
 func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error) {
 	scores := make([]Score, len(items))
 	var seqs [][]int32
-	var of []int // sequences to items
+	var of []int // item of each sequence
 	var lengths []int
 	for i, it := range items {
 		ids, err := r.encode(it)
@@ -87,7 +86,7 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 			scores[i].Reason = "the reward model: no text"
 			continue
 		case len(ids) > r.limit:
-			scores[i].Reason = fmt.Sprintf("the reward model: %d tokens, it reads at most %d", len(ids), r.limit)
+			scores[i].Reason = fmt.Sprintf("the reward model: %d tokens exceed its limit of %d", len(ids), r.limit)
 			continue
 		}
 		seqs, of, lengths = append(seqs, ids), append(of, i), append(lengths, len(ids)+1)
@@ -109,7 +108,7 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	return scores, nil
 }
 
-// encode returns the ids that the model reads.
+// encode returns the ids for the model.
 func (r *Model) encode(it rollout.Item) ([]int32, error) {
 	if r.opt.Chat != nil {
 		return r.opt.Chat(it.Problem, it.Completion.Text)
@@ -118,8 +117,8 @@ func (r *Model) encode(it rollout.Item) ([]int32, error) {
 }
 
 // forward returns the value at the last token of each sequence. The engine scores the
-// position before each completion token, so every sequence gets one more token, a
-// target that is not computed.
+// position before each completion token, so every sequence gets an extra token, a target
+// that is not computed.
 func (r *Model) forward(seqs [][]int32) ([]float32, error) {
 	b := model.Batch{Offsets: []int32{0}}
 	for _, s := range seqs {

@@ -257,7 +257,7 @@ func TestModelScoresAsThePlainComputation(t *testing.T) {
 					t.Errorf("%s, %q: batches of %d tokens give %v, others %v", tt.arch, s, budget, got[i].Value, first[i].Value)
 				}
 			}
-			if n := len(texts); got[n].Reason != "the reward model: 24 tokens, it reads at most 23" || got[n].Graded || got[n+1].Graded || got[n+1].Reason == "" {
+			if n := len(texts); got[n].Reason != "the reward model: 24 tokens exceed its limit of 23" || got[n].Graded || got[n+1].Graded || got[n+1].Reason == "" {
 				t.Errorf("%s: unreadable ones: got %+v", tt.arch, got[n:])
 			}
 			first = got
@@ -280,7 +280,7 @@ func TestOpenModelRefuses(t *testing.T) {
 		spoil func(m *tiny, o *ModelOptions)
 		want  string
 	}{
-		{"label", func(_ *tiny, o *ModelOptions) { o.Label = 1 }, "it has 1 labels, counted from 0; there is no label 1"},
+		{"label", func(_ *tiny, o *ModelOptions) { o.Label = 1 }, "it has 1 labels, counted from 0, so no label 1"},
 		{"no head", func(m *tiny, _ *ModelOptions) { delete(m.w, "score.weight") }, "missing: score.weight"},
 		{"bias", func(m *tiny, _ *ModelOptions) { m.w["score.bias"], m.shape["score.bias"] = []float64{1}, []int{1} }, "unexpected: score.bias"},
 		{"no layer", func(m *tiny, _ *ModelOptions) { delete(m.w, "model.layers.1.mlp.up_proj.weight") }, "missing: model.layers.1.mlp.up_proj.weight"},

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// pace spaces requests out. It is safe for concurrent use.
+// pace spaces out requests. It is safe for concurrent use.
 type pace struct {
 	now   func() time.Time
 	sleep func(ctx context.Context, d time.Duration) error
-	rate  float64 // a second; 0 is no limit
+	rate  float64 // requests per second; 0 means no limit
 
 	mu   sync.Mutex
 	free time.Time // when the next request may be sent
 }
 
-// wait returns when a request may be sent.
+// wait blocks until a request may be sent.
 func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	now := p.now()
@@ -34,7 +34,7 @@ func (p *pace) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pause lets no request out for d.
+// pause holds back all requests for d.
 func (p *pace) pause(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,11 +23,11 @@ type process struct {
 	stdout io.ReadCloser
 	lines  chan outputLine // closed at the end of its output
 	stderr *lineLog
-	ended  chan struct{} // closed when it is gone
+	ended  chan struct{} // closed when it has ended
 	status error         // of cmd.Wait, after ended
 }
 
-// outputLine is a line of the program's output, or why there are no more.
+// outputLine is a line of the program's output, or the reason that the output ended.
 type outputLine struct {
 	number int // from 1
 	text   []byte
@@ -37,7 +37,7 @@ type outputLine struct {
 // maxAnswer is the longest line of output in bytes: an answer is a few numbers.
 const maxAnswer = 1 << 20
 
-// startProcess starts a program in a process group of its own.
+// startProcess starts a program in its own process group.
 func startProcess(argv []string) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	p := &process{cmd: cmd, stderr: &lineLog{}, lines: make(chan outputLine, 64), ended: make(chan struct{})}
@@ -53,7 +53,7 @@ func startProcess(argv []string) (*process, error) {
 	ownGroup(cmd)
 	started := make(chan error)
 	go func() {
-		// The system ends the program with the thread that started it, if we die.
+		// If we die, the system kills the program when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
@@ -63,7 +63,7 @@ func startProcess(argv []string) (*process, error) {
 		started <- nil
 		p.readLines()
 		p.status = cmd.Wait()
-		killGroup(cmd) // what it left behind
+		killGroup(cmd) // its remaining children
 		close(p.ended)
 	}()
 	if err := <-started; err != nil {
@@ -72,7 +72,7 @@ func startProcess(argv []string) (*process, error) {
 	return p, nil
 }
 
-// readLines hands on the lines of the output up to its end.
+// readLines passes on the lines of the output up to its end.
 func (p *process) readLines() {
 	defer close(p.lines)
 	s := bufio.NewScanner(p.stdout)
@@ -89,11 +89,11 @@ func (p *process) readLines() {
 	}
 }
 
-// wholeLines is bufio.ScanLines without a last line that does not end: the program
-// died in the middle of it.
+// wholeLines is bufio.ScanLines without an unterminated last line: the program died while
+// writing it.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return i + 1, data[:i:i], nil // never nil: a Scanner would wait for more
+		return i + 1, data[:i:i], nil // not nil, or a Scanner would wait for more
 	}
 	if atEOF {
 		return len(data), nil, nil
@@ -101,13 +101,12 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// failure is why a process cannot answer: it ended or is silent. The rows may be
-// asked again.
+// failure says why a process cannot answer: it ended or is silent. The rows may be retried.
 type failure struct{ text string }
 
 func (f *failure) Error() string { return f.text }
 
-// answer is a line of output. ID is empty where there is none yet.
+// answer is a line of output. ID is empty while there is none.
 type answer struct {
 	ID         string             `json:"id"`
 	Score      *float64           `json:"score"`
@@ -122,8 +121,8 @@ func (a answer) score() Score {
 	return Score{Graded: true, Value: *a.Score, Parts: a.Components}
 }
 
-// exchange sends rows and waits for their answers, by index; those of rows without
-// one have no ID. The error is a *failure, a *BrokenError or ctx's.
+// exchange sends rows and waits for their answers, by index; rows without an answer have no
+// ID. The error is a *failure, a *BrokenError or ctx's.
 func (p *process) exchange(ctx context.Context, rows []row, o CommandOptions) ([]answer, error) {
 	answers := make([]answer, len(rows))
 	waiting := make(map[string]int, len(rows))
@@ -172,7 +171,7 @@ func (p *process) exchange(ctx context.Context, rows []row, o CommandOptions) ([
 			a, i, err := parseAnswer(l, waiting, rows, o)
 			if err != nil {
 				return fail(&BrokenError{What: "reward command " + o.Argv[0], Err: err,
-					Help: "standard output is for answers, one a line; everything else goes to standard error"})
+					Help: "write answers to standard output, one per line, and everything else to standard error"})
 			}
 			answers[i] = a
 			delete(waiting, a.ID)
@@ -183,8 +182,8 @@ func (p *process) exchange(ctx context.Context, rows []row, o CommandOptions) ([
 	return answers, nil
 }
 
-// parseAnswer reads a line of output, an answer to one of the waiting rows, and
-// returns the row's index.
+// parseAnswer reads a line of output as the answer to a waiting row, and returns the row's
+// index.
 func parseAnswer(l outputLine, waiting map[string]int, rows []row, o CommandOptions) (answer, int, error) {
 	bad := func(format string, args ...any) (answer, int, error) {
 		return answer{}, 0, fmt.Errorf("line %d of its output: %s", l.number, fmt.Sprintf(format, args...))
@@ -195,7 +194,7 @@ func parseAnswer(l outputLine, waiting map[string]int, rows []row, o CommandOpti
 	var a answer
 	if err := json.Unmarshal(l.text, &a); err != nil {
 		first := firstWaiting(waiting, rows)
-		return bad("no answer in JSON, while the row with id %s (problem %s) waits: %v: %s", first.ID, first.Problem,
+		return bad("not a JSON answer, while the row with id %s (problem %s) waits: %v: %s", first.ID, first.Problem,
 			err, excerpt(l.text))
 	}
 	i, ok := waiting[a.ID]
@@ -217,7 +216,7 @@ func parseAnswer(l outputLine, waiting map[string]int, rows []row, o CommandOpti
 	return a, i, nil
 }
 
-// firstWaiting is the first row without an answer.
+// firstWaiting returns the first row without an answer.
 func firstWaiting(waiting map[string]int, rows []row) row {
 	for _, r := range rows {
 		if _, ok := waiting[r.ID]; ok {
@@ -227,7 +226,7 @@ func firstWaiting(waiting map[string]int, rows []row) row {
 	return row{}
 }
 
-// notWaiting says what is wrong with an id that no row waits with.
+// notWaiting says why no row waits with this id.
 func notWaiting(id string, rows []row, waits row) string {
 	if id == "" {
 		return fmt.Sprintf(`no "id" (a text), while the row with id %s waits`, waits.ID)
@@ -239,9 +238,9 @@ func notWaiting(id string, rows []row, waits row) string {
 	}
 	first, _ := strconv.ParseInt(rows[0].ID, 10, 64)
 	if n, err := strconv.ParseInt(id, 10, 64); err == nil && n > 0 && n < first {
-		return fmt.Sprintf("the id %s belongs to an earlier row, which was answered before", id)
+		return fmt.Sprintf("the id %s belongs to an earlier row, which has been answered", id)
 	}
-	return fmt.Sprintf("the id %q was not asked for; the row with id %s waits", id, waits.ID)
+	return fmt.Sprintf("the id %q is unknown; the row with id %s waits", id, waits.ID)
 }
 
 // state says how the process ended.
@@ -252,15 +251,14 @@ func (p *process) state() string {
 	return p.cmd.ProcessState.String()
 }
 
-// stop ends the process: it closes its input, waits for grace, then kills what is
-// left of its group. left is the first line of output that nobody asked for; nil if
-// there is none. It may be called again.
+// stop ends the process: it closes its input, waits for grace, then kills the rest of its
+// group. left is the first unexpected line of output, or nil. It may be called repeatedly.
 func (p *process) stop(grace time.Duration) (left *outputLine) {
 	_ = p.stdin.Close()
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		for l := range p.lines { // the reader may be waiting to hand a line on
+		for l := range p.lines { // the reader may be blocked on sending a line
 			if left == nil && (len(l.text) > 0 || l.err != nil) {
 				left = &l
 			}
@@ -281,7 +279,7 @@ func (p *process) stop(grace time.Duration) (left *outputLine) {
 	return left
 }
 
-// excerpt is the beginning of a line, for errors.
+// excerpt returns the beginning of a line, for errors.
 func excerpt(b []byte) string {
 	const most = 120
 	s := strings.ToValidUTF8(string(b), "\uFFFD")
@@ -291,8 +289,8 @@ func excerpt(b []byte) string {
 	return s
 }
 
-// lineLog collects lines of standard error. Of a flood it keeps the first ones and
-// counts the rest. It is safe for concurrent use.
+// lineLog collects lines of standard error. In a flood it keeps the first ones and counts
+// the rest. It is safe for concurrent use.
 type lineLog struct {
 	mu      sync.Mutex
 	lines   []string
@@ -301,8 +299,8 @@ type lineLog struct {
 	last    string
 }
 
-// maxLogLines bounds what is kept between two calls of take; maxLogLine the bytes of
-// a line.
+// maxLogLines bounds the lines kept between two calls of take, maxLogLine the bytes of a
+// line.
 const (
 	maxLogLines = 100
 	maxLogLine  = 4096
@@ -325,7 +323,7 @@ func (g *lineLog) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// add ends the line at hand.
+// add ends the current line.
 func (g *lineLog) add() {
 	text := strings.TrimRight(strings.ToValidUTF8(string(g.partial), "\uFFFD"), " \r")
 	g.partial = g.partial[:0]
@@ -352,7 +350,7 @@ func (g *lineLog) take() []string {
 	return out
 }
 
-// said words the last line for an error.
+// said phrases the last line for an error.
 func (g *lineLog) said() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

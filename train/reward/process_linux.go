@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the program and its children into a process group, and has the system
-// end the program if we die without doing so.
+// ownGroup puts the program and its children into a process group, and makes the system
+// kill the program if we die first.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// killGroup ends the program and what it started, but for children that left the group.
+// killGroup kills the program and its descendants, except those that left the group.
 func killGroup(cmd *exec.Cmd) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // nothing left is fine
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an empty group is fine
 }

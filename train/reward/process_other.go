@@ -4,8 +4,8 @@ package reward
 
 import "os/exec"
 
-// Systems other than Linux get no process group: only the program itself is ended, its
-// children by the end of their input.
+// Systems other than Linux get no process group: only the program itself is killed; its
+// children see the end of their input.
 
 func ownGroup(*exec.Cmd) {}
 
