@@ -1,16 +1,14 @@
-// Package generate is the sampler: continuous batching over a paged cache of keys
-// and values, on the same weights and the same kernels as training. The log-prob
-// that it records for a token has the bits that the trainer's forward pass
-// computes for it.
+// Package generate is the sampler: continuous batching over a paged cache of keys and
+// values, on the same weights and the same kernels as training. The log-prob that it
+// records for a token has the same bits as the trainer's forward pass.
 //
-// A call brings requests, each a prompt and the seeds of its completions. The
-// prompt but its last token is computed once and its full pages are shared by the
-// completions; a partly filled page is copied. A completion then starts with the
-// prompt's last token in a row of its own. A prompt that begins like another one, as
-// with a system prompt or examples, takes over the full pages that the other has in the
-// cache while any completion needs them. Completions take slots in order; one
-// that ends leaves its slot to the next at once. None of this shows in a result: a
-// completion depends on weights, prompt, seed and parameters alone.
+// A call takes requests, each a prompt and the seeds of its completions. The engine
+// computes all of the prompt but its last token once; completions share its full pages and
+// copy a partly filled one. Each completion then starts with the prompt's last token in its
+// own row. A prompt with the same beginning as another (a system prompt, examples) reuses
+// the other's full pages while any completion keeps them in the cache. Completions take
+// slots in order; one that ends frees its slot for the next at once. None of this affects
+// results: a completion depends on weights, prompt, seed and parameters alone.
 package generate
 
 import (
@@ -22,9 +20,9 @@ import (
 	"exp/train/rollout"
 )
 
-// Vocabulary is what the engine must know of a tokenizer.
+// Vocabulary is the part of a tokenizer that the engine needs.
 type Vocabulary interface {
-	// Piece returns the bytes of a token; none for end tokens.
+	// Piece returns the bytes of a token; empty for end tokens.
 	Piece(id int32) []byte
 	// EndIDs returns the tokens that end a completion.
 	EndIDs() []int32
@@ -35,23 +33,23 @@ type Options struct {
 	MaxSequences int // completions decoded together
 	PageTokens   int // positions in a cache page, a multiple of 16
 	MaxTokens    int // longest prompt and completion together
-	StepRows     int // rows of a step: MaxSequences and as many prompt tokens as fit
+	StepRows     int // rows of a step: MaxSequences, then as many prompt tokens as fit
 }
 
-// tableWidth is the number of pages of the longest sequence.
+// tableWidth returns the number of pages of the longest sequence.
 func (o Options) tableWidth() int { return (o.MaxTokens + o.PageTokens - 1) / o.PageTokens }
 
-// tableRows is the number of sequences that a step's page table has room for: every
-// slot, and prompts that wait for slots.
+// tableRows returns the number of sequences that a step's page table holds: every slot, and
+// prompts that wait for slots.
 func (o Options) tableRows() int { return o.MaxSequences + max(1, o.MaxSequences/4) }
 
-// pages gives every row of the table room at full length.
+// pages returns the page count at which every row of the table reaches full length.
 func (o Options) pages() int { return o.tableRows() * o.tableWidth() }
 
 func (o Options) rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
-// Bytes returns what an engine for models of configuration c allocates on a device
-// with operands of that type, for its cache and for its steps.
+// Bytes returns the bytes that an engine for models of configuration c allocates on a
+// device with operands of that type, for its cache and for its steps.
 func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType) (cache, step int) {
 	return c.CacheBytes(o.pages(), o.PageTokens, operand), c.DecoderBytes(h, o.rows(), o.pages(), operand)
 }
@@ -59,12 +57,11 @@ func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType) (ca
 // Stats count an engine's work since it was made.
 type Stats struct {
 	Steps         int
-	PromptTokens  int // computed; shared ones once
+	PromptTokens  int // computed; shared ones count once
 	SampledTokens int
 }
 
-// Engine samples from a model. It is a rollout.Sampler, used by one goroutine at a
-// time.
+// Engine samples from a model. It is a rollout.Sampler for one goroutine at a time.
 type Engine struct {
 	m     *model.Model
 	vocab Vocabulary
@@ -75,12 +72,12 @@ type Engine struct {
 	pages *pagePool
 	stats Stats
 	step  stepBuilder
-	idle  []*sequence // ended ones, whose arrays the next ones use
+	idle  []*sequence // ended sequences, whose arrays are reused
 }
 
 var _ rollout.Sampler = (*Engine)(nil)
 
-// New allocates an engine for m. Its memory is given back by Close.
+// New allocates an engine for m. Close frees its memory.
 func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engine, error) {
 	switch {
 	case o.MaxSequences < 1:

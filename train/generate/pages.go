@@ -25,13 +25,13 @@ func (p *pagePool) reset() {
 	p.prefixes.reset(len(p.refs))
 }
 
-// available returns the pages that nobody holds or was promised.
+// available returns the number of pages neither held nor promised.
 func (p *pagePool) available() int { return len(p.free) - p.reserved }
 
 // reserve promises n available pages.
 func (p *pagePool) reserve(n int) { p.reserved += n }
 
-// unreserve gives back a promise of n pages.
+// unreserve returns a promise of n pages.
 func (p *pagePool) unreserve(n int) { p.reserved -= n }
 
 // take returns a free page, held once.
@@ -45,7 +45,7 @@ func (p *pagePool) take() int32 {
 // share adds a holder to a page.
 func (p *pagePool) share(id int32) { p.refs[id]++ }
 
-// drop removes a holder; the last one's leaving frees the page.
+// drop removes a holder; when the last one leaves the page is free.
 func (p *pagePool) drop(id int32) {
 	p.refs[id]--
 	if p.refs[id] == 0 {

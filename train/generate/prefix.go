@@ -1,21 +1,21 @@
 package generate
 
-// prefixes finds the full pages of prompts that are in the cache, so that a prompt
-// that begins like another one takes its first pages over instead of computing them.
-// A page is found by its tokens and by the page before it, which stands for all tokens
-// before. A page that its last holder leaves is forgotten: whoever holds it holds the
-// page before it too, so no page is found after one that is gone.
+// prefixes finds full prompt pages in the cache, so a prompt with the same beginning as
+// another takes its first pages over instead of computing them. A page is found by its
+// tokens and by the page before it, which stands for all tokens before. A page is forgotten
+// when its last holder leaves it: every holder of a page also holds the page before it, so
+// no page is found after a missing one.
 type prefixes struct {
 	pages map[prefixKey]int32
-	keys  []prefixKey // by page; without tokens: not to be found
+	keys  []prefixKey // by page; without tokens: not findable
 }
 
 type prefixKey struct {
-	before int32  // page, firstPage for none
+	before int32  // page; firstPage if none
 	tokens string // little-endian, four bytes each
 }
 
-// firstPage is what comes before the first page of a prompt.
+// firstPage stands before the first page of a prompt.
 const firstPage = -1
 
 func newPrefixKey(before int32, tokens []int32) prefixKey {
@@ -31,7 +31,7 @@ func (x *prefixes) reset(pages int) {
 	x.pages = map[prefixKey]int32{}
 }
 
-// add makes a page be found, unless another one with the same tokens is.
+// add makes a page findable, unless another page with the same tokens is.
 func (x *prefixes) add(k prefixKey, page int32) (added bool) {
 	if _, ok := x.pages[k]; ok {
 		return false
@@ -55,8 +55,8 @@ func before(pages []int32, i int) int32 {
 	return pages[i-1]
 }
 
-// adopt replaces the next pages of a prompt, which are still to be computed, by those
-// that hold the same tokens after the same prefix.
+// adopt replaces the next, uncomputed pages of a prompt by pages that hold the same tokens
+// after the same prefix.
 func (s *schedule) adopt(pr *prompt) {
 	size, tokens := s.e.opt.PageTokens, s.reqs[pr.req].Prompt
 	for pr.done%size == 0 && pr.done+size <= s.shared(pr) {
@@ -73,8 +73,8 @@ func (s *schedule) adopt(pr *prompt) {
 	}
 }
 
-// publish makes the pages of a prompt be found that the steps up to the one at hand fill.
-// Rows of that step may use them already.
+// publish makes a prompt's pages findable that are filled by the steps up to and including
+// the current one. Rows of that step may already use them.
 func (s *schedule) publish(pr *prompt) {
 	size := s.e.opt.PageTokens
 	for ; pr.found < pr.done/size; pr.found++ {

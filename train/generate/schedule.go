@@ -7,8 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// schedule decides, step by step, which prompts are computed and which
-// completions run.
+// schedule decides, step by step, which prompts are computed and which completions run.
 type schedule struct {
 	e    *Engine
 	reqs []rollout.Request
@@ -22,31 +21,31 @@ type schedule struct {
 	ended   int
 	total   int
 
-	// Room for what completions keep.
+	// Room for completions' results.
 	tokens  []int32
 	numbers []float32
 }
 
-// prompt is a request whose prompt is in the cache, or on its way.
+// prompt is a request whose prompt is in the cache or being computed.
 type prompt struct {
 	req   int
 	pages []int32
-	done  int // tokens in the cache, of shared()
-	found int // first pages that other prompts can find, or found elsewhere
+	done  int // tokens in the cache, out of shared()
+	found int // leading pages that other prompts can find, or that were found elsewhere
 	nextK int // first completion that has not started
 }
 
-// sequence is a completion in a slot. Of hundreds of them a step finds none in the caches:
-// what it needs of one is few lines of memory.
+// sequence is a completion in a slot. With hundreds of them, a step finds none in the
+// processor's caches, so what it needs of each fits in few cache lines.
 type sequence struct {
 	seed     uint64
 	pos      int   // position of the token that the next step computes
-	token    int32 // that token
+	token    int32 // the token itself
 	pages    []int32
 	drawn    []drawnToken
-	reserved int // pages promised for the tokens to come
+	reserved int // pages promised for its future tokens
 	req, k   int
-	text     []byte // of drawn, if stop strings are looked for in it
+	text     []byte // text of drawn, if there are stop strings
 }
 
 type drawnToken struct {
@@ -65,16 +64,16 @@ func newSchedule(e *Engine, reqs []rollout.Request, p rollout.Params) *schedule 
 
 func (s *schedule) finished() bool { return s.ended == s.total }
 
-// shared returns how many tokens of a prompt its completions share: all but the
-// last, which each computes in a row of its own.
+// shared returns how many tokens of a prompt its completions share: all but the last, which
+// each completion computes in its own row.
 func (s *schedule) shared(pr *prompt) int { return len(s.reqs[pr.req].Prompt) - 1 }
 
 func (s *schedule) pagesFor(tokens int) int {
 	return (tokens + s.e.opt.PageTokens - 1) / s.e.opt.PageTokens
 }
 
-// admit starts the completions of finished prompts while there are slots and
-// pages, then takes up new prompts.
+// admit starts the completions of finished prompts while there are slots and pages, then
+// admits new prompts.
 func (s *schedule) admit() {
 	s.copies = s.copies[:0]
 	for len(s.prompts) > 0 && len(s.running) < s.e.opt.MaxSequences {
@@ -100,7 +99,7 @@ func (s *schedule) admit() {
 			pr := &prompt{req: s.nextReq}
 			need := s.pagesFor(s.shared(pr))
 			if s.e.pages.available() < need+s.e.opt.tableWidth() {
-				return // a page table's worth stays free, so that the first prompt can always start
+				return // one page table's worth stays free, so the first prompt can always start
 			}
 			for range need {
 				pr.pages = append(pr.pages, s.e.pages.take())
@@ -112,12 +111,12 @@ func (s *schedule) admit() {
 	}
 }
 
-// start puts the next completion of pr in a slot, if there are pages for its
-// longest course.
+// start puts the next completion of pr in a slot, if there are pages for its maximum
+// length.
 func (s *schedule) start(pr *prompt) bool {
 	r := s.reqs[pr.req]
 	size := s.e.opt.PageTokens
-	full := s.shared(pr) / size // pages that nobody will write to again
+	full := s.shared(pr) / size // pages that will not be written again
 	need := s.pagesFor(s.shared(pr)+s.p.MaxNewTokens) - full
 	if s.e.pages.available() < need {
 		return false
@@ -132,7 +131,7 @@ func (s *schedule) start(pr *prompt) bool {
 	}
 	switch last := pr.nextK+1 == len(r.Seeds); {
 	case full == len(pr.pages):
-	case last: // nobody copies the page any more
+	case last: // no later completion copies the page
 		s.e.pages.share(pr.pages[full])
 		q.pages = append(q.pages, pr.pages[full])
 		s.e.pages.unreserve(1)
@@ -165,8 +164,8 @@ func (s *schedule) grow(q *sequence) int32 {
 	return id
 }
 
-// take gives the running completions their drawn tokens, in the order in which the
-// step was built, and clears the slots of those that ended.
+// take gives the running completions their drawn tokens, in the order in which the step was
+// built, and clears the slots of completions that ended.
 func (s *schedule) take(out drawn) {
 	live := s.running[:0]
 	for i, q := range s.running {
@@ -187,7 +186,7 @@ func (s *schedule) take(out drawn) {
 	s.running = live
 }
 
-// stops reports whether q ends with the token id, which was drawn last, and keeps q.text.
+// stops reports whether q ends with the last drawn token id, and updates q.text.
 func (s *schedule) stops(q *sequence, id int32) bool {
 	if len(s.p.Stop) > 0 {
 		if piece := s.e.vocab.Piece(id); len(piece) > 0 {
@@ -201,7 +200,7 @@ func (s *schedule) stops(q *sequence, id int32) bool {
 	return slices.Contains(s.e.end, id)
 }
 
-// end keeps what q came to and gives back its pages and its arrays.
+// end stores q's result and frees its pages and its arrays.
 func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	n := len(q.drawn)
 	c := rollout.Completion{Tokens: cut(&s.tokens, n), LogProbs: cut(&s.numbers, n), Entropies: cut(&s.numbers, n),
@@ -222,7 +221,7 @@ func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	s.ended++
 }
 
-// cut takes n elements from room, which it makes for many completions at a time.
+// cut takes n elements from room, which it allocates for many completions at a time.
 func cut[T any](room *[]T, n int) []T {
 	if len(*room) < n {
 		*room = make([]T, max(n, 4096))
@@ -232,7 +231,7 @@ func cut[T any](room *[]T, n int) []T {
 	return x
 }
 
-// stopAt returns where the first stop string begins that the last n bytes of text
+// stopAt returns the start of the first stop string that the last n bytes of text
 // completed, or -1.
 func (s *schedule) stopAt(text []byte, n int) int {
 	at := -1

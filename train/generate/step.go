@@ -7,14 +7,13 @@ import (
 
 type drawn = model.Drawn
 
-// stepBuilder makes the arrays of a step; they are reused.
+// stepBuilder builds the arrays of a step; they are reused.
 type stepBuilder struct {
 	st  model.Step
 	out drawn
 }
 
-// build lines up one row for each running completion, then prompt tokens up to the
-// row limit.
+// build adds one row for each running completion, then prompt tokens up to the row limit.
 func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	st := &b.st
 	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
@@ -72,7 +71,7 @@ func (b *stepBuilder) drawn(n int) drawn {
 	return drawn{IDs: b.out.IDs[:n], LogProb: b.out.LogProb[:n], Entropy: b.out.Entropy[:n]}
 }
 
-// uniform is the number that decides the draw of a completion's i-th token.
+// uniform returns the number that decides the draw of a completion's i-th token.
 func uniform(seed uint64, i int) float32 {
 	w := kernels.Philox(kernels.PhiloxKey(seed), [4]uint32{uint32(i), 0, 0, 0})
 	return kernels.Uniform24(w[0])

@@ -7,17 +7,17 @@ import (
 	"exp/kernels"
 )
 
-// AdamW is the optimizer state of one arena of parameters: two moments of its
-// length and the number of updates (Loshchilov and Hutter, arXiv:1711.05101,
-// decoupled decay; the update itself is kernels.AdamW). As in verl every parameter
-// decays, norms and biases too.
+// AdamW is the optimizer state of one arena of parameters: two moments of the arena's
+// length and the number of updates (Loshchilov and Hutter, arXiv:1711.05101, decoupled
+// decay; the update itself is kernels.AdamW). As in verl every parameter decays, including
+// norms and biases.
 type AdamW struct {
 	Beta1, Beta2, Eps, WeightDecay float64
 
 	be   kernels.Backend
 	m, v kernels.Buffer
 	sum  kernels.Buffer // float64 [1], for the gradient's norm
-	host [1]float64     // sum on the host: a local variable would be allocated for each norm
+	host [1]float64     // sum on the host; a local variable would escape at each norm
 	step int
 }
 

@@ -1,6 +1,6 @@
-// Package optim holds what an optimizer step needs beside the update itself,
-// which is a kernel: learning-rate schedules and the clipping of a gradient by
-// its global norm. Pure functions of numbers; no parameters, no device.
+// Package optim holds the parts of an optimizer step outside the update kernel:
+// learning-rate schedules and gradient clipping by global norm. Pure functions of numbers,
+// and the state of AdamW.
 package optim
 
 import (
@@ -27,7 +27,7 @@ func (k ScheduleKind) String() string {
 	return scheduleNames[k]
 }
 
-// ParseScheduleKind returns the kind with that name.
+// ParseScheduleKind returns the named kind.
 func ParseScheduleKind(name string) (ScheduleKind, error) {
 	for k := Constant; k <= WSD; k++ {
 		if scheduleNames[k] == name {
@@ -37,32 +37,31 @@ func ParseScheduleKind(name string) (ScheduleKind, error) {
 	return 0, fmt.Errorf("unknown learning-rate schedule %q", name)
 }
 
-// Schedule multiplies the learning rate, as verl's functions of the same names
-// (verl/utils/torch_functional.py). The unit of Warmup and Total is the steps
-// that the caller counts; verl's trainer counts sampling phases, not updates.
+// Schedule multiplies the learning rate, like verl's functions of the same names
+// (verl/utils/torch_functional.py). Warmup and Total are in the steps that the caller
+// counts; verl's trainer counts sampling phases, not updates.
 type Schedule struct {
 	Kind   ScheduleKind
 	Warmup int // steps of linear warm-up
-	Total  int // steps in all; not read by Constant
-	// MinRatio is the multiplier that Cosine and WSD end at.
+	Total  int // total steps; not read by Constant
+	// MinRatio is the final multiplier of Cosine and WSD.
 	MinRatio float64
-	// InitRatio is the multiplier that Cosine's warm-up starts from.
+	// InitRatio is the initial multiplier of Cosine's warm-up.
 	InitRatio float64
-	// Cycles is the number of cosine waves of the decay; verl 0.5, from top to
-	// bottom once.
+	// Cycles is the number of cosine waves of the decay; verl 0.5, a single descent.
 	Cycles float64
 	// Stable is the share of the steps after warm-up that WSD holds; verl 0.9.
 	Stable float64
-	// OneIndexed makes Cosine count its first step as 1 (verl's
-	// zero_indexed_step=False). With the other count the first step of a warm-up
-	// has a learning rate of InitRatio: 0, unless set.
+	// OneIndexed makes Cosine count its first step as 1 (verl's zero_indexed_step=False).
+	// Otherwise the first step of a warm-up has a learning rate of InitRatio: 0, unless
+	// set.
 	OneIndexed bool
 }
 
-// Multiplier returns the factor for step k. verl counts from 0, so that the first
-// step of a warm-up learns nothing; train counts from 1, so that it learns and the
-// last step has the factor at Total. With
-// p = (k-Warmup)/max(1, Total-Warmup) and cos(p) = ½·cos(2π·Cycles·p):
+// Multiplier returns the factor for step k. verl counts from 0, so the first step of a
+// warm-up learns nothing; train counts from 1, so it learns and the last step has the
+// factor at Total. With p = (k-Warmup)/max(1, Total-Warmup) and cos(p) =
+// ½·cos(2π·Cycles·p):
 //
 //	Constant   k/max(1,Warmup) in warm-up, then 1
 //	Cosine     InitRatio + (1-InitRatio)·k/max(1,Warmup) in warm-up, then
@@ -71,8 +70,7 @@ type Schedule struct {
 //	           the rest, p counted from its start, MinRatio +
 //	           (1-MinRatio)·max(0, ½+cos(p)), then MinRatio
 //
-// Beyond Total, Cosine goes on along its wave, as in verl. It panics on an
-// unknown kind.
+// Beyond Total, Cosine continues along its wave, as in verl. It panics on an unknown kind.
 func (s Schedule) Multiplier(k int) float64 {
 	switch s.Kind {
 	case Constant:
