@@ -7,11 +7,11 @@ import (
 	"exp/train/rl"
 )
 
-// The loop does not know which algorithm runs: the estimator and the loss are chosen
-// by name in package rl, where their functions and the table of algorithms are.
+// The loop does not know which algorithm runs. It looks up the estimator and the loss by
+// name in package rl, which holds their functions and the table of algorithms.
 
-// estimator returns the advantage estimator, the loss's own or the configured one, and
-// its settings.
+// estimator returns the advantage estimator (the loss's own or the configured one) and its
+// settings.
 func (c Config) estimator() (rl.Estimator, rl.Settings) {
 	if l := c.policyLoss(); l.Advantages != nil {
 		return l.Advantages(c.Settings)
@@ -46,8 +46,8 @@ func advantages(c Config, b *batch) error {
 	return nil
 }
 
-// resample draws the rows to train on, with replacement, if the estimator weighs them:
-// PF-PPO.
+// resample draws the rows to train on, with replacement, if the estimator weighs rows
+// (PF-PPO).
 func (t *Trainer) resample(b *batch, step int) {
 	n := len(b.traj)
 	weight, uniform, index := make([]float64, n), make([]float64, n), make([]int, n)

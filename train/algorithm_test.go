@@ -106,7 +106,7 @@ func TestGDPO(t *testing.T) {
 	r = newToyRun(t, GRPO, 1)
 	r.cfg.Advantage = "gdpo"
 	p := Parts{Backend: r.be, Problems: r.problems, Grader: r.grade, Prompt: letters{}.prompt}
-	if _, err := New(r.cfg, p); err == nil || !strings.Contains(err.Error(), "0 components") {
+	if _, err := New(r.cfg, p); err == nil || !strings.Contains(err.Error(), "0 reward components") {
 		t.Errorf("New = %v, want one that counts components", err)
 	}
 }

@@ -8,32 +8,31 @@ import (
 	"exp/train/rollout"
 )
 
-// batch holds the graded trajectories of a step, in the order of their problems,
-// as the flat arrays that package rl works on. Tokens are completion tokens; all of
-// them are trained on.
+// batch holds the graded trajectories of a step, in problem order, as the flat arrays that
+// package rl works on. Tokens are completion tokens; all of them are trained on.
 type batch struct {
 	traj  []*Trajectory // [B]
 	group []int         // [B] number of the problem within the step
 	rows  rl.Rows       // [B+1]
-	mask  []bool        // [N] tokens that are trained on: all but those that rollout correction rejects
+	mask  []bool        // [N] trained tokens: all that rollout correction does not reject
 
-	roll     []float32 // [N] log-probs that the sampler recorded
+	roll     []float32 // [N] log-probs the sampler recorded
 	old, ref []float32 // [N] log-probs before the first update, and of the reference
-	entropy  []float32 // [N] before the first update; nil is what the sampler recorded
+	entropy  []float32 // [N] before the first update; nil: as the sampler recorded
 
 	// [N] Σ_v π(v)² of the old policy; nil unless needed.
 	sumPiSquared []float32
-	weight       []float32 // [N] of rollout correction; nil is 1
+	weight       []float32 // [N] rollout-correction weights; nil means 1
 	value        []float32 // [N] the critic's, before its first update
 	reward       []float32 // [N] token rewards: the score on the last token, less KL
 	adv, ret     []float32 // [N]
-	score        []float32 // [B] rewards of the verdicts, less what overlong completions cost
+	score        []float32 // [B] verdict rewards less the overlong penalty
 	baseline     []float32 // [B] scores of the greedy completions; nil unless needed
 	promptLen    []int     // [B]
 }
 
-// newBatch lays out the graded ones of a step's trajectories. With greedy, the score
-// of each problem's greedy completion, those of a problem without one are left out.
+// newBatch lays out a step's graded trajectories. With greedy, the score of each problem's
+// greedy completion, it leaves out problems without one.
 func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Problem]float64) *batch {
 	tokens := 0
 	for i := range all {
@@ -81,14 +80,14 @@ func newBatch(all []Trajectory, overlong rl.Overlong, greedy map[*rollout.Proble
 	return b
 }
 
-// scoreOf returns what training maximises: the verdict's reward with DAPO's
-// punishment of a completion near the limit of its length.
+// scoreOf returns the quantity that training maximises: the verdict's reward plus DAPO's
+// punishment of completions near the length limit.
 func scoreOf(v rollout.Verdict, c *rollout.Completion, o rl.Overlong) float64 {
 	return v.Reward + o.Reward(len(c.Tokens))
 }
 
-// miniBatches returns the row ranges of mini-batches of prompts problems each. A
-// range may be short, or empty, where completions were not graded.
+// miniBatches returns the row ranges of mini-batches of prompts problems each. A range may
+// be short or empty where completions were not graded.
 func (b *batch) miniBatches(prompts, updates int) [][2]int {
 	out := make([][2]int, updates)
 	row := 0
@@ -102,7 +101,7 @@ func (b *batch) miniBatches(prompts, updates int) [][2]int {
 	return out
 }
 
-// lengths returns the number of tokens, prompts included, of rows lo to hi.
+// lengths returns the length in tokens, prompt included, of each of the rows lo to hi.
 func (b *batch) lengths(lo, hi int) []int {
 	out := make([]int, hi-lo)
 	for i := range out {
@@ -111,17 +110,17 @@ func (b *batch) lengths(lo, hi int) []int {
 	return out
 }
 
-// bundle is a run of rows, up to end, of which the model computes the prompt once.
+// bundle is a run of rows, up to end, that share one pass over their prompt.
 type bundle struct {
 	end    int
-	tokens int // what its rows take in a micro-batch
+	tokens int // that its rows take in a micro-batch
 }
 
-// bundles cuts rows lo to hi. Neighbours with the same prompt are one bundle while it
-// takes at most limit tokens: that bounds what must be in a micro-batch together. The cut
-// shows in the rounding of gradients, so limit must not depend on a micro-batch's budget.
-// A completion behind another counts two tokens at least: a workspace has room for a
-// sequence every two tokens.
+// bundles cuts rows lo to hi. Neighbours with the same prompt form one bundle while it
+// takes at most limit tokens; the limit bounds how much must go into one micro-batch. The
+// cut affects the rounding of gradients, so limit must not depend on the micro-batch
+// budget. Each further completion of a bundle counts at least two tokens, because a
+// workspace has room for one sequence per two tokens.
 func (b *batch) bundles(lo, hi, limit int) []bundle {
 	var out []bundle
 	for i := lo; i < hi; i++ {
@@ -137,7 +136,7 @@ func (b *batch) bundles(lo, hi, limit int) []bundle {
 	return out
 }
 
-// sequences packs rows from lo on, those of some bundles, for the model.
+// sequences packs the rows of some bundles, from row lo on, for the model.
 func (b *batch) sequences(lo int, bundles []bundle) model.Batch {
 	hi, tokens := bundles[len(bundles)-1].end, 0
 	for i := lo; i < hi; i++ {
@@ -157,8 +156,7 @@ func (b *batch) sequences(lo int, bundles []bundle) model.Batch {
 	return out
 }
 
-// part returns rows lo to hi as package rl takes them; logProb is of these rows
-// alone.
+// part returns rows lo to hi in the form package rl takes; logProb covers only these rows.
 func (b *batch) part(lo, hi int, logProb []float32) *rl.Batch[float32] {
 	n0, n1 := b.rows[lo], b.rows[hi]
 	p := &rl.Batch[float32]{
@@ -177,8 +175,8 @@ func (b *batch) part(lo, hi int, logProb []float32) *rl.Batch[float32] {
 	return p
 }
 
-// counts returns what means over the mini-batch of rows lo to hi divide by. Rows
-// are the nominal ones, as in verl.
+// counts returns the denominators of means over the mini-batch of rows lo to hi. Rows
+// counts nominal rows, as in verl.
 func (b *batch) counts(lo, hi, nominal int, scale float64) rl.Counts {
 	n := 0
 	for _, on := range b.mask[b.rows[lo]:b.rows[hi]] {
@@ -189,9 +187,8 @@ func (b *batch) counts(lo, hi, nominal int, scale float64) rl.Counts {
 	return rl.Counts{Tokens: n, Rows: max(nominal, hi-lo), Scale: scale}
 }
 
-// pick makes b the batch of the rows index[0], index[1], …, which are no longer in
-// the order of their problems: a mini-batch is then as many rows as its problems
-// have completions.
+// pick makes b the batch of the rows index[0], index[1], …, which are no longer in problem
+// order; a mini-batch then has as many rows as its problems have completions.
 func (b *batch) pick(index []int, samples int) {
 	old := *b
 	b.rows, b.mask = old.rows.Pick(index), rl.PickRows(old.mask, old.rows, index)

@@ -8,21 +8,21 @@ import (
 	"exp/train/rollout"
 )
 
-// collected is what a step learns from, and what it leaves in the record.
+// collected is the material a step learns from and records.
 type collected struct {
 	step    int
-	sampled int          // steps that the policy had finished when it sampled
-	all     []Trajectory // of the record, in the order of their problems
-	groups  []int        // trained on: where each begins in all, in the order of their problems
+	sampled int          // steps the policy had finished when it sampled
+	all     []Trajectory // recorded, in problem order
+	groups  []int        // groups trained on: the index of each one's first completion in all, in problem order
 	greedy  map[*rollout.Problem]float64
-	batches int // of problems, sampled up to the end of this step
+	batches int // batches of problems sampled up to the end of this step
 	epoch   int
 	metrics []rl.Metric
 	events  []Event
 	laid    *batch // see batch
 }
 
-// batch lays out what the step learns from.
+// batch lays out the completions the step learns from.
 func (c *collected) batch(cfg Config) *batch {
 	if c.laid == nil {
 		c.laid = newBatch(c.train(cfg.Samples), cfg.Overlong, c.greedy)
@@ -30,7 +30,7 @@ func (c *collected) batch(cfg Config) *batch {
 	return c.laid
 }
 
-// train returns the completions of the groups that are trained on, of samples each.
+// train returns the completions of the groups that are trained on, samples per group.
 func (c *collected) train(samples int) []Trajectory {
 	out := make([]Trajectory, 0, len(c.groups)*samples)
 	for _, at := range c.groups {
@@ -39,20 +39,20 @@ func (c *collected) train(samples int) []Trajectory {
 	return out
 }
 
-// collect samples and grades completions until the step has its groups. All of them
-// go into the record.
+// collect samples and grades completions until the step has its groups. It records all of
+// them.
 //
-// With a Filter, further batches of problems follow in the order of the data, as in
-// DAPO's trainer, which the next step then goes on from. A problem that this step
-// has sampled already is passed over, so a completion's random stream is named by
-// step, problem and sample whatever the filter does.
+// With a Filter it continues with further batches of problems in data order, as DAPO's
+// trainer does; the next step continues after them. It skips a problem that this step has
+// already sampled, so step, problem and sample name a completion's random stream whatever
+// the filter does.
 func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*collected, error) {
 	c := t.cfg
 	got := &collected{step: step, sampled: t.step, batches: t.batches}
 	if step == 1 && t.Recorded != nil && !t.Recorded.LogProbs {
 		got.events = append(got.events, Event{Kind: "recorded-rollouts",
 			Text: "the recorded rollouts have no log-probs: " +
-				"the policy before each step is taken for the one that sampled them, and rollout correction is off"})
+				"training treats the policy before each step as their sampler, and rollout correction is off"})
 	}
 	seen := make(map[int]bool)
 	var dropped []int
@@ -97,7 +97,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	if missing := c.PromptsPerStep - len(got.groups); missing > 0 {
 		got.groups = append(got.groups, dropped[:missing]...)
 		got.events = append(got.events, Event{Kind: "filter-groups", Text: fmt.Sprintf(
-			"step %d: %d of %d groups differ in their rewards; %d others fill the step up to its %d",
+			"step %d: %d of %d groups have differing rewards; %d others fill the step up to %d",
 			step, passed, groups, missing, c.PromptsPerStep)})
 	}
 	got.groups = got.groups[:c.PromptsPerStep]
@@ -119,8 +119,8 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	return got, nil
 }
 
-// draw returns completions of problems: from the recording if there is one, with the
-// rewards that it has, else from the policy.
+// draw returns completions of problems, with any recorded rewards, from the recording if
+// there is one, else from the policy.
 func (t *Trainer) draw(ctx context.Context, step, epoch int, problems []int) ([]Trajectory, []*float64, error) {
 	if t.Recorded != nil {
 		return t.recall(step, epoch, problems)
@@ -129,8 +129,8 @@ func (t *Trainer) draw(ctx context.Context, step, epoch int, problems []int) ([]
 	return traj, nil, err
 }
 
-// informative says which groups of all are trained on without need: all are unless
-// the filter is on, then those whose graded completions are not all alike.
+// informative reports, per group, whether it passes the filter: its graded completions are
+// not all alike. With no filter, all groups pass.
 func (t *Trainer) informative(all []Trajectory) []bool {
 	c := t.cfg
 	keep := make([]bool, len(all)/c.Samples)
@@ -144,7 +144,7 @@ func (t *Trainer) informative(all []Trajectory) []bool {
 	return keep
 }
 
-// differ says whether the graded completions of a group are not all alike.
+// differ reports whether the graded completions of a group are not all alike.
 func (c Config) differ(group []Trajectory, final map[*rollout.Completion]float64) bool {
 	first, any := 0.0, false
 	for i := range group {
@@ -171,8 +171,8 @@ func (c Config) differ(group []Trajectory, final map[*rollout.Completion]float64
 	return false
 }
 
-// finalRewards returns the rewards of graded completions less the distance to the
-// reference policy, which takes a pass of that.
+// finalRewards returns the rewards of graded completions less the distance to the reference
+// policy. It costs a pass of the reference.
 func (t *Trainer) finalRewards(all []Trajectory) map[*rollout.Completion]float64 {
 	b := newBatch(all, t.cfg.Overlong, nil)
 	if t.foreign() && t.cfg.Correction.Bypass == 0 {
@@ -201,10 +201,9 @@ func overlongMetrics(all []Trajectory, o rl.Overlong) []rl.Metric {
 	return []rl.Metric{{Name: "train/overlong_reward", Value: sum / n}, {Name: "train/overlong", Value: over / n}}
 }
 
-// collectGreedy samples and grades the likeliest completion of each problem: the
-// baseline of ReMax (arXiv:2310.10505 alg. 1). They are no part of the record but
-// for their mean score. A problem whose greedy completion cannot be graded has no
-// baseline and is not trained on.
+// collectGreedy samples and grades the greedy completion of each problem: the baseline of
+// ReMax (arXiv:2310.10505 alg. 1). Only their mean score is recorded. A problem whose
+// greedy completion cannot be graded has no baseline and is not trained on.
 func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, train []Trajectory,
 	clock *stopwatch) error {
 	var reqs []rollout.Request
@@ -212,7 +211,7 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 	for i := 0; i < len(train); i += t.cfg.Samples {
 		tr := &train[i]
 		problems = append(problems, tr.Problem)
-		reqs = append(reqs, rollout.Request{Prompt: tr.Prompt, Seeds: []uint64{0}}) // greedy: nothing is drawn
+		reqs = append(reqs, rollout.Request{Prompt: tr.Prompt, Seeds: []uint64{0}}) // greedy: no randomness
 	}
 	params := t.cfg.Sampling
 	params.Temperature, params.TopK, params.TopP, params.MinP = 0, 0, 1, 0

@@ -9,13 +9,13 @@ import (
 	"exp/train/rollout"
 )
 
-// Optim are the settings of one optimizer.
+// Optim holds the settings of one optimizer.
 type Optim struct {
 	LR, Beta1, Beta2, Eps, WeightDecay float64
 	// GradClip bounds the global L2 norm of a mini-batch's gradient.
 	GradClip float64
-	// Schedule multiplies LR. It is read once per step, counted from 1: verl counts
-	// from 0, which gives the first step of a warm-up a learning rate of 0.
+	// Schedule multiplies LR. It is read once per step, counted from 1: verl counts from 0,
+	// so its warm-up starts with a learning rate of 0.
 	Schedule optim.Schedule
 }
 
@@ -24,11 +24,11 @@ func (o Optim) rate(step int) float64 {
 	return o.LR * o.Schedule.Multiplier(step)
 }
 
-// Config are the settings of the RL loop.
+// Config holds the settings of the RL loop.
 type Config struct {
-	Advantage string // of rl.Estimators; empty if the loss brings its own
-	Loss      string // of rl.PolicyLosses
-	// Settings are those that the estimator and the loss read.
+	Advantage string // a name in rl.Estimators; empty if the loss brings its own
+	Loss      string // a name in rl.PolicyLosses
+	// Settings are the values that the estimator and the loss read.
 	Settings rl.Settings
 
 	PromptsPerStep   int // problems sampled in a step
@@ -36,26 +36,26 @@ type Config struct {
 	Samples          int // completions per problem, n
 	Steps            int
 	Epochs           int  // passes over a step's batch
-	Shuffled         bool // problems in a random order, another one each epoch
+	Shuffled         bool // problems in a new random order each epoch
 
 	Sampling rollout.Params
-	// Staleness is how many steps of the policy lie between the sampling of a step's
-	// completions and their use; the first steps have fewer. The old policy is then
-	// the one before the step's updates, unless Correction.Bypass is set, and
-	// Correction may account for the distance between the two.
+	// Staleness is the number of policy steps between sampling a step's completions and
+	// training on them; the first steps have fewer. The old policy is then the one before
+	// the step's updates, unless Correction.Bypass is set, and Correction may account for
+	// the distance between the two.
 	Staleness int
-	// MaxPromptTokens is how long a prompt may be, for prompt_length/clip_ratio.
+	// MaxPromptTokens is the prompt length limit, for prompt_length/clip_ratio.
 	MaxPromptTokens int
-	// MicroBatchTokens bounds a forward and backward pass; Recompute keeps only the
-	// layers' inputs between the two. Neither changes a bit.
+	// MicroBatchTokens bounds a forward and backward pass; Recompute keeps only the layers'
+	// inputs between the two. Neither changes a bit of the results.
 	MicroBatchTokens int
 	Recompute        bool
 	Policy, Critic   Optim
 
 	Filter   Filter
 	Overlong rl.Overlong
-	// Correction accounts for rollouts of another policy; its metrics are recorded
-	// in any case. With Bypass, Loss is the one it names.
+	// Correction accounts for rollouts of another policy; its metrics are always recorded.
+	// With Bypass, its loss replaces Loss.
 	Correction rl.Correction
 
 	Aggregation rl.Aggregation
@@ -68,46 +68,46 @@ type Config struct {
 
 	LogZ model.LogZConfig
 
-	// MaxNotGraded is the share of the completions that are graded together that may
-	// stay without a verdict; more end the run. 0 is no limit.
+	// MaxNotGraded is the largest share of completions graded together that may lack a
+	// verdict; more end the run. 0 means no limit.
 	MaxNotGraded float64
 
-	// VerifyRate is the share of sequences whose recorded log-probs are compared,
-	// bit for bit, with the trainer's forward pass in every step.
+	// VerifyRate is the share of sequences per step whose recorded log-probs are compared,
+	// bit for bit, with the trainer's forward pass.
 	VerifyRate float64
 }
 
-// KL says how the distance to the reference policy is charged.
+// KL says how the loss and the reward charge the distance to the reference policy.
 type KL struct {
 	LossCoef      float64
 	LossEstimator rl.KL
-	// RewardCoef times the estimate is taken off every token's reward.
+	// RewardCoef times the KL estimate is subtracted from every token's reward.
 	RewardCoef      float64
 	RewardEstimator rl.KL
 	Control         rl.KLControl
 }
 
-// Metric is what a group of completions must differ in to be trained on.
+// Metric is the quantity in which a group's completions must differ for training.
 type Metric uint8
 
 const (
-	MetricNone     Metric = iota // nothing: all groups are
-	MetricCorrect                // whether they are correct: verl's acc
-	MetricScore                  // the reward of their verdicts: verl's score
-	MetricOverlong               // the same with the punishment of overlong ones: verl's seq_reward
+	MetricNone     Metric = iota // none: every group is trained on
+	MetricCorrect                // correctness: verl's acc
+	MetricScore                  // verdict reward: verl's score
+	MetricOverlong               // the same plus the overlong punishment: verl's seq_reward
 	MetricFinal                  // the same less the KL in the reward: verl's seq_final_reward
 )
 
-// Filter leaves out groups whose completions are all alike, and samples further
-// problems in their place (DAPO's dynamic sampling, arXiv:2503.14476 §3.2). A step
-// takes at most MaxBatches times its number of problems, and none twice; what is
-// then missing is filled up with groups that were left out, where verl stops.
+// Filter leaves out groups whose completions are all alike and samples further problems
+// instead (DAPO's dynamic sampling, arXiv:2503.14476 §3.2). A step takes at most MaxBatches
+// times its number of problems, and none twice; if groups are still missing it refills with
+// groups it had left out, where verl stops.
 type Filter struct {
 	By         Metric
 	MaxBatches int
 }
 
-// Needs says which models an algorithm uses beside the policy.
+// Needs says which models an algorithm uses in addition to the policy.
 type Needs struct {
 	Reference, Critic, LogZ bool
 	// SumPiSquared is Σ_v π(v)² of the old policy at each token: a forward pass.
@@ -128,7 +128,7 @@ func (c Config) Needs() Needs {
 
 func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
 
-// Validate reports settings that cannot be trained with.
+// Validate reports settings that training cannot run with.
 func (c Config) Validate() error {
 	_, knownAdvantage := rl.EstimatorNamed(c.Advantage)
 	loss, ok := rl.PolicyLossNamed(c.Loss)
@@ -140,7 +140,7 @@ func (c Config) Validate() error {
 	case loss.Advantages == nil && !knownAdvantage:
 		return fmt.Errorf("train: unknown advantage estimator %q", c.Advantage)
 	case c.Correction.Bypass != 0 && loss.Bypass != c.Correction.Bypass:
-		return fmt.Errorf("train: rollout correction in bypass mode is not for the loss %s", c.Loss)
+		return fmt.Errorf("train: the loss %s does not support rollout correction in bypass mode", c.Loss)
 	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:

@@ -9,7 +9,7 @@ import (
 	"exp/train/optim"
 )
 
-// learner is a model that learns: parameters, gradients, optimizer.
+// learner is a model in training: parameters, gradients, optimizer.
 type learner struct {
 	name string // "actor", "critic": the prefix of its metrics
 	be   kernels.Backend
@@ -26,10 +26,10 @@ func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim) (*le
 	return &learner{name: name, be: be, m: m, opt: opt, cfg: cfg}, nil
 }
 
-// update clips the gathered gradient to the global norm limit and takes one
-// optimizer step at the learning rate of the given trainer step. It returns the
-// norm before clipping. A gradient that is not finite is dropped: the parameters
-// and moments stay, and the event says where it was first seen.
+// update clips the gathered gradient to the global norm limit and takes one optimizer step
+// at the learning rate of the given trainer step. It returns the norm before clipping. It
+// skips the update if the gradient is not finite: parameters and moments stay, and the
+// event names the first bad element.
 func (l *learner) update(step int) (norm float64, event *Event) {
 	l.m.FinishGrads()
 	norm = l.opt.Norm(l.m.Grads())

@@ -7,8 +7,8 @@ import (
 	"exp/train/rollout"
 )
 
-// dataMetrics are those of the batch before any update: verl's data metrics, and
-// ours of the verdicts and of the distance to the reference.
+// dataMetrics returns the metrics of the batch before any update: verl's data metrics, and
+// ours for the verdicts and the distance to the reference.
 //
 //	train/accuracy        share of graded completions that are correct
 //	train/solved          share of problems with a correct completion
@@ -87,8 +87,8 @@ func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
 	return append(m, componentMetrics(rollout.ComponentNames(t.Grader), all)...)
 }
 
-// componentMetrics returns reward/NAME/mean, over graded completions, of each named
-// part of the reward.
+// componentMetrics returns reward/NAME/mean over graded completions for each named part of
+// the reward.
 func componentMetrics(names []string, all []Trajectory) []rl.Metric {
 	var m []rl.Metric
 	for j, name := range names {
@@ -116,7 +116,7 @@ func newStopwatch(now func() time.Time) *stopwatch {
 	return &stopwatch{now: now, start: at, last: at}
 }
 
-// lap ends a phase, or another part of it.
+// lap ends a phase, or a further part of it.
 func (s *stopwatch) lap(phase string) {
 	at := s.now()
 	took := at.Sub(s.last).Seconds()
@@ -130,8 +130,7 @@ func (s *stopwatch) lap(phase string) {
 	s.laps = append(s.laps, rl.Lap{Phase: phase, Seconds: took})
 }
 
-// metrics returns verl's timing, throughput and length metrics of the step, of one
-// rank.
+// metrics returns verl's timing, throughput and length metrics of the step, for one rank.
 func (s *stopwatch) metrics(b *batch) []rl.Metric {
 	tokens := 0
 	lengths := b.lengths(0, len(b.traj))

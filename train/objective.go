@@ -7,14 +7,14 @@ import (
 	"exp/train/rl"
 )
 
-// gradients are where a loss leaves its derivatives; zero when add is called.
+// gradients receive a loss's derivatives; zero when add is called.
 type gradients struct {
 	logProb, entropy []float32 // [N]
 	logZ             []float32 // [B]
 }
 
-// objective computes the gradient of a mini-batch's loss, micro-batch by micro-batch,
-// in order: the policy loss and, unless that is whole, its optional terms:
+// objective computes the gradient of a mini-batch's loss, micro-batch by micro-batch, in
+// order. The loss is the policy loss and, unless that is whole, its optional terms:
 //
 //	L = policy + KL.LossCoef·KL - EntropyCoef·H
 type objective struct {
@@ -24,26 +24,24 @@ type objective struct {
 	whole       bool
 	kl, entropy float64
 
-	// Of the whole mini-batch, and how many of its tokens were added.
+	// Of the whole mini-batch; at counts its tokens added so far.
 	picked []bool // nil unless the loss picks tokens
 	bypass *bypass
 	at     int
 }
 
-// bypass is rollout correction against the current parameters, in place of the
-// policy loss alone.
+// bypass is rollout correction against the current parameters; it replaces the policy loss.
 type bypass struct {
-	weight     []float32 // nil is 1
+	weight     []float32 // nil means 1
 	clip       rl.Clip   // of rl.BypassPPO
 	kept       []bool
 	correction rl.CorrectionStats
 	stats      rl.PolicyStats
 }
 
-// newLoss starts the loss of the mini-batch of rows lo to hi; stream names its
-// random numbers. A loss that looks at all tokens of a mini-batch under the current
-// parameters does so here, so that the cut into micro-batches does not show. It costs
-// a forward pass.
+// newLoss starts the loss of the mini-batch of rows lo to hi; stream names its random
+// numbers. A loss that looks at all tokens of a mini-batch under the current parameters
+// does so here, so the cut into micro-batches does not matter. That costs a forward pass.
 func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
 	c := t.cfg
 	loss := c.policyLoss()
@@ -71,8 +69,8 @@ func (t *Trainer) newLoss(b *batch, lo, hi int, stream string) *objective {
 	return l
 }
 
-// add adds the gradient of the rows of p. entropy [N] belongs to p's tokens, logZ [B]
-// to its rows (nil without a log Z head).
+// add adds the gradient of the rows of p. entropy [N] holds p's tokens, logZ [B] its rows
+// (nil without a log Z head).
 func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, g gradients) {
 	if l.c.Aggregation != 0 { // FlowRL's row terms have none
 		l.c.Aggregation.Coefficients(p.Coef, p.Mask, p.Rows, l.n)
@@ -102,7 +100,7 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, g gradien
 	rl.EntropyBonus(g.entropy, entropy, p.Mask, p.Coef, l.c.EntropyCoef, &l.entropy)
 }
 
-// metrics are of the whole mini-batch.
+// metrics returns the metrics of the whole mini-batch.
 func (l *objective) metrics() []rl.Metric {
 	m := l.policy.Metrics()
 	if l.bypass != nil {
@@ -122,8 +120,8 @@ func (l *objective) metrics() []rl.Metric {
 	return m
 }
 
-// tokenKeys draws a number for each token of rows lo to hi, from a stream that is
-// named by what the row is, not by where it lies.
+// tokenKeys draws a number for each token of rows lo to hi. The stream is named by the
+// row's identity, not by its place in the batch.
 func (t *Trainer) tokenKeys(b *batch, lo, hi int, stream string) []uint64 {
 	var keys []uint64
 	for i, tr := range b.traj[lo:hi] {

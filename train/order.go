@@ -6,9 +6,9 @@ import (
 	"exp/kernels"
 )
 
-// order hands out problems in batches, one for each step unless groups are filtered.
-// A batch takes perStep problems; an epoch is as many whole batches as the problems
-// fill, each problem at most once.
+// order hands out problems in batches: one per step unless groups are filtered. A batch
+// takes perStep problems; an epoch is as many whole batches as the problems fill, each
+// problem at most once.
 type order struct {
 	n, perStep int
 	shuffled   bool
@@ -18,8 +18,8 @@ type order struct {
 	perm  []int
 }
 
-// step returns the problems of batch s, counted from 1, and its epoch, from 0. It
-// is a function of s alone, so that a resumed run goes on where it was.
+// step returns the problems of batch s, counted from 1, and its epoch, from 0. It is a
+// function of s alone, so a resumed run continues in the same order.
 func (o *order) step(s int) (problems []int, epoch int) {
 	stepsPerEpoch := o.n / o.perStep
 	epoch = (s - 1) / stepsPerEpoch
@@ -30,8 +30,8 @@ func (o *order) step(s int) (problems []int, epoch int) {
 	return o.perm[at : at+o.perStep], epoch
 }
 
-// permutation shuffles by Fisher and Yates with the words of a Philox stream. A
-// 64-bit word modulo at most 2³² is uniform to within 2⁻³².
+// permutation shuffles by Fisher and Yates with the words of a Philox stream. A 64-bit word
+// modulo at most 2³² is uniform to within 2⁻³².
 func (o *order) permutation(epoch int) []int {
 	p := make([]int, o.n)
 	for i := range p {
@@ -48,7 +48,7 @@ func (o *order) permutation(epoch int) []int {
 	return p
 }
 
-// philox64 is the i-th 64-bit word of a stream.
+// philox64 returns the i-th 64-bit word of a stream.
 func philox64(key [2]uint32, i int) uint64 {
 	w := kernels.Philox(key, [4]uint32{uint32(i), 0, 0, 0})
 	return uint64(w[1])<<32 | uint64(w[0])

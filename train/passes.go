@@ -16,15 +16,15 @@ type passes struct {
 	train  *model.Workspace
 }
 
-// bundleTokens is how many tokens sequences that share a prompt may take together, where a
-// single sequence takes no more.
+// bundleTokens returns the token limit of sequences that share a prompt when a single
+// sequence takes at most longest tokens.
 const bundleTokens = 1024
 
-// MicroBatchCapacity is what a workspace for micro-batches of budget tokens and
-// sequences of at most longest tokens must hold.
+// MicroBatchCapacity returns the capacity of a workspace for micro-batches of budget tokens
+// and sequences of at most longest tokens.
 func MicroBatchCapacity(budget, longest int) model.Capacity {
 	tokens := max(budget, longest, bundleTokens)
-	return model.Capacity{Tokens: tokens, Sequences: tokens/2 + 1} // a sequence has a prompt token and one more
+	return model.Capacity{Tokens: tokens, Sequences: tokens/2 + 1} // a sequence has at least two tokens
 }
 
 // newPasses allocates workspaces for micro-batches of budget tokens and sequences of
@@ -82,15 +82,14 @@ func (p *passes) logProbs(m *model.Model, b *batch, lo, hi int, temperature floa
 	return out
 }
 
-// scored is what a model says of the completion tokens of a batch.
+// scored holds a model's scores of the completion tokens of a batch.
 type scored struct {
 	logProb, entropy []float32 // [N]
 	sumPiSquared     []float32 // [N] Σ_v π(v)² of the softmax at each token; nil unless asked for
 }
 
-// scores returns m's word on all completion tokens. The logits over half the
-// temperature, of which SumPiSquared takes the logsumexp, cost another product with
-// the output matrix.
+// scores returns m's scores of all completion tokens. SumPiSquared takes the logsumexp of
+// the logits over half the temperature, which costs another product with the output matrix.
 func (p *passes) scores(m *model.Model, b *batch, temperature float64, sumPiSquared bool) scored {
 	n := len(b.mask)
 	out := scored{logProb: make([]float32, n), entropy: make([]float32, n)}

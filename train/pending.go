@@ -10,9 +10,8 @@ import (
 	"exp/train/rollout"
 )
 
-// Pending is a step in a State whose completions were sampled before the checkpoint
-// and are trained on after it. The policy that sampled them is gone: they cannot be
-// drawn again.
+// Pending is a step of a State whose completions were sampled before the checkpoint and are
+// trained on after it. The policy that sampled them is gone, so they cannot be drawn again.
 type Pending struct {
 	Step    int                `json:"step"`
 	Sampled int                `json:"sampled"` // steps that the policy had finished
@@ -25,8 +24,8 @@ type Pending struct {
 	Events  []Event            `json:"events,omitempty"`
 }
 
-// PendingRow is a completion with its verdict. Numbers are little-endian bytes, so
-// that they come back as they were.
+// PendingRow is a completion with its verdict. Numbers are little-endian bytes, so they
+// read back exactly.
 type PendingRow struct {
 	Problem   string          `json:"problem"`
 	Sample    int             `json:"sample"`
@@ -38,13 +37,13 @@ type PendingRow struct {
 	Verdict   rollout.Verdict `json:"verdict"`
 }
 
-// PendingMetric is a metric by its bits: it may be no number.
+// PendingMetric is a metric stored by its bits, because it may be NaN or infinite.
 type PendingMetric struct {
 	Name string `json:"name"`
 	Bits uint64 `json:"bits"`
 }
 
-// pendingOf writes down what was collected.
+// pendingOf encodes a collected step.
 func pendingOf(c *collected) Pending {
 	p := Pending{Step: c.step, Sampled: c.sampled, Batches: c.batches, Epoch: c.epoch, Groups: c.groups,
 		Events: c.events}
@@ -67,14 +66,14 @@ func pendingOf(c *collected) Pending {
 	return p
 }
 
-// collectedOf is the way back. problem finds a problem and its encoded prompt.
+// collectedOf decodes it. problem finds a problem and its encoded prompt.
 func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, error) {
 	c := &collected{step: p.Step, sampled: p.Sampled, batches: p.Batches, epoch: p.Epoch, groups: p.Groups,
 		events: p.Events}
 	for _, r := range p.Rows {
 		at, ok := problem[r.Problem]
 		if !ok {
-			return nil, fmt.Errorf("train: the state waits for problem %s, which the data does not hold", r.Problem)
+			return nil, fmt.Errorf("train: checkpoint refers to problem %s, which is not in the data", r.Problem)
 		}
 		done := &rollout.Completion{Text: r.Text, Finish: r.Finish}
 		if err := fromLittleEndian(&done.Tokens, r.Tokens); err != nil {
@@ -91,7 +90,7 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 	}
 	for _, at := range p.Groups {
 		if at < 0 || at+t.cfg.Samples > len(c.all) {
-			return nil, fmt.Errorf("train: the state's step %d has %d completions and a group at %d", p.Step,
+			return nil, fmt.Errorf("train: step %d of the checkpoint has %d completions and a group at %d", p.Step,
 				len(c.all), at)
 		}
 	}
@@ -100,7 +99,7 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		for id, score := range p.Greedy {
 			at, ok := problem[id]
 			if !ok {
-				return nil, fmt.Errorf("train: the state waits for problem %s, which the data does not hold", id)
+				return nil, fmt.Errorf("train: checkpoint refers to problem %s, which is not in the data", id)
 			}
 			c.greedy[&t.Problems[at]] = score
 		}
@@ -113,13 +112,13 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 
 func littleEndian[T int32 | float32](x []T) []byte {
 	var b bytes.Buffer
-	binary.Write(&b, binary.LittleEndian, x) // to memory: it cannot fail
+	binary.Write(&b, binary.LittleEndian, x) // writing to memory cannot fail
 	return b.Bytes()
 }
 
 func fromLittleEndian[T int32 | float32](dst *[]T, b []byte) error {
 	if len(b)%4 != 0 {
-		return fmt.Errorf("train: %d bytes are no 32-bit numbers", len(b))
+		return fmt.Errorf("train: %d bytes are not a whole number of 32-bit values", len(b))
 	}
 	*dst = make([]T, len(b)/4)
 	return binary.Read(bytes.NewReader(b), binary.LittleEndian, *dst)

@@ -5,17 +5,17 @@ import (
 	"exp/train/rollout"
 )
 
-// Step is what a finished step hands to the Recorder. The recorder must not keep
-// its slices past the call.
+// Step is the record of a finished step that the Recorder receives. The recorder must not
+// keep its slices past the call.
 type Step struct {
 	Step int // counted from 1
 	Of   int
-	// Metrics are functions of the run alone, in a fixed order; a re-execution
-	// gives the same bits.
+	// Metrics depend on the run alone and come in a fixed order; a re-execution gives the
+	// same bits.
 	Metrics []rl.Metric
-	// System are measurements of this machine: seconds, rates.
+	// System holds measurements of this machine: seconds, rates.
 	System []rl.Metric
-	// Trajectories are all completions of the step in the order of their problems.
+	// Trajectories are all completions of the step in problem order.
 	Trajectories []Trajectory
 	Events       []Event
 }
@@ -23,7 +23,7 @@ type Step struct {
 // Trajectory is one graded completion.
 type Trajectory struct {
 	Problem    *rollout.Problem
-	Sample     int // which of the problem's completions
+	Sample     int // index among the problem's completions
 	Prompt     []int32
 	Completion *rollout.Completion
 	Verdict    rollout.Verdict

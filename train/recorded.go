@@ -9,48 +9,48 @@ import (
 	"exp/train/rollout"
 )
 
-// Recording holds completions that another engine sampled. A Trainer that has one
-// learns from them instead of sampling: the policy of a step is then not the one that
-// they are from, and Config.Correction accounts for the distance.
+// Recording holds completions that another engine sampled. A Trainer with a Recording
+// learns from them instead of sampling. Their sampler is then not the policy of the step,
+// and Config.Correction accounts for the distance.
 type Recording struct {
-	// LogProbs says whether all completions come with the log-probs of who sampled
-	// them, or none does. Where none does, the policy before a step's updates is taken
-	// for the sampler and nothing is corrected.
+	// LogProbs says whether all completions carry their sampler's log-probs or none does.
+	// If none does, training treats the policy before a step's updates as the sampler and
+	// corrects nothing.
 	LogProbs bool
-	// Problems are the completions of each problem by its ID. A problem's n-th visit
-	// takes those from n·Samples on; after the last comes the first.
+	// Problems holds the completions of each problem by its ID. A problem's n-th visit
+	// takes completions from n·Samples on, wrapping around at the end.
 	Problems map[string][]Recorded
 }
 
 // Recorded is one completion of a Recording.
 type Recorded struct {
 	Completion rollout.Completion // LogProbs nil where Recording.LogProbs is false; Entropies nil
-	Reward     *float64           // takes the place of the grader's where that has a verdict; nil: none is known
+	Reward     *float64           // replaces the grader's reward where there is a verdict; nil: none recorded
 }
 
 // RecordingError says that a problem of the run has too few recorded completions.
 type RecordingError struct {
 	Problem    string
 	Have, Need int
-	Others     int // problems of the run with too few beside this one
+	Others     int // further problems of the run with too few
 }
 
 func (e *RecordingError) Error() string {
-	s := fmt.Sprintf("problem %s has %d recorded completions, a step takes %d", e.Problem, e.Have, e.Need)
+	s := fmt.Sprintf("problem %s has %d recorded completions; a step needs %d", e.Problem, e.Have, e.Need)
 	if e.Others > 0 {
 		s += fmt.Sprintf("; %d more of the run's problems have too few", e.Others)
 	}
 	return s
 }
 
-// Hint says what to do about it.
+// Hint suggests a fix.
 func (e *RecordingError) Hint() string {
-	return "record more, set rollout.n to what there is, or leave the problem out of data.train"
+	return "record more, lower rollout.n to the recorded number, or remove the problem from data.train"
 }
 
-// CheckRecording reports completions that cannot be trained on and problems of the
-// run's steps with fewer than Samples of them; the error is then a *RecordingError. A
-// Filter may take further problems, which a step checks.
+// CheckRecording reports completions that cannot be trained on, and problems of the run's
+// steps with fewer than Samples completions; the latter error is a *RecordingError. A
+// Filter may draw further problems; each step checks those itself.
 func (c Config) CheckRecording(r *Recording, problems []rollout.Problem, seed func(label string) uint64) error {
 	for id, list := range r.Problems {
 		for i := range list {
@@ -60,7 +60,7 @@ func (c Config) CheckRecording(r *Recording, problems []rollout.Problem, seed fu
 		}
 	}
 	if len(problems) < c.PromptsPerStep {
-		return fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(problems), c.PromptsPerStep)
+		return fmt.Errorf("train: only %d problems, fewer than prompts_per_step %d", len(problems), c.PromptsPerStep)
 	}
 	o := order{n: len(problems), perStep: c.PromptsPerStep, shuffled: c.Shuffled, seed: seed}
 	few := make(map[int]bool)
@@ -95,24 +95,23 @@ func (r *Recording) check(c *rollout.Completion, limit int) error {
 	case r.LogProbs && len(c.LogProbs) != len(c.Tokens):
 		return fmt.Errorf("%d log-probs for %d tokens", len(c.LogProbs), len(c.Tokens))
 	case !r.LogProbs && c.LogProbs != nil:
-		return fmt.Errorf("log-probs in a recording without")
+		return fmt.Errorf("unexpected log-probs: the recording is declared without")
 	case firstNonFinite(c.LogProbs) >= 0:
 		return fmt.Errorf("the log-prob of token %d is %v", firstNonFinite(c.LogProbs),
 			c.LogProbs[firstNonFinite(c.LogProbs)])
 	}
-	// Rounding may leave a little above 0; a probability is no log-prob.
+	// Rounding may leave a value slightly above 0; a probability is far above.
 	if at := slices.IndexFunc(c.LogProbs, func(x float32) bool { return x > 1e-3 }); at >= 0 {
 		return fmt.Errorf("the log-prob of token %d is %v, above 0", at, c.LogProbs[at])
 	}
 	return nil
 }
 
-// foreign reports whether completions carry log-probs of a policy that is none of
-// the run's.
+// foreign reports whether the completions carry log-probs of a policy outside this run.
 func (t *Trainer) foreign() bool { return t.Recorded != nil && t.Recorded.LogProbs }
 
-// recall takes the completions of problems in an epoch from the recording, with the
-// rewards that it has for them. They are copies: a step may write into them.
+// recall takes the completions of problems in an epoch, and their recorded rewards, from
+// the recording. It returns copies, because a step may write into them.
 func (t *Trainer) recall(step, epoch int, problems []int) ([]Trajectory, []*float64, error) {
 	n := t.cfg.Samples
 	var traj []Trajectory
@@ -135,12 +134,11 @@ func (t *Trainer) recall(step, epoch int, problems []int) ([]Trajectory, []*floa
 	return traj, given, t.adopt(step, traj)
 }
 
-// adopt gives completions without log-probs those of the policy, as if it had sampled
-// them.
+// adopt gives completions without log-probs those of the policy, as if it had sampled them.
 func (t *Trainer) adopt(step int, traj []Trajectory) error {
 	for i := range traj {
 		c := traj[i].Completion
-		// so that the batch takes it
+		// so that the batch accepts it
 		c.LogProbs, traj[i].Verdict.Status = make([]float32, len(c.Tokens)), rollout.Graded
 	}
 	b := newBatch(traj, rl.Overlong{}, nil)
@@ -157,8 +155,8 @@ func (t *Trainer) adopt(step int, traj []Trajectory) error {
 	return nil
 }
 
-// reward puts recorded rewards in the place of the grader's. What could not be graded
-// stays so: whether it is correct is not known.
+// reward replaces the grader's rewards with recorded ones. Completions that could not be
+// graded stay so, because their correctness is unknown.
 func reward(traj []Trajectory, given []*float64) {
 	for i, r := range given {
 		if r != nil && traj[i].Verdict.Status == rollout.Graded && !math.IsNaN(*r) && !math.IsInf(*r, 0) {

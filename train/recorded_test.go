@@ -184,15 +184,15 @@ func TestCheckRecording(t *testing.T) {
 		change func(r *Recording)
 		want   string
 	}{
-		"none":     {func(r *Recording) { clear(r.Problems) }, "has 0 recorded completions, a step takes 8; 3 more"},
-		"few":      {func(r *Recording) { r.Problems["p3"] = r.Problems["p3"][:5] }, "problem p3 has 5 recorded completions, a step takes 8"},
+		"none":     {func(r *Recording) { clear(r.Problems) }, "has 0 recorded completions; a step needs 8; 3 more"},
+		"few":      {func(r *Recording) { r.Problems["p3"] = r.Problems["p3"][:5] }, "problem p3 has 5 recorded completions; a step needs 8"},
 		"empty":    {func(r *Recording) { r.Problems["p3"][1].Completion.Tokens = nil }, "recorded completion 2 of problem p3: no tokens"},
 		"long":     {func(r *Recording) { r.Problems["p3"][0].Completion.Tokens = make([]int32, 7) }, "7 tokens, max_new_tokens is 6"},
 		"lengths":  {func(r *Recording) { r.Problems["p3"][0].Completion.LogProbs = make([]float32, 7) }, "7 log-probs for"},
 		"positive": {func(r *Recording) { r.Problems["p3"][0].Completion.LogProbs[0] = 0.9 }, "log-prob of token 0 is 0.9, above 0"},
 		"no number": {func(r *Recording) { r.Problems["p3"][0].Completion.LogProbs[0] = float32(math.NaN()) },
 			"log-prob of token 0 is NaN"},
-		"mixed": {func(r *Recording) { r.LogProbs = false }, "log-probs in a recording without"},
+		"mixed": {func(r *Recording) { r.LogProbs = false }, "unexpected log-probs: the recording is declared without"},
 	} {
 		rec := recordingOf(r.steps, true)
 		if _, ok := rec.Problems["p3"]; !ok { // the seed decides which four problems are taken

@@ -42,9 +42,9 @@ func (t *Trainer) sample(ctx context.Context, step int, problems []int) ([]Traje
 	return traj, nil
 }
 
-// NonFiniteError says that the policy gave a sampled token a log-prob that is no
-// number. Its weights are broken: nothing that is sampled from them means anything,
-// and the run must not go on.
+// NonFiniteError reports a sampled token whose log-prob under the policy is NaN or
+// infinite. The weights are broken, every sample from them is meaningless, and the run must
+// stop.
 type NonFiniteError struct {
 	Step          int
 	Problem       string
@@ -53,7 +53,7 @@ type NonFiniteError struct {
 }
 
 func (e *NonFiniteError) Error() string {
-	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the policy's log-prob is %v: its weights are "+
+	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the policy's log-prob is %v: the weights are "+
 		"broken; "+
 		"go on from an earlier checkpoint with a smaller learning rate or gradient limit", e.Step, e.Problem, e.Sample,
 		e.Token, e.LogProb)
@@ -64,8 +64,8 @@ func firstNonFinite(x []float32) int {
 	return slices.IndexFunc(x, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) })
 }
 
-// grade fills in the verdicts of some of a step's trajectories. Too many without one
-// are a *NotGradedError.
+// grade fills in the verdicts of some of a step's trajectories. It returns a
+// *NotGradedError if too many lack one.
 func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events *[]Event) error {
 	t.phase(step, "grade", 0, len(all))
 	if err := t.judge(ctx, all); err != nil {
@@ -78,7 +78,7 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 		v := &tr.Verdict
 		if v.Status == rollout.Graded {
 			if len(v.Components) != parts {
-				return fmt.Errorf("problem %s: the grader gave %d components of the reward, it names %d",
+				return fmt.Errorf("problem %s: the grader returned %d reward components but names %d",
 					tr.Problem.ID, len(v.Components), parts)
 			}
 			for _, x := range append([]float64{v.Reward}, v.Components...) {
@@ -104,7 +104,7 @@ func (t *Trainer) grade(ctx context.Context, step int, all []Trajectory, events 
 	return nil
 }
 
-// judge asks the grader, for all trajectories at once if it can.
+// judge calls the grader, for all trajectories at once if it supports that.
 func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
 	batch, ok := t.Grader.(rollout.BatchGrader)
 	if !ok {
@@ -119,7 +119,7 @@ func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
 		return err
 	}
 	if len(verdicts) != len(all) {
-		return fmt.Errorf("the grader gave %d verdicts for %d completions", len(verdicts), len(all))
+		return fmt.Errorf("the grader returned %d verdicts for %d completions", len(verdicts), len(all))
 	}
 	for i := range all {
 		all[i].Verdict = verdicts[i]
@@ -127,8 +127,8 @@ func (t *Trainer) judge(ctx context.Context, all []Trajectory) error {
 	return nil
 }
 
-// judgeApart asks for each trajectory by itself, on all processors. Of several errors it
-// returns the first trajectory's.
+// judgeApart grades each trajectory by itself, on all processors. If several fail it
+// returns the first trajectory's error.
 func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory) error {
 	threads := min(runtime.GOMAXPROCS(0), len(all))
 	errs := make([]error, threads)
@@ -155,14 +155,14 @@ func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory) error {
 	return nil
 }
 
-// NotGradedError says that more of a step's completions have no verdict than
-// Config.MaxNotGraded allows: what grades them is broken, not the policy.
+// NotGradedError reports that more of a step's completions lack a verdict than
+// Config.MaxNotGraded allows: the grader is broken, not the policy.
 type NotGradedError struct {
 	NotGraded, Completions int
 	Limit                  float64 // share
 	Problem                string  // of the first completion without a verdict
 	Sample                 int
-	Reason                 string // why that one has none
+	Reason                 string // why it has none
 }
 
 func (e *NotGradedError) Error() string {
@@ -171,17 +171,17 @@ func (e *NotGradedError) Error() string {
 		e.NotGraded, e.Completions, 100*e.Limit, e.Sample, e.Problem, e.Reason)
 }
 
-// ExitCode is that of an evaluation whose infrastructure failed.
+// ExitCode returns the exit code of an evaluation whose infrastructure failed.
 func (e *NotGradedError) ExitCode() int { return 8 }
 
-// Hint says how to go on.
+// Hint says how to continue.
 func (e *NotGradedError) Hint() string {
-	return "mend what the reason names, then run again: it goes on from the last checkpoint; reward.max_not_graded " +
-		"is the limit"
+	return "fix the cause, then run again: the run continues from its last checkpoint; reward.max_not_graded " +
+		"sets the limit"
 }
 
-// MismatchError says that the sampler recorded a log-prob that the trainer does not
-// compute: the two are not one engine, and the run must not go on.
+// MismatchError reports a recorded log-prob that the trainer does not reproduce: sampler
+// and trainer are not one engine, and the run must stop.
 type MismatchError struct {
 	Step             int
 	Problem          string
@@ -190,14 +190,14 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the sampler recorded log-prob %v, the trainer "+
+	return fmt.Sprintf("step %d: problem %s, sample %d, token %d: the sampler recorded log-prob %v but the trainer "+
 		"computes %v",
 		e.Step, e.Problem, e.Sample, e.Token, e.Sampler, e.Trainer)
 }
 
-// verify recomputes the log-probs of some rows by the training forward pass and
-// compares bits. At least one row is checked in a step unless the rate is 0. Which
-// ones moves with the step. Recorded rollouts are of no sampler of ours.
+// verify recomputes the log-probs of some rows by the training forward pass and compares
+// bits. It checks at least one row per step unless the rate is 0, and other rows each step.
+// Recorded rollouts come from another sampler, so it skips them.
 func (t *Trainer) verify(b *batch, step int) error {
 	if t.cfg.VerifyRate <= 0 || t.Recorded != nil {
 		return nil
@@ -209,8 +209,8 @@ func (t *Trainer) verify(b *batch, step int) error {
 	return t.compare(b, t.passes.logProbs(t.Policy, b, lo, hi, t.cfg.Sampling.Temperature), lo, hi, step)
 }
 
-// compare says where the recorded log-probs of rows lo to hi are not those that the
-// trainer computed.
+// compare returns an error where the recorded log-probs of rows lo to hi differ from those
+// the trainer computed.
 func (t *Trainer) compare(b *batch, got []float32, lo, hi, step int) error {
 	for i := lo; i < hi; i++ {
 		for k := b.rows[i]; k < b.rows[i+1]; k++ {
@@ -224,8 +224,8 @@ func (t *Trainer) compare(b *batch, got []float32, lo, hi, step int) error {
 	return nil
 }
 
-// sameProbs are verl's metrics of the difference between sampler and trainer, after
-// verify: zeros, for any other difference is an error.
+// sameProbs returns verl's metrics of the difference between sampler and trainer after
+// verify: zeros, since any other difference is an error.
 func (t *Trainer) sameProbs() []rl.Metric {
 	if t.cfg.VerifyRate <= 0 || t.Recorded != nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"exp/train/rollout"
 )
 
-// SFTConfig are the settings of supervised fine-tuning.
+// SFTConfig holds the settings of supervised fine-tuning.
 type SFTConfig struct {
 	Steps            int
 	ProblemsPerStep  int
@@ -20,7 +20,7 @@ type SFTConfig struct {
 	Optim            Optim
 }
 
-// SFTParts are what supervised fine-tuning works with.
+// SFTParts are the inputs of supervised fine-tuning.
 type SFTParts struct {
 	Backend  kernels.Backend
 	Model    *model.Model // trainable
@@ -33,9 +33,9 @@ type SFTParts struct {
 	Clock    func() time.Time
 }
 
-// SFT is supervised fine-tuning: it minimises the mean negative log-prob of the
-// tokens of the problems' targets, each followed by the end token. The problems
-// come in a new random order each epoch. Make it with NewSFT, then Run it.
+// SFT is supervised fine-tuning: it minimises the mean negative log-prob of the tokens of
+// the problems' targets, each followed by the end token. Problems come in a new random
+// order each epoch. Create it with NewSFT, then Run it.
 type SFT struct {
 	SFTParts
 	cfg      SFTConfig
@@ -53,7 +53,7 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 		return nil, err
 	}
 	if len(examples) < c.ProblemsPerStep {
-		return nil, fmt.Errorf("sft: %d problems are fewer than problems_per_step %d", len(examples),
+		return nil, fmt.Errorf("sft: only %d problems, fewer than problems_per_step %d", len(examples),
 			c.ProblemsPerStep)
 	}
 	if p.Clock == nil {
@@ -78,8 +78,8 @@ func (t *SFT) Close() {
 	t.passes.close()
 }
 
-// Run takes the remaining steps. Between steps it asks stop whether to end early;
-// then it returns ErrStopped, and State and Buffers can be saved.
+// Run takes the remaining steps. Between steps it calls stop; if that returns true, Run
+// returns ErrStopped, and State and Buffers can be saved.
 func (t *SFT) Run(ctx context.Context, stop func() bool) error {
 	for t.step < t.cfg.Steps {
 		if stop != nil && stop() {
@@ -124,7 +124,7 @@ func (t *SFT) Step() *Step {
 // State returns the state after the last finished step.
 func (t *SFT) State() State { return State{Step: t.step, PolicyUpdates: t.learner.opt.Steps()} }
 
-// Buffers returns everything that learns.
+// Buffers returns the buffers of everything that learns.
 func (t *SFT) Buffers() []NamedBuffer { return t.learner.buffers() }
 
 // Restore continues from a state whose Buffers have been filled.

@@ -2,13 +2,13 @@ package train
 
 import "exp/kernels"
 
-// State is what a Trainer needs beside its buffers to go on where another stopped.
+// State is the part of a Trainer outside its buffers that a resumed run needs.
 type State struct {
 	Step          int     `json:"step"`
 	KLCoef        float64 `json:"kl_coef"`
 	PolicyUpdates int     `json:"policy_updates"`
 	CriticUpdates int     `json:"critic_updates"`
-	// Batches of problems that were sampled; 0 stands for Step.
+	// Batches counts the batches of problems sampled; 0 stands for Step.
 	Batches int `json:"batches,omitempty"`
 	// Pending are the steps after Step that were sampled ahead (Config.Staleness).
 	Pending []Pending `json:"pending,omitempty"`
@@ -26,14 +26,14 @@ func (t *Trainer) State() State {
 	return s
 }
 
-// NamedBuffer is a device buffer that a checkpoint keeps.
+// NamedBuffer is a device buffer that a checkpoint saves.
 type NamedBuffer struct {
 	Name   string
 	Buffer kernels.Buffer
 }
 
-// Buffers returns everything that learns: the arenas of parameters and moments of
-// the policy and, where there is one, the critic.
+// Buffers returns the buffers of everything that learns: the arenas of parameters and
+// moments of the policy and, if present, the critic.
 func (t *Trainer) Buffers() []NamedBuffer {
 	out := t.policy.buffers()
 	if t.critic != nil {
@@ -42,8 +42,8 @@ func (t *Trainer) Buffers() []NamedBuffer {
 	return out
 }
 
-// Restore continues from a state whose Buffers have been filled. Its error says that
-// the state is of other problems.
+// Restore continues from a state whose Buffers have been filled. It returns an error if the
+// state belongs to other problems.
 func (t *Trainer) Restore(s State) error {
 	t.step, t.klCoef, t.batches = s.Step, s.KLCoef, s.Batches
 	if s.Batches == 0 {

@@ -1,18 +1,18 @@
-// Package train is the reinforcement-learning loop, and supervised fine-tuning to
-// start it from. A step samples completions of some problems, has them graded,
-// scores them under the reference policy and the critic, turns rewards into
-// advantages, and updates the models:
+// Package train is the reinforcement-learning loop, and the supervised fine-tuning that
+// precedes it. A step samples completions of some problems, grades them, scores them under
+// the reference policy and the critic, turns rewards into advantages, and updates the
+// models:
 //
 //	problems → rollouts → verdicts → reference log-probs, values → advantages
 //	         → critic updates → policy updates → record
 //
-// in the order of verl's trainer. One difference is the point of the project: the
-// sampler is the same engine as the trainer, so the log-probs of the old policy are
-// those that the sampler recorded, and are not computed a second time; a share of
-// them is compared bit for bit in every step.
+// in the order of verl's trainer. One difference is the point of the project: sampler and
+// trainer are the same engine, so the log-probs of the old policy are the ones the sampler
+// recorded and are not computed a second time. Every step compares a share of them bit for
+// bit.
 //
-// The package is handed problems, a Sampler, a Grader, a Recorder and a seed
-// function. It knows no task, no file and no database.
+// The package receives problems, a Sampler, a Grader, a Recorder and a seed function. It
+// knows no task, no file and no database.
 package train
 
 import (
@@ -28,31 +28,31 @@ import (
 	"exp/train/rollout"
 )
 
-// Parts are what a Trainer works with. It owns none of them.
+// Parts are the components a Trainer works with. It owns none of them.
 type Parts struct {
 	Backend   kernels.Backend
-	Policy    *model.Model    // trainable, with Needs().LogZ its head
+	Policy    *model.Model    // trainable; has the log Z head if Needs().LogZ
 	Reference *model.Model    // frozen; nil unless needed
 	Critic    *model.Model    // trainable, with a value head; nil unless needed
 	Sampler   rollout.Sampler // draws from Policy
 	Grader    rollout.Grader
-	Prompt    func(p *rollout.Problem) ([]int32, error) // what the policy continues
+	Prompt    func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
 	Problems  []rollout.Problem
 	Seed      func(label string) uint64
 	Recorder  Recorder
-	// Recorded, if not nil, is what steps learn from; then Sampler draws only what is
-	// greedy.
+	// Recorded, if not nil, replaces sampling; the Sampler then draws only greedy
+	// completions.
 	Recorded *Recording
 	// Clock measures phases; results do not depend on it.
 	Clock func() time.Time
-	// Phase, if not nil, hears what a step is doing and how far that is.
+	// Phase, if not nil, is called with the phase of a step and its progress.
 	Phase func(step int, phase string, done, total int)
-	// AfterStep, if not nil, is called after a step was recorded: for checkpoints and
+	// AfterStep, if not nil, is called after a step was recorded, for checkpoints and
 	// evaluation. Its error ends the run.
 	AfterStep func(step int) error
 }
 
-// Trainer runs the loop. Make it with New, then Run it.
+// Trainer runs the loop. Create it with New, then Run it.
 type Trainer struct {
 	Parts
 	cfg    Config
@@ -64,14 +64,14 @@ type Trainer struct {
 	prompt [][]int32 // encoded prompts, by problem
 
 	step    int          // finished steps
-	pending []*collected // of the steps after it: sampled, not trained on
-	batches int          // batches of problems that were sampled for all of them
-	klCoef  float64      // of KL in the reward
+	pending []*collected // later steps, sampled but not trained on
+	batches int          // batches of problems sampled for all of them
+	klCoef  float64      // coefficient of the KL in the reward
 	scratch scratch
 }
 
-// ErrStopped is returned by Run when stop asked for it: the last step is complete
-// and recorded, and State can be saved.
+// Run returns ErrStopped when stop asked it to end: the last step is complete and recorded,
+// and State can be saved.
 var ErrStopped = errors.New("training stopped")
 
 // New prepares a loop from step 0. Close it afterwards.
@@ -86,11 +86,11 @@ func New(c Config, p Parts) (*Trainer, error) {
 	parts := len(rollout.ComponentNames(p.Grader))
 	if e, settings := c.estimator(); e.Components {
 		if n := len(settings.Floats(rl.GDPOWeights)); parts == 0 || n > 0 && n != parts {
-			return nil, fmt.Errorf("train: %s with %d weights of %d components of the reward", e.Name, n, parts)
+			return nil, fmt.Errorf("train: %s has %d weights for %d reward components", e.Name, n, parts)
 		}
 	}
 	if len(p.Problems) < c.PromptsPerStep {
-		return nil, fmt.Errorf("train: %d problems are fewer than prompts_per_step %d", len(p.Problems),
+		return nil, fmt.Errorf("train: only %d problems, fewer than prompts_per_step %d", len(p.Problems),
 			c.PromptsPerStep)
 	}
 	longest := 0
@@ -152,8 +152,8 @@ func (t *Trainer) Close() {
 	}
 }
 
-// Run takes the remaining steps. Between steps it asks stop whether to end early;
-// then it returns ErrStopped. If ctx is cancelled it gives up the step at hand.
+// Run takes the remaining steps. Between steps it calls stop and returns ErrStopped if that
+// is true. If ctx is cancelled it abandons the current step.
 func (t *Trainer) Run(ctx context.Context, stop func() bool) error {
 	for t.step < t.cfg.Steps {
 		if stop != nil && stop() {
@@ -225,9 +225,9 @@ func (t *Trainer) Step(ctx context.Context) (*Step, error) {
 	return rec, nil
 }
 
-// collectAhead samples until the next step, and as many after it as the configured
-// staleness, have their completions: the last of them is then trained on after that
-// many further steps of the policy. Nothing is sampled beyond the last step.
+// collectAhead samples until the next step and the following staleness steps have their
+// completions, so each step is trained on after that many further policy steps. It samples
+// nothing beyond the last step.
 func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 	for last := t.step + len(t.pending); last < min(t.step+1+t.cfg.Staleness, t.cfg.Steps) || last == t.step; {
 		last++
@@ -248,11 +248,11 @@ func (t *Trainer) collectAhead(ctx context.Context, clock *stopwatch) error {
 	return nil
 }
 
-// oldLogProbs sets the log-probs of the old policy, and Σπ² where that is needed, and
-// returns verl's metrics of how far the sampler's are from them. Where the policy is
-// still the one that sampled, the recorded log-probs are its own and the distance is
-// 0: verify saw to that. Of a foreign sampler the age is not known. In bypass mode the
-// sampler is the old policy.
+// oldLogProbs sets the log-probs of the old policy, and Σπ² where needed, and returns
+// verl's metrics of their distance from the sampler's. If the policy is still the one that
+// sampled, the recorded log-probs are its own and the distance is 0, as verify has checked.
+// The age of a sampler outside this run is unknown. In bypass mode the sampler is the old
+// policy.
 func (t *Trainer) oldLogProbs(b *batch, got *collected) ([]rl.Metric, error) {
 	stale := got.sampled < t.step || t.foreign()
 	if !stale && !t.needs.SumPiSquared {
@@ -315,9 +315,9 @@ func (t *Trainer) rewardKL(b *batch) []rl.Metric {
 }
 
 // correct compares the old policy with the sampler and returns verl's metrics of the
-// difference, also where nothing is corrected. It sets the weights and takes what is
-// rejected out of the mask. In bypass mode the loss does that, with the current
-// policy for the old one. Of a sampler without log-probs nothing is known.
+// difference, even if it corrects nothing. It sets the weights and removes rejected tokens
+// from the mask. In bypass mode the loss does that, with the current policy in place of the
+// old one. A sampler without log-probs gives no metrics.
 func (t *Trainer) correct(b *batch) []rl.Metric {
 	c := t.cfg.Correction
 	if c.Bypass != 0 || t.Recorded != nil && !t.Recorded.LogProbs {
@@ -331,7 +331,7 @@ func (t *Trainer) correct(b *batch) []rl.Metric {
 	return stats.Metrics()
 }
 
-// find returns the value of a metric, NaN if there is none of the name.
+// find returns the value of the named metric, or NaN.
 func find(list []rl.Metric, name string) float64 {
 	for _, m := range list {
 		if m.Name == name {
@@ -341,7 +341,7 @@ func find(list []rl.Metric, name string) float64 {
 	return math.NaN()
 }
 
-// checkFinite reports metrics that are not finite as events.
+// checkFinite records an event for each metric that is not finite.
 func checkFinite(rec *Step) {
 	for _, m := range rec.Metrics {
 		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {

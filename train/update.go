@@ -25,8 +25,7 @@ func take(x *[]float32, n int) []float32 {
 	return *x
 }
 
-// updateActor trains the policy on the batch and returns the metrics of its
-// mini-batches, each a list.
+// updateActor trains the policy on the batch and returns the metrics of each mini-batch.
 func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events []Event) {
 	c := t.cfg
 	updates := c.PromptsPerStep / c.PromptsPerUpdate
@@ -51,8 +50,8 @@ func (t *Trainer) updateActor(b *batch, step int) (lists [][]rl.Metric, events [
 	return lists, events
 }
 
-// policyGradient takes rows r0 to r1, loaded in the training workspace, forward,
-// through the loss, and back.
+// policyGradient takes rows r0 to r1, loaded in the training workspace, through the forward
+// pass, the loss and the backward pass.
 func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream string) {
 	ws, m, s := t.passes.train, t.policy.m, &t.scratch
 	n := ws.Rows()
@@ -80,7 +79,7 @@ func (t *Trainer) policyGradient(b *batch, r0, r1 int, loss *objective, stream s
 	m.Backward(ws, up)
 }
 
-// dropAdapters turns on the dropout of m's adapters for rows r0 to r1 of the training
+// dropAdapters enables the dropout of m's adapters for rows r0 to r1 of the training
 // workspace.
 func (t *Trainer) dropAdapters(m *model.Model, b *batch, r0, r1 int, stream string) {
 	if a := m.Heads.Adapters; a != nil && a.Dropout > 0 {
@@ -88,8 +87,8 @@ func (t *Trainer) dropAdapters(m *model.Model, b *batch, r0, r1 int, stream stri
 	}
 }
 
-// dropoutSeeds names the stream of each row's dropout masks by what the row is, not
-// by where it lies.
+// dropoutSeeds returns the seed of each row's dropout masks, named by the row's identity,
+// not by its place in the batch.
 func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) []uint64 {
 	seeds := make([]uint64, r1-r0)
 	for i, tr := range b.traj[r0:r1] {
@@ -134,8 +133,8 @@ func (t *Trainer) updateCritic(b *batch, step int) (lists [][]rl.Metric, events 
 	return lists, events
 }
 
-// reduce joins the metrics of mini-batches by name, in order of first appearance,
-// as verl does (rl.Reduce).
+// reduce joins the metrics of mini-batches by name, in order of first appearance, as verl
+// does (rl.Reduce).
 func reduce(lists [][]rl.Metric) []rl.Metric {
 	var names []string
 	values := map[string][]float64{}

@@ -20,7 +20,7 @@ func (f Finish) String() string {
 
 // Completion is what the policy sampled after a prompt.
 type Completion struct {
-	// Tokens are the sampled ids, with the end token if there was one; [T].
+	// Tokens are the sampled ids, including the end token if one was sampled; [T].
 	Tokens []int32
 	// LogProbs are the log-probs of Tokens under the policy that sampled them:
 	// temperature-scaled full softmax, before top-k or top-p; [T].

@@ -2,8 +2,8 @@ package rollout
 
 import "context"
 
-// Status says whether a completion has a verdict at all. A grader that broke is
-// not a wrong answer.
+// Status says whether a completion has a verdict at all. A broken grader is not a wrong
+// answer.
 type Status uint8
 
 const (
@@ -18,54 +18,54 @@ func (s Status) String() string {
 	return "not graded"
 }
 
-// Verdict is what a grader says of one completion.
+// Verdict is a grader's result for one completion.
 type Verdict struct {
 	Status  Status
 	Correct bool
 	// Reward is what training maximises; it is 0 where Status is NotGraded.
 	Reward float64
-	// Answer is the extracted answer in canonical form: two completions gave the
-	// same solution exactly if their Answers are equal. Empty if there is none.
+	// Answer is the extracted answer in canonical form: two completions gave the same
+	// solution exactly if their Answers are equal. Empty if no answer was found.
 	Answer string
 	// Reason explains the verdict in a few words: "correct", "uses 7 twice",
 	// "no expression".
 	Reason string
-	// Components are the named parts of the reward, in the order of the grader's
-	// names (ComponentGrader); nil where it has none, and where Status is NotGraded.
+	// Components are the named parts of the reward, in the order of the grader's names
+	// (ComponentGrader); nil if it has none or Status is NotGraded.
 	Components []float64
 }
 
 // Grader judges completions. It is safe for concurrent use.
 type Grader interface {
-	// Grade judges the completion's text. Its error is for a grader that cannot go
-	// on at all; a completion that cannot be graded is a Verdict.
+	// Grade judges the completion's text. It returns an error only if the grader cannot
+	// continue at all; a completion that cannot be graded gets a Verdict.
 	Grade(ctx context.Context, p *Problem, c *Completion) (Verdict, error)
 }
 
-// Item is a completion to be judged with others.
+// Item is one completion of a batch to grade.
 type Item struct {
 	Problem    *Problem
-	Sample     int // which of the problem's completions
+	Sample     int // index among the problem's completions
 	Completion *Completion
 }
 
-// BatchGrader is a Grader that would rather judge many completions at once: it runs
-// a program, asks a server or computes a model.
+// BatchGrader is a Grader that prefers to judge many completions at once, because it runs a
+// program, queries a server or computes a model.
 type BatchGrader interface {
 	Grader
-	// GradeAll returns a verdict for each item, in their order; it depends on the item
-	// alone. Errors are as of Grade.
+	// GradeAll returns a verdict for each item, in order; a verdict depends on its item
+	// alone. Errors are as for Grade.
 	GradeAll(ctx context.Context, items []Item) ([]Verdict, error)
 }
 
 // ComponentGrader is a Grader whose rewards have named parts.
 type ComponentGrader interface {
 	Grader
-	// Components are the names of Verdict.Components, always the same ones.
+	// Components are the names of Verdict.Components; they never change.
 	Components() []string
 }
 
-// ComponentNames returns the names of the parts of g's rewards; none if it has none.
+// ComponentNames returns the names of the parts of g's rewards, or nil.
 func ComponentNames(g Grader) []string {
 	if c, ok := g.(ComponentGrader); ok {
 		return c.Components()

@@ -8,26 +8,26 @@ import (
 	"slices"
 )
 
-// Message is one message of a chat, as chat templates get it. As JSON it is an object:
+// Message is one message of a chat, as chat templates receive it. As JSON it is an object:
 // role, content, then More. Messages are immutable once made.
 type Message struct {
 	Role    string
 	Content string // its text; empty where Parts is set
-	// Parts is the content that is no text, as compact JSON: a list of parts, or null;
-	// empty but not nil where a message has no content at all.
+	// Parts is non-text content as compact JSON: a list of parts, or null; empty but not
+	// nil if a message has no content at all.
 	Parts json.RawMessage
-	// More are further fields, such as tool_calls, in the order of their source.
+	// More holds further fields, such as tool_calls, in source order.
 	More []Field
 }
 
-// Field is a field of a message, its value as compact JSON.
+// Field is a field of a message with its value as compact JSON.
 type Field struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// Plain reports whether the messages say no more than one text of the user: a problem
-// with such a chat is its prompt.
+// Plain reports whether the messages are a single user text. The chat of such a problem
+// equals its prompt.
 func Plain(messages []Message) bool {
 	if len(messages) != 1 {
 		return len(messages) == 0
@@ -65,7 +65,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// text is a JSON string; <, > and & stay as they are.
+// text returns s as a JSON string; <, > and & stay as they are.
 func text(s string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -95,7 +95,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		switch name {
 		case "role":
 			if err := json.Unmarshal(raw, &read.Role); err != nil || read.Role == "" {
-				return fmt.Errorf("the role of a message is a text, not %s", raw)
+				return fmt.Errorf("the role of a message must be a string, not %s", raw)
 			}
 			hasRole = true
 		case "content":
@@ -112,7 +112,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		}
 	}
 	if !hasRole {
-		return errors.New("a message without a role")
+		return errors.New("message without a role")
 	}
 	*m = read
 	return nil

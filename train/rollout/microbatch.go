@@ -1,10 +1,9 @@
 package rollout
 
-// MicroBatches cuts sequences, given by their lengths in tokens and in their
-// order, into consecutive runs of at most budget tokens; a longer sequence gets
-// a run of its own. It returns the ends of the runs: run i holds sequences
-// ends[i-1] to ends[i]-1. Order is kept because gradients are summed in it
-// (package kernels, "Gradient blocks"), so the budget changes no bit of a
+// MicroBatches cuts sequences, given by their lengths in tokens, into consecutive runs of
+// at most budget tokens; a longer sequence gets its own run. It returns the ends of the
+// runs: run i holds sequences ends[i-1] to ends[i]-1. It keeps the order because gradients
+// are summed in it (package kernels, "Gradient blocks"), so the budget changes no bit of a
 // result. It panics if budget is not positive.
 func MicroBatches(lengths []int, budget int) (ends []int) {
 	if budget <= 0 {

@@ -6,26 +6,25 @@ import "context"
 type Request struct {
 	// Prompt holds the token ids, at least one.
 	Prompt []int32
-	// Seeds has one entry per wanted completion. A completion is a function of the
-	// weights, the prompt, its seed and the Params alone: not of the other
-	// requests or of the other seeds.
+	// Seeds has one entry per wanted completion. A completion depends on the weights, the
+	// prompt, its seed and the Params alone, not on other requests or other seeds.
 	Seeds []uint64
 }
 
 // Params shape the sampling of all requests of a call.
 type Params struct {
 	Temperature  float64  // 0 means greedy
-	TopK         int      // 0 is off
-	TopP         float64  // 1 is off
-	MinP         float64  // 0 is off
+	TopK         int      // 0 means off
+	TopP         float64  // 1 means off
+	MinP         float64  // 0 means off
 	MaxNewTokens int      // per completion, the end token included
 	Stop         []string // end a completion where one of these appears in its text
 }
 
 // Sampler draws completions from the current policy.
 type Sampler interface {
-	// Sample returns completions[i][k] for reqs[i].Seeds[k]. done, if not nil, is
-	// called now and then with the number of finished completions. It returns
-	// early, with ctx's error, only if ctx is cancelled.
+	// Sample returns completions[i][k] for reqs[i].Seeds[k]. done, if not nil, is called
+	// now and then with the number of finished completions. Sample returns early, with
+	// ctx's error, only if ctx is cancelled.
 	Sample(ctx context.Context, reqs []Request, p Params, done func(n int)) ([][]Completion, error)
 }
