@@ -32,7 +32,7 @@ func TestInspectAdapters(t *testing.T) {
 	if got := d.Data.Adapter; got == nil || fmt.Sprint(*got) != fmt.Sprint(want) || !d.Data.Computable {
 		t.Errorf("got %+v, want %+v; computable %v", got, want, d.Data.Computable)
 	}
-	exp(t, "inspect", base, "--adapter", filepath.Join(peft, "patterns")).says(t, "LoRA: rank 3, alpha 6", "not trained on")
+	exp(t, "inspect", base, "--adapter", filepath.Join(peft, "patterns")).says(t, "LoRA: rank 3, alpha 6", "not for further training")
 	alone := exp(t, "inspect", uniform, "--tensors")
 	alone.says(t, "LoRA adapters", "base: testdata/peft/base", "no folder of that name here", "layers.1.self_attn.v_proj.lora_B.weight")
 	exp(t, "inspect", uniform, "--adapter", uniform).refuses(t, 2, "a folder of adapters itself")
@@ -65,11 +65,11 @@ func TestInspectText(t *testing.T) {
 	withVision(t, plain, whole)
 	exp(t, "inspect", whole).says(t, "what stops it", "--part text")
 	text := exp(t, "inspect", whole, "--part", "text")
-	text.says(t, "Gemma 3", "its vision tower is left out", "41 × F32")
+	text.says(t, "Gemma 3", "the vision tower is left out", "41 × F32")
 	if strings.Contains(text.stdout, "what stops it") {
 		t.Errorf("the text part is refused:\n%s", text.stdout)
 	}
-	exp(t, "inspect", plain, "--part", "text").says(t, "it has no text part to take")
+	exp(t, "inspect", plain, "--part", "text").says(t, "it has no text part to")
 	exp(t, "inspect", plain, "--part", "images").refuses(t, 2, "--part images")
 
 	ids := filepath.Join(t.TempDir(), "ids.json")

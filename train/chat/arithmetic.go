@@ -215,7 +215,7 @@ func floatPower(x, y float64) (Value, error) {
 		return nil, &pyError{kindZero, "0.0 cannot be raised to a negative power"}
 	}
 	if x < 0 && !math.IsInf(x, 0) && !math.IsInf(y, 0) && y != math.Floor(y) {
-		return nil, valueErr("a negative number to a power that is no integer is complex: not supported")
+		return nil, valueErr("a negative number to a non-integer power is complex: not supported")
 	}
 	f := math.Pow(x, y)
 	if math.IsInf(f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {

@@ -41,7 +41,7 @@ type dtypes func(model.Tensor) DType
 // check refuses anything but a language model, and returns the types of its tensors.
 func (o MergeOptions) check(be kernels.Backend, c model.Config, h model.Heads) (dtypes, error) {
 	if !h.LM {
-		return nil, errors.New("the model has no output projection, so it is no language model")
+		return nil, errors.New("the model has no output projection, so it is not a language model")
 	}
 	if c.MaxPositions < 2 {
 		return nil, errors.New("the model has a single position: a prompt and a token do not fit")
