@@ -125,7 +125,7 @@ func TestEvalRefuses(t *testing.T) {
 		{"another grader", []string{"--responses", "good.jsonl", "--grader", "sympy"}, 2, []string{`unknown grader "sympy"`}},
 		{"no route", []string{"--responses", "good.jsonl", "--grader", "verl"}, 2, []string{"no grader for this data source"}},
 		{"another suite", []string{"--responses", "good.jsonl", "--suite", "results.json"}, 2, []string{"results.json"}},
-		{"form to write", []string{"--responses", "good.jsonl", "--write", "csv=x"}, 2, []string{`no form "csv"`, "lm-eval"}},
+		{"form to write", []string{"--responses", "good.jsonl", "--write", "csv=x"}, 2, []string{`unknown format "csv"`, "lm-eval"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			call{}.run(append([]string{"eval"}, tt.args...)...).refuses(t, tt.code, tt.want...)
