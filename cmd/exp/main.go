@@ -41,6 +41,7 @@ func program(list func(*app) []*cli.Command) cli.Program {
 		Commands: func(a *cli.App) []*cli.Command { return list(&app{a}) },
 		Known:    known,
 		Examples: programExamples,
+		Topics:   []cli.Topic{glossary()},
 	}
 }
 

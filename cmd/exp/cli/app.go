@@ -35,6 +35,8 @@ type Program struct {
 	Known func(error) *Failure
 	// Examples are what a newcomer may type first, written as UsageText.
 	Examples string
+	// Topics are the help pages that are not about one command.
+	Topics []Topic
 }
 
 // App is one execution of the program, handed to the constructor of every
@@ -50,10 +52,11 @@ type App struct {
 	Out Output
 	Log *slog.Logger
 
-	known func(error) *Failure
-	cli   *urfave.App
-	line  argv
-	word  Word // what the shell wants completed
+	known  func(error) *Failure
+	topics []Topic
+	cli    *urfave.App
+	line   argv
+	word   Word // what the shell wants completed
 
 	mu       sync.Mutex
 	progress term.Progress // nil until Progress
@@ -85,7 +88,7 @@ func Run(sys System, p Program) int {
 }
 
 func newApp(sys System, p Program) *App {
-	a := &App{System: sys, known: p.Known}
+	a := &App{System: sys, known: p.Known, topics: p.Topics}
 	a.settings = defaultSettings()
 	a.Out = Output{W: sys.Stdout, Format: FormatTable, Header: true}
 	a.Log = slog.New(slog.DiscardHandler)

@@ -99,7 +99,10 @@ var sampleProgram = Program{Commands: sampleCommands, Known: sampleKnown, Exampl
 exp show @last # what came of it
 exp run configs/countdown_cpu_ppo.yaml configs/countdown_cpu_flowrl.yaml --seeds 0-2 # two arms
 exp compare countdown-ppo countdown-flowrl # which is better, and how sure that is
-exp report countdown-ppo countdown-flowrl --out report # figures and tables`}
+exp report countdown-ppo countdown-flowrl --out report # figures and tables`,
+	Topics: []Topic{{Name: "words", Usage: "explain the words", Text: "Some are rare.",
+		Rows: [][2]string{{"seed", "where randomness begins"}, {"xid", "the id of an experiment"}}}},
+}
 
 // sampleKnown knows one error, and what to do about it.
 func sampleKnown(err error) *Failure {

@@ -38,7 +38,7 @@ func TestComplete(t *testing.T) {
 		want  string
 	}{
 		{"commands", []string{""}, "run\trun experiments\nshow\tshow one run\nconfig\tcheck and show configurations\n" +
-			"version\tprint version, commit and build\ncompletion\tprint a shell completion script\nhelp\texplain a command\n"},
+			"version\tprint version, commit and build\ncompletion\tprint a shell completion script\nhelp\texplain a command or a topic\n"},
 		{"part of a command", []string{"co"}, "config\tcheck and show configurations\ncompletion\tprint a shell completion script\n"},
 		{"after a global flag", []string{"--store", "S", "sho"}, "show\tshow one run\n"},
 		{"subcommands", []string{"config", ""}, "show\tprint a resolved configuration\ncheck\tcheck files\n"},
@@ -61,6 +61,8 @@ func TestComplete(t *testing.T) {
 		{"directories", []string{"-C", ""}, "b/\nconfigs/\n"},
 		{"relative to -C", []string{"-C", "configs", "run", ""}, "run one.yaml\nx/\n"},
 		{"unknown command", []string{"nonsense", "x"}, ""},
+		{"topics of help", []string{"help", "w"}, "words\texplain the words\n"},
+		{"no topic within a command", []string{"help", "config", "w"}, ""},
 		{"arguments of help", []string{"help", "config", "s"}, "show\tprint a resolved configuration\n"},
 		{"shells", []string{"completion", "z"}, "zsh\n"},
 		{"second shell", []string{"completion", "zsh", ""}, ""},

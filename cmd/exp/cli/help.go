@@ -18,8 +18,8 @@ const helpMaxWidth = 100
 func helpCommand(a *App) *Command {
 	return &Command{
 		Name:      "help",
-		Usage:     "explain a command",
-		ArgsUsage: "[COMMAND…]",
+		Usage:     "explain a command or a topic",
+		ArgsUsage: "[COMMAND… | TOPIC]",
 		Category:  "set up",
 		UsageText: "exp help completion  # the same as exp completion --help",
 		BashComplete: a.Completes(func(_ *Context, w Word) []Candidate {
@@ -31,10 +31,16 @@ func helpCommand(a *App) *Command {
 				}
 				list = cmd.Subcommands
 			}
+			if len(w.Args) == 0 {
+				return append(commandCandidates(list), a.topicCandidates()...)
+			}
 			return commandCandidates(list)
 		}),
 		Action: func(c *Context) error {
 			line := argv{root: a.cli}
+			if t := a.topic(c.Args().First()); t != nil && c.NArg() == 1 {
+				return a.printTopic(t)
+			}
 			for _, name := range c.Args().Slice() {
 				cmd := find(line.subcommands(), name)
 				if cmd == nil {
@@ -63,13 +69,24 @@ type helpPage struct {
 	color bool
 }
 
+func (a *App) newHelpPage(w io.Writer) *helpPage {
+	s := term.Inspect(w, a.color, a.Getenv)
+	return &helpPage{bufio.NewWriter(w), min(s.Width(), helpMaxWidth), s.Color}
+}
+
+func (a *App) printTopic(t *Topic) error {
+	p := a.newHelpPage(a.Stdout)
+	p.topic(a.cli.Name, t)
+	return p.out.Flush()
+}
+
 // printHelp explains the last command of path, or the program where path is
 // empty.
 func (a *App) printHelp(w io.Writer, path []*Command) error {
-	s := term.Inspect(w, a.color, a.Getenv)
-	p := &helpPage{bufio.NewWriter(w), min(s.Width(), helpMaxWidth), s.Color}
+	p := a.newHelpPage(w)
 	if len(path) == 0 {
 		p.program(a.cli)
+		p.moreHelp(a.cli.Name, a.topics)
 	} else {
 		line := argv{root: a.cli, path: path}
 		p.command(line.command(), path)
@@ -116,8 +133,6 @@ func (p *helpPage) program(root *urfave.App) {
 		{"7", "disk, memory, device or lock not available"}, {"8", "evaluation could not grade"},
 		{"9", "a --fail-if condition held"}, {"130, 143", "stopped by a signal; can be resumed"},
 	})
-	p.text("", "")
-	p.text("", root.Name+" help COMMAND explains a command and shows examples.")
 }
 
 func (p *helpPage) command(name string, path []*Command) {

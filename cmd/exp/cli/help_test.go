@@ -10,7 +10,7 @@ import (
 // TestHelpPages shows the help texts as people see them.
 func TestHelpPages(t *testing.T) {
 	var out strings.Builder
-	for _, args := range []string{"--help", "run --help", "config --help", "help config show", "completion -h"} {
+	for _, args := range []string{"--help", "run --help", "config --help", "help config show", "completion -h", "help words"} {
 		got := call{}.run(strings.Fields(args)...)
 		if got.code != 0 || got.stderr != "" {
 			t.Errorf("%s: %+v", args, got)
