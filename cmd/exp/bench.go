@@ -25,42 +25,43 @@ func benchCommand(a *app) *cli.Command {
 		ArgsUsage: "[FOLDER]",
 		Category:  "set up",
 		Usage:     "measure how fast the engine is on this machine",
-		Description: "Measures, on the CPU: what the machine does at most, the matmuls of a model's layers, a " +
-			"training step, log-probs, and sampling. Each figure is the median of several repeats, with the least " +
-			"and the greatest; the peak is measured anew before each repeat, and shares are of the median of all " +
-			"peaks, since a machine is shared and its clock moves. Operations are those that the mathematics needs: " +
-			"two per weight of a linear map and token, four per channel of the heads and pair of a token and one " +
-			"that it sees; a training step is three forward passes. The time of sampling includes the prefill. Of a " +
-			"model's FOLDER in Hugging Face's layout, it measures how fast prompts are read (prefill) and " +
-			"completions sampled (decode), with as many completions together as --sequences says, on frozen weights " +
-			"as evaluation and LoRA have them. Nothing is recorded, and results are not tested: exp doctor does that.",
+		Description: "Measures on the CPU: peak FLOP/s and memory bandwidth of the machine, the matmuls of a " +
+			"model's layers, a training step, log-probs, and sampling. Each figure is the median of several " +
+			"repeats, with the smallest and the largest. The peak is measured again before each repeat, and " +
+			"shares are relative to the median peak, because machines are shared and clocks vary. Operations " +
+			"are counted as the mathematics needs them: two per weight of a linear map and token, four per head " +
+			"channel and pair of tokens that attend; a training step counts as three forward passes. Sampling " +
+			"time includes the prefill. With FOLDER, a model in Hugging Face's layout, it measures how fast " +
+			"prompts are read (prefill) and completions sampled (decode), for each batch size in --sequences, " +
+			"with frozen weights as in evaluation and LoRA. Nothing is recorded, and results are not checked: " +
+			"exp doctor does that.",
 		UsageText: strings.Join([]string{
-			"exp bench # 10 million parameters; some minutes",
+			"exp bench # 10 million parameters; a few minutes",
 			"exp bench --model 1M --model 50M --only train,sample # two models, two parts",
-			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # an architecture " +
-				"of your own",
+			"exp bench --layers 4 --width 64 --heads 2 --kv-heads 1 --ffn 256 --vocab 99 # a custom " +
+				"model",
 			"EXP_CPU=avx2 exp bench --only machine,matmul # slower kernels",
-			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model's folder, with 1, 8 and 64 " +
-				"completions together",
+			"exp bench models/Qwen2.5-0.5B --dtype bf16 # prefill and decode of a model, 1, 8 and 64 " +
+				"completions at a time",
 			"exp bench --json > bench.json # for programs: exp.bench/1",
 		}, "\n"),
 		Flags: append(append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "model", Usage: "measure this `MODEL`: " + strings.Join(benchModelNames(),
 				", "), DefaultText: "10M"},
 		}, archFlags()...),
-			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of what is multiplied: f32 or bf16", DefaultText: "f32"},
+			&cli.StringFlag{Name: "dtype", Usage: "`TYPE` of the matmul operands: f32 or bf16", DefaultText: "f32"},
 			&cli.StringFlag{Name: "only", Usage: "measure these parts: `LIST` of " +
 				strings.Join(cli.Words(bench.Parts()), ", ")},
 			&cli.IntFlag{Name: "batch", Value: o.Batch, Usage: "train on `N` sequences at once"},
-			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "of `N` tokens each"},
-			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions together, each of a prompt of its " +
-				"own; of a FOLDER a list of N",
+			&cli.IntFlag{Name: "length", Value: o.Length, Usage: "training sequences have `N` tokens"},
+			&cli.StringFlag{Name: "sequences", Usage: "sample `N` completions at a time, each from its own prompt; " +
+				"with FOLDER, a list of N",
 				DefaultText: benchDefault(o.Sequences, together)},
 			&cli.IntFlag{Name: "prompt", Usage: "prompts have `N` tokens",
 				DefaultText: benchDefault(o.Prompt, f.Prompt)},
 			&cli.IntFlag{Name: "new", Usage: "completions have `N` new tokens",
 				DefaultText: benchDefault(o.New, f.New)},
-			&cli.IntFlag{Name: "repeat", Usage: "measure everything `N` times",
+			&cli.IntFlag{Name: "repeat", Usage: "measure each figure `N` times",
 				DefaultText: benchDefault(o.Repeat, f.Repeat)},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all", DefaultText: "EXP_THREADS, else all"},
 			&cli.StringFlag{Name: "level", Usage: "use the kernels for `LEVEL`: amx, avx512bf16, avx512, " +
@@ -88,7 +89,7 @@ func benchModelNames() []string {
 	return names
 }
 
-// archFlags are the sizes of an architecture without a name.
+// archFlags are the flags of a custom architecture.
 func archFlags() []cli.Flag {
 	var list []cli.Flag
 	for _, s := range archSizes(&bench.Model{}) {
@@ -97,7 +98,7 @@ func archFlags() []cli.Flag {
 	return list
 }
 
-// archSize is one size of an architecture and its flag.
+// archSize is one size of a custom architecture and its flag.
 type archSize struct {
 	flag, usage string
 	to          *int
@@ -105,12 +106,12 @@ type archSize struct {
 
 func archSizes(m *bench.Model) []archSize {
 	return []archSize{
-		{"layers", "instead of MODEL, measure `N` layers", &m.Layers},
+		{"layers", "a custom model instead of MODEL: `N` layers", &m.Layers},
 		{"width", "`N` channels", &m.Width},
 		{"heads", fmt.Sprintf("`N` query heads of %d channels", bench.HeadSize), &m.Heads},
 		{"kv-heads", "`N` key and value heads", &m.KVHeads},
 		{"ffn", "a feed-forward width of `N`", &m.FFN},
-		{"vocab", "and a vocabulary of `N` tokens; all six or none", &m.Vocab},
+		{"vocab", "a vocabulary of `N` tokens; give all six sizes or none", &m.Vocab},
 	}
 }
 
@@ -164,7 +165,7 @@ func (a *app) benchFolder(c *cli.Context, path string) error {
 	}
 	for _, f := range archSizes(&bench.Model{}) {
 		if c.IsSet(f.flag) {
-			return a.Usagef("--%s is not for a FOLDER, whose config.json has it", f.flag)
+			return a.Usagef("--%s does not apply to a FOLDER: its config.json says it", f.flag)
 		}
 	}
 	o := bench.DefaultFolderOptions(path)
@@ -188,14 +189,14 @@ func numbers(flag, text string) (list []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			return nil, cli.Usagef("%s is %q, but must be a number, or several with commas between", flag, text)
+			return nil, cli.Usagef("%s is %q, but must be a number, or several separated by commas", flag, text)
 		}
 		list = append(list, n)
 	}
 	return list, nil
 }
 
-// setInts sets numbers to the flags that are given.
+// setInts sets the numbers whose flags are given.
 func setInts(c *cli.Context, to map[string]*int) {
 	for name, v := range to {
 		if c.IsSet(name) {
@@ -204,9 +205,9 @@ func setInts(c *cli.Context, to map[string]*int) {
 	}
 }
 
-// benchDefault is the default of models, and of folders.
+// benchDefault says the defaults for models and for folders.
 func benchDefault(models int, folder any) string {
-	return fmt.Sprintf("%d; of a FOLDER %v", models, folder)
+	return fmt.Sprintf("%d; with FOLDER %v", models, folder)
 }
 
 // measure opens the devices that the flags name, measures and prints.
@@ -240,7 +241,7 @@ func (a *app) measure(c *cli.Context, run func(be, single bench.Device, w bench.
 	}})
 }
 
-// benchDevice reads the flags that say on what is measured.
+// benchDevice reads the flags that choose the device.
 func (a *app) benchDevice(c *cli.Context) (device.Options, error) {
 	o := device.Options{Threads: c.Int("threads")}
 	if name := c.String("dtype"); name != "" {
@@ -269,7 +270,7 @@ func (a *app) benchDevice(c *cli.Context) (device.Options, error) {
 	return o, nil
 }
 
-// benchOptions reads the flags that say what is measured.
+// benchOptions reads the flags that choose what to measure.
 func benchOptions(c *cli.Context) (bench.Options, error) {
 	o := bench.DefaultOptions()
 	o.Batch, o.Length = c.Int("batch"), c.Int("length")
@@ -280,7 +281,7 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 			return o, err
 		}
 		if len(list) > 1 {
-			return o, cli.Usagef("--sequences: several numbers are for a FOLDER")
+			return o, cli.Usagef("--sequences takes several numbers only with a FOLDER")
 		}
 		o.Sequences = list[0]
 	}
@@ -306,7 +307,7 @@ func benchOptions(c *cli.Context) (bench.Options, error) {
 	return o, nil
 }
 
-// benchModels are the models named, or the one whose sizes are given.
+// benchModels returns the named models, or the custom one.
 func benchModels(c *cli.Context) ([]bench.Model, error) {
 	own := bench.Model{Name: "own"}
 	var missing []string
@@ -319,11 +320,11 @@ func benchModels(c *cli.Context) ([]bench.Model, error) {
 	}
 	switch {
 	case len(missing) == 0 && c.IsSet("model"):
-		return nil, cli.Usagef("--model contradicts --layers and the other sizes")
+		return nil, cli.Usagef("--model does not go with --layers and the other sizes")
 	case len(missing) == 0:
 		return []bench.Model{own}, nil
 	case len(missing) < len(sizes):
-		return nil, cli.Usagef("an architecture of your own needs %s too", strings.Join(missing, ", "))
+		return nil, cli.Usagef("a custom model needs %s too", strings.Join(missing, ", "))
 	}
 	names := c.StringSlice("model")
 	if len(names) == 0 {

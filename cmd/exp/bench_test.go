@@ -86,8 +86,8 @@ func TestBenchRefuses(t *testing.T) {
 		{"--dtype f8", nil, `--dtype: unknown dtype "f8": want f32 or bf16`},
 		{"--only train,evaluate", nil, `--only is "evaluate", but must be one of machine, matmul, train, logprob, sample`},
 		{"--only train,", nil, "has an empty part"},
-		{"--layers 2 --width 64", nil, "an architecture of your own needs --heads, --kv-heads, --ffn, --vocab too"},
-		{"--model 1M --layers 1 --width 16 --heads 1 --kv-heads 1 --ffn 16 --vocab 32", nil, "--model contradicts --layers"},
+		{"--layers 2 --width 64", nil, "a custom model needs --heads, --kv-heads, --ffn, --vocab too"},
+		{"--model 1M --layers 1 --width 16 --heads 1 --kv-heads 1 --ffn 16 --vocab 32", nil, "--model does not go with --layers"},
 		{"--layers 1 --width 16 --heads 3 --kv-heads 2 --ffn 16 --vocab 32", nil, "heads 3 is not a multiple of kv_heads 2"},
 		{"--repeat 0", nil, "repeat is 0, must be at least 1"},
 		{"--threads -1", nil, "-1 threads"},
@@ -96,10 +96,10 @@ func TestBenchRefuses(t *testing.T) {
 		{"", map[string]string{"EXP_THREADS": "all"}, `EXP_THREADS is "all"`},
 		{"here there", nil, `takes no argument "there"`},
 		{"none --model 1M", nil, "--model is not for a FOLDER"},
-		{"none --layers 3", nil, "--layers is not for a FOLDER, whose config.json has it"},
+		{"none --layers 3", nil, "--layers does not apply to a FOLDER: its config.json says it"},
 		{"none --new 0", nil, "new is 0, must be at least 1"},
 		{"--sequences 1,many", nil, `--sequences is "1,many", but must be a number`},
-		{"--sequences 1,2", nil, "--sequences: several numbers are for a FOLDER"},
+		{"--sequences 1,2", nil, "--sequences takes several numbers only with a FOLDER"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			call{env: tt.env}.run(append([]string{"bench"}, strings.Fields(tt.args)...)...).refuses(t, 2, tt.want)

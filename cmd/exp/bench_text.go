@@ -10,7 +10,7 @@ import (
 	"exp/harness/bench"
 )
 
-// writeBench writes what was measured for people.
+// writeBench writes the measurements for people.
 func writeBench(p *cli.Page, b *benchmark) error {
 	p.Heading("bench " + b.Suite)
 	s := b.Settings
@@ -48,7 +48,7 @@ func writeBench(p *cli.Page, b *benchmark) error {
 	return p.Close()
 }
 
-// between is the range of a spread.
+// between formats the range of a spread.
 func between(s bench.Spread) string { return quantity.Short(s.Min) + "–" + quantity.Short(s.Max) }
 
 func writeBenchModel(p *cli.Page, m *bench.ModelReport, s bench.Settings) error {
@@ -61,7 +61,7 @@ func writeBenchModel(p *cli.Page, m *bench.ModelReport, s bench.Settings) error 
 	return writeMatMuls(p, m.MatMul)
 }
 
-// writeBenchFolder writes how fast the model of a folder samples.
+// writeBenchFolder writes the sampling speed of a folder's model.
 func writeBenchFolder(p *cli.Page, f *bench.FolderReport, s bench.Settings) error {
 	p.Heading("folder " + f.Path)
 	p.Line("%s parameters, %s of %s weights, loaded in %s; prompts of %d tokens, completions of %d",
@@ -74,7 +74,7 @@ func writeBenchFolder(p *cli.Page, f *bench.FolderReport, s bench.Settings) erro
 			x.Decode.TokensPer.Median, between(x.Decode.TokensPer), quantity.Percent(x.Decode.Share, 0), x.Read.Median,
 			quantity.Bytes(x.Decode.Memory)})
 	}
-	return p.Table([]cli.Column{{Title: "together"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
+	return p.Table([]cli.Column{{Title: "at once"}, {Title: "prefill tok/s"}, {Title: "range"}, {Title: "peak"},
 		{Title: "decode tok/s"}, {Title: "range"}, {Title: "peak"}, {Title: "GB/s"}, {Title: "memory", Drop: 1}}, rows)
 }
 

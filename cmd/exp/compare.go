@@ -23,38 +23,41 @@ func compareCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "compare arms with statistics, or say why they cannot be compared",
 		ArgsUsage: "SEL...",
-		Description: "An arm is the runs of one experiment with different seeds. Each of several SEL is an arm; the " +
-			"runs of a single SEL are grouped by experiment, or by --by, whose key is then part of the treatment. " +
-			"Arms that differ in more than the treatment (compare.vary, --vary) are refused with exit code 6.\n" +
-			"Differences are an earlier arm minus a later one, problem by problem; with --vs every arm minus that " +
-			"one. With at least 3 runs an arm intervals and p values are for other seeds too. A verdict needs p " +
-			"Holm at most --alpha and an interval without zero; \"no difference shown\" means that one worth " +
-			"finding (0.05 of a share, a tenth of other means) would have been found 80 % of the time, else it is " +
-			"\"underpowered\".\n" +
+		Description: "An arm is the runs of one experiment with different seeds. Each of several SEL is an arm; " +
+			"the runs of a single SEL are grouped by experiment, or by --by, whose key then becomes part of the " +
+			"treatment, the settings that are meant to differ (compare.vary, --vary). Arms that differ in " +
+			"anything else are refused with exit code 6.\n" +
+			"Differences are the earlier arm minus the later one, paired by problem; with --vs, each arm minus " +
+			"that one. With at least 3 runs per arm, intervals and p values also cover the variation between " +
+			"seeds. A verdict needs Holm's corrected p at most --alpha and an interval that excludes zero. " +
+			"Otherwise it is \"no difference shown\" if a relevant difference (0.05 of a share, 10 % of other " +
+			"means) would have been found 80 % of the time, else \"underpowered\".\n" +
+			"The gain row is the score minus the one before training; exp help glossary explains the other " +
+			"words.\n" +
 			"--fail-if ends with exit code 9 if a condition holds for any pair of arms:\n" +
 			"  fields     delta lo hi se p p_holm mde effect, with (SUITE) or\n" +
-			"             (SUITE, METRIC); alone, of what was named last\n" +
+			"             (SUITE, METRIC); alone, of the suite or metric named last\n" +
 			"  operators  < <= > >= = !=, and, or, not, parentheses",
 		UsageText: strings.Join([]string{
 			"exp compare countdown-flowrl countdown-ppo # two arms, all their seeds",
 			"exp compare 'task = countdown' --vs countdown-ppo # every experiment against one",
-			"exp compare 'name = sweep' --by algo.flowrl.beta # one arm a value of a key",
-			"exp compare flowrl ppo --vary train.optim.lr # the learning rate belongs to the treatment",
+			"exp compare 'name = sweep' --by algo.flowrl.beta # one arm per value of a key",
+			"exp compare flowrl ppo --vary train.optim.lr # the learning rate is part of the treatment",
 			"exp compare new --vs old --fail-if 'delta(test) < 0 and p < 0.05' # a gate for scripts",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
-			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task " +
-				"or a configuration key", DefaultText: "xid"},
+			&cli.StringFlag{Name: "by", Usage: "one arm per value of `KEY`: xid (experiment id), name, algo, model, " +
+				"task or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "suite", Usage: "only the suite `S`, with or without its task"},
-			&cli.StringSliceFlag{Name: "metric", Usage: "test the metric `M` in place of the usual ones"},
-			&cli.StringFlag{Name: "k", Usage: "the k of pass@k: `LIST`", DefaultText: "those of the evaluation"},
+			&cli.StringSliceFlag{Name: "metric", Usage: "test the metric `M` instead of the usual ones"},
+			&cli.StringFlag{Name: "k", Usage: "the k of pass@k: `LIST`", DefaultText: "as in the evaluation"},
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
-			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; every " +
+			&cli.StringSliceFlag{Name: "allow", Usage: "compare even if the arms differ in `KEY`; every " +
 				"output says so"},
 			&cli.Float64Flag{Name: "alpha", Usage: "probability `A` of a false verdict", Value: 0.05},
-			&cli.IntFlag{Name: "boot", Usage: "draw `N` resamples for an interval of pass@k of an arm with fewer " +
-				"than 3 runs", Value: compare.DefaultDraws},
+			&cli.IntFlag{Name: "boot", Usage: "draw `N` bootstrap samples for the pass@k interval of an arm with " +
+				"fewer than 3 runs", Value: compare.DefaultDraws},
 			&cli.StringFlag{Name: "fail-if", Usage: "exit with 9 if the condition `EXPR` holds"},
 		},
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
@@ -103,7 +106,7 @@ func (a *app) compare(c *cli.Context, db *store.DB) error {
 	}
 	vary := c.StringSlice("vary")
 	if by := strings.TrimPrefix(c.String("by"), "config."); isKey(by) {
-		vary = append(vary, by) // who groups by a key means to compare its values
+		vary = append(vary, by) // grouping by a key means comparing its values
 	}
 	o := compare.Options{Vary: vary, Allow: c.StringSlice("allow"), Suites: c.StringSlice("suite"),
 		Metrics: c.StringSlice("metric"),
@@ -127,7 +130,7 @@ func isKey(path string) bool {
 	return ok
 }
 
-// conditionResult is the error of a condition that holds.
+// conditionResult returns the error for a condition that holds.
 func conditionResult(condition *compare.Condition, r *compare.Result) error {
 	held, err := condition.Holds(r)
 	if err != nil || len(held) == 0 {
@@ -140,7 +143,7 @@ func conditionResult(condition *compare.Condition, r *compare.Result) error {
 	return cli.Failf(cli.ExitCondition, "%s holds for %s", condition, strings.Join(names, ", "))
 }
 
-// arms forms the arms that the arguments ask for.
+// arms forms the arms that the arguments select.
 func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
 	f := a.finder(db)
 	var against []store.Run
@@ -188,8 +191,8 @@ func (a *app) arms(c *cli.Context, db *store.DB) ([]compare.Arm, error) {
 	return arms, nil
 }
 
-// addArm appends an arm, or its runs to the arm of the same experiment: single runs
-// may be named, and another seed of an experiment belongs to it.
+// addArm appends an arm, or adds its runs to the arm of the same experiment: users may
+// name single runs, and every seed of an experiment belongs to its arm.
 func addArm(arms []compare.Arm, a compare.Arm) []compare.Arm {
 	for i := range arms {
 		all := slices.Concat(arms[i].Runs, a.Runs)
@@ -210,7 +213,7 @@ func numbersOf(flag, text string) ([]int, error) {
 	for _, word := range strings.Split(strings.Trim(text, "[]"), ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil {
-			return nil, cli.Usagef("%s %s: %q is no number", flag, text, word)
+			return nil, cli.Usagef("%s %s: %q is not a number", flag, text, word)
 		}
 		list = append(list, n)
 	}
@@ -261,8 +264,7 @@ func comparisonTable(r *compare.Result) cli.Table {
 	return t
 }
 
-// printRefused prints what programs get of a refused comparison: the arms, and what
-// differs.
+// printRefused prints a refused comparison for programs: the arms and what differs.
 func (a *app) printRefused(e *compare.NotComparableError) error {
 	switch a.Out.Format {
 	case cli.FormatJSON, cli.FormatJSONL, cli.FormatYAML:
@@ -297,7 +299,7 @@ func (a *app) refusal(e *compare.NotComparableError) error {
 	return f
 }
 
-// remedy is what can be done about a difference that is refused.
+// remedy says how to deal with a refused difference.
 func remedy(d *compare.Difference) string {
 	switch {
 	case d.Key == "suites":
@@ -341,8 +343,8 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 	return b.String()
 }
 
-// refusalRows are the differences, the refused ones first. Of the treatment there is
-// a row for what is no part of a block, and hidden counts the keys of blocks.
+// refusalRows returns the differences, the refused ones first. Treatment keys inside a
+// block get no row of their own; hidden counts them per block.
 func refusalRows(e *compare.NotComparableError) (rows [][]term.Cell, hidden map[string]int) {
 	hidden = map[string]int{}
 	for i := range e.Comparability.Differences {
@@ -368,7 +370,7 @@ func refusalRows(e *compare.NotComparableError) (rows [][]term.Cell, hidden map[
 	return rows, hidden
 }
 
-// refusalHelp says what to do in words.
+// refusalHelp says how to make the arms comparable.
 func refusalHelp(e *compare.NotComparableError) []string {
 	var list []string
 	for _, arm := range e.Arms {
@@ -385,8 +387,8 @@ func refusalHelp(e *compare.NotComparableError) []string {
 		return d.Refused() && d.Class == compare.Controlled && !d.Within
 	})
 	if varied {
-		list = append(list, "--vary KEY makes a key part of what is compared; --allow KEY waives it, and every "+
-			"output says so")
+		list = append(list, "--vary KEY makes a key part of the treatment; --allow KEY waives the difference, and "+
+			"every output says so")
 	}
 	return list
 }

@@ -292,7 +292,7 @@ func TestCompareRefused(t *testing.T) {
 	got.check(t, int(cli.ExitNotComparable), "", "error: arms are not comparable (exit 6)\n",
 		"  key               smoke-flowrl  smoke-fast  class\n",
 		"  train.optim.lr    0.001         0.002       controlled  --allow train.optim.lr\n",
-		"  algo.kind         flowrl        ppo         treatment   ok\n", "--vary KEY makes a key part of what is compared")
+		"  algo.kind         flowrl        ppo         treatment   ok\n", "--vary KEY makes a key part of the treatment")
 
 	got = call{}.run("compare", "smoke-flowrl", "smoke-fast", "--store", dir, "--json")
 	e := envelopeOf(t, got.stdout)
@@ -343,7 +343,7 @@ func TestCompareArms(t *testing.T) {
 		{"smoke-ppo smoke-nothing", cli.ExitNotFound, "smoke-nothing"},
 		{"'name = x' smoke-ppo", cli.ExitNotFound, "selects no runs"},
 		{"smoke-ppo --vs 'name = x'", cli.ExitNotFound, "selects no runs"},
-		{"smoke-ppo smoke-flowrl --k 2,x", cli.ExitUsage, `"x" is no number`},
+		{"smoke-ppo smoke-flowrl --k 2,x", cli.ExitUsage, `"x" is not a number`},
 		{"smoke-ppo smoke-flowrl --k 99", cli.ExitUsage, "exceeds the 4 samples"},
 	} {
 		got := call{}.run(append([]string{"compare", "--store", dir}, fieldsOf(test.args)...)...)

@@ -41,7 +41,7 @@ func (p *comparePage) write() error {
 	return nil
 }
 
-// arms says what is compared.
+// arms lists the arms and the treatment.
 func (p *comparePage) arms() error {
 	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 12}, {Title: "algo"}, {Title: "xid"}, {Title: "runs"},
 		{Title: "seeds"}}
@@ -78,8 +78,8 @@ func seedText(runs []compare.Run) string {
 	return strings.Join(parts, ", ")
 }
 
-// treatment lists what is meant to differ: up to three keys with their values, and
-// how many more there are.
+// treatment lists the settings that are meant to differ: up to three keys with their
+// values, and how many more there are.
 func (p *comparePage) treatment() string {
 	var parts []string
 	more := 0
@@ -98,9 +98,9 @@ func (p *comparePage) treatment() string {
 	}
 	switch {
 	case len(parts) == 0 && more == 0 && len(p.r.Comparability.Waived()) > 0:
-		return "none: the arms differ in what is waived alone"
+		return "none: the arms differ only in waived keys"
 	case len(parts) == 0 && more == 0:
-		return "none: the arms have one configuration"
+		return "none: the arms have the same configuration"
 	case more > 0:
 		parts = append(parts, fmt.Sprintf("%d more keys", more))
 	}
@@ -128,7 +128,7 @@ func (p *comparePage) suite(s *compare.Suite) error {
 		size += fmt.Sprintf(" in %d clusters", s.Clusters)
 	}
 	p.Heading(fmt.Sprintf("%s  %s, %d samples each", s.Name, size, s.Samples))
-	p.Line("± is half of a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
+	p.Line("± is half a %s interval over %s", quantity.Percent(p.r.Level, 0), over)
 	shown := p.shown(s)
 	if err := p.means(shown); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (p *comparePage) suite(s *compare.Suite) error {
 	return p.curves(s)
 }
 
-// shown are the tested metrics, and others worth a look.
+// shown returns the tested metrics, and others worth a look.
 func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 	var list []*compare.Metric
 	room := mostMetrics
@@ -165,7 +165,7 @@ func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 			list = append(list, m)
 		}
 	}
-	if len(list) == 0 { // none of the usual ones is there
+	if len(list) == 0 { // no usual metric is recorded
 		for i := range s.Metrics {
 			list = append(list, &s.Metrics[i])
 		}
@@ -173,14 +173,14 @@ func (p *comparePage) shown(s *compare.Suite) []*compare.Metric {
 	return list
 }
 
-// means has a row for each arm with what it gained, and one for what all began with,
-// or for each arm if that differs.
+// means prints a row for each arm with its gain, and one for the score before training,
+// or one per arm if those differ.
 func (p *comparePage) means(shown []*compare.Metric) error {
 	columns := []cli.Column{{Title: "arm", Rank: 1, Min: 15}}
 	for i, m := range shown {
 		c := cli.Column{Title: metric.Heading(m.Name)}
 		if !m.Tested {
-			c.Drop = i + 1 // where a terminal is narrow, the last first
+			c.Drop = i + 1 // on a narrow terminal, drop the last first
 		}
 		columns = append(columns, c)
 	}
@@ -273,13 +273,13 @@ func (p *comparePage) curves(s *compare.Suite) error {
 	return p.Table(columns, rows)
 }
 
-// across says what several suites come to; one alone has been said.
+// across summarizes several suites.
 func (p *comparePage) across() error {
 	x := p.r.Across
 	if x == nil || len(x.Suites) < 2 || p.chosen {
 		return nil
 	}
-	p.Heading(fmt.Sprintf("across %d suites  pass@1; ± is half of a %s interval over %s, stratified by suite",
+	p.Heading(fmt.Sprintf("across %d suites  pass@1; ± is half a %s interval over %s, stratified by suite",
 		len(x.Suites), quantity.Percent(p.r.Level, 0), x.Kind))
 	cell := func(a compare.Aggregate) string {
 		text := optional(a.Value, 3)
@@ -336,6 +336,8 @@ func (p *comparePage) notes() {
 	if len(lines) == 0 {
 		return
 	}
+	lines = append(lines, "gain is the score after training minus the one before; MDE is the true difference that "+
+		"these data would find 80 % of the time; exp help glossary explains the other words")
 	p.Heading("notes")
 	for _, line := range lines {
 		for i, part := range term.Wrap(line, p.ProseWidth()-2) {
@@ -350,16 +352,16 @@ func (p *comparePage) notes() {
 
 func pairName(r *compare.Result, a, b int) string { return r.Arms[a].Label + " − " + r.Arms[b].Label }
 
-// shownIn reports whether a place shows a metric unasked.
+// shownIn reports whether a place shows a metric by default.
 func shownIn(name string, place metric.Shown) bool {
 	m, _ := metric.Find(name)
 	return m.Shown&place != 0
 }
 
-// digitsOf is how many digits after the point a metric's values have.
+// digitsOf is the number of digits after the point of a metric's values.
 func digitsOf(m *compare.Metric) int { return metric.Metric{Unit: m.Unit}.Digits() }
 
-// optional formats a number, a dash where it is not known.
+// optional formats a number; a dash if it is unknown.
 func optional(v *float64, digits int) string {
 	if v == nil {
 		return "–"
@@ -367,7 +369,7 @@ func optional(v *float64, digits int) string {
 	return quantity.Fixed(*v, digits)
 }
 
-// signed is optional with a sign before what is not zero.
+// signed is optional with a sign, except for zero.
 func signed(v *float64, digits int) string {
 	if v == nil {
 		return optional(v, digits)
@@ -375,7 +377,7 @@ func signed(v *float64, digits int) string {
 	return quantity.Signed(*v, digits)
 }
 
-// probability formats a p value; empty where there is none.
+// probability formats a p value; empty if there is none.
 func probability(v *float64) string {
 	switch {
 	case v == nil:

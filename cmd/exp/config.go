@@ -60,12 +60,12 @@ func configCommand(a *app) *cli.Command {
 				BashComplete: keys, Action: a.configSchema,
 			},
 			{
-				Name: "explain", ArgsUsage: "[CONFIG] KEY", Usage: "say what a key means and what it is in a " +
+				Name: "explain", ArgsUsage: "[CONFIG] KEY", Usage: "explain a key and show its value in a " +
 					"configuration",
 				UsageText: "exp config explain configs/flowrl_7b_math.yaml algo.flowrl.weight.high # meaning, " +
 					"value, origin\n" +
-					"exp config explain algo.kind # every algorithm: paper, equation, and the settings that it " +
-					"stands for",
+					"exp config explain algo.kind # every algorithm: paper, equation, and the settings " +
+					"it implies",
 				Flags: sets, BashComplete: fileThenKey, Action: a.explainKey,
 			},
 		},
@@ -132,7 +132,7 @@ func (a *app) checkConfigs(c *cli.Context) error {
 		return err
 	}
 	t := cli.Table{Schema: "exp.config.check/1", Columns: []cli.Column{{Key: "file", ID: true}, {Key: "name"},
-		{Key: "algo"}, {Key: "result"}, {Key: "dropped"}}}
+		{Key: "algo"}, {Key: "result"}, {Key: "dropped", Title: "no effect"}}}
 	for i, r := range configs {
 		t.Rows = append(t.Rows, []any{c.Args().Get(i), r.Run.Name, r.Run.Algorithm(), "ok", len(r.Dropped)})
 	}
@@ -210,8 +210,7 @@ func (a *app) configSchema(c *cli.Context) error {
 	return a.printFacts("exp.config.schema/1", config.FactsOf(path, nil), text)
 }
 
-// printFacts prints what is known of keys: text for people, each key's facts for
-// programs.
+// printFacts prints the facts about keys: as text for people, key by key for programs.
 func (a *app) printFacts(schema string, facts []config.Facts, text string) error {
 	return a.Out.PrintDocument(cli.Document{Schema: schema, Data: facts, Human: func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -246,7 +245,7 @@ func (a *app) explainKey(c *cli.Context) error {
 }
 
 func noSuchKey(path string) error {
-	f := cli.Usagef("there is no configuration key %q", path)
+	f := cli.Usagef("unknown configuration key %q", path)
 	f.Help = config.Suggest(path)
 	return f
 }

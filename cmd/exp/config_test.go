@@ -79,11 +79,11 @@ func TestConfigComplete(t *testing.T) {
 func TestTreatmentText(t *testing.T) {
 	r := &compare.Result{}
 	p := &comparePage{r: r}
-	if got, want := p.treatment(), "none: the arms have one configuration"; got != want {
+	if got, want := p.treatment(), "none: the arms have the same configuration"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	r.Comparability.Differences = []compare.Difference{{Key: "train.optim.lr", Class: compare.Controlled, Values: []string{"1", "2"}, Waived: true}}
-	if got, want := p.treatment(), "none: the arms differ in what is waived alone"; got != want {
+	if got, want := p.treatment(), "none: the arms differ only in waived keys"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

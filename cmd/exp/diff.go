@@ -18,15 +18,15 @@ func diffCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
 		Category:  "Results",
-		Usage:     "say what differs between two runs",
+		Usage:     "show what differs between two runs",
 		ArgsUsage: "A B",
-		Description: "Compares two runs: configuration keys, sources, data and initial weights, environment, and " +
-			"the first step at which their trajectories part. It finds causes; exp compare compares results with " +
-			"statistics. Without a flag all parts are shown. The exit code is 0 whether they differ or not.",
+		Description: "Compares two runs: configuration keys, sources, data and initial weights, environment, " +
+			"and the first training step at which they diverge. It finds causes; exp compare compares results " +
+			"statistically. Without flags it shows every part. The exit code is 0 whether or not they differ.",
 		UsageText: strings.Join([]string{
 			"exp diff @last~1 @last # what changed since the run before",
-			"exp diff flowrl#0 ppo#0 --config # the treatment, and what else is not equal",
-			"exp diff 5e8d c01f --traj --json # where two trajectories part, for programs",
+			"exp diff flowrl#0 ppo#0 --config # the treatment, and anything else that differs",
+			"exp diff 5e8d c01f --traj --json # where two trajectories diverge, for programs",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "config", Usage: "only configuration keys"},
@@ -45,7 +45,7 @@ func diffCommand(a *app) *cli.Command {
 	}
 }
 
-// diffOptions are what the flags ask for; without one, all parts.
+// diffOptions returns the parts that the flags select; all without flags.
 func diffOptions(c *cli.Context) differ.Options {
 	o := differ.Options{
 		Parts: differ.Parts{
@@ -79,14 +79,14 @@ func (a *app) diff(c *cli.Context, db *store.DB, refs []string) error {
 	}})
 }
 
-// diffPage writes what differs between two runs for people.
+// diffPage writes the differences between two runs for people.
 type diffPage struct {
 	*cli.Page
 	d *differ.Diff
 	o differ.Options
 }
 
-// diffMetrics is how many metrics of the first step that differs are shown.
+// diffMetrics is how many metrics of the first differing step are shown.
 const diffMetrics = 6
 
 func (p *diffPage) write() error {
@@ -95,11 +95,11 @@ func (p *diffPage) write() error {
 		return err
 	}
 	if d.A.Run == d.B.Run {
-		p.Line("identical: they are one run")
+		p.Line("identical: this is the same run")
 		return nil
 	}
 	if d.Identical && p.o.Parts == differ.All() {
-		p.Line("two runs, but nothing of what is recorded differs")
+		p.Line("two runs with identical records")
 	}
 	for _, part := range []struct {
 		on    bool
@@ -129,7 +129,7 @@ func (p *diffPage) runs() error {
 	return p.Table(columns, rows)
 }
 
-// part writes a heading and a table, or one line where nothing differs.
+// part writes a heading and a table, or one line if nothing differs.
 func (p *diffPage) part(name string, columns []cli.Column, rows [][]any) error {
 	if len(rows) == 0 {
 		p.Heading(name + ": equal")
@@ -148,7 +148,7 @@ func (p *diffPage) config() error {
 		{Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
 }
 
-// valueText is a configuration's value, a dash where the key has no effect.
+// valueText formats a configuration value; a dash if the key has no effect.
 func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -164,7 +164,7 @@ func (p *diffPage) code() error {
 	for _, c := range p.d.Code {
 		rows = append(rows, []any{c.Path, string(c.Change), strings.Join(c.Stages, ", ")})
 	}
-	columns := []cli.Column{{Title: "file"}, {Title: "change"}, {Title: "of stages", Rank: 1}}
+	columns := []cli.Column{{Title: "file"}, {Title: "change"}, {Title: "stages", Rank: 1}}
 	if err := p.part("code", columns, rows); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (p *diffPage) code() error {
 	return nil
 }
 
-// sourceLines prints a unified diff. On a pipe it is what patch takes.
+// sourceLines prints a unified diff; on a pipe, patch can read it.
 func (p *diffPage) sourceLines(text string) {
 	if text == "" {
 		return
@@ -240,7 +240,7 @@ func (p *diffPage) trajectory() error {
 	if t.Equal == 0 {
 		equal = ""
 	}
-	text := fmt.Sprintf("%s; %sthey part at step %d: %s", steps, equal, t.Step, fieldMeaning(t.Field))
+	text := fmt.Sprintf("%s; %sthey diverge at step %d: %s", steps, equal, t.Step, fieldMeaning(t.Field))
 	p.Text("  ", strings.Join(term.Wrap(text, p.ProseWidth()), "\n"))
 	if len(t.Metrics) == 0 {
 		return nil
@@ -259,7 +259,7 @@ func (p *diffPage) trajectory() error {
 	return nil
 }
 
-// pointText has the digits that tell two floats apart that differ in the last.
+// pointText formats a float with enough digits to show a difference in the last bit.
 func pointText(v *float64) string {
 	if v == nil {
 		return "–"
@@ -267,22 +267,22 @@ func pointText(v *float64) string {
 	return cli.MachineText(cli.TreeOf(*v))
 }
 
-// fieldMeaning says in words what part of a step differs first.
+// fieldMeaning says which part of a step differs first.
 func fieldMeaning(field ident.Field) string {
 	switch field {
 	case ident.FieldItems:
-		return "other problems were drawn"
+		return "different problems were drawn"
 	case ident.FieldTokens:
-		return "the same problems, other tokens were sampled"
+		return "same problems, but different tokens were sampled"
 	case ident.FieldLogProbs:
-		return "the same tokens have other log-probs"
+		return "same tokens, but different log-probs"
 	case ident.FieldRewards:
-		return "the same completions have other rewards"
+		return "same completions, but different rewards"
 	case ident.FieldParams:
-		return "the same completions and rewards, other weights after the step"
+		return "same completions and rewards, but different weights after the step"
 	case ident.FieldStep:
-		return "other steps are recorded"
+		return "different steps are recorded"
 	}
 	name, _ := field.Metric()
-	return "all is equal but " + term.Clean(name)
+	return "everything is equal except " + term.Clean(name)
 }

@@ -20,20 +20,20 @@ func doctorCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "doctor",
 		Category: "set up",
-		Usage:    "check machine, build, store and configuration, and that bits are the same",
-		Description: "Looks at what a run depends on and says of each thing whether it is all right, and what to do " +
-			"where it is not. The determinism test trains a toy with every kind of CPU kernel that this machine " +
-			"runs, on one, two and all threads: all must give the same bits, those that are written down in the " +
-			"program, and the sampler's log-probs must be the trainer's. Nothing is changed and no store is made. " +
-			"Warnings do not change the exit code; a failed check does: 5 for other bits, 4 for damage, 7 for what " +
-			"the machine lacks, 2 for a bad setting.",
+		Usage:    "check machine, build, store, settings and determinism",
+		Description: "Checks everything a run depends on and says how to fix what is wrong. The determinism " +
+			"test trains a toy model with every CPU kernel that this machine supports, on one, two and all " +
+			"threads: all must give the same bits, equal to those built into the program, and the sampler's " +
+			"log-probs must equal the trainer's. It changes nothing and creates no store. Warnings do not " +
+			"change the exit code; a failed check does: 5 for different bits, 4 for damage, 7 for what the " +
+			"machine lacks, 2 for a bad setting.",
 		UsageText: strings.Join([]string{
 			"exp doctor # takes a second or two",
 			"exp doctor --quick # fewer kernels, and no measurements",
 			"exp doctor --json # for programs: exp.doctor/1",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "quick", Usage: "test the best kernels only, measure nothing, do not read the " +
+			&cli.BoolFlag{Name: "quick", Usage: "test only the best kernels, measure nothing, and do not read the " +
 				"whole database"},
 		},
 		Action: func(c *cli.Context) error {
@@ -54,7 +54,7 @@ const (
 	failing health = "fail"    // a run would fail, or could not be trusted
 )
 
-// finding is one thing that doctor looked at.
+// finding is the result of one check.
 type finding struct {
 	Section string       `json:"section"`
 	Name    string       `json:"name"`
@@ -90,13 +90,13 @@ func (d *diagnosis) fail(name string, code cli.ExitCode, help, format string, ar
 	d.add(finding{Name: name, Health: failing, Code: code, Help: help, Text: fmt.Sprintf(format, args...)})
 }
 
-// failed adds an error with the code and the advice that a command would end with.
+// failed adds an error, with the exit code and the advice a command would give.
 func (d *diagnosis) failed(name string, err error) {
 	f := describe(err, nil)
 	d.fail(name, f.Code, f.Help, "%v", f.Err)
 }
 
-// examine runs all checks and prints what they found.
+// examine runs all checks and prints the findings.
 func (a *app) examine(ctx context.Context, quick bool) error {
 	d := &diagnosis{Status: healthy}
 	for _, part := range []struct {
@@ -132,7 +132,7 @@ func (a *app) examine(ctx context.Context, quick bool) error {
 	return cli.Failf(gravest(bad), "%d of %d checks failed: %s", len(bad), len(d.Findings), strings.Join(names, ", "))
 }
 
-// conclude sets the status of the whole and returns the findings that failed.
+// conclude sets the overall status and returns the failed findings.
 func (d *diagnosis) conclude() (bad []finding) {
 	for _, f := range d.Findings {
 		switch {
@@ -146,8 +146,8 @@ func (d *diagnosis) conclude() (bad []finding) {
 	return bad
 }
 
-// gravest is the exit code of several failures: results that cannot be trusted come
-// before results that cannot be had.
+// gravest picks the exit code of several failures: untrustworthy results come before
+// missing ones.
 func gravest(bad []finding) cli.ExitCode {
 	for _, code := range []cli.ExitCode{cli.ExitDivergence, cli.ExitIntegrity, cli.ExitResource, cli.ExitUsage} {
 		if slices.ContainsFunc(bad, func(f finding) bool { return f.Code == code }) {
@@ -190,7 +190,7 @@ func (d *diagnosis) write(w io.Writer, s term.Stream) error {
 	return nil
 }
 
-// checkDeterminism trains a toy in every way that this machine can.
+// checkDeterminism trains a toy in every way this machine supports.
 func (a *app) checkDeterminism(ctx context.Context, d *diagnosis, quick bool) {
 	single, half, err := selftest.Run(ctx, quick)
 	var mismatch *selftest.MismatchError
@@ -202,15 +202,15 @@ func (a *app) checkDeterminism(ctx context.Context, d *diagnosis, quick bool) {
 		d.failed("training", err)
 		return
 	}
-	d.ok("sampler", "its log-probs are the trainer's, bit for bit")
+	d.ok("sampler", "its log-probs equal the trainer's, bit for bit")
 	d.judge("", single)
 	d.judge("bf16 ", half)
 }
 
-const distrust = "do not trust results of this machine: test its memory, and report this with exp doctor --json"
+const distrust = "do not trust results from this machine: test its memory, and report this with exp doctor --json"
 
-// judge compares the digests of trials with one another and with the one expected. The
-// findings are called after prefix.
+// judge compares the digests of trials with each other and with the expected one.
+// prefix starts the names of the findings.
 func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 	how := map[string][]string{} // by digest
 	var order []string
@@ -236,7 +236,7 @@ func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 	want, known := selftest.Want(t.Numerics)
 	switch {
 	case !known:
-		d.warn(prefix+"digest", "results agree with those of machines of the same class",
+		d.warn(prefix+"digest", "results agree with machines of the same class",
 			"%s; none is known for the class %s", order[0][:16], t.Numerics)
 	case want != order[0]:
 		d.fail(prefix+"digest", cli.ExitDivergence, distrust, "%s, but every machine of the class %s gives %s",
@@ -246,10 +246,10 @@ func (d *diagnosis) judge(prefix string, t selftest.Trials) {
 	}
 }
 
-// measureTime is how long each speed is measured: enough for two digits.
+// measureTime is how long each speed is measured; enough for two digits.
 const measureTime = 150 * time.Millisecond
 
-// checkSpeed measures; it judges nothing.
+// checkSpeed measures and never fails.
 func (a *app) checkSpeed(ctx context.Context, d *diagnosis, quick bool) {
 	if quick {
 		return
@@ -266,7 +266,7 @@ func (a *app) checkSpeed(ctx context.Context, d *diagnosis, quick bool) {
 		return
 	}
 	d.add(finding{Name: "measured", Health: healthy, Value: s, Text: fmt.Sprintf(
-		"%.0f GFLOP/s in a matmul of 512, %.0f tokens/s sampled from 0.8 M parameters; %s, %d threads, as busy as "+
-			"the machine is now",
+		"%.0f GFLOP/s in a matmul of 512, %.0f tokens/s sampled from 0.8 M parameters; %s, %d threads, under "+
+			"the current load",
 		s.MatMul, s.Sample, be.Level(), be.Threads())})
 }

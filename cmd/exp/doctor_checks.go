@@ -22,17 +22,17 @@ import (
 	harness "exp/harness/run"
 )
 
-// checkMachine looks at processor and memory.
+// checkMachine checks processor and memory.
 func (a *app) checkMachine(d *diagnosis) {
 	m := harness.ThisMachine()
 	d.ok("system", "%s/%s", runtime.GOOS, runtime.GOARCH)
 	d.ok("processor", "%s, %d cores", cmp.Or(m.CPU, "unknown"), m.Cores)
 	k := device.OfThisMachine()
-	chosen := k.Best + " are chosen"
+	chosen := k.Best + " chosen"
 	if level, err := device.DefaultLevel(a.Getenv); err == nil && a.Getenv(device.LevelVariable) != "" {
-		chosen = level + " are chosen by " + device.LevelVariable
+		chosen = level + " chosen by " + device.LevelVariable
 	}
-	text := "kernels for " + chosen + "; this machine runs " + strings.Join(k.Levels, ", ")
+	text := "kernels for " + chosen + "; this machine supports " + strings.Join(k.Levels, ", ")
 	if k.Best == k.Levels[0] {
 		d.warn("kernels", "a processor with AVX2 and FMA is several times faster; the results are the same", "%s",
 			text)
@@ -55,7 +55,7 @@ func (a *app) checkMachine(d *diagnosis) {
 	}
 	switch {
 	case m.Memory == 0:
-		d.warn("memory", "exp run --dry-run says what a run needs", "the system does not tell")
+		d.warn("memory", "exp run --dry-run says what a run needs", "unknown")
 	case m.Memory < 2<<30:
 		d.warn("memory", "exp run --dry-run says what a run needs", "%s", quantity.Bytes(m.Memory))
 	default:
@@ -63,7 +63,7 @@ func (a *app) checkMachine(d *diagnosis) {
 	}
 }
 
-// checkBuild says which program this is.
+// checkBuild reports version and build settings.
 func checkBuild(d *diagnosis) {
 	b := cli.ReadBuild()
 	d.add(finding{Name: "version", Health: healthy, Text: b.String(), Value: b})
@@ -75,7 +75,7 @@ func checkBuild(d *diagnosis) {
 	}
 	text := "cgo " + map[string]string{"1": "on", "0": "off"}[settings["CGO_ENABLED"]] + ", tags " + settings["-tags"]
 	if settings["CGO_ENABLED"] == "unknown" {
-		text = "cgo on, tags unknown" // the kernels are C: there is no program without
+		text = "cgo on, tags unknown" // the kernels are C, so cgo is always on
 	}
 	if v := settings["GOAMD64"]; v != "" {
 		text += ", GOAMD64 " + v
@@ -83,7 +83,7 @@ func checkBuild(d *diagnosis) {
 	d.ok("settings", "%s", text)
 }
 
-// checkGPU looks for devices; it starts none.
+// checkGPU looks for devices without opening them.
 func checkGPU(d *diagnosis) {
 	devices, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed
 	built := cli.ReadBuild().Device == "cuda"
@@ -101,14 +101,13 @@ func checkGPU(d *diagnosis) {
 	}
 }
 
-// environment are the variables that the program reads.
+// environment lists the variables that the program reads.
 func environment() []string {
 	return []string{"EXP_STORE", "EXP_CONFIG", "EXP_LOG", "EXP_PROGRESS", "EXP_THREADS", device.LevelVariable,
 		"EXP_FORCE_TTY"}
 }
 
-// probeRecipe is a configuration in which nothing but the user's own file can be
-// wrong.
+// probeRecipe is a valid configuration: any error in it comes from the user's own file.
 const probeRecipe = "version: 1\nname: probe\ntask: {kind: countdown}\nalgo: {kind: flowrl}\n" +
 	"model: {arch: {layers: 1, width: 16, heads: 1, head_size: 16, ffn: 16, max_positions: 4096}}\n" +
 	"rollout: {max_new_tokens: 16}\ntrain: {steps: 1, prompts_per_step: 1, prompts_per_update: 1, optim: {lr: 1e-3}}\n"
@@ -118,7 +117,7 @@ func (a *app) checkSettings(d *diagnosis) {
 	if file := a.userConfig(); file == "" {
 		d.ok("user file", "none")
 	} else if err := loadUser(file); err != nil {
-		d.fail("user file", cli.ExitUsage, "mend the file", "%s", strings.TrimSuffix(err.Error(), "; nothing was run"))
+		d.fail("user file", cli.ExitUsage, "fix the file", "%s", strings.TrimSuffix(err.Error(), "; nothing was run"))
 	} else {
 		d.ok("user file", "%s", file)
 	}
@@ -134,7 +133,7 @@ func (a *app) checkSettings(d *diagnosis) {
 	d.ok("environment", "%s", strings.Join(set, " "))
 	if v := a.Getenv("EXP_THREADS"); v != "" {
 		if n, err := strconv.Atoi(v); err != nil || n < 0 {
-			d.fail("EXP_THREADS", cli.ExitUsage, "a number of threads, 0 for all", "%q is no number of threads", v)
+			d.fail("EXP_THREADS", cli.ExitUsage, "a number of threads, 0 for all", "%q is not a number of threads", v)
 		}
 	}
 	switch level, err := device.DefaultLevel(a.Getenv); {
@@ -163,7 +162,7 @@ func loadUser(file string) error {
 // readTime bounds how long doctor reads a database to check it.
 const readTime = time.Second
 
-// checkStore looks at the store, or at the place where one would be made.
+// checkStore checks the store, or the place where one would be created.
 func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
 	dir, found, err := a.FindStore()
 	if err != nil {
@@ -174,7 +173,7 @@ func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
 	if found {
 		d.ok("place", "%s", dir)
 	} else {
-		d.ok("place", "none yet; exp run would make %s", dir)
+		d.ok("place", "none yet; exp run would create %s", dir)
 	}
 	checkDisk(d, existing(dir))
 	if !found {
@@ -187,7 +186,7 @@ func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
 	}
 	defer db.Close()
 	a.Out.Store = dir
-	d.ok("schema", "version %d, the one that this program writes", store.Version())
+	d.ok("schema", "version %d, current", store.Version())
 	if quick {
 		return
 	}
@@ -196,15 +195,15 @@ func (a *app) checkStore(ctx context.Context, d *diagnosis, quick bool) {
 	switch err := db.QuickCheck(limited); {
 	case errors.Is(err, context.DeadlineExceeded):
 		d.warn("integrity", "sqlite3 "+filepath.Join(dir, "exp.db")+" 'PRAGMA integrity_check' reads it all",
-			"the database is too large to be read within %s", quantity.Duration(readTime))
+			"the database is too large to read within %s", quantity.Duration(readTime))
 	case err != nil:
 		d.failed("integrity", err)
 	default:
-		d.ok("integrity", "the database is whole")
+		d.ok("integrity", "the database is intact")
 	}
 }
 
-// existing is the nearest folder above dir, or dir, that is there.
+// existing returns dir or its nearest parent that exists.
 func existing(dir string) string {
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -214,10 +213,10 @@ func existing(dir string) string {
 	}
 }
 
-// lowSpace is what a run of the demo and its report take several times over.
+// lowSpace is several times what a demo run and its report take.
 const lowSpace = 1 << 30
 
-// checkDisk looks at the file system under dir, and whether dir may be written.
+// checkDisk checks the file system of dir, and whether dir is writable.
 func checkDisk(d *diagnosis, dir string) {
 	disk, err := store.Filesystem(dir)
 	switch name := cmp.Or(disk.Name, "a local one"); {
@@ -232,7 +231,7 @@ func checkDisk(d *diagnosis, dir string) {
 	}
 	switch free := quantity.Bytes(disk.Free); {
 	case disk.Free < 0:
-		d.warn("space", "exp run --dry-run says what a run needs", "the system does not tell")
+		d.warn("space", "exp run --dry-run says what a run needs", "unknown")
 	case disk.Free < lowSpace:
 		d.warn("space", "exp run --dry-run says what a run needs", "%s free", free)
 	default:

@@ -51,7 +51,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("exit code %d\n%s", e.code, e.stderr)
 	}
 	for name, text := range map[string]string{
-		"machine/kernels": "are chosen", "build/version": "exp ", "store/place": "exp run would make " + dir, "store/writing": "allowed",
+		"machine/kernels": " chosen; ", "build/version": "exp ", "store/place": "exp run would create " + dir, "store/writing": "allowed",
 		"GPU/devices": "", "configuration/environment": "no EXP_ variables", "determinism/sampler": "bit for bit",
 		"determinism/same bits": "portable on 1", "determinism/digest": "cpu/fma", "determinism/bf16 digest": "cpu/bf16", "machine/bf16": "bf16", "speed/measured": "GFLOP/s",
 	} {
@@ -94,7 +94,7 @@ func TestDoctorFinds(t *testing.T) {
 		}, nil, 4, "store/schema", "damaged or not a store"},
 		{"newer", func(dir string) { newerStore(t, dir) }, nil, 7, "store/schema", "written by a newer exp"},
 		{"EXP_CPU", nil, map[string]string{"EXP_CPU": "avx1024"}, 2, "configuration/EXP_CPU", `unknown cpu level "avx1024"`},
-		{"EXP_THREADS", nil, map[string]string{"EXP_THREADS": "-1"}, 2, "configuration/EXP_THREADS", `"-1" is no number of threads`},
+		{"EXP_THREADS", nil, map[string]string{"EXP_THREADS": "-1"}, 2, "configuration/EXP_THREADS", `"-1" is not a number of threads`},
 		{"user file", nil, map[string]string{"EXP_CONFIG": user}, 2, "configuration/user file", user + ":2:12: error[E111]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func rootPage(t *testing.T, dir, index string) int {
 func TestDoctorShowsTheLevel(t *testing.T) {
 	levels := device.OfThisMachine().Levels
 	e, found := doctor(t, map[string]string{"EXP_CPU": "portable"}, "--quick")
-	if f := found["machine/kernels"]; e.code != 0 || !strings.Contains(f.Text, "portable are chosen by EXP_CPU") {
+	if f := found["machine/kernels"]; e.code != 0 || !strings.Contains(f.Text, "portable chosen by EXP_CPU") {
 		t.Errorf("exit code %d, machine/kernels: %q", e.code, f.Text)
 	}
 	if f := found["configuration/EXP_CPU"]; len(levels) > 1 && f.Health != warning {

@@ -13,13 +13,13 @@ import (
 	harness "exp/harness/run"
 )
 
-// describe is what an error means to the caller of the program; cause is why the
+// describe says what an error means to the caller of the program; cause is why the
 // command's context was cancelled, nil if it was not.
 func describe(err, cause error) *cli.Failure { return cli.Describe(err, cause, known) }
 
-// known says what an error of a package that knows no exit codes means, and what to
-// do about it; nil if it is none of those. Of an error that wraps several, what
-// damage or divergence it holds counts before what is merely not there.
+// known gives the errors of the packages below an exit code and advice; nil for an
+// error it does not know. If an error wraps several, damage and divergence outrank
+// things that are merely missing.
 func known(err error) *cli.Failure {
 	if f := knownConfig(err); f != nil {
 		return f
@@ -33,7 +33,7 @@ func known(err error) *cli.Failure {
 	case isResource(err), kind == fault.Unavailable:
 		f.Code = cli.ExitResource
 		if f.Help == "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
-			f.Help = "free some space and run again: what is finished is kept"
+			f.Help = "free some space and run again: finished work is kept"
 		}
 	case kind == fault.Ungraded:
 		f.Code = cli.ExitEvaluation
@@ -57,8 +57,8 @@ func known(err error) *cli.Failure {
 	return f
 }
 
-// knownConfig is known for what a person wrote: configurations that are wrong or ask
-// for what this machine has not, and filters.
+// knownConfig is known for user input: filters, and configurations that are wrong or
+// need what this machine lacks.
 func knownConfig(err error) *cli.Failure {
 	var faults config.Errors
 	var fault *config.Error
@@ -98,7 +98,7 @@ func isAny[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
-// isResource is true of errors of the machine and not of the program.
+// isResource reports whether the machine, not the program, is at fault.
 func isResource(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE,
 		syscall.ENFILE} {

@@ -26,35 +26,35 @@ func evalCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "score a run or a folder of weights on suites, or responses without a model",
 		ArgsUsage: "[RUN | FOLDER]",
-		Description: "With RUN: samples and scores suites with the run's final weights. The scores join the run's, " +
-			"under their protocol; nothing is trained, and what is stored is not made again: another grader samples " +
-			"nothing. The store must have the suites (exp suite add NAME FILE).\n" +
-			"With FOLDER: the same with weights in the layout of Hugging Face, such as a merged model's; the scores " +
-			"are those of a run of their own that trains nothing. FOLDER may also hold LoRA adapters in PEFT's " +
-			"layout, if the model that they name is here; else --adapter DIR adds them to the model's folder.\n" +
-			"Without: reads what a model answered from a file and grades it again: samples of " +
+		Description: "With RUN: samples and scores suites with the run's final weights, and stores the scores " +
+			"with the run. Nothing is trained or recomputed: another grader needs no sampling. Suites come from " +
+			"the store (exp suite add).\n" +
+			"With FOLDER: the same for weights in Hugging Face's layout, such as a merged model. The scores " +
+			"belong to a new run that trains nothing. FOLDER may also hold LoRA adapters in PEFT's layout, if " +
+			"the model they name is here; otherwise --adapter DIR adds them to the model's folder.\n" +
+			"Without either: reads a model's answers from a file and grades them again: samples of " +
 			"lm-evaluation-harness, details of lighteval, verl's dumps and generations, samples and results of " +
-			"HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). What a file is " +
-			"shows in its content. Gold answers come from the file, or from --suite: a suite of the store, a " +
+			"HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). The content " +
+			"tells the format. Gold answers come from the file or from --suite: a suite of the store, a " +
 			"benchmark's file, or a definition (.yaml). Prints avg@n, pass@k and maj@k with 95 % intervals over " +
-			"problems, under each grader and under their union, beside the verdicts that the file carries, and a " +
-			"histogram of how answers are written with what each grader accepts of each form. Graders: " +
-			strings.Join(suite.Graders(), ", ") + "; verl is for each problem the one that verl takes for its " +
-			"data source. Those of programs run them in the sandbox: code by our rules, code_upstream by the " +
-			"published ones, which accept some wrong outputs, code_partial with the share of tests that pass.",
+			"problems, for each grader and for their union, next to the verdicts in the file, and a histogram " +
+			"of answer forms with what each grader accepts. Graders: " + strings.Join(suite.Graders(), ", ") +
+			"; verl means, for each problem, the grader that verl picks for its data source. The graders of " +
+			"programs run them in the sandbox: code by our rules, code_upstream by the published ones (they " +
+			"accept some wrong outputs), code_partial by the share of passed tests.",
 		UsageText: strings.Join([]string{
-			"exp eval @last --suite math500 --n 4 # the run's final weights on a suite of the store",
+			"exp eval @last --suite math500 --n 4 # a run's final weights on a suite of the store",
 			"exp eval weights/qwen2.5-0.5b --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a " +
 				"model's folder, on the first problems of two suites",
 			"exp eval weights/qwen2.5-0.5b --adapter my-lora --suite gsm8k # the model with LoRA adapters",
-			"exp eval @last --suite math500 --grader exp --grader math_dapo # score what was sampled again, " +
+			"exp eval @last --suite math500 --grader exp --grader math_dapo # score stored samples again, " +
 				"side by side",
 			"exp eval --responses samples_gsm8k.jsonl # grade a published model's outputs again",
 			"exp eval --responses 50.jsonl --suite aime24 --grader exp --grader math_dapo # with the gold answers " +
 				"of a suite",
 			"exp eval --responses gen.parquet --protocol flowrl-math --out verdicts.jsonl # every verdict with " +
 				"its reason",
-			"exp eval --responses gen.parquet --write lm-eval=samples.jsonl # in another program's form, with " +
+			"exp eval --responses gen.parquet --write lm-eval=samples.jsonl # in another program's format, with " +
 				"our verdicts",
 			"exp eval --responses samples.jsonl --suite humaneval # run programs in the sandbox",
 		}, "\n"),
@@ -83,7 +83,7 @@ func evalCommand(a *app) *cli.Command {
 			}
 			for _, f := range evalRunFlags() {
 				if name := f.Names()[0]; c.IsSet(name) {
-					return a.Usagef("--%s is of a run or a folder of weights, and none is given", name)
+					return a.Usagef("--%s needs a RUN or a FOLDER of weights", name)
 				}
 			}
 			return a.eval(c)
@@ -96,18 +96,18 @@ func responseFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "responses", Usage: "read responses from `FILE`"},
 		&cli.StringSliceFlag{Name: "suite", Usage: "take problems and gold answers from `SUITE`, a name or a " +
-			"file; of weights also several", DefaultText: "from the file itself"},
+			"file; for weights, may be given again", DefaultText: "from the file itself"},
 		&cli.StringSliceFlag{Name: "grader", Usage: "grade with `NAME`; may be given again",
-			DefaultText: "those of the suite"},
+			DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "k", Usage: "the k of pass@k and maj@k: `N,N`",
 			DefaultText: "powers of two up to n, and n"},
-		&cli.BoolFlag{Name: "partial", Usage: "accept problems without responses, or with fewer than others, " +
-			"and say how many"},
+		&cli.BoolFlag{Name: "partial", Usage: "accept problems with no or fewer responses than others, " +
+			"and count them"},
 		&cli.StringFlag{Name: "protocol", Usage: "the responses were made by protocol `NAME` (--protocol list): " +
 			"its settings are printed, its n is checked"},
-		&cli.StringFlag{Name: "published", Usage: "show the scores of `FILE` beside ours: results of " +
+		&cli.StringFlag{Name: "published", Usage: "show the scores in `FILE` next to ours: results of " +
 			"lm-evaluation-harness or lighteval, or flowrl_v3, the tables of FlowRL's paper"},
-		&cli.StringFlag{Name: "out", Usage: "write the verdicts on each response to `FILE`"},
+		&cli.StringFlag{Name: "out", Usage: "write the verdicts for each response to `FILE`"},
 		&cli.StringSliceFlag{Name: "write", Usage: "write the responses with the first grader's verdicts: " +
 			"`FORM=FILE`, " + strings.Join(rescore.WriteForms(), ", ")},
 	}
@@ -118,7 +118,7 @@ func (a *app) eval(c *cli.Context) error {
 		return a.Out.PrintTable(protocolTable())
 	}
 	if c.String("responses") == "" {
-		return a.Usagef("RUN, FOLDER or --responses FILE is needed: whose answers are scored")
+		return a.Usagef("name what to score: RUN, FOLDER or --responses FILE")
 	}
 	e, err := a.readEvaluation(c)
 	if err != nil {
@@ -146,8 +146,7 @@ func (a *app) eval(c *cli.Context) error {
 	}})
 }
 
-// readEvaluation reads the files that the flags name, and finds each response's
-// problem.
+// readEvaluation reads the files that the flags name and matches responses to problems.
 func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) {
 	o := rescore.Options{Partial: c.Bool("partial"), K: c.String("k")}
 	if name := c.String("protocol"); name != "" {
@@ -178,13 +177,13 @@ func (a *app) readEvaluation(c *cli.Context) (e *rescore.Evaluation, err error) 
 		return nil, badInput(badFile(err))
 	}
 	if n := e.Reworded(); n > 0 {
-		a.Warn("%d of %d responses have the id of a problem of %s and a prompt without its text: is this the "+
-			"right suite?", n, len(o.File.Responses), o.Suite.Name)
+		a.Warn("%d of %d responses have the id of a problem of %s, but their prompt lacks its text: is this "+
+			"the right suite?", n, len(o.File.Responses), o.Suite.Name)
 	}
 	return e, nil
 }
 
-// badInput gives errors about what was asked for the exit code of bad usage.
+// badInput gives errors in the user's input the exit code of bad usage.
 func badInput(err error) error {
 	var bad *rescore.InputError
 	if errors.As(err, &bad) {
@@ -209,7 +208,7 @@ func badFile(err error) error {
 	return err
 }
 
-// evalSuite is what --suite names: a suite of the store, else a file.
+// evalSuite returns the suite that --suite names, from the store or a file.
 func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 	names := c.StringSlice("suite")
 	switch len(names) {
@@ -217,7 +216,7 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 		return nil, nil
 	case 1:
 	default:
-		return nil, a.Usagef("--suite: responses are of one suite, not of %d", len(names))
+		return nil, a.Usagef("--suite: responses belong to one suite, not %d", len(names))
 	}
 	ref := names[0]
 	if info, err := os.Stat(ref); err == nil && !info.IsDir() {
@@ -248,8 +247,8 @@ func protocolTable() cli.Table {
 	return t
 }
 
-// evalModel scores a folder of weights on suites: a run that trains nothing and is
-// recorded like any other, so that the same again is taken from the store.
+// evalModel scores a folder of weights on suites. It is recorded as a run that trains
+// nothing, so repeating it reads the store.
 func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []string) error {
 	f, err := a.modelAndAdapter(c, dir)
 	if err != nil {
@@ -278,13 +277,13 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	return a.scoreSuites(c, db, job{r, r.Run.Seed}, suites, harness.Options{NoCache: c.Bool("rescore")})
 }
 
-// modelSettings are the flags of exp eval FOLDER that stand for keys beyond the protocol.
+// modelSettings lists the flags of exp eval FOLDER that set keys outside the protocol.
 func modelSettings() []evalSetting {
 	return []evalSetting{{"template", "data.chat"}, {"system", "data.system"}}
 }
 
-// evalSuites are the suites that --suite names. With --limit N those of the store are
-// cut to their first N problems, each under a name that says so.
+// evalSuites returns the suites that --suite names. With --limit N, suites of the store
+// are cut to their first N problems and renamed accordingly.
 func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
 	names := c.StringSlice("suite")
 	if !c.IsSet("limit") {
@@ -292,12 +291,12 @@ func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
 	}
 	n := c.Int("limit")
 	if n < 1 {
-		return nil, cli.Usagef("--limit %d: at least one problem is needed", n)
+		return nil, cli.Usagef("--limit %d: it must be at least 1", n)
 	}
 	var out []string
 	for _, name := range names {
 		if name == "test" || name == "val" {
-			return nil, cli.Usagef("--limit is for suites of the store; %s is the run's own data", name)
+			return nil, cli.Usagef("--limit works on suites of the store; %s is the run's own data", name)
 		}
 		part, err := suites.Limit(c.Context, db, name, n)
 		if err != nil {

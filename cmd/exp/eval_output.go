@@ -12,7 +12,7 @@ import (
 	"exp/harness/rescore"
 )
 
-// gradeWatcher shows how many programs are graded.
+// gradeWatcher shows how many programs have been graded.
 type gradeWatcher struct {
 	app   *app
 	began time.Time
@@ -41,14 +41,15 @@ func (w *gradeWatcher) GradeDone(failed bool) {
 
 // SandboxBroke implements rescore.Watcher.
 func (w *gradeWatcher) SandboxBroke(times int64, last error) {
-	w.app.Warn("the sandbox broke %d times, the last time: %v; what could not be run again is not graded", times, last)
+	w.app.Warn("the sandbox failed %d times, most recently: %v; programs that could not be rerun are not graded",
+		times, last)
 }
 
 // writeResponses writes FORM=FILE.
 func writeResponses(e *rescore.Evaluation, to string) error {
 	form, path, ok := strings.Cut(to, "=")
 	if !ok || path == "" {
-		return cli.Usagef("--write %s: FORM=FILE is needed", to)
+		return cli.Usagef("--write %s: want FORM=FILE", to)
 	}
 	if err := rescore.CheckForm(form); err != nil {
 		return badInput(err)
@@ -60,7 +61,7 @@ func writeResponses(e *rescore.Evaluation, to string) error {
 	return err
 }
 
-// writeEvaluation prints the scores, then why they differ.
+// writeEvaluation prints the scores, then how the graders differ.
 func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 	from := "gold answers of the file"
 	if d.Suite != nil {
@@ -73,7 +74,7 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 	fmt.Fprintf(w, "%s  %s  %s\n%d problems, %d responses, %s each; problems %s\n", d.File, d.Format, from,
 		d.Problems-d.Missing, d.Samples, per, d.Digest[:8])
 	if d.Missing > 0 {
-		fmt.Fprintf(w, "partial: %d of %d problems have no response and do not count\n", d.Missing, d.Problems)
+		fmt.Fprintf(w, "partial: %d of %d problems have no response and are not counted\n", d.Missing, d.Problems)
 	}
 	if p := d.Protocol; p != nil {
 		fmt.Fprintf(w, "protocol %s: %s; %s\n", p.Name, p.Settings(), p.Prompt)
@@ -86,7 +87,7 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 		fmt.Fprintf(w, "\nHow the programs ended; the graders disagree on %d of %d.\n", d.Disagreements, d.Samples)
 		return a.Out.PrintAligned(endsTable(d))
 	}
-	fmt.Fprintf(w, "\nHow the answers are written, and the share of each form that a grader accepts; they disagree "+
+	fmt.Fprintf(w, "\nForms of answers, and the share of each that a grader accepts; graders disagree "+
 		"on %d of %d.\n", d.Disagreements, d.Samples)
 	if err := a.Out.PrintAligned(formTable(d)); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 	return nil
 }
 
-// scoreTable has a row a grader: avg@n with its interval, then the other metrics.
+// scoreTable has a row per grader: avg@n with its interval, then the other metrics.
 func scoreTable(d *rescore.Report) cli.Table {
 	t := cli.Table{Columns: []cli.Column{{Key: "grader"}}}
 	at := map[string]int{} // column by metric: not every grader has each
@@ -135,7 +136,7 @@ func scoreTable(d *rescore.Report) cli.Table {
 	return t
 }
 
-// withInterval is "0.641 [0.600, 0.682]".
+// withInterval formats a value as "0.641 [0.600, 0.682]".
 func withInterval(m rescore.Metric) string {
 	s := fmt.Sprintf("%.3f", m.Value)
 	if m.Lo != nil {

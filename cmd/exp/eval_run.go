@@ -19,14 +19,14 @@ import (
 	"exp/harness/stage"
 )
 
-// evalSettings are the flags of exp eval RUN and exp eval FOLDER that stand for keys of the protocol.
+// evalSettings lists the flags of exp eval RUN and exp eval FOLDER that set keys of the protocol.
 var evalSettings = []evalSetting{
 	{"protocol", "eval.final.protocol"}, {"n", "eval.final.n"}, {"temperature", "eval.final.temperature"},
 	{"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"},
 }
 
-// evalSetting is a flag that stands for a key.
+// evalSetting is a flag that sets a key.
 type evalSetting struct{ flag, key string }
 
 // appendTo adds the flag's value if it is given.
@@ -37,53 +37,52 @@ func (s evalSetting) appendTo(values []config.Value, c *cli.Context) []config.Va
 	return append(values, config.Value{Path: s.key, Value: c.String(s.flag), From: "--" + s.flag})
 }
 
-// evalRunFlags are those that need weights.
+// evalRunFlags are the flags that need weights.
 func evalRunFlags() []cli.Flag {
 	unset := "as in the configuration"
 	return []cli.Flag{
-		&cli.IntFlag{Name: "n", Usage: "of weights: sample `N` completions of each problem", DefaultText: unset},
-		&cli.StringFlag{Name: "temperature", Usage: "of weights: sample at temperature `T`, 0 for greedy",
+		&cli.IntFlag{Name: "n", Usage: "RUN, FOLDER: sample `N` completions of each problem", DefaultText: unset},
+		&cli.StringFlag{Name: "temperature", Usage: "RUN, FOLDER: sample at temperature `T`, 0 for greedy",
 			DefaultText: unset},
-		&cli.StringFlag{Name: "top-p", Usage: "of weights: sample from the likeliest tokens of total probability `P`",
+		&cli.StringFlag{Name: "top-p", Usage: "RUN, FOLDER: sample from the likeliest tokens of total probability `P`",
 			DefaultText: unset},
-		&cli.IntFlag{Name: "top-k", Usage: "of weights: sample from the `K` likeliest tokens, 0 for all",
+		&cli.IntFlag{Name: "top-k", Usage: "RUN, FOLDER: sample from the `K` likeliest tokens, 0 for all",
 			DefaultText: unset},
-		&cli.IntFlag{Name: "max-new-tokens", Usage: "of weights: sample at most `N` tokens", DefaultText: unset},
-		&cli.StringFlag{Name: "prompt", Usage: "of weights: ask `TEXT`, with {problem} where the problem goes",
+		&cli.IntFlag{Name: "max-new-tokens", Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
+		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes",
 			DefaultText: unset},
-		&cli.IntFlag{Name: "limit", Usage: "of weights: score the first `N` problems of each suite, which are kept " +
-			"as a suite of their own", DefaultText: "all"},
-		&cli.StringFlag{Name: "template", Usage: "of a folder: render chats with the template in `FILE`, or none " +
-			"for plain text", DefaultText: "that of the folder"},
-		&cli.StringFlag{Name: "system", Usage: "of a folder: put `TEXT` before each chat as its system message",
-			DefaultText: "that of the template"},
-		&cli.StringFlag{Name: "adapter", Usage: "of a folder: with the LoRA adapters in folder `DIR`, in " +
+		&cli.IntFlag{Name: "limit", Usage: "RUN, FOLDER: score the first `N` problems of each suite, stored " +
+			"as a new suite", DefaultText: "all"},
+		&cli.StringFlag{Name: "template", Usage: "FOLDER: render chats with the template in `FILE`, or none " +
+			"for plain text", DefaultText: "the folder's own"},
+		&cli.StringFlag{Name: "system", Usage: "FOLDER: begin each chat with the system message `TEXT`",
+			DefaultText: "the template's own"},
+		&cli.StringFlag{Name: "adapter", Usage: "FOLDER: add the LoRA adapters in folder `DIR`, in " +
 			"PEFT's layout", DefaultText: "none"},
-		&cli.StringFlag{Name: "part", Usage: "of a folder: `PART` text is the language model inside a model of text " +
-			"and images", DefaultText: "the whole"},
-		&cli.StringSliceFlag{Name: "set", Usage: "of a folder: set a key of the configuration, `KEY=VALUE` (exp " +
+		&cli.StringFlag{Name: "part", Usage: "FOLDER: `PART` text selects the language model of a vision-" +
+			"language model", DefaultText: "the whole"},
+		&cli.StringSliceFlag{Name: "set", Usage: "FOLDER: set a key of the configuration, `KEY=VALUE` (exp " +
 			"config schema lists them)"},
-		&cli.BoolFlag{Name: "dry-run", Usage: "of a folder: print the plan, the chat template, what ends " +
-			"completions and the memory, and sample nothing"},
-		&cli.BoolFlag{Name: "rescore", Usage: "of weights: score again although scores are stored; other bits are a " +
-			"divergence"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "FOLDER: print the plan, the chat template, the stop " +
+			"tokens and the memory needed, and sample nothing"},
+		&cli.BoolFlag{Name: "rescore", Usage: "RUN, FOLDER: score again even if scores are stored; different bits " +
+			"are a divergence"},
 	}
 }
 
-// responsesFlags are those that need a file of responses.
+// responsesFlags are the flags that need a file of responses.
 var responsesFlags = []string{"partial", "published", "out", "write"}
 
-// evalWeights samples and scores suites with the final weights of a run, or with those
-// of a folder.
+// evalWeights samples and scores suites with the final weights of a run, or the weights
+// in a folder.
 func (a *app) evalWeights(c *cli.Context, ref string) error {
 	for _, f := range responsesFlags {
 		if c.IsSet(f) {
-			return a.Usagef("--%s is for --responses, not for a run or a folder", f)
+			return a.Usagef("--%s needs --responses; it does not apply to a run or a folder", f)
 		}
 	}
 	if len(c.StringSlice("suite")) == 0 {
-		return a.Usagef("--suite NAME is needed: what the weights are scored on, a suite of the store or, of a run, " +
-			"test or val")
+		return a.Usagef("--suite NAME is needed: a suite of the store or, for a run, test or val")
 	}
 	db, err := a.OpenStoreToWrite()
 	if err != nil {
@@ -100,17 +99,16 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 	return a.evalRun(c, db, ref, suites)
 }
 
-// noFolder is the error of a reference that names no run: it may have been meant for a
-// folder, which is not there either.
+// noFolder adds to "no such run" that there is no such folder either.
 func noFolder(ref string, err error) error {
 	if _, e := os.Stat(ref); e == nil || strings.HasPrefix(ref, "@") {
 		return err
 	}
-	return fmt.Errorf("%w, and no folder either", err)
+	return fmt.Errorf("%w, and there is no such folder", err)
 }
 
-// evalRun scores the final weights of a run. The results join the run's: nothing of it
-// is trained, and what is stored is not made again.
+// evalRun scores the final weights of a run and stores the results with the run. It
+// trains nothing and recomputes nothing that is stored.
 func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string) error {
 	run, err := a.oneRun(c.Context, db, ref)
 	if err != nil {
@@ -118,7 +116,7 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string)
 	}
 	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
 		if c.IsSet(flag) {
-			return a.Usagef("--%s is for a folder: prompts of a run are made as in its training", flag)
+			return a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag)
 		}
 	}
 	there, err := replan.HasWeights(c.Context, db, run)
@@ -127,7 +125,7 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, ref string, suites []string)
 	}
 	if !there {
 		f := cli.Failf(cli.ExitNotFound, "run %s has no final weights yet", run.RID.Short())
-		f.Help = "exp resume " + run.RID.Short() + " goes on with it"
+		f.Help = "exp resume " + run.RID.Short() + " continues it"
 		return f
 	}
 	o := replan.Options{Kinds: trainingStages(), Values: evalValues(c, suites), Getenv: a.Getenv}
@@ -159,7 +157,7 @@ func (a *app) scoreSuites(c *cli.Context, db *store.DB, j job, suites []string, 
 	return a.printSuites(c.Context, db, res.Run, j.config, suites)
 }
 
-// evalValues are the flags of the protocol as settings.
+// evalValues returns the protocol flags as settings.
 func evalValues(c *cli.Context, suites []string) []config.Value {
 	values := []config.Value{{Path: config.SuitesKey, Value: suites, From: "--suite"}}
 	for _, s := range evalSettings {
@@ -175,14 +173,14 @@ func evalValues(c *cli.Context, suites []string) []config.Value {
 			ks = append(ks, strings.TrimSpace(k))
 		}
 		values = append(values, config.Value{Path: "eval.final.pass_k", Value: ks, From: "--k"})
-	case c.IsSet("n"): // the configuration's may be above it
+	case c.IsSet("n"): // the configured k may exceed n
 		values = append(values, config.Value{Path: "eval.final.pass_k", Value: evaluate.PassK(c.Int("n")),
 			From: "--n"})
 	}
 	return values
 }
 
-// printSuites prints the run's scores on suites under the protocol of a configuration.
+// printSuites prints the run's scores on suites under the configured protocol.
 func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *config.Resolved,
 	suites []string) error {
 	evals, err := db.Evals(ctx, run.ID)

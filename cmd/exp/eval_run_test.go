@@ -120,7 +120,7 @@ func TestEvalRun(t *testing.T) {
 	if !strings.Contains(asked.stderr, "stage=eval.gen label=puzzles start") {
 		t.Errorf("another prompt was not sampled:\n%s", asked.stderr)
 	}
-	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template is for a folder")
+	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template needs a FOLDER")
 
 	// Adapters are named beside the model, or alone if they name a model that is here: one
 	// evaluation, other than the plain model's.
@@ -135,13 +135,13 @@ func TestEvalRun(t *testing.T) {
 	if alone.succeeds(t); alone.stdout != adapted.stdout {
 		t.Errorf("adapters alone:\n%s, with their model:\n%s", alone.stdout, adapted.stdout)
 	}
-	run("eval", "@last", "--suite", "puzzles", "--adapter", adapter).refuses(t, 2, "--adapter is for a folder")
-	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and no folder either")
+	run("eval", "@last", "--suite", "puzzles", "--adapter", adapter).refuses(t, 2, "--adapter needs a FOLDER")
+	run("eval", "weights/nothing", "--suite", "puzzles", "--dry-run").refuses(t, 3, "and there is no such folder")
 	run("eval", filepath.Base(model[0])+"s", "--suite", "puzzles").refuses(t, 3)
 
 	run("eval", "@last", "--suite", "nix").refuses(t, 7, "exp suite add nix FILE")
 	run("eval", "@last").refuses(t, 2, "--suite NAME is needed")
-	run("eval", "@last", "--suite", "puzzles", "--out", "x").refuses(t, 2, "--out is for --responses")
+	run("eval", "@last", "--suite", "puzzles", "--out", "x").refuses(t, 2, "--out needs --responses")
 	run("eval", dir, "--suite", "puzzles").refuses(t, 3, "no config.json")
-	run("eval", "--n", "3").refuses(t, 2, "--n is of a run or a folder")
+	run("eval", "--n", "3").refuses(t, 2, "--n needs a RUN or a FOLDER")
 }

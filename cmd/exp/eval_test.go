@@ -113,7 +113,7 @@ func TestEvalRefuses(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"no file", nil, 2, []string{"--responses FILE is needed"}},
+		{"no file", nil, 2, []string{"RUN, FOLDER or --responses FILE"}},
 		{"file not there", []string{"--responses", "none"}, 3, []string{"none"}},
 		{"broken line", []string{"--responses", "broken.jsonl"}, 2, []string{"broken.jsonl:2: not JSON"}},
 		{"scores", []string{"--responses", "results.json"}, 2, []string{"scores but no responses"}},
@@ -133,7 +133,7 @@ func TestEvalRefuses(t *testing.T) {
 	}
 	e := call{}.run("eval", "--responses", "good.jsonl", "--suite", "suite.jsonl", "--partial")
 	e.succeeds(t)
-	if !strings.Contains(e.stdout, "partial: 1 of 2 problems have no response and do not count") {
+	if !strings.Contains(e.stdout, "partial: 1 of 2 problems have no response and are not counted") {
 		t.Error(e.stdout)
 	}
 }

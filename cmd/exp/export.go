@@ -18,7 +18,7 @@ import (
 	"exp/harness/metric"
 )
 
-// formatBundle is the format that exp import reads back whole.
+// formatBundle is the format that exp import reads.
 const formatBundle = "bundle"
 
 func exportFormats() []string { return append([]string{formatBundle}, trackers.Formats()...) }
@@ -27,26 +27,26 @@ func exportCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "export",
 		Category:  "Share",
-		Usage:     "write runs to a file for another store, or for other programs",
+		Usage:     "write runs to a file, for another store or other programs",
 		ArgsUsage: "SEL... FILE",
-		Description: "A bundle holds everything: metrics, completions, results, checkpoints, weights, logs and the " +
-			"sources, with a digest of each, and the runs that a chosen run reuses work of or continues. It is a " +
-			"tar, and the same runs give the same bytes; exp import checks every bit of it.\n" +
-			"The other formats hold every point of every metric. tensorboard and mlflow are folders, csv and " +
-			"parquet files with a row a point. There is no wandb-offline: only wandb's own client writes its log; " +
-			"wandb sync takes TensorBoard files.",
+		Description: "A bundle holds everything: metrics, completions, results, checkpoints, weights, logs and " +
+			"sources, with a digest of each, and the runs that a chosen run continues or reuses stages of. It " +
+			"is a tar file; the same runs give the same bytes, and exp import checks all of them.\n" +
+			"The other formats hold every point of every metric. tensorboard and mlflow write folders, csv and " +
+			"parquet files with one row per point. There is no wandb-offline: only wandb's own client writes " +
+			"its log; wandb sync reads TensorBoard files.",
 		UsageText: strings.Join([]string{
 			"exp export @last run.tar # one run with everything",
 			"exp export countdown-flowrl countdown-ppo arms.tar --no-weights # two arms with all seeds, to compare " +
 				"elsewhere",
 			"exp export 'created < 7d' --format tensorboard events # tensorboard --logdir events",
-			"exp export @last --format parquet metrics.parquet # a row a point",
+			"exp export @last --format parquet metrics.parquet # one row per point",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: " + strings.Join(exportFormats(), ", "),
 				Value: formatBundle},
 			&cli.BoolFlag{Name: "no-weights", Usage: "leave out weights, checkpoints and merged models"},
-			&cli.BoolFlag{Name: "no-samples", Usage: "leave out prompts and completions; their scores stay"},
+			&cli.BoolFlag{Name: "no-samples", Usage: "leave out prompts and completions, but keep their scores"},
 		},
 		BashComplete: a.completesRuns(0, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
 			if w.Flag == "format" {
@@ -71,7 +71,7 @@ type exported struct {
 	File    string         `json:"file"`
 	Format  string         `json:"format"`
 	Runs    []ident.Digest `json:"runs"`
-	With    []ident.Digest `json:"with"` // runs that the chosen ones are made from
+	With    []ident.Digest `json:"with"` // runs that the chosen ones depend on
 	LeftOut []string       `json:"left_out"`
 	Blobs   int            `json:"blobs"`
 	Files   int            `json:"files"`
@@ -91,11 +91,11 @@ func (a *app) export(c *cli.Context, db *store.DB, selections []string, path str
 		return err
 	}
 	if form != formatBundle && (c.Bool("no-weights") || c.Bool("no-samples")) {
-		return a.Usagef("--no-weights and --no-samples are of bundles; %s has metrics alone", form)
+		return a.Usagef("--no-weights and --no-samples need --format bundle; %s has only metrics", form)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		f := cli.Usagef("%s is there already", path)
-		f.Help = "name a new file; nothing is replaced"
+		f := cli.Usagef("%s already exists", path)
+		f.Help = "name a new file; exp export never overwrites"
 		return f
 	}
 	runs, err := a.selectRuns(c.Context, db, a.finder(db), selections)
@@ -164,11 +164,11 @@ func metricText(name string) string {
 	return text + ": " + m.Definition
 }
 
-// text is the result for people.
+// text describes the result for people.
 func (e *exported) text() string {
 	what := []string{quantity.Plural(len(e.Runs), "run")}
 	if len(e.With) > 0 {
-		what[0] += fmt.Sprintf(" and %d more that they are made from", len(e.With))
+		what[0] += fmt.Sprintf(" and %d more that they depend on", len(e.With))
 	}
 	what = append(what, quantity.Count(e.Points)+" points")
 	if e.Format == formatBundle {
@@ -183,10 +183,10 @@ func (e *exported) text() string {
 	return e.File + ": " + strings.Join(what, ", ")
 }
 
-// shownBytes is how much must be copied for it to be worth a progress display.
+// shownBytes is the smallest copy worth a progress display.
 const shownBytes = 256 << 20
 
-// byteProgress shows on stderr how much of a copy is done.
+// byteProgress shows the progress of a copy on stderr.
 func (a *app) byteProgress(kind, label string) func(done, of int64) {
 	var p term.Progress
 	last := time.Time{}

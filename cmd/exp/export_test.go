@@ -48,7 +48,7 @@ func TestExportImport(t *testing.T) {
 	// Again it changes nothing, and says so.
 	e = exp(to, "import", first)
 	e.succeeds(t)
-	if strings.Count(e.stdout, "is here already") != 3 || !strings.Contains(e.stdout, "nothing was added") {
+	if strings.Count(e.stdout, "is already here") != 3 || !strings.Contains(e.stdout, "nothing was added") {
 		t.Errorf("the second import says %q", e.stdout)
 	}
 	// A changed bit is refused, and makes no store.
@@ -79,8 +79,8 @@ func TestExportFormats(t *testing.T) {
 	}{
 		{"export smoke#0 x --format wandb-offline", 2, "only wandb's own client writes it"},
 		{"export smoke#0 x --format xml", 2, `--format is "xml"`},
-		{"export smoke#0 x --format csv --no-weights", 2, "are of bundles"},
-		{"export smoke#0 " + dir, 2, "is there already"},
+		{"export smoke#0 x --format csv --no-weights", 2, "need --format bundle"},
+		{"export smoke#0 " + dir, 2, "already exists"},
 		{"export nothing x.tar", 3, "nothing"},
 		{"export x.tar", 2, "SEL... FILE"},
 	} {
@@ -102,7 +102,7 @@ func TestImportForeign(t *testing.T) {
 	}
 	e := exp("import", "--from", "verl", log, "--name", "theirs", "--seed", "3")
 	e.succeeds(t)
-	if !strings.Contains(e.stdout, "theirs#3, 2 steps, 4 points, foreign (verl)") {
+	if !strings.Contains(e.stdout, "theirs#3, 2 steps, 4 points, imported from verl") {
 		t.Errorf("import says %q", e.stdout)
 	}
 	if e := exp("import", "--from", "verl", log, "--name", "theirs", "--seed", "3"); e.code != 0 || !strings.Contains(e.stdout, "nothing was added") {
@@ -111,7 +111,7 @@ func TestImportForeign(t *testing.T) {
 	for args, want := range map[string]string{
 		"ls":                    "done (verl)",
 		"ls --json":             `"numerics": "foreign/verl"`,
-		"show theirs":           "imported from files of verl",
+		"show theirs":           "from files of verl",
 		"show theirs --json":    `"foreign": "verl"`,
 		"metrics theirs -o csv": "theirs,3,actor/entropy,2,0.4",
 	} {

@@ -18,23 +18,23 @@ func fsckCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "fsck",
 		Category: "Keeping",
-		Usage:    "check that everything recorded is there, and is what it was",
-		Description: "Checks the database and its references, that each blob that a run needs is there with its " +
-			"size, that the chain of each run follows from its recorded steps, and that nothing is recorded as " +
-			"running whose process is gone. --deep also reads all blobs and checkpoints and compares their digests. " +
-			"Without --repair nothing is changed.\n" +
-			"--repair moves corrupt blobs to quarantine/ in the store, so that running their stage again can make " +
-			"them anew, and marks killed runs as interrupted. Damage is exit code 4; the runs that depend on it are " +
-			"listed, and exp show says so on their first lines.",
+		Usage:    "check that the store is complete and undamaged",
+		Description: "Checks the database and its references, that every blob (stored file) a run needs is " +
+			"there with its size, that each run's chain (the digest of its steps) follows from the recorded " +
+			"steps, and that no dead process is recorded as running. --deep also reads all blobs and " +
+			"checkpoints and compares their digests. Without --repair it changes nothing.\n" +
+			"--repair moves corrupt blobs to quarantine/ in the store, so that rerunning their stages can " +
+			"replace them, and marks killed runs as interrupted. Damage is exit code 4; fsck lists the runs " +
+			"that depend on it, and exp show warns on their first lines.",
 		UsageText: strings.Join([]string{
 			"exp fsck # quick: sizes, references, chains",
 			"exp fsck --deep # read everything, at the speed of the disk",
-			"exp fsck --deep --repair # and move what is corrupt out of the way",
+			"exp fsck --deep --repair # and quarantine corrupt blobs",
 			"exp fsck --json # for programs",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "deep", Usage: "hash all blobs and checkpoints"},
-			&cli.BoolFlag{Name: "repair", Usage: "quarantine corrupt blobs, close what killed processes left open"},
+			&cli.BoolFlag{Name: "repair", Usage: "quarantine corrupt blobs, and mark killed runs as interrupted"},
 		},
 		Action: func(c *cli.Context) error {
 			if _, err := cli.Positionals(c, 0, 0); err != nil {
@@ -85,20 +85,20 @@ func (a *app) fsck(c *cli.Context, db *store.DB) error {
 	return f
 }
 
-// fsckHelp says what to do about damage.
+// fsckHelp says how to repair damage.
 func fsckHelp(r *keep.Report, o keep.CheckOptions) string {
 	for _, f := range r.Findings {
 		switch {
 		case f.Fault == keep.Database:
-			return "restore exp.db from a backup; blobs are kept apart and are not affected"
+			return "restore exp.db from a backup; blobs are separate files and not affected"
 		case f.Fault == keep.Corrupt && !o.Repair:
-			return "exp fsck --deep --repair moves corrupt blobs away; running their stages again makes them anew"
+			return "exp fsck --deep --repair quarantines corrupt blobs; then rerun the stages that produced them"
 		case f.Fault == keep.Chain:
-			return "somebody or something changed what was recorded; exp verify re-executes a run and tells " +
-				"what is true"
+			return "the recorded steps were changed; exp verify re-executes a run and shows which of " +
+				"them are true"
 		}
 	}
-	return "running the stages again that made what is missing makes it anew"
+	return "rerun the stages that produced the missing files"
 }
 
 func writeFsck(p *cli.Page, r *keep.Report) {
@@ -128,13 +128,13 @@ func writeFsck(p *cli.Page, r *keep.Report) {
 			p.Line("%s", f.Repaired)
 		}
 	}
-	checked := fmt.Sprintf("checked %d runs, %d steps (%d chains computed again), %d blobs of %s (%s)", r.Runs,
+	checked := fmt.Sprintf("checked %d runs, %d steps (%d chains recomputed), %d blobs of %s (%s)", r.Runs,
 		r.Steps, r.Recomputed, r.Blobs, quantity.Bytes(r.Bytes), how)
 	if r.Checkpoints > 0 {
 		checked += fmt.Sprintf(", %d checkpoints", r.Checkpoints)
 	}
 	fmt.Fprintf(p, "%s in %s\n", checked, quantity.Duration(quantity.Seconds(r.WallS)))
 	if len(r.Findings) == 0 {
-		fmt.Fprintln(p, term.Good.Paint("everything is as it was recorded", p.Layout.Color))
+		fmt.Fprintln(p, term.Good.Paint("everything is as recorded", p.Layout.Color))
 	}
 }

@@ -16,28 +16,29 @@ func gcCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "gc",
 		Category: "Keeping",
-		Usage:    "show what of the store can go, and remove it with --apply",
-		Description: "Without --apply nothing is removed. What can go: files that a killed process was writing, " +
-			"blobs that no run needs, and deleted runs (exp rm) on which no other run depends, with the blobs that " +
-			"only they need.\n" +
-			"What stays in any case: all that a run needs which is not deleted, pinned runs and checkpoints (exp " +
-			"pin), runs that are being executed, and files younger than an hour. Runs may be executed meanwhile.\n" +
+		Usage:    "show what can be removed from the store; --apply removes it",
+		Description: "Without --apply nothing is removed. Garbage is: files that a killed process was writing, " +
+			"blobs (stored files) that no run needs, and deleted runs (exp rm) that no other run depends on, " +
+			"with the blobs that only they need.\n" +
+			"It never removes what a run that is not deleted needs, pinned runs and checkpoints (exp pin), runs " +
+			"being executed, or files younger than an hour. It is safe while runs execute.\n" +
 			"With --budget the store is brought down to a size, in this order and no further than needed: " +
-			"unfinished files, unreferenced blobs, texts of training samples (their rewards stay), checkpoints but " +
-			"the newest of a stage, deleted runs. The database file does not shrink: its pages are used again.",
+			"unfinished files, unreferenced blobs, texts of training samples (their rewards stay), all " +
+			"checkpoints but the newest of a stage, deleted runs. The database file does not shrink; its free " +
+			"pages are reused.",
 		UsageText: strings.Join([]string{
-			"exp gc # what could go, by kind and size",
-			"exp gc --list # each thing",
+			"exp gc # what could be removed, by kind and size",
+			"exp gc --list # each item",
 			"exp gc --apply # remove it",
-			"exp gc --older-than 30d --apply # deleted runs only a month after exp rm",
-			"exp gc --budget 20GiB # what would have to go for that",
+			"exp gc --older-than 30d --apply # runs deleted at least a month ago",
+			"exp gc --budget 20GiB # what that would remove",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "apply", Usage: "remove it"},
 			&cli.StringFlag{Name: "budget", Usage: "bring the store down to `SIZE`, such as 20GiB"},
-			&cli.StringFlag{Name: "older-than", Usage: "spare what was deleted or written less than `DUR` ago, " +
+			&cli.StringFlag{Name: "older-than", Usage: "keep what was deleted or written less than `DUR` ago, " +
 				"such as 7d"},
-			&cli.BoolFlag{Name: "list", Usage: "list each thing and not kinds"},
+			&cli.BoolFlag{Name: "list", Usage: "list each item instead of kinds"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {
@@ -92,7 +93,7 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 	if c.Bool("apply") {
 		freed, err := keep.Apply(c.Context, db, plan)
 		for _, k := range freed.Kept {
-			a.Warn("%s %s stays: %s", k.Item.What, shortName(k.Item.Name), k.Why)
+			a.Warn("%s %s is kept: %s", k.Item.What, shortName(k.Item.Name), k.Why)
 		}
 		if err != nil {
 			return err
@@ -100,18 +101,18 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 		items, state = freed.Items, "gone"
 	}
 	if plan.Over > 0 {
-		a.Warn("%s more than the budget stay: what runs need is not dropped", quantity.Bytes(plan.Over))
+		a.Warn("still %s over the budget: exp gc removes nothing that runs need", quantity.Bytes(plan.Over))
 	}
 	sum := keep.Bytes(items)
 	if a.Out.ForPeople() {
 		switch {
 		case len(items) == 0:
-			a.Note("nothing can go; the store has %s", quantity.Bytes(plan.Total))
+			a.Note("nothing to remove; the store has %s", quantity.Bytes(plan.Total))
 			return nil
 		case c.Bool("apply"):
 			defer a.Note("%s of %s freed", quantity.Bytes(sum), quantity.Bytes(plan.Total))
 		default:
-			defer a.Note("%s of %s can go; --apply removes it", quantity.Bytes(sum), quantity.Bytes(plan.Total))
+			defer a.Note("%s of %s can be removed; --apply does it", quantity.Bytes(sum), quantity.Bytes(plan.Total))
 		}
 	}
 	if c.Bool("list") {
@@ -134,7 +135,7 @@ func itemTable(items []keep.Item, state string) cli.Table {
 	return t
 }
 
-// kindTable has one row for all items of a kind that are the same sort of thing.
+// kindTable sums the items of each kind and sort in one row.
 func kindTable(items []keep.Item, state string) cli.Table {
 	t := cli.Table{Schema: "exp.gc/1", Columns: []cli.Column{{Key: "kind", ID: true}, {Key: "what"}, {Key: "n"},
 		{Key: "bytes", Text: bytesText}, {Key: "oldest"}, {Key: "state", Wide: true}}}
@@ -149,7 +150,7 @@ func bytesText(v any) string {
 	return quantity.Bytes(n)
 }
 
-// shortName shortens a digest for people; paths stay.
+// shortName shortens a digest for people and keeps paths.
 func shortName(name string) string {
 	if _, err := strconv.ParseUint(name[:min(8, len(name))], 16, 64); err == nil && len(name) == 64 {
 		return name[:8]

@@ -12,11 +12,11 @@ func glossary() cli.Topic {
 		Rows: [][2]string{
 			{"run", "one configuration trained and evaluated with one seed"},
 			{"experiment", "the runs that differ in their seed only"},
-			{"xid", "experiment id: a digest of configuration, data, initial weights and code, but not of the seed"},
+			{"xid", "experiment id: a digest of configuration, data, initial weights and code, without the seed"},
 			{"arm", "one side of a comparison: usually all runs of an experiment"},
 			{"treatment", "the settings that the arms of a comparison are meant to differ in"},
-			{"stage", "a step of the pipeline (prepare, sft, train, merge, eval.gen, …); its stored result is reused " +
-				"by every run that needs it"},
+			{"stage", "a step of the pipeline (prepare, sft, train, merge, eval.gen, …); every run that needs " +
+				"its stored result reuses it"},
 			{"cached", "the stage was not executed, because its result was already in the store"},
 			{"digest", "the SHA-256 of some content; tables show its first 8 digits"},
 			{"blob", "a stored file, named by its digest"},

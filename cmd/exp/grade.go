@@ -26,11 +26,11 @@ func gradeCommand(a *app) *cli.Command {
 		Name:     "grade",
 		Category: "Results",
 		Usage:    "grade answers in a file, without a model",
-		Description: "Reads rows of JSON with id, gold and prediction (an answer) or response (a whole output; also " +
-			"prediction with kind \"response\"), and writes a row each: id, correct, sure, extracted, reason. Where " +
-			"rows have expected and tags, it prints how the grader agrees, by tag. The graders are " +
-			strings.Join(peer.Names(), ", ") + "; all but exp are those of other programs, mistakes included. " +
-			"Without --out the rows go to stdout and the agreement to stderr.",
+		Description: "Reads JSON rows with id, gold, and prediction (an answer) or response (a whole output; " +
+			"also prediction with kind \"response\"), and writes a row for each: id, correct, sure, extracted, " +
+			"reason. If rows have expected and tags, it prints how often the grader agrees, by tag. The graders " +
+			"are " + strings.Join(peer.Names(), ", ") + "; exp is our own, the others reproduce other programs, " +
+			"including their mistakes. Without --out the rows go to stdout and the agreement to stderr.",
 		UsageText: strings.Join([]string{
 			"exp grade --in answers.jsonl --out verdicts.jsonl # with our own grader",
 			"exp grade --grader math_dapo --in answers.jsonl > verdicts.jsonl # as verl would",
@@ -40,7 +40,7 @@ func gradeCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "grader", Value: "exp", Usage: "grade with `NAME`"},
 			&cli.StringFlag{Name: "in", Usage: "read rows from `FILE`, - for stdin"},
 			&cli.StringFlag{Name: "out", Usage: "write verdicts to `FILE`", DefaultText: "stdout"},
-			&cli.BoolFlag{Name: "strict", Usage: "count what is not sure as wrong"},
+			&cli.BoolFlag{Name: "strict", Usage: "count unsure verdicts as wrong"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
 			if w.Flag != "grader" {
@@ -72,7 +72,7 @@ type gradeRow struct {
 	Tags       []string        `json:"tags"`
 }
 
-// goldAnswers is a text, a number, or a list of such, of which any is right.
+// goldAnswers is a text, a number, or a list of them; any one is right.
 type goldAnswers []string
 
 func (g *goldAnswers) UnmarshalJSON(data []byte) error {
@@ -92,7 +92,7 @@ func (g *goldAnswers) UnmarshalJSON(data []byte) error {
 		case raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9':
 			s = string(raw)
 		default:
-			return errors.New("gold is no text, number or list of them")
+			return errors.New("gold is not a text, a number or a list of them")
 		}
 		*g = append(*g, s)
 	}
@@ -108,7 +108,7 @@ type gradeVerdict struct {
 	Reason    string          `json:"reason"`
 }
 
-// judge grades one row; of several gold answers the first that fits counts.
+// judge grades one row; the first matching gold answer counts.
 func (r *gradeRow) judge(g peer.Grader, strict bool) gradeVerdict {
 	var v grade.Verdict
 	for _, gold := range r.Gold {
@@ -140,7 +140,7 @@ func (a *app) grade(c *cli.Context) error {
 		return a.Usagef("--grader: %w", err)
 	}
 	if c.String("in") == "" {
-		return a.Usagef("--in FILE is needed: the rows to grade")
+		return a.Usagef("--in FILE is missing: which rows to grade?")
 	}
 	in, err := a.openRows(c.String("in"))
 	if err != nil {
@@ -185,8 +185,8 @@ func (a *app) openRows(path string) (io.ReadCloser, error) {
 	return f, err
 }
 
-// replaceFile writes a file under another name first, so that a failure leaves what
-// was there. What is no plain file, such as /dev/null, is written directly.
+// replaceFile writes to a temporary name and renames, so that a failure leaves the old
+// file. Anything but a plain file, such as /dev/null, is written directly.
 func replaceFile(path string, write func(io.Writer) error) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -198,7 +198,7 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write %s: there is no folder %s", path, filepath.Dir(path))
+		return fmt.Errorf("write %s: no such folder %s", path, filepath.Dir(path))
 	}
 	if err != nil {
 		return err
@@ -219,11 +219,10 @@ type rowError struct {
 func (e *rowError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
 func (e *rowError) Unwrap() error { return e.err }
 
-// gradeBatch is how many rows are held at a time.
+// gradeBatch is how many rows are in memory at a time.
 const gradeBatch = 512
 
-// gradeRows grades on all cores, batch after batch; verdicts stand in the order of
-// rows.
+// gradeRows grades on all cores, batch by batch; verdicts keep the order of the rows.
 func gradeRows(ctx context.Context, in io.Reader, out io.Writer, t *tally, judge func(*gradeRow) gradeVerdict) error {
 	r, w := bufio.NewReaderSize(in, 1<<16), bufio.NewWriter(out)
 	enc := json.NewEncoder(w)
@@ -258,7 +257,7 @@ func gradeRows(ctx context.Context, in io.Reader, out io.Writer, t *tally, judge
 	return w.Flush()
 }
 
-// readRows reads up to gradeBatch rows behind line, blank lines left out.
+// readRows reads up to gradeBatch rows after line, skipping blank lines.
 func readRows(r *bufio.Reader, line int) (rows []gradeRow, last int, more bool, err error) {
 	for len(rows) < gradeBatch {
 		text, err := r.ReadBytes('\n')
@@ -327,7 +326,7 @@ func (t *tally) add(r *gradeRow, v gradeVerdict) {
 	}
 }
 
-// table has one row a tag, most rows first. Agreement is of the rows with expected.
+// table has one row per tag, the most frequent first. Agreement counts rows with expected.
 func (t *tally) table() cli.Table {
 	out := cli.Table{Schema: "exp.grade/1", Columns: []cli.Column{
 		{Key: "tag", ID: true}, {Key: "rows"}, {Key: "correct"}, {Key: "unsure"}, {Key: "labelled"}, {Key: "agree"},

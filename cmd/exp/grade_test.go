@@ -81,13 +81,13 @@ func TestGradeRefuses(t *testing.T) {
 		code        int
 		want        []string
 	}{
-		{"no file", "", nil, 2, []string{"--in FILE is needed"}},
+		{"no file", "", nil, 2, []string{"--in FILE is missing"}},
 		{"another grader", "", []string{"--in", "-", "--grader", "sympy"}, 2, []string{`unknown grader "sympy"`, "math_dapo"}},
 		{"file not there", "", []string{"--in", filepath.Join(dir, "none")}, 3, []string{"none"}},
 		{"no JSON", "{\"gold\": 1, \"prediction\": \"1\"}\n{oops", []string{"--in", "-", "--out", kept}, 2, []string{"line 2", "a row is"}},
 		{"no gold", `{"prediction": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"line 1: no gold"}},
 		{"no answer", `{"gold": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"neither prediction nor response"}},
-		{"gold of a wrong kind", `{"gold": true, "prediction": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"line 1", "gold is no text"}},
+		{"gold of a wrong kind", `{"gold": true, "prediction": "1"}`, []string{"--in", "-", "--out", kept}, 2, []string{"line 1", "gold is not a text"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			call{stdin: tt.stdin}.run(append([]string{"grade"}, tt.args...)...).refuses(t, tt.code, tt.want...)

@@ -20,21 +20,21 @@ func graphCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "graph",
 		Category:  "Results",
-		Usage:     "show what something was made from, and what was made with it",
+		Usage:     "show what something was made from and used for",
 		ArgsUsage: "RUN|BLOB|PATH",
-		Description: "Walks the lineage of a run, of a stored digest (its first digits are enough), or of a file, " +
-			"which is hashed and looked up: a copy of a model or a data set that lies anywhere is found if a stage " +
-			"of this store wrote or read those bytes. Stages that several runs share are shown once. What no stage " +
-			"of the store wrote is marked as of unknown origin.",
+		Description: "Walks the lineage of a run, of a stored digest (its first digits are enough), or of a " +
+			"file, which is hashed and looked up: it finds a copy of a model or a data set anywhere, if a stage " +
+			"in this store wrote or read those bytes. Stages that several runs share are shown once. Files that " +
+			"no stage of the store wrote are marked as of unknown origin.",
 		UsageText: strings.Join([]string{
 			"exp graph @last # both ways",
 			"exp graph @last --up # what made it: data, weights, code, seed",
-			"exp graph model.safetensors # a file that lies around: which run made it?",
+			"exp graph model.safetensors # which run made this file?",
 			"exp graph @last -o dot | dot -Tsvg > lineage.svg # a picture, with Graphviz",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "up", Usage: "only what it was made from"},
-			&cli.BoolFlag{Name: "down", Usage: "only what was made with it"},
+			&cli.BoolFlag{Name: "down", Usage: "only what it was used for"},
 		},
 		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) (list []cli.Candidate) {
 			if w.Flag != "" || len(w.Args) > 0 {
@@ -63,7 +63,7 @@ func graphCommand(a *app) *cli.Command {
 	}
 }
 
-// graphView is a graph with what it was asked for.
+// graphView is a graph and the query that it answers.
 type graphView struct {
 	g     *lineage.Graph
 	dir   lineage.Direction
@@ -95,7 +95,7 @@ func (a *app) graph(ctx context.Context, db *store.DB, ref string, dir lineage.D
 	return a.Out.PrintTable(t)
 }
 
-// walk walks from what ref means: a run, else a digest, else a file.
+// walk walks from the run that ref names, else the digest, else the file.
 func (a *app) walk(ctx context.Context, db *store.DB, ref string, dir lineage.Direction) (*graphView, error) {
 	v := &graphView{dir: dir}
 	w := &lineage.Walker{DB: db}
@@ -126,7 +126,7 @@ func (v *graphView) walkDigest(ctx context.Context, w *lineage.Walker, ref strin
 		f.Help = "name one file in it, such as model.safetensors"
 		return f
 	case errors.Is(err, store.ErrNotFound):
-		f := cli.Failf(cli.ExitNotFound, "%q is no run, no digest in the store and no file", ref)
+		f := cli.Failf(cli.ExitNotFound, "%q is not a run, a digest in the store, or a file", ref)
 		f.Help = "exp ls lists runs; exp show RUN --stages shows digests"
 		return f
 	case err != nil:
@@ -164,12 +164,12 @@ func (v *graphView) data() any {
 	return out
 }
 
-// writeTree writes the graph for people: once per way, each node once.
+// writeTree writes the graph for people: one tree per direction, each node once.
 func (v *graphView) writeTree(p *cli.Page) {
 	for _, way := range []struct {
 		dir   lineage.Direction
 		title string
-	}{{lineage.Up, "made from"}, {lineage.Down, "made with it"}} {
+	}{{lineage.Up, "made from"}, {lineage.Down, "used for"}} {
 		if v.dir&way.dir == 0 {
 			continue
 		}
@@ -300,7 +300,7 @@ func (v *graphView) writeDot(w io.Writer) error {
 	return err
 }
 
-// dotText quotes a text as DOT has it.
+// dotText quotes a text for DOT.
 func dotText(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(term.CleanLines(text)) + `"`
 }

@@ -22,16 +22,16 @@ func importCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "import",
 		Category:  "Share",
-		Usage:     "add runs of a bundle, or a run of another framework, to the store",
+		Usage:     "add the runs of a bundle, or of another framework, to the store",
 		ArgsUsage: "FILE...",
-		Description: "A bundle of exp export is added whole or not at all, after every bit of it was checked. Runs " +
-			"that are there stay as they are, so importing twice changes nothing.\n" +
-			"With --from, the files are those of one run of another framework: verl's console log, its file logger, " +
-			"dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a table of " +
-			"metrics with a column step (csv, or jsonl with an object a line). Such a foreign run is marked in exp " +
-			"ls and exp show. Its series can be printed and plotted beside ours; it has no configuration, chain or " +
-			"weights. Completions of dumps become an evaluation, so that runs with dumps of the same problems can " +
-			"be compared.",
+		Description: "A bundle of exp export is checked bit by bit, then added whole or not at all. Runs that " +
+			"are already there stay as they are, so importing twice changes nothing.\n" +
+			"With --from, the files belong to one run of another framework: verl's console log, its file " +
+			"logger, dumps of completions (a folder of STEP.jsonl); TensorBoard event files or their folder; a " +
+			"table of metrics with a column step (csv, or jsonl with an object per line). exp ls and exp show " +
+			"mark such a run as imported. Its metrics can be printed and plotted next to ours; it has no " +
+			"configuration, chain (digest of the steps) or weights. Dumped completions become an evaluation, so " +
+			"that runs with dumps of the same problems can be compared.",
 		UsageText: strings.Join([]string{
 			"exp import runs.tar # what exp export wrote",
 			"exp import --from verl train.log --name verl-ppo --seed 1 # a console log",
@@ -43,7 +43,7 @@ func importCommand(a *app) *cli.Command {
 				strings.Join(trackers.Sources(), ", ")},
 			&cli.StringFlag{Name: "name", Usage: "with --from: call the run `NAME`",
 				DefaultText: "the first file's name"},
-			&cli.Int64Flag{Name: "seed", Usage: "with --from: it is seed `N` of that name"},
+			&cli.Int64Flag{Name: "seed", Usage: "with --from: the run has seed `N`"},
 			&cli.StringFlag{Name: "algo", Usage: "with --from: the `ALGORITHM`", DefaultText: "unknown"},
 			&cli.StringFlag{Name: "task", Usage: "with --from: the `TASK`", DefaultText: "unknown"},
 			&cli.StringFlag{Name: "model", Usage: "with --from: the `MODEL`", DefaultText: "unknown"},
@@ -71,7 +71,7 @@ func importCommand(a *app) *cli.Command {
 type imported struct {
 	From    string        `json:"from"` // "bundle" or the framework
 	Added   []importedRun `json:"added"`
-	Present []importedRun `json:"present"` // were there, and stay as they are
+	Present []importedRun `json:"present"` // already in the store, unchanged
 	LeftOut []string      `json:"left_out,omitempty"`
 	Points  int64         `json:"points,omitempty"`
 	Remarks []string      `json:"remarks,omitempty"`
@@ -88,7 +88,7 @@ type importedRun struct {
 func (a *app) importBundle(c *cli.Context, args []string) error {
 	for _, flag := range []string{"name", "seed", "algo", "task", "model"} {
 		if c.IsSet(flag) {
-			return a.Usagef("--%s needs --from: runs of a bundle have their own", flag)
+			return a.Usagef("--%s needs --from: the runs of a bundle bring their own", flag)
 		}
 	}
 	if len(args) > 1 {
@@ -123,7 +123,7 @@ func (a *app) importBundle(c *cli.Context, args []string) error {
 			out.Present = append(out.Present, importedRun{Run: p.RID, Name: r.Name, Seed: r.Seed, Steps: p.Steps,
 				Restored: p.Restored})
 			if p.Theirs > p.Steps {
-				a.Warn("run %s has %d steps here and %d in the bundle, and stays as it is", p.RID.Short(), p.Steps,
+				a.Warn("run %s has %d steps here and %d in the bundle; it is left unchanged", p.RID.Short(), p.Steps,
 					p.Theirs)
 			}
 		}
@@ -169,7 +169,7 @@ func (a *app) importForeign(c *cli.Context, args []string) error {
 	})
 }
 
-// withStoreToWrite opens the store, makes it if there is none, calls f and closes it.
+// withStoreToWrite opens the store, creating it if necessary, calls f and closes it.
 func (a *app) withStoreToWrite(f func(db *store.DB) error) error {
 	db, err := a.OpenStoreToWrite()
 	if err != nil {
@@ -178,7 +178,7 @@ func (a *app) withStoreToWrite(f func(db *store.DB) error) error {
 	return errors.Join(f(db), db.Close())
 }
 
-// fileError is err, or "not found" for a file that is not there.
+// fileError returns err, as "not found" if the file does not exist.
 func fileError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &cli.Failure{Code: cli.ExitNotFound, Err: err}
@@ -193,9 +193,9 @@ func (a *app) printImported(out *imported) error {
 				out.detail())
 		}
 		for _, r := range out.Present {
-			text := "is here already"
+			text := "is already here"
 			if r.Restored {
-				text = "was deleted here, and is back"
+				text = "was deleted here and is restored"
 			}
 			fmt.Fprintf(w, "%s  %s#%d %s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, text)
 		}
@@ -203,16 +203,16 @@ func (a *app) printImported(out *imported) error {
 			fmt.Fprintln(w, "nothing was added")
 		}
 		if len(out.LeftOut) > 0 {
-			fmt.Fprintf(w, "the bundle is without %s\n", strings.Join(out.LeftOut, " and "))
+			fmt.Fprintf(w, "the bundle has no %s\n", strings.Join(out.LeftOut, " and "))
 		}
 		return nil
 	}})
 }
 
-// detail is what more is said of a foreign run.
+// detail adds the origin of a run of another framework.
 func (out *imported) detail() string {
 	if out.From == formatBundle {
 		return ""
 	}
-	return fmt.Sprintf(", %s points, foreign (%s)", quantity.Count(out.Points), out.From)
+	return fmt.Sprintf(", %s points, imported from %s", quantity.Count(out.Points), out.From)
 }

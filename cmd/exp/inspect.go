@@ -18,16 +18,16 @@ func inspectCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
 		Category:  "Results",
-		Usage:     "say what a model's files hold, what it needs, and what stops it",
+		Usage:     "show what a model's files hold, what it needs, and what is unsupported",
 		ArgsUsage: "PATH",
-		Description: "PATH is a folder in the layout of Hugging Face (config.json, *.safetensors), one safetensors " +
-			"file, or a folder of LoRA adapters in PEFT's layout, with the model that it names if that is here. " +
-			"Only headers are read, so that 15 GB take no longer than a toy: the architecture, the tensors and " +
-			"their types, the memory to evaluate and to train it, and every reason why it cannot be computed here, " +
-			"at once; that is an answer and no failure.\n" +
-			"--digest reads the files and adds their sha256. --logits loads the model and writes the float32 logits " +
-			"of given token ids, so that anyone can compare them with another framework's: " +
-			`the file is {"sequences": [[ids], …]}, and --out gets tensors logits.0, logits.1, … [T,V], row t after token t.`,
+		Description: "PATH is a folder in Hugging Face's layout (config.json, *.safetensors), one safetensors " +
+			"file, or a folder of LoRA adapters in PEFT's layout, with the model it names if that is here. It " +
+			"reads only headers, so 15 GB take no longer than a toy. It prints the architecture, the tensors " +
+			"and their types, the memory to evaluate and to train the model, and every reason why it cannot be " +
+			"computed here; such a model is an answer, not an error.\n" +
+			"--digest reads the files and adds their sha256. --logits loads the model and writes the float32 " +
+			"logits of given token ids, to compare with another framework's: the file is {\"sequences\": " +
+			"[[ids], …]}, and --out gets tensors logits.0, logits.1, … [T,V], row t after token t.",
 		UsageText: strings.Join([]string{
 			"exp inspect weights/qwen2.5-0.5b # can it be used, and what does it need?",
 			"exp inspect weights/qwen2.5-0.5b --tensors # every tensor with its shape",
@@ -39,8 +39,8 @@ func inspectCommand(a *app) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "tensors", Usage: "list the tensors"},
 			&cli.BoolFlag{Name: "digest", Usage: "read the files and show their sha256"},
-			&cli.StringFlag{Name: "adapter", Usage: "with the LoRA adapters in folder `DIR`, in PEFT's layout"},
-			&cli.StringFlag{Name: "part", Usage: "`PART` text: the language model inside a model of text and images",
+			&cli.StringFlag{Name: "adapter", Usage: "add the LoRA adapters in folder `DIR`, in PEFT's layout"},
+			&cli.StringFlag{Name: "part", Usage: "`PART` text: only the language model of a vision-language model",
 				DefaultText: "the whole"},
 			&cli.StringFlag{Name: "logits", Usage: "compute the logits of the token ids in `FILE`"},
 			&cli.StringFlag{Name: "out", Usage: "write the logits to `FILE`, a safetensors file"},
@@ -86,16 +86,16 @@ func (a *app) inspectModel(c *cli.Context) error {
 	}})
 }
 
-// modelMissing gives an error about a path that is not there its exit code.
+// modelMissing gives the error about a missing path its exit code.
 func modelMissing(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: "a folder with config.json and *.safetensors is " +
-			"needed, or one safetensors file"}
+		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: "name a folder with config.json and " +
+			"*.safetensors, or one safetensors file"}
 	}
 	return err
 }
 
-// writeInspection prints what a model's files hold for people.
+// writeInspection prints the contents of a model's files for people.
 func writeInspection(p *cli.Page, r *inspect.Report) error {
 	p.Heading(r.Path)
 	var kinds []string
@@ -128,7 +128,7 @@ func writeInspection(p *cli.Page, r *inspect.Report) error {
 	for _, part := range []struct {
 		title string
 		list  []string
-	}{{"what stops it", r.Reasons}, {"notes", r.Notes}} {
+	}{{"unsupported", r.Reasons}, {"notes", r.Notes}} {
 		if len(part.list) == 0 {
 			continue
 		}
@@ -171,8 +171,7 @@ func writeModelFiles(p *cli.Page, r *inspect.Report) error {
 		{Key: "bytes", Text: bytesText}}, rows)
 }
 
-// writeLogits computes logits and writes them where the name appears only when the file
-// is whole.
+// writeLogits computes logits and writes them; the file appears only when it is complete.
 func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 	if f.Dir == "" {
 		return adapterWithoutModel(f.Adapter, "exp inspect MODEL --adapter")
@@ -211,7 +210,7 @@ func (a *app) writeLogits(c *cli.Context, f inspect.Folder) error {
 		}})
 }
 
-// badSequences gives errors about what was asked for the exit code of bad usage.
+// badSequences gives errors in the user's input the exit code of bad usage.
 func badSequences(err error, path string) error {
 	var bad *inspect.SequenceError
 	if errors.As(err, &bad) {
@@ -220,9 +219,9 @@ func badSequences(err error, path string) error {
 	return err
 }
 
-// modelAndAdapter is what PATH and the flags of a command name: a model, adapters on a
-// model, or adapters alone, whose model is the folder that they name if that is here. Dir
-// is empty where it is not.
+// modelAndAdapter resolves PATH and the flags of a command: a model, adapters on a
+// model, or adapters alone, whose model is the folder they name. Dir is empty if that
+// folder is not here.
 func (a *app) modelAndAdapter(c *cli.Context, path string) (inspect.Folder, error) {
 	text := false
 	switch part := c.String("part"); part {
@@ -234,13 +233,13 @@ func (a *app) modelAndAdapter(c *cli.Context, path string) (inspect.Folder, erro
 	}
 	f, err := inspect.Find(path, c.String("adapter"), text)
 	if errors.Is(err, inspect.ErrTwoAdapters) {
-		return f, a.Usagef("%s is a folder of adapters itself; name the model's folder, and the adapters with "+
+		return f, a.Usagef("%s is itself a folder of adapters; name the model's folder, and the adapters with "+
 			"--adapter", path)
 	}
 	return f, err
 }
 
-// adapterWithoutModel is the error of adapters whose model is not here.
+// adapterWithoutModel returns the error for adapters whose model is not here.
 func adapterWithoutModel(path, command string) error {
 	err := inspect.NoModel(path)
 	var none *inspect.NoModelError
@@ -252,7 +251,7 @@ func adapterWithoutModel(path, command string) error {
 	return f
 }
 
-// writeAdapter prints what adapters are.
+// writeAdapter describes adapters.
 func writeAdapter(p *cli.Page, x *inspect.Adapter) {
 	p.Heading("adapters " + x.Path)
 	for _, text := range x.Facts {

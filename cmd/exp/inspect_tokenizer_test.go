@@ -42,5 +42,5 @@ func TestInspectLogitsWrongPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	exp(t, "inspect", dir, "--logits", ids+"x", "--out", ids+".st").refuses(t, 3, "--logits wants a file of token ids")
-	exp(t, "inspect", dir, "--logits", ids, "--out", filepath.Join(dir, "no", "out.st")).refuses(t, 1, "there is no folder "+filepath.Join(dir, "no"))
+	exp(t, "inspect", dir, "--logits", ids, "--out", filepath.Join(dir, "no", "out.st")).refuses(t, 1, "no such folder "+filepath.Join(dir, "no"))
 }

@@ -77,7 +77,7 @@ func TestKeepingFormats(t *testing.T) {
 		for _, f := range cli.Formats {
 			got := later(t, append(slices.Clone(words), "--store", dir, "-o", string(f))...)
 			if f == cli.FormatName && (words[0] == "pin" || words[0] == "fsck") {
-				got.refuses(t, 2, `no form "name"`)
+				got.refuses(t, 2, `no format "name"`)
 				continue
 			}
 			got.succeeds(t)
@@ -135,7 +135,7 @@ func TestRemoveRestoreCollect(t *testing.T) {
 	}
 	exp(t, at("ls", "-o", "csv", "--fields", "name,seed")...).check(t, 0, "name,seed\nsmoke-ppo,0\nsmoke,1\nsmoke,0\n")
 	// smoke#1 and smoke-ppo reuse what smoke#0 made: it says so, and they stay whole.
-	exp(t, at("rm", "smoke#0", "smoke#1", "--yes")...).says(t, "is needed by", "which stay whole")
+	exp(t, at("rm", "smoke#0", "smoke#1", "--yes")...).says(t, "is needed by", "which stay complete")
 	exp(t, at("ls", "-o", "csv", "--fields", "name,seed")...).check(t, 0, "name,seed\nsmoke-ppo,0\n")
 	exp(t, at("restore", "smoke#1")...).says(t, "smoke")
 	exp(t, at("rm", "smoke#1", "--yes", "-q")...).succeeds(t)
@@ -143,18 +143,18 @@ func TestRemoveRestoreCollect(t *testing.T) {
 
 	// Everything is young: only files' age holds the blobs back, not the run.
 	before = contents(t, dir)
-	later(t, at("gc")...).says(t, "deleted runs", "can go; --apply removes it")
+	later(t, at("gc")...).says(t, "deleted runs", "can be removed; --apply does it")
 	if after := contents(t, dir); after != before {
 		t.Error("gc without --apply removed something")
 	}
-	later(t, at("gc", "--older-than", "3d")...).says(t, "nothing can go")
+	later(t, at("gc", "--older-than", "3d")...).says(t, "nothing to remove")
 	later(t, at("gc", "--apply")...).says(t, "freed")
-	later(t, at("gc", "--apply")...).says(t, "nothing can go")
-	exp(t, at("fsck", "--deep")...).says(t, "everything is as it was recorded")
+	later(t, at("gc", "--apply")...).says(t, "nothing to remove")
+	exp(t, at("fsck", "--deep")...).says(t, "everything is as recorded")
 	exp(t, at("restore", "smoke#1")...).refuses(t, 3, `no run matches "smoke#1"`)
 	exp(t, at("restore", "smoke#0")...).says(t, "smoke") // kept, since smoke-ppo depends on it
 	exp(t, at("show", "smoke#0")...).says(t, "smoke#0")
-	exp(t, at("fsck", "--deep")...).says(t, "everything is as it was recorded")
+	exp(t, at("fsck", "--deep")...).says(t, "everything is as recorded")
 	// What went is made anew, to the same bits.
 	smoke(t, dir, "--seeds", "1").succeeds(t)
 	want, got := chainOf(t, smokeStore(t), 1), chainOf(t, dir, 1)
@@ -196,13 +196,13 @@ func TestPin(t *testing.T) {
 	exp(t, at("pin", "smoke", "--ckpt", "4")...).refuses(t, 3, "has no checkpoint of step 4")
 	exp(t, at("tag", "smoke", store.CheckpointPin(4))...).succeeds(t)
 	smoke(t, dir, steps("train")...).succeeds(t)
-	exp(t, at("pin", "smoke", "--ckpt", "6")...).refuses(t, 3, "there are those of steps", "4, 10")
+	exp(t, at("pin", "smoke", "--ckpt", "6")...).refuses(t, 3, "the run has checkpoints of steps", "4, 10")
 	exp(t, at("pin", "smoke", "--ckpt", "4")...).says(t, "the checkpoint of step 4", "is pinned")
-	later(t, at("gc", "--budget", "0B", "--list")...).says(t, "training samples", "more than the budget stay")
+	later(t, at("gc", "--budget", "0B", "--list")...).says(t, "training samples", "over the budget")
 	if got := later(t, at("gc", "--budget", "0B", "--list")...); strings.Contains(got.stdout, "step-") {
 		t.Errorf("a pinned or newest checkpoint would go:\n%s", got.stdout)
 	}
-	exp(t, at("pin", "smoke", "--ckpt", "4", "--remove")...).says(t, "is not pinned any more")
+	exp(t, at("pin", "smoke", "--ckpt", "4", "--remove")...).says(t, "is no longer pinned")
 	exp(t, at("pin", "smoke", "--ckpt", "4", "--remove")...).refuses(t, 3, "is not pinned")
 	later(t, at("gc", "--budget", "0B", "--list")...).says(t, "step-00000004")
 	exp(t, at("pin", "smoke")...).says(t, "is pinned")
@@ -211,7 +211,7 @@ func TestPin(t *testing.T) {
 	}
 	exp(t, at("pin", "smoke", "--remove")...).succeeds(t)
 	later(t, at("gc", "--budget", "0B", "--apply")...).says(t, "freed")
-	exp(t, at("fsck", "--deep")...).says(t, "everything is as it was recorded")
+	exp(t, at("fsck", "--deep")...).says(t, "everything is as recorded")
 	smoke(t, dir, steps("train")...).succeeds(t) // all of it is still there
 	exp(t, at("samples", "smoke", "--suite", "train")...).says(t, "(not kept)")
 }
@@ -221,7 +221,7 @@ func TestPin(t *testing.T) {
 func TestFsck(t *testing.T) {
 	dir := ownSmokeStore(t)
 	at := func(args ...string) []string { return append(args, "--store", dir) }
-	exp(t, at("fsck", "--deep")...).says(t, "checked 3 runs", "(12 chains computed again)", "everything is as it was recorded")
+	exp(t, at("fsck", "--deep")...).says(t, "checked 3 runs", "(12 chains recomputed)", "everything is as recorded")
 	var data struct {
 		Data []struct{ Digest string }
 	}
@@ -231,12 +231,12 @@ func TestFsck(t *testing.T) {
 	}
 	d := data.Data[0].Digest
 	bend(t, filepath.Join(dir, "blobs", "sha256", d[:2], d[2:]), flipped)
-	exp(t, at("fsck")...).says(t, "everything is as it was recorded") // the size is right
+	exp(t, at("fsck")...).says(t, "everything is as recorded") // the size is right
 	damaged := exp(t, at("fsck", "--deep")...)
 	if damaged.code != 4 {
 		t.Fatalf("exit code %d, want 4\n%s%s", damaged.code, damaged.stdout, damaged.stderr)
 	}
-	for _, text := range []string{"corrupt: " + d[:8], "weights: ", "needed by smoke#0", "smoke#1", "smoke-ppo#0", "--repair moves"} {
+	for _, text := range []string{"corrupt: " + d[:8], "weights: ", "needed by smoke#0", "smoke#1", "smoke-ppo#0", "--repair quarantines"} {
 		if !strings.Contains(damaged.stdout+damaged.stderr, text) {
 			t.Errorf("nothing says %q:\n%s%s", text, damaged.stdout, damaged.stderr)
 		}
@@ -252,7 +252,7 @@ func TestFsck(t *testing.T) {
 	}
 	exp(t, at("log", "smoke#1", "--level", "error")...).says(t, "blob-quarantined")
 	smoke(t, dir).succeeds(t)
-	exp(t, at("fsck", "--deep")...).says(t, "everything is as it was recorded")
+	exp(t, at("fsck", "--deep")...).says(t, "everything is as recorded")
 }
 
 func TestGraph(t *testing.T) {
@@ -260,11 +260,11 @@ func TestGraph(t *testing.T) {
 	at := func(args ...string) []string { return append(args, "--store", dir) }
 	up := exp(t, at("graph", "smoke#1", "--up")...)
 	up.says(t, "made from", "train of smoke#1", "sft of ", "unknown origin", "seed seed=1")
-	if strings.Contains(up.stdout, "made with it") || strings.Contains(up.stdout, "train of smoke#0") {
+	if strings.Contains(up.stdout, "used for") || strings.Contains(up.stdout, "train of smoke#0") {
 		t.Errorf("up goes down:\n%s", up.stdout)
 	}
 	down := exp(t, at("graph", "smoke#1", "--down")...)
-	down.says(t, "made with it", "train of smoke#1")
+	down.says(t, "used for", "train of smoke#1")
 	if strings.Contains(down.stdout, "of smoke#0") || strings.Contains(down.stdout, "smoke-ppo") {
 		t.Errorf("what other runs made of the stages they share is not this run's:\n%s", down.stdout)
 	}
@@ -284,7 +284,7 @@ func TestGraph(t *testing.T) {
 	exp(t, at("graph", outside)...).says(t, "model.safetensors", "merge of smoke", "train of smoke")
 	stranger := writeFile(t, "stranger", "nobody made this")
 	exp(t, at("graph", stranger)...).refuses(t, 3, "no stage of this store wrote or read "+stranger)
-	exp(t, at("graph", "nothing-like-it")...).refuses(t, 3, "no run, no digest in the store and no file")
+	exp(t, at("graph", "nothing-like-it")...).refuses(t, 3, "not a run, a digest in the store, or a file")
 	exp(t, at("graph", dir)...).refuses(t, 2, "is a folder")
 
 	// Down from the problems: everything was made with them.
@@ -341,7 +341,7 @@ func TestLog(t *testing.T) {
 	}
 	at("log", "flowrl-a#0", "--since", "1m").says(t, "nothing in the log matches")
 	at("log", "flowrl-a#0", "--since", "never").refuses(t, 2, "--since")
-	at("log", "flowrl-a#0", "-f", "--json").refuses(t, 2, "-o jsonl does")
+	at("log", "flowrl-a#0", "-f", "--json").refuses(t, 2, "use -o jsonl")
 	at("log", "flowrl-a#0", "-f").says(t, "step 20 of 20") // it has ended, so following does
 }
 

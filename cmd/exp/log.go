@@ -17,7 +17,7 @@ import (
 	"exp/experiments/store"
 )
 
-// followEvery is how often a log that is followed looks for news.
+// followEvery is how often a followed log is read.
 const followEvery = 500 * time.Millisecond
 
 func logCommand(a *app) *cli.Command {
@@ -26,9 +26,9 @@ func logCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "show what happened in a run, in order of time",
 		ArgsUsage: "RUN",
-		Description: "The log is the record itself: attempts, stages, checkpoints, events such as skipped updates, " +
-			"divergences, and, at level debug, every training step. With -f it goes on until the run ends, steps " +
-			"included.",
+		Description: "The log is read from the record: attempts, stages, checkpoints, events such as skipped " +
+			"updates, divergences, and, at level debug, every training step. With -f it follows the run until " +
+			"it ends, steps included.",
 		UsageText: strings.Join([]string{
 			"exp log @last # what happened",
 			"exp log @running -f # watch it",
@@ -36,8 +36,8 @@ func logCommand(a *app) *cli.Command {
 			"exp log @last --events --since 2h -o jsonl # for programs",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the run ends"},
-			&cli.StringFlag{Name: "since", Usage: "only what is younger than `AGE` (10m, 2d) or later than a time"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "follow the run until it ends"},
+			&cli.StringFlag{Name: "since", Usage: "only entries younger than `AGE` (10m, 2d) or later than a time"},
 			&cli.StringFlag{Name: "level", Usage: "only `LEVEL` and worse: " + strings.Join(cli.Words(logLevels),
 				", "), DefaultText: "info; debug with -f"},
 			&cli.BoolFlag{Name: "events", Usage: "only events"},
@@ -61,7 +61,7 @@ func logCommand(a *app) *cli.Command {
 	}
 }
 
-// logLevels are the levels, each worse than the one before.
+// logLevels lists the levels from mild to severe.
 var logLevels = []store.Level{store.LevelDebug, store.LevelInfo, store.LevelWarn, store.LevelError}
 
 // logEntry is the schema exp.log/1.
@@ -72,7 +72,7 @@ type logEntry struct {
 	text  string
 	data  json.RawMessage // of an event
 
-	order int    // among entries of one time
+	order int    // among entries of equal time
 	key   string // tells entries apart
 }
 
@@ -92,7 +92,7 @@ type logReader struct {
 func (a *app) showLog(c *cli.Context, db *store.DB, ref string) error {
 	follow := c.Bool("follow")
 	if follow && a.Out.HasEnvelope() {
-		return cli.Usagef("-f does not go with -o %s, which ends; -o jsonl does", a.Out.Format).See("exp log")
+		return cli.Usagef("-f cannot follow in -o %s; use -o jsonl", a.Out.Format).See("exp log")
 	}
 	usual := store.LevelInfo
 	if follow {
@@ -143,15 +143,15 @@ func sinceOf(text string, now time.Time) (time.Time, error) {
 		"2026-01-02T15:04:05Z", text).See("exp log")
 }
 
-// followLog prints what comes until the run ends or the user has enough.
+// followLog prints new entries until the run ends or the user stops it.
 func (a *app) followLog(r *logReader) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		_, alive := r.db.Alive(r.run.RID) // before reading: what it wrote last is read
+		_, alive := r.db.Alive(r.run.RID) // before reading, so that its last words are read
 		list, err := r.read()
 		if r.ctx.Err() != nil {
-			return nil // that is how following ends
+			return nil // the normal end of following
 		}
 		if err != nil {
 			return err
@@ -170,8 +170,8 @@ func (a *app) followLog(r *logReader) error {
 	}
 }
 
-// printNews prints further entries: a line each for people, rows without a second
-// header for programs.
+// printNews prints new entries: lines for people, rows without another header for
+// programs.
 func (a *app) printNews(list []logEntry) error {
 	if len(list) == 0 {
 		return nil
@@ -217,7 +217,7 @@ func levelStyle(v any) term.Style {
 	return term.Plain
 }
 
-// read returns the entries that it has not returned before, in order of time.
+// read returns the new entries in order of time.
 func (r *logReader) read() (list []logEntry, err error) {
 	all := []func() ([]logEntry, error){r.events}
 	if !r.only {
@@ -247,7 +247,7 @@ func (r *logReader) read() (list []logEntry, err error) {
 	return list, nil
 }
 
-// What comes first where several things happened in one millisecond.
+// The order of entries within one millisecond.
 const (
 	orderAttempt = iota
 	orderStage

@@ -17,7 +17,7 @@ import (
 	"exp/harness/config"
 )
 
-// lsRows is how many runs a list for people has unless they ask for more.
+// lsRows is the default length of a list for people.
 const lsRows = 50
 
 func lsCommand(a *app) *cli.Command {
@@ -26,31 +26,32 @@ func lsCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "list runs",
 		ArgsUsage: "[SEL...]",
-		Description: "Lists the runs of the store, newest first. SEL is a run (@last, an id or its beginning, NAME, " +
-			"NAME#SEED), several (tag:NAME, xid:PREFIX), a filter in quotes, or - for ids on stdin.\n" +
-			"A filter compares fields with values, as in: algo = flowrl and metric.actor/entropy > 0.5 and created " +
-			"< 2d\n" +
+		Description: "Lists the runs of the store, newest first. SEL is a run (@last, an id or its beginning, " +
+			"NAME, NAME#SEED), several (tag:NAME, xid:PREFIX), a filter in quotes, or - for ids on stdin. An " +
+			"xid is an experiment id: runs that differ only in the seed share it.\n" +
+			"A filter compares fields with values, as in: algo = flowrl and metric.actor/entropy > 0.5 and " +
+			"created < 2d\n" +
 			"  operators  = != < <= > >= ~ (glob)   in [a, b]   is set   and or not ( )\n" +
 			"  fields     " + strings.Join(store.Columns()[:8], " ") + "\n" +
 			"             " + strings.Join(store.Columns()[8:], " ") + " tag\n" +
 			"             config.PATH   metric.NAME[.min|.max|.at(STEP)]   eval.SUITE.NAME\n" +
-			"The same fields serve --sort and --cols. Results are those of the final evaluation.",
+			"--sort and --cols take the same fields. Results are from the final evaluation.",
 		UsageText: strings.Join([]string{
 			"exp ls # the newest runs",
-			"exp ls -F 'algo = flowrl and created < 2d' # what was tried lately",
+			"exp ls -F 'algo = flowrl and created < 2d' # recent experiments of one algorithm",
 			"exp ls --sort -pass@1 -n 5 # the best five",
-			"exp ls --group xid # one row an experiment: mean and spread over seeds",
+			"exp ls --group xid # one row per experiment: mean and spread over seeds",
 			"exp ls countdown-flowrl --cols config.algo.flowrl.beta,metric.actor/entropy # more columns",
-			"exp ls -F 'status = failed' -o name # ids alone, for scripts",
+			"exp ls -F 'status = failed' -o name # only ids, for scripts",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "filter", Aliases: []string{"F"}, Usage: "only runs that pass `EXPR`"},
+			&cli.StringFlag{Name: "filter", Aliases: []string{"F"}, Usage: "only runs that match `EXPR`"},
 			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`, a field or a result; -KEY for descending",
 				DefaultText: "-created"},
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs",
 				DefaultText: "50 for people, else all"},
 			&cli.BoolFlag{Name: "all", Usage: "list all runs"},
-			&cli.StringFlag{Name: "group", Usage: "one row for all runs of equal `KEY`: xid"},
+			&cli.StringFlag{Name: "group", Usage: "one row per value of `KEY`: xid (experiment id)"},
 			&cli.StringSliceFlag{Name: "cols", Usage: "more columns: `FIELD,FIELD`"},
 			&cli.BoolFlag{Name: "deleted", Usage: "list deleted runs instead"},
 		},
@@ -61,9 +62,8 @@ func lsCommand(a *app) *cli.Command {
 	}
 }
 
-// list prints the runs that the arguments ask for. Collecting garbage less often
-// takes a fifth off the time of a list of 10,000 runs, which is over before the
-// memory would be used again.
+// list prints the runs that the arguments select. Collecting garbage less often makes
+// a list of 10,000 runs a fifth faster; the program ends before the memory matters.
 func (a *app) list(c *cli.Context, db *store.DB) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	q, err := a.lsQueryOf(c)
@@ -108,7 +108,7 @@ func (a *app) list(c *cli.Context, db *store.DB) error {
 	return a.Out.PrintTable(t)
 }
 
-// noteEmpty says why a list for people has no rows.
+// noteEmpty says why a list is empty.
 func (a *app) noteEmpty(c *cli.Context, n int) {
 	switch {
 	case n > 0 || !a.Out.ForPeople():
@@ -117,7 +117,7 @@ func (a *app) noteEmpty(c *cli.Context, n int) {
 	case c.Bool("deleted"):
 		a.Note("no run is deleted")
 	default:
-		a.Note("the store has no runs yet; exp run CONFIG makes one")
+		a.Note("the store has no runs yet; exp run CONFIG adds one")
 	}
 }
 
@@ -127,7 +127,7 @@ func (a *app) noteLeftOut(shown, of int, what string) {
 	}
 }
 
-// limit cuts a table to what a list may have.
+// limit cuts a table to the length of a list.
 func limit(a *app, t cli.Table, l rowLimit, what string) cli.Table {
 	n := l.of(len(t.Rows))
 	a.noteLeftOut(n, len(t.Rows), what)
@@ -135,7 +135,7 @@ func limit(a *app, t cli.Table, l rowLimit, what string) cli.Table {
 	return t
 }
 
-// rowLimit is how many rows are wanted; 0 is all.
+// rowLimit is the number of rows to print; 0 is all.
 type rowLimit int
 
 func (l rowLimit) of(n int) int {
@@ -145,8 +145,8 @@ func (l rowLimit) of(n int) int {
 	return min(n, int(l))
 }
 
-// rowLimitOf reads -n, of which 0 means all; unset it is usual for people and all
-// for programs.
+// rowLimitOf reads -n; 0 means all. The default is usual for people and all for
+// programs.
 func (a *app) rowLimitOf(c *cli.Context, usual int) (rowLimit, error) {
 	switch n := c.Int("limit"); {
 	case n < 0:
@@ -159,7 +159,7 @@ func (a *app) rowLimitOf(c *cli.Context, usual int) (rowLimit, error) {
 	return 0, nil
 }
 
-// lsQuery is what a list is asked for.
+// lsQuery is what a list shows.
 type lsQuery struct {
 	filter *query.Filter // nil: all
 	sort   sortKey
@@ -203,8 +203,7 @@ func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 	return q, err
 }
 
-// fields are the values that the list needs: those of the columns, then the one to
-// sort by.
+// fields lists the values that the list needs: the columns, then the sort key.
 func (q *lsQuery) fields() []store.Field {
 	var list []store.Field
 	for _, c := range q.cols {
@@ -221,12 +220,12 @@ func (q *lsQuery) names(name string) bool {
 	return slices.ContainsFunc(q.cols, func(c namedField) bool { return c.name == name })
 }
 
-// columns are the columns that --cols asks for.
+// columns returns the columns that --cols adds.
 func (q *lsQuery) columns(l *query.List) []runColumn {
 	var list []runColumn
 	for i, c := range q.cols {
 		if c.name == verifiedKey {
-			continue // every list has it
+			continue // in every list
 		}
 		title := strings.TrimPrefix(strings.TrimPrefix(c.name, "config."), "metric.")
 		list = append(list, runColumn{cli.Column{Key: c.name, Title: title, Text: fieldText},
@@ -237,8 +236,8 @@ func (q *lsQuery) columns(l *query.List) []runColumn {
 	return list
 }
 
-// fieldText is how the value of a field reads: whole numbers without a point, lists
-// without brackets.
+// fieldText formats the value of a field: whole numbers without a point, lists without
+// brackets.
 func fieldText(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -258,8 +257,8 @@ func fieldText(v any) string {
 	return cli.MachineText(cli.TreeOf(v))
 }
 
-// fieldOf reads the name of a field; "took" and "run" are what lists call wall and
-// id.
+// fieldOf reads the name of a field, or of a column: lists call wall "took" and id
+// "run".
 func (a *app) fieldOf(flag, name string) (store.Field, error) {
 	known := map[string]string{"run": "id", "took": "wall", "age": "created", "wall_s": "wall"}
 	f, err := query.ParseField(cmp.Or(known[name], name))
@@ -274,8 +273,8 @@ func (a *app) fieldOf(flag, name string) (store.Field, error) {
 	return f, nil
 }
 
-// warnUnknownKey warns of a configuration key that no configuration has: a slip
-// would otherwise look like runs without a value.
+// warnUnknownKey warns of an unknown configuration key: a typo would otherwise look like
+// runs without a value.
 func (a *app) warnUnknownKey(f store.Field) {
 	if f.Kind != store.FieldConfig {
 		return
@@ -289,11 +288,11 @@ func (a *app) warnUnknownKey(f store.Field) {
 		if s := spelling.Nearest(f.Name, paths); s != "" {
 			hint = "; did you mean config." + s + "?"
 		}
-		a.Warn("there is no configuration key %s%s", f.Name, hint)
+		a.Warn("unknown configuration key %s%s", f.Name, hint)
 	}
 }
 
-// lsValues proposes values of the flags of ls.
+// lsValues completes the values of the flags of ls.
 func lsValues(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	switch w.Flag {
 	case "group":
@@ -313,8 +312,8 @@ func lsValues(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	return nil
 }
 
-// fieldNames lists what --sort and --cols may name: columns, the results and
-// metrics of the newest run, and configuration keys.
+// fieldNames lists the fields for --sort and --cols: columns, the results and metrics
+// of the newest run, and configuration keys.
 func fieldNames(ctx context.Context, db *store.DB) []string {
 	names := append(store.Columns(), "tag")
 	runs, err := db.Runs(ctx, store.RunQuery{Limit: 1})

@@ -143,7 +143,7 @@ func TestLsErrors(t *testing.T) {
 		{"ls --cols sed", 2, "did you mean seed?"},
 		{"ls --group name", 2, "--group is \"name\", but must be one of xid"},
 		{"ls -n -1", 2, "it must not be negative"},
-		{"ls -F 'config.algo.kinds = x'", 0, "warning: there is no configuration key algo.kinds; did you mean config.algo.kind?"},
+		{"ls -F 'config.algo.kinds = x'", 0, "warning: unknown configuration key algo.kinds; did you mean config.algo.kind?"},
 		{"ls --fields nothing", 2, "no field \"nothing\""},
 		{"ls -n 1", 0, "5 of 6 runs left out; --all lists all"},
 		{"ls nothing", 3, "exp ls shows names and ids"},
@@ -165,7 +165,7 @@ func TestLsErrors(t *testing.T) {
 	call{}.run("ls", "--store", empty, "--no-header").check(t, 0, "", "the store has no runs yet")
 	call{}.run("ls", "--store", empty, "--no-header", "-q").check(t, 0, "")
 	none := t.TempDir()
-	call{}.run("ls", "--store", none).check(t, 3, "", "there is no experiment store in "+none, "exp run CONFIG makes one there")
+	call{}.run("ls", "--store", none).check(t, 3, "", "there is no experiment store in "+none, "exp run CONFIG creates it")
 	file := filepath.Join(none, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)

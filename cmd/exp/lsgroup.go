@@ -13,9 +13,9 @@ import (
 	"exp/harness/metric"
 )
 
-// groupTable makes a table with one row for each experiment: the runs that differ
-// in their seed only. Results are means over the runs that have them, with the
-// standard deviation between runs, which divides by n-1.
+// groupTable has one row per experiment: the runs that differ only in the seed. Results
+// are means over the runs that have them, with the standard deviation between runs
+// (divided by n-1).
 func (a *app) groupTable(runs []store.Run) cli.Table {
 	var groups [][]store.Run // in the order of their first run
 	at := map[string]int{}
@@ -68,8 +68,8 @@ func (a *app) groupColumns(results []string) []cli.Column {
 	return append(columns, created, cli.Column{Key: "wall_s", Title: "took", Drop: 2})
 }
 
-// spread is the mean of a result over runs and its standard deviation: one cell
-// for people, two for programs.
+// spread returns the mean and standard deviation of a result over runs: one cell for
+// people, two for programs.
 func (a *app) spread(runs []store.Run, name string) []any {
 	var values []float64
 	for i := range runs {
@@ -93,7 +93,7 @@ func (a *app) spread(runs []store.Run, name string) []any {
 	return []any{nil}
 }
 
-// seedsOf lists the seeds of runs, as --seeds reads them: "0-2,7".
+// seedsOf lists the seeds of runs in the form of --seeds: "0-2,7".
 func seedsOf(runs []store.Run) string {
 	var seeds []int64
 	for _, r := range runs {
@@ -117,7 +117,7 @@ func seedsOf(runs []store.Run) string {
 	return strings.Join(parts, ",")
 }
 
-// groupStatus says how runs stand: "done", or "1/3 done" in the narrow table, or
+// groupStatus sums up the status of runs: "done", "1/3 done" in the narrow table, or
 // "1 done, 2 failed".
 func (a *app) groupStatus(runs []store.Run) string {
 	count := map[store.Status]int{}

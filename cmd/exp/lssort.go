@@ -12,8 +12,8 @@ import (
 	"exp/experiments/store"
 )
 
-// sortKey says by what runs are sorted: a field, the last of query.List.Values, or a
-// headline result.
+// sortKey is the sort key of runs: a field, the last of query.List.Values, or a headline
+// result.
 type sortKey struct {
 	text    string
 	field   store.Field
@@ -26,7 +26,7 @@ func (a *app) sortKeyOf(text string) (sortKey, error) {
 	k := sortKey{text: name, descend: descend}
 	var err error
 	if k.field, err = a.fieldOf("--sort", name); err != nil {
-		// Perhaps a result, whose names are known once the runs are read.
+		// Perhaps a result; their names are known once the runs are read.
 		k.result = name
 	}
 	return k, nil
@@ -37,14 +37,13 @@ func (k sortKey) native() bool {
 	return k.descend && k.field == store.Field{Kind: store.FieldColumn, Name: "created"}
 }
 
-// apply sorts runs; those without the value come last, equal ones stay newest
-// first.
+// apply sorts runs; runs without the value come last, ties stay newest first.
 func (k sortKey) apply(l *query.List) error {
 	if k.native() {
 		return nil
 	}
 	if k.result != "" && len(l.Runs) > 0 && !slices.Contains(headlineNames(l.Runs), k.result) {
-		err := cli.Usagef("--sort: there is no field and no result %q", k.text).See("exp ls")
+		err := cli.Usagef("--sort: no field or result is called %q", k.text).See("exp ls")
 		if s := spelling.Nearest(k.text, append(headlineNames(l.Runs), store.Columns()...)); s != "" {
 			err.Help = "did you mean " + s + "?"
 		}

@@ -1,11 +1,11 @@
 // Command exp runs reinforcement learning experiments with language models,
 // records them, and compares them.
 //
-// This package is the commands. cmd/exp/cli is the frame around them, and its
-// package comment says how to write one. A command has a file of its own, named for
-// it: its flags and help, one call into the packages below, and how the result is
-// shown. Its constructor stands in the list in this file. errors.go says which error
-// of the packages below is which exit code.
+// This package holds the commands, one per file. A command consists of its flags and
+// help, one call into the packages below, and the output of the result; its constructor
+// is in the list in this file. cmd/exp/cli is the frame around them, and its package
+// comment says how to write one. errors.go maps the errors of the packages below to exit
+// codes.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	if code, ok := sandbox.Enter(); ok { // this process was started to hold programs
+	if code, ok := sandbox.Enter(); ok { // this process was started as a sandbox
 		os.Exit(code)
 	}
 	signals := make(chan os.Signal, 2)
@@ -45,12 +45,11 @@ func program(list func(*app) []*cli.Command) cli.Program {
 	}
 }
 
-// app is one execution of the program, with what several commands need beyond the
-// frame.
+// app is one execution of the program. Its methods are what several commands share.
 type app struct{ *cli.App }
 
-// commands lists the commands in the order in which help shows them, before those
-// of the frame. A command is added by writing its constructor and naming it here.
+// commands lists the commands in the order of help, before those of the frame. To add
+// a command, write its constructor and list it here.
 func commands(a *app) []*cli.Command {
 	return []*cli.Command{
 		runCommand(a),
@@ -89,9 +88,9 @@ func commands(a *app) []*cli.Command {
 	}
 }
 
-// programExamples are what a newcomer may type first.
+// programExamples are the first commands for a newcomer.
 const programExamples = `exp run configs/smoke_cpu.yaml # train and evaluate a tiny model in seconds
-exp show @last # what came of it
+exp show @last # its results
 exp run configs/countdown_cpu_ppo.yaml configs/countdown_cpu_flowrl.yaml --seeds 0-2 # two arms
-exp compare countdown-ppo countdown-flowrl # which is better, and how sure that is
+exp compare countdown-ppo countdown-flowrl # which is better, and how certain is that
 exp report countdown-ppo countdown-flowrl --out report # figures and tables`

@@ -19,31 +19,31 @@ func metricsCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "print the metrics of runs step by step",
 		ArgsUsage: "RUN...",
-		Description: "For people, one row a step and one column a metric, thinned to what fits a screen; without -m " +
-			"the few that tell most. For programs (-o csv, tsv, json, jsonl), one row a point, and every point of " +
-			"every metric unless flags choose.\n" +
-			"In a GLOB, * is any characters, ? is one, [ab] is a set. Names are those of verl, such as " +
+		Description: "For people, it prints one row per step and one column per metric, thinned out to fit the " +
+			"screen; without -m, the few most telling metrics. For programs (-o csv, tsv, json, jsonl), it " +
+			"prints one row per point, and every point of every metric unless flags select some.\n" +
+			"In a GLOB, * matches any characters, ? one, [ab] one of a set. Names are those of verl, such as " +
 			"actor/entropy.\n" +
-			"--explain reads no run: it says what metrics are, all of them or those that the arguments name (a name " +
-			"or a GLOB).",
+			"--explain reads no run: it describes all metrics, or those that match the arguments (names or " +
+			"GLOBs).",
 		UsageText: strings.Join([]string{
-			"exp metrics @last # the course of the newest run",
-			"exp metrics @last --list # what there is, with least and greatest values",
+			"exp metrics @last # the newest run, step by step",
+			"exp metrics @last --list # the recorded metrics, with smallest and largest values",
 			"exp metrics @last -m 'actor/*' --steps 100:200 # some of them",
 			"exp metrics countdown-flowrl -m critic/score/mean -o csv > reward.csv # all seeds, for a plot",
-			"exp metrics @last -m actor/entropy --decimate 500 -o csv # for a display of 500 pixels; no peak is lost",
-			"exp metrics --explain actor/ppo_kl # what a metric is",
+			"exp metrics @last -m actor/entropy --decimate 500 -o csv # for a plot 500 pixels wide; keeps every peak",
+			"exp metrics --explain actor/ppo_kl # describe a metric",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"},
 				Usage: "only metrics that match `GLOB`; repeatable"},
-			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, both included; A: and :B are open"},
-			&cli.IntFlag{Name: "every", Usage: "only steps that `N` divides", DefaultText: "for people, what fits"},
-			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the least " +
-				"and the greatest value"},
+			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, inclusive; A: and :B are open"},
+			&cli.IntFlag{Name: "every", Usage: "only steps divisible by `N`", DefaultText: "for people, what fits"},
+			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the " +
+				"smallest and the largest value"},
 			&cli.BoolFlag{Name: "explain",
-				Usage: "say what metrics are: unit, title, definition, and which way is better"},
-			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, least and greatest value"},
+				Usage: "describe metrics: unit, title, definition, and which direction is better"},
+			&cli.BoolFlag{Name: "list", Usage: "list the metrics with unit, last, smallest and largest value"},
 		},
 		BashComplete: a.completesRuns(0, false, func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 			return a.metricCandidates(ctx, db, w)
@@ -61,11 +61,10 @@ func metricsCommand(a *app) *cli.Command {
 	}
 }
 
-// screenSteps is how many steps a table for people has at most, unless --every
-// says otherwise.
+// screenSteps is the most steps in a table for people, unless --every is given.
 const screenSteps = 40
 
-// courseMetrics are the metrics that tell most about the course of a run.
+// courseMetrics are the most telling metrics of a run.
 func courseMetrics() []string {
 	var names []string
 	for _, m := range metric.ShownIn(metric.OverSteps) {
@@ -122,7 +121,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	return a.Out.PrintTable(pointTable(all, int64(max(c.Int("every"), 1))))
 }
 
-// metricGlobs are the metrics that are asked for.
+// metricGlobs returns the selected metrics.
 func (a *app) metricGlobs(c *cli.Context) []string {
 	globs := c.StringSlice("metric")
 	switch {
@@ -134,8 +133,7 @@ func (a *app) metricGlobs(c *cli.Context) []string {
 	return []string{"*"}
 }
 
-// unitOf is the unit of a series: the catalogue's, and the recorded one of a metric that
-// it does not have.
+// unitOf is the unit of a series, from the catalogue, else from the record.
 func unitOf(s store.Series) string {
 	if m, ok := metric.Find(s.Name); ok {
 		return m.Unit
@@ -153,9 +151,9 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 		if len(series) == 0 {
 			continue
 		}
-		f := cli.Failf(cli.ExitNotFound, "no point of a metric matches in run %s, which has %d steps", r.RID.Short(),
+		f := cli.Failf(cli.ExitNotFound, "run %s has no matching point; it has %d steps", r.RID.Short(),
 			r.Steps)
-		f.Help = "exp metrics " + r.RID.Short() + " --list shows what there is"
+		f.Help = "exp metrics " + r.RID.Short() + " --list shows its metrics"
 		var names []string
 		for _, s := range series {
 			names = append(names, s.Name)
@@ -167,7 +165,7 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 		}
 		return f
 	}
-	f := cli.Failf(cli.ExitNotFound, "no step of these runs is recorded yet")
+	f := cli.Failf(cli.ExitNotFound, "these runs have no recorded steps yet")
 	if len(runs) == 0 {
 		f = cli.Failf(cli.ExitNotFound, "no run matches")
 	}
@@ -191,12 +189,12 @@ func parseSteps(text string) (from, to int64, err error) {
 		to, err = strconv.ParseInt(b, 10, 64)
 	}
 	if err != nil || from > to || from < 0 {
-		return 0, 0, cli.Usagef("--steps %q is no range of steps such as 100:200, 100: or :200", text)
+		return 0, 0, cli.Usagef("--steps %q is not a range of steps such as 100:200, 100: or :200", text)
 	}
 	return from, to, nil
 }
 
-// pointTable is one row a point: what programs read.
+// pointTable has one row per point, for programs.
 func pointTable(all []runCurves, every int64) cli.Table {
 	t := cli.Table{Schema: "exp.metrics/1", Columns: []cli.Column{{Key: "run"}, {Key: "name"}, {Key: "seed"},
 		{Key: "metric"}, {Key: "step"}, {Key: "value"}}}
@@ -218,8 +216,8 @@ func (a *app) listMetrics(c *cli.Context, db *store.DB, runs []store.Run) error 
 	t := cli.Table{Schema: "exp.metrics.list/1", Columns: []cli.Column{
 		{Key: "run", Wide: len(runs) == 1}, {Key: "metric", ID: true}, {Key: "unit"}, {Key: "points", Title: "n"},
 		{Key: "last"},
-		{Key: "last_step", Wide: true}, {Key: "min", Title: "least"}, {Key: "min_step", Title: "at"},
-		{Key: "max", Title: "most"}, {Key: "max_step", Title: "at"},
+		{Key: "last_step", Wide: true}, {Key: "min"}, {Key: "min_step", Title: "at"},
+		{Key: "max"}, {Key: "max_step", Title: "at"},
 		{Key: "deterministic", Wide: true},
 	}}
 	globs := c.StringSlice("metric")
@@ -251,8 +249,7 @@ func numberOrNil(v float64) any {
 	return v
 }
 
-// metricCandidates proposes the metrics of the run that stands before, or of the
-// newest one.
+// metricCandidates proposes the metrics of the run named before, or of the newest one.
 func (a *app) metricCandidates(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	if w.Flag != "metric" {
 		return nil
@@ -276,7 +273,7 @@ func (a *app) metricCandidates(ctx context.Context, db *store.DB, w cli.Word) []
 	return list
 }
 
-// checkDecimate refuses a --decimate that means nothing.
+// checkDecimate refuses a --decimate that makes no sense.
 func (a *app) checkDecimate(c *cli.Context) error {
 	if !c.IsSet("decimate") {
 		return nil
@@ -286,19 +283,19 @@ func (a *app) checkDecimate(c *cli.Context) error {
 	}
 	for _, other := range []string{"steps", "every", "list"} {
 		if c.IsSet(other) {
-			return a.Usagef("--decimate looks at all steps of a metric, and not together with --%s", other)
+			return a.Usagef("--decimate covers all steps of a metric; it does not go with --%s", other)
 		}
 	}
 	return nil
 }
 
-// decimateMetrics prints the extent of metrics over at most N spans of equal numbers of
-// steps, which is all that a display of N pixels can show.
+// decimateMetrics prints the range of metrics over at most N equal spans of steps: all
+// that a display of N pixels can show.
 func (a *app) decimateMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 	t := cli.Table{Schema: "exp.metrics.decimated/1",
 		Columns: []cli.Column{{Key: "run"}, {Key: "name", Wide: len(runs) == 1}, {Key: "seed", Wide: len(runs) == 1},
-			{Key: "metric"}, {Key: "from"}, {Key: "to"}, {Key: "points", Title: "n"}, {Key: "min", Title: "least"},
-			{Key: "max", Title: "most"}}}
+			{Key: "metric"}, {Key: "from"}, {Key: "to"}, {Key: "points", Title: "n"}, {Key: "min"},
+			{Key: "max"}}}
 	t.Columns[0].Wide = len(runs) == 1
 	for _, r := range runs {
 		var names []string

@@ -9,11 +9,11 @@ import (
 	"exp/harness/metric"
 )
 
-// explainMetrics prints the catalogue, or what it says of the metrics that names match.
+// explainMetrics prints the catalogue, or its entries for the matching metrics.
 func (a *app) explainMetrics(c *cli.Context) error {
 	for _, flag := range []string{"metric", "steps", "every", "decimate", "list"} {
 		if c.IsSet(flag) {
-			return a.Usagef("--explain describes metrics and reads no run; it does not go together with --%s", flag)
+			return a.Usagef("--explain reads no run; it does not go with --%s", flag)
 		}
 	}
 	list := metric.All()
@@ -47,7 +47,7 @@ func describedBy(name string) ([]metric.Metric, error) {
 		names = append(names, m.Name)
 		switch ok, err := path.Match(flat(name), flat(m.Name)); {
 		case err != nil:
-			return nil, cli.Usagef("%q is no GLOB: %w", name, err)
+			return nil, cli.Usagef("%q is not a valid GLOB: %w", name, err)
 		case ok:
 			list = append(list, m)
 		}
@@ -63,7 +63,7 @@ func describedBy(name string) ([]metric.Metric, error) {
 	return nil, f
 }
 
-// writeMetric is what the catalogue says of one metric.
+// writeMetric writes the catalogue's entry of one metric.
 func writeMetric(p *cli.Page, m metric.Metric) {
 	better := map[string]string{"up": "higher", "down": "lower"}[string(m.Direction)]
 	p.Heading(m.Name)
@@ -75,7 +75,7 @@ func writeMetric(p *cli.Page, m metric.Metric) {
 		cli.Fact{Name: "why absent", Text: m.Absent})
 }
 
-// catalogueTable has a row for each metric.
+// catalogueTable has a row per metric.
 func catalogueTable(list []metric.Metric) cli.Table {
 	t := cli.Table{Schema: "exp.metrics.explain/1", Columns: []cli.Column{
 		{Key: "metric", ID: true}, {Key: "unit"}, {Key: "per", Wide: true}, {Key: "title", Wide: true},

@@ -10,7 +10,7 @@ import (
 	"exp/harness/metric"
 )
 
-// printMetricTable prints one row a step: what people read.
+// printMetricTable prints one row per step, for people.
 func (a *app) printMetricTable(all []runCurves, every int) error {
 	var names []string
 	var steps int64
@@ -44,12 +44,12 @@ func (a *app) printMetricTable(all []runCurves, every int) error {
 		}
 	}
 	if thinned && every > 1 {
-		a.Note("every %d. step; --every 1 shows all", every)
+		a.Note("one step in %d is shown; --every 1 shows all", every)
 	}
 	return a.Out.PrintTable(a.fitMetrics(t))
 }
 
-// fitMetrics leaves the last columns out that a terminal has no room for.
+// fitMetrics drops the last columns if the terminal is too narrow.
 func (a *app) fitMetrics(t cli.Table) cli.Table {
 	room := a.Out.Stream.Layout().Width
 	if room == 0 || a.Out.Format != cli.FormatTable || a.Out.Fields != nil {
@@ -74,7 +74,7 @@ func (a *app) fitMetrics(t cli.Table) cli.Table {
 	for _, c := range t.Columns[n:] {
 		left = append(left, c.Key)
 	}
-	a.Note("no room for %s; -m NAME chooses, -o csv has all", strings.Join(left, ", "))
+	a.Note("no room for %s; -m NAME selects metrics, -o csv has all", strings.Join(left, ", "))
 	cut := cli.Table{Schema: t.Schema, Columns: t.Columns[:n]}
 	for _, row := range t.Rows {
 		cut.Rows = append(cut.Rows, row[:n])
@@ -82,7 +82,7 @@ func (a *app) fitMetrics(t cli.Table) cli.Table {
 	return cut
 }
 
-// roundStep is the least of 1, 2, 5, 10, 20, … that leaves at most most of n steps.
+// roundStep is the smallest of 1, 2, 5, 10, 20, … that leaves at most most of n steps.
 func roundStep(n, most int64) int {
 	for size := int64(1); ; size *= 10 {
 		for _, k := range []int64{1, 2, 5} {
@@ -93,9 +93,8 @@ func roundStep(n, most int64) int {
 	}
 }
 
-// pivot makes a row for each step that every divides: the step and the values of
-// names, nil where there is none. The first and the last step are there too if ends
-// is set.
+// pivot makes a row for each step that every divides: the step and the values of names,
+// nil if missing. With ends, it includes the first and the last step.
 func pivot(rc runCurves, names []string, every int64, ends bool) [][]any {
 	rows := map[int64][]any{}
 	var steps []int64
@@ -122,8 +121,8 @@ func pivot(rc runCurves, names []string, every int64, ends bool) [][]any {
 	return list
 }
 
-// metricTitle is the heading of a metric: the catalogue's, else the last part of the
-// name, or two, where no other column reads the same.
+// metricTitle is the heading of a metric: from the catalogue, else the last part of the
+// name, or the last two if needed to tell columns apart.
 func metricTitle(name string, names []string) string {
 	if m, _ := metric.Find(name); m.Heading != "" {
 		return m.Heading
@@ -147,5 +146,5 @@ func metricTitle(name string, names []string) string {
 	return name
 }
 
-// ambiguousEnd are last parts of names that say nothing alone.
+// ambiguousEnd has last parts of names that say nothing by themselves.
 var ambiguousEnd = map[string]bool{"mean": true, "max": true, "min": true, "std": true, "step": true}

@@ -101,19 +101,19 @@ func TestMetricsErrors(t *testing.T) {
 		stderr string
 	}{
 		{"metrics flowrl-a -m actor/entrpy", 3, "did you mean actor/entropy?"},
-		{"metrics flowrl-a --steps 30:40", 3, "no point of a metric matches"},
-		{"metrics grpo-c", 3, "no step of these runs is recorded yet"},
-		{"metrics flowrl-a --steps 5:2", 2, "no range of steps"},
-		{"metrics flowrl-a --steps x", 2, "no range of steps"},
+		{"metrics flowrl-a --steps 30:40", 3, "has no matching point"},
+		{"metrics grpo-c", 3, "these runs have no recorded steps yet"},
+		{"metrics flowrl-a --steps 5:2", 2, "not a range of steps"},
+		{"metrics flowrl-a --steps x", 2, "not a range of steps"},
 		{"metrics flowrl-a --every 0", 2, "must be at least 1"},
 		{"metrics flowrl-a --decimate 0", 2, "must be at least 1"},
-		{"metrics flowrl-a --decimate 5 --steps 2:4", 2, "not together with --steps"},
+		{"metrics flowrl-a --decimate 5 --steps 2:4", 2, "it does not go with --steps"},
 		{"metrics flowrl-a --decimate 5 -m actor/entrpy", 3, "did you mean actor/entropy?"},
 		{"metrics", 2, "exp metrics needs RUN..."},
 		{"metrics 'algo = sac'", 3, "no run matches"},
 		{"metrics --explain actor/kl_koef", 3, "did you mean actor/kl_coef?"},
-		{"metrics --explain 'x[' ", 2, "is no GLOB"},
-		{"metrics --explain --list", 2, "does not go together with --list"},
+		{"metrics --explain 'x[' ", 2, "is not a valid GLOB"},
+		{"metrics --explain --list", 2, "does not go with --list"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {

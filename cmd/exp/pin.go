@@ -16,16 +16,16 @@ func pinCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "pin",
 		Category:  "Keeping",
-		Usage:     "keep a run, or one of its checkpoints, from being collected",
+		Usage:     "protect a run, or one of its checkpoints, from exp gc",
 		ArgsUsage: "RUN",
-		Description: "Of a pinned run exp gc takes nothing, whatever the budget. --ckpt pins the checkpoint of one " +
-			"step instead, which then outlives checkpoint.keep of the configuration as well as exp gc. A pin is a " +
-			"tag (" + store.PinTag + ", " +
-			store.CheckpointPin(50) + "), so exp ls tag:" + store.PinTag + " lists what is pinned.",
+		Description: "exp gc removes nothing of a pinned run, whatever the budget. --ckpt pins the checkpoint " +
+			"of one step instead; it then survives checkpoint.keep as well as exp gc. A pin is a tag (" +
+			store.PinTag + ", " + store.CheckpointPin(50) + "), so exp ls tag:" + store.PinTag + " lists the " +
+			"pinned runs.",
 		UsageText: strings.Join([]string{
 			"exp pin @last # keep all of it",
 			"exp pin @last --ckpt 50 # keep the checkpoint of step 50",
-			"exp pin @last --ckpt 50 --remove # let it go again",
+			"exp pin @last --ckpt 50 --remove # unpin it",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.Int64Flag{Name: "ckpt", Usage: "pin the checkpoint of `STEP`"},
@@ -67,7 +67,7 @@ func (a *app) pin(c *cli.Context, db *store.DB, ref string) error {
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.pin/1", Data: p, Human: func(w io.Writer) error {
 		state := " is pinned"
 		if !p.Pinned {
-			state = " is not pinned any more"
+			state = " is no longer pinned"
 		}
 		_, err := io.WriteString(w, what+state+"\n")
 		return err
@@ -87,19 +87,19 @@ func setPin(ctx context.Context, db *store.DB, run store.Run, p pinned, checkpoi
 	return keep.Unpin(ctx, db, run)
 }
 
-// pinFailure says which checkpoints there are, or that what was to be unpinned is not
-// pinned.
+// pinFailure lists the checkpoints that exist, or says that the target of an unpin is
+// not pinned.
 func pinFailure(err error, what string) error {
 	var none *keep.NoCheckpointError
 	if errors.As(err, &none) {
 		f := cli.Failf(cli.ExitNotFound, "%w", none)
-		f.Help = "there are none"
+		f.Help = "the run has none"
 		if len(none.There) > 0 {
 			var steps []string
 			for _, s := range none.There {
 				steps = append(steps, cli.MachineText(s))
 			}
-			f.Help = "there are those of steps " + strings.Join(steps, ", ")
+			f.Help = "the run has checkpoints of steps " + strings.Join(steps, ", ")
 		}
 		return f
 	}
@@ -109,8 +109,7 @@ func pinFailure(err error, what string) error {
 	return err
 }
 
-// checkpointCandidates proposes the steps whose checkpoints the run that stands
-// before has.
+// checkpointCandidates proposes the steps of the checkpoints of the run named before.
 func (a *app) checkpointCandidates(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	if w.Flag != "ckpt" || len(w.Args) == 0 {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"exp/harness/stage"
 )
 
-// dryRun prints what run would do and need; it executes and writes nothing.
+// dryRun prints what exp run would do and need; it executes and writes nothing.
 func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []int64) error {
 	db, err := a.OpenStore()
 	var none *cli.Failure
@@ -47,13 +47,14 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 	}})
 }
 
-// because is the explanation in one line, empty if nothing of its kind was done before.
+// because explains in one line why a stage is executed; empty if none of its kind was done
+// before.
 func because(e *explain.Stage) string {
 	switch {
 	case e == nil || e.Miss == explain.First:
 		return ""
 	case e.Miss == explain.Again:
-		return "files of run " + e.Nearest.Run.Short() + ", which did the same, are missing"
+		return "run " + e.Nearest.Run.Short() + " did the same, but its files are missing"
 	}
 	var list []string
 	for _, r := range e.Reasons {
@@ -67,7 +68,7 @@ func because(e *explain.Stage) string {
 	return fmt.Sprintf("unlike run %s: %s", e.Nearest.Run.Short(), term.Clean(firstOf(list, 3)))
 }
 
-// withAlgo puts the algorithm after a name, if there is one: evaluations have none.
+// withAlgo puts the algorithm, if any, after a name; evaluations have none.
 func withAlgo(name, algo string) string {
 	if algo == config.None {
 		return name
@@ -123,12 +124,12 @@ func writePlans(w io.Writer, list []preview.Run) error {
 	return nil
 }
 
-// writePromptPlan says how prompts are made and what ends completions.
+// writePromptPlan says how prompts are built and what ends completions.
 func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	say := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %-8s %s\n", name, term.Clean(fmt.Sprintf(format, args...)))
 	}
-	long := map[string]string{"error": "are an error", "left": "are cut at the left", "right": "are cut at the right",
+	long := map[string]string{"error": "are an error", "left": "are cut on the left", "right": "are cut on the right",
 		"middle": "are cut in the middle"}[p.Truncate]
 	if p.Filter {
 		long = "are left out"
@@ -144,28 +145,28 @@ func writePromptPlan(w io.Writer, p *stage.PromptPlan) {
 	if p.Tools > 0 {
 		how := "given to the template"
 		if p.NoTools {
-			how = "which the template ignores: no prompt has them"
+			how = "but the template ignores them"
 		}
 		say("", "data.tools: %d definitions, %s", p.Tools, how)
 	}
 	if p.OwnTools > 0 {
-		say("", "%d problems have tools of their own; %d of their prompts do not show them", p.OwnTools, p.LostTools)
+		say("", "%d problems have their own tools; %d of their prompts do not show them", p.OwnTools, p.LostTools)
 	}
 	if p.Before != "" {
 		say("", "%s before the text, unless the template writes it", p.Before)
 	}
 	if p.Escape {
-		say("", "text of problems that spells a token stays text")
+		say("", "special tokens spelled out in problems stay plain text")
 	}
 	say("", "a vocabulary of %d; prompts of more than %d tokens %s", p.Tokens, p.Limit, long)
 	if len(p.Stops) == 0 {
-		say("stop ids", "none: completions end at their longest; rollout.stop_ids names some")
+		say("stop ids", "none: completions run to their maximum length; set rollout.stop_ids")
 		return
 	}
 	say("stop ids", "%s", stage.StopText(p.Stops))
 }
 
-// userConfig returns the user's own configuration file, if there is one.
+// userConfig returns the user's own configuration file, if it exists.
 func (a *app) userConfig() string {
 	if f := a.Getenv("EXP_CONFIG"); f != "" {
 		return f

@@ -54,7 +54,7 @@ func TestManyProcesses(t *testing.T) {
 	// spite of all, are what they would have been.
 	last := c.victims.Load()
 	smoke(t, dir, victim(last)...).succeeds(t)
-	exp(t, "fsck", "--deep", "--store", dir).says(t, "everything is as it was recorded")
+	exp(t, "fsck", "--deep", "--store", dir).says(t, "everything is as recorded")
 	r := consistent(t, dir)
 	victims := map[int64]store.Run{}
 	for _, run := range r.runs {

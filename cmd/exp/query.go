@@ -16,15 +16,15 @@ func queryCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "query",
 		Category:  "Results",
-		Usage:     "ask the store in SQL, read-only",
+		Usage:     "query the store in SQL, read-only",
 		ArgsUsage: "SQL",
-		Description: "The store is one SQLite file, and everything in it can be asked for. Statements only read. " +
-			"Digests are printed in hexadecimal; times are milliseconds since 1970, datetime(t/1000, 'unixepoch') " +
-			"for people. --schema explains every table on one page; the views run_list, metric_points and " +
-			"eval_results are the place to begin. The same works in the plain shell: sqlite3 -readonly .exp/exp.db. " +
+		Description: "The store is one SQLite file, and SQL can read all of it. Statements cannot write. " +
+			"Digests are printed in hexadecimal; times are milliseconds since 1970: datetime(t/1000, " +
+			"'unixepoch'). --schema explains every table on one page; start with the views run_list, " +
+			"metric_points and eval_results. The same works in the plain shell: sqlite3 -readonly .exp/exp.db. " +
 			"- reads the statement from stdin.",
 		UsageText: strings.Join([]string{
-			"exp query --schema # every table and column, and what it means",
+			"exp query --schema # describe every table and column",
 			"exp query 'SELECT run, name, seed, h1 FROM run_list ORDER BY h1 DESC LIMIT 5' # the best runs",
 			"exp query 'SELECT * FROM eval_results' -o csv > scores.csv",
 			"exp query - --json < question.sql # for programs",
@@ -84,7 +84,7 @@ func (a *app) query(c *cli.Context, db *store.DB, text string) error {
 	return a.Out.PrintTable(t)
 }
 
-// sqlCell is a value of SQLite as results have it: digests are ids.
+// sqlCell converts a value of SQLite for output; digests become ids.
 func sqlCell(v any) any {
 	b, ok := v.([]byte)
 	switch {
@@ -96,8 +96,8 @@ func sqlCell(v any) any {
 	return hex.EncodeToString(b)
 }
 
-// sqlColumns gives each column a key of its own: a statement may use a name twice.
-// -o name prints the first.
+// sqlColumns gives columns unique keys: a statement may use a name twice. -o name prints
+// the first column.
 func sqlColumns(names []string) []cli.Column {
 	seen := map[string]bool{}
 	list := make([]cli.Column, len(names))
@@ -119,8 +119,8 @@ type schemaColumn struct {
 	Note  string
 }
 
-// printSchema explains the tables: to people on one page, to programs column by
-// column.
+// printSchema describes the tables: on one page for people, column by column for
+// programs.
 func (a *app) printSchema(ctx context.Context, db *store.DB) error {
 	have, err := db.TableColumns(ctx)
 	if err != nil {
@@ -143,8 +143,8 @@ func (a *app) printSchema(ctx context.Context, db *store.DB) error {
 	return a.Out.PrintTable(t)
 }
 
-// describeSchema puts words to columns, in the order of the words; what has none comes
-// last.
+// describeSchema adds notes to columns, in the order of the notes; columns without one
+// come last.
 func describeSchema(have []store.TableColumn) (list []schemaColumn) {
 	byTable := map[string][]store.TableColumn{}
 	for _, c := range have {

@@ -41,7 +41,7 @@ func TestRebuild(t *testing.T) {
 	}
 	e := exp(t, "why", changed.RID.Short(), "train", "--store", dir)
 	e.succeeds(t)
-	for _, want := range []string{"kernels/philox.go", "train/optim/adamw.go", "not the same code, input as"} {
+	for _, want := range []string{"kernels/philox.go", "train/optim/adamw.go", "different code, input than"} {
 		if !strings.Contains(e.stdout, want) {
 			t.Errorf("why does not say %q:\n%s", want, e.stdout)
 		}

@@ -19,14 +19,14 @@ func reportCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "report",
 		Category:  "Results",
-		Usage:     "write a report with figures about runs, or about the difference between arms",
+		Usage:     "write a report with figures about runs, or a comparison of arms",
 		ArgsUsage: "SEL...",
-		Description: "Writes one folder: index.html (with everything inside), report.md, data.json, figures, the " +
-			"arms' configurations and a manifest. Runs of one experiment with different seeds are one arm. With " +
-			"several arms the report compares them, as exp compare does: arms that differ in more than the " +
-			"treatment are refused. The same runs give the same bytes.\n" +
-			"--contests rates suites whose problems are of contests, with ids that end like 1971A, by the standings " +
-			"in a JSON file:\n" +
+		Description: "Writes one folder: index.html (self-contained), report.md, data.json, figures, the arms' " +
+			"configurations and a manifest. Runs of one experiment with different seeds form one arm. With " +
+			"several arms the report compares them like exp compare, and refuses arms that differ in more than " +
+			"the treatment. The same runs give the same bytes.\n" +
+			"--contests rates suites of contest problems, with ids that end like 1971A, by the standings in a " +
+			"JSON file:\n" +
 			"  {\"schema\": \"exp.contests/1\", \"users\": {\"1200\": 34},\n" +
 			"   \"contests\": [{\"id\": \"1971\", \"problems\": {\"A\": 500}, \"rows\":\n" +
 			"     [{\"points\": 500, \"penalty\": 0, \"old_rating\": 1900}]}]}",
@@ -37,11 +37,11 @@ func reportCommand(a *app) *cli.Command {
 			"exp report 'task = countdown and status = done' --out report # every arm against every other",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Usage: "write the report to `DIR`, which it replaces if that is an " +
-				"unchanged report"},
+			&cli.StringFlag{Name: "out", Usage: "write the report to `DIR`; an unchanged report there is " +
+				"replaced"},
 			&cli.StringFlag{Name: "vs", Usage: "compare the other arms with the arm `SEL`"},
-			&cli.StringFlag{Name: "by", Usage: "one arm for all runs of equal `KEY`: xid, name, algo, model, task " +
-				"or a configuration key", DefaultText: "xid"},
+			&cli.StringFlag{Name: "by", Usage: "one arm per value of `KEY`: xid (experiment id), name, algo, model, " +
+				"task or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "compare although the arms differ in `KEY`; the " +
 				"report says so"},
@@ -52,7 +52,7 @@ func reportCommand(a *app) *cli.Command {
 				strings.Join(reports.FigureFormats, ", ") + ", or none",
 				Value: strings.Join(reports.FigureFormats, ",")},
 			&cli.StringFlag{Name: "title", Usage: "the report's `TITLE`", DefaultText: "the arms' names"},
-			&cli.BoolFlag{Name: "force", Usage: "move a DIR that is no unchanged report aside"},
+			&cli.BoolFlag{Name: "force", Usage: "move DIR aside if it is anything but an unchanged report"},
 		},
 		BashComplete: a.completesRuns(0, false, a.compareCandidates),
 		Action:       a.writeReport,
@@ -103,8 +103,7 @@ func (a *app) writeReport(c *cli.Context) error {
 	})
 }
 
-// reportInput forms the arms as exp compare does, and compares them if there are
-// several.
+// reportInput forms the arms like exp compare, and compares them if there are several.
 func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 	in := reports.Input{DB: db, Title: c.String("title")}
 	arms, err := a.arms(c, db)
@@ -117,7 +116,7 @@ func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				code = cli.ExitNotFound
 			}
-			return in, &cli.Failure{Code: code, Err: err, Help: "exp help report says what --contests reads"}
+			return in, &cli.Failure{Code: code, Err: err, Help: "exp help report shows the format of --contests"}
 		}
 	}
 	if len(arms) == 1 {
@@ -139,7 +138,7 @@ func (a *app) reportInput(c *cli.Context, db *store.DB) (reports.Input, error) {
 	return in, err
 }
 
-// anyForeign reports whether some arm is of another framework.
+// anyForeign reports whether an arm comes from another framework.
 func anyForeign(arms []compare.Arm) bool { return slices.ContainsFunc(arms, foreignArm) }
 
 func foreignArm(a compare.Arm) bool {

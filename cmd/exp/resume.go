@@ -18,24 +18,23 @@ func resumeCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "resume",
 		Category:  "Experiments",
-		Usage:     "continue an interrupted run, or make a finished one longer",
+		Usage:     "continue an interrupted run, or extend a finished one",
 		ArgsUsage: "RUN",
-		Description: "Goes on from the newest checkpoint that is whole, executes the steps recorded after it again " +
-			"and proves each equal to what is recorded, then does what is left. A step that is not equal is a " +
-			"divergence: the first one is named with the field, and the exit code is 5. Configuration and seed are " +
-			"the recorded ones.\n" +
-			"--extend-steps makes a longer run with this one as its parent: a run of its own, which is what " +
-			"training it from the start would give, bit for bit. The learning rate must not depend on the number of " +
-			"steps.",
+		Description: "Continues from the newest intact checkpoint: executes the steps recorded after it again, " +
+			"checks that each is equal to the record, then does the rest. A step that differs is a divergence: " +
+			"the first one is reported with the field, and the exit code is 5. Configuration and seed are the " +
+			"recorded ones.\n" +
+			"--extend-steps makes a new, longer run with this one as its parent, equal bit for bit to training " +
+			"it from the start. The learning rate must not depend on the number of steps.",
 		UsageText: strings.Join([]string{
 			"exp resume @last # after Ctrl-C, a crash or kill -9",
-			"exp resume 5e8d --from 50 # from an older checkpoint: proves more steps again",
-			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 steps more",
+			"exp resume 5e8d --from 50 # from an older checkpoint, which re-checks more steps",
+			"exp resume countdown-flowrl#0 --extend-steps 100 # 100 more steps",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "from", Usage: "go on from the newest checkpoint of at most `STEP`",
+			&cli.IntFlag{Name: "from", Usage: "continue from the newest checkpoint at or before `STEP`",
 				DefaultText: "the newest"},
-			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` steps more", DefaultText: "none"},
+			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` more steps", DefaultText: "none"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
 				DefaultText: "recorded"},
 		},
@@ -78,7 +77,7 @@ func (a *app) resumeRun(c *cli.Context) error {
 	}
 	display := a.Progress()
 	defer context.AfterFunc(c.Context, func() {
-		display.Note("stopping after the step at hand, which is saved; Ctrl-C again stops at once")
+		display.Note("stopping after the current step and saving it; Ctrl-C again stops at once")
 	})()
 	res, err := a.executeOne(c.Context, db, j, 1, 1, o, sources, display)
 	if err != nil {
@@ -86,7 +85,7 @@ func (a *app) resumeRun(c *cli.Context) error {
 	}
 	a.CloseProgress()
 	if res.Executed == 0 {
-		a.Note("run %s is complete: nothing is left to do", res.Run.RID.Short())
+		a.Note("run %s is complete; there is nothing left to do", res.Run.RID.Short())
 	}
 	if err := a.printResults(c.Context, db, []harness.Result{res}); err != nil {
 		return err
@@ -94,12 +93,12 @@ func (a *app) resumeRun(c *cli.Context) error {
 	return a.suggestNext(c.Context, db, []harness.Result{res})
 }
 
-// resumedConfig is the configuration to execute: the recorded one, or one with more
-// steps, of which o then names the parent.
+// resumedConfig returns the configuration to execute: the recorded one, or one with more
+// steps; o then names the parent.
 func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *harness.Options) (*config.Resolved,
 	error) {
 	values := threadsValue(c)
-	// Whether it is the same run is proved first: a child has another id.
+	// Check first that it is the same run: a child has another id.
 	p, be, err := replan.Plan(c.Context, db, *run, replan.Options{Kinds: trainingStages(), Values: values,
 		Getenv: a.Getenv})
 	if err != nil {
@@ -113,7 +112,7 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values)
 	if errors.Is(err, harness.ErrSchedule) {
 		n := r.Run.Train.Steps + c.Int("extend-steps")
-		f := cli.Usagef("run %s cannot be extended: %w, so a longer run is another one from its first step on",
+		f := cli.Usagef("run %s cannot be extended: %w, so a longer run differs from the first step on",
 			run.RID.Short(), err)
 		f.Help = fmt.Sprintf("train it from the start: exp run CONFIG --set train.steps=%d", n)
 		return nil, f
@@ -122,7 +121,7 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	return longer, err
 }
 
-// threadsValue is --threads as a setting.
+// threadsValue returns --threads as a setting.
 func threadsValue(c *cli.Context) []config.Value {
 	if !c.IsSet("threads") {
 		return nil
@@ -130,8 +129,8 @@ func threadsValue(c *cli.Context) []config.Value {
 	return []config.Value{{Path: "compute.threads", Value: c.Int("threads"), From: "--threads"}}
 }
 
-// trainingStages are the kinds of stages that make a run what it is; evaluations attach
-// to it, and may be made by newer sources.
+// trainingStages are the kinds of stages that define a run; evaluations attach to it and
+// may come from newer sources.
 func trainingStages() []string {
 	return stageNames(config.Upstream, config.Learning, config.Publishing)
 }

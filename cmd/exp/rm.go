@@ -15,8 +15,7 @@ import (
 	"exp/experiments/store"
 )
 
-// withStoreToChange opens the store, which must be there, for writing, calls f and
-// closes it.
+// withStoreToChange opens an existing store for writing, calls f and closes it.
 func (a *app) withStoreToChange(f func(db *store.DB) error) error {
 	db, err := a.OpenStoreWith(store.Options{})
 	if err != nil {
@@ -25,14 +24,14 @@ func (a *app) withStoreToChange(f func(db *store.DB) error) error {
 	return errors.Join(f(db), db.Close())
 }
 
-// confirm asks a person who sits at a terminal, and otherwise wants --yes.
+// confirm asks at a terminal, and otherwise requires --yes.
 func (a *app) confirm(c *cli.Context, question string) error {
 	if c.Bool("yes") {
 		return nil
 	}
 	in, ok := a.Stdin.(*os.File)
 	if !ok || !a.Stream(in).TTY || !a.Stream(a.Stderr).TTY {
-		f := cli.Usagef("%s needs --yes where nobody can be asked", a.Command())
+		f := cli.Usagef("%s needs --yes when it cannot ask", a.Command())
 		f.Help = "--dry-run shows what it would do"
 		return f
 	}
@@ -54,12 +53,12 @@ func rmCommand(a *app) *cli.Command {
 		Category:  "Keeping",
 		Usage:     "delete runs; exp restore undoes it",
 		ArgsUsage: "SEL...",
-		Description: "A deleted run is hidden from lists and references, and nothing of it is removed until exp gc " +
-			"--apply. Runs that depend on it, because they continue it or reuse its stages, are listed; they stay " +
-			"whole. A run that is being executed is not deleted. exp ls --deleted lists what is.",
+		Description: "A deleted run is hidden from lists and references, but nothing is removed until exp gc " +
+			"--apply. Runs that continue it or reuse its stages are listed and stay complete. A run that is " +
+			"being executed cannot be deleted. exp ls --deleted lists deleted runs.",
 		UsageText: strings.Join([]string{
-			"exp rm @last # asks before it does",
-			"exp rm 'status = failed and created < 7d' --dry-run # which ones that would be",
+			"exp rm @last # asks first",
+			"exp rm 'status = failed and created < 7d' --dry-run # shows which",
 			"exp rm tag:scratch --yes # in a script",
 		}, "\n"),
 		Flags: []cli.Flag{
@@ -85,17 +84,17 @@ func restoreCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "restore",
 		Category:  "Keeping",
-		Usage:     "bring deleted runs back",
+		Usage:     "restore deleted runs",
 		ArgsUsage: "SEL...",
-		Description: "Undoes exp rm for as long as exp gc --apply has not removed the run. exp ls --deleted lists " +
-			"what can come back.",
+		Description: "Undoes exp rm, as long as exp gc --apply has not removed the run. exp ls --deleted lists " +
+			"the runs that can be restored.",
 		UsageText: strings.Join([]string{
 			"exp restore 5e8d10b4 # by its id",
-			"exp restore old --dry-run # only show it",
+			"exp restore old --dry-run # only show them",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"},
-				Usage: "show what would come back, and change nothing"},
+				Usage: "show what would be restored, and change nothing"},
 		},
 		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
 			return a.deletedCandidates(c.Context, w)
@@ -157,9 +156,9 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 	if !c.Bool("dry-run") && len(runs) > 0 {
 		for i, r := range runs {
 			if len(needed[i]) > 0 {
-				stay := "which stay whole"
+				stay := "which stay complete"
 				if len(needed[i]) == 1 {
-					stay = "which stays whole"
+					stay = "which stays complete"
 				}
 				a.Warn("run %s is needed by %s, %s", r.RID.Short(), usedByText(needed[i]), stay)
 			}
@@ -181,7 +180,7 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 	runs, err := a.selectRuns(c.Context, db, f, selections)
 	var none *query.NotFoundError
 	if errors.As(err, &none) {
-		none.Hint = "exp ls --deleted shows what is deleted"
+		none.Hint = "exp ls --deleted lists deleted runs"
 	}
 	if err != nil {
 		return err
@@ -199,7 +198,7 @@ func (a *app) restore(c *cli.Context, db *store.DB, selections []string) error {
 			lost[i] = append(lost[i], b.Short())
 		}
 		if len(lost[i]) > 0 {
-			a.Warn("run %s comes back damaged: %d of its blobs are gone", r.RID.Short(), len(lost[i]))
+			a.Warn("run %s is restored damaged: %d of its blobs are gone", r.RID.Short(), len(lost[i]))
 		}
 		if !c.Bool("dry-run") {
 			if err := db.RestoreRun(c.Context, r.ID); err != nil {
@@ -224,7 +223,7 @@ func (a *app) printMarked(schema string, runs []store.Run, key string, lists [][
 	return a.Out.PrintTable(t)
 }
 
-// runName is a run in words: its name, its seed and its id in short.
+// runName names a run for people: name, seed and short id.
 func runName(r *store.Run) string { return fmt.Sprintf("%s#%d (%s)", r.Name, r.Seed, r.RID.Short()) }
 
 // runsText names up to three runs.

@@ -29,10 +29,10 @@ func runCommand(a *app) *cli.Command {
 		Usage:     "train, merge and evaluate what a configuration describes",
 		ArgsUsage: "CONFIG...",
 		Description: "Executes the stages of each configuration for each seed and records them. Stages whose " +
-			"results are in the store are taken from there: a run that is complete prints its stored result and " +
-			"trains nothing, an interrupted one goes on from its checkpoint. Ctrl-C finishes the step at hand, " +
-			"saves, and says how to go on. It uses no network, unless a configuration asks a judge (reward.kind: " +
-			"judge; exp config explain reward.kind).",
+			"results are in the store are reused: a complete run prints its stored result and trains nothing; " +
+			"an interrupted one continues from its checkpoint. Ctrl-C finishes the current step, saves, and " +
+			"says how to continue. It uses no network unless a configuration asks a judge (reward.kind: judge; " +
+			"exp config explain reward.kind).",
 		UsageText: strings.Join([]string{
 			"exp run configs/smoke_cpu.yaml # the whole pipeline in seconds",
 			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the " +
@@ -42,14 +42,14 @@ func runCommand(a *app) *cli.Command {
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "set", Usage: "set a configuration key: `KEY=VALUE`, KEY+=ITEM, KEY=null"},
-			&cli.StringSliceFlag{Name: "overlay", Usage: "lay a configuration `FILE` over CONFIG"},
+			&cli.StringSliceFlag{Name: "overlay", Usage: "override CONFIG with the configuration `FILE`"},
 			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
 			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
-			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages from their start although their results are " +
-				"stored; other bits are a divergence"},
-			&cli.BoolFlag{Name: "verify-cache", Usage: "hash stored results before they are reused"},
-			&cli.BoolFlag{Name: "keep-going", Usage: "go on with the next run when one fails"},
+			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages from the start even if their results are " +
+				"stored; different bits are a divergence"},
+			&cli.BoolFlag{Name: "verify-cache", Usage: "hash stored results before reusing them"},
+			&cli.BoolFlag{Name: "keep-going", Usage: "continue with the next run when one fails"},
 			&cli.StringFlag{Name: "device", Usage: "run on `DEVICE`: cpu, cuda, cuda:1 (compute.device)"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
 				DefaultText: "config"},
@@ -60,7 +60,7 @@ func runCommand(a *app) *cli.Command {
 	}
 }
 
-// stageNames are the kinds of stages in order, or those that belong to the parts.
+// stageNames lists the kinds of stages in order, or those of the given parts.
 func stageNames(parts ...config.Part) []string {
 	var names []string
 	for _, kind := range config.StagesOf(parts...) {
@@ -103,9 +103,8 @@ func (a *app) runRuns(c *cli.Context) error {
 	return a.executeAll(c, db, configs, seeds, options)
 }
 
-// requireAll checks that configurations can be executed here. No store is made for what
-// cannot, and none is opened, which another process may be making, where no suite of it
-// is named.
+// requireAll checks that the configurations can be executed here. It creates no store,
+// and opens one only for the suites that they name: another process may be creating it.
 func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error {
 	var db *store.DB
 	if slices.ContainsFunc(configs, func(r *config.Resolved) bool { return len(stage.ForeignSuites(&r.Run)) > 0 }) {
@@ -128,8 +127,8 @@ func (a *app) requireAll(ctx context.Context, configs []*config.Resolved) error 
 	return nil
 }
 
-// loadConfigs loads each CONFIG with the overlays, --set expressions and the flags
-// that stand for keys.
+// loadConfigs loads each CONFIG with the overlays, the --set expressions and the flags
+// that set keys.
 func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	sets := c.StringSlice("set")
 	if c.IsSet("device") {
@@ -164,10 +163,10 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	return out, nil
 }
 
-// mostSeeds is far above what a machine trains, and a list of so many is quickly made.
+// mostSeeds is more than anyone trains, and still quick to list.
 const mostSeeds = 10000
 
-// parseSeeds reads "0-2,5"; nil means what the configuration says.
+// parseSeeds reads "0-2,5"; nil means the configured seeds.
 func parseSeeds(list string) ([]int64, error) {
 	if list == "" {
 		return nil, nil
@@ -182,7 +181,7 @@ func parseSeeds(list string) ([]int64, error) {
 		}
 		switch {
 		case err != nil:
-			return nil, cli.Usagef("--seeds %q: %q is no seed and no range of seeds such as 0-2", list, part)
+			return nil, cli.Usagef("--seeds %q: %q is not a seed or a range such as 0-2", list, part)
 		case last < first:
 			return nil, cli.Usagef("--seeds %q: the range %s ends before it begins", list, part)
 		case last-first >= mostSeeds-int64(len(seeds)):
@@ -224,9 +223,9 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 		return err
 	}
 	display := a.Progress()
-	// A step may take minutes: the first Ctrl-C is answered at once.
+	// A step may take minutes, so answer the first Ctrl-C at once.
 	defer context.AfterFunc(ctx, func() {
-		display.Note("stopping after the step at hand, which is saved; Ctrl-C again stops at once")
+		display.Note("stopping after the current step and saving it; Ctrl-C again stops at once")
 	})()
 	var results []harness.Result
 	var failed []error
@@ -303,15 +302,15 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	return res, err
 }
 
-// explainStop says how to go on after an interruption.
+// explainStop says how to continue after an interruption.
 func (a *app) explainStop(ctx context.Context, j job, err error) error {
 	var stopped *harness.InterruptedError
 	if !errors.As(err, &stopped) {
 		return err
 	}
-	// With --no-cache it would begin anew.
+	// With --no-cache it would start over.
 	words := slices.DeleteFunc(slices.Clone(a.Args), func(w string) bool { return w == "--no-cache" })
-	return cli.Stoppedf(ctx, "%v; saved\n  to go on: %s", stopped, strings.Join(quoteAll(words), " "))
+	return cli.Stoppedf(ctx, "%v; saved\n  to continue: %s", stopped, strings.Join(quoteAll(words), " "))
 }
 
 // quoteAll quotes words for a shell where they need it.
@@ -326,7 +325,7 @@ func quoteAll(words []string) []string {
 	return out
 }
 
-// watcher shows on a terminal what the harness does.
+// watcher shows the progress of the harness.
 type watcher struct{ p term.Progress }
 
 func (w *watcher) StageStart(s harness.StageInfo) {
@@ -359,8 +358,8 @@ func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 	w.p.StageDone(res)
 }
 
-// factOf writes a fact about a stage for people: numbers of things whole, with the
-// thing after them, and scores with three digits.
+// factOf formats a fact about a stage for people: counts with their noun, scores with
+// three digits.
 func factOf(f harness.Metric) term.Fact {
 	switch f.Name {
 	case "train", "val", "test", "steps", "files", "parameters", "samples", "reused":

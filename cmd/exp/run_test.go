@@ -94,7 +94,7 @@ func TestRunInterrupted(t *testing.T) {
 		t.Skip("this machine finished the run before the signal came")
 	}
 	command := "exp run " + smokeConfig + " --set train.steps=40 --store '" + dir + "' --threads 1"
-	got.check(t, 130, "", "stopping after the step at hand, which is saved; Ctrl-C again stops at once", "interrupted: run ", "recorded steps; saved\n  to go on: "+command+"\n")
+	got.check(t, 130, "", "stopping after the current step and saving it; Ctrl-C again stops at once", "interrupted: run ", "recorded steps; saved\n  to continue: "+command+"\n")
 	status := call{}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status")
 	status.check(t, 0, "interrupted\n")
 	if again := (call{}).run(append(args, "-q")...); again.code != 0 {
@@ -107,7 +107,7 @@ func TestRunInterrupted(t *testing.T) {
 func TestRunArguments(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--until=trian":       "--until is \"trian\", but must be one of prepare, init, sft, train, merge, eval.gen, eval.score\n  help: did you mean train?",
-		"--seeds=a":           "\"a\" is no seed and no range of seeds such as 0-2",
+		"--seeds=a":           "\"a\" is not a seed or a range such as 0-2",
 		"--seeds=3-1":         "the range 3-1 ends before it begins",
 		"--seeds=0-10000":     "at most 10000 seeds at once",
 		"--seeds=7,0-9999":    "at most 10000 seeds at once",

@@ -15,13 +15,13 @@ import (
 	"exp/experiments/store"
 )
 
-// finder finds runs; ages are counted up to now.
+// finder finds runs; ages count back from now.
 func (a *app) finder(db *store.DB) query.Finder {
 	return query.Finder{DB: db, Now: a.Clock.Now()}
 }
 
-// oneRun returns the run that a reference means, with the status that it has now. A
-// deleted run is meant where no other is.
+// oneRun returns the run that a reference names, with its current status; a deleted run
+// only if no other matches.
 func (a *app) oneRun(ctx context.Context, db *store.DB, ref string) (store.Run, error) {
 	f := a.finder(db)
 	r, err := f.One(ctx, ref)
@@ -46,8 +46,7 @@ func (a *app) selectRuns(ctx context.Context, db *store.DB, f query.Finder, sele
 	return runs, nil
 }
 
-// suggestRun adds the name that was probably meant to the error about a reference
-// that no run has.
+// suggestRun adds the probable name to the error about an unknown reference.
 func suggestRun(ctx context.Context, db *store.DB, err error) error {
 	var none *query.NotFoundError
 	if !errors.As(err, &none) || strings.HasPrefix(none.Ref, "@") {
@@ -62,20 +61,20 @@ func suggestRun(ctx context.Context, db *store.DB, err error) error {
 		known = append(known, r.Name)
 	}
 	if name, _, _ := strings.Cut(none.Ref, "#"); len(known) == 0 {
-		none.Hint = "the store has no runs yet; exp run CONFIG makes one"
+		none.Hint = "the store has no runs yet; exp run CONFIG adds one"
 	} else if s := spelling.Nearest(name, known); s != "" && s != name {
 		none.Hint = "did you mean " + s + "?"
 	}
 	return err
 }
 
-// recentRuns is how many runs suggestions and completion look at: all of a small
-// store, and of a large one what was worked on lately, in a few milliseconds.
+// recentRuns is how many runs suggestions and completion read: all of a small store, the
+// latest of a large one, within a few milliseconds.
 const recentRuns = 300
 
-// completesRuns makes the BashComplete of a command whose arguments are runs, at
-// most most of them (0: any number); single says that each must be one run, and
-// not all seeds of a name. other proposes values of flags and may be nil.
+// completesRuns makes the BashComplete of a command that takes at most most runs (0: any
+// number). With single, each argument must be one run, not all seeds of a name. other
+// proposes values of flags and may be nil.
 func (a *app) completesRuns(
 	most int, single bool, other func(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate,
 ) cli.BashCompleteFunc {
@@ -95,8 +94,8 @@ func (a *app) completesRuns(
 	})
 }
 
-// runCandidates proposes references to runs: @last, names, name#seed, tags, and
-// ids once a digit of one is typed.
+// runCandidates proposes references to runs: @last, names, name#seed, tags, and ids once
+// a digit is typed.
 func runCandidates(ctx context.Context, db *store.DB, text string, single bool, now time.Time) []cli.Candidate {
 	runs, tags, err := db.RunFields(ctx, store.RunQuery{Limit: recentRuns}, []store.Field{{Kind: store.FieldTag}})
 	if err != nil || len(runs) == 0 {
@@ -153,7 +152,7 @@ func tagCandidates(values [][]any) []cli.Candidate {
 	return list
 }
 
-// idCandidates proposes the short ids that begin with text, if there is any.
+// idCandidates proposes the short ids that begin with text.
 func idCandidates(ctx context.Context, db *store.DB, text string, about func(*store.Run) string) []cli.Candidate {
 	if text == "" || len(text) > 8 || strings.Trim(text, "0123456789abcdef") != "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	harness "exp/harness/run"
 )
 
-// printResults prints one row for each run: what it came to. People see pass@1
-// before and after training in one cell.
+// printResults prints one row of results per run. People see pass@1 before and after
+// training in one cell.
 func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.Result) error {
 	runs := make([]store.Run, len(results))
 	for i, r := range results {
@@ -51,8 +51,7 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	return a.Out.PrintTable(t)
 }
 
-// beforeAfter reads "0.120 → 0.345", or the score alone where the start was not
-// evaluated.
+// beforeAfter formats "0.120 → 0.345", or only the score if the start was not evaluated.
 func (a *app) beforeAfter(start, score any) any {
 	before, ok := start.(float64)
 	after, trained := score.(float64)
@@ -66,7 +65,7 @@ func (a *app) beforeAfter(start, score any) any {
 	return quantity.Fixed(before, 3) + arrow + quantity.Fixed(after, 3)
 }
 
-// suggestNext says what one may want to do with runs that are done.
+// suggestNext suggests commands for finished runs.
 func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.Result) error {
 	if !a.Out.ForPeople() || len(results) == 0 {
 		return nil

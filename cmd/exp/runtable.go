@@ -18,11 +18,10 @@ type runColumn struct {
 	cell func(i int, r *store.Run) any
 }
 
-// runTable makes the table of the first n of a list of runs, with columns for the
-// results of all of them, so that these do not depend on n. What is not shown is not
-// looked up. Programs get every
-// column; the table of a small terminal leaves out the third result, how long the run
-// took, and the second result, in this order, before it shortens a name.
+// runTable makes the table of the first n runs of a list. The result columns come from
+// all of them, so they do not depend on n; only shown values are looked up. Programs get
+// every column. A narrow terminal drops the third result, the duration and the second
+// result, in this order, before it shortens a name.
 func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
 	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns(), extra)
 	t := cli.Table{Schema: "exp.ls/1", Rows: make([][]any, n)}
@@ -64,8 +63,8 @@ func (a *app) identityColumns() []runColumn {
 	}
 }
 
-// statusText is a run's status with how far it is, unless it is at an end, and for a
-// foreign run with who made it.
+// statusText is a run's status with its progress, unless it is done, and for an imported
+// run with its framework.
 func statusText(r *store.Run) string {
 	if from := r.Foreign(); from != "" {
 		return string(r.Status) + " (" + from + ")"
@@ -93,8 +92,8 @@ func statusStyle(v any) term.Style {
 	return term.Plain
 }
 
-// resultColumns are the headline results of the runs, in the order in which runs
-// name them.
+// resultColumns returns the headline results of the runs, in the order that runs name
+// them.
 func (a *app) resultColumns(runs []store.Run) []runColumn {
 	var list []runColumn
 	for i, name := range headlineNames(runs) {
@@ -107,8 +106,8 @@ func (a *app) resultColumns(runs []store.Run) []runColumn {
 	return list
 }
 
-// roomFor is how many results a list shows, three at most: as many columns as a
-// terminal has room for beside the others, which take some 70.
+// roomFor is how many results a list shows, at most three: what fits next to the other
+// columns, which take about 70.
 func (a *app) roomFor(width int) int {
 	if !a.Out.Stream.TTY {
 		return 3
@@ -129,7 +128,7 @@ func headlineNames(runs []store.Run) []string {
 	return names
 }
 
-// headlineOf is one of a run's headline results, nil if it is not there yet.
+// headlineOf returns one of a run's headline results, nil if not yet recorded.
 func headlineOf(r *store.Run, name string) any {
 	for _, h := range r.Headline {
 		if h.Name == name && h.Value == h.Value {
@@ -166,8 +165,7 @@ func timeOrNil(t time.Time) any {
 	return t
 }
 
-// took is how long all attempts of a run took; of its first one that is running,
-// so far.
+// took is the duration of all attempts of a run; of a running first attempt, so far.
 func took(now time.Time, r *store.Run) any {
 	switch {
 	case r.WallS > 0:

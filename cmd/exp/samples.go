@@ -21,37 +21,37 @@ import (
 	"exp/harness/config"
 )
 
-// samplesShown is how many completions people see unless they ask for more.
+// samplesShown is how many completions people see by default.
 const samplesShown = 20
 
-// trainSuite stands for the completions of training where a suite is asked for.
+// trainSuite is the suite name for the completions of training.
 const trainSuite = "train"
 
 func samplesCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "samples",
 		Category:  "Results",
-		Usage:     "read what the model wrote, with scores",
+		Usage:     "read the model's completions, with scores",
 		ArgsUsage: "RUN",
-		Description: "Shows completions that were kept of the final evaluation, the newest of a suite, of its start " +
-			"(--suite test@start), or of training (--suite train, or --step N). How many are kept is " +
-			"store.samples.eval and store.samples.train.",
+		Description: "Shows the stored completions: of the newest final evaluation of a suite, of the " +
+			"evaluation before training (--suite test@start), or of training (--suite train, or --step N). " +
+			"store.samples.eval and store.samples.train set how many are kept.",
 		UsageText: strings.Join([]string{
 			"exp samples @last # of the final evaluation",
 			"exp samples @last --wrong --text -n 3 # whole prompts and completions of three failures",
 			"exp samples @last --step 10 --right # what training rewarded at step 10",
-			"exp samples @last --item 3,4,5=35 --grep '[*]' # one problem's, those with a product",
+			"exp samples @last --item 3,4,5=35 --grep '[*]' # one problem's completions that contain a product",
 			"exp samples @last -o jsonl > samples.jsonl # all of them, for programs",
-			"exp samples @last --suite train --token-ids -o jsonl > r.jsonl # to train on: rollout.recorded",
+			"exp samples @last --suite train --token-ids -o jsonl > r.jsonl # to train on (rollout.recorded)",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "suite", Usage: "completions of suite `S`; train for those of training",
+			&cli.StringFlag{Name: "suite", Usage: "completions of suite `S`, or train",
 				DefaultText: "the first of the final evaluation"},
 			&cli.Int64Flag{Name: "step", Usage: "completions of training step `N`", DefaultText: "all"},
 			&cli.StringFlag{Name: "item", Usage: "only problem `ID`"},
-			&cli.BoolFlag{Name: "right", Usage: "only right ones"},
-			&cli.BoolFlag{Name: "wrong", Usage: "only wrong ones"},
-			&cli.StringFlag{Name: "grep", Usage: "only those in whose completion `RE` matches"},
+			&cli.BoolFlag{Name: "right", Usage: "only correct completions"},
+			&cli.BoolFlag{Name: "wrong", Usage: "only incorrect completions"},
+			&cli.StringFlag{Name: "grep", Usage: "only completions that match `RE`"},
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all",
 				DefaultText: "20 for people, else all"},
 			&cli.BoolFlag{Name: "text", Usage: "show whole prompts and completions"},
@@ -92,7 +92,7 @@ type shownSample struct {
 	Components map[string]float64 // named parts of the reward; nil if it has none
 }
 
-// keptText is what is read of a record in a pack (harness/run writes it).
+// keptText is the part of a packed record that this command reads (harness/run writes it).
 type keptText struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text"`
@@ -169,7 +169,7 @@ func (a *app) samples(c *cli.Context, db *store.DB, ref string) error {
 	return a.Out.PrintTable(t)
 }
 
-// sampleQuery turns flags into a query and the name of what is shown.
+// sampleQuery turns flags into a query and the name of the suite.
 func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.SampleQuery, error) {
 	q := store.SampleQuery{Item: c.String("item"), Step: c.Int64("step")}
 	if c.Bool("right") || c.Bool("wrong") {
@@ -186,7 +186,7 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 		q.Scope = "train"
 		return trainSuite, q, nil
 	case q.Step > 0:
-		return "", q, cli.Usagef("--step is of training, --suite %s is not", suite).See("exp samples")
+		return "", q, cli.Usagef("--step is for training completions, not for --suite %s", suite).See("exp samples")
 	case suite == "" && len(labels) == 0:
 		f := cli.Failf(cli.ExitNotFound, "run %s has no final evaluation yet", run.RID.Short())
 		f.Help = "exp samples " + run.RID.Short() + " --suite train shows what training sampled"
@@ -197,7 +197,7 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 	suite = strings.TrimPrefix(suite, run.Task+"/")
 	if !slices.Contains(labels, suite) {
 		f := cli.Failf(cli.ExitNotFound, "run %s has no suite %q", run.RID.Short(), suite)
-		f.Help = "there are " + strings.Join(append(labels, trainSuite), ", ")
+		f.Help = "it has " + strings.Join(append(labels, trainSuite), ", ")
 		return "", q, f
 	}
 	q.Scope, q.Label = "eval", suite
@@ -246,8 +246,7 @@ type sampleReader struct {
 // samplePage is how many rows are read at a time.
 const samplePage = 1000
 
-// read returns the first most completions that match, 0 for all, and whether there
-// are more.
+// read returns the first most matching completions, 0 for all, and whether there are more.
 func (s sampleReader) read(most int) (list []shownSample, more bool, err error) {
 	packs := s.db.Blobs.NewPackReader()
 	defer packs.Close()
@@ -299,8 +298,7 @@ func (s sampleReader) sample(packs *blob.PackReader, row store.Sample) (shownSam
 	return out, nil
 }
 
-// explainNone is an error where nothing was kept at all, nil where flags chose
-// nothing.
+// explainNone returns an error if no completions were kept, nil if the flags matched none.
 func (s sampleReader) explainNone() error {
 	kept, err := s.db.Samples(s.ctx, s.run.ID, store.SampleQuery{Scope: s.query.Scope, Label: s.query.Label, Limit: 1})
 	if err != nil || len(kept) > 0 {
@@ -311,12 +309,12 @@ func (s sampleReader) explainNone() error {
 		key = "store.samples.train"
 	}
 	rate, known := configNumber(s.ctx, s.db, s.run, key)
-	f := cli.Failf(cli.ExitNotFound, "no completion of %s is recorded of run %s", s.suite, s.run.RID.Short())
+	f := cli.Failf(cli.ExitNotFound, "no completions of %s are recorded for run %s", s.suite, s.run.RID.Short())
 	switch {
 	case known && rate == 0:
 		f = cli.Failf(cli.ExitNotFound, "run %s kept no completions of %s: %s was none", s.run.RID.Short(), s.suite,
 			key)
-		f.Help = "to keep them execute it again: exp run CONFIG --no-cache --set " + key + "=all"
+		f.Help = "to keep them, rerun: exp run CONFIG --no-cache --set " + key + "=all"
 	case s.run.Status != store.Done:
 		f.Help = "the run is " + string(s.run.Status) + "; completions of training are written every 25 steps and " +
 			"at its end"
@@ -338,7 +336,7 @@ func configNumber(ctx context.Context, db *store.DB, run store.Run, key string) 
 	return v, ok
 }
 
-// verdict is a word for how a completion was graded.
+// verdict says how a completion was graded.
 func (s shownSample) verdict() string {
 	switch {
 	case s.Correct == nil:
@@ -395,7 +393,7 @@ func (a *app) sampleTable(list []shownSample) cli.Table {
 	return t
 }
 
-// visible shows line ends of a text on one line.
+// visible puts a text on one line, with its line ends marked.
 func visible(text string) string { return strings.ReplaceAll(text, "\n", "⏎") }
 
 // writeSamples writes whole prompts and completions.
@@ -431,8 +429,7 @@ func writeSamples(p *cli.Page, list []shownSample) {
 	}
 }
 
-// suiteCandidates proposes the suites of the run that stands before, or of the
-// newest one.
+// suiteCandidates proposes the suites of the run named before, or of the newest one.
 func (a *app) suiteCandidates(ctx context.Context, db *store.DB, w cli.Word) []cli.Candidate {
 	if w.Flag != "suite" {
 		return nil

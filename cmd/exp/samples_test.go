@@ -23,13 +23,13 @@ func TestSamplesErrors(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"samples flowrl-a#0 --suite tset", 3, "there are test@start, test, train"},
-		{"samples flowrl-a#0 --suite train", 3, "kept no completions of train: store.samples.train was none (exit 3)\n  help: to keep them execute it again"},
+		{"samples flowrl-a#0 --suite tset", 3, "it has test@start, test, train"},
+		{"samples flowrl-a#0 --suite train", 3, "kept no completions of train: store.samples.train was none (exit 3)\n  help: to keep them, rerun"},
 		{"samples flowrl-a#0 --step 3", 3, "kept no completions of train"},
 		{"samples ppo-b#0", 3, "has no final evaluation yet"},
 		{"samples flowrl-a#0 --right --wrong", 2, "exclude each other"},
 		{"samples flowrl-a#0 --step 0", 2, "steps count from 1"},
-		{"samples flowrl-a#0 --suite test --step 3", 2, "--step is of training"},
+		{"samples flowrl-a#0 --suite test --step 3", 2, "--step is for training completions"},
 		{"samples flowrl-a#0 --grep (", 2, "--grep: error parsing regexp"},
 		{"samples flowrl-a", 3, "matches 3 runs"},
 	}

@@ -21,33 +21,32 @@ func sandboxCommand(a *app) *cli.Command {
 	level := []cli.Flag{
 		&cli.StringFlag{Name: "require", Usage: "refuse to run with less isolation than `LEVEL`: full, " +
 			"namespaces, landlock", DefaultText: string(sandbox.Namespaces)},
-		&cli.StringFlag{Name: "most", Usage: "use no more than `LEVEL`, to try a lower one",
-			DefaultText: "the best there is"},
+		&cli.StringFlag{Name: "most", Usage: "use at most `LEVEL`, to try a lower one",
+			DefaultText: "the best available"},
 		&cli.StringFlag{Name: "python", Usage: "run programs by this `INTERPRETER`", DefaultText: "python3"},
 		&cli.IntFlag{Name: "workers", Usage: "run `N` programs at once", DefaultText: "one per core"},
 	}
 	return &cli.Command{
 		Name:     "sandbox",
 		Category: "set up",
-		Usage:    "run programs that nobody trusts, and try to break out",
-		Description: "A program runs without network, without the files of this machine, without other processes " +
-			"and within limits. Verdicts: ok, wrong_answer, runtime_error, time_limit, memory_limit, output_limit, " +
-			"compile_error, security_violation, and infra_error where the sandbox failed and not the program.",
-		UsageText: "exp sandbox exec program.py # run it, with the input of this command\n" +
+		Usage:    "run untrusted programs, and test the isolation",
+		Description: "A program runs without network, without this machine's files, without other processes and " +
+			"within limits. Verdicts: ok, wrong_answer, runtime_error, time_limit, memory_limit, output_limit, " +
+			"compile_error, security_violation, and infra_error if the sandbox failed, not the program.",
+		UsageText: "exp sandbox exec program.py # run it, with this command's stdin\n" +
 			"exp sandbox selftest # does the sandbox hold on this machine?",
 		Subcommands: []*cli.Command{
 			{
 				Name: "exec", ArgsUsage: "[FILE [ARGUMENT...]]", Usage: "run a program, or the requests of a file",
-				Description: "FILE is a program in Python, or by its extension in C (.c), C++ (.cpp, .cc, .cxx), Go " +
-					"(.go) or JavaScript (.js), where this machine has the toolchain; it is compiled in the sandbox " +
-					"too, and gets what this command gets on stdin. With --in, requests are read from a file, one " +
-					"JSON object a line, and a result is written for each, in the same order. A request has source, " +
-					"and may have id, language " +
-					"(" + strings.Join(sandbox.Languages(), ", ") + "), stdin, args, files, limits, " +
-					"tests with stdin and stdout; or mode \"call\" with entry and tests with args and expect; or " +
-					"mode \"asserts\" with entry and test_code, a program that calls entry. " +
-					"The exit code for FILE is 0 if the verdict is ok, 8 if the sandbox failed, else 1; for " +
-					"requests it says nothing of verdicts.",
+				Description: "FILE is a program in Python or, by its extension, in C (.c), C++ (.cpp, .cc, " +
+					".cxx), Go (.go) or JavaScript (.js), if this machine has the toolchain. It is compiled in " +
+					"the sandbox too, and gets this command's stdin. With --in, requests are read from a file, " +
+					"one JSON object per line, and one result per request is written, in the same order. A " +
+					"request has source, and may have id, language (" + strings.Join(sandbox.Languages(), ", ") +
+					"), stdin, args, files, limits, tests with stdin and stdout; or mode \"call\" with entry " +
+					"and tests with args and expect; or mode \"asserts\" with entry and test_code, a program " +
+					"that calls entry. For FILE the exit code is 0 if the verdict is ok, 8 if the sandbox " +
+					"failed, else 1; for requests it does not depend on verdicts.",
 				UsageText: "exp sandbox exec program.py < input.txt\n" +
 					"exp sandbox exec --limits cpu_ms=1000,memory_mb=128 program.py --json # with times and memory\n" +
 					"exp sandbox exec --in requests.jsonl --out results.jsonl # - is stdin, stdout",
@@ -63,17 +62,17 @@ func sandboxCommand(a *app) *cli.Command {
 				Action: a.sandboxExec,
 			},
 			{
-				Name: "check", Usage: "say what isolation and which languages this machine gives, and what is missing",
+				Name: "check", Usage: "show the isolation and languages available here, and what is missing",
 				UsageText: "exp sandbox check # exit code 8 below --require",
 				Flags:     level,
 				Action:    a.sandboxCheck,
 			},
 			{
-				Name: "selftest", Usage: "run hostile programs and see that each gets what it must",
-				Description: "Runs a list of programs, of each language that is there, that exhaust resources, hide " +
-					"processes, read files, call the network, raise privileges, flood the output or cheat, and " +
-					"after each an honest one. Fails with 8 if one gets another verdict than it must, reaches " +
-					"anything of this machine, or leaves a process.",
+				Name: "selftest", Usage: "run hostile programs and check that each is contained",
+				Description: "Runs hostile programs in every available language that exhaust resources, hide " +
+					"processes, read files, use the network, raise privileges, flood the output or cheat, and " +
+					"an honest program after each. Fails with 8 if a program gets the wrong verdict, reaches " +
+					"anything on this machine, or leaves a process behind.",
 				UsageText: "exp sandbox selftest # half a minute\n" +
 					"exp sandbox selftest --most namespaces # the level without cgroups",
 				Flags:  level,
@@ -92,7 +91,7 @@ func limitNames() string {
 	return strings.Join(names, ", ")
 }
 
-// sandboxConfig reads the flags that all subcommands have.
+// sandboxConfig reads the flags shared by all subcommands.
 func sandboxConfig(c *cli.Context) (sandbox.Config, error) {
 	levels := sandbox.Levels()
 	cfg := sandbox.Config{Require: sandbox.Namespaces, Python: c.String("python"), Slots: c.Int("workers")}
@@ -118,7 +117,7 @@ func parseLimits(list []string) (l sandbox.Limits, err error) {
 			name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 			n, err := strconv.ParseInt(value, 10, 64)
 			if !ok || err != nil {
-				return l, cli.Usagef("--limits %s: NAME=NUMBER is needed", part)
+				return l, cli.Usagef("--limits %s: want NAME=NUMBER", part)
 			}
 			if err := l.Set(name, n); err != nil {
 				return l, cli.Usagef("--limits: %w", err)
@@ -141,7 +140,7 @@ func (a *app) sandboxExec(c *cli.Context) (err error) {
 	if in == "" {
 		most = -1
 		if c.String("out") != "" {
-			return cli.Usagef("--out is for requests: give --in too").See(c.Command.HelpName)
+			return cli.Usagef("--out needs --in: it is for requests").See(c.Command.HelpName)
 		}
 	}
 	args, err := cli.Positionals(c, 0, most)
@@ -211,7 +210,7 @@ func (a *app) sandboxProgram(ctx context.Context, cfg sandbox.Config, args []str
 	return cli.Failf(cli.ExitFailure, "%s: %s (%s)", result.Verdict, run.Detail, resources)
 }
 
-// readNamed reads a file that a person named.
+// readNamed reads a file named by the user.
 func readNamed(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -220,7 +219,7 @@ func readNamed(name string) ([]byte, error) {
 	return text, err
 }
 
-// asWriter lets term look at an input as at an output.
+// asWriter lets term inspect an input like an output.
 func asWriter(r io.Reader) io.Writer {
 	if w, ok := r.(io.Writer); ok {
 		return w
@@ -228,7 +227,7 @@ func asWriter(r io.Reader) io.Writer {
 	return io.Discard
 }
 
-// sandboxServe runs requests from a file into a file; "-" are the standard streams.
+// sandboxServe runs requests from a file into a file; "-" is stdin or stdout.
 func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to string) (err error) {
 	in := a.Stdin
 	if from != "-" {
@@ -259,7 +258,7 @@ func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to str
 		return err
 	}
 	if n, err := p.InfraErrors(); n > 0 {
-		a.Warn("the sandbox broke %d times, and each program was tried once more; the last time: %v", n, err)
+		a.Warn("the sandbox failed %d times, and each program was retried once; most recently: %v", n, err)
 	}
 	return nil
 }
@@ -269,7 +268,7 @@ type sandboxState struct {
 	Level  sandbox.Level   `json:"level"`
 	Probes []sandbox.Probe `json:"probes"`
 
-	Languages []sandbox.Probe `json:"languages"` // but Python, without which there is no level
+	Languages []sandbox.Probe `json:"languages"` // except Python, which every level needs
 }
 
 func (a *app) sandboxCheck(c *cli.Context) error {
@@ -356,7 +355,7 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 		return cli.Failf(cli.ExitEvaluation, "%w", after)
 	}
 	if failed > 0 {
-		return cli.Failf(cli.ExitEvaluation, "%d of %d hostile programs did not get what they must", failed, len(list))
+		return cli.Failf(cli.ExitEvaluation, "%d of %d hostile programs were not contained", failed, len(list))
 	}
 	a.Note("%d hostile programs held at level %s", len(list)-unpromised, p.Level())
 	for _, text := range p.Level().Unpromised() {
@@ -365,7 +364,7 @@ func (a *app) sandboxSelftest(c *cli.Context) (err error) {
 	return nil
 }
 
-// checkSandbox is doctor's part: what programs can be run with.
+// checkSandbox is doctor's check of the sandbox.
 func checkSandbox(ctx context.Context, d *diagnosis) {
 	level, probes, err := sandbox.Check(ctx, sandbox.Config{})
 	if err != nil {

@@ -18,14 +18,13 @@ import (
 
 func (a *app) sandboxBenchCommand(level []cli.Flag) *cli.Command {
 	return &cli.Command{
-		Name: "bench", Usage: "measure programs per second, beside the bare interpreter",
-		Description: "Runs a program that does nothing, a solution that imports ten modules, a function of five " +
-			"tests, and five assertions against a function: in the sandbox, and as far as it goes by the bare " +
-			"interpreter and by bubblewrap where that is installed. The ways take turns in short slices, so that a " +
-			"busy machine slows all of them. p50_ms and p99_ms are of one program at a time, from the request to " +
-			"the result; per_second is with one program per worker at once; of_bare compares p50_ms. cpu_ms is " +
-			"processor time of one program, of the harness, the sandbox and the program together: it changes little " +
-			"on a busy machine.",
+		Name: "bench", Usage: "measure programs per second, compared with the bare interpreter",
+		Description: "Runs a program that does nothing, a solution that imports ten modules, a function with " +
+			"five tests, and five assertions against a function: in the sandbox and, where possible, by the " +
+			"bare interpreter and by bubblewrap if it is installed. The ways take turns in short slices, so " +
+			"that load slows them all equally. p50_ms and p99_ms are the latency of one program at a time, from " +
+			"request to result; per_second has one program per worker at once; of_bare compares p50_ms. cpu_ms " +
+			"is the processor time per program of harness, sandbox and program together; load hardly changes it.",
 		UsageText: "exp sandbox bench # half a minute\n" +
 			"exp sandbox bench --seconds 10 --json > bench.json # schema exp.sandbox.bench/1",
 		Flags: append([]cli.Flag{
@@ -36,7 +35,7 @@ func (a *app) sandboxBenchCommand(level []cli.Flag) *cli.Command {
 	}
 }
 
-// measured is a way to run a program, and what it took.
+// measured is a way to run a program, with its timings.
 type measured struct {
 	program, way string
 	run          func(ctx context.Context) error
@@ -47,11 +46,11 @@ type measured struct {
 	cpu       time.Duration // of both, everywhere
 }
 
-// tenImports is a solution as contests have it.
+// tenImports is a typical contest solution.
 const tenImports = "import sys, os, math, json, re, random, itertools, functools, collections, " +
 	"heapq\nprint(sum(map(int, sys.stdin.read().split())))"
 
-// sandboxMeasured are the rows, each program's bare interpreter first.
+// sandboxMeasured returns the rows; the bare interpreter comes first for each program.
 func sandboxMeasured(p *sandbox.Pool) []*measured {
 	started := func(args ...string) func(context.Context) error {
 		return func(ctx context.Context) error { return exec.CommandContext(ctx, args[0], args[1:]...).Run() }
@@ -128,7 +127,7 @@ func (m *measured) quantile(q float64) float64 {
 	return 1e3 * sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Seconds()
 }
 
-// cpuTime is what this process, the programs that it started and the pool have used.
+// cpuTime is the CPU time of this process, its children and the pool.
 func cpuTime(p *sandbox.Pool) (time.Duration, error) {
 	total, err := p.CPUTime()
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {

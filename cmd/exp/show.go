@@ -25,20 +25,20 @@ func showCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "show a run: identity, stages, results, files",
 		ArgsUsage: "RUN",
-		Description: "RUN is @last, an id or its beginning, NAME where it has one seed, or NAME#SEED. Without a " +
-			"flag the page shows everything but the configuration, the environment and the lineage; each flag shows " +
-			"one part alone.",
+		Description: "RUN is @last, an id or its beginning, NAME if it has one seed, or NAME#SEED. Without " +
+			"flags the page shows everything but the configuration, the environment and the lineage; each flag " +
+			"shows one part. exp help glossary explains xid, digests and chain.",
 		UsageText: strings.Join([]string{
 			"exp show @last # the newest run",
-			"exp show countdown-flowrl#0 --config # its configuration, with everything resolved",
-			"exp show @last --source old-code # the very sources that produced it",
-			"exp show @last --json # the same for programs",
+			"exp show countdown-flowrl#0 --config # its fully resolved configuration",
+			"exp show @last --source old-code # the sources that produced it",
+			"exp show @last --json # for programs",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "stages", Usage: "only the stages, with what each read and wrote"},
 			&cli.BoolFlag{Name: "config", Usage: "only the resolved configuration"},
 			&cli.BoolFlag{Name: "env", Usage: "only the attempts and the machines they ran on"},
-			&cli.BoolFlag{Name: "lineage", Usage: "only what the run was made from, and what was made from it"},
+			&cli.BoolFlag{Name: "lineage", Usage: "only what the run was made from and used for"},
 			&cli.StringFlag{Name: "source", Usage: "write the sources that produced the run to the new folder `DIR`"},
 		},
 		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
@@ -80,7 +80,7 @@ func (a *app) show(c *cli.Context, db *store.DB, ref string) error {
 	}})
 }
 
-// workingDir is the directory that paths are shown from; empty if unknown.
+// workingDir is the directory that paths are relative to; empty if unknown.
 func workingDir() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -89,14 +89,14 @@ func workingDir() string {
 	return dir
 }
 
-// writeSources writes the sources that trained a run to a folder, and warns of stages
-// that were executed by others.
+// writeSources writes the sources that trained a run to a folder, and warns if other
+// sources executed some stages.
 func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir string) error {
 	out, err := recorded.WriteSources(ctx, db, run, dir)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		f := cli.Failf(cli.ExitNotFound, "the store has no sources of run %s", run.RID.Short())
-		f.Help = "they are kept once a stage of the run was executed"
+		f.Help = "the first stage that the run executes stores them"
 		return f
 	case errors.Is(err, recorded.ErrOccupied):
 		f := cli.Usagef("--source %w", err)
@@ -106,7 +106,7 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 		return err
 	}
 	if len(out.Others) > 0 {
-		a.Warn("executed by other sources than these: %s (exp show %s --stages has the code of each)",
+		a.Warn("these stages were executed by other sources: %s (exp show %s --stages shows the code of each)",
 			strings.Join(out.Others, ", "), run.RID.Short())
 	}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.sources/1", Data: out, Human: func(w io.Writer) error {
@@ -116,8 +116,8 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 	}})
 }
 
-// mainResults are those that the narrow page shows, suite by suite, in this order; of
-// pass@k the first and the last k.
+// mainResults are the results on the narrow page, suite by suite, in this order, with the
+// first and the last k of pass@k.
 func mainResults(list []recorded.Result) (out []recorded.Result) {
 	for len(list) > 0 {
 		n := slices.IndexFunc(list, func(r recorded.Result) bool { return r.Suite != list[0].Suite })
@@ -151,7 +151,7 @@ func zero(r recorded.Result) bool {
 	return (r.Before == nil || r.Before.Value == 0) && (r.After == nil || r.After.Value == 0)
 }
 
-// lineage shows what each stage read and wrote, who made it and who used it.
+// lineage shows what each stage read and wrote, and which runs made and used it.
 func (p *showPage) lineage() error {
 	p.Heading("lineage")
 	if !p.s.Parent.IsZero() {
@@ -191,7 +191,7 @@ func usedByText(list []string) string {
 	return strings.Join(list[:most], ", ") + " and " + cli.MachineText(int64(len(list)-most)) + " more"
 }
 
-// stages is one row a stage: what it cost and what it made.
+// stages prints one row per stage: its cost and its outputs.
 func (p *showPage) stages() error {
 	if len(p.s.Stages) == 0 {
 		return nil
@@ -236,7 +236,7 @@ func stageStyle(v any) term.Style {
 	return statusStyle(v)
 }
 
-// outputsText lists the outputs of a stage; of a folder of files their number.
+// outputsText lists the outputs of a stage; for a folder, their number.
 func outputsText(st *recorded.Stage) string {
 	const most = 4
 	if len(st.Outputs) > most {
@@ -253,7 +253,7 @@ func outputsText(st *recorded.Stage) string {
 	return strings.Join(parts, ", ")
 }
 
-// stagesWide is all that is known of the stages.
+// stagesWide prints everything known about the stages.
 func (p *showPage) stagesWide() error {
 	for i := range p.s.Stages {
 		st := &p.s.Stages[i]

@@ -139,7 +139,7 @@ func TestShowSourceOfOthers(t *testing.T) {
 	b.must(db.Close())
 	c := fixtureCall(t, 0, false)
 	got := c.run("show", "flowrl-a#0", "--store", dir, "--source", filepath.Join(t.TempDir(), "s"))
-	if got.code != 0 || !strings.Contains(got.stderr, "executed by other sources than these: eval.score late") {
+	if got.code != 0 || !strings.Contains(got.stderr, "executed by other sources: eval.score late") {
 		t.Errorf("got %+v", got)
 	}
 }

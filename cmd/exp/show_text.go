@@ -25,14 +25,14 @@ type showPage struct {
 	here string // the working directory, for shorter paths
 }
 
-// shownEvents is how many warnings the page has; the others are in --json.
+// shownEvents is how many warnings the page shows; --json has all.
 const shownEvents = 8
 
 func (p *showPage) write() error {
 	s := p.s
 	switch {
 	case s.Parts.Config && !s.Parts.Stages && !s.Parts.Env && !s.Parts.Lineage:
-		p.Text("", s.Source) // to be used as a configuration again
+		p.Text("", s.Source) // usable as a configuration
 		return nil
 	case !s.Parts.Summary():
 		p.title()
@@ -65,7 +65,7 @@ func (p *showPage) write() error {
 	return nil
 }
 
-// title is the first line, and before it what makes the run's results doubtful.
+// title is the first line, preceded by anything that casts doubt on the results.
 func (p *showPage) title() {
 	s, color := p.s, p.Layout.Color
 	for _, d := range s.Divergences {
@@ -100,7 +100,7 @@ func (p *showPage) identity() {
 		cli.Fact{Name: "digests", Text: fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(),
 			cmp.Or(s.Chain.Short(), "none yet"))},
 		cli.Fact{Name: "numerics", Text: s.Numerics + deviceText(s.Device)},
-		cli.Fact{Name: "foreign", Text: foreignText(s)},
+		cli.Fact{Name: "imported", Text: foreignText(s)},
 		cli.Fact{Name: "steps", Text: p.stepsText()},
 		cli.Fact{Name: "time", Text: p.timeText()},
 		cli.Fact{Name: "machine", Text: p.machineText()},
@@ -111,12 +111,12 @@ func (p *showPage) identity() {
 	)
 }
 
-// foreignText says what a run of another framework lacks.
+// foreignText says what an imported run lacks.
 func foreignText(s *recorded.Run) string {
 	if s.Foreign == "" {
 		return ""
 	}
-	return "imported from files of " + s.Foreign + "; it has no chain, and nothing of it can be executed again"
+	return "from files of " + s.Foreign + "; the run has no chain (digest of its steps) and cannot be re-executed"
 }
 
 func deviceText(device string) string {
@@ -195,7 +195,7 @@ func (p *showPage) results() error {
 	return nil
 }
 
-// resultTitle is a metric's name with blanks; the name of a grader stays as it is.
+// resultTitle is a metric's name with spaces; a grader's name stays as it is.
 func resultTitle(name string) string {
 	if strings.HasPrefix(name, eval.GraderPrefix) {
 		return name
@@ -232,15 +232,15 @@ func changeStyle(v any) term.Style {
 	return term.Plain
 }
 
-// metrics shows the headline metrics with their course.
+// metrics shows the headline metrics as curves.
 func (p *showPage) metrics() error {
 	if len(p.s.Metrics) == 0 {
 		return nil
 	}
 	p.Heading("metrics over the steps")
 	course := cli.Column{Title: "course", Style: func(any) term.Style { return term.Accent }}
-	columns := []cli.Column{{Title: "metric"}, {Title: "first"}, course, {Title: "last"}, {Title: "least"},
-		{Title: "most"}, {Title: "unit", Rank: 1, Min: 4}}
+	columns := []cli.Column{{Title: "metric"}, {Title: "first"}, course, {Title: "last"}, {Title: "min"},
+		{Title: "max"}, {Title: "unit", Rank: 1, Min: 4}}
 	width := 40
 	if w := p.Layout.Width; w > 0 {
 		width = max(min(w-62, 40), 8)
@@ -286,7 +286,7 @@ func (p *showPage) files() error {
 	return nil
 }
 
-// path is shown from the working directory where that is shorter.
+// path is relative to the working directory if that is shorter.
 func (p *showPage) path(path string) string {
 	if p.here == "" || path == "" {
 		return path
@@ -310,7 +310,7 @@ func (p *showPage) events() error {
 	}
 	p.Heading("warnings")
 	if left := len(list) - shownEvents; left > 0 {
-		p.Line("%d earlier ones: exp show %s --json --fields events", left, p.s.Run.Short())
+		p.Line("%d earlier warnings: exp show %s --json --fields events", left, p.s.Run.Short())
 		list = list[left:]
 	}
 	var rows [][]any
@@ -361,8 +361,8 @@ func (p *showPage) attempts() error {
 	return nil
 }
 
-// envText is a value of an environment: an amount of memory with a unit, the words
-// of a command line as one types them.
+// envText formats a value of an environment: memory with a unit, a command line as one
+// types it.
 func envText(key string, v any) string {
 	switch v := v.(type) {
 	case cli.Number:

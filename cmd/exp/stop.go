@@ -18,20 +18,20 @@ func stopCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "stop",
 		Category:  "Experiments",
-		Usage:     "ask a run that is being executed to save a checkpoint and stop",
+		Usage:     "ask a running run to save a checkpoint and stop",
 		ArgsUsage: "RUN",
-		Description: "Sends the process that executes the run the signal that Ctrl-C or a batch system would, and " +
-			"waits until it has let go of the run: it finishes the training step at hand and saves it. The process " +
-			"is the one that holds the run's lock, on this machine; no other is ever signalled. Ctrl-C stops the " +
-			"waiting and not the request. Running the same configuration again goes on.",
+		Description: "Sends the process that executes the run the same signal as Ctrl-C or a batch system, and " +
+			"waits until it releases the run: it finishes the current training step and saves it. The process " +
+			"is the one that holds the run's lock, on this machine; no other process is ever signalled. Ctrl-C " +
+			"ends the waiting, not the request. Running the same configuration again continues the run.",
 		UsageText: strings.Join([]string{
-			"exp stop @running # the one that runs",
-			"exp stop countdown-ppo#1 --no-wait # ask, and go on at once",
-			"exp stop @running --now # do not finish the step: what was recorded is kept",
+			"exp stop @running # the one that is running",
+			"exp stop countdown-ppo#1 --no-wait # ask, and return at once",
+			"exp stop @running --now # do not finish the step; recorded steps are kept",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "now", Usage: "do not wait for the step to end"},
-			&cli.BoolFlag{Name: "no-wait", Usage: "return once the process is asked"},
+			&cli.BoolFlag{Name: "no-wait", Usage: "return without waiting for the process"},
 		},
 		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
 			return a.runningCandidates(c.Context, w)
@@ -46,7 +46,7 @@ func stopCommand(a *app) *cli.Command {
 	}
 }
 
-// runningCandidates proposes what is being executed.
+// runningCandidates proposes the running runs.
 func (a *app) runningCandidates(ctx context.Context, w cli.Word) (list []cli.Candidate) {
 	db, err := a.OpenStore()
 	if err != nil || w.Flag != "" || len(w.Args) > 0 {
@@ -72,7 +72,7 @@ type stopped struct {
 	Run    ident.Digest `json:"run"`
 	PID    int          `json:"pid"`
 	Now    bool         `json:"now"`
-	Ended  bool         `json:"ended"` // the process has let go of the run
+	Ended  bool         `json:"ended"` // the process has released the run
 	Status store.Status `json:"status"`
 	Steps  int64        `json:"steps"`
 	WaitS  float64      `json:"wait_s"`
@@ -90,7 +90,7 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	start := time.Now()
 	out := stopped{Run: run.RID, PID: pid, Now: c.Bool("now")}
 	if !c.Bool("no-wait") {
-		a.Note("process %d is asked to stop; waiting until it has saved (Ctrl-C stops the waiting only)", pid)
+		a.Note("asked process %d to stop; waiting until it has saved (Ctrl-C only ends the waiting)", pid)
 		out.Ended = holder.WaitReleased(c.Context, db, run)
 	}
 	out.WaitS = time.Since(start).Seconds()
@@ -99,10 +99,10 @@ func (a *app) stop(c *cli.Context, db *store.DB, ref string) error {
 	}
 	out.Status, out.Steps = db.StatusNow(&run), run.Steps
 	if !out.Ended && !c.Bool("no-wait") {
-		return cli.Stoppedf(c.Context, "process %d is asked to stop and has not yet", pid)
+		return cli.Stoppedf(c.Context, "asked process %d to stop; it has not stopped yet", pid)
 	}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.stop/1", Data: out, Human: func(w io.Writer) error {
-		text := fmt.Sprintf("process %d is asked to stop run %s", pid, run.RID.Short())
+		text := fmt.Sprintf("asked process %d to stop run %s", pid, run.RID.Short())
 		if out.Ended {
 			text = fmt.Sprintf("run %s is %s after %d of %d steps", run.RID.Short(), out.Status, out.Steps,
 				run.StepsTotal)
@@ -121,11 +121,11 @@ func stopFailure(err error) error {
 	f := cli.Failf(cli.ExitResource, "%w", refused)
 	switch refused.Why {
 	case holder.NotExecuted:
-		f.Code, f.Help = cli.ExitNotFound, "exp ls @running lists what is"
+		f.Code, f.Help = cli.ExitNotFound, "exp ls @running lists running runs"
 	case holder.OnOtherHost:
 		f.Help = "run exp stop there"
 	case holder.NotPermitted:
-		f.Help = "it belongs to somebody else; ask them"
+		f.Help = "it belongs to another user; ask them"
 	}
 	return f
 }

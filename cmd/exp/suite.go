@@ -23,26 +23,26 @@ func suiteCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "suite",
 		Category: "Results",
-		Usage:    "keep benchmarks: problems with gold answers, by digest",
+		Usage:    "manage benchmarks: problems with gold answers, identified by digest",
 		Description: "A suite is a set of problems with the digest of its content, a version, a licence and its " +
-			"graders. The problems of the known benchmarks are not part of this program: suite add reads them from " +
-			"a file of yours, JSONL, JSON or parquet, in any published layout, and checks number and digest. A " +
-			"suite of your own may also be described by a small YAML file: name, file, and optionally version, " +
-			"license, items, graders and layout (id, problem, answer, within, cluster, difficulty, source: names of " +
+			"graders. The known benchmarks are not part of this program: suite add reads the problems from your " +
+			"file (JSONL, JSON or parquet, in any published layout) and checks their number and digest. You can " +
+			"also describe your own suite in a small YAML file: name, file, and optionally version, license, " +
+			"items, graders and layout (id, problem, answer, within, cluster, difficulty, source: names of " +
 			"fields).",
-		UsageText: "exp suite known # the benchmarks that this program knows of\n" +
-			"exp suite add math500 MATH-500/test.jsonl # check and keep a benchmark\n" +
+		UsageText: "exp suite known # the benchmarks this program knows\n" +
+			"exp suite add math500 MATH-500/test.jsonl # check and store a benchmark\n" +
 			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +
 			"exp suite show math500 --items -n 5 # its first problems",
 		Subcommands: []*cli.Command{
 			{
-				Name: "add", ArgsUsage: "[NAME] FILE", Usage: "read a benchmark from a file and keep it in the store",
-				Description: "NAME is one of exp suite known, or your own; without it the name is the file's, or " +
-					"what a definition (.yaml) says. A file with another number of problems than the benchmark has " +
-					"is refused; one whose digest is of no known copy is kept with a warning.",
+				Name: "add", ArgsUsage: "[NAME] FILE", Usage: "read a benchmark from a file into the store",
+				Description: "NAME is one of exp suite known, or your own; by default it is the file's name, or " +
+					"the one in a definition (.yaml). A file with a different number of problems than the " +
+					"benchmark is refused; a file with an unknown digest is kept with a warning.",
 				UsageText: "exp suite add aime24 aime24.jsonl\nexp suite add house.yaml # a suite of your own",
 				Flags: []cli.Flag{&cli.StringFlag{Name: "expect",
-					Usage: "fail unless the problems have the digest `HEX`, or one that begins so"}},
+					Usage: "fail unless the problems' digest is or begins with `HEX`"}},
 				Action: a.suiteAdd,
 			},
 			{
@@ -53,7 +53,7 @@ func suiteCommand(a *app) *cli.Command {
 				},
 			},
 			{
-				Name: "known", Usage: "list the benchmarks that this program knows of",
+				Name: "known", Usage: "list the benchmarks this program knows",
 				UsageText: "exp suite known -o wide # with sources and graders",
 				Action: func(c *cli.Context) error {
 					if _, err := cli.Positionals(c, 0, 0); err != nil {
@@ -80,25 +80,25 @@ func suiteCommand(a *app) *cli.Command {
 			},
 			{
 				Name: "verify", ArgsUsage: "[SUITE...]", Usage: "hash the problems again and compare",
-				UsageText:    "exp suite verify # all of them; exit code 4 if one is not what it was",
+				UsageText:    "exp suite verify # all of them; exit code 4 if one has changed",
 				BashComplete: suites,
 				Action: func(c *cli.Context) error {
 					return a.WithStore(func(db *store.DB) error { return a.suiteVerify(c, db) })
 				},
 			},
 			{
-				Name: "rm", ArgsUsage: "SUITE", Usage: "forget a suite that no run was scored on",
+				Name: "rm", ArgsUsage: "SUITE", Usage: "remove a suite that no run was scored on",
 				UsageText:    "exp suite rm house",
 				BashComplete: suites,
 				Action: func(c *cli.Context) error {
 					return a.withSuite(c, a.OpenStoreToWrite, func(db *store.DB, row store.Suite) error {
 						err := db.RemoveSuite(c.Context, row.ID)
 						if errors.Is(err, store.ErrInUse) {
-							return cli.Usagef("%d runs were scored on %s: their scores would be without problems",
+							return cli.Usagef("%d runs were scored on %s: their scores would lose their problems",
 								row.Evals, row.Name)
 						}
 						if err == nil {
-							a.Note("%s is forgotten; its problems stay until the store is tidied", row.Name)
+							a.Note("%s is removed; its problems stay until exp gc", row.Name)
 						}
 						return err
 					})
@@ -115,7 +115,7 @@ func readSuite(name, path string) (*suite.Suite, error) {
 	switch {
 	case errors.As(err, &count):
 		f := cli.Failf(cli.ExitIntegrity, "%w", err)
-		f.Help = "another selection of problems needs another name: exp suite add NAME " + path
+		f.Help = "a different selection of problems needs a different name: exp suite add NAME " + path
 		return nil, f
 	case fault.IsBadFile(err):
 		return nil, cli.Failf(cli.ExitUsage, "%w", err)
@@ -154,15 +154,14 @@ func (a *app) suiteAdd(c *cli.Context) error {
 	return errors.Join(a.keepSuite(c.Context, db, s, digest, data), db.Close())
 }
 
-// describeCopy names the version of a known copy, and warns of what a person should
-// know about the file.
+// describeCopy names the version of a known copy, and warns about oddities of the file.
 func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
 	if !suites.Identify(s, digest) {
-		a.Warn("%s: these problems are those of no copy of %s that is known here; scores on another copy may differ",
+		a.Warn("%s: these problems match no known copy of %s; scores on other copies may differ",
 			path, s.Name)
 	}
 	if s.Copies.Rows > s.Copies.Unique {
-		a.Warn("%s: %d rows are %d different problems, each %.3g times; they are kept once", path, s.Copies.Rows,
+		a.Warn("%s: %d rows hold %d different problems, each %.3g times; each is kept once", path, s.Copies.Rows,
 			s.Copies.Unique, s.Copies.Factor())
 	}
 	if s.Copies.Unanswered > 0 {
@@ -219,7 +218,7 @@ func knownSuites() cli.Table {
 	return t
 }
 
-// withSuite finds the suite that the only argument names and calls f with it.
+// withSuite finds the suite that the argument names and calls f with it.
 func (a *app) withSuite(c *cli.Context, open func() (*store.DB, error), f func(*store.DB, store.Suite) error) error {
 	args, err := cli.Positionals(c, 1, 1)
 	if err != nil {
@@ -242,14 +241,14 @@ func findSuite(ctx context.Context, db *store.DB, ref string) (store.Suite, erro
 	return row, suiteMissing(err)
 }
 
-// suiteMissing adds to the error of a suite that is not there what to do.
+// suiteMissing adds advice to the error about a missing suite.
 func suiteMissing(err error) error {
 	var none *suites.NotFoundError
 	if !errors.As(err, &none) {
 		return err
 	}
 	f := cli.Failf(cli.ExitNotFound, "%w", err)
-	f.Help = "exp suite add " + none.Ref + " FILE keeps one"
+	f.Help = "exp suite add " + none.Ref + " FILE adds it"
 	if s := spelling.Nearest(none.Ref, none.Known); s != "" {
 		f.Help = "did you mean " + s + "?"
 	}
@@ -322,7 +321,7 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
 	broken := 0
 	for _, row := range list {
 		if row.Size == 0 && len(args) == 0 {
-			continue // recorded by a run, without problems of its own
+			continue // recorded by a run, without stored problems
 		}
 		err := suites.Check(db, row)
 		problem := ""
@@ -341,7 +340,7 @@ func (a *app) suiteVerify(c *cli.Context, db *store.DB) error {
 	return nil
 }
 
-// storedSuites are the suites of the store, for completion.
+// storedSuites proposes the suites of the store.
 func (a *app) storedSuites(ctx context.Context) []cli.Candidate {
 	var list []cli.Candidate
 	err := a.WithStore(func(db *store.DB) error {

@@ -100,7 +100,7 @@ func (p *process) end() int {
 // goOn returns the arguments of the command that the program said goes on.
 func goOn(t *testing.T, stderr string) []string {
 	t.Helper()
-	m := regexp.MustCompile(`to go on: \S+ (.*)`).FindStringSubmatch(stderr)
+	m := regexp.MustCompile(`to continue: \S+ (.*)`).FindStringSubmatch(stderr)
 	if m == nil {
 		t.Fatalf("nothing says how to go on:\n%s", stderr)
 	}

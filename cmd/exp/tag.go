@@ -17,16 +17,16 @@ func tagCommand(a *app) *cli.Command {
 		Category:  "Keeping",
 		Usage:     "tag a run, or list its tags",
 		ArgsUsage: "RUN [TAG...]",
-		Description: "Tags group runs for people: tag:NAME is a reference wherever runs are chosen, and tag = NAME " +
-			"a filter, as in exp compare tag:baseline tag:new. The tag " + store.PinTag +
-			" keeps a run from being collected (exp pin).",
+		Description: "Tags group runs: tag:NAME selects runs wherever a command takes them, and tag = NAME is a " +
+			"filter, as in exp compare tag:baseline tag:new. The tag " + store.PinTag + " protects a run from " +
+			"exp gc (exp pin).",
 		UsageText: strings.Join([]string{
 			"exp tag @last baseline paper # add two tags",
-			"exp tag @last # which it has",
-			"exp tag @last --remove paper # take one off",
+			"exp tag @last # list its tags",
+			"exp tag @last --remove paper # remove one",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "remove", Aliases: []string{"r"}, Usage: "take the tags off"},
+			&cli.BoolFlag{Name: "remove", Aliases: []string{"r"}, Usage: "remove the tags"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
 		Action: func(c *cli.Context) error {
@@ -41,7 +41,7 @@ func tagCommand(a *app) *cli.Command {
 			}
 			if len(args) == 1 {
 				if c.Bool("remove") {
-					return cli.Usagef("--remove needs the tags that are to go").See("exp tag")
+					return cli.Usagef("--remove needs the tags to remove").See("exp tag")
 				}
 				return a.WithStore(func(db *store.DB) error { return a.printTags(c.Context, db, args[0]) })
 			}
@@ -55,7 +55,7 @@ func tagCommand(a *app) *cli.Command {
 	}
 }
 
-// checkTag refuses what could not be written as tag:NAME or in a filter.
+// checkTag refuses names that do not work in tag:NAME or in a filter.
 func checkTag(tag string) error {
 	if tag == "" || strings.ContainsAny(tag, " \t\n\r'\"(),[]") || len(tag) > 64 {
 		f := cli.Usagef("%q cannot be a tag", tag)
@@ -119,17 +119,17 @@ func noteCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "note",
 		Category:  "Keeping",
-		Usage:     "write a remark on a run, or list them",
+		Usage:     "add a remark to a run, or list its remarks",
 		ArgsUsage: "RUN [TEXT...]",
 		UsageText: strings.Join([]string{
 			"exp note @last 'reward rose, entropy fell: lower the temperature' # add one",
 			"exp note @last # list them, with their numbers",
-			"exp note @last --remove 3 # take number 3 off",
+			"exp note @last --remove 3 # remove number 3",
 		}, "\n"),
-		Description: "Remarks stand on the page of exp show, with the time at which they were made. The text may be " +
-			"several words without quotes.",
+		Description: "exp show prints the remarks with the time they were made. The text may be several words " +
+			"without quotes.",
 		Flags: []cli.Flag{
-			&cli.Int64Flag{Name: "remove", Aliases: []string{"r"}, Usage: "take remark number `N` off"},
+			&cli.Int64Flag{Name: "remove", Aliases: []string{"r"}, Usage: "remove remark number `N`"},
 		},
 		BashComplete: a.completesRuns(1, true, nil),
 		Action: func(c *cli.Context) error {
@@ -140,7 +140,7 @@ func noteCommand(a *app) *cli.Command {
 			text := strings.TrimSpace(strings.Join(args[1:], " "))
 			switch {
 			case c.IsSet("remove") && text != "":
-				return cli.Usagef("--remove takes a remark off; it does not go with a text").See("exp note")
+				return cli.Usagef("--remove removes a remark; it does not go with a text").See("exp note")
 			case len(args) > 1 && text == "":
 				return cli.Usagef("the remark is empty").See("exp note")
 			case text == "" && !c.IsSet("remove"):
@@ -165,7 +165,7 @@ func noteCommand(a *app) *cli.Command {
 	}
 }
 
-// removeNote takes off the remark with a number, as lists number them: from 1.
+// removeNote removes a remark by its number in lists, from 1.
 func removeNote(ctx context.Context, db *store.DB, run store.Run, n int64) error {
 	notes, err := db.Notes(ctx, run.ID)
 	if err != nil {

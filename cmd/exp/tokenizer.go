@@ -19,10 +19,10 @@ func tokenizerCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:     "tokenizer",
 		Category: "Experiments",
-		Usage:    "make a tokenizer from your own texts, and see what one does",
-		Description: "A model reads ids, not text. Learn a vocabulary from the texts that the model will see, or " +
-			"look at how the tokenizer of a model folder (tokenizer.json, as Hugging Face writes it) cuts a text " +
-			"into tokens.",
+		Usage:    "train a tokenizer on your texts, encode and decode",
+		Description: "A model reads token ids, not text. Learn a vocabulary from the texts that the model will " +
+			"see, or show how the tokenizer of a model folder (tokenizer.json, in Hugging Face's format) splits " +
+			"a text into tokens.",
 		UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # learn one from all texts " +
 			"of a file\n" +
 			"exp tokenizer encode tok 'What is 12+30?' # its ids and pieces\n" +
@@ -31,13 +31,12 @@ func tokenizerCommand(a *app) *cli.Command {
 			{
 				Name: "train", ArgsUsage: "FILE...", Usage: "learn a byte-level BPE from files, or from a " +
 					"recipe's data",
-				Description: "Starts from the 256 bytes and joins the most frequent neighbours until there are " +
-					"--vocab-size tokens, within the words that the pattern cuts. Any text can be encoded " +
-					"afterwards. FILE is JSONL, JSON or parquet (--field says which of its fields are texts; " +
-					"without it all are), plain text, or a recipe (.yaml): the prompts and solutions of its " +
-					"training problems, whether they are made or read. The same texts give the same tokenizer, in " +
-					"whatever order. Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and " +
-					"generation_config.json to --out.",
+				Description: "Starts from the 256 bytes and merges the most frequent pairs until there are " +
+					"--vocab-size tokens, within the words that the pattern splits off. The result can encode " +
+					"any text. FILE is JSONL, JSON or parquet (--field selects fields; default: all texts), " +
+					"plain text, or a recipe (.yaml): the prompts and solutions of its training problems. The " +
+					"same texts give the same tokenizer, in any order. Writes tokenizer.json, " +
+					"tokenizer_config.json, special_tokens_map.json and generation_config.json to --out.",
 				UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # all texts of all rows\n" +
 					"exp tokenizer train configs/stories_cpu_flowrl.yaml --vocab-size 768 # what a recipe trains " +
 					"on, written to its tokenizer.path\n" +
@@ -47,7 +46,7 @@ func tokenizerCommand(a *app) *cli.Command {
 					"--out tok # with tokens for a chat",
 				Flags: []cli.Flag{
 					&cli.IntFlag{Name: "vocab-size", Usage: "make `N` tokens in all, special ones included"},
-					&cli.StringFlag{Name: "out", Usage: "write to the folder `DIR`, which is made",
+					&cli.StringFlag{Name: "out", Usage: "write to the new folder `DIR`",
 						DefaultText: "tokenizer.path of a recipe"},
 					&cli.StringSliceFlag{Name: "field", Usage: "learn from the field `NAME`; may be given again",
 						DefaultText: "all texts of a row"},
@@ -59,27 +58,27 @@ func tokenizerCommand(a *app) *cli.Command {
 			},
 			{
 				Name: "encode", ArgsUsage: "DIR [TEXT...]", Usage: "show the ids and the pieces of a text",
-				Description: "DIR has a tokenizer.json. TEXT comes from stdin if it is not given. Text that spells " +
-					"a token such as <|im_end|> becomes that token; --plain leaves it text, as it is in problems " +
-					"and completions.",
+				Description: "DIR has a tokenizer.json. Without TEXT it reads stdin. Text that spells a token " +
+					"such as <|im_end|> becomes that token; --plain keeps it as text, as in problems and " +
+					"completions.",
 				UsageText: "exp tokenizer encode tok 'What is 12+30?' # a row per token\n" +
 					"exp tokenizer encode models/qwen -o jsonl < prompt.txt # for programs\n" +
 					"exp tokenizer encode tok 'a<|endoftext|>' --plain # no special tokens",
 				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "plain", Usage: "text that spells an added token stays text"},
-					&cli.BoolFlag{Name: "special", Usage: "put the tokens around it that the tokenizer's own " +
-						"template has (BOS, EOS)"},
+					&cli.BoolFlag{Name: "plain", Usage: "keep text that spells a special token as text"},
+					&cli.BoolFlag{Name: "special", Usage: "add the special tokens of the tokenizer's own " +
+						"template (BOS, EOS)"},
 				},
 				Action: a.tokenizerEncode,
 			},
 			{
 				Name: "decode", ArgsUsage: "DIR [ID...]", Usage: "show the text of ids",
-				Description: "DIR has a tokenizer.json. Ids come from stdin if they are not given; commas and " +
-					"brackets between them are left out.",
+				Description: "DIR has a tokenizer.json. Without ID it reads stdin. Commas and brackets between " +
+					"ids are ignored.",
 				UsageText: "exp tokenizer decode tok 318 220 17 # their text, special tokens spelled out\n" +
 					"exp tokenizer decode tok --skip-special < ids.txt # as graders see it",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "skip-special",
-					Usage: "leave special tokens out, as for a grader"}},
+					Usage: "omit special tokens, as for a grader"}},
 				Action: a.tokenizerDecode,
 			},
 		},
@@ -105,7 +104,7 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	case !c.IsSet("vocab-size"):
 		return a.Usagef("--vocab-size N is needed: how many tokens to make; 4096 to 32768 suit small models")
 	case out == "":
-		return a.Usagef("--out DIR is needed: where the tokenizer goes")
+		return a.Usagef("--out DIR is missing: where should the tokenizer go?")
 	}
 	for _, f := range files {
 		if _, err := os.Stat(f); err != nil {
@@ -119,7 +118,7 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	a.CloseProgress()
 	switch {
 	case err != nil && c.Context.Err() != nil:
-		return cli.Stoppedf(c.Context, "learning stopped; nothing is written")
+		return cli.Stoppedf(c.Context, "training stopped; nothing was written")
 	case err != nil:
 		return cli.Failf(cli.ExitUsage, "%w", err)
 	}
@@ -127,7 +126,7 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 		return err
 	}
 	if n := c.Int("vocab-size"); l.VocabSize < n {
-		a.Warn("only %d of %d tokens: no two neighbours are left that are there twice", l.VocabSize, n)
+		a.Warn("only %d of %d tokens: no pair of tokens is left that occurs twice", l.VocabSize, n)
 	}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.tokenizer.train/1", Data: l, Human: func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s: %d tokens, learned from %d texts of %d bytes; %.2f bytes a token in the first "+
@@ -137,7 +136,7 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	}})
 }
 
-// trainProgress shows how many merges are done.
+// trainProgress shows the number of merges done.
 func (a *app) trainProgress() func(done, of int) {
 	var p term.Progress
 	reading := true
@@ -212,7 +211,7 @@ func (a *app) tokenizerEncode(c *cli.Context) error {
 	return nil
 }
 
-// decoded is what exp tokenizer decode tells programs.
+// decoded is the result of exp tokenizer decode for programs.
 type decoded struct {
 	IDs  []int32 `json:"ids"`
 	Text string  `json:"text"`
@@ -237,7 +236,7 @@ func (a *app) tokenizerDecode(c *cli.Context) error {
 	}) {
 		id, err := strconv.ParseInt(word, 10, 32)
 		if err != nil || id < 0 || int(id) >= t.VocabSize() {
-			return a.Usagef("%q is no id of this vocabulary: they go from 0 to %d", word, t.VocabSize()-1)
+			return a.Usagef("%q is not an id of this vocabulary; ids go from 0 to %d", word, t.VocabSize()-1)
 		}
 		d.IDs = append(d.IDs, int32(id))
 	}

@@ -59,7 +59,7 @@ func TestTokenizerTrain(t *testing.T) {
 func TestTokenizerTrainFields(t *testing.T) {
 	all, e := trainTokenizer(t, "--vocab-size", "400")
 	e.succeeds(t)
-	if !strings.Contains(e.stderr, "tokens: no two neighbours are left") {
+	if !strings.Contains(e.stderr, "tokens: no pair of tokens is left") {
 		t.Errorf("no word of the smaller vocabulary:\n%s", e.stderr)
 	}
 	one, e := trainTokenizer(t, "--vocab-size", "400", "--field", "question")
@@ -138,7 +138,7 @@ func TestTokenizerRefuses(t *testing.T) {
 	}{
 		{"train", cli.ExitUsage, "FILE"},
 		{"train " + text + " --out x", cli.ExitUsage, "--vocab-size N is needed"},
-		{"train " + text + " --vocab-size 300", cli.ExitUsage, "--out DIR is needed"},
+		{"train " + text + " --vocab-size 300", cli.ExitUsage, "--out DIR is missing"},
 		{"train " + text + " --vocab-size 3 --out " + dir + "/o", cli.ExitUsage, "257 at least"},
 		{"train " + dir + "/none.txt --vocab-size 300 --out " + dir + "/o", cli.ExitNotFound, "none.txt"},
 		{"train " + text + " --vocab-size 300 --pattern ( --out " + dir + "/o", cli.ExitUsage, "group without"},

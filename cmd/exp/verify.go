@@ -24,29 +24,30 @@ func verifyCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
 		Category:  "Experiments",
-		Usage:     "prove what is recorded of a run, by hashing and by executing it again",
+		Usage:     "check the record of a run by hashing and by re-executing it",
 		ArgsUsage: "RUN",
-		Description: "Levels, each of which includes the one before:\n" +
-			"  blobs   every stored file has its digest, and the chain follows from the recorded steps\n" +
-			"  score   the stored completions get the recorded verdicts and scores\n" +
-			"  prefix  training steps, executed again, give the recorded bits: the first --steps, or those after a " +
-			"checkpoint\n" +
-			"  full    every stage does\n" +
-			"The outcome is recorded; exp ls and exp show tell it. Nothing else that is recorded changes. The exit " +
-			"code is 4 if something that is stored was changed, 5 if executing gave other bits, and 7 on a machine " +
-			"of another numerics class.",
+		Description: "Each level includes the ones before:\n" +
+			"  blobs   every stored file matches its digest, and the chain (the digest of the\n" +
+			"          run's steps) follows from the recorded steps\n" +
+			"  score   grading the stored completions gives the recorded verdicts and scores\n" +
+			"  prefix  re-executing training steps gives the recorded bits: the first --steps,\n" +
+			"          or those after a checkpoint\n" +
+			"  full    re-executing every stage gives the recorded bits\n" +
+			"The outcome is recorded, and exp ls and exp show print it; nothing else in the record changes. The " +
+			"exit code is 4 if stored data was changed, 5 if re-execution gave different bits, and 7 on a " +
+			"machine of another numerics class (machines of one class compute the same bits).",
 		UsageText: strings.Join([]string{
-			"exp verify @last --level blobs # are all files as they were?",
-			"exp verify 5e8d # and do the first 20 steps give the same bits?",
+			"exp verify @last --level blobs # are all files unchanged?",
+			"exp verify 5e8d # also re-execute the first 20 steps",
 			"exp verify 5e8d --from 50 --steps 10 # ten steps after the checkpoint of step 50",
 			"exp verify 5e8d --level full # everything, as long as the run itself took",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "level", Usage: "prove `LEVEL`: " + strings.Join(levels, ", "),
+			&cli.StringFlag{Name: "level", Usage: "check `LEVEL`: " + strings.Join(levels, ", "),
 				Value: string(harness.LevelPrefix)},
-			&cli.IntFlag{Name: "steps", Usage: "execute `N` training steps again (prefix)",
+			&cli.IntFlag{Name: "steps", Usage: "re-execute `N` training steps (prefix)",
 				Value: harness.DefaultPrefix},
-			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint of at most `STEP` (prefix)",
+			&cli.IntFlag{Name: "from", Usage: "begin at the newest checkpoint at or before `STEP` (prefix)",
 				DefaultText: "the start"},
 			&cli.IntFlag{Name: "threads", Usage: "use `N` threads, 0 for all (compute.threads)",
 				DefaultText: "recorded"},
@@ -121,17 +122,17 @@ func (a *app) printVerification(v harness.Verification) error {
 	}})
 }
 
-// verifiedText says what was proved.
+// verifiedText says what was verified.
 func verifiedText(v *harness.Verification) string {
-	did := []string{fmt.Sprintf("%d files hashed", v.Blobs), fmt.Sprintf("the chain of %d steps computed", v.Chain)}
+	did := []string{fmt.Sprintf("%d files hashed", v.Blobs), fmt.Sprintf("the chain of %d steps recomputed", v.Chain)}
 	if v.Inexact > 0 {
-		did = append(did, fmt.Sprintf("that of %d not computable from the store", v.Inexact))
+		did = append(did, fmt.Sprintf("%d steps not recomputable from the store", v.Inexact))
 	}
 	if v.Verdicts > 0 {
-		did = append(did, fmt.Sprintf("%d verdicts given again", v.Verdicts))
+		did = append(did, fmt.Sprintf("%d verdicts regraded", v.Verdicts))
 	}
 	if v.FromStep > 0 {
-		did = append(did, fmt.Sprintf("steps %d–%d executed again", v.FromStep, v.ToStep))
+		did = append(did, fmt.Sprintf("steps %d–%d re-executed", v.FromStep, v.ToStep))
 	}
 	if n := len(v.Stages); n > 0 {
 		did = append(did, fmt.Sprintf("%d stages repeated", n))
@@ -143,7 +144,7 @@ func verifiedText(v *harness.Verification) string {
 	return text + "NOT ok: " + strings.Join(did, ", ")
 }
 
-// foundError is the error of a verification that found something.
+// foundError returns the error of a verification with findings.
 func foundError(run store.Run, v *harness.Verification) error {
 	if v.OK {
 		return nil
@@ -153,21 +154,22 @@ func foundError(run store.Run, v *harness.Verification) error {
 		more = fmt.Sprintf(" (and %d more)", n-1)
 	}
 	if v.Diverged() {
-		f := cli.Failf(cli.ExitDivergence, "run %s, executed again, gives other bits: %s%s", run.RID.Short(),
+		f := cli.Failf(cli.ExitDivergence, "re-executing run %s gave different bits: %s%s", run.RID.Short(),
 			first.Where, more)
-		f.Help = "the record is kept as it was and the divergence added to it; exp doctor tests whether this " +
-			"machine computes the same twice"
+		f.Help = "the record is unchanged but for the added divergence; exp doctor tests whether this " +
+			"machine is deterministic"
 		return f
 	}
-	f := cli.Failf(cli.ExitIntegrity, "what is stored of run %s was changed: %s%s", run.RID.Short(), first.Where, more)
-	f.Help = "a file that is not what its name says can be moved away: exp run then makes it again"
+	f := cli.Failf(cli.ExitIntegrity, "the stored data of run %s was changed: %s%s", run.RID.Short(), first.Where,
+		more)
+	f.Help = "move a corrupt file away, and exp run will produce it again"
 	return f
 }
 
 // verifiedKey names the column, and the field of filters.
 const verifiedKey = "verified"
 
-// verifiedMark is how a list for people shows it.
+// verifiedMark formats it for people.
 func verifiedMark(v string, unicode bool) string {
 	yes, no := "✓", "✗"
 	if !unicode {
@@ -182,8 +184,8 @@ func verifiedMark(v string, unicode bool) string {
 	return yes + v
 }
 
-// verifiedColumn is a column of how far runs were proved; people see it where some run
-// was verified, or if they asked.
+// verifiedColumn shows how far runs were verified; people see it if some run was
+// verified, or on request.
 func (a *app) verifiedColumn(all map[int64][]store.Verification, runs []store.Run, asked bool) runColumn {
 	some := asked || slices.ContainsFunc(runs, func(r store.Run) bool { return len(all[r.ID]) > 0 })
 	c := cli.Column{Key: verifiedKey, Wide: !some, Style: func(v any) term.Style {
@@ -203,7 +205,7 @@ func (a *app) verifiedColumn(all map[int64][]store.Verification, runs []store.Ru
 	}}
 }
 
-// verificationText says what the newest verification came to, and what all did.
+// verificationText gives the outcome of the newest verification, and sums up the others.
 func (p *showPage) verificationText() string {
 	list := p.s.Verifications
 	if len(list) == 0 {
@@ -215,7 +217,7 @@ func (p *showPage) verificationText() string {
 		text = v.Level + " FAILED"
 	}
 	if v.FromStep > 0 {
-		text += fmt.Sprintf(", steps %d–%d executed again", v.FromStep, v.ToStep)
+		text += fmt.Sprintf(", steps %d–%d re-executed", v.FromStep, v.ToStep)
 	}
 	text += " (" + age(p.now, v.Time) + " ago)"
 	var wrong []string

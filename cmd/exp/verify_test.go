@@ -23,7 +23,7 @@ func TestVerifyCommand(t *testing.T) {
 	}
 	e := exp(t, "verify", "@last", "--steps", "2", "--store", dir)
 	e.succeeds(t)
-	if !strings.Contains(e.stdout, "prefix ok: ") || !strings.Contains(e.stdout, "steps 1–2 executed again") {
+	if !strings.Contains(e.stdout, "prefix ok: ") || !strings.Contains(e.stdout, "steps 1–2 re-executed") {
 		t.Errorf("verify:\n%s", e.stdout)
 	}
 	shows := func(ls, show string) {
@@ -35,7 +35,7 @@ func TestVerifyCommand(t *testing.T) {
 			t.Errorf("show lacks %q:\n%s", show, e.stdout)
 		}
 	}
-	shows("✓prefix", "prefix ok, steps 1–2 executed again")
+	shows("✓prefix", "prefix ok, steps 1–2 re-executed")
 
 	weights := blobPath(t, dir, r, "train[]/weights")
 	good, err := os.ReadFile(weights)
@@ -108,7 +108,7 @@ func TestResumeCommand(t *testing.T) {
 	e.succeeds(t)
 	exp(t, "resume", "@last", "--store", dir).succeeds(t)
 	e = exp(t, "resume", "smoke", "--store", dir)
-	if e.succeeds(t); !strings.Contains(e.stderr, "is complete: nothing is left to do") {
+	if e.succeeds(t); !strings.Contains(e.stderr, "is complete; there is nothing left to do") {
 		t.Errorf("it does not say so:\n%s", e.stderr)
 	}
 	e = exp(t, "resume", "smoke", "--extend-steps", "2", "--store", dir)
@@ -144,15 +144,15 @@ func TestWhy(t *testing.T) {
 	if e.succeeds(t); !strings.Contains(e.stdout, "unlike run "+first+": train.steps 4 → 5\n") {
 		t.Errorf("the plan does not say why:\n%s", e.stdout)
 	}
-	why("train", "executed: nothing of its kind was done before")
+	why("train", "executed: the first stage of its kind")
 	run("--seeds", "1")
-	why("train", "executed: not the same seed as in the nearest before it", "seed seed=0 seed=1")
-	why("sft", "cached: taken from run")
+	why("train", "executed: different seed than in the nearest earlier run", "seed seed=0 seed=1")
+	why("sft", "cached: reused from run")
 	run("--set", "train.optim.lr=2e-3")
-	why("train", "not the same params", "params train.optim.lr 0.001 0.002")
+	why("train", "different params", "params train.optim.lr 0.001 0.002")
 	run("--set", "sft.steps=31")
 	why("sft", "params sft.steps 30 31")
-	why("train", "not the same input as", "input weights", "made by sft")
+	why("train", "different input than", "input weights", "made by sft")
 	run("--no-cache")
 	ref = first
 	why("train", "executed again although run")
@@ -162,7 +162,7 @@ func TestWhy(t *testing.T) {
 	}
 	run("--seeds", "3")
 	ref = "@last"
-	why("train", "not the same numerics, seed")
+	why("train", "different numerics, seed")
 }
 
 // openRaw opens a store's database behind the store's back.

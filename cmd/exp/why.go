@@ -20,11 +20,11 @@ func whyCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "why",
 		Category:  "Results",
-		Usage:     "explain why stages of a run were executed and not taken from the cache",
+		Usage:     "explain why stages of a run were executed instead of reused",
 		ArgsUsage: "RUN [STAGE]",
-		Description: "Compares each stage with the nearest one of its kind that was done before, in any run, and " +
-			"says what of its parameters, inputs, code, numerics and seed is not the same. STAGE is train, eval.gen " +
-			"or, of one suite, eval.gen[test].",
+		Description: "Compares each stage with the nearest earlier one of its kind, in any run, and says what " +
+			"differs: parameters, inputs, code, numerics class or seed. STAGE is train, eval.gen or, for one " +
+			"suite, eval.gen[test].",
 		UsageText: strings.Join([]string{
 			"exp why @last # every stage",
 			"exp why @last train # what made it train again",
@@ -103,8 +103,8 @@ func madeBy(r explain.Reason) string {
 	return "made by " + r.By
 }
 
-// reasonText is one of the two values of a reason; digests are short, also those that a
-// parameter has as text.
+// reasonText formats one of the two values of a reason; digests are shortened, also inside
+// parameters.
 func reasonText(v any) string {
 	switch v := v.(type) {
 	case ident.Digest:
@@ -117,15 +117,15 @@ func reasonText(v any) string {
 	return valueText(v)
 }
 
-// verdict is one line on a stage.
+// verdict explains a stage in one line.
 func (p *whyPage) verdict(s explain.Stage) string {
 	switch {
 	case s.Status == store.Cached && s.Nearest.Run == p.e.Run:
-		return "cached: done by this run before"
+		return "cached: this run had done it before"
 	case s.Status == store.Cached:
-		return fmt.Sprintf("cached: taken from run %s (%s)", s.Nearest.Run.Short(), s.Nearest.Name)
+		return fmt.Sprintf("cached: reused from run %s (%s)", s.Nearest.Run.Short(), s.Nearest.Name)
 	case s.Miss == explain.First:
-		return "executed: nothing of its kind was done before"
+		return "executed: the first stage of its kind"
 	case s.Miss == explain.Again:
 		return fmt.Sprintf("executed again although run %s had done the same: "+
 			"with --no-cache, or because its files were missing", s.Nearest.Run.Short())
@@ -135,7 +135,7 @@ func (p *whyPage) verdict(s explain.Stage) string {
 		kinds = append(kinds, string(r.What))
 	}
 	slices.SortFunc(kinds, cmp.Compare)
-	return fmt.Sprintf("executed: not the same %s as in the nearest before it, run %s (%s), %s ago",
+	return fmt.Sprintf("executed: different %s than in the nearest earlier run, %s (%s), %s ago",
 		strings.Join(slices.Compact(kinds), ", "), s.Nearest.Run.Short(), term.Clean(s.Nearest.Name),
 		age(p.now, s.Nearest.Started))
 }

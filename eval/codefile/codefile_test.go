@@ -144,7 +144,7 @@ func TestBrokenRows(t *testing.T) {
 		{"twice", string(good) + "\n" + string(good), "x.jsonl:2: id q1 also belongs to"},
 		{"second row broken", string(good) + "\n\n{}", "x.jsonl:3"},
 		{"in a list", "[" + string(good) + ",{}]", "x.jsonl: item 2"},
-		{"list without an end", "[" + string(good), "ends within"},
+		{"list without an end", "[" + string(good), "text ends inside a value"},
 		{"nothing", " \n", "no problems"},
 		{"empty list", "[]", "no problems"},
 		{"no tests", `{"question_content":"x","question_id":"q","public_test_cases":"[]"}`, "has no tests"},

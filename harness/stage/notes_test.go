@@ -18,7 +18,7 @@ func TestStartNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &config.Run{Model: config.Model{Init: "pretrained", Base: dir}}
-	if list := StartNotes(c); len(list) != 1 || !strings.Contains(list[0], "sequences of more than 64 tokens are refused") {
+	if list := StartNotes(c); len(list) != 1 || !strings.Contains(list[0], "sequences longer than 64 tokens are refused") {
 		t.Errorf("notes %q", list)
 	}
 	c.Model.Init = "random"

@@ -15,7 +15,7 @@ import (
 	"exp/cmd/exp/term"
 )
 
-// System is all that the program touches outside itself.
+// System is everything that the program touches outside itself.
 type System struct {
 	Args           []string // Args[0] is the program
 	Stdin          io.Reader
@@ -25,27 +25,25 @@ type System struct {
 	Signals        <-chan os.Signal // nil: none come
 }
 
-// Program is what the frame runs.
+// Program is a program for the frame to run.
 type Program struct {
-	// Commands makes the commands, in the order in which help shows them. The
-	// frame adds version, completion and help.
+	// Commands makes the commands, in the order of help. The frame adds version,
+	// completion and help.
 	Commands func(*App) []*Command
-	// Known returns what an error means that carries no exit code, and what to do
-	// about it; nil if it knows nothing of the error.
+	// Known gives an error without an exit code its code and advice; nil if it does
+	// not know the error.
 	Known func(error) *Failure
-	// Examples are what a newcomer may type first, written as UsageText.
+	// Examples are the first commands for a newcomer, written as UsageText.
 	Examples string
 	// Topics are the help pages that are not about one command.
 	Topics []Topic
 }
 
-// App is one execution of the program, handed to the constructor of every
-// command.
+// App is one execution of the program. Every constructor of a command gets it.
 //
 // The context of an Action (c.Context) is cancelled by the first SIGINT or
-// SIGTERM: the command finishes what it must, and returns an error that wraps
-// context.Canceled if it did not finish its work. A second signal ends the
-// program at once.
+// SIGTERM: the command finishes what it must and, if work is left, returns an error that
+// wraps context.Canceled. A second signal ends the program at once.
 type App struct {
 	System
 	settings
@@ -116,16 +114,15 @@ func newApp(sys System, p Program) *App {
 	return a
 }
 
-// Command is the command that runs, as one would type it: "exp config show".
+// Command returns the running command as typed: "exp config show".
 func (a *App) Command() string { return a.line.command() }
 
-// Usagef makes an error for arguments that make no sense to the command that runs, and
-// names its help.
+// Usagef makes an error for bad arguments that points to the help of the running command.
 func (a *App) Usagef(format string, args ...any) *Failure {
 	return Usagef(format, args...).See(a.Command())
 }
 
-// prepare gives every command what the library wants per command.
+// prepare sets the hooks that the library wants on every command.
 func (a *App) prepare(list []*Command) {
 	for _, cmd := range list {
 		hook := cmd.BashComplete
@@ -154,7 +151,7 @@ func (a *App) execute(ctx context.Context) (code ExitCode) {
 	return a.report(ctx, err)
 }
 
-// dispatch brings the arguments into order and runs what they ask for.
+// dispatch sorts the arguments and runs the command.
 func (a *App) dispatch(ctx context.Context) error {
 	a.line = parseArgv(a.cli, a.Args)
 	if mode, err := OneOf("", a.line.global(flagColor), colorModes); err == nil {
@@ -173,8 +170,8 @@ func (a *App) dispatch(ctx context.Context) error {
 	return a.cli.RunContext(ctx, a.line.args())
 }
 
-// noCommand shows what commands there are. It is an error all the same: a script
-// whose variable is empty must not go on as if something had been done.
+// noCommand lists the commands. It is still an error: a script with an empty variable
+// must not continue as if something had been done.
 func (a *App) noCommand() error {
 	if len(a.line.flags[0]) > 0 {
 		return Usagef("no command given").See(a.line.command())
@@ -185,8 +182,7 @@ func (a *App) noCommand() error {
 	return Said(ExitUsage)
 }
 
-// onUsageError replaces the library's answer to a flag it does not accept,
-// which is the whole help on stdout.
+// onUsageError replaces the library's answer to a bad flag: the whole help on stdout.
 func (a *App) onUsageError(_ *Context, err error, _ bool) error {
 	if len(a.line.unknown) > 0 {
 		return a.line.unknownFlagError()
@@ -196,7 +192,7 @@ func (a *App) onUsageError(_ *Context, err error, _ bool) error {
 }
 
 // Progress returns the progress display that --progress and the terminal ask for.
-// An execution has one; the frame closes it before it reports an error.
+// There is one per execution; the frame closes it before it reports an error.
 func (a *App) Progress() term.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -215,8 +211,8 @@ func (a *App) CloseProgress() {
 	}
 }
 
-// abandon leaves the terminal clean while the command is still running. It does
-// not wait for a command that is stuck in writing to that terminal.
+// abandon cleans up the terminal while the command is still running. It does not wait
+// for a command that is stuck writing to it.
 func (a *App) abandon() {
 	closed := make(chan struct{})
 	go func() {
@@ -229,9 +225,8 @@ func (a *App) abandon() {
 	}
 }
 
-// Warn tells the user about something that is not an error: at once on stderr, or
-// in the "warnings" of a JSON or YAML result. Only the command's own goroutine may
-// call it.
+// Warn prints a warning: at once on stderr, or in the "warnings" of a JSON or YAML result.
+// Only the command's own goroutine may call it.
 func (a *App) Warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if a.Out.HasEnvelope() {
@@ -256,7 +251,7 @@ func (a *App) Note(format string, args ...any) {
 	}
 }
 
-// flushWarnings prints the warnings that no envelope took along.
+// flushWarnings prints the warnings that no envelope carried.
 func (a *App) flushWarnings() {
 	for _, text := range a.Out.warnings {
 		a.printWarning(text)
@@ -269,11 +264,10 @@ func (a *App) printWarning(text string) {
 	fmt.Fprintf(a.Stderr, "%s %s\n", term.Warn.Paint("warning:", s.Color), term.Clean(text))
 }
 
-// Stream returns what is known about a stream: whether it is a terminal, how wide,
-// and whether it takes colour.
+// Stream describes a stream: whether it is a terminal, how wide, and with colour or not.
 func (a *App) Stream(w io.Writer) term.Stream {
 	return term.Inspect(w, a.color, a.Getenv)
 }
 
-// errStream is what is known about stderr.
+// errStream describes stderr.
 func (a *App) errStream() term.Stream { return a.Stream(a.Stderr) }

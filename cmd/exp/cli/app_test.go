@@ -109,7 +109,7 @@ func sampleKnown(err error) *Failure {
 	if !errors.Is(err, syscall.ENOSPC) {
 		return nil
 	}
-	return &Failure{Code: ExitResource, Err: err, Help: "free some space and run again: what is finished is kept"}
+	return &Failure{Code: ExitResource, Err: err, Help: "free some space and run again: finished work is kept"}
 }
 
 func sampleCommands(a *App) []*Command {

@@ -10,9 +10,9 @@ import (
 	"exp/experiments/spelling"
 )
 
-// argv is a command line in the order that urfave/cli wants: global flags, then
+// argv is a command line in the order of urfave/cli: global flags, then
 // each command with its flags, then positionals. The library takes everything
-// after the first positional as positionals, and rejects global flags after the
+// after the first positional as a positional, and rejects global flags after the
 // command; people write both.
 //
 // Flags are put under their first name and joined with their value
@@ -28,10 +28,10 @@ type argv struct {
 	onlyWords   bool // "--" has been seen: no flags follow
 
 	help, version bool
-	unknown       []string // flags in no table, left where they are for the parser to reject
+	unknown       []string // unknown flags, left in place for the parser to reject
 	unknownAt     string   // the command so far when the first of them came
 	pending       string   // name of a flag at the end that lacks its value
-	err           error    // what is wrong, if it can be said without the parser
+	err           error    // an error found before the parser runs
 }
 
 // parseArgv reads args, of which args[0] is the program. A flag is looked up in
@@ -48,7 +48,7 @@ func parseArgv(root *urfave.App, args []string) argv {
 		args = args[1:]
 		switch {
 		case v.err != nil && (v.onlyWords || len(word) < 2 || word[0] != '-'):
-			// follows a word that is no command; flags still say in what form to tell so
+			// after an unknown command; flags still choose the format of the error
 		case v.onlyWords || len(word) < 2 || word[0] != '-':
 			v.word(word)
 		case word == "--":
@@ -73,7 +73,7 @@ func (v *argv) args() []string {
 	return append(append(out, "--"), v.positionals...)
 }
 
-// command is the command so far as one would type it: "exp config show".
+// command is the command so far, as typed: "exp config show".
 func (v *argv) command() string {
 	words := []string{v.root.Name}
 	for _, cmd := range v.path {
@@ -82,8 +82,8 @@ func (v *argv) command() string {
 	return strings.Join(words, " ")
 }
 
-// global returns the last value that was given to a global flag, before the
-// parser has run or where it refuses to; "true" for a flag without value.
+// global returns the last value of a global flag, without the parser; "true" for a flag
+// without value.
 func (v *argv) global(name string) string {
 	value := ""
 	if len(v.flags) == 0 {
@@ -102,7 +102,7 @@ func (v *argv) global(name string) string {
 	return value
 }
 
-// subcommands are the commands that may follow.
+// subcommands returns the commands that may follow.
 func (v *argv) subcommands() []*Command {
 	if len(v.path) == 0 {
 		return v.root.Commands
@@ -133,8 +133,8 @@ func (v *argv) word(word string) {
 	}
 }
 
-// flag takes one flag, or a bundle of them, and its value from rest if it needs
-// one from there; it returns what is left of rest.
+// flag takes one flag or a bundle of flags, with its value from rest if needed, and
+// returns the remaining rest.
 func (v *argv) flag(word string, rest []string) []string {
 	name, value, joined := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
 	f, level := v.lookup(name)
@@ -163,8 +163,8 @@ func (v *argv) flag(word string, rest []string) []string {
 	return rest
 }
 
-// bundle takes "vqn5" as -v -q -n 5. It is false, and nothing is taken, where a
-// letter is no flag.
+// bundle reads "vqn5" as -v -q -n 5. It reports false, and takes nothing, if a letter is
+// not a flag.
 func (v *argv) bundle(letters string, rest []string) (left []string, ok bool) {
 	type found struct {
 		f     Flag
@@ -205,7 +205,7 @@ func (v *argv) bundle(letters string, rest []string) (left []string, ok bool) {
 func (v *argv) add(f Flag, level int, value string) {
 	name := f.Names()[0]
 	if level == 0 && (name == flagHelp || name == flagVersion) {
-		on := value != "=false" && v.err == nil // the help of no command is none
+		on := value != "=false" && v.err == nil // an unknown command has no help
 		v.help = v.help || on && name == flagHelp
 		v.version = v.version || on && name == flagVersion
 		return
@@ -213,7 +213,7 @@ func (v *argv) add(f Flag, level int, value string) {
 	v.flags[level] = append(v.flags[level], dashed(name)+value)
 }
 
-// lookup finds the flag called name and the level whose flag it is.
+// lookup finds the flag called name, and its level.
 func (v *argv) lookup(name string) (Flag, int) {
 	for level := len(v.path); level >= 0; level-- {
 		for _, f := range v.flagsOf(level) {
@@ -234,7 +234,7 @@ func (v *argv) flagsOf(level int) []Flag {
 	return v.path[level-1].Flags
 }
 
-// check finds what is missing at the end.
+// check finds missing commands and values at the end.
 func (v *argv) check() {
 	switch {
 	case v.err != nil:
@@ -250,8 +250,8 @@ func (v *argv) check() {
 	}
 }
 
-// badValue says which flag has a value that its type does not allow, as a person
-// types that flag; the parser would call it by one dash and say "parse error".
+// badValue returns an error for the first value that does not fit the type of its flag.
+// The parser would print the flag with one dash, and "parse error".
 func (v *argv) badValue() error {
 	for level, flags := range v.flags {
 		for _, word := range flags {
@@ -269,7 +269,7 @@ func (v *argv) badValue() error {
 	return nil
 }
 
-// wanted is what a flag's value should be; empty if value is that.
+// wanted says what a flag's value should be; empty if value is right.
 func wanted(f Flag, value string) string {
 	var err error
 	want := ""
@@ -319,8 +319,8 @@ func (v *argv) unknownFlagError() error {
 	return err
 }
 
-// Positionals returns the arguments of a command, between least and most of them;
-// most < 0 is any number.
+// Positionals returns the arguments of a command and checks that there are at least least
+// and at most most; most < 0 means any number.
 func Positionals(c *Context, least, most int) ([]string, error) {
 	list := c.Args().Slice()
 	name := c.Command.HelpName
@@ -351,7 +351,7 @@ func takesValue(f Flag) bool {
 	return ok && d.TakesValue()
 }
 
-// dashed writes a flag as one types it: -o, --output.
+// dashed returns a flag as typed: -o, --output.
 func dashed(name string) string {
 	if utf8.RuneCountInString(name) == 1 {
 		return "-" + name

@@ -2,17 +2,16 @@ package cli
 
 import urfave "github.com/urfave/cli/v2"
 
-// The commands are written with the types of urfave/cli. No package but this one
-// imports it.
+// Commands use the types of urfave/cli, which only this package imports.
 type (
-	// Command is a command. The frame gives these fields a meaning of its own:
+	// Command is a command. The frame uses some fields in its own way:
 	// ArgsUsage names the positionals ("RUN [STAGE]"), Description is prose that
-	// help wraps, UsageText holds examples, one a line, each followed by " # what
-	// it does", and BashComplete is made by App.Completes. Required must not be set
+	// help wraps, UsageText holds examples, one per line, each followed by " # what
+	// it does", and App.Completes makes BashComplete. Required must not be set
 	// on a flag (the library prints help on stdout then): check in the Action and
 	// return Usagef.
 	Command = urfave.Command
-	// Context is what an Action gets: the flags, the positionals and the context.
+	// Context gives an Action its flags, positionals and context.
 	Context = urfave.Context
 	// BashCompleteFunc is a command's hook for completion; App.Completes makes it.
 	BashCompleteFunc = urfave.BashCompleteFunc

@@ -16,15 +16,15 @@ import (
 	"exp/cmd/exp/term"
 )
 
-// CompletionFlag, as the last argument, asks for completions of the word before
-// it. The scripts add it; the library knows it under the same name.
+// CompletionFlag, as the last argument, asks for completions of the word before it. The
+// scripts add it; the library uses the same name.
 const CompletionFlag = "--generate-bash-completion"
 
-// CompletionTime is what a hook may take, so that the shell does not feel slow.
+// CompletionTime limits a hook, so that the shell does not feel slow.
 const CompletionTime = 30 * time.Millisecond
 
-// The scripts hold no knowledge of commands: they ask the program for each word.
-// The answer is one candidate a line, with a note after a tab.
+// The scripts know nothing of commands: they ask the program for each word. The answer
+// has one candidate per line, with a note after a tab.
 var (
 	//go:embed completion.bash
 	bashScript string
@@ -76,13 +76,13 @@ func completionScript(shell string) (string, error) {
 	case "fish":
 		return fishScript, nil
 	}
-	return "", Usagef("no completion for %q, only for bash, zsh and fish", shell).See("exp completion")
+	return "", Usagef("no completion for %q; there is one for bash, zsh and fish", shell).See("exp completion")
 }
 
 // Word is the word to complete.
 type Word struct {
 	Text string   // typed so far; may be empty
-	Flag string   // the flag of which it is the value, by its first name; "" for a positional
+	Flag string   // the flag whose value it is, by its first name; "" for a positional
 	Args []string // the positionals before it
 
 	prefix string // "--flag=", where Text follows it in one word
@@ -95,16 +95,16 @@ type Candidate struct {
 	Text, Note string
 }
 
-// Completes makes the BashComplete of a command from a function that proposes words.
-// Words that do not begin with w.Text are dropped. c has the flags before the word
+// Completes makes the BashComplete of a command from a function that proposes words. It
+// filters out words that do not begin with w.Text. c has the flags before the word
 // (--store!) and a context that ends soon. On an error the function returns nil: a
-// shell prompt is no place for messages.
+// shell prompt must not print messages.
 func (a *App) Completes(f func(c *Context, w Word) []Candidate) BashCompleteFunc {
 	return func(c *Context) { a.propose(f(c, a.word)) }
 }
 
-// completionRequest returns the words of the command line so far, the last one
-// unfinished, if args ask for completion.
+// completionRequest returns the words typed so far, the last one unfinished, if args ask
+// for completion.
 func completionRequest(args []string) (words []string, ok bool) {
 	n := len(args) - 1
 	if n < 1 || args[n] != CompletionFlag {
@@ -117,7 +117,7 @@ func completionRequest(args []string) (words []string, ok bool) {
 // parsed as usual, and the library then calls the hook of the innermost command
 // with the flags that it got.
 func (a *App) completeWords(ctx context.Context, words []string) {
-	defer func() { _ = recover() }() // silence, as for any other error
+	defer func() { _ = recover() }() // stay silent, as for any other error
 	text := ""
 	if len(words) > 1 {
 		text, words = words[len(words)-1], words[:len(words)-1]
@@ -182,7 +182,7 @@ func (a *App) propose(list []Candidate) {
 	_, _ = io.WriteString(a.Stdout, out.String())
 }
 
-// globalValues proposes values of global flags; false if w.Flag is not one.
+// globalValues proposes values of a global flag; false if w.Flag is not global.
 func globalValues(w Word, formats []Format) (list []Candidate, ok bool) {
 	switch w.Flag {
 	case flagOutput:
@@ -220,8 +220,8 @@ func commandCandidates(list []*Command) []Candidate {
 	return out
 }
 
-// flagCandidates proposes the flags of the commands named, innermost first, then
-// the global ones.
+// flagCandidates proposes the flags of the typed commands, innermost first, then the
+// global ones.
 func (a *App) flagCandidates() []Candidate {
 	var out []Candidate
 	for level := len(a.line.path); level >= 0; level-- {
@@ -243,9 +243,9 @@ func (a *App) flagCandidates() []Candidate {
 	return out
 }
 
-// PathCandidates proposes the directories, with a slash at the end, and the files that
-// keep accepts, in the directory of text. It proposes hidden files once a dot is
-// typed, and keeps "~/" as it is.
+// PathCandidates proposes directories, with a slash at the end, and the files that keep
+// accepts, in the directory of text. It proposes hidden files once a dot is typed, and
+// keeps "~/".
 func PathCandidates(text string, keep func(os.DirEntry) bool) []Candidate {
 	dir, base := filepath.Split(text)
 	at := cmp.Or(dir, ".")

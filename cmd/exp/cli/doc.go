@@ -1,8 +1,8 @@
-// Package cli is the frame of the program exp: what every command shares, and
-// nothing that only one command needs. It knows no commands. Run takes a Program,
-// executes the command that the arguments name, and returns the exit code.
+// Package cli is the frame of the program exp: everything that all commands share. It
+// knows no commands. Run takes a Program, executes the command that the arguments name,
+// and returns the exit code.
 //
-// A command is a Command that a constructor makes from the App:
+// A constructor makes a Command from the App:
 //
 //	func countCommand(a *app) *cli.Command { // app embeds *cli.App
 //		return &cli.Command{
@@ -27,8 +27,8 @@
 //		}
 //	}
 //
-// The frame reads the global flags and puts them, and the command's own, where the
-// parser wants them. It gives the command:
+// The frame reads the global flags, and sorts all flags as the parser wants them. It gives
+// the command:
 //
 //   - the outside (System): arguments, streams, environment, clock, signals;
 //   - the store: OpenStore, OpenStoreToWrite, WithStore;
@@ -36,12 +36,12 @@
 //     with parts) in the format that --output names. A Page is the text of a Document
 //     for people;
 //   - messages: Warn, Note, Progress and Log, all on stderr;
-//   - errors: Failf makes an error with an exit code, Usagef one for arguments that
-//     make no sense. Run prints what the Action returns, as text or JSON, and
-//     Program.Known tells it what the errors of other packages mean;
+//   - errors: Failf makes an error with an exit code, Usagef one for bad arguments. Run
+//     prints what the Action returns, as text or JSON, and Program.Known tells it what
+//     the errors of other packages mean;
 //   - completion: Completes makes the hook that proposes words to the shell.
 //
 // The first SIGINT or SIGTERM cancels the context of the Action, which saves what it
-// must and returns Stoppedf. A panic of the Action becomes an error that asks for a
-// report.
+// must and returns Stoppedf. A panic in the Action becomes an error that asks the user to
+// report it.
 package cli

@@ -17,7 +17,7 @@ import (
 // ExitCode is the exit code of the process.
 type ExitCode int
 
-// The exit codes, one per thing that a script may want to react to.
+// The exit codes, one for each case that a script may handle.
 const (
 	ExitOK            ExitCode = 0
 	ExitFailure       ExitCode = 1 // unexpected
@@ -60,16 +60,15 @@ func (c ExitCode) kind() string {
 	return "failure"
 }
 
-// Failure is an error with its exit code and what to do about it.
+// Failure is an error with its exit code and advice.
 type Failure struct {
 	Code ExitCode
 	Kind string // for JSON errors; empty: the code's own word
 	Err  error  // what is wrong, lower-case
 	Help string // what to do, one line; may be empty
 
-	// Render, if not nil, makes the text for a terminal with or without colour that
-	// is printed instead of "error: …": several errors with their places, or a table
-	// that explains.
+	// Render, if not nil, makes the text to print instead of "error: …", with or
+	// without colour: several errors with their places, or a table.
 	Render func(color bool) string
 
 	// Problems, if not empty, are the "errors" of a JSON error; else Err is.
@@ -92,7 +91,7 @@ type Problem struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// ExitCode makes a Failure one of the errors that carry their exit code.
+// ExitCode returns the exit code, as for any error that carries one.
 func (f *Failure) ExitCode() int { return int(f.Code) }
 
 // See names the command whose help explains the error.
@@ -106,19 +105,18 @@ func Failf(code ExitCode, format string, args ...any) *Failure {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// Usagef makes an error for arguments that make no sense.
+// Usagef makes an error for bad arguments.
 func Usagef(format string, args ...any) *Failure {
 	return Failf(ExitUsage, format, args...)
 }
 
-// Said ends the program with a code and no message: the command has printed what
-// there is to say.
+// Said ends the program with a code and no message: the command has printed everything.
 func Said(code ExitCode) error {
 	return &Failure{Code: code, Err: errors.New("")}
 }
 
 // Stoppedf makes the error of a command that a signal stopped. ctx is the command's;
-// the text says what was saved and how to go on.
+// the text says what was saved and how to continue.
 func Stoppedf(ctx context.Context, format string, args ...any) error {
 	return &stopError{fmt.Sprintf(format, args...), context.Cause(ctx)}
 }
@@ -147,11 +145,11 @@ func signalCode(sig os.Signal) ExitCode {
 	return ExitInterrupted
 }
 
-// Describe finds out what an error means to the caller of the program. cause is
-// why the command's context was cancelled, nil if it was not.
+// Describe turns an error into a Failure. cause is why the command's context was
+// cancelled, nil if it was not.
 //
-// An error may carry its exit code by a method ExitCode() int. known, a program's
-// Program.Known, is asked before that method.
+// An error may carry its exit code in a method ExitCode() int; known, from Program.Known,
+// comes first.
 func Describe(err, cause error, known func(error) *Failure) *Failure {
 	var sig *signalError
 	if errors.As(cause, &sig) && errors.Is(err, context.Canceled) {
@@ -192,8 +190,7 @@ func (a *App) report(ctx context.Context, err error) ExitCode {
 	return f.Code
 }
 
-// wantsJSONErrors also looks at the arguments themselves, for errors that come
-// before the parser.
+// wantsJSONErrors also looks at the raw arguments, for errors before the parser runs.
 func (a *App) wantsJSONErrors() bool {
 	if a.jsonErrors || a.line.global(flagJSON) == "true" {
 		return true
@@ -257,8 +254,8 @@ func writeJSONError(w io.Writer, f *Failure) {
 	_ = enc.Encode(jsonError{"exp.error/1", f.Code, cmp.Or(f.Kind, f.Code.kind()), problems})
 }
 
-// parts takes errors.Join apart, to report each error. Other errors that wrap
-// several have words of their own around them and stay whole.
+// parts splits errors.Join, to report each error. Other errors that wrap several add
+// words around them and stay whole.
 func parts(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		if list := joined.Unwrap(); len(list) > 0 && errors.Join(list...).Error() == err.Error() {
@@ -268,8 +265,7 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// reportPanic reports a bug of ours. Only panics of the command's own goroutine
-// come here.
+// reportPanic reports a bug in exp. It sees only panics of the command's own goroutine.
 func (a *App) reportPanic(value any, stack []byte) ExitCode {
 	f := Failf(ExitFailure, "internal error: %v", value)
 	f.Kind = "panic"

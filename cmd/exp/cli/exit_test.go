@@ -22,7 +22,7 @@ func TestExitCodes(t *testing.T) {
 		{"ok", 0, ""},
 		{"plain", 1, "error: something odd\n"},
 		{"wrapped", 5, "error: verify 5e8d: step 12 differs (exit 5)\n"},
-		{"full", 7, "error: blob: write f: no space left on device (exit 7)\n  help: free some space and run again: what is finished is kept\n"},
+		{"full", 7, "error: blob: write f: no space left on device (exit 7)\n  help: free some space and run again: finished work is kept\n"},
 		{"said", 6, "the table\n"},
 		{"help", 3, "error: no store (exit 3)\n  help: run: exp init\n"},
 		{"text", 2, "a.yaml:1:2: error[E102]: …\n"},

@@ -29,9 +29,8 @@ const (
 	flagVersion   = "version"
 )
 
-// globalFlags are accepted before and after every command. Environment
-// variables are read in configure, through System.Getenv, and not by the
-// library.
+// globalFlags are accepted before and after every command. configure, not the library,
+// reads environment variables, through System.Getenv.
 func globalFlags() []Flag {
 	return []Flag{
 		&StringFlag{Name: flagStore, Usage: "`DIR` of the experiment store (default: EXP_STORE, else the nearest " +
@@ -43,13 +42,13 @@ func globalFlags() []Flag {
 		&BoolFlag{Name: flagNoHeader, Usage: "leave out the header line"},
 		&StringFlag{Name: flagColor, Usage: "`WHEN` to use colour: " + strings.Join(Words(colorModes), ", ")},
 		&StringFlag{Name: flagProgress, Usage: "show progress as `KIND`: " + strings.Join(Words(progressKinds), ", ")},
-		&BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "no progress and no notes, only results, warnings " +
-			"and errors"},
+		&BoolFlag{Name: flagQuiet, Aliases: []string{"q"},
+			Usage: "print only results, warnings and errors: no progress and no notes"},
 		&BoolFlag{Name: flagVerbose, Aliases: []string{"v"}, Usage: "log more on stderr; twice for debugging",
 			Count: new(int)},
 		&StringFlag{Name: flagLogFormat, Usage: "`FMT` of the log: " + strings.Join(logFormats, ", ")},
 		&StringFlag{Name: flagDir, Usage: "work as if started in `DIR`"},
-		// Hidden: only who was refused a network file system needs it, and is told.
+		// Hidden: needed only on network file systems, whose error message names it.
 		&StringFlag{Name: flagJournal, Hidden: true, Usage: "`KIND` of journal of the store: wal, or rollback for " +
 			"network file systems, one process at a time"},
 		&BoolFlag{Name: flagHelp, Aliases: []string{"h"}, Usage: "explain a command"},
@@ -63,7 +62,7 @@ var (
 	logFormats    = []string{"text", "json"}
 )
 
-// settings is what the global flags and the environment say.
+// settings holds the global flags and the environment.
 type settings struct {
 	store        string // --store, else EXP_STORE; empty: to be searched for
 	journal      string // wal, rollback
@@ -127,7 +126,7 @@ func (a *App) configureOutput(c *Context) error {
 	return nil
 }
 
-// formats are those that the command has.
+// formats returns the formats of the command.
 func (a *App) formats() []Format {
 	if a.line.command() == "exp graph" {
 		return append(slices.Clone(Formats), FormatDot)
@@ -151,8 +150,8 @@ func (a *App) configureProgress(c *Context) error {
 	return nil
 }
 
-// configureLog makes the log: warnings only, with -v what happens, with -vv
-// details, with -q errors. EXP_LOG names a level where no flag does.
+// configureLog makes the log: warnings by default, info with -v, debug with -vv, errors
+// with -q. EXP_LOG sets the level if no flag does.
 func (a *App) configureLog(c *Context) error {
 	level := slog.LevelWarn
 	switch {

@@ -8,8 +8,8 @@ import (
 	"exp/cmd/exp/term"
 )
 
-// WriteHanging writes what do writes. On a terminal, lines that are too long continue
-// below, from column indent; the first indent columns of a long line stay.
+// WriteHanging writes the output of do. On a terminal, long lines wrap and continue at
+// column indent.
 func (o *Output) WriteHanging(w io.Writer, indent int, do func(w io.Writer) error) error {
 	if !o.Stream.TTY {
 		return do(w)
@@ -22,7 +22,7 @@ func (o *Output) WriteHanging(w io.Writer, indent int, do func(w io.Writer) erro
 	return err
 }
 
-// hang cuts the lines of a text that are wider than width.
+// hang wraps the lines that are wider than width.
 func hang(text string, width, indent int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -80,8 +80,7 @@ func (a *App) printTopic(t *Topic) error {
 	return p.out.Flush()
 }
 
-// printHelp explains the last command of path, or the program where path is
-// empty.
+// printHelp explains the last command of path, or the program if path is empty.
 func (a *App) printHelp(w io.Writer, path []*Command) error {
 	p := a.newHelpPage(w)
 	if len(path) == 0 {
@@ -115,12 +114,12 @@ func (p *helpPage) program(root *urfave.App) {
 	p.rows(flagRows(root.Flags))
 	p.heading("environment")
 	p.rows([][2]string{
-		{"EXP_STORE", "the store, where --store is not given"},
-		{"EXP_THREADS", "number of threads, where --threads is not given"},
-		{"EXP_CPU", "the kernels: amx, avx512bf16, avx512, avx2 or portable (default: the best that the " +
-			"machine runs)"},
+		{"EXP_STORE", "the store, unless --store is given"},
+		{"EXP_THREADS", "number of threads, unless --threads is given"},
+		{"EXP_CPU", "the kernels: amx, avx512bf16, avx512, avx2 or portable (default: the best that " +
+			"this machine supports)"},
 		{"EXP_CONFIG", "your own configuration (default: ~/.config/exp/config.yaml)"},
-		{"EXP_PROGRESS", "the kind of progress, where --progress is not given"},
+		{"EXP_PROGRESS", "the kind of progress, unless --progress is given"},
 		{"EXP_LOG", "level of the log: debug, info, warn, error"},
 		{"EXP_FORCE_TTY", "number of columns; write as if to a terminal that wide"},
 		{"NO_COLOR", "any value: no colour"},
@@ -174,7 +173,7 @@ func (p *helpPage) heading(text string) {
 	fmt.Fprintf(p.out, "\n%s\n", term.Strong.Paint(text+":", p.color))
 }
 
-// text prints paragraphs; lines that start with a space are kept as they are.
+// text prints wrapped paragraphs; lines that start with a space stay as they are.
 func (p *helpPage) text(margin, text string) {
 	for paragraph := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(paragraph, " ") {
@@ -187,9 +186,9 @@ func (p *helpPage) text(margin, text string) {
 	}
 }
 
-// rows prints what is explained and its explanation in two columns.
+// rows prints words and their explanations in two columns.
 func (p *helpPage) rows(rows [][2]string) {
-	const most = 30 // a longer text stands on a line of its own
+	const most = 30 // a longer text gets its own line
 	column := 0
 	for _, r := range rows {
 		if w := term.Width(r[0]); w <= most {
@@ -201,8 +200,8 @@ func (p *helpPage) rows(rows [][2]string) {
 	}
 }
 
-// row prints text, padded to column, and its explanation; a text that is longer
-// has the explanation on the next line.
+// row prints text, padded to column, and its explanation; below a longer text, the
+// explanation starts on the next line.
 func (p *helpPage) row(column int, text, explanation string) {
 	const margin, gap = 2, 2
 	lines := term.Wrap(explanation, max(p.width-margin-column-gap, 20))
@@ -218,7 +217,7 @@ func (p *helpPage) row(column int, text, explanation string) {
 	}
 }
 
-// categories lists the categories in the order in which commands name them.
+// categories lists the categories in the order of the commands.
 func categories(list []*Command) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -241,7 +240,7 @@ func commandRows(list []*Command) [][2]string {
 	return rows
 }
 
-// exampleRows reads UsageText: "exp run a.yaml  # what it does" per line.
+// exampleRows parses UsageText: lines such as "exp run a.yaml  # what it does".
 func exampleRows(usageText string) [][2]string {
 	var rows [][2]string
 	for line := range strings.Lines(usageText) {
@@ -253,8 +252,8 @@ func exampleRows(usageText string) [][2]string {
 	return rows
 }
 
-// flagRows describes flags: "-o, --output FMT" and what it does. The name of
-// the value stands in backquotes in the usage.
+// flagRows describes flags: "-o, --output FMT" and what it does. The usage has the name of
+// the value in backquotes.
 func flagRows(list []Flag) [][2]string {
 	var rows [][2]string
 	for _, f := range list {
@@ -286,7 +285,7 @@ func flagRows(list []Flag) [][2]string {
 	return rows
 }
 
-// valueName takes the backquotes off the name of the value in a usage text.
+// valueName finds the name of the value in a usage text, and removes its backquotes.
 func valueName(usage string) (name, text string) {
 	before, rest, ok := strings.Cut(usage, "`")
 	name, after, closed := strings.Cut(rest, "`")

@@ -38,21 +38,21 @@ var Formats = []Format{
 	FormatTable, FormatWide, FormatJSON, FormatJSONL, FormatCSV, FormatTSV, FormatMD, FormatYAML, FormatName,
 }
 
-// Column describes one field of a result in every format. Only Key must be set.
+// Column describes one field of a result in every format. Only Key is required.
 type Column struct {
 	Key    string // snake_case; the name in JSON, CSV and --fields
 	Title  string // heading for people; empty: Key with spaces
 	Wide   bool   // not in the narrow table
 	ID     bool   // what -o name prints
 	Digits int    // digits after the point of floats, for people; 0: about three that matter
-	Rank   int    // as in term.Column: who gives way on a narrow terminal
+	Rank   int    // as in term.Column: which columns shrink on a narrow terminal
 	Min    int
 	Wrap   bool
-	// as in term.Column: what is left out on a narrow terminal, but not of what --fields or -o wide asked for
+	// as in term.Column: left out on a narrow terminal, unless --fields or -o wide asks for it
 	Drop int
 
-	// Text overrides how a value reads for people. Style gives it a colour; the
-	// text must say the same.
+	// Text formats a value for people. Style gives it a colour; the text must say the
+	// same.
 	Text  func(v any) string
 	Style func(v any) term.Style
 }
@@ -70,8 +70,8 @@ type Table struct {
 	Rows    [][]any // each [len(Columns)]
 }
 
-// Document is a result with parts. Human writes it for people; programs get Data, a
-// struct or map whose fields have json tags.
+// Document is a result with parts. Human writes it for people; programs get Data, a struct
+// with json tags or a map.
 type Document struct {
 	Schema string
 	Data   any
@@ -95,8 +95,8 @@ func (o *Output) HasEnvelope() bool {
 	return o.Format == FormatJSON || o.Format == FormatYAML
 }
 
-// ForPeople reports whether a person reads the result: then it may be cut, rounded
-// and shortened.
+// ForPeople reports whether the result is for people, who may get it cut, rounded and
+// shortened.
 func (o *Output) ForPeople() bool {
 	return o.Format == FormatTable || o.Format == FormatWide || o.Format == FormatMD
 }
@@ -145,7 +145,7 @@ func (o *Output) PrintDocument(d Document) error {
 	}
 	members, ok := data.(Object)
 	if !ok || o.Format == FormatName {
-		return Usagef("this result has no form %q; use table, json or yaml", o.Format)
+		return Usagef("this result has no format %q; use table, json or yaml", o.Format)
 	}
 	return o.PrintTable(asTable(d.Schema, members))
 }
@@ -160,7 +160,7 @@ func asTable(schema string, members Object) Table {
 	return t
 }
 
-// pick returns t with the columns that the user or the format wants.
+// pick returns t with the columns that the user or the format selects.
 func (o *Output) pick(t Table) (Table, error) {
 	var keep []int
 	switch {
@@ -218,13 +218,13 @@ func (o *Output) pickMembers(members Object) (Object, error) {
 	return picked, nil
 }
 
-// pickKeys finds the places of the wanted keys among the known ones.
+// pickKeys finds the indices of the wanted keys.
 func pickKeys(wanted, known []string) ([]int, error) {
 	var places []int
 	for _, key := range wanted {
 		i := slices.Index(known, strings.TrimSpace(key))
 		if i < 0 {
-			err := Usagef("--fields: no field %q; there are %s", key, strings.Join(known, ", "))
+			err := Usagef("--fields: no field %q; known are %s", key, strings.Join(known, ", "))
 			if s := spelling.Nearest(key, known); s != "" {
 				err.Help = "did you mean " + s + "?"
 			}
@@ -240,7 +240,7 @@ func (c Column) Heading() string {
 	return cmp.Or(c.Title, strings.ReplaceAll(c.Key, "_", " "))
 }
 
-// Text is how a value of column c reads for people.
+// Text formats a value of column c for people.
 func (o *Output) Text(c Column, v any) string {
 	if c.Text != nil {
 		return c.Text(v)
@@ -281,7 +281,7 @@ func (c Column) float(v float64) string {
 	return quantity.Short(v)
 }
 
-// LocalTime is how a time reads for people: "" for the zero time.
+// LocalTime formats a time for people; "" for the zero time.
 func (o *Output) LocalTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -294,7 +294,7 @@ func (o *Output) LocalTime(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// isNumber tells whether people expect v aligned to the right.
+// isNumber reports whether v is aligned right.
 func isNumber(v any) bool {
 	switch v.(type) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64, Number, time.Duration:

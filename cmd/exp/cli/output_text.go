@@ -34,7 +34,7 @@ func (o *Output) PrintAligned(t Table) error {
 	return out.Write(o.W, o.Stream.Layout())
 }
 
-// right tells whether a column holds numbers only.
+// right reports whether a column holds only numbers.
 func (o *Output) right(t Table, i int) bool {
 	numbers := 0
 	for _, row := range t.Rows {
@@ -49,7 +49,7 @@ func (o *Output) right(t Table, i int) bool {
 	return numbers > 0
 }
 
-// printMarkdown prints a table for people who write documents.
+// printMarkdown prints a Markdown table.
 func (o *Output) printMarkdown(t Table) error {
 	out := bufio.NewWriter(o.W)
 	line := func(n int, cell func(i int) string) {
@@ -73,7 +73,7 @@ func (o *Output) printMarkdown(t Table) error {
 	return out.Flush()
 }
 
-// markdownCell keeps a text in its cell and means it literally.
+// markdownCell escapes a text for a cell.
 func markdownCell(s string) string {
 	s = term.CleanLines(s)
 	return strings.NewReplacer(

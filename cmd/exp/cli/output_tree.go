@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// A tree is a result made of what JSON has: nil, bool, string, int64, uint64,
-// number, []any and object, where objects keep the order of their members. It
-// is what all formats for programs are written from, so that they agree on
-// times, durations, ids and floats that are not finite.
+// A tree is a result made of JSON types: nil, bool, string, int64, uint64, number, []any
+// and object; objects keep the order of their members. All formats for programs are
+// written from trees, so they agree on times, durations, ids and non-finite floats.
 
 // Object is a JSON object.
 type Object []Member
@@ -35,8 +34,8 @@ func (n Number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 // TreeOf turns a value into a tree: times are RFC 3339 in UTC, durations are
 // seconds, NaN and infinities are the strings NaN, +Inf and -Inf, byte slices
 // and byte arrays are hexadecimal, struct fields have the name in their json tag
-// ("-" and omitempty are honoured), map keys are sorted. It panics on what a
-// result cannot hold, such as a channel.
+// ("-" and omitempty are honoured), map keys are sorted. It panics on
+// anything else, such as a channel.
 func TreeOf(v any) any {
 	switch v := v.(type) {
 	case nil, Object, Number:

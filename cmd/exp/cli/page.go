@@ -39,7 +39,7 @@ func (p *Page) Line(format string, args ...any) {
 	fmt.Fprintf(p.w, "  %s\n", term.Clean(fmt.Sprintf(format, args...)))
 }
 
-// Fact is a name with what is known about it.
+// Fact is a name and a text about it.
 type Fact struct{ Name, Text string }
 
 // Facts prints names and texts in two columns. A fact without text is left out.
@@ -65,9 +65,9 @@ func (p *Page) Facts(list ...Fact) {
 	}
 }
 
-// wrapped cuts a text that begins at a column of a terminal into lines that fit. It is
-// one line where the output is no terminal, or a path or another long word is in it:
-// those are copied.
+// wrapped breaks a text that begins at a column of a terminal into lines that fit. It
+// leaves one line if the output is not a terminal, or if a word is too long, such as a
+// path that people copy.
 func (p *Page) wrapped(text string, column int) []string {
 	room := p.Layout.Width - column
 	if p.Layout.Width == 0 || term.Width(text) <= room || !wordsFit(text, room) {
@@ -104,7 +104,7 @@ func (p *Page) Table(columns []Column, rows [][]any) error {
 	return nil
 }
 
-// Text prints lines as they are, cleaned, behind an indent.
+// Text prints lines, cleaned and indented.
 func (p *Page) Text(indent, text string) {
 	p.started = true
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
@@ -112,7 +112,7 @@ func (p *Page) Text(indent, text string) {
 	}
 }
 
-// ProseWidth is how many columns indented prose may take.
+// ProseWidth is the width of indented prose.
 func (p *Page) ProseWidth() int {
 	if p.Layout.Width == 0 {
 		return helpMaxWidth

@@ -8,12 +8,12 @@ import (
 	"exp/experiments/store"
 )
 
-// storeDir is the name of a store's directory where no other is asked for.
+// storeDir is the default name of a store's directory.
 const storeDir = ".exp"
 
 // FindStore returns the store's directory: --store or EXP_STORE, else the nearest
 // .exp in this directory or above. If there is none, found is false and dir is where
-// one would be made.
+// one would be created.
 func (a *App) FindStore() (dir string, found bool, err error) {
 	if a.settings.store != "" {
 		_, err := os.Stat(filepath.Join(a.settings.store, "exp.db"))
@@ -37,12 +37,12 @@ func (a *App) FindStore() (dir string, found bool, err error) {
 // OpenStore opens the store for reading, and never changes or migrates it.
 func (a *App) OpenStore() (*store.DB, error) { return a.OpenStoreWith(store.Options{ReadOnly: true}) }
 
-// OpenStoreToWrite opens the store, and makes one if there is none.
+// OpenStoreToWrite opens the store, and creates it if necessary.
 func (a *App) OpenStoreToWrite() (*store.DB, error) {
 	return a.OpenStoreWith(store.Options{Create: true})
 }
 
-// OpenStoreWith opens the store with options of the command's own.
+// OpenStoreWith opens the store with options.
 func (a *App) OpenStoreWith(o store.Options) (*store.DB, error) {
 	dir, found, err := a.FindStore()
 	if err != nil {
@@ -60,16 +60,16 @@ func (a *App) OpenStoreWith(o store.Options) (*store.DB, error) {
 	return db, nil
 }
 
-// noStoreError says where a store was looked for: at the one place that the user
-// named, or here and above.
+// noStoreError says where it looked for a store: at the place that the user named, or
+// here and above.
 func (a *App) noStoreError(dir string) error {
 	if a.settings.store == "" {
 		return &Failure{Code: ExitNotFound, Err: errors.New("there is no experiment store here"),
-			Help: "exp run CONFIG makes one; --store DIR or EXP_STORE names another place (looked for " + dir +
+			Help: "exp run CONFIG creates one; --store DIR or EXP_STORE names another place (looked for " + dir +
 				" and above)"}
 	}
 	f := Failf(ExitNotFound, "there is no experiment store in %s", dir)
-	f.Help = "exp run CONFIG makes one there; --store DIR or EXP_STORE names another place"
+	f.Help = "exp run CONFIG creates it; --store DIR or EXP_STORE names another place"
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		f.Help = "it is a file; --store DIR or EXP_STORE names a directory"
 	}

@@ -35,7 +35,7 @@ func (a *App) printVersion() error {
 	return err
 }
 
-// Build says which program this is.
+// Build identifies the program.
 type Build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`   // empty when built outside a checkout
@@ -58,7 +58,7 @@ func (b Build) String() string {
 	return fmt.Sprintf("exp %s (%s%s, %s, %s)", b.Version, commit, b.Go, b.Platform, b.Device)
 }
 
-// ReadBuild reads what the Go linker stamped into the binary.
+// ReadBuild reads the build information in the binary.
 func ReadBuild() Build {
 	b := Build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Device: "cpu"}
 	info, ok := debug.ReadBuildInfo()

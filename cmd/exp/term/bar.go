@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Bar draws how much of total is done in width columns: "████░░". It is full
-// only when all is done, and empty for a total that is not positive.
+// Bar draws the done share of total in width columns: "████░░". It is full only when all
+// is done, and empty unless total is positive.
 func Bar(done, total, width int, unicode bool) string {
 	full, empty := "█", "░"
 	if !unicode {
@@ -62,7 +62,7 @@ func resample(values []float64, width int) []float64 {
 	return points
 }
 
-// finiteMean is the mean of the finite values, NaN where there are none.
+// finiteMean is the mean of the finite values, NaN if there are none.
 func finiteMean(values []float64) float64 {
 	sum, count := 0.0, 0
 	for _, v := range values {
@@ -74,7 +74,7 @@ func finiteMean(values []float64) float64 {
 	return sum / float64(count) // 0/0 is NaN
 }
 
-// bounds returns the least and the greatest of the points that are not NaN.
+// bounds returns the smallest and the largest point, ignoring NaN.
 func bounds(points []float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, v := range points {

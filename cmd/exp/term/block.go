@@ -22,7 +22,7 @@ const (
 	indent       = "  "
 )
 
-// span is a piece of a line that is not broken.
+// span is an unbreakable piece of a line.
 type span struct {
 	text  string
 	style Style
@@ -128,7 +128,7 @@ func (v view) tail() line {
 	return append(l, span{"elapsed " + quantity.Remaining(v.elapsed), Faint})
 }
 
-// metrics pads each value, so that a line does not wobble as digits come and go.
+// metrics pads each value, so that the line does not wobble.
 func (v view) metrics() line {
 	var l line
 	for _, m := range headline(v.step.Metrics) {
@@ -154,7 +154,7 @@ func (v view) spark(room int, unicode bool) line {
 }
 
 // pack lays spans out on at most height lines of room columns, under the bar.
-// What does not fit any more is left out.
+// Spans that do not fit are left out.
 func pack(spans line, room, height int) []line {
 	margin := span{strings.Repeat(" ", nameColumn), Plain}
 	if room < 40 {
@@ -214,7 +214,7 @@ func resultLine(st Stage, r Result, width int) line {
 	return append(l, span{Pad(wall, room, true), Faint})
 }
 
-// outcomeLine is the permanent line of a run that did not simply end well.
+// outcomeLine is the permanent line of a run that did not simply finish.
 func outcomeLine(o Outcome, width int) line {
 	word, facts := o.Status, o.Facts
 	if o.Status == Cached {
@@ -231,14 +231,14 @@ func outcomeLine(o Outcome, width int) line {
 	return append(l, span{Pad(quantity.Duration(o.Wall), room, true), Faint})
 }
 
-// cachedStage is a stage whose result was there already.
+// cachedStage is a stage whose result was already stored.
 type cachedStage struct {
 	stage Stage
 	from  string
 }
 
-// cachedLines tells about cached stages that followed one another in one line,
-// which is wrapped, with the runs that made them where these are others than run.
+// cachedLines lists consecutive cached stages in one wrapped line, with the runs that
+// made them if not run itself.
 func cachedLines(list []cachedStage, run string, width int) []line {
 	if len(list) == 0 {
 		return nil

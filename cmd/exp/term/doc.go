@@ -1,9 +1,9 @@
-// Package term knows what can be said about a terminal and how exp looks on
-// one: its size, whether to use colour, tables that fit, numbers with fixed
-// digits, and the progress of a run as a live block, plain lines or JSON lines.
+// Package term knows terminals and how exp looks on them: size, colour, tables that fit,
+// numbers with fixed digits, and the progress of a run as a live block, plain lines or
+// JSON lines.
 //
-// It knows nothing of commands, stores or configurations, and it writes only to
-// the writers it is given. No terminal is read from: exp asks nothing.
+// It knows nothing of commands, stores or configurations, writes only to the writers it
+// is given, and never reads from a terminal.
 //
 // # Why the live block is not built on mpb
 //
@@ -14,6 +14,6 @@
 // that are not its own. It also takes the width from the device alone (so
 // EXP_FORCE_TTY cannot reach it), holds permanent lines back until the next
 // refresh, and draws from goroutines with a clock of its own, so exact output
-// cannot be tested. What is needed instead, one block with the cursor resting
-// on its top line, is live.go.
+// cannot be tested. live.go has what is needed instead: one block with the
+// cursor resting on its top line.
 package term

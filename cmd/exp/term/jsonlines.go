@@ -10,8 +10,8 @@ import (
 	"exp/experiments/quantity"
 )
 
-// jsonLines shows progress as one JSON object a line, for programs. Every event
-// is a line, and every step: nothing is thinned. Times are RFC 3339 UTC with
+// jsonLines shows progress as one JSON object per line, for programs: every event and
+// every step. Times are RFC 3339 UTC with
 // milliseconds, durations are seconds, NaN and infinities are strings.
 type jsonLines struct {
 	mu     sync.Mutex
@@ -142,8 +142,7 @@ func seconds(d time.Duration) *float64 {
 	return &s
 }
 
-// metrics is an object whose keys keep the order in which the algorithm names
-// its headline.
+// metrics is an object whose keys keep the algorithm's order of headline metrics.
 type metrics []Metric
 
 // MarshalJSON writes {"reward":0.62,"entropy":"NaN"}.

@@ -19,8 +19,8 @@ const (
 	eraseBelow = "\x1b[J" // from the cursor to the end of the screen
 )
 
-// live shows progress on a terminal: lines that stay, and under them a block of
-// at most four lines that is drawn again and again.
+// live shows progress on a terminal: lines that stay, and below them a block of at most
+// four lines that is redrawn.
 //
 // The first line of the block is empty and the cursor rests on it. So a
 // terminal that re-wraps its lines on a resize takes the cursor along and the
@@ -100,8 +100,8 @@ func (l *live) StageDone(r Result) {
 	l.print(resultLine(l.stage, r, l.s.Width()))
 }
 
-// StageCached remembers the stage: those that follow one another are told in one
-// line, which the next line brings out.
+// StageCached remembers the stage: consecutive ones share one line, printed before the
+// next line.
 func (l *live) StageCached(st Stage, from string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +115,8 @@ func (l *live) tellCached() {
 	l.cached = nil
 }
 
-// RunDone prints a line only if there is something to say: a run that is done
-// and has no facts has been told by its stages.
+// RunDone prints a line only if the stages have not said everything: unless the run is
+// done and has no facts.
 func (l *live) RunDone(o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

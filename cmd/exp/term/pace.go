@@ -27,7 +27,7 @@ func (p *pace) start(now time.Time, from int) {
 }
 
 // observe records that step was reached now. Several steps at once count with
-// their mean; a step that does not go forward starts the measurement anew.
+// their mean; a step that does not go forward restarts the measurement.
 func (p *pace) observe(now time.Time, step int) {
 	n := step - p.step
 	if n <= 0 {
@@ -55,8 +55,7 @@ func (p *pace) stepSeconds() float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// eta forecasts how long it takes from now to step total; false where no
-// forecast can be made yet.
+// eta forecasts the time from now to step total; false if it is too early.
 func (p *pace) eta(now time.Time, total int) (time.Duration, bool) {
 	if p.seen <= paceWarmup || total <= 0 || p.step > total {
 		return 0, false

@@ -17,8 +17,8 @@ type Progress interface {
 	StageDone(Result)
 	RunDone(Outcome)
 
-	// StageCached says that the result of a stage was there already, made by the
-	// run from, a short id.
+	// StageCached says that the result of a stage was already stored, made by the run
+	// with the short id from.
 	StageCached(st Stage, from string)
 
 	// Note prints one line that stays. Warn does too, marked as a warning.
@@ -68,7 +68,7 @@ type Status string
 // The statuses.
 const (
 	Done    Status = "done"
-	Cached  Status = "cached"  // the result was there already
+	Cached  Status = "cached"  // the result was already stored
 	Stopped Status = "stopped" // interrupted, can be resumed
 	Failed  Status = "failed"
 )
@@ -111,7 +111,7 @@ type Clock struct {
 	Now func() time.Time
 
 	// Every calls f again and again with at least d between two calls, until
-	// stop is called; stop returns only when f does not run any more.
+	// stop is called; stop returns only when f no longer runs.
 	Every func(d time.Duration, f func()) (stop func())
 }
 
@@ -153,9 +153,9 @@ const (
 	KindNone  Kind = "none"
 )
 
-// New returns the progress display of the given kind on w, of which s is known.
-// Auto is a live block where a person looks on, and plain lines in a pipe, on a
-// dumb terminal and under continuous integration (CI is set).
+// New returns the progress display of the given kind on w, a stream described by s. Auto
+// is a live block on a terminal, and plain lines in a pipe, on a dumb terminal and under
+// continuous integration (CI is set).
 func New(kind Kind, w io.Writer, s Stream, c Clock, getenv func(string) string) Progress {
 	if kind == KindAuto || kind == "" {
 		kind = KindPlain

@@ -9,7 +9,7 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// ColorMode is what the user asked for with --color.
+// ColorMode is the value of --color.
 type ColorMode string
 
 // The values of --color.
@@ -19,13 +19,13 @@ const (
 	ColorNever  ColorMode = "never"
 )
 
-// Size of a terminal that does not tell: the VT100's.
+// The fallback size of a terminal: the VT100's.
 const (
 	fallbackWidth  = 80
 	fallbackHeight = 24
 )
 
-// Stream is what is known about one output stream. Its zero value is a pipe
+// Stream describes one output stream. Its zero value is a pipe
 // without colour. It is a value and never changes, except that Width and Height
 // ask the device each time, because a window may be resized.
 type Stream struct {
@@ -36,7 +36,7 @@ type Stream struct {
 	size func() (width, height int) // nil: the fallback size
 }
 
-// Inspect finds out about w, which is a terminal only if it is an *os.File.
+// Inspect describes w, which is a terminal only if it is an *os.File.
 // EXP_FORCE_TTY=N (columns) makes any writer a terminal N columns wide.
 func Inspect(w io.Writer, mode ColorMode, getenv func(string) string) Stream {
 	var s Stream
@@ -96,7 +96,7 @@ func deviceSize(f *os.File, getenv func(string) string) (width, height int) {
 	return fallbackWidth, height
 }
 
-// useColor decides by the first of these that speaks: --color, NO_COLOR,
+// useColor decides by the first of these that is set: --color, NO_COLOR,
 // CLICOLOR_FORCE, CLICOLOR=0, TERM=dumb, and whether the stream is a terminal.
 func useColor(mode ColorMode, tty bool, getenv func(string) string) bool {
 	force := getenv("CLICOLOR_FORCE")

@@ -23,7 +23,7 @@ type Cell struct {
 	Style Style
 }
 
-// Table is aligned text. Its zero value is an empty table.
+// Table is aligned text. The zero value is an empty table.
 type Table struct {
 	Columns  []Column
 	Rows     [][]Cell // each [len(Columns)]; missing cells are empty
@@ -97,7 +97,7 @@ func (t *Table) naturalWidths() []int {
 	return widths
 }
 
-// dropped is the table without the columns that have to be left out for it to fit.
+// dropped returns the table without the columns that must go for it to fit.
 func (t *Table) dropped(width int) *Table {
 	widths := t.naturalWidths()
 	var keep []int // indices of columns
@@ -122,7 +122,7 @@ func (t *Table) dropped(width int) *Table {
 	return t.only(keep)
 }
 
-// only is the table with those of its columns whose indices are given.
+// only returns the table with the columns at the given indices.
 func (t *Table) only(keep []int) *Table {
 	less := &Table{NoHeader: t.NoHeader}
 	for _, i := range keep {
@@ -140,7 +140,7 @@ func (t *Table) only(keep []int) *Table {
 	return less
 }
 
-// excess is by how much columns of these widths are wider than width.
+// excess is how much wider than width columns of these widths are.
 func excess(widths []int, width int) int {
 	n := tableGap*(len(widths)-1) - width
 	for _, w := range widths {
@@ -149,8 +149,7 @@ func excess(widths []int, width int) int {
 	return n
 }
 
-// fit takes columns away from widths until the table fits or nothing more can
-// give way.
+// fit shrinks widths until the table fits or no column can shrink further.
 func (t *Table) fit(widths []int, width int) {
 	for n := excess(widths, width); n > 0; n-- {
 		i := t.nextToShrink(widths)
@@ -161,7 +160,7 @@ func (t *Table) fit(widths []int, width int) {
 	}
 }
 
-// nextToShrink returns the column that gives way next, or -1.
+// nextToShrink returns the column to shrink next, or -1.
 func (t *Table) nextToShrink(widths []int) int {
 	best := -1
 	for i, c := range t.Columns {
