@@ -204,7 +204,7 @@ func TestBadModel(t *testing.T) {
 		code   int
 		want   []string
 	}{
-		{"no folder", func(dir string) { os.RemoveAll(dir) }, 7, []string{"there is no folder of that name", "--set model.base=PATH"}},
+		{"no folder", func(dir string) { os.RemoveAll(dir) }, 7, []string{"no such folder", "--set model.base=PATH"}},
 		{"no config", func(dir string) { os.Remove(filepath.Join(dir, "config.json")) }, 2, []string{"config.json", "no such file"}},
 		{"broken config", func(dir string) { bend(t, filepath.Join(dir, "config.json"), truncated) }, 2, []string{"config.json"}},
 		{"another architecture", func(dir string) {

@@ -118,7 +118,7 @@ func TestEvalProgramsRefuses(t *testing.T) {
 		says string
 	}{
 		{[]string{"--responses", "responses.jsonl", "--grader", "code"}, cli.ExitUsage, "have no tests"},
-		{[]string{"--responses", "samples.jsonl", "--suite", "house.jsonl", "--grader", "code", "--grader", "exp"}, cli.ExitUsage, "no problem in common"},
+		{[]string{"--responses", "samples.jsonl", "--suite", "house.jsonl", "--grader", "code", "--grader", "exp"}, cli.ExitUsage, "so they share no problem"},
 	} {
 		e := call{}.run(append([]string{"eval"}, tt.args...)...)
 		if e.code != int(tt.code) || !strings.Contains(e.stderr, tt.says) {

@@ -125,7 +125,7 @@ func TestEvalRun(t *testing.T) {
 	// Adapters are named beside the model, or alone if they name a model that is here: one
 	// evaluation, other than the plain model's.
 	adapter := tinyAdapters(t, model[0])
-	run("eval", model[0], "--adapter", adapter, "--suite", "puzzles", "--dry-run").says(t, "note     adapter "+adapter+" (rank 1 on q_proj, up_proj): computed beside", "adapters")
+	run("eval", model[0], "--adapter", adapter, "--suite", "puzzles", "--dry-run").says(t, "note     adapter "+adapter+" (rank 1 on q_proj, up_proj): computed next to the weights", "adapters")
 	adapted := weights("--adapter", adapter)
 	adapted.succeeds(t)
 	if !strings.Contains(adapted.stderr, "stage=eval.gen label=puzzles start") {

@@ -205,7 +205,7 @@ func TestEvalPublishedPaper(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"wants --suite": {"--responses", "r.jsonl", "--published", "flowrl_v3"},
+		"needs --suite": {"--responses", "r.jsonl", "--published", "flowrl_v3"},
 		"it has aime24": {"--responses", "r.jsonl", "--suite", "other.jsonl", "--published", "flowrl_v3"},
 		"no such file":  {"--responses", "r.jsonl", "--published", "flowrl_v9"},
 	} {

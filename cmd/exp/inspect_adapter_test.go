@@ -32,7 +32,7 @@ func TestInspectAdapters(t *testing.T) {
 	if got := d.Data.Adapter; got == nil || fmt.Sprint(*got) != fmt.Sprint(want) || !d.Data.Computable {
 		t.Errorf("got %+v, want %+v; computable %v", got, want, d.Data.Computable)
 	}
-	exp(t, "inspect", base, "--adapter", filepath.Join(peft, "patterns")).says(t, "LoRA: rank 3, alpha 6", "not for further training")
+	exp(t, "inspect", base, "--adapter", filepath.Join(peft, "patterns")).says(t, "LoRA: rank 3, alpha 6", "usable for evaluation and merging")
 	alone := exp(t, "inspect", uniform, "--tensors")
 	alone.says(t, "LoRA adapters", "base: testdata/peft/base", "no folder of that name here", "layers.1.self_attn.v_proj.lora_B.weight")
 	exp(t, "inspect", uniform, "--adapter", uniform).refuses(t, 2, "itself a folder of adapters")

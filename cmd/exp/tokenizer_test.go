@@ -139,9 +139,9 @@ func TestTokenizerRefuses(t *testing.T) {
 		{"train", cli.ExitUsage, "FILE"},
 		{"train " + text + " --out x", cli.ExitUsage, "--vocab-size N is needed"},
 		{"train " + text + " --vocab-size 300", cli.ExitUsage, "--out DIR is missing"},
-		{"train " + text + " --vocab-size 3 --out " + dir + "/o", cli.ExitUsage, "257 at least"},
+		{"train " + text + " --vocab-size 3 --out " + dir + "/o", cli.ExitUsage, "at least 257"},
 		{"train " + dir + "/none.txt --vocab-size 300 --out " + dir + "/o", cli.ExitNotFound, "none.txt"},
-		{"train " + text + " --vocab-size 300 --pattern ( --out " + dir + "/o", cli.ExitUsage, "group without"},
+		{"train " + text + " --vocab-size 300 --pattern ( --out " + dir + "/o", cli.ExitUsage, "unterminated group"},
 		{"encode " + dir + "/none a", cli.ExitNotFound, "none"},
 		{"encode " + model + " a", cli.ExitUsage, `type "WordPiece" is not supported`},
 	} {

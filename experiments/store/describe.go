@@ -12,8 +12,9 @@ type Description struct {
 func Descriptions() []Description {
 	return []Description{
 		{"run_list", "view: the runs that are not deleted, for reading", map[string]string{
-			"run": "the first 8 digits of rid", "rid": "hexadecimal", "xid": "experiment id", "created": "UTC, as text",
-			"id": "runs.id"}},
+			"run": "the first 8 digits of rid", "rid": "hexadecimal", "xid": "experiment id",
+			"created": "UTC, as text", "id": "runs.id",
+		}},
 		{"metric_points", "view: every metric of every step, with names",
 			map[string]string{"run": "the first 8 digits of rid", "run_id": "runs.id"}},
 		{"eval_results", "view: every score of every run on every suite",

@@ -188,8 +188,8 @@ func exportTable(ctx context.Context, tx *sql.Tx, p portable, runs string, place
 			if to, isRef := p.refs[c.Name]; isRef && v != nil {
 				n, ok := places[to][v.(int64)]
 				if !ok {
-					return nil, fmt.Errorf("%w: %s.%s refers to row %d of %s, which belongs to another run", ErrConstraint,
-						p.name, c.Name, v, to)
+					return nil, fmt.Errorf("%w: %s.%s refers to row %d of %s, which belongs to another run",
+						ErrConstraint, p.name, c.Name, v, to)
 				}
 				v = n
 			}

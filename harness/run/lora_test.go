@@ -92,7 +92,7 @@ func TestLoRATargets(t *testing.T) {
 	p := loraRun(l, bf16Folder(l), verlFile(t), "grpo")
 	p.Config.Run.Train.LoRA.Targets = []string{"q_proj", "qkv_proj"}
 	_, err := stage.Externals(p.Config)
-	if err == nil || !strings.Contains(err.Error(), `no linear map "qkv_proj"`) || !strings.Contains(err.Error(), "gate_proj") {
+	if err == nil || !strings.Contains(err.Error(), `adapters cannot target "qkv_proj"`) || !strings.Contains(err.Error(), "gate_proj") {
 		t.Errorf("targets of another family: %v", err)
 	}
 }

@@ -123,7 +123,7 @@ func TestCommandRewardThatFails(t *testing.T) {
 	q := &quiet{}
 	_, err := l.try(context.Background(), l.plan(1, rewarded, "reward={kind: command, command: [sh, "+program+"]}"), q)
 	var broken *reward.BrokenError
-	if !errors.As(err, &broken) || broken.ExitCode() != 8 || !strings.Contains(err.Error(), "line 1 of its output: no answer in JSON, while the row with id 1 (problem ") {
+	if !errors.As(err, &broken) || broken.ExitCode() != 8 || !strings.Contains(err.Error(), "line 1 of its output: not a JSON answer, while the row with id 1 (problem ") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(strings.Join(q.warnings, "\n"), "reward: starting") {

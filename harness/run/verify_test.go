@@ -158,7 +158,7 @@ func TestVerifyFindsOneBit(t *testing.T) {
 		{"a sample", row(`UPDATE samples SET out_tokens = out_tokens + 1 WHERE id = ?`, `UPDATE samples SET out_tokens = out_tokens - 1 WHERE id = ?`, samples[5].ID), LevelScore,
 			fmt.Sprintf("test: sample %d of %s", samples[5].K, samples[5].Item), "tokens"},
 		{"a score", row(`UPDATE evals SET value = value + 1 WHERE metric = 'pass@1' AND stage_score = ?`, `UPDATE evals SET value = value - 1 WHERE metric = 'pass@1' AND stage_score = ?`, l.lastStageOf(id, "eval.score")),
-			LevelScore, "test: pass@1", "the scores say"},
+			LevelScore, "test: pass@1", "the scores give"},
 		{"a sample of training", row(`UPDATE samples SET reward = reward + 1 WHERE id = ?`, `UPDATE samples SET reward = reward - 1 WHERE id = ?`, trained[0].ID), LevelPrefix,
 			fmt.Sprintf("step 2: sample %d of %s", trained[0].K, trained[0].Item), "reward"},
 	} {
