@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"os"
 	"sync"
 
 	"exp/kernels"
@@ -106,7 +107,10 @@ func (a *ahead) advise() {
 			return
 		default:
 		}
-		willNeed(j.file, j.at(), j.bytes())
+		j.data.Visit(j.at(), j.bytes(), func(f *os.File, at, n int64) bool {
+			willNeed(f, at, n)
+			return true
+		})
 		lead += j.bytes()
 	}
 }

@@ -39,7 +39,7 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 	if err := t.fits(c, lm); err != nil {
 		return nil, cmp.Or(t.foreignNames(), err)
 	}
-	if err := t.tied(c); err != nil {
+	if err := t.consistent(c); err != nil {
 		return nil, err
 	}
 	b, err := model.NewBackbone(be, c, lm, dtype)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"exp/kernels"
+	"exp/train/checkpoint/fault"
 	"exp/train/model"
 )
 
@@ -173,7 +174,7 @@ func classIn(dir string) string {
 		return ""
 	}
 	class, kind := r.classNamed()
-	return shortName(cmp.Or(class, kind))
+	return fault.ShortName(cmp.Or(class, kind))
 }
 
 // tensors adds the tensors of a file or folder.

@@ -25,17 +25,16 @@ type TensorDigest struct {
 // reading its own tensors. Digests of unchanged files come from cache, and new ones are
 // added to it; a nil cache reads everything.
 func (t *Tensors) Digests(cache *DigestCache) ([]TensorDigest, error) {
-	known := map[string][sha256.Size]byte{}
-	for _, f := range t.files {
-		for stored, sum := range cache.lookup(f) {
-			known[f.Name()+"\x00"+stored] = sum
-		}
-	}
+	sets := t.fileSets()
 	list := make([]TensorDigest, 0, len(t.where))
 	var open []int // indexes in list still to be read
+	known := map[string]map[string][sha256.Size]byte{}
+	for key, files := range sets {
+		known[key] = cache.lookup(files)
+	}
 	for _, tensor := range t.List() {
 		p := t.where[tensor.Name]
-		sum, ok := known[p.file.Name()+"\x00"+p.stored]
+		sum, ok := known[cacheKey(p.files())][p.identity()]
 		if !ok {
 			open = append(open, len(list))
 		}
@@ -44,18 +43,29 @@ func (t *Tensors) Digests(cache *DigestCache) ([]TensorDigest, error) {
 	if err := t.hash(list, open); err != nil {
 		return nil, err
 	}
-	sums := map[*os.File]map[string][sha256.Size]byte{}
+	sums := map[string]map[string][sha256.Size]byte{}
 	for _, d := range list {
 		p := t.where[d.Name]
-		if sums[p.file] == nil {
-			sums[p.file] = map[string][sha256.Size]byte{}
+		key := cacheKey(p.files())
+		if sums[key] == nil {
+			sums[key] = map[string][sha256.Size]byte{}
 		}
-		sums[p.file][p.stored] = d.SHA256
+		sums[key][p.identity()] = d.SHA256
 	}
-	for f, byName := range sums {
-		cache.add(f, byName)
+	for key, byName := range sums {
+		cache.add(sets[key], byName)
 	}
 	return list, nil
+}
+
+// fileSets returns the sets of files that hold tensors, by their keys.
+func (t *Tensors) fileSets() map[string][]*os.File {
+	sets := map[string][]*os.File{}
+	for _, p := range t.where {
+		files := p.files()
+		sets[cacheKey(files)] = files
+	}
+	return sets
 }
 
 // hash fills in the digests of list[open…]. Large tensors come first, so that the cores
@@ -74,6 +84,9 @@ func (t *Tensors) hash(list []TensorDigest, open []int) error {
 					return
 				}
 				d := &list[open[i]]
+				if errs[w] = t.where[d.Name].agree(); errs[w] != nil {
+					return
+				}
 				h := sha256.New()
 				_, errs[w] = io.CopyBuffer(h, onlyReader{t.raw(d.Name)}, buf)
 				d.SHA256 = [sha256.Size]byte(h.Sum(nil))

@@ -108,6 +108,6 @@ func stampOfPath(t *testing.T, path string) (fileStamp, bool) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	_, s, ok := OpenDigestCache("").stampOf(f)
-	return s, ok
+	_, s, ok := OpenDigestCache("").stampsOf([]*os.File{f})
+	return append(s, fileStamp{})[0], ok
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,10 +24,11 @@ type DigestCache struct {
 	dirty bool
 }
 
-// cachedFile is the cache entry of a file.
+// cachedFile is the cache entry of a file, or of several that hold tensors together.
 type cachedFile struct {
 	Stamp   fileStamp         `json:"stamp"`
-	Tensors map[string]string `json:"tensors"` // SHA-256 in hexadecimal, by name
+	Others  []fileStamp       `json:"others,omitempty"` // of the files after the first
+	Tensors map[string]string `json:"tensors"`          // SHA-256 in hexadecimal, by name
 }
 
 // fileStamp distinguishes versions of a file.
@@ -74,9 +77,11 @@ func (c *DigestCache) Save() error {
 	if !c.dirty {
 		return nil
 	}
-	for path := range c.files {
-		if _, err := os.Stat(path); err != nil {
-			delete(c.files, path)
+	for key := range c.files {
+		for path := range strings.SplitSeq(key, keySeparator) {
+			if _, err := os.Stat(path); err != nil {
+				delete(c.files, key)
+			}
 		}
 	}
 	raw := compact(map[string]any{"version": cacheVersion, "files": c.files})
@@ -102,16 +107,32 @@ func (c *DigestCache) Save() error {
 	return nil
 }
 
-// lookup returns the digests of an open file's tensors, or nil.
-func (c *DigestCache) lookup(f *os.File) map[string][sha256.Size]byte {
-	path, stamp, ok := c.stampOf(f)
+// keySeparator separates the paths in the key of several files.
+const keySeparator = "\x00"
+
+// cacheKey is the key of files: their absolute paths; "" if there are none.
+func cacheKey(files []*os.File) string {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		path, err := filepath.Abs(f.Name())
+		if err != nil {
+			return ""
+		}
+		paths[i] = path
+	}
+	return strings.Join(paths, keySeparator)
+}
+
+// lookup returns the digests of the tensors in open files, or nil.
+func (c *DigestCache) lookup(files []*os.File) map[string][sha256.Size]byte {
+	key, stamps, ok := c.stampsOf(files)
 	if !ok {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, ok := c.files[path]
-	if !ok || known.Stamp != stamp {
+	known, ok := c.files[key]
+	if !ok || known.Stamp != stamps[0] || !slices.Equal(known.Others, stamps[1:]) {
 		return nil
 	}
 	sums := map[string][sha256.Size]byte{}
@@ -125,38 +146,47 @@ func (c *DigestCache) lookup(f *os.File) map[string][sha256.Size]byte {
 	return sums
 }
 
-// add caches the digests of an open file's tensors, unless the file changed a moment ago.
-func (c *DigestCache) add(f *os.File, sums map[string][sha256.Size]byte) {
-	path, stamp, ok := c.stampOf(f)
-	if !ok || time.Since(time.Unix(0, max(stamp.Modified, stamp.Changed))) < restless {
+// add caches the digests of the tensors in open files, unless one of them changed a moment
+// ago.
+func (c *DigestCache) add(files []*os.File, sums map[string][sha256.Size]byte) {
+	key, stamps, ok := c.stampsOf(files)
+	if !ok {
 		return
 	}
-	file := cachedFile{Stamp: stamp, Tensors: map[string]string{}}
+	for _, s := range stamps {
+		if time.Since(time.Unix(0, max(s.Modified, s.Changed))) < restless {
+			return
+		}
+	}
+	entry := cachedFile{Stamp: stamps[0], Others: slices.Clone(stamps[1:]), Tensors: map[string]string{}}
 	for name, sum := range sums {
-		file.Tensors[name] = hex.EncodeToString(sum[:])
+		entry.Tensors[name] = hex.EncodeToString(sum[:])
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old, ok := c.files[path]; ok && old.Stamp == stamp && len(old.Tensors) >= len(file.Tensors) {
+	old, ok := c.files[key]
+	if ok && old.Stamp == entry.Stamp && slices.Equal(old.Others, entry.Others) &&
+		len(old.Tensors) >= len(entry.Tensors) {
 		return
 	}
-	c.files[path], c.dirty = file, true
+	c.files[key], c.dirty = entry, true
 }
 
-// stampOf returns the key of an open file.
-func (c *DigestCache) stampOf(f *os.File) (path string, s fileStamp, ok bool) {
-	if c == nil {
-		return "", s, false
+// stampsOf returns the key of open files and their stamps.
+func (c *DigestCache) stampsOf(files []*os.File) (key string, stamps []fileStamp, ok bool) {
+	if key = cacheKey(files); c == nil || key == "" {
+		return "", nil, false
 	}
-	path, err := filepath.Abs(f.Name())
-	if err != nil {
-		return "", s, false
+	for _, f := range files {
+		info, err := f.Stat()
+		if err != nil {
+			return "", nil, false
+		}
+		s := fileStamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
+		if s.Changed, s.Inode, s.Device, ok = inodeOf(info); !ok {
+			return "", nil, false
+		}
+		stamps = append(stamps, s)
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return "", s, false
-	}
-	s = fileStamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
-	s.Changed, s.Inode, s.Device, ok = inodeOf(info)
-	return path, s, ok
+	return key, stamps, true
 }

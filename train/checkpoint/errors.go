@@ -3,16 +3,15 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
-	"syscall"
+
+	"exp/train/checkpoint/fault"
 )
 
 var (
 	// ErrCorrupt means that a file is not as written: truncated, changed, or never in this
 	// format.
-	ErrCorrupt = errors.New("corrupt file")
+	ErrCorrupt = fault.ErrCorrupt
 	// ErrExists means that the target exists.
 	ErrExists = errors.New("exists already")
 	// ErrNone means that a directory holds no usable checkpoint.
@@ -21,59 +20,25 @@ var (
 	ErrNewer = errors.New("written by a newer version")
 )
 
-// Error is a failed operation on a file or folder. Use errors.Is(err, syscall.ENOSPC) for a
-// full disk, fs.ErrNotExist for a missing file, ErrCorrupt for a damaged one.
-type Error struct {
-	Op     string // "read", "write", "merge", …
-	Path   string
-	Tensor string // the tensor concerned; may be empty
-	Err    error
-	Hint   string // advice; may be empty
-}
+// Error is a failed operation on a file or folder.
+type Error = fault.Error
 
-func (e *Error) Error() string {
-	if e.Tensor != "" {
-		return fmt.Sprintf("%s %s: tensor %q: %v", e.Op, e.Path, shortName(e.Tensor), e.Err)
-	}
-	return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err)
-}
-
-// Unwrap returns e.Err.
-func (e *Error) Unwrap() error { return e.Err }
-
-// fileError returns the *Error of a failed system call. It names the system's path if there
-// is one.
-func fileError(op, path string, err error) error {
-	if done := (*Error)(nil); errors.As(err, &done) {
-		return err
-	}
-	var pe *fs.PathError
-	var le *os.LinkError
-	switch {
-	case errors.As(err, &pe):
-		path, err = pe.Path, pe.Err
-	case errors.As(err, &le):
-		path, err = le.New, le.Err
-	}
-	return &Error{Op: op, Path: path, Err: err, Hint: hint(err)}
-}
+// fileError returns the *Error of a failed system call.
+func fileError(op, path string, err error) error { return fault.File(op, path, err) }
 
 // corrupt returns an *Error that wraps ErrCorrupt with details.
 func corrupt(path, tensor, format string, args ...any) *Error {
-	err := fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
-	return &Error{Op: "read", Path: path, Tensor: tensor, Err: err, Hint: hint(err)}
+	return fault.Corrupt(path, tensor, format, args...)
 }
 
-func hint(err error) string {
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "free some space and run again; nothing partial was left, and earlier files are kept"
-	case errors.Is(err, ErrCorrupt):
-		return "the file is truncated or damaged; fetch or write it again"
-	case errors.Is(err, fs.ErrPermission):
-		return "give this user permission, or choose another place"
+// ofTensor names the tensor in an error that has none.
+func ofTensor(name string, err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) && e.Tensor == "" && errors.Is(err, ErrCorrupt) {
+		named := *e
+		named.Tensor = name
+		return &named
 	}
-	return ""
+	return err
 }
 
 // MismatchError reports tensors of a file that differ from the requested ones. It lists all
@@ -100,7 +65,7 @@ func (e *MismatchError) Error() string {
 				fmt.Fprintf(&b, "\n  %s: and %d more", what, len(names)-i)
 				return
 			}
-			fmt.Fprintf(&b, "\n  %s: %s", what, shortName(name))
+			fmt.Fprintf(&b, "\n  %s: %s", what, fault.ShortName(name))
 		}
 	}
 	list("missing", e.Missing)
@@ -111,15 +76,6 @@ func (e *MismatchError) Error() string {
 	}
 	list("shape", shapes)
 	return b.String()
-}
-
-// shortName returns the name of a tensor shortened for errors.
-func shortName(name string) string {
-	const most = 300
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
 // listed is how many tensors of a kind an error names: a wrong architecture mismatches

@@ -71,7 +71,7 @@ func (x Trained) check() error {
 	if err := x.Weights.fits(x.Config, true); err != nil {
 		return cmp.Or(x.Weights.foreignNames(), err)
 	}
-	if err := x.Weights.tied(x.Config); err != nil {
+	if err := x.Weights.consistent(x.Config); err != nil {
 		return err
 	}
 	return x.Learned.match(unread(x.learned()), func(string) bool { return x.Learned == x.Weights })

@@ -10,22 +10,15 @@ import (
 	"slices"
 
 	"exp/kernels"
+	"exp/train/checkpoint/extent"
 )
 
-// Tensors is a set of tensors in one or several safetensors files, open for reading. Close
-// it after use. Safe for concurrent use.
+// Tensors is a set of tensors in one or several files, open for reading. Close it after
+// use. Safe for concurrent use.
 type Tensors struct {
 	path  string // of the file or the folder
 	files []*os.File
 	where map[string]place
-}
-
-// place locates a tensor's elements.
-type place struct {
-	Tensor
-	stored string // its name in the file
-	file   *os.File
-	begin  int64 // from the start of the file
 }
 
 // OpenFile opens a safetensors file and checks its header. It adds "model." to the names of
@@ -58,7 +51,41 @@ func (t *Tensors) add(path string) error {
 		if other, ok := t.where[e.Name]; ok {
 			return corrupt(path, e.Name, "is also in %s", other.file.Name())
 		}
-		t.where[e.Name] = place{Tensor: e.Tensor, stored: e.Name, file: f, begin: data + e.begin}
+		x := extent.Tensor{Name: e.Name, DType: string(e.DType), Shape: e.Shape,
+			Data: extent.Range(f, data+e.begin, e.Bytes())}
+		t.where[e.Name] = placed(x, f)
+	}
+	return nil
+}
+
+// newTensors returns the tensors of a container in another format, put together from open
+// files, which it closes on an error. path is the container's.
+func newTensors(path string, files []*os.File, list []extent.Tensor) (*Tensors, error) {
+	t := &Tensors{path: path, files: files, where: map[string]place{}}
+	err := t.compose(list)
+	if err == nil {
+		err = t.canonical()
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (t *Tensors) compose(list []extent.Tensor) error {
+	for _, x := range list {
+		p := placed(x, t.files[0])
+		p.composed = true
+		switch _, twice := t.where[x.Name]; {
+		case twice:
+			return corrupt(t.path, x.Name, "is there twice")
+		case p.DType.bits() == 0:
+			return corrupt(t.path, x.Name, "unknown dtype %q", x.DType)
+		case p.Bytes() != x.Data.Size():
+			return corrupt(t.path, x.Name, "%s takes %d bytes, but the files hold %d", p.kind(), p.Bytes(),
+				x.Data.Size())
+		}
+		t.where[x.Name] = p
 	}
 	return nil
 }
@@ -136,32 +163,23 @@ func (t *Tensors) Sources() []Source {
 	return list
 }
 
-// raw returns a reader of a tensor's bytes. Its errors are *Error; a file that has shrunk
-// since it was opened is corrupt.
+// raw returns a reader of a tensor's bytes. Its errors are *Error.
 func (t *Tensors) raw(name string) io.Reader {
 	p, ok := t.where[name]
 	if !ok {
 		panic("checkpoint: no tensor " + name)
 	}
-	return &placeReader{place: p, r: io.NewSectionReader(p.file, p.begin, p.Bytes()), left: p.Bytes()}
+	return &placeReader{name, io.NewSectionReader(p.data, 0, p.Bytes())}
 }
 
 type placeReader struct {
-	place
+	name string
 	r    io.Reader
-	left int64
 }
 
 func (r *placeReader) Read(b []byte) (int, error) {
 	n, err := r.r.Read(b)
-	r.left -= int64(n)
-	switch {
-	case err == io.EOF && r.left > 0:
-		return n, corrupt(r.file.Name(), r.Name, "the file ends before it")
-	case err != nil && err != io.EOF:
-		return n, fileError("read", r.file.Name(), err)
-	}
-	return n, err
+	return n, ofTensor(r.name, err)
 }
 
 // Read sets dst to a tensor's elements. Equal types keep every bit; between float types it
@@ -191,24 +209,53 @@ func (t DType) fits(b kernels.DType) bool {
 
 // equal reports whether two tensors have the same type, shape and bytes.
 func (t *Tensors) equal(a, b string) (bool, error) {
-	x, y := t.where[a].Tensor, t.where[b].Tensor
+	x, y := t.where[a], t.where[b]
 	if x.DType != y.DType || !slices.Equal(x.Shape, y.Shape) {
 		return false, nil
 	}
-	left, right := make([]byte, chunk), make([]byte, chunk)
-	r, s := t.raw(a), t.raw(b)
-	for done := int64(0); done < x.Bytes(); {
-		n := min(int64(chunk), x.Bytes()-done)
-		if _, err := io.ReadFull(r, left[:n]); err != nil {
-			return false, err
+	at, err := firstDifference(x.data, y.data)
+	return at < 0, err
+}
+
+// agree compares the copies of a tensor that several files hold.
+func (p place) agree() error {
+	for _, r := range p.replicas {
+		at, err := firstDifference(p.data, r)
+		if err != nil {
+			return ofTensor(p.Name, err)
 		}
-		if _, err := io.ReadFull(s, right[:n]); err != nil {
-			return false, err
+		if at >= 0 {
+			other, _ := r.First()
+			return corrupt(p.file.Name(), p.stored, "differs from its copy in %s, first at byte %d of it",
+				other.Name(), at)
+		}
+	}
+	return nil
+}
+
+// firstDifference returns the offset of the first byte in which two extents of one size
+// differ; -1 if they are equal.
+func firstDifference(x, y extent.Extent) (int64, error) {
+	if x.Size() != y.Size() {
+		return min(x.Size(), y.Size()), nil
+	}
+	left, right := make([]byte, chunk), make([]byte, chunk)
+	for done := int64(0); done < x.Size(); {
+		n := min(int64(chunk), x.Size()-done)
+		if _, err := x.ReadAt(left[:n], done); err != nil {
+			return 0, err
+		}
+		if _, err := y.ReadAt(right[:n], done); err != nil {
+			return 0, err
 		}
 		if !bytes.Equal(left[:n], right[:n]) {
-			return false, nil
+			i := 0
+			for left[i] == right[i] {
+				i++
+			}
+			return done + int64(i), nil
 		}
 		done += n
 	}
-	return true, nil
+	return -1, nil
 }

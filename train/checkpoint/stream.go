@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"math"
 	"os"
 	"runtime"
@@ -84,10 +83,10 @@ type job struct {
 	want    Want
 }
 
-// at is the offset of the job's elements in the file.
-func (j job) at() int64 { return j.begin + int64(j.from)*int64(j.DType.bits()/8) }
+// at is the offset of the job's elements in the tensor's bytes.
+func (j job) at() int64 { return int64(j.from) * int64(j.DType.bits()/8) }
 
-// bytes is their size in the file.
+// bytes is their size in the files.
 func (j job) bytes() int64 { return int64(j.n) * int64(j.DType.bits()/8) }
 
 // view returns memory as n elements of a type.
@@ -152,16 +151,10 @@ func (j job) part(p []uint64, lo, n int, at int64, scratch []byte) ([]byte, erro
 	return scratch, nil
 }
 
-// readAt reads from the file. A file that has shrunk since it was opened is corrupt.
+// readAt reads bytes of the tensor.
 func (j job) readAt(b []byte, at int64) error {
-	_, err := j.file.ReadAt(b, at)
-	if errors.Is(err, io.EOF) {
-		return corrupt(j.file.Name(), j.Name, "the file ends before it")
-	}
-	if err != nil {
-		return fileError("read", j.file.Name(), err)
-	}
-	return nil
+	_, err := j.data.ReadAt(b, at)
+	return ofTensor(j.Name, err)
 }
 
 // hostOrder reports whether this machine has the files' byte order.

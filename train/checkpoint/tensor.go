@@ -1,11 +1,16 @@
 package checkpoint
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"exp/kernels"
+	"exp/train/checkpoint/extent"
 )
 
 // Tensor describes a named array in a file.
@@ -30,6 +35,56 @@ func (t Tensor) Bytes() int64 { return int64(t.Len()) * int64(t.DType.bits()) / 
 // kind returns type and shape in the form of errors: "F32 [4,8]".
 func (t Tensor) kind() string {
 	return fmt.Sprintf("%s [%s]", t.DType, strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Shape), " ", ","), "[]"))
+}
+
+// place says where a tensor's elements lie.
+type place struct {
+	Tensor
+	stored string   // its name in the file
+	file   *os.File // the file of its first byte, for messages and for the order on disk
+	begin  int64    // the offset of that byte
+	data   extent.Extent
+	// replicas must hold the same bytes as data; agree compares them.
+	replicas []extent.Extent
+	// composed says that the name does not determine the bytes: data depends on other files
+	// or on a configuration.
+	composed bool
+}
+
+// files returns the files that hold the elements and their copies, in order of use.
+func (p place) files() []*os.File {
+	list := p.data.Files()
+	for _, r := range p.replicas {
+		for _, f := range r.Files() {
+			if !slices.Contains(list, f) {
+				list = append(list, f)
+			}
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, p.file)
+	}
+	return list
+}
+
+// identity is a name under which the same files always hold the same elements.
+func (p place) identity() string {
+	if !p.composed {
+		return p.stored
+	}
+	h, files := sha256.New(), p.files()
+	p.data.Describe(h, func(f *os.File) int { return slices.Index(files, f) })
+	return fmt.Sprintf("%s %s %x", p.stored, p.kind(), h.Sum(nil)[:8])
+}
+
+// placed returns the place of a tensor; file is where an empty one belongs.
+func placed(x extent.Tensor, file *os.File) place {
+	p := place{Tensor: Tensor{Name: x.Name, DType: DType(x.DType), Shape: x.Shape}, stored: cmp.Or(x.Stored, x.Name),
+		file: file, data: x.Data, replicas: x.Replicas}
+	if f, at := x.Data.First(); f != nil {
+		p.file, p.begin = f, at
+	}
+	return p
 }
 
 // Source is a tensor and the source of its elements. Files are written, and digests

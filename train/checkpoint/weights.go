@@ -70,7 +70,7 @@ func LoadWeights(be kernels.Backend, m *model.Model, t *Tensors, want Filter) er
 	if err := t.match(wanted, ignorable(m.Config, m.Heads.LM)); err != nil {
 		return cmp.Or(t.foreignNames(), err)
 	}
-	if err := t.tied(m.Config); err != nil {
+	if err := t.consistent(m.Config); err != nil {
 		return err
 	}
 	if err := t.fill(be, wanted); err != nil {
@@ -134,8 +134,25 @@ func (t *Tensors) match(wanted []NamedBuffer, ignore func(name string) bool) err
 	return e.orNil()
 }
 
-// tied checks that an output projection in the file equals the embedding if the model ties
-// them.
+// agree compares the copies of tensors that several files hold.
+func (t *Tensors) agree() error {
+	for _, tensor := range t.List() {
+		if err := t.where[tensor.Name].agree(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consistent checks what the files hold twice: copies of a tensor, and an output projection
+// equal to the embedding if the model ties them.
+func (t *Tensors) consistent(c model.Config) error {
+	if err := t.agree(); err != nil {
+		return err
+	}
+	return t.tied(c)
+}
+
 func (t *Tensors) tied(c model.Config) error {
 	_, head := t.Lookup(lmHead)
 	_, embed := t.Lookup(embedding)

@@ -1,0 +1,85 @@
+// Package fault holds the errors of files of weights: which file, which tensor, what is
+// wrong, and what to do about it. All readers of checkpoints return them.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// ErrCorrupt means that a file is not as written: truncated, changed, or never in this
+// format.
+var ErrCorrupt = errors.New("corrupt file")
+
+// Error is a failed operation on a file or folder. Use errors.Is(err, syscall.ENOSPC) for a
+// full disk, fs.ErrNotExist for a missing file, ErrCorrupt for a damaged one.
+type Error struct {
+	Op     string // "read", "write", "merge", …
+	Path   string
+	Tensor string // the tensor concerned; may be empty
+	Err    error
+	Hint   string // advice; may be empty
+}
+
+func (e *Error) Error() string {
+	if e.Tensor != "" {
+		return fmt.Sprintf("%s %s: tensor %q: %v", e.Op, e.Path, ShortName(e.Tensor), e.Err)
+	}
+	return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err)
+}
+
+// Unwrap returns e.Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// File returns the *Error of a failed system call; an *Error is returned unchanged. It
+// names the system's path if there is one.
+func File(op, path string, err error) error {
+	if done := (*Error)(nil); errors.As(err, &done) {
+		return err
+	}
+	var pe *fs.PathError
+	var le *os.LinkError
+	switch {
+	case errors.As(err, &pe):
+		path, err = pe.Path, pe.Err
+	case errors.As(err, &le):
+		path, err = le.New, le.Err
+	}
+	return &Error{Op: op, Path: path, Err: err, Hint: hint(err)}
+}
+
+// Corrupt returns an *Error that wraps ErrCorrupt with details. tensor may be empty.
+func Corrupt(path, tensor, format string, args ...any) *Error {
+	err := fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+	return &Error{Op: "read", Path: path, Tensor: tensor, Err: err, Hint: hint(err)}
+}
+
+// Refuse returns an *Error about a file that is as written but cannot be used, with advice.
+func Refuse(path, tensor, hint, format string, args ...any) *Error {
+	return &Error{Op: "read", Path: path, Tensor: tensor, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+func hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free some space and run again; nothing partial was left, and earlier files are kept"
+	case errors.Is(err, ErrCorrupt):
+		return "the file is truncated or damaged; fetch or write it again"
+	case errors.Is(err, fs.ErrPermission):
+		return "give this user permission, or choose another place"
+	}
+	return ""
+}
+
+// ShortName returns the name of a tensor shortened for errors.
+func ShortName(name string) string {
+	const most = 300
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
+}
