@@ -9,7 +9,7 @@
 // from them.
 //
 // Files are not trusted. Every length is checked against the file before anything of that
-// size is allocated, and memory is at most 64 bytes per byte of the pickle, with limits on
-// top: see the constants of decode.go. Tensors are located, not read: Tensor.Extent says
+// size is allocated, and a pickle takes at most some 40 bytes of memory for each of its
+// own, with limits on top: see the constants of decode.go. Tensors are located, not read: Tensor.Extent says
 // where the elements lie.
 package torchfile

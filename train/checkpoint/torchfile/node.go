@@ -90,15 +90,34 @@ func (d *data) extend(x *node, list []uint32) {
 	if len(list) == 0 {
 		return
 	}
-	d.runs = append(d.runs, run{from: uint32(len(d.kids)), n: uint32(len(list))})
+	from, before := uint32(len(d.kids)), uint32(x.v)
 	d.kids = append(d.kids, list...)
+	if before > 0 && d.runs[before-1].from+d.runs[before-1].n == from {
+		d.runs[before-1].n += uint32(len(list))
+		return
+	}
+	d.runs = append(d.runs, run{from: from, n: uint32(len(list))})
 	last := uint32(len(d.runs))
-	if before := uint32(x.v); before > 0 {
+	if before > 0 {
 		d.runs[before-1].next = last
 		x.v = x.v&^math.MaxUint32 | uint64(last)
 	} else {
 		x.v = uint64(last)<<32 | uint64(last)
 	}
+}
+
+// named reports whether node i is a global of that name.
+func (d *data) named(i uint32, module, name string) bool {
+	switch x := d.at(i); x.kind {
+	case Global:
+		text := d.bytes(x.v)
+		n := len(module)
+		return len(text) == n+len(name)+2 && string(text[:n]) == module && text[n] == '\n' &&
+			string(text[n+1:len(text)-1]) == name
+	case globalPair:
+		return string(d.bytes(d.at(uint32(x.v>>32)).v)) == module && string(d.bytes(d.at(uint32(x.v)).v)) == name
+	}
+	return false
 }
 
 // span packs a range of bytes of the pickle.

@@ -221,17 +221,14 @@ func (m *machine) construct() error {
 	if m.at(list[1]).kind != Tuple {
 		return m.bad("arguments that are not a tuple")
 	}
-	switch (Node{m.data, fn}).Name() {
-	case "collections.OrderedDict":
-		if args.Len() < 2 {
-			return m.orderedDict(args)
-		}
-	case "collections.defaultdict":
+	only := args.At(0)
+	switch {
+	case m.named(fn, "collections", "OrderedDict") && args.Len() < 2:
+		return m.orderedDict(args)
+	case m.named(fn, "collections", "defaultdict"):
 		return m.add(node{kind: Dict, depth: 1})
-	case "torch.Size":
-		if only := args.At(0); args.Len() == 1 && (only.Kind() == Tuple || only.Kind() == List) {
-			return m.push(only.i)
-		}
+	case m.named(fn, "torch", "Size") && args.Len() == 1 && (only.Kind() == Tuple || only.Kind() == List):
+		return m.push(only.i)
 	}
 	return m.add(node{kind: Object, depth: m.below(fn, args.i), v: uint64(fn)<<32 | uint64(args.i)})
 }
