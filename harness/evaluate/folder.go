@@ -13,6 +13,7 @@ import (
 	"exp/harness/inspect"
 	harness "exp/harness/run"
 	"exp/harness/stage"
+	"exp/train/checkpoint"
 )
 
 // longest is the default limit of a completion in tokens, if no flag or protocol sets
@@ -84,27 +85,28 @@ func fitting(in config.Input) (*config.Resolved, error) {
 type NoWeightsError struct{ Dir string }
 
 func (e *NoWeightsError) Error() string {
-	return e.Dir + " has no config.json, so it is not a folder of weights"
+	return e.Dir + " has no config.json, so it cannot be evaluated"
 }
 
 // Hint says what is needed.
 func (e *NoWeightsError) Hint() string {
-	return "give a folder in Hugging Face's layout, with config.json, tokenizer.json and *.safetensors; " +
-		"every training run leaves one in its folder, named model"
+	return "give a folder in Hugging Face's layout, with config.json, tokenizer.json and *.safetensors, or a " +
+		"checkpoint of verl; every training run leaves one in its folder, named model. exp merge SRC --out DIR " +
+		"--hf-config CONFIG adds the config.json of another folder to weights without one"
 }
 
 // ExitCode is the code for something that is not there.
 func (e *NoWeightsError) ExitCode() int { return 3 }
 
-// weightsIn returns the absolute path of a folder of weights: one with a config.json,
-// or the merged weights in a run's folder.
+// weightsIn returns the absolute path of weights that have a config.json, or of the merged
+// weights in a run's folder.
 func weightsIn(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	for _, d := range []string{dir, filepath.Join(dir, stage.MergedDir)} {
-		if _, err := os.Stat(filepath.Join(d, "config.json")); err == nil {
+		if _, err := os.Stat(filepath.Join(checkpoint.TextsFolder(d), "config.json")); err == nil {
 			return d, nil
 		}
 	}

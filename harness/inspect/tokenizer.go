@@ -16,15 +16,16 @@ func tokenizerNotes(d *checkpoint.Description) []string {
 	if info, err := os.Stat(d.Path); err != nil || !info.IsDir() {
 		return nil
 	}
+	dir := checkpoint.TextsFolder(d.Path)
 	there := false
 	for _, name := range []string{"tokenizer.json", "vocab.json", "tokenizer.model"} {
-		_, err := os.Lstat(filepath.Join(d.Path, name))
+		_, err := os.Lstat(filepath.Join(dir, name))
 		there = there || err == nil
 	}
 	if !there {
 		return []string{"no tokenizer in the folder: exp eval and exp run need one (tokenizer.json)"}
 	}
-	t, err := tokenizer.ReadFolder(d.Path)
+	t, err := tokenizer.ReadFolder(dir)
 	if err != nil {
 		return []string{fmt.Sprintf("%v; exp eval and exp run cannot use the folder as it is", err)}
 	}

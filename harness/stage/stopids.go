@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"exp/harness/config"
+	"exp/train/checkpoint"
 	"exp/train/tokenizer"
 )
 
@@ -85,7 +86,7 @@ func endSources(c *config.Run, tok tokenizer.Tokenizer) map[int32][]string {
 	from := map[int32][]string{}
 	files := tok.Files()
 	if c.Tokenizer.Kind == "model" { // it is the model's, and no file of its tokenizer
-		if b, err := os.ReadFile(filepath.Join(c.Model.Base, "config.json")); err == nil {
+		if b, err := os.ReadFile(filepath.Join(checkpoint.TextsFolder(c.Model.Base), "config.json")); err == nil {
 			files["config.json"] = b
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"exp/eval/task"
 	"exp/harness/config"
+	"exp/train/checkpoint"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -24,7 +25,7 @@ func Tokenizer(c *config.Run) (tokenizer.Tokenizer, error) {
 func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error) {
 	switch c.Tokenizer.Kind {
 	case "model":
-		tok, err = tokenizer.ReadFolder(c.Model.Base)
+		tok, err = tokenizer.ReadFolder(checkpoint.TextsFolder(c.Model.Base))
 		return tok, false, err
 	case "file":
 		if tok, err = tokenizer.ReadFolder(c.Tokenizer.Path); errors.Is(err, fs.ErrNotExist) {

@@ -13,10 +13,10 @@ import (
 // configuration names: its architecture, the headers of its weights, its tokenizer and
 // its chat template. It does not read data.
 func Unreadable(c *config.Run) (list []string) {
-	folder := true
+	there := true
 	if c.Model.Init == "pretrained" {
-		info, err := os.Stat(c.Model.Base)
-		if folder = err == nil && info.IsDir(); folder {
+		_, err := os.Stat(c.Model.Base)
+		if there = err == nil; there {
 			arch, err := ReadArchitecture(c)
 			if err != nil {
 				list = append(list, fmt.Sprintf("a supported model: %v", err))
@@ -30,7 +30,7 @@ func Unreadable(c *config.Run) (list []string) {
 			}
 		}
 	}
-	if !folder && c.Tokenizer.Kind == "model" {
+	if !there && c.Tokenizer.Kind == "model" {
 		return list
 	}
 	var data *DataError

@@ -44,9 +44,9 @@ type DescribedTensor struct {
 	File string
 }
 
-// Describe reads the headers of a Hugging Face folder, or of one safetensors file. A model
-// that cannot be computed is not an error: Reason says why. It returns an error if nothing
-// is there.
+// Describe reads the headers of a model in any container that FindContainer finds, or of a
+// folder without weights. A model that cannot be computed is not an error: Reason says why.
+// It returns an error if nothing is there.
 func Describe(path string) (*Description, error) { return describe(path, ReadConfig, OpenFolder) }
 
 // DescribeText is Describe for the text model inside a model of text and images. It leaves
@@ -67,24 +67,37 @@ func describe(path string, read func(dir string) (model.Config, error), open fun
 		return nil, fileError("read", path, err)
 	}
 	d := &Description{Path: path, Container: "none"}
+	c, found := FindContainer(path)
 	if !info.IsDir() {
-		t, err := OpenFile(path)
+		if found != nil {
+			return nil, found
+		}
+		t, err := c.Open()
 		if err != nil {
 			return nil, err
 		}
+		d.Container = c.Kind
 		d.Files = []DescribedFile{{Name: filepath.Base(path), Bytes: info.Size()}}
 		d.tensors(t)
 		return d, t.Close()
 	}
-	if err := d.files(path); err != nil {
+	if found == nil {
+		d.Path, d.Container = c.Path, c.Kind
+		if c.Ranks > 0 {
+			d.Notes = append(d.Notes, fmt.Sprintf("the tensors are put together from the files of %s; exp merge "+
+				"writes them as a Hugging Face folder", count(c.Ranks, "rank")))
+		}
+	}
+	if err := d.files(d.Path); err != nil {
 		return nil, err
 	}
 	d.config(path, read)
 	t, err := open(path)
 	if err != nil {
-		d.Container = cmp.Or(d.otherContainer(), "none")
-		if d.Container != "none" {
-			err = fmt.Errorf("weights in %s format are not supported; only safetensors are", d.Container)
+		if other := d.otherContainer(); found != nil && other != "" {
+			if d.Container = other; other != "torch" { // whose error says which file is missing
+				err = fmt.Errorf("weights in %s format are not supported", other)
+			}
 		}
 		d.stop(err)
 		return d, nil
@@ -156,10 +169,11 @@ func (d *Description) files(dir string) error {
 // config reads config.json.
 func (d *Description) config(dir string, read func(dir string) (model.Config, error)) {
 	c, err := read(dir)
+	dir = TextsFolder(dir)
 	d.Config, d.Known, d.Class = c, err == nil, classIn(dir)
 	d.stop(err)
 	if d.Known {
-		d.Notes = append(Notes(c), fileNotes(dir)...)
+		d.Notes = append(append(d.Notes, Notes(c)...), fileNotes(dir)...)
 	}
 }
 
@@ -179,13 +193,19 @@ func classIn(dir string) string {
 
 // tensors adds the tensors of a file or folder.
 func (d *Description) tensors(t *Tensors) {
-	d.Container = "safetensors"
 	for _, p := range t.where {
 		tensor := p.Tensor
 		tensor.Name = p.stored
-		d.Tensors = append(d.Tensors, DescribedTensor{Tensor: tensor, File: filepath.Base(p.file.Name())})
+		file := filepath.Base(p.file.Name())
+		if n := len(p.files()); n > 1 {
+			file = fmt.Sprintf("%s and %d more", file, n-1)
+		}
+		d.Tensors = append(d.Tensors, DescribedTensor{Tensor: tensor, File: file})
 	}
 	slices.SortFunc(d.Tensors, func(a, b DescribedTensor) int { return strings.Compare(a.Name, b.Name) })
+	if len(t.opaque) > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("not tensors, so left out: %s", strings.Join(t.opaque, ", ")))
+	}
 	if d.count(F16) > 0 {
 		d.Notes = append(d.Notes, "weights are F16: exact in F32, rounded when stored as BF16")
 	}
@@ -205,16 +225,13 @@ func (d *Description) count(t DType) (n int) {
 func (d *Description) otherContainer() string {
 	for _, f := range d.Files {
 		switch name := f.Name; {
-		case strings.HasPrefix(name, "model_world_size_"):
-			return "verl FSDP"
 		case name == "latest_checkpointed_iteration.txt" || name == "model_optim_rng.pt":
 			return "Megatron"
 		case name == ".metadata" || strings.HasSuffix(name, ".distcp"):
 			return "torch distributed checkpoint"
 		case strings.HasSuffix(name, ".gguf"):
 			return "GGUF"
-		case strings.HasPrefix(name, "pytorch_model") && strings.HasSuffix(name, ".bin"),
-			strings.HasSuffix(name, ".pt"), strings.HasSuffix(name, ".pth"):
+		case strings.HasPrefix(name, "pytorch_model") && strings.HasSuffix(name, ".bin"):
 			return "torch"
 		}
 	}

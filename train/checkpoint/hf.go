@@ -21,11 +21,12 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("read %s: this model is not supported:\n  %s", e.Path, strings.Join(e.Problems, "\n  "))
 }
 
-// ReadConfig returns the architecture described by dir/config.json. Missing settings have
+// ReadConfig returns the architecture described by the config.json of a model at a path: in
+// the folder, or where its container has it. Missing settings have
 // Hugging Face's defaults for the architecture. It returns a *ConfigError if the engine
 // does not support the model.
-func ReadConfig(dir string) (model.Config, error) {
-	path := filepath.Join(dir, configFile)
+func ReadConfig(path string) (model.Config, error) {
+	path = filepath.Join(TextsFolder(path), configFile)
 	raw, err := readSmall(path, maxConfig)
 	if err != nil {
 		return model.Config{}, err
@@ -35,8 +36,8 @@ func ReadConfig(dir string) (model.Config, error) {
 
 // ReadTextConfig is ReadConfig for the text model inside a model of text and images:
 // Gemma3ForConditionalGeneration. OpenTextFolder reads its weights.
-func ReadTextConfig(dir string) (model.Config, error) {
-	path := filepath.Join(dir, configFile)
+func ReadTextConfig(path string) (model.Config, error) {
+	path = filepath.Join(TextsFolder(path), configFile)
 	raw, err := readSmall(path, maxConfig)
 	if err != nil {
 		return model.Config{}, err

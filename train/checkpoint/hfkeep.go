@@ -13,22 +13,24 @@ import (
 	"exp/train/model"
 )
 
-// Origin holds what a written model keeps of its source Hugging Face folder: its
-// config.json and its number types.
+// Origin holds what a written model keeps of its source: its config.json and its number
+// types.
 type Origin struct {
 	Config []byte           // config.json
 	DTypes map[string]DType // of the tensors, by name
-	// ShardBytes is how many bytes of tensors its largest file has; 0 if it has one file.
+	// ShardBytes is how many bytes of tensors its largest file has; 0 if it has one file, or
+	// is in files of ranks.
 	ShardBytes int64
 }
 
-// ReadOrigin reads the Origin of a folder: config.json and the headers of its weights.
-func ReadOrigin(dir string) (*Origin, error) {
-	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+// ReadOrigin reads the Origin of a model at a path: config.json and the headers of its
+// weights.
+func ReadOrigin(path string) (*Origin, error) {
+	raw, err := readSmall(filepath.Join(TextsFolder(path), configFile), maxConfig)
 	if err != nil {
 		return nil, err
 	}
-	t, err := OpenFolder(dir)
+	t, err := OpenFolder(path)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +39,9 @@ func ReadOrigin(dir string) (*Origin, error) {
 	sizes := map[*os.File]int64{}
 	for name, p := range t.where {
 		o.DTypes[name] = p.DType
-		sizes[p.file] += p.Bytes()
+		if !p.composed {
+			sizes[p.file] += p.Bytes()
+		}
 	}
 	if len(sizes) > 1 {
 		o.ShardBytes = slices.Max(slices.Collect(maps.Values(sizes)))

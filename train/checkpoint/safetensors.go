@@ -19,6 +19,8 @@ type Tensors struct {
 	path  string // of the file or the folder
 	files []*os.File
 	where map[string]place
+	// opaque names some objects of the files that are not tensors, with their classes.
+	opaque []string
 }
 
 // OpenFile opens a safetensors file and checks its header. It adds "model." to the names of
@@ -76,12 +78,15 @@ func (t *Tensors) compose(list []extent.Tensor) error {
 	for _, x := range list {
 		p := placed(x, t.files[0])
 		p.composed = true
+		size, ok := p.size()
 		switch _, twice := t.where[x.Name]; {
 		case twice:
 			return corrupt(t.path, x.Name, "is there twice")
 		case p.DType.bits() == 0:
 			return corrupt(t.path, x.Name, "unknown dtype %q", x.DType)
-		case p.Bytes() != x.Data.Size():
+		case !ok:
+			return corrupt(t.path, x.Name, "the shape %v is too large", x.Shape)
+		case size != x.Data.Size():
 			return corrupt(t.path, x.Name, "%s takes %d bytes, but the files hold %d", p.kind(), p.Bytes(),
 				x.Data.Size())
 		}

@@ -20,21 +20,24 @@ const (
 	indexFile   = "model.safetensors.index.json"
 )
 
-// OpenFolder opens the weights of a Hugging Face folder: model.safetensors, or the shards
-// listed in model.safetensors.index.json.
-func OpenFolder(dir string) (*Tensors, error) {
+// OpenFolder opens the weights of a model in any container that FindContainer finds: most
+// often a Hugging Face folder.
+func OpenFolder(path string) (*Tensors, error) {
+	c, err := FindContainer(path)
+	if err != nil {
+		return nil, err
+	}
+	return c.Open()
+}
+
+// openSafetensors opens model.safetensors in a folder, or the shards listed in
+// model.safetensors.index.json.
+func openSafetensors(dir string) (*Tensors, error) {
 	t, err := OpenFile(filepath.Join(dir, weightsFile))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return t, err
 	}
-	raw, err := readSmall(filepath.Join(dir, indexFile), maxHeader)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noWeights(dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return openShards(dir, raw)
+	return openShards(dir)
 }
 
 // noWeights returns the error for a folder without weights, and says what it holds instead.
@@ -43,19 +46,21 @@ func noWeights(dir string) error {
 		return fileError("read", dir, err)
 	}
 	e := &Error{Op: "read", Path: dir,
-		Err:  fmt.Errorf("neither %s nor %s: %w", weightsFile, indexFile, fs.ErrNotExist),
-		Hint: "name a folder with a model's files in Hugging Face's layout"}
+		Err: fmt.Errorf("neither %s nor %s: %w", weightsFile, indexFile, fs.ErrNotExist),
+		Hint: "name a folder with a model's files in Hugging Face's layout, or a checkpoint of verl: global_step_N, " +
+			"or the folder with its model_world_size_W_rank_R.pt"}
 	if pickled, _ := filepath.Glob(filepath.Join(dir, "pytorch_model*.bin")); len(pickled) > 0 {
-		e.Hint = "it holds PyTorch's pickled weights, which are not supported; convert them with " +
-			"save_pretrained(safe_serialization=True)"
+		e.Hint = "it has shards of pytorch_model.bin, but not their index: fetch " + torchIndexFile
 	}
 	return e
 }
 
-// openShards opens the files of an index. Map and files must agree: each tensor is in the
-// file that the index names, and no file holds others.
-func openShards(dir string, raw []byte) (*Tensors, error) {
-	path := filepath.Join(dir, indexFile)
+// readIndex returns which file holds which tensor.
+func readIndex(path string) (map[string]string, error) {
+	raw, err := readSmall(path, maxHeader)
+	if err != nil {
+		return nil, err
+	}
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
@@ -65,8 +70,17 @@ func openShards(dir string, raw []byte) (*Tensors, error) {
 	if len(index.WeightMap) == 0 {
 		return nil, corrupt(path, "", "has no weight_map")
 	}
+	return index.WeightMap, nil
+}
+
+// openShards opens the files of an index.
+func openShards(dir string) (*Tensors, error) {
+	index, err := readIndex(filepath.Join(dir, indexFile))
+	if err != nil {
+		return nil, err
+	}
 	t := &Tensors{path: dir, where: map[string]place{}}
-	err := t.addShards(dir, index.WeightMap)
+	err = t.addShards(dir, indexFile, index, t.add)
 	if err == nil {
 		err = t.canonical()
 	}
@@ -96,8 +110,10 @@ func OpenFiles(paths []string) (*Tensors, error) {
 	return t, nil
 }
 
-func (t *Tensors) addShards(dir string, weightMap map[string]string) error {
-	path := filepath.Join(dir, indexFile)
+// addShards adds the files of an index with add. Map and files must agree: each tensor is
+// in the file that the index names, and no file holds others.
+func (t *Tensors) addShards(dir, indexName string, weightMap map[string]string, add func(path string) error) error {
+	path := filepath.Join(dir, indexName)
 	names := slices.Sorted(maps.Keys(weightMap))
 	opened := map[string]bool{}
 	for _, name := range names {
@@ -109,9 +125,9 @@ func (t *Tensors) addShards(dir string, weightMap map[string]string) error {
 			continue
 		}
 		opened[file] = true
-		if err := t.add(filepath.Join(dir, file)); errors.Is(err, fs.ErrNotExist) {
+		if err := add(filepath.Join(dir, file)); errors.Is(err, fs.ErrNotExist) {
 			return &Error{Op: "read", Path: filepath.Join(dir, file), Err: fs.ErrNotExist, Hint: "a shard that " +
-				indexFile + " lists is missing; fetch it"}
+				indexName + " lists is missing; fetch it"}
 		} else if err != nil {
 			return err
 		}

@@ -109,8 +109,8 @@ func TestOpenFolderErrors(t *testing.T) {
 		})
 	}
 	var e *Error
-	if _, err := OpenFolder(pickled); !errors.As(err, &e) || !strings.Contains(e.Hint, "safe_serialization") {
-		t.Errorf("pickled weights: hint %q does not say how to convert them", e.Hint)
+	if _, err := OpenFolder(pickled); !errors.As(err, &e) || !strings.Contains(e.Hint, torchIndexFile) {
+		t.Errorf("pickled weights: hint %q does not say what is missing", e.Hint)
 	}
 	var m *MismatchError
 	if _, err := OpenFolder(shards(t, edit("x", ""))); !errors.As(err, &m) || len(m.Unexpected) != 1 {

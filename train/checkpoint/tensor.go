@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
 	"slices"
 	"strings"
@@ -31,6 +32,19 @@ func (t Tensor) Len() int {
 
 // Bytes returns the size of the elements.
 func (t Tensor) Bytes() int64 { return int64(t.Len()) * int64(t.DType.bits()) / 8 }
+
+// size is Bytes for a shape that may be negative or too large.
+func (t Tensor) size() (n int64, ok bool) {
+	size := uint64(t.DType.bits())
+	for _, d := range t.Shape {
+		hi, lo := bits.Mul64(size, uint64(max(d, 0)))
+		if d < 0 || hi != 0 || lo > 1<<62 {
+			return 0, false
+		}
+		size = lo
+	}
+	return int64(size / 8), true
+}
 
 // kind returns type and shape in the form of errors: "F32 [4,8]".
 func (t Tensor) kind() string {

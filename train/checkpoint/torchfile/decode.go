@@ -33,7 +33,8 @@ func Decode(name string, pickle []byte) (Node, error) { return decode(&data{name
 
 func decode(d *data) (Node, error) {
 	if len(d.raw) > maxPickle {
-		return Node{}, fault.Corrupt(d.name, "", "the pickle has %d bytes, over the limit of %d", len(d.raw), maxPickle)
+		return Node{}, fault.Corrupt(d.name, "", "the pickle has %d bytes, over the limit of %d", len(d.raw),
+			maxPickle)
 	}
 	m := &machine{data: d}
 	for {

@@ -47,7 +47,7 @@ func (n Node) Distributed() (x Distributed, ok bool, err error) {
 	if x.DType = whole.At(1).DType(); x.DType == "" {
 		return x, true, n.refuse("has elements of type %s, which is not supported", whole.At(1).describe())
 	}
-	if x.Shape, ok = whole.At(2).ints(maxAxes); !ok || slices.ContainsFunc(x.Shape, func(d int) bool { return d < 0 }) {
+	if x.Shape, ok = whole.At(2).ints(maxAxes); !ok || slices.Min(append(x.Shape, 0)) < 0 {
 		return x, true, n.bad("a distributed tensor without a size")
 	}
 	if x.Local, err = state.Get("_local_tensor").Tensor(); err != nil {

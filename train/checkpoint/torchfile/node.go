@@ -32,8 +32,8 @@ const (
 )
 
 func (k Kind) String() string {
-	names := [...]string{"nothing", "None", "a bool", "an integer", "a float", "a string", "bytes", "a tuple", "a list",
-		"a dict", "a set", "a global", "a storage", "an object"}
+	names := [...]string{"nothing", "None", "a bool", "an integer", "a float", "a string", "bytes", "a tuple",
+		"a list", "a dict", "a set", "a global", "a storage", "an object"}
 	if int(k) < len(names) {
 		return names[k]
 	}

@@ -58,6 +58,10 @@ func (t Tensor) Extent(f *os.File) extent.Extent {
 	return extent.Strided(storage, begin, t.size, loops...)
 }
 
+// MaxTensors bounds how many tensors readers take from one file: more than any model has,
+// and few enough that a small file cannot fill the memory with them.
+const MaxTensors = 1 << 16
+
 // Functions that a pickle names to make tensors.
 const (
 	rebuildTensor      = "torch._utils._rebuild_tensor_v2" // storage, offset, size, stride, grad, hooks, metadata

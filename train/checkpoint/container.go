@@ -1,0 +1,195 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"exp/train/checkpoint/fsdp"
+	"exp/train/model"
+)
+
+// Container is the weights of a model in files of some format.
+type Container struct {
+	Path string // of its file, or of the folder of its files
+	Kind string // the format: "safetensors", "torch", "verl FSDP"
+	// Ranks is how many ranks wrote it; 0 if it is not of several.
+	Ranks int
+	// Texts is the folder with config.json and the tokenizer; empty if there is none.
+	Texts string
+
+	format format
+}
+
+// format is how the weights are stored.
+type format int
+
+const (
+	safetensors format = iota
+	torchFiles
+	fsdpShards
+)
+
+// Names of verl's folders.
+const (
+	actorFolder = "actor"
+	textsFolder = "huggingface"
+	latestFile  = "latest_checkpointed_iteration.txt"
+	stepPrefix  = "global_step_"
+)
+
+// FindContainer returns the weights at a path:
+//
+//   - a file of safetensors or of torch.save;
+//   - a folder with model.safetensors, pytorch_model.bin, or shards of one with their index;
+//   - a folder with verl's model_world_size_W_rank_R.pt, or a global_step_N with such a
+//     folder named actor;
+//   - a folder whose latest_checkpointed_iteration.txt names one of those.
+//
+// It reads no weights.
+func FindContainer(path string) (*Container, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	if !info.IsDir() {
+		c := &Container{Path: path, Kind: "safetensors", Texts: textsIn(filepath.Dir(path))}
+		if looksTorch(path) {
+			c.Kind, c.format = "torch", torchFiles
+		}
+		return c, nil
+	}
+	c := &Container{Path: path, Texts: textsIn(path)}
+	has := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(path, name))
+		return err == nil
+	}
+	switch {
+	case has(weightsFile) || has(indexFile):
+		c.Kind = "safetensors"
+	case has(torchFile) || has(torchIndexFile):
+		c.Kind, c.format = "torch", torchFiles
+	case fsdp.Has(path):
+		c.Kind, c.format, c.Ranks = "verl FSDP", fsdpShards, fsdp.Ranks(path)
+	case fsdp.Has(filepath.Join(path, actorFolder)):
+		return FindContainer(filepath.Join(path, actorFolder))
+	case has(latestFile):
+		next, err := latestIn(path)
+		if err != nil {
+			return nil, err
+		}
+		return FindContainer(next)
+	default:
+		return nil, noWeights(path)
+	}
+	return c, nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// textsIn returns the folder with the config.json of weights in a folder, or "".
+func textsIn(dir string) string {
+	for _, d := range []string{dir, filepath.Join(dir, textsFolder)} {
+		if info, err := os.Stat(filepath.Join(d, configFile)); err == nil && info.Mode().IsRegular() {
+			return d
+		}
+	}
+	return ""
+}
+
+// latestIn returns the checkpoint that the file of the latest one names.
+func latestIn(dir string) (string, error) {
+	path := filepath.Join(dir, latestFile)
+	raw, err := readSmall(path, 1<<10)
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(string(raw))
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return "", corrupt(path, "", "%q is not the number of a step", text)
+	}
+	next := filepath.Join(dir, stepPrefix+strconv.Itoa(n))
+	if _, err := os.Stat(next); errors.Is(err, fs.ErrNotExist) {
+		return "", &Error{Op: "read", Path: next, Err: fs.ErrNotExist,
+			Hint: path + " names it as the latest; fetch it, or name another checkpoint's folder"}
+	}
+	return next, nil
+}
+
+// TextsFolder returns the folder with the config.json and the tokenizer of a model at a
+// path; the path itself if it is not known.
+func TextsFolder(path string) string {
+	if dir := textsIn(path); dir != "" {
+		return dir
+	}
+	if c, err := FindContainer(path); err == nil && c.Texts != "" {
+		return c.Texts
+	}
+	return path
+}
+
+// Open opens the weights.
+func (c *Container) Open() (*Tensors, error) {
+	switch c.format {
+	case torchFiles:
+		return openTorch(c.Path)
+	case fsdpShards:
+		files, list, err := fsdp.Open(c.Path, c.wanted())
+		if err != nil {
+			return nil, err
+		}
+		return newTensors(c.Path, files, list)
+	}
+	if info, err := os.Stat(c.Path); err == nil && !info.IsDir() {
+		return OpenFile(c.Path)
+	}
+	return openSafetensors(c.Path)
+}
+
+// wanted returns the shapes that config.json gives tensors.
+func (c *Container) wanted() func(name string) ([]int, bool) {
+	shapes := map[string][]int{}
+	if conf, err := ReadConfig(c.Texts); c.Texts != "" && err == nil {
+		layout, _ := model.Layout(conf, model.Heads{LM: true})
+		for _, t := range layout {
+			shapes[t.Name] = t.Shape
+		}
+		if e, ok := shapes[embedding]; ok && conf.TieEmbeddings {
+			shapes[lmHead] = e
+		}
+	}
+	return func(name string) ([]int, bool) {
+		s, ok := shapes[name]
+		return slices.Clone(s), ok
+	}
+}
+
+// looksTorch reports whether a file is one of torch.save: a zip archive, or a pickle.
+func looksTorch(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".pt", ".pth", ".bin", ".ckpt":
+		return true
+	case ".safetensors":
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	_, err = f.ReadAt(head, 0)
+	return err == nil && (bytes.Equal(head, []byte("PK\x03\x04")) || head[0] == 0x80 && head[2] == 0x8a)
+}

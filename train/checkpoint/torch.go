@@ -1,0 +1,168 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"exp/train/checkpoint/extent"
+	"exp/train/checkpoint/fault"
+	"exp/train/checkpoint/torchfile"
+)
+
+// Hugging Face's names of pickled weights.
+const (
+	torchFile      = "pytorch_model.bin"
+	torchIndexFile = "pytorch_model.bin.index.json"
+)
+
+// openTorch opens a file of torch.save, or a folder of pytorch_model.bin or its shards.
+func openTorch(path string) (*Tensors, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fileError("read", path, err)
+	}
+	t := &Tensors{path: path, where: map[string]place{}}
+	if !info.IsDir() {
+		err = t.addTorch(path)
+	} else if err = t.addTorch(filepath.Join(path, torchFile)); errors.Is(err, fs.ErrNotExist) {
+		var index map[string]string
+		if index, err = readIndex(filepath.Join(path, torchIndexFile)); err == nil {
+			err = t.addShards(path, torchIndexFile, index, t.addTorch)
+		}
+	}
+	if err == nil {
+		err = t.canonical()
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// addTorch adds the tensors of a file of torch.save to t.
+func (t *Tensors) addTorch(path string) error {
+	f, err := openRegular(path)
+	if err != nil {
+		return err
+	}
+	t.files = append(t.files, f)
+	info, err := f.Stat()
+	if err != nil {
+		return fileError("read", path, err)
+	}
+	head := make([]byte, 64)
+	n, _ := f.ReadAt(head, 0)
+	if err := standIn(path, head[:n]); err != nil {
+		return err
+	}
+	root, err := torchfile.Open(path, f, 0, info.Size())
+	if err != nil {
+		return err
+	}
+	found := 0
+	all := visitor{limit: maxVisits, other: func(name string, n torchfile.Node) {
+		if len(t.opaque) < listed {
+			t.opaque = append(t.opaque, fmt.Sprintf("%s (%s)", fault.ShortName(name), fault.ShortName(n.Name())))
+		}
+	}, tensor: func(name string, n torchfile.Node) error {
+		x, err := n.Tensor()
+		if err != nil {
+			return ofTensor(name, err)
+		}
+		if other, ok := t.where[name]; ok {
+			return corrupt(path, name, "is also in %s", other.file.Name())
+		}
+		if found++; found > torchfile.MaxTensors {
+			return corrupt(path, "", "holds more than %d tensors", torchfile.MaxTensors)
+		}
+		t.where[name] = placed(extent.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: x.Extent(f)}, f)
+		return nil
+	}}
+	if err := all.visit(stateDict(root), "", 0); err != nil {
+		return err
+	}
+	if found == 0 {
+		return &Error{Op: "read", Path: path, Err: errors.New("holds no tensors"),
+			Hint: "name a file with a model's state dict"}
+	}
+	return nil
+}
+
+// stateDict returns the part of a saved value that holds a model's tensors: the value
+// itself, or what trainers nest it in.
+func stateDict(root torchfile.Node) torchfile.Node {
+	for _, key := range []string{"state_dict", "model", "model_state_dict", "module"} {
+		if inner := root.Get(key); root.Kind() == torchfile.Dict && inner.Kind() == torchfile.Dict {
+			return inner
+		}
+	}
+	return root
+}
+
+// Limits of a visitor: nodes can hold themselves, and be in many places.
+const (
+	maxVisits = 1 << 20
+	maxNested = 16
+)
+
+// visitor finds the tensors in dicts and lists.
+type visitor struct {
+	limit  int // nodes still to be visited
+	tensor func(name string, n torchfile.Node) error
+	other  func(name string, n torchfile.Node) // gets other objects
+}
+
+// visit calls tensor for the tensors in n, named by their keys, joined by dots. Everything
+// else is left out. A tensor that comes a second time under one name replaces the first, as
+// it does in Python.
+func (v *visitor) visit(n torchfile.Node, name string, depth int) error {
+	if v.limit--; v.limit < 0 {
+		return errors.New("too many values in each other")
+	}
+	if n.IsTensor() {
+		return v.tensor(name, n)
+	}
+	if n.Kind() == torchfile.Object {
+		v.other(name, n)
+	}
+	if depth == maxNested {
+		return nil
+	}
+	last := map[string]torchfile.Node{}
+	var order []string
+	add := func(key string, item torchfile.Node) {
+		switch item.Kind() {
+		case torchfile.Object, torchfile.Dict, torchfile.List, torchfile.Tuple:
+			if _, twice := last[key]; !twice {
+				order = append(order, key)
+			}
+			last[key] = item
+		}
+	}
+	for k, item := range n.Pairs() {
+		if key, ok := k.Text(); ok {
+			add(key, item)
+		} else if i, ok := k.Int(); ok {
+			add(strconv.FormatInt(i, 10), item)
+		}
+	}
+	i := 0
+	for item := range n.Items() {
+		add(strconv.Itoa(i), item)
+		i++
+	}
+	for _, key := range order {
+		below := key
+		if name != "" {
+			below = name + "." + key
+		}
+		if err := v.visit(last[key], below, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
