@@ -26,6 +26,7 @@ type disk struct {
 // file is a new file being written.
 type file interface {
 	io.Writer
+	io.WriterAt
 	Sync() error
 	Close() error
 }

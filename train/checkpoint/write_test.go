@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -91,11 +92,14 @@ func TestWriteReplaces(t *testing.T) {
 
 // faulty is the real disk, but its operation number fail returns err.
 type faulty struct {
+	mu          sync.Mutex
 	calls, fail int
 	err         error
 }
 
 func (f *faulty) next() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.calls++
 	if f.calls-1 == f.fail {
 		return f.err
@@ -152,6 +156,14 @@ func (x faultyFile) Write(p []byte) (int, error) {
 		return n, err
 	}
 	return x.file.Write(p)
+}
+
+func (x faultyFile) WriteAt(p []byte, at int64) (int, error) {
+	if err := x.f.next(); err != nil {
+		n, _ := x.file.WriteAt(p[:len(p)/2], at)
+		return n, err
+	}
+	return x.file.WriteAt(p, at)
 }
 
 func (x faultyFile) Sync() error {
