@@ -29,9 +29,9 @@ func evalCommand(a *app) *cli.Command {
 		Description: "With RUN: samples and scores suites with the run's final weights, and stores the scores " +
 			"with the run. Nothing is trained or recomputed: another grader needs no sampling. Suites come from " +
 			"the store (exp suite add).\n" +
-			"With FOLDER: the same for weights in Hugging Face's layout, such as a merged model. The scores " +
-			"belong to a new run that trains nothing. FOLDER may also hold LoRA adapters in PEFT's layout, if " +
-			"the model they name is here; otherwise --adapter DIR adds them to the model's folder.\n" +
+			"With FOLDER: the same for weights in Hugging Face's layout, such as a merged model, or a checkpoint " +
+			"that exp merge reads. The scores belong to a new run that trains nothing. FOLDER may also hold LoRA " +
+			"adapters (PEFT), if the model they name is here; else --adapter DIR adds them to the model's folder.\n" +
 			"Without either: reads a model's answers from a file and grades them again: samples of " +
 			"lm-evaluation-harness, details of lighteval, verl's dumps and generations, samples and results of " +
 			"HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). The content " +

@@ -13,6 +13,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/evaluate"
+	"exp/harness/inspect"
 	"exp/harness/plan"
 	"exp/harness/replan"
 	harness "exp/harness/run"
@@ -93,7 +94,7 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(ref); err == nil && info.IsDir() {
+	if inspect.IsModel(ref) {
 		return a.evalModel(c, db, ref, suites)
 	}
 	return a.evalRun(c, db, ref, suites)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/harness/device"
+	"exp/harness/fault"
 	"exp/harness/inspect"
 )
 
@@ -20,11 +22,13 @@ func inspectCommand(a *app) *cli.Command {
 		Category:  "Results",
 		Usage:     "show what a model's files hold, what it needs, and what is unsupported",
 		ArgsUsage: "PATH",
-		Description: "PATH is a folder in Hugging Face's layout (config.json, *.safetensors), one safetensors " +
-			"file, or a folder of LoRA adapters in PEFT's layout, with the model it names if that is here. It " +
-			"reads only headers, so 15 GB take no longer than a toy. It prints the architecture, the tensors " +
-			"and their types, the memory to evaluate and to train the model, and every reason why it cannot be " +
-			"computed here; such a model is an answer, not an error.\n" +
+		Description: "PATH is a folder in Hugging Face's layout (config.json, *.safetensors or " +
+			"pytorch_model.bin), one file of safetensors or of torch.save, a checkpoint of verl (global_step_N, or " +
+			"the folder with its ranks' files), or a folder of LoRA adapters in PEFT's layout, with the model it " +
+			"names if that is here. Pickles are decoded, never executed. It reads only headers, so 15 GB take no " +
+			"longer than a toy. It prints the architecture, the tensors and their types, the memory to evaluate " +
+			"and to train the model, and every reason why it cannot be computed here; such a model is an answer, " +
+			"not an error.\n" +
 			"--digest reads the files and adds their sha256. --logits loads the model and writes the float32 " +
 			"logits of given token ids, to compare with another framework's: the file is {\"sequences\": " +
 			"[[ids], …]}, and --out gets tensors logits.0, logits.1, … [T,V], row t after token t.",
@@ -32,6 +36,7 @@ func inspectCommand(a *app) *cli.Command {
 			"exp inspect weights/qwen2.5-0.5b # can it be used, and what does it need?",
 			"exp inspect weights/qwen2.5-0.5b --tensors # every tensor with its shape",
 			"exp inspect model.safetensors --digest # one file, and its sha256",
+			"exp inspect checkpoints/global_step_200 # what a verl training left; exp merge makes it a folder",
 			"exp inspect weights/qwen2.5-0.5b --json # for programs: exp.inspect/1",
 			"exp inspect weights/qwen2.5-0.5b --logits ids.json --out logits.safetensors # what it computes",
 			"exp inspect weights/qwen2.5-0.5b --adapter my-lora # do the adapters fit the model?",
@@ -51,7 +56,7 @@ func inspectCommand(a *app) *cli.Command {
 			case "logits":
 				return cli.PathCandidates(w.Text, cli.HasExt(".json"))
 			case "", "out":
-				return cli.PathCandidates(w.Text, cli.HasExt(".safetensors"))
+				return cli.PathCandidates(w.Text, cli.HasExt(inspect.WeightExtensions()...))
 			}
 			return nil
 		}),
@@ -89,8 +94,9 @@ func (a *app) inspectModel(c *cli.Context) error {
 // modelMissing gives the error about a missing path its exit code.
 func modelMissing(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: "name a folder with config.json and " +
-			"*.safetensors, or one safetensors file"}
+		help := cmp.Or(fault.Hint(err), "name a folder with config.json and *.safetensors, a checkpoint of verl, "+
+			"or one file of weights")
+		return &cli.Failure{Code: cli.ExitNotFound, Err: err, Help: help}
 	}
 	return err
 }

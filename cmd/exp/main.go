@@ -64,6 +64,7 @@ func commands(a *app) []*cli.Command {
 		compareCommand(a),
 		evalCommand(a),
 		inspectCommand(a),
+		mergeCommand(a),
 		gradeCommand(a),
 		suiteCommand(a),
 		tokenizerCommand(a),

@@ -3,6 +3,9 @@ package inspect
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"exp/train/checkpoint"
 )
@@ -30,6 +33,18 @@ func Find(path, adapter string, text bool) (Folder, error) {
 	}
 	return f, nil
 }
+
+// IsModel reports whether a path names a model's files: a folder, or one file of weights.
+func IsModel(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	return info.IsDir() || info.Mode().IsRegular() && slices.Contains(WeightExtensions(), filepath.Ext(path))
+}
+
+// WeightExtensions returns the extensions of single files of weights.
+func WeightExtensions() []string { return []string{".safetensors", ".bin", ".pt", ".pth", ".ckpt"} }
 
 // NoModelError says that the adapters' model is not here.
 type NoModelError struct {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
+	"exp/harness/convert"
+	"exp/harness/inspect"
+)
+
+func mergeCommand(a *app) *cli.Command {
+	return &cli.Command{
+		Name:      "merge",
+		Category:  "Results",
+		Usage:     "turn another trainer's checkpoint into a Hugging Face folder",
+		ArgsUsage: "SRC",
+		Description: "Trainers cut weights over the files of their ranks (the processes that trained together); " +
+			"merge puts them together into one folder that transformers, vLLM and exp read. Nothing of the " +
+			"checkpoint is executed, and no Python is needed. SRC is one of:\n" +
+			"  a checkpoint of verl: global_step_N, its folder actor or critic with " +
+			"model_world_size_W_rank_R.pt, or the folder of all steps (the latest is taken)\n" +
+			"  a folder with pytorch_model.bin or its shards, or one .bin or .pt file\n" +
+			"  a folder with model.safetensors, to change its type\n" +
+			"config.json, the tokenizer, chat templates and generation_config.json are copied from where the " +
+			"checkpoint has them (verl: huggingface/), or from --hf-config. Every tensor keeps its bits with " +
+			"--dtype keep: verl trains in float32, so the folder has twice the bytes of the bfloat16 model it " +
+			"began as; --dtype bf16 rounds to nearest, as verl's own merger does. An output projection that the " +
+			"model ties to its embedding is compared with it and left out. FlowRL's head goes to " +
+			"proj_z.safetensors. Weights stream from file to file, so any size fits in memory. exp eval and " +
+			"model.base also take SRC itself, without a merge.",
+		UsageText: strings.Join([]string{
+			"exp merge checkpoints/global_step_200 --out merged # a checkpoint of verl",
+			"exp merge checkpoints --out merged --dtype bf16 # the latest step, in half the bytes",
+			"exp merge pytorch_model.bin --out model --hf-config weights/qwen2.5-0.5b # a file without a config",
+			"exp inspect checkpoints/global_step_200 # what is in it, before merging",
+			"exp eval merged --suite math500 # score the result",
+		}, "\n"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Usage: "write to the new folder `DIR`"},
+			&cli.StringFlag{Name: "dtype", Usage: "write weights as `TYPE`: " + strings.Join(convert.DTypes(), ", "),
+				Value: convert.DTypes()[0]},
+			&cli.StringFlag{Name: "hf-config", Usage: "take config.json and the tokenizer from folder `DIR`",
+				DefaultText: "the checkpoint's"},
+			&cli.BoolFlag{Name: "force", Usage: "replace DIR if it is a model's folder"},
+		},
+		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
+			switch w.Flag {
+			case "dtype":
+				return cli.Candidates(convert.DTypes())
+			case "", "out", "hf-config":
+				return cli.PathCandidates(w.Text, cli.HasExt(inspect.WeightExtensions()...))
+			}
+			return nil
+		}),
+		Action: a.merge,
+	}
+}
+
+func (a *app) merge(c *cli.Context) error {
+	args, err := cli.Positionals(c, 1, 1)
+	if err != nil {
+		return err
+	}
+	out := c.String("out")
+	if out == "" {
+		return a.Usagef("merge needs --out DIR, the folder to write")
+	}
+	dtype, err := cli.OneOf("--dtype", c.String("dtype"), convert.DTypes())
+	if err != nil {
+		return err
+	}
+	m, err := convert.Merge(args[0], out, convert.MergeOptions{DType: dtype, Config: c.String("hf-config"),
+		Replace: c.Bool("force"), Progress: a.byteProgress("merge", filepath.Base(out))})
+	a.CloseProgress()
+	var target *convert.TargetError
+	if errors.As(err, &target) {
+		f := cli.Usagef("%w", err)
+		f.Help = "name a new folder"
+		if target.Ask {
+			f.Help += ", or replace it with --force"
+		}
+		return f
+	}
+	if err != nil {
+		return modelMissing(err)
+	}
+	return a.Out.PrintDocument(cli.Document{Schema: "exp.merge/1", Data: m, Human: func(w io.Writer) error {
+		return writeMerged(a.Out.NewPage(w), m)
+	}})
+}
+
+// writeMerged describes a merged folder for people.
+func writeMerged(p *cli.Page, m *convert.Merged) error {
+	p.Heading(m.Out)
+	from := m.Container + " " + m.Source
+	if m.Ranks > 0 {
+		from = fmt.Sprintf("%s of %d ranks, %s", m.Container, m.Ranks, m.Source)
+	}
+	p.Facts(cli.Fact{Name: "from", Text: from}, cli.Fact{Name: "class", Text: m.Class},
+		cli.Fact{Name: "tensors", Text: fmt.Sprintf("%d, %s", m.Tensors, m.DType)},
+		cli.Fact{Name: "bytes", Text: quantity.Bytes(m.Bytes)})
+	if len(m.Notes) > 0 {
+		p.Heading("notes")
+		for _, text := range m.Notes {
+			p.Text("  ", strings.Join(term.Wrap(term.CleanLines(text), p.ProseWidth()), "\n"))
+		}
+	}
+	p.Heading("files")
+	var rows [][]any
+	for _, f := range m.Files {
+		rows = append(rows, []any{f.Name, f.Bytes})
+	}
+	columns := []cli.Column{{Key: "file", Rank: 1, Min: 12}, {Key: "bytes", Text: bytesText}}
+	if err := p.Table(columns, rows); err != nil {
+		return err
+	}
+	return p.Close()
+}
