@@ -23,9 +23,8 @@ func mergeCommand(a *app) *cli.Command {
 		Description: "Trainers cut weights over the files of their ranks (the processes that trained together); " +
 			"merge puts them together into one folder that transformers, vLLM and exp read. Nothing of the " +
 			"checkpoint is executed, and no Python is needed. SRC is one of:\n" +
-			"  a checkpoint of verl: global_step_N, its folder actor or critic with " +
-			"model_world_size_W_rank_R.pt, or the folder of all steps (the latest is taken)\n" +
-			"  a folder with pytorch_model.bin or its shards, or one .bin or .pt file\n" +
+			"  verl's global_step_N, its actor or critic, or all steps (takes the latest)\n" +
+			"  a folder with pytorch_model.bin or its shards; one .bin, .pt or .pth file\n" +
 			"  a folder with model.safetensors, to change its type\n" +
 			"config.json, the tokenizer, chat templates and generation_config.json are copied from where the " +
 			"checkpoint has them (verl: huggingface/), or from --hf-config. Every tensor keeps its bits with " +

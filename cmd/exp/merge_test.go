@@ -9,6 +9,7 @@ import (
 
 	"exp/harness/convert"
 	"exp/harness/inspect"
+	"exp/train/tokenizer"
 )
 
 func TestMerge(t *testing.T) {
@@ -49,34 +50,84 @@ func TestMerge(t *testing.T) {
 	exp(t, "eval", dir, "--suite", "test").refuses(t, 3, "exp merge SRC --out DIR --hf-config")
 }
 
-// What verl wrote is merged and described without a word about ranks that are not there.
-func TestMergeRanks(t *testing.T) {
-	golden := "../../../shared/data/models/verl/fsdp1_4"
+// verlRun links golden files of ranks into the folders that verl makes, and returns the
+// folder of steps and that of the actor. The test is skipped where there are none.
+func verlRun(t *testing.T, ranks ...string) (root, actor string) {
+	t.Helper()
+	golden, err := filepath.Abs("../../../shared/data/models/verl/fsdp1_4")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(golden); err != nil {
 		t.Skipf("the golden checkpoints are not here: %v", err)
 	}
-	out := filepath.Join(t.TempDir(), "merged")
-	exp(t, "merge", golden, "--out", out).says(t, "verl FSDP of 4 ranks, "+golden, "10 tensors of an auxiliary head: in "+
-		"proj_z.safetensors", "37, F32")
-	step := filepath.Join(t.TempDir(), "global_step_5", "actor")
-	if err := os.MkdirAll(step, 0o777); err != nil {
+	root = t.TempDir()
+	actor = filepath.Join(root, "global_step_5", "actor")
+	if err := os.MkdirAll(filepath.Join(actor, "huggingface"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, rank := range []string{"0", "1", "3"} {
-		name := "model_world_size_4_rank_" + rank + ".pt"
-		from, err := filepath.Abs(filepath.Join(golden, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(from, filepath.Join(step, name)); err != nil {
+	names := []string{"huggingface/config.json"}
+	for _, rank := range ranks {
+		names = append(names, "model_world_size_4_rank_"+rank+".pt")
+	}
+	for _, name := range names {
+		if err := os.Symlink(filepath.Join(golden, name), filepath.Join(actor, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	exp(t, "merge", filepath.Dir(step), "--out", out+"2", "--hf-config", out).refuses(t, 3, "rank 2 of 4", "fetch it")
+	if err := os.WriteFile(filepath.Join(root, "latest_checkpointed_iteration.txt"), []byte("5"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return root, actor
+}
+
+// A folder of steps is scored as it is; what is merged from it gives the same scores.
+func TestEvalRanks(t *testing.T) {
+	root, actor := verlRun(t, "0", "1", "2", "3")
+	chars, err := tokenizer.NewChar("0123456789+-*/()=<>answer thikUsgombd,.:TopuclyvqWR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range chars.Files() {
+		if err := os.WriteFile(filepath.Join(actor, "huggingface", name), content, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	puzzles := filepath.Join(dir, "puzzles.jsonl")
+	if err := os.WriteFile(puzzles, []byte(`{"nums":[3,4],"target":12}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) ended {
+		return call{}.run(append(args, "--store", filepath.Join(dir, "store"))...)
+	}
+	run("suite", "add", "puzzles", puzzles).succeeds(t)
+	merged := filepath.Join(dir, "merged")
+	run("merge", root, "--out", merged).succeeds(t)
+	var scores []string
+	for _, path := range []string{root, actor, merged} {
+		e := run("eval", path, "--suite", "puzzles", "--n", "2", "--set", "rollout.max_new_tokens=8", "-o", "csv",
+			"--fields", "metric,value")
+		e.succeeds(t)
+		scores = append(scores, e.stdout)
+	}
+	if scores[0] != scores[1] || scores[0] != scores[2] || !strings.Contains(scores[0], "token_entropy") {
+		t.Errorf("scores %q", scores)
+	}
+}
+
+// What verl wrote is merged and described; a rank that is missing is named.
+func TestMergeRanks(t *testing.T) {
+	root, actor := verlRun(t, "0", "1", "2", "3")
+	out := filepath.Join(t.TempDir(), "merged")
+	exp(t, "merge", root, "--out", out).says(t, "verl FSDP of 4 ranks, "+actor, "10 tensors of an auxiliary head: in "+
+		"proj_z.safetensors", "37, F32")
+	_, actor = verlRun(t, "0", "1", "3")
+	exp(t, "merge", filepath.Dir(actor), "--out", out+"2", "--hf-config", out).refuses(t, 3, "rank 2 of 4", "fetch it")
 	if _, err := os.Stat(out + "2"); err == nil {
 		t.Error("a folder was left")
 	}
-	e := exp(t, "inspect", filepath.Dir(step))
+	e := exp(t, "inspect", filepath.Dir(actor))
 	if !strings.Contains(e.stdout, "rank 2 of 4") || !strings.Contains(e.stdout, "verl FSDP") {
 		t.Errorf("%s%s", e.stdout, e.stderr)
 	}
