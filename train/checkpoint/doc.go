@@ -6,6 +6,8 @@
 //     writes one and proves that it holds what was trained, bit for bit.
 //   - Adapters in PEFT's layout: ReadAdapters takes a folder in, WriteAdapterTensors
 //     writes one.
+//   - Containers of other trainers: FindContainer recognizes pickled weights and the files
+//     of verl's ranks, OpenFolder reads them like a folder, Pack writes them as one.
 //   - Training checkpoints: Write stores the buffers that the next step reads,
 //     LatestUpTo and Open find and verify them, Load puts them back.
 //
@@ -35,6 +37,12 @@
 //	files    name, bytes and sha256 of each file
 //	digest   sha256 of the manifest itself, in compact form, with an empty digest
 //
-// The package does not read PyTorch's pickled files, does not quantize, and knows nothing
-// of the experiment record: the caller computes identity from Weights or Tensors.Sources.
+// # Packages below
+//
+// extent composes the bytes of a tensor from ranges of files; torchfile decodes files of
+// torch.save; fsdp puts the files of verl's ranks together. fault holds their errors and
+// ours.
+//
+// The package does not execute pickles, does not quantize, and knows nothing of the
+// experiment record: the caller computes identity from Weights or Tensors.Sources.
 package checkpoint

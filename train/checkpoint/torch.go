@@ -64,7 +64,7 @@ func (t *Tensors) addTorch(path string) error {
 		return err
 	}
 	found := 0
-	all := visitor{limit: maxVisits, other: func(name string, n torchfile.Node) {
+	all := visitor{limit: 8 * root.MaxTensors(), other: func(name string, n torchfile.Node) {
 		if len(t.opaque) < listed {
 			t.opaque = append(t.opaque, fmt.Sprintf("%s (%s)", fault.ShortName(name), fault.ShortName(n.Name())))
 		}
@@ -76,13 +76,15 @@ func (t *Tensors) addTorch(path string) error {
 		if other, ok := t.where[name]; ok {
 			return corrupt(path, name, "is also in %s", other.file.Name())
 		}
-		if found++; found > torchfile.MaxTensors {
-			return corrupt(path, "", "holds more than %d tensors", torchfile.MaxTensors)
+		if found++; found > root.MaxTensors() {
+			return corrupt(path, "", "holds more than %d tensors", root.MaxTensors())
 		}
 		t.where[name] = placed(extent.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: x.Extent(f)}, f)
 		return nil
 	}}
-	if err := all.visit(stateDict(root), "", 0); err != nil {
+	if err := all.visit(stateDict(root), "", 0); errors.Is(err, errTooMany) {
+		return corrupt(path, "", "%v", err)
+	} else if err != nil {
 		return err
 	}
 	if found == 0 {
@@ -103,11 +105,11 @@ func stateDict(root torchfile.Node) torchfile.Node {
 	return root
 }
 
-// Limits of a visitor: nodes can hold themselves, and be in many places.
-const (
-	maxVisits = 1 << 20
-	maxNested = 16
-)
+// maxNested bounds how deep tensors may lie in dicts and lists, which can hold themselves.
+const maxNested = 16
+
+// errTooMany means that a visitor reached its limit.
+var errTooMany = errors.New("values hold each other too often")
 
 // visitor finds the tensors in dicts and lists.
 type visitor struct {
@@ -121,7 +123,7 @@ type visitor struct {
 // it does in Python.
 func (v *visitor) visit(n torchfile.Node, name string, depth int) error {
 	if v.limit--; v.limit < 0 {
-		return errors.New("too many values in each other")
+		return errTooMany
 	}
 	if n.IsTensor() {
 		return v.tensor(name, n)
@@ -132,37 +134,56 @@ func (v *visitor) visit(n torchfile.Node, name string, depth int) error {
 	if depth == maxNested {
 		return nil
 	}
+	below := func(key string) string {
+		if name == "" {
+			return key
+		}
+		return name + "." + key
+	}
+	i := -1
+	for item := range n.Items() {
+		if i++; mayHold(item) {
+			if err := v.visit(item, below(strconv.Itoa(i)), depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return v.visitDict(n, below, depth)
+}
+
+// visitDict visits the values of a dict, each key once.
+func (v *visitor) visitDict(n torchfile.Node, below func(key string) string, depth int) error {
 	last := map[string]torchfile.Node{}
 	var order []string
-	add := func(key string, item torchfile.Node) {
-		switch item.Kind() {
-		case torchfile.Object, torchfile.Dict, torchfile.List, torchfile.Tuple:
-			if _, twice := last[key]; !twice {
-				order = append(order, key)
-			}
-			last[key] = item
-		}
-	}
 	for k, item := range n.Pairs() {
-		if key, ok := k.Text(); ok {
-			add(key, item)
-		} else if i, ok := k.Int(); ok {
-			add(strconv.FormatInt(i, 10), item)
+		key, ok := k.Text()
+		if number, is := k.Int(); is {
+			key, ok = strconv.FormatInt(number, 10), true
 		}
-	}
-	i := 0
-	for item := range n.Items() {
-		add(strconv.Itoa(i), item)
-		i++
+		if _, twice := last[key]; !ok || !twice && !mayHold(item) {
+			continue
+		} else if !twice {
+			order = append(order, key)
+		}
+		if last[key] = item; len(order) > v.limit {
+			return errTooMany
+		}
 	}
 	for _, key := range order {
-		below := key
-		if name != "" {
-			below = name + "." + key
-		}
-		if err := v.visit(last[key], below, depth+1); err != nil {
+		if err := v.visit(last[key], below(key), depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mayHold reports whether a node is a tensor or may hold one.
+func mayHold(n torchfile.Node) bool {
+	switch n.Kind() {
+	case torchfile.Object:
+		return true
+	case torchfile.Dict, torchfile.List, torchfile.Tuple:
+		return n.Len() > 0
+	}
+	return false
 }

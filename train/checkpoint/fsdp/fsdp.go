@@ -193,8 +193,8 @@ func readRank(f *os.File) (r rank, names []string, err error) {
 		if _, twice := r.tensors[name]; !twice {
 			names = append(names, name)
 		}
-		if len(names) > torchfile.MaxTensors {
-			return r, nil, fault.Corrupt(f.Name(), "", "holds more than %d tensors", torchfile.MaxTensors)
+		if len(names) > root.MaxTensors() {
+			return r, nil, fault.Corrupt(f.Name(), "", "holds more than %d tensors", root.MaxTensors())
 		}
 		r.tensors[name] = v
 	}

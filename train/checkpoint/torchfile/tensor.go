@@ -58,9 +58,16 @@ func (t Tensor) Extent(f *os.File) extent.Extent {
 	return extent.Strided(storage, begin, t.size, loops...)
 }
 
-// MaxTensors bounds how many tensors readers take from one file: more than any model has,
-// and few enough that a small file cannot fill the memory with them.
-const MaxTensors = 1 << 16
+// MaxTensors bounds how many tensors a reader should take from the pickle of n: more than
+// any model has, and so few that a small file cannot fill the memory. A tensor of its own
+// takes at least a hundred bytes of a pickle; a name for one that is there already takes
+// less.
+func (n Node) MaxTensors() int {
+	if n.d == nil {
+		return 0
+	}
+	return min(1024+len(n.d.raw)/64, 1<<16)
+}
 
 // Functions that a pickle names to make tensors.
 const (

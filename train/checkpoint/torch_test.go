@@ -1,0 +1,97 @@
+package checkpoint
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pickleText returns the opcodes that push a string.
+func pickleText(s string) string {
+	return "X" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(s)))) + s
+}
+
+// pickleTensor returns the opcodes that push a tensor of two float32 from an offset in a
+// storage of four.
+func pickleTensor(offset byte) string {
+	return "ctorch._utils\n_rebuild_tensor_v2\n((" + pickleText("storage") + "ctorch\nFloatStorage\n" + pickleText("0") +
+		pickleText("cpu") + "K\x04tQK" + string(offset) + "K\x02\x85K\x01\x85\x89NtR"
+}
+
+// torchArchive writes a file as torch.save does, with the storage abcd….
+func torchArchive(t *testing.T, path, pickle string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name, content := range map[string]string{"data.pkl": "\x80\x02" + pickle + ".", "data/0": "abcdefghijklmnop"} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: "x/" + name, Method: zip.Store})
+		if err == nil {
+			_, err = w.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, path, b.Bytes())
+}
+
+// Tensors are found wherever trainers put them, under the names of a model.
+func TestStateDict(t *testing.T) {
+	w, v := pickleTensor(0), pickleTensor(2)
+	first, second := "F32 [2] abcdefgh", "F32 [2] ijklmnop"
+	for _, tt := range []struct {
+		name, pickle string
+		want         map[string]string
+	}{
+		{"flat", "}(" + pickleText("a") + w + pickleText("b") + v + "u", map[string]string{"a": first, "b": second}},
+		{"in state_dict", "}(" + pickleText("state_dict") + "}" + pickleText("a") + w + "s" + pickleText("optimizer") + "}" +
+			pickleText("m") + v + "su", map[string]string{"a": first}},
+		{"in model", "}" + pickleText("model") + "}" + pickleText("a.b") + v + "ss", map[string]string{"a.b": second}},
+		{"nested", "}(" + pickleText("a") + "}(K\x03" + w + pickleText("l") + "](N" + v + "eu" + pickleText("n") + "K\x01u",
+			map[string]string{"a.3": first, "a.l.1": second}},
+		{"the later of two", "}(" + pickleText("a") + w + pickleText("a") + v + "u", map[string]string{"a": second}},
+		{"a tensor, then none", "}(" + pickleText("a") + w + pickleText("b") + v + pickleText("a") + "Nu",
+			map[string]string{"b": second}},
+		{"a list of tensors", "](" + w + v + "e", map[string]string{"0": first, "1": second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := opened(t, OpenFolder, torchArchive(t, filepath.Join(t.TempDir(), "x.pt"), tt.pickle))
+			if diff := cmp.Diff(tt.want, bytesOf(t, x)); diff != "" {
+				t.Errorf("tensors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Small files must not take much time or memory.
+func TestHostileStateDict(t *testing.T) {
+	many := pickleTensor(0) + "q\x00" + "}("
+	for i := range 60_000 {
+		many += fmt.Sprintf("\x8c\x05%05dh\x00", i)
+	}
+	for _, tt := range []struct{ name, pickle, want string }{
+		{"one tensor under many names", many + "u", "holds more than"},
+		{"a list in itself", "]q\x00(" + strings.Repeat("h\x00", 9) + "e", "values hold each other too often"},
+		{"dicts in each other", "}" + pickleText("a") + "Nsq\x00" + strings.Repeat("}("+pickleText("a")+"h\x00"+
+			pickleText("b")+"h\x00uq\x00", 15) + "", "values hold each other too often"},
+		{"nothing", "}", "holds no tensors"},
+		{"a damaged tensor", "}" + pickleText("deep") + "}" + pickleText("w") + pickleTensor(3) + "ss",
+			`tensor "deep.w": corrupt file`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := OpenFolder(torchArchive(t, filepath.Join(t.TempDir(), "x.pt"), tt.pickle))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
