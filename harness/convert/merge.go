@@ -5,6 +5,7 @@ package convert
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/train/checkpoint"
@@ -89,8 +90,11 @@ func target(out string, c *checkpoint.Container, replace bool) error {
 	if !replace {
 		return &TargetError{Path: out, Why: "already exists", Ask: true}
 	}
-	if info, err := os.Stat(filepath.Join(out, "config.json")); err != nil || !info.Mode().IsRegular() {
-		return &TargetError{Path: out, Why: "has no config.json: it is not a model's folder, so it is not replaced"}
+	if !slices.ContainsFunc([]string{"config.json", "model.safetensors"}, func(name string) bool {
+		info, err := os.Stat(filepath.Join(out, name))
+		return err == nil && info.Mode().IsRegular()
+	}) {
+		return &TargetError{Path: out, Why: "is not a model's folder, so it is not replaced"}
 	}
 	for _, from := range []string{c.Path, c.Texts} {
 		if from != "" && inside(from, out) {

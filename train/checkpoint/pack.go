@@ -51,21 +51,27 @@ type Packed struct {
 // The head of a class that scores or classifies stays in model.safetensors, where
 // transformers expects it. Copies that several files hold are compared. If config.json
 // describes a supported language model, the tensors must be its own; other models are
-// copied as they are. Weights go from files to files in pieces. On any error dir is
-// unchanged.
+// copied as they are. A single file without config.json becomes a folder of weights alone.
+// Weights go from files to files in pieces. On any error dir is unchanged.
 func Pack(c *Container, dir string, o PackOptions) (*Packed, error) { return system().pack(c, dir, o) }
 
 func (d disk) pack(c *Container, dir string, o PackOptions) (*Packed, error) {
-	if c.Texts == "" {
+	info, err := os.Stat(c.Path)
+	if err != nil {
+		return nil, fileError("merge", c.Path, err)
+	}
+	if c.Texts == "" && info.IsDir() {
 		return nil, &Error{Op: "merge", Path: c.Path, Err: errors.New("no config.json is with the weights"),
 			Hint: "name a folder with the model's config.json and tokenizer: --hf-config DIR"}
 	}
 	if _, err := os.Lstat(dir); err == nil && !o.Replace {
 		return nil, taken("merge", dir)
 	}
-	raw, err := readSmall(filepath.Join(c.Texts, configFile), maxConfig)
-	if err != nil {
-		return nil, err
+	var raw []byte
+	if c.Texts != "" {
+		if raw, err = readSmall(filepath.Join(c.Texts, configFile), maxConfig); err != nil {
+			return nil, err
+		}
 	}
 	t, err := c.Open()
 	if err != nil {
@@ -82,12 +88,15 @@ type packer struct {
 	c      *Container
 	t      *Tensors
 	o      PackOptions
-	config []byte // the source's config.json
+	config []byte // the source's config.json; nil if there is none
 	out    Packed
 }
 
 func (p *packer) run(dir string) (*Packed, error) {
-	p.out = Packed{Container: p.c.Kind, Source: p.c.Path, Ranks: p.c.Ranks, Class: classIn(p.c.Texts)}
+	p.out = Packed{Container: p.c.Kind, Source: p.c.Path, Ranks: p.c.Ranks}
+	if p.config != nil {
+		p.out.Class = classIn(p.c.Texts)
+	}
 	if err := p.t.agree(); err != nil {
 		return nil, err
 	}
@@ -237,6 +246,9 @@ func (p *packer) patched(plain []packedTensor) ([]byte, error) {
 			p.out.DType = x.as
 		}
 	}
+	if p.config == nil {
+		return nil, nil
+	}
 	if c, err := parseConfig(configFile, p.config); err == nil {
 		return patchConfig(p.config, c, p.out.DType, nil)
 	}
@@ -284,7 +296,9 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 	bytesOf := func(b []byte) func(w io.Writer) error {
 		return func(w io.Writer) error { _, err := w.Write(b); return err }
 	}
-	contents[configFile] = bytesOf(config)
+	if config != nil {
+		contents[configFile] = bytesOf(config)
+	}
 	where, total, shards := map[string]string{}, int64(0), 0
 	for _, f := range files {
 		if strings.HasPrefix(f.name, "model-") {
@@ -299,7 +313,7 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 		contents[indexFile] = bytesOf(indented(map[string]any{"metadata": map[string]any{"total_size": total},
 			"weight_map": where}))
 	}
-	kept, err := keptTexts(p.c.Texts)
+	kept, err := p.keptTexts()
 	if err != nil {
 		return err
 	}
@@ -313,7 +327,10 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 			return errors.Join(err, f.Close())
 		}
 	}
-	if len(kept) == 0 {
+	switch {
+	case config == nil:
+		p.note("no config.json is with the file, so the folder holds weights alone; --hf-config DIR adds one")
+	case len(kept) == 0:
 		p.note("no tokenizer and no generation_config.json were in %s to be copied", p.c.Texts)
 	}
 	for _, name := range sortedKeys(contents) {
@@ -328,7 +345,11 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 
 // keptTexts returns the names of the files beside config.json that belong to a model: its
 // tokenizer, chat templates, generation settings, and the code of a class of its own.
-func keptTexts(dir string) ([]string, error) {
+func (p *packer) keptTexts() ([]string, error) {
+	if p.config == nil {
+		return nil, nil
+	}
+	dir := p.c.Texts
 	patterns := []string{"generation_config.json", "tokenizer*.json", "tokenizer*.model", "special_tokens_map.json",
 		"added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "*.tiktoken", "chat_template.*",
 		"preprocessor_config.json", "processor_config.json", "configuration_*.py", "modeling_*.py", "tokenization_*.py"}

@@ -281,6 +281,15 @@ func TestPackHeads(t *testing.T) {
 	}
 }
 
+// A file without a configuration becomes safetensors, and nothing else.
+func TestPackFile(t *testing.T) {
+	dir, p := packed(t, goldenContainer(t, "pytorch/odd.pt"), PackOptions{})
+	sameContents(t, opened(t, OpenFolder, dir), opened(t, OpenFile, goldenContainer(t, "pytorch/odd.merged.safetensors")))
+	if len(p.Files) != 1 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "--hf-config DIR") || p.Class != "" {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestPackErrors(t *testing.T) {
 	other := toyLlama
 	other.Layers++
@@ -289,6 +298,8 @@ func TestPackErrors(t *testing.T) {
 	there := t.TempDir()
 	alone := filepath.Join(t.TempDir(), "alone.safetensors")
 	writeTensors(t, alone, source("w", F32, []int{1}, "abcd"))
+	bare := t.TempDir()
+	writeTensors(t, filepath.Join(bare, weightsFile), source("w", F32, []int{1}, "abcd"))
 	for _, tt := range []struct {
 		name, from, texts, out string
 		is                     error
@@ -297,7 +308,7 @@ func TestPackErrors(t *testing.T) {
 		{"another configuration", toyFolder(t, toyLlama, none), toyFolder(t, other, none), "", nil,
 			"missing: model.layers.2.input_layernorm.weight"},
 		{"a head that is not the embedding", toyFolder(t, tied, none, head), "", "", nil, "configuration ties them"},
-		{"no configuration", alone, "", "", nil, "no config.json is with the weights"},
+		{"no configuration", bare, "", "", nil, "no config.json is with the weights"},
 		{"a missing configuration", alone, filepath.Join(there, "none"), "", fs.ErrNotExist, "config.json"},
 		{"something there", toyFolder(t, toyLlama, none), "", there, ErrExists, "exists already"},
 	} {
