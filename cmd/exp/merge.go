@@ -31,14 +31,14 @@ func mergeCommand(a *app) *cli.Command {
 			"--dtype keep: verl trains in float32, so the folder has twice the bytes of the bfloat16 model it " +
 			"began as; --dtype bf16 rounds to nearest, as verl's own merger does. An output projection that the " +
 			"model ties to its embedding is compared with it and left out. FlowRL's head goes to " +
-			"proj_z.safetensors. Weights stream from file to file, so any size fits in memory. exp eval and " +
-			"model.base also take SRC itself, without a merge.",
+			"proj_z.safetensors. Weights stream from file to file, so any size fits in memory. exp inspect " +
+			"shows beforehand what SRC holds; exp eval and model.base also take SRC itself, without a merge.",
 		UsageText: strings.Join([]string{
 			"exp merge checkpoints/global_step_200 --out merged # a checkpoint of verl",
 			"exp merge checkpoints --out merged --dtype bf16 # the latest step, in half the bytes",
 			"exp merge pytorch_model.bin --out model --hf-config weights/qwen2.5-0.5b # a file without a config",
-			"exp inspect checkpoints/global_step_200 # what is in it, before merging",
-			"exp eval merged --suite math500 # score the result",
+			"exp merge checkpoints/global_step_200/critic --out critic # a critic, as a class that scores",
+			"exp merge merged --out half --dtype bf16 # a folder in another type",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write to the new folder `DIR`"},
