@@ -104,6 +104,9 @@ func members(name string, ranks []rank, x torchfile.Distributed) (group []int, c
 			return nil, 0, ranks[0].bad(name, "has no mesh of ranks")
 		}
 	}
+	if len(mesh) > len(ranks) {
+		return nil, 0, ranks[0].bad(name, "is on a mesh of %d ranks, but there are %d", len(mesh), len(ranks))
+	}
 	for i, r := range mesh {
 		if r < 0 || r >= len(ranks) || slices.Contains(mesh[:i], r) {
 			return nil, 0, ranks[0].bad(name, "is on a mesh of the ranks %v, but there are %d ranks",

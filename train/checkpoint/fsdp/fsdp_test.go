@@ -28,6 +28,9 @@ type saved struct {
 	mesh       []int
 	meshShape  []int
 	placements []string // "0", "1", …: the axis of a Shard; "r": Replicate
+	// layout says how the mesh is stored: 0 as a tensor; as torch 2.10 and newer do, 1 with
+	// sizes and strides, 2 with axes that have them.
+	layout int
 }
 
 // write writes the file of a rank as torch.save does.
@@ -55,7 +58,14 @@ func write(t *testing.T, path string, list []saved) {
 				ranks = binary.LittleEndian.AppendUint64(ranks, uint64(r))
 			}
 			add("data/"+fmt.Sprint(2*i+1), ranks)
-			value = x.distributed(value, view("LongStorage", fmt.Sprint(2*i+1), x.meshShape))
+			key, mesh := fmt.Sprint(2*i+1), ""
+			if x.layout == 0 {
+				mesh = text("mesh") + view("LongStorage", key, x.meshShape)
+			} else {
+				mesh = text("_layout") + layout(x.meshShape, x.layout == 2) + text("_rank_map") +
+					view("LongStorage", key, []int{len(x.mesh)})
+			}
+			value = x.distributed(value, mesh)
 		}
 		pickle += text(x.name) + value
 	}
@@ -79,11 +89,32 @@ func (x saved) distributed(local, mesh string) string {
 				string(p[0]-'0') + "sb"
 		}
 	}
-	spec := "cspec\nDTensorSpec\n)\x81}(" + text("mesh") + "cmesh\nDeviceMesh\n)\x81}" + text("mesh") + mesh + "sb" +
+	spec := "cspec\nDTensorSpec\n)\x81}(" + text("mesh") + "cmesh\nDeviceMesh\n)\x81}(" + mesh + "ub" +
 		text("placements") + placements + "tub"
 	return "ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_wrapper_subclass\n" +
 		"ctorch.distributed.tensor\nDTensor\n(N" + "ctorch\nbfloat16\n" + ints(x.global) + ints(x.global) + "tN}(" +
 		text("_local_tensor") + local + text("_spec") + spec + "u\x86tR"
+}
+
+// layout pickles a mesh without its ranks.
+func layout(shape []int, axes bool) string {
+	sizes, strides := "(", "("
+	list := "("
+	for k, n := range shape {
+		step := 1
+		for _, m := range shape[k+1:] {
+			step *= m
+		}
+		sizes, strides = sizes+integer(n), strides+integer(step)
+		list += "claid\nFlat\n)\x81}(" + text("shape") + ints([]int{n}) + text("stride") + ints([]int{step}) + "ub"
+	}
+	if axes {
+		return "claid\nOut\n)\x81}" + text("axes") + list + "tsb"
+	}
+	if len(shape) == 1 { // without tuples
+		return "claid\nOut\n)\x81}(" + text("shape") + sizes[1:] + text("stride") + strides[1:] + "ub"
+	}
+	return "claid\nOut\n)\x81}(" + text("shape") + sizes + "t" + text("stride") + strides + "tub"
 }
 
 func view(class, key string, shape []int) string {
@@ -173,7 +204,7 @@ func TestOpenGenerated(t *testing.T) {
 				for i, rank := range order {
 					from, to := chunk(shape[axis], tt.ranks, i%tt.ranks)
 					x := saved{name: name, global: shape, mesh: order, meshShape: []int{len(files)},
-						placements: []string{fmt.Sprint(axis)}}
+						placements: []string{fmt.Sprint(axis)}, layout: k % 3}
 					if tt.copies > 1 {
 						x.meshShape, x.placements = []int{tt.copies, tt.ranks}, []string{"r", fmt.Sprint(axis)}
 					}
@@ -304,6 +335,10 @@ func TestOpenErrors(t *testing.T) {
 		"repeated ranks": {both(func(x *saved) { x.mesh = []int{0, 0} }), "on a mesh of the ranks [0 0]"},
 		"no such axis":   {both(func(x *saved) { x.placements = []string{"2"} }), "cut along axis 2"},
 		"scalar":         {both(func(x *saved) { x.global = []int{} }), "is a scalar, but cut"},
+		"a larger mesh": {both(func(x *saved) { x.mesh, x.meshShape = []int{0, 1, 2}, []int{3} }),
+			"on a mesh of 3 ranks, but there are 2"},
+		"a part of a mesh": {both(func(x *saved) { x.mesh, x.meshShape, x.layout = []int{0, 1, 2, 3}, []int{2}, 2 }),
+			"on a part of the mesh of all 4 ranks"},
 		"mesh of two axes": {both(func(x *saved) { x.meshShape = []int{2, 1} }),
 			"1 placements on a mesh of 2 axes"},
 	} {

@@ -88,26 +88,94 @@ func (n Node) placements(list Node, x *Distributed) error {
 }
 
 // mesh reads the arrangement of the ranks.
-func (n Node) mesh(mesh Node, x *Distributed) error {
-	ranks := mesh.Get("mesh")
-	if ranks.Kind() == Missing {
+func (n Node) mesh(mesh Node, x *Distributed) (err error) {
+	for _, key := range []string{"mesh_dim_names", "_mesh_dim_names"} {
+		for name := range mesh.Get(key).Items() {
+			text, _ := name.Text()
+			x.MeshNames = append(x.MeshNames, text)
+		}
+	}
+	ranks, layout := mesh.Get("mesh"), mesh.Get("_layout")
+	switch {
+	case ranks.Kind() != Missing:
+		x.Mesh, x.MeshShape, err = ranks.rankList()
+	case layout.Kind() != Missing: // torch 2.10 and newer
+		x.Mesh, x.MeshShape, err = n.laidOut(layout, mesh.Get("_rank_map"))
+	default:
 		return nil
 	}
-	t, err := ranks.Tensor()
+	if err == nil && len(x.MeshShape) != len(x.Placements) {
+		err = n.bad("a distributed tensor with %d placements on a mesh of %d axes", len(x.Placements), len(x.MeshShape))
+	}
+	return err
+}
+
+// rankList reads a tensor of ranks.
+func (n Node) rankList() (ranks, shape []int, err error) {
+	t, err := n.Tensor()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if x.Mesh, err = t.integers(); err != nil {
-		return err
+	ranks, err = t.integers()
+	return ranks, t.Shape, err
+}
+
+// laidOut reads a mesh that is stored as all ranks and a layout: for each axis a size and a
+// stride in the list of ranks.
+func (n Node) laidOut(layout, all Node) (mesh, shape []int, err error) {
+	ranks, _, err := all.rankList()
+	if err != nil {
+		return nil, nil, err
 	}
-	x.MeshShape = t.Shape
-	for name := range mesh.Get("mesh_dim_names").Items() {
-		text, _ := name.Text()
-		x.MeshNames = append(x.MeshNames, text)
+	var strides []int
+	add := func(size, stride Node) bool {
+		s, ok := size.one()
+		t, fits := stride.one()
+		shape, strides = append(shape, s), append(strides, t)
+		return ok && fits && s >= 1 && s <= len(ranks) && t >= 0 && t <= len(ranks) && len(shape) <= maxAxes
 	}
-	if len(x.MeshShape) != len(x.Placements) {
-		return n.bad("a distributed tensor with %d placements on a mesh of %d axes", len(x.Placements),
-			len(x.MeshShape))
+	ok := true
+	if axes := layout.Get("axes"); axes.Kind() == Tuple {
+		for axis := range axes.Items() {
+			ok = ok && add(axis.Get("shape"), axis.Get("stride"))
+		}
+	} else if sizes := layout.Get("shape"); sizes.Kind() == Tuple {
+		for k := range sizes.Len() {
+			ok = ok && add(sizes.At(k), layout.Get("stride").At(k))
+		}
+	} else {
+		ok = add(sizes, layout.Get("stride"))
 	}
-	return nil
+	mesh = []int{0}
+	for k := range shape {
+		if ok = ok && len(mesh)*shape[k] <= len(ranks); !ok {
+			break
+		}
+		var next []int
+		for _, at := range mesh {
+			for i := range shape[k] {
+				next = append(next, at+i*strides[k])
+			}
+		}
+		mesh = next
+	}
+	if !ok || len(mesh) != len(ranks) {
+		return nil, nil, n.refuse("is on a part of the mesh of all %d ranks, which is not supported", len(ranks))
+	}
+	for i, at := range mesh {
+		if at >= len(ranks) {
+			return nil, nil, n.bad("a mesh that is larger than its %d ranks", len(ranks))
+		}
+		mesh[i] = ranks[at]
+	}
+	return mesh, shape, nil
+}
+
+// one returns an integer, or the only item of a tuple.
+func (n Node) one() (int, bool) {
+	if n.Kind() == Tuple && n.Len() == 1 {
+		n = n.At(0)
+	}
+	v, ok := n.Int()
+	return int(v), ok
 }
