@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"exp/train/checkpoint/fault"
 )
@@ -31,9 +32,10 @@ func corrupt(path, tensor, format string, args ...any) *Error {
 	return fault.Corrupt(path, tensor, format, args...)
 }
 
-// ofTensor names the tensor in an error that has none.
+// ofTensor names the tensor in an error that has none, unless the system failed.
 func ofTensor(name string, err error) error {
-	if e := (*Error)(nil); errors.As(err, &e) && e.Tensor == "" && errors.Is(err, ErrCorrupt) {
+	var system syscall.Errno
+	if e := (*Error)(nil); errors.As(err, &e) && e.Tensor == "" && !errors.As(err, &system) {
 		named := *e
 		named.Tensor = name
 		return &named

@@ -84,6 +84,8 @@ func TestHostileStateDict(t *testing.T) {
 		{"dicts in each other", "}" + pickleText("a") + "Nsq\x00" + strings.Repeat("}("+pickleText("a")+"h\x00"+
 			pickleText("b")+"h\x00uq\x00", 15) + "", "values hold each other too often"},
 		{"nothing", "}", "holds no tensors"},
+		{"a tensor of another type", "}" + pickleText("q") + strings.ReplaceAll(pickleTensor(0), "FloatStorage",
+			"QInt8Storage") + "s", `tensor "q": its storage is torch.QInt8Storage`},
 		{"a damaged tensor", "}" + pickleText("deep") + "}" + pickleText("w") + pickleTensor(3) + "ss",
 			`tensor "deep.w": corrupt file`},
 	} {
