@@ -74,12 +74,13 @@ func TestStateDict(t *testing.T) {
 
 // Small files must not take much time or memory.
 func TestHostileStateDict(t *testing.T) {
-	many := pickleTensor(0) + "q\x00" + "}("
+	var many strings.Builder
+	many.WriteString(pickleTensor(0) + "q\x00" + "}(")
 	for i := range 60_000 {
-		many += fmt.Sprintf("\x8c\x05%05dh\x00", i)
+		fmt.Fprintf(&many, "\x8c\x05%05dh\x00", i)
 	}
 	for _, tt := range []struct{ name, pickle, want string }{
-		{"one tensor under many names", many + "u", "holds more than"},
+		{"one tensor under many names", many.String() + "u", "holds more than"},
 		{"a list in itself", "]q\x00(" + strings.Repeat("h\x00", 9) + "e", "values hold each other too often"},
 		{"dicts in each other", "}" + pickleText("a") + "Nsq\x00" + strings.Repeat("}("+pickleText("a")+"h\x00"+
 			pickleText("b")+"h\x00uq\x00", 15) + "", "values hold each other too often"},
