@@ -74,8 +74,9 @@ func (a *app) merge(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := convert.Merge(args[0], out, convert.MergeOptions{DType: dtype, Config: c.String("hf-config"),
-		Replace: c.Bool("force"), Progress: a.byteProgress("merge", filepath.Base(out))})
+	m, err := convert.Merge(c.Context, args[0], out, convert.MergeOptions{DType: dtype,
+		Config: c.String("hf-config"), Replace: c.Bool("force"),
+		Progress: a.byteProgress("merge", filepath.Base(out))})
 	a.CloseProgress()
 	var target *convert.TargetError
 	if errors.As(err, &target) {

@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,8 +52,9 @@ type TargetError struct {
 
 func (e *TargetError) Error() string { return e.Path + " " + e.Why }
 
-// Merge writes the weights at path src as Hugging Face folder out.
-func Merge(src, out string, o MergeOptions) (*Merged, error) {
+// Merge writes the weights at path src as Hugging Face folder out. If ctx ends, nothing is
+// left.
+func Merge(ctx context.Context, src, out string, o MergeOptions) (*Merged, error) {
 	types := map[string]checkpoint.DType{"keep": "", "bf16": checkpoint.BF16, "f32": checkpoint.F32}
 	dtype, ok := types[o.DType]
 	if !ok {
@@ -68,7 +70,7 @@ func Merge(src, out string, o MergeOptions) (*Merged, error) {
 	if err := target(out, c, o.Replace); err != nil {
 		return nil, err
 	}
-	p, err := checkpoint.Pack(c, out, checkpoint.PackOptions{DType: dtype, Replace: o.Replace, Progress: o.Progress})
+	p, err := checkpoint.Pack(ctx, c, out, checkpoint.PackOptions{DType: dtype, Replace: o.Replace, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}

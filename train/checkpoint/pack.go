@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,10 +53,12 @@ type Packed struct {
 // transformers expects it. Copies that several files hold are compared. If config.json
 // describes a supported language model, the tensors must be its own; other models are
 // copied as they are. A single file without config.json becomes a folder of weights alone.
-// Weights go from files to files in pieces. On any error dir is unchanged.
-func Pack(c *Container, dir string, o PackOptions) (*Packed, error) { return system().pack(c, dir, o) }
+// Weights go from files to files in pieces. On any error, and if ctx ends, dir is unchanged.
+func Pack(ctx context.Context, c *Container, dir string, o PackOptions) (*Packed, error) {
+	return system().pack(ctx, c, dir, o)
+}
 
-func (d disk) pack(c *Container, dir string, o PackOptions) (*Packed, error) {
+func (d disk) pack(ctx context.Context, c *Container, dir string, o PackOptions) (*Packed, error) {
 	info, err := os.Stat(c.Path)
 	if err != nil {
 		return nil, fileError("merge", c.Path, err)
@@ -78,7 +81,7 @@ func (d disk) pack(c *Container, dir string, o PackOptions) (*Packed, error) {
 		return nil, err
 	}
 	p := &packer{d: d, c: c, t: t, o: o, config: raw}
-	out, err := p.run(dir)
+	out, err := p.run(ctx, dir)
 	return out, errors.Join(err, t.Close())
 }
 
@@ -92,7 +95,7 @@ type packer struct {
 	out    Packed
 }
 
-func (p *packer) run(dir string) (*Packed, error) {
+func (p *packer) run(ctx context.Context, dir string) (*Packed, error) {
 	p.out = Packed{Container: p.c.Kind, Source: p.c.Path, Ranks: p.c.Ranks}
 	if p.config != nil {
 		p.out.Class = classIn(p.c.Texts)
@@ -120,7 +123,7 @@ func (p *packer) run(dir string) (*Packed, error) {
 	if err := p.texts(s, config, files); err != nil {
 		return nil, err
 	}
-	if err := p.weights(s, files); err != nil {
+	if err := p.weights(ctx, s, files); err != nil {
 		return nil, err
 	}
 	if err := s.publish(p.o.Replace); err != nil {

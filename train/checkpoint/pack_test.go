@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ func packed(t *testing.T, path string, o PackOptions) (string, *Packed) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "out")
-	p, err := Pack(c, dir, o)
+	p, err := Pack(t.Context(), c, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func TestPackTexts(t *testing.T) {
 	}
 	c.Texts = other
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := Pack(c, out, PackOptions{}); err != nil {
+	if _, err := Pack(t.Context(), c, out, PackOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(readFile(t, filepath.Join(out, "tokenizer.json"))); got != "of the other" {
@@ -325,7 +326,7 @@ func TestPackErrors(t *testing.T) {
 				out = filepath.Join(t.TempDir(), "out")
 			}
 			before := tree(t, filepath.Dir(out))
-			_, err = Pack(c, out, PackOptions{})
+			_, err = Pack(t.Context(), c, out, PackOptions{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -348,10 +349,24 @@ func TestPackTruncated(t *testing.T) {
 	d.mkdir = func(dir string) error { // after the headers were read
 		return errors.Join(system().mkdir(dir), os.Truncate(path, int64(len(readFile(t, path)))-4))
 	}
-	_, err = d.pack(c, filepath.Join(t.TempDir(), "out"), PackOptions{})
+	_, err = d.pack(t.Context(), c, filepath.Join(t.TempDir(), "out"), PackOptions{})
 	var e *Error
 	if !errors.Is(err, ErrCorrupt) || !errors.As(err, &e) || e.Path != path || e.Tensor == "" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A merge that is stopped leaves nothing.
+func TestPackStopped(t *testing.T) {
+	c, err := FindContainer(toyFolder(t, toyLlama, none))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	root := t.TempDir()
+	_, err = Pack(ctx, c, filepath.Join(root, "out"), PackOptions{Progress: func(_, _ int64) { stop() }})
+	if !errors.Is(err, context.Canceled) || len(tree(t, root)) > 0 {
+		t.Errorf("got %v, left %v", err, tree(t, root))
 	}
 }
 
@@ -368,7 +383,7 @@ func TestPackOnAFullDisk(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, err = d.pack(c, filepath.Join(root, name), PackOptions{Replace: true})
+				_, err = d.pack(t.Context(), c, filepath.Join(root, name), PackOptions{Replace: true})
 				return err
 			})
 			if _, err := ReadConfig(filepath.Join(root, name)); err != nil {

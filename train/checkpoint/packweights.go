@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -31,7 +32,7 @@ type copyPart struct {
 
 // weights writes the files of weights. Several goroutines copy parts of a file at once,
 // each with a small buffer.
-func (p *packer) weights(s *staging, files []packedFile) error {
+func (p *packer) weights(ctx context.Context, s *staging, files []packedFile) error {
 	var total int64
 	for _, f := range files {
 		for _, x := range f.tensors {
@@ -46,7 +47,7 @@ func (p *packer) weights(s *staging, files []packedFile) error {
 		}
 		head := header(sources)
 		parts, size := partsOf(f.tensors, int64(len(head)))
-		if err := s.writeParts(f.name, head, parts, done); err != nil {
+		if err := s.writeParts(ctx, f.name, head, parts, done); err != nil {
 			return err
 		}
 		p.out.Files = append(p.out.Files, DescribedFile{Name: f.name, Bytes: size})
@@ -94,7 +95,7 @@ func (c *copied) add(n int64) {
 }
 
 // writeParts writes and syncs a file of head and parts.
-func (s *staging) writeParts(name string, head []byte, parts []copyPart, done *copied) error {
+func (s *staging) writeParts(ctx context.Context, name string, head []byte, parts []copyPart, done *copied) error {
 	path := s.tmp + string(os.PathSeparator) + name
 	f, err := s.create(path)
 	if err != nil {
@@ -102,19 +103,20 @@ func (s *staging) writeParts(name string, head []byte, parts []copyPart, done *c
 	}
 	_, err = f.WriteAt(head, 0)
 	if err == nil {
-		err = copyParts(f, parts, done)
+		err = copyParts(ctx, f, parts, done)
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fileError(s.op, path, err)
+	err = errors.Join(err, f.Close())
+	if err != nil && ctx.Err() == nil {
+		err = fileError(s.op, path, err)
 	}
-	return nil
+	return err
 }
 
-// copyParts copies parts, about in order, by several goroutines.
-func copyParts(f file, parts []copyPart, done *copied) error {
+// copyParts copies parts, about in order, by several goroutines, until ctx ends.
+func copyParts(ctx context.Context, f file, parts []copyPart, done *copied) error {
 	const lead = aheadBytes / copyBytes // parts that the system is asked to fetch beforehand
 	const behind = 16                   // parts that it is asked to write to disk at a time
 	var next atomic.Int64
@@ -125,7 +127,7 @@ func copyParts(f file, parts []copyPart, done *copied) error {
 		wg.Go(func() {
 			buf, wide := make([]byte, copyBytes), []byte(nil)
 			var floats []float32
-			for !failed.Load() {
+			for !failed.Load() && ctx.Err() == nil {
 				i := int(next.Add(1) - 1)
 				if i >= len(parts) {
 					return
@@ -158,7 +160,7 @@ func copyParts(f file, parts []copyPart, done *copied) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // fetch asks the system to read the part from disk.

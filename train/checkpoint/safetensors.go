@@ -244,6 +244,9 @@ func firstDifference(x, y extent.Extent) (int64, error) {
 	if x.Size() != y.Size() {
 		return min(x.Size(), y.Size()), nil
 	}
+	if x.Same(y) {
+		return -1, nil
+	}
 	left, right := make([]byte, chunk), make([]byte, chunk)
 	for done := int64(0); done < x.Size(); {
 		n := min(int64(chunk), x.Size()-done)

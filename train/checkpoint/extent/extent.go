@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sort"
+	"strings"
 
 	"exp/train/checkpoint/fault"
 )
@@ -108,6 +109,22 @@ func (e Extent) Describe(w io.Writer, number func(*os.File) int) {
 	if e.size > 0 {
 		e.node.describe(w, number)
 	}
+}
+
+// Same reports whether two extents are composed in the same way from the same files, so
+// that their bytes need no comparison.
+func (e Extent) Same(other Extent) bool {
+	var a, b strings.Builder
+	files := map[*os.File]int{}
+	number := func(f *os.File) int {
+		if _, ok := files[f]; !ok {
+			files[f] = len(files)
+		}
+		return files[f]
+	}
+	e.Describe(&a, number)
+	other.Describe(&b, number)
+	return a.String() == b.String()
 }
 
 // Slice returns n bytes of e from at. It panics if e does not have them.

@@ -236,6 +236,11 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%d and %d are both %s", other, i, w.String())
 		}
 		seen[w.String()] = i
+		for k, other := range list {
+			if e.Same(other) != (i == k) {
+				t.Errorf("%d and %d: same %v", i, k, e.Same(other))
+			}
+		}
 	}
 	if got := Concat(b, a, b).Files(); fmt.Sprint(got) != fmt.Sprint([]*os.File{g, f}) {
 		t.Errorf("files %v", got)

@@ -66,7 +66,7 @@ func (n Node) placements(list Node, x *Distributed) error {
 		return n.bad("a distributed tensor without placements")
 	}
 	for p := range list.Items() {
-		_, class, _ := cutLast(p.Name())
+		_, class := cutLast(p.Name())
 		switch class {
 		case "Replicate":
 			x.Placements = append(x.Placements, Placement{Replicated: true})

@@ -62,7 +62,7 @@ const untyped = "UntypedStorage"
 // storageType returns the element type of a class such as torch.FloatStorage; bytes without
 // a name for an untyped one.
 func storageType(global string) (t dtype, ok bool) {
-	module, class, _ := cutLast(global)
+	module, class := cutLast(global)
 	if module != "torch" && module != "torch.storage" && module != "torch.cuda" {
 		return t, false
 	}
@@ -79,10 +79,7 @@ func storageType(global string) (t dtype, ok bool) {
 }
 
 // cutLast cuts a name at its last dot.
-func cutLast(name string) (before, after string, ok bool) {
+func cutLast(name string) (before, after string) {
 	i := strings.LastIndexByte(name, '.')
-	if i < 0 {
-		return "", name, false
-	}
-	return name[:i], name[i+1:], true
+	return name[:max(i, 0)], name[i+1:]
 }

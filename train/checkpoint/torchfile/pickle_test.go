@@ -43,7 +43,7 @@ func ints(v ...int) string {
 }
 
 func storage(class, key string, n int) string {
-	module, name, _ := cutLast(class)
+	module, name := cutLast(class)
 	return tuple(text("storage"), global(module, name), text(key), text("cpu"), integer(n)) + "Q"
 }
 
