@@ -51,7 +51,7 @@ func TestMerge(t *testing.T) {
 }
 
 // verlRun links golden files of ranks into the folders that verl makes, and returns the
-// folder of steps and that of the actor. The test is skipped where there are none.
+// folder of steps and the actor's. The test is skipped where there are none.
 func verlRun(t *testing.T, ranks ...string) (root, actor string) {
 	t.Helper()
 	golden, err := filepath.Abs("../../../shared/data/models/verl/fsdp1_4")
@@ -81,7 +81,7 @@ func verlRun(t *testing.T, ranks ...string) (root, actor string) {
 	return root, actor
 }
 
-// A folder of steps is scored as it is; what is merged from it gives the same scores.
+// The folder of steps, the actor's folder and the merged folder get the same scores.
 func TestEvalRanks(t *testing.T) {
 	root, actor := verlRun(t, "0", "1", "2", "3")
 	chars, err := tokenizer.NewChar("0123456789+-*/()=<>answer thikUsgombd,.:TopuclyvqWR")

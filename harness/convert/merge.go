@@ -87,7 +87,7 @@ func Merge(ctx context.Context, src, out string, o MergeOptions) (*Merged, error
 // replaced that the weights do not come from.
 func target(out string, c *checkpoint.Container, replace bool) error {
 	if _, err := os.Lstat(out); err != nil {
-		return nil // writing says what is wrong
+		return nil // if that is trouble, writing reports it
 	}
 	if !replace {
 		return &TargetError{Path: out, Why: "already exists", Ask: true}

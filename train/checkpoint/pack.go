@@ -170,8 +170,8 @@ func (p *packer) note(format string, args ...any) {
 	p.out.Notes = append(p.out.Notes, fmt.Sprintf(format, args...))
 }
 
-// divide returns the tensors of the model and those of auxiliary heads by file, without a
-// tied output projection.
+// divide returns the model's tensors, without a tied output projection, and the tensors of
+// auxiliary heads by file.
 func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor, err error) {
 	c, notKnown := parseConfig(filepath.Join(p.c.Texts, configFile), p.config)
 	tied := c.TieEmbeddings
@@ -346,7 +346,7 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 	return nil
 }
 
-// keptTexts returns the names of the files beside config.json that belong to a model: its
+// keptTexts returns the names of the files next to config.json that belong to a model: its
 // tokenizer, chat templates, generation settings, and the code of a class of its own.
 func (p *packer) keptTexts() ([]string, error) {
 	if p.config == nil {

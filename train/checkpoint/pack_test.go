@@ -234,8 +234,8 @@ func TestPackTypes(t *testing.T) {
 	}
 }
 
-// Heads of a language model go to files of their own; those of a class that scores stay,
-// and a critic gets such a class.
+// The heads of a language model go to files of their own. A class that scores keeps its
+// head, and a critic gets such a class.
 func TestPackHeads(t *testing.T) {
 	score := source("score.weight", F32, []int{1, toyLlama.Width}, strings.Repeat("abcd", toyLlama.Width))
 	bias := source("score.bias", F32, []int{1}, "abcd")

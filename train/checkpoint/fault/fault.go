@@ -1,5 +1,5 @@
-// Package fault holds the errors of files of weights: which file, which tensor, what is
-// wrong, and what to do about it. All readers of checkpoints return them.
+// Package fault holds the errors about files of weights. They name the file, the tensor, the
+// trouble and the cure. All readers of checkpoints return them.
 package fault
 
 import (

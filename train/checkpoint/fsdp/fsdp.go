@@ -184,7 +184,7 @@ func readRank(f *os.File) (r rank, names []string, err error) {
 	for k, v := range root.Pairs() {
 		name, ok := k.Text()
 		if !ok || v.Kind() != torchfile.Object {
-			continue // a plain value beside the tensors
+			continue // a plain value next to the tensors
 		}
 		if !v.IsTensor() {
 			return r, nil, fault.Refuse(f.Name(), name, "save the checkpoint with a newer verl, which uses DTensor",

@@ -71,7 +71,7 @@ func Open(name string, r io.ReaderAt, at, size int64) (Node, error) {
 // pickleName is the pickle's name below the top folder.
 const pickleName = "data.pkl"
 
-// recognize refuses what is not a zip file.
+// recognize refuses files that are not zip archives.
 func recognize(name string, r io.ReaderAt) error {
 	head := make([]byte, 16)
 	n, err := r.ReadAt(head, 0)

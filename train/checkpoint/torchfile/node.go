@@ -10,7 +10,7 @@ import (
 // Kind is the kind of a Node.
 type Kind uint8
 
-// The kinds of nodes. Missing is that of the zero Node.
+// The kinds of nodes. The zero Node is Missing.
 const (
 	Missing Kind = iota
 	None
