@@ -251,7 +251,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	for want, bad := range map[string]extent.Tensor{
-		"there twice":         {Name: "w", DType: "F32", Shape: []int{2}, Data: part(0)},
+		"is also in":          {Name: "w", DType: "F32", Shape: []int{2}, Data: part(0)},
 		`unknown dtype "F7"`:  {Name: "v", DType: "F7", Shape: []int{2}, Data: part(0)},
 		"takes 12 bytes, but": {Name: "v", DType: "F32", Shape: []int{3}, Data: part(0)},
 		"is too large":        {Name: "v", DType: "F32", Shape: []int{1 << 40, 1 << 40}, Data: part(0)},

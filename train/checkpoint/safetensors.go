@@ -78,20 +78,30 @@ func (t *Tensors) compose(list []extent.Tensor) error {
 	for _, x := range list {
 		p := placed(x, t.files[0])
 		p.composed = true
-		size, ok := p.size()
-		switch _, twice := t.where[x.Name]; {
-		case twice:
-			return corrupt(t.path, x.Name, "is there twice")
-		case p.DType.bits() == 0:
-			return corrupt(t.path, x.Name, "unknown dtype %q", x.DType)
-		case !ok:
-			return corrupt(t.path, x.Name, "the shape %v is too large", x.Shape)
-		case size != x.Data.Size():
-			return corrupt(t.path, x.Name, "%s takes %d bytes, but the files hold %d", p.kind(), p.Bytes(),
-				x.Data.Size())
+		if err := t.put(t.path, p); err != nil {
+			return err
 		}
-		t.where[x.Name] = p
 	}
+	return nil
+}
+
+// put adds a tensor that a foreign file describes.
+func (t *Tensors) put(path string, p place) error {
+	size, ok := p.size()
+	other, twice := t.where[p.Name]
+	switch {
+	case twice:
+		return corrupt(path, p.Name, "is also in %s", other.file.Name())
+	case p.Name == metadataKey:
+		return corrupt(path, p.Name, "no tensor can have this name")
+	case p.DType.bits() == 0:
+		return corrupt(path, p.Name, "unknown dtype %q", p.DType)
+	case !ok:
+		return corrupt(path, p.Name, "the shape %v is too large", p.Shape)
+	case size != p.data.Size():
+		return corrupt(path, p.Name, "%s takes %d bytes, but the files hold %d", p.kind(), size, p.data.Size())
+	}
+	t.where[p.Name] = p
 	return nil
 }
 

@@ -73,14 +73,10 @@ func (t *Tensors) addTorch(path string) error {
 		if err != nil {
 			return ofTensor(name, err)
 		}
-		if other, ok := t.where[name]; ok {
-			return corrupt(path, name, "is also in %s", other.file.Name())
-		}
 		if found++; found > root.MaxTensors() {
 			return corrupt(path, "", "holds more than %d tensors", root.MaxTensors())
 		}
-		t.where[name] = placed(extent.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: x.Extent(f)}, f)
-		return nil
+		return t.put(path, placed(extent.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: x.Extent(f)}, f))
 	}}
 	if err := all.visit(stateDict(root), "", 0); errors.Is(err, errTooMany) {
 		return corrupt(path, "", "%v", err)

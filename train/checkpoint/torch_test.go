@@ -85,6 +85,10 @@ func TestHostileStateDict(t *testing.T) {
 		{"dicts in each other", "}" + pickleText("a") + "Nsq\x00" + strings.Repeat("}("+pickleText("a")+"h\x00"+
 			pickleText("b")+"h\x00uq\x00", 15) + "", "values hold each other too often"},
 		{"nothing", "}", "holds no tensors"},
+		{"a name that safetensors reserves", "}" + pickleText("__metadata__") + pickleTensor(0) + "s",
+			"no tensor can have this name"},
+		{"one name in two ways", "}(" + pickleText("a.b") + pickleTensor(0) + pickleText("a") + "}" + pickleText("b") +
+			pickleTensor(0) + "su", `tensor "a.b": corrupt file: is also in`},
 		{"a tensor of another type", "}" + pickleText("q") + strings.ReplaceAll(pickleTensor(0), "FloatStorage",
 			"QInt8Storage") + "s", `tensor "q": its storage is torch.QInt8Storage`},
 		{"a damaged tensor", "}" + pickleText("deep") + "}" + pickleText("w") + pickleTensor(3) + "ss",
