@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +29,11 @@ func pickleTensor(offset byte) string {
 // torchArchive writes a file as torch.save does, with the storage abcd….
 func torchArchive(t *testing.T, path, pickle string) string {
 	t.Helper()
+	return writeFile(t, path, torchBytes(t, pickle))
+}
+
+func torchBytes(t testing.TB, pickle string) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for name, content := range map[string]string{"data.pkl": "\x80\x02" + pickle + ".", "data/0": "abcdefghijklmnop"} {
@@ -41,7 +48,7 @@ func torchArchive(t *testing.T, path, pickle string) string {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return writeFile(t, path, b.Bytes())
+	return b.Bytes()
 }
 
 // Tensors are found wherever trainers put them, under the names of a model.
@@ -101,4 +108,29 @@ func TestHostileStateDict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzOpenTorch changes files of torch.save: tensors that are found can be read.
+func FuzzOpenTorch(f *testing.F) {
+	for _, pickle := range []string{"}" + pickleText("a") + pickleTensor(1) + "s", "](" + pickleTensor(0) + pickleTensor(2) + "e"} {
+		f.Add(torchBytes(f, pickle))
+	}
+	for _, name := range []string{"odd.pt", "nested.pt", "refuse_global.pt"} {
+		if b, err := os.ReadFile(filepath.Join(othersDir, "pytorch", name)); err == nil {
+			f.Add(b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		x, err := OpenFolder(writeFile(t, filepath.Join(t.TempDir(), "x.pt"), b))
+		if err != nil {
+			return
+		}
+		defer x.Close()
+		for name, p := range x.where {
+			part := make([]byte, min(p.Bytes(), 1000))
+			if _, err := io.ReadFull(x.raw(name), part); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 }
