@@ -12,17 +12,22 @@ import (
 	"strings"
 
 	"exp/train/checkpoint/fsdp"
+	"exp/train/checkpoint/megatron"
 	"exp/train/model"
 )
 
 // Container is the weights of a model in files of some format.
 type Container struct {
 	Path string // of its file, or of the folder of its files
-	Kind string // the format: "safetensors", "torch", "verl FSDP"
+	Kind string // the format: "safetensors", "torch", "verl FSDP", "Megatron"
 	// Ranks is how many ranks wrote it; 0 if it is not of several.
 	Ranks int
 	// Texts is the folder with config.json and the tokenizer; empty if there is none.
 	Texts string
+
+	// Vocab is the number of tokens, for a checkpoint of Megatron without config.json whose
+	// arguments do not say it; 0 if not known.
+	Vocab int
 
 	format format
 }
@@ -34,6 +39,7 @@ const (
 	safetensors format = iota
 	torchFiles
 	fsdpShards
+	megatronRanks
 )
 
 // Names of verl's folders.
@@ -50,6 +56,7 @@ const (
 //   - a folder with model.safetensors, pytorch_model.bin, or shards of one with their index;
 //   - a folder with verl's model_world_size_W_rank_R.pt, or a global_step_N with such a
 //     folder named actor;
+//   - a folder of Megatron's ranks or of torch_dist: iter_NNNNNNN;
 //   - a folder whose latest_checkpointed_iteration.txt names one of those.
 //
 // It reads no weights.
@@ -79,12 +86,18 @@ func FindContainer(path string) (*Container, error) {
 		c.Kind, c.format, c.Ranks = "verl FSDP", fsdpShards, fsdp.Ranks(path)
 	case fsdp.Has(filepath.Join(path, actorFolder)):
 		return FindContainer(filepath.Join(path, actorFolder))
+	case megatron.Has(path):
+		c.megatron()
 	case has(latestFile):
 		next, err := latestIn(path)
 		if err != nil {
 			return nil, err
 		}
-		return FindContainer(next)
+		found, err := FindContainer(next)
+		if err == nil && found.Texts == "" {
+			found.Texts = c.Texts
+		}
+		return found, err
 	default:
 		return nil, noWeights(path)
 	}
@@ -116,6 +129,9 @@ func latestIn(dir string) (string, error) {
 		return "", err
 	}
 	text := strings.TrimSpace(string(raw))
+	if next := megatron.Latest(dir, text); megatron.Has(next) {
+		return next, nil
+	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
 		return "", corrupt(path, "", "%q is not the number of a step", text)
@@ -151,6 +167,8 @@ func (c *Container) Open() (*Tensors, error) {
 			return nil, err
 		}
 		return newTensors(c.Path, files, list)
+	case megatronRanks:
+		return c.openMegatron()
 	}
 	if info, err := os.Stat(c.Path); err == nil && !info.IsDir() {
 		return OpenFile(c.Path)

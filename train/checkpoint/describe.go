@@ -183,6 +183,11 @@ func classIn(dir string) string {
 	if err != nil {
 		return ""
 	}
+	return classOf(raw)
+}
+
+// classOf returns the class named by a config.json, or "".
+func classOf(raw []byte) string {
 	r := settings{}
 	if json.Unmarshal(raw, &r.values) != nil {
 		return ""

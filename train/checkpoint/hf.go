@@ -26,6 +26,9 @@ func (e *ConfigError) Error() string {
 // Hugging Face's defaults for the architecture. It returns a *ConfigError if the engine
 // does not support the model.
 func ReadConfig(path string) (model.Config, error) {
+	if c, err := FindContainer(path); err == nil && c.format == megatronRanks && c.Texts == "" {
+		return c.argsConfig()
+	}
 	path = filepath.Join(TextsFolder(path), configFile)
 	raw, err := readSmall(path, maxConfig)
 	if err != nil {

@@ -63,7 +63,7 @@ func (d disk) pack(ctx context.Context, c *Container, dir string, o PackOptions)
 	if err != nil {
 		return nil, fileError("merge", c.Path, err)
 	}
-	if c.Texts == "" && info.IsDir() {
+	if c.Texts == "" && info.IsDir() && c.format != megatronRanks {
 		return nil, &Error{Op: "merge", Path: c.Path, Err: errors.New("no config.json is with the weights"),
 			Hint: "name a folder with the model's config.json and tokenizer: --hf-config DIR"}
 	}
@@ -80,6 +80,11 @@ func (d disk) pack(ctx context.Context, c *Container, dir string, o PackOptions)
 	if err != nil {
 		return nil, err
 	}
+	if raw == nil {
+		if raw, err = c.madeConfig(t); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+	}
 	p := &packer{d: d, c: c, t: t, o: o, config: raw}
 	out, err := p.run(ctx, dir)
 	return out, errors.Join(err, t.Close())
@@ -92,13 +97,14 @@ type packer struct {
 	t      *Tensors
 	o      PackOptions
 	config []byte // the source's config.json; nil if there is none
+	folder string // of the texts in the target
 	out    Packed
 }
 
 func (p *packer) run(ctx context.Context, dir string) (*Packed, error) {
 	p.out = Packed{Container: p.c.Kind, Source: p.c.Path, Ranks: p.c.Ranks}
 	if p.config != nil {
-		p.out.Class = classIn(p.c.Texts)
+		p.out.Class = classOf(p.config)
 	}
 	if err := p.t.agree(); err != nil {
 		return nil, err
@@ -333,11 +339,13 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 	switch {
 	case config == nil:
 		p.note("no config.json is with the file, so the folder holds weights alone; --hf-config DIR adds one")
+	case p.c.Texts == "":
+		p.note("config.json is made from the checkpoint's arguments; there is no tokenizer: --hf-config DIR adds one")
 	case len(kept) == 0:
 		p.note("no tokenizer and no generation_config.json were in %s to be copied", p.c.Texts)
 	}
 	for _, name := range sortedKeys(contents) {
-		info, err := s.write(name, contents[name])
+		info, err := s.write(filepath.Join(p.folder, name), contents[name])
 		if err != nil {
 			return err
 		}
@@ -349,10 +357,10 @@ func (p *packer) texts(s *staging, config []byte, files []packedFile) error {
 // keptTexts returns the names of the files next to config.json that belong to a model: its
 // tokenizer, chat templates, generation settings, and the code of a class of its own.
 func (p *packer) keptTexts() ([]string, error) {
-	if p.config == nil {
+	dir := p.c.Texts
+	if dir == "" {
 		return nil, nil
 	}
-	dir := p.c.Texts
 	patterns := []string{"generation_config.json", "tokenizer*.json", "tokenizer*.model", "special_tokens_map.json",
 		"added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "*.tiktoken", "chat_template.*",
 		"preprocessor_config.json", "processor_config.json", "configuration_*.py", "modeling_*.py", "tokenization_*.py"}

@@ -91,10 +91,14 @@ type FileInfo struct {
 	SHA256 [sha256.Size]byte
 }
 
-// write writes and syncs a file of the directory, or of one folder in it.
+// write writes and syncs a file of the directory, or of a folder in it.
 func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo, error) {
 	path := filepath.Join(s.tmp, name)
-	if dir := filepath.Dir(path); dir != s.tmp {
+	for i := range name {
+		if name[i] != filepath.Separator {
+			continue
+		}
+		dir := filepath.Join(s.tmp, name[:i])
 		if err := s.mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
 			return FileInfo{}, fileError(s.op, dir, err)
 		}

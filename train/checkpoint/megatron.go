@@ -1,0 +1,66 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+
+	"exp/train/checkpoint/megatron"
+	"exp/train/model"
+)
+
+// megatron makes c a checkpoint of Megatron.
+func (c *Container) megatron() { c.Kind, c.format = "Megatron", megatronRanks }
+
+// openMegatron opens the files of the ranks. Without a config.json the model is as the
+// arguments describe it.
+func (c *Container) openMegatron() (*Tensors, error) {
+	x, err := c.readMegatron()
+	if err != nil {
+		return nil, err
+	}
+	c.Ranks = x.Ranks
+	return newTensors(c.Path, x.Files, x.Tensors)
+}
+
+func (c *Container) readMegatron() (*megatron.Checkpoint, error) {
+	var known *model.Config
+	if c.Texts != "" {
+		conf, err := ReadConfig(c.Texts)
+		if err != nil {
+			return nil, err
+		}
+		known = &conf
+	}
+	return megatron.Open(c.Path, known, c.Vocab)
+}
+
+// argsConfig returns the architecture that a checkpoint's arguments describe.
+func (c *Container) argsConfig() (model.Config, error) {
+	x, err := c.readMegatron()
+	if err != nil {
+		return model.Config{}, err
+	}
+	errs := []error{}
+	for _, f := range x.Files {
+		errs = append(errs, f.Close())
+	}
+	if len(x.Problems) > 0 {
+		return x.Config, &ConfigError{Path: c.Path, Problems: append(x.Problems,
+			"merge it with the model's own config.json: exp merge SRC --out DIR --hf-config DIR (or --vocab-size N)")}
+	}
+	return x.Config, cmp.Or(errors.Join(errs...), x.Config.Validate())
+}
+
+// madeConfig returns a config.json for a checkpoint whose arguments describe the model; nil
+// for other containers.
+func (c *Container) madeConfig(t *Tensors) ([]byte, error) {
+	if c.format != megatronRanks || c.Texts != "" {
+		return nil, nil
+	}
+	conf, err := c.argsConfig()
+	if err != nil {
+		return nil, err
+	}
+	e, _ := t.Lookup(embedding)
+	return configJSON(conf, e.DType, nil)
+}
