@@ -65,6 +65,7 @@ func commands(a *app) []*cli.Command {
 		evalCommand(a),
 		inspectCommand(a),
 		mergeCommand(a),
+		convertCommand(a),
 		gradeCommand(a),
 		suiteCommand(a),
 		tokenizerCommand(a),

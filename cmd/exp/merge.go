@@ -24,6 +24,7 @@ func mergeCommand(a *app) *cli.Command {
 			"merge puts them together into one folder that transformers, vLLM and exp read. Nothing of the " +
 			"checkpoint is executed, and no Python is needed. SRC is one of:\n" +
 			"  verl's global_step_N, its actor or critic, or all steps (takes the latest)\n" +
+			"  Megatron's iter_NNNNNNN (torch or torch_dist), or the folder above it\n" +
 			"  a folder with pytorch_model.bin or its shards; one .bin, .pt or .pth file\n" +
 			"  a folder with model.safetensors, to change its type\n" +
 			"config.json, the tokenizer, chat templates and generation_config.json are copied from where the " +
@@ -46,6 +47,8 @@ func mergeCommand(a *app) *cli.Command {
 				Value: convert.DTypes()[0]},
 			&cli.StringFlag{Name: "hf-config", Usage: "take config.json and the tokenizer from folder `DIR`",
 				DefaultText: "the checkpoint's"},
+			&cli.IntFlag{Name: "vocab-size", Usage: "`N` tokens, for a Megatron checkpoint without config.json",
+				DefaultText: "its arguments'"},
 			&cli.BoolFlag{Name: "force", Usage: "replace DIR if it is a model's folder"},
 		},
 		BashComplete: a.Completes(func(_ *cli.Context, w cli.Word) []cli.Candidate {
@@ -75,16 +78,10 @@ func (a *app) merge(c *cli.Context) error {
 		return err
 	}
 	m, err := convert.Merge(c.Context, args[0], out, convert.MergeOptions{DType: dtype,
-		Config: c.String("hf-config"), Replace: c.Bool("force"),
+		Config: c.String("hf-config"), Vocab: c.Int("vocab-size"), Replace: c.Bool("force"),
 		Progress: a.byteProgress("merge", filepath.Base(out))})
 	a.CloseProgress()
-	var target *convert.TargetError
-	if errors.As(err, &target) {
-		f := cli.Usagef("%w", err)
-		f.Help = "name a new folder"
-		if target.Ask {
-			f.Help += ", or replace it with --force"
-		}
+	if f := notReplaced(err); f != nil {
 		return f
 	}
 	if err != nil {
@@ -93,6 +90,20 @@ func (a *app) merge(c *cli.Context) error {
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.merge/1", Data: m, Human: func(w io.Writer) error {
 		return writeMerged(a.Out.NewPage(w), m)
 	}})
+}
+
+// notReplaced gives the error about a target that is there its exit code; nil for others.
+func notReplaced(err error) error {
+	var target *convert.TargetError
+	if !errors.As(err, &target) {
+		return nil
+	}
+	f := cli.Usagef("%w", err)
+	f.Help = "name a new folder"
+	if target.Ask {
+		f.Help += ", or replace it with --force"
+	}
+	return f
 }
 
 // writeMerged describes a merged folder for people.

@@ -16,6 +16,7 @@ import (
 type MergeOptions struct {
 	DType    string // one of DTypes
 	Config   string // folder with config.json and tokenizer; empty: where the checkpoint has them
+	Vocab    int    // tokens, for Megatron's checkpoints that do not say; 0: not known
 	Replace  bool   // overwrite an existing target
 	Progress func(done, total int64)
 }
@@ -60,12 +61,9 @@ func Merge(ctx context.Context, src, out string, o MergeOptions) (*Merged, error
 	if !ok {
 		panic("convert: no type " + o.DType)
 	}
-	c, err := checkpoint.FindContainer(src)
+	c, err := find(src, o.Config, o.Vocab)
 	if err != nil {
 		return nil, err
-	}
-	if o.Config != "" {
-		c.Texts = checkpoint.TextsFolder(o.Config)
 	}
 	if err := target(out, c, o.Replace); err != nil {
 		return nil, err
@@ -74,13 +72,7 @@ func Merge(ctx context.Context, src, out string, o MergeOptions) (*Merged, error
 	if err != nil {
 		return nil, err
 	}
-	m := &Merged{Source: p.Source, Container: p.Container, Ranks: p.Ranks, Out: out, Class: p.Class,
-		DType: string(p.DType), Tensors: p.Tensors, Files: []File{}, Notes: append([]string{}, p.Notes...)}
-	for _, f := range p.Files {
-		m.Files = append(m.Files, File{f.Name, f.Bytes})
-		m.Bytes += f.Bytes
-	}
-	return m, nil
+	return described(p, out), nil
 }
 
 // target checks that out may be written: it must not exist, or be a model's folder to be
@@ -92,7 +84,8 @@ func target(out string, c *checkpoint.Container, replace bool) error {
 	if !replace {
 		return &TargetError{Path: out, Why: "already exists", Ask: true}
 	}
-	if !slices.ContainsFunc([]string{"config.json", "model.safetensors"}, func(name string) bool {
+	models := []string{"config.json", "model.safetensors", "huggingface/config.json"}
+	if !slices.ContainsFunc(models, func(name string) bool {
 		info, err := os.Stat(filepath.Join(out, name))
 		return err == nil && info.Mode().IsRegular()
 	}) {

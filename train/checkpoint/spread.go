@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"exp/train/checkpoint/extent"
 	"exp/train/checkpoint/fsdp"
@@ -88,7 +89,8 @@ func (c *Container) architecture() (model.Config, []byte, error) {
 func (p *packer) spread(ctx context.Context, dir string, conf model.Config, o SpreadOptions) error {
 	files, err := p.shardFiles(conf, o)
 	if err != nil {
-		return &Error{Op: "convert", Path: p.c.Path, Err: fmt.Errorf("%w: %w", ErrGrid, err)}
+		return &Error{Op: "convert", Path: p.c.Path, Err: fmt.Errorf("%w: %s", ErrGrid,
+			strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
 	s, err := p.d.stage("convert", dir)
 	if err != nil {
