@@ -7,7 +7,8 @@
 //   - Adapters in PEFT's layout: ReadAdapters takes a folder in, WriteAdapterTensors
 //     writes one.
 //   - Containers of other trainers: FindContainer recognizes pickled weights and the files
-//     of verl's ranks, OpenFolder reads them like a folder, Pack writes them as one.
+//     of verl's and Megatron's ranks, OpenFolder reads them like a folder, Pack writes
+//     them as one, and Spread cuts a model over such ranks.
 //   - Training checkpoints: Write stores the buffers that the next step reads,
 //     LatestUpTo and Open find and verify them, Load puts them back.
 //

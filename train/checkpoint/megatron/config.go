@@ -17,6 +17,12 @@ type ranks struct {
 	layers [][]int                             // of each chunk, [VP][PP]
 }
 
+// Limits of sizes that a loop depends on, as for a config.json.
+const (
+	maxHeads   = 1 << 12
+	maxExperts = 1 << 15 // of all layers
+)
+
 // config returns the architecture of the model, as far as tensors and arguments say it.
 // vocab is the number of tokens, or 0: the arguments may say it, and without it the
 // padded vocabulary stands in. problems list what is not known or not supported; the
@@ -25,6 +31,10 @@ func (r *ranks) config(vocab int) (c model.Config, placed bool, problems []strin
 	problems = r.args.unsupported()
 	if r.dims(&c, &problems); c.Heads == 0 || c.KVHeads == 0 || c.Head == 0 || c.Width == 0 {
 		return c, false, append(problems, "the arguments do not say how many attention heads there are")
+	}
+	if c.Heads > maxHeads || c.KVHeads > maxHeads || c.Head > maxHeads || c.KVHeads > c.Heads {
+		return c, false, append(problems, fmt.Sprintf("%d heads of %d, %d groups: not a model's", c.Heads, c.Head,
+			c.KVHeads))
 	}
 	if c.Vocab = vocab; c.Vocab == 0 {
 		c.Vocab = r.args.integer("vocab_size")
@@ -39,7 +49,10 @@ func (r *ranks) config(vocab int) (c model.Config, placed bool, problems []strin
 		}
 		c.Vocab = padded
 	}
-	r.blocks(&c, &problems)
+	if r.blocks(&c, &problems); c.Experts.Count*c.Layers > maxExperts {
+		return c, false, append(problems, fmt.Sprintf("%d experts in %d layers: over the limit of %d", c.Experts.Count,
+			c.Layers, maxExperts))
+	}
 	r.numbers(&c, &problems)
 	return c, true, problems
 }

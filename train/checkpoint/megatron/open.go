@@ -129,6 +129,10 @@ func (c *Checkpoint) readRanks(dir string) (*ranks, error) {
 	if r.args == nil {
 		r.grid = gridOf(folders)
 	}
+	if !r.grid.sane() {
+		return nil, fault.Corrupt(filepath.Join(dir, folders[0]), "", "its arguments say TP %d, PP %d, VP %d, EP %d: more "+
+			"ranks than any training has", r.grid.TP, r.grid.PP, r.grid.VP, r.grid.EP)
+	}
 	c.Ranks = len(folders)
 	for _, rank := range r.grid.Ranks() {
 		name := r.grid.Folder(rank)
@@ -150,6 +154,12 @@ func (c *Checkpoint) readRanks(dir string) (*ranks, error) {
 	}
 	r.count()
 	return r, nil
+}
+
+// sane reports whether the ranks can be listed: arguments are not trusted.
+func (g Grid) sane() bool {
+	const most = 1 << 12
+	return g.TP <= most && g.PP <= most && g.VP <= most && g.EP <= most && g.TP*g.PP*g.EP <= 1<<16
 }
 
 // gridOf returns the grid that the names of folders show, for a checkpoint without
