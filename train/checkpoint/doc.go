@@ -41,8 +41,8 @@
 // # Packages below
 //
 // extent composes the bytes of a tensor from ranges of files; torchfile decodes files of
-// torch.save; fsdp puts the files of verl's ranks together. fault holds their errors and
-// ours.
+// torch.save, and torchsave writes them; fsdp and megatron put the files of ranks together
+// and cut models over them. fault holds their errors and ours.
 //
 // The package does not execute pickles, does not quantize, and knows nothing of the
 // experiment record: the caller computes identity from Weights or Tensors.Sources.
