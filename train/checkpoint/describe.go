@@ -232,7 +232,7 @@ func (d *Description) otherContainer() string {
 		switch name := f.Name; {
 		case name == "latest_checkpointed_iteration.txt" || name == "model_optim_rng.pt":
 			return "Megatron"
-		case name == ".metadata" || strings.HasSuffix(name, ".distcp"):
+		case strings.HasSuffix(name, ".distcp"):
 			return "torch distributed checkpoint"
 		case strings.HasSuffix(name, ".gguf"):
 			return "GGUF"

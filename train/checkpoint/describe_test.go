@@ -58,7 +58,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestDescribeOtherContainers(t *testing.T) {
-	for name, want := range map[string]string{"model_world_size_2_rank_0.pt": "verl FSDP", "latest_checkpointed_iteration.txt": "Megatron", ".metadata": "torch distributed checkpoint",
+	for name, want := range map[string]string{"model_world_size_2_rank_0.pt": "verl FSDP", "latest_checkpointed_iteration.txt": "Megatron", ".metadata": "Megatron", "__0_0.distcp": "torch distributed checkpoint",
 		"pytorch_model-00001-of-00002.bin": "torch", "x.gguf": "GGUF", "README.md": "none"} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, name), nil)
