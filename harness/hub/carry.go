@@ -1,0 +1,76 @@
+package hub
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Requests merges references: one request for each repository at a revision, with the files
+// of all of them.
+func Requests(refs []Ref) (list []Request) {
+	for _, ref := range refs {
+		i := slices.IndexFunc(list, func(r Request) bool {
+			return r.Ref.Repo == ref.Repo && r.Ref.Revision == ref.Revision
+		})
+		if i < 0 {
+			plain := ref
+			plain.File = ""
+			list = append(list, Request{Ref: plain, Include: ref.Includes()})
+			continue
+		}
+		r := &list[i]
+		if len(r.Include) == 0 || len(ref.Includes()) == 0 { // the usual files hold the others
+			r.Include = nil
+			continue
+		}
+		for _, p := range ref.Includes() {
+			if !slices.Contains(r.Include, p) {
+				r.Include = append(r.Include, p)
+			}
+		}
+	}
+	return list
+}
+
+// Command is the command line that fetches a reference.
+func Command(ref Ref) string { return Requests([]Ref{ref})[0].Command() }
+
+// Command is the command line of a request.
+func (r Request) Command() string {
+	words := []string{"exp hub get " + r.Ref.Name + "@" + r.Ref.Revision}
+	if r.Ref.Kind == DataSet {
+		words = append(words, "--dataset")
+	}
+	for _, p := range r.Include {
+		if isPattern(p) {
+			p = "'" + p + "'"
+		}
+		words = append(words, "--include "+p)
+	}
+	return strings.Join(words, " ")
+}
+
+// Carry says how to bring what another machine fetched into a cache.
+func Carry(cache string, list []Request) []string {
+	var folders []string
+	for _, r := range list {
+		if f := r.Ref.Folder(); !slices.Contains(folders, f) {
+			folders = append(folders, f)
+		}
+	}
+	const there = "~/.cache/huggingface/hub"
+	return []string{
+		fmt.Sprintf("tar -C %s -cf hub.tar %s", there, strings.Join(folders, " ")),
+		fmt.Sprintf("mkdir -p %s && tar -C %s -xf hub.tar", quoted(cache), quoted(cache)),
+	}
+}
+
+// quoted quotes a path for a shell if it needs it.
+func quoted(p string) string {
+	if strings.ContainsAny(p, " \t'\"\\$&|;<>()[]{}*?#`!") {
+		return "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+	}
+	return path.Clean(p)
+}

@@ -1,0 +1,233 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Client fetches from a hub into a cache. Its fields may be set before the first use.
+type Client struct {
+	Settings Settings
+	Cache    Cache
+	// Watch hears how a Get goes on; nil: nobody. Calls never overlap.
+	Watch func(Progress)
+	// Note hears what a person may want to know: a wait, a second try. nil: nobody.
+	Note func(text string)
+
+	base  *url.URL
+	token secret
+	http  *http.Client
+	// The clock and the file system; tests replace them.
+	now      func() time.Time
+	sleep    func(ctx context.Context, d time.Duration) error
+	symlink  func(target, path string) error
+	hardlink func(target, path string) error
+}
+
+// Progress is how far a Get is, in bytes of the files that it takes.
+type Progress struct {
+	Done, Total int64
+	Files       int
+}
+
+// NewClient prepares a client. It reads the token and uses no network yet.
+func NewClient(s Settings) (*Client, error) {
+	if s.Offline {
+		return nil, &Error{What: "the hub", Err: ErrOffline, Advice: "unset it, or use what the cache has: exp hub ls",
+			exit: exitResource}
+	}
+	if s.Cache.Dir == "" {
+		return nil, &Error{What: "the hub's cache", Err: errors.New("no folder is known"),
+			Advice: "set HF_HUB_CACHE or HF_HOME", exit: exitUsage}
+	}
+	base, err := s.url()
+	if err != nil {
+		return nil, err
+	}
+	token, err := s.readToken()
+	if err != nil {
+		return nil, err
+	}
+	// Small answers of a hub come within a second, and a queue of a minute is possible.
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout, transport.DisableCompression = time.Minute, true
+	return &Client{Settings: s, Cache: s.Cache, base: base, token: token, now: time.Now, sleep: wait,
+		symlink: os.Symlink, hardlink: os.Link,
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}}, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// maxRedirects is as many as browsers follow, nearly.
+const maxRedirects = 10
+
+// send asks a server and follows redirects, unless stop says that an answer is the one
+// wanted. The token goes to the hub only: a redirect that leaves its host leaves it behind.
+func (c *Client) send(ctx context.Context, method string, u *url.URL, header http.Header,
+	stop func(*http.Response) bool) (*http.Response, error) {
+	trusted := sameHost(u, c.base)
+	for range maxRedirects {
+		req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", publicURL(u), bare(err))
+		}
+		req.Header = header.Clone()
+		req.Header.Set("User-Agent", "exp")
+		if trusted && c.token != "" {
+			req.Header.Set("Authorization", "Bearer "+string(c.token))
+		}
+		resp, err := c.http.Do(req)
+		if err != nil {
+			return nil, c.unreachable(ctx, u, err)
+		}
+		if !redirects(resp) || stop != nil && stop(resp) {
+			return resp, nil
+		}
+		resp.Body.Close()
+		next, err := u.Parse(resp.Header.Get("Location"))
+		if err != nil || next.Scheme != "http" && next.Scheme != "https" {
+			return nil, fmt.Errorf("%s redirects to no address", publicURL(u))
+		}
+		trusted = trusted && sameHost(next, c.base)
+		u = next
+	}
+	return nil, fmt.Errorf("%s redirects more than %d times", publicURL(c.base), maxRedirects)
+}
+
+func redirects(resp *http.Response) bool {
+	return slices.Contains([]int{301, 302, 303, 307, 308}, resp.StatusCode) && resp.Header.Get("Location") != ""
+}
+
+// sameHost reports whether two addresses are of one server.
+func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host) }
+
+// unreachable is the error of a request without an answer. It does not repeat the address,
+// which may be signed.
+func (c *Client) unreachable(ctx context.Context, u *url.URL, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := &Error{What: publicURL(&url.URL{Scheme: u.Scheme, Host: u.Host}), exit: exitResource,
+		Err:    fmt.Errorf("%w: %s", ErrUnreachable, c.hide(bare(err).Error())),
+		Advice: "check the network, HTTPS_PROXY and HF_ENDPOINT; what was fetched is kept"}
+	var unknown *net.DNSError
+	if errors.As(err, &unknown) && unknown.IsNotFound {
+		return e // a wrong name or no network: waiting does not help
+	}
+	return &transient{err: e}
+}
+
+// bare strips the address off an error of net/http.
+func bare(err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// api is the address of a question about a repository.
+func (c *Client) api(r Repo, parts ...string) *url.URL {
+	return c.base.JoinPath(append([]string{"api", r.plural(), r.Name}, parts...)...)
+}
+
+// ask decodes the JSON answer to a question about what.
+func (c *Client) ask(ctx context.Context, u *url.URL, what string, v any) (next string, err error) {
+	const most = 256 << 20 // a tree of a million files
+	err = c.retry(ctx, func() error {
+		resp, err := c.send(ctx, http.MethodGet, u, http.Header{"Accept": {"application/json"}}, nil)
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return c.failure(resp, what)
+		}
+		defer resp.Body.Close()
+		next = resp.Header.Get("Link")
+		b, err := io.ReadAll(io.LimitReader(resp.Body, most))
+		if err != nil {
+			return c.unreachable(ctx, u, err)
+		}
+		if err := json.Unmarshal(b, v); err != nil {
+			if isPage(resp.Header.Get("Content-Type"), b) {
+				return c.page(what)
+			}
+			return &Error{What: what, Err: fmt.Errorf("the hub's answer cannot be read: %w", err), exit: exitResource}
+		}
+		return nil
+	})
+	return next, err
+}
+
+// Tries after a failure that may pass. Pauses double from the first; a longer one than
+// longestPause is not waited for.
+const (
+	retries      = 5
+	firstPause   = time.Second
+	longestPause = 10 * time.Minute
+)
+
+// retry calls f again after a failure that may pass. If f makes progress in between, it
+// counts from the start: a line that breaks every gigabyte still brings a large file.
+func (c *Client) retry(ctx context.Context, f func() error) error {
+	pause := firstPause
+	for failures := 0; ; {
+		err := f()
+		var t *transient
+		if !errors.As(err, &t) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var p *partial
+		if errors.As(err, &p) && p.bytes > 0 {
+			failures, pause = 0, firstPause
+		}
+		if failures++; failures > retries || t.after > longestPause {
+			return t.err
+		}
+		d := max(pause, t.after)
+		c.note("%v; trying again in %v", t.err, d)
+		if err := c.sleep(ctx, d); err != nil {
+			return err
+		}
+		pause *= 2
+	}
+}
+
+func (c *Client) note(format string, args ...any) {
+	if c.Note != nil {
+		c.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// temporarySuffix ends the name of a file that is renamed when it is whole.
+func temporarySuffix() string {
+	b := make([]byte, 6)
+	_, _ = rand.Read(b) // which never fails
+	return ".tmp-" + hex.EncodeToString(b)
+}

@@ -1,0 +1,148 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The names of the index files that say which shards a model has.
+const (
+	safetensorsIndex = "model.safetensors.index.json"
+	torchIndex       = "pytorch_model.bin.index.json"
+)
+
+// lackingWeights names what a model's folder lacks to be loaded: its configuration, or
+// weights, all shards of them.
+func lackingWeights(dir string, have []string) (lacks []string, err error) {
+	adapter := slices.Contains(have, "adapter_config.json")
+	if !adapter && !slices.Contains(have, "config.json") {
+		lacks = append(lacks, "config.json")
+	}
+	forms := []struct{ index, suffix string }{{safetensorsIndex, ".safetensors"}, {torchIndex, ".bin"}}
+	for _, form := range forms {
+		if slices.Contains(have, form.index) {
+			shards, err := shardsOf(filepath.Join(dir, form.index))
+			if err != nil {
+				return nil, err
+			}
+			for _, shard := range shards {
+				if !slices.Contains(have, shard) {
+					lacks = append(lacks, shard)
+				}
+			}
+			return lacks, nil
+		}
+		if slices.ContainsFunc(have, func(name string) bool {
+			return atTop(name) && strings.HasSuffix(name, form.suffix)
+		}) {
+			return lacks, nil
+		}
+	}
+	return append(lacks, "*.safetensors"), nil
+}
+
+// atTop reports whether a file lies in the repository's top folder.
+func atTop(name string) bool { return !strings.Contains(name, "/") }
+
+// shardsOf reads the names of the shards in an index.
+func shardsOf(path string) ([]string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var index struct {
+		Map map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(b, &index); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	names := map[string]bool{}
+	for _, shard := range index.Map {
+		names[shard] = true
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// lackingTokenizer names what a folder lacks to be a tokenizer's.
+func lackingTokenizer(have []string) []string {
+	if slices.Contains(have, "tokenizer.json") ||
+		slices.Contains(have, "vocab.json") && slices.Contains(have, "merges.txt") {
+		return nil
+	}
+	return []string{"tokenizer.json"}
+}
+
+// dataSuffixes are the endings of the data files that a run reads.
+func dataSuffixes() []string { return []string{".parquet", ".jsonl"} }
+
+// AmbiguousError says that a data set has several files, or none, and the reference names
+// none of them.
+type AmbiguousError struct {
+	Ref   Ref
+	Files []string
+}
+
+func (e *AmbiguousError) Error() string {
+	if len(e.Files) == 0 {
+		return fmt.Sprintf("%s: what is in the cache of it has no .parquet or .jsonl file", e.Ref)
+	}
+	return fmt.Sprintf("%s: the data set has %d files: %s", e.Ref, len(e.Files), atMost(e.Files, 6))
+}
+
+// Hint shows the form of a reference to one of them.
+func (e *AmbiguousError) Hint() string {
+	file := "FILE"
+	if len(e.Files) > 0 {
+		file = e.Files[0]
+	}
+	return fmt.Sprintf("name one: %s%s/%s@%s", Prefix, e.Ref.Name, file, e.Ref.Revision)
+}
+
+// ExitCode is the code for bad usage.
+func (e *AmbiguousError) ExitCode() int { return exitUsage }
+
+// literal keeps the characters of a path that a pattern reads in its own way.
+var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// findData finds the file or files that a reference to a data set means.
+func (c Cache) findData(f *Found, have []string, missing *MissingError) error {
+	switch ref := f.Ref; {
+	case ref.File == "":
+		for _, name := range have {
+			if slices.Contains(dataSuffixes(), filepath.Ext(name)) {
+				f.Files = append(f.Files, name)
+			}
+		}
+		if len(f.Files) != 1 {
+			return &AmbiguousError{Ref: ref, Files: f.Files}
+		}
+		f.Path = filepath.Join(f.Dir, filepath.FromSlash(f.Files[0]))
+	case isPattern(ref.File):
+		match := matcher(ref.File)
+		for _, name := range have {
+			if match(name) && strings.Count(name, "/") == strings.Count(ref.File, "/") {
+				f.Files = append(f.Files, name)
+			}
+		}
+		if missing.Lacks = lackingShards(f.Files); len(f.Files) == 0 {
+			missing.Lacks = []string{ref.File}
+		}
+		f.Path = filepath.Join(literal.Replace(f.Dir), filepath.FromSlash(ref.File))
+	default:
+		f.Files, f.Path = []string{ref.File}, filepath.Join(f.Dir, filepath.FromSlash(ref.File))
+		if !slices.Contains(have, ref.File) {
+			missing.Lacks = f.Files
+			_, err := os.Stat(c.noExist(ref.Repo, f.Commit, ref.File))
+			missing.Never = err == nil
+		}
+	}
+	if len(missing.Lacks) > 0 {
+		return missing
+	}
+	return nil
+}
