@@ -16,6 +16,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 )
@@ -50,9 +51,44 @@ func (e *Error) Unwrap() error { return e.Err }
 // code benchmarks reach about 10 MB.
 const maxLine = 1 << 30
 
-// Read yields the rows of a file. It stops after an error, which is a system error or an *Error. A file
-// without rows yields none.
+// Files returns the path of a file or, if there is no such file, the files that it matches as a pattern
+// (path/filepath.Match), sorted. Without any, the error is that of the missing file.
+func Files(path string) ([]string, error) {
+	_, err := os.Stat(path)
+	if err == nil {
+		return []string{path}, nil
+	}
+	if list, bad := filepath.Glob(path); bad == nil && len(list) > 0 {
+		return list, nil // sorted
+	}
+	return nil, err
+}
+
+// Read yields the rows of a file, or of all files that a pattern matches, one after the other: see Files.
+// Rows are counted through. Read stops after an error, which is a system error or an *Error. A file without
+// rows yields none.
 func Read(path string) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		list, err := Files(path)
+		if err != nil {
+			yield(Row{}, err)
+			return
+		}
+		index := 0
+		for _, file := range list {
+			for row, err := range readFile(file) {
+				row.Index = index
+				index++
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readFile yields the rows of one file.
+func readFile(path string) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		f, err := os.Open(path)
 		if err != nil {

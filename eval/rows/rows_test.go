@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -220,5 +222,27 @@ func TestRaw(t *testing.T) {
 				t.Errorf("a field that is not there: error %v", err)
 			}
 		})
+	}
+}
+
+// A pattern reads all files that it matches, one after the other, with rows counted through.
+func TestPattern(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"b-1.jsonl": `{"a":3}`, "b-0.jsonl": "{\"a\":1}\n{\"a\":2}", "c.jsonl": `{"a":9}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := All(filepath.Join(dir, "b-*.jsonl"))
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d rows, %v", len(all), err)
+	}
+	for i, row := range all {
+		if got, _ := row.Number("a"); row.Index != i || got != float64(i+1) {
+			t.Errorf("row %d: index %d, a %v", i, row.Index, got)
+		}
+	}
+	if _, err := All(filepath.Join(dir, "x-*.jsonl")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a pattern that matches nothing: %v", err)
 	}
 }
