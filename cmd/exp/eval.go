@@ -15,6 +15,8 @@ import (
 	"exp/harness/config"
 	"exp/harness/evaluate"
 	"exp/harness/fault"
+	"exp/harness/hub"
+	"exp/harness/inspect"
 	"exp/harness/rescore"
 	harness "exp/harness/run"
 	"exp/harness/suites"
@@ -29,9 +31,10 @@ func evalCommand(a *app) *cli.Command {
 		Description: "With RUN: samples and scores suites with the run's final weights, and stores the scores " +
 			"with the run. Nothing is trained or recomputed: another grader needs no sampling. Suites come from " +
 			"the store (exp suite add).\n" +
-			"With FOLDER: the same for weights in Hugging Face's layout, such as a merged model, or a checkpoint " +
-			"that exp merge reads. The scores belong to a new run that trains nothing. FOLDER may also hold LoRA " +
-			"adapters (PEFT), if the model they name is here; else --adapter DIR adds them to the model's folder.\n" +
+			"With FOLDER: the same for weights in Hugging Face's layout, such as a merged model, for a checkpoint " +
+			"that exp merge reads, or for hub:ORG/NAME@REV, fetched by exp hub get. The scores belong to a new run " +
+			"that trains nothing. FOLDER may also hold LoRA adapters (PEFT) whose model is here; otherwise " +
+			"--adapter DIR adds them to its folder.\n" +
 			"Without either: reads a model's answers from a file and grades them again: samples of " +
 			"lm-evaluation-harness, details of lighteval, verl's dumps and generations, samples and results of " +
 			"HumanEval, EvalPlus and LiveCodeBench, or rows with id, gold, response (or responses). The content " +
@@ -264,7 +267,8 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	for _, s := range modelSettings() {
 		values = s.appendTo(values, c)
 	}
-	r, err := evaluate.Folder{Folder: f, User: a.userConfig(), Values: values, Sets: c.StringSlice("set")}.Config()
+	r, err := evaluate.Folder{Folder: f, Ref: hubRef(c, f, dir), Find: a.hubCache().Find,
+		User: a.userConfig(), Values: values, Sets: c.StringSlice("set")}.Config()
 	if err != nil {
 		return err
 	}
@@ -275,6 +279,15 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 		return err
 	}
 	return a.scoreSuites(c, db, job{r, r.Run.Seed}, suites, harness.Options{NoCache: c.Bool("rescore")})
+}
+
+// hubRef is the argument if it names the model on a hub, else empty: adapters that name
+// their model are not the model.
+func hubRef(c *cli.Context, f inspect.Folder, arg string) string {
+	if hub.IsRef(arg) && f.Adapter == c.String("adapter") {
+		return arg
+	}
+	return ""
 }
 
 // modelSettings lists the flags of exp eval FOLDER that set keys outside the protocol.

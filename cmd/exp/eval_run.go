@@ -13,6 +13,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/evaluate"
+	"exp/harness/hub"
 	"exp/harness/inspect"
 	"exp/harness/plan"
 	"exp/harness/replan"
@@ -94,7 +95,7 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	if inspect.IsModel(ref) {
+	if inspect.IsModel(ref) || hub.IsRef(ref) {
 		return a.evalModel(c, db, ref, suites)
 	}
 	return a.evalRun(c, db, ref, suites)

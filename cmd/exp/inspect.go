@@ -13,6 +13,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/harness/device"
 	"exp/harness/fault"
+	"exp/harness/hub"
 	"exp/harness/inspect"
 )
 
@@ -21,14 +22,14 @@ func inspectCommand(a *app) *cli.Command {
 		Name:      "inspect",
 		Category:  "Results",
 		Usage:     "show what a model's files hold, what it needs, and what is unsupported",
-		ArgsUsage: "PATH",
+		ArgsUsage: "PATH | hub:ORG/NAME@REV",
 		Description: "PATH is a folder in Hugging Face's layout (config.json, *.safetensors or " +
 			"pytorch_model.bin), one file of safetensors or of torch.save, a checkpoint of verl (global_step_N, or " +
-			"the folder with its ranks' files), or a folder of LoRA adapters in PEFT's layout, with the model it " +
-			"names if that is here. Pickles are decoded, never executed. It reads only headers, so 15 GB take no " +
-			"longer than a toy. It prints the architecture, the tensors and their types, the memory to evaluate " +
-			"and to train the model, and every reason why it cannot be computed here; such a model is an answer, " +
-			"not an error.\n" +
+			"the folder with its ranks' files) or Megatron, or a folder of LoRA adapters in PEFT's layout, with " +
+			"the model it names if that is here. Pickles are decoded, never executed. It reads only headers, so " +
+			"15 GB take no longer than a toy. It prints the architecture, the tensors and their types, the memory " +
+			"to evaluate and to train the model, and every reason why it cannot be computed here; such a model is " +
+			"an answer, not an error.\n" +
 			"--digest reads the files and adds their sha256. --logits loads the model and writes the float32 " +
 			"logits of given token ids, to compare with another framework's: the file is {\"sequences\": " +
 			"[[ids], …]}, and --out gets tensors logits.0, logits.1, … [T,V], row t after token t.",
@@ -237,12 +238,30 @@ func (a *app) modelAndAdapter(c *cli.Context, path string) (inspect.Folder, erro
 	default:
 		return inspect.Folder{}, a.Usagef("--part %s: want text, or whole", part)
 	}
+	path, err := a.modelPath(path)
+	if err != nil {
+		return inspect.Folder{}, err
+	}
 	f, err := inspect.Find(path, c.String("adapter"), text)
 	if errors.Is(err, inspect.ErrTwoAdapters) {
 		return f, a.Usagef("%s is itself a folder of adapters; name the model's folder, and the adapters with "+
 			"--adapter", path)
 	}
 	return f, err
+}
+
+// modelPath returns the folder of a model: the path itself, or where the cache has a
+// reference, hub:ORG/NAME@REVISION.
+func (a *app) modelPath(path string) (string, error) {
+	if !hub.IsRef(path) {
+		return path, nil
+	}
+	ref, err := hub.ParseRef(path, hub.Weights)
+	if err != nil {
+		return "", cli.Usagef("%w", err)
+	}
+	found, err := a.hubCache().Find(ref)
+	return found.Path, err
 }
 
 // adapterWithoutModel returns the error for adapters whose model is not here.

@@ -69,6 +69,7 @@ func commands(a *app) []*cli.Command {
 		gradeCommand(a),
 		suiteCommand(a),
 		tokenizerCommand(a),
+		hubCommand(a),
 		reportCommand(a),
 		logCommand(a),
 		graphCommand(a),

@@ -109,7 +109,7 @@ func (a *app) resumedConfig(c *cli.Context, db *store.DB, run *store.Run, o *har
 	if !c.IsSet("extend-steps") {
 		return r, nil
 	}
-	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values)
+	longer, err := replan.Longer(c.Context, db, *run, c.Int("extend-steps"), values, a.Getenv)
 	if errors.Is(err, harness.ErrSchedule) {
 		n := r.Run.Train.Steps + c.Int("extend-steps")
 		f := cli.Usagef("run %s cannot be extended: %w, so a longer run differs from the first step on",

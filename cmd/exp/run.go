@@ -16,6 +16,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/hub"
 	"exp/harness/metric"
 	"exp/harness/plan"
 	harness "exp/harness/run"
@@ -32,7 +33,7 @@ func runCommand(a *app) *cli.Command {
 			"results are in the store are reused: a complete run prints its stored result and trains nothing; " +
 			"an interrupted one continues from its checkpoint. Ctrl-C finishes the current step, saves, and " +
 			"says how to continue. It uses no network unless a configuration asks a judge (reward.kind: judge; " +
-			"exp config explain reward.kind).",
+			"exp config explain reward.kind) or --get fetches models and data.",
 		UsageText: strings.Join([]string{
 			"exp run configs/smoke_cpu.yaml # the whole pipeline in seconds",
 			"exp run configs/countdown_cpu_flowrl.yaml --seeds 0-2 # three replicates; they share the " +
@@ -46,6 +47,8 @@ func runCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
 			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
+			&cli.BoolFlag{Name: "get", Usage: "first fetch what the configuration names on the hub and the cache " +
+				"lacks (exp hub)"},
 			&cli.BoolFlag{Name: "no-cache", Usage: "execute stages from the start even if their results are " +
 				"stored; different bits are a divergence"},
 			&cli.BoolFlag{Name: "verify-cache", Usage: "hash stored results before reusing them"},
@@ -79,9 +82,23 @@ func (a *app) runRuns(c *cli.Context) error {
 			return err
 		}
 	}
+	if c.Bool("get") && c.Bool("dry-run") {
+		return a.Usagef("--get fetches, and --dry-run does nothing: choose one")
+	}
 	configs, err := a.loadConfigs(c)
 	if err != nil {
 		return err
+	}
+	if c.Bool("get") {
+		fetched, err := a.fetchMissing(c.Context, configs)
+		if err != nil {
+			return err
+		}
+		if fetched {
+			if configs, err = a.loadConfigs(c); err != nil {
+				return err
+			}
+		}
 	}
 	seeds, err := parseSeeds(c.String("seeds"))
 	if err != nil {
@@ -143,7 +160,7 @@ func (a *app) loadConfigs(c *cli.Context) ([]*config.Resolved, error) {
 	var errs config.Errors
 	for _, file := range c.Args().Slice() {
 		r, err := config.Load(config.Input{File: file, User: a.userConfig(), Overlays: c.StringSlice("overlay"),
-			Sets: sets})
+			Sets: sets, Find: a.hubCache().Find})
 		var bad config.Errors
 		if errors.As(err, &bad) {
 			errs = append(errs, bad...)
@@ -284,7 +301,8 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j job, index, of int
 	display.RunStart(term.Run{ID: p.RID.Short(), Seed: j.seed, Index: index, Of: of})
 	start := time.Now()
 	r := harness.Runner{DB: db, Backend: be, Watch: &watcher{p: display}, Build: buildName(), Options: o,
-		Code: func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
+		Endpoint: hub.FromEnv(a.Getenv).Endpoint(),
+		Code:     func(err error) int { return int(describe(err, context.Cause(ctx)).Code) }}
 	res, err := r.Execute(ctx, p)
 	outcome := term.Outcome{Status: term.Done, Wall: time.Since(start)}
 	var stopped *harness.InterruptedError

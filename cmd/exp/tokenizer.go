@@ -92,7 +92,7 @@ func (a *app) tokenizerTrain(c *cli.Context) error {
 	}
 	texts := vocab.Texts{Files: files, Fields: c.StringSlice("field"),
 		Load: func(file string) (*config.Resolved, error) {
-			return config.Load(config.Input{File: file, User: a.userConfig()})
+			return config.Load(config.Input{File: file, User: a.userConfig(), Find: a.hubCache().Find})
 		}}
 	out := c.String("out")
 	if out == "" {

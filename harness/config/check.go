@@ -55,6 +55,7 @@ func checks() []check {
 	all = append(all, rewardChecks()...)
 	all = append(all, dataChecks()...)
 	all = append(all, modelChecks()...)
+	all = append(all, remoteChecks()...)
 	all = append(all, trainChecks()...)
 	all = append(all, settingChecks()...)
 	return append(all, evalChecks()...)

@@ -8,15 +8,15 @@ func modelKeys() []Key {
 		{Path: "model.init", Kind: Enum, Words: []string{"random", "pretrained"}, Default: is("random"), Stages: at(Init),
 			Help: "where the initial weights come from"},
 		{Path: "model.base", Kind: String, Role: External, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
-			Help: "path of a Hugging Face folder, or the name of a model, such as Qwen/Qwen2.5-7B"},
+			Help: "path of a Hugging Face folder, or a model on the hub, hub:ORG/NAME@REVISION, fetched by exp hub get"},
 		{Path: "model.part", Kind: Enum, Words: []string{"whole", "text"}, Default: is("whole"), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "which part of the folder to load: text is the language model inside a model of text and images (Gemma3ForConditionalGeneration), without its vision tower"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
-			Help: "folder of LoRA adapters in PEFT's layout to start from. With train.lora of the same shape, training continues them; " +
+			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With train.lora of the same shape, training continues them; " +
 				"training all weights folds them in first; an evaluation computes them next to the weights"},
 		{Path: "model.digest", Kind: String, Default: is(""), Role: Nonsemantic, Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Pattern: pattern(`a digest, "sha256:" and 64 hexadecimal digits, or ""`, `|sha256:[0-9a-f]{64}`),
-			Help:    "digest that the initial weights must have; empty accepts any"},
+			Help:    "digest that the initial weights must have; empty accepts any. The error about another one says what was found"},
 		{Path: "model.dtype", Kind: Enum, Words: []string{"f32", "bf16"}, Default: is("f32"), Stages: computed,
 			Help: "type of matmul operands and of the KV cache; sums, master weights and the residual stream are always f32"},
 		{Path: "model.seed", Kind: Int, Default: is(0), Range: atLeast(0), Stages: at(Init), When: []Clause{only("model.init", "random")},
@@ -28,7 +28,7 @@ func modelKeys() []Key {
 			Default: by("model.init", is("char"), when("pretrained", is("model"))),
 			Help:    "char: one token per character of the task or its data; byte: one per byte; model: the pretrained model's own; file: the one in tokenizer.path"},
 		Key{Path: "tokenizer.path", Kind: String, Role: External, Pattern: pattern("a path", `.+`), Stages: computed, When: []Clause{only("tokenizer.kind", "file")},
-			Help: "folder with a tokenizer.json, as exp tokenizer train writes it"})
+			Help: "folder with a tokenizer.json, as exp tokenizer train writes it, or hub:ORG/NAME@REVISION"})
 }
 
 func archKeys() []Key {

@@ -73,7 +73,7 @@ func judgeKeys() []Key {
 func rewardModelKeys() []Key {
 	return block(ofReward("model"), at(Train), []Key{
 		{Path: "reward.weights", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
-			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its tokenizer; the reward is its score at the last token"},
+			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its tokenizer, or hub:ORG/NAME@REVISION; the reward is its score at the last token"},
 		{Path: "reward.text", Kind: String, Default: is("{prompt}{response}"), Pattern: pattern("a text with {response}", `(?s).*\{response\}.*`),
 			Help: "text that the reward model reads unless it reads a chat; {prompt} (the texts of a chat's messages) and {response} are filled in"},
 		{Path: "reward.chat", Kind: Enum, Words: []string{Auto, None}, Default: is(Auto),

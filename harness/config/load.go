@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"exp/experiments/spelling"
+	"exp/harness/hub"
 )
 
 // Input says where a configuration comes from.
@@ -17,12 +18,15 @@ type Input struct {
 	Overlays []string // files laid over it, left to right
 	Values   []Value  // of flags, laid over the files
 	Sets     []string // expressions path=value or path+=value, left to right
+	// Find looks up what the configuration names on a hub, without the network; nil finds
+	// nothing.
+	Find func(hub.Ref) (hub.Found, error)
 }
 
 // Load reads, merges and validates a configuration. The error is of type Errors and
 // lists all faults found.
 func Load(in Input) (*Resolved, error) {
-	l := loader{set: map[string]*setting{}, bad: map[string]bool{}, meant: map[string]bool{}}
+	l := loader{find: in.Find, set: map[string]*setting{}, bad: map[string]bool{}, meant: map[string]bool{}}
 	if in.User != "" {
 		l.user = true
 		l.file(in.User, nil, nil)
@@ -63,6 +67,7 @@ type setting struct {
 
 // loader merges layers.
 type loader struct {
+	find    func(hub.Ref) (hub.Found, error)
 	errs    Errors
 	sources []*source
 	texts   []string // of sources

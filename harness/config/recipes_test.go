@@ -97,10 +97,10 @@ func TestPublishedNumbers(t *testing.T) {
 		save, validate      int
 		suites              string
 	}
-	math := numbers{"Qwen/Qwen2.5-7B", 512, 32, 8, 2048, 8192, 1.0, 1e-6, 10, 0.1, 1.0, 15, 3, 50, 5, "aime24 aime25 amc23 math500 minerva olympiad"}
+	math := numbers{"hub:Qwen/Qwen2.5-7B@main", 512, 32, 8, 2048, 8192, 1.0, 1e-6, 10, 0.1, 1.0, 15, 3, 50, 5, "aime24 aime25 amc23 math500 minerva olympiad"}
 	large, code := math, math
-	large.base = "Qwen/Qwen2.5-32B"
-	code.base, code.perStep, code.temperature, code.save, code.validate = "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", 64, 0.6, 25, 10
+	large.base = "hub:Qwen/Qwen2.5-32B@main"
+	code.base, code.perStep, code.temperature, code.save, code.validate = "hub:deepseek-ai/DeepSeek-R1-Distill-Qwen-7B@main", 64, 0.6, 25, 10
 	code.suites = "livecodebench codeforces humanevalplus"
 	for name, want := range map[string]numbers{"flowrl_7b_math": math, "flowrl_32b_math": large, "flowrl_7b_code": code} {
 		r := load(t, Input{File: recipes + name + ".yaml"}).Run

@@ -191,7 +191,9 @@ func (r *resolver) resolve() *Resolved {
 	for _, a := range r.absent {
 		r.errs = append(r.errs, a.fault())
 	}
+	res.locate(values, r.l.find)
 	bind(&res.Run, values)
+	res.nameRemotes()
 	r.conflicts(&res.Run)
 	res.Dropped = r.dropped
 	for i, src := range r.l.sources {

@@ -6,6 +6,7 @@ type Resolved struct {
 	Run     Run       // typed values
 	Sources []Source  // the files that were read, the first overridden by the later
 	Dropped []Dropped // inherited settings that a later layer turned off, in table order
+	Remotes []Remote  // values that name something on a hub, in table order
 
 	cells map[string]*cell
 	main  *source

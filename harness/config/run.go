@@ -125,12 +125,14 @@ type Data struct {
 type Split struct {
 	Source string `key:"source"`
 	Size   int    `key:"size"`
+	Digest string `key:"digest"` // Source is a file
 }
 
 // Model is the policy's architecture and start.
 type Model struct {
 	Init    string `key:"init"`
 	Base    string `key:"base"`    // Init is "pretrained"
+	Repo    string `key:"-"`       // of a Base that comes from a hub; empty: Base is the user's folder
 	Part    string `key:"part"`    // Init is "pretrained"
 	Adapter string `key:"adapter"` // Init is "pretrained"; a path, or None
 	Digest  string `key:"digest"`  // Init is "pretrained"

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"exp/harness/config"
+	"exp/harness/hub"
 	"exp/harness/inspect"
 	harness "exp/harness/run"
 	"exp/harness/stage"
@@ -22,10 +23,12 @@ const longest = 1024
 
 // Folder says how to evaluate the weights in a folder.
 type Folder struct {
-	inspect.Folder                // holds a model; adapters apply to it
-	User           string         // the user's own configuration; may be empty
-	Values         []config.Value // of flags
-	Sets           []string       // expressions, as in config.Input
+	inspect.Folder                                  // holds a model; adapters apply to it
+	Ref            string                           // hub:…, if the folder is where the cache has it; empty: it is the user's
+	Find           func(hub.Ref) (hub.Found, error) // looks up Ref
+	User           string                           // the user's own configuration; may be empty
+	Values         []config.Value                   // of flags
+	Sets           []string                         // expressions, as in config.Input
 }
 
 // Config returns the configuration of the evaluation: a run that trains nothing. It is
@@ -37,14 +40,17 @@ func (f Folder) Config() (*config.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
+	name, base := nameOf(dir), dir
+	if f.Ref != "" {
+		name, base = nameOf(strings.Split(f.Ref, "@")[0]), f.Ref
+	}
 	made := []config.Value{
 		{Path: "version", Value: 1}, {Path: "task.kind", Value: "math"},
 		{Path: "data.train.source", Value: config.None}, {Path: "data.val.source", Value: config.None},
 		{Path: "data.test.source", Value: config.None},
-		{Path: "model.init", Value: "pretrained"}, {Path: "model.base", Value: dir},
+		{Path: "model.init", Value: "pretrained"}, {Path: "model.base", Value: base},
 		{Path: "rollout.max_new_tokens", Value: longest}, {Path: "train.steps", Value: 0},
 	}
-	name := nameOf(dir)
 	if f.Adapter != "" {
 		adapter, err := filepath.Abs(f.Adapter)
 		if err != nil {
@@ -57,7 +63,7 @@ func (f Folder) Config() (*config.Resolved, error) {
 		made = append(made, config.Value{Path: "model.part", Value: "text"})
 	}
 	made = append(made, config.Value{Path: "name", Value: name})
-	return fitting(config.Input{File: "exp eval " + dir, Made: made, User: f.User, Values: f.Values, Sets: f.Sets})
+	return fitting(config.Input{File: "exp eval " + dir, Made: made, User: f.User, Values: f.Values, Sets: f.Sets, Find: f.Find})
 }
 
 // fitting loads a configuration with as many sequences as fit.

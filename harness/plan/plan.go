@@ -306,7 +306,7 @@ func (p *Run) trainOutside() map[string]ident.Digest {
 func (p *Run) mergeOutside() map[string]ident.Digest {
 	m := p.template()
 	if c := &p.Config.Run; c.Train.LoRA.Rank > 0 && c.Model.Init == "pretrained" {
-		m["name of the base"] = ident.Sum([]byte(c.Model.Base))
+		m["name of the base"] = ident.Sum([]byte(c.Model.Name()))
 	}
 	return m
 }

@@ -15,6 +15,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/hub"
 	"exp/harness/plan"
 	harness "exp/harness/run"
 	"exp/harness/stage"
@@ -28,13 +29,22 @@ const (
 
 // Config returns the configuration of a run with settings on top that either change no
 // result or are meant to.
-func Config(ctx context.Context, db *store.DB, run store.Run, values []config.Value) (*config.Resolved, error) {
+// What it names on a hub is taken from the cache that the environment names, at the
+// recorded commit if that is still there.
+func Config(ctx context.Context, db *store.DB, run store.Run, values []config.Value,
+	getenv func(string) string) (*config.Resolved, error) {
 	c, err := db.Config(ctx, run.Config)
 	if err != nil {
 		return nil, err
 	}
 	name := "configuration of run " + run.RID.Short()
-	r, err := config.Load(config.Input{File: name, Data: []byte(c.Source), Values: values})
+	commits, err := harness.HubCommits(ctx, db, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	cache := hub.FromEnv(getenv).Cache
+	find := func(ref hub.Ref) (hub.Found, error) { return cache.FindAt(ref, commits[ref.Repo]) }
+	r, err := config.Load(config.Input{File: name, Data: []byte(c.Source), Values: values, Find: find})
 	if err != nil {
 		return nil, fmt.Errorf("run %s: its configuration cannot be read by this program: %w", run.RID.Short(), err)
 	}
@@ -52,7 +62,7 @@ type Options struct {
 // closes. It checks that this program on this machine reproduces the recorded bits;
 // otherwise it returns a *NumericsError, *SourcesError or *InputsError.
 func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Run, device.Device, error) {
-	r, err := Config(ctx, db, run, o.Values)
+	r, err := Config(ctx, db, run, o.Values, o.Getenv)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,8 +92,9 @@ func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Ru
 // Longer returns the configuration of a run with n more training steps, which is
 // another run with this one as parent. If the run's steps depend on their number, the
 // error wraps run.ErrSchedule.
-func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []config.Value) (*config.Resolved, error) {
-	r, err := Config(ctx, db, run, values)
+func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []config.Value,
+	getenv func(string) string) (*config.Resolved, error) {
+	r, err := Config(ctx, db, run, values, getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +104,7 @@ func Longer(ctx context.Context, db *store.DB, run store.Run, n int, values []co
 	steps, from := r.Run.Train.Steps+n, "--extend-steps"
 	return Config(ctx, db, run, append(slices.Clone(values),
 		config.Value{Path: "train.steps", Value: steps, From: from},
-		config.Value{Path: "name", Value: extendedName(r.Run.Name, steps), From: from}))
+		config.Value{Path: "name", Value: extendedName(r.Run.Name, steps), From: from}), getenv)
 }
 
 // longestName is the most characters in a run's name.

@@ -63,10 +63,10 @@ func architectureOf(c *config.Run, vocab int) (model.Config, error) {
 		if arch, err := stage.ReadArchitecture(c); err == nil {
 			return arch, nil
 		}
-		if arch, ok := model.Published(c.Model.Base); ok {
+		if arch, ok := model.Published(c.Model.Name()); ok {
 			return arch, nil
 		}
-		return model.Config{}, fmt.Errorf("the architecture of %q is not known", c.Model.Base)
+		return model.Config{}, fmt.Errorf("the architecture of %q is not known", c.Model.Name())
 	}
 	if vocab == 0 {
 		tok, err := stage.Tokenizer(c)

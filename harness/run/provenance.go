@@ -59,7 +59,7 @@ func nest(m map[string]any, path []string, v any) {
 // modelName names the trained model for people.
 func modelName(c *config.Run) string {
 	if c.Model.Init == "pretrained" {
-		return c.Model.Base
+		return c.Model.Name()
 	}
 	a := c.Model.Arch
 	return fmt.Sprintf("%dx%d", a.Layers, a.Width)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"exp/eval/rows"
 	"exp/eval/task"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
@@ -145,7 +146,9 @@ func Require(r *config.Resolved) error {
 	c := &r.Run
 	e := &RequireError{Name: c.Name}
 	lack := func(missing, do string) {
-		e.Missing = append(e.Missing, missing)
+		if missing != "" {
+			e.Missing = append(e.Missing, missing)
+		}
 		if do != "" {
 			e.Do = append(e.Do, do)
 		}
@@ -157,13 +160,14 @@ func Require(r *config.Resolved) error {
 	if _, err := task.New(task.Config{Kind: c.Task.Kind}); errors.Is(err, task.ErrUnknownKind) {
 		lack(fmt.Sprintf("the task %q: this build has %s", c.Task.Kind, strings.Join(task.Kinds(), ", ")), "")
 	}
-	if c.Model.Init == "pretrained" {
+	remote := lackRemotes(r, lack)
+	if c.Model.Init == "pretrained" && !remote["model.base"] {
 		if _, err := os.Stat(c.Model.Base); err != nil {
 			lack(fmt.Sprintf("the weights of %s: no such folder", c.Model.Base),
 				"put its Hugging Face folder (config.json, tokenizer.json, *.safetensors) on this machine and name the folder: --set model.base=PATH")
 		}
 	}
-	if c.Model.HasAdapter() {
+	if c.Model.HasAdapter() && !remote["model.adapter"] {
 		if _, err := os.Stat(c.Model.Adapter); err != nil {
 			lack(fmt.Sprintf("the adapters of model.adapter: no folder %s", c.Model.Adapter),
 				"name a folder in PEFT's layout (adapter_config.json, adapter_model.safetensors), or none: --set model.adapter=PATH")
@@ -172,10 +176,10 @@ func Require(r *config.Resolved) error {
 	for _, d := range []struct{ key, path string }{
 		{"data.train.source", c.Data.Train.Source}, {"data.val.source", c.Data.Val.Source}, {"data.test.source", c.Data.Test.Source},
 	} {
-		if d.path == config.Generated || d.path == config.None || d.path == "" {
+		if d.path == config.Generated || d.path == config.None || d.path == "" || remote[d.key] {
 			continue
 		}
-		if _, err := os.Stat(d.path); err != nil {
+		if _, err := rows.Files(d.path); err != nil {
 			lack(fmt.Sprintf("the data of %s: %s cannot be read", d.key, d.path), fmt.Sprintf("get the file, or name another: --set %s=PATH", d.key))
 		}
 	}

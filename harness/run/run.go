@@ -38,6 +38,8 @@ type Runner struct {
 	// Code returns the process's exit code after an error, for the record; nil: 1, or
 	// 130 after an interruption.
 	Code func(err error) int
+	// Endpoint is the address of the hub, for the record of what came from it.
+	Endpoint string
 }
 
 // Options select what is executed.
@@ -137,7 +139,10 @@ func (x *execution) register(ctx context.Context) error {
 		Seed: x.p.Seed, Numerics: x.p.Numerics, StepsTotal: int64(c.Run.Train.Steps), Config: conf,
 		Code: x.p.Code[config.Train].Digest, Parent: parent,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return x.recordHub(ctx)
 }
 
 // stages walks the plan. The first stage to execute takes the run's lock and begins an

@@ -566,7 +566,7 @@ func TestRequire(t *testing.T) {
 	if !errors.As(err, &e) || e.ExitCode() != 7 {
 		t.Fatalf("flowrl_7b_math: %v", err)
 	}
-	for _, want := range []string{"compute.device is cuda", "Qwen/Qwen2.5-7B", "dapo-math-17k.parquet", "7.62B parameters", "4096 completions", "--set model.base=PATH"} {
+	for _, want := range []string{"compute.device is cuda", "Qwen/Qwen2.5-7B", "dapo-math-17k.parquet", "7.62B parameters", "4096 completions", "exp hub get Qwen/Qwen2.5-7B@main", "hub.tar", "run --get"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
 		}

@@ -35,6 +35,9 @@ type External struct {
 func Externals(r *config.Resolved) (External, error) {
 	x := External{Data: map[string]ident.Digest{}}
 	c := &r.Run
+	if errs := r.RemoteErrors(); errs != nil {
+		return x, errs
+	}
 	var errs config.Errors
 	bad := func(key, code, message, help string) { errs = append(errs, r.ErrorAt(key, code, message, help)) }
 	prompter := readPrompts(c, bad)
@@ -43,8 +46,11 @@ func Externals(r *config.Resolved) (External, error) {
 			continue
 		}
 		d, err := s.digest(c, prompter)
-		if err != nil {
+		switch want := s.conf.Digest; {
+		case err != nil:
 			bad(s.key, config.CodeData, err.Error(), "")
+		case want != "" && want != digestPrefix+d.String():
+			bad(s.digestKey(), config.CodeDigest, fmt.Sprintf("%s does not match %q", s.digestKey(), s.conf.Source), "found "+digestPrefix+d.String())
 		}
 		x.Data[string(s.name)] = d
 	}
@@ -64,7 +70,7 @@ func Externals(r *config.Resolved) (External, error) {
 		case err != nil:
 			bad("model.base", config.CodeData, err.Error(), "")
 		case want != "" && want != digestPrefix+d.String():
-			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Base), "found "+digestPrefix+d.String())
+			bad("model.digest", config.CodeDigest, fmt.Sprintf("model.digest does not match %q", c.Model.Name()), "found "+digestPrefix+d.String())
 		}
 		x.Weights = d
 		if broken == nil {

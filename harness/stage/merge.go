@@ -61,7 +61,7 @@ func merge(e *Env, in Inputs) (*Outcome, error) {
 	}
 	if x.Heads.Adapters != nil {
 		dir := filepath.Join(e.Dir, AdapterDir)
-		files, err := x.WriteAdapterTensors(e.Backend, dir, e.run().Model.Base)
+		files, err := x.WriteAdapterTensors(e.Backend, dir, e.run().Model.Name())
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,9 @@ type split struct {
 	key  string // of the source, for errors
 }
 
+// digestKey is the key that pins the split's problems.
+func (s split) digestKey() string { return "data." + string(s.name) + ".digest" }
+
 func splits(c *config.Run) []split {
 	return []split{
 		{RoleTrain, task.Train, c.Data.Train, "data.train.source"},

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"exp/harness/hub"
+)
+
+// Remote is a key whose value names something on a hub. A loaded configuration has the
+// path in the cache in its typed values, and the reference, hub:…, everywhere else.
+type Remote struct {
+	Key   string
+	Ref   hub.Ref
+	Found hub.Found // in the cache; zero if Err is not nil
+	Err   error     // why it cannot be used: a *hub.MissingError or a *hub.AmbiguousError
+}
+
+// remoteKeys are the keys that may name something on a hub, with what they want of it.
+func remoteKeys() map[string]hub.Part {
+	return map[string]hub.Part{
+		"model.base": hub.Weights, "model.adapter": hub.Weights, "reward.weights": hub.Weights,
+		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
+		"data.test.source": hub.Data,
+	}
+}
+
+// locate finds the references of a configuration and replaces them by paths in values.
+// What is not found stays a reference. find may be nil: nothing is found.
+func (r *Resolved) locate(values map[string]any, find func(hub.Ref) (hub.Found, error)) {
+	parts := remoteKeys()
+	for _, k := range schema().keys {
+		part, remote := parts[k.Path]
+		text, _ := values[k.Path].(string)
+		if !remote || !hub.IsRef(text) {
+			continue
+		}
+		ref, err := hub.ParseRef(text, part)
+		if err != nil { // a check reports it
+			continue
+		}
+		x := Remote{Key: k.Path, Ref: ref}
+		if find == nil {
+			x.Err = &hub.MissingError{Ref: ref}
+		} else if x.Found, x.Err = find(ref); x.Err == nil {
+			values[k.Path] = x.Found.Path
+		}
+		r.Remotes = append(r.Remotes, x)
+	}
+}
+
+// nameRemotes fills in the names that stand for the paths in the cache.
+func (r *Resolved) nameRemotes() {
+	for _, x := range r.Remotes {
+		if x.Key == "model.base" {
+			r.Run.Model.Repo = x.Ref.Name
+		}
+	}
+}
+
+// MissingRefs lists the references that are not in the cache. Others that cannot be used
+// are not among them.
+func (r *Resolved) MissingRefs() (list []hub.Ref) {
+	for _, x := range r.Remotes {
+		if m, ok := x.Err.(*hub.MissingError); ok && !m.Never {
+			list = append(list, x.Ref)
+		}
+	}
+	return list
+}
+
+// RemoteErrors are the references that cannot be used, each an error at its key.
+func (r *Resolved) RemoteErrors() (errs Errors) {
+	for _, x := range r.Remotes {
+		if x.Err == nil {
+			continue
+		}
+		help := ""
+		if h, ok := x.Err.(interface{ Hint() string }); ok {
+			help = h.Hint()
+		}
+		errs = append(errs, r.ErrorAt(x.Key, CodeData, x.Err.Error(), help))
+	}
+	return errs
+}
+
+// Name is the name of the pretrained model for people and for other programs: its
+// repository's on the hub, or the path of its folder.
+func (m *Model) Name() string {
+	if m.Repo != "" {
+		return m.Repo
+	}
+	return m.Base
+}
+
+// remoteChecks refuse references that are none.
+func remoteChecks() (list []check) {
+	var keys []string
+	for key := range remoteKeys() {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		part := remoteKeys()[key]
+		list = append(list, check{[]string{key}, func(r *Run) (string, string) {
+			text := remoteValue(r, key)
+			if !hub.IsRef(text) {
+				return "", ""
+			}
+			if _, err := hub.ParseRef(text, part); err != nil {
+				return fmt.Sprintf("%s: %v", key, err), "write " + remoteForm(part)
+			}
+			return "", ""
+		}})
+	}
+	return list
+}
+
+func remoteForm(part hub.Part) string {
+	if part == hub.Data {
+		return "hub:ORG/NAME/FILE@REVISION, such as hub:openai/gsm8k/main/train-00000-of-00001.parquet@main"
+	}
+	return "hub:ORG/NAME@REVISION, such as hub:Qwen/Qwen2.5-0.5B@main"
+}
+
+// remoteValue is the value of one of the remote keys.
+func remoteValue(r *Run, key string) string {
+	return map[string]string{
+		"model.base": r.Model.Base, "model.adapter": r.Model.Adapter, "reward.weights": r.Reward.Weights,
+		"tokenizer.path": r.Tokenizer.Path, "data.train.source": r.Data.Train.Source,
+		"data.val.source": r.Data.Val.Source, "data.test.source": r.Data.Test.Source,
+	}[key]
+}
